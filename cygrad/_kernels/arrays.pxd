@@ -1,0 +1,87 @@
+"""The memory of arrays: what may be read through a pointer, what overlaps, new arrays, casts, joining."""
+
+cimport numpy as cnp
+from cpython.object cimport PyObject, PyTypeObject
+
+cdef extern from "numpy/arrayobject.h":
+    PyTypeObject PyArray_Type
+    bint PyArray_ISNOTSWAPPED(cnp.ndarray) noexcept
+    bint PyArray_CheckExact(object) noexcept
+    bint PyArray_EquivTypenums(int, int) noexcept
+    cnp.ndarray PyArray_NewFromDescr(
+        PyTypeObject*, cnp.PyArray_Descr* stolen, int, cnp.npy_intp*, cnp.npy_intp*, void*, int, PyObject*)
+
+cdef extern from *:
+    """
+    #ifndef CYGRAD_LIKELY
+    #if defined(__GNUC__)
+    #define CYGRAD_LIKELY(x) __builtin_expect(!!(x), 1)
+    #else
+    #define CYGRAD_LIKELY(x) (x)
+    #endif
+    #endif
+    """
+    bint likely "CYGRAD_LIKELY"(bint) noexcept nogil
+
+cdef enum:
+    NTYPES = 24                 # NumPy's built-in type numbers, 0 (bool) to 23 (half)
+    MAXDIMS = 64                # NumPy's limit
+    RELEASE_ABOVE = 20000       # elements; for fewer, giving up the GIL costs more than it is worth
+
+# CYGRAD_PURE=1 in the environment: everything goes through NumPy's own functions.
+cdef bint PURE
+
+ctypedef struct Operand:        # where the elements of an array are
+    char* data
+    int ndim
+    cnp.npy_intp* dims
+    cnp.npy_intp* strides
+    cnp.npy_intp itemsize
+
+cdef inline Operand operand(cnp.ndarray a) noexcept:
+    cdef Operand op
+    op.data = cnp.PyArray_BYTES(a)
+    op.ndim = cnp.PyArray_NDIM(a)
+    op.dims = cnp.PyArray_DIMS(a)
+    op.strides = cnp.PyArray_STRIDES(a)
+    op.itemsize = cnp.PyArray_ITEMSIZE(a)
+    return op
+
+# Exactly an ndarray, aligned, in native byte order: C code may follow its pointer and strides.
+cdef inline bint is_plain(cnp.ndarray a) noexcept:
+    return (likely(PyArray_CheckExact(a)) and likely(cnp.PyArray_ISALIGNED(a))
+            and likely(PyArray_ISNOTSWAPPED(a)))
+
+cdef inline bint same_shape(cnp.ndarray a, cnp.ndarray b) noexcept:
+    cdef int i, ndim = cnp.PyArray_NDIM(a)
+    cdef cnp.npy_intp* m = cnp.PyArray_DIMS(a)
+    cdef cnp.npy_intp* n = cnp.PyArray_DIMS(b)
+    if ndim != cnp.PyArray_NDIM(b):
+        return False
+    for i in range(ndim):
+        if m[i] != n[i]:
+            return False
+    return True
+
+# Address of the first byte of `a`, and of the one behind its last.
+cdef void extent(Operand* a, char** low, char** high) noexcept
+
+# Do the memory extents of the two intersect? (Their elements need not.)
+cdef bint extents_meet(Operand* a, Operand* b) noexcept
+cpdef bint may_overlap(cnp.ndarray a, cnp.ndarray b) noexcept
+
+# New arrays of uninitialised memory. The strides must be those of a dense array, in any order of its dimensions.
+cdef cnp.ndarray empty(int ndim, cnp.npy_intp* dims, int typenum)
+cdef cnp.ndarray empty_strided(int ndim, cnp.npy_intp* dims, cnp.npy_intp* strides, int typenum)
+
+# `a` itself where it is plain and C-contiguous, or else such a copy; `one_block` lets pass Fortran's order, too.
+cdef cnp.ndarray dense(cnp.ndarray a)
+cdef cnp.ndarray one_block(cnp.ndarray a)
+cdef cnp.ndarray empty_like(cnp.ndarray a)      # laid out like such a block
+
+# `a` itself if it has that type already, else a new array in the memory order of `a`.
+cpdef cnp.ndarray cast(cnp.ndarray a, int typenum)
+
+# One after the other along an axis, or side by side along a new one, converted to one type: new arrays in C order.
+cdef cnp.ndarray concatenate(list arrays, int axis, int typenum)
+cdef cnp.ndarray stack(list arrays, int axis, int typenum)

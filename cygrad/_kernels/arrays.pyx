@@ -1,0 +1,234 @@
+"""The memory of arrays: what overlaps, new arrays, casts, joining."""
+
+import os
+
+cimport numpy as cnp
+from cpython.ref cimport Py_INCREF
+
+import numpy as np
+
+from cygrad._kernels import by_numpy
+
+cnp.import_array()
+
+cdef bint PURE = os.environ.get("CYGRAD_PURE", "0") not in ("", "0")
+
+
+# ------------------------------------------------------------------------------------------------- overlap
+
+
+cdef void extent(Operand* a, char** low, char** high) noexcept:
+    cdef int i
+    low[0] = high[0] = a.data
+    for i in range(a.ndim):
+        if a.dims[i] == 0:
+            low[0] = high[0] = a.data
+            return
+        if a.strides[i] < 0:
+            low[0] += (a.dims[i] - 1) * a.strides[i]
+        else:
+            high[0] += (a.dims[i] - 1) * a.strides[i]
+    high[0] += a.itemsize
+
+
+cdef bint extents_meet(Operand* a, Operand* b) noexcept:
+    cdef char* low_a
+    cdef char* high_a
+    cdef char* low_b
+    cdef char* high_b
+    extent(a, &low_a, &high_a)
+    extent(b, &low_b, &high_b)
+    return low_a < high_b and low_b < high_a and low_a < high_a and low_b < high_b
+
+
+cpdef bint may_overlap(cnp.ndarray a, cnp.ndarray b) noexcept:
+    """Whether the memory extents of two arrays intersect."""
+    cdef Operand x = operand(a)
+    cdef Operand y = operand(b)
+    return extents_meet(&x, &y)
+
+
+# ---------------------------------------------------------------------------------------------- new arrays
+
+
+cdef cnp.PyArray_Descr* _descrs[NTYPES]     # owned for ever
+
+
+cdef int _keep_descrs() except -1:
+    cdef int t
+    for t in range(NTYPES):
+        descr = cnp.PyArray_DescrFromType(t)
+        Py_INCREF(descr)
+        _descrs[t] = <cnp.PyArray_Descr*>descr
+    return 0
+
+_keep_descrs()
+
+
+cdef cnp.ndarray empty(int ndim, cnp.npy_intp* dims, int typenum):
+    return empty_strided(ndim, dims, NULL, typenum)
+
+
+cdef cnp.ndarray empty_strided(int ndim, cnp.npy_intp* dims, cnp.npy_intp* strides, int typenum):
+    cdef object descr
+    if likely(0 <= typenum < NTYPES):
+        descr = <object>_descrs[typenum]
+    else:
+        descr = cnp.PyArray_DescrFromType(typenum)
+    Py_INCREF(descr)            # the next line steals a reference
+    return PyArray_NewFromDescr(&PyArray_Type, <cnp.PyArray_Descr*>descr, ndim, dims, strides, NULL, 0, NULL)
+
+
+cdef cnp.ndarray dense(cnp.ndarray a):
+    if is_plain(a) and cnp.PyArray_IS_C_CONTIGUOUS(a):
+        return a
+    return np.array(a, dtype=cnp.PyArray_DescrFromType(cnp.PyArray_TYPE(a)), order="C")
+
+
+cdef cnp.ndarray one_block(cnp.ndarray a):
+    return a if is_plain(a) and cnp.PyArray_IS_F_CONTIGUOUS(a) else dense(a)
+
+
+cdef cnp.ndarray empty_like(cnp.ndarray a):
+    cdef bint by_columns = cnp.PyArray_IS_F_CONTIGUOUS(a)
+    return empty_strided(cnp.PyArray_NDIM(a), cnp.PyArray_DIMS(a), cnp.PyArray_STRIDES(a) if by_columns else NULL,
+                         cnp.PyArray_TYPE(a))
+
+
+# --------------------------------------------------------------------------------------------------- casts
+
+
+ctypedef fused source_t:
+    cnp.npy_uint8               # bool, too
+    cnp.npy_int32
+    cnp.npy_int64
+    float
+    double
+
+ctypedef fused target_t:
+    cnp.npy_uint8
+    cnp.npy_int32
+    cnp.npy_int64
+    float
+    double
+
+ctypedef void (*cast_t)(const void*, void*, cnp.npy_intp) noexcept nogil
+
+cdef enum:                      # the types that have cast loops
+    BOOL, UINT8, INT32, INT64, FLOAT, DOUBLE
+    NCASTS
+
+cdef cast_t[NCASTS][NCASTS] _casts      # [from][to]
+cdef int[NTYPES] _cast_index            # by type number; -1 where there are none
+
+
+cdef void _convert(const source_t* a, target_t* out, cnp.npy_intp n) noexcept nogil:
+    cdef cnp.npy_intp i
+    for i in range(n):
+        if target_t is cnp.npy_uint8:
+            out[i] = <target_t><cnp.npy_int64>a[i]      # negative numbers wrap
+        else:
+            out[i] = <target_t>a[i]
+
+
+cdef void _convert_to_bool(const source_t* a, cnp.npy_uint8* out, cnp.npy_intp n) noexcept nogil:
+    cdef cnp.npy_intp i
+    for i in range(n):
+        out[i] = a[i] != 0
+
+
+cdef void _enter_casts(int source, source_t example) noexcept:
+    _casts[source][BOOL] = <cast_t>&_convert_to_bool[source_t]
+    _casts[source][UINT8] = <cast_t>&_convert[source_t, cnp.npy_uint8]
+    _casts[source][INT32] = <cast_t>&_convert[source_t, cnp.npy_int32]
+    _casts[source][INT64] = <cast_t>&_convert[source_t, cnp.npy_int64]
+    _casts[source][FLOAT] = <cast_t>&_convert[source_t, float]
+    _casts[source][DOUBLE] = <cast_t>&_convert[source_t, double]
+
+
+cdef void _enter_all_casts() noexcept:
+    cdef int t
+    _enter_casts[cnp.npy_uint8](BOOL, 0)
+    _enter_casts[cnp.npy_uint8](UINT8, 0)
+    _enter_casts[cnp.npy_int32](INT32, 0)
+    _enter_casts[cnp.npy_int64](INT64, 0)
+    _enter_casts[float](FLOAT, 0)
+    _enter_casts[double](DOUBLE, 0)
+    for t in range(NTYPES):     # several type numbers have one size: which of them, the platform decides
+        if t == cnp.NPY_BOOL:
+            _cast_index[t] = BOOL
+        elif t == cnp.NPY_UINT8:
+            _cast_index[t] = UINT8
+        elif t == cnp.NPY_FLOAT:
+            _cast_index[t] = FLOAT
+        elif t == cnp.NPY_DOUBLE:
+            _cast_index[t] = DOUBLE
+        elif PyArray_EquivTypenums(t, cnp.NPY_INT32):
+            _cast_index[t] = INT32
+        elif PyArray_EquivTypenums(t, cnp.NPY_INT64):
+            _cast_index[t] = INT64
+        else:
+            _cast_index[t] = -1
+
+_enter_all_casts()
+
+
+cpdef cnp.ndarray cast(cnp.ndarray a, int typenum):
+    """`a` as an array of another type, without warnings, in the same memory order; `a` itself if it has that type."""
+    cdef int t = cnp.PyArray_TYPE(a)
+    cdef int source, target
+    cdef cnp.npy_intp n
+    cdef cnp.ndarray out
+    cdef const void* values
+    cdef void* converted
+    cdef cast_t convert
+    if t == typenum and PyArray_ISNOTSWAPPED(a) and PyArray_CheckExact(a):
+        return a
+    if t < NTYPES and 0 <= typenum < NTYPES and cnp.PyArray_IS_C_CONTIGUOUS(a) and is_plain(a) and not PURE:
+        source = _cast_index[t]
+        target = _cast_index[typenum]
+        if source >= 0 and target >= 0:
+            out = empty(cnp.PyArray_NDIM(a), cnp.PyArray_DIMS(a), typenum)
+            convert = _casts[source][target]
+            n = cnp.PyArray_SIZE(a)
+            values = cnp.PyArray_DATA(a)
+            converted = cnp.PyArray_DATA(out)
+            if n > RELEASE_ABOVE:
+                with nogil:
+                    convert(values, converted, n)
+            else:
+                convert(values, converted, n)
+            return out
+    return by_numpy.cast(a, cnp.PyArray_DescrFromType(typenum))
+
+
+# ------------------------------------------------------------------------------------------------- joining
+
+
+cdef cnp.ndarray concatenate(list arrays, int axis, int typenum):
+    cdef list converted = []
+    cdef cnp.ndarray out
+    for array in arrays:
+        converted.append(cast(array, typenum))
+    out = cnp.PyArray_Concatenate(converted, axis)      # in the memory order of the arrays, if they agree
+    return out if cnp.PyArray_IS_C_CONTIGUOUS(out) else cnp.PyArray_GETCONTIGUOUS(out)
+
+
+cdef cnp.ndarray stack(list arrays, int axis, int typenum):
+    cdef list deeper = []
+    for array in arrays:
+        deeper.append(with_axis(array, axis))
+    return concatenate(deeper, axis, typenum)
+
+
+cdef cnp.ndarray with_axis(cnp.ndarray a, int axis):
+    """A view with an axis of length 1 more."""
+    cdef cnp.npy_intp[MAXDIMS + 1] dims
+    cdef cnp.PyArray_Dims shape
+    cdef int i, ndim = cnp.PyArray_NDIM(a)
+    for i in range(ndim):
+        dims[i if i < axis else i + 1] = cnp.PyArray_DIMS(a)[i]
+    dims[axis] = 1
+    shape.ptr = dims
+    shape.len = ndim + 1
+    return cnp.PyArray_Newshape(a, &shape, cnp.NPY_CORDER)

@@ -1,0 +1,117 @@
+"""What the compiled kernels leave to NumPy's own functions: types that have no loop, memory that is not plain.
+
+With CYGRAD_PURE=1 in the environment it is everything. Nothing here warns of overflow or nan.
+"""
+
+import numpy as np
+
+silent = np.errstate(all="ignore")
+
+
+@silent
+def call(ufunc, *arrays):
+    """A ufunc on arrays of any kind; an array, also where NumPy gives a scalar."""
+    return np.asarray(ufunc(*[np.asarray(array) for array in arrays]))
+
+
+@silent
+def number(value, dtype):
+    """A Python number as a 0-dim array in native byte order."""
+    array = np.empty((), dtype.newbyteorder("="))
+    array[...] = value
+    return array
+
+
+@silent
+def cast(array, dtype):
+    """Another type, in the same memory order; of complex numbers the real part, without the warning."""
+    array = np.asarray(array)
+    if array.dtype.kind == "c" and dtype.kind not in "cb":
+        array = array.real
+    return array.astype(dtype)
+
+
+@silent
+def reduce(ufunc, array, axes, out):
+    """Reduce over axes, in the type of `out` and into it, which may keep them as dimensions of size 1."""
+    result = ufunc.reduce(np.asarray(array), axis=axes, dtype=out.dtype)
+    out[...] = np.reshape(result, out.shape)
+    return out
+
+
+# --- Neural networks: the formulas stand in nn.pyx -----------------------------------------------
+
+
+@silent
+def softmax(array, axis):
+    if array.size == 0 or array.ndim == 0:
+        return np.ones_like(array)
+    exps = np.exp(array - array.max(axis, keepdims=True))
+    return exps / exps.sum(axis, keepdims=True)
+
+
+@silent
+def log_softmax(array, axis):
+    if array.size == 0 or array.ndim == 0:
+        return np.zeros_like(array)
+    distance = array - array.max(axis, keepdims=True)
+    return distance - np.log(np.exp(distance).sum(axis, keepdims=True))
+
+
+@silent
+def softmax_backward(grad, out, axis):
+    products = grad * out
+    total = products.sum(axis, keepdims=True) if grad.ndim else products
+    return np.asarray((grad - total) * out)
+
+
+@silent
+def log_softmax_backward(grad, out, axis):
+    total = grad.sum(axis, keepdims=True) if grad.ndim else grad
+    return np.asarray(grad - np.exp(out) * total)
+
+
+def threshold_backward(grad, out):
+    return np.where(np.asarray(out) <= 0, grad.dtype.type(0), np.asarray(grad))
+
+
+@silent
+def tanh_backward(grad, out):
+    return np.asarray(grad * (1 - out * out).conj())
+
+
+@silent
+def sigmoid_backward(grad, out):
+    return np.asarray(grad * ((1 - out) * out).conj())
+
+
+@silent
+def sigmoid(array):
+    return np.asarray(1 / (1 + np.exp(-array)))
+
+
+# --- Optimizers: the formulas stand in optim.pyx -------------------------------------------------
+
+
+@silent
+def sgd(param, grad, buffer, settings):
+    """`buffer` is None without momentum."""
+    change = settings["sign"] * grad + settings["weight_decay"] * param
+    if buffer is not None:
+        buffer[...] = settings["momentum"] * buffer + settings["taken"] * change
+        change = change + settings["momentum"] * buffer if settings["nesterov"] else buffer
+    param -= settings["lr"] * change
+
+
+@silent
+def adam(param, grad, mean, square, largest, settings):
+    """`largest` is None without amsgrad."""
+    param *= settings["shrink"]
+    change = settings["sign"] * grad + settings["weight_decay"] * param
+    mean += (change - mean) * settings["gain1"]
+    square *= settings["beta2"]
+    square += settings["gain2"] * change * change
+    if largest is not None:
+        np.maximum(largest, square, out=largest)
+        square = largest
+    param -= settings["step_size"] * mean / (np.sqrt(square) / settings["root_of_correction"] + settings["eps"])

@@ -1,0 +1,53 @@
+/* How the loops beside this file are compiled.
+
+   CYGRAD_CLONES before a function compiles it for several instruction sets; the loader picks one. The wheel is built
+   for the oldest processors, and a loop so marked still uses the wider vectors of others. Vectors of 512 bits are a
+   third of the code again and seldom faster: CYGRAD_WIDE_CLONES is for loops that they speed up. Where compiler,
+   processor or C library do not know how, there is one plain version. CYGRAD_INLINE marks what must become part of
+   such a function, not be called by it.
+
+   CYGRAD_INDEPENDENT before a loop promises that no turn reads what another writes: pointers are equal or far apart.
+   The compiler then need not test them at run time, nor have a second loop ready.
+
+   CYGRAD_BEGIN_LOOPS and CYGRAD_END_LOOPS stand around loops, which are compiled for speed in modules that are
+   compiled for size. */
+
+#ifndef CYGRAD_CLONES_H
+#define CYGRAD_CLONES_H
+
+#include <Python.h>
+
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__)
+#define CYGRAD_CLONES __attribute__((target_clones("avx2", "default")))
+#define CYGRAD_WIDE_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define CYGRAD_CLONES
+#define CYGRAD_WIDE_CLONES
+#endif
+
+#if defined(__GNUC__)
+#define CYGRAD_INLINE static inline __attribute__((always_inline))
+#else
+#define CYGRAD_INLINE static inline
+#endif
+
+#if defined(__clang__)
+#define CYGRAD_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#elif defined(__GNUC__)
+#define CYGRAD_INDEPENDENT _Pragma("GCC ivdep")
+#elif defined(_MSC_VER)
+#define CYGRAD_INDEPENDENT __pragma(loop(ivdep))
+#else
+#define CYGRAD_INDEPENDENT
+#endif
+
+/* Loops of few instructions take twice as long where they begin at the end of a line of the cache. */
+#if defined(__GNUC__) && !defined(__clang__)
+#define CYGRAD_BEGIN_LOOPS _Pragma("GCC push_options") _Pragma("GCC optimize(\"O3\", \"align-loops=32\")")
+#define CYGRAD_END_LOOPS _Pragma("GCC pop_options")
+#else
+#define CYGRAD_BEGIN_LOOPS
+#define CYGRAD_END_LOOPS
+#endif
+
+#endif

@@ -1,0 +1,103 @@
+"""Copies: in some order of memory, into other arrays, and of Python numbers into arrays."""
+
+import math
+
+import numpy as np
+
+_C_NAMES = {
+    "float16": "c10::Half",
+    "float32": "float",
+    "float64": "double",
+    "int8": "int8_t",
+    "int16": "int16_t",
+    "int32": "int",
+    "int64": "int64_t",
+    "uint8": "uint8_t",
+    "complex64": "c10::complex<float>",
+    "complex128": "c10::complex<double>",
+}
+
+
+def copy(array):
+    """A dense copy whose dimensions lie in memory in the order of the original's."""
+    repeats = any(stride == 0 and length > 1 for stride, length in zip(array.strides, array.shape))
+    return array.copy("C" if repeats else "K")
+
+
+def copy_in_order(array, order):
+    """A dense copy with the dimensions in the given order, from the largest steps in memory to the smallest."""
+    return array.transpose(order).copy("C").transpose(_inverse(order))
+
+
+def _inverse(order):
+    return sorted(range(len(order)), key=order.__getitem__)
+
+
+def is_in_order(array, order):
+    """Whether `copy_in_order` would change nothing."""
+    return array.transpose(order).flags.c_contiguous
+
+
+def empty_like(array, dtype):
+    """Uninitialised memory for an array of this shape, its axes in the order of the original's."""
+    repeats = not all(array.strides)
+    return np.empty_like(array, dtype, order="C" if repeats else "K", subok=False)
+
+
+def empty_in_order(array, order, dtype):
+    """Uninitialised memory for an array of this shape, its axes in the given order, or as they are for None."""
+    if order is None:
+        return np.empty(array.shape, dtype)
+    return np.empty([array.shape[axis] for axis in order], dtype).transpose(_inverse(order))
+
+
+def copy_into(target, values):
+    """Write `values`, broadcast and converted as C does, into `target`. Silent."""
+    if values.dtype == target.dtype:
+        np.copyto(target, values)
+        return
+    if values.dtype.kind == "c" and target.dtype.kind not in "cb":
+        values = values.real
+    with np.errstate(all="ignore"):
+        np.copyto(target, values, casting="unsafe")
+
+
+def element(number, dtype):
+    """A Python number as a 0-dim array. Raises RuntimeError if it does not fit, OverflowError beyond 64 bits.
+
+    Negative numbers wrap in unsigned types, fractions are cut off in integer types.
+    """
+    dtype = np.dtype(dtype)
+    if isinstance(number, complex):
+        if dtype.kind == "c":
+            _check_range(max(abs(number.real), abs(number.imag)), dtype)
+            return np.array(number, dtype)
+        if number.imag and dtype.kind != "b":
+            raise _does_not_fit(dtype)
+        number = number if dtype.kind == "b" else number.real
+    if isinstance(number, int) and not -(2**63) <= number < 2**64:
+        raise OverflowError("int too big to convert")
+    _check_range(number, dtype)
+    if dtype.kind == "b":
+        return np.array(bool(number))
+    if dtype.kind in "iu":
+        return np.array(int(number)).astype(dtype)
+    return np.array(number, dtype)
+
+
+def _check_range(number, dtype):
+    if dtype.kind in "fc" and math.isfinite(number):
+        fits = abs(number) <= float(np.finfo(dtype).max)
+    elif dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        low = -limits.max if dtype.kind == "u" else limits.min
+        fits = math.isfinite(number) and low <= number <= limits.max
+    else:
+        fits = True
+    if not fits:
+        raise _does_not_fit(dtype)
+
+
+def _does_not_fit(dtype):
+    name = _C_NAMES.get(dtype.name, dtype.name)
+    return RuntimeError(f"value cannot be converted to type {name} without overflow")

@@ -1,0 +1,35 @@
+"""Diagonals and triangles of matrices, which lie along two axes of an array."""
+
+import numpy as np
+
+from cygrad._kernels.strided import restride
+
+
+def diagonal(array, offset, axis1, axis2):
+    """The diagonals `offset` above the main ones as a last axis: a view."""
+    shape, strides = list(array.shape), list(array.strides)
+    rows, columns, down, right = shape[axis1], shape[axis2], strides[axis1], strides[axis2]
+    length = min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns)
+    start = offset * right if offset >= 0 else -offset * down
+    for axis in (axis1, axis2) if axis1 > axis2 else (axis2, axis1):
+        del shape[axis], strides[axis]
+    shape.append(max(length, 0))
+    strides.append(down + right)
+    return restride(array, tuple(shape), tuple(strides), start if length > 0 else 0)
+
+
+def on_diagonal(values, shape, offset, axis1, axis2):
+    """Zeros of `shape` with these diagonals."""
+    array = np.zeros(shape, values.dtype)
+    np.copyto(diagonal(array, offset, axis1, axis2), values)
+    return array
+
+
+def tril(array, offset):
+    """With zeros above a diagonal of the last two axes."""
+    return np.ascontiguousarray(np.tril(array, offset))
+
+
+def triu(array, offset):
+    """With zeros below a diagonal of the last two axes."""
+    return np.ascontiguousarray(np.triu(array, offset))

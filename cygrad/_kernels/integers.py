@@ -1,0 +1,15 @@
+"""Arithmetic of integers where NumPy's is another."""
+
+import numpy as np
+
+
+def whole_power(power, base, exponent):
+    """`base ** exponent` by the ufunc `power`; to a negative power all but 1 and -1 become 0.
+
+    >>> whole_power(np.power, np.array([1, -1, 2]), np.array([-3, -3, -3]))
+    array([ 1, -1,  0])
+    """
+    negative = exponent < 0
+    natural = power(base, np.where(negative, np.zeros_like(exponent), exponent))
+    inverse = np.where(np.abs(base) == 1, np.where(exponent & 1, base, np.ones_like(base)), np.zeros_like(base))
+    return np.where(negative, inverse, natural)

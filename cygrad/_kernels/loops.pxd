@@ -1,0 +1,28 @@
+"""Elementwise work: NumPy's inner loops called directly on the memory of arrays."""
+
+cimport numpy as cnp
+
+from cygrad._kernels.arrays cimport NTYPES, cast, empty, may_overlap
+from cygrad._kernels.walk cimport Loop, loop_t
+
+cdef extern from "numpy/ufuncobject.h":
+    ctypedef struct PyUFuncObject:      # which of its fields numpy.pxd has depends on the version of NumPy
+        int nin
+        int nargs
+        int ntypes
+        loop_t* functions
+        void** data
+        const char* types
+
+cdef class Ufunc:
+    cdef readonly str name
+    cdef readonly object numpy          # the NumPy ufunc: the fallback
+    cdef readonly int nin
+    cdef Loop[NTYPES] loops             # by type number of the inputs
+
+    # `out` may be None. The inputs of call2 have the same type number; the caller has promoted them.
+    cdef cnp.ndarray call1(self, cnp.ndarray a, cnp.ndarray out)
+    cdef cnp.ndarray call2(self, cnp.ndarray a, cnp.ndarray b, cnp.ndarray out)
+    cdef cnp.ndarray call2_scalar(self, cnp.ndarray a, object scalar, bint scalar_first, cnp.ndarray out)
+    cdef cnp.ndarray _fallback(self, cnp.ndarray a, cnp.ndarray b, cnp.ndarray out)
+    cdef cnp.ndarray _fallback_scalar(self, cnp.ndarray a, object scalar, bint scalar_first, cnp.ndarray out)

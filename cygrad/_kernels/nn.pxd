@@ -1,0 +1,18 @@
+"""Fused kernels of neural networks, forward and backward. `axis` is counted from the front."""
+
+cimport numpy as cnp
+
+cpdef cnp.ndarray softmax(cnp.ndarray a, int axis)
+cpdef cnp.ndarray log_softmax(cnp.ndarray a, int axis)
+cpdef cnp.ndarray softmax_backward(cnp.ndarray grad, cnp.ndarray out, int axis)
+cpdef cnp.ndarray log_softmax_backward(cnp.ndarray grad, cnp.ndarray out, int axis)
+
+# (N, C) log-probabilities and N targets; reduction 0 none, 1 mean, 2 sum. Gives (loss, total_weight).
+cpdef tuple nll(cnp.ndarray logp, cnp.ndarray target, object weight, long long ignore_index, int reduction)
+cpdef cnp.ndarray nll_backward(cnp.ndarray grad, cnp.ndarray logp, cnp.ndarray target, object weight,
+                               long long ignore_index, int reduction, cnp.ndarray total_weight)
+
+cpdef cnp.ndarray sigmoid(cnp.ndarray a)
+cpdef cnp.ndarray threshold_backward(cnp.ndarray grad, cnp.ndarray out)
+cpdef cnp.ndarray tanh_backward(cnp.ndarray grad, cnp.ndarray out)
+cpdef cnp.ndarray sigmoid_backward(cnp.ndarray grad, cnp.ndarray out)

@@ -1,0 +1,518 @@
+"""Fused kernels of neural networks, forward and backward.
+
+Their loops (`nn.h`) work on float32 and float64; float16 goes through float32, other types through NumPy. They work in
+several passes over pieces that stay in the nearest cache. The exponential of float64 and the logarithms are NumPy's
+SIMD loops (see Note [NumPy's inner loops] in loops.pyx).
+"""
+
+import numpy as np
+
+cimport numpy as cnp
+from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc
+from libc.string cimport memset
+
+from cygrad._kernels.arrays cimport (
+    NTYPES, RELEASE_ABOVE, cast, dense, empty, empty_like, is_plain, one_block, same_shape)
+from cygrad._kernels.loops cimport Ufunc
+from cygrad._kernels.reduce cimport sum_middle
+from cygrad._kernels.walk cimport Loop
+from cygrad._kernels import by_numpy
+
+cnp.import_array()
+
+cdef extern from "clones.h":    # for nn.h
+    pass
+
+cdef extern from "exp.h" nogil:
+    void exponentials(const float* x, float* out, Py_ssize_t n) noexcept
+
+cdef extern from "nn.h" nogil:
+    # float if `is_double` is 0, else double
+    void find_largest(bint is_double, const void* x, Py_ssize_t blocks, Py_ssize_t n, Py_ssize_t inner,
+                      void* column) noexcept
+    void add_products(bint is_double, const void* x, const void* y, Py_ssize_t blocks, Py_ssize_t n, Py_ssize_t inner,
+                      void* column) noexcept
+    void invert(bint is_double, void* x, Py_ssize_t n) noexcept
+    void subtract(bint is_double, const void* x, const void* y, void* out, Py_ssize_t blocks, Py_ssize_t n,
+                  Py_ssize_t inner, const void* column) noexcept
+    void multiply(bint is_double, const void* x, const void* y, void* out, Py_ssize_t blocks, Py_ssize_t n,
+                  Py_ssize_t inner, const void* column) noexcept
+    void softmax_gradient(bint is_double, const void* g, const void* y, void* out, Py_ssize_t blocks, Py_ssize_t n,
+                          Py_ssize_t inner, const void* column) noexcept
+    void log_softmax_gradient(bint is_double, const void* g, const void* e, void* out, Py_ssize_t blocks,
+                              Py_ssize_t n, Py_ssize_t inner, const void* column) noexcept
+    void negate(bint is_double, const void* x, void* out, Py_ssize_t n) noexcept
+    void logistic_of_exp(bint is_double, void* out, Py_ssize_t n) noexcept
+    void threshold_gradient(bint is_double, const void* g, const void* y, void* out, Py_ssize_t n) noexcept
+    void tanh_gradient(bint is_double, const void* g, const void* y, void* out, Py_ssize_t n) noexcept
+    void sigmoid_gradient(bint is_double, const void* g, const void* y, void* out, Py_ssize_t n) noexcept
+
+cdef enum:
+    PIECE = 2048                # elements that are worked on together
+
+cdef Loop _exp_of_double = (<Ufunc>Ufunc(np.exp)).loops[<int>cnp.NPY_DOUBLE]
+cdef Loop _log_of_float = (<Ufunc>Ufunc(np.log)).loops[<int>cnp.NPY_FLOAT]
+cdef Loop _log_of_double = (<Ufunc>Ufunc(np.log)).loops[<int>cnp.NPY_DOUBLE]
+
+
+# ---------------------------------------------------------------------------------------- helpers
+
+
+cdef inline bint _has_kernel(int t) noexcept:
+    return ((t == cnp.NPY_FLOAT or t == cnp.NPY_DOUBLE) and _exp_of_double.function != NULL
+            and _log_of_float.function != NULL and _log_of_double.function != NULL)
+
+
+cdef inline bint _is_narrow(int t) noexcept:
+    """float16 and the like of other packages (bfloat16)."""
+    return t == cnp.NPY_FLOAT16 or t >= NTYPES
+
+
+cdef int _check_equal(cnp.ndarray grad, cnp.ndarray out) except -1:
+    if not same_shape(grad, out) or cnp.PyArray_TYPE(grad) != cnp.PyArray_TYPE(out):
+        raise ValueError(f"a gradient of shape {(<object>grad).shape} and type {grad.dtype} for a result of shape "
+                         f"{(<object>out).shape} and type {out.dtype}")
+    return 0
+
+
+cdef int _check_axis(cnp.ndarray a, int axis) except -1:
+    if not 0 <= axis < max(cnp.PyArray_NDIM(a), 1):
+        raise ValueError(f"axis {axis} of an array with {cnp.PyArray_NDIM(a)} dimensions")
+    return 0
+
+
+# ---------------------------------------------------------------------------------------- softmax
+
+
+cdef struct Blocks:             # an array seen as (count, n, inner), to be worked on along n
+    bint is_double
+    Py_ssize_t itemsize
+    Py_ssize_t count
+    Py_ssize_t n
+    Py_ssize_t inner
+
+
+cdef void _divide_into_blocks(Blocks* blocks, cnp.ndarray a, int axis) noexcept:
+    cdef int i, ndim = cnp.PyArray_NDIM(a)
+    blocks.is_double = cnp.PyArray_TYPE(a) == cnp.NPY_DOUBLE
+    blocks.itemsize = cnp.PyArray_ITEMSIZE(a)
+    blocks.count = blocks.n = blocks.inner = 1
+    for i in range(ndim):
+        if i < axis:
+            blocks.count *= cnp.PyArray_DIM(a, i)
+        elif i == axis:
+            blocks.n = cnp.PyArray_DIM(a, i)
+        else:
+            blocks.inner *= cnp.PyArray_DIM(a, i)
+
+
+cdef enum Pass:
+    SOFTMAX
+    LOG_SOFTMAX
+    SOFTMAX_BACKWARD
+    LOG_SOFTMAX_BACKWARD
+
+
+cdef inline void _run_loop(Loop* loop, const void* x, void* out, cnp.npy_intp n, cnp.npy_intp itemsize) noexcept nogil:
+    cdef char* data[2]
+    cdef cnp.npy_intp[2] steps
+    data[0] = <char*>x
+    data[1] = <char*>out
+    steps[0] = steps[1] = itemsize
+    loop.function(data, &n, steps, loop.data)
+
+
+cdef inline void _exponentiate(bint is_double, const void* x, void* out, Py_ssize_t n) noexcept nogil:
+    if is_double:
+        _run_loop(&_exp_of_double, x, out, n, sizeof(double))
+    else:
+        exponentials(<const float*>x, <float*>out, n)
+
+
+cdef inline void _take_logarithms(bint is_double, void* x, Py_ssize_t n) noexcept nogil:
+    if is_double:
+        _run_loop(&_log_of_double, x, x, n, sizeof(double))
+    else:
+        _run_loop(&_log_of_float, x, x, n, sizeof(float))
+
+
+cdef int _run(Pass what, Blocks* b, const void* x, const void* y, void* out) noexcept nogil:
+    """The pass over some blocks at a time, so many that they stay in cache. -1 if memory is short.
+
+    `x` is the input or the gradient, `y` the result of the forward pass or NULL.
+    """
+    cdef Py_ssize_t size = b.n * b.inner, together = min(max(1, PIECE // size), b.count)
+    cdef Py_ssize_t in_column = together * b.inner, in_exps = together * size if what == LOG_SOFTMAX else 0
+    cdef double[2 * PIECE] room
+    cdef void* column = room
+    if in_column + in_exps > 2 * PIECE:
+        column = PyMem_RawMalloc((in_column + in_exps) * b.itemsize)
+        if column == NULL:
+            return -1
+    _run_with(what, b, x, y, out, together, column, <char*>column + in_column * b.itemsize)
+    if column != <void*>room:
+        PyMem_RawFree(column)
+    return 0
+
+
+cdef void _run_with(Pass what, Blocks* b, const void* x, const void* y, void* out, Py_ssize_t together, void* column,
+                    void* exps) noexcept nogil:
+    cdef bint f64 = b.is_double
+    cdef Py_ssize_t k, n = b.n, inner = b.inner, rest = b.count, step = together * n * inner * b.itemsize
+    while rest > 0:
+        k = min(together, rest)
+        if what == SOFTMAX:
+            find_largest(f64, x, k, n, inner, column)
+            subtract(f64, x, x, out, k, n, inner, column)
+            _exponentiate(f64, out, out, k * n * inner)
+            sum_middle(f64, out, k, n, inner, column)
+            invert(f64, column, k * inner)
+            multiply(f64, out, out, out, k, n, inner, column)
+        elif what == LOG_SOFTMAX:
+            find_largest(f64, x, k, n, inner, column)
+            subtract(f64, x, x, out, k, n, inner, column)
+            _exponentiate(f64, out, exps, k * n * inner)
+            sum_middle(f64, exps, k, n, inner, column)
+            _take_logarithms(f64, column, k * inner)
+            subtract(f64, out, out, out, k, n, inner, column)
+        elif what == SOFTMAX_BACKWARD:
+            add_products(f64, x, y, k, n, inner, column)
+            softmax_gradient(f64, x, y, out, k, n, inner, column)
+        else:
+            sum_middle(f64, x, k, n, inner, column)
+            _exponentiate(f64, y, out, k * n * inner)
+            log_softmax_gradient(f64, x, out, out, k, n, inner, column)
+        x = <const char*>x + step
+        out = <char*>out + step
+        if y != NULL:
+            y = <const char*>y + step
+        rest -= k
+
+
+cdef cnp.ndarray _along(Pass what, cnp.ndarray a, cnp.ndarray result, int axis):
+    """The pass on dense arrays of float32 or float64; `result` is None in the forward passes."""
+    cdef Blocks blocks
+    cdef int status
+    cdef cnp.ndarray out
+    cdef void* x
+    cdef void* y = NULL
+    cdef void* z
+    a = dense(a)
+    _divide_into_blocks(&blocks, a, axis)
+    out = empty(cnp.PyArray_NDIM(a), cnp.PyArray_DIMS(a), cnp.PyArray_TYPE(a))
+    if cnp.PyArray_SIZE(a) == 0:
+        return out
+    x = cnp.PyArray_DATA(a)
+    z = cnp.PyArray_DATA(out)
+    if result is not None:
+        result = dense(result)
+        y = cnp.PyArray_DATA(result)
+    if cnp.PyArray_SIZE(a) > RELEASE_ABOVE:
+        with nogil:
+            status = _run(what, &blocks, x, y, z)
+    else:
+        status = _run(what, &blocks, x, y, z)
+    if status < 0:
+        raise MemoryError
+    return out
+
+
+cpdef cnp.ndarray softmax(cnp.ndarray a, int axis):
+    """exp(a) / sum(exp(a)) along `axis`; large numbers do not overflow."""
+    cdef int t = cnp.PyArray_TYPE(a)
+    _check_axis(a, axis)
+    if _has_kernel(t):
+        return _along(SOFTMAX, a, None, axis)
+    if _is_narrow(t):
+        return cast(softmax(cast(a, cnp.NPY_FLOAT), axis), t)
+    return by_numpy.softmax(dense(a), axis)
+
+
+cpdef cnp.ndarray log_softmax(cnp.ndarray a, int axis):
+    """a - log(sum(exp(a))) along `axis`; large numbers do not overflow."""
+    cdef int t = cnp.PyArray_TYPE(a)
+    _check_axis(a, axis)
+    if _has_kernel(t):
+        return _along(LOG_SOFTMAX, a, None, axis)
+    if _is_narrow(t):
+        return cast(log_softmax(cast(a, cnp.NPY_FLOAT), axis), t)
+    return by_numpy.log_softmax(dense(a), axis)
+
+
+cpdef cnp.ndarray softmax_backward(cnp.ndarray grad, cnp.ndarray out, int axis):
+    """(grad - sum(grad * out)) * out along `axis`, where `out` is the softmax."""
+    cdef int t = cnp.PyArray_TYPE(out)
+    _check_axis(out, axis)
+    _check_equal(grad, out)
+    if _has_kernel(t):
+        return _along(SOFTMAX_BACKWARD, grad, out, axis)
+    if _is_narrow(t):
+        return cast(softmax_backward(cast(grad, cnp.NPY_FLOAT), cast(out, cnp.NPY_FLOAT), axis), t)
+    return by_numpy.softmax_backward(grad, out, axis)
+
+
+cpdef cnp.ndarray log_softmax_backward(cnp.ndarray grad, cnp.ndarray out, int axis):
+    """grad - exp(out) * sum(grad) along `axis`, where `out` is the log-softmax."""
+    cdef int t = cnp.PyArray_TYPE(out)
+    _check_axis(out, axis)
+    _check_equal(grad, out)
+    if _has_kernel(t):
+        return _along(LOG_SOFTMAX_BACKWARD, grad, out, axis)
+    if _is_narrow(t):
+        return cast(log_softmax_backward(cast(grad, cnp.NPY_FLOAT), cast(out, cnp.NPY_FLOAT), axis), t)
+    return by_numpy.log_softmax_backward(grad, out, axis)
+
+
+# ---------------------------------------------------------------------------------------- activations
+
+
+ctypedef void (*gradient_t)(bint, const void*, const void*, void*, Py_ssize_t) noexcept nogil
+
+# The C names are macros, which have no address.
+cdef void _threshold(bint is_double, const void* g, const void* y, void* out, Py_ssize_t n) noexcept nogil:
+    threshold_gradient(is_double, g, y, out, n)
+
+
+cdef void _tanh(bint is_double, const void* g, const void* y, void* out, Py_ssize_t n) noexcept nogil:
+    tanh_gradient(is_double, g, y, out, n)
+
+
+cdef void _sigmoid(bint is_double, const void* g, const void* y, void* out, Py_ssize_t n) noexcept nogil:
+    sigmoid_gradient(is_double, g, y, out, n)
+
+
+cdef cnp.ndarray _elementwise(gradient_t gradient, cnp.ndarray grad, cnp.ndarray out):
+    """One pass over a gradient and a result; None if there is no loop for their type."""
+    cdef int t = cnp.PyArray_TYPE(out)
+    cdef bint is_double = t == cnp.NPY_DOUBLE
+    cdef Py_ssize_t n = cnp.PyArray_SIZE(out)
+    cdef cnp.ndarray result
+    cdef void* g
+    cdef void* y
+    cdef void* z
+    _check_equal(grad, out)
+    if not _has_kernel(t):
+        if _is_narrow(t):
+            result = _elementwise(gradient, cast(grad, cnp.NPY_FLOAT), cast(out, cnp.NPY_FLOAT))
+            return None if result is None else cast(result, t)
+        return None
+    if not (is_plain(grad) and is_plain(out) and cnp.PyArray_IS_F_CONTIGUOUS(grad) and cnp.PyArray_IS_F_CONTIGUOUS(out)):
+        grad = dense(grad)
+        out = dense(out)
+    result = empty_like(out)
+    g = cnp.PyArray_DATA(grad)
+    y = cnp.PyArray_DATA(out)
+    z = cnp.PyArray_DATA(result)
+    if n > RELEASE_ABOVE:
+        with nogil:
+            gradient(is_double, g, y, z, n)
+    else:
+        gradient(is_double, g, y, z, n)
+    return result
+
+
+cpdef cnp.ndarray threshold_backward(cnp.ndarray grad, cnp.ndarray out):
+    """grad where out > 0, else 0: the gradient of relu, from its result. Where `out` is nan, grad passes."""
+    cdef cnp.ndarray result = _elementwise(_threshold, grad, out)
+    return by_numpy.threshold_backward(grad, out) if result is None else result
+
+
+cpdef cnp.ndarray tanh_backward(cnp.ndarray grad, cnp.ndarray out):
+    """grad * (1 - out**2): the gradient of tanh, from its result."""
+    cdef cnp.ndarray result = _elementwise(_tanh, grad, out)
+    return by_numpy.tanh_backward(grad, out) if result is None else result
+
+
+cpdef cnp.ndarray sigmoid_backward(cnp.ndarray grad, cnp.ndarray out):
+    """grad * (1 - out) * out: the gradient of the logistic function, from its result."""
+    cdef cnp.ndarray result = _elementwise(_sigmoid, grad, out)
+    return by_numpy.sigmoid_backward(grad, out) if result is None else result
+
+
+cdef void _logistic(bint is_double, void* x, void* out, Py_ssize_t n, Py_ssize_t itemsize) noexcept nogil:
+    cdef Py_ssize_t k
+    while n > 0:
+        k = min(PIECE, n)
+        negate(is_double, x, out, k)
+        _exponentiate(is_double, out, out, k)
+        logistic_of_exp(is_double, out, k)
+        x = <char*>x + k * itemsize
+        out = <char*>out + k * itemsize
+        n -= k
+
+
+cpdef cnp.ndarray sigmoid(cnp.ndarray a):
+    """1 / (1 + exp(-a))."""
+    cdef int t = cnp.PyArray_TYPE(a)
+    cdef bint is_double = t == cnp.NPY_DOUBLE
+    cdef Py_ssize_t n = cnp.PyArray_SIZE(a), itemsize = cnp.PyArray_ITEMSIZE(a)
+    cdef cnp.ndarray out
+    cdef void* x
+    cdef void* z
+    if not _has_kernel(t):
+        if _is_narrow(t):
+            return cast(sigmoid(cast(a, cnp.NPY_FLOAT)), t)
+        return by_numpy.sigmoid(a)
+    a = one_block(a)
+    out = empty_like(a)
+    x = cnp.PyArray_DATA(a)
+    z = cnp.PyArray_DATA(out)
+    if n > RELEASE_ABOVE:
+        with nogil:
+            _logistic(is_double, x, z, n, itemsize)
+    else:
+        _logistic(is_double, x, z, n, itemsize)
+    return out
+
+
+# ---------------------------------------------------------------------------------------- negative log-likelihood
+
+
+ctypedef fused real:
+    float
+    double
+
+cdef enum Reduction:
+    NONE
+    MEAN
+    SUM
+
+cdef struct Targets:            # the target classes, checked, and the weights of the classes
+    cnp.npy_int64* classes
+    Py_ssize_t n
+    void* weight                # NULL: all 1
+    long long ignored
+
+
+cdef cnp.ndarray _class_weights(cnp.ndarray weight, int t, Py_ssize_t classes):
+    if weight is None:
+        return None
+    if cnp.PyArray_NDIM(weight) != 1 or cnp.PyArray_DIM(weight, 0) != classes:
+        raise ValueError(f"{classes} classes, but weights of shape {(<object>weight).shape}")
+    return dense(cast(weight, t))
+
+
+cdef int _check_targets(cnp.ndarray logp, cnp.ndarray target, long long ignored) except -1:
+    """`target` is dense and of int64."""
+    cdef Py_ssize_t i, classes
+    cdef cnp.npy_int64* each = <cnp.npy_int64*>cnp.PyArray_DATA(target)
+    if (cnp.PyArray_NDIM(logp) != 2 or cnp.PyArray_NDIM(target) != 1
+            or cnp.PyArray_DIM(logp, 0) != cnp.PyArray_DIM(target, 0)):
+        raise ValueError(f"nll takes (N, C) and (N,), not {(<object>logp).shape} and {(<object>target).shape}")
+    classes = cnp.PyArray_DIM(logp, 1)
+    for i in range(cnp.PyArray_DIM(target, 0)):
+        if each[i] != ignored and not 0 <= each[i] < classes:
+            raise IndexError(f"Target {each[i]} is out of bounds.")
+    return 0
+
+
+cdef Targets _targets(cnp.ndarray target, cnp.ndarray weight, long long ignored) noexcept:
+    cdef Targets targets
+    targets.classes = <cnp.npy_int64*>cnp.PyArray_DATA(target)
+    targets.n = cnp.PyArray_DIM(target, 0)
+    targets.weight = NULL if weight is None else cnp.PyArray_DATA(weight)
+    targets.ignored = ignored
+    return targets
+
+
+cdef void _nll(Targets* targets, cnp.ndarray logp, real* losses, double* loss, double* total) noexcept:
+    """`losses` takes the loss of each row, or is NULL."""
+    cdef Py_ssize_t i
+    cdef char* row = cnp.PyArray_BYTES(logp)
+    cdef cnp.npy_intp down = cnp.PyArray_STRIDE(logp, 0), across = cnp.PyArray_STRIDE(logp, 1)
+    cdef real weight, value
+    loss[0] = total[0] = 0
+    for i in range(targets.n):
+        value = 0
+        if targets.classes[i] != targets.ignored:
+            weight = (<real*>targets.weight)[targets.classes[i]] if targets.weight != NULL else 1
+            value = -weight * (<real*>(row + targets.classes[i] * across))[0]
+            total[0] += weight
+            loss[0] += value
+        if losses != NULL:
+            losses[i] = value
+        row += down
+
+
+cpdef tuple nll(cnp.ndarray logp, cnp.ndarray target, object weight, long long ignore_index, int reduction):
+    """Minus the weighted log-probabilities of the target classes.
+
+    ``logp`` is (N, C), ``target`` (N,) of integers, ``weight`` (C,) or None. ``reduction`` is 0 for the loss of each
+    row, 1 for their sum over the total weight, 2 for their sum. Rows whose target is ``ignore_index`` count for
+    nothing. Gives the loss and the total weight. A target that is no class raises ``IndexError``.
+    """
+    cdef int t = cnp.PyArray_TYPE(logp)
+    cdef Targets targets
+    cdef cnp.ndarray losses = None
+    cdef double loss, total
+    cdef cnp.npy_intp n
+    if t != cnp.NPY_FLOAT and t != cnp.NPY_DOUBLE:
+        logp = cast(logp, cnp.NPY_FLOAT if _is_narrow(t) else cnp.NPY_DOUBLE)
+        result = nll(logp, target, weight, ignore_index, reduction)
+        return cast(result[0], t), cast(result[1], t)
+    target = dense(cast(target, cnp.NPY_INT64))
+    _check_targets(logp, target, ignore_index)
+    weight = _class_weights(weight, t, cnp.PyArray_DIM(logp, 1))
+    if not is_plain(logp):
+        logp = dense(logp)
+    targets = _targets(target, weight, ignore_index)
+    if reduction == NONE:
+        n = targets.n
+        losses = empty(1, &n, t)
+    if t == cnp.NPY_FLOAT:
+        _nll[float](&targets, logp, NULL if losses is None else <float*>cnp.PyArray_DATA(losses), &loss, &total)
+    else:
+        _nll[double](&targets, logp, NULL if losses is None else <double*>cnp.PyArray_DATA(losses), &loss, &total)
+    if reduction != NONE:
+        losses = _number(loss / total if reduction == MEAN else loss, t)
+    return losses, _number(total, t)
+
+
+cdef cnp.ndarray _number(double value, int t):
+    """A 0-dim array of float32 or float64."""
+    cdef cnp.ndarray out = empty(0, NULL, t)
+    if t == cnp.NPY_FLOAT:
+        (<float*>cnp.PyArray_DATA(out))[0] = <float>value
+    else:
+        (<double*>cnp.PyArray_DATA(out))[0] = value
+    return out
+
+
+cdef void _nll_backward(Targets* targets, real* out, Py_ssize_t classes, const real* grad, Py_ssize_t step,
+                        real total) noexcept:
+    """`step` is 1 if there is a gradient for each row, 0 if there is one for all."""
+    cdef Py_ssize_t i
+    cdef real weight
+    memset(out, 0, targets.n * classes * sizeof(real))
+    for i in range(targets.n):
+        if targets.classes[i] != targets.ignored:
+            weight = (<real*>targets.weight)[targets.classes[i]] if targets.weight != NULL else 1
+            out[i * classes + targets.classes[i]] = -weight * grad[i * step] / total
+
+
+cpdef cnp.ndarray nll_backward(cnp.ndarray grad, cnp.ndarray logp, cnp.ndarray target, object weight,
+                               long long ignore_index, int reduction, cnp.ndarray total_weight):
+    """The gradient of `nll` for ``logp``, of which only shape and dtype count. ``total_weight`` is what `nll` gave."""
+    cdef int t = cnp.PyArray_TYPE(logp), wide
+    cdef Targets targets
+    cdef cnp.ndarray out
+    cdef Py_ssize_t step = reduction == NONE
+    if t != cnp.NPY_FLOAT and t != cnp.NPY_DOUBLE:
+        wide = cnp.NPY_FLOAT if _is_narrow(t) else cnp.NPY_DOUBLE
+        return cast(nll_backward(grad, cast(logp, wide), target, weight, ignore_index, reduction, total_weight), t)
+    target = dense(cast(target, cnp.NPY_INT64))
+    _check_targets(logp, target, ignore_index)
+    weight = _class_weights(weight, t, cnp.PyArray_DIM(logp, 1))
+    targets = _targets(target, weight, ignore_index)
+    grad = dense(cast(grad, t))
+    if cnp.PyArray_SIZE(grad) != (targets.n if step else 1):
+        raise ValueError(f"a gradient of shape {(<object>grad).shape} for a loss of {targets.n} rows")
+    out = empty(2, cnp.PyArray_DIMS(logp), t)
+    cdef double total = float(total_weight) if reduction == MEAN else 1
+    if t == cnp.NPY_FLOAT:
+        _nll_backward[float](&targets, <float*>cnp.PyArray_DATA(out), cnp.PyArray_DIM(logp, 1),
+                             <float*>cnp.PyArray_DATA(grad), step, <float>total)
+    else:
+        _nll_backward[double](&targets, <double*>cnp.PyArray_DATA(out), cnp.PyArray_DIM(logp, 1),
+                              <double*>cnp.PyArray_DATA(grad), step, total)
+    return out

@@ -1,0 +1,194 @@
+"""Optimizer steps: parameters and their state are changed in place, each in one pass without temporaries.
+
+That is for arrays of float32 or float64 that lie in memory alike (`optim.h`); for all others NumPy does the same
+formula.
+"""
+
+import numpy as np
+
+cimport numpy as cnp
+from libc.math cimport pow, sqrt
+
+from cygrad._kernels.arrays cimport PURE, RELEASE_ABOVE, is_plain, same_shape
+from cygrad._kernels import by_numpy
+
+cnp.import_array()
+
+cdef extern from "clones.h":    # for optim.h
+    pass
+
+cdef extern from "optim.h" nogil:
+    ctypedef struct sgd_settings:
+        double lr
+        double momentum
+        double taken
+        double weight_decay
+        double sign
+        int nesterov
+
+    ctypedef struct adam_settings:
+        double gain1
+        double beta2
+        double gain2
+        double eps
+        double weight_decay
+        double shrink
+        double sign
+        double step_size
+        double root_of_correction
+
+    # float if `is_double` is 0, else double
+    void sgd(bint is_double, void* p, const void* g, void* buffer, Py_ssize_t n, const sgd_settings* s) noexcept
+    void adam(bint is_double, void* p, const void* g, void* m, void* v, void* largest, Py_ssize_t n,
+              const adam_settings* s) noexcept
+
+
+# ---------------------------------------------------------------------------------------- arrays
+
+
+cdef int _check(list params, list arrays, str name, bint changes) except -1:
+    """There is one array for each parameter, of its shape, and writable if the step changes it."""
+    cdef Py_ssize_t i
+    cdef cnp.ndarray param, array
+    if len(arrays) != len(params):
+        raise ValueError(f"{len(params)} parameters, but {len(arrays)} {name}")
+    for i in range(len(params)):
+        if arrays[i] is None and name == "momentum buffers":
+            continue
+        param, array = params[i], arrays[i]
+        if param is None or array is None:
+            raise TypeError(f"{name}: None is not an array")
+        if not same_shape(param, array):
+            raise ValueError(f"{name}: shape {(<object>array).shape} for a parameter of {(<object>param).shape}")
+        if changes and not cnp.PyArray_ISWRITEABLE(array):
+            raise ValueError(f"{name}: an array is read-only")
+    return 0
+
+
+cdef inline bint _lies_like(cnp.ndarray array, cnp.ndarray param) noexcept:
+    """One block of memory with the elements in the same order; None, which stands for no array, does."""
+    if array is None:
+        return True
+    return (is_plain(array) and cnp.PyArray_TYPE(array) == cnp.PyArray_TYPE(param)
+            and (cnp.PyArray_IS_C_CONTIGUOUS(array) and cnp.PyArray_IS_C_CONTIGUOUS(param)
+                 or cnp.PyArray_IS_F_CONTIGUOUS(array) and cnp.PyArray_IS_F_CONTIGUOUS(param)))
+
+
+cdef inline bint _has_kernel(cnp.ndarray param) noexcept:
+    cdef int t = cnp.PyArray_TYPE(param)
+    return (t == cnp.NPY_FLOAT or t == cnp.NPY_DOUBLE) and not PURE and _lies_like(param, param)
+
+
+cdef inline void* _data(cnp.ndarray array) noexcept:
+    return NULL if array is None else cnp.PyArray_DATA(array)
+
+
+# ---------------------------------------------------------------------------------------- steps
+
+
+def sgd_step(list params, list grads, list momentum_buffers or None, double lr, double momentum=0, double dampening=0,
+             double weight_decay=0, bint nesterov=False, bint maximize=False):
+    """One step of stochastic gradient descent on each parameter p with gradient g.
+
+    With d = g + weight_decay * p (with -g for `maximize`): p -= lr * d without momentum. With it,
+    b = momentum * b + (1 - dampening) * d, and p -= lr * b, or p -= lr * (d + momentum * b) for `nesterov`. A buffer
+    that is None in `momentum_buffers` begins as b = d and is put there; without momentum the list is not looked at.
+    Arrays of the wrong shape and read-only ones raise ``ValueError`` before any is changed.
+    """
+    cdef Py_ssize_t i
+    cdef sgd_settings settings
+    cdef cnp.ndarray param, grad, buffer = None
+    _check(params, params, "parameters", True)
+    _check(params, grads, "gradients", False)
+    if momentum != 0:
+        _check(params, momentum_buffers, "momentum buffers", True)
+    settings.lr = lr
+    settings.weight_decay = weight_decay
+    settings.nesterov = nesterov
+    settings.sign = -1 if maximize else 1
+    for i in range(len(params)):
+        param, grad = params[i], grads[i]
+        settings.momentum = momentum
+        settings.taken = 1 - dampening
+        if momentum != 0:
+            buffer = momentum_buffers[i]
+            if buffer is None:
+                buffer = momentum_buffers[i] = np.zeros_like(param, subok=False)
+                settings.taken = 1
+        if _has_kernel(param) and _lies_like(grad, param) and _lies_like(buffer, param):
+            _sgd(param, grad, buffer, &settings)
+        else:
+            by_numpy.sgd(param, grad, buffer, settings)
+
+
+cdef void _sgd(cnp.ndarray param, cnp.ndarray grad, cnp.ndarray buffer, sgd_settings* settings) noexcept:
+    cdef bint is_double = cnp.PyArray_TYPE(param) == cnp.NPY_DOUBLE
+    cdef Py_ssize_t n = cnp.PyArray_SIZE(param)
+    cdef void* p = _data(param)
+    cdef void* g = _data(grad)
+    cdef void* b = _data(buffer)
+    if n > RELEASE_ABOVE:
+        with nogil:
+            sgd(is_double, p, g, b, n, settings)
+    else:
+        sgd(is_double, p, g, b, n, settings)
+
+
+def adam_step(list params, list grads, list exp_avgs, list exp_avg_sqs, list max_exp_avg_sqs or None, list steps,
+              double lr, double beta1, double beta2, double eps, double weight_decay=0, bint amsgrad=False,
+              bint maximize=False, bint decoupled=False):
+    """One step of Adam (Kingma and Ba, 2015) on each parameter p with gradient g and running averages m and v.
+
+    With d = g (-g for `maximize`), m = beta1 * m + (1 - beta1) * d, and v = beta2 * v + (1 - beta2) * d * d:
+    p -= lr * (m / (1 - beta1**step)) / (sqrt(v / (1 - beta2**step)) + eps). `weight_decay` adds weight_decay * p to d
+    or, if `decoupled`, first multiplies p by 1 - lr * weight_decay (AdamW: Loshchilov and Hutter, 2019). `amsgrad`
+    (Reddi et al., 2018) takes the largest v so far, kept in `max_exp_avg_sqs`, which is None otherwise. `steps` counts
+    this step.
+    Arrays of the wrong shape and read-only ones raise ``ValueError`` before any is changed.
+    """
+    cdef Py_ssize_t i
+    cdef double step
+    cdef adam_settings settings
+    cdef cnp.ndarray param, grad, mean, square, largest = None
+    _check(params, params, "parameters", True)
+    _check(params, grads, "gradients", False)
+    _check(params, exp_avgs, "averages", True)
+    _check(params, exp_avg_sqs, "averages of squares", True)
+    if amsgrad:
+        _check(params, max_exp_avg_sqs, "largest averages of squares", True)
+    if len(steps) != len(params):
+        raise ValueError(f"{len(params)} parameters, but {len(steps)} steps")
+    settings.gain1 = 1 - beta1
+    settings.beta2 = beta2
+    settings.gain2 = 1 - beta2
+    settings.eps = eps
+    settings.weight_decay = 0 if decoupled else weight_decay
+    settings.shrink = 1 - lr * weight_decay if decoupled else 1
+    settings.sign = -1 if maximize else 1
+    for i in range(len(params)):
+        param, grad, mean, square, step = params[i], grads[i], exp_avgs[i], exp_avg_sqs[i], steps[i]
+        if amsgrad:
+            largest = max_exp_avg_sqs[i]
+        settings.step_size = lr / (1 - pow(beta1, step))
+        settings.root_of_correction = sqrt(1 - pow(beta2, step))
+        if (_has_kernel(param) and _lies_like(grad, param) and _lies_like(mean, param)
+                and _lies_like(square, param) and _lies_like(largest, param)):
+            _adam(param, grad, mean, square, largest, &settings)
+        else:
+            by_numpy.adam(param, grad, mean, square, largest, settings)
+
+
+cdef void _adam(cnp.ndarray param, cnp.ndarray grad, cnp.ndarray mean, cnp.ndarray square, cnp.ndarray largest,
+                adam_settings* settings) noexcept:
+    cdef bint is_double = cnp.PyArray_TYPE(param) == cnp.NPY_DOUBLE
+    cdef Py_ssize_t n = cnp.PyArray_SIZE(param)
+    cdef void* p = _data(param)
+    cdef void* g = _data(grad)
+    cdef void* m = _data(mean)
+    cdef void* v = _data(square)
+    cdef void* x = _data(largest)
+    if n > RELEASE_ABOVE:
+        with nogil:
+            adam(is_double, p, g, m, v, x, n, settings)
+    else:
+        adam(is_double, p, g, m, v, x, n, settings)

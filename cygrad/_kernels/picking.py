@@ -1,0 +1,62 @@
+"""Reading and writing what an index names. Negative indices count from the end where NumPy lets them."""
+
+import numpy as np
+
+from cygrad._kernels.copying import copy_into
+
+
+def index(array, indices):
+    """Fancy indexing; `indices` holds arrays of integers or booleans, and None for dimensions taken whole."""
+    given = [i for i, index in enumerate(indices) if index is not None]
+    if len(given) == 1 and indices[given[0]].dtype.kind != "b":
+        return np.asarray(np.take(array, indices[given[0]], given[0]))
+    return np.asarray(array[fancy(indices)], order="C")
+
+
+def fancy(indices):
+    """The index as NumPy wants it."""
+    return tuple(slice(None) if index is None else index for index in indices)
+
+
+def index_put(array, indices, values, accumulate=False):
+    """Write into `array` where `index` would read, or add there, also several times."""
+    where = fancy(indices)
+    if accumulate:
+        with np.errstate(all="ignore"):
+            np.add.at(array, where, values.astype(array.dtype, copy=False))
+    else:
+        array[where] = values
+    return array
+
+
+def index_select(array, axis, index):
+    """The slices `index` along an axis."""
+    if array.ndim == 0:
+        return array.copy()
+    return np.take(array, index, axis)
+
+
+def gather(array, axis, index):
+    """Elements at their own place, but at `index` along the axis."""
+    if array.ndim == 0 or index.size == 0:
+        return np.full(index.shape, array if array.ndim == 0 else 0, array.dtype)
+    if index.ndim == 0:
+        return np.asarray(array[index])
+    others = np.indices(index.shape, sparse=True)
+    return array[tuple(index if d == axis else own for d, own in enumerate(others))]
+
+
+def masked_fill(array, value, mask):
+    """A copy, as large as the mask makes it, with `value` where the mask holds."""
+    shape = np.broadcast_shapes(array.shape, mask.shape)
+    out = np.empty(shape, array.dtype)
+    out[...] = array
+    return fill_where(out, value, mask)
+
+
+def fill_where(array, value, mask):
+    """Write `value` into `array` where the mask holds."""
+    element = np.empty((), array.dtype)
+    copy_into(element, value)
+    np.copyto(array, element, where=mask)
+    return array

@@ -1,0 +1,62 @@
+"""Elementwise functions by NumPy's own, where these need a word about types, shapes or warnings."""
+
+import math
+
+import numpy as np
+
+from cygrad._kernels.by_numpy import silent
+
+
+@silent
+def exp2(a):
+    """2 to the power a; NumPy's function does not know complex numbers."""
+    return np.asarray(np.exp(a * math.log(2)) if a.dtype.kind == "c" else np.exp2(a))
+
+
+@silent
+def log10(a):
+    """Logarithm to base 10; NumPy's loop for float32 gives 2.0000002 for 100."""
+    if a.dtype != np.float32:
+        return np.asarray(np.log10(a))
+    return np.log10(a, out=np.empty_like(a), dtype=np.float64, casting="same_kind")
+
+
+def where(condition, a, b):
+    """Elements of `a` where `condition` holds, else of `b`; all broadcast, `a` and `b` have one type."""
+    try:
+        return np.where(condition, a, b)
+    except ValueError:
+        raise RuntimeError(broadcast_failure(condition.shape, a.shape, b.shape)) from None
+
+
+@silent
+def isclose(a, b, rtol, atol, equal_nan):
+    """|a - b| <= atol + rtol * |b|, or both equal; for integers too."""
+    if a.dtype.kind in "biu":
+        a, b = a.astype(np.float64), b.astype(np.float64)
+    try:
+        a, b = np.broadcast_arrays(a, b)
+    except ValueError:
+        raise RuntimeError(broadcast_failure(a.shape, b.shape)) from None
+    distance = np.abs(a - b)
+    close = (a == b) | (np.isfinite(distance) & (distance <= atol + np.abs(rtol * b)))
+    if equal_nan:
+        close |= np.isnan(a) & np.isnan(b)
+    return np.asarray(close)
+
+
+def broadcast_failure(*shapes):
+    """The text that says which sizes do not go together, in PyTorch's words."""
+    joined: tuple[int, ...] = ()
+    for shape in shapes:
+        ndim = max(len(joined), len(shape))
+        left = (1,) * (ndim - len(joined)) + joined
+        right = (1,) * (ndim - len(shape)) + shape
+        for dim in reversed(range(ndim)):
+            if left[dim] != right[dim] and left[dim] != 1 and right[dim] != 1:
+                return (
+                    f"The size of tensor a ({left[dim]}) must match the size of tensor b ({right[dim]}) "
+                    f"at non-singleton dimension {dim}"
+                )
+        joined = tuple(n if m == 1 else m for m, n in zip(left, right))
+    return f"The shapes {', '.join(str(list(shape)) for shape in shapes)} do not broadcast"

@@ -1,0 +1,211 @@
+"""Matrix products, through the loops of NumPy's `matmul`, which call BLAS.
+
+BLAS reads a matrix by rows or by columns at no cost, so transposed operands are not copied. Those with no dimension of
+adjacent elements are: without BLAS, the loop would be slower by far. See Note [NumPy's inner loops] in loops.pyx.
+"""
+
+import numpy as np
+
+cimport numpy as cnp
+from libc.string cimport memset
+
+from cygrad._kernels.arrays cimport MAXDIMS, NTYPES, PURE, Operand, cast, empty, is_plain, operand
+from cygrad._kernels.loops cimport PyUFuncObject, Ufunc
+from cygrad._kernels.walk cimport Core, Loop, Walk, coalesce, join, run
+from cygrad._kernels import by_numpy
+
+cnp.import_array()
+
+cdef enum:
+    RELEASE_ABOVE_PRODUCTS = 100000     # multiplications; for fewer, keep the GIL
+
+cdef Loop[NTYPES] _loops
+cdef Ufunc _add = Ufunc(np.add)
+cdef Ufunc _multiply = Ufunc(np.multiply)
+
+
+cdef int _keep_loops(cnp.ufunc ufunc) except -1:
+    cdef PyUFuncObject* source = <PyUFuncObject*>ufunc
+    cdef int i, t
+    cdef const char* types = source.types
+    for t in range(NTYPES):
+        _loops[t].function = NULL
+    if PURE:
+        return 0
+    for i in range(source.ntypes):
+        t = types[3 * i]
+        if 0 <= t < NTYPES and types[3 * i + 1] == t and types[3 * i + 2] == t and t != cnp.NPY_OBJECT:
+            _loops[t].function = source.functions[i]
+            _loops[t].data = source.data[i]
+            _loops[t].out_type = t
+    return 0
+
+_keep_loops(np.matmul)
+
+
+cdef cnp.ndarray _readable(cnp.ndarray a):
+    """`a`, or a contiguous copy where the last two dimensions are not what BLAS reads."""
+    cdef int ndim = cnp.PyArray_NDIM(a)
+    cdef cnp.npy_intp itemsize = cnp.PyArray_ITEMSIZE(a), row, column, m, n
+    if not is_plain(a):
+        return np.array(a, dtype=cnp.PyArray_DescrFromType(cnp.PyArray_TYPE(a)), order="C")
+    if cnp.PyArray_IS_C_CONTIGUOUS(a):
+        return a
+    if ndim == 1:
+        return cnp.PyArray_NewCopy(a, cnp.NPY_CORDER)
+    row = cnp.PyArray_STRIDE(a, ndim - 2)
+    column = cnp.PyArray_STRIDE(a, ndim - 1)
+    m = cnp.PyArray_DIM(a, ndim - 2)
+    n = cnp.PyArray_DIM(a, ndim - 1)
+    if (column == itemsize and row >= n * itemsize and row % itemsize == 0
+            or row == itemsize and column >= m * itemsize and column % itemsize == 0):
+        return a
+    return cnp.PyArray_NewCopy(a, cnp.NPY_CORDER)
+
+
+cdef inline void _run(Walk* walk, int t, Core* core, cnp.ndarray a, cnp.ndarray b, cnp.ndarray out) noexcept:
+    cdef char* data[3]
+    cdef cnp.npy_intp work = core.dims[0] * core.dims[1] * core.dims[2]
+    cdef int i
+    if cnp.PyArray_SIZE(out) == 0:
+        return
+    if work == 0:               # sums of nothing
+        memset(cnp.PyArray_DATA(out), 0, cnp.PyArray_NBYTES(out))
+        return
+    for i in range(walk.ndim):
+        work *= walk.dims[i]
+    data[0] = cnp.PyArray_BYTES(a)
+    data[1] = cnp.PyArray_BYTES(b)
+    data[2] = cnp.PyArray_BYTES(out)
+    if work > RELEASE_ABOVE_PRODUCTS:
+        with nogil:
+            run(walk, &_loops[t], data, core)
+    else:
+        run(walk, &_loops[t], data, core)
+
+
+cdef inline int _set_core(Core* core, cnp.ndarray a, cnp.ndarray b) except -1:
+    """Sizes and strides of (m, n) @ (n, p); a vector is one row on the left and one column on the right."""
+    cdef int i = cnp.PyArray_NDIM(a), j = cnp.PyArray_NDIM(b)
+    cdef cnp.npy_intp itemsize = cnp.PyArray_ITEMSIZE(a), n
+    if i == 0 or j == 0:
+        raise ValueError("matmul of a 0-dim array")
+    core.dims[0] = 1 if i == 1 else cnp.PyArray_DIM(a, i - 2)
+    core.dims[1] = cnp.PyArray_DIM(a, i - 1)
+    n = cnp.PyArray_DIM(b, 0 if j == 1 else j - 2)
+    core.dims[2] = 1 if j == 1 else cnp.PyArray_DIM(b, j - 1)
+    if core.dims[1] != n:
+        raise ValueError(f"matmul of shapes {(<object>a).shape} and {(<object>b).shape}")
+    # The one row or column has any stride; this one lets BLAS see a matrix.
+    core.strides[0] = core.dims[1] * itemsize if i == 1 else cnp.PyArray_STRIDE(a, i - 2)
+    core.strides[1] = cnp.PyArray_STRIDE(a, i - 1)
+    core.strides[2] = cnp.PyArray_STRIDE(b, 0 if j == 1 else j - 2)
+    core.strides[3] = itemsize if j == 1 else cnp.PyArray_STRIDE(b, j - 1)
+    core.strides[4] = core.dims[2] * itemsize
+    core.strides[5] = itemsize
+    return 0
+
+
+cpdef cnp.ndarray matmul(cnp.ndarray a, cnp.ndarray b):
+    """The product of ``numpy.matmul``: of vectors, matrices, or stacks of matrices, of one dtype.
+
+    Shapes that do not fit raise ``ValueError``. float16 is multiplied in float32.
+    """
+    cdef int t = cnp.PyArray_TYPE(a)
+    cdef cnp.npy_intp[2] dims
+    cdef int ndim = 0
+    cdef Core core
+    cdef Walk walk
+    cdef cnp.ndarray out
+    _set_core(&core, a, b)
+    if (t == cnp.NPY_FLOAT16 or t >= NTYPES) and cnp.PyArray_TYPE(b) == t:
+        return cast(matmul(cast(a, cnp.NPY_FLOAT), cast(b, cnp.NPY_FLOAT)), t)
+    if t >= NTYPES or cnp.PyArray_TYPE(b) != t or _loops[t].function == NULL:
+        return by_numpy.call(np.matmul, a, b)
+    if cnp.PyArray_NDIM(a) > 2 or cnp.PyArray_NDIM(b) > 2:
+        return _stacked(t, a, b)
+    a = _readable(a)
+    b = _readable(b)
+    _set_core(&core, a, b)      # again: copies have other strides
+    if cnp.PyArray_NDIM(a) == 2:
+        dims[ndim] = core.dims[0]
+        ndim += 1
+    if cnp.PyArray_NDIM(b) == 2:
+        dims[ndim] = core.dims[2]
+        ndim += 1
+    out = empty(ndim, dims, t)
+    walk.count = 3
+    walk.ndim = 1
+    walk.dims[0] = 1
+    walk.strides[0][0] = walk.strides[1][0] = walk.strides[2][0] = 0
+    _run(&walk, t, &core, a, b, out)
+    return out
+
+
+cdef cnp.ndarray _stacked(int t, cnp.ndarray a, cnp.ndarray b):
+    """Products of stacks of matrices, whose leading dimensions are broadcast."""
+    cdef cnp.npy_intp[MAXDIMS] dims
+    cdef int[MAXDIMS] order
+    cdef Operand[2] stacks
+    cdef Core core
+    cdef Walk walk
+    cdef cnp.ndarray out
+    cdef int i, ndim
+    cdef cnp.npy_intp step
+    if cnp.PyArray_NDIM(b) == 2 and cnp.PyArray_IS_C_CONTIGUOUS(a) and cnp.PyArray_SIZE(a) != 0:
+        *leading, last = (<object>a).shape      # one product of all the rows
+        out = matmul((<object>a).reshape(-1, last), b)
+        return (<object>out).reshape(*leading, cnp.PyArray_DIM(b, 1))
+    a = _readable(a)
+    b = _readable(b)
+    _set_core(&core, a, b)
+    stacks[0] = operand(a)
+    stacks[1] = operand(b)
+    for i in range(2):
+        stacks[i].ndim = max(stacks[i].ndim - 2, 0)
+    try:
+        join(&walk, 2, stacks)
+    except RuntimeError as error:
+        raise ValueError(str(error)) from None
+    ndim = walk.ndim
+    step = core.dims[0] * core.dims[2] * cnp.PyArray_ITEMSIZE(a)
+    for i in range(ndim):
+        order[i] = i
+        dims[ndim - 1 - i] = walk.dims[i]
+        walk.strides[2][i] = step
+        step *= walk.dims[i]
+    if cnp.PyArray_NDIM(a) > 1:
+        dims[ndim] = core.dims[0]
+        ndim += 1
+    if cnp.PyArray_NDIM(b) > 1:
+        dims[ndim] = core.dims[2]
+        ndim += 1
+    if ndim > MAXDIMS:
+        raise ValueError("too many dimensions")
+    out = empty(ndim, dims, t)
+    coalesce(&walk, order, 0)
+    _run(&walk, t, &core, a, b, out)
+    return out
+
+
+cpdef cnp.ndarray dot(cnp.ndarray a, cnp.ndarray b):
+    """The inner product of two vectors, 0-dim. Other shapes raise ``ValueError``."""
+    if cnp.PyArray_NDIM(a) != 1 or cnp.PyArray_NDIM(b) != 1:
+        raise ValueError("dot takes two vectors")
+    return matmul(a, b)
+
+
+cpdef cnp.ndarray outer(cnp.ndarray a, cnp.ndarray b):
+    """All products of an element of `a` and one of `b`: (n,), (m,) -> (n, m). Other shapes raise ``ValueError``."""
+    if cnp.PyArray_NDIM(a) != 1 or cnp.PyArray_NDIM(b) != 1:
+        raise ValueError("outer takes two vectors")
+    return _multiply.call2((<object>a).reshape(-1, 1), b, None)
+
+
+cpdef cnp.ndarray addmm(cnp.ndarray bias, cnp.ndarray a, cnp.ndarray b):
+    """bias + a @ b. The bias must be of the same dtype and broadcast to the product's shape, else ``ValueError``."""
+    cdef cnp.ndarray out = matmul(a, b)
+    try:
+        return _add.call2(out, bias, out)
+    except RuntimeError as error:
+        raise ValueError(str(error)) from None

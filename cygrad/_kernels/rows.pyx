@@ -1,0 +1,74 @@
+"""Adding rows of a matrix to the rows of another that an index names, which may name one several times."""
+
+cimport numpy as cnp
+from numpy cimport PyArray_DATA, PyArray_DIM, PyArray_NDIM, PyArray_TYPE, ndarray, npy_int64
+
+from cygrad._kernels.arrays cimport RELEASE_ABOVE, is_plain
+
+cnp.import_array()
+
+ctypedef fused number_t:
+    float
+    double
+    npy_int64
+
+
+cdef Py_ssize_t _first_outside(const npy_int64* rows, Py_ssize_t n, Py_ssize_t limit) noexcept nogil:
+    """The position of the first index that is negative or at least `limit`; n if there is none."""
+    cdef Py_ssize_t i
+    for i in range(n):
+        if not 0 <= rows[i] < limit:
+            return i
+    return n
+
+
+cdef void _add(number_t* out, const npy_int64* rows, const number_t* values, Py_ssize_t n,
+               Py_ssize_t width) noexcept nogil:
+    cdef Py_ssize_t i, j
+    cdef number_t* row
+    for i in range(n):
+        row = out + rows[i] * width
+        for j in range(width):
+            row[j] += values[i * width + j]
+
+
+cdef void _run(number_t example, ndarray out, ndarray rows, ndarray values) noexcept:
+    cdef Py_ssize_t n = PyArray_DIM(values, 0), width = PyArray_DIM(values, 1)
+    cdef number_t* target = <number_t*>PyArray_DATA(out)
+    cdef const npy_int64* index = <const npy_int64*>PyArray_DATA(rows)
+    cdef const number_t* source = <const number_t*>PyArray_DATA(values)
+    if n * width > RELEASE_ABOVE:
+        with nogil:
+            _add(target, index, source, n, width)
+    else:
+        _add(target, index, source, n, width)
+
+
+cdef inline bint _is_dense(ndarray a, int ndim) noexcept:
+    return is_plain(a) and PyArray_NDIM(a) == ndim and cnp.PyArray_IS_C_CONTIGUOUS(a)
+
+
+def add_rows(ndarray out not None, ndarray rows not None, ndarray values not None):
+    """Add row i of `values` to row `rows[i]` of `out`, one after the other.
+
+    `out` and `values` are C-contiguous matrices of one type and width, `rows` is a vector of int64. Tells whether there
+    is a loop for the type; without one, nothing is added. Raises IndexError if `out` has no such row; negative ones are
+    none.
+    """
+    cdef int t = PyArray_TYPE(out)
+    cdef Py_ssize_t n = PyArray_DIM(rows, 0) if PyArray_NDIM(rows) == 1 else -1
+    if not (_is_dense(out, 2) and _is_dense(values, 2) and _is_dense(rows, 1) and cnp.PyArray_ISWRITEABLE(out)
+            and PyArray_TYPE(values) == t and PyArray_TYPE(rows) == cnp.NPY_INT64
+            and PyArray_DIM(values, 0) == n and PyArray_DIM(values, 1) == PyArray_DIM(out, 1)):
+        raise ValueError("rows and values do not fit")
+    if _first_outside(<const npy_int64*>PyArray_DATA(rows), n, PyArray_DIM(out, 0)) < n:
+        raise IndexError("index out of range in self")
+    if t == cnp.NPY_FLOAT:
+        _run[float](0, out, rows, values)
+    elif t == cnp.NPY_DOUBLE:
+        _run[double](0, out, rows, values)
+    elif t == cnp.NPY_INT64:
+        _run[npy_int64](0, out, rows, values)
+    else:
+        return False
+    return True

@@ -1,0 +1,101 @@
+"""Adding into places that an index names, which may name a place several times."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from cygrad._kernels import rows  # type: ignore[attr-defined]  # compiled
+
+
+def add_rows(out, index, values):
+    """Add row i of `values` to row `index[i]` of `out`, a C-contiguous matrix, one after the other.
+
+    Raises IndexError if `out` has no such row; negative ones are none.
+    """
+    if out.dtype.kind == "c":  # two numbers for each
+        values = np.ascontiguousarray(values, out.dtype)
+        out = out.view(out.real.dtype)
+        values = values.view(out.dtype)
+    index = np.ascontiguousarray(index, np.int64)
+    if not rows.add_rows(out, index, np.ascontiguousarray(values, out.dtype)):
+        np.add.at(out, index, values)
+
+
+def index_add(a, axis, index, source, alpha=1):
+    """A copy of `a` with `alpha` times slice i of `source` along an axis added at `index[i]`."""
+    if a.ndim == 0:
+        return index_add(a.reshape(1), 0, index, source.reshape(1), alpha).reshape(())
+    if alpha != 1:
+        source = source * np.asarray(alpha, source.dtype)
+    if axis:
+        a, source = a.swapaxes(0, axis), source.swapaxes(0, axis)
+    out = a.copy("C")
+    width = math.prod(out.shape[1:])
+    add_rows(out.reshape(len(out), width), index, source.reshape(len(index), width))
+    return np.ascontiguousarray(out.swapaxes(0, axis)) if axis else out
+
+
+def scatter_add(a, axis, index, source):
+    """A copy of `a` with each element of `source` added at its own place, but at `index` along the axis.
+
+    `index` may be smaller than `source`, of which the rest is not used.
+    """
+    out = a.copy("C")
+    if a.ndim == 0:
+        add_rows(out.reshape(1, 1), index.reshape(-1), source.reshape(-1)[: index.size, None])
+        return out
+    if index.ndim == 0:
+        index, source = index.reshape(1), source.reshape(1)
+    source = source[tuple(slice(0, n) for n in index.shape)]
+    add_rows(out.reshape(-1, 1), flat_positions(a.shape, axis, index).reshape(-1), source.reshape(-1, 1))
+    return out
+
+
+def flat_positions(shape, axis, index):
+    """Positions in an array of `shape`, read flat, of the elements at `index` along an axis."""
+    flat = np.zeros(index.shape, np.int64)
+    step = 1
+    for d in range(len(shape) - 1, -1, -1):
+        own = np.arange(index.shape[d]).reshape((-1,) + (1,) * (len(shape) - 1 - d))
+        flat += step * (index if d == axis else own)
+        step *= shape[d]
+    return flat
+
+
+def index_sum(values, shape, indices):
+    """Zeros of `shape` to which `values` are added where fancy indexing with `indices` would have read them.
+
+    `indices` holds arrays of integers or booleans, and None for dimensions taken whole.
+    """
+    plain, dims = one_index_each(indices)
+    if len(plain) > 1:
+        plain = np.broadcast_arrays(*plain)
+    places: Any = None
+    for index, d in zip(plain, dims):
+        index = index.astype(np.int64, copy=False)
+        index = np.where(index < 0, index + shape[d], index)
+        places = index if places is None else places * shape[d] + index
+    lengths = tuple(shape[d] for d in dims)
+    others = tuple(length for d, length in enumerate(shape) if d not in dims)
+    width = math.prod(others)
+    out = np.zeros((math.prod(lengths), width), values.dtype)
+    if dims[-1] - dims[0] == len(dims) - 1 and dims[0] > 0:  # what neighbours index stands in their place
+        values = np.moveaxis(values, range(dims[0], dims[0] + places.ndim), range(places.ndim))
+    add_rows(out, places.reshape(-1), values.reshape(places.size, width))
+    out = out.reshape(lengths + others)
+    return out if dims[-1] == len(dims) - 1 else np.ascontiguousarray(np.moveaxis(out, range(len(dims)), dims))
+
+
+def one_index_each(indices):
+    """Integer indices, one for each indexed dimension, and these dimensions: masks become where they hold."""
+    plain, dims, d = [], [], 0
+    for index in indices:
+        if index is None:
+            d += 1
+            continue
+        for part in index.nonzero() if index.dtype.kind == "b" else (index,):
+            plain.append(part)
+            dims.append(d)
+            d += 1
+    return plain, dims

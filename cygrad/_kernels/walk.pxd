@@ -1,0 +1,30 @@
+"""Walking the common index space of some strided operands with a ufunc's inner loop."""
+
+cimport numpy as cnp
+
+from cygrad._kernels.arrays cimport MAXDIMS, Operand
+
+# Pointers, count, steps in bytes, and the loop's own data. See Note [NumPy's inner loops] in loops.pyx.
+ctypedef void (*loop_t)(char**, const cnp.npy_intp*, const cnp.npy_intp*, void*) noexcept nogil
+
+ctypedef struct Loop:           # how a ufunc treats inputs of one type
+    loop_t function             # NULL: it has no loop for them
+    void* data
+    int out_type
+
+ctypedef struct Walk:           # the index space, innermost dimension first
+    int count                               # operands: inputs, then output
+    int ndim
+    cnp.npy_intp[MAXDIMS] dims
+    cnp.npy_intp[3][MAXDIMS] strides        # of each operand, in bytes; 0 where it is repeated
+
+ctypedef struct Core:           # what a generalized ufunc like matmul does at each index: (m, n) @ (n, p)
+    cnp.npy_intp[3] dims
+    cnp.npy_intp[6] strides
+
+# In the order of their use:
+cdef int join(Walk* walk, int nin, Operand* inputs) except -1
+cdef bint memory_order(Walk* walk, int* order) noexcept
+cdef void coalesce(Walk* walk, int* order, cnp.npy_intp itemsize) noexcept
+cdef void lengthen_innermost(Walk* walk) noexcept nogil
+cdef void run(Walk* walk, Loop* loop, char** start, const Core* core=*) noexcept nogil

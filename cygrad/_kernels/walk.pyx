@@ -1,0 +1,153 @@
+"""Walking the common index space of some strided operands with a ufunc's inner loop.
+
+Operands are broadcast against each other, the dimensions are put into the order of memory, neighbours that form one run
+are fused, and the loop is called on the innermost dimension at each index of the others.
+"""
+
+cimport numpy as cnp
+
+cnp.import_array()
+
+cdef enum:
+    SHORT = 16                  # an innermost dimension below this is worth exchanging for a longer one
+
+
+cdef int join(Walk* walk, int nin, Operand* inputs) except -1:
+    """Broadcast the inputs against each other. Dimensions keep their order (the last comes first)."""
+    cdef int i, k, ndim = 0
+    cdef cnp.npy_intp n
+    for k in range(nin):
+        ndim = max(ndim, inputs[k].ndim)
+    walk.count = nin + 1
+    walk.ndim = ndim
+    for i in range(ndim):
+        walk.dims[i] = 1
+        for k in range(nin):
+            n = inputs[k].dims[inputs[k].ndim - 1 - i] if i < inputs[k].ndim else 1
+            if n == 1:
+                walk.strides[k][i] = 0
+                continue
+            if walk.dims[i] == 1:
+                walk.dims[i] = n
+            elif walk.dims[i] != n:
+                raise RuntimeError(
+                    f"The size of tensor a ({walk.dims[i]}) must match the size of tensor b ({n}) "
+                    f"at non-singleton dimension {ndim - 1 - i}")
+            walk.strides[k][i] = inputs[k].strides[inputs[k].ndim - 1 - i]
+    return 0
+
+
+cdef inline int _compare_steps(Walk* walk, int i, int j) noexcept:
+    """1 if dimension i has larger steps in memory than j, -1 if smaller, 0 if no operand can tell."""
+    cdef int k
+    cdef cnp.npy_intp s, t
+    for k in range(walk.count):
+        s = abs(walk.strides[k][i])
+        t = abs(walk.strides[k][j])
+        if s != 0 and t != 0 and s != t:
+            return 1 if s > t else -1
+    return 0
+
+
+cdef bint memory_order(Walk* walk, int* order) noexcept:
+    """List the dimensions by growing steps in memory. Tells whether that is another order than they have."""
+    cdef int i, j, k, comparison
+    cdef bint changed = False
+    for i in range(walk.ndim):
+        order[i] = i
+    for i in range(1, walk.ndim):
+        k = i
+        for j in range(i - 1, -1, -1):
+            comparison = _compare_steps(walk, order[j], order[k])
+            if comparison > 0:
+                order[j], order[k] = order[k], order[j]
+                k = j
+                changed = True
+            elif comparison < 0:
+                break
+    return changed
+
+
+cdef void coalesce(Walk* walk, int* order, cnp.npy_intp itemsize) noexcept:
+    """Put the dimensions in the given order, without those of size 1, and fuse neighbours that form one run."""
+    cdef Walk source
+    cdef int i, k, d, last = -1
+    cdef bint fuses
+    source.count = walk.count
+    source.ndim = walk.ndim
+    for i in range(walk.ndim):      # less than copying the whole struct
+        source.dims[i] = walk.dims[i]
+        for k in range(walk.count):
+            source.strides[k][i] = walk.strides[k][i]
+    for i in range(source.ndim):
+        d = order[i]
+        if source.dims[d] == 1:
+            continue
+        fuses = last >= 0
+        for k in range(source.count):
+            fuses = fuses and source.strides[k][d] == walk.strides[k][last] * walk.dims[last]
+        if fuses:
+            walk.dims[last] *= source.dims[d]
+            continue
+        last += 1
+        walk.dims[last] = source.dims[d]
+        for k in range(source.count):
+            walk.strides[k][last] = source.strides[k][d]
+    if last < 0:                # one element; the steps do not matter, but must not be 0
+        last = 0
+        walk.dims[0] = 1
+        for k in range(source.count):
+            walk.strides[k][0] = itemsize
+    walk.ndim = last + 1
+
+
+cdef void lengthen_innermost(Walk* walk) noexcept nogil:
+    """Exchange a short innermost dimension for the longest: many calls cost more than scattered memory."""
+    cdef int i, k, longest = 0
+    if walk.dims[0] >= SHORT:
+        return
+    for i in range(1, walk.ndim):
+        if walk.dims[i] > walk.dims[longest]:
+            longest = i
+    if longest != 0:
+        walk.dims[0], walk.dims[longest] = walk.dims[longest], walk.dims[0]
+        for k in range(walk.count):
+            walk.strides[k][0], walk.strides[k][longest] = walk.strides[k][longest], walk.strides[k][0]
+
+
+cdef void run(Walk* walk, Loop* loop, char** start, const Core* core=NULL) noexcept nogil:
+    """Call the loop on the innermost dimension at each index of the outer ones."""
+    cdef char* data[3]
+    cdef char* given[3]             # loops may change what they are given
+    cdef cnp.npy_intp[4] dims
+    cdef cnp.npy_intp[9] steps
+    cdef cnp.npy_intp[MAXDIMS] index
+    cdef int d, k
+    for d in range(walk.ndim):
+        index[d] = 0
+    for k in range(walk.count):
+        data[k] = start[k]
+        steps[k] = walk.strides[k][0]
+    dims[0] = walk.dims[0]
+    if core != NULL:
+        for k in range(3):
+            dims[1 + k] = core.dims[k]
+        for k in range(6):
+            steps[3 + k] = core.strides[k]
+    while True:
+        for k in range(walk.count):
+            given[k] = data[k]
+        loop.function(given, dims, steps, loop.data)
+        d = 1
+        while d < walk.ndim:
+            index[d] += 1
+            for k in range(walk.count):
+                data[k] += walk.strides[k][d]
+            if index[d] < walk.dims[d]:
+                break
+            index[d] = 0
+            for k in range(walk.count):
+                data[k] -= walk.dims[d] * walk.strides[k][d]
+            d += 1
+        if d >= walk.ndim:
+            return

@@ -1,0 +1,211 @@
+"""Build of the compiled part: one extension module for every ``.pyx`` below ``cygrad/``, and one for what they share.
+
+Metadata stands in ``pyproject.toml``; here is only what needs code. Two environment variables
+change the build:
+
+``CYGRAD_ANNOTATE=1``
+    write Cython's HTML pages, which show the lines that call Python, into ``build/cython``;
+``CYGRAD_LINETRACE=1``
+    compile for line tracing, so that ``coverage`` sees the lines of ``.pyx`` files; several
+    times slower.
+"""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import Cython
+import numpy
+from Cython.Build import cythonize
+from Cython.Compiler.Errors import CompileError
+from setuptools import Extension, setup
+from setuptools.command.build import build as setuptools_build
+from setuptools.command.build_ext import build_ext as setuptools_build_ext
+
+ANNOTATE = os.environ.get("CYGRAD_ANNOTATE", "0") not in ("", "0")
+LINETRACE = os.environ.get("CYGRAD_LINETRACE", "0") not in ("", "0")
+
+# Generated C stands apart from the sources: nobody reads it, commits it or ships it.
+GENERATED = Path("build", "cython")
+
+DIRECTIVES = {
+    "language_level": 3,  # Python 3 semantics, the only ones we know
+    "boundscheck": False,  # kernels index memory whose extent they have just computed
+    "wraparound": False,  # no C-level index here is ever negative; saves a branch per access
+    "cdivision": True,  # C division: no zero test, no sign fix-up; shapes are never negative
+    "initializedcheck": False,  # no memoryview is read before it is assigned
+    "freethreading_compatible": True,  # importing cygrad must not switch the GIL back on
+    "binding": True,  # compiled functions bind as methods, and inspect.signature works on them
+    "embedsignature": False,  # binding tells the signature already; docstrings hold no second copy
+    "profile": False,  # a hook call at each function entry costs as much as a small op
+    "linetrace": LINETRACE,
+}
+
+# Kernels follow pointers before they look at anything else; from Python, None instead of an array would crash them.
+KERNEL_DIRECTIVES = {"allow_none_for_extension_args": False}
+
+MACROS = [
+    # The oldest NumPy a wheel built here must run on, whatever NumPy it is built with.
+    ("NPY_TARGET_VERSION", "NPY_2_0_API_VERSION"),
+    # Make every use of an API that NumPy 2.0 calls deprecated a compile-time error.
+    ("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"),
+]
+if LINETRACE:
+    MACROS += [("CYTHON_TRACE", "1"), ("CYTHON_TRACE_NOGIL", "1")]
+
+# No -march=native: a wheel must run on machines other than its builder's.
+# No -ffast-math: NaN, infinity and signed zero are part of the results we promise.
+GNU_COMPILE_ARGS = [
+    "-O3",  # vectorises the kernels; Python's own default is often -O2
+    "-g0",  # debug information would be most of the wheel
+    "-fno-asynchronous-unwind-tables",  # 6 % of the wheel; C code that throws no exception
+    "-fno-math-errno",  # nobody reads errno, and sqrt becomes one instruction
+    "-Wno-unused-function",  # Cython writes helpers that a given module may not need
+]
+MSVC_COMPILE_ARGS = ["/O2"]
+
+# What a chain of small operations spends its time in is compiled with -O3. The rest reads arguments, words errors or
+# runs once for a whole array or a whole pass (the loops over elements ask for -O3 in their headers): for size, it takes
+# a third less of the wheel, and some 10 % longer for arrays of a few elements.
+FAST_FAMILIES = {"arithmetic", "pointwise"}
+SMALL = {
+    "cygrad._core": {"access", "construct", "dtypes", "engine", "engine_hooks", "fit", "function", "tensor_hooks"},
+    "cygrad._kernels": {"elementwise", "nn", "optim", "reduce", "rows"},
+}
+GNU_SMALL_ARGS = ["-Os"]
+if sys.platform == "linux":
+    GNU_SMALL_ARGS += ["--param=max-inline-insns-size=12"]  # so that reference counting stays inline
+
+# Holds once what Cython would put into each module: its function type, the parsing of keywords, ...
+SHARED = "cygrad._cython"
+
+
+def usable_cpus():
+    """The number of processors this process may use, which a container's mask can make fewer."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # macOS, Windows
+        return os.cpu_count() or 1
+
+
+def link_args():
+    """Flags that strip the symbols nobody outside a module uses."""
+    return {"linux": ["-Wl,-s"], "darwin": ["-Wl,-x"]}.get(sys.platform, [])
+
+
+def is_kernel(module):
+    """Whether an extension module is one of the lowest layer."""
+    return module.startswith("cygrad._kernels.")
+
+
+def is_small(module):
+    """Whether an extension module is compiled for size rather than for speed."""
+    package, _, name = module.rpartition(".")
+    if package == "cygrad._ops":
+        return name not in FAST_FAMILIES
+    return module == SHARED or name in SMALL.get(package, ())
+
+
+def extension(source):
+    """The extension module of one source, named after its place; C headers lie beside it."""
+    return Extension(
+        ".".join(source.with_suffix("").parts),
+        [source.as_posix()],
+        include_dirs=[source.parent.as_posix(), numpy.get_include()],
+        depends=sorted(header.as_posix() for header in source.parent.glob("*.h")),
+        define_macros=MACROS,
+    )
+
+
+def is_stale(path, modules):
+    """Whether a file, given by its place in the package, was made from a source that is no more."""
+    if path.suffix in (".so", ".pyd"):
+        return ".".join((*path.parent.parts, path.name.split(".")[0])) not in modules
+    return not path.exists()
+
+
+class build(setuptools_build):
+    """Leaves out of a wheel what an earlier build made from a source that is no more."""
+
+    def run(self):
+        built = Path(self.build_lib)
+        modules = {module.name for module in self.distribution.ext_modules}
+        for path in built.rglob("*.*"):
+            if is_stale(path.relative_to(built), modules):
+                path.unlink()
+        super().run()
+
+
+class build_ext(setuptools_build_ext):
+    """Translates and compiles in parallel, and only what changed.
+
+    Translation waits until here, so that an sdist or a look at the metadata runs no compiler.
+    """
+
+    def run(self):
+        # In place, an extension module from a `.pyx` that has become a `.py` would still be imported instead of it.
+        modules = {module.name for module in self.extensions}
+        for path in Path("cygrad").rglob("*.*"):
+            if is_stale(path, modules):
+                path.unlink()
+        super().run()
+
+    def finalize_options(self):
+        super().finalize_options()
+        self.parallel = int(self.parallel or usable_cpus())
+
+    def build_extensions(self):
+        if self.compiler.compiler_type == "msvc":
+            compile_args, small_args, strip_args = MSVC_COMPILE_ARGS, [], []
+        else:
+            compile_args, small_args, strip_args = GNU_COMPILE_ARGS, GNU_SMALL_ARGS, link_args()
+            # Where this machine keeps its Python says nothing on another one.
+            self.compiler.linker_so = [word for word in self.compiler.linker_so if not word.startswith("-Wl,-rpath")]
+        for module in self.extensions:
+            module.extra_compile_args = compile_args + (small_args if is_small(module.name) else [])
+            module.extra_link_args = strip_args
+        self._forget_other_settings(
+            [compile_args, small_args, strip_args, [m.name for m in self.extensions if is_small(m.name)]]
+        )
+        self._translate()
+        super().build_extensions()
+
+    def _forget_other_settings(self, flags):
+        # Time stamps tell that a source has changed, but not that it is to be compiled otherwise.
+        settings = repr((Cython.__version__, DIRECTIVES, KERNEL_DIRECTIVES, MACROS, flags))
+        stamp = GENERATED / "settings.txt"
+        if not stamp.exists() or stamp.read_text(encoding="utf-8") != settings:
+            shutil.rmtree(GENERATED, ignore_errors=True)
+            GENERATED.mkdir(parents=True)
+            stamp.write_text(settings, encoding="utf-8")
+
+    def _translate(self):
+        kernels = [module for module in self.extensions if is_kernel(module.name)]
+        others = [module for module in self.extensions if not is_kernel(module.name)]
+        generated = {}
+        for modules, directives in ((kernels, DIRECTIVES | KERNEL_DIRECTIVES), (others, DIRECTIVES)):
+            try:
+                translated = cythonize(
+                    modules,
+                    compiler_directives=directives,
+                    build_dir=None if LINETRACE else GENERATED.as_posix(),  # coverage looks beside .pyx
+                    nthreads=self.parallel,
+                    annotate=ANNOTATE,
+                    shared_utility_qualified_name=SHARED,
+                    force=self.force or LINETRACE,
+                )
+            except CompileError as error:
+                sys.exit(f"Cython cannot translate {error}; its messages stand above")
+            generated.update({module.name: module.sources for module in translated})
+        for module in self.extensions:
+            module.sources = generated[module.name]
+
+
+# Processes that translate in parallel import this file again where they cannot fork.
+if __name__ == "__main__":
+    sources = sorted(Path("cygrad").rglob("*.pyx"))
+    setup(
+        ext_modules=[extension(source) for source in (*sources, Path(*SHARED.split(".")).with_suffix(".c"))],
+        cmdclass={"build": build, "build_ext": build_ext},
+    )
