@@ -1,0 +1,1 @@
+"""Recording and running the graph: tensors, nodes, the engine (layer L2)."""

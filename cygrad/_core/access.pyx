@@ -1,0 +1,73 @@
+"""What Python code of the package may do to the inside of a tensor."""
+
+import gc
+
+from cygrad._core.tensor cimport IS_VOLATILE, Tensor, bind_methods, bump, set_leaf_requires_grad, wrap
+from cygrad._core import messages
+
+
+def live_tensors():
+    """Number of tensors alive in this process (walks all objects of the collector: for tests)."""
+    return sum([1 for value in gc.get_objects() if isinstance(value, Tensor)])
+
+
+def arrays_for_update(list tensors):
+    """The arrays of `tensors`, whose values the caller will change: checks that they are writable, and counts."""
+    cdef Tensor t
+    cdef list arrays = []
+    for t in tensors:
+        if not t.array.flags.writeable:
+            raise messages.read_only_error(t)
+        arrays.append(t.array)
+    for t in tensors:
+        bump(t, "step")
+    return arrays
+
+
+def array_of(Tensor t not None):
+    """The array of a tensor, whatever its grad mode: for the layers that compute on arrays."""
+    return t.array
+
+
+def tensor_of(array, bint requires_grad=False):
+    """A tensor around `array`, not copied."""
+    cdef Tensor t = wrap(array)
+    if requires_grad:
+        set_leaf_requires_grad(t, True)
+    return t
+
+
+def bind(dict methods):
+    """Make Python functions and properties attributes of Tensor."""
+    bind_methods(methods)
+
+
+def attributes_of(Tensor t not None):
+    """What the user hung onto a tensor, by name."""
+    own = dict(getattr(t, "__dict__", ()))
+    own.update(t.attributes or {})
+    return own
+
+
+def dictionary_of(Tensor t not None):
+    """The dictionary of what the user hung onto a tensor."""
+    if t.attributes is None:
+        t.attributes = {}
+    return t.attributes
+
+
+def origin_of(Tensor t not None):
+    """(kind, op name, code, offset): where the gradient of this tensor was cut."""
+    return t.origin_kind, t.origin_name, t.origin_code, t.origin_lasti
+
+
+def last_change(Tensor t not None):
+    """(op name, code, offset) of the last in-place change of this tensor's memory, or None."""
+    if t.counter is None or t.counter.version == 0:
+        return None
+    return t.counter.op_name, t.counter.code, t.counter.lasti
+
+
+def make_volatile(Tensor t not None):
+    """What is computed from this tensor is not recorded; behind `Variable(volatile=True)`."""
+    t.flags |= IS_VOLATILE

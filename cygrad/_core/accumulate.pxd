@@ -1,0 +1,16 @@
+"""AccumulateGrad: where gradients end."""
+
+from numpy cimport ndarray
+
+from cygrad._core.node cimport Node
+from cygrad._core.tensor cimport Tensor
+
+cdef class AccumulateGrad(Node):
+    cdef void* leaf         # the tensor that owns this node, not counted (Note [Leaf edges] in node.pyx)
+    cdef Tensor kept        # the same, counted, once Python has seen this node
+    cdef unsigned long long busy        # the thread that adds to the gradient (Note [One thread at a leaf])
+
+cdef AccumulateGrad new_accumulator(Tensor leaf)
+cdef int keep_leaf(AccumulateGrad node) except -1
+cdef bint is_unshared(Tensor t, ndarray array) noexcept
+cdef Tensor add_gradients(Tensor a, Tensor b)               # a + b; consumes a's memory if nobody else has it

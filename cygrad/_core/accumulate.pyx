@@ -1,0 +1,185 @@
+"""AccumulateGrad: where gradients end.
+
+Note [One thread at a leaf]
+---------------------------
+Adding to `leaf.grad` is a read, a sum and a write, and NumPy's loops let other threads run meanwhile. So a thread
+claims the node before it adds (`claim.h`), and whoever comes second sleeps until the node is free. A thread that
+holds the claim already (a finalizer that runs backward in the middle of the sum) goes on without one.
+"""
+
+cimport cython
+cimport numpy as cnp
+from cpython.object cimport PyObject
+from numpy cimport (
+    NPY_ARRAY_OWNDATA, NPY_ARRAY_WRITEABLE, PyArray_BASE, PyArray_CHKFLAGS, PyArray_IS_C_CONTIGUOUS, PyArray_SAMESHAPE,
+    PyArray_TYPE, ndarray)
+
+import time
+
+import numpy as np
+
+from cygrad._core.inplace cimport check_memory
+from cygrad._core.node cimport begin_node, forbid_making
+from cygrad._core.opdef cimport OpDef, lookup
+from cygrad._core.state cimport INFERENCE, NO_GRAD, thread_state
+from cygrad._core.tensor cimport (
+    CUT_BACKWARD, IS_INFERENCE, REQUIRES_GRAD, Tensor, bump, cut, wrap, wrap_in_mode)
+from cygrad._core import messages
+from cygrad._core.hooks import check_post_accumulate_result
+
+cnp.import_array()
+
+cdef extern from "Python.h":
+    Py_ssize_t Py_REFCNT(PyObject*) noexcept
+
+cdef extern from "claim.h":
+    bint cygrad_claim(unsigned long long* owner, unsigned long long claimant) noexcept
+    void cygrad_release(unsigned long long* owner) noexcept
+    unsigned long long cygrad_owner(unsigned long long* owner) noexcept
+
+cdef OpDef _add = None
+
+
+@cython.binding(False)
+@cython.embedsignature(True)
+@cython.embedsignature.format("clinic")
+@cython.final
+@cython.trashcan(True)
+cdef class AccumulateGrad(Node):
+    """The end of the graph at a leaf: adds what arrives to `variable.grad`."""
+
+    cpdef str name(self):
+        """PyTorch's name of this kind of node."""
+        return "torch::autograd::AccumulateGrad"
+
+    @property
+    def variable(self):
+        """The leaf."""
+        return <Tensor>self.leaf
+
+    @property
+    def _input_metadata(self):
+        leaf = <Tensor>self.leaf
+        return ((leaf.array.shape, leaf.array.dtype.num),)
+
+    cdef bint takes_undefined(self) noexcept:
+        return True
+
+    cdef object call(self, object grad):
+        cdef Tensor leaf = <Tensor>self.leaf
+        cdef unsigned long long thread = <unsigned long long><size_t>thread_state()
+        cdef bint claimed
+        if not leaf.flags & REQUIRES_GRAD:
+            return None
+        if grad is not None:
+            claimed = claim(self, thread)
+            try:
+                accumulate(leaf, <Tensor>grad)
+            finally:
+                if claimed:
+                    cygrad_release(&self.busy)
+        if self.hooks is not None and self.hooks.post_accumulate:
+            for hook in tuple(self.hooks.post_accumulate.values()):
+                result = hook(leaf)
+                if result is not None:
+                    check_post_accumulate_result(result)
+        return None
+
+forbid_making(AccumulateGrad)
+
+
+cdef bint claim(AccumulateGrad node, unsigned long long thread) except -1:
+    """Wait until no other thread adds to this leaf's gradient. False if this thread itself does."""
+    while not cygrad_claim(&node.busy, thread):
+        if cygrad_owner(&node.busy) == thread:
+            return False
+        time.sleep(2e-5)
+    return True
+
+
+cdef AccumulateGrad new_accumulator(Tensor leaf):
+    cdef AccumulateGrad node = AccumulateGrad.__new__(AccumulateGrad)
+    begin_node(node, thread_state())
+    node.sequence_nr = <unsigned long long>-1       # runs as soon as its gradient is complete
+    node.leaf = <void*>leaf
+    return node
+
+
+cdef int keep_leaf(AccumulateGrad node) except -1:
+    """From here on Python holds the node, which must not outlive its leaf. The circle is left to the collector."""
+    node.kept = <Tensor>node.leaf
+    return 0
+
+
+cdef bint is_unshared(Tensor t, ndarray array) noexcept:
+    """Does nobody but the caller know this tensor and its memory, so that it may be taken over or written to?
+
+    The caller holds one reference to `t`, and one (besides the tensor's own) to `array`.
+    """
+    return (Py_REFCNT(<PyObject*>t) <= 1 and Py_REFCNT(<PyObject*>array) <= 2 and PyArray_BASE(array) == NULL
+            and PyArray_IS_C_CONTIGUOUS(array)
+            and PyArray_CHKFLAGS(array, NPY_ARRAY_OWNDATA | NPY_ARRAY_WRITEABLE))
+
+
+cdef Tensor add_gradients(Tensor a, Tensor b):
+    cdef ndarray xa, xb
+    if thread_state().modes & NO_GRAD and type(a.array) is ndarray and type(b.array) is ndarray:
+        xa = <ndarray>a.array
+        xb = <ndarray>b.array
+        if PyArray_TYPE(xa) == PyArray_TYPE(xb) and PyArray_SAMESHAPE(xa, xb):
+            if is_unshared(a, xa):
+                add_arrays(xa, xb, xa)
+                return a
+            return wrap_in_mode(add_arrays(xa, xb, None))
+    return lookup("add").entry(a, b)
+
+
+cdef ndarray add_arrays(ndarray a, ndarray b, ndarray out):
+    global _add
+    if _add is None:
+        _add = lookup("add")
+    return _add.ufunc.call2(a, b, out)
+
+
+cdef inline bint same_layout(Tensor leaf, ndarray array):
+    """Does a C-contiguous gradient lie in memory as its leaf does?"""
+    return type(leaf.array) is not ndarray or PyArray_IS_C_CONTIGUOUS(<ndarray>leaf.array) or (
+        leaf.array.strides == (<object>array).strides)
+
+
+cdef Tensor copied_like(Tensor leaf, ndarray array):
+    """A gradient of its own, in the memory order of its leaf."""
+    new = np.empty_like(leaf.array, array.dtype)
+    new[...] = array
+    return wrap(new)
+
+
+cdef int accumulate(Tensor leaf, Tensor grad) except -1:
+    """leaf.grad += grad, as PyTorch does it: the first gradient is taken over if nobody else holds it, later ones
+    are added in place, or out of place while the backward pass itself is recorded."""
+    cdef Tensor present = leaf.grad_
+    cdef unsigned int modes = thread_state().modes
+    cdef ndarray a, new
+    if present is not None and present.flags & IS_INFERENCE and not modes & INFERENCE:
+        raise RuntimeError(messages.INFERENCE_INPLACE)
+    if not modes & NO_GRAD:
+        leaf.grad_ = lookup("clone").entry(grad) if present is None else lookup("add").entry(present, grad)
+        return 0
+    if type(grad.array) is not ndarray:
+        leaf.grad_ = wrap(grad.array.copy()) if present is None else lookup("add").entry(present, grad)
+        return 0
+    new = <ndarray>grad.array
+    if present is None:
+        leaf.grad_ = grad if is_unshared(grad, new) and same_layout(leaf, new) else copied_like(leaf, new)
+        if modes & INFERENCE:
+            (<Tensor>leaf.grad_).flags |= IS_INFERENCE
+        return cut(leaf.grad_, leaf, CUT_BACKWARD, "backward")
+    if type(present.array) is ndarray:
+        a = <ndarray>present.array
+        check_memory(present)
+        if PyArray_TYPE(a) == PyArray_TYPE(new):
+            add_arrays(a, new, a)
+            bump(present, "backward")
+            return 0
+    leaf.grad_ = lookup("add").entry(present, grad)
+    return 0

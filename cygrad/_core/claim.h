@@ -1,0 +1,26 @@
+/* Atomic claims: of a node by a run of the engine (Note [Claims] in run.pyx), of a leaf's gradient by a thread. */
+#ifndef CYGRAD_CLAIM_H
+#define CYGRAD_CLAIM_H
+#if defined(Py_GIL_DISABLED) && (defined(__GNUC__) || defined(__clang__))
+static inline int cygrad_claim(unsigned long long *owner, unsigned long long run) {
+    unsigned long long nobody = 0;
+    return __atomic_compare_exchange_n(owner, &nobody, run, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+static inline void cygrad_release(unsigned long long *owner) { __atomic_store_n(owner, 0, __ATOMIC_RELEASE); }
+static inline unsigned long long cygrad_owner(unsigned long long *owner) {
+    return __atomic_load_n(owner, __ATOMIC_ACQUIRE);
+}
+static inline unsigned long long cygrad_next(unsigned long long *counter) {
+    return __atomic_add_fetch(counter, 1, __ATOMIC_RELAXED);
+}
+#else
+static inline int cygrad_claim(unsigned long long *owner, unsigned long long run) {
+    if (*owner) return 0;
+    *owner = run;
+    return 1;
+}
+static inline void cygrad_release(unsigned long long *owner) { *owner = 0; }
+static inline unsigned long long cygrad_owner(unsigned long long *owner) { return *owner; }
+static inline unsigned long long cygrad_next(unsigned long long *counter) { return ++*counter; }
+#endif
+#endif

@@ -1,0 +1,154 @@
+"""Tensors as lists, NumPy arrays, copies, pickles. Bound as methods of Tensor."""
+
+import warnings
+
+import numpy as np
+
+from cygrad._core.access import array_of, attributes_of, bind, dictionary_of, tensor_of
+from cygrad._core.messages import not_a_leaf_to_copy, read_of_gradient
+from cygrad._core.tensor import Tensor
+
+
+def tolist(self):
+    """The values as nested lists of Python numbers; of a 0-dim tensor the number itself.
+
+    >>> import cygrad
+    >>> cygrad.tensor([[1, 2], [3, 4]]).tolist()
+    [[1, 2], [3, 4]]
+    """
+    return array_of(self).tolist()
+
+
+# -- NumPy ----------------------------------------------------------------------------------------
+
+
+def numpy(self, *, force=False):
+    """The elements as a NumPy array on the same memory: a change of one is a change of the other.
+
+    Raises RuntimeError if the tensor requires grad, unless `force` says to look past that.
+
+    >>> import cygrad
+    >>> t = cygrad.zeros(2)
+    >>> t.numpy()[0] = 5
+    >>> t
+    tensor([5., 0.])
+    """
+    if self.requires_grad and not force:
+        raise RuntimeError(read_of_gradient(self))
+    return array_of(self).view()  # another array object, whose shape the caller may set
+
+
+def __array__(self, dtype=None, copy=None):
+    """What `np.asarray(tensor)` calls. Raises RuntimeError if the tensor requires grad."""
+    return np.array(numpy(self), dtype=dtype, copy=copy)
+
+
+# -- pickles --------------------------------------------------------------------------------------
+
+
+def _rebuild(cls, array, requires_grad, attributes):
+    tensor = tensor_of(array)
+    if cls is not Tensor:
+        tensor = Tensor._make_subclass(cls, tensor)
+    if requires_grad:
+        tensor.requires_grad_()
+    for name, value in attributes.items():
+        setattr(tensor, name, value)
+    return tensor
+
+
+def __reduce_ex__(self, protocol):
+    """For pickle: the elements, `requires_grad` and the user's attributes.
+
+    History, `grad` and hooks are left out.
+    """
+    for hook in (self._backward_hooks or {}).values():
+        if not hasattr(hook, "__torch_unserializable__"):
+            warnings.warn(
+                f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, "
+                "you can decorate the function with @torch.utils.hooks.unserializable_hook to "
+                "suppress this warning",
+                stacklevel=2,
+            )
+    return _rebuild, (type(self), array_of(self), self.requires_grad, attributes_of(self))
+
+
+# -- copies ---------------------------------------------------------------------------------------
+
+
+def __copy__(self):
+    """A leaf on the same memory, with the user's attributes."""
+    return _rebuild(type(self), array_of(self), self.requires_grad, attributes_of(self))
+
+
+def __deepcopy__(self, memo):
+    """A copy of a leaf with memory of its own, its `grad` and the user's attributes.
+
+    Tensors that share memory do so as copies, too, if they are copied in one go. Raises
+    RuntimeError for a tensor with a history.
+    """
+    import copy  # not before: only its functions call this one
+
+    if id(self) in memo:
+        return memo[id(self)]
+    if not self.is_leaf:
+        raise RuntimeError(not_a_leaf_to_copy(self))
+    new = memo[id(self)] = _rebuild(type(self), _copied_memory(array_of(self), memo), self.requires_grad, {})
+    for name, value in attributes_of(self).items():
+        setattr(new, name, copy.deepcopy(value, memo))
+    if self._grad is not None:
+        new.grad = copy.deepcopy(self._grad, memo)
+    return new
+
+
+def _copied_memory(array, memo):
+    """`array` on a copy of the memory that it is a part of."""
+    owner = array
+    while isinstance(owner.base, np.ndarray):
+        owner = owner.base
+    if owner.dtype != array.dtype or not (owner.flags.c_contiguous or owner.flags.f_contiguous):
+        return np.array(array, order="K")
+    key = "memory", id(owner)
+    if key not in memo:
+        memo[key] = owner.ravel("K").copy()
+        memo[id(memo[key])] = owner  # which keeps its id from being given to another array
+    offset = array.__array_interface__["data"][0] - owner.__array_interface__["data"][0]
+    return np.ndarray(array.shape, array.dtype, memo[key], offset, array.strides)
+
+
+def __repr__(self, *, tensor_contents=None):
+    """`repr(self)`, with `tensor_contents` in place of the elements."""
+    from cygrad._core.show import repr_of
+
+    class_name = None if type(self) is Tensor else type(self).__name__
+    return repr_of(self, class_name=class_name, tensor_contents=tensor_contents)
+
+
+def __format__(self, spec):
+    """`format(tensor, spec)`: of a 0-dim tensor the number's, else `str(tensor)`, for which `spec` must be empty."""
+    if self.ndim == 0:
+        return self.item().__format__(spec)
+    if spec and isinstance(spec, str):
+        raise TypeError(f"unsupported format string passed to {type(self).__name__}.__format__")
+    return object.__format__(self, spec)
+
+
+def __dir__(self):
+    """The names of all attributes."""
+    return sorted({*object.__dir__(self), *attributes_of(self)})
+
+
+bind(
+    {
+        "tolist": tolist,
+        "numpy": numpy,
+        "__array__": __array__,
+        "__reduce_ex__": __reduce_ex__,
+        "__copy__": __copy__,
+        "__deepcopy__": __deepcopy__,
+        "__repr__": __repr__,  # the type's slot is quicker, but takes no arguments
+        "__format__": __format__,
+        "__dict__": property(dictionary_of, doc="What the user hung onto this tensor, by name."),
+        "__dir__": __dir__,
+    }
+)

@@ -1,0 +1,260 @@
+"""Element types, and which type an op's result has.
+
+Note [Promotion]
+----------------
+Operands fall into three groups: tensors with dimensions, 0-dim tensors, Python numbers. Within a group types are
+promoted as usual (`promote_types`). A lower group can only raise the *category* of the result (bool < integer <
+float < complex), never the width within it: `float32 tensor * 2.5` is float32, `int64 tensor * 2.5` is the default
+float type. `combine` joins two groups by that rule.
+"""
+
+cimport cython
+
+import numpy as np
+
+cdef list _by_num = [None] * 64         # by NumPy's type number
+cdef dict _by_user_num = {}             # types that other packages registered with NumPy (ml_dtypes)
+cdef dict _by_name = {}
+cdef dict _promotions = {}
+cdef int[64] _categories
+cdef dtype _default
+cdef int _i
+for _i in range(64):
+    _categories[_i] = -1
+
+
+@cython.binding(False)
+@cython.embedsignature(True)
+@cython.embedsignature.format("clinic")
+cdef class dtype:
+    """The type of a tensor's elements, such as `cygrad.float32`.
+
+    `numpy` is the NumPy dtype, `itemsize` the bytes of one element. The repr is PyTorch's.
+
+    >>> import cygrad
+    >>> cygrad.float32, cygrad.float32.itemsize, cygrad.float32.is_floating_point
+    (torch.float32, 4, True)
+    """
+
+    def __init__(self):
+        raise TypeError("dtypes are not created: use cygrad.float32, cygrad.int64, ...")
+
+    @property
+    def is_floating_point(self):
+        """Whether this is a real floating-point type."""
+        return self.category == FLOATING
+
+    @property
+    def is_complex(self):
+        """Whether this is a complex type."""
+        return self.category == COMPLEX
+
+    def to_real(self):
+        """The real type of the same precision: complex64 gives float32."""
+        return {"complex64": _by_name["float32"], "complex128": _by_name["float64"]}.get(self.name, self)
+
+    def to_complex(self):
+        """The complex type of the same precision, or the smallest there is: float32 gives complex64."""
+        narrow, wide = _by_name["complex64"], _by_name["complex128"]
+        return {"float16": narrow, "float32": narrow, "float64": wide}.get(self.name, self)
+
+    def __repr__(self):
+        return "torch." + self.name
+
+    def __reduce__(self):
+        return _named, (self.name,)
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+
+def _named(str name):
+    return _by_name[name]
+
+
+cdef dtype _make(str name, str type_name, object numpy_type, int category):
+    cdef dtype new = dtype.__new__(dtype)
+    new.name = name
+    new.type_name = type_name
+    new.numpy = np.dtype(numpy_type)
+    new.num = new.numpy.num
+    new.itemsize = new.numpy.itemsize
+    new.category = category
+    new.is_signed = name != "bool" and not name.startswith("u")
+    _by_name[name] = new
+    if new.num < 64:
+        _by_num[new.num] = new
+        _categories[new.num] = category
+    else:
+        _by_user_num[new.num] = new
+    return new
+
+
+for _name, _type_name, _category in (
+    ("bool", "Bool", BOOLEAN), ("uint8", "Byte", INTEGRAL), ("int8", "Char", INTEGRAL),
+    ("int16", "Short", INTEGRAL), ("int32", "Int", INTEGRAL), ("int64", "Long", INTEGRAL),
+    ("uint16", "UInt16", INTEGRAL), ("uint32", "UInt32", INTEGRAL), ("uint64", "UInt64", INTEGRAL),
+    ("float16", "Half", FLOATING), ("float32", "Float", FLOATING), ("float64", "Double", FLOATING),
+    ("complex64", "ComplexFloat", COMPLEX), ("complex128", "ComplexDouble", COMPLEX),
+):
+    _make(_name, _type_name, _name, _category)
+_default = _by_name["float32"]
+
+
+cdef dtype _unknown_num(int num):
+    found = _by_user_num.get(num)
+    if found is None:
+        raise TypeError(
+            f"can't convert np.ndarray of this type (NumPy type number {num}). "
+            "The only supported types are: float64, float32, float16, complex64, complex128, int64, int32, "
+            "int16, int8, uint64, uint32, uint16, uint8, and bool.")
+    return found
+
+
+cdef dtype dtype_of_num(int num):
+    if 0 <= num < 64:
+        found = _by_num[num]
+        if found is not None:
+            return found
+    return _unknown_num(num)
+
+
+cdef int category_of_num(int num) noexcept:
+    if 0 <= num < 64:
+        return _categories[num]
+    return FLOATING if num in _by_user_num else -1
+
+
+cdef bint is_float_num(int num) noexcept:
+    return category_of_num(num) >= FLOATING
+
+
+cpdef dtype as_dtype(object value):
+    if type(value) is dtype:
+        return value
+    if value is float:
+        return _by_name["float64"]
+    if value is int:
+        return _by_name["int64"]
+    if value is bool:
+        return _by_name["bool"]
+    if value is complex:
+        return _by_name["complex128"]
+    if isinstance(value, np.dtype) or (isinstance(value, type) and issubclass(value, np.generic)):
+        return dtype_of_num(np.dtype(value).num)
+    raise TypeError(f"dtype must be a torch.dtype, not {type(value).__name__}")
+
+
+cdef dtype default_dtype():
+    return _default
+
+
+cdef dtype default_complex_dtype():
+    return _by_name["complex128"] if _default.name == "float64" else _by_name["complex64"]
+
+
+def get_default_dtype():
+    """The type that Python floats get: float32 unless `set_default_dtype` says otherwise."""
+    return _default
+
+
+def set_default_dtype(d):
+    """Make `d`, a floating-point dtype, the one that Python floats get.
+
+    Raises TypeError for any other type.
+    """
+    global _default
+    cdef dtype wanted = as_dtype(d)
+    if wanted.category != FLOATING:
+        raise TypeError(
+            "only floating-point types are supported as the default type")
+    _default = wanted
+
+
+cdef dtype promote_types(dtype a, dtype b):
+    if a is b:
+        return a
+    found = _promotions.get((a, b))
+    if found is None:
+        found = _promotions[a, b] = _promote(a, b)
+    return found
+
+
+cdef dtype _promote(dtype a, dtype b):
+    if a.category < b.category:
+        a, b = b, a
+    if a.category > b.category:
+        if a.category == COMPLEX and b.category == FLOATING and b.itemsize * 2 > a.itemsize:
+            return _by_name["complex128"]
+        return a
+    if a.category == FLOATING and a.itemsize == b.itemsize:      # float16 and bfloat16
+        return _by_name["float32"]
+    if a.category == FLOATING or a.category == COMPLEX:
+        return a if a.itemsize >= b.itemsize else b
+    return dtype_of_num(np.promote_types(a.numpy, b.numpy).num)
+
+
+cdef dtype dtype_of_scalar(object number):
+    if isinstance(number, bool):
+        return _by_name["bool"]
+    if isinstance(number, int):
+        return _by_name["int64"]
+    if isinstance(number, float):
+        return _default
+    if isinstance(number, complex):
+        return default_complex_dtype()
+    raise TypeError(f"not a number: {type(number).__name__}")
+
+
+cdef dtype combine(dtype higher, dtype lower):
+    if higher is None:
+        return lower
+    if lower is None or higher.category == COMPLEX:
+        return higher
+    if higher.category == FLOATING:
+        return higher.to_complex() if lower.category == COMPLEX else higher
+    if higher.category == BOOLEAN or lower.category >= FLOATING:
+        return promote_types(higher, lower)
+    return higher
+
+
+def by_name():
+    """All dtypes by name, aliases included: what the package exports."""
+    aliases = {"float": "float32", "double": "float64", "half": "float16", "int": "int32", "long": "int64",
+               "short": "int16", "cfloat": "complex64", "cdouble": "complex128"}
+    return {**_by_name, **{alias: _by_name[name] for alias, name in aliases.items()}}
+
+
+def promote_types_py(type1, type2):
+    """The smallest type that both types convert to.
+
+    >>> import cygrad
+    >>> cygrad.promote_types(cygrad.int64, cygrad.float32)
+    torch.float32
+    """
+    return promote_types(as_dtype(type1), as_dtype(type2))
+
+
+def can_cast(from_, to):
+    """Whether a result of type `from_` may be written into a tensor of type `to`.
+
+    Casting may narrow within a category but never lower the category: float to int is refused.
+
+    >>> import cygrad
+    >>> cygrad.can_cast(cygrad.double, cygrad.float), cygrad.can_cast(cygrad.float, cygrad.int)
+    (True, False)
+    """
+    return (<dtype>as_dtype(from_)).category <= (<dtype>as_dtype(to)).category
+
+
+def dtype_by_num(int num):
+    """The dtype of a NumPy type number."""
+    return dtype_of_num(num)
+
+
+def dtype_of_number(number):
+    """The dtype that a Python number has on its own."""
+    return dtype_of_scalar(number)

@@ -1,0 +1,232 @@
+"""Running backward: what `Tensor.backward`, `autograd.backward` and `autograd.grad` share."""
+
+from cygrad._core.run cimport Run
+from cygrad._core.state cimport NO_GRAD, ThreadState, current_site, thread_state
+from cygrad._core.tensor cimport (
+    CUT_BACKWARD, IS_VOLATILE, REQUIRES_GRAD, Tensor, cut, grad_fn_of, requires_grad, set_leaf_requires_grad,
+    wrap_in_mode)
+from cygrad._core import messages, passes
+
+import numpy as np
+
+
+cdef object run_backward(tuple tensors, tuple gradients, object retain_graph, bint create_graph, object inputs,
+                         str caller):
+    """Check, run, accumulate."""
+    cdef Run run = Run.__new__(Run)
+    run.caller = caller
+    run.keep_graph = create_graph if retain_graph is None else bool(retain_graph)
+    if inputs is not None:
+        inputs = passes.inputs_of(inputs, "backward")
+    plant(run, tensors, roots_of(tensors, gradients))
+    if inputs is not None:
+        aim_at_leaves(run, inputs)
+    carry_out(run, create_graph)
+    return None
+
+
+def backward(tensors, grad_tensors=None, retain_graph=None, bint create_graph=False, grad_variables=None,
+             inputs=None, *, retain_variables=None):
+    """Add to the leaves' `grad` the gradients of `tensors` with respect to them.
+
+    `tensors` is a tensor or a sequence of them; `grad_tensors` gives for each the gradient of the final result
+    with respect to it (None for tensors of one element: 1). `retain_graph` keeps the saved values for another
+    pass (default: `create_graph`). `create_graph` records the pass. `inputs` limits it to these tensors.
+    `grad_variables` and `retain_variables` are old names of `grad_tensors` and `retain_graph`.
+
+    Raises RuntimeError for a tensor that does not require grad, a gradient of the wrong shape, a graph that was
+    freed, a saved tensor that was changed in place.
+
+    >>> import cygrad
+    >>> x = cygrad.ones(2, requires_grad=True)
+    >>> cygrad.autograd.backward([x * 2, x * x], [cygrad.ones(2), cygrad.ones(2)])
+    >>> x.grad
+    tensor([4., 4.])
+    """
+    if grad_variables is not None:
+        messages.grad_variables_deprecated()
+        if grad_tensors is not None:
+            raise RuntimeError("`grad_tensors` and `grad_variables` (deprecated) arguments both passed to "
+                               "`backward()`. Please only use `grad_tensors`.")
+        grad_tensors = grad_variables
+    if retain_variables is not None:
+        messages.deprecated("retain_variables", "retain_graph")
+        retain_graph = retain_variables
+    tensors = (tensors,) if isinstance(tensors, Tensor) else tuple(tensors)
+    run_backward(tensors, passes.gradients_for(tensors, grad_tensors), retain_graph, create_graph, inputs, "backward")
+
+
+def grad(outputs, inputs, grad_outputs=None, retain_graph=None, bint create_graph=False, bint only_inputs=True,
+         allow_unused=None, bint is_grads_batched=False, bint materialize_grads=False):
+    """The gradients of the sum of `outputs` with respect to `inputs`, as a tuple; nothing is accumulated.
+
+    `grad_outputs` gives for each output the gradient of the final result with respect to it. An input that the
+    outputs do not depend on gives None with `allow_unused=True`, zeros with `materialize_grads=True`, and is an
+    error otherwise. `retain_graph` and `create_graph` are as in `backward`.
+
+    Raises RuntimeError as `backward` does, and for an unused input.
+
+    >>> import cygrad
+    >>> x = cygrad.tensor(3.0, requires_grad=True)
+    >>> cygrad.autograd.grad(x ** 2, x)
+    (tensor(6.),)
+    """
+    cdef tuple targets, results
+    if materialize_grads and allow_unused is False:
+        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, "
+                         "but got: allow_unused=False.")
+    if not only_inputs:
+        messages.only_inputs_deprecated()
+    allow_unused = bool(allow_unused or materialize_grads)
+    outputs = (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
+    targets = (inputs,) if isinstance(inputs, Tensor) else passes.inputs_of(inputs, "grad")
+    gradients = (None,) * len(outputs) if grad_outputs is None else passes.gradients_for(outputs, grad_outputs)
+    if is_grads_batched:
+        results = passes.batched(grad, outputs, targets, gradients, retain_graph, create_graph=create_graph,
+                                 allow_unused=allow_unused)
+    else:
+        results = run_grad(outputs, gradients, targets, retain_graph, create_graph, allow_unused)
+    if materialize_grads:
+        results = tuple([zeros_for(t, create_graph) if result is None else result
+                         for t, result in zip(targets, results)])
+    return dict(zip(inputs, results)) if type(inputs) is dict else results
+
+
+cdef tuple run_grad(tuple outputs, tuple gradients, tuple inputs, object retain_graph, bint create_graph,
+                    bint allow_unused):
+    cdef Run run = Run.__new__(Run)
+    run.caller = "grad"
+    run.keep_graph = create_graph if retain_graph is None else bool(retain_graph)
+    plant(run, outputs, roots_of(outputs, gradients))
+    aim_at_inputs(run, inputs, allow_unused)
+    carry_out(run, create_graph)
+    return captured_gradients(run, inputs, create_graph, allow_unused)
+
+
+def queue_callback(callback):
+    """Call `callback()` at the end of the backward pass that is running in this thread."""
+    cdef ThreadState* state = thread_state()
+    if state.run == NULL:
+        raise RuntimeError("Final callbacks can only be installed during backward pass.")
+    (<Run>state.run).callbacks.append(callback)
+
+
+# -- before ------------------------------------------------------------------------------------------------
+
+cdef list roots_of(tuple tensors, tuple gradients):
+    """The gradient to start with for each tensor, after all checks."""
+    cdef list roots = []
+    cdef Py_ssize_t i
+    cdef Tensor t
+    if len(tensors) != 1 or len(gradients) != 1 or gradients[0] is not None or not is_real_scalar(tensors[0]):
+        passes.check_roots(tensors, gradients)
+    for i in range(len(tensors)):
+        t = <Tensor>tensors[i]
+        if t.flags & IS_VOLATILE:
+            raise RuntimeError(messages.VOLATILE_BACKWARD)
+        if not requires_grad(t) or (grad_fn_of(t) is None and not t.flags & REQUIRES_GRAD):
+            from cygrad._core.cuts import no_grad_error
+            raise no_grad_error(t, i)
+        grad = gradients[i]
+        roots.append(wrap_in_mode(np.ones_like(t.array)) if grad is None else grad)
+    return roots
+
+
+cdef bint is_real_scalar(object value) except -1:
+    return isinstance(value, Tensor) and (<Tensor>value).array.size == 1 and (<Tensor>value).array.dtype.kind == "f"
+
+
+cdef int plant(Run run, tuple tensors, list roots) except -1:
+    """Find the graph below the tensors, and put their gradients into it."""
+    cdef Py_ssize_t i
+    cdef Tensor t
+    cdef list entries = []
+    for t in tensors:
+        node = grad_fn_of(t)
+        entries.append(run.add(t if node is None else node))
+    run.discover()
+    for i in range(len(tensors)):
+        run.give(entries[i], (<Tensor>tensors[i]).output_nr_, <Tensor>roots[i])
+        roots[i] = None
+    return 0
+
+
+cdef int aim_at_leaves(Run run, tuple inputs) except -1:
+    """Accumulate into these tensors only."""
+    cdef Tensor t
+    cdef Py_ssize_t entry
+    for t in inputs:
+        if not requires_grad(t):
+            t.retain_grad()         # raises
+    for t in inputs:
+        t.retain_grad()
+        node = grad_fn_of(t)
+        entry = run.find(t if node is None else node)
+        if entry >= 0:
+            run.entries[entry].needed = True
+    run.select()
+    return 0
+
+
+cdef int aim_at_inputs(Run run, tuple inputs, bint allow_unused) except -1:
+    """Capture the gradients of these tensors."""
+    cdef Tensor t
+    cdef Py_ssize_t entry
+    run.captures = {}
+    run.captured = [None] * len(inputs)
+    for i, t in enumerate(inputs):
+        if not requires_grad(t):
+            raise RuntimeError("One of the differentiated Tensors does not require grad")
+        node = grad_fn_of(t)
+        entry = run.find(t if node is None else node)
+        if entry >= 0:
+            run.entries[entry].captured = True
+            run.captures.setdefault((entry, t.output_nr_), []).append(i)
+        elif not allow_unused:
+            raise RuntimeError(messages.unused_input(i))
+    run.select()
+    return 0
+
+
+# -- during and after --------------------------------------------------------------------------------------
+
+cdef int carry_out(Run run, bint create_graph) except -1:
+    """Execute, and then the final callbacks, under the right grad mode."""
+    cdef ThreadState* state = thread_state()
+    cdef unsigned int modes = state.modes
+    cdef void* outer = state.run
+    cdef unsigned long long unwanted = state.unwanted
+    cdef int lasti = 0
+    code = current_site(&lasti)
+    run.freed_by = (run.caller, code, lasti)
+    run.callbacks = []
+    state.run = <void*>run
+    state.modes = (modes & ~NO_GRAD) if create_graph else (modes | NO_GRAD)
+    state.unwanted = 0
+    try:
+        run.execute()
+        for callback in run.callbacks:      # may grow meanwhile
+            callback()
+    finally:
+        state.modes = modes
+        state.run = outer
+        state.unwanted = unwanted
+    return 0
+
+
+cdef Tensor zeros_for(Tensor input, bint create_graph):
+    """The gradient of an input that was not used, if one is asked for."""
+    zeros = wrap_in_mode(np.zeros_like(input.array))
+    if create_graph:
+        set_leaf_requires_grad(zeros, True)
+    return zeros
+
+
+cdef tuple captured_gradients(Run run, tuple inputs, bint create_graph, bint allow_unused):
+    for i, result in enumerate(run.captured):
+        if result is not None:
+            if not create_graph:
+                cut(<Tensor>result, <Tensor>inputs[i], CUT_BACKWARD, "grad")
+        elif not allow_unused:
+            raise RuntimeError(messages.unused_input(i))
+    return tuple(run.captured)

@@ -1,0 +1,25 @@
+"""Custom functions: the node that is also the context `ctx`."""
+
+from cygrad._core.node cimport Node
+
+cdef class PyNode(Node):
+    cdef public tuple needs_input_grad
+    "For each argument of forward, whether it needs a gradient."
+    cdef public tuple to_save
+    "What `save_for_backward` was given, until forward has returned."
+    cdef public tuple non_differentiable
+    "The outputs that `mark_non_differentiable` was given."
+    cdef public tuple dirty_tensors
+    "The inputs that `mark_dirty` was given."
+    cdef public bint materialize_grads
+    "Whether a gradient that did not come is given to backward as zeros; see `set_materialize_grads`."
+    cdef list saved                         # tensors or None
+    cdef list versions                      # of the saved tensors
+    cdef list saved_outputs                 # for each saved tensor: which output it is, or -1
+    cdef tuple is_tensor_input              # for each argument of forward
+    cdef object freed_by
+    cdef bint recorded
+    cdef dict __dict__
+
+    cdef tuple materialized(self, tuple grads)
+    cdef tuple checked(self, object results)

@@ -1,0 +1,20 @@
+"""In-place changes and the history of views."""
+
+from cygrad._core.node cimport Node
+from cygrad._core.tensor cimport Tensor
+
+cdef class CopySlices(Node):
+    cdef Node fn                    # the node of the op that changed the view
+    cdef tuple base_geometry        # (shape, strides in bytes)
+    cdef tuple view_geometry        # (shape, strides in bytes, offset in bytes from the base's first element)
+    cdef tuple run_on_arrays(self, Tensor grad)
+    cdef tuple run_recorded(self, Tensor grad)
+    cdef tuple grads_of_fn(self, Tensor part)
+
+cdef int check_inplace(Tensor t, str op_name, bint recording) except -1
+cdef int check_memory(Tensor t, bint may_overlap=*) except -1
+cdef int check_operand_memory(Tensor out, object operand) except -1
+cdef int check_apart(Tensor out, object operand) except -1
+cdef int give_history(Tensor t, Node node) except -1    # of `t` alone
+cdef int rebase_history(Tensor t, Node node) except -1
+cdef int regenerate(Tensor t) except -1

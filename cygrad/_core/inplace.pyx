@@ -1,0 +1,220 @@
+"""In-place changes and the history of views.
+
+Note [Views and in-place]
+-------------------------
+A view shares memory with its base, so a change of one is a change of both, and their histories must say so.
+
+    base  = ...                    base.grad_fn = B
+    view  = base[1:3]              view.grad_fn = Slice(B)
+    view.mul_(w)                   base.grad_fn = CopySlices(fn=Mul)  -> B, w
+                                   view.grad_fn = AsStrided           -> CopySlices
+
+The op is recorded as if applied to the view alone (`fn`); CopySlices, the base's new history, takes the base's
+gradient, hands the view's part of it to `fn`, and puts back what `fn` makes of it. The view itself, and every
+other view of that base, has an outdated `grad_fn` now: it remembers the version at which it was right
+(`attr_version`), and when next asked makes a new one that picks its elements from the base by strides
+(`regenerate`). Chains of views need no more than that, because every view knows its place in its base.
+"""
+
+cimport cython
+from numpy cimport (
+    NPY_ARRAY_C_CONTIGUOUS, NPY_ARRAY_F_CONTIGUOUS, NPY_ARRAY_WRITEABLE, PyArray_CHKFLAGS, PyArray_DATA,
+    PyArray_SAMESHAPE, ndarray)
+
+from cygrad._core.node cimport begin_node, forbid_making, set_meta
+from cygrad._core.opdef cimport OpNode, lookup
+from cygrad._core.state cimport INFERENCE, NO_GRAD, thread_state
+from cygrad._core.tensor cimport (
+    IS_INFERENCE, REQUIRES_GRAD, RETAINS_GRAD, VIEW_DEFAULT, Tensor, requires_grad, version_of, wrap_in_mode)
+from cygrad._core import messages
+from cygrad._kernels.arrays cimport may_overlap
+from cygrad._kernels.strided cimport distance, lies_within, overlaps_itself, restride
+from cygrad._kernels.strided_gradients import laid_out
+
+
+cdef int check_inplace(Tensor t, str op_name, bint recording) except -1:
+    """Raise as PyTorch does if changing `t` would make a history that can not be right."""
+    if recording and t.view is not None:
+        if t.view.creation_meta != VIEW_DEFAULT:
+            raise view_error(t, op_name)
+        if requires_grad(t) and t.view.base.grad_fn_ is None:
+            raise messages.leaf_view_error(t, op_name, t.view.base, t.view.code, t.view.lasti)
+    elif recording and t.flags & REQUIRES_GRAD and t.grad_fn_ is None:
+        raise messages.leaf_error(t, op_name)
+    if t.flags & IS_INFERENCE and not thread_state().modes & INFERENCE:
+        raise RuntimeError(messages.INFERENCE_INPLACE)
+    return 0
+
+
+cdef object view_error(Tensor t, object op_name):
+    return messages.view_error(t.grad_fn_, t.output_nr_, op_name, t.view.creation_meta, t.view.code, t.view.lasti)
+
+
+cdef int check_memory(Tensor t, bint may_overlap=False) except -1:
+    """Raise if `t` is read-only, or if two of its elements are the same memory."""
+    cdef ndarray a
+    if type(t.array) is ndarray:
+        a = <ndarray>t.array
+        if PyArray_CHKFLAGS(a, NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_WRITEABLE):
+            return 0
+    if not may_overlap and overlaps_itself(t.array):
+        raise messages.overlap_error(t)
+    if not t.array.flags.writeable:
+        raise messages.read_only_error(t)
+    return 0
+
+
+cdef int check_operand_memory(Tensor out, object operand) except -1:
+    """Raise if an operand shares memory with `out` without being just the same elements."""
+    cdef ndarray a, b
+    if operand is out or not isinstance(operand, Tensor):
+        return 0
+    if type(out.array) is not ndarray or type((<Tensor>operand).array) is not ndarray:
+        return 0
+    a = <ndarray>out.array
+    b = <ndarray>(<Tensor>operand).array
+    if not may_overlap(a, b) or not (is_dense(a) and is_dense(b)):
+        return 0
+    if PyArray_DATA(a) != PyArray_DATA(b) or not PyArray_SAMESHAPE(a, b) or (
+            (<object>a).strides != (<object>b).strides):
+        raise messages.overlapping_operand_error()
+    return 0
+
+
+cdef int check_apart(Tensor out, object operand) except -1:
+    """Raise if an operand that is read while `out` is written, in another order, shares memory with it."""
+    cdef ndarray a, b
+    if isinstance(operand, Tensor) and type(out.array) is ndarray and type((<Tensor>operand).array) is ndarray:
+        a = <ndarray>out.array
+        b = <ndarray>(<Tensor>operand).array
+        if may_overlap(a, b) and is_dense(a) and is_dense(b):
+            raise messages.overlapping_operand_error()
+    return 0
+
+
+cdef inline bint is_dense(ndarray a) noexcept:
+    return PyArray_CHKFLAGS(a, NPY_ARRAY_C_CONTIGUOUS) or PyArray_CHKFLAGS(a, NPY_ARRAY_F_CONTIGUOUS)
+
+
+cdef tuple geometry_in_base(Tensor t):
+    cdef Tensor base = t.view.base
+    return t.array.shape, t.array.strides, distance(t.array, base.array)
+
+
+cdef bint lies_in_base(Tensor t) noexcept:
+    """False after `base.data = ...` has given the base other memory: the view then has a history of its own."""
+    return lies_within(t.array, t.view.base.array)
+
+
+cdef int rebase_history(Tensor t, Node node) except -1:
+    """`node` is what just happened to `t` in place: make it the history of `t` and of what shares its memory."""
+    cdef CopySlices copy
+    cdef Tensor base
+    if t.view is None or not lies_in_base(t):
+        give_history(t, node)
+        return 0
+    base = t.view.base
+    copy = CopySlices.__new__(CopySlices)
+    begin_node(copy, thread_state())
+    copy.fn = node
+    copy.code = node.code
+    copy.lasti = node.lasti
+    copy.base_geometry = (base.array.shape, base.array.strides)
+    copy.view_geometry = geometry_in_base(t)
+    take_edges(copy, base, node)
+    set_meta(copy, base.array)
+    give_history(base, copy)
+    regenerate(t)
+    return 0
+
+
+cdef int take_edges(CopySlices copy, Tensor base, Node node) except -1:
+    """The edges of `node`, the first (to the view's history) replaced by one to the base's."""
+    cdef int i
+    add_edge_to(copy, base)
+    for i in range(1, node.n_edges):
+        copy.add_edge(node.target(i), node.target_nr(i))
+    return 0
+
+
+cdef int add_edge_to(Node node, Tensor base) except -1:
+    """`base` is not a view."""
+    if not base.flags & REQUIRES_GRAD:
+        return node.add_edge(None, 0)
+    if base.grad_fn_ is None:
+        return node.add_edge(base, 0)
+    return node.add_edge(base.grad_fn_, base.output_nr_)
+
+
+cdef int give_history(Tensor t, Node node) except -1:
+    cdef Node former = t.grad_fn_
+    if t.flags & RETAINS_GRAD and former is not None and former.hooks is not None and former.hooks.retains:
+        hooks = node.ensure_hooks()
+        hooks.retains = {0: former.hooks.retains.pop(t.output_nr_)}
+    t.grad_fn_ = node
+    t.output_nr_ = 0
+    t.flags |= REQUIRES_GRAD
+    return 0
+
+
+cdef int regenerate(Tensor t) except -1:
+    """Make the `grad_fn` of a view right again after its memory was changed."""
+    cdef Tensor base = t.view.base
+    cdef OpNode node
+    if (t.grad_fn_ is None and not base.flags & REQUIRES_GRAD) or not lies_in_base(t):
+        return 0
+    if t.view.creation_meta != VIEW_DEFAULT:
+        raise view_error(t, None)
+    node = OpNode.__new__(OpNode)
+    begin_node(node, thread_state())
+    node.op = lookup("as_strided")
+    node.args = (geometry_in_base(t), (base.array.shape, base.array.strides))
+    node.code = t.view.code
+    node.lasti = t.view.lasti
+    add_edge_to(node, base)
+    set_meta(node, t.array)
+    give_history(t, node)
+    t.view.attr_version = version_of(t)
+    return 0
+
+
+@cython.binding(False)
+@cython.embedsignature(True)
+@cython.embedsignature.format("clinic")
+@cython.final
+@cython.trashcan(True)
+cdef class CopySlices(Node):
+    """The history of a tensor of which a view was changed in place; see Note [Views and in-place]."""
+
+    cpdef str name(self):
+        """PyTorch's name of this kind of node."""
+        return "torch::autograd::CopySlices"
+
+    cdef int release_variables(self, object freed_by) except -1:
+        return self.fn.release_variables(freed_by)
+
+    cdef object call(self, object grad):
+        if thread_state().modes & NO_GRAD:
+            return self.run_on_arrays(<Tensor>grad)
+        return self.run_recorded(<Tensor>grad)
+
+    cdef tuple run_on_arrays(self, Tensor grad):
+        shape, strides = self.base_geometry
+        result = laid_out(shape, strides, grad.array.dtype)
+        result[...] = grad.array
+        shape, strides, offset = self.view_geometry
+        part = restride(result, shape, strides, offset)
+        grads = self.grads_of_fn(wrap_in_mode(part.copy()))
+        part[...] = 0 if grads[0] is None else (<Tensor>grads[0]).array
+        return (wrap_in_mode(result),) + grads[1:]
+
+    cdef tuple run_recorded(self, Tensor grad):
+        take, put = lookup("strided_gather").entry, lookup("strided_scatter").entry
+        grads = self.grads_of_fn(take(grad, self.view_geometry, self.base_geometry))
+        return (put(grad, grads[0], self.view_geometry, self.base_geometry),) + grads[1:]
+
+    cdef tuple grads_of_fn(self, Tensor part):
+        grads = self.fn.call(part)
+        return grads if isinstance(grads, tuple) else (grads,)
+
+forbid_making(CopySlices)

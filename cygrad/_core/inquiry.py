@@ -1,0 +1,233 @@
+"""What a tensor is: questions that are answered without looking at its elements."""
+
+from cygrad._core import messages
+from cygrad._core.access import array_of, bind
+from cygrad._core.memory_format import contiguous_format
+from cygrad._core.memory_format import memory_format as layout_in_memory
+from cygrad._core.record import result_type as result_type_of
+from cygrad._core.tensor import Tensor
+
+
+class layout:
+    """How the elements of a tensor are arranged; `cygrad.strided` is the only way here."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name):
+        self._name = name
+
+    def __repr__(self):
+        return f"torch.{self._name}"
+
+    def __reduce__(self):
+        return self._name
+
+
+strided = layout("strided")
+
+
+# -- methods and functions ------------------------------------------------------------------------
+
+
+def _require(value, function, name="input", position=1):
+    if not isinstance(value, Tensor):
+        raise messages.wrong_type(function, name, position, "Tensor", value)
+    return value
+
+
+def is_floating_point(input):
+    """Whether the elements are real floating-point numbers.
+
+    >>> import cygrad
+    >>> cygrad.is_floating_point(cygrad.tensor([1.0])), cygrad.is_floating_point(cygrad.tensor([1]))
+    (True, False)
+    """
+    return _require(input, "is_floating_point").dtype.is_floating_point
+
+
+def is_complex(input):
+    """Whether the elements are complex numbers."""
+    return _require(input, "is_complex").dtype.is_complex
+
+
+def is_signed(input):
+    """Whether the elements can be negative."""
+    return _require(input, "is_signed").dtype.is_signed
+
+
+def is_same_size(input, other):
+    """Whether both have the same shape."""
+    return _require(input, "is_same_size").shape == _require(other, "is_same_size", "other", 2).shape
+
+
+def is_nonzero(input):
+    """Whether the only element is not zero. Raises RuntimeError if there are more, or none.
+
+    >>> import cygrad
+    >>> cygrad.is_nonzero(cygrad.tensor([0.5]))
+    True
+    """
+    return bool(_require(input, "is_nonzero"))
+
+
+# -- functions ------------------------------------------------------------------------------------
+
+
+def is_tensor(obj):
+    """Whether this is a tensor.
+
+    >>> import cygrad
+    >>> cygrad.is_tensor(cygrad.zeros(1)), cygrad.is_tensor([0.0])
+    (True, False)
+    """
+    return isinstance(obj, Tensor)
+
+
+def is_storage(obj):
+    """Whether this is one of PyTorch's storage objects. There are none here: False."""
+    return False
+
+
+def numel(input):
+    """The number of elements.
+
+    >>> import cygrad
+    >>> cygrad.numel(cygrad.zeros(2, 3))
+    6
+    """
+    return _require(input, "numel").numel()
+
+
+def result_type(tensor1, tensor2):
+    """The dtype that an operation on these two, tensors or numbers, would give.
+
+    >>> import cygrad
+    >>> cygrad.result_type(cygrad.tensor([1, 2]), 1.5)
+    torch.float32
+    """
+    operands = (tensor1, tensor2)
+    if not all(isinstance(value, (Tensor, bool, int, float, complex)) for value in operands):
+        raise messages.no_such_call(
+            "result_type",
+            operands,
+            {},
+            (
+                "Tensor tensor, Tensor other",
+                "Number scalar, Tensor tensor",
+                "Tensor tensor, Number other",
+                "Number scalar1, Number scalar2",
+            ),
+        )
+    return result_type_of(operands)
+
+
+# -- methods and attributes -----------------------------------------------------------------------
+
+
+def is_contiguous(self, *, memory_format=contiguous_format):
+    """Whether the elements lie in memory in the order of their indices, without gaps.
+
+    With `memory_format=cygrad.channels_last` and the like: in that order.
+    """
+    if not isinstance(memory_format, layout_in_memory):
+        raise messages.wrong_keyword("is_contiguous", "memory_format", "torch.memory_format", memory_format)
+    return memory_format.describes(array_of(self))
+
+
+def storage_offset(self):
+    """Where the first element lies in the base's memory, in elements; 0 for what is no view."""
+    return 0 if self._base is None else (self.data_ptr() - self._base.data_ptr()) // self.itemsize
+
+
+def data_ptr(self):
+    """Address of the first element."""
+    return array_of(self).__array_interface__["data"][0]
+
+
+def element_size(self):
+    """Bytes of one element."""
+    return self.itemsize
+
+
+def nelement(self):
+    """The number of elements."""
+    return self.numel()
+
+
+def ndimension(self):
+    """The number of dimensions."""
+    return self.ndim
+
+
+def get_device(self):
+    """The number of the GPU the tensor is on; -1 on the CPU."""
+    return -1 if self.device.index is None else self.device.index
+
+
+def is_pinned(self, device=None):
+    """Whether the memory is locked for transfers to a GPU: False."""
+    return False
+
+
+def _nbytes(self):
+    """Bytes of all elements."""
+    return self.numel() * self.itemsize
+
+
+def _is_cuda(self):
+    """Whether the tensor is on a GPU."""
+    return self.device.type == "cuda"
+
+
+def _is_cpu(self):
+    """Whether the tensor is on the CPU."""
+    return self.device.type == "cpu"
+
+
+def _layout(self):
+    """How the elements are arranged: `strided`."""
+    return strided
+
+
+def _never(doc):
+    return property(lambda self: False, doc=doc)
+
+
+functions = {
+    "is_tensor": is_tensor,
+    "is_storage": is_storage,
+    "numel": numel,
+    "result_type": result_type,
+    "layout": layout,
+    "strided": strided,
+}
+_both = {
+    "is_floating_point": is_floating_point,
+    "is_complex": is_complex,
+    "is_signed": is_signed,
+    "is_same_size": is_same_size,
+    "is_nonzero": is_nonzero,
+}
+functions |= _both
+bind(_both)
+bind(
+    {
+        "is_contiguous": is_contiguous,
+        "storage_offset": storage_offset,
+        "data_ptr": data_ptr,
+        "element_size": element_size,
+        "nelement": nelement,
+        "ndimension": ndimension,
+        "get_device": get_device,
+        "is_pinned": is_pinned,
+        "nbytes": property(_nbytes),
+        "is_cuda": property(_is_cuda),
+        "is_cpu": property(_is_cpu),
+        "layout": property(_layout),
+        "is_sparse": _never("Whether only some elements are stored: no tensor here is sparse."),
+        "is_quantized": _never("Whether elements are stored as small integers with a scale: none here are."),
+        "is_meta": _never("Whether there is a shape, but no memory: all tensors here have memory."),
+        "is_mps": _never("Whether the tensor is on an Apple GPU: none here is."),
+        "is_mkldnn": _never("Whether the elements lie as MKL-DNN wants them: none here do."),
+    }
+)

@@ -1,0 +1,63 @@
+"""Names for the order in which the elements of a tensor lie in memory."""
+
+
+class memory_format:
+    """An order of elements in memory: `contiguous_format`, `preserve_format`, `channels_last`, `channels_last_3d`.
+
+    >>> import cygrad
+    >>> cygrad.channels_last
+    torch.channels_last
+    """
+
+    __slots__ = {
+        "name": "The name of the order, as in the package.",
+        "ndim": "The one number of dimensions it is made for, or None.",
+        "order": "The dimensions from the largest steps in memory to the smallest, or None.",
+    }
+
+    def __init__(self, name, ndim=None, order=None):
+        self.name = name
+        self.ndim = ndim
+        self.order = order
+
+    def __repr__(self):
+        return f"torch.{self.name}"
+
+    def __reduce__(self):
+        return self.name
+
+    def check(self, ndim):
+        """Raise RuntimeError if a tensor of `ndim` dimensions can not be in this order."""
+        if self.ndim not in (None, ndim):
+            raise RuntimeError(f"required rank {self.ndim} tensor to use {self.name} format")
+
+    def describes(self, array):
+        """Whether the elements of `array` lie in this order, without gaps; False for another number of dimensions."""
+        if self.order is None:
+            return array.flags.c_contiguous
+        return array.ndim == self.ndim and array.transpose(self.order).flags.c_contiguous
+
+
+contiguous_format = memory_format("contiguous_format")
+preserve_format = memory_format("preserve_format")
+channels_last = memory_format("channels_last", 4, (0, 2, 3, 1))
+channels_last_3d = memory_format("channels_last_3d", 5, (0, 2, 3, 4, 1))
+
+
+def order_of(wanted, ndim, function):
+    """The dimensions of a tensor of `ndim` dimensions, in the order in which a memory format has them.
+
+    Raises TypeError for what is no memory format, RuntimeError for one that is made for other tensors.
+    """
+    if not isinstance(wanted, memory_format):
+        raise TypeError(
+            f"{function}(): argument 'memory_format' must be torch.memory_format, not {type(wanted).__name__}"
+        )
+    wanted.check(ndim)
+    return wanted.order or tuple(range(ndim))
+
+
+functions: dict[str, object] = {
+    value.name: value for value in (contiguous_format, preserve_format, channels_last, channels_last_3d)
+}
+functions["memory_format"] = memory_format

@@ -1,0 +1,602 @@
+"""The texts users read when something is wrong: PyTorch's first line, then what, where and how to mend it."""
+
+import warnings
+
+from cygrad._core.sites import at, line_of, place
+
+NON_LEAF_REQUIRES_GRAD = (
+    "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
+    "subgraph that doesn't require differentiation use var_no_grad = var.detach()."
+)
+INFERENCE_REQUIRES_GRAD = "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed."
+INFERENCE_INPLACE = (
+    "Inplace update to inference tensor outside InferenceMode is not allowed."
+    "You can make a clone to get a normal tensor before doing inplace update."
+    "See https://github.com/pytorch/rfcs/pull/17 for more details."
+)
+INFERENCE_SAVED = (
+    "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
+    "computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it "
+    "in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`."
+)
+SAVED_DETACHED = (
+    "Trying to use a saved tensor that has been detached in-place, i.e. with .detach_()."
+    "This is not supported, please use out-of-place `.detach()` instead"
+)
+DETACH_VIEW_INPLACE = (
+    "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for training, "
+    "and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence detach_() cannot be "
+    "called on these gradients. To fix this error, please refer to the Optimizer.zero_grad() function in "
+    "torch/optim/optimizer.py as the solution."
+)
+DIRTY_VIEW_OF_SEVERAL = (
+    "If your Function modifies inplace an input that is a view of another Tensor, your Function cannot return more "
+    "than one Tensor. This is not supported by the current autograd engine. You should either make sure the input "
+    "is not a view (using .clone() for example) or make your Function only return one Tensor (potentially "
+    "splitting it into two Functions: one doing the inplace that returns a single Tensor and a second one that "
+    "does the other operations)."
+)
+INPUT_AS_IS = (
+    "An input that has been returned as-is as output is being saved for backward. This is not supported if you "
+    "override setup_context. You should return and save a view of the input instead, e.g. with x.view_as(x) or setup "
+    "ctx inside the forward function itself."
+)
+BACKWARD_TWICE = (
+    "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
+    "been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "
+    "Specify retain_graph=True if you need to backward through the graph a second time or if you need to access "
+    "saved tensors after calling backward."
+)
+VOLATILE_BACKWARD = (
+    "element 0 of tensors does not require grad and does not have a grad_fn\n"
+    "  it was computed from a Variable(..., volatile=True): such a computation is not recorded and can not be "
+    "differentiated\n"
+    "  to differentiate it, make the Variable without volatile; to leave other code unrecorded, use no_grad()"
+)
+OVERLAP = (
+    "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+    "Please clone() the tensor before performing the operation."
+)
+_TORCH_TYPE = {
+    "bool": "Bool",
+    "uint8": "Byte",
+    "int8": "Char",
+    "int16": "Short",
+    "int32": "Int",
+    "int64": "Long",
+    "float16": "Half",
+    "float32": "Float",
+    "float64": "Double",
+    "bfloat16": "BFloat16",
+    "complex64": "ComplexFloat",
+    "complex128": "ComplexDouble",
+}
+
+
+def type_word(array):
+    """'torch.FloatTensor' and the like."""
+    return f"torch.{_TORCH_TYPE.get(str(array.dtype), str(array.dtype))}Tensor"
+
+
+def as_tensor(number):
+    """A Python number that an op saved, as the 0-dim tensor PyTorch shows."""
+    import numpy as np
+
+    from cygrad._core.access import tensor_of
+    from cygrad._core.dtypes import dtype_of_number
+
+    return tensor_of(np.asarray(number, dtype_of_number(number).numpy))
+
+
+def _array(tensor):
+    from cygrad._core.access import array_of
+
+    return array_of(tensor)
+
+
+# -- saved tensors -----------------------------------------------------------------------------------------
+
+_CURES = {
+    "step": "the optimizer's step changed a parameter between forward and backward: call backward() before step()",
+    "__setitem__": "write into a copy: `y = x.clone(); y[...] = value`",
+}
+
+
+def _short_name(node):
+    """'Mul' for MulBackward0, 'Sum1' for SumBackward1, as PyTorch's texts name the function behind a node."""
+    function, _, number = node.name().rpartition("Backward")
+    return function + number.lstrip("0") if function and number.isdigit() else node.name().removesuffix("Backward")
+
+
+def modified_error(tensor, node, expected, now, is_output):
+    """A saved tensor was changed in place since it was saved."""
+    from cygrad._core.access import last_change
+
+    array = _array(tensor)
+    made_by = node if is_output else tensor.grad_fn
+    which = f", which is output {tensor.output_nr} of {_short_name(made_by)}," if made_by else ""
+    op_name, code, offset = last_change(tensor)
+    cure = _CURES.get(op_name) or (
+        f"use the op that makes a new tensor instead of `{op_name}` (`x = x + y` for `x += y`), "
+        "or let the graph save a copy: `x.clone()`"
+    )
+    return RuntimeError(
+        "one of the variables needed for gradient computation has been modified by an inplace operation: "
+        f"[{type_word(array)} {list(array.shape)}]{which} is at version {now}; expected version {expected} instead. "
+        "Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
+        "torch.autograd.set_detect_anomaly(True, check_nan=False).\n"
+        f"  saved by {node.name()} at {at(*node._site)}\n"
+        f"  changed by {op_name} at {at(code, offset)}\n"
+        f"  to mend it: {cure}"
+    )
+
+
+def freed_error(node, freed_by):
+    """The saved values of `node` were freed by an earlier pass."""
+    caller, code, offset = freed_by
+    return RuntimeError(
+        f"{BACKWARD_TWICE}\n"
+        f"  freed by {caller} at {at(code, offset)}\n"
+        f"  needed again by {node.name()} recorded at {at(*node._site)}\n"
+        "  to mend it: compute that part anew in each iteration, or cut a tensor that is carried from one "
+        "iteration into the next with `.detach()`; retain_graph=True only if one graph is really to be run twice"
+    )
+
+
+# -- no gradient -------------------------------------------------------------------------------------------
+
+
+def read_of_gradient(tensor):
+    """`numpy()` of a tensor that requires grad."""
+    return (
+        "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.\n"
+        f"  called at {_here()}\n"
+        "  what NumPy computes is not recorded, so the gradient would be lost without a word"
+    )
+
+
+def not_a_leaf_to_copy(tensor):
+    """deepcopy of a tensor with a history."""
+    node = tensor.grad_fn
+    return (
+        "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  "
+        "If you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, "
+        "see https://github.com/pytorch/pytorch/pull/103001\n"
+        f"  this one, of shape {tuple(tensor.shape)}, was computed by {node.name()} at {at(*node._site)}\n"
+        "  to mend it: keep t.detach() where a copy is to be made, or compute it anew in the copy"
+    )
+
+
+def non_scalar_hint(tensor):
+    """What to write instead of `y.backward()` for a tensor of several elements."""
+    return (
+        f"\n  this tensor has shape {tuple(tensor.shape)}: reduce it first, as in `y.sum().backward()`, "
+        "or give the gradient of the final result: `y.backward(v)` with v of the same shape"
+    )
+
+
+def unused_input(index):
+    """An input of `autograd.grad` is not part of the graph."""
+    return (
+        f"The differentiated Tensor at index {index} appears to not have been used in the graph. "
+        "Set allow_unused=True if this is the desired behavior."
+    )
+
+
+def only_float_requires_grad(dtype):
+    """requires_grad on an integer tensor."""
+    return (
+        "only Tensors of floating point and complex dtype can require gradients\n"
+        f"  this one is {dtype}: make it with dtype=torch.float32, or convert it with .float() first"
+    )
+
+
+# -- in-place ----------------------------------------------------------------------------------------------
+
+_LEAF_CURES = (
+    "  to mend it, change the values without recording the change:\n"
+    "    with torch.no_grad(): {op}\n"
+    "    or through the data: w.data{dot_op}\n"
+    "    or make a new tensor: w = w.clone() before changing it, which records the change"
+)
+
+
+def _statement(op_name):
+    symbol = {"add_": "+=", "sub_": "-=", "mul_": "*=", "div_": "/="}.get(op_name)
+    if symbol:
+        return f"w {symbol} ...", f" {symbol} ..."
+    return f"w.{op_name}(...)", f".{op_name}(...)"
+
+
+def _here():
+    from cygrad._core.state import current_place
+
+    return at(*current_place())
+
+
+def leaf_error(tensor, op_name):
+    """In-place change of a leaf that requires grad."""
+    statement, dotted = _statement(op_name)
+    return RuntimeError(
+        "a leaf Variable that requires grad is being used in an in-place operation.\n"
+        f"  changed by {op_name} at {_here()}\n" + _LEAF_CURES.format(op=statement, dot_op=dotted)
+    )
+
+
+def leaf_view_error(tensor, op_name, base, code, offset):
+    """In-place change of a view of a leaf that requires grad."""
+    statement, dotted = _statement(op_name)
+    return RuntimeError(
+        "a view of a leaf Variable that requires grad is being used in an in-place operation.\n"
+        f"  changed by {op_name} at {_here()}\n"
+        f"  the view of the leaf of shape {tuple(base.shape)} was made at {at(code, offset)}\n"
+        + _LEAF_CURES.format(op=statement, dot_op=dotted)
+    )
+
+
+def view_error(node, output_nr, op_name, creation_meta, code, offset):
+    """A view whose history can not be rewritten was changed in place; itself, or without `op_name` through others."""
+    changed = "is being" if op_name else "its base or another view of its base has been"
+    if creation_meta in (1, 3) or node is None:
+        mode, end = ("no_grad mode", "with grad mode enabled")
+        if creation_meta == 3:
+            mode, end = ("inference mode", "in normal mode")
+        view = "A view" if node is None else f"Output {output_nr} of {_short_name(node)} is a view of a view which"
+        text = f"{view} was created in {mode} and {changed} modified inplace {end}. "
+    else:
+        text = f"Output {output_nr} of {_short_name(node)} is a view and {changed} modified inplace. "
+    text += _WHY_NO_CHANGE[creation_meta]
+    if op_name:
+        text += f"\n  changed by {op_name} at {_here()}"
+    text += f"\n  the view was made at {at(code, offset)}"
+    if creation_meta == 2:
+        text += "\n  to mend it: take the part by indexing, as in `x[0:2]`, or change a `.clone()` of it"
+    return RuntimeError(text)
+
+
+_BOTH_INSIDE = (
+    "Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both "
+    "the view and the inplace either both inside the {} block (if you don't want the inplace to be tracked) or both "
+    "outside (if you want the inplace to be tracked)."
+)
+_WHY_NO_CHANGE = {
+    1: _BOTH_INSIDE.format("no_grad"),
+    2: "This view is the output of a function that returns multiple views. Such functions do not allow the output "
+    "views to be modified inplace. You should replace the inplace operation by an out-of-place one.",
+    3: _BOTH_INSIDE.format("inference_mode"),
+    4: "This view was created inside a custom Function (or because an input was returned as-is) and the autograd logic "
+    "to handle view+inplace would override the custom backward associated with the custom Function, leading to "
+    "incorrect gradients. This behavior is forbidden. You can fix this by cloning the output of the custom Function.",
+}
+
+
+def overlapping_operand_error():
+    """Writing to memory that an operand shares in another layout."""
+    return RuntimeError(
+        "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
+        f"location. Please clone() the tensor before performing the operation.\n  changed at {_here()}"
+    )
+
+
+def overlap_error(tensor):
+    """Writing to a tensor whose elements share memory."""
+    return RuntimeError(
+        f"{OVERLAP}\n  shape {tuple(tensor.shape)}, strides {tensor.stride()}: a dimension of stride 0 comes from "
+        f"expand() or broadcasting\n  changed at {_here()}"
+    )
+
+
+def read_only_error(tensor):
+    """Writing to read-only memory."""
+    return RuntimeError(
+        "the memory of this tensor is read-only and can not be changed in place\n"
+        f"  changed at {_here()}\n"
+        "  it comes from a NumPy array whose `flags.writeable` is False (a memory-mapped or broadcast array); "
+        "to mend it: change a copy, `x = x.clone()`"
+    )
+
+
+# -- assignments to .grad and .data ------------------------------------------------------------------------
+
+
+def check_grad_assignment(tensor, value):
+    """What may be assigned to `tensor.grad`."""
+    from cygrad._core.tensor import Tensor
+
+    if value is None:
+        return
+    if not isinstance(value, Tensor):
+        raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type_name(value)}")
+    if value is tensor:
+        raise RuntimeError("can't assign Variable as its own grad")
+    if value.shape != tensor.shape:
+        raise RuntimeError(
+            f"attempting to assign a gradient of size '{list(value.shape)}' to a tensor of size "
+            f"'{list(tensor.shape)}'. Please ensure that the gradient and the tensor are the same size"
+        )
+    if value.dtype is not tensor.dtype:
+        raise RuntimeError(
+            f"attempting to assign a gradient with dtype '{c_word(value)}' to a tensor with grad_dtype "
+            f"'{tensor.dtype.type_name}'. The gradient must match the tensor's grad_dtype (defaults to the tensor's "
+            "dtype). You can set the tensor's grad_dtype attribute with a specific dtype, or None to allow any "
+            "dtype. Set grad_dtype with caution. Diverging the dtypes of a tensor and its gradient may break "
+            "downstream systems that assume they match."
+        )
+
+
+_C_WORDS = {
+    "Float": "float",
+    "Double": "double",
+    "Half": "c10::Half",
+    "Long": "long int",
+    "Int": "int",
+    "Short": "short int",
+    "Char": "signed char",
+    "Byte": "unsigned char",
+    "Bool": "bool",
+    "UInt16": "unsigned short",
+    "UInt32": "unsigned int",
+    "UInt64": "unsigned long",
+    "ComplexFloat": "c10::complex<float>",
+    "ComplexDouble": "c10::complex<double>",
+}
+
+
+def c_name(dtype):
+    """What C++ calls a type of elements; some of PyTorch's texts do."""
+    return _C_WORDS.get(dtype.type_name, dtype.type_name)
+
+
+def c_word(tensor):
+    """The same for the type of a tensor's elements."""
+    return c_name(tensor.dtype)
+
+
+def check_data_assignment(tensor, value):
+    """What may be assigned to `tensor.data`."""
+    from cygrad._core.tensor import Tensor
+
+    if not isinstance(value, Tensor):
+        raise TypeError(f"Variable data has to be a tensor, but got {type_name(value)}")
+    if tensor.requires_grad and not (value.dtype.is_floating_point or value.dtype.is_complex):
+        raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
+
+
+def warn_imaginary_lost():
+    """A complex tensor was written into a real one."""
+    warnings.warn("Casting complex values to real discards the imaginary part", UserWarning, stacklevel=2)
+
+
+_warned: set[str] = set()
+
+
+def warn_scalar_of_gradient():
+    """float() of a tensor that requires grad."""
+    warnings.warn(
+        "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
+        "Consider using tensor.detach() first.",
+        UserWarning,
+        stacklevel=2,
+    )
+
+
+def check_dirty(value, is_output, is_input):
+    """What mark_dirty was given."""
+    from cygrad._core.tensor import Tensor
+
+    if not isinstance(value, Tensor):
+        raise RuntimeError(f"mark_dirty can only accept variables, but argument is of type {type_name(value)}")
+    if not is_output:
+        raise RuntimeError(
+            "Some elements marked as dirty during the forward method were not returned as output. The inputs that are "
+            "modified inplace must all be outputs of the Function."
+        )
+    if not is_input:
+        warnings.warn(
+            "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been mutated "
+            "should be passed to ctx.mark_dirty().",
+            UserWarning,
+            stacklevel=2,
+        )
+
+
+def check_non_differentiable(value):
+    """What mark_non_differentiable was given."""
+    from cygrad._core.tensor import Tensor
+
+    if not isinstance(value, Tensor):
+        raise RuntimeError(f"mark_non_differentiable only accepts variable arguments, but got {type_name(value)}")
+
+
+def not_saved(value, index):
+    """save_for_backward was given something that is not a tensor."""
+    return TypeError(f"save_for_backward can only save variables, but argument {index} is of type {type_name(value)}")
+
+
+def warn_non_leaf_grad():
+    """`.grad` of a non-leaf was read: warn once for each line that reads it."""
+    from cygrad._core.state import current_place
+
+    code, offset = current_place()
+    where = place(code, offset)
+    if where in _warned:
+        return
+    _warned.add(where)
+    warnings.warn_explicit(
+        "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
+        "populated during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf "
+        "Tensor, use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure "
+        "you access the leaf Tensor instead. See github.com/pytorch/pytorch/pull/30531 for more informations.",
+        UserWarning,
+        code.co_filename,
+        line_of(code, offset) or 0,
+    )
+
+
+# -- shapes and types --------------------------------------------------------------------------------------
+
+
+def contiguous_strides(shape):
+    """The strides of a tensor that lies in memory in the order of its indices; a length of 0 counts as 1."""
+    strides, step = [], 1
+    for length in reversed(shape):
+        strides.append(step)
+        step *= max(length, 1)
+    return tuple(reversed(strides))
+
+
+def no_dimensions(dim):
+    """A dimension of a 0-dim tensor."""
+    return IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+
+
+def check_result_type(from_num, to_num):
+    """May a result of the first type be written into a tensor of the second?"""
+    from cygrad._core.dtypes import can_cast, dtype_by_num
+
+    result, output = dtype_by_num(from_num), dtype_by_num(to_num)
+    if not can_cast(result, output):
+        raise RuntimeError(
+            f"result type {result.type_name} can't be cast to the desired output type {output.type_name}"
+        )
+
+
+def check_out_type(array, out):
+    """Raise unless `out` has just the type of the result `array`, which some ops demand."""
+    from cygrad._core.dtypes import dtype_by_num
+
+    if array.dtype.num != out.dtype.num:
+        expected = c_name(dtype_by_num(array.dtype.num))
+        raise RuntimeError(f"Expected out tensor to have dtype {expected}, but got {c_word(out)} instead")
+
+
+def check_clamp_type(result, out):
+    """The same for `clamp` with numbers, whose text gives the second type C++'s name."""
+    from cygrad._core.dtypes import can_cast
+
+    if not can_cast(result, out.dtype):
+        raise RuntimeError(f"result type {result.type_name} can't be cast to the desired output type {c_word(out)}")
+
+
+def check_output_shape(array, out, in_place):
+    """A result to be written into `out`: the shapes must agree, up to broadcasting of the result."""
+    import numpy as np
+
+    if in_place:
+        try:
+            broadcast = np.broadcast_shapes(array.shape, out.shape)
+        except ValueError:
+            broadcast = array.shape
+        if broadcast != out.shape:
+            raise RuntimeError(
+                f"output with shape {list(out.shape)} doesn't match the broadcast shape {list(broadcast)}"
+            )
+        return array
+    raise RuntimeError(
+        f"An output with one or more elements was resized since it had shape {list(out.shape)}, which does not match "
+        f"the required output shape {list(array.shape)}\n"
+        "  give an `out` of the right shape, or an empty one, which takes the shape of the result"
+    )
+
+
+def invalid_gradient_shape(node, index, got, expected):
+    """A node returned a gradient that can not be summed to its input's shape."""
+    return (
+        f"Function {node.name()} returned an invalid gradient at index {index} - got {list(got)} but expected "
+        f"shape compatible with {list(expected)}{function_hint(node)}"
+    )
+
+
+def function_hint(node):
+    """Where a node was recorded."""
+    return f"\n  {node.name()} was recorded at {at(*node._site)}"
+
+
+def check_nan(node, grads):
+    """Anomaly mode: raise if a node made a nan out of its gradient."""
+    import numpy as np
+
+    for i, grad in enumerate(grads if isinstance(grads, tuple) else (grads,)):
+        if grad is None or _array(grad).dtype.kind not in "fc":
+            continue
+        bad = np.argwhere(np.isnan(_array(grad)))
+        if len(bad):
+            raise RuntimeError(
+                f"Function '{node.name()}' returned nan values in its {i}th output.\n"
+                f"  recorded at {at(*node._site)}\n"
+                f"  the gradient has shape {tuple(grad.shape)} and dtype {grad.dtype}; the first nan is at "
+                f"{tuple(bad[0].tolist())}, one of {len(bad)}"
+            )
+
+
+# -- old names ---------------------------------------------------------------------------------------------
+
+
+def deprecated(old, new):
+    """An old name was used."""
+    warnings.warn(f"{old} is deprecated; use {new}", DeprecationWarning, stacklevel=2)
+
+
+def grad_variables_deprecated():
+    """`grad_variables` was given to `backward`."""
+    warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
+
+
+def only_inputs_deprecated():
+    """`only_inputs=False` has no effect."""
+    warnings.warn(
+        "only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient "
+        "for other parts of the graph, please use torch.autograd.backward.",
+        FutureWarning,
+        stacklevel=2,
+    )
+
+
+# -- arguments ---------------------------------------------------------------------------------------------
+
+
+def type_name(value):
+    """The type of a value as PyTorch's texts spell it."""
+    kind = type(value)
+    if kind.__module__ == "numpy":
+        return f"numpy.{kind.__name__}"
+    return f"torch.{kind.__name__}" if kind.__name__ in _TORCH_NAMES and _is_ours(kind) else kind.__name__
+
+
+_TORCH_NAMES = {"dtype", "device", "Size", "layout", "memory_format"}
+
+
+def _is_ours(kind):
+    return kind.__module__.partition(".")[0] == "cygrad"
+
+
+def wrong_type(function, argument, position, wanted, value):
+    """An argument of a wrong type."""
+    return TypeError(
+        f"{function}(): argument '{argument}' (position {position}) must be {wanted}, not {type_name(value)}"
+    )
+
+
+def wrong_keyword(function, argument, wanted, value):
+    """A keyword argument of a wrong type."""
+    return TypeError(f"{function}(): argument '{argument}' must be {wanted}, not {type_name(value)}")
+
+
+def no_such_call(function, arguments, keywords, signatures):
+    """Arguments that fit none of a function's signatures."""
+    from cygrad._core.tensor import Tensor
+
+    def word(value):
+        return "Tensor" if isinstance(value, Tensor) else type_name(value)
+
+    got = [word(value) for value in arguments] + [f"{name}={word(value)}" for name, value in keywords.items()]
+    lines = "".join(f"\n * ({signature})" for signature in signatures)
+    return TypeError(
+        f"{function}() received an invalid combination of arguments - got ({', '.join(got)}), "
+        f"but expected one of:{lines}\n"
+    )
+
+
+def not_implemented_for(kernel, dtype):
+    """An op that does not know this type of elements."""
+    return NotImplementedError(f"\"{kernel}\" not implemented for '{dtype.type_name}'")

@@ -1,0 +1,258 @@
+"""Graph nodes: edges, input metadata, hooks, site.
+
+Note [Leaf edges]
+-----------------
+In PyTorch an edge to a leaf points at the leaf's AccumulateGrad node, which owns the leaf, which knows the node
+by a weak reference. Here the edge points at the leaf tensor itself: the tensor owns its AccumulateGrad (made when
+a backward pass or a user first asks), so that there is no circle and recording an op on a leaf makes no node.
+Python sees nodes only.
+"""
+
+cimport cython
+cimport numpy as cnp
+from numpy cimport ndarray, PyArray_NDIM, PyArray_DIMS, PyArray_TYPE
+
+from cygrad._core.state cimport ThreadState, current_site
+import gc
+
+from cygrad._core.hooks import HookDict, RemovableHandle
+
+cnp.import_array()
+
+cdef extern from "Python.h":
+    ctypedef struct PyTypeObject:
+        PyObject* tp_dict
+    void PyType_Modified(PyTypeObject* type)
+
+
+@cython.final
+cdef class NodeHooks:
+    pass
+
+
+@cython.binding(False)
+@cython.embedsignature(True)
+@cython.embedsignature.format("clinic")
+@cython.trashcan(True)
+cdef class Node:
+    """One step of the recorded computation: how the gradients of its outputs become those of its inputs.
+
+    Not made by users: a tensor's `grad_fn` gives the node that computed it.
+
+    >>> import cygrad
+    >>> x = cygrad.ones(2, requires_grad=True)
+    >>> (x * 3).grad_fn.name()
+    'MulBackward0'
+    >>> (x * 3).grad_fn.next_functions[0][0].name()
+    'torch::autograd::AccumulateGrad'
+    """
+
+    def __init__(self):
+        _refuse_to_make(type(self))
+
+    def __reduce_ex__(self, protocol):
+        raise TypeError(f"cannot pickle '{self.name().rpartition('::')[2]}' object")
+
+    cdef object call(self, object grad):
+        raise RuntimeError(f"{self.name()} can not be run")
+
+    cdef int release_variables(self, object freed_by) except -1:
+        return 0
+
+    cdef bint takes_undefined(self) noexcept:
+        return False
+
+    cpdef str name(self):
+        """PyTorch's name of this kind of node, such as 'MulBackward0'."""
+        return type(self).__name__
+
+    # -- edges ---------------------------------------------------------------------------------------------
+
+    cdef int add_edge(self, object target, int nr) except -1:
+        if self.n_edges == 0:
+            self.edge0 = target
+            self.nr0 = nr
+        elif self.n_edges == 1:
+            self.edge1 = target
+            self.nr1 = nr
+        elif self.n_edges == 2:
+            self.edge2 = target
+            self.nr2 = nr
+        else:
+            if self.more_edges is None:
+                self.more_edges = []
+            self.more_edges.append((target, nr))
+        self.n_edges += 1
+        return 0
+
+    cdef object target(self, int i):
+        if i == 0:
+            return self.edge0
+        if i == 1:
+            return self.edge1
+        if i == 2:
+            return self.edge2
+        return self.more_edges[i - 3][0]
+
+    cdef int target_nr(self, int i) noexcept:
+        if i == 0:
+            return self.nr0
+        if i == 1:
+            return self.nr1
+        if i == 2:
+            return self.nr2
+        return <int>(self.more_edges[i - 3][1])
+
+    @property
+    def next_functions(self):
+        """The nodes of the inputs: a tuple of (node or None, which of its outputs the input was)."""
+        cdef int i
+        edges = []
+        for i in range(self.n_edges):
+            target = self.target(i)
+            if target is not None and not isinstance(target, Node):
+                target = target._accumulate_grad
+            edges.append((target, self.target_nr(i)))
+        return tuple(edges)
+
+    # -- description ---------------------------------------------------------------------------------------
+
+    def __call__(self, *grads):
+        """What the node makes of the gradients of its outputs, tensors or None: a gradient, or a tuple of them.
+
+        Hooks are not called. Raises TypeError if there are not as many gradients as outputs, RuntimeError for one of
+        the wrong shape and if the saved values have been freed.
+        """
+        from cygrad._core.passes import call_node
+        return call_node(self, grads)
+
+    def __repr__(self):
+        return f"<{self.name().rpartition('::')[2]} object at {hex(id(self))}>"
+
+    @property
+    def metadata(self):
+        """A dictionary for the user's own notes on this node."""
+        if self.metadata_ is None:
+            self.metadata_ = {}
+        return self.metadata_
+
+    @property
+    def requires_grad(self):
+        """Always True: what needs no gradient has no node."""
+        return True
+
+    @property
+    def _site(self):
+        """(code object, instruction offset) of the line that made this node."""
+        return self.code, self.lasti
+
+    @property
+    def _input_metadata(self):
+        """((shape, NumPy type number), ...) of the gradients that come in."""
+        cdef int i
+        return tuple(meta_of(self, i) for i in range(self.n_outputs))
+
+    def _sequence_nr(self):
+        """The node's place in the order of recording."""
+        return self.sequence_nr
+
+    def _set_sequence_nr(self, unsigned long long sequence_nr):
+        """Change the node's place in the order of execution (later numbers run first)."""
+        self.sequence_nr = sequence_nr
+
+    # -- hooks ---------------------------------------------------------------------------------------------
+
+    cdef NodeHooks ensure_hooks(self):
+        if self.hooks is None:
+            self.hooks = NodeHooks.__new__(NodeHooks)
+        return self.hooks
+
+    def register_hook(self, fn):
+        """Call `fn(grad_inputs, grad_outputs)` each time after this node ran; it may return other grad_inputs.
+
+        Returns a handle with `remove()`.
+        """
+        cdef NodeHooks hooks = self.ensure_hooks()
+        if hooks.post is None:
+            hooks.post = HookDict()
+        return RemovableHandle.add(hooks.post, fn)
+
+    def register_prehook(self, fn):
+        """Call `fn(grad_outputs)` each time before this node runs; it may return other grad_outputs.
+
+        Returns a handle with `remove()`.
+        """
+        cdef NodeHooks hooks = self.ensure_hooks()
+        if hooks.pre is None:
+            hooks.pre = HookDict()
+        return RemovableHandle.add(hooks.pre, fn)
+
+    @property
+    def _register_hook_dict(self):
+        return self.hooks.tensor_pre if self.hooks is not None else None
+
+
+def _refuse_to_make(cls, *args, **kwargs):
+    raise TypeError(f"cannot create '{cls.__name__}' instances\n  nodes are made by recording an op on tensors")
+
+
+cdef int forbid_making(type cls) except -1:
+    """No `cls.__new__(cls)`, `copy` or `pickle` for users: what no op has filled in would crash when asked."""
+    (<dict>(<PyTypeObject*>cls).tp_dict)["__new__"] = staticmethod(_refuse_to_make)
+    PyType_Modified(<PyTypeObject*>cls)
+    return 0
+
+forbid_making(Node)
+
+
+cdef int begin_node(Node node, ThreadState* state) except -1:
+    node.sequence_nr = state.sequence
+    state.sequence += 1
+    node.n_outputs = 1
+    node.code = current_site(&node.lasti)
+    return 0
+
+
+def live_nodes():
+    """Number of graph nodes alive in this process (walks all objects of the collector: for tests)."""
+    return sum([1 for value in gc.get_objects() if isinstance(value, Node)])
+
+
+cdef int set_meta(Node node, object array) except -1:
+    """Note shape and dtype of the node's only output."""
+    cdef ndarray a
+    cdef int i
+    if type(array) is ndarray:
+        a = <ndarray>array
+        node.meta.num = PyArray_TYPE(a)
+        if PyArray_NDIM(a) <= MAX_INLINE_DIMS:
+            node.meta.ndim = PyArray_NDIM(a)
+            for i in range(PyArray_NDIM(a)):
+                node.meta.dims[i] = PyArray_DIMS(a)[i]
+            return 0
+    node.meta.ndim = -1
+    node.metas = ((array.shape, array.dtype.num),)
+    return 0
+
+
+cdef tuple meta_of(Node node, int output_nr):
+    cdef int i
+    if node.metas is not None:
+        return node.metas[output_nr]
+    return tuple([node.meta.dims[i] for i in range(node.meta.ndim)]), node.meta.num
+
+
+cdef int meta_matches(Node node, int output_nr, object array) except -1:
+    """1 if `array` has just the shape and dtype that the node expects there."""
+    cdef ndarray a
+    cdef int i
+    if node.metas is None and type(array) is ndarray:
+        a = <ndarray>array
+        if PyArray_NDIM(a) != node.meta.ndim or PyArray_TYPE(a) != node.meta.num:
+            return 0
+        for i in range(node.meta.ndim):
+            if PyArray_DIMS(a)[i] != node.meta.dims[i]:
+                return 0
+        return 1
+    shape, num = meta_of(node, output_nr)
+    return array.shape == shape and array.dtype.num == num

@@ -1,0 +1,59 @@
+"""One row per op, and the node of all built-in ops. The manual of the row format is in opdef.pyx."""
+
+from cygrad._core.node cimport Node
+from cygrad._core.tensor cimport Tensor
+from cygrad._kernels.loops cimport Ufunc
+
+# Node and incoming gradient (a tuple of them if the op has several outputs); gives a gradient or None for each
+# input as a tuple, or the bare gradient if there is one input.
+ctypedef object (*rule_t)(OpNode n, object g)
+
+cpdef enum:             # what is saved
+    IN0 = 1
+    IN1 = 2
+    IN2 = 4
+    OUT0 = 8
+
+cpdef enum:             # OpDef.flags
+    LINEAR = 1              # linear in its tensor inputs: the forward-mode rule is the op itself
+    ELEMENTWISE = 2         # each output element depends on the input elements at its place only
+    VIEW = 4                # the output shares the input's memory
+    NONDIFF = 8             # has no derivative: nothing is recorded
+    FLOAT_RESULT = 16       # integer input is first converted to the default float type
+    INPLACE = 32            # has an in-place form, named with a trailing underscore
+    METHOD_ONLY = 64        # a Tensor method, but no function of the package
+    FUNCTION_ONLY = 128     # a function of the package, but no Tensor method
+    PRIVATE = 256           # neither: used by rules and other entry points
+    MAY_OVERLAP = 512       # in place, elements of the tensor may share memory: what it writes there is the same
+
+cdef class OpDef:
+    cdef readonly str name              # 'mul'
+    cdef readonly str node_name         # 'MulBackward0'
+    cdef rule_t rule                    # NULL: not differentiable
+    cdef object python_rule             # what `rule` calls if the family is written in Python
+    cdef Ufunc ufunc                    # NumPy's loop, if the op is one
+    cdef readonly object kernel         # arrays, then the other arguments; gives an array or a tuple of them
+    cdef unsigned int[3] saves          # what the gradients of inputs 0, 1, 2 (and later) need
+    cdef readonly unsigned int flags
+    cdef readonly tuple inputs          # names of the tensor inputs, for `_saved_<name>`
+    cdef readonly tuple attributes      # names of the other arguments, likewise
+    cdef readonly tuple aliases         # other public names
+    cdef readonly object entry          # the public function
+
+cdef class OpNode(Node):
+    cdef OpDef op
+    cdef object saved0, saved1, saved2      # inputs: Tensor or Python number
+    cdef Tensor result                      # output, without history
+    cdef long version0, version1, version2, version_result
+    cdef readonly tuple args                # the other arguments
+    cdef object freed_by                    # site of the backward call that freed the saved values
+
+    cpdef bint needs(self, int i) noexcept          # does input i want its gradient?
+    cpdef object saved(self, int i)                 # saved input i, checked
+    cpdef Tensor saved_result(self)                 # saved output, checked
+    cpdef int save_input(self, int i, object value) except -1
+    cdef int save_result(self, Tensor out) except -1
+
+cdef OpDef op(str name, rule_t rule=*)      # then .row(...), which tells the rest
+cpdef OpDef variant(OpDef row, str node=*, unsigned int flags=*, str name=*)    # with another node, or no derivative
+cdef OpDef lookup(str name)

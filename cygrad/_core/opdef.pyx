@@ -1,0 +1,333 @@
+"""One row per op, and the node of all built-in ops.
+
+How to declare an op
+--------------------
+In its family file under `_ops/`, three things stand together:
+
+    cdef object sin_rule(OpNode n, object g):               # the rule
+        return mul(g, cos(n.saved(0)))
+
+    cdef OpDef SIN = op("sin", sin_rule).row(
+        saves=IN0, flags=ELEMENTWISE | INPLACE | FLOAT_RESULT, ufunc="sin", inputs="self")
+
+    cpdef Tensor sin(object input, Tensor out=None):        # the entry point
+        (docstring: formula, shapes, dtypes, errors, what is saved)
+        return apply1(SIN, input, out)
+
+*rule*: takes the node and the incoming gradient, which is never None for an op with one output; for several
+outputs a tuple in which missing gradients are None, but not all. It returns a tuple with a gradient or None for
+each input; with one input just the gradient. It is written with recorded ops on tensors, so that the gradient of
+the gradient follows. `n.needs(i)` tells whether input i wants its gradient, `n.saved(i)` and `n.saved_result()`
+give what the row says is saved, `n.args` holds the other arguments. A gradient may have the shape and dtype that
+broadcasting or promotion gave the output: the engine sums and casts it back to the input's.
+
+*row*: `op(name, rule)` (no rule: the op has no derivative, and NONDIFF among its flags). A second row of the same
+op, for other arguments and with another node, is named 'max.dim' and needs no entry point of its own. Then
+    saves       what the gradients need: one mask of IN0, IN1, IN2, OUT0 for all, or a tuple with one per input.
+                Only what a needed gradient needs is saved.
+    flags       see opdef.pxd
+    ufunc       name of NumPy's ufunc, called by its inner loop; else
+    kernel      a function of arrays, then `args`; gives an array or a tuple of arrays
+    node        PyTorch's name of the node; from the name if left out ('sin': 'SinBackward0')
+    inputs      names of the tensor inputs, as PyTorch spells them in `_saved_self`, `_saved_other`
+    attributes  names of `args`, for `_saved_dim` and the like
+    aliases     other public names of the op
+
+*entry point*: a cpdef function of the row's name, with the public docstring. `publish` puts it into the package
+and, as a method, into Tensor; with INPLACE it makes `sin_` too, by calling the entry point with `out=` the tensor
+itself (Note [Writing into a tensor] in record.pyx).
+
+A family is compiled (`.pyx`) where calls are short and frequent. Where arrays are large or calls rare, it is written
+in Python (`.py`), at a tenth of the size: there `declare` makes the row, from a rule that is a Python function of the
+same arguments, and `apply_n`, `record_n`, `record_outputs` and `record_view` of record.pyx do the rest:
+
+    def trace_rule(n, g):
+        ...
+    TRACE = declare("trace", trace_rule, kernel=trace_array, flags=LINEAR, inputs="self", attributes="shape")
+
+    def trace(input):
+        (docstring)
+        return apply_n(TRACE, (input,))
+"""
+
+cimport cython
+
+import numpy as np
+
+from cygrad._core.node cimport forbid_making
+from cygrad._core.state cimport IN_RULE, NO_GRAD, ThreadState, thread_state
+from cygrad._core.tensor cimport Tensor, alias, bind_methods, version_of, IS_INFERENCE, REQUIRES_GRAD
+from cygrad._core import messages
+from cygrad._kernels.loops cimport Ufunc
+
+registry = {}           # every row by name
+_unpublished = {}       # those whose entry point has not been bound
+
+
+@cython.binding(False)
+@cython.embedsignature(True)
+@cython.embedsignature.format("clinic")
+@cython.final
+cdef class OpDef:
+    """The row of an op; see the head of this file."""
+
+    def row(self, *, saves=0, unsigned int flags=0, kernel=None, ufunc=None, node=None, inputs="self other",
+            attributes="", aliases=""):
+        """Fill in the row and register it; see the head of this file."""
+        cdef int i
+        self.flags = flags
+        self.kernel = kernel
+        self.ufunc = None if ufunc is None else Ufunc(getattr(np, ufunc))
+        self.node_name = node or "".join([word.title() for word in self.name.split("_")]) + "Backward0"
+        for i in range(3):
+            self.saves[i] = saves if isinstance(saves, int) else (saves[i] if i < len(saves) else 0)
+        self.inputs = tuple(inputs.split())
+        self.attributes = tuple(attributes.split())
+        self.aliases = tuple(aliases.split())
+        if self.name in registry:
+            raise ValueError(f"op {self.name!r} is declared twice")
+        registry[self.name] = _unpublished[self.name] = self
+        self.name = self.name.partition(".")[0]
+        return self
+
+    def __repr__(self):
+        return f"<op {self.name}>"
+
+    @property
+    def differentiable(self):
+        """Whether the op is recorded."""
+        return self.rule != NULL
+
+    @property
+    def saved_masks(self):
+        """What is saved for the gradients of inputs 0, 1, 2."""
+        return self.saves[0], self.saves[1], self.saves[2]
+
+
+cdef OpDef op(str name, rule_t rule=NULL):
+    cdef OpDef row = OpDef.__new__(OpDef)
+    row.name = name
+    row.rule = rule
+    return row
+
+
+cdef object call_python_rule(OpNode n, object g):
+    return n.op.python_rule(n, g)
+
+
+def declare(str name, rule=None, **row):
+    """A row whose rule is a Python function, or None: `op(name, rule).row(**row)` for families written in Python."""
+    cdef OpDef made = op(name)
+    if rule is not None:
+        made.rule = call_python_rule
+        made.python_rule = rule
+    return made.row(**row)
+
+
+cpdef OpDef variant(OpDef row, str node=None, unsigned int flags=0, str name=None):
+    """A row for the same op under another node, or without a derivative; it has no place in the registry.
+
+    `flags` are added to the row's; `name` is for another function that the row's rule fits.
+    """
+    cdef OpDef other = op(name or row.name, row.rule if node else NULL)
+    other.node_name = node or row.node_name
+    other.ufunc, other.kernel, other.python_rule = row.ufunc, row.kernel, row.python_rule
+    other.saves = row.saves
+    other.flags = row.flags | flags | (0 if node else NONDIFF)
+    other.inputs, other.attributes, other.aliases = row.inputs, row.attributes, row.aliases
+    return other
+
+
+cdef OpDef lookup(str name):
+    return <OpDef>registry[name]
+
+
+@cython.binding(False)
+@cython.embedsignature(True)
+@cython.embedsignature.format("clinic")
+@cython.final
+@cython.trashcan(True)
+cdef class OpNode(Node):
+    """The node of a built-in op.
+
+    Attributes named `_saved_<input>` give what the op saved, under PyTorch's names.
+
+    >>> import cygrad
+    >>> x = cygrad.tensor([3.0], requires_grad=True)
+    >>> (x * 2).grad_fn._saved_other
+    tensor(2)
+    """
+
+    cpdef str name(self):
+        """PyTorch's name of this kind of node, such as 'MulBackward0'."""
+        return self.op.node_name
+
+    cdef object call(self, object grad):
+        cdef ThreadState* state = thread_state()
+        cdef unsigned int modes = state.modes
+        if not modes & NO_GRAD:
+            return self.op.rule(self, grad)
+        state.modes = modes | IN_RULE
+        try:
+            return self.op.rule(self, grad)
+        finally:
+            state.modes = modes
+
+    cpdef bint needs(self, int i) noexcept:
+        """Whether the gradient of input `i` is wanted: by the graph, and by the pass that is running."""
+        if 0 <= i < 64 and thread_state().unwanted >> i & 1:
+            return False
+        if i == 0:
+            return self.edge0 is not None
+        if i == 1:
+            return self.edge1 is not None
+        if i == 2:
+            return self.edge2 is not None
+        return 0 < i < self.n_edges and self.more_edges[i - 3][0] is not None
+
+    # -- saved values --------------------------------------------------------------------------------------
+
+    cpdef int save_input(self, int i, object value) except -1:
+        """Save `value`, a tensor or a number, as input `i`: for rules that need what is no input."""
+        cdef long version = 0
+        if isinstance(value, Tensor):
+            if (<Tensor>value).flags & IS_INFERENCE:
+                raise RuntimeError(messages.INFERENCE_SAVED)
+            version = version_of(<Tensor>value)
+        if i == 0:
+            self.saved0 = value
+            self.version0 = version
+        elif i == 1:
+            self.saved1 = value
+            self.version1 = version
+        else:
+            self.saved2 = value
+            self.version2 = version
+        return 0
+
+    cdef int save_result(self, Tensor out) except -1:
+        # not `out` itself: its grad_fn is this node, and the circle would keep memory until the collector comes
+        self.result = alias(out)
+        self.version_result = version_of(out)
+        return 0
+
+    cpdef object saved(self, int i):
+        """Saved input `i`; raises RuntimeError if it was changed or freed since."""
+        cdef object value
+        cdef long version
+        cdef Tensor t
+        if i == 0:
+            value = self.saved0
+            version = self.version0
+        elif i == 1:
+            value = self.saved1
+            version = self.version1
+        else:
+            value = self.saved2
+            version = self.version2
+        if isinstance(value, Tensor):
+            t = <Tensor>value
+            if version_of(t) != version:
+                raise messages.modified_error(t, self, version, version_of(t), False)
+            if t.grad_fn_ is None and isinstance(self.target(i), Node):
+                raise RuntimeError(messages.SAVED_DETACHED)
+            return t
+        if self.freed_by is not None:
+            raise messages.freed_error(self, self.freed_by)
+        return value
+
+    cpdef Tensor saved_result(self):
+        """The saved result; raises RuntimeError if it was changed or freed since."""
+        cdef Tensor t
+        if self.freed_by is not None:
+            raise messages.freed_error(self, self.freed_by)
+        if self.result is None:
+            raise RuntimeError(f"{self.op.node_name} did not save its result")
+        if version_of(self.result) != self.version_result:
+            raise messages.modified_error(self.result, self, self.version_result, version_of(self.result), True)
+        if thread_state().modes & NO_GRAD:
+            return self.result
+        t = alias(self.result)
+        t.grad_fn_ = self
+        t.flags |= REQUIRES_GRAD
+        return t
+
+    cdef int release_variables(self, object freed_by) except -1:
+        if self.saved0 is None and self.saved1 is None and self.saved2 is None and self.result is None:
+            return 0
+        self.saved0 = self.saved1 = self.saved2 = self.result = None
+        self.freed_by = freed_by
+        return 0
+
+    def __dir__(self):
+        cdef OpDef row = self.op
+        cdef unsigned int mask = row.saves[0] | row.saves[1] | row.saves[2]
+        names = [name for i, name in enumerate(row.inputs[:3]) if mask & (1 << i)]
+        names += [*row.attributes, *(("result",) if mask & OUT0 else ())]
+        return [*object.__dir__(self), *["_saved_" + name for name in names]]
+
+    def __getattr__(self, str name):
+        cdef OpDef row = self.op
+        cdef unsigned int mask = row.saves[0] | row.saves[1] | row.saves[2]
+        if name.startswith("_saved_"):
+            wanted = name[7:]
+            if wanted == "result" and mask & OUT0:
+                return self.saved_result()
+            if wanted in row.inputs[:3]:
+                value = self.saved(row.inputs.index(wanted))
+                if value is None and self.freed_by is not None:
+                    raise messages.freed_error(self, self.freed_by)
+                if value is not None and not isinstance(value, (Tensor, tuple)):
+                    return messages.as_tensor(value)
+                if value is not None or mask & (1 << row.inputs.index(wanted)):
+                    return value
+            if wanted in row.attributes and self.args is not None:
+                return self.args[row.attributes.index(wanted)]
+        raise AttributeError(f"'{row.node_name}' object has no attribute '{name}'")
+
+forbid_making(OpNode)
+
+
+# -- from rows to the public namespace ---------------------------------------------------------------------
+
+def publish(module):
+    """Bind the entry points of a family's rows: gives {name: function} for the package, and makes the methods.
+
+    The methods' names are left in the module as `published_methods`.
+
+    `module` is a family's namespace (`globals()`): every row whose entry point it holds is bound. Functions
+    without a row (those made of other ops) are named in the module's `composite` dictionary
+    {name: flags}; methods that differ from the function of their name, in its `methods` {name: function}.
+    """
+    functions = {}
+    methods = {}
+    rows = {name: (row.flags, row) for name, row in _unpublished.items() if name in module}
+    rows.update({name: (flags, None) for name, flags in module.get("composite", {}).items()})
+    for name, (flags, row) in rows.items():
+        entry = module[name]
+        names = (name,)
+        if row is not None:
+            (<OpDef>row).entry = entry
+            del _unpublished[name]
+            names += row.aliases
+        if flags & PRIVATE:
+            continue
+        for public in names:
+            if not flags & METHOD_ONLY:
+                functions[public] = entry
+            if not flags & FUNCTION_ONLY:
+                methods[public] = entry
+            if flags & INPLACE:
+                methods[public + "_"] = _inplace_form(entry, public)
+    methods.update(module.get("methods", {}))
+    bind_methods(methods)
+    module["published_methods"] = tuple(methods)
+    return functions
+
+
+def _inplace_form(entry, str name):
+    def method(self, *args, **kwargs):
+        return entry(self, *args, out=self, **kwargs)
+    method.__name__ = method.__qualname__ = name + "_"
+    method.__doc__ = f"In-place form of `{name}`: writes the result into this tensor and returns it."
+    return method

@@ -1,0 +1,128 @@
+"""What a backward pass is given: tensors, gradients, inputs, all checked; and passes over a batch of gradients."""
+
+from collections.abc import Mapping
+
+from cygrad._core import messages
+from cygrad._core.dtypes import dtype_by_num
+from cygrad._core.opdef import registry
+from cygrad._core.run import run_alone
+from cygrad._core.size import Size
+from cygrad._core.tensor import Tensor
+
+
+def inputs_of(inputs, function):
+    """The tensors given as `inputs`: one, a sequence, or a dictionary of them."""
+    if isinstance(inputs, Tensor):
+        inputs = (inputs,)
+    elif type(inputs) is dict:
+        inputs = tuple(inputs.values())
+    elif isinstance(inputs, Mapping):
+        raise TypeError(
+            f"`inputs` argument to `{function}()` must be a dict, not {messages.type_name(inputs)}. "
+            "Other Mapping types are not supported."
+        )
+    inputs = tuple(inputs)
+    if not inputs:
+        raise RuntimeError(f"`inputs` argument to `{function}()` cannot be empty.")
+    for value in inputs:
+        if not isinstance(value, Tensor):
+            raise RuntimeError(f"all inputs have to be Tensors or GradientEdges, but got {messages.type_name(value)}")
+    return inputs
+
+
+def gradients_for(tensors, gradients):
+    """One gradient or None for each tensor."""
+    if gradients is None:
+        return (None,) * len(tensors)
+    return (gradients,) if isinstance(gradients, Tensor) else tuple(gradients)
+
+
+def check_roots(tensors, gradients, batched=False):
+    """Does each gradient fit its tensor, and is each that was left out one that can be? Else raises."""
+    for i, (tensor, gradient) in enumerate(zip(tensors, gradients, strict=False)):
+        if not isinstance(tensor, Tensor):
+            raise AssertionError("Expected output to be a torch.Tensor")
+        if gradient is None:
+            _check_implicit(tensor)
+        else:
+            _check_gradient(gradient, tensor, i, batched)
+    if len(tensors) != len(gradients):
+        raise RuntimeError(f"got {len(tensors)} tensors and {len(gradients)} gradients")
+
+
+def _check_implicit(tensor):
+    if not tensor.requires_grad:
+        return
+    if tensor.numel() != 1:
+        raise RuntimeError("grad can be implicitly created only for scalar outputs" + messages.non_scalar_hint(tensor))
+    if not tensor.dtype.is_floating_point:
+        raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {tensor.dtype}")
+
+
+def _check_gradient(gradient, tensor, index, batched):
+    if not isinstance(gradient, Tensor):
+        raise TypeError(f"gradients can be either Tensors or None, but got {messages.type_name(gradient)}")
+    shape = gradient[0].shape if batched else gradient.shape
+    if shape != tensor.shape:
+        mismatch = f"grad_output[{index}] has a shape of {shape} and output[{index}] has a shape of {tensor.shape}."
+        if not batched:
+            raise RuntimeError(f"Mismatch in shape: {mismatch}")
+        raise RuntimeError(
+            "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch dimension. "
+            "The sizes of the remaining dimensions are expected to match the shape of corresponding output, but a "
+            f"mismatch was detected: {mismatch} If you only want some tensors in `grad_output` to be considered "
+            "batched, consider using vmap."
+        )
+    if gradient.dtype.is_complex != tensor.dtype.is_complex:
+        raise RuntimeError(
+            "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
+            f"grad_output[{index}] has a dtype of {gradient.dtype} and output[{index}] has a dtype of {tensor.dtype}."
+        )
+
+
+def batched(grad, outputs, inputs, gradients, keep_last, **options):
+    """`grad` once for each row of the gradients; the results are stacked. Only the last pass may free the graph."""
+    check_roots(outputs, gradients, batched=True)
+    if any(gradient is None for gradient in gradients):
+        raise ValueError(
+            "vmap(vjp, in_dims=0, ...)(<inputs>): Got in_dim=0 for some input, but that input is a Tensor of "
+            "dimensionality 0 so expected in_dim to satisfy 0 <= in_dim < 0.\n"
+            "  with is_grads_batched=True each output needs a gradient with a first dimension for the batch"
+        )
+    sizes = [len(gradient) for gradient in gradients]
+    if len(set(sizes)) > 1:
+        raise ValueError(
+            "vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
+            f"{sizes} for the mapped dimension"
+        )
+    rows = list(zip(*gradients, strict=True))
+    keeps = [True] * (len(rows) - 1) + [keep_last]
+    passes = [grad(outputs, inputs, row, keep, **options) for row, keep in zip(rows, keeps, strict=True)]
+    stack = registry["stack"].entry
+    return tuple(None if column[0] is None else stack(column) for column in zip(*passes, strict=True))
+
+
+def call_node(node, grads):
+    """What `node(*grads)` gives: a gradient or None for its only input, else a tuple of them."""
+    expected = node._input_metadata
+    if len(grads) != len(expected):
+        raise TypeError(f"expected {len(expected)} arguments, got {len(grads)} instead")
+    given = tuple(_argument_of_node(node, *pair) for pair in enumerate(zip(grads, expected, strict=True)))
+    missing = all(grad is None for grad in given)
+    results = run_alone(node, None if missing else given if len(given) > 1 else given[0])
+    return results[0] if len(results) == 1 else results
+
+
+def _argument_of_node(node, index, pair):
+    grad, meta = pair
+    if grad is None or meta is None:  # no gradient came; no gradient can come, this output is no tensor
+        return None
+    if not isinstance(grad, Tensor):
+        raise TypeError(f"argument {index} is not a Variable")
+    shape, num = meta
+    if grad.shape != shape:
+        raise RuntimeError(
+            f"Mismatch in shape: grad_output[{index}] has a shape of {grad.shape} and output[{index}] has a shape of "
+            f"{Size(shape)}."
+        )
+    return grad.to(dtype_by_num(num))

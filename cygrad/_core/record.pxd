@@ -1,0 +1,35 @@
+"""The one path of all ops: run the kernel, then note what made the result."""
+
+from cygrad._core.dtypes cimport dtype
+from cygrad._core.node cimport Node
+from cygrad._core.opdef cimport OpDef, OpNode
+from cygrad._core.tensor cimport Tensor
+
+# The results are there: note what made them.
+cdef Tensor record1(OpDef op, object array, Tensor a, tuple args)
+cdef Tensor record2(OpDef op, object array, object a, object b, tuple args)
+cpdef Tensor record_n(OpDef op, object array, tuple inputs, tuple args=*)
+cpdef tuple record_outputs(OpDef op, tuple arrays, tuple inputs, tuple args, int n_differentiable)
+cpdef Tensor record_view(OpDef op, object array, Tensor a, tuple args)
+cpdef tuple record_views(OpDef op, tuple arrays, Tensor a, tuple args)
+
+# Kernel, then record; with `out`, write into it (Note [Writing into a tensor]).
+cpdef Tensor apply1(OpDef op, object a, Tensor out)
+cpdef Tensor apply1_args(OpDef op, object a, tuple args, Tensor out)
+cpdef Tensor apply2(OpDef op, object a, object b, Tensor out)
+cdef Tensor operate2(OpDef op, object a, object b)              # apply2 of what is known to be tensors and numbers
+cpdef Tensor apply_n(OpDef op, tuple inputs, tuple args=*, Tensor out=*)
+
+# A node with edges and saved inputs, not yet joined to a result; `mask` tells what else is to be saved.
+cdef OpNode node_of(OpDef op, tuple inputs, tuple args, unsigned int* mask)
+
+# The two halves of writing into `out`; in place if it is the first input. `label` is what errors call the change.
+cdef OpNode begin_write(OpDef op, Tensor out, tuple inputs, tuple args, unsigned int* mask, str label=*)
+cdef Tensor end_write(OpDef op, Tensor out, tuple inputs, OpNode node, unsigned int mask, str label=*)
+
+cpdef Tensor write_into(OpDef op, Tensor out, object array, tuple inputs, tuple args)
+cpdef object promoted(object a, object b, unsigned int flags)    # the operands as arrays of one type
+cpdef dtype result_type(tuple operands)                         # of tensors and numbers; None is passed over
+cpdef object as_type(object value, dtype wanted)                 # a tensor or number as an array of that type
+cdef object run2(OpDef op, object a, object b, object out)      # the result array of a binary op
+cpdef Tensor tensor_argument(OpDef op, object value, str name, int position)    # or TypeError in PyTorch's words

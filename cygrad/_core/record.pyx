@@ -1,0 +1,552 @@
+"""The one path of all ops: run the kernel, then note what made the result.
+
+Recording asks one question first: does an input require grad? Only then does it look at the thread's modes, make
+the node, link its edges, save what the row says, and note the site.
+
+Note [Writing into a tensor]
+----------------------------
+Entry points take `out`. `mul(x, y, out=z)` writes into z and records nothing (PyTorch refuses to differentiate
+it). When `out` is the first input itself, the call *is* the in-place op `x.mul_(y)`: the old value of x is what
+the gradient needs, so it is copied if the row saves it; the counter moves; x gets the new node as its history
+(`rebase_history` in inplace.pyx). Every check comes before the first byte is written.
+"""
+
+cimport numpy as cnp
+from numpy cimport ndarray, PyArray_NDIM, PyArray_TYPE
+
+import numpy as np
+
+from cygrad._core.dtypes cimport (
+    BOOLEAN, FLOATING, INTEGRAL, category_of_num, combine, default_dtype, dtype, dtype_of_scalar, promote_types)
+from cygrad._core.inplace cimport check_inplace, check_memory, check_operand_memory, rebase_history
+from cygrad._core.node cimport begin_node, set_meta
+from cygrad._core.opdef cimport FLOAT_RESULT, IN0, IN1, MAY_OVERLAP, NONDIFF, OUT0, OpDef, OpNode, variant
+from cygrad._core.state cimport IN_RULE, INFERENCE, NO_GRAD, ThreadState, current_site, thread_state
+from cygrad._core.tensor cimport (
+    CUT_INFERENCE, CUT_NO_GRAD, CUT_NON_DIFFERENTIABLE, CUT_NONE, IS_INFERENCE, IS_VOLATILE, REQUIRES_GRAD,
+    VIEW_DEFAULT, VIEW_INFERENCE, VIEW_MULTI_OUTPUT, VIEW_NO_GRAD, WAS_WRAPPED, Tensor, ViewMeta, bump, counter_of,
+    cut, dtype_of, grad_fn_of, is_tensor, requires_grad, version_of, wrap)
+from cygrad._core import messages
+from cygrad._kernels.loops cimport cast
+
+cnp.import_array()
+
+cdef unsigned int WATCHED = REQUIRES_GRAD | IS_VOLATILE
+
+
+cdef inline unsigned int watched(Tensor t) noexcept:
+    """REQUIRES_GRAD and IS_VOLATILE of an input; nonzero sends its op down the recording path."""
+    return (t.flags | (t.view.base.flags if t.view is not None else 0)) & WATCHED
+
+
+# -- recording ---------------------------------------------------------------------------------------------
+
+cdef inline object edge_target(Tensor t):
+    """Where the edge of an input that requires grad points: its node, or the leaf itself."""
+    cdef object node = grad_fn_of(t) if t.view is not None else t.grad_fn_
+    if node is None:            # a view of a leaf, made in no_grad mode, collects nothing
+        return t if t.flags & REQUIRES_GRAD else None
+    return node
+
+
+cdef int link(OpNode node, Tensor t) except -1:
+    """Add the edge for an input."""
+    if watched(t) & REQUIRES_GRAD:
+        return node.add_edge(edge_target(t), t.output_nr_)
+    return node.add_edge(None, 0)
+
+
+cdef inline OpNode new_node(OpDef op, tuple args, ThreadState* state):
+    cdef OpNode node = OpNode.__new__(OpNode)
+    begin_node(node, state)
+    node.op = op
+    node.args = args
+    return node
+
+
+cdef int finish(OpNode node, Tensor out, unsigned int mask) except -1:
+    """Join a result and its node."""
+    set_meta(node, out.array)
+    out.grad_fn_ = node
+    out.flags |= REQUIRES_GRAD
+    if mask & OUT0:
+        node.save_result(out)
+    return 0
+
+
+cdef inline bint records(OpDef op, unsigned int flags, unsigned int modes) noexcept:
+    return flags & WATCHED == REQUIRES_GRAD and modes == 0 and op.rule != NULL
+
+
+cdef int leave_unrecorded(OpDef op, Tensor out, Tensor source, unsigned int flags, unsigned int modes) except -1:
+    """A new result gets no history."""
+    if modes & INFERENCE:
+        out.flags |= IS_INFERENCE
+    return note_cut(op, out, source, flags, modes)
+
+
+cdef int note_cut(OpDef op, Tensor out, Tensor source, unsigned int flags, unsigned int modes) except -1:
+    """Pass on what is remembered about a missing history, for `cuts.why_no_grad`."""
+    if flags & IS_VOLATILE:
+        out.flags |= IS_VOLATILE
+    elif not modes & IN_RULE and source is not None and (flags or source.origin_kind != CUT_NONE):
+        cut(out, source, CUT_INFERENCE if modes & INFERENCE else CUT_NO_GRAD if modes & NO_GRAD
+            else CUT_NON_DIFFERENTIABLE, op.name)
+    return 0
+
+
+cdef Tensor record1(OpDef op, object array, Tensor a, tuple args):
+    cdef Tensor out = wrap(array)
+    cdef unsigned int flags = watched(a)
+    cdef ThreadState* state = thread_state()
+    cdef unsigned int modes = state.modes
+    cdef unsigned int mask
+    cdef OpNode node
+    if not records(op, flags, modes):
+        if flags or modes or a.origin_kind != CUT_NONE:
+            leave_unrecorded(op, out, a, flags, modes)
+        return out
+    node = new_node(op, args, state)
+    node.edge0 = edge_target(a)
+    node.nr0 = a.output_nr_
+    node.n_edges = 1
+    mask = op.saves[0]
+    if mask & IN0:
+        node.save_input(0, a)
+    finish(node, out, mask)
+    return out
+
+
+cdef Tensor record2(OpDef op, object array, object a, object b, tuple args):
+    cdef Tensor out = wrap(array)
+    cdef Tensor ta = None
+    cdef Tensor tb = None
+    cdef unsigned int fa = 0
+    cdef unsigned int fb = 0
+    cdef unsigned int mask = 0
+    cdef ThreadState* state = thread_state()
+    cdef unsigned int modes = state.modes
+    cdef OpNode node
+    if is_tensor(a):
+        ta = <Tensor>a
+        fa = watched(ta)
+    if is_tensor(b):
+        tb = <Tensor>b
+        fb = watched(tb)
+    if not records(op, fa | fb, modes):
+        if fa or fb or modes:
+            leave_unrecorded(op, out, ta if fa or (ta is not None and not fb) else tb, fa | fb, modes)
+        elif ta is not None and ta.origin_kind != CUT_NONE:
+            leave_unrecorded(op, out, ta, 0, 0)
+        elif tb is not None and tb.origin_kind != CUT_NONE:
+            leave_unrecorded(op, out, tb, 0, 0)
+        return out
+    node = new_node(op, args, state)
+    node.n_edges = 2
+    if fa:
+        node.edge0 = edge_target(ta)
+        node.nr0 = ta.output_nr_
+        mask = op.saves[0]
+    if fb:
+        node.edge1 = edge_target(tb)
+        node.nr1 = tb.output_nr_
+        mask |= op.saves[1]
+    if mask & IN0:
+        node.save_input(0, a)
+    if mask & IN1:
+        node.save_input(1, b)
+    finish(node, out, mask)
+    return out
+
+
+cdef tuple flags_and_source(tuple inputs):
+    """(flags of all inputs, the tensor that requires grad or else remembers where its gradient was cut)."""
+    cdef Tensor t, source = None, remembers = None
+    cdef unsigned int flags = 0, own
+    for value in inputs:
+        if isinstance(value, Tensor):
+            t = <Tensor>value
+            own = watched(t)
+            if own and source is None:
+                source = t
+            elif t.origin_kind != CUT_NONE and remembers is None:
+                remembers = t
+            flags |= own
+    return flags, remembers if source is None else source
+
+
+cdef OpNode node_of(OpDef op, tuple inputs, tuple args, unsigned int* mask):
+    """The node for any number of inputs, with edges and saved inputs; not yet joined to a result."""
+    cdef OpNode node = new_node(op, args, thread_state())
+    cdef Py_ssize_t i
+    mask[0] = 0
+    for i in range(len(inputs)):
+        value = inputs[i]
+        if isinstance(value, Tensor):
+            link(node, <Tensor>value)
+            if watched(<Tensor>value) & REQUIRES_GRAD:
+                mask[0] |= op.saves[i if i < 2 else 2]
+        else:
+            node.add_edge(None, 0)
+    for i in range(min(len(inputs), 3)):
+        if mask[0] & (1 << i) and inputs[i] is not None:
+            node.save_input(i, inputs[i])
+    return node
+
+
+cpdef Tensor record_n(OpDef op, object array, tuple inputs, tuple args=None):
+    cdef Tensor out = wrap(array)
+    cdef unsigned int modes = thread_state().modes
+    cdef unsigned int mask
+    flags, source = flags_and_source(inputs)
+    if not records(op, flags, modes):
+        leave_unrecorded(op, out, source, flags, modes)
+        return out
+    node = node_of(op, inputs, args, &mask)
+    finish(node, out, mask)
+    return out
+
+
+cpdef tuple record_outputs(OpDef op, tuple arrays, tuple inputs, tuple args, int n_differentiable):
+    """Several results, of which the first `n_differentiable` have gradients."""
+    cdef Tensor out
+    cdef list outs = [wrap(array) for array in arrays]
+    cdef unsigned int modes = thread_state().modes
+    cdef unsigned int mask
+    cdef int i
+    flags, source = flags_and_source(inputs)
+    if not records(op, flags, modes):
+        for out in outs:
+            leave_unrecorded(op, out, source, flags, modes)
+        return tuple(outs)
+    node = node_of(op, inputs, args, &mask)
+    node.n_outputs = n_differentiable
+    if n_differentiable > 1:
+        node.metas = tuple([(array.shape, array.dtype.num) for array in arrays[:n_differentiable]])
+    else:
+        set_meta(node, arrays[0])
+    for i in range(len(outs)):
+        out = outs[i]
+        if i < n_differentiable:
+            out.grad_fn_ = node
+            out.output_nr_ = i
+            out.flags |= REQUIRES_GRAD
+        else:
+            cut(out, source, CUT_NON_DIFFERENTIABLE, op.name)
+    if mask & OUT0:
+        node.save_result(outs[0])
+    return tuple(outs)
+
+
+# -- views -------------------------------------------------------------------------------------------------
+
+cdef int make_view(Tensor out, Tensor a, unsigned int modes, int creation_meta) except -1:
+    """Let `out` be a view of `a`: same counter, same base."""
+    cdef ViewMeta view
+    if a.flags & IS_INFERENCE:
+        out.flags |= IS_INFERENCE
+        return 0
+    out.flags &= ~IS_INFERENCE
+    out.counter = counter_of(a)
+    out.flags |= a.flags & WAS_WRAPPED
+    view = ViewMeta.__new__(ViewMeta)
+    view.base = a if a.view is None else a.view.base
+    if creation_meta == VIEW_DEFAULT:
+        if modes & INFERENCE:
+            creation_meta = VIEW_INFERENCE
+        elif modes & NO_GRAD:
+            creation_meta = VIEW_NO_GRAD
+        elif a.view is not None:
+            creation_meta = a.view.creation_meta
+    view.creation_meta = creation_meta
+    view.attr_version = version_of(a)
+    view.code = current_site(&view.lasti)
+    out.view = view
+    return 0
+
+
+cpdef Tensor record_view(OpDef op, object array, Tensor a, tuple args):
+    cdef Tensor out = record1(op, array, a, args)
+    make_view(out, a, thread_state().modes, VIEW_DEFAULT)
+    return out
+
+
+cpdef tuple record_views(OpDef op, tuple arrays, Tensor a, tuple args):
+    cdef tuple outs = record_outputs(op, arrays, (a,), args, <int>len(arrays))
+    cdef unsigned int modes = thread_state().modes
+    for out in outs:
+        make_view(<Tensor>out, a, modes, VIEW_DEFAULT if modes else VIEW_MULTI_OUTPUT)
+    return outs
+
+
+# -- kernels -----------------------------------------------------------------------------------------------
+
+cpdef object promoted(object a, object b, unsigned int flags):
+    """Two operands, tensors or numbers, as arrays of the type of the result."""
+    cdef dtype result = result_type((a, b))
+    if flags & FLOAT_RESULT and result.category < FLOATING:
+        result = default_dtype()
+    return as_type(a, result), as_type(b, result)
+
+
+cpdef dtype result_type(tuple operands):
+    """The type of an op's result on tensors and numbers (Note [Promotion] in dtypes.pyx); None is passed over."""
+    cdef dtype with_dims = None, zero_dim = None, number = None
+    for value in operands:
+        if value is None:
+            continue
+        if not isinstance(value, Tensor):
+            number = combine_same(number, dtype_of_scalar(value))
+        elif (<Tensor>value).array.ndim:
+            with_dims = combine_same(with_dims, dtype_of(<Tensor>value))
+        else:
+            zero_dim = combine_same(zero_dim, dtype_of(<Tensor>value))
+    return combine(with_dims, combine(zero_dim, number))
+
+
+cdef inline dtype combine_same(dtype a, dtype b):
+    return b if a is None else promote_types(a, b)
+
+
+cpdef object as_type(object value, dtype wanted):
+    if not isinstance(value, Tensor):
+        return cast(np.asarray(value), wanted.num)
+    array = (<Tensor>value).array
+    if type(array) is ndarray:
+        return cast(<ndarray>array, wanted.num)
+    return array.astype(wanted.numpy, copy=False)
+
+
+cdef inline object as_array(object value):
+    """What a kernel gave: NumPy makes numbers of arrays without dimensions."""
+    return np.asarray(value) if isinstance(value, np.generic) else value
+
+
+cdef inline object run1(OpDef op, object array, object out):
+    if op.flags & FLOAT_RESULT and category_of_num(PyArray_TYPE(<ndarray>array)) < FLOATING:
+        array = cast(<ndarray>array, default_dtype().num)
+        out = None
+    if op.ufunc is None:
+        return as_array(op.kernel(array))
+    return op.ufunc.call1(<ndarray>array, <ndarray>out)
+
+
+cdef inline int category_of_number(object value) except -1:
+    if type(value) is float:
+        return FLOATING
+    if type(value) is bool:
+        return BOOLEAN
+    if type(value) is int:
+        return INTEGRAL
+    return dtype_of_scalar(value).category
+
+
+cdef object run2(OpDef op, object a, object b, object out):
+    """The result array of a binary op on tensors and numbers. `out` is used only if no conversion is needed."""
+    cdef object xa, xb
+    cdef int needed
+    if op.ufunc is not None:
+        if is_tensor(a):
+            xa = (<Tensor>a).array
+            needed = category_of_num(PyArray_TYPE(<ndarray>xa))
+            if not op.flags & FLOAT_RESULT or needed >= FLOATING:
+                if is_tensor(b):
+                    xb = (<Tensor>b).array
+                    if PyArray_TYPE(<ndarray>xa) == PyArray_TYPE(<ndarray>xb):
+                        return op.ufunc.call2(<ndarray>xa, <ndarray>xb, <ndarray>out)
+                elif category_of_number(b) <= needed:
+                    return op.ufunc.call2_scalar(<ndarray>xa, b, False, <ndarray>out)
+        elif is_tensor(b):
+            xb = (<Tensor>b).array
+            needed = category_of_num(PyArray_TYPE(<ndarray>xb))
+            if (not op.flags & FLOAT_RESULT or needed >= FLOATING) and category_of_number(a) <= needed:
+                return op.ufunc.call2_scalar(<ndarray>xb, a, True, <ndarray>out)
+    xa, xb = promoted(a, b, op.flags)
+    if op.ufunc is None:
+        return op.kernel(xa, xb)
+    return op.ufunc.call2(<ndarray>xa, <ndarray>xb, None)
+
+
+# -- kernel, then record -----------------------------------------------------------------------------------
+
+cpdef Tensor tensor_argument(OpDef op, object value, str name, int position):
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{op.name}(): argument '{name}' (position {position}) must be Tensor, "
+                        f"not {type(value).__name__}")
+    return <Tensor>value
+
+
+cpdef Tensor apply1(OpDef op, object a, Tensor out):
+    cdef Tensor t = tensor_argument(op, a, "input", 1)
+    if out is None:
+        return record1(op, run1(op, t.array, None), t, None)
+    if op.ufunc is not None and may_write_directly(op, out, t.array, None):
+        return write_direct(op, out, t, None)
+    return write_into(op, out, run1(op, t.array, None), (t,), None)
+
+
+cpdef Tensor apply1_args(OpDef op, object a, tuple args, Tensor out):
+    cdef Tensor t = tensor_argument(op, a, "input", 1)
+    array = as_array(op.kernel(t.array, *args))
+    if out is None:
+        return record1(op, array, t, args)
+    return write_into(op, out, array, (t,), args)
+
+
+cdef Tensor operate2(OpDef op, object a, object b):
+    return record2(op, run2(op, a, b, None), a, b, None)
+
+
+cpdef Tensor apply2(OpDef op, object a, object b, Tensor out):
+    check_operand(op, a, "input", 1)
+    check_operand(op, b, "other", 2)
+    if out is None:
+        return operate2(op, a, b)
+    if op.ufunc is not None and isinstance(a, Tensor) and may_write_directly(op, out, (<Tensor>a).array, b):
+        return write_direct(op, out, <Tensor>a, b)
+    return write_into(op, out, run2(op, a, b, None), (a, b), None)
+
+
+cdef inline int check_operand(OpDef op, object value, str name, int position) except -1:
+    if not is_tensor(value) and not isinstance(value, (int, float, complex)):
+        tensor_argument(op, value, name, position)
+    return 0
+
+
+cpdef Tensor apply_n(OpDef op, tuple inputs, tuple args=None, Tensor out=None):
+    """`inputs` are tensors, None or numbers; the kernel gets arrays in their place."""
+    arrays = [(<Tensor>value).array if isinstance(value, Tensor) else value for value in inputs]
+    array = as_array(op.kernel(*arrays, *(args or ())))
+    if out is None:
+        return record_n(op, array, inputs, args)
+    return write_into(op, out, array, inputs, args)
+
+
+# -- writing into a tensor ---------------------------------------------------------------------------------
+
+cdef bint may_write_directly(OpDef op, Tensor out, object a, object b) noexcept:
+    """Can the loop write into `out` itself: same types and shapes, nothing to convert?"""
+    cdef object xb
+    cdef object target = out.array
+    if op.flags & NONDIFF or type(a) is not ndarray or type(target) is not ndarray:
+        return False
+    if PyArray_TYPE(<ndarray>a) != PyArray_TYPE(<ndarray>target) or not same_shape(<ndarray>a, <ndarray>target):
+        return False
+    if op.flags & FLOAT_RESULT and category_of_num(PyArray_TYPE(<ndarray>a)) < FLOATING:
+        return False
+    if b is None:
+        return True
+    if not isinstance(b, Tensor):
+        return type(b) in (int, float, bool) and (
+            category_of_number(b) <= category_of_num(PyArray_TYPE(<ndarray>a)))
+    xb = (<Tensor>b).array
+    return PyArray_TYPE(<ndarray>xb) == PyArray_TYPE(<ndarray>a) and (
+        PyArray_NDIM(<ndarray>xb) == 0 or same_shape(<ndarray>xb, <ndarray>target))
+
+
+cdef inline bint same_shape(ndarray a, ndarray b) noexcept:
+    cdef int i
+    if PyArray_NDIM(a) != PyArray_NDIM(b):
+        return False
+    for i in range(PyArray_NDIM(a)):
+        if a.shape[i] != b.shape[i]:
+            return False
+    return True
+
+
+cdef Tensor write_direct(OpDef op, Tensor out, Tensor a, object b):
+    cdef tuple inputs = (a,) if b is None else (a, b)
+    cdef OpNode node
+    cdef unsigned int mask = 0
+    node = begin_write(op, out, inputs, None, &mask)
+    if b is None:
+        run1(op, a.array, out.array)
+    else:
+        run2(op, a, b, out.array)
+    return end_write(op, out, inputs, node, mask)
+
+
+cpdef Tensor write_into(OpDef op, Tensor out, object array, tuple inputs, tuple args):
+    """Write a computed result into `out`; in place if `out` is the first input."""
+    cdef OpNode node
+    cdef unsigned int mask = 0
+    if array.dtype.num != out.array.dtype.num:
+        messages.check_result_type(array.dtype.num, out.array.dtype.num)
+    if array.shape != out.array.shape:
+        if out is inputs[0] or out.array.size or out.view is not None:
+            array = messages.check_output_shape(array, out.array, out is inputs[0])
+        else:
+            out.array = np.empty(array.shape, out.array.dtype)
+    node = begin_write(op, out, inputs, args, &mask)
+    np.copyto(out.array, array, casting="unsafe")
+    return end_write(op, out, inputs, node, mask)
+
+
+cdef OpNode begin_write(OpDef op, Tensor out, tuple inputs, tuple args, unsigned int* mask, str label=None):
+    """All checks, and the node with the history from before the write. None if nothing is recorded."""
+    cdef unsigned int modes = thread_state().modes
+    cdef bint in_place = out is inputs[0]
+    cdef bint recording
+    cdef Tensor original
+    flags, source = flags_and_source(inputs)
+    recording = flags & WATCHED == REQUIRES_GRAD and not modes
+    if in_place:
+        check_inplace(out, label or op.name + "_", recording)
+    elif recording or (requires_grad(out) and not modes):
+        raise RuntimeError(
+            f"{op.name}(): functions with out=... arguments don't support automatic differentiation, "
+            "but one of the arguments requires grad.")
+    check_memory(out, op.flags & MAY_OVERLAP)
+    for value in inputs:
+        check_operand_memory(out, value)
+    if op.rule == NULL and recording and in_place and requires_grad(out):
+        op = flat(op)
+    if not recording or op.rule == NULL:
+        if flags and in_place and not requires_grad(out):
+            note_cut(op, out, source, flags, modes)
+        return None
+    if in_place and needs_old_value(op, inputs):
+        original = wrap(out.array.copy())
+        original.grad_fn_ = grad_fn_of(out)
+        original.output_nr_ = out.output_nr_
+        original.flags = out.flags & REQUIRES_GRAD
+        inputs = (original,) + inputs[1:]
+    return node_of(op, inputs, args, mask)
+
+
+cdef dict flat_rows = {}
+
+
+cdef OpDef flat(OpDef op):
+    """The row of an op without a derivative, such as `==`, for where it overwrites a tensor that has a gradient: zero."""
+    cdef OpDef row = flat_rows.get(op.name)
+    if row is None:
+        row = variant(op, op.node_name)
+        row.flags &= ~NONDIFF
+        row.rule = zero_gradient
+        flat_rows[op.name] = row
+    return row
+
+
+cdef object zero_gradient(OpNode n, object g):
+    zeros = wrap(np.zeros((<Tensor>g).array.shape, (<Tensor>g).array.dtype))
+    return zeros if n.n_edges == 1 else (zeros,) + (None,) * (n.n_edges - 1)
+
+
+cdef bint needs_old_value(OpDef op, tuple inputs):
+    cdef Py_ssize_t i
+    for i in range(len(inputs)):
+        if isinstance(inputs[i], Tensor) and watched(<Tensor>inputs[i]):
+            if op.saves[i if i < 2 else 2] & IN0:
+                return True
+    return False
+
+
+cdef Tensor end_write(OpDef op, Tensor out, tuple inputs, OpNode node, unsigned int mask, str label=None):
+    bump(out, label or (op.name + "_" if out is inputs[0] else op.name + "(out=)"))
+    if node is not None:
+        set_meta(node, out.array)
+        if mask & OUT0:
+            node.save_result(out)
+        rebase_history(out, node)
+    return out

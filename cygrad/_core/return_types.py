@@ -1,0 +1,61 @@
+"""What ops of several results return: tuples whose items have names too."""
+
+import operator
+from typing import Any
+
+
+class ReturnType(tuple):
+    """Base of the types of results with named items.
+
+    >>> import cygrad
+    >>> values, indices = cygrad.tensor([1.0, 3.0, 2.0]).max(dim=0)
+    >>> cygrad.tensor([1.0, 3.0, 2.0]).max(dim=0)
+    torch.return_types.max(
+    values=tensor(3.),
+    indices=tensor(1))
+    """
+
+    __slots__ = ()
+    _fields: tuple[str, ...] = ()
+
+    def __new__(cls, items):
+        """From a sequence of the items."""
+        self = super().__new__(cls, items)
+        if len(self) != len(cls._fields):
+            raise TypeError(f"{cls.__name__}() takes a {len(cls._fields)}-sequence ({len(self)}-sequence given)")
+        return self
+
+    def __repr__(self):
+        items = ",\n".join(f"{name}={item!r}" for name, item in zip(self._fields, self))
+        return f"torch.return_types.{type(self).__name__}(\n{items})"
+
+    def __reduce__(self):
+        return type(self), (tuple(self),)
+
+
+def _return_type(name, *fields):
+    body: dict[str, Any] = {
+        "__slots__": (),
+        "__module__": "cygrad.return_types",
+        "_fields": fields,
+        "__doc__": f"The result of `{name}`: ({', '.join(fields)}).",
+    }
+    for i, field in enumerate(fields):
+        body[field] = property(operator.itemgetter(i), doc=f"Item {i}.")
+    return type(name, (ReturnType,), body)
+
+
+max = _return_type("max", "values", "indices")
+min = _return_type("min", "values", "indices")
+sort = _return_type("sort", "values", "indices")
+topk = _return_type("topk", "values", "indices")
+kthvalue = _return_type("kthvalue", "values", "indices")
+median = _return_type("median", "values", "indices")
+nanmedian = _return_type("nanmedian", "values", "indices")
+mode = _return_type("mode", "values", "indices")
+cummax = _return_type("cummax", "values", "indices")
+cummin = _return_type("cummin", "values", "indices")
+slogdet = _return_type("slogdet", "sign", "logabsdet")
+linalg_slogdet = _return_type("linalg_slogdet", "sign", "logabsdet")
+frexp = _return_type("frexp", "mantissa", "exponent")
+aminmax = _return_type("aminmax", "min", "max")

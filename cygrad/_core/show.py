@@ -1,0 +1,24 @@
+"""A tensor's repr; imported when the first one is asked for."""
+
+from cygrad._core.access import array_of
+from cygrad._core.dtypes import get_default_dtype
+from cygrad._core.tensor_str import tensor_str
+
+
+def repr_of(tensor, *, class_name=None, is_parameter_prefix=False, tensor_contents=None):
+    """The text that PyTorch gives for the same tensor; `tensor_contents` stands in for the elements."""
+    try:
+        node = tensor.grad_fn
+        name = None if node is None else node.name().rpartition("::")[2]
+    except RuntimeError:  # a view whose base was changed in a way that its history can not follow
+        name = "Invalid"
+    return tensor_str(
+        array_of(tensor),
+        dtype_name=str(tensor.dtype),
+        default_dtype_name=str(get_default_dtype()),
+        requires_grad=tensor.requires_grad,
+        grad_fn_name=name,
+        class_name=class_name,
+        is_parameter_prefix=is_parameter_prefix,
+        tensor_contents=tensor_contents,
+    )

@@ -1,0 +1,111 @@
+"""``Size``: the type of ``tensor.shape`` and ``tensor.size()``."""
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Size"]
+
+
+class Size(tuple):
+    """Size(iterable=()) -> Size
+
+    The lengths of a tensor's dimensions: a tuple of ints that knows how many elements it stands
+    for. Slicing, adding and repeating give a ``Size`` again. It equals, and hashes as, the tuple
+    of the same lengths.
+
+    Code that has a tuple of ints already makes a Size of it by ``tuple.__new__(Size, lengths)``,
+    which skips the check.
+
+    Raises:
+        TypeError: an item is not an integer.
+
+    Example:
+        >>> import cygrad
+        >>> shape = cygrad.zeros(2, 3).shape
+        >>> shape
+        torch.Size([2, 3])
+        >>> shape.numel()
+        6
+        >>> shape[1:] + (4,)
+        torch.Size([3, 4])
+    """
+
+    __slots__ = ()
+    __module__ = "cygrad"  # where users find it, and where a pickle looks for it
+
+    # Any number of arguments is let through to tuple(), whose errors are the ones users know.
+    def __new__(cls, *iterable: Any) -> "Size":
+        return _checked(tuple(*iterable))
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        raise TypeError("type 'torch.Size' is not an acceptable base type")
+
+    def numel(self) -> int:
+        """The number of elements of a tensor of this size: the product of its lengths.
+
+        Example:
+            >>> import cygrad
+            >>> cygrad.Size([2, 3]).numel()
+            6
+            >>> cygrad.Size([]).numel()
+            1
+        """
+        return math.prod(self)
+
+    def __repr__(self) -> str:
+        return f"torch.Size({list(self)})"
+
+    def __getitem__(self, index: Any) -> Any:
+        item = tuple.__getitem__(self, index)
+        return tuple.__new__(Size, item) if isinstance(index, slice) else item
+
+    def __add__(self, other: Any) -> Any:
+        if isinstance(other, tuple):
+            return _checked(tuple.__add__(self, other))
+        # Python would ask the other operand as well, but then raise a vaguer error.
+        reflected = getattr(type(other), "__radd__", None)
+        result = NotImplemented if reflected is None else reflected(other, self)
+        if result is NotImplemented:
+            name = type(other).__name__
+            raise TypeError(f"can only concatenate tuple (not {name}) to torch.Size")
+        return result
+
+    def __radd__(self, other: Any) -> Any:
+        if isinstance(other, tuple):
+            return _checked(tuple.__add__(other, self))
+        return NotImplemented
+
+    def __mul__(self, times: Any) -> Any:
+        if isinstance(times, np.ndarray):  # multiplies the lengths one by one
+            return NotImplemented
+        if not hasattr(times, "__index__"):
+            name = type(times).__name__
+            raise TypeError(f"can't multiply sequence by non-int of type '{name}'")
+        return tuple.__new__(Size, tuple.__mul__(self, times))
+
+    def __rmul__(self, times: Any) -> Any:
+        return self * times if hasattr(times, "__index__") else NotImplemented
+
+    def __reduce__(self) -> tuple:
+        return Size, (tuple(self),)
+
+
+def _checked(items: tuple) -> "Size":
+    """The items as a Size; a bool, NumPy integer or integer tensor becomes an int."""
+    for item in items:
+        if type(item) is not int:
+            items = tuple(_length(position, item) for position, item in enumerate(items))
+            break
+    return tuple.__new__(Size, items)
+
+
+def _length(position: int, item: Any) -> int:
+    try:
+        return operator.index(item)
+    except TypeError:
+        raise TypeError(
+            f"torch.Size() takes an iterable of 'int' (item {position} is '{type(item).__name__}')"
+        ) from None

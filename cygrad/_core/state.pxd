@@ -1,0 +1,19 @@
+"""What each thread carries: its modes, its sequence numbers, and where in the user's code it is."""
+
+# Mode bits. All zero is the common case (grad enabled, nothing special), so that recording asks one question.
+cdef enum:
+    NO_GRAD = 1             # grad mode is off
+    INFERENCE = 2           # inside inference_mode()
+    IN_RULE = 4             # inside a built-in op's gradient that is not recorded: nothing notes where it was cut
+
+ctypedef struct ThreadState:
+    unsigned int modes
+    unsigned long long sequence     # of the next node; later nodes have larger numbers
+    void* run                       # the innermost backward pass of this thread (not owned)
+    unsigned long long unwanted     # bit i: this pass does not want the gradient of input i of the running node
+
+cdef ThreadState* thread_state() noexcept
+
+# The code object and instruction offset of the innermost Python line outside cygrad.
+# See Note [Sites] in state.pyx.
+cdef object current_site(int* lasti)

@@ -1,0 +1,354 @@
+"""The text of a tensor: what ``repr(tensor)`` and ``print(tensor)`` show.
+
+The text equals PyTorch's, character by character. It is made in four steps, one function each:
+
+1. ``_summarised`` cuts a large array down to its edges, so that its size does not matter;
+2. ``_element_texts`` writes every remaining element, all in one notation and padded to one width;
+3. ``_bracketed`` lays the elements out in nested brackets and breaks long lines;
+4. ``_with_suffixes`` appends ``dtype=...``, ``grad_fn=<...>`` and their like.
+
+This module knows arrays and names only, no tensor. It is imported when the first text is asked for.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+__all__ = ["get_printoptions", "printoptions", "set_printoptions", "tensor_str"]
+
+
+class PrintOptions(NamedTuple):
+    """How tensors are printed; immutable, so that a text is made under one set of options."""
+
+    precision: int = 4
+    threshold: float = 1000
+    edgeitems: int = 3
+    linewidth: float = 80
+    sci_mode: bool | None = None
+
+
+_PROFILES = {
+    "default": PrintOptions(),
+    "short": PrintOptions(precision=2, edgeitems=2),
+    "full": PrintOptions(threshold=math.inf),
+}
+
+_options = _PROFILES["default"]
+
+
+# ---- options
+
+
+def set_printoptions(
+    precision: int | None = None,
+    threshold: float | None = None,
+    edgeitems: int | None = None,
+    linewidth: float | None = None,
+    profile: str | None = None,
+    sci_mode: bool | None = None,
+) -> None:
+    """Set how tensors are printed, for all threads. What is not given keeps its value.
+
+    Args:
+        precision: digits after the decimal point (at first 4).
+        threshold: a tensor of more elements than this is summarised (at first 1000).
+        edgeitems: elements shown at each end of a summarised dimension (at first 3).
+        linewidth: characters to a line (at first 80).
+        profile: ``"default"``, ``"short"`` (2 digits, 2 edge items) or ``"full"`` (no summaries);
+            sets all options, and those given beside it win. Another name changes nothing.
+        sci_mode: True for scientific notation always, False for never, None to choose for each
+            tensor. Unlike the others it goes back to None when it is not given.
+
+    Raises:
+        TypeError: precision or edgeitems is no integer, threshold or linewidth no number.
+        ValueError: precision or edgeitems is negative, threshold or linewidth is NaN.
+
+    Example:
+        >>> import cygrad
+        >>> cygrad.set_printoptions(precision=2)
+        >>> cygrad.tensor([1.12345])
+        tensor([1.12])
+        >>> cygrad.set_printoptions(profile="default")
+        >>> cygrad.tensor([1.12345])
+        tensor([1.1235])
+    """
+    global _options
+    options: dict[str, Any] = {
+        "precision": _count("precision", precision),
+        "threshold": _number("threshold", threshold),
+        "edgeitems": _count("edgeitems", edgeitems),
+        "linewidth": _number("linewidth", linewidth),
+    }
+    given = {name: value for name, value in options.items() if value is not None}
+    start = _options if profile is None else _PROFILES.get(profile, _options)
+    _options = start._replace(**given, sci_mode=sci_mode)
+
+
+def get_printoptions() -> dict[str, Any]:
+    """The print options now in force, as a dict that ``set_printoptions(**options)`` takes.
+
+    Example:
+        >>> import cygrad
+        >>> cygrad.get_printoptions()["linewidth"]
+        80
+    """
+    return _options._asdict()
+
+
+@contextmanager
+def printoptions(**kwargs: Any) -> Iterator[None]:
+    """Set print options for a ``with`` block; takes what ``set_printoptions`` takes.
+
+    Example:
+        >>> import cygrad
+        >>> with cygrad.printoptions(precision=1):
+        ...     print(cygrad.tensor([0.25, 3.0]))
+        tensor([0.2, 3.0])
+    """
+    global _options
+    saved = _options
+    set_printoptions(**kwargs)
+    try:
+        yield
+    finally:
+        _options = saved
+
+
+def _count(name: str, value: Any) -> int | None:
+    if value is None:
+        return None
+    try:
+        count = operator.index(value)
+    except TypeError:
+        raise TypeError(f"set_printoptions(): {name} must be an int, not {type(value).__name__}") from None
+    if count < 0:
+        raise ValueError(f"set_printoptions(): {name} must not be negative, got {count}")
+    return count
+
+
+def _number(name: str, value: Any) -> Any:
+    if value is None:
+        return None
+    if not isinstance(value, (int, float, np.integer, np.floating)):
+        raise TypeError(f"set_printoptions(): {name} must be a number, not {type(value).__name__}")
+    if math.isnan(value):
+        raise ValueError(f"set_printoptions(): {name} must not be NaN")
+    return value
+
+
+# ---- the text
+
+
+def tensor_str(
+    array: Any,
+    *,
+    dtype_name: str,
+    default_dtype_name: str,
+    requires_grad: bool = False,
+    grad_fn_name: str | None = None,
+    device: str | None = None,
+    tangent: str | None = None,
+    class_name: str | None = None,
+    is_parameter_prefix: bool = False,
+    tensor_contents: str | None = None,
+    indent: int = 0,
+) -> str:
+    """The text of a tensor, under the print options now in force.
+
+    Args:
+        array: the elements, a NumPy array, or a CuPy array (of which only the part shown is
+            copied to the host). Of a complex, boolean or integer dtype, or one that casts to
+            float64.
+        dtype_name: the dtype as it is shown, ``"torch.float32"``.
+        default_dtype_name: the default dtype; a tensor of it shows no dtype.
+        requires_grad: shown for a tensor without ``grad_fn``.
+        grad_fn_name: the name of the node that made the tensor, ``"MulBackward0"``.
+        device: the device as it is shown, ``"cuda:0"``; None where it need not be shown.
+        tangent: the tangent of a dual tensor, as ``format(tangent)`` gives it.
+        class_name: the name of a subclass, which stands in the place of ``tensor``.
+        is_parameter_prefix: open with ``Parameter containing:`` on a line of its own.
+        tensor_contents: a text to show in the place of the elements.
+        indent: the column at which the text will stand: its further lines are indented by so much,
+            and lines are broken so much earlier.
+
+    Returns:
+        str: lines without a final newline.
+    """
+    options = _options
+    opening = f"{class_name or 'tensor'}("
+    column = indent + len(opening)
+    contents = tensor_contents
+    if contents is None:
+        contents = _contents(array, column, options)
+
+    suffixes = []
+    if device is not None:
+        suffixes.append(f"device='{device}'")
+    if _hides_size(array, options):
+        suffixes.append(f"size={tuple(array.shape)}")
+    if not _is_implied(dtype_name, default_dtype_name, empty=not array.size):
+        suffixes.append(f"dtype={dtype_name}")
+    if grad_fn_name is not None:
+        suffixes.append(f"grad_fn=<{grad_fn_name}>")
+    elif requires_grad:
+        suffixes.append("requires_grad=True")
+    if tangent is not None:
+        suffixes.append(f"tangent={tangent}")
+
+    text = _with_suffixes(opening + contents, suffixes, indent, column, options) + ")"
+    if is_parameter_prefix:
+        if class_name is not None:
+            text = f"Parameter({text})"
+        text = "Parameter containing:\n" + " " * indent + text
+    return text
+
+
+def _hides_size(array: Any, options: PrintOptions) -> bool:
+    """Whether the brackets do not tell the shape, so that a ``size`` must."""
+    if not array.size:
+        return array.ndim != 1
+    return not options.edgeitems
+
+
+def _is_implied(dtype_name: str, default_dtype_name: str, *, empty: bool) -> bool:
+    """Whether a reader who sees no dtype will think of this one."""
+    if dtype_name == default_dtype_name:
+        return True
+    if empty:
+        return False
+    is_double = default_dtype_name == "torch.float64"
+    default_complex = "torch.complex128" if is_double else "torch.complex64"
+    return dtype_name in ("torch.bool", "torch.int64", default_complex)
+
+
+def _contents(array: Any, column: int, options: PrintOptions) -> str:
+    if not array.size:
+        return "[]"
+    shown, elided = _summarised(array, options)
+    if any(elided) and not options.edgeitems:
+        return "[...]"
+    texts, width = _element_texts(shown.reshape(-1), options)
+    if not elided:
+        return texts[0]
+    items = np.array(texts, dtype=object).reshape(shown.shape).tolist()
+    return _bracketed(items, elided, column, width, options)
+
+
+# ---- step 1: the part that is shown
+
+
+def _summarised(array: Any, options: PrintOptions) -> tuple[np.ndarray, tuple[bool, ...]]:
+    """The elements to show, on the host, and for each dimension whether its middle was left out."""
+    edge = options.edgeitems
+    too_many = array.size > options.threshold
+    elided = tuple(too_many and length > 2 * edge for length in array.shape)
+    if any(elided):
+        edges = (
+            np.r_[:edge, length - edge : length] if cut else np.arange(length)
+            for length, cut in zip(array.shape, elided)
+        )
+        array = array[np.ix_(*edges)]
+    return array if isinstance(array, np.ndarray) else array.get(), elided
+
+
+# ---- step 2: the elements
+
+
+def _element_texts(values: np.ndarray, options: PrintOptions) -> tuple[list[str], int]:
+    """The text of each of the values (1-D), and the width that lines are broken by."""
+    kind = values.dtype.kind
+    if kind == "c":
+        return _complex_texts(values, options)
+    if kind in "biu":
+        texts = [str(value) for value in values.tolist()]
+        return _padded(texts, max(map(len, texts)))
+    return _float_texts(values, options)
+
+
+def _float_texts(values: np.ndarray, options: PrintOptions) -> tuple[list[str], int]:
+    with np.errstate(invalid="ignore"):  # a signalling NaN
+        numbers = values.astype(np.float64)
+    # Zeros, infinities and NaNs have no say in notation and width: where they are wider than the
+    # rest, they stick out.
+    counts = np.isfinite(numbers) & (numbers != 0)
+    counted = numbers[counts]
+    whole = bool((counted == np.rint(counted)).all())
+    scientific = _is_scientific(np.abs(counted), whole, options)
+    if scientific:
+        notation = f".{options.precision}e"
+    else:
+        notation = ".0f" if whole else f".{options.precision}f"
+    texts = [format(number, notation) for number in numbers.tolist()]
+    if whole and not scientific:
+        texts = [text + "." if text[-1].isdigit() else text for text in texts]
+    width = max((len(text) for text, count in zip(texts, counts.tolist()) if count), default=1)
+    return _padded(texts, width)
+
+
+def _is_scientific(magnitudes: np.ndarray, whole: bool, options: PrintOptions) -> bool:
+    if not magnitudes.size:
+        return False
+    if options.sci_mode is not None:
+        return bool(options.sci_mode)
+    smallest, largest = float(magnitudes.min()), float(magnitudes.max())
+    too_wide = largest / smallest > 1000 or largest > 1e8
+    return too_wide or (not whole and smallest < 1e-4)
+
+
+def _complex_texts(values: np.ndarray, options: PrintOptions) -> tuple[list[str], int]:
+    """Real and imaginary parts choose their notations apart; only the real parts are aligned."""
+    reals, real_width = _float_texts(values.real, options)
+    imags, imag_width = _float_texts(values.imag, options)
+    imags = [imag.lstrip() for imag in imags]
+    imags = [imag if imag.startswith("-") else "+" + imag for imag in imags]
+    texts = [f"{real}{imag}j" for real, imag in zip(reals, imags)]
+    return texts, real_width + imag_width + 1
+
+
+def _padded(texts: list[str], width: int) -> tuple[list[str], int]:
+    return [text.rjust(width) for text in texts], width
+
+
+# ---- step 3: brackets and lines
+
+
+def _bracketed(items: list, elided: tuple[bool, ...], column: int, width: int, options: PrintOptions) -> str:
+    """Nested lists of element texts in brackets, the opening one of which stands at ``column``."""
+    cut, deeper = elided[0], elided[1:]
+    edge = options.edgeitems
+    margin = "\n" + " " * (column + 1)
+    if deeper:
+        rows = [_bracketed(item, deeper, column + 1, width, options) for item in items]
+        if cut:
+            rows.insert(edge, "...")
+        # A blank line sets matrices apart, two of them stacks of matrices, and so on.
+        return "[" + ("," + "\n" * (len(deeper) - 1) + margin).join(rows) + "]"
+    if cut:
+        items = [*items[:edge], " ...", *items[edge:]]
+    room = (options.linewidth - column) / (width + len(", "))
+    per_line = int(min(max(room, 1), len(items)))
+    lines = [", ".join(items[start : start + per_line]) for start in range(0, len(items), per_line)]
+    return "[" + ("," + margin).join(lines) + "]"
+
+
+# ---- step 4: what follows the elements
+
+
+def _with_suffixes(text: str, suffixes: list[str], indent: int, column: int, options: PrintOptions) -> str:
+    """Append each suffix to the last line where it fits, else put it on a line of its own."""
+    first_line = "\n" not in text
+    end = len(text) - text.rfind("\n") + (indent if first_line else 0) + 1
+    for suffix in suffixes:
+        if end + len(suffix) + 2 > options.linewidth:
+            text += ",\n" + " " * column + suffix
+            end = column + len(suffix)
+        else:
+            text += ", " + suffix
+            end += len(suffix) + 2
+    return text
