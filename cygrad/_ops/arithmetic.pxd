@@ -1,0 +1,24 @@
+"""Addition to powers, and the operators."""
+
+from cygrad._core.tensor cimport Tensor
+
+cpdef Tensor add(object input, object other, object alpha=*, Tensor out=*)
+cpdef Tensor sub(object input, object other, object alpha=*, Tensor out=*)
+cpdef Tensor mul(object input, object other, Tensor out=*)
+cpdef Tensor div(object input, object other, Tensor out=*)
+cpdef Tensor pow(object input, object exponent, Tensor out=*)
+cpdef Tensor neg(object input, Tensor out=*)
+
+cdef object operand(object value)               # a tensor or number for an operator, or NotImplemented
+
+cdef object operator_add(object a, object b)
+cdef object operator_sub(object a, object b)
+cdef object operator_mul(object a, object b)
+cdef object operator_div(object a, object b)
+cdef object operator_pow(object a, object b)
+cdef object operator_rdiv(Tensor a, object b)           # b / a
+cdef object operator_ipow(Tensor a, object b)
+cdef object operator_iadd(Tensor a, object b)
+cdef object operator_isub(Tensor a, object b)
+cdef object operator_imul(Tensor a, object b)
+cdef object operator_idiv(Tensor a, object b)

@@ -1,0 +1,617 @@
+"""Elementwise functions of two or three operands beyond arithmetic, with broadcasting.
+
+Shapes that do not broadcast raise RuntimeError. Where a formula needs a floating-point input, integers are first
+converted to the default float type.
+"""
+
+import math
+
+import numpy as np
+
+from cygrad._core import messages
+from cygrad._core.access import tensor_of
+from cygrad._core.dtypes import by_name
+from cygrad._core.opdef import (
+    ELEMENTWISE,
+    FLOAT_RESULT,
+    IN0,
+    IN1,
+    IN2,
+    INPLACE,
+    LINEAR,
+    NONDIFF,
+    OUT0,
+    declare,
+    publish,
+)
+from cygrad._core.record import apply1_args, apply2, apply_n, as_type, result_type
+from cygrad._core.tensor import Tensor
+from cygrad._ops.arguments import require
+from cygrad._ops.arithmetic import add, div, mul, neg, pow, sub
+from cygrad._ops.checks import require_broadcast, require_real, require_tensors
+from cygrad._ops.logic import isinf
+from cygrad._ops.measures import norm
+from cygrad._ops.pointwise import conjugate, exp, exp2, log, sgn
+from cygrad._ops.selection import where
+
+SMOOTH = ELEMENTWISE | INPLACE | FLOAT_RESULT
+STEP = ELEMENTWISE | INPLACE | NONDIFF
+NUMBERS = (bool, int, float, complex)
+DTYPES = by_name()
+C_NAMES = {  # what PyTorch's errors call the types of elements here
+    "bool": "bool",
+    "uint8": "unsigned char",
+    "int8": "signed char",
+    "int16": "short int",
+    "int32": "int",
+    "int64": "long int",
+    "float16": "c10::Half",
+    "float32": "float",
+    "float64": "double",
+    "complex64": "c10::complex<float>",
+    "complex128": "c10::complex<double>",
+}
+INTEGER_QUOTIENT = (
+    "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a true "
+    "division of tensor1 and tensor2. The historic addcdiv behavior can be implemented as (input + value * "
+    "torch.trunc(tensor1 / tensor2)).to(input.dtype) for integer inputs and as (input + value * tensor1 / tensor2) for "
+    "float inputs. The future addcdiv behavior is just the latter implementation: (input + value * tensor1 / tensor2), "
+    "for all dtypes."
+)
+
+
+def is_number(value):
+    return isinstance(value, NUMBERS)
+
+
+def no_such_call(function, given, *signatures):
+    """The error for operands of which some are neither tensor nor number, or too many numbers."""
+    return messages.no_such_call(function, given, {}, [f"{s}, *, Tensor out = None" for s in signatures])
+
+
+def require_operands(function, a, b, second="other"):
+    """Two tensors, or a tensor and a number."""
+    if not all(isinstance(v, (Tensor, *NUMBERS)) for v in (a, b)) or not any(isinstance(v, Tensor) for v in (a, b)):
+        forms = ("Tensor input, Tensor {}", "Number self, Tensor {}", "Tensor input, Number {}")
+        raise no_such_call(function, (a, b), *(form.format(second) for form in forms))
+
+
+# -- magnitude and sign, neighbours ---------------------------------------------------------------
+
+
+def copysign_rule(n, g):
+    return kept_sign(n, g) if n.needs(0) else None, mul(g, 0.0) if n.needs(1) else None
+
+
+def kept_sign(n, g):
+    """g where the sign stayed, -g where it changed, 0 at 0."""
+    x = n.saved(0)
+    return where(x == 0, 0.0, mul(g, mul(sgn(x), sgn(n.saved_result()))))
+
+
+COPYSIGN = declare("copysign", copysign_rule, saves=(IN0 | OUT0,), flags=SMOOTH, ufunc="copysign")
+
+
+COPYSIGN_NUMBER = declare(
+    "copysign.Scalar",
+    kept_sign,
+    saves=IN0 | OUT0,
+    flags=ELEMENTWISE | FLOAT_RESULT,
+    kernel=lambda x, sign: np.copysign(x, x.dtype.type(sign)),
+    inputs="self",
+    node="CopysignBackward1",
+)
+
+
+def copysign(input, other, *, out=None):
+    """The magnitude of `input` with the sign of `other` (a tensor or a number; the sign of -0.0 counts).
+
+    Saves `input` and the result. Gradients: g where the sign stayed and -g where it changed, 0 at 0; and 0.
+
+    >>> import cygrad
+    >>> cygrad.copysign(cygrad.tensor([1.0, 2.0]), cygrad.tensor([-3.0, 0.0]))
+    tensor([-1.,  2.])
+    """
+    if not isinstance(input, Tensor) or not (isinstance(other, Tensor) or is_number(other)):
+        raise no_such_call("copysign", (input, other), "Tensor input, Tensor other", "Tensor input, Number other")
+    require_real(COPYSIGN, input, other)
+    if isinstance(other, Tensor):
+        return apply2(COPYSIGN, input, other, out)
+    return apply1_args(COPYSIGN_NUMBER, in_type_of_result(COPYSIGN_NUMBER, input, other), (other,), out)
+
+
+def in_type_of_result(op, input, other=0):
+    """`input` converted as the row says: to the default float type if it is integral."""
+    dtype = result_type((input, other))
+    if op.flags & FLOAT_RESULT and not (dtype.is_floating_point or dtype.is_complex):
+        dtype = result_type((input, 1.0))
+    return input if input.dtype is dtype else input.to(dtype)
+
+
+def nextafter_rule(n, g):
+    x, y = n.saved(0), n.saved(1)
+    return where(x == y, 0.0, g) if n.needs(0) else None, mul(g, 0.0) if n.needs(1) else None
+
+
+NEXTAFTER = declare("nextafter", nextafter_rule, saves=IN0 | IN1, flags=ELEMENTWISE | INPLACE, ufunc="nextafter")
+
+
+def nextafter(input, other, *, out=None):
+    """The floating-point number next to `input` in the direction of `other`; `other` where they are equal.
+
+    Saves both. Gradients: g where they differ, 0 where they are equal; and 0.
+
+    >>> import cygrad
+    >>> cygrad.nextafter(cygrad.tensor([1.0]), cygrad.tensor([2.0])) > 1
+    tensor([True])
+    """
+    require_tensors(NEXTAFTER, input, other)
+    require_real(NEXTAFTER, input, other, integers=False)
+    return apply2(NEXTAFTER, input, other, out)
+
+
+HEAVISIDE = declare(
+    "heaviside",
+    flags=STEP,
+    kernel=lambda x, values: np.heaviside(x, values).astype(x.dtype, copy=False),
+    inputs="self values",
+)
+
+
+def heaviside(input, values, *, out=None):
+    """0 where `input` is negative, 1 where it is positive, `values` where it is 0. Without a derivative.
+
+    Raises RuntimeError for operands of different types and for complex ones.
+
+    >>> import cygrad
+    >>> cygrad.heaviside(cygrad.tensor([-1.5, 0.0, 2.0]), cygrad.tensor([0.5]))
+    tensor([0.0000, 0.5000, 1.0000])
+    """
+    require_tensors(HEAVISIDE, input, values, names=("input", "values"))
+    if input.is_complex() or values.is_complex():
+        raise RuntimeError("heaviside is not yet implemented for complex tensors.")
+    if input.dtype is not values.dtype:
+        raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
+    require_broadcast(input, values)
+    return apply_n(HEAVISIDE, (input, values), None, out)
+
+
+# -- powers, exponentials and logarithms of two ---------------------------------------------------
+
+
+def ldexp_rule(n, g):
+    return (
+        mul(g, conjugate(exp2(n.saved(1)))) if n.needs(0) else None,
+        mul(mul(g, conjugate(n.saved_result())), math.log(2)) if n.needs(1) else None,
+    )
+
+
+def ldexp_array(x, exponent):
+    """x * 2**exponent."""
+    with np.errstate(all="ignore"):
+        return x * np.exp2(exponent).astype(exponent.dtype if exponent.dtype.kind in "fc" else x.dtype)
+
+
+LDEXP = declare("ldexp", ldexp_rule, saves=(IN1, OUT0), flags=SMOOTH, kernel=ldexp_array)
+
+
+def ldexp(input, other, *, out=None):
+    """`input * 2 ** other`. Saves `other` and the result r. Gradients: g * 2 ** other, and g * r * ln 2.
+
+    >>> import cygrad
+    >>> cygrad.ldexp(cygrad.tensor([1.0]), cygrad.tensor([4]))
+    tensor([16.])
+    """
+    require_tensors(LDEXP, input, other)
+    require_broadcast(input, other)
+    return apply_n(LDEXP, (in_type_of_result(LDEXP, input, 1.0), other), None, out)
+
+
+def logaddexp_rule(n, g):
+    x, y = n.saved(0), n.saved(1)
+    return mul(g, share(x, y, exp)) if n.needs(0) else None, mul(g, share(y, x, exp)) if n.needs(1) else None
+
+
+def share(x, y, power):
+    """power(x) / (power(x) + power(y)); equal infinities share."""
+    same = (x == y) & isinf(x)
+    return conjugate(div(1, add(1, power(where(same, 0.0, sub(y, x))))))
+
+
+def logaddexp_array(x, y):
+    """log(exp(x) + exp(y)) without overflow."""
+    with np.errstate(all="ignore"):
+        if x.dtype.kind != "c" and y.dtype.kind != "c":
+            return np.logaddexp(x, y)
+        larger = np.where(x.real >= y.real, x, y)
+        return larger + np.log1p(np.exp(np.where(x.real >= y.real, y, x) - larger))
+
+
+LOGADDEXP = declare("logaddexp", logaddexp_rule, saves=IN0 | IN1, flags=ELEMENTWISE, kernel=logaddexp_array)
+
+
+def logaddexp(input, other, *, out=None):
+    """`log(exp(input) + exp(other))` without overflow.
+
+    Saves both. Gradients: g * exp(input - r), and g * exp(other - r), where r is the result.
+
+    >>> import cygrad
+    >>> cygrad.logaddexp(cygrad.tensor([1000.0]), cygrad.tensor([1000.0]))
+    tensor([1000.6932])
+    """
+    require_tensors(LOGADDEXP, input, other)
+    dtype = result_type((input, other))
+    if not (dtype.is_floating_point or dtype.is_complex):
+        raise messages.not_implemented_for("logaddexp_cpu", dtype)
+    require_broadcast(input, other)
+    return apply_n(LOGADDEXP, (input, other), None, out)
+
+
+def logaddexp2_rule(n, g):
+    x, y = n.saved(0), n.saved(1)
+    return mul(g, share(x, y, exp2)) if n.needs(0) else None, mul(g, share(y, x, exp2)) if n.needs(1) else None
+
+
+LOGADDEXP2 = declare("logaddexp2", logaddexp2_rule, saves=IN0 | IN1, flags=ELEMENTWISE, ufunc="logaddexp2")
+
+
+def logaddexp2(input, other, *, out=None):
+    """`log2(2 ** input + 2 ** other)` without overflow.
+
+    Saves both. Gradients: g * 2 ** (input - r), and g * 2 ** (other - r), where r is the result.
+
+    >>> import cygrad
+    >>> cygrad.logaddexp2(cygrad.tensor([1.0]), cygrad.tensor([1.0]))
+    tensor([2.])
+    """
+    require_tensors(LOGADDEXP2, input, other)
+    require_real(LOGADDEXP2, input, other, integers=False)
+    return apply2(LOGADDEXP2, input, other, out)
+
+
+def xlogy_rule(n, g):
+    x, y = n.saved(0), n.saved(1)
+    return (
+        mul(g, where((x == 0) & (y <= 0), 0.0, log(y))) if n.needs(0) else None,
+        div(mul(g, x), y) if n.needs(1) else None,
+    )
+
+
+def xlogy_array(x, y):
+    """x * log(y), and 0 where x is 0, unless y is nan."""
+    with np.errstate(all="ignore"):
+        return np.where((x == 0) & ~np.isnan(y), 0, x * np.log(y)).astype(np.result_type(x, y), copy=False)
+
+
+XLOGY = declare("xlogy", xlogy_rule, saves=(IN0 | IN1, IN0 | IN1), flags=SMOOTH, kernel=xlogy_array)
+
+
+def xlogy(input, other, *, out=None):
+    """`input * log(other)`, but 0 where `input` is 0 and `other` is not nan. Either may be a number.
+
+    Saves both. Gradients: g * log(other), 0 where both are 0; and g * input / other.
+
+    >>> import cygrad
+    >>> cygrad.xlogy(cygrad.tensor([0.0, 2.0]), cygrad.tensor([0.0, 1.0]))
+    tensor([0., 0.])
+    """
+    require_operands("xlogy", input, other)
+    require_real(XLOGY, input, other, kernel="xlogy_cpu")
+    input, other = as_tensors(XLOGY, input, other)
+    require_broadcast(input, other)
+    return apply_n(XLOGY, (input, other), None, out)
+
+
+def as_tensors(op, *values):
+    """Tensors and numbers as tensors that broadcast, of the type of the op's result."""
+    dtype = result_type(values)
+    if op.flags & FLOAT_RESULT and not (dtype.is_floating_point or dtype.is_complex):
+        dtype = result_type((*values, 1.0))
+    return [value.to(dtype) if isinstance(value, Tensor) else tensor_of(as_type(value, dtype)) for value in values]
+
+
+def wide_type(base, exponent):
+    """float64, or complex128 if either is complex."""
+    return DTYPES["complex128" if result_type((base, exponent)).is_complex else "float64"]
+
+
+def float_power(input, exponent, *, out=None):
+    """`input ** exponent` computed in float64, or in complex128 for complex operands. Either may be a number.
+
+    The gradients are those of `pow`.
+
+    >>> import cygrad
+    >>> cygrad.float_power(cygrad.tensor([2, 3]), 2)
+    tensor([4., 9.], dtype=torch.float64)
+    """
+    require_operands("float_power", input, exponent, "exponent")
+    dtype = wide_type(input, exponent)
+    if out is not None and out.dtype is not dtype:
+        raise RuntimeError(
+            f"the output given to float_power has dtype {out.dtype.type_name} "
+            f"but the operation's result requires dtype {dtype.type_name}"
+        )
+    base, power = (v.to(dtype) if isinstance(v, Tensor) else v for v in (input, exponent))
+    return pow(base, power, out=out)
+
+
+def float_power_(self, exponent):
+    """In-place form of `float_power`, for tensors of float64 or complex128."""
+    dtype = wide_type(self, exponent)
+    if self.dtype is not dtype:
+        raise RuntimeError(
+            f"the base given to float_power_ has dtype {self.dtype.type_name} "
+            f"but the operation's result requires dtype {dtype.type_name}"
+        )
+    return self.pow_(exponent.to(dtype) if isinstance(exponent, Tensor) else exponent)
+
+
+# -- weighted sums --------------------------------------------------------------------------------
+
+
+def lerp_rule(n, g):
+    weight = n.args[0].conjugate()
+    return mul(g, 1 - weight) if n.needs(0) else None, mul(g, weight) if n.needs(1) else None
+
+
+def lerp_array(start, end, weight):
+    """start + weight * (end - start), exact at both ends."""
+    return np.where(np.abs(weight) < 0.5, start + weight * (end - start), end - (end - start) * (1 - weight))
+
+
+LERP_NUMBER = declare(
+    "lerp.Scalar",
+    lerp_rule,
+    flags=ELEMENTWISE | LINEAR,
+    kernel=lambda x, y, weight: lerp_array(x, y, x.dtype.type(weight)),
+    inputs="self end",
+    attributes="weight",
+    node="LerpBackward0",
+)
+
+
+def lerp_tensor_rule(n, g):
+    start, end, weight = n.saved(0), n.saved(1), n.saved(2)
+    return (
+        mul(g, conjugate(sub(1, weight))) if n.needs(0) else None,
+        mul(g, conjugate(weight)) if n.needs(1) else None,
+        mul(g, conjugate(sub(end, start))) if n.needs(2) else None,
+    )
+
+
+LERP = declare(
+    "lerp",
+    lerp_tensor_rule,
+    saves=(IN2, IN2, IN0 | IN1),
+    flags=ELEMENTWISE | INPLACE,
+    kernel=lerp_array,
+    inputs="self end weight",
+    node="LerpBackward1",
+)
+
+
+def lerp(input, end, weight, *, out=None):
+    """`input + weight * (end - input)`: from `input` to `end` as the weight, a number or a tensor, goes from 0 to 1.
+
+    Saves nothing for a number, else all three. Gradients: g * (1 - weight), g * weight, g * (end - input).
+    All must be of one floating-point or complex type.
+
+    >>> import cygrad
+    >>> cygrad.lerp(cygrad.tensor([0.0, 10.0]), cygrad.tensor([1.0, 20.0]), 0.5)
+    tensor([ 0.5000, 15.0000])
+    """
+    if not (isinstance(input, Tensor) and isinstance(end, Tensor) and isinstance(weight, (Tensor, *NUMBERS))):
+        signatures = "Tensor input, Tensor end, Tensor weight", "Tensor input, Tensor end, Number weight"
+        raise no_such_call("lerp", (input, end, weight), *signatures)
+    require_same_type(input, "end", end)
+    require_broadcast(input, end)
+    if not isinstance(weight, Tensor):
+        if not (input.is_floating_point() or input.is_complex()):
+            raise messages.not_implemented_for("lerp_kernel_scalar", input.dtype)
+        return apply_n(LERP_NUMBER, (input, end), (weight,), out)
+    require_same_type(input, "weight", weight)
+    require_broadcast(input, end, weight)
+    if not (input.is_floating_point() or input.is_complex()):
+        raise messages.not_implemented_for("lerp_kernel_tensor", input.dtype)
+    return apply_n(LERP, (input, end, weight), None, out)
+
+
+def require_same_type(input, name, value):
+    if value.dtype is not input.dtype:
+        wanted, given = (C_NAMES.get(t.dtype.numpy.name, t.dtype.numpy.name) for t in (input, value))
+        raise RuntimeError(f"expected dtype {wanted} for `{name}` but got dtype {given}")
+
+
+def addcmul_rule(n, g):
+    scaled = mul(g, n.args[0]) if n.args[0] != 1 else g
+    return (
+        g if n.needs(0) else None,
+        mul(scaled, conjugate(n.saved(2))) if n.needs(1) else None,
+        mul(scaled, conjugate(n.saved(1))) if n.needs(2) else None,
+    )
+
+
+def addcmul_array(x, a, b, value):
+    return x + (a * b if value == 1 else x.dtype.type(value) * a * b)
+
+
+ADDCMUL = declare(
+    "addcmul",
+    addcmul_rule,
+    saves=(0, IN2, IN1),
+    flags=ELEMENTWISE | INPLACE,
+    kernel=addcmul_array,
+    inputs="self tensor1 tensor2",
+    attributes="value",
+)
+
+
+def addcmul(input, tensor1, tensor2, *, value=1, out=None):
+    """`input + value * tensor1 * tensor2`. Saves the two factors whose gradients are asked for.
+
+    Gradients: g, value * g * tensor2, value * g * tensor1.
+
+    >>> import cygrad
+    >>> cygrad.addcmul(cygrad.tensor([1.0]), cygrad.tensor([2.0]), cygrad.tensor([3.0]), value=0.5)
+    tensor([4.])
+    """
+    return apply_n(ADDCMUL, three(ADDCMUL, input, tensor1, tensor2, value), (value,), out)
+
+
+def three(op, input, tensor1, tensor2, value):
+    """The operands in the type of the result."""
+    require_tensors(op, input, tensor1, tensor2, names=("input", "tensor1", "tensor2"))
+    require_broadcast(input, tensor1, tensor2)
+    dtype = result_type((input, tensor1, tensor2))
+    if isinstance(value, complex) and not dtype.is_complex:
+        word = "float" if dtype.is_floating_point else "int64_t"
+        raise RuntimeError(f"value cannot be converted to type {word} without overflow")
+    return tuple(t if t.dtype is dtype else t.to(dtype) for t in (input, tensor1, tensor2))
+
+
+def addcdiv_rule(n, g):
+    a, b = n.saved(1), n.saved(2)
+    share = div(mul(g, n.args[0]), conjugate(b))
+    return (
+        g if n.needs(0) else None,
+        share if n.needs(1) else None,
+        neg(mul(share, conjugate(div(a, b)))) if n.needs(2) else None,
+    )
+
+
+def addcdiv_array(x, a, b, value):
+    with np.errstate(all="ignore"):
+        return x + x.dtype.type(value) * (a / b)
+
+
+ADDCDIV = declare(
+    "addcdiv",
+    addcdiv_rule,
+    saves=(0, IN2, IN1 | IN2),
+    flags=ELEMENTWISE | INPLACE,
+    kernel=addcdiv_array,
+    inputs="self tensor1 tensor2",
+    attributes="value",
+)
+
+
+def addcdiv(input, tensor1, tensor2, *, value=1, out=None):
+    """`input + value * tensor1 / tensor2`. Saves `tensor2`, and `tensor1` if the gradient of `tensor2` is asked for.
+
+    Gradients: g, value * g / tensor2, -value * g * tensor1 / tensor2^2. Raises RuntimeError for a quotient of integers.
+
+    >>> import cygrad
+    >>> cygrad.addcdiv(cygrad.tensor([1.0]), cygrad.tensor([2.0]), cygrad.tensor([4.0]))
+    tensor([1.5000])
+    """
+    require_tensors(ADDCDIV, input, tensor1, tensor2, names=("input", "tensor1", "tensor2"))
+    quotient = result_type((tensor1, tensor2))
+    if not (quotient.is_floating_point or quotient.is_complex):
+        raise RuntimeError(INTEGER_QUOTIENT)
+    return apply_n(ADDCDIV, three(ADDCDIV, input, tensor1, tensor2, value), (value,), out)
+
+
+# -- distance -------------------------------------------------------------------------------------
+
+
+def dist(input, other, p=2):
+    """The p-norm of `input - other`, a 0-dim tensor. Gradients: those of `norm`, 0 where the two are equal.
+
+    >>> import cygrad
+    >>> cygrad.dist(cygrad.tensor([1.0, 2.0]), cygrad.tensor([4.0, 6.0]))
+    tensor(5.)
+    """
+    require(input, "dist")
+    require(other, "dist", "other", 2)
+    dtype = result_type((input, other))
+    if not (dtype.is_floating_point or dtype.is_complex):
+        name = dtype.type_name
+        raise RuntimeError(f"norm(): input dtype should be either floating point or complex. Got {name} instead.")
+    return norm(sub(input, other), p)
+
+
+# -- integers -------------------------------------------------------------------------------------
+
+GCD = declare("gcd", flags=STEP, ufunc="gcd")
+
+
+def gcd(input, other, *, out=None):
+    """The greatest common divisor of integers, 0 for two zeros.
+
+    >>> import cygrad
+    >>> cygrad.gcd(cygrad.tensor([12, 0]), cygrad.tensor([18, 5]))
+    tensor([6, 5])
+    """
+    require_integers(GCD, input, other)
+    return apply2(GCD, input, other, out)
+
+
+LCM = declare("lcm", flags=STEP, ufunc="lcm")
+
+
+def lcm(input, other, *, out=None):
+    """The least common multiple of integers, 0 if either is 0.
+
+    >>> import cygrad
+    >>> cygrad.lcm(cygrad.tensor([4]), cygrad.tensor([6]))
+    tensor([12])
+    """
+    require_integers(LCM, input, other)
+    return apply2(LCM, input, other, out)
+
+
+def require_integers(op, input, other, kernel=None):
+    require_tensors(op, input, other)
+    dtype = result_type((input, other))
+    if dtype.is_floating_point or dtype.is_complex or dtype is DTYPES["bool"]:
+        raise messages.not_implemented_for(kernel or f"{op.name}_cpu", dtype)
+
+
+def shift_left_array(x, bits):
+    return np.where((bits >= 0) & (bits < 8 * x.itemsize), np.left_shift(x, bits), x.dtype.type(0))
+
+
+BITWISE_LEFT_SHIFT = declare("bitwise_left_shift", flags=STEP, kernel=shift_left_array)
+
+
+def bitwise_left_shift(input, other, *, out=None):
+    """`input` with its bits moved up by `other` places, for integers; either may be a number. 0 beyond all bits.
+
+    >>> import cygrad
+    >>> cygrad.bitwise_left_shift(cygrad.tensor([1, 3]), 2)
+    tensor([ 4, 12])
+    """
+    return shifted(BITWISE_LEFT_SHIFT, "lshift_cpu", input, other, out)
+
+
+def shift_right_array(x, bits):
+    most = 8 * x.itemsize - (x.dtype.kind == "i")
+    return np.where((bits >= 0) & (bits < most), np.right_shift(x, bits), np.where(x < 0, -1, 0).astype(x.dtype))
+
+
+BITWISE_RIGHT_SHIFT = declare("bitwise_right_shift", flags=STEP, kernel=shift_right_array)
+
+
+def bitwise_right_shift(input, other, *, out=None):
+    """`input` with its bits moved down by `other` places, for integers; either may be a number. The sign stays.
+
+    >>> import cygrad
+    >>> cygrad.bitwise_right_shift(cygrad.tensor([8, -8]), 2)
+    tensor([ 2, -2])
+    """
+    return shifted(BITWISE_RIGHT_SHIFT, "rshift_cpu", input, other, out)
+
+
+def shifted(op, kernel, input, other, out):
+    require_operands(op.name, input, other)
+    dtype = result_type((input, other))
+    if dtype.is_floating_point or dtype.is_complex or dtype is DTYPES["bool"]:
+        raise messages.not_implemented_for(kernel, dtype)
+    input, other = as_tensors(op, input, other)
+    require_broadcast(input, other)
+    return apply_n(op, (input, other), None, out)
+
+
+composite = {"float_power": 0, "dist": 0}
+methods = {"float_power_": float_power_}
+functions = publish(globals())

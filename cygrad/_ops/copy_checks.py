@@ -1,0 +1,74 @@
+"""How `to` and its kin read their arguments, and what copies say of arguments that do not fit."""
+
+from cygrad._core import messages
+from cygrad._core.device import check_device, device
+from cygrad._core.dtypes import as_dtype, by_name
+from cygrad._core.tensor import Tensor
+from cygrad._ops.arguments import broadcast_shape, require
+
+# Methods that convert, by name.
+CONVERSIONS = {
+    name: by_name()[name] for name in ("float", "double", "half", "int", "long", "short", "bool", "cfloat", "cdouble")
+}
+CONVERSIONS |= {"byte": by_name()["uint8"], "char": by_name()["int8"]}
+
+_TO = (
+    "torch.device device = None, torch.dtype dtype = None, bool non_blocking = False, bool copy = False, *, "
+    "torch.memory_format memory_format = None",
+    "torch.dtype dtype, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None",
+    "Tensor tensor, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None",
+)
+
+
+def read_to(args, wanted, place, other, non_blocking, copy):
+    """(dtype or None, copy) from what `to` was given: positional arguments, then its keywords.
+
+    Raises TypeError for arguments that fit no signature, RuntimeError for a device that is not there.
+    """
+    given = list(args)
+    try:
+        if given and isinstance(given[0], Tensor):
+            other = given.pop(0)
+        elif given and (given[0] is None or isinstance(given[0], (str, device))):
+            place = given.pop(0)
+            if given and not isinstance(given[0], bool):
+                wanted = given.pop(0)
+        elif given:
+            wanted = given.pop(0)
+        _, copy = given + [non_blocking, copy][len(given) :]
+        if other is not None:
+            wanted = require(other, "to", "other").dtype
+        elif wanted is not None:
+            wanted = as_dtype(wanted)
+    except (TypeError, ValueError):
+        raise messages.no_such_call("to", args, {}, _TO) from None
+    check_device(place)
+    return wanted, copy
+
+
+def type_wanted(name):
+    """The dtype that `type` was asked for: by itself, or by the name of a tensor type, as 'torch.FloatTensor'.
+
+    Raises ValueError for a name that is none.
+    """
+    if isinstance(name, str):
+        name = {f"torch.{d.type_name}Tensor": d for d in by_name().values()}.get(name, name)
+    if isinstance(name, str) or name in (int, float, bool, complex):
+        raise ValueError(f"invalid type: '{name if isinstance(name, str) else name.__name__}'")
+    return as_dtype(name)
+
+
+def does_not_fit(target, source):
+    """A source whose shape does not broadcast to the target's."""
+    shape = list(broadcast_shape(target, source))
+    return RuntimeError(f"output with shape {list(target)} doesn't match the broadcast shape {shape}")
+
+
+def fill_of_dims(value):
+    """A tensor with dimensions to fill with."""
+    return RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {value.ndim} dimensions.")
+
+
+def fill_of_no_number(value, function):
+    """Neither a number nor a tensor to fill with."""
+    return messages.no_such_call(function, (value,), {}, ("Tensor value", "Number value"))

@@ -1,0 +1,310 @@
+"""Copies, conversions, and writing into tensors."""
+
+from numpy cimport PyArray_IS_C_CONTIGUOUS, ndarray
+
+import numpy as np
+
+from cygrad._core.dtypes cimport COMPLEX, FLOATING, INTEGRAL, dtype, is_float_num
+from cygrad._core.opdef cimport FUNCTION_ONLY, LINEAR, MAY_OVERLAP, METHOD_ONLY, PRIVATE, OpDef, OpNode, op, variant
+from cygrad._core.opdef import publish
+from cygrad._core.record cimport begin_write, end_write, record1, record2
+from cygrad._core.tensor cimport Tensor, dtype_of, wrap
+from cygrad._core import memory_format as formats
+from cygrad._core import messages
+from cygrad._core.device import check_device
+from cygrad._core.dtypes import dtype as dtype_class
+from cygrad._kernels import copying as kernels
+from cygrad._kernels.arrays cimport cast, may_overlap
+from cygrad._kernels.strided cimport overlaps_itself
+from cygrad._ops.arguments cimport broadcast_shape, require
+from cygrad._ops import copy_checks as checks
+
+
+# -- clone, contiguous -------------------------------------------------------------------------------------
+
+cdef object same_rule(OpNode n, object g):
+    return g
+
+cdef OpDef CLONE = op("clone", same_rule).row(flags=LINEAR, kernel=kernels.copy)
+
+cpdef Tensor clone(object input, object memory_format=None):
+    """A copy, in the same order of memory unless `memory_format` says otherwise. Gradient: g.
+
+    >>> import cygrad
+    >>> x = cygrad.tensor([1.0, 2.0])
+    >>> y = x.clone()
+    >>> y[0] = 5
+    >>> x
+    tensor([1., 2.])
+    """
+    cdef Tensor t = require(input, "clone")
+    if memory_format is None:
+        memory_format = formats.preserve_format
+    return record1(CLONE, copied(t, memory_format), t, None)
+
+
+cdef object copied(Tensor t, object memory_format):
+    if memory_format is formats.preserve_format:
+        return kernels.copy(t.array)
+    return kernels.copy_in_order(t.array, formats.order_of(memory_format, t.array.ndim, "clone"))
+
+
+cpdef Tensor contiguous(object input, object memory_format=None):
+    """The tensor itself if its elements lie in the order of their indices without gaps, else a copy that does.
+
+    `memory_format` may ask for another order. Gradient: g.
+    """
+    cdef Tensor t = require(input, "contiguous")
+    if memory_format is None or memory_format is formats.contiguous_format:
+        if PyArray_IS_C_CONTIGUOUS(<ndarray>t.array):
+            return t
+        return record1(CLONE, t.array.copy("C"), t, None)
+    order = formats.order_of(memory_format, t.array.ndim, "contiguous")
+    if memory_format is formats.preserve_format or kernels.is_in_order(t.array, order):
+        return t
+    return record1(CLONE, kernels.copy_in_order(t.array, order), t, None)
+
+
+# -- to ----------------------------------------------------------------------------------------------------
+
+cdef OpDef TO = op("to", same_rule).row(flags=LINEAR | METHOD_ONLY, node="ToCopyBackward0")
+cdef OpDef TO_INTEGER = variant(TO)
+
+
+def to(self, *args, dtype=None, device=None, other=None, non_blocking=False, copy=False, memory_format=None):
+    """This tensor as another dtype, on another device, or as `other` has them; itself if nothing changes.
+
+    `to(dtype)`, `to(device)`, `to(device, dtype)`, `to(other)`. `copy=True` copies in any case. Gradient: g, converted
+    back; none from a floating-point to an integer type.
+
+    >>> import cygrad
+    >>> cygrad.tensor([1, 2]).to(cygrad.float64)
+    tensor([1., 2.], dtype=torch.float64)
+    """
+    cdef Tensor t = require(self, "to")
+    if len(args) != 1 or type(args[0]) is not dtype_class or other is not None or device is not None:
+        dtype, copy = checks.read_to(args, dtype, device, other, non_blocking, copy)
+    else:
+        dtype = args[0]
+    return converted_or_copied(t, dtype_of(t) if dtype is None else dtype, copy, memory_format)
+
+
+cdef Tensor converted_or_copied(Tensor t, dtype wanted, bint copy, object memory_format):
+    cdef Tensor result
+    if wanted is not dtype_of(t):
+        result = converted(t, wanted)
+    elif copy:
+        result = record1(TO, kernels.copy(t.array), t, None)
+    else:
+        result = t
+    if memory_format is None or memory_format is formats.preserve_format:
+        return result
+    return contiguous(result, memory_format)
+
+
+cdef int warn_of_lost_part(Tensor source, dtype target) except -1:
+    """Complex numbers lose their imaginary part in real types, other than bool."""
+    if dtype_of(source).category == COMPLEX and target.category in (INTEGRAL, FLOATING):
+        messages.warn_imaginary_lost()
+    return 0
+
+
+cdef Tensor converted(Tensor t, dtype wanted):
+    if t.array.dtype.num == wanted.num:
+        return t
+    warn_of_lost_part(t, wanted)
+    array = cast(t.array.copy("C") if overlaps_itself(t.array) else t.array, wanted.num)
+    return record1(TO if wanted.category >= FLOATING else TO_INTEGER, array, t, None)
+
+
+def type_as(self, other):
+    """This tensor as the dtype of `other`."""
+    return converted(require(self, "type_as"), dtype_of(require(other, "type_as", "other")))
+
+
+def type_(self, dtype=None, non_blocking=False):
+    """The old name of this tensor's type, such as 'torch.FloatTensor'; with `dtype`, this tensor as that type.
+
+    `dtype` may be such a name. Raises ValueError for a name that is none.
+    """
+    cdef Tensor t = require(self, "type")
+    if dtype is None:
+        return messages.type_word(t.array)
+    return converted(t, checks.type_wanted(dtype))
+
+
+def cpu(self, memory_format=None):
+    """This tensor on the CPU, where it is."""
+    return converted_or_copied(require(self, "cpu"), dtype_of(self), False, memory_format)
+
+
+def cuda(self, device=None, non_blocking=False, memory_format=None):
+    """This tensor on a GPU. Raises RuntimeError where there is none."""
+    check_device("cuda" if device is None else device)
+    return self
+
+
+def conversion(str name, dtype wanted):
+    """The method `name`, which converts to a type."""
+    def method(self, memory_format=None):
+        return converted_or_copied(require(self, name), wanted, False, memory_format)
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"This tensor as {wanted!r}, itself if it is that already; see `to`."
+    return method
+
+
+# -- writing into a tensor ---------------------------------------------------------------------------------
+
+cpdef Tensor zeros_of(Tensor t):
+    return wrap(np.zeros(t.array.shape, t.array.dtype))
+
+
+cdef object copy_rule(OpNode n, object g):
+    return zeros_of(g) if n.needs(0) else None, g if n.needs(1) else None
+
+cdef OpDef COPY = op("copy", copy_rule).row(
+    flags=LINEAR | PRIVATE, node="torch::autograd::CopyBackwards", inputs="self src")
+cdef OpDef COPY_INTEGERS = variant(COPY)
+
+
+cpdef Tensor copy(object input, object src):
+    """The elements of `src` in the shape and dtype of `input`."""
+    cdef Tensor t = require(input, "copy")
+    cdef Tensor source = require(src, "copy", "src", 2)
+    check_fits(t.array.shape, source.array.shape)
+    array = np.empty(t.array.shape, t.array.dtype)
+    kernels.copy_into(array, source.array)
+    return record2(COPY if is_float_num(t.array.dtype.num) else COPY_INTEGERS, array, t, source, None)
+
+
+def copy_(self, src, non_blocking=False):
+    """Write the elements of `src`, broadcast and converted, into this tensor, and return it.
+
+    Gradient: g for `src`, zeros for what this tensor was. Raises RuntimeError for shapes that do not broadcast.
+
+    >>> import cygrad
+    >>> cygrad.zeros(2, 2).copy_(cygrad.tensor([1, 2]))
+    tensor([[1., 2.],
+            [1., 2.]])
+    """
+    cdef Tensor t = require(self, "copy_", "self")
+    if isinstance(src, (int, float, complex)):
+        src = wrap(kernels.element(src, t.array.dtype))
+    return copy_into(t, require(src, "copy_", "other"), None)
+
+
+cdef Tensor copy_into(Tensor out, Tensor source, str label):
+    cdef unsigned int mask = 0
+    cdef tuple inputs = (out, source)
+    row = COPY if is_float_num(out.array.dtype.num) else COPY_INTEGERS
+    check_fits(out.array.shape, source.array.shape)
+    node = begin_write(row, out, inputs, None, &mask, label)
+    warn_of_lost_part(source, dtype_of(out))
+    kernels.copy_into(out.array, source.array)
+    return end_write(row, out, inputs, node, mask, label)
+
+
+cdef int check_fits(tuple target, tuple source) except -1:
+    """Raise unless a tensor of shape `source` broadcasts to `target`."""
+    if source != target and broadcast_shape(target, source) != target:
+        raise checks.does_not_fit(target, source)
+    return 0
+
+
+cdef object fill_rule(OpNode n, object g):
+    return zeros_of(g)
+
+cdef object fill_tensor_rule(OpNode n, object g):
+    return zeros_of(g) if n.needs(0) else None, g if n.needs(1) else None
+
+cdef OpDef FILL = op("fill", fill_rule).row(flags=LINEAR | FUNCTION_ONLY | MAY_OVERLAP, attributes="value")
+cdef OpDef FILL_TENSOR = op("fill.Tensor", fill_tensor_rule).row(
+    flags=LINEAR | PRIVATE, node="FillBackward1", inputs="self value")
+cdef OpDef FILL_INPLACE = variant(FILL, "FillBackward2")
+cdef OpDef FILL_TENSOR_INPLACE = variant(FILL_TENSOR, "FillBackward3")
+cdef OpDef FILL_INTEGERS = variant(FILL)
+
+
+cdef object apart(object value, Tensor out):
+    """What to fill `out` with; if that is one of its own elements, a copy, which the writing can not reach."""
+    if isinstance(value, Tensor) and may_overlap((<Tensor>value).array, out.array):
+        return clone(value)
+    return value
+
+
+cdef object fill_array(object value, object numpy_dtype, str name):
+    """The value to fill with as a 0-dim array."""
+    if isinstance(value, Tensor):
+        if (<Tensor>value).array.ndim:
+            raise checks.fill_of_dims(value)
+        return (<Tensor>value).array
+    if not isinstance(value, (int, float, complex)):
+        raise checks.fill_of_no_number(value, name)
+    return kernels.element(value, numpy_dtype)
+
+
+cpdef Tensor fill(object input, object value):
+    """A tensor like `input` with all elements `value`, a number or a 0-dim tensor. Gradient: zeros; the sum for `value`.
+
+    >>> import cygrad
+    >>> cygrad.fill(cygrad.zeros(2), 3)
+    tensor([3., 3.])
+    """
+    cdef Tensor t = require(input, "fill")
+    filling = fill_array(value, t.array.dtype, "fill")
+    array = np.empty(t.array.shape, t.array.dtype)
+    kernels.copy_into(array, filling)
+    if not is_float_num(t.array.dtype.num):
+        return record1(FILL_INTEGERS, array, t, None)
+    if isinstance(value, Tensor):
+        return record2(FILL_TENSOR, array, t, value, None)
+    return record1(FILL, array, t, (value,))
+
+
+def fill_(input, value):
+    """Set all elements of this tensor to `value`, a number or a 0-dim tensor, and return it.
+
+    Raises RuntimeError for a number that the dtype can not hold.
+    """
+    return fill_with(require(input, "fill_"), value, None)
+
+
+cdef Tensor fill_with(Tensor out, object value, str label):
+    cdef unsigned int mask = 0
+    cdef tuple inputs
+    value = apart(value, out)
+    inputs = (out, value) if isinstance(value, Tensor) else (out,)
+    filling = fill_array(value, out.array.dtype, "fill_")
+    if not is_float_num(out.array.dtype.num):
+        row = FILL_INTEGERS
+    else:
+        row = FILL_TENSOR_INPLACE if isinstance(value, Tensor) else FILL_INPLACE
+    node = begin_write(row, out, inputs, (value,), &mask, label)
+    kernels.copy_into(out.array, filling)
+    return end_write(row, out, inputs, node, mask, label)
+
+
+cdef OpDef ZERO = op("zero", fill_rule).row(flags=LINEAR | PRIVATE | MAY_OVERLAP)
+
+
+cpdef Tensor zero(object input):
+    """Zeros in the shape and dtype of `input`."""
+    cdef Tensor t = require(input, "zero")
+    return record1(ZERO, np.zeros(t.array.shape, t.array.dtype), t, None)
+
+
+def zero_(input):
+    """Set all elements of this tensor to zero, and return it. Gradient: zeros."""
+    cdef Tensor t = require(input, "zero_")
+    cdef unsigned int mask = 0
+    node = begin_write(ZERO, t, (t,), None, &mask, None)
+    t.array[...] = 0
+    return end_write(ZERO, t, (t,), node, mask, None)
+
+
+composite = dict.fromkeys(("contiguous", "type_as", "cpu"), METHOD_ONLY)
+methods = {"type": type_, "cuda": cuda, "copy_": copy_, "fill_": fill_, "zero_": zero_}
+for _method, _dtype in checks.CONVERSIONS.items():
+    methods[_method] = conversion(_method, _dtype)
+functions = publish(globals())
+functions.update(formats.functions, fill_=fill_, zero_=zero_)

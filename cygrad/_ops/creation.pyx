@@ -1,0 +1,299 @@
+"""New tensors of a given size or from data, and what all functions that make tensors have in common.
+
+None of these is recorded: what they make are leaves. They all take these keywords:
+    dtype          type of the elements
+    device         where they are: 'cpu'
+    requires_grad  whether the new tensor is to collect a gradient
+    out            a tensor to write into; it keeps its type and takes the size of the result
+    layout, pin_memory     as PyTorch's programs pass them: strided, False
+
+Ranges and grids stand in ranges.py, random numbers in random.pyx, what shares memory with arrays in from_data.py.
+"""
+
+from numpy cimport (
+    PyArray_DIMS, PyArray_FillWithScalar, PyArray_IS_C_CONTIGUOUS, PyArray_NDIM, PyArray_TYPE, PyArray_ZEROS,
+    import_array, ndarray, npy_intp)
+
+from cygrad._core.construct cimport canonical, checked_lengths, data_array
+from cygrad._core.dtypes cimport FLOATING, as_dtype, default_dtype, dtype, dtype_of_scalar, is_float_num
+from cygrad._core.inplace cimport check_memory
+from cygrad._core.state cimport INFERENCE, NO_GRAD, thread_state
+from cygrad._core.tensor cimport (
+    IS_INFERENCE, REQUIRES_GRAD, WAS_WRAPPED, Tensor, bump, dtype_of, requires_grad as needs_grad, wrap)
+from cygrad._core import memory_format as formats
+from cygrad._core import messages
+from cygrad._core.device import check_device
+from cygrad._kernels import copying
+from cygrad._kernels.arrays cimport MAXDIMS, empty as empty_array
+from cygrad._ops.arguments cimport integers, require, shape_to_c, variadic
+from cygrad._ops import creation_checks as checks
+
+import_array()
+
+
+# -- arguments ---------------------------------------------------------------------------------------------
+
+cpdef tuple size_of(tuple given, dict named, str function):
+    return check_size(variadic(given, named, function, "size"), function)
+
+
+cpdef tuple check_size(tuple size, str function=""):
+    if function == "zeros":
+        checks.check_lengths_of_zeros(size)
+    return checked_lengths(size)
+
+
+cpdef object number(object value, str function, str name, int position):
+    if isinstance(value, (int, float, complex)):
+        return value
+    return checks.number(value, function, name, position)
+
+
+cpdef dtype type_of_new(object wanted, object out, dtype default, str function):
+    """The type of the new tensor: of `out` if there is one, else as wanted, else the default."""
+    cdef dtype named = None
+    if wanted is not None:
+        named = wanted if type(wanted) is dtype else type_named(wanted, function)
+    if out is not None:
+        return checks.type_of_out(out, named, function)
+    return default if named is None else named
+
+
+cdef dtype type_named(object wanted, str function):
+    try:
+        return as_dtype(wanted)
+    except TypeError:
+        raise checks.wrong_dtype(wanted, function) from None
+
+
+cpdef int check_place(object device, object pin_memory) except -1:
+    if device is not None:
+        check_device(device)
+    if pin_memory:
+        raise checks.pinned_memory()
+    return 0
+
+
+# -- memory ------------------------------------------------------------------------------------------------
+
+cdef ndarray blank(tuple size, dtype wanted):
+    cdef npy_intp[MAXDIMS] dims
+    cdef int ndim = shape_to_c(size, dims)
+    return empty_array(ndim, dims, wanted.num)
+
+
+cpdef ndarray blank_like(Tensor t, dtype wanted, object memory_format):
+    """Memory for a tensor of the shape of `t`; its dimensions lie in the order of those of `t` if nothing is said."""
+    if memory_format is not None and memory_format is not formats.preserve_format:
+        memory_format.check(t.array.ndim)
+        return copying.empty_in_order(t.array, memory_format.order, wanted.numpy)
+    if PyArray_IS_C_CONTIGUOUS(<ndarray>t.array):
+        return empty_array(PyArray_NDIM(<ndarray>t.array), PyArray_DIMS(<ndarray>t.array), wanted.num)
+    return copying.empty_like(t.array, wanted.numpy)
+
+
+cdef int fill(ndarray array, object value, dtype wanted) except -1:
+    """Raises RuntimeError if the type can not hold the value."""
+    if not (type(value) is int and 0 <= value < 128
+            or type(value) is float and wanted.category == FLOATING and -6e4 < value < 6e4):
+        value = copying.element(value, wanted.numpy)        # looks whether it fits, which takes longer than the rest
+    PyArray_FillWithScalar(array, value)
+    return 0
+
+
+cpdef ndarray filled(tuple size, object value, dtype wanted):
+    cdef ndarray array = blank(size, wanted)
+    if value is not None:
+        fill(array, value, wanted)
+    return array
+
+
+# -- the new tensor ----------------------------------------------------------------------------------------
+
+cpdef Tensor fresh(object array, object requires_grad, str function):
+    cdef Tensor t = wrap(array)
+    if thread_state().modes & INFERENCE:
+        t.flags |= IS_INFERENCE
+    if requires_grad is not False and requires_grad is not None:
+        if type(requires_grad) is not bool or not is_float_num(PyArray_TYPE(<ndarray>array)):
+            raise checks.cannot_require_grad(requires_grad, t, function)
+        t.flags |= REQUIRES_GRAD
+    return t
+
+
+cpdef Tensor delivered(object array, object out, object requires_grad, str function):
+    cdef Tensor target
+    if out is None:
+        return fresh(array, requires_grad, function)
+    target = out
+    if needs_grad(target) and not thread_state().modes & NO_GRAD:
+        raise checks.out_requires_grad(function)
+    check_memory(target)
+    if array.shape == target.array.shape:
+        copying.copy_into(target.array, array)
+    elif target.view is None:
+        target.array = array.astype(target.array.dtype, copy=False)
+    else:
+        array = messages.check_output_shape(array, target.array, False)
+    bump(target, f"{function}(out=)")
+    return target
+
+
+cpdef Tensor from_values(object data, dtype wanted, object requires_grad, str function):
+    return fresh(data_array(data, wanted), requires_grad, function)
+
+
+cpdef Tensor sharing(ndarray array):
+    cdef Tensor t = fresh(canonical(array).view(), False, "")       # a view: the shape of `array` is its owner's
+    t.flags |= WAS_WRAPPED
+    return t
+
+
+# -- from data ---------------------------------------------------------------------------------------------
+
+def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False):
+    """A new leaf with a copy of `data`: a number, nested sequences, an array or a tensor.
+
+    Without `dtype`, Python's floats get the default type, ints int64, bools bool; arrays keep theirs.
+
+    Raises ValueError for sequences of different lengths, TypeError or RuntimeError for what is no number and for
+    numbers that the type can not hold, RuntimeError for requires_grad with a type that has no gradients.
+
+    >>> import cygrad
+    >>> cygrad.tensor([[1, 2], [3, 4]])
+    tensor([[1, 2],
+            [3, 4]])
+    >>> cygrad.tensor(0.5, dtype=cygrad.float64, requires_grad=True)
+    tensor(0.5000, dtype=torch.float64, requires_grad=True)
+    """
+    check_place(device, pin_memory)
+    if isinstance(data, Tensor):
+        checks.warn_copy("torch.tensor(sourceTensor)")
+    return from_values(data, type_of_new(dtype, None, None, "tensor"), requires_grad, "tensor")
+
+
+# -- filled ------------------------------------------------------------------------------------------------
+
+def zeros(*size, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False, **named):
+    """A tensor of zeros. `size` is given as ints or as one sequence.
+
+    >>> import cygrad
+    >>> cygrad.zeros(2, 3)
+    tensor([[0., 0., 0.],
+            [0., 0., 0.]])
+    """
+    cdef npy_intp[MAXDIMS] dims
+    cdef int ndim
+    check_place(device, pin_memory)
+    wanted = type_of_new(dtype, out, default_dtype(), "zeros")
+    ndim = shape_to_c(size_of(size, named, "zeros"), dims)
+    return delivered(PyArray_ZEROS(ndim, dims, wanted.num, 0), out, requires_grad, "zeros")
+
+
+def ones(*size, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False, **named):
+    """A tensor of ones. `size` is given as ints or as one sequence.
+
+    >>> import cygrad
+    >>> cygrad.ones(2, dtype=cygrad.int64)
+    tensor([1, 1])
+    """
+    check_place(device, pin_memory)
+    wanted = type_of_new(dtype, out, default_dtype(), "ones")
+    return delivered(filled(size_of(size, named, "ones"), 1, wanted), out, requires_grad, "ones")
+
+
+def empty(*size, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False,
+          memory_format=None, **named):
+    """A tensor whose elements are whatever the memory held. `size` is given as ints or as one sequence.
+
+    >>> import cygrad
+    >>> cygrad.empty(2, 3).shape
+    torch.Size([2, 3])
+    """
+    check_place(device, pin_memory)
+    wanted = type_of_new(dtype, out, default_dtype(), "empty")
+    array = blank(size_of(size, named, "empty"), wanted)
+    if memory_format is not None:
+        array = blank_like(wrap(array), wanted, memory_format)
+    return delivered(array, out, requires_grad, "empty")
+
+
+def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
+    """A tensor all of whose elements are `fill_value`; of its type, unless `dtype` says otherwise.
+
+    Raises RuntimeError if the type can not hold the value.
+
+    >>> import cygrad
+    >>> cygrad.full((2, 2), 7)
+    tensor([[7, 7],
+            [7, 7]])
+    """
+    check_place(device, pin_memory)
+    value = number(fill_value, "full", "fill_value", 2)
+    wanted = type_of_new(dtype, out, dtype_of_scalar(value), "full")
+    array = filled(check_size(integers(size, "full", "size", 1)), value, wanted)
+    return delivered(array, out, requires_grad, "full")
+
+
+# -- like another ------------------------------------------------------------------------------------------
+
+def zeros_like(input, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False,
+               memory_format=None):
+    """Zeros in the shape, type and memory order of `input`, as far as the keywords do not say otherwise.
+
+    >>> import cygrad
+    >>> cygrad.zeros_like(cygrad.tensor([1, 2]))
+    tensor([0, 0])
+    """
+    return like(input, 0, dtype, device, pin_memory, requires_grad, memory_format, "zeros_like")
+
+
+def ones_like(input, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False,
+              memory_format=None):
+    """Ones in the shape, type and memory order of `input`, as far as the keywords do not say otherwise.
+
+    >>> import cygrad
+    >>> cygrad.ones_like(cygrad.tensor([5.0, 6.0]))
+    tensor([1., 1.])
+    """
+    return like(input, 1, dtype, device, pin_memory, requires_grad, memory_format, "ones_like")
+
+
+def full_like(input, fill_value, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False,
+              memory_format=None):
+    """`fill_value` in the shape, type and memory order of `input`, as far as the keywords do not say otherwise.
+
+    Raises RuntimeError if the type can not hold the value.
+
+    >>> import cygrad
+    >>> cygrad.full_like(cygrad.tensor([1.0, 2.0]), 7)
+    tensor([7., 7.])
+    """
+    return like(input, number(fill_value, "full_like", "fill_value", 2), dtype, device, pin_memory, requires_grad,
+                memory_format, "full_like")
+
+
+def empty_like(input, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False,
+               memory_format=None):
+    """Uninitialised, in the shape, type and memory order of `input`, as far as the keywords do not say otherwise.
+
+    >>> import cygrad
+    >>> cygrad.empty_like(cygrad.tensor([1, 2])).dtype
+    torch.int64
+    """
+    return like(input, None, dtype, device, pin_memory, requires_grad, memory_format, "empty_like")
+
+
+cdef Tensor like(object input, object value, object dtype_given, object device, object pin_memory,
+                 object requires_grad, object memory_format, str function):
+    cdef Tensor t = require(input, function)
+    check_place(device, pin_memory)
+    wanted = type_of_new(dtype_given, None, dtype_of(t), function)
+    array = blank_like(t, wanted, memory_format)
+    if value is not None:
+        fill(array, value, wanted)
+    return fresh(array, requires_grad, function)
+
+
+functions = {name: globals()[name] for name in
+             "tensor zeros ones empty full zeros_like ones_like full_like empty_like".split()}

@@ -1,0 +1,197 @@
+"""Tensors from data that is already there: numbers, sequences, arrays, tensors; sharing memory where that is possible.
+
+Also the methods that make tensors of this tensor's type. The keywords are described in creation.pyx.
+"""
+
+import numpy as np
+
+from cygrad._core.access import array_of
+from cygrad._core.construct import legacy_array
+from cygrad._core.dtypes import get_default_dtype
+from cygrad._core.opdef import publish
+from cygrad._core.tensor import Tensor
+from cygrad._ops import creation_checks as checks
+from cygrad._ops.arguments import integers
+from cygrad._ops.copying import clone
+from cygrad._ops.creation import (
+    check_place,
+    check_size,
+    filled,
+    fresh,
+    from_values,
+    number,
+    sharing,
+    size_of,
+    type_of_new,
+)
+
+
+def scalar_tensor(s, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
+    """A tensor without dimensions, of the default type unless `dtype` says otherwise.
+
+    >>> import cygrad
+    >>> cygrad.scalar_tensor(3)
+    tensor(3.)
+    """
+    check_place(device, pin_memory)
+    wanted = type_of_new(dtype, None, get_default_dtype(), "scalar_tensor")
+    return from_values(number(s, "scalar_tensor", "s", 1), wanted, requires_grad, "scalar_tensor")
+
+
+# -- arrays ------------------------------------------------------------------------------------------------
+
+
+def from_numpy(ndarray):
+    """The array's memory as a tensor: a change of one is a change of the other.
+
+    If the array is read-only, so is the tensor: changing it in place raises RuntimeError.
+    Raises TypeError for what is no array and for element types without a dtype, ValueError for an array of negative
+    strides, of strides that are no multiples of the element size, or of foreign byte order.
+
+    >>> import cygrad, numpy
+    >>> a = numpy.zeros(3)
+    >>> t = cygrad.from_numpy(a)
+    >>> a[1] = 5
+    >>> t
+    tensor([0., 5., 0.], dtype=torch.float64)
+    """
+    if not isinstance(ndarray, np.ndarray):
+        kind = type(ndarray)
+        prefix = "" if kind.__module__ == "builtins" else kind.__module__ + "."
+        raise TypeError(
+            f"expected np.ndarray (got {prefix}{kind.__name__})\n"
+            "  torch.tensor(data) copies numbers and sequences, torch.as_tensor(data) shares where it can"
+        )
+    if not ndarray.dtype.isnative:
+        raise ValueError(
+            "given numpy array has byte order different from the native byte order. Conversion between byte orders "
+            "is currently not supported."
+        )
+    result = sharing(ndarray)
+    _check_strides(ndarray)
+    return result
+
+
+def _check_strides(array):
+    """Raise ValueError unless strides in elements express the array."""
+    for stride in array.strides:
+        if stride % array.itemsize:
+            raise ValueError(
+                "given numpy array strides not a multiple of the element byte size. Copy the numpy array to "
+                "reallocate the memory."
+            )
+        if stride < 0:
+            raise ValueError(
+                "At least one stride in the given numpy array is negative, and tensors with negative strides are not "
+                "currently supported. (You can probably work around this by making a copy of your array  with "
+                "array.copy().) "
+            )
+
+
+def _can_share(array):
+    return array.dtype.isnative and not any(stride < 0 or stride % array.itemsize for stride in array.strides)
+
+
+# -- whatever it is ----------------------------------------------------------------------------------------
+
+
+def as_tensor(data, dtype=None, device=None):
+    """`data` as a tensor, copied only if it has to be: tensors stay what they are, arrays share their memory.
+
+    Raises what `tensor` raises.
+
+    >>> import cygrad, numpy
+    >>> a = numpy.zeros(2)
+    >>> cygrad.as_tensor(a).numpy().base is a
+    True
+    """
+    check_place(device, False)
+    wanted = None if dtype is None else type_of_new(dtype, None, None, "as_tensor")
+    if isinstance(data, Tensor):
+        return data if wanted is None else data.to(wanted)
+    if isinstance(data, np.ndarray) and _can_share(data):
+        shared = sharing(data)
+        if wanted is None or wanted is shared.dtype:
+            return shared
+    return from_values(data, wanted, False, "as_tensor")
+
+
+def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
+    """`obj` as a tensor. `copy` True always copies, False raises ValueError where that is needed, None copies then.
+
+    The result goes on with the history of a tensor `obj` unless `requires_grad` is False; if True, and there is none,
+    it is a leaf that collects a gradient.
+
+    >>> import cygrad
+    >>> cygrad.asarray([1, 2, 3])
+    tensor([1, 2, 3])
+    """
+    check_place(device, False)
+    wanted = None if dtype is None else type_of_new(dtype, None, None, "asarray")
+    if isinstance(obj, np.ndarray) and _can_share(obj):
+        obj = sharing(obj)
+    if not isinstance(obj, Tensor):
+        if copy is False:
+            raise ValueError("can't alias arbitrary sequence into a tensor.")
+        return from_values(obj, wanted, bool(requires_grad), "asarray")
+    if copy is False and wanted is not None and wanted is not obj.dtype:
+        raise ValueError(f"can't alias tensor with dtype '{obj.dtype.type_name}' into dtype '{wanted.type_name}'.")
+    if requires_grad is False:
+        obj = obj.detach()
+    result = obj if wanted is None else obj.to(wanted)
+    if copy and array_of(result) is array_of(obj):
+        result = clone(result)
+    if requires_grad and not result.requires_grad:
+        return fresh(array_of(result), True, "asarray")
+    return result
+
+
+# -- methods: of this tensor's type ------------------------------------------------------------------------
+
+
+def new_zeros(self, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False, **named):
+    """Zeros of the given size and of this tensor's type."""
+    return _of_type(self, size_of(size, named, "new_zeros"), 0, dtype, device, requires_grad, pin_memory, "new_zeros")
+
+
+def new_ones(self, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False, **named):
+    """Ones of the given size and of this tensor's type."""
+    return _of_type(self, size_of(size, named, "new_ones"), 1, dtype, device, requires_grad, pin_memory, "new_ones")
+
+
+def new_empty(self, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False, **named):
+    """Uninitialised elements of the given size and of this tensor's type."""
+    size = size_of(size, named, "new_empty")
+    return _of_type(self, size, None, dtype, device, requires_grad, pin_memory, "new_empty")
+
+
+def new_full(self, size, fill_value, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
+    """`fill_value` in the given size and of this tensor's type."""
+    size = check_size(integers(size, "new_full", "size", 1))
+    value = number(fill_value, "new_full", "fill_value", 2)
+    return _of_type(self, size, value, dtype, device, requires_grad, pin_memory, "new_full")
+
+
+def _of_type(tensor, size, value, dtype, device, requires_grad, pin_memory, function):
+    check_place(device, pin_memory)
+    wanted = type_of_new(dtype, None, tensor.dtype, function)
+    return fresh(filled(size, value, wanted), requires_grad, function)
+
+
+def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
+    """A copy of `data`, as `tensor` makes it, of this tensor's type."""
+    check_place(device, pin_memory)
+    if isinstance(data, Tensor):
+        checks.warn_copy("tensor.new_tensor(sourceTensor)")
+    return from_values(data, type_of_new(dtype, None, self.dtype, "new_tensor"), requires_grad, "new_tensor")
+
+
+def new(self, *args, **named):
+    """What `Tensor(...)` makes of the same arguments, but of this tensor's type: sizes or data. An old name."""
+    return fresh(legacy_array(args, named, self.dtype), False, "new")
+
+
+methods = {method.__name__: method for method in (new, new_zeros, new_ones, new_empty, new_full, new_tensor)}
+functions = publish(globals()) | {
+    function.__name__: function for function in (scalar_tensor, from_numpy, as_tensor, asarray)
+}

@@ -1,0 +1,629 @@
+"""Reading and writing parts of a tensor: `x[...]` and `x[...] = value`.
+
+Note [Indexing]
+---------------
+An index is read from left to right. Its basic parts make views, one after the other, each with a node of its own if
+a history is recorded: an int selects (SelectBackward0), a slice narrows (SliceBackward0), None adds a dimension
+(UnsqueezeBackward0), a bool adds one and picks it or nothing. Lists, arrays and tensors with dimensions are collected
+meanwhile; they pick elements from the last of these views, all at once and into a new tensor (IndexBackward0). Ints
+never take part in that, which is why `x[0, :, [1, 2]]` has another order of dimensions than in NumPy.
+
+Writing uses the same views and puts the value into the last one.
+"""
+
+import warnings
+
+from cpython.slice cimport PySlice_AdjustIndices, PySlice_Unpack
+
+import numpy as np
+
+from cygrad._core.dtypes cimport dtype_of_num, is_float_num
+from cygrad._core.inplace cimport check_apart, check_inplace
+from cygrad._core.opdef cimport INPLACE, LINEAR, MAY_OVERLAP, PRIVATE, OpDef, OpNode, op, variant
+from cygrad._core.opdef import publish
+from cygrad._core.record cimport begin_write, end_write, record1, record_n, record_view, write_into
+from cygrad._core.state cimport thread_state
+from cygrad._core.tensor cimport Tensor, dtype_of, requires_grad, version_of, wrap
+from cygrad._core import messages
+from cygrad._core.construct cimport data_array
+from cygrad._kernels import copying, picking, scatter
+from cygrad._kernels.arrays cimport cast
+from cygrad._kernels.strided cimport Geometry, geometry_of, insert_dim, select_at, slice_at, view_of
+from cygrad._ops.arguments cimport require, type_name
+from cygrad._ops.copying cimport apart, converted, copy_into, fill_with, warn_of_lost_part
+from cygrad._ops.gathering cimport keep, writes_expanded
+from cygrad._ops.parts cimport SELECT, SLICE
+from cygrad._ops.views cimport UNSQUEEZE, alias, expanded, viewed
+
+cdef str NO_INDEX_OF_0DIM = (
+    "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a 0-dim "
+    "tensor to a number")
+
+
+# -- reading -----------------------------------------------------------------------------------------------
+
+cpdef object getitem(Tensor t, object index):
+    """What `t[index]` is; see Note [Indexing]."""
+    cdef Reading reading
+    if type(index) is int:
+        return item(t, index)
+    if type(index) is slice:
+        return stretch(t, index)
+    reading = read(t, index)
+    if reading.tensors:
+        return pick(reading.result(), tuple(reading.tensors))
+    return reading.result() if reading.changed else alias(t)
+
+
+cdef Tensor item(Tensor t, object index):
+    """`t[index]` for an int, the most common index."""
+    cdef Geometry g
+    cdef Py_ssize_t i
+    if t.array.ndim == 0:
+        raise too_many(index, 0)
+    geometry_of(t.array, &g)
+    i = checked_index(&g, 0, as_index(index), 0)
+    select_at(&g, 0, i)
+    return record_view(SELECT, view_of(t.array, &g), t, (t.array.shape, 0, i) if requires_grad(t) else None)
+
+
+cdef Tensor stretch(Tensor t, object bounds):
+    """`t[start:stop:step]`."""
+    cdef Geometry g
+    cdef Py_ssize_t start, stop, step, length
+    if t.array.ndim == 0:
+        raise too_many(bounds, 0)
+    geometry_of(t.array, &g)
+    length = unpack_slice(bounds, g.dims[0], &start, &stop, &step)
+    slice_at(&g, 0, start, length, step)
+    return record_view(SLICE, view_of(t.array, &g), t,
+                       (t.array.shape, 0, start, stop, step) if requires_grad(t) else None)
+
+
+cdef Py_ssize_t as_index(object index) except? -1:
+    try:
+        return index
+    except OverflowError:
+        raise ValueError("Overflow when unpacking long long") from None
+
+
+cdef Py_ssize_t checked_index(Geometry* g, int dim, Py_ssize_t i, Py_ssize_t position) except -1:
+    """`i` counted from the front; `position` is its place in the index, for the error."""
+    cdef Py_ssize_t length = g.dims[dim]
+    if not -length <= i < length:
+        raise IndexError(f"index {i} is out of bounds for dimension {position} with size {length}")
+    return i + length if i < 0 else i
+
+
+cdef Py_ssize_t unpack_slice(object bounds, Py_ssize_t size, Py_ssize_t* start, Py_ssize_t* stop,
+                             Py_ssize_t* step) except -1:
+    """Its bounds within `size`; gives how many steps it makes."""
+    PySlice_Unpack(bounds, start, stop, step)
+    if step[0] < 0:
+        raise ValueError("step must be greater than zero\n"
+                         "  tensors have no slices backwards: use `x.flip(dim)`, which copies")
+    return PySlice_AdjustIndices(size, start, stop, step[0])
+
+
+# -- the parts of an index ---------------------------------------------------------------------------------
+
+cdef class Reading:
+    """What an index has made of a tensor so far."""
+    cdef Tensor t               # the last recorded view
+    cdef Geometry g             # what it has become since
+    cdef bint recording         # does each step need a node?
+    cdef bint changed           # has any step been made?
+    cdef bint pending           # is `g` ahead of `t`?
+    cdef int dim                # the dimension that comes next
+    cdef list tensors           # the index tensors, None for dimensions taken whole
+    cdef int covered            # how many dimensions `tensors` speaks of
+
+    cdef int step(self, OpDef op, tuple args) except -1:
+        """Note that `g` was changed by `op`."""
+        self.changed = True
+        self.pending = True
+        if self.recording:
+            self.settle(op, args)
+        return 0
+
+    cdef int settle(self, OpDef op, tuple args) except -1:
+        self.t = record_view(op, view_of(self.t.array, &self.g), self.t, args)
+        geometry_of(self.t.array, &self.g)
+        self.pending = False
+        return 0
+
+    cdef Tensor result(self):
+        if self.pending:
+            self.settle(SLICE, None)
+        return self.t
+
+    cdef int select(self, Py_ssize_t i, Py_ssize_t position) except -1:
+        i = checked_index(&self.g, self.dim, i, position)
+        args = (self.t.array.shape, self.dim, i) if self.recording else None
+        select_at(&self.g, self.dim, i)
+        return self.step(SELECT, args)
+
+    cdef int slice(self, object bounds) except -1:
+        cdef Py_ssize_t start, stop, step, size = self.g.dims[self.dim], length
+        cdef bint from_start = bounds.start is None or bounds.start == 0
+        length = unpack_slice(bounds, size, &start, &stop, &step)
+        if length != size or step != 1 or not from_start:       # PyTorch, too, looks at the start as it is spelled
+            args = (self.t.array.shape, self.dim, start, stop, step) if self.recording else None
+            slice_at(&self.g, self.dim, start, length, step)
+            self.step(SLICE, args)
+        self.dim += 1
+        return 0
+
+    cdef int new_dim(self) except -1:
+        insert_dim(&self.g, self.dim, self.t.array.itemsize)
+        return self.step(UNSQUEEZE, (self.dim,))
+
+    cdef int pick(self, Tensor index) except -1:
+        """Let `index` choose along the next dimension, or the next few if it is a mask."""
+        self.tensors += [None] * (self.dim - self.covered)
+        self.tensors.append(index)
+        self.dim += dims_taken(index)
+        self.covered = self.dim
+        return 0
+
+
+cdef Reading read(Tensor t, object index):
+    """Go through the index; see Note [Indexing]."""
+    cdef Reading r = Reading.__new__(Reading)
+    cdef list parts = index_parts(index)
+    cdef Py_ssize_t position, taken = dims_indexed(parts)
+    cdef Tensor tensor
+    r.t = t
+    r.recording = requires_grad(t) and not thread_state().modes
+    r.tensors = []
+    geometry_of(t.array, &r.g)
+    if taken > r.g.ndim:
+        raise too_many(index, r.g.ndim)
+    for position in range(len(parts)):
+        part = parts[position]
+        if type(part) is int:
+            r.select(part, position)
+        elif type(part) is slice:
+            r.slice(part)
+        elif part is None:
+            r.new_dim()
+            r.dim += 1
+        elif part is Ellipsis:
+            r.dim += <int>(t.array.ndim - taken)
+            taken = t.array.ndim        # a second one stands for nothing
+        elif isinstance(part, bool):
+            r.new_dim()
+            r.pick(wrap(np.zeros(1 if part else 0, np.int64)))
+        else:
+            tensor = part
+            r.pick(tensor)
+    return r
+
+
+cdef object too_many(object index, int ndim):
+    if ndim == 0 and type(index) is slice:
+        return IndexError("slice() cannot be applied to a 0-dim tensor.")
+    if ndim == 0 and not isinstance(index, (Tensor, tuple)) and hasattr(index, "__index__"):
+        return IndexError(NO_INDEX_OF_0DIM)
+    return IndexError(f"too many indices for tensor of dimension {ndim}")
+
+
+cdef list index_parts(object index):
+    """The parts of an index: ints, bools, slices, None, Ellipsis and tensors with dimensions."""
+    if isinstance(index, tuple) or is_like_tuple(index):
+        return [index_part(part) for part in index]
+    return [index_part(index)]
+
+
+cdef object index_part(object part):
+    if type(part) is int:
+        return as_index(part)
+    if type(part) is slice or part is None or part is Ellipsis or type(part) is bool:
+        return part
+    if isinstance(part, Tensor):
+        return tensor_part(<Tensor>part)
+    if isinstance(part, np.ndarray):
+        return array_part(part)
+    if isinstance(part, str):
+        raise TypeError("new(): invalid data type 'str'")
+    if is_sequence(part):
+        return sequence_part(part)
+    if hasattr(part, "__index__") and not isinstance(part, np.bool_):
+        return as_index(part.__index__())
+    raise IndexError("only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices "
+                     f"(got {type_name(part)})")
+
+
+cdef object tensor_part(Tensor index):
+    """A 0-dim tensor is an int or a bool."""
+    kind = dtype_of(index)
+    if index.array.ndim == 0 and index.array.dtype.kind in "biu":
+        return bool(index.array) if kind.name in ("bool", "uint8") else int(index.array)
+    if kind.name not in ("int64", "int32", "bool", "uint8"):
+        raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+    return index
+
+
+cdef object array_part(object array):
+    """Other than in a tensor, numbers of any type are allowed; fractions are cut off."""
+    index = wrap(array)
+    if dtype_of(index).name not in ("int64", "int32", "bool", "uint8"):
+        index = wrap(cast(array, np.dtype(np.int64).num))
+    return tensor_part(index)
+
+
+cdef object sequence_part(object sequence):
+    array = data_array(list(sequence), None)
+    return wrap(array if array.dtype.kind in "bi" else array.astype(np.int64))
+
+
+cdef bint is_sequence(object value):
+    return not isinstance(value, (dict, Tensor, np.generic)) and (
+        hasattr(type(value), "__getitem__") and hasattr(type(value), "__len__"))
+
+
+cdef bint is_like_tuple(object index):
+    """Is this a list that PyTorch reads as a tuple, because what it holds are not numbers?"""
+    if isinstance(index, (Tensor, np.ndarray, str)) or not is_sequence(index) or len(index) >= 32:
+        return False
+    for part in index:
+        if part is None or part is Ellipsis or isinstance(part, (Tensor, slice)) or is_sequence(part):
+            break
+    else:
+        return False
+    warnings.warn(
+        "Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed in pytorch 2.9; "
+        "use x[tuple(seq)] instead of x[seq]. In pytorch 2.9 this will be interpreted as tensor index, "
+        "x[torch.tensor(seq)], which will result either in an error or a different result", UserWarning, stacklevel=1)
+    return True
+
+
+cdef bint is_mask(Tensor index):
+    return index.array.dtype.kind == "b" or index.array.dtype == np.uint8
+
+
+cdef int dims_taken(Tensor index):
+    """How many dimensions an index tensor chooses along."""
+    return index.array.ndim if is_mask(index) else 1
+
+
+cdef Py_ssize_t dims_indexed(list parts):
+    """How many dimensions a list of parts speaks of."""
+    cdef Py_ssize_t count = 0
+    for part in parts:
+        if type(part) is int or type(part) is slice:
+            count += 1
+        elif isinstance(part, Tensor):
+            count += dims_taken(<Tensor>part)
+    return count
+
+
+# -- picking by tensors ------------------------------------------------------------------------------------
+
+cdef object index_rule(OpNode n, object g):
+    return index_backward(g, n.args[0], checked_indices(n, n.args[1]))
+
+cdef OpDef INDEX = op("index", index_rule).row(
+    flags=LINEAR | PRIVATE, kernel=picking.index, inputs="self _ indices", attributes="self_sym_sizes")
+
+cpdef Tensor index(object input, tuple indices):
+    """The elements that index tensors choose, one tensor or None for each dimension. Saves the tensors.
+
+    Gradient: each element of g, added at its place in zeros.
+    """
+    return pick(require(input, "index"), indices)
+
+
+cdef Tensor pick(Tensor t, tuple indices):
+    cdef Tensor result
+    array = run_index(INDEX.kernel, t, index_arrays(t, indices), None, False)
+    result = record1(INDEX, array, t, (t.array.shape, versions_of(indices)))
+    keep(result, 2, indices)
+    return result
+
+
+cdef tuple versions_of(tuple indices):
+    return tuple([None if index is None else version_of(<Tensor>index) for index in indices])
+
+
+cdef tuple checked_indices(OpNode n, tuple versions):
+    """The saved index tensors. Raises RuntimeError if one was changed in place since."""
+    indices = n.saved(2)
+    for index, version in zip(indices, versions):
+        if index is not None and version_of(<Tensor>index) != version:
+            raise messages.modified_error(index, n, version, version_of(<Tensor>index), False)
+    return indices
+
+
+cdef object index_backward_rule(OpNode n, object g):
+    return pick(g, checked_indices(n, n.args[1]))
+
+cdef OpDef INDEX_BACKWARD = op("index_backward", index_backward_rule).row(
+    flags=LINEAR | PRIVATE, kernel=scatter.index_sum, inputs="self _ indices")
+
+cpdef Tensor index_backward(object input, tuple shape, tuple indices):
+    """Zeros of `shape` with each element of `input` added where `index` read it."""
+    cdef Tensor g = require(input, "index_backward")
+    cdef Tensor result
+    array = INDEX_BACKWARD.kernel(g.array, shape, index_arrays_of_shape(shape, indices))
+    result = record1(INDEX_BACKWARD, array, g, (shape, versions_of(indices)))
+    keep(result, 2, indices)
+    return result
+
+
+cdef list index_arrays(Tensor t, tuple indices):
+    return index_arrays_of_shape(t.array.shape, indices)
+
+
+cdef list index_arrays_of_shape(tuple shape, tuple indices):
+    """The arrays of index tensors, bytes as booleans. Raises IndexError for a mask that does not fit."""
+    cdef list arrays = []
+    cdef Py_ssize_t dim = 0
+    cdef Tensor index
+    for value in indices:
+        if value is None:
+            arrays.append(None)
+            dim += 1
+            continue
+        index = value
+        array = index.array
+        if is_mask(index):
+            check_mask(array.shape, shape, dim)
+            if array.dtype != bool:
+                warnings.warn("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool "
+                              "instead.", UserWarning, stacklevel=1)
+                array = array != 0
+        arrays.append(array)
+        dim += dims_taken(index)
+    if len(indices) > 1:
+        check_joined(arrays)
+    return arrays
+
+
+def check_joined(indices):
+    """Raise IndexError for index arrays that do not broadcast."""
+    shapes = [index.shape for index in scatter.one_index_each(indices)[0]]
+    try:
+        np.broadcast_shapes(*shapes)
+    except ValueError:
+        text = ", ".join(str(list(shape)) for shape in shapes)
+        raise IndexError(
+            f"shape mismatch: indexing tensors could not be broadcast together with shapes {text}") from None
+
+
+cdef int check_mask(tuple mask, tuple shape, Py_ssize_t dim) except -1:
+    for i in range(len(mask)):
+        if dim + i < len(shape) and mask[i] != shape[dim + i]:
+            raise IndexError(f"The shape of the mask {list(mask)} at index {i} does not match the shape of the indexed "
+                             f"tensor {list(shape)} at index {dim + i}")
+    return 0
+
+
+cdef object run_index(object kernel, Tensor t, list indices, object values, bint accumulate):
+    """Call `picking.index` or `picking.index_put`, with PyTorch's words for what NumPy refuses."""
+    try:
+        if values is None:
+            return kernel(t.array, indices)
+        return kernel(t.array, indices, values, accumulate)
+    except IndexError:
+        raise index_error(t.array.shape, indices) from None
+    except ValueError:
+        raise values_error(t.array, indices, values) from None
+
+
+def index_error(shape, indices):
+    """Why fancy indexing is impossible."""
+    plain, dims = scatter.one_index_each(indices)
+    for place, (index, dim) in enumerate(zip(plain, dims)):
+        wrong = index[(index < -shape[dim]) | (index >= shape[dim])]
+        if shape[dim] == 0 and index.size:
+            return IndexError("index is out of bounds for dimension with size 0")
+        if wrong.size:
+            return IndexError(f"index {wrong.flat[0]} is out of bounds for dimension {place} with size {shape[dim]}\n"
+                              f"  dimension {dim} of a tensor of shape {list(shape)}")
+    raise AssertionError(f"nothing is wrong with indices of shapes {[index.shape for index in plain]} into {shape}")
+
+
+def values_error(array, indices, values):
+    """Values that can not be put where the index says."""
+    result = array[picking.fancy(indices)].shape
+    return RuntimeError(f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to indexing "
+                        f"result of shape {list(result)}")
+
+
+# -- putting by tensors ------------------------------------------------------------------------------------
+
+cdef object index_put_rule(OpNode n, object g):
+    accumulate, versions = n.args
+    indices = checked_indices(n, versions)
+    kept = g
+    if n.needs(0) and not accumulate:
+        kept = put_into_copy(g, indices, wrap(np.zeros((), (<Tensor>g).array.dtype)), False)
+    return kept if n.needs(0) else None, pick(g, indices) if n.needs(1) else None
+
+cdef OpDef INDEX_PUT = op("index_put", index_put_rule).row(
+    flags=LINEAR | INPLACE, kernel=picking.index_put, inputs="self values indices",
+    attributes="accumulate")
+cdef OpDef INDEX_PUT_UNRECORDED = variant(INDEX_PUT)      # of integers, and into expanded memory
+INDEX_PUT_UNRECORDED.flags |= MAY_OVERLAP
+
+cpdef Tensor index_put(object input, object indices, object values, bint accumulate=False, Tensor out=None):
+    """`input` with `values` where the tensors in the tuple `indices` choose, or added there.
+
+    Saves the indices. Gradients: g with zeros there (all of g if `accumulate`), and what the index reads from g.
+    Without `accumulate`, for a place that the index names twice, it is not said which value it gets.
+
+    Raises RuntimeError for values whose dtype differs or whose shape does not broadcast, IndexError for indices that
+    are not there.
+
+    >>> import cygrad
+    >>> cygrad.zeros(3).index_put((cygrad.tensor([0, 2]),), cygrad.tensor([1.0, 2.0]))
+    tensor([1., 0., 2.])
+    """
+    cdef Tensor t = require(input, "index_put")
+    cdef Tensor new = require(values, "index_put", "values", 2)
+    if not isinstance(indices, (tuple, list)):
+        raise TypeError("index_put(): argument 'indices' (position 1) must be tuple of Tensors, "
+                        f"not {type(indices).__name__}")
+    checked = tuple([put_index(i, part) for i, part in enumerate(indices)])
+    count = sum([dims_taken(<Tensor>part) for part in checked])
+    if count > t.array.ndim:
+        raise IndexError(f"too many indices for tensor of dimension {t.array.ndim} (got {count})")
+    if count == 0:
+        raise IndexError("index_put(): at least one index with dimensions is needed")
+    if out is None:
+        return put_into_copy(t, checked, new, accumulate)
+    if out is t:
+        return put(t, checked, new, accumulate, None)
+    array = put_array(wrap(t.array.copy()), index_arrays(t, checked), new, accumulate)
+    return write_into(INDEX_PUT, out, array, (t, new), None)
+
+
+cdef Tensor put_index(object i, object index):
+    if not isinstance(index, Tensor):
+        raise TypeError(f"expected Tensor as element {i} in argument 0, but got {type(index).__name__}")
+    if dtype_of(<Tensor>index).name not in ("int64", "int32", "bool", "uint8"):
+        raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+    if is_mask(<Tensor>index) and (<Tensor>index).array.ndim == 0:
+        raise IndexError("index_put(): a mask must have dimensions")
+    return <Tensor>index
+
+
+cdef Tensor put_into_copy(Tensor t, tuple indices, Tensor values, bint accumulate):
+    cdef Tensor result
+    row = INDEX_PUT if is_float_num(t.array.dtype.num) else INDEX_PUT_UNRECORDED
+    array = put_array(wrap(t.array.copy()), index_arrays(t, indices), values, accumulate)
+    result = record_n(row, array, (t, values), (accumulate, versions_of(indices)))
+    keep(result, 2, indices)
+    return result
+
+
+cdef object put_array(Tensor t, list arrays, Tensor values, bint accumulate):
+    """Change the array of `t`."""
+    if dtype_of(t) is not dtype_of(values) or (values.array.ndim and values.array.ndim > result_ndim(t, arrays)):
+        check_values(t.array, arrays, values)
+    return run_index(INDEX_PUT.kernel, t, arrays, values.array, accumulate)
+
+
+cdef int result_ndim(Tensor t, list indices):
+    """How many dimensions fancy indexing gives."""
+    taken = sum([index.ndim if index.dtype.kind == "b" else 1 for index in indices if index is not None])
+    return t.array.ndim - taken + max([1 if index.dtype.kind == "b" else index.ndim
+                                       for index in indices if index is not None])
+
+
+def check_values(array, indices, values):
+    """Raise for a shape that does not broadcast, else for a dtype that differs."""
+    where = picking.fancy(indices)
+    try:
+        result = array[where].shape
+    except IndexError:
+        raise index_error(array.shape, indices) from None
+    try:
+        fits = np.broadcast_shapes(values.shape, result) == result
+    except ValueError:
+        fits = False
+    if not fits:
+        raise values_error(array, indices, values)
+    own, other = [dtype_of_num(num).type_name for num in (array.dtype.num, values.dtype.num)]
+    if own != other:
+        raise RuntimeError("Index put requires the source and destination dtypes match, got "
+                           f"{own} for the destination and {other} for the source.")
+
+
+cdef Tensor put(Tensor t, tuple indices, Tensor values, bint accumulate, str label):
+    """`index_put` in place."""
+    cdef unsigned int mask = 0
+    cdef tuple inputs
+    cdef OpNode node
+    row = INDEX_PUT if is_float_num(t.array.dtype.num) else INDEX_PUT_UNRECORDED
+    recording = (requires_grad(t) or requires_grad(values)) and not thread_state().modes
+    check_inplace(t, label or "index_put_", recording)      # before anything that is wrong with the index
+    if values.array.size == 1 and is_single_mask(indices):      # both are read before anything is written
+        values = apart(values, t)
+    else:
+        for operand in indices + (values,):
+            check_apart(t, operand)
+    inputs = (t, values)
+    arrays = index_arrays(t, indices)
+    if writes_expanded(t, values, "index_put_"):
+        row = INDEX_PUT_UNRECORDED
+    node = begin_write(row, t, inputs, (accumulate, versions_of(indices)), &mask, label)
+    if node is not None:
+        node.save_input(2, indices)
+    put_array(t, arrays, values, accumulate)
+    return end_write(row, t, inputs, node, mask, label)
+
+
+# -- writing -----------------------------------------------------------------------------------------------
+
+cpdef object setitem(Tensor t, object index, object value):
+    """Do `t[index] = value`; see Note [Indexing]."""
+    cdef Reading reading
+    if isinstance(value, np.generic):
+        value = value.item()
+    if not isinstance(value, (Tensor, int, float, complex)):
+        raise TypeError(f"can't assign a {type_name(value)} to a {messages.type_word(t.array)}")
+    if index is False:
+        return None
+    reading = read(t, None if index is True else index)
+    if reading.tensors:
+        put_values(reading.result(), tuple(reading.tensors), value)
+    else:
+        write(reading.result() if reading.changed else t, value)
+
+
+cdef int put_values(Tensor target, tuple indices, object value) except -1:
+    cdef Tensor values
+    if isinstance(value, Tensor):
+        values = value
+        shape = shape_without_leading_ones(values)
+        if len(shape) < values.array.ndim:
+            values = viewed(values, shape)
+    else:
+        values = wrap(number_element(value, target))
+    if values.array.ndim == 0 and dtype_of(values) is not dtype_of(target) and is_single_mask(indices):
+        values = converted(values, dtype_of(target))
+    put(target, indices, values, False, "__setitem__")
+    return 0
+
+
+cdef bint is_single_mask(tuple indices):
+    """Is all that the index chooses with one mask?"""
+    given = [index for index in indices if index is not None]
+    return len(given) == 1 and is_mask(<Tensor>given[0])
+
+
+cdef object number_element(object number, Tensor target):
+    if target.array.dtype == np.float16 and not isinstance(number, complex):
+        return cast(np.asarray(number), target.array.dtype.num)       # infinite rather than an error: masks rely on it
+    try:
+        return copying.element(number, target.array.dtype)
+    except OverflowError:
+        raise ValueError("Overflow when unpacking long long") from None
+
+
+cdef int write(Tensor target, object value) except -1:
+    """Write a number or a tensor, broadcast, into all of `target`."""
+    cdef Tensor source = value if isinstance(value, Tensor) else wrap(number_element(value, target))
+    if source.array.shape != target.array.shape:
+        if source.array.ndim == 0:
+            warn_of_lost_part(source, dtype_of(target))
+            fill_with(target, source, "__setitem__")
+            return 0
+        source = viewed(source, shape_without_leading_ones(source))
+        if source.array.shape != target.array.shape:
+            source = expanded(source, target.array.shape)
+    copy_into(target, source, "__setitem__")
+    return 0
+
+
+cdef tuple shape_without_leading_ones(Tensor t):
+    shape = t.array.shape
+    first = 0
+    while first < len(shape) and shape[first] == 1:
+        first += 1
+    return shape[first:]
+
+
+functions = publish(globals())

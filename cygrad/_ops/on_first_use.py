@@ -1,0 +1,43 @@
+"""Families that are imported when one of their names is first used: those that no training loop calls in every step.
+
+Which names these are is read off the families by `tools/make_stubs.py`, and stands in published.py.
+"""
+
+from importlib import import_module
+
+from cygrad._core.access import bind
+from cygrad._core.tensor import Tensor
+from cygrad._ops.published import FUNCTIONS, METHODS
+
+
+class MethodOnFirstUse:
+    """Stands in Tensor for a method until its family is imported, which puts the method there."""
+
+    __slots__ = ("family", "name")
+
+    def __init__(self, name, family):
+        self.name, self.family = name, family
+
+    def __get__(self, tensor, owner):
+        import_module(self.family)
+        if vars(Tensor)[self.name] is self:
+            raise AttributeError(f"{self.family} has no method {self.name!r}, contrary to {METHODS!r}")
+        return getattr(owner if tensor is None else tensor, self.name)
+
+
+def families():
+    """{name of a function of the package: the module it is in}; and Tensor gets its methods."""
+    bind(
+        {
+            name: MethodOnFirstUse(name, f"cygrad._ops.{family}")
+            for family, names in METHODS.items()
+            for name in names.split()
+        }
+    )
+    return {name: f"cygrad._ops.{family}" for family, names in FUNCTIONS.items() for name in names.split()}
+
+
+def import_all():
+    """Import all families, for what looks at every op."""
+    for family in {*FUNCTIONS, *METHODS}:
+        import_module(f"cygrad._ops.{family}")

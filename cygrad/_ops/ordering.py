@@ -1,0 +1,330 @@
+"""Sorting, and what has a place in the sorted order: the k largest, the k-th, the median, the most frequent.
+
+nan counts as larger than all numbers. Each gives values along one dimension together with their indices, as a tuple
+with names; the gradient goes to the elements at these indices. Equal elements keep their order.
+"""
+
+import numpy as np
+
+from cygrad._core import messages, return_types
+from cygrad._core.access import array_of
+from cygrad._core.opdef import IN0, IN1, OUT0, PRIVATE, declare, publish
+from cygrad._core.record import apply_n, record_outputs, tensor_argument, write_into
+from cygrad._ops.arguments import dim_argument, integer
+from cygrad._ops.arithmetic import div
+from cygrad._ops.extrema import value_selecting_reduction_backward
+from cygrad._ops.selection import where
+
+
+def place_rule(n, g):
+    shape, dim, keepdim = n.args
+    return value_selecting_reduction_backward(g, n.saved(1), shape, dim, keepdim)
+
+
+def choosing(name, node=None):
+    """The row of an op that gives values and their indices along a dimension; `publish` reaches `sort` and the like."""
+    return declare(
+        name,
+        place_rule,
+        saves=(0, IN1),
+        flags=PRIVATE if "." in name else 0,
+        inputs="self indices",
+        attributes="self_sym_sizes dim keepdim",
+        node=node,
+    )
+
+
+def chosen(op, result_type, t, values, indices, dim, keepdim, out):
+    """The result from its arrays, recorded, or written into the two tensors `out`."""
+    args = (tuple(t.shape), dim, keepdim)
+    if out is not None:
+        value, index = out
+        return result_type((write_into(op, value, values, (t,), args), write_into(op, index, indices, (t,), args)))
+    value, index = record_outputs(op, (values, indices), (t,), args, 1)
+    if value.grad_fn is not None:
+        value.grad_fn.save_input(1, index)
+    return result_type((value, index))
+
+
+def prepared(op, input, dim, kernel=None, booleans=False, position=2):
+    """The tensor, its elements with at least one dimension, and the dimension; complex numbers have no order."""
+    t = tensor_argument(op, input, "input", 1)
+    dim = dim_argument(dim, t.dim(), op.name, "dim", position)
+    if kernel is not None and (t.is_complex() or (not booleans and str(t.dtype) == "torch.bool")):
+        raise messages.not_implemented_for(kernel, t.dtype)
+    return t, np.atleast_1d(array_of(t)), dim
+
+
+def require_elements(op, t, dim):
+    if t.dim() and t.shape[dim] == 0:
+        name = op.name.removeprefix("nan")
+        raise IndexError(f"{name}(): Expected reduction dim {dim} to have non-zero size.")
+
+
+def taken(t, a, order, dim):
+    """(values, indices) at the places `order` along the dimension; without one if the tensor has none."""
+    values = np.take_along_axis(a, order, dim)
+    if t.dim() == 0:
+        return values.reshape(()), order.reshape(())
+    return values, order
+
+
+# -- sort -----------------------------------------------------------------------------------------
+
+SORT = choosing("sort")
+SORT_STABLE = choosing("sort.stable", node="SortBackward1")
+
+
+def order_of(a, dim, descending):
+    """The indices that sort along a dimension; equal elements keep their order."""
+    if not descending:
+        return np.argsort(a, dim, kind="stable")
+    backwards = np.argsort(np.flip(a, dim), dim, kind="stable")
+    return np.flip(a.shape[dim] - 1 - backwards, dim)
+
+
+def sort(input, dim=-1, descending=False, *, stable=None, out=None):
+    """The elements in ascending (or `descending`) order along `dim`: a tuple (values, indices), both of input's shape.
+
+    Saves the indices. Gradient: g, put back in the old order. Sorting is always stable. Raises RuntimeError for complex
+    tensors, IndexError for a dimension that is not there.
+
+    >>> import cygrad
+    >>> values, indices = cygrad.sort(cygrad.tensor([3.0, 1.0, 2.0]))
+    >>> values, indices
+    (tensor([1., 2., 3.]), tensor([1, 2, 0]))
+    """
+    op = SORT if stable is None else SORT_STABLE
+    t, a, dim = prepared(op, input, dim)
+    if t.is_complex():
+        raise RuntimeError(" Sort does not support complex dtypes on CPU")
+    values, indices = taken(t, a, order_of(a, dim, descending), dim)
+    return chosen(op, return_types.sort, t, values, indices, dim, True, out)
+
+
+def argsort(input, dim=-1, descending=False, *, stable=False):
+    """The indices that sort `input` along `dim`, int64. Without a derivative.
+
+    >>> import cygrad
+    >>> cygrad.argsort(cygrad.tensor([3.0, 1.0, 2.0]))
+    tensor([1, 2, 0])
+    """
+    return sort(input, dim, descending, stable=stable).indices
+
+
+def msort(input, *, out=None):
+    """The elements in ascending order along the first dimension; the values of `sort(input, 0)`.
+
+    >>> import cygrad
+    >>> cygrad.msort(cygrad.tensor([[3, 1], [2, 4]]))
+    tensor([[2, 1],
+            [3, 4]])
+    """
+    values = sort(input, 0).values
+    return values if out is None else out.copy_(values)
+
+
+# -- some of the order ----------------------------------------------------------------------------
+
+TOPK = choosing("topk")
+
+
+def topk(input, k, dim=-1, largest=True, sorted=True, *, out=None):
+    """The `k` largest (or smallest) elements along `dim`, in order: a tuple (values, indices).
+
+    Saves the indices. Gradient: g at their places in zeros. Raises RuntimeError if there are fewer than `k` elements,
+    for complex and for boolean tensors.
+
+    >>> import cygrad
+    >>> cygrad.topk(cygrad.tensor([3.0, 1.0, 2.0]), 2)
+    torch.return_types.topk(
+    values=tensor([3., 2.]),
+    indices=tensor([0, 2]))
+    """
+    k = integer(k, "topk", "k", 2)
+    t, a, dim = prepared(TOPK, input, dim, position=3)
+    n = a.shape[dim]
+    if not 0 <= k <= n:
+        raise RuntimeError("selected index k out of range")
+    for is_refused, word in (
+        (t.is_complex(), " topk does not support complex"),
+        (a.dtype == bool, "topk does not support bool"),
+    ):
+        if is_refused:
+            raise RuntimeError(f"{word} dtypes on CPU")
+    if t.dim() == 0:
+        order = np.zeros(1, np.int64)
+    elif 0 < k < n // 8:  # much fewer than all: no need to sort the rest
+        part = np.argpartition(a, n - k if largest else k - 1, dim)
+        part = np.sort(np.take(part, range(n - k, n) if largest else range(k), dim), dim)
+        order = np.take_along_axis(part, order_of(np.take_along_axis(a, part, dim), dim, largest), dim)
+    else:
+        order = np.take(order_of(a, dim, largest), range(k), dim)
+    values, indices = taken(t, a, order, dim)
+    return chosen(TOPK, return_types.topk, t, values, indices, dim, True, out)
+
+
+def picked(op, result_type, t, a, order, dim, keepdim, out):
+    """The result of ops that choose one element; `order` has the length 1 along the dimension."""
+    values, indices = np.take_along_axis(a, order, dim), order
+    if t.dim() == 0 or not keepdim:
+        values, indices = values.squeeze(dim), indices.squeeze(dim)
+    return chosen(op, result_type, t, values, indices, dim, bool(keepdim), out)
+
+
+def first_nan_or(a, dim, order):
+    """Where there are nans along the dimension, the index of the first."""
+    if a.dtype.kind != "f" or not a.shape[dim]:
+        return order
+    is_nan = np.isnan(a)
+    return np.where(is_nan.any(dim, keepdims=True), np.argmax(is_nan, dim, keepdims=True), order)
+
+
+KTHVALUE = choosing("kthvalue")
+
+
+def kthvalue(input, k, dim=-1, keepdim=False, *, out=None):
+    """The `k`-th smallest elements along `dim`, counted from 1: a tuple (values, indices).
+
+    Saves the indices. Gradient: g at their places in zeros. Raises RuntimeError if there are fewer than `k` elements.
+
+    >>> import cygrad
+    >>> cygrad.kthvalue(cygrad.tensor([3.0, 1.0, 2.0]), 2)
+    torch.return_types.kthvalue(
+    values=tensor(2.),
+    indices=tensor(2))
+    """
+    k = integer(k, "kthvalue", "k", 2)
+    t, a, dim = prepared(KTHVALUE, input, dim, "kthvalue_cpu", position=3)
+    require_elements(KTHVALUE, t, dim)
+    if not 1 <= k <= a.shape[dim]:
+        raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {dim}")
+    order = np.take(np.argpartition(a, k - 1, dim), [k - 1], dim) if a.size else np.zeros(one(a, dim), np.int64)
+    return picked(KTHVALUE, return_types.kthvalue, t, a, order, dim, keepdim, out)
+
+
+def one(a, dim):
+    """The shape with length 1 along a dimension."""
+    return a.shape[:dim] + (1,) + a.shape[dim + 1 :]
+
+
+# -- median ---------------------------------------------------------------------------------------
+
+
+def share_rule(n, g):
+    x, result = n.saved(0), n.saved_result()
+    reached = (x != x) if np.isnan(array_of(result)) else (x == result)
+    return where(reached, div(g, int(array_of(reached).sum())), 0.0)
+
+
+def median_of_all(a):
+    """The lower median of all elements; nan if one is nan, or there are none."""
+    flat = a.reshape(-1)
+    if not flat.size:
+        return np.asarray(np.nan if a.dtype.kind == "f" else np.iinfo(a.dtype).min, a.dtype)
+    is_float = flat.dtype.kind == "f"
+    if is_float and np.isnan(flat).any():
+        return np.asarray(np.nan, a.dtype)
+    return np.asarray(np.partition(flat, (flat.size - 1) // 2)[(flat.size - 1) // 2])
+
+
+def nanmedian_of_all(a):
+    flat = a.reshape(-1)
+    numbers = flat[~np.isnan(flat)] if flat.dtype.kind == "f" else flat
+    return median_of_all(numbers)
+
+
+MEDIAN = declare("median", share_rule, saves=IN0 | OUT0, kernel=median_of_all, inputs="self")
+NANMEDIAN = declare("nanmedian", share_rule, saves=IN0 | OUT0, kernel=nanmedian_of_all, inputs="self")
+MEDIAN_DIM = choosing("median.dim", node="MedianBackward1")
+NANMEDIAN_DIM = choosing("nanmedian.dim", node="NanmedianBackward1")
+
+
+def median(input, dim=None, keepdim=False, *, out=None):
+    """The median, the lower of the two in the middle; nan if there is a nan.
+
+    Without `dim`, of all elements; g is shared by all that are equal to it. With `dim`, along it: a tuple
+    (values, indices), which saves the indices; g goes to the element at the index.
+
+    >>> import cygrad
+    >>> cygrad.median(cygrad.tensor([3.0, 1.0, 2.0, 4.0]))
+    tensor(2.)
+    """
+    if dim is None:
+        return of_all(MEDIAN, input, out)
+    t, a, dim = prepared(MEDIAN_DIM, input, dim, "median_out")
+    return along_dim(MEDIAN_DIM, return_types.median, t, a, first_nan_or(a, dim, middle(a, dim)), dim, keepdim, out)
+
+
+def nanmedian(input, dim=None, keepdim=False, *, out=None):
+    """The median of what is not nan, the lower of the two in the middle. See `median`.
+
+    >>> import cygrad
+    >>> cygrad.nanmedian(cygrad.tensor([3.0, 1.0, float("nan")]))
+    tensor(1.)
+    """
+    if dim is None:
+        return of_all(NANMEDIAN, input, out)
+    t, a, dim = prepared(NANMEDIAN_DIM, input, dim, "median_out")
+    return along_dim(NANMEDIAN_DIM, return_types.nanmedian, t, a, middle(a, dim), dim, keepdim, out)
+
+
+def of_all(op, input, out):
+    t = tensor_argument(op, input, "input", 1)
+    if t.is_complex() or str(t.dtype) == "torch.bool":
+        raise messages.not_implemented_for("median_cpu", t.dtype)
+    return apply_n(op, (t,), None, out)
+
+
+def along_dim(op, result_type, t, a, order, dim, keepdim, out):
+    if type(keepdim) is not bool:
+        raise TypeError(f"{op.name}(): argument 'keepdim' must be bool, not {type(keepdim).__name__}")
+    require_elements(op, t, dim)
+    return picked(op, result_type, t, a, order, dim, keepdim, out)
+
+
+def middle(a, dim):
+    """The index of the lower median along a dimension, nans apart."""
+    if a.shape[dim] == 0:
+        return np.zeros(one(a, dim), np.int64)
+    count = a.shape[dim] - (np.isnan(a).sum(dim, keepdims=True) if a.dtype.kind == "f" else 0)
+    place = np.maximum(count - 1, 0) // 2
+    return np.take_along_axis(np.argsort(a, dim, kind="stable"), np.broadcast_to(place, one(a, dim)), dim)
+
+
+# -- mode -----------------------------------------------------------------------------------------
+
+MODE = choosing("mode")
+
+
+def most_frequent(a, dim):
+    """The index of the last of the most frequent elements along a dimension; of several, the smallest."""
+    order = np.argsort(a, dim, kind="stable")
+    ordered = np.moveaxis(np.take_along_axis(a, order, dim), dim, -1)
+    places = np.arange(ordered.shape[-1])
+    begins = np.ones(ordered.shape, bool)
+    begins[..., 1:] = ordered[..., 1:] != ordered[..., :-1]
+    lengths = places - np.maximum.accumulate(np.where(begins, places, 0), -1)
+    last = np.moveaxis(np.argmax(lengths, -1, keepdims=True), -1, dim)
+    return np.take_along_axis(order, last, dim)
+
+
+def mode(input, dim=-1, keepdim=False, *, out=None):
+    """The most frequent elements along `dim`, of several the smallest: a tuple (values, indices).
+
+    Saves the indices, which are of the last occurrence. Gradient: g at their places in zeros.
+
+    >>> import cygrad
+    >>> cygrad.mode(cygrad.tensor([3, 1, 1, 3, 2]))
+    torch.return_types.mode(
+    values=tensor(1),
+    indices=tensor(2))
+    """
+    t, a, dim = prepared(MODE, input, dim, "mode_cpu", booleans=True)
+    require_elements(MODE, t, dim)
+    order = most_frequent(a, dim) if a.size else np.zeros(one(a, dim), np.int64)
+    return picked(MODE, return_types.mode, t, a, order, dim, keepdim, out)
+
+
+composite = {"argsort": 0, "msort": 0}
+functions = publish(globals())

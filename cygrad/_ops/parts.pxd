@@ -1,0 +1,15 @@
+"""Views of a part of a tensor, or of several parts, and tensors made of parts."""
+
+from cygrad._core.opdef cimport OpDef
+from cygrad._core.tensor cimport Tensor
+
+cpdef Tensor select(object input, object dim, object index)
+cpdef Tensor narrow(object input, object dim, object start, object length)
+cpdef Tensor slice(object input, Py_ssize_t dim, Py_ssize_t start, Py_ssize_t length, Py_ssize_t step=*)
+cpdef Tensor slice_backward(object input, tuple shape, int dim, Py_ssize_t start, Py_ssize_t step)
+cpdef tuple unbind(object input, object dim=*, object axis=*)
+cpdef Tensor cat(object tensors, object dim=*, Tensor out=*, object axis=*)
+cpdef Tensor stack(object tensors, object dim=*, Tensor out=*, object axis=*)
+
+# rows of which indexing makes its chains of views
+cdef OpDef SELECT, SLICE

@@ -1,0 +1,269 @@
+"""Tensors whose elements follow from their indices: ranges, grids, the identity matrix.
+
+None is recorded. The keywords are described in creation.pyx.
+"""
+
+import math
+
+import numpy as np
+
+from cygrad._core import messages
+from cygrad._core.access import array_of
+from cygrad._core.dtypes import dtype_of_number, get_default_dtype
+from cygrad._core.opdef import FUNCTION_ONLY, publish
+from cygrad._core.sites import warn
+from cygrad._core.tensor import Tensor
+from cygrad._ops.arguments import integer, require
+from cygrad._ops.creation import check_place, delivered, number, type_of_new
+
+# -- arange ------------------------------------------------------------------------------------------------
+
+_ARANGE = (
+    "Number end, *, Tensor out = None, torch.dtype dtype = None, torch.layout layout = None, torch.device device "
+    "= None, bool pin_memory = False, bool requires_grad = False",
+    "Number start, Number end, Number step = 1, *, Tensor out = None, torch.dtype dtype = None, torch.layout "
+    "layout = None, torch.device device = None, bool pin_memory = False, bool requires_grad = False",
+)
+
+
+def arange(
+    *bounds,
+    start=None,
+    end=None,
+    step=None,
+    out=None,
+    dtype=None,
+    layout=None,
+    device=None,
+    pin_memory=False,
+    requires_grad=False,
+):
+    """`arange(end)`, `arange(start, end)`, `arange(start, end, step)`: start, start + step, ... up to but not including
+    end.
+
+    Of int64 if all are ints, else of the default type. Raises RuntimeError if step is 0 or leads away from end.
+
+    >>> import cygrad
+    >>> cygrad.arange(3), cygrad.arange(1, 2, 0.5)
+    (tensor([0, 1, 2]), tensor([1.0000, 1.5000]))
+    """
+    check_place(device, pin_memory)
+    if start is end is step is out is dtype is None and _plain(bounds):
+        return delivered(np.arange(*bounds, dtype=np.int64), None, requires_grad, "arange")
+    low, high, by = _bounds(bounds, start, end, step)
+    is_whole = isinstance(low, int) and isinstance(high, int) and isinstance(by, int)
+    wanted = type_of_new(dtype, out, dtype_of_number(0) if is_whole else get_default_dtype(), "arange")
+    kind = wanted.numpy.kind
+    if kind in "bc":
+        raise messages.not_implemented_for("arange_cpu", wanted)
+    if kind in "iu":
+        low, high, by = _whole(low), _whole(high), _whole(by)
+    return delivered(_range(low, high, by, wanted.numpy), out, requires_grad, "arange")
+
+
+def _plain(bounds):
+    """Whether these are an end, or a start and an end, of whose meaning there is no doubt."""
+    if len(bounds) == 1:
+        return type(bounds[0]) is int and 0 <= bounds[0] < 2**53
+    return len(bounds) == 2 and type(bounds[0]) is type(bounds[1]) is int and -(2**53) <= bounds[0] <= bounds[1] < 2**53
+
+
+def _bounds(given, start, end, step):
+    """(low, high, by) as numbers."""
+    values = [start, end, step]
+    first = 1 if len(given) == 1 and end is None else 0  # arange(3) gives the end
+    if len(given) > 3 or (not given and end is None):
+        raise messages.no_such_call("arange", given, {}, _ARANGE)
+    for i, value in enumerate(given, first):
+        if values[i] is not None:
+            raise TypeError(f"arange() got multiple values for argument '{('start', 'end', 'step')[i]}'")
+        if value is None:
+            if len(given) == 1:
+                raise messages.wrong_type("arange", "end", 1, "Number", None)
+            raise messages.no_such_call("arange", given, {}, _ARANGE)
+        values[i] = value
+    low, high, by = values
+    return (
+        0 if low is None else number(low, "arange", "start", 1),
+        number(high, "arange", "end", 1 if len(given) < 2 else 2),
+        1 if by is None else number(by, "arange", "step", 3),
+    )
+
+
+def _whole(value):
+    """A bound of an integer range."""
+    if isinstance(value, complex) or not -(2**63) <= value < 2**63:
+        raise RuntimeError("value cannot be converted to type int64_t without overflow")
+    return int(value)
+
+
+def _range(low, high, by, dtype):
+    for value in (low, high, by):
+        if isinstance(value, complex):
+            raise RuntimeError("value cannot be converted to type double without overflow")
+    if by == 0 or by != by:
+        raise RuntimeError("step must be nonzero")
+    if not math.isfinite(low) or not math.isfinite(high):
+        raise RuntimeError(f"unsupported range: {low} -> {high}")
+    if (high - low) * by < 0:
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    if dtype.kind in "iu":
+        steps = np.arange(max(0, -(-(high - low) // by)), dtype=np.int64)
+    else:
+        steps = np.arange(math.ceil((high - low) / by), dtype=np.float64)
+    if by != 1:  # each element from its index, so that rounding does not add up
+        steps *= by
+    if low:
+        steps += low
+    return steps.astype(dtype, copy=False)
+
+
+# -- linspace, logspace ------------------------------------------------------------------------------------
+
+
+def _ends(start, end, steps, function):
+    """The bounds as numbers, and how many elements."""
+    bounds = []
+    for i, (value, name) in enumerate(((start, "start"), (end, "end"))):
+        if isinstance(value, Tensor) and value.ndim:
+            raise RuntimeError(
+                f"{function} only supports 0-dimensional start and end tensors, but got {name} with {value.ndim} "
+                "dimension(s)."
+            )
+        bounds.append(number(value, function, name, i + 1))
+    count = integer(steps, function, "steps", 3)
+    if count < 0:
+        raise RuntimeError("number of steps must be non-negative")
+    return bounds[0], bounds[1], count
+
+
+def _type_between(dtype, out, low, high, function):
+    """The type of numbers between two ends."""
+    default = get_default_dtype()
+    if isinstance(low, complex) or isinstance(high, complex):
+        return type_of_new(dtype, out, default.to_complex(), function)
+    wanted = type_of_new(dtype, out, default, function)
+    if wanted.numpy.kind == "b":
+        raise messages.not_implemented_for(f"{function}_cpu", wanted)
+    return wanted
+
+
+def _evenly_spaced(low, high, count, dtype):
+    """From both ends towards the middle, so that both are hit exactly."""
+    compute = np.dtype(np.float64 if dtype.kind in "iu" or dtype.itemsize < 4 else dtype)
+    array = np.empty(count, compute)
+    if count == 0:
+        return array
+    low, high = compute.type(low), compute.type(high)
+    step = (high - low) / compute.type(max(count - 1, 1))
+    half = max(count // 2, 1)
+    array[:half] = low + step * np.arange(half).astype(compute)
+    array[half:] = high - step * np.arange(count - half - 1, -1, -1).astype(compute)
+    return array
+
+
+def linspace(
+    start, end, steps, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
+):
+    """`steps` numbers from start to end, both included, at equal distances.
+
+    >>> import cygrad
+    >>> cygrad.linspace(0, 1, 5)
+    tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
+    """
+    check_place(device, pin_memory)
+    low, high, count = _ends(start, end, steps, "linspace")
+    wanted = _type_between(dtype, out, low, high, "linspace")
+    array = _evenly_spaced(low, high, count, wanted.numpy)
+    return delivered(array.astype(wanted.numpy, copy=False), out, requires_grad, "linspace")
+
+
+def logspace(
+    start,
+    end,
+    steps,
+    base=10.0,
+    *,
+    out=None,
+    dtype=None,
+    layout=None,
+    device=None,
+    pin_memory=False,
+    requires_grad=False,
+):
+    """`steps` numbers from base^start to base^end, both included, at equal ratios.
+
+    >>> import cygrad
+    >>> cygrad.logspace(0, 2, 3)
+    tensor([  1.,  10., 100.])
+    """
+    check_place(device, pin_memory)
+    low, high, count = _ends(start, end, steps, "logspace")
+    wanted = _type_between(dtype, out, low, high, "logspace")
+    compute = np.dtype(np.complex128 if wanted.numpy.kind == "c" else np.float64)
+    with np.errstate(all="ignore"):
+        array = np.power(base, _evenly_spaced(low, high, count, compute)).astype(wanted.numpy)
+    return delivered(array, out, requires_grad, "logspace")
+
+
+# -- meshgrid, eye -----------------------------------------------------------------------------------------
+
+
+def meshgrid(*tensors, indexing=None):
+    """Coordinates of a grid: for each vector (of lengths n, m, ...) a tensor of shape (n, m, ...) that varies along it.
+
+    `indexing` 'ij' gives the shapes in the order of the vectors, 'xy' exchanges the first two. The results are views.
+    Raises RuntimeError for vectors of different types.
+
+    >>> import cygrad
+    >>> rows, columns = cygrad.meshgrid(cygrad.arange(2), cygrad.arange(3), indexing="ij")
+    >>> columns
+    tensor([[0, 1, 2],
+            [0, 1, 2]])
+    """
+    if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
+        tensors = tuple(tensors[0])
+    if not tensors:
+        raise RuntimeError("meshgrid expects a non-empty TensorList")
+    if indexing is None:
+        warn("torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.")
+        indexing = "ij"
+    for value in tensors:
+        t = require(value, "meshgrid", "tensors")
+        if t.dtype is not tensors[0].dtype:
+            raise RuntimeError("meshgrid expects all tensors to have the same dtype")
+        if t.ndim > 1:
+            raise RuntimeError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {t}")
+    if indexing not in ("ij", "xy"):
+        raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
+    exchange = indexing == "xy" and len(tensors) > 1
+    if exchange:
+        tensors = (tensors[1], tensors[0], *tensors[2:])
+    shape = tuple(array_of(t).size for t in tensors)
+    grids = [t.reshape([n if k == i else 1 for k, n in enumerate(shape)]).expand(shape) for i, t in enumerate(tensors)]
+    if exchange:
+        grids[0], grids[1] = grids[1], grids[0]
+    return tuple(grids)
+
+
+def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
+    """A matrix of n rows and m (or n) columns with ones on the diagonal and zeros elsewhere.
+
+    >>> import cygrad
+    >>> cygrad.eye(2, 3)
+    tensor([[1., 0., 0.],
+            [0., 1., 0.]])
+    """
+    check_place(device, pin_memory)
+    rows = integer(n, "eye", "n", 1)
+    columns = rows if m is None else integer(m, "eye", "m", 2)
+    for length, name in ((rows, "n"), (columns, "m")):
+        if length < 0:
+            raise RuntimeError(f"{name} must be greater or equal to 0, got {length}")
+    wanted = type_of_new(dtype, out, get_default_dtype(), "eye")
+    return delivered(np.eye(rows, columns, dtype=wanted.numpy), out, requires_grad, "eye")
+
+
+composite = {"meshgrid": FUNCTION_ONLY}
+functions = publish(globals())
+functions |= {function.__name__: function for function in (arange, linspace, logspace, eye)}

@@ -1,0 +1,303 @@
+"""Random numbers from distributions with parameters, and tensors overwritten with random numbers.
+
+`generator` is the stream to draw from, the default one if None. What is drawn does not change with what it is drawn by,
+nor with what it overwrites: gradients are zero, as in PyTorch.
+"""
+
+import numpy as np
+
+from cygrad._core import messages
+from cygrad._core.access import array_of
+from cygrad._core.dtypes import dtype_of_number, get_default_dtype
+from cygrad._core.opdef import NONDIFF, declare, publish, variant
+from cygrad._core.record import record_n, write_into
+from cygrad._core.tensor import Tensor
+from cygrad._kernels import copying
+from cygrad._kernels import random as kernels
+from cygrad._ops import creation_checks as checks
+from cygrad._ops.arguments import broadcast_shape, integer, integers, require
+from cygrad._ops.copying import zeros_of
+from cygrad._ops.creation import check_place, check_size, delivered, number, type_of_new
+from cygrad._ops.generator import numbers_of
+from cygrad._ops.random import gaussian, keep_mask, laid_out, uniform, whole_numbers
+
+
+def zero_rule(n, g):
+    zero = zeros_of(g)
+    return zero if len(n.next_functions) == 1 else (zero, zero)
+
+
+def _recorded(row, array, inputs, out=None):
+    return record_n(row, array, inputs) if out is None else write_into(row, out, array, inputs, None)
+
+
+# -- integers ----------------------------------------------------------------------------------------------
+
+
+def randperm(
+    n, *, generator=None, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
+):
+    """The integers 0 to n - 1 in random order, of int64 unless `dtype` says otherwise.
+
+    Raises RuntimeError for a type that can not hold them.
+
+    >>> import cygrad
+    >>> sorted(cygrad.randperm(4).tolist())
+    [0, 1, 2, 3]
+    """
+    check_place(device, pin_memory)
+    (count,) = check_size((integer(n, "randperm", "n", 1),))
+    wanted = type_of_new(dtype, out, dtype_of_number(0), "randperm").numpy
+    copying.element(count, wanted)  # raises if it does not fit
+    array = numbers_of(generator, "randperm").permutation(count).astype(wanted, copy=False)
+    return delivered(array, out, requires_grad, "randperm")
+
+
+def randint_like(
+    input,
+    low_or_high=None,
+    high=None,
+    *,
+    low=None,
+    generator=None,
+    dtype=None,
+    layout=None,
+    device=None,
+    pin_memory=False,
+    requires_grad=False,
+    memory_format=None,
+):
+    """`randint_like(input, high)`, `randint_like(input, low, high)`: integers from low (or 0) to high - 1, in the shape
+    and type of `input`.
+    """
+    if low is None and high is not None:
+        low = low_or_high
+    elif high is None:
+        high = low_or_high
+    name = "randint_like"
+    t = require(input, name)
+    check_place(device, pin_memory)
+    wanted = type_of_new(dtype, None, t.dtype, name)
+    first = 0 if low is None else integer(low, name, "low", 2)
+    last = integer(high, name, "high", 2 if low is None else 3)
+    array = whole_numbers(array_of(t).shape, first, last, wanted, generator, name)
+    return laid_out(array, t, memory_format, requires_grad, name)
+
+
+# -- normal ------------------------------------------------------------------------------------------------
+
+BERNOULLI = declare("bernoulli", zero_rule, inputs="self")
+NORMAL_MEAN = variant(BERNOULLI, "NormalBackward1", name="normal")
+NORMAL_STD = variant(BERNOULLI, "NormalBackward2", name="normal")
+NORMAL_BOTH = variant(BERNOULLI, "NormalBackward3", name="normal")
+
+
+def normal(
+    mean,
+    std=1.0,
+    size=None,
+    *,
+    generator=None,
+    out=None,
+    dtype=None,
+    layout=None,
+    device=None,
+    pin_memory=False,
+    requires_grad=False,
+):
+    """Numbers drawn from normal distributions.
+
+    `mean` and `std` are tensors, whose elements give one distribution each, or one of them or both are numbers; if both
+    are, `size` is required. Raises RuntimeError for a negative std.
+
+    >>> import cygrad
+    >>> cygrad.normal(cygrad.tensor([0.0, 100.0]), 0.1).round(decimals=-1).abs()
+    tensor([  0., 100.])
+    """
+    check_place(device, pin_memory)
+    inputs = tuple(value for value in (mean, std) if isinstance(value, Tensor))
+    if not inputs:
+        if size is None:
+            raise checks.no_size_of_normal(mean, std)
+        wanted = type_of_new(dtype, out, get_default_dtype(), "normal")
+        array = gaussian(check_size(integers(size, "normal", "size", 3)), wanted, generator, "normal")
+        array = _spread(array, number(mean, "normal", "mean", 1), number(std, "normal", "std", 2))
+        return delivered(array, out, requires_grad, "normal")
+    array = gaussian(broadcast_shape(_shape_of(mean), _shape_of(std)), inputs[0].dtype, generator, "normal")
+    array = _spread(array, *(array_of(value) if isinstance(value, Tensor) else value for value in (mean, std)))
+    row = NORMAL_BOTH if len(inputs) == 2 else NORMAL_MEAN if inputs[0] is mean else NORMAL_STD
+    return _recorded(row, array, inputs, out)
+
+
+def _shape_of(value):
+    return array_of(value).shape if isinstance(value, Tensor) else ()
+
+
+def _spread(array, mean, std):
+    """Standard normal numbers with another mean and standard deviation; numbers or arrays."""
+    if isinstance(std, np.ndarray):
+        if (std < 0).any():
+            raise RuntimeError("normal expects all elements of std >= 0.0")
+    elif std < 0:
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
+    return kernels.spread(array, mean, std)
+
+
+# -- bernoulli, multinomial --------------------------------------------------------------------------------
+
+
+def bernoulli(input, p=None, *, generator=None, out=None):
+    """0 or 1 in the shape and type of `input`: 1 with the probability that the element of `input` gives, or `p`.
+
+    Gradient: zeros. Raises RuntimeError for probabilities outside [0, 1], NotImplementedError for an integer input.
+
+    >>> import cygrad
+    >>> cygrad.bernoulli(cygrad.tensor([0.0, 1.0]))
+    tensor([0., 1.])
+    """
+    t = require(input, "bernoulli")
+    array = array_of(t)
+    if p is not None:
+        _check_probability(p)
+        return delivered(keep_mask(array.shape, p, generator).astype(array.dtype), out, False, "bernoulli")
+    return _recorded(BERNOULLI, _coins(t, array.shape, generator).astype(array.dtype), (t,), out)
+
+
+def _check_probability(p):
+    if not 0 <= p <= 1:
+        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
+
+
+def _coins(p, shape, generator):
+    """True with the probability that the element of the tensor `p` gives."""
+    array = array_of(p)
+    if not p.dtype.is_floating_point:
+        raise messages.not_implemented_for("bernoulli_tensor_cpu_p_", p.dtype)
+    if not ((array >= 0) & (array <= 1)).all():
+        raise RuntimeError(
+            "Expected p_in >= 0 && p_in <= 1 to be true, but got false.  (Could this error message be improved?  If "
+            "so, please report an enhancement request to PyTorch.)\n"
+            "  probabilities must lie between 0 and 1; a sigmoid or softmax makes them of logits"
+        )
+    try:
+        array = np.broadcast_to(array, shape)
+    except ValueError:
+        raise RuntimeError(
+            f"bernoulli: probabilities of shape {list(array.shape)} do not expand to {list(shape)}"
+        ) from None
+    return keep_mask(shape, array, generator)
+
+
+MULTINOMIAL = declare("multinomial", flags=NONDIFF, inputs="self")
+
+
+def multinomial(input, num_samples, replacement=False, *, generator=None, out=None):
+    """Indices drawn with the probabilities that `input` gives, up to a factor; of int64.
+
+    Shapes: input (n) or (m, n), result (num_samples) or (m, num_samples). Without `replacement` no index is drawn
+    twice. Raises RuntimeError for weights that are negative, not finite, or all zero, and if there are too few.
+
+    >>> import cygrad
+    >>> cygrad.multinomial(cygrad.tensor([0.0, 10.0, 0.0]), 3, replacement=True)
+    tensor([1, 1, 1])
+    """
+    t = require(input, "multinomial")
+    count = integer(num_samples, "multinomial", "num_samples", 2)
+    _check_weights(t, count, replacement)
+    numbers = numbers_of(generator, "multinomial")
+    draw = kernels.picked if replacement else kernels.picked_once
+    array = draw(numbers, np.atleast_2d(array_of(t)).astype(np.float64), count)
+    return _recorded(MULTINOMIAL, array if t.ndim == 2 else array[0], (t,), out)
+
+
+def _check_weights(t, count, replacement):
+    array = array_of(t)
+    if not t.dtype.is_floating_point:
+        raise RuntimeError(f"multinomial only supports floating-point dtypes for input, got: {t.dtype.type_name}")
+    if not 1 <= array.ndim <= 2:
+        raise RuntimeError("prob_dist must be 1 or 2 dim")
+    if count <= 0:
+        raise RuntimeError("cannot sample n_sample <= 0 samples")
+    if not replacement and count > array.shape[-1]:
+        raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
+    if not (np.isfinite(array).all() and (array >= 0).all()):
+        raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
+    if not (array.sum(-1) > 0).all():
+        raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
+
+
+# -- in place ----------------------------------------------------------------------------------------------
+
+UNIFORM = variant(BERNOULLI, "UniformBackward0", name="uniform")
+NORMAL_INPLACE = variant(BERNOULLI, "NormalBackward0", name="normal")
+EXPONENTIAL = variant(BERNOULLI, "ExponentialBackward0", name="exponential")
+RANDOM = variant(BERNOULLI, "RandomBackward2", name="random")
+BERNOULLI_TENSOR = variant(BERNOULLI, "BernoulliBackward1")
+BERNOULLI_NUMBER = variant(BERNOULLI, "BernoulliBackward2")
+
+
+def uniform_(self, from_=0, to=1, *, generator=None):
+    """Overwrite this tensor with numbers drawn uniformly from [from, to), and return it."""
+    low, high = number(from_, "uniform_", "from", 1), number(to, "uniform_", "to", 2)
+    array = uniform(array_of(self).shape, self.dtype, generator, "uniform_")
+    for value, name in ((low, "from"), (high, "to")):
+        if not abs(value) <= np.finfo(array.dtype).max:
+            raise RuntimeError(f"{name} is out of bounds for {messages.c_name(self.dtype)}")
+    if low > high:
+        raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}")
+    return write_into(UNIFORM, self, kernels.stretched(array, low, high), (self,), None)
+
+
+def normal_(self, mean=0, std=1, *, generator=None):
+    """Overwrite this tensor with numbers drawn from a normal distribution, and return it."""
+    array = gaussian(array_of(self).shape, self.dtype, generator, "normal_")
+    array = _spread(array, number(mean, "normal_", "mean", 1), number(std, "normal_", "std", 2))
+    return write_into(NORMAL_INPLACE, self, array, (self,), None)
+
+
+def exponential_(self, lambd=1, *, generator=None):
+    """Overwrite this tensor with numbers drawn from the density lambd * exp(-lambd * x), and return it."""
+    if not self.dtype.is_floating_point:
+        raise RuntimeError(
+            "Exponential distribution is a continuous probability distribution. dtype must be a floating point but "
+            f"you specified {self.dtype.type_name}"
+        )
+    rate = number(lambd, "exponential_", "lambd", 1)
+    if not rate > 0:
+        raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={rate:g}")
+    numbers = numbers_of(generator, "exponential_")
+    kind = self.dtype.numpy if self.dtype.itemsize >= 4 else np.float32
+    array = np.asarray(numbers.standard_exponential(array_of(self).shape, kind) / rate)
+    return write_into(EXPONENTIAL, self, array, (self,), None)
+
+
+def random_(self, from_=None, to=None, *, generator=None):
+    """`random_()`, `random_(to)`, `random_(from, to)`: overwrite this tensor with integers, and return it.
+
+    They go from `from` (or 0) to `to` - 1, or to the largest one that the type can hold.
+    """
+    wanted = self.dtype
+    if to is None and from_ is not None:
+        from_, to = None, from_
+    low = 0 if from_ is None else integer(from_, "random_", "from", 1)
+    if to is not None:
+        high = integer(to, "random_", "to", 1 if from_ is None else 2)
+    elif wanted.numpy.kind in "iub":
+        high = checks.limits(wanted)[1] + 1
+    else:
+        high = 2 ** (np.finfo(wanted.numpy).nmant + 1) + 1
+    array = whole_numbers(array_of(self).shape, low, high, wanted, generator, "random_")
+    return write_into(RANDOM, self, array, (self,), None)
+
+
+def bernoulli_(self, p=0.5, *, generator=None):
+    """Overwrite this tensor with 1, with probability `p` (a number, or a tensor of them), or 0, and return it."""
+    shape = array_of(self).shape
+    if isinstance(p, Tensor):
+        return write_into(BERNOULLI_TENSOR, self, _coins(p, shape, generator), (self, p), None)
+    _check_probability(p)
+    return write_into(BERNOULLI_NUMBER, self, keep_mask(shape, p, generator), (self,), None)
+
+
+methods = {method.__name__: method for method in (uniform_, normal_, exponential_, random_, bernoulli_)}
+functions = publish(globals()) | {"randperm": randperm, "randint_like": randint_like, "normal": normal}

@@ -1,0 +1,335 @@
+"""Running products, extrema and log-sums along a dimension, differences, and integrals by the trapezoidal rule.
+
+`cumsum` stands in reductions.pyx.
+"""
+
+import numpy as np
+
+from cygrad._core import messages, return_types
+from cygrad._core.access import array_of
+from cygrad._core.opdef import FUNCTION_ONLY, IN0, IN1, INPLACE, OUT0, declare, publish
+from cygrad._core.record import apply_n, record_outputs, tensor_argument, write_into
+from cygrad._core.state import get_modes
+from cygrad._ops.arguments import dim_argument, integer, require
+from cygrad._ops.arithmetic import add, div, mul, sub
+from cygrad._ops.creation import ones, zeros
+from cygrad._ops.gathering import scatter_add
+from cygrad._ops.logic import logical_xor
+from cygrad._ops.moving import flip
+from cygrad._ops.parts import cat, narrow
+from cygrad._ops.pointwise import abs, conjugate, exp, log
+from cygrad._ops.reductions import cumsum
+from cygrad._ops.reductions import sum as total
+from cygrad._ops.selection import where
+
+
+def dim_of(op, t, dim, position=2):
+    if dim is None:
+        raise TypeError(f'{op.name}() missing 1 required positional arguments: "dim"')
+    return dim_argument(dim, t.dim(), op.name, "dim", position)
+
+
+def accumulated(ufunc, a, dim):
+    """`ufunc.accumulate`, for arrays without dimensions too."""
+    with np.errstate(all="ignore"):
+        return ufunc.accumulate(a, dim) if a.ndim else a.copy()
+
+
+# -- running products -----------------------------------------------------------------------------
+
+
+def cumsum_from_end(t, dim):
+    return flip(cumsum(flip(t, (dim,)), dim), (dim,)) if t.dim() else t
+
+
+def cumprod_rule(n, g):
+    (dim,) = n.args
+    x = n.saved(0)
+    if x.dim() == 0:
+        return g
+    is_zero = x == 0
+    if not array_of(is_zero).any():
+        return div(cumsum_from_end(mul(g, conjugate(cumprod(x, dim))), dim), conjugate(x))
+    if not get_modes():  # recording
+        return cumprod_gradient_by_parts(x, g, dim)
+    # Up to the first zero as above; at the first zero the product of the others counts; beyond it nothing does.
+    zeros_so_far = cumsum(is_zero, dim)
+    is_first = is_zero & (zeros_so_far == 1)
+    before = div(cumsum_from_end(mul(g, conjugate(cumprod(x, dim))), dim), conjugate(where(is_zero, 1.0, x)))
+    others = cumsum_from_end(mul(g, conjugate(cumprod(where(is_first, 1.0, x), dim))), dim)
+    return where(zeros_so_far == 0, before, where(is_first, others, 0.0))
+
+
+def cumprod_gradient_by_parts(x, g, dim):
+    """Without division, element by element, so that its own gradient is right at zeros."""
+    count, parts = x.shape[dim], []
+    until = None  # the product of what stands before element k
+    for k in range(count):
+        rest = count - k - 1
+        after = cumprod(narrow(x, dim, k + 1, rest), dim)
+        products = cat([ones(narrow(x, dim, k, 1).shape, dtype=x.dtype), after], dim)
+        if until is not None:
+            products = mul(until, products)
+        parts.append(total(mul(narrow(g, dim, k, count - k), conjugate(products)), dim, True))
+        element = narrow(x, dim, k, 1)
+        until = element if until is None else mul(until, element)
+    return cat(parts, dim)
+
+
+CUMPROD = declare(
+    "cumprod",
+    cumprod_rule,
+    saves=IN0,
+    flags=INPLACE,
+    kernel=lambda a, dim: accumulated(np.multiply, a, dim),
+    inputs="self",
+    attributes="dim",
+)
+
+
+def cumprod(input, dim=None, *, dtype=None, out=None):
+    """The running product along `dim`: y[i] = x[0] * ... * x[i]. Has the shape of `input`.
+
+    Integers and truth values are multiplied in int64, other types in their own or in `dtype`. Saves `input`. Gradient:
+    the running sum of g * y from the end, divided by `input`; at zeros without the division.
+
+    >>> import cygrad
+    >>> cygrad.cumprod(cygrad.tensor([1.0, 2.0, 3.0]), dim=0)
+    tensor([1., 2., 6.])
+    """
+    t = tensor_argument(CUMPROD, input, "input", 1)
+    dim = dim_of(CUMPROD, t, dim)
+    if out is t and str(t.dtype) == "torch.bool":
+        raise messages.not_implemented_for("cumprod_out_cpu", t.dtype)
+    if dtype is not None:
+        t = t.to(dtype)
+    elif out is None and not (t.is_floating_point() or t.is_complex()):
+        t = t.long()
+    return apply_n(CUMPROD, (t,), (dim,), out)
+
+
+# -- running extrema ------------------------------------------------------------------------------
+
+
+def extremum_rule(n, g):
+    shape, dim = n.args
+    return scatter_add(zeros(shape, dtype=g.dtype), dim, n.saved(1), g) if shape else g
+
+
+CUMMAX = declare("cummax", extremum_rule, saves=(0, IN1), inputs="self indices", attributes="self_sym_sizes dim")
+CUMMIN = declare("cummin", extremum_rule, saves=(0, IN1), inputs="self indices", attributes="self_sym_sizes dim")
+
+
+def cummax(input, dim=None, *, out=None):
+    """The largest element so far along `dim`, and its index: a tuple (values, indices).
+
+    Of equal ones the last counts; nan stays. Saves the indices. Gradient: the sum of g over the places where an element
+    is the largest so far.
+
+    >>> import cygrad
+    >>> cygrad.cummax(cygrad.tensor([1.0, 3.0, 2.0]), dim=0)
+    torch.return_types.cummax(
+    values=tensor([1., 3., 3.]),
+    indices=tensor([0, 1, 1]))
+    """
+    return running_extremum(CUMMAX, return_types.cummax, np.maximum, input, dim, out)
+
+
+def cummin(input, dim=None, *, out=None):
+    """The smallest element so far along `dim`, and its index: a tuple (values, indices). See `cummax`.
+
+    >>> import cygrad
+    >>> cygrad.cummin(cygrad.tensor([2.0, 3.0, 1.0]), dim=0)
+    torch.return_types.cummin(
+    values=tensor([2., 2., 1.]),
+    indices=tensor([0, 0, 2]))
+    """
+    return running_extremum(CUMMIN, return_types.cummin, np.minimum, input, dim, out)
+
+
+def running_extremum(op, result_type, ufunc, input, dim, out):
+    t = tensor_argument(op, input, "input", 1)
+    if t.dim() == 0 and dim not in (-1, 0, None):
+        raise IndexError(f"{op.name}(): Expected reduction dim -1 or 0 for scalar but got {dim}")
+    dim = dim_of(op, t, dim)
+    if t.is_complex():
+        raise messages.not_implemented_for(f"{op.name}_cpu", t.dtype)
+    a = array_of(t)
+    values = accumulated(ufunc, a, dim)
+    if a.ndim:
+        places = np.arange(a.shape[dim]).reshape([-1] + [1] * (a.ndim - 1 - dim))
+        # nan is unlike all; where the value so far is nan, the index is that of the last nan
+        reached = (a == values) | (a != a)
+        indices = np.maximum.accumulate(np.where(reached, places, 0), dim)
+    else:
+        indices = np.zeros((), np.int64)
+    args = (tuple(t.shape), dim)
+    if out is not None:
+        value, index = out
+        return result_type((write_into(op, value, values, (t,), args), write_into(op, index, indices, (t,), args)))
+    value, index = record_outputs(op, (values, indices), (t,), args, 1)
+    if value.grad_fn is not None:
+        value.grad_fn.save_input(1, index)
+    return result_type((value, index))
+
+
+# -- running log-sum-exp --------------------------------------------------------------------------
+
+
+def logcumsumexp_array(a, dim):
+    """log(exp(a[0]) + ... + exp(a[i])) without overflow."""
+    if a.dtype.kind != "c" or a.ndim == 0:
+        return accumulated(np.logaddexp, a, dim)
+    # By the largest real part so far: r = exp(largest) * the sum of what is left.
+    out = a.copy()
+    rows, result = np.moveaxis(a, dim, 0), np.moveaxis(out, dim, 0)
+    with np.errstate(all="ignore"):
+        for i in range(1, len(rows)):
+            larger = np.where(result[i - 1].real >= rows[i].real, result[i - 1], rows[i])
+            smaller = np.where(result[i - 1].real >= rows[i].real, rows[i], result[i - 1])
+            result[i] = larger + np.log1p(np.exp(smaller - larger))
+    return out
+
+
+def logcumsumexp_rule(n, g):
+    """The sum over k >= i of g[k] * exp(x[i] - y[k]), in logarithms because neither factor is bounded."""
+    (dim,) = n.args
+    x = n.saved(0)
+    y = n.saved_result()
+    if x.is_complex():
+        x, y = conjugate(x), conjugate(y)
+        size = log(where(g == 0, 1.0, g))
+        return where(abs(x) == np.inf, 0.0, exp(add(from_end(where(g == 0, -np.inf, sub(size, y)), dim), x)))
+    size = log(where(g == 0, 1.0, abs(g)))
+    weight = sub(size, where(y == -np.inf, 0.0, y))
+    positive, negative = (
+        exp(add(from_end(where(side & (y > -np.inf), weight, -np.inf), dim), x)) for side in (g > 0, g < 0)
+    )
+    return sub(positive, negative)
+
+
+def from_end(t, dim):
+    return flip(logcumsumexp(flip(t, (dim,)), dim), (dim,)) if t.dim() else t
+
+
+LOGCUMSUMEXP = declare(
+    "logcumsumexp",
+    logcumsumexp_rule,
+    saves=IN0 | OUT0,
+    kernel=logcumsumexp_array,
+    inputs="self",
+    attributes="dim",
+)
+
+
+def logcumsumexp(input, dim=None, *, out=None):
+    """`log(exp(x[0]) + ... + exp(x[i]))` along `dim`, without overflow. Has the shape of `input`.
+
+    Saves `input` and the result y. Gradient: the sum of g[k] * exp(x[i] - y[k]) over k >= i.
+
+    >>> import cygrad
+    >>> cygrad.logcumsumexp(cygrad.tensor([0.0, 0.0]), dim=0)
+    tensor([0.0000, 0.6931])
+    """
+    t = tensor_argument(LOGCUMSUMEXP, input, "input", 1)
+    dim = dim_of(LOGCUMSUMEXP, t, dim)
+    if not (t.is_floating_point() or t.is_complex()):
+        raise messages.not_implemented_for("logcumsumexp_out_cpu", t.dtype)
+    return apply_n(LOGCUMSUMEXP, (t,), (dim,), out)
+
+
+# -- differences and integrals --------------------------------------------------------------------
+
+
+def diff(input, n=1, dim=-1, prepend=None, append=None, *, out=None):
+    """The differences x[i + 1] - x[i] along `dim`, `n` times over; of truth values, whether they differ.
+
+    `prepend` and `append` are joined to `input` first. The result is shorter by `n` there. Raises RuntimeError for a
+    tensor without dimensions and for a negative `n`.
+
+    >>> import cygrad
+    >>> cygrad.diff(cygrad.tensor([1, 4, 9, 16]))
+    tensor([3, 5, 7])
+    """
+    t = require(input, "diff")
+    if t.dim() == 0:
+        raise RuntimeError("diff expects input to be at least one-dimensional")
+    n = integer(n, "diff", "n", 2)
+    if n < 0:
+        raise RuntimeError(f"order must be non-negative but got {n}")
+    dim = dim_argument(dim, t.dim(), "diff", "dim", 3)
+    given = [part for part in (prepend, t, append) if part is not None]
+    if len(given) > 1:
+        t = cat(given, dim)
+    difference = logical_xor if str(t.dtype) == "torch.bool" else sub
+    result = t if n else t.clone()
+    for _ in range(min(n, t.shape[dim])):
+        length = result.shape[dim] - 1
+        result = difference(narrow(result, dim, 1, length), narrow(result, dim, 0, length))
+    return result if out is None else out.copy_(result)
+
+
+def trapezoids(function, y, x, dx, dim):
+    """The sums of neighbours, and their distances as a tensor or a number."""
+    y = require(y, function, "y")
+    if x is not None:
+        require(x, function, "x", 2)
+    for name, t in (("y", y), ("x", x)):
+        if t is not None and str(t.dtype) == "torch.bool":
+            raise RuntimeError(f"{function}: received a bool input for `{name}`, but bool is not supported")
+    if y.dim() == 0:
+        word = "slice() cannot be applied to a 0-dim tensor."
+        raise IndexError(
+            f"Dimension specified as {dim} but tensor has no dimensions" if function == "trapezoid" else word
+        )
+    dim = dim_argument(dim, y.dim(), function, "dim", 3)
+    n = y.shape[dim]
+    if not n:
+        return None, dx, dim
+    if x is not None:
+        if x.dim() == 1:
+            if x.shape[0] != n:
+                raise RuntimeError(f"{function}: There must be one `x` value for each sample point")
+            x = x.reshape([-1] + [1] * (y.dim() - 1 - dim))
+        elif x.shape[dim] != n:
+            raise RuntimeError(f"{function}: There must be one `x` value for each sample point")
+        along = dim - y.dim()
+        dx = sub(narrow(x, along, 1, n - 1), narrow(x, along, 0, n - 1))
+    return add(narrow(y, dim, 1, n - 1), narrow(y, dim, 0, n - 1)), dx, dim
+
+
+def trapezoid(y, x=None, *, dx=1, dim=-1):
+    """The integral of `y` along `dim` by the trapezoidal rule: the sum of (x[i+1] - x[i]) * (y[i] + y[i+1]) / 2.
+
+    `x` holds the places of the samples, as many as there are along `dim`; without it they are `dx` apart.
+
+    >>> import cygrad
+    >>> cygrad.trapezoid(cygrad.tensor([1.0, 5.0, 10.0]))
+    tensor(10.5000)
+    """
+    sums, dx, dim = trapezoids("trapezoid", y, x, dx, dim)
+    if sums is None:
+        return zeros(y.shape[:dim] + y.shape[dim + 1 :], dtype=y.dtype)
+    if x is None:
+        return mul(total(sums, dim), dx / 2)
+    return div(total(mul(dx, sums), dim), 2)
+
+
+def cumulative_trapezoid(y, x=None, *, dx=1, dim=-1):
+    """The running integral of `y` along `dim` by the trapezoidal rule; one shorter than `y`. See `trapezoid`.
+
+    >>> import cygrad
+    >>> cygrad.cumulative_trapezoid(cygrad.tensor([1.0, 5.0, 10.0]))
+    tensor([ 3.0000, 10.5000])
+    """
+    sums, dx, dim = trapezoids("cumulative_trapezoid", y, x, dx, dim)
+    if sums is None:
+        return cumsum(y, dim)
+    if x is None:
+        return cumsum(mul(sums, dx / 2), dim)
+    return div(cumsum(mul(dx, sums), dim), 2)
+
+
+composite = {"diff": 0, "trapezoid": FUNCTION_ONLY, "trapz": FUNCTION_ONLY, "cumulative_trapezoid": FUNCTION_ONLY}
+trapz = trapezoid
+functions = publish(globals())

@@ -1,0 +1,60 @@
+"""Cross-entropy where the target is not one class alone: class probabilities, and smoothed labels."""
+
+import numpy as np
+
+from cygrad._core.access import array_of, tensor_of
+from cygrad._ops import loss_checks as checks
+from cygrad._ops.arithmetic import add, div, mul, neg
+from cygrad._ops.gathering import masked_fill
+from cygrad._ops.loss_reductions import MEAN, NONE, SUM, reduced
+from cygrad._ops.reductions import sum as total
+from cygrad._ops.views import reshape
+
+
+def _class_dim(logp):
+    return 1 if logp.ndim > 1 else 0
+
+
+def _per_class(weight, logp):
+    """The weights in a shape that broadcasts along the dimension of classes."""
+    return weight if logp.ndim <= 2 else reshape(weight, (weight.numel(),) + (1,) * (logp.ndim - 2))
+
+
+def soft_loss(logp, target, weight, ignore_index, reduction, smoothing):
+    """Cross-entropy with class probabilities. Raises RuntimeError for a type that has none, or an `ignore_index`."""
+    classes = array_of(logp).shape[_class_dim(logp)] if logp.ndim else 1
+    if not target.dtype.is_floating_point:
+        raise RuntimeError(
+            f"Expected floating point type for target with class probabilities, got {target.dtype.type_name}"
+        )
+    if ignore_index >= 0:
+        raise RuntimeError("ignore_index is not supported for floating point target")
+    if smoothing > 0:
+        target = add(mul(target, 1 - smoothing), smoothing / classes)
+    losses = mul(logp, target)
+    if weight is not None:
+        checks.check_class_weight(weight, logp, "cross_entropy_loss", "cross_entropy: ")
+        losses = mul(losses, _per_class(weight, logp))
+    if reduction == NONE:
+        return neg(total(losses, _class_dim(logp)))
+    losses = neg(total(losses))
+    if reduction == SUM:
+        return losses
+    return div(losses, logp.numel() / classes if classes else 0.0)
+
+
+def smoothed(by_class, logp, target, weight, ignore_index, reduction, smoothing):
+    """Cross-entropy with class indices, part of which is spread over all classes; `by_class` is that without."""
+    dim = _class_dim(logp)
+    even = logp if weight is None else mul(logp, _per_class(weight, logp))
+    even = neg(total(even, dim))
+    classes = array_of(target)
+    ignored = np.asarray(classes == ignore_index)
+    even = masked_fill(even, tensor_of(ignored.reshape(array_of(even).shape)), 0.0)
+    if reduction == MEAN:
+        counted = ~ignored
+        number = counted.sum() if weight is None else array_of(weight)[classes[counted]].sum()
+        even = div(reduced(even, SUM), float(number))
+    else:
+        even = reduced(even, reduction)
+    return add(mul(by_class, 1 - smoothing), mul(even, smoothing / array_of(logp).shape[dim]))

@@ -1,0 +1,121 @@
+"""Joining tensors of different numbers of dimensions, and giving them more: all are made of other ops."""
+
+from cygrad._core.access import array_of
+from cygrad._core.opdef import FUNCTION_ONLY, publish
+from cygrad._ops import part_checks as checks
+from cygrad._ops.arguments import broadcast_shape, require, tensor_list
+from cygrad._ops.parts import cat
+from cygrad._ops.views import expand, reshape, unsqueeze
+
+
+def _joinable(tensors, name):
+    given = tensor_list(tensors, name)
+    if not given:
+        raise checks.nothing_to_stack(name)
+    return given
+
+
+def hstack(tensors, *, out=None):
+    """Tensors beside each other: along the second dimension, vectors along their only one.
+
+    Raises RuntimeError as `cat` does.
+    """
+    given = [atleast_1d(t) for t in _joinable(tensors, "hstack")]
+    return cat(given, 0 if given[0].ndim == 1 else 1, out)
+
+
+def vstack(tensors, *, out=None):
+    """Tensors below each other, along the first dimension; vectors count as rows.
+
+    Raises RuntimeError as `cat` does.
+
+    >>> import cygrad
+    >>> cygrad.vstack([cygrad.tensor([1, 2]), cygrad.tensor([3, 4])])
+    tensor([[1, 2],
+            [3, 4]])
+    """
+    return cat([atleast_2d(t) for t in _joinable(tensors, "vstack")], 0, out)
+
+
+row_stack = vstack
+
+
+def dstack(tensors, *, out=None):
+    """Tensors behind each other, along the third dimension. Raises RuntimeError as `cat` does."""
+    return cat([atleast_3d(t) for t in _joinable(tensors, "dstack")], 2, out)
+
+
+def column_stack(tensors, *, out=None):
+    """Vectors and scalars as columns, and matrices, beside each other. Raises RuntimeError as `cat` does."""
+    given = _joinable(tensors, "column_stack")
+    return cat([reshape(t, (t.numel(), 1)) if t.ndim <= 1 else t for t in given], 1, out)
+
+
+def _each(tensors, function):
+    """What `function` makes of one tensor, or of each of several or of a list."""
+    if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
+        tensors = tensors[0]
+    elif len(tensors) == 1:
+        return function(tensors[0])
+    return tuple(function(t) for t in tensors)
+
+
+def atleast_1d(*tensors):
+    """Each tensor with at least one dimension."""
+    return _each(tensors, lambda t: t if require(t, "atleast_1d").ndim else reshape(t, (1,)))
+
+
+def atleast_2d(*tensors):
+    """Each tensor with at least two dimensions; a vector is a row."""
+
+    def deepen(t):
+        ndim = require(t, "atleast_2d").ndim
+        return reshape(t, (1, 1)) if ndim == 0 else unsqueeze(t, 0) if ndim == 1 else t
+
+    return _each(tensors, deepen)
+
+
+def atleast_3d(*tensors):
+    """Each tensor with at least three dimensions; the new ones stand around a vector and behind a matrix."""
+
+    def deepen(t):
+        ndim = require(t, "atleast_3d").ndim
+        if ndim == 1:
+            return unsqueeze(unsqueeze(t, 0), -1)
+        return reshape(t, (1, 1, 1)) if ndim == 0 else unsqueeze(t, -1) if ndim == 2 else t
+
+    return _each(tensors, deepen)
+
+
+def broadcast_tensors(*tensors):
+    """The tensors, each expanded to the shape that broadcasting them gives, or itself if it has that shape.
+
+    Raises RuntimeError for shapes that do not broadcast.
+
+    >>> import cygrad
+    >>> a, b = cygrad.broadcast_tensors(cygrad.zeros(2, 1), cygrad.zeros(3))
+    >>> a.shape, b.shape
+    (torch.Size([2, 3]), torch.Size([2, 3]))
+    """
+    given = tensor_list(tensors, "broadcast_tensors")
+    shape = ()
+    for t in given:
+        shape = broadcast_shape(shape, array_of(t).shape)
+    return tuple(t if array_of(t).shape == shape else expand(t, shape) for t in given)
+
+
+composite = dict.fromkeys(
+    (
+        "hstack",
+        "vstack",
+        "row_stack",
+        "dstack",
+        "column_stack",
+        "atleast_1d",
+        "atleast_2d",
+        "atleast_3d",
+        "broadcast_tensors",
+    ),
+    FUNCTION_ONLY,
+)
+functions = publish(globals())

@@ -1,0 +1,339 @@
+"""Sums and means without nan, several statistics at once, quantiles, covariances, counts, distinct values."""
+
+import numpy as np
+
+from cygrad._core import messages, return_types
+from cygrad._core.access import array_of, tensor_of
+from cygrad._core.opdef import FUNCTION_ONLY, publish
+from cygrad._core.tensor import Tensor
+from cygrad._ops.arguments import dim_argument, require
+from cygrad._ops.arithmetic import div, mul, sub
+from cygrad._ops.binary import lerp
+from cygrad._ops.diagonals import diagonal
+from cygrad._ops.extrema import amax, amin
+from cygrad._ops.gathering import gather
+from cygrad._ops.linear_systems import adjoint
+from cygrad._ops.logic import isnan
+from cygrad._ops.measures import std, var
+from cygrad._ops.ordering import sort
+from cygrad._ops.pointwise import sqrt
+from cygrad._ops.products import matmul
+from cygrad._ops.reductions import mean
+from cygrad._ops.reductions import sum as total
+from cygrad._ops.selection import clamp, where
+from cygrad._ops.views import movedim, reshape, squeeze, unsqueeze
+
+
+def into(out, result):
+    return result if out is None else out.copy_(result)
+
+
+# -- without nan ----------------------------------------------------------------------------------
+
+
+def nansum(input, dim=None, keepdim=False, *, dtype=None, out=None):
+    """The sum over `dim`, or of all elements, with nan counted as 0. Gradient: g, and 0 at nan.
+
+    >>> import cygrad
+    >>> cygrad.nansum(cygrad.tensor([1.0, float("nan"), 2.0]))
+    tensor(3.)
+    """
+    t = require(input, "nansum")
+    if t.is_complex():
+        raise RuntimeError("nansum on CPU does not support complex inputs")
+    kept = where(isnan(t), 0.0, t) if t.is_floating_point() else t
+    return into(out, total(kept, dim, keepdim, dtype=dtype) if dim is not None else total(kept, dtype=dtype))
+
+
+def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None):
+    """The mean over `dim`, or of all elements, of those that are not nan; nan of none.
+
+    >>> import cygrad
+    >>> cygrad.nanmean(cygrad.tensor([1.0, float("nan"), 2.0]))
+    tensor(1.5000)
+    """
+    t = require(input, "nanmean")
+    if not (t.is_floating_point() or t.is_complex()):
+        raise RuntimeError(
+            f"nanmean(): expected input to have floating point or complex dtype but got {t.dtype.type_name}"
+        )
+    numbers = ~isnan(t)
+    count = total(numbers) if dim is None else total(numbers, dim, keepdim)
+    sums = (
+        total(where(numbers, t, 0.0), dtype=dtype)
+        if dim is None
+        else total(where(numbers, t, 0.0), dim, keepdim, dtype=dtype)
+    )
+    return into(out, div(sums, count))
+
+
+# -- two at once ----------------------------------------------------------------------------------
+
+
+def both(function, spread, input, dim, unbiased, correction, keepdim):
+    t = require(input, function)
+    if not (t.is_floating_point() or t.is_complex()):
+        raise RuntimeError(f"{function} only support floating point and complex dtypes")
+    if isinstance(dim, bool):  # the old form: var_mean(input, unbiased)
+        dim, unbiased = None, dim
+    if unbiased is not None:
+        correction = int(unbiased)
+    if dim is None and not keepdim:
+        return spread(t, correction=correction), mean(t)
+    dims = tuple(range(t.dim())) if dim is None else dim
+    return spread(t, dims, correction=correction, keepdim=keepdim), mean(t, dims, keepdim)
+
+
+def var_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=1):
+    """Variance and mean over `dim`, or of all elements: a tuple (variance, mean). See `var`.
+
+    >>> import cygrad
+    >>> cygrad.var_mean(cygrad.tensor([1.0, 2.0, 3.0]))
+    (tensor(1.), tensor(2.))
+    """
+    return both("var_mean", var, input, dim, unbiased, correction, keepdim)
+
+
+def std_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=1):
+    """Standard deviation and mean over `dim`, or of all elements: a tuple (deviation, mean). See `std`.
+
+    >>> import cygrad
+    >>> cygrad.std_mean(cygrad.tensor([1.0, 2.0, 3.0]))
+    (tensor(1.), tensor(2.))
+    """
+    return both("std_mean", std, input, dim, unbiased, correction, keepdim)
+
+
+def aminmax(input, *, dim=None, keepdim=False, out=None):
+    """The smallest and the largest elements along `dim`, or of all: a tuple (min, max).
+
+    Gradient: g, shared by all elements that are equal to the result. See `amin`.
+
+    >>> import cygrad
+    >>> cygrad.aminmax(cygrad.tensor([3.0, 1.0, 2.0]))
+    torch.return_types.aminmax(
+    min=tensor(1.),
+    max=tensor(3.))
+    """
+    t = require(input, "aminmax")
+    if t.is_complex():
+        raise messages.not_implemented_for("aminmax_cpu", t.dtype)
+    if dim is None:
+        if not t.numel():
+            raise RuntimeError(
+                "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity."
+            )
+        dims = tuple(range(t.dim()))
+    else:
+        dims = dim_argument(dim, t.dim(), "aminmax", "dim", 2)
+        if t.dim() and not t.shape[dims]:
+            raise IndexError(f"aminmax: Expected reduction dim {dims} to have non-zero size.")
+    results = (amin(t, dims, keepdim), amax(t, dims, keepdim)) if t.dim() else (t.clone(), t.clone())
+    if out is not None:
+        results = tuple(o.copy_(r) for o, r in zip(out, results))
+    return return_types.aminmax(results)
+
+
+# -- quantiles ------------------------------------------------------------------------------------
+
+INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
+
+
+def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear", out=None):
+    """The `q`-th quantiles along `dim`, or of all elements; nan where there is a nan.
+
+    `q` is a number in [0, 1], or a tensor of such numbers and of input's dtype; with one of dimension 1 the results
+    stand along a first dimension. Between two elements `interpolation` decides: "linear", "lower", "higher",
+    "midpoint" or "nearest". The gradient goes to the one or two elements in question.
+
+    >>> import cygrad
+    >>> cygrad.quantile(cygrad.tensor([0.0, 1.0, 2.0, 3.0]), 0.4)
+    tensor(1.2000)
+    """
+    return into(out, quantiles("quantile", input, q, dim, keepdim, interpolation, False))
+
+
+def nanquantile(input, q, dim=None, keepdim=False, *, interpolation="linear", out=None):
+    """The `q`-th quantiles of the elements that are not nan. See `quantile`.
+
+    >>> import cygrad
+    >>> cygrad.nanquantile(cygrad.tensor([0.0, float("nan"), 2.0]), 0.5)
+    tensor(1.)
+    """
+    return into(out, quantiles("nanquantile", input, q, dim, keepdim, interpolation, True))
+
+
+def check_quantiles(function, t, q, interpolation):
+    """The places asked for, as an array of float64."""
+    if not isinstance(q, Tensor) and (isinstance(q, bool) or not isinstance(q, (int, float))):
+        rest = 'int dim = None, bool keepdim = False, *, str interpolation = "linear", Tensor out = None'
+        raise messages.no_such_call(
+            function, (t, q), {}, [f"Tensor input, {word} q, {rest}" for word in ("Tensor", "float")]
+        )
+    if str(t.dtype) not in ("torch.float32", "torch.float64"):
+        raise RuntimeError(f"{function}() input tensor must be either float or double dtype")
+    if not t.numel():
+        raise RuntimeError(f"{function}() input tensor must be non-empty")
+    if interpolation not in INTERPOLATIONS:
+        raise RuntimeError(
+            f"{function}() interpolation must be one of linear, lower, higher, midpoint or nearest, "
+            f"but got {interpolation}"
+        )
+    if not isinstance(q, Tensor):
+        if not 0 <= q <= 1:
+            raise RuntimeError(f"{function}() q must be in the range [0, 1] but got {q}")
+        return np.asarray(q, np.float64)
+    if q.dim() > 1:
+        raise RuntimeError(f"{function}() q must be a scalar or 1D tensor")
+    if q.dtype is not t.dtype:
+        raise RuntimeError(f"{function}() q tensor must be same dtype as the input tensor")
+    places = array_of(q).astype(np.float64)
+    if not ((places >= 0) & (places <= 1)).all():
+        raise RuntimeError(f"{function}() q values must be in the range [0, 1]")
+    return places
+
+
+def quantiles(function, input, q, dim, keepdim, interpolation, ignore_nan):
+    t = require(input, function)
+    places = check_quantiles(function, t, q, interpolation)
+    kept_dims = t.dim()
+    if dim is None:
+        t, where_kept = reshape(t, (-1,)), None
+    else:
+        where_kept = dim_argument(dim, t.dim(), function, "dim", 3)
+        t = movedim(t if t.dim() else unsqueeze(t, 0), where_kept, -1)
+    ordered = sort(t, -1).values
+    scale = last_index(array_of(ordered), ignore_nan)
+    rank = scale * places.reshape(-1)
+    if not ignore_nan:  # a nan stands last
+        rank = np.where(np.isnan(array_of(ordered)[..., -1:]), ordered.shape[-1] - 1, rank)
+    if interpolation == "nearest":
+        rank = np.rint(rank)
+    below, above = (tensor_of(f(rank).astype(np.int64)) for f in (np.floor, np.ceil))
+    if interpolation in ("lower", "nearest"):
+        result = gather(ordered, -1, below)
+    elif interpolation == "higher":
+        result = gather(ordered, -1, above)
+    else:
+        if interpolation == "midpoint":
+            weight = tensor_of(np.full_like(rank, 0.5)).to(t.dtype)
+        else:  # recorded, for a `q` that has a gradient
+            places_of_q = reshape(q, (-1,)) if isinstance(q, Tensor) else tensor_of(places.reshape(-1)).to(t.dtype)
+            weight = sub(mul(places_of_q, tensor_of(scale).to(t.dtype)), below)
+        result = lerp(gather(ordered, -1, below), gather(ordered, -1, above), weight)
+    if keepdim:
+        if where_kept is None:
+            result = reshape(result, (1,) * kept_dims + (-1,))
+        elif kept_dims:
+            result = unsqueeze(result, where_kept)
+    return movedim(result, -1, 0) if places.ndim else squeeze(result, -1)
+
+
+def last_index(ordered, ignore_nan):
+    """The index of the last element that counts, along the last dimension of sorted arrays, as a float."""
+    last = np.full(ordered.shape[:-1] + (1,), ordered.shape[-1] - 1.0)
+    return np.maximum(last - np.isnan(ordered).sum(-1, keepdims=True), 0) if ignore_nan else last
+
+
+# -- covariance -----------------------------------------------------------------------------------
+
+
+def cov(input, *, correction=1, fweights=None, aweights=None):
+    """The covariances of the rows of `input` (variables) over its columns (observations).
+
+    A vector is one variable: a 0-dim result. `fweights` (integers) say how often each observation counts, `aweights`
+    how much. The sum is divided by the number of observations less `correction`.
+
+    >>> import cygrad
+    >>> cygrad.cov(cygrad.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
+    tensor([[ 1., -1.],
+            [-1.,  1.]])
+    """
+    t = require(input, "cov")
+    if t.dim() > 2:
+        raise RuntimeError(
+            f"cov(): expected input to have two or fewer dimensions but got an input with {t.dim()} dimensions"
+        )
+    if str(t.dtype) == "torch.bool":
+        raise RuntimeError("cov(): bool dtype is not supported for input")
+    x = reshape(t, (1, -1)) if t.dim() < 2 else t
+    weights = observation_weights(x, fweights, aweights)
+    if weights is None:
+        count, sum_of = x.shape[1], x.shape[1]
+        centred = sub(x, mean(x if x.is_floating_point() or x.is_complex() else x + 0.0, 1, True))
+        weighted = centred
+    else:
+        count = total(weights)
+        centred = sub(x, div(total(mul(x, weights), 1, True), count))
+        weighted = mul(centred, weights)
+        sum_of = count
+        if aweights is not None:
+            sum_of = count
+            correction = div(mul(total(mul(weights, aweights)), correction), count)
+    norm = clamp(sub(sum_of, correction), min=0) if isinstance(sum_of, Tensor) else max(sum_of - correction, 0)
+    result = div(matmul(weighted, adjoint(centred)), norm)
+    return reshape(result, ()) if t.dim() < 2 else result
+
+
+def observation_weights(x, fweights, aweights):
+    weights = None
+    for name, given, is_right in (
+        ("fweights", fweights, lambda w: not (w.is_floating_point() or w.is_complex())),
+        ("aweights", aweights, lambda w: w.is_floating_point()),
+    ):
+        if given is None:
+            continue
+        require(given, "cov", name, 3)
+        if given.dim() > 1:
+            raise RuntimeError(
+                f"cov(): expected {name} to have one or fewer dimensions but got {name} with {given.dim()} dimensions"
+            )
+        if not is_right(given):
+            word = "integral" if name == "fweights" else "floating point"
+            raise RuntimeError(
+                f"cov(): expected {name} to have {word} dtype but got {name} with {given.dtype.type_name} dtype"
+            )
+        if given.numel() != x.shape[1]:
+            raise RuntimeError(
+                f"cov(): expected {name} to have the same numel as there are observations in the input but got "
+                f"{given.numel()} != {x.shape[1]}"
+            )
+        if (array_of(given) < 0).any():
+            raise RuntimeError(f"cov(): {name} cannot be negative")
+        weights = given if weights is None else mul(weights, given)
+    return weights
+
+
+def corrcoef(input):
+    """The correlation coefficients of the rows of `input` over its columns: `cov` divided by the deviations.
+
+    >>> import cygrad
+    >>> cygrad.corrcoef(cygrad.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
+    tensor([[ 1., -1.],
+            [-1.,  1.]])
+    """
+    t = require(input, "corrcoef")
+    if t.dim() > 2:
+        raise RuntimeError(
+            f"corrcoef(): expected input to have two or fewer dimensions but got an input with {t.dim()} dimensions"
+        )
+    c = cov(t)
+    if c.dim() == 0:
+        return div(c, c)
+    deviation = sqrt(diagonal(c))
+    result = div(div(c, unsqueeze(deviation, 1)), unsqueeze(deviation, 0))
+    return result if result.is_complex() else clamp(result, -1, 1)
+
+
+composite = {
+    "nansum": 0,
+    "nanmean": 0,
+    "var_mean": FUNCTION_ONLY,
+    "std_mean": FUNCTION_ONLY,
+    "aminmax": 0,
+    "quantile": 0,
+    "nanquantile": 0,
+    "cov": 0,
+    "corrcoef": 0,
+}
+functions = publish(globals())
