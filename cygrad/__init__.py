@@ -1,0 +1,77 @@
+"""cygrad: automatic differentiation with PyTorch's semantics on NumPy arrays.
+
+`import cygrad as torch` runs training scripts written for PyTorch.
+"""
+
+import sys as _sys
+from importlib import import_module as _import_module
+
+from cygrad._core import convert as _convert
+from cygrad._core import dtypes as _dtypes
+from cygrad._core import tensor_hooks as _tensor_hooks
+from cygrad._core.device import device
+from cygrad._core.dtypes import can_cast, dtype, get_default_dtype, set_default_dtype
+from cygrad._core.dtypes import promote_types_py as promote_types
+from cygrad._core.inquiry import functions as _inquiries
+from cygrad._core.limits import finfo, iinfo
+from cygrad._core.size import Size
+from cygrad._core.tensor import Tensor
+from cygrad._ops.on_first_use import families as _families_on_first_use
+from cygrad.version import __version__
+
+globals().update(_dtypes.by_name())
+_FAMILIES = (
+    "activations",
+    "affine",
+    "arithmetic",
+    "copying",
+    "creation",
+    "extrema",
+    "gathering",
+    "generator",
+    "indexing",
+    "logic",
+    "measures",
+    "parts",
+    "pointwise",
+    "products",
+    "random",
+    "reductions",
+    "rounding",
+    "selection",
+    "softmax",
+    "strided",
+    "views",
+)
+for _family in _FAMILIES:
+    globals().update(_import_module(f"cygrad._ops.{_family}").functions)
+globals().update(_inquiries)
+
+from cygrad import autograd as autograd  # noqa: E402  (needs the ops)
+from cygrad.autograd.grad_mode import (  # noqa: E402
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
+)
+
+# Found on first use: what not every program needs, and would take as long to import as all of the above.
+_MODULES = ("linalg", "nn", "optim", "random", "return_types", "special", "utils", "viz")
+_ON_FIRST_USE = {name: f"cygrad.{name}" for name in _MODULES}
+_ON_FIRST_USE |= _families_on_first_use()
+_ON_FIRST_USE |= dict.fromkeys(("get_printoptions", "printoptions", "set_printoptions"), "cygrad._core.tensor_str")
+
+
+def __getattr__(name):
+    if name not in _ON_FIRST_USE:
+        raise AttributeError(f"module 'cygrad' has no attribute {name!r}", name=name, obj=_sys.modules[__name__])
+    module = _import_module(_ON_FIRST_USE[name])
+    # a function of an op family or of another module, or the module itself
+    globals()[name] = value = getattr(module, "functions", {}).get(name) or getattr(module, name, module)
+    return value
+
+
+def __dir__():
+    return sorted({*globals(), *_ON_FIRST_USE})

@@ -1,0 +1,31 @@
+"""Automatic differentiation: `backward`, `grad`, `Function`, grad modes, and the old `Variable`."""
+
+from cygrad._core.engine import backward, grad
+from cygrad.autograd import function as function
+from cygrad.autograd import grad_mode as grad_mode
+from cygrad.autograd import graph as graph
+from cygrad.autograd.anomaly_mode import detect_anomaly, is_anomaly_enabled, set_detect_anomaly
+from cygrad.autograd.function import Function
+from cygrad.autograd.grad_mode import (
+    enable_grad,
+    inference_mode,
+    no_grad,
+    set_grad_enabled,
+)
+from cygrad.autograd.variable import Variable
+
+__all__ = [
+    "Function",
+    "Variable",
+    "backward",
+    "detect_anomaly",
+    "enable_grad",
+    "grad",
+    "grad_mode",
+    "graph",
+    "inference_mode",
+    "is_anomaly_enabled",
+    "no_grad",
+    "set_detect_anomaly",
+    "set_grad_enabled",
+]

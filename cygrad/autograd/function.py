@@ -1,0 +1,176 @@
+"""Custom differentiable functions."""
+
+import functools
+import inspect
+import warnings
+
+from cygrad._core.function import PyNode, apply_function
+from cygrad._core.tensor import Tensor
+from cygrad.autograd.grad_mode import is_grad_enabled, no_grad
+
+FunctionCtx = PyNode
+
+
+class Function(PyNode):
+    """Base class of functions with their own gradient.
+
+    Derive a class with the static methods `forward(ctx, *args)`, which computes on tensors whose operations are not
+    recorded, and `backward(ctx, *grad_outputs)`, which returns a gradient (or None) for each argument of forward.
+    Alternatively `forward(*args)` with `setup_context(ctx, inputs, output)`. Call it as `MyFunction.apply(*args)`.
+
+    Instance methods `forward(self, *args)` and `backward(self, *grad_outputs)`, called as `MyFunction(...)(*args)`,
+    are the old, deprecated style.
+
+    >>> import cygrad
+    >>> class Cube(cygrad.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         ctx.save_for_backward(x)
+    ...         return x ** 3
+    ...
+    ...     @staticmethod
+    ...     def backward(ctx, grad):
+    ...         (x,) = ctx.saved_tensors
+    ...         return 3 * x ** 2 * grad
+    >>> x = cygrad.tensor(2.0, requires_grad=True)
+    >>> Cube.apply(x).backward()
+    >>> x.grad
+    tensor(12.)
+    """
+
+    _backward_cls: type[PyNode]
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        cls._backward_cls = type(cls.__name__ + "Backward", (PyNode,), {"_forward_cls": cls})
+
+    @staticmethod
+    def forward(*args, **kwargs):
+        """Compute the outputs; to be overridden."""
+        raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        """Save what backward needs, if `forward` does not take `ctx`."""
+        raise NotImplementedError("setup_context is not implemented.")
+
+    @staticmethod
+    def backward(ctx, *grad_outputs):
+        """Compute the gradients of the inputs; to be overridden."""
+        raise NotImplementedError(
+            "You must implement either the backward or vjp method for your custom autograd.Function to use it with "
+            "backward mode AD."
+        )
+
+    vjp = backward
+
+    @classmethod
+    def apply(cls, *args, **kwargs):
+        """Compute the outputs and record this function as one node."""
+        ctx = cls._backward_cls.__new__(cls._backward_cls)  # type: ignore[call-overload]
+        if cls.setup_context is Function.setup_context:
+            if kwargs:
+                args = _in_order(cls.forward, args, kwargs)
+            return apply_function(ctx, functools.partial(cls.forward, ctx), args)
+        if kwargs or getattr(cls.forward, "__defaults__", True) or getattr(cls.forward, "__kwdefaults__", True):
+            args = _with_defaults(cls.forward, args, kwargs)
+        return apply_function(ctx, cls.forward, args, cls.setup_context)
+
+    @classmethod
+    def _backward_of(cls):
+        if cls.vjp is Function.vjp:
+            return cls.backward
+        if cls.backward is not Function.backward:
+            raise RuntimeError(
+                "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only "
+                "implement one of them."
+            )
+        return cls.vjp
+
+    # -- the old style -------------------------------------------------------------------------------------
+
+    def __call__(self, *args):
+        if isinstance(inspect.getattr_static(type(self), "forward"), staticmethod):
+            raise RuntimeError(
+                "Legacy autograd function with non-static forward method is deprecated. Please use new-style "
+                "autograd function with static forward method. (Example: "
+                "https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)\n"
+                f"  this function has a static forward: call it as {type(self).__name__}.apply(...)"
+            )
+        warnings.warn(
+            f"{type(self).__name__} has instance methods; make forward and backward static methods with a ctx "
+            "argument and call apply()",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        node = type(self).__new__(type(self))  # each call is a node of its own
+        node.__dict__.update(self.__dict__)
+        return apply_function(node, node.forward, args)
+
+    def _call_backward(self, grads):
+        return self.backward(*grads)
+
+
+def _in_order(forward, args, kwargs):
+    """The arguments of `forward(ctx, ...)` by position, so that each has its place among the gradients."""
+    parameters = list(inspect.signature(forward).parameters.values())[1:]
+    names = [parameter.name for parameter in parameters if parameter.kind == parameter.POSITIONAL_OR_KEYWORD]
+    for name in kwargs:
+        if name not in names:
+            raise TypeError(f"forward() got an unexpected keyword argument '{name}'")
+        if name in names[: len(args)]:
+            raise TypeError(f"forward() got multiple values for argument '{name}'")
+    values = list(args)
+    for position in range(len(args), 1 + max(names.index(name) for name in kwargs)):
+        if names[position] not in kwargs:
+            raise TypeError(f"forward() missing required argument: '{names[position]}' (position {position})")
+        values.append(kwargs[names[position]])
+    return tuple(values)
+
+
+def _with_defaults(forward, args, kwargs):
+    """All arguments of a `forward` without ctx by position, as `setup_context` gets them."""
+    bound = inspect.signature(forward).bind(*args, **kwargs)
+    bound.apply_defaults()
+    for name in bound.kwargs:
+        raise TypeError(f"forward() got an unexpected keyword argument '{name}'")
+    return bound.args
+
+
+Function._backward_cls = type("FunctionBackward", (PyNode,), {"_forward_cls": Function})
+
+
+class _DelayedError(Function):
+    """Passes tensors on, and raises when differentiated."""
+
+    @staticmethod
+    def forward(ctx, message, *tensors):
+        ctx.message = message
+        return tuple(tensor.detach() for tensor in tensors)
+
+    @staticmethod
+    def backward(ctx, *grads):
+        raise RuntimeError(ctx.message)
+
+
+_DelayedError._backward_cls.__name__ = "Error"
+
+
+def once_differentiable(fn):
+    """Decorate a `backward` that can not itself be differentiated: trying to is then an error, not a wrong result."""
+
+    @functools.wraps(fn)
+    def wrapper(ctx, *args):
+        with no_grad():
+            outputs = fn(ctx, *args)
+        if not is_grad_enabled() or not any(isinstance(arg, Tensor) and arg.requires_grad for arg in args):
+            return outputs
+        single = not isinstance(outputs, tuple)
+        outputs = (outputs,) if single else outputs
+        tensors = [value.detach().requires_grad_() for value in outputs if value is not None]
+        message = "trying to differentiate twice a function that was marked with @once_differentiable"
+        refused = iter(_DelayedError.apply(message, *tensors))
+        outputs = tuple(None if value is None else next(refused) for value in outputs)
+        return outputs[0] if single else outputs
+
+    return wrapper

@@ -1,0 +1,250 @@
+"""Grad modes: whether this thread records what it computes.
+
+Each mode is a context manager and a decorator of functions, generator functions, coroutine functions and
+asynchronous generator functions; around generators and coroutines it holds only while they run, not while they are
+suspended.
+"""
+
+import functools
+import inspect
+import warnings
+from typing import Any
+
+from cygrad._core.state import get_modes, set_modes
+
+NO_GRAD = 1  # the bits of `_core/state.pxd`
+INFERENCE = 2
+
+
+def is_grad_enabled():
+    """Whether this thread records what it computes.
+
+    >>> import cygrad
+    >>> with cygrad.no_grad():
+    ...     cygrad.is_grad_enabled()
+    False
+    """
+    return not get_modes() & NO_GRAD
+
+
+def is_inference_mode_enabled():
+    """Whether this thread is inside `inference_mode()`."""
+    return bool(get_modes() & INFERENCE)
+
+
+class _Mode:
+    """A context manager and decorator that changes mode bits of the thread."""
+
+    _stack: Any  # (former bits, the stack below)
+
+    def _bits(self, modes):
+        """The thread's new bits, from the old ones."""
+        raise TypeError(f"{type(self).__name__} sets no mode")
+
+    def _copy(self):
+        """A fresh instance for each call of a decorated function."""
+        return type(self)()
+
+    def __enter__(self):
+        former = get_modes()
+        set_modes(self._bits(former))
+        self._stack = (former, getattr(self, "_stack", None))
+
+    def __exit__(self, *exc_info):
+        former, self._stack = self._stack
+        set_modes(former)
+
+    def __call__(self, fn):
+        return _decorated(fn, self._copy)
+
+
+class _BareDecorator(_Mode):
+    """A mode without arguments: `@no_grad` does what `@no_grad()` does."""
+
+    def __new__(cls, fn=None):
+        return super().__new__(cls) if fn is None else _decorated(fn, cls)
+
+
+class no_grad(_BareDecorator):
+    """Record nothing: results have requires_grad=False, in-place changes of leaves are allowed.
+
+    >>> import cygrad
+    >>> x = cygrad.ones(2, requires_grad=True)
+    >>> with cygrad.no_grad():
+    ...     (x * 2).requires_grad
+    False
+    """
+
+    def _bits(self, modes):
+        return modes | NO_GRAD
+
+
+class enable_grad(_BareDecorator):
+    """Record again, inside `no_grad`."""
+
+    def _bits(self, modes):
+        return modes & ~NO_GRAD
+
+
+class set_grad_enabled(_Mode):
+    """Record or not, as `mode` says: at once, and as a context manager until the end of the block.
+
+    >>> import cygrad
+    >>> with cygrad.set_grad_enabled(False):
+    ...     cygrad.is_grad_enabled()
+    False
+    """
+
+    def __init__(self, mode):
+        if not isinstance(mode, bool):
+            raise TypeError(
+                f"set_grad_enabled(): argument 'enabled' (position 1) must be bool, not {type(mode).__name__}"
+            )
+        self.mode = mode
+        self._former = get_modes()
+        set_modes(self._bits(self._former))
+
+    def _bits(self, modes):
+        return modes & ~NO_GRAD if self.mode else modes | NO_GRAD
+
+    def __enter__(self):
+        set_modes(self._bits(get_modes()))
+
+    def __exit__(self, *exc_info):
+        set_modes(self._former)
+
+    def __call__(self, fn):
+        set_modes(self._former)  # as a decorator it has no effect of its own
+        return _decorated(fn, self._copy)
+
+    def __repr__(self):
+        return f"torch.autograd.grad_mode.set_grad_enabled(mode={self.mode})"
+
+    def _copy(self):
+        return set_grad_enabled(self.mode)
+
+
+class inference_mode(_Mode):
+    """Like `no_grad`, and results are inference tensors: without version counter, never to be recorded.
+
+    >>> import cygrad
+    >>> with cygrad.inference_mode():
+    ...     cygrad.ones(2).is_inference()
+    True
+    """
+
+    def __new__(cls, mode=True):
+        return super().__new__(cls) if isinstance(mode, bool) else _decorated(mode, cls)
+
+    def __init__(self, mode=True):
+        self.mode = mode
+
+    def _bits(self, modes):
+        return modes | INFERENCE | NO_GRAD if self.mode else modes & ~(INFERENCE | NO_GRAD)
+
+    def _copy(self):
+        return inference_mode(self.mode)
+
+
+# -- decorating --------------------------------------------------------------------------------------------
+
+
+def _decorated(fn, mode):
+    """`fn` run under `mode()`."""
+    if inspect.isclass(fn):
+        warnings.warn(
+            "Decorating classes is deprecated and will be disabled in future versions. You should only decorate "
+            "functions or methods. To preserve the current behavior of class decoration, you can directly decorate "
+            "the `__init__` method and nothing else.",
+            FutureWarning,
+            stacklevel=3,
+        )
+        setattr(fn, "__init__", _decorated(fn.__init__, mode))  # noqa: B010  (to mypy a plain assignment is wrong)
+        return fn
+    if inspect.isasyncgenfunction(fn):
+        return _async_generator(fn, mode)
+    if inspect.iscoroutinefunction(fn):
+        return _coroutine(fn, mode)
+    if inspect.isgeneratorfunction(fn):
+        return _generator(fn, mode)
+
+    @functools.wraps(fn)
+    def wrapper(*args, **kwargs):
+        with mode():
+            return fn(*args, **kwargs)
+
+    return wrapper
+
+
+def _steps(inner, mode):
+    """Drive a generator or coroutine so that each of its steps, and no pause, is under the mode."""
+    resume = functools.partial(inner.send, None)
+    while True:
+        try:
+            with mode():
+                produced = resume()
+        except StopIteration as stop:
+            return stop.value
+        try:
+            received = yield produced
+            resume = functools.partial(inner.send, received)
+        except GeneratorExit:
+            with mode():
+                inner.close()
+            raise
+        except BaseException as error:
+            resume = functools.partial(inner.throw, error)
+
+
+def _generator(fn, mode):
+    @functools.wraps(fn)
+    def wrapper(*args, **kwargs):
+        return (yield from _steps(fn(*args, **kwargs), mode))
+
+    return wrapper
+
+
+class _Awaitable:
+    """Awaits a coroutine step by step under a mode."""
+
+    def __init__(self, inner, mode):
+        self.inner, self.mode = inner, mode
+
+    def __await__(self):
+        return _steps(self.inner, self.mode)
+
+
+def _coroutine(fn, mode):
+    @functools.wraps(fn)
+    async def wrapper(*args, **kwargs):
+        return await _Awaitable(fn(*args, **kwargs), mode)
+
+    return wrapper
+
+
+def _async_generator(fn, mode):
+    @functools.wraps(fn)
+    async def wrapper(*args, **kwargs):
+        inner = fn(*args, **kwargs)
+        step = inner.__anext__()
+        try:
+            while True:
+                try:
+                    produced = await _Awaitable(_run(step), mode)
+                except StopAsyncIteration:
+                    return
+                try:
+                    received = yield produced
+                    step = inner.asend(received)
+                except GeneratorExit:
+                    raise
+                except BaseException as error:
+                    step = inner.athrow(error)
+        finally:
+            await _Awaitable(_run(inner.aclose()), mode)
+
+    return wrapper
+
+
+async def _run(awaitable):
+    return await awaitable

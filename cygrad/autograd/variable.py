@@ -1,0 +1,63 @@
+"""`Variable`: a tensor under its old name."""
+
+import warnings
+
+from cygrad._core.access import make_volatile
+from cygrad._core.engine import queue_callback
+from cygrad._core.tensor import Tensor
+
+
+class _Engine:
+    """What old code reaches as `Variable._execution_engine`."""
+
+    @staticmethod
+    def queue_callback(callback):
+        """Call `callback()` at the end of the backward pass that is running in this thread.
+
+        Raises RuntimeError outside a backward pass.
+        """
+        queue_callback(callback)
+
+
+class _VariableMeta(type):
+    def __instancecheck__(cls, instance):
+        return isinstance(instance, Tensor)
+
+    def __subclasscheck__(cls, subclass):
+        return issubclass(subclass, Tensor)
+
+
+class Variable(metaclass=_VariableMeta):
+    """`Variable(tensor, requires_grad=False)`: the same memory as a tensor without history.
+
+    Every tensor is an instance of Variable. `volatile=True` is deprecated: what is computed from such a tensor is
+    not recorded; use `no_grad()`. Raises TypeError if `data` is not a tensor.
+
+    >>> import cygrad
+    >>> v = cygrad.autograd.Variable(cygrad.ones(2), requires_grad=True)
+    >>> isinstance(v, cygrad.autograd.Variable), v.requires_grad
+    (True, True)
+    """
+
+    _execution_engine = _Engine()
+
+    def __new__(cls, data=None, requires_grad=False, volatile=None):
+        if data is None:
+            data = Tensor()
+        if not isinstance(data, Tensor):
+            raise TypeError(f"Variable data has to be a tensor, but got {type(data).__name__}")
+        variable = data.detach()
+        if volatile:
+            warnings.warn(
+                "volatile=True is deprecated: put the computation into `with no_grad():`",
+                DeprecationWarning,
+                stacklevel=2,
+            )
+            if requires_grad:
+                raise RuntimeError("Variable can't be volatile and require_grad at the same time!")
+            make_volatile(variable)
+        if requires_grad:
+            if not (data.is_floating_point() or data.is_complex()):
+                raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+            variable.requires_grad_()
+        return variable

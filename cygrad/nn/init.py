@@ -1,0 +1,341 @@
+"""How parameters start: functions that fill a tensor in place, unrecorded, and return it.
+
+`generator` is the random number generator to draw from; None is the default one.
+
+>>> import cygrad
+>>> w = cygrad.empty(3, 5)
+>>> cygrad.nn.init.constant_(w, 0.5).sum()
+tensor(7.5000)
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import cygrad
+from cygrad import Tensor
+from cygrad.autograd.grad_mode import no_grad
+
+__all__ = [
+    "calculate_gain",
+    "constant",
+    "constant_",
+    "dirac",
+    "dirac_",
+    "eye",
+    "eye_",
+    "kaiming_normal",
+    "kaiming_normal_",
+    "kaiming_uniform",
+    "kaiming_uniform_",
+    "normal",
+    "normal_",
+    "ones_",
+    "orthogonal",
+    "orthogonal_",
+    "sparse",
+    "sparse_",
+    "trunc_normal_",
+    "uniform",
+    "uniform_",
+    "xavier_normal",
+    "xavier_normal_",
+    "xavier_uniform",
+    "xavier_uniform_",
+    "zeros_",
+]
+
+_GAINS = {
+    "linear": 1,
+    **{f"conv{n}d": 1 for n in (1, 2, 3)},
+    **{f"conv_transpose{n}d": 1 for n in (1, 2, 3)},
+    "sigmoid": 1,
+    "tanh": 5.0 / 3,
+    "relu": math.sqrt(2.0),
+    "selu": 3.0 / 4,
+}
+
+
+def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
+    """The factor that keeps the variance of signals the same through a layer and `nonlinearity`.
+
+    `param` is the negative slope for `"leaky_relu"`, 0.01 by default.
+
+    >>> from cygrad.nn import init
+    >>> init.calculate_gain("leaky_relu", 1.0)
+    1.0
+    """
+    if nonlinearity in _GAINS:
+        return _GAINS[nonlinearity]
+    if nonlinearity != "leaky_relu":
+        raise ValueError(f"Unsupported nonlinearity {nonlinearity}")
+    slope = 0.01 if param is None else param
+    if isinstance(slope, bool) or not isinstance(slope, (int, float)):
+        raise ValueError(f"negative_slope {slope} not a valid number")
+    return math.sqrt(2.0 / (1 + slope**2))
+
+
+# --- Constants ---------------------------------------------------------------------------------
+
+
+@no_grad()
+def constant_(tensor: Tensor, val: float) -> Tensor:
+    """Fill with `val`."""
+    return tensor.fill_(val)
+
+
+def ones_(tensor: Tensor) -> Tensor:
+    """Fill with 1."""
+    return constant_(tensor, 1.0)
+
+
+def zeros_(tensor: Tensor) -> Tensor:
+    """Fill with 0."""
+    return constant_(tensor, 0.0)
+
+
+@no_grad()
+def eye_(tensor: Tensor) -> Tensor:
+    """Make a matrix the identity: a linear layer then passes on what it can of its inputs."""
+    _require_matrix(tensor)
+    return tensor.copy_(cygrad.eye(*tensor.shape))
+
+
+@no_grad()
+def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
+    """Make a convolution's weight pass on its input channels, in each of `groups` groups.
+
+    Takes tensors with 3, 4 or 5 dimensions: (out channels, in channels, kernel...).
+    """
+    if tensor.ndim not in (3, 4, 5):
+        raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
+    out_channels, in_channels, *kernel = tensor.shape
+    if out_channels % groups != 0:
+        raise ValueError("dim 0 must be divisible by groups")
+    middle = tuple(length // 2 for length in kernel)
+    tensor.zero_()
+    per_group = out_channels // groups
+    for group in range(groups):
+        for channel in range(min(per_group, in_channels)):
+            tensor[(group * per_group + channel, channel, *middle)] = 1
+    return tensor
+
+
+# --- Plain distributions -----------------------------------------------------------------------
+
+
+@no_grad()
+def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
+    """Draw from the uniform distribution on [a, b)."""
+    return tensor.uniform_(a, b, generator=generator)
+
+
+@no_grad()
+def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
+    """Draw from the normal distribution."""
+    return tensor.normal_(mean, std, generator=generator)
+
+
+@no_grad()
+def trunc_normal_(
+    tensor: Tensor,
+    mean: float = 0.0,
+    std: float = 1.0,
+    a: float = -2.0,
+    b: float = 2.0,
+    generator: Any = None,
+) -> Tensor:
+    """Draw from the normal distribution, given that the value lies in [a, b].
+
+    >>> import cygrad
+    >>> w = cygrad.nn.init.trunc_normal_(cygrad.empty(1000), a=5.0, b=6.0)
+    >>> bool(w.min() >= 5) and bool(w.max() <= 6)
+    True
+    """
+    if a > b:
+        raise RuntimeError(f"trunc_normal_ expects an interval [a, b], but found a={a} > b={b}")
+    # float64, so that rounding cannot move a value out of the interval by more than clamping mends
+    shape, low, high = tensor.shape, (a - mean) / std, (b - mean) / std
+    draw = _proposals(low, high, generator)
+    values, accepted = draw(tensor.numel())
+    missing = np.flatnonzero(~accepted)
+    while missing.size:
+        again, accepted = draw(missing.size)
+        values[missing[accepted]] = again[accepted]
+        missing = missing[~accepted]
+    drawn = cygrad.from_numpy((values * std + mean).clip(a, b).reshape(shape))
+    return tensor.copy_(drawn)
+
+
+def _proposals(low: float, high: float, generator: Any) -> Callable[[int], tuple]:
+    """Draws `n` candidates for a standard normal in [low, high], and which of them to accept."""
+
+    def uniforms(n: int) -> np.ndarray:
+        return cygrad.rand(n, generator=generator, dtype=cygrad.float64).numpy()
+
+    def normals(n: int) -> tuple:
+        drawn = cygrad.randn(n, generator=generator, dtype=cygrad.float64).numpy()
+        return drawn, (low <= drawn) & (drawn <= high)
+
+    mode = min(max(low, 0.0), high)  # where the density is highest
+    # Beyond this distance from 0 the density is below 1e-16 of its maximum in the interval.
+    reach = math.sqrt(mode**2 + 74)
+    left, right = max(low, -reach), min(high, reach)
+
+    def uniforms_under_density(n: int) -> tuple:
+        drawn = left + (right - left) * uniforms(n)
+        return drawn, uniforms(n) <= np.exp((mode**2 - drawn**2) / 2)
+
+    mass = (math.erf(high / math.sqrt(2)) - math.erf(low / math.sqrt(2))) / 2
+    return normals if mass > 0.1 else uniforms_under_density
+
+
+# --- Distributions that keep variances ---------------------------------------------------------
+
+
+def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
+    """How many inputs feed one output of a layer with this weight, and the reverse."""
+    if tensor.ndim < 2:
+        raise ValueError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions")
+    n_outputs, n_inputs, *kernel = tensor.shape
+    field = math.prod(kernel)
+    return n_inputs * field, n_outputs * field
+
+
+def _fan(tensor: Tensor, mode: str) -> int:
+    mode = mode.lower()
+    modes = ["fan_in", "fan_out"]
+    if mode not in modes:
+        raise ValueError(f"Mode {mode} not supported, please use one of {modes}")
+    return _calculate_fan_in_and_fan_out(tensor)[modes.index(mode)]
+
+
+def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
+    """Draw from [-a, a] with a = gain * sqrt(6 / (fan_in + fan_out))."""
+    bound = gain * math.sqrt(6.0 / sum(_calculate_fan_in_and_fan_out(tensor)))
+    return uniform_(tensor, -bound, bound, generator)
+
+
+def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
+    """Draw from the normal distribution with std = gain * sqrt(2 / (fan_in + fan_out))."""
+    std = gain * math.sqrt(2.0 / sum(_calculate_fan_in_and_fan_out(tensor)))
+    return normal_(tensor, 0.0, std, generator)
+
+
+def kaiming_uniform_(
+    tensor: Tensor,
+    a: float = 0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Any = None,
+) -> Tensor:
+    """Draw from [-b, b] with b = gain * sqrt(3 / fan).
+
+    The gain is that of `nonlinearity`, with `a` for the slope of a leaky ReLU. `mode` says which
+    fan: `"fan_in"` keeps variances in the forward pass, `"fan_out"` in the backward pass.
+    """
+    if _is_empty(tensor):
+        return tensor
+    bound = math.sqrt(3.0) * calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor, mode))
+    return uniform_(tensor, -bound, bound, generator)
+
+
+def kaiming_normal_(
+    tensor: Tensor,
+    a: float = 0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Any = None,
+) -> Tensor:
+    """Draw from the normal distribution with std = gain / sqrt(fan); see `kaiming_uniform_`."""
+    if _is_empty(tensor):
+        return tensor
+    std = calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor, mode))
+    return normal_(tensor, 0.0, std, generator)
+
+
+# --- Structured --------------------------------------------------------------------------------
+
+
+@no_grad()
+def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tensor:
+    """Make the rows orthonormal (the columns, if they are fewer), times `gain`.
+
+    Dimensions after the first count as one.
+    """
+    if tensor.ndim < 2:
+        raise ValueError("Only tensors with 2 or more dimensions are supported")
+    if tensor.numel() == 0:
+        return tensor
+    rows = tensor.shape[0]
+    columns = tensor.numel() // rows
+    drawn = cygrad.randn(rows, columns, generator=generator, dtype=cygrad.float64).numpy()
+    q, r = np.linalg.qr(drawn if rows >= columns else drawn.T)
+    # Without the signs, q would not be uniformly distributed over the orthogonal matrices.
+    q *= np.sign(np.diagonal(r))
+    q = q if rows >= columns else q.T
+    return tensor.copy_(cygrad.from_numpy(gain * q).reshape(tensor.shape))
+
+
+@no_grad()
+def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
+    """Draw a matrix from the normal distribution and zero a part `sparsity` of each column."""
+    _require_matrix(tensor)
+    rows, columns = tensor.shape
+    n_zeros = math.ceil(sparsity * rows)
+    tensor.normal_(0, std, generator=generator)
+    order = cygrad.rand(rows, columns, generator=generator).numpy().argsort(axis=0)
+    keep = cygrad.from_numpy((order.argsort(axis=0) >= n_zeros).astype(np.float32))
+    return tensor.mul_(keep.to(tensor))
+
+
+def _require_matrix(tensor: Tensor) -> None:
+    if tensor.ndim != 2:
+        raise ValueError("Only tensors with 2 dimensions are supported")
+
+
+def _is_empty(tensor: Tensor) -> bool:
+    if 0 in tensor.shape:
+        warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=3)
+        return True
+    return False
+
+
+# --- Old names ---------------------------------------------------------------------------------
+
+
+def _deprecated(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    new_name = function.__name__
+    old_name = new_name.removesuffix("_")
+
+    @functools.wraps(function)
+    def old(*args: Any, **kwargs: Any) -> Tensor:
+        warnings.warn(
+            f"`nn.init.{old_name}` is now deprecated in favor of `nn.init.{new_name}`.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return function(*args, **kwargs)
+
+    old.__name__ = old.__qualname__ = old_name
+    old.__doc__ = f"The old name of `{new_name}`."
+    return old
+
+
+uniform = _deprecated(uniform_)
+normal = _deprecated(normal_)
+constant = _deprecated(constant_)
+eye = _deprecated(eye_)
+dirac = _deprecated(dirac_)
+xavier_uniform = _deprecated(xavier_uniform_)
+xavier_normal = _deprecated(xavier_normal_)
+kaiming_uniform = _deprecated(kaiming_uniform_)
+kaiming_normal = _deprecated(kaiming_normal_)
+orthogonal = _deprecated(orthogonal_)
+sparse = _deprecated(sparse_)

@@ -1,0 +1,190 @@
+"""The backward hooks of one call of a module.
+
+Note [Watching a module's gradients]
+------------------------------------
+A module's inputs are used elsewhere too (think of `x + block(x)`), so their gradient through this
+module alone is known only at a node that the module's graph and nothing else passes through:
+
+    x ---- Watch ---- [the module's operations] ---- out
+     \\____________________________________________________ other uses of x
+
+`Watch` is the identity. Its post-hook sees all input gradients together, which is what a hook that
+wants to replace them needs. Nothing outside the module reads its output before it is returned, so
+for the output a tensor hook does, and the caller stays free to change the tensor in place. Only
+several outputs, or hooks that replace their gradients, need a second `Watch` there.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from cygrad import Tensor
+from cygrad.autograd import Function
+
+Gradients = tuple[Tensor | None, ...]
+
+
+class Watch(Function):
+    """The identity on all its tensors, as one node."""
+
+    @staticmethod
+    def forward(ctx: Any, *tensors: Tensor) -> tuple[Tensor, ...]:
+        """Alias every tensor."""
+        ctx.set_materialize_grads(False)
+        return tuple(tensor.view_as(tensor) for tensor in tensors)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor | None) -> Gradients:
+        """Pass the gradients on."""
+        return grads
+
+
+class BackwardHooks:
+    """Collects the gradients of one call's outputs and inputs and calls the hooks with them."""
+
+    def __init__(self, module: Any, pre_hooks: list[Callable], hooks: list[Callable]) -> None:
+        self.module = module
+        self.pre_hooks = pre_hooks
+        self.hooks = hooks
+        self.aliases: list[Tensor] = []
+        self.places: list[int] = []  # of the inputs that require grad, among all inputs
+        self.n_inputs = 0
+        self.grad_output: Gradients | None = None
+
+    def watch_inputs(self, args: tuple) -> tuple:
+        """The arguments `forward` is to see: aliases of those that require grad."""
+        self.n_inputs = len(args)
+        self.places = _places(args)
+        if not self.places:
+            return args
+        aliases = Watch.apply(*(args[i] for i in self.places))
+        if self.hooks:
+            aliases[0].grad_fn.register_hook(self._inputs_done)
+        self.aliases = list(aliases)
+        return _replaced(args, self.places, aliases)
+
+    def watch_outputs(self, output: Any) -> Any:
+        """The output the caller is to see; its gradients start the hooks."""
+        outputs = output if isinstance(output, tuple) else (output,)
+        if not all(isinstance(item, Tensor) for item in outputs):
+            warnings.warn(
+                "For backward hooks to be called, module output should be a Tensor or a tuple of "
+                f"Tensors but received {type(output)}",
+                stacklevel=5,
+            )
+            return output
+        places = _places(outputs)
+        if not places:
+            return output
+        if len(places) == 1 and not self.pre_hooks and self._is_own(outputs[places[0]]):
+
+            def done(grad: Tensor) -> None:
+                self._outputs_done(_padded((grad,), places, len(outputs)))
+
+            outputs[places[0]].register_hook(done)
+            return output
+        watched = Watch.apply(*(outputs[i] for i in places))
+        watched[0].grad_fn.register_prehook(lambda grads: self._outputs_done_at_node(grads, places, len(outputs)))
+        outputs = _replaced(outputs, places, watched)
+        return outputs if isinstance(output, tuple) else outputs[0]
+
+    def _is_own(self, output: Tensor) -> bool:
+        """Whether the call made this tensor, so that a hook on it belongs to the call."""
+        return not output.is_leaf and all(output is not alias for alias in self.aliases)
+
+    def _outputs_done_at_node(self, grads: Gradients, places: list[int], count: int) -> Gradients:
+        replaced = self._outputs_done(_padded(grads, places, count))
+        return tuple(replaced[i] for i in places)
+
+    def _outputs_done(self, grad_output: Gradients) -> Gradients:
+        for hook in self.pre_hooks:
+            result = _as_tuple(hook(self.module, grad_output))
+            if result is None:
+                continue
+            _check_count(result, grad_output, "Backward pre hook", "grad_output")
+            grad_output = result
+        self.grad_output = grad_output
+        if not self.places and self.hooks:
+            self._run_without_inputs(grad_output)
+        return grad_output
+
+    def _run_without_inputs(self, grad_output: Gradients) -> None:
+        warnings.warn(
+            "Full backward hook is firing when gradients are computed with respect to module "
+            "outputs since no inputs require gradients.",
+            stacklevel=2,
+        )
+        nothing: Gradients = (None,) * self.n_inputs
+        for hook in self.hooks:
+            result = hook(self.module, nothing, grad_output)
+            if result is not None and any(item is not None for item in _as_tuple(result) or ()):
+                raise RuntimeError(
+                    "Backward hook for Modules where no input requires gradient should always "
+                    "return None or None for all gradients."
+                )
+        self.grad_output = None
+
+    def _inputs_done(self, grads: Gradients, _: Gradients) -> Gradients:
+        if self.grad_output is None:
+            raise RuntimeError(
+                "Module backward hook for grad_input is called before the grad_output one. This "
+                "happens because the gradient in your nn.Module flows to the Module's input "
+                "without passing through the Module's output. Make sure that the output depends "
+                "on the input and that the loss is computed based on the output."
+            )
+        grad_input = _padded(grads, self.places, self.n_inputs)
+        for hook in self.hooks:
+            result = _as_tuple(hook(self.module, grad_input, self.grad_output))
+            if result is None:
+                continue
+            _check_count(result, grad_input, "Backward hook", "grad_input")
+            grad_input = result
+        self.grad_output = None
+        return tuple(grad_input[i] for i in self.places)
+
+
+def register_regular_hooks(module: Any, hooks: list[Callable], output: Any) -> None:
+    """Register hooks of the old kind, on the node of the last operation."""
+    while not isinstance(output, Tensor):
+        if isinstance(output, dict):
+            output = next((item for item in output.values() if isinstance(item, Tensor)), None)
+        elif isinstance(output, (tuple, list)) and output:
+            output = output[0]
+        else:
+            return
+    node = output.grad_fn
+    if node is None:
+        return
+    for hook in hooks:
+        node.register_hook(lambda grad_input, grad_output, hook=hook: hook(module, grad_input, grad_output))
+
+
+def _places(values: Sequence[Any]) -> list[int]:
+    return [i for i, v in enumerate(values) if isinstance(v, Tensor) and v.requires_grad]
+
+
+def _replaced(values: tuple, places: list[int], tensors: Sequence[Tensor]) -> tuple:
+    new = list(values)
+    for place, tensor in zip(places, tensors, strict=True):
+        new[place] = tensor
+    return tuple(new)
+
+
+def _padded(grads: Sequence[Tensor | None], places: list[int], count: int) -> Gradients:
+    all_grads: list[Tensor | None] = [None] * count
+    for place, grad in zip(places, grads, strict=True):
+        all_grads[place] = grad
+    return tuple(all_grads)
+
+
+def _as_tuple(result: Any) -> tuple | None:
+    return result if result is None or isinstance(result, tuple) else (result,)
+
+
+def _check_count(result: tuple, expected: tuple, hook: str, of_what: str) -> None:
+    if len(result) != len(expected):
+        raise RuntimeError(
+            f"{hook} returned an invalid number of {of_what}, got {len(result)}, but expected {len(expected)}"
+        )

@@ -1,0 +1,228 @@
+"""Calling a module: its hooks before and after `forward`, and those of the backward pass."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import cygrad
+from cygrad.nn.modules._backward_hooks import BackwardHooks, register_regular_hooks
+from cygrad.utils.hooks import HookDict, RemovableHandle, add_hook
+
+# Hooks of every module: {number: (kind, hook)}. One dictionary, so that a call tests one.
+_global_hooks: HookDict = HookDict()
+
+
+class ForwardHook:
+    """A hook before or after `forward`, and how it wants to be called."""
+
+    __slots__ = ("always_call", "function", "with_kwargs")
+
+    def __init__(self, function: Callable, with_kwargs: bool = False, always_call: bool = False) -> None:
+        self.function = function
+        self.with_kwargs = with_kwargs
+        self.always_call = always_call
+
+    def before(self, module: Any, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+        """Call the hook before `forward`; gives the arguments `forward` is to see."""
+        if self.with_kwargs:
+            result = self.function(module, args, kwargs)
+            if result is None:
+                return args, kwargs
+            if isinstance(result, tuple) and len(result) == 2:
+                return result
+            raise RuntimeError(
+                f"forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got {result}."
+            )
+        result = self.function(module, args)
+        if result is None:
+            return args, kwargs
+        return result if isinstance(result, tuple) else (result,), kwargs
+
+    def after(self, module: Any, args: tuple, kwargs: dict, output: Any) -> Any:
+        """Call the hook after `forward`; gives the output the caller is to see."""
+        if self.with_kwargs:
+            result = self.function(module, args, kwargs, output)
+        else:
+            result = self.function(module, args, output)
+        return output if result is None else result
+
+
+class Hooked:
+    """Makes a module callable: `module(x)` runs the hooks and `forward`.
+
+    Base of `Module`. Hooks stand in dictionaries, by number, in the order they will run.
+    """
+
+    forward: Callable[..., Any]
+    _forward_pre_hooks: HookDict
+    _forward_hooks: HookDict
+    _backward_pre_hooks: HookDict
+    _backward_hooks: HookDict
+    _is_full_backward_hook: bool | None
+
+    def _init_hooks(self) -> None:
+        state = self.__dict__
+        state["_forward_pre_hooks"] = HookDict()
+        state["_forward_hooks"] = HookDict()
+        state["_backward_pre_hooks"] = HookDict()
+        state["_backward_hooks"] = HookDict()
+        state["_is_full_backward_hook"] = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if (
+            self._forward_hooks
+            or self._forward_pre_hooks
+            or self._backward_hooks
+            or self._backward_pre_hooks
+            or _global_hooks
+        ):
+            return self._call_with_hooks(args, kwargs)
+        return self.forward(*args, **kwargs)
+
+    # Registration
+
+    def register_forward_pre_hook(
+        self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
+        """Call `hook(module, args)` before every `forward`.
+
+        It may return new arguments: a tuple, or one value that is no tuple. With `with_kwargs` it
+        is `hook(module, args, kwargs)`, which may return `(args, kwargs)`. The handle returned
+        removes the hook. `prepend` puts it before the hooks that are there.
+        """
+        return add_hook(self._forward_pre_hooks, ForwardHook(hook, with_kwargs), prepend)
+
+    def register_forward_hook(
+        self,
+        hook: Callable,
+        *,
+        prepend: bool = False,
+        with_kwargs: bool = False,
+        always_call: bool = False,
+    ) -> RemovableHandle:
+        """Call `hook(module, args, output)` after every `forward`; it may return a new output.
+
+        With `with_kwargs` it is `hook(module, args, kwargs, output)`. With `always_call` it runs
+        even if `forward` raised, with None for the output.
+
+        >>> import cygrad
+        >>> layer = cygrad.nn.Linear(2, 3)
+        >>> handle = layer.register_forward_hook(lambda module, args, out: print(out.shape))
+        >>> _ = layer(cygrad.ones(5, 2))
+        torch.Size([5, 3])
+        >>> handle.remove()
+        """
+        return add_hook(self._forward_hooks, ForwardHook(hook, with_kwargs, always_call), prepend)
+
+    def register_full_backward_pre_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
+        """Call `hook(module, grad_output)` when the gradients of the outputs are known.
+
+        It may return a tuple of gradients that takes their place.
+        """
+        return add_hook(self._backward_pre_hooks, hook, prepend)
+
+    def register_full_backward_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
+        """Call `hook(module, grad_input, grad_output)` when the inputs' gradients are known.
+
+        Both are tuples with None where a value is no tensor or has no gradient. The hook may
+        return a tuple that takes `grad_input`'s place. Only positional arguments count as inputs.
+        If no input requires grad the hook runs when the gradients of the outputs are known.
+        """
+        self._choose_backward_kind(full=True)
+        return add_hook(self._backward_hooks, hook, prepend)
+
+    def register_backward_hook(self, hook: Callable) -> RemovableHandle:
+        """Call `hook(module, grad_input, grad_output)` after the last operation's gradient.
+
+        The old form: `grad_input` belongs to the last operation inside the module, not to the
+        module. Use `register_full_backward_hook`.
+        """
+        self._choose_backward_kind(full=False)
+        return add_hook(self._backward_hooks, hook, prepend=False)
+
+    def _choose_backward_kind(self, full: bool) -> None:
+        if self._is_full_backward_hook is (not full):
+            raise RuntimeError(
+                "Cannot use both regular backward hooks and full backward hooks on a single "
+                "Module. Please use only one of them."
+            )
+        self._is_full_backward_hook = full
+
+    # The call when there are hooks
+
+    def _call_with_hooks(self, args: tuple, kwargs: dict) -> Any:
+        called: set[int] = set()
+        try:
+            return self._run_hooks_and_forward(args, kwargs, called)
+        except Exception:
+            for number, hook in _hooks("forward", self._forward_hooks):
+                if hook.always_call and number not in called:
+                    self._run_despite_error(hook, args, kwargs)
+            raise
+
+    def _run_hooks_and_forward(self, args: tuple, kwargs: dict, called: set[int]) -> Any:
+        for _, hook in _hooks("forward_pre", self._forward_pre_hooks):
+            args, kwargs = hook.before(self, args, kwargs)
+        backward = self._backward_hooks_of_call()
+        if backward is not None:
+            args = backward.watch_inputs(args)
+        output = self.forward(*args, **kwargs)
+        for number, hook in _hooks("forward", self._forward_hooks):
+            called.add(number)
+            output = hook.after(self, args, kwargs, output)
+        if backward is not None:
+            output = backward.watch_outputs(output)
+        if self._is_full_backward_hook is False:
+            register_regular_hooks(self, list(self._backward_hooks.values()), output)
+        return output
+
+    def _backward_hooks_of_call(self) -> BackwardHooks | None:
+        own = self._backward_hooks if self._is_full_backward_hook else {}
+        hooks = [hook for _, hook in _hooks("full_backward", own)]
+        pre_hooks = [hook for _, hook in _hooks("full_backward_pre", self._backward_pre_hooks)]
+        if not (hooks or pre_hooks) or not cygrad.is_grad_enabled():
+            return None
+        return BackwardHooks(self, pre_hooks, hooks)
+
+    def _run_despite_error(self, hook: ForwardHook, args: tuple, kwargs: dict) -> None:
+        try:
+            hook.after(self, args, kwargs, None)
+        except Exception as error:
+            warnings.warn(
+                "module forward hook with ``always_call=True`` raised an exception that was "
+                f"silenced as another error was raised in forward: {error}",
+                stacklevel=2,
+            )
+
+
+def register_module_forward_pre_hook(hook: Callable) -> RemovableHandle:
+    """As `Module.register_forward_pre_hook`, for every module."""
+    return add_hook(_global_hooks, ("forward_pre", ForwardHook(hook)), prepend=False)
+
+
+def register_module_forward_hook(
+    hook: Callable, *, with_kwargs: bool = False, always_call: bool = False
+) -> RemovableHandle:
+    """As `Module.register_forward_hook`, for every module."""
+    entry = ForwardHook(hook, with_kwargs, always_call)
+    return add_hook(_global_hooks, ("forward", entry), prepend=False)
+
+
+def register_module_full_backward_pre_hook(hook: Callable) -> RemovableHandle:
+    """As `Module.register_full_backward_pre_hook`, for every module."""
+    return add_hook(_global_hooks, ("full_backward_pre", hook), prepend=False)
+
+
+def register_module_full_backward_hook(hook: Callable) -> RemovableHandle:
+    """As `Module.register_full_backward_hook`, for every module."""
+    return add_hook(_global_hooks, ("full_backward", hook), prepend=False)
+
+
+def _hooks(kind: str, own: dict) -> Iterator[tuple[int, Any]]:
+    """The hooks of all modules of this kind, then the module's own; safe against removal."""
+    for number, (kind_of_hook, hook) in list(_global_hooks.items()):
+        if kind_of_hook == kind:
+            yield number, hook
+    yield from list(own.items())

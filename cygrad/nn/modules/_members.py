@@ -1,0 +1,321 @@
+"""What a module consists of: parameters, buffers, submodules, and how they are found by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from cygrad import Tensor
+from cygrad.nn.parameter import Buffer, Parameter
+from cygrad.utils import typename
+
+if TYPE_CHECKING:
+    from cygrad.nn.modules.module import Module
+
+# The three dictionaries of members, and what error texts call an entry.
+TABLES = {"_parameters": "parameters", "_modules": "module", "_buffers": "buffer"}
+
+
+class Members:
+    """Registers parameters, buffers and submodules as they are assigned, and walks over them.
+
+    Base of `Module`. Members stand in the dictionaries `_parameters`, `_buffers` and `_modules`
+    instead of the instance's `__dict__`; `__getattr__` makes them look like attributes.
+    """
+
+    _parameters: dict[str, Parameter | None]
+    _buffers: dict[str, Tensor | None]
+    _modules: dict[str, Module | None]
+    _non_persistent_buffers_set: set[str]
+
+    def _init_members(self) -> None:
+        state = self.__dict__
+        state["_parameters"] = {}
+        state["_buffers"] = {}
+        state["_modules"] = {}
+        state["_non_persistent_buffers_set"] = set()
+
+    # Registration
+
+    def register_parameter(self, name: str, param: Parameter | None) -> None:
+        """Add a parameter under `name`; None reserves the name, as `Linear(bias=False)` does.
+
+        Raises `KeyError` for a name that is taken, empty or has a dot, `TypeError` for anything
+        that is not a `Parameter`, `ValueError` for a parameter that an operation computed.
+        """
+        self._check_new_name("parameter", "_parameters", name)
+        if param is not None:
+            if not isinstance(param, Parameter):
+                raise TypeError(
+                    f"cannot assign '{typename(param)}' object to parameter '{name}' "
+                    "(torch.nn.Parameter or None required)"
+                )
+            if param.grad_fn is not None:
+                raise ValueError(
+                    f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must "
+                    f"be created explicitly. To express '{name}' as a function of another "
+                    "Tensor, compute the value in the forward() method."
+                )
+        self._parameters[name] = param
+
+    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
+        """Add a buffer under `name`: state that is no parameter, such as a running mean.
+
+        A buffer that is not `persistent` is left out of `state_dict`. None reserves the name.
+        Raises `KeyError` for a name that is taken, empty or has a dot, `TypeError` for anything
+        that is not a tensor.
+        """
+        self._check_new_name("buffer", "_buffers", name, replaceable=False)
+        if tensor is not None and not isinstance(tensor, Tensor):
+            raise TypeError(
+                f"cannot assign '{typename(tensor)}' object to buffer '{name}' (torch Tensor or None required)"
+            )
+        self._set_buffer(name, tensor, persistent)
+
+    def register_module(self, name: str, module: Module | None) -> None:
+        """Another name of `add_module`."""
+        self.add_module(name, module)
+
+    def add_module(self, name: str, module: Module | None) -> None:
+        """Add a submodule under `name`.
+
+        Raises `KeyError` for a name that is taken, empty or has a dot, `TypeError` for anything
+        that is not a module.
+        """
+        if module is not None and not isinstance(module, Members):
+            raise TypeError(f"{typename(module)} is not a Module subclass")
+        self._check_new_name("module", "_modules", name)
+        self._modules[name] = module
+
+    def _check_new_name(self, kind: str, table: str, name: str, *, replaceable: bool = True) -> None:
+        if table not in self.__dict__:
+            raise AttributeError(f"cannot assign {kind} before Module.__init__() call")
+        if not isinstance(name, str):
+            raise TypeError(f"{kind} name should be a string. Got {typename(name)}")
+        if "." in name:
+            got = f", got: {name}" if kind == "module" else ""
+            raise KeyError(f'{kind} name can\'t contain "."{got}')
+        if name == "":
+            raise KeyError(f'{kind} name can\'t be empty string ""')
+        if hasattr(self, name) and not (replaceable and name in self.__dict__[table]):
+            raise KeyError(f"attribute '{name}' already exists")
+
+    def _set_buffer(self, name: str, tensor: Tensor | None, persistent: bool) -> None:
+        self._buffers[name] = tensor
+        if persistent:
+            self._non_persistent_buffers_set.discard(name)
+        else:
+            self._non_persistent_buffers_set.add(name)
+
+    # Attributes
+
+    def __getattr__(self, name: str) -> Any:
+        state = self.__dict__
+        if "_parameters" in state:
+            if name in state["_parameters"]:
+                return state["_parameters"][name]
+            if name in state["_modules"]:
+                return state["_modules"][name]
+            if name in state["_buffers"]:
+                return state["_buffers"][name]
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        state = self.__dict__
+        if isinstance(value, Parameter):
+            self._forget_others("_parameters", name)
+            self.register_parameter(name, value)
+        elif name in state.get("_parameters", ()):
+            self._require_none(value, name, "parameter", "torch.nn.Parameter or None")
+            self._parameters[name] = None
+        elif isinstance(value, Members):
+            self._forget_others("_modules", name)
+            state["_modules"][name] = value
+        elif name in state.get("_modules", ()):
+            self._require_none(value, name, "child module", "torch.nn.Module or None")
+            self._modules[name] = None
+        elif isinstance(value, Buffer):
+            self._forget_others("_buffers", name)
+            self._set_buffer(name, value, value.persistent)
+        elif name in state.get("_buffers", ()):
+            if not isinstance(value, Tensor):
+                allowed = "torch.nn.Buffer, torch.Tensor or None"
+                self._require_none(value, name, "buffer", allowed)
+            self._buffers[name] = value
+        else:
+            object.__setattr__(self, name, value)
+
+    def _forget_others(self, table: str, name: str) -> None:
+        """Make room for a member: the name may be an attribute or a member of another kind."""
+        state = self.__dict__
+        if table not in state:
+            raise AttributeError(f"cannot assign {TABLES[table]} before Module.__init__() call")
+        state.pop(name, None)
+        for other in TABLES:
+            if other != table:
+                state[other].pop(name, None)
+        self._non_persistent_buffers_set.discard(name)
+
+    def _require_none(self, value: Any, name: str, kind: str, allowed: str) -> None:
+        if value is not None:
+            raise TypeError(f"cannot assign '{typename(value)}' as {kind} '{name}' ({allowed} expected)")
+
+    def __delattr__(self, name: str) -> None:
+        for table in TABLES:
+            if name in self.__dict__.get(table, ()):
+                del self.__dict__[table][name]
+                self._non_persistent_buffers_set.discard(name)
+                return
+        object.__delattr__(self, name)
+
+    def __dir__(self) -> list[str]:
+        names = set(dir(type(self))) | set(self.__dict__)
+        names.update(*(self.__dict__.get(table, ()) for table in TABLES))
+        # Children of a Sequential are called "0", "1", ...: not what tab completion is for.
+        return sorted(name for name in names if not name[:1].isdigit())
+
+    # Walking over all members
+
+    def named_parameters(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Parameter]]:
+        """Pairs of name and parameter, of submodules too if `recurse`; shared ones come once."""
+        return self._named_members(lambda module: module._parameters.items(), prefix, recurse, remove_duplicate)
+
+    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
+        """The parameters, what an optimizer takes.
+
+        >>> import cygrad
+        >>> [tuple(p.shape) for p in cygrad.nn.Linear(2, 3).parameters()]
+        [(3, 2), (3,)]
+        """
+        for _, parameter in self.named_parameters(recurse=recurse):
+            yield parameter
+
+    def named_buffers(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Tensor]]:
+        """Pairs of name and buffer, of submodules too if `recurse`; shared ones come once."""
+        return self._named_members(lambda module: module._buffers.items(), prefix, recurse, remove_duplicate)
+
+    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
+        """The buffers, of submodules too if `recurse`."""
+        for _, buffer in self.named_buffers(recurse=recurse):
+            yield buffer
+
+    def named_children(self) -> Iterator[tuple[str, Module]]:
+        """Pairs of name and direct submodule; shared ones come once."""
+        seen = set()
+        for name, module in self._modules.items():
+            if module is not None and module not in seen:
+                seen.add(module)
+                yield name, module
+
+    def children(self) -> Iterator[Module]:
+        """The direct submodules."""
+        for _, module in self.named_children():
+            yield module
+
+    def named_modules(
+        self, memo: set | None = None, prefix: str = "", remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Any]]:
+        """Pairs of dotted name and module: this one (called `prefix`), then all below it.
+
+        >>> import cygrad
+        >>> model = cygrad.nn.Sequential(cygrad.nn.Linear(2, 3), cygrad.nn.ReLU())
+        >>> [name for name, _ in model.named_modules()]
+        ['', '0', '1']
+        """
+        memo = set() if memo is None else memo
+        if self in memo:
+            return
+        if remove_duplicate:
+            memo.add(self)
+        yield prefix, self
+        for name, module in self._modules.items():
+            if module is not None:
+                yield from module.named_modules(memo, _join(prefix, name), remove_duplicate)
+
+    def modules(self, remove_duplicate: bool = True) -> Iterator[Any]:
+        """This module and all below it."""
+        for _, module in self.named_modules(remove_duplicate=remove_duplicate):
+            yield module
+
+    def _named_members(
+        self,
+        get_members_fn: Callable[[Any], Iterable[tuple[str, Any]]],
+        prefix: str = "",
+        recurse: bool = True,
+        remove_duplicate: bool = True,
+    ) -> Iterator[tuple[str, Any]]:
+        seen: set[Any] = set()
+        if recurse:
+            modules = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)
+        else:
+            modules = iter([(prefix, self)])
+        for module_name, module in modules:
+            for name, member in get_members_fn(module):
+                if member is None or member in seen:
+                    continue
+                if remove_duplicate:
+                    seen.add(member)
+                yield _join(module_name, name), member
+
+    # Access by dotted name
+
+    def get_submodule(self, target: str) -> Any:
+        """The module at a dotted path such as `"encoder.0"`; `""` is this module.
+
+        Raises `AttributeError` that names the step which leads nowhere.
+        """
+        module = self
+        for name in target.split(".") if target else ():
+            parent, module = module, _attribute_of(module, name)
+            if not isinstance(module, Members):
+                raise AttributeError(f"`{name}` is not an nn.Module{_path(parent, self, target)}")
+        return module
+
+    def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
+        """Put `module` at a dotted path; with `strict`, only where a module stands already."""
+        if target == "":
+            raise ValueError("Cannot set the submodule without a target name!")
+        if not isinstance(module, Members):
+            raise ValueError(f"`module` is not an nn.Module, found {type(module)}")
+        path, _, name = target.rpartition(".")
+        parent = self.get_submodule(path)
+        if strict or hasattr(parent, name):
+            if not isinstance(_attribute_of(parent, name), Members):
+                raise AttributeError(f"`{name}` is not an nn.Module")
+        setattr(parent, name, module)
+
+    def get_parameter(self, target: str) -> Parameter:
+        """The parameter at a dotted path such as `"encoder.0.weight"`."""
+        path, _, name = target.rpartition(".")
+        parameter = _attribute_of(self.get_submodule(path), name)
+        if not isinstance(parameter, Parameter):
+            raise AttributeError(f"`{name}` is not an nn.Parameter")
+        return parameter
+
+    def get_buffer(self, target: str) -> Tensor:
+        """The buffer at a dotted path such as `"norm.running_mean"`."""
+        path, _, name = target.rpartition(".")
+        module = self.get_submodule(path)
+        buffer = _attribute_of(module, name)
+        if name not in module._buffers:
+            raise AttributeError(f"`{name}` is not a buffer")
+        return buffer
+
+
+def _join(prefix: str, name: str) -> str:
+    return f"{prefix}.{name}" if prefix else name
+
+
+def _attribute_of(module: Any, name: str) -> Any:
+    if not hasattr(module, name):
+        raise AttributeError(f"{type(module).__name__} has no attribute `{name}`")
+    return getattr(module, name)
+
+
+def _path(parent: Any, root: Any, target: str) -> str:
+    """Where a step failed, if the path had several."""
+    return "" if parent is root else f"\nIn the path `{target}` of {type(root).__name__}."

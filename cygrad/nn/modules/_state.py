@@ -1,0 +1,384 @@
+"""A module's state as a flat dictionary, and back.
+
+Note [Loading leaves a model whole or untouched]
+------------------------------------------------
+`load_state_dict` first compares every tensor with its counterpart and only notes the copies to be
+made; they are made when all of them fit. So a checkpoint of another architecture changes nothing.
+The list of copies travels in `local_metadata`, like PyTorch's `assign_to_params_buffers`, so that
+a module which overrides `_load_from_state_dict` needs to know nothing of it. Hooks after loading
+may pardon missing and unexpected keys, so where there are any the copies are made before them.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+import cygrad
+from cygrad import Tensor
+from cygrad.nn.parameter import Parameter
+from cygrad.utils.hooks import HookDict, RemovableHandle, add_hook
+from cygrad.utils.interop import as_tensor, is_tensor_like
+
+EXTRA_STATE = "_extra_state"
+
+
+class IncompatibleKeys(NamedTuple):
+    """What `load_state_dict` returns: keys it missed, and keys it did not know."""
+
+    missing_keys: list[str]
+    unexpected_keys: list[str]
+
+    def __repr__(self) -> str:
+        if not self.missing_keys and not self.unexpected_keys:
+            return "<All keys matched successfully>"
+        missing, unexpected = self
+        return f"_IncompatibleKeys(missing_keys={missing}, unexpected_keys={unexpected})"
+
+
+class _PreLoadHook:
+    """A hook before loading that wants the module as its first argument."""
+
+    def __init__(self, function: Callable, module: Any) -> None:
+        self.function = function
+        self.module = module
+
+    def __call__(self, *args: Any) -> None:
+        self.function(self.module, *args)
+
+
+class Stateful:
+    """Writes and reads `state_dict`. Base of `Module`."""
+
+    _version = 1  # of a class's layout of its state; written into `state_dict()._metadata`
+
+    _parameters: dict[str, Parameter | None]
+    _buffers: dict[str, Tensor | None]
+    _modules: dict[str, Any]
+    _non_persistent_buffers_set: set[str]
+    _state_dict_pre_hooks: HookDict
+    _state_dict_hooks: HookDict
+    _load_state_dict_pre_hooks: HookDict
+    _load_state_dict_post_hooks: HookDict
+
+    def _init_state_hooks(self) -> None:
+        state = self.__dict__
+        state["_state_dict_pre_hooks"] = HookDict()
+        state["_state_dict_hooks"] = HookDict()
+        state["_load_state_dict_pre_hooks"] = HookDict()
+        state["_load_state_dict_post_hooks"] = HookDict()
+
+    # Writing
+
+    def state_dict(self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
+        """All parameters and persistent buffers by dotted name, in an `OrderedDict`.
+
+        The tensors share memory with the module's and are detached unless `keep_vars`. Entries go
+        into `destination` if given, each name after `prefix`.
+
+        >>> import cygrad
+        >>> list(cygrad.nn.Sequential(cygrad.nn.Linear(2, 3)).state_dict())
+        ['0.weight', '0.bias']
+        """
+        if args:
+            warnings.warn(
+                "Positional args are being deprecated, use kwargs instead.",
+                FutureWarning,
+                stacklevel=2,
+            )
+            given = {"destination": destination, "prefix": prefix, "keep_vars": keep_vars}
+            return self.state_dict(**{**given, **dict(zip(given, args))})
+        if destination is None:
+            destination = OrderedDict()
+            destination._metadata = OrderedDict()
+        local_metadata = {"version": self._version}
+        if hasattr(destination, "_metadata"):
+            destination._metadata[prefix[:-1]] = local_metadata
+
+        for hook in self._state_dict_pre_hooks.values():
+            hook(self, prefix, keep_vars)
+        self._save_to_state_dict(destination, prefix, keep_vars)
+        for name, module in self._modules.items():
+            if module is not None:
+                module.state_dict(destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
+        for hook in self._state_dict_hooks.values():
+            result = hook(self, destination, prefix, local_metadata)
+            if result is None:
+                continue
+            if getattr(hook, "_from_public_api", False):
+                raise RuntimeError("state_dict post-hook must return None")
+            destination = result
+        return destination
+
+    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+        """Write what belongs to this module and not to a submodule. Made to be overridden."""
+        for name, tensor in self._local_state().items():
+            destination[prefix + name] = tensor if keep_vars else tensor.detach()
+        if _overrides(self, "get_extra_state"):
+            destination[prefix + EXTRA_STATE] = self.get_extra_state()
+
+    def _local_state(self) -> dict[str, Tensor]:
+        hidden = self._non_persistent_buffers_set
+        state: dict[str, Tensor] = {}
+        for name, parameter in self._parameters.items():
+            if parameter is not None:
+                state[name] = parameter
+        for name, tensor in self._buffers.items():
+            if tensor is not None and name not in hidden:
+                state[name] = tensor
+        return state
+
+    def get_extra_state(self) -> Any:
+        """Override to put anything beyond tensors into `state_dict`."""
+        raise RuntimeError(
+            "Reached a code path in Module.get_extra_state() that should never be called. "
+            f"Only classes that override it have extra state, and {type(self).__name__} does not."
+        )
+
+    def set_extra_state(self, state: Any) -> None:
+        """Override to take back what `get_extra_state` gave."""
+        raise RuntimeError(
+            "Reached a code path in Module.set_extra_state() that should never be called. "
+            f"Only classes that override it have extra state, and {type(self).__name__} does not."
+        )
+
+    # Reading
+
+    def load_state_dict(
+        self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
+    ) -> IncompatibleKeys:
+        """Copy tensors of `state_dict` into the parameters and buffers of the same names.
+
+        With `strict` the names must match exactly. With `assign` the tensors themselves become
+        the parameters and buffers, dtype and all. Values may be tensors, or arrays and tensors of
+        other libraries (PyTorch's among them).
+
+        Returns the missing and the unexpected keys. Raises `RuntimeError`, with nothing changed,
+        that lists every mismatch.
+        """
+        if not isinstance(state_dict, Mapping):
+            raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
+        result = IncompatibleKeys([], [])
+        errors: list[str] = []
+        copies: list[Callable[[], str | None]] = []
+        metadata = getattr(state_dict, "_metadata", None) or {}
+        # A copy, since hooks may add, rename and remove entries.
+        state = OrderedDict(state_dict)
+
+        def load(module: Any, local_state: Mapping[str, Any], prefix: str) -> None:
+            local_metadata = dict(metadata.get(prefix[:-1], {}), pending_copies=copies)
+            if assign:
+                local_metadata["assign_to_params_buffers"] = assign
+            # Always strict: the result names missing and unexpected keys, whatever becomes of them.
+            module._load_from_state_dict(local_state, prefix, local_metadata, True, *result, errors)
+            for name, child in module._modules.items():
+                if child is not None:
+                    below = f"{prefix}{name}."
+                    inner = {k: v for k, v in local_state.items() if k.startswith(below)}
+                    load(child, inner, below)
+            loaded.append(module)
+
+        loaded: list[Any] = []
+        load(self, state, "")
+        has_hooks = any(module._load_state_dict_post_hooks for module in loaded)
+        if not errors and (has_hooks or not strict or not any(result)):
+            errors += _run(copies)
+            for module in loaded:
+                _run_post_load_hooks(module, result)
+        if strict:
+            errors[:0] = _key_errors(result)
+        if errors:
+            raise RuntimeError(
+                "Error(s) in loading state_dict for {}:\n\t{}".format(type(self).__name__, "\n\t".join(errors))
+                + _advice(result)
+            )
+        return result
+
+    def _load_from_state_dict(
+        self,
+        state_dict: Any,
+        prefix: str,
+        local_metadata: dict[str, Any],
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        """Read what belongs to this module and not to a submodule. Made to be overridden."""
+        for hook in self._load_state_dict_pre_hooks.values():
+            hook(
+                state_dict,
+                prefix,
+                local_metadata,
+                strict,
+                missing_keys,
+                unexpected_keys,
+                error_msgs,
+            )
+        assign = local_metadata.get("assign_to_params_buffers", False)
+        copies: list[Callable[[], str | None]] = []
+        local_state = self._local_state()
+        for name, tensor in local_state.items():
+            key = prefix + name
+            if key in state_dict:
+                error, value = _matched(key, tensor, state_dict[key])
+                if error:
+                    error_msgs.append(error)
+                else:
+                    copies.append(partial(self._take, name, key, tensor, value, assign))
+            elif strict:
+                missing_keys.append(key)
+
+        key = prefix + EXTRA_STATE
+        takes_extra = _overrides(self, "set_extra_state")
+        if takes_extra and key in state_dict:
+            copies.append(partial(self.set_extra_state, state_dict[key]))
+        elif takes_extra and strict:
+            missing_keys.append(key)
+        elif strict and key in state_dict:
+            unexpected_keys.append(key)
+        if strict:
+            unexpected_keys += _unknown_keys(state_dict, prefix, local_state, self._modules)
+
+        if "pending_copies" in local_metadata:
+            local_metadata["pending_copies"].extend(copies)
+        else:
+            error_msgs += _run(copies)
+
+    def _take(self, name: str, key: str, tensor: Tensor, value: Tensor, assign: bool) -> str | None:
+        """Copy or assign one tensor; gives the text of what went wrong."""
+        try:
+            if assign:
+                if isinstance(tensor, Parameter):
+                    if not isinstance(value, Parameter):
+                        value = Parameter(value, requires_grad=tensor.requires_grad)
+                    else:
+                        value.requires_grad_(tensor.requires_grad)
+                setattr(self, name, value)
+            else:
+                with cygrad.no_grad():
+                    tensor.copy_(value)
+        except Exception as error:
+            return (
+                f'While copying the parameter named "{key}", whose dimensions in the model are '
+                f"{tensor.size()} and whose dimensions in the checkpoint are {value.size()}, "
+                f"an exception occurred : {error.args}."
+            )
+        return None
+
+    # Hooks
+
+    def register_state_dict_pre_hook(self, hook: Callable) -> RemovableHandle:
+        """Call `hook(module, prefix, keep_vars)` before `state_dict` reads this module."""
+        return add_hook(self._state_dict_pre_hooks, hook)
+
+    def register_state_dict_post_hook(self, hook: Callable) -> RemovableHandle:
+        """Call `hook(module, state_dict, prefix, local_metadata)` after `state_dict` read it.
+
+        The hook may change the dictionary and must return None.
+        """
+        hook._from_public_api = True  # type: ignore[attr-defined]
+        return add_hook(self._state_dict_hooks, hook)
+
+    def _register_state_dict_hook(self, hook: Callable) -> RemovableHandle:
+        """As `register_state_dict_post_hook`, for hooks that return another dictionary."""
+        if getattr(hook, "_from_public_api", False):
+            raise RuntimeError(
+                "Cannot register the same function as the state dict post hook that was "
+                "previously registered via register_state_dict_post_hook"
+            )
+        return add_hook(self._state_dict_hooks, hook)
+
+    def register_load_state_dict_pre_hook(self, hook: Callable) -> RemovableHandle:
+        """Call a hook before this module's part of a `state_dict` is read.
+
+        `hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
+        error_msgs)` may change the dictionary and the lists.
+        """
+        return self._register_load_state_dict_pre_hook(hook, with_module=True)
+
+    def _register_load_state_dict_pre_hook(self, hook: Callable, with_module: bool = False) -> RemovableHandle:
+        hook = _PreLoadHook(hook, self) if with_module else hook
+        return add_hook(self._load_state_dict_pre_hooks, hook)
+
+    def register_load_state_dict_post_hook(self, hook: Callable) -> RemovableHandle:
+        """Call `hook(module, incompatible_keys)` after loading.
+
+        It may remove names from the lists `missing_keys` and `unexpected_keys`; what remains is
+        an error if loading is strict.
+        """
+        return add_hook(self._load_state_dict_post_hooks, hook)
+
+
+def _run(copies: list[Callable[[], str | None]]) -> list[str]:
+    """Make the copies; gives the texts of those that went wrong."""
+    return [error for error in [copy() for copy in copies] if error]
+
+
+def _overrides(module: Any, method: str) -> bool:
+    return getattr(type(module), method) is not getattr(Stateful, method)
+
+
+def _matched(key: str, tensor: Tensor, value: Any) -> tuple[str | None, Any]:
+    """The checkpoint's value as a tensor of the right shape, or the text of what is wrong."""
+    if not is_tensor_like(value):
+        return (
+            f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like '
+            f"object from checkpoint but received {type(value)}"
+        ), None
+    value = as_tensor(value)
+    if tensor.ndim == 0 and tuple(value.shape) == (1,):
+        value = value[0]  # what scalars were saved as, long ago
+    if value.shape != tensor.shape:
+        return (
+            f"size mismatch for {key}: copying a param with shape {value.shape} from checkpoint, "
+            f"the shape in current model is {tensor.shape}."
+        ), None
+    return None, value
+
+
+def _unknown_keys(state_dict: Any, prefix: str, local_state: Any, modules: Any) -> list[str]:
+    unknown = []
+    for key in state_dict:
+        if key.startswith(prefix) and key != prefix + EXTRA_STATE:
+            first, dot, _ = key[len(prefix) :].partition(".")
+            if first not in (modules if dot else local_state):
+                unknown.append(key)
+    return unknown
+
+
+def _run_post_load_hooks(module: Any, keys: IncompatibleKeys) -> None:
+    for hook in module._load_state_dict_post_hooks.values():
+        if hook(module, keys) is not None:
+            raise AssertionError(
+                "Hooks registered with ``register_load_state_dict_post_hook`` are not expected to "
+                "return new values, if incompatible_keys need to be modified, it should be done "
+                "inplace."
+            )
+
+
+def _key_errors(keys: IncompatibleKeys) -> list[str]:
+    errors = []
+    for kind, names in (("Missing", keys.missing_keys), ("Unexpected", keys.unexpected_keys)):
+        if names:
+            quoted = ", ".join(f'"{name}"' for name in names)
+            errors.append(f"{kind} key(s) in state_dict: {quoted}. ")
+    return errors
+
+
+def _advice(keys: IncompatibleKeys) -> str:
+    """If every key misses or carries the same prefix, say so: it is what wrappers leave behind."""
+    missing, unexpected = keys
+    if not missing or len(missing) != len(unexpected):
+        return ""
+    for longer, shorter, mend in (
+        (unexpected, missing, "{{k.removeprefix({!r}): v for k, v in state_dict.items()}}"),
+        (missing, unexpected, "{{{!r} + k: v for k, v in state_dict.items()}}"),
+    ):
+        prefix = longer[0].removesuffix(shorter[0])
+        if prefix and [prefix + name for name in shorter] == longer:
+            return "\nThe names differ by a prefix only. Load this: " + mend.format(prefix)
+    return ""

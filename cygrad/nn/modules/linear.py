@@ -1,0 +1,83 @@
+"""Linear layers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import cygrad
+from cygrad import Tensor
+from cygrad.nn import functional as F
+from cygrad.nn import init
+from cygrad.nn.modules.module import Module
+from cygrad.nn.parameter import Parameter
+
+__all__ = ["Identity", "Linear"]
+
+
+class Identity(Module):
+    """Returns its input. Takes and ignores any arguments when made.
+
+    >>> import cygrad
+    >>> cygrad.nn.Identity(54, unused=True)(cygrad.ones(2))
+    tensor([1., 1.])
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__()
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return `input`."""
+        return input
+
+
+class Linear(Module):
+    """The affine map `y = x @ weight.T + bias`.
+
+    Input of shape (*, in_features), output (*, out_features). `weight` has the shape
+    (out_features, in_features), `bias` (out_features,) or is None. Both start uniform in
+    +-1/sqrt(in_features).
+
+    >>> import cygrad
+    >>> layer = cygrad.nn.Linear(20, 30)
+    >>> layer(cygrad.randn(128, 20)).shape
+    torch.Size([128, 30])
+    """
+
+    weight: Tensor
+    bias: Tensor | None
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self.in_features = in_features
+        self.out_features = out_features
+        kwargs = {"device": device, "dtype": dtype}
+        self.weight = Parameter(cygrad.empty((out_features, in_features), **kwargs))
+        if bias:
+            self.bias = Parameter(cygrad.empty(out_features, **kwargs))
+        else:
+            self.register_parameter("bias", None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw weight and bias anew."""
+        # With a=sqrt(5) the bound is 1/sqrt(fan_in), whatever the nonlinearity.
+        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
+        if self.bias is not None:
+            bound = 1 / math.sqrt(self.in_features) if self.in_features > 0 else 0
+            init.uniform_(self.bias, -bound, bound)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Map the last dimension of `input`."""
+        return F.linear(input, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        """The sizes, and whether there is a bias."""
+        return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"

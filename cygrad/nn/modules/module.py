@@ -1,0 +1,219 @@
+"""Module: the base of layers and models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import cygrad
+from cygrad import Tensor
+from cygrad.nn.modules._hooks import (
+    Hooked,
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+    register_module_full_backward_hook,
+    register_module_full_backward_pre_hook,
+)
+from cygrad.nn.modules._members import Members
+from cygrad.nn.modules._state import Stateful
+from cygrad.utils.gradients import clear_grad
+
+if TYPE_CHECKING:
+    from typing import Self
+
+__all__ = [
+    "Module",
+    "register_module_forward_hook",
+    "register_module_forward_pre_hook",
+    "register_module_full_backward_hook",
+    "register_module_full_backward_pre_hook",
+]
+
+
+class Module(Hooked, Stateful, Members):
+    """A layer or a model: parameters, buffers, submodules, and `forward` that computes with them.
+
+    Subclasses call `super().__init__()`, assign parameters and submodules as attributes, and
+    define `forward`. What is assigned is found by `parameters()`, `state_dict()` and the like.
+
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> class Scale(nn.Module):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.factor = nn.Parameter(cygrad.tensor(2.0))
+    ...     def forward(self, x):
+    ...         return x * self.factor
+    >>> model = Scale()
+    >>> model(cygrad.tensor([1.0, 2.0]))
+    tensor([2., 4.], grad_fn=<MulBackward0>)
+    >>> [name for name, _ in model.named_parameters()]
+    ['factor']
+    """
+
+    training: bool
+
+    def __init__(self) -> None:
+        # Not by attribute: `__setattr__` looks into dictionaries that are not there yet.
+        self.__dict__["training"] = True
+        self._init_members()
+        self._init_hooks()
+        self._init_state_hooks()
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Compute the output. Every subclass defines it; call the module, not this method."""
+        raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
+
+    # Modes
+
+    def train(self, mode: bool = True) -> Self:
+        """Switch this module and all below it to training, or with False to evaluation.
+
+        `Dropout` and batch norms behave differently in the two. Raises `ValueError` if `mode` is
+        no bool.
+        """
+        if not isinstance(mode, bool):
+            raise ValueError("training mode is expected to be boolean")
+        self.training = mode
+        for module in self.children():
+            module.train(mode)
+        return self
+
+    def eval(self) -> Self:
+        """Switch to evaluation: `train(False)`."""
+        return self.train(False)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
+        """Set `requires_grad` of every parameter; False freezes the module."""
+        for parameter in self.parameters():
+            parameter.requires_grad_(requires_grad)
+        return self
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Drop the gradients of all parameters; with `set_to_none=False` fill them with zeros."""
+        for parameter in self.parameters():
+            clear_grad(parameter, set_to_none)
+
+    # Conversion
+
+    def apply(self, fn: Callable[[Any], Any]) -> Self:
+        """Call `fn` on every module below this one, children first, then on this one.
+
+        >>> import cygrad
+        >>> def zero_bias(module):
+        ...     if isinstance(module, cygrad.nn.Linear):
+        ...         cygrad.nn.init.zeros_(module.bias)
+        >>> cygrad.nn.Linear(2, 3).apply(zero_bias).bias
+        Parameter containing:
+        tensor([0., 0., 0.], requires_grad=True)
+        """
+        for module in self.children():
+            module.apply(fn)
+        fn(self)
+        return self
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """Replace the data of every parameter, its gradient and every buffer by `fn` of it.
+
+        Parameters and gradients stay the same objects, so that an optimizer made before still
+        works.
+        """
+        if recurse:
+            for module in self.children():
+                module._apply(fn)
+        with cygrad.no_grad():
+            for parameter in self._parameters.values():
+                if parameter is None:
+                    continue
+                grad = parameter.grad
+                # The gradient must always fit the data, so it steps aside while that changes.
+                parameter.grad = None
+                parameter.data = fn(parameter.data)
+                if grad is not None:
+                    grad.data = fn(grad.data)
+                    parameter.grad = grad
+            for name, buffer in self._buffers.items():
+                if buffer is not None:
+                    self._buffers[name] = fn(buffer)
+        return self
+
+    def to(self, *args: Any, **kwargs: Any) -> Self:
+        """Move and convert in place: `to(device)`, `to(dtype)`, `to(device, dtype)`, `to(tensor)`.
+
+        Only floating-point and complex parameters and buffers are converted to `dtype`, which must
+        be such a type (`TypeError` otherwise).
+
+        >>> import cygrad
+        >>> cygrad.nn.Linear(2, 3).to(cygrad.float64).weight.dtype
+        torch.float64
+        """
+        dtype = next(
+            (
+                value if isinstance(value, cygrad.dtype) else value.dtype
+                for value in (*args, *kwargs.values())
+                if isinstance(value, (cygrad.dtype, Tensor))
+            ),
+            None,
+        )
+        if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
+            raise TypeError(
+                f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}"
+            )
+
+        def convert(tensor: Tensor) -> Tensor:
+            moved = tensor.to(*args, **kwargs)
+            if dtype is None or tensor.is_floating_point() or tensor.is_complex():
+                return moved
+            return tensor.to(moved.device)
+
+        return self._apply(convert)
+
+    def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
+        """Move to `device` without copying: parameters and buffers are uninitialised there."""
+        return self._apply(lambda t: cygrad.empty_like(t, device=device), recurse=recurse)
+
+    def cpu(self) -> Self:
+        """Move to the CPU, in place."""
+        return self._apply(lambda t: t.to("cpu"))
+
+    def cuda(self, device: Any = None) -> Self:
+        """Move to the GPU, in place."""
+        return self._apply(lambda t: t.to("cuda" if device is None else device))
+
+    def type(self, dst_type: Any) -> Self:
+        """Convert all parameters and buffers, integers too, to a dtype, in place."""
+        return self._apply(lambda t: t.type(dst_type))
+
+    def float(self) -> Self:
+        """Convert floating-point parameters and buffers to float32, in place."""
+        return self._apply(lambda t: t.float() if t.is_floating_point() else t)
+
+    def double(self) -> Self:
+        """Convert floating-point parameters and buffers to float64, in place."""
+        return self._apply(lambda t: t.double() if t.is_floating_point() else t)
+
+    def half(self) -> Self:
+        """Convert floating-point parameters and buffers to float16, in place."""
+        return self._apply(lambda t: t.half() if t.is_floating_point() else t)
+
+    # As a Python object
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        Module.__init__(self)
+        self.__dict__.update(state)
+
+    def _get_name(self) -> str:
+        return type(self).__name__
+
+    def extra_repr(self) -> str:
+        """What stands between the parentheses of the repr. Made to be overridden."""
+        return ""
+
+    def __repr__(self) -> str:
+        extra = self.extra_repr()
+        lines = extra.split("\n") if extra else []
+        children = [f"({name}): " + repr(module).replace("\n", "\n  ") for name, module in self._modules.items()]
+        if not children and len(lines) <= 1:
+            return f"{self._get_name()}({extra})"
+        body = "".join(f"\n  {line}" for line in [*lines, *children])
+        return f"{self._get_name()}({body}\n)"

@@ -1,0 +1,237 @@
+"""Adam and AdamW."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import cygrad
+from cygrad import Tensor
+from cygrad._core.access import array_of, arrays_for_update
+from cygrad._kernels.optim import adam_step
+from cygrad.optim.optimizer import (
+    Optimizer,
+    check_implementation,
+    check_learning_rate,
+    loss_of,
+)
+
+__all__ = ["Adam", "AdamW"]
+
+
+class Adam(Optimizer):
+    """Steps of about `lr` in each element, whatever the gradient's size.
+
+    With g the gradient, and m and v running averages of g and g*g that start at zero:
+
+        m = beta1 * m + (1 - beta1) * g
+        v = beta2 * v + (1 - beta2) * g**2            (its maximum so far if `amsgrad`)
+        parameter -= lr * m / (1 - beta1**t) / (sqrt(v / (1 - beta2**t)) + eps)
+
+    `weight_decay` times the parameter is added to g, or with `decoupled_weight_decay` the
+    parameter first shrinks by the factor 1 - lr * weight_decay (that is `AdamW`).
+
+    `foreach`, `fused` and `capturable` are accepted: a group is always updated in one compiled
+    pass. With `differentiable` the step is recorded, so that gradients flow through it.
+
+    Raises `ValueError` for options out of range.
+
+    >>> import cygrad
+    >>> w = cygrad.tensor([1.0, -3.0], requires_grad=True)
+    >>> optimizer = cygrad.optim.Adam([w], lr=0.1)
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> w
+    tensor([ 0.9000, -2.9000], requires_grad=True)
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float | Tensor = 1e-3,
+        betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        amsgrad: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+        decoupled_weight_decay: bool = False,
+    ) -> None:
+        check_learning_rate(lr)
+        if isinstance(lr, Tensor) and foreach and not capturable:
+            raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")
+        if eps < 0.0:
+            raise ValueError(f"Invalid epsilon value: {eps}")
+        _check_betas(betas, foreach, capturable)
+        if weight_decay < 0.0:
+            raise ValueError(f"Invalid weight_decay value: {weight_decay}")
+        check_implementation(foreach, fused, differentiable)
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "betas": betas,
+                "eps": eps,
+                "weight_decay": weight_decay,
+                "amsgrad": amsgrad,
+                "maximize": maximize,
+                "foreach": foreach,
+                "capturable": capturable,
+                "differentiable": differentiable,
+                "fused": fused,
+                "decoupled_weight_decay": decoupled_weight_decay,
+            },
+        )
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Change every parameter that has a gradient."""
+        loss = loss_of(closure)
+        for group in self.param_groups:
+            params = [p for p in group["params"] if p.grad is not None]
+            if not params:
+                continue
+            states = [self._state_of(p, group["amsgrad"]) for p in params]
+            if not group["differentiable"]:
+                _step_compiled(params, states, group)
+                continue
+            with cygrad.enable_grad():
+                for param, state in zip(params, states):
+                    _step_recorded(param, state, group)
+        return loss
+
+    def _state_of(self, param: Tensor, amsgrad: bool) -> dict[str, Tensor]:
+        state = self.state[param]
+        if not state:
+            state["step"] = cygrad.tensor(0.0)
+            state["exp_avg"] = cygrad.zeros_like(param.detach())
+            state["exp_avg_sq"] = cygrad.zeros_like(param.detach())
+            if amsgrad:
+                state["max_exp_avg_sq"] = cygrad.zeros_like(param.detach())
+        return state
+
+
+class AdamW(Adam):
+    """`Adam` with decoupled weight decay, 0.01 by default.
+
+    >>> import cygrad
+    >>> w = cygrad.tensor([1.0], requires_grad=True)
+    >>> optimizer = cygrad.optim.AdamW([w], lr=0.1, weight_decay=0.5)
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> w
+    tensor([0.8500], requires_grad=True)
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float | Tensor = 1e-3,
+        betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 1e-2,
+        amsgrad: bool = False,
+        *,
+        maximize: bool = False,
+        foreach: bool | None = None,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
+        super().__init__(
+            params,
+            lr,
+            betas,
+            eps,
+            weight_decay,
+            amsgrad,
+            foreach=foreach,
+            maximize=maximize,
+            capturable=capturable,
+            differentiable=differentiable,
+            fused=fused,
+            decoupled_weight_decay=True,
+        )
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        for group in self.param_groups:  # which a state saved by Adam would switch off
+            group["decoupled_weight_decay"] = True
+
+
+def _step_compiled(params: list[Tensor], states: list[dict[str, Tensor]], group: dict[str, Any]) -> None:
+    beta1, beta2 = group["betas"]
+    amsgrad = group["amsgrad"]
+
+    def arrays(name: str) -> list[Any]:
+        return [as_real(a) for a in arrays_for_update([state[name] for state in states])]
+
+    steps = []
+    for array in arrays("step"):
+        steps.append(array.item() + 1)
+        array.fill(steps[-1])
+    adam_step(
+        [as_real(array) for array in arrays_for_update(params)],
+        [as_real(array_of(p.grad)) for p in params],
+        arrays("exp_avg"),
+        arrays("exp_avg_sq"),
+        arrays("max_exp_avg_sq") if amsgrad else None,
+        steps,
+        float(group["lr"]),
+        float(beta1),
+        float(beta2),
+        group["eps"],
+        group["weight_decay"],
+        amsgrad,
+        group["maximize"],
+        group["decoupled_weight_decay"],
+    )
+
+
+def as_real(array: Any) -> Any:
+    """A view of real and imaginary parts, which have running averages of their own."""
+    if array.dtype.kind != "c":
+        return array
+    return array[..., None].view(array.dtype.char.lower())
+
+
+def _step_recorded(param: Tensor, state: dict[str, Tensor], group: dict[str, Any]) -> None:
+    """The formula of the class's description, on tensors and recorded."""
+    lr, (beta1, beta2), decay = group["lr"], group["betas"], group["weight_decay"]
+    grad, step, m, v = param.grad, state["step"], state["exp_avg"], state["exp_avg_sq"]
+    largest = state.get("max_exp_avg_sq")
+    assert grad is not None
+    if param.is_complex():
+        raise RuntimeError("Adam takes complex parameters only where differentiable is False")
+    if group["maximize"]:
+        grad = -grad
+    if decay and group["decoupled_weight_decay"]:
+        param.mul_(1 - lr * decay)
+    elif decay:
+        grad = grad + decay * param
+    step.add_(1)
+    m.mul_(beta1).add_(grad * (1 - beta1))
+    v.mul_(beta2).add_(grad * grad * (1 - beta2))
+    if largest is not None and group["amsgrad"]:
+        v = largest.copy_(cygrad.maximum(largest, v))
+    t = step.item()
+    root = (v / (1 - beta2**t)).sqrt()
+    param.sub_((lr / (1 - beta1**t)) * m / (root + group["eps"]))
+
+
+def _check_betas(betas: Any, foreach: bool | None, capturable: bool) -> None:
+    for i, beta in enumerate((betas[0], betas[1])):
+        if not 0.0 <= beta < 1.0:
+            raise ValueError(f"Invalid beta parameter at index {i}: {beta}")
+    kinds = {isinstance(beta, Tensor) for beta in betas}
+    if len(kinds) > 1:
+        raise ValueError("betas must be either both floats or both Tensors")
+    if kinds == {True}:
+        for i, beta in enumerate(betas):
+            if foreach and not capturable:
+                raise ValueError(f"betas[{i}] as a Tensor is not supported for capturable=False and foreach=True")
+            if beta.numel() != 1:
+                raise ValueError(f"Tensor betas[{i}] must be 1-element")

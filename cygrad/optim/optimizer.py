@@ -1,0 +1,360 @@
+"""Optimizer: the base of all optimizers. It keeps parameter groups and state, and calls hooks."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import itertools
+import warnings
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import cygrad
+from cygrad import Tensor
+from cygrad.utils import typename
+from cygrad.utils.gradients import clear_grad
+from cygrad.utils.hooks import HookDict, RemovableHandle, add_hook
+from cygrad.utils.interop import as_tensor, is_tensor_like
+
+__all__ = [
+    "Optimizer",
+    "register_optimizer_step_post_hook",
+    "register_optimizer_step_pre_hook",
+]
+
+_global_pre_hooks: HookDict = HookDict()
+_global_post_hooks: HookDict = HookDict()
+
+
+class _Required:
+    def __repr__(self) -> str:
+        return "<required parameter>"
+
+
+# The default of an option that every parameter group must give.
+required = _Required()
+
+
+class Optimizer:
+    """Changes parameters along their gradients.
+
+    `params` holds tensors, (name, tensor) pairs, or dictionaries: parameter groups, each with
+    `"params"` and options that differ from `defaults`. Subclasses define `step(closure=None)`.
+
+    `param_groups` is the list of groups, `state` maps each parameter to a dictionary.
+
+    >>> import cygrad
+    >>> w = cygrad.tensor([1.0, 2.0], requires_grad=True)
+    >>> optimizer = cygrad.optim.SGD([w], lr=0.1)
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> w
+    tensor([0.8000, 1.6000], requires_grad=True)
+    >>> optimizer.zero_grad()
+    """
+
+    def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
+        self.defaults = defaults
+        self._init_hooks()
+        if isinstance(params, Tensor):
+            raise TypeError(
+                "params argument given to the optimizer should be an iterable of Tensors or "
+                f"dicts, but got {typename(params)}"
+            )
+        self.state: defaultdict[Any, Any] = defaultdict(dict)
+        self.param_groups: list[dict[str, Any]] = []
+        groups = list(params)
+        if len(groups) == 0:
+            raise ValueError("optimizer got an empty parameter list")
+        if not isinstance(groups[0], dict):
+            groups = [{"params": groups}]
+        for group in groups:
+            self.add_param_group(dict(group))
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "step" in cls.__dict__:
+            cls.step = _with_hooks(cls.__dict__["step"])  # type: ignore[method-assign]
+
+    def _init_hooks(self) -> None:
+        self._optimizer_step_pre_hooks = HookDict()
+        self._optimizer_step_post_hooks = HookDict()
+        self._optimizer_state_dict_pre_hooks = HookDict()
+        self._optimizer_state_dict_post_hooks = HookDict()
+        self._optimizer_load_state_dict_pre_hooks = HookDict()
+        self._optimizer_load_state_dict_post_hooks = HookDict()
+
+    # Stepping
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Change the parameters once.
+
+        `closure`, if given, computes the loss and its gradients; its value is returned.
+        """
+        raise NotImplementedError
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Drop the gradients of all parameters; with `set_to_none=False` fill them with zeros."""
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                clear_grad(parameter, set_to_none)
+
+    # Groups
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add parameters that are to be changed too, with options of their own.
+
+        Raises `TypeError` for what is no tensor or has no order, `ValueError` for a tensor that an
+        operation computed, that is in a group already, or a group that lacks a required option.
+        """
+        if not isinstance(param_group, dict):
+            raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
+        group = param_group
+        parameters, names = _split_names(group["params"])
+        group["params"] = parameters
+        if names is not None:
+            group["param_names"] = names
+        self._check_names(named=names is not None)
+        self._check_parameters(parameters)
+        for name, default in self.defaults.items():
+            if default is required and name not in group:
+                raise ValueError(f"parameter group didn't specify a value of required optimization parameter {name}")
+            group.setdefault(name, default)
+        if len(parameters) != len(set(parameters)):
+            warnings.warn(
+                "optimizer contains a parameter group with duplicate parameters; in future, this will cause an error",
+                stacklevel=3,
+            )
+        known = {p for other in self.param_groups for p in other["params"]}
+        if not known.isdisjoint(parameters):
+            raise ValueError("some parameters appear in more than one parameter group")
+        self.param_groups.append(group)
+
+    def _check_parameters(self, parameters: list[Any]) -> None:
+        for parameter in parameters:
+            if not isinstance(parameter, Tensor):
+                raise TypeError("optimizer can only optimize Tensors, but one of the params is " + typename(parameter))
+            differentiable = self.defaults.get("differentiable")
+            if not (differentiable or parameter.is_leaf or parameter.retains_grad):
+                raise ValueError("can't optimize a non-leaf Tensor")
+
+    def _check_names(self, named: bool) -> None:
+        if self.param_groups and named != ("param_names" in self.param_groups[0]):
+            raise ValueError(
+                "all optimizer param groups should be with/without names. cannot add param group "
+                f"{'with' if named else 'without'} names to the optimizer"
+            )
+
+    # State
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything a later run needs to go on: `{"state": ..., "param_groups": ...}`.
+
+        Parameters stand in it as numbers, in the order of the groups. The layout is PyTorch's.
+        """
+        for pre_hook in self._optimizer_state_dict_pre_hooks.values():
+            pre_hook(self)
+        numbers: dict[int, int] = {}
+        groups = []
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                numbers.setdefault(id(parameter), len(numbers))
+            options = {key: value for key, value in group.items() if key != "params"}
+            groups.append({**options, "params": [numbers[id(p)] for p in group["params"]]})
+        state = {numbers[id(key)] if isinstance(key, Tensor) else key: value for key, value in self.state.items()}
+        state_dict: dict[str, Any] = {"state": state, "param_groups": groups}
+        for post_hook in self._optimizer_state_dict_post_hooks.values():
+            replaced = post_hook(self, state_dict)
+            state_dict = state_dict if replaced is None else replaced
+        return state_dict
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take over what `state_dict` of an optimizer for the same parameters returned.
+
+        Tensors are copied, in the dtype of their parameter; those of other libraries (PyTorch's
+        among them) too. Raises `ValueError`, with nothing changed, if the groups do not match.
+        """
+        state_dict = state_dict.copy()
+        for pre_hook in self._optimizer_load_state_dict_pre_hooks.values():
+            replaced = pre_hook(self, state_dict)
+            state_dict = state_dict if replaced is None else replaced
+        saved_groups = copy.deepcopy(state_dict["param_groups"])
+        self._check_saved_groups(saved_groups)
+
+        old_numbers = itertools.chain.from_iterable(g["params"] for g in saved_groups)
+        parameters = itertools.chain.from_iterable(g["params"] for g in self.param_groups)
+        by_number = dict(zip(old_numbers, parameters))
+        state: defaultdict[Any, Any] = defaultdict(dict)
+        for key, value in state_dict["state"].items():
+            if key in by_number:
+                parameter = by_number[key]
+                state[parameter] = {k: _adapted(k, v, parameter) for k, v in value.items()}
+            else:
+                state[key] = value
+        for group, saved in zip(self.param_groups, saved_groups):
+            saved["params"] = group["params"]
+            if "param_names" in group:
+                saved.setdefault("param_names", group["param_names"])
+        self.__setstate__({"state": state, "param_groups": saved_groups})
+        for hook in self._optimizer_load_state_dict_post_hooks.values():
+            hook(self)
+
+    def _check_saved_groups(self, saved_groups: list[dict[str, Any]]) -> None:
+        if len(saved_groups) != len(self.param_groups):
+            raise ValueError(
+                "loaded state dict has a different number of parameter groups\n"
+                f"It has {len(saved_groups)}, this optimizer {len(self.param_groups)}."
+            )
+        for i, (saved, group) in enumerate(zip(saved_groups, self.param_groups)):
+            if len(saved["params"]) != len(group["params"]):
+                raise ValueError(
+                    "loaded state dict contains a parameter group that doesn't match the size of "
+                    f"optimizer's group\nGroup {i} has {len(saved['params'])} parameters there, "
+                    f"{len(group['params'])} here."
+                )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {
+            "defaults": self.defaults,
+            "state": self.state,
+            "param_groups": self.param_groups,
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if "_optimizer_step_pre_hooks" not in self.__dict__:
+            self._init_hooks()
+        for group in self.param_groups:  # options that came after the state was saved
+            for name, default in self.defaults.items():
+                group.setdefault(name, default)
+
+    # Hooks
+
+    def register_step_pre_hook(self, hook: Callable) -> RemovableHandle:
+        """Call `hook(optimizer, args, kwargs)` before each step; it may return new ones."""
+        return add_hook(self._optimizer_step_pre_hooks, hook)
+
+    def register_step_post_hook(self, hook: Callable) -> RemovableHandle:
+        """Call `hook(optimizer, args, kwargs)` after each step."""
+        return add_hook(self._optimizer_step_post_hooks, hook)
+
+    def register_state_dict_pre_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
+        """Call `hook(optimizer)` before `state_dict`."""
+        return add_hook(self._optimizer_state_dict_pre_hooks, hook, prepend)
+
+    def register_state_dict_post_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
+        """Call `hook(optimizer, state_dict)` after `state_dict`; it may return another one."""
+        return add_hook(self._optimizer_state_dict_post_hooks, hook, prepend)
+
+    def register_load_state_dict_pre_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
+        """Call `hook(optimizer, state_dict)` before loading; it may return another one."""
+        return add_hook(self._optimizer_load_state_dict_pre_hooks, hook, prepend)
+
+    def register_load_state_dict_post_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
+        """Call `hook(optimizer)` after loading."""
+        return add_hook(self._optimizer_load_state_dict_post_hooks, hook, prepend)
+
+    def __repr__(self) -> str:
+        lines = [f"{type(self).__name__} ("]
+        for i, group in enumerate(self.param_groups):
+            lines += [""] if i else []
+            lines.append(f"Parameter Group {i}")
+            lines += [f"    {key}: {group[key]}" for key in sorted(group) if key != "params"]
+        return "\n".join([*lines, ")"])
+
+
+def register_optimizer_step_pre_hook(hook: Callable) -> RemovableHandle:
+    """Call `hook(optimizer, args, kwargs)` before each step of every optimizer."""
+    return add_hook(_global_pre_hooks, hook)
+
+
+def register_optimizer_step_post_hook(hook: Callable) -> RemovableHandle:
+    """Call `hook(optimizer, args, kwargs)` after each step of every optimizer."""
+    return add_hook(_global_post_hooks, hook)
+
+
+def _with_hooks(step: Callable) -> Callable:
+    """A class's `step`, with hooks around it unless a subclass's `step` calls it."""
+
+    @functools.wraps(step)
+    def step_with_hooks(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
+        before, after = self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks
+        if not (before or after or _global_pre_hooks or _global_post_hooks):
+            return step(self, *args, **kwargs)
+        if type(self).step is not step_with_hooks:
+            return step(self, *args, **kwargs)
+        for hook in [*_global_pre_hooks.values(), *before.values()]:
+            result = hook(self, args, kwargs)
+            if result is None:
+                continue
+            if not isinstance(result, tuple) or len(result) != 2:
+                raise RuntimeError(
+                    f"{step.__qualname__} must return None or a tuple of (new_args, new_kwargs), but got {result}."
+                )
+            args, kwargs = result
+        loss = step(self, *args, **kwargs)
+        for hook in [*after.values(), *_global_post_hooks.values()]:
+            hook(self, args, kwargs)
+        return loss
+
+    return step_with_hooks
+
+
+def _split_names(params: Any) -> tuple[list[Any], list[str] | None]:
+    """A group's parameters as a list, and their names if it holds (name, parameter) pairs."""
+    if isinstance(params, Tensor):
+        return [params], None
+    if isinstance(params, set):
+        raise TypeError(
+            "optimizer parameters need to be organized in ordered collections, but the ordering "
+            "of tensors in sets will change between runs. Please use a list instead."
+        )
+    items = list(params)
+    pairs = [item for item in items if isinstance(item, tuple)]
+    if not pairs:
+        return items, None
+    if len(pairs) != len(items):
+        raise ValueError("all optimizer params should be with/without names. Some param names are missing")
+    return [parameter for _, parameter in pairs], [name for name, _ in pairs]
+
+
+def _adapted(name: str, value: Any, parameter: Tensor) -> Any:
+    """A loaded value as this parameter's state: tensors copied, in the parameter's dtype."""
+    if isinstance(value, dict):
+        return {k: _adapted(k, v, parameter) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(_adapted(name, item, parameter) for item in value)
+    if not is_tensor_like(value):
+        return value
+    tensor = as_tensor(value).detach().clone()
+    if name == "step" or not parameter.is_floating_point():
+        return tensor
+    return tensor.to(parameter.dtype)
+
+
+def loss_of(closure: Callable[[], Any] | None) -> Any:
+    """What the closure given to `step` computes; it needs grad mode."""
+    if closure is None:
+        return None
+    with cygrad.enable_grad():
+        return closure()
+
+
+# --- What the optimizers share -----------------------------------------------------------------
+
+
+def check_learning_rate(lr: Any) -> None:
+    """Raise `ValueError` unless this is a number, or a tensor with one, that is not negative."""
+    if isinstance(lr, Tensor) and lr.numel() != 1:
+        raise ValueError("Tensor lr must be 1-element")
+    if lr < 0.0:
+        raise ValueError(f"Invalid learning rate: {lr}")
+
+
+def check_implementation(foreach: bool | None, fused: bool | None, differentiable: bool) -> None:
+    """Raise `RuntimeError` for choices of implementation that exclude each other."""
+    if fused and differentiable:
+        raise RuntimeError("`fused` does not support `differentiable`")
+    if fused and foreach:
+        raise RuntimeError("`fused` and `foreach` cannot be `True` together.")

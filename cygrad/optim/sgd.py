@@ -1,0 +1,137 @@
+"""Stochastic gradient descent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import cygrad
+from cygrad import Tensor
+from cygrad._core.access import array_of, arrays_for_update, tensor_of
+from cygrad._kernels.optim import sgd_step
+from cygrad.optim.optimizer import (
+    Optimizer,
+    check_implementation,
+    check_learning_rate,
+    loss_of,
+)
+
+__all__ = ["SGD"]
+
+
+class SGD(Optimizer):
+    """Stochastic gradient descent, with momentum if asked for.
+
+    With g the gradient plus `weight_decay` times the parameter, and v the momentum buffer:
+
+        v = momentum * v + (1 - dampening) * g        (v = g in the first step)
+        g = g + momentum * v if nesterov else v
+        parameter -= lr * g                           (+= if `maximize`)
+
+    `foreach` and `fused` are accepted: a group is always updated in one compiled pass. With
+    `differentiable` the step is recorded, so that gradients flow through it.
+
+    Raises `ValueError` for negative options and for `nesterov` without momentum.
+
+    >>> import cygrad
+    >>> w = cygrad.tensor([1.0], requires_grad=True)
+    >>> optimizer = cygrad.optim.SGD([w], lr=0.1, momentum=0.9)
+    >>> for _ in range(3):
+    ...     optimizer.zero_grad()
+    ...     (w * w).sum().backward()
+    ...     optimizer.step()
+    >>> w
+    tensor([0.0620], requires_grad=True)
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float | Tensor = 1e-3,
+        momentum: float = 0,
+        dampening: float = 0,
+        weight_decay: float | Tensor = 0,
+        nesterov: bool = False,
+        *,
+        maximize: bool = False,
+        foreach: bool | None = None,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
+        check_learning_rate(lr)
+        if momentum < 0.0:
+            raise ValueError(f"Invalid momentum value: {momentum}")
+        if weight_decay < 0.0:
+            raise ValueError(f"Invalid weight_decay value: {weight_decay}")
+        if nesterov and (momentum <= 0 or dampening != 0):
+            raise ValueError("Nesterov momentum requires a momentum and zero dampening")
+        check_implementation(foreach, fused, differentiable)
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "momentum": momentum,
+                "dampening": dampening,
+                "weight_decay": weight_decay,
+                "nesterov": nesterov,
+                "maximize": maximize,
+                "foreach": foreach,
+                "differentiable": differentiable,
+                "fused": fused,
+            },
+        )
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Change every parameter that has a gradient."""
+        loss = loss_of(closure)
+        for group in self.param_groups:
+            params = [p for p in group["params"] if p.grad is not None]
+            if not params:
+                continue
+            if not group["differentiable"]:
+                self._step_compiled(params, group)
+                continue
+            with cygrad.enable_grad():
+                for param in params:
+                    self._step_recorded(param, group)
+        return loss
+
+    def _step_compiled(self, params: list[Tensor], group: dict[str, Any]) -> None:
+        buffers: list[Tensor | None] = []
+        arrays: list[Any] = []
+        if group["momentum"]:
+            buffers = [self.state[p].get("momentum_buffer") for p in params]
+            old = iter(arrays_for_update([b for b in buffers if b is not None]))
+            arrays = [None if b is None else next(old) for b in buffers]
+        sgd_step(
+            arrays_for_update(params),
+            [array_of(p.grad) for p in params],
+            arrays,
+            float(group["lr"]),
+            group["momentum"],
+            group["dampening"],
+            float(group["weight_decay"]),
+            group["nesterov"],
+            group["maximize"],
+        )
+        for param, buffer, array in zip(params, buffers, arrays):
+            if buffer is None:  # made by the step, which is the first
+                self.state[param]["momentum_buffer"] = tensor_of(array)
+
+    def _step_recorded(self, param: Tensor, group: dict[str, Any]) -> None:
+        """The formula of the class's description, on tensors and recorded."""
+        momentum, grad = group["momentum"], param.grad
+        assert grad is not None
+        if group["maximize"]:
+            grad = -grad
+        if group["weight_decay"]:
+            grad = grad + group["weight_decay"] * param
+        if momentum:
+            buffer = self.state[param].get("momentum_buffer")
+            if buffer is None:
+                buffer = grad.detach().clone()
+                self.state[param]["momentum_buffer"] = buffer
+            else:
+                buffer.mul_(momentum).add_(grad * (1 - group["dampening"]))
+            grad = grad + momentum * buffer if group["nesterov"] else buffer
+        param.sub_(group["lr"] * grad)

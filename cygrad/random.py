@@ -1,0 +1,28 @@
+"""The default stream of random numbers: its seed and its state.
+
+>>> import cygrad
+>>> cygrad.random.manual_seed(1).initial_seed()
+1
+"""
+
+from cygrad._ops.generator import (
+    Generator,
+    default_generator,
+    fork_rng,
+    get_rng_state,
+    initial_seed,
+    manual_seed,
+    seed,
+    set_rng_state,
+)
+
+__all__ = [
+    "Generator",
+    "default_generator",
+    "fork_rng",
+    "get_rng_state",
+    "initial_seed",
+    "manual_seed",
+    "seed",
+    "set_rng_state",
+]
