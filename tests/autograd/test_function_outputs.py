@@ -1,0 +1,244 @@
+"""What `apply` makes of the tensors that forward returns, saves and marks, and of arguments given by name."""
+
+import pytest
+
+import cygrad as torch
+from helpers import fails, kind, leaf
+
+
+def function(forward, backward=lambda ctx, *grads: grads[0], setup_context=None):
+    """A Function of these."""
+    body = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
+    if setup_context:
+        body["setup_context"] = staticmethod(setup_context)
+    return type("Made", (torch.autograd.Function,), body)
+
+
+def double_in_place(ctx, x):
+    ctx.mark_dirty(x)
+    return x.mul_(2)
+
+
+def as_constant(ctx, x):
+    ctx.mark_non_differentiable(x)
+    return x
+
+
+Identity = function(lambda ctx, x: x)
+Doubled = function(double_in_place, lambda ctx, g: g * 2)
+First = function(lambda ctx, x: x[:1], lambda ctx, g: torch.cat([g, torch.zeros(1)]))
+
+# ------------------------------------------------------------------ outputs without history
+
+
+@pytest.mark.parametrize("forward", [lambda ctx, x: x, as_constant])
+def test_an_input_without_gradient_comes_back_as_a_view(forward):
+    x = torch.ones(2)
+    y = function(forward).apply(x)
+    assert y is not x and y._base is x and not y.requires_grad
+
+
+def test_an_input_returned_in_no_grad_mode_is_detached():
+    x = leaf(1.0, 2.0)
+    with torch.no_grad():
+        y = Identity.apply(x)
+    assert y is not x and not y.requires_grad and not y._is_view() and y.data_ptr() == x.data_ptr()
+
+
+def test_a_changed_input_that_gets_no_history_is_detached():
+    def forward(ctx, x):
+        ctx.mark_non_differentiable(x)
+        return double_in_place(ctx, x)
+
+    x = leaf(1.0, 2.0)
+    changed = x * 1
+    y = function(forward).apply(changed)
+    assert y is not changed and not y.requires_grad and kind(changed.grad_fn) == "MulBackward0"
+    with torch.no_grad():
+        y = Doubled.apply(x)
+    assert y is not x and not y.requires_grad and x.requires_grad
+    assert y.tolist() == x.tolist() == [2.0, 4.0]
+
+
+def test_a_view_of_an_input_stays_one_in_no_grad_mode():
+    x = leaf(1.0, 2.0)
+    with torch.no_grad():
+        y = First.apply(x)
+    assert y._base is x and y.requires_grad and y.grad_fn is None
+
+
+# ------------------------------------------------------------------ views and in-place
+
+
+def test_two_views_are_views_of_a_multi_output_function():
+    halves = function(lambda ctx, x: (x[:1], x[1:]), lambda ctx, g, h: torch.cat([g, h]))
+    a, _ = halves.apply(leaf(1.0, 2.0) * 1)
+    with fails(
+        RuntimeError, "Output 0 of Made is a view and is being modified inplace. This view is the output of a ..."
+    ):
+        a.add_(1)
+
+
+def test_a_view_of_a_tensor_without_gradient_has_the_functions_history():
+    base = torch.ones(3)
+    y = function(lambda ctx, x: base[:2]).apply(leaf(1.0, 2.0))
+    assert kind(y.grad_fn) == "MadeBackward"
+    base.add_(1)
+    with fails(RuntimeError, "Output 0 of Made is a view and its base or another view of its base has been ..."):
+        _ = y.grad_fn
+
+
+def test_changing_a_view_that_was_made_in_no_grad_mode():
+    base = leaf(1.0, 2.0) * 1
+    with torch.no_grad():
+        view = base[:1]
+    with fails(RuntimeError, "a leaf Variable that requires grad has been used in an in-place operation."):
+        Doubled.apply(view)
+    part = base.split(1)[0]
+    with fails(RuntimeError, "Output 0 of Split is a view and is being modified inplace. This view is the output ..."):
+        Doubled.apply(part)
+
+
+# ------------------------------------------------------------------ marks
+
+
+@pytest.mark.parametrize(
+    ("mark", "exception", "line"),
+    [
+        ("mark_dirty", RuntimeError, "mark_dirty can only accept variables, but argument ..."),
+        (
+            "mark_non_differentiable",
+            RuntimeError,
+            "mark_non_differentiable only accepts variable arguments, ...",
+        ),
+        ("save_for_backward", TypeError, "save_for_backward can only save variables, but argument 0 is of type int"),
+        (
+            "set_materialize_grads",
+            TypeError,
+            "set_materialize_grads received an invalid combination of arguments - got (...), but expected (bool)",
+        ),
+    ],
+)
+def test_marks_that_are_given_a_number(mark, exception, line):
+    def forward(ctx, x):
+        getattr(ctx, mark)(5)
+        return x * 1
+
+    with fails(exception, line):
+        function(forward).apply(leaf(1.0))
+
+
+def test_attributes_behind_the_marks_are_checked_as_well():
+    def forward(ctx, x):
+        ctx.to_save = (5,)
+        return x * 1
+
+    with fails(TypeError, "save_for_backward can only save variables, but argument 0 is of type int"):
+        function(forward).apply(leaf(1.0))
+
+
+# ------------------------------------------------------------------ saved tensors
+
+
+def test_saved_tensors_are_there_when_forward_is_done():
+    seen = []
+
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        seen.append(ctx.saved_tensors)
+        return x * 1
+
+    y = function(forward).apply(leaf(1.0))
+    assert seen == [()] and len(y.grad_fn.saved_tensors) == 1
+
+
+def test_saved_tensors_after_the_pass_even_if_nothing_was_saved():
+    y = function(lambda ctx, x: x * 1).apply(leaf(1.0))
+    assert y.grad_fn.saved_tensors == ()
+    y.backward()
+    with fails(RuntimeError, "Trying to backward through the graph a second time ..."):
+        _ = y.grad_fn.saved_tensors
+    y.backward()  # which does not look at them
+
+
+def test_inference_tensors_can_not_be_saved():
+    def forward(ctx, x, y):
+        ctx.save_for_backward(y)
+        return x * y
+
+    with torch.inference_mode():
+        made_there = torch.ones(1)
+    with fails(RuntimeError, "Inference tensors cannot be saved for backward. ..."):
+        function(forward).apply(leaf(1.0), made_there)
+
+
+def test_an_input_returned_as_it_is_can_not_be_saved_by_setup_context():
+    kept = function(lambda x: x, setup_context=lambda ctx, inputs, output: ctx.save_for_backward(output))
+    with fails(RuntimeError, "An input that has been returned as-is as output is being saved for backward. ..."):
+        kept.apply(leaf(1.0))
+
+
+# ------------------------------------------------------------------ arguments by name
+
+
+class Scaled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, scale=2.0, shift=0.0):
+        ctx.save_for_backward(x)
+        ctx.scale = scale
+        return x * scale + shift
+
+    @staticmethod
+    def backward(ctx, grad):
+        grads = (grad * ctx.scale, (grad * ctx.saved_tensors[0]).sum(), grad.sum())
+        return grads[: len(ctx.needs_input_grad)]
+
+
+def test_an_argument_given_by_name_gets_its_gradient():
+    x, scale = leaf(1.0, 2.0), torch.tensor(3.0, requires_grad=True)
+    y = Scaled.apply(x, scale=scale)
+    assert y.grad_fn.needs_input_grad == (True, True)
+    y.sum().backward()
+    assert x.grad.tolist() == [3.0, 3.0] and scale.grad.item() == 3.0
+
+
+@pytest.mark.parametrize(
+    ("names", "line"),
+    [
+        ({"shift": 1.0}, "forward() missing required argument: 'scale' (position 1)"),
+        ({"x": 1.0}, "forward() got multiple values for argument 'x'"),
+        ({"slope": 1.0}, "forward() got an unexpected keyword argument 'slope'"),
+    ],
+)
+def test_names_that_leave_gaps_or_do_not_fit(names, line):
+    with fails(TypeError, line):
+        Scaled.apply(leaf(1.0), **names)
+
+
+def test_setup_context_gets_the_defaults():
+    seen = []
+    plain = function(
+        lambda x, scale=2.0: x * scale,
+        lambda ctx, g: (g, None),
+        lambda ctx, inputs, output: seen.append((inputs[1:], ctx.needs_input_grad)),
+    )
+    plain.apply(leaf(1.0))
+    plain.apply(leaf(1.0), scale=5.0)
+    assert seen == [((2.0,), (True, False)), ((5.0,), (True, False))]
+    named_only = function(lambda x, *, k=1: x, setup_context=lambda ctx, inputs, output: None)
+    with fails(TypeError, "forward() got an unexpected keyword argument 'k'"):
+        named_only.apply(leaf(1.0))
+
+
+def test_names_of_nodes():
+    y = Identity.apply(leaf(1.0))
+    assert repr(y.grad_fn).startswith("<torch.autograd.function.MadeBackward object at 0x")
+    assert repr(y) == "tensor([1.], grad_fn=<MadeBackward>)"
+
+
+def test_needs_input_grad_and_the_edge_of_a_view_without_history():
+    x = leaf(1.0, 2.0)
+    with torch.no_grad():
+        view = x[:1]
+    y = Scaled.apply(view)
+    assert y.grad_fn.needs_input_grad == (True,) and y.grad_fn.next_functions == ((None, 0),)

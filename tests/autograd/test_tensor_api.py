@@ -1,0 +1,611 @@
+"""Attributes, conversions, operators, copies and pickles of a tensor."""
+
+import copy
+import gc
+import operator
+import pickle
+import warnings
+import weakref
+
+import numpy as np
+import pytest
+
+import cygrad as torch
+from helpers import fails, leaf, scalar
+
+NUMPY = "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
+ONE_ELEMENT = "only one element tensors can be converted to Python scalars"
+INDEX = "only integer tensors of a single element can be converted to an index"
+
+
+# ------------------------------------------------------------------ shape and memory
+
+
+def test_shape_attributes():
+    x = torch.ones(2, 3)
+    assert x.shape == x.size() == (2, 3)
+    assert type(x.shape) is torch.Size
+    assert (x.size(0), x.size(-1)) == (2, 3)
+    assert x.dim() == x.ndim == 2
+    assert x.numel() == 6
+    assert repr(x.shape) == "torch.Size([2, 3])"
+    assert x.shape.numel() == 6
+
+
+def test_memory_attributes():
+    x = torch.ones(2, 3)
+    assert x.stride() == (3, 1)
+    assert (x.stride(0), x.stride(-1)) == (3, 1)
+    assert x.is_contiguous() and not x.t().is_contiguous()
+    assert x[1].storage_offset() == 3
+    assert x[1].data_ptr() == x.data_ptr() + 12
+    assert x.itemsize == 4
+    assert x.nbytes == 24
+    assert x.t().contiguous().stride() == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("shape", "strides"), [((0, 3), (3, 1)), ((3, 0), (1, 1)), ((3, 0, 2), (2, 2, 1)), ((0,), (1,))]
+)
+def test_strides_of_empty_tensors(shape, strides):
+    assert torch.zeros(shape).stride() == strides
+    assert (torch.zeros(shape) + 1).stride() == strides
+    assert torch.zeros(shape).stride(0) == strides[0]
+
+
+def test_is_contiguous_in_other_orders():
+    x = torch.ones(2, 3, 4, 5)
+    assert x.is_contiguous(memory_format=torch.contiguous_format)
+    assert not x.is_contiguous(memory_format=torch.channels_last)
+    assert x.contiguous(memory_format=torch.channels_last).is_contiguous(memory_format=torch.channels_last)
+    assert not torch.ones(2, 3).is_contiguous(memory_format=torch.channels_last)
+
+
+def test_dtype_and_device():
+    x = torch.ones(1)
+    assert x.dtype is torch.float32
+    assert repr(x.dtype) == "torch.float32"
+    assert x.device == torch.device("cpu")
+    assert (repr(x.device), str(x.device)) == ("device(type='cpu')", "cpu")
+    assert not x.is_cuda
+
+
+def test_transposes():
+    x = torch.ones(2, 3, 4)
+    assert x.mT.shape == (2, 4, 3)
+    assert torch.ones(2, 3).T.shape == (3, 2)
+    with pytest.warns(UserWarning, match="The use of `x.T` on tensors of dimension other than 2"):
+        assert x.T.shape == (4, 3, 2)
+
+
+def test_graph_attributes():
+    x = leaf(1.0, 2.0, 3.0)
+    first, second = x.split([1, 2])
+    assert (x.output_nr, first.output_nr, second.output_nr) == (0, 0, 1)
+    assert x.grad_fn is None and first.grad_fn is second.grad_fn
+    assert first._base is x and x._base is None
+
+
+@pytest.mark.parametrize("name", ["grad_fn", "is_leaf", "shape", "dtype", "output_nr", "retains_grad", "_version"])
+def test_attributes_that_cannot_be_set(name):
+    x = torch.ones(1)
+    with pytest.raises(AttributeError):
+        setattr(x, name, 1)
+
+
+def test_unknown_attribute():
+    with fails(AttributeError, "'Tensor' object has no attribute 'nothing'"):
+        torch.ones(1).nothing  # noqa: B018
+
+
+def test_tensors_take_attributes_and_weak_references():
+    x = torch.ones(1)
+    x.note = "mine"
+    assert x.note == "mine"
+    gone = weakref.ref(x)
+    del x
+    gc.collect()
+    assert gone() is None
+
+
+def test_users_may_add_methods_to_the_class():
+    torch.Tensor.doubled = lambda self: self * 2
+    try:
+        assert torch.ones(1).doubled().tolist() == [2.0]
+        assert torch.nn.Parameter(torch.ones(1)).doubled().tolist() == [2.0]
+    finally:
+        del torch.Tensor.doubled
+    with fails(AttributeError, "'Tensor' object has no attribute 'doubled'"):
+        torch.ones(1).doubled()
+
+
+def test_tensor_of_a_tensor_is_an_alias():
+    x = torch.ones(2, requires_grad=True)
+    y = torch.Tensor(x)
+    assert y.grad_fn.name() == "AliasBackward0" and y._base is x
+    plain = torch.ones(2)
+    torch.Tensor(plain)[0] = 5.0
+    assert plain.tolist() == [5.0, 1.0] and plain._version == 1
+    assert torch.Tensor(torch.tensor([1])).dtype is torch.int64
+
+
+def test_attributes_as_a_dictionary():
+    x = torch.ones(1)
+    assert vars(x) == {}
+    x.note = "mine"
+    assert x.__dict__ == {"note": "mine"}
+    x.__dict__["other"] = 2
+    assert x.other == 2
+
+
+def test_name_of_the_class():
+    assert repr(torch.Tensor) == "<class 'cygrad.Tensor'>"
+    assert pickle.loads(pickle.dumps(torch.Tensor)) is torch.Tensor
+
+
+def test_tensor_made_without_init_is_empty():
+    x = torch.Tensor.__new__(torch.Tensor)
+    assert (x.shape, x.dtype, x.tolist()) == ((0,), torch.float32, [])
+    assert repr(x) == "tensor([])"
+
+
+def test_tensor_is_an_instance_of_variable_too():
+    x = torch.ones(1)
+    assert isinstance(x, torch.Tensor)
+    assert isinstance(x, torch.autograd.Variable)
+
+
+# ------------------------------------------------------------------ conversions
+
+
+def test_item_and_tolist():
+    assert torch.tensor(2).item() == 2 and type(torch.tensor(2).item()) is int
+    assert type(torch.tensor(2.0).item()) is float
+    assert torch.tensor([[True]]).item() is True
+    assert torch.tensor(1.5).tolist() == 1.5
+    assert torch.tensor([[1, 2]]).tolist() == [[1, 2]]
+    assert torch.ones(0, 3).tolist() == []
+    assert torch.ones(2, 0).tolist() == [[], []]
+    assert scalar(2.0).item() == 2.0
+    assert leaf(1.0).tolist() == [1.0]
+
+
+@pytest.mark.parametrize("shape", [(2,), (0,), (1, 3)])
+def test_item_needs_exactly_one_element(shape):
+    count = int(np.prod(shape))
+    with fails(RuntimeError, f"a Tensor with {count} elements cannot be converted to Scalar"):
+        torch.ones(shape).item()
+
+
+def test_numpy_shares_memory():
+    x = torch.zeros(2, 3)
+    array = x.numpy()
+    array[0, 0] = 5.0
+    assert x[0, 0].item() == 5.0
+    assert array.dtype == np.float32
+    assert x.t().numpy().shape == (3, 2)
+
+
+def test_numpy_refuses_tensors_that_require_grad():
+    for x in (leaf(1.0), leaf(1.0) * 2):
+        with fails(RuntimeError, NUMPY):
+            x.numpy()
+        with fails(RuntimeError, NUMPY):
+            np.asarray(x)
+        assert x.detach().numpy().tolist() == x.tolist()
+        assert x.numpy(force=True).tolist() == x.tolist()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_numpy_functions_read_tensors():
+    x = torch.tensor([1.0, 2.0])
+    assert np.asarray(x).tolist() == [1.0, 2.0]
+    assert np.asarray(x, dtype=np.float64).dtype == np.float64
+    assert np.array(x).dtype == np.float32
+    assert np.mean(np.asarray(x)) == 1.5
+
+
+def test_from_numpy_shares_memory_and_dtype():
+    array = np.arange(3)
+    x = torch.from_numpy(array)
+    assert x.dtype is torch.int64
+    x[0] = 9
+    assert array[0] == 9
+    assert torch.from_numpy(np.ones((2, 3)).T).stride() == (1, 3)
+
+
+def test_tensor_copies_numpy():
+    array = np.ones(2)
+    x = torch.tensor(array)
+    x[0] = 9.0
+    assert array[0] == 1.0
+    assert x.dtype is torch.float64
+
+
+def test_bool():
+    assert bool(torch.ones(1, 1)) is True
+    assert bool(torch.tensor(0.0)) is False
+    assert not torch.tensor([False])
+    with fails(RuntimeError, "Boolean value of Tensor with more than one value is ambiguous"):
+        bool(torch.ones(2))
+    with fails(RuntimeError, "Boolean value of Tensor with no values is ambiguous"):
+        bool(torch.ones(0))
+    with fails(RuntimeError, "Boolean value of Tensor with more than one value is ambiguous"):
+        assert torch.ones(2) == torch.ones(2)
+
+
+def test_float_int_and_complex():
+    assert float(torch.tensor([2.5])) == 2.5
+    assert int(torch.tensor([2.7])) == 2
+    assert complex(torch.tensor(1.5)) == 1.5
+    with fails(ValueError, ONE_ELEMENT):
+        float(torch.ones(2))
+    with fails(ValueError, ONE_ELEMENT):
+        int(torch.ones(2))
+
+
+def test_complex_of_a_tensor_that_requires_grad_warns():
+    with pytest.warns(UserWarning, match="Converting a tensor with requires_grad=True to a scalar"):
+        assert complex(scalar(2.0)) == 2
+
+
+def test_float_of_a_tensor_that_requires_grad_warns():
+    with pytest.warns(UserWarning, match="Converting a tensor with requires_grad=True to a scalar"):
+        assert float(leaf(2.0)) == 2.0
+
+
+def test_index():
+    assert [10, 11, 12][torch.tensor(1)] == 11
+    assert list(range(5))[torch.tensor([1]) :] == [1, 2, 3, 4]
+    assert operator.index(torch.tensor(True)) == 1
+    with fails(TypeError, INDEX):
+        [1][torch.tensor(0.0)]
+    with fails(TypeError, INDEX):
+        [1][torch.tensor([0, 0])]
+
+
+def test_format():
+    assert f"{torch.tensor(1.5):.3f}" == "1.500"
+    assert f"{torch.tensor(2):d}" == "2"
+    assert f"{torch.tensor(1.5)}" == "1.5"
+    assert "%.2f" % torch.tensor(1.5) == "1.50"  # noqa: UP031
+    assert f"{torch.ones(2)}" == "tensor([1., 1.])"
+    with fails(TypeError, "unsupported format string passed to Tensor.__format__"):
+        f"{torch.ones(2):.2f}"
+
+
+# ------------------------------------------------------------------ containers
+
+
+def test_contains():
+    x = torch.tensor([1.0, 2.0])
+    assert 1.0 in x and 5 not in x
+    assert torch.tensor(2.0) in x
+    assert np.float32(2) in x and np.int64(5) not in x
+    with fails(
+        RuntimeError,
+        "Tensor.__contains__ only supports Tensor or scalar, but you passed in a <class 'str'>.",
+    ):
+        "a" in x  # noqa: B015
+
+
+def test_len_and_iteration():
+    x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+    assert len(x) == 2
+    assert [row.tolist() for row in x] == [[1.0, 2.0], [3.0, 4.0]]
+    first, second = x
+    assert second.tolist() == [3.0, 4.0]
+    assert [row.tolist() for row in reversed(x)] == [[3.0, 4.0], [1.0, 2.0]]
+    assert list(torch.ones(0)) == []
+
+
+def test_iteration_differentiates():
+    x = leaf(1.0, 2.0, 3.0)
+    total = 0
+    for i, value in enumerate(x):
+        total = total + value * i
+    total.backward()
+    assert x.grad.tolist() == [0.0, 1.0, 2.0]
+    assert next(iter(x)).grad_fn.name() == "UnbindBackward0"
+
+
+def test_zero_dim_has_no_len_and_no_iterator():
+    with fails(TypeError, "len() of a 0-d tensor"):
+        len(torch.tensor(1))
+    with fails(TypeError, "iteration over a 0-d tensor"):
+        list(torch.tensor(1))
+    with fails(TypeError, "iteration over a 0-d tensor"):
+        first, second = torch.tensor(1)
+
+
+def test_tensors_are_hashed_by_identity():
+    x, y = torch.ones(1), torch.ones(1)
+    assert hash(x) == hash(x) != hash(y)
+    assert len({x, y, x}) == 2
+    assert {x: "x", y: "y"}[y] == "y"
+
+
+# ------------------------------------------------------------------ operators
+
+
+OPERATORS = {
+    "+": (operator.add, 7.0, 3.0),
+    "-": (operator.sub, 7.0, 3.0),
+    "*": (operator.mul, 7.0, 3.0),
+    "/": (operator.truediv, 7.0, 3.0),
+    "//": (operator.floordiv, 7.0, 3.0),
+    "%": (operator.mod, 7.0, 3.0),
+    "**": (operator.pow, 7.0, 3.0),
+}
+
+
+@pytest.mark.parametrize("sign", OPERATORS)
+def test_arithmetic_in_all_combinations(sign):
+    op, left, right = OPERATORS[sign]
+    expected = op(left, right)
+    a = torch.tensor(left, dtype=torch.float64)
+    b = torch.tensor(right, dtype=torch.float64)
+    for got in (op(a, b), op(a, right), op(left, b), op(a, int(right)), op(int(left), b)):
+        assert got.item() == pytest.approx(expected)
+        assert got.dtype is torch.float64
+
+
+@pytest.mark.parametrize("sign", ["-7//2", "-7%3", "7//-2", "7%-3", "-7//-2"])
+def test_floor_division_and_remainder_follow_python(sign):
+    left, right = (int(part) for part in sign.replace("//", " ").replace("%", " ").split())
+    op = operator.floordiv if "//" in sign else operator.mod
+    for make in (torch.tensor, lambda v: torch.tensor(float(v))):
+        assert op(make(left), make(right)).item() == op(left, right)
+
+
+def test_in_place_operators():
+    x = y = torch.tensor([8.0])
+    x += 2
+    x -= 1
+    x *= 4
+    x /= 2
+    x **= 2
+    assert x is y
+    assert x.tolist() == [324.0]
+
+
+def test_in_place_operators_on_integers():
+    x = y = torch.tensor([7])
+    x //= 2
+    x %= 2
+    assert x is y and x.tolist() == [1]
+    with fails(RuntimeError, "result type Float can't be cast to the desired output type Long"):
+        x /= 2
+
+
+def test_unary_operators():
+    x = torch.tensor([1.0, -2.0])
+    assert (-x).tolist() == [-1.0, 2.0]
+    assert abs(x).tolist() == [1.0, 2.0]
+    assert (+x).tolist() == [1.0, -2.0]
+
+
+def test_logic_on_bools_and_integers():
+    a, b = torch.tensor([True, False]), torch.tensor([True, True])
+    assert (~a).tolist() == [False, True]
+    assert (a & b).tolist() == [True, False]
+    assert (a | b).tolist() == [True, True]
+    assert (a ^ b).tolist() == [False, True]
+    assert (torch.tensor([6]) & 3).tolist() == [2]
+    assert (~torch.tensor([5])).tolist() == [-6]
+
+
+COMPARISONS = [operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge]
+
+
+@pytest.mark.parametrize("op", COMPARISONS, ids=lambda op: op.__name__)
+def test_comparisons(op):
+    values = [1.0, 2.0, 3.0]
+    x = torch.tensor(values, requires_grad=True)
+    for got in (op(x, 2), op(x, torch.tensor(2.0)), op(x, torch.tensor([2, 2, 2]))):
+        assert got.tolist() == [op(value, 2) for value in values]
+        assert got.dtype is torch.bool
+        assert not got.requires_grad and got.is_leaf
+    assert op(2, x).tolist() == [op(2, value) for value in values]
+
+
+def test_comparison_with_something_else():
+    x = torch.ones(2)
+    assert (x == None) is False  # noqa: E711
+    assert (x != None) is True  # noqa: E711
+    assert (x == "a") is False
+    with pytest.raises(TypeError):
+        x < "a"  # noqa: B015
+    with fails(TypeError, "can only concatenate list (not ..."):
+        [1] + x
+
+
+@pytest.mark.parametrize("op", [operator.add, operator.mul, operator.truediv, operator.matmul])
+def test_operators_hand_over_to_the_other_operand(op):
+    class Other:
+        def __radd__(self, left):
+            return "reflected"
+
+        __rmul__ = __rtruediv__ = __rmatmul__ = __radd__
+
+    assert op(torch.ones(2), Other()) == "reflected"
+
+
+def test_sequences_are_repeated_by_a_tensor():
+    assert [0] * torch.tensor(2) == [0, 0]
+    assert torch.tensor(2) * "ab" == "abab"
+
+
+@pytest.mark.parametrize("dtype", [">f4", ">i2"])
+def test_arrays_of_the_other_byte_order_as_operands(dtype):
+    array = np.array([1, 2], dtype)
+    assert (torch.ones(2) + array).tolist() == [2.0, 3.0]
+    assert (array * torch.ones(2)).tolist() == [1.0, 2.0]
+
+
+def test_negative_powers_of_integers():
+    x = torch.tensor([2, 1, -1, -1, 0])
+    assert (x ** torch.tensor([-1, -2, -3, -4, -1])).tolist() == [0, 1, -1, 1, 0]
+    assert (2 ** torch.tensor([-1, 3])).tolist() == [0, 8]
+    x **= torch.tensor(-1)
+    assert x.tolist() == [0, 1, -1, -1, 0]
+
+
+def test_numbers_too_large_for_a_float_become_infinite():
+    assert (torch.ones(1) * 1e300).tolist() == [float("inf")]
+    assert (torch.tensor([1]) + 1e300).tolist() == [float("inf")]
+    half = torch.tensor([1.0, 2.0], dtype=torch.float16)
+    assert torch.where(half > 1, half, -1e9).tolist() == [-float("inf"), 2.0]
+    half[0] = 1e9
+    assert half.tolist() == [float("inf"), 2.0]
+
+
+def test_numpy_scalars_are_assigned():
+    x = torch.zeros(4)
+    x[0], x[1:2], x[[2]] = np.int64(3), np.float32(2.5), np.int8(-1)
+    assert x.tolist() == [3.0, 2.5, -1.0, 0.0]
+
+
+def test_numpy_scalars_as_operands():
+    x = leaf(1.0)
+    for got in (x * np.float64(2), np.float32(2) * x, x + np.int64(1)):
+        assert got.tolist() == [2.0]
+        assert got.dtype is torch.float32
+        assert got.requires_grad
+
+
+def test_matmul_operator_needs_tensors():
+    with pytest.raises(TypeError):
+        2 @ torch.ones(2)
+    with pytest.raises(TypeError):
+        torch.ones(2) @ 2
+
+
+# ------------------------------------------------------------------ copies and pickles
+
+
+def test_copy_shares_memory():
+    x = leaf(1.0, 2.0)
+    y = copy.copy(x)
+    assert y is not x
+    assert y.data_ptr() == x.data_ptr()
+    assert y.requires_grad and y.is_leaf
+
+
+def test_deepcopy_of_a_leaf():
+    x = leaf(1.0, 2.0)
+    x.grad = torch.tensor([3.0, 4.0])
+    x.note = ["kept"]
+    y = copy.deepcopy(x)
+    assert y.tolist() == [1.0, 2.0]
+    assert y.requires_grad and y.is_leaf
+    assert y.data_ptr() != x.data_ptr()
+    assert y.grad.tolist() == [3.0, 4.0] and y.grad is not x.grad
+    assert y.note == ["kept"] and y.note is not x.note
+
+
+def test_deepcopy_keeps_identity_within_one_structure():
+    x = torch.ones(2)
+    first, second = copy.deepcopy([x, x])
+    assert first is second
+
+
+def test_deepcopy_of_a_non_leaf_is_refused():
+    with fails(
+        RuntimeError,
+        "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol "
+        "at the moment.  If you were attempting to deepcopy a module, this may be because of a "
+        "torch.nn.utils.weight_norm usage, see https://github.com/pytorch/pytorch/pull/103001",
+    ):
+        copy.deepcopy(leaf(1.0) * 2)
+
+
+def test_deepcopy_keeps_strides():
+    assert copy.deepcopy(torch.ones(2, 3).t()).stride() == (1, 3)
+
+
+@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+def test_pickle_of_a_leaf(protocol):
+    x = leaf(1.0, 2.0, dtype=torch.float64)
+    x.grad = torch.ones(2, dtype=torch.float64)
+    y = pickle.loads(pickle.dumps(x, protocol))
+    assert y.tolist() == [1.0, 2.0]
+    assert y.dtype is torch.float64
+    assert y.requires_grad and y.is_leaf
+    assert y.grad is None
+
+
+def test_pickle_of_a_non_leaf_gives_a_leaf():
+    y = pickle.loads(pickle.dumps(leaf(1.0) * 2))
+    assert y.tolist() == [2.0]
+    assert y.requires_grad and y.is_leaf
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: torch.tensor(1.5),
+        lambda: torch.ones(0, 3),
+        lambda: torch.tensor([True, False]),
+        lambda: torch.tensor([[1, 2], [3, 4]]).t(),
+        lambda: torch.ones(4)[1:3],
+    ],
+)
+def test_pickle_keeps_values_shape_and_dtype(make):
+    x = make()
+    y = pickle.loads(pickle.dumps(x))
+    assert (y.tolist(), y.shape, y.dtype) == (x.tolist(), x.shape, x.dtype)
+
+
+def test_pickle_of_a_parameter():
+    parameter = torch.nn.Parameter(torch.ones(2))
+    copied = pickle.loads(pickle.dumps(parameter))
+    assert type(copied) is torch.nn.Parameter
+    assert copied.requires_grad
+    assert type(copy.deepcopy(parameter)) is torch.nn.Parameter
+
+
+def test_dtypes_sizes_and_devices_are_pickled():
+    for value in (torch.float32, torch.bool, torch.Size([2, 3]), torch.device("cpu")):
+        copied = pickle.loads(pickle.dumps(value))
+        assert copied == value and type(copied) is type(value)
+    assert pickle.loads(pickle.dumps(torch.float64)) is torch.float64
+
+
+# ------------------------------------------------------------------ detach_ and clone
+
+
+def test_detach_in_place_of_a_leaf_stops_requiring_grad():
+    x = leaf(1.0)
+    assert x.detach_() is x
+    assert not x.requires_grad
+
+
+def test_clone_is_recorded_and_owns_its_memory():
+    x = leaf(1.0)
+    y = x.clone()
+    assert y.grad_fn.name() == "CloneBackward0"
+    assert y.data_ptr() != x.data_ptr()
+    y.backward()
+    assert x.grad.tolist() == [1.0]
+
+
+def test_to_float_and_double():
+    x = leaf(1.0)
+    assert x.to(torch.float32) is x and x.float() is x
+    assert x.to("cpu") is x
+    y = x.double()
+    assert y.dtype is torch.float64
+    assert y.grad_fn.name() == "ToCopyBackward0"
+    (y * 3).backward()
+    assert x.grad.dtype is torch.float32 and x.grad.tolist() == [3.0]
+    assert x.to(torch.float32, copy=True) is not x
+    assert x.to(torch.zeros(1, dtype=torch.float64)).dtype is torch.float64
+
+
+def test_new_style_constructor():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert torch.Tensor([1, 2]).dtype is torch.float32
+        assert torch.Tensor(2, 3).shape == (2, 3)
+        assert torch.Tensor().shape == (0,)

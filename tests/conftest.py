@@ -1,0 +1,170 @@
+"""What holds for every test: the installed package, sealed global state, seeds, no leaks."""
+
+import gc
+import os
+import random
+from pathlib import Path
+
+import hypothesis
+import numpy as np
+import pytest
+
+try:
+    import cygrad
+    from cygrad._core.access import live_tensors
+    from cygrad._core.node import live_nodes
+    from cygrad._ops.on_first_use import import_all
+
+    import_all()  # many tests look at every op
+except ImportError:  # not compiled: only the tests that read sources can pass
+    cygrad = None
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+
+# A shared machine may stall any single example, which says nothing about the code. Where
+# CYGRAD_REPRODUCIBLE is set the examples are the same in every run, so that a red build is a
+# change's fault; everywhere else each run explores new ones.
+hypothesis.settings.register_profile("explore", deadline=None, print_blob=True)
+hypothesis.settings.register_profile("reproducible", deadline=None, derandomize=True)
+hypothesis.settings.load_profile("reproducible" if os.environ.get("CYGRAD_REPRODUCIBLE") else "explore")
+
+
+# --- The package under test --------------------------------------------------------------------
+
+
+def pytest_report_header():
+    if cygrad is None:
+        return "cygrad: not compiled (pip install -e .)"
+    return f"cygrad: {cygrad.__version__} from {Path(cygrad.__file__).parent}"
+
+
+def pytest_configure():
+    # The sources in the checkout would pass for the package while the wheel lacks a file.
+    if os.environ.get("CYGRAD_TEST_INSTALLED"):
+        where = Path(cygrad.__file__).resolve() if cygrad else CHECKOUT
+        if where.is_relative_to(CHECKOUT / "cygrad") or where == CHECKOUT:
+            pytest.exit("these tests are to run on an installed cygrad, and there is none", 4)
+
+
+def pytest_collection_modifyitems(items):
+    # Neither PyTorch nor a GPU is a dependency: these tests run where there is one.
+    requirements = {
+        "oracle": (_has_torch, "compares with PyTorch, which is not installed (tox -e oracle)"),
+        "cuda": (_has_cuda, "needs CuPy and a CUDA device"),
+    }
+    for name, (is_met, reason) in requirements.items():
+        marked = [item for item in items if item.get_closest_marker(name)]
+        if marked and not is_met():
+            for item in marked:
+                item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def _has_torch():
+    try:
+        import torch  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def _has_cuda():
+    try:
+        import cupy
+
+        return cupy.cuda.runtime.getDeviceCount() > 0
+    except Exception:  # without a driver, CuPy raises errors of its own
+        return False
+
+
+# --- Seeds and global state --------------------------------------------------------------------
+
+
+@pytest.fixture(autouse=True)
+def seeds():
+    """Random numbers are the same for a test whether it runs alone or after others."""
+    random.seed(0)
+    np.random.seed(0)  # noqa: NPY002  tests may use the global generator
+    if cygrad:
+        cygrad.manual_seed(0)
+
+
+@pytest.fixture(autouse=True)
+def sealed_state():
+    """Put global state back after each test; fail if a mode outlived its `with` block.
+
+    A default dtype or anomaly mode that a test has set is its own business. A grad mode left
+    behind is more often the library's: an error path that did not restore it.
+    """
+    yield
+    if cygrad is None:
+        return
+    left_behind = []
+    if not cygrad.is_grad_enabled():
+        cygrad.set_grad_enabled(True)
+        left_behind.append("grad mode off")
+    if cygrad.is_inference_mode_enabled():
+        cygrad.inference_mode(False).__enter__()
+        cygrad.set_grad_enabled(True)
+        left_behind.append("inference mode on")
+    cygrad.set_default_dtype(cygrad.float32)
+    cygrad.autograd.set_detect_anomaly(False)
+    assert not left_behind, f"the test ended with {' and '.join(left_behind)}"
+
+
+# --- Leaks -------------------------------------------------------------------------------------
+
+LIVE_BEFORE = pytest.StashKey()
+FAILED = pytest.StashKey()
+
+
+def live_objects():
+    """How many graph nodes and tensors exist in this process."""
+    if cygrad is None:
+        return {}
+    return {"nodes": live_nodes(), "tensors": live_tensors()}
+
+
+@pytest.fixture(autouse=True)
+def live_before(request):
+    """Count before a test's own fixtures are made, but after those of its module and session.
+
+    A count walks over all objects. What exists before the test is frozen, and so left out of the walk.
+    """
+    gc.collect()
+    gc.freeze()
+    request.node.stash[LIVE_BEFORE] = live_objects()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = yield
+    if report.failed:
+        item.stash[FAILED] = True
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item):
+    """After each test there are no more nodes and tensors than before it.
+
+    This stands in the hook, not in a fixture's end, because only now all fixtures have let go.
+    A failed test is let off: its traceback holds its variables.
+    """
+    result = yield
+    before = item.stash.get(LIVE_BEFORE, None)
+    if before is None or FAILED in item.stash or item.get_closest_marker("leaks_ok"):
+        return result
+    if isinstance(item, pytest.Function):
+        # pytest lets go of fixtures' values after this hook, of an instance's attributes never.
+        item.funcargs.clear()
+        if item.instance is not None:
+            vars(item.instance).clear()
+    after = live_objects()
+    if any(after[kind] > before[kind] for kind in before):
+        gc.collect()
+        after = live_objects()
+    leaked = {kind: after[kind] - before[kind] for kind in before if after[kind] > before[kind]}
+    if leaked:
+        counts = " and ".join(f"{count} {kind}" for kind, count in leaked.items())
+        pytest.fail(f"the test left {counts} alive that gc.collect() cannot free", pytrace=False)
+    return result

@@ -1,0 +1,48 @@
+"""Calls that reach compiled code with nothing or the wrong thing in place of a tensor: errors, no crash."""
+
+import pytest
+
+import cygrad as torch
+
+NODE = type((torch.ones(1, requires_grad=True) * 2).grad_fn)
+
+
+def methods(cls):
+    skipped = {"__class__", "__init_subclass__", "__subclasshook__", "__new__", "__doc__"}
+    return [name for name in dir(cls) if name not in skipped and callable(getattr(cls, name))]
+
+
+def call(function, *arguments):
+    """Any answer will do."""
+    try:
+        function(*arguments)
+    except Exception as error:
+        assert not isinstance(error, SystemError), error
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("wrong", [None, 5, "a", object()], ids=["None", "int", "str", "object"])
+@pytest.mark.parametrize("cls", [torch.Tensor, torch.nn.Parameter, torch.autograd.graph.Node, NODE, torch.dtype])
+def test_methods_of_something_else(cls, wrong):
+    for name in methods(cls):
+        for more in ((), (None,), (1,), (None, None), (1, 1)):
+            call(getattr(cls, name), wrong, *more)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_methods_of_a_tensor_made_without_init():
+    for name in methods(torch.Tensor):
+        for more in ((), (None,), (0,), (1, 1)):
+            call(getattr(torch.Tensor.__new__(torch.Tensor), name), *more)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_methods_of_a_context_that_was_not_applied():
+    for name in methods(torch.autograd.function.FunctionCtx):
+        for more in ((), (None,), (1,), (torch.ones(1),), (torch.ones(()),)):
+            call(getattr(torch.autograd.function.FunctionCtx(), name), *more)
+
+
+def test_conversion_to_the_dtype_of_no_tensor():
+    with pytest.raises(TypeError, match=r"to\(\) received an invalid combination of arguments"):
+        torch.ones(1).to(other=())

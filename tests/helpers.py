@@ -1,0 +1,106 @@
+"""What the test files share: leaves, exact error lines, and the lines of a test's own source."""
+
+import contextlib
+import inspect
+import re
+import sys
+import threading
+
+import pytest
+
+import cygrad as torch
+
+
+def leaf(*values, dtype=None):
+    """A leaf of dim 1 that requires grad, one element for each value."""
+    return torch.tensor(list(values), dtype=dtype or torch.float32, requires_grad=True)
+
+
+def scalar(value, dtype=None):
+    """A 0-dim leaf that requires grad."""
+    return torch.tensor(value, dtype=dtype or torch.float32, requires_grad=True)
+
+
+def first_line(error):
+    return str(error).split("\n", 1)[0]
+
+
+@contextlib.contextmanager
+def fails(exception, line):
+    """The block raises `exception`, and the first line of its text is `line`.
+
+    Three dots in `line` stand for any text (addresses, hints). Unlike with `pytest.raises`, the
+    error is let go at once, and the tensors of the test with it.
+    """
+    found = None
+    try:
+        yield
+    except exception as error:
+        found = first_line(error)
+    if found is None:
+        pytest.fail(f"no {exception.__name__} was raised, instead of {line!r}")
+    pattern = ".*".join(re.escape(part) for part in line.split("..."))
+    assert re.fullmatch(pattern, found), f"{found!r} is not {line!r}"
+
+
+def kind(node):
+    """The name of a node without the namespace that PyTorch puts before the special ones."""
+    return None if node is None else node.name().rsplit(":", 1)[-1]
+
+
+def kinds(node):
+    """What `node` points to, `None` where an edge is missing."""
+    return [kind(child) for child, _ in node.next_functions]
+
+
+def in_thread(function, *args):
+    """Run `function` in a thread of its own and hand on what it returns or raises."""
+    outcome = {}
+
+    def body():
+        try:
+            outcome["result"] = function(*args)
+        except BaseException as error:
+            outcome["error"] = error
+
+    thread = threading.Thread(target=body)
+    thread.start()
+    thread.join(60)
+    assert not thread.is_alive(), "the thread hangs"
+    if "error" in outcome:
+        raise outcome["error"]
+    return outcome.get("result")
+
+
+def in_threads(functions):
+    """Run all functions at once, one thread each, started together; results in order."""
+    together = threading.Barrier(len(functions))
+    results = [None] * len(functions)
+    errors = []
+
+    def body(index, function):
+        try:
+            together.wait()
+            results[index] = function()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=body, args=(index, function)) for index, function in enumerate(functions)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not any(thread.is_alive() for thread in threads), "a thread hangs"
+    if errors:
+        raise errors[0]
+    return results
+
+
+def line_marked(mark, depth=1):
+    """`file:line` (as a pattern) of the caller's source line that ends in `# <mark>`."""
+    code = sys._getframe(depth).f_code
+    lines, start = inspect.getsourcelines(code)
+    found = [start + i for i, text in enumerate(lines) if text.rstrip().endswith(f"# {mark}")]
+    assert len(found) == 1, f"{len(found)} lines are marked {mark!r}"
+    name = re.escape(code.co_filename.rsplit("/", 1)[-1])
+    return rf"\S*{name}:{found[0]}\b"

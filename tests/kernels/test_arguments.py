@@ -1,0 +1,94 @@
+"""Compiled kernels follow pointers; what is no array must be refused before that."""
+
+import numpy as np
+import pytest
+
+from cygrad._kernels import arrays, elementwise, loops, nn, optim, products, reduce, rows, strided
+
+A = np.ones((3, 3), "f")
+V = np.ones(3, "f")
+N = np.array([0, 1, 2])
+
+CALLS = [
+    (arrays.cast, (A, 12)),
+    (arrays.may_overlap, (A, A)),
+    (elementwise.clamp, (A, 0.0, 1.0)),
+    (elementwise.erf, (A,)),
+    (elementwise.power, (A, 2.0)),
+    (elementwise.relu, (A,)),
+    (elementwise.rsqrt, (A,)),
+    (elementwise.sign, (A,)),
+    (loops.Ufunc, (np.add,)),
+    (loops.Ufunc(np.exp), (A,)),
+    (loops.Ufunc(np.add), (A, A)),
+    (nn.softmax, (A, 0)),
+    (nn.log_softmax, (A, 0)),
+    (nn.softmax_backward, (A, A, 0)),
+    (nn.log_softmax_backward, (A, A, 0)),
+    (nn.sigmoid, (A,)),
+    (nn.threshold_backward, (A, A)),
+    (nn.tanh_backward, (A, A)),
+    (nn.sigmoid_backward, (A, A)),
+    (nn.nll, (A, N, V, -100, 1)),
+    (nn.nll_backward, (np.array(1.0, "f"), A, N, V, -100, 1, np.array(3.0, "f"))),
+    (optim.sgd_step, ([A.copy()], [A], [A.copy()], 0.1, 0.9)),
+    (optim.adam_step, ([A.copy()], [A], [A.copy()], [A.copy()], [A.copy()], [1], 0.1, 0.9, 0.99, 1e-8, 0.0, True)),
+    (products.matmul, (A, A)),
+    (products.dot, (V, V)),
+    (products.outer, (V, V)),
+    (products.addmm, (V, A, A)),
+    *[(getattr(reduce, name), (A,)) for name in "sum mean prod amax amin var norm logsumexp".split()],
+    *[(getattr(reduce, name), (A,)) for name in "all_ any_ count_nonzero argmax argmin".split()],
+    (reduce.max_with_indices, (A, 0)),
+    (reduce.min_with_indices, (A, 0)),
+    (reduce.sum_to, (A, (3,))),
+    (rows.add_rows, (A.copy(), N, A)),
+    (strided.restride, (A, (2, 2), (4, 4), 0)),
+    (strided.overlaps_itself, (A,)),
+]
+ALLOWED = [("nll", 2, None), ("nll_backward", 3, None), ("sgd_step", 2, [None])]
+
+
+@pytest.mark.parametrize("function, arguments", CALLS, ids=lambda value: getattr(value, "__name__", ""))
+def test_none_is_no_array(function, arguments):
+    function(*arguments)
+    name = getattr(function, "__name__", None)
+    for i, argument in enumerate(arguments):
+        if not isinstance(argument, (np.ndarray, np.ufunc, list, tuple)):
+            continue
+        for wrong in (None, "array", [None]):
+            if (name, i, wrong) in ALLOWED:
+                continue
+            with pytest.raises(TypeError):
+                function(*arguments[:i], wrong, *arguments[i + 1 :])
+
+
+def test_every_function_is_called_above():
+    called = {getattr(function, "__name__", None) for function, _ in CALLS}
+    for module in (arrays, elementwise, nn, optim, products, reduce, rows, strided):
+        names = {name for name, value in vars(module).items() if type(value).__name__ == "cython_function_or_method"}
+        assert names <= called, module.__name__
+
+
+def test_rows_that_do_not_fit_are_refused():
+    out = np.zeros((3, 2), "f")
+    values = np.ones((2, 2), "f")
+    for index in ([0, 3], [-1, 0]):
+        with pytest.raises(IndexError, match="out of range"):
+            rows.add_rows(out, np.array(index), values)
+    frozen = out.copy()
+    frozen.flags.writeable = False
+    for bad in (
+        (out, np.array([0]), values),
+        (out, np.array([[0, 1]]), values),
+        (out, np.array([0, 1], "i"), values),
+        (out, np.array([0, 1]), values[:, :1]),
+        (out, np.array([0, 1]), values.astype("d")),
+        (out, np.array([0, 1]), values[:, ::-1]),
+        (out[:, ::-1], np.array([0, 1]), values),
+        (frozen, np.array([0, 1]), values),
+    ):
+        with pytest.raises(ValueError, match="do not fit"):
+            rows.add_rows(*bad)
+    assert not out.any()
+    assert not rows.add_rows(out.astype("e"), np.array([0, 1]), values.astype("e"))

@@ -1,0 +1,129 @@
+"""Matrix products against NumPy's, over shapes, dtypes and memory."""
+
+import warnings
+
+import numpy as np
+import pytest
+from kernels.arrays_zoo import layouts, values
+
+from cygrad._kernels import products
+
+DTYPES = ["b", "i", "l", "e", "f", "d", "g", "F", "D"]
+SHAPES = [
+    ((3,), (3,)), ((1,), (1,)), ((0,), (0,)), ((3,), (3, 4)), ((2, 3), (3,)), ((2, 3), (3, 4)),
+    ((1, 1), (1, 1)), ((1, 5), (5, 1)), ((5, 1), (1, 5)), ((0, 3), (3, 4)), ((2, 0), (0, 4)),
+    ((2, 3), (3, 0)), ((17, 33), (33, 9)), ((64, 40), (40, 70)), ((0,), (0, 3)), ((3, 0), (0,)),
+    ((5, 2, 3), (5, 3, 4)), ((5, 2, 3), (3, 4)), ((2, 3), (5, 3, 4)), ((5, 2, 3), (3,)),
+    ((3,), (5, 3, 4)), ((5, 1, 2, 3), (6, 3, 4)), ((2, 1, 2, 3), (1, 4, 3, 2)), ((0, 2, 3), (3, 4)),
+    ((1, 2, 3), (5, 3, 4)), ((5, 2, 0), (0, 4)), ((2, 0, 2, 3), (0, 3, 4)), ((4, 3, 5, 2), (2, 6)),
+]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def no_warnings():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+def product(a, b):
+    """NumPy's, of integers in their type, of the rest in double precision."""
+    if a.dtype.kind in "iu":
+        return np.asarray(np.matmul(a, b))
+    accurate = "D" if a.dtype.kind == "c" else "d"
+    return np.asarray(np.matmul(a.astype(accurate), b.astype(accurate))).astype(a.dtype)
+
+
+def check(actual, expected, n=1):
+    assert type(actual) is np.ndarray
+    assert (actual.dtype, actual.shape) == (expected.dtype, expected.shape)
+    kind = expected.dtype.kind
+    eps = np.finfo(expected.dtype).eps if kind in "fc" else 0
+    if expected.dtype == np.longdouble:
+        eps = np.finfo("d").eps  # of the expected value
+    np.testing.assert_allclose(actual, expected, rtol=4 * eps, atol=4 * eps * (n + 1))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_matmul(dtype, rng):
+    for m, n in SHAPES:
+        a, b = values(rng, m, dtype), values(rng, n, dtype)
+        check(products.matmul(a, b), product(a, b), m[-1])
+
+
+@pytest.mark.parametrize("dtype", ["i", "e", "f", "D"])
+@pytest.mark.parametrize(("m", "n"), [((6, 5), (5, 7)), ((5,), (5, 7)), ((2, 3, 4), (2, 4, 5))])
+def test_memory(m, n, dtype, rng):
+    a, b = values(rng, m, dtype), values(rng, n, dtype)
+    for _, x in layouts(a):
+        for _, y in layouts(b):
+            check(products.matmul(x, y), product(a, b), m[-1])
+
+
+def test_views_of_larger_matrices(rng):
+    memory = values(rng, (40, 50), "f")
+    for a in (memory[:10, :20], memory[::2, 3:23], memory[:, ::3], memory.T[:20, :20], memory[::-1, :20]):
+        for b in (memory[: a.shape[1], :30], memory[: a.shape[1], 1:31:2], memory[: a.shape[1], :1]):
+            check(products.matmul(a, b), product(a, b), a.shape[1])
+            check(products.matmul(b.T, a.T), product(b.T, a.T), a.shape[1])
+            check(products.matmul(a, b[:, 0]), product(a, b[:, 0]), a.shape[1])
+    square = memory[:30, :30]
+    check(products.matmul(square, square.T), product(square, square.T), 30)
+    repeated = np.broadcast_to(memory[0], (6, 50))
+    check(products.matmul(repeated, memory.T), product(repeated, memory.T), 50)
+    stack = np.broadcast_to(memory, (3, 40, 50))
+    check(products.matmul(stack, memory.T), product(stack, memory.T), 50)
+
+
+def test_large_products_release_the_gil_and_agree(rng):
+    a, b = values(rng, (300, 200), "d"), values(rng, (200, 100), "d")
+    check(products.matmul(a, b), product(a, b), 200)
+    stack = values(rng, (20, 60, 50), "f")
+    check(products.matmul(stack, stack.transpose(0, 2, 1)), product(stack, stack.transpose(0, 2, 1)), 60)
+
+
+def test_special_values():
+    nan, inf = np.nan, np.inf
+    a = np.array([[nan, 1], [inf, 1]])
+    np.testing.assert_array_equal(products.matmul(a, np.ones((2, 2))), [[nan, nan], [inf, inf]])
+    assert np.isnan(products.matmul(np.array([[inf, -inf]]), np.ones((2, 1))))
+    assert products.matmul(np.full((1, 9), 3e38, "f"), np.ones((9, 1), "f"))[0, 0] == inf
+
+
+def test_float16_is_added_up_in_float32():
+    a = np.full((1, 4096), 1, "e")
+    assert products.matmul(a, a.T)[0, 0] == 4096
+
+
+def test_dot_and_outer(rng):
+    for dtype in DTYPES:
+        a, b = values(rng, 7, dtype), values(rng, 7, dtype)
+        check(products.dot(a, b), product(a, b), 7)
+        check(products.dot(a[::-2], b[::-2]), product(a[::-2], b[::-2]), 7)
+        check(products.outer(a, b[:4]), np.outer(a, b[:4]))
+    assert products.dot(a, b).shape == ()
+    for f in (products.dot, products.outer):
+        with pytest.raises(ValueError, match="two vectors"):
+            f(np.ones((2, 2)), np.ones(2))
+
+
+@pytest.mark.parametrize("dtype", ["l", "e", "f", "d", "F"])
+def test_addmm(dtype, rng):
+    for bias in [(), (1,), (4,), (1, 4), (2, 1), (2, 4)]:
+        a, b, c = values(rng, (2, 3), dtype), values(rng, (3, 4), dtype), values(rng, bias, dtype)
+        check(products.addmm(c, a, b), (c + product(a, b)).astype(dtype), 4)
+        check(products.addmm(c, a, b.T.copy().T), (c + product(a, b)).astype(dtype), 4)
+
+
+def test_shapes_that_do_not_fit():
+    for m, n in [((3,), (4,)), ((2, 3), (2, 3)), ((), (3,)), ((3,), ()), ((2, 2, 3), (3, 3, 4))]:
+        with pytest.raises(ValueError, match="matmul|must match|broadcast"):
+            products.matmul(np.ones(m), np.ones(n))
+    for bias in [(3,), (3, 4), (1, 2, 4)]:
+        with pytest.raises(ValueError, match=r"must match|output with shape"):
+            products.addmm(np.ones(bias), np.ones((2, 3)), np.ones((3, 4)))

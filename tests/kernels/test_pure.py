@@ -1,0 +1,29 @@
+"""CYGRAD_PURE=1, which sends all work through NumPy's own functions, gives the same results."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import cygrad
+
+HERE = Path(__file__).resolve().parent
+FILES = sorted(path.name for path in HERE.glob("test_*.py") if path.name != "test_pure.py")
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_kernels_tests_pass_without_the_fast_paths(name):
+    package = Path(cygrad.__file__).resolve().parent.parent  # the same as here, wherever it is
+    environment = {**os.environ, "CYGRAD_PURE": "1", "PYTHONPATH": str(package)}
+    run = subprocess.run(
+        [sys.executable, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", str(HERE / name)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        cwd=HERE.parent.parent,
+    )
+    assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-1000:]

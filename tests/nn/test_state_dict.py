@@ -1,0 +1,230 @@
+"""`state_dict` and `load_state_dict`: contents, mismatches, hooks."""
+
+from collections import OrderedDict
+
+import numpy as np
+import pytest
+
+import cygrad as torch
+from cygrad import nn
+from helpers import fails
+
+
+def model():
+    return nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 1))
+
+
+def values(module):
+    return {name: tensor.tolist() for name, tensor in module.state_dict().items()}
+
+
+class Counter(nn.Module):
+    """Has state that is no tensor."""
+
+    count = 0
+
+    def get_extra_state(self):
+        return {"count": self.count}
+
+    def set_extra_state(self, state):
+        self.count = state["count"]
+
+
+# ------------------------------------------------------------------ writing
+
+
+def test_contents_share_memory_and_are_detached():
+    module = model()
+    state = module.state_dict()
+    assert isinstance(state, OrderedDict)
+    assert list(state) == ["0.weight", "0.bias", "2.weight", "2.bias"]
+    assert not state["0.weight"].requires_grad
+    state["0.bias"].fill_(7)
+    assert module[0].bias.tolist() == [7.0] * 3
+    assert module.state_dict(keep_vars=True)["0.bias"] is module[0].bias
+
+
+def test_prefix_destination_and_versions():
+    module = model()
+    target = OrderedDict(first=1)
+    assert module.state_dict(destination=target, prefix="net.") is target
+    assert list(target)[:2] == ["first", "net.0.weight"]
+    assert module.state_dict()._metadata == {name: {"version": 1} for name in ("", "0", "1", "2")}
+    with pytest.warns(FutureWarning, match="Positional args are being deprecated"):
+        assert "p.0.weight" in module.state_dict({}, "p.")
+
+
+# ------------------------------------------------------------------ reading
+
+
+def test_loading_copies_and_keeps_the_parameters():
+    source, target = model(), model()
+    weight = target[0].weight
+    assert repr(target.load_state_dict(source.state_dict())) == "<All keys matched successfully>"
+    assert target[0].weight is weight
+    assert values(target) == values(source)
+    with torch.no_grad():
+        source[0].weight.fill_(0)
+    assert values(target) != values(source)
+
+
+def test_assigned_tensors_become_the_parameters():
+    layer = nn.Linear(1, 1)
+    bias = nn.Parameter(torch.ones(1))
+    weight = torch.full((1, 1), 2.0, dtype=torch.float64)
+    layer.load_state_dict({"weight": weight, "bias": bias}, assign=True)
+    assert layer.bias is bias
+    assert isinstance(layer.weight, nn.Parameter) and layer.weight.dtype == torch.float64
+
+
+def test_arrays_of_other_libraries_are_taken():
+    layer = nn.Linear(1, 2)
+    layer.load_state_dict({"weight": np.array([[1.0], [2.0]]), "bias": np.zeros(2)})
+    assert values(layer) == {"weight": [[1.0], [2.0]], "bias": [0.0, 0.0]}
+    assert layer.weight.dtype == torch.float32
+
+
+def test_every_mismatch_is_listed_and_nothing_changes():
+    layer = nn.Linear(2, 3)
+    before = values(layer)
+    bad = {"weight": torch.ones(3, 3), "extra": torch.ones(1), "sub.x": torch.ones(1)}
+    with pytest.raises(RuntimeError) as caught:
+        layer.load_state_dict(bad)
+    assert str(caught.value) == (
+        "Error(s) in loading state_dict for Linear:\n"
+        '\tMissing key(s) in state_dict: "bias". \n'
+        '\tUnexpected key(s) in state_dict: "extra", "sub.x". \n'
+        "\tsize mismatch for weight: copying a param with shape torch.Size([3, 3]) from "
+        "checkpoint, the shape in current model is torch.Size([3, 2])."
+    )
+    assert values(layer) == before
+
+
+def test_a_missing_key_leaves_the_tensors_that_fit_untouched():
+    module = model()
+    before = values(module)
+    state = {name: tensor * 0 for name, tensor in module.state_dict().items()}
+    del state["2.bias"]
+    with fails(RuntimeError, "Error(s) in loading state_dict for Sequential:"):
+        module.load_state_dict(state)
+    assert values(module) == before
+
+
+def test_not_strict_loads_what_fits_and_reports_the_rest():
+    layer = nn.Linear(1, 1)
+    result = layer.load_state_dict({"weight": torch.ones(1, 1), "x": 1}, strict=False)
+    assert result.missing_keys == ["bias"] and result.unexpected_keys == ["x"]
+    assert repr(result) == "_IncompatibleKeys(missing_keys=['bias'], unexpected_keys=['x'])"
+    assert layer.weight.tolist() == [[1.0]]
+    with fails(RuntimeError, "Error(s) in loading state_dict for Linear:"):
+        layer.load_state_dict({"weight": torch.ones(2, 1)}, strict=False)
+
+
+def test_what_is_no_tensor_is_named():
+    with pytest.raises(RuntimeError) as caught:
+        nn.Linear(1, 1).load_state_dict({"weight": torch.ones(1, 1), "bias": "text"})
+    assert (
+        'While copying the parameter named "bias", expected torch.Tensor or Tensor-like object '
+        "from checkpoint but received <class 'str'>"
+    ) in str(caught.value)
+    with fails(TypeError, "Expected state_dict to be dict-like, got <class 'int'>."):
+        nn.Linear(1, 1).load_state_dict(3)
+
+
+@pytest.mark.parametrize("wrapped_is", ["the checkpoint", "the model"])
+def test_a_prefix_is_recognised_and_the_remedy_works(wrapped_is):
+    plain, wrapped = nn.Linear(1, 1), nn.ModuleDict({"module": nn.Linear(1, 1)})
+    source, target = (wrapped, plain) if wrapped_is == "the checkpoint" else (plain, wrapped)
+    state_dict = source.state_dict()
+    with pytest.raises(RuntimeError, match="prefix") as caught:
+        target.load_state_dict(state_dict)
+    remedy = str(caught.value).rsplit("Load this: ", 1)[1]
+    target.load_state_dict(eval(remedy, {"state_dict": state_dict}))
+    assert list(values(target).values()) == list(values(source).values())
+
+
+def test_scalars_saved_with_one_dimension():
+    module = nn.Module()
+    module.register_buffer("count", torch.tensor(0.0))
+    module.load_state_dict({"count": torch.ones(1)})
+    assert module.count.item() == 1.0
+
+
+def test_extra_state():
+    source, target = nn.Sequential(Counter()), nn.Sequential(Counter())
+    source[0].count = 5
+    target.load_state_dict(source.state_dict())
+    assert target[0].count == 5
+    with fails(RuntimeError, "Error(s) in loading state_dict for Counter:"):
+        Counter().load_state_dict({})
+    with pytest.raises(RuntimeError, match='Unexpected key.*"_extra_state"'):
+        nn.ReLU().load_state_dict({"_extra_state": 1})
+
+
+def test_overridden_reading_may_rename():
+    class Renamed(nn.Linear):
+        _version = 2
+
+        def _load_from_state_dict(self, state_dict, prefix, local_metadata, *args):
+            if local_metadata.get("version", 1) < 2:
+                state_dict[prefix + "weight"] = state_dict.pop(prefix + "kernel")
+            super()._load_from_state_dict(state_dict, prefix, local_metadata, *args)
+
+    old = {"kernel": torch.ones(1, 1), "bias": torch.zeros(1)}
+    layer = Renamed(1, 1)
+    layer.load_state_dict(old)
+    assert layer.weight.tolist() == [[1.0]] and "kernel" in old
+    Renamed(1, 1).load_state_dict(layer.state_dict())
+
+
+# ------------------------------------------------------------------ hooks
+
+
+def test_hooks_around_writing():
+    order = []
+    layer = nn.Linear(1, 1)
+    layer.register_state_dict_pre_hook(lambda m, prefix, keep_vars: order.append((prefix, keep_vars)))
+
+    def add(module, state_dict, prefix, local_metadata):
+        state_dict[prefix + "new"] = local_metadata["version"]
+
+    layer.register_state_dict_post_hook(add)
+    assert nn.Sequential(layer).state_dict()["0.new"] == 1
+    assert order == [("0.", False)]
+    layer.register_state_dict_post_hook(lambda *_: {})
+    with fails(RuntimeError, "state_dict post-hook must return None"):
+        layer.state_dict()
+
+
+def test_old_hook_may_return_another_dictionary():
+    layer = nn.Linear(1, 1)
+    layer._register_state_dict_hook(lambda m, state, prefix, metadata: {"only": 1})
+    assert layer.state_dict() == {"only": 1}
+
+
+def test_hook_before_loading_may_rename():
+    layer = nn.Linear(1, 1)
+
+    def rename(module, state_dict, prefix, *args):
+        assert module is layer
+        state_dict[prefix + "weight"] = state_dict.pop(prefix + "w")
+
+    layer.register_load_state_dict_pre_hook(rename)
+    layer.load_state_dict({"w": torch.ones(1, 1), "bias": torch.ones(1)})
+    assert layer.weight.tolist() == [[1.0]]
+
+
+def test_hook_after_loading_may_pardon_missing_keys():
+    layer = nn.Linear(1, 1)
+    seen = []
+
+    def pardon(module, keys):
+        seen.append(module.weight.tolist())
+        keys.missing_keys.clear()
+
+    layer.register_load_state_dict_post_hook(pardon)
+    layer.load_state_dict({"weight": torch.ones(1, 1)})
+    assert seen == [[[1.0]]]
+    layer.register_load_state_dict_post_hook(lambda module, keys: keys)
+    with pytest.raises(AssertionError, match="are not expected to return new values"):
+        layer.load_state_dict({"weight": torch.ones(1, 1)})

@@ -1,0 +1,151 @@
+"""Running the samples of ops, on cygrad or on another library of the same interface."""
+
+import importlib
+import pkgutil
+from pathlib import Path
+
+import numpy as np
+
+import cygrad
+from cygrad import _ops
+from cygrad._core.access import array_of, tensor_of
+from cygrad._core.opdef import PRIVATE, registry
+
+# --- What there is -----------------------------------------------------------------------------
+
+
+def collect(what):
+    """All that the functions of that name in the files in `samples/` give, by the names of rows."""
+    found = {}
+    for path in sorted((Path(__file__).parent / "samples").glob("[a-z]*.py")):
+        module = importlib.import_module(f"ops.samples.{path.stem}")
+        if hasattr(module, what):
+            for name, samples in getattr(module, what)().items():
+                found.setdefault(name, []).extend(samples)
+    return found
+
+
+def families():
+    """The modules that declare ops."""
+    for info in pkgutil.iter_modules(_ops.__path__):
+        yield importlib.import_module(f"cygrad._ops.{info.name}")
+
+
+SAMPLES = collect("samples")
+ERRORS = collect("errors")
+COMPOSITES = sorted(name for family in families() for name in getattr(family, "composite", ()))
+DIFFERENTIABLE = [name for name in SAMPLES if name not in registry or registry[name].differentiable]
+
+
+def flags_of(name):
+    return registry[name].flags if name in registry else 0
+
+
+def is_internal(name):
+    """Whether only rules call this op."""
+    return bool(flags_of(name) & PRIVATE and registry[name].entry is not None)
+
+
+# --- Running a sample --------------------------------------------------------------------------
+
+
+class Cygrad:
+    """How a sample is run on cygrad."""
+
+    library = cygrad
+    array = staticmethod(array_of)
+    tensor = staticmethod(tensor_of)
+
+    @staticmethod
+    def function(name):
+        """What the samples of `name` call."""
+        if is_internal(name):
+            return registry[name].entry
+        return public_function(cygrad, name)
+
+
+def public_function(library, name):
+    """A library's function or method, from where cygrad has it, or `None`."""
+    public = name.partition(".")[0]
+    for place in (
+        lambda library: library,
+        lambda library: library.Tensor,
+        lambda library: library.nn.functional,
+        lambda library: library.special,
+        lambda library: library.linalg,
+    ):
+        if hasattr(place(cygrad), public):
+            return getattr(place(library), public, None)
+    return None
+
+
+def is_inexact(value):
+    return isinstance(value, np.ndarray) and value.dtype.kind in "fc"
+
+
+def replace(value, new):
+    """`value` with each array in it, also in lists and tuples, replaced by `new(array)`."""
+    if isinstance(value, np.ndarray):
+        return new(value)
+    if isinstance(value, (list, tuple)) and any(isinstance(item, np.ndarray) for item in value):
+        return type(value)(replace(item, new) for item in value)
+    return value
+
+
+class Call:
+    """One sample on tensors. Arrays go through `change` before they become tensors."""
+
+    def __init__(self, name, sample, change=None, requires_grad=True, on=Cygrad):
+        self.name, self.on, self.leaves = name, on, []
+        requires_grad = requires_grad and sample.grad and name in DIFFERENTIABLE
+
+        def tensor(array):
+            array = np.array(array)
+            made = on.tensor(array if change is None else change(array))
+            if requires_grad and is_inexact(array):
+                self.leaves.append(made.requires_grad_())
+            return made
+
+        self.args = [replace(value, tensor) for value in sample.args]
+        self.kwargs = {key: replace(value, tensor) for key, value in sample.kwargs.items()}
+
+    def run(self):
+        """All results."""
+        result = self.on.function(self.name)(*self.args, **self.kwargs)
+        return result if isinstance(result, (list, tuple)) else (result,)
+
+    def outputs(self):
+        """The results that have a gradient."""
+        return [out for out in self.run() if getattr(out, "requires_grad", False)]
+
+    def gradients(self, weights, outputs=None, **how):
+        """Gradients of the leaves, for these of the outputs; zeros where there is none."""
+        outputs = self.outputs() if outputs is None else outputs
+        return self.derive(outputs, self.leaves, weights, **how)
+
+    def derive(self, outputs, inputs, weights, **how):
+        grad = self.on.library.autograd.grad
+        found = grad(outputs, inputs, weights, allow_unused=True, **how)
+        zeros = [self.on.tensor(np.zeros_like(self.on.array(x))) for x in inputs]
+        return [zero if g is None else g for g, zero in zip(found, zeros)]
+
+    def second_gradients(self, incoming, weights):
+        """Gradients of the projected gradients, for the leaves and the gradients that came in."""
+        grads = self.gradients(incoming, create_graph=True)
+        recorded = [(g, w) for g, w in zip(grads, weights) if g.requires_grad]
+        inputs = [*self.leaves, *incoming]
+        if not recorded:
+            return [self.on.tensor(np.zeros_like(self.on.array(x))) for x in inputs]
+        return self.derive([g for g, _ in recorded], inputs, [w for _, w in recorded])
+
+    def weights(self, tensors, seed=0, requires_grad=False):
+        """Random gradients in the shapes and types of `tensors`."""
+        random = np.random.default_rng(seed)
+        made = []
+        for array in map(self.on.array, tensors):
+            weight = random.uniform(0.5, 1.5, array.shape) * random.choice([-1, 1], array.shape)
+            if array.dtype.kind == "c":
+                weight = weight + 1j * random.uniform(0.5, 1.5, array.shape)
+            weight = self.on.tensor(np.asarray(weight, array.dtype))
+            made.append(weight.requires_grad_() if requires_grad else weight)
+        return made

@@ -1,0 +1,67 @@
+"""Samples: the inputs on which the generic tests try every op.
+
+A file `ops/samples/<family>.py` has a function `samples()` that returns `{name: [Sample, ...]}`,
+where the names are those of rows. A row named 'sum.dim' is called as `sum`, with arguments that
+lead to that row. Names of functions without a row (those made of other ops) stand there too.
+A function `errors()` gives samples of bad input in the same way.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One call of an op.
+
+    args, kwargs
+        what it is called with; NumPy arrays (also in lists and tuples) become tensors, and leaves
+        that require grad if they are of a floating-point or complex type
+    numpy
+        a function of the same arguments that gives the expected result, or None
+    grad
+        whether the op can be differentiated here (as far as its row has a rule)
+    smooth
+        whether finite differences can tell the derivatives: False at kinks, ties and steps
+    single
+        whether single precision of the inputs gives single precision of the result
+    oracle_grad
+        whether PyTorch gives the right gradients here
+    """
+
+    args: tuple
+    kwargs: dict = field(default_factory=dict)
+    numpy: Callable | None = None
+    grad: bool = True
+    smooth: bool = True
+    single: bool = True
+    oracle_grad: bool = True
+
+
+def grid(*shape, low=-2.0, high=2.0):
+    """float64 numbers spread evenly over [low, high] in a jumbled order: no two equal, none 0."""
+    size = int(np.prod(shape))
+    values = low + (high - low) * (np.arange(size) + 0.37) / max(size, 1)
+    return np.random.default_rng(size + len(shape)).permutation(values).reshape(shape)
+
+
+def positive(*shape):
+    """float64 numbers between 0.3 and 2.3."""
+    return grid(*shape, low=0.3, high=2.3)
+
+
+def complex_grid(*shape):
+    """complex128 numbers with both parts between -2 and 2."""
+    return grid(*shape) + 0.7j * grid(*shape)[..., ::-1] if shape else np.asarray(0.7 - 1.1j)
+
+
+def integers(*shape, low=-4, high=5):
+    """int64 numbers from `low` to `high` - 1."""
+    return np.random.default_rng(7).integers(low, high, shape)
+
+
+def booleans(*shape):
+    """True and False."""
+    return np.random.default_rng(5).random(shape) < 0.5

@@ -1,0 +1,62 @@
+"""Samples for gamma, error and Bessel functions; the expected values are SciPy's."""
+
+import math
+
+import numpy as np
+from ops.sample import Sample, complex_grid, grid, integers, positive
+from scipy import special
+
+NAN, INF = math.nan, math.inf
+
+
+def samples():
+    x, p, i = grid(2, 3), positive(2, 3), integers(2, 3, low=1)
+    small = (np.asarray(0.7), np.zeros((2, 0)))
+
+    def unary(function, *arrays, edges=(), **more):
+        return [Sample((a,), numpy=function, **more) for a in (*arrays, *small)] + [
+            Sample((a,), smooth=False) for a in edges
+        ]
+
+    def binary(function, *pairs):
+        return [Sample(pair, numpy=function) for pair in pairs]
+
+    edge = np.array([0.0, 1.0, -1.0, 2.0, INF, NAN])
+    return {
+        "erfc": unary(special.erfc, x, i, edges=[edge]),
+        "erfinv": unary(special.erfinv, x * 0.4, edges=[edge]),
+        "erfcx": unary(special.erfcx, x, i, x + 3),
+        "ndtri": unary(special.ndtri, (x + 2) * 0.2 + 0.1, edges=[np.array([0.0, 1.0])]),
+        "log_ndtr": unary(special.log_ndtr, x, x * 20, i),
+        "lgamma": unary(special.gammaln, x, p, i, edges=[np.array([0.0, INF, NAN])]),
+        "digamma": unary(special.digamma, x, p, i, edges=[np.array([0.0, -0.0])]),
+        "polygamma": [Sample((n, a), numpy=special.polygamma) for n in (0, 1, 2) for a in (p, i)],
+        "mvlgamma": [Sample((a, d)) for d in (1, 2, 3) for a in (p + 1.5, i + 2)],
+        "i0": unary(special.i0, x, i, edges=[np.array([0.0])]),
+        "i0e": unary(special.i0e, x, i, edges=[np.array([0.0])]),
+        "i1": unary(special.i1, x, i, edges=[np.array([0.0])]),
+        "i1e": unary(special.i1e, x, i, edges=[np.array([0.0])]),
+        "igamma": [Sample((i * 0.5, p), grad=False), *gradient_of_second(special.gammainc, i * 1.0, p)],
+        "igammac": [Sample((i * 0.5, p), grad=False), *gradient_of_second(special.gammaincc, i * 1.0, p)],
+    }
+
+
+def gradient_of_second(function, a, x):
+    """The first argument has no derivative: in single precision, so that it is cast inside the call."""
+    return [Sample((a, x), numpy=function, grad=False), Sample((np.ones((2, 1)), x[:, :2]), numpy=function, grad=False)]
+
+
+def errors():
+    x, z, i = grid(2, 3), complex_grid(2, 2), integers(2, 3)
+
+    def calls(*cases):
+        return [Sample(args, {}) for args in cases]
+
+    one = ("erfc", "erfinv", "erfcx", "ndtri", "log_ndtr", "lgamma", "digamma", "i0", "i0e", "i1", "i1e")
+    return {
+        **{name: calls((None,), ("a",), (z,)) for name in one},
+        "polygamma": calls((-1, x), (1.5, x), (x, 1), (1, None), (1, z)),
+        "mvlgamma": calls((x, 0), (x, 1.5), (None, 1)),
+        "igamma": calls((x, 1.0), (i, i), (z, z), (x, grid(4))),
+        "igammac": calls((x, 1.0), (i, i)),
+    }

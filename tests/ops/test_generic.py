@@ -1,0 +1,320 @@
+"""Every op, on its samples: what can be asked of all ops alike, driven from the registry of rows.
+
+Gradients are compared with central differences of the forward pass, second gradients with central
+differences of the gradient, all in float64; complex numbers count as two real ones each.
+"""
+
+import inspect
+
+import numpy as np
+import pytest
+from ops.calls import (
+    COMPOSITES,
+    DIFFERENTIABLE,
+    ERRORS,
+    SAMPLES,
+    Call,
+    Cygrad,
+    flags_of,
+    is_inexact,
+    is_internal,
+)
+
+import cygrad
+from cygrad._core.access import array_of
+from cygrad._core.opdef import ELEMENTWISE, INPLACE, PRIVATE, registry
+
+STEP = 1e-6
+
+
+@pytest.mark.parametrize("name", [*registry, *COMPOSITES])
+def test_has_samples(name):
+    assert SAMPLES.get(name), f"add samples of {name} to tests/ops/samples/"
+
+
+@pytest.mark.parametrize("name", [*SAMPLES, *ERRORS])
+def test_samples_are_of_something(name):
+    assert callable(Cygrad.function(name))
+
+
+def each_sample(name, **limits):
+    """The samples of `name` with these attributes."""
+    for sample in SAMPLES[name]:
+        if all(getattr(sample, key) == value for key, value in limits.items()):
+            yield sample
+
+
+def assert_near(found, expected, what, tolerance=2e-5):
+    for i, (a, b) in enumerate(zip(found, expected, strict=True)):
+        a = array_of(a) if isinstance(a, cygrad.Tensor) else np.asarray(a)
+        b = array_of(b) if isinstance(b, cygrad.Tensor) else np.asarray(b)
+        assert a.shape == b.shape, f"{what} {i}: shape {a.shape}, expected {b.shape}"
+        np.testing.assert_allclose(a, b, tolerance, tolerance, err_msg=f"{what} {i}")
+
+
+# --- Forward -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_forward(name):
+    for sample in each_sample(name):
+        if sample.numpy is None:
+            continue
+        found = Call(name, sample, requires_grad=False).run()
+        with np.errstate(all="ignore"):
+            expected = sample.numpy(*sample.args, **sample.kwargs)
+        expected = expected if isinstance(expected, (list, tuple)) else (expected,)
+        assert_near(found, expected, f"{sample}: result", 1e-6)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_inputs_are_left_alone(name):
+    for sample in each_sample(name):
+        call = Call(name, sample)
+        before = state_of(call)
+        outputs = call.outputs()
+        if outputs:
+            call.gradients(call.weights(outputs), outputs)
+        assert state_of(call) == before, sample
+
+
+def state_of(call):
+    """Version, bytes and history of each tensor that a call is given."""
+    values = [*call.args, *call.kwargs.values()]
+    flat = [x for v in values for x in (v if isinstance(v, (list, tuple)) else (v,))]
+    tensors = [x for x in flat if isinstance(x, cygrad.Tensor)]
+    return [(t._version, array_of(t).tobytes(), t.shape, t.grad_fn) for t in tensors]
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_errors_change_nothing(name):
+    for sample in ERRORS[name]:
+        call = Call(name, sample, requires_grad=False)
+        before = state_of(call)
+        with pytest.raises((TypeError, ValueError, RuntimeError, IndexError, OverflowError)):
+            call.run()
+        assert state_of(call) == before, sample
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_single_precision_stays(name):
+    for sample in each_sample(name, single=True):
+        call, double = Call(name, sample, single), Call(name, sample)
+        for found, expected in zip(call.run(), double.run()):
+            if "dtype" in sample.kwargs or not isinstance(found, cygrad.Tensor):
+                continue
+            found, expected = array_of(found), array_of(expected)
+            assert found.dtype == single(expected).dtype, sample
+            if is_inexact(found):
+                np.testing.assert_allclose(found, expected, 1e-4, 1e-4, err_msg=str(sample))
+        outputs = call.outputs()
+        if outputs:
+            for leaf, grad in zip(call.leaves, call.gradients(call.weights(outputs))):
+                assert grad.dtype is leaf.dtype, sample
+
+
+def single(array):
+    return array.astype({"f": np.float32, "c": np.complex64}.get(array.dtype.kind, array.dtype))
+
+
+# --- Gradients ---------------------------------------------------------------------------------
+
+
+def project(tensors, weights):
+    """One real number: the real part of sum(tensor * conj(weight))."""
+    pairs = zip(map(array_of, tensors), map(array_of, weights))
+    return sum(float(np.sum(a * np.conj(w)).real) for a, w in pairs)
+
+
+def differences(f, leaves):
+    """The gradient of `f()` with respect to the memory of each leaf, by central differences."""
+    found = []
+    for array in map(array_of, leaves):
+        grad = np.zeros_like(array)
+        for index in np.ndindex(array.shape):
+            for unit in (1, 1j) if array.dtype.kind == "c" else (1,):
+                at = array[index]
+                array[index] = at + unit * STEP
+                above = f()
+                array[index] = at - unit * STEP
+                grad[index] += unit * (above - f()) / (2 * STEP)
+                array[index] = at
+        found.append(grad)
+    return found
+
+
+@pytest.mark.parametrize("name", DIFFERENTIABLE)
+def test_records_its_node(name):
+    for sample in each_sample(name, grad=True):
+        call = Call(name, sample)
+        outputs = call.outputs()
+        if name in registry:
+            assert bool(outputs) == bool(call.leaves), f"{sample}: {len(outputs)} outputs recorded"
+            names = {out.grad_fn.name() for out in outputs if out.grad_fn is not None}
+            assert names <= {registry[name].node_name}, sample
+
+
+@pytest.mark.parametrize("name", DIFFERENTIABLE)
+def test_gradient(name):
+    for sample in each_sample(name, grad=True, smooth=True):
+        check_gradient(Call(name, sample), f"{sample}: gradient")
+
+
+def check_gradient(call, what):
+    weights = call.weights(call.outputs())
+    if weights:
+        expected = differences(lambda: project(call.outputs(), weights), call.leaves)
+        assert_near(call.gradients(weights), expected, what)
+
+
+@pytest.mark.parametrize("name", DIFFERENTIABLE)
+def test_second_gradient(name):
+    """The gradient of the projected gradient, also with respect to the gradient that came in."""
+    for sample in each_sample(name, grad=True, smooth=True):
+        check_second_gradient(Call(name, sample), f"{sample}: second gradient")
+
+
+def check_second_gradient(call, what):
+    incoming = call.weights(call.outputs(), requires_grad=True)
+    if incoming:
+        weights = call.weights(call.leaves, seed=1)
+        inputs = [*call.leaves, *incoming]
+        expected = differences(lambda: project(call.gradients(incoming), weights), inputs)
+        assert_near(call.second_gradients(incoming, weights), expected, what, 1e-4)
+
+
+# --- In place, and into `out` ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", registry)
+def test_inplace_form_is_there(name):
+    row = registry[name]
+    if not row.flags & PRIVATE:
+        assert hasattr(cygrad.Tensor, f"{name}_") or not row.flags & INPLACE
+
+
+def inplace_form(name):
+    return getattr(cygrad.Tensor, name.partition(".")[0] + "_", None)
+
+
+# `bernoulli_` does not take its probabilities from the tensor that it overwrites.
+WITH_INPLACE = [name for name in SAMPLES if inplace_form(name) and name != "bernoulli"]
+
+
+@pytest.mark.parametrize("name", WITH_INPLACE)
+def test_inplace(name):
+    """`x.op_(...)` gives x the values that `op(x, ...)` has, and the same gradients."""
+    tried = 0
+    for sample in each_sample(name):
+        apart, call = Call(name, sample), Call(name, sample)
+        if not apart.args or not isinstance(apart.args[0], cygrad.Tensor):
+            continue
+        expected = apart.run()[0]
+        changed = call.args[0].clone()
+        if expected.shape != changed.shape or expected.dtype is not changed.dtype:
+            continue
+        tried += 1
+        result = inplace_form(name)(changed, *call.args[1:], **call.kwargs)
+        assert result is changed and changed._version == 1
+        assert_near([changed], [expected], f"{sample}: in place", 0)
+        if expected.requires_grad:
+            weights = call.weights([expected])
+            found = call.derive([changed], call.leaves, weights)
+            wanted = apart.derive([expected], apart.leaves, weights)
+            assert_near(found, wanted, f"{sample}: gradient", 0)
+    assert tried or not flags_of(name) & INPLACE, "no sample fits the in-place form"
+
+
+def takes_out(name):
+    """Whether there is a public function that writes into `out`."""
+    function = getattr(cygrad, name.partition(".")[0], None)
+    if function is None or is_internal(name):
+        return False
+    return "out" in inspect.signature(function).parameters
+
+
+@pytest.mark.parametrize("name", [name for name in SAMPLES if takes_out(name)])
+def test_out(name):
+    for sample in each_sample(name):
+        call = Call(name, sample, requires_grad=False)
+        results = call.run()
+        if len(results) > 1 or sample.kwargs.get("as_tuple"):
+            continue
+        out = results[0].clone().fill_(1)
+        assert Cygrad.function(name)(*call.args, **call.kwargs, out=out) is out
+        assert_near([out], results, f"{sample}: out", 0)
+
+
+# --- Layouts and shapes ------------------------------------------------------------------------
+
+LAYOUTS = {
+    "transposed": lambda a: np.array(a.T, order="C").T,
+    "sliced": lambda a: np.repeat(a, 2, axis=-1)[..., ::2] if a.ndim else a,
+    "backwards": lambda a: np.array(a[::-1])[::-1] if a.ndim else a,
+    "fortran": lambda a: np.asfortranarray(a) if a.ndim > 1 else a,
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("name", SAMPLES)
+def test_layout_in_memory_does_not_matter(name, layout):
+    for sample in each_sample(name):
+        plain, strided = Call(name, sample), Call(name, sample, LAYOUTS[layout])
+        assert_near(strided.run(), plain.run(), f"{sample}: {layout}", 1e-9)
+        weights = plain.weights(plain.outputs())
+        if weights:
+            found, expected = strided.gradients(weights), plain.gradients(weights)
+            assert_near(found, expected, f"{sample}: {layout} gradient", 1e-9)
+
+
+ELEMENTWISE_NAMES = [name for name in SAMPLES if flags_of(name) & ELEMENTWISE]
+
+
+@pytest.mark.parametrize("shape", [(0,), (2, 0), ()], ids=str)
+@pytest.mark.parametrize("name", ELEMENTWISE_NAMES)
+def test_elementwise_on_empty_and_0dim(name, shape):
+    def reshaped(array):
+        return np.array(array.reshape(-1)[0]) if shape == () else np.zeros(shape, array.dtype)
+
+    for sample in each_sample(name):
+        if any(isinstance(value, np.ndarray) and not value.size for value in sample.args):
+            continue
+        call = Call(name, sample, reshaped)
+        assert all(out.shape == shape for out in call.run()), sample
+        weights = call.weights(call.outputs())
+        if weights:
+            assert [g.shape for g in call.gradients(weights)] == [shape] * len(call.leaves)
+
+
+@pytest.mark.parametrize("name", [name for name in ELEMENTWISE_NAMES if not is_internal(name)])
+def test_elementwise_broadcasts(name):
+    """As if the operands had been expanded by hand, and the gradients summed by hand."""
+    for sample in each_sample(name, grad=True):
+        operands = [value for value in sample.args if isinstance(value, np.ndarray)]
+        if len(operands) < 2 or any(value.size < 2 for value in operands):
+            continue
+        small = Call(name, sample, Shapes((2, 1), (2,), (1, 2)))
+        large = Call(name, sample, Shapes((2, 1), (2,), (1, 2), expand=(2, 2)))
+        assert_near(small.run(), large.run(), f"{sample}: broadcast", 1e-12)
+        weights = small.weights(small.outputs())
+        if weights:
+            pairs = zip(large.gradients(weights), small.leaves)
+            expected = [summed(array_of(grad), leaf.shape) for grad, leaf in pairs]
+            assert_near(small.gradients(weights), expected, f"{sample}: gradient", 1e-9)
+
+
+class Shapes:
+    """Gives the arrays it is called with, one after the other, these shapes of two elements."""
+
+    def __init__(self, *shapes, expand=None):
+        self.shapes, self.expand = iter(shapes), expand
+
+    def __call__(self, array):
+        array = array.reshape(-1)[:2].reshape(next(self.shapes))
+        return np.array(array if self.expand is None else np.broadcast_to(array, self.expand))
+
+
+def summed(array, shape):
+    """The sum over the dimensions that broadcasting adds to `shape`, or lengthens."""
+    array = array.sum(tuple(range(array.ndim - len(shape))))
+    return array.sum(tuple(d for d, n in enumerate(shape) if n == 1), keepdims=True)

@@ -1,0 +1,259 @@
+"""The functions of nn.functional beyond what the samples say: dropout, weights, legacy arguments, hints."""
+
+import math
+
+import numpy as np
+import pytest
+
+import cygrad as torch
+from cygrad.nn import functional as F
+from helpers import fails
+
+# --- Softmax -----------------------------------------------------------------------------------
+
+
+def test_softmax_of_another_type():
+    counts = torch.tensor([[1, 2], [3, 3]])
+    for softmax in (torch.softmax, F.softmax, torch.Tensor.softmax):
+        assert softmax(counts, 1, dtype=torch.float64).sum(1).tolist() == [1, 1]
+    x = torch.ones(2, requires_grad=True)
+    y = F.log_softmax(x, 0, dtype=torch.float64)
+    y[0].backward()
+    assert y.dtype is torch.float64 and x.grad.dtype is torch.float32
+
+
+def test_softmax_without_dim_warns():
+    for shape, dim in (((3,), 0), ((2, 3), 1), ((2, 3, 2), 0)):
+        x = torch.randn(*shape)
+        with pytest.warns(UserWarning, match="Implicit dimension choice for softmax"):
+            y = F.softmax(x)
+        np.testing.assert_allclose(y.sum(dim).numpy(), 1, rtol=1e-6)
+
+
+def test_softmax_stays_finite():
+    assert torch.softmax(torch.tensor([1e30, 1e30]), 0).tolist() == [0.5, 0.5]
+    assert torch.log_softmax(torch.tensor([0.0, 1e4]), 0).tolist() == [-1e4, 0]
+
+
+# --- Dropout -----------------------------------------------------------------------------------
+
+
+def test_dropout_keeps_the_mean():
+    x = torch.ones(200, 100)
+    for p in (0.1, 0.5, 0.9):
+        y = F.dropout(x, p)
+        kept = y != 0
+        assert abs(kept.float().mean().item() - (1 - p)) < 0.02
+        np.testing.assert_allclose(y[kept].numpy(), 1 / (1 - p), rtol=1e-6)
+
+
+def test_gradient_flows_where_dropout_kept():
+    x = torch.ones(1000, requires_grad=True)
+    y = F.dropout(x, 0.3)
+    y.sum().backward()
+    assert x.grad.tolist() == y.tolist()
+
+
+def test_dropout_in_place_and_not_at_all():
+    x = torch.ones(100)
+    assert F.dropout(x, training=False) is x and F.dropout(x, 0.0) is x
+    assert F.dropout(x, 0.5, inplace=True) is x and x._version == 1 and 0 in x.tolist()
+    assert F.dropout(torch.full((3,), math.inf), 1.0).isnan().all()  # inf * 0, as in PyTorch
+    with fails(ValueError, "dropout probability has to be between 0 and 1, but got 1.5"):
+        F.dropout(x, 1.5)
+
+
+def test_dropout_draws_from_the_seed():
+    torch.manual_seed(1)
+    first = F.dropout(torch.ones(50))
+    torch.manual_seed(1)
+    assert (F.dropout(torch.ones(50)) == first).all()
+
+
+# --- Activations in place ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("function", [F.relu, F.leaky_relu, F.elu, F.silu])
+def test_in_place(function):
+    x = torch.tensor([-1.0, 0.5, 2.0], requires_grad=True)
+    expected = function(x)
+    (grad,) = torch.autograd.grad(expected.sum(), x)
+    y = x * 1
+    assert function(y, inplace=True) is y and y._version == 1
+    assert y.tolist() == expected.tolist()
+    y.sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), grad.numpy(), rtol=1e-6)
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+        function(x, inplace=True)
+
+
+# --- Classification ----------------------------------------------------------------------------
+
+LOGITS = [[2.0, -1.0, 0.5], [0.1, 0.2, 0.3], [1.0, 1.0, -3.0]]
+
+
+def probabilities(logits):
+    e = np.exp(np.array(logits))
+    return e / e.sum(1, keepdims=True)
+
+
+@pytest.mark.parametrize("reduction", ["none", "sum", "mean"])
+def test_class_weights(reduction):
+    x = torch.tensor(LOGITS, dtype=torch.float64, requires_grad=True)
+    weight, target = np.array([1.0, 5.0, 0.5]), np.array([0, 2, 1])
+    loss = F.cross_entropy(x, torch.tensor(target), weight=torch.tensor(weight), reduction=reduction)
+    losses = -np.log(probabilities(LOGITS)[range(3), target]) * weight[target]
+    scale = {"none": 1, "sum": 1, "mean": 1 / weight[target].sum()}[reduction]
+    expected = losses if reduction == "none" else losses.sum() * scale
+    np.testing.assert_allclose(loss.detach().numpy(), expected)
+    loss.sum().backward()
+    residual = probabilities(LOGITS) - np.eye(3)[target]
+    np.testing.assert_allclose(x.grad.numpy(), residual * weight[target][:, None] * scale)
+
+
+def test_second_gradients_with_weights_and_ignored_samples():
+    x = torch.tensor(LOGITS, dtype=torch.float64, requires_grad=True)
+    weight = torch.tensor([1.0, 5.0, 0.5], dtype=torch.float64)
+    target = torch.tensor([0, -100, 1])
+
+    def grad_at(values):
+        leaf = torch.tensor(values, requires_grad=True)
+        loss = F.cross_entropy(leaf, target, weight=weight)
+        return torch.autograd.grad(loss, leaf)[0].numpy()
+
+    loss = F.cross_entropy(x, target, weight=weight)
+    (grad,) = torch.autograd.grad(loss, x, create_graph=True)
+    direction = torch.randn(3, 3, dtype=torch.float64)
+    (found,) = torch.autograd.grad((grad * direction).sum(), x)
+    base, step = x.detach().numpy(), 1e-6 * direction.numpy()
+    expected = (grad_at(base + step) - grad_at(base - step)) / 2e-6
+    np.testing.assert_allclose(found.numpy(), expected, atol=1e-8)
+
+
+def test_nothing_to_learn_from():
+    x = torch.zeros(2, 3, requires_grad=True)
+    loss = F.cross_entropy(x, torch.tensor([-100, -100]))
+    assert loss.isnan()
+    loss = F.cross_entropy(x, torch.tensor([-100, -100]), reduction="sum")
+    loss.backward()
+    assert loss.item() == 0 and x.grad.abs().sum() == 0
+
+
+def test_targets_may_not_change_before_backward():
+    x, target = torch.zeros(2, 3, requires_grad=True), torch.tensor([0, 1])
+    loss = F.cross_entropy(x, target)
+    target += 1
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+
+
+def test_wrong_class_is_named_and_changes_nothing():
+    x = torch.zeros(2, 3, requires_grad=True)
+    for bad in (3, -1):
+        with fails(IndexError, f"Target {bad} is out of bounds."):
+            F.cross_entropy(x, torch.tensor([0, bad]))
+    assert x.grad is None
+
+
+@pytest.mark.parametrize(
+    "target, hint",
+    [
+        (torch.zeros(2), "convert them with .long()"),
+        (torch.zeros(2, 1, dtype=torch.int64), "target must have shape [2], but has [2, 1]"),
+        (torch.zeros(2, dtype=torch.int32), "convert them with .long()"),
+    ],
+)
+def test_errors_say_how_to_mend_the_target(target, hint):
+    with pytest.raises(RuntimeError) as caught:
+        F.cross_entropy(torch.zeros(2, 3), target)
+    assert hint in str(caught.value).split("\n")[1]
+
+
+def test_loss_of_many_pixels():
+    logits = torch.randn(2, 4, 5, 6, dtype=torch.float64, requires_grad=True)
+    target = torch.randint(4, (2, 5, 6))
+    F.cross_entropy(logits, target).backward()
+    flat = logits.detach().permute(0, 2, 3, 1).reshape(-1, 4).requires_grad_()
+    F.cross_entropy(flat, target.reshape(-1)).backward()
+    expected = flat.grad.reshape(2, 5, 6, 4).permute(0, 3, 1, 2)
+    np.testing.assert_allclose(logits.grad.numpy(), expected.numpy(), atol=1e-12)
+
+
+# --- Elementwise losses ------------------------------------------------------------------------
+
+
+def test_legacy_flags():
+    x, y = torch.tensor([1.0, 2.0]), torch.zeros(2)
+    for flags, expected in (
+        ({"size_average": False}, 5.0),
+        ({"reduce": True}, 2.5),
+        ({"reduce": False}, [1.0, 4.0]),
+        ({"size_average": True, "reduce": False}, [1.0, 4.0]),
+    ):
+        with pytest.warns(UserWarning, match="size_average and reduce args will be deprecated"):
+            assert F.mse_loss(x, y, **flags).tolist() == expected
+    with fails(ValueError, "median is not a valid value for reduction"):
+        F.mse_loss(x, y, reduction="median")
+
+
+def test_different_shapes_warn_and_broadcast():
+    x, y = torch.ones(2, 3, requires_grad=True), torch.zeros(3, requires_grad=True)
+    for loss in (F.mse_loss, F.l1_loss, F.smooth_l1_loss):
+        x.grad = y.grad = None
+        with pytest.warns(UserWarning, match="different to the input size"):
+            loss(x, y, reduction="sum").backward()
+        assert x.grad.shape == (2, 3) and y.grad.shape == (3,)
+        np.testing.assert_allclose(y.grad.numpy(), -x.grad.numpy().sum(0))
+
+
+def test_element_weights():
+    x, y, w = torch.tensor([1.0, 2.0]), torch.zeros(2), torch.tensor([3.0, 1.0])
+    assert F.mse_loss(x, y, weight=w).item() == pytest.approx(7 / 4)
+    assert F.l1_loss(x, y, weight=w, reduction="none").tolist() == [3, 2]
+    with fails(ValueError, "Weights and input must have the same size."):
+        F.mse_loss(x, y, weight=torch.ones(1))
+
+
+def test_weighted_binary_cross_entropies_agree():
+    x = torch.tensor([[-2.0, 0.0, 1.5], [3.0, -1.0, 0.5]], dtype=torch.float64, requires_grad=True)
+    y = torch.tensor([[0.0, 1.0, 0.3], [1.0, 0.9, 0.0]], dtype=torch.float64, requires_grad=True)
+    weight = torch.tensor([1.0, 0.5, 2.0], dtype=torch.float64)
+    for reduction in ("mean", "sum"):
+        grads = [
+            torch.autograd.grad(loss, (x, y))
+            for loss in (
+                F.binary_cross_entropy(torch.sigmoid(x), y, weight, reduction=reduction),
+                F.binary_cross_entropy_with_logits(x, y, weight, reduction=reduction),
+            )
+        ]
+        for one, other in zip(*grads):
+            np.testing.assert_allclose(one.numpy(), other.numpy(), atol=1e-12)
+
+
+def test_positive_weight():
+    x = torch.tensor([-2.0, 0.5], dtype=torch.float64, requires_grad=True)
+    y, factor = torch.tensor([1.0, 0.25], dtype=torch.float64), torch.tensor([3.0, 2.0]).double()
+    loss = F.binary_cross_entropy_with_logits(x, y, pos_weight=factor, reduction="sum")
+    s = 1 / (1 + np.exp(-x.detach().numpy()))
+    y, factor = y.numpy(), factor.numpy()
+    assert loss.item() == pytest.approx((-factor * y * np.log(s) - (1 - y) * np.log(1 - s)).sum())
+    loss.backward()
+    np.testing.assert_allclose(x.grad.numpy(), (1 - y) * s - factor * y * (1 - s))
+
+
+def test_weights_have_no_gradient():
+    x, y, w = torch.full((2,), 0.5), torch.ones(2), torch.ones(2, requires_grad=True)
+    for call, name in (
+        (lambda: F.binary_cross_entropy(x, y, w), "binary_cross_entropy"),
+        (lambda: F.binary_cross_entropy_with_logits(x, y, w), "binary_cross_entropy_with_logits"),
+        (lambda: F.nll_loss(x, torch.tensor(0), w), "nll_loss_forward"),
+    ):
+        with pytest.raises(RuntimeError, match=f"The function '{name}' is not differentiable"):
+            call()
+
+
+def test_what_nn_functional_offers_is_in_one_place():
+    for name in F.__all__:
+        assert callable(getattr(F, name))
+    assert F.linear is not None and not hasattr(torch, "cross_entropy")
+    assert {"softmax", "log_softmax", "dropout", "relu"} <= set(dir(torch))

@@ -1,0 +1,203 @@
+"""Elementwise ops: what is special about each, beyond the generic tests."""
+
+import math
+import operator
+
+import numpy as np
+import pytest
+
+import cygrad as torch
+from helpers import fails, kind, leaf, scalar
+
+NAN, INF = math.nan, math.inf
+
+
+def gradient(function, *values):
+    """Gradients of the sum of `function` of leaves with these values."""
+    leaves = [leaf(*value, dtype=torch.float64) for value in values]
+    grads = torch.autograd.grad(function(*leaves).sum(), leaves)
+    return [grad.tolist() for grad in grads]
+
+
+# --- Conventions where there is no derivative --------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("function", "at", "expected"),
+    [
+        (torch.abs, [0.0, -0.0, -2.0], [0.0, 0.0, -1.0]),
+        (torch.relu, [0.0, -0.0, 3.0, -1.0], [0.0, 0.0, 1.0, 0.0]),
+        (torch.sign, [0.0, 2.0], [0.0, 0.0]),
+        (torch.floor, [0.0, 1.5], [0.0, 0.0]),
+        (torch.sqrt, [0.0], [INF]),
+        (lambda x: torch.clamp(x, 0, 1), [0.0, 1.0, 2.0, -1.0], [1.0, 1.0, 0.0, 0.0]),
+        (lambda x: torch.clamp(x, 1, 0), [0.0, 1.0, 0.5], [0.0, 0.0, 0.0]),
+        (lambda x: x**0, [0.0, 2.0], [0.0, 0.0]),
+        (lambda x: x**2, [0.0, -1.0], [0.0, -2.0]),
+    ],
+)
+def test_gradient_at_kinks(function, at, expected):
+    assert gradient(function, at) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("function", "first", "second"),
+    [
+        (torch.maximum, [0.5, 1.0, 1.0, 1.0], [0.5, 0.0, 1.0, 1.0]),
+        (torch.minimum, [0.5, 0.0, 1.0, 1.0], [0.5, 1.0, 1.0, 1.0]),
+        (torch.fmax, [1.0, 1.0, 0.0, 1.0], [0.0, 0.0, 1.0, 0.0]),
+        (torch.fmin, [1.0, 0.0, 0.0, 1.0], [0.0, 1.0, 1.0, 0.0]),
+    ],
+)
+def test_ties_and_nan_share_the_gradient(function, first, second):
+    assert gradient(function, [1.0, 2.0, NAN, 1.0], [1.0, 1.0, 0.0, NAN]) == [first, second]
+
+
+def test_bounds_that_are_tensors_get_the_gradient_they_cause():
+    at = [0.0, 2.0, -1.0, 0.5], [0.0, 0.0, 0.0, 1.0], [1.0, 1.0, 1.0, 0.0]
+    assert gradient(torch.clamp, *at) == [[1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0]]
+
+
+def test_where_keeps_nan_out_of_what_is_not_taken():
+    x = leaf(-1.0, 4.0)
+    torch.where(x > 0, 2 * x, 0.0).sum().backward()
+    assert x.grad.tolist() == [0.0, 2.0]
+    condition, infinite = torch.tensor([True, False]), torch.tensor([INF, NAN])
+    torch.where(condition, x * 3, x).backward(infinite)
+    assert x.grad.tolist()[0] == INF
+
+
+def test_power_of_zero_has_no_nan():
+    base, exponent = leaf(0.0, 0.0, 2.0), leaf(2.0, 0.0, 3.0)
+    grads = torch.autograd.grad((base**exponent).sum(), (base, exponent), create_graph=True)
+    assert grads[0].tolist() == [0.0, 0.0, 12.0]
+    assert grads[1].tolist() == pytest.approx([0.0, 0.0, 8 * math.log(2)])
+    again = torch.autograd.grad(grads[0].sum() + grads[1].sum(), (base, exponent))
+    assert not any(math.isnan(value) for grad in again for value in grad.tolist())
+
+
+# --- What is saved -----------------------------------------------------------------------------
+
+
+def test_condition_is_saved_and_watched():
+    x, condition = leaf(1.0, 2.0), torch.tensor([True, False])
+    y = torch.where(condition, x, 0.0)
+    assert y.grad_fn._saved_condition is condition
+    assert len(y.grad_fn.next_functions) == 2
+    condition.logical_not_()
+    line = "one of the variables needed for gradient computation has been modified by an inplace operation: ..."
+    with fails(RuntimeError, line):
+        y.sum().backward()
+
+
+def test_results_are_saved_where_they_are_enough():
+    x = leaf(0.5)
+    for name in ("exp", "tanh", "sigmoid", "sqrt", "rsqrt", "reciprocal", "expm1", "exp2", "relu", "tan"):
+        y = getattr(x, name)()
+        assert y.grad_fn._saved_result.tolist() == y.tolist(), name
+        assert not hasattr(y.grad_fn, "_saved_self"), name
+
+
+# --- Operators ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("symbol", ["and_", "or_", "xor", "floordiv", "mod"])
+def test_operators_reflected_and_in_place(symbol):
+    function, inplace = getattr(operator, symbol), getattr(operator, "i" + symbol.strip("_"))
+    a, b = np.array([5, 6, 7]), np.array([3, 2, 4])
+    expected = function(a, b).tolist()
+    assert function(torch.tensor(a), torch.tensor(b)).tolist() == expected
+    assert function(torch.tensor(a), 3).tolist() == function(a, 3).tolist()
+    assert function(9, torch.tensor(b)).tolist() == function(9, b).tolist()
+    x = before = torch.tensor(a)
+    x = inplace(x, torch.tensor(b))
+    assert x is before and x.tolist() == expected and x._version == 1
+    with pytest.raises(TypeError, match="unsupported operand"):
+        function(x, "text")
+
+
+def test_unary_operators():
+    x = torch.tensor([-1.5, 2.0])
+    assert abs(x).tolist() == [1.5, 2.0]
+    assert +x is x
+    assert (~torch.tensor([True, False])).tolist() == [False, True]
+    with fails(TypeError, "~ (operator.invert) is only implemented on integer and Boolean-type tensors"):
+        operator.invert(x)
+    with fails(RuntimeError, "The `+` operator, on a bool tensor is not supported."):
+        operator.pos(torch.tensor([True]))
+
+
+def test_comparison_with_what_is_no_number():
+    x = torch.tensor([1.0, 2.0])
+    for other in (None, "text", [1.0, 2.0], object()):
+        assert (x == other) is False and (x != other) is True
+        with pytest.raises(TypeError, match="not supported between instances of"):
+            x < other  # noqa: B015
+    assert (x == np.array([1.0, 3.0])).tolist() == [True, False]
+    assert (x < np.float32(1.5)).tolist() == [True, False]
+    assert (1.5 > x).tolist() == [True, False]
+
+
+def test_floor_divide_has_no_derivative():
+    x = leaf(5.0, 7.0)
+    y = x // 2
+    assert kind(y.grad_fn) == "NotImplemented"
+    with fails(RuntimeError, "derivative for aten::floor_divide is not implemented"):
+        y.sum().backward()
+
+
+# --- Types -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["exp", "log", "sqrt", "sin", "tanh", "sigmoid", "reciprocal", "erf"])
+def test_integers_become_the_default_float(name):
+    function = getattr(torch, name)
+    assert function(torch.tensor([1, 2])).dtype is torch.float32
+    torch.set_default_dtype(torch.float64)
+    assert function(torch.tensor([True])).dtype is torch.float64
+
+
+@pytest.mark.parametrize("name", ["relu", "abs", "sign", "floor", "round", "clamp_min"])
+def test_integers_stay_integers(name):
+    more = (0,) if name == "clamp_min" else ()
+    result = getattr(torch, name)(torch.tensor([-1, 2], dtype=torch.int16), *more)
+    assert result.dtype is torch.int16
+
+
+def test_half_precision_keeps_its_type():
+    x = torch.tensor([0.5, -1.0], dtype=torch.float16, requires_grad=True)
+    for name in ("exp", "sigmoid", "tanh", "relu", "erf", "rsqrt", "exp2", "sign"):
+        y = getattr(torch, name)(x)
+        assert y.dtype is torch.float16, name
+        assert torch.autograd.grad(y.sum(), x)[0].dtype is torch.float16, name
+
+
+def test_uint8_condition_is_deprecated():
+    condition = torch.tensor([1, 0], dtype=torch.uint8)
+    with pytest.warns(UserWarning, match="where received a uint8 condition tensor"):
+        assert torch.where(condition, 1.0, 2.0).tolist() == [1.0, 2.0]
+
+
+def test_method_where_begins_with_itself():
+    x = torch.tensor([1.0, 2.0])
+    assert x.where(torch.tensor([True, False]), 0.0).tolist() == [1.0, 0.0]
+
+
+def test_complex_absolute_value_in_place_is_refused():
+    with fails(RuntimeError, "In-place abs is not supported for complex tensors."):
+        torch.tensor([1j]).abs_()
+
+
+def test_log10_of_powers_of_ten_is_exact():
+    exponents = list(range(-30, 38))
+    powers = np.array([10.0**n for n in exponents], np.float32)
+    assert torch.log10(torch.tensor(powers)).tolist() == exponents
+    for spread in (torch.tensor(powers)[::2], torch.tensor(powers.reshape(4, 17)).t()):
+        assert torch.log10(spread).reshape(-1).tolist() == [round(math.log10(x)) for x in spread.reshape(-1).tolist()]
+
+
+def test_extreme_arguments():
+    x = torch.tensor([-1e4, 0.0, 1e4])
+    assert x.sigmoid().tolist() == [0.0, 0.5, 1.0]
+    assert x.tanh().tolist() == [-1.0, 0.0, 1.0]
+    assert scalar(NAN).relu().isnan().item() and not torch.sign(scalar(NAN)).item()

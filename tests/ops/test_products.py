@@ -1,0 +1,131 @@
+"""Products beyond what the samples say: memory, saved values, hints in errors."""
+
+import numpy as np
+import pytest
+
+import cygrad as torch
+from cygrad.nn import functional as F
+
+# --- What is saved -----------------------------------------------------------------------------
+
+
+def test_a_factor_is_saved_only_if_the_other_needs_its_gradient():
+    x, w = torch.ones(2, 3), torch.ones(3, 4, requires_grad=True)
+    y = x @ w
+    with torch.no_grad():
+        w += 1  # as an optimizer's step does: x is saved, w is not
+    y.sum().backward()
+    assert w.grad.tolist() == [[2.0] * 4] * 3
+    y = x @ w
+    x += 1
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+
+
+def test_linear_saves_likewise():
+    x, w, b = torch.ones(2, 3), torch.ones(4, 3, requires_grad=True), torch.ones(4, requires_grad=True)
+    y = F.linear(x, w, b)
+    with torch.no_grad():
+        w += 1
+        b += 1
+    y.sum().backward()
+    assert w.grad.tolist() == [[2.0] * 3] * 4 and b.grad.tolist() == [2.0] * 4
+
+
+def test_saved_values_have_pytorchs_names():
+    a, b, v = torch.ones(2, 3, requires_grad=True), torch.ones(3, 2, requires_grad=True), torch.ones(3)
+    assert (a @ b).grad_fn._saved_mat2.shape == (3, 2)
+    assert (a @ v).grad_fn._saved_vec.shape == (3,)
+    node = torch.addmm(torch.ones(2), a, b, beta=3).grad_fn
+    assert node._saved_mat1.shape == (2, 3) and node._saved_beta == 3
+
+
+# --- Memory ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layer", [lambda x, w: x @ w.t(), lambda x, w: F.linear(x, w, torch.zeros(4))])
+@pytest.mark.parametrize("shape", [(5, 3), (2, 5, 3)])
+def test_the_gradient_of_a_weight_lies_in_memory_as_the_weight(layer, shape):
+    x, w = torch.ones(*shape, requires_grad=True), torch.ones(4, 3, requires_grad=True)
+    layer(x, w).sum().backward()
+    assert w.grad.is_contiguous() and w.grad.tolist() == [[float(x.numel() // 3)] * 3] * 4
+    assert x.grad.is_contiguous()
+
+
+def test_results_own_their_memory():
+    a, b = torch.eye(2), torch.eye(2)
+    for y in (a @ b, a @ b[0], a[0] @ b, torch.eye(2)[None] @ b, F.linear(a, b, torch.zeros(2))):
+        assert not y._is_view()
+        y += 1
+    assert a.tolist() == b.tolist() == [[1, 0], [0, 1]]
+
+
+def test_out_may_be_a_factor():
+    a = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+    assert torch.mm(a, a, out=a) is a
+    assert a.tolist() == [[7, 10], [15, 22]] and a._version == 1
+
+
+def test_stacks_of_many_dimensions():
+    a, b = torch.randn(2, 1, 3, 4, 5), torch.randn(7, 1, 5, 2)
+    np.testing.assert_allclose((a @ b).numpy(), a.numpy() @ b.numpy(), rtol=1e-5, atol=1e-6)
+    a.requires_grad_(), b.requires_grad_()
+    (a @ b).sum().backward()
+    assert a.grad.shape == a.shape and b.grad.shape == b.shape
+    expected = np.broadcast_to(b.detach().numpy().sum(-1)[None, :, :, None], (2, 7, 3, 4, 5))
+    np.testing.assert_allclose(a.grad.numpy(), expected.sum(1, keepdims=True), rtol=1e-4, atol=1e-5)
+
+
+# --- Operators ---------------------------------------------------------------------------------
+
+
+def test_operator_takes_arrays_from_both_sides():
+    t, array = torch.tensor([[1.0, 2.0]], requires_grad=True), np.array([[3.0], [4.0]], np.float32)
+    assert (t @ array).item() == 11 and (t @ array).requires_grad
+    assert (array @ t).tolist() == [[3, 6], [4, 8]]
+    y = t
+    y @= array
+    assert y is not t and y.item() == 11
+
+
+@pytest.mark.parametrize("other", [2, 2.0, "a", None, [1.0]])
+def test_operator_refuses_other_things(other):
+    with pytest.raises(TypeError):
+        torch.ones(2, 2) @ other
+    with pytest.raises(TypeError):
+        other @ torch.ones(2, 2)
+
+
+# --- Hints -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "call, hints",
+    [
+        (lambda a: a @ a, ["(2, 3) and (2, 3)", "the second transposed: a @ b.t()"]),
+        (lambda a: a @ torch.ones(2, 5), ["(2, 3) and (2, 5)", "the first transposed: a.t() @ b"]),
+        (lambda a: a[None] @ a[None], ["the second transposed: a @ b.mT"]),
+        (lambda a: a @ torch.ones(4), ["(2, 3) and (4,)", "3 and 4, must be equal"]),
+        (
+            lambda a: F.linear(a, torch.ones(4, 5), torch.ones(4)),
+            ["input has shape (2, 3)", "must be 5", "(out_features, in_features)"],
+        ),
+        (lambda a: a @ torch.ones(3, 2).double(), ["torch.float32 and torch.float64", ".float()"]),
+        (lambda a: a @ torch.tensor(2.0), ["multiplies by `*`"]),
+    ],
+)
+def test_errors_say_how_to_mend_it(call, hints):
+    with pytest.raises(RuntimeError) as caught:
+        call(torch.ones(2, 3))
+    first, _, rest = str(caught.value).partition("\n")
+    for hint in hints:
+        assert hint in rest
+
+
+def test_failing_products_record_nothing():
+    a = torch.ones(2, 3, requires_grad=True)
+    out = torch.ones(2, 2)
+    for bad in (lambda: a @ a, lambda: torch.mm(a.detach(), a.detach(), out=out)):
+        with pytest.raises(RuntimeError):
+            bad()
+    assert out._version == 0 and a.grad is None

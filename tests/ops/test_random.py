@@ -1,0 +1,277 @@
+"""Random numbers: streams, distributions, threads."""
+
+import copy
+import pickle
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import cygrad as torch
+from helpers import fails
+
+N = 20_000
+
+
+# --- Streams -----------------------------------------------------------------------------------
+
+
+def draws(generator=None):
+    """Something of everything, as plain lists."""
+    g = {"generator": generator}
+    x = torch.zeros(3)
+    return [
+        torch.rand(3, **g).tolist(),
+        torch.randn(3, **g).tolist(),
+        torch.randint(100, (3,), **g).tolist(),
+        torch.randperm(5, **g).tolist(),
+        torch.normal(0.0, 1.0, (2,), **g).tolist(),
+        torch.bernoulli(torch.full((9,), 0.5), **g).tolist(),
+        torch.multinomial(torch.ones(9), 3, **g).tolist(),
+        *(getattr(x.clone(), name)(**g).tolist() for name in ("uniform_", "normal_", "random_")),
+        *(getattr(x.clone(), name)(**g).tolist() for name in ("exponential_", "bernoulli_")),
+    ]
+
+
+def test_a_seed_gives_one_stream():
+    torch.manual_seed(3)
+    first = draws()
+    assert draws() != first
+    torch.manual_seed(3)
+    assert draws() == first
+    torch.manual_seed(4)
+    assert draws() != first
+
+
+def test_a_generator_is_a_stream_of_its_own():
+    g, h = torch.Generator().manual_seed(1), torch.Generator().manual_seed(1)
+    first = draws(g)
+    torch.rand(10)
+    assert draws(h) == first
+    torch.manual_seed(1)
+    assert draws() == first
+
+
+def test_seeds_one_apart_have_nothing_in_common():
+    streams = [torch.rand(1000, generator=torch.Generator().manual_seed(s)).numpy() for s in range(5)]
+    correlations = np.corrcoef(streams) - np.eye(5)
+    assert np.abs(correlations).max() < 0.15
+
+
+def test_state_is_a_place_in_the_stream():
+    g = torch.Generator().manual_seed(5)
+    torch.rand(3, generator=g)
+    torch.randint(10, (1,), dtype=torch.int32, generator=g)  # may leave half a word over
+    state = g.get_state()
+    assert state.dtype is torch.uint8
+    expected = draws(g)
+    for other in (
+        g.set_state(state),
+        torch.Generator().set_state(state),
+        pickle.loads(pickle.dumps(g.set_state(state))),
+        copy.deepcopy(g.set_state(state)),
+        g.set_state(state).clone_state(),
+    ):
+        assert draws(other) == expected
+        assert other.initial_seed() == 5
+
+
+def test_default_stream_by_its_functions():
+    before = torch.get_rng_state()
+    first = draws()
+    torch.set_rng_state(before)
+    assert draws() == first
+    torch.set_rng_state(before)
+    with torch.random.fork_rng():
+        draws()
+    assert draws() == first
+    assert torch.seed() == torch.initial_seed() == torch.default_generator.initial_seed()
+    assert torch.seed() != torch.initial_seed() or torch.seed() != torch.seed()
+
+
+@pytest.mark.parametrize(
+    "call, error, line",
+    [
+        (lambda g: g.manual_seed(1.5), RuntimeError, "manual_seed expected a long, but got float"),
+        (lambda g: g.manual_seed(2**64), ValueError, "Overflow when unpacking long long"),
+        (lambda g: g.set_state(3), TypeError, "expected a torch.ByteTensor, but got int"),
+        (lambda g: g.set_state(torch.zeros(3)), TypeError, "RNG state must be a torch.ByteTensor"),
+        (
+            lambda g: g.set_state(torch.zeros(3, dtype=torch.uint8)),
+            RuntimeError,
+            "Expected a CPUGeneratorImplState of size ... but found the input RNG state size to be 3",
+        ),
+        (lambda g: torch.rand(2, generator=3), TypeError, "rand(): argument 'generator' ..."),
+    ],
+)
+def test_bad_seeds_and_states(call, error, line):
+    with fails(error, line):
+        call(torch.Generator())
+
+
+def test_numpy_random_is_imported_when_first_needed():
+    code = "import sys, cygrad; cygrad.manual_seed(1); print('numpy.random' in sys.modules)"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    import_by_numpy = subprocess.run(
+        [sys.executable, "-c", "import sys, numpy; print('numpy.random' in sys.modules)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert result.stdout == import_by_numpy.stdout
+
+
+# --- Distributions -----------------------------------------------------------------------------
+
+
+def moments(t):
+    array = t.numpy().astype(np.float64)
+    return array.mean(), array.std(), array.min(), array.max()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
+def test_uniform(dtype):
+    mean, std, low, high = moments(torch.rand(N, dtype=dtype))
+    assert abs(mean - 0.5) < 0.01 and abs(std - 12**-0.5) < 0.01 and 0 <= low and high < 1
+    mean, std, low, high = moments(torch.zeros(N, dtype=dtype).uniform_(-3, 5))
+    assert abs(mean - 1) < 0.1 and -3 <= low and high < 5
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
+def test_normal(dtype):
+    mean, std, low, high = moments(torch.randn(N, dtype=dtype))
+    assert abs(mean) < 0.03 and abs(std - 1) < 0.03 and low < -3 and high > 3
+    mean, std, _, _ = moments(torch.zeros(N, dtype=dtype).normal_(10, 2))
+    assert abs(mean - 10) < 0.06 and abs(std - 2) < 0.06
+
+
+def test_complex():
+    z = torch.randn(N, dtype=torch.complex64).numpy()
+    assert z.dtype == np.complex64
+    assert abs(z.real.std() - 0.5**0.5) < 0.02 and abs(z.imag.std() - 0.5**0.5) < 0.02
+    assert abs(np.mean(z.real * z.imag)) < 0.02
+    u = torch.rand(N, dtype=torch.complex128).numpy()
+    assert abs(u.real.mean() - 0.5) < 0.01 and abs(u.imag.mean() - 0.5) < 0.01
+
+
+def test_integers():
+    for made in (
+        torch.randint(3, 7, (N,)),
+        torch.zeros(N).random_(3, 7),
+        torch.zeros(N, dtype=torch.uint8).random_(3, 7),
+    ):
+        counts = np.bincount(made.numpy().astype(int), minlength=7)
+        assert counts[:3].sum() == 0 and np.abs(counts[3:] / N - 0.25).max() < 0.02
+    assert torch.randint(2, (N,), dtype=torch.bool).numpy().mean() == pytest.approx(0.5, abs=0.02)
+    assert torch.zeros(N, dtype=torch.int8).random_().numpy().max() == 127
+    assert torch.zeros(9, dtype=torch.int64).random_().numpy().max() > 2**55
+
+
+def test_permutations():
+    assert sorted(torch.randperm(100).tolist()) == list(range(100))
+    firsts = [torch.randperm(4)[0].item() for _ in range(400)]
+    assert np.bincount(firsts).min() > 50
+    with fails(RuntimeError, "value cannot be converted to type uint8_t without overflow"):
+        torch.randperm(300, dtype=torch.uint8)
+
+
+def test_exponential_and_coins():
+    mean, std, low, _ = moments(torch.zeros(N).exponential_(2))
+    assert abs(mean - 0.5) < 0.02 and abs(std - 0.5) < 0.03 and low >= 0
+    p = torch.linspace(0, 1, 5).repeat(N // 5, 1)
+    for coins in (torch.bernoulli(p), torch.zeros_like(p).bernoulli_(p)):
+        assert set(np.unique(coins.numpy())) == {0, 1}
+        np.testing.assert_allclose(coins.numpy().mean(0), np.linspace(0, 1, 5), atol=0.03)
+    assert abs(torch.zeros(N).bernoulli_(0.2).mean().item() - 0.2) < 0.02
+
+
+def test_normal_of_tensors():
+    mean, std = torch.tensor([[0.0], [100.0]]), torch.tensor([1.0, 0.0, 5.0])
+    drawn = torch.stack([torch.normal(mean, std) for _ in range(500)]).numpy()
+    np.testing.assert_allclose(drawn.mean(0), [[0, 0, 0], [100, 100, 100]], atol=1)
+    np.testing.assert_allclose(drawn.std(0), [[1, 0, 5]] * 2, atol=0.5)
+    assert torch.normal(mean, 2.0).shape == (2, 1) and torch.normal(1.0, std).shape == (3,)
+
+
+def test_multinomial():
+    weights = torch.tensor([[1.0, 2.0, 0.0, 1.0], [0.0, 0.0, 3.0, 1.0]])
+    drawn = torch.multinomial(weights, N, replacement=True).numpy()
+    for row, w in zip(drawn, weights.numpy()):
+        np.testing.assert_allclose(np.bincount(row, minlength=4) / N, w / w.sum(), atol=0.02)
+    firsts = [torch.multinomial(weights[0], 3).tolist() for _ in range(2000)]
+    assert all(sorted(first) == [0, 1, 3] for first in firsts)
+    np.testing.assert_allclose(np.bincount([f[0] for f in firsts]) / 2000, [0.25, 0.5, 0, 0.25], atol=0.05)
+
+
+# --- In place ----------------------------------------------------------------------------------
+
+IN_PLACE = {
+    "uniform_": "UniformBackward0",
+    "normal_": "NormalBackward0",
+    "exponential_": "ExponentialBackward0",
+    "random_": "RandomBackward2",
+    "bernoulli_": "BernoulliBackward2",
+}
+
+
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_overwriting_cuts_the_gradient(name):
+    x = torch.ones(3, requires_grad=True)
+    y = x * 2
+    assert getattr(y, name)() is y
+    assert y._version == 1 and y.grad_fn.name() == IN_PLACE[name]
+    y.sum().backward()
+    assert x.grad.tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_overwriting_is_refused_where_it_would_be_wrong(name):
+    leaf = torch.ones(3, requires_grad=True)
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad is being used") as caught:
+        getattr(leaf, name)()
+    assert f"changed by {name} at {__file__}" in str(caught.value)
+    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
+        getattr(torch.ones(1).expand(3), name)()
+    assert leaf.tolist() == [1, 1, 1] and leaf._version == 0
+    with torch.no_grad():
+        getattr(leaf, name)()
+    assert leaf._version == 1
+
+
+def test_overwriting_a_view_changes_its_base():
+    base = torch.zeros(2, 3)
+    base[:, 1].uniform_(1, 2)
+    assert (base[:, 1] >= 1).all() and base[:, ::2].sum() == 0
+
+
+def test_probabilities_get_zero_gradients():
+    p = torch.full((3,), 0.5, requires_grad=True)
+    torch.bernoulli(p).sum().backward()
+    assert p.grad.tolist() == [0, 0, 0]
+    mean, std = torch.zeros(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    torch.normal(mean, std).sum().backward()
+    assert mean.grad.tolist() == std.grad.tolist() == [0, 0]
+
+
+# --- Threads -----------------------------------------------------------------------------------
+
+
+def test_threads_draw_from_one_stream_without_repeating_it():
+    torch.manual_seed(0)
+    results = [[] for _ in range(4)]
+
+    def work(numbers):
+        for _ in range(50):
+            numbers.append(torch.rand(40, dtype=torch.float64).numpy())
+
+    threads = [threading.Thread(target=work, args=(numbers,)) for numbers in results]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    together = np.sort(np.concatenate([np.concatenate(numbers) for numbers in results]))
+    torch.manual_seed(0)
+    alone = np.sort(torch.rand(4 * 50 * 40, dtype=torch.float64).numpy())
+    np.testing.assert_array_equal(together, alone)

@@ -1,0 +1,168 @@
+"""Reductions: what is special about each, beyond the generic tests."""
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+
+import cygrad as torch
+from helpers import fails, leaf
+
+NAN, INF = math.nan, math.inf
+
+
+def gradient(function, values):
+    """The gradient of `function` of a leaf with these values."""
+    x = torch.tensor(values, dtype=torch.float64, requires_grad=True)
+    return torch.autograd.grad(function(x), x)[0].tolist()
+
+
+# --- Conventions where there is no derivative --------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("function", "at", "expected"),
+    [
+        (torch.max, [2.0, 1.0, 2.0], [0.5, 0.0, 0.5]),
+        (torch.min, [2.0, 1.0, 1.0, 1.0], [0.0, 1 / 3, 1 / 3, 1 / 3]),
+        (torch.max, [NAN, 1.0, NAN], [0.5, 0.0, 0.5]),
+        (torch.amax, [2.0, 1.0, 2.0], [0.5, 0.0, 0.5]),
+        (lambda x: x.max(0).values, [2.0, 1.0, 2.0], [1.0, 0.0, 0.0]),
+        (lambda x: x.min(0).values, [1.0, NAN, NAN], [0.0, 1.0, 0.0]),
+        (torch.std, [1.0, 1.0], [0.0, 0.0]),
+        *((lambda x, p=p: x.norm(p), [0.0, 0.0], [0.0, 0.0]) for p in (0, 0.5, 1, 1.5, 2, 3, INF, -INF)),
+        (lambda x: x.norm(INF), [3.0, -3.0, 1.0], [0.5, -0.5, 0.0]),
+    ],
+)
+def test_gradient_at_kinks(function, at, expected):
+    assert gradient(function, at) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("p", [2, 1, 3, INF])
+def test_second_gradient_of_a_norm_at_zero_is_no_nan(p):
+    x = torch.zeros(2, 2, requires_grad=True)
+    (grad,) = torch.autograd.grad(x.norm(p, dim=1).sum(), x, create_graph=True)
+    assert torch.autograd.grad((grad + x).sum(), x)[0].tolist() == [[1.0, 1.0], [1.0, 1.0]]
+
+
+@pytest.mark.parametrize("zeros", [0, 1, 2, 3])
+def test_hessian_of_a_product_with_zeros(zeros):
+    values = np.array([2.0, 3.0, -1.5, 0.5])
+    values[:zeros] = 0
+    x = torch.tensor(values, requires_grad=True)
+    (grad,) = torch.autograd.grad(x.prod(), x, create_graph=True)
+    hessian = [torch.autograd.grad(part, x, retain_graph=True)[0].tolist() for part in grad]
+    others = [[np.prod(np.delete(values, [i, j])) if i != j else 0.0 for j in range(4)] for i in range(4)]
+    assert np.allclose(grad.tolist(), [np.prod(np.delete(values, i)) for i in range(4)])
+    assert np.allclose(hessian, others)
+
+
+# --- Named results -----------------------------------------------------------------------------
+
+
+def test_max_along_a_dimension_has_names():
+    result = torch.tensor([[1.0, 5.0], [3.0, 2.0]]).max(dim=1)
+    values, indices = result
+    assert result.values is values is result[0] and result.indices is indices
+    assert repr(result) == "torch.return_types.max(\nvalues=tensor([5., 3.]),\nindices=tensor([1, 0]))"
+    assert type(result) is torch.return_types.max and isinstance(result, tuple)
+    again = pickle.loads(pickle.dumps(result))
+    assert type(again) is type(result) and again.indices.tolist() == [1, 0]
+    with pytest.raises(TypeError, match="takes a 2-sequence"):
+        torch.return_types.max((values,))
+
+
+def test_indices_have_no_history_but_are_watched():
+    x = leaf(1.0, 3.0, 2.0)
+    values, indices = x.max(0, keepdim=True)
+    assert values.grad_fn._saved_indices is indices and not indices.requires_grad
+    indices.zero_()
+    line = "one of the variables needed for gradient computation has been modified by an inplace operation: ..."
+    with fails(RuntimeError, line):
+        values.backward()
+
+
+def test_max_writes_into_two_tensors():
+    values, indices = torch.zeros(2), torch.zeros(2, dtype=torch.int64)
+    result = torch.max(torch.tensor([[1.0, 5.0], [3.0, 2.0]]), 0, out=(values, indices))
+    assert result.values is values and values.tolist() == [3.0, 5.0]
+    assert result.indices is indices and indices.tolist() == [1, 0]
+
+
+def test_first_of_equal_elements_is_found():
+    x = torch.tensor([1.0, 3.0, 3.0, NAN, NAN])
+    assert x[:3].argmax().item() == 1 and x.argmax().item() == 3 and x.argmin().item() == 3
+    assert x[:3].max(0).indices.item() == 1 and x.min(0).indices.item() == 3
+
+
+# --- Arguments ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "prod", "amax", "amin", "argmax", "all", "any", "std", "var"])
+def test_numpy_names_of_arguments(name):
+    x = torch.tensor([[1.0, 5.0], [3.0, 2.0]])
+    by_numpy = getattr(x, name)(axis=1, keepdims=True)
+    assert by_numpy.tolist() == getattr(x, name)(dim=1, keepdim=True).tolist()
+    assert by_numpy.shape == (2, 1)
+
+
+def test_second_dimension_in_place_of_keepdim():
+    with fails(TypeError, "sum(): argument 'keepdim' (position 3) must be bool, not int"):
+        torch.sum(torch.ones(2, 3), 0, 1)
+
+
+def test_words_for_the_correction():
+    x = torch.tensor([1.0, 2.0, 4.0])
+    assert x.var(False).item() == x.var(unbiased=False).item() == x.var(correction=0).item()
+    assert x.std(0, True).item() == x.std().item() == pytest.approx(math.sqrt(7 / 3))
+    line = "var() received an invalid combination of arguments - got (Tensor, int, bool, correction=int), ..."
+    with fails(TypeError, line):
+        torch.var(x, 0, True, correction=1)
+
+
+@pytest.mark.parametrize("name", ["var", "std"])
+def test_too_few_elements_for_the_correction_warn(name):
+    x = leaf(1.0)
+    with pytest.warns(UserWarning, match=rf"{name}\(\): degrees of freedom is <= 0. Correction should be"):
+        result = getattr(x, name)()
+    assert math.isnan(result.item())
+
+
+# --- Types -------------------------------------------------------------------------------------
+
+
+def test_types_of_sums():
+    for dtype in (torch.bool, torch.uint8, torch.int32):
+        x = torch.ones(3, dtype=dtype)
+        assert {y.dtype for y in (x.sum(), x.sum(0), x.prod(), x.cumsum(0))} == {torch.int64}
+    half = torch.full((3000,), 1.0, dtype=torch.float16)
+    assert half.sum().dtype is torch.float16 and half.sum().item() == 3000
+    assert half.mean().item() == 1 and half.sum(dtype=torch.float64).dtype is torch.float64
+    with fails(RuntimeError, "Autograd not support dtype: Long"):
+        leaf(1.0).sum(dtype=torch.int64)
+
+
+def test_gradient_of_a_sum_in_another_type_comes_back_in_the_first():
+    x = leaf(1.0, 2.0)
+    x.sum(dtype=torch.float64).backward()
+    assert x.grad.dtype is torch.float32
+
+
+def test_gradients_of_sums_can_be_changed():
+    x = torch.ones(2, 3, requires_grad=True)
+    (x.sum() + x.mean(0).sum()).backward()
+    x.grad.mul_(2)
+    assert x.grad.tolist() == [[3.0] * 3] * 2
+
+
+def test_large_sums_are_accurate():
+    x = torch.full((1_000_001,), 0.1)
+    assert x.sum().item() == pytest.approx(100_000.1, rel=1e-6)
+    assert x.mean().item() == pytest.approx(0.1, rel=1e-6)
+    assert x.norm().item() == pytest.approx(math.sqrt(10_000.01), rel=1e-6)
+
+
+def test_logsumexp_does_not_overflow():
+    x = torch.tensor([[1000.0, 1000.0], [-1000.0, -INF]])
+    assert x.logsumexp(1).tolist() == pytest.approx([1000 + math.log(2), -1000])

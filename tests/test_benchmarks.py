@@ -1,0 +1,62 @@
+"""The benchmarks run, and NumPy by hand computes what cygrad computes. Nothing is timed."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cygrad
+
+FOLDER = Path(__file__).resolve().parent.parent / "benchmarks"
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """`benchmarks.rows`, which is not installed, from its place in the checkout."""
+    spec = importlib.util.spec_from_file_location("benchmark_rows", FOLDER / "rows.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules[spec.name]
+
+
+def test_every_row_runs_and_has_its_own_name(rows):
+    names = [row.name for row in rows.ROWS]
+    assert len(set(names)) == len(names)
+    for row in rows.ROWS:
+        exec(row.statement, row.setup(cygrad))
+        rival = row.for_rival(cygrad, None)
+        if rival is not None:
+            _, statement, namespace = rival
+            exec(statement, namespace)
+
+
+def test_the_row_without_a_rival_runs(rows):
+    exec(rows.SITE_STATEMENT, dict(rows.SITE_NAMES))
+
+
+def test_the_chain_by_hand_has_the_same_gradient(rows):
+    ours, by_hand = rows.scalars(cygrad), rows.numpy_chain()
+    exec(rows.CHAIN.rsplit("\n", 2)[0], ours)  # all but the line that drops the gradients
+    exec(rows.NUMPY_CHAIN, by_hand)
+    np.testing.assert_allclose(ours["w"].grad.numpy(), by_hand["grad_w"], rtol=1e-5)
+    np.testing.assert_allclose(ours["x"].grad.numpy(), by_hand["grad"], rtol=1e-5)
+
+
+def test_the_network_by_hand_takes_the_same_step(rows):
+    ours = rows.network("SGD", 8, lr=0.01)(cygrad)
+    by_hand = rows.numpy_network(8)()
+    parameters = ours["model"].state_dict()
+    for name, number in (("0", "1"), ("2", "2")):
+        by_hand[f"w{number}"] = parameters[f"{name}.weight"].numpy().copy()
+        by_hand[f"b{number}"] = parameters[f"{name}.bias"].numpy().copy()
+    by_hand["images"] = ours["images"].numpy()
+    by_hand["labels"] = ours["labels"].numpy()
+    exec(rows.STEP, ours)
+    exec(rows.NUMPY_STEP, by_hand)
+    for name, number in (("0", "1"), ("2", "2")):
+        for kind in ("weight", "bias"):
+            np.testing.assert_allclose(parameters[f"{name}.{kind}"].numpy(), by_hand[kind[0] + number], atol=1e-6)

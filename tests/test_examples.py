@@ -1,0 +1,95 @@
+"""The examples run as a reader would run them."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import cygrad
+
+EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+# The package under test, wherever it is: installed, or built in a checkout.
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(cygrad.__file__).parent.parent)}
+
+
+@pytest.fixture(autouse=True)
+def needs_the_extra():
+    for module in ("sklearn", "matplotlib", "tqdm"):
+        pytest.importorskip(module, reason="needs cygrad[examples]")
+
+
+def command(*options):
+    return [sys.executable, str(EXAMPLES / "digits.py"), *map(str, options)]
+
+
+def test_digits_trains_and_writes_its_pictures(tmp_path):
+    done = subprocess.run(
+        command("--epochs", 8, "--seed", 1, "--out", tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+    )
+    assert done.returncode == 0, done.stderr
+    accuracy = re.search(r"^test accuracy (\d+\.\d+)% \(450 images, seed 1\)$", done.stdout, re.M)
+    assert accuracy and float(accuracy[1]) > 90
+    assert re.search(r"^trained 8 epochs \(176 steps\) in \d+\.\d s$", done.stdout, re.M)
+    assert re.search(r"^all in \d+\.\d s$", done.stdout, re.M)
+    assert (tmp_path / "digits.png").read_bytes().startswith(b"\x89PNG")
+    assert "0.weight" in (tmp_path / "digits-network.svg").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_digits_reaches_97_percent(tmp_path):
+    done = subprocess.run(
+        command("--out", tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+    )
+    assert done.returncode == 0, done.stderr
+    assert float(re.search(r"test accuracy (\d+\.\d+)%", done.stdout)[1]) >= 97
+
+
+def test_digits_ends_cleanly_when_interrupted(tmp_path):
+    with subprocess.Popen(
+        command("--epochs", 100_000, "--out", tmp_path),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+        # What runs in the background of a shell inherits that SIGINT is ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    ) as process:
+        try:
+            assert process.stdout.readline().startswith("training")
+            time.sleep(0.3)
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=60)
+        finally:
+            process.kill()  # else a failure would wait for it
+    assert process.returncode == 130
+    assert err.strip() == "stopped: interrupted from the keyboard" and "Traceback" not in out
+
+
+@pytest.mark.parametrize("module", ["sklearn", "matplotlib", "tqdm"])
+def test_digits_says_what_to_install(module, tmp_path):
+    (tmp_path / f"{module}.py").write_text(f"raise ModuleNotFoundError(\"No module named '{module}'\")")
+    environment = {**ENVIRONMENT, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ENVIRONMENT['PYTHONPATH']}"}
+    done = subprocess.run(command(), capture_output=True, text=True, timeout=60, env=environment)
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert f"No module named '{module}'" in done.stderr and 'pip install "cygrad[examples]"' in done.stderr
+
+
+def test_digits_refuses_nonsense():
+    done = subprocess.run(command("--epochs", 0), capture_output=True, text=True, timeout=60, env=ENVIRONMENT)
+    assert done.returncode == 2 and "--epochs must be at least 1" in done.stderr
