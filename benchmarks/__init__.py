@@ -1,0 +1,1 @@
+"""How fast cygrad is, beside PyTorch and NumPy in the same process: `python -m benchmarks`."""

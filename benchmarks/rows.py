@@ -1,0 +1,211 @@
+"""The rows of the table: what is timed, against what, and the ratio that is to be reached.
+
+A statement stands in a string, so that `timeit` compiles it into its loop. `setup(torch)` makes
+the names in it, from cygrad or from PyTorch. `numpy` is a pair of statement and setup that does
+the same by hand; it takes PyTorch's place where that is not installed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from cygrad._core.state import take_sites
+
+Names = dict[str, Any]
+Library = Any  # cygrad or torch: the same names
+Sizes = tuple[int, int, int]  # of a network: in, hidden, out
+
+
+@dataclass(frozen=True)
+class Row:
+    """One comparison. `rival` is "PyTorch", "NumPy", or "cygrad" for two of its own statements."""
+
+    name: str
+    statement: str
+    setup: Callable[[Library], Names]
+    target: float
+    rival: str = "PyTorch"
+    rival_statement: str | None = None  # None: the same statement
+    numpy: tuple[str, Callable[[], Names]] | None = None
+
+    def for_rival(self, cygrad: ModuleType, torch: ModuleType | None) -> tuple | None:
+        """The rival's name, statement and names; None if there is nothing to compare with."""
+        statement = self.rival_statement or self.statement
+        if self.rival == "cygrad":
+            return "cygrad", statement, self.setup(cygrad)
+        if self.rival == "PyTorch" and torch is not None:
+            return "PyTorch", statement, self.setup(torch)
+        if self.numpy is not None:
+            numpy_statement, names = self.numpy
+            return "NumPy", numpy_statement, names()
+        return None
+
+
+# --- One element: nothing but overhead ---------------------------------------------------------
+
+
+def scalars(torch: Library) -> Names:
+    """Three tensors of one float32 element that require grad."""
+    x, y, w = (torch.tensor([v], requires_grad=True) for v in (1.0, 2.0, 0.999))
+    return {"x": x, "y": y, "w": w}
+
+
+def numpy_scalars() -> Names:
+    """Three arrays of one float32 element."""
+    x, y, w = (np.array([v], dtype=np.float32) for v in (1.0, 2.0, 0.999))
+    return {"x": x, "y": y, "w": w}
+
+
+CHAIN = """
+z = x
+for _ in range(100):
+    z = z * w
+z.backward()
+x.grad = w.grad = None
+"""
+
+NUMPY_CHAIN = """
+z, saved = x, []
+for _ in range(100):
+    saved.append(z)
+    z = z * w
+grad, grad_w = one, zero
+for z in reversed(saved):
+    grad_w = grad_w + grad * z
+    grad = grad * w
+"""
+
+
+def numpy_chain() -> Names:
+    """`numpy_scalars`, and where gradients start."""
+    return {**numpy_scalars(), "one": np.ones(1, np.float32), "zero": np.zeros(1, np.float32)}
+
+
+def custom_function(torch: Library) -> Names:
+    """A custom Function that saves its input."""
+
+    class Square(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx, grad):
+            (x,) = ctx.saved_tensors
+            return 2 * x * grad
+
+    return {"x": torch.tensor([3.0], requires_grad=True), "square": Square.apply}
+
+
+CUSTOM = """
+square(x).backward()
+x.grad = None
+"""
+
+
+# The source line: a loop of sites alone, as it can be told apart from its op in no other way.
+SITES = 1000
+SITE_NAME = "source line of one op"
+SITE_STATEMENT = f"take_sites({SITES})"
+SITE_NAMES: Names = {"take_sites": take_sites}
+SITE_TARGET = 5e-9  # seconds
+
+
+# --- A network ---------------------------------------------------------------------------------
+
+STEP = """
+optimizer.zero_grad()
+loss = loss_fn(model(images), labels)
+loss.backward()
+optimizer.step()
+"""
+
+
+def network(optimizer: str, batch: int, sizes: Sizes = (784, 128, 10), **options: Any) -> Callable[[Library], Names]:
+    """The setup of a network with one hidden layer, on one batch of random numbers."""
+
+    def setup(torch: Library) -> Names:
+        torch.manual_seed(0)
+        nn = torch.nn
+        n_in, n_hidden, n_out = sizes
+        model = nn.Sequential(nn.Linear(n_in, n_hidden), nn.ReLU(), nn.Linear(n_hidden, n_out))
+        return {
+            "model": model,
+            "loss_fn": nn.CrossEntropyLoss(),
+            "optimizer": getattr(torch.optim, optimizer)(model.parameters(), **options),
+            "images": torch.randn(batch, n_in),
+            "labels": torch.arange(batch) % n_out,
+        }
+
+    return setup
+
+
+NUMPY_STEP = """
+hidden = images @ w1.T + b1
+active = np.maximum(hidden, 0)
+scores = active @ w2.T + b2
+scores -= scores.max(axis=1, keepdims=True)
+grad = np.exp(scores)
+grad /= grad.sum(axis=1, keepdims=True)
+grad[rows, labels] -= 1
+grad /= len(grad)
+grad_hidden = grad @ w2
+grad_hidden *= hidden > 0
+w2 -= lr * (grad.T @ active)
+b2 -= lr * grad.sum(axis=0)
+w1 -= lr * (grad_hidden.T @ images)
+b1 -= lr * grad_hidden.sum(axis=0)
+"""
+
+
+def numpy_network(batch: int, sizes: Sizes = (784, 128, 10)) -> Callable[[], Names]:
+    """The same network with its gradient written out."""
+
+    def setup() -> Names:
+        random = np.random.default_rng(0)
+        n_in, n_hidden, n_out = sizes
+
+        def uniform(*shape: int) -> np.ndarray:
+            return random.uniform(-0.04, 0.04, shape).astype(np.float32)
+
+        return {
+            "np": np,
+            "w1": uniform(n_hidden, n_in),
+            "b1": uniform(n_hidden),
+            "w2": uniform(n_out, n_hidden),
+            "b2": uniform(n_out),
+            "images": random.standard_normal((batch, n_in), dtype=np.float32),
+            "labels": np.arange(batch) % n_out,
+            "rows": np.arange(batch),
+            "lr": np.float32(0.01),
+        }
+
+    return setup
+
+
+# --- The table ---------------------------------------------------------------------------------
+
+ROWS = [
+    Row("x + y recorded, against bare a + b", "x + y", scalars, 0.8, rival="NumPy",
+        numpy=("x + y", numpy_scalars)),
+    Row("x + y recorded", "x + y", scalars, 0.15),
+    Row("100 multiplications and backward", CHAIN, scalars, 0.12,
+        numpy=(NUMPY_CHAIN, numpy_chain)),
+    Row("x * 2, against x * w", "x * 2", scalars, 1.0, rival="cygrad",
+        rival_statement="x * w"),
+    Row("x * 2 recorded", "x * 2", scalars, 0.15, numpy=("x * 2", numpy_scalars)),
+    Row("Function.apply and backward", CUSTOM, custom_function, 0.4),
+    Row("784-128-10, batch 64, SGD step", STEP, network("SGD", 64, lr=0.01), 0.7,
+        numpy=(NUMPY_STEP, numpy_network(64))),
+    Row("784-128-10, batch 64, SGD with momentum", STEP,
+        network("SGD", 64, lr=0.01, momentum=0.9), 0.7),
+    Row("784-128-10, batch 64, Adam step", STEP, network("Adam", 64), 0.7),
+    Row("16-32-4, batch 1, SGD step", STEP, network("SGD", 1, (16, 32, 4), lr=0.01), 0.2,
+        numpy=(NUMPY_STEP, numpy_network(1, (16, 32, 4)))),
+]  # fmt: skip
