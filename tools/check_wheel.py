@@ -1,0 +1,116 @@
+"""Build an sdist, a wheel from that sdist, and use the wheel in an empty environment.
+
+    python tools/check_wheel.py EMPTY_DIRECTORY
+
+Checks what is in both, how large they are, that NumPy is all that the wheel brings along, and
+that the smoke test passes where there is no checkout. Needs the `build` package.
+"""
+
+import os
+import subprocess
+import sys
+import tarfile
+import venv
+import zipfile
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+WHEEL_BUDGET_MB = 2
+INSTALLED_BUDGET_MB = 8
+SHARED = Path("cygrad/_cython.pyx")  # has no source: Cython's own code, which the other modules share
+SHIPPED = (".py", ".pxd", ".pyi", ".so", ".pyd")  # and py.typed
+
+
+def run(*command, cwd):
+    """Run a command in `cwd`; its failure is ours."""
+    # PYTHONPATH could lead back to the checkout.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    subprocess.run([*map(str, command)], cwd=cwd, env=environment, check=True)
+
+
+def check(condition, complaint):
+    if not condition:
+        sys.exit(f"check_wheel: {complaint}")
+
+
+def sources(suffix):
+    """The package's files that end in `suffix`, relative to the checkout."""
+    return {path.relative_to(CHECKOUT) for path in CHECKOUT.glob(f"cygrad/**/*{suffix}")}
+
+
+def build(directory):
+    """Build as a user's installer would: the wheel from the sdist, both in isolation."""
+    run(sys.executable, "-m", "build", "--outdir", directory, CHECKOUT, cwd=directory)
+    (sdist,) = directory.glob("*.tar.gz")
+    (wheel,) = directory.glob("*.whl")
+    return sdist, wheel
+
+
+def check_sdist(sdist):
+    with tarfile.open(sdist) as archive:
+        names = {Path(*Path(name).parts[1:]) for name in archive.getnames()}
+    missing = {
+        path for suffix in (".py", ".pyx", ".pxd", ".pyi", "py.typed") for path in sources(suffix) if path not in names
+    }
+    check(not missing, f"the sdist lacks {sorted(map(str, missing))}")
+    for name in ("setup.py", "tox.ini", "LICENSE", "README.md", "tests/smoke.py", ".ci/run"):
+        check(Path(name) in names, f"the sdist lacks {name}")
+    derived = sorted(str(name) for name in names if name.suffix in (".c", ".so", ".pyc"))
+    check(not derived, f"the sdist holds what a build makes: {derived}")
+
+
+def check_wheel(wheel):
+    size = wheel.stat().st_size / 1e6
+    check(size <= WHEEL_BUDGET_MB, f"the wheel has {size:.2f} MB, more than {WHEEL_BUDGET_MB}")
+    with zipfile.ZipFile(wheel) as archive:
+        infos = [info for info in archive.infolist() if ".dist-info/" not in info.filename]
+    installed = sum(info.file_size for info in infos) / 1e6
+    check(
+        installed <= INSTALLED_BUDGET_MB,
+        f"the installed package has {installed:.2f} MB, more than {INSTALLED_BUDGET_MB}",
+    )
+    names = [Path(info.filename) for info in infos]
+    strays = [
+        str(name)
+        for name in names
+        if name.parts[0] != "cygrad" or (name.suffix not in SHIPPED and name.name != "py.typed")
+    ]
+    check(not strays, f"the wheel holds {strays}")
+    shipped = {path for suffix in (".py", ".pxd", ".pyi", "py.typed") for path in sources(suffix)}
+    missing = sorted(map(str, shipped - set(names)))
+    check(not missing, f"the wheel lacks {missing}")
+    compiled = {name.with_name(name.name.split(".")[0] + ".pyx") for name in names if name.suffix in (".so", ".pyd")}
+    expected = sources(".pyx") | {SHARED}
+    check(compiled == expected, f"compiled {sorted(map(str, compiled ^ expected))}")
+    with zipfile.ZipFile(wheel) as archive:
+        places = [os.fsencode(CHECKOUT), os.fsencode(Path(sys.base_prefix, "lib"))]
+        tied = [info.filename for info in archive.infolist() if any(place in archive.read(info) for place in places)]
+    check(not tied, f"paths of this machine stand in {tied}")
+    print(f"{wheel.name}: {size:.2f} MB, installed {installed:.2f} MB, {len(compiled)} extensions")
+
+
+def check_use(wheel, directory):
+    """Install into an environment with nothing in it, and run from a place with nothing in it."""
+    home, elsewhere = directory / "venv", directory / "elsewhere"
+    elsewhere.mkdir()
+    venv.create(home, with_pip=True)
+    python = home / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    run(python, "-m", "pip", "install", "--quiet", wheel, cwd=elsewhere)
+    listing = [python, "-m", "pip", "list", "--format=freeze", "--disable-pip-version-check"]
+    installed = subprocess.run(listing, check=True, capture_output=True, text=True).stdout
+    names = {line.partition("==")[0] for line in installed.split()}
+    extra = names - {"cygrad", "numpy", "pip", "setuptools", "wheel"}
+    check(not extra, f"installing the wheel brought along {sorted(extra)}")
+    # -I: neither the script's directory nor the environment adds a path.
+    run(python, "-I", CHECKOUT / "tests" / "smoke.py", cwd=elsewhere)
+
+
+def main(directory):
+    sdist, wheel = build(directory)
+    check_sdist(sdist)
+    check_wheel(wheel)
+    check_use(wheel, directory)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]).resolve())
