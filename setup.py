@@ -77,6 +77,9 @@ GNU_SMALL_ARGS = ["-Os"]
 if sys.platform == "linux":
     GNU_SMALL_ARGS += ["--param=max-inline-insns-size=12"]  # so that reference counting stays inline
 
+# Included before what Cython writes; says itself why.
+PREFIX = Path("cygrad", "_core", "found_module.h")
+
 # Holds once what Cython would put into each module: its function type, the parsing of keywords, ...
 SHARED = "cygrad._cython"
 
@@ -113,7 +116,7 @@ def extension(source):
         ".".join(source.with_suffix("").parts),
         [source.as_posix()],
         include_dirs=[source.parent.as_posix(), numpy.get_include()],
-        depends=sorted(header.as_posix() for header in source.parent.glob("*.h")),
+        depends=sorted(header.as_posix() for header in {*source.parent.glob("*.h"), PREFIX}),
         define_macros=MACROS,
     )
 
@@ -157,9 +160,10 @@ class build_ext(setuptools_build_ext):
 
     def build_extensions(self):
         if self.compiler.compiler_type == "msvc":
-            compile_args, small_args, strip_args = MSVC_COMPILE_ARGS, [], []
+            compile_args, small_args, strip_args = [*MSVC_COMPILE_ARGS, f"/FI{PREFIX}"], [], []
         else:
-            compile_args, small_args, strip_args = GNU_COMPILE_ARGS, GNU_SMALL_ARGS, link_args()
+            compile_args = [*GNU_COMPILE_ARGS, "-include", PREFIX.as_posix()]
+            small_args, strip_args = GNU_SMALL_ARGS, link_args()
             # Where this machine keeps its Python says nothing on another one.
             self.compiler.linker_so = [word for word in self.compiler.linker_so if not word.startswith("-Wl,-rpath")]
         for module in self.extensions:

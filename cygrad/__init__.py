@@ -21,47 +21,40 @@ from cygrad.version import __version__
 
 globals().update(_dtypes.by_name())
 _FAMILIES = (
-    "activations",
-    "affine",
     "arithmetic",
     "copying",
     "creation",
-    "extrema",
     "gathering",
-    "generator",
     "indexing",
     "logic",
-    "measures",
     "parts",
     "pointwise",
     "products",
-    "random",
     "reductions",
     "rounding",
     "selection",
-    "softmax",
-    "strided",
     "views",
 )
 for _family in _FAMILIES:
     globals().update(_import_module(f"cygrad._ops.{_family}").functions)
 globals().update(_inquiries)
 
-from cygrad import autograd as autograd  # noqa: E402  (needs the ops)
-from cygrad.autograd.grad_mode import (  # noqa: E402
-    enable_grad,
-    inference_mode,
-    is_grad_enabled,
-    is_inference_mode_enabled,
-    no_grad,
-    set_grad_enabled,
-)
-
 # Found on first use: what not every program needs, and would take as long to import as all of the above.
-_MODULES = ("linalg", "nn", "optim", "random", "return_types", "special", "utils", "viz")
+_MODULES = ("autograd", "linalg", "nn", "optim", "random", "return_types", "special", "utils", "viz")
 _ON_FIRST_USE = {name: f"cygrad.{name}" for name in _MODULES}
 _ON_FIRST_USE |= _families_on_first_use()
 _ON_FIRST_USE |= dict.fromkeys(("get_printoptions", "printoptions", "set_printoptions"), "cygrad._core.tensor_str")
+_ON_FIRST_USE |= dict.fromkeys(
+    (
+        "enable_grad",
+        "inference_mode",
+        "is_grad_enabled",
+        "is_inference_mode_enabled",
+        "no_grad",
+        "set_grad_enabled",
+    ),
+    "cygrad.autograd.grad_mode",
+)
 
 
 def __getattr__(name):

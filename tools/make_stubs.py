@@ -138,12 +138,12 @@ def stub():
 def names_on_first_use():
     """{family: its functions} and {family: its methods}, of the families that `import cygrad` leaves out."""
     functions, methods = {}, {}
-    for path in sorted((PACKAGE / "_ops").glob("*.py")):
+    for path in sorted((PACKAGE / "_ops").glob("*.py*"), key=lambda path: path.stem):
         module = f"cygrad._ops.{path.stem}"
-        if module not in LOADED_AT_ONCE and "publish(globals())" in path.read_text(encoding="utf-8"):
+        if module not in LOADED_AT_ONCE and "\nfunctions" in path.read_text(encoding="utf-8"):
             family = importlib.import_module(module)
             functions[path.stem] = sorted(family.functions)
-            methods[path.stem] = sorted(family.published_methods)
+            methods[path.stem] = sorted(getattr(family, "published_methods", ()))
     return functions, methods
 
 
