@@ -70,6 +70,26 @@ def test_families_are_imported_on_first_use(use):
     run(code)
 
 
+@pytest.mark.parametrize(
+    "use",
+    [
+        "v = y[0:2]; v.mul_(2)",  # the view's new history needs `as_strided`
+        "v = y[0:2]; y.mul_(2)",
+        "v = y[0:2]; v.mul_(2); cygrad.autograd.grad(y.sum(), x, create_graph=True)",
+        "y.sum().register_hook(lambda grad: grad * 2); v = y.split(2)[0]; v.sum().backward()",
+    ],
+)
+def test_what_the_core_needs_is_imported_on_first_use(use):
+    code = f"""if True:
+        import cygrad
+        x = cygrad.ones(4, requires_grad=True)
+        y = x * 1
+        {use}
+        assert v.grad_fn is not None and v.tolist() in ([2, 2], [1, 1])
+        """
+    run(code)
+
+
 @pytest.mark.parametrize("name", ["nn", "optim", "utils", "viz"])
 def test_packages_are_imported_on_first_use(name):
     code = f"""if True:

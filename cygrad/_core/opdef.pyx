@@ -60,7 +60,21 @@ from cygrad._core.tensor cimport Tensor, alias, bind_methods, version_of, IS_INF
 from cygrad._core import messages
 from cygrad._kernels.loops cimport Ufunc
 
-registry = {}           # every row by name
+
+class Registry(dict):
+    """Every row by name. A row that is missing may be in a family that is not imported yet: `finder` imports it."""
+
+    finder = None           # set by _ops/on_first_use.py
+
+    def __missing__(self, name):
+        if self.finder is not None:
+            self.finder(name)
+        if name in self:
+            return self[name]
+        raise KeyError(name)
+
+
+registry = Registry()
 _unpublished = {}       # those whose entry point has not been bound
 
 

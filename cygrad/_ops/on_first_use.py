@@ -6,6 +6,7 @@ Which names these are is read off the families by `tools/make_stubs.py`, and sta
 from importlib import import_module
 
 from cygrad._core.access import bind
+from cygrad._core.opdef import registry
 from cygrad._core.tensor import Tensor
 from cygrad._ops.published import FUNCTIONS, METHODS
 
@@ -34,7 +35,14 @@ def families():
             for name in names.split()
         }
     )
-    return {name: f"cygrad._ops.{family}" for family, names in FUNCTIONS.items() for name in names.split()}
+    functions = {name: f"cygrad._ops.{family}" for family, names in FUNCTIONS.items() for name in names.split()}
+
+    def import_row(name):
+        if name in functions:
+            import_module(functions[name])
+
+    registry.finder = import_row
+    return functions
 
 
 def import_all():
