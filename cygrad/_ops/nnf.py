@@ -2,12 +2,12 @@
 
 from cygrad._core.sites import warn
 from cygrad._ops.activations import dropped, elu, gelu, leaky_relu, logsigmoid, one_hot, silu, softplus
-from cygrad._ops.affine import linear
 from cygrad._ops.arguments import require
 from cygrad._ops.losses import cross_entropy, l1_loss, mse_loss, nll_loss
 from cygrad._ops.pointwise import relu as _relu
 from cygrad._ops.pointwise import sigmoid, tanh
 from cygrad._ops.pointwise_losses import binary_cross_entropy, binary_cross_entropy_with_logits, smooth_l1_loss
+from cygrad._ops.products import linear
 from cygrad._ops.softmax import log_softmax as _log_softmax
 from cygrad._ops.softmax import softmax as _softmax
 

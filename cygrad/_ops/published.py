@@ -78,6 +78,9 @@ FUNCTIONS = {
     "values": (
         "frexp isneginf isposinf isreal logit nan_to_num signbit "
     ),
+    "vector_products": (
+        "ger inner outer "
+    ),
 }
 METHODS = {
     "affine": (
@@ -144,5 +147,8 @@ METHODS = {
     ),
     "values": (
         "frexp isneginf isposinf isreal logit logit_ nan_to_num nan_to_num_ signbit "
+    ),
+    "vector_products": (
+        "ger inner outer "
     ),
 }

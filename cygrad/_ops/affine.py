@@ -1,0 +1,182 @@
+"""Products to which something is added: `addmm` and its kin. `linear` stands in products.pyx.
+
+Each is one node. `beta` scales what is added to, `alpha` the product; a beta of 0 leaves the first operand out,
+whatever it holds.
+"""
+
+import numpy as np
+
+from cygrad._core import messages
+from cygrad._core.access import array_of
+from cygrad._core.opdef import IN1, IN2, INPLACE, declare, publish
+from cygrad._core.record import record_n, write_into
+from cygrad._kernels.products import addmm as sum_with_product
+from cygrad._kernels.products import matmul
+from cygrad._ops.arithmetic import mul
+from cygrad._ops.checks import require_tensors
+from cygrad._ops.product_checks import (
+    check_matrix,
+    check_matrix_vector,
+    check_not_bool,
+    check_product,
+    check_stack_sizes,
+    check_stack_types,
+    check_stacks,
+    check_sum,
+)
+from cygrad._ops.products import times
+from cygrad._ops.views import expand, squeeze, unsqueeze
+
+# -- addmm, addmv, baddbmm ------------------------------------------------------------------------
+
+
+def scaled_sum(base, product, beta, alpha):
+    """beta * base + alpha * product."""
+    with np.errstate(all="ignore"):
+        if alpha != 1:
+            product = np.asarray(product * np.asarray(alpha).astype(product.dtype))
+        if beta == 0:
+            return product
+        if beta != 1:
+            base = np.asarray(base * np.asarray(beta).astype(base.dtype))
+        return np.asarray(base + product)
+
+
+def add_product_array(base, a, b, beta, alpha):
+    """beta * base + alpha * (a @ b) for matrices, a matrix and a vector, or stacks of matrices."""
+    if beta == 1 and alpha == 1 and b.ndim == 2:
+        return sum_with_product(base, a, b)
+    return scaled_sum(base, matmul(a, b), beta, alpha)
+
+
+def scaled(g, factor):
+    return g if factor == 1 else mul(g, factor)
+
+
+def add_product_rule(n, g):
+    beta, alpha = n.args
+    return (
+        scaled(g, beta),
+        scaled(times(g, n.saved(2), False, True), alpha) if n.needs(1) else None,
+        scaled(times(n.saved(1), g, True, False), alpha) if n.needs(2) else None,
+    )
+
+
+def addmv_rule(n, g):
+    beta, alpha = n.args
+    column = unsqueeze(g, 1)
+    return (
+        scaled(g, beta),
+        scaled(times(column, unsqueeze(n.saved(2), 1), False, True), alpha) if n.needs(1) else None,
+        scaled(squeeze(times(n.saved(1), column, True, False), 1), alpha) if n.needs(2) else None,
+    )
+
+
+def added(op, inputs, beta, alpha, out):
+    """The result of operands that have passed the checks."""
+    args = beta, alpha
+    array = op.kernel(*map(array_of, inputs), *args)
+    if out is None:
+        return record_n(op, array, inputs, args)
+    messages.check_out_type(array, out)
+    if out is inputs[0] and out.shape != array.shape:
+        raise RuntimeError(
+            f"Bad in-place call: input tensor size {list(out.shape)} and output tensor size {list(array.shape)} "
+            "should match"
+        )
+    return write_into(op, out, array, inputs, args)
+
+
+def row(name, rule, inputs):
+    return declare(
+        name,
+        rule,
+        saves=(0, IN2, IN1),
+        flags=INPLACE,
+        kernel=add_product_array,
+        inputs=inputs,
+        attributes="beta alpha",
+    )
+
+
+ADDMM = row("addmm", add_product_rule, "self mat1 mat2")
+
+
+def addmm(input, mat1, mat2, *, beta=1, alpha=1, out=None):
+    """`beta * input + alpha * (mat1 @ mat2)` for matrices (n, k) and (k, m); input broadcasts to (n, m).
+
+    Saves each matrix for the other's gradient. Gradients: beta * g, alpha * g @ mat2^T, alpha * mat1^T @ g.
+    Raises RuntimeError for shapes that do not fit and for different dtypes.
+
+    >>> import cygrad
+    >>> cygrad.addmm(cygrad.ones(2), cygrad.eye(2), cygrad.eye(2), alpha=3)
+    tensor([[4., 1.],
+            [1., 4.]])
+    """
+    require_tensors(ADDMM, input, mat1, mat2, names=("input", "mat1", "mat2"))
+    check_matrix(mat1, "mat1")
+    check_matrix(mat2, "mat2")
+    check_product(mat1.shape, mat2.shape, mat1, mat2)
+    check_sum(input, (mat1.shape[0], mat2.shape[1]), mat1, mat2)
+    return added(ADDMM, (input, mat1, mat2), beta, alpha, out)
+
+
+ADDMV = row("addmv", addmv_rule, "self mat vec")
+
+
+def addmv(input, mat, vec, *, beta=1, alpha=1, out=None):
+    """`beta * input + alpha * (mat @ vec)` for a matrix (n, m) and a vector (m); input broadcasts to (n).
+
+    Saves each factor for the other's gradient. Gradients: beta * g, alpha * g times vec^T, alpha * mat^T @ g.
+    Raises RuntimeError for shapes that do not fit and for different dtypes.
+
+    >>> import cygrad
+    >>> cygrad.addmv(cygrad.ones(2), cygrad.eye(2), cygrad.tensor([1.0, 2.0]))
+    tensor([2., 3.])
+    """
+    require_tensors(ADDMV, input, mat, vec, names=("input", "mat", "vec"))
+    if input.ndim > 1 or mat.ndim != 2 or vec.ndim != 1:
+        raise RuntimeError(f"vector + matrix @ vector expected, got {input.ndim}, {mat.ndim}, {vec.ndim}")
+    size, (m, k) = input.numel(), mat.shape
+    check_matrix_vector((m, k), vec.shape, mat, vec, size)
+    if size not in (1, m):
+        raise RuntimeError(
+            f"size mismatch, got input ({size}), mat ({m}x{k}), vec ({len(vec)})\n  the result has {m} elements, to "
+            f"which an input of {size} can not be added"
+        )
+    if not input.dtype is mat.dtype is vec.dtype:
+        raise RuntimeError(
+            f"addmv input tensors must have the same dtype, but got {input.dtype.type_name}, {mat.dtype.type_name}, "
+            f"and {vec.dtype.type_name}"
+        )
+    check_not_bool(mat, "addmv_impl_cpu")
+    return added(ADDMV, (input, mat, vec), beta, alpha, out)
+
+
+BADDBMM = row("baddbmm", add_product_rule, "self batch1 batch2")
+
+
+def baddbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None):
+    """`beta * input + alpha * (batch1 @ batch2)` for stacks (b, n, k) and (b, k, m); input broadcasts to (b, n, m).
+
+    Saves each stack for the other's gradient. Gradients: beta * g, alpha * g @ batch2^T, alpha * batch1^T @ g.
+    Raises RuntimeError for shapes that do not fit and for different dtypes.
+
+    >>> import cygrad
+    >>> cygrad.baddbmm(cygrad.ones(1), cygrad.ones(1, 1, 2), cygrad.ones(1, 2, 1), beta=0.5)
+    tensor([[[2.5000]]])
+    """
+    require_tensors(BADDBMM, input, batch1, batch2, names=("input", "batch1", "batch2"))
+    check_stacks(batch1, batch2)
+    expand(input, (*batch1.shape[:2], batch2.shape[2]))
+    check_stack_sizes(batch1, batch2)
+    if input.dtype is not batch1.dtype:
+        raise RuntimeError(
+            f"Input dtypes must be the same, got: input {messages.c_word(input)}, batch1: {messages.c_word(batch1)}, "
+            f"batch2: {messages.c_word(batch2)}"
+        )
+    check_stack_types(batch1, batch2)
+    return added(BADDBMM, (input, batch1, batch2), beta, alpha, out)
+
+
+functions = publish(globals())

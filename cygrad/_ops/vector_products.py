@@ -1,0 +1,56 @@
+"""Outer and inner products of vectors, made of other ops."""
+
+from cygrad._core.opdef import publish
+from cygrad._ops.arguments import require
+from cygrad._ops.arithmetic import mul
+from cygrad._ops.products import as_matrix, mm
+from cygrad._ops.views import reshape, t, unsqueeze
+
+
+def outer(input, vec2, *, out=None):
+    """All products of an element of `input` (n) and one of `vec2` (m), of shape (n, m).
+
+    Raises RuntimeError if one is no vector.
+
+    >>> import cygrad
+    >>> cygrad.outer(cygrad.tensor([1, 2]), cygrad.tensor([3, 4, 5]))
+    tensor([[ 3,  4,  5],
+            [ 6,  8, 10]])
+    """
+    require(input, "outer")
+    require(vec2, "outer", "vec2", 2)
+    for value, name in ((input, "self"), (vec2, "vec2")):
+        if value.ndim != 1:
+            raise RuntimeError(f"outer: Expected 1-D argument {name}, but got {value.ndim}-D")
+    return mul(unsqueeze(input, 1), vec2, out)
+
+
+def ger(input, vec2, *, out=None):
+    """The old name of `outer`."""
+    return outer(input, vec2, out=out)
+
+
+def inner(input, other, *, out=None):
+    """The sums of products along the last dimension of both, of shape input.shape[:-1] + other.shape[:-1].
+
+    A tensor without dimensions multiplies the other. Raises RuntimeError if the last lengths differ.
+
+    >>> import cygrad
+    >>> cygrad.inner(cygrad.tensor([1.0, 2.0]), cygrad.tensor([[3.0, 4.0], [5.0, 6.0]]))
+    tensor([11., 17.])
+    """
+    require(input, "inner")
+    require(other, "inner", "other", 2)
+    left, right = input.shape, other.shape
+    if not left or not right:
+        return mul(input, other, out)
+    if left[-1] != right[-1]:
+        raise RuntimeError(
+            f"inner() the last dimension must match on both input tensors but got shapes {list(left)} and {list(right)}"
+        )
+    result = reshape(mm(as_matrix(input), t(as_matrix(other))), (*left[:-1], *right[:-1]))
+    return result if out is None else out.copy_(result)
+
+
+composite = {"outer": 0, "ger": 0, "inner": 0}
+functions = publish(globals())
