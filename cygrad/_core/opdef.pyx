@@ -152,6 +152,17 @@ cpdef OpDef variant(OpDef row, str node=None, unsigned int flags=0, str name=Non
     return other
 
 
+ELSEWHERE = FUNCTION_ONLY | METHOD_ONLY     # in neither place: found in nn.functional
+
+
+def named(str name):
+    """A decorator: what the package calls a function that has another name in its family."""
+    def rename(function):
+        function.__name__ = function.__qualname__ = name
+        return function
+    return rename
+
+
 cdef OpDef lookup(str name):
     return <OpDef>registry[name]
 

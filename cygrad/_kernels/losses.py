@@ -3,6 +3,13 @@
 import numpy as np
 
 
+def squared_error(x, y):
+    """(x - y)^2."""
+    with np.errstate(all="ignore"):
+        d = np.asarray(x - y)
+        return np.multiply(d, d, d)
+
+
 def smooth_l1(x, y, beta):
     """0.5 * d^2 / beta up to a difference |d| of beta, |d| - 0.5 * beta beyond."""
     with np.errstate(all="ignore"):

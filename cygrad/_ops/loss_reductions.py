@@ -1,6 +1,12 @@
-"""What is made of the losses of all elements, where it is not part of the loss's own node."""
+"""What all losses share: `reduction` says what is made of the losses of all elements.
 
+That is their "mean", their "sum", or "none" of these. Its deprecated predecessors are `size_average` and `reduce`.
+"""
+
+from cygrad._core.record import record_n
 from cygrad._core.sites import warn
+from cygrad._kernels.reduce import mean as mean_of_array
+from cygrad._kernels.reduce import sum as sum_of_array
 from cygrad._ops.arguments import require
 from cygrad._ops.arithmetic import div, mul
 from cygrad._ops.reductions import mean
@@ -9,16 +15,51 @@ from cygrad._ops.reductions import sum as total
 NONE, MEAN, SUM = range(3)
 
 
-def old_reduction(size_average, reduce):
-    """The reduction that the two former arguments ask for."""
-    reduction = "none" if reduce is False else "sum" if size_average is False else "mean"
-    warn(f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.")
-    return reduction
+CODES = {"none": NONE, "mean": MEAN, "sum": SUM}
 
 
-def no_reduction(reduction):
-    """A `reduction` that is none."""
-    return ValueError(f'{reduction} is not a valid value for reduction\n  it is "mean", "sum" or "none"')
+def reduction_of(reduction, size_average, reduce):
+    """The code of a reduction, which the two former arguments overrule."""
+    if size_average is not None or reduce is not None:
+        reduction = "none" if reduce is False else "sum" if size_average is False else "mean"
+        warn(f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.")
+    if reduction not in CODES:
+        raise ValueError(f'{reduction} is not a valid value for reduction\n  it is "mean", "sum" or "none"')
+    return CODES[reduction]
+
+
+# -- as part of the loss's own node ------------------------------------------------------------------------
+
+
+def finished(op, losses, inputs, reduction, more=(), kept=None):
+    """The node of a loss, from the losses of all elements; its args begin with (reduction, number of elements).
+
+    `kept` is saved as a third input is, but has no edge.
+    """
+    array = losses
+    if reduction == MEAN:
+        array = mean_of_array(losses)
+    elif reduction == SUM:
+        array = sum_of_array(losses)
+    result = record_n(op, array, inputs, (reduction, losses.size, *more))
+    if kept is not None:
+        keep(result, 2, kept)
+    return result
+
+
+def keep(result, slot, value):
+    """Save what has no gradient beside the inputs that have edges."""
+    node = result.grad_fn
+    if node is not None:
+        node.save_input(slot, value)
+
+
+def spread(n, g):
+    """The gradient of each element's loss, from that of the whole."""
+    return mul(g, 1 / n.args[1]) if n.args[0] == MEAN and n.args[1] else g
+
+
+# -- by further ops ----------------------------------------------------------------------------------------
 
 
 def reduced(losses, reduction):

@@ -1,24 +1,22 @@
-"""Losses that compare an output with a target element by element. Squared and absolute error stand in losses.pyx.
+"""Losses that compare an output with a target element by element.
 
-`reduction` and its predecessors are described there. Each loss is one node, reduction included.
+`reduction` and its predecessors are described in loss_reductions.py. Each loss is one node, reduction included, except
+for l1_loss.
 """
 
 from cygrad._core import messages
 from cygrad._core.access import array_of
-from cygrad._core.opdef import FUNCTION_ONLY, IN0, IN1, METHOD_ONLY, declare, publish
+from cygrad._core.opdef import ELSEWHERE, IN0, IN1, declare, publish
 from cygrad._core.record import promoted
 from cygrad._kernels import losses as kernels
 from cygrad._ops import loss_checks as checks
 from cygrad._ops.activations import logsigmoid
 from cygrad._ops.arguments import broadcast_shape, require
 from cygrad._ops.arithmetic import add, div, mul, neg, sub
-from cygrad._ops.loss_reductions import reduced
-from cygrad._ops.losses import finished, reduction_of, spread
+from cygrad._ops.loss_reductions import NONE, finished, reduced, reduction_of, spread, weighted
 from cygrad._ops.pointwise import abs as magnitude
 from cygrad._ops.pointwise import log, sgn, sigmoid
 from cygrad._ops.selection import clamp, where
-
-ELSEWHERE = FUNCTION_ONLY | METHOD_ONLY  # neither: found in nn.functional
 
 
 def _optional(weight, function, name):
@@ -27,6 +25,67 @@ def _optional(weight, function, name):
         return None
     checks.check_constant(require(weight, function, name, 3), function, name)
     return array_of(weight)
+
+
+# -- squared and absolute error ----------------------------------------------------------------------------
+
+
+def mse_rule(n, g):
+    grad = mul(mul(sub(n.saved(0), n.saved(1)), 2), spread(n, g))
+    return grad, neg(grad) if n.needs(1) else None
+
+
+MSE = declare(
+    "mse_loss",
+    mse_rule,
+    saves=IN0 | IN1,
+    flags=ELSEWHERE,
+    kernel=kernels.squared_error,
+    inputs="self target",
+    attributes="reduction",
+)
+
+
+def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
+    """The squared error `(input - target)^2`; its mean, its sum, or that of each element.
+
+    `weight` of the input's shape weighs the elements. Saves both. Gradient: 2 * g * (input - target), divided by their
+    number for the mean. Warns if input and target differ in shape, which broadcasts.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.mse_loss(cygrad.tensor([1.0, 2.0]), cygrad.tensor([0.0, 0.0]))
+    tensor(2.5000)
+    """
+    x, y = require(input, "mse_loss"), require(target, "mse_loss", "target", 2)
+    how = reduction_of(reduction, size_average, reduce)
+    a, b = array_of(x), array_of(y)
+    if a.dtype is not b.dtype or a.dtype.kind != "f":
+        checks.check_floating(x, y, "mse_cpu")
+        a, b = promoted(x, y, 0)
+    if a.shape != b.shape:
+        checks.warn_sizes(x, y)
+        broadcast_shape(a.shape, b.shape)  # raises if they do not
+    losses = kernels.squared_error(a, b)
+    if weight is not None:
+        return weighted(finished(MSE, losses, (x, y), NONE), weight, x, how, "mse_loss")
+    return finished(MSE, losses, (x, y), how)
+
+
+def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
+    """The absolute error `|input - target|`; its mean, its sum, or that of each element.
+
+    `weight` of the input's shape weighs the elements. Gradient: g * sign(input - target), divided by their number for
+    the mean. Warns if input and target differ in shape, which broadcasts.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.l1_loss(cygrad.tensor([1.0, 2.0]), cygrad.tensor([0.0, 0.0]))
+    tensor(1.5000)
+    """
+    x, y = require(input, "l1_loss"), require(target, "l1_loss", "target", 2)
+    how = reduction_of(reduction, size_average, reduce)
+    checks.warn_sizes(x, y)
+    losses = magnitude(sub(x, y))
+    return reduced(losses, how) if weight is None else weighted(losses, weight, x, how, "l1_loss")
 
 
 # -- absolute error, smoothed ------------------------------------------------------------------------------

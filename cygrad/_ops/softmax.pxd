@@ -4,6 +4,6 @@ from cygrad._core.tensor cimport Tensor
 
 # along dimension `dim`, counted from the front
 cdef Tensor softmax_along(Tensor t, int dim)
-cdef Tensor log_softmax_along(Tensor t, int dim)
+cpdef Tensor log_softmax_along(Tensor t, int dim)
 
 cdef Tensor as_wanted(Tensor t, object wanted, str name)    # in the type to compute in

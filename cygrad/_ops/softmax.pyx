@@ -1,11 +1,15 @@
-"""Softmax and its logarithm. Their gradients are fused kernels too, and so ops of their own."""
+"""Softmax and its logarithm. Their gradients are fused kernels too, and so ops of their own.
+
+Under the signatures of nn.functional; the package and the Tensor have `softmax(input, dim, dtype)`.
+"""
 
 from cygrad._core.dtypes cimport FLOATING, as_dtype, dtype
 from cygrad._core.opdef cimport IN0, IN1, OUT0, PRIVATE, OpDef, OpNode, op
-from cygrad._core.opdef import publish
+from cygrad._core.opdef import named, publish
 from cygrad._core.record cimport record1, record2, write_into
 from cygrad._core.tensor cimport Tensor, dtype_of
 from cygrad._core import messages
+from cygrad._core.sites import warn
 cimport cygrad._kernels.nn as nn
 from cygrad._kernels.nn import log_softmax as log_softmax_kernel, log_softmax_backward as log_softmax_backward_kernel
 from cygrad._kernels.nn import softmax as softmax_kernel, softmax_backward as softmax_backward_kernel
@@ -30,6 +34,12 @@ cdef Tensor as_wanted(Tensor t, object wanted, str name):
     return t
 
 
+cdef int implicit_dim(Tensor t, str name) except -1:
+    """The dimension that a call without `dim` used to mean."""
+    warn(f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.")
+    return 0 if t.array.ndim in (0, 1, 3) else 1
+
+
 # -- softmax -----------------------------------------------------------------------------------------------
 
 cdef object softmax_rule(OpNode n, object g):
@@ -38,7 +48,21 @@ cdef object softmax_rule(OpNode n, object g):
 cdef OpDef SOFTMAX = op("softmax", softmax_rule).row(saves=OUT0, kernel=softmax_kernel, inputs="self",
                         attributes="dim")
 
-def softmax(input, dim, dtype=None, *, Tensor out=None):
+def softmax(input, dim=None, _stacklevel=3, dtype=None):
+    """`exp(input) / sum(exp(input))` along dimension `dim`: positive numbers whose sum is 1.
+
+    With `dtype` the input is converted first. Without `dim` it warns, and takes 0 or 1. Saves the result r. Gradient:
+    r * (g - sum(g * r)). Raises NotImplementedError for integers.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.softmax(cygrad.tensor([0.0, 0.0]), dim=0)
+    tensor([0.5000, 0.5000])
+    """
+    return softmax_of_package(input, implicit_dim(require(input, "softmax"), "softmax") if dim is None else dim, dtype)
+
+
+@named("softmax")
+def softmax_of_package(input, dim, dtype=None, *, Tensor out=None):
     """`exp(input) / sum(exp(input))` along dimension `dim`: positive numbers whose sum is 1.
 
     With `dtype` the input is converted first. Saves the result r. Gradient: r * (g - sum(g * r)).
@@ -91,7 +115,23 @@ cdef object log_softmax_rule(OpNode n, object g):
 cdef OpDef LOG_SOFTMAX = op("log_softmax", log_softmax_rule).row(saves=OUT0, kernel=log_softmax_kernel, inputs="self",
                             attributes="dim")
 
-def log_softmax(input, dim, dtype=None, *, Tensor out=None):
+def log_softmax(input, dim=None, _stacklevel=3, dtype=None):
+    """The logarithm of `softmax(input, dim)`, computed as `input - log(sum(exp(input)))`, which stays exact.
+
+    With `dtype` the input is converted first. Without `dim` it warns, and takes 0 or 1. Saves the result r. Gradient:
+    g - exp(r) * sum(g). Raises NotImplementedError for integers.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.log_softmax(cygrad.tensor([0.0, 1000.0]), dim=0)
+    tensor([-1000.,     0.])
+    """
+    if dim is None:
+        dim = implicit_dim(require(input, "log_softmax"), "log_softmax")
+    return log_softmax_of_package(input, dim, dtype)
+
+
+@named("log_softmax")
+def log_softmax_of_package(input, dim, dtype=None, *, Tensor out=None):
     """The logarithm of `softmax(input, dim)`, computed as `input - log(sum(exp(input)))`, which stays exact.
 
     With `dtype` the input is converted first. Saves the result r. Gradient: g - exp(r) * sum(g).
@@ -109,7 +149,7 @@ def log_softmax(input, dim, dtype=None, *, Tensor out=None):
     return write_into(LOG_SOFTMAX, out, nn.log_softmax(t.array, along), (t,), (along,))
 
 
-cdef Tensor log_softmax_along(Tensor t, int dim):
+cpdef Tensor log_softmax_along(Tensor t, int dim):
     return record1(LOG_SOFTMAX, nn.log_softmax(t.array, dim), t, (dim,))
 
 
@@ -133,4 +173,6 @@ cpdef Tensor log_softmax_backward_data(Tensor grad_output, Tensor output, int di
                    output, (dim,))
 
 
-functions = publish(globals())
+# The package's forms of functions that nn.functional has with other arguments.
+methods = {"softmax": softmax_of_package, "log_softmax": log_softmax_of_package}
+functions = publish(globals()) | methods

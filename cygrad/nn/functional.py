@@ -6,50 +6,20 @@
 tensor([[2., 2., 2.]])
 """
 
-from cygrad._ops.nnf import (
+# Each family holds its functions under the signatures they have here.
+from cygrad._ops.activations import elu, gelu, leaky_relu, logsigmoid, relu, silu, softplus
+from cygrad._ops.classifier_losses import cross_entropy, nll_loss
+from cygrad._ops.dropout import dropout
+from cygrad._ops.embeddings import one_hot
+from cygrad._ops.pointwise import sigmoid, tanh
+from cygrad._ops.pointwise_losses import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
-    cross_entropy,
-    dropout,
-    elu,
-    gelu,
     l1_loss,
-    leaky_relu,
-    linear,
-    log_softmax,
-    logsigmoid,
     mse_loss,
-    nll_loss,
-    one_hot,
-    relu,
-    sigmoid,
-    silu,
     smooth_l1_loss,
-    softmax,
-    softplus,
-    tanh,
 )
+from cygrad._ops.products import linear
+from cygrad._ops.softmax import log_softmax, softmax
 
-__all__ = [
-    "binary_cross_entropy",
-    "binary_cross_entropy_with_logits",
-    "cross_entropy",
-    "dropout",
-    "elu",
-    "gelu",
-    "l1_loss",
-    "leaky_relu",
-    "linear",
-    "log_softmax",
-    "logsigmoid",
-    "mse_loss",
-    "nll_loss",
-    "one_hot",
-    "relu",
-    "sigmoid",
-    "silu",
-    "smooth_l1_loss",
-    "softmax",
-    "softplus",
-    "tanh",
-]
+__all__ = sorted(name for name in globals() if not name.startswith("_"))

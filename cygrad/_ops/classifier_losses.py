@@ -1,0 +1,195 @@
+"""The losses of classifiers: negative log-likelihood and cross-entropy.
+
+`reduction` and its predecessors are described in loss_reductions.py. Cross-entropy with class probabilities or smoothed
+labels stands in soft_targets.py.
+"""
+
+import numpy as np
+
+from cygrad._core import messages
+from cygrad._core.access import array_of, tensor_of
+from cygrad._core.opdef import ELSEWHERE, IN0, PRIVATE, declare, publish, variant
+from cygrad._core.record import record_n
+from cygrad._kernels.nn import nll as nll_array
+from cygrad._kernels.nn import nll_backward as nll_backward_rows
+from cygrad._ops import loss_checks as checks
+from cygrad._ops import soft_targets
+from cygrad._ops.arguments import require
+from cygrad._ops.loss_reductions import NONE, keep, reduction_of
+from cygrad._ops.softmax import log_softmax_along
+
+# -- negative log-likelihood of arrays ---------------------------------------------------------------------
+
+
+def as_rows(array):
+    """(C), (N, C) or (N, C, d1, ...) as (samples, C)."""
+    if array.ndim == 2:
+        return array
+    if array.ndim == 1:
+        return array.reshape(1, -1)
+    return np.moveaxis(array, 1, -1).reshape(-1, array.shape[1])
+
+
+def from_rows(rows, shape):
+    """The reverse."""
+    if len(shape) <= 2:
+        return rows.reshape(shape)
+    return np.moveaxis(rows.reshape(shape[:1] + shape[2:] + shape[1:2]), -1, 1)
+
+
+def nll_backward_array(grad, target, weight, ignore_index, reduction, total, shape):
+    """The gradient with respect to the log-probabilities of that shape."""
+    like = np.empty((target.size, shape[1 if len(shape) > 1 else 0]), grad.dtype)  # of which only shape and type count
+    if reduction == NONE:
+        grad = np.ascontiguousarray(grad).reshape(-1)
+    rows = nll_backward_rows(grad, like, target.reshape(-1), weight, ignore_index, reduction, total)
+    return from_rows(rows, shape)
+
+
+# -- and of tensors ----------------------------------------------------------------------------------------
+
+
+def nll_rule(n, g):
+    ignore_index, reduction, total = n.args
+    shape = array_of(n.saved(0)).shape
+    return nll_loss_backward(g, n.saved(1), n.saved(2), ignore_index, reduction, total, shape)
+
+
+NLL = declare(
+    "nll_loss",
+    nll_rule,
+    saves=IN0,
+    flags=ELSEWHERE,
+    inputs="self target weight",
+    attributes="ignore_index reduction total_weight",
+)
+NLL_2D = variant(NLL, "NllLoss2DBackward0")
+
+
+def _array(optional):
+    return None if optional is None else array_of(optional)
+
+
+def _nll(input, target, weight, ignore_index, reduction):
+    array, classes = array_of(input), array_of(target)
+    rows = array if array.ndim == 2 else as_rows(array)
+    loss, total = nll_array(rows, classes.reshape(-1), _array(weight), ignore_index, reduction)
+    if reduction == NONE:
+        loss = loss.reshape(classes.shape if array.ndim > 1 else ())
+    args = ignore_index, reduction, tensor_of(total)
+    result = record_n(NLL if array.ndim <= 2 else NLL_2D, loss, (input,), args)
+    keep(result, 1, target)
+    if weight is not None:
+        keep(result, 2, weight)
+    return result
+
+
+def nll_backward_rule(n, g):
+    # the loss is linear in its input, and this op its transpose: the transpose of that is the loss
+    return _nll(g, n.saved(1), n.saved(2), n.args[0], n.args[1])
+
+
+NLL_BACKWARD = declare(
+    "nll_loss_backward",
+    nll_backward_rule,
+    flags=PRIVATE,
+    inputs="grad_output target weight",
+    attributes="ignore_index reduction total_weight self_sizes",
+)
+
+
+def nll_loss_backward(grad_output, target, weight, ignore_index, reduction, total_weight, self_sizes):
+    """The gradient of `nll_loss` with respect to its input, of shape `self_sizes`."""
+    g, total = array_of(grad_output), array_of(total_weight)
+    array = nll_backward_array(g, array_of(target), _array(weight), ignore_index, reduction, total, self_sizes)
+    result = record_n(NLL_BACKWARD, array, (grad_output,), (ignore_index, reduction, total_weight, self_sizes))
+    keep(result, 1, target)
+    keep(result, 2, weight)
+    return result
+
+
+# -- nll_loss ----------------------------------------------------------------------------------------------
+
+
+def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
+    """Minus the log-probability that `input` gives to each sample's class; mean, sum, or of each sample.
+
+    Shapes: input (C), (N, C) or (N, C, d1, ...), target (), (N) or (N, d1, ...) of int64, weight (C). Samples of class
+    `ignore_index` do not count; the mean is by the weights of the classes. Saves all. Gradient: -g * weight at the
+    class, divided by the sum of the weights for the mean.
+
+    Raises IndexError for a class that is none, ValueError or RuntimeError for shapes and dtypes that do not fit.
+
+    >>> import cygrad
+    >>> log_probabilities = cygrad.tensor([[0.5, 0.5], [0.9, 0.1]]).log()
+    >>> cygrad.nn.functional.nll_loss(log_probabilities, cygrad.tensor([0, 0]))
+    tensor(0.3993)
+    """
+    how = reduction_of(reduction, size_average, reduce)
+    input, target = require(input, "nll_loss_nd"), require(target, "nll_loss_nd", "target", 2)
+    _check_target(array_of(input), array_of(target), input, target)
+    return _checked_nll(input, target, weight, ignore_index, how)
+
+
+def _checked_nll(input, target, weight, ignore_index, reduction):
+    if not input.dtype.is_floating_point:
+        raise messages.not_implemented_for("nll_loss_out_frame", input.dtype)
+    if weight is not None:
+        checks.check_class_weight(weight, input, "nll_loss_nd")
+        checks.check_constant(weight, "nll_loss_forward", "weight")
+    return _nll(input, target, weight, ignore_index, reduction)
+
+
+def _check_target(values, classes, input, target):
+    """Do shapes and type of class indices fit? The usual ones pass at once."""
+    if not (values.ndim == 2 and classes.shape == values.shape[:1] and classes.dtype == np.int64):
+        checks.check_target(input, target)
+
+
+# -- cross_entropy -----------------------------------------------------------------------------------------
+
+
+def cross_entropy(
+    input,
+    target,
+    weight=None,
+    size_average=None,
+    ignore_index=-100,
+    reduce=None,
+    reduction="mean",
+    label_smoothing=0.0,
+):
+    """`nll_loss(log_softmax(input, 1), target)`: the usual loss of a classifier; mean, sum, or of each sample.
+
+    Shapes: input (C), (N, C) or (N, C, d1, ...) of any numbers (logits); target either class indices, (), (N) or
+    (N, d1, ...) of int64, or probabilities in input's shape; weight (C). Samples of class `ignore_index` do not count.
+    `label_smoothing` is the part of the target that is spread evenly over the classes.
+
+    Raises IndexError for a class that is none, ValueError or RuntimeError for shapes and dtypes that do not fit.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.cross_entropy(cygrad.zeros(3, 10), cygrad.tensor([1, 2, 3]))
+    tensor(2.3026)
+    """
+    require(input, "cross_entropy_loss")
+    values, classes = array_of(input), array_of(require(target, "cross_entropy_loss", "target", 2))
+    how = reduction_of(reduction, size_average, reduce)
+    has_probabilities = values.shape == classes.shape
+    if label_smoothing > 1:
+        raise checks.too_much_smoothing(label_smoothing)
+    if not has_probabilities and values.ndim:
+        _check_target(values, classes, input, target)
+    if not input.dtype.is_floating_point:
+        raise messages.not_implemented_for("log_softmax_lastdim_kernel_impl", input.dtype)
+    logp = log_softmax_along(input, 1 if values.ndim > 1 else 0)
+    if has_probabilities:
+        return soft_targets.soft_loss(logp, target, weight, ignore_index, how, label_smoothing)
+    if not values.ndim:
+        checks.check_target(input, target)
+    by_class = _checked_nll(logp, target, weight, ignore_index, how)
+    if label_smoothing > 0:
+        return soft_targets.smoothed(by_class, logp, target, weight, ignore_index, how, label_smoothing)
+    return by_class
+
+
+functions = publish(globals())
