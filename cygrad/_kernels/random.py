@@ -101,3 +101,40 @@ def picked_once(numbers, weights, count):
     with np.errstate(all="ignore"):
         waiting = numbers.standard_exponential(weights.shape) / weights
     return waiting.argsort(1, kind="stable")[:, :count].astype(np.int64, copy=False)
+
+
+# -- distributions with a parameter for each element -------------------------------------------------------
+
+
+def poisson(numbers, rates):
+    """Of the type of `rates`, which are not negative."""
+    limit = 2.0**62  # NumPy's integers end near; from there on the normal distribution is the same to rounding
+    wide = rates.astype(np.float64)
+    drawn = np.asarray(numbers.poisson(np.minimum(wide, limit)), np.float64)
+    large = wide > limit
+    if large.any():
+        noise = np.sqrt(np.minimum(wide, 1e300)) * numbers.standard_normal(wide.shape)
+        drawn = np.where(large, wide + noise, drawn)
+    with np.errstate(over="ignore"):
+        return np.asarray(drawn).astype(rates.dtype)
+
+
+def binomial(numbers, trials, chance, shape):
+    """Of the type of `trials`; nan where the chance or the number of trials is nan."""
+    p = np.clip(chance.astype(np.float64), 0, 1)
+    n = np.clip(trials.astype(np.float64), 0, 2.0**62)
+    unknown = np.isnan(p) | np.isnan(n)
+    drawn = numbers.binomial(np.where(np.isnan(n), 0, n).astype(np.int64), np.where(np.isnan(p), 0, p), shape)
+    return np.asarray(np.where(unknown, np.nan, drawn)).astype(trials.dtype)
+
+
+def cauchy(numbers, shape, dtype, median, sigma):
+    """Of density sigma / (pi * (sigma^2 + (x - median)^2))."""
+    with np.errstate(over="ignore"):
+        return np.asarray(median + sigma * numbers.standard_cauchy(shape)).astype(dtype)
+
+
+def geometric(numbers, shape, dtype, chance):
+    """Trials up to the first success."""
+    with np.errstate(over="ignore"):
+        return np.asarray(numbers.geometric(chance, shape)).astype(dtype)

@@ -84,12 +84,26 @@ def type_of_out(out, named, function):
 
 def check_bounds(low, high, dtype):
     """Raise RuntimeError unless there are integers low, ..., high - 1, all of which the type can hold."""
+    if dtype.is_complex:
+        raise RuntimeError("check_random_bounds handles only integral, floating-point and boolean types")
     if low >= high:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
     first, last = limits(dtype)
     for value, name in ((low, "from"), (high - 1, "to - 1")):
         if not first <= value <= last:
             raise RuntimeError(f"{name} is out of bounds for {messages.c_name(dtype)}")
+        if dtype.is_floating_point and abs(value) > 2 ** precision(dtype):
+            bits = precision(dtype)
+            warn(
+                f"{name} is out of bounds [-(2^{bits}), 2^{bits}]. Due to precision limitations "
+                f"{messages.c_name(dtype)} can support discrete uniform distribution only within this range. This "
+                "warning will become an error in version 1.7 release, please fix the code in advance"
+            )
+
+
+def precision(dtype):
+    """The bits of precision of a floating-point type: up to this power of 2 it has all integers."""
+    return {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8}[dtype.name]
 
 
 def limits(dtype):

@@ -11,7 +11,7 @@ from cygrad._core.dtypes import get_default_dtype
 from cygrad._core.opdef import publish
 from cygrad._core.tensor import Tensor
 from cygrad._ops import creation_checks as checks
-from cygrad._ops.arguments import integers
+from cygrad._ops.arguments import integer, integers
 from cygrad._ops.copying import clone
 from cygrad._ops.creation import (
     check_place,
@@ -70,6 +70,45 @@ def from_numpy(ndarray):
     result = sharing(ndarray)
     _check_strides(ndarray)
     return result
+
+
+def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
+    """The memory of an object with Python's buffer protocol (bytes, bytearray, array, mmap, ...) as a vector.
+
+    It starts `offset` bytes from the beginning and has `count` elements, or all. If the buffer is read-only, so is the
+    tensor: changing it in place raises RuntimeError.
+    Raises ValueError for a buffer that is empty or too short, or no multiple of the element size.
+
+    >>> import cygrad
+    >>> cygrad.frombuffer(bytearray([1, 0, 2, 0]), dtype=cygrad.int16)
+    tensor([1, 2], dtype=torch.int16)
+    """
+    wanted = type_of_new(dtype, None, None, "frombuffer")
+    first, size = integer(offset, "frombuffer", "offset", 4), wanted.itemsize
+    number_of = integer(count, "frombuffer", "count", 3)
+    try:
+        view = memoryview(buffer)
+    except TypeError:
+        raise ValueError("object does not implement Python buffer protocol.") from None
+    length = view.nbytes
+    if length == 0 or number_of == 0:
+        raise ValueError(f"both buffer length ({length}) and count ({number_of}) must not be 0")
+    if not 0 <= first < length:
+        raise ValueError(
+            f"offset ({first} bytes) must be non-negative and no greater than buffer length ({length} bytes) minus 1"
+        )
+    if number_of > 0 and first + number_of * size > length:
+        raise ValueError(
+            f"requested buffer length ({number_of} * {size} bytes) after offset ({first} bytes) must not be greater "
+            f"than actual buffer length ({length} bytes)"
+        )
+    if number_of < 0 and (length - first) % size:
+        raise ValueError(
+            f"buffer length ({length - first} bytes) after offset ({first} bytes) must be a multiple of element size "
+            f"({size})"
+        )
+    result = sharing(np.frombuffer(view, wanted.numpy, number_of, first))
+    return result.requires_grad_() if requires_grad else result
 
 
 def _check_strides(array):
@@ -193,5 +232,5 @@ def new(self, *args, **named):
 
 methods = {method.__name__: method for method in (new, new_zeros, new_ones, new_empty, new_full, new_tensor)}
 functions = publish(globals()) | {
-    function.__name__: function for function in (scalar_tensor, from_numpy, as_tensor, asarray)
+    function.__name__: function for function in (scalar_tensor, from_numpy, frombuffer, as_tensor, asarray)
 }

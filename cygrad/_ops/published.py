@@ -21,7 +21,7 @@ FUNCTIONS = {
         "amax amin argmax argmin max min "
     ),
     "from_data": (
-        "as_tensor asarray from_numpy scalar_tensor "
+        "as_tensor asarray from_numpy frombuffer scalar_tensor "
     ),
     "generator": (
         "Generator default_generator get_rng_state initial_seed manual_seed seed set_rng_state "
@@ -42,13 +42,13 @@ FUNCTIONS = {
         "rand rand_like randint randn randn_like "
     ),
     "ranges": (
-        "arange eye linspace logspace meshgrid "
+        "arange eye linspace logspace meshgrid range "
     ),
     "repeating": (
         "repeat_interleave tile "
     ),
     "sampling": (
-        "bernoulli multinomial normal randint_like randperm "
+        "bernoulli binomial multinomial normal poisson randint_like randperm "
     ),
     "scans": (
         "cummax cummin cumprod cumulative_trapezoid diff logcumsumexp trapezoid trapz "
@@ -75,8 +75,14 @@ FUNCTIONS = {
         "acos acosh arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan atan2 atanh cosh "
         "deg2rad hypot rad2deg sinc sinh "
     ),
+    "uninitialised": (
+        "empty_permuted empty_strided "
+    ),
     "values": (
         "frexp isneginf isposinf isreal logit nan_to_num signbit "
+    ),
+    "vandermonde": (
+        "vander "
     ),
     "vector_products": (
         "ger inner outer "
@@ -115,11 +121,14 @@ METHODS = {
     "ordering": (
         "argsort kthvalue median mode msort nanmedian sort topk "
     ),
+    "overwriting": (
+        "bernoulli_ cauchy_ exponential_ geometric_ log_normal_ normal_ random_ uniform_ "
+    ),
     "repeating": (
         "repeat repeat_interleave tile "
     ),
     "sampling": (
-        "bernoulli bernoulli_ exponential_ multinomial normal_ random_ uniform_ "
+        "bernoulli binomial multinomial poisson "
     ),
     "scans": (
         "cummax cummin cumprod cumprod_ diff logcumsumexp "
@@ -144,6 +153,9 @@ METHODS = {
         "acos acos_ acosh acosh_ arccos arccos_ arccosh arccosh_ arcsin arcsin_ arcsinh arcsinh_ arctan "
         "arctan2 arctan2_ arctan_ arctanh arctanh_ asin asin_ asinh asinh_ atan atan2 atan2_ atan_ atanh "
         "atanh_ cosh cosh_ deg2rad deg2rad_ hypot hypot_ rad2deg rad2deg_ sinc sinc_ sinh sinh_ "
+    ),
+    "uninitialised": (
+        "new_empty_strided "
     ),
     "values": (
         "frexp isneginf isposinf isreal logit logit_ nan_to_num nan_to_num_ signbit "

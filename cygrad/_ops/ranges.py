@@ -97,7 +97,8 @@ def _whole(value):
     return int(value)
 
 
-def _range(low, high, by, dtype):
+def _check_range(low, high, by):
+    """Raise RuntimeError unless there are finitely many steps from low to high."""
     for value in (low, high, by):
         if isinstance(value, complex):
             raise RuntimeError("value cannot be converted to type double without overflow")
@@ -107,6 +108,10 @@ def _range(low, high, by, dtype):
         raise RuntimeError(f"unsupported range: {low} -> {high}")
     if (high - low) * by < 0:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+
+
+def _range(low, high, by, dtype):
+    _check_range(low, high, by)
     if dtype.kind in "iu":
         steps = np.arange(max(0, -(-(high - low) // by)), dtype=np.int64)
     else:
@@ -116,6 +121,40 @@ def _range(low, high, by, dtype):
     if low:
         steps += low
     return steps.astype(dtype, copy=False)
+
+
+def range(
+    start=0, end=None, step=1, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
+):
+    """start, start + step, ... up to and including `end`, of the default type: the old form of `arange`.
+
+    Raises RuntimeError if step is 0 or leads away from end.
+
+    >>> import cygrad, warnings
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     cygrad.range(1, 4)
+    tensor([1., 2., 3., 4.])
+    """
+    warn(
+        "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with "
+        "Python's range builtin. Instead, use torch.arange, which produces values in [start, end)."
+    )
+    check_place(device, pin_memory)
+    if end is None:
+        start, end = 0, start
+    low, high, by = (
+        number(value, "range", name, i)
+        for i, (value, name) in enumerate(((start, "start"), (end, "end"), (step, "step")), 1)
+    )
+    wanted = type_of_new(dtype, out, get_default_dtype(), "range")
+    kind = wanted.numpy.kind
+    if kind in "bc":
+        raise messages.not_implemented_for("range_cpu", wanted)
+    if kind in "iu":
+        low, high, by = _whole(low), _whole(high), _whole(by)
+    _check_range(low, high, by)
+    steps = np.arange(math.floor((high - low) / by) + 1, dtype=np.int64 if kind in "iu" else np.float64)
+    return delivered((low + by * steps).astype(wanted.numpy, copy=False), out, requires_grad, "range")
 
 
 # -- linspace, logspace ------------------------------------------------------------------------------------
@@ -266,4 +305,4 @@ def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, pin_memory
 
 composite = {"meshgrid": FUNCTION_ONLY}
 functions = publish(globals())
-functions |= {function.__name__: function for function in (arange, linspace, logspace, eye)}
+functions |= {function.__name__: function for function in (arange, range, linspace, logspace, eye)}

@@ -1,7 +1,7 @@
-"""Random numbers from distributions with parameters, and tensors overwritten with random numbers.
+"""Random numbers from distributions with parameters. Tensors are overwritten with them in overwriting.py.
 
-`generator` is the stream to draw from, the default one if None. What is drawn does not change with what it is drawn by,
-nor with what it overwrites: gradients are zero, as in PyTorch.
+`generator` is the stream to draw from, the default one if None. What is drawn does not change with what it is drawn by:
+gradients are zero, as in PyTorch.
 """
 
 import numpy as np
@@ -19,7 +19,7 @@ from cygrad._ops.arguments import broadcast_shape, integer, integers, require
 from cygrad._ops.copying import zeros_of
 from cygrad._ops.creation import check_place, check_size, delivered, number, type_of_new
 from cygrad._ops.generator import numbers_of
-from cygrad._ops.random import gaussian, keep_mask, laid_out, uniform, whole_numbers
+from cygrad._ops.random import gaussian, keep_mask, laid_out, whole_numbers
 
 
 def zero_rule(n, g):
@@ -48,6 +48,8 @@ def randperm(
     check_place(device, pin_memory)
     (count,) = check_size((integer(n, "randperm", "n", 1),))
     wanted = type_of_new(dtype, out, dtype_of_number(0), "randperm").numpy
+    if wanted.kind in "bc":
+        raise messages.not_implemented_for("randperm", type_of_new(dtype, out, None, "randperm"))
     copying.element(count, wanted)  # raises if it does not fit
     array = numbers_of(generator, "randperm").permutation(count).astype(wanted, copy=False)
     return delivered(array, out, requires_grad, "randperm")
@@ -121,10 +123,10 @@ def normal(
             raise checks.no_size_of_normal(mean, std)
         wanted = type_of_new(dtype, out, get_default_dtype(), "normal")
         array = gaussian(check_size(integers(size, "normal", "size", 3)), wanted, generator, "normal")
-        array = _spread(array, number(mean, "normal", "mean", 1), number(std, "normal", "std", 2))
+        array = spread(array, number(mean, "normal", "mean", 1), number(std, "normal", "std", 2))
         return delivered(array, out, requires_grad, "normal")
     array = gaussian(broadcast_shape(_shape_of(mean), _shape_of(std)), inputs[0].dtype, generator, "normal")
-    array = _spread(array, *(array_of(value) if isinstance(value, Tensor) else value for value in (mean, std)))
+    array = spread(array, *(array_of(value) if isinstance(value, Tensor) else value for value in (mean, std)))
     row = NORMAL_BOTH if len(inputs) == 2 else NORMAL_MEAN if inputs[0] is mean else NORMAL_STD
     return _recorded(row, array, inputs, out)
 
@@ -133,7 +135,7 @@ def _shape_of(value):
     return array_of(value).shape if isinstance(value, Tensor) else ()
 
 
-def _spread(array, mean, std):
+def spread(array, mean, std):
     """Standard normal numbers with another mean and standard deviation; numbers or arrays."""
     if isinstance(std, np.ndarray):
         if (std < 0).any():
@@ -158,17 +160,17 @@ def bernoulli(input, p=None, *, generator=None, out=None):
     t = require(input, "bernoulli")
     array = array_of(t)
     if p is not None:
-        _check_probability(p)
+        check_probability(p)
         return delivered(keep_mask(array.shape, p, generator).astype(array.dtype), out, False, "bernoulli")
-    return _recorded(BERNOULLI, _coins(t, array.shape, generator).astype(array.dtype), (t,), out)
+    return _recorded(BERNOULLI, coins(t, array.shape, generator).astype(array.dtype), (t,), out)
 
 
-def _check_probability(p):
+def check_probability(p):
     if not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
 
 
-def _coins(p, shape, generator):
+def coins(p, shape, generator):
     """True with the probability that the element of the tensor `p` gives."""
     array = array_of(p)
     if not p.dtype.is_floating_point:
@@ -226,78 +228,57 @@ def _check_weights(t, count, replacement):
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
 
 
-# -- in place ----------------------------------------------------------------------------------------------
+# -- poisson, binomial -------------------------------------------------------------------------------------
 
-UNIFORM = variant(BERNOULLI, "UniformBackward0", name="uniform")
-NORMAL_INPLACE = variant(BERNOULLI, "NormalBackward0", name="normal")
-EXPONENTIAL = variant(BERNOULLI, "ExponentialBackward0", name="exponential")
-RANDOM = variant(BERNOULLI, "RandomBackward2", name="random")
-BERNOULLI_TENSOR = variant(BERNOULLI, "BernoulliBackward1")
-BERNOULLI_NUMBER = variant(BERNOULLI, "BernoulliBackward2")
+POISSON = declare("poisson", zero_rule, inputs="self")
 
 
-def uniform_(self, from_=0, to=1, *, generator=None):
-    """Overwrite this tensor with numbers drawn uniformly from [from, to), and return it."""
-    low, high = number(from_, "uniform_", "from", 1), number(to, "uniform_", "to", 2)
-    array = uniform(array_of(self).shape, self.dtype, generator, "uniform_")
-    for value, name in ((low, "from"), (high, "to")):
-        if not abs(value) <= np.finfo(array.dtype).max:
-            raise RuntimeError(f"{name} is out of bounds for {messages.c_name(self.dtype)}")
-    if low > high:
-        raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}")
-    return write_into(UNIFORM, self, kernels.stretched(array, low, high), (self,), None)
+def poisson(input, generator=None):
+    """How often events came in a unit of time, if they come at the rate that the element of `input` gives.
 
+    In the shape and type of `input`. Gradient: zeros. Raises RuntimeError for rates that are negative or nan,
+    NotImplementedError for dtypes that are not floating-point.
 
-def normal_(self, mean=0, std=1, *, generator=None):
-    """Overwrite this tensor with numbers drawn from a normal distribution, and return it."""
-    array = gaussian(array_of(self).shape, self.dtype, generator, "normal_")
-    array = _spread(array, number(mean, "normal_", "mean", 1), number(std, "normal_", "std", 2))
-    return write_into(NORMAL_INPLACE, self, array, (self,), None)
-
-
-def exponential_(self, lambd=1, *, generator=None):
-    """Overwrite this tensor with numbers drawn from the density lambd * exp(-lambd * x), and return it."""
-    if not self.dtype.is_floating_point:
-        raise RuntimeError(
-            "Exponential distribution is a continuous probability distribution. dtype must be a floating point but "
-            f"you specified {self.dtype.type_name}"
-        )
-    rate = number(lambd, "exponential_", "lambd", 1)
-    if not rate > 0:
-        raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={rate:g}")
-    numbers = numbers_of(generator, "exponential_")
-    kind = self.dtype.numpy if self.dtype.itemsize >= 4 else np.float32
-    array = np.asarray(numbers.standard_exponential(array_of(self).shape, kind) / rate)
-    return write_into(EXPONENTIAL, self, array, (self,), None)
-
-
-def random_(self, from_=None, to=None, *, generator=None):
-    """`random_()`, `random_(to)`, `random_(from, to)`: overwrite this tensor with integers, and return it.
-
-    They go from `from` (or 0) to `to` - 1, or to the largest one that the type can hold.
+    >>> import cygrad
+    >>> cygrad.poisson(cygrad.tensor([0.0, 1e4])) > 5000
+    tensor([False,  True])
     """
-    wanted = self.dtype
-    if to is None and from_ is not None:
-        from_, to = None, from_
-    low = 0 if from_ is None else integer(from_, "random_", "from", 1)
-    if to is not None:
-        high = integer(to, "random_", "to", 1 if from_ is None else 2)
-    elif wanted.numpy.kind in "iub":
-        high = checks.limits(wanted)[1] + 1
-    else:
-        high = 2 ** (np.finfo(wanted.numpy).nmant + 1) + 1
-    array = whole_numbers(array_of(self).shape, low, high, wanted, generator, "random_")
-    return write_into(RANDOM, self, array, (self,), None)
+    t = require(input, "poisson")
+    if not t.dtype.is_floating_point:
+        raise messages.not_implemented_for("poisson_cpu", t.dtype)
+    rates = array_of(t)
+    if not (rates >= 0).all():
+        raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
+    return _recorded(POISSON, kernels.poisson(numbers_of(generator, "poisson"), rates), (t,))
 
 
-def bernoulli_(self, p=0.5, *, generator=None):
-    """Overwrite this tensor with 1, with probability `p` (a number, or a tensor of them), or 0, and return it."""
-    shape = array_of(self).shape
-    if isinstance(p, Tensor):
-        return write_into(BERNOULLI_TENSOR, self, _coins(p, shape, generator), (self, p), None)
-    _check_probability(p)
-    return write_into(BERNOULLI_NUMBER, self, keep_mask(shape, p, generator), (self,), None)
+def no_derivative_rule(n, g):
+    raise RuntimeError("derivative for aten::binomial is not implemented")
 
 
-methods = {method.__name__: method for method in (uniform_, normal_, exponential_, random_, bernoulli_)}
+BINOMIAL = declare("binomial", no_derivative_rule, inputs="count prob", node="NotImplemented")
+
+
+def binomial(count, prob, generator=None):
+    """How many of `count` trials succeeded that succeed with probability `prob` each; with broadcasting.
+
+    Fractions of a trial are left out; probabilities are bounded to [0, 1]. There is no gradient: asking for one raises
+    RuntimeError, as do tensors of two types. Raises ValueError for dtypes that are not floating-point.
+
+    >>> import cygrad
+    >>> cygrad.binomial(cygrad.tensor([5.0, 6.0]), cygrad.tensor([0.0, 1.0]))
+    tensor([0., 6.])
+    """
+    trials, chance = require(count, "binomial", "count"), require(prob, "binomial", "prob", 2)
+    for value, name in ((trials, "count"), (chance, "prob")):
+        if not value.dtype.is_floating_point:
+            raise ValueError(f"binomial only supports floating-point dtypes for {name}, got: {value.dtype.type_name}")
+    if trials.dtype is not chance.dtype:
+        raise RuntimeError(f"Found dtype {chance.dtype.type_name} but expected {trials.dtype.type_name}")
+    shape = broadcast_shape(_shape_of(trials), _shape_of(chance))
+    numbers = numbers_of(generator, "binomial")
+    array = kernels.binomial(numbers, array_of(trials), array_of(chance), shape)
+    return _recorded(BINOMIAL, array, (trials, chance))
+
+
 functions = publish(globals()) | {"randperm": randperm, "randint_like": randint_like, "normal": normal}

@@ -30,8 +30,11 @@ def draws(generator=None):
         torch.normal(0.0, 1.0, (2,), **g).tolist(),
         torch.bernoulli(torch.full((9,), 0.5), **g).tolist(),
         torch.multinomial(torch.ones(9), 3, **g).tolist(),
+        torch.poisson(torch.full((9,), 5.0), **g).tolist(),
+        torch.binomial(torch.full((9,), 5.0), torch.full((9,), 0.5), **g).tolist(),
         *(getattr(x.clone(), name)(**g).tolist() for name in ("uniform_", "normal_", "random_")),
-        *(getattr(x.clone(), name)(**g).tolist() for name in ("exponential_", "bernoulli_")),
+        *(getattr(x.clone(), name)(**g).tolist() for name in ("exponential_", "bernoulli_", "cauchy_", "log_normal_")),
+        x.clone().geometric_(0.1, **g).tolist(),
     ]
 
 
@@ -187,6 +190,40 @@ def test_exponential_and_coins():
     assert abs(torch.zeros(N).bernoulli_(0.2).mean().item() - 0.2) < 0.02
 
 
+def test_poisson():
+    for rate in (0.3, 4.0, 1e4):
+        mean, std, low, _ = moments(torch.poisson(torch.full((N,), rate, dtype=torch.float64)))
+        assert abs(mean - rate) < 5 * (rate / N) ** 0.5 and abs(std / rate**0.5 - 1) < 0.05 and low >= 0
+    huge = torch.poisson(torch.tensor([1e30, 1e18], dtype=torch.float64)).numpy()
+    np.testing.assert_allclose(huge, [1e30, 1e18], 1e-6)
+
+
+def test_binomial():
+    mean, std, low, high = moments(torch.binomial(torch.full((N,), 20.0), torch.tensor(0.3)))
+    assert abs(mean - 6) < 0.1 and abs(std - 4.2**0.5) < 0.05 and low >= 0 and high <= 20
+    nan = torch.binomial(torch.tensor([1.0, float("nan")]), torch.tensor([float("nan"), 0.5]))
+    assert torch.isnan(nan).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
+def test_cauchy(dtype):
+    drawn = np.sort(torch.zeros(N, dtype=dtype).cauchy_(2, 3).numpy().astype(np.float64))
+    np.testing.assert_allclose(drawn[[N // 4, N // 2, 3 * N // 4]], [-1, 2, 5], atol=0.3)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
+def test_log_normal(dtype):
+    mean, std, _, _ = moments(torch.zeros(N, dtype=dtype).log_normal_(0.5, 0.3).log())
+    assert abs(mean - 0.5) < 0.02 and abs(std - 0.3) < 0.02
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64, torch.int64, torch.uint8])
+def test_geometric(dtype):
+    drawn = torch.zeros(N, dtype=dtype).geometric_(0.25).numpy().astype(np.float64)
+    assert abs(drawn.mean() - 4) < 0.15 and drawn.min() == 1
+    assert abs((drawn == 1).mean() - 0.25) < 0.02
+
+
 def test_normal_of_tensors():
     mean, std = torch.tensor([[0.0], [100.0]]), torch.tensor([1.0, 0.0, 5.0])
     drawn = torch.stack([torch.normal(mean, std) for _ in range(500)]).numpy()
@@ -213,6 +250,8 @@ IN_PLACE = {
     "exponential_": "ExponentialBackward0",
     "random_": "RandomBackward2",
     "bernoulli_": "BernoulliBackward2",
+    "cauchy_": "CauchyBackward0",
+    "log_normal_": "LogNormalBackward0",
 }
 
 
@@ -253,6 +292,13 @@ def test_probabilities_get_zero_gradients():
     mean, std = torch.zeros(2, requires_grad=True), torch.ones(2, requires_grad=True)
     torch.normal(mean, std).sum().backward()
     assert mean.grad.tolist() == std.grad.tolist() == [0, 0]
+    torch.poisson(p).sum().backward()
+    y = (p * 1).geometric_(0.5)
+    assert y.grad_fn.name() == "GeometricBackward0"
+    y.sum().backward()
+    assert p.grad.tolist() == [0, 0, 0]
+    with fails(RuntimeError, "derivative for aten::binomial is not implemented"):
+        torch.binomial(p, p).sum().backward()
 
 
 # --- Threads -----------------------------------------------------------------------------------

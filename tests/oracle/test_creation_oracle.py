@@ -396,8 +396,95 @@ torch.ones(2).new((3,))
 torch.ones(2).new(3).shape
 """
 
+# A given order in memory, a given memory, and the old form of arange
+PLACED = """
+torch.empty_strided((2,3),(1,2)).zero_()
+torch.empty_strided((2,3),(1,))
+torch.empty_strided((2,3),(-1,2))
+torch.empty_strided((2,-3),(1,2))
+torch.empty_strided((2,3),(0,1)).stride()
+torch.empty_strided((2,0),(5,7)).shape
+torch.empty_strided((),()).shape
+torch.empty_strided(2,3)
+torch.empty_strided((2,3),(1,2), dtype=torch.int64, requires_grad=True)
+torch.empty_strided((2,3),(1,2), dtype=torch.float64, requires_grad=True).requires_grad
+xi.new_empty_strided((2,3),(3,1)).zero_()
+torch.empty_permuted((2,3,4),(1,0,2)).stride()
+torch.empty_permuted((2,3,4),(2,0,1), dtype=torch.int32).zero_()
+torch.empty_permuted((2,3,4),(1,0))
+torch.empty_permuted((2,3,4),(1,1,0))
+torch.empty_permuted((2,3,4),(1,5,0))
+torch.empty_permuted((2,3,4),(-1,0,1))
+torch.empty_permuted((2,-3,4),(2,0,1))
+torch.frombuffer(bytearray(b'12345678'), dtype=torch.int32)
+torch.frombuffer(bytearray(b'12345678'), dtype=torch.int32, count=1, offset=4)
+torch.frombuffer(bytearray(b'12345678'), dtype=torch.int32, count=3, offset=4)
+torch.frombuffer(bytearray(b'12345678'), dtype=torch.int32, offset=8)
+torch.frombuffer(bytearray(b'12345678'), dtype=torch.int32, offset=-1)
+torch.frombuffer(bytearray(b'1234567'), dtype=torch.int32)
+torch.frombuffer(bytearray(b'12345678'), dtype=torch.int32, count=0)
+torch.frombuffer(bytearray(b''), dtype=torch.int32)
+torch.frombuffer(3, dtype=torch.int32)
+torch.frombuffer(bytearray(b'12345678'), dtype=torch.float32, requires_grad=True).requires_grad
+torch.range(1,4)
+torch.range(1,4,0.5)
+torch.range(0, 4, dtype=torch.int64)
+torch.range(4,1)
+torch.range(4,1,-1)
+torch.range(1, 4, 0)
+torch.vander(xi[0])
+torch.vander(x[0], 2, increasing=True)
+torch.vander(x[0] > 0)
+torch.vander(x, 2)
+torch.vander(x[0], -1)
+torch.vander(x[0].requires_grad_()).grad_fn
+torch.vander(x[0].requires_grad_(), 1)
+"""
+
 # What can be said of random numbers without knowing them
 RANDOM = """
+torch.poisson(x).shape
+torch.poisson(x.half()).dtype
+torch.poisson(x.requires_grad_()).grad_fn
+torch.poisson(xi)
+torch.poisson(-x)
+torch.poisson(1.0)
+torch.binomial(xi, x)
+torch.binomial(x, xi)
+torch.binomial(x, 0.5)
+torch.binomial(x.double(), x)
+torch.binomial(x * 3, x)
+x.geometric_(0)
+x.geometric_(1)
+x.geometric_(1.5)
+xi.geometric_(0.5).dtype
+(xi > 0).geometric_(0.5)
+x.geometric_(torch.ones(2))
+x.requires_grad_().clone().geometric_(0.5).grad_fn
+x.cauchy_().shape
+x.cauchy_(1, 0)
+x.cauchy_(1, -1)
+xi.cauchy_()
+x.cauchy_('a')
+x.requires_grad_().clone().cauchy_().grad_fn
+x.log_normal_().shape
+x.log_normal_(mean=1, std=0)
+x.log_normal_(1, -1)
+xi.log_normal_()
+x.log_normal_('a')
+x.requires_grad_().clone().log_normal_().grad_fn
+x.exponential_(float('inf'))
+x.exponential_('a')
+x.normal_('a')
+x.uniform_('a')
+x.uniform_(-3e38, 3e38)
+x.random_(0, 2**24+2).shape
+x.random_(-2**25, 0).shape
+torch.randint(0, 2**30, (2,), dtype=torch.float32).shape
+torch.randint(0, 10, (3,), dtype=torch.complex64)
+torch.randperm(3, dtype=torch.bool)
+torch.randperm(3, dtype=torch.complex64)
+torch.randint_like(x, 3, generator=g).shape
 torch.rand(2,3).shape
 torch.rand((2,3)).shape
 torch.rand()
@@ -522,6 +609,6 @@ torch.Generator('cpu')
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("expression", lines(DATA + FILLED + RANGES + LIKE + OLD + RANDOM))
+@pytest.mark.parametrize("expression", lines(DATA + FILLED + RANGES + LIKE + OLD + PLACED + RANDOM))
 def test_gives_what_pytorch_gives(expression):
     check(expression, names)

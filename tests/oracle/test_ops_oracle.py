@@ -65,6 +65,7 @@ OTHER_NODES = {
     ),
     "mvlgamma": "PyTorch has a node of its own for the sum",
     "dist": "PyTorch has a node of its own for the norm of a difference",
+    "vander": "PyTorch multiplies in place",
     "xlogy": "PyTorch has two more nodes for an operand that is a number",
     "cross_entropy.soft": "PyTorch divides by a number in C++, where that node has another name",
     "linear.other_shapes": "PyTorch reshapes, multiplies matrices and takes a view of the result",

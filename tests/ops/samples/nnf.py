@@ -267,6 +267,16 @@ def draws():
             Sample((np.asarray(1.0),), numpy=lambda p: p, smooth=False),
             Sample((np.zeros((0, 2)),), numpy=lambda p: p),
         ],
+        "poisson": [
+            Sample((np.zeros((2, 3)),), numpy=lambda rate: rate, smooth=False),
+            Sample((np.asarray(0.0),), numpy=lambda rate: rate, smooth=False),
+            Sample((np.zeros((0, 2)),), numpy=lambda rate: rate),
+        ],
+        "binomial": [
+            Sample((integers(2, 3, low=0) + 0.0, coins), numpy=np.multiply, grad=False),
+            Sample((integers(2, 3) + 0.0, coins[0]), numpy=lambda n, p: n.clip(0) * p, grad=False),
+            Sample((np.asarray(5.0), np.asarray(1.0)), numpy=np.multiply, grad=False),
+        ],
         "multinomial": [
             Sample((weights, 1), numpy=lambda w, n: np.array([[1], [0]])),
             Sample((weights[0], 1), numpy=lambda w, n: np.array([1])),
@@ -364,6 +374,17 @@ def errors():
             (np.array([1, 2]), 1),
             (np.ones(3), 0),
         ),
+        "poisson": bad((np.array([1.0, -1.0]),), (np.array([NAN]),), (np.array([1]),), (1.0,)),
+        "binomial": bad(
+            (np.array([1]), np.array([0.5])),
+            (np.array([1.0]), np.array([1])),
+            (np.array([1.0]), 0.5),
+            (np.array([1.0], np.float32), np.array([0.5])),
+            (np.ones(2), np.ones(3)),
+        ),
+        "cauchy_": bad((np.ones(2), 0, 0), (np.ones(2), "a"), (np.ones(2, int),)),
+        "log_normal_": bad((np.ones(2), 0, -1), (np.ones(2), "a"), (np.ones(2, int),)),
+        "geometric_": bad((np.ones(2), 0), (np.ones(2), 1), (np.ones(2), "a"), (np.ones(2, bool), 0.5)),
         "bernoulli": bad((np.array([1.5]),), (np.array([1]),), (np.array([0.5]), 1.3)),
         "meshgrid": bad((vector, i[0]), (), indexing="ij") + bad((vector, vector), indexing="foo"),
     }

@@ -1,0 +1,185 @@
+"""Tensors overwritten with random numbers.
+
+`generator` is the stream to draw from, the default one if None. What is drawn does not change with what it overwrites:
+gradients are zero, as in PyTorch.
+"""
+
+import numpy as np
+
+from cygrad._core import messages
+from cygrad._core.access import array_of
+from cygrad._core.opdef import publish, variant
+from cygrad._core.record import write_into
+from cygrad._core.tensor import Tensor
+from cygrad._kernels import random as kernels
+from cygrad._ops import creation_checks as checks
+from cygrad._ops.arguments import integer, require
+from cygrad._ops.creation import number
+from cygrad._ops.generator import numbers_of
+from cygrad._ops.random import gaussian, keep_mask, uniform, whole_numbers
+from cygrad._ops.sampling import BERNOULLI, check_probability, coins, spread
+
+UNIFORM = variant(BERNOULLI, "UniformBackward0", name="uniform")
+NORMAL_INPLACE = variant(BERNOULLI, "NormalBackward0", name="normal")
+EXPONENTIAL = variant(BERNOULLI, "ExponentialBackward0", name="exponential")
+RANDOM = variant(BERNOULLI, "RandomBackward2", name="random")
+BERNOULLI_TENSOR = variant(BERNOULLI, "BernoulliBackward1")
+BERNOULLI_NUMBER = variant(BERNOULLI, "BernoulliBackward2")
+
+
+def real_number(value, function, name, position):
+    """A parameter of a distribution."""
+    if isinstance(value, Tensor):
+        raise messages.wrong_type(function, name, position, "float", value)
+    try:
+        return number(value, function, name, position)
+    except TypeError:
+        raise messages.wrong_type(function, name, position, "float", value) from None
+
+
+def uniform_(self, from_=0, to=1, *, generator=None):
+    """Overwrite this tensor with numbers drawn uniformly from [from, to), and return it."""
+    low, high = real_number(from_, "uniform_", "from", 1), real_number(to, "uniform_", "to", 2)
+    array = uniform(array_of(self).shape, self.dtype, generator, "uniform_")
+    limit = float(np.finfo(array.dtype).max)
+    for value, name in ((low, "from"), (high, "to")):
+        if not abs(value) <= limit:
+            raise RuntimeError(f"{name} is out of bounds for {messages.c_name(self.dtype)}")
+    if low > high:
+        raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}")
+    if high - low > limit:
+        raise RuntimeError(
+            f"uniform_ expects to-from <= std::numeric_limits<{self.dtype.type_name}>::max(), but found to="
+            f"{high:g} and from={low:g} which result in to-from to exceed the limit"
+        )
+    return write_into(UNIFORM, self, kernels.stretched(array, low, high), (self,), None)
+
+
+def normal_(self, mean=0, std=1, *, generator=None):
+    """Overwrite this tensor with numbers drawn from a normal distribution, and return it."""
+    array = gaussian(array_of(self).shape, self.dtype, generator, "normal_")
+    array = spread(array, real_number(mean, "normal_", "mean", 1), real_number(std, "normal_", "std", 2))
+    return write_into(NORMAL_INPLACE, self, array, (self,), None)
+
+
+def exponential_(self, lambd=1, *, generator=None):
+    """Overwrite this tensor with numbers drawn from the density lambd * exp(-lambd * x), and return it."""
+    if not self.dtype.is_floating_point:
+        raise RuntimeError(
+            "Exponential distribution is a continuous probability distribution. dtype must be a floating point but "
+            f"you specified {self.dtype.type_name}"
+        )
+    rate = real_number(lambd, "exponential_", "lambd", 1)
+    if not rate > 0:
+        raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={rate:g}")
+    numbers = numbers_of(generator, "exponential_")
+    kind = self.dtype.numpy if self.dtype.itemsize >= 4 else np.float32
+    array = np.asarray(numbers.standard_exponential(array_of(self).shape, kind) / rate)
+    return write_into(EXPONENTIAL, self, array, (self,), None)
+
+
+def random_(self, from_=None, to=None, *, generator=None):
+    """`random_()`, `random_(to)`, `random_(from, to)`: overwrite this tensor with integers, and return it.
+
+    They go from `from` (or 0) to `to` - 1, or to the largest one that the type can hold.
+    """
+    wanted = self.dtype
+    if to is None and from_ is not None:
+        from_, to = None, from_
+    low = 0 if from_ is None else integer(from_, "random_", "from", 1)
+    if to is not None:
+        high = integer(to, "random_", "to", 1 if from_ is None else 2)
+    elif wanted.numpy.kind in "iub":
+        high = checks.limits(wanted)[1] + 1
+    else:
+        high = 2 ** (np.finfo(wanted.numpy).nmant + 1) + 1
+    array = whole_numbers(array_of(self).shape, low, high, wanted, generator, "random_")
+    return write_into(RANDOM, self, array, (self,), None)
+
+
+def bernoulli_(self, p=0.5, *, generator=None):
+    """Overwrite this tensor with 1, with probability `p` (a number, or a tensor of them), or 0, and return it."""
+    shape = array_of(self).shape
+    if isinstance(p, Tensor):
+        return write_into(BERNOULLI_TENSOR, self, coins(p, shape, generator), (self, p), None)
+    check_probability(p)
+    return write_into(BERNOULLI_NUMBER, self, keep_mask(shape, p, generator), (self,), None)
+
+
+# -- of other shapes ---------------------------------------------------------------------------------------
+
+CAUCHY = variant(BERNOULLI, "CauchyBackward0", name="cauchy")
+LOG_NORMAL = variant(BERNOULLI, "LogNormalBackward0", name="log_normal")
+GEOMETRIC = variant(BERNOULLI, "GeometricBackward0", name="geometric")
+
+
+def cauchy_(self, median=0, sigma=1, *, generator=None):
+    """Overwrite this tensor with numbers of the density sigma / (pi * (sigma^2 + (x - median)^2)), and return it.
+
+    Raises RuntimeError for dtypes that are not floating-point, and if `sigma` is not positive.
+
+    >>> import cygrad
+    >>> cygrad.zeros(3).cauchy_().shape
+    torch.Size([3])
+    """
+    t = require(self, "cauchy_")
+    middle, width = real_number(median, "cauchy_", "median", 1), real_number(sigma, "cauchy_", "sigma", 2)
+    if not width > 0:
+        raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={width:g}")
+    if not t.dtype.is_floating_point:
+        raise RuntimeError(
+            "Cauchy distribution is a continuous probability distribution. dtype must be a floating point but you "
+            f"specified {messages.c_word(t)}"
+        )
+    array = kernels.cauchy(numbers_of(generator, "cauchy_"), array_of(t).shape, t.dtype.numpy, middle, width)
+    return write_into(CAUCHY, t, array, (t,), None)
+
+
+def log_normal_(self, mean=1, std=2, *, generator=None):
+    """Overwrite this tensor with numbers whose logarithm has a normal distribution of `mean` and `std`; return it.
+
+    Raises NotImplementedError for dtypes that are not floating-point, RuntimeError if `std` is not positive.
+
+    >>> import cygrad
+    >>> bool((cygrad.zeros(3).log_normal_() > 0).all())
+    True
+    """
+    t = require(self, "log_normal_")
+    middle, width = real_number(mean, "log_normal_", "mean", 1), real_number(std, "log_normal_", "std", 2)
+    if not width > 0:
+        raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={width:g}")
+    if not t.dtype.is_floating_point:
+        raise messages.not_implemented_for("log_normal_cpu", t.dtype)
+    array = spread(gaussian(array_of(t).shape, t.dtype, generator, "log_normal_"), middle, width)
+    with np.errstate(over="ignore"):
+        array = np.exp(array)
+    return write_into(LOG_NORMAL, t, np.asarray(array), (t,), None)
+
+
+def geometric_(self, p, *, generator=None):
+    """Overwrite this tensor with the number of trials up to the first success, which has probability `p`; return it.
+
+    Raises RuntimeError unless 0 < p < 1, NotImplementedError for bool and complex tensors.
+
+    >>> import cygrad
+    >>> bool((cygrad.zeros(3).geometric_(0.5) >= 1).all())
+    True
+    """
+    t = require(self, "geometric_")
+    chance = real_number(p, "geometric_", "p", 1)
+    if not 0 < chance < 1:
+        raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={chance:g}")
+    if t.dtype.is_complex or t.dtype.numpy.kind == "b":
+        raise messages.not_implemented_for("geometric_cpu", t.dtype)
+    array = kernels.geometric(numbers_of(generator, "geometric_"), array_of(t).shape, t.dtype.numpy, chance)
+    return write_into(GEOMETRIC, t, array, (t,), None)
+
+
+methods = {
+    method.__name__: method
+    for method in (
+        *(uniform_, normal_, exponential_, random_, bernoulli_),
+        *(cauchy_, log_normal_, geometric_),
+    )
+}
+functions = publish(globals())

@@ -1,0 +1,27 @@
+"""How many of PyTorch's names cygrad lacks: printed, so that a run of these tests tells."""
+
+import importlib.util
+
+import pytest
+from conftest import CHECKOUT
+
+pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]
+torch = pytest.importorskip("torch")
+
+
+@pytest.fixture(scope="module")
+def tool():
+    """tools/missing_names.py as a module."""
+    spec = importlib.util.spec_from_file_location("missing_names", CHECKOUT / "tools" / "missing_names.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_count_of_missing_names(tool, capsys):
+    found = tool.missing()
+    with capsys.disabled():
+        print("\n" + tool.header(found))
+    total, lacking, _ = found["torch"]
+    assert 0 < total and set(lacking) <= set(dir(torch))
+    assert "sin" not in lacking and len(lacking) < total / 2
