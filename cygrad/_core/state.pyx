@@ -15,10 +15,11 @@ only ever go stale from "user's" to "ours", which is harmless.
 
 import os
 
+from cpython.object cimport PyObject
+
 cdef extern from *:
     """
-    #include <Python.h>
-    #include <frameobject.h>
+    #include "frames.h"
 
     #if defined(_MSC_VER)
     #define CYGRAD_THREAD_LOCAL __declspec(thread)
@@ -50,8 +51,6 @@ cdef extern from *:
     static inline cygrad_code_entry *cygrad_code_slot(void *code) {
         return &cygrad_codes[(((size_t)code) >> 5) % CYGRAD_CODES];
     }
-
-    static inline PyObject *cygrad_frame_code(PyFrameObject *frame) { return (PyObject *)PyFrame_GetCode(frame); }
     """
     ctypedef struct cygrad_thread_state:        # the same fields as ThreadState
         unsigned int modes
@@ -60,13 +59,11 @@ cdef extern from *:
         void* code
         int ours
     cygrad_code_entry* cygrad_code_slot(void* code) noexcept
-    ctypedef struct PyFrameObject
-    PyFrameObject* PyEval_GetFrame() noexcept                   # borrowed
-    PyFrameObject* PyFrame_GetBack(PyFrameObject*) noexcept     # new
-    object cygrad_frame_code(PyFrameObject* frame)              # new
-    int PyFrame_GetLasti(PyFrameObject*) noexcept
-    void Py_XDECREF(PyFrameObject*)
-    void Py_INCREF(PyFrameObject*)
+    ctypedef struct cygrad_frame
+    cygrad_frame* cygrad_current_frame() noexcept
+    cygrad_frame* cygrad_outer_frame(cygrad_frame*) noexcept
+    PyObject* cygrad_frame_code(cygrad_frame*) noexcept
+    int cygrad_frame_lasti(cygrad_frame*) noexcept
 
 cdef str _our_files = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
@@ -75,9 +72,9 @@ cdef ThreadState* thread_state() noexcept:
     return <ThreadState*>&cygrad_state
 
 
-cdef inline int _is_ours(object code) except -1:
-    cdef cygrad_code_entry* entry = cygrad_code_slot(<void*>code)
-    return entry.ours if entry.code == <void*>code else _look_at(code, entry)
+cdef inline int _is_ours(PyObject* code) except -1:
+    cdef cygrad_code_entry* entry = cygrad_code_slot(code)
+    return entry.ours if entry.code == code else _look_at(<object>code, entry)
 
 
 cdef int _look_at(object code, cygrad_code_entry* entry) except -1:
@@ -87,28 +84,21 @@ cdef int _look_at(object code, cygrad_code_entry* entry) except -1:
 
 
 cdef object current_site(int* lasti):
-    cdef PyFrameObject* frame = PyEval_GetFrame()
-    cdef PyFrameObject* outer
+    cdef cygrad_frame* frame = cygrad_current_frame()
+    cdef cygrad_frame* outer
+    cdef PyObject* code
     if frame == NULL:
         lasti[0] = -1
         return None
     code = cygrad_frame_code(frame)
-    if not _is_ours(code):
-        lasti[0] = PyFrame_GetLasti(frame)
-        return code
-    Py_INCREF(frame)
-    while True:
-        outer = PyFrame_GetBack(frame)
+    while _is_ours(code):
+        outer = cygrad_outer_frame(frame)
         if outer == NULL:               # all frames are ours: keep the outermost
             break
-        Py_XDECREF(frame)
         frame = outer
         code = cygrad_frame_code(frame)
-        if not _is_ours(code):
-            break
-    lasti[0] = PyFrame_GetLasti(frame)
-    Py_XDECREF(frame)
-    return code
+    lasti[0] = cygrad_frame_lasti(frame)
+    return <object>code
 
 
 def current_place():
