@@ -52,4 +52,4 @@ def nonzero(a):
     found = np.nonzero(np.atleast_1d(a))
     if a.ndim == 0:
         return np.empty((len(found[0]), 0), np.int64)
-    return np.stack(found, axis=1)
+    return np.stack(found).T

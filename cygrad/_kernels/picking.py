@@ -60,3 +60,46 @@ def fill_where(array, value, mask):
     copy_into(element, value)
     np.copyto(array, element, where=mask)
     return array
+
+
+def take(array, numbers):
+    """The elements of these numbers in the flattened array. Negative ones count from the end."""
+    return np.asarray(np.take(array.reshape(-1), numbers)) if array.size else np.empty(numbers.shape, array.dtype)
+
+
+def put(array, numbers, values, accumulate):
+    """A copy with `values` at these numbers of the flattened array, or added there."""
+    out = array.copy("C")
+    flat, numbers, values = out.reshape(-1), numbers.reshape(-1), values.reshape(-1)
+    if accumulate:
+        with np.errstate(all="ignore"):
+            np.add.at(flat, numbers, values)
+    else:
+        flat[numbers] = values
+    return out
+
+
+def masked_select(array, mask):
+    """The elements where the mask holds, as a vector; both broadcast."""
+    if array.shape != mask.shape:
+        array, mask = np.broadcast_arrays(array, mask)
+    return array[mask]
+
+
+def masked_scatter(array, mask, source):
+    """A copy, as large as the mask makes it, with the elements of `source` where the mask holds; None if too few."""
+    out = np.array(np.broadcast_to(array, np.broadcast_shapes(array.shape, mask.shape)), order="C")
+    mask = np.broadcast_to(mask, out.shape)
+    count = np.count_nonzero(mask)
+    if count > source.size:
+        return None
+    out[mask] = source.reshape(-1)[:count]
+    return out
+
+
+def masked_first(array, mask, size):
+    """`size` elements: those where the mask holds, then zeros."""
+    chosen = masked_select(array, mask)
+    out = np.zeros(size, array.dtype)
+    out[: chosen.size] = chosen
+    return out

@@ -1,4 +1,4 @@
-"""Adding into places that an index names, which may name a place several times."""
+"""Writing and adding into places that an index names, which may name a place several times."""
 
 import math
 from typing import Any
@@ -49,6 +49,61 @@ def scatter_add(a, axis, index, source):
         index, source = index.reshape(1), source.reshape(1)
     source = source[tuple(slice(0, n) for n in index.shape)]
     add_rows(out.reshape(-1, 1), flat_positions(a.shape, axis, index).reshape(-1), source.reshape(-1, 1))
+    return out
+
+
+REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
+_LOOPS = {"prod": np.multiply, "amax": np.maximum, "amin": np.minimum}
+
+
+def scatter(a, axis, index, source):
+    """A copy of `a` with each element of `source` at its own place, but at `index` along the axis."""
+    out = a.copy("C")
+    places, values = places_of(a, axis, index, source)
+    out.reshape(-1)[places] = values
+    return out
+
+
+def places_of(a, axis, index, source):
+    """Flat positions in `a`, and the elements of `source` that belong there; both vectors."""
+    if index.ndim == 0 or a.ndim == 0:
+        return index.reshape(-1), source.reshape(-1)[: index.size]
+    source = source[tuple(slice(0, n) for n in index.shape)]
+    return flat_positions(a.shape, axis, index).reshape(-1), source.reshape(-1)
+
+
+def scatter_reduce(a, axis, index, source, reduce, include_self):
+    """A copy of `a` with the elements of `source` reduced into the places where `scatter` would write them."""
+    out = a.copy("C")
+    places, values = places_of(a, axis, index, source)
+    flat = out.reshape(-1)
+    with np.errstate(all="ignore"):
+        if reduce in ("sum", "mean"):
+            if not include_self:
+                flat[places] = 0
+            add_rows(out.reshape(-1, 1), places, values.reshape(-1, 1))
+        else:
+            if not include_self:
+                flat[places] = 1 if reduce == "prod" else values
+            _LOOPS[reduce].at(flat, places, values)
+        if reduce == "mean":
+            counts = np.maximum(np.bincount(places, minlength=flat.size) + bool(include_self), 1)
+            divide = np.floor_divide if a.dtype.kind in "iu" else np.divide
+            flat[...] = divide(flat, counts.astype(a.dtype))
+    return out
+
+
+def index_of_slices(index, axis, shape):
+    """The index for `scatter` that means the slices `index` along an axis of a source of that shape."""
+    if not shape:
+        return index.reshape(())
+    return np.broadcast_to(index.reshape((-1,) + (1,) * (len(shape) - 1 - axis)), shape)
+
+
+def index_copy(a, axis, index, source):
+    """A copy of `a` with `source`, or its slices, in place of the slices `index`, a vector, along an axis."""
+    out = a.copy("C")
+    out.reshape(out.shape or (1,))[(slice(None),) * axis + (index,)] = source
     return out
 
 

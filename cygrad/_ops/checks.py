@@ -24,3 +24,9 @@ def require_broadcast(*tensors):
     for tensor in tensors:
         shape = broadcast_shape(shape, tuple(tensor.shape))
     return shape
+
+
+def first_outside(index, low, high):
+    """The first element of an array for which not low <= element < high, or None."""
+    wrong = (index < low) | (index >= high)
+    return index[wrong].flat[0] if wrong.any() else None

@@ -21,7 +21,7 @@ from cygrad._ops.parts cimport slice_backward
 from cygrad._ops.views cimport reshaped
 
 
-cdef int check_integral(Tensor index, str wanted) except -1:
+cpdef int check_integral(Tensor index, str wanted) except -1:
     """`wanted` is what the error says: op, and how it names the types."""
     if dtype_of(index).name not in ("int64", "int32"):
         raise RuntimeError(wanted)
@@ -34,11 +34,12 @@ cdef int keep(Tensor result, int slot, object value) except -1:
     return 0
 
 
-cdef Tensor finished(OpDef op, object array, Tensor t, Tensor added, Tensor index, tuple args, Tensor out):
+cpdef Tensor finished(OpDef op, object array, Tensor t, Tensor added, Tensor index, tuple args, Tensor out):
     """Record an op on `t` and `added` (or None) that saves `index`, or write its result into `out`."""
     if out is not None:
-        for operand in (index, t if added is None else added):
-            check_apart(out, operand)
+        check_apart(out, index)
+        if added is not None or out is not t or not op.flags & (INPLACE | PRIVATE):
+            check_apart(out, t if added is None else added)
         if out is not t:
             messages.check_out_type(array, out)
     cdef tuple inputs = (t,) if added is None else (t, added)
@@ -69,7 +70,7 @@ cdef bint writes_expanded(Tensor t, object value, str name) except -1:
     return True
 
 
-cdef int check_bounds(object index, Py_ssize_t length) except -1:
+cpdef int check_bounds(object index, Py_ssize_t length) except -1:
     """Raise unless 0 <= index < length."""
     if index.size and length == 0:
         raise RuntimeError("index_select(): self indexing axis dim should be positive")
@@ -144,32 +145,38 @@ cpdef Tensor index_add(object input, object dim, object index, object source, ob
     cdef Tensor where = require(index, "index_add", "index", 2)
     cdef Tensor added = require(source, "index_add", "source", 3)
     cdef int d = dim_argument(dim, t.array.ndim, "index_add", "dim", 1)
-    check_index_add(t, d, where, added)
+    check_slices("index_add", t, d, where, added)
+    check_places(where.array, t.array.shape, d)
     array = INDEX_ADD.kernel(t.array, d, where.array.reshape(-1), added.array, alpha)
     return finished(INDEX_ADD, array, t, added, where, (d, alpha, added.array.shape), out)
 
 
-cdef int check_index_add(Tensor t, int dim, Tensor index, Tensor source) except -1:
+cpdef int check_slices(str name, Tensor t, int dim, Tensor index, Tensor source) except -1:
+    """Raise unless `index` is a vector that names a slice of `t` along `dim` for each slice of `source`."""
     cdef Py_ssize_t count
     shape, other = t.array.shape, source.array.shape
     if index.array.ndim > 1:
-        raise IndexError("index_add_(): Index is supposed to be a vector, but got dim: "
+        raise IndexError(f"{name}_(): Index is supposed to be a vector, but got dim: "
                          f"{index.array.ndim} with type: {dtype_of(index).type_name} and size: {list(index.shape)}")
-    check_integral(index, "index_add_(): Expected dtype int32/int64 for index but got: " + dtype_of(index).type_name)
+    check_integral(index, f"{name}_(): Expected dtype int32/int64 for index but got: " + dtype_of(index).type_name)
     if dtype_of(t) is not dtype_of(source):
-        raise RuntimeError("index_add_(): self (" + dtype_of(t).type_name + ") and source (" +
+        raise RuntimeError(f"{name}_(): self (" + dtype_of(t).type_name + ") and source (" +
                            dtype_of(source).type_name + ") must have the same scalar type")
     if other and len(other) <= dim:
         raise RuntimeError(
-            f"index_add_(): Indexing dim {dim} is out of bounds of the source tensor with dim {len(other)}")
+            f"{name}_(): Indexing dim {dim} is out of bounds of the source tensor with dim {len(other)}")
     count = other[dim] if other else 1
     if index.array.size != count:
-        raise RuntimeError(f"index_add_(): Number of indices ({index.array.size}) should be equal to source.size(dim):"
+        raise RuntimeError(f"{name}_(): Number of indices ({index.array.size}) should be equal to source.size(dim):"
                            f" ({count}), for dim: {dim}")
     if len(shape) != len(other) or shape[:dim] + shape[dim + 1:] != other[:dim] + other[dim + 1:]:
         raise RuntimeError(f"source tensor shape must match self tensor shape, excluding the specified dimension. Got "
                            f"self.shape = {list(shape)} source.shape = {list(other)}")
-    return check_each(index.array, shape, dim) if len(shape) > 1 else check_bounds(index.array, shape[0] if shape else 1)
+    return 0
+
+
+cdef int check_places(object index, tuple shape, int dim) except -1:
+    return check_each(index, shape, dim) if len(shape) > 1 else check_bounds(index, shape[0] if shape else 1)
 
 
 # -- gather, scatter_add -----------------------------------------------------------------------------------
@@ -215,7 +222,7 @@ cdef int check_gather(tuple shape, Tensor index, int dim) except -1:
     return check_each(index.array, shape, dim)
 
 
-cdef int check_each(object index, tuple shape, int dim) except -1:
+cpdef int check_each(object index, tuple shape, int dim) except -1:
     cdef Py_ssize_t length = shape[dim] if shape else 1
     if index.size and (index.min() < 0 or index.max() >= length):
         wrong = index[(index < 0) | (index >= length)].reshape(-1)[0]
@@ -228,7 +235,7 @@ cdef object scatter_add_rule(OpNode n, object g):
     return g, padded(gather(g, dim, n.saved(2)), shape) if n.needs(1) else None
 
 
-cdef Tensor padded(Tensor g, tuple shape):
+cpdef Tensor padded(Tensor g, tuple shape):
     """`g` with zeros behind its end wherever `shape` is larger."""
     cdef tuple own = g.array.shape
     cdef int d
@@ -265,7 +272,7 @@ cpdef Tensor scatter_add(object input, object dim, object index, object src, Ten
     return finished(SCATTER_ADD, array, t, added, where, (d, added.array.shape), out)
 
 
-cdef int check_scatter(tuple shape, Tensor index, tuple source, int dim) except -1:
+cpdef int check_scatter(tuple shape, Tensor index, tuple source, int dim) except -1:
     other = index.array.shape
     if index.array.size == 0:
         return 0

@@ -53,6 +53,9 @@ FUNCTIONS = {
     "scans": (
         "cummax cummin cumprod cumulative_trapezoid diff logcumsumexp trapezoid trapz "
     ),
+    "scattering": (
+        "index_copy index_fill index_reduce scatter scatter_reduce "
+    ),
     "softmax": (
         "log_softmax softmax "
     ),
@@ -70,6 +73,9 @@ FUNCTIONS = {
     ),
     "strided": (
         "as_strided "
+    ),
+    "taking": (
+        "argwhere index_put_ masked_scatter masked_select nonzero_static put take take_along_dim "
     ),
     "trigonometry": (
         "acos acosh arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan atan2 atanh cosh "
@@ -133,6 +139,10 @@ METHODS = {
     "scans": (
         "cummax cummin cumprod cumprod_ diff logcumsumexp "
     ),
+    "scattering": (
+        "index_copy index_copy_ index_fill index_fill_ index_reduce index_reduce_ scatter scatter_ "
+        "scatter_reduce scatter_reduce_ "
+    ),
     "softmax": (
         "log_softmax softmax "
     ),
@@ -148,6 +158,9 @@ METHODS = {
     ),
     "strided": (
         "as_strided as_strided_ "
+    ),
+    "taking": (
+        "argwhere masked_scatter masked_scatter_ masked_select nonzero_static put put_ take take_along_dim "
     ),
     "trigonometry": (
         "acos acos_ acosh acosh_ arccos arccos_ arccosh arccosh_ arcsin arcsin_ arcsinh arcsinh_ arctan "

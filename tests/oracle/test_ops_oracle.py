@@ -12,6 +12,7 @@ from helpers import first_line
 pytestmark = [
     pytest.mark.oracle,
     pytest.mark.filterwarnings("ignore:torch.chain_matmul is deprecated"),
+    pytest.mark.filterwarnings("ignore:index_reduce\\(\\) is in beta"),
 ]
 torch = pytest.importorskip("torch")
 
