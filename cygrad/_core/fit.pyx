@@ -32,7 +32,7 @@ cdef Tensor fit_gradient(Tensor grad, object target, int nr, Node source, int in
             grad = lookup("sum_to_size").entry(grad, shape)
     if grad.array.dtype.num != num:
         if category_of_num(grad.array.dtype.num) == COMPLEX and category_of_num(num) != COMPLEX:
-            grad = lookup("real").entry(grad)
+            grad = lookup("real_part").entry(grad)
         if thread_state().modes & NO_GRAD and type(grad.array) is ndarray:
             grad = wrap_in_mode(cast(<ndarray>grad.array, num))
         else:

@@ -7,6 +7,7 @@ cdef class CopySlices(Node):
     cdef Node fn                    # the node of the op that changed the view
     cdef tuple base_geometry        # (shape, strides in bytes)
     cdef tuple view_geometry        # (shape, strides in bytes, offset in bytes from the base's first element)
+    cdef bint splits_base, splits_view      # complex, where the other is real: geometries are of `as_parts` of it
     cdef tuple run_on_arrays(self, Tensor grad)
     cdef tuple run_recorded(self, Tensor grad)
     cdef tuple grads_of_fn(self, Tensor part)

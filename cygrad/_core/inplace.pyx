@@ -21,6 +21,7 @@ from numpy cimport (
     NPY_ARRAY_C_CONTIGUOUS, NPY_ARRAY_F_CONTIGUOUS, NPY_ARRAY_WRITEABLE, PyArray_CHKFLAGS, PyArray_DATA,
     PyArray_SAMESHAPE, ndarray)
 
+from cygrad._core.dtypes cimport COMPLEX, category_of_num
 from cygrad._core.node cimport begin_node, forbid_making, set_meta
 from cygrad._core.opdef cimport OpNode, lookup
 from cygrad._core.state cimport INFERENCE, NO_GRAD, thread_state
@@ -29,6 +30,7 @@ from cygrad._core.tensor cimport (
 from cygrad._core import messages
 from cygrad._kernels.arrays cimport may_overlap
 from cygrad._kernels.strided cimport distance, lies_within, overlaps_itself, restride
+from cygrad._kernels.complex_parts import as_parts, from_parts, real_type
 from cygrad._kernels.strided_gradients import laid_out
 
 
@@ -96,9 +98,28 @@ cdef inline bint is_dense(ndarray a) noexcept:
     return PyArray_CHKFLAGS(a, NPY_ARRAY_C_CONTIGUOUS) or PyArray_CHKFLAGS(a, NPY_ARRAY_F_CONTIGUOUS)
 
 
+cdef inline bint is_complex(Tensor t):
+    return category_of_num(t.array.dtype.num) == COMPLEX
+
+
+cdef bint splits_base(Tensor t):
+    """Does the view show real numbers, its base complex ones?"""
+    return is_complex(t.view.base) and not is_complex(t)
+
+
+cdef bint splits_view(Tensor t):
+    """Does the view show complex numbers, its base real ones?"""
+    return is_complex(t) and not is_complex(t.view.base)
+
+
+cdef tuple geometry_of_base(Tensor t):
+    array = as_parts(t.view.base.array) if splits_base(t) else t.view.base.array
+    return array.shape, array.strides
+
+
 cdef tuple geometry_in_base(Tensor t):
-    cdef Tensor base = t.view.base
-    return t.array.shape, t.array.strides, distance(t.array, base.array)
+    array = as_parts(t.array) if splits_view(t) else t.array
+    return array.shape, array.strides, distance(array, t.view.base.array)
 
 
 cdef bint lies_in_base(Tensor t) noexcept:
@@ -119,8 +140,10 @@ cdef int rebase_history(Tensor t, Node node) except -1:
     copy.fn = node
     copy.code = node.code
     copy.lasti = node.lasti
-    copy.base_geometry = (base.array.shape, base.array.strides)
+    copy.base_geometry = geometry_of_base(t)
     copy.view_geometry = geometry_in_base(t)
+    copy.splits_base = splits_base(t)
+    copy.splits_view = splits_view(t)
     take_edges(copy, base, node)
     set_meta(copy, base.array)
     give_history(base, copy)
@@ -160,22 +183,38 @@ cdef int give_history(Tensor t, Node node) except -1:
 cdef int regenerate(Tensor t) except -1:
     """Make the `grad_fn` of a view right again after its memory was changed."""
     cdef Tensor base = t.view.base
-    cdef OpNode node
+    cdef OpNode node, parts
     if (t.grad_fn_ is None and not base.flags & REQUIRES_GRAD) or not lies_in_base(t):
         return 0
     if t.view.creation_meta != VIEW_DEFAULT:
         raise view_error(t, None)
-    node = OpNode.__new__(OpNode)
-    begin_node(node, thread_state())
-    node.op = lookup("as_strided")
-    node.args = (geometry_in_base(t), (base.array.shape, base.array.strides))
-    node.code = t.view.code
-    node.lasti = t.view.lasti
-    add_edge_to(node, base)
+    node = view_node("as_strided", t, (geometry_in_base(t), geometry_of_base(t)))
+    if splits_base(t):
+        parts = view_node("view_as_real", t, None)
+        add_edge_to(parts, base)
+        set_meta(parts, as_parts(base.array))
+        node.add_edge(parts, 0)
+    else:
+        add_edge_to(node, base)
+    if splits_view(t):
+        set_meta(node, as_parts(t.array))
+        parts, node = node, view_node("view_as_complex", t, None)
+        node.add_edge(parts, 0)
     set_meta(node, t.array)
     give_history(t, node)
     t.view.attr_version = version_of(t)
     return 0
+
+
+cdef OpNode view_node(str name, Tensor t, tuple args):
+    """A node of the op `name`, still without edges, made where the view `t` was made."""
+    cdef OpNode node = OpNode.__new__(OpNode)
+    begin_node(node, thread_state())
+    node.op = lookup(name)
+    node.args = args
+    node.code = t.view.code
+    node.lasti = t.view.lasti
+    return node
 
 
 @cython.binding(False)
@@ -200,18 +239,30 @@ cdef class CopySlices(Node):
 
     cdef tuple run_on_arrays(self, Tensor grad):
         shape, strides = self.base_geometry
-        result = laid_out(shape, strides, grad.array.dtype)
+        memory = laid_out(shape, strides, real_type(grad.array.dtype) if self.splits_base else grad.array.dtype)
+        result = from_parts(memory) if self.splits_base else memory
         result[...] = grad.array
         shape, strides, offset = self.view_geometry
-        part = restride(result, shape, strides, offset)
-        grads = self.grads_of_fn(wrap_in_mode(part.copy()))
-        part[...] = 0 if grads[0] is None else (<Tensor>grads[0]).array
+        part = restride(memory, shape, strides, offset)
+        incoming = part.copy()
+        grads = self.grads_of_fn(wrap_in_mode(from_parts(incoming) if self.splits_view else incoming))
+        if grads[0] is None:
+            part[...] = 0
+        else:
+            part[...] = as_parts((<Tensor>grads[0]).array) if self.splits_view else (<Tensor>grads[0]).array
         return (wrap_in_mode(result),) + grads[1:]
 
     cdef tuple run_recorded(self, Tensor grad):
         take, put = lookup("strided_gather").entry, lookup("strided_scatter").entry
-        grads = self.grads_of_fn(take(grad, self.view_geometry, self.base_geometry))
-        return (put(grad, grads[0], self.view_geometry, self.base_geometry),) + grads[1:]
+        if self.splits_base:
+            grad = lookup("view_as_real").entry(grad)
+        part = take(grad, self.view_geometry, self.base_geometry)
+        grads = self.grads_of_fn(lookup("view_as_complex").entry(part) if self.splits_view else part)
+        part = grads[0]
+        if self.splits_view and part is not None:
+            part = lookup("view_as_real").entry(part)
+        result = put(grad, part, self.view_geometry, self.base_geometry)
+        return (lookup("view_as_complex").entry(result) if self.splits_base else result,) + grads[1:]
 
     cdef tuple grads_of_fn(self, Tensor part):
         grads = self.fn.call(part)

@@ -34,8 +34,8 @@ op, for other arguments and with another node, is named 'max.dim' and needs no e
     aliases     other public names of the op
 
 *entry point*: a cpdef function of the row's name, with the public docstring. `publish` puts it into the package
-and, as a method, into Tensor; with INPLACE it makes `sin_` too, by calling the entry point with `out=` the tensor
-itself (Note [Writing into a tensor] in record.pyx).
+and, as a method, into Tensor; with INPLACE it makes `sin_` too, a method and a function, by calling the entry point
+with `out=` the tensor itself (Note [Writing into a tensor] in record.pyx).
 
 A family is compiled (`.pyx`) where calls are short and frequent. Where arrays are large or calls rare, it is written
 in Python (`.py`), at a tenth of the size: there `declare` makes the row, from a rule that is a Python function of the
@@ -343,7 +343,9 @@ def publish(module):
             if not flags & FUNCTION_ONLY:
                 methods[public] = entry
             if flags & INPLACE:
-                methods[public + "_"] = _inplace_form(entry, public)
+                methods[public + "_"] = in_place = _inplace_form(entry, public + "_")
+                if not flags & METHOD_ONLY:
+                    functions[public + "_"] = in_place
     methods.update(module.get("methods", {}))
     bind_methods(methods)
     module["published_methods"] = tuple(methods)
@@ -351,8 +353,10 @@ def publish(module):
 
 
 def _inplace_form(entry, str name):
-    def method(self, *args, **kwargs):
-        return entry(self, *args, out=self, **kwargs)
-    method.__name__ = method.__qualname__ = name + "_"
-    method.__doc__ = f"In-place form of `{name}`: writes the result into this tensor and returns it."
-    return method
+    def in_place(input, *args, **kwargs):
+        if not isinstance(input, Tensor):
+            raise messages.wrong_type(name, "input", 1, "Tensor", input)
+        return entry(input, *args, out=input, **kwargs)
+    in_place.__name__ = in_place.__qualname__ = name
+    in_place.__doc__ = f"In-place form of `{name[:-1]}`: writes the result into this tensor and returns it."
+    return in_place

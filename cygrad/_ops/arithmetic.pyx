@@ -18,7 +18,7 @@ cimport cygrad._kernels.elementwise as kernels
 from cygrad._kernels.arrays cimport cast
 from cygrad._kernels.copying import element
 from cygrad._kernels.integers import whole_power
-from cygrad._ops.pointwise cimport conjugate, log, real, reciprocal
+from cygrad._ops.pointwise cimport conjugate, log, real_part, reciprocal
 from cygrad._ops.selection cimport where
 
 cdef extern from "numpy/arrayobject.h":
@@ -229,7 +229,7 @@ cdef OpDef POW_OF_NUMBER = op("pow.Scalar", pow_of_number_rule).row(
     node="PowBackward2")
 
 cdef object not_negative(Tensor exponent):
-    return real(exponent) >= 0
+    return real_part(exponent) >= 0
 
 cdef tuple POW_SIGNATURES = (
     "Tensor input, Tensor exponent, *, Tensor out = None", "Number self, Tensor exponent, *, Tensor out = None",

@@ -17,7 +17,7 @@ cpdef Tensor abs(object input, Tensor out=*)
 cpdef Tensor sgn(object input, Tensor out=*)
 cpdef object positive(object input)
 
-cpdef Tensor real(Tensor t)
+cpdef Tensor real_part(Tensor t)
 cpdef Tensor conjugate(Tensor t)             # a real tensor is its own conjugate
 cdef Tensor zeros_like(Tensor t)            # the gradient of what is flat everywhere
 

@@ -421,7 +421,7 @@ cdef object sgn_rule(OpNode n, object g):
     z, result = n.saved(0), n.saved_result()
     size = abs(z)
     # the part of g along z changes the size of z alone
-    along = real(mul(conj_physical(result), g))
+    along = real_part(mul(conj_physical(result), g))
     across = div(sub(g, mul(result, along)), where(size == 0, 1.0, size))
     return where(size == 0, 0.0, across)
 
@@ -462,18 +462,19 @@ cpdef Tensor conj_physical(object input, Tensor out=None):
     return apply1(CONJ_PHYSICAL, t, out)
 
 
-cdef object real_rule(OpNode n, object g):
+cdef object real_part_rule(OpNode n, object g):
     return g
 
-def real_part(a):
-    """Kernel of `real`."""
+def copy_of_real(a):
+    """Kernel of `real_part`."""
     return a.real.copy()
 
-cdef OpDef REAL = op("real", real_rule).row(flags=ELEMENTWISE | PRIVATE, kernel=real_part, inputs="self")
+cdef OpDef REAL_PART = op("real_part", real_part_rule).row(
+    flags=ELEMENTWISE | PRIVATE, kernel=copy_of_real, inputs="self")
 
-cpdef Tensor real(Tensor t):
+cpdef Tensor real_part(Tensor t):
     """The real part, in memory of its own; a real tensor is returned as it is. Gradient: g."""
-    return apply1(REAL, t, None) if dtype_of(t).category == COMPLEX else t
+    return apply1(REAL_PART, t, None) if dtype_of(t).category == COMPLEX else t
 
 
 cpdef object positive(object input):

@@ -2,17 +2,22 @@
 
 FUNCTIONS = {
     "affine": (
-        "addmm addmv baddbmm "
+        "addmm addmm_ addmv addmv_ baddbmm baddbmm_ "
     ),
     "binary": (
-        "addcdiv addcmul bitwise_left_shift bitwise_right_shift copysign dist float_power gcd heaviside lcm "
-        "ldexp lerp logaddexp logaddexp2 nextafter xlogy "
+        "addcdiv addcdiv_ addcmul addcmul_ bitwise_left_shift bitwise_left_shift_ bitwise_right_shift "
+        "bitwise_right_shift_ copysign copysign_ dist float_power gcd gcd_ heaviside heaviside_ lcm lcm_ "
+        "ldexp ldexp_ lerp lerp_ logaddexp logaddexp2 nextafter nextafter_ xlogy xlogy_ "
+    ),
+    "complex_parts": (
+        "adjoint angle complex conj imag is_conj is_neg polar real resolve_conj resolve_neg view_as_complex "
+        "view_as_real "
     ),
     "contractions": (
         "chain_matmul einsum kron matrix_power tensordot trace vdot "
     ),
     "diagonals": (
-        "diagonal tril triu "
+        "diagonal tril tril_ triu triu_ "
     ),
     "dropout": (
         "dropout dropout_ "
@@ -51,16 +56,18 @@ FUNCTIONS = {
         "bernoulli binomial multinomial normal poisson randint_like randperm "
     ),
     "scans": (
-        "cummax cummin cumprod cumulative_trapezoid diff logcumsumexp trapezoid trapz "
+        "cummax cummin cumprod cumprod_ cumulative_trapezoid diff logcumsumexp trapezoid trapz "
     ),
     "scattering": (
-        "index_copy index_fill index_reduce scatter scatter_reduce "
+        "index_copy index_copy_ index_fill index_fill_ index_reduce index_reduce_ scatter scatter_ "
+        "scatter_reduce scatter_reduce_ "
     ),
     "softmax": (
         "log_softmax softmax "
     ),
     "special_functions": (
-        "digamma erfc erfinv i0 igamma igammac lgamma mvlgamma polygamma "
+        "digamma digamma_ erfc erfc_ erfinv erfinv_ i0 i0_ igamma igamma_ igammac igammac_ lgamma lgamma_ "
+        "mvlgamma polygamma "
     ),
     "splitting": (
         "tensor_split "
@@ -75,17 +82,19 @@ FUNCTIONS = {
         "as_strided "
     ),
     "taking": (
-        "argwhere index_put_ masked_scatter masked_select nonzero_static put take take_along_dim "
+        "argwhere index_put_ masked_scatter masked_scatter_ masked_select nonzero_static put put_ take "
+        "take_along_dim "
     ),
     "trigonometry": (
-        "acos acosh arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan atan2 atanh cosh "
-        "deg2rad hypot rad2deg sinc sinh "
+        "acos acos_ acosh acosh_ arccos arccos_ arccosh arccosh_ arcsin arcsin_ arcsinh arcsinh_ arctan "
+        "arctan2 arctan2_ arctan_ arctanh arctanh_ asin asin_ asinh asinh_ atan atan2 atan2_ atan_ atanh "
+        "atanh_ cosh cosh_ deg2rad deg2rad_ hypot hypot_ rad2deg rad2deg_ sinc sinc_ sinh sinh_ "
     ),
     "uninitialised": (
         "empty_permuted empty_strided "
     ),
     "values": (
-        "frexp isneginf isposinf isreal logit nan_to_num signbit "
+        "frexp isneginf isposinf isreal logit logit_ nan_to_num nan_to_num_ signbit "
     ),
     "vandermonde": (
         "vander "
@@ -102,6 +111,9 @@ METHODS = {
         "addcdiv addcdiv_ addcmul addcmul_ bitwise_left_shift bitwise_left_shift_ bitwise_right_shift "
         "bitwise_right_shift_ copysign copysign_ dist float_power float_power_ gcd gcd_ heaviside heaviside_ "
         "lcm lcm_ ldexp ldexp_ lerp lerp_ logaddexp logaddexp2 nextafter nextafter_ xlogy xlogy_ "
+    ),
+    "complex_parts": (
+        "H adjoint angle conj imag is_conj is_neg mH real resolve_conj resolve_neg "
     ),
     "contractions": (
         "kron matrix_power trace vdot "

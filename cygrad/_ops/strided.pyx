@@ -75,22 +75,22 @@ cdef tuple geometry_wanted(Tensor t, object size, object stride, object storage_
         raise RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)} and strides={list(steps)}")
     if offset < 0:
         raise RuntimeError(f"Tensor: invalid storage offset {offset}")
-    check_memory(base, shape, steps, offset)
+    check_memory(base, shape, steps, offset, itemsize)
     if 0 in shape:
         return shape, (itemsize,) * len(shape), 0
     return (shape, tuple([step * itemsize for step in steps]),
             offset * itemsize - distance(t.array, base.array))
 
 
-cdef int check_memory(Tensor base, tuple shape, tuple steps, object offset) except -1:
+cdef int check_memory(Tensor base, tuple shape, tuple steps, object offset, Py_ssize_t itemsize) except -1:
     """Raise unless all elements lie between the first and the last byte of the base. Python's ints do not overflow."""
     array = base.array
     _low, high = kernels.extent(array.shape, array.strides, array.itemsize)
-    needed = (offset + sum([(length - 1) * step for length, step in zip(shape, steps)]) + 1) * array.itemsize
+    needed = (offset + sum([(length - 1) * step for length, step in zip(shape, steps)]) + 1) * itemsize
     if needed > high and 0 not in shape:
         raise RuntimeError(
             f"setStorage: sizes {list(shape)}, strides {list(steps)}, storage offset {offset}, and itemsize "
-            f"{array.itemsize} requiring a storage size of {needed} are out of bounds for storage of size {high}")
+            f"{itemsize} requiring a storage size of {needed} are out of bounds for storage of size {high}")
     return 0
 
 

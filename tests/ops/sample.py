@@ -29,6 +29,8 @@ class Sample:
         whether single precision of the inputs gives single precision of the result
     oracle_grad
         whether PyTorch gives the right gradients here
+    any_layout
+        whether the operands may lie in memory in any way
     """
 
     args: tuple
@@ -38,6 +40,7 @@ class Sample:
     smooth: bool = True
     single: bool = True
     oracle_grad: bool = True
+    any_layout: bool = True
 
 
 def grid(*shape, low=-2.0, high=2.0):

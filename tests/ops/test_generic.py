@@ -258,7 +258,7 @@ LAYOUTS = {
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("name", SAMPLES)
 def test_layout_in_memory_does_not_matter(name, layout):
-    for sample in each_sample(name):
+    for sample in each_sample(name, any_layout=True):
         plain, strided = Call(name, sample), Call(name, sample, LAYOUTS[layout])
         assert_near(strided.run(), plain.run(), f"{sample}: {layout}", 1e-9)
         weights = plain.weights(plain.outputs())

@@ -201,3 +201,15 @@ def test_extreme_arguments():
     assert x.sigmoid().tolist() == [0.0, 0.5, 1.0]
     assert x.tanh().tolist() == [-1.0, 0.0, 1.0]
     assert scalar(NAN).relu().isnan().item() and not torch.sign(scalar(NAN)).item()
+
+
+def test_inplace_forms_are_functions():
+    x = torch.tensor([1.0, 4.0])
+    assert torch.sqrt_(x) is x and x.tolist() == [1, 2]
+    y = torch.tensor([1.0, 2.0], requires_grad=True)
+    z = y * 1
+    assert torch.exp_(input=z) is z and z.grad_fn.name() == "ExpBackward0"
+    with pytest.raises(TypeError, match=r"^exp_\(\): argument 'input' \(position 1\) must be Tensor, not float"):
+        torch.exp_(1.0)
+    with pytest.raises(TypeError, match="positional|multiple values"):
+        torch.exp_(x, x)

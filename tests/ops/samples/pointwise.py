@@ -116,7 +116,7 @@ def backwards():
             Sample((h, z), numpy=lambda g, y: g * np.conj(y * (1 - y))),
         ],
         "threshold_backward": [Sample((g, y), numpy=lambda g, y: g * (y > 0))],
-        "real": unary(np.real, complex_grid(2, 3), complex_grid(), np.zeros((2, 0), complex)),
+        "real_part": unary(np.real, complex_grid(2, 3), complex_grid(), np.zeros((2, 0), complex)),
     }
 
 

@@ -1,0 +1,45 @@
+"""Complex arrays and the real arrays of their parts, on the same memory."""
+
+import numpy as np
+
+from cygrad._kernels.strided import restride
+
+_REAL = {np.dtype(np.complex64): np.dtype(np.float32), np.dtype(np.complex128): np.dtype(np.float64)}
+_COMPLEX: dict = {real: of_parts for of_parts, real in _REAL.items()}
+
+
+def real_type(dtype):
+    """The type of the parts of a complex type."""
+    return _REAL[dtype]
+
+
+def as_parts(a):
+    """The memory of a complex array, with a last dimension of length 2 for real and imaginary part."""
+    return restride(a.real, (*a.shape, 2), (*a.strides, a.itemsize // 2), 0)
+
+
+def from_parts(a):
+    """The inverse of `as_parts`; the two parts must lie side by side."""
+    dtype = _COMPLEX[a.dtype]
+    return a.view(dtype)[..., 0] if a.size else np.empty(a.shape[:-1], dtype)
+
+
+def angle(a):
+    """The angle of complex numbers; of real ones 0 or pi."""
+    if a.dtype.kind == "c":
+        return np.arctan2(a.imag, a.real)
+    return np.where(np.isnan(a), a, np.where(a < 0, a.dtype.type(np.pi), a.dtype.type(0)))
+
+
+def joined(real, imag):
+    """A complex array of these parts, with broadcasting."""
+    result = np.empty(np.broadcast_shapes(real.shape, imag.shape), _COMPLEX[real.dtype])
+    result.real = real
+    result.imag = imag
+    return result
+
+
+def polar(size, angle):
+    """A complex array of these sizes and angles, with broadcasting."""
+    with np.errstate(all="ignore"):
+        return joined(size * np.cos(angle), size * np.sin(angle))
