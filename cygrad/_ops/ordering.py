@@ -6,44 +6,12 @@ with names; the gradient goes to the elements at these indices. Equal elements k
 
 import numpy as np
 
-from cygrad._core import messages, return_types
+from cygrad._core import messages
 from cygrad._core.access import array_of
-from cygrad._core.opdef import IN0, IN1, OUT0, PRIVATE, declare, publish
-from cygrad._core.record import apply_n, record_outputs, tensor_argument, write_into
+from cygrad._core.opdef import publish
+from cygrad._core.record import apply_n, tensor_argument
 from cygrad._ops.arguments import dim_argument, integer
-from cygrad._ops.arithmetic import div
-from cygrad._ops.extrema import value_selecting_reduction_backward
-from cygrad._ops.selection import where
-
-
-def place_rule(n, g):
-    shape, dim, keepdim = n.args
-    return value_selecting_reduction_backward(g, n.saved(1), shape, dim, keepdim)
-
-
-def choosing(name, node=None):
-    """The row of an op that gives values and their indices along a dimension; `publish` reaches `sort` and the like."""
-    return declare(
-        name,
-        place_rule,
-        saves=(0, IN1),
-        flags=PRIVATE if "." in name else 0,
-        inputs="self indices",
-        attributes="self_sym_sizes dim keepdim",
-        node=node,
-    )
-
-
-def chosen(op, result_type, t, values, indices, dim, keepdim, out):
-    """The result from its arrays, recorded, or written into the two tensors `out`."""
-    args = (tuple(t.shape), dim, keepdim)
-    if out is not None:
-        value, index = out
-        return result_type((write_into(op, value, values, (t,), args), write_into(op, index, indices, (t,), args)))
-    value, index = record_outputs(op, (values, indices), (t,), args, 1)
-    if value.grad_fn is not None:
-        value.grad_fn.save_input(1, index)
-    return result_type((value, index))
+from cygrad._ops.extrema import check_dim_not_empty, choice_along, choice_of_all, chosen_along
 
 
 def prepared(op, input, dim, kernel=None, booleans=False, position=2):
@@ -53,12 +21,6 @@ def prepared(op, input, dim, kernel=None, booleans=False, position=2):
     if kernel is not None and (t.is_complex() or (not booleans and str(t.dtype) == "torch.bool")):
         raise messages.not_implemented_for(kernel, t.dtype)
     return t, np.atleast_1d(array_of(t)), dim
-
-
-def require_elements(op, t, dim):
-    if t.dim() and t.shape[dim] == 0:
-        name = op.name.removeprefix("nan")
-        raise IndexError(f"{name}(): Expected reduction dim {dim} to have non-zero size.")
 
 
 def taken(t, a, order, dim):
@@ -71,8 +33,8 @@ def taken(t, a, order, dim):
 
 # -- sort -----------------------------------------------------------------------------------------
 
-SORT = choosing("sort")
-SORT_STABLE = choosing("sort.stable", node="SortBackward1")
+SORT = choice_along("sort")
+SORT_STABLE = choice_along("sort.stable", node="SortBackward1")
 
 
 def order_of(a, dim, descending):
@@ -99,7 +61,7 @@ def sort(input, dim=-1, descending=False, *, stable=None, out=None):
     if t.is_complex():
         raise RuntimeError(" Sort does not support complex dtypes on CPU")
     values, indices = taken(t, a, order_of(a, dim, descending), dim)
-    return chosen(op, return_types.sort, t, values, indices, dim, True, out)
+    return chosen_along(op, t, values, indices, dim, True, out)
 
 
 def argsort(input, dim=-1, descending=False, *, stable=False):
@@ -126,7 +88,7 @@ def msort(input, *, out=None):
 
 # -- some of the order ----------------------------------------------------------------------------
 
-TOPK = choosing("topk")
+TOPK = choice_along("topk")
 
 
 def topk(input, k, dim=-1, largest=True, sorted=True, *, out=None):
@@ -161,15 +123,15 @@ def topk(input, k, dim=-1, largest=True, sorted=True, *, out=None):
     else:
         order = np.take(order_of(a, dim, largest), range(k), dim)
     values, indices = taken(t, a, order, dim)
-    return chosen(TOPK, return_types.topk, t, values, indices, dim, True, out)
+    return chosen_along(TOPK, t, values, indices, dim, True, out)
 
 
-def picked(op, result_type, t, a, order, dim, keepdim, out):
+def picked(op, t, a, order, dim, keepdim, out):
     """The result of ops that choose one element; `order` has the length 1 along the dimension."""
     values, indices = np.take_along_axis(a, order, dim), order
     if t.dim() == 0 or not keepdim:
         values, indices = values.squeeze(dim), indices.squeeze(dim)
-    return chosen(op, result_type, t, values, indices, dim, bool(keepdim), out)
+    return chosen_along(op, t, values, indices, dim, bool(keepdim), out)
 
 
 def first_nan_or(a, dim, order):
@@ -180,7 +142,7 @@ def first_nan_or(a, dim, order):
     return np.where(is_nan.any(dim, keepdims=True), np.argmax(is_nan, dim, keepdims=True), order)
 
 
-KTHVALUE = choosing("kthvalue")
+KTHVALUE = choice_along("kthvalue")
 
 
 def kthvalue(input, k, dim=-1, keepdim=False, *, out=None):
@@ -196,11 +158,11 @@ def kthvalue(input, k, dim=-1, keepdim=False, *, out=None):
     """
     k = integer(k, "kthvalue", "k", 2)
     t, a, dim = prepared(KTHVALUE, input, dim, "kthvalue_cpu", position=3)
-    require_elements(KTHVALUE, t, dim)
+    check_dim_not_empty(KTHVALUE, t, dim)
     if not 1 <= k <= a.shape[dim]:
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {dim}")
     order = np.take(np.argpartition(a, k - 1, dim), [k - 1], dim) if a.size else np.zeros(one(a, dim), np.int64)
-    return picked(KTHVALUE, return_types.kthvalue, t, a, order, dim, keepdim, out)
+    return picked(KTHVALUE, t, a, order, dim, keepdim, out)
 
 
 def one(a, dim):
@@ -209,12 +171,6 @@ def one(a, dim):
 
 
 # -- median ---------------------------------------------------------------------------------------
-
-
-def share_rule(n, g):
-    x, result = n.saved(0), n.saved_result()
-    reached = (x != x) if np.isnan(array_of(result)) else (x == result)
-    return where(reached, div(g, int(array_of(reached).sum())), 0.0)
 
 
 def median_of_all(a):
@@ -234,10 +190,10 @@ def nanmedian_of_all(a):
     return median_of_all(numbers)
 
 
-MEDIAN = declare("median", share_rule, saves=IN0 | OUT0, kernel=median_of_all, inputs="self")
-NANMEDIAN = declare("nanmedian", share_rule, saves=IN0 | OUT0, kernel=nanmedian_of_all, inputs="self")
-MEDIAN_DIM = choosing("median.dim", node="MedianBackward1")
-NANMEDIAN_DIM = choosing("nanmedian.dim", node="NanmedianBackward1")
+MEDIAN = choice_of_all("median", median_of_all)
+NANMEDIAN = choice_of_all("nanmedian", nanmedian_of_all)
+MEDIAN_DIM = choice_along("median.dim", node="MedianBackward1")
+NANMEDIAN_DIM = choice_along("nanmedian.dim", node="NanmedianBackward1")
 
 
 def median(input, dim=None, keepdim=False, *, out=None):
@@ -253,7 +209,7 @@ def median(input, dim=None, keepdim=False, *, out=None):
     if dim is None:
         return of_all(MEDIAN, input, out)
     t, a, dim = prepared(MEDIAN_DIM, input, dim, "median_out")
-    return along_dim(MEDIAN_DIM, return_types.median, t, a, first_nan_or(a, dim, middle(a, dim)), dim, keepdim, out)
+    return along_dim(MEDIAN_DIM, t, a, first_nan_or(a, dim, middle(a, dim)), dim, keepdim, out)
 
 
 def nanmedian(input, dim=None, keepdim=False, *, out=None):
@@ -266,7 +222,7 @@ def nanmedian(input, dim=None, keepdim=False, *, out=None):
     if dim is None:
         return of_all(NANMEDIAN, input, out)
     t, a, dim = prepared(NANMEDIAN_DIM, input, dim, "median_out")
-    return along_dim(NANMEDIAN_DIM, return_types.nanmedian, t, a, middle(a, dim), dim, keepdim, out)
+    return along_dim(NANMEDIAN_DIM, t, a, middle(a, dim), dim, keepdim, out)
 
 
 def of_all(op, input, out):
@@ -276,11 +232,11 @@ def of_all(op, input, out):
     return apply_n(op, (t,), None, out)
 
 
-def along_dim(op, result_type, t, a, order, dim, keepdim, out):
+def along_dim(op, t, a, order, dim, keepdim, out):
     if type(keepdim) is not bool:
         raise TypeError(f"{op.name}(): argument 'keepdim' must be bool, not {type(keepdim).__name__}")
-    require_elements(op, t, dim)
-    return picked(op, result_type, t, a, order, dim, keepdim, out)
+    check_dim_not_empty(MEDIAN_DIM, t, dim)
+    return picked(op, t, a, order, dim, keepdim, out)
 
 
 def middle(a, dim):
@@ -294,7 +250,7 @@ def middle(a, dim):
 
 # -- mode -----------------------------------------------------------------------------------------
 
-MODE = choosing("mode")
+MODE = choice_along("mode")
 
 
 def most_frequent(a, dim):
@@ -321,9 +277,9 @@ def mode(input, dim=-1, keepdim=False, *, out=None):
     indices=tensor(2))
     """
     t, a, dim = prepared(MODE, input, dim, "mode_cpu", booleans=True)
-    require_elements(MODE, t, dim)
+    check_dim_not_empty(MODE, t, dim)
     order = most_frequent(a, dim) if a.size else np.zeros(one(a, dim), np.int64)
-    return picked(MODE, return_types.mode, t, a, order, dim, keepdim, out)
+    return picked(MODE, t, a, order, dim, keepdim, out)
 
 
 composite = {"argsort": 0, "msort": 0}

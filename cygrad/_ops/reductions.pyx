@@ -25,7 +25,7 @@ from cygrad._core import messages
 
 # -- arguments and shapes ----------------------------------------------------------------------------------
 
-cdef tuple axes_argument(OpDef op, Tensor t, object dim, object axis, tuple signatures):
+cpdef tuple axes_argument(OpDef op, Tensor t, object dim, object axis, tuple signatures):
     cdef int ndim = t.array.ndim
     if axis is not None:
         dim = axis
@@ -40,7 +40,7 @@ cdef tuple axes_argument(OpDef op, Tensor t, object dim, object axis, tuple sign
     return axes if ndim else None
 
 
-cdef bint flag_argument(OpDef op, object keepdim, object keepdims) except -1:
+cpdef bint flag_argument(OpDef op, object keepdim, object keepdims) except -1:
     if keepdims is not None:
         keepdim = keepdims
     if keepdim is not True and keepdim is not False and not isinstance(keepdim, np.bool_):
@@ -52,7 +52,8 @@ cdef Tensor finish(OpDef op, object array, Tensor t, tuple args, Tensor out):
     return record1(op, array, t, args) if out is None else write_into(op, out, array, (t,), args)
 
 
-cdef Tensor restored(Tensor t, tuple shape, tuple axes, bint keepdim):
+cpdef Tensor restored(Tensor t, object shape, tuple axes, bint keepdim):
+    """A reduction over `axes` of a tensor of that shape, with the reduced dimensions again, of length 1."""
     if keepdim or axes is None:
         return t
     return viewed(t, tuple([1 if i in axes else n for i, n in enumerate(shape)]))
@@ -196,11 +197,6 @@ cdef int mean_type(Tensor t, object wanted) except -2:
             f"floating point or complex dtype. Got: {kind.type_name}\n"
             "  convert it first, as in x.float().mean(), or give dtype=torch.float32")
     return -1 if wanted is None else kind.num
-
-
-cdef Tensor mean_over(Tensor t, tuple axes, bint keepdim):
-    return record1(MEAN_DIM, reduce.mean(t.array, axes, keepdim, -1), t,
-                   (axes, keepdim, reduced_count(t.array.shape, axes), t.array.shape))
 
 
 # -- product -----------------------------------------------------------------------------------------------
