@@ -1,6 +1,7 @@
-"""Nonlinearities of neural networks, elementwise: most are found in nn.functional alone.
+"""Smooth nonlinearities of neural networks: found in nn.functional alone.
 
-They keep the shape and save their input. With `inplace` they overwrite it, and return it.
+They save their input, and all but `glu` keep its shape. With `inplace` they overwrite it, and return it. Those made of
+straight pieces, and the kin of `elu`, stand in rectifiers.py.
 """
 
 import math
@@ -8,16 +9,20 @@ import math
 import numpy as np
 
 from cygrad._core import messages
-from cygrad._core.opdef import ELEMENTWISE, ELSEWHERE, IN0, declare, publish, variant
+from cygrad._core.access import array_of, tensor_of
+from cygrad._core.opdef import ELEMENTWISE, ELSEWHERE, IN0, declare, publish
 from cygrad._core.record import apply1_args
-from cygrad._core.tensor import Tensor
 from cygrad._kernels.elementwise import erf as erf_array
 from cygrad._kernels.nn import sigmoid as sigmoid_array
-from cygrad._ops.arguments import require
-from cygrad._ops.arithmetic import add, mul, neg, sub
-from cygrad._ops.pointwise import erf, exp, sigmoid, square, tanh
-from cygrad._ops.pointwise import relu as relu_into
+from cygrad._ops.arguments import dim_argument, require
+from cygrad._ops.arithmetic import add, div, mul, neg, sub
+from cygrad._ops.checks import number_argument
+from cygrad._ops.parts import cat, chunk
+from cygrad._ops.pointwise import abs as magnitude
+from cygrad._ops.pointwise import conjugate, erf, exp, sigmoid, square, tanh
+from cygrad._ops.random import uniform
 from cygrad._ops.selection import where
+from cygrad._ops.softmax import softmax
 
 FLAGS = ELEMENTWISE | ELSEWHERE
 SQRT_HALF = math.sqrt(0.5)
@@ -31,89 +36,6 @@ def applied(op, inplace_op, input, args, inplace, kernel):
     if not require(input, op.name).dtype.is_floating_point:
         raise messages.not_implemented_for(kernel, input.dtype)
     return apply1_args(inplace_op, input, args, input) if inplace else apply1_args(op, input, args, None)
-
-
-def real(value, function, name, position):
-    """A number that the user gives, also as a tensor without dimensions."""
-    if isinstance(value, (int, float)) or (isinstance(value, Tensor) and not value.ndim):
-        return float(value)
-    raise messages.wrong_type(function, name, position, "Number", value)
-
-
-def relu(input, inplace=False):
-    """`max(input, 0)`, elementwise; with `inplace` it overwrites `input`. Gradient: g where the result is positive.
-
-    >>> import cygrad
-    >>> cygrad.nn.functional.relu(cygrad.tensor([-1.0, 2.0]))
-    tensor([0., 2.])
-    """
-    return relu_into(input, require(input, "relu")) if inplace else relu_into(input)
-
-
-# -- leaky_relu --------------------------------------------------------------------------------------------
-
-
-def leaky_relu_array(a, slope):
-    """a where positive, else slope * a."""
-    with np.errstate(all="ignore"):
-        return np.where(a > 0, a, a * a.dtype.type(slope))
-
-
-def leaky_relu_rule(n, g):
-    return where(n.saved(0) > 0, g, mul(g, n.args[0]))
-
-
-LEAKY_RELU = declare(
-    "leaky_relu",
-    leaky_relu_rule,
-    saves=IN0,
-    flags=FLAGS,
-    kernel=leaky_relu_array,
-    inputs="self",
-    attributes="negative_slope",
-)
-LEAKY_RELU_INPLACE = variant(LEAKY_RELU, "LeakyReluBackward1")
-
-
-def leaky_relu(input, negative_slope=0.01, inplace=False):
-    """`input` where positive, else `negative_slope * input`. Gradient: g, or g * negative_slope.
-
-    >>> import cygrad
-    >>> cygrad.nn.functional.leaky_relu(cygrad.tensor([-1.0, 2.0]), 0.1)
-    tensor([-0.1000,  2.0000])
-    """
-    slope = real(negative_slope, "leaky_relu", "negative_slope", 2)
-    return applied(LEAKY_RELU, LEAKY_RELU_INPLACE, input, (slope,), inplace, "leaky_relu_cpu")
-
-
-# -- elu ---------------------------------------------------------------------------------------------------
-
-
-def elu_array(a, alpha):
-    """a where positive, else alpha * (exp(a) - 1)."""
-    with np.errstate(all="ignore"):
-        return np.where(a <= 0, np.expm1(a) * a.dtype.type(alpha), a)
-
-
-def elu_rule(n, g):
-    x = n.saved(0)
-    # no exp of large numbers, whose infinity would turn the zero it is masked by into nan in higher gradients
-    below = where(x <= 0, x, 0.0)
-    return where(x <= 0, mul(g, mul(exp(below), n.args[0])), g)
-
-
-ELU = declare("elu", elu_rule, saves=IN0, flags=FLAGS, kernel=elu_array, inputs="self", attributes="alpha")
-ELU_INPLACE = variant(ELU, "EluBackward1")
-
-
-def elu(input, alpha=1.0, inplace=False):
-    """`input` where positive, else `alpha * (exp(input) - 1)`. Gradient: g, or g * alpha * exp(input).
-
-    >>> import cygrad
-    >>> cygrad.nn.functional.elu(cygrad.tensor([-1.0, 2.0]))
-    tensor([-0.6321,  2.0000])
-    """
-    return applied(ELU, ELU_INPLACE, input, (real(alpha, "elu", "alpha", 2),), inplace, "elu_cpu")
 
 
 # -- gelu --------------------------------------------------------------------------------------------------
@@ -156,7 +78,7 @@ def gelu(input, *, approximate="none"):
     return applied(GELU, GELU, input, (approximate,), False, "GeluKernelImpl")
 
 
-# -- silu --------------------------------------------------------------------------------------------------
+# -- silu, mish --------------------------------------------------------------------------------------------
 
 
 def silu_array(a):
@@ -168,7 +90,7 @@ def silu_array(a):
 def silu_rule(n, g):
     x = n.saved(0)
     s = sigmoid(x)
-    return mul(g, mul(s, add(mul(x, sub(1, s)), 1)))
+    return mul(g, conjugate(mul(s, add(mul(x, sub(1, s)), 1))))
 
 
 SILU = declare("silu", silu_rule, saves=IN0, flags=FLAGS, kernel=silu_array, inputs="self")
@@ -181,7 +103,34 @@ def silu(input, inplace=False):
     >>> cygrad.nn.functional.silu(cygrad.tensor([-1.0, 0.0, 1.0]))
     tensor([-0.2689,  0.0000,  0.7311])
     """
+    if require(input, "silu").dtype.is_complex:
+        return apply1_args(SILU, input, (), input if inplace else None)
     return applied(SILU, SILU, input, (), inplace, "silu_cpu")
+
+
+def mish_array(a):
+    """a times the hyperbolic tangent of its softplus."""
+    with np.errstate(all="ignore"):
+        return np.asarray(a * np.tanh(np.logaddexp(a, a.dtype.type(0))))
+
+
+def mish_rule(n, g):
+    x = n.saved(0)
+    t = tanh(softplus(x))
+    return mul(g, add(t, mul(mul(x, sigmoid(x)), sub(1, square(t)))))
+
+
+MISH = declare("mish", mish_rule, saves=IN0, flags=FLAGS, kernel=mish_array, inputs="self")
+
+
+def mish(input, inplace=False):
+    """`input * tanh(softplus(input))`. With t that tangent, gradient: g * (t + input * sigmoid(input) * (1 - t^2)).
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.mish(cygrad.tensor([-1.0, 0.0, 1.0]))
+    tensor([-0.3034,  0.0000,  0.8651])
+    """
+    return applied(MISH, MISH, input, (), inplace, "mish_cpu")
 
 
 # -- softplus, logsigmoid ----------------------------------------------------------------------------------
@@ -220,7 +169,7 @@ def softplus(input, beta=1, threshold=20):
     >>> cygrad.nn.functional.softplus(cygrad.tensor([-1.0, 0.0, 100.0]))
     tensor([  0.3133,   0.6931, 100.0000])
     """
-    args = real(beta, "softplus", "beta", 2), real(threshold, "softplus", "threshold", 3)
+    args = number_argument(beta, "softplus", "beta", 2), number_argument(threshold, "softplus", "threshold", 3)
     return applied(SOFTPLUS, SOFTPLUS, input, args, False, "softplus_cpu")
 
 
@@ -255,4 +204,106 @@ def logsigmoid(input):
     return applied(LOGSIGMOID, LOGSIGMOID, input, (), False, "log_sigmoid_cpu")
 
 
+# -- tanhshrink, softsign, glu -----------------------------------------------------------------------------
+
+
+def tanhshrink(input):
+    """`input - tanh(input)`. Gradient: g * tanh(input)^2.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.tanhshrink(cygrad.tensor([0.0, 1.0]))
+    tensor([0.0000, 0.2384])
+    """
+    return sub(input, tanh(require(input, "tanhshrink")))
+
+
+def softsign(input):
+    """`input / (1 + |input|)`. Gradient: g / (1 + |input|)^2.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.softsign(cygrad.tensor([-1.0, 3.0]))
+    tensor([-0.5000,  0.7500])
+    """
+    return div(input, add(magnitude(require(input, "softsign")), 1))
+
+
+def glu_array(a, dim):
+    """The first half times the logistic function of the second."""
+    first, second = np.split(a, 2, dim)
+    with np.errstate(all="ignore"):
+        return np.asarray(first * sigmoid_array(second))
+
+
+def glu_rule(n, g):
+    dim = n.args[0]
+    first, second = chunk(n.saved(0), 2, dim)
+    s = sigmoid(second)
+    slope = mul(g, s)
+    return cat((slope, mul(mul(slope, first), sub(1, s))), dim)
+
+
+GLU = declare("glu", glu_rule, saves=IN0, flags=ELSEWHERE, kernel=glu_array, inputs="self", attributes="dim")
+
+
+def glu(input, dim=-1):
+    """`a * sigmoid(b)` for the halves a and b of `input` along `dim`: half as long there.
+
+    Saves `input`. With s = sigmoid(b), gradients: g * s, and g * a * s * (1 - s). Raises RuntimeError for an odd
+    length.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.glu(cygrad.tensor([2.0, 4.0, 0.0, 0.0]))
+    tensor([1., 2.])
+    """
+    if not require(input, "glu").ndim:
+        raise RuntimeError("glu does not support scalars because halving size must be even")
+    dim = dim_argument(dim, input.ndim, "glu", "dim", 2)
+    if input.shape[dim] % 2:
+        raise RuntimeError(f"Halving dimension must be even, but dimension {dim} is size {input.shape[dim]}")
+    return applied(GLU, GLU, input, (dim,), False, "glu_cpu")
+
+
+# -- made of softmax ---------------------------------------------------------------------------------------
+
+
+def softmin(input, dim=None, _stacklevel=3, dtype=None):
+    """`softmax(-input, dim)`. Without `dim` it warns, and takes 0 or 1.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.softmin(cygrad.tensor([0.0, 0.0]), dim=0)
+    tensor([0.5000, 0.5000])
+    """
+    return softmax(neg(require(input, "softmin")), dim, _stacklevel, dtype)
+
+
+def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
+    """A draw from the classes that `logits` describe, as a softmax of logits with Gumbel noise, divided by `tau`.
+
+    With `hard` the result is one-hot, with the gradient of the soft draw. `eps` has no effect.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.gumbel_softmax(cygrad.tensor([100.0, 0.0]), hard=True)
+    tensor([1., 0.])
+    """
+    array = array_of(require(logits, "gumbel_softmax"))
+    if not logits.dtype.is_floating_point:
+        raise RuntimeError(
+            "Exponential distribution is a continuous probability distribution. dtype must be a floating point but you "
+            f"specified {logits.dtype.type_name}"
+        )
+    with np.errstate(all="ignore"):
+        noise = -np.log(-np.log1p(-uniform(array.shape, logits.dtype, None, "gumbel_softmax")))
+    soft = softmax(div(add(logits, tensor_of(np.asarray(noise))), tau), dim)
+    if not hard:
+        return soft
+    found = array_of(soft)
+    one_hot = np.zeros_like(found)
+    if not found.ndim:
+        one_hot[...] = 1
+    elif found.size:
+        np.put_along_axis(one_hot, found.argmax(dim, keepdims=True), 1, dim)
+    return add(sub(tensor_of(one_hot), soft.detach()), soft)
+
+
+composite = dict.fromkeys(("tanhshrink", "softsign", "softmin"), ELSEWHERE)
 functions = publish(globals())

@@ -1,7 +1,10 @@
 """What the families written in Python ask of their arguments; errors are in PyTorch's words."""
 
+import numpy as np
+
 from cygrad._core import messages
 from cygrad._core.record import result_type, tensor_argument
+from cygrad._core.tensor import Tensor
 from cygrad._ops.arguments import broadcast_shape
 
 
@@ -30,3 +33,10 @@ def first_outside(index, low, high):
     """The first element of an array for which not low <= element < high, or None."""
     wrong = (index < low) | (index >= high)
     return index[wrong].flat[0] if wrong.any() else None
+
+
+def number_argument(value, function, name, position):
+    """A number that the user gives, also as a tensor without dimensions."""
+    if isinstance(value, (int, float, np.number)) or (isinstance(value, Tensor) and not value.ndim):
+        return float(value)
+    raise messages.wrong_type(function, name, position, "Number", value)

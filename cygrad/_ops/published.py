@@ -49,6 +49,9 @@ FUNCTIONS = {
     "ranges": (
         "arange eye linspace logspace meshgrid range "
     ),
+    "rectifiers": (
+        "celu celu_ hardshrink prelu relu_ rrelu rrelu_ selu selu_ threshold threshold_ "
+    ),
     "repeating": (
         "repeat_interleave tile "
     ),
@@ -141,6 +144,9 @@ METHODS = {
     ),
     "overwriting": (
         "bernoulli_ cauchy_ exponential_ geometric_ log_normal_ normal_ random_ uniform_ "
+    ),
+    "rectifiers": (
+        "hardshrink prelu "
     ),
     "repeating": (
         "repeat repeat_interleave tile "

@@ -7,7 +7,18 @@ tensor([[2., 2., 2.]])
 """
 
 # Each family holds its functions under the signatures they have here.
-from cygrad._ops.activations import elu, gelu, leaky_relu, logsigmoid, relu, silu, softplus
+from cygrad._ops.activations import (
+    gelu,
+    glu,
+    gumbel_softmax,
+    logsigmoid,
+    mish,
+    silu,
+    softmin,
+    softplus,
+    softsign,
+    tanhshrink,
+)
 from cygrad._ops.classifier_losses import cross_entropy, nll_loss
 from cygrad._ops.dropout import dropout
 from cygrad._ops.embeddings import one_hot
@@ -20,6 +31,30 @@ from cygrad._ops.pointwise_losses import (
     smooth_l1_loss,
 )
 from cygrad._ops.products import linear
+from cygrad._ops.rectifiers import (
+    celu,
+    celu_,
+    elu,
+    elu_,
+    hardshrink,
+    hardsigmoid,
+    hardswish,
+    hardtanh,
+    hardtanh_,
+    leaky_relu,
+    leaky_relu_,
+    prelu,
+    relu,
+    relu6,
+    relu_,
+    rrelu,
+    rrelu_,
+    selu,
+    selu_,
+    softshrink,
+    threshold,
+    threshold_,
+)
 from cygrad._ops.softmax import log_softmax, softmax
 
 __all__ = sorted(name for name in globals() if not name.startswith("_"))

@@ -257,3 +257,65 @@ def test_what_nn_functional_offers_is_in_one_place():
         assert callable(getattr(F, name))
     assert F.linear is not None and not hasattr(torch, "cross_entropy")
     assert {"softmax", "log_softmax", "dropout", "relu"} <= set(dir(torch))
+
+
+# --- Activations that overwrite or draw --------------------------------------------------------
+
+OVERWRITING = {
+    "relu": (),
+    "relu6": (),
+    "leaky_relu": (0.1,),
+    "elu": (0.5,),
+    "selu": (),
+    "celu": (0.5,),
+    "silu": (),
+    "mish": (),
+    "hardtanh": (-0.5, 0.7),
+    "hardsigmoid": (),
+    "hardswish": (),
+    "threshold": (0.1, 3.0),
+    "rrelu": (0.1, 0.3),
+}
+
+
+@pytest.mark.parametrize("name", OVERWRITING)
+def test_activation_in_place(name):
+    function, args = getattr(F, name), OVERWRITING[name]
+    leaf = torch.tensor([-2.0, -0.3, 0.4, 5.0], requires_grad=True)
+    expected = function(leaf, *args)
+    (grad,) = torch.autograd.grad(expected.sum(), leaf)
+    for overwrite in (lambda x: function(x, *args, inplace=True), getattr(F, name + "_", None)):
+        if overwrite is not None:
+            x = leaf.clone()
+            out = overwrite(x) if overwrite.__name__ == "<lambda>" else overwrite(x, *args)
+            assert out is x and out.tolist() == expected.tolist()
+            assert torch.autograd.grad(out.sum(), leaf)[0].tolist() == grad.tolist()
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad is being used in an in-place"):
+        function(leaf, *args, inplace=True)
+
+
+def test_random_slopes():
+    x = torch.full((1000,), -1.0, dtype=torch.float64, requires_grad=True)
+    out = F.rrelu(x, 0.2, 0.4, training=True)
+    slopes = -out.detach().numpy()
+    assert slopes.min() >= 0.2 and slopes.max() < 0.4 and 0.28 < slopes.mean() < 0.32
+    (grad,) = torch.autograd.grad(out.sum(), x)
+    np.testing.assert_allclose(grad.numpy(), slopes)
+    assert F.rrelu(torch.ones(3), training=True).tolist() == [1, 1, 1]
+    first = torch.rrelu(x, 0.2, 0.4, True, torch.Generator().manual_seed(3))
+    assert torch.equal(first, torch.rrelu(x, 0.2, 0.4, True, torch.Generator().manual_seed(3)))
+
+
+def test_gumbel_draws():
+    logits = torch.tensor([0.1, 0.6, 0.3], dtype=torch.float64).log().expand(20000, 3)
+    hard = F.gumbel_softmax(logits, hard=True)
+    np.testing.assert_allclose(hard.mean(0).numpy(), [0.1, 0.6, 0.3], atol=0.02)
+    assert set(hard.flatten().tolist()) == {0, 1} and hard.sum(1).eq(1).all()
+    leaf = torch.zeros(2, 3, requires_grad=True)
+    torch.manual_seed(1)
+    soft = F.gumbel_softmax(leaf, tau=0.5)
+    torch.manual_seed(1)
+    hard = F.gumbel_softmax(leaf, tau=0.5, hard=True)
+    weights = torch.arange(6.0).reshape(2, 3)
+    expected, found = (torch.autograd.grad((out * weights).sum(), leaf)[0] for out in (soft, hard))
+    np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-6)

@@ -1,0 +1,556 @@
+"""Nonlinearities made of two or three pieces, elementwise: relu and its kin; most are found in nn.functional alone.
+
+They save their input, and where two pieces meet with different slopes, the gradient is that of PyTorch's piece. With
+`inplace` they overwrite the input, and return it; in place they are other rows where PyTorch names the node otherwise.
+"""
+
+import numpy as np
+
+from cygrad._core import messages
+from cygrad._core.access import array_of, tensor_of
+from cygrad._core.opdef import ELEMENTWISE, ELSEWHERE, IN0, IN1, declare, named, publish, variant
+from cygrad._core.record import apply1_args, record_n, write_into
+from cygrad._ops.activations import applied
+from cygrad._ops.arguments import require
+from cygrad._ops.arithmetic import mul
+from cygrad._ops.checks import number_argument
+from cygrad._ops.pointwise import exp
+from cygrad._ops.pointwise import relu as relu_into
+from cygrad._ops.random import uniform
+from cygrad._ops.selection import where
+from cygrad._ops.views import reshape
+
+FLAGS = ELEMENTWISE | ELSEWHERE
+
+
+# -- relu, leaky_relu, threshold ---------------------------------------------------------------------------
+
+
+def relu(input, inplace=False):
+    """`max(input, 0)`, elementwise; with `inplace` it overwrites `input`. Gradient: g where the result is positive.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.relu(cygrad.tensor([-1.0, 2.0]))
+    tensor([0., 2.])
+    """
+    return relu_into(input, require(input, "relu")) if inplace else relu_into(input)
+
+
+def relu_(input):
+    """`relu`, which overwrites `input` and returns it."""
+    return relu(input, True)
+
+
+def leaky_relu_array(a, slope):
+    """a where positive, else slope * a."""
+    with np.errstate(all="ignore"):
+        return np.where(a > 0, a, a * a.dtype.type(slope))
+
+
+def leaky_relu_rule(n, g):
+    return where(n.saved(0) > 0, g, mul(g, n.args[0]))
+
+
+LEAKY_RELU = declare(
+    "leaky_relu",
+    leaky_relu_rule,
+    saves=IN0,
+    flags=FLAGS,
+    kernel=leaky_relu_array,
+    inputs="self",
+    attributes="negative_slope",
+)
+LEAKY_RELU_INPLACE = variant(LEAKY_RELU, "LeakyReluBackward1")
+
+
+def leaky_relu(input, negative_slope=0.01, inplace=False):
+    """`input` where positive, else `negative_slope * input`. Gradient: g, or g * negative_slope.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.leaky_relu(cygrad.tensor([-1.0, 2.0]), 0.1)
+    tensor([-0.1000,  2.0000])
+    """
+    slope = number_argument(negative_slope, "leaky_relu", "negative_slope", 2)
+    return applied(LEAKY_RELU, LEAKY_RELU_INPLACE, input, (slope,), inplace, "leaky_relu_cpu")
+
+
+def leaky_relu_(input, negative_slope=0.01):
+    """`leaky_relu`, which overwrites `input` and returns it."""
+    return leaky_relu(input, negative_slope, True)
+
+
+def threshold_array(a, threshold, value):
+    """value up to the threshold, a above."""
+    return np.where(a <= a.dtype.type(threshold), a.dtype.type(value), a)
+
+
+def threshold_rule(n, g):
+    return where(n.saved(0) <= n.args[0], 0.0, g)
+
+
+THRESHOLD = declare(
+    "threshold",
+    threshold_rule,
+    saves=IN0,
+    flags=FLAGS,
+    kernel=threshold_array,
+    inputs="self",
+    attributes="threshold",
+)
+THRESHOLD_INPLACE = variant(THRESHOLD, "ThresholdBackward1")
+
+
+def threshold(input, threshold, value, inplace=False):
+    """`input` where above `threshold`, else `value`. Gradient: g, or 0. Raises NotImplementedError for truth values.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.threshold(cygrad.tensor([-1.0, 2.0]), 0.5, 9.0)
+    tensor([9., 2.])
+    """
+    op = THRESHOLD_INPLACE if inplace else THRESHOLD
+    return _threshold(op, input, threshold, value, input if inplace else None)
+
+
+@named("threshold")
+def threshold_of_package(input, threshold, value, *, out=None):
+    """`input` where above `threshold`, else `value`. Gradient: g, or 0. Raises NotImplementedError for truth values."""
+    return _threshold(THRESHOLD, input, threshold, value, out)
+
+
+def threshold_(input, threshold, value):
+    """`threshold`, which overwrites `input` and returns it."""
+    return _threshold(THRESHOLD_INPLACE, input, threshold, value, input)
+
+
+def _threshold(op, input, threshold, value, out):
+    kind = require(input, "threshold").dtype
+    args = (
+        number_argument(threshold, "threshold", "threshold", 2),
+        number_argument(value, "threshold", "value", 3),
+    )
+    if kind.name == "bool" or kind.is_complex:
+        raise messages.not_implemented_for("threshold_cpu", kind)
+    return apply1_args(op, input, args, out)
+
+
+# -- learned and random slopes -----------------------------------------------------------------------------
+
+
+def prelu_array(a, weight):
+    """a where positive, else weight * a."""
+    with np.errstate(all="ignore"):
+        return np.where(a > 0, a, a * weight)
+
+
+def prelu_rule(n, g):
+    x = n.saved(0)
+    positive = x > 0
+    grad_x = where(positive, g, mul(n.saved(1), g)) if n.needs(0) else None
+    return grad_x, where(positive, 0.0, mul(x, g)) if n.needs(1) else None
+
+
+PRELU = declare(
+    "prelu",
+    prelu_rule,
+    saves=(IN0 | IN1, IN0),
+    kernel=prelu_array,
+    node="PreluKernelBackward0",
+    inputs="self weight",
+)
+
+
+def prelu(input, weight):
+    """`input` where positive, else `weight * input`; `weight` has one element, or one for each channel (dimension 1).
+
+    Gradients: g, or g * weight; and the sums of g * input where that is negative. Raises RuntimeError for shapes and
+    dtypes that do not fit.
+
+    >>> import cygrad
+    >>> cygrad.prelu(cygrad.tensor([[-1.0, -2.0]]), cygrad.tensor([0.5, 0.1]))
+    tensor([[-0.5000, -0.2000]])
+    """
+    x, w = require(input, "prelu"), require(weight, "prelu", "weight", 2)
+    if x.dtype is not w.dtype:
+        raise RuntimeError(f"prelu: Type promoting not supported. Got {x.dtype.type_name} and {w.dtype.type_name}")
+    if w.ndim > 1:
+        raise RuntimeError(f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {w.ndim}")
+    if w.numel() != 1:
+        if not x.ndim:
+            raise RuntimeError("Not allow zero-dim input tensor.")
+        channels = x.shape[1] if x.ndim > 1 else 1
+        if w.numel() != channels:
+            raise RuntimeError(
+                f"Mismatch of parameter numbers and input channel size. Found parameter numbers = {w.numel()} and "
+                f"channel size = {channels}."
+            )
+    if not x.dtype.is_floating_point:
+        raise messages.not_implemented_for("prelu_cpu", x.dtype)
+    shape = (1,) * x.ndim if w.numel() == 1 else (w.numel(),) + (1,) * (x.ndim - 2)
+    w = w if w.shape == shape else reshape(w, shape)
+    return record_n(PRELU, prelu_array(array_of(x), array_of(w)), (x, w))
+
+
+def rrelu_rule(n, g):
+    return mul(g, n.args[3])
+
+
+RRELU = declare(
+    "rrelu",
+    rrelu_rule,
+    saves=IN0,
+    flags=ELSEWHERE,
+    node="RreluWithNoiseBackward0",
+    inputs="self",
+    attributes="lower upper training noise",
+)
+RRELU_INPLACE = variant(RRELU, "RreluWithNoiseBackward1")
+
+
+def rrelu(input, lower=0.125, upper=1.0 / 3, training=False, inplace=False):
+    """`input` where positive, else multiplied by a slope: in training a random one for each element, else the middle.
+
+    Slopes are drawn uniformly from [lower, upper). Gradient: g, or g * slope.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.rrelu(cygrad.tensor([-1.0, 2.0]), 0.1, 0.3)
+    tensor([-0.2000,  2.0000])
+    """
+    return _rrelu(input, lower, upper, training, None, inplace)
+
+
+@named("rrelu")
+def rrelu_of_package(input, lower=0.125, upper=1.0 / 3, training=False, generator=None):
+    """`input` where positive, else multiplied by a slope: in training a random one for each element, else the middle.
+
+    Slopes are drawn uniformly from [lower, upper). Gradient: g, or g * slope.
+    """
+    return _rrelu(input, lower, upper, training, generator, False)
+
+
+def rrelu_(input, lower=0.125, upper=1.0 / 3, training=False, generator=None):
+    """`rrelu`, which overwrites `input` and returns it."""
+    return _rrelu(input, lower, upper, training, generator, True)
+
+
+def _rrelu(input, lower, upper, training, generator, inplace):
+    x = require(input, "rrelu")
+    low, high = number_argument(lower, "rrelu", "lower", 2), number_argument(upper, "rrelu", "upper", 3)
+    if not isinstance(training, bool):
+        raise messages.wrong_type("rrelu", "training", 4, "bool", training)
+    if low > high:
+        raise RuntimeError("Lower bound should be less than or equal to the upper bound")
+    if not x.dtype.is_floating_point:
+        raise messages.not_implemented_for("rrelu_with_noise_out_cpu" if training else "leaky_relu_cpu", x.dtype)
+    array = array_of(x)
+    number = array.dtype.type
+    with np.errstate(all="ignore"):
+        slopes = number((low + high) / 2)
+        if training:
+            slopes = uniform(array.shape, x.dtype, generator, "rrelu") * number(high - low) + number(low)
+        noise = np.where(array > 0, number(1), slopes)
+        result = np.asarray(array * noise)
+    args = low, high, training, tensor_of(noise)
+    if inplace:
+        return write_into(RRELU_INPLACE, x, result, (x,), args)
+    return record_n(RRELU, result, (x,), args)
+
+
+# -- pieces between bounds ---------------------------------------------------------------------------------
+
+
+def hardtanh_array(a, low, high):
+    """a, but not beyond the bounds."""
+    return np.asarray(np.clip(a, a.dtype.type(low), a.dtype.type(high)))
+
+
+def hardtanh_rule(n, g):
+    x, (low, high) = n.saved(0), n.args
+    return where((x <= low) | (x >= high), 0.0, g)
+
+
+HARDTANH = declare(
+    "hardtanh",
+    hardtanh_rule,
+    saves=IN0,
+    flags=FLAGS,
+    kernel=hardtanh_array,
+    inputs="self",
+    attributes="min_val max_val",
+)
+
+
+def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
+    """`input`, but at least `min_val` and at most `max_val`. Gradient: g strictly between them, else 0.
+
+    Raises ValueError for bounds in the wrong order, RuntimeError for truth values.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.hardtanh(cygrad.tensor([-3.0, 0.5, 2.0]))
+    tensor([-1.0000,  0.5000,  1.0000])
+    """
+    if min_val > max_val:
+        raise ValueError("min_val cannot be greater than max_val")
+    kind = require(input, "hardtanh").dtype
+    args = number_argument(min_val, "hardtanh", "min_val", 2), number_argument(max_val, "hardtanh", "max_val", 3)
+    if kind.name == "bool":
+        raise RuntimeError("Bool inputs not supported for hardtanh")
+    if kind.is_complex:
+        raise NotImplementedError("clamp is not supported for complex types")
+    if not kind.is_signed and args[0] < 0:
+        raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
+    return apply1_args(HARDTANH, input, args, input if inplace else None)
+
+
+def hardtanh_(input, min_val=-1.0, max_val=1.0):
+    """`hardtanh`, which overwrites `input` and returns it."""
+    return hardtanh(input, min_val, max_val, True)
+
+
+def relu6(input, inplace=False):
+    """`hardtanh(input, 0, 6)`: `input`, but at least 0 and at most 6. Gradient: g strictly between them, else 0.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.relu6(cygrad.tensor([-3.0, 0.5, 8.0]))
+    tensor([0.0000, 0.5000, 6.0000])
+    """
+    return hardtanh(require(input, "relu6"), 0, 6, inplace)
+
+
+def hardsigmoid_array(a):
+    """a / 6 + 1 / 2, but not beyond 0 and 1."""
+    number = a.dtype.type
+    with np.errstate(all="ignore"):
+        return np.asarray(np.clip(a + number(3), number(0), number(6)) / number(6))
+
+
+def hardsigmoid_rule(n, g):
+    x = n.saved(0)
+    return where((x > -3) & (x < 3), mul(g, 1 / 6), 0.0)
+
+
+HARDSIGMOID = declare("hardsigmoid", hardsigmoid_rule, saves=IN0, flags=FLAGS, kernel=hardsigmoid_array, inputs="self")
+
+
+def hardsigmoid(input, inplace=False):
+    """`input / 6 + 1 / 2`, but at least 0 and at most 1. Gradient: g / 6 strictly between these, else 0.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.hardsigmoid(cygrad.tensor([-4.0, 0.0, 4.0]))
+    tensor([0.0000, 0.5000, 1.0000])
+    """
+    return applied(HARDSIGMOID, HARDSIGMOID, input, (), inplace, "hardsigmoid_cpu")
+
+
+def hardswish_array(a):
+    """a times its hardsigmoid."""
+    with np.errstate(all="ignore"):
+        return np.asarray(a * hardsigmoid_array(a))
+
+
+def hardswish_rule(n, g):
+    x = n.saved(0)
+    middle = mul(g, x * (1 / 3) + 0.5)
+    return where(x <= -3, 0.0, where(x < 3, middle, g))
+
+
+HARDSWISH = declare("hardswish", hardswish_rule, saves=IN0, flags=FLAGS, kernel=hardswish_array, inputs="self")
+
+
+def hardswish(input, inplace=False):
+    """`input * hardsigmoid(input)`. Gradient: 0 up to -3, g from 3 on, g * (input / 3 + 1 / 2) between.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.hardswish(cygrad.tensor([-4.0, 1.0, 4.0]))
+    tensor([-0.0000, 0.6667, 4.0000])
+    """
+    return applied(HARDSWISH, HARDSWISH, input, (), inplace, "hardswish_cpu")
+
+
+# -- shrinking ---------------------------------------------------------------------------------------------
+
+
+def shrink_rule(n, g):
+    x, lambd = n.saved(0), n.args[0]
+    return where((x >= -lambd) & (x <= lambd), 0.0, g)
+
+
+def hardshrink_array(a, lambd):
+    """0 between -lambd and lambd, else a."""
+    number = a.dtype.type
+    return np.where((a >= number(-lambd)) & (a <= number(lambd)), number(0), a)
+
+
+HARDSHRINK = declare(
+    "hardshrink", shrink_rule, saves=IN0, flags=ELEMENTWISE, kernel=hardshrink_array, inputs="self", attributes="lambd"
+)
+
+
+def hardshrink(input, lambd=0.5, *, out=None):
+    """`input` where its magnitude exceeds `lambd`, else 0. Gradient: g, or 0.
+
+    >>> import cygrad
+    >>> cygrad.hardshrink(cygrad.tensor([-1.0, 0.2, 1.0]))
+    tensor([-1.,  0.,  1.])
+    """
+    bound = number_argument(lambd, "hardshrink", "lambd", 2)
+    if not require(input, "hardshrink").dtype.is_floating_point:
+        raise messages.not_implemented_for("hardshrink_cpu", input.dtype)
+    return apply1_args(HARDSHRINK, input, (bound,), out)
+
+
+def softshrink_array(a, lambd):
+    """a moved towards 0 by lambd; 0 for what is nearer."""
+    number = a.dtype.type
+    with np.errstate(all="ignore"):
+        return np.where(np.abs(a) > number(lambd), a - np.copysign(number(lambd), a), a * number(0))
+
+
+SOFTSHRINK = declare(
+    "softshrink", shrink_rule, saves=IN0, flags=FLAGS, kernel=softshrink_array, inputs="self", attributes="lambd"
+)
+
+
+def softshrink(input, lambd=0.5, *, out=None):
+    """`input` moved towards 0 by `lambd`; 0 where its magnitude is less. Gradient: g, or 0.
+
+    Raises RuntimeError for a negative `lambd`.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.softshrink(cygrad.tensor([-1.0, 0.2, 1.0]))
+    tensor([-0.5000,  0.0000,  0.5000])
+    """
+    bound = number_argument(lambd, "softshrink", "lambd", 2)
+    kind = require(input, "softshrink").dtype
+    if not kind.is_floating_point:
+        raise messages.not_implemented_for("softshrink_check", kind)
+    largest = float(np.finfo(kind.numpy).max)
+    if not 0 <= bound <= largest:
+        raise RuntimeError(
+            f"lambda must be in range [0, {largest:g}] for input dtype {kind.type_name}, but found {bound:g}"
+        )
+    return apply1_args(SOFTSHRINK, input, (bound,), out)
+
+
+# -- exponential below zero --------------------------------------------------------------------------------
+
+
+def elu_array(a, alpha, scale=1.0, input_scale=1.0):
+    """scale * a where positive, else scale * alpha * (exp(input_scale * a) - 1)."""
+    number = a.dtype.type
+    with np.errstate(all="ignore"):
+        below = np.expm1(a if input_scale == 1 else a * number(input_scale)) * number(alpha * scale)
+        return np.where(a <= 0, below, a if scale == 1 else a * number(scale))
+
+
+def celu_array(a, alpha):
+    """The same for a slope that is the same on both sides of 0."""
+    return elu_array(a, alpha, 1.0, 1 / alpha)
+
+
+def _elu_gradient(x, g, alpha, scale, input_scale):
+    # no exp of large numbers, whose infinity would turn the zero it is masked by into nan in higher gradients
+    below = where(x < 0, x, 0.0)
+    slope = mul(exp(below if input_scale == 1 else mul(below, input_scale)), alpha * scale * input_scale)
+    return where(x <= 0, mul(g, slope), g if scale == 1 else mul(g, scale))
+
+
+def elu_rule(n, g):
+    return _elu_gradient(n.saved(0), g, *n.args)
+
+
+def celu_rule(n, g):
+    return _elu_gradient(n.saved(0), g, n.args[0], 1.0, 1 / n.args[0])
+
+
+ELU = declare(
+    "elu",
+    elu_rule,
+    saves=IN0,
+    flags=FLAGS,
+    kernel=elu_array,
+    inputs="self",
+    attributes="alpha scale input_scale",
+)
+ELU_INPLACE = variant(ELU, "EluBackward1")
+CELU = declare("celu", celu_rule, saves=IN0, flags=FLAGS, kernel=celu_array, inputs="self", attributes="alpha")
+CELU_INPLACE = variant(CELU, "CeluBackward1")
+SELU_ALPHA, SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
+
+
+def elu(input, alpha=1.0, inplace=False):
+    """`input` where positive, else `alpha * (exp(input) - 1)`. Gradient: g, or g * alpha * exp(input).
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.elu(cygrad.tensor([-1.0, 2.0]))
+    tensor([-0.6321,  2.0000])
+    """
+    args = (number_argument(alpha, "elu", "alpha", 2), 1.0, 1.0)
+    return applied(ELU, ELU_INPLACE, input, args, inplace, "elu_cpu")
+
+
+def elu_(input, alpha=1.0):
+    """`elu`, which overwrites `input` and returns it."""
+    return elu(input, alpha, True)
+
+
+def selu(input, inplace=False):
+    """`elu` with the alpha and the scale under which layers keep mean 0 and variance 1.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.selu(cygrad.tensor([-1.0, 2.0]))
+    tensor([-1.1113,  2.1014])
+    """
+    args = (SELU_ALPHA, SELU_SCALE, 1.0)
+    return applied(ELU, ELU_INPLACE, require(input, "selu"), args, inplace, "elu_cpu")
+
+
+@named("selu")
+def selu_of_package(input):
+    """`elu` with the alpha and the scale under which layers keep mean 0 and variance 1."""
+    return selu(input)
+
+
+def selu_(input):
+    """`selu`, which overwrites `input` and returns it."""
+    return selu(input, True)
+
+
+def celu(input, alpha=1.0, inplace=False):
+    """`input` where positive, else `alpha * (exp(input / alpha) - 1)`. Gradient: g, or g * exp(input / alpha).
+
+    Raises RuntimeError for an alpha of 0.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.celu(cygrad.tensor([-1.0, 2.0]), 2.0)
+    tensor([-0.7869,  2.0000])
+    """
+    scale = number_argument(alpha, "celu", "alpha", 2)
+    require(input, "celu")
+    if scale == 0:
+        raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
+    return applied(CELU, CELU_INPLACE, input, (scale,), inplace, "elu_cpu")
+
+
+@named("celu")
+def celu_of_package(input, alpha=1.0):
+    """`input` where positive, else `alpha * (exp(input / alpha) - 1)`. Gradient: g, or g * exp(input / alpha)."""
+    return celu(input, alpha)
+
+
+def celu_(input, alpha=1.0):
+    """`celu`, which overwrites `input` and returns it."""
+    return celu(input, alpha, True)
+
+
+# The package's forms of functions that nn.functional has with other arguments.
+functions = publish(globals()) | {
+    "celu": celu_of_package,
+    "celu_": celu_,
+    "relu_": relu_,
+    "rrelu": rrelu_of_package,
+    "rrelu_": rrelu_,
+    "selu": selu_of_package,
+    "selu_": selu_,
+    "threshold": threshold_of_package,
+    "threshold_": threshold_,
+}
