@@ -25,6 +25,27 @@ def on_diagonal(values, shape, offset, axis1, axis2):
     return array
 
 
+def embed(values, offset, axis1, axis2):
+    """Zeros with the last axis of `values` on a diagonal of two new axes."""
+    length = values.shape[-1] + abs(offset)
+    shape = list(values.shape[:-1])
+    for axis in sorted((axis1, axis2)):
+        shape.insert(axis, length)
+    return on_diagonal(values, shape, offset, axis1, axis2)
+
+
+def block_diag(arrays, dtype):
+    """Arrays of up to two axes, one after the other along a diagonal; zeros elsewhere."""
+    blocks = [np.atleast_2d(array) for array in arrays]
+    out = np.zeros(np.sum([block.shape for block in blocks], axis=0), dtype)
+    row = column = 0
+    for block in blocks:
+        height, width = block.shape
+        out[row : row + height, column : column + width] = block
+        row, column = row + height, column + width
+    return out
+
+
 def tril(array, offset):
     """With zeros above a diagonal of the last two axes."""
     return np.ascontiguousarray(np.tril(array, offset))
@@ -33,3 +54,13 @@ def tril(array, offset):
 def triu(array, offset):
     """With zeros below a diagonal of the last two axes."""
     return np.ascontiguousarray(np.triu(array, offset))
+
+
+def tril_indices(rows, columns, offset):
+    """The indices, as two rows, of what `tril` keeps."""
+    return np.stack(np.tril_indices(rows, offset, columns)) if rows and columns else np.zeros((2, 0), np.int64)
+
+
+def triu_indices(rows, columns, offset):
+    """The indices, as two rows, of what `triu` keeps."""
+    return np.stack(np.triu_indices(rows, offset, columns)) if rows and columns else np.zeros((2, 0), np.int64)

@@ -33,3 +33,8 @@ def roll(array, shifts, axes):
     if not axes:
         return np.ascontiguousarray(np.roll(array, shifts[0])).reshape(array.shape)
     return np.ascontiguousarray(np.roll(array, shifts, axes))
+
+
+def rot90(array, k, axes):
+    """Turned by `k` right angles in the plane of two axes."""
+    return copy(np.asarray(np.rot90(array, k, axes)))

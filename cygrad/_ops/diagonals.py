@@ -1,11 +1,20 @@
 """Diagonals and triangles of matrices. All ops are linear and save nothing but shapes."""
 
+import math
+
+import numpy as np
+
 from cygrad._core import messages
-from cygrad._core.access import array_of
-from cygrad._core.opdef import INPLACE, LINEAR, PRIVATE, VIEW, declare, publish
-from cygrad._core.record import apply1_args, record_view
+from cygrad._core.access import array_of, tensor_of
+from cygrad._core.dtypes import as_dtype, by_name
+from cygrad._core.opdef import FUNCTION_ONLY, INPLACE, LINEAR, PRIVATE, VIEW, declare, publish, variant
+from cygrad._core.record import apply1_args, as_type, record_n, record_view, result_type
+from cygrad._core.tensor import Tensor
 from cygrad._kernels import diagonals as kernels
-from cygrad._ops.arguments import dim_argument, integer, require
+from cygrad._kernels.copying import copy
+from cygrad._ops.arguments import dim_argument, integer, require, tensor_list
+from cygrad._ops.strided import as_strided
+from cygrad._ops.views import reshape
 
 # -- diagonal ----------------------------------------------------------------------------------------------
 
@@ -57,6 +66,145 @@ DIAGONAL_BACKWARD = declare(
 def diagonal_backward(input, shape, offset, dim1, dim2):
     """Zeros of `shape` with `input` on the diagonals."""
     return apply1_args(DIAGONAL_BACKWARD, input, (shape, offset, dim1, dim2), None)
+
+
+DIAGONAL_COPY = variant(DIAGONAL, "DiagonalBackward0_copy", name="diagonal_copy")
+
+
+def diag_embed_rule(n, g):
+    return diagonal(g, *n.args)
+
+
+DIAG_EMBED = declare("diag_embed", diag_embed_rule, flags=LINEAR, kernel=kernels.embed, attributes="offset dim1 dim2")
+
+
+def diag_embed(input, offset=0, dim1=-2, dim2=-1):
+    """Matrices, in dimensions `dim1` and `dim2` of the result, with the last dimension of `input` on a diagonal.
+
+    `offset` > 0 takes a diagonal above the main one, < 0 below; elsewhere the matrices are 0. Gradient: the diagonals
+    of g. Raises IndexError for a dimension that is not there, RuntimeError if both are the same.
+
+    >>> import cygrad
+    >>> cygrad.diag_embed(cygrad.tensor([1, 2]))
+    tensor([[1, 0],
+            [0, 2]])
+    """
+    t = require(input, "diag_embed")
+    where = (
+        integer(offset, "diag_embed", "offset", 1),
+        dim_argument(dim1, t.ndim + 1, "diag_embed", "dim1", 2),
+        dim_argument(dim2, t.ndim + 1, "diag_embed", "dim2", 3),
+    )
+    if where[1] == where[2]:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    return apply1_args(DIAG_EMBED, t, where, None)
+
+
+def diag(input, diagonal=0, *, out=None):
+    """A matrix with the vector `input` on a diagonal; or a copy of a diagonal of the matrix `input`.
+
+    `diagonal` counts from the main one upwards. Gradient: the diagonal of g, or g on the diagonal. Raises RuntimeError
+    for other numbers of dimensions.
+
+    >>> import cygrad
+    >>> cygrad.diag(cygrad.tensor([[1, 2], [3, 4]]))
+    tensor([1, 4])
+    """
+    t, offset = require(input, "diag"), integer(diagonal, "diag", "diagonal", 1)
+    if t.ndim not in (1, 2):
+        raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {t.ndim}D")
+    where = (offset, 0, 1)
+    if t.ndim == 1:
+        return apply1_args(DIAG_EMBED, t, where, out)
+    array = array_of(t)
+    if out is None:
+        return record_n(DIAGONAL_COPY, copy(kernels.diagonal(array, *where)), (t,), (array.shape, *where))
+    return apply1_args(DIAGONAL_OUT, t, where, out)
+
+
+DIAGONAL_OUT = variant(DIAGONAL, "DiagonalBackward0_copy", name="diag")
+
+
+def diagflat(input, offset=0):
+    """A matrix with all elements of `input` on a diagonal; see `diag_embed`.
+
+    >>> import cygrad
+    >>> cygrad.diagflat(cygrad.tensor([[1], [2]]))
+    tensor([[1, 0],
+            [0, 2]])
+    """
+    return diag_embed(reshape(require(input, "diagflat"), (-1,)), offset)
+
+
+def fill_diagonal_(self, fill_value, wrap=False):
+    """Set the diagonal of this tensor to a number, and return it; all dimensions of more than two must be equal.
+
+    With `wrap` the diagonal of a tall matrix begins again below each square.
+
+    >>> import cygrad
+    >>> cygrad.zeros(2, 2).fill_diagonal_(5)
+    tensor([[5., 0.],
+            [0., 5.]])
+    """
+    shape = array_of(require(self, "fill_diagonal_")).shape
+    if isinstance(fill_value, Tensor) and not fill_value.ndim:
+        fill_value = fill_value.item()
+    if not isinstance(fill_value, (int, float, complex)):
+        raise messages.wrong_type("fill_diagonal_", "fill_value", 1, "Number", fill_value)
+    if len(shape) < 2:
+        raise RuntimeError("dimensions must larger than 1")
+    if len(shape) > 2 and len(set(shape)) > 1:
+        raise RuntimeError("all dimensions of input must be of equal length")
+    size, step = min(shape), sum(self.stride())
+    as_strided(self, (size,), (step,)).fill_(fill_value)
+    rows, columns = shape[:2]
+    if wrap and len(shape) == 2 and rows > columns + 1:
+        start = self.storage_offset() + self.stride(0) * (columns + 1)
+        left = math.ceil(rows * columns / (columns + 1)) - size
+        as_strided(self, (left,), (step,), start).fill_(fill_value)
+    return self
+
+
+# -- blocks ------------------------------------------------------------------------------------------------
+
+
+def block_diag_rule(n, g):
+    grads, row, column = [], 0, 0
+    for i, shape in enumerate(n.args[0]):
+        height, width = (1, 1, *shape)[-2:]
+        part = g[row : row + height, column : column + width] if n.needs(i) else None
+        grads.append(part if part is None or len(shape) == 2 else reshape(part, shape))
+        row, column = row + height, column + width
+    return tuple(grads)
+
+
+BLOCK_DIAG = declare(
+    "block_diag", block_diag_rule, flags=LINEAR | FUNCTION_ONLY, kernel=kernels.block_diag, inputs="tensors"
+)
+
+
+def block_diag(*tensors):
+    """The tensors, as matrices, one after the other along the diagonal of a matrix; 0 elsewhere. Types are promoted.
+
+    Vectors count as rows. Gradient: to each its block of g. Raises RuntimeError for more than 2 dimensions.
+
+    >>> import cygrad
+    >>> cygrad.block_diag(cygrad.tensor([1, 2]), cygrad.tensor([[3], [4]]))
+    tensor([[1, 2, 0],
+            [0, 0, 3],
+            [0, 0, 4]])
+    """
+    given = tensor_list(tensors, "block_diag")
+    for i, t in enumerate(given):
+        if t.ndim > 2:
+            raise RuntimeError(
+                f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has {t.ndim} dimensions"
+            )
+    if not given:
+        return tensor_of(np.empty((1, 0), np.float32))
+    kind = result_type(given)
+    array = kernels.block_diag([as_type(t, kind) for t in given], kind.numpy)
+    return record_n(BLOCK_DIAG, array, given, ([array_of(t).shape for t in given],))
 
 
 # -- triangles ---------------------------------------------------------------------------------------------
@@ -111,4 +259,40 @@ def _triangle(op, t, diagonal, out):
     return apply1_args(op, t, (shift,), out)
 
 
+def tril_indices(row, col, offset=0, *, dtype=None, device=None, layout=None, requires_grad=False):
+    """The indices, rows above columns, of the elements that `tril` keeps of a matrix of `row` times `col`, in order.
+
+    >>> import cygrad
+    >>> cygrad.tril_indices(2, 2)
+    tensor([[0, 1, 1],
+            [0, 0, 1]])
+    """
+    return _triangle_indices("tril_indices", kernels.tril_indices, row, col, offset, dtype)
+
+
+def triu_indices(row, col, offset=0, *, dtype=None, device=None, layout=None, requires_grad=False):
+    """The indices, rows above columns, of the elements that `triu` keeps of a matrix of `row` times `col`, in order.
+
+    >>> import cygrad
+    >>> cygrad.triu_indices(2, 2)
+    tensor([[0, 0, 1],
+            [0, 1, 1]])
+    """
+    return _triangle_indices("triu_indices", kernels.triu_indices, row, col, offset, dtype)
+
+
+def _triangle_indices(name, kernel, row, col, offset, dtype):
+    sizes = integer(row, name, "row", 1), integer(col, name, "col", 2)
+    shift = integer(offset, name, "offset", 3)
+    for size, axis in zip(sizes, ("row", "col")):
+        if size < 0:
+            raise RuntimeError(f"{axis} must be non-negative, got{size}")
+    kind = by_name()["int64"] if dtype is None else as_dtype(dtype)
+    if str(kind) not in ("torch.int64", "torch.int32"):
+        raise messages.not_implemented_for(name, kind)
+    return tensor_of(kernel(*sizes, shift).astype(kind.numpy, copy=False))
+
+
+composite = {"diag": 0, "diagflat": 0, "tril_indices": FUNCTION_ONLY, "triu_indices": FUNCTION_ONLY}
+methods = {"fill_diagonal_": fill_diagonal_}
 functions = publish(globals())

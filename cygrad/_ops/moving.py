@@ -4,7 +4,7 @@ from cygrad._core import messages
 from cygrad._core.opdef import LINEAR, declare, publish
 from cygrad._core.record import apply1_args
 from cygrad._kernels import rearranging as kernels
-from cygrad._ops.arguments import integers, is_integer, require, variadic, wrap_dim, wrap_dims
+from cygrad._ops.arguments import integer, integers, is_integer, require, variadic, wrap_dim, wrap_dims
 
 # -- flip --------------------------------------------------------------------------------------------------
 
@@ -76,6 +76,38 @@ def roll(input, shifts, dims=()):
     if dims and t.ndim == 0:
         raise messages.no_dimensions(dims[0])
     return apply1_args(ROLL, t, (shifts, tuple(wrap_dim(dim, t.ndim) for dim in dims)), None)
+
+
+# -- rot90 -------------------------------------------------------------------------------------------------
+
+
+def rot90_rule(n, g):
+    k, dims = n.args
+    return rot90(g, -k, dims)
+
+
+ROT90 = declare("rot90", rot90_rule, flags=LINEAR, kernel=kernels.rot90, attributes="k dims")
+
+
+def rot90(input, k=1, dims=(0, 1)):
+    """Turned by `k` right angles in the plane of two dimensions, from the first towards the second: a copy.
+
+    Gradient: g, turned back. Raises RuntimeError unless `dims` names two dimensions that are there.
+
+    >>> import cygrad
+    >>> cygrad.rot90(cygrad.tensor([[1, 2], [3, 4]]))
+    tensor([[2, 4],
+            [1, 3]])
+    """
+    t = require(input, "rot90")
+    count, plane = integer(k, "rot90", "k", 1), integers(dims, "rot90", "dims", 2)
+    if len(plane) != 2:
+        raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(plane)}")
+    if t.ndim < 2:
+        raise RuntimeError(f"expected total dims >= 2, but got total dims = {t.ndim}")
+    if plane[0] == plane[1] or abs(plane[0] - plane[1]) == t.ndim:
+        raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {plane[0]} and dim1 = {plane[1]}")
+    return apply1_args(ROT90, t, (count, tuple(wrap_dim(dim, t.ndim) for dim in plane)), None)
 
 
 composite = {"fliplr": 0, "flipud": 0}

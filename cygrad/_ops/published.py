@@ -17,7 +17,7 @@ FUNCTIONS = {
         "chain_matmul einsum kron matrix_power tensordot trace vdot "
     ),
     "diagonals": (
-        "diagonal tril tril_ triu triu_ "
+        "block_diag diag diag_embed diagflat diagonal tril tril_ tril_indices triu triu_ triu_indices "
     ),
     "dropout": (
         "dropout dropout_ "
@@ -38,7 +38,7 @@ FUNCTIONS = {
         "norm std var "
     ),
     "moving": (
-        "flip fliplr flipud roll "
+        "flip fliplr flipud roll rot90 "
     ),
     "ordering": (
         "argsort kthvalue median mode msort nanmedian sort topk "
@@ -73,10 +73,11 @@ FUNCTIONS = {
         "mvlgamma polygamma "
     ),
     "splitting": (
-        "tensor_split "
+        "dsplit hsplit tensor_split unsafe_chunk unsafe_split unsafe_split_with_sizes vsplit "
     ),
     "stacking": (
-        "atleast_1d atleast_2d atleast_3d broadcast_tensors column_stack dstack hstack row_stack vstack "
+        "atleast_1d atleast_2d atleast_3d broadcast_shapes broadcast_tensors cartesian_prod column_stack "
+        "combinations dstack hstack row_stack vstack "
     ),
     "statistics": (
         "aminmax corrcoef cov nanmean nanquantile nansum quantile std_mean var_mean "
@@ -86,7 +87,7 @@ FUNCTIONS = {
     ),
     "taking": (
         "argwhere index_put_ masked_scatter masked_scatter_ masked_select nonzero_static put put_ take "
-        "take_along_dim "
+        "take_along_dim unravel_index "
     ),
     "trigonometry": (
         "acos acos_ acosh acosh_ arccos arccos_ arccosh arccosh_ arcsin arcsin_ arcsinh arcsinh_ arctan "
@@ -122,7 +123,7 @@ METHODS = {
         "kron matrix_power trace vdot "
     ),
     "diagonals": (
-        "diagonal tril tril_ triu triu_ "
+        "diag diag_embed diagflat diagonal fill_diagonal_ tril tril_ triu triu_ "
     ),
     "extrema": (
         "amax amin argmax argmin max min "
@@ -137,7 +138,7 @@ METHODS = {
         "norm std var "
     ),
     "moving": (
-        "flip fliplr flipud roll "
+        "flip fliplr flipud roll rot90 "
     ),
     "ordering": (
         "argsort kthvalue median mode msort nanmedian sort topk "
@@ -169,7 +170,7 @@ METHODS = {
         "mvlgamma mvlgamma_ polygamma polygamma_ "
     ),
     "splitting": (
-        "tensor_split "
+        "dsplit hsplit tensor_split unsafe_chunk unsafe_split unsafe_split_with_sizes vsplit "
     ),
     "statistics": (
         "aminmax corrcoef cov nanmean nanquantile nansum quantile "
@@ -193,5 +194,8 @@ METHODS = {
     ),
     "vector_products": (
         "ger inner outer "
+    ),
+    "windows": (
+        "unfold "
     ),
 }

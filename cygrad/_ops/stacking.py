@@ -1,10 +1,17 @@
 """Joining tensors of different numbers of dimensions, and giving them more: all are made of other ops."""
 
-from cygrad._core.access import array_of
+import itertools
+
+import numpy as np
+
+from cygrad._core.access import array_of, tensor_of
 from cygrad._core.opdef import FUNCTION_ONLY, publish
+from cygrad._core.size import Size
 from cygrad._ops import part_checks as checks
-from cygrad._ops.arguments import broadcast_shape, require, tensor_list
-from cygrad._ops.parts import cat
+from cygrad._ops.arguments import broadcast_shape, integer, integers, is_integer, require, tensor_list
+from cygrad._ops.gathering import index_select
+from cygrad._ops.parts import cat, stack
+from cygrad._ops.ranges import meshgrid
 from cygrad._ops.views import expand, reshape, unsqueeze
 
 
@@ -104,8 +111,80 @@ def broadcast_tensors(*tensors):
     return tuple(t if array_of(t).shape == shape else expand(t, shape) for t in given)
 
 
+def broadcast_shapes(*shapes):
+    """The shape that broadcasting tensors of these shapes gives; an int is a shape of one dimension.
+
+    >>> import cygrad
+    >>> cygrad.broadcast_shapes((2, 1), (3,))
+    torch.Size([2, 3])
+    """
+    result = ()
+    for i, given in enumerate(shapes):
+        shape = integers((given,) if is_integer(given) else given, "broadcast_shapes", "shapes", i + 1)
+        for length in shape:
+            if length < 0:
+                raise RuntimeError(f"Trying to create tensor with negative dimension ({length}): ({length})")
+        for place, (n, m) in enumerate(zip(reversed(result), reversed(shape)), 1):
+            if n != m and n != 1 and m != 1:
+                raise RuntimeError(
+                    f"Attempting to broadcast a dimension of length {m} at {-place}! Mismatching argument at index {i} "
+                    f"had {shape}; but expected shape should be broadcastable to {list(result)}"
+                )
+        result = broadcast_shape(result, shape)
+    return Size(result)
+
+
+# -- tuples of elements ------------------------------------------------------------------------------------
+
+
+def _require_vector(t):
+    if t.ndim != 1:
+        raise RuntimeError(f"Expect a 1D vector, but got shape {list(t.shape)}")
+
+
+def combinations(input, r=2, with_replacement=False):
+    """All choices of `r` elements of a vector, in its order, one in each row; `with_replacement` also repeated ones.
+
+    >>> import cygrad
+    >>> cygrad.combinations(cygrad.tensor([1, 2, 3]))
+    tensor([[1, 2],
+            [1, 3],
+            [2, 3]])
+    """
+    t, count = require(input, "combinations"), integer(r, "combinations", "r", 1)
+    _require_vector(t)
+    if count < 0:
+        raise RuntimeError(f"Expect a non-negative number, but got {count}")
+    if count == 0:
+        return tensor_of(np.empty(0, array_of(t).dtype))
+    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    chosen = np.array(list(choose(range(t.numel()), count)), np.int64).reshape(-1, count)
+    return stack([index_select(t, 0, tensor_of(np.ascontiguousarray(column))) for column in chosen.T], 1)
+
+
+def cartesian_prod(*tensors):
+    """All rows with one element of each vector, in order; the vector itself if there is one.
+
+    >>> import cygrad
+    >>> cygrad.cartesian_prod(cygrad.tensor([1, 2]), cygrad.tensor([3, 4]))
+    tensor([[1, 3],
+            [1, 4],
+            [2, 3],
+            [2, 4]])
+    """
+    given = tensor_list(tensors, "cartesian_prod")
+    for t in given:
+        _require_vector(t)
+    if len(given) == 1:
+        return given[0]
+    return stack([reshape(t, (-1,)) for t in meshgrid(*given, indexing="ij")], 1)
+
+
 composite = dict.fromkeys(
     (
+        "broadcast_shapes",
+        "cartesian_prod",
+        "combinations",
         "hstack",
         "vstack",
         "row_stack",

@@ -6,9 +6,9 @@ import numpy as np
 
 from cygrad._core import messages
 from cygrad._core.access import array_of, tensor_of
-from cygrad._core.opdef import INPLACE, LINEAR, PRIVATE, declare, publish
+from cygrad._core.opdef import FUNCTION_ONLY, INPLACE, LINEAR, PRIVATE, declare, publish
 from cygrad._kernels import picking as kernels
-from cygrad._ops.arguments import broadcast_shape, dim_argument, integer, require
+from cygrad._ops.arguments import broadcast_shape, dim_argument, integer, integers, is_integer, require
 from cygrad._ops.checks import first_outside
 from cygrad._ops.gathering import finished, gather, masked_fill
 from cygrad._ops.indexing import index_put
@@ -288,11 +288,35 @@ def nonzero_static(input, *, size, fill_value=-1, out=None):
     return result if out is None else out.copy_(result)
 
 
+def unravel_index(indices, shape):
+    """The indices, one tensor for each dimension, of the elements of these numbers in a flattened tensor of `shape`.
+
+    Raises TypeError for numbers that are no integers, ValueError for a negative length.
+
+    >>> import cygrad
+    >>> cygrad.unravel_index(cygrad.tensor([5, 7]), (3, 4))
+    (tensor([1, 1]), tensor([1, 3]))
+    """
+    numbers = array_of(require(indices, "unravel_index", "indices"))
+    if numbers.dtype.kind not in "iu":
+        raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+    if not is_integer(shape) and not isinstance(shape, (tuple, list)):
+        raise TypeError(f"expected 'shape' to be int or sequence of ints, but got {type(shape)}")
+    lengths = integers((shape,) if is_integer(shape) else shape, "unravel_index", "shape", 2)
+    if any(length < 0 for length in lengths):
+        raise ValueError(f"'shape' cannot have negative values, but got {tuple(lengths)}")
+    found = []
+    for length in reversed(lengths):
+        found.append(tensor_of(numbers % max(length, 1)))
+        numbers = numbers // max(length, 1)
+    return tuple(reversed(found))
+
+
 def index_put_(input, indices, values, accumulate=False):
     """In-place form of `index_put`, as a function."""
     return index_put(require(input, "index_put_"), indices, values, accumulate, out=input)
 
 
-composite = {"take_along_dim": 0, "argwhere": 0, "nonzero_static": 0}
+composite = {"take_along_dim": 0, "argwhere": 0, "nonzero_static": 0, "unravel_index": FUNCTION_ONLY}
 functions = publish(globals())
 functions["index_put_"] = index_put_

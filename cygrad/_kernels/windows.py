@@ -1,0 +1,33 @@
+"""Windows of elements that slide along an axis."""
+
+import numpy as np
+
+from cygrad._kernels.strided import restride
+
+
+def windows(array, axis, size, step):
+    """All windows of `size` elements along the axis, each `step` further; their elements are a last axis: a view."""
+    shape, strides = array.shape, array.strides
+    if not shape:
+        return restride(array, (size,), (array.itemsize,), 0)
+    count = (shape[axis] - size) // step + 1
+    return restride(
+        array,
+        (*shape[:axis], count, *shape[axis + 1 :], size),
+        (*strides[:axis], strides[axis] * step, *strides[axis + 1 :], strides[axis]),
+        0,
+    )
+
+
+def sum_windows(values, shape, axis, size, step):
+    """Zeros of `shape` to which `values` are added where `windows` would show them."""
+    out = np.zeros(shape, values.dtype)
+    shown = windows(out, axis, size, step)
+    if not shape or size <= shown.shape[axis]:
+        for i in range(size):  # the same element of all windows is in different places
+            shown[..., i] += values[..., i]
+        return out
+    for i in range(shown.shape[axis]):
+        where = (slice(None),) * axis + (i,)
+        shown[where] += values[where]
+    return out
