@@ -1,13 +1,20 @@
 """Linear algebra over matrices, and stacks of them, under the names of PyTorch's `torch.linalg`."""
 
 from cygrad import det, matrix_power
-from cygrad import slogdet as _slogdet
-from cygrad._core.return_types import linalg_slogdet as _linalg_slogdet
-from cygrad._ops.linear_systems import LinAlgError, cholesky, inv, solve
+from cygrad._ops.cholesky import linalg_cholesky as cholesky
+from cygrad._ops.cholesky import linalg_cholesky_ex as cholesky_ex
+from cygrad._ops.determinants import linalg_slogdet as slogdet
+from cygrad._ops.linear_systems import linalg_inv as inv
+from cygrad._ops.linear_systems import linalg_inv_ex as inv_ex
+from cygrad._ops.linear_systems import linalg_solve as solve
+from cygrad._ops.linear_systems import linalg_solve_ex as solve_ex
+from cygrad._ops.linear_systems import linalg_tensorinv as tensorinv
+from cygrad._ops.linear_systems import linalg_tensorsolve as tensorsolve
+from cygrad._ops.lu import linalg_lu as lu
+from cygrad._ops.lu import linalg_lu_factor as lu_factor
+from cygrad._ops.lu import linalg_lu_factor_ex as lu_factor_ex
+from cygrad._ops.lu import linalg_lu_solve as lu_solve
+from cygrad._ops.matrices import LinAlgError
+from cygrad._ops.triangular import linalg_solve_triangular as solve_triangular
 
-__all__ = ["LinAlgError", "cholesky", "det", "inv", "matrix_power", "slogdet", "solve"]
-
-
-def slogdet(A, *, out=None):
-    """Sign, and logarithm of the magnitude, of the determinant; see `cygrad.slogdet`."""
-    return _linalg_slogdet(_slogdet(A, out=out))
+__all__ = [name for name in dir() if not name.startswith("_")]

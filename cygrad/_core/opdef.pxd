@@ -13,6 +13,8 @@ cpdef enum:             # what is saved
     IN1 = 2
     IN2 = 4
     OUT0 = 8
+    OUT1 = 16               # in the places of IN1 and IN2
+    OUT2 = 32
 
 cpdef enum:             # OpDef.flags
     LINEAR = 1              # linear in its tensor inputs: the forward-mode rule is the op itself
@@ -36,6 +38,7 @@ cdef class OpDef:
     cdef unsigned int[3] saves          # what the gradients of inputs 0, 1, 2 (and later) need
     cdef readonly unsigned int flags
     cdef readonly tuple inputs          # names of the tensor inputs, for `_saved_<name>`
+    cdef readonly tuple outputs         # names of the results, likewise
     cdef readonly tuple attributes      # names of the other arguments, likewise
     cdef readonly tuple aliases         # other public names
     cdef readonly object entry          # the public function
@@ -43,7 +46,7 @@ cdef class OpDef:
 cdef class OpNode(Node):
     cdef OpDef op
     cdef object saved0, saved1, saved2      # inputs: Tensor or Python number
-    cdef Tensor result                      # output, without history
+    cdef Tensor result                      # output, without history; further outputs lie in saved1 and saved2
     cdef long version0, version1, version2, version_result
     cdef readonly tuple args                # the other arguments
     cdef object freed_by                    # site of the backward call that freed the saved values
@@ -51,8 +54,11 @@ cdef class OpNode(Node):
     cpdef bint needs(self, int i) noexcept          # does input i want its gradient?
     cpdef object saved(self, int i)                 # saved input i, checked
     cpdef Tensor saved_result(self)                 # saved output, checked
+    cpdef Tensor saved_output(self, int i)          # saved output i of several, checked
     cpdef int save_input(self, int i, object value) except -1
     cdef int save_result(self, Tensor out) except -1
+    cdef int save_outputs(self, list outs, unsigned int mask) except -1
+    cdef list saved_outputs(self, unsigned int mask)
 
 cdef OpDef op(str name, rule_t rule=*)      # then .row(...), which tells the rest
 cpdef OpDef variant(OpDef row, str node=*, unsigned int flags=*, str name=*)    # with another node, or no derivative

@@ -24,12 +24,14 @@ broadcasting or promotion gave the output: the engine sums and casts it back to 
 *row*: `op(name, rule)` (no rule: the op has no derivative, and NONDIFF among its flags). A second row of the same
 op, for other arguments and with another node, is named 'max.dim' and needs no entry point of its own. Then
     saves       what the gradients need: one mask of IN0, IN1, IN2, OUT0 for all, or a tuple with one per input.
-                Only what a needed gradient needs is saved.
+                Only what a needed gradient needs is saved. OUT1 and OUT2, of an op of several results, take the
+                places of inputs 1 and 2; `n.saved_output(i)` gives them.
     flags       see opdef.pxd
     ufunc       name of NumPy's ufunc, called by its inner loop; else
     kernel      a function of arrays, then `args`; gives an array or a tuple of arrays
     node        PyTorch's name of the node; from the name if left out ('sin': 'SinBackward0')
     inputs      names of the tensor inputs, as PyTorch spells them in `_saved_self`, `_saved_other`
+    outputs     names of the results, likewise
     attributes  names of `args`, for `_saved_dim` and the like
     aliases     other public names of the op
 
@@ -86,7 +88,7 @@ cdef class OpDef:
     """The row of an op; see the head of this file."""
 
     def row(self, *, saves=0, unsigned int flags=0, kernel=None, ufunc=None, node=None, inputs="self other",
-            attributes="", aliases=""):
+            outputs="result", attributes="", aliases=""):
         """Fill in the row and register it; see the head of this file."""
         cdef int i
         self.flags = flags
@@ -96,6 +98,7 @@ cdef class OpDef:
         for i in range(3):
             self.saves[i] = saves if isinstance(saves, int) else (saves[i] if i < len(saves) else 0)
         self.inputs = tuple(inputs.split())
+        self.outputs = tuple(outputs.split())
         self.attributes = tuple(attributes.split())
         self.aliases = tuple(aliases.split())
         if self.name in registry:
@@ -148,7 +151,8 @@ cpdef OpDef variant(OpDef row, str node=None, unsigned int flags=0, str name=Non
     other.ufunc, other.kernel, other.python_rule = row.ufunc, row.kernel, row.python_rule
     other.saves = row.saves
     other.flags = row.flags | flags | (0 if node else NONDIFF)
-    other.inputs, other.attributes, other.aliases = row.inputs, row.attributes, row.aliases
+    other.inputs, other.outputs = row.inputs, row.outputs
+    other.attributes, other.aliases = row.attributes, row.aliases
     return other
 
 
@@ -230,6 +234,16 @@ cdef class OpNode(Node):
             self.version2 = version
         return 0
 
+    cdef int save_outputs(self, list outs, unsigned int mask) except -1:
+        """Save those of the results that the mask names."""
+        if mask & OUT0:
+            self.save_result(outs[0])
+        if mask & OUT1:
+            self.save_input(1, alias(outs[1]))
+        if mask & OUT2:
+            self.save_input(2, alias(outs[2]))
+        return 0
+
     cdef int save_result(self, Tensor out) except -1:
         # not `out` itself: its grad_fn is this node, and the circle would keep memory until the collector comes
         self.result = alias(out)
@@ -263,17 +277,23 @@ cdef class OpNode(Node):
 
     cpdef Tensor saved_result(self):
         """The saved result; raises RuntimeError if it was changed or freed since."""
-        cdef Tensor t
+        return self.saved_output(0)
+
+    cpdef Tensor saved_output(self, int i):
+        """Saved result `i`, of several; raises RuntimeError if it was changed or freed since."""
+        cdef Tensor t, kept = self.result if i == 0 else self.saved1 if i == 1 else self.saved2
+        cdef long version = self.version_result if i == 0 else self.version1 if i == 1 else self.version2
         if self.freed_by is not None:
             raise messages.freed_error(self, self.freed_by)
-        if self.result is None:
+        if kept is None:
             raise RuntimeError(f"{self.op.node_name} did not save its result")
-        if version_of(self.result) != self.version_result:
-            raise messages.modified_error(self.result, self, self.version_result, version_of(self.result), True)
+        if version_of(kept) != version:
+            raise messages.modified_error(kept, self, version, version_of(kept), True)
         if thread_state().modes & NO_GRAD:
-            return self.result
-        t = alias(self.result)
+            return kept
+        t = alias(kept)
         t.grad_fn_ = self
+        t.output_nr_ = i
         t.flags |= REQUIRES_GRAD
         return t
 
@@ -288,16 +308,21 @@ cdef class OpNode(Node):
         cdef OpDef row = self.op
         cdef unsigned int mask = row.saves[0] | row.saves[1] | row.saves[2]
         names = [name for i, name in enumerate(row.inputs[:3]) if mask & (1 << i)]
-        names += [*row.attributes, *(("result",) if mask & OUT0 else ())]
+        names += [*row.attributes, *self.saved_outputs(mask)]
         return [*object.__dir__(self), *["_saved_" + name for name in names]]
+
+    cdef list saved_outputs(self, unsigned int mask):
+        """Names of the results that are saved."""
+        cdef tuple bits = (OUT0, OUT1, OUT2)
+        return [name for name, bit in zip(self.op.outputs, bits) if mask & <unsigned int>bit]
 
     def __getattr__(self, str name):
         cdef OpDef row = self.op
         cdef unsigned int mask = row.saves[0] | row.saves[1] | row.saves[2]
         if name.startswith("_saved_"):
             wanted = name[7:]
-            if wanted == "result" and mask & OUT0:
-                return self.saved_result()
+            if wanted in self.saved_outputs(mask):
+                return self.saved_output(row.outputs.index(wanted))
             if wanted in row.inputs[:3]:
                 value = self.saved(row.inputs.index(wanted))
                 if value is None and self.freed_by is not None:

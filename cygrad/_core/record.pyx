@@ -233,8 +233,7 @@ cpdef tuple record_outputs(OpDef op, tuple arrays, tuple inputs, tuple args, int
             out.flags |= REQUIRES_GRAD
         else:
             cut(out, source, CUT_NON_DIFFERENTIABLE, op.name)
-    if mask & OUT0:
-        node.save_result(outs[0])
+    node.save_outputs(outs, mask)
     return tuple(outs)
 
 

@@ -59,3 +59,28 @@ slogdet = _return_type("slogdet", "sign", "logabsdet")
 linalg_slogdet = _return_type("linalg_slogdet", "sign", "logabsdet")
 frexp = _return_type("frexp", "mantissa", "exponent")
 aminmax = _return_type("aminmax", "min", "max")
+linalg_inv_ex = _return_type("linalg_inv_ex", "inverse", "info")
+linalg_solve_ex = _return_type("linalg_solve_ex", "result", "info")
+linalg_cholesky_ex = _return_type("linalg_cholesky_ex", "L", "info")
+triangular_solve = _return_type("triangular_solve", "solution", "cloned_coefficient")
+linalg_lu = _return_type("linalg_lu", "P", "L", "U")
+linalg_lu_factor = _return_type("linalg_lu_factor", "LU", "pivots")
+linalg_lu_factor_ex = _return_type("linalg_lu_factor_ex", "LU", "pivots", "info")
+lu_unpack = _return_type("lu_unpack", "P", "L", "U")
+_lu_with_info = _return_type("_lu_with_info", "LU", "pivots", "info")
+linalg_ldl_factor = _return_type("linalg_ldl_factor", "LD", "pivots")
+linalg_ldl_factor_ex = _return_type("linalg_ldl_factor_ex", "LD", "pivots", "info")
+linalg_qr = _return_type("linalg_qr", "Q", "R")
+qr = _return_type("qr", "Q", "R")
+geqrf = _return_type("geqrf", "a", "tau")
+linalg_eig = _return_type("linalg_eig", "eigenvalues", "eigenvectors")
+linalg_eigh = _return_type("linalg_eigh", "eigenvalues", "eigenvectors")
+linalg_svd = _return_type("linalg_svd", "U", "S", "Vh")
+svd = _return_type("svd", "U", "S", "V")
+linalg_lstsq = _return_type("linalg_lstsq", "solution", "residuals", "rank", "singular_values")
+
+__all__ = [
+    name
+    for name, value in list(vars().items())
+    if isinstance(value, type) and issubclass(value, ReturnType) and name[0] not in "_R"
+]

@@ -12,7 +12,7 @@ from cygrad._core.tensor import Tensor
 from cygrad._ops.arguments import dim_argument, integer, require, type_name
 from cygrad._ops.arithmetic import mul
 from cygrad._ops.diagonals import diagonal
-from cygrad._ops.linear_systems import inv
+from cygrad._ops.linear_systems import linalg_inv
 from cygrad._ops.pointwise import conjugate
 from cygrad._ops.products import bmm, dot, matmul, mm
 from cygrad._ops.ranges import eye
@@ -405,7 +405,7 @@ def matrix_power(input, n, *, out=None):
             f"but they are {t.shape[-2]} by {t.shape[-1]} matrices"
         )
     if n < 0:
-        t, n = inv(t), -n
+        t, n = linalg_inv(t), -n
     result = None
     while n:
         if n & 1:

@@ -9,12 +9,18 @@ FUNCTIONS = {
         "bitwise_right_shift_ copysign copysign_ dist float_power gcd gcd_ heaviside heaviside_ lcm lcm_ "
         "ldexp ldexp_ lerp lerp_ logaddexp logaddexp2 nextafter nextafter_ xlogy xlogy_ "
     ),
+    "cholesky": (
+        "cholesky cholesky_inverse cholesky_solve "
+    ),
     "complex_parts": (
         "adjoint angle complex conj imag is_conj is_neg polar real resolve_conj resolve_neg view_as_complex "
         "view_as_real "
     ),
     "contractions": (
         "chain_matmul einsum kron matrix_power tensordot trace vdot "
+    ),
+    "determinants": (
+        "det logdet slogdet "
     ),
     "diagonals": (
         "block_diag diag diag_embed diagflat diagonal tril tril_ tril_indices triu triu_ triu_indices "
@@ -32,7 +38,10 @@ FUNCTIONS = {
         "Generator default_generator get_rng_state initial_seed manual_seed seed set_rng_state "
     ),
     "linear_systems": (
-        "det inverse logdet slogdet "
+        "inverse "
+    ),
+    "lu": (
+        "lu lu_solve lu_unpack "
     ),
     "measures": (
         "norm std var "
@@ -89,6 +98,9 @@ FUNCTIONS = {
         "argwhere index_put_ masked_scatter masked_scatter_ masked_select nonzero_static put put_ take "
         "take_along_dim unravel_index "
     ),
+    "triangular": (
+        "triangular_solve "
+    ),
     "trigonometry": (
         "acos acos_ acosh acosh_ arccos arccos_ arccosh arccosh_ arcsin arcsin_ arcsinh arcsinh_ arctan "
         "arctan2 arctan2_ arctan_ arctanh arctanh_ asin asin_ asinh asinh_ atan atan2 atan2_ atan_ atanh "
@@ -116,11 +128,17 @@ METHODS = {
         "bitwise_right_shift_ copysign copysign_ dist float_power float_power_ gcd gcd_ heaviside heaviside_ "
         "lcm lcm_ ldexp ldexp_ lerp lerp_ logaddexp logaddexp2 nextafter nextafter_ xlogy xlogy_ "
     ),
+    "cholesky": (
+        "cholesky cholesky_inverse cholesky_solve "
+    ),
     "complex_parts": (
         "H adjoint angle conj imag is_conj is_neg mH real resolve_conj resolve_neg "
     ),
     "contractions": (
         "kron matrix_power trace vdot "
+    ),
+    "determinants": (
+        "det logdet slogdet "
     ),
     "diagonals": (
         "diag diag_embed diagflat diagonal fill_diagonal_ tril tril_ triu triu_ "
@@ -132,7 +150,10 @@ METHODS = {
         "new new_empty new_full new_ones new_tensor new_zeros "
     ),
     "linear_systems": (
-        "det inverse logdet slogdet "
+        "inverse "
+    ),
+    "lu": (
+        "lu lu_solve "
     ),
     "measures": (
         "norm std var "
@@ -180,6 +201,9 @@ METHODS = {
     ),
     "taking": (
         "argwhere masked_scatter masked_scatter_ masked_select nonzero_static put put_ take take_along_dim "
+    ),
+    "triangular": (
+        "triangular_solve "
     ),
     "trigonometry": (
         "acos acos_ acosh acosh_ arccos arccos_ arccosh arccosh_ arcsin arcsin_ arcsinh arcsinh_ arctan "

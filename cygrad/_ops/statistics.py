@@ -12,8 +12,8 @@ from cygrad._ops.binary import lerp
 from cygrad._ops.diagonals import diagonal
 from cygrad._ops.extrema import amax, amin
 from cygrad._ops.gathering import gather
-from cygrad._ops.linear_systems import adjoint
 from cygrad._ops.logic import isnan
+from cygrad._ops.matrices import adjoint
 from cygrad._ops.measures import std, var
 from cygrad._ops.ordering import sort
 from cygrad._ops.pointwise import sqrt

@@ -67,6 +67,8 @@ class Cygrad:
 def public_function(library, name):
     """A library's function or method, from where cygrad has it, or `None`."""
     public = name.partition(".")[0]
+    if public.startswith("linalg_"):
+        return getattr(library.linalg, public.removeprefix("linalg_"), None)
     for place in (
         lambda library: library,
         lambda library: library.Tensor,

@@ -1,4 +1,4 @@
-"""Samples for Einstein sums and the like, inverses, systems, determinants, Cholesky factors."""
+"""Samples for Einstein sums and the like, traces and powers of matrices."""
 
 import numpy as np
 from ops.sample import Sample, booleans, complex_grid, grid, integers
@@ -6,7 +6,6 @@ from ops.sample import Sample, booleans, complex_grid, grid, integers
 A = grid(3, 3) + 3 * np.eye(3)
 STACK = grid(2, 3, 3) + 3 * np.eye(3)
 Z = complex_grid(2, 2) + 2 * np.eye(2)
-SINGULAR = np.ones((2, 2))
 
 
 def calls(*cases):
@@ -18,12 +17,8 @@ def checked(function, *cases):
     return [Sample(case, numpy=function) for case in cases]
 
 
-def positive_definite(a):
-    return a @ np.swapaxes(a, -1, -2).conj() + np.eye(a.shape[-1])
-
-
 def samples():
-    return {**sums(), **systems()}
+    return sums()
 
 
 def sums():
@@ -77,46 +72,9 @@ def sums():
     }
 
 
-def systems():
-    both = (A, STACK, Z, np.zeros((0, 2, 2)))
-    columns, vector = grid(3, 2), grid(3)
-    positive = [positive_definite(a) for a in (A, STACK, Z)]
-
-    def cholesky(a):
-        return np.linalg.cholesky(a)
-
-    return {
-        "inv": checked(np.linalg.inv, *((a,) for a in both)),
-        "inverse": checked(np.linalg.inv, (A,)),
-        "solve": [
-            *checked(np.linalg.solve, (A, columns), (STACK, columns), (STACK, grid(2, 3, 2)), (Z, complex_grid(2, 3))),
-            Sample((A, vector), numpy=np.linalg.solve),
-            *calls((STACK, grid(2, 3)), ((A, grid(2, 3)), {"left": False}), (np.zeros((0, 2, 2)), np.zeros((0, 2, 1)))),
-        ],
-        "det": [
-            *checked(np.linalg.det, *((a,) for a in both)),
-            # of singular matrices PyTorch's gradient is 0 or imprecise
-            Sample((np.array([[1.0, 2.0], [2.0, 4.0]]),), numpy=np.linalg.det, oracle_grad=False),
-            Sample((np.outer([1.0, 2.0, 3.0], [2.0, 1.0, -1.0]),), oracle_grad=False),
-        ],
-        "slogdet": [Sample((a,)) for a in (A, STACK, Z)],
-        "logdet": [Sample((a,)) for a in positive[:2]],
-        # the function of both triangles, of which the factorisation reads one
-        "cholesky": [Sample((a,), numpy=cholesky, smooth=False) for a in positive]
-        + [Sample((a,), {"upper": True}, smooth=False) for a in positive],
-    }
-
-
 def errors():
-    x, i, p, u = grid(2, 3), integers(2, 2), booleans(2, 2), grid(3)
-    single = A.astype(np.float32)
-    square = {name: calls((x,), (u,), (i,)) for name in ("inv", "det", "slogdet", "cholesky")}
+    x, p, u = grid(2, 3), booleans(2, 2), grid(3)
     return {
-        **square,
-        "inv": [*square["inv"], *calls((SINGULAR,), (np.stack([np.eye(2), SINGULAR]),))],
-        "cholesky": [*square["cholesky"], *calls((-np.eye(2),), (np.stack([np.eye(2), -np.eye(2)]),))],
-        "solve": calls((x, u), (A, grid(2)), (A, grid(2, 2)), (A, single), (SINGULAR, np.ones(2)), (A, np.asarray(1.0)))
-        + calls(((A, grid(2, 2)), {"left": False})),
         "einsum": calls(
             ("ij,jk->ik", x, A[:2]),
             ("ii", x),
