@@ -19,6 +19,9 @@ FUNCTIONS = {
     "contractions": (
         "chain_matmul einsum kron matrix_power tensordot trace vdot "
     ),
+    "convolution": (
+        "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d convolution "
+    ),
     "determinants": (
         "det logdet slogdet "
     ),

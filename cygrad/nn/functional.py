@@ -20,6 +20,7 @@ from cygrad._ops.activations import (
     tanhshrink,
 )
 from cygrad._ops.classifier_losses import cross_entropy, nll_loss
+from cygrad._ops.convolution import conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d
 from cygrad._ops.dropout import dropout
 from cygrad._ops.embeddings import one_hot
 from cygrad._ops.pointwise import sigmoid, tanh

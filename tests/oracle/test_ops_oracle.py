@@ -11,6 +11,7 @@ from helpers import first_line
 
 pytestmark = [
     pytest.mark.oracle,
+    pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel"),  # we make no copy
     pytest.mark.filterwarnings("ignore:index_reduce\\(\\) is in beta"),
     pytest.mark.filterwarnings(r"ignore:torch\.\w+ is deprecated"),
 ]

@@ -1,0 +1,170 @@
+"""Convolution: the three bilinear forms of images (n, channels, places), filters and results.
+
+`correlate` gives the results, `spread` goes back from results to images, `filter_gradient` from images and results to
+filters; each is the transpose of the others. In all of them place `o` of the result sees place
+`o * stride + k * dilation - low` of the image through tap `k` of the filter; places outside of the image are zero.
+
+The work is done by matrix products over patches, an array (channels * taps, places of the result), that are made for a
+few images or for some rows of one image at a time, in scratch memory that stays in the cache.
+"""
+
+import math
+
+import numpy as np
+
+from cygrad._kernels import depthwise
+from cygrad._kernels.by_numpy import silent
+
+
+def patches(x, where, blocks):
+    """Each block with its patches, an array (channels * taps, images * places) that is overwritten by the next one."""
+    channels, taps = x.shape[1], math.prod(where.kernel)
+    width = math.prod(where.size[1:])
+    memory = done = None
+    for block in blocks:
+        n0, n1, first, last = block
+        shape = (channels, taps, n1 - n0, last - first, *where.size[1:])
+        length = math.prod(shape)
+        if memory is None:
+            memory = np.empty(length, x.dtype)
+        columns = memory[:length].reshape(shape)
+        if (shape, first if shape[3] != where.size[0] else 0) != done:
+            done = shape, first if shape[3] != where.size[0] else 0
+            joins = list(where.taps(first, last))
+            if any(where.low) or len(joins) < taps or reaches_beyond(where):
+                columns[...] = 0
+        images = x[n0:n1].swapaxes(0, 1)
+        for tap, there, here in joins:
+            columns[(slice(None), tap, slice(None), *there)] = images[(slice(None), slice(None), *here)]
+        yield block, columns.reshape(channels * taps, (n1 - n0) * (last - first) * width)
+
+
+def reaches_beyond(where):
+    """Whether a window ends beyond the image."""
+    return any(
+        (size - 1) * stride + (kernel - 1) * dilation - low >= image
+        for image, kernel, size, stride, dilation, low in zip(
+            where.image, where.kernel, where.size, where.stride, where.dilation, where.low
+        )
+    )
+
+
+def places(a, block):
+    """The part of results (n, channels, places) that a block is about, as (channels, its images * places): a view
+    if it is one image."""
+    n0, n1, first, last = block
+    if n1 - n0 == 1:
+        flat = a[n0].reshape(a.shape[1], -1)
+        row = flat.shape[1] // a.shape[2]
+        return flat[:, first * row : last * row]
+    return a[n0:n1].swapaxes(0, 1).reshape(a.shape[1], -1)
+
+
+def grouped(a, groups):
+    """Rows of a matrix in groups: (groups, rows of each, columns)."""
+    return a.reshape(groups, a.shape[0] // groups, a.shape[1])
+
+
+def is_depthwise(w, groups):
+    return w.shape[0] == groups and w.shape[1] == 1 and groups > 1
+
+
+@silent
+def correlate(x, w, where, groups):
+    """Results (n, filters, *size) of images and filters (filters, channels / groups, *kernel)."""
+    n, filters = len(x), len(w)
+    if is_depthwise(w, groups):
+        return depthwise.correlate(x, w, where)
+    out = np.empty((n, filters, *where.size), x.dtype)
+    if not out.size:
+        return out
+    matrix = np.ascontiguousarray(w).reshape(groups, filters // groups, -1)
+    if not matrix.size:
+        out[...] = 0
+        return out
+    if where.is_plain():
+        x = np.ascontiguousarray(x)
+        np.matmul(matrix, x.reshape(n, groups, w.shape[1], -1), out=out.reshape(n, groups, filters // groups, -1))
+        return out
+    for block, columns in patches(x, where, where.blocks(n, x.shape[1], x.itemsize)):
+        n0, n1 = block[:2]
+        if n1 - n0 == 1:
+            np.matmul(matrix, grouped(columns, groups), out=split_rows(places(out, block), groups))
+        else:
+            results = np.matmul(matrix, grouped(columns, groups)).reshape(filters, n1 - n0, *where.size)
+            out[n0:n1] = results.swapaxes(0, 1)
+    return out
+
+
+def split_rows(a, groups):
+    """`grouped` for a matrix that must stay a view."""
+    return np.lib.stride_tricks.as_strided(
+        a, (groups, a.shape[0] // groups, a.shape[1]), (a.strides[0] * (a.shape[0] // groups), *a.strides)
+    )
+
+
+def backwards(w, groups):
+    """The filters that go back from results to images where the stride is 1."""
+    filters, channels = w.shape[:2]
+    w = w.reshape(groups, filters // groups, channels, *w.shape[2:]).swapaxes(1, 2)
+    w = np.flip(w, tuple(range(3, w.ndim)))
+    return w.reshape(groups * channels, filters // groups, *w.shape[3:])
+
+
+@silent
+def spread(g, w, where, groups):
+    """Images (n, channels, *image) from results and filters: the transpose of `correlate` in its images."""
+    n, filters, channels = len(g), len(w), w.shape[1] * groups
+    if is_depthwise(w, groups):
+        return depthwise.spread(g, w, where)
+    if where.is_plain() and g.size and w.size:
+        out = np.empty((n, channels, *where.image), g.dtype)
+        matrix = w.reshape(groups, filters // groups, w.shape[1]).swapaxes(1, 2)
+        g = np.ascontiguousarray(g).reshape(n, groups, filters // groups, -1)
+        np.matmul(matrix, g, out=out.reshape(n, groups, w.shape[1], -1))
+        return out
+    if set(where.stride) <= {1} and filters <= channels:  # copying patches is cheaper than adding them
+        return correlate(g, backwards(w, groups), where.backwards(), groups)
+    out = np.zeros((n, channels, *where.image), g.dtype)
+    if not out.size or not g.size or not w.size:
+        return out
+    g = np.ascontiguousarray(g)
+    matrix = np.ascontiguousarray(w).reshape(groups, filters // groups, -1).swapaxes(1, 2)
+    joins: list = []
+    rows = memory = None
+    for block in where.blocks(n, channels, g.itemsize):
+        n0, n1, first, last = block
+        if rows != (first, last):
+            rows, joins = (first, last), list(where.taps(first, last))
+        part = grouped(places(g, block), groups)
+        shape = (groups, matrix.shape[1], part.shape[2])
+        if memory is None:
+            memory = np.empty(math.prod(shape), g.dtype)
+        columns = np.matmul(matrix, part, out=memory[: math.prod(shape)].reshape(shape))
+        columns = columns.reshape(channels, -1, n1 - n0, last - first, *where.size[1:])
+        images = out[n0:n1].swapaxes(0, 1)
+        for tap, there, here in joins:
+            images[(slice(None), slice(None), *here)] += columns[(slice(None), tap, slice(None), *there)]
+    return out
+
+
+@silent
+def filter_gradient(x, g, where, groups):
+    """Filters (filters, channels / groups, *kernel) from images and results: the transpose in the filters."""
+    n, channels, filters = len(x), x.shape[1] // groups, g.shape[1]
+    shape = (filters, channels, *where.kernel)
+    if channels == 1 and filters == groups and groups > 1:
+        return depthwise.filter_gradient(x, g, where)
+    out = np.zeros((groups, filters // groups, channels * math.prod(where.kernel)), x.dtype)
+    if not x.size or not g.size:
+        return out.reshape(shape)
+    g = np.ascontiguousarray(g)
+    if where.is_plain():
+        x = np.ascontiguousarray(x).reshape(n, groups, channels, -1)
+        g = g.reshape(n, groups, filters // groups, -1)
+        for i in range(n):
+            out += np.matmul(g[i], x[i].swapaxes(1, 2))
+        return out.reshape(shape)
+    for block, columns in patches(x, where, where.blocks(n, x.shape[1], x.itemsize)):
+        out += np.matmul(grouped(places(g, block), groups), grouped(columns, groups).swapaxes(1, 2))
+    return out.reshape(shape)

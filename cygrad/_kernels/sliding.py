@@ -1,0 +1,61 @@
+"""Windows that slide over images: which place of the result sees which place of the image."""
+
+import math
+from itertools import product
+
+SCRATCH = 1 << 20  # bytes of scratch memory at a time, about half of a second-level cache
+
+
+class Geometry:
+    """How results lie on images: for each spatial dimension a number in each tuple."""
+
+    def __init__(self, image, kernel, size, stride, dilation, low):
+        self.image, self.kernel, self.size = tuple(image), tuple(kernel), tuple(size)
+        self.stride, self.dilation, self.low = tuple(stride), tuple(dilation), tuple(low)
+
+    def is_plain(self):
+        """Whether results and images are the same places, seen through one tap."""
+        return set(self.kernel) <= {1} and set(self.stride) <= {1} and not any(self.low) and self.size == self.image
+
+    def taps(self, first=0, last=None):
+        """For each tap that sees something of the image: (its number, where in the results, where in the image).
+
+        Only of rows `first` to `last` of the results, which are counted from `first`.
+        """
+        rows = (first, self.size[0] if last is None else last)
+        spans = []
+        for d in range(len(self.size)):
+            begin, end = rows if d == 0 else (0, self.size[d])
+            spans.append([self.span(d, k, begin, end) for k in range(self.kernel[d])])
+        for number, parts in enumerate(product(*spans)):
+            if None not in parts:
+                yield number, tuple([part[0] for part in parts]), tuple([part[1] for part in parts])
+
+    def span(self, d, k, begin, end):
+        """Slices of the results `begin` to `end` and of the image that tap `k` joins along dimension d, or None."""
+        stride = self.stride[d]
+        shift = k * self.dilation[d] - self.low[d]
+        a = max(begin, -(shift // stride))
+        b = min(end, (self.image[d] - 1 - shift) // stride + 1)
+        if a >= b:
+            return None
+        return slice(a - begin, b - begin), slice(a * stride + shift, (b - 1) * stride + shift + 1, stride)
+
+    def backwards(self):
+        """How images lie on results, if the stride is 1."""
+        low = [d * (k - 1) - low for k, d, low in zip(self.kernel, self.dilation, self.low)]
+        return Geometry(self.size, self.kernel, self.image, self.stride, self.dilation, low)
+
+    def blocks(self, images, channels, itemsize):
+        """(first image, one after the last, first row of the result, one after the last) of the parts of the work."""
+        row = channels * math.prod(self.kernel) * math.prod(self.size[1:]) * itemsize
+        one = row * self.size[0]
+        if one <= 2 * SCRATCH:
+            step = max(1, SCRATCH // max(one, 1))
+            return [(n, min(n + step, images), 0, self.size[0]) for n in range(0, images, step)]
+        step = max(1, SCRATCH // row)
+        return [
+            (n, n + 1, first, min(first + step, self.size[0]))
+            for n in range(images)
+            for first in range(0, self.size[0], step)
+        ]
