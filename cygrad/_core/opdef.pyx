@@ -383,5 +383,5 @@ def _inplace_form(entry, str name):
             raise messages.wrong_type(name, "input", 1, "Tensor", input)
         return entry(input, *args, out=input, **kwargs)
     in_place.__name__ = in_place.__qualname__ = name
-    in_place.__doc__ = f"In-place form of `{name[:-1]}`: writes the result into this tensor and returns it."
+    in_place.__doc__ = f"In-place form of `{name.removesuffix('_')}`: writes the result into this tensor and returns it."
     return in_place

@@ -67,6 +67,9 @@ FUNCTIONS = {
     "repeating": (
         "repeat_interleave tile "
     ),
+    "reshaping": (
+        "broadcast_to moveaxis movedim ravel unflatten "
+    ),
     "sampling": (
         "bernoulli binomial multinomial normal poisson randint_like randperm "
     ),
@@ -175,6 +178,10 @@ METHODS = {
     ),
     "repeating": (
         "repeat repeat_interleave tile "
+    ),
+    "reshaping": (
+        "broadcast_to expand_as moveaxis movedim ravel reshape_as squeeze_ swapaxes_ swapdims_ t_ transpose_ "
+        "unflatten unsqueeze_ view_as "
     ),
     "sampling": (
         "bernoulli binomial multinomial poisson "

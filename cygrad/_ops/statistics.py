@@ -20,8 +20,9 @@ from cygrad._ops.pointwise import sqrt
 from cygrad._ops.products import matmul
 from cygrad._ops.reductions import mean
 from cygrad._ops.reductions import sum as total
+from cygrad._ops.reshaping import movedim
 from cygrad._ops.selection import clamp, where
-from cygrad._ops.views import movedim, reshape, squeeze, unsqueeze
+from cygrad._ops.views import reshape, squeeze, unsqueeze
 
 
 def into(out, result):

@@ -13,7 +13,8 @@ from cygrad._ops.checks import first_outside
 from cygrad._ops.gathering import finished, gather, masked_fill
 from cygrad._ops.indexing import index_put
 from cygrad._ops.reductions import nonzero
-from cygrad._ops.views import broadcast_to, reshape
+from cygrad._ops.reshaping import broadcast_to
+from cygrad._ops.views import reshape
 
 # -- by number ---------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from numpy cimport npy_intp
 from cygrad._core.dtypes cimport dtype, dtype_of_num
 from cygrad._core.inplace cimport check_inplace, give_history
 from cygrad._core.node cimport set_meta
-from cygrad._core.opdef cimport LINEAR, METHOD_ONLY, PRIVATE, VIEW, OpDef, OpNode, op, variant
+from cygrad._core.opdef cimport LINEAR, METHOD_ONLY, PRIVATE, VIEW, OpDef, OpNode, op
 from cygrad._core.opdef import publish
 from cygrad._core.record cimport node_of, record1, record_view
 from cygrad._core.state cimport thread_state
@@ -26,6 +26,12 @@ from cygrad._ops.arguments cimport (
 from cygrad._ops.copying cimport contiguous
 
 cdef unsigned int MOVES = VIEW | LINEAR
+
+
+cdef object checks():
+    """The module that words what is wrong, imported when something is."""
+    from cygrad._ops import view_checks
+    return view_checks
 
 
 # -- view, reshape -----------------------------------------------------------------------------------------
@@ -72,24 +78,19 @@ cdef Tensor viewed(Tensor t, tuple shape):
     shape = infer_shape(shape, t.array.size)
     geometry_of(t.array, &g)
     if not fit_dims(&g, shape_to_c(shape, dims), dims, t.array.itemsize):
-        raise RuntimeError(
-            "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
-            "contiguous subspaces). Use .reshape(...) instead.\n"
-            f"  shape {list(t.array.shape)} with strides {list(t.stride())} to {list(shape)}")
+        raise checks().no_view(t, shape)
     return record_view(VIEW_ROW, view_of(t.array, &g), t, (t.array.shape,))
 
 
-cdef tuple infer_shape(tuple shape, Py_ssize_t numel):
+cpdef tuple infer_shape(tuple shape, Py_ssize_t numel):
     """The shape with its -1 replaced. Raises RuntimeError if it does not hold just `numel` elements."""
     cdef Py_ssize_t i, unknown = -1
     product = 1
     for i in range(len(shape)):
-        if shape[i] == -1:
-            if unknown >= 0:
-                raise RuntimeError("only one dimension can be inferred")
+        if shape[i] == -1 and unknown < 0:
             unknown = i
         elif shape[i] < 0:
-            raise RuntimeError(f"invalid shape dimension {shape[i]} at index {i} of shape {list(shape)}")
+            raise checks().wrong_length(shape, i)
         else:
             product *= shape[i]
     if unknown < 0:
@@ -97,11 +98,7 @@ cdef tuple infer_shape(tuple shape, Py_ssize_t numel):
             return shape
     elif product > 0 and numel % product == 0:
         return shape[:unknown] + (numel // product,) + shape[unknown + 1:]
-    elif numel == 0:
-        raise RuntimeError(
-            f"cannot reshape tensor of 0 elements into shape {list(shape)} because the unspecified dimension size -1 "
-            "can be any value and is ambiguous")
-    raise RuntimeError(f"shape '{list(shape)}' is invalid for input of size {numel}")
+    raise checks().wrong_size(shape, numel, unknown >= 0)
 
 
 cdef Tensor view_as_type(Tensor t, dtype wanted):
@@ -109,37 +106,11 @@ cdef Tensor view_as_type(Tensor t, dtype wanted):
     cdef Tensor out
     own = dtype_of_num(t.array.dtype.num)
     if wanted.itemsize != own.itemsize:
-        check_other_itemsize(t, own, wanted)
+        checks().check_other_itemsize(t, own, wanted)
     out = detached(t)
     out.array = t.array.view(wanted.numpy)
     cut(out, t, CUT_NON_DIFFERENTIABLE, "view")
     return out
-
-
-cdef int check_other_itemsize(Tensor t, dtype own, dtype wanted) except -1:
-    cdef Py_ssize_t ratio = max(wanted.itemsize // own.itemsize, 1)
-    pair = f"to view {own.type_name} as {wanted.type_name} (different element sizes), but got"
-    if t.array.ndim == 0:
-        raise RuntimeError(f"self.dim() cannot be 0 to view {own.type_name} as {wanted.type_name} (different element "
-                           "sizes)")
-    *steps, step = t.array.strides
-    *_, length = t.array.shape
-    if step != own.itemsize and length > 1:
-        raise RuntimeError(f"self.stride(-1) must be 1 {pair} {step // own.itemsize}")
-    if length % ratio:
-        raise RuntimeError(f"self.size(-1) must be divisible by {ratio} {pair} {length}")
-    if t.storage_offset() % ratio:
-        raise RuntimeError(f"self.storage_offset() must be divisible by {ratio} {pair} {t.storage_offset()}")
-    for dim, step in enumerate(steps):
-        if step % wanted.itemsize:
-            raise RuntimeError(f"self.stride({dim}) must be divisible by {ratio} {pair} {step // own.itemsize}")
-    return 0
-
-
-def view_as(input, other):
-    """`input.view(other.size())`. Raises RuntimeError as `view` does."""
-    return viewed(require(input, "view"),
-                  require(other, "view_as", "other").array.shape)
 
 
 def reshape(input, *shape, **named):
@@ -166,11 +137,6 @@ cdef Tensor reshaped(Tensor t, tuple shape):
         return record_view(row, view_of(t.array, &g), t, (t.array.shape,))
     copy = contiguous(t)
     return record1(UNSAFE_VIEW, copy.array.reshape(shape), copy, (t.array.shape,))
-
-
-def reshape_as(input, other):
-    """`input.reshape(other.size())`. Raises RuntimeError as `reshape` does."""
-    return reshaped(require(input, "reshape"), require(other, "reshape_as", "other").array.shape)
 
 
 def flatten(input, start_dim=0, end_dim=-1):
@@ -201,38 +167,6 @@ def product(lengths):
     for length in lengths:
         result *= length
     return result
-
-
-def ravel(input):
-    """All elements in one dimension, contiguous: a view if `input` is contiguous, else of a copy."""
-    return viewed(contiguous(require(input, "ravel")), (-1,))
-
-
-def unflatten(input, dim, sizes):
-    """Dimension `dim` split into several, of lengths `sizes`; one may be -1. The reverse of `flatten`.
-
-    Raises RuntimeError if the lengths do not multiply up to the length of `dim`.
-
-    >>> import cygrad
-    >>> cygrad.zeros(2, 12).unflatten(1, (3, -1)).shape
-    torch.Size([2, 3, 4])
-    """
-    cdef Tensor t = require(input, "unflatten")
-    cdef int d = dim_argument(dim, t.array.ndim, "unflatten", "dim", 1)
-    shape = t.array.shape
-    lengths = integers(sizes, "unflatten", "sizes", 2)
-    if not shape:
-        raise RuntimeError("unflatten got an unexpected error:\nDimension specified as 0 but tensor has no dimensions")
-    if not lengths:
-        raise RuntimeError("unflatten: sizes must be non-empty")
-    try:
-        inferred = infer_shape(lengths, shape[d])
-    except RuntimeError as error:
-        if not str(error).startswith("shape '"):
-            raise RuntimeError(f"unflatten got an unexpected error:\n{error}") from None
-        raise RuntimeError(f"unflatten: Provided sizes {list(lengths)} don't multiply up to the size of dim {d} "
-                           f"({shape[d]}) in the input tensor") from None
-    return viewed(t, shape[:d] + inferred + shape[d + 1:])
 
 
 # -- order of dimensions -----------------------------------------------------------------------------------
@@ -315,9 +249,7 @@ cdef Tensor permuted(Tensor t, tuple dims):
     cdef unsigned long long seen = 0
     geometry_of(t.array, &g)
     if len(dims) != g.ndim:
-        raise RuntimeError(
-            "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
-            f"ordering of dimensions i.e. input.dim() = {g.ndim} is not equal to len(dims) = {len(dims)}")
+        raise checks().wrong_order(g.ndim, dims)
     for i in range(g.ndim):
         order[i] = wrap_dim(dims[i], g.ndim)
         if seen >> order[i] & 1:
@@ -326,39 +258,6 @@ cdef Tensor permuted(Tensor t, tuple dims):
     args = (tuple([order[i] for i in range(g.ndim)]),)
     permute_dims(&g, order)
     return record_view(PERMUTE, view_of(t.array, &g), t, args)
-
-
-def movedim(input, source, destination):
-    """The dimensions `source` moved to the places `destination`; the others keep their order. An int or several.
-
-    Raises RuntimeError for different numbers of dimensions or one named twice, IndexError for one not there.
-
-    >>> import cygrad
-    >>> cygrad.movedim(cygrad.zeros(2, 3, 4), 0, -1).shape
-    torch.Size([3, 4, 2])
-    """
-    cdef Tensor t = require(input, "movedim")
-    sources, targets = [(value,) if not isinstance(value, (list, tuple)) else tuple(value)
-                        for value in (source, destination)]
-    sources, targets = integers(sources, "movedim", "source", 1), integers(targets, "movedim", "destination", 2)
-    if len(sources) != len(targets):
-        raise RuntimeError(
-            f"movedim: Invalid source or destination dims: source ({list(sources)} dims) should contain the same "
-            f"number of dims as destination ({list(targets)} dims)")
-    ndim = t.array.ndim
-    from_dims = [wrap_dim(dim, ndim) for dim in sources]
-    to_dims = [wrap_dim(dim, ndim) for dim in targets]
-    for name, given, dims in (("source", sources, from_dims), ("destination", targets, to_dims)):
-        if len(set(dims)) < len(dims):
-            raise RuntimeError(f"movedim: repeated dim in `{name}` ({list(given)})")
-    if ndim == 0:
-        return alias(t)
-    others = iter([dim for dim in range(ndim) if dim not in from_dims])
-    moved = dict(zip(to_dims, from_dims))
-    return permuted(t, tuple([moved[i] if i in moved else next(others) for i in range(ndim)]))
-
-
-moveaxis = movedim
 
 
 def reversed_dims(self):
@@ -496,12 +395,11 @@ cdef Tensor expanded(Tensor t, tuple shape):
     geometry_of(t.array, &g)
     added = ndim - g.ndim
     if added < 0:
-        raise RuntimeError(
-            f"expand({messages.type_word(t.array)}{{{list(t.array.shape)}}}, size={list(shape)}): the number of sizes "
-            f"provided ({ndim}) must be greater or equal to the number of dimensions in the tensor ({g.ndim})")
+        raise checks().no_expansion(t, shape)
     for i in range(ndim - 1, -1, -1):
         if i < added:
-            check_new_length(dims[i], i)
+            if dims[i] < 0:
+                raise checks().no_expansion(t, shape)
             g.strides[i] = g.dims[i + 1] * g.strides[i + 1] if dims[i] == 1 and i + 1 < ndim else 0
             g.dims[i] = dims[i]
             continue
@@ -510,36 +408,11 @@ cdef Tensor expanded(Tensor t, tuple shape):
         if dims[i] == -1 or dims[i] == g.dims[i]:
             continue
         if g.dims[i] != 1 or dims[i] < 0:
-            raise RuntimeError(
-                f"The expanded size of the tensor ({dims[i]}) must match the existing size ({g.dims[i]}) at "
-                f"non-singleton dimension {i}.  Target sizes: {list(shape)}.  Tensor sizes: {list(t.array.shape)}")
+            raise checks().no_expansion(t, shape)
         g.dims[i] = dims[i]
         g.strides[i] = 0
     g.ndim = ndim
     return record_view(EXPAND, view_of(t.array, &g), t, None)
-
-
-cdef int check_new_length(Py_ssize_t length, int i) except -1:
-    if length < 0:
-        raise RuntimeError(
-            f"The expanded size of the tensor ({length}) isn't allowed in a leading, non-existing dimension {i}")
-    return 0
-
-
-def expand_as(input, other):
-    """`input.expand(other.size())`. Raises RuntimeError as `expand` does."""
-    return expanded(require(input, "expand_as"), require(other, "expand_as", "other").array.shape)
-
-
-def broadcast_to(input, *size, **named):
-    """`input` expanded to the shape `size`. Raises RuntimeError as `expand` does.
-
-    >>> import cygrad
-    >>> cygrad.broadcast_to(cygrad.tensor([1, 2]), (2, 2))
-    tensor([[1, 2],
-            [1, 2]])
-    """
-    return expanded(require(input, "broadcast_to"), variadic(size, named, "broadcast_to", "size"))
 
 
 # -- alias -------------------------------------------------------------------------------------------------
@@ -559,22 +432,14 @@ cpdef Tensor alias(object input):
 
 # -- in place ----------------------------------------------------------------------------------------------
 #
-# These change no element, but how the tensor itself looks at its memory from now on.
+# Families in Python change so no element, but how the tensor itself looks at its memory from now on.
 
-cdef OpDef T_INPLACE = variant(T_ROW, "TBackward1")
-cdef OpDef TRANSPOSE_INPLACE = variant(TRANSPOSE, "TransposeBackward1")
-cdef OpDef SQUEEZE_INPLACE = variant(SQUEEZE, "SqueezeBackward3")
-cdef OpDef SQUEEZE_DIM_INPLACE = variant(SQUEEZE_DIM, "SqueezeBackward4")
-cdef OpDef SQUEEZE_DIMS_INPLACE = variant(SQUEEZE_DIMS, "SqueezeBackward5")
-cdef OpDef UNSQUEEZE_INPLACE = variant(UNSQUEEZE, "UnsqueezeBackward1")
-
-
-cdef Tensor look_otherwise(OpDef op, Tensor x, Geometry* g, tuple args):
+cpdef Tensor look_otherwise(OpDef op, Tensor x, object array, tuple args):
     cdef OpNode node = None
     cdef unsigned int mask
     if requires_grad(x) and not thread_state().modes:
         node = node_of(op, (x,), args, &mask)
-    x.array = view_of(x.array, g)
+    x.array = array
     bump(x, op.name + "_")
     if node is not None:
         set_meta(node, x.array)
@@ -584,61 +449,11 @@ cdef Tensor look_otherwise(OpDef op, Tensor x, Geometry* g, tuple args):
     return x
 
 
-cdef int may_look_otherwise(Tensor x, str op_name) except -1:
+cpdef int may_look_otherwise(Tensor x, str op_name) except -1:
     """Raise if `x` is a leaf that requires grad, or another view that can not be changed."""
     return check_inplace(x, op_name, requires_grad(x) and not thread_state().modes)
 
 
-def t_(self):
-    """In-place form of `t`: this tensor is its own transpose from now on."""
-    cdef Geometry g
-    geometry_of(require(self, "t_").array, &g)
-    may_look_otherwise(self, "t_")
-    check_matrix(&g, "t_")
-    if g.ndim == 2:
-        swap_dims(&g, 0, 1)
-    return look_otherwise(T_INPLACE, self, &g, None)
-
-
-def transpose_(self, dim0, dim1):
-    """In-place form of `transpose`: exchanges two dimensions of this tensor."""
-    cdef Geometry g
-    geometry_of(require(self, "transpose_").array, &g)
-    may_look_otherwise(self, "transpose_")
-    a = dim_argument(dim0, g.ndim, "transpose_", "dim0", 1)
-    b = dim_argument(dim1, g.ndim, "transpose_", "dim1", 2)
-    if a != b:
-        swap_dims(&g, a, b)
-    return look_otherwise(TRANSPOSE_INPLACE, self, &g, (a, b))
-
-
-def squeeze_(self, dim=None):
-    """In-place form of `squeeze`: takes dimensions of length 1 away from this tensor."""
-    cdef Geometry g
-    cdef Tensor x = require(self, "squeeze_")
-    may_look_otherwise(x, "squeeze_")
-    geometry_of(x.array, &g)
-    row, args = drop_dims(&g, dim)
-    row = {SQUEEZE: SQUEEZE_INPLACE, SQUEEZE_DIM: SQUEEZE_DIM_INPLACE, SQUEEZE_DIMS: SQUEEZE_DIMS_INPLACE}[row]
-    return look_otherwise(row, x, &g, (x.array.shape,) + args)
-
-
-def unsqueeze_(self, dim):
-    """In-place form of `unsqueeze`: gives this tensor a new dimension of length 1."""
-    cdef Geometry g
-    cdef Tensor x = require(self, "unsqueeze_")
-    may_look_otherwise(x, "unsqueeze_")
-    geometry_of(x.array, &g)
-    dim = add_dim(&g, dim, x.array.itemsize)
-    return look_otherwise(UNSQUEEZE_INPLACE, x, &g, (dim,))
-
-
-composite = {
-    "reshape": 0, "flatten": 0, "ravel": 0, "unflatten": 0, "movedim": 0, "moveaxis": 0, "broadcast_to": 0,
-    "view_as": METHOD_ONLY, "reshape_as": METHOD_ONLY, "expand_as": METHOD_ONLY,
-}
-methods = {
-    "T": property(reversed_dims), "mT": property(matrix_transpose), "t_": t_, "transpose_": transpose_,
-    "swapaxes_": transpose_, "swapdims_": transpose_, "squeeze_": squeeze_, "unsqueeze_": unsqueeze_,
-}
+composite = {"reshape": 0, "flatten": 0}
+methods = {"T": property(reversed_dims), "mT": property(matrix_transpose)}
 functions = publish(globals())

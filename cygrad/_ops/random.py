@@ -1,0 +1,186 @@
+"""New tensors of random numbers.
+
+`generator` is the stream to draw from, the default one if None. Numbers are drawn in the type of the result: float32
+costs half of what float64 does. Distributions with parameters, and tensors overwritten with numbers, stand in
+sampling.py.
+"""
+
+from cygrad._core import messages
+from cygrad._core.dtypes import as_dtype, dtype_of_number, get_default_dtype
+from cygrad._kernels import copying
+from cygrad._kernels import random as kernels
+from cygrad._ops import creation_checks as checks
+from cygrad._ops.arguments import require
+from cygrad._ops.creation import blank_like, check_place, check_size, delivered, fresh, size_of, type_of_new
+from cygrad._ops.generator import numbers_of
+
+# -- drawing arrays -------------------------------------------------------------------------------
+
+
+def floating_point(kernel, dtype):
+    if not dtype.is_floating_point and not dtype.is_complex:
+        raise messages.not_implemented_for(kernel, dtype)
+    return dtype.numpy
+
+
+def uniform(shape, dtype, generator, function):
+    """An array of numbers drawn uniformly from [0, 1)."""
+    numpy_type = floating_point("check_uniform_bounds", dtype)
+    return kernels.uniform(numbers_of(generator, function), shape, numpy_type)
+
+
+def gaussian(shape, dtype, generator, function):
+    """An array of normally distributed numbers, of mean 0 and variance 1."""
+    numpy_type = floating_point("normal_kernel_cpu", dtype)
+    return kernels.gaussian(numbers_of(generator, function), shape, numpy_type)
+
+
+def whole_numbers(shape, low, high, dtype, generator, function):
+    """An array of integers drawn uniformly from low to high - 1."""
+    numbers = numbers_of(generator, function)
+    if dtype.numpy.kind not in "iu" or not 0 <= low < high <= 128:  # every integer type can hold these
+        checks.check_bounds(low, high, dtype)
+    return kernels.whole_numbers(numbers, shape, low, high, dtype.numpy)
+
+
+def keep_mask(shape, probability, generator):
+    """A boolean array, each element True with this probability."""
+    return kernels.keep_mask(numbers_of(generator, "bernoulli"), shape, probability)
+
+
+# -- new tensors -------------------------------------------------------------------------------------------
+
+
+def rand(
+    *size,
+    generator=None,
+    out=None,
+    dtype=None,
+    layout=None,
+    device=None,
+    pin_memory=False,
+    requires_grad=False,
+    **named,
+):
+    """Numbers drawn uniformly from [0, 1). `size` is given as ints or as one sequence.
+
+    Raises NotImplementedError for an integer dtype.
+
+    >>> import cygrad
+    >>> x = cygrad.rand(2, 3)
+    >>> x.shape, bool(((0 <= x) & (x < 1)).all())
+    (torch.Size([2, 3]), True)
+    """
+    check_place(device, pin_memory)
+    if not size and not named:
+        raise checks.no_size("rand")
+    wanted = type_of_new(dtype, out, get_default_dtype(), "rand")
+    array = uniform(size_of(size, named, "rand"), wanted, generator, "rand")
+    return delivered(array, out, requires_grad, "rand")
+
+
+def randn(
+    *size,
+    generator=None,
+    out=None,
+    dtype=None,
+    layout=None,
+    device=None,
+    pin_memory=False,
+    requires_grad=False,
+    **named,
+):
+    """Numbers drawn from the normal distribution of mean 0 and variance 1. `size` is given as ints or as one sequence.
+
+    Raises NotImplementedError for an integer dtype.
+
+    >>> import cygrad
+    >>> cygrad.randn(2, 3).shape
+    torch.Size([2, 3])
+    """
+    check_place(device, pin_memory)
+    if not size and not named:
+        raise checks.no_size("randn")
+    wanted = type_of_new(dtype, out, get_default_dtype(), "randn")
+    array = gaussian(size_of(size, named, "randn"), wanted, generator, "randn")
+    return delivered(array, out, requires_grad, "randn")
+
+
+def randint(
+    *args,
+    low=None,
+    high=None,
+    size=None,
+    generator=None,
+    out=None,
+    dtype=None,
+    layout=None,
+    device=None,
+    pin_memory=False,
+    requires_grad=False,
+):
+    """`randint(high, size)` or `randint(low, high, size)`: integers drawn uniformly from low (or 0) to high - 1.
+
+    Of int64 unless `dtype` says otherwise. Raises RuntimeError for an empty range, and for one the type can not hold.
+
+    >>> import cygrad
+    >>> x = cygrad.randint(3, 10, (100,))
+    >>> x.dtype, x.min().item() >= 3, x.max().item() <= 9
+    (torch.int64, True, True)
+    """
+    check_place(device, pin_memory)
+    first, last, shape = checks.randint_arguments(args, low, high, size)
+    wanted = type_of_new(dtype, out, dtype_of_number(0), "randint")
+    array = whole_numbers(check_size(shape), first, last, wanted, generator, "randint")
+    return delivered(array, out, requires_grad, "randint")
+
+
+# -- like another ------------------------------------------------------------------------------------------
+
+
+def laid_out(array, t, memory_format, requires_grad, function):
+    """A tensor of these values, with its dimensions in the memory order of `t`."""
+    if memory_format is not None or not t.is_contiguous():
+        out = blank_like(t, as_dtype(array.dtype), memory_format)
+        copying.copy_into(out, array)
+        array = out
+    return fresh(array, requires_grad, function)
+
+
+def rand_like(
+    input,
+    *,
+    generator=None,
+    dtype=None,
+    layout=None,
+    device=None,
+    pin_memory=False,
+    requires_grad=False,
+    memory_format=None,
+):
+    """Numbers drawn uniformly from [0, 1), in the shape and type of `input`."""
+    require(input, "rand_like")
+    check_place(device, pin_memory)
+    array = uniform(tuple(input.shape), type_of_new(dtype, None, input.dtype, "rand_like"), generator, "rand_like")
+    return laid_out(array, input, memory_format, requires_grad, "rand_like")
+
+
+def randn_like(
+    input,
+    *,
+    generator=None,
+    dtype=None,
+    layout=None,
+    device=None,
+    pin_memory=False,
+    requires_grad=False,
+    memory_format=None,
+):
+    """Numbers drawn from the normal distribution of mean 0 and variance 1, in the shape and type of `input`."""
+    require(input, "randn_like")
+    check_place(device, pin_memory)
+    array = gaussian(tuple(input.shape), type_of_new(dtype, None, input.dtype, "randn_like"), generator, "randn_like")
+    return laid_out(array, input, memory_format, requires_grad, "randn_like")
+
+
+functions = {name: globals()[name] for name in "rand randn randint rand_like randn_like".split()}
