@@ -25,7 +25,7 @@ TOP_PACKAGES = {"nn", "optim", "utils", "distributed", "viz"}
 
 UPWARD = {("cygrad/_core/tensor.pyx", "cygrad._ops")}
 # What layer 5 may reach inside for: compiled steps over arrays, the functions of the op families that are public in
-# nn.functional alone, the repr of a tensor, and the handle that every hook returns.
+# nn.functional alone, the repr of a tensor, the devices of DLPack, and the handle that every hook returns.
 INWARD = {
     ("cygrad/nn/functional.py", "cygrad._ops"),
     ("cygrad/nn/parameter.py", "cygrad._core.show"),
@@ -33,6 +33,7 @@ INWARD = {
     ("cygrad/optim/adam.py", "cygrad._kernels.optim"),
     ("cygrad/optim/sgd.py", "cygrad._core.access"),
     ("cygrad/optim/sgd.py", "cygrad._kernels.optim"),
+    ("cygrad/utils/dlpack.py", "cygrad._ops.dlpack"),
     ("cygrad/utils/hooks.py", "cygrad._core.hooks"),
 }
 CUPY_IS_IMPORTED_IN = ("cygrad/_kernels/", "cygrad/_core/device.", "cygrad/cuda")

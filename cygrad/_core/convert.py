@@ -143,6 +143,7 @@ bind(
         "tolist": tolist,
         "numpy": numpy,
         "__array__": __array__,
+        "__array_priority__": 1000,  # as PyTorch's tensors have
         "__reduce_ex__": __reduce_ex__,
         "__copy__": __copy__,
         "__deepcopy__": __deepcopy__,

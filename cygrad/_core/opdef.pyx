@@ -29,6 +29,7 @@ op, for other arguments and with another node, is named 'max.dim' and needs no e
     flags       see opdef.pxd
     ufunc       name of NumPy's ufunc, called by its inner loop; else
     kernel      a function of arrays, then `args`; gives an array or a tuple of arrays
+    numpy       names of NumPy's ufuncs that mean this op, besides `ufunc`: they record it when called on tensors
     node        PyTorch's name of the node; from the name if left out ('sin': 'SinBackward0')
     inputs      names of the tensor inputs, as PyTorch spells them in `_saved_self`, `_saved_other`
     outputs     names of the results, likewise
@@ -77,7 +78,9 @@ class Registry(dict):
 
 
 registry = Registry()
+entries_by_ufunc = {}   # the entry points of the families that are imported, by the ufuncs of NumPy that mean them
 _unpublished = {}       # those whose entry point has not been bound
+_ufuncs = {}            # names of NumPy's ufuncs, by name of the row
 
 
 @cython.binding(False)
@@ -88,7 +91,7 @@ cdef class OpDef:
     """The row of an op; see the head of this file."""
 
     def row(self, *, saves=0, unsigned int flags=0, kernel=None, ufunc=None, node=None, inputs="self other",
-            outputs="result", attributes="", aliases=""):
+            outputs="result", attributes="", aliases="", str numpy=""):
         """Fill in the row and register it; see the head of this file."""
         cdef int i
         self.flags = flags
@@ -104,6 +107,7 @@ cdef class OpDef:
         if self.name in registry:
             raise ValueError(f"op {self.name!r} is declared twice")
         registry[self.name] = _unpublished[self.name] = self
+        _ufuncs[self.name] = [*([ufunc] if ufunc else []), *numpy.split()]
         self.name = self.name.partition(".")[0]
         return self
 
@@ -362,6 +366,8 @@ def publish(module):
             names += row.aliases
         if flags & PRIVATE:
             continue
+        for ufunc in _ufuncs.get(name, ()):
+            entries_by_ufunc.setdefault(getattr(np, ufunc), entry)
         for public in names:
             if not flags & METHOD_ONLY:
                 functions[public] = entry

@@ -80,8 +80,6 @@ cdef class Tensor:
     >>> x.grad
     tensor([2., 4.])
     """
-    __array_ufunc__ = None          # NumPy's operators leave it to our reflected ones
-
     def __cinit__(self):
         self.array = nothing            # Tensor.__new__(Tensor) is a tensor, too
 

@@ -571,7 +571,7 @@ def shift_left_array(x, bits):
     return np.where((bits >= 0) & (bits < 8 * x.itemsize), np.left_shift(x, bits), x.dtype.type(0))
 
 
-BITWISE_LEFT_SHIFT = declare("bitwise_left_shift", flags=STEP, kernel=shift_left_array)
+BITWISE_LEFT_SHIFT = declare("bitwise_left_shift", flags=STEP, kernel=shift_left_array, numpy="left_shift")
 
 
 def bitwise_left_shift(input, other, *, out=None):
@@ -589,7 +589,7 @@ def shift_right_array(x, bits):
     return np.where((bits >= 0) & (bits < most), np.right_shift(x, bits), np.where(x < 0, -1, 0).astype(x.dtype))
 
 
-BITWISE_RIGHT_SHIFT = declare("bitwise_right_shift", flags=STEP, kernel=shift_right_array)
+BITWISE_RIGHT_SHIFT = declare("bitwise_right_shift", flags=STEP, kernel=shift_right_array, numpy="right_shift")
 
 
 def bitwise_right_shift(input, other, *, out=None):

@@ -68,7 +68,7 @@ def from_numpy(ndarray):
             "is currently not supported."
         )
     result = sharing(ndarray)
-    _check_strides(ndarray)
+    check_strides(ndarray)
     return result
 
 
@@ -111,7 +111,7 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
     return result.requires_grad_() if requires_grad else result
 
 
-def _check_strides(array):
+def check_strides(array):
     """Raise ValueError unless strides in elements express the array."""
     for stride in array.strides:
         if stride % array.itemsize:

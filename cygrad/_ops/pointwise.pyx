@@ -379,7 +379,7 @@ cdef object abs_rule(OpNode n, object g):
     return mul(g, sgn(n.saved(0)))
 
 cdef OpDef ABS = op("abs", abs_rule).row(
-    saves=IN0, flags=ELEMENTWISE | INPLACE, ufunc="absolute", inputs="self", aliases="absolute")
+    saves=IN0, flags=ELEMENTWISE | INPLACE, ufunc="absolute", inputs="self", aliases="absolute", numpy="fabs")
 
 cpdef Tensor abs(object input, Tensor out=None):
     """Absolute value, elementwise; real for complex tensors. Saves `input`. Gradient: g * sgn(input), 0 at 0.

@@ -28,6 +28,9 @@ FUNCTIONS = {
     "diagonals": (
         "block_diag diag diag_embed diagflat diagonal tril tril_ tril_indices triu triu_ triu_indices "
     ),
+    "dlpack": (
+        "from_dlpack to_dlpack "
+    ),
     "dropout": (
         "dropout dropout_ "
     ),
@@ -149,6 +152,9 @@ METHODS = {
     "diagonals": (
         "diag diag_embed diagflat diagonal fill_diagonal_ tril tril_ triu triu_ "
     ),
+    "dlpack": (
+        "__dlpack__ __dlpack_device__ "
+    ),
     "extrema": (
         "amax amin argmax argmin max min "
     ),
@@ -166,6 +172,12 @@ METHODS = {
     ),
     "moving": (
         "flip fliplr flipud roll rot90 "
+    ),
+    "numpy_functions": (
+        "__array_function__ "
+    ),
+    "numpy_ufuncs": (
+        "__array_ufunc__ "
     ),
     "ordering": (
         "argsort kthvalue median mode msort nanmedian sort topk "

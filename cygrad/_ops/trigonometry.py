@@ -212,6 +212,7 @@ DEG2RAD = declare(
     deg2rad_rule,
     flags=SMOOTH | LINEAR,
     kernel=lambda x: np.multiply(x, x.dtype.type(math.pi / 180)),
+    numpy="deg2rad radians",
     inputs="self",
 )
 
@@ -236,6 +237,7 @@ RAD2DEG = declare(
     rad2deg_rule,
     flags=SMOOTH | LINEAR,
     kernel=lambda x: np.multiply(x, x.dtype.type(180 / math.pi)),
+    numpy="rad2deg degrees",
     inputs="self",
 )
 
