@@ -40,7 +40,7 @@ for _family in _FAMILIES:
 globals().update(_inquiries)
 
 # Found on first use: what not every program needs, and would take as long to import as all of the above.
-_MODULES = ("autograd", "linalg", "nn", "optim", "random", "return_types", "special", "utils", "viz")
+_MODULES = ("autograd", "fft", "linalg", "nn", "optim", "random", "return_types", "special", "utils", "viz")
 _ON_FIRST_USE = {name: f"cygrad.{name}" for name in _MODULES}
 _ON_FIRST_USE |= _families_on_first_use()
 _ON_FIRST_USE |= dict.fromkeys(("get_printoptions", "printoptions", "set_printoptions"), "cygrad._core.tensor_str")
@@ -61,8 +61,9 @@ def __getattr__(name):
     if name not in _ON_FIRST_USE:
         raise AttributeError(f"module 'cygrad' has no attribute {name!r}", name=name, obj=_sys.modules[__name__])
     module = _import_module(_ON_FIRST_USE[name])
-    # a function of an op family or of another module, or the module itself
-    globals()[name] = value = getattr(module, "functions", {}).get(name) or getattr(module, name, module)
+    if module.__name__ == f"{__name__}.{name}":
+        return module  # which is in this namespace from now on
+    globals()[name] = value = getattr(module, "functions", {}).get(name) or getattr(module, name)
     return value
 
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 from cygrad import autograd as autograd
+from cygrad import fft as fft
 from cygrad import linalg as linalg
 from cygrad import nn as nn
 from cygrad import optim as optim

@@ -33,7 +33,9 @@ def families():
 
 SAMPLES = collect("samples")
 ERRORS = collect("errors")
-COMPOSITES = sorted(name for family in families() for name in getattr(family, "composite", ()))
+COMPOSITES = sorted(
+    {name for family in families() for name in getattr(family, "composite", ())} | {*cygrad.fft.__all__}
+)
 DIFFERENTIABLE = [name for name in SAMPLES if name not in registry or registry[name].differentiable]
 
 
@@ -75,8 +77,9 @@ def public_function(library, name):
         lambda library: library.nn.functional,
         lambda library: library.special,
         lambda library: library.linalg,
+        lambda library: library.fft,
     ):
-        if hasattr(place(cygrad), public):
+        if callable(getattr(place(cygrad), public, None)):
             return getattr(place(library), public, None)
     return None
 

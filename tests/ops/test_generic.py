@@ -18,6 +18,7 @@ from ops.calls import (
     flags_of,
     is_inexact,
     is_internal,
+    public_function,
 )
 
 import cygrad
@@ -227,7 +228,7 @@ def test_inplace(name):
 
 def takes_out(name):
     """Whether there is a public function that writes into `out`."""
-    function = getattr(cygrad, name.partition(".")[0], None)
+    function = public_function(cygrad, name)
     if function is None or is_internal(name):
         return False
     return "out" in inspect.signature(function).parameters

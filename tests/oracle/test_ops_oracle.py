@@ -69,6 +69,9 @@ OTHER_NODES = {
         ),
         "PyTorch makes them of other ops, or has one of their own",
     ),
+    **dict.fromkeys(
+        ("ihfft2", "ihfftn"), "PyTorch transforms the last dimension, conjugates, and transforms the others"
+    ),
     "mvlgamma": "PyTorch has a node of its own for the sum",
     "dist": "PyTorch has a node of its own for the norm of a difference",
     "vander": "PyTorch multiplies in place",

@@ -1,0 +1,114 @@
+"""Discrete Fourier transforms of arrays, by NumPy's loops, in the precision of the input.
+
+`norm` is NumPy's and PyTorch's word for the scale: "backward" scales the inverse transform by 1/n, "forward" the
+forward one, "ortho" both by 1/sqrt(n).
+
+The loops are called themselves where they are found, since `numpy.fft` hands them the scale 1 as an integer: that makes
+them compute in double precision through buffers, at five times the time for complex64.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+loops: Any = getattr(np.fft, "_pocketfft_umath", None)
+
+
+# -- along one dimension ---------------------------------------------------------------------------
+
+
+def _fft(a, dim, factor, forward=True):
+    """The transform of complex numbers, or the inverse one, times `factor`."""
+    if loops is None:
+        return np.fft.fft(a, axis=dim) * factor if forward else np.fft.ifft(a, axis=dim, norm="forward") * factor
+    loop = loops.fft if forward else loops.ifft
+    return loop(a, factor, axes=[(dim,), (), (dim,)], out=np.empty(a.shape, a.dtype))
+
+
+def _rfft(a, dim, factor):
+    """The one-sided transform of real numbers, times `factor`."""
+    if loops is None:
+        return np.fft.rfft(a, axis=dim) * factor
+    length = a.shape[dim]
+    loop = loops.rfft_n_odd if length % 2 else loops.rfft_n_even
+    out = np.empty(_resized(a.shape, dim, length // 2 + 1), _complex(a.dtype))
+    return loop(a, factor, axes=[(dim,), (), (dim,)], out=out)
+
+
+def _irfft(a, dim, factor, length):
+    """The real inverse of `_rfft`, times `factor`."""
+    if loops is None:
+        return np.fft.irfft(a, length, dim, "forward") * factor
+    out = np.empty(_resized(a.shape, dim, length), a.real.dtype)
+    return loops.irfft(a, factor, axes=[(dim,), (), (dim,)], out=out)
+
+
+def _resized(shape, dim, length):
+    return (*shape[:dim], length, *shape[dim + 1 :])
+
+
+def _complex(dtype):
+    return np.result_type(dtype, np.complex64)
+
+
+def _factor(norm, forward, points, dtype):
+    """What the sum is multiplied with, in the type of the real parts."""
+    if norm == "ortho":
+        return dtype.type(1 / math.sqrt(points))
+    return dtype.type(1 if (norm == "backward") == forward else 1 / points)
+
+
+# -- along several ---------------------------------------------------------------------------------
+
+
+def c2c(a, dims, norm, forward):
+    """The transform along `dims`, or its inverse."""
+    a = a.astype(_complex(a.dtype), copy=not dims)
+    factor = _factor(norm, forward, math.prod(a.shape[d] for d in dims), a.real.dtype)
+    for dim in reversed(dims):
+        a, factor = _fft(a, dim, factor, forward), a.real.dtype.type(1)
+    return a
+
+
+def r2c(a, dims, norm, onesided):
+    """The transform of real numbers, of whose last dimension `onesided` keeps the first half."""
+    if not onesided:
+        return c2c(a, dims, norm, True)
+    factor = _factor(norm, True, math.prod(a.shape[d] for d in dims), a.dtype)
+    half = _rfft(a, dims[-1], factor)
+    return c2c(half, dims[:-1], "backward", True) if len(dims) > 1 else half
+
+
+def c2r(a, dims, norm, length):
+    """The real inverse of the one-sided transform; `length` is that of the last of `dims`."""
+    factor = _factor(norm, False, math.prod(a.shape[d] for d in dims[:-1]) * length, a.real.dtype)
+    a = c2c(a, dims[:-1], "forward", False) if len(dims) > 1 else a.astype(_complex(a.dtype), copy=False)
+    return _irfft(a, dims[-1], factor, length)
+
+
+def halved(length, by, ndim, dim, dtype):
+    """`by` for the frequencies that the one-sided transform keeps of a pair, 1 for the others; to multiply with."""
+    weights = np.ones(length // 2 + 1, dtype)
+    weights[1 : (length + 1) // 2] = by
+    return weights.reshape([-1 if i == dim else 1 for i in range(ndim)])
+
+
+def lengthened(a, dim, length):
+    """Zeros behind the elements along a dimension."""
+    shape = list(a.shape)
+    shape[dim] = length
+    result = np.zeros(shape, a.dtype)
+    result[(slice(None),) * dim + (slice(a.shape[dim]),)] = a
+    return result
+
+
+def frequencies(length, spacing, onesided):
+    """The frequencies of a transform, in cycles per unit of `spacing`."""
+    if onesided:
+        steps = np.arange(length // 2 + 1)
+    else:
+        steps = np.arange(length)
+        steps[(length + 1) // 2 :] -= length
+    with np.errstate(all="ignore"):
+        return steps * (np.float64(1) / np.float64(length * spacing))

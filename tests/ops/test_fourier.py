@@ -1,0 +1,74 @@
+"""Fourier transforms: what is special about them, beyond the generic tests."""
+
+import numpy as np
+import pytest
+
+import cygrad
+from cygrad._kernels import fourier
+
+
+def test_module():
+    assert cygrad.fft.fft is not cygrad.fft and callable(cygrad.fft.fft)
+    assert "irfftn" in cygrad.fft.__all__ and "fourier" not in cygrad.fft.__all__
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_whole_numbers_stay_whole(dtype):
+    x = cygrad.tensor(np.full(7, 3, dtype))
+    assert cygrad.fft.fft(x)[0] == cygrad.fft.rfft(x)[0] == cygrad.fft.ifft(x, norm="forward")[0] == 21
+
+
+@pytest.mark.parametrize("norm", ["backward", "forward", "ortho"])
+def test_by_public_functions_of_numpy(norm, monkeypatch):
+    x = np.random.default_rng(0).normal(size=(3, 4, 5)).astype(np.float32)
+    z = x + 1j * x[::-1]
+
+    def all_of_them():
+        yield fourier.c2c(x, (0, 2), norm, True)
+        yield fourier.c2c(z, (0, 2), norm, False)
+        yield fourier.r2c(x, (1, 2), norm, True)
+        yield fourier.r2c(x, (1, 0), norm, True)
+        yield fourier.c2r(z, (1, 2), norm, 8)
+        yield fourier.c2r(z, (2,), norm, 9)
+
+    expected = list(all_of_them())
+    monkeypatch.setattr(fourier, "loops", None)
+    for found, array in zip(all_of_them(), expected):
+        assert found.dtype == array.dtype
+        np.testing.assert_allclose(found, array, 1e-5, 1e-5)
+
+
+def test_along_no_dimension_is_a_copy():
+    z = cygrad.tensor([1 + 2j])
+    w = cygrad.fft.fftn(z, dim=())
+    w.zero_()
+    assert z.tolist() == [1 + 2j]
+
+
+def test_types():
+    assert cygrad.fft.fft(cygrad.arange(3)).dtype is cygrad.complex64
+    assert cygrad.fft.irfft(cygrad.zeros(3, dtype=cygrad.complex128)).dtype is cygrad.float64
+    assert cygrad.fft.fftfreq(3, dtype=cygrad.float64).dtype is cygrad.float64
+    freq = cygrad.fft.rfftfreq(3, 2.0, requires_grad=True)
+    assert freq.requires_grad and freq.is_leaf
+    assert cygrad.fft.fft(cygrad.zeros(0, 3)).shape == (0, 3)
+    assert cygrad.fft.irfft2(cygrad.zeros(0, 3, 3)).shape == (0, 3, 4)
+
+
+def test_out():
+    x = cygrad.tensor([1.0, 2.0, 3.0])
+    out = cygrad.zeros(3, dtype=cygrad.complex128)
+    assert cygrad.fft.fft(x, out=out) is out and out[0] == 6
+    for name in ("fft", "ifft", "rfft", "ihfft", "fft2", "rfftn", "ihfftn"):
+        with pytest.raises(RuntimeError, match=f"^{name} expects a complex output tensor, but got Float"):
+            getattr(cygrad.fft, name)(x.expand(3, 3), out=cygrad.zeros(3, 3))
+    with pytest.raises(RuntimeError, match="^irfft expects a floating point output tensor, but got ComplexFloat"):
+        cygrad.fft.irfft(x, out=cygrad.zeros(4, dtype=cygrad.complex64))
+    with pytest.raises(RuntimeError, match="out=... arguments don't support automatic differentiation"):
+        cygrad.fft.fft(x.requires_grad_(), out=out)
+
+
+def test_frequencies_without_spacing():
+    assert np.isnan(cygrad.fft.rfftfreq(0).numpy()).all()
+    assert cygrad.fft.fftfreq(0).shape == (0,)
+    np.testing.assert_array_equal(cygrad.fft.fftfreq(4, 0).numpy(), [np.nan, np.inf, -np.inf, -np.inf])
