@@ -58,6 +58,9 @@ FUNCTIONS = {
     "ordering": (
         "argsort kthvalue median mode msort nanmedian sort topk "
     ),
+    "padding": (
+        "constant_pad_nd "
+    ),
     "random": (
         "rand rand_like randint randn randn_like "
     ),
@@ -69,6 +72,9 @@ FUNCTIONS = {
     ),
     "repeating": (
         "repeat_interleave tile "
+    ),
+    "replacing": (
+        "as_strided_scatter diagonal_scatter select_scatter slice_scatter "
     ),
     "reshaping": (
         "broadcast_to moveaxis movedim ravel unflatten "
@@ -126,6 +132,11 @@ FUNCTIONS = {
     ),
     "vector_products": (
         "ger inner outer "
+    ),
+    "view_copies": (
+        "alias_copy as_strided_copy detach_copy diagonal_copy expand_copy narrow_copy permute_copy "
+        "select_copy slice_copy split_copy split_with_sizes_copy squeeze_copy t_copy transpose_copy "
+        "unbind_copy unfold_copy unsqueeze_copy view_as_complex_copy view_as_real_copy view_copy "
     ),
 }
 METHODS = {
@@ -191,6 +202,9 @@ METHODS = {
     "repeating": (
         "repeat repeat_interleave tile "
     ),
+    "replacing": (
+        "as_strided_scatter diagonal_scatter select_scatter slice_scatter "
+    ),
     "reshaping": (
         "broadcast_to expand_as moveaxis movedim ravel reshape_as squeeze_ swapaxes_ swapdims_ t_ transpose_ "
         "unflatten unsqueeze_ view_as "
@@ -240,6 +254,9 @@ METHODS = {
     ),
     "vector_products": (
         "ger inner outer "
+    ),
+    "view_copies": (
+        "narrow_copy "
     ),
     "windows": (
         "unfold "

@@ -118,7 +118,7 @@ def broadcast_shapes(*shapes):
     >>> cygrad.broadcast_shapes((2, 1), (3,))
     torch.Size([2, 3])
     """
-    result = ()
+    result: tuple[int, ...] = ()
     for i, given in enumerate(shapes):
         shape = integers((given,) if is_integer(given) else given, "broadcast_shapes", "shapes", i + 1)
         for length in shape:

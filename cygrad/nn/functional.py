@@ -23,6 +23,7 @@ from cygrad._ops.classifier_losses import cross_entropy, nll_loss
 from cygrad._ops.convolution import conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d
 from cygrad._ops.dropout import dropout
 from cygrad._ops.embeddings import one_hot
+from cygrad._ops.padding import pad
 from cygrad._ops.pointwise import sigmoid, tanh
 from cygrad._ops.pointwise_losses import (
     binary_cross_entropy,

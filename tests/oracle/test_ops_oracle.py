@@ -80,6 +80,7 @@ OTHER_NODES = {
     "linear.other_shapes": "PyTorch reshapes, multiplies matrices and takes a view of the result",
     "matmul": "PyTorch reshapes, multiplies stacks of matrices and takes a view of the result",
     "matmul.plain": "PyTorch takes a vector for a matrix of one row and squeezes the result",
+    "pad.circular": "PyTorch copies parts of the input into a new tensor",
     "sum_to_size": "PyTorch sums with keepdim and takes a view of the result",
 }
 

@@ -1,0 +1,52 @@
+"""Arrays with longer or shorter axes. Counts are (before, after) for the last axis, then the one before it, ..."""
+
+import numpy as np
+
+from cygrad._kernels import scatter
+
+MODES = ("reflect", "replicate", "circular")
+
+
+def constant(array, counts, value):
+    """With `value` in the places that are added."""
+    shape, source, target = list(array.shape), [slice(None)] * array.ndim, [slice(None)] * array.ndim
+    for axis, before, after in _each_axis(array.ndim, counts):
+        length = shape[axis]
+        shape[axis] += before + after
+        source[axis] = slice(max(-before, 0), length + min(after, 0))
+        target[axis] = slice(max(before, 0), shape[axis] - max(after, 0))
+    out = np.full(shape, value, array.dtype)
+    out[tuple(target)] = array[tuple(source)]
+    return out
+
+
+def _each_axis(ndim, counts):
+    for i, pair in enumerate(zip(counts[::2], counts[1::2])):
+        yield ndim - 1 - i, *pair
+
+
+def by_elements(array, mode, counts):
+    """With elements of the array in the places that are added."""
+    for axis, before, after in _each_axis(array.ndim, counts):
+        array = np.take(array, _places(mode, array.shape[axis], before, after), axis)
+    return array
+
+
+def sum_back(values, mode, counts, shape):
+    """Zeros of `shape` to which `values` are added where `by_elements` would have read them."""
+    for axis, before, after in _each_axis(len(shape), counts):
+        zeros = np.zeros((*values.shape[:axis], shape[axis], *values.shape[axis + 1 :]), values.dtype)
+        values = scatter.index_add(zeros, axis, _places(mode, shape[axis], before, after), values)
+    return values
+
+
+def _places(mode, length, before, after):
+    """Which element stands where along an axis."""
+    places = np.arange(-before, length + after)
+    if mode == "circular":  # what is left comes round
+        first, last = max(-before, 0), length + min(after, 0)
+        return first + (places - first) % max(last - first, 1)
+    if mode == "replicate":
+        return places.clip(0, length - 1)
+    places = np.abs(places)
+    return np.where(places >= length, 2 * (length - 1) - places, places)

@@ -1,0 +1,205 @@
+"""A copy of a tensor with another tensor in place of a part of it: of what a view of the same name would show.
+
+All are linear, convert the part to the tensor's dtype, and save nothing but geometry. Gradients: g with zeros at the
+part, and what the view shows of g.
+"""
+
+import numpy as np
+
+from cygrad._core import messages
+from cygrad._core.access import array_of, tensor_of
+from cygrad._core.opdef import LINEAR, declare, publish
+from cygrad._core.record import record_n
+from cygrad._kernels import diagonals, replacing, strided_gradients
+from cygrad._kernels.strided import overlaps_itself
+from cygrad._ops.arguments import dim_argument, integer, require
+from cygrad._ops.diagonals import diagonal
+from cygrad._ops.parts import select
+from cygrad._ops.parts import slice as slice_of
+from cygrad._ops.strided import as_strided, geometry_wanted, strided_gather
+
+
+def _check_part(part, shape):
+    if array_of(part).shape != shape:
+        raise RuntimeError(
+            "expected src to have a size equal to the slice of self. "
+            f"src size = {list(part.shape)}, slice size = {list(shape)}"
+        )
+
+
+def _zeros_like(part, g):
+    return tensor_of(np.zeros(part, array_of(g).dtype))
+
+
+# -- select ------------------------------------------------------------------------------------------------
+
+
+def select_scatter_rule(n, g):
+    dim, index, shape = n.args
+    return (
+        select_scatter(g, _zeros_like(shape, g), dim, index) if n.needs(0) else None,
+        select(g, dim, index) if n.needs(1) else None,
+    )
+
+
+SELECT_SCATTER = declare(
+    "select_scatter",
+    select_scatter_rule,
+    flags=LINEAR,
+    kernel=replacing.at_index,
+    inputs="self src",
+    attributes="dim index",
+)
+
+
+def select_scatter(input, src, dim, index):
+    """`input` with `src` in place of `select(input, dim, index)`.
+
+    Raises IndexError for a dimension or an index that is not there, RuntimeError for another shape of `src`.
+
+    >>> import cygrad
+    >>> cygrad.select_scatter(cygrad.zeros(2, 2), cygrad.ones(2), 0, 1)
+    tensor([[0., 0.],
+            [1., 1.]])
+    """
+    t, part = require(input, "select_scatter"), require(src, "select_scatter", "src", 2)
+    d = integer(dim, "select_scatter", "dim", 3)
+    i = integer(index, "select_scatter", "index", 4)
+    _check_part(part, array_of(select(t, d, i)).shape)
+    d = dim_argument(d, t.ndim, "select_scatter", "dim", 3)
+    array = replacing.at_index(array_of(t), array_of(part), d, i)
+    return record_n(SELECT_SCATTER, array, (t, part), (d, i, array_of(part).shape))
+
+
+# -- slice -------------------------------------------------------------------------------------------------
+
+
+def slice_scatter_rule(n, g):
+    dim, start, stop, step, shape = n.args
+    return (
+        slice_scatter(g, _zeros_like(shape, g), dim, start, stop, step) if n.needs(0) else None,
+        slice_of(g, dim, start, shape[dim], step) if n.needs(1) else None,
+    )
+
+
+SLICE_SCATTER = declare(
+    "slice_scatter",
+    slice_scatter_rule,
+    flags=LINEAR,
+    kernel=replacing.at_slice,
+    inputs="self src",
+    attributes="dim start end step",
+)
+
+
+def slice_scatter(input, src, dim=0, start=None, end=None, step=1):
+    """`input` with `src` in place of `input[start:end:step]` along dimension `dim`.
+
+    Raises RuntimeError for another shape of `src` or a step that is not positive.
+
+    >>> import cygrad
+    >>> cygrad.slice_scatter(cygrad.zeros(4), cygrad.ones(2), 0, 1, 3)
+    tensor([0., 1., 1., 0.])
+    """
+    t, part = require(input, "slice_scatter"), require(src, "slice_scatter", "src", 2)
+    d, first, stop, stride, count = bounds_of_slice(t, dim, start, end, step, "slice_scatter")
+    shape = array_of(t).shape
+    _check_part(part, (*shape[:d], count, *shape[d + 1 :]))
+    array = replacing.at_slice(array_of(t), array_of(part), d, first, stop, stride)
+    return record_n(SLICE_SCATTER, array, (t, part), (d, first, stop, stride, array_of(part).shape))
+
+
+def bounds_of_slice(t, dim, start, end, step, name):
+    """(dimension, start, stop, step, number of elements), all within the tensor."""
+    if not t.ndim:
+        raise IndexError("slice() cannot be applied to a 0-dim tensor.")
+    d = dim_argument(dim, t.ndim, name, "dim", 1)
+    if step <= 0:
+        raise RuntimeError("slice step must be positive")
+    first, stop, stride = slice(start, end, step).indices(array_of(t).shape[d])
+    return d, first, stop, stride, len(range(first, stop, stride))
+
+
+# -- diagonal ----------------------------------------------------------------------------------------------
+
+
+def diagonal_scatter_rule(n, g):
+    *where, shape = n.args
+    return (
+        diagonal_scatter(g, _zeros_like(shape, g), *where) if n.needs(0) else None,
+        diagonal(g, *where) if n.needs(1) else None,
+    )
+
+
+DIAGONAL_SCATTER = declare(
+    "diagonal_scatter",
+    diagonal_scatter_rule,
+    flags=LINEAR,
+    kernel=replacing.at_view,
+    inputs="self src",
+    attributes="offset dim1 dim2",
+)
+
+
+def diagonal_scatter(input, src, offset=0, dim1=0, dim2=1):
+    """`input` with `src` in place of `diagonal(input, offset, dim1, dim2)`.
+
+    Raises IndexError for a dimension that is not there, RuntimeError for another shape of `src`.
+
+    >>> import cygrad
+    >>> cygrad.diagonal_scatter(cygrad.zeros(2, 2), cygrad.ones(2))
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+    t, part = require(input, "diagonal_scatter"), require(src, "diagonal_scatter", "src", 2)
+    _check_part(part, array_of(diagonal(t, offset, dim1, dim2)).shape)
+    where = (int(offset), dim1 % t.ndim, dim2 % t.ndim)
+    array = replacing.at_view(array_of(t), array_of(part), lambda a: diagonals.diagonal(a, *where))
+    return record_n(DIAGONAL_SCATTER, array, (t, part), (*where, array_of(part).shape))
+
+
+# -- strided -----------------------------------------------------------------------------------------------
+
+
+def as_strided_scatter_rule(n, g):
+    view, base = n.args
+    kept = None
+    if n.needs(0):
+        array = strided_gradients.strided_scatter(array_of(g), None, view, base)
+        kept = record_n(AS_STRIDED_SCATTER, array, (g, None), (view, base))
+    return kept, strided_gather(g, view, base) if n.needs(1) else None
+
+
+AS_STRIDED_SCATTER = declare(
+    "as_strided_scatter",
+    as_strided_scatter_rule,
+    flags=LINEAR,
+    kernel=strided_gradients.strided_scatter,
+    inputs="self src",
+)
+
+
+def as_strided_scatter(input, src, size, stride, storage_offset=None):
+    """A copy of `input`, laid out in memory as it is, with `src` in place of `as_strided(input, size, stride, ...)`.
+
+    Raises RuntimeError for another shape of `src`, for a view beyond the memory of `input`, and for one in which
+    several elements are the same memory.
+
+    >>> import cygrad
+    >>> cygrad.as_strided_scatter(cygrad.zeros(2, 2), cygrad.ones(2), (2,), (3,))
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+    t, part = require(input, "as_strided_scatter"), require(src, "as_strided_scatter", "src", 2)
+    view = geometry_wanted(t, size, stride, storage_offset)
+    _check_part(part, view[0])
+    shown = as_strided(t, size, stride, storage_offset)
+    if overlaps_itself(array_of(shown)):
+        raise messages.overlap_error(shown)
+    base = (array_of(t).shape, array_of(t).strides)
+    values = array_of(part).astype(array_of(t).dtype, copy=False)
+    array = strided_gradients.strided_scatter(array_of(t), values, view, base)
+    return record_n(AS_STRIDED_SCATTER, array, (t, part), (view, base))
+
+
+functions = publish(globals())

@@ -1,0 +1,120 @@
+"""Forms of the views that copy: the same elements in memory of their own, contiguous, with the view's gradient.
+
+Each calls its view, and records the copy under the view's rule and arguments.
+"""
+
+import numpy as np
+
+from cygrad._core import messages
+from cygrad._core.access import array_of
+from cygrad._core.opdef import FUNCTION_ONLY, publish, registry, variant
+from cygrad._core.record import record_n, record_outputs, write_into
+from cygrad._ops.arguments import require
+from cygrad._ops.complex_parts import view_as_complex, view_as_real
+from cygrad._ops.diagonals import diagonal
+from cygrad._ops.parts import narrow, select, split, split_with_sizes, unbind
+from cygrad._ops.parts import slice as slice_of
+from cygrad._ops.replacing import bounds_of_slice
+from cygrad._ops.strided import as_strided
+from cygrad._ops.views import alias, expand, permute, reshape, squeeze, t, transpose, unsqueeze, view
+from cygrad._ops.windows import unfold
+
+
+def _of_slice(input, dim=0, start=None, end=None, step=1):
+    d, first, _, stride, count = bounds_of_slice(input, dim, start, end, step, "slice_copy")
+    return slice_of(input, d, first, count, stride)
+
+
+def _of_shape(input, *size, **named):
+    """As `view`, but of tensors of any layout."""
+    if not size and not named:
+        return view(input)  # which says what is missing
+    dtype = named.get("dtype", size[0] if size else None)
+    return view(input, dtype) if isinstance(dtype, type(input.dtype)) else reshape(input, *size, *named.values())
+
+
+def _expanded(input, size, *, implicit=False):
+    return expand(input, size)
+
+
+_VIEWS = {
+    "alias": alias,
+    "as_strided": as_strided,
+    "detach": lambda input: input.detach(),
+    "diagonal": diagonal,
+    "expand": _expanded,
+    "narrow": narrow,
+    "permute": permute,
+    "select": select,
+    "slice": _of_slice,
+    "split": split,
+    "split_with_sizes": split_with_sizes,
+    "squeeze": squeeze,
+    "t": t,
+    "transpose": transpose,
+    "unbind": unbind,
+    "unfold": unfold,
+    "unsqueeze": unsqueeze,
+    "view": _of_shape,
+    "view_as_complex": view_as_complex,
+    "view_as_real": view_as_real,
+}
+_NODES = {
+    "ReshapeAliasBackward0": "ViewBackward0",
+    "UnsafeViewBackward0": "ViewBackward0",
+}
+_rows = {}
+
+
+def _row(name, node):
+    """The row under which a copy is recorded whose view made `node`; one without a gradient if it made none."""
+    made = None if node is None else _NODES.get(node.name(), node.name())
+    if (name, made) not in _rows:
+        of = next((row for row in registry.values() if row.node_name == made), registry["alias"])
+        own = "NarrowCopyBackward0" if name == "narrow_copy" else f"{made}_copy"
+        _rows[name, made] = variant(of, own if made else None, name=name)
+    return _rows[name, made]
+
+
+def _copy(name, view, args, named, input, out):
+    source = require(input, name)
+    shown = view(source, *args, **named)
+    several = isinstance(shown, tuple)
+    parts = shown if several else (shown,)
+    node = parts[0].grad_fn if parts else None
+    row, arguments = _row(name, node), None if node is None else node.args
+    arrays = tuple(np.array(array_of(part), order="C") for part in parts)
+    if out is not None:
+        return _write(row, out if several else (out,), arrays, source, arguments, several)
+    if several:
+        return record_outputs(row, arrays, (source,), arguments, len(arrays)) if arrays else ()
+    return record_n(row, arrays[0], (source,), arguments)
+
+
+def _write(row, outs, arrays, source, arguments, several):
+    if len(outs) != len(arrays):
+        raise RuntimeError(f"{row.name}() expected an out= argument of size {len(arrays)}, got size {len(outs)}")
+    for out, array in zip(outs, arrays):
+        messages.check_out_type(array, out)
+    for out, array in zip(outs, arrays):
+        write_into(row, out, array, (source,), arguments)
+    return None if several else outs[0]
+
+
+def _copy_form(name, view):
+    def form(input, *args, out=None, **named):
+        return _copy(name, view, args, named, input, out)
+
+    form.__name__ = form.__qualname__ = name
+    form.__doc__ = (
+        f"As `{name.removesuffix('_copy')}`, but into memory of its own, contiguous; a change of one is none of the "
+        "other.\n\n    Same arguments, errors and gradient; with `out` (a list for several results) written there."
+    )
+    return form
+
+
+for _name, _view in _VIEWS.items():
+    globals()[f"{_name}_copy"] = _copy_form(f"{_name}_copy", _view)
+
+composite = {f"{_name}_copy": 0 if _name == "narrow" else FUNCTION_ONLY for _name in _VIEWS}
+functions = publish(globals())
