@@ -18,6 +18,53 @@ def smooth_l1(x, y, beta):
         return np.where(d < beta, half * d * d / beta, d - half * beta)
 
 
+def huber(x, y, delta):
+    """0.5 * d^2 up to a difference |d| of delta, delta * (|d| - 0.5 * delta) beyond."""
+    with np.errstate(all="ignore"):
+        d = np.abs(np.asarray(x - y))
+        half, delta = d.dtype.type(0.5), d.dtype.type(delta)
+        return np.where(d < delta, half * d * d, delta * (d - half * delta))
+
+
+def soft_margin(x, y):
+    """log(1 + exp(-x * y))."""
+    with np.errstate(all="ignore"):
+        return np.asarray(np.logaddexp(-x * y, x.dtype.type(0)))
+
+
+def multi_margin(x, target, weight, margin, p):
+    """Of each row the mean of (margin - x[target] + x)^p where positive, other classes than the target's."""
+    rows = np.arange(len(x))
+    with np.errstate(all="ignore"):
+        gap = np.maximum(x - x[rows, target][:, None] + x.dtype.type(margin), 0)
+        gap[rows, target] = 0
+        losses = (gap if p == 1 else gap * gap).sum(1) / x.dtype.type(x.shape[1])
+        return losses if weight is None else losses * weight[target]
+
+
+def multilabel_margin(x, target):
+    """(losses, their derivatives, which classes are labels) of rows: 1 - x[label] + x[other] where positive.
+
+    Labels are those in `target` before the first -1. The sums are divided by the number of classes.
+    """
+    n, classes = x.shape
+    counted = np.logical_and.accumulate(target >= 0, 1)
+    is_label = np.zeros(x.shape, bool)
+    where, place = np.nonzero(counted)
+    is_label[where, target[where, place]] = True
+    losses, slopes = np.zeros(n, x.dtype), np.zeros(x.shape, x.dtype)
+    for k in range(classes):  # one label of each row at a time, so that no third dimension takes memory
+        rows = np.nonzero(counted[:, k])[0]
+        label = target[rows, k]
+        with np.errstate(all="ignore"):
+            gap = 1 - x[rows, label][:, None] + x[rows]
+        active = (gap > 0) & ~is_label[rows]
+        losses[rows] += np.where(active, gap, 0).sum(1, dtype=x.dtype)
+        slopes[rows] += active
+        slopes[rows, label] -= active.sum(1, dtype=x.dtype)
+    return losses / x.dtype.type(classes), slopes / x.dtype.type(classes), is_label.astype(x.dtype)
+
+
 def binary_cross_entropy(x, y, weight):
     """-(y * log(x) + (1 - y) * log(1 - x)) * weight; logarithms end at -100. `weight` may be None."""
     least = x.dtype.type(-100)

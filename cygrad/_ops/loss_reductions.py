@@ -64,9 +64,9 @@ def spread(n, g):
 
 def reduced(losses, reduction):
     """The losses, their mean or their sum."""
-    if reduction == NONE:
-        return losses
-    return mean(losses) if reduction == MEAN else total(losses)
+    if reduction == MEAN:
+        return mean(losses)
+    return total(losses) if reduction == SUM else losses
 
 
 def weighted(losses, weight, input, reduction, function):

@@ -1,31 +1,20 @@
-"""Losses that compare an output with a target element by element.
+"""Losses that compare an output with a target element by element: squared and absolute errors.
 
 `reduction` and its predecessors are described in loss_reductions.py. Each loss is one node, reduction included, except
 for l1_loss.
 """
 
-from cygrad._core import messages
 from cygrad._core.access import array_of
 from cygrad._core.opdef import ELSEWHERE, IN0, IN1, declare, publish
 from cygrad._core.record import promoted
 from cygrad._kernels import losses as kernels
 from cygrad._ops import loss_checks as checks
-from cygrad._ops.activations import logsigmoid
 from cygrad._ops.arguments import broadcast_shape, require
-from cygrad._ops.arithmetic import add, div, mul, neg, sub
+from cygrad._ops.arithmetic import mul, neg, sub
 from cygrad._ops.loss_reductions import NONE, finished, reduced, reduction_of, spread, weighted
 from cygrad._ops.pointwise import abs as magnitude
-from cygrad._ops.pointwise import log, sgn, sigmoid
-from cygrad._ops.selection import clamp, where
-
-
-def _optional(weight, function, name):
-    """The array of a weight, which has no gradient; None for None."""
-    if weight is None:
-        return None
-    checks.check_constant(require(weight, function, name, 3), function, name)
-    return array_of(weight)
-
+from cygrad._ops.pointwise import sgn
+from cygrad._ops.selection import where
 
 # -- squared and absolute error ----------------------------------------------------------------------------
 
@@ -134,137 +123,52 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
     return finished(SMOOTH_L1, losses, (x, y), how, (float(beta),))
 
 
-# -- binary cross-entropy ----------------------------------------------------------------------------------
+# -- squared error up to a bound ---------------------------------------------------------------------------
 
 
-def bce_rule(n, g):
-    x, weight = n.saved(0), n.saved(2)
-    scale = spread(n, g)
-    if weight is not None:
-        scale = mul(scale, weight)
-    grad_x = grad_y = None
-    if n.needs(0):
-        grad_x = mul(scale, div(sub(x, n.saved(1)), clamp(mul(x, sub(1, x)), 1e-12)))
-    if n.needs(1):
-        grad_y = mul(scale, sub(log(sub(1, x)), log(x)))
-    return grad_x, grad_y
+def huber_rule(n, g):
+    delta = n.args[2]
+    d = sub(n.saved(0), n.saved(1))
+    grad = mul(where(magnitude(d) < delta, d, mul(sgn(d), delta)), spread(n, g))
+    return grad, neg(grad) if n.needs(1) else None
 
 
-BCE = declare(
-    "binary_cross_entropy",
-    bce_rule,
-    saves=(IN0 | IN1, IN0),
+HUBER = declare(
+    "huber_loss",
+    huber_rule,
+    saves=IN0 | IN1,
     flags=ELSEWHERE,
-    kernel=kernels.binary_cross_entropy,
-    inputs="self target weight",
-    attributes="reduction",
+    kernel=kernels.huber,
+    inputs="self target",
+    attributes="reduction _ delta",
 )
 
 
-def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
-    """`-(target * log(input) + (1 - target) * log(1 - input))`; its mean, its sum, or that of each element.
+def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
+    """`0.5 * d^2` for a difference |d| below delta, else `delta * (|d| - 0.5 * delta)`; mean, sum, or of each element.
 
-    `input` holds probabilities, `target` values from 0 to 1 in the same shape; `weight` broadcasts to it. Logarithms
-    are taken as -100 at least. Saves all three. Gradient: g * weight * (input - target) / (input * (1 - input)),
-    divided by the number of elements for the mean.
-
-    Raises ValueError for different shapes, RuntimeError for probabilities outside [0, 1] and for different dtypes.
+    `weight` of the input's shape weighs the elements. Saves both. Gradient: g * d, at most delta in magnitude, divided
+    by the number of elements for the mean. Warns if input and target differ in shape, which broadcasts. Raises
+    RuntimeError for a delta that is not positive.
 
     >>> import cygrad
-    >>> cygrad.nn.functional.binary_cross_entropy(cygrad.tensor([0.5, 0.9]), cygrad.tensor([1.0, 1.0]))
-    tensor(0.3993)
+    >>> cygrad.nn.functional.huber_loss(cygrad.tensor([0.5, 3.0]), cygrad.zeros(2), reduction="none")
+    tensor([0.1250, 2.5000])
     """
-    name = "binary_cross_entropy"
-    x, y = array_of(require(input, name)), array_of(require(target, name, "target", 2))
-    w = _optional(weight, name, "weight")
-    how = reduction_of(reduction, size_average, reduce)
-    if x.shape != y.shape:
-        raise ValueError(
-            f"Using a target size ({target.shape}) that is different to the input size ({input.shape}) is deprecated. "
-            "Please ensure they have the same size."
-        )
-    for other in (target, weight):
-        if other is not None and other.dtype is not input.dtype:
-            raise RuntimeError(f"Found dtype {other.dtype.type_name} but expected {input.dtype.type_name}")
-    checks.check_floating(input, target, name)
-    if w is not None:
-        checks.check_expands(weight, x.shape)
-    if not ((x >= 0) & (x <= 1)).all():
-        raise RuntimeError(
-            "all elements of input should be between 0 and 1\n  for logits, which are any numbers, use "
-            "binary_cross_entropy_with_logits"
-        )
-    return finished(BCE, kernels.binary_cross_entropy(x, y, w), (input, target), how, (), weight)
-
-
-def bce_with_logits_rule(n, g):
-    x, weight, pos_weight = n.saved(0), n.saved(2), n.args[2]
-    scale = spread(n, g)
-    if weight is not None:
-        scale = mul(scale, weight)
-    grad_x = grad_y = None
-    if n.needs(0):
-        y = n.saved(1)
-        if pos_weight is None:
-            grad_x = mul(scale, sub(sigmoid(x), y))
-        else:
-            t = mul(pos_weight, y)
-            grad_x = mul(scale, sub(mul(sub(add(t, 1), y), sigmoid(x)), t))
-    if n.needs(1):
-        slope = neg(x)
-        if pos_weight is not None:
-            slope = sub(slope, mul(sub(pos_weight, 1), logsigmoid(x)))
-        grad_y = mul(scale, slope)
-    return grad_x, grad_y
-
-
-BCE_WITH_LOGITS = declare(
-    "binary_cross_entropy_with_logits",
-    bce_with_logits_rule,
-    saves=(IN0 | IN1, IN0),
-    flags=ELSEWHERE,
-    kernel=kernels.binary_cross_entropy_with_logits,
-    inputs="self target weight",
-    attributes="reduction _ pos_weight",
-)
-
-
-def binary_cross_entropy_with_logits(
-    input, target, weight=None, size_average=None, reduce=None, reduction="mean", pos_weight=None
-):
-    """`binary_cross_entropy(sigmoid(input), target)`, exact for large inputs as well; mean, sum, or of each element.
-
-    `weight` and `pos_weight` broadcast; `pos_weight` multiplies the term of the target. Saves all. Gradient without
-    pos_weight: g * weight * (sigmoid(input) - target), divided by the number of elements for the mean.
-
-    Raises ValueError for different shapes.
-
-    >>> import cygrad
-    >>> F = cygrad.nn.functional
-    >>> F.binary_cross_entropy_with_logits(cygrad.tensor([0.0, 1000.0]), cygrad.tensor([1.0, 0.0]), reduction="none")
-    tensor([6.9315e-01, 1.0000e+03])
-    """
-    name = "binary_cross_entropy_with_logits"
-    x, y = require(input, name), require(target, name, "target", 2)
-    w, p = _optional(weight, name, "weight"), _optional(pos_weight, name, "pos_weight")
-    how = reduction_of(reduction, size_average, reduce)
-    shape = array_of(x).shape
-    if shape != array_of(y).shape:
-        raise ValueError(f"Target size ({y.shape}) must be the same as input size ({x.shape})")
-    if not x.dtype.is_floating_point:
-        raise messages.not_implemented_for("log_sigmoid_cpu", x.dtype)
-    if not (y.dtype.is_floating_point or y.dtype.is_complex):
-        raise RuntimeError(
-            f"result type {x.dtype.type_name} can't be cast to the desired output type {y.dtype.type_name}\n"
-            "  the target must be floating point: target.float()"
-        )
-    if p is not None:
-        broadcast_shape(p.shape, shape)  # raises if they do not
-    if w is not None:
-        broadcast_shape(shape, w.shape)
+    x, y = require(input, "huber_loss"), require(target, "huber_loss", "target", 2)
+    checks.warn_sizes(x, y)
+    broadcast_shape(array_of(x).shape, array_of(y).shape)  # raises if they do not
+    how = reduction_of(reduction, None, None)
+    if delta <= 0:
+        raise RuntimeError("huber_loss does not support non-positive values for delta.")
+    checks.check_floating(x, y, "huber_cpu")
     a, b = promoted(x, y, 0)
-    losses = kernels.binary_cross_entropy_with_logits(a, b, w, p)
-    return finished(BCE_WITH_LOGITS, losses, (x, y), how, (pos_weight,), weight)
+    losses = kernels.huber(a, b, delta)
+    if weight is None:
+        return finished(HUBER, losses, (x, y), how, (float(delta),))
+    if require(weight, "huber_loss", "weight", 5).shape != x.shape:
+        raise ValueError("Weights and input must have the same size.")
+    return reduced(mul(finished(HUBER, losses, (x, y), NONE, (float(delta),)), weight), how)
 
 
 functions = publish(globals())

@@ -28,6 +28,9 @@ FUNCTIONS = {
     "diagonals": (
         "block_diag diag diag_embed diagflat diagonal tril tril_ tril_indices triu triu_ triu_indices "
     ),
+    "distribution_losses": (
+        "binary_cross_entropy_with_logits kl_div poisson_nll_loss "
+    ),
     "dlpack": (
         "from_dlpack to_dlpack "
     ),
@@ -48,6 +51,9 @@ FUNCTIONS = {
     ),
     "lu": (
         "lu lu_solve lu_unpack "
+    ),
+    "margin_losses": (
+        "hinge_embedding_loss margin_ranking_loss "
     ),
     "measures": (
         "norm std var "

@@ -21,13 +21,27 @@ from cygrad._ops.activations import (
 )
 from cygrad._ops.classifier_losses import cross_entropy, nll_loss
 from cygrad._ops.convolution import conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d
+from cygrad._ops.distribution_losses import (
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
+    gaussian_nll_loss,
+    kl_div,
+    poisson_nll_loss,
+)
 from cygrad._ops.dropout import dropout
 from cygrad._ops.embeddings import one_hot
+from cygrad._ops.margin_losses import (
+    hinge_embedding_loss,
+    margin_ranking_loss,
+    multi_margin_loss,
+    multilabel_margin_loss,
+    multilabel_soft_margin_loss,
+    soft_margin_loss,
+)
 from cygrad._ops.padding import pad
 from cygrad._ops.pointwise import sigmoid, tanh
 from cygrad._ops.pointwise_losses import (
-    binary_cross_entropy,
-    binary_cross_entropy_with_logits,
+    huber_loss,
     l1_loss,
     mse_loss,
     smooth_l1_loss,

@@ -241,6 +241,13 @@ def test_positive_weight():
     np.testing.assert_allclose(x.grad.numpy(), (1 - y) * s - factor * y * (1 - s))
 
 
+def test_soft_margin_of_large_scores():
+    x = torch.tensor([800.0, -800.0], requires_grad=True)
+    loss = F.soft_margin_loss(x, torch.ones(2), reduction="none")
+    assert loss.tolist() == [0, 800]
+    assert torch.autograd.grad(loss.sum(), x)[0].tolist() == [0, -1]
+
+
 def test_weights_have_no_gradient():
     x, y, w = torch.full((2,), 0.5), torch.ones(2), torch.ones(2, requires_grad=True)
     for call, name in (

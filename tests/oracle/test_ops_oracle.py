@@ -85,7 +85,7 @@ OTHER_NODES = {
 }
 
 # What PyTorch can differentiate only once.
-ONCE = {"hardsigmoid"}
+ONCE = {"hardsigmoid", "multi_margin_loss", "multilabel_margin_loss"}
 
 
 def pairs(name, **limits):

@@ -1,0 +1,290 @@
+"""Losses that compare an output with probabilities, counts or the parameters of a distribution, element by element.
+
+`reduction` and its predecessors are described in loss_reductions.py; the package's forms take its code. The two binary
+cross-entropies are one node, reduction included.
+"""
+
+import math
+
+from cygrad._core import messages
+from cygrad._core.access import array_of, tensor_of
+from cygrad._core.opdef import ELSEWHERE, IN0, IN1, declare, named, publish
+from cygrad._core.record import promoted
+from cygrad._core.sites import warn
+from cygrad._kernels import losses as kernels
+from cygrad._ops import loss_checks as checks
+from cygrad._ops.activations import logsigmoid
+from cygrad._ops.arguments import broadcast_shape, require
+from cygrad._ops.arithmetic import add, div, mul, neg, sub
+from cygrad._ops.binary import xlogy
+from cygrad._ops.gathering import masked_fill
+from cygrad._ops.loss_reductions import CODES, NONE, SUM, finished, reduced, reduction_of, spread
+from cygrad._ops.pointwise import exp, log, sigmoid, square
+from cygrad._ops.selection import clamp
+from cygrad._ops.views import unsqueeze
+
+
+def _optional(weight, function, name):
+    """The array of a weight, which has no gradient; None for None."""
+    if weight is None:
+        return None
+    checks.check_constant(require(weight, function, name, 3), function, name)
+    return array_of(weight)
+
+
+# -- binary cross-entropy ----------------------------------------------------------------------------------
+
+
+def bce_rule(n, g):
+    x, weight = n.saved(0), n.saved(2)
+    scale = spread(n, g)
+    if weight is not None:
+        scale = mul(scale, weight)
+    grad_x = grad_y = None
+    if n.needs(0):
+        grad_x = mul(scale, div(sub(x, n.saved(1)), clamp(mul(x, sub(1, x)), 1e-12)))
+    if n.needs(1):
+        grad_y = mul(scale, sub(log(sub(1, x)), log(x)))
+    return grad_x, grad_y
+
+
+BCE = declare(
+    "binary_cross_entropy",
+    bce_rule,
+    saves=(IN0 | IN1, IN0),
+    flags=ELSEWHERE,
+    kernel=kernels.binary_cross_entropy,
+    inputs="self target weight",
+    attributes="reduction",
+)
+
+
+def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
+    """`-(target * log(input) + (1 - target) * log(1 - input))`; its mean, its sum, or that of each element.
+
+    `input` holds probabilities, `target` values from 0 to 1 in the same shape; `weight` broadcasts to it. Logarithms
+    are taken as -100 at least. Saves all three. Gradient: g * weight * (input - target) / (input * (1 - input)),
+    divided by the number of elements for the mean.
+
+    Raises ValueError for different shapes, RuntimeError for probabilities outside [0, 1] and for different dtypes.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.binary_cross_entropy(cygrad.tensor([0.5, 0.9]), cygrad.tensor([1.0, 1.0]))
+    tensor(0.3993)
+    """
+    name = "binary_cross_entropy"
+    x, y = array_of(require(input, name)), array_of(require(target, name, "target", 2))
+    w = _optional(weight, name, "weight")
+    how = reduction_of(reduction, size_average, reduce)
+    if x.shape != y.shape:
+        raise ValueError(
+            f"Using a target size ({target.shape}) that is different to the input size ({input.shape}) is deprecated. "
+            "Please ensure they have the same size."
+        )
+    for other in (target, weight):
+        if other is not None and other.dtype is not input.dtype:
+            raise RuntimeError(f"Found dtype {other.dtype.type_name} but expected {input.dtype.type_name}")
+    checks.check_floating(input, target, name)
+    if w is not None:
+        checks.check_expands(weight, x.shape)
+    if not ((x >= 0) & (x <= 1)).all():
+        raise RuntimeError(
+            "all elements of input should be between 0 and 1\n  for logits, which are any numbers, use "
+            "binary_cross_entropy_with_logits"
+        )
+    return finished(BCE, kernels.binary_cross_entropy(x, y, w), (input, target), how, (), weight)
+
+
+def bce_with_logits_rule(n, g):
+    x, weight, pos_weight = n.saved(0), n.saved(2), n.args[2]
+    scale = spread(n, g)
+    if weight is not None:
+        scale = mul(scale, weight)
+    grad_x = grad_y = None
+    if n.needs(0):
+        y = n.saved(1)
+        if pos_weight is None:
+            grad_x = mul(scale, sub(sigmoid(x), y))
+        else:
+            t = mul(pos_weight, y)
+            grad_x = mul(scale, sub(mul(sub(add(t, 1), y), sigmoid(x)), t))
+    if n.needs(1):
+        slope = neg(x)
+        if pos_weight is not None:
+            slope = sub(slope, mul(sub(pos_weight, 1), logsigmoid(x)))
+        grad_y = mul(scale, slope)
+    return grad_x, grad_y
+
+
+BCE_WITH_LOGITS = declare(
+    "binary_cross_entropy_with_logits",
+    bce_with_logits_rule,
+    saves=(IN0 | IN1, IN0),
+    flags=ELSEWHERE,
+    kernel=kernels.binary_cross_entropy_with_logits,
+    inputs="self target weight",
+    attributes="reduction _ pos_weight",
+)
+
+
+def binary_cross_entropy_with_logits(
+    input, target, weight=None, size_average=None, reduce=None, reduction="mean", pos_weight=None
+):
+    """`binary_cross_entropy(sigmoid(input), target)`, exact for large inputs as well; mean, sum, or of each element.
+
+    `weight` and `pos_weight` broadcast; `pos_weight` multiplies the term of the target. Saves all. Gradient without
+    pos_weight: g * weight * (sigmoid(input) - target), divided by the number of elements for the mean.
+
+    Raises ValueError for different shapes.
+
+    >>> import cygrad
+    >>> F = cygrad.nn.functional
+    >>> F.binary_cross_entropy_with_logits(cygrad.tensor([0.0, 1000.0]), cygrad.tensor([1.0, 0.0]), reduction="none")
+    tensor([6.9315e-01, 1.0000e+03])
+    """
+    how = reduction_of(reduction, size_average, reduce)
+    if require(target, "binary_cross_entropy_with_logits", "target", 2).shape != input.shape:
+        raise ValueError(f"Target size ({target.shape}) must be the same as input size ({input.shape})")
+    return _with_logits(input, target, weight, pos_weight, how)
+
+
+@named("binary_cross_entropy_with_logits")
+def bce_with_logits_of_package(input, target, weight=None, pos_weight=None, reduction=NONE):
+    """`binary_cross_entropy(sigmoid(input), target)`, exact for large inputs as well; `reduction` is a code."""
+    return _with_logits(input, target, weight, pos_weight, reduction)
+
+
+def _with_logits(input, target, weight, pos_weight, how):
+    name = "binary_cross_entropy_with_logits"
+    x, y = require(input, name), require(target, name, "target", 2)
+    w, p = _optional(weight, name, "weight"), _optional(pos_weight, name, "pos_weight")
+    shape = broadcast_shape(array_of(x).shape, array_of(y).shape)
+    if not x.dtype.is_floating_point:
+        raise messages.not_implemented_for("log_sigmoid_cpu", x.dtype)
+    if not (y.dtype.is_floating_point or y.dtype.is_complex):
+        raise RuntimeError(
+            f"result type {x.dtype.type_name} can't be cast to the desired output type {y.dtype.type_name}\n"
+            "  the target must be floating point: target.float()"
+        )
+    if p is not None:
+        broadcast_shape(p.shape, shape)  # raises if they do not
+    if w is not None:
+        broadcast_shape(shape, w.shape)
+    a, b = promoted(x, y, 0)
+    losses = kernels.binary_cross_entropy_with_logits(a, b, w, p)
+    return finished(BCE_WITH_LOGITS, losses, (x, y), how, (pos_weight,), weight)
+
+
+# -- Kullback-Leibler divergence ---------------------------------------------------------------------------
+
+
+def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
+    """`target * (log(target) - input)` for log-probabilities `input`; mean, sum, "batchmean", or of each element.
+
+    With `log_target` the target is a logarithm, too. "batchmean" divides the sum by the length of dimension 0. Raises
+    RuntimeError for integers.
+
+    >>> import cygrad
+    >>> log_probabilities = cygrad.tensor([[0.5, 0.5]]).log()
+    >>> cygrad.nn.functional.kl_div(log_probabilities, cygrad.tensor([[1.0, 0.0]]), reduction="batchmean")
+    tensor(0.6931)
+    """
+    x = require(input, "kl_div")
+    batchmean = size_average is None and reduce is None and reduction == "batchmean"
+    if size_average is None and reduce is None and reduction == "mean":
+        warn(
+            "reduction: 'mean' divides the total loss by both the batch size and the support size.'batchmean' divides "
+            "only by the batch size, and aligns with the KL div math definition.'mean' will be changed to behave the "
+            "same as 'batchmean' in the next major release."
+        )
+    result = _kl_div(x, target, SUM if batchmean else reduction_of(reduction, size_average, reduce), log_target)
+    return div(result, x.shape[0]) if batchmean and x.ndim else result
+
+
+@named("kl_div")
+def kl_div_of_package(input, target, reduction=NONE, *, log_target=False):
+    """`target * (log(target) - input)` for log-probabilities `input`; `reduction` is a code: 0 none, 1 mean, 2 sum."""
+    return _kl_div(input, target, reduction, log_target)
+
+
+def _kl_div(input, target, reduction, log_target):
+    x, y = require(input, "kl_div"), require(target, "kl_div", "target", 2)
+    for tensor in (x, y):
+        if not (tensor.dtype.is_floating_point or tensor.dtype.is_complex):
+            raise RuntimeError("kl_div: Integral inputs not supported.")
+    losses = mul(exp(y), sub(y, x)) if log_target else sub(xlogy(y, y), mul(y, x))
+    return reduced(losses, reduction)
+
+
+# -- counts and numbers ------------------------------------------------------------------------------------
+
+
+def poisson_nll_loss(
+    input, target, log_input=True, full=False, size_average=None, eps=1e-8, reduce=None, reduction="mean"
+):
+    """Minus the log-likelihood of counts `target`, whose expected values are exp(input), or `input`.
+
+    That is `exp(input) - target * input`, or, without `log_input`, `input - target * log(input + eps)`. `full` adds
+    Stirling's approximation of log(target!) for targets above 1.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.poisson_nll_loss(cygrad.tensor([0.0, 1.0]), cygrad.tensor([1.0, 2.0]))
+    tensor(0.8591)
+    """
+    return _poisson(input, target, log_input, full, eps, reduction_of(reduction, size_average, reduce))
+
+
+@named("poisson_nll_loss")
+def poisson_nll_of_package(input, target, log_input, full, eps, reduction):
+    """Minus the log-likelihood of counts; `reduction` is a code: 0 none, 1 mean, 2 sum."""
+    return _poisson(input, target, log_input, full, eps, reduction)
+
+
+def _poisson(input, target, log_input, full, eps, reduction):
+    x, y = require(input, "poisson_nll_loss"), require(target, "poisson_nll_loss", "target", 2)
+    losses = sub(exp(x), mul(y, x)) if log_input else sub(x, mul(y, log(add(x, eps))))
+    if full:
+        stirling = add(sub(mul(y, log(y)), y), mul(log(mul(y, 2 * math.pi)), 0.5))
+        losses = add(losses, masked_fill(stirling, y <= 1, 0))
+    return reduced(losses, reduction)
+
+
+def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"):
+    """Minus the log-likelihood of `target` under normal distributions of mean `input` and variance `var`.
+
+    That is `0.5 * (log(var) + (input - target)^2 / var)`, var being at least `eps`, whose gradient passes all the same.
+    `full` adds log(2 pi) / 2. `var` is a number, or has input's shape, or that without the last dimension or with 1
+    there. Raises ValueError for other shapes and for negative variances.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.gaussian_nll_loss(cygrad.tensor([0.0]), cygrad.tensor([2.0]), cygrad.tensor([1.0]))
+    tensor(2.)
+    """
+    x, y = require(input, "gaussian_nll_loss"), require(target, "gaussian_nll_loss", "target", 2)
+    if isinstance(var, (int, float)):
+        if var < 0:
+            raise ValueError("var has negative entry/entries")
+        var = tensor_of(array_of(x).dtype.type(var) + 0 * array_of(x))
+    elif (array_of(require(var, "gaussian_nll_loss", "var", 3)) < 0).any():
+        raise ValueError("var has negative entry/entries")
+    if var.shape != x.shape:
+        if x.shape[:-1] == var.shape:
+            var = unsqueeze(var, -1)
+        elif x.ndim != var.ndim or sum(n for m, n in zip(x.shape, var.shape) if m != n) != 1:
+            raise ValueError("var is of incorrect size")
+    if reduction not in CODES:
+        raise ValueError(f"{reduction} is not valid")
+    values = array_of(var)
+    var = add(var, tensor_of(values.clip(eps).astype(values.dtype) - values))
+    losses = mul(add(log(var), div(square(sub(x, y)), var)), 0.5)
+    if full:
+        losses = add(losses, 0.5 * math.log(2 * math.pi))
+    return reduced(losses, CODES[reduction])
+
+
+composite = dict.fromkeys(("kl_div", "poisson_nll_loss", "gaussian_nll_loss"), ELSEWHERE)
+functions = publish(globals()) | {
+    "binary_cross_entropy_with_logits": bce_with_logits_of_package,
+    "kl_div": kl_div_of_package,
+    "poisson_nll_loss": poisson_nll_of_package,
+}

@@ -1,0 +1,266 @@
+"""Losses that ask for a margin: between an output and the side its label says, or between classes.
+
+`reduction` and its predecessors are described in loss_reductions.py; the package's forms take its code.
+"""
+
+import numpy as np
+
+from cygrad._core import messages
+from cygrad._core.access import array_of, tensor_of
+from cygrad._core.opdef import ELSEWHERE, IN0, declare, named, publish
+from cygrad._core.record import promoted, record_n
+from cygrad._kernels import losses as kernels
+from cygrad._kernels.reduce import mean as mean_of_array
+from cygrad._kernels.reduce import sum as sum_of_array
+from cygrad._ops.activations import logsigmoid
+from cygrad._ops.arguments import broadcast_shape, require
+from cygrad._ops.arithmetic import add, div, mul, neg, sub
+from cygrad._ops.gathering import gather
+from cygrad._ops.loss_reductions import CODES, MEAN, NONE, SUM, keep, reduced, reduction_of, spread
+from cygrad._ops.pointwise import sigmoid
+from cygrad._ops.reductions import sum as total
+from cygrad._ops.selection import clamp_min, where
+from cygrad._ops.views import reshape, unsqueeze
+
+# -- by element --------------------------------------------------------------------------------------------
+
+
+def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=None, reduction="mean"):
+    """`input` where target is 1, `max(0, margin - input)` where it is -1; mean, sum, or of each element.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.hinge_embedding_loss(cygrad.tensor([0.2, 0.2]), cygrad.tensor([1.0, -1.0]))
+    tensor(0.5000)
+    """
+    return hinge_embedding_of_package(input, target, margin, reduction_of(reduction, size_average, reduce))
+
+
+@named("hinge_embedding_loss")
+def hinge_embedding_of_package(input, target, margin=1.0, reduction=NONE):
+    """`input` where target is 1, `max(0, margin - input)` where it is -1; `reduction` is a code."""
+    x, y = require(input, "hinge_embedding_loss"), require(target, "hinge_embedding_loss", "target", 2)
+    apart = where(y != 1, clamp_min(sub(margin, x), 0), 0.0)
+    return reduced(add(apart, where(y != -1, x, 0.0)), reduction)
+
+
+def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
+    """`max(0, margin - target * (input1 - input2))`, target 1 or -1; mean, sum, or of each element.
+
+    Raises RuntimeError for different numbers of dimensions.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.margin_ranking_loss(cygrad.tensor([1.0]), cygrad.tensor([3.0]), cygrad.tensor([1.0]))
+    tensor(2.)
+    """
+    name, how = "margin_ranking_loss", reduction_of(reduction, size_average, reduce)
+    a, b = require(input1, name, "input1"), require(input2, name, "input2", 2)
+    if not a.ndim == b.ndim == require(target, name, "target", 3).ndim:
+        raise RuntimeError(
+            f"margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: {a.shape}, "
+            f"input2: {b.shape}, target: {target.shape} "
+        )
+    return margin_ranking_of_package(a, b, target, margin, how)
+
+
+@named("margin_ranking_loss")
+def margin_ranking_of_package(input1, input2, target, margin=0.0, reduction=NONE):
+    """`max(0, margin - target * (input1 - input2))`; `reduction` is a code: 0 none, 1 mean, 2 sum."""
+    name = "margin_ranking_loss"
+    a, b = require(input1, name, "input1"), require(input2, name, "input2", 2)
+    losses = add(mul(neg(require(target, name, "target", 3)), sub(a, b)), margin)
+    return reduced(clamp_min(losses, 0), reduction)
+
+
+def _finished(op, losses, input, kept, reduction, more=()):
+    """The node of a loss that has a gradient for its input alone; `kept` are saved beside it."""
+    array = mean_of_array(losses) if reduction == MEAN else sum_of_array(losses) if reduction == SUM else losses
+    result = record_n(op, array, (input,), (reduction, losses.size, *more))
+    for slot, value in enumerate(kept, 1):
+        if value is not None:
+            keep(result, slot, value)
+    return result
+
+
+def soft_margin_rule(n, g):
+    y = n.saved(1)
+    return mul(mul(neg(y), sigmoid(neg(mul(n.saved(0), y)))), spread(n, g))
+
+
+SOFT_MARGIN = declare(
+    "soft_margin_loss", soft_margin_rule, saves=IN0, flags=ELSEWHERE, inputs="self target", attributes="reduction"
+)
+
+
+def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+    """`log(1 + exp(-target * input))`, target 1 or -1; mean, sum, or of each element.
+
+    Saves both. Gradient: -g * target * sigmoid(-target * input), divided by the number of elements for the mean.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.soft_margin_loss(cygrad.tensor([0.0]), cygrad.tensor([1.0]))
+    tensor(0.6931)
+    """
+    x, y = require(input, "soft_margin_loss"), require(target, "soft_margin_loss", "target", 2)
+    how = reduction_of(reduction, size_average, reduce)
+    broadcast_shape(array_of(x).shape, array_of(y).shape)  # raises if they do not
+    if not x.dtype.is_floating_point:
+        raise RuntimeError(f"result type Float can't be cast to the desired output type {x.dtype.type_name}")
+    losses = kernels.soft_margin(*promoted(x, y, 0)).astype(array_of(x).dtype, copy=False)
+    return _finished(SOFT_MARGIN, losses, x, (y,), how)
+
+
+# -- between classes ---------------------------------------------------------------------------------------
+
+
+def _check_rows(array):
+    """Raise unless the array holds scores of classes, or rows of them."""
+    if array.ndim > 2 or (array.ndim and array.shape[-1] == 0):
+        raise RuntimeError(
+            f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(array.shape)}"
+        )
+
+
+def _check_long(target):
+    if target.dtype.name != "int64":
+        raise RuntimeError(f"expected scalar type Long but found {target.dtype.type_name}")
+
+
+def _per_row(g, x):
+    """The gradient of each row's loss, or of the whole, in a shape that broadcasts over the classes."""
+    return unsqueeze(g, -1) if g.ndim and x.ndim == 2 else g
+
+
+def multi_margin_rule(n, g):
+    x, target, weight = n.saved(0), n.saved(1), n.saved(2)
+    p, margin = n.args[2:]
+    scores = x if x.ndim == 2 else reshape(x, (1, -1))
+    classes = array_of(target).reshape(-1)
+    labels = np.zeros(scores.shape, array_of(x).dtype)
+    labels[np.arange(len(classes)), classes] = 1
+    gap = add(sub(scores, gather(scores, 1, tensor_of(classes[:, None]))), margin)
+    scale = np.where(array_of(gap) > 0, 1 - labels, 0) * labels.dtype.type(p / labels.shape[1])
+    if weight is not None:
+        scale *= array_of(weight)[classes][:, None]
+    slope = tensor_of(scale) if p == 1 else mul(clamp_min(gap, 0), tensor_of(scale))
+    slope = sub(slope, mul(total(slope, 1, True), tensor_of(labels)))
+    return mul(_per_row(spread(n, g), x), slope if x.ndim == 2 else reshape(slope, tuple(x.shape)))
+
+
+MULTI_MARGIN = declare(
+    "multi_margin_loss",
+    multi_margin_rule,
+    saves=IN0,
+    flags=ELSEWHERE,
+    inputs="self target weight",
+    attributes="reduction _ p margin",
+)
+
+
+def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"):
+    """The mean over other classes j of `max(0, margin - input[target] + input[j])^p`; mean, sum, or of each sample.
+
+    Shapes: input (C) or (N, C), target () or (N) of int64, weight (C), by which the losses of a class count. p is 1 or
+    2. Saves all. Raises ValueError or RuntimeError for what does not fit.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.multi_margin_loss(cygrad.tensor([[0.1, 0.2, 0.4, 0.8]]), cygrad.tensor([3]))
+    tensor(0.3250)
+    """
+    name, how = "multi_margin_loss", reduction_of(reduction, size_average, reduce)
+    x, y = require(input, name), require(target, name, "target", 2)
+    if p not in (1, 2):
+        raise ValueError("only p == 1 and p == 2 supported")
+    if weight is not None and require(weight, name, "weight", 5).ndim != 1:
+        raise ValueError("weight must be one-dimensional")
+    values, classes = array_of(x), array_of(y)
+    _check_rows(values)
+    rows = values if values.ndim == 2 else values.reshape(1, -1)
+    if classes.ndim > 1 or classes.size != len(rows):
+        raise RuntimeError(
+            "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch "
+            f"size). Expected target size [{len(rows)}], but got {list(classes.shape)}. Input has shape "
+            f"{list(values.shape)}."
+        )
+    if weight is not None and weight.shape != (rows.shape[1],):
+        raise RuntimeError(f"inconsistent weight size, expected {rows.shape[1]} but got {list(weight.shape)}")
+    if not x.dtype.is_floating_point:
+        raise messages.not_implemented_for("multi_margin_loss_cpu_kernel", x.dtype)
+    _check_long(y)
+    if ((classes < 0) | (classes >= rows.shape[1])).any():
+        raise RuntimeError("target out of range")
+    weights = None if weight is None else array_of(weight)
+    losses = kernels.multi_margin(rows, classes.reshape(-1), weights, margin, p).reshape(classes.shape)
+    return _finished(MULTI_MARGIN, losses, x, (y, weight), how, (p, margin))
+
+
+def multilabel_margin_rule(n, g):
+    return mul(_per_row(spread(n, g), n.saved(0)), n.args[2])
+
+
+MULTILABEL_MARGIN = declare(
+    "multilabel_margin_loss",
+    multilabel_margin_rule,
+    saves=IN0,
+    flags=ELSEWHERE,
+    inputs="self target",
+    attributes="reduction _ slopes is_target",
+)
+
+
+def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+    """The sum over labels i and other classes j of `max(0, 1 - input[i] + input[j]) / C`; mean, sum, or of each sample.
+
+    Shapes: input (C) or (N, C), target the same, of int64: the labels, then -1. Saves the derivatives. Raises
+    RuntimeError for what does not fit.
+
+    >>> import cygrad
+    >>> scores, labels = cygrad.tensor([[0.1, 0.2, 0.4, 0.8]]), cygrad.tensor([[3, 0, -1, 1]])
+    >>> cygrad.nn.functional.multilabel_margin_loss(scores, labels)
+    tensor(0.8500)
+    """
+    name, how = "multilabel_margin_loss", reduction_of(reduction, size_average, reduce)
+    x, y = require(input, name), require(target, name, "target", 2)
+    values, labels = array_of(x), array_of(y)
+    _check_rows(values)
+    if values.shape != labels.shape:
+        raise RuntimeError(f"inconsistent target size: {list(labels.shape)} for input of size: {list(values.shape)}")
+    _check_long(y)
+    rows = values if values.ndim == 2 else values.reshape(1, -1)
+    if labels.size and not (labels.min() >= -1 and labels.max() < rows.shape[1]):
+        raise RuntimeError("argument #2 'target' is out of range")
+    if not x.dtype.is_floating_point:
+        raise messages.not_implemented_for("multilabel_margin_loss_forward_out_frame", x.dtype)
+    losses, slopes, is_target = kernels.multilabel_margin(rows, labels.reshape(rows.shape))
+    losses = losses if values.ndim == 2 else losses.reshape(())
+    args = tensor_of(slopes.reshape(values.shape)), tensor_of(is_target.reshape(values.shape))
+    return _finished(MULTILABEL_MARGIN, losses, x, (y,), how, args)
+
+
+def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
+    """The mean over classes of the binary cross-entropy of logits `input`; its mean, sum, or that of each sample.
+
+    `target` holds 1 for labels and 0 for the other classes; `weight` (C) weighs the classes.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.multilabel_soft_margin_loss(cygrad.zeros(1, 2), cygrad.tensor([[1.0, 0.0]]))
+    tensor(0.6931)
+    """
+    name = "multilabel_soft_margin_loss"
+    x, y = require(input, name), require(target, name, "target", 2)
+    if size_average is not None or reduce is not None:
+        how = reduction_of(reduction, size_average, reduce)
+    elif reduction in CODES:
+        how = CODES[reduction]
+    else:
+        raise ValueError(f"{reduction} is not valid")
+    losses = neg(add(mul(y, logsigmoid(x)), mul(sub(1, y), logsigmoid(neg(x)))))
+    if weight is not None:
+        losses = mul(losses, require(weight, name, "weight", 3))
+    return reduced(div(total(losses, -1), x.shape[-1]), how)
+
+
+composite = dict.fromkeys(("hinge_embedding_loss", "margin_ranking_loss", "multilabel_soft_margin_loss"), ELSEWHERE)
+functions = publish(globals()) | {
+    "hinge_embedding_loss": hinge_embedding_of_package,
+    "margin_ranking_loss": margin_ranking_of_package,
+}

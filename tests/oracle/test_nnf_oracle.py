@@ -1,0 +1,97 @@
+"""Calls of nn.functional that samples do not make: reductions by name, old arguments, warnings, gradients, errors."""
+
+import numpy as np
+import pytest
+from oracle.answers import check, lines
+
+pytestmark = pytest.mark.oracle
+
+
+def names(library):
+    """What the expressions are made of; `g(result, *inputs)` gives gradients of the squares' sum."""
+    random = np.random.default_rng(3)
+
+    def made(*shape, low=-2.0, high=2.0, grad=True, dtype="float64"):
+        array = random.uniform(low, high, shape).astype(dtype)
+        return library.tensor(array.tolist(), dtype=getattr(library, dtype)).requires_grad_(grad)
+
+    def g(result, *inputs):
+        return [result.detach(), *library.autograd.grad((result**2).sum(), inputs)]
+
+    return {
+        "F": library.nn.functional,
+        "g": g,
+        "x": made(3, 4),
+        "y": made(3, 4),
+        "z": made(3, 4),
+        "f": made(3, 4, dtype="float32"),
+        "p": made(3, 4, low=0.1, high=0.9),
+        "q": made(3, 4, low=0.1, high=0.9, grad=False),
+        "v": made(4),
+        "w": made(4, low=0.5, high=1.5, grad=False),
+        "a": made(2, 4, 6),
+        "im": made(2, 4, 3, 5),
+        "sign": library.tensor([[1, -1, 1, 1], [-1, 1, -1, 1], [1, 1, -1, -1]]),
+        "one": library.tensor([1, -1, 1]),
+        "t": library.tensor([0, 3, 1]),
+        "i": library.tensor([[0, 1, 2, 3], [3, 2, 1, 0], [-1, 0, 0, 0]]),
+    }
+
+
+LOSSES = """
+g(F.huber_loss(x, y), x, y)
+g(F.huber_loss(x, y, 'sum', 0.4), x, y)
+g(F.huber_loss(x, y, 'none', weight=q), x, y)
+g(F.huber_loss(x, y, weight=q), x, y)
+F.huber_loss(x, y, weight=w)
+F.huber_loss(x, v)
+F.huber_loss(x, y, delta=0)
+g(F.kl_div(x, p), x, p)
+g(F.kl_div(x, p, reduction='batchmean'), x, p)
+g(F.kl_div(x, p, reduction='sum', log_target=True), x, p)
+F.kl_div(x, p, size_average=False)
+F.kl_div(x, p, reduce=False)
+F.kl_div(x, p, reduction='foo')
+F.kl_div(x, i)
+g(F.poisson_nll_loss(x, p), x, p)
+g(F.poisson_nll_loss(x, p, full=True, reduction='sum'), x, p)
+g(F.poisson_nll_loss(p, 3 * p, log_input=False, full=True, eps=0.1, reduction='none'), p)
+F.poisson_nll_loss(x, p, reduction='foo')
+F.poisson_nll_loss(x, p, size_average=False)
+g(F.gaussian_nll_loss(x, y, p), x, y, p)
+g(F.gaussian_nll_loss(x, y, p, eps=0.5, full=True, reduction='sum'), x, y, p)
+g(F.gaussian_nll_loss(x, y, 0.3), x, y)
+g(F.hinge_embedding_loss(x, sign), x)
+g(F.hinge_embedding_loss(x, sign, 0.3, reduction='none'), x)
+F.hinge_embedding_loss(x, sign, reduction='foo')
+F.hinge_embedding_loss(x, sign, reduce=True, size_average=False)
+g(F.margin_ranking_loss(x, y, sign), x, y)
+g(F.margin_ranking_loss(x, y, sign, 0.5, reduction='sum'), x, y)
+F.margin_ranking_loss(x, v, sign)
+F.margin_ranking_loss(x, y, sign, size_average=False)
+g(F.soft_margin_loss(x, sign), x)
+g(F.soft_margin_loss(x, sign, reduction='none'), x)
+g(F.multi_margin_loss(x, t, 2, 0.4, w), x)
+g(F.multi_margin_loss(x, t, reduction='none'), x)
+g(F.multilabel_margin_loss(x, i), x)
+g(F.multilabel_margin_loss(x, i, reduction='none'), x)
+g(F.multilabel_soft_margin_loss(x, q, w), x)
+g(F.multilabel_soft_margin_loss(x, q, reduction='none'), x)
+F.multilabel_soft_margin_loss(x, q, size_average=False)
+F.binary_cross_entropy_with_logits(x, q, reduction='foo')
+F.binary_cross_entropy_with_logits(x, q[:1])
+F.binary_cross_entropy_with_logits(x, 1)
+torch.binary_cross_entropy_with_logits(x, q)
+torch.binary_cross_entropy_with_logits(x, q, w, w, 1)
+F.binary_cross_entropy_with_logits(x, q, w, reduction='sum', pos_weight=w)
+torch.kl_div(x, q)
+torch.kl_div(x, q, 2)
+torch.poisson_nll_loss(x, q, True, False, 1e-8, 1)
+torch.hinge_embedding_loss(x, sign, 1.0, 1)
+torch.margin_ranking_loss(x, y, sign, 0.5, 2)
+"""
+
+
+@pytest.mark.parametrize("expression", lines(LOSSES))
+def test_losses(expression):
+    check(expression, names)
