@@ -4,6 +4,10 @@ from cygrad import det, matrix_power
 from cygrad._ops.cholesky import linalg_cholesky as cholesky
 from cygrad._ops.cholesky import linalg_cholesky_ex as cholesky_ex
 from cygrad._ops.determinants import linalg_slogdet as slogdet
+from cygrad._ops.eigen import linalg_eig as eig
+from cygrad._ops.eigen import linalg_eigh as eigh
+from cygrad._ops.eigen import linalg_eigvals as eigvals
+from cygrad._ops.eigen import linalg_eigvalsh as eigvalsh
 from cygrad._ops.linear_systems import linalg_inv as inv
 from cygrad._ops.linear_systems import linalg_inv_ex as inv_ex
 from cygrad._ops.linear_systems import linalg_solve as solve
@@ -15,6 +19,12 @@ from cygrad._ops.lu import linalg_lu_factor as lu_factor
 from cygrad._ops.lu import linalg_lu_factor_ex as lu_factor_ex
 from cygrad._ops.lu import linalg_lu_solve as lu_solve
 from cygrad._ops.matrices import LinAlgError
+from cygrad._ops.orthogonal import linalg_householder_product as householder_product
+from cygrad._ops.orthogonal import linalg_qr as qr
+from cygrad._ops.singular_values import linalg_matrix_rank as matrix_rank
+from cygrad._ops.singular_values import linalg_pinv as pinv
+from cygrad._ops.singular_values import linalg_svd as svd
+from cygrad._ops.singular_values import linalg_svdvals as svdvals
 from cygrad._ops.triangular import linalg_solve_triangular as solve_triangular
 
 __all__ = [name for name in dir() if not name.startswith("_")]

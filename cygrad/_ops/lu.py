@@ -29,13 +29,14 @@ from cygrad._ops.matrices import (
     constant,
     first_failure,
     given,
+    lengthened,
     several,
 )
 from cygrad._ops.parts import cat
 from cygrad._ops.products import matmul
 from cygrad._ops.ranges import eye
 from cygrad._ops.triangular import solve
-from cygrad._ops.views import expand, transpose
+from cygrad._ops.views import transpose
 
 # -- gradients ------------------------------------------------------------------------------------
 
@@ -60,21 +61,13 @@ def product_gradient(p, lower, upper, of_lower, of_upper):
     if of_first is not None:
         inner = plus(inner, triu(matmul(of_first, adjoint(first))))
     square = solve(adjoint(first), solve(adjoint(top), inner, True, True, True), False, False)
-    if rest.shape[-1]:
-        of_rest = zeros_like(rest) if of_rest is None else of_rest
-        square = cat((square, of_rest), -1)
-    if bottom.shape[-2]:
-        of_bottom = zeros_like(bottom) if of_bottom is None else of_bottom
-        square = cat((square, of_bottom), -2)
+    square = lengthened(square, k + rest.shape[-1], -1) if of_rest is None else cat((square, of_rest), -1)
+    square = lengthened(square, k + bottom.shape[-2], -2) if of_bottom is None else cat((square, of_bottom), -2)
     return matmul(p, square)
 
 
 def plus(a, b, sign=1):
     return (b if sign > 0 else -b) if a is None else add(a, b, alpha=sign)
-
-
-def zeros_like(t):
-    return tensor_of(np.zeros(t.shape, array_of(t).dtype))
 
 
 def unit_lower(compact, k):
@@ -206,21 +199,9 @@ def unpacked(compact, pivots):
 
 def unpack_rule(n, grads):
     (shape,) = n.args
-    m, columns = shape[-2:]
-    k = min(m, columns)
     of_lower, of_upper = grads
-    total = None
-    if of_lower is not None:
-        total = tril(of_lower, -1)
-        if columns > k:
-            total = cat((total, expand(zeros_like(total[..., :1]), (*shape[:-1], columns - k))), -1)
-    if of_upper is not None:
-        of_upper = triu(of_upper)
-        if m > k:
-            below = expand(zeros_like(of_upper[..., :1, :]), (*shape[:-2], m - k, columns))
-            of_upper = cat((of_upper, below), -2)
-        total = plus(total, of_upper)
-    return total
+    total = None if of_lower is None else lengthened(tril(of_lower, -1), shape[-1], -1)
+    return total if of_upper is None else plus(total, lengthened(triu(of_upper), shape[-2], -2))
 
 
 UNPACK = declare("lu_unpack", unpack_rule, flags=FUNCTION_ONLY, inputs="LU_data", attributes="shape")

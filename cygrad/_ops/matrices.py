@@ -2,13 +2,16 @@
 
 from functools import cache
 
+import numpy as np
+
 from cygrad._core import messages
-from cygrad._core.access import array_of
+from cygrad._core.access import array_of, tensor_of
 from cygrad._core.opdef import FUNCTION_ONLY, METHOD_ONLY, variant
 from cygrad._core.record import record_n, record_outputs, write_into
 from cygrad._core.tensor import Tensor
 from cygrad._ops.arguments import type_name
 from cygrad._ops.diagonals import TRIL
+from cygrad._ops.parts import cat
 from cygrad._ops.pointwise import conjugate
 from cygrad._ops.views import transpose, unsqueeze
 
@@ -117,6 +120,16 @@ def adjoint(t):
 def as_matrix(t):
     """Numbers as matrices of one element."""
     return unsqueeze(unsqueeze(t, -1), -1)
+
+
+def lengthened(t, length, dim):
+    """With zeros behind, up to this length; `dim` is negative."""
+    missing = length - t.shape[dim]
+    if not missing:
+        return t
+    shape = list(t.shape)
+    shape[dim] = missing
+    return cat((t, tensor_of(np.zeros(shape, array_of(t).dtype))), dim)
 
 
 # -- results --------------------------------------------------------------------------------------

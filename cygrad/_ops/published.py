@@ -64,6 +64,9 @@ FUNCTIONS = {
     "ordering": (
         "argsort kthvalue median mode msort nanmedian sort topk "
     ),
+    "orthogonal": (
+        "geqrf orgqr ormqr qr "
+    ),
     "padding": (
         "constant_pad_nd "
     ),
@@ -94,6 +97,9 @@ FUNCTIONS = {
     "scattering": (
         "index_copy index_copy_ index_fill index_fill_ index_reduce index_reduce_ scatter scatter_ "
         "scatter_reduce scatter_reduce_ "
+    ),
+    "singular_values": (
+        "pinverse svd "
     ),
     "softmax": (
         "log_softmax softmax "
@@ -199,6 +205,9 @@ METHODS = {
     "ordering": (
         "argsort kthvalue median mode msort nanmedian sort topk "
     ),
+    "orthogonal": (
+        "geqrf orgqr ormqr qr "
+    ),
     "overwriting": (
         "bernoulli_ cauchy_ exponential_ geometric_ log_normal_ normal_ random_ uniform_ "
     ),
@@ -224,6 +233,9 @@ METHODS = {
     "scattering": (
         "index_copy index_copy_ index_fill index_fill_ index_reduce index_reduce_ scatter scatter_ "
         "scatter_reduce scatter_reduce_ "
+    ),
+    "singular_values": (
+        "pinverse svd "
     ),
     "softmax": (
         "log_softmax softmax "

@@ -29,6 +29,8 @@ class Sample:
         whether single precision of the inputs gives single precision of the result
     oracle_grad
         whether PyTorch gives the right gradients here
+    unique
+        whether there is one right result: False for eigenvectors, whose signs depend on who computes them
     any_layout
         whether the operands may lie in memory in any way
     """
@@ -40,6 +42,7 @@ class Sample:
     smooth: bool = True
     single: bool = True
     oracle_grad: bool = True
+    unique: bool = True
     any_layout: bool = True
 
 

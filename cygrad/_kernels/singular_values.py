@@ -1,0 +1,52 @@
+"""Singular values, and what follows from them, by NumPy's LAPACK functions over stacks."""
+
+import numpy as np
+
+
+def svd(a, full_matrices):
+    """(U, S, Vh), or numpy.linalg.LinAlgError."""
+    return tuple(np.linalg.svd(a, full_matrices=full_matrices))
+
+
+def values(a, hermitian=False):
+    """S alone, descending; of `hermitian` matrices the sizes of the eigenvalues, in no order."""
+    if hermitian:
+        return np.abs(np.linalg.eigvalsh(a))
+    return np.linalg.svd(a, compute_uv=False)
+
+
+def first_not_finite(a):
+    """The number of the first matrix with inf or nan, or None."""
+    bad = ~np.isfinite(a).all((-2, -1)).reshape(-1)
+    return int(bad.argmax()) if bad.any() else None
+
+
+def tolerance(s, shape, atol, rtol):
+    """The size up to which singular values count as 0, of shape (...); atol and rtol are None, or arrays or numbers."""
+    if rtol is None:
+        rtol = np.finfo(s.dtype).eps * max(shape[-2:]) if atol is None or not np.any(atol) else 0.0
+        if isinstance(atol, np.ndarray) and atol.ndim:
+            rtol = np.where(atol > 0, 0.0, np.finfo(s.dtype).eps * max(shape[-2:]))
+    largest = s.max(-1) if s.shape[-1] else np.zeros(s.shape[:-1], s.dtype)
+    return np.maximum(0.0 if atol is None else atol, rtol * largest)
+
+
+def rank(a, atol, rtol, hermitian):
+    """How many singular values do not count as 0."""
+    s = values(a, hermitian)
+    return np.count_nonzero(s > np.asarray(tolerance(s, a.shape, atol, rtol))[..., None], -1)
+
+
+def pinv(a, atol, rtol, hermitian):
+    """The pseudoinverse of Moore and Penrose."""
+    if not a.size:
+        return np.zeros((*a.shape[:-2], a.shape[-1], a.shape[-2]), a.dtype)
+    if hermitian:
+        s, u = np.linalg.eigh(a)
+        vh = u.conj().swapaxes(-1, -2)
+        small = np.abs(s) <= np.asarray(tolerance(np.abs(s), a.shape, atol, rtol))[..., None]
+    else:
+        u, s, vh = np.linalg.svd(a, full_matrices=False)
+        small = s <= np.asarray(tolerance(s, a.shape, atol, rtol))[..., None]
+    inverse = np.where(small, 0, 1 / np.where(small, 1, s)).astype(s.dtype)
+    return (vh.conj().swapaxes(-1, -2) * inverse[..., None, :]) @ u.conj().swapaxes(-1, -2)

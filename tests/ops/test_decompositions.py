@@ -1,0 +1,182 @@
+"""Decompositions beyond what the samples say: phases, equal eigenvalues, saved values, results into `out`."""
+
+import numpy as np
+import pytest
+from ops.sample import complex_grid, grid
+
+import cygrad as torch
+
+A = complex_grid(3, 3) + np.diag([1.0, 2.0, 4.0])
+HERMITIAN = A @ A.conj().T
+
+
+def weight(*shape):
+    return torch.tensor(np.random.default_rng(3).uniform(0.5, 1.5, shape))
+
+
+def check(function, array):
+    """Gradient and second gradient of a real function, against central differences."""
+    x = torch.tensor(array, requires_grad=True)
+    (grad,) = torch.autograd.grad(function(x), x, create_graph=True)
+    found = grad.detach().numpy()
+    np.testing.assert_allclose(found, differences(lambda a: float(function(torch.tensor(a))), array), 1e-5, 1e-6)
+    w = torch.tensor(complex_grid(*array.shape) if array.dtype.kind == "c" else grid(*array.shape))
+
+    def slope(a):
+        x = torch.tensor(a, requires_grad=True)
+        (g,) = torch.autograd.grad(function(x), x)
+        return float((g.conj() * w).real.sum() if g.is_complex() else (g * w).sum())
+
+    projected = (grad.conj() * w).real.sum() if grad.is_complex() else (grad * w).sum()
+    (second,) = torch.autograd.grad(projected, x)
+    np.testing.assert_allclose(second.numpy(), differences(slope, array), 1e-4, 1e-5)
+
+
+def differences(function, array, step=1e-6):
+    grad = np.zeros_like(array)
+    for index in np.ndindex(array.shape):
+        for unit in (1, 1j) if array.dtype.kind == "c" else (1,):
+            above, below = array.copy(), array.copy()
+            above[index] += unit * step
+            below[index] -= unit * step
+            grad[index] += unit * (function(above) - function(below)) / (2 * step)
+    return grad
+
+
+# --- Losses that do not depend on phases -------------------------------------------------------
+
+
+def test_complex_eigenvectors():
+    check(lambda x: (torch.linalg.eig(x).eigenvectors.abs() * weight(3, 3)).sum(), A)
+
+
+def test_complex_eigenvectors_of_real_matrices():
+    check(lambda x: (torch.linalg.eig(x).eigenvectors.abs() * weight(3, 3)).sum(), grid(3, 3))
+
+
+def test_complex_hermitian_eigenvectors():
+    def loss(x):
+        values, vectors = torch.linalg.eigh(x + x.mH)
+        return (vectors.abs() * weight(3, 3)).sum() + (values * weight(3)).sum()
+
+    check(loss, A)
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (4, 2), (2, 3)])
+@pytest.mark.parametrize("which", ["U", "Vh", "both"])
+def test_complex_singular_vectors(shape, which):
+    def loss(x):
+        u, s, vh = torch.linalg.svd(x, full_matrices=False)
+        if which == "both":
+            return ((u @ vh).real * weight(*shape)).sum() + (s * weight(*s.shape)).sum()
+        return (getattr(torch.linalg.svd(x, False), which).abs() * weight(*(u if which == "U" else vh).shape)).sum()
+
+    check(loss, complex_grid(*shape))
+
+
+@pytest.mark.parametrize(
+    ("function", "text"),
+    [
+        (lambda x: torch.linalg.eig(x)[1], "linalg_eig_backward: The eigenvectors in the complex case"),
+        (lambda x: torch.linalg.eigh(x)[1], "linalg_eigh_backward: The eigenvectors in the complex case"),
+        (lambda x: torch.linalg.svd(x)[0], "svd_backward: The singular vectors in the complex case"),
+    ],
+)
+def test_losses_that_depend_on_phases_are_refused(function, text):
+    x = torch.tensor(HERMITIAN + 0.1j * np.eye(3) if "eig_" in text else HERMITIAN, requires_grad=True)
+    with pytest.raises(RuntimeError, match=text):
+        function(x).imag.sum().backward()
+
+
+# --- Where there is no derivative --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("function", [torch.linalg.eigh, torch.linalg.svd, torch.linalg.eig])
+def test_equal_values(function):
+    """The values have a gradient, the vectors have none."""
+    x = torch.eye(2, dtype=torch.float64).requires_grad_()
+    results = function(x)
+    values = results[1 if function is torch.linalg.svd else 0]
+    values.real.sum().backward(retain_graph=True)
+    assert x.grad.tolist() == [[1.0, 0.0], [0.0, 1.0]]
+    x.grad = None
+    results[-1].abs().sum().backward()
+    assert not np.isfinite(x.grad.numpy()).all()
+
+
+def test_qr_without_gradient():
+    x = torch.tensor(grid(4, 3), requires_grad=True)
+    with pytest.raises(RuntimeError, match="not differentiable when mode='complete' and nrows > ncols"):
+        torch.linalg.qr(x, "complete").R.sum().backward()
+    with pytest.raises(RuntimeError, match="derivative of linalg.qr depends on Q"):
+        torch.linalg.qr(x, "r").R.sum().backward()
+    with pytest.raises(NotImplementedError, match="the derivative for 'geqrf' is not implemented"):
+        torch.geqrf(x).tau.sum().backward()
+
+
+# --- Saved values, results ---------------------------------------------------------------------
+
+
+def test_saved_values_have_pytorchs_names():
+    x = torch.tensor(grid(3, 3), requires_grad=True)
+    svd, eigh, qr = torch.linalg.svd(x), torch.linalg.eigh(x), torch.linalg.qr(x)
+    assert svd.U.grad_fn._saved_Vh.equal(svd.Vh) and svd.U.grad_fn._saved_S.equal(svd.S)
+    assert eigh.eigenvalues.grad_fn._saved_eigenvectors.equal(eigh.eigenvectors)
+    assert qr.R.grad_fn._saved_Q.equal(qr.Q) and qr.R.grad_fn._saved_mode == "reduced"
+    assert {"_saved_U", "_saved_S", "_saved_Vh"} <= set(dir(svd.U.grad_fn))
+
+
+def test_changed_results_are_noticed():
+    x = torch.tensor(grid(3, 3), requires_grad=True)
+    u, s, vh = torch.linalg.svd(x)
+    with torch.no_grad():
+        vh.mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        s.sum().backward()
+
+
+def test_saved_results_are_freed():
+    x = torch.tensor(grid(3, 3), requires_grad=True)
+    s = torch.linalg.svdvals(x)
+    s.sum().backward()
+    with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+        s.sum().backward()
+
+
+def test_results_into_out():
+    x = torch.tensor(grid(3, 3))
+    q, r = torch.empty(0, dtype=torch.float64), torch.empty(3, 3, dtype=torch.float64)
+    results = torch.linalg.qr(x, out=(q, r))
+    assert results.Q is q and results.R is r and torch.allclose(q @ r, x)
+    assert repr(results).startswith("torch.return_types.linalg_qr(\nQ=")
+    with pytest.raises(TypeError, match=r"linalg_qr\(\): argument 'out' must be tuple of Tensors, not Tensor"):
+        torch.linalg.qr(x, out=q)
+    with pytest.raises(TypeError, match="expected tuple of 2 elements but got 1"):
+        torch.linalg.qr(x, out=(q,))
+    with pytest.raises(RuntimeError, match="Expected out tensor to have dtype double, but got float instead"):
+        torch.linalg.qr(x, out=(q, torch.empty(0)))
+    with pytest.raises(RuntimeError, match="don't support automatic differentiation"):
+        torch.linalg.qr(x.requires_grad_(), out=(q, r))
+
+
+# --- PyTorch -----------------------------------------------------------------------------------
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("name", ["eigh", "svd", "eig", "qr"])
+@pytest.mark.parametrize("kind", ["real", "complex"])
+def test_gradients_as_pytorch(name, kind):
+    """Of what signs and phases leave alone."""
+    theirs = pytest.importorskip("torch")
+    array = A if kind == "complex" else grid(3, 3)
+    found = []
+    for library in (torch, theirs):
+        x = library.tensor(array).requires_grad_()
+        parts = getattr(library.linalg, name)(x)
+        w = library.tensor(weight(3, 3).numpy())
+        loss = sum((part.abs() * (w if part.ndim == 2 else w[0])).sum() for part in parts)
+        (grad,) = library.autograd.grad(loss, x, create_graph=True)
+        (second,) = library.autograd.grad((grad.abs() ** 2).sum(), x)
+        found.append((grad.detach().numpy(), second.numpy()))
+    for a, b in zip(*found):
+        np.testing.assert_allclose(a, b, 1e-6, 1e-6)
