@@ -331,12 +331,12 @@ cdef inline object run1(OpDef op, object array, object out):
 
 
 cdef inline int category_of_number(object value) except -1:
+    if type(value) is int:
+        return INTEGRAL
     if type(value) is float:
         return FLOATING
     if type(value) is bool:
         return BOOLEAN
-    if type(value) is int:
-        return INTEGRAL
     return dtype_of_scalar(value).category
 
 

@@ -175,9 +175,9 @@ cdef inline bint _takes_flat(cnp.ndarray out, cnp.ndarray a, cnp.ndarray b, int 
 
 cdef inline double _as_double(object scalar) except? -1:
     """A conversion of an int through `float(scalar)` would make an object on the way."""
-    if PyFloat_CheckExact(scalar):
-        return PyFloat_AS_DOUBLE(scalar)
-    return PyLong_AsDouble(scalar) if type(scalar) is int else <double>scalar
+    if type(scalar) is int:
+        return PyLong_AsDouble(scalar)
+    return PyFloat_AS_DOUBLE(scalar) if PyFloat_CheckExact(scalar) else <double>scalar
 
 
 cdef int _store(Number* number, cnp.ndarray a, object scalar) except -1:
@@ -329,7 +329,10 @@ cdef class Ufunc:
                 and likely(self.loops[t].function != NULL)):
             return self._fallback_scalar(a, scalar, scalar_first, out)
         loop = &self.loops[t]
-        _store(&number, a, scalar)
+        if likely(t == cnp.NPY_FLOAT):
+            number.float_ = <float>_as_double(scalar)
+        else:
+            _store(&number, a, scalar)
         if likely(cnp.PyArray_IS_C_CONTIGUOUS(a)) and (out is None or _takes_flat(out, a, a, loop.out_type)):
             if out is None:
                 out = empty(cnp.PyArray_NDIM(a), cnp.PyArray_DIMS(a), loop.out_type)
