@@ -22,16 +22,15 @@ from cygrad.version import __version__
 globals().update(_dtypes.by_name())
 _FAMILIES = (
     "arithmetic",
+    "comparisons",
     "copying",
     "creation",
     "gathering",
     "indexing",
-    "logic",
     "parts",
     "pointwise",
     "products",
     "reductions",
-    "rounding",
     "selection",
     "views",
 )

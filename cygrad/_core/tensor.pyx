@@ -21,12 +21,11 @@ from cygrad._core.engine cimport run_backward
 cimport cygrad._core.scalar as scalar
 cimport cygrad._ops.arguments as arguments
 cimport cygrad._ops.arithmetic as arithmetic
+cimport cygrad._ops.comparisons as comparisons
 cimport cygrad._ops.indexing as indexing
-cimport cygrad._ops.logic as logic
 cimport cygrad._ops.parts as parts
 cimport cygrad._ops.pointwise as pointwise
 cimport cygrad._ops.products as products
-cimport cygrad._ops.rounding as rounding
 cimport cygrad._ops.views as views
 
 from numbers import Number
@@ -472,55 +471,55 @@ cdef class Tensor:
         return pointwise.abs(self)
 
     def __floordiv__(self, other):
-        return rounding.operator_floordiv(self, other)
+        return arithmetic.operator_named("floor_divide", "//", self, other, None)
 
     def __rfloordiv__(self, other):
-        return rounding.operator_floordiv(other, self)
+        return arithmetic.operator_named("floor_divide", "//", other, self, None)
 
     def __ifloordiv__(self, other):
-        return rounding.operator_ifloordiv(self, other)
+        return arithmetic.operator_named("floor_divide", "//=", self, other, self)
 
     def __mod__(self, other):
-        return rounding.operator_mod(self, other)
+        return arithmetic.operator_named("remainder", "%", self, other, None)
 
     def __rmod__(self, other):
-        return rounding.operator_mod(other, self)
+        return arithmetic.operator_named("remainder", "%", other, self, None)
 
     def __imod__(self, other):
-        return rounding.operator_imod(self, other)
+        return arithmetic.operator_named("remainder", "%=", self, other, self)
 
     def __and__(self, other):
-        return logic.operator_and(self, other)
+        return arithmetic.operator_named("bitwise_and", "&", self, other, None)
 
     def __rand__(self, other):
-        return logic.operator_and(other, self)
+        return arithmetic.operator_named("bitwise_and", "&", other, self, None)
 
     def __iand__(self, other):
-        return logic.operator_iand(self, other)
+        return arithmetic.operator_named("bitwise_and", "&=", self, other, self)
 
     def __or__(self, other):
-        return logic.operator_or(self, other)
+        return arithmetic.operator_named("bitwise_or", "|", self, other, None)
 
     def __ror__(self, other):
-        return logic.operator_or(other, self)
+        return arithmetic.operator_named("bitwise_or", "|", other, self, None)
 
     def __ior__(self, other):
-        return logic.operator_ior(self, other)
+        return arithmetic.operator_named("bitwise_or", "|=", self, other, self)
 
     def __xor__(self, other):
-        return logic.operator_xor(self, other)
+        return arithmetic.operator_named("bitwise_xor", "^", self, other, None)
 
     def __rxor__(self, other):
-        return logic.operator_xor(other, self)
+        return arithmetic.operator_named("bitwise_xor", "^", other, self, None)
 
     def __ixor__(self, other):
-        return logic.operator_ixor(self, other)
+        return arithmetic.operator_named("bitwise_xor", "^=", self, other, self)
 
     def __invert__(self):
-        return logic.operator_invert(self)
+        return arithmetic.operator_invert(self)
 
     def __richcmp__(self, other, int op):
-        return logic.compare(self, other, op)
+        return comparisons.compare(self, other, op)
 
 
 (<PyTypeObject*>Tensor).tp_name = b"cygrad.Tensor"       # where users find it

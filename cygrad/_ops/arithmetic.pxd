@@ -22,3 +22,7 @@ cdef object operator_iadd(Tensor a, object b)
 cdef object operator_isub(Tensor a, object b)
 cdef object operator_imul(Tensor a, object b)
 cdef object operator_idiv(Tensor a, object b)
+
+# Operators whose op is in a family written in Python, by the name of its row; in place if `out` is given.
+cdef object operator_named(str name, str symbol, object a, object b, Tensor out)
+cdef object operator_invert(Tensor a)

@@ -7,11 +7,11 @@ import numpy as np
 from cygrad._core.construct cimport canonical
 from cygrad._core.dtypes cimport BOOLEAN, COMPLEX, FLOATING, INTEGRAL, category_of_num, dtype
 from cygrad._core.opdef cimport (
-    ELEMENTWISE, FLOAT_RESULT, IN0, IN1, INPLACE, LINEAR, OUT0, PRIVATE, OpDef, OpNode, op)
+    ELEMENTWISE, FLOAT_RESULT, IN0, IN1, INPLACE, LINEAR, OUT0, PRIVATE, OpDef, OpNode, lookup, op)
 from cygrad._core.opdef import publish
 from cygrad._core.record cimport (
     apply1, apply2, as_type, operate2, promoted, record1, record2, result_type, run2, tensor_argument, write_into)
-from cygrad._core.tensor cimport Tensor, is_tensor, wrap
+from cygrad._core.tensor cimport Tensor, dtype_of, is_tensor, wrap
 from cygrad._core import messages
 from cygrad._core.operands import unsupported_operand
 cimport cygrad._kernels.elementwise as kernels
@@ -403,6 +403,20 @@ cdef object operator_idiv(Tensor a, object b):
 cdef object operator_ipow(Tensor a, object b):
     other = operand(b)
     return unsupported_operand("**=", a, b) if other is NotImplemented else pow(a, other, a)
+
+
+cdef object operator_named(str name, str symbol, object a, object b, Tensor out):
+    left, right = operand(a), operand(b)
+    if left is NotImplemented or right is NotImplemented:
+        return unsupported_operand(symbol, a, b)
+    entry = lookup(name).entry
+    return entry(left, right) if out is None else entry(left, right, out=out)
+
+
+cdef object operator_invert(Tensor a):
+    if dtype_of(a).category > INTEGRAL:
+        raise TypeError("~ (operator.invert) is only implemented on integer and Boolean-type tensors")
+    return lookup("bitwise_not").entry(a)
 
 
 functions = publish(globals())

@@ -7,7 +7,7 @@ None of these is recorded: what they make are leaves. They all take these keywor
     out            a tensor to write into; it keeps its type and takes the size of the result
     layout, pin_memory     as PyTorch's programs pass them: strided, False
 
-Ranges and grids stand in ranges.py, random numbers in random.pyx, what shares memory with arrays in from_data.py.
+Ranges and grids stand in ranges.py, random numbers in random.py, what shares memory with arrays in from_data.py.
 """
 
 from numpy cimport (

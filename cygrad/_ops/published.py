@@ -49,6 +49,11 @@ FUNCTIONS = {
     "linear_systems": (
         "inverse "
     ),
+    "logic": (
+        "allclose bitwise_and bitwise_and_ bitwise_not bitwise_not_ bitwise_or bitwise_or_ bitwise_xor "
+        "bitwise_xor_ equal isclose isfinite isinf isnan logical_and logical_and_ logical_not logical_not_ "
+        "logical_or logical_or_ logical_xor logical_xor_ "
+    ),
     "lu": (
         "lu lu_solve lu_unpack "
     ),
@@ -87,6 +92,10 @@ FUNCTIONS = {
     ),
     "reshaping": (
         "broadcast_to moveaxis movedim ravel unflatten "
+    ),
+    "rounding": (
+        "ceil ceil_ fix fix_ floor floor_ floor_divide floor_divide_ fmod fmod_ frac frac_ remainder "
+        "remainder_ round round_ trunc trunc_ "
     ),
     "sampling": (
         "bernoulli binomial multinomial normal poisson randint_like randperm "
@@ -187,6 +196,11 @@ METHODS = {
     "linear_systems": (
         "inverse "
     ),
+    "logic": (
+        "allclose bitwise_and bitwise_and_ bitwise_not bitwise_not_ bitwise_or bitwise_or_ bitwise_xor "
+        "bitwise_xor_ equal isclose isfinite isinf isnan logical_and logical_and_ logical_not logical_not_ "
+        "logical_or logical_or_ logical_xor logical_xor_ "
+    ),
     "lu": (
         "lu lu_solve "
     ),
@@ -223,6 +237,10 @@ METHODS = {
     "reshaping": (
         "broadcast_to expand_as moveaxis movedim ravel reshape_as squeeze_ swapaxes_ swapdims_ t_ transpose_ "
         "unflatten unsqueeze_ view_as "
+    ),
+    "rounding": (
+        "ceil ceil_ fix fix_ floor floor_ floor_divide floor_divide_ fmod fmod_ frac frac_ remainder "
+        "remainder_ round round_ trunc trunc_ "
     ),
     "sampling": (
         "bernoulli binomial multinomial poisson "

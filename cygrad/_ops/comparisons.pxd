@@ -1,0 +1,3 @@
+"""Comparisons."""
+
+cdef object compare(object a, object b, int op)         # op: Py_LT, ...

@@ -1,0 +1,276 @@
+"""Rounding, and division with a whole quotient."""
+
+import numpy as np
+
+from cygrad._core import messages
+from cygrad._core.access import array_of, tensor_of
+from cygrad._core.opdef import ELEMENTWISE, IN0, IN1, INPLACE, PRIVATE, declare, publish
+from cygrad._core.record import (
+    apply1,
+    apply1_args,
+    apply2,
+    promoted,
+    record_n,
+    result_type,
+    tensor_argument,
+    write_into,
+)
+from cygrad._core.tensor import Tensor
+from cygrad._kernels import by_numpy
+from cygrad._ops.arithmetic import mul, neg
+from cygrad._ops.copying import zeros_of
+
+SMOOTH = ELEMENTWISE | INPLACE
+
+# -- to whole numbers -----------------------------------------------------------------------------
+
+
+def step_rule(n, g):
+    """Flat wherever there is a derivative."""
+    return zeros_of(g)
+
+
+def recorded(op, array, t, out):
+    """The result `array` of one input, recorded or written into `out`."""
+    return record_n(op, array, (t,)) if out is None else write_into(op, out, array, (t,), None)
+
+
+def rounded(op, input, out, refusal=None):
+    """Integers are whole already; truth values and complex numbers are refused in PyTorch's words."""
+    dtype = tensor_argument(op, input, "input", 1).dtype
+    if dtype.name == "bool" or (dtype.is_complex and refusal is None):
+        raise messages.not_implemented_for(op.name + "_vml_cpu", dtype)
+    if dtype.is_complex:
+        raise NotImplementedError(refusal)
+    if not dtype.is_floating_point:  # NumPy 2.0 would make floats of them
+        return recorded(op, array_of(input).copy(), input, out)
+    return apply1(op, input, out)
+
+
+FLOOR = declare("floor", step_rule, flags=SMOOTH, ufunc="floor", inputs="self")
+
+
+def floor(input, *, out=None):
+    """The next whole number at or below, elementwise. Gradient: 0.
+
+    Integers stay as they are. Raises NotImplementedError for boolean and complex tensors.
+
+    >>> import cygrad
+    >>> cygrad.floor(cygrad.tensor([-1.5, 1.5]))
+    tensor([-2.,  1.])
+    """
+    return rounded(FLOOR, input, out, "floor is not supported for complex inputs")
+
+
+CEIL = declare("ceil", step_rule, flags=SMOOTH, ufunc="ceil", inputs="self")
+
+
+def ceil(input, *, out=None):
+    """The next whole number at or above, elementwise. Gradient: 0.
+
+    Integers stay as they are. Raises NotImplementedError for boolean and complex tensors.
+
+    >>> import cygrad
+    >>> cygrad.ceil(cygrad.tensor([-1.5, 1.5]))
+    tensor([-1.,  2.])
+    """
+    return rounded(CEIL, input, out, "ceil is not supported for complex inputs")
+
+
+TRUNC = declare("trunc", step_rule, flags=SMOOTH, ufunc="trunc", inputs="self", aliases="fix")
+
+
+def trunc(input, *, out=None):
+    """The whole part, elementwise: rounds towards 0. Gradient: 0.
+
+    Integers stay as they are. Raises NotImplementedError for boolean and complex tensors.
+
+    >>> import cygrad
+    >>> cygrad.trunc(cygrad.tensor([-1.5, 1.5]))
+    tensor([-1.,  1.])
+    """
+    return rounded(TRUNC, input, out, "trunc is not supported for complex inputs")
+
+
+ROUND = declare("round", step_rule, flags=SMOOTH, ufunc="rint", inputs="self")
+ROUND_DECIMALS = declare(
+    "round.decimals",
+    step_rule,
+    flags=SMOOTH | PRIVATE,
+    kernel=lambda a, decimals: by_numpy.call(lambda a: np.round(a, decimals), a),
+    node="RoundBackward1",
+    inputs="self",
+    attributes="decimals",
+)
+
+
+def round(input, *, decimals=0, out=None):
+    """The nearest whole number, elementwise, halves to the even one; or the nearest with so many `decimals`.
+
+    Gradient: 0. Integers stay as they are. Raises NotImplementedError for boolean and complex tensors, and for
+    integers with decimals.
+
+    >>> import cygrad
+    >>> cygrad.round(cygrad.tensor([0.5, 1.5, 2.6]))
+    tensor([0., 2., 3.])
+    >>> cygrad.round(cygrad.tensor([3.14159]), decimals=2)
+    tensor([3.1400])
+    """
+    if decimals == 0:
+        return rounded(ROUND, input, out)
+    require_floating_point(ROUND, input)
+    return apply1_args(ROUND_DECIMALS, input, (decimals,), out)
+
+
+def require_floating_point(op, input):
+    dtype = tensor_argument(op, input, "input", 1).dtype
+    if not dtype.is_floating_point:
+        raise messages.not_implemented_for(op.name + "_cpu", dtype)
+
+
+def pass_on(n, g):
+    return g
+
+
+FRAC = declare(
+    "frac", pass_on, flags=SMOOTH, kernel=lambda a: by_numpy.call(lambda a: a - np.trunc(a), a), inputs="self"
+)
+
+
+def frac(input, *, out=None):
+    """`input - trunc(input)`, elementwise: what is behind the point, with the sign. Gradient: g.
+
+    Raises NotImplementedError for other than floating-point tensors.
+
+    >>> import cygrad
+    >>> cygrad.frac(cygrad.tensor([-1.5, 1.25]))
+    tensor([-0.5000,  0.2500])
+    """
+    require_floating_point(FRAC, input)
+    return apply1(FRAC, input, out)
+
+
+# -- division with a whole quotient ---------------------------------------------------------------
+
+NUMBER = (Tensor, int, float, complex)
+
+
+def check_division(kernel, a, b):
+    """Only real numbers; whole numbers are not divided by 0."""
+    dtype = result_type((a, b))
+    if dtype.name == "bool" or dtype.is_complex:
+        raise messages.not_implemented_for(kernel, dtype)
+    if not dtype.is_floating_point and not np.all(array_of(b) if isinstance(b, Tensor) else b):
+        raise RuntimeError("ZeroDivisionError")
+
+
+def divide(op, kernel, input, other, out):
+    if not isinstance(other, Tensor):
+        tensor_argument(op, input, "input", 1)
+    if isinstance(input, NUMBER) and isinstance(other, NUMBER):
+        check_division(kernel, input, other)
+    return apply2(op, input, other, out)
+
+
+def divide_by_number(op, ufunc, input, other, out):
+    """`other` is no input of the node then."""
+    t = tensor_argument(op, input, "input", 1)
+    if not isinstance(other, NUMBER):
+        tensor_argument(op, other, "other", 2)
+    check_division(op.name + "_cpu", t, other)
+    return recorded(op, by_numpy.call(ufunc, *promoted(t, other, 0)), t, out)
+
+
+def quotient_rule(ufunc):
+    """The rule for `input - other * ufunc(input, other)`."""
+
+    def rule(n, g):
+        if not n.needs(1):
+            return g, None
+        quotient = by_numpy.call(ufunc, *promoted(n.saved(0), n.saved(1), 0))
+        return g, neg(mul(g, tensor_of(quotient)))
+
+    return rule
+
+
+def floor_divide_rule(n, g):
+    raise RuntimeError(
+        "derivative for aten::floor_divide is not implemented\n"
+        "  the quotient is a step function: cut it with `.detach()`, or use div(), whose derivative is not 0"
+    )
+
+
+FLOOR_DIVIDE = declare(
+    "floor_divide", floor_divide_rule, flags=SMOOTH, ufunc="floor_divide", node="torch::autograd::NotImplemented"
+)
+
+
+def floor_divide(input, other, *, out=None):
+    """`floor(input / other)`, elementwise with broadcasting.
+
+    Either operand may be a number. Raises RuntimeError where an integer is divided by 0, and NotImplementedError for
+    two boolean and for complex tensors. Has no derivative: backward through it raises RuntimeError, as in PyTorch.
+
+    >>> import cygrad
+    >>> cygrad.floor_divide(cygrad.tensor([-3.0, 3.0]), 2)
+    tensor([-2.,  1.])
+    """
+    return divide(FLOOR_DIVIDE, "div_floor_cpu", input, other, out)
+
+
+REMAINDER = declare("remainder", pass_on, flags=SMOOTH, ufunc="remainder", inputs="self")
+REMAINDER_TENSOR = declare(
+    "remainder.Tensor",
+    quotient_rule(np.floor_divide),
+    saves=(0, IN0 | IN1),
+    flags=ELEMENTWISE | PRIVATE,
+    ufunc="remainder",
+    node="RemainderBackward1",
+)
+
+
+def remainder(input, other, *, out=None):
+    """`input - other * floor(input / other)`, elementwise with broadcasting: has the sign of `other`, as Python's %.
+
+    Either operand may be a number. If `other` needs its gradient both are saved. Gradients: g, and
+    -g * floor(input / other). Raises RuntimeError where an integer is divided by 0, and NotImplementedError for two
+    boolean and for complex tensors.
+
+    >>> import cygrad
+    >>> cygrad.remainder(cygrad.tensor([-3.0, 3.0]), 2)
+    tensor([1., 1.])
+    """
+    if isinstance(other, Tensor):
+        return divide(REMAINDER_TENSOR, "remainder_cpu", input, other, out)
+    return divide_by_number(REMAINDER, np.remainder, input, other, out)
+
+
+FMOD = declare("fmod", pass_on, flags=SMOOTH, ufunc="fmod", inputs="self")
+FMOD_TENSOR = declare(
+    "fmod.Tensor",
+    quotient_rule(lambda a, b: np.trunc(a / b)),
+    saves=(0, IN0 | IN1),
+    flags=ELEMENTWISE | PRIVATE,
+    ufunc="fmod",
+    node="FmodBackward1",
+)
+
+
+def fmod(input, other, *, out=None):
+    """`input - other * trunc(input / other)`, elementwise with broadcasting: has the sign of `input`, as C's fmod.
+
+    `other` may be a number. If it needs its gradient both are saved. Gradients: g, and -g * trunc(input / other).
+    Raises RuntimeError where an integer is divided by 0, and NotImplementedError for two boolean and for complex
+    tensors.
+
+    >>> import cygrad
+    >>> cygrad.fmod(cygrad.tensor([-3.0, 3.0]), 2)
+    tensor([-1.,  1.])
+    """
+    if isinstance(other, Tensor):
+        tensor_argument(FMOD, input, "input", 1)
+        return divide(FMOD_TENSOR, "fmod_cpu", input, other, out)
+    return divide_by_number(FMOD, np.fmod, input, other, out)
+
+
+functions = publish(globals())
