@@ -10,6 +10,7 @@ from cygrad import (
     i0,
     log1p,
     log_softmax,
+    logit,
     logsumexp,
     polygamma,
     round,
@@ -17,41 +18,43 @@ from cygrad import (
     softmax,
     xlogy,
 )
+from cygrad import digamma as psi
 from cygrad import igamma as gammainc
 from cygrad import igammac as gammaincc
 from cygrad import lgamma as gammaln
 from cygrad import mvlgamma as multigammaln
 from cygrad import sigmoid as expit
-from cygrad._ops.special_functions import erfcx, i0e, i1, i1e, log_ndtr, ndtri
+from cygrad._ops.bessel import (
+    airy_ai,
+    bessel_j0,
+    bessel_j1,
+    bessel_y0,
+    bessel_y1,
+    i0e,
+    i1,
+    i1e,
+    modified_bessel_i0,
+    modified_bessel_i1,
+    modified_bessel_k0,
+    modified_bessel_k1,
+    scaled_modified_bessel_k0,
+    scaled_modified_bessel_k1,
+    spherical_bessel_j0,
+)
+from cygrad._ops.polynomials import (
+    chebyshev_polynomial_t,
+    chebyshev_polynomial_u,
+    chebyshev_polynomial_v,
+    chebyshev_polynomial_w,
+    hermite_polynomial_h,
+    hermite_polynomial_he,
+    laguerre_polynomial_l,
+    legendre_polynomial_p,
+    shifted_chebyshev_polynomial_t,
+    shifted_chebyshev_polynomial_u,
+    shifted_chebyshev_polynomial_v,
+    shifted_chebyshev_polynomial_w,
+)
+from cygrad._ops.special_functions import entr, erfcx, log_ndtr, ndtr, ndtri, xlog1py, zeta
 
-psi = digamma
-
-__all__ = [
-    "digamma",
-    "erf",
-    "erfc",
-    "erfcx",
-    "erfinv",
-    "exp2",
-    "expit",
-    "expm1",
-    "gammainc",
-    "gammaincc",
-    "gammaln",
-    "i0",
-    "i0e",
-    "i1",
-    "i1e",
-    "log1p",
-    "log_ndtr",
-    "log_softmax",
-    "logsumexp",
-    "multigammaln",
-    "ndtri",
-    "polygamma",
-    "psi",
-    "round",
-    "sinc",
-    "softmax",
-    "xlogy",
-]
+__all__ = [name for name in dir() if not name.startswith("_")]

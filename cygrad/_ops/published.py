@@ -4,6 +4,9 @@ FUNCTIONS = {
     "affine": (
         "addmm addmm_ addmv addmv_ baddbmm baddbmm_ "
     ),
+    "bessel": (
+        "i0 i0_ "
+    ),
     "binary": (
         "addcdiv addcdiv_ addcmul addcmul_ bitwise_left_shift bitwise_left_shift_ bitwise_right_shift "
         "bitwise_right_shift_ copysign copysign_ dist float_power gcd gcd_ heaviside heaviside_ lcm lcm_ "
@@ -114,8 +117,8 @@ FUNCTIONS = {
         "log_softmax softmax "
     ),
     "special_functions": (
-        "digamma digamma_ erfc erfc_ erfinv erfinv_ i0 i0_ igamma igamma_ igammac igammac_ lgamma lgamma_ "
-        "mvlgamma polygamma "
+        "digamma digamma_ erfc erfc_ erfinv erfinv_ igamma igamma_ igammac igammac_ lgamma lgamma_ mvlgamma "
+        "polygamma "
     ),
     "splitting": (
         "dsplit hsplit tensor_split unsafe_chunk unsafe_split unsafe_split_with_sizes vsplit "
@@ -163,6 +166,9 @@ FUNCTIONS = {
 METHODS = {
     "affine": (
         "addmm addmm_ addmv addmv_ baddbmm baddbmm_ "
+    ),
+    "bessel": (
+        "i0 i0_ "
     ),
     "binary": (
         "addcdiv addcdiv_ addcmul addcmul_ bitwise_left_shift bitwise_left_shift_ bitwise_right_shift "
@@ -259,8 +265,8 @@ METHODS = {
         "log_softmax softmax "
     ),
     "special_functions": (
-        "digamma digamma_ erfc erfc_ erfinv erfinv_ i0 i0_ igamma igamma_ igammac igammac_ lgamma lgamma_ "
-        "mvlgamma mvlgamma_ polygamma polygamma_ "
+        "digamma digamma_ erfc erfc_ erfinv erfinv_ igamma igamma_ igammac igammac_ lgamma lgamma_ mvlgamma "
+        "mvlgamma_ polygamma polygamma_ "
     ),
     "splitting": (
         "dsplit hsplit tensor_split unsafe_chunk unsafe_split unsafe_split_with_sizes vsplit "

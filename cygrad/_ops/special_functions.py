@@ -1,4 +1,4 @@
-"""Gamma, error and Bessel functions, elementwise. Their values come from SciPy, which must be installed.
+"""Gamma and error functions, elementwise. Their values come from SciPy, which must be installed.
 
 Integers are first converted to the default float type. Complex tensors raise NotImplementedError. Names without a
 function of the package are in `cygrad.special`.
@@ -8,56 +8,15 @@ import math
 
 import numpy as np
 
-from cygrad._core import messages
-from cygrad._core.opdef import (
-    ELEMENTWISE,
-    FLOAT_RESULT,
-    FUNCTION_ONLY,
-    IN0,
-    IN1,
-    INPLACE,
-    METHOD_ONLY,
-    declare,
-    publish,
-)
+from cygrad._core.opdef import ELEMENTWISE, FUNCTION_ONLY, IN0, IN1, INPLACE, METHOD_ONLY, declare, publish
 from cygrad._core.record import apply1, apply1_args, apply_n, tensor_argument
 from cygrad._ops.arguments import integer, require
 from cygrad._ops.arithmetic import add, div, mul, neg, sub
+from cygrad._ops.binary import as_tensors, require_operands
+from cygrad._ops.by_scipy import SMOOTH, SPECIAL, by_scipy, require_real_input, unary
 from cygrad._ops.checks import require_broadcast, require_real, require_tensors
-from cygrad._ops.pointwise import exp, log, sgn, square
+from cygrad._ops.pointwise import erf, exp, log, log1p, square
 from cygrad._ops.selection import where
-
-SMOOTH = ELEMENTWISE | INPLACE | FLOAT_RESULT
-SPECIAL = ELEMENTWISE | FLOAT_RESULT | FUNCTION_ONLY | METHOD_ONLY  # neither: found in cygrad.special
-
-
-def by_scipy(name, function):
-    """A kernel that calls `scipy.special.<name>` in float64, or float32 for float32; for the op `function`."""
-
-    def kernel(*arrays):
-        try:
-            from scipy import special
-        except ImportError:
-            text = f"cygrad.{function} takes its values from SciPy, which is not installed\n  pip install scipy"
-            raise ImportError(text) from None
-        dtype = np.result_type(*(a for a in arrays if isinstance(a, np.ndarray)))
-        with np.errstate(all="ignore"):
-            if dtype == np.float16:
-                arrays = tuple(a.astype(np.float32) if isinstance(a, np.ndarray) else a for a in arrays)
-            return np.asarray(getattr(special, name)(*arrays)).astype(dtype, copy=False)
-
-    return kernel
-
-
-def require_real_input(op, input, kernel=None):
-    is_special = op.flags & METHOD_ONLY
-    if require(input, f"special_{op.name}" if is_special else op.name).is_complex():
-        raise messages.not_implemented_for(kernel or op.name + ("_cpu" if is_special else "_vml_cpu"), input.dtype)
-
-
-def unary(name, rule, *, saves=IN0, flags=SMOOTH, scipy=None, **row):
-    return declare(name, rule, saves=saves, flags=flags, kernel=by_scipy(scipy or name, name), inputs="self", **row)
-
 
 # -- error functions ------------------------------------------------------------------------------
 
@@ -156,6 +115,93 @@ def log_ndtr(input, *, out=None):
     """
     require_real_input(LOG_NDTR, input)
     return apply1(LOG_NDTR, input, out)
+
+
+def ndtr(input, *, out=None):
+    """The standard normal distribution function: `(1 + erf(input / sqrt(2))) / 2`. Does without SciPy.
+
+    >>> import cygrad
+    >>> cygrad.special.ndtr(cygrad.tensor([0.0, 1.96]))
+    tensor([0.5000, 0.9750])
+    """
+    values = erf(mul(require(input, "special_ndtr"), 1 / math.sqrt(2)))
+    return mul(add(values, 1), 0.5, out=out)
+
+
+# -- entropy ---------------------------------------------------------------------------------------
+
+
+def entr_rule(n, g):
+    return mul(g, sub(-1, log(n.saved(0))))
+
+
+def entr_array(x):
+    with np.errstate(all="ignore"):
+        values = np.where(x == 0, x.dtype.type(0), -x * np.log(x))
+        return np.where(x < 0, x.dtype.type(-np.inf), values)
+
+
+ENTR = declare(
+    "entr", entr_rule, saves=IN0, flags=SPECIAL, kernel=entr_array, inputs="self", node="SpecialEntrBackward0"
+)
+
+
+def entr(input, *, out=None):
+    """`-input * log(input)`, 0 at 0 and -inf below. Does without SciPy. Saves `input`.
+
+    Gradient: -g * (1 + log(input)).
+
+    >>> import cygrad
+    >>> cygrad.special.entr(cygrad.tensor([0.0, 0.5]))
+    tensor([0.0000, 0.3466])
+    """
+    require_real_input(ENTR, input)
+    return apply1(ENTR, input, out)
+
+
+def xlog1py_rule(n, g):
+    x, y = n.saved(0), n.saved(1)
+    return (
+        mul(g, where((x == 0) & (y <= -1), 0.0, log1p(y))) if n.needs(0) else None,
+        div(mul(g, x), add(y, 1)) if n.needs(1) else None,
+    )
+
+
+def xlog1py_array(x, y):
+    with np.errstate(all="ignore"):
+        return np.where((x == 0) & ~np.isnan(y), x.dtype.type(0), x * np.log1p(y))
+
+
+XLOG1PY = declare(
+    "xlog1py",
+    xlog1py_rule,
+    saves=IN0 | IN1,
+    flags=SPECIAL,
+    kernel=xlog1py_array,
+    inputs="self other",
+    node="SpecialXlog1PyBackward0",
+)
+
+
+def xlog1py(input, other, *, out=None):
+    """`input * log1p(other)`, but 0 where `input` is 0 and `other` is not nan. Either may be a number. Needs no SciPy.
+
+    Saves both. Gradients: g * log1p(other), 0 where `input` is 0 and `other` at most -1; g * input / (1 + other).
+
+    >>> import cygrad
+    >>> cygrad.special.xlog1py(cygrad.tensor([0.0, 2.0]), cygrad.tensor([-1.0, 1.0]))
+    tensor([0.0000, 1.3863])
+    """
+    return of_operands(XLOG1PY, input, other, out)
+
+
+def of_operands(op, input, other, out):
+    """An op on two tensors, or a tensor and a number, of which integers become floating-point numbers."""
+    require_operands(f"special_{op.name}", input, other)
+    require_real(op, input, other)
+    input, other = as_tensors(op, input, other)
+    require_broadcast(input, other)
+    return apply_n(op, (input, other), None, out)
 
 
 # -- gamma functions ------------------------------------------------------------------------------
@@ -337,93 +383,38 @@ def of_two(op, input, other, out):
     return apply_n(op, (input, other), None, out)
 
 
-# -- Bessel functions -----------------------------------------------------------------------------
+def zeta_rule(n, g):
+    if n.needs(0):
+        raise NotImplementedError("the derivative for 'zeta' is not implemented.")
+    x, q = n.saved(0), n.saved(1)
+    return None, neg(mul(g, mul(x, zeta(add(x, 1), q))))
 
 
-def i0_rule(n, g):
-    return mul(g, i1(n.saved(0)))
+ZETA = declare(
+    "zeta",
+    zeta_rule,
+    saves=(0, IN0 | IN1),
+    flags=SPECIAL,
+    kernel=by_scipy("zeta", "special.zeta"),
+    inputs="self other",
+    node="SpecialZetaBackward0",
+)
 
 
-I0 = unary("i0", i0_rule)
+def zeta(input, other, *, out=None):
+    """The Hurwitz zeta function: the sum of (k + other) ** -input over k >= 0. Either may be a number. Saves both.
 
-
-def i0(input, *, out=None):
-    """The modified Bessel function of the first kind of order 0. Saves `input`. Gradient: g * i1(input).
-
-    >>> import cygrad
-    >>> cygrad.i0(cygrad.tensor([0.0, 1.0]))
-    tensor([1.0000, 1.2661])
-    """
-    require_real_input(I0, input)
-    return apply1(I0, input, out)
-
-
-def i0e_rule(n, g):
-    x = n.saved(0)
-    return mul(g, sub(i1e(x), mul(sgn(x), i0e(x))))
-
-
-I0E = unary("i0e", i0e_rule, flags=SPECIAL, node="SpecialI0EBackward0")
-
-
-def i0e(input, *, out=None):
-    """`exp(-|input|) * i0(input)`. Saves `input`. Gradient: g * (i1e(input) - sgn(input) * r).
+    Gradient for `other`: -g * input * zeta(input + 1, other). There is none for `input`, which raises
+    NotImplementedError in backward.
 
     >>> import cygrad
-    >>> cygrad.special.i0e(cygrad.tensor([0.0, 1.0]))
-    tensor([1.0000, 0.4658])
+    >>> cygrad.special.zeta(cygrad.tensor([2.0, 4.0]), 1)
+    tensor([1.6449, 1.0823])
     """
-    require_real_input(I0E, input)
-    return apply1(I0E, input, out)
+    return of_operands(ZETA, input, other, out)
 
 
-def over(x, values):
-    """values / x, where values / x tends to 1/2 at 0."""
-    at_0 = x == 0
-    return where(at_0, 0.5, div(values, where(at_0, 1.0, x)))
-
-
-def i1_rule(n, g):
-    x = n.saved(0)
-    return mul(g, sub(i0(x), over(x, i1(x))))
-
-
-I1 = unary("i1", i1_rule, flags=SPECIAL, node="SpecialI1Backward0")
-
-
-def i1(input, *, out=None):
-    """The modified Bessel function of the first kind of order 1. Saves `input`.
-
-    Gradient: g * (i0(input) - r / input), 1/2 at 0.
-
-    >>> import cygrad
-    >>> cygrad.special.i1(cygrad.tensor([0.0, 1.0]))
-    tensor([0.0000, 0.5652])
-    """
-    require_real_input(I1, input)
-    return apply1(I1, input, out)
-
-
-def i1e_rule(n, g):
-    x = n.saved(0)
-    return mul(g, sub(sub(i0e(x), over(x, i1e(x))), mul(sgn(x), i1e(x))))
-
-
-I1E = unary("i1e", i1e_rule, flags=SPECIAL, node="SpecialI1EBackward0")
-
-
-def i1e(input, *, out=None):
-    """`exp(-|input|) * i1(input)`. Saves `input`. Gradient: g * (i0e(input) - r * (sgn(input) + 1 / input)), 1/2 at 0.
-
-    >>> import cygrad
-    >>> cygrad.special.i1e(cygrad.tensor([0.0, 1.0]))
-    tensor([0.0000, 0.2079])
-    """
-    require_real_input(I1E, input)
-    return apply1(I1E, input, out)
-
-
-composite = {"mvlgamma": 0}
+composite = {"mvlgamma": 0, "ndtr": FUNCTION_ONLY | METHOD_ONLY}
 methods = {
     "mvlgamma_": mvlgamma_,
     "polygamma": polygamma_method,

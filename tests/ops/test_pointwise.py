@@ -2,6 +2,7 @@
 
 import math
 import operator
+import sys
 
 import numpy as np
 import pytest
@@ -213,3 +214,22 @@ def test_inplace_forms_are_functions():
         torch.exp_(1.0)
     with pytest.raises(TypeError, match="positional|multiple values"):
         torch.exp_(x, x)
+
+
+@pytest.mark.parametrize("call", ["special.bessel_j0", "special.airy_ai", "special.modified_bessel_k0", "lgamma"])
+def test_without_scipy(call, monkeypatch):
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    function = operator.attrgetter(call)(torch)
+    with pytest.raises(ImportError, match=f"^cygrad.{call} takes its values from SciPy, which is not installed"):
+        function(torch.ones(2))
+    assert torch.special.spherical_bessel_j0(torch.zeros(1)) == 1
+    assert torch.special.hermite_polynomial_h(torch.ones(1), 2) == 2
+
+
+def test_polynomials_beyond_their_degrees():
+    x = torch.tensor([0.5, 2.0], dtype=torch.float64, requires_grad=True)
+    y = torch.special.legendre_polynomial_p(x, 3)
+    for expected in (lambda x: 7.5 * x**2 - 1.5, lambda x: 15 * x, lambda x: 15 + 0 * x, lambda x: 0 * x):
+        (y,) = torch.autograd.grad(y.sum(), x, create_graph=True)
+        np.testing.assert_allclose(y.detach().numpy(), expected(x.detach().numpy()))
+    assert torch.special.laguerre_polynomial_l(x, float("nan")).tolist() == [0, 0]

@@ -1,4 +1,4 @@
-"""Samples for gamma, error and Bessel functions; the expected values are SciPy's."""
+"""Samples for gamma and error functions; the expected values are SciPy's."""
 
 import math
 
@@ -28,14 +28,22 @@ def samples():
         "erfcx": unary(special.erfcx, x, i, x + 3),
         "ndtri": unary(special.ndtri, (x + 2) * 0.2 + 0.1, edges=[np.array([0.0, 1.0])]),
         "log_ndtr": unary(special.log_ndtr, x, x * 20, i),
+        "ndtr": unary(special.ndtr, x, i),
+        "entr": unary(special.entr, p, i, edges=[edge]),
+        "xlog1py": [
+            *binary(special.xlog1py, (p, x * 0.4), (x, grid(3) * 0.4), (i, i), (2.5, p), (x, 1), (0, p)),
+            Sample((np.zeros(4), np.array([-1.0, -2.0, 1.0, NAN])), smooth=False),
+        ],
+        "zeta": [
+            *gradient_of_second(special.zeta, i * 1.0 + 1, p),
+            Sample((3, p), numpy=special.zeta),
+            Sample((p + 1, 2), numpy=special.zeta, grad=False),
+            Sample((x, x), grad=False),
+        ],
         "lgamma": unary(special.gammaln, x, p, i, edges=[np.array([0.0, INF, NAN])]),
         "digamma": unary(special.digamma, x, p, i, edges=[np.array([0.0, -0.0])]),
         "polygamma": [Sample((n, a), numpy=special.polygamma) for n in (0, 1, 2) for a in (p, i)],
         "mvlgamma": [Sample((a, d)) for d in (1, 2, 3) for a in (p + 1.5, i + 2)],
-        "i0": unary(special.i0, x, i, edges=[np.array([0.0])]),
-        "i0e": unary(special.i0e, x, i, edges=[np.array([0.0])]),
-        "i1": unary(special.i1, x, i, edges=[np.array([0.0])]),
-        "i1e": unary(special.i1e, x, i, edges=[np.array([0.0])]),
         "igamma": [Sample((i * 0.5, p), grad=False), *gradient_of_second(special.gammainc, i * 1.0, p)],
         "igammac": [Sample((i * 0.5, p), grad=False), *gradient_of_second(special.gammaincc, i * 1.0, p)],
     }
@@ -52,10 +60,14 @@ def errors():
     def calls(*cases):
         return [Sample(args, {}) for args in cases]
 
-    one = ("erfc", "erfinv", "erfcx", "ndtri", "log_ndtr", "lgamma", "digamma", "i0", "i0e", "i1", "i1e")
+    one = ("erfc", "erfinv", "erfcx", "ndtri", "log_ndtr", "lgamma", "digamma")
     return {
         **{name: calls((None,), ("a",), (z,)) for name in one},
         "polygamma": calls((-1, x), (1.5, x), (x, 1), (1, None), (1, z)),
+        "entr": calls((None,), ("a",), (z,)),
+        "ndtr": calls((None,), ("a",), (z,)),
+        "xlog1py": calls((1, 2), ("a", x), (z, z), (x, grid(4))),
+        "zeta": calls((1, 2), ("a", x), (z, z), (x, grid(4))),
         "mvlgamma": calls((x, 0), (x, 1.5), (None, 1)),
         "igamma": calls((x, 1.0), (i, i), (z, z), (x, grid(4))),
         "igammac": calls((x, 1.0), (i, i)),

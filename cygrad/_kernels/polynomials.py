@@ -1,0 +1,58 @@
+"""Orthogonal polynomials and their derivatives, by the recurrence that defines them.
+
+A family is `(first, step)`: P_0 = 1, P_1 = first[0] + first[1] * x, and `step(m)` gives a, b, c with
+P_{m+1} = (a + b * x) * P_m - c * P_{m-1}. Differentiating the recurrence k times gives the k-th derivatives.
+"""
+
+import numpy as np
+
+
+def chebyshev(start, slope):
+    return (start, slope), lambda m: (0, 2, 1)
+
+
+def shifted_chebyshev(start, slope):
+    """Of 2 x - 1 in place of x."""
+    return (start - slope, 2 * slope), lambda m: (-2, 4, 1)
+
+
+CHEBYSHEV_T = chebyshev(0, 1)
+CHEBYSHEV_U = chebyshev(0, 2)
+CHEBYSHEV_V = chebyshev(-1, 2)
+CHEBYSHEV_W = chebyshev(1, 2)
+SHIFTED_T = shifted_chebyshev(0, 1)
+SHIFTED_U = shifted_chebyshev(0, 2)
+SHIFTED_V = shifted_chebyshev(-1, 2)
+SHIFTED_W = shifted_chebyshev(1, 2)
+HERMITE_H = (0, 2), lambda m: (0, 2, 2 * m)
+HERMITE_HE = (0, 1), lambda m: (0, 1, m)
+LAGUERRE = (1, -1), lambda m: ((2 * m + 1) / (m + 1), -1 / (m + 1), m / (m + 1))
+LEGENDRE = (0, 1), lambda m: (0, (2 * m + 1) / (m + 1), m / (m + 1))
+
+
+def polynomial(x, degree, family, order=0):
+    """The derivative of that order of the polynomials of these degrees; 0 for a negative degree."""
+    with np.errstate(all="ignore"):
+        degree = np.asarray(degree).astype(np.int64)
+        x, degree = np.broadcast_arrays(x, degree)
+        result = np.zeros(x.shape, x.dtype)
+        lowest, highest = (degree.min(), degree.max()) if degree.size else (0, -1)
+        for m, value in enumerate(_derivatives(x, family, order, highest)):
+            if m >= lowest:
+                np.copyto(result, value, where=degree == m)
+    return result
+
+
+def _derivatives(x, family, order, highest):
+    """The derivatives of that order of P_0, ..., P_highest, one after the other."""
+    (start, slope), step = family
+    zero = np.zeros_like(x)
+    former, latest = [zero] * (order + 1), [np.ones_like(x), *[zero] * order]
+    for m in range(highest + 1):
+        yield latest[order]
+        a, b, c = (start, slope, 0) if m == 0 else step(m)
+        line = a + b * x
+        following = [line * latest[0] - c * former[0]]
+        for k in range(1, order + 1):
+            following.append(line * latest[k] + k * b * latest[k - 1] - c * former[k])
+        former, latest = latest, following

@@ -1,0 +1,45 @@
+"""Ops whose values come from SciPy, which is optional: without it they raise an ImportError that says so."""
+
+import numpy as np
+
+from cygrad._core import messages
+from cygrad._core.opdef import ELEMENTWISE, FLOAT_RESULT, FUNCTION_ONLY, IN0, INPLACE, METHOD_ONLY, declare
+from cygrad._ops.arguments import require
+
+SMOOTH = ELEMENTWISE | INPLACE | FLOAT_RESULT
+SPECIAL = ELEMENTWISE | FLOAT_RESULT | FUNCTION_ONLY | METHOD_ONLY  # neither: found in cygrad.special
+
+
+def by_scipy(name, function, which=None):
+    """A kernel that calls `scipy.special.<name>` in float64, or float32 for float32; for the op `function`.
+
+    `which` is the one to take of several results.
+    """
+
+    def kernel(*arrays):
+        try:
+            from scipy import special
+        except ImportError:
+            text = f"cygrad.{function} takes its values from SciPy, which is not installed\n  pip install scipy"
+            raise ImportError(text) from None
+        dtype = np.result_type(*(a for a in arrays if isinstance(a, np.ndarray)))
+        with np.errstate(all="ignore"):
+            if dtype == np.float16:
+                arrays = tuple(a.astype(np.float32) if isinstance(a, np.ndarray) else a for a in arrays)
+            values = getattr(special, name)(*arrays)
+            return np.asarray(values if which is None else values[which]).astype(dtype, copy=False)
+
+    return kernel
+
+
+def require_real_input(op, input, kernel=None, name="input"):
+    """Raise unless the argument called `name` is a real tensor."""
+    is_special = op.flags & METHOD_ONLY
+    if require(input, f"special_{op.name}" if is_special else op.name, name).is_complex():
+        raise messages.not_implemented_for(kernel or op.name + ("_cpu" if is_special else "_vml_cpu"), input.dtype)
+
+
+def unary(name, rule, *, saves=IN0, flags=SMOOTH, scipy=None, **row):
+    """The row of a function of one tensor, whose values are those of the function of SciPy of that name."""
+    kernel = by_scipy(scipy or name, f"special.{name}" if flags & METHOD_ONLY else name)
+    return declare(name, rule, saves=saves, flags=flags, kernel=kernel, inputs="self", **row)
