@@ -2,7 +2,8 @@
 
 import gc
 
-from cygrad._core.tensor cimport IS_VOLATILE, Tensor, bind_methods, bump, set_leaf_requires_grad, wrap
+from cygrad._core.tensor cimport (
+    IS_INFERENCE, IS_VOLATILE, WAS_WRAPPED, Tensor, become, bind_methods, bump, set_leaf_requires_grad, wrap)
 from cygrad._core import messages
 
 
@@ -37,6 +38,17 @@ def tensor_of(array, bint requires_grad=False):
     return t
 
 
+def of_class(cls, Tensor t not None, bint with_history):
+    """A tensor of the Python class `cls` on the memory of `t`; with_history: that of the view `t`."""
+    cdef Tensor new = Tensor.__new__(cls)
+    if with_history:
+        become(new, t)
+    else:
+        new.array = t.array
+        new.flags |= t.flags & (IS_INFERENCE | WAS_WRAPPED)
+    return new
+
+
 def bind(dict methods):
     """Make Python functions and properties attributes of Tensor."""
     bind_methods(methods)
@@ -66,6 +78,11 @@ def last_change(Tensor t not None):
     if t.counter is None or t.counter.version == 0:
         return None
     return t.counter.op_name, t.counter.code, t.counter.lasti
+
+
+def was_made_in_inference_mode(Tensor t not None):
+    """Whether this is an inference tensor."""
+    return bool(t.flags & IS_INFERENCE)
 
 
 def make_volatile(Tensor t not None):

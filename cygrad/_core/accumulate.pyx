@@ -163,7 +163,8 @@ cdef int accumulate(Tensor leaf, Tensor grad) except -1:
     if present is not None and present.flags & IS_INFERENCE and not modes & INFERENCE:
         raise RuntimeError(messages.INFERENCE_INPLACE)
     if not modes & NO_GRAD:
-        leaf.grad_ = lookup("clone").entry(grad) if present is None else lookup("add").entry(present, grad)
+        leaf.grad_ = lookup("add").entry(present, grad) if present is not None else (
+            lookup("copy").entry(wrap(np.empty_like(leaf.array)), grad))
         return 0
     if type(grad.array) is not ndarray:
         leaf.grad_ = wrap(grad.array.copy()) if present is None else lookup("add").entry(present, grad)

@@ -4,9 +4,13 @@ import warnings
 
 import numpy as np
 
-from cygrad._core.access import array_of, attributes_of, bind, dictionary_of, tensor_of
+from cygrad._core.access import array_of, attributes_of, bind, dictionary_of, of_class, tensor_of
 from cygrad._core.messages import not_a_leaf_to_copy, read_of_gradient
+from cygrad._core.opdef import registry
+from cygrad._core.state import get_modes
 from cygrad._core.tensor import Tensor
+
+NO_GRAD = 1  # the bit of `state.pxd`
 
 
 def tolist(self):
@@ -25,7 +29,7 @@ def tolist(self):
 def numpy(self, *, force=False):
     """The elements as a NumPy array on the same memory: a change of one is a change of the other.
 
-    Raises RuntimeError if the tensor requires grad, unless `force` says to look past that.
+    Raises RuntimeError if the tensor requires grad, unless `force` says to look past that or grad mode is off.
 
     >>> import cygrad
     >>> t = cygrad.zeros(2)
@@ -33,7 +37,7 @@ def numpy(self, *, force=False):
     >>> t
     tensor([5., 0.])
     """
-    if self.requires_grad and not force:
+    if self.requires_grad and not force and not get_modes() & NO_GRAD:
         raise RuntimeError(read_of_gradient(self))
     return array_of(self).view()  # another array object, whose shape the caller may set
 
@@ -41,6 +45,39 @@ def numpy(self, *, force=False):
 def __array__(self, dtype=None, copy=None):
     """What `np.asarray(tensor)` calls. Raises RuntimeError if the tensor requires grad."""
     return np.array(numpy(self), dtype=dtype, copy=copy)
+
+
+# -- subclasses -----------------------------------------------------------------------------------
+
+
+def _make_subclass(cls, data, require_grad=False):
+    """A tensor of the Python class `cls` that shares the memory of the tensor `data` and has no history."""
+    if require_grad and not (data.is_floating_point() or data.is_complex()):
+        raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+    new = of_class(cls, data, False)
+    return new.requires_grad_() if require_grad else new
+
+
+def as_subclass(self, cls):
+    """This tensor as one of the class `cls`: a view of the same memory, with the history of this tensor.
+
+    What is computed from the result, and its views, are of that class as well; its gradients are not.
+    Raises TypeError if `cls` is no subclass of Tensor.
+
+    >>> import cygrad
+    >>> class Length(cygrad.Tensor):
+    ...     pass
+    >>> cygrad.tensor([1.0, 2.0]).as_subclass(Length) * 2
+    Length([2., 4.])
+    """
+    if not isinstance(cls, type):
+        raise TypeError(f"cls must be a type (got {type(cls).__name__})")
+    if not issubclass(cls, Tensor):
+        raise TypeError(
+            "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. "
+            "Make sure your class inherits from Tensor."
+        )
+    return of_class(cls, registry["alias"].entry(self), True)
 
 
 # -- pickles --------------------------------------------------------------------------------------
@@ -144,6 +181,8 @@ bind(
         "numpy": numpy,
         "__array__": __array__,
         "__array_priority__": 1000,  # as PyTorch's tensors have
+        "_make_subclass": staticmethod(_make_subclass),
+        "as_subclass": as_subclass,
         "__reduce_ex__": __reduce_ex__,
         "__copy__": __copy__,
         "__deepcopy__": __deepcopy__,

@@ -186,7 +186,10 @@ def apply_function(PyNode node, forward, args, setup_context=None):
     """
     cdef ThreadState* state = thread_state()
     cdef unsigned int modes = state.modes
-    cdef unsigned int flags = take_inputs(node, args)
+    cdef unsigned int flags
+    if node.is_tensor_input is not None:
+        raise RuntimeError(f"{node.name()} has been applied before\n  each call needs a node of its own")
+    flags = take_inputs(node, args)
     node.recorded = flags == REQUIRES_GRAD and modes == 0
     state.modes = modes | NO_GRAD
     try:
@@ -296,6 +299,8 @@ cdef Tensor without_history(PyNode node, Tensor t, bint is_input):
 cdef Tensor with_history(PyNode node, Tensor t, int nr, bint is_input):
     if is_input:
         t = alias_view(t)
+    elif t.grad_fn_ is node and t.view is None:     # the same tensor twice: it is the later output
+        pass
     elif t.grad_fn_ is not None or t.flags & REQUIRES_GRAD:
         t = alias(t)
     t.grad_fn_ = node

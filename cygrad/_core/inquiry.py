@@ -1,7 +1,9 @@
 """What a tensor is: questions that are answered without looking at its elements."""
 
+import numpy as np
+
 from cygrad._core import messages
-from cygrad._core.access import array_of, bind
+from cygrad._core.access import array_of, bind, was_made_in_inference_mode
 from cygrad._core.memory_format import contiguous_format
 from cygrad._core.memory_format import memory_format as layout_in_memory
 from cygrad._core.record import result_type as result_type_of
@@ -70,6 +72,17 @@ def is_nonzero(input):
     return bool(_require(input, "is_nonzero"))
 
 
+def is_inference(input):
+    """Whether this tensor was made in inference mode."""
+    return was_made_in_inference_mode(_require(input, "is_inference"))
+
+
+def get_device(input):
+    """The number of the GPU the tensor is on; -1 on the CPU."""
+    device = _require(input, "get_device").device
+    return -1 if device.index is None else device.index
+
+
 # -- functions ------------------------------------------------------------------------------------
 
 
@@ -134,9 +147,17 @@ def is_contiguous(self, *, memory_format=contiguous_format):
     return memory_format.describes(array_of(self))
 
 
+def memory_of(tensor):
+    """The array of what `tensor` is a view of; its own if it is no view, or not since `.data` was set."""
+    own = array_of(tensor)
+    base = own if tensor._base is None else array_of(tensor._base)
+    return base if np.may_share_memory(own, base) else own
+
+
 def storage_offset(self):
     """Where the first element lies in the base's memory, in elements; 0 for what is no view."""
-    return 0 if self._base is None else (self.data_ptr() - self._base.data_ptr()) // self.itemsize
+    memory = memory_of(self)
+    return (self.data_ptr() - memory.__array_interface__["data"][0]) // self.itemsize
 
 
 def data_ptr(self):
@@ -159,14 +180,14 @@ def ndimension(self):
     return self.ndim
 
 
-def get_device(self):
-    """The number of the GPU the tensor is on; -1 on the CPU."""
-    return -1 if self.device.index is None else self.device.index
-
-
 def is_pinned(self, device=None):
     """Whether the memory is locked for transfers to a GPU: False."""
     return False
+
+
+def _itemsize(self):
+    """Bytes of one element."""
+    return array_of(self).itemsize
 
 
 def _nbytes(self):
@@ -207,6 +228,8 @@ _both = {
     "is_signed": is_signed,
     "is_same_size": is_same_size,
     "is_nonzero": is_nonzero,
+    "is_inference": is_inference,
+    "get_device": get_device,
 }
 functions |= _both
 bind(_both)
@@ -218,8 +241,8 @@ bind(
         "element_size": element_size,
         "nelement": nelement,
         "ndimension": ndimension,
-        "get_device": get_device,
         "is_pinned": is_pinned,
+        "itemsize": property(_itemsize),
         "nbytes": property(_nbytes),
         "is_cuda": property(_is_cuda),
         "is_cpu": property(_is_cpu),

@@ -24,8 +24,8 @@ from cygrad._core.opdef cimport FLOAT_RESULT, IN0, IN1, MAY_OVERLAP, NONDIFF, OU
 from cygrad._core.state cimport IN_RULE, INFERENCE, NO_GRAD, ThreadState, current_site, thread_state
 from cygrad._core.tensor cimport (
     CUT_INFERENCE, CUT_NO_GRAD, CUT_NON_DIFFERENTIABLE, CUT_NONE, IS_INFERENCE, IS_VOLATILE, REQUIRES_GRAD,
-    VIEW_DEFAULT, VIEW_INFERENCE, VIEW_MULTI_OUTPUT, VIEW_NO_GRAD, WAS_WRAPPED, Tensor, ViewMeta, bump, counter_of,
-    cut, dtype_of, grad_fn_of, is_tensor, requires_grad, version_of, wrap)
+    KEEPS_CLASS, VIEW_DEFAULT, VIEW_INFERENCE, VIEW_MULTI_OUTPUT, VIEW_NO_GRAD, WAS_WRAPPED, Tensor, ViewMeta, bump,
+    counter_of, cut, dtype_of, grad_fn_of, is_tensor, requires_grad, version_of, wrap, wrap_as, wrap_like)
 from cygrad._core import messages
 from cygrad._kernels.loops cimport cast
 
@@ -96,7 +96,7 @@ cdef int note_cut(OpDef op, Tensor out, Tensor source, unsigned int flags, unsig
 
 
 cdef Tensor record1(OpDef op, object array, Tensor a, tuple args):
-    cdef Tensor out = wrap(array)
+    cdef Tensor out = wrap_like(a, array)
     cdef unsigned int flags = watched(a)
     cdef ThreadState* state = thread_state()
     cdef unsigned int modes = state.modes
@@ -118,9 +118,10 @@ cdef Tensor record1(OpDef op, object array, Tensor a, tuple args):
 
 
 cdef Tensor record2(OpDef op, object array, object a, object b, tuple args):
-    cdef Tensor out = wrap(array)
+    cdef Tensor out
     cdef Tensor ta = None
     cdef Tensor tb = None
+    cdef unsigned int kept = 0
     cdef unsigned int fa = 0
     cdef unsigned int fb = 0
     cdef unsigned int mask = 0
@@ -130,9 +131,12 @@ cdef Tensor record2(OpDef op, object array, object a, object b, tuple args):
     if is_tensor(a):
         ta = <Tensor>a
         fa = watched(ta)
+        kept = ta.flags
     if is_tensor(b):
         tb = <Tensor>b
         fb = watched(tb)
+        kept |= tb.flags
+    out = wrap(array) if not kept & KEEPS_CLASS else wrap_as(model_of((a, b)), array)
     if not records(op, fa | fb, modes):
         if fa or fb or modes:
             leave_unrecorded(op, out, ta if fa or (ta is not None and not fb) else tb, fa | fb, modes)
@@ -175,6 +179,20 @@ cdef tuple flags_and_source(tuple inputs):
     return flags, remembers if source is None else source
 
 
+cdef Tensor model_of(tuple inputs):
+    """The input whose class the results get: the first of a subclass, unless a later one's class derives from that."""
+    cdef Tensor model = None
+    for value in inputs:
+        if isinstance(value, Tensor) and (<Tensor>value).flags & KEEPS_CLASS:
+            if model is None or (type(value) is not type(model) and issubclass(type(value), type(model))):
+                model = <Tensor>value
+    return model
+
+
+cdef inline Tensor wrap_result(Tensor model, object array):
+    return wrap(array) if model is None else wrap_as(model, array)
+
+
 cdef OpNode node_of(OpDef op, tuple inputs, tuple args, unsigned int* mask):
     """The node for any number of inputs, with edges and saved inputs; not yet joined to a result."""
     cdef OpNode node = new_node(op, args, thread_state())
@@ -195,7 +213,7 @@ cdef OpNode node_of(OpDef op, tuple inputs, tuple args, unsigned int* mask):
 
 
 cpdef Tensor record_n(OpDef op, object array, tuple inputs, tuple args=None):
-    cdef Tensor out = wrap(array)
+    cdef Tensor out = wrap_result(model_of(inputs), array)
     cdef unsigned int modes = thread_state().modes
     cdef unsigned int mask
     flags, source = flags_and_source(inputs)
@@ -210,7 +228,8 @@ cpdef Tensor record_n(OpDef op, object array, tuple inputs, tuple args=None):
 cpdef tuple record_outputs(OpDef op, tuple arrays, tuple inputs, tuple args, int n_differentiable):
     """Several results, of which the first `n_differentiable` have gradients."""
     cdef Tensor out
-    cdef list outs = [wrap(array) for array in arrays]
+    cdef Tensor model = model_of(inputs)
+    cdef list outs = [wrap_result(model, array) for array in arrays]
     cdef unsigned int modes = thread_state().modes
     cdef unsigned int mask
     cdef int i

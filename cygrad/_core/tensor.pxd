@@ -10,6 +10,7 @@ cdef enum:                      # Tensor.flags
     IS_INFERENCE = 4            # made in inference mode
     IS_VOLATILE = 8             # Variable(volatile=True), or computed from one
     WAS_WRAPPED = 16            # shares memory that somebody else owns (from_numpy)
+    KEEPS_CLASS = 32            # of a subclass of Tensor; what is computed from this is, too
 
 cdef enum:                      # ViewMeta.creation_meta: may this view be changed in place?
     VIEW_DEFAULT = 0
@@ -69,13 +70,19 @@ cdef inline long version_of(Tensor t) noexcept:
     return 0 if t.counter is None else t.counter.version
 
 cdef Tensor wrap(object array)                          # a fresh tensor around an array
+cdef Tensor wrap_as(Tensor like, object array)          # the same, of the class of `like`; plain inside a backward pass
 cdef Tensor wrap_in_mode(object array)                  # the same; in inference mode an inference tensor
 cdef VersionCounter counter_of(Tensor t)                # made if missing
 cdef int bump(Tensor t, object op_name) except -1       # count an in-place change, with its site
 cdef Node grad_fn_of(Tensor t)                          # up to date for views; None for leaves
 cdef Node accumulator_of(Tensor t)                      # the AccumulateGrad of a leaf, made if missing
 cdef dtype dtype_of(Tensor t)
-cdef Tensor alias(Tensor t)                             # same memory and counter, no history
+cdef Tensor alias(Tensor t, bint keep_class=*)          # same memory and counter, no history
 cdef int cut(Tensor out, Tensor source, int kind, object name) except -1
 cdef int bind_methods(dict methods) except -1
+cdef int become(Tensor new, Tensor view) except -1
 cdef int set_leaf_requires_grad(Tensor t, bint value) except -1
+
+cdef inline Tensor wrap_like(Tensor like, object array):
+    """A fresh tensor of the class that results computed from `like` have."""
+    return wrap(array) if not like.flags & KEEPS_CLASS else wrap_as(like, array)

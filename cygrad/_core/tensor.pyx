@@ -81,6 +81,8 @@ cdef class Tensor:
     """
     def __cinit__(self):
         self.array = nothing            # Tensor.__new__(Tensor) is a tensor, too
+        if type(self) is not Tensor and getattr(type(self), "_results_keep_class", True):
+            self.flags = KEEPS_CLASS
 
     def __init__(self, *args, **kwargs):
         if self.array is nothing:       # else made by _make_subclass
@@ -95,32 +97,6 @@ cdef class Tensor:
         node = accumulator_of(self)
         keep_leaf(<AccumulateGrad>node)
         return node
-
-    @staticmethod
-    def _make_subclass(cls, Tensor data not None, bint require_grad=False):
-        """A tensor of the Python class `cls` that shares data's memory and has no history."""
-        cdef Tensor new = Tensor.__new__(cls)
-        new.array = data.array
-        new.flags = data.flags & (IS_INFERENCE | WAS_WRAPPED)
-        if require_grad:
-            if not is_float_num(new.array.dtype.num):
-                raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
-            set_leaf_requires_grad(new, True)
-        return new
-
-    def as_subclass(self, cls):
-        """This tensor as one of the class `cls`: a view of the same memory, with the history of this tensor.
-
-        Raises TypeError if `cls` is no subclass of Tensor.
-        """
-        if not isinstance(cls, type):
-            raise TypeError(f"cls must be a type (got {type(cls).__name__})")
-        if not issubclass(cls, Tensor):
-            raise TypeError("Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. "
-                            "Make sure your class inherits from Tensor.")
-        cdef Tensor new = Tensor.__new__(cls)
-        become(new, views.alias(self))
-        return new
 
     # -- place in the graph --------------------------------------------------------------------------------
 
@@ -201,8 +177,8 @@ cdef class Tensor:
     @property
     def data(self):
         """The same memory as a tensor without history, whose changes are not counted. May be set."""
-        cdef Tensor out = wrap(self.array)
-        out.flags = self.flags & (IS_INFERENCE | WAS_WRAPPED)
+        cdef Tensor out = wrap_like(self, self.array)
+        out.flags |= self.flags & (IS_INFERENCE | WAS_WRAPPED)
         cut(out, self, CUT_DATA, ".data")
         return out
 
@@ -231,10 +207,6 @@ cdef class Tensor:
         """Whether this tensor is a (differentiable) view of another."""
         return self.view is not None
 
-    def is_inference(self):
-        """Whether this tensor was made in inference mode."""
-        return bool(self.flags & IS_INFERENCE)
-
     @property
     def volatile(self):
         """Deprecated: whether this came from `Variable(..., volatile=True)`."""
@@ -242,7 +214,7 @@ cdef class Tensor:
 
     def detach(self):
         """The same memory, without history; in-place changes are still counted."""
-        cdef Tensor out = alias(self)
+        cdef Tensor out = alias(self, True)
         cut(out, self, CUT_DETACH, "detach")
         return out
 
@@ -251,9 +223,12 @@ cdef class Tensor:
         if self.view is not None:
             raise RuntimeError(messages.DETACH_VIEW_INPLACE)
         cut(self, self, CUT_DETACH, "detach_")
+        hooks = self._backward_hooks
         self.grad_fn_ = None
         self.output_nr_ = 0
-        self.flags &= ~(REQUIRES_GRAD | RETAINS_GRAD)
+        self.flags &= ~REQUIRES_GRAD
+        if hooks is not None:           # which stay the tensor's
+            accumulator_of(self).ensure_hooks().tensor_pre = {0: hooks}
         return self
 
     # -- backward; hooks are in tensor_hooks.pyx ------------------------------------------------------------
@@ -309,11 +284,6 @@ cdef class Tensor:
     def device(self):
         """Where the elements are."""
         return cpu_device
-
-    @property
-    def itemsize(self):
-        """Bytes of one element."""
-        return self.array.itemsize
 
     def stride(self, dim=None):
         """Steps between neighbours along each dimension (or along `dim`), in elements."""
@@ -398,6 +368,8 @@ cdef class Tensor:
     def __delattr__(self, str name):
         if self.attributes is not None and name in self.attributes:
             del self.attributes[name]
+        elif not hasattr(type(self), name):
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
         else:
             PyObject_GenericSetAttr(self, name, NULL)
 
@@ -515,6 +487,24 @@ cdef class Tensor:
     def __ixor__(self, other):
         return arithmetic.operator_named("bitwise_xor", "^=", self, other, self)
 
+    def __lshift__(self, other):
+        return arithmetic.operator_named("bitwise_left_shift", "<<", self, other, None)
+
+    def __rlshift__(self, other):
+        return arithmetic.operator_named("bitwise_left_shift", "<<", other, self, None)
+
+    def __ilshift__(self, other):
+        return arithmetic.operator_named("bitwise_left_shift", "<<=", self, other, self)
+
+    def __rshift__(self, other):
+        return arithmetic.operator_named("bitwise_right_shift", ">>", self, other, None)
+
+    def __rrshift__(self, other):
+        return arithmetic.operator_named("bitwise_right_shift", ">>", other, self, None)
+
+    def __irshift__(self, other):
+        return arithmetic.operator_named("bitwise_right_shift", ">>=", self, other, self)
+
     def __invert__(self):
         return arithmetic.operator_invert(self)
 
@@ -536,7 +526,8 @@ cdef object entry_of(tuple lengths, object dim, str name):
 
 cdef int become(Tensor new, Tensor view) except -1:
     """Give `new` the memory and the history of a view that nobody else knows."""
-    new.array, new.grad_fn_, new.output_nr_, new.flags = view.array, view.grad_fn_, view.output_nr_, view.flags
+    new.array, new.grad_fn_, new.output_nr_ = view.array, view.grad_fn_, view.output_nr_
+    new.flags |= view.flags & ~KEEPS_CLASS
     new.counter, new.view = view.counter, view.view
     return 0
 
@@ -545,6 +536,14 @@ cdef int become(Tensor new, Tensor view) except -1:
 
 cdef Tensor wrap(object array):
     cdef Tensor t = Tensor.__new__(Tensor)
+    t.array = array
+    return t
+
+
+cdef Tensor wrap_as(Tensor like, object array):
+    if thread_state().run != NULL:      # gradients are plain tensors
+        return wrap(array)
+    cdef Tensor t = Tensor.__new__(type(like))
     t.array = array
     return t
 
@@ -599,9 +598,9 @@ cdef dtype dtype_of(Tensor t):
     return dtype_of_num(t.array.dtype.num)
 
 
-cdef Tensor alias(Tensor t):
-    cdef Tensor out = wrap(t.array)
-    out.flags = t.flags & (IS_INFERENCE | WAS_WRAPPED)
+cdef Tensor alias(Tensor t, bint keep_class=False):
+    cdef Tensor out = wrap_like(t, t.array) if keep_class else wrap(t.array)
+    out.flags |= t.flags & (IS_INFERENCE | WAS_WRAPPED)
     if not t.flags & IS_INFERENCE:
         out.counter = counter_of(t)
     return out

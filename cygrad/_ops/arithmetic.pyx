@@ -419,4 +419,9 @@ cdef object operator_invert(Tensor a):
     return lookup("bitwise_not").entry(a)
 
 
+methods = {         # Python 2's names
+    "__div__": Tensor.__truediv__,
+    "__rdiv__": Tensor.__rtruediv__,
+    "__idiv__": Tensor.__itruediv__,
+}
 functions = publish(globals())

@@ -14,7 +14,8 @@ cpdef int check_place(object device, object pin_memory) except -1
 cpdef ndarray blank_like(Tensor t, dtype wanted, object memory_format)
 cpdef ndarray filled(tuple size, object value, dtype wanted)    # uninitialised if `value` is None
 
-cpdef Tensor fresh(object array, object requires_grad, str function)        # a tensor of its own around a new array
+# a tensor of its own around a new array, of the class of `model`
+cpdef Tensor fresh(object array, object requires_grad, str function, Tensor model=*)
 cpdef Tensor delivered(object array, object out, object requires_grad, str function)     # written into `out` if given
 cpdef Tensor from_values(object data, dtype wanted, object requires_grad, str function)  # a copy of what the user gave
 cpdef Tensor sharing(ndarray array)                             # on the memory of an array

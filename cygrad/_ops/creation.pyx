@@ -19,7 +19,7 @@ from cygrad._core.dtypes cimport FLOATING, as_dtype, default_dtype, dtype, dtype
 from cygrad._core.inplace cimport check_memory
 from cygrad._core.state cimport INFERENCE, NO_GRAD, thread_state
 from cygrad._core.tensor cimport (
-    IS_INFERENCE, REQUIRES_GRAD, WAS_WRAPPED, Tensor, bump, dtype_of, requires_grad as needs_grad, wrap)
+    IS_INFERENCE, REQUIRES_GRAD, WAS_WRAPPED, Tensor, bump, dtype_of, requires_grad as needs_grad, wrap, wrap_like)
 from cygrad._core import memory_format as formats
 from cygrad._core import messages
 from cygrad._core.device import check_device
@@ -110,8 +110,8 @@ cpdef ndarray filled(tuple size, object value, dtype wanted):
 
 # -- the new tensor ----------------------------------------------------------------------------------------
 
-cpdef Tensor fresh(object array, object requires_grad, str function):
-    cdef Tensor t = wrap(array)
+cpdef Tensor fresh(object array, object requires_grad, str function, Tensor model=None):
+    cdef Tensor t = wrap(array) if model is None else wrap_like(model, array)
     if thread_state().modes & INFERENCE:
         t.flags |= IS_INFERENCE
     if requires_grad is not False and requires_grad is not None:
@@ -292,7 +292,7 @@ cdef Tensor like(object input, object value, object dtype_given, object device, 
     array = blank_like(t, wanted, memory_format)
     if value is not None:
         fill(array, value, wanted)
-    return fresh(array, requires_grad, function)
+    return fresh(array, requires_grad, function, t)
 
 
 functions = {name: globals()[name] for name in

@@ -214,7 +214,7 @@ def new_full(self, size, fill_value, *, dtype=None, device=None, requires_grad=F
 def _of_type(tensor, size, value, dtype, device, requires_grad, pin_memory, function):
     check_place(device, pin_memory)
     wanted = type_of_new(dtype, None, tensor.dtype, function)
-    return fresh(filled(size, value, wanted), requires_grad, function)
+    return fresh(filled(size, value, wanted), requires_grad, function, tensor)
 
 
 def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
@@ -227,7 +227,7 @@ def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layo
 
 def new(self, *args, **named):
     """What `Tensor(...)` makes of the same arguments, but of this tensor's type: sizes or data. An old name."""
-    return fresh(legacy_array(args, named, self.dtype), False, "new")
+    return fresh(legacy_array(args, named, self.dtype), False, "new", self)
 
 
 methods = {method.__name__: method for method in (new, new_zeros, new_ones, new_empty, new_full, new_tensor)}

@@ -110,5 +110,11 @@ def rot90(input, k=1, dims=(0, 1)):
     return apply1_args(ROT90, t, (count, tuple(wrap_dim(dim, t.ndim) for dim in plane)), None)
 
 
+def reversed_(self):
+    """What `reversed(tensor)` gives: the tensor flipped along its first dimension; itself if it has none."""
+    return flip(self, 0) if self.ndim else self
+
+
 composite = {"fliplr": 0, "flipud": 0}
+methods = {"__reversed__": reversed_}
 functions = publish(globals())

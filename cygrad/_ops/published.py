@@ -25,6 +25,9 @@ FUNCTIONS = {
     "convolution": (
         "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d convolution "
     ),
+    "detaching": (
+        "detach detach_ "
+    ),
     "determinants": (
         "det logdet slogdet "
     ),
@@ -214,7 +217,7 @@ METHODS = {
         "norm std var "
     ),
     "moving": (
-        "flip fliplr flipud roll rot90 "
+        "__reversed__ flip fliplr flipud roll rot90 "
     ),
     "numpy_functions": (
         "__array_function__ "

@@ -144,7 +144,7 @@ def laid_out(array, t, memory_format, requires_grad, function):
         out = blank_like(t, as_dtype(array.dtype), memory_format)
         copying.copy_into(out, array)
         array = out
-    return fresh(array, requires_grad, function)
+    return fresh(array, requires_grad, function, t)
 
 
 def rand_like(

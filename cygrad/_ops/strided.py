@@ -5,6 +5,7 @@ A view's geometry is (shape, strides, offset), a base's (shape, strides), in byt
 """
 
 from cygrad._core.access import array_of
+from cygrad._core.inquiry import memory_of
 from cygrad._core.opdef import LINEAR, PRIVATE, VIEW, declare, publish, variant
 from cygrad._core.record import apply_n, record_view
 from cygrad._kernels import strided_gradients as kernels
@@ -52,7 +53,7 @@ def as_strided_(self, size, stride, storage_offset=None):
 
 def geometry_wanted(t, size, stride, storage_offset):
     """Shape, strides and offset from the first element of `t`, in bytes, after all checks."""
-    array, base = array_of(t), array_of(t if t._base is None else t._base)
+    array, base = array_of(t), memory_of(t)
     shape = integers(size, "as_strided", "size", 1)
     steps = integers(stride, "as_strided", "stride", 2)
     if storage_offset is None:

@@ -137,6 +137,14 @@ def _with_defaults(forward, args, kwargs):
     return bound.args
 
 
+class InplaceFunction(Function):
+    """An old-style function that may change its input: `inplace` says whether it is to."""
+
+    def __init__(self, inplace=False):
+        super().__init__()
+        self.inplace = inplace
+
+
 Function._backward_cls = type("FunctionBackward", (PyNode,), {"_forward_cls": Function})
 
 
@@ -153,7 +161,7 @@ class _DelayedError(Function):
         raise RuntimeError(ctx.message)
 
 
-_DelayedError._backward_cls.__name__ = "Error"
+_DelayedError._backward_cls.__name__ = "torch::autograd::Error"
 
 
 def once_differentiable(fn):

@@ -41,8 +41,8 @@ class _Mode:
         """The thread's new bits, from the old ones."""
         raise TypeError(f"{type(self).__name__} sets no mode")
 
-    def _copy(self):
-        """A fresh instance for each call of a decorated function."""
+    def clone(self):
+        """A fresh instance, such as each call of a decorated function gets."""
         return type(self)()
 
     def __enter__(self):
@@ -55,7 +55,7 @@ class _Mode:
         set_modes(former)
 
     def __call__(self, fn):
-        return _decorated(fn, self._copy)
+        return _decorated(fn, self.clone)
 
 
 class _BareDecorator(_Mode):
@@ -115,12 +115,13 @@ class set_grad_enabled(_Mode):
 
     def __call__(self, fn):
         set_modes(self._former)  # as a decorator it has no effect of its own
-        return _decorated(fn, self._copy)
+        return _decorated(fn, self.clone)
 
     def __repr__(self):
         return f"torch.autograd.grad_mode.set_grad_enabled(mode={self.mode})"
 
-    def _copy(self):
+    def clone(self):
+        """A fresh instance; making it switches grad mode at once."""
         return set_grad_enabled(self.mode)
 
 
@@ -142,7 +143,8 @@ class inference_mode(_Mode):
     def _bits(self, modes):
         return modes | INFERENCE | NO_GRAD if self.mode else modes & ~(INFERENCE | NO_GRAD)
 
-    def _copy(self):
+    def clone(self):
+        """A fresh instance."""
         return inference_mode(self.mode)
 
 

@@ -27,6 +27,8 @@ class Parameter(Tensor):
     Raises `RuntimeError` if a dtype that has no gradient is to require grad.
     """
 
+    _results_keep_class = False  # what is computed from a parameter is a plain tensor
+
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
         if data is None:
             data = cygrad.empty(0)
@@ -61,6 +63,7 @@ class Buffer(Tensor):
     """
 
     persistent: bool
+    _results_keep_class = False
 
     def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Buffer:
         if data is None:

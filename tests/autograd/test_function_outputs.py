@@ -3,6 +3,8 @@
 import pytest
 
 import cygrad as torch
+from cygrad._core.function import apply_function
+from cygrad.autograd import Function
 from helpers import fails, kind, leaf
 
 
@@ -242,3 +244,40 @@ def test_needs_input_grad_and_the_edge_of_a_view_without_history():
         view = x[:1]
     y = Scaled.apply(view)
     assert y.grad_fn.needs_input_grad == (True,) and y.grad_fn.next_functions == ((None, 0),)
+
+
+def test_the_same_tensor_twice_is_the_later_output():
+    class Twice(Function):
+        @staticmethod
+        def forward(ctx, x):
+            y = x * 2
+            return y, y
+
+        @staticmethod
+        def backward(ctx, first, second):
+            return first * 10 + second
+
+    x = torch.ones(1, requires_grad=True)
+    p, q = Twice.apply(x)
+    assert p is q
+    assert p.output_nr == 1
+    (p + q).backward()
+    assert x.grad.tolist() == [2]
+
+
+def test_a_node_is_applied_once():
+    class Double(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 2
+
+    x = torch.ones(1, requires_grad=True)
+    y = Double.apply(x)
+    with pytest.raises(RuntimeError, match="^DoubleBackward has been applied before"):
+        apply_function(y.grad_fn, lambda a, b: (a, b), (x, y))
+    y.backward()
+    assert x.grad.tolist() == [2]

@@ -453,3 +453,15 @@ def test_leaf_made_in_inference_mode_records_nothing_even_outside():
         with torch.inference_mode():
             y = x * 2
         y.backward()
+
+
+@pytest.mark.parametrize(
+    "mode", [torch.no_grad(), torch.enable_grad(), torch.inference_mode(), torch.inference_mode(False)]
+)
+def test_clone(mode):
+    copy = mode.clone()
+    assert type(copy) is type(mode)
+    assert vars(copy) == vars(mode)
+    with torch.set_grad_enabled(True).clone() as nothing:
+        assert nothing is None
+        assert torch.is_grad_enabled()

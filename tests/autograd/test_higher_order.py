@@ -241,3 +241,13 @@ def test_gradient_graph_of_a_long_chain():
     (second,) = grad(first, x)
     assert first.item() == pytest.approx(1.001**300)
     assert second.item() == 0.0
+
+
+def test_a_recorded_gradient_is_a_copy_as_in_pytorch():
+    x = torch.ones(2, requires_grad=True)
+    (x * x).sum().backward(create_graph=True)
+    assert repr(x.grad) == "tensor([2., 2.], grad_fn=<CopyBackwards>)"
+    first = x.grad
+    (x * x).sum().backward(create_graph=True)
+    assert repr(x.grad) == "tensor([4., 4.], grad_fn=<AddBackward0>)"
+    assert first.tolist() == [2, 2]

@@ -609,3 +609,97 @@ def test_new_style_constructor():
         assert torch.Tensor([1, 2]).dtype is torch.float32
         assert torch.Tensor(2, 3).shape == (2, 3)
         assert torch.Tensor().shape == (0,)
+
+
+# -- names that are easily forgotten ---------------------------------------------------------------------
+
+
+def test_detach_as_function():
+    x = torch.ones(2, requires_grad=True)
+    y = x * 2
+    z = torch.detach(y)
+    assert not z.requires_grad
+    assert z.data_ptr() == y.data_ptr()
+    assert torch.detach_(y) is y
+    assert y.is_leaf
+    with pytest.raises(TypeError, match=r"^detach\(\): argument 'input' \(position 1\) must be Tensor, not int"):
+        torch.detach(3)
+
+
+def test_hooks_outlive_detach_():
+    seen = []
+    y = torch.ones(2, requires_grad=True) * 2
+    y.register_hook(lambda grad: seen.append(grad.tolist()))
+    z = y * 1
+    y.detach_().requires_grad_()
+    (y * 3).sum().backward()
+    assert seen == [[3, 3]]
+    z.sum().backward()  # the former node has them as well
+    assert seen == [[3, 3], [1, 1]]
+
+
+def test_is_inference_and_get_device_as_functions():
+    with torch.inference_mode():
+        t = torch.ones(1)
+    assert torch.is_inference(t)
+    assert not torch.is_inference(torch.ones(1))
+    assert torch.get_device(t) == t.get_device() == -1
+
+
+def test_numpy_of_a_tensor_that_requires_grad_needs_no_grad_mode():
+    x = torch.ones(2, requires_grad=True)
+    with torch.no_grad():
+        assert x.numpy().tolist() == np.asarray(x).tolist() == [1, 1]
+    with pytest.raises(RuntimeError, match="^Can't call numpy"):
+        x.numpy()
+
+
+def test_storage_offset_after_data_is_set():
+    v = torch.ones(5)[2:]
+    assert v.storage_offset() == 2
+    v.data = torch.ones(3)
+    assert v.storage_offset() == 0
+    assert v.as_strided((3,), (1,)).tolist() == [1, 1, 1]
+    base = torch.ones(5)
+    v = base[2:]
+    base.data = torch.zeros(100)
+    assert v.as_strided((3,), (1,)).tolist() == [1, 1, 1]
+    with pytest.raises(RuntimeError, match="^setStorage: sizes"):
+        v.as_strided((3,), (1,), 50)
+
+
+def test_shifts():
+    x = torch.tensor([1, 2])
+    assert (x << 2).tolist() == [4, 8]
+    assert (1 << x).tolist() == [2, 4]
+    assert (x >> 1).tolist() == [0, 1]
+    assert (8 >> x).tolist() == [4, 2]
+    before = x
+    x <<= torch.tensor([3])
+    x >>= 1
+    assert x is before
+    assert x.tolist() == [4, 8]
+    with pytest.raises(TypeError, match=r"^unsupported operand type\(s\) for <<: 'Tensor' and 'str'$"):
+        x << "a"
+    with pytest.raises(NotImplementedError, match="^\"lshift_cpu\" not implemented for 'Float'$"):
+        torch.ones(1) << 1
+
+
+def test_reversed():
+    x = torch.tensor([[1.0], [2.0]], requires_grad=True)
+    assert reversed(x).tolist() == [[2], [1]]
+    assert reversed(x).grad_fn.name() == "FlipBackward0"
+    zero_dim = torch.tensor(1)
+    assert reversed(zero_dim) is zero_dim
+
+
+def test_old_names_of_division():
+    x = torch.tensor([3.0])
+    assert x.__div__(2).tolist() == [1.5]
+    assert x.__rdiv__(6).tolist() == [2]
+    assert x.__idiv__(2) is x
+
+
+def test_deleting_an_attribute_that_is_not_there():
+    with pytest.raises(AttributeError, match="^'Tensor' object has no attribute 'foo'$"):
+        del torch.ones(1).foo

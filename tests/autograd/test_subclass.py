@@ -1,0 +1,120 @@
+"""Classes derived from Tensor: results are of the class of the operands; gradients are plain tensors."""
+
+import pytest
+
+import cygrad as torch
+from cygrad import nn
+from cygrad.nn import functional as F
+
+
+class Length(torch.Tensor):
+    unit = "m"
+
+    def doubled(self):
+        return self * 2
+
+
+class Width(Length):
+    pass
+
+
+@pytest.fixture
+def s():
+    return torch.tensor([[1.0, 2.0], [3.0, 4.0]]).as_subclass(Length)
+
+
+PLAIN = torch.ones(2, 2)
+
+USES = {
+    "operator": lambda s: s + 1,
+    "reflected operator": lambda s: 2.0**s,
+    "plain operand first": lambda s: PLAIN * s,
+    "function": torch.exp,
+    "method": lambda s: s.tanh(),
+    "reduction": lambda s: s.sum(),
+    "two results": lambda s: s.max(0)[0],
+    "indices": lambda s: s.max(0)[1],
+    "comparison": lambda s: s > 1,
+    "product": lambda s: PLAIN @ s,
+    "join": lambda s: torch.cat([PLAIN, s]),
+    "choice": lambda s: torch.where(PLAIN > 0, 0.0, s),
+    "index": lambda s: s[0],
+    "advanced index": lambda s: s[torch.tensor([0])],
+    "view": lambda s: s.view(4),
+    "transposed": lambda s: s.T,
+    "split": lambda s: s.split(1)[1],
+    "iteration": lambda s: next(iter(s)),
+    "converted": lambda s: s.double(),
+    "clone": lambda s: s.clone(),
+    "detach": lambda s: s.detach(),
+    "data": lambda s: s.data,
+    "like": torch.zeros_like,
+    "random like": torch.rand_like,
+    "new": lambda s: s.new_ones(3),
+    "in place": lambda s: s.add_(1),
+    "out": lambda s: torch.add(PLAIN, 1, out=s),
+    "loss": lambda s: F.mse_loss(s, PLAIN),
+    "own method": lambda s: s.doubled().doubled(),
+    "module": lambda s: nn.Linear(2, 2)(s),
+}
+
+
+@pytest.mark.parametrize("use", USES.values(), ids=USES)
+def test_results_keep_the_class(s, use):
+    result = use(s)
+    assert type(result) is Length
+    assert result.unit == "m"
+
+
+def test_without_grad_and_with_it(s):
+    with torch.no_grad():
+        assert type(s * 2) is Length
+    s.requires_grad_()
+    y = s * 2
+    assert type(y) is Length
+    assert y.grad_fn.name() == "MulBackward0"
+    assert type(y[0]) is Length
+
+
+def test_the_most_derived_class_wins(s):
+    w = torch.ones(2, 2).as_subclass(Width)
+    assert type(s + w) is type(w + s) is type(torch.stack([s, PLAIN, w])) is Width
+
+
+def test_gradients_are_plain(s):
+    s.requires_grad_()
+    seen = []
+    s.register_hook(lambda grad: seen.append(type(grad)))
+    (s * s).sum().backward()
+    assert seen == [torch.Tensor]
+    assert type(s.grad) is torch.Tensor
+    assert s.grad.tolist() == [[2, 4], [6, 8]]
+
+
+def test_in_place_keeps_the_object(s):
+    before = s
+    s += 1
+    s[0] = 0
+    assert s is before
+    assert s.tolist() == [[0, 0], [4, 5]]
+
+
+def test_attributes_are_not_passed_on(s):
+    s.note = "mine"
+    assert not hasattr(s + 1, "note")
+
+
+@pytest.mark.parametrize("make", [nn.Parameter, nn.Buffer])
+def test_what_is_computed_from_parameters_and_buffers_is_plain(make):
+    p = make(torch.ones(2, 2))
+    for result in (p + 1, p[0], p.t(), p.detach(), p.data, p.sum(), torch.ones_like(p)):
+        assert type(result) is torch.Tensor
+
+
+def test_a_class_of_parameters_is_plain_too_unless_another_operand_is_not(s):
+    class Scale(nn.Parameter):
+        pass
+
+    p = Scale(torch.ones(2, 2))
+    assert type(p * 2) is torch.Tensor
+    assert type(p * s) is type(s * p) is Length
