@@ -4,6 +4,9 @@ FUNCTIONS = {
     "affine": (
         "addmm addmm_ addmv addmv_ baddbmm baddbmm_ "
     ),
+    "averaging": (
+        "adaptive_avg_pool1d avg_pool1d "
+    ),
     "bessel": (
         "i0 i0_ "
     ),
@@ -65,6 +68,9 @@ FUNCTIONS = {
     ),
     "margin_losses": (
         "hinge_embedding_loss margin_ranking_loss "
+    ),
+    "max_pooling": (
+        "adaptive_max_pool1d max_pool1d max_pool1d_with_indices max_pool2d max_pool3d "
     ),
     "measures": (
         "norm std var "

@@ -19,6 +19,17 @@ from cygrad._ops.activations import (
     softsign,
     tanhshrink,
 )
+from cygrad._ops.averaging import (
+    adaptive_avg_pool1d,
+    adaptive_avg_pool2d,
+    adaptive_avg_pool3d,
+    avg_pool1d,
+    avg_pool2d,
+    avg_pool3d,
+    lp_pool1d,
+    lp_pool2d,
+    lp_pool3d,
+)
 from cygrad._ops.classifier_losses import cross_entropy, nll_loss
 from cygrad._ops.convolution import conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d
 from cygrad._ops.distribution_losses import (
@@ -37,6 +48,20 @@ from cygrad._ops.margin_losses import (
     multilabel_margin_loss,
     multilabel_soft_margin_loss,
     soft_margin_loss,
+)
+from cygrad._ops.max_pooling import (
+    adaptive_max_pool1d,
+    adaptive_max_pool1d_with_indices,
+    adaptive_max_pool2d,
+    adaptive_max_pool2d_with_indices,
+    adaptive_max_pool3d,
+    adaptive_max_pool3d_with_indices,
+    max_pool1d,
+    max_pool1d_with_indices,
+    max_pool2d,
+    max_pool2d_with_indices,
+    max_pool3d,
+    max_pool3d_with_indices,
 )
 from cygrad._ops.padding import pad
 from cygrad._ops.pointwise import sigmoid, tanh

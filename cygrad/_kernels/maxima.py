@@ -1,0 +1,106 @@
+"""The largest element of each window of images, and its place: an index into the image read as one row.
+
+Of equal elements the first counts, of several nan the last.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from cygrad._kernels.by_numpy import silent
+from cygrad._kernels.sliding import SCRATCH
+
+
+def lowest(dtype):
+    """What is no larger than any number."""
+    return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
+
+
+def planes_of(x, dims):
+    """All but the last `dims` dimensions as one."""
+    return np.ascontiguousarray(x).reshape(-1, *x.shape[x.ndim - dims :])
+
+
+@silent
+def of_windows(x, where, with_places):
+    """(largest elements, their places or None) of windows of one size, without copies of them."""
+    dims = len(where.size)
+    planes, shape = planes_of(x, dims), (*x.shape[: x.ndim - dims], *where.size)
+    values = np.full((len(planes), *where.size), lowest(x.dtype), x.dtype)
+    places = np.empty(values.shape, np.int64) if with_places else None
+    joins = list(where.taps())
+    step = max(1, SCRATCH // 4 // max(1, math.prod(where.image) * x.itemsize))
+    origins, shifts = places_of_taps(where)
+    for start in range(0, len(planes), step):
+        block, best = planes[start : start + step], values[start : start + step]
+        for _, there, here in joins:
+            part = best[(slice(None), *there)]
+            np.maximum(part, block[(slice(None), *here)], out=part)
+        if places is not None:
+            np.add(shifts.take(first_taps(block, best, joins)), origins, out=places[start : start + step])
+    return values.reshape(shape), None if places is None else places.reshape(shape)
+
+
+def first_taps(block, best, joins):
+    """The number of the tap that each largest element comes from."""
+    count = joins[-1][0] + 1
+    taps = np.zeros(best.shape, np.uint8 if count <= 255 else np.int64)
+    for tap, there, here in reversed(joins):
+        where = (slice(None), *there)
+        np.copyto(taps[where], tap, where=block[(slice(None), *here)] == best[where])
+    if best.dtype.kind == "f" and np.isnan(best).any():
+        for tap, there, here in joins:
+            np.copyto(taps[(slice(None), *there)], tap, where=np.isnan(block[(slice(None), *here)]))
+    return taps
+
+
+def places_of_taps(where):
+    """(the place of each window's tap 0, which may be outside; how far from there each tap is)."""
+    origins: Any = np.zeros((), np.int64)
+    shifts = np.zeros(1, np.int64)
+    for d, (n, k) in enumerate(zip(where.size, where.kernel)):
+        step = math.prod(where.image[d + 1 :])
+        origins = origins[..., None] + (np.arange(n) * where.stride[d] - where.low[d]) * step
+        shifts = (shifts[:, None] + np.arange(k) * where.dilation[d] * step).reshape(-1)
+    return origins, shifts
+
+
+@silent
+def of_places(x, dims, indices):
+    """The same of windows that tables give: for each dimension the places (results, taps) that a window takes.
+
+    The last taps of a window may repeat one before. `indices` is a list of tables for all planes, or one for each.
+    """
+    planes = planes_of(x, dims)
+    image = planes.shape[1:]
+    flat = planes.reshape(len(planes), math.prod(image))
+    own = len(indices) == len(planes) and len(planes) > 0 and isinstance(indices[0], list)
+    size = tuple(len(table) for table in (indices[0] if own else indices))
+    values = np.empty((len(planes), math.prod(size)), x.dtype)
+    places = np.empty(values.shape, np.int64)
+    windows = flat_windows(indices[0] if own else indices, image)
+    step = 1 if own else max(1, SCRATCH // max(1, windows.size * x.itemsize))
+    for start in range(0, len(planes), step):
+        taken = flat_windows(indices[start], image) if own else windows
+        found = flat[start : start + step][:, taken]
+        chosen = found.argmax(-1)
+        if x.dtype.kind == "f":
+            is_nan = np.isnan(found)
+            if is_nan.any():
+                last = found.shape[-1] - 1 - is_nan[..., ::-1].argmax(-1)
+                chosen = np.where(is_nan.any(-1), last, chosen)
+        values[start : start + step] = np.take_along_axis(found, chosen[..., None], -1)[..., 0]
+        places[start : start + step] = taken[np.arange(len(taken)), chosen]
+    shape = (*x.shape[: x.ndim - dims], *size)
+    return values.reshape(shape), places.reshape(shape)
+
+
+def flat_windows(tables, image):
+    """The places (windows, taps) of windows in an image read as one row."""
+    windows = np.zeros((1, 1), np.int64)
+    for d, table in enumerate(tables):
+        step = math.prod(image[d + 1 :])
+        windows = windows[:, None, :, None] + np.asarray(table)[None, :, None, :] * step
+        windows = windows.reshape(windows.shape[0] * windows.shape[1], -1)
+    return windows

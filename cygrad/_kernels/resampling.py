@@ -1,0 +1,131 @@
+"""Linear maps along the axes of an array, each by a table of taps: averages over windows, interpolation.
+
+A table says which places of the input make each place of the result, with which weights. Its transpose, which goes back
+from results to inputs, is a table too.
+"""
+
+import math
+from functools import cached_property
+
+import numpy as np
+
+from cygrad._kernels.by_numpy import silent
+from cygrad._kernels.sliding import SCRATCH
+
+
+class Table:
+    """`places[i, t]` is the input's place that tap t of result i takes, if `counts[i] > t`; its weight `weights[i, t]`.
+
+    Without weights, they are 1.
+    """
+
+    def __init__(self, size, places, counts=None, weights=None):
+        self.size = size  # of the input
+        self.places = np.asarray(places, np.int64)
+        width = self.places.shape[1]
+        self.counts = np.full(len(self.places), width) if counts is None else np.asarray(counts)
+        self.weights = weights
+
+    def __len__(self):
+        return len(self.places)
+
+    @cached_property
+    def transposed(self):
+        """The table that goes back."""
+        width = self.places.shape[1]
+        used = np.arange(width) < self.counts[:, None]
+        results, sources = np.nonzero(used)[0], self.places[used]
+        order = np.argsort(sources, kind="stable")
+        counts = np.bincount(sources, minlength=self.size)
+        places = np.zeros((self.size, counts.max(initial=0)), np.int64)
+        number = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
+        places[sources[order], number] = results[order]
+        weights = None
+        if self.weights is not None:
+            weights = np.zeros(places.shape)
+            weights[sources[order], number] = self.weights[used][order]
+        return Table(len(self), places, counts, weights)
+
+    @cached_property
+    def taps(self):
+        """(results, places, weights) of each tap: regular ones as slices, `None` for weights of 1."""
+        found = []
+        for t in range(self.places.shape[1]):
+            rows = np.nonzero(self.counts > t)[0]
+            if len(rows):
+                weights = None if self.weights is None else self.weights[rows, t]
+                found.append((as_slice(rows), as_slice(self.places[rows, t]), weights))
+        return found
+
+    @cached_property
+    def spans(self):
+        """The slice that each result sums, if there are few results of long ones; else None."""
+        if self.weights is not None or self.places.shape[1] <= 4 * len(self) + 4:
+            return None
+        spans = [as_slice(row[:count]) for row, count in zip(self.places, self.counts)]
+        return spans if all(isinstance(span, slice) for span in spans) else None
+
+
+def as_slice(index):
+    """A slice that takes the same places in ascending order, or the index itself."""
+    if len(index) == 0:
+        return slice(0, 0)
+    step = int(index[1] - index[0]) if len(index) > 1 else 1
+    if step <= 0 or (len(index) > 2 and (np.diff(index) != step).any()):
+        return index
+    return slice(int(index[0]), int(index[-1]) + 1, step)
+
+
+@silent
+def resample(a, tables, first):
+    """Map the axes from `first` on by one table each; None leaves one as it is."""
+    axes = [d for d, table in enumerate(tables, first) if table is not None]
+    # What makes the array smaller comes first, rows before elements; what makes it larger last, elements before rows.
+    axes.sort(key=lambda d: (growth(tables[d - first]) > 1, d if growth(tables[d - first]) <= 1 else -d))
+    for d in axes:
+        a = along(a, d, tables[d - first])
+    return a
+
+
+def growth(table):
+    return len(table) / max(table.size, 1)
+
+
+def along(a, axis, table):
+    """Map one axis."""
+    outer, inner = math.prod(a.shape[:axis]), math.prod(a.shape[axis + 1 :])
+    source = np.ascontiguousarray(a).reshape(outer, a.shape[axis], inner)
+    out = np.empty((outer, len(table), inner), a.dtype)
+    step = max(1, SCRATCH // 4 // max(1, len(table) * inner * a.itemsize))
+    for start in range(0, outer, step):
+        part = slice(start, start + step)
+        if table.spans is not None:
+            for i, span in enumerate(table.spans):
+                np.add.reduce(source[part, span], axis=1, dtype=a.dtype, out=out[part, i])
+        else:
+            sum_taps(source[part], table.taps, out[part])
+    return out.reshape(*a.shape[:axis], len(table), *a.shape[axis + 1 :])
+
+
+def sum_taps(source, taps, out):
+    """The weighted sum of what each tap takes, into `out`."""
+    everything = bool(taps) and isinstance(taps[0][0], slice) and taps[0][0] == slice(0, out.shape[1], 1)
+    if not everything:
+        out[...] = 0
+    for number, (rows, places, weights) in enumerate(taps):
+        taken = source[:, places] if isinstance(places, slice) else source.take(places, axis=1)
+        if weights is not None:
+            weights = weights.astype(out.dtype)[:, None]
+        if number == 0 and everything:
+            if weights is None:
+                out[...] = taken
+            else:
+                np.multiply(taken, weights, out=out)
+        else:
+            if weights is not None:
+                taken = taken * weights
+            if isinstance(rows, slice):
+                view = out[:, rows]
+                view += taken
+            else:
+                out[:, rows] += taken

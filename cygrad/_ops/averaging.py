@@ -1,0 +1,265 @@
+"""Averages over windows of images: pooling with windows of one size, with a wanted number of windows, and by a norm."""
+
+from functools import lru_cache
+
+import numpy as np
+
+from cygrad._core.opdef import FUNCTION_ONLY, METHOD_ONLY, publish
+from cygrad._kernels.resampling import Table
+from cygrad._ops.arguments import require
+from cygrad._ops.arithmetic import mul, pow
+from cygrad._ops.pointwise import abs, sign
+from cygrad._ops.pooling_checks import check_elements, numbers, output_size, windows
+from cygrad._ops.rectifiers import relu
+from cygrad._ops.reductions import mean
+from cygrad._ops.resampling import resample, resampling
+from cygrad._ops.views import squeeze, unsqueeze
+
+ELSEWHERE = FUNCTION_ONLY | METHOD_ONLY  # found in nn.functional
+
+# -- windows of one size -----------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=256)
+def window_table(image, kernel, stride, padding, size):
+    """The sums over windows of one dimension."""
+    starts = np.arange(size) * stride - padding
+    first, last = np.maximum(starts, 0), np.minimum(starts + kernel, image)
+    width = int((last - first).max())
+    return Table(image, first[:, None] + np.arange(width), last - first)
+
+
+@lru_cache(maxsize=256)
+def window_lengths(image, kernel, stride, padding, size, with_padding):
+    """How many places each window has."""
+    starts = np.arange(size) * stride - padding
+    if with_padding:
+        return np.minimum(starts + kernel, image + padding) - starts
+    return np.minimum(starts + kernel, image) - np.maximum(starts, 0)
+
+
+AVERAGE = {dims: resampling(f"AvgPool{dims}DBackward0") for dims in (2, 3)}
+
+
+def average(dims, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
+    function = f"avg_pool{dims}d"
+    t = require(input, function)
+    kernel, stride, padding, _, size = windows(t, function, kernel_size, stride, padding, 1, ceil_mode, dims)
+    if divisor_override == 0:
+        raise RuntimeError("divisor must be not zero")
+    check_elements(t, function if dims == 2 else "avg_pool3d_out_frame")
+    geometry = list(zip(t.shape[t.dim() - dims :], kernel, stride, padding, size))
+    divisor = np.ones(())
+    if divisor_override is not None:
+        divisor = np.asarray(float(divisor_override))
+    else:
+        for one in geometry:
+            lengths = window_lengths(*one, bool(count_include_pad))
+            divisor = divisor[..., None] * (lengths[:1] if (lengths == lengths[0]).all() else lengths)
+    return resample(t, [window_table(*one) for one in geometry], divisor, row=AVERAGE[dims])
+
+
+def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
+    """The mean of each window of `kernel_size` elements of a sequence ([n,] channels, length); see `avg_pool2d`.
+
+    >>> import cygrad
+    >>> cygrad.avg_pool1d(cygrad.tensor([[1.0, 2.0, 4.0, 6.0]]), 2)
+    tensor([[1.5000, 5.0000]])
+    """
+    t = require(input, "avg_pool1d")
+    if t.dim() not in (2, 3):
+        raise RuntimeError(
+            f"Expected 2 to 3 dimensions, but got {t.dim()}-dimensional tensor for argument #1 'self' (while checking "
+            "arguments for avg_pool1d)"
+        )
+    kernel = numbers(kernel_size, "avg_pool1d", "kernel_size", 2, 1)
+    stride = numbers(stride, "avg_pool1d", "stride", 3, 1, kernel)
+    padding = numbers(padding, "avg_pool1d", "padding", 4, 1)
+    given = ((1, *kernel), (1, *stride), (0, *padding), ceil_mode, count_include_pad, None)
+    return squeeze(average(2, unsqueeze(t, -2), *given), -2)
+
+
+def avg_pool2d(
+    input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None
+):
+    """The mean of each window of images ([n,] channels, height, width).
+
+    `kernel_size`: of a window, `stride`: how far apart windows are (their size, if left out), `padding`: how many zeros
+    surround the image, at most half of a window; each an int, or one for each dimension. With `ceil_mode` windows at
+    the end may reach beyond the padding. Without `count_include_pad` the mean is of the places in the image only;
+    `divisor_override` is divided by instead of the number of places. Means of integers are rounded towards zero.
+
+    Saves nothing. Gradient: g, divided, at all places of its window. Raises RuntimeError for windows that do not fit.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.avg_pool2d(cygrad.arange(16.0).reshape(1, 4, 4), 2)
+    tensor([[[ 2.5000,  4.5000],
+             [10.5000, 12.5000]]])
+    """
+    return average(2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+
+
+def avg_pool3d(
+    input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None
+):
+    """The mean of each window of volumes ([n,] channels, depth, height, width); see `avg_pool2d`.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.avg_pool3d(cygrad.arange(8.0).reshape(1, 2, 2, 2), 2)
+    tensor([[[[3.5000]]]])
+    """
+    return average(3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+
+
+# -- a wanted number of windows ----------------------------------------------------------------------------
+
+
+def adaptive_spans(image, size):
+    """(first places, places after the last) of windows that cover a dimension."""
+    numbers = np.arange(size)
+    return numbers * image // max(size, 1), -(-(numbers + 1) * image // max(size, 1))
+
+
+@lru_cache(maxsize=256)
+def adaptive_table(image, size):
+    first, last = adaptive_spans(image, size)
+    width = int((last - first).max(initial=0))
+    return Table(image, first[:, None] + np.arange(width), last - first), last - first
+
+
+ADAPTIVE = {dims: resampling(f"AdaptiveAvgPool{dims}DBackward0") for dims in (2, 3)}
+
+
+def adaptive_average(dims, input, size):
+    function = f"adaptive_avg_pool{dims}d"
+    t = require(input, function)
+    size = output_size(size, t, function, dims)
+    if len(size) != dims:
+        raise RuntimeError(f"{function}: output_size must be {dims}")
+    if t.dim() not in (dims + 1, dims + 2):
+        raise RuntimeError(f"{function}(): Expected {dims + 1}D or {dims + 2}D tensor, but got {list(t.shape)}")
+    if min(size) < 0:
+        raise RuntimeError(
+            f"{function}: elements of output_size must be greater than or equal to 0 but received "
+            f"{{{', '.join(map(str, size))}}}"
+        )
+    if set(size) == {1}:
+        return mean(t, tuple(range(-1, -dims - 1, -1)), True)
+    image = tuple(t.shape[t.dim() - dims :])
+    for d in range(t.dim() - dims - 1, t.dim()):
+        if t.shape[d] == 0 and d > t.dim() - dims - 1:
+            raise RuntimeError(
+                f"{function}(): Expected input to have non-zero size for non-batch dimensions, but input has sizes "
+                f"{list(t.shape)} with dimension {d} being empty"
+            )
+    check_elements(t, function, integers=False)
+    tables, divisor = [], np.ones(())
+    for n, m in zip(image, size):
+        table, lengths = adaptive_table(n, m)
+        tables.append(table)
+        divisor = divisor[..., None] * (lengths[:1] if len(set(lengths.tolist())) == 1 else lengths)
+    return resample(t, tables, divisor, row=ADAPTIVE[dims])
+
+
+def adaptive_avg_pool1d(input, output_size):
+    """The means of `output_size` windows that cover a sequence ([n,] channels, length); see `adaptive_avg_pool2d`.
+
+    >>> import cygrad
+    >>> cygrad.adaptive_avg_pool1d(cygrad.tensor([[1.0, 2.0, 4.0]]), 2)
+    tensor([[1.5000, 3.0000]])
+    """
+    t = require(input, "adaptive_avg_pool1d")
+    if t.dim() not in (2, 3):
+        raise RuntimeError(
+            f"Expected 2 to 3 dimensions, but got {t.dim()}-dimensional tensor for argument #1 'self' (while checking "
+            "arguments for adaptive_avg_pool1d)"
+        )
+    (size,) = numbers(output_size, "adaptive_avg_pool1d", "output_size", 2, 1)
+    return squeeze(adaptive_average(2, unsqueeze(t, -2), (1, size)), -2)
+
+
+def adaptive_avg_pool2d(input, output_size):
+    """The means of so many windows that cover images ([n,] channels, height, width).
+
+    `output_size`: (rows, columns) of the result, an int for both; None keeps the number. Window i of m over n places
+    goes from i n / m, rounded down, to (i + 1) n / m, rounded up. Saves nothing. Gradient: g, divided, at all places of
+    its window. Raises NotImplementedError for integers.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.adaptive_avg_pool2d(cygrad.arange(9.0).reshape(1, 3, 3), 2)
+    tensor([[[2., 3.],
+             [5., 6.]]])
+    """
+    return adaptive_average(2, input, output_size)
+
+
+def adaptive_avg_pool3d(input, output_size):
+    """The means of so many windows that cover volumes ([n,] channels, depth, height, width).
+
+    See `adaptive_avg_pool2d`.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.adaptive_avg_pool3d(cygrad.arange(8.0).reshape(1, 2, 2, 2), (2, 1, 1))
+    tensor([[[[1.5000]],
+    <BLANKLINE>
+             [[5.5000]]]])
+    """
+    return adaptive_average(3, input, output_size)
+
+
+# -- by a norm ---------------------------------------------------------------------------------------------
+
+
+def norms(function, pool, dims, input, norm_type, kernel_size, stride, ceil_mode):
+    t = require(input, function)
+    kernel = numbers(kernel_size, function, "kernel_size", 3, dims)
+    means = pool(pow(t, norm_type), kernel, stride, 0, ceil_mode)
+    return pow(mul(mul(sign(means), relu(abs(means))), int(np.prod(kernel))), 1.0 / norm_type)
+
+
+def lp_pool1d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+    """The `norm_type`-norm of each window of a sequence; see `lp_pool2d`.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.lp_pool1d(cygrad.tensor([[3.0, 4.0]]), 2, 2)
+    tensor([[5.]])
+    """
+    return norms("lp_pool1d", avg_pool1d, 1, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+def lp_pool2d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+    """`(sum of input^norm_type)^(1 / norm_type)` over each window of images; windows are as in `avg_pool2d`.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.lp_pool2d(cygrad.tensor([[[3.0, 0.0], [0.0, 4.0]]]), 2, 2)
+    tensor([[[5.]]])
+    """
+    return norms("lp_pool2d", avg_pool2d, 2, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+def lp_pool3d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+    """The `norm_type`-norm of each window of volumes; see `lp_pool2d`.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.lp_pool3d(cygrad.ones(1, 2, 2, 2), 3, 2)
+    tensor([[[[2.]]]])
+    """
+    return norms("lp_pool3d", avg_pool3d, 3, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+composite = {
+    **dict.fromkeys(("avg_pool1d", "adaptive_avg_pool1d"), FUNCTION_ONLY),
+    **dict.fromkeys(
+        (
+            "avg_pool2d",
+            "avg_pool3d",
+            "adaptive_avg_pool2d",
+            "adaptive_avg_pool3d",
+            "lp_pool1d",
+            "lp_pool2d",
+            "lp_pool3d",
+        ),
+        ELSEWHERE,
+    ),
+}
+functions = publish(globals())

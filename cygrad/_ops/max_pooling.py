@@ -1,0 +1,306 @@
+"""The largest element of each window of images: pooling with windows of one size, with a wanted number of windows, with
+windows at random places; and the way back.
+
+Each saves where its elements come from; the gradient of an element goes there.
+"""
+
+import numpy as np
+
+from cygrad._core.access import array_of
+from cygrad._core.opdef import FUNCTION_ONLY, IN1, METHOD_ONLY, declare, publish
+from cygrad._core.record import record_outputs
+from cygrad._core.state import get_modes
+from cygrad._kernels import maxima as kernels
+from cygrad._kernels.sliding import Geometry
+from cygrad._ops.arguments import require
+from cygrad._ops.averaging import adaptive_spans
+from cygrad._ops.creation import zeros
+from cygrad._ops.gathering import scatter_add
+from cygrad._ops.pooling_checks import check_elements, numbers, output_size, windows
+from cygrad._ops.views import flatten, reshape, squeeze, unsqueeze
+
+ELSEWHERE = FUNCTION_ONLY | METHOD_ONLY  # found in nn.functional
+
+
+def maxima_rule(n, g):
+    shape, dims = n.args
+    start = len(shape) - dims
+    empty = zeros((*shape[:start], int(np.prod(shape[start:]))), dtype=g.dtype)
+    if 0 in shape:
+        return zeros(shape, dtype=g.dtype)
+    spread = scatter_add(empty, -1, flatten(n.saved(1), start), flatten(g, start))
+    return reshape(spread, shape)
+
+
+def choosing(name, node):
+    return declare(name, maxima_rule, saves=(0, IN1), flags=ELSEWHERE, node=node, inputs="self result1")
+
+
+MAX_POOL = {
+    2: choosing("max_pool2d_with_indices", "MaxPool2DWithIndicesBackward0"),
+    3: choosing("max_pool3d_with_indices", "MaxPool3DWithIndicesBackward0"),
+}
+ADAPTIVE = {
+    2: choosing("adaptive_max_pool2d_with_indices", "AdaptiveMaxPool2DBackward0"),
+    3: choosing("adaptive_max_pool3d_with_indices", "AdaptiveMaxPool3DBackward0"),
+}
+
+
+def recorded(row, t, values, places, dims):
+    """(values, places) as tensors; places may be None where nothing is recorded."""
+    if places is None:
+        return record_outputs(row, (values,), (t,), None, 1)[0], None
+    value, index = record_outputs(row, (values, places), (t,), (tuple(t.shape), dims), 1)
+    if value.grad_fn is not None:
+        value.grad_fn.save_input(1, index)
+    return value, index
+
+
+def records(t):
+    return t.requires_grad and not get_modes()
+
+
+# -- windows of one size -----------------------------------------------------------------------------------
+
+
+def pool(dims, input, kernel_size, stride, padding, dilation, ceil_mode, with_places):
+    function = f"max_pool{dims}d"
+    t = require(input, function)
+    kernel, stride, padding, dilation, size = windows(
+        t, function, kernel_size, stride, padding, dilation, ceil_mode, dims
+    )
+    check_elements(t, function)
+    where = Geometry(t.shape[t.dim() - dims :], kernel, size, stride, dilation, padding)
+    values, places = kernels.of_windows(array_of(t), where, with_places or records(t))
+    return recorded(MAX_POOL[dims], t, values, places, dims)
+
+
+def pool1d(input, kernel_size, stride, padding, dilation, ceil_mode, with_places):
+    """`pool` of two dimensions for images of one row."""
+    function = "max_pool1d"
+    t = require(input, function)
+    kernel = numbers(kernel_size, function, "kernel_size", 2, 1)
+    stride = numbers(stride, function, "stride", 3, 1, kernel)
+    padding, dilation = numbers(padding, function, "padding", 4, 1), numbers(dilation, function, "dilation", 5, 1)
+    check1d(t, kernel[0], stride[0], padding[0], dilation[0], ceil_mode)
+    given = ((1, *kernel), (1, *stride), (0, *padding), (1, *dilation), ceil_mode, with_places)
+    values, places = pool(2, unsqueeze(t, -2), *given)
+    return squeeze(values, -2), None if places is None else squeeze(places, -2)
+
+
+def check1d(t, kernel, stride, padding, dilation, ceil_mode):
+    shape = list(t.shape)
+    if len(shape) not in (2, 3) or 0 in shape[-2:]:
+        raise RuntimeError(
+            "max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for input, but got:"
+            f"{shape}"
+        )
+    for name, value in (("kernel_size", kernel), ("stride", stride), ("dilation", dilation)):
+        if value <= 0:
+            raise RuntimeError(f"max_pool1d() {name} must be greater than zero, but got {value}")
+    if padding < 0:
+        raise RuntimeError(f"max_pool1d() padding must be non-negative, but got {padding}")
+    if padding > kernel // 2:
+        raise RuntimeError(
+            f"max_pool1d() padding should be at most half of kernel size, but got padding={padding} and "
+            f"kernel_size={kernel}"
+        )
+    reach = shape[-1] + 2 * padding - dilation * (kernel - 1) - 1
+    if reach < 0 and not (ceil_mode and -(-reach // stride) + 1 > 0):
+        raise RuntimeError(f"max_pool1d() Invalid computed output size: {reach // stride + 1}")
+    check_elements(t, "max_pool1d_impl", integers=False)
+
+
+def max_pool1d_with_indices(
+    input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False
+):
+    """(values, indices) of `max_pool1d`.
+
+    >>> import cygrad
+    >>> cygrad.max_pool1d_with_indices(cygrad.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
+    (tensor([[3., 2.]]), tensor([[1, 2]]))
+    """
+    return pool1d(input, kernel_size, stride, padding, dilation, ceil_mode, True)
+
+
+def max_pool2d_with_indices(
+    input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False
+):
+    """(values, indices) of `max_pool2d`.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.max_pool2d_with_indices(cygrad.tensor([[[1.0, 3.0], [2.0, 0.0]]]), 2)
+    (tensor([[[3.]]]), tensor([[[1]]]))
+    """
+    return pool(2, input, kernel_size, stride, padding, dilation, ceil_mode, True)
+
+
+def max_pool3d_with_indices(
+    input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False
+):
+    """(values, indices) of `max_pool3d`.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.max_pool3d_with_indices(cygrad.tensor([[[[1.0, 3.0], [2.0, 0.0]]]]), (1, 2, 2))
+    (tensor([[[[3.]]]]), tensor([[[[1]]]]))
+    """
+    return pool(3, input, kernel_size, stride, padding, dilation, ceil_mode, True)
+
+
+def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
+    """The largest element of each window of a sequence ([n,] channels, length); see `max_pool2d`.
+
+    >>> import cygrad
+    >>> cygrad.max_pool1d(cygrad.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
+    tensor([[3., 2.]])
+    """
+    found = pool1d(input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+    return found if return_indices else found[0]
+
+
+def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
+    """The largest element of each window of images ([n,] channels, height, width).
+
+    `kernel_size`: of a window, `stride`: how far apart windows are (their size, if left out), `padding`: how far they
+    reach beyond the image, at most half of a window, `dilation`: how far apart the elements of a window are; each an
+    int, or one for each dimension. With `ceil_mode` windows at the end may reach further. With `return_indices` a tuple
+    (values, indices into each image read as one row).
+
+    Saves the indices, if a gradient is needed. Gradient: g at the place of the largest element, of equal ones the
+    first. nan is largest. Raises RuntimeError for windows that do not fit, NotImplementedError for complex numbers.
+
+    >>> import cygrad
+    >>> cygrad.max_pool2d(cygrad.arange(16.0).reshape(1, 4, 4), 2)
+    tensor([[[ 5.,  7.],
+             [13., 15.]]])
+    """
+    found = pool(2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+    return found if return_indices else found[0]
+
+
+def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
+    """The largest element of each window of volumes ([n,] channels, depth, height, width); see `max_pool2d`.
+
+    >>> import cygrad
+    >>> cygrad.max_pool3d(cygrad.arange(8.0).reshape(1, 2, 2, 2), 2)
+    tensor([[[[7.]]]])
+    """
+    found = pool(3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+    return found if return_indices else found[0]
+
+
+# -- a wanted number of windows ----------------------------------------------------------------------------
+
+
+def adaptive(dims, input, size):
+    function = f"adaptive_max_pool{dims}d"
+    t = require(input, function)
+    size = output_size(size, t, function, dims)
+    if len(size) != dims:
+        raise RuntimeError(f"{function}(): internal error: output_size.size() must be {dims}")
+    if t.dim() not in (dims + 1, dims + 2):
+        raise RuntimeError(f"{function}(): Expected {dims + 1}D or {dims + 2}D tensor, but got: {list(t.shape)}")
+    for d in range(t.dim() - dims - 1, t.dim()):
+        if t.shape[d] == 0 and d > 0:
+            raise RuntimeError(
+                f"{function}(): Expected input to have non-zero size for non-batch dimensions, but input has sizes "
+                f"{list(t.shape)} with dimension {d} being empty"
+            )
+    if min(size) < 0:
+        raise RuntimeError(f"{function}(): elements of output_size must not be negative, but got {list(size)}")
+    check_elements(t, function, integers=False)
+    image = tuple(t.shape[t.dim() - dims :])
+    if all(m and n % m == 0 for n, m in zip(image, size)):
+        kernel = [n // m for n, m in zip(image, size)]
+        where = Geometry(image, kernel, size, kernel, (1,) * dims, (0,) * dims)
+        values, places = kernels.of_windows(array_of(t), where, True)
+    else:
+        tables = []
+        for n, m in zip(image, size):
+            first, last = adaptive_spans(n, m)
+            tables.append(np.minimum(first[:, None] + np.arange((last - first).max(initial=0)), last[:, None] - 1))
+        values, places = kernels.of_places(array_of(t), dims, tables)
+    return recorded(ADAPTIVE[dims], t, values, places, dims)
+
+
+def adaptive_max_pool1d_with_indices(input, output_size, return_indices=False):
+    """(values, indices) of `adaptive_max_pool1d`.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.adaptive_max_pool1d_with_indices(cygrad.tensor([[1.0, 3.0, 2.0]]), 1)
+    (tensor([[3.]]), tensor([[1]]))
+    """
+    t = require(input, "adaptive_max_pool1d")
+    if t.dim() not in (2, 3):
+        raise RuntimeError(
+            f"Expected 2 to 3 dimensions, but got {t.dim()}-dimensional tensor for argument #1 'self' (while checking "
+            "arguments for adaptive_max_pool1d)"
+        )
+    (size,) = numbers(output_size, "adaptive_max_pool1d", "output_size", 2, 1)
+    values, places = adaptive(2, unsqueeze(t, -2), (1, size))
+    return squeeze(values, -2), squeeze(places, -2)
+
+
+def adaptive_max_pool2d_with_indices(input, output_size, return_indices=False):
+    """(values, indices) of `adaptive_max_pool2d`.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.adaptive_max_pool2d_with_indices(cygrad.tensor([[[1.0, 3.0, 2.0]]]), 1)
+    (tensor([[[3.]]]), tensor([[[1]]]))
+    """
+    return adaptive(2, input, output_size)
+
+
+def adaptive_max_pool3d_with_indices(input, output_size, return_indices=False):
+    """(values, indices) of `adaptive_max_pool3d`.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.adaptive_max_pool3d_with_indices(cygrad.tensor([[[[1.0, 3.0, 2.0]]]]), 1)
+    (tensor([[[[3.]]]]), tensor([[[[1]]]]))
+    """
+    return adaptive(3, input, output_size)
+
+
+def adaptive_max_pool1d(input, output_size, return_indices=False):
+    """The largest elements of `output_size` windows that cover a sequence; see `adaptive_max_pool2d`.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.adaptive_max_pool1d(cygrad.tensor([[1.0, 3.0, 2.0]]), 2)
+    tensor([[3., 3.]])
+    """
+    found = adaptive_max_pool1d_with_indices(input, output_size)
+    return found if return_indices else found[0]
+
+
+def adaptive_max_pool2d(input, output_size, return_indices=False):
+    """The largest elements of so many windows that cover images ([n,] channels, height, width).
+
+    `output_size`: (rows, columns) of the result, an int for both; None keeps the number. Windows are as in
+    `adaptive_avg_pool2d`; saved values and gradient as in `max_pool2d`.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.adaptive_max_pool2d(cygrad.arange(9.0).reshape(1, 3, 3), 2)
+    tensor([[[4., 5.],
+             [7., 8.]]])
+    """
+    found = adaptive(2, input, output_size)
+    return found if return_indices else found[0]
+
+
+def adaptive_max_pool3d(input, output_size, return_indices=False):
+    """The largest elements of so many windows that cover volumes; see `adaptive_max_pool2d`.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.adaptive_max_pool3d(cygrad.arange(8.0).reshape(1, 2, 2, 2), 1)
+    tensor([[[[7.]]]])
+    """
+    found = adaptive(3, input, output_size)
+    return found if return_indices else found[0]
+
+
+composite = {
+    **dict.fromkeys(("max_pool1d", "max_pool2d", "max_pool3d", "max_pool1d_with_indices"), FUNCTION_ONLY),
+    **dict.fromkeys(("adaptive_max_pool2d", "adaptive_max_pool3d", "adaptive_max_pool1d_with_indices"), ELSEWHERE),
+}
+functions = publish(globals())
+functions["adaptive_max_pool1d"] = adaptive_max_pool1d_with_indices  # in the package, this name gives both

@@ -1,0 +1,102 @@
+"""What poolings ask of their arguments; errors are in PyTorch's words."""
+
+from cygrad._core import messages
+from cygrad._ops.arguments import integer, integers, is_integer
+
+NUMBERS = {1: "one", 2: "two", 3: "three"}
+
+
+def numbers(value, function, name, position, dims, empty=None):
+    """An int, or a list of one or `dims` ints, as `dims` ints; `empty` stands for None and the empty list."""
+    if value is None and empty is not None:
+        return empty
+    if is_integer(value):
+        return (integer(value, function, name, position),) * dims
+    given = integers(value, function, name, position)
+    if not given and empty is not None:
+        return empty
+    if len(given) == 1:
+        return given * dims
+    if len(given) != dims:
+        text = "be omitted, a single int" if name == "stride" else "be a single int"
+        many = "tuple of one int" if dims == 1 else f"tuple of {NUMBERS[dims]} ints"
+        raise RuntimeError(f"{function}: {name} must either {text}, or a {many}")
+    return given
+
+
+def windows(t, function, kernel_size, stride, padding, dilation, ceil_mode, dims):
+    """(kernel, stride, padding, dilation, size of the result), all of `dims` ints."""
+    kernel = numbers(kernel_size, function, "kernel_size", 2, dims)
+    stride = numbers(stride, function, "stride", 3, dims, kernel)
+    padding = numbers(padding, function, "padding", 4, dims)
+    dilation = numbers(dilation, function, "dilation", 5, dims)
+    check_images(t, dims)
+    image = tuple(t.shape[t.dim() - dims :])
+    if min(stride) == 0:
+        raise RuntimeError("stride should not be zero")
+    if min(kernel) <= 0:
+        raise RuntimeError(f"kernel size should be greater than zero, but got {words('k', kernel)}")
+    if min(stride) < 0:
+        raise RuntimeError(f"stride should be greater than zero, but got {words('d', stride)}")
+    if min(dilation) <= 0:
+        raise RuntimeError(f"dilation should be greater than zero, but got {words('dilation', dilation)}")
+    for k, p, d in zip(kernel, padding, dilation):
+        if p < 0:
+            raise RuntimeError(f"pad must be non-negative, but got pad: {p}")
+        if p > ((k - 1) * d + 1) // 2:
+            raise RuntimeError(
+                f"pad should be at most half of effective kernel size, but got pad={p}, kernel_size={k} and "
+                f"dilation={d}"
+            )
+    given = zip(image, kernel, stride, padding, dilation)
+    size = tuple([places(n, k, s, p, d, ceil_mode) for n, k, s, p, d in given])
+    if min(size) < 1:
+        channels = t.shape[t.dim() - dims - 1]
+        raise RuntimeError(
+            f"Given input size: ({'x'.join(map(str, (channels, *image)))}). Calculated output size: "
+            f"({'x'.join(map(str, (channels, *size)))}). Output size is too small"
+        )
+    return kernel, stride, padding, dilation, size
+
+
+def words(name, values):
+    letters = "THW"[-len(values) :]
+    return " ".join(f"{name}{letter}: {value}" for letter, value in zip(letters, values))
+
+
+def places(n, k, s, p, d, ceil_mode):
+    """How many windows there are; with `ceil_mode` the last may end beyond the image, but not begin there."""
+    reach = n + 2 * p - d * (k - 1) - 1
+    if not ceil_mode:
+        return reach // s + 1
+    count = -(-reach // s) + 1
+    return count - 1 if (count - 1) * s >= n + p else count
+
+
+def check_images(t, dims):
+    """`dims` spatial dimensions, channels, and perhaps a batch, of which only the batch may be empty."""
+    shape = list(t.shape)
+    if len(shape) not in (dims + 1, dims + 2):
+        raise RuntimeError(f"non-empty {dims + 1}D or {dims + 2}D (batch mode) tensor expected for input")
+    if 0 in shape[len(shape) - dims - 1 :]:
+        raise RuntimeError(
+            f"Expected {dims + 1}D or {dims + 2}D (batch mode) tensor with optional 0 dim batch size for input, but "
+            f"got:{shape}"
+        )
+
+
+def check_elements(t, kernel, integers=True):
+    """Real numbers, and with `integers` integers, but no truth values."""
+    if t.is_floating_point() or (integers and not t.is_complex() and t.dtype.type_name != "Bool"):
+        return
+    raise messages.not_implemented_for(kernel, t.dtype)
+
+
+def output_size(given, t, function, dims):
+    """The sizes that an adaptive pooling is asked for: an int, or a list of ints and None, which keeps a size."""
+    if is_integer(given):
+        return (integer(given, function, "output_size", 2),) * dims
+    if not isinstance(given, (list, tuple)):
+        raise messages.wrong_type(function, "output_size", 2, "tuple of ints", given)
+    kept = t.shape[t.dim() - len(given) :] if len(given) < t.dim() else (0,) * len(given)
+    return integers([n if size is None else size for size, n in zip(given, kept)], function, "output_size", 2)
