@@ -78,6 +78,9 @@ FUNCTIONS = {
     "moving": (
         "flip fliplr flipud roll rot90 "
     ),
+    "normalization": (
+        "batch_norm group_norm instance_norm layer_norm rms_norm "
+    ),
     "ordering": (
         "argsort kthvalue median mode msort nanmedian sort topk "
     ),

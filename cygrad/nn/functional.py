@@ -63,14 +63,10 @@ from cygrad._ops.max_pooling import (
     max_pool3d,
     max_pool3d_with_indices,
 )
+from cygrad._ops.normalization import batch_norm, group_norm, instance_norm, layer_norm, rms_norm
 from cygrad._ops.padding import pad
 from cygrad._ops.pointwise import sigmoid, tanh
-from cygrad._ops.pointwise_losses import (
-    huber_loss,
-    l1_loss,
-    mse_loss,
-    smooth_l1_loss,
-)
+from cygrad._ops.pointwise_losses import huber_loss, l1_loss, mse_loss, smooth_l1_loss
 from cygrad._ops.products import linear
 from cygrad._ops.rectifiers import (
     celu,
@@ -96,6 +92,7 @@ from cygrad._ops.rectifiers import (
     threshold,
     threshold_,
 )
+from cygrad._ops.scaling import local_response_norm, normalize
 from cygrad._ops.softmax import log_softmax, softmax
 
 __all__ = sorted(name for name in globals() if not name.startswith("_"))

@@ -29,6 +29,8 @@ def names(library):
         "q": made(3, 4, low=0.1, high=0.9, grad=False),
         "v": made(4),
         "w": made(4, low=0.5, high=1.5, grad=False),
+        "r": made(4, grad=False),
+        "s": made(4, low=0.5, high=1.5, grad=False),
         "a": made(2, 4, 6),
         "im": made(2, 4, 3, 5),
         "sign": library.tensor([[1, -1, 1, 1], [-1, 1, -1, 1], [1, 1, -1, -1]]),
@@ -94,4 +96,61 @@ torch.margin_ranking_loss(x, y, sign, 0.5, 2)
 
 @pytest.mark.parametrize("expression", lines(LOSSES))
 def test_losses(expression):
+    check(expression, names)
+
+
+NORMS = """
+g(F.batch_norm(x, r, s, w, v, True), x, v)
+[F.batch_norm(x, r, s, training=True, momentum=0.3), r, s]
+[F.batch_norm(im, r, s, training=True), r, s]
+g(F.batch_norm(x, r, s, v, w), x, v)
+g(F.batch_norm(im, r, s), im)
+[F.batch_norm(f, r.float(), s.float(), training=True)]
+F.batch_norm(f.half(), None, None, w.float(), training=True)
+F.batch_norm(f.half(), None, None, w, training=True)
+F.batch_norm(x[:1], r, s, training=True)
+F.batch_norm(im[:1, :, :1, :1], r, s, training=True)
+F.batch_norm(x, None, None)
+F.batch_norm(x[0], r, s)
+F.batch_norm(x, v, s)
+F.batch_norm('a', r, s)
+[F.batch_norm(x[:0], r, s, training=True).shape, r, s]
+torch.batch_norm(x, w, v, r, s, False, 0.1, 1e-5, True)
+[torch.batch_norm(x, w, v, r, s, True, 0.1, 1e-5, True), r, s]
+g(F.instance_norm(im), im)
+[*g(F.instance_norm(im, r, s, w, v), im, v), r, s]
+[F.instance_norm(im, r, s, momentum=0.4), r, s]
+[F.instance_norm(im, r, s, w, v, False), r, s]
+F.instance_norm(x)
+F.instance_norm(im[:, :, :1, :1])
+F.instance_norm(im, use_input_stats=False)
+g(F.layer_norm(x, (4,), v, w), x, v)
+g(F.layer_norm(im, (3, 5)), im)
+F.layer_norm(f.half(), (4,), w.float(), w.float())
+F.layer_norm(f.half(), (4,), w.half())
+torch.layer_norm(x, (4,), v, w, 0.3, False)
+g(F.rms_norm(x, (4,), v), x, v)
+F.rms_norm(f, (4,))
+F.rms_norm(f.half(), (4,))
+F.rms_norm(f, (4,), w)
+torch.rms_norm(x, (4,), w, 0.1)
+g(F.group_norm(im, 2, v, w), im, v)
+F.group_norm(f.half(), 2, w.float())
+F.group_norm(x[:1], 4)
+F.group_norm(x, 4)
+F.group_norm(x[0], 2)
+torch.group_norm(im, 2, w, v, 0.1, False)
+g(F.local_response_norm(im, 3, 0.5), im)
+g(F.local_response_norm(a, 2, 0.5, 0.5, 2.0), a)
+F.local_response_norm(im[:0], 2)
+g(F.normalize(x), x)
+g(F.normalize(im, dim=(1, 2)), im)
+F.normalize(i)
+F.normalize(q, out=torch.empty(0, dtype=torch.float64))
+F.normalize(x, out=torch.empty(0))
+"""
+
+
+@pytest.mark.parametrize("expression", lines(NORMS))
+def test_normalisations(expression):
     check(expression, names)

@@ -1,0 +1,422 @@
+"""Normalisations: outputs of mean 0 and variance 1 over the batch, a group of channels, or the last dimensions.
+
+Each is one node. What they share: an input is looked at in a shape (`view`) in which the statistics are those over some
+`axes`, and in which weight and bias broadcast. A backward pass that is not recorded runs fused kernels on the saved
+statistics; one that is recorded repeats the statistics with recorded ops, so that gradients of any order follow.
+
+Under the signatures of nn.functional; the package's forms have their own order of arguments.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from cygrad._core import messages
+from cygrad._core.access import array_of, tensor_of
+from cygrad._core.dtypes import as_dtype
+from cygrad._core.opdef import ELSEWHERE, IN0, IN1, declare, named, publish
+from cygrad._core.record import record_n, result_type
+from cygrad._core.sites import warn
+from cygrad._core.state import get_modes
+from cygrad._kernels import normalizing as kernels
+from cygrad._ops.arguments import integers, require
+from cygrad._ops.arithmetic import add, mul, sub
+from cygrad._ops.loss_checks import check_constant
+from cygrad._ops.pointwise import rsqrt, square
+from cygrad._ops.reductions import mean
+from cygrad._ops.reductions import sum as total
+from cygrad._ops.repeating import repeat
+from cygrad._ops.views import reshape
+
+NO_GRAD = 1  # the bit of `_core/state.pxd`
+
+
+class Frame(NamedTuple):
+    """How an input is looked at, and what its statistics are."""
+
+    view: tuple  # the shape
+    axes: tuple  # over which the statistics are
+    parameter: tuple  # the shape of weight and bias, which broadcasts
+    shared: tuple  # the axes along which it does
+    centered: bool  # is a mean subtracted?
+    fixed: bool  # are the statistics given, and not those of the input?
+    eps: float
+
+
+def _normalized(op, input, weight, bias, frame, given=None, more=()):
+    """(result, mean, mean square) of a normalisation; the node's args begin with those that `_rule` needs."""
+    array = array_of(input)
+    x = kernels.wide(array.reshape(frame.view))
+    middle, squares = given or kernels.statistics(x, frame.axes, frame.centered)
+    with np.errstate(all="ignore"):
+        factor = np.asarray(1 / np.sqrt(squares + frame.eps)).astype(x.dtype, copy=False)
+    w, b = (None if p is None else array_of(p).reshape(frame.parameter) for p in (weight, bias))
+    result = kernels.scaled(kernels.standardized(x, middle, factor), w, b)
+    result = result.reshape(array.shape).astype(array.dtype, copy=False)
+    args = frame, middle, factor, None if bias is None else tuple(bias.shape), *more
+    inputs = (input, weight, bias)[: len(op.inputs)]
+    return record_n(op, result, inputs, args), middle, squares
+
+
+def _rule(n, g):
+    return _fused(n, array_of(g)) if get_modes() & NO_GRAD else _recorded(n, g)
+
+
+def _fused(n, g):
+    frame, middle, factor, bias_shape = n.args[:4]
+    array, weight = array_of(n.saved(0)), n.saved(1)
+    x, h = kernels.wide(array.reshape(frame.view)), kernels.wide(g.reshape(frame.view))
+    xhat = kernels.standardized(x, middle, factor) if n.needs(0) or n.needs(1) else None
+    grad_input = grad_weight = grad_bias = None
+    if n.needs(1):
+        grad_weight = tensor_of(kernels.weight_gradient(h, xhat, frame.parameter).reshape(array_of(weight).shape))
+    if n.needs(2):
+        grad_bias = tensor_of(kernels.bias_gradient(h, frame.parameter).reshape(bias_shape))
+    if n.needs(0):
+        w = None if weight is None else kernels.wide(array_of(weight).reshape(frame.parameter))
+        grad = kernels.input_gradient(h, xhat, factor, w, frame.axes, frame.centered, frame.fixed)
+        grad_input = tensor_of(np.asarray(grad).reshape(array.shape).astype(g.dtype, copy=False))
+    return grad_input, grad_weight, grad_bias
+
+
+def _recorded(n, g):
+    frame, middle, factor, bias_shape = n.args[:4]
+    input, weight = n.saved(0), n.saved(1)
+    x, h = reshape(input, frame.view), reshape(g, frame.view)
+    if frame.fixed:
+        factor = tensor_of(factor)
+        xhat = mul(sub(x, tensor_of(middle)), factor)
+    else:
+        d = sub(x, mean(x, frame.axes, True)) if frame.centered else x
+        factor = rsqrt(add(mean(square(d), frame.axes, True), frame.eps))
+        xhat = mul(d, factor)
+    grad_input = grad_weight = grad_bias = None
+    if n.needs(1):
+        grad_weight = reshape(_over_shared(mul(h, xhat), frame), tuple(weight.shape))
+    if n.needs(2):
+        grad_bias = reshape(_over_shared(h, frame), bias_shape)
+    if n.needs(0):
+        if weight is not None:
+            h = mul(h, reshape(weight, frame.parameter))
+        if not frame.fixed:
+            along = mul(xhat, mean(mul(h, xhat), frame.axes, True))
+            h = sub(sub(h, mean(h, frame.axes, True)) if frame.centered else h, along)
+        grad_input = reshape(mul(h, factor), tuple(input.shape))
+    return grad_input, grad_weight, grad_bias
+
+
+def _over_shared(t, frame):
+    return total(t, frame.shared, True) if frame.shared else t
+
+
+def _row(name, node, attributes, inputs="input weight bias", rule=_rule):
+    return declare(
+        name,
+        rule,
+        saves=(IN0 | IN1, IN0, 0),
+        flags=ELSEWHERE,
+        node=node,
+        inputs=inputs,
+        attributes=f"_ result1 result2 _ {attributes}",
+    )
+
+
+# -- checks ------------------------------------------------------------------------------------------------
+
+
+def _check_types(input, kernel, *parameters):
+    """Raise unless the input is floating point, and the parameters are of its type, or float32 for shorter ones."""
+    kind = input.dtype
+    if not kind.is_floating_point:
+        raise messages.not_implemented_for(kernel, kind)
+    given = [p for p in parameters if p is not None]
+    if given and given[0].dtype is not kind:
+        if any(p.dtype.name != "float32" for p in given):
+            raise RuntimeError("mixed dtype (CPU): expect parameter to have scalar type of Float")
+        if kind.itemsize != 2:
+            raise RuntimeError("mixed dtype (CPU): all inputs must share same datatype.")
+
+
+def _optional(value, function, name, position):
+    return None if value is None else require(value, function, name, position)
+
+
+# -- over the batch ----------------------------------------------------------------------------------------
+
+BATCH_NORM = _row("batch_norm", "NativeBatchNormBackward0", "running_mean running_var training eps")
+
+
+def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
+    """`(input - mean) / sqrt(variance + eps) * weight + bias` for each channel (dimension 1).
+
+    In training, mean and variance are those over all other dimensions, and `momentum` of them goes into
+    `running_mean` and `running_var`, which are overwritten; else they are these. Saves input, weight and the
+    statistics. Raises ValueError for one value per channel in training, RuntimeError for what does not fit.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.batch_norm(cygrad.tensor([[1.0], [3.0]]), None, None, training=True)
+    tensor([[-1.0000],
+            [ 1.0000]])
+    """
+    if training:
+        shape = require(input, "batch_norm").shape
+        if math.prod(shape[:1] + shape[2:]) == 1:
+            raise ValueError(f"Expected more than 1 value per channel when training, got input size {shape}")
+    return _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
+
+
+@named("batch_norm")
+def batch_norm_of_package(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
+    """`(input - mean) / sqrt(variance + eps) * weight + bias` for each channel; see nn.functional.batch_norm."""
+    return _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
+
+
+def _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
+    given = [
+        (name, _optional(value, "batch_norm", name, position))
+        for position, (name, value) in enumerate(
+            (("weight", weight), ("bias", bias), ("running_mean", running_mean), ("running_var", running_var)), 2
+        )
+    ]
+    shape = tuple(require(input, "batch_norm").shape)
+    channels = shape[1] if len(shape) > 1 else 0
+    for name, value in given[2:] + given[:2]:
+        if value is None and name.startswith("running") and not training:
+            raise RuntimeError(f"{name} must be defined in evaluation mode")
+        if value is not None and value.numel() != channels:
+            raise RuntimeError(f"{name} should contain {channels} elements not {value.numel()}")
+        if value is not None and name.startswith("running"):
+            check_constant(value, "native_batch_norm", name)
+    if len(shape) < 2:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-len(shape)}, 0], but got 1)")
+    _check_types(input, "batch_norm", weight, bias, running_mean, running_var)
+    others = (0, *range(2, len(shape)))
+    parameter = (1, channels) + (1,) * (len(shape) - 2)
+    frame = Frame(shape, others, parameter, others, True, not training, float(eps))
+    more = running_mean, running_var, training, frame.eps
+    if not training:
+        kept = tuple(kernels.wide(array_of(t).reshape(parameter)) for t in (running_mean, running_var))
+        return _normalized(BATCH_NORM, input, weight, bias, frame, kept, more)[0]
+    for value in (running_mean, running_var):
+        if value is not None and not array_of(value).flags.writeable:
+            raise messages.read_only_error(value)
+    result, middle, squares = _normalized(BATCH_NORM, input, weight, bias, frame, None, more)
+    count = math.prod(shape) // channels if channels else 0
+    if count:
+        _follow(running_mean, middle, momentum)
+        with np.errstate(all="ignore"):
+            _follow(running_var, squares * (count / (count - 1) if count > 1 else math.nan), momentum)
+    return result
+
+
+def _follow(running, new, momentum):
+    """Let running statistics take over a part of new ones. As in PyTorch, that is no change that is counted."""
+    if running is not None:
+        array = array_of(running)
+        array[...] = array * (1 - momentum) + new.reshape(array.shape) * momentum
+
+
+def instance_norm(
+    input,
+    running_mean=None,
+    running_var=None,
+    weight=None,
+    bias=None,
+    use_input_stats=True,
+    momentum=0.1,
+    eps=1e-5,
+):
+    """`batch_norm` for each sample alone: mean and variance are over all dimensions but the first two.
+
+    Running statistics take over the mean of the samples' statistics; without `use_input_stats` they are used instead.
+    Raises ValueError for one spatial element, RuntimeError for what does not fit.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.instance_norm(cygrad.tensor([[[1.0, 3.0]]]))
+    tensor([[[-1.0000,  1.0000]]])
+    """
+    if use_input_stats:
+        shape = require(input, "instance_norm").shape
+        if math.prod(shape[2:]) == 1:
+            raise ValueError(f"Expected more than 1 spatial element when training, got input size {shape}")
+    return _instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps)
+
+
+@named("instance_norm")
+def instance_norm_of_package(
+    input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled
+):
+    """`batch_norm` for each sample alone; see nn.functional.instance_norm."""
+    return _instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps)
+
+
+def _instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps):
+    if not use_input_stats and (running_mean is None or running_var is None):
+        raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
+    shape = tuple(require(input, "instance_norm").shape)
+    if len(shape) < 2:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-len(shape)}, 0], but got 1)")
+    batch, channels = shape[:2]
+    parameters = [None if p is None else repeat(p, batch) for p in (weight, bias)]
+    running = [None if r is None else repeat(r, batch) for r in (running_mean, running_var)]
+    folded = reshape(input, (1, batch * channels, *shape[2:]))
+    result = _batch_norm(folded, *parameters, *running, use_input_stats, momentum, eps)
+    if use_input_stats:
+        for own, new in zip((running_mean, running_var), running):
+            if own is not None and batch:
+                array_of(own)[...] = array_of(new).reshape(batch, -1).mean(0)
+    return reshape(result, shape)
+
+
+# -- over the last dimensions ------------------------------------------------------------------------------
+
+LAYER_NORM = _row("layer_norm", "NativeLayerNormBackward0", "normalized_shape")
+RMS_NORM = _row("rms_norm", "MulBackward0", "normalized_shape", "input weight", lambda n, g: _rule(n, g)[:2])
+
+
+def _last_dims(input, normalized_shape, weight, bias, eps, function, centered):
+    """The frame of a normalisation over the last dimensions, which must have these lengths."""
+    wanted = integers(normalized_shape, function, "normalized_shape", 2)
+    shape = tuple(input.shape)
+    if not wanted:
+        raise RuntimeError(
+            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
+            "normalized_shape = []"
+        )
+    for name, parameter in (("weight", weight), ("bias", bias)):
+        if parameter is not None and parameter.shape != wanted:
+            raise RuntimeError(
+                f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape "
+                f"{list(parameter.shape)} and normalized_shape = {list(wanted)}"
+            )
+    first = len(shape) - len(wanted)
+    if first < 0 or shape[first:] != wanted:
+        stars = "*, " if centered else "*"
+        raise RuntimeError(
+            f"Given normalized_shape={list(wanted)}, expected input with shape [{stars}{', '.join(map(str, wanted))}], "
+            f"but got input of size{list(shape)}"
+        )
+    before = tuple(range(first))
+    return Frame(shape, tuple(range(first, len(shape))), (1,) * first + wanted, before, centered, False, float(eps))
+
+
+def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
+    """`(input - mean) / sqrt(variance + eps) * weight + bias`, mean and variance over the last dimensions.
+
+    `normalized_shape` are their lengths, and the shape of weight and bias. Saves input, weight and the statistics.
+    Raises RuntimeError for shapes and dtypes that do not fit.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.layer_norm(cygrad.tensor([[1.0, 3.0], [0.0, 0.0]]), (2,))
+    tensor([[-1.0000,  1.0000],
+            [ 0.0000,  0.0000]])
+    """
+    name = "layer_norm"
+    x, w, b = require(input, name), _optional(weight, name, "weight", 3), _optional(bias, name, "bias", 4)
+    frame = _last_dims(x, normalized_shape, w, b, eps, name, True)
+    _check_types(x, "LayerNormKernelImpl", w, b)
+    return _normalized(LAYER_NORM, x, w, b, frame, None, (frame.view[frame.axes[0] :],))[0]
+
+
+@named("layer_norm")
+def layer_norm_of_package(input, normalized_shape, weight=None, bias=None, eps=1e-5, cudnn_enable=True):
+    """`(input - mean) / sqrt(variance + eps) * weight + bias`, mean and variance over the last dimensions."""
+    return layer_norm(input, normalized_shape, weight, bias, eps)
+
+
+def rms_norm(input, normalized_shape, weight=None, eps=None):
+    """`input / sqrt(mean(input^2) + eps) * weight`, the mean over the last dimensions.
+
+    `normalized_shape` are their lengths, and the shape of weight; without `eps` it is the smallest step from 1. Saves
+    input, weight and the root. Raises RuntimeError for shapes that do not fit.
+
+    >>> import cygrad
+    >>> cygrad.rms_norm(cygrad.tensor([[3.0, 3.0], [0.0, 2.0]]), (2,))
+    tensor([[1.0000, 1.0000],
+            [0.0000, 1.4142]])
+    """
+    x, w = require(input, "rms_norm"), _optional(weight, "rms_norm", "weight", 3)
+    if not x.dtype.is_floating_point:
+        raise messages.not_implemented_for("rms_norm", x.dtype)
+    kind = np.dtype(np.float32) if x.dtype.itemsize == 2 else array_of(x).dtype
+    eps = float(np.finfo(kind).eps) if eps is None else eps
+    frame = _last_dims(x, normalized_shape, w, None, eps, "rms_norm", False)
+    if w is not None and w.dtype is not x.dtype:
+        warn(
+            f"Mismatch dtype between input and weight: input dtype = {messages.c_word(x)}, weight dtype = "
+            f"{messages.c_word(w)}, Cannot dispatch to fused implementation."
+        )
+    wide = as_dtype(kind) if w is None else result_type((x, w, tensor_of(np.empty(1, kind))))
+    if wide is not x.dtype:
+        return rms_norm(x.to(wide), normalized_shape, w if w is None else w.to(wide), eps).to(x.dtype)
+    return _normalized(RMS_NORM, x, w, None, frame, None, (frame.view[frame.axes[0] :],))[0]
+
+
+# -- over groups of channels -------------------------------------------------------------------------------
+
+GROUP_NORM = _row("group_norm", "NativeGroupNormBackward0", "group eps")
+
+
+def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
+    """`(input - mean) / sqrt(variance + eps) * weight + bias`, mean and variance over groups of channels.
+
+    Of each sample, the channels (dimension 1) are divided into `num_groups`, each with its mean and variance; weight
+    and bias have an element for each channel. Saves input, weight and the statistics. Raises RuntimeError for what does
+    not fit.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.group_norm(cygrad.tensor([[1.0, 3.0, 5.0, 5.0]]), 2)
+    tensor([[-1.0000,  1.0000,  0.0000,  0.0000]])
+    """
+    name = "group_norm"
+    shape = tuple(require(input, name).shape)
+    if len(shape) < 2:
+        raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {len(shape)}")
+    if math.prod((shape[0] * shape[1] // num_groups, *shape[2:])) == 1:
+        raise ValueError(f"Expected more than 1 value per channel when training, got input size {list(shape)}")
+    return group_norm_of_package(input, num_groups, weight, bias, eps)
+
+
+@named("group_norm")
+def group_norm_of_package(input, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enabled=True):
+    """`(input - mean) / sqrt(variance + eps) * weight + bias`, mean and variance over groups of channels."""
+    name = "group_norm"
+    x, w, b = require(input, name), _optional(weight, name, "weight", 3), _optional(bias, name, "bias", 4)
+    shape = tuple(x.shape)
+    if num_groups <= 0:
+        raise RuntimeError(f"Expected num groups to be greater than 0, got {num_groups}")
+    if len(shape) < 2 or shape[1] % num_groups:
+        raise RuntimeError(
+            f"Expected number of channels in input to be divisible by num_groups, but got input of shape {list(shape)} "
+            f"and num_groups={num_groups}"
+        )
+    for parameter, word in ((w, "weight"), (b, "bias")):
+        if parameter is not None and parameter.shape != shape[1:2]:
+            raise RuntimeError(
+                f"Expected {word} to be a vector of size equal to the number of channels in input, but got {word} of "
+                f"shape {list(w.shape if w is not None else parameter.shape)} and input of shape {list(shape)}"
+            )
+    _check_types(x, "GroupNormKernelImpl", w, b)
+    inner = (num_groups, shape[1] // num_groups)
+    ndim = len(shape) + 1
+    frame = Frame(
+        shape[:1] + inner + shape[2:],
+        tuple(range(2, ndim)),
+        (1, *inner) + (1,) * (ndim - 3),
+        (0, *range(3, ndim)),
+        True,
+        False,
+        float(eps),
+    )
+    return _normalized(GROUP_NORM, x, w, b, frame, None, (num_groups, frame.eps))[0]
+
+
+composite = {"instance_norm": ELSEWHERE}
+functions = publish(globals()) | {
+    "batch_norm": batch_norm_of_package,
+    "group_norm": group_norm_of_package,
+    "instance_norm": instance_norm_of_package,
+    "layer_norm": layer_norm_of_package,
+    "rms_norm": rms_norm,
+}
