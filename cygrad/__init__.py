@@ -39,7 +39,7 @@ for _family in _FAMILIES:
 globals().update(_inquiries)
 
 # Found on first use: what not every program needs, and would take as long to import as all of the above.
-_MODULES = ("autograd", "fft", "linalg", "nn", "optim", "random", "return_types", "special", "utils", "viz")
+_MODULES = ("autograd", "fft", "linalg", "nn", "optim", "random", "return_types", "signal", "special", "utils", "viz")
 _ON_FIRST_USE = {name: f"cygrad.{name}" for name in _MODULES}
 _ON_FIRST_USE |= _families_on_first_use()
 _ON_FIRST_USE |= dict.fromkeys(("get_printoptions", "printoptions", "set_printoptions"), "cygrad._core.tensor_str")

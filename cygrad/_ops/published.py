@@ -122,6 +122,9 @@ FUNCTIONS = {
         "index_copy index_copy_ index_fill index_fill_ index_reduce index_reduce_ scatter scatter_ "
         "scatter_reduce scatter_reduce_ "
     ),
+    "short_time": (
+        "istft stft "
+    ),
     "singular_values": (
         "pinverse svd "
     ),
@@ -173,6 +176,9 @@ FUNCTIONS = {
         "alias_copy as_strided_copy detach_copy diagonal_copy expand_copy narrow_copy permute_copy "
         "select_copy slice_copy split_copy split_with_sizes_copy squeeze_copy t_copy transpose_copy "
         "unbind_copy unfold_copy unsqueeze_copy view_as_complex_copy view_as_real_copy view_copy "
+    ),
+    "window_functions": (
+        "bartlett_window blackman_window hamming_window hann_window kaiser_window "
     ),
 }
 METHODS = {
@@ -269,6 +275,9 @@ METHODS = {
     "scattering": (
         "index_copy index_copy_ index_fill index_fill_ index_reduce index_reduce_ scatter scatter_ "
         "scatter_reduce scatter_reduce_ "
+    ),
+    "short_time": (
+        "istft stft "
     ),
     "singular_values": (
         "pinverse svd "

@@ -33,9 +33,9 @@ def families():
 
 SAMPLES = collect("samples")
 ERRORS = collect("errors")
-COMPOSITES = sorted(
-    {name for family in families() for name in getattr(family, "composite", ())} | {*cygrad.fft.__all__}
-)
+# Functions without a row: made of others, or without a gradient
+COMPOSITES = {name for family in families() for name in getattr(family, "composite", ())}
+COMPOSITES = sorted(COMPOSITES.union(cygrad.fft.__all__, cygrad.signal.windows.__all__))
 DIFFERENTIABLE = [name for name in SAMPLES if name not in registry or registry[name].differentiable]
 
 
@@ -78,6 +78,7 @@ def public_function(library, name):
         lambda library: library.special,
         lambda library: library.linalg,
         lambda library: library.fft,
+        lambda library: library.signal.windows,
     ):
         if callable(getattr(place(cygrad), public, None)):
             return getattr(place(library), public, None)

@@ -72,3 +72,36 @@ def test_frequencies_without_spacing():
     assert np.isnan(cygrad.fft.rfftfreq(0).numpy()).all()
     assert cygrad.fft.fftfreq(0).shape == (0,)
     np.testing.assert_array_equal(cygrad.fft.fftfreq(4, 0).numpy(), [np.nan, np.inf, -np.inf, -np.inf])
+
+
+def test_signal_and_back():
+    x = cygrad.tensor(np.random.default_rng(0).normal(size=(2, 50)), requires_grad=True)
+    window = cygrad.hann_window(16, dtype=cygrad.float64)
+    spectrum = cygrad.stft(x, 16, 4, window=window, return_complex=True)
+    back = cygrad.istft(spectrum, 16, 4, window=window, length=50)
+    np.testing.assert_allclose(back.detach().numpy(), x.detach().numpy(), atol=1e-12)
+    back.sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), 1, atol=1e-12)
+    assert x.stft(16, window=window, return_complex=True).shape == spectrum.shape
+
+
+def test_warnings_of_short_time_transforms():
+    x = cygrad.ones(16)
+    with pytest.warns(UserWarning, match="A window was not provided"):
+        spectrum = cygrad.stft(x, 8, return_complex=True)
+    with pytest.warns(UserWarning, match="return_complex=False is deprecated"):
+        parts = cygrad.stft(x, 8, window=cygrad.ones(8), return_complex=False)
+    assert parts.tolist() == cygrad.view_as_real(spectrum).tolist()
+    with pytest.warns(UserWarning, match="The length of signal is shorter"):
+        longer = cygrad.istft(spectrum, 8, window=cygrad.ones(8), length=30)
+    assert longer.shape == (30,) and longer[-1] == 0
+
+
+def test_types_of_windows():
+    assert cygrad.hann_window(3, dtype=cygrad.float16).dtype is cygrad.float16
+    assert cygrad.kaiser_window(3, requires_grad=True).is_leaf
+    for dtype in (cygrad.int64, cygrad.complex64):
+        with pytest.raises((RuntimeError, NotImplementedError)):
+            cygrad.bartlett_window(3, dtype=dtype)
+        with pytest.raises(ValueError, match="^cosine expects float32 or float64 dtypes, got: torch"):
+            cygrad.signal.windows.cosine(3, dtype=dtype)

@@ -72,7 +72,9 @@ OTHER_NODES = {
     **dict.fromkeys(
         ("ihfft2", "ihfftn"), "PyTorch transforms the last dimension, conjugates, and transforms the others"
     ),
+    "istft": "PyTorch adds a dimension, and takes it away again",
     "mvlgamma": "PyTorch has a node of its own for the sum",
+    "stft": "PyTorch transposes in place",
     "dist": "PyTorch has a node of its own for the norm of a difference",
     "vander": "PyTorch multiplies in place",
     **dict.fromkeys(("xlog1py", "xlogy", "zeta"), "PyTorch has two more nodes for an operand that is a number"),
