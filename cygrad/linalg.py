@@ -19,6 +19,9 @@ from cygrad._ops.lu import linalg_lu_factor as lu_factor
 from cygrad._ops.lu import linalg_lu_factor_ex as lu_factor_ex
 from cygrad._ops.lu import linalg_lu_solve as lu_solve
 from cygrad._ops.matrices import LinAlgError
+from cygrad._ops.norms import linalg_cond as cond
+from cygrad._ops.norms import linalg_matrix_norm as matrix_norm
+from cygrad._ops.norms import linalg_norm as norm
 from cygrad._ops.orthogonal import linalg_householder_product as householder_product
 from cygrad._ops.orthogonal import linalg_qr as qr
 from cygrad._ops.singular_values import linalg_matrix_rank as matrix_rank
@@ -26,5 +29,6 @@ from cygrad._ops.singular_values import linalg_pinv as pinv
 from cygrad._ops.singular_values import linalg_svd as svd
 from cygrad._ops.singular_values import linalg_svdvals as svdvals
 from cygrad._ops.triangular import linalg_solve_triangular as solve_triangular
+from cygrad._ops.vector_norms import linalg_vector_norm as vector_norm
 
 __all__ = [name for name in dir() if not name.startswith("_")]

@@ -30,9 +30,9 @@ from cygrad._ops.arguments import require
 from cygrad._ops.arithmetic import add, div, mul, neg, pow, sub
 from cygrad._ops.checks import require_broadcast, require_real, require_tensors
 from cygrad._ops.logic import isinf
-from cygrad._ops.measures import norm
 from cygrad._ops.pointwise import conjugate, exp, exp2, log, sgn
 from cygrad._ops.selection import where
+from cygrad._ops.vector_norms import check_order, vector_norm
 
 SMOOTH = ELEMENTWISE | INPLACE | FLOAT_RESULT
 STEP = ELEMENTWISE | INPLACE | NONDIFF
@@ -527,7 +527,8 @@ def dist(input, other, p=2):
     if not (dtype.is_floating_point or dtype.is_complex):
         name = dtype.type_name
         raise RuntimeError(f"norm(): input dtype should be either floating point or complex. Got {name} instead.")
-    return norm(sub(input, other), p)
+    check_order(p)
+    return vector_norm(sub(input, other), p, None, False)
 
 
 # -- integers -------------------------------------------------------------------------------------

@@ -73,13 +73,16 @@ FUNCTIONS = {
         "adaptive_max_pool1d max_pool1d max_pool1d_with_indices max_pool2d max_pool3d "
     ),
     "measures": (
-        "norm std var "
+        "std var "
     ),
     "moving": (
         "flip fliplr flipud roll rot90 "
     ),
     "normalization": (
         "batch_norm group_norm instance_norm layer_norm rms_norm "
+    ),
+    "norms": (
+        "norm nuclear_norm "
     ),
     "ordering": (
         "argsort kthvalue median mode msort nanmedian sort topk "
@@ -169,6 +172,9 @@ FUNCTIONS = {
     "vandermonde": (
         "vander "
     ),
+    "vector_norms": (
+        "frobenius_norm "
+    ),
     "vector_products": (
         "ger inner outer "
     ),
@@ -229,10 +235,13 @@ METHODS = {
         "lu lu_solve "
     ),
     "measures": (
-        "norm std var "
+        "std var "
     ),
     "moving": (
         "__reversed__ flip fliplr flipud roll rot90 "
+    ),
+    "norms": (
+        "norm "
     ),
     "numpy_functions": (
         "__array_function__ "

@@ -7,9 +7,9 @@ from cygrad._kernels import normalizing as kernels
 from cygrad._ops.arguments import require
 from cygrad._ops.arithmetic import add, div, mul
 from cygrad._ops.arithmetic import pow as power
-from cygrad._ops.measures import norm
 from cygrad._ops.pointwise import square
 from cygrad._ops.selection import clamp_min
+from cygrad._ops.vector_norms import linalg_vector_norm
 from cygrad._ops.views import expand
 
 
@@ -55,7 +55,7 @@ def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
     >>> cygrad.nn.functional.normalize(cygrad.tensor([[3.0, 4.0]]))
     tensor([[0.6000, 0.8000]])
     """
-    size = norm(require(input, "normalize"), p, dim, keepdim=True)
+    size = linalg_vector_norm(require(input, "normalize"), p, dim, keepdim=True)
     return div(input, expand(clamp_min(size, eps), tuple(input.shape)), out=out)
 
 

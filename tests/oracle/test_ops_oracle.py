@@ -13,7 +13,7 @@ pytestmark = [
     pytest.mark.oracle,
     pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel"),  # we make no copy
     pytest.mark.filterwarnings("ignore:index_reduce\\(\\) is in beta"),
-    pytest.mark.filterwarnings(r"ignore:torch\.\w+ is deprecated"),
+    pytest.mark.filterwarnings(r"ignore:(torch|at)\W+\w+ is deprecated"),
 ]
 torch = pytest.importorskip("torch")
 
@@ -43,7 +43,7 @@ SHARED = [name for name in SAMPLES if Torch.function(name)]
 # Where PyTorch makes one op of two: {name: why}.
 OTHER_NODES = {
     **dict.fromkeys(
-        ("linalg_tensorinv", "linalg_lu_solve", "lu_solve", "ormqr"),
+        ("linalg_tensorinv", "linalg_lu_solve", "lu_solve", "ormqr", "linalg_cond"),
         "made of other ops here, and of others in PyTorch",
     ),
     **dict.fromkeys(

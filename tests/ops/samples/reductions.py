@@ -238,14 +238,10 @@ def norms():
             Sample((np.zeros((0, 3)),), numpy=norm, smooth=False),
         ],
         "linalg_vector_norm": [
-            Sample(
-                (x, 2.0, None, False, None),
-                numpy=lambda a, p, dim, keepdim, _: norm(a, p, dim, keepdim),
-            ),
-            Sample(
-                (x, 3.0, (1,), True, None),
-                numpy=lambda a, p, dim, keepdim, _: norm(a, p, dim, keepdim),
-            ),
+            Sample((x, 2.0), numpy=norm),
+            Sample((x, 3.0, (1,), True), numpy=norm),
+            Sample((z,), {"dim": 0}),
+            Sample((x,), {"dtype": float}),
         ],
     }
 
