@@ -70,7 +70,7 @@ MSVC_COMPILE_ARGS = ["/O2"]
 # a third less of the wheel, and some 10 % longer for arrays of a few elements.
 FAST_FAMILIES = {"arithmetic", "pointwise"}
 SMALL = {
-    "cygrad._core": {"access", "construct", "dtypes", "engine", "engine_hooks", "fit", "function", "tensor_hooks"},
+    "cygrad._core": {"access", "construct", "dtypes", "engine", "engine_hooks", "function", "tensor_hooks"},
     "cygrad._kernels": {"elementwise", "nn", "optim", "reduce", "rows"},
 }
 GNU_SMALL_ARGS = ["-Os"]

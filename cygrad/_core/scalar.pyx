@@ -4,7 +4,7 @@ from numpy cimport PyArray_SIZE, ndarray
 
 from cygrad._core.dtypes cimport INTEGRAL, category_of_num
 from cygrad._core.tensor cimport Tensor
-from cygrad._kernels.scalars cimport value_of
+from cygrad._kernels.arrays cimport value_of
 
 
 cdef inline Py_ssize_t size_of(Tensor t) except -1:

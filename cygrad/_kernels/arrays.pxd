@@ -85,3 +85,6 @@ cpdef cnp.ndarray cast(cnp.ndarray a, int typenum)
 # One after the other along an axis, or side by side along a new one, converted to one type: new arrays in C order.
 cdef cnp.ndarray concatenate(list arrays, int axis, int typenum)
 cdef cnp.ndarray stack(list arrays, int axis, int typenum)
+
+cdef object value_of(object array)                              # of an array of one element, as a Python number
+cdef cnp.ndarray array_of_number(object number, int typenum)    # 0-dim; the number must fit the type

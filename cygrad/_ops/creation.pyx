@@ -26,9 +26,14 @@ from cygrad._core.device import check_device
 from cygrad._kernels import copying
 from cygrad._kernels.arrays cimport MAXDIMS, empty as empty_array
 from cygrad._ops.arguments cimport integers, require, shape_to_c, variadic
-from cygrad._ops import creation_checks as checks
 
 import_array()
+
+
+cdef object checks():
+    """The module that reads unusual arguments and words what is wrong, imported when it is needed."""
+    from cygrad._ops import creation_checks
+    return creation_checks
 
 
 # -- arguments ---------------------------------------------------------------------------------------------
@@ -38,15 +43,15 @@ cpdef tuple size_of(tuple given, dict named, str function):
 
 
 cpdef tuple check_size(tuple size, str function=""):
-    if function == "zeros":
-        checks.check_lengths_of_zeros(size)
+    if size and function == "zeros" and min(size) < 0:
+        raise checks().negative_length()
     return checked_lengths(size)
 
 
 cpdef object number(object value, str function, str name, int position):
     if isinstance(value, (int, float, complex)):
         return value
-    return checks.number(value, function, name, position)
+    return checks().number(value, function, name, position)
 
 
 cpdef dtype type_of_new(object wanted, object out, dtype default, str function):
@@ -55,7 +60,7 @@ cpdef dtype type_of_new(object wanted, object out, dtype default, str function):
     if wanted is not None:
         named = wanted if type(wanted) is dtype else type_named(wanted, function)
     if out is not None:
-        return checks.type_of_out(out, named, function)
+        return checks().type_of_out(out, named, function)
     return default if named is None else named
 
 
@@ -63,14 +68,14 @@ cdef dtype type_named(object wanted, str function):
     try:
         return as_dtype(wanted)
     except TypeError:
-        raise checks.wrong_dtype(wanted, function) from None
+        raise checks().wrong_dtype(wanted, function) from None
 
 
 cpdef int check_place(object device, object pin_memory) except -1:
     if device is not None:
         check_device(device)
     if pin_memory:
-        raise checks.pinned_memory()
+        raise checks().pinned_memory()
     return 0
 
 
@@ -116,7 +121,7 @@ cpdef Tensor fresh(object array, object requires_grad, str function, Tensor mode
         t.flags |= IS_INFERENCE
     if requires_grad is not False and requires_grad is not None:
         if type(requires_grad) is not bool or not is_float_num(PyArray_TYPE(<ndarray>array)):
-            raise checks.cannot_require_grad(requires_grad, t, function)
+            raise checks().cannot_require_grad(requires_grad, t, function)
         t.flags |= REQUIRES_GRAD
     return t
 
@@ -127,7 +132,7 @@ cpdef Tensor delivered(object array, object out, object requires_grad, str funct
         return fresh(array, requires_grad, function)
     target = out
     if needs_grad(target) and not thread_state().modes & NO_GRAD:
-        raise checks.out_requires_grad(function)
+        raise checks().out_requires_grad(function)
     check_memory(target)
     if array.shape == target.array.shape:
         copying.copy_into(target.array, array)
@@ -168,7 +173,7 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
     """
     check_place(device, pin_memory)
     if isinstance(data, Tensor):
-        checks.warn_copy("torch.tensor(sourceTensor)")
+        checks().warn_copy("torch.tensor(sourceTensor)")
     return from_values(data, type_of_new(dtype, None, None, "tensor"), requires_grad, "tensor")
 
 

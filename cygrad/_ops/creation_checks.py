@@ -10,10 +10,9 @@ from cygrad._ops.arguments import integer, integers
 # -- sizes and numbers -------------------------------------------------------------------------------------
 
 
-def check_lengths_of_zeros(size):
-    """Raise RuntimeError for a negative length, which `zeros` words in its own way."""
-    if size and min(size) < 0:
-        raise RuntimeError("zeros: Dimension size must be non-negative.")
+def negative_length():
+    """A negative length, which `zeros` words in its own way."""
+    return RuntimeError("zeros: Dimension size must be non-negative.")
 
 
 def number(value, function, name, position):

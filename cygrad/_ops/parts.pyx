@@ -17,11 +17,16 @@ from cygrad._core.dtypes import can_cast
 from cygrad._kernels.arrays cimport concatenate, may_overlap, same_shape, stack as stack_arrays
 from cygrad._kernels.strided cimport Geometry, geometry_of, remove_dim, select_at, slice_at, view_of
 from cygrad._ops.arguments cimport dim_argument, integer, integers, require, tensor_list
-from cygrad._ops import part_checks as checks
 
 cdef unsigned int PART = VIEW | LINEAR
 cdef unsigned int EMBEDDING = LINEAR | PRIVATE
 cdef unsigned int JOINED = LINEAR | FUNCTION_ONLY
+
+
+cdef object checks():
+    """The module that reads unusual arguments and words what is wrong, imported when it is needed."""
+    from cygrad._ops import part_checks
+    return part_checks
 
 
 # -- select ------------------------------------------------------------------------------------------------
@@ -47,11 +52,11 @@ cpdef Tensor select(object input, object dim, object index):
     cdef int d
     geometry_of(t.array, &g)
     if g.ndim == 0:
-        raise checks.select_of_scalar()
+        raise checks().select_of_scalar()
     d = dim_argument(dim, g.ndim, "select", "dim", 1)
     i = integer(index, "select", "index", 2)
     if not -g.dims[d] <= i < g.dims[d]:
-        raise checks.select_out_of_range(i, t.array.shape, d)
+        raise checks().select_out_of_range(i, t.array.shape, d)
     if i < 0:
         i += g.dims[d]
     select_at(&g, d, i)
@@ -126,17 +131,17 @@ cpdef Tensor narrow(object input, object dim, object start, object length):
     cdef Py_ssize_t size, first, count
     cdef int d, ndim = PyArray_NDIM(<ndarray>t.array)
     if ndim == 0:
-        raise checks.narrow_of_scalar()
+        raise checks().narrow_of_scalar()
     d = dim_argument(dim, ndim, "narrow", "dim", 1)
     if isinstance(start, Tensor):
-        checks.check_start(start)
+        checks().check_start(start)
     size = PyArray_DIMS(<ndarray>t.array)[d]
     first = integer(start, "narrow", "start", 2)
     count = integer(length, "narrow", "length", 3)
     if first < 0:
         first += size
     if not 0 <= first <= size or not 0 <= count <= size - first:
-        raise checks.narrow_out_of_range(int(start), count, size)
+        raise checks().narrow_out_of_range(int(start), count, size)
     return slice(t, d, first, count)
 
 
@@ -180,7 +185,7 @@ cpdef tuple unbind(object input, object dim=0, object axis=None):
     cdef list arrays = []
     geometry_of(t.array, &g)
     if g.ndim == 0:
-        raise checks.unbind_of_scalar()
+        raise checks().unbind_of_scalar()
     d = dim_argument(dim if axis is None else axis, g.ndim, "unbind", "dim", 1)
     step, length = g.strides[d], g.dims[d]
     remove_dim(&g, d)
@@ -223,7 +228,7 @@ cdef tuple split_at(OpDef op, Tensor t, tuple lengths, int dim):
 cdef int dim_to_split(Tensor t, object dim, str name) except -1:
     cdef int ndim = PyArray_NDIM(<ndarray>t.array)
     if ndim == 0:
-        raise checks.split_of_scalar(name)
+        raise checks().split_of_scalar(name)
     return dim_argument(dim, ndim, name, "dim", 2)
 
 
@@ -244,15 +249,15 @@ def split(tensor, split_size_or_sections=None, dim=0, *, split_size=None, axis=N
     sections = split_size_or_sections if split_size is None else split_size
     if axis is not None:
         dim = axis
-    if type(sections) is not int and not checks.is_one_size(sections):
+    if type(sections) is not int and not checks().is_one_size(sections):
         sections = integers(sections, "split_with_sizes", "split_sizes", 2)
         if PyArray_NDIM(<ndarray>t.array) == 0:
-            raise checks.split_of_scalar("split")
+            raise checks().split_of_scalar("split")
         return split_with_sizes(t, sections, dim)
     d = dim_to_split(t, dim, "split")
     size, length = integer(sections, "split", "split_size", 1), PyArray_DIMS(<ndarray>t.array)[d]
     if size <= 0 and (size < 0 or length):
-        raise checks.wrong_split_size(size, length)
+        raise checks().wrong_split_size(size, length)
     return split_at(SPLIT, t, even_lengths(length, size), d)
 
 
@@ -270,7 +275,7 @@ def split_with_sizes(input, split_sizes, dim=0):
     cdef Tensor t = require(input, "split_with_sizes")
     cdef tuple lengths = integers(split_sizes, "split_with_sizes", "split_sizes", 1)
     cdef int d = dim_to_split(t, dim, "split_with_sizes")
-    checks.check_split_sizes(lengths, PyArray_DIMS(<ndarray>t.array)[d], d)
+    checks().check_split_sizes(lengths, PyArray_DIMS(<ndarray>t.array)[d], d)
     return split_at(SPLIT_WITH_SIZES, t, lengths, d)
 
 
@@ -287,7 +292,7 @@ def chunk(input, chunks, dim=0, *, axis=None):
     cdef Py_ssize_t count = integer(chunks, "chunk", "chunks", 1), length
     cdef int d
     if count <= 0 and PyArray_NDIM(<ndarray>t.array):
-        raise checks.no_chunks(count)
+        raise checks().no_chunks(count)
     d = dim_to_split(t, dim if axis is None else axis, "chunk")
     length = PyArray_DIMS(<ndarray>t.array)[d]
     if length == 0:
@@ -336,10 +341,10 @@ cpdef Tensor cat(object tensors, object dim=0, Tensor out=None, object axis=None
     cdef Tensor t, first = None
     cdef int d
     if not given:
-        raise checks.nothing_to_cat()
+        raise checks().nothing_to_cat()
     for t in given:
         if PyArray_NDIM(<ndarray>t.array) == 0:
-            raise checks.cat_of_scalar(given)
+            raise checks().cat_of_scalar(given)
         if first is None and not is_skipped(t):
             first = t
     if first is None:
@@ -347,7 +352,7 @@ cpdef Tensor cat(object tensors, object dim=0, Tensor out=None, object axis=None
     d = dim_argument(dim if axis is None else axis, PyArray_NDIM(<ndarray>first.array), "cat", "dim", 2)
     for t in given:
         if not is_skipped(t) and not agree(<ndarray>t.array, <ndarray>first.array, d):
-            raise checks.cat_mismatch(given, first, d)
+            raise checks().cat_mismatch(given, first, d)
     if out is None:
         return concatenated(given, d)
     return joined_into(CAT, out, cat_array(given, d), given)
@@ -376,10 +381,10 @@ cdef object cat_array(tuple tensors, int dim):
 cdef Tensor joined_into(OpDef op, Tensor out, object array, tuple tensors):
     cdef Py_ssize_t i
     if not can_cast(result_type(tensors), dtype_of(out)):
-        raise checks.wrong_out_type(out)
+        raise checks().wrong_out_type(out)
     for i in range(len(tensors)):
         if may_overlap(out.array, (<Tensor>tensors[i]).array):
-            raise checks.overlap(i)
+            raise checks().overlap(i)
     return write_into(op, out, array, tensors, None)
 
 
@@ -418,12 +423,12 @@ cpdef Tensor stack(object tensors, object dim=0, Tensor out=None, object axis=No
     cdef Tensor t, first
     cdef int d
     if not given:
-        raise checks.nothing_to_stack("stack")
+        raise checks().nothing_to_stack("stack")
     first = given[0]
     d = dim_argument(dim if axis is None else axis, PyArray_NDIM(<ndarray>first.array) + 1, "stack", "dim", 2)
     for t in given:
         if not same_shape(<ndarray>t.array, <ndarray>first.array):
-            raise checks.stack_mismatch(given)
+            raise checks().stack_mismatch(given)
     if out is None:
         return stacked(given, d)
     return joined_into(STACK, out, stack_array(given, d), given)

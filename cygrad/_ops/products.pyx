@@ -23,7 +23,6 @@ from cygrad._kernels.products import dot as dot_kernel, matmul as matmul_kernel
 from cygrad._ops.arithmetic cimport add, mul, operand
 from cygrad._ops.pointwise cimport conjugate
 from cygrad._ops.views cimport reshaped, t, transpose, unsqueeze
-from cygrad._ops import product_checks as checks
 
 cnp.import_array()
 
@@ -35,6 +34,12 @@ cdef enum:                  # what the factors of a product are; kept in the nod
     ROW                     # the first is a vector
 
 cdef tuple KINDS = ((MATRIX,), (TRANSPOSED,), (STACK,), (COLUMN,), (ROW,))
+
+
+cdef object checks():
+    """The module that words what is wrong, imported when something is."""
+    from cygrad._ops import product_checks
+    return product_checks
 
 
 # -- arrays ------------------------------------------------------------------------------------------------
@@ -123,11 +128,11 @@ cdef Tensor multiplied(OpDef op, Tensor a, Tensor b, Tensor out):
     """The product of two tensors, of which only the numbers of dimensions have been checked."""
     cdef int num = PyArray_TYPE(a.array)
     if num != PyArray_TYPE(b.array) or num == NPY_BOOL:
-        checks.check_factors(op.name, a, b)
+        checks().check_factors(op.name, a, b)
     try:
         array = product(a.array, b.array)
     except ValueError:
-        checks.check_factors(op.name, a, b)
+        checks().check_factors(op.name, a, b)
         raise
     args = KINDS[ROW if a.array.ndim == 1 else kind_of(b.array)]
     if out is None:
@@ -171,9 +176,9 @@ cpdef Tensor bmm(object input, object mat2, Tensor out=None):
     """
     cdef Tensor a = tensor_argument(BMM, input, "input", 1), b = tensor_argument(BMM, mat2, "mat2", 2)
     if a.array.ndim != 3 or b.array.ndim != 3:
-        checks.check_stacks(a, b)
+        checks().check_stacks(a, b)
     if a.array.shape[0] != b.array.shape[0]:
-        checks.check_stack_sizes(a, b)
+        checks().check_stack_sizes(a, b)
     return multiplied(BMM, a, b, out)
 
 
@@ -302,11 +307,11 @@ def linear(input, weight, bias=None):
         return add(matmul(a, t(w)), b)
     num = PyArray_TYPE(a.array)
     if w.array.ndim != 2 or num != PyArray_TYPE(w.array) or num != PyArray_TYPE(b.array) or num == NPY_BOOL:
-        checks.check_linear(a, w, b)
+        checks().check_linear(a, w, b)
     try:
         array = linear_array(b.array, a.array, w.array)
     except ValueError:
-        checks.check_linear(a, w, b)
+        checks().check_linear(a, w, b)
         raise
     return record_n(LINEAR if a.array.ndim == 2 else LINEAR_FOLDED, array, (b, a, w), None)
 
