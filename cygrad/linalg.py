@@ -4,6 +4,7 @@ from cygrad import det, matrix_power
 from cygrad._ops.cholesky import linalg_cholesky as cholesky
 from cygrad._ops.cholesky import linalg_cholesky_ex as cholesky_ex
 from cygrad._ops.determinants import linalg_slogdet as slogdet
+from cygrad._ops.distances import linalg_cross as cross
 from cygrad._ops.eigen import linalg_eig as eig
 from cygrad._ops.eigen import linalg_eigh as eigh
 from cygrad._ops.eigen import linalg_eigvals as eigvals

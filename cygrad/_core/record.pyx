@@ -510,7 +510,7 @@ cdef OpNode begin_write(OpDef op, Tensor out, tuple inputs, tuple args, unsigned
     recording = flags & WATCHED == REQUIRES_GRAD and not modes
     if in_place:
         check_inplace(out, label or op.name + "_", recording)
-    elif recording or (requires_grad(out) and not modes):
+    elif (recording and op.rule != NULL) or (requires_grad(out) and not modes):
         raise RuntimeError(
             f"{op.name}(): functions with out=... arguments don't support automatic differentiation, "
             "but one of the arguments requires grad.")

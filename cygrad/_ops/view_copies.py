@@ -63,7 +63,7 @@ _NODES = {
     "ReshapeAliasBackward0": "ViewBackward0",
     "UnsafeViewBackward0": "ViewBackward0",
 }
-_rows = {}
+_rows: dict[tuple, object] = {}
 
 
 def _row(name, node):

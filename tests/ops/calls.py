@@ -116,9 +116,10 @@ class Call:
         self.kwargs = {key: replace(value, tensor) for key, value in sample.kwargs.items()}
 
     def run(self):
-        """All results."""
+        """All results, also those in a tuple among them."""
         result = self.on.function(self.name)(*self.args, **self.kwargs)
-        return result if isinstance(result, (list, tuple)) else (result,)
+        results = result if isinstance(result, (list, tuple)) else (result,)
+        return [one for each in results for one in (each if type(each) is tuple else (each,))]
 
     def outputs(self):
         """The results that have a gradient."""

@@ -52,3 +52,10 @@ def test_padding_of_complex_tensors():
     x = tensor([[1j, 2 + 0j]], requires_grad=True)
     (grad,) = autograd.grad(cygrad.nn.functional.pad(x, (1, 0), "reflect"), x, tensor([[1j, 2j, 3 + 0j]]))
     assert grad.tolist() == [[2j, 3 + 1j]]
+
+
+def test_out_of_an_op_without_derivative():
+    x, out = tensor([1.0, 0.0], requires_grad=True), cygrad.zeros(2, dtype=cygrad.bool)
+    assert cygrad.eq(x, x, out=out) is out and out.tolist() == [True, True]
+    with pytest.raises(RuntimeError, match="don't support automatic differentiation"):
+        cygrad.sin(x, out=cygrad.zeros(2))

@@ -88,7 +88,7 @@ OTHER_NODES = {
 }
 
 # What PyTorch can differentiate only once.
-ONCE = {"hardsigmoid", "multi_margin_loss", "multilabel_margin_loss"}
+ONCE = {"cdist", "hardsigmoid", "multi_margin_loss", "multilabel_margin_loss"}
 
 
 def pairs(name, **limits):

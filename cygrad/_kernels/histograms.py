@@ -1,0 +1,40 @@
+"""Counting values, and what lies in intervals."""
+
+import numpy as np
+
+from cygrad._kernels.by_numpy import silent
+
+
+def bincount(weights, numbers, least):
+    """How often each number occurs, or the sum of its weights: float32 for such weights, else float64."""
+    if weights is None:
+        return np.bincount(numbers, minlength=least)
+    found = np.bincount(numbers, weights, least)
+    return found.astype(weights.dtype, copy=False) if weights.dtype == np.float32 else found
+
+
+@silent
+def count_evenly(array, bins, low, high):
+    """How many elements lie in equal parts of a range."""
+    values = array.reshape(-1)
+    values = values[(values >= low) & (values <= high)]
+    places = ((values - values.dtype.type(low)) * bins / values.dtype.type(high - low)).astype(np.int64)
+    return np.bincount(np.minimum(places, bins - 1), minlength=bins).astype(array.dtype)
+
+
+@silent
+def histogram(points, edges, weights, density):
+    """How many rows, or how much of their weights, lie between the edges along each column."""
+    shape = tuple(len(edge) - 1 for edge in edges)
+    inside = np.ones(len(points), bool)
+    flat = np.zeros(len(points), np.int64)
+    for values, edge, count in zip(points.T, edges, shape):
+        inside &= (values >= edge[0]) & (values <= edge[-1])
+        flat = flat * count + np.minimum(np.searchsorted(edge, values, "right") - 1, count - 1)
+    found = np.bincount(flat[inside], None if weights is None else weights[inside], int(np.prod(shape)))
+    found = found.reshape(shape).astype(points.dtype)
+    if density:
+        found = found / found.sum()
+        for d, edge in enumerate(edges):
+            found = found / np.diff(edge).reshape((-1,) + (1,) * (len(shape) - 1 - d))
+    return found

@@ -1,0 +1,72 @@
+"""Searching in sorted arrays, among values, and for those that differ."""
+
+import math
+
+import numpy as np
+
+# -- places in a sorted order ------------------------------------------------------------------------------
+
+
+def searchsorted(sequence, values, side):
+    """Before which index along the last axis each value belongs; the other axes agree, or there are none."""
+    if sequence.ndim == 1:
+        return np.asarray(np.searchsorted(sequence, values, side))
+    found = np.empty(values.shape, np.int64)
+    count, width = math.prod(sequence.shape[:-1]), values.shape[-1]
+    rows = zip(found.reshape(count, width), sequence.reshape(count, sequence.shape[-1]), values.reshape(count, width))
+    for row, own, wanted in rows:
+        row[...] = np.searchsorted(own, wanted, side)
+    return found
+
+
+def isin(elements, tests, unique, invert):
+    """Whether each element is among `tests`."""
+    if elements.ndim == 0:  # NumPy's shortcuts sort
+        return np.asarray((elements == tests).any() != invert)
+    return np.isin(elements, tests, assume_unique=unique, invert=invert)
+
+
+# -- distinct values ---------------------------------------------------------------------------------------
+
+
+def distinct(array):
+    """(values, where each element is among them, how many of each) of all elements, sorted; each nan is different."""
+    values, inverse, counts = np.unique(array, return_inverse=True, return_counts=True, equal_nan=False)
+    return values, inverse.reshape(array.shape), counts
+
+
+def distinct_slices(array, axis):
+    """The same for the slices along an axis, which are sorted by their first elements, then the next, ..."""
+    slices = np.moveaxis(array, axis, 0)
+    rows = slices.reshape(len(slices), math.prod(slices.shape[1:]))
+    order = np.lexsort(rows.T[::-1]) if rows.shape[1] else np.arange(len(rows))
+    first = _starts(rows[order])
+    inverse = np.empty(len(rows), np.int64)
+    inverse[order] = np.cumsum(first) - 1
+    return np.take(array, order[first], axis), inverse, _lengths(first)
+
+
+def runs(array):
+    """The same for runs of equal elements, in their order."""
+    flat = array.reshape(-1)
+    first = _starts(flat[:, None])
+    return flat[first], (np.cumsum(first) - 1).reshape(array.shape), _lengths(first)
+
+
+def runs_of_slices(array, axis):
+    """The same for runs of equal slices along an axis."""
+    slices = np.moveaxis(array, axis, 0)
+    first = _starts(slices.reshape(len(slices), math.prod(slices.shape[1:])))
+    return np.compress(first, array, axis), np.cumsum(first) - 1, _lengths(first)
+
+
+def _starts(rows):
+    """Whether each row differs from the one before it."""
+    first = np.ones(len(rows), bool)
+    np.any(rows[1:] != rows[:-1], axis=1, out=first[1:])
+    return first
+
+
+def _lengths(first):
+    """How many follow each start until the next."""
+    return np.diff(np.append(np.flatnonzero(first), len(first)))

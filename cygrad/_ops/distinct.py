@@ -1,0 +1,70 @@
+"""The distinct values of a tensor. Without derivatives."""
+
+from cygrad._core import messages
+from cygrad._core.access import array_of
+from cygrad._core.opdef import NONDIFF, declare, publish
+from cygrad._core.record import record_outputs
+from cygrad._kernels import searching as kernels
+from cygrad._ops.arguments import dim_argument, require
+
+UNIQUE = declare("unique", flags=NONDIFF, kernel=kernels.distinct)
+UNIQUE_CONSECUTIVE = declare("unique_consecutive", flags=NONDIFF, kernel=kernels.runs)
+
+
+def _wanted(op, found, t, return_inverse, return_counts):
+    """The values alone, or a tuple with what else is wanted."""
+    results = record_outputs(op, found, (t,), None, 0)
+    if not return_inverse and not return_counts:
+        return results[0]
+    return (results[0], *results[1:2][: bool(return_inverse)], *results[2:][: bool(return_counts)])
+
+
+def _along(op, t, dim):
+    """The dimension, in which alone there may be no elements."""
+    d = dim_argument(dim, t.ndim, op.name, "dim", 5)
+    if not t.ndim:
+        raise messages.no_dimensions(dim)
+    if 0 in array_of(t).shape[:d] + array_of(t).shape[d + 1 :]:
+        raise RuntimeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be applied")
+    return d
+
+
+def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
+    """The distinct elements, or along `dim` the distinct slices, always in ascending order.
+
+    With `return_inverse` also where each element of `input` is among them, with `return_counts` also how often each
+    occurs: then a tuple. Each nan is different. Raises NotImplementedError for complex tensors.
+
+    >>> import cygrad
+    >>> cygrad.unique(cygrad.tensor([3, 1, 3]), return_counts=True)
+    (tensor([1, 3]), tensor([1, 2]))
+    """
+    t = require(input, "_unique2")
+    if dim is None and t.is_complex():
+        raise messages.not_implemented_for("unique", t.dtype)
+    if dim is None:
+        found = kernels.distinct(array_of(t))
+    else:
+        d = _along(UNIQUE, t, dim)
+        if t.is_complex():
+            raise messages.not_implemented_for("unique_dim", t.dtype)
+        found = kernels.distinct_slices(array_of(t), d)
+    return _wanted(UNIQUE, found, t, return_inverse, return_counts)
+
+
+def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
+    """The first of each run of equal elements, or along `dim` of equal slices, in their order; see `unique`.
+
+    >>> import cygrad
+    >>> cygrad.unique_consecutive(cygrad.tensor([1, 1, 2, 1]))
+    tensor([1, 2, 1])
+    """
+    t = require(input, "unique_consecutive")
+    if dim is None:
+        found = kernels.runs(array_of(t))
+    else:
+        found = kernels.runs_of_slices(array_of(t), _along(UNIQUE_CONSECUTIVE, t, dim))
+    return _wanted(UNIQUE_CONSECUTIVE, found, t, return_inverse, return_counts)
+
+
+functions = publish(globals())

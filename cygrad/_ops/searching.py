@@ -1,0 +1,164 @@
+"""Where values belong in a sorted sequence, and which values are among others. Without derivatives."""
+
+import numpy as np
+
+from cygrad._core import messages
+from cygrad._core.access import array_of
+from cygrad._core.opdef import FUNCTION_ONLY, NONDIFF, declare, publish
+from cygrad._core.record import record_n, write_into
+from cygrad._core.tensor import Tensor
+from cygrad._kernels import searching as kernels
+
+QUIET = NONDIFF | FUNCTION_ONLY
+_NUMBERS = (int, float, complex)
+
+
+def _finished(op, array, inputs, out):
+    if out is None:
+        return record_n(op, array, inputs)
+    return write_into(op, out, array, inputs, None)
+
+
+# -- searchsorted ------------------------------------------------------------------------------------------
+
+SEARCHSORTED = declare("searchsorted", flags=QUIET, kernel=kernels.searchsorted, inputs="sorted_sequence self")
+
+_SIGNATURES = tuple(
+    f"Tensor sorted_sequence, {value}, *, bool out_int32 = False, bool right = False, str side = None, "
+    "Tensor sorter = None, Tensor out = None"
+    for value in ("Tensor input", "Number self")
+)
+
+
+def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=None, sorter=None, out=None):
+    """Before which index of `sorted_sequence`, ascending along its last dimension, each value of `input` belongs.
+
+    `input`, a tensor or a number, belongs before equal elements, with `right` (or side='right') behind them. All
+    dimensions but the last agree, or the sequence has just one. `sorter` holds the indices that sort the sequence.
+    The result is int64, or int32 with `out_int32`. Raises RuntimeError for shapes that do not fit.
+
+    >>> import cygrad
+    >>> cygrad.searchsorted(cygrad.tensor([1, 3, 5]), cygrad.tensor([3, 4]))
+    tensor([1, 2])
+    """
+    if not isinstance(sorted_sequence, Tensor) or not isinstance(input, (Tensor, *_NUMBERS)):
+        raise messages.no_such_call("searchsorted", (sorted_sequence, input), {}, _SIGNATURES)
+    sequence, values = array_of(sorted_sequence), array_of(input) if isinstance(input, Tensor) else np.asarray(input)
+    _check_side(side, right)
+    _check_sequence(sequence.shape, values.shape)
+    _check_sorter(sorter, sequence)
+    _check_kind(out, out_int32)
+    kind = next((t for t in (sorted_sequence, input) if isinstance(t, Tensor) and t.is_complex()), None)
+    if kind is not None:
+        raise messages.not_implemented_for("searchsorted_out_cpu", kind.dtype)
+    if sorter is not None:
+        sequence = np.take_along_axis(sequence, array_of(sorter), -1)
+    found = kernels.searchsorted(sequence, values, "right" if right or side == "right" else "left")
+    return _finished(SEARCHSORTED, found.astype(np.int32 if out_int32 else np.int64), (sorted_sequence, input), out)
+
+
+def _check_side(side, right):
+    if side not in (None, "left", "right"):
+        raise RuntimeError(f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}")
+    if right and side == "left":
+        raise RuntimeError(
+            "torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True"
+        )
+
+
+def _check_sequence(sequence, values):
+    if not sequence:
+        raise RuntimeError(
+            "torch.searchsorted(): boundaries tensor should have positive dimension, but got 0 dimension"
+        )
+    if not values and len(sequence) > 1:
+        raise RuntimeError(
+            "torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, but we got "
+            f"boundaries tensor dim({len(sequence)}) and input value's dim(0) numel(1)"
+        )
+    if len(sequence) > 1 and sequence[:-1] != values[:-1]:
+        raise RuntimeError(
+            "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries "
+            f"tensor and input value tensor must match, but we got boundaries tensor {list(sequence)} and input value "
+            f"tensor {list(values)}"
+        )
+
+
+def _check_sorter(sorter, sequence):
+    if sorter is None:
+        return
+    order = array_of(sorter)
+    if order.shape != sequence.shape:
+        raise RuntimeError(
+            "torch.searchsorted(): boundary and sorter must have the same size, but got boundary tensor "
+            f"{list(sequence.shape)}and got sorter tensor {list(order.shape)}"
+        )
+    if order.dtype != np.int64:
+        raise RuntimeError(
+            f"torch.searchsorted(): sorter must be a tensor of long dtype but got dtype {sorter.dtype.type_name}"
+        )
+    if order.size and (order.min() < 0 or order.max() >= sequence.shape[-1]):
+        raise RuntimeError("torch.searchsorted(): sorter index out of range")
+
+
+def _check_kind(out, out_int32):
+    if out is not None and array_of(out).dtype != (np.int32 if out_int32 else np.int64):
+        raise RuntimeError(
+            "torch.searchsorted(): output tensor's dtype is wrong, it can only be Int(int32) or Long(int64) depending "
+            f"on whether out_int32 flag is True, but we got output tensor's dtype {out.dtype.type_name} and out_int32 "
+            f"flag is {bool(out_int32)}"
+        )
+
+
+def bucketize(input, boundaries, *, out_int32=False, right=False, out=None):
+    """In which of the intervals between the ascending `boundaries` each value of `input`, tensor or number, lies.
+
+    A value equal to a boundary counts to the interval before it, with `right` to the one behind it; see `searchsorted`.
+
+    >>> import cygrad
+    >>> cygrad.bucketize(cygrad.tensor([0.5, 2.0, 9.0]), cygrad.tensor([1.0, 2.0]))
+    tensor([0, 1, 2])
+    """
+    if isinstance(boundaries, Tensor) and boundaries.ndim != 1:
+        raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries.ndim})")
+    return searchsorted(boundaries, input, out_int32=out_int32, right=right, out=out)
+
+
+# -- isin --------------------------------------------------------------------------------------------------
+
+ISIN = declare("isin", flags=QUIET, kernel=kernels.isin, inputs="elements test_elements")
+
+_ISIN_SIGNATURES = tuple(
+    f"{elements}, {tests}, *, bool assume_unique = False, bool invert = False, Tensor out = None"
+    for elements, tests in (
+        ("Number element", "Tensor test_elements"),
+        ("Tensor elements", "Number test_element"),
+        ("Tensor elements", "Tensor test_elements"),
+    )
+)
+
+
+def isin(elements, test_elements, *, assume_unique=False, invert=False, out=None):
+    """Whether each of `elements` is one of `test_elements`, or with `invert` none; one of the two may be a number.
+
+    Raises RuntimeError for booleans and complex numbers.
+
+    >>> import cygrad
+    >>> cygrad.isin(cygrad.tensor([1, 2, 3]), cygrad.tensor([3, 1]))
+    tensor([ True, False,  True])
+    """
+    given = (elements, test_elements)
+    if not all(isinstance(value, (Tensor, *_NUMBERS)) for value in given) or not any(
+        isinstance(value, Tensor) for value in given
+    ):
+        raise messages.no_such_call("isin", given, {}, _ISIN_SIGNATURES)
+    for value in given:
+        if isinstance(value, Tensor) and array_of(value).dtype.kind not in "fiu":
+            raise RuntimeError(f"Unsupported input type encountered for isin(): {value.dtype.type_name}")
+    ours, tests = (array_of(value) if isinstance(value, Tensor) else np.asarray(value) for value in given)
+    array = kernels.isin(ours, tests, bool(assume_unique), bool(invert))
+    return _finished(ISIN, array, given if isinstance(elements, Tensor) else (test_elements,), out)
+
+
+composite = {"bucketize": FUNCTION_ONLY}
+functions = publish(globals())
