@@ -42,6 +42,7 @@ globals().update(_inquiries)
 _MODULES = ("autograd", "fft", "linalg", "nn", "optim", "random", "return_types", "signal", "special", "utils", "viz")
 _ON_FIRST_USE = {name: f"cygrad.{name}" for name in _MODULES}
 _ON_FIRST_USE |= _families_on_first_use()
+_ON_FIRST_USE["bfloat16"] = "cygrad._core.bfloat16"
 _ON_FIRST_USE |= dict.fromkeys(("get_printoptions", "printoptions", "set_printoptions"), "cygrad._core.tensor_str")
 _ON_FIRST_USE |= dict.fromkeys(
     (

@@ -10,6 +10,8 @@ float type. `combine` joins two groups by that rule.
 
 cimport cython
 
+from sys import modules
+
 import numpy as np
 
 cdef list _by_num = [None] * 64         # by NumPy's type number
@@ -54,9 +56,13 @@ cdef class dtype:
         return {"complex64": _by_name["float32"], "complex128": _by_name["float64"]}.get(self.name, self)
 
     def to_complex(self):
-        """The complex type of the same precision, or the smallest there is: float32 gives complex64."""
-        narrow, wide = _by_name["complex64"], _by_name["complex128"]
-        return {"float16": narrow, "float32": narrow, "float64": wide}.get(self.name, self)
+        """The complex type of the same precision, or the smallest there is: float32 gives complex64.
+
+        Raises RuntimeError for integers.
+        """
+        if self.category < FLOATING:
+            raise RuntimeError(f"Unknown Complex ScalarType for {self.type_name}")
+        return self if self.category == COMPLEX else _by_name["complex128" if self.name == "float64" else "complex64"]
 
     def __repr__(self):
         return "torch." + self.name
@@ -72,7 +78,7 @@ cdef class dtype:
 
 
 def _named(str name):
-    return _by_name[name]
+    return bfloat16_dtype() if name == "bfloat16" else _by_name[name]
 
 
 cdef dtype _make(str name, str type_name, object numpy_type, int category):
@@ -104,7 +110,30 @@ for _name, _type_name, _category in (
 _default = _by_name["float32"]
 
 
+# -- bfloat16 ----------------------------------------------------------------------------------------------
+
+cdef class _Missing(dtype):
+    """Stands for a type whose package is not installed: it can be compared with others, but no tensor can have it."""
+
+
+def bfloat16_dtype():
+    """bfloat16: 8 bits of precision in the range of float32. Its elements are those of `ml_dtypes`."""
+    cdef dtype new
+    if "bfloat16" in _by_name:
+        return _by_name["bfloat16"]
+    try:
+        from ml_dtypes import bfloat16
+    except ImportError:
+        new = _Missing.__new__(_Missing)
+        new.name, new.type_name, new.num, new.itemsize, new.category = "bfloat16", "BFloat16", -1, 2, FLOATING
+        new.is_signed = True
+        return new
+    return _make("bfloat16", "BFloat16", bfloat16, FLOATING)
+
+
 cdef dtype _unknown_num(int num):
+    if "ml_dtypes" in modules:
+        bfloat16_dtype()
     found = _by_user_num.get(num)
     if found is None:
         raise TypeError(
@@ -135,6 +164,8 @@ cdef bint is_float_num(int num) noexcept:
 cpdef dtype as_dtype(object value):
     if type(value) is dtype:
         return value
+    if isinstance(value, _Missing):
+        raise ImportError(f"{value} needs the package ml_dtypes: pip install cygrad[bfloat16], or pip install ml_dtypes")
     if value is float:
         return _by_name["float64"]
     if value is int:
@@ -167,7 +198,10 @@ def set_default_dtype(d):
     Raises TypeError for any other type.
     """
     global _default
-    cdef dtype wanted = as_dtype(d)
+    cdef dtype wanted
+    if not isinstance(d, dtype):
+        raise TypeError("invalid dtype object: only floating-point types are supported as the default type")
+    wanted = as_dtype(d)
     if wanted.category != FLOATING:
         raise TypeError(
             "only floating-point types are supported as the default type")
@@ -183,7 +217,14 @@ cdef dtype promote_types(dtype a, dtype b):
     return found
 
 
+cdef inline bint is_wide_unsigned(dtype d) noexcept:
+    return d.category == INTEGRAL and d.itemsize > 1 and not d.is_signed
+
+
 cdef dtype _promote(dtype a, dtype b):
+    if (is_wide_unsigned(a) and b.category != FLOATING) or (is_wide_unsigned(b) and a.category != FLOATING):
+        raise RuntimeError("Promotion for uint16, uint32, uint64 types is not supported, attempted to promote "
+                           f"{a.type_name} and {b.type_name}")
     if a.category < b.category:
         a, b = b, a
     if a.category > b.category:
@@ -216,7 +257,9 @@ cdef dtype combine(dtype higher, dtype lower):
         return higher
     if higher.category == FLOATING:
         return higher.to_complex() if lower.category == COMPLEX else higher
-    if higher.category == BOOLEAN or lower.category >= FLOATING:
+    if lower.category == COMPLEX:
+        return lower
+    if higher.category == BOOLEAN or lower.category == FLOATING:
         return promote_types(higher, lower)
     return higher
 
@@ -235,7 +278,8 @@ def promote_types_py(type1, type2):
     >>> cygrad.promote_types(cygrad.int64, cygrad.float32)
     torch.float32
     """
-    return promote_types(as_dtype(type1), as_dtype(type2))
+    return promote_types(dtype_argument(type1, "promote_types", "type1", 1),
+                         dtype_argument(type2, "promote_types", "type2", 2))
 
 
 def can_cast(from_, to):
@@ -247,7 +291,15 @@ def can_cast(from_, to):
     >>> cygrad.can_cast(cygrad.double, cygrad.float), cygrad.can_cast(cygrad.float, cygrad.int)
     (True, False)
     """
-    return (<dtype>as_dtype(from_)).category <= (<dtype>as_dtype(to)).category
+    return dtype_argument(from_, "can_cast", "from_", 1).category <= dtype_argument(to, "can_cast", "to", 2).category
+
+
+cdef dtype dtype_argument(object value, str function, str name, int position):
+    try:
+        return as_dtype(value)
+    except TypeError:
+        raise TypeError(f"{function}(): argument '{name}' (position {position}) must be torch.dtype, "
+                        f"not {type(value).__name__}") from None
 
 
 def dtype_by_num(int num):

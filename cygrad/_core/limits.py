@@ -1,5 +1,6 @@
 """What numbers a dtype can hold: `finfo` and `iinfo`."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,13 @@ class _Info:
         return type(self), (self._dtype,)
 
 
+# What NumPy's finfo would say, if it knew the type.
+_BFLOAT16 = SimpleNamespace(
+    bits=16, eps=2.0**-7, max=(2 - 2.0**-7) * 2.0**127, min=-(2 - 2.0**-7) * 2.0**127, precision=2
+)
+_BFLOAT16.smallest_normal = 2.0**-126
+
+
 class finfo(_Info):
     """Limits of a floating-point dtype, the default one if none is given.
 
@@ -57,7 +65,7 @@ class finfo(_Info):
                 "torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'"
             )
         self._dtype = kind.to_real()
-        self._numpy = np.finfo(self._dtype.numpy)
+        self._numpy = _BFLOAT16 if self._dtype.name == "bfloat16" else np.finfo(self._dtype.numpy)
 
     @property
     def eps(self):

@@ -328,6 +328,7 @@ _C_WORDS = {
     "Float": "float",
     "Double": "double",
     "Half": "c10::Half",
+    "BFloat16": "c10::BFloat16",
     "Long": "long int",
     "Int": "int",
     "Short": "short int",

@@ -12,7 +12,7 @@ the gradient needs, so it is copied if the row saves it; the counter moves; x ge
 """
 
 cimport numpy as cnp
-from numpy cimport ndarray, PyArray_NDIM, PyArray_TYPE
+from numpy cimport NPY_FLOAT16, ndarray, PyArray_NDIM, PyArray_TYPE
 
 import numpy as np
 
@@ -340,12 +340,34 @@ cdef inline object as_array(object value):
     return np.asarray(value) if isinstance(value, np.generic) else value
 
 
+cdef inline bint is_half(ndarray array) noexcept:
+    """Is the type of the elements float16 or another package's, which is bfloat16?"""
+    return PyArray_TYPE(array) == NPY_FLOAT16 or PyArray_TYPE(array) >= 256
+
+
+cdef object run_kernel(OpDef op, tuple arrays, tuple args):
+    """The result of a kernel. Numbers of half precision it gets as float32, as PyTorch computes with them."""
+    for array in arrays:
+        if type(array) is ndarray and is_half(<ndarray>array):
+            found = as_array(op.kernel(*map(as_float32, arrays), *args))
+            with np.errstate(over="ignore"):
+                return found.astype(array.dtype) if found.dtype == np.float32 else found
+    return as_array(op.kernel(*arrays, *args))
+
+
+def as_float32(value):
+    """An array of half precision as float32."""
+    if type(value) is ndarray and is_half(<ndarray>value):
+        return value.astype(np.float32)
+    return value
+
+
 cdef inline object run1(OpDef op, object array, object out):
     if op.flags & FLOAT_RESULT and category_of_num(PyArray_TYPE(<ndarray>array)) < FLOATING:
         array = cast(<ndarray>array, default_dtype().num)
         out = None
     if op.ufunc is None:
-        return as_array(op.kernel(array))
+        return run_kernel(op, (array,), ())
     return op.ufunc.call1(<ndarray>array, <ndarray>out)
 
 
@@ -381,7 +403,7 @@ cdef object run2(OpDef op, object a, object b, object out):
                 return op.ufunc.call2_scalar(<ndarray>xb, a, True, <ndarray>out)
     xa, xb = promoted(a, b, op.flags)
     if op.ufunc is None:
-        return op.kernel(xa, xb)
+        return run_kernel(op, (xa, xb), ())
     return op.ufunc.call2(<ndarray>xa, <ndarray>xb, None)
 
 
@@ -405,7 +427,7 @@ cpdef Tensor apply1(OpDef op, object a, Tensor out):
 
 cpdef Tensor apply1_args(OpDef op, object a, tuple args, Tensor out):
     cdef Tensor t = tensor_argument(op, a, "input", 1)
-    array = as_array(op.kernel(t.array, *args))
+    array = run_kernel(op, (t.array,), args)
     if out is None:
         return record1(op, array, t, args)
     return write_into(op, out, array, (t,), args)
@@ -433,8 +455,8 @@ cdef inline int check_operand(OpDef op, object value, str name, int position) ex
 
 cpdef Tensor apply_n(OpDef op, tuple inputs, tuple args=None, Tensor out=None):
     """`inputs` are tensors, None or numbers; the kernel gets arrays in their place."""
-    arrays = [(<Tensor>value).array if isinstance(value, Tensor) else value for value in inputs]
-    array = as_array(op.kernel(*arrays, *(args or ())))
+    arrays = tuple([(<Tensor>value).array if isinstance(value, Tensor) else value for value in inputs])
+    array = run_kernel(op, arrays, args or ())
     if out is None:
         return record_n(op, array, inputs, args)
     return write_into(op, out, array, inputs, args)

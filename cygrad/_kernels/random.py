@@ -14,7 +14,7 @@ def uniform(numbers, shape, dtype):
     if dtype.itemsize >= 4:
         return np.asarray(numbers.random(shape, dtype), dtype)
     # as many bits as the short type has, so that none is rounded up to 1
-    steps = 2 ** (np.finfo(dtype).nmant + 1)
+    steps = 2 ** (np.finfo(dtype).nmant + 1 if dtype.kind == "f" else 8)  # else bfloat16
     return np.asarray(np.floor(numbers.random(shape, np.float32) * steps) / steps).astype(dtype)
 
 

@@ -249,7 +249,7 @@ cpdef Tensor pow(object input, object exponent, Tensor out=None):
     cdef Tensor t
     if isinstance(exponent, Tensor):
         if is_bool(exponent) and (is_bool(input) or type(input) is bool):
-            raise RuntimeError("\"pow\" not implemented for 'Bool'\n  convert one of the two first, as in x.int()")
+            raise NotImplementedError("\"pow\" not implemented for 'Bool'\n  convert one of the two first, as in x.int()")
         if isinstance(input, Tensor):
             if not is_whole_inverse(input, <Tensor>exponent):
                 return apply2(POW_TENSORS, input, exponent, out)

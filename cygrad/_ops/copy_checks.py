@@ -2,7 +2,7 @@
 
 from cygrad._core import messages
 from cygrad._core.device import check_device, device
-from cygrad._core.dtypes import as_dtype, by_name
+from cygrad._core.dtypes import as_dtype, bfloat16_dtype, by_name
 from cygrad._core.tensor import Tensor
 from cygrad._ops.arguments import broadcast_shape, require
 
@@ -51,11 +51,20 @@ def type_wanted(name):
 
     Raises ValueError for a name that is none.
     """
+    if type(name).__name__ == "tensortype":  # as torch.FloatTensor, see legacy_types.py
+        return name.dtype
     if isinstance(name, str):
+        if name.startswith("torch.cuda."):
+            check_device("cuda")
+        if name == "torch.BFloat16Tensor":
+            return as_dtype(bfloat16_dtype())
         name = {f"torch.{d.type_name}Tensor": d for d in by_name().values()}.get(name, name)
     if isinstance(name, str) or name in (int, float, bool, complex):
         raise ValueError(f"invalid type: '{name if isinstance(name, str) else name.__name__}'")
-    return as_dtype(name)
+    try:
+        return as_dtype(name)
+    except TypeError:
+        raise TypeError("dtype must be a type, str, or dtype object") from None
 
 
 def does_not_fit(target, source):

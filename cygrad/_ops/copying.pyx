@@ -4,7 +4,7 @@ from numpy cimport PyArray_IS_C_CONTIGUOUS, ndarray
 
 import numpy as np
 
-from cygrad._core.dtypes cimport COMPLEX, FLOATING, INTEGRAL, dtype, is_float_num
+from cygrad._core.dtypes cimport COMPLEX, FLOATING, INTEGRAL, as_dtype, dtype, is_float_num
 from cygrad._core.opdef cimport FUNCTION_ONLY, LINEAR, MAY_OVERLAP, METHOD_ONLY, PRIVATE, OpDef, OpNode, op, variant
 from cygrad._core.opdef import publish
 from cygrad._core.record cimport begin_write, end_write, record1, record2
@@ -12,7 +12,7 @@ from cygrad._core.tensor cimport Tensor, dtype_of, wrap
 from cygrad._core import memory_format as formats
 from cygrad._core import messages
 from cygrad._core.device import check_device
-from cygrad._core.dtypes import dtype as dtype_class
+from cygrad._core.dtypes import bfloat16_dtype, dtype as dtype_class
 from cygrad._kernels import copying as kernels
 from cygrad._kernels.arrays cimport cast, may_overlap
 from cygrad._kernels.strided cimport overlaps_itself
@@ -151,6 +151,11 @@ def conversion(str name, dtype wanted):
     method.__name__ = method.__qualname__ = name
     method.__doc__ = f"This tensor as {wanted!r}, itself if it is that already; see `to`."
     return method
+
+
+def bfloat16(self, memory_format=None):
+    """This tensor as bfloat16, itself if it is that already; see `to`. Raises ImportError without ml_dtypes."""
+    return converted_or_copied(require(self, "bfloat16"), as_dtype(bfloat16_dtype()), False, memory_format)
 
 
 # -- writing into a tensor ---------------------------------------------------------------------------------
@@ -303,7 +308,7 @@ def zero_(input):
 
 
 composite = dict.fromkeys(("contiguous", "type_as", "cpu"), METHOD_ONLY)
-methods = {"type": type_, "cuda": cuda, "copy_": copy_, "fill_": fill_, "zero_": zero_}
+methods = {"type": type_, "bfloat16": bfloat16, "cuda": cuda, "copy_": copy_, "fill_": fill_, "zero_": zero_}
 for _method, _dtype in checks.CONVERSIONS.items():
     methods[_method] = conversion(_method, _dtype)
 functions = publish(globals())

@@ -102,6 +102,7 @@ def chosen_along(op, t, values, indices, dim, keepdim, out):
     """The result of such an op from its arrays, recorded, or written into the two tensors `out`."""
     result_type = getattr(return_types, op.name)
     args = tuple(t.shape), dim, keepdim
+    values = values.astype(t.dtype.numpy, copy=False)
     if out is not None:
         value, index = out
         return result_type((write_into(op, value, values, (t,), args), write_into(op, index, indices, (t,), args)))

@@ -9,7 +9,7 @@ import numpy as np
 from cygrad._core import messages
 from cygrad._core.access import array_of
 from cygrad._core.opdef import publish
-from cygrad._core.record import apply_n, tensor_argument
+from cygrad._core.record import apply_n, as_float32, tensor_argument
 from cygrad._ops.arguments import dim_argument, integer
 from cygrad._ops.extrema import check_dim_not_empty, choice_along, choice_of_all, chosen_along
 
@@ -20,7 +20,7 @@ def prepared(op, input, dim, kernel=None, booleans=False, position=2):
     dim = dim_argument(dim, t.dim(), op.name, "dim", position)
     if kernel is not None and (t.is_complex() or (not booleans and str(t.dtype) == "torch.bool")):
         raise messages.not_implemented_for(kernel, t.dtype)
-    return t, np.atleast_1d(array_of(t)), dim
+    return t, np.atleast_1d(as_float32(array_of(t))), dim
 
 
 def taken(t, a, order, dim):

@@ -8,6 +8,7 @@ import numpy as np
 
 from cygrad._core import messages
 from cygrad._core.access import array_of
+from cygrad._core.limits import finfo
 from cygrad._core.opdef import publish, variant
 from cygrad._core.record import write_into
 from cygrad._core.tensor import Tensor
@@ -41,7 +42,7 @@ def uniform_(self, from_=0, to=1, *, generator=None):
     """Overwrite this tensor with numbers drawn uniformly from [from, to), and return it."""
     low, high = real_number(from_, "uniform_", "from", 1), real_number(to, "uniform_", "to", 2)
     array = uniform(array_of(self).shape, self.dtype, generator, "uniform_")
-    limit = float(np.finfo(array.dtype).max)
+    limit = finfo(self.dtype).max
     for value, name in ((low, "from"), (high, "to")):
         if not abs(value) <= limit:
             raise RuntimeError(f"{name} is out of bounds for {messages.c_name(self.dtype)}")
@@ -92,7 +93,7 @@ def random_(self, from_=None, to=None, *, generator=None):
     elif wanted.numpy.kind in "iub":
         high = checks.limits(wanted)[1] + 1
     else:
-        high = 2 ** (np.finfo(wanted.numpy).nmant + 1) + 1
+        high = 2 ** checks.precision(wanted) + 1
     array = whole_numbers(array_of(self).shape, low, high, wanted, generator, "random_")
     return write_into(RANDOM, self, array, (self,), None)
 

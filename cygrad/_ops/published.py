@@ -37,6 +37,12 @@ FUNCTIONS = {
     "diagonals": (
         "block_diag diag diag_embed diagflat diagonal tril tril_ tril_indices triu triu_ triu_indices "
     ),
+    "distances": (
+        "cdist cross renorm renorm_ "
+    ),
+    "distinct": (
+        "unique unique_consecutive "
+    ),
     "distribution_losses": (
         "binary_cross_entropy_with_logits kl_div poisson_nll_loss "
     ),
@@ -54,6 +60,13 @@ FUNCTIONS = {
     ),
     "generator": (
         "Generator default_generator get_rng_state initial_seed manual_seed seed set_rng_state "
+    ),
+    "histograms": (
+        "bincount histc histogram histogramdd "
+    ),
+    "legacy_types": (
+        "BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor "
+        "LongTensor ShortTensor set_default_tensor_type "
     ),
     "linear_systems": (
         "inverse "
@@ -124,6 +137,9 @@ FUNCTIONS = {
     "scattering": (
         "index_copy index_copy_ index_fill index_fill_ index_reduce index_reduce_ scatter scatter_ "
         "scatter_reduce scatter_reduce_ "
+    ),
+    "searching": (
+        "bucketize isin searchsorted "
     ),
     "short_time": (
         "istft stft "
@@ -214,6 +230,12 @@ METHODS = {
     "diagonals": (
         "diag diag_embed diagflat diagonal fill_diagonal_ tril tril_ triu triu_ "
     ),
+    "distances": (
+        "cdist cross renorm renorm_ "
+    ),
+    "distinct": (
+        "unique unique_consecutive "
+    ),
     "dlpack": (
         "__dlpack__ __dlpack_device__ "
     ),
@@ -222,6 +244,9 @@ METHODS = {
     ),
     "from_data": (
         "new new_empty new_full new_ones new_tensor new_zeros "
+    ),
+    "histograms": (
+        "bincount histc histogram "
     ),
     "linear_systems": (
         "inverse "

@@ -8,6 +8,7 @@ import numpy as np
 
 from cygrad._core import messages
 from cygrad._core.access import array_of, tensor_of
+from cygrad._core.limits import finfo
 from cygrad._core.opdef import ELEMENTWISE, ELSEWHERE, IN0, IN1, declare, named, publish, variant
 from cygrad._core.record import apply1_args, record_n, write_into
 from cygrad._ops.activations import applied
@@ -423,7 +424,7 @@ def softshrink(input, lambd=0.5, *, out=None):
     kind = require(input, "softshrink").dtype
     if not kind.is_floating_point:
         raise messages.not_implemented_for("softshrink_check", kind)
-    largest = float(np.finfo(kind.numpy).max)
+    largest = finfo(kind).max
     if not 0 <= bound <= largest:
         raise RuntimeError(
             f"lambda must be in range [0, {largest:g}] for input dtype {kind.type_name}, but found {bound:g}"

@@ -6,6 +6,7 @@ import numpy as np
 
 from cygrad._core import messages, return_types
 from cygrad._core.access import array_of
+from cygrad._core.limits import finfo
 from cygrad._core.opdef import ELEMENTWISE, IN0, INPLACE, LINEAR, NONDIFF, declare, publish
 from cygrad._core.record import apply1, apply1_args, record_outputs, tensor_argument, write_into
 from cygrad._ops.arithmetic import div, mul, sub
@@ -127,7 +128,11 @@ def nan_to_num(input, nan=None, posinf=None, neginf=None, *, out=None):
     >>> cygrad.nan_to_num(cygrad.tensor([1.0, float("nan"), float("inf")]), posinf=9.0)
     tensor([1., 0., 9.])
     """
-    return apply1_args(NAN_TO_NUM, input, (nan, posinf, neginf), out)
+    t = tensor_argument(NAN_TO_NUM, input, "input", 1)
+    if t.dtype.name == "bfloat16":  # whose kernel computes in float32
+        limits = finfo(t.dtype)
+        posinf, neginf = limits.max if posinf is None else posinf, limits.min if neginf is None else neginf
+    return apply1_args(NAN_TO_NUM, t, (nan, posinf, neginf), out)
 
 
 # -- logit ----------------------------------------------------------------------------------------

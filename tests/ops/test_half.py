@@ -1,0 +1,62 @@
+"""Every op in half precision: the type stays, and the values are those of single precision, rounded."""
+
+import re
+
+import numpy as np
+import pytest
+from ops.calls import SAMPLES, Call, is_inexact
+
+import cygrad
+from cygrad._core.access import array_of
+
+KINDS = ["float16", "bfloat16"]
+# What PyTorch refuses, too.
+REFUSED = re.compile(
+    "not implemented for|Low precision dtypes not supported|must be either float or double|only supported for half|"
+    "only supports float|there are no complex numbers of two|Unsupported dtype|Expected both inputs to be|"
+    "[Ee]xpected .*float"
+)
+# Sums of many terms, whose rounding in between shows; and results that tell the precision.
+ROUGH = {"nextafter", "mvlgamma"}
+
+
+def rounded(kind, to):
+    """A change of a sample's arrays: what half precision can hold, in the type `to`."""
+    return lambda array: array.astype(kind).astype(to) if array.dtype.kind == "f" else array
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", SAMPLES)
+def test_half_precision_stays(name, kind):
+    if kind == "bfloat16":
+        pytest.importorskip("ml_dtypes")
+    half = getattr(cygrad, kind)
+    for sample in SAMPLES[name]:
+        arrays = [value for value in sample.args if is_inexact(value)]
+        if not arrays or not sample.single or "dtype" in sample.kwargs or any(a.dtype.kind == "c" for a in arrays):
+            continue
+        try:
+            expected = Call(name, sample, rounded(half.numpy, np.float32)).run()
+            call = Call(name, sample, rounded(half.numpy, half.numpy))
+            results = call.run()
+        except (RuntimeError, NotImplementedError) as error:
+            assert REFUSED.search(str(error)), f"{sample}: {error}"
+            continue
+        for found, wanted in zip(results, expected):
+            if isinstance(wanted, cygrad.Tensor):
+                check(found, wanted, half, sample, name)
+        outputs = [out for out in results if isinstance(out, cygrad.Tensor) and out.requires_grad]
+        if outputs and call.leaves:
+            grads = call.gradients([cygrad.ones_like(out) for out in outputs], outputs)
+            assert all(grad.dtype is leaf.dtype for grad, leaf in zip(grads, call.leaves)), sample
+
+
+def check(found, wanted, half, sample, name):
+    assert found.dtype is (half if wanted.dtype is cygrad.float32 else wanted.dtype), sample
+    assert found.shape == wanted.shape
+    if wanted.dtype is not cygrad.float32 or name in ROUGH:
+        return
+    a, b = array_of(found).astype(np.float64), array_of(wanted).astype(np.float64)
+    limit = cygrad.finfo(half).max
+    known = np.isfinite(b) & (abs(b) < limit)
+    np.testing.assert_allclose(a[known], b[known], 0.06, 0.06, err_msg=str(sample))
