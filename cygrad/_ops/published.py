@@ -55,6 +55,9 @@ FUNCTIONS = {
     "extrema": (
         "amax amin argmax argmin max min "
     ),
+    "folding": (
+        "pixel_shuffle pixel_unshuffle "
+    ),
     "from_data": (
         "as_tensor asarray from_numpy frombuffer scalar_tensor "
     ),

@@ -41,6 +41,8 @@ from cygrad._ops.distribution_losses import (
 )
 from cygrad._ops.dropout import dropout
 from cygrad._ops.embeddings import one_hot
+from cygrad._ops.folding import fold, pixel_shuffle, pixel_unshuffle, unfold
+from cygrad._ops.interpolation import interpolate, upsample, upsample_bilinear, upsample_nearest
 from cygrad._ops.margin_losses import (
     hinge_embedding_loss,
     margin_ranking_loss,

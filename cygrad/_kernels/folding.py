@@ -1,0 +1,42 @@
+"""The windows of images as columns, and back; elements of channels as places, and back."""
+
+import math
+
+import numpy as np
+
+
+def unfold(x, where):
+    """The windows of images (n, channels, *image): (n, channels * taps, places of the result)."""
+    taps = math.prod(where.kernel)
+    columns = np.zeros((len(x), x.shape[1], taps, *where.size), x.dtype)
+    for tap, there, here in where.taps():
+        columns[(slice(None), slice(None), tap, *there)] = x[(slice(None), slice(None), *here)]
+    return columns.reshape(len(x), x.shape[1] * taps, math.prod(where.size))
+
+
+def fold(columns, where):
+    """Images to which each column has been added at its window: the transpose of `unfold`."""
+    taps = math.prod(where.kernel)
+    columns = columns.reshape(len(columns), columns.shape[1] // taps, taps, *where.size)
+    images = np.zeros((*columns.shape[:2], *where.image), columns.dtype)
+    for tap, there, here in where.taps():
+        images[(slice(None), slice(None), *here)] += columns[(slice(None), slice(None), tap, *there)]
+    return images
+
+
+def shuffle(x, factor):
+    """(..., channels * factor^2, height, width) as (..., channels, height * factor, width * factor)."""
+    *others, channels, height, width = x.shape
+    x = x.reshape(*others, channels // factor**2, factor, factor, height, width)
+    n = len(others) + 1
+    x = x.transpose(*range(n), n + 2, n, n + 3, n + 1)
+    return np.ascontiguousarray(x).reshape(*others, channels // factor**2, height * factor, width * factor)
+
+
+def unshuffle(x, factor):
+    """Undoes `shuffle`."""
+    *others, channels, height, width = x.shape
+    x = x.reshape(*others, channels, height // factor, factor, width // factor, factor)
+    n = len(others) + 1
+    x = x.transpose(*range(n), n + 1, n + 3, n, n + 2)
+    return np.ascontiguousarray(x).reshape(*others, channels * factor**2, height // factor, width // factor)
