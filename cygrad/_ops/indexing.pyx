@@ -11,13 +11,12 @@ never take part in that, which is why `x[0, :, [1, 2]]` has another order of dim
 Writing uses the same views and puts the value into the last one.
 """
 
-import warnings
-
 from cpython.slice cimport PySlice_AdjustIndices, PySlice_Unpack
+from numpy cimport NPY_BOOL, NPY_INT32, NPY_INT64, NPY_UINT8
 
 import numpy as np
 
-from cygrad._core.dtypes cimport dtype_of_num, is_float_num
+from cygrad._core.dtypes cimport is_float_num
 from cygrad._core.inplace cimport check_apart, check_inplace
 from cygrad._core.opdef cimport INPLACE, LINEAR, MAY_OVERLAP, PRIVATE, OpDef, OpNode, op, variant
 from cygrad._core.opdef import publish
@@ -25,7 +24,6 @@ from cygrad._core.record cimport begin_write, end_write, record1, record_n, reco
 from cygrad._core.state cimport thread_state
 from cygrad._core.tensor cimport Tensor, dtype_of, requires_grad, version_of, wrap
 from cygrad._core import messages
-from cygrad._core.construct cimport data_array
 from cygrad._kernels import copying, picking, scatter
 from cygrad._kernels.arrays cimport cast
 from cygrad._kernels.strided cimport Geometry, geometry_of, insert_dim, select_at, slice_at, view_of
@@ -35,9 +33,11 @@ from cygrad._ops.gathering cimport keep, writes_expanded
 from cygrad._ops.parts cimport SELECT, SLICE
 from cygrad._ops.views cimport UNSQUEEZE, alias, expanded, viewed
 
-cdef str NO_INDEX_OF_0DIM = (
-    "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a 0-dim "
-    "tensor to a number")
+
+cdef object checks():
+    """The module that reads unusual indices and words what is wrong, imported when it is needed."""
+    from cygrad._ops import index_checks
+    return index_checks
 
 
 # -- reading -----------------------------------------------------------------------------------------------
@@ -60,7 +60,7 @@ cdef Tensor item(Tensor t, object index):
     cdef Geometry g
     cdef Py_ssize_t i
     if t.array.ndim == 0:
-        raise too_many(index, 0)
+        raise checks().too_many(index, 0)
     geometry_of(t.array, &g)
     i = checked_index(&g, 0, as_index(index), 0)
     select_at(&g, 0, i)
@@ -72,7 +72,7 @@ cdef Tensor stretch(Tensor t, object bounds):
     cdef Geometry g
     cdef Py_ssize_t start, stop, step, length
     if t.array.ndim == 0:
-        raise too_many(bounds, 0)
+        raise checks().too_many(bounds, 0)
     geometry_of(t.array, &g)
     length = unpack_slice(bounds, g.dims[0], &start, &stop, &step)
     slice_at(&g, 0, start, length, step)
@@ -91,7 +91,7 @@ cdef Py_ssize_t checked_index(Geometry* g, int dim, Py_ssize_t i, Py_ssize_t pos
     """`i` counted from the front; `position` is its place in the index, for the error."""
     cdef Py_ssize_t length = g.dims[dim]
     if not -length <= i < length:
-        raise IndexError(f"index {i} is out of bounds for dimension {position} with size {length}")
+        raise checks().out_of_bounds(i, position, length)
     return i + length if i < 0 else i
 
 
@@ -100,8 +100,7 @@ cdef Py_ssize_t unpack_slice(object bounds, Py_ssize_t size, Py_ssize_t* start, 
     """Its bounds within `size`; gives how many steps it makes."""
     PySlice_Unpack(bounds, start, stop, step)
     if step[0] < 0:
-        raise ValueError("step must be greater than zero\n"
-                         "  tensors have no slices backwards: use `x.flip(dim)`, which copies")
+        raise checks().backwards()
     return PySlice_AdjustIndices(size, start, stop, step[0])
 
 
@@ -178,7 +177,7 @@ cdef Reading read(Tensor t, object index):
     r.tensors = []
     geometry_of(t.array, &r.g)
     if taken > r.g.ndim:
-        raise too_many(index, r.g.ndim)
+        raise checks().too_many(index, r.g.ndim)
     for position in range(len(parts)):
         part = parts[position]
         if type(part) is int:
@@ -200,19 +199,13 @@ cdef Reading read(Tensor t, object index):
     return r
 
 
-cdef object too_many(object index, int ndim):
-    if ndim == 0 and type(index) is slice:
-        return IndexError("slice() cannot be applied to a 0-dim tensor.")
-    if ndim == 0 and not isinstance(index, (Tensor, tuple)) and hasattr(index, "__index__"):
-        return IndexError(NO_INDEX_OF_0DIM)
-    return IndexError(f"too many indices for tensor of dimension {ndim}")
-
-
 cdef list index_parts(object index):
     """The parts of an index: ints, bools, slices, None, Ellipsis and tensors with dimensions."""
-    if isinstance(index, tuple) or is_like_tuple(index):
+    if isinstance(index, tuple):
         return [index_part(part) for part in index]
-    return [index_part(index)]
+    if type(index) is int or type(index) is slice or isinstance(index, (Tensor, np.ndarray, str)):
+        return [index_part(index)]
+    return [index_part(part) for part in index] if checks().is_like_tuple(index) else [index_part(index)]
 
 
 cdef object index_part(object part):
@@ -222,16 +215,8 @@ cdef object index_part(object part):
         return part
     if isinstance(part, Tensor):
         return tensor_part(<Tensor>part)
-    if isinstance(part, np.ndarray):
-        return array_part(part)
-    if isinstance(part, str):
-        raise TypeError("new(): invalid data type 'str'")
-    if is_sequence(part):
-        return sequence_part(part)
-    if hasattr(part, "__index__") and not isinstance(part, np.bool_):
-        return as_index(part.__index__())
-    raise IndexError("only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices "
-                     f"(got {type_name(part)})")
+    part = checks().unusual_part(part)
+    return tensor_part(<Tensor>part) if isinstance(part, Tensor) else as_index(part)
 
 
 cdef object tensor_part(Tensor index):
@@ -239,47 +224,20 @@ cdef object tensor_part(Tensor index):
     kind = dtype_of(index)
     if index.array.ndim == 0 and index.array.dtype.kind in "biu":
         return bool(index.array) if kind.name in ("bool", "uint8") else int(index.array)
-    if kind.name not in ("int64", "int32", "bool", "uint8"):
-        raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+    if not is_index(index):
+        raise checks().wrong_type()
     return index
 
 
-cdef object array_part(object array):
-    """Other than in a tensor, numbers of any type are allowed; fractions are cut off."""
-    index = wrap(array)
-    if dtype_of(index).name not in ("int64", "int32", "bool", "uint8"):
-        index = wrap(cast(array, np.dtype(np.int64).num))
-    return tensor_part(index)
-
-
-cdef object sequence_part(object sequence):
-    array = data_array(list(sequence), None)
-    return wrap(array if array.dtype.kind in "bi" else array.astype(np.int64))
-
-
-cdef bint is_sequence(object value):
-    return not isinstance(value, (dict, Tensor, np.generic)) and (
-        hasattr(type(value), "__getitem__") and hasattr(type(value), "__len__"))
-
-
-cdef bint is_like_tuple(object index):
-    """Is this a list that PyTorch reads as a tuple, because what it holds are not numbers?"""
-    if isinstance(index, (Tensor, np.ndarray, str)) or not is_sequence(index) or len(index) >= 32:
-        return False
-    for part in index:
-        if part is None or part is Ellipsis or isinstance(part, (Tensor, slice)) or is_sequence(part):
-            break
-    else:
-        return False
-    warnings.warn(
-        "Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed in pytorch 2.9; "
-        "use x[tuple(seq)] instead of x[seq]. In pytorch 2.9 this will be interpreted as tensor index, "
-        "x[torch.tensor(seq)], which will result either in an error or a different result", UserWarning, stacklevel=1)
-    return True
+cdef inline bint is_index(Tensor index):
+    """Is it of a type that indices have?"""
+    cdef int num = index.array.dtype.num
+    return num == NPY_INT64 or num == NPY_BOOL or num == NPY_INT32 or num == NPY_UINT8
 
 
 cdef bint is_mask(Tensor index):
-    return index.array.dtype.kind == "b" or index.array.dtype == np.uint8
+    cdef int num = index.array.dtype.num
+    return num == NPY_BOOL or num == NPY_UINT8
 
 
 cdef int dims_taken(Tensor index):
@@ -368,35 +326,16 @@ cdef list index_arrays_of_shape(tuple shape, tuple indices):
         index = value
         array = index.array
         if is_mask(index):
-            check_mask(array.shape, shape, dim)
+            if array.shape != shape[dim:dim + array.ndim]:
+                checks().check_mask(array.shape, shape, dim)
             if array.dtype != bool:
-                warnings.warn("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool "
-                              "instead.", UserWarning, stacklevel=1)
+                checks().warn_of_bytes()
                 array = array != 0
         arrays.append(array)
         dim += dims_taken(index)
     if len(indices) > 1:
-        check_joined(arrays)
+        checks().check_joined(arrays)
     return arrays
-
-
-def check_joined(indices):
-    """Raise IndexError for index arrays that do not broadcast."""
-    shapes = [index.shape for index in scatter.one_index_each(indices)[0]]
-    try:
-        np.broadcast_shapes(*shapes)
-    except ValueError:
-        text = ", ".join(str(list(shape)) for shape in shapes)
-        raise IndexError(
-            f"shape mismatch: indexing tensors could not be broadcast together with shapes {text}") from None
-
-
-cdef int check_mask(tuple mask, tuple shape, Py_ssize_t dim) except -1:
-    for i in range(len(mask)):
-        if dim + i < len(shape) and mask[i] != shape[dim + i]:
-            raise IndexError(f"The shape of the mask {list(mask)} at index {i} does not match the shape of the indexed "
-                             f"tensor {list(shape)} at index {dim + i}")
-    return 0
 
 
 cdef object run_index(object kernel, Tensor t, list indices, object values, bint accumulate):
@@ -406,29 +345,9 @@ cdef object run_index(object kernel, Tensor t, list indices, object values, bint
             return kernel(t.array, indices)
         return kernel(t.array, indices, values, accumulate)
     except IndexError:
-        raise index_error(t.array.shape, indices) from None
+        raise checks().index_error(t.array.shape, indices) from None
     except ValueError:
-        raise values_error(t.array, indices, values) from None
-
-
-def index_error(shape, indices):
-    """Why fancy indexing is impossible."""
-    plain, dims = scatter.one_index_each(indices)
-    for place, (index, dim) in enumerate(zip(plain, dims)):
-        wrong = index[(index < -shape[dim]) | (index >= shape[dim])]
-        if shape[dim] == 0 and index.size:
-            return IndexError("index is out of bounds for dimension with size 0")
-        if wrong.size:
-            return IndexError(f"index {wrong.flat[0]} is out of bounds for dimension {place} with size {shape[dim]}\n"
-                              f"  dimension {dim} of a tensor of shape {list(shape)}")
-    raise AssertionError(f"nothing is wrong with indices of shapes {[index.shape for index in plain]} into {shape}")
-
-
-def values_error(array, indices, values):
-    """Values that can not be put where the index says."""
-    result = array[picking.fancy(indices)].shape
-    return RuntimeError(f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to indexing "
-                        f"result of shape {list(result)}")
+        raise checks().values_error(t.array, indices, values) from None
 
 
 # -- putting by tensors ------------------------------------------------------------------------------------
@@ -462,31 +381,13 @@ cpdef Tensor index_put(object input, object indices, object values, bint accumul
     """
     cdef Tensor t = require(input, "index_put")
     cdef Tensor new = require(values, "index_put", "values", 2)
-    if not isinstance(indices, (tuple, list)):
-        raise TypeError("index_put(): argument 'indices' (position 1) must be tuple of Tensors, "
-                        f"not {type(indices).__name__}")
-    checked = tuple([put_index(i, part) for i, part in enumerate(indices)])
-    count = sum([dims_taken(<Tensor>part) for part in checked])
-    if count > t.array.ndim:
-        raise IndexError(f"too many indices for tensor of dimension {t.array.ndim} (got {count})")
-    if count == 0:
-        raise IndexError("index_put(): at least one index with dimensions is needed")
+    checked = checks().put_indices(t, indices)
     if out is None:
         return put_into_copy(t, checked, new, accumulate)
     if out is t:
         return put(t, checked, new, accumulate, None)
     array = put_array(wrap(t.array.copy()), index_arrays(t, checked), new, accumulate)
     return write_into(INDEX_PUT, out, array, (t, new), None)
-
-
-cdef Tensor put_index(object i, object index):
-    if not isinstance(index, Tensor):
-        raise TypeError(f"expected Tensor as element {i} in argument 0, but got {type(index).__name__}")
-    if dtype_of(<Tensor>index).name not in ("int64", "int32", "bool", "uint8"):
-        raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
-    if is_mask(<Tensor>index) and (<Tensor>index).array.ndim == 0:
-        raise IndexError("index_put(): a mask must have dimensions")
-    return <Tensor>index
 
 
 cdef Tensor put_into_copy(Tensor t, tuple indices, Tensor values, bint accumulate):
@@ -501,7 +402,7 @@ cdef Tensor put_into_copy(Tensor t, tuple indices, Tensor values, bint accumulat
 cdef object put_array(Tensor t, list arrays, Tensor values, bint accumulate):
     """Change the array of `t`."""
     if dtype_of(t) is not dtype_of(values) or (values.array.ndim and values.array.ndim > result_ndim(t, arrays)):
-        check_values(t.array, arrays, values)
+        checks().check_values(t.array, arrays, values)
     return run_index(INDEX_PUT.kernel, t, arrays, values.array, accumulate)
 
 
@@ -510,25 +411,6 @@ cdef int result_ndim(Tensor t, list indices):
     taken = sum([index.ndim if index.dtype.kind == "b" else 1 for index in indices if index is not None])
     return t.array.ndim - taken + max([1 if index.dtype.kind == "b" else index.ndim
                                        for index in indices if index is not None])
-
-
-def check_values(array, indices, values):
-    """Raise for a shape that does not broadcast, else for a dtype that differs."""
-    where = picking.fancy(indices)
-    try:
-        result = array[where].shape
-    except IndexError:
-        raise index_error(array.shape, indices) from None
-    try:
-        fits = np.broadcast_shapes(values.shape, result) == result
-    except ValueError:
-        fits = False
-    if not fits:
-        raise values_error(array, indices, values)
-    own, other = [dtype_of_num(num).type_name for num in (array.dtype.num, values.dtype.num)]
-    if own != other:
-        raise RuntimeError("Index put requires the source and destination dtypes match, got "
-                           f"{own} for the destination and {other} for the source.")
 
 
 cdef Tensor put(Tensor t, tuple indices, Tensor values, bint accumulate, str label):
