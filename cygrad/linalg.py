@@ -1,9 +1,10 @@
 """Linear algebra over matrices, and stacks of them, under the names of PyTorch's `torch.linalg`."""
 
-from cygrad import det, matrix_power
+from cygrad import det, matmul, matrix_power
 from cygrad._ops.cholesky import linalg_cholesky as cholesky
 from cygrad._ops.cholesky import linalg_cholesky_ex as cholesky_ex
 from cygrad._ops.determinants import linalg_slogdet as slogdet
+from cygrad._ops.diagonals import linalg_diagonal as diagonal
 from cygrad._ops.distances import linalg_cross as cross
 from cygrad._ops.eigen import linalg_eig as eig
 from cygrad._ops.eigen import linalg_eigh as eigh
@@ -20,6 +21,8 @@ from cygrad._ops.lu import linalg_lu_factor as lu_factor
 from cygrad._ops.lu import linalg_lu_factor_ex as lu_factor_ex
 from cygrad._ops.lu import linalg_lu_solve as lu_solve
 from cygrad._ops.matrices import LinAlgError
+from cygrad._ops.matrix_functions import linalg_matrix_exp as matrix_exp
+from cygrad._ops.matrix_functions import linalg_multi_dot as multi_dot
 from cygrad._ops.norms import linalg_cond as cond
 from cygrad._ops.norms import linalg_matrix_norm as matrix_norm
 from cygrad._ops.norms import linalg_norm as norm
@@ -30,6 +33,8 @@ from cygrad._ops.singular_values import linalg_pinv as pinv
 from cygrad._ops.singular_values import linalg_svd as svd
 from cygrad._ops.singular_values import linalg_svdvals as svdvals
 from cygrad._ops.triangular import linalg_solve_triangular as solve_triangular
+from cygrad._ops.vandermonde import linalg_vander as vander
 from cygrad._ops.vector_norms import linalg_vector_norm as vector_norm
+from cygrad._ops.vector_products import linalg_vecdot as vecdot
 
 __all__ = [name for name in dir() if not name.startswith("_")]

@@ -9,11 +9,13 @@ import numpy as np
 from cygrad._core import messages
 from cygrad._core.access import array_of
 from cygrad._core.opdef import IN1, IN2, INPLACE, declare, publish
-from cygrad._core.record import record_n, write_into
+from cygrad._core.record import record_n, result_type, write_into
 from cygrad._kernels.products import addmm as sum_with_product
 from cygrad._kernels.products import matmul
+from cygrad._ops.arguments import wrap_dim
 from cygrad._ops.arithmetic import mul
 from cygrad._ops.checks import require_tensors
+from cygrad._ops.pointwise import conjugate
 from cygrad._ops.product_checks import (
     check_matrix,
     check_matrix_vector,
@@ -24,8 +26,9 @@ from cygrad._ops.product_checks import (
     check_stacks,
     check_sum,
 )
+from cygrad._ops.products import matmul as matmul_of
 from cygrad._ops.products import times
-from cygrad._ops.views import expand, squeeze, unsqueeze
+from cygrad._ops.views import expand, squeeze, transpose, unsqueeze
 
 # -- addmm, addmv, baddbmm ------------------------------------------------------------------------
 
@@ -50,7 +53,7 @@ def add_product_array(base, a, b, beta, alpha):
 
 
 def scaled(g, factor):
-    return g if factor == 1 else mul(g, factor)
+    return g if factor == 1 else mul(g, factor.conjugate())
 
 
 def add_product_rule(n, g):
@@ -87,13 +90,13 @@ def added(op, inputs, beta, alpha, out):
     return write_into(op, out, array, inputs, args)
 
 
-def row(name, rule, inputs):
+def row(name, rule, inputs, kernel=add_product_array):
     return declare(
         name,
         rule,
         saves=(0, IN2, IN1),
         flags=INPLACE,
-        kernel=add_product_array,
+        kernel=kernel,
         inputs=inputs,
         attributes="beta alpha",
     )
@@ -177,6 +180,86 @@ def baddbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None):
         )
     check_stack_types(batch1, batch2)
     return added(BADDBMM, (input, batch1, batch2), beta, alpha, out)
+
+
+def add_stack_array(base, a, b, beta, alpha):
+    """beta * base + alpha * the sum of all products a[i] @ b[i]."""
+    rows = np.moveaxis(a, 0, 1).reshape(a.shape[1], -1) if a.size else np.zeros((a.shape[1], 0), a.dtype)
+    return scaled_sum(base, matmul(rows, b.reshape(rows.shape[1], b.shape[2])), beta, alpha)
+
+
+ADDBMM = row("addbmm", add_product_rule, "self batch1 batch2", add_stack_array)
+
+
+def addbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None):
+    """`beta * input + alpha * (batch1 @ batch2).sum(0)` for stacks (b, n, k) and (b, k, m); input broadcasts to (n, m).
+
+    Saves each stack for the other's gradient. Gradients: beta * g, alpha * g @ batch2^T, alpha * batch1^T @ g.
+    Raises RuntimeError for shapes that do not fit and for different dtypes.
+
+    >>> import cygrad
+    >>> cygrad.addbmm(cygrad.ones(1), cygrad.ones(3, 1, 2), cygrad.ones(3, 2, 1))
+    tensor([[7.]])
+    """
+    require_tensors(ADDBMM, input, batch1, batch2, names=("input", "batch1", "batch2"))
+    rows, columns = (t.shape[wrap_dim(i, t.ndim)] for i, t in ((1, batch1), (2, batch2)))
+    expand(input, (rows, columns))
+    check_stacks(batch1, batch2)
+    if len(batch1) != len(batch2):
+        raise RuntimeError(f"batch1 and batch2 must have same number of batches, got {len(batch1)} and {len(batch2)}")
+    if batch1.shape[2] != batch2.shape[1]:
+        raise RuntimeError(
+            f"Incompatible matrix sizes for bmm ({rows}x{batch1.shape[2]} and {batch2.shape[1]}x{columns})"
+        )
+    check_sum(input, (rows, columns), batch1, batch2)
+    return added(ADDBMM, (input, batch1, batch2), beta, alpha, out)
+
+
+def addr_array(base, a, b, beta, alpha):
+    """beta * base + alpha * the outer product of two vectors."""
+    if base.dtype == bool:
+        product = np.logical_and.outer(a, b) & bool(alpha)
+        return (base & bool(beta)) | product
+    return scaled_sum(base, np.multiply.outer(a, b), beta, alpha)
+
+
+def addr_rule(n, g):
+    beta, alpha = n.args
+    return (
+        scaled(g, beta),
+        scaled(matmul_of(g, conjugate(n.saved(2))), alpha) if n.needs(1) else None,
+        scaled(matmul_of(transpose(g, 0, 1), conjugate(n.saved(1))), alpha) if n.needs(2) else None,
+    )
+
+
+ADDR = row("addr", addr_rule, "self vec1 vec2", addr_array)
+
+
+def addr(input, vec1, vec2, *, beta=1, alpha=1, out=None):
+    """`beta * input + alpha * outer(vec1, vec2)` for vectors (n) and (m); input broadcasts to (n, m).
+
+    Saves each vector for the other's gradient. Gradients: beta * g, alpha * g @ vec2, alpha * g^T @ vec1. Raises
+    RuntimeError for shapes that do not fit, and for numbers that are not whole with tensors that are.
+
+    >>> import cygrad
+    >>> cygrad.addr(cygrad.ones(1), cygrad.tensor([1.0, 2.0]), cygrad.tensor([3.0, 4.0]))
+    tensor([[4., 5.],
+            [7., 9.]])
+    """
+    require_tensors(ADDR, input, vec1, vec2, names=("input", "vec1", "vec2"))
+    for t, name in ((vec1, "vec1"), (vec2, "vec2")):
+        if t.ndim != 1:
+            raise RuntimeError(f"addr: Expected 1-D argument {name}, but got {t.ndim}-D")
+    if out is input and tuple(input.shape) != (len(vec1), len(vec2)):
+        raise RuntimeError(f"size mismatch, input: {list(input.shape)}, v1: {list(vec1.shape)}, v2: {list(vec2.shape)}")
+    expand(input, (len(vec1), len(vec2)))
+    if not any(t.is_floating_point() or t.is_complex() for t in (input, vec1, vec2)):
+        for value, name in ((beta, "beta"), (alpha, "alpha")):
+            if isinstance(value, (float, complex)):
+                raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
+    kind = result_type((input, vec1, vec2))
+    base, *vectors = (t if t.dtype is kind or t is out else t.to(kind) for t in (input, vec1, vec2))
+    return added(ADDR, (base, *vectors), beta, alpha, out)
 
 
 functions = publish(globals())

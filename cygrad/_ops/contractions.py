@@ -1,4 +1,4 @@
-"""Sums of products over chosen dimensions: Einstein's notation, `tensordot`, Kronecker products, powers of matrices.
+"""Sums of products over chosen dimensions: Einstein's notation, `tensordot`, Kronecker products, traces.
 
 All are made of other ops, whose gradients they have, except `trace`.
 """
@@ -9,12 +9,10 @@ from cygrad._core import messages
 from cygrad._core.opdef import FUNCTION_ONLY, LINEAR, declare, publish
 from cygrad._core.record import apply_n, tensor_argument
 from cygrad._core.tensor import Tensor
-from cygrad._ops.arguments import dim_argument, integer, require, type_name
+from cygrad._ops.arguments import dim_argument, require, type_name
 from cygrad._ops.arithmetic import mul
 from cygrad._ops.diagonals import diagonal
-from cygrad._ops.linear_systems import linalg_inv
-from cygrad._ops.pointwise import conjugate
-from cygrad._ops.products import bmm, dot, matmul, mm
+from cygrad._ops.products import bmm, mm
 from cygrad._ops.ranges import eye
 from cygrad._ops.reductions import sum as total
 from cygrad._ops.views import expand, permute, reshape, squeeze, unsqueeze
@@ -357,7 +355,7 @@ def kron(input, other, *, out=None):
     return product if out is None else out.copy_(product)
 
 
-# -- of matrices ----------------------------------------------------------------------------------
+# -- trace ----------------------------------------------------------------------------------------
 
 
 def trace_rule(n, g):
@@ -387,94 +385,5 @@ def trace(input):
     return apply_n(TRACE, (t,), (tuple(t.shape),))
 
 
-def matrix_power(input, n, *, out=None):
-    """`input`, a square matrix or a stack of them, multiplied by itself `n` times; the inverse's power for n < 0.
-
-    >>> import cygrad
-    >>> cygrad.matrix_power(cygrad.tensor([[1.0, 1.0], [0.0, 1.0]]), 5)
-    tensor([[1., 5.],
-            [0., 1.]])
-    """
-    t = require(input, "matrix_power")
-    n = integer(n, "matrix_power", "n", 2)
-    if t.dim() < 2:
-        raise RuntimeError("linalg.matrix_power: The input tensor A must have at least 2 dimensions.")
-    if t.shape[-1] != t.shape[-2]:
-        raise RuntimeError(
-            "linalg.matrix_power: A must be batches of square matrices, "
-            f"but they are {t.shape[-2]} by {t.shape[-1]} matrices"
-        )
-    if n < 0:
-        t, n = linalg_inv(t), -n
-    result = None
-    while n:
-        if n & 1:
-            result = t if result is None else matmul(result, t)
-        n >>= 1
-        if n:
-            t = matmul(t, t)
-    if result is None:
-        result = expand(eye(t.shape[-1], dtype=t.dtype), t.shape).clone()
-    elif result is input:
-        result = result.clone()
-    return result if out is None else out.copy_(result)
-
-
-def chain_matmul(*matrices, out=None):
-    """The product of matrices, in the order of multiplications that takes the fewest steps.
-
-    >>> import cygrad
-    >>> cygrad.chain_matmul(cygrad.ones(2, 3), cygrad.ones(3, 4), cygrad.ones(4, 1))
-    tensor([[12.],
-            [12.]])
-    """
-    for i, matrix in enumerate(matrices):
-        require(matrix, "chain_matmul", "matrices", i + 1)
-    if len(matrices) == 1:
-        product = matrices[0].clone()
-    else:
-        product = in_best_order(list(matrices))
-    return product if out is None else out.copy_(product)
-
-
-def in_best_order(matrices):
-    """Cormen et al., Introduction to Algorithms, 15.2: the cheapest place to split each part of the chain."""
-    sizes = [matrices[0].shape[0]] + [m.shape[1] for m in matrices]
-    n = len(matrices)
-    cost, place = {(i, i): 0 for i in range(n)}, {}
-    for length in range(1, n):
-        for i in range(n - length):
-            j = i + length
-            cost[i, j], place[i, j] = min(
-                (cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)
-            )
-
-    def product(i, j):
-        return matrices[i] if i == j else mm(product(i, place[i, j]), product(place[i, j] + 1, j))
-
-    return product(0, n - 1)
-
-
-def vdot(input, other, *, out=None):
-    """The inner product of two vectors, the first of them conjugated.
-
-    >>> import cygrad
-    >>> cygrad.vdot(cygrad.tensor([1j, 2]), cygrad.tensor([1j, 1]))
-    tensor(3.+0.j)
-    """
-    a, b = require(input, "vdot"), require(other, "vdot", "other", 2)
-    if a.dim() != 1 or b.dim() != 1:
-        raise RuntimeError(f"1D tensors expected, but got {a.dim()}D and {b.dim()}D tensors")
-    product = dot(conjugate(a), b)
-    return product if out is None else out.copy_(product)
-
-
-composite = {
-    "einsum": FUNCTION_ONLY,
-    "tensordot": FUNCTION_ONLY,
-    "kron": 0,
-    "matrix_power": 0,
-    "chain_matmul": FUNCTION_ONLY,
-    "vdot": 0,
-}
+composite = {"einsum": FUNCTION_ONLY, "tensordot": FUNCTION_ONLY, "kron": 0}
 functions = publish(globals())

@@ -7,7 +7,7 @@ import numpy as np
 from cygrad._core import messages
 from cygrad._core.access import array_of, tensor_of
 from cygrad._core.dtypes import as_dtype, by_name
-from cygrad._core.opdef import FUNCTION_ONLY, INPLACE, LINEAR, PRIVATE, VIEW, declare, publish, variant
+from cygrad._core.opdef import FUNCTION_ONLY, INPLACE, LINEAR, METHOD_ONLY, PRIVATE, VIEW, declare, publish, variant
 from cygrad._core.record import apply1_args, as_type, record_n, record_view, result_type
 from cygrad._core.tensor import Tensor
 from cygrad._kernels import diagonals as kernels
@@ -51,6 +51,16 @@ def diagonal(input, offset=0, dim1=0, dim2=1):
     if where[1] == where[2]:
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
     return record_view(DIAGONAL, kernels.diagonal(array, *where), input, (array.shape, *where))
+
+
+def linalg_diagonal(A, *, offset=0, dim1=-2, dim2=-1):
+    """The diagonals of the matrices in the last two dimensions, or in others; see `cygrad.diagonal`.
+
+    >>> import cygrad
+    >>> cygrad.linalg.diagonal(cygrad.tensor([[1, 2], [3, 4]]))
+    tensor([1, 4])
+    """
+    return diagonal(require(A, "linalg_diagonal", "A"), offset, dim1, dim2)
 
 
 def diagonal_backward_rule(n, g):
@@ -294,5 +304,6 @@ def _triangle_indices(name, kernel, row, col, offset, dtype):
 
 
 composite = {"diag": 0, "diagflat": 0, "tril_indices": FUNCTION_ONLY, "triu_indices": FUNCTION_ONLY}
+composite["linalg_diagonal"] = FUNCTION_ONLY | METHOD_ONLY  # neither: found in cygrad.linalg
 methods = {"fill_diagonal_": fill_diagonal_}
 functions = publish(globals())

@@ -2,7 +2,7 @@
 
 FUNCTIONS = {
     "affine": (
-        "addmm addmm_ addmv addmv_ baddbmm baddbmm_ "
+        "addbmm addbmm_ addmm addmm_ addmv addmv_ addr addr_ baddbmm baddbmm_ "
     ),
     "averaging": (
         "adaptive_avg_pool1d avg_pool1d "
@@ -23,7 +23,7 @@ FUNCTIONS = {
         "view_as_real "
     ),
     "contractions": (
-        "chain_matmul einsum kron matrix_power tensordot trace vdot "
+        "einsum kron tensordot trace "
     ),
     "convolution": (
         "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d convolution "
@@ -84,6 +84,9 @@ FUNCTIONS = {
     ),
     "margin_losses": (
         "hinge_embedding_loss margin_ranking_loss "
+    ),
+    "matrix_functions": (
+        "chain_matmul matrix_exp matrix_power "
     ),
     "max_pooling": (
         "adaptive_max_pool1d max_pool1d max_pool1d_with_indices max_pool2d max_pool3d "
@@ -195,7 +198,7 @@ FUNCTIONS = {
         "frobenius_norm "
     ),
     "vector_products": (
-        "ger inner outer "
+        "cross ger inner outer vdot "
     ),
     "view_copies": (
         "alias_copy as_strided_copy detach_copy diagonal_copy expand_copy narrow_copy permute_copy "
@@ -208,7 +211,7 @@ FUNCTIONS = {
 }
 METHODS = {
     "affine": (
-        "addmm addmm_ addmv addmv_ baddbmm baddbmm_ "
+        "addbmm addbmm_ addmm addmm_ addmv addmv_ addr addr_ baddbmm baddbmm_ "
     ),
     "bessel": (
         "i0 i0_ "
@@ -225,7 +228,7 @@ METHODS = {
         "H adjoint angle conj imag is_conj is_neg mH real resolve_conj resolve_neg "
     ),
     "contractions": (
-        "kron matrix_power trace vdot "
+        "kron trace "
     ),
     "determinants": (
         "det logdet slogdet "
@@ -261,6 +264,9 @@ METHODS = {
     ),
     "lu": (
         "lu lu_solve "
+    ),
+    "matrix_functions": (
+        "matrix_exp matrix_power "
     ),
     "measures": (
         "std var "
@@ -353,7 +359,7 @@ METHODS = {
         "frexp isneginf isposinf isreal logit logit_ nan_to_num nan_to_num_ signbit "
     ),
     "vector_products": (
-        "ger inner outer "
+        "cross ger inner outer vdot "
     ),
     "view_copies": (
         "narrow_copy "

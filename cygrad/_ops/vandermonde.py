@@ -4,6 +4,7 @@ from cygrad._core.dtypes import dtype_of_number
 from cygrad._core.opdef import FUNCTION_ONLY, publish
 from cygrad._ops.arguments import integer, require
 from cygrad._ops.creation import ones
+from cygrad._ops.matrices import LINALG
 from cygrad._ops.moving import flip
 from cygrad._ops.parts import cat
 from cygrad._ops.scans import cumprod
@@ -42,5 +43,27 @@ def vander(x, N=None, increasing=False):
     return rows if increasing else flip(rows, (-1,))
 
 
-composite = {"vander": FUNCTION_ONLY}
+def linalg_vander(x, *, N=None):
+    """The powers of each element in a row, rising from 1: x (..., n), result (..., n, N), where N is n if left out.
+
+    Integers give int64. Raises RuntimeError for N < 2.
+
+    >>> import cygrad
+    >>> cygrad.linalg.vander(cygrad.tensor([1, 2, 3]))
+    tensor([[1, 1, 1],
+            [1, 2, 4],
+            [1, 3, 9]])
+    """
+    t = require(x, "linalg_vander", "x")
+    if t.dtype.name == "bool":
+        raise RuntimeError(
+            f"linalg.vander supports floating point, complex, and integer tensors, but got {t.dtype.type_name}"
+        )
+    count = (t.shape[-1] if t.ndim else 1) if N is None else integer(N, "linalg_vander", "N", 2)
+    if count <= 1:
+        raise RuntimeError("N must be greater than 1.")
+    return powers(t, count)
+
+
+composite = {"vander": FUNCTION_ONLY, "linalg_vander": LINALG}
 functions = publish(globals())

@@ -1,9 +1,12 @@
 """Outer and inner products of vectors, made of other ops."""
 
 from cygrad._core.opdef import publish
-from cygrad._ops.arguments import require
+from cygrad._ops.arguments import broadcast_shape, dim_argument, require
 from cygrad._ops.arithmetic import mul
-from cygrad._ops.products import as_matrix, mm
+from cygrad._ops.matrices import LINALG, check_inexact, check_same_dtype, given
+from cygrad._ops.pointwise import conjugate
+from cygrad._ops.products import as_matrix, dot, mm
+from cygrad._ops.reductions import sum as total
 from cygrad._ops.views import reshape, t, unsqueeze
 
 
@@ -52,5 +55,37 @@ def inner(input, other, *, out=None):
     return result if out is None else out.copy_(result)
 
 
-composite = {"outer": 0, "ger": 0, "inner": 0}
+def vdot(input, other, *, out=None):
+    """The inner product of two vectors, the first of them conjugated.
+
+    >>> import cygrad
+    >>> cygrad.vdot(cygrad.tensor([1j, 2]), cygrad.tensor([1j, 1]))
+    tensor(3.+0.j)
+    """
+    a, b = require(input, "vdot"), require(other, "vdot", "other", 2)
+    if a.dim() != 1 or b.dim() != 1:
+        raise RuntimeError(f"1D tensors expected, but got {a.dim()}D and {b.dim()}D tensors")
+    product = dot(conjugate(a), b)
+    return product if out is None else out.copy_(product)
+
+
+def linalg_vecdot(x, y, *, dim=-1, out=None):
+    """The inner products of the vectors along a dimension, the first conjugated: sum(conj(x) * y); broadcasts.
+
+    Raises RuntimeError for integers and for different dtypes.
+
+    >>> import cygrad
+    >>> x = cygrad.tensor([[1.0, 2.0], [3.0, 4.0]])
+    >>> cygrad.linalg.vecdot(x, x)
+    tensor([ 5., 25.])
+    """
+    a, b = require(x, "linalg_vecdot", "x"), require(y, "linalg_vecdot", "y", 2)
+    check_inexact(a, "linalg.vecdot")
+    check_same_dtype(a, b, "linalg.vecdot", "xy")
+    shape = broadcast_shape(tuple(a.shape), tuple(b.shape))
+    dim = dim_argument(dim, len(shape), "linalg_vecdot", "dim", 3)
+    return given("linalg_vecdot", total(mul(conjugate(a), b), dim), out, a, b)
+
+
+composite = {"outer": 0, "ger": 0, "inner": 0, "vdot": 0, "linalg_vecdot": LINALG}
 functions = publish(globals())

@@ -1,0 +1,192 @@
+"""Powers and exponentials of square matrices, and products of several matrices."""
+
+from cygrad._core import messages
+from cygrad._core.opdef import FUNCTION_ONLY, IN0, declare, publish
+from cygrad._core.record import apply_n
+from cygrad._kernels.matrix_exponential import matrix_exp as matrix_exp_array
+from cygrad._ops.arguments import integer, require, tensor_list
+from cygrad._ops.linear_systems import linalg_inv
+from cygrad._ops.matrices import LINALG, adjoint, check_inexact, check_square, given
+from cygrad._ops.parts import cat
+from cygrad._ops.products import matmul, mm
+from cygrad._ops.ranges import eye
+from cygrad._ops.views import expand, reshape, unsqueeze
+
+# -- powers, exponentials -------------------------------------------------------------------------
+
+
+def matrix_power(input, n, *, out=None):
+    """`input`, a square matrix or a stack of them, multiplied by itself `n` times; the inverse's power for n < 0.
+
+    >>> import cygrad
+    >>> cygrad.matrix_power(cygrad.tensor([[1.0, 1.0], [0.0, 1.0]]), 5)
+    tensor([[1., 5.],
+            [0., 1.]])
+    """
+    t = require(input, "matrix_power")
+    n = integer(n, "matrix_power", "n", 2)
+    if t.dim() < 2:
+        raise RuntimeError("linalg.matrix_power: The input tensor A must have at least 2 dimensions.")
+    if t.shape[-1] != t.shape[-2]:
+        raise RuntimeError(
+            "linalg.matrix_power: A must be batches of square matrices, "
+            f"but they are {t.shape[-2]} by {t.shape[-1]} matrices"
+        )
+    if n < 0:
+        t, n = linalg_inv(t), -n
+    result = None
+    while n:
+        if n & 1:
+            result = t if result is None else matmul(result, t)
+        n >>= 1
+        if n:
+            t = matmul(t, t)
+    if result is None:
+        result = expand(eye(t.shape[-1], dtype=t.dtype), t.shape).clone()
+    elif result is input:
+        result = result.clone()
+    return result if out is None else out.copy_(result)
+
+
+def exp_rule(n, g):
+    """The derivative at A^H in direction g: a block of e^[[A^H, g], [0, A^H]]."""
+    a = adjoint(n.saved(0))
+    size = a.shape[-1]
+    zeros = a.new_zeros(a.shape)
+    both = cat((cat((a, g), -1), cat((zeros, a), -1)), -2)
+    return linalg_matrix_exp(both)[..., :size, size:]
+
+
+EXP = declare("linalg_matrix_exp", exp_rule, saves=IN0, flags=LINALG, kernel=matrix_exp_array, inputs="self")
+
+
+def linalg_matrix_exp(A):
+    """e^A for square matrices A of shape (..., n, n), by scaling and squaring (Higham 2005).
+
+    Saves A. Gradient: the derivative of the exponential at A^H in the direction g, which is a block of the exponential
+    of a matrix of twice the size: A. H. Al-Mohy, N. J. Higham, "Computing the Frechet derivative of the matrix
+    exponential, with an application to condition number estimation" (2009).
+
+    >>> import cygrad
+    >>> cygrad.linalg.matrix_exp(cygrad.zeros(2, 2))
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+    t = require(A, "linalg_matrix_exp", "A")
+    check_square(t, "linalg.matrix_exp")
+    check_inexact(t, "linalg.matrix_exp")
+    return apply_n(EXP, (t,))
+
+
+def matrix_exp(input):
+    """e^A for square matrices; see `linalg.matrix_exp`.
+
+    >>> import cygrad
+    >>> cygrad.matrix_exp(cygrad.tensor([[0.0, 1.0], [0.0, 0.0]]))
+    tensor([[1., 1.],
+            [0., 1.]])
+    """
+    return linalg_matrix_exp(require(input, "matrix_exp"))
+
+
+# -- products of several --------------------------------------------------------------------------
+
+
+def chain_matmul(*matrices, out=None):
+    """The product of matrices, in the order of multiplications that takes the fewest steps.
+
+    >>> import cygrad
+    >>> cygrad.chain_matmul(cygrad.ones(2, 3), cygrad.ones(3, 4), cygrad.ones(4, 1))
+    tensor([[12.],
+            [12.]])
+    """
+    for i, matrix in enumerate(matrices):
+        require(matrix, "chain_matmul", "matrices", i + 1)
+    if len(matrices) == 1:
+        product = matrices[0].clone()
+    else:
+        product = in_best_order(list(matrices))
+    return product if out is None else out.copy_(product)
+
+
+def in_best_order(matrices):
+    """Cormen et al., Introduction to Algorithms, 15.2: the cheapest place to split each part of the chain."""
+    sizes = [matrices[0].shape[0]] + [m.shape[1] for m in matrices]
+    n = len(matrices)
+    cost, place = {(i, i): 0 for i in range(n)}, {}
+    for length in range(1, n):
+        for i in range(n - length):
+            j = i + length
+            cost[i, j], place[i, j] = min(
+                (cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)
+            )
+
+    def product(i, j):
+        return matrices[i] if i == j else mm(product(i, place[i, j]), product(place[i, j] + 1, j))
+
+    return product(0, n - 1)
+
+
+def linalg_multi_dot(tensors, *, out=None):
+    """The product of two matrices or more, in the order of multiplications that takes the fewest steps.
+
+    The first and the last may be vectors, of which one is a row and the other a column. Raises RuntimeError for shapes
+    that do not fit and for different dtypes.
+
+    >>> import cygrad
+    >>> cygrad.linalg.multi_dot([cygrad.ones(2), cygrad.ones(2, 3), cygrad.ones(3)])
+    tensor(6.)
+    """
+    given_tensors = factors(tensors)
+    first, last = given_tensors[0], given_tensors[-1]
+    matrices = list(given_tensors)
+    if first.dim() == 1:
+        matrices[0] = unsqueeze(first, 0)
+    if last.dim() == 1:
+        matrices[-1] = unsqueeze(last, 1)
+    shape = tuple(first.shape[:-1]) + tuple(last.shape[1:])
+    if out is not None and out.dtype is not first.dtype:
+        raise RuntimeError(
+            f"multi_dot(): expected out tensor to have dtype {messages.c_word(first)} but got {messages.c_word(out)}"
+        )
+    return given("linalg_multi_dot", reshape(in_best_order(matrices), shape), out, *given_tensors)
+
+
+def factors(tensors):
+    """The tensors, whose shapes and types fit."""
+    if not isinstance(tensors, (list, tuple)):
+        raise TypeError(
+            "linalg_multi_dot(): argument 'tensors' (position 1) must be tuple of Tensors, "
+            f"not {messages.type_name(tensors)}"
+        )
+    tensors = tensor_list(tensors, "linalg_multi_dot")
+    if len(tensors) < 2:
+        raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {len(tensors)}")
+    for place, t in (("first", tensors[0]), ("last", tensors[-1])):
+        if t.dim() not in (1, 2):
+            raise RuntimeError(f"multi_dot(): the {place} tensor must be 1D or 2D but got {t.dim()}D")
+    for i, t in enumerate(tensors[1:-1], 1):
+        if t.dim() != 2:
+            raise RuntimeError(f"multi_dot(): tensor {i} must be 2D but got {t.dim()}D")
+    for i, t in enumerate(tensors[1:], 1):
+        if t.dtype is not tensors[0].dtype:
+            raise RuntimeError(
+                "multi_dot(): all tensors must have be the same dtype but tensor 0 is "
+                f"{messages.c_word(tensors[0])} and tensor {i} {messages.c_word(t)}"
+            )
+    for i, (a, b) in enumerate(zip(tensors, tensors[1:])):
+        if a.shape[-1] != b.shape[0]:
+            raise RuntimeError(
+                f"multi_dot(): tensors {i} and {i + 1} with shapes {list(a.shape)} and {list(b.shape)} cannot be "
+                "multiplied"
+            )
+    return tensors
+
+
+composite = {
+    "matrix_power": 0,
+    "matrix_exp": 0,
+    "chain_matmul": FUNCTION_ONLY,
+    "linalg_multi_dot": LINALG,
+}
+functions = publish(globals())
