@@ -14,7 +14,7 @@ from cygrad._kernels.sliding import SCRATCH
 
 def lowest(dtype):
     """What is no larger than any number."""
-    return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
+    return np.iinfo(dtype).min if dtype.kind in "iu" else -np.inf
 
 
 def planes_of(x, dims):

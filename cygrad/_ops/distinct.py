@@ -3,7 +3,7 @@
 from cygrad._core import messages
 from cygrad._core.access import array_of
 from cygrad._core.opdef import NONDIFF, declare, publish
-from cygrad._core.record import record_outputs
+from cygrad._core.record import as_float32, record_outputs
 from cygrad._kernels import searching as kernels
 from cygrad._ops.arguments import dim_argument, require
 
@@ -13,7 +13,8 @@ UNIQUE_CONSECUTIVE = declare("unique_consecutive", flags=NONDIFF, kernel=kernels
 
 def _wanted(op, found, t, return_inverse, return_counts):
     """The values alone, or a tuple with what else is wanted."""
-    results = record_outputs(op, found, (t,), None, 0)
+    values = found[0].astype(array_of(t).dtype, copy=False)
+    results = record_outputs(op, (values, *found[1:]), (t,), None, 0)
     if not return_inverse and not return_counts:
         return results[0]
     return (results[0], *results[1:2][: bool(return_inverse)], *results[2:][: bool(return_counts)])
@@ -43,12 +44,12 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
     if dim is None and t.is_complex():
         raise messages.not_implemented_for("unique", t.dtype)
     if dim is None:
-        found = kernels.distinct(array_of(t))
+        found = kernels.distinct(as_float32(array_of(t)))
     else:
         d = _along(UNIQUE, t, dim)
         if t.is_complex():
             raise messages.not_implemented_for("unique_dim", t.dtype)
-        found = kernels.distinct_slices(array_of(t), d)
+        found = kernels.distinct_slices(as_float32(array_of(t)), d)
     return _wanted(UNIQUE, found, t, return_inverse, return_counts)
 
 

@@ -198,7 +198,7 @@ FUNCTIONS = {
         "frobenius_norm "
     ),
     "vector_products": (
-        "cross ger inner outer vdot "
+        "ger inner outer vdot "
     ),
     "view_copies": (
         "alias_copy as_strided_copy detach_copy diagonal_copy expand_copy narrow_copy permute_copy "
@@ -359,7 +359,7 @@ METHODS = {
         "frexp isneginf isposinf isreal logit logit_ nan_to_num nan_to_num_ signbit "
     ),
     "vector_products": (
-        "cross ger inner outer vdot "
+        "ger inner outer vdot "
     ),
     "view_copies": (
         "narrow_copy "

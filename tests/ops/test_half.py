@@ -14,10 +14,11 @@ KINDS = ["float16", "bfloat16"]
 REFUSED = re.compile(
     "not implemented for|Low precision dtypes not supported|must be either float or double|only supported for half|"
     "only supports float|there are no complex numbers of two|Unsupported dtype|Expected both inputs to be|"
-    "[Ee]xpected .*float"
+    "[Ee]xpected .*float|handle types other than float and double|Unsupported input type"
 )
-# Sums of many terms, whose rounding in between shows; and results that tell the precision.
-ROUGH = {"nextafter", "mvlgamma"}
+# Results that tell the precision, here and in PyTorch.
+OTHER_VALUES = {"nextafter", "mvlgamma", "normalize"}
+OTHER_TYPES = {"bincount"}  # single precision stays, all else gives double
 
 
 def rounded(kind, to):
@@ -52,9 +53,11 @@ def test_half_precision_stays(name, kind):
 
 
 def check(found, wanted, half, sample, name):
+    if name in OTHER_TYPES:
+        return
     assert found.dtype is (half if wanted.dtype is cygrad.float32 else wanted.dtype), sample
     assert found.shape == wanted.shape
-    if wanted.dtype is not cygrad.float32 or name in ROUGH:
+    if wanted.dtype is not cygrad.float32 or name in OTHER_VALUES:
         return
     a, b = array_of(found).astype(np.float64), array_of(wanted).astype(np.float64)
     limit = cygrad.finfo(half).max

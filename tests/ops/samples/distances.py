@@ -25,7 +25,9 @@ def samples():
         + each((x, y, 0.0), (same, same), (same, same, 1), (ties, -ties, math.inf), smooth=False, numpy=cdist)
         + each((x[None], grid(5, 4, 3)), (grid(2, 1, 2, 3), grid(5, 4, 3), 1.0), numpy=cdist)
         + each((x[:0], y), (x[:, :0], y[:, :0]), (x[:, :0], y[:, :0], 1)),
-        "linalg_cross": each((x, x[::-1]), (x[0], x[1]), (x, y[:1]), (z, z[::-1] * 2j), (integers(2, 3), integers(2, 3) + 1))
+        "linalg_cross": each(
+            (x, x[::-1]), (x[0], x[1]), (x, y[:1]), (z, z[::-1] * 2j), (integers(2, 3), integers(2, 3) + 1)
+        )
         + [Sample((grid(3, 2), grid(3, 1)), {"dim": 0}), Sample((x[:0], x[:0]))],
         "cross": each((x, x[::-1], 1), (grid(3, 2), grid(3, 1), 0), (grid(2, 3, 4), grid(2, 3, 4)[::-1], -2)),
         "renorm": each((c, 2, 0, 3.0), (c, 1, 1, 2), (c, 3.5, -1, 2.0), (c, 2, 0, 100), numpy=renorm)
