@@ -175,7 +175,7 @@ cdef object transpose_rule(OpNode n, object g):
     return transpose(g, n.args[0], n.args[1])
 
 cdef OpDef TRANSPOSE = op("transpose", transpose_rule).row(
-    flags=MOVES, attributes="dim0 dim1", aliases="swapaxes swapdims")
+    flags=MOVES, attributes="dim0 dim1", aliases="swapdims")
 
 cpdef Tensor transpose(object input, object dim0, object dim1):
     """Dimensions `dim0` and `dim1` exchanged. Gradient: g, exchanged back.
@@ -196,6 +196,11 @@ cpdef Tensor transpose(object input, object dim0, object dim1):
     if a != b:
         swap_dims(&g, a, b)
     return record_view(TRANSPOSE, view_of(t.array, &g), t, (a, b))
+
+
+def swapaxes(input, axis0, axis1):
+    """Dimensions `axis0` and `axis1` exchanged; see `transpose`."""
+    return transpose(input, axis0, axis1)
 
 
 cdef object t_rule(OpNode n, object g):
