@@ -55,6 +55,9 @@ FUNCTIONS = {
     "extrema": (
         "amax amin argmax argmin max min "
     ),
+    "finite_differences": (
+        "gradient "
+    ),
     "folding": (
         "pixel_shuffle pixel_unshuffle "
     ),
