@@ -14,11 +14,23 @@ def require_tensors(op, *values, names=("input", "other"), first=1):
         tensor_argument(op, value, name, position)
 
 
+def kind_of(dtype):
+    """'b' for truth values, 'i' for integers, 'f' for floating point, 'c' for complex numbers."""
+    if dtype.is_floating_point or dtype.is_complex:
+        return "c" if dtype.is_complex else "f"
+    return "b" if dtype.name == "bool" else "i"
+
+
+def require_kind(kinds, kernel, *values):
+    """The common type of tensors and numbers must be of one of these kinds; else the error names PyTorch's kernel."""
+    dtype = result_type(values)
+    if kind_of(dtype) not in kinds:
+        raise messages.not_implemented_for(kernel, dtype)
+
+
 def require_real(op, *values, kernel=None, integers=True):
     """The common type of tensors and numbers must not be complex, nor, without `integers`, integral or boolean."""
-    dtype = result_type(values)
-    if dtype.is_complex or not (integers or dtype.is_floating_point):
-        raise messages.not_implemented_for(kernel or f"{op.name}_cpu", dtype)
+    require_kind("bif" if integers else "f", kernel or f"{op.name}_cpu", *values)
 
 
 def require_broadcast(*tensors):
@@ -27,6 +39,21 @@ def require_broadcast(*tensors):
     for tensor in tensors:
         shape = broadcast_shape(shape, tuple(tensor.shape))
     return shape
+
+
+NUMBERS = (bool, int, float, complex)
+
+
+def no_such_call(function, given, *signatures):
+    """The error for operands of which some are neither tensor nor number, or too many numbers."""
+    return messages.no_such_call(function, given, {}, [f"{s}, *, Tensor out = None" for s in signatures])
+
+
+def require_operands(function, a, b, second="other"):
+    """Two tensors, or a tensor and a number."""
+    if not all(isinstance(v, (Tensor, *NUMBERS)) for v in (a, b)) or not any(isinstance(v, Tensor) for v in (a, b)):
+        forms = ("Tensor input, Tensor {}", "Number self, Tensor {}", "Tensor input, Number {}")
+        raise no_such_call(function, (a, b), *(form.format(second) for form in forms))
 
 
 def first_outside(index, low, high):

@@ -6,6 +6,7 @@ from cygrad._core.opdef import NONDIFF, declare, publish
 from cygrad._core.record import as_float32, record_outputs
 from cygrad._kernels import searching as kernels
 from cygrad._ops.arguments import dim_argument, require
+from cygrad._ops.checks import require_kind
 
 UNIQUE = declare("unique", flags=NONDIFF, kernel=kernels.distinct)
 UNIQUE_CONSECUTIVE = declare("unique_consecutive", flags=NONDIFF, kernel=kernels.runs)
@@ -41,14 +42,12 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
     (tensor([1, 3]), tensor([1, 2]))
     """
     t = require(input, "_unique2")
-    if dim is None and t.is_complex():
-        raise messages.not_implemented_for("unique", t.dtype)
     if dim is None:
+        require_kind("bif", "unique", t)
         found = kernels.distinct(as_float32(array_of(t)))
     else:
         d = _along(UNIQUE, t, dim)
-        if t.is_complex():
-            raise messages.not_implemented_for("unique_dim", t.dtype)
+        require_kind("bif", "unique_dim", t)
         found = kernels.distinct_slices(as_float32(array_of(t)), d)
     return _wanted(UNIQUE, found, t, return_inverse, return_counts)
 

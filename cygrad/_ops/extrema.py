@@ -15,6 +15,7 @@ from cygrad._core.tensor import Tensor
 from cygrad._kernels import along
 from cygrad._ops.arguments import dim_argument, integers
 from cygrad._ops.arithmetic import div, mul
+from cygrad._ops.checks import require_kind
 from cygrad._ops.reductions import axes_argument, flag_argument, restored
 from cygrad._ops.reductions import sum as total
 from cygrad._ops.selection import maximum, minimum, where
@@ -171,7 +172,7 @@ def extreme(forms, input, dim, keepdim, other, axis, keepdims, out):
         if keepdim is not False or keepdims is not None:
             raise messages.no_such_call(of_all.name, (t,), {"keepdim": keepdim}, MAX_SIGNATURES)
         check_not_empty(of_all, t)
-        check_ordered(of_all.name + "_all", t)
+        require_kind("bif", of_all.name + "_all", t)
         return apply_n(of_all, (t,), None, out)
     if isinstance(dim, (tuple, list)):
         raise messages.no_such_call(of_all.name, (t, dim), {}, MAX_SIGNATURES)
@@ -239,7 +240,7 @@ def extreme_over(op, input, dim, keepdim, axis, keepdims, out):
         check_not_empty(op, t)
     for i in axes or ():
         check_dim_not_empty(op, t, i)
-    check_ordered(op.name[1:] + "_values_cpu", t)
+    require_kind("bif", op.name[1:] + "_values_cpu", t)
     return apply_n(op, (t,), (axes, flag_argument(op, keepdim, keepdims)), out)
 
 
@@ -297,11 +298,6 @@ def position(op, input, dim, keepdim, axis, keepdims, out):
 def check_real(op, t):
     if t.is_complex():
         raise RuntimeError(f"{op.name}(): does not support complex input")
-
-
-def check_ordered(kernel, t):
-    if t.is_complex():
-        raise messages.not_implemented_for(kernel, t.dtype)
 
 
 def check_not_empty(op, t):

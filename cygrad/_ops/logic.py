@@ -2,14 +2,13 @@
 
 import numpy as np
 
-from cygrad._core import messages
 from cygrad._core.access import array_of
 from cygrad._core.opdef import ELEMENTWISE, INPLACE, NONDIFF, declare, publish
-from cygrad._core.record import apply1, apply2, apply_n, result_type, tensor_argument
+from cygrad._core.record import apply1, apply2, apply_n, tensor_argument
 from cygrad._core.tensor import Tensor
 from cygrad._kernels import pointwise
 from cygrad._ops.arguments import require
-from cygrad._ops.checks import require_tensors
+from cygrad._ops.checks import require_kind, require_tensors
 
 QUESTION = ELEMENTWISE | NONDIFF
 TRUTH = QUESTION | INPLACE
@@ -165,18 +164,11 @@ def logical_not(input, *, out=None):
 NUMBER = (Tensor, int, float, complex)
 
 
-def require_bits(op, *values):
-    """The common type must be one of integers or truth values."""
-    dtype = result_type(values)
-    if dtype.is_floating_point or dtype.is_complex:
-        raise messages.not_implemented_for(op.name + "_cpu", dtype)
-
-
 def bitwise(op, input, other, out):
     if not isinstance(other, Tensor):
         tensor_argument(op, input, "input", 1)
     if isinstance(input, NUMBER) and isinstance(other, NUMBER):
-        require_bits(op, input, other)
+        require_kind("bi", op.name + "_cpu", input, other)
     return apply2(op, input, other, out)
 
 
@@ -237,7 +229,7 @@ def bitwise_not(input, *, out=None):
     >>> cygrad.bitwise_not(cygrad.tensor([True, False]))
     tensor([False,  True])
     """
-    require_bits(BITWISE_NOT, tensor_argument(BITWISE_NOT, input, "input", 1))
+    require_kind("bi", "bitwise_not_cpu", tensor_argument(BITWISE_NOT, input, "input", 1))
     return apply1(BITWISE_NOT, input, out)
 
 

@@ -6,11 +6,11 @@ with names; the gradient goes to the elements at these indices. Equal elements k
 
 import numpy as np
 
-from cygrad._core import messages
 from cygrad._core.access import array_of
 from cygrad._core.opdef import publish
 from cygrad._core.record import apply_n, as_float32, tensor_argument
 from cygrad._ops.arguments import dim_argument, integer
+from cygrad._ops.checks import require_kind
 from cygrad._ops.extrema import check_dim_not_empty, choice_along, choice_of_all, chosen_along
 
 
@@ -18,8 +18,8 @@ def prepared(op, input, dim, kernel=None, booleans=False, position=2):
     """The tensor, its elements with at least one dimension, and the dimension; complex numbers have no order."""
     t = tensor_argument(op, input, "input", 1)
     dim = dim_argument(dim, t.dim(), op.name, "dim", position)
-    if kernel is not None and (t.is_complex() or (not booleans and str(t.dtype) == "torch.bool")):
-        raise messages.not_implemented_for(kernel, t.dtype)
+    if kernel is not None:
+        require_kind("bif" if booleans else "if", kernel, t)
     return t, np.atleast_1d(as_float32(array_of(t))), dim
 
 
@@ -227,8 +227,7 @@ def nanmedian(input, dim=None, keepdim=False, *, out=None):
 
 def of_all(op, input, out):
     t = tensor_argument(op, input, "input", 1)
-    if t.is_complex() or str(t.dtype) == "torch.bool":
-        raise messages.not_implemented_for("median_cpu", t.dtype)
+    require_kind("if", "median_cpu", t)
     return apply_n(op, (t,), None, out)
 
 

@@ -14,8 +14,8 @@ from cygrad._core.opdef import (
 from cygrad._core.record import apply_n
 from cygrad._kernels import polynomials as kernels
 from cygrad._ops.arithmetic import mul
-from cygrad._ops.binary import as_tensors, require_operands
-from cygrad._ops.checks import require_broadcast, require_real
+from cygrad._ops.binary import as_tensors
+from cygrad._ops.checks import require_broadcast, require_operands, require_real
 
 DOC = """{what} of degree `n`, at `x`; 0 for negative degrees, which are rounded towards 0.
 

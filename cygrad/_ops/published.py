@@ -11,9 +11,9 @@ FUNCTIONS = {
         "i0 i0_ "
     ),
     "binary": (
-        "addcdiv addcdiv_ addcmul addcmul_ bitwise_left_shift bitwise_left_shift_ bitwise_right_shift "
-        "bitwise_right_shift_ copysign copysign_ dist float_power gcd gcd_ heaviside heaviside_ lcm lcm_ "
-        "ldexp ldexp_ lerp lerp_ logaddexp logaddexp2 nextafter nextafter_ xlogy xlogy_ "
+        "bitwise_left_shift bitwise_left_shift_ bitwise_right_shift bitwise_right_shift_ copysign copysign_ "
+        "dist float_power gcd gcd_ heaviside heaviside_ lcm lcm_ ldexp ldexp_ logaddexp logaddexp2 nextafter "
+        "nextafter_ xlogy xlogy_ "
     ),
     "cholesky": (
         "cholesky cholesky_inverse cholesky_solve "
@@ -208,6 +208,9 @@ FUNCTIONS = {
         "select_copy slice_copy split_copy split_with_sizes_copy squeeze_copy t_copy transpose_copy "
         "unbind_copy unfold_copy unsqueeze_copy view_as_complex_copy view_as_real_copy view_copy "
     ),
+    "weighted_sums": (
+        "addcdiv addcdiv_ addcmul addcmul_ lerp lerp_ "
+    ),
     "window_functions": (
         "bartlett_window blackman_window hamming_window hann_window kaiser_window "
     ),
@@ -220,9 +223,9 @@ METHODS = {
         "i0 i0_ "
     ),
     "binary": (
-        "addcdiv addcdiv_ addcmul addcmul_ bitwise_left_shift bitwise_left_shift_ bitwise_right_shift "
-        "bitwise_right_shift_ copysign copysign_ dist float_power float_power_ gcd gcd_ heaviside heaviside_ "
-        "lcm lcm_ ldexp ldexp_ lerp lerp_ logaddexp logaddexp2 nextafter nextafter_ xlogy xlogy_ "
+        "bitwise_left_shift bitwise_left_shift_ bitwise_right_shift bitwise_right_shift_ copysign copysign_ "
+        "dist float_power float_power_ gcd gcd_ heaviside heaviside_ lcm lcm_ ldexp ldexp_ logaddexp "
+        "logaddexp2 nextafter nextafter_ xlogy xlogy_ "
     ),
     "cholesky": (
         "cholesky cholesky_inverse cholesky_solve "
@@ -366,6 +369,9 @@ METHODS = {
     ),
     "view_copies": (
         "narrow_copy "
+    ),
+    "weighted_sums": (
+        "addcdiv addcdiv_ addcmul addcmul_ lerp lerp_ "
     ),
     "windows": (
         "unfold "

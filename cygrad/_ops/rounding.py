@@ -18,6 +18,7 @@ from cygrad._core.record import (
 from cygrad._core.tensor import Tensor
 from cygrad._kernels import by_numpy
 from cygrad._ops.arithmetic import mul, neg
+from cygrad._ops.checks import require_kind
 from cygrad._ops.copying import zeros_of
 
 SMOOTH = ELEMENTWISE | INPLACE
@@ -118,14 +119,8 @@ def round(input, *, decimals=0, out=None):
     """
     if decimals == 0:
         return rounded(ROUND, input, out)
-    require_floating_point(ROUND, input)
+    require_kind("f", "round_cpu", tensor_argument(ROUND, input, "input", 1))
     return apply1_args(ROUND_DECIMALS, input, (decimals,), out)
-
-
-def require_floating_point(op, input):
-    dtype = tensor_argument(op, input, "input", 1).dtype
-    if not dtype.is_floating_point:
-        raise messages.not_implemented_for(op.name + "_cpu", dtype)
 
 
 def pass_on(n, g):
@@ -146,7 +141,7 @@ def frac(input, *, out=None):
     >>> cygrad.frac(cygrad.tensor([-1.5, 1.25]))
     tensor([-0.5000,  0.2500])
     """
-    require_floating_point(FRAC, input)
+    require_kind("f", "frac_cpu", tensor_argument(FRAC, input, "input", 1))
     return apply1(FRAC, input, out)
 
 

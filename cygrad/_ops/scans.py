@@ -12,6 +12,7 @@ from cygrad._core.record import apply_n, record_outputs, tensor_argument, write_
 from cygrad._core.state import get_modes
 from cygrad._ops.arguments import dim_argument, integer, require
 from cygrad._ops.arithmetic import add, div, mul, sub
+from cygrad._ops.checks import require_kind, require_real
 from cygrad._ops.creation import ones, zeros
 from cygrad._ops.gathering import scatter_add
 from cygrad._ops.logic import logical_xor
@@ -152,8 +153,7 @@ def running_extremum(op, result_type, ufunc, input, dim, out):
     if t.dim() == 0 and dim not in (-1, 0, None):
         raise IndexError(f"{op.name}(): Expected reduction dim -1 or 0 for scalar but got {dim}")
     dim = dim_of(op, t, dim)
-    if t.is_complex():
-        raise messages.not_implemented_for(f"{op.name}_cpu", t.dtype)
+    require_real(op, t)
     a = array_of(t)
     values = accumulated(ufunc, a, dim)
     if a.ndim:
@@ -233,8 +233,7 @@ def logcumsumexp(input, dim=None, *, out=None):
     """
     t = tensor_argument(LOGCUMSUMEXP, input, "input", 1)
     dim = dim_of(LOGCUMSUMEXP, t, dim)
-    if not (t.is_floating_point() or t.is_complex()):
-        raise messages.not_implemented_for("logcumsumexp_out_cpu", t.dtype)
+    require_kind("fc", "logcumsumexp_out_cpu", t)
     return apply_n(LOGCUMSUMEXP, (t,), (dim,), out)
 
 

@@ -12,9 +12,9 @@ from cygrad._core.opdef import ELEMENTWISE, FUNCTION_ONLY, IN0, IN1, INPLACE, ME
 from cygrad._core.record import apply1, apply1_args, apply_n, tensor_argument
 from cygrad._ops.arguments import integer, require
 from cygrad._ops.arithmetic import add, div, mul, neg, sub
-from cygrad._ops.binary import as_tensors, require_operands
+from cygrad._ops.binary import as_tensors
 from cygrad._ops.by_scipy import SMOOTH, SPECIAL, by_scipy, require_real_input, unary
-from cygrad._ops.checks import require_broadcast, require_real, require_tensors
+from cygrad._ops.checks import require_broadcast, require_operands, require_real, require_tensors
 from cygrad._ops.pointwise import erf, exp, log, log1p, square
 from cygrad._ops.selection import where
 

@@ -8,7 +8,7 @@ from cygrad._core.opdef import FUNCTION_ONLY, publish
 from cygrad._core.tensor import Tensor
 from cygrad._ops.arguments import dim_argument, require
 from cygrad._ops.arithmetic import div, mul, sub
-from cygrad._ops.binary import lerp
+from cygrad._ops.checks import require_kind
 from cygrad._ops.diagonals import diagonal
 from cygrad._ops.extrema import amax, amin
 from cygrad._ops.gathering import gather
@@ -23,6 +23,7 @@ from cygrad._ops.reductions import sum as total
 from cygrad._ops.reshaping import movedim
 from cygrad._ops.selection import clamp, where
 from cygrad._ops.views import reshape, squeeze, unsqueeze
+from cygrad._ops.weighted_sums import lerp
 
 
 def into(out, result):
@@ -117,8 +118,7 @@ def aminmax(input, *, dim=None, keepdim=False, out=None):
     max=tensor(3.))
     """
     t = require(input, "aminmax")
-    if t.is_complex():
-        raise messages.not_implemented_for("aminmax_cpu", t.dtype)
+    require_kind("bif", "aminmax_cpu", t)
     if dim is None:
         if not t.numel():
             raise RuntimeError(

@@ -4,12 +4,13 @@ import math
 
 import numpy as np
 
-from cygrad._core import messages, return_types
+from cygrad._core import return_types
 from cygrad._core.access import array_of
 from cygrad._core.limits import finfo
 from cygrad._core.opdef import ELEMENTWISE, IN0, INPLACE, LINEAR, NONDIFF, declare, publish
 from cygrad._core.record import apply1, apply1_args, record_outputs, tensor_argument, write_into
 from cygrad._ops.arithmetic import div, mul, sub
+from cygrad._ops.checks import require_real
 from cygrad._ops.selection import where
 
 QUESTION = ELEMENTWISE | NONDIFF
@@ -176,8 +177,7 @@ def logit(input, eps=None, *, out=None):
     tensor([0.0000, 2.1972])
     """
     t = tensor_argument(LOGIT, input, "input", 1)
-    if t.is_complex():
-        raise messages.not_implemented_for("logit_cpu", t.dtype)
+    require_real(LOGIT, t)
     return apply1_args(LOGIT, t if t.is_floating_point() else t + 0.0, (eps,), out)
 
 

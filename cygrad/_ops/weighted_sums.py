@@ -1,0 +1,192 @@
+"""Sums with weights, elementwise with broadcasting: between two tensors, and of a tensor and a product or quotient.
+
+Each is one node. Shapes that do not broadcast raise RuntimeError.
+"""
+
+import numpy as np
+
+from cygrad._core import messages
+from cygrad._core.opdef import ELEMENTWISE, IN0, IN1, IN2, INPLACE, LINEAR, declare, publish
+from cygrad._core.record import apply_n, result_type
+from cygrad._core.tensor import Tensor
+from cygrad._ops.arithmetic import div, mul, neg, sub
+from cygrad._ops.checks import NUMBERS, no_such_call, require_broadcast, require_kind, require_tensors
+from cygrad._ops.pointwise import conjugate
+
+INTEGER_QUOTIENT = (
+    "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a true "
+    "division of tensor1 and tensor2. The historic addcdiv behavior can be implemented as (input + value * "
+    "torch.trunc(tensor1 / tensor2)).to(input.dtype) for integer inputs and as (input + value * tensor1 / tensor2) for "
+    "float inputs. The future addcdiv behavior is just the latter implementation: (input + value * tensor1 / tensor2), "
+    "for all dtypes."
+)
+
+
+# -- between two ---------------------------------------------------------------------------------
+
+
+def lerp_rule(n, g):
+    weight = n.args[0].conjugate()
+    return mul(g, 1 - weight) if n.needs(0) else None, mul(g, weight) if n.needs(1) else None
+
+
+def lerp_array(start, end, weight):
+    """start + weight * (end - start), exact at both ends."""
+    return np.where(np.abs(weight) < 0.5, start + weight * (end - start), end - (end - start) * (1 - weight))
+
+
+LERP_NUMBER = declare(
+    "lerp.Scalar",
+    lerp_rule,
+    flags=ELEMENTWISE | LINEAR,
+    kernel=lambda x, y, weight: lerp_array(x, y, x.dtype.type(weight)),
+    inputs="self end",
+    attributes="weight",
+    node="LerpBackward0",
+)
+
+
+def lerp_tensor_rule(n, g):
+    start, end, weight = n.saved(0), n.saved(1), n.saved(2)
+    return (
+        mul(g, conjugate(sub(1, weight))) if n.needs(0) else None,
+        mul(g, conjugate(weight)) if n.needs(1) else None,
+        mul(g, conjugate(sub(end, start))) if n.needs(2) else None,
+    )
+
+
+LERP = declare(
+    "lerp",
+    lerp_tensor_rule,
+    saves=(IN2, IN2, IN0 | IN1),
+    flags=ELEMENTWISE | INPLACE,
+    kernel=lerp_array,
+    inputs="self end weight",
+    node="LerpBackward1",
+)
+
+
+def lerp(input, end, weight, *, out=None):
+    """`input + weight * (end - input)`: from `input` to `end` as the weight, a number or a tensor, goes from 0 to 1.
+
+    Saves nothing for a number, else all three. Gradients: g * (1 - weight), g * weight, g * (end - input).
+    All must be of one floating-point or complex type.
+
+    >>> import cygrad
+    >>> cygrad.lerp(cygrad.tensor([0.0, 10.0]), cygrad.tensor([1.0, 20.0]), 0.5)
+    tensor([ 0.5000, 15.0000])
+    """
+    if not (isinstance(input, Tensor) and isinstance(end, Tensor) and isinstance(weight, (Tensor, *NUMBERS))):
+        signatures = "Tensor input, Tensor end, Tensor weight", "Tensor input, Tensor end, Number weight"
+        raise no_such_call("lerp", (input, end, weight), *signatures)
+    require_same_type(input, "end", end)
+    require_broadcast(input, end)
+    if not isinstance(weight, Tensor):
+        require_kind("fc", "lerp_kernel_scalar", input)
+        return apply_n(LERP_NUMBER, (input, end), (weight,), out)
+    require_same_type(input, "weight", weight)
+    require_broadcast(input, end, weight)
+    require_kind("fc", "lerp_kernel_tensor", input)
+    return apply_n(LERP, (input, end, weight), None, out)
+
+
+def require_same_type(input, name, value):
+    if value.dtype is not input.dtype:
+        raise RuntimeError(
+            f"expected dtype {messages.c_word(input)} for `{name}` but got dtype {messages.c_word(value)}"
+        )
+
+
+# -- and a product or quotient --------------------------------------------------------------------
+
+
+def addcmul_rule(n, g):
+    scaled = mul(g, n.args[0]) if n.args[0] != 1 else g
+    return (
+        g if n.needs(0) else None,
+        mul(scaled, conjugate(n.saved(2))) if n.needs(1) else None,
+        mul(scaled, conjugate(n.saved(1))) if n.needs(2) else None,
+    )
+
+
+def addcmul_array(x, a, b, value):
+    return x + (a * b if value == 1 else x.dtype.type(value) * a * b)
+
+
+ADDCMUL = declare(
+    "addcmul",
+    addcmul_rule,
+    saves=(0, IN2, IN1),
+    flags=ELEMENTWISE | INPLACE,
+    kernel=addcmul_array,
+    inputs="self tensor1 tensor2",
+    attributes="value",
+)
+
+
+def addcmul(input, tensor1, tensor2, *, value=1, out=None):
+    """`input + value * tensor1 * tensor2`. Saves the two factors whose gradients are asked for.
+
+    Gradients: g, value * g * tensor2, value * g * tensor1.
+
+    >>> import cygrad
+    >>> cygrad.addcmul(cygrad.tensor([1.0]), cygrad.tensor([2.0]), cygrad.tensor([3.0]), value=0.5)
+    tensor([4.])
+    """
+    return apply_n(ADDCMUL, three(ADDCMUL, input, tensor1, tensor2, value), (value,), out)
+
+
+def three(op, input, tensor1, tensor2, value):
+    """The operands in the type of the result."""
+    require_tensors(op, input, tensor1, tensor2, names=("input", "tensor1", "tensor2"))
+    require_broadcast(input, tensor1, tensor2)
+    dtype = result_type((input, tensor1, tensor2))
+    if isinstance(value, complex) and not dtype.is_complex:
+        word = "float" if dtype.is_floating_point else "int64_t"
+        raise RuntimeError(f"value cannot be converted to type {word} without overflow")
+    return tuple(t if t.dtype is dtype else t.to(dtype) for t in (input, tensor1, tensor2))
+
+
+def addcdiv_rule(n, g):
+    a, b = n.saved(1), n.saved(2)
+    share = div(mul(g, n.args[0]), conjugate(b))
+    return (
+        g if n.needs(0) else None,
+        share if n.needs(1) else None,
+        neg(mul(share, conjugate(div(a, b)))) if n.needs(2) else None,
+    )
+
+
+def addcdiv_array(x, a, b, value):
+    with np.errstate(all="ignore"):
+        return x + x.dtype.type(value) * (a / b)
+
+
+ADDCDIV = declare(
+    "addcdiv",
+    addcdiv_rule,
+    saves=(0, IN2, IN1 | IN2),
+    flags=ELEMENTWISE | INPLACE,
+    kernel=addcdiv_array,
+    inputs="self tensor1 tensor2",
+    attributes="value",
+)
+
+
+def addcdiv(input, tensor1, tensor2, *, value=1, out=None):
+    """`input + value * tensor1 / tensor2`. Saves `tensor2`, and `tensor1` if the gradient of `tensor2` is asked for.
+
+    Gradients: g, value * g / tensor2, -value * g * tensor1 / tensor2^2. Raises RuntimeError for a quotient of integers.
+
+    >>> import cygrad
+    >>> cygrad.addcdiv(cygrad.tensor([1.0]), cygrad.tensor([2.0]), cygrad.tensor([4.0]))
+    tensor([1.5000])
+    """
+    require_tensors(ADDCDIV, input, tensor1, tensor2, names=("input", "tensor1", "tensor2"))
+    quotient = result_type((tensor1, tensor2))
+    if not (quotient.is_floating_point or quotient.is_complex):
+        raise RuntimeError(INTEGER_QUOTIENT)
+    return apply_n(ADDCDIV, three(ADDCDIV, input, tensor1, tensor2, value), (value,), out)
+
+
+functions = publish(globals())
