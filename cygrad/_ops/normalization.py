@@ -261,7 +261,8 @@ def _instance_norm(input, weight, bias, running_mean, running_var, use_input_sta
     parameters = [None if p is None else repeat(p, batch) for p in (weight, bias)]
     running = [None if r is None else repeat(r, batch) for r in (running_mean, running_var)]
     folded = reshape(input, (1, batch * channels, *shape[2:]))
-    result = _batch_norm(folded, *parameters, *running, use_input_stats, momentum, eps)
+    w, b = parameters
+    result = _batch_norm(folded, w, b, running[0], running[1], use_input_stats, momentum, eps)
     if use_input_stats:
         for own, new in zip((running_mean, running_var), running):
             if own is not None and batch:

@@ -15,6 +15,9 @@ FUNCTIONS = {
         "dist float_power gcd gcd_ heaviside heaviside_ lcm lcm_ ldexp ldexp_ logaddexp logaddexp2 nextafter "
         "nextafter_ xlogy xlogy_ "
     ),
+    "channels": (
+        "bilinear channel_shuffle native_channel_shuffle "
+    ),
     "cholesky": (
         "cholesky cholesky_inverse cholesky_solve "
     ),
@@ -50,7 +53,11 @@ FUNCTIONS = {
         "from_dlpack to_dlpack "
     ),
     "dropout": (
-        "dropout dropout_ "
+        "alpha_dropout alpha_dropout_ dropout dropout_ feature_alpha_dropout feature_alpha_dropout_ "
+        "feature_dropout feature_dropout_ "
+    ),
+    "embeddings": (
+        "embedding embedding_bag embedding_renorm_ "
     ),
     "extrema": (
         "amax amin argmax argmin max min "

@@ -30,6 +30,7 @@ from cygrad._ops.averaging import (
     lp_pool2d,
     lp_pool3d,
 )
+from cygrad._ops.channels import bilinear, channel_shuffle
 from cygrad._ops.classifier_losses import cross_entropy, nll_loss
 from cygrad._ops.convolution import conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d
 from cygrad._ops.distribution_losses import (
@@ -39,8 +40,8 @@ from cygrad._ops.distribution_losses import (
     kl_div,
     poisson_nll_loss,
 )
-from cygrad._ops.dropout import dropout
-from cygrad._ops.embeddings import one_hot
+from cygrad._ops.dropout import alpha_dropout, dropout, dropout1d, dropout2d, dropout3d, feature_alpha_dropout
+from cygrad._ops.embeddings import embedding, embedding_bag, one_hot
 from cygrad._ops.folding import fold, pixel_shuffle, pixel_unshuffle, unfold
 from cygrad._ops.interpolation import interpolate, upsample, upsample_bilinear, upsample_nearest
 from cygrad._ops.margin_losses import (

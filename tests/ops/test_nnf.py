@@ -326,3 +326,44 @@ def test_gumbel_draws():
     weights = torch.arange(6.0).reshape(2, 3)
     expected, found = (torch.autograd.grad((out * weights).sum(), leaf)[0] for out in (soft, hard))
     np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-6)
+
+
+# --- Forms of dropout --------------------------------------------------------------------------
+
+
+def test_channels_are_dropped_as_one():
+    x = torch.ones(50, 20, 3, 2)
+    for out in (F.dropout2d(x, 0.25), torch.feature_dropout(x, 0.25, True), F.dropout3d(x[..., None], 0.25)):
+        channels = out.reshape(1000, 6)
+        assert torch.equal(channels, channels[:, :1].expand(1000, 6))
+        assert {round(v, 4) for v in channels.flatten().tolist()} == {0, 1.3333}
+        assert 0.18 < (channels == 0).float().mean() < 0.32
+
+
+def test_alpha_dropout_keeps_mean_and_variance():
+    x = torch.randn(200, 500, requires_grad=True)
+    for function in (F.alpha_dropout, F.feature_alpha_dropout):
+        out = function(x, 0.3, training=True)
+        assert abs(out.mean().item()) < 0.02 and abs(out.var().item() - 1) < 0.02
+        (grad,) = torch.autograd.grad(out.sum(), x)
+        assert len(set(grad.flatten().tolist())) == 2
+        dropped = out[grad == 0]
+        assert len(set(dropped.tolist())) == 1 and dropped[0] < -1
+
+
+def test_rows_of_large_norm_are_scaled_in_place():
+    table = torch.tensor([[3.0, 4.0], [0.3, 0.4], [6.0, 8.0]], requires_grad=True)
+    out = F.embedding(torch.tensor([0, 1]), table, max_norm=1.0)
+    np.testing.assert_allclose(table.detach().numpy(), [[0.6, 0.8], [0.3, 0.4], [6, 8]], rtol=1e-6)
+    assert out.tolist() == table[:2].tolist() and table._version == 1
+
+
+def test_gradients_divided_by_frequency():
+    table = torch.zeros(4, 2, requires_grad=True)
+    indices = torch.tensor([1, 3, 1, 1])
+    for out in (
+        F.embedding(indices, table, scale_grad_by_freq=True),
+        F.embedding_bag(indices, table, torch.tensor([0, 2]), mode="sum", scale_grad_by_freq=True),
+    ):
+        (grad,) = torch.autograd.grad(out.sum(), table)
+        np.testing.assert_allclose(grad.numpy(), [[0, 0], [1, 1], [0, 0], [1, 1]], rtol=1e-6)

@@ -154,3 +154,82 @@ F.normalize(x, out=torch.empty(0))
 @pytest.mark.parametrize("expression", lines(NORMS))
 def test_normalisations(expression):
     check(expression, names)
+
+
+EMBEDDINGS = """
+g(F.embedding(t, x.t(), -1), x)
+g(F.embedding(t, z), z)
+g(F.embedding(t % 3, z, padding_idx=1), z)
+g(F.embedding(t % 3, z, padding_idx=-2), z)
+g(F.embedding(t % 3 * 2 % 3, z, scale_grad_by_freq=True), z)
+F.embedding(t, z, padding_idx=7)
+F.embedding(t, z, padding_idx=-7)
+[F.embedding(t % 3, q, max_norm=0.7), q]
+[F.embedding(t % 3, q, max_norm=0.7, norm_type=1.0), q]
+F.embedding(t.float(), z)
+torch.embedding(z, t % 3, 1)
+[torch.embedding_renorm_(q, t % 2, 0.5, 2.0), q]
+g(F.embedding_bag(t.reshape(1, 3) % 3, z), z)
+g(F.embedding_bag(i.abs() % 3, z, mode='sum'), z)
+g(F.embedding_bag(i.abs() % 3, z, mode='max'), z)
+g(F.embedding_bag(i.abs() % 3, z, mode='sum', per_sample_weights=x), z, x)
+g(F.embedding_bag(i.abs() % 3, z, padding_idx=0), z)
+g(F.embedding_bag(t % 3, z, torch.tensor([0, 2, 2]), mode='sum'), z)
+g(F.embedding_bag(t % 3, z, torch.tensor([0, 0, 2]), include_last_offset=True), z)
+g(F.embedding_bag(t % 3, z, torch.tensor([0, 3]), mode='max'), z)
+[F.embedding_bag(i.abs() % 3, q, max_norm=0.7), q]
+F.embedding_bag(t, z)
+F.embedding_bag(t, z, mode='foo')
+F.embedding_bag(i, z, mode='foo')
+F.embedding_bag(i, z, mode='max', scale_grad_by_freq=True)
+F.embedding_bag(i, z, per_sample_weights=x)
+F.embedding_bag(i, z, mode='sum', per_sample_weights=v)
+F.embedding_bag(i, v)
+F.embedding_bag(i.reshape(1, 3, 4), z)
+F.embedding_bag(i, z, padding_idx=9)
+g(F.bilinear(x, y, torch.ones(2, 4, 4, dtype=torch.float64)), x, y)
+"""
+
+
+@pytest.mark.parametrize("expression", lines(EMBEDDINGS))
+def test_embeddings(expression):
+    check(expression, names)
+
+
+DROPOUT = """
+g(F.dropout(x, 1.0), x)
+F.dropout(x, 1.5)
+F.dropout(x, training=False)
+F.dropout(i)
+F.dropout1d(im)
+F.dropout1d(x, 1.0)
+F.dropout1d(a, 1.0)
+F.dropout2d(x, 1.0)
+F.dropout2d(a, 1.0)
+F.dropout2d(im, 1.0)
+F.dropout2d(im, 1.5)
+F.dropout3d(x, 1.0)
+F.dropout3d(im, 1.0)
+F.dropout3d(im.detach().clone(), 1.0, inplace=True)
+F.dropout3d(im[None], 1.0)
+F.dropout3d(im, training=False)
+F.alpha_dropout(x)
+F.alpha_dropout(x, 1.0, True)
+F.alpha_dropout(x, -0.5)
+F.alpha_dropout(i, 0.5, True)
+F.feature_alpha_dropout(x, 0.0, True)
+F.feature_alpha_dropout(v, 0.5, True)
+torch.dropout(x, 0.5, 1)
+torch.dropout(x, 0.5, False)
+torch.dropout_(q, 1.0, True)
+torch.feature_dropout(v, 0.5, True)
+torch.alpha_dropout(x, 0.5, False)
+torch.alpha_dropout_(q, 1.0, True)
+torch.feature_alpha_dropout(x, 0.5, False)
+torch.feature_dropout_(q, 1.0, True)
+"""
+
+
+@pytest.mark.parametrize("expression", lines(DROPOUT))
+def test_dropout(expression):
+    check(expression, names)

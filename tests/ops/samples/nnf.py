@@ -229,12 +229,6 @@ def draws():
             Sample((integers(2, 3) + 0.0, coins[0]), numpy=lambda n, p: n.clip(0) * p, grad=False),
             Sample((np.asarray(5.0), np.asarray(1.0)), numpy=np.multiply, grad=False),
         ],
-        "one_hot": [
-            Sample((integers(3, low=0),), numpy=lambda a: np.eye(a.max() + 1, dtype=int)[a]),
-            Sample((integers(2, 2, low=0), 6), numpy=lambda a, n: np.eye(n, dtype=int)[a]),
-            Sample((np.asarray(2), 3), numpy=lambda a, n: np.eye(n, dtype=int)[a]),
-            Sample((np.zeros((0, 2), int), 3), numpy=lambda a, n: np.zeros((0, 2, 3), int)),
-        ],
         "multinomial": [
             Sample((weights, 1), numpy=lambda w, n: np.array([[1], [0]])),
             Sample((weights[0], 1), numpy=lambda w, n: np.array([1])),
@@ -274,7 +268,6 @@ def errors():
     return {
         "softmax": bad((x, 2), (x, -3), (i, 1), (x, "a"), (x, 1.0), ([1.0], 0)),
         "log_softmax": bad((x, 2), (i, 1), (np.asarray(1.0), 1)),
-        "one_hot": bad((np.array([0, -2]),), (x,), (target, 2), (np.zeros(0, int),), (target, 2.5)),
         "mse_loss": bad((i, i), (x, x, None, None, "foo")),
         "smooth_l1_loss": bad((i, i), (x, x, None, None, "foo")) + bad((x, x), beta=-1),
         "binary_cross_entropy": bad((2 * x, p), (p, p[:1]), (p, p.astype(np.float32)), (p, i), (i, p), (p, p, grid(4))),
