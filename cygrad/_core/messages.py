@@ -79,13 +79,12 @@ def type_word(array):
 
 
 def as_tensor(number):
-    """A Python number that an op saved, as the 0-dim tensor PyTorch shows."""
+    """A Python number that an op saved, as the 0-dim tensor PyTorch shows: of Python's own precision."""
     import numpy as np
 
     from cygrad._core.access import tensor_of
-    from cygrad._core.dtypes import dtype_of_number
 
-    return tensor_of(np.asarray(number, dtype_of_number(number).numpy))
+    return tensor_of(np.asarray(number))
 
 
 def _array(tensor):

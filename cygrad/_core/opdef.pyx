@@ -337,6 +337,8 @@ cdef class OpNode(Node):
                     return value
             if wanted in row.attributes and self.args is not None:
                 return self.args[row.attributes.index(wanted)]
+            if wanted == "alpha" and wanted in row.attributes:
+                return 1            # for which sums and differences keep no arguments
         raise AttributeError(f"'{row.node_name}' object has no attribute '{name}'")
 
 forbid_making(OpNode)

@@ -11,7 +11,9 @@ def cumsum(a, axis, reverse=False):
     if a.ndim == 0:
         return a.copy()
     if reverse:
-        return np.flip(np.cumsum(np.flip(a, axis), axis, dtype=a.dtype), axis)
+        out = np.empty(a.shape, a.dtype)
+        np.cumsum(np.flip(a, axis), axis, out=np.flip(out, axis))
+        return out
     return np.cumsum(a, axis, dtype=a.dtype)
 
 

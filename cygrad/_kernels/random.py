@@ -100,7 +100,7 @@ def picked_once(numbers, weights, count):
     # the smallest of exponential waiting times, as if the events came at these rates
     with np.errstate(all="ignore"):
         waiting = numbers.standard_exponential(weights.shape) / weights
-    return waiting.argsort(1, kind="stable")[:, :count].astype(np.int64, copy=False)
+    return waiting.argsort(1, kind="stable")[:, :count].astype(np.int64, "C")
 
 
 # -- distributions with a parameter for each element -------------------------------------------------------

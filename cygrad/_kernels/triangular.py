@@ -16,7 +16,7 @@ def solve_triangular(a, b, upper, unit):
     with np.errstate(all="ignore"):
         if upper:
             return solve_upper(a, b)
-        return solve_upper(a[..., ::-1, ::-1], b[..., ::-1, :])[..., ::-1, :]
+        return np.ascontiguousarray(solve_upper(a[..., ::-1, ::-1], b[..., ::-1, :])[..., ::-1, :])
 
 
 def solve_upper(a, b):

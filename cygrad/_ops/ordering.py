@@ -42,7 +42,7 @@ def order_of(a, dim, descending):
     if not descending:
         return np.argsort(a, dim, kind="stable")
     backwards = np.argsort(np.flip(a, dim), dim, kind="stable")
-    return np.flip(a.shape[dim] - 1 - backwards, dim)
+    return np.ascontiguousarray(np.flip(a.shape[dim] - 1 - backwards, dim))
 
 
 def sort(input, dim=-1, descending=False, *, stable=None, out=None):

@@ -164,7 +164,7 @@ cdef object mean_dim_rule(OpNode n, object g):
     return spread(div(g, count), shape, axes, keepdim)
 
 cdef OpDef MEAN_DIM = op("mean.dim", mean_dim_rule).row(
-    flags=LINEAR | PRIVATE, inputs="self", attributes="dim keepdim self_sym_numel self_sym_sizes",
+    flags=LINEAR | PRIVATE, inputs="self", attributes="dim keepdim count self_sym_sizes",
     node="MeanBackward1")
 
 def mean(input, dim=None, keepdim=False, *, dtype=None, axis=None, keepdims=None, Tensor out=None):
@@ -440,7 +440,8 @@ def nonzero(input, *, bint as_tuple=False, Tensor out=None):
     """
     cdef Tensor t = tensor_argument(NONZERO, input, "input", 1)
     if as_tuple:
-        return tuple([record1(NONZERO, index, t, None) for index in np.nonzero(np.atleast_1d(t.array))])
+        indices = np.nonzero(np.atleast_1d(t.array))
+        return tuple([record1(NONZERO, np.ascontiguousarray(index), t, None) for index in indices])
     return finish(NONZERO, along.nonzero(t.array), t, None, out)
 
 

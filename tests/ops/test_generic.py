@@ -68,6 +68,18 @@ def test_forward(name):
         assert_near(found, expected, f"{sample}: result", 1e-6)
 
 
+@pytest.mark.parametrize("name", [name for name in SAMPLES if not is_internal(name)])
+def test_no_result_runs_backwards_through_memory(name):
+    """PyTorch has no negative strides, and many a script relies on that."""
+    for sample in each_sample(name):
+        call = Call(name, sample)
+        outputs = call.outputs()
+        grads = call.gradients(call.weights(outputs), outputs) if outputs else []
+        for made in [*call.run(), *grads]:
+            if isinstance(made, cygrad.Tensor):
+                assert min(made.stride(), default=0) >= 0, sample
+
+
 @pytest.mark.parametrize("name", SAMPLES)
 def test_inputs_are_left_alone(name):
     for sample in each_sample(name):

@@ -2,9 +2,11 @@
 names of nodes; and every sample of bad input: type and first line of the error.
 """
 
+import contextlib
+
 import numpy as np
 import pytest
-from ops.calls import DIFFERENTIABLE, ERRORS, SAMPLES, Call, is_internal, public_function
+from ops.calls import DIFFERENTIABLE, ERRORS, SAMPLES, Call, Cygrad, is_internal, public_function
 
 import cygrad
 from helpers import first_line
@@ -94,6 +96,24 @@ ONE_RESULT = {"embedding_bag"}
 ONCE = {"cdist", "embedding_bag", "hardsigmoid", "multi_margin_loss", "multilabel_margin_loss"}
 
 
+# Where results lie in memory in another order than PyTorch's: {family or name: why}.
+OTHER_STRIDES = {
+    **dict.fromkeys(
+        ("cholesky", "eigen", "linear_systems", "lu", "orthogonal", "singular_values", "triangular"),
+        "PyTorch's lie column by column, as LAPACK made them",
+    ),
+    "fourier": "PyTorch's lie as its library for Fourier transforms made them",
+    "einsum": "PyTorch multiplies in another order where the result is transposed",
+    "matrix_power": "PyTorch's inverse lies column by column",
+    "unravel_index": "PyTorch's are columns of one tensor",
+}
+
+
+def has_other_strides(name):
+    family = Cygrad.function(name).__module__ or ""
+    return name in OTHER_STRIDES or family.rpartition(".")[2] in OTHER_STRIDES
+
+
 def pairs(name, **limits):
     """Each sample with these attributes, as a call on cygrad and one on PyTorch."""
     for sample in SAMPLES[name]:
@@ -118,6 +138,21 @@ def test_values(name):
     for sample, ours, theirs in pairs(name, unique=True):
         results = slice(1) if name in ONE_RESULT else slice(None)
         assert_same(ours, theirs, ours.run()[results], theirs.run()[results], f"{sample}: result")
+
+
+@pytest.mark.parametrize("name", [name for name in SHARED if not has_other_strides(name)])
+def test_strides(name):
+    """Results lie in memory as PyTorch's do, if the operands lie in row-major order."""
+    for sample, ours, theirs in pairs(name):
+        if all(value.flags.c_contiguous for value in sample.args if isinstance(value, np.ndarray)):
+            for i, (a, b) in enumerate(zip(ours.run(), theirs.run(), strict=True)):
+                if isinstance(b, torch.Tensor):
+                    assert seen_strides(a) == seen_strides(b), f"{sample}: result {i} of shape {tuple(b.shape)}"
+
+
+def seen_strides(tensor):
+    """Strides along which there is a step: those of dimensions of one element mean nothing."""
+    return [step for step, length in zip(tensor.stride(), tensor.shape) if length > 1] if tensor.numel() else None
 
 
 @pytest.mark.parametrize("name", [name for name in SHARED if name in DIFFERENTIABLE])
@@ -159,6 +194,69 @@ def node(tensor):
     """Name, and how many inputs it has."""
     node = tensor.grad_fn
     return node if node is None else (node.name(), len(node.next_functions))
+
+
+# Attributes of nodes that hold something else here, though under PyTorch's name: {node or attribute: why}.
+OTHER_SAVED = {
+    **dict.fromkeys(
+        ("LinalgSvdBackward0", "LinalgEigBackward0", "LinalgEighBackward0"), "which singular vectors is not determined"
+    ),
+    **dict.fromkeys(("FftC2CBackward0", "FftR2CBackward0", "FftC2RBackward0"), "PyTorch numbers the normalizations"),
+    **dict.fromkeys(("ConvolutionBackward0", "NllLoss2DBackward0"), "PyTorch saves the operands in another shape"),
+    "RreluWithNoiseBackward0._saved_noise": "the random slopes",
+    "_saved_total_weight": "PyTorch leaves it at 0 where the sum is not divided by it",
+    "PreluKernelBackward0._saved_weight": "PyTorch broadcasts it first",
+    "AddcdivBackward0._saved_tensor1": "here of the type of the result",
+    "_saved_pivots": "an array here",
+    **dict.fromkeys(("MulBackward0", "DivBackward0"), "PyTorch first converts an operand without dimensions"),
+    **dict.fromkeys(
+        (
+            f"{name}._saved_dim"
+            for name in "SumBackward1 MeanBackward1 LogsumexpBackward0 AmaxBackward0 AminBackward0".split()
+        ),
+        "None stands for all dimensions here",
+    ),
+    **dict.fromkeys(("VarBackward0", "StdBackward0"), "the same, and 1 for PyTorch's None as correction"),
+    **dict.fromkeys(("_saved_split_size", "_saved_split_sizes", "_saved_start", "_saved_end"), "here within bounds"),
+    "ViewBackward0._saved_self_sym_sizes": "of intermediate results",
+}
+
+
+@pytest.mark.parametrize("name", [name for name in SHARED if name in DIFFERENTIABLE and name not in OTHER_NODES])
+def test_saved_attributes(name):
+    """What nodes show of what they saved, as far as PyTorch's have an attribute of the name."""
+    for sample, ours, theirs in pairs(name, oracle_grad=True):
+        for a, b in zip(ours.outputs(), theirs.outputs()):
+            found, expected = saved_by(a.grad_fn), saved_by(b.grad_fn)
+            for key in found.keys() & expected.keys():
+                if counts_from_the_end(expected[key]):
+                    continue
+                assert found[key] == expected[key], f"{sample}: {a.grad_fn.name()}.{key}"
+
+
+def saved_by(node):
+    """The `_saved_...` attributes of a node by name, in a form that can be compared."""
+    saved = {}
+    for key in dir(node):
+        if key.startswith("_saved_") and not {node.name(), key, f"{node.name()}.{key}"} & OTHER_SAVED.keys():
+            with contextlib.suppress(RuntimeError):  # not saved for this gradient
+                saved[key] = comparable(getattr(node, key))
+    return saved
+
+
+def counts_from_the_end(value):
+    """PyTorch keeps dimensions as they were given, and shows negative ones as huge numbers; here they are wrapped."""
+    return any(type(item) is int and not 0 <= item < 2**60 for item in (value if type(value) is list else [value]))
+
+
+def comparable(value):
+    if isinstance(value, (cygrad.Tensor, torch.Tensor)):
+        array = (Torch if isinstance(value, torch.Tensor) else Cygrad).array(value.detach())
+        rounded = np.round(array, 4) + 0 if array.dtype.kind in "fc" else array
+        return str(array.dtype), array.shape, str(np.nan_to_num(rounded, nan=777).tolist())
+    if isinstance(value, (tuple, list)):
+        return [comparable(item) for item in value]
+    return str(value) if isinstance(value, (cygrad.dtype, torch.dtype)) else value
 
 
 class TorchMethod(Torch):
