@@ -93,7 +93,7 @@ def marks(names):
 def ops():
     """{family: {op: names of its rows}}, of the ops that users can call."""
     found: dict[Any, dict[str, list[str]]] = defaultdict(dict)
-    homes = {}
+    homes: dict[str, list[Any]] = {}
     for family in calls.families():
         for name in vars(family):
             homes.setdefault(name, []).append(family)

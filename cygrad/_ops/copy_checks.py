@@ -41,7 +41,8 @@ def read_to(args, wanted, place, other, non_blocking, copy):
         elif wanted is not None:
             wanted = as_dtype(wanted)
     except (TypeError, ValueError):
-        raise messages.no_such_call("to", args, {}, _TO) from None
+        named = {} if wanted is None or wanted in args else {"dtype": wanted}
+        raise messages.no_such_call("to", args, named, _TO) from None
     check_device(place)
     return wanted, copy
 

@@ -26,6 +26,7 @@ _SIZED = (
     "tuple of ints size, *, torch.Generator generator, Tensor out = None, torch.dtype dtype = None, torch.layout "
     "layout = None, torch.device device = None, bool pin_memory = False, bool requires_grad = False"
 )
+_RANDINT = "int high, " + _SIZED, "int low, int high, " + _SIZED
 _NORMAL = (
     "Tensor mean, Tensor std, *, torch.Generator generator = None, Tensor out = None",
     "Tensor mean, float std = 1, *, torch.Generator generator = None, Tensor out = None",
@@ -51,6 +52,8 @@ def randint_arguments(args, low, high, size):
     if size is None and given:
         if isinstance(bounds[-1], (list, tuple)):
             size = bounds.pop()
+        elif given > 2:
+            raise messages.no_such_call("randint", args, {}, _RANDINT)
         elif given > 1:
             raise messages.wrong_type("randint", "size", given, "tuple of ints", bounds[-1])
     if high is None and bounds:
@@ -58,7 +61,7 @@ def randint_arguments(args, low, high, size):
     if low is None and bounds:
         low = bounds.pop()
     if bounds or high is None or size is None:
-        raise messages.no_such_call("randint", args, {}, ("int high, " + _SIZED, "int low, int high, " + _SIZED))
+        raise messages.no_such_call("randint", args, {}, _RANDINT)
     first = 0 if low is None else integer(low, "randint", "low", 1)
     last = integer(high, "randint", "high", 1 if low is None else 2)
     return first, last, integers(size, "randint", "size", 2 if low is None else 3)

@@ -64,7 +64,8 @@ def set_default_tensor_type(t):
     try:
         set_default_dtype(type_wanted(t))
     except ValueError:
-        raise TypeError(f"invalid type object: {t}") from None
+        module, _, name = str(t).rpartition(".")
+        raise AttributeError(f"module '{module}' has no attribute '{name}'") from None
 
 
 TYPES = "float64 float32 float16 uint8 int8 int16 int32 int64 bool".split()

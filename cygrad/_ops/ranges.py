@@ -13,7 +13,7 @@ from cygrad._core.dtypes import dtype_of_number, get_default_dtype
 from cygrad._core.opdef import FUNCTION_ONLY, publish
 from cygrad._core.sites import warn
 from cygrad._core.tensor import Tensor
-from cygrad._ops.arguments import integer, require
+from cygrad._ops.arguments import integer, is_integer, require
 from cygrad._ops.creation import check_place, delivered, number, type_of_new
 
 # -- arange ------------------------------------------------------------------------------------------------
@@ -57,6 +57,8 @@ def arange(
     if kind in "bc":
         raise messages.not_implemented_for("arange_cpu", wanted)
     if kind in "iu":
+        if by and not _whole(by):
+            raise ValueError("step must be nonzero")
         low, high, by = _whole(low), _whole(high), _whole(by)
     return delivered(_range(low, high, by, wanted.numpy), out, requires_grad, "arange")
 
@@ -160,8 +162,23 @@ def range(
 # -- linspace, logspace ------------------------------------------------------------------------------------
 
 
+def _spaced_signatures(more):
+    kinds = [f"{a} start, {b} end, int steps" for a in ("Number", "Tensor") for b in ("Number", "Tensor")]
+    return tuple(
+        f"{kind}, {more}*, Tensor out = None, torch.dtype dtype = None, torch.layout layout = None, torch.device "
+        "device = None, bool pin_memory = False, bool requires_grad = False"
+        for kind in kinds
+    )
+
+
+_SPACED = {"linspace": _spaced_signatures(""), "logspace": _spaced_signatures("float base = 10, ")}
+
+
 def _ends(start, end, steps, function):
     """The bounds as numbers, and how many elements."""
+    given = [value for value in (start, end, steps) if value is not None]
+    if not all(isinstance(v, (Tensor, int, float, complex, np.generic)) for v in given) or not is_integer(steps):
+        raise messages.no_such_call(function, given, {}, _SPACED[function])
     bounds = []
     for i, (value, name) in enumerate(((start, "start"), (end, "end"))):
         if isinstance(value, Tensor) and value.ndim:
@@ -180,7 +197,13 @@ def _type_between(dtype, out, low, high, function):
     """The type of numbers between two ends."""
     default = get_default_dtype()
     if isinstance(low, complex) or isinstance(high, complex):
-        return type_of_new(dtype, out, default.to_complex(), function)
+        wanted = type_of_new(dtype, out, default.to_complex(), function)
+        if not wanted.is_complex:
+            raise RuntimeError(
+                f"torch.{function}(): inferred dtype {messages.c_name(default.to_complex())} can't be safely cast to "
+                f"passed dtype {wanted.type_name}"
+            )
+        return wanted
     wanted = type_of_new(dtype, out, default, function)
     if wanted.numpy.kind == "b":
         raise messages.not_implemented_for(f"{function}_cpu", wanted)
@@ -202,7 +225,7 @@ def _evenly_spaced(low, high, count, dtype):
 
 
 def linspace(
-    start, end, steps, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
+    start, end, steps=None, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
 ):
     """`steps` numbers from start to end, both included, at equal distances.
 
@@ -220,7 +243,7 @@ def linspace(
 def logspace(
     start,
     end,
-    steps,
+    steps=None,
     base=10.0,
     *,
     out=None,
@@ -241,7 +264,9 @@ def logspace(
     wanted = _type_between(dtype, out, low, high, "logspace")
     compute = np.dtype(np.complex128 if wanted.numpy.kind == "c" else np.float64)
     with np.errstate(all="ignore"):
-        array = np.power(base, _evenly_spaced(low, high, count, compute)).astype(wanted.numpy)
+        array = np.power(number(base, "logspace", "base", 4), _evenly_spaced(low, high, count, compute)).astype(
+            wanted.numpy
+        )
     return delivered(array, out, requires_grad, "logspace")
 
 

@@ -125,6 +125,8 @@ def normal(
         array = gaussian(check_size(integers(size, "normal", "size", 3)), wanted, generator, "normal")
         array = spread(array, number(mean, "normal", "mean", 1), number(std, "normal", "std", 2))
         return delivered(array, out, requires_grad, "normal")
+    if isinstance(std, Tensor) and std.is_complex():
+        raise RuntimeError("normal expects standard deviation to be non-complex")
     array = gaussian(broadcast_shape(_shape_of(mean), _shape_of(std)), inputs[0].dtype, generator, "normal")
     array = spread(array, *(array_of(value) if isinstance(value, Tensor) else value for value in (mean, std)))
     row = NORMAL_BOTH if len(inputs) == 2 else NORMAL_MEAN if inputs[0] is mean else NORMAL_STD
@@ -181,12 +183,7 @@ def coins(p, shape, generator):
             "so, please report an enhancement request to PyTorch.)\n"
             "  probabilities must lie between 0 and 1; a sigmoid or softmax makes them of logits"
         )
-    try:
-        array = np.broadcast_to(array, shape)
-    except ValueError:
-        raise RuntimeError(
-            f"bernoulli: probabilities of shape {list(array.shape)} do not expand to {list(shape)}"
-        ) from None
+    array = array_of(p.expand(shape))
     return keep_mask(shape, array, generator)
 
 

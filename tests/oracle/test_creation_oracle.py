@@ -443,6 +443,25 @@ torch.vander(x[0].requires_grad_(), 1)
 
 # What can be said of random numbers without knowing them
 RANDOM = """
+torch.arange(0, 1, 0.3, dtype=torch.int64)
+torch.linspace(0, 3j, 4, dtype=torch.float32)
+torch.linspace(0, 3j, 4)
+torch.logspace(0, 3, 4, torch.tensor(2.0))
+torch.linspace(0, 1)
+torch.linspace(0, 1, 2.5)
+torch.linspace('a', 1, 2)
+torch.normal(x, x * 1j)
+torch.normal(x * 1j, 1.0).dtype
+torch.bernoulli(x * 2)
+torch.ones(2, 3).bernoulli_(torch.ones(2))
+torch.ones(2, 3).bernoulli_(torch.ones(3))
+torch.randint(0, 5, 3)
+torch.randint(-3, (2,))
+torch.randint(0, 5, (3,), requires_grad=True)
+torch.Generator().manual_seed(-1).initial_seed()
+torch.Generator().manual_seed('a')
+torch.manual_seed(-1).initial_seed()
+torch.get_rng_state().dtype
 torch.poisson(x).shape
 torch.poisson(x.half()).dtype
 torch.poisson(x.requires_grad_()).grad_fn
