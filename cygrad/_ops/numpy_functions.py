@@ -95,12 +95,104 @@ def select_(condlist, choicelist, default=0):
     return result
 
 
+@means("compress")
+def compress(condition, a, axis=None, out=None):
+    return take(a, np.flatnonzero(convert(condition)), axis, out)
+
+
+@means("extract")
+def extract(condition, arr):
+    return as_tensor(arr).reshape(-1)[as_tensor(np.flatnonzero(convert(condition)))]
+
+
+@means("argwhere")
+def argwhere(a):
+    return public("nonzero")(as_tensor(a))
+
+
+@means("flatnonzero")
+def flatnonzero(a):
+    return public("nonzero")(as_tensor(a).reshape(-1)).reshape(-1)
+
+
+@means("searchsorted")
+def searchsorted(a, v, side="left", sorter=None):
+    a, v = common(a, v)
+    return public("searchsorted")(a, v, side=side, sorter=None if sorter is None else as_tensor(sorter))
+
+
+# -- in place: what NumPy does to arrays is done to tensors, and counted -------------------------------------
+
+
+@means("copyto")
+def copyto(dst, src, casting="same_kind", where=True):
+    if isinstance(dst, Tensor):
+        deliver(as_tensor(src).to(dst.dtype), dst, where)
+    else:
+        np.copyto(dst, convert(src), casting, convert(where))
+
+
+@means("fill_diagonal")
+def fill_diagonal(a, val, wrap=False):
+    if not isinstance(a, Tensor):
+        return np.fill_diagonal(a, convert(val), wrap)
+    if wrap or np.ndim(val):
+        raise TypeError("fill_diagonal() of a tensor takes a number and no `wrap`")
+    at_places(a, np.arange(min(a.shape)), val, lambda i: (i,) * a.ndim)
+
+
+@means("put")
+def put(a, ind, v, mode="raise"):
+    if not isinstance(a, Tensor):
+        return np.put(a, convert(ind), convert(v), mode)
+    if mode != "raise":
+        raise TypeError("put() into a tensor takes no `mode`")
+    places = np.asarray(convert(ind)).reshape(-1)
+    count = a.numel()
+    if places.size and not -count <= places.min() <= places.max() < count:
+        raise IndexError(f"index out of bounds for size {count}")
+    values = as_tensor(v).reshape(-1)
+    repeated = values[as_tensor(np.arange(len(places)) % max(len(values), 1))]
+    at_places(a, places % max(count, 1), repeated, lambda i: np.unravel_index(i, tuple(a.shape)))
+
+
+@means("putmask", "place")
+def putmask(a, mask, values):
+    if not isinstance(a, Tensor):
+        return np.putmask(a, convert(mask), convert(values))
+    places = np.flatnonzero(convert(mask))
+    values = as_tensor(values).reshape(-1)
+    repeated = values[as_tensor(places % max(len(values), 1))]
+    at_places(a, places, repeated, lambda i: np.unravel_index(i, tuple(a.shape)))
+
+
+def at_places(a, places, values, index_of):
+    """Write values into a tensor at flat places, of which `index_of` gives the index."""
+    a[tuple(map(as_tensor, index_of(places)))] = values.to(a.dtype) if isinstance(values, Tensor) else values
+
+
 # -- elementwise -------------------------------------------------------------------------------------------
 
 
 @means("round", "around")
 def round_(a, decimals=0, out=None):
     return deliver(public("round")(as_tensor(a), decimals=decimals), out)
+
+
+@means("nan_to_num")
+def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
+    t = as_tensor(x)
+    return public("nan_to_num")(t, nan, posinf, neginf) if copy else t.nan_to_num_(nan, posinf, neginf)
+
+
+@means("fix")
+def fix(x, out=None):
+    return call(np.trunc, x, out=out)
+
+
+@means("astype")
+def astype(x, dtype, /, *, copy=True, device=None):
+    return as_tensor(x).to(as_dtype(dtype), copy=copy)
 
 
 @means("angle")

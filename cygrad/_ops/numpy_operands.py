@@ -72,6 +72,8 @@ def as_tensor(value):
         return sharing(value)
     if isinstance(value, (list, tuple)) and any(isinstance(item, Tensor) for item in value):
         return stack([as_tensor(item) for item in value])
+    if isinstance(value, (list, tuple)):  # of the type that NumPy gives it
+        return sharing(np.array(value))
     return from_values(value, None, False, "tensor")
 
 

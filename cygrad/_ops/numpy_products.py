@@ -122,6 +122,137 @@ def multi_dot(arrays, *, out=None):
     return deliver(public("linalg.multi_dot")(list(map(as_tensor, arrays))), out)
 
 
+@means("linalg.matmul")
+def matmul(x1, x2, /):
+    return public("matmul")(as_tensor(x1), as_tensor(x2))
+
+
+@means("linalg.outer")
+def outer_of_vectors(x1, x2, /):
+    return outer(x1, x2)
+
+
+@means("linalg.tensordot")
+def tensordot_of(x1, x2, /, *, axes=2):
+    return tensordot(x1, x2, axes)
+
+
+@means("linalg.vecdot")
+def vecdot(x1, x2, /, *, axis=-1):
+    a, b = common(x1, x2)
+    return (public("conj_physical")(a) * b).sum(axis)
+
+
+@means("linalg.cross")
+def cross_of(x1, x2, /, *, axis=-1):
+    return cross(x1, x2, axis=axis)
+
+
+@means("linalg.diagonal")
+def diagonal(x, /, *, offset=0):
+    return public("diagonal")(as_tensor(x), offset, -2, -1)
+
+
+@means("linalg.trace")
+def trace(x, /, *, offset=0, dtype=None):
+    return typed(diagonal(x, offset=offset), dtype).sum(-1)
+
+
+@means("linalg.vector_norm")
+def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
+    return public("linalg.vector_norm")(as_tensor(x), ord, axis, keepdims)
+
+
+@means("linalg.matrix_norm")
+def matrix_norm(x, /, *, keepdims=False, ord="fro"):
+    return public("linalg.matrix_norm")(as_tensor(x), ord, (-2, -1), keepdims)
+
+
+@means("linalg.svdvals")
+def svdvals(x, /):
+    return public("linalg.svdvals")(as_tensor(x))
+
+
+@means("linalg.tensorinv")
+def tensorinv(a, ind=2):
+    return public("linalg.tensorinv")(as_tensor(a), ind)
+
+
+@means("linalg.tensorsolve")
+def tensorsolve(a, b, axes=None):
+    return public("linalg.tensorsolve")(as_tensor(a), as_tensor(b), axes)
+
+
+@means("vander")
+def vander(x, N=None, increasing=False):
+    return public("vander")(as_tensor(x), N, increasing)
+
+
+@means("cov")
+def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=None, *, dtype=None):
+    t = observed(m, y, rowvar)
+    weights = [None if w is None else as_tensor(w) for w in (fweights, aweights)]
+    correction = (0 if bias else 1) if ddof is None else ddof
+    return typed(public("cov")(t, correction=correction, fweights=weights[0], aweights=weights[1]), dtype)
+
+
+@means("corrcoef")
+def corrcoef(x, y=None, rowvar=True, *, dtype=None):
+    return typed(public("corrcoef")(observed(x, y, rowvar)), dtype)
+
+
+def observed(m, y, rowvar):
+    """Variables in rows, observations in columns."""
+    parts = [as_tensor(v) for v in (m, y) if v is not None]
+    if y is None and parts[0].ndim < 2:
+        return parts[0]
+    parts = [v.unsqueeze(0) if v.ndim < 2 else v if rowvar else v.T for v in parts]
+    return public("cat")(parts)
+
+
+@means("convolve")
+def convolve(a, v, mode="full"):
+    a, v = common(a, v)
+    if len(a) < len(v):
+        a, v = v, a
+    n, k = len(a), len(v)
+    padded = public("nn.functional.pad")(a, (k - 1, k - 1))
+    full = padded.unfold(0, k, 1) @ v.flip(0)
+    if mode == "full":
+        return full
+    first, length = {"same": ((k - 1) // 2, n), "valid": (k - 1, n - k + 1)}[mode]
+    return full.narrow(0, first, length)
+
+
+@means("correlate")
+def correlate(a, v, mode="valid"):
+    a, v = common(a, v)
+    return convolve(a, public("conj_physical")(v).flip(0), mode)
+
+
+@means("polyval")
+def polyval(p, x):
+    x = as_tensor(x)
+    result = x * 0
+    for coefficient in p:
+        result = result * x + coefficient
+    return result
+
+
+@means("interp")
+def interp(x, xp, fp, left=None, right=None, period=None):
+    if period is not None:
+        raise TypeError("interp() of tensors takes no `period`")
+    x, xp, fp = as_tensor(x), as_tensor(xp), as_tensor(fp)
+    place = public("searchsorted")(xp.detach().contiguous(), x.detach().contiguous(), right=True)
+    place = place.clamp(1, len(xp) - 1)
+    below, above = place - 1, place
+    slope = (fp[above] - fp[below]) / (xp[above] - xp[below])
+    result = fp[below] + slope * (x - xp[below])
+    result = public("where")(x < xp[0], fp[0] if left is None else left, result)
+    return public("where")(x > xp[-1], fp[-1] if right is None else right, result)
+
+
 # -- Fourier transforms ------------------------------------------------------------------------------------
 
 

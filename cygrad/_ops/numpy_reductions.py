@@ -172,3 +172,79 @@ def average(a, axis=None, weights=None, returned=False, *, keepdims=False):
 @means("count_nonzero")
 def count_nonzero(a, axis=None, *, keepdims=False):
     return reduce_(np.add, as_tensor(a) != 0, axis, keepdims=keepdims)
+
+
+# -- without nan -------------------------------------------------------------------------------------------
+
+
+def filled(a, fill):
+    """As a tensor with this number in place of nan."""
+    t = as_tensor(a)
+    return select(t == t, t, fill) if t.dtype.is_floating_point or t.is_complex() else t
+
+
+def filling(of, fill):
+    def function(a, *args, **kwargs):
+        return FUNCTIONS[of](filled(a, fill), *args, **kwargs)
+
+    return function
+
+
+means("nanprod")(filling(np.prod, 1))
+means("nancumsum")(filling(np.cumsum, 0))
+means("nancumprod")(filling(np.cumprod, 1))
+
+
+def extremum_of_numbers(ufunc, fill):
+    def function(a, axis=None, out=None, keepdims=False, initial=None, where=True):
+        t = as_tensor(a)
+        result = reduce_(ufunc, filled(t, fill), axis, None, None, given(keepdims), given(initial, None), where)
+        if t.dtype.is_floating_point:  # nan where there is nothing else
+            nothing = reduce_(np.logical_and, t != t, axis, keepdims=given(keepdims))
+            result = select(nothing.logical_not(), result, float("nan"))
+        return deliver(result, out)
+
+    return function
+
+
+means("nanmax")(extremum_of_numbers(np.maximum, float("-inf")))
+means("nanmin")(extremum_of_numbers(np.minimum, float("inf")))
+
+
+@means("nanvar")
+def nanvar(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, **options):
+    t = inexact(a, dtype)
+    known = t == t
+    count = reduce_(np.add, known, axis, keepdims=True)
+    zero = filled(t, 0)
+    off = select(known, zero - reduce_(np.add, zero, axis, keepdims=True) / count, 0)
+    total = reduce_(np.add, np.square(abs(off)), axis, keepdims=given(keepdims))
+    return deliver(total / (reduce_(np.add, known, axis, keepdims=given(keepdims)) - ddof), out)
+
+
+@means("nanstd")
+def nanstd(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, **options):
+    return deliver(nanvar(a, axis, dtype, None, ddof, keepdims).sqrt(), out)
+
+
+@means("nanmedian")
+def nanmedian(a, axis=None, out=None, overwrite_input=False, keepdims=False):
+    return FUNCTIONS[np.nanquantile](a, 0.5, axis, out, keepdims=keepdims)
+
+
+def cumulative(of):
+    def function(x, /, *, axis=None, dtype=None, out=None, include_initial=False):
+        t = as_tensor(x)
+        if axis is None and t.ndim > 1:
+            raise ValueError("For arrays which have more than one dimension ``axis`` argument is required.")
+        result = FUNCTIONS[of](t, axis or 0, dtype)
+        if include_initial:
+            first = public("full_like")(result.narrow(axis or 0, 0, 1), 0 if of is np.cumsum else 1)
+            result = public("cat")((first, result), axis or 0)
+        return deliver(result, out)
+
+    return function
+
+
+means("cumulative_sum")(cumulative(np.cumsum))
+means("cumulative_prod")(cumulative(np.cumprod))

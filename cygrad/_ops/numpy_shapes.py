@@ -5,6 +5,7 @@ import numpy as np
 from cygrad._core.access import array_of
 from cygrad._ops.numpy_operands import (
     as_tensor,
+    convert,
     deliver,
     dims_of,
     means,
@@ -110,7 +111,7 @@ def moveaxis(a, source, destination):
     return public("movedim")(as_tensor(a), source, destination)
 
 
-for _name in ("fliplr", "flipud", "real", "imag", "sinc", "nan_to_num", "isreal", "isposinf", "isneginf"):
+for _name in ("fliplr", "flipud", "real", "imag", "sinc", "i0", "isreal", "isposinf", "isneginf"):
     means(_name)(method_of(_name))
 
 
@@ -203,3 +204,86 @@ def each(name, arrays):
 def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
     grids = public("meshgrid")(*map(as_tensor, xi), indexing=indexing)
     return tuple(grid.clone() if copy else grid for grid in grids)
+
+
+def along(axis):
+    def function(ary, indices_or_sections):
+        return split(ary, indices_or_sections, axis)
+
+    return function
+
+
+means("vsplit")(along(0))
+means("dsplit")(along(2))
+
+
+@means("hsplit")
+def hsplit(ary, indices_or_sections):
+    return split(ary, indices_or_sections, 1 if as_tensor(ary).ndim > 1 else 0)
+
+
+@means("unstack")
+def unstack(x, /, *, axis=0):
+    return public("unbind")(as_tensor(x), axis)
+
+
+@means("matrix_transpose", "linalg.matrix_transpose")
+def matrix_transpose(x, /):
+    return as_tensor(x).transpose(-2, -1)
+
+
+@means("rollaxis")
+def rollaxis(a, axis, start=0):
+    t = as_tensor(a)
+    axis, start = axis % t.ndim, start + t.ndim if start < 0 else start
+    return public("movedim")(t, axis, start - 1 if axis < start else start)
+
+
+@means("pad")
+def pad(array, pad_width, mode="constant", **options):
+    t = as_tensor(array)
+    widths = np.broadcast_to(np.asarray(pad_width), (t.ndim, 2)).tolist()
+    if mode == "constant":
+        fill = options.pop("constant_values", 0)
+        if options or np.ndim(fill):
+            raise TypeError("pad() of a tensor takes one constant for all edges")
+        flat = [width for pair in reversed(widths) for width in pair]
+        return public("nn.functional.pad")(t, flat, value=fill)
+    places = [np.pad(np.arange(n), pair, mode, **options) for n, pair in zip(t.shape, widths)]
+    if not all(place.dtype.kind in "iu" for place in places) or mode not in ("edge", "wrap", "reflect", "symmetric"):
+        raise TypeError(f"pad() of a tensor does not know the mode {mode!r}")
+    for dim, place in enumerate(places):
+        t = public("index_select")(t, dim, as_tensor(place))
+    return t
+
+
+@means("block")
+def block(arrays):
+    if not isinstance(arrays, list):
+        return as_tensor(arrays)
+
+    def depth(value):
+        return 1 + max(map(depth, value)) if isinstance(value, list) else 0
+
+    levels = depth(arrays)
+    ndim = max(levels, max(as_tensor(part).ndim for part in leaves(arrays)))
+
+    def joined(value, level):
+        if not isinstance(value, list):
+            t = as_tensor(value)
+            return t.reshape([1] * (ndim - t.ndim) + list(t.shape))
+        return concatenate([joined(part, level - 1) for part in value], -level)
+
+    return joined(arrays, levels)
+
+
+def leaves(value):
+    return [leaf for part in value for leaf in leaves(part)] if isinstance(value, list) else [value]
+
+
+@means("delete")
+def delete(arr, obj, axis=None):
+    t = as_tensor(arr)
+    t, axis = (t.reshape(-1), 0) if axis is None else (t, axis)
+    kept = np.delete(np.arange(t.shape[axis]), convert(obj))
+    return public("index_select")(t, axis, as_tensor(kept))
