@@ -13,3 +13,15 @@ def whole_power(power, base, exponent):
     natural = power(base, np.where(negative, np.zeros_like(exponent), exponent))
     inverse = np.where(np.abs(base) == 1, np.where(exponent & 1, base, np.ones_like(base)), np.zeros_like(base))
     return np.where(negative, inverse, natural)
+
+
+def divide_towards_zero(a, b):
+    """The quotient without what is behind the point, of numbers of any real type.
+
+    >>> divide_towards_zero(np.array([-7, 7]), np.array([2, 2]))
+    array([-3,  3])
+    """
+    with np.errstate(all="ignore"):
+        if a.dtype.kind == "f":
+            return np.asarray(np.trunc(np.true_divide(a, b)))
+        return np.asarray((a - np.fmod(a, b)) // b)

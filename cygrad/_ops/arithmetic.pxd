@@ -5,7 +5,7 @@ from cygrad._core.tensor cimport Tensor
 cpdef Tensor add(object input, object other, object alpha=*, Tensor out=*)
 cpdef Tensor sub(object input, object other, object alpha=*, Tensor out=*)
 cpdef Tensor mul(object input, object other, Tensor out=*)
-cpdef Tensor div(object input, object other, Tensor out=*)
+cpdef Tensor div(object input, object other, Tensor out=*, object rounding_mode=*)
 cpdef Tensor pow(object input, object exponent, Tensor out=*)
 cpdef Tensor neg(object input, Tensor out=*)
 

@@ -176,17 +176,26 @@ cdef object div_rule(OpNode n, object g):
 cdef OpDef DIV = op("div", div_rule).row(saves=(IN1, IN0 | IN1), flags=ELEMENTWISE | INPLACE | FLOAT_RESULT,
                     ufunc="true_divide", aliases="divide true_divide")
 
-cpdef Tensor div(object input, object other, Tensor out=None):
+cpdef Tensor div(object input, object other, Tensor out=None, object rounding_mode=None):
     """`input / other`, elementwise with broadcasting; integers give the default float type.
 
+    With `rounding_mode` 'floor' or 'trunc' the quotient is rounded down or towards 0, and integers stay integers.
     Either operand may be a number. Saves `other`, and `input` if `other` needs its gradient.
-    Gradients: g / other, and -g * input / other^2. Raises RuntimeError for shapes that do not broadcast.
+    Gradients: g / other, and -g * input / other^2; 0 if rounded. Raises RuntimeError for shapes that do not broadcast,
+    and for whole numbers rounded that are divided by 0.
 
     >>> import cygrad
     >>> cygrad.tensor([1, 2]) / 4
     tensor([0.2500, 0.5000])
     """
+    if rounding_mode is not None:
+        return rounded_quotient(input, other, rounding_mode, out)
     return apply2(DIV, input, other, out)
+
+
+cdef object rounded_quotient(object input, object other, object mode, Tensor out):
+    from cygrad._ops.rounded_division import divided
+    return divided(input, other, mode, out)
 
 
 # -- pow, neg ----------------------------------------------------------------------------------------------

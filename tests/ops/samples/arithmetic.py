@@ -40,9 +40,19 @@ def samples():
         ],
         "mul": binary(np.multiply, (2.5, x), (x, x), (2j, z), (booleans(3), 2)),
         "div": binary(np.true_divide, (2.5, x), (x, x), (z, 2j), (i, 4), (j, j)),
+        "div.floor": rounded("floor", np.floor_divide),
+        "div.trunc": rounded("trunc", lambda a, b: np.trunc(a / b)),
         "neg": [Sample((a,), numpy=np.negative) for a in (x, z, i, np.asarray(1.5), np.zeros(0))],
         **powers(),
     }
+
+
+def rounded(mode, function):
+    x, p, i = grid(2, 3), grid(3) + 0.1, integers(2, 3, low=-9, high=9)
+    cases = ((x, p), (x, 0.7), (x, np.asarray(0.3)), (i, 4), (i, np.array([2, -3, 1])), (i, 2.5), (i > 0, 2))
+    numpy = lambda a, b, rounding_mode: function(a, b)  # noqa: E731
+    given = [Sample(case, {"rounding_mode": mode}, numpy=numpy) for case in cases]
+    return [*given, Sample((x, 0.0), {"rounding_mode": mode}, numpy=numpy, smooth=False)]
 
 
 def errors():
@@ -55,7 +65,12 @@ def errors():
         "add": calls((x, four), (x, "a"), (x, None)),
         "sub": calls((x, four), (p, p), (p, True)),
         "mul": calls((x, four), (x, [1.0])),
-        "div": calls((x, four), (x, {})),
+        "div": calls((x, four), (x, {}))
+        + [
+            Sample(args, {"rounding_mode": mode})
+            for mode in ("floor", "trunc", "foo")
+            for args in ((i, 0), (i, i * 0), (p, p), (x * 1j, 2), (x, four))
+        ],
         "neg": calls((p,), ("a",)),
         "pow": calls((x, four), (i, -1), (x, "a")),
         "add_": calls((i, 1.5), (grid(3), x), (i, x)),
