@@ -10,6 +10,10 @@ from cygrad._ops.eigen import linalg_eig as eig
 from cygrad._ops.eigen import linalg_eigh as eigh
 from cygrad._ops.eigen import linalg_eigvals as eigvals
 from cygrad._ops.eigen import linalg_eigvalsh as eigvalsh
+from cygrad._ops.ldl import linalg_ldl_factor as ldl_factor
+from cygrad._ops.ldl import linalg_ldl_factor_ex as ldl_factor_ex
+from cygrad._ops.ldl import linalg_ldl_solve as ldl_solve
+from cygrad._ops.least_squares import linalg_lstsq as lstsq
 from cygrad._ops.linear_systems import linalg_inv as inv
 from cygrad._ops.linear_systems import linalg_inv_ex as inv_ex
 from cygrad._ops.linear_systems import linalg_solve as solve

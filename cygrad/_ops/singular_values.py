@@ -199,8 +199,11 @@ def svd(input, some=True, compute_uv=True, *, out=None):
 
 
 def pinv_rule(n, g):
+    return pinv_gradient(g, n.saved(0), n.saved_result())
+
+
+def pinv_gradient(g, a, p):
     """-P^H g P^H + (1 - A P) g^H P P^H + P^H P g^H (1 - P A)."""
-    a, p = n.saved(0), n.saved_result()
     g, p_h = adjoint(g), adjoint(p)
     if a.shape[-2] <= a.shape[-1]:
         k = matmul(g, p)

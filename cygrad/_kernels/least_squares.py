@@ -1,0 +1,27 @@
+"""Least squares by singular values, over stacks."""
+
+import numpy as np
+
+
+def lstsq(a, b, rcond):
+    """(X, rank, S): of all X for which |A X - B| is least the shortest.
+
+    Singular values up to rcond times the largest count as 0; with None all count.
+    """
+    stack = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    a = np.broadcast_to(a, (*stack, *a.shape[-2:]))
+    u, s, vh = np.linalg.svd(a, full_matrices=False)
+    counts = np.ones(s.shape, bool) if rcond is None else s > rcond * s.max(-1, initial=0, keepdims=True)
+    with np.errstate(all="ignore"):
+        inverse = np.where(counts, 1 / s, 0).astype(s.dtype)
+    x = adjoint(vh) @ (inverse[..., None] * (adjoint(u) @ b))
+    return np.ascontiguousarray(x), counts.sum(-1), s
+
+
+def adjoint(a):
+    return a.conj().swapaxes(-1, -2)
+
+
+def residuals(a, b, x):
+    """The sum of squares of each column of A X - B."""
+    return (np.abs(a @ x - b) ** 2).sum(-2)

@@ -1,0 +1,125 @@
+"""Least squares: the X for which A X comes nearest to B, where A has any shape and any rank."""
+
+import numpy as np
+
+from cygrad._core import return_types
+from cygrad._core.access import array_of
+from cygrad._core.opdef import IN0, IN1, declare, publish
+from cygrad._core.record import record_outputs
+from cygrad._kernels import least_squares as kernels
+from cygrad._ops.arguments import broadcast_shape, require
+from cygrad._ops.arithmetic import add, mul, sub
+from cygrad._ops.matrices import LINALG, adjoint, constant
+from cygrad._ops.products import matmul
+from cygrad._ops.singular_values import check_finite, linalg_pinv, pinv_gradient
+from cygrad._ops.views import squeeze, unsqueeze
+
+DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
+
+
+def lstsq_rule(n, grads):
+    """Of X = P B with the pseudoinverse P; and of |R|^2, R = B - A X, which is orthogonal to what X changes."""
+    (is_vector,) = n.args
+    of_x, of_squares = grads
+    a, b = n.saved(0), n.saved(1)
+    columns = unsqueeze(b, -1) if is_vector else b
+    of_a = of_b = None
+    p = linalg_pinv(a)
+    if of_x is not None:
+        of_x = unsqueeze(of_x, -1) if is_vector else of_x
+        of_b = matmul(adjoint(p), of_x)
+        if n.needs(0):
+            of_a = pinv_gradient(matmul(of_x, adjoint(columns)), a, p)
+    if of_squares is not None and of_squares.numel():
+        x = matmul(p, columns)
+        twice = mul(mul(sub(columns, matmul(a, x)), unsqueeze(of_squares, -2)), 2.0)
+        of_b = twice if of_b is None else add(of_b, twice)
+        if n.needs(0):
+            through = matmul(mul(twice, -1.0), adjoint(x))
+            of_a = through if of_a is None else add(of_a, through)
+    if of_b is not None and is_vector:
+        of_b = squeeze(of_b, -1)
+    return of_a, of_b
+
+
+LSTSQ = declare(
+    "linalg_lstsq",
+    lstsq_rule,
+    saves=IN0 | IN1,
+    flags=LINALG,
+    inputs="self b",
+    attributes="is_vector",
+)
+
+
+def linalg_lstsq(input, b, rcond=None, *, driver=None):
+    """The least squares solution of A X = B: a tuple (solution, residuals, rank, singular_values).
+
+    A = `input` is (..., m, n); B = `b` is (..., m, k), or of vectors: (..., m). The solution is (..., n, k); where
+    there are several it is the shortest. The residuals are the squared lengths of the columns of A X - B, if m > n and
+    all matrices have rank n, else they are empty, as with the driver "gelsy", which is the one unless another is given.
+    "gels" takes A to have full rank and computes none, singular values come with "gelsd" and "gelss"; all use singular
+    values here. Those up to `rcond` (eps * max(m, n)) times the largest count as 0. Saves A and B. Gradients: of B,
+    P^H g, P the pseudoinverse; of A, that of `linalg.pinv` for g B^H; for a rank that stays. Raises RuntimeError for
+    shapes that do not fit.
+
+    >>> import cygrad
+    >>> A, B = cygrad.tensor([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]]), cygrad.tensor([[1.0], [3.0], [5.0]])
+    >>> cygrad.linalg.lstsq(A, B).solution
+    tensor([[1.0000],
+            [2.0000]])
+    """
+    t, other = require(input, "linalg_lstsq"), require(b, "linalg_lstsq", "b", 2)
+    is_vector = check_call(t, other, driver)
+    driver = driver or "gelsy"
+    a, columns = array_of(t), array_of(other)
+    columns = columns[..., None] if is_vector else columns
+    m, n = a.shape[-2:]
+    if driver == "gels":
+        rcond = None
+    elif rcond is None:
+        rcond = np.finfo(a.dtype).eps * max(m, n)
+    x, rank, values = kernels.lstsq(a, columns, rcond)
+    nothing = np.empty(0, values.dtype)
+    squares = nothing
+    if m > n and driver != "gelsy" and (rank == n).all():
+        squares = kernels.residuals(a, columns, x)
+    x = x[..., 0] if is_vector else x
+    found = record_outputs(LSTSQ, (x, squares), (t, other), (is_vector,), 2)
+    rank = np.empty(0, np.int64) if driver == "gels" else np.asarray(rank, np.int64)
+    values = values if driver in ("gelsd", "gelss") else nothing
+    rest = (constant("linalg_lstsq", array, t) for array in (rank, values))
+    return return_types.linalg_lstsq((*found, *rest))
+
+
+def check_call(t, other, driver):
+    """Whether B holds vectors; errors are PyTorch's."""
+    shown = "torch.linalg.lstsq"
+    if t.dim() < 2:
+        raise RuntimeError(f"{shown}: input must have at least 2 dimensions.")
+    if other.dim() < 1:
+        raise RuntimeError(f"{shown}: other must have at least 1 dimension.")
+    if t.dtype is not other.dtype:
+        raise RuntimeError(
+            f"{shown}: Expected input and other to have the same dtype, but got input's dtype "
+            f"{t.dtype.type_name} and other's dtype {other.dtype.type_name}"
+        )
+    is_vector = t.dim() - 1 == other.dim()
+    if not is_vector and t.dim() != other.dim():
+        raise RuntimeError(
+            f"{shown}: input.dim() must be greater or equal to other.dim() and (input.dim() - other.dim()) <= 1"
+        )
+    dim = -1 if other.dim() == 1 or is_vector and tuple(t.shape[:-1]) == tuple(other.shape) else -2
+    if t.shape[-2] != other.shape[dim]:
+        raise RuntimeError(f"{shown}: input.size(-2) should match other.size({dim})")
+    if array_of(t).dtype.char not in "fdFD":
+        raise RuntimeError("This function doesn't handle types other than float and double")
+    if driver is not None and driver not in DRIVERS:
+        raise RuntimeError(f"{shown}: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)")
+    batch = other.shape[:-1] if is_vector else other.shape[:-2]
+    broadcast_shape(tuple(t.shape[:-2]), tuple(batch))
+    check_finite(t)
+    return is_vector
+
+
+functions = publish(globals())
