@@ -537,6 +537,17 @@ def deprecated(old, new):
     warnings.warn(f"{old} is deprecated; use {new}", DeprecationWarning, stacklevel=2)
 
 
+def former_order(function, old, new):
+    """Arguments were given in the order of early PyTorch."""
+    from cygrad._core.sites import warn
+
+    out = ", Tensor out = None"
+    warn(
+        f"This overload of {function} is deprecated:\n\t{function}({old}, *{out})\nConsider using one of the following "
+        f"signatures instead:\n\t{function}({new}{out})"
+    )
+
+
 def grad_variables_deprecated():
     """`grad_variables` was given to `backward`."""
     warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)

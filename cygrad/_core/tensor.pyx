@@ -425,6 +425,8 @@ cdef class Tensor:
         return products.operator_matmul(other, self)
 
     def __pow__(self, other, modulo):
+        if modulo is not None:
+            return NotImplemented
         return arithmetic.operator_pow(self, other)
 
     def __rpow__(self, other, modulo):

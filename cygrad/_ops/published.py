@@ -278,6 +278,9 @@ METHODS = {
     "lu": (
         "lu lu_solve "
     ),
+    "mapping": (
+        "apply_ map2_ map_ "
+    ),
     "matrix_functions": (
         "matrix_exp matrix_power "
     ),

@@ -114,7 +114,7 @@ def kaiser_window(
 
     >>> import cygrad
     >>> cygrad.kaiser_window(4, beta=1.0)
-    tensor([0.7898, 0.9449, 1.0000, 0.9449])
+    tensor([0.7898, 0.9450, 1.0000, 0.9450])
     """
     place = (dtype, device, pin_memory, requires_grad)
     return made("kaiser_window", kernels.kaiser, window_length, periodic, (beta,), *place)
@@ -241,7 +241,7 @@ def kaiser(M, *, beta=12.0, sym=True, dtype=None, layout=None, device=None, requ
 
     >>> import cygrad
     >>> cygrad.signal.windows.kaiser(5, beta=1.0)
-    tensor([0.7898, 0.9449, 1.0000, 0.9449, 0.7898])
+    tensor([0.7898, 0.9450, 1.0000, 0.9450, 0.7898])
     """
     if beta < 0:
         raise ValueError(f"beta must be non-negative, got: {beta} instead.")

@@ -233,3 +233,42 @@ def test_polynomials_beyond_their_degrees():
         (y,) = torch.autograd.grad(y.sum(), x, create_graph=True)
         np.testing.assert_allclose(y.detach().numpy(), expected(x.detach().numpy()))
     assert torch.special.laguerre_polynomial_l(x, float("nan")).tolist() == [0, 0]
+
+
+def test_order_of_arguments_of_early_pytorch():
+    x, y = torch.tensor([1.0, 2.0]), torch.tensor([10.0, 20.0], requires_grad=True)
+    for call, expected in (
+        (lambda: torch.add(x, 2, y), [21, 42]),
+        (lambda: x.clone().sub_(0.5, y), [-4, -8]),
+        (lambda: torch.addcmul(x, 2, x, y), [21, 82]),
+        (lambda: x.clone().addcdiv_(-1, y, x), [-9, -8]),
+    ):
+        with pytest.warns(UserWarning, match="^This overload of .* is deprecated:\n"):
+            result = call()
+        assert result.tolist() == expected
+        (grad,) = torch.autograd.grad(result.sum(), y)
+        assert grad.any()
+    with pytest.raises(TypeError, match=r"^add\(\) takes 2 positional arguments but 3 were given"):
+        torch.add(x, x, x)
+
+
+def test_python_functions_of_elements():
+    x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+    assert x[:, 0].apply_(lambda value: value * 10).tolist() == [10, 30] and x.tolist() == [[10, 2], [30, 4]]
+    assert x.map_(torch.tensor([1.0, 2.0]), lambda a, b: a + b) is x and x.tolist() == [[11, 4], [31, 6]]
+    assert x.map2_(x, x, lambda a, b, c: a - b + c / 2).tolist() == [[5.5, 2], [15.5, 3]]
+    assert torch.arange(3).apply_(lambda value: value + 0.5).tolist() == [0, 1, 2]
+    with pytest.raises(RuntimeError, match=r"^Can't call apply_\(\) on Variable that requires grad"):
+        x.clone().requires_grad_().apply_(abs)
+    with pytest.raises(TypeError, match="^map_: expected torch.FloatTensor for 'other' .got torch.LongTensor"):
+        x.map_(torch.ones(2, dtype=torch.int64), max)
+    with pytest.raises(TypeError, match="^'int' object is not callable"):
+        x.apply_(3)
+    with pytest.raises(TypeError, match="must be real number, not str"):
+        x.apply_(str)
+    assert x.tolist() == [[5.5, 2], [15.5, 3]]
+
+
+def test_power_modulo_is_refused():
+    with pytest.raises(TypeError, match="unsupported operand"):
+        pow(torch.tensor([2]), 3, 5)
