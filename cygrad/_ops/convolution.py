@@ -4,8 +4,6 @@ A convolution joins images, filters and results by a sum that is linear in each 
 `_kernels/convolution.py`, are one another's gradients, so that two rows give derivatives of any order.
 """
 
-import numpy as np
-
 from cygrad._core import messages
 from cygrad._core.opdef import FUNCTION_ONLY, IN0, IN1, PRIVATE, declare, publish
 from cygrad._core.record import apply_n
@@ -20,18 +18,6 @@ from cygrad._ops.views import squeeze, unsqueeze
 # -- the two rows ------------------------------------------------------------------------------------------
 
 
-def in_single_precision(kernel):
-    """A kernel that computes on float32 what it is given as float16."""
-
-    def computed(*given):
-        if given[0].dtype != np.float16:
-            return kernel(*given)
-        return kernel(*[a.astype(np.float32) if isinstance(a, np.ndarray) else a for a in given]).astype(np.float16)
-
-    return computed
-
-
-@in_single_precision
 def convolution_array(x, w, b, stride, padding, dilation, transposed, output_padding, groups, size):
     """`size` is that of the result, without images and channels; what padding it takes at the end follows from it."""
     if transposed:
@@ -45,7 +31,6 @@ def convolution_array(x, w, b, stride, padding, dilation, transposed, output_pad
     return out
 
 
-@in_single_precision
 def filter_gradient_array(x, g, kernel, stride, padding, dilation, groups):
     where = Geometry(x.shape[2:], kernel, g.shape[2:], stride, dilation, padding)
     return kernels.filter_gradient(x, g, where, groups)

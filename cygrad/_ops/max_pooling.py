@@ -8,7 +8,7 @@ import numpy as np
 
 from cygrad._core.access import array_of
 from cygrad._core.opdef import FUNCTION_ONLY, IN1, METHOD_ONLY, declare, publish
-from cygrad._core.record import record_outputs
+from cygrad._core.record import as_float32, record_outputs
 from cygrad._core.state import get_modes
 from cygrad._kernels import maxima as kernels
 from cygrad._kernels.sliding import Geometry
@@ -48,6 +48,7 @@ ADAPTIVE = {
 
 def recorded(row, t, values, places, dims):
     """(values, places) as tensors; places may be None where nothing is recorded."""
+    values = values.astype(array_of(t).dtype, copy=False)
     if places is None:
         return record_outputs(row, (values,), (t,), None, 1)[0], None
     value, index = record_outputs(row, (values, places), (t,), (tuple(t.shape), dims), 1)
@@ -71,7 +72,7 @@ def pool(dims, input, kernel_size, stride, padding, dilation, ceil_mode, with_pl
     )
     check_elements(t, function)
     where = Geometry(t.shape[t.dim() - dims :], kernel, size, stride, dilation, padding)
-    values, places = kernels.of_windows(array_of(t), where, with_places or records(t))
+    values, places = kernels.of_windows(as_float32(array_of(t)), where, with_places or records(t))
     return recorded(MAX_POOL[dims], t, values, places, dims)
 
 
@@ -213,13 +214,13 @@ def adaptive(dims, input, size):
     if all(m and n % m == 0 for n, m in zip(image, size)):
         kernel = [n // m for n, m in zip(image, size)]
         where = Geometry(image, kernel, size, kernel, (1,) * dims, (0,) * dims)
-        values, places = kernels.of_windows(array_of(t), where, True)
+        values, places = kernels.of_windows(as_float32(array_of(t)), where, True)
     else:
         tables = []
         for n, m in zip(image, size):
             first, last = adaptive_spans(n, m)
             tables.append(np.minimum(first[:, None] + np.arange((last - first).max(initial=0)), last[:, None] - 1))
-        values, places = kernels.of_places(array_of(t), dims, tables)
+        values, places = kernels.of_places(as_float32(array_of(t)), dims, tables)
     return recorded(ADAPTIVE[dims], t, values, places, dims)
 
 

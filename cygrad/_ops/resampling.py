@@ -10,8 +10,6 @@ from cygrad._kernels import resampling as kernels
 def resample_array(a, tables, divisor, back):
     """Through the tables, then divided by `divisor`; or with `back` the transpose of this."""
     first = a.ndim - len(tables)
-    if a.dtype == np.float16:
-        return resample_array(a.astype(np.float32), tables, divisor, back).astype(np.float16)
     if back:
         if divisor is not None:
             a = np.divide(a, divisor.astype(a.dtype))

@@ -43,6 +43,12 @@ from cygrad._ops.distribution_losses import (
 from cygrad._ops.dropout import alpha_dropout, dropout, dropout1d, dropout2d, dropout3d, feature_alpha_dropout
 from cygrad._ops.embeddings import embedding, embedding_bag, one_hot
 from cygrad._ops.folding import fold, pixel_shuffle, pixel_unshuffle, unfold
+from cygrad._ops.fractional_pooling import (
+    fractional_max_pool2d,
+    fractional_max_pool2d_with_indices,
+    fractional_max_pool3d,
+    fractional_max_pool3d_with_indices,
+)
 from cygrad._ops.interpolation import interpolate, upsample, upsample_bilinear, upsample_nearest
 from cygrad._ops.margin_losses import (
     hinge_embedding_loss,
@@ -97,5 +103,6 @@ from cygrad._ops.rectifiers import (
 )
 from cygrad._ops.scaling import local_response_norm, normalize
 from cygrad._ops.softmax import log_softmax, softmax
+from cygrad._ops.unpooling import max_unpool1d, max_unpool2d, max_unpool3d
 
 __all__ = sorted(name for name in globals() if not name.startswith("_"))

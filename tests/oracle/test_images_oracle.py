@@ -35,6 +35,9 @@ EXPRESSIONS = lines("""
     F.adaptive_max_pool2d(x, 3, True)
     F.avg_pool2d(x.long(), 3)
     F.avg_pool2d(x.half(), 2)
+    F.fractional_max_pool2d(x, 2, 3, _random_samples=r, return_indices=True)
+    F.fractional_max_pool2d(x, (1, 2), output_ratio=(0.6, 0.8), _random_samples=r)
+    F.fractional_max_pool3d(x, (1, 2, 1), (1, 2, 3), _random_samples=s, return_indices=True)
     F.conv1d(x[0], x[0, :, :, :3])
     F.conv2d(x.half(), x.half())
     F.interpolate(x.half(), 3, mode="bilinear")
@@ -43,7 +46,9 @@ EXPRESSIONS = lines("""
 
 def names(library):
     x = library.linspace(-4, 4, 48).reshape(1, 3, 4, 4)
-    return {"F": library.nn.functional, "x": x}
+    r = library.tensor([[[0.1, 0.9], [0.4, 0.7], [0.8, 0.3]]])
+    s = library.tensor([[[0.1, 0.9, 0.5]]])
+    return {"F": library.nn.functional, "x": x, "r": r, "s": s}
 
 
 @pytest.mark.parametrize("expression", EXPRESSIONS)

@@ -3,7 +3,7 @@
 import math
 
 import numpy as np
-from ops.sample import Sample, complex_grid, grid, integers
+from ops.sample import Sample, complex_grid, grid, integers, positive
 
 NAN, INF = math.nan, math.inf
 
@@ -83,6 +83,44 @@ def samples():
         "lp_pool2d": norms(image),
         "lp_pool3d": norms(volume)[:1],
         "resample": resampling(),
+        **fractional(),
+        **unpooling(),
+    }
+
+
+def fractional():
+    """Where windows are at the same places whatever the random numbers."""
+    image, volume = grid(2, 2, 6, 7), grid(1, 2, 6, 4, 4)
+    return {
+        "fractional_max_pool2d_with_indices": [
+            Sample((image, 2, (3, 6))),
+            Sample((image, (2, 3)), {"output_ratio": (0.5, 0.5)}),
+            Sample((image[0], 2, 1)),
+        ],
+        "fractional_max_pool3d_with_indices": [
+            Sample((volume, 2, (3, 2, 1))),
+            Sample((volume[0], (2, 1, 2)), {"output_ratio": (0.5, 0.5, 0.5)}),
+        ],
+    }
+
+
+def unpooling():
+    line, image = grid(2, 2, 3), grid(2, 1, 2, 3)
+    places = np.array([[[0, 3, 5], [1, 2, 4]], [[5, 0, 1], [4, 3, 2]]])
+    flat = np.array([[[[0, 7, 11], [3, 23, 16]]], [[[1, 2, 3], [23, 22, 21]]]])
+    return {
+        "max_unpool1d": [Sample((line, places, 2)), Sample((line, places, 2), {"output_size": (7,)})],
+        "max_unpool2d": [
+            Sample((image, flat, 2)),
+            Sample((image[0], flat[0], (2, 2), 2)),
+            Sample((image, flat, 2), {"output_size": (2, 1, 5, 7)}),
+            Sample((image, flat, 3, 2, 0)),
+            Sample((np.zeros((0, 1, 2, 3)), flat[:0], 2)),
+        ],
+        "max_unpool3d": [
+            Sample((grid(1, 2, 1, 1, 2), np.array([0, 5, 3, 2]).reshape(1, 2, 1, 1, 2), (1, 2, 2))),
+            Sample((grid(2, 1, 1, 2), np.array([0, 5, 3, 2]).reshape(2, 1, 1, 2), (1, 2, 2))),
+        ],
     }
 
 
@@ -156,5 +194,22 @@ def errors():
         "adaptive_avg_pool2d": calls((x, (3,), {}), (x, -1, {}), (integers(2, 3, 8, 8), 3, {}), (x[0, 0], 2, {})),
         "adaptive_max_pool2d": calls(
             (integers(2, 3, 8, 8), 3, {}), (x[0, 0], 3, {}), (x, (1, 2, 3), {}), (x[:, :, :0], 3, {})
+        ),
+        "max_unpool2d": calls(
+            (x, np.zeros(x.shape), 2, {}),
+            (x, np.zeros((1, 3, 8, 8), int), 2, {}),
+            (x, np.full(x.shape, -1), 2, {}),
+            (x, np.full(x.shape, 1000), 2, {}),
+            (x, np.zeros(x.shape, int), 2, {"output_size": (19, 16)}),
+            (x, np.zeros(x.shape, int), 2, {"output_size": (16,)}),
+        ),
+        "fractional_max_pool2d_with_indices": calls(
+            (x, 2, {}),
+            (x, 2, 8, {}),
+            (x, 2, {"output_ratio": (1.5, 1.5)}),
+            (x[0, 0], 2, 3, {}),
+            (integers(2, 3, 8, 8), 2, 3, {}),
+            (x, 2, 3, {"_random_samples": positive(2, 3, 3)}),
+            (x, 2, 3, {"_random_samples": positive(2, 3, 2).astype(np.float32)}),
         ),
     }
