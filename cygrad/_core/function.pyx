@@ -17,6 +17,12 @@ from cygrad._core.dtypes cimport dtype_of_num, is_float_num
 from cygrad._core import messages
 
 
+cdef object wording():
+    """The module that words what is wrong, imported when it is needed."""
+    from cygrad._core import function_messages
+    return function_messages
+
+
 @cython.binding(False)
 @cython.embedsignature(True)
 @cython.embedsignature.format("clinic")
@@ -232,7 +238,7 @@ cdef list join_outputs(PyNode node, tuple results, tuple args, unsigned int flag
         else:
             joined += 1
             if contains(not_as_is, t) and contains(args, t):
-                raise RuntimeError(messages.INPUT_AS_IS)
+                raise RuntimeError(wording().INPUT_AS_IS)
             outputs[i] = with_history(node, t, <int>i, contains(args, t))
         if flags & IS_VOLATILE:
             (<Tensor>outputs[i]).flags |= IS_VOLATILE
@@ -260,11 +266,11 @@ cdef int check_marks(PyNode node, tuple args, tuple results) except -1:
     """What forward said of its inputs and outputs; counts the changes of dirty ones."""
     cdef Tensor t
     for value in node.dirty_tensors or ():
-        messages.check_dirty(value, contains(results, value), contains(args, value))
+        wording().check_dirty(value, contains(results, value), contains(args, value))
         if contains(args, value):
             bump(<Tensor>value, node.name())
     for value in node.non_differentiable or ():
-        messages.check_non_differentiable(value)
+        wording().check_non_differentiable(value)
     for value in node.dirty_tensors or ():
         t = <Tensor>value
         if not gets_history(node, t):
@@ -272,7 +278,7 @@ cdef int check_marks(PyNode node, tuple args, tuple results) except -1:
         if requires_grad(t) and (grad_fn_of(t) if is_changeable(t) else t.grad_fn_) is None:
             raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
         if t.view is not None and len(results) > 1:
-            raise RuntimeError(messages.DIRTY_VIEW_OF_SEVERAL)
+            raise RuntimeError(wording().DIRTY_VIEW_OF_SEVERAL)
         check_inplace(t, node.name(), True)
     return 0
 
@@ -339,7 +345,7 @@ cdef int save(PyNode node, list outputs) except -1:
         version = 0
         if value is not None:
             if not isinstance(value, Tensor):
-                raise messages.not_saved(value, len(saved))
+                raise wording().not_saved(value, len(saved))
             t = <Tensor>value
             if t.flags & IS_INFERENCE:
                 raise RuntimeError(messages.INFERENCE_SAVED)

@@ -214,6 +214,11 @@ def _never(doc):
     return property(lambda self: False, doc=doc)
 
 
+def _is_view(self):
+    """Whether this tensor is a (differentiable) view of another."""
+    return self._base is not None
+
+
 functions = {
     "is_tensor": is_tensor,
     "is_storage": is_storage,
@@ -242,6 +247,7 @@ bind(
         "nelement": nelement,
         "ndimension": ndimension,
         "is_pinned": is_pinned,
+        "_is_view": _is_view,
         "itemsize": property(_itemsize),
         "nbytes": property(_nbytes),
         "is_cuda": property(_is_cuda),

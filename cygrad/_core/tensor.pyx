@@ -15,7 +15,7 @@ from numpy cimport ndarray, PyArray_TYPE
 
 from cygrad._core.dtypes cimport default_dtype, dtype_of_num, is_float_num
 from cygrad._core.state cimport INFERENCE, current_site, thread_state
-from cygrad._core.accumulate cimport AccumulateGrad, keep_leaf, new_accumulator
+from cygrad._core.accumulate cimport new_accumulator
 from cygrad._core.inplace cimport regenerate
 from cygrad._core.engine cimport run_backward
 cimport cygrad._core.scalar as scalar
@@ -91,13 +91,6 @@ cdef class Tensor:
             else:
                 self.array = legacy_array(args, kwargs, default_dtype())
 
-    @property
-    def _accumulate_grad(self):
-        """The node that an edge to this leaf stands for (Note [Leaf edges] in node.pyx)."""
-        node = accumulator_of(self)
-        keep_leaf(<AccumulateGrad>node)
-        return node
-
     # -- place in the graph --------------------------------------------------------------------------------
 
     @property
@@ -117,18 +110,6 @@ cdef class Tensor:
     @requires_grad.deleter
     def requires_grad(self):
         raise RuntimeError("requires_grad must be a bool")
-
-    def requires_grad_(self, requires_grad=True):
-        """Set `requires_grad` of this leaf, and return it.
-
-        Raises RuntimeError for a non-leaf and for dtypes without gradients.
-        """
-        if type(requires_grad) is not bool:
-            raise messages.wrong_type("requires_grad_", "requires_grad", 1, "bool", requires_grad)
-        if requires_grad and not is_float_num(self.array.dtype.num):
-            raise RuntimeError(messages.only_float_requires_grad(dtype_of(self)).replace(" and complex", "", 1))
-        set_leaf_requires_grad(self, requires_grad)
-        return self
 
     @property
     def grad_fn(self):
@@ -163,18 +144,6 @@ cdef class Tensor:
         self.grad_ = None
 
     @property
-    def _grad(self):
-        return self.grad_
-
-    @_grad.setter
-    def _grad(self, value):
-        self.grad = value
-
-    @_grad.deleter
-    def _grad(self):
-        self.grad_ = None
-
-    @property
     def data(self):
         """The same memory as a tensor without history, whose changes are not counted. May be set."""
         cdef Tensor out = wrap_like(self, self.array)
@@ -203,33 +172,11 @@ cdef class Tensor:
         """The tensor this is a view of, or None."""
         return None if self.view is None else self.view.base
 
-    def _is_view(self):
-        """Whether this tensor is a (differentiable) view of another."""
-        return self.view is not None
-
-    @property
-    def volatile(self):
-        """Deprecated: whether this came from `Variable(..., volatile=True)`."""
-        return bool(self.flags & IS_VOLATILE)
-
     def detach(self):
         """The same memory, without history; in-place changes are still counted."""
         cdef Tensor out = alias(self, True)
         cut(out, self, CUT_DETACH, "detach")
         return out
-
-    def detach_(self):
-        """Cut this tensor from its history, in place. Raises RuntimeError for views."""
-        if self.view is not None:
-            raise RuntimeError(messages.DETACH_VIEW_INPLACE)
-        cut(self, self, CUT_DETACH, "detach_")
-        hooks = self._backward_hooks
-        self.grad_fn_ = None
-        self.output_nr_ = 0
-        self.flags &= ~REQUIRES_GRAD
-        if hooks is not None:           # which stay the tensor's
-            accumulator_of(self).ensure_hooks().tensor_pre = {0: hooks}
-        return self
 
     # -- backward; hooks are in tensor_hooks.pyx ------------------------------------------------------------
 

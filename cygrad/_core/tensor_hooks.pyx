@@ -1,9 +1,14 @@
-"""The methods of Tensor that register hooks and keep gradients; bound when this module is imported."""
+"""Methods of Tensor that register hooks, ask for gradients, keep or end them; bound when this module is imported."""
 
 from weakref import ref
 
+from cygrad._core.accumulate cimport AccumulateGrad, keep_leaf
+from cygrad._core.dtypes cimport is_float_num
 from cygrad._core.node cimport Node
-from cygrad._core.tensor cimport RETAINS_GRAD, Tensor, accumulator_of, bind_methods, grad_fn_of, requires_grad
+from cygrad._core.tensor cimport (
+    CUT_DETACH, IS_VOLATILE, REQUIRES_GRAD, RETAINS_GRAD, Tensor, accumulator_of, bind_methods, cut, dtype_of,
+    grad_fn_of, requires_grad, set_leaf_requires_grad)
+from cygrad._core import messages
 from cygrad._core.hooks import HookDict, RemovableHandle
 
 
@@ -75,7 +80,66 @@ cdef int note_retains_grad(Tensor t, Node node) except -1:
     return 0
 
 
+# -- asking for a gradient, or for none ---------------------------------------------------------------------------------
+
+def requires_grad_(Tensor self not None, requires_grad=True):
+    """Set `requires_grad` of this leaf, and return it.
+
+    Raises RuntimeError for a non-leaf and for dtypes without gradients.
+    """
+    if type(requires_grad) is not bool:
+        raise messages.wrong_type("requires_grad_", "requires_grad", 1, "bool", requires_grad)
+    if requires_grad and not is_float_num(self.array.dtype.num):
+        raise RuntimeError(messages.only_float_requires_grad(dtype_of(self)).replace(" and complex", "", 1))
+    set_leaf_requires_grad(self, requires_grad)
+    return self
+
+
+def detach_(Tensor self not None):
+    """Cut this tensor from its history, in place. Raises RuntimeError for views."""
+    if self.view is not None:
+        raise RuntimeError(messages.DETACH_VIEW_INPLACE)
+    cut(self, self, CUT_DETACH, "detach_")
+    hooks = self._backward_hooks
+    self.grad_fn_ = None
+    self.output_nr_ = 0
+    self.flags &= ~REQUIRES_GRAD
+    if hooks is not None:           # which stay the tensor's
+        accumulator_of(self).ensure_hooks().tensor_pre = {0: hooks}
+    return self
+
+
+def _accumulate_grad(Tensor self not None):
+    """The node that an edge to this leaf stands for (Note [Leaf edges] in node.pyx)."""
+    node = accumulator_of(self)
+    keep_leaf(<AccumulateGrad>node)
+    return node
+
+
+def _get_grad(Tensor self not None):
+    """`grad`, without the warning that a non-leaf has none."""
+    return self.grad_
+
+
+def _set_grad(Tensor self not None, value):
+    self.grad = value
+
+
+def _delete_grad(Tensor self not None):
+    self.grad_ = None
+
+
+def volatile(Tensor self not None):
+    """Deprecated: whether this came from `Variable(..., volatile=True)`."""
+    return bool(self.flags & IS_VOLATILE)
+
+
 bind_methods({
+    "requires_grad_": requires_grad_,
+    "detach_": detach_,
+    "_accumulate_grad": property(_accumulate_grad),
+    "_grad": property(_get_grad, _set_grad, _delete_grad),
+    "volatile": property(volatile),
     "register_hook": register_hook,
     "register_post_accumulate_grad_hook": register_post_accumulate_grad_hook,
     "retain_grad": retain_grad,
