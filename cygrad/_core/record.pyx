@@ -510,16 +510,31 @@ cpdef Tensor write_into(OpDef op, Tensor out, object array, tuple inputs, tuple 
     """Write a computed result into `out`; in place if `out` is the first input."""
     cdef OpNode node
     cdef unsigned int mask = 0
+    cdef bint takes_shape = False
+    if out is not inputs[0]:
+        check_out(op, out, flags_and_source(inputs)[0])
     if array.dtype.num != out.array.dtype.num:
         messages.check_result_type(array.dtype.num, out.array.dtype.num)
     if array.shape != out.array.shape:
         if out is inputs[0] or out.array.size or out.view is not None:
             array = messages.check_output_shape(array, out.array, out is inputs[0])
         else:
-            out.array = np.empty(array.shape, out.array.dtype)
+            takes_shape = True
     node = begin_write(op, out, inputs, args, &mask)
+    if takes_shape:
+        out.array = np.empty(array.shape, out.array.dtype)
     np.copyto(out.array, array, casting="unsafe")
     return end_write(op, out, inputs, node, mask)
+
+
+cdef int check_out(OpDef op, Tensor out, unsigned int flags) except -1:
+    """What is written into `out` is not recorded. `flags` are those of all inputs."""
+    cdef bint recorded = flags & WATCHED == REQUIRES_GRAD and op.rule != NULL
+    if (recorded or requires_grad(out)) and not thread_state().modes:
+        raise RuntimeError(
+            f"{op.name}(): functions with out=... arguments don't support automatic differentiation, "
+            "but one of the arguments requires grad.")
+    return 0
 
 
 cdef OpNode begin_write(OpDef op, Tensor out, tuple inputs, tuple args, unsigned int* mask, str label=None):
@@ -532,10 +547,8 @@ cdef OpNode begin_write(OpDef op, Tensor out, tuple inputs, tuple args, unsigned
     recording = flags & WATCHED == REQUIRES_GRAD and not modes
     if in_place:
         check_inplace(out, label or op.name + "_", recording)
-    elif (recording and op.rule != NULL) or (requires_grad(out) and not modes):
-        raise RuntimeError(
-            f"{op.name}(): functions with out=... arguments don't support automatic differentiation, "
-            "but one of the arguments requires grad.")
+    else:
+        check_out(op, out, flags)
     check_memory(out, op.flags & MAY_OVERLAP)
     for value in inputs:
         check_operand_memory(out, value)

@@ -459,6 +459,6 @@ cpdef int may_look_otherwise(Tensor x, str op_name) except -1:
     return check_inplace(x, op_name, requires_grad(x) and not thread_state().modes)
 
 
-composite = {"reshape": 0, "flatten": 0}
+composite = {"reshape": 0, "flatten": 0, "swapaxes": 0}
 methods = {"T": property(reversed_dims), "mT": property(matrix_transpose)}
 functions = publish(globals())

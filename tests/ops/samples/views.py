@@ -48,6 +48,7 @@ def whole():
             Sample((cube, -1, 0), numpy=np.swapaxes),
             Sample((cube, 1, 1), numpy=np.swapaxes),
         ],
+        "swapaxes": [Sample((x, 0, 1), numpy=np.swapaxes), Sample((cube, -1, 0), numpy=np.swapaxes)],
         "t": [Sample((x,), numpy=np.transpose), Sample((grid(3),)), Sample((grid(),))],
         "permute": [
             Sample((cube, (2, 0, 1)), numpy=np.transpose),
