@@ -4,6 +4,7 @@ All are made of other ops, whose gradients they have, except `trace`.
 """
 
 import math
+import operator
 
 from cygrad._core import messages
 from cygrad._core.opdef import FUNCTION_ONLY, LINEAR, declare, publish
@@ -25,16 +26,19 @@ ELLIPSIS = -1
 
 def labels_of_term(term, operand, offset=0):
     """The subscripts of one operand as numbers, where an ellipsis is one of them; `operand` is None for the output."""
-    of = "the output" if operand is None else f"operand {operand}"
+    of = "output" if operand is None else f"operand {operand}"
     labels, i = [], 0
     while i < len(term):
         if term[i] == " ":
             pass
         elif term[i] == ".":
             if ELLIPSIS in labels:
-                raise RuntimeError(f"einsum(): found '.' for {of} for which an ellipsis was already found")
+                found = "for which" if operand is not None else "but"
+                shown = "ellipsis" if operand is not None else "ellipsis (...)"
+                raise RuntimeError(f"einsum(): found '.' for {of} {found} an {shown} was already found")
             if term[i : i + 3] != "...":
-                raise RuntimeError(f"einsum(): found '.' for {of} that is not part of any ellipsis")
+                shown = "" if operand is not None else " (...)"
+                raise RuntimeError(f"einsum(): found '.' for {of} that is not part of any ellipsis{shown}")
             labels.append(ELLIPSIS)
             i += 2
         elif term[i] in LETTERS:
@@ -70,8 +74,8 @@ def read_sublists(arguments):
 
 
 def labels_of_list(labels):
-    read = [ELLIPSIS if label is ... else label for label in labels]
-    if any(label is not ELLIPSIS and not 0 <= label < 52 for label in read):
+    read = [ELLIPSIS if label is ... else operator.index(label) for label in labels]
+    if any(label is not ... and not 0 <= number < 52 for label, number in zip(labels, read)):
         raise ValueError("einsum(): subscript in subscript list is not within the valid range [0, 52)")
     return read
 
@@ -209,8 +213,9 @@ def pairs_in_order(operands, terms, output):
         except ImportError:
             pass
         else:
-            pieces = [piece for t, labels in zip(operands, terms) for piece in (tuple(t.shape), labels)]
-            path = opt_einsum.contract_path(*pieces, output, shapes=True)[0]
+            sides = ["".join(map(opt_einsum.get_symbol, labels)) for labels in (*terms, output)]
+            equation = ",".join(sides[:-1]) + "->" + sides[-1]
+            path = opt_einsum.contract_path(equation, *(tuple(t.shape) for t in operands), shapes=True)[0]
             if all(len(pair) == 2 for pair in path):
                 return path
     return left_to_right(n)

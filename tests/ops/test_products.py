@@ -1,5 +1,7 @@
 """Products beyond what the samples say: memory, saved values, hints in errors."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -129,3 +131,37 @@ def test_failing_products_record_nothing():
         with pytest.raises(RuntimeError):
             bad()
     assert out._version == 0 and a.grad is None
+
+
+# --- einsum's order ----------------------------------------------------------------------------
+
+
+class PathFinder:
+    """Stands in for opt_einsum: multiplies the last two first."""
+
+    asked = []
+
+    @staticmethod
+    def get_symbol(i):
+        return chr(ord("a") + i)
+
+    @classmethod
+    def contract_path(cls, equation, *shapes, **how):
+        cls.asked.append((equation, shapes, how))
+        return [(1, 2), (0, 1)], None
+
+
+def test_einsum_multiplies_in_the_order_that_opt_einsum_says(monkeypatch):
+    monkeypatch.setitem(sys.modules, "opt_einsum", PathFinder)
+    a, b, c = torch.ones(2, 1), torch.ones(3, 4), torch.ones(4, 5, requires_grad=True)
+    y = torch.einsum("AB,BC,CD->DA", a, b, c)
+    assert y.tolist() == [[12.0] * 2] * 5
+    assert PathFinder.asked == [("ab,bc,cd->da", ((2, 1), (3, 4), (4, 5)), {"shapes": True})]
+
+
+def test_einsum_with_opt_einsum():
+    pytest.importorskip("opt_einsum")
+    shapes = [(2, 3, 4), (2, 4, 3), (2, 3, 2)]
+    arrays = [np.arange(np.prod(s), dtype=float).reshape(s) for s in shapes]
+    found = torch.einsum("...ij,...jk,...kl->...il", *map(torch.tensor, arrays))
+    np.testing.assert_allclose(found.numpy(), arrays[0] @ arrays[1] @ arrays[2])

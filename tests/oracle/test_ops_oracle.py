@@ -99,7 +99,17 @@ ONCE = {"cdist", "embedding_bag", "hardsigmoid", "multi_margin_loss", "multilabe
 # Where results lie in memory in another order than PyTorch's: {family or name: why}.
 OTHER_STRIDES = {
     **dict.fromkeys(
-        ("cholesky", "eigen", "linear_systems", "lu", "orthogonal", "singular_values", "triangular"),
+        (
+            "cholesky",
+            "eigen",
+            "ldl",
+            "least_squares",
+            "linear_systems",
+            "lu",
+            "orthogonal",
+            "singular_values",
+            "triangular",
+        ),
         "PyTorch's lie column by column, as LAPACK made them",
     ),
     "fourier": "PyTorch's lie as its library for Fourier transforms made them",
