@@ -27,6 +27,12 @@ def cdist(x, y, p, by_product):
     return ((size**p).sum(-1) ** (1 / p)).astype(x.dtype, copy=False)
 
 
+def pdist(x, p):
+    """The p-norm distances of each row from those after it, one after the other."""
+    rows = [cdist(x[i : i + 1], x[i + 1 :], p, False)[0] for i in range(len(x) - 1)]
+    return np.concatenate(rows) if rows else np.zeros(0, x.dtype)
+
+
 @silent
 def cross(a, b, axis):
     """The cross products of vectors along an axis."""

@@ -4,7 +4,7 @@ import numpy as np
 
 from cygrad._core import messages
 from cygrad._core.access import array_of, tensor_of
-from cygrad._core.opdef import ELSEWHERE, IN0, IN1, INPLACE, LINEAR, OUT0, declare, publish
+from cygrad._core.opdef import ELSEWHERE, FUNCTION_ONLY, IN0, IN1, INPLACE, LINEAR, OUT0, declare, publish
 from cygrad._core.record import apply_n
 from cygrad._core.sites import warn
 from cygrad._core.tensor import Tensor
@@ -12,7 +12,7 @@ from cygrad._kernels import distances as kernels
 from cygrad._ops.arguments import broadcast_shape, dim_argument, require, wrap_dim
 from cygrad._ops.arithmetic import add, div, mul, neg, sub
 from cygrad._ops.checks import require_broadcast
-from cygrad._ops.gathering import masked_fill
+from cygrad._ops.gathering import index_add, index_select, masked_fill
 from cygrad._ops.pointwise import abs as absolute
 from cygrad._ops.pointwise import conj_physical, sign
 from cygrad._ops.products import matmul
@@ -100,6 +100,48 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
         compute_mode == _COMPUTE_MODES[0] and max(x.shape[-2], y.shape[-2]) > 25
     )
     return apply_n(CDIST, (x, y), (float(p), by_product))
+
+
+def pdist_rule(n, g):
+    x, distance = n.saved(0), n.saved_result()
+    zeros = tensor_of(np.zeros_like(array_of(x)))
+    if n.args[0] == 0 or not array_of(distance).size:
+        return zeros
+    first, second = map(tensor_of, np.triu_indices(x.shape[0], 1))
+    difference = sub(index_select(x, 0, first), index_select(x, 0, second))
+    pull = _pulls(g, difference, unsqueeze(distance, -1), n.args[0])
+    return sub(index_add(zeros, 0, first, pull), index_add(zeros, 0, second, pull))
+
+
+PDIST = declare(
+    "pdist",
+    pdist_rule,
+    saves=IN0 | OUT0,
+    flags=FUNCTION_ONLY,
+    kernel=kernels.pdist,
+    inputs="self",
+    attributes="p",
+)
+
+
+def pdist(input, p=2):
+    """The p-norm distances between the rows of a matrix (n, d): a vector of n (n - 1) / 2, those of row 0 first.
+
+    Saves input and result. Gradient: g times the direction from one row to the other; 0 where they are the same, and
+    for p = 0. Raises RuntimeError for another number of dimensions, integers, and a negative p.
+
+    >>> import cygrad
+    >>> cygrad.pdist(cygrad.tensor([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]]))
+    tensor([5.0000, 1.0000, 4.2426])
+    """
+    x = require(input, "pdist")
+    if x.ndim != 2:
+        raise RuntimeError(f"pdist only supports 2D tensors, got: {x.ndim}D")
+    if not x.is_floating_point():
+        raise RuntimeError("pdist only supports floating-point dtypes")
+    if p < 0:
+        raise RuntimeError("pdist only supports non-negative p values")
+    return apply_n(PDIST, (x,), (float(p),))
 
 
 # -- cross products ----------------------------------------------------------------------------------------

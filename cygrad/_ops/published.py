@@ -41,7 +41,7 @@ FUNCTIONS = {
         "block_diag diag diag_embed diagflat diagonal tril tril_ tril_indices triu triu_ triu_indices "
     ),
     "distances": (
-        "cdist cross renorm renorm_ "
+        "cdist cross pdist renorm renorm_ "
     ),
     "distinct": (
         "unique unique_consecutive "
@@ -159,6 +159,9 @@ FUNCTIONS = {
     ),
     "short_time": (
         "istft stft "
+    ),
+    "similarity": (
+        "cosine_embedding_loss cosine_similarity pairwise_distance triplet_margin_loss "
     ),
     "singular_values": (
         "pinverse svd "

@@ -19,6 +19,7 @@ from cygrad._ops.activations import (
     softsign,
     tanhshrink,
 )
+from cygrad._ops.attention import multi_head_attention_forward, scaled_dot_product_attention
 from cygrad._ops.averaging import (
     adaptive_avg_pool1d,
     adaptive_avg_pool2d,
@@ -33,6 +34,7 @@ from cygrad._ops.averaging import (
 from cygrad._ops.channels import bilinear, channel_shuffle
 from cygrad._ops.classifier_losses import cross_entropy, nll_loss
 from cygrad._ops.convolution import conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d
+from cygrad._ops.distances import pdist
 from cygrad._ops.distribution_losses import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
@@ -102,6 +104,13 @@ from cygrad._ops.rectifiers import (
     threshold_,
 )
 from cygrad._ops.scaling import local_response_norm, normalize
+from cygrad._ops.similarity import (
+    cosine_embedding_loss,
+    cosine_similarity,
+    pairwise_distance,
+    triplet_margin_loss,
+    triplet_margin_with_distance_loss,
+)
 from cygrad._ops.softmax import log_softmax, softmax
 from cygrad._ops.unpooling import max_unpool1d, max_unpool2d, max_unpool3d
 

@@ -233,3 +233,83 @@ torch.feature_dropout_(q, 1.0, True)
 @pytest.mark.parametrize("expression", lines(DROPOUT))
 def test_dropout(expression):
     check(expression, names)
+
+
+SIMILARITY = """
+g(F.cosine_similarity(x, y), x, y)
+g(F.cosine_similarity(x, v, dim=0), x, v)
+g(F.cosine_similarity(0 * x, y, eps=0.1), x, y)
+F.cosine_similarity(f, i)
+g(F.pairwise_distance(x, y), x, y)
+g(F.pairwise_distance(x, v, 1, keepdim=True), x, v)
+F.pairwise_distance(i, i)
+g(F.pdist(x), x)
+g(F.pdist(x, 1.0), x)
+g(F.cosine_embedding_loss(x, y, one), x, y)
+g(F.cosine_embedding_loss(x, y, one, 0.2, reduction='none'), x, y)
+F.cosine_embedding_loss(x, y, one, reduction='foo')
+F.cosine_embedding_loss(x, y, one, size_average=False)
+torch.cosine_embedding_loss(x, y, one, 0.1, 2)
+g(F.triplet_margin_loss(x, y, z), x, y, z)
+g(F.triplet_margin_loss(x, y, z, 2.0, 1, swap=True, reduction='sum'), x, y, z)
+F.triplet_margin_loss(x, y, z, margin=0)
+F.triplet_margin_loss(x, y, z, reduction='foo')
+torch.triplet_margin_loss(x, y, z, 1.0, 2, 1e-6, True, 1)
+F.triplet_margin_with_distance_loss(x, y, z, distance_function=lambda a, b: (a - b).abs().sum(-1))
+"""
+
+
+@pytest.mark.parametrize("expression", lines(SIMILARITY))
+def test_similarity(expression):
+    check(expression, names)
+
+
+HEADS = """
+m(a, a, a)
+m(a, a, a, bias=True)
+m(a, a[:, :, :], a * 2, need=False)
+m(a, a, a, attn_mask=torch.ones(2, 2).triu(1).bool())
+m(a, a, a, attn_mask=torch.ones(2, 2, dtype=torch.float64).triu(1))
+m(a, a, a, attn_mask=torch.zeros(8, 2, 2, dtype=torch.float64), average_attn_weights=False)
+m(a, a, a, key_padding_mask=torch.tensor([[False, True]] * 4))
+m(a, a, a, key_padding_mask=torch.tensor([[False, True]] * 4), need=False)
+m(a, a, a, key_padding_mask=torch.tensor([[False, True]] * 4), attn_mask=torch.eye(2).bool(), zero=True)
+m(a, a, a, k=torch.ones(1, 1, 6, dtype=torch.float64), v=torch.ones(1, 1, 6, dtype=torch.float64), zero=True)
+m(a[:, 0], a[:, 0], a[:, 0])
+m(a, a, a, is_causal=True)
+m(a, a, a, is_causal=True, need=False, attn_mask=torch.ones(2, 2).triu(1).bool())
+m(a, a, a, attn_mask=torch.ones(3, 3).bool())
+m(a, a, a, attn_mask=torch.ones(2).bool())
+m(a, a, a, attn_mask=torch.ones(3, 2, 2).bool())
+m(a, a, a, key_padding_mask=torch.ones(4, 3).bool())
+m(a, a, a, key_padding_mask=torch.ones(2).bool())
+m(a, a, a, heads=4)
+m(a, a, a, width=5)
+m(a, a[:1], a)
+m(a[0, 0], a, a)
+m(a, a[0], a)
+"""
+
+
+def names_of_heads(library):
+    """Those, and `m`: attention of two heads of width 3, with its gradients."""
+    given = names(library)
+    F = library.nn.functional
+    weight = library.linspace(-1, 1, 18 * 6, dtype=library.float64).reshape(18, 6).sin().requires_grad_()
+    after = library.linspace(-1, 1, 36, dtype=library.float64).reshape(6, 6).cos().requires_grad_()
+    bias = library.linspace(-1, 1, 18, dtype=library.float64).requires_grad_()
+
+    def m(q, k_in, v_in, bias_too=False, need=True, k=None, v=None, zero=False, heads=2, width=6, **named):
+        own = bias if named.pop("bias", False) else None
+        out, weights = F.multi_head_attention_forward(
+            q, k_in, v_in, width, heads, weight, own, k, v, zero, 0.0, after, None, need_weights=need, **named
+        )
+        grads = library.autograd.grad((out**2).sum(), (given["a"], weight, after))
+        return [out.detach(), weights if weights is None else weights.detach(), *grads]
+
+    return {**given, "m": m}
+
+
+@pytest.mark.parametrize("expression", lines(HEADS))
+def test_heads(expression):
+    check(expression, names_of_heads)

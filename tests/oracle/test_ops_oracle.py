@@ -86,6 +86,9 @@ OTHER_NODES = {
     "matmul": "PyTorch reshapes, multiplies stacks of matrices and takes a view of the result",
     "matmul.plain": "PyTorch takes a vector for a matrix of one row and squeezes the result",
     "pad.circular": "PyTorch copies parts of the input into a new tensor",
+    "scaled_dot_product_attention": "PyTorch has several ways to compute it",
+    "multi_head_attention_forward": "PyTorch reshapes otherwise",
+    "pairwise_distance": "PyTorch has a node of its own for the norm over dimensions",
     "sum_to_size": "PyTorch sums with keepdim and takes a view of the result",
 }
 
@@ -93,7 +96,7 @@ OTHER_NODES = {
 ONE_RESULT = {"embedding_bag"}
 
 # What PyTorch can differentiate only once.
-ONCE = {"cdist", "embedding_bag", "hardsigmoid", "multi_margin_loss", "multilabel_margin_loss"}
+ONCE = {"cdist", "pdist", "embedding_bag", "hardsigmoid", "multi_margin_loss", "multilabel_margin_loss"}
 
 
 # Where results lie in memory in another order than PyTorch's: {family or name: why}.

@@ -1,0 +1,275 @@
+"""Attention: averages of values, weighted by how well their keys match a query."""
+
+import math
+
+import numpy as np
+
+from cygrad._core import messages
+from cygrad._core.access import array_of, tensor_of
+from cygrad._core.opdef import ELSEWHERE, publish
+from cygrad._ops.arguments import require
+from cygrad._ops.arithmetic import add, mul
+from cygrad._ops.dropout import dropout
+from cygrad._ops.gathering import masked_fill
+from cygrad._ops.parts import cat, chunk
+from cygrad._ops.products import linear, matmul
+from cygrad._ops.reductions import mean
+from cygrad._ops.repeating import repeat, repeat_interleave
+from cygrad._ops.softmax import softmax
+from cygrad._ops.views import expand, reshape, squeeze, transpose, unsqueeze
+
+# -- scaled dot products -----------------------------------------------------------------------------------
+
+
+def scaled_dot_product_attention(
+    query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False
+):
+    """`softmax(query @ key^T * scale + attn_mask) @ value`, over the last two dimensions; others broadcast.
+
+    Shapes: query (..., L, E), key (..., S, E), value (..., S, V), result (..., L, V). A boolean `attn_mask` keeps what
+    is True; `is_causal` keeps what is not after the query. A query that may attend to nothing gives 0. `scale` is
+    1 / sqrt(E) by default. With `enable_gqa` each key and value serves several heads (dimension -3) of the query.
+    `dropout_p` of the weights are dropped. Raises RuntimeError for what does not fit.
+
+    >>> import cygrad
+    >>> query, key, value = cygrad.zeros(1, 2), cygrad.ones(3, 2), cygrad.tensor([[1.0], [2.0], [6.0]])
+    >>> cygrad.nn.functional.scaled_dot_product_attention(query, key, value)
+    tensor([[3.]])
+    """
+    _check_attention(query, key, value, attn_mask, is_causal)
+    if not 0 <= dropout_p <= 1:
+        raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {dropout_p}")
+    if enable_gqa:
+        key, value = (repeat_interleave(t, query.shape[-3] // t.shape[-3], -3) for t in (key, value))
+    scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    scores = matmul(mul(query, scale), transpose(key, -2, -1))
+    if is_causal:
+        attn_mask = tensor_of(np.tri(query.shape[-2], key.shape[-2], dtype=bool))
+    weights = _softmax(scores if attn_mask is None else _masked(scores, attn_mask))
+    return matmul(dropout(weights, dropout_p) if dropout_p else weights, value)
+
+
+def _check_attention(query, key, value, attn_mask, is_causal):
+    name = "scaled_dot_product_attention"
+    for position, (t, word) in enumerate(((query, "query"), (key, "key"), (value, "value")), 1):
+        require(t, name, word, position)
+    if query.dtype is not key.dtype or query.dtype is not value.dtype:
+        raise RuntimeError(
+            f"Expected query, key, and value to have the same dtype, but got query.dtype: {messages.c_word(query)} "
+            f"key.dtype: {messages.c_word(key)} and value.dtype: {messages.c_word(value)} instead."
+        )
+    if min(query.ndim, key.ndim, value.ndim) < 2:
+        raise RuntimeError(
+            "Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: "
+            f"{query.ndim} key.dim: {key.ndim} and value.dim: {value.ndim} instead."
+        )
+    if attn_mask is None:
+        return
+    kind = require(attn_mask, name, "attn_mask", 4).dtype
+    if kind.name not in ("bool", "float32") and kind is not query.dtype:
+        raise RuntimeError(
+            "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "
+            f"{messages.c_word(attn_mask)} and  query.dtype: {messages.c_word(query)} instead."
+        )
+    if is_causal:
+        raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
+
+
+def _masked(scores, mask):
+    """The scores with a mask added, or, with a boolean one, -inf where it is False."""
+    if mask.dtype.name != "bool":
+        return add(scores, mask.to(scores.dtype))
+    shown = np.broadcast_to(array_of(mask), np.broadcast_shapes(mask.shape, scores.shape))
+    return masked_fill(scores, tensor_of(~shown), -math.inf)
+
+
+def _softmax(scores):
+    """Softmax along the last dimension, 0 where all scores are -inf."""
+    array = array_of(scores)
+    dead = (array == -math.inf).all(-1, keepdims=True) if array.size else np.zeros((), bool)
+    if not dead.any():
+        return softmax(scores, -1)
+    dead = tensor_of(dead)
+    return masked_fill(softmax(masked_fill(scores, dead, 0.0), -1), dead, 0.0)
+
+
+# -- several heads -----------------------------------------------------------------------------------------
+
+
+def multi_head_attention_forward(
+    query,
+    key,
+    value,
+    embed_dim_to_check,
+    num_heads,
+    in_proj_weight,
+    in_proj_bias,
+    bias_k,
+    bias_v,
+    add_zero_attn,
+    dropout_p,
+    out_proj_weight,
+    out_proj_bias,
+    training=True,
+    key_padding_mask=None,
+    need_weights=True,
+    attn_mask=None,
+    use_separate_proj_weight=False,
+    q_proj_weight=None,
+    k_proj_weight=None,
+    v_proj_weight=None,
+    static_k=None,
+    static_v=None,
+    average_attn_weights=True,
+    is_causal=False,
+):
+    """(the result, the weights or None) of attention by several heads, between linear layers.
+
+    Shapes: query (L, N, E), key and value (S, N, E), result (L, N, E), weights (N, L, S), or (N, heads, L, S) without
+    `average_attn_weights`; or all without N. `in_proj_weight` (3 E, E) holds the matrices for query, key and value, or
+    they are given one by one. Masks are True, or -inf, where *not* to attend: `key_padding_mask` (N, S), `attn_mask`
+    (L, S) or (N * heads, L, S). `bias_k`, `bias_v` and `add_zero_attn` append a key and a value. Raises AssertionError
+    or RuntimeError for what does not fit.
+
+    >>> import cygrad
+    >>> x, eye = cygrad.ones(3, 2), cygrad.eye(2)
+    >>> stacked = cygrad.cat([eye, eye, eye])
+    >>> result, weights = cygrad.nn.functional.multi_head_attention_forward(
+    ...     x, x, x, 2, 1, stacked, None, None, None, False, 0.0, eye, None)
+    >>> weights[0]
+    tensor([0.3333, 0.3333, 0.3333])
+    """
+    is_batched = _check_shapes(query, key, value, key_padding_mask, attn_mask, num_heads)
+    if not is_batched:
+        query, key, value = (unsqueeze(t, 1) for t in (query, key, value))
+        key_padding_mask = key_padding_mask if key_padding_mask is None else unsqueeze(key_padding_mask, 0)
+    length, batch, width = query.shape
+    if is_causal and attn_mask is None:
+        raise RuntimeError(
+            "Need attn_mask if specifying the is_causal hint. You may use the Transformer module method "
+            "`generate_square_subsequent_mask` to create this mask."
+        )
+    padding, mask = _added(key_padding_mask, "key_padding_mask", query), _added(attn_mask, "attn_mask", query)
+    head_width = width // num_heads
+    if width != embed_dim_to_check:
+        raise AssertionError(f"was expecting embedding dimension of {embed_dim_to_check}, but got {width}")
+    if head_width * num_heads != width:
+        raise AssertionError(f"embed_dim {width} not divisible by num_heads {num_heads}")
+    if use_separate_proj_weight:
+        if key.shape[:2] != value.shape[:2]:
+            raise AssertionError(
+                f"key's sequence and batch dims {key.shape[:2]} do not match value's {value.shape[:2]}"
+            )
+        matrices = q_proj_weight, k_proj_weight, v_proj_weight
+        for matrix, name in zip(matrices, ("q", "k", "v")):
+            if matrix is None:
+                raise AssertionError(f"use_separate_proj_weight is True but {name}_proj_weight is None")
+    else:
+        if key.shape != value.shape:
+            raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
+        if in_proj_weight is None:
+            raise AssertionError("use_separate_proj_weight is False but in_proj_weight is None")
+        matrices = chunk(in_proj_weight, 3)
+    biases = (None,) * 3 if in_proj_bias is None else chunk(in_proj_bias, 3)
+    q, k, v = (linear(t, matrix, b) for t, matrix, b in zip((query, key, value), matrices, biases))
+    mask = _checked_mask(mask, length, key.shape[0], batch * num_heads)
+    if (bias_k is None) != (bias_v is None):
+        raise AssertionError("bias_k is None" if bias_k is None else "bias_v is None")
+    appended = 0
+    if bias_k is not None:
+        k, v = cat([k, repeat(bias_k, 1, batch, 1)]), cat([v, repeat(bias_v, 1, batch, 1)])
+        appended += 1
+    q, k, v = (transpose(reshape(t, (t.shape[0], batch * num_heads, head_width)), 0, 1) for t in (q, k, v))
+    k, v = k if static_k is None else static_k, v if static_v is None else static_v
+    if add_zero_attn:
+        zeros = tensor_of(np.zeros((batch * num_heads, 1, head_width), array_of(k).dtype))
+        k, v = cat([k, zeros], 1), cat([v, zeros], 1)
+        appended += 1
+    mask = _joined(_widened(mask, appended), _widened(padding, appended), num_heads, k.shape[1])
+    scores = matmul(mul(q, 1 / math.sqrt(head_width)), transpose(k, 1, 2))
+    scores = scores if mask is None else add(scores, mask)
+    weights = softmax(scores, -1) if need_weights else _softmax(scores)
+    weights = dropout(weights, dropout_p) if training and dropout_p else weights
+    result = reshape(transpose(matmul(weights, v), 0, 1), (length * batch, width))
+    result = reshape(linear(result, out_proj_weight, out_proj_bias), (length, batch, -1))
+    weights = reshape(weights, (batch, num_heads, length, k.shape[1])) if need_weights else None
+    if need_weights and average_attn_weights:
+        weights = mean(weights, 1)
+    if is_batched:
+        return result, weights
+    return squeeze(result, 1), weights if weights is None else squeeze(weights, 0)
+
+
+def _check_shapes(query, key, value, key_padding_mask, attn_mask, num_heads):
+    """Is there a batch? Raises AssertionError for numbers of dimensions that do not fit."""
+    ranks = {3: ("batched (3-D)", 2, (2, 3)), 2: ("unbatched (2-D)", 1, (2, 3))}
+    ndim = require(query, "multi_head_attention_forward", "query").ndim
+    if ndim not in ranks:
+        raise AssertionError(f"query should be unbatched 2D or batched 3D tensor but received {ndim}-D query tensor")
+    word, of_padding, of_mask = ranks[ndim]
+    if not key.ndim == value.ndim == ndim:
+        raise AssertionError(
+            f"For {word} `query`, expected `key` and `value` to be {ndim}-D but found {key.ndim}-D and {value.ndim}-D "
+            "tensors respectively"
+        )
+    if key_padding_mask is not None and key_padding_mask.ndim != of_padding:
+        raise AssertionError(
+            f"For {word} `query`, expected `key_padding_mask` to be `None` or {of_padding}-D but found "
+            f"{key_padding_mask.ndim}-D tensor instead"
+        )
+    if attn_mask is not None and attn_mask.ndim not in of_mask:
+        raise AssertionError(
+            f"For {word} `query`, expected `attn_mask` to be `None`, 2-D or 3-D but found {attn_mask.ndim}-D tensor "
+            "instead"
+        )
+    if ndim == 2 and attn_mask is not None and attn_mask.ndim == 3:
+        wanted = (num_heads, query.shape[0], key.shape[0])
+        if attn_mask.shape != wanted:
+            raise AssertionError(f"Expected `attn_mask` shape to be {wanted} but got {attn_mask.shape}")
+    return ndim == 3
+
+
+def _added(mask, name, query):
+    """A mask as what is added to scores: -inf where a boolean one is True."""
+    if mask is None:
+        return None
+    if mask.dtype.name == "bool":
+        array = np.zeros(mask.shape, array_of(query).dtype)
+        array[array_of(mask)] = -math.inf
+        return tensor_of(array)
+    if not mask.dtype.is_floating_point:
+        raise AssertionError(f"only bool and floating types of {name} are supported")
+    return mask
+
+
+def _checked_mask(mask, length, keys, heads):
+    """The mask with a dimension for heads."""
+    if mask is None:
+        return None
+    wanted = (length, keys) if mask.ndim == 2 else (heads, length, keys)
+    if mask.shape != wanted:
+        raise RuntimeError(f"The shape of the {mask.ndim}D attn_mask is {mask.shape}, but should be {wanted}.")
+    return unsqueeze(mask, 0) if mask.ndim == 2 else mask
+
+
+def _widened(mask, appended):
+    """The mask with zeros for keys that were appended."""
+    if mask is None or not appended:
+        return mask
+    zeros = np.zeros((*mask.shape[:-1], appended), array_of(mask).dtype)
+    return cat([mask, tensor_of(zeros)], -1)
+
+
+def _joined(mask, padding, num_heads, keys):
+    """Both masks, which may be None, as one."""
+    if padding is None:
+        return mask
+    batch = padding.shape[0]
+    if padding.shape[1] != keys:
+        raise AssertionError(f"Expected key_padded_mask.shape[1] to be {keys}, but got {padding.shape[1]}")
+    padding = reshape(expand(reshape(padding, (batch, 1, 1, keys)), (-1, num_heads, -1, -1)), (-1, 1, keys))
+    return padding if mask is None else add(mask, padding)
+
+
+composite = dict.fromkeys(("scaled_dot_product_attention", "multi_head_attention_forward"), ELSEWHERE)
+functions = publish(globals())
