@@ -5,6 +5,7 @@
 
 import sys as _sys
 from importlib import import_module as _import_module
+from math import e, inf, nan, pi
 
 from cygrad._core import convert as _convert
 from cygrad._core import dtypes as _dtypes
@@ -37,12 +38,32 @@ _FAMILIES = (
 for _family in _FAMILIES:
     globals().update(_import_module(f"cygrad._ops.{_family}").functions)
 globals().update(_inquiries)
+newaxis = None  # in an index, a new dimension
 
 # Found on first use: what not every program needs, and would take as long to import as all of the above.
 _MODULES = ("autograd", "fft", "linalg", "nn", "optim", "random", "return_types", "signal", "special", "utils", "viz")
 _ON_FIRST_USE = {name: f"cygrad.{name}" for name in _MODULES}
 _ON_FIRST_USE |= _families_on_first_use()
 _ON_FIRST_USE["bfloat16"] = "cygrad._core.bfloat16"
+_ON_FIRST_USE["typename"] = "cygrad.utils"
+_ON_FIRST_USE |= dict.fromkeys(
+    (
+        "are_deterministic_algorithms_enabled",
+        "get_default_device",
+        "get_deterministic_debug_mode",
+        "is_deterministic_algorithms_warn_only_enabled",
+        "is_distributed",
+        "is_warn_always_enabled",
+        "set_default_device",
+        "set_deterministic_debug_mode",
+        "set_warn_always",
+        "use_deterministic_algorithms",
+    ),
+    "cygrad._core.settings",
+)
+_ON_FIRST_USE |= dict.fromkeys(
+    ("is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_anomaly_enabled"), "cygrad.autograd.anomaly_mode"
+)
 _ON_FIRST_USE |= dict.fromkeys(("get_printoptions", "printoptions", "set_printoptions"), "cygrad._core.tensor_str")
 _ON_FIRST_USE |= dict.fromkeys(
     (

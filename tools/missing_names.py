@@ -53,7 +53,7 @@ OUT_OF_SCOPE = {
     "half precision in complex numbers": "complex32 chalf",
     "services around training": "hub monitor ao FatalError torch_version quasirandom",
     "names of dimensions": r"align_.* name rename.* names refine_names",
-    "removed: they only raise an error": r"symeig eig lstsq solve solve_ Tensor\.lstsq",
+    "removed: they only raise an error": r"symeig eig lstsq solve solve_ torch\.matrix_rank Tensor\.lstsq",
     "automatic mixed precision": r".*autocast.* amp GradScaler",
     "what PyTorch's own functions are made of": r"""
         native_.* .*_backward.* batch_norm_(stats|elemt|gather.*|update_stats|backward.*) grid_sampler.* convolution
@@ -77,7 +77,7 @@ def out_of_scope(namespace, name):
     """Why cygrad does not have a name, or None if it should have it."""
     full = f"{namespace}.{name}"
     for reason, patterns in OUT_OF_SCOPE.items():
-        if any(re.fullmatch(pattern, name) or full.endswith("." + pattern) for pattern in patterns.split()):
+        if any(re.fullmatch(pattern, name) or re.fullmatch(rf"(.*\.)?{pattern}", full) for pattern in patterns.split()):
             return reason
     return None
 

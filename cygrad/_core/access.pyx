@@ -88,3 +88,9 @@ def was_made_in_inference_mode(Tensor t not None):
 def make_volatile(Tensor t not None):
     """What is computed from this tensor is not recorded; behind `Variable(volatile=True)`."""
     t.flags |= IS_VOLATILE
+
+
+def replace_array(Tensor t not None, array, str op_name):
+    """Give a tensor other memory, of the same type, and count that as a change."""
+    t.array = array
+    bump(t, op_name)

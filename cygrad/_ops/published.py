@@ -15,6 +15,9 @@ FUNCTIONS = {
         "dist float_power gcd gcd_ heaviside heaviside_ lcm lcm_ ldexp ldexp_ logaddexp logaddexp2 nextafter "
         "nextafter_ xlogy xlogy_ "
     ),
+    "by_python": (
+        "resize_as_ "
+    ),
     "channels": (
         "bilinear channel_shuffle native_channel_shuffle "
     ),
@@ -236,6 +239,9 @@ METHODS = {
         "bitwise_left_shift bitwise_left_shift_ bitwise_right_shift bitwise_right_shift_ copysign copysign_ "
         "dist float_power float_power_ gcd gcd_ heaviside heaviside_ lcm lcm_ ldexp ldexp_ logaddexp "
         "logaddexp2 nextafter nextafter_ xlogy xlogy_ "
+    ),
+    "by_python": (
+        "apply_ dim_order map2_ map_ resize_ resize_as_ "
     ),
     "cholesky": (
         "cholesky cholesky_inverse cholesky_solve "

@@ -10,6 +10,17 @@ def is_anomaly_enabled():
     return get_anomaly()[0]
 
 
+def is_anomaly_check_nan_enabled():
+    """Whether anomaly mode, when it is on, looks for nan."""
+    enabled, check_nan = get_anomaly()
+    return check_nan or not enabled
+
+
+def set_anomaly_enabled(mode, check_nan=True):
+    """Switch anomaly mode on or off."""
+    set_anomaly(bool(mode), bool(check_nan))
+
+
 class set_detect_anomaly:
     """Switch anomaly mode on or off: at once, and as a context manager until the end of the block.
 

@@ -1,0 +1,93 @@
+"""Switches of PyTorch's that change nothing here, so that programs can set them and read them back.
+
+Results are always the same for the same input, warnings are Python's own, and tensors are made on the CPU.
+"""
+
+from cygrad._core import messages
+from cygrad._core.device import check_device, cpu_device
+from cygrad._core.tensor import Tensor
+
+_MODES = ("default", "warn", "error")
+
+
+class _Switches:
+    """What was set."""
+
+    debug_mode = 0  # 0, 1 or 2
+    warn_always = False
+
+
+def use_deterministic_algorithms(mode, *, warn_only=False):
+    """Ask for algorithms that give the same result each time. All of cygrad's do.
+
+    >>> import cygrad
+    >>> cygrad.use_deterministic_algorithms(True)
+    >>> cygrad.are_deterministic_algorithms_enabled()
+    True
+    >>> cygrad.use_deterministic_algorithms(False)
+    """
+    if type(mode) is not bool:
+        raise messages.wrong_type("_set_deterministic_algorithms", "mode", 1, "bool", mode)
+    _Switches.debug_mode = (1 if warn_only else 2) if mode else 0
+
+
+def are_deterministic_algorithms_enabled():
+    """Whether `use_deterministic_algorithms(True)` was called."""
+    return _Switches.debug_mode > 0
+
+
+def is_deterministic_algorithms_warn_only_enabled():
+    """Whether it was called with `warn_only=True`."""
+    return _Switches.debug_mode == 1
+
+
+def set_deterministic_debug_mode(debug_mode):
+    """The same switch as a number or a word: 0 'default', 1 'warn', 2 'error'.
+
+    Raises TypeError for another type, RuntimeError for another value.
+    """
+    if not isinstance(debug_mode, (int, str)):
+        raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode)}")
+    if isinstance(debug_mode, str):
+        if debug_mode not in _MODES:
+            raise RuntimeError(
+                "invalid value of debug_mode, expected one of `default`, `warn`, `error`, but got " + debug_mode
+            )
+        debug_mode = _MODES.index(debug_mode)
+    if debug_mode not in (0, 1, 2):
+        raise RuntimeError(f"invalid value of debug_mode, expected 0, 1, or 2, but got {debug_mode}")
+    _Switches.debug_mode = int(debug_mode)
+
+
+def get_deterministic_debug_mode():
+    """What `set_deterministic_debug_mode` set, as a number."""
+    return _Switches.debug_mode
+
+
+def set_warn_always(b):
+    """Ask for warnings each time and not only once. Here Python's warning filters decide that."""
+    if type(b) is not bool:
+        raise RuntimeError(f"setWarnOnlyOnce expects a bool, but got {type(b).__name__}")
+    _Switches.warn_always = b
+
+
+def is_warn_always_enabled():
+    """What `set_warn_always` set."""
+    return _Switches.warn_always
+
+
+def get_default_device():
+    """Where new tensors are: the CPU."""
+    return cpu_device
+
+
+def set_default_device(device):
+    """Where new tensors are to be; None is the CPU, which is the only place. Raises RuntimeError for others."""
+    check_device(device)
+
+
+def is_distributed(input):
+    """Whether the tensor is spread over several machines: False."""
+    if not isinstance(input, Tensor):
+        raise messages.wrong_type("is_distributed", "input", 1, "Tensor", input)
+    return False

@@ -1,0 +1,168 @@
+"""Tensors changed by Python functions, element by element, and tensors given another size: without derivatives."""
+
+import numpy as np
+
+from cygrad._core import messages
+from cygrad._core.access import array_of, replace_array, tensor_of
+from cygrad._core.opdef import publish
+from cygrad._core.tensor import Tensor
+from cygrad._ops.arguments import each_integer, require, variadic
+from cygrad._ops.creation import blank_like
+
+# -- element by element ------------------------------------------------------------------------------------
+
+
+def _without_history(function, *tensors):
+    if any(t.requires_grad for t in tensors):
+        raise RuntimeError(
+            f"Can't call {function}() on Variable that requires grad. Use var.detach().{function}() instead."
+        )
+
+
+def _overwrite(target, results):
+    """Write Python numbers into a tensor, each as its dtype holds it."""
+    values = np.array(results, object).reshape(target.shape)
+    array = array_of(target)
+    if array.dtype.kind in "iu":
+        values = np.vectorize(int, otypes=[object])(values) if values.size else values
+    target.copy_(tensor_of(np.asarray(values.astype(array.dtype))))
+    return target
+
+
+def apply_(self, callable):
+    """Replace each element by what `callable` gives for it, and return this tensor. Slow: one Python call each.
+
+    Raises RuntimeError for a tensor that requires grad, TypeError for results that are no numbers.
+
+    >>> import cygrad
+    >>> cygrad.tensor([1.0, 2.0]).apply_(lambda x: x * 10)
+    tensor([10., 20.])
+    """
+    t = require(self, "apply_", "self")
+    _without_history("apply_", t)
+    return _overwrite(t, [_number(callable(value)) for value in array_of(t).ravel().tolist()])
+
+
+def _number(value):
+    if not isinstance(value, (int, float, complex)):
+        raise TypeError(f"must be real number, not {type(value).__name__}")
+    return value
+
+
+def map_(self, other, callable):
+    """Replace each element by `callable(element, element of other)`, with broadcasting of `other`; return this tensor.
+
+    Raises RuntimeError if one requires grad, TypeError for another dtype.
+
+    >>> import cygrad
+    >>> cygrad.tensor([1.0, 2.0]).map_(cygrad.tensor([3.0, 4.0]), lambda x, y: x * y)
+    tensor([3., 8.])
+    """
+    return _mapped("map_", self, (other,), callable)
+
+
+def map2_(self, x, y, callable):
+    """Replace each element by `callable(element, element of x, element of y)`; see `map_`."""
+    return _mapped("map2_", self, (x, y), callable)
+
+
+def _mapped(function, self, others, callable):
+    t = require(self, function, "self")
+    names = ("other",) if len(others) == 1 else ("x", "y")
+    for position, (other, name) in enumerate(zip(others, names), 1):
+        require(other, function, name, position)
+        if other.dtype is not t.dtype:
+            raise TypeError(f"{function}: expected {t.type()} for '{name}' (got {other.type()})")
+    _without_history(function, t, *others)
+    arrays = [array_of(value).ravel().tolist() for value in (t, *(other.expand(t.shape) for other in others))]
+    return _overwrite(t, [_number(callable(*values)) for values in zip(*arrays)])
+
+
+# -- size --------------------------------------------------------------------------------------------------
+
+
+def resize_(self, *sizes, memory_format=None, **named):
+    """Give this tensor another size, and return it: its memory as far as it goes, then uninitialised elements.
+
+    Elements keep their place in memory and not their index. Raises RuntimeError for a tensor that requires grad.
+
+    >>> import cygrad
+    >>> cygrad.arange(6).resize_(2, 2)
+    tensor([[0, 1],
+            [2, 3]])
+    """
+    t = require(self, "resize_", "self")
+    return _resized(t, variadic(sizes, named, "resize_", "size"), memory_format)
+
+
+def _resized(t, size, memory_format):
+    size = each_integer(tuple(size), "resize_", "size", 1)
+    if t.requires_grad:
+        raise RuntimeError("cannot resize variables that require grad")
+    if any(n < 0 for n in size):
+        raise RuntimeError("numel: integer multiplication overflow")
+    array = array_of(t)
+    if size == array.shape and memory_format is None:
+        return t
+    wanted = np.empty(size, array.dtype)
+    if memory_format is not None:
+        wanted = blank_like(tensor_of(wanted), t.dtype, memory_format)
+    memory = _memory_from(array)
+    if memory.size >= wanted.size:
+        array = np.ndarray(size, array.dtype, memory, 0, wanted.strides)
+    else:
+        flat = wanted.ravel("K")  # a view: there are no gaps
+        flat[: memory.size] = memory
+        array = wanted
+    array.flags.writeable = array.flags.writeable and array_of(t).flags.writeable
+    replace_array(t, array, "resize_")
+    return t
+
+
+def _memory_from(array):
+    """The memory from the first element on, up to the end of its owner, as a vector."""
+    owner = array
+    while isinstance(owner.base, np.ndarray):
+        owner = owner.base
+    if owner.dtype != array.dtype or not (owner.flags.c_contiguous or owner.flags.f_contiguous):
+        return array.reshape(-1)
+    offset = array.__array_interface__["data"][0] - owner.__array_interface__["data"][0]
+    return owner.ravel("K")[offset // array.itemsize :]
+
+
+def resize_as_(self, the_template, *, memory_format=None):
+    """`resize_` to the size of another tensor."""
+    t = require(self, "resize_as_", "self")
+    if not isinstance(the_template, Tensor):
+        raise messages.wrong_type("resize_as_", "the_template", 1, "Tensor", the_template)
+    return _resized(t, tuple(the_template.shape), memory_format)
+
+
+# -- order -------------------------------------------------------------------------------------------------
+
+
+def dim_order(self, *, ambiguity_check=False):
+    """The dimensions in the order in which they lie in memory, the outermost first.
+
+    >>> import cygrad
+    >>> cygrad.zeros(2, 3).t().dim_order()
+    (1, 0)
+    """
+    t = require(self, "dim_order", "self")
+    strides = t.stride()
+    order = list(range(t.dim()))
+    for i in range(1, len(order)):  # by insertion: dimensions of stride 0 and length 1 stay where they are
+        for k in range(i, 0, -1):
+            outer, inner = order[k - 1], order[k]
+            if strides[outer] == 0 or strides[inner] == 0:
+                break
+            if strides[outer] > strides[inner] or (
+                strides[outer] == strides[inner] and t.shape[outer] >= t.shape[inner]
+            ):
+                break
+            order[k - 1], order[k] = inner, outer
+    return tuple(order)
+
+
+methods = {method.__name__: method for method in (apply_, map_, map2_, resize_, resize_as_, dim_order)}
+functions = publish(globals()) | {"resize_as_": resize_as_}
