@@ -227,8 +227,8 @@ ERRORS = {
     "as_strided": (
         lambda x: x.as_strided((7,), (1,)),
         RuntimeError,
-        "setStorage: sizes [7], strides [1], storage offset 0, and itemsize 4 requiring a storage size of 28 are out of "
-        "bounds for storage of size 24",
+        "setStorage: sizes [7], strides [1], storage offset 0, and itemsize 4 requiring a storage size of 28 are out "
+        "of bounds for storage of size 24",
     ),
     "writing into an expanded tensor": (
         lambda x: x[:1].expand(2, 3).add_(1),

@@ -43,12 +43,15 @@ def whole():
             Sample((grid(2, 6), 1, (3, -1)), numpy=lambda a, *_: a.reshape(2, 3, 2)),
             Sample((grid(4), 0, (2, 2)), numpy=lambda a, *_: a.reshape(2, 2)),
         ],
+        "swapaxes": [
+            Sample((x, 0, 1), numpy=np.swapaxes),
+            Sample((x,), {"axis0": -1, "axis1": 0}, numpy=lambda a, axis0, axis1: a.T),
+        ],
         "transpose": [
             Sample((x, 0, 1), numpy=np.swapaxes),
             Sample((cube, -1, 0), numpy=np.swapaxes),
             Sample((cube, 1, 1), numpy=np.swapaxes),
         ],
-        "swapaxes": [Sample((x, 0, 1), numpy=np.swapaxes), Sample((cube, -1, 0), numpy=np.swapaxes)],
         "t": [Sample((x,), numpy=np.transpose), Sample((grid(3),)), Sample((grid(),))],
         "permute": [
             Sample((cube, (2, 0, 1)), numpy=np.transpose),
