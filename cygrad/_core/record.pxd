@@ -27,6 +27,7 @@ cdef OpNode node_of(OpDef op, tuple inputs, tuple args, unsigned int* mask)
 cdef OpNode begin_write(OpDef op, Tensor out, tuple inputs, tuple args, unsigned int* mask, str label=*)
 cdef Tensor end_write(OpDef op, Tensor out, tuple inputs, OpNode node, unsigned int mask, str label=*)
 
+cpdef Tensor recorded(OpDef op, object array, tuple inputs, tuple args, Tensor out)  # record, or write into `out`
 cpdef Tensor write_into(OpDef op, Tensor out, object array, tuple inputs, tuple args)
 cpdef object promoted(object a, object b, unsigned int flags)    # the operands as arrays of one type
 cpdef dtype result_type(tuple operands)                         # of tensors and numbers; None is passed over

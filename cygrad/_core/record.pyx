@@ -537,6 +537,11 @@ cdef int check_out(OpDef op, Tensor out, unsigned int flags) except -1:
     return 0
 
 
+cpdef Tensor recorded(OpDef op, object array, tuple inputs, tuple args, Tensor out):
+    """A computed result, as a new tensor or written into `out`."""
+    return record_n(op, array, inputs, args) if out is None else write_into(op, out, array, inputs, args)
+
+
 cdef OpNode begin_write(OpDef op, Tensor out, tuple inputs, tuple args, unsigned int* mask, str label=None):
     """All checks, and the node with the history from before the write. None if nothing is recorded."""
     cdef unsigned int modes = thread_state().modes

@@ -4,6 +4,9 @@ FUNCTIONS = {
     "affine": (
         "addbmm addbmm_ addmm addmm_ addmv addmv_ addr addr_ baddbmm baddbmm_ "
     ),
+    "aggregates": (
+        "all any count_nonzero logsumexp nonzero prod "
+    ),
     "averaging": (
         "adaptive_avg_pool1d avg_pool1d "
     ),
@@ -151,7 +154,7 @@ FUNCTIONS = {
         "bernoulli binomial multinomial normal poisson randint_like randperm "
     ),
     "scans": (
-        "cummax cummin cumprod cumprod_ cumulative_trapezoid diff logcumsumexp trapezoid trapz "
+        "cummax cummin cumprod cumprod_ cumsum cumsum_ cumulative_trapezoid diff logcumsumexp trapezoid trapz "
     ),
     "scattering": (
         "index_copy index_copy_ index_fill index_fill_ index_reduce index_reduce_ scatter scatter_ "
@@ -231,6 +234,9 @@ FUNCTIONS = {
 METHODS = {
     "affine": (
         "addbmm addbmm_ addmm addmm_ addmv addmv_ addr addr_ baddbmm baddbmm_ "
+    ),
+    "aggregates": (
+        "all any count_nonzero logsumexp nonzero prod "
     ),
     "bessel": (
         "i0 i0_ "
@@ -338,7 +344,7 @@ METHODS = {
         "bernoulli binomial multinomial poisson "
     ),
     "scans": (
-        "cummax cummin cumprod cumprod_ diff logcumsumexp "
+        "cummax cummin cumprod cumprod_ cumsum cumsum_ diff logcumsumexp "
     ),
     "scattering": (
         "index_copy index_copy_ index_fill index_fill_ index_reduce index_reduce_ scatter scatter_ "

@@ -10,4 +10,3 @@ cpdef bint flag_argument(OpDef op, object keepdim, object keepdims) except -1
 cpdef Tensor restored(Tensor t, object shape, tuple axes, bint keepdim)   # with the reduced dimensions again, of size 1
 
 cdef Tensor sum_over(Tensor t, tuple axes, bint keepdim)
-cpdef Tensor logsumexp(object input, object dim=*, bint keepdim=*, object axis=*, object keepdims=*, Tensor out=*)

@@ -1,4 +1,4 @@
-"""Sums, means and products over dimensions, and truth values of many elements.
+"""Sums and means over dimensions.
 
 Wherever `dim` is an argument it is an int, a tuple of ints, or None for all dimensions; `keepdim=True` leaves the
 reduced dimensions in place with size 1. NumPy's names `axis` and `keepdims` are understood too.
@@ -6,20 +6,15 @@ reduced dimensions in place with size 1. NumPy's names `axis` and `keepdims` are
 
 import numpy as np
 
-from numpy cimport NPY_INT64, NPY_UINT8
-
-from cygrad._core.dtypes cimport BOOLEAN, FLOATING, INTEGRAL, as_dtype, default_dtype, dtype
-from cygrad._core.opdef cimport IN0, INPLACE, LINEAR, METHOD_ONLY, NONDIFF, OUT0, PRIVATE, OpDef, OpNode, op
+from cygrad._core.dtypes cimport FLOATING, as_dtype, dtype
+from cygrad._core.opdef cimport LINEAR, METHOD_ONLY, PRIVATE, OpDef, OpNode, op
 from cygrad._core.opdef import publish
-from cygrad._core.record cimport as_type, record1, tensor_argument, write_into
+from cygrad._core.record cimport record1, tensor_argument, write_into
 from cygrad._core.tensor cimport Tensor, dtype_of, requires_grad
 cimport cygrad._kernels.reduce as reduce
-from cygrad._kernels import along
-from cygrad._kernels.arrays cimport cast
 cimport cygrad._ops.arguments as arguments
-from cygrad._ops.arithmetic cimport div, mul, sub
-from cygrad._ops.pointwise cimport conjugate, exp
-from cygrad._ops.views cimport expanded, reshaped, viewed
+from cygrad._ops.arithmetic cimport div
+from cygrad._ops.views cimport expanded, viewed
 from cygrad._core import messages
 
 
@@ -112,7 +107,7 @@ def sum(input, dim=None, keepdim=False, *, dtype=None, axis=None, keepdims=None,
     return finish(SUM_DIM, array, t, (axes, keep, t.array.shape), out)
 
 
-cdef int accumulator(Tensor t, object wanted) except -1:
+cpdef int accumulator(Tensor t, object wanted) except -1:
     """The type number of the dtype to add or multiply in."""
     cdef dtype kind = as_dtype(wanted)
     if requires_grad(t) and kind.category < FLOATING:
@@ -197,252 +192,6 @@ cdef int mean_type(Tensor t, object wanted) except -2:
             f"floating point or complex dtype. Got: {kind.type_name}\n"
             "  convert it first, as in x.float().mean(), or give dtype=torch.float32")
     return -1 if wanted is None else kind.num
-
-
-# -- product -----------------------------------------------------------------------------------------------
-
-cdef object shift_rule(OpNode n, object g):
-    dim, steps, _fill = n.args
-    return shift(<Tensor>g, dim, -steps, 0)
-
-cdef OpDef SHIFT = op("shift", shift_rule).row(flags=PRIVATE, kernel=along.shift, inputs="self")
-
-cpdef Tensor shift(Tensor t, int dim, Py_ssize_t steps, int fill):
-    """The elements moved along `dim`, with `fill` in the places left free."""
-    return record1(SHIFT, along.shift(t.array, dim, steps, fill), t, (dim, steps, fill))
-
-
-cdef Tensor product_of_others(Tensor x, int dim):
-    """For each element the product of all others along `dim`, without dividing, for there may be zeros.
-
-    What is before an element and what is behind it, both by doubling: products of 1, 2, 4, ... neighbours. It is made
-    of recorded products, so that its own derivatives are right at zeros too.
-    """
-    cdef Tensor before = shift(x, dim, 1, 1), behind = shift(x, dim, -1, 1)
-    cdef Py_ssize_t steps = 1, length = x.array.shape[dim]
-    while steps < length:
-        before = mul(before, shift(before, dim, steps, 1))
-        behind = mul(behind, shift(behind, dim, -steps, 1))
-        steps *= 2
-    return mul(before, behind)
-
-
-cdef object prod_rule(OpNode n, object g):
-    x = <Tensor>n.saved(0)
-    if np.all(x.array):
-        return mul(g, conjugate(div(n.saved_result(), x)))
-    flat = product_of_others(reshaped(x, (x.array.size,)), 0)
-    return mul(g, conjugate(reshaped(flat, x.array.shape)))
-
-cdef OpDef PROD = op("prod", prod_rule).row(saves=IN0 | OUT0, inputs="self")
-
-cdef object prod_dim_rule(OpNode n, object g):
-    dim, keepdim = n.args
-    x = <Tensor>n.saved(0)
-    if x.array.ndim == 0:
-        return g
-    g = restored(<Tensor>g, x.array.shape, (dim,), keepdim)
-    if np.all(x.array):
-        return mul(g, conjugate(div(restored(n.saved_result(), x.array.shape, (dim,), keepdim), x)))
-    return mul(g, conjugate(product_of_others(x, dim)))
-
-cdef OpDef PROD_DIM = op("prod.dim_int", prod_dim_rule).row(
-    saves=IN0 | OUT0, flags=PRIVATE, inputs="self", attributes="dim keepdim", node="ProdBackward1")
-
-cdef tuple PROD_SIGNATURES = (
-    "Tensor input, *, torch.dtype dtype = None",
-    "Tensor input, int dim, bool keepdim = False, *, torch.dtype dtype = None, Tensor out = None")
-
-def prod(input, dim=None, keepdim=False, *, dtype=None, axis=None, keepdims=None, Tensor out=None):
-    """The product of the elements, of all or along one dimension.
-
-    Integers and truth values are multiplied in int64, other types in their own or in `dtype`. Saves `input` and the
-    result. Gradient: g times the product of the other elements, also where there are zeros. Raises IndexError for a
-    dimension that is not there.
-
-    >>> import cygrad
-    >>> x = cygrad.tensor([[1.0, 2.0], [3.0, 4.0]])
-    >>> x.prod(), x.prod(dim=0)
-    (tensor(24.), tensor([3., 8.]))
-    """
-    cdef Tensor t = tensor_argument(PROD, input, "input", 1)
-    cdef int typenum = -1, position
-    if dtype is not None:
-        typenum = accumulator(t, dtype)
-    if dim is None and axis is None:
-        if keepdim is not False or keepdims is not None:
-            raise messages.no_such_call("prod", (t,), {"keepdim": keepdim}, PROD_SIGNATURES)
-        return finish(PROD, reduce.prod(t.array, None, False, typenum), t, None, out)
-    keep = flag_argument(PROD, keepdim, keepdims)
-    if isinstance(dim, (tuple, list)) or isinstance(axis, (tuple, list)):
-        raise messages.no_such_call("prod", (t, dim if axis is None else axis), {}, PROD_SIGNATURES)
-    axes = axes_argument(PROD, t, dim, axis, PROD_SIGNATURES)
-    position = axes[0] if axes is not None else 0
-    return finish(PROD_DIM, reduce.prod(t.array, axes, keep, typenum), t, (position, keep), out)
-
-
-# -- running sum -------------------------------------------------------------------------------------------
-
-cdef object cumsum_rule(OpNode n, object g):
-    dim, reverse = n.args
-    return running_sum(<Tensor>g, dim, not reverse)
-
-cdef OpDef CUMSUM = op("cumsum", cumsum_rule).row(flags=LINEAR | INPLACE, inputs="self", attributes="dim")
-
-cdef Tensor running_sum(Tensor t, int dim, bint reverse):
-    return record1(CUMSUM, along.cumsum(t.array, dim, reverse), t, (dim, reverse))
-
-
-def cumsum(input, dim=None, *, dtype=None, axis=None, Tensor out=None):
-    """The running sum along `dim`: y[i] = x[0] + ... + x[i]. Has the shape of `input`.
-
-    Integers and truth values are added in int64, other types in their own or in `dtype`. Saves nothing. Gradient: the
-    running sum of g from the end. Raises IndexError for a dimension that is not there.
-
-    >>> import cygrad
-    >>> cygrad.cumsum(cygrad.tensor([1.0, 2.0, 3.0]), dim=0)
-    tensor([1., 3., 6.])
-    """
-    cdef Tensor t = tensor_argument(CUMSUM, input, "input", 1)
-    cdef int typenum
-    if axis is not None:
-        dim = axis
-    elif dim is None:
-        raise TypeError('cumsum() missing 1 required positional arguments: "dim"')
-    position = arguments.dim_argument(dim, t.array.ndim, "cumsum", "dim", 2)
-    if out is t and dtype_of(t).category == BOOLEAN:
-        raise messages.not_implemented_for("cumsum_out_cpu", dtype_of(t))
-    if dtype is not None:
-        typenum = accumulator(t, dtype)
-    else:
-        typenum = NPY_INT64 if dtype_of(t).category <= INTEGRAL else dtype_of(t).num
-    return finish(CUMSUM, along.cumsum(cast(t.array, typenum), position), t, (position, False), out)
-
-
-# -- log-sum-exp -------------------------------------------------------------------------------------------
-
-cdef object logsumexp_rule(OpNode n, object g):
-    axes, keepdim = n.args
-    x = <Tensor>n.saved(0)
-    result = restored(n.saved_result(), x.array.shape, axes, keepdim)
-    return mul(restored(<Tensor>g, x.array.shape, axes, keepdim), conjugate(exp(sub(x, result))))
-
-cdef OpDef LOGSUMEXP = op("logsumexp", logsumexp_rule).row(
-    saves=IN0 | OUT0, inputs="self", attributes="dim keepdim")
-
-cpdef Tensor logsumexp(object input, object dim=None, bint keepdim=False, object axis=None, object keepdims=None,
-                       Tensor out=None):
-    """`log(sum(exp(input)))` over `dim` (an int or a tuple of ints), without overflow; -inf of no elements.
-
-    Saves `input` and the result r. Gradient: g * exp(input - r), which is the softmax times g. Raises IndexError for a
-    dimension that is not there.
-
-    >>> import cygrad
-    >>> cygrad.logsumexp(cygrad.tensor([0.0, 0.0]), dim=0)
-    tensor(0.6931)
-    """
-    cdef Tensor t = tensor_argument(LOGSUMEXP, input, "input", 1)
-    if axis is not None:
-        dim = axis
-    elif dim is None:
-        raise TypeError('logsumexp() missing 1 required positional arguments: "dim"')
-    if isinstance(dim, bool) or not hasattr(dim, "__index__"):
-        arguments.integers(dim, "logsumexp", "dim", 2)
-    keep = flag_argument(LOGSUMEXP, keepdim, keepdims)
-    axes = axes_argument(LOGSUMEXP, t, dim, None, ())
-    array = t.array if dtype_of(t).category >= FLOATING else as_type(t, default_dtype())
-    return finish(LOGSUMEXP, reduce.logsumexp(array, axes, keep), t, (axes, keep), out)
-
-
-# -- truth values of many ----------------------------------------------------------------------------------
-
-cdef tuple ALL_SIGNATURES = (
-    "Tensor input, *, Tensor out = None",
-    "Tensor input, tuple of ints dim = None, bool keepdim = False, *, Tensor out = None",
-    "Tensor input, int dim, bool keepdim = False, *, Tensor out = None")
-
-cdef tuple truth_arguments(OpDef op, object input, object dim, object axis):
-    """(tensor, axes): no dimension at all, `dim=()`, leaves each element for itself."""
-    cdef Tensor t
-    if not isinstance(input, Tensor):
-        raise messages.no_such_call(op.name, (input,), {}, ALL_SIGNATURES)
-    t = <Tensor>input
-    given = dim if axis is None else axis
-    if isinstance(given, (tuple, list)) and not given:
-        return t, ()
-    return t, axes_argument(op, t, dim, axis, ALL_SIGNATURES)
-
-
-cdef object as_truth(object array, Tensor t):
-    """Boolean, but uint8 stays uint8: that was PyTorch's boolean once."""
-    return cast(array, NPY_UINT8) if t.array.dtype.num == NPY_UINT8 else array
-
-
-cdef OpDef ALL = op("all").row(flags=NONDIFF)
-
-def all(input, dim=None, keepdim=False, *, axis=None, keepdims=None, Tensor out=None):
-    """Whether all elements over `dim` are true (not 0). Boolean; uint8 for uint8.
-
-    >>> import cygrad
-    >>> x = cygrad.tensor([[1, 0], [1, 1]])
-    >>> x.all(), x.all(dim=1)
-    (tensor(False), tensor([False,  True]))
-    """
-    t, axes = truth_arguments(ALL, input, dim, axis)
-    array = reduce.all_((<Tensor>t).array, axes, flag_argument(ALL, keepdim, keepdims))
-    return finish(ALL, as_truth(array, t), t, None, out)
-
-
-cdef OpDef ANY = op("any").row(flags=NONDIFF)
-
-def any(input, dim=None, keepdim=False, *, axis=None, keepdims=None, Tensor out=None):
-    """Whether any element over `dim` is true (not 0). Boolean; uint8 for uint8.
-
-    >>> import cygrad
-    >>> x = cygrad.tensor([[1, 0], [0, 0]])
-    >>> x.any(), x.any(dim=1)
-    (tensor(True), tensor([ True, False]))
-    """
-    t, axes = truth_arguments(ANY, input, dim, axis)
-    array = reduce.any_((<Tensor>t).array, axes, flag_argument(ANY, keepdim, keepdims))
-    return finish(ANY, as_truth(array, t), t, None, out)
-
-
-cdef OpDef COUNT_NONZERO = op("count_nonzero").row(flags=NONDIFF)
-
-def count_nonzero(input, dim=None, *, axis=None):
-    """How many elements over `dim` are not 0, in int64.
-
-    >>> import cygrad
-    >>> cygrad.count_nonzero(cygrad.tensor([[1, 0], [1, 1]]), dim=0)
-    tensor([2, 1])
-    """
-    cdef Tensor t = tensor_argument(COUNT_NONZERO, input, "input", 1)
-    axes = axes_argument(COUNT_NONZERO, t, dim, axis, (
-        "Tensor input, int dim = None", "Tensor input, tuple of ints dim"))
-    return finish(COUNT_NONZERO, reduce.count_nonzero(t.array, axes, False), t, None, None)
-
-
-cdef OpDef NONZERO = op("nonzero").row(flags=NONDIFF)
-
-def nonzero(input, *, bint as_tuple=False, Tensor out=None):
-    """Where the elements are not 0: one row of indices for each, in int64.
-
-    With `as_tuple` a tuple of index tensors, one for each dimension, which indexes `input`.
-
-    >>> import cygrad
-    >>> x = cygrad.tensor([[1, 0], [0, 5]])
-    >>> cygrad.nonzero(x)
-    tensor([[0, 0],
-            [1, 1]])
-    >>> x[cygrad.nonzero(x, as_tuple=True)]
-    tensor([1, 5])
-    """
-    cdef Tensor t = tensor_argument(NONZERO, input, "input", 1)
-    if as_tuple:
-        indices = np.nonzero(np.atleast_1d(t.array))
-        return tuple([record1(NONZERO, np.ascontiguousarray(index), t, None) for index in indices])
-    return finish(NONZERO, along.nonzero(t.array), t, None, out)
 
 
 functions = publish(globals())

@@ -10,10 +10,9 @@ from cygrad._core.record import (
     apply1_args,
     apply2,
     promoted,
-    record_n,
+    recorded,
     result_type,
     tensor_argument,
-    write_into,
 )
 from cygrad._core.tensor import Tensor
 from cygrad._kernels import by_numpy
@@ -31,11 +30,6 @@ def step_rule(n, g):
     return zeros_of(g)
 
 
-def recorded(op, array, t, out):
-    """The result `array` of one input, recorded or written into `out`."""
-    return record_n(op, array, (t,)) if out is None else write_into(op, out, array, (t,), None)
-
-
 def rounded(op, input, out, refusal=None):
     """Integers are whole already; truth values and complex numbers are refused in PyTorch's words."""
     dtype = tensor_argument(op, input, "input", 1).dtype
@@ -44,7 +38,7 @@ def rounded(op, input, out, refusal=None):
     if dtype.is_complex:
         raise NotImplementedError(refusal)
     if not dtype.is_floating_point:  # NumPy 2.0 would make floats of them
-        return recorded(op, array_of(input).copy(), input, out)
+        return recorded(op, array_of(input).copy(), (input,), None, out)
     return apply1(op, input, out)
 
 
@@ -173,7 +167,7 @@ def divide_by_number(op, ufunc, input, other, out):
     if not isinstance(other, NUMBER):
         tensor_argument(op, other, "other", 2)
     check_division(op.name + "_cpu", t, other)
-    return recorded(op, by_numpy.call(ufunc, *promoted(t, other, 0)), t, out)
+    return recorded(op, by_numpy.call(ufunc, *promoted(t, other, 0)), (t,), None, out)
 
 
 def quotient_rule(ufunc):

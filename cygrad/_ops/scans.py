@@ -1,15 +1,14 @@
-"""Running products, extrema and log-sums along a dimension, differences, and integrals by the trapezoidal rule.
-
-`cumsum` stands in reductions.pyx.
-"""
+"""Running sums, products, extrema and log-sums along a dimension, differences, integrals by the trapezoidal rule."""
 
 import numpy as np
 
 from cygrad._core import messages, return_types
 from cygrad._core.access import array_of
-from cygrad._core.opdef import FUNCTION_ONLY, IN0, IN1, INPLACE, OUT0, declare, publish
-from cygrad._core.record import apply_n, record_outputs, tensor_argument, write_into
+from cygrad._core.dtypes import as_dtype, dtype_of_number
+from cygrad._core.opdef import FUNCTION_ONLY, IN0, IN1, INPLACE, LINEAR, OUT0, declare, publish
+from cygrad._core.record import apply1_args, apply_n, as_type, record_outputs, recorded, tensor_argument, write_into
 from cygrad._core.state import get_modes
+from cygrad._kernels import along
 from cygrad._ops.arguments import dim_argument, integer, require
 from cygrad._ops.arithmetic import add, div, mul, sub
 from cygrad._ops.checks import require_kind, require_real
@@ -19,7 +18,7 @@ from cygrad._ops.logic import logical_xor
 from cygrad._ops.moving import flip
 from cygrad._ops.parts import cat, narrow
 from cygrad._ops.pointwise import abs, conjugate, exp, log
-from cygrad._ops.reductions import cumsum
+from cygrad._ops.reductions import accumulator
 from cygrad._ops.reductions import sum as total
 from cygrad._ops.selection import where
 
@@ -36,11 +35,44 @@ def accumulated(ufunc, a, dim):
         return ufunc.accumulate(a, dim) if a.ndim else a.copy()
 
 
+# -- running sums ---------------------------------------------------------------------------------
+
+
+def cumsum_rule(n, g):
+    dim, reverse = n.args
+    return apply1_args(CUMSUM, g, (dim, not reverse), None)
+
+
+CUMSUM = declare("cumsum", cumsum_rule, flags=LINEAR | INPLACE, kernel=along.cumsum, inputs="self", attributes="dim")
+
+
+def cumsum(input, dim=None, *, dtype=None, axis=None, out=None):
+    """The running sum along `dim`: y[i] = x[0] + ... + x[i]. Has the shape of `input`.
+
+    Integers and truth values are added in int64, other types in their own or in `dtype`. Saves nothing. Gradient: the
+    running sum of g from the end. Raises IndexError for a dimension that is not there.
+
+    >>> import cygrad
+    >>> cygrad.cumsum(cygrad.tensor([1.0, 2.0, 3.0]), dim=0)
+    tensor([1., 3., 6.])
+    """
+    t = tensor_argument(CUMSUM, input, "input", 1)
+    dim = dim_of(CUMSUM, t, dim if axis is None else axis)
+    if out is t and t.dtype.name == "bool":
+        raise messages.not_implemented_for("cumsum_out_cpu", t.dtype)
+    if dtype is not None:
+        accumulator(t, dtype)  # checks that it has gradients if they are wanted
+        wanted = as_dtype(dtype)
+    else:
+        wanted = t.dtype if t.is_floating_point() or t.is_complex() else dtype_of_number(0)
+    return recorded(CUMSUM, along.cumsum(as_type(t, wanted), dim), (t,), (dim, False), out)
+
+
 # -- running products -----------------------------------------------------------------------------
 
 
 def cumsum_from_end(t, dim):
-    return flip(cumsum(flip(t, (dim,)), dim), (dim,)) if t.dim() else t
+    return apply1_args(CUMSUM, t, (dim, True), None)
 
 
 def cumprod_rule(n, g):

@@ -8,11 +8,11 @@ from cygrad._core import messages
 from cygrad._core.access import array_of, tensor_of
 from cygrad._core.opdef import FUNCTION_ONLY, INPLACE, LINEAR, PRIVATE, declare, publish
 from cygrad._kernels import picking as kernels
+from cygrad._ops.aggregates import nonzero
 from cygrad._ops.arguments import broadcast_shape, dim_argument, integer, integers, is_integer, require
 from cygrad._ops.checks import first_outside
 from cygrad._ops.gathering import finished, gather, masked_fill
 from cygrad._ops.indexing import index_put
-from cygrad._ops.reductions import nonzero
 from cygrad._ops.reshaping import broadcast_to
 from cygrad._ops.views import reshape
 

@@ -1,0 +1,240 @@
+"""Products and log-sums over dimensions, truth values of many elements, how many and which are not 0.
+
+For `dim`, `keepdim`, `axis`, `keepdims` see reductions.pyx.
+"""
+
+import numpy as np
+
+import cygrad._kernels.reduce as reduce
+from cygrad._core import messages
+from cygrad._core.access import array_of
+from cygrad._core.dtypes import get_default_dtype
+from cygrad._core.opdef import IN0, NONDIFF, OUT0, PRIVATE, declare, publish
+from cygrad._core.record import apply1_args, apply_n, as_type, record_n, recorded, tensor_argument
+from cygrad._core.tensor import Tensor
+from cygrad._kernels import along
+from cygrad._ops.arguments import integers
+from cygrad._ops.arithmetic import div, mul, sub
+from cygrad._ops.pointwise import conjugate, exp
+from cygrad._ops.reductions import accumulator, axes_argument, flag_argument, restored
+from cygrad._ops.views import reshape
+
+# -- product --------------------------------------------------------------------------------------
+
+
+def shift_rule(n, g):
+    dim, steps, _fill = n.args
+    return shift(g, dim, -steps, 0)
+
+
+SHIFT = declare("shift", shift_rule, flags=PRIVATE, kernel=along.shift, inputs="self")
+
+
+def shift(t, dim, steps, fill):
+    """The elements moved along `dim`, with `fill` in the places left free."""
+    return apply1_args(SHIFT, t, (dim, steps, fill), None)
+
+
+def product_of_others(x, dim):
+    """For each element the product of all others along `dim`, without dividing, for there may be zeros.
+
+    What is before an element and what is behind it, both by doubling: products of 1, 2, 4, ... neighbours. It is made
+    of recorded products, so that its own derivatives are right at zeros too.
+    """
+    before, behind = shift(x, dim, 1, 1), shift(x, dim, -1, 1)
+    steps = 1
+    while steps < x.shape[dim]:
+        before = mul(before, shift(before, dim, steps, 1))
+        behind = mul(behind, shift(behind, dim, -steps, 1))
+        steps *= 2
+    return mul(before, behind)
+
+
+def prod_rule(n, g):
+    x = n.saved(0)
+    if np.all(array_of(x)):
+        return mul(g, conjugate(div(n.saved_result(), x)))
+    return mul(g, conjugate(reshape(product_of_others(reshape(x, -1), 0), x.shape)))
+
+
+PROD = declare("prod", prod_rule, saves=IN0 | OUT0, inputs="self")
+
+
+def prod_dim_rule(n, g):
+    dim, keepdim = n.args
+    x = n.saved(0)
+    if x.ndim == 0:
+        return g
+    g = restored(g, x.shape, (dim,), keepdim)
+    if np.all(array_of(x)):
+        return mul(g, conjugate(div(restored(n.saved_result(), x.shape, (dim,), keepdim), x)))
+    return mul(g, conjugate(product_of_others(x, dim)))
+
+
+PROD_DIM = declare(
+    "prod.dim_int",
+    prod_dim_rule,
+    saves=IN0 | OUT0,
+    flags=PRIVATE,
+    inputs="self",
+    attributes="dim keepdim",
+    node="ProdBackward1",
+)
+
+PROD_SIGNATURES = (
+    "Tensor input, *, torch.dtype dtype = None",
+    "Tensor input, int dim, bool keepdim = False, *, torch.dtype dtype = None, Tensor out = None",
+)
+
+
+def prod(input, dim=None, keepdim=False, *, dtype=None, axis=None, keepdims=None, out=None):
+    """The product of the elements, of all or along one dimension.
+
+    Integers and truth values are multiplied in int64, other types in their own or in `dtype`. Saves `input` and the
+    result. Gradient: g times the product of the other elements, also where there are zeros. Raises IndexError for a
+    dimension that is not there.
+
+    >>> import cygrad
+    >>> x = cygrad.tensor([[1.0, 2.0], [3.0, 4.0]])
+    >>> x.prod(), x.prod(dim=0)
+    (tensor(24.), tensor([3., 8.]))
+    """
+    t = tensor_argument(PROD, input, "input", 1)
+    typenum = -1 if dtype is None else accumulator(t, dtype)
+    if dim is None and axis is None:
+        if keepdim is not False or keepdims is not None:
+            raise messages.no_such_call("prod", (t,), {"keepdim": keepdim}, PROD_SIGNATURES)
+        return recorded(PROD, reduce.prod(array_of(t), None, False, typenum), (t,), None, out)
+    keep = flag_argument(PROD, keepdim, keepdims)
+    dim = dim if axis is None else axis
+    if isinstance(dim, (tuple, list)):
+        raise messages.no_such_call("prod", (t, dim), {}, PROD_SIGNATURES)
+    axes = axes_argument(PROD, t, dim, None, PROD_SIGNATURES)
+    array = reduce.prod(array_of(t), axes, keep, typenum)
+    return recorded(PROD_DIM, array, (t,), (axes[0] if axes else 0, keep), out)
+
+
+# -- log-sum-exp ----------------------------------------------------------------------------------
+
+
+def logsumexp_rule(n, g):
+    axes, keepdim = n.args
+    x = n.saved(0)
+    result = restored(n.saved_result(), x.shape, axes, keepdim)
+    return mul(restored(g, x.shape, axes, keepdim), conjugate(exp(sub(x, result))))
+
+
+LOGSUMEXP = declare("logsumexp", logsumexp_rule, saves=IN0 | OUT0, inputs="self", attributes="dim keepdim")
+
+
+def logsumexp(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):
+    """`log(sum(exp(input)))` over `dim` (an int or a tuple of ints), without overflow; -inf of no elements.
+
+    Saves `input` and the result r. Gradient: g * exp(input - r), which is the softmax times g. Raises IndexError for a
+    dimension that is not there.
+
+    >>> import cygrad
+    >>> cygrad.logsumexp(cygrad.tensor([0.0, 0.0]), dim=0)
+    tensor(0.6931)
+    """
+    t = tensor_argument(LOGSUMEXP, input, "input", 1)
+    if axis is not None:
+        dim = axis
+    elif dim is None:
+        raise TypeError('logsumexp() missing 1 required positional arguments: "dim"')
+    if isinstance(dim, bool) or not hasattr(dim, "__index__"):
+        integers(dim, "logsumexp", "dim", 2)
+    args = axes_argument(LOGSUMEXP, t, dim, None, ()), flag_argument(LOGSUMEXP, keepdim, keepdims)
+    array = array_of(t) if t.is_floating_point() or t.is_complex() else as_type(t, get_default_dtype())
+    return recorded(LOGSUMEXP, reduce.logsumexp(array, *args), (t,), args, out)
+
+
+# -- truth values of many -------------------------------------------------------------------------
+
+ALL_SIGNATURES = (
+    "Tensor input, *, Tensor out = None",
+    "Tensor input, tuple of ints dim = None, bool keepdim = False, *, Tensor out = None",
+    "Tensor input, int dim, bool keepdim = False, *, Tensor out = None",
+)
+
+
+def truth(op, input, dim, keepdim, axis, keepdims, out):
+    """`all` or `any`: no dimension at all, `dim=()`, leaves each element for itself."""
+    if not isinstance(input, Tensor):
+        raise messages.no_such_call(op.name, (input,), {}, ALL_SIGNATURES)
+    dim = dim if axis is None else axis
+    nowhere = isinstance(dim, (tuple, list)) and not dim
+    axes = () if nowhere else axes_argument(op, input, dim, None, ALL_SIGNATURES)
+    array = op.kernel(array_of(input), axes, flag_argument(op, keepdim, keepdims))
+    if input.dtype.name == "uint8":  # stays: that was PyTorch's boolean once
+        array = array.astype(np.uint8)
+    return recorded(op, array, (input,), None, out)
+
+
+ALL = declare("all", flags=NONDIFF, kernel=reduce.all_)
+
+
+def all(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):
+    """Whether all elements over `dim` are true (not 0). Boolean; uint8 for uint8.
+
+    >>> import cygrad
+    >>> x = cygrad.tensor([[1, 0], [1, 1]])
+    >>> x.all(), x.all(dim=1)
+    (tensor(False), tensor([False,  True]))
+    """
+    return truth(ALL, input, dim, keepdim, axis, keepdims, out)
+
+
+ANY = declare("any", flags=NONDIFF, kernel=reduce.any_)
+
+
+def any(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):
+    """Whether any element over `dim` is true (not 0). Boolean; uint8 for uint8.
+
+    >>> import cygrad
+    >>> x = cygrad.tensor([[1, 0], [0, 0]])
+    >>> x.any(), x.any(dim=1)
+    (tensor(True), tensor([ True, False]))
+    """
+    return truth(ANY, input, dim, keepdim, axis, keepdims, out)
+
+
+COUNT_NONZERO = declare("count_nonzero", flags=NONDIFF, kernel=reduce.count_nonzero)
+
+
+def count_nonzero(input, dim=None, *, axis=None):
+    """How many elements over `dim` are not 0, in int64.
+
+    >>> import cygrad
+    >>> cygrad.count_nonzero(cygrad.tensor([[1, 0], [1, 1]]), dim=0)
+    tensor([2, 1])
+    """
+    t = tensor_argument(COUNT_NONZERO, input, "input", 1)
+    signatures = "Tensor input, int dim = None", "Tensor input, tuple of ints dim"
+    return apply_n(COUNT_NONZERO, (t,), (axes_argument(COUNT_NONZERO, t, dim, axis, signatures), False))
+
+
+NONZERO = declare("nonzero", flags=NONDIFF, kernel=along.nonzero)
+
+
+def nonzero(input, *, as_tuple=False, out=None):
+    """Where the elements are not 0: one row of indices for each, in int64.
+
+    With `as_tuple` a tuple of index tensors, one for each dimension, which indexes `input`.
+
+    >>> import cygrad
+    >>> x = cygrad.tensor([[1, 0], [0, 5]])
+    >>> cygrad.nonzero(x)
+    tensor([[0, 0],
+            [1, 1]])
+    >>> x[cygrad.nonzero(x, as_tuple=True)]
+    tensor([1, 5])
+    """
+    t = tensor_argument(NONZERO, input, "input", 1)
+    if not as_tuple:
+        return apply_n(NONZERO, (t,), None, out)
+    indices = np.nonzero(np.atleast_1d(array_of(t)))
+    return tuple([record_n(NONZERO, np.ascontiguousarray(index), (t,)) for index in indices])
+
+
+functions = publish(globals())
