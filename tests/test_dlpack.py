@@ -19,6 +19,9 @@ def test_both_ways_without_copying(dtype):
     assert np.shares_memory(array, t.numpy()) and array.dtype == dtype.numpy
     for source in (array, t, t.__dlpack__(), torch.utils.dlpack.to_dlpack(t)):
         back = torch.from_dlpack(source)
+        if not back.numpy().flags.writeable:  # what NumPy 2.0 makes of the memory of others
+            assert source is array and np.lib.NumpyVersion(np.__version__) < "2.1.0"
+            continue
         assert back.data_ptr() == t.data_ptr() and back.dtype is dtype and back.shape == t.shape
         back.zero_()
         assert not t.any()

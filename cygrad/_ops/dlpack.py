@@ -132,6 +132,9 @@ def from_dlpack(ext_tensor, *, device=None, copy=None):
     tensor([5., 0.], dtype=torch.float64)
     """
     check_device(device)
+    if isinstance(ext_tensor, np.ndarray):  # older NumPy does not export read-only memory
+        check_strides(ext_tensor)
+        return sharing(ext_tensor.copy() if copy else ext_tensor)
     capsule = ext_tensor
     if hasattr(ext_tensor, "__dlpack__"):
         kind, number = ext_tensor.__dlpack_device__()

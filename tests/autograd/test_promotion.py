@@ -25,6 +25,7 @@ LETTERS = {
     "int32": "i",
     "int64": "l",
     "float16": "e",
+    "bfloat16": "G",
     "float32": "f",
     "float64": "d",
     "complex32": "C",
@@ -32,6 +33,12 @@ LETTERS = {
     "complex128": "D",
 }
 DTYPES = [name for name in LETTERS if name != "complex32"]
+try:
+    import ml_dtypes  # noqa: F401
+
+    ABSENT: tuple[str, ...] = ()
+except ImportError:
+    ABSENT = ("bfloat16",)
 NUMBERS = [True, 2, 2.5, 1 + 2j]
 
 BINARY = {
@@ -102,7 +109,8 @@ def operands(torch, kind):
     if kind == "number":
         return [lambda number=number: number for number in NUMBERS]
     shape = (1,) if kind == "dim" else ()
-    return [lambda name=name: torch.ones(shape, dtype=getattr(torch, name)) for name in DTYPES]
+    names = [name for name in DTYPES if torch is not cygrad or name not in ABSENT]
+    return [lambda name=name: torch.ones(shape, dtype=getattr(torch, name)) for name in names]
 
 
 KINDS = [
@@ -157,11 +165,21 @@ def stored():
     return json.loads(TABLE.read_text())
 
 
+def known(lines):
+    """The rows and columns of the types that there are here."""
+    missing = [DTYPES.index(name) for name in ABSENT]
+    return [
+        "".join(one for i, one in enumerate(line) if len(line) != len(DTYPES) or i not in missing)
+        for k, line in enumerate(lines)
+        if len(lines) != len(DTYPES) or k not in missing
+    ]
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", cases())
 def test_dtypes_of_results(name, stored):
     function, *args = cases()[name]
-    for found, expected in zip(function(cygrad, *args), stored[name], strict=True):
+    for found, expected in zip(function(cygrad, *args), known(stored[name]), strict=True):
         allowed = [{"C": "CF-"}.get(one, one) for one in expected]
         wrong = [(a, b) for a, b in zip(found, allowed, strict=True) if a not in b]
         assert not wrong, f"{found} is not {expected}"
