@@ -95,6 +95,9 @@ FUNCTIONS = {
         "bitwise_xor_ equal isclose isfinite isinf isnan logical_and logical_and_ logical_not logical_not_ "
         "logical_or logical_or_ logical_xor logical_xor_ "
     ),
+    "low_rank": (
+        "lobpcg pca_lowrank svd_lowrank "
+    ),
     "lu": (
         "lu lu_solve lu_unpack "
     ),

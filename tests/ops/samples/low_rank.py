@@ -1,0 +1,22 @@
+"""Samples for LOBPCG. Without `X` it begins with random vectors: see test_low_rank.py."""
+
+import numpy as np
+from ops.sample import Sample, grid
+from ops.samples.linear_systems import calls
+
+
+def samples():
+    a = grid(9, 9) + np.diag(np.arange(9.0) * 4)
+    symmetric, start = a + a.T, grid(9, 2)
+    exact = {"X": start, "tol": 1e-7}
+    return {
+        "lobpcg": [
+            Sample((symmetric, 2), exact, smooth=False, single=False, unique=False),
+            Sample((symmetric, 2), {**exact, "largest": False}, smooth=False, single=False, unique=False),
+            Sample((symmetric, 2), {**exact, "B": np.diag(np.arange(9.0) + 1)}, grad=False, single=False, unique=False),
+        ],
+    }
+
+
+def errors():
+    return {"lobpcg": calls((grid(5, 5), 2))}
