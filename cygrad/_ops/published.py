@@ -80,6 +80,9 @@ FUNCTIONS = {
     "generator": (
         "Generator default_generator get_rng_state initial_seed manual_seed seed set_rng_state "
     ),
+    "grid_sampling": (
+        "affine_grid_generator grid_sampler grid_sampler_2d grid_sampler_3d "
+    ),
     "histograms": (
         "bincount histc histogram histogramdd "
     ),

@@ -51,6 +51,7 @@ from cygrad._ops.fractional_pooling import (
     fractional_max_pool3d,
     fractional_max_pool3d_with_indices,
 )
+from cygrad._ops.grid_sampling import affine_grid, grid_sample
 from cygrad._ops.interpolation import interpolate, upsample, upsample_bilinear, upsample_nearest
 from cygrad._ops.margin_losses import (
     hinge_embedding_loss,

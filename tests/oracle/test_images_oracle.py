@@ -1,8 +1,13 @@
 """What the samples of convolutions, poolings and interpolations cannot say, against PyTorch: errors of functions
 whose name is another method's, warnings, results that come in pairs, types of elements."""
 
+import math
+
+import numpy as np
 import pytest
 from oracle.answers import check, lines
+
+import cygrad
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.oracle
@@ -38,6 +43,22 @@ EXPRESSIONS = lines("""
     F.fractional_max_pool2d(x, 2, 3, _random_samples=r, return_indices=True)
     F.fractional_max_pool2d(x, (1, 2), output_ratio=(0.6, 0.8), _random_samples=r)
     F.fractional_max_pool3d(x, (1, 2, 1), (1, 2, 3), _random_samples=s, return_indices=True)
+    F.affine_grid(theta, (1, 3, 2, 4))
+    F.affine_grid(theta, (1, 3, 2, 1), align_corners=True)
+    F.affine_grid(theta, (1, 3, 2, 4), align_corners=False)
+    F.affine_grid(theta, (1, 3, 4))
+    F.affine_grid(theta, (1, 3, 4, 0))
+    F.affine_grid(theta, (1, 3, 4, 5, 6))
+    F.affine_grid(theta.long(), (1, 3, 4, 5))
+    F.grid_sample(x, F.affine_grid(theta, (1, 3, 2, 4), True))
+    F.grid_sample(x, F.affine_grid(theta, (1, 3, 2, 4), True), "nearest", "border", True)
+    F.grid_sample(x, F.affine_grid(theta, (1, 3, 2, 4), True), "bicubic", "reflection", False)
+    F.grid_sample(x, F.affine_grid(theta, (1, 3, 2, 4), True), "other")
+    F.grid_sample(x, F.affine_grid(theta, (1, 3, 2, 4), True), padding_mode="other")
+    F.grid_sample(x, far, align_corners=True)
+    F.grid_sample(x, far, "bilinear", "border", True)
+    F.grid_sample(x, far, "bilinear", "reflection", True)
+    F.grid_sample(x, far, "nearest", "reflection", False)
     F.conv1d(x[0], x[0, :, :, :3])
     F.conv2d(x.half(), x.half())
     F.interpolate(x.half(), 3, mode="bilinear")
@@ -48,9 +69,27 @@ def names(library):
     x = library.linspace(-4, 4, 48).reshape(1, 3, 4, 4)
     r = library.tensor([[[0.1, 0.9], [0.4, 0.7], [0.8, 0.3]]])
     s = library.tensor([[[0.1, 0.9, 0.5]]])
-    return {"F": library.nn.functional, "x": x, "r": r, "s": s}
+    theta = library.tensor([[[0.8, -0.3, 0.1], [0.4, 1.1, -0.2]]])
+    far = library.tensor([[[[math.nan, 0.0], [0.3, math.nan], [31.3, -7.0], [2.0, -5.0]]]])
+    return {"F": library.nn.functional, "x": x, "r": r, "s": s, "theta": theta, "far": far}
 
 
 @pytest.mark.parametrize("expression", EXPRESSIONS)
 def test_same_as_pytorch(expression):
     check(expression, names)
+
+
+@pytest.mark.parametrize("align_corners", [True, False])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
+def test_gradients_of_grid_sample(mode, padding, align_corners):
+    """Those of the second order PyTorch does not have, so that the samples cannot compare any."""
+    found = []
+    for library in (cygrad, torch):
+        x = library.linspace(-4, 4, 48).reshape(1, 3, 4, 4).sin().requires_grad_()
+        points = (library.arange(24.0).reshape(1, 3, 4, 2) / 8).sin().mul(1.7).requires_grad_()
+        y = library.nn.functional.grid_sample(x, points, mode, padding, align_corners)
+        (y * y).sum().backward()
+        found.append((x.grad.numpy(), points.grad.numpy()))
+    for ours, theirs in zip(*found):
+        np.testing.assert_allclose(ours, theirs, 1e-4, 1e-5)

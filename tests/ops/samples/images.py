@@ -40,6 +40,7 @@ def samples():
             Sample((integers(2, 1, 1, 4, 2), 2)),
         ],
         "interpolate": interpolations(),
+        **sampling(),
     }
 
 
@@ -50,6 +51,44 @@ def shuffled(x, r):
     for c, y, z in np.ndindex(channels, height, width):
         out[..., c // r**2, y * r + c // r % r, z * r + c % r] = x[..., c, y, z]
     return out
+
+
+def sampling():
+    image, volume = grid(2, 2, 3, 4), grid(1, 1, 3, 2, 4)
+    points, deep = 0.7 * grid(2, 3, 2, 2), 0.7 * grid(1, 1, 2, 2, 3)
+    theta = grid(2, 2, 3)
+
+    def how(mode, padding, align_corners, smooth=True):  # PyTorch has no second gradients
+        return Sample((image, points, mode, padding, align_corners), smooth=smooth, oracle_grad=False)
+
+    places = np.array([[0, 2, 2], [3, 1, 0]])
+    return {
+        "grid_sampler_2d": [
+            *[how(mode, padding, bool(mode) == bool(padding)) for mode in (0, 1, 2) for padding in (0, 1, 2)],
+            Sample((image, np.zeros((2, 1, 1, 2)), 0, 0, True), numpy=middle, smooth=False, oracle_grad=False),
+            Sample((image[:0], points[:0], 0, 0, False), oracle_grad=False),
+        ],
+        "grid_sampler_3d": [
+            Sample((volume, deep, mode, padding, False), oracle_grad=False) for mode in (0, 1) for padding in (0, 1, 2)
+        ],
+        "grid_sampler": [how(0, 0, True), Sample((volume, deep, 0, 0, False), oracle_grad=False)],
+        "take_columns": [Sample((grid(2, 3, 4), places), numpy=taken)],
+        "add_columns": [Sample((grid(2, 3, 3), places, 4))],
+        "affine_grid_generator": [
+            Sample((theta, (2, 1, 3, 4), True)),
+            Sample((theta, [2, 1, 1, 2], False)),
+            Sample((grid(1, 3, 4), (1, 2, 2, 1, 3), False)),
+        ],
+    }
+
+
+def middle(x, *_):
+    """The mean of the elements around the middle of images of 3 x 4."""
+    return x[:, :, 1:2, 1:3].mean(3, keepdims=True)
+
+
+def taken(x, places):
+    return np.take_along_axis(x, np.broadcast_to(places[:, None], (2, 3, 3)), 2)
 
 
 def interpolations():
@@ -98,6 +137,18 @@ def errors():
             (integers(2, 12, 9), (4, 4), 2, {}),
             (3, (4, 4), 2, {}),
         ),
+        "grid_sampler": calls(
+            (x, grid(1, 2, 2, 2), 0, 0, True, {}),
+            (x, grid(2, 2, 2, 1), 0, 0, True, {}),
+            (x, grid(2, 2, 2), 0, 0, True, {}),
+            (x[0], grid(2, 2, 2, 2), 0, 0, True, {}),
+            (x, grid(2, 2, 2, 2).astype(np.float32), 0, 0, True, {}),
+            (x[:, :, :0], grid(2, 2, 2, 2), 0, 0, True, {}),
+            (grid(2, 1, 2, 2, 2), grid(2, 1, 2, 2, 3), 2, 0, True, {}),
+            (integers(2, 3, 4, 4), grid(2, 2, 2, 2), 0, 0, True, {}),
+            (x, 3, 0, 0, True, {}),
+        ),
+        "affine_grid_generator": calls((grid(2, 2, 3), (3, 1, 2, 2), True, {})),
         "pixel_shuffle": calls((x, 2, {}), (x[0, 0], 2, {}), (x, 0, {}), (x, 2.0, {}), (x, -1, {})),
         "pixel_unshuffle": calls((x, 3, {}), (x[0, 0], 2, {}), (x, 0, {})),
         "interpolate": calls(

@@ -1,0 +1,168 @@
+"""Where the points of a grid are in images, and between which elements: for sampling images at any place.
+
+A grid holds points (n, *places, dimensions) with coordinates from -1 to 1, the first of which belongs to the last
+dimension of the image.
+"""
+
+import math
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from cygrad._kernels.by_numpy import silent
+from cygrad._kernels.scatter import add_rows
+
+CUBIC = -0.75
+
+
+def near(x):
+    """A cubic spline, less than 1 away; for arrays and tensors."""
+    return ((CUBIC + 2) * x - (CUBIC + 3)) * x * x + 1
+
+
+def near_slope(x):
+    return (3 * (CUBIC + 2) * x - 2 * (CUBIC + 3)) * x
+
+
+def far(x):
+    """A cubic spline, between 1 and 2 away."""
+    return ((CUBIC * x - 5 * CUBIC) * x + 8 * CUBIC) * x - 4 * CUBIC
+
+
+def far_slope(x):
+    return (3 * CUBIC * x - 10 * CUBIC) * x + 8 * CUBIC
+
+
+# For each mode and tap: (its distance from the element before the point, weight and slope, by the point's share of
+# the way to the next element)
+WEIGHTS: dict[str, list[tuple[int, Any, Any]]] = {
+    "bilinear": [(0, lambda f: 1 - f, lambda f: f * 0 - 1), (1, lambda f: f, lambda f: f * 0 + 1)],
+    "nearest": [(0, None, None)],
+    "bicubic": [
+        (-1, lambda f: far(f + 1), lambda f: far_slope(f + 1)),
+        (0, near, near_slope),
+        (1, lambda f: near(1 - f), lambda f: -near_slope(1 - f)),
+        (2, lambda f: far(2 - f), lambda f: -far_slope(2 - f)),
+    ],
+}
+
+
+class Axis:
+    """Points along one dimension of the image: coordinate = slope * grid + the rest, which is constant nearby.
+
+    `places` and `inside` hold, for each tap, the element and whether there is one; `share` is how far a point is on its
+    way from tap 0 to the next.
+    """
+
+    def __init__(self, grid, size, mode, padding, align_corners):
+        if align_corners:
+            at, slope = (grid + 1) / 2 * (size - 1), (size - 1) / 2
+        else:
+            at, slope = ((grid + 1) * size - 1) / 2, size / 2
+        slope = np.full(grid.shape, slope, grid.dtype)
+        if mode != "bicubic":
+            at, sign = padded(at, size, padding, align_corners)
+            slope = slope * sign
+        first = np.rint(at) if mode == "nearest" else np.floor(at)
+        self.share, self.slope = at - first, slope
+        self.places, self.inside = [], []
+        for shift, _, _ in WEIGHTS[mode]:
+            place = first + shift
+            if mode == "bicubic":
+                place, _ = padded(place, size, padding, align_corners)
+            self.inside.append((place >= 0) & (place < size))
+            self.places.append(np.clip(np.nan_to_num(place), 0, size - 1).astype(np.int64))
+
+
+def padded(at, size, padding, align_corners):
+    """Coordinates brought into the image, if `padding` asks for that, and their slopes."""
+    sign = np.ones_like(at)
+    if padding == "zeros":
+        return at, sign
+    if padding == "reflection":
+        at, sign = reflected(at, *((0, size - 1) if align_corners else (-0.5, size - 0.5)))
+    at = np.where(np.isnan(at), at.dtype.type(0), at)
+    sign = np.where((at <= 0) | (at >= size - 1), 0, sign).astype(at.dtype)
+    return np.clip(at, 0, size - 1), sign
+
+
+def reflected(at, low, high):
+    """Coordinates folded into [low, high], and the signs of their slopes."""
+    if high == low:
+        return np.zeros_like(at), np.zeros_like(at)
+    away = np.abs(at - low)
+    turns, rest = np.divmod(away, at.dtype.type(high - low))
+    sign = np.where(at < low, -1, 1).astype(at.dtype)
+    odd = turns % 2 == 1
+    return np.where(odd, high - rest, rest + low).astype(at.dtype), np.where(odd, -sign, sign)
+
+
+@silent
+def axes(grid, sizes, mode, padding, align_corners):
+    """An `Axis` with points (n, places) for each dimension of the image."""
+    flat = grid.reshape(len(grid), math.prod(grid.shape[1:-1]), len(sizes))
+    last = len(sizes) - 1
+    return [Axis(flat[..., last - d], size, mode, padding, align_corners) for d, size in enumerate(sizes)]
+
+
+def corners(points, sizes):
+    """For each combination of taps: (their numbers, places in the image read as one row, which of these there are)."""
+    for taps in product(*[range(len(axis.places)) for axis in points]):
+        place: Any = 0
+        inside: Any = True
+        for axis, tap, size in zip(points, taps, sizes):
+            place = place * size + axis.places[tap]
+            inside = inside & axis.inside[tap]
+        yield taps, place, inside
+
+
+@silent
+def sample(x, grid, mode, padding, align_corners):
+    """The images at the points of the grid."""
+    sizes = x.shape[2:]
+    points = axes(grid, sizes, mode, padding, align_corners)
+    weights = [[weight and weight(axis.share) for _, weight, _ in WEIGHTS[mode]] for axis in points]
+    flat = np.ascontiguousarray(x).reshape(*x.shape[:2], math.prod(sizes))
+    out = np.zeros((*x.shape[:2], points[0].share.shape[1]), x.dtype)
+    for taps, places, inside in corners(points, sizes):
+        weight: Any = None
+        for d, tap in enumerate(taps):
+            if weights[d][tap] is not None:
+                weight = weights[d][tap] if weight is None else weight * weights[d][tap]
+        for i in range(len(x)):
+            part = flat[i].take(places[i], axis=1)
+            if not inside[i].all():
+                part[:, ~inside[i]] = 0
+            if weight is not None:
+                part *= weight[i]
+            out[i] += part
+    return out.reshape(*x.shape[:2], *grid.shape[1:-1])
+
+
+def take_columns(x, places):
+    """x (n, channels, size) at places (n, count): (n, channels, count)."""
+    out = np.empty((*x.shape[:2], places.shape[1]), x.dtype)
+    for i in range(len(x)):
+        np.take(x[i], places[i], axis=1, out=out[i])
+    return out
+
+
+def add_columns(g, places, size):
+    """The transpose of `take_columns`: g (n, channels, count) added to zeros (n, channels, size) at its places."""
+    out = np.zeros((*g.shape[:2], size), g.dtype)
+    for i in range(len(g)):
+        rows = np.zeros((size, g.shape[1]), g.dtype)
+        add_rows(rows, places[i], np.ascontiguousarray(g[i].T))
+        out[i] = rows.T
+    return out
+
+
+def affine_base(size, align_corners, dtype):
+    """The points (places, dimensions + 1) of a grid over an image of that size, with a 1 at the end."""
+    lines = []
+    for n in size:
+        line = np.linspace(-1, 1, n, dtype=dtype) if n > 1 else np.zeros(1, dtype)
+        lines.append(line if align_corners else line * dtype.type((n - 1) / n))
+    mesh = np.meshgrid(*lines, indexing="ij")
+    return np.stack([*reversed(mesh), np.ones(tuple(size), dtype)], -1).reshape(-1, len(size) + 1)
