@@ -37,6 +37,9 @@ FUNCTIONS = {
     "convolution": (
         "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d convolution "
     ),
+    "ctc": (
+        "ctc_loss "
+    ),
     "detaching": (
         "detach detach_ "
     ),

@@ -367,3 +367,16 @@ def test_gradients_divided_by_frequency():
     ):
         (grad,) = torch.autograd.grad(out.sum(), table)
         np.testing.assert_allclose(grad.numpy(), [[0, 0], [1, 1], [0, 0], [1, 1]], rtol=1e-6)
+
+
+def test_ctc_can_be_differentiated_once():
+    x = torch.randn(4, 1, 3, requires_grad=True)
+    loss = F.ctc_loss(x.log_softmax(2), torch.tensor([[1, 2]]), (4,), (2,))
+    (grad,) = torch.autograd.grad(loss, x, create_graph=True)
+    with pytest.raises(NotImplementedError, match="derivative for '_ctc_loss_backward' is not implemented"):
+        grad.sum().backward()
+
+
+def test_targets_of_ctc_are_symbols():
+    with pytest.raises(RuntimeError, match="outside the 3 symbols"):
+        F.ctc_loss(torch.zeros(4, 1, 3), torch.tensor([[1, 3]]), (4,), (2,))

@@ -313,3 +313,31 @@ def names_of_heads(library):
 @pytest.mark.parametrize("expression", lines(HEADS))
 def test_heads(expression):
     check(expression, names_of_heads)
+
+
+CTC = """
+g(F.ctc_loss(lp, c, (5, 4), (2, 1)), x)
+g(F.ctc_loss(lp, c, torch.tensor([5, 4]), torch.tensor([2, 1]), reduction='none'), x)
+g(F.ctc_loss(lp, c, (5, 1), (2, 2), reduction='sum', zero_infinity=True), x)
+g(F.ctc_loss(lp[:, 0], c[0], torch.tensor(5), torch.tensor(2)), x)
+F.ctc_loss(lp[:, 0], c[0], (5,), (2,), reduction='none')
+F.ctc_loss(lp, c, (1, 1), (2, 2), reduction='none')
+F.ctc_loss(lp, c, (5, 5), (0, 0))
+F.ctc_loss(lp, c.double(), (5, 5), (2, 2))
+F.ctc_loss(lp, c, (5, 4), (2, 1), reduction='foo')
+F.ctc_loss(lp.half(), c, (5, 4), (2, 1))
+torch.ctc_loss(lp, c, (5, 4), (2, 1))
+torch.ctc_loss(lp, c, (5, 4), (2, 1), 0, 2, True)
+"""
+
+
+def names_of_sequences(library):
+    """`x` and its log-softmax `lp`, of five steps of two samples; their targets `c`; and `g`."""
+    x = library.linspace(-2, 3, 30, dtype=library.float64).reshape(5, 2, 3).sin().detach().requires_grad_()
+    given = {"x": x, "lp": x.log_softmax(2), "c": library.tensor([[1, 2], [2, 2]])}
+    return {**names(library), **given}
+
+
+@pytest.mark.parametrize("expression", lines(CTC))
+def test_ctc(expression):
+    check(expression, names_of_sequences)

@@ -96,7 +96,16 @@ OTHER_NODES = {
 ONE_RESULT = {"embedding_bag"}
 
 # What PyTorch can differentiate only once.
-ONCE = {"cdist", "pdist", "embedding_bag", "hardsigmoid", "multi_margin_loss", "multilabel_margin_loss"}
+ONCE = {
+    "cdist",
+    "ctc_loss",
+    "ctc_loss.reduced",
+    "pdist",
+    "embedding_bag",
+    "hardsigmoid",
+    "multi_margin_loss",
+    "multilabel_margin_loss",
+}
 
 
 # Where results lie in memory in another order than PyTorch's: {family or name: why}.

@@ -1,0 +1,82 @@
+"""Connectionist temporal classification: the sums over all ways to read a target from a sequence of symbols.
+
+After A. Graves et al., "Connectionist Temporal Classification" (ICML 2006), section 4.1. `log_probs` is (T, N, C),
+`states` (N, 2 S + 1) are the targets with blanks around and between them, in all arrays of log-probabilities by state.
+"""
+
+import numpy as np
+
+
+def states_of(targets, lengths, blank):
+    """(N, 2 S + 1): the padded targets (N, S) with blanks around and between them, and blanks after their end."""
+    count, longest = targets.shape
+    states = np.full((count, 2 * longest + 1), blank, np.int64)
+    states[:, 1::2] = np.where(np.arange(longest) < lengths[:, None], targets, blank)
+    return states
+
+
+def _emissions(log_probs, states):
+    """(T, N, 2 S + 1): the log-probability of each state's symbol."""
+    return np.take_along_axis(log_probs, np.broadcast_to(states, (len(log_probs), *states.shape)), 2)
+
+
+def _skips(states, blank):
+    """Where a state may follow the one before the last: another symbol than that, with a blank between."""
+    skips = np.zeros(states.shape, bool)
+    skips[:, 2:] = (states[:, 2:] != blank) & (states[:, 2:] != states[:, :-2])
+    return skips
+
+
+def _step(before, skips):
+    """The log of the sum over the states from which each state can be reached."""
+    none = np.full((len(before), 2), -np.inf, before.dtype)
+    one = np.concatenate([none[:, :1], before[:, :-1]], 1)
+    two = np.where(skips, np.concatenate([none, before], 1)[:, : before.shape[1]], -np.inf)
+    return np.logaddexp(np.logaddexp(before, one), two)
+
+
+def forward(log_probs, states, input_lengths, target_lengths, blank):
+    """(minus the log-likelihood of each target, the log-probability (T, N, 2 S + 1) of being in each state by then)."""
+    emitted, skips = _emissions(log_probs, states), _skips(states, blank)
+    rows = np.arange(len(states))
+    alpha = np.full(emitted.shape, -np.inf, log_probs.dtype)
+    with np.errstate(all="ignore"):
+        start = np.full(states.shape, -np.inf, log_probs.dtype)
+        start[:, 0] = 0
+        start[:, 1:2] = np.where(target_lengths[:, None] > 0, 0, -np.inf)
+        for t in range(len(alpha)):
+            alpha[t] = (start if t == 0 else _step(alpha[t - 1], skips)) + emitted[t]
+        last = alpha[input_lengths - 1, rows] if len(alpha) else np.full(states.shape, -np.inf, log_probs.dtype)
+        ends = last[rows, 2 * target_lengths], last[rows, np.maximum(2 * target_lengths - 1, 0)]
+        total = np.where(target_lengths > 0, np.logaddexp(*ends), ends[0])
+        total = np.where(input_lengths > 0, total, np.where(target_lengths > 0, -np.inf, 0))
+        return -total.astype(log_probs.dtype), alpha
+
+
+def backward(grad, log_probs, states, input_lengths, target_lengths, blank, loss, alpha, zero_infinity):
+    """The gradient for logits of which `log_probs` is the log-softmax: probabilities less those given the target.
+
+    With `zero_infinity` it is 0 for a target that is impossible, else nan.
+    """
+    emitted = _emissions(log_probs, states)
+    # from the end, a skip leads to the state two places before: the same condition, seen from the other side
+    skips = np.zeros(states.shape, bool)
+    skips[:, :-2] = _skips(states, blank)[:, 2:]
+    place = np.arange(states.shape[1])
+    is_end = (place == 2 * target_lengths[:, None]) | (place == 2 * target_lengths[:, None] - 1)
+    end = np.where(is_end, 0, -np.inf).astype(log_probs.dtype)
+    out = np.zeros_like(log_probs)
+    beta = np.full(states.shape, -np.inf, log_probs.dtype)
+    symbols = np.zeros((len(states), log_probs.shape[2]), log_probs.dtype)
+    rows = np.arange(len(states))[:, None]
+    counted = ~np.isinf(loss) if zero_infinity else True
+    with np.errstate(all="ignore"):
+        for t in range(len(log_probs) - 1, -1, -1):
+            onward = _step(beta[:, ::-1], skips[:, ::-1])[:, ::-1]
+            beta = np.where((input_lengths - 1 == t)[:, None], end, onward) + emitted[t]
+            given = np.exp(alpha[t] + beta - emitted[t] + loss[:, None])
+            symbols[...] = np.where(np.isinf(loss), np.nan, 0)[:, None]
+            np.add.at(symbols, (rows, states), given)
+            inside = ((t < input_lengths) & counted)[:, None]
+            out[t] = np.where(inside, (np.exp(log_probs[t]) - symbols) * grad[:, None], 0)
+    return out
