@@ -1,6 +1,5 @@
 """`Tensor.detach` and `Tensor.detach_` as functions."""
 
-from cygrad._core.opdef import FUNCTION_ONLY, publish
 from cygrad._ops.arguments import require
 
 
@@ -20,5 +19,4 @@ def detach_(input):
     return require(input, "detach_").detach_()
 
 
-composite = {"detach": FUNCTION_ONLY, "detach_": FUNCTION_ONLY}
-functions = publish(globals())
+functions = {"detach": detach, "detach_": detach_}
