@@ -35,6 +35,7 @@ BACKWARD_TWICE = (
     "Specify retain_graph=True if you need to backward through the graph a second time or if you need to access "
     "saved tensors after calling backward."
 )
+VOLATILE_REQUIRES_GRAD = "Variable can't be volatile and require_grad at the same time!"
 VOLATILE_BACKWARD = (
     "element 0 of tensors does not require grad and does not have a grad_fn\n"
     "  it was computed from a Variable(..., volatile=True): such a computation is not recorded and can not be "
@@ -485,6 +486,13 @@ def check_nan(node, grads):
 
 
 # -- old names ---------------------------------------------------------------------------------------------
+
+
+def warn_volatile():
+    """A tensor is made volatile."""
+    from cygrad._core.sites import warn
+
+    warn("volatile=True is deprecated: put the computation into `with no_grad():`", DeprecationWarning)
 
 
 def deprecated(old, new):

@@ -551,7 +551,7 @@ cdef OpNode begin_write(OpDef op, Tensor out, tuple inputs, tuple args, unsigned
     flags, source = flags_and_source(inputs)
     recording = flags & WATCHED == REQUIRES_GRAD and not modes
     if in_place:
-        check_inplace(out, label or op.name + "_", recording)
+        check_inplace(out, label or op.name + "_", flags & REQUIRES_GRAD and not modes)
     else:
         check_out(op, out, flags)
     check_memory(out, op.flags & MAY_OVERLAP)
@@ -560,7 +560,9 @@ cdef OpNode begin_write(OpDef op, Tensor out, tuple inputs, tuple args, unsigned
     if op.rule == NULL and recording and in_place and requires_grad(out):
         op = flat(op)
     if not recording or op.rule == NULL:
-        if flags and in_place and not requires_grad(out):
+        if flags & IS_VOLATILE and not modes:
+            become_volatile(out)
+        elif flags and in_place and not requires_grad(out):
             note_cut(op, out, source, flags, modes)
         return None
     if in_place and needs_old_value(op, inputs):
@@ -570,6 +572,16 @@ cdef OpNode begin_write(OpDef op, Tensor out, tuple inputs, tuple args, unsigned
         original.flags = out.flags & REQUIRES_GRAD
         inputs = (original,) + inputs[1:]
     return node_of(op, inputs, args, mask)
+
+
+cdef int become_volatile(Tensor out) except -1:
+    """What a volatile tensor was written into is volatile from now on, and so is what it is a view of."""
+    cdef Tensor t
+    for t in (out,) if out.view is None else (out, out.view.base):
+        t.grad_fn_ = None
+        t.output_nr_ = 0
+        t.flags = (t.flags & ~REQUIRES_GRAD) | IS_VOLATILE
+    return 0
 
 
 cdef dict flat_rows = {}

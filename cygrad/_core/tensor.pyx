@@ -175,6 +175,7 @@ cdef class Tensor:
     def detach(self):
         """The same memory, without history; in-place changes are still counted."""
         cdef Tensor out = alias(self, True)
+        out.flags |= self.flags & IS_VOLATILE
         cut(out, self, CUT_DETACH, "detach")
         return out
 
@@ -575,6 +576,8 @@ cdef int set_leaf_requires_grad(Tensor t, bint value) except -1:
             return 0
         raise RuntimeError(messages.NON_LEAF_REQUIRES_GRAD)
     if value:
+        if t.flags & IS_VOLATILE:
+            raise RuntimeError(messages.VOLATILE_REQUIRES_GRAD)
         if not is_float_num(t.array.dtype.num):
             raise RuntimeError(messages.only_float_requires_grad(dtype_of(t)))
         if t.flags & IS_INFERENCE and not thread_state().modes & INFERENCE:

@@ -130,8 +130,20 @@ def _delete_grad(Tensor self not None):
 
 
 def volatile(Tensor self not None):
-    """Deprecated: whether this came from `Variable(..., volatile=True)`."""
+    """Deprecated: whether this came from `Variable(..., volatile=True)`. May be set on leaves."""
     return bool(self.flags & IS_VOLATILE)
+
+
+def set_volatile(Tensor self not None, value):
+    if type(value) is not bool:
+        raise RuntimeError("volatile must be a bool")
+    if grad_fn_of(self) is not None:
+        raise RuntimeError("volatile can only be set on leaf variables")
+    if value:
+        messages.warn_volatile()
+        self.flags = (self.flags & ~REQUIRES_GRAD) | IS_VOLATILE
+    else:
+        self.flags &= ~IS_VOLATILE
 
 
 bind_methods({
@@ -139,7 +151,7 @@ bind_methods({
     "detach_": detach_,
     "_accumulate_grad": property(_accumulate_grad),
     "_grad": property(_get_grad, _set_grad, _delete_grad),
-    "volatile": property(volatile),
+    "volatile": property(volatile, set_volatile),
     "register_hook": register_hook,
     "register_post_accumulate_grad_hook": register_post_accumulate_grad_hook,
     "retain_grad": retain_grad,

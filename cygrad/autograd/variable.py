@@ -1,7 +1,6 @@
 """`Variable`: a tensor under its old name."""
 
-import warnings
-
+from cygrad._core import messages
 from cygrad._core.access import make_volatile
 from cygrad._core.engine import queue_callback
 from cygrad._core.tensor import Tensor
@@ -48,13 +47,9 @@ class Variable(metaclass=_VariableMeta):
             raise TypeError(f"Variable data has to be a tensor, but got {type(data).__name__}")
         variable = data.detach()
         if volatile:
-            warnings.warn(
-                "volatile=True is deprecated: put the computation into `with no_grad():`",
-                DeprecationWarning,
-                stacklevel=2,
-            )
+            messages.warn_volatile()
             if requires_grad:
-                raise RuntimeError("Variable can't be volatile and require_grad at the same time!")
+                raise RuntimeError(messages.VOLATILE_REQUIRES_GRAD)
             make_volatile(variable)
         if requires_grad:
             if not (data.is_floating_point() or data.is_complex()):

@@ -158,3 +158,78 @@ def test_volatile_and_requires_grad_exclude_each_other(quiet):
 def test_variable_needs_a_tensor():
     with fails(TypeError, "Variable data has to be a tensor, but got list"):
         Variable([1.0])
+
+
+def volatile(*values):
+    return Variable(torch.tensor(values), volatile=True)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda y, v: y.mul_(v),
+        lambda y, v: y.add_(v),
+        lambda y, v: y.copy_(v),
+        lambda y, v: y.__setitem__(slice(0, 2), v),
+        lambda y, v: y.__setitem__(0, v[0]),
+        lambda y, v: y.__setitem__([0, 1], v),
+        lambda y, v: y[0].add_(v[0]),
+    ],
+)
+def test_what_a_volatile_tensor_is_written_into_becomes_volatile(quiet, change):
+    """Else the gradient would be wrong without a word."""
+    w = leaf(1.0, 2.0)
+    y = w * 2
+    change(y, volatile(3.0, 4.0))
+    assert y.volatile
+    assert not y.requires_grad
+    assert y.grad_fn is None
+    with fails(RuntimeError, "element 0 of tensors does not require grad and does not have a grad_fn"):
+        y.sum().backward()
+    assert w.grad is None
+
+
+def test_writing_a_volatile_tensor_into_a_leaf_is_refused(quiet):
+    w = leaf(1.0, 2.0)
+    for changed in (w, w[0]):
+        with pytest.raises(
+            RuntimeError, match="leaf Variable that requires grad is being used in an in-place operation"
+        ):
+            changed.add_(volatile(3.0)[0])
+    assert w.tolist() == [1, 2]
+    with torch.no_grad():
+        w.add_(volatile(3.0)[0])
+    assert w.requires_grad
+    assert not w.volatile
+
+
+def test_volatile_is_kept_by_detach_and_out(quiet):
+    v = volatile(1.0, 2.0)
+    assert v.detach().volatile
+    assert not v.data.volatile
+    out = torch.empty(2)
+    torch.add(v, 1, out=out)
+    assert out.volatile
+
+
+def test_volatile_and_requires_grad_exclude_each_other_later_on(quiet):
+    v = volatile(1.0)
+    for change in (lambda: v.requires_grad_(), lambda: setattr(v, "requires_grad", True)):
+        with fails(RuntimeError, "Variable can't be volatile and require_grad at the same time!"):
+            change()
+    assert not v.requires_grad
+
+
+def test_volatile_may_be_set_on_leaves():
+    w = leaf(1.0)
+    with pytest.warns(DeprecationWarning, match="no_grad"):
+        w.volatile = True
+    assert not (w * 2).requires_grad
+    w.volatile = False
+    w.requires_grad_()
+    y = w * 2
+    assert y.requires_grad
+    with fails(RuntimeError, "volatile can only be set on leaf variables"):
+        y.volatile = True
+    with fails(RuntimeError, "volatile must be a bool"):
+        w.volatile = 1
