@@ -10,6 +10,8 @@ import math
 
 import numpy as np
 
+from cygrad._kernels.lapack import routine
+
 ALPHA = (1 + math.sqrt(17)) / 8
 
 
@@ -18,9 +20,14 @@ def ldl_factor(a, hermitian):
     ld = np.tril(a)
     pivots = np.empty(a.shape[:-1], np.int32)
     info = np.zeros(a.shape[:-2], np.int32)
+    hermitian = hermitian and a.dtype.kind == "c"
+    trf = routine("hetrf" if hermitian else "sytrf", a.dtype, a.shape[-1])
     with np.errstate(all="ignore"):
         for i in np.ndindex(a.shape[:-2]):
-            info[i] = factor(ld[i], pivots[i], hermitian and a.dtype.kind == "c")
+            if trf is None:
+                info[i] = factor(ld[i], pivots[i], hermitian)
+            else:
+                ld[i], pivots[i], info[i] = trf(ld[i], lower=1)
     return np.tril(ld), pivots, info
 
 

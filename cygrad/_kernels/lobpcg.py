@@ -9,12 +9,15 @@ implementation of LOBPCG" (2018).
 import numpy as np
 
 
-def lobpcg(a, b, x, preconditioner, steps, tolerance, largest, report=None):
-    """(eigenvalues, eigenvectors) of A X = B X diag(E), as many as X has columns; B and the preconditioner may be None.
+def lobpcg(a, matrices, x, steps, tolerance, largest, report=None):
+    """(eigenvalues, eigenvectors) of A X = B X diag(E), as many as X has columns.
+
+    `matrices` are B and the preconditioner, each of which may be None.
 
     Stops after `steps` steps, or when the residuals are smaller than `tolerance` times the sizes of what they are
     made of. `report` is called in each step with (step, E, X, R, relative residuals).
     """
+    b, preconditioner = matrices
     count = x.shape[1]
     x = orthonormal(x, b)
     values, turn = extremes(x.conj().T @ a @ x, count, largest)

@@ -1,9 +1,13 @@
-"""LU factors with partial pivoting, over stacks of matrices, in LAPACK's format. NumPy does not give them out."""
+"""LU factors with partial pivoting, over stacks of matrices, in LAPACK's format.
+
+NumPy does not give them out: SciPy does, or the elimination is done here.
+"""
 
 import math
 
 import numpy as np
 
+from cygrad._kernels.lapack import routine
 from cygrad._kernels.triangular import solve_triangular
 
 BLOCK = 32  # columns that are eliminated before the rest is updated
@@ -20,7 +24,12 @@ def lu_factor(a):
     k = min(m, n)
     pivots = np.empty((*lu.shape[:-2], k), np.int32)
     info = np.zeros(lu.shape[:-2], np.int32)
-    if lu.size:
+    getrf = routine("getrf", a.dtype, k)
+    if getrf is not None:
+        for i in np.ndindex(lu.shape[:-2]):
+            lu[i], rows, info[i] = getrf(lu[i])
+            pivots[i] = rows + 1
+    elif lu.size:
         stack = lu.reshape(-1, m, n)
         with np.errstate(all="ignore"):
             for start in range(0, k, BLOCK):

@@ -30,6 +30,11 @@ from cygrad._ops.selection import where
 # -- det ------------------------------------------------------------------------------------------
 
 
+def det_array(a):
+    with np.errstate(all="ignore"):
+        return np.linalg.det(a)
+
+
 def det_rule(n, g):
     """g * det(A) * A^-H; with a singular matrix in the stack, by cofactors from the singular values."""
     a = n.saved(0)
@@ -61,7 +66,7 @@ DET = declare(
     "det",
     det_rule,
     saves=IN0 | OUT0,
-    kernel=np.linalg.det,
+    kernel=det_array,
     inputs="A",
     node="LinalgDetBackward0",
 )

@@ -17,7 +17,7 @@ from cygrad._ops.arithmetic import add, div, mul, sub
 from cygrad._ops.complex_parts import real
 from cygrad._ops.diagonals import diag_embed, diagonal
 from cygrad._ops.linear_systems import linalg_solve_ex
-from cygrad._ops.matrices import LINALG, adjoint, check_kernel, check_square, constant, given, several
+from cygrad._ops.matrices import LINALG, adjoint, check_kernel, check_square, constant, given, is_recorded, several
 from cygrad._ops.pointwise import conjugate
 from cygrad._ops.products import matmul
 from cygrad._ops.views import unsqueeze
@@ -131,7 +131,7 @@ def linalg_eigvalsh(A, UPLO="L", *, out=None):
     tensor([1., 2.])
     """
     t, uplo = hermitian(A, UPLO, "linalg_eigvalsh")
-    if t.requires_grad and out is None:
+    if is_recorded(t) and out is None:
         return linalg_eigh(t, uplo)[0]
     return only_values("linalg_eigvalsh", eigvalsh(array_of(t), uplo), t, out)
 
@@ -184,7 +184,7 @@ def linalg_eigvals(input, *, out=None):
     tensor([0.+1.j, 0.-1.j])
     """
     t = general(input, "linalg_eigvals")
-    if t.requires_grad and out is None:
+    if is_recorded(t) and out is None:
         return linalg_eig(t)[0]
     return only_values("linalg_eigvals", eigvals(array_of(t)), t, out)
 

@@ -173,15 +173,16 @@ def lobpcg(
     return record_outputs(LOBPCG, arrays, (t, B), (B is not None,), 2)
 
 
-def each_lobpcg(a, others, start, options, report):
+def each_lobpcg(a, matrices, start, options, report):
     """Over stacks."""
     stack, n = a.shape[:-2], start.shape[-1]
     values, vectors = np.empty((*stack, n), a.real.dtype), np.empty((*stack, a.shape[-1], n), a.dtype)
-    b, preconditioner = (np.broadcast_to(o, a.shape) if o is not None else None for o in others)
+    steps, tolerance, largest = options
+    b, preconditioner = (np.broadcast_to(o, a.shape) if o is not None else None for o in matrices)
     start = np.broadcast_to(start, vectors.shape)
     for i in np.ndindex(stack):
-        of_one = [None if o is None else o[i] for o in (a, b, start, preconditioner)]
-        values[i], vectors[i] = lobpcg_array(*of_one, *options, report)
+        others = [None if o is None else o[i] for o in (b, preconditioner)]
+        values[i], vectors[i] = lobpcg_array(a[i], others, start[i], steps, tolerance, largest, report)
     return values, vectors
 
 

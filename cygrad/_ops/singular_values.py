@@ -27,6 +27,7 @@ from cygrad._ops.matrices import (
     check_matrices,
     constant,
     given,
+    is_recorded,
     several,
 )
 from cygrad._ops.products import matmul
@@ -162,7 +163,7 @@ def linalg_svdvals(A, *, driver=None, out=None):
     """
     t = matrices(A, "linalg_svdvals")
     check_driver(driver)
-    if t.requires_grad and out is None:
+    if is_recorded(t) and out is None:
         return linalg_svd(t, False)[1]
     array = kernels.values(array_of(t))
     if out is None:

@@ -159,6 +159,50 @@ def test_results_into_out():
         torch.linalg.qr(x.requires_grad_(), out=(q, r))
 
 
+# --- With and without SciPy --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["real", "complex"])
+@pytest.mark.parametrize("shape", [(70, 70), (80, 66), (2, 65, 90)])
+def test_lu_by_scipy_and_without(kind, shape, monkeypatch):
+    pytest.importorskip("scipy")
+    a = torch.tensor((grid if kind == "real" else complex_grid)(*shape))
+    found = torch.linalg.lu_factor_ex(a)
+    monkeypatch.setattr("cygrad._kernels.lapack.lapack", lambda: None)
+    own = torch.linalg.lu_factor_ex(a)
+    np.testing.assert_allclose(found.LU.numpy(), own.LU.numpy(), 1e-6, 1e-8)
+    assert found.pivots.equal(own.pivots) and found.info.equal(own.info) and found.pivots.dtype is torch.int32
+    p, lower, upper = torch.linalg.lu(a)
+    assert torch.allclose(p @ lower @ upper, a)
+
+
+@pytest.mark.parametrize("kind", ["symmetric", "complex symmetric", "hermitian"])
+def test_ldl_by_scipy_and_without(kind, monkeypatch):
+    pytest.importorskip("scipy")
+    a = grid(70, 70) if kind == "symmetric" else complex_grid(70, 70)
+    hermitian = kind == "hermitian"
+    a = torch.tensor(a + (a.conj().T if hermitian else a.T))
+    found = torch.linalg.ldl_factor_ex(a, hermitian=hermitian)
+    monkeypatch.setattr("cygrad._kernels.lapack.lapack", lambda: None)
+    own = torch.linalg.ldl_factor_ex(a, hermitian=hermitian)
+    np.testing.assert_allclose(found.LD.numpy(), own.LD.numpy(), 1e-6, 1e-8)
+    assert found.pivots.equal(own.pivots) and found.info.equal(own.info)
+    b = torch.tensor(grid(70, 3)).to(a.dtype)
+    assert torch.allclose(a @ torch.linalg.ldl_solve(*own[:2], b, hermitian=hermitian), b)
+
+
+def test_large_systems_are_solved_by_blocks():
+    a = np.triu(grid(150, 150)) + 3 * np.eye(150)
+    b = grid(2, 150, 4)
+    for upper, matrix in ((True, a), (False, a.T)):
+        x = torch.linalg.solve_triangular(torch.tensor(matrix), torch.tensor(b), upper=upper)
+        np.testing.assert_allclose(matrix @ x.numpy(), b, atol=1e-9)
+    zero = a.copy()
+    zero[100, 100] = 0
+    x = torch.linalg.solve_triangular(torch.tensor(zero), torch.tensor(b), upper=True).numpy()
+    assert np.isfinite(x[:, 101:]).all() and np.isinf(x[:, 100]).all() and np.isnan(x[:, 0]).all()
+
+
 # --- PyTorch -----------------------------------------------------------------------------------
 
 

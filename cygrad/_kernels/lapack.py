@@ -1,0 +1,23 @@
+"""SciPy's LAPACK, if it is installed: for factors of large matrices that NumPy does not give out."""
+
+from functools import cache
+
+import numpy as np
+
+LARGE = 64  # rows from which on a matrix is worth the import
+
+
+@cache
+def lapack():
+    """SciPy's module of LAPACK functions, or None."""
+    try:
+        from scipy.linalg import lapack
+    except ImportError:
+        return None
+    return lapack
+
+
+def routine(name, dtype, size):
+    """The function for matrices of this type, if SciPy is there and they are large; else None."""
+    found = lapack() if size >= LARGE else None
+    return found and getattr(found, {"f": "s", "d": "d", "F": "c", "D": "z"}[np.dtype(dtype).char] + name)
