@@ -26,7 +26,6 @@ _FAMILIES = (
     "comparisons",
     "copying",
     "creation",
-    "gathering",
     "indexing",
     "parts",
     "pointwise",

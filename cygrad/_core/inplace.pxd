@@ -15,7 +15,7 @@ cdef class CopySlices(Node):
 cdef int check_inplace(Tensor t, str op_name, bint recording) except -1
 cdef int check_memory(Tensor t, bint may_overlap=*) except -1
 cdef int check_operand_memory(Tensor out, object operand) except -1
-cdef int check_apart(Tensor out, object operand) except -1
+cpdef int check_apart(Tensor out, object operand) except -1
 cdef int give_history(Tensor t, Node node) except -1    # of `t` alone
 cdef int rebase_history(Tensor t, Node node) except -1
 cdef int regenerate(Tensor t) except -1

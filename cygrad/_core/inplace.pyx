@@ -83,7 +83,7 @@ cdef int check_operand_memory(Tensor out, object operand) except -1:
     return 0
 
 
-cdef int check_apart(Tensor out, object operand) except -1:
+cpdef int check_apart(Tensor out, object operand) except -1:
     """Raise if an operand that is read while `out` is written, in another order, shares memory with it."""
     cdef ndarray a, b
     if isinstance(operand, Tensor) and type(out.array) is ndarray and type((<Tensor>operand).array) is ndarray:

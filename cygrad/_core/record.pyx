@@ -620,3 +620,13 @@ cdef Tensor end_write(OpDef op, Tensor out, tuple inputs, OpNode node, unsigned 
             node.save_result(out)
         rebase_history(out, node)
     return out
+
+
+cpdef Tensor written_in_place(OpDef op, Tensor t, tuple inputs, tuple args, object kept, object write):
+    """`t`, its first input, changed by `write()` after all checks; `kept` is saved in the third place."""
+    cdef unsigned int mask = 0
+    cdef OpNode node = begin_write(op, t, inputs, args, &mask)
+    if node is not None:
+        node.save_input(2, kept)
+    write()
+    return end_write(op, t, inputs, node, mask)

@@ -12,4 +12,4 @@ cpdef Tensor zeros_of(Tensor t)                             # zeros of the same 
 cdef Tensor copy_into(Tensor out, Tensor source, str label)
 cdef Tensor fill_with(Tensor out, object value, str label)  # a number or a 0-dim tensor
 cdef int warn_of_lost_part(Tensor source, dtype target) except -1       # if complex numbers become real
-cdef object apart(object value, Tensor out)                 # `value`, or a copy if it is an element of `out`
+cpdef object apart(object value, Tensor out)                 # `value`, or a copy if it is an element of `out`

@@ -230,7 +230,7 @@ cdef OpDef FILL_TENSOR_INPLACE = variant(FILL_TENSOR, "FillBackward3")
 cdef OpDef FILL_INTEGERS = variant(FILL)
 
 
-cdef object apart(object value, Tensor out):
+cpdef object apart(object value, Tensor out):
     """What to fill `out` with; if that is one of its own elements, a copy, which the writing can not reach."""
     if isinstance(value, Tensor) and may_overlap((<Tensor>value).array, out.array):
         return clone(value)

@@ -6,6 +6,7 @@ import numpy as np
 
 from cygrad._core.access import array_of, tensor_of
 from cygrad._core.dtypes import dtype_by_num
+from cygrad._core.sites import warn
 from cygrad._core.tensor import Tensor
 from cygrad._kernels import picking, scatter
 from cygrad._ops.arguments import type_name
@@ -116,6 +117,14 @@ def warn_of_bytes():
         "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.",
         UserWarning,
         stacklevel=2,
+    )
+
+
+def warn_of_expanded(name):
+    """Writing into memory that several elements share."""
+    warn(
+        f"Use of {name} on expanded tensors is deprecated. Please clone() the tensor before performing this "
+        "operation. This also applies to advanced indexing, as in `tensor[mask] = value`"
     )
 
 

@@ -26,10 +26,10 @@ from cygrad._core.tensor cimport Tensor, dtype_of, requires_grad, version_of, wr
 from cygrad._core import messages
 from cygrad._kernels import copying, picking, scatter
 from cygrad._kernels.arrays cimport cast
-from cygrad._kernels.strided cimport Geometry, geometry_of, insert_dim, select_at, slice_at, view_of
+from cygrad._kernels.strided cimport (
+    Geometry, geometry_of, insert_dim, overlaps_itself, select_at, slice_at, view_of)
 from cygrad._ops.arguments cimport require, type_name
 from cygrad._ops.copying cimport apart, converted, copy_into, fill_with, warn_of_lost_part
-from cygrad._ops.gathering cimport keep, writes_expanded
 from cygrad._ops.parts cimport SELECT, SLICE
 from cygrad._ops.views cimport UNSQUEEZE, alias, expanded, viewed
 
@@ -278,6 +278,23 @@ cdef Tensor pick(Tensor t, tuple indices):
     result = record1(INDEX, array, t, (t.array.shape, versions_of(indices)))
     keep(result, 2, indices)
     return result
+
+
+cdef int keep(Tensor result, int slot, object value) except -1:
+    """Save a value beside the inputs, for the rule of what made `result`; it becomes no edge of the graph."""
+    if result.grad_fn_ is not None:
+        (<OpNode>result.grad_fn_).save_input(slot, value)
+    return 0
+
+
+cpdef bint writes_expanded(Tensor t, object value, str name) except -1:
+    """May expanded memory be written to here, with a warning? Not where the change is recorded."""
+    if not overlaps_itself(t.array):
+        return False
+    if not thread_state().modes and (requires_grad(t) or isinstance(value, Tensor) and requires_grad(<Tensor>value)):
+        return False            # the gradient could not tell elements apart that are the same memory
+    checks().warn_of_expanded(name)
+    return True
 
 
 cdef tuple versions_of(tuple indices):

@@ -80,6 +80,9 @@ FUNCTIONS = {
     "from_data": (
         "as_tensor asarray from_numpy frombuffer scalar_tensor "
     ),
+    "gathering": (
+        "gather index_add index_add_ index_select masked_fill masked_fill_ scatter_add scatter_add_ "
+    ),
     "generator": (
         "Generator default_generator get_rng_state initial_seed manual_seed seed set_rng_state "
     ),
@@ -287,6 +290,9 @@ METHODS = {
     ),
     "from_data": (
         "new new_empty new_full new_ones new_tensor new_zeros "
+    ),
+    "gathering": (
+        "gather index_add index_add_ index_select masked_fill masked_fill_ scatter_add scatter_add_ "
     ),
     "histograms": (
         "bincount histc histogram "
