@@ -162,3 +162,15 @@ def test_older_libraries():
     t = torch.zeros(3)
     torch.from_dlpack(Old(t)).fill_(2)
     assert t.tolist() == [2, 2, 2]
+
+
+def test_taken_by_other_functions():
+    t = torch.zeros(3)
+    for made in (torch.as_tensor(Old(t)), torch.asarray(Old(t)), torch.asarray(t.__dlpack__())):
+        assert made.data_ptr() == t.data_ptr()
+    for made in (torch.tensor(Old(t)), torch.asarray(Old(t), copy=True), torch.as_tensor(Old(t), dtype=torch.int32)):
+        assert made.data_ptr() != t.data_ptr() and made.tolist() == [0, 0, 0]
+    assert torch.asarray(Old(t), dtype=torch.float64).dtype is torch.float64
+    data = bytearray(8)
+    torch.asarray(data, dtype=torch.int32)[1] = 1
+    assert data[4] == 1

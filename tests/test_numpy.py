@@ -505,3 +505,15 @@ def test_bad_calls_raise(call):
     with pytest.raises((TypeError, ValueError, RuntimeError, IndexError)):
         call(x)
     assert x.tolist() == V.tolist() and x._version == 0
+
+
+class Other:
+    """An operand of another library, which knows what to do."""
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **options):
+        return "theirs"
+
+
+def test_other_libraries_may_answer():
+    x = torch.ones(2)
+    assert np.add(x, Other()) == np.add(Other(), x) == np.multiply(x, Other()) == "theirs"

@@ -260,6 +260,8 @@ cdef ndarray data_array(object data, dtype wanted):
         raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
     if not isinstance(data, (list, tuple, int, float, complex)) and hasattr(data, "__array__"):
         return copied(data, wanted)
+    if type(data) not in PLAIN and hasattr(data, "__dlpack__"):
+        return copied(np.from_dlpack(data), wanted)
     target.ndim = shape_of(data, dims)
     target.dims = dims
     if wanted is None:

@@ -7,6 +7,23 @@ from cygrad._core.sites import warn
 from cygrad._core.tensor import Tensor
 from cygrad._ops.arguments import integer, integers
 
+
+def check_strides(array):
+    """Raise ValueError unless strides in elements express the array."""
+    for stride in array.strides:
+        if stride % array.itemsize:
+            raise ValueError(
+                "given numpy array strides not a multiple of the element byte size. Copy the numpy array to "
+                "reallocate the memory."
+            )
+        if stride < 0:
+            raise ValueError(
+                "At least one stride in the given numpy array is negative, and tensors with negative strides are not "
+                "currently supported. (You can probably work around this by making a copy of your array  with "
+                "array.copy().) "
+            )
+
+
 # -- sizes and numbers -------------------------------------------------------------------------------------
 
 

@@ -13,7 +13,7 @@ from cygrad._core.device import check_device
 from cygrad._core.opdef import publish
 from cygrad._core.tensor import Tensor
 from cygrad._ops.creation import sharing
-from cygrad._ops.from_data import check_strides
+from cygrad._ops.creation_checks import check_strides
 
 _VERSIONS = np.lib.NumpyVersion(np.__version__) >= "2.1.0"  # NumPy knows of versions, devices and copies
 
@@ -115,6 +115,13 @@ class _Memory:
         self.array = array
         address, _ = array.__array_interface__["data"]
         self.__array_interface__ = array.__array_interface__ | {"data": (address, False)}
+
+
+def is_exported(value):
+    """Whether another library's array or a capsule."""
+    return type(value).__name__ == "PyCapsule" or (
+        hasattr(value, "__dlpack__") and not isinstance(value, (Tensor, np.ndarray, np.generic, type))
+    )
 
 
 def from_dlpack(ext_tensor, *, device=None, copy=None):

@@ -24,6 +24,7 @@ from cygrad._ops.creation import (
     size_of,
     type_of_new,
 )
+from cygrad._ops.dlpack import from_dlpack, is_exported
 
 
 def scalar_tensor(s, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
@@ -68,7 +69,7 @@ def from_numpy(ndarray):
             "is currently not supported."
         )
     result = sharing(ndarray)
-    check_strides(ndarray)
+    checks.check_strides(ndarray)
     return result
 
 
@@ -111,20 +112,15 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
     return result.requires_grad_() if requires_grad else result
 
 
-def check_strides(array):
-    """Raise ValueError unless strides in elements express the array."""
-    for stride in array.strides:
-        if stride % array.itemsize:
-            raise ValueError(
-                "given numpy array strides not a multiple of the element byte size. Copy the numpy array to "
-                "reallocate the memory."
-            )
-        if stride < 0:
-            raise ValueError(
-                "At least one stride in the given numpy array is negative, and tensors with negative strides are not "
-                "currently supported. (You can probably work around this by making a copy of your array  with "
-                "array.copy().) "
-            )
+def _is_buffer(value):
+    """Whether this has Python's buffer protocol."""
+    if isinstance(value, (list, tuple, int, float, complex, str)):
+        return False
+    try:
+        memoryview(value)
+    except TypeError:
+        return False
+    return True
 
 
 def _can_share(array):
@@ -148,15 +144,18 @@ def as_tensor(data, dtype=None, device=None):
     wanted = None if dtype is None else type_of_new(dtype, None, None, "as_tensor")
     if isinstance(data, Tensor):
         return data if wanted is None else data.to(wanted)
-    if isinstance(data, np.ndarray) and _can_share(data):
-        shared = sharing(data)
+    if is_exported(data) or (isinstance(data, np.ndarray) and _can_share(data)):
+        shared = sharing(data) if isinstance(data, np.ndarray) else from_dlpack(data)
         if wanted is None or wanted is shared.dtype:
             return shared
+        data = shared.numpy()
     return from_values(data, wanted, False, "as_tensor")
 
 
 def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
-    """`obj` as a tensor. `copy` True always copies, False raises ValueError where that is needed, None copies then.
+    """`obj` as a tensor: data, arrays, what DLPack exports, and the bytes of a buffer as `frombuffer` reads them.
+
+    `copy` True always copies, False raises ValueError where that is needed, None copies then.
 
     The result goes on with the history of a tensor `obj` unless `requires_grad` is False; if True, and there is none,
     it is a leaf that collects a gradient.
@@ -169,6 +168,10 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
     wanted = None if dtype is None else type_of_new(dtype, None, None, "asarray")
     if isinstance(obj, np.ndarray) and _can_share(obj):
         obj = sharing(obj)
+    elif is_exported(obj):
+        obj = from_dlpack(obj)
+    elif not isinstance(obj, (Tensor, np.ndarray, np.generic)) and _is_buffer(obj):
+        obj = frombuffer(obj, dtype=get_default_dtype() if wanted is None else wanted)
     if not isinstance(obj, Tensor):
         if copy is False:
             raise ValueError("can't alias arbitrary sequence into a tensor.")

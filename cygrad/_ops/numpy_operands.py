@@ -53,6 +53,10 @@ def public(path):
 # -- operands and results ----------------------------------------------------------------------------------
 
 
+class Foreign(Exception):
+    """An operand that knows itself what ufuncs mean for it."""
+
+
 def operand(value):
     """A tensor or a Python number, from whatever NumPy takes."""
     if isinstance(value, (Tensor, bool, int, float, complex)):
@@ -61,6 +65,8 @@ def operand(value):
         return value.item()
     if isinstance(value, np.ndarray):
         return sharing(value)
+    if hasattr(type(value), "__array_ufunc__"):
+        raise Foreign
     return as_tensor(value)
 
 

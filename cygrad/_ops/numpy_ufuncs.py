@@ -18,7 +18,7 @@ from cygrad._core.record import apply1, result_type
 from cygrad._core.tensor import Tensor
 from cygrad._ops.arithmetic import div, mul
 from cygrad._ops.creation import from_values
-from cygrad._ops.numpy_operands import as_tensor, convert, deliver, operand, public, select, wrapped
+from cygrad._ops.numpy_operands import Foreign, as_tensor, convert, deliver, operand, public, select, wrapped
 from cygrad._ops.on_first_use import import_all
 from cygrad._ops.parts import stack, unbind
 from cygrad._ops.pointwise import positive
@@ -260,8 +260,16 @@ def array_ufunc(self, ufunc, method, *inputs, **options):
     >>> x.grad
     tensor([3., 4.])
     """
-    if method == "__call__" and not options and ufunc in entries_by_ufunc:  # `array * t`, in short
-        return apply(entries_by_ufunc[ufunc], list(map(operand, inputs)))
+    try:
+        if method == "__call__" and not options and ufunc in entries_by_ufunc:  # `array * t`, in short
+            return apply(entries_by_ufunc[ufunc], list(map(operand, inputs)))
+        return called(ufunc, method, inputs, options)
+    except Foreign:
+        return NotImplemented
+
+
+def called(ufunc, method, inputs, options):
+    """A ufunc in all its forms."""
     out = options.pop("out", None)
     if out is not None and len(out) == 1:
         (out,) = out

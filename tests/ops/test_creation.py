@@ -302,13 +302,3 @@ def test_meshgrid_makes_views_with_history():
     assert rows.shape == columns.shape == (2, 3) and rows.data_ptr() == x.data_ptr()
     (rows * columns).sum().backward()
     assert x.grad.tolist() == [3, 3]
-
-
-def test_detach_as_a_function():
-    x = torch.ones(2, requires_grad=True)
-    y = x * 2
-    assert torch.detach(y).data_ptr() == y.data_ptr() and not torch.detach(y).requires_grad
-    assert torch.detach_(y) is y and y.is_leaf
-    for function in (torch.detach, torch.detach_):
-        with pytest.raises(TypeError, match="must be Tensor, not int"):
-            function(3)
