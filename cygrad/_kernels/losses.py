@@ -14,22 +14,27 @@ def smooth_l1(x, y, beta):
     """0.5 * d^2 / beta up to a difference |d| of beta, |d| - 0.5 * beta beyond."""
     with np.errstate(all="ignore"):
         d = np.abs(np.asarray(x - y))
-        half, beta = d.dtype.type(0.5), d.dtype.type(beta)
-        return np.where(d < beta, half * d * d / beta, d - half * beta)
+        near = np.minimum(d, d.dtype.type(beta))
+        return np.asarray(near * (d - near * d.dtype.type(0.5)) / d.dtype.type(beta))
 
 
 def huber(x, y, delta):
     """0.5 * d^2 up to a difference |d| of delta, delta * (|d| - 0.5 * delta) beyond."""
     with np.errstate(all="ignore"):
         d = np.abs(np.asarray(x - y))
-        half, delta = d.dtype.type(0.5), d.dtype.type(delta)
-        return np.where(d < delta, half * d * d, delta * (d - half * delta))
+        near = np.minimum(d, d.dtype.type(delta))
+        return np.asarray(near * (d - near * d.dtype.type(0.5)))
 
 
 def soft_margin(x, y):
     """log(1 + exp(-x * y))."""
     with np.errstate(all="ignore"):
-        return np.asarray(np.logaddexp(-x * y, x.dtype.type(0)))
+        z = np.asarray(-x * y)
+        out = np.asarray(np.log1p(np.exp(z)))
+        too_large = np.isinf(out)
+        if too_large.any():
+            np.copyto(out, z, where=too_large)
+        return out
 
 
 def multi_margin(x, target, weight, margin, p):

@@ -46,8 +46,8 @@ def input_gradient(g, xhat, factor, weight, axes, centered, fixed):
         h = g if weight is None else g * weight
         if fixed:
             return h * factor
-        along = mean(np.asarray(h * xhat), axes, True)
-        out = xhat * along
+        out = np.asarray(h * xhat)
+        np.multiply(xhat, mean(out, axes, True), out=out)
         np.subtract(h, out, out=out)
         if centered:
             np.subtract(out, mean(np.ascontiguousarray(h), axes, True), out=out)

@@ -109,9 +109,11 @@ def silu(input, inplace=False):
 
 
 def mish_array(a):
-    """a times the hyperbolic tangent of its softplus."""
+    """a times the hyperbolic tangent of its softplus, which is n / (n + 2) for n = e^a (e^a + 2)."""
     with np.errstate(all="ignore"):
-        return np.asarray(a * np.tanh(np.logaddexp(a, a.dtype.type(0))))
+        n = np.exp(np.minimum(a, a.dtype.type(5 if a.dtype.itemsize == 2 else 20)))  # there the tangent is 1
+        n = n * (n + 2)
+        return np.asarray(a * (n / (n + 2)))
 
 
 def mish_rule(n, g):
@@ -139,8 +141,13 @@ def mish(input, inplace=False):
 def softplus_array(a, beta, threshold):
     """log(1 + exp(beta * a)) / beta, where beta * a is not so large that it is a."""
     with np.errstate(all="ignore"):
-        scaled = np.asarray(a * a.dtype.type(beta))
-        return np.where(scaled > threshold, a, np.log1p(np.exp(scaled)) / a.dtype.type(beta))
+        scaled = a if beta == 1 else np.asarray(a * a.dtype.type(beta))
+        out = np.log1p(np.exp(scaled))
+        out = np.asarray(out if beta == 1 else out / a.dtype.type(beta))
+        large = scaled > threshold
+        if large.any():
+            np.copyto(out, a, where=large)
+        return out
 
 
 def softplus_rule(n, g):

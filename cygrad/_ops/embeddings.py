@@ -149,7 +149,7 @@ EMBEDDING_BAG = declare(
     saves=(IN1, IN0),
     flags=ELSEWHERE,
     inputs="weight per_sample_weights",
-    attributes="indices _ _ _ mode",
+    attributes="_ _ _ _ mode",
 )
 
 

@@ -118,7 +118,7 @@ def _row(name, node, attributes, inputs="input weight bias", rule=_rule):
         flags=ELSEWHERE,
         node=node,
         inputs=inputs,
-        attributes=f"_ result1 result2 _ {attributes}",
+        attributes=f"_ _ _ _ {attributes}",
     )
 
 
