@@ -185,7 +185,7 @@ cdef unsigned int take_inputs(PyNode node, tuple args) except? 0xFFFF:
     return flags
 
 
-def apply_function(PyNode node, forward, args, setup_context=None):
+def apply_function(PyNode node not None, forward, args, setup_context=None):
     """Run `forward` unrecorded and record it as one node.
 
     `forward` is called with `args`; `setup_context(ctx, args, output)` after it, if given.
