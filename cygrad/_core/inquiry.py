@@ -151,7 +151,14 @@ def memory_of(tensor):
     """The array of what `tensor` is a view of; its own if it is no view, or not since `.data` was set."""
     own = array_of(tensor)
     base = own if tensor._base is None else array_of(tensor._base)
-    return base if np.may_share_memory(own, base) else own
+    return base if _owner(own) is _owner(base) else own
+
+
+def _owner(array):
+    """The array that holds the memory which `array` shows."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
 
 
 def storage_offset(self):

@@ -668,6 +668,17 @@ def test_storage_offset_after_data_is_set():
         v.as_strided((3,), (1,), 50)
 
 
+def test_storage_offset_of_views_without_elements():
+    base = torch.arange(6.0).reshape(2, 3).clone()
+    v = base.narrow(0, 2, 0)
+    assert v.storage_offset() == 6
+    assert base[:, 3:].storage_offset() == 3
+    assert v.as_strided((2, 2), (1, 1), 0).tolist() == [[0, 1], [1, 2]]
+    v.data = torch.zeros(0, 3)
+    with pytest.raises(RuntimeError, match="^setStorage: sizes"):
+        v.as_strided((2, 2), (1, 1), 0)
+
+
 def test_shifts():
     x = torch.tensor([1, 2])
     assert (x << 2).tolist() == [4, 8]
