@@ -50,3 +50,12 @@ def pinv(a, atol, rtol, hermitian):
         small = s <= np.asarray(tolerance(s, a.shape, atol, rtol))[..., None]
     inverse = np.where(small, 0, 1 / np.where(small, 1, s)).astype(s.dtype)
     return (vh.conj().swapaxes(-1, -2) * inverse[..., None, :]) @ u.conj().swapaxes(-1, -2)
+
+
+def cofactors(a):
+    """det(A) A^-T, for singular matrices, too: each product of all singular values but one, between the vectors."""
+    u, s, vh = np.linalg.svd(a)
+    below = np.cumprod(np.concatenate([np.ones_like(s[..., :1]), s[..., :-1]], -1), -1)
+    above = np.cumprod(np.concatenate([np.ones_like(s[..., :1]), s[..., :0:-1]], -1), -1)[..., ::-1]
+    phases = np.linalg.det(u) * np.linalg.det(vh)
+    return phases[..., None, None] * ((u.conj() * (below * above)[..., None, :]) @ vh.conj())

@@ -78,6 +78,9 @@ def addmv_rule(n, g):
 def added(op, inputs, beta, alpha, out):
     """The result of operands that have passed the checks."""
     args = beta, alpha
+    for value in args:
+        if isinstance(value, complex) and value.imag and not any(t.is_complex() for t in inputs):
+            raise RuntimeError(f"value cannot be converted to type {messages.c_word(inputs[0])} without overflow")
     array = op.kernel(*map(array_of, inputs), *args)
     if out is None:
         return record_n(op, array, inputs, args)

@@ -38,14 +38,22 @@ def factor(a, upper):
     lower = np.swapaxes(a, -1, -2).conj() if upper else a
     info = np.zeros(a.shape[:-2], np.int32)
     with np.errstate(all="ignore"):
-        try:
-            found = np.linalg.cholesky(lower)
-        except np.linalg.LinAlgError:
+        found = factored_at_once(lower)
+        if found is None:
             found = np.tril(lower)
             stack = found.reshape(-1, *a.shape[-2:])
             info.reshape(-1)[:] = [factor_one(matrix) for matrix in stack]
             found = stack.reshape(a.shape)
     return (np.swapaxes(found, -1, -2).conj() if upper else found), info
+
+
+def factored_at_once(lower):
+    """All factors, or None if a matrix has none."""
+    try:
+        found = np.linalg.cholesky(lower)
+    except np.linalg.LinAlgError:
+        return None
+    return None if np.isnan(np.einsum("...ii->...i", found)).any() else found
 
 
 def factor_one(a):

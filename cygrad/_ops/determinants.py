@@ -7,9 +7,11 @@ matrix derivative results for forward and reverse mode algorithmic differentiati
 import numpy as np
 
 from cygrad._core import return_types
-from cygrad._core.access import array_of
+from cygrad._core.access import array_of, tensor_of
 from cygrad._core.opdef import IN0, OUT0, declare, publish
 from cygrad._core.record import apply_n
+from cygrad._core.state import get_modes
+from cygrad._kernels import singular_values as kernels
 from cygrad._ops.arguments import require
 from cygrad._ops.arithmetic import add, div, mul, neg
 from cygrad._ops.linear_systems import linalg_inv_ex
@@ -36,16 +38,16 @@ def det_array(a):
 
 
 def det_rule(n, g):
-    """g * det(A) * A^-H; with a singular matrix in the stack, by cofactors from the singular values."""
+    """g * det(A) * A^-H; with a singular matrix in the stack, by the cofactors."""
     a = n.saved(0)
     determinant = n.saved_result()
     if np.all(array_of(determinant) != 0):
         return mul(as_matrix(mul(g, conjugate(determinant))), adjoint(linalg_inv_ex(a)[0]))
-    return mul(as_matrix(g), conjugate(cofactors(a)))
+    return mul(as_matrix(g), conjugate(tensor_of(kernels.cofactors(array_of(a))) if get_modes() else cofactors(a)))
 
 
 def cofactors(a):
-    """The matrix of cofactors, entry by entry: right for singular matrices, and to any order."""
+    """The matrix of cofactors, entry by entry, for derivatives of any order."""
     n = a.shape[-1]
     rows = []
     for i in range(n):
@@ -75,7 +77,8 @@ DET = declare(
 def det(A, *, out=None):
     """The determinant of square matrices, of shape (...). Saves A and the result r. Gradient: g * r * A^-H.
 
-    For a singular matrix the gradient is computed from the cofactors.
+    For a singular matrix the gradient is computed from the cofactors, and these from the singular values; with
+    `create_graph` one by one, which takes long for large matrices.
 
     >>> import cygrad
     >>> cygrad.det(cygrad.tensor([[2.0, 1.0], [0.0, 4.0]]))
@@ -127,7 +130,8 @@ def signs_and_logarithms(A, kind, out):
     check_square(t, "linalg.slogdet")
     check_precision(t, "linalg.slogdet")
     with np.errstate(all="ignore"):
-        arrays = tuple(map(np.asarray, np.linalg.slogdet(array_of(t))))
+        sign, logarithm = np.linalg.slogdet(array_of(t))
+    arrays = np.asarray(np.where(np.isnan(logarithm), 0, sign).astype(sign.dtype)), np.asarray(logarithm)
     return several(SLOGDET, kind, arrays, (t,), None, out)
 
 

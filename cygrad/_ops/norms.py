@@ -184,7 +184,8 @@ def check_norm_call(t, ord, dim):
     """The dimensions as a tuple, or None."""
     dims = (dim,) if hasattr(dim, "__index__") and not isinstance(dim, bool) else dim
     if not isinstance(dims, (tuple, list, type(None))) or not isinstance(ord, (int, float, str, type(None))):
-        raise messages.no_such_call("linalg_norm", (t, ord), {"dim": dim}, NORMS)
+        orders, dims = () if ord is None else (ord,), {} if dim is None else {"dim": dim}
+        raise messages.no_such_call("linalg_norm", (t, *orders), dims, NORMS)
     return None if dims is None else integers(dims, "linalg_norm", "dim", 3)
 
 

@@ -107,9 +107,11 @@ def determinants():
             # of singular matrices PyTorch's gradient is 0 or imprecise
             Sample((np.array([[1.0, 2.0], [2.0, 4.0]]),), numpy=np.linalg.det, oracle_grad=False),
             Sample((np.outer([1.0, 2.0, 3.0], [2.0, 1.0, -1.0]),), oracle_grad=False),
+            Sample((np.stack([A, A * [1.0, 1.0, 0.0]]),), oracle_grad=False),
+            Sample((np.outer([1.0, 2j], [2.0, 1 - 1j]),), oracle_grad=False),
         ],
         "slogdet": [Sample((a,)) for a in SQUARE[:3]],
-        "linalg_slogdet": [Sample((a,)) for a in SQUARE],
+        "linalg_slogdet": [Sample((a,)) for a in SQUARE] + [Sample((np.full((2, 2), np.nan),), grad=False)],
         "logdet": [Sample((positive_definite(a),)) for a in SQUARE[:2]],
     }
 
@@ -140,7 +142,8 @@ def cholesky():
     return {
         "linalg_cholesky": both(),
         "linalg_cholesky_ex": [Sample(s.args, s.kwargs, smooth=False) for s in both()]
-        + [Sample((-np.eye(2),), grad=False), Sample((HALF_SINGULAR,), grad=False)],
+        + [Sample((-np.eye(2),), grad=False), Sample((HALF_SINGULAR,), grad=False)]
+        + [Sample((np.stack([np.eye(2), np.full((2, 2), np.nan)]),), grad=False)],
         "cholesky": both(),
         "cholesky_solve": solve,
         "cholesky_inverse": [

@@ -117,7 +117,7 @@ def errors():
         "linalg_vecdot": calls((A, x), (A, single), (i, i), (A, A[:2]), ((A, A), {"dim": 5})),
         "linalg_vander": calls(((v,), {"N": 1}), ((v,), {"N": 0}), (p,), (np.asarray(1.0),), (np.zeros((2, 0)),)),
         "linalg_diagonal": calls((v,)),
-        "addr": calls((x, u, x), (x, u, u), (grid(4), u, v), (x, 3, v), (x, A, v))
+        "addr": calls((x, u, x), (x, u, u), (grid(4), u, v), (x, 3, v), (x, A, v), ((x, u, v), {"alpha": 1j}))
         + calls(((i, i[0], i[1]), {"alpha": 2.5}), ((i, i[0], i[1]), {"beta": 2.5})),
         "addbmm": calls(
             (A, a, a),
