@@ -58,12 +58,27 @@ class Table:
         return found
 
     @cached_property
+    def repeats(self):
+        """How many results in a row are the same place of the input, if they are nothing else; else 0."""
+        plain = self.weights is None and self.places.shape[1] == 1 and self.counts.all()
+        times = repeats(self.places[:, 0]) if plain else 0
+        return times if times * self.size == len(self) else 0
+
+    @cached_property
     def spans(self):
         """The slice that each result sums, if there are few results of long ones; else None."""
         if self.weights is not None or self.places.shape[1] <= 4 * len(self) + 4:
             return None
         spans = [as_slice(row[:count]) for row, count in zip(self.places, self.counts)]
         return spans if all(isinstance(span, slice) for span in spans) else None
+
+
+def repeats(places):
+    """How many times each place of the input is taken, if all are, one after the other; else 0."""
+    if not len(places) or places[-1] < 0 or len(places) % (places[-1] + 1):
+        return 0
+    times = len(places) // (int(places[-1]) + 1)
+    return times if (places == np.arange(len(places)) // times).all() else 0
 
 
 def as_slice(index):
@@ -99,7 +114,10 @@ def along(a, axis, table):
     step = max(1, SCRATCH // 4 // max(1, len(table) * inner * a.itemsize))
     for start in range(0, outer, step):
         part = slice(start, start + step)
-        if table.spans is not None:
+        if table.repeats:
+            for i in range(table.repeats):
+                out[part, i :: table.repeats] = source[part]
+        elif table.spans is not None:
             for i, span in enumerate(table.spans):
                 np.add.reduce(source[part, span], axis=1, dtype=a.dtype, out=out[part, i])
         else:
@@ -113,6 +131,9 @@ def sum_taps(source, taps, out):
     if not everything:
         out[...] = 0
     for number, (rows, places, weights) in enumerate(taps):
+        if number == 0 and everything and weights is None and not isinstance(places, slice):
+            np.take(source, places, axis=1, out=out, mode="clip")  # with "raise" it would make a copy
+            continue
         taken = source[:, places] if isinstance(places, slice) else source.take(places, axis=1)
         if weights is not None:
             weights = weights.astype(out.dtype)[:, None]
