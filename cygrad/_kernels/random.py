@@ -89,8 +89,9 @@ def keep_mask(numbers, shape, probability):
 def picked(numbers, weights, count):
     """For each row of weights `count` indices, each drawn with a probability proportional to its weight."""
     edges = weights.cumsum(1)
-    edges /= edges[:, -1:]
-    drawn = numbers.random((len(weights), count))
+    total = edges[:, -1:]
+    drawn = numbers.random((len(weights), count)) * total
+    np.minimum(drawn, np.nextafter(total, 0), drawn)  # where rounding has reached the open end
     indices = [np.searchsorted(edge, values, "right") for edge, values in zip(edges, drawn)]
     return np.array(indices, np.int64).reshape(len(weights), count)
 

@@ -203,9 +203,14 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
     t = require(input, "multinomial")
     count = integer(num_samples, "multinomial", "num_samples", 2)
     _check_weights(t, count, replacement)
+    weights = np.atleast_2d(array_of(t)).astype(np.float64)
+    lowest, total = weights.min(-1, initial=np.inf), weights.sum(-1)
+    if not ((lowest >= 0) & np.isfinite(total)).all():
+        raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
+    if not (total > 0).all():
+        raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
     numbers = numbers_of(generator, "multinomial")
-    draw = kernels.picked if replacement else kernels.picked_once
-    array = draw(numbers, np.atleast_2d(array_of(t)).astype(np.float64), count)
+    array = (kernels.picked if replacement else kernels.picked_once)(numbers, weights, count)
     return _recorded(MULTINOMIAL, array if t.ndim == 2 else array[0], (t,), out)
 
 
@@ -219,10 +224,6 @@ def _check_weights(t, count, replacement):
         raise RuntimeError("cannot sample n_sample <= 0 samples")
     if not replacement and count > array.shape[-1]:
         raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
-    if not (np.isfinite(array).all() and (array >= 0).all()):
-        raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
-    if not (array.sum(-1) > 0).all():
-        raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
 
 
 # -- poisson, binomial -------------------------------------------------------------------------------------
