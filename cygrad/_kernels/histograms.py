@@ -22,6 +22,18 @@ def count_evenly(array, bins, low, high):
     return np.bincount(np.minimum(places, bins - 1), minlength=bins).astype(array.dtype)
 
 
+def _interval(values, edge, count):
+    """Between which edges each value lies, if it does; the last interval includes its end."""
+    step = (edge[-1] - edge[0]) / count
+    if count < 4 or not np.allclose(np.diff(edge), step, 1e-3, 0):
+        return np.minimum(np.searchsorted(edge, values, "right") - 1, count - 1)
+    # evenly spread edges: guess, and look at the neighbours
+    places = np.clip((values - edge[0]) / step, 0, count - 1).astype(np.int64)
+    places -= values < edge[places]
+    places += values >= edge[places + 1]
+    return np.minimum(places, count - 1)
+
+
 @silent
 def histogram(points, edges, weights, density):
     """How many rows, or how much of their weights, lie between the edges along each column."""
@@ -30,7 +42,7 @@ def histogram(points, edges, weights, density):
     flat = np.zeros(len(points), np.int64)
     for values, edge, count in zip(points.T, edges, shape):
         inside &= (values >= edge[0]) & (values <= edge[-1])
-        flat = flat * count + np.minimum(np.searchsorted(edge, values, "right") - 1, count - 1)
+        flat = flat * count + _interval(values, edge, count)
     found = np.bincount(flat[inside], None if weights is None else weights[inside], int(np.prod(shape)))
     found = found.reshape(shape).astype(points.dtype)
     if density:

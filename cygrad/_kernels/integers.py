@@ -24,4 +24,8 @@ def divide_towards_zero(a, b):
     with np.errstate(all="ignore"):
         if a.dtype.kind == "f":
             return np.asarray(np.trunc(np.true_divide(a, b)))
-        return np.asarray((a - np.fmod(a, b)) // b)
+        quotient = np.asarray(np.floor_divide(a, b))
+        below_zero = (a < 0) != (b < 0)
+        if below_zero.any():
+            quotient += below_zero & (quotient * b != a)
+        return quotient

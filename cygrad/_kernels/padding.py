@@ -27,9 +27,22 @@ def _each_axis(ndim, counts):
 
 def by_elements(array, mode, counts):
     """With elements of the array in the places that are added."""
+    if min(counts) < 0:  # some places mirror what is taken away
+        for axis, before, after in _each_axis(array.ndim, counts):
+            array = np.take(array, _places(mode, array.shape[axis], before, after), axis)
+        return array
+    shape, middle = list(array.shape), [slice(None)] * array.ndim
     for axis, before, after in _each_axis(array.ndim, counts):
-        array = np.take(array, _places(mode, array.shape[axis], before, after), axis)
-    return array
+        shape[axis] += before + after
+        middle[axis] = slice(before, before + array.shape[axis])
+    out = np.empty(shape, array.dtype)
+    out[tuple(middle)] = array
+    for axis, before, after in _each_axis(array.ndim, counts):
+        places = _places(mode, array.shape[axis], before, after) + before
+        filled = (*middle[:axis], slice(None))  # what the axes behind have got by now
+        for part in (slice(0, before), slice(before + array.shape[axis], None)):
+            out[(*middle[:axis], part)] = np.take(out[filled], places[part], axis)
+    return out
 
 
 def sum_back(values, mode, counts, shape):

@@ -56,12 +56,17 @@ REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
 _LOOPS = {"prod": np.multiply, "amax": np.maximum, "amin": np.minimum}
 
 
-def scatter(a, axis, index, source):
-    """A copy of `a` with each element of `source` at its own place, but at `index` along the axis."""
-    out = a.copy("C")
-    places, values = places_of(a, axis, index, source)
-    out.reshape(-1)[places] = values
-    return out
+def scatter(out, axis, index, source):
+    """Write each element of `source`, or one number, into `out` at its own place, but at `index` along the axis."""
+    if out.ndim <= 1 or index.ndim == 0:
+        source = source.reshape(-1)[: index.size] if source.ndim else source
+        out.reshape(out.shape or (1,))[index.reshape(-1)] = source
+        return
+    if source.ndim:
+        source = source[tuple(slice(0, n) for n in index.shape)]
+    places = list(np.indices(index.shape, sparse=True))
+    places[axis] = index
+    out[tuple(places)] = source
 
 
 def places_of(a, axis, index, source):
@@ -87,9 +92,11 @@ def scatter_reduce(a, axis, index, source, reduce, include_self):
                 flat[places] = 1 if reduce == "prod" else values
             _LOOPS[reduce].at(flat, places, values)
         if reduce == "mean":
-            counts = np.maximum(np.bincount(places, minlength=flat.size) + bool(include_self), 1)
+            counts = np.full(flat.size, bool(include_self), np.result_type(a.real.dtype, np.float32))
+            add_rows(counts.reshape(-1, 1), places, np.ones((places.size, 1), counts.dtype))
+            np.maximum(counts, 1, out=counts)
             divide = np.floor_divide if a.dtype.kind in "iu" else np.divide
-            flat[...] = divide(flat, counts.astype(a.dtype))
+            divide(flat, counts.astype(a.real.dtype, copy=False), out=flat)
     return out
 
 
@@ -100,22 +107,25 @@ def index_of_slices(index, axis, shape):
     return np.broadcast_to(index.reshape((-1,) + (1,) * (len(shape) - 1 - axis)), shape)
 
 
-def index_copy(a, axis, index, source):
-    """A copy of `a` with `source`, or its slices, in place of the slices `index`, a vector, along an axis."""
-    out = a.copy("C")
+def index_copy(out, axis, index, source):
+    """Write `source`, or its slices, into the slices `index`, a vector, of `out` along an axis."""
     out.reshape(out.shape or (1,))[(slice(None),) * axis + (index,)] = source
-    return out
 
 
 def flat_positions(shape, axis, index):
     """Positions in an array of `shape`, read flat, of the elements at `index` along an axis."""
-    flat = np.zeros(index.shape, np.int64)
+    if len(shape) == 1:
+        return index
+    own: Any = 0
     step = 1
     for d in range(len(shape) - 1, -1, -1):
-        own = np.arange(index.shape[d]).reshape((-1,) + (1,) * (len(shape) - 1 - d))
-        flat += step * (index if d == axis else own)
+        if d == axis:
+            along = index.astype(np.int64, copy=False) * step
+        else:
+            own = own + (np.arange(index.shape[d]) * step).reshape((-1,) + (1,) * (len(shape) - 1 - d))
         step *= shape[d]
-    return flat
+    along += own
+    return along
 
 
 def index_sum(values, shape, indices):

@@ -43,30 +43,37 @@ def distinct_slices(array, axis):
     first = _starts(rows[order])
     inverse = np.empty(len(rows), np.int64)
     inverse[order] = np.cumsum(first) - 1
-    return np.take(array, order[first], axis), inverse, _lengths(first)
+    return _chosen(slices, order[first], axis), inverse, _lengths(first)
 
 
-def runs(array):
-    """The same for runs of equal elements, in their order."""
+def runs(array, inverse, counts):
+    """The first of each run of equal elements, and where each element is among them, and the lengths, if wanted."""
     flat = array.reshape(-1)
     first = _starts(flat[:, None])
-    return flat[first], (np.cumsum(first) - 1).reshape(array.shape), _lengths(first)
+    return flat[first], (np.cumsum(first) - 1).reshape(array.shape) if inverse else None, _lengths(first, counts)
 
 
-def runs_of_slices(array, axis):
+def runs_of_slices(array, axis, inverse, counts):
     """The same for runs of equal slices along an axis."""
     slices = np.moveaxis(array, axis, 0)
     first = _starts(slices.reshape(len(slices), math.prod(slices.shape[1:])))
-    return np.compress(first, array, axis), np.cumsum(first) - 1, _lengths(first)
+    return _chosen(slices, first, axis), np.cumsum(first) - 1 if inverse else None, _lengths(first, counts)
+
+
+def _chosen(slices, which, axis):
+    return np.moveaxis(np.ascontiguousarray(slices[which]), 0, axis)
 
 
 def _starts(rows):
     """Whether each row differs from the one before it."""
     first = np.ones(len(rows), bool)
-    np.any(rows[1:] != rows[:-1], axis=1, out=first[1:])
+    if rows.shape[1] == 1:
+        np.not_equal(rows[1:, 0], rows[:-1, 0], out=first[1:])
+    else:
+        np.any(rows[1:] != rows[:-1], axis=1, out=first[1:])
     return first
 
 
-def _lengths(first):
+def _lengths(first, wanted=True):
     """How many follow each start until the next."""
-    return np.diff(np.append(np.flatnonzero(first), len(first)))
+    return np.diff(np.append(np.flatnonzero(first), len(first))) if wanted else None

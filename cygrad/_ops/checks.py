@@ -58,8 +58,9 @@ def require_operands(function, a, b, second="other"):
 
 def first_outside(index, low, high):
     """The first element of an array for which not low <= element < high, or None."""
-    wrong = (index < low) | (index >= high)
-    return index[wrong].flat[0] if wrong.any() else None
+    if not index.size or (index.min() >= low and index.max() < high):
+        return None
+    return index[(index < low) | (index >= high)].flat[0]
 
 
 def number_argument(value, function, name, position):

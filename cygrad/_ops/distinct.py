@@ -12,13 +12,11 @@ UNIQUE = declare("unique", flags=NONDIFF, kernel=kernels.distinct)
 UNIQUE_CONSECUTIVE = declare("unique_consecutive", flags=NONDIFF, kernel=kernels.runs)
 
 
-def _wanted(op, found, t, return_inverse, return_counts):
+def _wanted(op, found, t, *wanted):
     """The values alone, or a tuple with what else is wanted."""
-    values = found[0].astype(array_of(t).dtype, copy=False)
-    results = record_outputs(op, (values, *found[1:]), (t,), None, 0)
-    if not return_inverse and not return_counts:
-        return results[0]
-    return (results[0], *results[1:2][: bool(return_inverse)], *results[2:][: bool(return_counts)])
+    arrays = (found[0], *(array for array, flag in zip(found[1:], wanted) if flag))
+    results = record_outputs(op, arrays, (t,), None, 0)
+    return results if len(results) > 1 else results[0]
 
 
 def _along(op, t, dim):
@@ -61,9 +59,10 @@ def unique_consecutive(input, return_inverse=False, return_counts=False, dim=Non
     """
     t = require(input, "unique_consecutive")
     if dim is None:
-        found = kernels.runs(array_of(t))
+        found = kernels.runs(array_of(t), return_inverse, return_counts)
     else:
-        found = kernels.runs_of_slices(array_of(t), _along(UNIQUE_CONSECUTIVE, t, dim))
+        d = _along(UNIQUE_CONSECUTIVE, t, dim)
+        found = kernels.runs_of_slices(array_of(t), d, return_inverse, return_counts)
     return _wanted(UNIQUE_CONSECUTIVE, found, t, return_inverse, return_counts)
 
 

@@ -36,8 +36,7 @@ def finished(op, array, t, added, index, args, out):
     """Record an op on `t` and `added` (or None) that saves `index`, or write its result into `out`."""
     if out is not None:
         check_apart(out, index)
-        if added is not None or out is not t or not op.flags & (INPLACE | PRIVATE):
-            check_apart(out, t if added is None else added)
+        check_apart(out, t if added is None else added)
         if out is not t:
             messages.check_out_type(array, out)
     inputs = (t,) if added is None else (t, added)
@@ -46,6 +45,18 @@ def finished(op, array, t, added, index, args, out):
     if out is not t:
         return write_into(op, out, array, inputs, args)
     return written_in_place(op, t, inputs, args, index, lambda: np.copyto(array_of(t), array))
+
+
+def placed(op, operands, t, added, index, args, out):
+    """As `finished`, for an op whose kernel changes an array: a copy of that of `t`, or in place that itself."""
+    if out is not t:
+        array = array_of(t).copy("C")
+        op.kernel(array, *operands)
+        return finished(op, array, t, added, index, args, out)
+    inputs = (t,) if added is None else (t, added)
+    for operand in (index, *inputs[1:]):
+        check_apart(t, operand)
+    return written_in_place(op, t, inputs, args, index, lambda: op.kernel(array_of(t), *operands))
 
 
 def check_bounds(index, length):

@@ -26,6 +26,7 @@ from cygrad._ops.gathering import (
     index_select,
     masked_fill,
     padded,
+    placed,
     scatter_add,
 )
 from cygrad._ops.parts import slice as slice_of
@@ -96,12 +97,11 @@ def scatter(input, dim, index, src=None, *, value=None, reduce=None, out=None):
         return _scatter_reduced(t, dim, index, source, reduce, out)
     if not isinstance(source, Tensor):
         d = _checked(t, dim, index, None, "scatter")
-        filling = np.broadcast_to(copying.element(source, array_of(t).dtype), array_of(index).shape)
-        array = kernels.scatter(array_of(t), d, array_of(index), filling)
-        return finished(SCATTER_VALUE, array, t, None, index, (d,), out)
+        operands = d, array_of(index), copying.element(source, array_of(t).dtype)
+        return placed(SCATTER_VALUE, operands, t, None, index, (d,), out)
     d = _checked(t, dim, index, source, "scatter")
-    array = kernels.scatter(array_of(t), d, array_of(index), array_of(source))
-    return finished(SCATTER, array, t, source, index, (d, array_of(source).shape), out)
+    operands = d, array_of(index), array_of(source)
+    return placed(SCATTER, operands, t, source, index, (d, array_of(source).shape), out)
 
 
 def _checked(t, dim, index, source, name):
@@ -311,8 +311,8 @@ def index_copy(input, dim, index, source, *, out=None):
     copied = require(source, "index_copy", "source", 3)
     d = dim_argument(dim, t.ndim, "index_copy", "dim", 1)
     _check_index_copy(t, d, where_to, copied)
-    array = kernels.index_copy(array_of(t), d, array_of(where_to).reshape(-1), array_of(copied))
-    return finished(INDEX_COPY, array, t, copied, where_to, (d, array_of(copied).shape), out)
+    operands = d, array_of(where_to).reshape(-1), array_of(copied)
+    return placed(INDEX_COPY, operands, t, copied, where_to, (d, array_of(copied).shape), out)
 
 
 def _check_index_copy(t, dim, index, source):
@@ -410,10 +410,10 @@ def index_fill(input, dim, index, value, *, out=None):
     wrong = first_outside(array_of(index), -length, length)
     if wrong is not None:
         raise IndexError(f"index {wrong} is out of bounds for dimension {d} with size {length}")
-    array = kernels.index_copy(array_of(t), d, array_of(index).reshape(-1), filling)
+    operands = d, array_of(index).reshape(-1), filling
     if isinstance(value, Tensor):
-        return finished(INDEX_FILL_TENSOR, array, t, value, index, (d,), out)
-    return finished(INDEX_FILL, array, t, None, index, (d,), out)
+        return placed(INDEX_FILL_TENSOR, operands, t, value, index, (d,), out)
+    return placed(INDEX_FILL, operands, t, None, index, (d,), out)
 
 
 def _filling(t, value):

@@ -142,6 +142,16 @@ def _require_vector(t):
         raise RuntimeError(f"Expect a 1D vector, but got shape {list(t.shape)}")
 
 
+def _pairs(length, with_replacement):
+    return np.triu_indices(length, 0 if with_replacement else 1)
+
+
+def _choices(length, count, with_replacement):
+    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    flat = np.fromiter(itertools.chain.from_iterable(choose(range(length), count)), np.int64)
+    return flat.reshape(-1, count).T
+
+
 def combinations(input, r=2, with_replacement=False):
     """All choices of `r` elements of a vector, in its order, one in each row; `with_replacement` also repeated ones.
 
@@ -157,9 +167,8 @@ def combinations(input, r=2, with_replacement=False):
         raise RuntimeError(f"Expect a non-negative number, but got {count}")
     if count == 0:
         return tensor_of(np.empty(0, array_of(t).dtype))
-    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
-    chosen = np.array(list(choose(range(t.numel()), count)), np.int64).reshape(-1, count)
-    return stack([index_select(t, 0, tensor_of(np.ascontiguousarray(column))) for column in chosen.T], 1)
+    chosen = _pairs(t.numel(), with_replacement) if count == 2 else _choices(t.numel(), count, with_replacement)
+    return stack([index_select(t, 0, tensor_of(np.ascontiguousarray(column))) for column in chosen], 1)
 
 
 def cartesian_prod(*tensors):

@@ -39,13 +39,15 @@ def take(input, index, *, out=None):
     """
     t, where_from = require(input, "take"), require(index, "take", "index", 1)
     _check_numbers("take", t, where_from)
-    _check_range(t, where_from)
     if out is not None and out.dtype is not t.dtype:
         raise RuntimeError(
             f"take(): self and out expected to have the same dtype, but got self.dtype = {t.dtype.type_name} and "
             f"out.dtype = {out.dtype.type_name}"
         )
-    array = kernels.take(array_of(t), array_of(where_from))
+    try:
+        array = kernels.take(array_of(t), array_of(where_from))
+    except IndexError:
+        raise out_of_range(t, where_from) from None
     return finished(TAKE, array, t, None, where_from, (array_of(t).shape,), out)
 
 
@@ -57,10 +59,9 @@ def _check_numbers(name, t, index):
         raise IndexError("take(): tried to take from an empty tensor")
 
 
-def _check_range(t, index):
+def out_of_range(t, index):
     wrong = first_outside(array_of(index), -t.numel(), t.numel())
-    if wrong is not None:
-        raise IndexError(f"out of range: tried to access index {wrong} on a tensor of {t.numel()} elements.")
+    return IndexError(f"out of range: tried to access index {wrong} on a tensor of {t.numel()} elements.")
 
 
 def put_rule(n, g):
@@ -106,8 +107,10 @@ def put(input, index, source, accumulate=False, *, out=None):
             "put_(): Expected source and index to have the same number of elements, but got source.numel() = "
             f"{given.numel()}, index.numel() = {where_to.numel()}"
         )
-    _check_range(t, where_to)
-    array = kernels.put(array_of(t), array_of(where_to), array_of(given), accumulate)
+    try:
+        array = kernels.put(array_of(t), array_of(where_to), array_of(given), accumulate)
+    except IndexError:
+        raise out_of_range(t, where_to) from None
     return finished(PUT, array, t, given, where_to, (bool(accumulate), array_of(given).shape), out)
 
 
