@@ -77,6 +77,10 @@ class Registry(dict):
         raise KeyError(name)
 
 
+cdef extern from "by_keyword.h":
+    bint limit_positional "cygrad_limit_positional"(object function, int most)
+
+
 registry = Registry()
 entries_by_ufunc = {}   # the entry points of the families that are imported, by the ufuncs of NumPy that mean them
 _unpublished = {}       # those whose entry point has not been bound
@@ -368,6 +372,7 @@ def publish(module):
             names += row.aliases
         if flags & PRIVATE:
             continue
+        out_by_keyword(entry)
         for ufunc in _ufuncs.get(name, ()):
             entries_by_ufunc.setdefault(getattr(np, ufunc), entry)
         for public in names:
@@ -383,6 +388,14 @@ def publish(module):
     bind_methods(methods)
     module["published_methods"] = tuple(methods)
     return functions
+
+
+cdef int out_by_keyword(object entry) except -1:
+    """A compiled function that takes `out` behind its other arguments takes it by keyword alone, as in PyTorch."""
+    code = getattr(entry, "__code__", None)
+    if code is not None and "out" in code.co_varnames[:code.co_argcount]:
+        limit_positional(entry, code.co_varnames.index("out"))
+    return 0
 
 
 def _inplace_form(entry, str name):

@@ -49,13 +49,13 @@ def _dropped(input, p, train, inplace, function, by_channel=False, to_floor=Fals
             raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
         shape = shape[:2] + (1,) * (array.ndim - 2)
     if p == 1:
-        return mul(input, tensor_of(np.zeros((), array.dtype)), out)
+        return mul(input, tensor_of(np.zeros((), array.dtype)), out=out)
     kept = keep_mask(shape, 1 - p, None)
     if not to_floor:
-        return mul(input, tensor_of(np.asarray(kept * number(1 / (1 - p)))), out)
+        return mul(input, tensor_of(np.asarray(kept * number(1 / (1 - p)))), out=out)
     scale = 1 / math.sqrt((SELU_FLOOR**2 * p + 1) * (1 - p))
     shift = np.where(kept, number(SELU_FLOOR * scale * p), number(SELU_FLOOR * scale * (p - 1)))
-    return add(mul(input, tensor_of(np.asarray(kept * number(scale))), out), tensor_of(shift), out=out)
+    return add(mul(input, tensor_of(np.asarray(kept * number(scale))), out=out), tensor_of(shift), out=out)
 
 
 def dropout(input, p=0.5, training=True, inplace=False):

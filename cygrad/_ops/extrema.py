@@ -165,7 +165,7 @@ def extreme(forms, input, dim, keepdim, other, axis, keepdims, out):
     if isinstance(dim, Tensor):
         dim, other = None, dim
     if other is not None:
-        return of_two(input, other, out)
+        return of_two(input, other, out=out)
     t = tensor_argument(of_all, input, "input", 1)
     dim = dim if axis is None else axis
     if dim is None:

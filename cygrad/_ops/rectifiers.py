@@ -34,7 +34,7 @@ def relu(input, inplace=False):
     >>> cygrad.nn.functional.relu(cygrad.tensor([-1.0, 2.0]))
     tensor([0., 2.])
     """
-    return relu_into(input, require(input, "relu")) if inplace else relu_into(input)
+    return relu_into(input, out=require(input, "relu")) if inplace else relu_into(input)
 
 
 def relu_(input):

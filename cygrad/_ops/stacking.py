@@ -28,7 +28,7 @@ def hstack(tensors, *, out=None):
     Raises RuntimeError as `cat` does.
     """
     given = [atleast_1d(t) for t in _joinable(tensors, "hstack")]
-    return cat(given, 0 if given[0].ndim == 1 else 1, out)
+    return cat(given, 0 if given[0].ndim == 1 else 1, out=out)
 
 
 def vstack(tensors, *, out=None):
@@ -41,7 +41,7 @@ def vstack(tensors, *, out=None):
     tensor([[1, 2],
             [3, 4]])
     """
-    return cat([atleast_2d(t) for t in _joinable(tensors, "vstack")], 0, out)
+    return cat([atleast_2d(t) for t in _joinable(tensors, "vstack")], 0, out=out)
 
 
 row_stack = vstack
@@ -49,13 +49,13 @@ row_stack = vstack
 
 def dstack(tensors, *, out=None):
     """Tensors behind each other, along the third dimension. Raises RuntimeError as `cat` does."""
-    return cat([atleast_3d(t) for t in _joinable(tensors, "dstack")], 2, out)
+    return cat([atleast_3d(t) for t in _joinable(tensors, "dstack")], 2, out=out)
 
 
 def column_stack(tensors, *, out=None):
     """Vectors and scalars as columns, and matrices, beside each other. Raises RuntimeError as `cat` does."""
     given = _joinable(tensors, "column_stack")
-    return cat([reshape(t, (t.numel(), 1)) if t.ndim <= 1 else t for t in given], 1, out)
+    return cat([reshape(t, (t.numel(), 1)) if t.ndim <= 1 else t for t in given], 1, out=out)
 
 
 def _each(tensors, function):

@@ -25,7 +25,7 @@ def outer(input, vec2, *, out=None):
     for value, name in ((input, "self"), (vec2, "vec2")):
         if value.ndim != 1:
             raise RuntimeError(f"outer: Expected 1-D argument {name}, but got {value.ndim}-D")
-    return mul(unsqueeze(input, 1), vec2, out)
+    return mul(unsqueeze(input, 1), vec2, out=out)
 
 
 def ger(input, vec2, *, out=None):
@@ -46,7 +46,7 @@ def inner(input, other, *, out=None):
     require(other, "inner", "other", 2)
     left, right = input.shape, other.shape
     if not left or not right:
-        return mul(input, other, out)
+        return mul(input, other, out=out)
     if left[-1] != right[-1]:
         raise RuntimeError(
             f"inner() the last dimension must match on both input tensors but got shapes {list(left)} and {list(right)}"

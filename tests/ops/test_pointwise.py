@@ -272,3 +272,20 @@ def test_python_functions_of_elements():
 def test_power_modulo_is_refused():
     with pytest.raises(TypeError, match="unsupported operand"):
         pow(torch.tensor([2]), 3, 5)
+
+
+def test_out_is_taken_by_keyword_alone():
+    x, y = torch.tensor([4.0]), torch.tensor([1.0])
+    for call, text in (
+        (lambda: torch.sqrt(x, y), r"sqrt\(\) takes 1 positional argument but 2 were given"),
+        (lambda: x.sqrt(y), r"sqrt\(\) takes 1 positional argument but 2 were given"),
+        (lambda: torch.sqrt_(x, y), r"sqrt\(\) takes 1 positional argument but 2 were given"),
+        (lambda: torch.mul(x, x, y), r"mul\(\) takes 2 positional arguments but 3 were given"),
+        (lambda: torch.sin(*[x, y]), r"takes 1 positional"),
+        (lambda: torch.sin(x, y), "positional"),
+    ):
+        with pytest.raises(TypeError, match=text):
+            call()
+    assert x.item() == 4 and y.item() == 1
+    assert torch.sqrt(x, out=y) is y and torch.sqrt(input=x, out=y).item() == 2
+    assert list(map(torch.sqrt, [x])) == [2]
