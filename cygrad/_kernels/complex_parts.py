@@ -28,7 +28,9 @@ def angle(a):
     """The angle of complex numbers; of real ones 0 or pi."""
     if a.dtype.kind == "c":
         return np.arctan2(a.imag, a.real)
-    return np.where(np.isnan(a), a, np.where(a < 0, a.dtype.type(np.pi), a.dtype.type(0)))
+    angles = np.asarray((a < 0) * a.dtype.type(np.pi))
+    np.copyto(angles, a, where=np.isnan(a))
+    return angles
 
 
 def joined(real, imag):

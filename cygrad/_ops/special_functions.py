@@ -137,8 +137,9 @@ def entr_rule(n, g):
 
 def entr_array(x):
     with np.errstate(all="ignore"):
-        values = np.where(x == 0, x.dtype.type(0), -x * np.log(x))
-        return np.where(x < 0, x.dtype.type(-np.inf), values)
+        values = np.asarray(-x * np.log(np.maximum(x, 0)))  # log(0) is -inf
+    np.copyto(values, 0, where=x == 0)
+    return values
 
 
 ENTR = declare(
@@ -169,7 +170,9 @@ def xlog1py_rule(n, g):
 
 def xlog1py_array(x, y):
     with np.errstate(all="ignore"):
-        return np.where((x == 0) & ~np.isnan(y), x.dtype.type(0), x * np.log1p(y))
+        values = np.asarray(x * np.log1p(y))
+    np.copyto(values, 0, where=(x == 0) & ~np.isnan(y))
+    return values
 
 
 XLOG1PY = declare(
