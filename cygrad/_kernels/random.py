@@ -91,7 +91,7 @@ def picked(numbers, weights, count):
     edges = weights.cumsum(1)
     total = edges[:, -1:]
     drawn = numbers.random((len(weights), count)) * total
-    np.minimum(drawn, np.nextafter(total, 0), drawn)  # where rounding has reached the open end
+    np.minimum(drawn, np.nextafter(total, 0), out=drawn)  # where rounding has reached the open end
     indices = [np.searchsorted(edge, values, "right") for edge, values in zip(edges, drawn)]
     return np.array(indices, np.int64).reshape(len(weights), count)
 
