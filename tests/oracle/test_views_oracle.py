@@ -82,6 +82,12 @@ def view_steps(rng, t):
     yield "split", (int(rng.integers(1, 4)), d)
     yield "chunk", (int(rng.integers(1, 4)), d)
     yield "tensor_split", (int(rng.integers(1, 4)), d)
+    if length:
+        size = int(rng.integers(1, length + 1))
+        yield "unfold", (d, size, size)  # windows apart from each other, which may be written to
+    yield "swapaxes", (d, e)
+    yield "unflatten", (d, (1, length))
+    yield "narrow_copy", (d, start, 0)
     yield "contiguous", ()
     yield "clone", ()
     yield "detach", ()
