@@ -3,6 +3,7 @@
 import numpy as np
 
 
+@np.errstate(all="ignore")
 def lstsq(a, b, rcond):
     """(X, rank, S): of all X for which |A X - B| is least the shortest.
 
@@ -12,8 +13,7 @@ def lstsq(a, b, rcond):
     a = np.broadcast_to(a, (*stack, *a.shape[-2:]))
     u, s, vh = np.linalg.svd(a, full_matrices=False)
     counts = np.ones(s.shape, bool) if rcond is None else s > rcond * s.max(-1, initial=0, keepdims=True)
-    with np.errstate(all="ignore"):
-        inverse = np.where(counts, 1 / s, 0).astype(s.dtype)
+    inverse = np.where(counts, 1 / s, 0).astype(s.dtype)
     x = adjoint(vh) @ (inverse[..., None] * (adjoint(u) @ b))
     return np.ascontiguousarray(x), counts.sum(-1), s
 
@@ -22,6 +22,7 @@ def adjoint(a):
     return a.conj().swapaxes(-1, -2)
 
 
+@np.errstate(all="ignore")
 def residuals(a, b, x):
     """The sum of squares of each column of A X - B."""
     return (np.abs(a @ x - b) ** 2).sum(-2)

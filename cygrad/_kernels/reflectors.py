@@ -24,6 +24,7 @@ def inner(v, tau):
     return m
 
 
+@np.errstate(all="ignore")
 def product(a, tau):
     """The first n columns of the product, for A of shape (..., m, n)."""
     v = vectors(a, tau.shape[-1])

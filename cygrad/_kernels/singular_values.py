@@ -31,12 +31,14 @@ def tolerance(s, shape, atol, rtol):
     return np.maximum(0.0 if atol is None else atol, rtol * largest)
 
 
+@np.errstate(all="ignore")
 def rank(a, atol, rtol, hermitian):
     """How many singular values do not count as 0."""
     s = values(a, hermitian)
     return np.count_nonzero(s > np.asarray(tolerance(s, a.shape, atol, rtol))[..., None], -1)
 
 
+@np.errstate(all="ignore")
 def pinv(a, atol, rtol, hermitian):
     """The pseudoinverse of Moore and Penrose."""
     if not a.size:
@@ -52,6 +54,7 @@ def pinv(a, atol, rtol, hermitian):
     return (vh.conj().swapaxes(-1, -2) * inverse[..., None, :]) @ u.conj().swapaxes(-1, -2)
 
 
+@np.errstate(all="ignore")
 def cofactors(a):
     """det(A) A^-T, for singular matrices, too: each product of all singular values but one, between the vectors."""
     u, s, vh = np.linalg.svd(a)

@@ -10,7 +10,7 @@ from cygrad._ops.matrices import LINALG, adjoint, check_inexact, check_square, g
 from cygrad._ops.parts import cat
 from cygrad._ops.products import matmul, mm
 from cygrad._ops.ranges import eye
-from cygrad._ops.views import expand, reshape, unsqueeze
+from cygrad._ops.views import reshape, unsqueeze
 
 # -- powers, exponentials -------------------------------------------------------------------------
 
@@ -42,7 +42,7 @@ def matrix_power(input, n, *, out=None):
         if n:
             t = matmul(t, t)
     if result is None:
-        result = expand(eye(t.shape[-1], dtype=t.dtype), t.shape).clone()
+        result = t.clone().copy_(eye(t.shape[-1], dtype=t.dtype))  # which has a gradient: zero
     elif result is input:
         result = result.clone()
     return result if out is None else out.copy_(result)

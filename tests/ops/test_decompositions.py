@@ -88,6 +88,30 @@ def test_losses_that_depend_on_phases_are_refused(function, text):
         function(x).imag.sum().backward()
 
 
+# --- Functions of both triangles, of which one is read -----------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["real", "complex"])
+@pytest.mark.parametrize(
+    "function",
+    [
+        torch.linalg.cholesky,
+        torch.cholesky,
+        lambda x: torch.linalg.cholesky_ex(x, upper=True).L,
+        torch.linalg.eigvalsh,
+        lambda x: torch.linalg.eigh(x, "U").eigenvectors.abs(),
+        lambda x: torch.linalg.pinv(x, hermitian=True),
+    ],
+)
+def test_of_symmetric_matrices(function, kind):
+    def loss(x):
+        x = x @ x.mH + torch.eye(3, dtype=x.dtype)
+        y = function(x)
+        return ((y.real if y.is_complex() else y) * weight(*y.shape)).sum()
+
+    check(loss, A if kind == "complex" else grid(3, 3))
+
+
 # --- Where there is no derivative --------------------------------------------------------------
 
 
