@@ -13,6 +13,7 @@ from cygrad._core.tensor import Tensor
 from cygrad._ops.arguments import dim_argument, require, type_name
 from cygrad._ops.arithmetic import mul
 from cygrad._ops.diagonals import diagonal
+from cygrad._ops.matrices import given
 from cygrad._ops.products import bmm, mm
 from cygrad._ops.ranges import eye
 from cygrad._ops.reductions import sum as total
@@ -321,7 +322,7 @@ def tensordot(a, b, dims=2, out=None):
     rows, columns = math.prod(a.shape[d] for d in left), math.prod(b.shape[d] for d in right)
     product = mm(reshape(permute(a, left + of_a), (rows, inner)), reshape(permute(b, of_b + right), (inner, columns)))
     product = reshape(product, shape)
-    return product if out is None else out.copy_(product)
+    return given("tensordot", product, out, a, b)
 
 
 def dims_to_contract(a, b, dims):
@@ -357,7 +358,7 @@ def kron(input, other, *, out=None):
     a = reshape(input, tuple(v for size in shapes[0] for v in (size, 1)))
     b = reshape(other, tuple(v for size in shapes[1] for v in (1, size)))
     product = reshape(mul(a, b), tuple(p * q for p, q in zip(*shapes)))
-    return product if out is None else out.copy_(product)
+    return given("kron", product, out, input, other)
 
 
 # -- trace ----------------------------------------------------------------------------------------

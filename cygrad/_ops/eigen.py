@@ -17,7 +17,17 @@ from cygrad._ops.arithmetic import add, div, mul, sub
 from cygrad._ops.complex_parts import real
 from cygrad._ops.diagonals import diag_embed, diagonal
 from cygrad._ops.linear_systems import linalg_solve_ex
-from cygrad._ops.matrices import LINALG, adjoint, check_kernel, check_square, constant, given, is_recorded, several
+from cygrad._ops.matrices import (
+    LINALG,
+    adjoint,
+    check_kernel,
+    check_outs,
+    check_square,
+    constant,
+    given,
+    is_recorded,
+    several,
+)
 from cygrad._ops.pointwise import conjugate
 from cygrad._ops.products import matmul
 from cygrad._ops.views import unsqueeze
@@ -173,6 +183,9 @@ def linalg_eig(input, *, out=None):
     tensor([0.+1.j, 0.-1.j])
     """
     t = general(input, "linalg_eig")
+    if out is not None:
+        check_outs("linalg_eig", out, 2)
+        check_castable(t, out, "linalg.eig", ("eigenvalues", "eigenvectors"))
     return several(EIG, return_types.linalg_eig, eig(array_of(t)), (t,), None, out)
 
 
@@ -186,7 +199,20 @@ def linalg_eigvals(input, *, out=None):
     t = general(input, "linalg_eigvals")
     if is_recorded(t) and out is None:
         return linalg_eig(t)[0]
+    if out is not None:
+        check_castable(t, (out,), "linalg.eigvals", ("eigenvalues",))
     return only_values("linalg_eigvals", eigvals(array_of(t)), t, out)
+
+
+def check_castable(t, outs, shown, names):
+    """Complex results go into complex tensors only."""
+    for out, name in zip(outs, names):
+        if not out.is_complex():
+            kind = "ComplexDouble" if array_of(t).dtype.char in "dD" else "ComplexFloat"
+            raise RuntimeError(
+                f"torch.{shown}: Expected {name} to be safely castable from {kind} dtype, but got {name} with dtype "
+                f"{out.dtype.type_name}"
+            )
 
 
 def only_values(name, array, t, out):

@@ -45,7 +45,7 @@ def matrix_power(input, n, *, out=None):
         result = t.clone().copy_(eye(t.shape[-1], dtype=t.dtype))  # which has a gradient: zero
     elif result is input:
         result = result.clone()
-    return result if out is None else out.copy_(result)
+    return given("matrix_power", result, out, input)
 
 
 def exp_rule(n, g):
@@ -106,7 +106,7 @@ def chain_matmul(*matrices, out=None):
         product = matrices[0].clone()
     else:
         product = in_best_order(list(matrices))
-    return product if out is None else out.copy_(product)
+    return given("chain_matmul", product, out, *matrices)
 
 
 def in_best_order(matrices):

@@ -52,7 +52,7 @@ def inner(input, other, *, out=None):
             f"inner() the last dimension must match on both input tensors but got shapes {list(left)} and {list(right)}"
         )
     result = reshape(mm(as_matrix(input), t(as_matrix(other))), (*left[:-1], *right[:-1]))
-    return result if out is None else out.copy_(result)
+    return given("inner", result, out, input, other)
 
 
 def vdot(input, other, *, out=None):
@@ -66,7 +66,7 @@ def vdot(input, other, *, out=None):
     if a.dim() != 1 or b.dim() != 1:
         raise RuntimeError(f"1D tensors expected, but got {a.dim()}D and {b.dim()}D tensors")
     product = dot(conjugate(a), b)
-    return product if out is None else out.copy_(product)
+    return given("vdot", product, out, input, other)
 
 
 def linalg_vecdot(x, y, *, dim=-1, out=None):

@@ -165,3 +165,21 @@ def test_einsum_with_opt_einsum():
     arrays = [np.arange(np.prod(s), dtype=float).reshape(s) for s in shapes]
     found = torch.einsum("...ij,...jk,...kl->...il", *map(torch.tensor, arrays))
     np.testing.assert_allclose(found.numpy(), arrays[0] @ arrays[1] @ arrays[2])
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments"),
+    [
+        ("matrix_power", (2,)),
+        ("tensordot", (torch.eye(2), 1)),
+        ("kron", (torch.eye(2),)),
+        ("chain_matmul", (torch.eye(2),)),
+        ("inner", (torch.eye(2),)),
+    ],
+)
+def test_an_empty_out_takes_the_shape_of_the_result(function, arguments):
+    a, out = torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.empty(0)
+    expected = getattr(torch, function)(a, *arguments)
+    assert getattr(torch, function)(a, *arguments, out=out) is out and out.equal(expected)
+    with pytest.raises(RuntimeError, match="don't support automatic differentiation"):
+        getattr(torch, function)(a.requires_grad_(), *arguments, out=out)
