@@ -9,7 +9,7 @@ there, also of the matrix' entries, if the eigenvectors take part.
 import numpy as np
 
 from cygrad._core import messages, return_types
-from cygrad._core.access import array_of, tensor_of
+from cygrad._core.access import array_of
 from cygrad._core.opdef import OUT0, OUT1, declare, publish
 from cygrad._kernels.eigen import eig, eigh, eigvals, eigvalsh
 from cygrad._ops.arguments import require
@@ -24,7 +24,7 @@ from cygrad._ops.matrices import (
     check_outs,
     check_square,
     constant,
-    given,
+    delivered,
     is_recorded,
     several,
 )
@@ -219,7 +219,7 @@ def only_values(name, array, t, out):
     if out is None:
         return constant(name, array, t)
     messages.check_out_type(array, out)
-    return given(name, tensor_of(array), out, t)
+    return delivered(name, array, out, t)
 
 
 composite = {"linalg_eigvalsh": LINALG, "linalg_eigvals": LINALG}

@@ -27,6 +27,7 @@ from cygrad._ops.matrices import (
     check_outs,
     check_same_dtype,
     constant,
+    delivered,
     first_failure,
     given,
     lengthened,
@@ -183,7 +184,7 @@ def linalg_lu(A, *, pivot=True, out=None):
     parts = unpacked(compact, pivots)
     if out is not None:
         check_outs("linalg_lu", out, 3)
-        return return_types.linalg_lu(given("linalg_lu", tensor_of(a), o, t) for a, o in zip(parts, out))
+        return return_types.linalg_lu(delivered("linalg_lu", a, o, t) for a, o in zip(parts, out))
     p = constant("linalg_lu", parts[0], t)
     return return_types.linalg_lu((p, *record_outputs(LU, parts[1:], (t,), (p, True), 2)))
 
@@ -247,7 +248,7 @@ def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True, *, out=N
     if out is not None:
         check_outs("lu_unpack", out, 3)
         parts = zip((p, lower, upper), out)
-        return return_types.lu_unpack(given("lu_unpack", tensor_of(a), o, t) for a, o in parts)
+        return return_types.lu_unpack(delivered("lu_unpack", a, o, t) for a, o in parts)
     found = record_outputs(UNPACK, (lower, upper), (t,), (compact.shape,), 2)
     return return_types.lu_unpack((constant("lu_unpack", p, t), *found))
 

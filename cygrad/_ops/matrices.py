@@ -11,6 +11,7 @@ from cygrad._core.record import record_n, record_outputs, write_into
 from cygrad._core.state import get_modes
 from cygrad._core.tensor import Tensor
 from cygrad._ops.arguments import type_name
+from cygrad._ops.creation_checks import out_requires_grad
 from cygrad._ops.diagonals import TRIL
 from cygrad._ops.parts import cat
 from cygrad._ops.pointwise import conjugate
@@ -151,7 +152,16 @@ def given(name, result, out, *inputs):
     """The result of a function made of others, written into `out` if there is one."""
     if out is None:
         return result
+    if is_recorded(result):
+        raise out_requires_grad(name)
     return write_into(unrecorded(name), out, array_of(result), inputs or (result,), None)
+
+
+def delivered(name, array, out, t):
+    """An array as the result, into `out`; nothing is recorded, so t must not ask for it."""
+    if is_recorded(t):
+        raise out_requires_grad(name)
+    return given(name, tensor_of(array), out, t)
 
 
 def several(op, kind, arrays, inputs, args, out=None, differentiable=None):

@@ -9,7 +9,7 @@ differentiation of pseudo-inverses and nonlinear least squares problems whose va
 import numpy as np
 
 from cygrad._core import messages, return_types
-from cygrad._core.access import array_of, tensor_of
+from cygrad._core.access import array_of
 from cygrad._core.opdef import IN0, OUT0, OUT1, OUT2, declare, publish
 from cygrad._core.record import record_n
 from cygrad._kernels import singular_values as kernels
@@ -25,7 +25,9 @@ from cygrad._ops.matrices import (
     check_inexact,
     check_kernel,
     check_matrices,
+    check_outs,
     constant,
+    delivered,
     given,
     is_recorded,
     several,
@@ -169,7 +171,7 @@ def linalg_svdvals(A, *, driver=None, out=None):
     if out is None:
         return constant("linalg_svdvals", array, t)
     messages.check_out_type(array, out)
-    return given("linalg_svdvals", tensor_of(array), out, t)
+    return delivered("linalg_svdvals", array, out, t)
 
 
 def svd(input, some=True, compute_uv=True, *, out=None):
@@ -192,6 +194,7 @@ def svd(input, some=True, compute_uv=True, *, out=None):
         rows, columns = t.shape[-2:]
         results = t.new_zeros((*batch, rows, rows)), linalg_svdvals(t), t.new_zeros((*batch, columns, columns))
     if out is not None:
+        check_outs("svd", out, 3)
         results = tuple(given("svd", result, one, t) for result, one in zip(results, out))
     return return_types.svd(results)
 
