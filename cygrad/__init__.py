@@ -24,6 +24,7 @@ globals().update(_dtypes.by_name())
 _FAMILIES = (
     "arithmetic",
     "comparisons",
+    "conditions",
     "copying",
     "creation",
     "indexing",
@@ -31,7 +32,6 @@ _FAMILIES = (
     "pointwise",
     "products",
     "reductions",
-    "selection",
     "views",
 )
 for _family in _FAMILIES:

@@ -18,7 +18,7 @@ from cygrad._kernels import elementwise as kernels
 from cygrad._kernels import nn, pointwise
 cimport cygrad._ops.arguments as arguments
 from cygrad._ops.arithmetic cimport add, div, mul, neg, pow, sub
-from cygrad._ops.selection cimport where
+from cygrad._ops.conditions cimport where
 from cygrad._core import messages
 
 cdef unsigned int SMOOTH = ELEMENTWISE | INPLACE | FLOAT_RESULT     # the flags of most rows here

@@ -175,6 +175,9 @@ FUNCTIONS = {
     "searching": (
         "bucketize isin searchsorted "
     ),
+    "selection": (
+        "clamp clamp_ clamp_max clamp_max_ clamp_min clamp_min_ clip clip_ fmax fmin maximum minimum "
+    ),
     "short_time": (
         "istft stft "
     ),
@@ -364,6 +367,9 @@ METHODS = {
     "scattering": (
         "index_copy index_copy_ index_fill index_fill_ index_reduce index_reduce_ scatter scatter_ "
         "scatter_reduce scatter_reduce_ "
+    ),
+    "selection": (
+        "clamp clamp_ clamp_max clamp_max_ clamp_min clamp_min_ clip clip_ fmax fmin maximum minimum "
     ),
     "short_time": (
         "istft stft "
