@@ -39,12 +39,14 @@ def of_windows(x, where, with_places):
             np.maximum(part, block[(slice(None), *here)], out=part)
         if places is not None:
             np.add(shifts.take(first_taps(block, best, joins)), origins, out=places[start : start + step])
+    if places is not None and max(where.dilation) > 1 and any(where.low):  # all of a window may be in the padding
+        np.clip(places, 0, math.prod(where.image) - 1, out=places)
     return values.reshape(shape), None if places is None else places.reshape(shape)
 
 
 def first_taps(block, best, joins):
     """The number of the tap that each largest element comes from."""
-    count = joins[-1][0] + 1
+    count = joins[-1][0] + 1 if joins else 1
     taps = np.zeros(best.shape, np.uint8 if count <= 255 else np.int64)
     for tap, there, here in reversed(joins):
         where = (slice(None), *there)

@@ -48,6 +48,13 @@ def windows(t, function, kernel_size, stride, padding, dilation, ceil_mode, dims
                 f"pad should be at most half of effective kernel size, but got pad={p}, kernel_size={k} and "
                 f"dilation={d}"
             )
+    if any(p > k // 2 for k, p in zip(kernel, padding)):
+        if dims == 2:
+            text = f"padW = {padding[1]}, padH = {padding[0]}, kW = {kernel[1]}, kH = {kernel[0]}"
+        else:
+            sizes = (("k", kernel), ("pad", padding))
+            text = " ".join(f"{name}T: {n[0]} {name}W: {n[2]} {name}H: {n[1]}" for name, n in sizes)
+        raise RuntimeError(f"pad should be smaller than or equal to half of kernel size, but got {text}")
     given = zip(image, kernel, stride, padding, dilation)
     size = tuple([places(n, k, s, p, d, ceil_mode) for n, k, s, p, d in given])
     if min(size) < 1:

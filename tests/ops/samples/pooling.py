@@ -178,7 +178,10 @@ def errors():
 
     z = complex_grid(2, 3, 8, 8)
     return {
-        "max_pool2d": [*pooling(), *calls((x[0, 0], 2, {}), (x, 2, {"dilation": 0}), (x > 0, 2, {}), (z, 2, {}))],
+        "max_pool2d": [
+            *pooling(),
+            *calls((x[0, 0], 2, {}), (x, 2, 1, 2, 3, {}), (x, 2, {"dilation": 0}), (x > 0, 2, {}), (z, 2, {})),
+        ],
         "max_pool1d": calls(
             (x, 2, {}),
             (x[0], 9, {}),
@@ -189,6 +192,7 @@ def errors():
             (integers(2, 3, 4), 2, {}),
         ),
         "avg_pool2d": [*pooling(), *calls((x, 2, {"divisor_override": 0}), (z, 2, {}))],
+        "max_pool3d": calls((x[:, None], 2, 1, 2, 3, {})),
         "avg_pool1d": calls((x, 2, {}), (x[0], 9, {})),
         "avg_pool3d": calls((x[0], 2, {})),
         "adaptive_avg_pool2d": calls((x, (3,), {}), (x, -1, {}), (integers(2, 3, 8, 8), 3, {}), (x[0, 0], 2, {})),

@@ -1,0 +1,120 @@
+"""Kernels over images: that the parts the work is cut into do not matter, and that transposes are transposes."""
+
+import numpy as np
+import pytest
+
+from cygrad._kernels import convolution, depthwise, maxima, resampling, sliding
+from cygrad._kernels.resampling import Table
+from cygrad._kernels.sliding import Geometry
+
+RANDOM = np.random.default_rng(3)
+
+GEOMETRIES = [
+    # image, kernel, stride, dilation, low, how much of the result is left out
+    ((9,), (3,), (1,), (1,), (0,), 0),
+    ((9,), (2,), (3,), (2,), (1,), 0),
+    ((6, 7), (3, 2), (1, 1), (1, 1), (1, 0), 0),
+    ((6, 7), (3, 2), (2, 1), (1, 2), (2, 1), 1),
+    ((5, 4, 3), (2, 1, 3), (1, 1, 1), (1, 1, 1), (0, 0, 1), 0),
+    ((5, 4, 3), (2, 2, 2), (2, 1, 2), (1, 2, 1), (1, 1, 0), 1),
+    ((4, 4), (1, 1), (1, 1), (1, 1), (0, 0), 0),
+]
+
+
+def geometry(image, kernel, stride, dilation, low, less):
+    given = zip(image, kernel, stride, dilation, low)
+    size = [(n + 2 * p - d * (k - 1) - 1) // s + 1 - less for n, k, s, d, p in given]
+    return Geometry(image, kernel, size, stride, dilation, low)
+
+
+@pytest.fixture(params=[1, 300, 5000, None], ids=str)
+def scratch(request, monkeypatch):
+    """How many bytes of scratch memory there are; None for as many as usual."""
+    if request.param is not None:
+        for module in (sliding, depthwise, maxima, resampling):
+            monkeypatch.setattr(module, "SCRATCH", request.param)
+    return request.param
+
+
+def by_windows(x, w, where, groups):
+    """Results, place by place."""
+    out = np.zeros((len(x), len(w), *where.size))
+    filters, channels = len(w) // groups, w.shape[1]
+    for place in np.ndindex(*where.size):
+        for tap in np.ndindex(*where.kernel):
+            at = [o * s + k * d - p for o, s, k, d, p in zip(place, where.stride, tap, where.dilation, where.low)]
+            if all(0 <= a < n for a, n in zip(at, where.image)):
+                seen = x[(slice(None), slice(None), *at)].reshape(len(x), groups, channels)
+                weights = w[(slice(None), slice(None), *tap)].reshape(groups, filters, channels)
+                out[(slice(None), slice(None), *place)] += np.einsum("ngc,gfc->ngf", seen, weights).reshape(len(x), -1)
+    return out
+
+
+@pytest.mark.parametrize(("channels", "filters", "groups"), [(2, 3, 1), (4, 2, 2), (3, 3, 3), (2, 6, 2), (3, 1, 1)])
+@pytest.mark.parametrize("given", GEOMETRIES)
+def test_convolution(given, channels, filters, groups, scratch):
+    where = geometry(*given)
+    x = RANDOM.standard_normal((5, channels, *where.image))
+    w = RANDOM.standard_normal((filters, channels // groups, *where.kernel))
+    g = RANDOM.standard_normal((5, filters, *where.size))
+    y = convolution.correlate(x, w, where, groups)
+    np.testing.assert_allclose(y, by_windows(x, w, where, groups), 1e-10, 1e-10)
+    expected = np.sum(y * g)
+    np.testing.assert_allclose(np.sum(convolution.spread(g, w, where, groups) * x), expected, 1e-9)
+    np.testing.assert_allclose(np.sum(convolution.filter_gradient(x, g, where, groups) * w), expected, 1e-9)
+
+
+@pytest.mark.parametrize("given", GEOMETRIES)
+def test_maxima(given, scratch):
+    where = geometry(*given[:-1], 0)
+    x = RANDOM.integers(0, 4, (2, 3, *where.image)).astype(float)
+    values, places = maxima.of_windows(x, where, True)
+    for place in np.ndindex(*where.size):
+        best = None  # the first of the largest, in the order of memory
+        for tap in np.ndindex(*where.kernel):
+            at = [o * s + k * d - p for o, s, k, d, p in zip(place, where.stride, tap, where.dilation, where.low)]
+            if all(0 <= a < n for a, n in zip(at, where.image)):
+                seen = x[(slice(None), slice(None), *at)]
+                number = np.full(seen.shape, np.ravel_multi_index(at, where.image))
+                if best is None:
+                    best = seen, number
+                else:
+                    larger = seen > best[0]
+                    best = np.where(larger, seen, best[0]), np.where(larger, number, best[1])
+        np.testing.assert_array_equal(values[(slice(None), slice(None), *place)], best[0])
+        np.testing.assert_array_equal(places[(slice(None), slice(None), *place)], best[1])
+
+
+def test_maxima_of_windows_without_elements():
+    """With a dilation, a window of padding alone: PyTorch's place is beyond the image."""
+    where = Geometry((2, 2), (2, 2), (1, 1), (2, 2), (3, 3), (1, 1))
+    values, places = maxima.of_windows(np.ones((1, 1, 2, 2)), where, True)
+    assert values.item() == -np.inf
+    assert 0 <= places.item() < 4
+
+
+TABLES = [
+    Table(4, [[0], [0], [1], [1], [2], [2], [3], [3]]),
+    Table(4, [[3], [0], [0], [2]]),
+    Table(5, [[0, 1, 2], [2, 3, 4], [1, 0, 0]], [3, 3, 1]),
+    Table(5, [[0, 1], [2, 3], [4, 4]], [2, 2, 2], RANDOM.standard_normal((3, 2))),
+    Table(30, [np.arange(30), np.arange(30)], [30, 20]),
+]
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: f"{table.size}-{len(table)}")
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_resample(table, axis, scratch):
+    matrix = np.zeros((len(table), table.size))
+    for i, (places, count) in enumerate(zip(table.places, table.counts)):
+        for t in range(count):
+            matrix[i, places[t]] += 1 if table.weights is None else table.weights[i, t]
+    shape = [3, 4, 5]
+    shape[axis] = table.size
+    x = RANDOM.standard_normal(shape)
+    given = [None] * axis + [table]
+    expected = np.moveaxis(np.tensordot(matrix, x, (1, axis)), 0, axis)
+    np.testing.assert_allclose(resampling.resample(x, given, 0), expected, 1e-12, 1e-12)
+    back = [None] * axis + [table.transposed]
+    expected = np.moveaxis(np.tensordot(matrix.T, expected, (1, axis)), 0, axis)
+    np.testing.assert_allclose(resampling.resample(resampling.resample(x, given, 0), back, 0), expected, 1e-12, 1e-12)
