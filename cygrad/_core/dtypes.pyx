@@ -14,6 +14,10 @@ from sys import modules
 
 import numpy as np
 
+cdef extern from "Python.h":
+    ctypedef struct PyTypeObject:
+        const char* tp_name
+
 cdef list _by_num = [None] * 64         # by NumPy's type number
 cdef dict _by_user_num = {}             # types that other packages registered with NumPy (ml_dtypes)
 cdef dict _by_name = {}
@@ -75,6 +79,9 @@ cdef class dtype:
 
     def __deepcopy__(self, memo):
         return self
+
+
+(<PyTypeObject*>dtype).tp_name = b"cygrad.dtype"         # where users find it
 
 
 def _named(str name):

@@ -13,6 +13,7 @@ from cygrad._core.tensor import Tensor
 class layout:
     """How the elements of a tensor are arranged; `cygrad.strided` is the only way here."""
 
+    __module__ = "cygrad"
     __slots__ = ("_name",)
 
     def __init__(self, name):

@@ -9,6 +9,7 @@ class memory_format:
     torch.channels_last
     """
 
+    __module__ = "cygrad"
     __slots__ = {
         "name": "The name of the order, as in the package.",
         "ndim": "The one number of dimensions it is made for, or None.",

@@ -714,3 +714,10 @@ def test_old_names_of_division():
 def test_deleting_an_attribute_that_is_not_there():
     with pytest.raises(AttributeError, match="^'Tensor' object has no attribute 'foo'$"):
         del torch.ones(1).foo
+
+
+@pytest.mark.parametrize("name", ["dtype", "layout", "memory_format", "device", "Size", "Tensor", "Generator"])
+def test_classes_say_where_users_find_them(name):
+    kind = getattr(torch, name)
+    assert repr(kind) == f"<class 'cygrad.{name}'>"
+    assert pickle.loads(pickle.dumps(kind)) is kind
