@@ -16,7 +16,9 @@ from cygrad._ops import loss_checks as checks
 from cygrad._ops import soft_targets
 from cygrad._ops.arguments import require
 from cygrad._ops.loss_reductions import NONE, keep, reduction_of
+from cygrad._ops.products import linear
 from cygrad._ops.softmax import log_softmax_along
+from cygrad._ops.views import reshape
 
 # -- negative log-likelihood of arrays ---------------------------------------------------------------------
 
@@ -192,4 +194,50 @@ def cross_entropy(
     return by_class
 
 
+def linear_cross_entropy(
+    input,
+    linear_weight,
+    target,
+    *,
+    linear_bias=None,
+    weight=None,
+    reduction="mean",
+    ignore_index=None,
+    label_smoothing=0.0,
+    options=None,
+):
+    """`cross_entropy(linear(input, linear_weight, linear_bias), target)`: a classifier's last layer and its loss.
+
+    Shapes: input (N, k) or (k), linear_weight (C, k) or (C, d1, ..., k), linear_bias that without k, target as for
+    `cross_entropy`. `options`, PyTorch's ways to save memory, change nothing. Raises RuntimeError for what does not
+    fit.
+
+    >>> import cygrad
+    >>> weight = cygrad.zeros(10, 4)
+    >>> cygrad.nn.functional.linear_cross_entropy(cygrad.ones(3, 4), weight, cygrad.tensor([1, 2, 3]))
+    tensor(2.3026)
+    """
+    name = "linear_cross_entropy"
+    x, w = require(input, name), require(linear_weight, name, "linear_weight", 2)
+    y = require(target, name, "target", 3)
+    classes, features = tuple(w.shape[:-1]), w.shape[-1]
+    if x.shape[-1] != features:
+        raise RuntimeError(
+            "expected equal input and linear_weight last dimensions (in_features), got "
+            f"{x.shape[-1]} and {features}, respectively"
+        )
+    if linear_bias is not None and tuple(linear_bias.shape) != classes:
+        raise RuntimeError(f"expected linear_bias shape {classes}, got {tuple(linear_bias.shape)}")
+    if y.dtype.is_floating_point and ignore_index is not None:
+        raise RuntimeError("ignore_index cannot be specified when target contains probabilities")
+    if len(classes) > 1:
+        bias = None if linear_bias is None else reshape(linear_bias, -1)
+        logits = reshape(linear(x, reshape(w, (-1, features)), bias), (*x.shape[:-1], *classes))
+    else:
+        logits = linear(x, w, linear_bias)
+    ignored = -100 if ignore_index is None else ignore_index
+    return cross_entropy(logits, y, weight, None, ignored, None, reduction, label_smoothing)
+
+
+composite = {"linear_cross_entropy": ELSEWHERE}
 functions = publish(globals())

@@ -32,7 +32,7 @@ from cygrad._ops.averaging import (
     lp_pool3d,
 )
 from cygrad._ops.channels import bilinear, channel_shuffle
-from cygrad._ops.classifier_losses import cross_entropy, nll_loss
+from cygrad._ops.classifier_losses import cross_entropy, linear_cross_entropy, nll_loss
 from cygrad._ops.convolution import conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d
 from cygrad._ops.ctc import ctc_loss
 from cygrad._ops.distances import pdist

@@ -81,6 +81,7 @@ OTHER_NODES = {
     "vander": "PyTorch multiplies in place",
     **dict.fromkeys(("xlog1py", "xlogy", "zeta"), "PyTorch has two more nodes for an operand that is a number"),
     "ndtr": "PyTorch multiplies by a number in C++, where that node has another name",
+    "linear_cross_entropy": "PyTorch divides by a number in C++, where that node has another name",
     "cross_entropy.soft": "PyTorch divides by a number in C++, where that node has another name",
     "linear.other_shapes": "PyTorch reshapes, multiplies matrices and takes a view of the result",
     "matmul": "PyTorch reshapes, multiplies stacks of matrices and takes a view of the result",

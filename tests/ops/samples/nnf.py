@@ -137,6 +137,10 @@ def nll(logp, target, ignore_index=-100, reduction="mean"):
     return losses.sum() / (kept.sum() if reduction == "mean" else 1)
 
 
+def biased_cross_entropy(a, w, target, linear_bias):
+    return nll(log_softmax(a @ w.T + linear_bias, 1), target)
+
+
 def classification():
     x, images, volumes = grid(4, 3), grid(2, 3, 2), grid(2, 3, 1, 2, 1)
     target = np.array([0, 2, 1, 1])
@@ -199,6 +203,14 @@ def classification():
         "cross_entropy.smoothed": [
             *calls(smoothed, x, target, label_smoothing=0.2),
             *calls(smoothed, x, target, label_smoothing=1.0),
+        ],
+        "linear_cross_entropy": [
+            Sample((x, grid(5, 3), target), numpy=lambda a, w, t: cross_entropy(a @ w.T, t)),
+            Sample((x, grid(5, 3), target), {"linear_bias": grid(5)}, biased_cross_entropy),
+            Sample((x, grid(5, 3), target), {"label_smoothing": 0.1, "reduction": "none"}),
+            Sample((x[0], grid(5, 3), np.asarray(1)), numpy=lambda a, w, t: cross_entropy(w @ a, t)),
+            Sample((x, grid(5, 2, 3), integers(4, 2, low=0, high=5)), {"linear_bias": grid(5, 2)}),
+            Sample((x, grid(3, 3), soft), numpy=lambda a, w, t: soft_cross_entropy(a @ w.T, t)),
         ],
         "nll_loss_backward": [
             Sample(s.args[:5] + (s.args[5].astype(int),) + s.args[6:], numpy=s.numpy, grad=False) for s in ()
