@@ -3,7 +3,7 @@
 import numpy as np
 
 cimport numpy as cnp
-from libc.math cimport INFINITY, erf as c_erf, erff as c_erff, floor, fmod, isinf
+from libc.math cimport INFINITY, erf as c_erf, floor, fmod, isinf
 from numpy cimport PyArray_DATA, PyArray_SIZE, PyArray_TYPE, ndarray
 
 from cygrad._kernels.arrays cimport RELEASE_ABOVE, cast, empty_like, one_block
@@ -14,6 +14,7 @@ cnp.import_array()
 cdef extern from "elementwise.h" nogil:
     void clamp_float(const float* x, float* out, Py_ssize_t n, float low, float high) noexcept
     void clamp_double(const double* x, double* out, Py_ssize_t n, double low, double high) noexcept
+    void erf_float(const float* x, float* out, Py_ssize_t n) noexcept
 
 cdef Ufunc _absolute = Ufunc(np.absolute)
 cdef Ufunc _copysign = Ufunc(np.copysign)
@@ -69,7 +70,7 @@ def sign(ndarray a not None):
 
 
 def erf(ndarray a not None):
-    """The error function, by the C library's."""
+    """The error function; of float64 by the C library's."""
     cdef ndarray out
     cdef int t = PyArray_TYPE(a)
     cdef Py_ssize_t n = PyArray_SIZE(a)
@@ -88,8 +89,7 @@ def erf(ndarray a not None):
 cdef void _erf_loop(const void* a, void* out, Py_ssize_t n, bint single) noexcept nogil:
     cdef Py_ssize_t i
     if single:
-        for i in range(n):
-            (<float*>out)[i] = c_erff((<const float*>a)[i])
+        erf_float(<const float*>a, <float*>out, n)
     else:
         for i in range(n):
             (<double*>out)[i] = c_erf((<const double*>a)[i])

@@ -12,6 +12,7 @@ from cygrad._core import messages
 from cygrad._core.access import array_of, tensor_of
 from cygrad._core.opdef import ELEMENTWISE, ELSEWHERE, IN0, declare, publish
 from cygrad._core.record import apply1_args
+from cygrad._core.state import get_modes
 from cygrad._kernels.elementwise import erf as erf_array
 from cygrad._kernels.nn import sigmoid as sigmoid_array
 from cygrad._ops.arguments import dim_argument, require
@@ -24,6 +25,7 @@ from cygrad._ops.random import uniform
 from cygrad._ops.selection import where
 from cygrad._ops.softmax import softmax
 
+NO_GRAD = 1  # the bit of `_core/state.pxd`
 FLAGS = ELEMENTWISE | ELSEWHERE
 SQRT_HALF = math.sqrt(0.5)
 INV_SQRT_2PI = 1 / math.sqrt(2 * math.pi)
@@ -50,8 +52,21 @@ def gelu_array(a, approximate):
         return np.asarray(0.5 * a * (1 + erf_array(np.asarray(a * a.dtype.type(SQRT_HALF)))), a.dtype)
 
 
+def gelu_slope(a):
+    """Its derivative: the distribution function at a, plus a times the density."""
+    with np.errstate(all="ignore"):
+        scratch = np.asarray(a * a.dtype.type(SQRT_HALF))
+        out = erf_array(scratch)
+        np.multiply(np.add(out, 1, out=out), 0.5, out=out)
+        np.multiply(np.multiply(a, a, out=scratch), -0.5, out=scratch)
+        np.multiply(np.exp(scratch), INV_SQRT_2PI, out=scratch)  # not in place: NumPy's loop for that is slower
+        return np.add(out, np.multiply(scratch, a, out=scratch), out=out)
+
+
 def gelu_rule(n, g):
     x = n.saved(0)
+    if n.args[0] == "none" and get_modes() & NO_GRAD:
+        return mul(g, tensor_of(gelu_slope(array_of(x))))
     if n.args[0] == "tanh":
         t = tanh(mul(x, mul(add(mul(square(x), TANH_CUBIC), 1), TANH_SCALE)))
         slope = mul(add(mul(square(x), 3 * TANH_CUBIC), 1), TANH_SCALE)

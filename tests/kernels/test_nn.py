@@ -1,12 +1,13 @@
 """Fused kernels of neural networks against their formulas in double precision."""
 
+import math
 import warnings
 
 import numpy as np
 import pytest
 from kernels.arrays_zoo import LENGTHS, layouts, values
 
-from cygrad._kernels import nn
+from cygrad._kernels import elementwise, nn
 
 FLOATS = ["e", "f", "d", "g"]
 SHAPES = [(), (1,), (7,), (5, 3), (1, 1), (4, 33), (3, 4, 5), (2, 70, 3), (2, 3, 1, 4), (3, 40, 40)]
@@ -260,3 +261,12 @@ def test_nll_refuses_shapes_that_do_not_fit():
     for grad, reduction in ((one, NONE), (np.ones(3), MEAN), (np.ones(4), NONE)):
         with pytest.raises(ValueError, match="for a loss of 3 rows"):
             nn.nll_backward(grad, logp, target, None, -100, reduction, one)
+
+
+def test_error_function_of_single_precision(rng):
+    x = np.concatenate([rng.uniform(-5, 5, 3001), 10 ** rng.uniform(-30, 0, 100), [0, -0.0, 3.92, -4, np.inf, -np.inf]])
+    x = x.astype(np.float32)
+    expected = np.array([math.erf(v) for v in x])
+    error = np.abs(elementwise.erf(x) - expected) / np.spacing(np.abs(expected).astype(np.float32))
+    assert error.max() < 0.52
+    assert np.isnan(elementwise.erf(np.array([np.nan], np.float32)))[0]
