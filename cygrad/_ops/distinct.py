@@ -14,7 +14,8 @@ UNIQUE_CONSECUTIVE = declare("unique_consecutive", flags=NONDIFF, kernel=kernels
 
 def _wanted(op, found, t, *wanted):
     """The values alone, or a tuple with what else is wanted."""
-    arrays = (found[0], *(array for array, flag in zip(found[1:], wanted) if flag))
+    values = found[0].astype(array_of(t).dtype, copy=False)  # numbers of half precision are sorted as float32
+    arrays = (values, *(array for array, flag in zip(found[1:], wanted) if flag))
     results = record_outputs(op, arrays, (t,), None, 0)
     return results if len(results) > 1 else results[0]
 

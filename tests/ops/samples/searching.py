@@ -40,7 +40,7 @@ def samples():
         + [named((i, np.array([1])), {"invert": True, "assume_unique": False}), named((1, i), {"invert": True})],
         "unique": plain((i,), (values,), (np.array(3),), (np.zeros(0),), (np.array([True, False]),), numpy=np.unique)
         + plain((i, True, True, True), (rows, True, True), (rows, False, False, True))
-        + plain((np.array([NAN, 1, NAN]), True, True))
+        + plain((np.array([NAN, 1, NAN]), True, True), (values.astype(np.float16),))
         + [named((rows,), {"dim": d, "return_inverse": True, "return_counts": True}) for d in (0, 1, -1)]
         + [named((grid(3, 2, 2),), {"dim": 1}), named((np.zeros((0, 2)),), {"dim": 0, "return_inverse": True})],
         "unique_consecutive": plain((i, True, True), (rows,), (np.array(3), True, True), (np.zeros(0), False, True))
