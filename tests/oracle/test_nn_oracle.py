@@ -239,8 +239,9 @@ def to_torch(value):
 
 
 def inspectable(name):
-    """Some of PyTorch's functions are compiled and hide their arguments."""
-    return inspect.isfunction(getattr(torch.nn.functional, name))
+    """Some of PyTorch's functions are compiled, or take any arguments and pass them on: they hide what they want."""
+    function = getattr(torch.nn.functional, name)
+    return inspect.isfunction(function) and "args" not in inspect.signature(function).parameters
 
 
 NAMES = [
