@@ -51,7 +51,6 @@ _ON_FIRST_USE |= dict.fromkeys(
         "get_default_device",
         "get_deterministic_debug_mode",
         "is_deterministic_algorithms_warn_only_enabled",
-        "is_distributed",
         "is_warn_always_enabled",
         "set_default_device",
         "set_deterministic_debug_mode",

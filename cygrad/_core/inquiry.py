@@ -84,6 +84,12 @@ def get_device(input):
     return -1 if device.index is None else device.index
 
 
+def is_distributed(input):
+    """Whether the tensor is spread over several machines: False."""
+    _require(input, "is_distributed")
+    return False
+
+
 # -- functions ------------------------------------------------------------------------------------
 
 
@@ -239,6 +245,7 @@ _both = {
     "is_floating_point": is_floating_point,
     "is_complex": is_complex,
     "is_signed": is_signed,
+    "is_distributed": is_distributed,
     "is_same_size": is_same_size,
     "is_nonzero": is_nonzero,
     "is_inference": is_inference,

@@ -5,7 +5,6 @@ Results are always the same for the same input, warnings are Python's own, and t
 
 from cygrad._core import messages
 from cygrad._core.device import check_device, cpu_device
-from cygrad._core.tensor import Tensor
 
 _MODES = ("default", "warn", "error")
 
@@ -84,10 +83,3 @@ def get_default_device():
 def set_default_device(device):
     """Where new tensors are to be; None is the CPU, which is the only place. Raises RuntimeError for others."""
     check_device(device)
-
-
-def is_distributed(input):
-    """Whether the tensor is spread over several machines: False."""
-    if not isinstance(input, Tensor):
-        raise messages.wrong_type("is_distributed", "input", 1, "Tensor", input)
-    return False

@@ -205,7 +205,7 @@ FUNCTIONS = {
         "aminmax corrcoef cov nanmean nanquantile nansum quantile std_mean var_mean "
     ),
     "strided": (
-        "as_strided "
+        "as_strided as_strided_ "
     ),
     "taking": (
         "argwhere index_put_ masked_scatter masked_scatter_ masked_select nonzero_static put put_ take "

@@ -141,4 +141,4 @@ def strided_scatter(input, part, view, base):
 
 
 methods = {"as_strided_": as_strided_}
-functions = publish(globals())
+functions = publish(globals()) | methods
