@@ -213,7 +213,7 @@ def linalg_cond(input, p=None, *, out=None):
         check_lengths(t, f"linalg.cond(ord={shown}): ")
         inverse, info = linalg_inv_ex(t)
         product = mul(linalg_matrix_norm(t, p), linalg_matrix_norm(inverse, p))
-        result = where(info > 0, math.inf, product)
+        result = where((info > 0) | (product != product), math.inf, product)
     return given("linalg_cond", result, out, t)
 
 

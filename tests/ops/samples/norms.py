@@ -48,6 +48,7 @@ def samples():
             *calls((STACK,), (wide,), (Z,)),
             *(Sample((a, 1), oracle_grad=False) for a in (Z, STACK)),
             *(Sample((HALF_SINGULAR, p), grad=False) for p in (1, "fro", INF)),
+            Sample((np.full((2, 2), np.nan), 1), grad=False),
             *(Sample((np.zeros((0, 0)), p), smooth=False, oracle_grad=False) for p in (None, 1)),
         ],
     }
