@@ -237,9 +237,11 @@ cdef class OpNode(Node):
         elif i == 1:
             self.saved1 = value
             self.version1 = version
-        else:
+        elif i == 2:
             self.saved2 = value
             self.version2 = version
+        else:
+            raise IndexError(f"a node saves inputs 0 to 2, not {i}")
         return 0
 
     cdef int save_outputs(self, list outs, unsigned int mask) except -1:
@@ -269,9 +271,11 @@ cdef class OpNode(Node):
         elif i == 1:
             value = self.saved1
             version = self.version1
-        else:
+        elif i == 2:
             value = self.saved2
             version = self.version2
+        else:
+            raise IndexError(f"a node saves inputs 0 to 2, not {i}")
         if isinstance(value, Tensor):
             t = <Tensor>value
             if version_of(t) != version:

@@ -46,3 +46,13 @@ def test_methods_of_a_context_that_was_not_applied():
 def test_conversion_to_the_dtype_of_no_tensor():
     with pytest.raises(TypeError, match=r"to\(\) received an invalid combination of arguments"):
         torch.ones(1).to(other=())
+
+
+def test_saved_inputs_that_are_not_there():
+    x = torch.ones(2, requires_grad=True)
+    for node in (torch.stack([x, x, x, x]).grad_fn, x.exp().grad_fn):
+        for i in (-1, 3, 7, 2**30):
+            with pytest.raises(IndexError, match="^a node saves inputs 0 to 2"):
+                node.save_input(i, x)
+            with pytest.raises(IndexError, match="^a node saves inputs 0 to 2"):
+                node.saved(i)
