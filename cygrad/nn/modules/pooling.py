@@ -1,0 +1,270 @@
+"""Pooling layers for images."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cygrad import Tensor
+from cygrad.nn import functional as F
+from cygrad.nn.modules.module import Module
+
+__all__ = [
+    "AdaptiveAvgPool1d",
+    "AdaptiveAvgPool2d",
+    "AdaptiveAvgPool3d",
+    "AdaptiveMaxPool1d",
+    "AdaptiveMaxPool2d",
+    "AdaptiveMaxPool3d",
+    "AvgPool1d",
+    "AvgPool2d",
+    "AvgPool3d",
+    "MaxPool1d",
+    "MaxPool2d",
+    "MaxPool3d",
+]
+
+
+class _MaxPool(Module):
+    dims = 0
+
+    def __init__(
+        self,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        dilation: Any = 1,
+        return_indices: bool = False,
+        ceil_mode: bool = False,
+    ) -> None:
+        super().__init__()
+        self.kernel_size = kernel_size
+        self.stride = stride if stride is not None else kernel_size
+        self.padding = padding
+        self.dilation = dilation
+        self.return_indices = return_indices
+        self.ceil_mode = ceil_mode
+
+    def forward(self, input: Tensor) -> Any:
+        """The largest elements, and with `return_indices` their places."""
+        function = getattr(F, f"max_pool{self.dims}d")
+        given = (self.kernel_size, self.stride, self.padding, self.dilation)
+        return function(input, *given, ceil_mode=self.ceil_mode, return_indices=self.return_indices)
+
+    def extra_repr(self) -> str:
+        """How windows lie on images."""
+        return (
+            f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, dilation={self.dilation}, "
+            f"ceil_mode={self.ceil_mode}"
+        )
+
+
+class MaxPool1d(_MaxPool):
+    """The largest element of each window of sequences, as `F.max_pool1d`.
+
+    >>> import cygrad
+    >>> cygrad.nn.MaxPool1d(2)(cygrad.tensor([[1.0, 3.0, 2.0, 0.0]]))
+    tensor([[3., 2.]])
+    """
+
+    dims = 1
+
+
+class MaxPool2d(_MaxPool):
+    """The largest element of each window of images, as `F.max_pool2d`.
+
+    >>> import cygrad
+    >>> cygrad.nn.MaxPool2d(2)(cygrad.ones(1, 6, 28, 28)).shape
+    torch.Size([1, 6, 14, 14])
+    """
+
+    dims = 2
+
+
+class MaxPool3d(_MaxPool):
+    """The largest element of each window of volumes, as `F.max_pool3d`.
+
+    >>> import cygrad
+    >>> cygrad.nn.MaxPool3d(2)(cygrad.ones(1, 4, 4, 4)).shape
+    torch.Size([1, 2, 2, 2])
+    """
+
+    dims = 3
+
+
+class AvgPool1d(Module):
+    """The mean of each window of sequences, as `F.avg_pool1d`.
+
+    >>> import cygrad
+    >>> cygrad.nn.AvgPool1d(2)(cygrad.tensor([[1.0, 3.0, 2.0, 0.0]]))
+    tensor([[2., 1.]])
+    """
+
+    def __init__(
+        self,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+    ) -> None:
+        super().__init__()
+        self.kernel_size, self.stride, self.padding = (
+            tuple(value) if isinstance(value, (list, tuple)) else (value,)
+            for value in (kernel_size, stride if stride is not None else kernel_size, padding)
+        )
+        self.ceil_mode = ceil_mode
+        self.count_include_pad = count_include_pad
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The means."""
+        given = (self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad)
+        return F.avg_pool1d(input, *given)
+
+    def extra_repr(self) -> str:
+        """How windows lie on sequences."""
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class _AvgPool(Module):
+    dims = 0
+
+    def __init__(
+        self,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.kernel_size = kernel_size
+        self.stride = stride if stride is not None else kernel_size
+        self.padding = padding
+        self.ceil_mode = ceil_mode
+        self.count_include_pad = count_include_pad
+        self.divisor_override = divisor_override
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The means."""
+        function = getattr(F, f"avg_pool{self.dims}d")
+        given = (self.kernel_size, self.stride, self.padding, self.ceil_mode)
+        return function(input, *given, self.count_include_pad, self.divisor_override)
+
+    def extra_repr(self) -> str:
+        """How windows lie on images."""
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class AvgPool2d(_AvgPool):
+    """The mean of each window of images, as `F.avg_pool2d`.
+
+    >>> import cygrad
+    >>> cygrad.nn.AvgPool2d(2)(cygrad.ones(1, 6, 28, 28)).shape
+    torch.Size([1, 6, 14, 14])
+    """
+
+    dims = 2
+
+
+class AvgPool3d(_AvgPool):
+    """The mean of each window of volumes, as `F.avg_pool3d`.
+
+    >>> import cygrad
+    >>> cygrad.nn.AvgPool3d(2)(cygrad.ones(1, 4, 4, 4)).shape
+    torch.Size([1, 2, 2, 2])
+    """
+
+    dims = 3
+
+
+class _Adaptive(Module):
+    function = ""
+
+    def __init__(self, output_size: Any) -> None:
+        super().__init__()
+        self.output_size = output_size
+
+    def forward(self, input: Tensor) -> Any:
+        """As many windows as wanted."""
+        return getattr(F, self.function)(input, self.output_size)
+
+    def extra_repr(self) -> str:
+        """The size of the result."""
+        return f"output_size={self.output_size}"
+
+
+class AdaptiveAvgPool1d(_Adaptive):
+    """The means of so many windows that cover sequences, as `F.adaptive_avg_pool1d`.
+
+    >>> import cygrad
+    >>> cygrad.nn.AdaptiveAvgPool1d(5)(cygrad.ones(1, 2, 8)).shape
+    torch.Size([1, 2, 5])
+    """
+
+    function = "adaptive_avg_pool1d"
+
+
+class AdaptiveAvgPool2d(_Adaptive):
+    """The means of so many windows that cover images, as `F.adaptive_avg_pool2d`.
+
+    >>> import cygrad
+    >>> cygrad.nn.AdaptiveAvgPool2d((5, None))(cygrad.ones(1, 2, 8, 9)).shape
+    torch.Size([1, 2, 5, 9])
+    """
+
+    function = "adaptive_avg_pool2d"
+
+
+class AdaptiveAvgPool3d(_Adaptive):
+    """The means of so many windows that cover volumes, as `F.adaptive_avg_pool3d`.
+
+    >>> import cygrad
+    >>> cygrad.nn.AdaptiveAvgPool3d(1)(cygrad.ones(1, 2, 8, 9, 3)).shape
+    torch.Size([1, 2, 1, 1, 1])
+    """
+
+    function = "adaptive_avg_pool3d"
+
+
+class _AdaptiveMax(_Adaptive):
+    def __init__(self, output_size: Any, return_indices: bool = False) -> None:
+        super().__init__(output_size)
+        self.return_indices = return_indices
+
+    def forward(self, input: Tensor) -> Any:
+        """The largest elements, and with `return_indices` their places."""
+        return getattr(F, self.function)(input, self.output_size, self.return_indices)
+
+
+class AdaptiveMaxPool1d(_AdaptiveMax):
+    """The largest elements of so many windows that cover sequences, as `F.adaptive_max_pool1d`.
+
+    >>> import cygrad
+    >>> cygrad.nn.AdaptiveMaxPool1d(5)(cygrad.ones(1, 2, 8)).shape
+    torch.Size([1, 2, 5])
+    """
+
+    function = "adaptive_max_pool1d"
+
+
+class AdaptiveMaxPool2d(_AdaptiveMax):
+    """The largest elements of so many windows that cover images, as `F.adaptive_max_pool2d`.
+
+    >>> import cygrad
+    >>> cygrad.nn.AdaptiveMaxPool2d((5, None))(cygrad.ones(1, 2, 8, 9)).shape
+    torch.Size([1, 2, 5, 9])
+    """
+
+    function = "adaptive_max_pool2d"
+
+
+class AdaptiveMaxPool3d(_AdaptiveMax):
+    """The largest elements of so many windows that cover volumes, as `F.adaptive_max_pool3d`.
+
+    >>> import cygrad
+    >>> cygrad.nn.AdaptiveMaxPool3d(1)(cygrad.ones(1, 2, 8, 9, 3)).shape
+    torch.Size([1, 2, 1, 1, 1])
+    """
+
+    function = "adaptive_max_pool3d"
