@@ -39,26 +39,19 @@ cdef extern from *:
         unsigned long long unwanted; } cygrad_thread_state;
     static CYGRAD_THREAD_LOCAL cygrad_thread_state CYGRAD_NEAR cygrad_state = {0, 0, NULL, 0};
 
-    typedef struct { void *code; int ours; } cygrad_code_entry;
+    /* An entry is a code object's address, whose lowest bit says whether it is ours: one word, which threads without
+     * the GIL may read and write at once. */
     #define CYGRAD_CODES 256
-    #if defined(Py_GIL_DISABLED)
-    static CYGRAD_THREAD_LOCAL      /* else the GIL guards it */
-    #else
-    static
-    #endif
-    cygrad_code_entry cygrad_codes[CYGRAD_CODES];
+    static size_t cygrad_codes[CYGRAD_CODES];
 
-    static inline cygrad_code_entry *cygrad_code_slot(void *code) {
+    static inline size_t *cygrad_code_entry(PyObject *code) {
         return &cygrad_codes[(((size_t)code) >> 5) % CYGRAD_CODES];
     }
     """
     ctypedef struct cygrad_thread_state:        # the same fields as ThreadState
         unsigned int modes
     cygrad_thread_state cygrad_state
-    ctypedef struct cygrad_code_entry:
-        void* code
-        int ours
-    cygrad_code_entry* cygrad_code_slot(void* code) noexcept
+    size_t* cygrad_code_entry(PyObject* code) noexcept
     ctypedef struct cygrad_frame
     cygrad_frame* cygrad_current_frame() noexcept
     cygrad_frame* cygrad_outer_frame(cygrad_frame*) noexcept
@@ -73,14 +66,14 @@ cdef ThreadState* thread_state() noexcept:
 
 
 cdef inline int _is_ours(PyObject* code) except -1:
-    cdef cygrad_code_entry* entry = cygrad_code_slot(code)
-    return entry.ours if entry.code == code else _look_at(<object>code, entry)
+    cdef size_t entry = cygrad_code_entry(code)[0]
+    return entry & 1 if entry | 1 == <size_t>code | 1 else _look_at(<object>code)
 
 
-cdef int _look_at(object code, cygrad_code_entry* entry) except -1:
-    entry.ours = (<str>code.co_filename).startswith(_our_files)
-    entry.code = <void*>code
-    return entry.ours
+cdef int _look_at(object code) except -1:
+    cdef bint ours = (<str>code.co_filename).startswith(_our_files)
+    cygrad_code_entry(<PyObject*>code)[0] = <size_t><PyObject*>code | ours
+    return ours
 
 
 cdef object current_site(int* lasti):
