@@ -11,10 +11,10 @@ from cygrad._core.record import result_type
 from cygrad._ops.arguments import broadcast_shape, require, wrap_dim
 from cygrad._ops.arithmetic import add, div, mul, sub
 from cygrad._ops.loss_reductions import CODES, NONE, reduced, reduction_of
-from cygrad._ops.norms import norm
 from cygrad._ops.pointwise import sqrt
 from cygrad._ops.reductions import sum as total
 from cygrad._ops.selection import clamp_min, minimum, where
+from cygrad._ops.vector_norms import linalg_vector_norm
 from cygrad._ops.views import expand
 
 COSINE_EPS = 1e-12
@@ -25,7 +25,7 @@ COSINE_EPS = 1e-12
 
 def _unit(x, dim, eps):
     """x divided by its norm, which is `eps` at least; that bound has no part in the gradient."""
-    size = norm(x, 2, dim, keepdim=True)
+    size = linalg_vector_norm(x, 2, dim, keepdim=True)
     short = array_of(size)
     return div(x, add(size, tensor_of(np.maximum(short, short.dtype.type(eps)) - short)))
 
@@ -57,7 +57,7 @@ def pairwise_distance(x1, x2, p=2, eps=1e-6, keepdim=False):
     tensor([5.0000])
     """
     a, b = require(x1, "pairwise_distance", "x1"), require(x2, "pairwise_distance", "x2", 2)
-    return norm(add(sub(a, b), eps), p, -1, keepdim)
+    return linalg_vector_norm(add(sub(a, b), eps), p, -1, keepdim)
 
 
 # -- losses ------------------------------------------------------------------------------------------------
