@@ -235,7 +235,7 @@ OTHER_SAVED = {
     **dict.fromkeys(
         (
             f"{name}._saved_dim"
-            for name in "SumBackward1 MeanBackward1 LogsumexpBackward0 AmaxBackward0 AminBackward0".split()
+            for name in "SumBackward1 MeanBackward1 LogsumexpBackward0 AmaxBackward0 AminBackward0 NormBackward1".split()
         ),
         "None stands for all dimensions here",
     ),
