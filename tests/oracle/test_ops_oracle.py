@@ -234,8 +234,8 @@ OTHER_SAVED = {
     **dict.fromkeys(("MulBackward0", "DivBackward0"), "PyTorch first converts an operand without dimensions"),
     **dict.fromkeys(
         (
-            f"{name}._saved_dim"
-            for name in "SumBackward1 MeanBackward1 LogsumexpBackward0 AmaxBackward0 AminBackward0 NormBackward1".split()
+            f"{name}Backward{number}._saved_dim"
+            for name, number in {"Sum": 1, "Mean": 1, "Logsumexp": 0, "Amax": 0, "Amin": 0, "Norm": 1}.items()
         ),
         "None stands for all dimensions here",
     ),
