@@ -47,10 +47,13 @@ def of_windows(x, where, with_places):
 def first_taps(block, best, joins):
     """The number of the tap that each largest element comes from."""
     count = joins[-1][0] + 1 if joins else 1
-    taps = np.zeros(best.shape, np.uint8 if count <= 255 else np.int64)
-    for tap, there, here in reversed(joins):
+    kind = np.uint8 if count <= 255 else np.int64
+    left = np.zeros(best.shape, kind)  # how many taps there are from the one on that is the first
+    for tap, there, here in joins:
         where = (slice(None), *there)
-        np.copyto(taps[where], tap, where=block[(slice(None), *here)] == best[where])
+        equal = (block[(slice(None), *here)] == best[where]).view(np.uint8)
+        np.maximum(left[where], equal * kind(count - tap), out=left[where])
+    taps = np.where(left, kind(count) - left, kind(0))
     if best.dtype.kind == "f" and np.isnan(best).any():
         for tap, there, here in joins:
             np.copyto(taps[(slice(None), *there)], tap, where=np.isnan(block[(slice(None), *here)]))

@@ -64,7 +64,10 @@ def test_convolution(given, channels, filters, groups, scratch):
     np.testing.assert_allclose(np.sum(convolution.filter_gradient(x, g, where, groups) * w), expected, 1e-9)
 
 
-@pytest.mark.parametrize("given", GEOMETRIES)
+MANY_TAPS = ((18, 17), (17, 16), (1, 1), (1, 1), (1, 1), 0)
+
+
+@pytest.mark.parametrize("given", [*GEOMETRIES, MANY_TAPS])
 def test_maxima(given, scratch):
     where = geometry(*given[:-1], 0)
     x = RANDOM.integers(0, 4, (2, 3, *where.image)).astype(float)
