@@ -61,7 +61,7 @@ def largest_of_bags(table, places, bags, sizes, counted):
     out = np.zeros((len(sizes), table.shape[1]), table.dtype)
     rows = np.zeros(out.shape, np.int64)
     bounds = np.searchsorted(bags, np.arange(len(sizes) + 1))
-    for bag in np.flatnonzero(sizes):
+    for bag in np.flatnonzero(sizes).tolist():
         own = slice(bounds[bag], bounds[bag + 1])
         names = places[own][counted[own]]
         values = table[names]

@@ -43,8 +43,8 @@ def histogram(points, edges, weights, density):
     for values, edge, count in zip(points.T, edges, shape):
         inside &= (values >= edge[0]) & (values <= edge[-1])
         flat = flat * count + _interval(values, edge, count)
-    found = np.bincount(flat[inside], None if weights is None else weights[inside], int(np.prod(shape)))
-    found = found.reshape(shape).astype(points.dtype)
+    counts = np.bincount(flat[inside], None if weights is None else weights[inside], int(np.prod(shape)))
+    found = counts.reshape(shape).astype(points.dtype)
     if density:
         found = found / found.sum()
         for d, edge in enumerate(edges):

@@ -37,7 +37,7 @@ class Table:
         results, sources = np.nonzero(used)[0], self.places[used]
         order = np.argsort(sources, kind="stable")
         counts = np.bincount(sources, minlength=self.size)
-        places = np.zeros((self.size, counts.max(initial=0)), np.int64)
+        places = np.zeros((self.size, int(np.max(counts)) if len(counts) else 0), np.int64)
         number = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
         places[sources[order], number] = results[order]
         weights = None

@@ -225,7 +225,7 @@ def at(ufunc, a, indices, b=None):
     first = np.searchsorted(flat[order], flat[order])
     turn = np.empty(len(flat), np.intp)
     turn[order] = np.arange(len(flat)) - first  # how often its place was named before
-    for k in range(turn.max(initial=-1) + 1):
+    for k in range(int(np.max(turn)) + 1 if len(turn) else 0):
         chosen = np.flatnonzero(turn == k)
         index = tuple(map(tensor_of, np.unravel_index(flat[chosen], tuple(a.shape))))
         operands = [a[index]] if values is None else [a[index], values[tensor_of(chosen)]]
