@@ -31,6 +31,7 @@ INWARD = {
     ("cygrad/nn/parameter.py", "cygrad._core.show"),
     ("cygrad/optim/adam.py", "cygrad._core.access"),
     ("cygrad/optim/adam.py", "cygrad._kernels.optim"),
+    ("cygrad/optim/formula.py", "cygrad._core.access"),
     ("cygrad/optim/sgd.py", "cygrad._core.access"),
     ("cygrad/optim/sgd.py", "cygrad._kernels.optim"),
     ("cygrad/utils/dlpack.py", "cygrad._ops.dlpack"),

@@ -1,8 +1,40 @@
 """Optimizers: they change parameters along their gradients."""
 
-from cygrad.optim import adam, optimizer, sgd
+from cygrad.optim import adadelta, adagrad, adam, adamax, asgd, nadam, optimizer, radam, rmsprop, rprop, sgd
+from cygrad.optim.adadelta import Adadelta
+from cygrad.optim.adagrad import Adagrad
 from cygrad.optim.adam import Adam, AdamW
+from cygrad.optim.adamax import Adamax
+from cygrad.optim.asgd import ASGD
+from cygrad.optim.nadam import NAdam
 from cygrad.optim.optimizer import Optimizer
+from cygrad.optim.radam import RAdam
+from cygrad.optim.rmsprop import RMSprop
+from cygrad.optim.rprop import Rprop
 from cygrad.optim.sgd import SGD
 
-__all__ = ["SGD", "Adam", "AdamW", "Optimizer", "adam", "optimizer", "sgd"]
+__all__ = [
+    "ASGD",
+    "Adadelta",
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "Adamax",
+    "NAdam",
+    "Optimizer",
+    "RAdam",
+    "RMSprop",
+    "Rprop",
+    "SGD",
+    "adadelta",
+    "adagrad",
+    "adam",
+    "adamax",
+    "asgd",
+    "nadam",
+    "optimizer",
+    "radam",
+    "rmsprop",
+    "rprop",
+    "sgd",
+]

@@ -11,6 +11,8 @@ from cygrad._core.access import array_of, arrays_for_update
 from cygrad._kernels.optim import adam_step
 from cygrad.optim.optimizer import (
     Optimizer,
+    as_real,
+    check_betas,
     check_implementation,
     check_learning_rate,
     loss_of,
@@ -191,13 +193,6 @@ def _step_compiled(params: list[Tensor], states: list[dict[str, Tensor]], group:
     )
 
 
-def as_real(array: Any) -> Any:
-    """A view of real and imaginary parts, which have running averages of their own."""
-    if array.dtype.kind != "c":
-        return array
-    return array[..., None].view(array.dtype.char.lower())
-
-
 def _step_recorded(param: Tensor, state: dict[str, Tensor], group: dict[str, Any]) -> None:
     """The formula of the class's description, on tensors and recorded."""
     lr, (beta1, beta2), decay = group["lr"], group["betas"], group["weight_decay"]
@@ -223,9 +218,7 @@ def _step_recorded(param: Tensor, state: dict[str, Tensor], group: dict[str, Any
 
 
 def _check_betas(betas: Any, foreach: bool | None, capturable: bool) -> None:
-    for i, beta in enumerate((betas[0], betas[1])):
-        if not 0.0 <= beta < 1.0:
-            raise ValueError(f"Invalid beta parameter at index {i}: {beta}")
+    check_betas(betas)
     kinds = {isinstance(beta, Tensor) for beta in betas}
     if len(kinds) > 1:
         raise ValueError("betas must be either both floats or both Tensors")

@@ -358,3 +358,23 @@ def check_implementation(foreach: bool | None, fused: bool | None, differentiabl
         raise RuntimeError("`fused` does not support `differentiable`")
     if fused and foreach:
         raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+
+
+def check_not_negative(value: Any, what: str) -> None:
+    """Raise `ValueError` for an option that is negative."""
+    if not value >= 0.0:
+        raise ValueError(f"Invalid {what} value: {value}")
+
+
+def check_betas(betas: Any) -> None:
+    """Raise `ValueError` unless both are in [0, 1)."""
+    for i, beta in enumerate((betas[0], betas[1])):
+        if not 0.0 <= beta < 1.0:
+            raise ValueError(f"Invalid beta parameter at index {i}: {beta}")
+
+
+def as_real(array: Any) -> Any:
+    """A view of real and imaginary parts, which have running averages of their own."""
+    if array.dtype.kind != "c":
+        return array
+    return array[..., None].view(array.dtype.char.lower())

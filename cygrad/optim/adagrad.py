@@ -1,0 +1,88 @@
+"""Adagrad: steps divided by the root of the sum of all squared gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import cygrad
+from cygrad import Tensor
+from cygrad.optim.formula import FormulaOptimizer
+from cygrad.optim.optimizer import check_implementation, check_learning_rate, check_not_negative
+
+__all__ = ["Adagrad"]
+
+
+class Adagrad(FormulaOptimizer):
+    """Steps divided by the root of the sum of all squared gradients so far.
+
+    With g the gradient plus `weight_decay` times the parameter, and s at first
+    `initial_accumulator_value`, in step t:
+
+        s = s + g**2
+        parameter -= lr / (1 + (t - 1) * lr_decay) * g / (sqrt(s) + eps)
+
+    See J. Duchi, E. Hazan and Y. Singer, "Adaptive Subgradient Methods for Online Learning and
+    Stochastic Optimization", JMLR 12, 2011.
+
+    `foreach` and `fused` are accepted and change nothing. With `differentiable` the step is
+    recorded, so that gradients flow through it.
+
+    Raises `ValueError` for options out of range.
+
+    >>> import cygrad
+    >>> w = cygrad.tensor([1.0, -3.0], requires_grad=True)
+    >>> optimizer = cygrad.optim.Adagrad([w], lr=0.1)
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> w
+    tensor([ 0.9000, -2.9000], requires_grad=True)
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float | Tensor = 1e-2,
+        lr_decay: float = 0,
+        weight_decay: float = 0,
+        initial_accumulator_value: float = 0,
+        eps: float = 1e-10,
+        foreach: bool | None = None,
+        *,
+        maximize: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
+        check_learning_rate(lr)
+        check_not_negative(lr_decay, "lr_decay")
+        check_not_negative(weight_decay, "weight_decay")
+        check_not_negative(initial_accumulator_value, "initial_accumulator_value")
+        check_not_negative(eps, "epsilon")
+        check_implementation(foreach, fused, differentiable)
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "lr_decay": lr_decay,
+                "eps": eps,
+                "weight_decay": weight_decay,
+                "initial_accumulator_value": initial_accumulator_value,
+                "foreach": foreach,
+                "maximize": maximize,
+                "differentiable": differentiable,
+                "fused": fused,
+            },
+        )
+        for group in self.param_groups:
+            for param in group["params"]:
+                self.state[param].update(self._first_state(param, group))
+
+    def _first_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
+        first = group["initial_accumulator_value"]
+        value = complex(first, first) if param.is_complex() else first
+        return {"step": cygrad.tensor(0.0), "sum": cygrad.full_like(param.detach(), value)}
+
+    def _change(self, xp: Any, p: Any, g: Any, state: dict[str, Any], o: dict[str, Any], t: float) -> None:
+        total = state["sum"]
+        total += g * g
+        p -= o["lr"] / (1 + (t - 1) * o["lr_decay"]) * g / (xp.sqrt(total) + o["eps"])

@@ -1,0 +1,83 @@
+"""ASGD: averaged stochastic gradient descent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import cygrad
+from cygrad import Tensor
+from cygrad.optim.formula import FormulaOptimizer, zeros
+from cygrad.optim.optimizer import check_learning_rate, check_not_negative
+
+__all__ = ["ASGD"]
+
+
+class ASGD(FormulaOptimizer):
+    """Averaged stochastic gradient descent: the mean of the parameters is kept in the state.
+
+    With g the gradient plus `weight_decay` times the parameter, eta at first `lr`, in step t:
+
+        parameter = parameter * (1 - lambd * eta) - eta * g
+        ax = ax + mu * (parameter - ax)               (the average, `state[parameter]["ax"]`)
+        eta = lr / (1 + lambd * lr * t)**alpha
+        mu = 1 / max(1, t - t0)
+
+    See B. Polyak and A. Juditsky, "Acceleration of Stochastic Approximation by Averaging", 1992.
+
+    `foreach` and `capturable` are accepted and change nothing. With `differentiable` the step is
+    recorded, so that gradients flow through it.
+
+    Raises `ValueError` for options out of range.
+
+    >>> import cygrad
+    >>> w = cygrad.tensor([1.0, -3.0], requires_grad=True)
+    >>> optimizer = cygrad.optim.ASGD([w], lr=0.1)
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> w
+    tensor([ 0.8000, -2.4000], requires_grad=True)
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float | Tensor = 1e-2,
+        lambd: float = 1e-4,
+        alpha: float = 0.75,
+        t0: float = 1e6,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
+    ) -> None:
+        check_learning_rate(lr)
+        check_not_negative(weight_decay, "weight_decay")
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "lambd": lambd,
+                "alpha": alpha,
+                "t0": t0,
+                "weight_decay": weight_decay,
+                "foreach": foreach,
+                "maximize": maximize,
+                "differentiable": differentiable,
+                "capturable": capturable,
+            },
+        )
+
+    def _first_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
+        average = zeros(param, "ax")
+        eta = cygrad.tensor(float(group["lr"]))
+        return {"step": average.pop("step"), "eta": eta, "mu": cygrad.tensor(1.0), **average}
+
+    def _change(self, xp: Any, p: Any, g: Any, state: dict[str, Any], o: dict[str, Any], t: float) -> None:
+        average, eta, lr = state["ax"], float(state["eta"].item()), float(o["lr"])
+        p *= 1 - o["lambd"] * eta
+        p -= eta * g
+        average += float(state["mu"].item()) * (p - average)
+        state["eta"][...] = lr / (1 + o["lambd"] * lr * t) ** o["alpha"]
+        state["mu"][...] = 1 / max(1, t - o["t0"])

@@ -1,0 +1,82 @@
+"""FormulaOptimizer: the base of optimizers that say only how one parameter changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import cygrad
+from cygrad import Tensor
+from cygrad._core.access import array_of, arrays_for_update
+from cygrad.optim.optimizer import Optimizer, as_real, loss_of
+
+__all__ = ["FormulaOptimizer"]
+
+
+class FormulaOptimizer(Optimizer):
+    """An optimizer given by the state of a parameter and a formula for its change.
+
+    Subclasses define `_first_state` and `_change`. The formula is written once, with in-place
+    operators: it runs on arrays, or with `differentiable` on tensors, recorded.
+    """
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Change every parameter that has a gradient."""
+        loss = loss_of(closure)
+        for group in self.param_groups:
+            for param in group["params"]:
+                if param.grad is None:
+                    continue
+                state = self.state[param]
+                if not state:
+                    state.update(self._first_state(param, group))
+                if group["differentiable"]:
+                    with cygrad.enable_grad():
+                        self._step_recorded(param, state, group)
+                else:
+                    self._step_arrays(param, state, group)
+        return loss
+
+    def _first_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
+        """The state before the first step; `"step"` among it counts the steps."""
+        raise NotImplementedError
+
+    def _change(self, xp: Any, p: Any, g: Any, state: dict[str, Any], o: dict[str, Any], t: float) -> None:
+        """Change `p` and `state` in place, in step `t`.
+
+        `xp` is NumPy or cygrad, as are the arrays or tensors: the parameter, its gradient (with
+        `maximize` and `weight_decay` applied) and the state. `o` holds the group's options.
+        """
+        raise NotImplementedError
+
+    def _step_arrays(self, param: Tensor, state: dict[str, Tensor], group: dict[str, Any]) -> None:
+        p, *arrays = [as_real(a) for a in arrays_for_update([param, *state.values()])]
+        grad = as_real(array_of(param.grad))
+        with np.errstate(all="ignore"):  # infinities and NaN pass silently, as in all ops
+            self._advance(np, p, grad, dict(zip(state, arrays)), {**group, "lr": float(group["lr"])})
+
+    def _step_recorded(self, param: Tensor, state: dict[str, Tensor], group: dict[str, Any]) -> None:
+        if param.is_complex():
+            raise RuntimeError(f"{type(self).__name__} takes complex parameters only where differentiable is False")
+        for name, tensor in state.items():  # the graph keeps those of the step before
+            state[name] = tensor.clone()
+        self._advance(cygrad, param, param.grad, state, group)
+
+    def _advance(self, xp: Any, p: Any, g: Any, state: dict[str, Any], o: dict[str, Any]) -> None:
+        steps = state["step"]
+        steps += 1
+        if o["maximize"]:
+            g = -g
+        decay = o.get("weight_decay", 0)
+        if decay and o.get("decoupled_weight_decay", False):
+            p *= 1 - o["lr"] * decay
+        elif decay:
+            g = g + decay * p
+        self._change(xp, p, g, state, o, float(steps.item()))
+
+
+def zeros(param: Tensor, *names: str) -> dict[str, Tensor]:
+    """A first state: a counter of steps, and zeros like the parameter under these names."""
+    return {"step": cygrad.tensor(0.0), **{name: cygrad.zeros_like(param.detach()) for name in names}}

@@ -1,0 +1,80 @@
+"""The first steps of the optimizers, from their formulas."""
+
+import numpy as np
+import pytest
+
+import cygrad as torch
+
+G = np.array([0.5, -2.0, 0.0])  # the gradient of each step
+MU1, MU2, MU3 = (0.9 * (1 - 0.5 * 0.96 ** (t * 4e-3)) for t in (1, 2, 3))
+# What the first two steps of each take from the parameter, with lr=0.1 and always the same gradient.
+STEPS = {
+    "RMSprop": [0.1 * G / (np.sqrt(v * G * G) + 1e-8) for v in (0.01, 0.0199)],
+    "Adagrad": [0.1 * G / (np.sqrt(n * G * G) + 1e-10) for n in (1, 2)],
+    "Adamax": [0.1 * G / (np.abs(G) + 1e-8)] * 2,
+    "NAdam": [
+        0.1 * G / (np.abs(G) + 1e-8) * (0.1 * MU2 / (1 - MU1 * MU2) + 1),
+        0.1 * G / (np.abs(G) + 1e-8) * (0.19 * MU3 / (1 - MU1 * MU2 * MU3) + (1 - MU2) / (1 - MU1 * MU2)),
+    ],
+    "RAdam": [0.1 * G] * 2,
+    "Rprop": [0.1 * np.sign(G), 0.12 * np.sign(G)],
+}
+
+
+def two_steps(name, **options):
+    start = np.array([1.0, 2.0, 3.0])
+    w = torch.tensor(start, requires_grad=True)
+    if options:  # a recorded step changes no leaf
+        w = w.clone()
+    optimizer = getattr(torch.optim, name)([w], lr=0.1, **options)
+    places = [start]
+    for _ in range(2):
+        w.grad = torch.tensor(G)
+        optimizer.step()
+        places.append(w.detach().numpy().copy())
+    return places
+
+
+@pytest.mark.parametrize("options", [{}, {"differentiable": True}], ids=["arrays", "recorded"])
+@pytest.mark.parametrize("name", STEPS)
+def test_first_two_steps(name, options):
+    a, b, c = two_steps(name, **options)
+    np.testing.assert_allclose([a - b, b - c], STEPS[name], rtol=1e-6, atol=1e-12)
+
+
+def test_adadelta():
+    a, b, _ = two_steps("Adadelta")
+    np.testing.assert_allclose(a - b, 0.1 * np.sqrt(1e-6) / np.sqrt(0.1 * G * G + 1e-6) * G)
+
+
+def test_asgd_averages():
+    w = torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64, requires_grad=True)
+    optimizer = torch.optim.ASGD([w], lr=0.5, lambd=0.0, t0=0)
+    places = []
+    for _ in range(4):
+        w.grad = torch.tensor(G)
+        optimizer.step()
+        places.append(w.detach().numpy().copy())
+    np.testing.assert_allclose(w.detach().numpy(), np.array([1.0, 2.0, 3.0]) - 2 * G)
+    # t0 = 0: the weights of the steps are 1, 1, 1/2 and 1/3
+    mean = places[1]
+    for step, weight in ((2, 1 / 2), (3, 1 / 3)):
+        mean = mean + weight * (places[step] - mean)
+    np.testing.assert_allclose(optimizer.state[w]["ax"].numpy(), mean, rtol=1e-6)
+
+
+def test_a_step_counts_as_a_change():
+    w = torch.tensor([1.0], requires_grad=True)
+    square = w * w
+    w.grad = torch.ones(1)
+    torch.optim.Rprop([w]).step()
+    with pytest.raises(RuntimeError, match="modified"):
+        square.backward()
+
+
+def test_rprop_has_no_recorded_complex_step():
+    w = torch.tensor([1.0 + 1j], requires_grad=True).clone()
+    optimizer = torch.optim.Rprop([w], differentiable=True)
+    w.grad = torch.ones(1, dtype=torch.complex64)
+    with pytest.raises(RuntimeError, match="differentiable is False"):
+        optimizer.step()
