@@ -1,37 +1,27 @@
-"""Nonlinearities."""
+"""Smooth nonlinearities, and those along a dimension; what is made of pieces is in rectifiers.py."""
 
 from __future__ import annotations
 
-import cygrad
 from cygrad import Tensor
 from cygrad.nn import functional as F
+from cygrad.nn.modules._function_module import Activation
 from cygrad.nn.modules.module import Module
 
-__all__ = ["LogSoftmax", "ReLU", "Sigmoid", "Softmax", "Tanh"]
+__all__ = [
+    "GLU",
+    "LogSigmoid",
+    "LogSoftmax",
+    "Sigmoid",
+    "Softmax",
+    "Softmax2d",
+    "Softmin",
+    "Softsign",
+    "Tanh",
+    "Tanhshrink",
+]
 
 
-class ReLU(Module):
-    """max(x, 0), elementwise; with `inplace` it overwrites its input.
-
-    >>> import cygrad
-    >>> cygrad.nn.ReLU()(cygrad.tensor([-1.0, 2.0]))
-    tensor([0., 2.])
-    """
-
-    def __init__(self, inplace: bool = False) -> None:
-        super().__init__()
-        self.inplace = inplace
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply to `input`, of any shape."""
-        return F.relu(input, self.inplace)
-
-    def extra_repr(self) -> str:
-        """Whether the input is overwritten."""
-        return "inplace=True" if self.inplace else ""
-
-
-class Tanh(Module):
+class Tanh(Activation):
     """The hyperbolic tangent, elementwise, between -1 and 1.
 
     >>> import cygrad
@@ -39,12 +29,10 @@ class Tanh(Module):
     tensor([0.0000, 0.7616])
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply to `input`, of any shape."""
-        return cygrad.tanh(input)
+    _function = "tanh"
 
 
-class Sigmoid(Module):
+class Sigmoid(Activation):
     """1 / (1 + exp(-x)), elementwise, between 0 and 1.
 
     >>> import cygrad
@@ -52,21 +40,66 @@ class Sigmoid(Module):
     tensor([0.5000, 0.7311])
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply to `input`, of any shape."""
-        return cygrad.sigmoid(input)
+    _function = "sigmoid"
 
 
-class _AlongDimension(Module):
+class LogSigmoid(Activation):
+    """log(1 / (1 + exp(-x))), elementwise, without overflow.
+
+    >>> import cygrad
+    >>> cygrad.nn.LogSigmoid()(cygrad.tensor([0.0, 1.0]))
+    tensor([-0.6931, -0.3133])
+    """
+
+    _function = "logsigmoid"
+
+
+class Softsign(Activation):
+    """x / (1 + |x|), elementwise, between -1 and 1.
+
+    >>> import cygrad
+    >>> cygrad.nn.Softsign()(cygrad.tensor([-1.0, 3.0]))
+    tensor([-0.5000,  0.7500])
+    """
+
+    _function = "softsign"
+
+
+class Tanhshrink(Activation):
+    """x - tanh(x), elementwise.
+
+    >>> import cygrad
+    >>> cygrad.nn.Tanhshrink()(cygrad.tensor([0.0, 1.0]))
+    tensor([0.0000, 0.2384])
+    """
+
+    _function = "tanhshrink"
+
+
+class GLU(Activation):
+    """The gated linear unit a * sigmoid(b), where a and b are the halves of the input along `dim`.
+
+    >>> import cygrad
+    >>> cygrad.nn.GLU()(cygrad.tensor([1.0, 2.0, 0.0, 0.0]))
+    tensor([0.5000, 1.0000])
+    """
+
+    _function = "glu"
+    _settings = ("dim",)
+
+    def __init__(self, dim: int = -1) -> None:
+        super().__init__()
+        self.dim = dim
+
+
+class _AlongDimension(Activation):
     """A function that normalises one dimension."""
+
+    _settings = ("dim",)
 
     def __init__(self, dim: int | None = None) -> None:
         super().__init__()
         self.dim = dim
-
-    def extra_repr(self) -> str:
-        """The dimension."""
-        return f"dim={self.dim}"
 
 
 class Softmax(_AlongDimension):
@@ -77,9 +110,18 @@ class Softmax(_AlongDimension):
     tensor([[0.2500, 0.2500, 0.2500, 0.2500]])
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply to `input`, of any shape."""
-        return F.softmax(input, self.dim)
+    _function = "softmax"
+
+
+class Softmin(_AlongDimension):
+    """exp(-x) / sum(exp(-x)) along `dim`: the softmax of -x.
+
+    >>> import cygrad
+    >>> cygrad.nn.Softmin(dim=0)(cygrad.tensor([0.0, 1.0]))
+    tensor([0.7311, 0.2689])
+    """
+
+    _function = "softmin"
 
 
 class LogSoftmax(_AlongDimension):
@@ -90,6 +132,19 @@ class LogSoftmax(_AlongDimension):
     tensor([-0.6931, -0.6931])
     """
 
+    _function = "log_softmax"
+
+
+class Softmax2d(Module):
+    """Softmax over the channels of images, of shape (N, C, H, W) or (C, H, W), at each place.
+
+    >>> import cygrad
+    >>> cygrad.nn.Softmax2d()(cygrad.zeros(4, 1, 2))[0]
+    tensor([[0.2500, 0.2500]])
+    """
+
     def forward(self, input: Tensor) -> Tensor:
-        """Apply to `input`, of any shape."""
-        return F.log_softmax(input, self.dim)
+        """Apply to `input`, of 3 or 4 dimensions; a ValueError if it has another number of them."""
+        if input.dim() not in (3, 4):
+            raise ValueError(f"Softmax2d: expected input to be 3D or 4D, got {input.dim()}D instead")
+        return F.softmax(input, -3)

@@ -1,42 +1,43 @@
-"""Losses: how far an output is from its target, as one number to minimise."""
+"""Losses: how far an output is from its target, as one number to minimise.
+
+Those with a margin are in margin_loss.py.
+"""
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from cygrad import Tensor
-from cygrad.nn import functional as F
-from cygrad.nn.modules.module import Module
+from cygrad.nn.modules._loss import Loss, TargetLoss, WeightedLoss
 
-__all__ = ["CrossEntropyLoss", "MSELoss", "NLLLoss"]
-
-
-class _Loss(Module):
-    """What losses have in common: `reduction` is `"mean"`, `"sum"` or `"none"`."""
-
-    def __init__(self, size_average: Any = None, reduce: Any = None, reduction: str = "mean"):
-        super().__init__()
-        self.reduction = _reduction(size_average, reduce, reduction)
-
-
-class _WeightedLoss(_Loss):
-    """A loss with one weight for each class, kept as a buffer."""
-
-    weight: Tensor | None
-
-    def __init__(
-        self,
-        weight: Tensor | None = None,
-        size_average: Any = None,
-        reduce: Any = None,
-        reduction: str = "mean",
-    ) -> None:
-        super().__init__(size_average, reduce, reduction)
-        self.register_buffer("weight", weight)
+__all__ = [
+    "BCELoss",
+    "BCEWithLogitsLoss",
+    "CTCLoss",
+    "CrossEntropyLoss",
+    "GaussianNLLLoss",
+    "HuberLoss",
+    "KLDivLoss",
+    "L1Loss",
+    "MSELoss",
+    "NLLLoss",
+    "PoissonNLLLoss",
+    "SmoothL1Loss",
+]
 
 
-class MSELoss(_Loss):
+class L1Loss(TargetLoss):
+    """The distance |input - target|, elementwise, then the mean, sum or none.
+
+    >>> import cygrad
+    >>> cygrad.nn.L1Loss()(cygrad.tensor([1.0, 2.0]), cygrad.tensor([0.0, 0.0]))
+    tensor(1.5000)
+    """
+
+    _function = "l1_loss"
+
+
+class MSELoss(TargetLoss):
     """The squared difference (input - target)**2, elementwise, then the mean, sum or none.
 
     >>> import cygrad
@@ -44,12 +45,105 @@ class MSELoss(_Loss):
     tensor(2.5000)
     """
 
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Compare two tensors of the same shape."""
-        return F.mse_loss(input, target, reduction=self.reduction)
+    _function = "mse_loss"
 
 
-class NLLLoss(_WeightedLoss):
+class SmoothL1Loss(TargetLoss):
+    """With d = |input - target|: d**2 / (2 beta) where d < beta, else d - beta / 2.
+
+    >>> import cygrad
+    >>> cygrad.nn.SmoothL1Loss()(cygrad.tensor([0.5, 2.0]), cygrad.tensor([0.0, 0.0]))
+    tensor(0.8125)
+    """
+
+    _function = "smooth_l1_loss"
+    _settings = ("beta",)
+
+    def __init__(
+        self, size_average: Any = None, reduce: Any = None, reduction: str = "mean", beta: float = 1.0
+    ) -> None:
+        super().__init__(size_average, reduce, reduction)
+        self.beta = beta
+
+
+class HuberLoss(TargetLoss):
+    """With d = |input - target|: d**2 / 2 where d <= delta, else delta * (d - delta / 2).
+
+    >>> import cygrad
+    >>> cygrad.nn.HuberLoss(delta=2.0)(cygrad.tensor([1.0, 4.0]), cygrad.tensor([0.0, 0.0]))
+    tensor(3.2500)
+    """
+
+    _function = "huber_loss"
+    _settings = ("delta",)
+
+    def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
+        super().__init__(reduction=reduction)
+        self.delta = delta
+
+
+class BCELoss(WeightedLoss):
+    """Binary cross-entropy -(target log(input) + (1 - target) log(1 - input)) of probabilities.
+
+    Logarithms below -100 count as -100. `weight` multiplies elements.
+
+    >>> import cygrad
+    >>> cygrad.nn.BCELoss()(cygrad.tensor([0.5, 0.9]), cygrad.tensor([0.0, 1.0]))
+    tensor(0.3993)
+    """
+
+    _function = "binary_cross_entropy"
+
+
+class BCEWithLogitsLoss(WeightedLoss):
+    """A sigmoid and `BCELoss` in one, without overflow.
+
+    `weight` multiplies elements, `pos_weight` the part of the target that is 1.
+
+    >>> import cygrad
+    >>> cygrad.nn.BCEWithLogitsLoss()(cygrad.tensor([0.0, 2.0]), cygrad.tensor([0.0, 1.0]))
+    tensor(0.4100)
+    """
+
+    pos_weight: Tensor | None
+    _function = "binary_cross_entropy_with_logits"
+    _settings = ("weight", "pos_weight")
+
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        size_average: Any = None,
+        reduce: Any = None,
+        reduction: str = "mean",
+        pos_weight: Tensor | None = None,
+    ) -> None:
+        super().__init__(weight, size_average, reduce, reduction)
+        self.register_buffer("pos_weight", pos_weight)
+
+
+class KLDivLoss(TargetLoss):
+    """The Kullback-Leibler divergence target * (log(target) - input) of log-probabilities.
+
+    With `log_target` the target is in logarithms too. Reduction `"batchmean"` divides the sum by
+    the first size, which is what the divergence means; `"mean"` divides it by all elements.
+
+    >>> import cygrad
+    >>> kl_loss = cygrad.nn.KLDivLoss(reduction="batchmean")
+    >>> kl_loss(cygrad.tensor([[0.5, 0.5]]).log(), cygrad.tensor([[1.0, 0.0]]))
+    tensor(0.6931)
+    """
+
+    _function = "kl_div"
+    _settings = ("log_target",)
+
+    def __init__(
+        self, size_average: Any = None, reduce: Any = None, reduction: str = "mean", log_target: bool = False
+    ) -> None:
+        super().__init__(size_average, reduce, reduction)
+        self.log_target = log_target
+
+
+class NLLLoss(WeightedLoss):
     """Minus the log-probability that `input` gives to each sample's class.
 
     Input of shape (C) or (N, C, d1, ...) holds log-probabilities, target () or (N, d1, ...) class
@@ -60,6 +154,9 @@ class NLLLoss(_WeightedLoss):
     >>> cygrad.nn.NLLLoss()(log_probabilities, cygrad.tensor([0, 0]))
     tensor(0.3993)
     """
+
+    _function = "nll_loss"
+    _settings = ("weight", "ignore_index")
 
     def __init__(
         self,
@@ -72,18 +169,8 @@ class NLLLoss(_WeightedLoss):
         super().__init__(weight, size_average, reduce, reduction)
         self.ignore_index = ignore_index
 
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Compare log-probabilities with classes."""
-        return F.nll_loss(
-            input,
-            target,
-            weight=self.weight,
-            ignore_index=self.ignore_index,
-            reduction=self.reduction,
-        )
 
-
-class CrossEntropyLoss(_WeightedLoss):
+class CrossEntropyLoss(WeightedLoss):
     """Log-softmax and `NLLLoss` in one: the usual loss of a classifier.
 
     Input of shape (C) or (N, C, d1, ...) holds any numbers (logits); target either () or
@@ -94,6 +181,9 @@ class CrossEntropyLoss(_WeightedLoss):
     >>> cygrad.nn.CrossEntropyLoss()(cygrad.zeros(3, 10), cygrad.tensor([1, 2, 3]))
     tensor(2.3026)
     """
+
+    _function = "cross_entropy"
+    _settings = ("weight", "ignore_index", "label_smoothing")
 
     def __init__(
         self,
@@ -108,28 +198,84 @@ class CrossEntropyLoss(_WeightedLoss):
         self.ignore_index = ignore_index
         self.label_smoothing = label_smoothing
 
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Compare logits with classes or probabilities."""
-        return F.cross_entropy(
-            input,
-            target,
-            weight=self.weight,
-            ignore_index=self.ignore_index,
-            reduction=self.reduction,
-            label_smoothing=self.label_smoothing,
-        )
+
+class PoissonNLLLoss(Loss):
+    """exp(input) - target * input, of a Poisson distribution given by the logarithm of its rate.
+
+    Without `log_input` the input is the rate itself: input - target * log(input + eps). `full`
+    adds Stirling's approximation of log(target!) where target > 1.
+
+    >>> import cygrad
+    >>> cygrad.nn.PoissonNLLLoss()(cygrad.tensor([0.0, 1.0]), cygrad.tensor([1.0, 2.0]))
+    tensor(0.8591)
+    """
+
+    _function = "poisson_nll_loss"
+    _settings = ("log_input", "full", "eps")
+
+    def __init__(
+        self,
+        log_input: bool = True,
+        full: bool = False,
+        size_average: Any = None,
+        eps: float = 1e-8,
+        reduce: Any = None,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(size_average, reduce, reduction)
+        self.log_input = log_input
+        self.full = full
+        self.eps = eps
+
+    def forward(self, log_input: Tensor, target: Tensor) -> Tensor:
+        """Compare rates, or their logarithms, with counts."""
+        return self._call(log_input, target)
 
 
-def _reduction(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
-    """The `reduction` that the two old flags mean, if either is given."""
-    if size_average is None and reduce is None:
-        return reduction
-    if reduce is False:
-        meant = "none"
-    else:
-        meant = "sum" if size_average is False else "mean"
-    warnings.warn(
-        f"size_average and reduce args will be deprecated, please use reduction='{meant}' instead.",
-        stacklevel=4,
-    )
-    return meant
+class GaussianNLLLoss(Loss):
+    """(log(var) + (input - target)**2 / var) / 2, of normal distributions.
+
+    A variance below `eps` counts as eps; `full` adds the constant log(2 pi) / 2.
+
+    >>> import cygrad
+    >>> cygrad.nn.GaussianNLLLoss()(cygrad.tensor([1.0, 2.0]), cygrad.zeros(2), cygrad.ones(2))
+    tensor(1.2500)
+    """
+
+    _function = "gaussian_nll_loss"
+    _settings = ("full", "eps")
+
+    def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
+        super().__init__(reduction=reduction)
+        self.full = full
+        self.eps = eps
+
+    def forward(self, input: Tensor, target: Tensor, var: Tensor | float) -> Tensor:
+        """Compare means with samples, for the variance `var`: of input's shape, of one size less, or a number."""
+        return self._call(input, target, var)
+
+
+class CTCLoss(Loss):
+    """Minus the log-probability of label sequences, summed over all alignments with the input.
+
+    `log_probs` has the shape (T, N, C) or (T, C), `targets` (N, S) or all targets in a row;
+    the lengths say how much of each counts. `blank` is the class between labels; `zero_infinity`
+    makes losses of targets that do not fit, and their gradients, zero.
+
+    >>> import cygrad
+    >>> log_probabilities = cygrad.full((2, 1, 2), 0.5).log()
+    >>> cygrad.nn.CTCLoss()(log_probabilities, cygrad.tensor([[1]]), cygrad.tensor([2]), cygrad.tensor([1]))
+    tensor(0.2877)
+    """
+
+    _function = "ctc_loss"
+    _settings = ("blank", "zero_infinity")
+
+    def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> None:
+        super().__init__(reduction=reduction)
+        self.blank = blank
+        self.zero_infinity = zero_infinity
+
+    def forward(self, log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any) -> Tensor:
+        """Compare log-probabilities of classes in time with sequences of labels."""
+        return self._call(log_probs, targets, input_lengths, target_lengths)

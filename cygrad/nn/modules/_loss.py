@@ -1,0 +1,60 @@
+"""What losses have in common."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, ClassVar
+
+from cygrad import Tensor
+from cygrad.nn.modules._function_module import FunctionModule
+
+
+class Loss(FunctionModule):
+    """A function with a `reduction`, which is `"mean"`, `"sum"` or `"none"`."""
+
+    def __init__(self, size_average: Any = None, reduce: Any = None, reduction: str = "mean"):
+        super().__init__()
+        self.reduction = _reduction(size_average, reduce, reduction)
+
+    def _call(self, *tensors: Any, **more: Any) -> Tensor:
+        return super()._call(*tensors, reduction=self.reduction, **more)
+
+
+class TargetLoss(Loss):
+    """A loss that compares an input with its target."""
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """Compare `input` with `target`."""
+        return self._call(input, target)
+
+
+class WeightedLoss(TargetLoss):
+    """A loss with weights, one for each class or element, kept as a buffer."""
+
+    weight: Tensor | None
+    _settings: ClassVar[tuple[str, ...]] = ("weight",)
+
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        size_average: Any = None,
+        reduce: Any = None,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(size_average, reduce, reduction)
+        self.register_buffer("weight", weight)
+
+
+def _reduction(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
+    """The `reduction` that the two old flags mean, if either is given."""
+    if size_average is None and reduce is None:
+        return reduction
+    if reduce is False:
+        meant = "none"
+    else:
+        meant = "sum" if size_average is False else "mean"
+    warnings.warn(
+        f"size_average and reduce args will be deprecated, please use reduction='{meant}' instead.",
+        stacklevel=4,
+    )
+    return meant

@@ -1,0 +1,355 @@
+"""Nonlinearities in pieces: rectifiers, their smooth kin, and functions with a threshold."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import cygrad
+from cygrad import Tensor
+from cygrad.nn import functional as F
+from cygrad.nn import init as initializers
+from cygrad.nn.modules._function_module import Activation, InPlaceActivation
+from cygrad.nn.parameter import Parameter
+
+__all__ = [
+    "CELU",
+    "ELU",
+    "GELU",
+    "SELU",
+    "Hardshrink",
+    "Hardsigmoid",
+    "Hardswish",
+    "Hardtanh",
+    "LeakyReLU",
+    "Mish",
+    "PReLU",
+    "RReLU",
+    "ReLU",
+    "ReLU6",
+    "SiLU",
+    "Softplus",
+    "Softshrink",
+    "Threshold",
+]
+
+
+class ReLU(InPlaceActivation):
+    """max(x, 0), elementwise; with `inplace` it overwrites its input.
+
+    >>> import cygrad
+    >>> cygrad.nn.ReLU()(cygrad.tensor([-1.0, 2.0]))
+    tensor([0., 2.])
+    """
+
+    _function = "relu"
+
+
+class LeakyReLU(Activation):
+    """x where x > 0, else negative_slope * x; with `inplace` it overwrites its input.
+
+    >>> import cygrad
+    >>> cygrad.nn.LeakyReLU(0.1)(cygrad.tensor([-1.0, 2.0]))
+    tensor([-0.1000,  2.0000])
+    """
+
+    _function = "leaky_relu"
+    _settings = ("negative_slope", "inplace")
+
+    def __init__(self, negative_slope: float = 1e-2, inplace: bool = False) -> None:
+        super().__init__()
+        self.negative_slope = negative_slope
+        self.inplace = inplace
+
+
+class RReLU(Activation):
+    """Leaky ReLU whose slope is drawn for each element, uniformly between `lower` and `upper`.
+
+    In evaluation mode the slope is their mean. With `inplace` it overwrites its input.
+
+    >>> import cygrad
+    >>> cygrad.nn.RReLU(0.1, 0.3).eval()(cygrad.tensor([-1.0, 2.0]))
+    tensor([-0.2000,  2.0000])
+    """
+
+    _function = "rrelu"
+    _settings = ("lower", "upper", "inplace")
+
+    def __init__(self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False) -> None:
+        super().__init__()
+        self.lower = lower
+        self.upper = upper
+        self.inplace = inplace
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Apply to `input`, of any shape."""
+        return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
+
+
+class PReLU(Activation):
+    """Leaky ReLU whose slope is learned: x where x > 0, else weight * x.
+
+    The parameter `weight` has `num_parameters` elements, all `init` at first: one for all of the
+    input, or one for each channel, which is the input's second dimension.
+
+    >>> import cygrad
+    >>> cygrad.nn.PReLU()(cygrad.tensor([-1.0, 2.0]))
+    tensor([-0.2500,  2.0000], grad_fn=<PreluKernelBackward0>)
+    """
+
+    weight: Tensor
+
+    def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:
+        super().__init__()
+        self.num_parameters = num_parameters
+        self.init = init
+        self.weight = Parameter(cygrad.empty(num_parameters, device=device, dtype=dtype))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Set the slopes to `init` again."""
+        initializers.constant_(self.weight, self.init)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Apply to `input`, of shape (N, C, ...) where there is a slope for each channel."""
+        return F.prelu(input, self.weight)
+
+    def extra_repr(self) -> str:
+        """The number of slopes."""
+        return f"num_parameters={self.num_parameters}"
+
+
+class _Exponential(Activation):
+    """An exponential below zero, towards -alpha."""
+
+    _settings = ("alpha", "inplace")
+
+    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
+        super().__init__()
+        self.alpha = alpha
+        self.inplace = inplace
+
+
+class ELU(_Exponential):
+    """x where x > 0, else alpha * (exp(x) - 1); with `inplace` it overwrites its input.
+
+    >>> import cygrad
+    >>> cygrad.nn.ELU()(cygrad.tensor([-1.0, 2.0]))
+    tensor([-0.6321,  2.0000])
+    """
+
+    _function = "elu"
+
+
+class CELU(_Exponential):
+    """x where x > 0, else alpha * (exp(x / alpha) - 1); with `inplace` it overwrites its input.
+
+    >>> import cygrad
+    >>> cygrad.nn.CELU(2.0)(cygrad.tensor([-1.0, 2.0]))
+    tensor([-0.7869,  2.0000])
+    """
+
+    _function = "celu"
+
+
+class SELU(InPlaceActivation):
+    """A scaled ELU that keeps mean 0 and variance 1 through layers of LeCun-normal weights.
+
+    Its constants are those of Klambauer and others, "Self-Normalizing Neural Networks" (2017).
+
+    >>> import cygrad
+    >>> cygrad.nn.SELU()(cygrad.tensor([-1.0, 2.0]))
+    tensor([-1.1113,  2.1014])
+    """
+
+    _function = "selu"
+
+
+class GELU(Activation):
+    """x * P(Z <= x) with Z standard normal; `approximate="tanh"` takes a tanh for the probability.
+
+    >>> import cygrad
+    >>> cygrad.nn.GELU()(cygrad.tensor([-1.0, 2.0]))
+    tensor([-0.1587,  1.9545])
+    """
+
+    _function = "gelu"
+    _settings = ("approximate",)
+
+    def __init__(self, approximate: str = "none") -> None:
+        super().__init__()
+        self.approximate = approximate
+
+
+class SiLU(InPlaceActivation):
+    """x * sigmoid(x), also called swish; with `inplace` it overwrites its input.
+
+    >>> import cygrad
+    >>> cygrad.nn.SiLU()(cygrad.tensor([-1.0, 2.0]))
+    tensor([-0.2689,  1.7616])
+    """
+
+    _function = "silu"
+
+
+class Mish(InPlaceActivation):
+    """x * tanh(softplus(x)); with `inplace` it overwrites its input.
+
+    >>> import cygrad
+    >>> cygrad.nn.Mish()(cygrad.tensor([-1.0, 2.0]))
+    tensor([-0.3034,  1.9440])
+    """
+
+    _function = "mish"
+
+
+class Softplus(Activation):
+    """log(1 + exp(beta * x)) / beta, a smooth ReLU; x itself where beta * x > threshold.
+
+    >>> import cygrad
+    >>> cygrad.nn.Softplus()(cygrad.tensor([-1.0, 2.0]))
+    tensor([0.3133, 2.1269])
+    """
+
+    _function = "softplus"
+    _settings = ("beta", "threshold")
+
+    def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
+        super().__init__()
+        self.beta = beta
+        self.threshold = threshold
+
+
+class Threshold(Activation):
+    """x where x > threshold, else `value`; with `inplace` it overwrites its input.
+
+    >>> import cygrad
+    >>> cygrad.nn.Threshold(0.1, 20)(cygrad.tensor([-1.0, 2.0]))
+    tensor([20.,  2.])
+    """
+
+    _function = "threshold"
+    _settings = ("threshold", "value", "inplace")
+
+    def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
+        super().__init__()
+        self.threshold = threshold
+        self.value = value
+        self.inplace = inplace
+
+
+class Hardtanh(Activation):
+    """x, cut off below `min_val` and above `max_val`; with `inplace` it overwrites its input.
+
+    `min_value` and `max_value` are the old names of the bounds, which must not be equal.
+
+    >>> import cygrad
+    >>> cygrad.nn.Hardtanh(-2, 2)(cygrad.tensor([-3.0, 0.5]))
+    tensor([-2.0000,  0.5000])
+    """
+
+    _function = "hardtanh"
+    _settings = ("min_val", "max_val", "inplace")
+
+    def __init__(
+        self,
+        min_val: float = -1.0,
+        max_val: float = 1.0,
+        inplace: bool = False,
+        min_value: float | None = None,
+        max_value: float | None = None,
+    ) -> None:
+        super().__init__()
+        self.min_val = min_val if min_value is None else _renamed("min_val", min_value)
+        self.max_val = max_val if max_value is None else _renamed("max_val", max_value)
+        self.inplace = inplace
+        if self.max_val <= self.min_val:
+            raise AssertionError(f"max_val ({self.max_val}) must be greater than min_val ({self.min_val})")
+
+
+class ReLU6(Hardtanh):
+    """min(max(x, 0), 6), elementwise; with `inplace` it overwrites its input.
+
+    >>> import cygrad
+    >>> cygrad.nn.ReLU6()(cygrad.tensor([-1.0, 2.0, 7.0]))
+    tensor([0., 2., 6.])
+    """
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__(0.0, 6.0, inplace)
+
+    def extra_repr(self) -> str:
+        """Whether the input is overwritten."""
+        return "inplace=True" if self.inplace else ""
+
+
+class _Hard(InPlaceActivation):
+    """A function in straight pieces, which never shows its setting."""
+
+    def extra_repr(self) -> str:
+        """Nothing, as in PyTorch."""
+        return ""
+
+
+class Hardsigmoid(_Hard):
+    """x / 6 + 1/2, cut off below 0 and above 1; with `inplace` it overwrites its input.
+
+    >>> import cygrad
+    >>> cygrad.nn.Hardsigmoid()(cygrad.tensor([-4.0, 0.0, 1.5]))
+    tensor([0.0000, 0.5000, 0.7500])
+    """
+
+    _function = "hardsigmoid"
+
+
+class Hardswish(_Hard):
+    """x * hardsigmoid(x); with `inplace` it overwrites its input.
+
+    >>> import cygrad
+    >>> cygrad.nn.Hardswish()(cygrad.tensor([0.0, 1.0, 1.5]))
+    tensor([0.0000, 0.6667, 1.1250])
+    """
+
+    _function = "hardswish"
+
+
+class _Shrink(Activation):
+    """Zero between -lambd and lambd."""
+
+    _settings = ("lambd",)
+
+    def __init__(self, lambd: float = 0.5) -> None:
+        super().__init__()
+        self.lambd = lambd
+
+    def extra_repr(self) -> str:
+        """The bound alone, without its name."""
+        return str(self.lambd)
+
+
+class Softshrink(_Shrink):
+    """x - lambd above lambd, x + lambd below -lambd, 0 between.
+
+    >>> import cygrad
+    >>> cygrad.nn.Softshrink()(cygrad.tensor([-1.0, 0.25, 2.0]))
+    tensor([-0.5000,  0.0000,  1.5000])
+    """
+
+    _function = "softshrink"
+
+
+class Hardshrink(_Shrink):
+    """x where |x| > lambd, else 0.
+
+    >>> import cygrad
+    >>> cygrad.nn.Hardshrink()(cygrad.tensor([-1.0, 0.25, 2.0]))
+    tensor([-1.,  0.,  2.])
+    """
+
+    _function = "hardshrink"
+
+
+def _renamed(name: str, value: float) -> float:
+    """`value`, after a warning that its argument is called `name` now."""
+    warnings.warn(f"keyword argument `{name}ue` is deprecated and renamed to `{name}`", FutureWarning, stacklevel=3)
+    return value
