@@ -10,17 +10,13 @@ import cygrad
 from cygrad import Tensor
 from cygrad.nn import functional as F
 from cygrad.nn import init
+from cygrad.nn.modules._sizes import repeated
 from cygrad.nn.modules.module import Module
 from cygrad.nn.parameter import Parameter
 
 __all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"]
 
 PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
-
-
-def repeated(value: Any, dims: int) -> tuple[int, ...]:
-    """An int for each dimension."""
-    return tuple(value) if isinstance(value, Sequence) else (value,) * dims
 
 
 class _ConvNd(Module):

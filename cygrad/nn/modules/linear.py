@@ -12,7 +12,7 @@ from cygrad.nn import init
 from cygrad.nn.modules.module import Module
 from cygrad.nn.parameter import Parameter
 
-__all__ = ["Identity", "Linear"]
+__all__ = ["Bilinear", "Identity", "Linear"]
 
 
 class Identity(Module):
@@ -81,3 +81,59 @@ class Linear(Module):
     def extra_repr(self) -> str:
         """The sizes, and whether there is a bias."""
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
+
+
+class Bilinear(Module):
+    """The map `y = x1 @ weight @ x2 + bias` of two inputs, for each output feature, as `F.bilinear`.
+
+    `weight` has the shape (out_features, in1_features, in2_features). It and `bias` start uniform in
+    +-1/sqrt(in1_features). Raises `ValueError` unless `in1_features` is positive.
+
+    >>> import cygrad
+    >>> cygrad.nn.Bilinear(20, 30, 40)(cygrad.randn(8, 20), cygrad.randn(8, 30)).shape
+    torch.Size([8, 40])
+    """
+
+    weight: Tensor
+    bias: Tensor | None
+
+    def __init__(
+        self,
+        in1_features: int,
+        in2_features: int,
+        out_features: int,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        if in1_features <= 0:
+            raise ValueError(f"in1_features must be > 0, but got (in1_features={in1_features})")
+        self.in1_features = in1_features
+        self.in2_features = in2_features
+        self.out_features = out_features
+        kwargs = {"device": device, "dtype": dtype}
+        self.weight = Parameter(cygrad.empty((out_features, in1_features, in2_features), **kwargs))
+        if bias:
+            self.bias = Parameter(cygrad.empty(out_features, **kwargs))
+        else:
+            self.register_parameter("bias", None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw weight and bias anew."""
+        bound = 1 / math.sqrt(self.in1_features)
+        for parameter in (self.weight, self.bias):
+            if parameter is not None:
+                init.uniform_(parameter, -bound, bound)
+
+    def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
+        """Map the last dimensions of both inputs."""
+        return F.bilinear(input1, input2, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        """The sizes, and whether there is a bias."""
+        return (
+            f"in1_features={self.in1_features}, in2_features={self.in2_features}, "
+            f"out_features={self.out_features}, bias={self.bias is not None}"
+        )

@@ -18,6 +18,9 @@ __all__ = [
     "AvgPool1d",
     "AvgPool2d",
     "AvgPool3d",
+    "LPPool1d",
+    "LPPool2d",
+    "LPPool3d",
     "MaxPool1d",
     "MaxPool2d",
     "MaxPool3d",
@@ -268,3 +271,59 @@ class AdaptiveMaxPool3d(_AdaptiveMax):
     """
 
     function = "adaptive_max_pool3d"
+
+
+class _LPPool(Module):
+    dims = 0
+
+    def __init__(self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> None:
+        super().__init__()
+        self.norm_type = norm_type
+        self.kernel_size = kernel_size
+        self.stride = stride
+        self.ceil_mode = ceil_mode
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The norms."""
+        function = getattr(F, f"lp_pool{self.dims}d")
+        return function(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
+
+    def extra_repr(self) -> str:
+        """The norm, and how windows lie on images."""
+        return (
+            f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, "
+            f"ceil_mode={self.ceil_mode}"
+        )
+
+
+class LPPool1d(_LPPool):
+    """The p-norm of each window of sequences, as `F.lp_pool1d`.
+
+    >>> import cygrad
+    >>> cygrad.nn.LPPool1d(2, 2)(cygrad.tensor([[3.0, 4.0, 6.0, 8.0]]))
+    tensor([[ 5., 10.]])
+    """
+
+    dims = 1
+
+
+class LPPool2d(_LPPool):
+    """The p-norm of each window of images, as `F.lp_pool2d`.
+
+    >>> import cygrad
+    >>> cygrad.nn.LPPool2d(2, 2)(cygrad.ones(1, 6, 28, 28)).shape
+    torch.Size([1, 6, 14, 14])
+    """
+
+    dims = 2
+
+
+class LPPool3d(_LPPool):
+    """The p-norm of each window of volumes, as `F.lp_pool3d`.
+
+    >>> import cygrad
+    >>> cygrad.nn.LPPool3d(2, 2)(cygrad.ones(1, 4, 4, 4)).shape
+    torch.Size([1, 2, 2, 2])
+    """
+
+    dims = 3

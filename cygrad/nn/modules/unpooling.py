@@ -1,0 +1,67 @@
+"""Layers that put pooled elements back into place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cygrad import Tensor
+from cygrad.nn import functional as F
+from cygrad.nn.modules._sizes import repeated
+from cygrad.nn.modules.module import Module
+
+__all__ = ["MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d"]
+
+
+class _MaxUnpool(Module):
+    dims = 0
+
+    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
+        super().__init__()
+        self.kernel_size = repeated(kernel_size, self.dims)
+        self.stride = repeated(kernel_size if stride is None else stride, self.dims)
+        self.padding = repeated(padding, self.dims)
+
+    def forward(self, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
+        """Put the elements of `input` where `indices`, which the pooling returned, say; zeros elsewhere."""
+        function = getattr(F, f"max_unpool{self.dims}d")
+        return function(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+
+    def extra_repr(self) -> str:
+        """How the windows lay."""
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class MaxUnpool1d(_MaxUnpool):
+    """Undoes `MaxPool1d` up to the elements that were not largest, as `F.max_unpool1d`.
+
+    >>> import cygrad
+    >>> largest, places = cygrad.nn.MaxPool1d(2, return_indices=True)(cygrad.tensor([[1.0, 3.0, 2.0, 0.0]]))
+    >>> cygrad.nn.MaxUnpool1d(2)(largest, places)
+    tensor([[0., 3., 2., 0.]])
+    """
+
+    dims = 1
+
+
+class MaxUnpool2d(_MaxUnpool):
+    """Undoes `MaxPool2d` up to the elements that were not largest, as `F.max_unpool2d`.
+
+    >>> import cygrad
+    >>> largest, places = cygrad.nn.MaxPool2d(2, return_indices=True)(cygrad.ones(1, 4, 4))
+    >>> cygrad.nn.MaxUnpool2d(2)(largest, places).shape
+    torch.Size([1, 4, 4])
+    """
+
+    dims = 2
+
+
+class MaxUnpool3d(_MaxUnpool):
+    """Undoes `MaxPool3d` up to the elements that were not largest, as `F.max_unpool3d`.
+
+    >>> import cygrad
+    >>> largest, places = cygrad.nn.MaxPool3d(2, return_indices=True)(cygrad.ones(1, 4, 4, 4))
+    >>> cygrad.nn.MaxUnpool3d(2)(largest, places).shape
+    torch.Size([1, 4, 4, 4])
+    """
+
+    dims = 3
