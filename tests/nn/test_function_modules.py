@@ -75,6 +75,14 @@ def test_bad_settings():
 def test_old_names_of_bounds_warn():
     with pytest.warns(FutureWarning, match="`min_value` is deprecated and renamed to `min_val`"):
         layer = nn.Hardtanh(min_value=-3.0)
-    with pytest.warns(FutureWarning, match="`max_value` is deprecated and renamed to `max_val`"):
+    with pytest.warns(FutureWarning, match="`max_value` is deprecated and renamed to `max_val`") as caught:
         nn.Hardtanh(max_value=3.0)
+    assert caught[0].filename == __file__
     assert repr(layer) == "Hardtanh(min_val=-3.0, max_val=1.0)"
+
+
+@pytest.mark.parametrize("loss", [nn.L1Loss, nn.SmoothL1Loss, nn.MultiMarginLoss])
+def test_old_flags_warn_where_they_are_given(loss):
+    with pytest.warns(UserWarning, match="please use reduction='sum' instead") as caught:
+        assert loss(size_average=False).reduction == "sum"
+    assert caught[0].filename == __file__

@@ -12,7 +12,8 @@ from cygrad.nn.modules.module import Module
 class FunctionModule(Module):
     """Calls `_function` with the attributes that `_settings` names, under these names.
 
-    A subclass names both and sets the attributes; its `forward` says which tensors there are.
+    A subclass names both and sets the attributes; its `forward` says which tensors there are. Where half
+    a microsecond counts, in `ReLU`, `Sigmoid` and `Tanh`, `forward` calls the function itself.
     """
 
     _function: ClassVar[str]

@@ -14,7 +14,15 @@ class Loss(FunctionModule):
 
     def __init__(self, size_average: Any = None, reduce: Any = None, reduction: str = "mean"):
         super().__init__()
-        self.reduction = _reduction(size_average, reduce, reduction)
+        if size_average is not None or reduce is not None:
+            reduction = _meant(size_average, reduce)
+            # Each class down to this one that has an `__init__` adds a frame below the caller's.
+            frames = sum("__init__" in vars(kind) for kind in type(self).__mro__ if issubclass(kind, Loss))
+            warnings.warn(
+                f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.",
+                stacklevel=frames + 1,
+            )
+        self.reduction = reduction
 
     def _call(self, *tensors: Any, **more: Any) -> Tensor:
         return super()._call(*tensors, reduction=self.reduction, **more)
@@ -45,16 +53,8 @@ class WeightedLoss(TargetLoss):
         self.register_buffer("weight", weight)
 
 
-def _reduction(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
-    """The `reduction` that the two old flags mean, if either is given."""
-    if size_average is None and reduce is None:
-        return reduction
+def _meant(size_average: bool | None, reduce: bool | None) -> str:
+    """The `reduction` that the two old flags mean, of which at least one is given."""
     if reduce is False:
-        meant = "none"
-    else:
-        meant = "sum" if size_average is False else "mean"
-    warnings.warn(
-        f"size_average and reduce args will be deprecated, please use reduction='{meant}' instead.",
-        stacklevel=4,
-    )
-    return meant
+        return "none"
+    return "sum" if size_average is False else "mean"

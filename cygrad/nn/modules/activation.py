@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cygrad
 from cygrad import Tensor
 from cygrad.nn import functional as F
 from cygrad.nn.modules._function_module import Activation
@@ -29,7 +30,9 @@ class Tanh(Activation):
     tensor([0.0000, 0.7616])
     """
 
-    _function = "tanh"
+    def forward(self, input: Tensor) -> Tensor:
+        """Apply to `input`, of any shape."""
+        return cygrad.tanh(input)
 
 
 class Sigmoid(Activation):
@@ -40,7 +43,9 @@ class Sigmoid(Activation):
     tensor([0.5000, 0.7311])
     """
 
-    _function = "sigmoid"
+    def forward(self, input: Tensor) -> Tensor:
+        """Apply to `input`, of any shape."""
+        return cygrad.sigmoid(input)
 
 
 class LogSigmoid(Activation):

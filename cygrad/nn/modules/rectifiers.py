@@ -42,7 +42,9 @@ class ReLU(InPlaceActivation):
     tensor([0., 2.])
     """
 
-    _function = "relu"
+    def forward(self, input: Tensor) -> Tensor:
+        """Apply to `input`, of any shape."""
+        return F.relu(input, self.inplace)
 
 
 class LeakyReLU(Activation):
