@@ -318,6 +318,7 @@ def value(expression, x):
     return eval(expression, given)
 
 
+@pytest.mark.filterwarnings("ignore:numpy.fix is deprecated")  # since NumPy 2.5
 @pytest.mark.parametrize("expression", lines(CALLS))
 def test_gives_what_numpy_gives_and_records(expression):
     try:

@@ -6,6 +6,8 @@ cross-entropies are one node, reduction included.
 
 import math
 
+import numpy as np
+
 from cygrad._core import messages
 from cygrad._core.access import array_of, tensor_of
 from cygrad._core.opdef import ELSEWHERE, IN0, IN1, declare, named, publish
@@ -264,7 +266,7 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
     if isinstance(var, (int, float)):
         if var < 0:
             raise ValueError("var has negative entry/entries")
-        var = tensor_of(array_of(x).dtype.type(var) + 0 * array_of(x))
+        var = tensor_of(np.full_like(array_of(x), var))
     elif (array_of(require(var, "gaussian_nll_loss", "var", 3)) < 0).any():
         raise ValueError("var has negative entry/entries")
     if var.shape != x.shape:

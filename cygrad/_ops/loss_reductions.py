@@ -3,6 +3,7 @@
 That is their "mean", their "sum", or "none" of these. Its deprecated predecessors are `size_average` and `reduce`.
 """
 
+from cygrad._core.access import array_of
 from cygrad._core.record import record_n
 from cygrad._core.sites import warn
 from cygrad._kernels.reduce import mean as mean_of_array
@@ -36,6 +37,9 @@ def finished(op, losses, inputs, reduction, more=(), kept=None):
 
     `kept` is saved as a third input is, but has no edge.
     """
+    kinds = {array_of(input).dtype for input in inputs}
+    if len(kinds) == 1:  # NumPy before 2.1 makes float32 of bfloat16 and a Python number
+        losses = losses.astype(kinds.pop(), copy=False)
     array = losses
     if reduction == MEAN:
         array = mean_of_array(losses)

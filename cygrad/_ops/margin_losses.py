@@ -8,15 +8,13 @@ import numpy as np
 from cygrad._core import messages
 from cygrad._core.access import array_of, tensor_of
 from cygrad._core.opdef import ELSEWHERE, IN0, declare, named, publish
-from cygrad._core.record import promoted, record_n
+from cygrad._core.record import promoted
 from cygrad._kernels import losses as kernels
-from cygrad._kernels.reduce import mean as mean_of_array
-from cygrad._kernels.reduce import sum as sum_of_array
 from cygrad._ops.activations import logsigmoid
 from cygrad._ops.arguments import broadcast_shape, require
 from cygrad._ops.arithmetic import add, div, mul, neg, sub
 from cygrad._ops.gathering import gather
-from cygrad._ops.loss_reductions import CODES, MEAN, NONE, SUM, keep, reduced, reduction_of, spread
+from cygrad._ops.loss_reductions import CODES, NONE, finished, keep, reduced, reduction_of, spread
 from cygrad._ops.pointwise import sigmoid
 from cygrad._ops.reductions import sum as total
 from cygrad._ops.selection import clamp_min, where
@@ -73,8 +71,7 @@ def margin_ranking_of_package(input1, input2, target, margin=0.0, reduction=NONE
 
 def _finished(op, losses, input, kept, reduction, more=()):
     """The node of a loss that has a gradient for its input alone; `kept` are saved beside it."""
-    array = mean_of_array(losses) if reduction == MEAN else sum_of_array(losses) if reduction == SUM else losses
-    result = record_n(op, array, (input,), (reduction, losses.size, *more))
+    result = finished(op, losses, (input,), reduction, more)
     for slot, value in enumerate(kept, 1):
         if value is not None:
             keep(result, slot, value)

@@ -9,11 +9,12 @@ def samples():
     a = grid(9, 9) + np.diag(np.arange(9.0) * 4)
     symmetric, start = a + a.T, grid(9, 2)
     exact = {"X": start, "tol": 1e-7}
+    how = {"single": False, "unique": False, "any_layout": False}  # the signs follow from how products are summed
     return {
         "lobpcg": [
-            Sample((symmetric, 2), exact, smooth=False, single=False, unique=False),
-            Sample((symmetric, 2), {**exact, "largest": False}, smooth=False, single=False, unique=False),
-            Sample((symmetric, 2), {**exact, "B": np.diag(np.arange(9.0) + 1)}, grad=False, single=False, unique=False),
+            Sample((symmetric, 2), exact, smooth=False, **how),
+            Sample((symmetric, 2), {**exact, "largest": False}, smooth=False, **how),
+            Sample((symmetric, 2), {**exact, "B": np.diag(np.arange(9.0) + 1)}, grad=False, **how),
         ],
     }
 
