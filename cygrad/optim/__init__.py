@@ -1,6 +1,19 @@
 """Optimizers: they change parameters along their gradients."""
 
-from cygrad.optim import adadelta, adagrad, adam, adamax, asgd, nadam, optimizer, radam, rmsprop, rprop, sgd
+from cygrad.optim import (
+    adadelta,
+    adagrad,
+    adam,
+    adamax,
+    asgd,
+    lr_scheduler,
+    nadam,
+    optimizer,
+    radam,
+    rmsprop,
+    rprop,
+    sgd,
+)
 from cygrad.optim.adadelta import Adadelta
 from cygrad.optim.adagrad import Adagrad
 from cygrad.optim.adam import Adam, AdamW
@@ -31,6 +44,7 @@ __all__ = [
     "adam",
     "adamax",
     "asgd",
+    "lr_scheduler",
     "nadam",
     "optimizer",
     "radam",

@@ -1,0 +1,36 @@
+"""Schedules of learning rates."""
+
+from cygrad.optim.lr_scheduler.base import LRScheduler
+from cygrad.optim.lr_scheduler.combined import ChainedScheduler, SequentialLR
+from cygrad.optim.lr_scheduler.cosine import CosineAnnealingLR, CosineAnnealingWarmRestarts
+from cygrad.optim.lr_scheduler.cyclic import CyclicLR, OneCycleLR
+from cygrad.optim.lr_scheduler.factors import (
+    ConstantLR,
+    ExponentialLR,
+    LambdaLR,
+    LinearLR,
+    MultiplicativeLR,
+    MultiStepLR,
+    PolynomialLR,
+    StepLR,
+)
+from cygrad.optim.lr_scheduler.plateau import ReduceLROnPlateau
+
+__all__ = [
+    "ChainedScheduler",
+    "ConstantLR",
+    "CosineAnnealingLR",
+    "CosineAnnealingWarmRestarts",
+    "CyclicLR",
+    "ExponentialLR",
+    "LRScheduler",
+    "LambdaLR",
+    "LinearLR",
+    "MultiStepLR",
+    "MultiplicativeLR",
+    "OneCycleLR",
+    "PolynomialLR",
+    "ReduceLROnPlateau",
+    "SequentialLR",
+    "StepLR",
+]

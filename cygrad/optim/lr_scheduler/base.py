@@ -1,0 +1,205 @@
+"""LRScheduler: the base of all schedules of learning rates, and how they read and set options of groups."""
+
+from __future__ import annotations
+
+import functools
+import types
+import warnings
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from cygrad import Tensor
+from cygrad.optim.optimizer import Optimizer
+
+__all__ = ["LRScheduler"]
+
+_ORDER_PAGE = "https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate"
+_OVERRIDDEN = (
+    "Seems like `optimizer.step()` has been overridden after learning rate scheduler initialization. Please, make "
+    "sure to call `optimizer.step()` before `lr_scheduler.step()`. See more details at " + _ORDER_PAGE
+)
+_ORDER = (
+    "Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch 1.1.0 and later, you should call "
+    "them in the opposite order: `optimizer.step()` before `lr_scheduler.step()`.  Failure to do this will result in "
+    "PyTorch skipping the first value of the learning rate schedule. See more details at " + _ORDER_PAGE
+)
+_EPOCH = (
+    "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. Please use "
+    "`scheduler.step()` to step the scheduler. During the deprecation, if epoch is different from None, the closed "
+    "form is used instead of the new chainable form, where available. Please open an issue if you are unable to "
+    "replicate your use case: https://github.com/pytorch/pytorch/issues/new/choose."
+)
+
+
+class LRScheduler:
+    """Sets the learning rates of an optimizer's groups, step by step.
+
+    Subclasses define `get_lr`, which computes the rates for `self.last_epoch`. The rates at first
+    are kept as `"initial_lr"` in the groups. `last_epoch` other than -1 resumes a schedule.
+
+    Raises `TypeError` for what is no optimizer, `KeyError` if a schedule is resumed whose groups
+    have no `"initial_lr"`.
+
+    >>> import cygrad
+    >>> class Halves(cygrad.optim.lr_scheduler.LRScheduler):
+    ...     def get_lr(self):
+    ...         return [rate / 2**self.last_epoch for rate in self.base_lrs]
+    >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0)
+    >>> scheduler = Halves(optimizer)
+    >>> optimizer.step()
+    >>> scheduler.step()
+    >>> scheduler.get_last_lr()
+    [0.5]
+    """
+
+    _get_lr_called_within_step = False
+    _is_initial = False
+
+    def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
+        check_optimizer(optimizer)
+        self.optimizer = optimizer
+        for i, group in enumerate(optimizer.param_groups):
+            if last_epoch == -1:
+                group.setdefault("initial_lr", _copied(group["lr"]))
+            elif "initial_lr" not in group:
+                raise KeyError(
+                    f"param 'initial_lr' is not specified in param_groups[{i}] when resuming scheduler with "
+                    "last_epoch >= 0.\nLoad the state of the optimizer first, or leave last_epoch out."
+                )
+        self.base_lrs = values_of(optimizer, "initial_lr")
+        self.last_epoch = last_epoch
+        _watch_steps(optimizer)
+        self._initial_step()
+
+    def _initial_step(self) -> None:
+        """Set the rates of the first epoch."""
+        self._step_count = 0
+        with _flagged(self, "_is_initial"):
+            self.step()
+
+    def step(self, epoch: int | None = None) -> None:
+        """Go to the next epoch, after the optimizer's step (to the given epoch: deprecated)."""
+        if self._step_count == 1:
+            if not hasattr(self.optimizer.step, "_wrapped_by_lr_sched"):
+                warnings.warn(_OVERRIDDEN, UserWarning, stacklevel=2)
+            elif not getattr(self.optimizer, "_opt_called", False):
+                warnings.warn(_ORDER, UserWarning, stacklevel=2)
+        self._step_count += 1
+        if epoch is not None:
+            warn_of_epoch()
+        self._update_lr(epoch)
+
+    def _update_lr(self, epoch: int | None = None) -> None:
+        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
+        closed_form = None if epoch is None else getattr(self, "_get_closed_form_lr", None)
+        self._set_rates(closed_form or self.get_lr)
+
+    def _set_rates(self, compute: Callable[[], list[Any]]) -> None:
+        with _flagged(self, "_get_lr_called_within_step"):
+            rates = compute()
+        for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
+            set_value(group, "lr", rate)
+        self._last_lr = values_of(self.optimizer, "lr")
+
+    def get_lr(self) -> list[Any]:
+        """The rates for `last_epoch`, one for each group; `get_last_lr` tells the current ones."""
+        raise NotImplementedError
+
+    def get_last_lr(self) -> list[Any]:
+        """The rates that the last step set, one for each group."""
+        return self._last_lr
+
+    def _group_rates(self) -> list[Any]:
+        """The current rates of the groups, for a `get_lr` that changes them."""
+        if not self._get_lr_called_within_step:
+            warnings.warn(
+                "To get the last learning rate computed by the scheduler, please use `get_last_lr()`.",
+                UserWarning,
+                stacklevel=3,
+            )
+        return values_of(self.optimizer, "lr")
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that the schedule knows, except the optimizer."""
+        return {key: value for key, value in self.__dict__.items() if key != "optimizer"}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go on as the schedule whose `state_dict` this is."""
+        self.__dict__.update(state_dict)
+
+
+@contextmanager
+def _flagged(scheduler: LRScheduler, name: str) -> Iterator[None]:
+    setattr(scheduler, name, True)
+    try:
+        yield
+    finally:
+        setattr(scheduler, name, False)
+
+
+def _watch_steps(optimizer: Any) -> None:
+    """Let the optimizer note that its `step` was called, for the warning about the order."""
+    if hasattr(optimizer.step, "_wrapped_by_lr_sched"):
+        return
+    step = optimizer.step.__func__
+    weak = weakref.ref(optimizer)  # no cycle: the optimizer holds this function
+
+    @functools.wraps(step)
+    def noted(*args: Any, **kwargs: Any) -> Any:
+        stepping: Any = weak()
+        stepping._opt_called = True
+        return step(stepping, *args, **kwargs)
+
+    noted._wrapped_by_lr_sched = True  # type: ignore[attr-defined]
+    optimizer.step = noted
+
+
+# --- What the schedulers share -----------------------------------------------------------------
+
+
+def check_optimizer(optimizer: Any) -> None:
+    """Raise `TypeError` for what is no optimizer."""
+    if not isinstance(optimizer, Optimizer):
+        raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
+
+
+def warn_of_epoch() -> None:
+    """Warn the caller of `step` that its argument is deprecated."""
+    warnings.warn(_EPOCH, UserWarning, stacklevel=3)
+
+
+def _copied(value: Any) -> Any:
+    return value.clone() if isinstance(value, Tensor) else value
+
+
+def values_of(optimizer: Optimizer, key: str) -> list[Any]:
+    """An option of each group; tensors are copied, as steps change them in place."""
+    return [_copied(group[key]) for group in optimizer.param_groups]
+
+
+def set_value(group: dict[str, Any], key: str, value: Any) -> None:
+    """Set an option of a group; a tensor keeps its identity."""
+    if isinstance(group[key], Tensor):
+        group[key].fill_(float(value))
+    else:
+        group[key] = value
+
+
+def for_each_group(name: str, optimizer: Optimizer, value: Any) -> list[Any]:
+    """A value for all groups, or a list of one for each, as a list; `ValueError` for a wrong length."""
+    groups = len(optimizer.param_groups)
+    if not isinstance(value, (list, tuple)):
+        return [_copied(value) for _ in range(groups)]
+    if len(value) != groups:
+        raise ValueError(
+            f"{name} must have the same length as optimizer.param_groups. "
+            f"{name} has {len(value)} values, param_groups has {groups}."
+        )
+    return [_copied(v) for v in value]
+
+
+def saved_function(function: Any) -> dict[str, Any] | None:
+    """What a state dict keeps of a function: the attributes of a callable object."""
+    return None if function is None or isinstance(function, types.FunctionType) else function.__dict__.copy()

@@ -1,0 +1,145 @@
+"""Schedules made of schedules."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Sequence
+from typing import Any
+
+from cygrad.optim.lr_scheduler.base import LRScheduler, set_value, values_of
+from cygrad.optim.lr_scheduler.plateau import ReduceLROnPlateau
+from cygrad.optim.optimizer import Optimizer
+
+__all__ = ["ChainedScheduler", "SequentialLR"]
+
+
+class _Combined(LRScheduler):
+    """The base of schedules made of others, in `_schedulers`."""
+
+    _schedulers: Sequence[Any]
+
+    def _check(self, optimizer: Any, schedulers: Sequence[Any]) -> None:
+        name = type(self).__name__
+        for i, scheduler in enumerate(schedulers):
+            if not hasattr(scheduler, "optimizer"):
+                raise TypeError(f"{name} at index {i} should have `optimizer` as its attribute.")
+            if isinstance(scheduler, ReduceLROnPlateau):
+                raise ValueError(
+                    f"{name} does not support `ReduceLROnPlateau` scheduler as it requires additional kwargs to be "
+                    f"specified when calling `step`, but got one at index {i} in the given schedulers sequence."
+                )
+            if optimizer != scheduler.optimizer:
+                raise ValueError(
+                    f"{name} expects all schedulers to belong to the same optimizer, but got scheduler "
+                    f"{type(scheduler).__name__} at index {i} has {scheduler.optimizer}, which is different from "
+                    f"{type(optimizer).__name__}."
+                )
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that the schedules know, except the optimizer."""
+        return {**super().state_dict(), "_schedulers": [s.state_dict() for s in self._schedulers]}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go on as the schedules whose `state_dict` this is."""
+        super().load_state_dict({key: value for key, value in state_dict.items() if key != "_schedulers"})
+        for scheduler, saved in zip(self._schedulers, state_dict["_schedulers"], strict=False):
+            scheduler.load_state_dict(saved)
+
+
+class SequentialLR(_Combined):
+    """One schedule after the other: the next begins, at its epoch 0, in each epoch of `milestones`.
+
+    Raises `ValueError` unless there is one schedule more than milestones, all of this optimizer.
+
+    >>> import cygrad
+    >>> from cygrad.optim import lr_scheduler
+    >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0)
+    >>> warm_up = lr_scheduler.LinearLR(optimizer, start_factor=0.5, total_iters=2)
+    >>> decay = lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
+    >>> scheduler = lr_scheduler.SequentialLR(optimizer, [warm_up, decay], milestones=[2])
+    >>> for _ in range(3):
+    ...     optimizer.step()
+    ...     scheduler.step()
+    ...     print(scheduler.get_last_lr())
+    [0.75]
+    [1.0]
+    [0.5]
+    """
+
+    def __init__(
+        self, optimizer: Optimizer, schedulers: list[LRScheduler], milestones: list[int], last_epoch: int = -1
+    ) -> None:
+        if len(schedulers) < 1:
+            raise ValueError(f"{type(self).__name__} expects at least one scheduler, but got no scheduler.")
+        self._check(optimizer, schedulers)
+        if len(milestones) != len(schedulers) - 1:
+            raise ValueError(
+                "Sequential Schedulers expects number of schedulers provided to be one more than the number of "
+                f"milestone points, but got number of schedulers {len(schedulers)} and the number of milestones to be "
+                f"equal to {len(milestones)}"
+            )
+        self._schedulers = schedulers
+        self._milestones = milestones
+        self.last_epoch = last_epoch + 1
+        self.optimizer = optimizer
+        for group in optimizer.param_groups:  # each schedule has made its first step: undo them
+            set_value(group, "lr", group["initial_lr"])
+        self.recursive_undo()
+        current = schedulers[bisect.bisect_right(milestones, 0)]
+        current._initial_step()
+        self._last_lr = current.get_last_lr()
+
+    def recursive_undo(self, sched: Any = None) -> None:
+        """Take back the epoch that each schedule counted when it was made."""
+        scheduler = self if sched is None else sched
+        if hasattr(scheduler, "_schedulers"):
+            for inner in scheduler._schedulers:
+                self.recursive_undo(inner)
+        elif hasattr(scheduler, "last_epoch"):
+            scheduler.last_epoch -= 1
+
+    def step(self) -> None:  # type: ignore[override]
+        """Go to the next epoch, of the schedule whose turn it is."""
+        self.last_epoch += 1
+        turn = bisect.bisect_right(self._milestones, self.last_epoch)
+        scheduler = self._schedulers[turn]
+        if turn > 0 and self._milestones[turn - 1] == self.last_epoch:
+            scheduler._update_lr(0)
+        else:
+            scheduler.step()
+        self._last_lr = scheduler.get_last_lr()
+
+
+class ChainedScheduler(_Combined):
+    """Several schedules at once: each changes what the ones before it made of the rates.
+
+    Raises `ValueError` unless there are schedules, all of one optimizer.
+
+    >>> import cygrad
+    >>> from cygrad.optim import lr_scheduler
+    >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0)
+    >>> first = lr_scheduler.ConstantLR(optimizer, factor=0.5, total_iters=4)
+    >>> second = lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
+    >>> scheduler = lr_scheduler.ChainedScheduler([first, second])
+    >>> optimizer.step()
+    >>> scheduler.step()
+    >>> scheduler.get_last_lr()
+    [0.25]
+    """
+
+    def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None) -> None:
+        if len(schedulers) < 1:
+            raise ValueError(
+                f"{type(self).__name__} expects at least one scheduler to be chained, but got no scheduler."
+            )
+        optimizer = optimizer or schedulers[0].optimizer
+        self._check(optimizer, schedulers)
+        self._schedulers = schedulers
+        self.optimizer = optimizer
+        self._last_lr = values_of(optimizer, "lr")
+
+    def step(self) -> None:  # type: ignore[override]
+        """Go to the next epoch in each schedule."""
+        for scheduler in self._schedulers:
+            scheduler.step()
+        self._last_lr = values_of(self.optimizer, "lr")
