@@ -151,18 +151,18 @@ def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
             "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero dimensions for "
             f"input, but got: {shape}"
         )
-    at = t.dim() - 2
-    if shape[at] % math.prod(kernel):
+    # The messages count as if there always were a batch dimension, as PyTorch's do.
+    if shape[-2] % math.prod(kernel):
         raise RuntimeError(
-            f"Expected size of input's dimension {at} to be divisible by the product of kernel_size, but got "
-            f"input.size({at})={shape[at]} and kernel_size={kernel}."
+            "Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got "
+            f"input.size(1)={shape[-2]} and kernel_size={kernel}."
         )
     count = blocks(size, *given)
     if math.prod(count) != shape[-1] or min(count) < 1:
         raise RuntimeError(
             f"Given output_size={size}, kernel_size={kernel}, dilation={dilation}, padding={padding}, stride={stride}, "
-            f"expected size of input's dimension {at + 1} to match the calculated number of sliding blocks {count[0]} "
-            f"* {count[1]} = {math.prod(count)}, but got input.size({at + 1})={shape[-1]}."
+            f"expected size of input's dimension 2 to match the calculated number of sliding blocks {count[0]} "
+            f"* {count[1]} = {math.prod(count)}, but got input.size(2)={shape[-1]}."
         )
     check_elements(t, "col2im_out_cpu")
     return col2im(t, size, *given)

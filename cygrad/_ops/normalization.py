@@ -54,7 +54,9 @@ def _normalized(op, input, weight, bias, frame, given=None, more=()):
     w, b = (None if p is None else array_of(p).reshape(frame.parameter) for p in (weight, bias))
     result = kernels.scaled(kernels.standardized(x, middle, factor), w, b)
     result = result.reshape(array.shape).astype(array.dtype, copy=False)
-    args = frame, middle, factor, None if bias is None else tuple(bias.shape), *more
+    # Weight and bias have one shape. It stands beside them, since the weight is saved for the input's gradient alone.
+    shape = next((tuple(p.shape) for p in (weight, bias) if p is not None), None)
+    args = frame, middle, factor, shape, *more
     inputs = (input, weight, bias)[: len(op.inputs)]
     return record_n(op, result, inputs, args), middle, squares
 
@@ -64,15 +66,15 @@ def _rule(n, g):
 
 
 def _fused(n, g):
-    frame, middle, factor, bias_shape = n.args[:4]
+    frame, middle, factor, shape = n.args[:4]
     array, weight = array_of(n.saved(0)), n.saved(1)
     x, h = kernels.wide(array.reshape(frame.view)), kernels.wide(g.reshape(frame.view))
     xhat = kernels.standardized(x, middle, factor) if n.needs(0) or n.needs(1) else None
     grad_input = grad_weight = grad_bias = None
     if n.needs(1):
-        grad_weight = tensor_of(kernels.weight_gradient(h, xhat, frame.parameter).reshape(array_of(weight).shape))
+        grad_weight = tensor_of(kernels.weight_gradient(h, xhat, frame.parameter).reshape(shape))
     if n.needs(2):
-        grad_bias = tensor_of(kernels.bias_gradient(h, frame.parameter).reshape(bias_shape))
+        grad_bias = tensor_of(kernels.bias_gradient(h, frame.parameter).reshape(shape))
     if n.needs(0):
         w = None if weight is None else kernels.wide(array_of(weight).reshape(frame.parameter))
         grad = kernels.input_gradient(h, xhat, factor, w, frame.axes, frame.centered, frame.fixed)
@@ -81,7 +83,7 @@ def _fused(n, g):
 
 
 def _recorded(n, g):
-    frame, middle, factor, bias_shape = n.args[:4]
+    frame, middle, factor, shape = n.args[:4]
     input, weight = n.saved(0), n.saved(1)
     x, h = reshape(input, frame.view), reshape(g, frame.view)
     if frame.fixed:
@@ -93,9 +95,9 @@ def _recorded(n, g):
         xhat = mul(d, factor)
     grad_input = grad_weight = grad_bias = None
     if n.needs(1):
-        grad_weight = reshape(_over_shared(mul(h, xhat), frame), tuple(weight.shape))
+        grad_weight = reshape(_over_shared(mul(h, xhat), frame), shape)
     if n.needs(2):
-        grad_bias = reshape(_over_shared(h, frame), bias_shape)
+        grad_bias = reshape(_over_shared(h, frame), shape)
     if n.needs(0):
         if weight is not None:
             h = mul(h, reshape(weight, frame.parameter))

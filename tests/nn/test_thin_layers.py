@@ -103,6 +103,18 @@ def test_running_statistics():
     assert (layer.running_mean.item(), layer.running_var.item(), layer.num_batches_tracked.item()) == (0, 1, 0)
 
 
+@pytest.mark.parametrize("text", ["BatchNorm1d(4)", "LayerNorm(6)", "GroupNorm(2, 4)", "RMSNorm(6)"])
+@pytest.mark.parametrize("order", [1, 2])
+def test_parameters_learn_from_data_that_does_not(text, order):
+    layer = eval(f"nn.{text}")
+    x = SEQUENCES.clone().requires_grad_()
+    gradients = []
+    for data in (x, SEQUENCES):
+        y = layer(data).square().sum()
+        gradients.append(torch.autograd.grad(y, list(layer.parameters()), create_graph=order == 2))
+    assert all(torch.allclose(a, b) for a, b in zip(*gradients, strict=True))
+
+
 def test_padding_row_is_not_learnt():
     layer = nn.Embedding(4, 3, padding_idx=-1)
     layer(torch.tensor([0, 3])).sum().backward()

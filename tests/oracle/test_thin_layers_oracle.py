@@ -1,5 +1,6 @@
 """Layers over functions give what PyTorch's give: results, gradients, repr and state, in training and in evaluation."""
 
+import inspect
 import warnings
 
 import numpy as np
@@ -107,10 +108,10 @@ def default_input(text):
     return SIZES[text.partition("d(")[0][-1]]
 
 
-def run(library, layer, arrays):
+def run(library, layer, arrays, of_inputs=True):
     """The results of one call, then the gradients of all that has one."""
     given = [None if a is None else library.from_numpy(a.copy()) for a in arrays]
-    leaves = [x.requires_grad_() for x in given if x is not None and x.is_floating_point()]
+    leaves = [x.requires_grad_(of_inputs) for x in given if x is not None and x.is_floating_point()]
     layer.zero_grad()
     # In-place layers must not meet leaves.
     results = layer(*(x * 1 if x is not None and x.is_floating_point() else x for x in given))
@@ -143,6 +144,7 @@ def test_layer(row):
     for _ in range(2):
         close(run(cygrad, ours, arrays), run(torch, theirs, arrays))
     close(run(cygrad, ours.eval(), arrays), run(torch, theirs.eval(), arrays))
+    close(run(cygrad, ours.train(), arrays, False), run(torch, theirs.train(), arrays, False))
     expected = theirs.state_dict()
     found = ours.state_dict()
     assert list(found) == list(expected)
@@ -154,6 +156,16 @@ def test_layer(row):
     assert public[0] == public[1]
 
 
+@pytest.mark.parametrize("name", sorted({row[0].partition("(")[0] for row in LAYERS}))
+def test_signatures(name):
+    name, _, constructor = name.partition(".")
+    for method in (constructor,) if constructor else ("__init__", "forward"):
+        found, expected = (inspect.signature(getattr(getattr(n, name), method)) for n in (cygrad.nn, torch.nn))
+        assert [(p.name, p.kind, p.default) for p in found.parameters.values()] == [
+            (p.name, p.kind, p.default) for p in expected.parameters.values()
+        ]
+
+
 FIRST = ["Bilinear(9, 30, 20)", "Embedding(30, 50, 2)", "EmbeddingBag(30, 50)", "BatchNorm2d(4)", "LayerNorm((4, 5))"]
 
 
@@ -162,8 +174,8 @@ def test_first_parameters_have_pytorchs_distribution(text):
     ours, theirs = made(cygrad, text), made(torch, text)
     for a, b in zip(ours.parameters(), theirs.parameters(), strict=True):
         assert str(a.dtype) == str(b.dtype)
-        assert a.detach().mean().item() == pytest.approx(b.detach().mean().item(), abs=0.15)
-        assert a.detach().std().item() == pytest.approx(b.detach().std().item(), abs=0.1)
+        assert a.detach().mean().item() == pytest.approx(b.detach().mean().item(), abs=0.2)
+        assert a.detach().std().item() == pytest.approx(b.detach().std().item(), abs=0.15)
 
 
 @pytest.mark.parametrize("version", [None, 1, 2])
@@ -204,6 +216,9 @@ def test_old_state_without_a_count(version):
         "FractionalMaxPool2d(2)",
         "FractionalMaxPool3d(2, 3, 0.5)",
         "FractionalMaxPool3d(2, output_ratio=1.5)",
+        "Fold(4, 2)(torch.ones(3, 4))",
+        "Fold(4, 2)(torch.ones(1, 4, 5))",
+        "Fold(4, 2)(torch.ones(4, 5))",
         "Unflatten(1, 2)",
         "Unflatten(1, (2, 'a'))",
     ],
