@@ -25,17 +25,26 @@ class FunctionModule(Module):
         return result
 
 
-class Activation(FunctionModule):
-    """A function of one tensor; its settings are shown, `inplace` only where it is true."""
+class UnaryFunctionModule(FunctionModule):
+    """A function of one tensor, whose settings are shown."""
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply to `input`."""
         return self._call(input)
 
+    def _shown(self) -> tuple[str, ...]:
+        return self._settings
+
     def extra_repr(self) -> str:
         """The settings."""
-        shown = [name for name in self._settings if name != "inplace" or self.inplace]
-        return ", ".join(f"{name}={getattr(self, name)!r}" for name in shown)
+        return ", ".join(f"{name}={getattr(self, name)!r}" for name in self._shown())
+
+
+class Activation(UnaryFunctionModule):
+    """A function of one tensor; its settings are shown, `inplace` only where it is true."""
+
+    def _shown(self) -> tuple[str, ...]:
+        return tuple(name for name in self._settings if name != "inplace" or self.inplace)
 
 
 class InPlaceActivation(Activation):

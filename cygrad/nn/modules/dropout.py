@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from cygrad import Tensor
-from cygrad.nn import functional as F
-from cygrad.nn.modules.module import Module
+from typing import ClassVar
+
+from cygrad.nn.modules._function_module import UnaryFunctionModule
 
 __all__ = ["AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout"]
 
 
-class _Dropout(Module):
-    """What all dropout layers share; `function` names the one of `cygrad.nn.functional` that they call."""
+class _Dropout(UnaryFunctionModule):
+    """What all dropout layers share."""
 
-    function = ""
+    _settings: ClassVar[tuple[str, ...]] = ("p", "training", "inplace")
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()
@@ -20,10 +20,6 @@ class _Dropout(Module):
             raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
         self.p = p
         self.inplace = inplace
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Drop in training, return `input` in evaluation."""
-        return getattr(F, self.function)(input, self.p, self.training, self.inplace)
 
     def extra_repr(self) -> str:
         """The probability, and whether the input is overwritten."""
@@ -43,7 +39,7 @@ class Dropout(_Dropout):
     tensor([1., 1., 1.])
     """
 
-    function = "dropout"
+    _function = "dropout"
 
 
 class Dropout1d(_Dropout):
@@ -55,7 +51,7 @@ class Dropout1d(_Dropout):
              [0., 0., 0.]]])
     """
 
-    function = "dropout1d"
+    _function = "dropout1d"
 
 
 class Dropout2d(_Dropout):
@@ -66,7 +62,7 @@ class Dropout2d(_Dropout):
     tensor([[[[0., 0., 0.]]]])
     """
 
-    function = "dropout2d"
+    _function = "dropout2d"
 
 
 class Dropout3d(_Dropout):
@@ -77,13 +73,12 @@ class Dropout3d(_Dropout):
     tensor([[[[[0., 0., 0.]]]]])
     """
 
-    function = "dropout3d"
+    _function = "dropout3d"
 
 
 class _AlphaDropout(_Dropout):
-    def forward(self, input: Tensor) -> Tensor:
-        """Drop in training, return `input` in evaluation; never in place, as in PyTorch."""
-        return getattr(F, self.function)(input, self.p, self.training)
+    # Never in place, as in PyTorch, though `inplace` may be given.
+    _settings = ("p", "training")
 
 
 class AlphaDropout(_AlphaDropout):
@@ -94,7 +89,7 @@ class AlphaDropout(_AlphaDropout):
     tensor([1., 1., 1.])
     """
 
-    function = "alpha_dropout"
+    _function = "alpha_dropout"
 
 
 class FeatureAlphaDropout(_AlphaDropout):
@@ -105,4 +100,4 @@ class FeatureAlphaDropout(_AlphaDropout):
     tensor([[[1., 1., 1.]]])
     """
 
-    function = "feature_alpha_dropout"
+    _function = "feature_alpha_dropout"

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from cygrad import Tensor
-from cygrad.nn import functional as F
+from cygrad.nn.modules._function_module import FunctionModule
 from cygrad.nn.modules._sizes import repeated
-from cygrad.nn.modules.module import Module
 
 __all__ = ["FractionalMaxPool2d", "FractionalMaxPool3d"]
 
 
-class _FractionalMaxPool(Module):
+class _FractionalMaxPool(FunctionModule):
+    _settings = ("kernel_size", "output_size", "output_ratio", "return_indices", "_random_samples")
     dims = 0
 
     def __init__(
@@ -39,9 +39,7 @@ class _FractionalMaxPool(Module):
 
     def forward(self, input: Tensor) -> Any:
         """The largest elements, and with `return_indices` their places."""
-        function = getattr(F, f"fractional_max_pool{self.dims}d")
-        given = (self.kernel_size, self.output_size, self.output_ratio, self.return_indices)
-        return function(input, *given, _random_samples=self._random_samples)
+        return self._call(input)
 
 
 class FractionalMaxPool2d(_FractionalMaxPool):
@@ -55,6 +53,7 @@ class FractionalMaxPool2d(_FractionalMaxPool):
     """
 
     dims = 2
+    _function = "fractional_max_pool2d"
 
 
 class FractionalMaxPool3d(_FractionalMaxPool):
@@ -66,3 +65,4 @@ class FractionalMaxPool3d(_FractionalMaxPool):
     """
 
     dims = 3
+    _function = "fractional_max_pool3d"

@@ -10,6 +10,7 @@ import cygrad
 from cygrad import Tensor
 from cygrad.nn import functional as F
 from cygrad.nn import init
+from cygrad.nn.modules._function_module import UnaryFunctionModule
 from cygrad.nn.modules.module import Module
 from cygrad.nn.parameter import Parameter
 
@@ -335,9 +336,9 @@ class RMSNorm(_Affine):
         self.register_parameter("weight", made)
         self.reset_parameters()
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Normalise the last dimensions of `input`."""
-        return F.rms_norm(input, self.normalized_shape, self.weight, self.eps)
+    def forward(self, x: Tensor) -> Tensor:
+        """Normalise the last dimensions of `x`."""
+        return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)
 
     def extra_repr(self) -> str:
         """The shape, and whether a scale is learnt."""
@@ -387,7 +388,7 @@ class GroupNorm(_Affine):
         )
 
 
-class LocalResponseNorm(Module):
+class LocalResponseNorm(UnaryFunctionModule):
     """Divides each element by a power of its neighbours' squares in `size` channels, as `F.local_response_norm`.
 
     >>> import cygrad
@@ -395,16 +396,15 @@ class LocalResponseNorm(Module):
     torch.Size([1, 3, 4])
     """
 
+    _function = "local_response_norm"
+    _settings = ("size", "alpha", "beta", "k")
+
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
         super().__init__()
         self.size = size
         self.alpha = alpha
         self.beta = beta
         self.k = k
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Normalise across the channels of `input`."""
-        return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
 
     def extra_repr(self) -> str:
         """The constants of the formula."""

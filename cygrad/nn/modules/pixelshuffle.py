@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from cygrad import Tensor
-from cygrad.nn import functional as F
-from cygrad.nn.modules.module import Module
+from cygrad.nn.modules._function_module import UnaryFunctionModule
 
 __all__ = ["ChannelShuffle", "PixelShuffle", "PixelUnshuffle"]
 
 
-class PixelShuffle(Module):
+class PixelShuffle(UnaryFunctionModule):
     """Makes blocks of pixels of channels: (*, C * r**2, H, W) becomes (*, C, H * r, W * r), as `F.pixel_shuffle`.
 
     >>> import cygrad
@@ -17,20 +15,15 @@ class PixelShuffle(Module):
     torch.Size([1, 1, 12, 12])
     """
 
+    _function = "pixel_shuffle"
+    _settings = ("upscale_factor",)
+
     def __init__(self, upscale_factor: int) -> None:
         super().__init__()
         self.upscale_factor = upscale_factor
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Shuffle `input`."""
-        return F.pixel_shuffle(input, self.upscale_factor)
 
-    def extra_repr(self) -> str:
-        """The factor."""
-        return f"upscale_factor={self.upscale_factor}"
-
-
-class PixelUnshuffle(Module):
+class PixelUnshuffle(UnaryFunctionModule):
     """The inverse of `PixelShuffle`, as `F.pixel_unshuffle`.
 
     >>> import cygrad
@@ -38,20 +31,15 @@ class PixelUnshuffle(Module):
     torch.Size([1, 9, 4, 4])
     """
 
+    _function = "pixel_unshuffle"
+    _settings = ("downscale_factor",)
+
     def __init__(self, downscale_factor: int) -> None:
         super().__init__()
         self.downscale_factor = downscale_factor
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Unshuffle `input`."""
-        return F.pixel_unshuffle(input, self.downscale_factor)
 
-    def extra_repr(self) -> str:
-        """The factor."""
-        return f"downscale_factor={self.downscale_factor}"
-
-
-class ChannelShuffle(Module):
+class ChannelShuffle(UnaryFunctionModule):
     """Deals the channels of `groups` groups out in turn, as `F.channel_shuffle`.
 
     >>> import cygrad
@@ -59,14 +47,9 @@ class ChannelShuffle(Module):
     tensor([0., 2., 1., 3.])
     """
 
+    _function = "channel_shuffle"
+    _settings = ("groups",)
+
     def __init__(self, groups: int) -> None:
         super().__init__()
         self.groups = groups
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Shuffle the channels of `input`."""
-        return F.channel_shuffle(input, self.groups)
-
-    def extra_repr(self) -> str:
-        """The number of groups."""
-        return f"groups={self.groups}"

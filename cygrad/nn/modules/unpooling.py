@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from cygrad import Tensor
-from cygrad.nn import functional as F
+from cygrad.nn.modules._function_module import FunctionModule
 from cygrad.nn.modules._sizes import repeated
-from cygrad.nn.modules.module import Module
 
 __all__ = ["MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d"]
 
 
-class _MaxUnpool(Module):
+class _MaxUnpool(FunctionModule):
+    _settings = ("kernel_size", "stride", "padding")
     dims = 0
 
     def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
@@ -23,8 +23,7 @@ class _MaxUnpool(Module):
 
     def forward(self, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
         """Put the elements of `input` where `indices`, which the pooling returned, say; zeros elsewhere."""
-        function = getattr(F, f"max_unpool{self.dims}d")
-        return function(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+        return self._call(input, indices, output_size=output_size)
 
     def extra_repr(self) -> str:
         """How the windows lay."""
@@ -41,6 +40,7 @@ class MaxUnpool1d(_MaxUnpool):
     """
 
     dims = 1
+    _function = "max_unpool1d"
 
 
 class MaxUnpool2d(_MaxUnpool):
@@ -53,6 +53,7 @@ class MaxUnpool2d(_MaxUnpool):
     """
 
     dims = 2
+    _function = "max_unpool2d"
 
 
 class MaxUnpool3d(_MaxUnpool):
@@ -65,3 +66,4 @@ class MaxUnpool3d(_MaxUnpool):
     """
 
     dims = 3
+    _function = "max_unpool3d"

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from cygrad import Tensor
-from cygrad.nn import functional as F
-from cygrad.nn.modules.module import Module
+from cygrad.nn.modules._function_module import UnaryFunctionModule
 
 __all__ = ["Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d"]
 
 
-class Upsample(Module):
+class Upsample(UnaryFunctionModule):
     """Resizes to `size` or by `scale_factor`, with the modes of `F.interpolate`.
 
     >>> import cygrad
     >>> cygrad.nn.Upsample(scale_factor=2)(cygrad.tensor([[[1.0, 2.0]]]))
     tensor([[[1., 1., 2., 2.]]])
     """
+
+    _function = "interpolate"
+    _settings = ("size", "scale_factor", "mode", "align_corners", "recompute_scale_factor")
 
     def __init__(
         self,
@@ -37,11 +38,6 @@ class Upsample(Module):
         self.mode = mode
         self.align_corners = align_corners
         self.recompute_scale_factor = recompute_scale_factor
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Resize `input`, of shape (N, C, ...)."""
-        given = (self.size, self.scale_factor, self.mode, self.align_corners, self.recompute_scale_factor)
-        return F.interpolate(input, *given)
 
     def extra_repr(self) -> str:
         """The size or the factor, and the mode."""
