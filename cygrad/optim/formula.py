@@ -39,6 +39,11 @@ class FormulaOptimizer(Optimizer):
                     self._step_arrays(param, state, group)
         return loss
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        for values in self.state.values():  # numbers, in states that old releases of PyTorch saved
+            values.update({k: cygrad.tensor(float(v)) for k, v in values.items() if not isinstance(v, Tensor)})
+
     def _first_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
         """The state before the first step; `"step"` among it counts the steps."""
         raise NotImplementedError

@@ -78,3 +78,41 @@ def test_rprop_has_no_recorded_complex_step():
     w.grad = torch.ones(1, dtype=torch.complex64)
     with pytest.raises(RuntimeError, match="differentiable is False"):
         optimizer.step()
+
+
+@pytest.mark.parametrize("name", [*STEPS, "Adadelta", "ASGD"])
+def test_states_with_numbers_for_counters(name):
+    def made():
+        w = torch.tensor([1.0, 2.0], dtype=torch.float64, requires_grad=True)
+        w.grad = torch.tensor([0.5, -2.0], dtype=torch.float64)
+        return w, getattr(torch.optim, name)([w])
+
+    (a, saved), (b, loaded) = made(), made()
+    saved.step()
+    state = saved.state_dict()
+    values = {k: v.item() if v.ndim == 0 else v.clone() for k, v in state["state"][0].items()}
+    b.data = a.data.clone()
+    loaded.load_state_dict({**state, "state": {0: values}})
+    saved.step()
+    loaded.step()
+    assert loaded.state[b]["step"].item() == 2.0
+    np.testing.assert_allclose(a.detach().numpy(), b.detach().numpy(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", [*STEPS, "Adadelta", "ASGD"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.complex64], ids=str)
+def test_shapes_layouts_and_dtypes(name, dtype):
+    """Strided, empty and 0-dim parameters change as dense ones do, in place and in their dtype."""
+    base = torch.tensor(np.linspace(1, 2, 12).reshape(3, 4)).to(dtype)
+    dense = base.t().contiguous().requires_grad_()
+    others = [base.t().requires_grad_(), torch.zeros(0, 3, dtype=dtype, requires_grad=True)]
+    others.append(torch.tensor(1.0, dtype=dtype, requires_grad=True))  # as dense[0, 0]
+    optimizer = getattr(torch.optim, name)([dense, *others])
+    for _ in range(3):
+        for param in optimizer.param_groups[0]["params"]:
+            param.grad = torch.full_like(param.detach(), 0.5)
+        optimizer.step()
+    assert {p.dtype for p in [dense, *others]} == {dtype}
+    np.testing.assert_array_equal(dense.detach().numpy(), others[0].detach().numpy())
+    np.testing.assert_allclose(others[2].item(), dense[0, 0].item(), rtol=2e-3 if dtype is torch.float16 else 1e-6)
+    assert dense[0, 0].item() != 1.0
