@@ -67,9 +67,9 @@ def _rule(n, g):
 
 def _fused(n, g):
     frame, middle, factor, shape = n.args[:4]
-    array, weight = array_of(n.saved(0)), n.saved(1)
-    x, h = kernels.wide(array.reshape(frame.view)), kernels.wide(g.reshape(frame.view))
-    xhat = kernels.standardized(x, middle, factor) if n.needs(0) or n.needs(1) else None
+    weight, h = n.saved(1), kernels.wide(g.reshape(frame.view))
+    if n.needs(0) or n.needs(1):
+        xhat = kernels.standardized(kernels.wide(array_of(n.saved(0)).reshape(frame.view)), middle, factor)
     grad_input = grad_weight = grad_bias = None
     if n.needs(1):
         grad_weight = tensor_of(kernels.weight_gradient(h, xhat, frame.parameter).reshape(shape))
@@ -78,14 +78,17 @@ def _fused(n, g):
     if n.needs(0):
         w = None if weight is None else kernels.wide(array_of(weight).reshape(frame.parameter))
         grad = kernels.input_gradient(h, xhat, factor, w, frame.axes, frame.centered, frame.fixed)
-        grad_input = tensor_of(np.asarray(grad).reshape(array.shape).astype(g.dtype, copy=False))
+        grad_input = tensor_of(np.asarray(grad).reshape(g.shape).astype(g.dtype, copy=False))
     return grad_input, grad_weight, grad_bias
 
 
 def _recorded(n, g):
     frame, middle, factor, shape = n.args[:4]
     input, weight = n.saved(0), n.saved(1)
-    x, h = reshape(input, frame.view), reshape(g, frame.view)
+    h = reshape(g, frame.view)
+    if input is None:  # The gradient of the bias alone is asked for.
+        return None, None, reshape(_over_shared(h, frame), shape)
+    x = reshape(input, frame.view)
     if frame.fixed:
         factor = tensor_of(factor)
         xhat = mul(sub(x, tensor_of(middle)), factor)

@@ -37,10 +37,10 @@ def triangle(t, upper, unit):
 
 def solve_rule(n, g):
     upper, left, unit = n.args
-    a, x = n.saved(0), n.saved_result()
-    of_b = solve(adjoint(a), g, not upper, left, unit)
+    of_b = solve(adjoint(n.saved(0)), g, not upper, left, unit)
     if not n.needs(0):
         return None, of_b
+    x = n.saved_result()
     of_a = matmul(of_b, adjoint(x)) if left else matmul(adjoint(x), of_b)
     return triangle(neg(of_a), upper, unit), of_b
 

@@ -157,12 +157,11 @@ def three(op, input, tensor1, tensor2, value):
 
 
 def addcdiv_rule(n, g):
-    a, b = n.saved(1), n.saved(2)
-    share = div(mul(g, n.args[0]), conjugate(b))
+    share = div(mul(g, n.args[0]), conjugate(n.saved(2))) if n.needs(1) or n.needs(2) else None
     return (
         g if n.needs(0) else None,
         share if n.needs(1) else None,
-        neg(mul(share, conjugate(div(a, b)))) if n.needs(2) else None,
+        neg(mul(share, conjugate(div(n.saved(1), n.saved(2))))) if n.needs(2) else None,
     )
 
 

@@ -180,6 +180,37 @@ def check_gradient(call, what):
         assert_near(call.gradients(weights), expected, what)
 
 
+@pytest.mark.parametrize("create_graph", [False, True])
+@pytest.mark.parametrize("name", DIFFERENTIABLE)
+def test_gradient_of_one_operand_alone(name, create_graph):
+    """What is saved for a gradient does not hang on which other operands require one."""
+    for sample in each_sample(name, grad=True, smooth=True):
+        call = Call(name, sample)
+        results = call.run()
+        if not all(isinstance(result, cygrad.Tensor) for result in results):
+            continue
+        weights = call.weights(results)
+        for i, leaf in enumerate(call.leaves if len(call.leaves) > 1 else ()):
+            expected = derivative(results, weights, leaf)
+            for other in call.leaves:
+                other.requires_grad_(other is leaf)
+            found = derivative(call.run(), weights, leaf, create_graph)
+            for other in call.leaves:
+                other.requires_grad_()
+            assert (found is None) == (expected is None), f"{sample}: operand {i}"
+            if found is not None:
+                assert_near([found], [expected], f"{sample}: gradient of operand", 1e-9)
+
+
+def derivative(results, weights, leaf, create_graph=False):
+    recorded = [(r, w) for r, w in zip(results, weights, strict=True) if getattr(r, "requires_grad", False)]
+    if not recorded:
+        return None
+    outputs, weights = zip(*recorded)
+    how = {"retain_graph": True, "create_graph": create_graph, "allow_unused": True}
+    return cygrad.autograd.grad(outputs, leaf, weights, **how)[0]
+
+
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
 def test_second_gradient(name):
     """The gradient of the projected gradient, also with respect to the gradient that came in."""
