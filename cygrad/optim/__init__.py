@@ -6,6 +6,7 @@ from cygrad.optim import (
     adam,
     adamax,
     asgd,
+    lbfgs,
     lr_scheduler,
     nadam,
     optimizer,
@@ -19,6 +20,7 @@ from cygrad.optim.adagrad import Adagrad
 from cygrad.optim.adam import Adam, AdamW
 from cygrad.optim.adamax import Adamax
 from cygrad.optim.asgd import ASGD
+from cygrad.optim.lbfgs import LBFGS
 from cygrad.optim.nadam import NAdam
 from cygrad.optim.optimizer import Optimizer
 from cygrad.optim.radam import RAdam
@@ -44,6 +46,8 @@ __all__ = [
     "adam",
     "adamax",
     "asgd",
+    "LBFGS",
+    "lbfgs",
     "lr_scheduler",
     "nadam",
     "optimizer",

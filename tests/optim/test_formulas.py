@@ -116,3 +116,26 @@ def test_shapes_layouts_and_dtypes(name, dtype):
     np.testing.assert_array_equal(dense.detach().numpy(), others[0].detach().numpy())
     np.testing.assert_allclose(others[2].item(), dense[0, 0].item(), rtol=2e-3 if dtype is torch.float16 else 1e-6)
     assert dense[0, 0].item() != 1.0
+
+
+@pytest.mark.parametrize("search", [None, "strong_wolfe"])
+def test_lbfgs_solves_a_quadratic(search):
+    matrix = torch.tensor([[3.0, 1.0, 0.0], [1.0, 2.0, 0.5], [0.0, 0.5, 1.0]], dtype=torch.float64)
+    right = torch.tensor([1.0, -2.0, 0.5], dtype=torch.float64)
+    w = torch.zeros(3, dtype=torch.float64, requires_grad=True)
+    optimizer = torch.optim.LBFGS([w], max_iter=30, line_search_fn=search)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = 0.5 * w @ (matrix @ w) - right @ w
+        loss.backward()
+        return loss
+
+    assert optimizer.step(closure).item() == 0.0
+    np.testing.assert_allclose(w.detach().numpy(), np.linalg.solve(matrix.numpy(), right.numpy()), atol=1e-5)
+
+
+def test_lbfgs_knows_one_line_search():
+    w = torch.zeros(3, requires_grad=True)
+    with pytest.raises(RuntimeError, match="only 'strong_wolfe' is supported"):
+        torch.optim.LBFGS([w], line_search_fn="armijo").step(lambda: 1.0)

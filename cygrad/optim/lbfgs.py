@@ -1,0 +1,245 @@
+"""L-BFGS: quasi-Newton steps from the last changes of the gradient."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import cygrad
+from cygrad import Tensor
+from cygrad.optim.optimizer import Optimizer, check_learning_rate
+
+__all__ = ["LBFGS"]
+
+# What a step length has to fulfil (strong Wolfe conditions), and how often it is tried.
+_DECREASE, _CURVATURE, _TRIALS = 1e-4, 0.9, 25
+
+
+class LBFGS(Optimizer):
+    """Quasi-Newton steps: the inverse Hessian is estimated from the last `history_size` steps.
+
+    `step(closure)` makes up to `max_iter` iterations and `max_eval` evaluations of the closure,
+    which clears the gradients, computes the loss and calls `backward`. It ends early where no
+    element of the gradient exceeds `tolerance_grad`, or steps or changes of the loss are within
+    `tolerance_change`. Steps have the length `lr`, or with `line_search_fn="strong_wolfe"` one
+    that fulfils the strong Wolfe conditions.
+
+    See J. Nocedal and S. Wright, "Numerical Optimization", algorithms 7.4, 3.5 and 3.6. The line
+    search interpolates by rules of its own: its trial steps are not PyTorch's.
+
+    Raises `ValueError` for a negative `lr` and for more than one parameter group.
+
+    >>> import cygrad
+    >>> w = cygrad.tensor([1.0, -3.0], requires_grad=True)
+    >>> optimizer = cygrad.optim.LBFGS([w], line_search_fn="strong_wolfe")
+    >>> def closure():
+    ...     optimizer.zero_grad()
+    ...     loss = ((w - 2) ** 2).sum()
+    ...     loss.backward()
+    ...     return loss
+    >>> optimizer.step(closure)
+    tensor(26., grad_fn=<SumBackward0>)
+    >>> w
+    tensor([2.0000, 2.0000], requires_grad=True)
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float | Tensor = 1,
+        max_iter: int = 20,
+        max_eval: int | None = None,
+        tolerance_grad: float = 1e-7,
+        tolerance_change: float = 1e-9,
+        history_size: int = 100,
+        line_search_fn: str | None = None,
+    ) -> None:
+        check_learning_rate(lr)
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "max_iter": max_iter,
+                "max_eval": max_iter * 5 // 4 if max_eval is None else max_eval,
+                "tolerance_grad": tolerance_grad,
+                "tolerance_change": tolerance_change,
+                "history_size": history_size,
+                "line_search_fn": line_search_fn,
+            },
+        )
+        if len(self.param_groups) != 1:
+            raise ValueError("LBFGS doesn't support per-parameter options (parameter groups)")
+        self._params = self.param_groups[0]["params"]
+
+    def step(self, closure: Callable[[], Any]) -> Any:  # type: ignore[override]
+        """Iterate, and return the loss at the start."""
+        with cygrad.no_grad():
+            return self._iterate(closure)
+
+    def _iterate(self, closure: Callable[[], Any]) -> Any:
+        o, state = self.param_groups[0], self.state[self._params[0]]
+        search = o["line_search_fn"]
+        if search not in (None, "strong_wolfe"):
+            raise RuntimeError("only 'strong_wolfe' is supported")
+        with cygrad.enable_grad():
+            first_loss = closure()
+        loss, grad = _number(first_loss), self._flat_grad()
+        state["func_evals"] = state.get("func_evals", 0) + 1
+        state.setdefault("n_iter", 0)
+        evaluations = 1
+        if _largest(grad) <= o["tolerance_grad"]:
+            return first_loss
+        for i in range(1, o["max_iter"] + 1):
+            state["n_iter"] += 1
+            _find_direction(state, grad, o["history_size"])
+            direction = state["d"]
+            length, before = float(o["lr"]), loss
+            if state["n_iter"] == 1:
+                length *= min(1.0, 1.0 / float(grad.abs().sum()))
+            state.update(prev_flat_grad=grad.clone(), prev_loss=loss, t=length)
+            slope = float(grad.dot(direction))
+            if slope > -o["tolerance_change"]:
+                break
+            done = 0
+            if search is not None:
+                line = _Line(self, closure, direction, slope, loss, grad)
+                length, loss, grad = line.search(length)
+                done = line.evaluations
+            else:
+                self._move(length, direction)
+                if i != o["max_iter"]:
+                    loss, grad = self._evaluate(closure)
+                    done = 1
+            state["t"] = length
+            state["func_evals"] += done
+            evaluations += done
+            if (
+                evaluations >= o["max_eval"]
+                or _largest(grad) <= o["tolerance_grad"]
+                or _largest(direction) * length <= o["tolerance_change"]
+                or (done and abs(loss - before) < o["tolerance_change"])
+            ):
+                break
+        return first_loss
+
+    def _evaluate(self, closure: Callable[[], Any]) -> tuple[float, Tensor]:
+        with cygrad.enable_grad():
+            loss = _number(closure())
+        return loss, self._flat_grad()
+
+    def _flat_grad(self) -> Tensor:
+        """The gradients of all parameters, one after the other; zeros where there are none."""
+        grads = [cygrad.zeros_like(p) if p.grad is None else p.grad for p in self._params]
+        return cygrad.cat([_as_real(g).reshape(-1) for g in grads])
+
+    def _move(self, length: float, direction: Tensor) -> None:
+        """Add so much of the direction to the parameters."""
+        start = 0
+        for param in self._params:
+            real = _as_real(param)
+            real.add_(length * direction[start : start + real.numel()].reshape(real.shape))
+            start += real.numel()
+
+
+def _number(loss: Any) -> float:
+    return float(loss.item() if isinstance(loss, Tensor) else loss)
+
+
+def _as_real(tensor: Tensor) -> Tensor:
+    return cygrad.view_as_real(tensor) if tensor.is_complex() else tensor
+
+
+def _largest(tensor: Tensor) -> float:
+    return float(tensor.abs().max())
+
+
+def _find_direction(state: dict[str, Any], grad: Tensor, history: int) -> None:
+    """The direction of this iteration as `state["d"]`, from the last changes (algorithm 7.4)."""
+    if state["n_iter"] == 1:
+        state.update(d=-grad, old_dirs=[], old_stps=[], ro=[], H_diag=1)
+        return
+    changes, steps, factors = state["old_dirs"], state["old_stps"], state["ro"]
+    change, step = grad - state["prev_flat_grad"], state["d"] * state["t"]
+    curvature = change.dot(step)
+    if float(curvature) > 1e-10:
+        if len(changes) == history:
+            for oldest in (changes, steps, factors):
+                oldest.pop(0)
+        changes.append(change)
+        steps.append(step)
+        factors.append(1.0 / curvature)
+        state["H_diag"] = curvature / change.dot(change)
+    direction = -grad
+    weights = []
+    for change, step, factor in reversed(list(zip(changes, steps, factors, strict=True))):
+        weights.append(step.dot(direction) * factor)
+        direction = direction - weights[-1] * change
+    direction = direction * state["H_diag"]
+    for change, step, factor, weight in zip(changes, steps, factors, reversed(weights), strict=True):
+        direction = direction + step * (weight - change.dot(direction) * factor)
+    state["d"] = direction
+
+
+class _Line:
+    """The loss along a direction; points on it are (length, loss, slope, gradient)."""
+
+    def __init__(
+        self, optimizer: LBFGS, closure: Callable, direction: Tensor, slope: float, loss: float, grad: Tensor
+    ) -> None:
+        self.optimizer, self.closure, self.direction = optimizer, closure, direction
+        self.start = (0.0, loss, slope, grad)
+        self.origin = [p.clone() for p in optimizer._params]
+        self.evaluations = 0
+
+    def _go_to(self, length: float) -> None:
+        for param, origin in zip(self.optimizer._params, self.origin, strict=True):
+            param.copy_(origin)
+        self.optimizer._move(length, self.direction)
+
+    def _point(self, length: float) -> tuple[float, float, float, Tensor]:
+        self._go_to(length)
+        loss, grad = self.optimizer._evaluate(self.closure)
+        self.evaluations += 1
+        return length, loss, float(grad.dot(self.direction)), grad
+
+    def search(self, length: float) -> tuple[float, float, Tensor]:
+        """A length that fulfils the conditions, or the best one tried; the parameters are moved there."""
+        low, high = self.start, None
+        while self.evaluations < _TRIALS:
+            trial = self._point(length)
+            if not self._is_lower(trial, low):
+                high = trial
+            elif abs(trial[2]) <= -_CURVATURE * self.start[2]:
+                low = trial
+                break
+            else:
+                if trial[2] * ((trial[0] if high is None else high[0]) - low[0]) >= 0:
+                    high = low
+                low = trial
+            length = low[0] * 4 if high is None else _between(low, high)
+            if high is not None and abs(high[0] - low[0]) * _largest(self.direction) < 1e-9:
+                break
+        self._go_to(low[0])
+        return low[0], low[1], low[3]
+
+    def _is_lower(self, trial: tuple, low: tuple) -> bool:
+        """Whether the loss there is finite, less than the best, and has decreased enough."""
+        enough = self.start[1] + _DECREASE * trial[0] * self.start[2]
+        return math.isfinite(trial[1]) and trial[1] <= enough and trial[1] < low[1]
+
+
+def _between(low: tuple, high: tuple) -> float:
+    """Where the cubic through both points has its minimum, kept off the ends of the interval."""
+    (a, fa, da, _), (b, fb, db, _) = low, high
+    middle, margin = (a + b) / 2, abs(b - a) * 0.1
+    if not (math.isfinite(fb) and math.isfinite(db)):
+        return middle
+    mean = da + db - 3 * (fa - fb) / (a - b)
+    square = mean * mean - da * db
+    if square < 0:
+        return middle
+    root = math.copysign(math.sqrt(square), b - a)
+    below = db - da + 2 * root
+    place = b - (b - a) * (db + root - mean) / below if below else middle
+    return min(max(place, min(a, b) + margin), max(a, b) - margin)

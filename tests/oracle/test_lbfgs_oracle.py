@@ -1,0 +1,64 @@
+"""LBFGS beside PyTorch's."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+import cygrad
+
+torch = pytest.importorskip("torch", reason="compares with PyTorch (tox -e oracle)")
+
+pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore:Converting a tensor")]
+
+
+def minimised(library, start, steps=3, **options):
+    """Rosenbrock's function (of absolute values, for complex numbers) after some steps."""
+    w = library.tensor(np.array(start), requires_grad=True)
+    optimizer = library.optim.LBFGS([w], **options)
+
+    def closure():
+        optimizer.zero_grad()
+        x, y = w[0], w[1]
+        loss = (1 - x).abs() ** 2 + 10 * (y - x * x).abs() ** 2
+        loss.backward()
+        return loss
+
+    losses = [optimizer.step(closure).item() for _ in range(steps)]
+    return w.detach().numpy(), losses, optimizer.state_dict()
+
+
+OPTIONS = [{}, {"max_iter": 5}, {"history_size": 2}, {"max_eval": 4}, {"tolerance_grad": 1.0}, {"lr": 0.5}]
+
+
+@pytest.mark.parametrize("start", [[0.8, 0.5], [0.8 + 0.1j, 0.5 - 0.1j]], ids=["real", "complex"])
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_steps(start, options):
+    options = {"lr": 0.1, "max_iter": 7, **options}
+    ours, theirs = (minimised(library, start, **options) for library in (cygrad, torch))
+    np.testing.assert_allclose(ours[0], theirs[0], rtol=1e-8)
+    np.testing.assert_allclose(ours[1], theirs[1], rtol=1e-7, atol=1e-14)
+    for key in ("func_evals", "n_iter"):
+        assert ours[2]["state"][0][key] == theirs[2]["state"][0][key]
+    assert set(ours[2]["state"][0]) == set(theirs[2]["state"][0]) - {"al"}
+    assert ours[2]["param_groups"] == theirs[2]["param_groups"]
+
+
+@pytest.mark.parametrize("start", [[-1.2, 1.0], [3.0, -4.0], [0.0, 0.0]], ids=str)
+def test_line_search_finds_the_minimum(start):
+    for library in (cygrad, torch):
+        place, losses, state = minimised(library, start, steps=4, line_search_fn="strong_wolfe")
+        np.testing.assert_allclose(place, [1.0, 1.0], rtol=1e-5)
+        assert losses == sorted(losses, reverse=True)
+        assert state["state"][0]["func_evals"] < 110
+
+
+def test_options_and_checks():
+    ours, theirs = (inspect.signature(library.optim.LBFGS).parameters.values() for library in (cygrad, torch))
+    assert [(p.name, p.default) for p in ours] == [(p.name, p.default) for p in theirs]
+    for library in (cygrad, torch):
+        a, b = (library.zeros(1, requires_grad=True) for _ in range(2))
+        with pytest.raises(ValueError, match="doesn't support per-parameter options"):
+            library.optim.LBFGS([{"params": [a]}, {"params": [b]}])
+        with pytest.raises(ValueError, match="Invalid learning rate: -1"):
+            library.optim.LBFGS([a], lr=-1)
