@@ -104,7 +104,7 @@ def test_optimizers_with_schedules_are_copied_and_freed():
     for other in (copy.deepcopy(optimizer), pickle.loads(pickle.dumps(optimizer))):
         assert other.param_groups[0]["initial_lr"] == 0.5
         other.step()
-    assert not hasattr(optimizer, "_opt_called")
+    assert not hasattr(optimizer, "_has_stepped")
     weak = weakref.ref(optimizer)
     gc.disable()
     try:

@@ -82,9 +82,9 @@ class LRScheduler:
     def step(self, epoch: int | None = None) -> None:
         """Go to the next epoch, after the optimizer's step (to the given epoch: deprecated)."""
         if self._step_count == 1:
-            if not hasattr(self.optimizer.step, "_wrapped_by_lr_sched"):
+            if not hasattr(self.optimizer.step, "_is_watched"):
                 warnings.warn(_OVERRIDDEN, UserWarning, stacklevel=2)
-            elif not getattr(self.optimizer, "_opt_called", False):
+            elif not getattr(self.optimizer, "_has_stepped", False):
                 warnings.warn(_ORDER, UserWarning, stacklevel=2)
         self._step_count += 1
         if epoch is not None:
@@ -141,7 +141,7 @@ def _flagged(scheduler: LRScheduler, name: str) -> Iterator[None]:
 
 def _watch_steps(optimizer: Any) -> None:
     """Let the optimizer note that its `step` was called, for the warning about the order."""
-    if hasattr(optimizer.step, "_wrapped_by_lr_sched"):
+    if hasattr(optimizer.step, "_is_watched"):
         return
     step = optimizer.step.__func__
     weak = weakref.ref(optimizer)  # no cycle: the optimizer holds this function
@@ -149,10 +149,10 @@ def _watch_steps(optimizer: Any) -> None:
     @functools.wraps(step)
     def noted(*args: Any, **kwargs: Any) -> Any:
         stepping: Any = weak()
-        stepping._opt_called = True
+        stepping._has_stepped = True
         return step(stepping, *args, **kwargs)
 
-    noted._wrapped_by_lr_sched = True  # type: ignore[attr-defined]
+    noted._is_watched = True  # type: ignore[attr-defined]
     optimizer.step = noted
 
 

@@ -84,30 +84,29 @@ class SequentialLR(_Combined):
         self.optimizer = optimizer
         for group in optimizer.param_groups:  # each schedule has made its first step: undo them
             set_value(group, "lr", group["initial_lr"])
-        self.recursive_undo()
+        _uncount(schedulers)
         current = schedulers[bisect.bisect_right(milestones, 0)]
         current._initial_step()
         self._last_lr = current.get_last_lr()
 
-    def recursive_undo(self, sched: Any = None) -> None:
-        """Take back the epoch that each schedule counted when it was made."""
-        scheduler = self if sched is None else sched
-        if hasattr(scheduler, "_schedulers"):
-            for inner in scheduler._schedulers:
-                self.recursive_undo(inner)
-        elif hasattr(scheduler, "last_epoch"):
-            scheduler.last_epoch -= 1
-
     def step(self) -> None:  # type: ignore[override]
         """Go to the next epoch, of the schedule whose turn it is."""
         self.last_epoch += 1
-        turn = bisect.bisect_right(self._milestones, self.last_epoch)
-        scheduler = self._schedulers[turn]
-        if turn > 0 and self._milestones[turn - 1] == self.last_epoch:
-            scheduler._update_lr(0)
+        current = self._schedulers[bisect.bisect_right(self._milestones, self.last_epoch)]
+        if self.last_epoch in self._milestones:  # its first epoch
+            current._update_lr(0)
         else:
-            scheduler.step()
-        self._last_lr = scheduler.get_last_lr()
+            current.step()
+        self._last_lr = current.get_last_lr()
+
+
+def _uncount(schedulers: Sequence[Any]) -> None:
+    """Take back the epoch that each schedule counted when it was made; combined ones are made of others."""
+    for scheduler in schedulers:
+        if isinstance(scheduler, _Combined):
+            _uncount(scheduler._schedulers)
+        else:
+            scheduler.last_epoch -= 1
 
 
 class ChainedScheduler(_Combined):

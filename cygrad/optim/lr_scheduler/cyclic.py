@@ -113,10 +113,10 @@ class CyclicLR(_WithMomentum):
     def get_lr(self) -> list[Any]:
         """The rates for `last_epoch`, which counts steps; the momentum is set with them."""
         self._group_rates()  # for its warning
-        cycle = math.floor(1 + self.last_epoch / self.total_size)
-        place = 1.0 + self.last_epoch / self.total_size - cycle
-        height = place / self.step_ratio if place <= self.step_ratio else (place - 1) / (self.step_ratio - 1)
-        height *= self.scale_fn(cycle if self.scale_mode == "cycle" else self.last_epoch)
+        cycles, steps = divmod(self.last_epoch, self.total_size)
+        done, top = steps / self.total_size, self.step_ratio
+        height = done / top if done <= top else (1 - done) / (1 - top)
+        height *= self.scale_fn(cycles + 1 if self.scale_mode == "cycle" else self.last_epoch)
         if self.cycle_momentum:
             bounds = zip(self.base_momentums, self.max_momentums, strict=True)
             for group, (low, high) in zip(self.optimizer.param_groups, bounds, strict=True):

@@ -83,18 +83,14 @@ class ReduceLROnPlateau(LRScheduler):
         if epoch is not None:
             warn_of_epoch()
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
-        if self._is_better(current, self.best):
+        better, waiting = self._is_better(current, self.best), self.in_cooldown
+        if better:
             self.best = current
-            self.num_bad_epochs = 0
-        else:
-            self.num_bad_epochs += 1
-        if self.in_cooldown:
-            self.cooldown_counter -= 1
-            self.num_bad_epochs = 0
+        self.cooldown_counter -= waiting
+        self.num_bad_epochs = 0 if better or waiting else self.num_bad_epochs + 1
         if self.num_bad_epochs > self.patience:
             self._reduce()
-            self.cooldown_counter = self.cooldown
-            self.num_bad_epochs = 0
+            self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
         self._last_lr = values_of(self.optimizer, "lr")
 
     def _is_better(self, value: float, best: float) -> bool:
