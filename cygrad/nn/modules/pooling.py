@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from cygrad import Tensor
-from cygrad.nn import functional as F
-from cygrad.nn.modules.module import Module
+from cygrad.nn.modules._function_module import UnaryFunctionModule
 
 __all__ = [
     "AdaptiveAvgPool1d",
@@ -27,8 +26,8 @@ __all__ = [
 ]
 
 
-class _MaxPool(Module):
-    dims = 0
+class _MaxPool(UnaryFunctionModule):
+    _settings = ("kernel_size", "stride", "padding", "dilation", "ceil_mode", "return_indices")
 
     def __init__(
         self,
@@ -47,18 +46,8 @@ class _MaxPool(Module):
         self.return_indices = return_indices
         self.ceil_mode = ceil_mode
 
-    def forward(self, input: Tensor) -> Any:
-        """The largest elements, and with `return_indices` their places."""
-        function = getattr(F, f"max_pool{self.dims}d")
-        given = (self.kernel_size, self.stride, self.padding, self.dilation)
-        return function(input, *given, ceil_mode=self.ceil_mode, return_indices=self.return_indices)
-
-    def extra_repr(self) -> str:
-        """How windows lie on images."""
-        return (
-            f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, dilation={self.dilation}, "
-            f"ceil_mode={self.ceil_mode}"
-        )
+    def _shown(self) -> tuple[str, ...]:
+        return self._settings[:-1]
 
 
 class MaxPool1d(_MaxPool):
@@ -69,7 +58,7 @@ class MaxPool1d(_MaxPool):
     tensor([[3., 2.]])
     """
 
-    dims = 1
+    _function = "max_pool1d"
 
 
 class MaxPool2d(_MaxPool):
@@ -80,7 +69,7 @@ class MaxPool2d(_MaxPool):
     torch.Size([1, 6, 14, 14])
     """
 
-    dims = 2
+    _function = "max_pool2d"
 
 
 class MaxPool3d(_MaxPool):
@@ -91,16 +80,25 @@ class MaxPool3d(_MaxPool):
     torch.Size([1, 2, 2, 2])
     """
 
-    dims = 3
+    _function = "max_pool3d"
 
 
-class AvgPool1d(Module):
+class _AvgPool(UnaryFunctionModule):
+    _settings: ClassVar[tuple[str, ...]] = ("kernel_size", "stride", "padding", "ceil_mode", "count_include_pad")
+
+    def _shown(self) -> tuple[str, ...]:
+        return self._settings[:3]
+
+
+class AvgPool1d(_AvgPool):
     """The mean of each window of sequences, as `F.avg_pool1d`.
 
     >>> import cygrad
     >>> cygrad.nn.AvgPool1d(2)(cygrad.tensor([[1.0, 3.0, 2.0, 0.0]]))
     tensor([[2., 1.]])
     """
+
+    _function = "avg_pool1d"
 
     def __init__(
         self,
@@ -118,18 +116,9 @@ class AvgPool1d(Module):
         self.ceil_mode = ceil_mode
         self.count_include_pad = count_include_pad
 
-    def forward(self, input: Tensor) -> Tensor:
-        """The means."""
-        given = (self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad)
-        return F.avg_pool1d(input, *given)
 
-    def extra_repr(self) -> str:
-        """How windows lie on sequences."""
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
-
-
-class _AvgPool(Module):
-    dims = 0
+class _AvgPoolOfImages(_AvgPool):
+    _settings = (*_AvgPool._settings, "divisor_override")
 
     def __init__(
         self,
@@ -148,18 +137,8 @@ class _AvgPool(Module):
         self.count_include_pad = count_include_pad
         self.divisor_override = divisor_override
 
-    def forward(self, input: Tensor) -> Tensor:
-        """The means."""
-        function = getattr(F, f"avg_pool{self.dims}d")
-        given = (self.kernel_size, self.stride, self.padding, self.ceil_mode)
-        return function(input, *given, self.count_include_pad, self.divisor_override)
 
-    def extra_repr(self) -> str:
-        """How windows lie on images."""
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
-
-
-class AvgPool2d(_AvgPool):
+class AvgPool2d(_AvgPoolOfImages):
     """The mean of each window of images, as `F.avg_pool2d`.
 
     >>> import cygrad
@@ -167,10 +146,10 @@ class AvgPool2d(_AvgPool):
     torch.Size([1, 6, 14, 14])
     """
 
-    dims = 2
+    _function = "avg_pool2d"
 
 
-class AvgPool3d(_AvgPool):
+class AvgPool3d(_AvgPoolOfImages):
     """The mean of each window of volumes, as `F.avg_pool3d`.
 
     >>> import cygrad
@@ -178,23 +157,15 @@ class AvgPool3d(_AvgPool):
     torch.Size([1, 2, 2, 2])
     """
 
-    dims = 3
+    _function = "avg_pool3d"
 
 
-class _Adaptive(Module):
-    function = ""
+class _Adaptive(UnaryFunctionModule):
+    _settings: ClassVar[tuple[str, ...]] = ("output_size",)
 
     def __init__(self, output_size: Any) -> None:
         super().__init__()
         self.output_size = output_size
-
-    def forward(self, input: Tensor) -> Any:
-        """As many windows as wanted."""
-        return getattr(F, self.function)(input, self.output_size)
-
-    def extra_repr(self) -> str:
-        """The size of the result."""
-        return f"output_size={self.output_size}"
 
 
 class AdaptiveAvgPool1d(_Adaptive):
@@ -205,7 +176,7 @@ class AdaptiveAvgPool1d(_Adaptive):
     torch.Size([1, 2, 5])
     """
 
-    function = "adaptive_avg_pool1d"
+    _function = "adaptive_avg_pool1d"
 
 
 class AdaptiveAvgPool2d(_Adaptive):
@@ -216,7 +187,7 @@ class AdaptiveAvgPool2d(_Adaptive):
     torch.Size([1, 2, 5, 9])
     """
 
-    function = "adaptive_avg_pool2d"
+    _function = "adaptive_avg_pool2d"
 
 
 class AdaptiveAvgPool3d(_Adaptive):
@@ -227,17 +198,18 @@ class AdaptiveAvgPool3d(_Adaptive):
     torch.Size([1, 2, 1, 1, 1])
     """
 
-    function = "adaptive_avg_pool3d"
+    _function = "adaptive_avg_pool3d"
 
 
 class _AdaptiveMax(_Adaptive):
+    _settings = ("output_size", "return_indices")
+
     def __init__(self, output_size: Any, return_indices: bool = False) -> None:
         super().__init__(output_size)
         self.return_indices = return_indices
 
-    def forward(self, input: Tensor) -> Any:
-        """The largest elements, and with `return_indices` their places."""
-        return getattr(F, self.function)(input, self.output_size, self.return_indices)
+    def _shown(self) -> tuple[str, ...]:
+        return ("output_size",)
 
 
 class AdaptiveMaxPool1d(_AdaptiveMax):
@@ -248,7 +220,7 @@ class AdaptiveMaxPool1d(_AdaptiveMax):
     torch.Size([1, 2, 5])
     """
 
-    function = "adaptive_max_pool1d"
+    _function = "adaptive_max_pool1d"
 
 
 class AdaptiveMaxPool2d(_AdaptiveMax):
@@ -259,7 +231,7 @@ class AdaptiveMaxPool2d(_AdaptiveMax):
     torch.Size([1, 2, 5, 9])
     """
 
-    function = "adaptive_max_pool2d"
+    _function = "adaptive_max_pool2d"
 
 
 class AdaptiveMaxPool3d(_AdaptiveMax):
@@ -270,11 +242,11 @@ class AdaptiveMaxPool3d(_AdaptiveMax):
     torch.Size([1, 2, 1, 1, 1])
     """
 
-    function = "adaptive_max_pool3d"
+    _function = "adaptive_max_pool3d"
 
 
-class _LPPool(Module):
-    dims = 0
+class _LPPool(UnaryFunctionModule):
+    _settings = ("kernel_size", "stride", "ceil_mode")
 
     def __init__(self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> None:
         super().__init__()
@@ -285,15 +257,10 @@ class _LPPool(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """The norms."""
-        function = getattr(F, f"lp_pool{self.dims}d")
-        return function(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
+        return self._call(input, float(self.norm_type))
 
-    def extra_repr(self) -> str:
-        """The norm, and how windows lie on images."""
-        return (
-            f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, "
-            f"ceil_mode={self.ceil_mode}"
-        )
+    def _shown(self) -> tuple[str, ...]:
+        return ("norm_type", *self._settings)
 
 
 class LPPool1d(_LPPool):
@@ -304,7 +271,7 @@ class LPPool1d(_LPPool):
     tensor([[ 5., 10.]])
     """
 
-    dims = 1
+    _function = "lp_pool1d"
 
 
 class LPPool2d(_LPPool):
@@ -315,7 +282,7 @@ class LPPool2d(_LPPool):
     torch.Size([1, 6, 14, 14])
     """
 
-    dims = 2
+    _function = "lp_pool2d"
 
 
 class LPPool3d(_LPPool):
@@ -326,4 +293,4 @@ class LPPool3d(_LPPool):
     torch.Size([1, 2, 2, 2])
     """
 
-    dims = 3
+    _function = "lp_pool3d"
