@@ -51,6 +51,15 @@ def keep_mask(shape, probability, generator):
 # -- new tensors -------------------------------------------------------------------------------------------
 
 
+def drawn(function, draw, size, named, generator, out, dtype, requires_grad):
+    """A tensor of a given size, of numbers from `uniform` or `gaussian`."""
+    if not size and not named:
+        raise checks.no_size(function)
+    wanted = type_of_new(dtype, out, get_default_dtype(), function)
+    array = draw(size_of(size, named, function), wanted, generator, function)
+    return delivered(array, out, requires_grad, function)
+
+
 def rand(
     *size,
     generator=None,
@@ -72,11 +81,7 @@ def rand(
     (torch.Size([2, 3]), True)
     """
     check_place(device, pin_memory)
-    if not size and not named:
-        raise checks.no_size("rand")
-    wanted = type_of_new(dtype, out, get_default_dtype(), "rand")
-    array = uniform(size_of(size, named, "rand"), wanted, generator, "rand")
-    return delivered(array, out, requires_grad, "rand")
+    return drawn("rand", uniform, size, named, generator, out, dtype, requires_grad)
 
 
 def randn(
@@ -99,11 +104,7 @@ def randn(
     torch.Size([2, 3])
     """
     check_place(device, pin_memory)
-    if not size and not named:
-        raise checks.no_size("randn")
-    wanted = type_of_new(dtype, out, get_default_dtype(), "randn")
-    array = gaussian(size_of(size, named, "randn"), wanted, generator, "randn")
-    return delivered(array, out, requires_grad, "randn")
+    return drawn("randn", gaussian, size, named, generator, out, dtype, requires_grad)
 
 
 def randint(
@@ -147,6 +148,12 @@ def laid_out(array, t, memory_format, requires_grad, function):
     return fresh(array, requires_grad, function, t)
 
 
+def drawn_like(function, draw, t, generator, dtype, memory_format, requires_grad):
+    """A tensor like `t`, of numbers from `uniform` or `gaussian`."""
+    array = draw(tuple(t.shape), type_of_new(dtype, None, t.dtype, function), generator, function)
+    return laid_out(array, t, memory_format, requires_grad, function)
+
+
 def rand_like(
     input,
     *,
@@ -161,8 +168,7 @@ def rand_like(
     """Numbers drawn uniformly from [0, 1), in the shape and type of `input`."""
     require(input, "rand_like")
     check_place(device, pin_memory)
-    array = uniform(tuple(input.shape), type_of_new(dtype, None, input.dtype, "rand_like"), generator, "rand_like")
-    return laid_out(array, input, memory_format, requires_grad, "rand_like")
+    return drawn_like("rand_like", uniform, input, generator, dtype, memory_format, requires_grad)
 
 
 def randn_like(
@@ -179,8 +185,7 @@ def randn_like(
     """Numbers drawn from the normal distribution of mean 0 and variance 1, in the shape and type of `input`."""
     require(input, "randn_like")
     check_place(device, pin_memory)
-    array = gaussian(tuple(input.shape), type_of_new(dtype, None, input.dtype, "randn_like"), generator, "randn_like")
-    return laid_out(array, input, memory_format, requires_grad, "randn_like")
+    return drawn_like("randn_like", gaussian, input, generator, dtype, memory_format, requires_grad)
 
 
 functions = {name: globals()[name] for name in "rand randn randint rand_like randn_like".split()}
