@@ -30,7 +30,8 @@ class Sample:
     oracle_grad
         whether PyTorch gives the right gradients here
     unique
-        whether there is one right result: False for eigenvectors, whose signs depend on who computes them
+        whether PyTorch has one result: False for eigenvectors, whose signs depend on who computes them, and where
+        it reads memory that it has not initialised
     any_layout
         whether the operands may lie in memory in any way
     """
