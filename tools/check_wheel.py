@@ -18,7 +18,7 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 WHEEL_BUDGET_MB = 2
 INSTALLED_BUDGET_MB = 8
 SHARED = Path("cygrad/_cython.pyx")  # has no source: Cython's own code, which the other modules share
-SHIPPED = (".py", ".pxd", ".pyi", ".so", ".pyd")  # and py.typed
+SHIPPED = (".py", ".pyi", ".so", ".pyd")  # and py.typed
 
 
 def run(*command, cwd):
@@ -76,7 +76,7 @@ def check_wheel(wheel):
         if name.parts[0] != "cygrad" or (name.suffix not in SHIPPED and name.name != "py.typed")
     ]
     check(not strays, f"the wheel holds {strays}")
-    shipped = {path for suffix in (".py", ".pxd", ".pyi", "py.typed") for path in sources(suffix)}
+    shipped = {path for suffix in (".py", ".pyi", "py.typed") for path in sources(suffix)}
     missing = sorted(map(str, shipped - set(names)))
     check(not missing, f"the wheel lacks {missing}")
     compiled = {name.with_name(name.name.split(".")[0] + ".pyx") for name in names if name.suffix in (".so", ".pyd")}
