@@ -1,4 +1,4 @@
-"""Prints a table cygrad | PyTorch | ratio; see README.md beside this file."""
+"""Prints a table cygrad | the other | ratio, and draws it; see README.md beside this file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from typing import Any
 import cygrad
 from benchmarks.machine import describe, limit_threads, usable_cpus
 from benchmarks.measure import time_alone, time_pair
-from benchmarks.rows import ROWS, SITE_NAME, SITE_NAMES, SITE_STATEMENT, SITE_TARGET, SITES, Row
+from benchmarks.picture import draw
+from benchmarks.row import Row
+from benchmarks.rows import ROWS, SITE_NAME, SITE_NAMES, SITE_STATEMENT, SITE_TARGET, SITES
+from benchmarks.sizes import time_sizes
 
 PAIRS, SAMPLE = 41, 0.02  # samples of each statement, seconds of each sample
 QUICK_PAIRS, QUICK_SAMPLE = 9, 0.004
@@ -29,7 +32,7 @@ def main() -> int:
         print(f"{name:>10}  {text}")
     print()
 
-    rows = [row for row in ROWS if fnmatch.fnmatch(row.name, f"*{options.rows}*")]
+    rows = [row for row in ROWS if row.is_installed() and fnmatch.fnmatch(row.name, f"*{options.rows}*")]
     with_site = fnmatch.fnmatch(SITE_NAME, f"*{options.rows}*")
     if not rows and not with_site:
         print(f"no row matches {options.rows!r}; there are:", file=sys.stderr)
@@ -47,18 +50,25 @@ def main() -> int:
         verdict = "reached" if result["ours"] <= SITE_TARGET else "missed"
         print(f"{SITE_NAME:{width}}  {_seconds(result['ours']):>9}  {'':34}{_seconds(SITE_TARGET)}  {verdict}")
         results.append(result)
-    if options.json is not None:
-        report = {"machine": machine, "rows": results}
-        options.json.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    if options.out is not None:
+        _write(options.out, machine, results, time_sizes(torch, options.quick))
     return 0
+
+
+def _write(folder: Path, machine: dict[str, str], rows: list[dict[str, Any]], sizes: list[dict[str, Any]]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    report = {"machine": machine, "rows": rows, "sizes": sizes}
+    (folder / "figures.json").write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    draw(rows, sizes, machine, folder / "figures.png")
+    print(f"\nwritten: {folder / 'figures.json'}, {folder / 'figures.png'}")
 
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--rows", default="", metavar="PATTERN", help="rows with this in the name")
-    parser.add_argument("--quick", action="store_true", help="fewer and shorter samples")
+    parser.add_argument("--quick", action="store_true", help="fewer and shorter samples, smaller sizes")
     parser.add_argument("--threads", type=int, default=usable_cpus(), help="for every library")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help="write figures.json and figures.png there")
     return parser.parse_args()
 
 

@@ -1,49 +1,17 @@
-"""The rows of the table: what is timed, against what, and the ratio that is to be reached.
-
-A statement stands in a string, so that `timeit` compiles it into its loop. `setup(torch)` makes
-the names in it, from cygrad or from PyTorch. `numpy` is a pair of statement and setup that does
-the same by hand; it takes PyTorch's place where that is not installed.
-"""
+"""The table: rows about the overhead of an op, about networks, and those of layers.py and peers.py."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
+from benchmarks import layers, peers
+from benchmarks.row import Library, Names, Row
 from cygrad._core.state import take_sites
 
-Names = dict[str, Any]
-Library = Any  # cygrad or torch: the same names
 Sizes = tuple[int, int, int]  # of a network: in, hidden, out
-
-
-@dataclass(frozen=True)
-class Row:
-    """One comparison. `rival` is "PyTorch", "NumPy", or "cygrad" for two of its own statements."""
-
-    name: str
-    statement: str
-    setup: Callable[[Library], Names]
-    target: float
-    rival: str = "PyTorch"
-    rival_statement: str | None = None  # None: the same statement
-    numpy: tuple[str, Callable[[], Names]] | None = None
-
-    def for_rival(self, cygrad: ModuleType, torch: ModuleType | None) -> tuple | None:
-        """The rival's name, statement and names; None if there is nothing to compare with."""
-        statement = self.rival_statement or self.statement
-        if self.rival == "cygrad":
-            return "cygrad", statement, self.setup(cygrad)
-        if self.rival == "PyTorch" and torch is not None:
-            return "PyTorch", statement, self.setup(torch)
-        if self.numpy is not None:
-            numpy_statement, names = self.numpy
-            return "NumPy", numpy_statement, names()
-        return None
 
 
 # --- One element: nothing but overhead ---------------------------------------------------------
@@ -205,7 +173,9 @@ ROWS = [
         numpy=(NUMPY_STEP, numpy_network(64))),
     Row("784-128-10, batch 64, SGD with momentum", STEP,
         network("SGD", 64, lr=0.01, momentum=0.9), 0.7),
-    Row("784-128-10, batch 64, Adam step", STEP, network("Adam", 64), 0.7),
+    Row("784-128-10, batch 64, Adam step", STEP, network("Adam", 64), 0.5),
     Row("16-32-4, batch 1, SGD step", STEP, network("SGD", 1, (16, 32, 4), lr=0.01), 0.2,
         numpy=(NUMPY_STEP, numpy_network(1, (16, 32, 4)))),
+    *layers.ROWS,
+    *peers.rows(CHAIN, scalars, STEP, network("SGD", 64, lr=0.01)),
 ]  # fmt: skip

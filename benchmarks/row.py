@@ -1,0 +1,54 @@
+"""What one row of the table compares.
+
+A statement stands in a string, so that `timeit` compiles it into its loop. `setup(torch)` makes the names in it, from
+cygrad or from PyTorch. `numpy` is a pair of statement and setup that does the same by hand; it takes PyTorch's place
+where that is not installed. Other libraries are written otherwise: `peer` is their statement and setup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any
+
+Names = dict[str, Any]
+Library = Any  # cygrad or torch: the same names
+PEERS = {"JAX": "jax", "autograd": "autograd", "MyGrad": "mygrad"}  # and how they are imported
+
+
+@dataclass(frozen=True)
+class Row:
+    """One comparison. `rival` is "PyTorch", "NumPy", one of `PEERS`, or "cygrad" for two of its own statements."""
+
+    name: str
+    statement: str
+    setup: Callable[[Library], Names]
+    target: float | None  # None: no ratio is promised
+    rival: str = "PyTorch"
+    rival_statement: str | None = None  # None: the same statement
+    numpy: tuple[str, Callable[[], Names]] | None = None
+    peer: tuple[str, Callable[[], Names]] | None = None
+
+    def is_installed(self) -> bool:
+        """Whether the rival is; others than PyTorch, whose place NumPy can take, have rows only where they are."""
+        if self.rival not in PEERS:
+            return True
+        spec = find_spec(PEERS[self.rival])
+        return spec is not None and spec.origin is not None  # not just a folder of that name
+
+    def for_rival(self, cygrad: ModuleType, torch: ModuleType | None) -> tuple | None:
+        """The rival's name, statement and names; None if there is nothing to compare with."""
+        statement = self.rival_statement or self.statement
+        if self.rival == "cygrad":
+            return "cygrad", statement, self.setup(cygrad)
+        if self.rival == "PyTorch" and torch is not None:
+            return "PyTorch", statement, self.setup(torch)
+        if self.peer is not None:
+            peer_statement, peer_names = self.peer
+            return self.rival, peer_statement, peer_names()
+        if self.numpy is not None:
+            numpy_statement, names = self.numpy
+            return "NumPy", numpy_statement, names()
+        return None
