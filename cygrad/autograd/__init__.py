@@ -2,6 +2,7 @@
 
 from cygrad._core.engine import backward, grad
 from cygrad.autograd import function as function
+from cygrad.autograd import functional as functional
 from cygrad.autograd import grad_mode as grad_mode
 from cygrad.autograd import graph as graph
 from cygrad.autograd.anomaly_mode import detect_anomaly, is_anomaly_enabled, set_detect_anomaly
@@ -20,6 +21,7 @@ __all__ = [
     "backward",
     "detect_anomaly",
     "enable_grad",
+    "functional",
     "grad",
     "grad_mode",
     "graph",

@@ -1,0 +1,335 @@
+"""Derivatives of functions: products with Jacobians and Hessians, and both as whole matrices.
+
+`func` takes tensors and gives a tensor or a tuple of them; so are `inputs`. Where `create_graph` is set, the results
+can be differentiated again. In `strict` mode an output that does not depend on an input is an error; otherwise its
+derivative is zero.
+"""
+
+from cygrad._core.access import array_of, tensor_of
+from cygrad._core.engine import grad
+from cygrad._core.tensor import Tensor
+from cygrad._ops.stacking import stack
+from cygrad.autograd.functional_checks import (
+    check_not_vectorized,
+    check_strategy,
+    checked_vector,
+    one_element,
+    require_dependence,
+    require_dependence_of_row,
+    require_gradients,
+    require_real,
+)
+from cygrad.autograd.grad_mode import enable_grad, is_grad_enabled, set_grad_enabled
+
+__all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
+
+
+# -- inputs and outputs ----------------------------------------------------------------------------
+
+
+def _tuple_of(value, what, function):
+    """(whether `value` is a tuple, its tensors)."""
+    is_tuple = isinstance(value, tuple)
+    values = value if is_tuple else (value,)
+    for i, each in enumerate(values):
+        if not isinstance(each, Tensor):
+            place = f"the value at index {i}" if is_tuple else f"the given {what}"
+            raise TypeError(
+                f"The {what} given to {function} must be either a Tensor or a tuple of Tensors but {place} has type "
+                f"{type(each)}."
+            )
+    return is_tuple, values
+
+
+def _starts(inputs, create_graph, need_graph=True):
+    """The tensors on which the function is computed: cut off what came before, unless the graph is wanted."""
+    if not create_graph:
+        return tuple(x.detach().requires_grad_(need_graph) for x in inputs)
+    return tuple(x.view_as(x) if x.requires_grad else x.detach().requires_grad_(need_graph) for x in inputs)
+
+
+def _result(tensors, is_tuple, create_graph):
+    """What the user gets: one tensor or a tuple, without a graph unless it is wanted."""
+    if not create_graph:
+        tensors = tuple(t.detach() for t in tensors)
+    return tensors if is_tuple else tensors[0]
+
+
+def _call(func, inputs, function, strict):
+    """(whether `func` gave a tuple, its outputs)."""
+    outputs = func(*inputs)
+    is_tuple, outputs = _tuple_of(outputs, "outputs of the user-provided function", function)
+    if strict:
+        require_gradients(outputs, "outputs")
+    return is_tuple, outputs
+
+
+def _single_output(func, inputs, function, strict):
+    """The output of one element that Hessians are of."""
+    is_tuple, outputs = _call(func, inputs, function, strict)
+    if is_tuple:
+        raise RuntimeError(f"The function given to {function} should return a single Tensor")
+    if outputs[0].numel() != 1:
+        raise RuntimeError(f"The Tensor returned by the function given to {function} should contain a single element")
+    return outputs
+
+
+def _vector(v, targets, is_tuple, function, create_graph, whose):
+    """The tensors of `v`, one for each of the targets; ones if it was left out."""
+    if v is None:
+        one_element(targets, whose)
+        require_real(targets)
+        return (targets[0].new_ones(targets[0].shape),)
+    v = _starts(_tuple_of(v, "v", function)[1], create_graph, need_graph=False)
+    checked_vector(v, targets, is_tuple)
+    return v
+
+
+def _gradients(outputs, inputs, vectors=None, create_graph=False):
+    """`grad` of those outputs that require one; None for inputs on which none of them depends."""
+    vectors = (None,) * len(outputs) if vectors is None else vectors
+    pairs = [(out, v) for out, v in zip(outputs, vectors, strict=True) if out is not None and out.requires_grad]
+    if not pairs:
+        return (None,) * len(inputs)
+    roots, vectors = zip(*pairs, strict=True)
+    return grad(roots, inputs, vectors, create_graph=create_graph, allow_unused=True)
+
+
+def _filled(grads, references, strict, create_graph, stage):
+    """Zeros instead of None, or an error in strict mode."""
+    found = []
+    for i, (gradient, reference) in enumerate(zip(grads, references, strict=True)):
+        if strict:
+            require_dependence(gradient, i, stage, create_graph)
+        found.append(reference.new_zeros(reference.shape) if gradient is None else gradient)
+    return tuple(found)
+
+
+def _dummies(tensors):
+    """Zeros like the tensors, which require grad: what is linear in them can be transposed."""
+    return tuple(t.new_zeros(t.shape).requires_grad_() for t in tensors)
+
+
+# -- products with the Jacobian --------------------------------------------------------------------
+
+
+def vjp(func, inputs, v=None, create_graph=False, strict=False):
+    """(outputs, v^T J): the product of a vector and the Jacobian of `func` at `inputs`.
+
+    `v` has the shapes of the outputs; it may be left out for an output of one element. One backward pass.
+
+    >>> import cygrad
+    >>> x = cygrad.tensor([1.0, 2.0])
+    >>> cygrad.autograd.functional.vjp(lambda x: x**2, x, cygrad.tensor([1.0, 10.0]))
+    (tensor([1., 4.]), tensor([ 2., 40.]))
+    """
+    with enable_grad():
+        is_tuple, inputs = _tuple_of(inputs, "inputs", "vjp")
+        inputs = _starts(inputs, create_graph)
+        is_outputs_tuple, outputs = _call(func, inputs, "vjp", strict)
+        v = _vector(v, outputs, is_outputs_tuple, "vjp", create_graph, "the user-provided function returns")
+    with set_grad_enabled(create_graph or is_grad_enabled()):
+        found = _gradients(outputs, inputs, v, create_graph)
+        found = _filled(found, inputs, strict, create_graph, "back")
+    return _result(outputs, is_outputs_tuple, create_graph), _result(found, is_tuple, create_graph)
+
+
+def jvp(func, inputs, v=None, create_graph=False, strict=False):
+    """(outputs, J v): the product of the Jacobian of `func` at `inputs` and a vector.
+
+    `v` has the shapes of the inputs; it may be left out for an input of one element. Two backward passes: the
+    product `u^T J` is linear in `u`, so its gradient with respect to `u`, for `v`, is `J v`.
+
+    >>> import cygrad
+    >>> x = cygrad.tensor([1.0, 2.0])
+    >>> cygrad.autograd.functional.jvp(lambda x: x.prod(), x, cygrad.tensor([1.0, 0.0]))
+    (tensor(2.), tensor(2.))
+    """
+    with enable_grad():
+        is_tuple, inputs = _tuple_of(inputs, "inputs", "jvp")
+        inputs = _starts(inputs, create_graph)
+        v = _vector(v, inputs, is_tuple, "jvp", create_graph, "the input to the user-provided function is")
+        is_outputs_tuple, outputs = _call(func, inputs, "jvp", strict)
+        u = _dummies(outputs)
+        transposed = _gradients(outputs, inputs, u, create_graph=True)
+        if strict:
+            _filled(transposed, inputs, strict, False, "back")
+            require_gradients(transposed, "grad_inputs")
+    with set_grad_enabled(create_graph or is_grad_enabled()):
+        found = _gradients(transposed, u, v, create_graph)
+        found = _filled(found, outputs, strict, create_graph, "back_trick")
+    return _result(outputs, is_outputs_tuple, create_graph), _result(found, is_outputs_tuple, create_graph)
+
+
+# -- products with the Hessian ---------------------------------------------------------------------
+
+
+def vhp(func, inputs, v=None, create_graph=False, strict=False):
+    """(output, v^T H): the product of a vector and the Hessian of `func` at `inputs`.
+
+    `func` gives one element; `v` has the shapes of the inputs, and may be left out for an input of one element.
+
+    >>> import cygrad
+    >>> x = cygrad.tensor([1.0, 2.0])
+    >>> cygrad.autograd.functional.vhp(lambda x: (x**3).sum(), x, cygrad.tensor([1.0, 10.0]))
+    (tensor(9.), tensor([  6., 120.]))
+    """
+    with enable_grad():
+        is_tuple, inputs = _tuple_of(inputs, "inputs", "vhp")
+        inputs = _starts(inputs, create_graph)
+        v = _vector(v, inputs, is_tuple, "vhp", create_graph, "the input to the user-provided function is")
+        outputs, slopes = _slopes(func, inputs, "vhp", strict)
+    with set_grad_enabled(create_graph or is_grad_enabled()):
+        found = _gradients(slopes, inputs, v, create_graph)
+        found = _filled(found, inputs, strict, create_graph, "double_back")
+    return _result(outputs, False, create_graph), _result(found, is_tuple, create_graph)
+
+
+def hvp(func, inputs, v=None, create_graph=False, strict=False):
+    """(output, H v): the product of the Hessian of `func` at `inputs` and a vector.
+
+    As `vhp`, which is faster and gives the same where the second derivatives are continuous.
+
+    >>> import cygrad
+    >>> x = cygrad.tensor([1.0, 2.0])
+    >>> cygrad.autograd.functional.hvp(lambda x: (x**3).sum(), x, cygrad.tensor([1.0, 10.0]))
+    (tensor(9.), tensor([  6., 120.]))
+    """
+    with enable_grad():
+        is_tuple, inputs = _tuple_of(inputs, "inputs", "hvp")
+        inputs = _starts(inputs, create_graph)
+        v = _vector(v, inputs, is_tuple, "hvp", create_graph, "the input to the user-provided function is")
+        outputs, slopes = _slopes(func, inputs, "hvp", strict)
+        u = _dummies(inputs)
+        transposed = _gradients(slopes, inputs, u, create_graph=True)
+        if strict:
+            _filled(transposed, inputs, strict, False, "double_back")
+            require_gradients(transposed, "hessian")
+    with set_grad_enabled(create_graph or is_grad_enabled()):
+        found = _gradients(transposed, u, v, create_graph)
+        found = _filled(found, inputs, strict, create_graph, "double_back_trick")
+    return _result(outputs, False, create_graph), _result(found, is_tuple, create_graph)
+
+
+def _slopes(func, inputs, function, strict):
+    """The output, and its gradients as functions of the inputs."""
+    outputs = _single_output(func, inputs, function, strict)
+    slopes = _gradients(outputs, inputs, create_graph=True)
+    if strict:
+        _filled(slopes, inputs, strict, False, "back")
+        require_gradients(slopes, "jacobian")
+    return outputs, slopes
+
+
+# -- whole matrices --------------------------------------------------------------------------------
+
+
+def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, strategy="reverse-mode"):
+    """The Jacobian of `func` at `inputs`, of shape `output.shape + input.shape`.
+
+    For tuples of inputs or outputs a tuple of tensors, for both a tuple of tuples: `result[i][j]` is that of output i
+    with respect to input j. "reverse-mode" takes a pass for each element of the output, "forward-mode" (only with
+    `vectorize`) one for each element of the input.
+
+    >>> import cygrad
+    >>> cygrad.autograd.functional.jacobian(lambda x: x**2, cygrad.tensor([1.0, 2.0]))
+    tensor([[2., 0.],
+            [0., 4.]])
+    """
+    check_strategy(strategy, vectorize, create_graph, strict)
+    if strategy == "forward-mode":
+        return _by_columns(func, inputs)
+    with enable_grad():
+        is_tuple, inputs = _tuple_of(inputs, "inputs", "jacobian")
+        inputs = _starts(inputs, create_graph)
+        is_outputs_tuple, outputs = _call(func, inputs, "jacobian", strict)
+        check_not_vectorized(vectorize, strict)
+        if not vectorize:
+            require_real(outputs)
+        rows = [_rows(out, i, inputs, create_graph, strict) for i, out in enumerate(outputs)]
+    blocks = tuple(_result(row, is_tuple, create_graph) for row in rows)
+    return blocks if is_outputs_tuple else blocks[0]
+
+
+def _rows(output, index, inputs, create_graph, strict):
+    """The Jacobian of one output with respect to each input, row by row."""
+    rows = []
+    for v in _unit_vectors(output) if output.requires_grad else ():
+        found = grad(output, inputs, v, retain_graph=True, create_graph=create_graph, allow_unused=True)
+        if strict:
+            require_dependence_of_row(found, index, create_graph)
+        rows.append(found)
+    blocks = []
+    for i, x in enumerate(inputs):
+        column = [row[i] for row in rows]
+        if any(each is not None for each in column):
+            column = [x.new_zeros(x.shape) if each is None else each for each in column]
+            blocks.append(stack(column).view(output.shape + x.shape))
+        else:
+            blocks.append(x.new_zeros(output.shape + x.shape))
+    return tuple(blocks)
+
+
+def _unit_vectors(tensor):
+    """Each tensor like `tensor` with a single 1, in order."""
+    zeros = array_of(tensor.detach().new_zeros(tensor.shape))
+    for i in range(zeros.size):
+        unit = zeros.copy()
+        unit.reshape(-1)[i] = 1
+        yield tensor_of(unit)
+
+
+def _by_columns(func, inputs):
+    """The Jacobian by its product with each unit vector: `u^T J` is computed once, and differentiated for each."""
+    with enable_grad():
+        is_tuple, inputs = _tuple_of(inputs, "inputs", "jacobian")
+        inputs = _starts(inputs, False)
+        is_outputs_tuple, outputs = _call(func, inputs, "jacobian", False)
+        u = _dummies(outputs)
+        transposed = _gradients(outputs, inputs, u, create_graph=True)
+    by_input = [_columns(product, x, u) for product, x in zip(transposed, inputs, strict=True)]
+    blocks = tuple(_result(row, is_tuple, False) for row in zip(*by_input, strict=True))
+    return blocks if is_outputs_tuple else blocks[0]
+
+
+def _columns(product, input, u):
+    """The Jacobian of each output with respect to one input; `product` is `u^T J`."""
+    columns = []
+    for v in _unit_vectors(input) if product is not None and product.requires_grad else ():
+        columns.append(grad(product, u, v, retain_graph=True, allow_unused=True))
+    blocks = []
+    for k, out in enumerate(u):
+        column = [out.new_zeros(out.shape) if found[k] is None else found[k] for found in columns]
+        shape = out.shape + input.shape
+        blocks.append(stack(column, -1).view(shape) if column else out.new_zeros(shape))
+    return blocks
+
+
+def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, outer_jacobian_strategy="reverse-mode"):
+    """The Hessian of `func`, which gives one element, at `inputs`: of shape `input.shape + input.shape`.
+
+    For a tuple of inputs a tuple of tuples: `result[i][j]` has the derivatives with respect to inputs i and j.
+
+    >>> import cygrad
+    >>> cygrad.autograd.functional.hessian(lambda x: x[0] ** 2 * x[1], cygrad.tensor([1.0, 2.0]))
+    tensor([[4., 2.],
+            [2., 0.]])
+    """
+    is_tuple, inputs = _tuple_of(inputs, "inputs", "hessian")
+    if outer_jacobian_strategy not in ("forward-mode", "reverse-mode"):
+        raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode".')
+
+    def slopes(*inputs):
+        if outer_jacobian_strategy == "forward-mode":  # which does not ask for gradients itself
+            inputs = tuple(x.requires_grad_() if x.is_leaf else x for x in inputs)
+        outputs = _single_output(func, inputs, "hessian", strict)
+        found = _gradients(outputs, inputs, create_graph=True)
+        found = _filled(found, inputs, False, True, "back")
+        if strict:
+            require_gradients(found, "jacobian")
+        return found
+
+    found = jacobian(
+        slopes, inputs, create_graph=create_graph, strict=strict, vectorize=vectorize, strategy=outer_jacobian_strategy
+    )
+    return found if is_tuple else found[0][0]
