@@ -60,6 +60,17 @@ _ON_FIRST_USE |= dict.fromkeys(
     "cygrad._core.settings",
 )
 _ON_FIRST_USE |= dict.fromkeys(
+    (
+        "empty_cache",
+        "get_memory_limit",
+        "memory_stats",
+        "memory_summary",
+        "reset_peak_memory_stats",
+        "set_memory_limit",
+    ),
+    "cygrad._core.memory",
+)
+_ON_FIRST_USE |= dict.fromkeys(
     ("is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_anomaly_enabled"), "cygrad.autograd.anomaly_mode"
 )
 _ON_FIRST_USE |= dict.fromkeys(("get_printoptions", "printoptions", "set_printoptions"), "cygrad._core.tensor_str")

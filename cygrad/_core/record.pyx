@@ -28,6 +28,7 @@ from cygrad._core.tensor cimport (
     counter_of, cut, dtype_of, grad_fn_of, is_tensor, requires_grad, version_of, wrap, wrap_as, wrap_like)
 from cygrad._core import messages
 from cygrad._kernels.loops cimport cast
+from cygrad._kernels.pool cimport call_kernel
 
 cnp.import_array()
 
@@ -349,10 +350,10 @@ cdef object run_kernel(OpDef op, tuple arrays, tuple args):
     """The result of a kernel. Numbers of half precision it gets as float32, as PyTorch computes with them."""
     for array in arrays:
         if type(array) is ndarray and is_half(<ndarray>array):
-            found = as_array(op.kernel(*map(as_float32, arrays), *args))
+            found = as_array(call_kernel(op.kernel, tuple(map(as_float32, arrays)), args))
             with np.errstate(over="ignore"):
                 return found.astype(array.dtype) if found.dtype == np.float32 else found
-    return as_array(op.kernel(*arrays, *args))
+    return as_array(call_kernel(op.kernel, arrays, args))
 
 
 def as_float32(value):

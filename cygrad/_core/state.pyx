@@ -17,6 +17,8 @@ import os
 
 from cpython.object cimport PyObject
 
+from cygrad._kernels.pool cimport connect
+
 cdef extern from *:
     """
     #include "frames.h"
@@ -92,6 +94,13 @@ cdef object current_site(int* lasti):
         code = cygrad_frame_code(frame)
     lasti[0] = cygrad_frame_lasti(frame)
     return <object>code
+
+
+def _explain_shortage(text):
+    from cygrad._core.memory import explained
+    return explained(text)
+
+connect(&current_site, _explain_shortage)
 
 
 def current_place():

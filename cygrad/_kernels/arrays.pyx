@@ -7,6 +7,7 @@ from cpython.ref cimport Py_INCREF
 
 import numpy as np
 
+from cygrad._kernels.pool cimport POOLED, empty_pooled
 from cygrad._kernels import by_numpy
 
 cnp.import_array()
@@ -52,6 +53,8 @@ cpdef bint may_overlap(cnp.ndarray a, cnp.ndarray b) noexcept:
 
 
 cdef cnp.PyArray_Descr* _descrs[NTYPES]     # owned for ever
+cdef double _itemsizes[NTYPES]
+cdef double MOST_BYTES = 2.0**62              # more is left to NumPy, which has the words for it
 
 
 cdef int _keep_descrs() except -1:
@@ -60,6 +63,7 @@ cdef int _keep_descrs() except -1:
         descr = cnp.PyArray_DescrFromType(t)
         Py_INCREF(descr)
         _descrs[t] = <cnp.PyArray_Descr*>descr
+        _itemsizes[t] = (<cnp.dtype>descr).itemsize
     return 0
 
 _keep_descrs()
@@ -71,8 +75,15 @@ cdef cnp.ndarray empty(int ndim, cnp.npy_intp* dims, int typenum):
 
 cdef cnp.ndarray empty_strided(int ndim, cnp.npy_intp* dims, cnp.npy_intp* strides, int typenum):
     cdef object descr
+    cdef double nbytes          # which more than there is does not overflow
+    cdef int i
     if likely(0 <= typenum < NTYPES):
         descr = <object>_descrs[typenum]
+        nbytes = _itemsizes[typenum]
+        for i in range(ndim):
+            nbytes *= dims[i]
+        if POOLED <= nbytes < MOST_BYTES and typenum != cnp.NPY_OBJECT:
+            return empty_pooled(descr, ndim, dims, strides, <size_t>nbytes)
     else:
         descr = cnp.PyArray_DescrFromType(typenum)
     Py_INCREF(descr)            # the next line steals a reference

@@ -1,0 +1,22 @@
+/* A lock for a few instructions. */
+
+#ifndef CYGRAD_LOCK_H
+#define CYGRAD_LOCK_H
+
+#ifdef _WIN32
+#include <windows.h>
+#include <malloc.h>
+typedef SRWLOCK cygrad_lock;
+#define CYGRAD_LOCK_INIT SRWLOCK_INIT
+#define cygrad_acquire(lock) AcquireSRWLockExclusive(lock)
+#define cygrad_release_lock(lock) ReleaseSRWLockExclusive(lock)
+#else
+#include <pthread.h>
+#define CYGRAD_FORKS                    /* a thread of another library may hold a lock while the process is copied */
+typedef pthread_mutex_t cygrad_lock;
+#define CYGRAD_LOCK_INIT PTHREAD_MUTEX_INITIALIZER
+#define cygrad_acquire(lock) pthread_mutex_lock(lock)
+#define cygrad_release_lock(lock) pthread_mutex_unlock(lock)
+#endif
+
+#endif

@@ -1,0 +1,91 @@
+"""What of the machine this process may use: its container may get less than there is."""
+
+import math
+import os
+
+FRACTION = 0.9  # of the memory: the rest is for the interpreter, small arrays and other programs
+_UNITS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+_ROOT = "/sys/fs/cgroup"
+
+
+def memory_limit(environment=None):
+    """The most bytes for large arrays: CYGRAD_MEMORY_LIMIT (such as 512M or 3.5G), or a fraction of the memory.
+
+    0 is no limit. Raises ValueError for text that is no size.
+    """
+    text = (os.environ if environment is None else environment).get("CYGRAD_MEMORY_LIMIT", "")
+    return parsed_size(text) if text else int(FRACTION * usable_memory())
+
+
+def parsed_size(text):
+    """A number of bytes from a text like 4096, 512M or 3.5G."""
+    number, unit = text.strip().upper().removesuffix("B"), 1
+    if number[-1:] in _UNITS:
+        number, unit = number[:-1], _UNITS[number[-1]]
+    try:
+        size = float(number) * unit
+        if not 0 <= size < 2**62:
+            raise ValueError
+    except ValueError:
+        raise ValueError(f"CYGRAD_MEMORY_LIMIT is {text!r}, not a number of bytes such as 512M or 3.5G") from None
+    return int(size)
+
+
+def usable_memory():
+    """Bytes of memory that this process may use at most; 0 if the system does not tell."""
+    try:
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # Windows
+        return 0
+    limits = [int(text) for text in _cgroup_files("memory", "memory.max", "memory.limit_in_bytes") if text.isdigit()]
+    return min([memory, *limits])
+
+
+def usable_cpus():
+    """How many processors this process may use: those of its mask, and no more than its container pays for."""
+    try:
+        cpus = len(os.sched_getaffinity(0))
+    except AttributeError:  # macOS, Windows
+        cpus = os.cpu_count() or 1
+    quotas = [text.split() for text in _cgroup_files("cpu", "cpu.max", None)]
+    periods = _cgroup_files("cpu", None, "cpu.cfs_period_us")
+    quotas += [[quota, period] for quota, period in zip(_cgroup_files("cpu", None, "cpu.cfs_quota_us"), periods)]
+    for quota, period in quotas:
+        if quota.isdigit() and int(quota) > 0:
+            cpus = min(cpus, math.ceil(int(quota) / int(period)))
+    return max(cpus, 1)
+
+
+def _cgroup_files(controller, version2, version1):
+    """The contents of a file of this process's control group and of all groups around it, for either version."""
+    found = []
+    for line in _read("/proc/self/cgroup").splitlines():
+        _, controllers, path = line.split(":", 2)
+        if not controllers and version2:
+            folder, name = _ROOT, version2
+        elif controller in controllers.split(",") and version1:
+            folder, name = f"{_ROOT}/{controllers}", version1
+        else:
+            continue
+        parts = [part for part in path.split("/") if part]
+        for n in range(len(parts), -1, -1):  # within a container the path may be the one outside: then only the root is
+            found.append(_read("/".join([folder, *parts[:n], name])))
+    return [text for text in found if text]
+
+
+def _read(path):
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
+def size_text(n):
+    """A number of bytes as people write it."""
+    unit = "B"
+    for larger in ("KB", "MB", "GB", "TB"):
+        if n < 1024:
+            break
+        n, unit = n / 1024, larger
+    return f"{n:.4g} {unit}"
