@@ -40,11 +40,25 @@ globals().update(_inquiries)
 newaxis = None  # in an index, a new dimension
 
 # Found on first use: what not every program needs, and would take as long to import as all of the above.
-_MODULES = ("autograd", "fft", "linalg", "nn", "optim", "random", "return_types", "signal", "special", "utils", "viz")
+_MODULES = (
+    "autograd",
+    "fft",
+    "linalg",
+    "nn",
+    "optim",
+    "random",
+    "return_types",
+    "serialization",
+    "signal",
+    "special",
+    "utils",
+    "viz",
+)
 _ON_FIRST_USE = {name: f"cygrad.{name}" for name in _MODULES}
 _ON_FIRST_USE |= _families_on_first_use()
 _ON_FIRST_USE["bfloat16"] = "cygrad._core.bfloat16"
 _ON_FIRST_USE["typename"] = "cygrad.utils"
+_ON_FIRST_USE |= dict.fromkeys(("load", "save"), "cygrad.serialization")
 _ON_FIRST_USE |= dict.fromkeys(
     (
         "are_deterministic_algorithms_enabled",

@@ -1,6 +1,6 @@
 """Imports point down only: the rules of docs/architecture.md, read off the sources.
 
-    5  nn  optim  utils  distributed  viz           the public names of the layer below
+    5  nn  optim  serialization  utils  viz         the public names of the layer below
     4  cygrad  cygrad.autograd  cygrad.linalg ...   everything public that is not layer 5
     3  cygrad._ops
     2  cygrad._core
@@ -21,7 +21,7 @@ SOURCES = sorted(path for pattern in ("*.py", "*.pyx", "*.pxd") for path in (CHE
 PRIVATE_LAYERS = {"_kernels": 1, "_core": 2, "_ops": 3}
 PUBLIC_LAYER = 4
 TOP_LAYER = 5
-TOP_PACKAGES = {"nn", "optim", "utils", "distributed", "viz"}
+TOP_PACKAGES = {"nn", "optim", "serialization", "utils", "distributed", "viz"}
 
 UPWARD = {("cygrad/_core/tensor.pyx", "cygrad._ops")}
 # What layer 5 may reach inside for: compiled steps over arrays, the functions of the op families that are public in

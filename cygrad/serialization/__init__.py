@@ -1,0 +1,120 @@
+"""Saving what a program needs to go on later, and loading that and PyTorch's files. Nothing in a file is executed.
+
+`save` writes safetensors, which every library of the field reads; see _tree.py for how it keeps what is more than a
+dictionary of tensors. `load` reads safetensors and the zip files that PyTorch writes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import cygrad
+from cygrad.serialization import _safetensors, _tree
+from cygrad.serialization._files import map_file, replacing
+from cygrad.serialization._locations import check_location
+
+__all__ = ["load", "save"]
+
+_LEGACY = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."  # how PyTorch's files before version 1.6 begin
+
+
+def save(obj: Any, f: Any, pickle_module: Any = None, pickle_protocol: Any = None) -> None:
+    """Write a state dict or checkpoint to `f`, a path or a file open for writing, in safetensors' format.
+
+    `obj` is a tensor, number, string, bytes, None, dtype, device or `Size`, or dicts, OrderedDicts, lists, tuples and
+    sets of them. A dict of tensors by name becomes a plain file, which the package safetensors and others read too.
+    Otherwise the tensors of a nested object are named by their place (`model.0.weight`), and the object without them
+    is written beside them. Tensors that share memory are written out each and share none when loaded.
+
+    A file is replaced at once, when all is written and on the disk: if the program is killed or the disk full, the
+    old file is there, whole. `pickle_module` and `pickle_protocol` are ignored: nothing is pickled.
+
+    Raises TypeError for other objects, and for complex128, which the format lacks (save `view_as_real(x)`),
+    RuntimeError for a missing directory, OSError naming the file if it cannot be written.
+
+    >>> import cygrad, io
+    >>> file = io.BytesIO()
+    >>> cygrad.save({"weight": cygrad.ones(2), "epoch": 3}, file)
+    >>> _ = file.seek(0)
+    >>> cygrad.load(file)
+    {'weight': tensor([1., 1.]), 'epoch': 3}
+    """
+    arrays, metadata = _tree.take_apart(obj)
+    if isinstance(f, (str, os.PathLike)):
+        with replacing(os.fspath(f)) as file:
+            _safetensors.write(file, arrays, metadata)
+    elif hasattr(f, "write"):
+        _safetensors.write(f, arrays, metadata)
+    else:
+        raise AttributeError("expected 'f' to be string, path, or a file-like object with a 'write' attribute")
+
+
+def load(
+    f: Any,
+    map_location: Callable | cygrad.device | str | dict[str, str] | None = None,
+    pickle_module: Any = None,
+    *,
+    weights_only: bool | None = None,
+    mmap: bool | None = None,
+    **pickle_load_args: Any,
+) -> Any:
+    """What is in `f`, a path or a seekable file: a file of safetensors, or a zip file that `torch.save` wrote.
+
+    The tensors of a safetensors file given by its path are the file's own memory, not read before they are used. They
+    are read-only: changing one in place raises RuntimeError, change a `clone()`. With `mmap=False` they are
+    read at once and may be changed. PyTorch's files are read at once, unless `mmap=True`.
+
+    `map_location` says where tensors go that were on another device: `"cpu"`, or a dict or function of locations.
+    Only tensors, numbers, strings and plain containers of them are loaded, whatever `weights_only` says: classes named
+    in a file are never imported, and nothing is executed. `pickle_module` and other arguments are ignored.
+
+    Raises RuntimeError for a damaged file, `pickle.UnpicklingError` for what is not loaded, EOFError for an empty file.
+
+    >>> import cygrad, os, tempfile
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     path = os.path.join(directory, "model.safetensors")
+    ...     cygrad.save(cygrad.nn.Linear(2, 1).state_dict(), path)
+    ...     list(cygrad.load(path))
+    ['weight', 'bias']
+    """
+    if isinstance(f, (str, os.PathLike)):
+        with open(f, "rb") as file:
+            return _load_from(file, os.fspath(f), map_location, mmap)
+    if mmap:
+        raise ValueError("f must be a file path in order to use the mmap argument")
+    for name in ("seek", "tell", "read"):
+        if not hasattr(f, name):
+            raise AttributeError(
+                f"{type(f).__name__!r} object has no attribute {name!r}. You can only torch.load from a file that is "
+                "seekable. Please pre-load the data into a buffer like io.BytesIO and try to load from it instead."
+            )
+    return _load_from(f, None, map_location, mmap)
+
+
+def _load_from(file: Any, path: Any, map_location: Any, mmap: bool | None) -> Any:
+    start = file.tell()
+    head = file.read(len(_LEGACY))
+    file.seek(start)
+    called = f"the file {path!r}" if path is not None else "this file"
+    if not head:
+        raise EOFError(f"Ran out of input\n  {called} is empty")
+    if head.startswith(b"PK"):
+        from cygrad.serialization._archive import read_archive
+
+        content = file.read() if path is None else map_file(file)
+        return read_archive(content, called, map_location, bool(mmap))
+    if head[8:9] == b"{":
+        check_location(map_location, None, "cpu")
+        is_mapped = path is not None and mmap is not False
+        arrays, metadata = _safetensors.read(file, called, is_mapped, whole=path is not None)
+        return _tree.put_together(arrays, metadata, called)
+    raise RuntimeError(
+        f"{called} is neither of safetensors nor a zip file of PyTorch\n"
+        + (
+            "  it is in PyTorch's format before version 1.6: load it with PyTorch, and save it again"
+            if head == _LEGACY
+            else f"  it begins with {head!r}"
+        )
+    )

@@ -1,0 +1,113 @@
+"""The zip files of PyTorch: a pickle, `data.pkl`, and the memory of each storage, `data/0` and so on, uncompressed."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+import zlib
+from typing import Any
+
+import numpy as np
+
+from cygrad.serialization._locations import check_location
+from cygrad.serialization._memory import elements, numpy_type
+from cygrad.serialization._unpickler import unpickle
+
+_HEAD = 30  # bytes before the name of an entry
+
+
+def read_archive(content: Any, called: str, map_location: Any, is_mapped: bool) -> Any:
+    """The object in the bytes or mapped memory `content`; `is_mapped`: its tensors are to be this memory."""
+    archive = _Archive(content, called)
+    storages: dict[str, Storage] = {}
+
+    def load_storage(kind: str, key: str, location: str, length: int) -> Storage:
+        if key not in storages:
+            record = archive.record(f"data/{key}", is_mapped)
+            storages[key] = Storage(key, record, location, archive.order)
+        return storages[key].of_type(kind, length)
+
+    loaded = unpickle(bytes(archive.record("data.pkl", True)), load_storage)
+    for storage in storages.values():
+        check_location(map_location, storage, storage.location)
+    return loaded
+
+
+class Storage:
+    """The memory that tensors of a file share; a `map_location` function gets it, and returns it or None."""
+
+    def __init__(self, key: str, data: Any, location: str, order: str) -> None:
+        self.key, self.data, self.location, self.order = key, data, location, order
+        self.vectors: dict[str, np.ndarray] = {}
+
+    def of_type(self, kind: str, length: int) -> Storage:
+        """This storage, which is to have `length` elements. Raises RuntimeError if it has not."""
+        if length * numpy_type(kind).itemsize != len(self.data):
+            raise RuntimeError(
+                f"storage {self.key!r} has {len(self.data)} bytes, and is to have {length} elements of type {kind}"
+            )
+        return self
+
+    def vector(self, kind: str) -> np.ndarray:
+        """All elements."""
+        if kind not in self.vectors:
+            dtype = numpy_type(kind)
+            count = len(self.data) // dtype.itemsize
+            self.vectors[kind] = elements(self.data, 0, count, dtype, f"storage {self.key!r}", self.order)
+        return self.vectors[kind]
+
+    def cpu(self) -> Storage:
+        """Where it is: for functions written as `lambda storage, location: storage.cpu()`."""
+        return self
+
+
+class _Archive:
+    """The entries of a zip file: stored as they are, inside the file, no two of them the same memory."""
+
+    def __init__(self, content: Any, called: str) -> None:
+        self.content, self.called = content, called
+        try:
+            with zipfile.ZipFile(io.BytesIO(content) if isinstance(content, bytes) else content) as opened:
+                entries = opened.infolist()
+        except (zipfile.BadZipFile, ValueError, NotImplementedError, OverflowError) as error:
+            raise RuntimeError(
+                "PytorchStreamReader failed reading zip archive: failed finding central directory\n"
+                f"  {called} is damaged, perhaps not written to its end ({error})"
+            ) from None
+        roots = [entry.filename.removesuffix("/data.pkl") for entry in entries if entry.filename.endswith("/data.pkl")]
+        if len(roots) != 1:
+            raise RuntimeError(f"{called} is a zip file, but not one of torch.save: it has {len(roots)} data.pkl")
+        self.entries = {entry.filename.removeprefix(f"{roots[0]}/"): entry for entry in entries}
+        if "constants.pkl" in self.entries:
+            raise RuntimeError(
+                f"{called} holds a TorchScript program, which cygrad does not run\n"
+                "  load it with torch.jit.load, and save its state_dict() with torch.save"
+            )
+        if len(self.entries) < len(entries) or sum(entry.compress_size for entry in entries) > len(content):
+            raise RuntimeError(f"{called} is damaged: its entries overlap")
+        self.order = "<"
+        if "byteorder" in self.entries:
+            order = bytes(self.record("byteorder", True))
+            if order not in (b"little", b"big"):
+                raise RuntimeError(f"Invalid endianness type: {order!r}")
+            self.order = "<" if order == b"little" else ">"
+
+    def record(self, name: str, is_shared: bool) -> Any:
+        """The bytes of an entry: this memory, read-only, or a copy that was checked against its checksum."""
+        entry = self.entries.get(name)
+        if entry is None:
+            raise RuntimeError(f"{self.called} is damaged: it lacks the record {name!r}")
+        if entry.compress_type != zipfile.ZIP_STORED or entry.file_size != entry.compress_size or entry.flag_bits & 1:
+            raise RuntimeError(f"{self.called} is not as torch.save writes: record {name!r} is compressed or encrypted")
+        start = entry.header_offset
+        head = self.content[start : start + _HEAD]
+        start += _HEAD + int.from_bytes(head[26:28], "little") + int.from_bytes(head[28:30], "little")
+        end = start + entry.file_size
+        if entry.header_offset < 0 or head[:4] != b"PK\3\4" or end > len(self.content) or end < start:
+            raise RuntimeError(f"{self.called} is damaged: record {name!r} is not where it is to be")
+        shared = memoryview(self.content)[start:end]
+        if is_shared:
+            return shared
+        if zlib.crc32(shared) != entry.CRC:
+            raise RuntimeError(f"{self.called} is damaged: record {name!r} does not have its checksum")
+        return bytearray(shared)

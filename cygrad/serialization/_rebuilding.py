@@ -1,0 +1,131 @@
+"""Tensors from what pickles of PyTorch say of them: the functions of `torch._utils` that a pickle names."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import cygrad
+from cygrad import Tensor
+
+_MOST_DIMS = 64  # what NumPy has
+
+
+class StorageType(NamedTuple):
+    """The class of a storage, such as `torch.FloatStorage`; its elements' dtype, uint8 if it has none."""
+
+    dtype: str
+
+
+class TypedStorage(NamedTuple):
+    """A storage of a file, and the dtype it is read with."""
+
+    storage: Any
+    dtype: str
+
+
+STORAGES = {
+    f"{name}Storage": StorageType(dtype)
+    for name, dtype in {
+        "Double": "float64",
+        "Float": "float32",
+        "Half": "float16",
+        "BFloat16": "bfloat16",
+        "Long": "int64",
+        "Int": "int32",
+        "Short": "int16",
+        "Char": "int8",
+        "Byte": "uint8",
+        "Bool": "bool",
+        "ComplexFloat": "complex64",
+        "ComplexDouble": "complex128",
+        "Untyped": "uint8",
+    }.items()
+}
+DTYPES = {*(kind.dtype for kind in STORAGES.values()), "uint16", "uint32", "uint64"}
+CLASSES = {name: name.rpartition(".")[2] for name in ("torch.Tensor", "torch.nn.parameter.Parameter")}
+
+
+def _tensor(typed: Any, offset: Any, size: Any, stride: Any, dtype: str | None = None) -> Tensor:
+    """The view of a storage, inside of it. Raises ValueError if it is not."""
+    lengths, steps = tuple(size), tuple(stride)
+    numbers = (offset, *lengths, *steps)
+    if not isinstance(typed, TypedStorage) or not all(type(n) is int and 0 <= n < 2**62 for n in numbers):
+        raise ValueError("a tensor is made of no storage, or its shape is not of non-negative integers")
+    if len(lengths) != len(steps) or len(lengths) > _MOST_DIMS:
+        raise ValueError(f"a tensor is to have {len(lengths)} lengths and {len(steps)} strides")
+    vector = typed.storage.vector(dtype or typed.dtype)
+    if math.prod(length or 1 for length in lengths) * vector.itemsize >= 2**63:  # as NumPy counts
+        raise ValueError(f"a tensor of shape {list(lengths)} is larger than any memory")
+    last = offset + sum((length - 1) * step for length, step in zip(lengths, steps))
+    if 0 in lengths:
+        return cygrad.from_numpy(np.empty(lengths, vector.dtype))
+    if last >= len(vector):
+        raise ValueError(
+            f"setStorage: sizes {list(lengths)}, strides {list(steps)}, storage offset {offset} are out of bounds for "
+            f"storage of {len(vector)} elements"
+        )
+    strides = [step * vector.itemsize for step in steps]
+    return cygrad.from_numpy(np.lib.stride_tricks.as_strided(vector[offset:], lengths, strides))
+
+
+def _finished(tensor: Tensor, requires_grad: Any, metadata: Any) -> Tensor:
+    """With what PyTorch notes beside the memory: that it is to be read as its conjugate, or its negative."""
+    if metadata is not None:
+        tensor = tensor.conj() if metadata.get("conj") else tensor
+        tensor = tensor.neg() if metadata.get("neg") else tensor
+    return tensor.requires_grad_(requires_grad is True)
+
+
+def _rebuild_tensor_v2(
+    storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any, hooks: Any, metadata: Any = None
+) -> Tensor:
+    return _finished(_tensor(storage, offset, size, stride), requires_grad, metadata)
+
+
+def _rebuild_tensor_v3(
+    storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any, hooks: Any, dtype: Any, metadata: Any = None
+) -> Tensor:
+    name = str(dtype).removeprefix("torch.")
+    if name not in DTYPES:
+        raise ValueError(f"{name!r:.99} is no dtype")
+    return _finished(_tensor(storage, offset, size, stride, name), requires_grad, metadata)
+
+
+def _rebuild_parameter(data: Any, requires_grad: Any, hooks: Any) -> Tensor:
+    if not isinstance(data, Tensor):
+        raise TypeError("a parameter is made of what is no tensor")
+    return cygrad.nn.Parameter(data, requires_grad is True)
+
+
+def _rebuild_parameter_with_state(data: Any, requires_grad: Any, hooks: Any, state: Any) -> Tensor:
+    return _with_attributes(_rebuild_parameter(data, requires_grad, hooks), state)
+
+
+def from_type(tensor: Any, kind: Any, state: Any) -> Tensor:
+    """A tensor with attributes; `kind` is the name of its class. Raises TypeError for other classes."""
+    if not isinstance(tensor, Tensor) or kind not in CLASSES.values():
+        raise TypeError("a tensor of a class that cygrad does not know")
+    if kind == "Parameter" and not isinstance(tensor, cygrad.nn.Parameter):
+        tensor = cygrad.nn.Parameter(tensor, tensor.requires_grad)
+    return _with_attributes(tensor, state)
+
+
+def _with_attributes(tensor: Tensor, state: Any) -> Tensor:
+    """The tensor with what the user hung onto it, as far as that hides nothing of the tensor's own."""
+    if type(state) is not dict or not all(type(name) is str and not hasattr(tensor, name) for name in state):
+        raise TypeError("the attributes of a tensor are no dictionary by names that are free")
+    for name, value in state.items():
+        setattr(tensor, name, value)
+    return tensor
+
+
+FUNCTIONS: dict[str, Any] = {
+    "torch._utils._rebuild_tensor": _tensor,
+    "torch._utils._rebuild_tensor_v2": _rebuild_tensor_v2,
+    "torch._utils._rebuild_tensor_v3": _rebuild_tensor_v3,
+    "torch._utils._rebuild_parameter": _rebuild_parameter,
+    "torch._utils._rebuild_parameter_with_state": _rebuild_parameter_with_state,
+}

@@ -1,0 +1,257 @@
+"""A machine for the pickles of PyTorch that knows no name but those below, so that nothing in a file is ever executed.
+
+A pickle is a program for a stack. This machine runs the steps that make numbers, strings and plain containers; what a
+pickle calls is looked up in tables of our own functions, never imported.
+"""
+
+from __future__ import annotations
+
+import pickletools
+from collections import OrderedDict
+from collections.abc import Callable
+from pickle import UnpicklingError
+from typing import Any
+
+import cygrad
+from cygrad.serialization import _rebuilding as rebuilding
+
+_VALUES = {
+    *("BININT", "BININT1", "BININT2", "INT", "LONG", "LONG1", "LONG4", "FLOAT", "BINFLOAT"),
+    *("UNICODE", "SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "STRING", "BINSTRING", "SHORT_BINSTRING"),
+    *("BINBYTES", "SHORT_BINBYTES", "BINBYTES8"),
+}
+_CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
+_EMPTY: dict[str, type] = {"EMPTY_LIST": list, "EMPTY_DICT": dict, "EMPTY_SET": set}
+_TUPLES = {"EMPTY_TUPLE": 0, "TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
+_STORE = {"PUT", "BINPUT", "LONG_BINPUT"}
+_FETCH = {"GET", "BINGET", "LONG_BINGET"}
+_NO_STEP = {"PROTO", "FRAME"}
+_SCALARS = (str, int, float, complex, bytes, bool, type(None), cygrad.dtype, cygrad.device)
+
+
+def unpickle(program: bytes, load_storage: Callable[..., Any]) -> Any:
+    """The object that a pickle makes; `load_storage(kind, key, location, length)` gives what it takes from outside.
+
+    Raises UnpicklingError for a program that is damaged, and for one that names or does what is not allowed.
+    """
+    machine = _Machine(load_storage)
+    try:
+        for opcode, argument, _ in pickletools.genops(program):
+            machine.step(opcode.name, argument)
+        return machine.pop()
+    except (ValueError, TypeError, LookupError, OverflowError, AttributeError) as error:
+        raise UnpicklingError(
+            f"Weights only load failed. The pickle is damaged: {type(error).__name__}: {error}"
+        ) from error
+
+
+class _Machine:
+    """The stack, the values that the program marked for later, and the steps."""
+
+    def __init__(self, load_storage: Callable[..., Any]) -> None:
+        self.stack: list[Any] = []
+        self.outer: list[list[Any]] = []  # the stacks below the marks
+        self.memo: dict[int, Any] = {}
+        self.load_storage = load_storage
+
+    def pop(self) -> Any:
+        return self.stack.pop()
+
+    def pop_mark(self) -> list[Any]:
+        """What is above the last mark."""
+        above, self.stack = self.stack, self.outer.pop()
+        return above
+
+    def step(self, name: str, argument: Any) -> None:
+        """Do what one opcode says."""
+        stack = self.stack
+        if name in _VALUES:
+            stack.append(argument)
+        elif name in _STORE:
+            self.memo[argument] = stack[-1]
+        elif name in _FETCH:
+            stack.append(self.memo[argument])
+        elif name in _CONSTANTS:
+            stack.append(_CONSTANTS[name])
+        elif name in _EMPTY:
+            stack.append(_EMPTY[name]())
+        elif name in _TUPLES:
+            count = _TUPLES[name]
+            if len(stack) < count:
+                raise IndexError("too few values for a tuple")
+            items = stack[len(stack) - count :]
+            del stack[len(stack) - count :]
+            stack.append(tuple(items))
+        elif name not in _NO_STEP:
+            special = getattr(self, f"do_{name}", None)
+            if special is None:
+                raise UnpicklingError(f"Weights only load failed. Unsupported operand {name}: files have no use for it")
+            special(argument)
+
+    def do_STOP(self, _: None) -> None:
+        if len(self.stack) != 1 or self.outer:
+            raise ValueError("it does not end with one value")
+
+    def do_MEMOIZE(self, _: None) -> None:
+        self.memo[len(self.memo)] = self.stack[-1]
+
+    def do_POP(self, _: None) -> None:
+        self.pop()
+
+    def do_POP_MARK(self, _: None) -> None:
+        self.pop_mark()
+
+    def do_MARK(self, _: None) -> None:
+        self.outer.append(self.stack)
+        self.stack = []
+
+    # Containers
+
+    def do_TUPLE(self, _: None) -> None:
+        items = self.pop_mark()
+        self.stack.append(tuple(items))
+
+    def do_LIST(self, _: None) -> None:
+        items = self.pop_mark()
+        self.stack.append(items)
+
+    def do_DICT(self, _: None) -> None:
+        items = self.pop_mark()
+        self.stack.append({})
+        self._set_items(items)
+
+    def do_APPEND(self, _: None) -> None:
+        self._extend([self.pop()])
+
+    def do_APPENDS(self, _: None) -> None:
+        self._extend(self.pop_mark())
+
+    def do_ADDITEMS(self, _: None) -> None:
+        items = self.pop_mark()
+        if type(self.stack[-1]) is not set:
+            raise TypeError("elements are added to what is no set")
+        self.stack[-1].update(map(_checked_key, items))
+
+    def do_SETITEM(self, _: None) -> None:
+        value = self.pop()
+        self._set_items([self.pop(), value])
+
+    def do_SETITEMS(self, _: None) -> None:
+        self._set_items(self.pop_mark())
+
+    def _extend(self, items: list[Any]) -> None:
+        if type(self.stack[-1]) is not list:
+            raise TypeError("elements are appended to what is no list")
+        self.stack[-1].extend(items)
+
+    def _set_items(self, items: list[Any]) -> None:
+        target = self.stack[-1]
+        if type(target) not in (dict, OrderedDict) or len(items) % 2:
+            raise TypeError("entries are set in what is no dictionary")
+        for key, value in zip(items[::2], items[1::2]):
+            target[_checked_key(key)] = value
+
+    # What is named, called, or taken from outside
+
+    def do_GLOBAL(self, argument: str) -> None:
+        self.stack.append(_named(argument.replace(" ", ".", 1)))
+
+    def do_STACK_GLOBAL(self, _: None) -> None:
+        name, module = self.pop(), self.pop()
+        self.stack.append(_named(f"{module}.{name}"))
+
+    def do_REDUCE(self, _: None) -> None:
+        arguments, function = self.pop(), self.pop()
+        if not isinstance(function, _Call) or type(arguments) is not tuple:
+            raise UnpicklingError("Weights only load failed. The pickle calls what is no function")
+        self.stack.append(function.call(*arguments))
+
+    def do_NEWOBJ(self, _: None) -> None:
+        self.do_REDUCE(None)
+
+    def do_BUILD(self, _: None) -> None:
+        state, target = self.pop(), self.stack[-1]
+        if type(target) is not OrderedDict or type(state) is not dict or state.keys() - {"_metadata"}:
+            raise UnpicklingError(
+                f"Weights only load failed. Attributes are set of a {type(target).__name__}, which is not allowed"
+            )
+        vars(target).update(state)
+
+    def do_BINPERSID(self, _: None) -> None:
+        kind, storage, key, location, length = self.pop()
+        if kind != "storage" or not isinstance(storage, rebuilding.StorageType):
+            raise UnpicklingError("Weights only load failed. Only storages can be taken from a file")
+        if type(key) is not str or type(location) is not str or type(length) is not int:
+            raise TypeError("a storage has no name, location and length")
+        self.stack.append(
+            rebuilding.TypedStorage(self.load_storage(storage.dtype, key, location, length), storage.dtype)
+        )
+
+
+# -- names -------------------------------------------------------------------------------------------------
+
+
+class _Call:
+    """A function of ours that a pickle may call by a name of PyTorch."""
+
+    def __init__(self, call: Callable[..., Any]) -> None:
+        self.call = call
+
+
+def _named(name: str) -> Any:
+    """What a name in a pickle stands for here."""
+    if name in _CALLS:
+        return _CALLS[name]
+    module, _, last = name.rpartition(".")
+    if name in rebuilding.CLASSES:
+        return rebuilding.CLASSES[name]
+    if module in ("torch", "torch.storage") and last in rebuilding.STORAGES:
+        return rebuilding.STORAGES[last]
+    if module == "torch" and last in rebuilding.DTYPES:
+        return getattr(cygrad, last)
+    raise UnpicklingError(
+        f"Weights only load failed. Unsupported global: GLOBAL {name} is not loaded\n"
+        "  cygrad loads tensors, numbers, strings and plain containers of them, and executes nothing in a file;\n"
+        "  save a module's or an optimizer's state_dict(), not the object itself"
+    )
+
+
+def _checked_key(key: Any) -> Any:
+    """A key of a dictionary, which is no deep structure: hashing one could take for ever, or overflow the stack."""
+    parts = key if type(key) is tuple else (key,)
+    if not all(isinstance(part, _SCALARS) for part in parts):
+        raise TypeError(f"a {type(key).__name__} is the key of a dictionary or the element of a set")
+    return key
+
+
+def _ordered_dict(*pairs: Any) -> OrderedDict:
+    if not pairs:
+        return OrderedDict()
+    (pairs,) = pairs
+    return OrderedDict((_checked_key(key), value) for key, value in pairs)
+
+
+def _set(items: Any = ()) -> set:
+    return set(map(_checked_key, items))
+
+
+def _bytes(text: str, encoding: str) -> bytes:
+    """`_codecs.encode`, by which old pickles write bytes."""
+    if encoding not in ("latin1", "latin-1"):
+        raise ValueError(f"bytes are written in {encoding!r:.99}")
+    return text.encode("latin-1")
+
+
+_CALLS: dict[str, Any] = {
+    "collections.OrderedDict": _Call(_ordered_dict),
+    "_codecs.encode": _Call(_bytes),
+    "torch.Size": _Call(cygrad.Size),
+    "torch.device": _Call(cygrad.device),
+    **{f"{module}.set": _Call(_set) for module in ("builtins", "__builtin__")},
+    **{f"{module}.complex": _Call(complex) for module in ("builtins", "__builtin__")},
+    **{f"{module}.bytes": _Call(lambda: b"") for module in ("builtins", "__builtin__")},
+    **{name: _Call(call) for name, call in rebuilding.FUNCTIONS.items()},
+}
+_CALLS["torch._tensor._rebuild_from_type_v2"] = _Call(
+    lambda function, kind, arguments, state: rebuilding.from_type(function.call(*arguments), kind, state)
+)

@@ -1,0 +1,349 @@
+"""Reading the zip files of PyTorch: what is loaded, and that nothing else ever is."""
+
+import io
+import os
+import pickle
+import random
+import re
+import struct
+import zipfile
+from collections import OrderedDict
+
+import numpy as np
+import pytest
+from serialization.archives import Call, FromOutside, Name, archive, pickled, storage, tensor
+
+import cygrad as torch
+from helpers import fails
+
+FLOATS = np.arange(6, dtype="<f4").tobytes()
+DAMAGED = (RuntimeError, pickle.UnpicklingError, EOFError)
+
+
+def load(content, **options):
+    return torch.load(io.BytesIO(content), **options)
+
+
+def refuses(exception, pattern):
+    """The block fails with `exception`, whose text has `pattern`, and lets go of its tensors."""
+    return pytest.raises(exception, match=pattern)
+
+
+# --- What is loaded --------------------------------------------------------------------------------------
+
+
+def test_tensors_share_the_memory_of_their_storage():
+    memory = storage("FloatStorage", "0", 6)
+    program = {"all": tensor(memory, (6,), (1,)), "part": tensor(memory, (2, 2), (1, 2), 2)}
+    loaded = load(archive(program, {"0": FLOATS}))
+    assert loaded["part"].tolist() == [[2, 4], [3, 5]]
+    loaded["all"].mul_(2)
+    assert loaded["part"].tolist() == [[4, 8], [6, 10]]
+    assert not loaded["all"].requires_grad
+
+
+def test_parameters_and_tensors_that_require_grad():
+    memory = tensor(storage("FloatStorage", "0", 6), (6,), (1,), 0, True)
+    parameter = Call(Name("torch._utils", "_rebuild_parameter"), (memory, True, ()))
+    loaded = load(archive([memory, parameter], {"0": FLOATS}))
+    assert loaded[0].requires_grad and type(loaded[1]) is torch.nn.Parameter and loaded[1].requires_grad
+
+
+def test_attributes_of_tensors():
+    arguments = tensor(storage("FloatStorage", "0", 6), (6,), (1,)).arguments
+    rebuild = Name("torch._utils", "_rebuild_tensor_v2")
+    typed = Call(
+        Name("torch._tensor", "_rebuild_from_type_v2"), (rebuild, Name("torch", "Tensor"), arguments, {"mark": 3})
+    )
+    assert load(archive(typed, {"0": FLOATS})).mark == 3
+    for name in ("grad", "add", "__class__"):
+        hiding = typed._replace(arguments=(*typed.arguments[:3], {name: 3}))
+        with refuses(pickle.UnpicklingError, "names that are free"):
+            load(archive(hiding, {"0": FLOATS}))
+
+
+@pytest.mark.parametrize("dtype", ["uint16", "uint32", "uint64", "int8", "float64", "complex128", "bool"])
+def test_untyped_storages(dtype):
+    memory = FromOutside(("storage", Name("torch.storage", "UntypedStorage"), "0", "cpu", 16))
+    arguments = (memory, 0, (1,), (1,), False, Call(Name("collections", "OrderedDict"), ()), Name("torch", dtype))
+    made = Call(Name("torch._utils", "_rebuild_tensor_v3"), arguments)
+    loaded = load(archive(made, {"0": b"\1" + bytes(15)}))
+    assert str(loaded.dtype) == f"torch.{dtype}"
+    assert loaded.numpy().tobytes() == (b"\1" + bytes(15))[: loaded.element_size()]
+
+
+def test_big_endian_files():
+    memory = np.arange(6, dtype=">f4").tobytes()
+    made = tensor(storage("FloatStorage", "0", 6), (6,), (1,))
+    assert load(archive(made, {"0": memory}, byteorder=b"big")).tolist() == [0, 1, 2, 3, 4, 5]
+    with refuses(RuntimeError, "Invalid endianness type"):
+        load(archive(made, {"0": memory}, byteorder=b"mixed"))
+
+
+def test_plain_values():
+    value = {"a": [1, 2.5, "x", None, True, 10**30, (1, 2, 3, 4), ()], ("t", 1): {3: -1}, "nested": [[], {}]}
+    assert load(archive(value)) == value
+    for protocol in (0, 1, 2, 3, 4, 5):
+        assert load(archive(pickle.dumps(value, protocol))) == value
+        assert load(archive(pickle.dumps({1, 2}, protocol))) == {1, 2} or protocol < 2
+    old = OrderedDict(a=1)
+    old._metadata = {"": {"version": 1}}
+    loaded = load(archive(pickle.dumps(old, 2)))
+    assert type(loaded) is OrderedDict and loaded == old and loaded._metadata == old._metadata
+    assert load(archive(pickle.dumps([b"\0\xff", 1j], 2))) == [b"\0\xff", 1j]
+    assert load(archive([Call(Name("torch", "Size"), ([1, 2],)), Name("torch", "float64")])) == [
+        torch.Size([1, 2]),
+        torch.float64,
+    ]
+
+
+def test_mapped_files(tmp_path):
+    path = tmp_path / "model.pt"
+    path.write_bytes(archive(tensor(storage("FloatStorage", "0", 6), (6,), (1,)), {"0": FLOATS}))
+    torch.load(path).add_(1)
+    loaded = torch.load(str(path), mmap=True)
+    assert loaded.tolist() == [0, 1, 2, 3, 4, 5]
+    with fails(ValueError, "f must be a file path in order to use the mmap argument"):
+        load(path.read_bytes(), mmap=True)
+
+
+# --- Where it goes ---------------------------------------------------------------------------------------
+
+
+def on_gpu():
+    return archive(tensor(storage("FloatStorage", "0", 6, "cuda:0"), (6,), (1,)), {"0": FLOATS})
+
+
+@pytest.mark.parametrize(
+    "place",
+    ["cpu", torch.device("cpu"), {"cuda:0": "cpu"}, lambda storage, location: storage, lambda memory, _: memory.cpu()],
+)
+def test_map_location(place):
+    assert load(on_gpu(), map_location=place).sum() == 15
+
+
+@pytest.mark.parametrize("place", [None, "cuda", {"cpu": "cuda:0"}, lambda storage, location: None])
+def test_no_gpu(place):
+    with refuses(RuntimeError, "^Attempting to deserialize object on a CUDA device but torch.cuda.is_available"):
+        load(on_gpu(), map_location=place)
+
+
+def test_unknown_locations():
+    line = "don't know how to restore data location of torch.storage.UntypedStorage (tagged with foo)"
+    with fails(RuntimeError, line):
+        load(on_gpu(), map_location="foo")
+    with fails(TypeError, "'int' object is not callable"):
+        load(on_gpu(), map_location=3)
+
+
+# --- What is refused -------------------------------------------------------------------------------------
+
+
+class Attack:
+    """What a pickle could do to a reader that trusts it."""
+
+    def __init__(self, function, *arguments):
+        self.call = function, arguments
+
+    def __reduce__(self):
+        return self.call
+
+
+def touched(path):
+    return (
+        Attack(open, path, "w"),
+        Attack(os.mkdir, path),
+        Attack(eval, f"open({path!r}, 'w')"),
+        Attack(os.system, path),
+    )
+
+
+@pytest.mark.parametrize("protocol", range(6))
+def test_nothing_is_executed(tmp_path, protocol):
+    path = str(tmp_path / "touched")
+    for attack in touched(path):
+        for value in (attack, {"model": [attack]}, OrderedDict(a=attack)):
+            with refuses(pickle.UnpicklingError, "^Weights only load failed. Unsupported (global|operand)"):
+                load(archive(pickle.dumps(value, protocol)), weights_only=False)
+    assert not os.listdir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "os.system",
+        "builtins.eval",
+        "builtins.getattr",
+        "torch.load",
+        "torch.storage._load_from_bytes",
+        "torch._utils.os",
+    ]
+    + ["collections.OrderedDict.__init__", "torch.nn.modules.linear.Linear", "cygrad.load", "torch.float33", "torch."],
+)
+def test_unknown_names(name):
+    module, _, last = name.rpartition(".")
+    line = f"Weights only load failed. Unsupported global: GLOBAL {name} is not loaded"
+    with fails(pickle.UnpicklingError, line):
+        load(archive(Call(Name(module, last), ("x",))))
+    with fails(pickle.UnpicklingError, line):
+        module, last = module.encode(), last.encode()
+        load(archive(b"\x80\4\x8c%c%b\x8c%c%b\x93." % (len(module), module, len(last), last)))
+
+
+PROGRAMS = {
+    "calls what is no function": Call(Name("torch", "float32"), ()),
+    "calls a value": b"\x80\x02K\x01)R.",
+    "arguments that are no tuple": b"\x80\x02ccollections\nOrderedDict\n]R.",
+    "attributes of a list": b"\x80\x02]}X\x01\0\0\0aK\x01sb.",
+    "attributes that hide methods": b"\x80\x02ccollections\nOrderedDict\n)R}X\x04\0\0\0keysK\x01sb.",
+    "appends to a dictionary": b"\x80\x02}K\x01a.",
+    "sets an entry of a list": b"\x80\x02]K\x01K\x02s.",
+    "an odd number of keys and values": b"\x80\x02}(K\x01u.",
+    "a list as a key": b"\x80\x02}]K\x01s.",
+    "a deep tuple as a key": b"\x80\x02}" + b")" + b"\x85" * 100_000 + b"K\x01s.",
+    "a deep tuple in a set": b"\x80\x04\x8f()" + b"\x85" * 100_000 + b"\x90.",
+    "a key of many parts": b"\x80\x02})" + b"q\0h\0\x86" * 200 + b"K\x01s.",
+    "too few values": b"\x80\x02\x87.",
+    "no mark": b"\x80\x02t.",
+    "a mark too many": b"\x80\x02(K\x01.",
+    "two values": b"\x80\x02K\x01K\x01.",
+    "no value": b"\x80\x02.",
+    "an empty program": b"",
+    "no end": b"\x80\x02K\x01",
+    "an unknown place of the memo": b"\x80\x02h\x07.",
+    "a string longer than the file": b"\x80\x02X\xff\xff\xff\x7fabc.",
+    "a string of more bytes than there are": b"\x80\x04\x8d" + b"\xff" * 8 + b".",
+    "a number longer than the file": b"\x80\x02\x8b\xff\xff\xff\x7f1.",
+    "a number of too many digits": b"I" + b"9" * 10_000 + b"\n.",
+    "no text": b"\x80\x02X\x01\0\0\0\xff.",
+    "an unknown opcode": b"\x80\x02\xff.",
+    "a class by its number": b"\x80\x02\x82\x01.",
+    "an instance": b"(ios\nsystem\n.",
+    "a new object with keywords": b"\x80\x04cos\nsystem\n)}\x92.",
+    "bytes in a strange encoding": Call(Name("_codecs", "encode"), ("x", "zlib")),
+    "a set of a number": Call(Name("__builtin__", "set"), (3,)),
+    "too many arguments": Call(Name("torch._utils", "_rebuild_tensor_v2"), tuple(range(20))),
+    "a tensor of no storage": tensor("0", (1,), (1,)),
+    "a persistent id that is a number": FromOutside(3),
+    "a persistent id of another kind": FromOutside(("module", Name("torch", "FloatStorage"), "0", "cpu", 6)),
+    "a storage of a class of tensors": FromOutside(("storage", Name("torch", "Tensor"), "0", "cpu", 6)),
+    "a negative length of storage": tensor(storage("FloatStorage", "0", -6), (1,), (1,)),
+    "a storage of strange length": tensor(storage("FloatStorage", "0", "6"), (1,), (1,)),
+    "a storage that is longer": tensor(storage("FloatStorage", "0", 7), (1,), (1,)),
+    "a storage that is shorter": tensor(storage("FloatStorage", "0", 5), (1,), (1,)),
+    "a storage of another type": tensor(storage("DoubleStorage", "0", 6), (1,), (1,)),
+    "a storage that is not there": tensor(storage("FloatStorage", "1", 6), (1,), (1,)),
+    "a storage outside of its folder": tensor(storage("FloatStorage", "../data.pkl", 6), (1,), (1,)),
+    "past the end": tensor(storage("FloatStorage", "0", 6), (7,), (1,)),
+    "past the end by its stride": tensor(storage("FloatStorage", "0", 6), (2, 2), (5, 1)),
+    "past the end by its offset": tensor(storage("FloatStorage", "0", 6), (6,), (1,), 1),
+    "past 64 bits": tensor(storage("FloatStorage", "0", 6), (2**33, 2**33), (2**33, 1)),
+    "larger than memory": tensor(storage("FloatStorage", "0", 6), (2**61,), (0,)),
+    "a negative stride": tensor(storage("FloatStorage", "0", 6), (2,), (-1,), 5),
+    "a negative length": tensor(storage("FloatStorage", "0", 6), (-1,), (1,)),
+    "a negative offset": tensor(storage("FloatStorage", "0", 6), (1,), (1,), -1),
+    "a length that is no number": tensor(storage("FloatStorage", "0", 6), ("1",), (1,)),
+    "more strides than lengths": tensor(storage("FloatStorage", "0", 6), (1,), (1, 1)),
+    "too many dimensions": tensor(storage("FloatStorage", "0", 6), (1,) * 65, (1,) * 65),
+    "booleans that are neither": tensor(storage("BoolStorage", "0", 24), (24,), (1,)),
+    "metadata that are none": Call(
+        Name("torch._utils", "_rebuild_tensor_v2"), (storage("FloatStorage", "0", 6), 0, (6,), (1,), False, (), 3)
+    ),
+    "a parameter of a number": Call(Name("torch._utils", "_rebuild_parameter"), (3, True, ())),
+}
+
+
+@pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
+def test_hostile_pickles(program):
+    with pytest.raises((RuntimeError, pickle.UnpicklingError)) as info:
+        load(archive(program, {"0": FLOATS}))
+    assert re.search("Weights only load failed|damaged|storage", str(info.value))
+    del info
+
+
+def test_deep_values_are_harmless():
+    loaded = load(archive(b"\x80\x02" + b"]" * 100_000 + b"a" * 99_999 + b"."))
+    assert len(loaded) == 1
+
+
+# --- Files that are wrong --------------------------------------------------------------------------------
+
+
+def good():
+    return archive({"w": tensor(storage("FloatStorage", "0", 6), (2, 3), (3, 1)), "epoch": 3}, {"0": FLOATS})
+
+
+def test_truncated_at_every_byte():
+    content = good()
+    assert load(content)["w"].sum() == 15
+    for length in range(len(content)):
+        with pytest.raises(DAMAGED):
+            load(content[:length])
+
+
+def test_changed_bytes():
+    content, draw = good(), random.Random(0)
+    changed = 0
+    for _ in range(1500):
+        wrong = bytearray(content)
+        for _ in range(draw.randint(1, 4)):
+            wrong[draw.randrange(len(wrong))] = draw.choice((0, 1, 0x28, 0x7F, 0x80, 0xFF, draw.randrange(256)))
+        try:
+            load(bytes(wrong))
+        except DAMAGED:
+            changed += 1
+    assert changed > 500
+
+
+def test_changed_elements_are_noticed():
+    content = good()
+    place = content.index(FLOATS)
+    with refuses(RuntimeError, "does not have its checksum"):
+        load(content[: place + 5] + b"\x55" + content[place + 6 :])
+
+
+def test_compressed_records_are_refused():
+    program = tensor(storage("ByteStorage", "0", 10**7), (10**7,), (1,))
+    with refuses(RuntimeError, "compressed or encrypted"):
+        load(archive(program, {"0": bytes(10**7)}, zipfile.ZIP_DEFLATED))
+
+
+def test_entries_that_overlap():
+    content = bytearray(archive([1], {"0": bytes(1000), "1": bytes(1000)}))
+    first = content.rindex(b"archive/data/0") - 46
+    second = content.rindex(b"archive/data/1") - 46
+    struct.pack_into("<LL", content, first + 20, 2500, 2500)
+    struct.pack_into("<LL", content, second + 20, 2500, 2500)
+    with refuses(RuntimeError, "damaged"):
+        load(bytes(content))
+
+
+def test_other_zip_files():
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as file:
+        file.writestr("readme.txt", "hello")
+    with refuses(RuntimeError, "not one of torch.save"):
+        load(stream.getvalue())
+    with zipfile.ZipFile(stream, "a") as file:
+        file.writestr("x/data.pkl", pickled(1))
+        file.writestr("x/constants.pkl", pickled(()))
+    with refuses(RuntimeError, "TorchScript"):
+        load(stream.getvalue())
+
+
+def test_files_before_the_zip_format():
+    with refuses(RuntimeError, "before version 1.6"):
+        load(b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.\x80\x02M\xe9\x03.")
+
+
+def test_no_file():
+    with fails(EOFError, "Ran out of input"):
+        load(b"")
+    with refuses(RuntimeError, "neither of safetensors nor a zip file"):
+        load(b"hello world, this is no checkpoint")
+    line = (
+        "'int' object has no attribute 'seek'. You can only torch.load from a file that is seekable. Please pre-load "
+        "the data into a buffer like io.BytesIO and try to load from it instead."
+    )
+    with fails(AttributeError, line):
+        torch.load(5)
