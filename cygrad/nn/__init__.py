@@ -1,8 +1,8 @@
 """Layers, losses, and the `Module` that models are made of."""
 
-from cygrad.nn import functional, init, modules, parameter
+from cygrad.nn import functional, init, modules, parameter, utils
 from cygrad.nn.modules import *  # noqa: F403
 from cygrad.nn.parameter import Buffer, Parameter
 
-__all__ = ["Buffer", "Parameter", "functional", "init", "modules", "parameter"]
+__all__ = ["Buffer", "Parameter", "functional", "init", "modules", "parameter", "utils"]
 __all__ += modules.__all__

@@ -1,0 +1,30 @@
+"""Modules whose parameters are not initialised, because they are to be loaded."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import cygrad
+from cygrad.nn.modules.module import Module
+
+__all__ = ["skip_init"]
+
+
+def skip_init(module_cls: type[Module], *args: Any, **kwargs: Any) -> Any:
+    """Make a module of this class with uninitialised parameters and buffers; no random numbers are drawn.
+
+    The class must take `device`, as PyTorch's do (`RuntimeError` otherwise).
+
+    >>> import cygrad
+    >>> cygrad.nn.utils.skip_init(cygrad.nn.Linear, 2, 3)
+    Linear(in_features=2, out_features=3, bias=True)
+    """
+    if not issubclass(module_cls, Module):
+        raise RuntimeError(f"Expected a Module; got {module_cls}")
+    if "device" not in inspect.signature(module_cls).parameters:
+        raise RuntimeError("Module must support a 'device' arg to skip initialization")
+    state = cygrad.get_rng_state()
+    module = module_cls(*args, **kwargs)
+    cygrad.set_rng_state(state)
+    return module.to_empty(device=kwargs.get("device") or "cpu")

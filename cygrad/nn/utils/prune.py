@@ -1,0 +1,439 @@
+"""Pruning: a mask sets some elements of a parameter to zero.
+
+The parameter becomes `weight_orig`, the mask is the buffer `weight_mask`, and `weight` is their product, computed anew
+before each `forward`. `remove` makes it permanent.
+
+>>> import cygrad
+>>> from cygrad.nn.utils import prune
+>>> layer = prune.l1_unstructured(cygrad.nn.Linear(4, 3), "weight", amount=0.25)
+>>> int((layer.weight == 0).sum())
+3
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import cygrad
+from cygrad import Tensor
+from cygrad.nn.utils._before_forward import hook_on
+
+__all__ = [
+    "BasePruningMethod",
+    "CustomFromMask",
+    "Identity",
+    "L1Unstructured",
+    "LnStructured",
+    "PruningContainer",
+    "RandomStructured",
+    "RandomUnstructured",
+    "custom_from_mask",
+    "global_unstructured",
+    "identity",
+    "is_pruned",
+    "l1_unstructured",
+    "ln_structured",
+    "random_structured",
+    "random_unstructured",
+    "remove",
+]
+
+
+class BasePruningMethod(ABC):
+    """A way to prune, and the hook that multiplies with its mask. Subclasses define `compute_mask`.
+
+    `PRUNING_TYPE` says what of a tensor that is pruned already a further mask may choose from:
+    `"unstructured"` from the elements left, `"structured"` from the slices left, `"global"` from all.
+    """
+
+    PRUNING_TYPE: str
+    _tensor_name: str
+
+    @property
+    def name(self) -> str:
+        """The name of the tensor that is pruned."""
+        return self._tensor_name
+
+    def __call__(self, module: Any, inputs: Any) -> None:
+        setattr(module, self._tensor_name, self.apply_mask(module))
+
+    @abstractmethod
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        """The mask for a tensor of importance scores, given what is masked before."""
+
+    def apply_mask(self, module: Any) -> Tensor:
+        """The parameter times its mask."""
+        original = getattr(module, self._tensor_name + "_orig")
+        return getattr(module, self._tensor_name + "_mask").to(original.dtype) * original
+
+    @classmethod
+    def apply(cls, module: Any, name: str, *args: Any, importance_scores: Tensor | None = None, **kwargs: Any) -> Any:
+        """Prune the tensor of this name, further if it is pruned already; gives the hook."""
+        method: BasePruningMethod = cls(*args, **kwargs)
+        method._tensor_name = name
+        tensor = getattr(module, name)
+        scores = tensor if importance_scores is None else importance_scores
+        if scores.shape != tensor.shape:
+            raise AssertionError(
+                f"importance_scores should have the same shape as parameter {name} of {module}, "
+                f"got {scores.shape} vs {tensor.shape}"
+            )
+        before = hook_on(module, BasePruningMethod, name)
+        if before is None:
+            mask = method.compute_mask(scores.detach(), cygrad.ones_like(tensor.detach()))
+            del module._parameters[name]
+            module.register_parameter(name + "_orig", tensor)
+            module.register_buffer(name + "_mask", mask)
+        else:
+            container = _container_with(before[1], method)
+            mask = container.compute_mask(scores.detach(), getattr(module, name + "_mask"))
+            del module._forward_pre_hooks[before[0]]
+            setattr(module, name + "_mask", mask)
+            method = container
+        method(module, None)
+        module.register_forward_pre_hook(method)
+        return method
+
+    def prune(self, t: Tensor, default_mask: Tensor | None = None, importance_scores: Tensor | None = None) -> Tensor:
+        """The tensor with its least important elements zero."""
+        scores = t if importance_scores is None else importance_scores
+        if scores.shape != t.shape:
+            raise AssertionError("importance_scores should have the same shape as tensor t")
+        default_mask = cygrad.ones_like(t) if default_mask is None else default_mask
+        return t * self.compute_mask(scores, default_mask)
+
+    def remove(self, module: Any) -> None:
+        """Make the zeros of the parameter permanent, and the parameter one again."""
+        name = self._tensor_name
+        parameter = module._parameters.pop(name + "_orig")
+        with cygrad.no_grad():
+            parameter.data = (parameter * module._buffers.pop(name + "_mask")).detach()
+        delattr(module, name)
+        setattr(module, name, parameter)
+
+
+class PruningContainer(BasePruningMethod):
+    """Several prunings of one tensor, one after the other; the last chooses from what is left."""
+
+    PRUNING_TYPE = "unstructured"
+
+    def __init__(self, *args: BasePruningMethod) -> None:
+        self._pruning_methods: tuple[BasePruningMethod, ...] = ()
+        for method in args:
+            if isinstance(method, BasePruningMethod):
+                self._tensor_name = method._tensor_name
+            self.add_pruning_method(method)
+
+    def add_pruning_method(self, method: Any) -> None:
+        """Add one. Raises `TypeError` for anything else, `ValueError` if it prunes another tensor."""
+        if not isinstance(method, BasePruningMethod) and method is not None:
+            raise TypeError(f"{type(method)} is not a BasePruningMethod subclass")
+        if method is None:
+            return
+        if method._tensor_name != self._tensor_name:
+            raise ValueError(
+                f"Can only add pruning methods acting on the parameter named '{self._tensor_name}' to "
+                f"PruningContainer {self}. Found '{method._tensor_name}'"
+            )
+        self._pruning_methods += (method,)
+
+    def __len__(self) -> int:
+        return len(self._pruning_methods)
+
+    def __iter__(self) -> Iterator[BasePruningMethod]:
+        return iter(self._pruning_methods)
+
+    def __getitem__(self, idx: Any) -> Any:
+        return self._pruning_methods[idx]
+
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        """`default_mask`, and in what it leaves the mask of the last pruning."""
+        method = self._pruning_methods[-1]
+        mask = default_mask.to(t.dtype).clone()
+        chosen: Any
+        if method.PRUNING_TYPE == "unstructured":
+            chosen = mask == 1
+        elif method.PRUNING_TYPE == "structured":
+            dim = method.dim % t.ndim  # type: ignore[attr-defined]
+            kept = mask.sum([d for d in range(t.ndim) if d != dim]) != 0
+            chosen = (slice(None),) * dim + (kept,)
+        elif method.PRUNING_TYPE == "global":
+            chosen = (slice(None),) * t.ndim
+        else:
+            raise ValueError(f"Unrecognized PRUNING_TYPE {method.PRUNING_TYPE}")
+        mask[chosen] = method.compute_mask(t[chosen], mask[chosen]).to(t.dtype)
+        return mask
+
+
+def _container_with(hook: BasePruningMethod, method: BasePruningMethod) -> PruningContainer:
+    earlier = hook if isinstance(hook, PruningContainer) else [hook]
+    return PruningContainer(*earlier, method)
+
+
+# --- Ways to prune -----------------------------------------------------------------------------
+
+
+class Identity(BasePruningMethod):
+    """Prunes nothing: the parameter only gets a mask of ones."""
+
+    PRUNING_TYPE = "unstructured"
+
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        """`default_mask`."""
+        return default_mask
+
+    @classmethod
+    def apply(cls, module: Any, name: str) -> Any:  # type: ignore[override]
+        """Give the tensor a mask of ones; see `BasePruningMethod.apply`."""
+        return super().apply(module, name)
+
+
+class _ByAmount(BasePruningMethod):
+    """Prunes `amount` of the elements or slices: a share in [0, 1], or a number of them."""
+
+    def __init__(self, amount: Any) -> None:
+        _check_amount(amount)
+        self.amount = amount
+
+    def _count(self, size: int) -> int:
+        if isinstance(self.amount, numbers.Integral):
+            if int(self.amount) > size:
+                raise ValueError(
+                    f"amount={self.amount} should be smaller than the number of parameters to prune={size}"
+                )
+            return int(self.amount)
+        return round(self.amount * size)
+
+
+class RandomUnstructured(_ByAmount):
+    """Prunes elements at random."""
+
+    PRUNING_TYPE = "unstructured"
+
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        """`default_mask` without that many elements."""
+        return _without(default_mask, cygrad.randperm(t.numel())[: self._count(t.numel())])
+
+    @classmethod
+    def apply(cls, module: Any, name: str, amount: Any) -> Any:  # type: ignore[override]
+        """Prune `amount` of the tensor; see `BasePruningMethod.apply`."""
+        return super().apply(module, name, amount=amount)
+
+
+class L1Unstructured(_ByAmount):
+    """Prunes the elements of smallest absolute value."""
+
+    PRUNING_TYPE = "unstructured"
+
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        """`default_mask` without that many elements."""
+        smallest = t.detach().abs().reshape(-1).topk(self._count(t.numel()), largest=False).indices
+        return _without(default_mask, smallest)
+
+    @classmethod
+    def apply(  # type: ignore[override]
+        cls, module: Any, name: str, amount: Any, importance_scores: Tensor | None = None
+    ) -> Any:
+        """Prune `amount` of the tensor; see `BasePruningMethod.apply`."""
+        return super().apply(module, name, amount=amount, importance_scores=importance_scores)
+
+
+class _Structured(_ByAmount):
+    """Prunes whole slices along `dim`."""
+
+    PRUNING_TYPE = "structured"
+
+    def __init__(self, amount: Any, dim: int = -1) -> None:
+        super().__init__(amount)
+        self.dim = dim
+
+    def _scores(self, t: Tensor) -> Tensor:
+        """One number for each slice; the smallest are pruned."""
+        raise NotImplementedError
+
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        """`default_mask` without that many slices."""
+        if t.ndim <= 1:
+            raise ValueError(
+                "Structured pruning can only be applied to multidimensional tensors. "
+                f"Found tensor of shape {t.shape} with {t.ndim} dims"
+            )
+        if not -t.ndim <= self.dim < t.ndim:
+            raise IndexError(f"Invalid index {self.dim} for tensor of size {t.shape}")
+        pruned = self._scores(t).topk(self._count(t.shape[self.dim]), largest=False).indices
+        return default_mask.clone().index_fill_(self.dim, pruned, 0)
+
+
+class RandomStructured(_Structured):
+    """Prunes slices along `dim` at random."""
+
+    def _scores(self, t: Tensor) -> Tensor:
+        return cygrad.rand(t.shape[self.dim])
+
+    @classmethod
+    def apply(cls, module: Any, name: str, amount: Any, dim: int = -1) -> Any:  # type: ignore[override]
+        """Prune `amount` of the slices; see `BasePruningMethod.apply`."""
+        return super().apply(module, name, amount=amount, dim=dim)
+
+
+class LnStructured(_Structured):
+    """Prunes the slices along `dim` of the smallest norm of order `n`."""
+
+    def __init__(self, amount: Any, n: Any, dim: int = -1) -> None:
+        super().__init__(amount, dim)
+        self.n = n
+
+    def _scores(self, t: Tensor) -> Tensor:
+        return cygrad.norm(t.detach(), p=self.n, dim=[d for d in range(t.ndim) if d != self.dim % t.ndim])
+
+    @classmethod
+    def apply(  # type: ignore[override]
+        cls, module: Any, name: str, amount: Any, n: Any, dim: int, importance_scores: Tensor | None = None
+    ) -> Any:
+        """Prune `amount` of the slices; see `BasePruningMethod.apply`."""
+        return super().apply(module, name, amount=amount, n=n, dim=dim, importance_scores=importance_scores)
+
+
+class CustomFromMask(BasePruningMethod):
+    """Prunes by a mask that is given."""
+
+    PRUNING_TYPE = "global"
+
+    def __init__(self, mask: Tensor) -> None:
+        self.mask = mask
+
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        """`default_mask` times the mask."""
+        if default_mask.shape != self.mask.shape:
+            raise AssertionError(
+                f"default_mask shape {default_mask.shape} must match self.mask shape {self.mask.shape}"
+            )
+        return default_mask * self.mask.to(default_mask.dtype)
+
+    @classmethod
+    def apply(cls, module: Any, name: str, mask: Tensor) -> Any:  # type: ignore[override]
+        """Prune by the mask; see `BasePruningMethod.apply`."""
+        return super().apply(module, name, mask=mask)
+
+
+def _without(mask: Tensor, places: Tensor) -> Tensor:
+    """The mask with zeros at these places of its flat order."""
+    return mask.reshape(-1).index_fill(0, places, 0).reshape(mask.shape)
+
+
+def _check_amount(amount: Any) -> None:
+    if not isinstance(amount, numbers.Real):
+        raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
+    is_share = not isinstance(amount, numbers.Integral)
+    if not 0 <= float(amount) <= (1 if is_share else math.inf):
+        raise ValueError(f"amount={amount} should either be a float in the range [0, 1] or a non-negative integer")
+
+
+# --- As functions ------------------------------------------------------------------------------
+
+
+def identity(module: Any, name: str) -> Any:
+    """Give the tensor a mask of ones; gives `module`."""
+    Identity.apply(module, name)
+    return module
+
+
+def random_unstructured(module: Any, name: str, amount: Any) -> Any:
+    """Prune `amount` (a share in [0, 1], or a number) of the elements at random; gives `module`."""
+    RandomUnstructured.apply(module, name, amount)
+    return module
+
+
+def l1_unstructured(module: Any, name: str, amount: Any, importance_scores: Tensor | None = None) -> Any:
+    """Prune `amount` of the elements: those of smallest absolute value, or score; gives `module`."""
+    L1Unstructured.apply(module, name, amount, importance_scores)
+    return module
+
+
+def random_structured(module: Any, name: str, amount: Any, dim: int) -> Any:
+    """Prune `amount` of the slices along `dim` at random; gives `module`."""
+    RandomStructured.apply(module, name, amount, dim)
+    return module
+
+
+def ln_structured(
+    module: Any, name: str, amount: Any, n: Any, dim: int, importance_scores: Tensor | None = None
+) -> Any:
+    """Prune `amount` of the slices along `dim`: those of smallest norm of order `n`; gives `module`."""
+    LnStructured.apply(module, name, amount, n, dim, importance_scores)
+    return module
+
+
+def custom_from_mask(module: Any, name: str, mask: Tensor) -> Any:
+    """Prune by a mask of the tensor's shape, zero where to prune; gives `module`."""
+    CustomFromMask.apply(module, name, mask)
+    return module
+
+
+def global_unstructured(
+    parameters: Any,
+    pruning_method: type[BasePruningMethod],
+    importance_scores: dict[Any, Tensor] | None = None,
+    **kwargs: Any,
+) -> None:
+    """Prune several tensors, (module, name) pairs, as if they were one.
+
+    `pruning_method` must be unstructured, `kwargs` are its options. `importance_scores` maps pairs to scores.
+
+    >>> import cygrad
+    >>> from cygrad.nn.utils import prune
+    >>> a, b = cygrad.nn.Linear(4, 3), cygrad.nn.Linear(3, 2)
+    >>> prune.global_unstructured([(a, "weight"), (b, "weight")], prune.L1Unstructured, amount=0.5)
+    >>> int((a.weight == 0).sum() + (b.weight == 0).sum())
+    9
+    """
+    if not isinstance(parameters, Iterable):
+        raise TypeError("global_unstructured(): parameters is not an Iterable")
+    if not isinstance(importance_scores, (dict, type(None))):
+        raise TypeError("global_unstructured(): importance_scores must be of type dict")
+    pairs = list(parameters)
+    given = importance_scores or {}
+    tensors = [getattr(module, name) for module, name in pairs]
+    scores = [given.get((module, name), tensor) for (module, name), tensor in zip(pairs, tensors)]
+    masks = [getattr(module, name + "_mask", cygrad.ones_like(t)) for (module, name), t in zip(pairs, tensors)]
+    method = pruning_method(**kwargs)
+    if method.PRUNING_TYPE != "unstructured":
+        raise TypeError(
+            'Only "unstructured" PRUNING_TYPE supported for the `pruning_method`. '
+            f"Found method {pruning_method} of type {method.PRUNING_TYPE}"
+        )
+    method._tensor_name = "temp"
+    container = PruningContainer(method)
+    flat = [cygrad.cat([t.detach().reshape(-1) for t in each]) for each in (scores, masks)]
+    mask = container.compute_mask(*flat)
+    for (module, name), tensor, part in zip(pairs, tensors, mask.split([t.numel() for t in tensors])):
+        custom_from_mask(module, name, part.reshape(tensor.shape))
+
+
+def remove(module: Any, name: str) -> Any:
+    """Make the pruning of a tensor permanent; gives `module`. Raises `ValueError` if it is not pruned."""
+    found = hook_on(module, BasePruningMethod, name)
+    if found is None:
+        raise ValueError(f"Parameter '{name}' of module {module} has to be pruned before pruning can be removed")
+    number, hook = found
+    hook.remove(module)
+    del module._forward_pre_hooks[number]
+    return module
+
+
+def is_pruned(module: Any) -> bool:
+    """Whether a tensor of the module, or of one below it, is pruned.
+
+    >>> import cygrad
+    >>> cygrad.nn.utils.prune.is_pruned(cygrad.nn.Linear(2, 2))
+    False
+    """
+    return any(
+        isinstance(entry.function, BasePruningMethod)
+        for each in module.modules()
+        for entry in each._forward_pre_hooks.values()
+    )

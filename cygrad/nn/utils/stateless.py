@@ -1,0 +1,146 @@
+"""Calling a module with other parameters and buffers than its own."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from cygrad import Tensor
+from cygrad.nn.modules.module import Module
+
+__all__ = ["functional_call"]
+
+
+def functional_call(
+    module: Module,
+    parameters_and_buffers: Any,
+    args: Any = None,
+    kwargs: dict[str, Any] | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+) -> Any:
+    """The old name of `cygrad.func.functional_call`."""
+    warnings.warn(
+        "`torch.nn.utils.stateless.functional_call` is deprecated as of PyTorch 2.0 and will be removed in a future "
+        "version of PyTorch. Please use `torch.func.functional_call` instead which is a drop-in replacement.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    return call_with(module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights, strict=strict)
+
+
+def call_with(
+    module: Module,
+    parameter_and_buffer_dicts: Any,
+    args: Any = None,
+    kwargs: dict[str, Any] | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+) -> Any:
+    """Call `module(*args, **kwargs)` with the tensors of these dictionaries in place of its own.
+
+    Gradients go to these tensors. What `forward` assigns to a replaced name stands in the dictionary
+    afterwards; the module itself is as before. `args` may be the one argument itself. Parameters that are
+    the same tensor under several names are replaced together unless `tie_weights` is false. `strict`
+    demands that every parameter and buffer is given, and nothing else (`RuntimeError`).
+
+    >>> import cygrad
+    >>> from cygrad.nn.utils.stateless import call_with
+    >>> layer = cygrad.nn.Linear(2, 1)
+    >>> weights = {"weight": cygrad.ones(1, 2), "bias": cygrad.zeros(1)}
+    >>> call_with(layer, weights, cygrad.tensor([[3.0, 4.0]]))
+    tensor([[7.]])
+    """
+    given = _merged(parameter_and_buffer_dicts)
+    args = () if args is None else args if isinstance(args, tuple) else (args,)
+    with _replaced(module, given, tie_weights, strict):
+        return module(*args, **({} if kwargs is None else kwargs))
+
+
+def _merged(dicts: Any) -> Any:
+    """One dictionary: the one given, so that changes reach the caller, or a new one of several."""
+    if isinstance(dicts, Mapping):
+        return dicts
+    if not isinstance(dicts, (list, tuple)) or not all(isinstance(each, Mapping) for each in dicts):
+        raise ValueError(
+            f"Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, but got {type(dicts)}"
+        )
+    names = [name for each in dicts for name in each]
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise ValueError(f"{repeated} appeared in multiple dictionaries; behavior of functional call is ambiguous")
+    return {name: value for each in dicts for name, value in each.items()}
+
+
+@contextmanager
+def _replaced(module: Module, given: Any, tie_weights: bool, strict: bool) -> Iterator[None]:
+    own = {
+        **dict(module.named_parameters(remove_duplicate=False)),
+        **dict(module.named_buffers(remove_duplicate=False)),
+    }
+    values = _with_tied(own, given) if tie_weights else dict(given)
+    if strict:
+        _check_names(module, own, values)
+    slots = {name: _slot(module, name) for name in values}
+    for name, value in values.items():
+        if value is not None and not isinstance(value, Tensor):
+            raise TypeError(f"{value} is not an instance of torch.Tensor\nIt was given for {name}.")
+    before = {name: table.get(key, slots) for name, (table, key) in slots.items()}  # `slots`: there was none
+    try:
+        for name, (table, key) in slots.items():
+            table[key] = values[name]
+        yield
+    finally:
+        for name, (table, key) in reversed(slots.items()):
+            if name in given and table.get(key) is not values[name] and key in table:
+                given[name] = table[key]
+            if before[name] is slots:
+                table.pop(key, None)
+            else:
+                table[key] = before[name]
+
+
+def _with_tied(own: dict[str, Tensor], given: Any) -> dict[str, Any]:
+    """What is given, also under the other names of the tensors that it replaces."""
+    names: dict[int, list[str]] = {}
+    for name, tensor in own.items():
+        names.setdefault(id(tensor), []).append(name)
+    values = dict(given)
+    for tied in names.values():
+        present = [name for name in tied if name in given]
+        if len({id(given[name]) for name in present}) > 1:
+            raise ValueError(
+                f"functional_call got multiple values for keys {sorted(present)}, which are tied. "
+                "Consider using tie_weights=False"
+            )
+        if present:
+            values.update((name, given[present[0]]) for name in tied)
+    return values
+
+
+def _check_names(module: Module, own: dict[str, Tensor], values: dict[str, Any]) -> None:
+    unexpected = sorted(set(values) - set(own))
+    missing = sorted(set(own) - set(values))
+    lines = [
+        f"\n\t{kind} key(s): {', '.join(map(repr, names))}."
+        for kind, names in (("Unexpected", unexpected), ("Missing", missing))
+        if names
+    ]
+    if lines:
+        raise RuntimeError(f"Error(s) in reparametrizing for {type(module).__name__}:" + "".join(lines))
+
+
+def _slot(module: Module, name: str) -> tuple[dict[str, Any], str]:
+    """The dictionary in which a tensor of this dotted name stands, and its key there."""
+    path, _, key = name.rpartition(".")
+    if not key:
+        raise KeyError('tensor name can\'t be empty string ""')
+    owner = module.get_submodule(path)
+    for table in (owner._parameters, owner._buffers):
+        if key in table:
+            return table, key
+    return owner.__dict__, key
