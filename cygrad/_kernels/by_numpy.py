@@ -3,6 +3,8 @@
 With CYGRAD_PURE=1 in the environment it is everything. Nothing here warns of overflow or nan.
 """
 
+import math
+
 import numpy as np
 
 silent = np.errstate(all="ignore")
@@ -39,7 +41,7 @@ def reduce(ufunc, array, axes, out):
     return out
 
 
-# --- Neural networks: the formulas stand in nn.pyx -----------------------------------------------
+# --- Neural networks: the formulas stand in nn.pyx and activations.pyx ----------------------------
 
 
 @silent
@@ -88,6 +90,72 @@ def sigmoid_backward(grad, out):
 @silent
 def sigmoid(array):
     return np.asarray(1 / (1 + np.exp(-array)))
+
+
+@silent
+def silu(a):
+    return np.asarray(a * sigmoid(a))
+
+
+@silent
+def silu_backward(grad, a):
+    s = sigmoid(a)
+    return np.asarray(grad * (s * (1 + a * (1 - s))).conj())
+
+
+def tanh_of_softplus(a):
+    """n / (n + 2) for n = e^a (e^a + 2); beyond 20 it is 1."""
+    n = np.exp(np.minimum(a, a.dtype.type(20)))
+    n = n * (n + 2)
+    return n / (n + 2)
+
+
+@silent
+def mish(a):
+    return np.asarray(a * tanh_of_softplus(a))
+
+
+@silent
+def mish_backward(grad, a):
+    t = tanh_of_softplus(a)
+    return np.asarray(grad * (t + a * sigmoid(a) * (1 - t * t)))
+
+
+def normal_distribution(a):
+    """The probability that a standard normal number is smaller."""
+    out = np.empty_like(a, a.dtype.newbyteorder("="))
+    out.flat = [0.5 * math.erfc(-x * math.sqrt(0.5)) for x in a.flat]
+    return out
+
+
+@silent
+def gelu(a):
+    return np.asarray(a * normal_distribution(a))
+
+
+@silent
+def gelu_backward(grad, a):
+    density = np.exp(-a * a / 2) / math.sqrt(2 * math.pi)
+    return np.asarray(grad * (normal_distribution(a) + a * density))
+
+
+def logistic_part(a):
+    """(what `gelu_tanh` multiplies its argument by: sigmoid(2 * u); the derivative of 2 * u)."""
+    scale = a.dtype.type(math.sqrt(8 / math.pi))
+    cubic = a.dtype.type(0.044715)
+    return sigmoid(a * scale * (1 + cubic * a * a)), scale * (1 + 3 * cubic * a * a)
+
+
+@silent
+def gelu_tanh(a):
+    return np.asarray(a * logistic_part(a)[0])
+
+
+@silent
+def gelu_tanh_backward(grad, a):
+    s = logistic_part(a)[0]
+    slope = logistic_part(np.clip(a, -30, 30))[1]  # further out s is 0 or 1
+    return np.asarray(grad * (s + a * s * (1 - s) * slope))
 
 
 # --- Optimizers: the formulas stand in optim.pyx -------------------------------------------------

@@ -1,32 +1,38 @@
 /* Loops of the fused kernels in nn.pyx, for float and double.
 
-   Blocks have the shape (n, inner) and are worked on along n: `column` has `inner` numbers for each of them. */
+   Blocks have the shape (n, inner) and are worked on along n: `column` has `inner` numbers for each of them. Long rows
+   (inner = 1) stay in the nearest cache while all is done with them; for them there are functions of their own. */
 
 #ifndef REAL                    /* the file includes itself once for each type */
 #ifndef CYGRAD_NN_H
 #define CYGRAD_NN_H
 
-#include <stdint.h>
+#include <math.h>
 #include <string.h>
 #include "clones.h"
+#include "exp.h"
 #include "lanes.h"
 
 CYGRAD_BEGIN_LOOPS
 
 #define REAL float
-#define BITS uint32_t
+#define EXP exponential
+#define LOG logf
 #define NAME(name) name##_f32
 #include "nn.h"
 #undef REAL
-#undef BITS
+#undef EXP
+#undef LOG
 #undef NAME
 
 #define REAL double
-#define BITS uint64_t
+#define EXP exponential_of_double
+#define LOG log
 #define NAME(name) name##_f64
 #include "nn.h"
 #undef REAL
-#undef BITS
+#undef EXP
+#undef LOG
 #undef NAME
 
 CYGRAD_END_LOOPS
@@ -40,11 +46,12 @@ CYGRAD_END_LOOPS
 #define multiply(is_double, ...) BY_TYPE(is_double, multiply, __VA_ARGS__)
 #define softmax_gradient(is_double, ...) BY_TYPE(is_double, softmax_gradient, __VA_ARGS__)
 #define log_softmax_gradient(is_double, ...) BY_TYPE(is_double, log_softmax_gradient, __VA_ARGS__)
-#define negate(is_double, ...) BY_TYPE(is_double, negate, __VA_ARGS__)
-#define logistic_of_exp(is_double, ...) BY_TYPE(is_double, logistic_of_exp, __VA_ARGS__)
-#define threshold_gradient(is_double, ...) BY_TYPE(is_double, threshold_gradient, __VA_ARGS__)
-#define tanh_gradient(is_double, ...) BY_TYPE(is_double, tanh_gradient, __VA_ARGS__)
-#define sigmoid_gradient(is_double, ...) BY_TYPE(is_double, sigmoid_gradient, __VA_ARGS__)
+#define exponentials(is_double, ...) BY_TYPE(is_double, exponentials, __VA_ARGS__)
+#define logarithms(is_double, ...) BY_TYPE(is_double, logarithms, __VA_ARGS__)
+#define softmax_rows(is_double, ...) BY_TYPE(is_double, softmax_rows, __VA_ARGS__)
+#define log_softmax_rows(is_double, ...) BY_TYPE(is_double, log_softmax_rows, __VA_ARGS__)
+#define softmax_gradient_rows(is_double, ...) BY_TYPE(is_double, softmax_gradient_rows, __VA_ARGS__)
+#define log_softmax_gradient_rows(is_double, ...) BY_TYPE(is_double, log_softmax_gradient_rows, __VA_ARGS__)
 
 #endif
 #else
@@ -52,7 +59,7 @@ CYGRAD_END_LOOPS
 #define LARGER(a, b) ((a) > (b) ? (a) : (b))
 
 /* The largest of n >= LANES numbers. */
-static CYGRAD_CLONES REAL NAME(largest)(const REAL *x, Py_ssize_t n)
+CYGRAD_INLINE REAL NAME(largest_of_many)(const REAL *x, Py_ssize_t n)
 {
     REAL lanes[LANES], best;
     Py_ssize_t i = LANES;
@@ -65,6 +72,8 @@ static CYGRAD_CLONES REAL NAME(largest)(const REAL *x, Py_ssize_t n)
     for (int j = 1; j < 8; j++) best = LARGER(lanes[j], best);
     return best;
 }
+
+static CYGRAD_CLONES REAL NAME(largest)(const REAL *x, Py_ssize_t n) { return NAME(largest_of_many)(x, n); }
 
 static CYGRAD_CLONES void NAME(raise_columns)(const REAL *x, Py_ssize_t n, Py_ssize_t inner, REAL *column)
 {
@@ -94,21 +103,32 @@ static void NAME(find_largest)(const REAL *x, Py_ssize_t blocks, Py_ssize_t n, P
         else *column = n < LANES ? NAME(largest_of_few)(x, n) : NAME(largest)(x, n);
 }
 
-/* The sum of x[i] * y[i] for n >= LANES. */
+/* The sum of TERM(i) for i < n, where n >= LANES. */
+#define RETURN_SUM(TERM)                                                                                        \
+    REAL lanes[LANES];                                                                                          \
+    Py_ssize_t i = LANES;                                                                                       \
+    for (int j = 0; j < LANES; j++) lanes[j] = 0 + TERM(j);                                                     \
+    for (; i + LANES <= n; i += LANES)                                                                          \
+        for (int j = 0; j < LANES; j++) lanes[j] += TERM(i + j);                                                \
+    FOLD(16);                                                                                                   \
+    FOLD(8);                                                                                                    \
+    FOLD(4);                                                                                                    \
+    for (; i + 4 <= n; i += 4)                                                                                  \
+        for (int j = 0; j < 4; j++) lanes[j] += TERM(i + j);                                                    \
+    for (; i < n; i++) lanes[0] += TERM(i);                                                                     \
+    return (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]);
+
+#define ITSELF(i) x[i]
+#define PRODUCT(i) x[i] * y[i]
+CYGRAD_INLINE REAL NAME(total)(const REAL *x, Py_ssize_t n) { RETURN_SUM(ITSELF) }
+CYGRAD_INLINE REAL NAME(total_of_products)(const REAL *x, const REAL *y, Py_ssize_t n) { RETURN_SUM(PRODUCT) }
+#undef ITSELF
+#undef PRODUCT
+#undef RETURN_SUM
+
 static CYGRAD_CLONES REAL NAME(inner_product)(const REAL *x, const REAL *y, Py_ssize_t n)
 {
-    REAL lanes[LANES];
-    Py_ssize_t i = LANES;
-    for (int j = 0; j < LANES; j++) lanes[j] = 0 + x[j] * y[j];
-    for (; i + LANES <= n; i += LANES)
-        for (int j = 0; j < LANES; j++) lanes[j] += x[i + j] * y[i + j];
-    FOLD(16);
-    FOLD(8);
-    FOLD(4);
-    for (; i + 4 <= n; i += 4)
-        for (int j = 0; j < 4; j++) lanes[j] += x[i + j] * y[i + j];
-    for (; i < n; i++) lanes[0] += x[i] * y[i];
-    return (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]);
+    return NAME(total_of_products)(x, y, n);
 }
 
 static CYGRAD_CLONES void NAME(add_to_columns)(const REAL *x, const REAL *y, Py_ssize_t n, Py_ssize_t inner,
@@ -141,6 +161,16 @@ static void NAME(invert)(REAL *x, Py_ssize_t n)
     for (Py_ssize_t i = 0; i < n; i++) x[i] = 1 / x[i];
 }
 
+static CYGRAD_WIDE_CLONES void NAME(exponentials)(const REAL *x, REAL *out, Py_ssize_t n)
+{
+    CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++) out[i] = EXP(x[i]);
+}
+
+static void NAME(logarithms)(REAL *x, Py_ssize_t n)
+{
+    for (Py_ssize_t i = 0; i < n; i++) x[i] = LOG(x[i]);
+}
+
 /* A pass in which c is the number of the element's column. */
 #define DEFINE_PASS(FUNCTION, RESULT)                                                                           \
     static CYGRAD_CLONES void NAME(FUNCTION)(const REAL *x, const REAL *y, REAL *out, Py_ssize_t blocks,        \
@@ -167,32 +197,37 @@ DEFINE_PASS(softmax_gradient, (x[i] - c) * y[i])
 DEFINE_PASS(log_softmax_gradient, x[i] - y[i] * c)
 #undef DEFINE_PASS
 
-static CYGRAD_CLONES void NAME(negate)(const REAL *x, REAL *out, Py_ssize_t n)
-{
-    CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++) out[i] = -x[i];
-}
+/* Rows of n >= LANES elements, each from its beginning to its end; `y` is the result of the forward pass. Sums are over
+   rows, which are too short for the error of one to matter. */
+#define DEFINE_ROWS(FUNCTION, ...)                                                                              \
+    static CYGRAD_WIDE_CLONES void NAME(FUNCTION)(const REAL *x, const REAL *y, REAL *out, Py_ssize_t rows,     \
+                                                  Py_ssize_t n)                                                 \
+    {                                                                                                           \
+        for (; rows > 0; rows--, x += n, y += n, out += n) { __VA_ARGS__ }                                      \
+    }
+#define EACH CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++)
 
-/* out = 1 / (1 + out) */
-static CYGRAD_CLONES void NAME(logistic_of_exp)(REAL *out, Py_ssize_t n)
-{
-    for (Py_ssize_t i = 0; i < n; i++) out[i] = 1 / (1 + out[i]);
-}
+DEFINE_ROWS(softmax_rows,
+    const REAL c = NAME(largest_of_many)(x, n);
+    EACH out[i] = EXP(x[i] - c);
+    const REAL factor = 1 / NAME(total)(out, n);
+    EACH out[i] *= factor;)
 
-/* Where y is nan the gradient passes, as in PyTorch. By bits, because compilers make a slow masked load of `?:`. */
-static CYGRAD_CLONES void NAME(threshold_gradient)(const BITS *g, const REAL *y, BITS *out, Py_ssize_t n)
-{
-    CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++) out[i] = g[i] & -(BITS)!(y[i] <= 0);
-}
+DEFINE_ROWS(log_softmax_rows,
+    const REAL c = NAME(largest_of_many)(x, n);
+    EACH out[i] = EXP(x[i] - c);
+    const REAL log_of_total = LOG(NAME(total)(out, n));
+    EACH out[i] = (x[i] - c) - log_of_total;)
 
-static CYGRAD_CLONES void NAME(tanh_gradient)(const REAL *g, const REAL *y, REAL *out, Py_ssize_t n)
-{
-    CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++) out[i] = g[i] * (1 - y[i] * y[i]);
-}
+DEFINE_ROWS(softmax_gradient_rows,
+    const REAL c = NAME(total_of_products)(x, y, n);
+    EACH out[i] = (x[i] - c) * y[i];)
 
-static CYGRAD_CLONES void NAME(sigmoid_gradient)(const REAL *g, const REAL *y, REAL *out, Py_ssize_t n)
-{
-    CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++) out[i] = g[i] * (1 - y[i]) * y[i];
-}
+DEFINE_ROWS(log_softmax_gradient_rows,
+    const REAL c = NAME(total)(x, n);
+    EACH out[i] = x[i] - EXP(y[i]) * c;)
 
+#undef EACH
+#undef DEFINE_ROWS
 #undef LARGER
 #endif

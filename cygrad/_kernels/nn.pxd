@@ -11,8 +11,3 @@ cpdef cnp.ndarray log_softmax_backward(cnp.ndarray grad, cnp.ndarray out, int ax
 cpdef tuple nll(cnp.ndarray logp, cnp.ndarray target, object weight, long long ignore_index, int reduction)
 cpdef cnp.ndarray nll_backward(cnp.ndarray grad, cnp.ndarray logp, cnp.ndarray target, object weight,
                                long long ignore_index, int reduction, cnp.ndarray total_weight)
-
-cpdef cnp.ndarray sigmoid(cnp.ndarray a)
-cpdef cnp.ndarray threshold_backward(cnp.ndarray grad, cnp.ndarray out)
-cpdef cnp.ndarray tanh_backward(cnp.ndarray grad, cnp.ndarray out)
-cpdef cnp.ndarray sigmoid_backward(cnp.ndarray grad, cnp.ndarray out)

@@ -1,30 +1,22 @@
 """Fused kernels of neural networks, forward and backward.
 
 Their loops (`nn.h`) work on float32 and float64; float16 goes through float32, other types through NumPy. They work in
-several passes over pieces that stay in the nearest cache. The exponential of float64 and the logarithms are NumPy's
-SIMD loops (see Note [NumPy's inner loops] in loops.pyx).
+several passes over pieces that stay in the nearest cache.
 """
-
-import numpy as np
 
 cimport numpy as cnp
 from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc
 from libc.string cimport memset
 
 from cygrad._kernels.arrays cimport (
-    NTYPES, RELEASE_ABOVE, cast, dense, empty, empty_like, is_plain, one_block, same_shape)
-from cygrad._kernels.loops cimport Ufunc
+    NTYPES, PURE, RELEASE_ABOVE, cast, dense, empty, is_plain, same_shape)
 from cygrad._kernels.reduce cimport sum_middle
-from cygrad._kernels.walk cimport Loop
 from cygrad._kernels import by_numpy
 
 cnp.import_array()
 
 cdef extern from "clones.h":    # for nn.h
     pass
-
-cdef extern from "exp.h" nogil:
-    void exponentials(const float* x, float* out, Py_ssize_t n) noexcept
 
 cdef extern from "nn.h" nogil:
     # float if `is_double` is 0, else double
@@ -33,6 +25,8 @@ cdef extern from "nn.h" nogil:
     void add_products(bint is_double, const void* x, const void* y, Py_ssize_t blocks, Py_ssize_t n, Py_ssize_t inner,
                       void* column) noexcept
     void invert(bint is_double, void* x, Py_ssize_t n) noexcept
+    void exponentials(bint is_double, const void* x, void* out, Py_ssize_t n) noexcept
+    void logarithms(bint is_double, void* x, Py_ssize_t n) noexcept
     void subtract(bint is_double, const void* x, const void* y, void* out, Py_ssize_t blocks, Py_ssize_t n,
                   Py_ssize_t inner, const void* column) noexcept
     void multiply(bint is_double, const void* x, const void* y, void* out, Py_ssize_t blocks, Py_ssize_t n,
@@ -41,26 +35,25 @@ cdef extern from "nn.h" nogil:
                           Py_ssize_t inner, const void* column) noexcept
     void log_softmax_gradient(bint is_double, const void* g, const void* e, void* out, Py_ssize_t blocks,
                               Py_ssize_t n, Py_ssize_t inner, const void* column) noexcept
-    void negate(bint is_double, const void* x, void* out, Py_ssize_t n) noexcept
-    void logistic_of_exp(bint is_double, void* out, Py_ssize_t n) noexcept
-    void threshold_gradient(bint is_double, const void* g, const void* y, void* out, Py_ssize_t n) noexcept
-    void tanh_gradient(bint is_double, const void* g, const void* y, void* out, Py_ssize_t n) noexcept
-    void sigmoid_gradient(bint is_double, const void* g, const void* y, void* out, Py_ssize_t n) noexcept
+    void softmax_rows(bint is_double, const void* x, const void* y, void* out, Py_ssize_t rows, Py_ssize_t n) noexcept
+    void log_softmax_rows(bint is_double, const void* x, const void* y, void* out, Py_ssize_t rows,
+                          Py_ssize_t n) noexcept
+    void softmax_gradient_rows(bint is_double, const void* g, const void* y, void* out, Py_ssize_t rows,
+                               Py_ssize_t n) noexcept
+    void log_softmax_gradient_rows(bint is_double, const void* g, const void* y, void* out, Py_ssize_t rows,
+                                   Py_ssize_t n) noexcept
 
 cdef enum:
+    LONG_ROW = 32               # elements, LANES of the loops
+    LONGEST_ROW = 1 << 16       # elements that may be summed one after the other
     PIECE = 2048                # elements that are worked on together
-
-cdef Loop _exp_of_double = (<Ufunc>Ufunc(np.exp)).loops[<int>cnp.NPY_DOUBLE]
-cdef Loop _log_of_float = (<Ufunc>Ufunc(np.log)).loops[<int>cnp.NPY_FLOAT]
-cdef Loop _log_of_double = (<Ufunc>Ufunc(np.log)).loops[<int>cnp.NPY_DOUBLE]
 
 
 # ---------------------------------------------------------------------------------------- helpers
 
 
 cdef inline bint _has_kernel(int t) noexcept:
-    return ((t == cnp.NPY_FLOAT or t == cnp.NPY_DOUBLE) and _exp_of_double.function != NULL
-            and _log_of_float.function != NULL and _log_of_double.function != NULL)
+    return (t == cnp.NPY_FLOAT or t == cnp.NPY_DOUBLE) and not PURE
 
 
 cdef inline bint _is_narrow(int t) noexcept:
@@ -113,29 +106,6 @@ cdef enum Pass:
     LOG_SOFTMAX_BACKWARD
 
 
-cdef inline void _run_loop(Loop* loop, const void* x, void* out, cnp.npy_intp n, cnp.npy_intp itemsize) noexcept nogil:
-    cdef char* data[2]
-    cdef cnp.npy_intp[2] steps
-    data[0] = <char*>x
-    data[1] = <char*>out
-    steps[0] = steps[1] = itemsize
-    loop.function(data, &n, steps, loop.data)
-
-
-cdef inline void _exponentiate(bint is_double, const void* x, void* out, Py_ssize_t n) noexcept nogil:
-    if is_double:
-        _run_loop(&_exp_of_double, x, out, n, sizeof(double))
-    else:
-        exponentials(<const float*>x, <float*>out, n)
-
-
-cdef inline void _take_logarithms(bint is_double, void* x, Py_ssize_t n) noexcept nogil:
-    if is_double:
-        _run_loop(&_log_of_double, x, x, n, sizeof(double))
-    else:
-        _run_loop(&_log_of_float, x, x, n, sizeof(float))
-
-
 cdef int _run(Pass what, Blocks* b, const void* x, const void* y, void* out) noexcept nogil:
     """The pass over some blocks at a time, so many that they stay in cache. -1 if memory is short.
 
@@ -145,6 +115,9 @@ cdef int _run(Pass what, Blocks* b, const void* x, const void* y, void* out) noe
     cdef Py_ssize_t in_column = together * b.inner, in_exps = together * size if what == LOG_SOFTMAX else 0
     cdef double[2 * PIECE] room
     cdef void* column = room
+    if b.inner == 1 and LONG_ROW <= b.n <= LONGEST_ROW:
+        _run_along_rows(what, b, x, y, out)
+        return 0
     if in_column + in_exps > 2 * PIECE:
         column = PyMem_RawMalloc((in_column + in_exps) * b.itemsize)
         if column == NULL:
@@ -153,6 +126,17 @@ cdef int _run(Pass what, Blocks* b, const void* x, const void* y, void* out) noe
     if column != <void*>room:
         PyMem_RawFree(column)
     return 0
+
+
+cdef void _run_along_rows(Pass what, Blocks* b, const void* x, const void* y, void* out) noexcept nogil:
+    if what == SOFTMAX:
+        softmax_rows(b.is_double, x, x, out, b.count, b.n)
+    elif what == LOG_SOFTMAX:
+        log_softmax_rows(b.is_double, x, x, out, b.count, b.n)
+    elif what == SOFTMAX_BACKWARD:
+        softmax_gradient_rows(b.is_double, x, y, out, b.count, b.n)
+    else:
+        log_softmax_gradient_rows(b.is_double, x, y, out, b.count, b.n)
 
 
 cdef void _run_with(Pass what, Blocks* b, const void* x, const void* y, void* out, Py_ssize_t together, void* column,
@@ -164,23 +148,23 @@ cdef void _run_with(Pass what, Blocks* b, const void* x, const void* y, void* ou
         if what == SOFTMAX:
             find_largest(f64, x, k, n, inner, column)
             subtract(f64, x, x, out, k, n, inner, column)
-            _exponentiate(f64, out, out, k * n * inner)
+            exponentials(f64, out, out, k * n * inner)
             sum_middle(f64, out, k, n, inner, column)
             invert(f64, column, k * inner)
             multiply(f64, out, out, out, k, n, inner, column)
         elif what == LOG_SOFTMAX:
             find_largest(f64, x, k, n, inner, column)
             subtract(f64, x, x, out, k, n, inner, column)
-            _exponentiate(f64, out, exps, k * n * inner)
+            exponentials(f64, out, exps, k * n * inner)
             sum_middle(f64, exps, k, n, inner, column)
-            _take_logarithms(f64, column, k * inner)
+            logarithms(f64, column, k * inner)
             subtract(f64, out, out, out, k, n, inner, column)
         elif what == SOFTMAX_BACKWARD:
             add_products(f64, x, y, k, n, inner, column)
             softmax_gradient(f64, x, y, out, k, n, inner, column)
         else:
             sum_middle(f64, x, k, n, inner, column)
-            _exponentiate(f64, y, out, k * n * inner)
+            exponentials(f64, y, out, k * n * inner)
             log_softmax_gradient(f64, x, out, out, k, n, inner, column)
         x = <const char*>x + step
         out = <char*>out + step
@@ -261,108 +245,6 @@ cpdef cnp.ndarray log_softmax_backward(cnp.ndarray grad, cnp.ndarray out, int ax
     if _is_narrow(t):
         return cast(log_softmax_backward(cast(grad, cnp.NPY_FLOAT), cast(out, cnp.NPY_FLOAT), axis), t)
     return by_numpy.log_softmax_backward(grad, out, axis)
-
-
-# ---------------------------------------------------------------------------------------- activations
-
-
-ctypedef void (*gradient_t)(bint, const void*, const void*, void*, Py_ssize_t) noexcept nogil
-
-# The C names are macros, which have no address.
-cdef void _threshold(bint is_double, const void* g, const void* y, void* out, Py_ssize_t n) noexcept nogil:
-    threshold_gradient(is_double, g, y, out, n)
-
-
-cdef void _tanh(bint is_double, const void* g, const void* y, void* out, Py_ssize_t n) noexcept nogil:
-    tanh_gradient(is_double, g, y, out, n)
-
-
-cdef void _sigmoid(bint is_double, const void* g, const void* y, void* out, Py_ssize_t n) noexcept nogil:
-    sigmoid_gradient(is_double, g, y, out, n)
-
-
-cdef cnp.ndarray _elementwise(gradient_t gradient, cnp.ndarray grad, cnp.ndarray out):
-    """One pass over a gradient and a result; None if there is no loop for their type."""
-    cdef int t = cnp.PyArray_TYPE(out)
-    cdef bint is_double = t == cnp.NPY_DOUBLE
-    cdef Py_ssize_t n = cnp.PyArray_SIZE(out)
-    cdef cnp.ndarray result
-    cdef void* g
-    cdef void* y
-    cdef void* z
-    _check_equal(grad, out)
-    if not _has_kernel(t):
-        if _is_narrow(t):
-            result = _elementwise(gradient, cast(grad, cnp.NPY_FLOAT), cast(out, cnp.NPY_FLOAT))
-            return None if result is None else cast(result, t)
-        return None
-    if not (is_plain(grad) and is_plain(out) and cnp.PyArray_IS_F_CONTIGUOUS(grad) and cnp.PyArray_IS_F_CONTIGUOUS(out)):
-        grad = dense(grad)
-        out = dense(out)
-    result = empty_like(out)
-    g = cnp.PyArray_DATA(grad)
-    y = cnp.PyArray_DATA(out)
-    z = cnp.PyArray_DATA(result)
-    if n > RELEASE_ABOVE:
-        with nogil:
-            gradient(is_double, g, y, z, n)
-    else:
-        gradient(is_double, g, y, z, n)
-    return result
-
-
-cpdef cnp.ndarray threshold_backward(cnp.ndarray grad, cnp.ndarray out):
-    """grad where out > 0, else 0: the gradient of relu, from its result. Where `out` is nan, grad passes."""
-    cdef cnp.ndarray result = _elementwise(_threshold, grad, out)
-    return by_numpy.threshold_backward(grad, out) if result is None else result
-
-
-cpdef cnp.ndarray tanh_backward(cnp.ndarray grad, cnp.ndarray out):
-    """grad * (1 - out**2): the gradient of tanh, from its result."""
-    cdef cnp.ndarray result = _elementwise(_tanh, grad, out)
-    return by_numpy.tanh_backward(grad, out) if result is None else result
-
-
-cpdef cnp.ndarray sigmoid_backward(cnp.ndarray grad, cnp.ndarray out):
-    """grad * (1 - out) * out: the gradient of the logistic function, from its result."""
-    cdef cnp.ndarray result = _elementwise(_sigmoid, grad, out)
-    return by_numpy.sigmoid_backward(grad, out) if result is None else result
-
-
-cdef void _logistic(bint is_double, void* x, void* out, Py_ssize_t n, Py_ssize_t itemsize) noexcept nogil:
-    cdef Py_ssize_t k
-    while n > 0:
-        k = min(PIECE, n)
-        negate(is_double, x, out, k)
-        _exponentiate(is_double, out, out, k)
-        logistic_of_exp(is_double, out, k)
-        x = <char*>x + k * itemsize
-        out = <char*>out + k * itemsize
-        n -= k
-
-
-cpdef cnp.ndarray sigmoid(cnp.ndarray a):
-    """1 / (1 + exp(-a))."""
-    cdef int t = cnp.PyArray_TYPE(a)
-    cdef bint is_double = t == cnp.NPY_DOUBLE
-    cdef Py_ssize_t n = cnp.PyArray_SIZE(a), itemsize = cnp.PyArray_ITEMSIZE(a)
-    cdef cnp.ndarray out
-    cdef void* x
-    cdef void* z
-    if not _has_kernel(t):
-        if _is_narrow(t):
-            return cast(sigmoid(cast(a, cnp.NPY_FLOAT)), t)
-        return by_numpy.sigmoid(a)
-    a = one_block(a)
-    out = empty_like(a)
-    x = cnp.PyArray_DATA(a)
-    z = cnp.PyArray_DATA(out)
-    if n > RELEASE_ABOVE:
-        with nogil:
-            _logistic(is_double, x, z, n, itemsize)
-    else:
-        _logistic(is_double, x, z, n, itemsize)
-    return out
 
 
 # ---------------------------------------------------------------------------------------- negative log-likelihood

@@ -1,7 +1,7 @@
 """Smooth nonlinearities of neural networks: found in nn.functional alone.
 
-They save their input, and all but `glu` keep its shape. With `inplace` they overwrite it, and return it. Those made of
-straight pieces, and the kin of `elu`, stand in rectifiers.py.
+They save their input, and all but `glu` keep its shape. With `inplace` they overwrite and return it. Backward passes
+that are not recorded run fused kernels. Those made of straight pieces, and the kin of `elu`, stand in rectifiers.py.
 """
 
 import math
@@ -13,8 +13,7 @@ from cygrad._core.access import array_of, tensor_of
 from cygrad._core.opdef import ELEMENTWISE, ELSEWHERE, IN0, declare, publish
 from cygrad._core.record import apply1_args
 from cygrad._core.state import get_modes
-from cygrad._kernels.elementwise import erf as erf_array
-from cygrad._kernels.nn import sigmoid as sigmoid_array
+from cygrad._kernels import activations as kernels
 from cygrad._ops.arguments import dim_argument, require
 from cygrad._ops.arithmetic import add, div, mul, neg, sub
 from cygrad._ops.checks import number_argument
@@ -43,30 +42,10 @@ def applied(op, inplace_op, input, args, inplace, kernel):
 # -- gelu --------------------------------------------------------------------------------------------------
 
 
-def gelu_array(a, approximate):
-    """a times the normal distribution function at a."""
-    with np.errstate(all="ignore"):
-        if approximate == "tanh":
-            inner = a * a.dtype.type(TANH_SCALE) * (1 + a.dtype.type(TANH_CUBIC) * a * a)
-            return np.asarray(0.5 * a * (1 + np.tanh(inner)), a.dtype)
-        return np.asarray(0.5 * a * (1 + erf_array(np.asarray(a * a.dtype.type(SQRT_HALF)))), a.dtype)
-
-
-def gelu_slope(a):
-    """Its derivative: the distribution function at a, plus a times the density."""
-    with np.errstate(all="ignore"):
-        scratch = np.asarray(a * a.dtype.type(SQRT_HALF))
-        out = erf_array(scratch)
-        np.multiply(np.add(out, 1, out=out), 0.5, out=out)
-        np.multiply(np.multiply(a, a, out=scratch), -0.5, out=scratch)
-        np.multiply(np.exp(scratch), INV_SQRT_2PI, out=scratch)  # not in place: NumPy's loop for that is slower
-        return np.add(out, np.multiply(scratch, a, out=scratch), out=out)
-
-
 def gelu_rule(n, g):
     x = n.saved(0)
-    if n.args[0] == "none" and get_modes() & NO_GRAD:
-        return mul(g, tensor_of(gelu_slope(array_of(x))))
+    if get_modes() & NO_GRAD:
+        return tensor_of(kernels.gelu_backward(array_of(g), array_of(x), n.args[0]))
     if n.args[0] == "tanh":
         t = tanh(mul(x, mul(add(mul(square(x), TANH_CUBIC), 1), TANH_SCALE)))
         slope = mul(add(mul(square(x), 3 * TANH_CUBIC), 1), TANH_SCALE)
@@ -75,7 +54,7 @@ def gelu_rule(n, g):
     return mul(g, add(mul(add(erf(mul(x, SQRT_HALF)), 1), 0.5), mul(x, density)))
 
 
-GELU = declare("gelu", gelu_rule, saves=IN0, flags=FLAGS, kernel=gelu_array, inputs="self", attributes="approximate")
+GELU = declare("gelu", gelu_rule, saves=IN0, flags=FLAGS, kernel=kernels.gelu, inputs="self", attributes="approximate")
 
 
 def gelu(input, *, approximate="none"):
@@ -96,19 +75,15 @@ def gelu(input, *, approximate="none"):
 # -- silu, mish --------------------------------------------------------------------------------------------
 
 
-def silu_array(a):
-    """a times its logistic function."""
-    with np.errstate(all="ignore"):
-        return np.asarray(a * sigmoid_array(a))
-
-
 def silu_rule(n, g):
     x = n.saved(0)
+    if get_modes() & NO_GRAD:
+        return tensor_of(kernels.silu_backward(array_of(g), array_of(x)))
     s = sigmoid(x)
     return mul(g, conjugate(mul(s, add(mul(x, sub(1, s)), 1))))
 
 
-SILU = declare("silu", silu_rule, saves=IN0, flags=FLAGS, kernel=silu_array, inputs="self")
+SILU = declare("silu", silu_rule, saves=IN0, flags=FLAGS, kernel=kernels.silu, inputs="self")
 
 
 def silu(input, inplace=False):
@@ -123,21 +98,15 @@ def silu(input, inplace=False):
     return applied(SILU, SILU, input, (), inplace, "silu_cpu")
 
 
-def mish_array(a):
-    """a times the hyperbolic tangent of its softplus, which is n / (n + 2) for n = e^a (e^a + 2)."""
-    with np.errstate(all="ignore"):
-        n = np.exp(np.minimum(a, a.dtype.type(5 if a.dtype.itemsize == 2 else 20)))  # there the tangent is 1
-        n = n * (n + 2)
-        return np.asarray(a * (n / (n + 2)))
-
-
 def mish_rule(n, g):
     x = n.saved(0)
+    if get_modes() & NO_GRAD:
+        return tensor_of(kernels.mish_backward(array_of(g), array_of(x)))
     t = tanh(softplus(x))
     return mul(g, add(t, mul(mul(x, sigmoid(x)), sub(1, square(t)))))
 
 
-MISH = declare("mish", mish_rule, saves=IN0, flags=FLAGS, kernel=mish_array, inputs="self")
+MISH = declare("mish", mish_rule, saves=IN0, flags=FLAGS, kernel=kernels.mish, inputs="self")
 
 
 def mish(input, inplace=False):
@@ -253,7 +222,7 @@ def glu_array(a, dim):
     """The first half times the logistic function of the second."""
     first, second = np.split(a, 2, dim)
     with np.errstate(all="ignore"):
-        return np.asarray(first * sigmoid_array(second))
+        return np.asarray(first * kernels.sigmoid(second))
 
 
 def glu_rule(n, g):

@@ -15,7 +15,7 @@ from cygrad._core.opdef import publish
 from cygrad._core.record cimport apply1, apply_n, tensor_argument
 from cygrad._core.tensor cimport Tensor, dtype_of, wrap
 from cygrad._kernels import elementwise as kernels
-from cygrad._kernels import nn, pointwise
+from cygrad._kernels import activations, pointwise
 cimport cygrad._ops.arguments as arguments
 from cygrad._ops.arithmetic cimport add, div, mul, neg, pow, sub
 from cygrad._ops.conditions cimport where
@@ -277,7 +277,7 @@ cdef object tanh_backward_rule(OpNode n, object g):
     return tanh_backward(<Tensor>g, conjugated) if n.needs(0) else None, grad_result
 
 cdef OpDef TANH_BACKWARD = op("tanh_backward", tanh_backward_rule).row(
-    saves=(IN1, IN0 | IN1), flags=ELEMENTWISE | PRIVATE, kernel=nn.tanh_backward, inputs="grad_output result")
+    saves=(IN1, IN0 | IN1), flags=ELEMENTWISE | PRIVATE, kernel=activations.tanh_backward, inputs="grad_output result")
 
 cpdef Tensor tanh_backward(Tensor g, Tensor result):
     """g * conj(1 - result^2): the gradient of tanh."""
@@ -290,7 +290,7 @@ cdef object sigmoid_rule(OpNode n, object g):
     return sigmoid_backward(<Tensor>g, n.saved_result())
 
 cdef OpDef SIGMOID = op("sigmoid", sigmoid_rule).row(
-    saves=OUT0, flags=SMOOTH, kernel=nn.sigmoid, inputs="self")
+    saves=OUT0, flags=SMOOTH, kernel=activations.sigmoid, inputs="self")
 
 cpdef Tensor sigmoid(object input, Tensor out=None):
     """`1 / (1 + exp(-input))`, elementwise. Saves the result r. Gradient: g * r * (1 - r).
@@ -310,7 +310,7 @@ cdef object sigmoid_backward_rule(OpNode n, object g):
     return sigmoid_backward(<Tensor>g, conjugated) if n.needs(0) else None, grad_result
 
 cdef OpDef SIGMOID_BACKWARD = op("sigmoid_backward", sigmoid_backward_rule).row(
-    saves=(IN1, IN0 | IN1), flags=ELEMENTWISE | PRIVATE, kernel=nn.sigmoid_backward,
+    saves=(IN1, IN0 | IN1), flags=ELEMENTWISE | PRIVATE, kernel=activations.sigmoid_backward,
     inputs="grad_output result")
 
 cpdef Tensor sigmoid_backward(Tensor g, Tensor result):
@@ -345,7 +345,7 @@ cdef object threshold_backward_rule(OpNode n, object g):
     return (threshold_backward(<Tensor>g, n.saved(1)) if n.needs(0) else None), None
 
 cdef OpDef THRESHOLD_BACKWARD = op("threshold_backward", threshold_backward_rule).row(
-    saves=(IN1, 0), flags=LINEAR | ELEMENTWISE | PRIVATE, kernel=nn.threshold_backward,
+    saves=(IN1, 0), flags=LINEAR | ELEMENTWISE | PRIVATE, kernel=activations.threshold_backward,
     inputs="grad_output self")
 
 cpdef Tensor threshold_backward(Tensor g, Tensor result):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cygrad._kernels import arrays, elementwise, loops, nn, optim, products, reduce, rows, strided
+from cygrad._kernels import activations, arrays, elementwise, loops, nn, optim, products, reduce, rows, strided
 
 A = np.ones((3, 3), "f")
 V = np.ones(3, "f")
@@ -25,10 +25,8 @@ CALLS = [
     (nn.log_softmax, (A, 0)),
     (nn.softmax_backward, (A, A, 0)),
     (nn.log_softmax_backward, (A, A, 0)),
-    (nn.sigmoid, (A,)),
-    (nn.threshold_backward, (A, A)),
-    (nn.tanh_backward, (A, A)),
-    (nn.sigmoid_backward, (A, A)),
+    *[(getattr(activations, name), (A,)) for name in "sigmoid silu mish gelu".split()],
+    *[(getattr(activations, f"{name}_backward"), (A, A)) for name in "silu mish gelu threshold tanh sigmoid".split()],
     (nn.nll, (A, N, V, -100, 1)),
     (nn.nll_backward, (np.array(1.0, "f"), A, N, V, -100, 1, np.array(3.0, "f"))),
     (optim.sgd_step, ([A.copy()], [A], [A.copy()], 0.1, 0.9)),

@@ -68,7 +68,7 @@ def test_softmax(dtype, rng):
 
 @pytest.mark.parametrize("dtype", ["f", "d"])
 def test_rows_and_columns_of_all_lengths(dtype, rng):
-    for n in [*LENGTHS[1:], 2047, 2048, 2049, 5000]:
+    for n in [*LENGTHS[1:], 2047, 2048, 2049, 5000, 70000]:
         for rows in (1, 3):
             a, g = values(rng, (rows, n), dtype), values(rng, (rows, n), dtype)
             logs = log_softmax(wide(a), 1)
@@ -124,66 +124,9 @@ def test_softmax_of_nothing():
 
 
 def test_gradients_must_have_the_shape_and_type_of_the_result():
-    for f in (nn.threshold_backward, nn.tanh_backward, nn.sigmoid_backward):
-        for grad in (np.ones(3), np.ones((2, 4)), np.ones((2, 3), "f")):
-            with pytest.raises(ValueError, match="a gradient of shape"):
-                f(grad, np.ones((2, 3)))
     for f in (nn.softmax_backward, nn.log_softmax_backward):
         with pytest.raises(ValueError, match="a gradient of shape"):
             f(np.ones(3), np.ones((2, 3)), 1)
-
-
-# --- Activations ---------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("dtype", [*FLOATS, "F"])
-def test_activations(dtype, rng):
-    for shape in SHAPES:
-        a, g = values(rng, shape, dtype), values(rng, shape, dtype)
-        double = np.dtype("D" if dtype == "F" else "d")
-        for _, x in layouts(a):
-            if dtype != "F":
-                check(nn.sigmoid(x), 1 / (1 + np.exp(-wide(a))), dtype)
-            for _, y in layouts(g):
-                w, v = a.astype(double), g.astype(double)
-                for f, factor in (
-                    (nn.tanh_backward, 1 - w * w),
-                    (nn.sigmoid_backward, (1 - w) * w),
-                    (nn.threshold_backward, w > 0),
-                ):
-                    if dtype == "F" and f is nn.threshold_backward:
-                        continue
-                    actual = f(y, x)
-                    assert (actual.dtype, actual.shape) == (np.dtype(dtype), shape)
-                    eps = max(np.finfo(dtype).eps, np.finfo("d").eps)
-                    np.testing.assert_allclose(actual.astype(double), v * factor.conj(), rtol=8 * eps, atol=16 * eps)
-
-
-def test_activations_of_all_lengths(rng):
-    for n in [*LENGTHS, 20001]:
-        for dtype in ("f", "d"):
-            a, g = values(rng, n, dtype), values(rng, n, dtype)
-            check(nn.sigmoid(a), 1 / (1 + np.exp(-wide(a))), dtype)
-            check(nn.threshold_backward(g, a), np.where(a > 0, g, 0), dtype, 0)
-            check(nn.tanh_backward(g, a), g * (1 - wide(a) ** 2), dtype, 16)
-            check(nn.sigmoid_backward(g, a), g * (1 - wide(a)) * a, dtype, 16)
-
-
-def test_activations_keep_memory_order(rng):
-    a = values(rng, (5, 7), "f").T
-    for f in (nn.threshold_backward, nn.tanh_backward, nn.sigmoid_backward):
-        assert f(a, a).strides == a.strides
-    assert nn.sigmoid(a).strides == a.strides
-
-
-def test_activations_of_special_values():
-    nan, inf = np.nan, np.inf
-    for dtype in FLOATS:
-        x = np.array([nan, inf, -inf, 0.0, -0.0, 1.0], dtype)
-        g = np.arange(1, 7).astype(dtype)
-        np.testing.assert_array_equal(nn.threshold_backward(g, x), [1, 2, 0, 0, 0, 6])
-        np.testing.assert_array_equal(nn.sigmoid(x[:5]), [nan, 1, 0, 0.5, 0.5])
-        np.testing.assert_array_equal(nn.tanh_backward(g, x)[:5], [nan, -inf, -inf, 4, 5])
 
 
 # --- Negative log-likelihood ---------------------------------------------------------------------
