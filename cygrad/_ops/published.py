@@ -149,6 +149,12 @@ FUNCTIONS = {
     "rectifiers": (
         "celu celu_ hardshrink prelu relu_ rrelu rrelu_ selu selu_ threshold threshold_ "
     ),
+    "recurrent": (
+        "gru lstm rnn_relu rnn_tanh "
+    ),
+    "recurrent_cells": (
+        "gru_cell lstm_cell rnn_relu_cell rnn_tanh_cell "
+    ),
     "repeating": (
         "repeat_interleave tile "
     ),

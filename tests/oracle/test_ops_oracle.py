@@ -89,6 +89,7 @@ OTHER_NODES = {
     "pad.circular": "PyTorch copies parts of the input into a new tensor",
     "scaled_dot_product_attention": "PyTorch has several ways to compute it",
     "multi_head_attention_forward": "PyTorch reshapes otherwise",
+    **dict.fromkeys(("lstm", "gru", "rnn_tanh", "rnn_relu"), "PyTorch records each step, or has one op of its library"),
     "pairwise_distance": "PyTorch has a node of its own for the norm over dimensions",
     "sum_to_size": "PyTorch sums with keepdim and takes a view of the result",
 }

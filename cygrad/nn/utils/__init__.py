@@ -1,4 +1,4 @@
-"""Helpers for modules: clipping gradients, parametrizations, fusion, pruning."""
+"""Helpers for modules: clipping gradients, parametrizations, fusion, pruning, sequences."""
 
 from cygrad.nn.utils import (
     clip_grad,
@@ -9,6 +9,7 @@ from cygrad.nn.utils import (
     parametrizations,
     parametrize,
     prune,
+    rnn,
     stateless,
 )
 from cygrad.nn.utils.clip_grad import (
@@ -53,6 +54,7 @@ __all__ = [
     "prune",
     "remove_spectral_norm",
     "remove_weight_norm",
+    "rnn",
     "skip_init",
     "spectral_norm",
     "stateless",

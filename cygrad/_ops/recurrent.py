@@ -1,0 +1,259 @@
+"""Recurrent layers: LSTM, GRU and plain RNN over all steps, in layers and directions.
+
+One recorded op computes all steps of one layer in one direction. Its inputs are
+(x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr), of which the biases, c0 and w_hr may be None.
+"""
+
+from cygrad._core import messages
+from cygrad._core.access import array_of, tensor_of
+from cygrad._core.engine import grad
+from cygrad._core.opdef import FUNCTION_ONLY, OUT0, PRIVATE, declare, publish
+from cygrad._core.record import as_float32, record_outputs
+from cygrad._core.state import get_modes
+from cygrad._core.tensor import Tensor
+from cygrad._kernels import recurrent as kernels
+from cygrad._ops.arguments import require
+from cygrad._ops.dropout import dropout
+from cygrad._ops.parts import cat, narrow, stack, unbind
+from cygrad._ops.products import linear
+from cygrad._ops.recurrent_cells import GATES, STEPS
+from cygrad._ops.views import reshape, transpose, unsqueeze, view
+
+# -- one layer in one direction ------------------------------------------------------------------------------
+
+
+def layer_rule(n, grads):
+    tensors, versions = n.saved(0)
+    for tensor, version in zip(tensors, versions):
+        if tensor is not None and tensor._version != version:
+            raise messages.modified_error(tensor, n, version, tensor._version, False)
+    wanted = [n.needs(i) for i in range(len(tensors))]
+    kind, sizes, is_reversed = n.args
+    if not get_modes():
+        return _recorded_gradients(tensors, grads, wanted, n.args)
+    d_out, *d_last = (None if g is None else as_float32(array_of(g)) for g in grads)
+    arrays, out = _arrays(tensors), as_float32(array_of(n.saved_result()))
+    found = kernels.BACKWARD[kind](d_out, d_last, arrays, n.saved(1), out, sizes, is_reversed, wanted)
+    return tuple(tensor_of(array) if want else None for array, want in zip(found, wanted))
+
+
+def _recorded_gradients(tensors, grads, wanted, args):
+    """The gradients as functions of the inputs: those of the same layer, computed step by step."""
+    own = [t if t is None else view(t, t.shape) for t in tensors]  # one tensor may be several inputs
+    results = [(out, g) for out, g in zip(by_steps(*args, *own), grads) if g is not None]
+    inputs = [t for t, want in zip(own, wanted) if want]
+    outs, given = zip(*results)
+    found = iter(grad(outs, inputs, given, create_graph=True, allow_unused=True))
+    return tuple(next(found) if want else None for want in wanted)
+
+
+LAYER = declare(
+    "recurrent_layer",
+    layer_rule,
+    saves=OUT0,
+    flags=PRIVATE,
+    inputs="_ _ _",
+    outputs="output h_n c_n",
+    attributes="mode batch_sizes reverse",
+)
+
+
+def recurrent_layer(kind, sizes, is_reversed, x, h0, w_ih, w_hh, b_ih=None, b_hh=None, c0=None, w_hr=None):
+    """(outputs, last h[, last c]) of one layer in one direction; `x` holds sizes[t] rows for each step t."""
+    tensors = (x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr)
+    _check_layer(kind, sizes, *tensors)
+    if x.dtype.is_complex:
+        return by_steps(kind, sizes, is_reversed, *tensors)
+    out, last, kept = kernels.FORWARD[kind](*_arrays(tensors), sizes, is_reversed)
+    dtype = array_of(x).dtype
+    results = tuple(array.astype(dtype, copy=False) for array in (out, *last))
+    results = record_outputs(LAYER, results, tensors, (kind, sizes, is_reversed), len(results))
+    if results[0].grad_fn is not None:
+        results[0].grad_fn.save_input(0, (tensors, [None if t is None else t._version for t in tensors]))
+        results[0].grad_fn.save_input(1, kept)
+    return results
+
+
+def _arrays(tensors):
+    return [None if t is None else as_float32(array_of(t)) for t in tensors]
+
+
+def by_steps(kind, sizes, is_reversed, x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr):
+    """The same as `recurrent_layer`, made of recorded ops."""
+    of_input = linear(x, w_ih, b_ih)
+    first = (h0,) if c0 is None else (h0, c0)
+    spans = kernels.spans(sizes, is_reversed)
+    states = tuple(narrow(s, 0, 0, spans[0][1] - spans[0][0]) for s in first)
+    ended, outputs = [], []
+    for start, stop in spans:
+        n, running = stop - start, len(states[0])
+        if n < running:
+            ended.append([narrow(s, 0, n, running - n) for s in states])
+            states = tuple(narrow(s, 0, 0, n) for s in states)
+        elif n > running:
+            states = tuple(cat([s, narrow(f, 0, running, n - running)]) for s, f in zip(states, first))
+        hidden, *cell = STEPS[kind](narrow(of_input, 0, start, n), linear(states[0], w_hh, b_hh), *states)
+        states = (hidden if w_hr is None else linear(hidden, w_hr), *cell)
+        outputs.append(states[0])
+    last = [cat(parts) for parts in zip(states, *reversed(ended))]
+    return cat(outputs[::-1] if is_reversed else outputs), *last
+
+
+def _check_layer(kind, sizes, x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr):
+    rows, size = x.shape
+    width = w_hh.shape[0] // GATES[kind]
+    gates = GATES[kind] * width
+    out = width if w_hr is None else w_hr.shape[0]
+    expected = (sum(sizes), size), (sizes[0], out), (gates, size), (gates, out), (gates,), (gates,), (sizes[0], width)
+    names = "input", "hx", "weight_ih", "weight_hh", "bias_ih", "bias_hh", "cx", "weight_hr"
+    for tensor, shape, name in zip((x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr), (*expected, (out, width)), names):
+        if tensor is None:
+            continue
+        if tuple(tensor.shape) != shape:
+            raise RuntimeError(f"{kind}: {name} has the shape {list(tensor.shape)}, but {list(shape)} was expected")
+        if tensor.dtype is not x.dtype:
+            raise RuntimeError(f"{kind}: input has the type {x.dtype}, but {name} {tensor.dtype}")
+    if not (x.dtype.is_floating_point or x.dtype.is_complex):
+        raise messages.not_implemented_for("addmm_impl_cpu_", x.dtype)
+
+
+# -- layers and directions -----------------------------------------------------------------------------------
+
+
+def _layers(kind, x, sizes, states, params, has_biases, num_layers, dropout_p, train, bidirectional):
+    """(rows of outputs, last states) of all layers."""
+    directions = 2 if bidirectional else 1
+    is_projected = len(states) == 2 and states[0].shape[2] != states[1].shape[2]
+    each = (4 if has_biases else 2) + is_projected
+    if len(params) != num_layers * directions * each:
+        raise RuntimeError("got an incorrect number of RNN parameters")
+    if any(len(state) < num_layers * directions for state in states):
+        raise RuntimeError("Expected more hidden states in stacked_rnn")
+    states = [unbind(state) for state in states]
+    last = []
+    for layer in range(num_layers):
+        outs = []
+        for index in range(layer * directions, (layer + 1) * directions):
+            own = list(params[index * each : (index + 1) * each])
+            w_hr = own.pop() if is_projected else None
+            w_ih, w_hh, b_ih, b_hh = own if has_biases else (*own, None, None)
+            h0, c0 = states[0][index], states[1][index] if len(states) == 2 else None
+            is_reversed = index % directions == 1
+            out, *ends = recurrent_layer(kind, sizes, is_reversed, x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr)
+            outs.append(out)
+            last.append(ends)
+        x = outs[0] if directions == 1 else cat(outs, 1)
+        if dropout_p and layer < num_layers - 1:
+            x = dropout(x, dropout_p, train)
+    return x, *(unsqueeze(ends[0], 0) if len(ends) == 1 else stack(ends) for ends in zip(*last))
+
+
+def _padded(kind, input, states, *how, batch_first):
+    """The layers over `input`, (T, N, I) or with `batch_first` (N, T, I)."""
+    x = transpose(input, 0, 1) if batch_first else input
+    steps, batch, width = x.shape
+    if not steps:
+        raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
+    out, *last = _layers(kind, reshape(x, (steps * batch, width)), (batch,) * steps, states, *how)
+    out = reshape(out, (steps, batch, -1 if out.numel() else out.shape[1]))
+    return transpose(out, 0, 1) if batch_first else out, *last
+
+
+SETTINGS = ("params", "has_biases", "num_layers", "dropout", "train", "bidirectional")
+FORMS = {False: ("input", "hx", *SETTINGS, "batch_first"), True: ("data", "batch_sizes", "hx", *SETTINGS)}
+
+
+def _call(kind, given, named):
+    """Either form of the functions of the package: of padded sequences, or of packed ones."""
+    hx_is_list = kind == "lstm"
+    is_packed = "batch_sizes" in named or (len(given) > 3 and isinstance(given[3], (list, tuple)))
+    names = FORMS[is_packed]
+    arguments = dict(zip(names, given)) | named
+    if len(given) + len(named) != len(names) or arguments.keys() != set(names):
+        raise messages.no_such_call(kind, given, named, [_signature(form, hx_is_list) for form in FORMS.values()])
+    hx = arguments["hx"]
+    if isinstance(hx, Tensor) is hx_is_list:
+        raise messages.no_such_call(kind, given, named, [_signature(form, hx_is_list) for form in FORMS.values()])
+    states = tuple(hx) if hx_is_list else (hx,)
+    if hx_is_list and len(states) != 2:
+        raise RuntimeError("lstm expects two hidden states")
+    how = [arguments[name] for name in SETTINGS]
+    x = require(arguments[names[0]], kind, names[0])
+    if is_packed:
+        return _layers(kind, x, tuple(arguments["batch_sizes"].tolist()), states, *how)
+    if x.ndim != 3:
+        raise IndexError(f"Dimension out of range (expected to be in range of [-{x.ndim}, {x.ndim - 1}], but got 2)")
+    return _padded(kind, x, states, *how, batch_first=arguments["batch_first"])
+
+
+def _signature(names, hx_is_list):
+    types = {
+        "hx": "tuple of Tensors" if hx_is_list else "Tensor",
+        "params": "tuple of Tensors",
+        "num_layers": "int",
+        "dropout": "float",
+        **dict.fromkeys(("input", "data", "batch_sizes"), "Tensor"),
+    }
+    return ", ".join(f"{types.get(name, 'bool')} {name}" for name in names)
+
+
+# -- the package's functions ---------------------------------------------------------------------------------
+
+
+def lstm(*args, **kwargs):
+    """(out, h_n, c_n): `nn.LSTM` as a function, `lstm(input, (h0, c0), params, has_biases, num_layers, dropout, train,
+    bidirectional, batch_first)`, or with `data, batch_sizes` of a packed sequence for `input`, without batch_first.
+
+    `params` are, for each layer and direction, w_ih (4 H, I), w_hh (4 H, H or P), b_ih and b_hh (4 H,) if `has_biases`,
+    w_hr (P, H) if there are projections. i, f, o = sigmoid, g = tanh of w_ih x + b_ih + w_hh h + b_hh;
+    c = f c + i g, h = o tanh(c). Saves gates and cells of all steps; a second derivative computes the steps anew.
+
+    >>> import cygrad
+    >>> zeros = cygrad.zeros(1, 1, 1)
+    >>> weights = [cygrad.ones(4, 1), cygrad.ones(4, 1)]
+    >>> cygrad.lstm(cygrad.ones(2, 1, 1), (zeros, zeros), weights, False, 1, 0.0, False, False, False)[0].flatten()
+    tensor([0.3696, 0.6505])
+    """
+    return _call("lstm", args, kwargs)
+
+
+def gru(*args, **kwargs):
+    """(out, h_n): `nn.GRU` as a function, `gru(input, h0, params, has_biases, num_layers, dropout, train,
+    bidirectional, batch_first)`, or with `data, batch_sizes` of a packed sequence for `input`, without batch_first.
+
+    `params` are, for each layer and direction, w_ih (3 H, I), w_hh (3 H, H), and b_ih, b_hh (3 H,) if `has_biases`.
+    r, z = sigmoid of w_ih x + b_ih + w_hh h + b_hh; n = tanh(w_in x + b_in + r (w_hn h + b_hn)); h = (1 - z) n + z h.
+
+    >>> import cygrad
+    >>> weights = [cygrad.ones(3, 1), cygrad.ones(3, 1)]
+    >>> how = weights, False, 1, 0.0, False, False, False
+    >>> cygrad.gru(cygrad.ones(2, 1, 1), cygrad.zeros(1, 1, 1), *how)[0].flatten()
+    tensor([0.2048, 0.3468])
+    """
+    return _call("gru", args, kwargs)
+
+
+def rnn_tanh(*args, **kwargs):
+    """(out, h_n): `nn.RNN` as a function, with the arguments of `gru`; h = tanh(w_ih x + b_ih + w_hh h + b_hh).
+
+    >>> import cygrad
+    >>> eye = [cygrad.ones(1, 1), cygrad.ones(1, 1)]
+    >>> cygrad.rnn_tanh(cygrad.ones(2, 1, 1), cygrad.zeros(1, 1, 1), eye, False, 1, 0.0, False, False, False)[1]
+    tensor([[[0.9427]]])
+    """
+    return _call("rnn_tanh", args, kwargs)
+
+
+def rnn_relu(*args, **kwargs):
+    """(out, h_n): `nn.RNN` as a function, with the arguments of `gru`; h = relu(w_ih x + b_ih + w_hh h + b_hh).
+
+    >>> import cygrad
+    >>> eye = [cygrad.ones(1, 1), cygrad.ones(1, 1)]
+    >>> cygrad.rnn_relu(cygrad.ones(2, 1, 1), cygrad.zeros(1, 1, 1), eye, False, 1, 0.0, False, False, False)[1]
+    tensor([[[2.]]])
+    """
+    return _call("rnn_relu", args, kwargs)
+
+
+composite = dict.fromkeys(("lstm", "gru", "rnn_tanh", "rnn_relu"), FUNCTION_ONLY)
+functions = publish(globals())

@@ -1,0 +1,113 @@
+"""Sequences of different lengths, packed step by step: what recurrent layers take."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import cygrad
+from cygrad import Tensor
+
+
+def invert_permutation(permutation: Tensor | None) -> Tensor | None:
+    """The permutation that undoes this one.
+
+    >>> import cygrad
+    >>> cygrad.nn.utils.rnn.invert_permutation(cygrad.tensor([2, 0, 1]))
+    tensor([1, 2, 0])
+    """
+    return None if permutation is None else permutation.argsort()
+
+
+class _Fields(NamedTuple):
+    data: Tensor
+    batch_sizes: Tensor
+    sorted_indices: Tensor | None
+    unsorted_indices: Tensor | None
+
+
+class PackedSequence(_Fields):
+    """Sequences of different lengths without padding: the rows of all at step 0, then at step 1, and so on.
+
+    `data` holds the rows, `batch_sizes` how many sequences reach each step. The sequences stand in the order of falling
+    length; `sorted_indices` brought them there, `unsorted_indices` brings them back. Made by `pack_padded_sequence` and
+    `pack_sequence`. Conversions (`to`, `double`, `cpu`, ...) convert `data`.
+
+    >>> import cygrad
+    >>> from cygrad.nn.utils.rnn import pack_sequence
+    >>> packed = pack_sequence([cygrad.tensor([1.0, 2.0]), cygrad.tensor([3.0])])
+    >>> packed.data, packed.batch_sizes
+    (tensor([1., 3., 2.]), tensor([2, 1]))
+    """
+
+    __slots__ = ()
+
+    def __new__(
+        cls,
+        data: Any,
+        batch_sizes: Tensor | None = None,
+        sorted_indices: Tensor | None = None,
+        unsorted_indices: Tensor | None = None,
+    ) -> PackedSequence:
+        if batch_sizes is None:  # as PyTorch took both long ago
+            if not (isinstance(data, (list, tuple)) and len(data) == 2):
+                raise AssertionError("Expected data to be a list or tuple of length 2")
+            data, batch_sizes = data
+        if unsorted_indices is None:
+            unsorted_indices = invert_permutation(sorted_indices)
+        return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
+
+    def to(self, *args: Any, **kwargs: Any) -> PackedSequence:
+        """With `data` moved and converted as by `Tensor.to`."""
+        data = self.data.to(*args, **kwargs)
+        return self if data is self.data else type(self)(data, *self[1:])
+
+    def double(self) -> PackedSequence:
+        """With `data` in float64."""
+        return self.to(cygrad.float64)
+
+    def float(self) -> PackedSequence:
+        """With `data` in float32."""
+        return self.to(cygrad.float32)
+
+    def half(self) -> PackedSequence:
+        """With `data` in float16."""
+        return self.to(cygrad.float16)
+
+    def long(self) -> PackedSequence:
+        """With `data` in int64."""
+        return self.to(cygrad.int64)
+
+    def int(self) -> PackedSequence:
+        """With `data` in int32."""
+        return self.to(cygrad.int32)
+
+    def short(self) -> PackedSequence:
+        """With `data` in int16."""
+        return self.to(cygrad.int16)
+
+    def char(self) -> PackedSequence:
+        """With `data` in int8."""
+        return self.to(cygrad.int8)
+
+    def byte(self) -> PackedSequence:
+        """With `data` in uint8."""
+        return self.to(cygrad.uint8)
+
+    def cpu(self, *args: Any, **kwargs: Any) -> PackedSequence:
+        """With `data` on the CPU."""
+        return self.to("cpu", *args, **kwargs)
+
+    def cuda(self, *args: Any, **kwargs: Any) -> PackedSequence:
+        """With `data` on the GPU."""
+        return self.to(*(args or ("cuda",)), **kwargs)
+
+    @property
+    def is_cuda(self) -> bool:
+        """Whether `data` is on a GPU."""
+        is_cuda: bool = self.data.is_cuda
+        return is_cuda
+
+    def is_pinned(self) -> bool:
+        """Whether `data` is in pinned memory."""
+        is_pinned: bool = self.data.is_pinned()
+        return is_pinned

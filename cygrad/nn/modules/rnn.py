@@ -1,0 +1,351 @@
+"""Recurrent layers."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import cygrad
+from cygrad import Tensor
+from cygrad.nn import init
+from cygrad.nn.modules._packed_sequence import PackedSequence
+from cygrad.nn.modules._recurrent_cells import GRUCell, LSTMCell, RNNCell, RNNCellBase
+from cygrad.nn.modules.module import Module
+from cygrad.nn.parameter import Parameter
+
+if TYPE_CHECKING:
+    pass
+
+__all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell", "RNNCellBase"]
+
+GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
+
+
+def _reordered(state: Tensor, permutation: Tensor | None) -> Tensor:
+    """The sequences of a state, (layers, N, H), in another order."""
+    return state if permutation is None else state.index_select(1, permutation)
+
+
+class RNNBase(Module):
+    """What recurrent layers have in common: weights for each layer and direction, and the checks of what they get.
+
+    `weight_ih_l0`, `weight_hh_l0`, `bias_ih_l0`, `bias_hh_l0`, with a projection `weight_hr_l0`, the same with
+    `_reverse` for the other direction, and with `l1`, ... for further layers. All start uniform in
+    +-1/sqrt(hidden_size). `mode` is "LSTM", "GRU", "RNN_TANH" or "RNN_RELU".
+    """
+
+    _function: str
+
+    def __init__(
+        self,
+        mode: str,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self.mode = mode
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.num_layers = num_layers
+        self.bias = bias
+        self.batch_first = batch_first
+        self.dropout = float(dropout)
+        self.bidirectional = bidirectional
+        self.proj_size = proj_size
+        self._check_settings(dropout)
+        if mode not in GATES:
+            raise ValueError(f"Unrecognized RNN mode: {mode}")
+        self._all_weights: list[list[str]] = []
+        directions = 2 if bidirectional else 1
+        width = proj_size or hidden_size
+        gates = GATES[mode] * hidden_size
+        for layer in range(num_layers):
+            for direction in range(directions):
+                shapes: dict[str, Any] = {
+                    "weight_ih": (gates, width * directions if layer else input_size),
+                    "weight_hh": (gates, width),
+                }
+                if bias:
+                    shapes["bias_ih"] = shapes["bias_hh"] = (gates,)
+                if proj_size:
+                    shapes["weight_hr"] = (proj_size, hidden_size)
+                suffix = f"_l{layer}" + ("_reverse" if direction else "")
+                for name, shape in shapes.items():
+                    setattr(self, name + suffix, Parameter(cygrad.empty(shape, device=device, dtype=dtype)))
+                self._all_weights.append([name + suffix for name in shapes])
+        self.reset_parameters()
+
+    def _check_settings(self, dropout: Any) -> None:
+        if not 0 <= self.dropout <= 1 or isinstance(dropout, bool):
+            raise ValueError(
+                "dropout should be a number in range [0, 1] representing the probability of an element being zeroed"
+            )
+        if dropout > 0 and self.num_layers == 1:
+            warnings.warn(
+                "dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects "
+                f"num_layers greater than 1, but got dropout={dropout} and num_layers={self.num_layers}",
+                stacklevel=4,
+            )
+        for name in ("input_size", "hidden_size"):
+            if not isinstance(getattr(self, name), int):
+                raise TypeError(f"{name} should be of type int, got: {type(getattr(self, name)).__name__}")
+        if self.hidden_size <= 0:
+            raise ValueError("hidden_size must be greater than zero")
+        if self.num_layers <= 0:
+            raise ValueError("num_layers must be greater than zero")
+        if self.proj_size < 0:
+            raise ValueError("proj_size should be a positive integer or zero to disable projections")
+        if self.proj_size >= self.hidden_size:
+            raise ValueError("proj_size has to be smaller than hidden_size")
+
+    # Parameters
+
+    @property
+    def _flat_weights_names(self) -> list[str]:
+        return [name for names in self._all_weights for name in names]
+
+    @property
+    def _flat_weights(self) -> list[Tensor]:
+        return [getattr(self, name) for name in self._flat_weights_names]
+
+    @property
+    def all_weights(self) -> list[list[Tensor]]:
+        """The parameters of each layer and direction."""
+        return [[getattr(self, name) for name in names] for names in self._all_weights]
+
+    def reset_parameters(self) -> None:
+        """Draw all parameters anew."""
+        bound = 1 / math.sqrt(self.hidden_size)
+        for parameter in self.parameters():
+            init.uniform_(parameter, -bound, bound)
+
+    def flatten_parameters(self) -> None:
+        """Does nothing: for scripts that prepare weights for a GPU."""
+
+    # Checks
+
+    def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
+        """Raise RuntimeError for an input, padded or packed, of other sizes or ValueError of another type."""
+        weight = self._flat_weights[0]
+        if input.dtype != weight.dtype:
+            raise ValueError(
+                f"RNN input dtype ({input.dtype}) does not match weight dtype ({weight.dtype}). Convert input: "
+                f"input.to({weight.dtype}), or convert model: model.to({input.dtype})"
+            )
+        dims = 3 if batch_sizes is None else 2
+        if input.dim() != dims:
+            raise RuntimeError(f"input must have {dims} dimensions, got {input.dim()}")
+        if input.size(-1) != self.input_size:
+            raise RuntimeError(
+                f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {input.size(-1)}"
+            )
+
+    def get_expected_hidden_size(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[int, int, int]:
+        """The shape of h0 for an input, padded or packed."""
+        batch = input.size(0 if self.batch_first else 1) if batch_sizes is None else int(batch_sizes[0])
+        return self.num_layers * (2 if self.bidirectional else 1), batch, self.proj_size or self.hidden_size
+
+    def check_hidden_size(
+        self,
+        hx: Tensor,
+        expected_hidden_size: tuple[int, int, int],
+        msg: str = "Expected hidden size {}, got {}",
+    ) -> None:
+        """Raise RuntimeError for a state of another shape."""
+        if hx.size() != expected_hidden_size:
+            raise RuntimeError(msg.format(expected_hidden_size, list(hx.size())))
+
+    def check_forward_args(self, input: Tensor, hidden: Any, batch_sizes: Tensor | None) -> None:
+        """Raise RuntimeError for an input or state of another shape."""
+        self.check_input(input, batch_sizes)
+        self.check_hidden_size(hidden, self.get_expected_hidden_size(input, batch_sizes))
+
+    def permute_hidden(self, hx: Any, permutation: Tensor | None) -> Any:
+        """The sequences of a state in another order."""
+        return _reordered(hx, permutation)
+
+    # Computation
+
+    def _zeros(self, input: Tensor, batch_sizes: Tensor | None) -> Any:
+        """The state at the start."""
+        return cygrad.zeros(self.get_expected_hidden_size(input, batch_sizes), dtype=input.dtype)
+
+    def _check_states(self, hx: Any, dims: int) -> None:
+        """Raise RuntimeError unless states have as many dimensions as the input."""
+        if hx.dim() != dims:
+            word = "batched 3-D" if dims == 3 else "unbatched 2-D"
+            raise RuntimeError(f"For {word} input, hx should also be {dims}-D but got {hx.dim()}-D tensor")
+
+    def _with_batch(self, hx: Any) -> Any:
+        return hx.unsqueeze(1)
+
+    def _without_batch(self, hx: Any) -> Any:
+        return hx.squeeze(1)
+
+    def _compute(self, x: Tensor, hx: Any, batch_sizes: Tensor | None) -> tuple[Tensor, Any]:
+        """(out, last state) of a batch, padded or packed."""
+        how = (self._flat_weights, self.bias, self.num_layers, self.dropout, self.training, self.bidirectional)
+        function = getattr(cygrad, self.mode.lower())
+        self.check_forward_args(x, hx, batch_sizes)
+        if batch_sizes is None:
+            out, *last = function(x, hx, *how, self.batch_first)
+        else:
+            out, *last = function(x, batch_sizes, hx, *how)
+        return out, last[0] if len(last) == 1 else tuple(last)
+
+    def _forward(self, input: Any, hx: Any) -> Any:
+        if isinstance(input, PackedSequence):
+            data, batch_sizes, order, back = input
+            hx = self._zeros(data, batch_sizes) if hx is None else self.permute_hidden(hx, order)
+            out, last = self._compute(data, hx, batch_sizes)
+            return PackedSequence(out, batch_sizes, order, back), self.permute_hidden(last, back)
+        if input.dim() not in (2, 3):
+            what = "tensor instead" if self.mode.startswith("RNN") else "instead"
+            raise ValueError(f"{self._get_name()}: Expected input to be 2D or 3D, got {input.dim()}D {what}")
+        is_batched = input.dim() == 3
+        if hx is not None:
+            self._check_states(hx, input.dim())
+        batch_dim = 0 if self.batch_first else 1
+        x = input if is_batched else input.unsqueeze(batch_dim)
+        if hx is None:
+            hx = self._zeros(x, None)
+        elif not is_batched:
+            hx = self._with_batch(hx)
+        out, last = self._compute(x, hx, None)
+        return (out, last) if is_batched else (out.squeeze(batch_dim), self._without_batch(last))
+
+    def extra_repr(self) -> str:
+        """The sizes, and what differs from the defaults."""
+        text = f"{self.input_size}, {self.hidden_size}"
+        defaults = {"proj_size": 0, "num_layers": 1, "bias": True, "batch_first": False, "dropout": 0.0}
+        for name, default in {**defaults, "bidirectional": False}.items():
+            if getattr(self, name) != default:
+                text += f", {name}={getattr(self, name)}"
+        return text
+
+
+def _require_no_projection(arguments: dict[str, Any]) -> None:
+    if "proj_size" in arguments:
+        raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
+
+
+class RNN(RNNBase):
+    """Plain recurrent layers: h = tanh(w_ih x + b_ih + w_hh h + b_hh), or relu with `nonlinearity="relu"`.
+
+    `RNN(input_size, hidden_size, num_layers=1, nonlinearity="tanh", bias=True, batch_first=False, dropout=0.0,
+    bidirectional=False)`; see `LSTM` for the arguments and shapes. Called with (input, h0), gives (out, h_n).
+
+    >>> import cygrad
+    >>> out, h = cygrad.nn.RNN(10, 20, 2)(cygrad.randn(5, 3, 10))
+    >>> out.shape, h.shape
+    (torch.Size([5, 3, 20]), torch.Size([2, 3, 20]))
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        _require_no_projection(kwargs)
+        if len(args) > 3:
+            *first, nonlinearity = args[:4]
+            args = (*first, *args[4:])
+        else:
+            nonlinearity = kwargs.pop("nonlinearity", "tanh")
+        if nonlinearity not in ("tanh", "relu"):
+            raise ValueError(f"Unknown nonlinearity '{nonlinearity}'. Select from 'tanh' or 'relu'.")
+        super().__init__(f"RNN_{nonlinearity.upper()}", *args, **kwargs)
+        self.nonlinearity = nonlinearity
+
+    def forward(self, input: Any, hx: Any = None) -> Any:
+        """(out, h_n): outputs of the last layer, and last states of all; the state starts at `hx`, or 0."""
+        return self._forward(input, hx)
+
+
+class GRU(RNNBase):
+    """Gated recurrent units.
+
+    `GRU(input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0, bidirectional=False)`; see
+    `LSTM` for the arguments and shapes. r, z = sigmoid(w_ih x + b_ih + w_hh h + b_hh);
+    n = tanh(w_in x + b_in + r (w_hn h + b_hn)); h = (1 - z) n + z h. Called with (input, h0), gives (out, h_n).
+
+    >>> import cygrad
+    >>> out, h = cygrad.nn.GRU(10, 20, bidirectional=True)(cygrad.randn(5, 3, 10))
+    >>> out.shape, h.shape
+    (torch.Size([5, 3, 40]), torch.Size([2, 3, 20]))
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        _require_no_projection(kwargs)
+        super().__init__("GRU", *args, **kwargs)
+
+    def forward(self, input: Any, hx: Any = None) -> Any:
+        """(out, h_n): outputs of the last layer, and last states of all; the state starts at `hx`, or 0."""
+        return self._forward(input, hx)
+
+
+class LSTM(RNNBase):
+    """Long short-term memory.
+
+    `LSTM(input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0, bidirectional=False,
+    proj_size=0)`. i, f, o = sigmoid and g = tanh of w_ih x + b_ih + w_hh h + b_hh; c = f c + i g; h = o tanh(c), with
+    `proj_size` w_hr h of that. Layers follow on each other, in training with `dropout` between them; `bidirectional`
+    layers have the outputs of both directions side by side.
+
+    Called with (input, (h0, c0)), gives (out, (h_n, c_n)). Shapes: input (T, N, input_size), or with `batch_first`
+    (N, T, input_size), or (T, input_size), or a `PackedSequence`; out the same with hidden_size, or proj_size, for each
+    direction; states (layers * directions, N, hidden_size), h with proj_size. Raises RuntimeError for other sizes,
+    ValueError for another type than the weights'.
+
+    >>> import cygrad
+    >>> layer = cygrad.nn.LSTM(10, 20, num_layers=2)
+    >>> out, (h, c) = layer(cygrad.randn(5, 3, 10))
+    >>> out.shape, h.shape, c.shape
+    (torch.Size([5, 3, 20]), torch.Size([2, 3, 20]), torch.Size([2, 3, 20]))
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__("LSTM", *args, **kwargs)
+
+    def get_expected_cell_size(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[int, int, int]:
+        """The shape of c0 for an input, padded or packed."""
+        layers, batch, _ = self.get_expected_hidden_size(input, batch_sizes)
+        return layers, batch, self.hidden_size
+
+    def check_forward_args(self, input: Tensor, hidden: Any, batch_sizes: Tensor | None) -> None:
+        """Raise RuntimeError for an input or states of another shape."""
+        self.check_input(input, batch_sizes)
+        text = "Expected hidden[{}] size {{}}, got {{}}"
+        self.check_hidden_size(hidden[0], self.get_expected_hidden_size(input, batch_sizes), text.format(0))
+        self.check_hidden_size(hidden[1], self.get_expected_cell_size(input, batch_sizes), text.format(1))
+
+    def permute_hidden(self, hx: Any, permutation: Tensor | None) -> Any:
+        """The sequences of both states in another order."""
+        return tuple(_reordered(state, permutation) for state in hx)
+
+    def _zeros(self, input: Tensor, batch_sizes: Tensor | None) -> Any:
+        sizes = (self.get_expected_hidden_size, self.get_expected_cell_size)
+        return tuple(cygrad.zeros(size(input, batch_sizes), dtype=input.dtype) for size in sizes)
+
+    def _check_states(self, hx: Any, dims: int) -> None:
+        if hx[0].dim() != dims or hx[1].dim() != dims:
+            word = "batched 3-D" if dims == 3 else "unbatched 2-D"
+            raise RuntimeError(
+                f"For {word} input, hx and cx should also be {dims}-D but got ({hx[0].dim()}-D, {hx[1].dim()}-D) "
+                "tensors"
+            )
+
+    def _with_batch(self, hx: Any) -> Any:
+        return tuple(state.unsqueeze(1) for state in hx)
+
+    def _without_batch(self, hx: Any) -> Any:
+        return tuple(state.squeeze(1) for state in hx)
+
+    def forward(self, input: Any, hx: Any = None) -> Any:
+        """(out, (h_n, c_n)): outputs of the last layer, and last states of all; they start at `hx`, or 0."""
+        return self._forward(input, hx)
