@@ -24,6 +24,45 @@ DEFINE_CLAMP(clamp_double, double)
 
 #undef DEFINE_CLAMP
 
+/* -1, 0 or 1; 0 for nan */
+#define DEFINE_SIGN(NAME, REAL)                                                                                 \
+    static CYGRAD_CLONES void NAME(const REAL *x, REAL *out, Py_ssize_t n)                                      \
+    {                                                                                                           \
+        CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++)                                                   \
+            out[i] = (REAL)((x[i] > 0) - (x[i] < 0));                                                           \
+    }
+
+DEFINE_SIGN(sign_float, float)
+DEFINE_SIGN(sign_double, double)
+
+#undef DEFINE_SIGN
+
+/* a where the condition, bytes of 0 or 1, holds, else b, by their bits: a branch that no processor foresees costs ten
+   times as much. One of a and b may be a single number. */
+#define DEFINE_SELECT(NAME, BITS)                                                                               \
+    static CYGRAD_CLONES void NAME(const uint8_t *c, const BITS *a, const BITS *b, BITS *out, Py_ssize_t n,     \
+                                   int a_is_one, int b_is_one)                                                  \
+    {                                                                                                           \
+        if (a_is_one) {                                                                                         \
+            BITS one = *a;                                                                                      \
+            CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++)                                               \
+                out[i] = b[i] ^ ((one ^ b[i]) & -(BITS)c[i]);                                                   \
+        }                                                                                                       \
+        else if (b_is_one) {                                                                                    \
+            BITS one = *b;                                                                                      \
+            CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++)                                               \
+                out[i] = one ^ ((a[i] ^ one) & -(BITS)c[i]);                                                    \
+        }                                                                                                       \
+        else                                                                                                    \
+            CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++)                                               \
+                out[i] = b[i] ^ ((a[i] ^ b[i]) & -(BITS)c[i]);                                                  \
+    }
+
+DEFINE_SELECT(select_4, uint32_t)
+DEFINE_SELECT(select_8, uint64_t)
+
+#undef DEFINE_SELECT
+
 /* The error function of float32 within 0.51 ulp: erf(x) / x is a polynomial of x^2, here of degree 18, the
    interpolation at Chebyshev points up to |x| = 3.92. From there on the nearest float32 is 1. */
 static CYGRAD_CLONES void erf_float(const float *x, float *out, Py_ssize_t n)

@@ -4,7 +4,9 @@ import numpy as np
 
 cimport numpy as cnp
 from libc.math cimport INFINITY, erf as c_erf, floor, fmod, isinf
-from numpy cimport PyArray_DATA, PyArray_SIZE, PyArray_TYPE, ndarray
+from numpy cimport (
+    PyArray_DATA, PyArray_ISBEHAVED_RO, PyArray_IS_C_CONTIGUOUS, PyArray_ITEMSIZE, PyArray_NDIM, PyArray_SIZE,
+    PyArray_TYPE, ndarray)
 
 from cygrad._kernels.arrays cimport RELEASE_ABOVE, cast, empty_like, one_block
 from cygrad._kernels.loops cimport Ufunc
@@ -14,6 +16,12 @@ cnp.import_array()
 cdef extern from "elementwise.h" nogil:
     void clamp_float(const float* x, float* out, Py_ssize_t n, float low, float high) noexcept
     void clamp_double(const double* x, double* out, Py_ssize_t n, double low, double high) noexcept
+    void sign_float(const float* x, float* out, Py_ssize_t n) noexcept
+    void sign_double(const double* x, double* out, Py_ssize_t n) noexcept
+    void select_4(const cnp.npy_uint8* c, const cnp.npy_uint32* a, const cnp.npy_uint32* b, cnp.npy_uint32* out,
+                  Py_ssize_t n, bint a_is_one, bint b_is_one) noexcept
+    void select_8(const cnp.npy_uint8* c, const cnp.npy_uint64* a, const cnp.npy_uint64* b, cnp.npy_uint64* out,
+                  Py_ssize_t n, bint a_is_one, bint b_is_one) noexcept
     void erf_float(const float* x, float* out, Py_ssize_t n) noexcept
 
 cdef Ufunc _absolute = Ufunc(np.absolute)
@@ -63,10 +71,63 @@ def sign(ndarray a not None):
     cdef int t = PyArray_TYPE(a)
     if t == cnp.NPY_BOOL:
         return cnp.PyArray_NewCopy(a, cnp.NPY_CORDER)
+    if t == cnp.NPY_FLOAT or t == cnp.NPY_DOUBLE:
+        return _sign_of_floats(a, t == cnp.NPY_FLOAT)
     out = _sign.call1(a, None)
     if cnp.PyTypeNum_ISFLOAT(t):
         out[np.isnan(out)] = 0
     return out
+
+
+cdef ndarray _sign_of_floats(ndarray a, bint single):
+    cdef ndarray out
+    a = one_block(a)
+    out = empty_like(a)
+    if single:
+        sign_float(<const float*>PyArray_DATA(a), <float*>PyArray_DATA(out), PyArray_SIZE(a))
+    else:
+        sign_double(<const double*>PyArray_DATA(a), <double*>PyArray_DATA(out), PyArray_SIZE(a))
+    return out
+
+
+def where(ndarray condition not None, ndarray a not None, ndarray b not None):
+    """Elements of `a` where the condition holds, else of `b`; all broadcast, `a` and `b` have one type."""
+    cdef ndarray out
+    cdef Py_ssize_t n = PyArray_SIZE(condition)
+    cdef int size = PyArray_ITEMSIZE(a)
+    cdef bint a_is_one = _is_one_number(a), b_is_one = _is_one_number(b)
+    if (PyArray_TYPE(condition) != cnp.NPY_BOOL or PyArray_TYPE(a) != PyArray_TYPE(b) or size not in (4, 8)
+            or a_is_one and b_is_one or not PyArray_IS_C_CONTIGUOUS(condition)
+            or not (a_is_one or _lies_like(a, condition)) or not (b_is_one or _lies_like(b, condition))):
+        return np.where(condition, a, b)
+    out = empty_like(b if a_is_one else a)
+    if n > RELEASE_ABOVE:
+        with nogil:
+            _select(PyArray_DATA(condition), PyArray_DATA(a), PyArray_DATA(b), PyArray_DATA(out), n, size,
+                    a_is_one, b_is_one)
+    else:
+        _select(PyArray_DATA(condition), PyArray_DATA(a), PyArray_DATA(b), PyArray_DATA(out), n, size,
+                a_is_one, b_is_one)
+    return out
+
+
+cdef inline bint _is_one_number(ndarray a) noexcept:
+    return PyArray_NDIM(a) == 0 and PyArray_ISBEHAVED_RO(a)
+
+
+cdef bint _lies_like(ndarray a, ndarray condition) noexcept:
+    """Whether two arrays have one shape, and their elements lie in order, one after another."""
+    return cnp.PyArray_SAMESHAPE(a, condition) and PyArray_IS_C_CONTIGUOUS(a) and PyArray_ISBEHAVED_RO(a)
+
+
+cdef void _select(const void* c, const void* a, const void* b, void* out, Py_ssize_t n, int size, bint a_is_one,
+                  bint b_is_one) noexcept nogil:
+    if size == 4:
+        select_4(<const cnp.npy_uint8*>c, <const cnp.npy_uint32*>a, <const cnp.npy_uint32*>b, <cnp.npy_uint32*>out, n,
+                 a_is_one, b_is_one)
+    else:
+        select_8(<const cnp.npy_uint8*>c, <const cnp.npy_uint64*>a, <const cnp.npy_uint64*>b, <cnp.npy_uint64*>out, n,
+                 a_is_one, b_is_one)
 
 
 def erf(ndarray a not None):

@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from cygrad._kernels.by_numpy import silent
+from cygrad._kernels.elementwise import where as select
 
 
 @silent
@@ -24,7 +25,7 @@ def log10(a):
 def where(condition, a, b):
     """Elements of `a` where `condition` holds, else of `b`; all broadcast, `a` and `b` have one type."""
     try:
-        return np.where(condition, a, b)
+        return select(np.asarray(condition), np.asarray(a), np.asarray(b))
     except ValueError:
         raise RuntimeError(broadcast_failure(condition.shape, a.shape, b.shape)) from None
 

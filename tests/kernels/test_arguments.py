@@ -18,6 +18,7 @@ CALLS = [
     (elementwise.relu, (A,)),
     (elementwise.rsqrt, (A,)),
     (elementwise.sign, (A,)),
+    (elementwise.where, (A > 0, A, A)),
     (loops.Ufunc, (np.add,)),
     (loops.Ufunc(np.exp), (A,)),
     (loops.Ufunc(np.add), (A, A)),
