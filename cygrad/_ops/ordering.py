@@ -6,9 +6,10 @@ with names; the gradient goes to the elements at these indices. Equal elements k
 
 import numpy as np
 
-from cygrad._core.access import array_of
+from cygrad._core.access import array_of, tensor_of
 from cygrad._core.opdef import publish
 from cygrad._core.record import apply_n, as_float32, tensor_argument
+from cygrad._kernels.ordering import middle_along, sorted_along
 from cygrad._ops.arguments import dim_argument, integer
 from cygrad._ops.checks import require_kind
 from cygrad._ops.extrema import check_dim_not_empty, choice_along, choice_of_all, chosen_along
@@ -23,26 +24,10 @@ def prepared(op, input, dim, kernel=None, booleans=False, position=2):
     return t, np.atleast_1d(as_float32(array_of(t))), dim
 
 
-def taken(t, a, order, dim):
-    """(values, indices) at the places `order` along the dimension; without one if the tensor has none."""
-    values = np.take_along_axis(a, order, dim)
-    if t.dim() == 0:
-        return values.reshape(()), order.reshape(())
-    return values, order
-
-
 # -- sort -----------------------------------------------------------------------------------------
 
 SORT = choice_along("sort")
 SORT_STABLE = choice_along("sort.stable", node="SortBackward1")
-
-
-def order_of(a, dim, descending):
-    """The indices that sort along a dimension; equal elements keep their order."""
-    if not descending:
-        return np.argsort(a, dim, kind="stable")
-    backwards = np.argsort(np.flip(a, dim), dim, kind="stable")
-    return np.ascontiguousarray(np.flip(a.shape[dim] - 1 - backwards, dim))
 
 
 def sort(input, dim=-1, descending=False, *, stable=None, out=None):
@@ -60,7 +45,7 @@ def sort(input, dim=-1, descending=False, *, stable=None, out=None):
     t, a, dim = prepared(op, input, dim)
     if t.is_complex():
         raise RuntimeError(" Sort does not support complex dtypes on CPU")
-    values, indices = taken(t, a, order_of(a, dim, descending), dim)
+    values, indices = (found.reshape(t.shape) for found in sorted_along(a, dim, descending))
     return chosen_along(op, t, values, indices, dim, True, out)
 
 
@@ -82,6 +67,9 @@ def msort(input, *, out=None):
     tensor([[2, 1],
             [3, 4]])
     """
+    t, a, _ = prepared(SORT, input, 0)
+    if out is None and not t.requires_grad and not t.is_complex():
+        return tensor_of(np.sort(a, 0).reshape(t.shape))
     values = sort(input, 0).values
     return values if out is None else out.copy_(values)
 
@@ -115,14 +103,14 @@ def topk(input, k, dim=-1, largest=True, sorted=True, *, out=None):
         if is_refused:
             raise RuntimeError(f"{word} dtypes on CPU")
     if t.dim() == 0:
-        order = np.zeros(1, np.int64)
+        values, indices = a[0:1].reshape(()).copy(), np.zeros((), np.int64)
     elif 0 < k < n // 8:  # much fewer than all: no need to sort the rest
         part = np.argpartition(a, n - k if largest else k - 1, dim)
         part = np.sort(np.take(part, range(n - k, n) if largest else range(k), dim), dim)
-        order = np.take_along_axis(part, order_of(np.take_along_axis(a, part, dim), dim, largest), dim)
+        values, order = sorted_along(np.take_along_axis(a, part, dim), dim, largest)
+        indices = np.take_along_axis(part, order, dim)
     else:
-        order = np.take(order_of(a, dim, largest), range(k), dim)
-    values, indices = taken(t, a, order, dim)
+        values, indices = (np.take(found, range(k), dim) for found in sorted_along(a, dim, largest))
     return chosen_along(TOPK, t, values, indices, dim, True, out)
 
 
@@ -209,7 +197,7 @@ def median(input, dim=None, keepdim=False, *, out=None):
     if dim is None:
         return of_all(MEDIAN, input, out)
     t, a, dim = prepared(MEDIAN_DIM, input, dim, "median_out")
-    return along_dim(MEDIAN_DIM, t, a, first_nan_or(a, dim, middle(a, dim)), dim, keepdim, out)
+    return along_dim(MEDIAN_DIM, t, a, first_nan_or(a, dim, middle_along(a, dim)), dim, keepdim, out)
 
 
 def nanmedian(input, dim=None, keepdim=False, *, out=None):
@@ -222,7 +210,7 @@ def nanmedian(input, dim=None, keepdim=False, *, out=None):
     if dim is None:
         return of_all(NANMEDIAN, input, out)
     t, a, dim = prepared(NANMEDIAN_DIM, input, dim, "median_out")
-    return along_dim(NANMEDIAN_DIM, t, a, middle(a, dim), dim, keepdim, out)
+    return along_dim(NANMEDIAN_DIM, t, a, middle_along(a, dim), dim, keepdim, out)
 
 
 def of_all(op, input, out):
@@ -236,15 +224,6 @@ def along_dim(op, t, a, order, dim, keepdim, out):
         raise TypeError(f"{op.name}(): argument 'keepdim' must be bool, not {type(keepdim).__name__}")
     check_dim_not_empty(MEDIAN_DIM, t, dim)
     return picked(op, t, a, order, dim, keepdim, out)
-
-
-def middle(a, dim):
-    """The index of the lower median along a dimension, nans apart."""
-    if a.shape[dim] == 0:
-        return np.zeros(one(a, dim), np.int64)
-    count = a.shape[dim] - (np.isnan(a).sum(dim, keepdims=True) if a.dtype.kind == "f" else 0)
-    place = np.maximum(count - 1, 0) // 2
-    return np.take_along_axis(np.argsort(a, dim, kind="stable"), np.broadcast_to(place, one(a, dim)), dim)
 
 
 # -- mode -----------------------------------------------------------------------------------------
