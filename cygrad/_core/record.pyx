@@ -12,7 +12,9 @@ the gradient needs, so it is copied if the row saves it; the counter moves; x ge
 """
 
 cimport numpy as cnp
-from numpy cimport NPY_FLOAT16, ndarray, PyArray_NDIM, PyArray_TYPE
+from numpy cimport NPY_FLOAT16, ndarray, PyArray_NDIM, PyArray_SIZE, PyArray_TYPE
+
+from functools import partial
 
 import numpy as np
 
@@ -20,13 +22,14 @@ from cygrad._core.dtypes cimport (
     BOOLEAN, FLOATING, INTEGRAL, category_of_num, combine, default_dtype, dtype, dtype_of_scalar, promote_types)
 from cygrad._core.inplace cimport check_inplace, check_memory, check_operand_memory, rebase_history
 from cygrad._core.node cimport begin_node, set_meta
-from cygrad._core.opdef cimport FLOAT_RESULT, IN0, IN1, MAY_OVERLAP, NONDIFF, OUT0, OpDef, OpNode, variant
+from cygrad._core.opdef cimport ELEMENTWISE, FLOAT_RESULT, IN0, IN1, MAY_OVERLAP, NONDIFF, OUT0, OpDef, OpNode, variant
 from cygrad._core.state cimport IN_RULE, INFERENCE, NO_GRAD, ThreadState, current_site, thread_state
 from cygrad._core.tensor cimport (
     CUT_INFERENCE, CUT_NO_GRAD, CUT_NON_DIFFERENTIABLE, CUT_NONE, IS_INFERENCE, IS_VOLATILE, REQUIRES_GRAD,
     KEEPS_CLASS, VIEW_DEFAULT, VIEW_INFERENCE, VIEW_MULTI_OUTPUT, VIEW_NO_GRAD, WAS_WRAPPED, Tensor, ViewMeta, bump,
     counter_of, cut, dtype_of, grad_fn_of, is_tensor, requires_grad, version_of, wrap, wrap_as, wrap_like)
 from cygrad._core import messages
+from cygrad._kernels import blocks
 from cygrad._kernels.loops cimport cast
 from cygrad._kernels.pool cimport call_kernel
 
@@ -347,6 +350,19 @@ cdef inline bint is_half(ndarray array) noexcept:
 
 
 cdef object run_kernel(OpDef op, tuple arrays, tuple args):
+    """The result of a kernel; of an elementwise one, block by block where an array is large."""
+    if op.flags & ELEMENTWISE:
+        for array in arrays:
+            if type(array) is ndarray and PyArray_SIZE(<ndarray>array) > blocks.SIZE:
+                return blocks.in_blocks(partial(run_block, op, args), arrays)
+    return run_whole(op, arrays, args)
+
+
+def run_block(OpDef op, tuple args, *arrays):
+    return run_whole(op, arrays, args)
+
+
+cdef object run_whole(OpDef op, tuple arrays, tuple args):
     """The result of a kernel. Numbers of half precision it gets as float32, as PyTorch computes with them."""
     for array in arrays:
         if type(array) is ndarray and is_half(<ndarray>array):

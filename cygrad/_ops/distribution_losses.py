@@ -20,7 +20,7 @@ from cygrad._ops.arguments import broadcast_shape, require
 from cygrad._ops.arithmetic import add, div, mul, neg, sub
 from cygrad._ops.binary import xlogy
 from cygrad._ops.gathering import masked_fill
-from cygrad._ops.loss_reductions import CODES, NONE, SUM, finished, reduced, reduction_of, spread
+from cygrad._ops.loss_reductions import CODES, NONE, SUM, computed, reduced, reduction_of, spread
 from cygrad._ops.pointwise import exp, log, sigmoid, square
 from cygrad._ops.selection import clamp
 from cygrad._ops.views import unsqueeze
@@ -89,12 +89,12 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
     checks.check_floating(input, target, name)
     if w is not None:
         checks.check_expands(weight, x.shape)
-    if not ((x >= 0) & (x <= 1)).all():
+    if x.size and not (x.min() >= 0 and x.max() <= 1):
         raise RuntimeError(
             "all elements of input should be between 0 and 1\n  for logits, which are any numbers, use "
             "binary_cross_entropy_with_logits"
         )
-    return finished(BCE, kernels.binary_cross_entropy(x, y, w), (input, target), how, (), weight)
+    return computed(BCE, kernels.binary_cross_entropy, (x, y, w), (), (input, target), how, (), weight)
 
 
 def bce_with_logits_rule(n, g):
@@ -173,8 +173,8 @@ def _with_logits(input, target, weight, pos_weight, how):
     if w is not None:
         broadcast_shape(shape, w.shape)
     a, b = promoted(x, y, 0)
-    losses = kernels.binary_cross_entropy_with_logits(a, b, w, p)
-    return finished(BCE_WITH_LOGITS, losses, (x, y), how, (pos_weight,), weight)
+    kernel = kernels.binary_cross_entropy_with_logits
+    return computed(BCE_WITH_LOGITS, kernel, (a, b, w, p), (), (x, y), how, (pos_weight,), weight)
 
 
 # -- Kullback-Leibler divergence ---------------------------------------------------------------------------

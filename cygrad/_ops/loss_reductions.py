@@ -3,9 +3,14 @@
 That is their "mean", their "sum", or "none" of these. Its deprecated predecessors are `size_average` and `reduce`.
 """
 
+from functools import partial
+
+import numpy as np
+
 from cygrad._core.access import array_of
 from cygrad._core.record import record_n
 from cygrad._core.sites import warn
+from cygrad._kernels import blocks
 from cygrad._kernels.reduce import mean as mean_of_array
 from cygrad._kernels.reduce import sum as sum_of_array
 from cygrad._ops.arguments import require
@@ -32,6 +37,22 @@ def reduction_of(reduction, size_average, reduce):
 # -- as part of the loss's own node ------------------------------------------------------------------------
 
 
+def computed(op, kernel, arrays, args, inputs, reduction, more=(), kept=None):
+    """As `finished`, with the losses of all elements computed by an elementwise kernel; large ones, block by block."""
+    function = partial(_with_args, kernel, args)
+    is_large = max(a.size for a in arrays if a is not None) > blocks.SIZE
+    if reduction == NONE or not is_large or arrays[0].dtype.char not in "fd":
+        return finished(op, function(*arrays), inputs, reduction, more, kept)
+    array, count = blocks.sum_in_blocks(function, arrays)
+    if reduction == MEAN:
+        array = array / array.dtype.type(count)
+    return _recorded(op, np.asarray(array), count, inputs, reduction, more, kept)
+
+
+def _with_args(kernel, args, *arrays):
+    return kernel(*arrays, *args)
+
+
 def finished(op, losses, inputs, reduction, more=(), kept=None):
     """The node of a loss, from the losses of all elements; its args begin with (reduction, number of elements).
 
@@ -45,7 +66,11 @@ def finished(op, losses, inputs, reduction, more=(), kept=None):
         array = mean_of_array(losses)
     elif reduction == SUM:
         array = sum_of_array(losses)
-    result = record_n(op, array, inputs, (reduction, losses.size, *more))
+    return _recorded(op, array, losses.size, inputs, reduction, more, kept)
+
+
+def _recorded(op, array, count, inputs, reduction, more, kept):
+    result = record_n(op, array, inputs, (reduction, count, *more))
     if kept is not None:
         keep(result, 2, kept)
     return result

@@ -14,7 +14,7 @@ from cygrad._ops.activations import logsigmoid
 from cygrad._ops.arguments import broadcast_shape, require
 from cygrad._ops.arithmetic import add, div, mul, neg, sub
 from cygrad._ops.gathering import gather
-from cygrad._ops.loss_reductions import CODES, NONE, finished, keep, reduced, reduction_of, spread
+from cygrad._ops.loss_reductions import CODES, NONE, computed, finished, keep, reduced, reduction_of, spread
 from cygrad._ops.pointwise import sigmoid
 from cygrad._ops.reductions import sum as total
 from cygrad._ops.selection import clamp_min, where
@@ -102,8 +102,9 @@ def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="m
     broadcast_shape(array_of(x).shape, array_of(y).shape)  # raises if they do not
     if not x.dtype.is_floating_point:
         raise RuntimeError(f"result type Float can't be cast to the desired output type {x.dtype.type_name}")
-    losses = kernels.soft_margin(*promoted(x, y, 0)).astype(array_of(x).dtype, copy=False)
-    return _finished(SOFT_MARGIN, losses, x, (y,), how)
+    result = computed(SOFT_MARGIN, kernels.soft_margin, promoted(x, y, 0), (), (x,), how)
+    keep(result, 1, y)
+    return result
 
 
 # -- between classes ---------------------------------------------------------------------------------------

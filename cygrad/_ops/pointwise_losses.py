@@ -11,7 +11,7 @@ from cygrad._kernels import losses as kernels
 from cygrad._ops import loss_checks as checks
 from cygrad._ops.arguments import broadcast_shape, require
 from cygrad._ops.arithmetic import mul, neg, sub
-from cygrad._ops.loss_reductions import NONE, finished, reduced, reduction_of, spread, weighted
+from cygrad._ops.loss_reductions import NONE, computed, reduced, reduction_of, spread, weighted
 from cygrad._ops.pointwise import abs as magnitude
 from cygrad._ops.pointwise import sgn
 from cygrad._ops.selection import where
@@ -54,10 +54,10 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
     if a.shape != b.shape:
         checks.warn_sizes(x, y)
         broadcast_shape(a.shape, b.shape)  # raises if they do not
-    losses = kernels.squared_error(a, b)
     if weight is not None:
-        return weighted(finished(MSE, losses, (x, y), NONE), weight, x, how, "mse_loss")
-    return finished(MSE, losses, (x, y), how)
+        losses = computed(MSE, kernels.squared_error, (a, b), (), (x, y), NONE)
+        return weighted(losses, weight, x, how, "mse_loss")
+    return computed(MSE, kernels.squared_error, (a, b), (), (x, y), how)
 
 
 def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
@@ -119,8 +119,7 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
     checks.check_floating(x, y, "smooth_l1_cpu")
     broadcast_shape(array_of(x).shape, array_of(y).shape)  # raises if they do not
     a, b = promoted(x, y, 0)
-    losses = kernels.smooth_l1(a, b, beta)
-    return finished(SMOOTH_L1, losses, (x, y), how, (float(beta),))
+    return computed(SMOOTH_L1, kernels.smooth_l1, (a, b), (beta,), (x, y), how, (float(beta),))
 
 
 # -- squared error up to a bound ---------------------------------------------------------------------------
@@ -163,12 +162,12 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     checks.check_floating(x, y, "huber_cpu")
     a, b = promoted(x, y, 0)
-    losses = kernels.huber(a, b, delta)
     if weight is None:
-        return finished(HUBER, losses, (x, y), how, (float(delta),))
+        return computed(HUBER, kernels.huber, (a, b), (delta,), (x, y), how, (float(delta),))
     if require(weight, "huber_loss", "weight", 5).shape != x.shape:
         raise ValueError("Weights and input must have the same size.")
-    return reduced(mul(finished(HUBER, losses, (x, y), NONE, (float(delta),)), weight), how)
+    losses = computed(HUBER, kernels.huber, (a, b), (delta,), (x, y), NONE, (float(delta),))
+    return reduced(mul(losses, weight), how)
 
 
 functions = publish(globals())

@@ -314,6 +314,21 @@ def test_layout_in_memory_does_not_matter(name, layout):
 ELEMENTWISE_NAMES = [name for name in SAMPLES if flags_of(name) & ELEMENTWISE]
 
 
+@pytest.mark.parametrize("layout", [None, *LAYOUTS])
+@pytest.mark.parametrize("name", ELEMENTWISE_NAMES)
+def test_elementwise_goes_block_by_block(name, layout, monkeypatch):
+    """As large arrays do; results have the same values, and those of plain arrays lie in memory in the same way."""
+    for sample in each_sample(name):
+        call = Call(name, sample, LAYOUTS.get(layout))
+        whole = call.run()
+        with monkeypatch.context() as patch:
+            patch.setattr("cygrad._kernels.blocks.SIZE", 3)
+            parts = call.run()
+        assert_near(parts, whole, f"{sample}: in blocks", 1e-14)
+        if layout is None:
+            assert [out.stride() for out in parts] == [out.stride() for out in whole]
+
+
 @pytest.mark.parametrize("shape", [(0,), (2, 0), ()], ids=str)
 @pytest.mark.parametrize("name", ELEMENTWISE_NAMES)
 def test_elementwise_on_empty_and_0dim(name, shape):

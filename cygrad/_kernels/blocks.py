@@ -1,0 +1,90 @@
+"""Elementwise functions made of several NumPy calls, on large arrays: block by block.
+
+What such a function needs beside its result is then as large as a block and not as the array, and stays in the
+processor's cache.
+"""
+
+import math
+
+import numpy as np
+
+from cygrad._kernels.reduce import sum as sum_of_array
+
+SIZE = 1 << 17  # elements of a block: 512 KB of single precision
+
+
+def in_blocks(function, arrays):
+    """`function(*arrays)`, an array or a tuple of arrays of the shape to which the arrays broadcast.
+
+    Among `arrays` may be numbers. Each element of a result depends on the elements at its place only.
+    """
+    plan = _planned(arrays)
+    if plan is None:
+        return function(*arrays)  # it says in its own words what is wrong
+    shape, parts, flat_shape, blocks = plan
+    pattern = next((a for a in arrays if isinstance(a, np.ndarray) and a.shape == shape), None)
+    outs = views = None
+    for block in blocks:
+        found = function(*(_part(a, block, flat_shape) for a in parts))
+        results = found if isinstance(found, tuple) else (found,)
+        if outs is None:
+            outs = [_like(pattern, shape, result.dtype) for result in results]
+            views = [out.reshape(flat_shape) for out in outs]
+        for view, result in zip(views, results):
+            view[block] = result
+    return tuple(outs) if isinstance(found, tuple) else outs[0]
+
+
+def sum_in_blocks(function, arrays):
+    """The sum of all elements of `function(*arrays)`, of its type, and their number."""
+    plan = _planned(arrays)
+    if plan is None:
+        return function(*arrays)
+    shape, parts, flat_shape, blocks = plan
+    sums = [sum_of_array(function(*(_part(a, block, flat_shape) for a in parts))) for block in blocks]
+    return sum_of_array(np.stack(sums)), math.prod(shape)
+
+
+def _planned(arrays):
+    """(shape of the result, operands, shape as the blocks see it, blocks); None if the operands do not broadcast."""
+    shapes = {a.shape for a in arrays if isinstance(a, np.ndarray)}
+    try:
+        shape = np.broadcast_shapes(*shapes) if len(shapes) > 1 else shapes.pop()
+    except ValueError:
+        return None
+    if all(_is_one_run(a, shape) for a in arrays):
+        flat_shape = (math.prod(shape),)
+        return shape, [_flat(a) for a in arrays], flat_shape, _blocks(flat_shape, 0)
+    return shape, arrays, shape, _blocks(shape, int(np.argmax(shape)))
+
+
+def _is_one_run(a, shape):
+    """Whether the elements lie one after another in memory, or there is but one."""
+    return not isinstance(a, np.ndarray) or a.size == 1 or (a.shape == shape and a.flags.c_contiguous)
+
+
+def _flat(a):
+    return a.reshape(() if a.size == 1 else -1) if isinstance(a, np.ndarray) else a
+
+
+def _like(pattern, shape, dtype):
+    """An array for results, with its dimensions in the order in which `pattern` has them in memory."""
+    return np.empty(shape, dtype) if pattern is None else np.empty_like(pattern, dtype)
+
+
+def _blocks(shape, axis):
+    length = shape[axis]
+    count = min(-(-math.prod(shape) // SIZE), length)
+    step = -(-length // count)
+    before = (slice(None),) * axis
+    return [(*before, slice(start, start + step)) for start in range(0, length, step)]
+
+
+def _part(a, block, shape):
+    """What lies in a block of an array that broadcasts to `shape`."""
+    if not isinstance(a, np.ndarray):
+        return a
+    axis = len(block) - 1 - (len(shape) - a.ndim)
+    if axis < 0 or a.shape[axis] == 1:
+        return a
+    return a[(slice(None),) * axis + (block[-1],)]
