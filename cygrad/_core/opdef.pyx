@@ -301,7 +301,7 @@ cdef class OpNode(Node):
             raise RuntimeError(f"{self.op.node_name} did not save its result")
         if version_of(kept) != version:
             raise messages.modified_error(kept, self, version, version_of(kept), True)
-        if thread_state().modes & NO_GRAD:
+        if i >= self.n_outputs or thread_state().modes & NO_GRAD:     # the last results may have no derivative
             return kept
         t = alias(kept)
         t.grad_fn_ = self

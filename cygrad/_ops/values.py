@@ -7,9 +7,10 @@ import numpy as np
 from cygrad._core import return_types
 from cygrad._core.access import array_of
 from cygrad._core.limits import finfo
-from cygrad._core.opdef import ELEMENTWISE, IN0, INPLACE, LINEAR, NONDIFF, declare, publish
+from cygrad._core.opdef import ELEMENTWISE, IN0, INPLACE, LINEAR, NONDIFF, OUT1, declare, publish
 from cygrad._core.record import apply1, apply1_args, record_outputs, tensor_argument, write_into
-from cygrad._ops.arithmetic import div, mul, sub
+from cygrad._ops.arithmetic import div, mul, neg, sub
+from cygrad._ops.binary import ldexp
 from cygrad._ops.checks import require_real
 from cygrad._ops.selection import where
 
@@ -185,10 +186,10 @@ def logit(input, eps=None, *, out=None):
 
 
 def frexp_rule(n, g):
-    return div(g, n.saved(1))
+    return ldexp(g, neg(n.saved_output(1)))
 
 
-FREXP = declare("frexp", frexp_rule, flags=LINEAR, inputs="self power")
+FREXP = declare("frexp", frexp_rule, saves=OUT1, flags=LINEAR, inputs="self", outputs="mantissa exponent")
 
 
 def frexp(input, *, out=None):
@@ -208,10 +209,7 @@ def frexp(input, *, out=None):
     arrays = tuple(map(np.asarray, np.frexp(array_of(t))))
     if out is not None:
         return return_types.frexp(tuple(write_into(FREXP, o, a, (t,), None) for o, a in zip(out, arrays)))
-    mantissa, exponent = record_outputs(FREXP, arrays, (t,), None, 1)
-    if mantissa.grad_fn is not None:
-        mantissa.grad_fn.save_input(1, (2.0**exponent).to(t.dtype))
-    return return_types.frexp((mantissa, exponent))
+    return return_types.frexp(record_outputs(FREXP, arrays, (t,), None, 1))
 
 
 functions = publish(globals())
