@@ -4,6 +4,7 @@ import numpy as np
 
 from cygrad._kernels.by_numpy import silent
 
+BLOCK = 1 << 15  # differences that are computed at once
 TINY = 1e-7  # added to the norm that a slice is divided by
 
 
@@ -29,8 +30,18 @@ def cdist(x, y, p, by_product):
 
 def pdist(x, p):
     """The p-norm distances of each row from those after it, one after the other."""
-    rows = [cdist(x[i : i + 1], x[i + 1 :], p, False)[0] for i in range(len(x) - 1)]
-    return np.concatenate(rows) if rows else np.zeros(0, x.dtype)
+    n = len(x)
+    out = np.empty(n * (n - 1) // 2, x.dtype)
+    start = 0
+    step = max(1, BLOCK // max(x.size, 1))  # rows at a time; distances from those before are thrown away
+    for first in range(0, n - 1, step):
+        last = min(first + step, n - 1)
+        found = cdist(x[first:last], x[first + 1 :], p, False)
+        for row in range(last - first):
+            stop = start + n - 1 - first - row
+            out[start:stop] = found[row, row:]
+            start = stop
+    return out
 
 
 @silent

@@ -16,8 +16,12 @@ def cosines(length, symmetric, coefficients):
     k, steps = _steps(length, symmetric)
     if length == 1:
         return np.ones(1)
-    signed = [-a if i % 2 else a for i, a in enumerate(coefficients)]
-    return sum((a * np.cos(2 * np.pi * i * k / steps) for i, a in enumerate(signed)), np.zeros(length))
+    out = np.full(length, float(coefficients[0]))
+    for i, a in enumerate(coefficients[1:], 1):
+        term = np.cos(k * (2 * np.pi * i / max(steps, 1)))
+        term *= -a if i % 2 else a
+        out += term
+    return out
 
 
 def triangle(length, symmetric):

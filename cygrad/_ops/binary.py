@@ -157,6 +157,8 @@ def ldexp_rule(n, g):
 def ldexp_array(x, exponent):
     """x * 2**exponent."""
     with np.errstate(all="ignore"):
+        if x.dtype.kind == "f" and exponent.dtype.kind == "i":
+            return np.ldexp(x.dtype.type(1), exponent) * x
         return x * np.exp2(exponent).astype(exponent.dtype if exponent.dtype.kind in "fc" else x.dtype)
 
 
@@ -365,7 +367,9 @@ def lcm(input, other, *, out=None):
 
 
 def shift_left_array(x, bits):
-    return np.where((bits >= 0) & (bits < 8 * x.itemsize), np.left_shift(x, bits), x.dtype.type(0))
+    inside = (bits >= 0) & (bits < 8 * x.itemsize)
+    shifted = np.left_shift(x, bits)
+    return shifted if inside.all() else np.where(inside, shifted, x.dtype.type(0))
 
 
 BITWISE_LEFT_SHIFT = declare("bitwise_left_shift", flags=STEP, kernel=shift_left_array, numpy="left_shift")
@@ -383,7 +387,9 @@ def bitwise_left_shift(input, other, *, out=None):
 
 def shift_right_array(x, bits):
     most = 8 * x.itemsize - (x.dtype.kind == "i")
-    return np.where((bits >= 0) & (bits < most), np.right_shift(x, bits), np.where(x < 0, -1, 0).astype(x.dtype))
+    inside = (bits >= 0) & (bits < most)
+    shifted = np.right_shift(x, bits)
+    return shifted if inside.all() else np.where(inside, shifted, np.where(x < 0, -1, 0).astype(x.dtype))
 
 
 BITWISE_RIGHT_SHIFT = declare("bitwise_right_shift", flags=STEP, kernel=shift_right_array, numpy="right_shift")

@@ -299,7 +299,9 @@ def _check_bags(table, places, starts, padding_idx):
 
 def one_hot_array(a, num_classes):
     """int64, of one dimension more: 1 at the class, 0 elsewhere."""
-    return np.asarray(a[..., None] == np.arange(num_classes)).astype(np.int64)
+    rows = np.zeros((a.size, num_classes), np.int64)
+    rows[np.arange(a.size), a.reshape(-1)] = 1
+    return rows.reshape(*a.shape, num_classes)
 
 
 ONE_HOT = declare("one_hot", flags=NONDIFF | ELSEWHERE, kernel=one_hot_array, inputs="self")

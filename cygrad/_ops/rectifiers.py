@@ -11,6 +11,7 @@ from cygrad._core.access import array_of, tensor_of
 from cygrad._core.limits import finfo
 from cygrad._core.opdef import ELEMENTWISE, ELSEWHERE, IN0, IN1, declare, named, publish, variant
 from cygrad._core.record import apply1_args, record_n, write_into
+from cygrad._kernels.pointwise import where as select
 from cygrad._ops.activations import applied
 from cygrad._ops.arguments import require
 from cygrad._ops.arithmetic import mul
@@ -45,7 +46,7 @@ def relu_(input):
 def leaky_relu_array(a, slope):
     """a where positive, else slope * a."""
     with np.errstate(all="ignore"):
-        return np.where(a > 0, a, a * a.dtype.type(slope))
+        return select(a > 0, a, a * a.dtype.type(slope))
 
 
 def leaky_relu_rule(n, g):
@@ -82,7 +83,7 @@ def leaky_relu_(input, negative_slope=0.01):
 
 def threshold_array(a, threshold, value):
     """value up to the threshold, a above."""
-    return np.where(a <= a.dtype.type(threshold), a.dtype.type(value), a)
+    return select(a <= a.dtype.type(threshold), a.dtype.type(value), a)
 
 
 def threshold_rule(n, g):
@@ -140,7 +141,7 @@ def _threshold(op, input, threshold, value, out):
 def prelu_array(a, weight):
     """a where positive, else weight * a."""
     with np.errstate(all="ignore"):
-        return np.where(a > 0, a, a * weight)
+        return select(a > 0, a, a * weight)
 
 
 def prelu_rule(n, g):
@@ -248,7 +249,7 @@ def _rrelu(input, lower, upper, training, generator, inplace):
         slopes = number((low + high) / 2)
         if training:
             slopes = uniform(array.shape, x.dtype, generator, "rrelu") * number(high - low) + number(low)
-        noise = np.where(array > 0, number(1), slopes)
+        noise = select(array > 0, number(1), slopes)
         result = np.asarray(array * noise)
     args = low, high, training, tensor_of(noise)
     if inplace:
@@ -378,7 +379,7 @@ def shrink_rule(n, g):
 def hardshrink_array(a, lambd):
     """0 between -lambd and lambd, else a."""
     number = a.dtype.type
-    return np.where((a >= number(-lambd)) & (a <= number(lambd)), number(0), a)
+    return select((a >= number(-lambd)) & (a <= number(lambd)), number(0), a)
 
 
 HARDSHRINK = declare(
@@ -403,7 +404,7 @@ def softshrink_array(a, lambd):
     """a moved towards 0 by lambd; 0 for what is nearer."""
     number = a.dtype.type
     with np.errstate(all="ignore"):
-        return np.where(np.abs(a) > number(lambd), a - np.copysign(number(lambd), a), a * number(0))
+        return select(np.abs(a) > number(lambd), a - np.copysign(number(lambd), a), a * number(0))
 
 
 SOFTSHRINK = declare(
@@ -439,8 +440,13 @@ def elu_array(a, alpha, scale=1.0, input_scale=1.0):
     """scale * a where positive, else scale * alpha * (exp(input_scale * a) - 1)."""
     number = a.dtype.type
     with np.errstate(all="ignore"):
-        below = np.expm1(a if input_scale == 1 else a * number(input_scale)) * number(alpha * scale)
-        return np.where(a <= 0, below, a if scale == 1 else a * number(scale))
+        below = np.asarray(np.minimum(a, 0))
+        if input_scale != 1:
+            below *= number(input_scale)
+        np.expm1(below, below)
+        below *= number(alpha * scale)
+        below += np.maximum(a, 0) * number(scale)
+        return below
 
 
 def celu_array(a, alpha):

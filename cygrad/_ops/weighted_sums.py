@@ -9,6 +9,7 @@ from cygrad._core import messages
 from cygrad._core.opdef import ELEMENTWISE, IN0, IN1, IN2, INPLACE, LINEAR, declare, publish
 from cygrad._core.record import apply_n, result_type
 from cygrad._core.tensor import Tensor
+from cygrad._kernels.pointwise import where as select
 from cygrad._ops.arithmetic import div, mul, neg, sub
 from cygrad._ops.checks import NUMBERS, no_such_call, require_broadcast, require_kind, require_tensors
 from cygrad._ops.pointwise import conjugate
@@ -31,8 +32,15 @@ def lerp_rule(n, g):
 
 
 def lerp_array(start, end, weight):
-    """start + weight * (end - start), exact at both ends."""
-    return np.where(np.abs(weight) < 0.5, start + weight * (end - start), end - (end - start) * (1 - weight))
+    """start + weight * (end - start), exact at both ends: beyond the middle, end + (weight - 1) * (end - start)."""
+    near = np.abs(weight) < 0.5
+    if np.ndim(weight) == 0:
+        begin, weight = (start, weight) if near else (end, weight - 1)
+    else:
+        begin, weight = select(near, start, end), weight - ~near
+    moved = np.asarray((end - start) * weight)
+    moved += begin
+    return moved
 
 
 LERP_NUMBER = declare(
