@@ -23,15 +23,14 @@ def in_blocks(function, arrays):
         return function(*arrays)  # it says in its own words what is wrong
     shape, parts, flat_shape, blocks = plan
     pattern = next((a for a in arrays if isinstance(a, np.ndarray) and a.shape == shape), None)
-    outs = views = None
+    outs: list[np.ndarray] = []
     for block in blocks:
         found = function(*(_part(a, block, flat_shape) for a in parts))
         results = found if isinstance(found, tuple) else (found,)
-        if outs is None:
+        if not outs:
             outs = [_like(pattern, shape, result.dtype) for result in results]
-            views = [out.reshape(flat_shape) for out in outs]
-        for view, result in zip(views, results):
-            view[block] = result
+        for out, result in zip(outs, results):
+            out.reshape(flat_shape)[block] = result
     return tuple(outs) if isinstance(found, tuple) else outs[0]
 
 

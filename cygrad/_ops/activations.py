@@ -8,12 +8,12 @@ import math
 
 import numpy as np
 
+import cygrad._kernels.activations as kernels
 from cygrad._core import messages
 from cygrad._core.access import array_of, tensor_of
 from cygrad._core.opdef import ELEMENTWISE, ELSEWHERE, IN0, declare, publish
 from cygrad._core.record import apply1_args
 from cygrad._core.state import get_modes
-from cygrad._kernels import activations as kernels
 from cygrad._ops.arguments import dim_argument, require
 from cygrad._ops.arithmetic import add, div, mul, neg, sub
 from cygrad._ops.checks import number_argument
