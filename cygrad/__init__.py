@@ -74,6 +74,10 @@ _ON_FIRST_USE |= dict.fromkeys(
     "cygrad._core.settings",
 )
 _ON_FIRST_USE |= dict.fromkeys(
+    ("get_num_interop_threads", "get_num_threads", "set_num_interop_threads", "set_num_threads"),
+    "cygrad._core.threads",
+)
+_ON_FIRST_USE |= dict.fromkeys(
     (
         "empty_cache",
         "get_memory_limit",

@@ -26,7 +26,8 @@ from libc.string cimport memcpy
 from cygrad._kernels.arrays cimport (
     MAXDIMS, NTYPES, PURE, RELEASE_ABOVE, Operand, PyArray_EquivTypenums, empty, empty_strided, extents_meet, is_plain,
     likely, operand, same_shape)
-from cygrad._kernels.walk cimport Loop, Walk, coalesce, join, lengthen_innermost, memory_order, run
+from cygrad._kernels.parallel cimport share
+from cygrad._kernels.walk cimport Loop, Walk, coalesce, join, lengthen_innermost, memory_order, run, run_shared
 from cygrad._kernels import by_numpy
 
 cnp.import_array()
@@ -48,6 +49,7 @@ cdef inline int _run_flat(Loop* loop, int nin, cnp.npy_intp n, char* a, cnp.npy_
     """One call for all of a C-contiguous output."""
     cdef char* data[3]
     cdef cnp.npy_intp[3] steps
+    cdef Flat flat
     data[0] = a
     steps[0] = step_a
     data[1] = b                 # overwritten below where there is one input
@@ -56,10 +58,31 @@ cdef inline int _run_flat(Loop* loop, int nin, cnp.npy_intp n, char* a, cnp.npy_
     steps[nin] = cnp.PyArray_ITEMSIZE(out)
     if n > RELEASE_ABOVE:
         with nogil:
-            loop.function(data, &n, steps, loop.data)
+            flat.loop = loop
+            flat.count = nin + 1
+            flat.data = data
+            flat.steps = steps
+            share(_run_part, &flat, n, loop.piece if loop.piece != 0 else n)
     elif likely(n != 0):
         loop.function(data, &n, steps, loop.data)
     return 0
+
+
+cdef struct Flat:               # one run
+    Loop* loop
+    int count                   # of operands
+    char** data
+    cnp.npy_intp* steps
+
+
+cdef void _run_part(void* context, Py_ssize_t first, Py_ssize_t n) noexcept nogil:
+    cdef Flat* f = <Flat*>context
+    cdef char* data[3]
+    cdef cnp.npy_intp count = n
+    cdef int k
+    for k in range(f.count):
+        data[k] = f.data[k] + first * f.steps[k]
+    f.loop.function(data, &count, f.steps, f.loop.data)
 
 
 cdef cnp.ndarray _new_output(Walk* walk, int* order, bint reordered, int typenum):
@@ -150,7 +173,7 @@ cdef cnp.ndarray _run_general(Loop* loop, int nin, Operand* inputs, cnp.ndarray 
     data[nin] = cnp.PyArray_BYTES(out)
     if size > RELEASE_ABOVE:
         with nogil:
-            run(&walk, loop, data)
+            run_shared(&walk, loop, data)
     else:
         run(&walk, loop, data)
     return out
@@ -219,6 +242,20 @@ cdef bint _is_number(int t) noexcept:
     return 0 <= t < NTYPES and cnp.PyTypeNum_ISNUMBER(t) or t == cnp.NPY_BOOL
 
 
+# So fast that memory is all they wait for: one thread does a small array before another has woken up.
+cdef frozenset _FAST = frozenset(
+    "absolute add bitwise_and bitwise_or bitwise_xor conjugate copysign equal fabs greater greater_equal invert isfinite"
+    " isinf isnan less less_equal logical_and logical_not logical_or logical_xor maximum minimum multiply negative"
+    " not_equal positive sign signbit square subtract".split())
+
+
+cdef cnp.npy_intp _piece(str name, int typenum) noexcept:
+    """How many elements to do at once when threads share the work."""
+    if name == "power" and typenum < cnp.NPY_FLOAT:
+        return 0                    # sets a Python error, which must be this thread's
+    return 32768 if name in _FAST else 8192
+
+
 @cython.final
 cdef class Ufunc:
     """The elementwise function of a NumPy ufunc with one or two inputs and one output.
@@ -250,6 +287,7 @@ cdef class Ufunc:
                 self.loops[t].function = source.functions[i]
                 self.loops[t].data = source.data[i]
                 self.loops[t].out_type = out_type
+                self.loops[t].piece = _piece(self.name, t)
             types += source.nargs
 
     def __repr__(self):

@@ -56,6 +56,20 @@ def usable_cpus():
     return max(cpus, 1)
 
 
+def num_threads(environment=None):
+    """How many threads to work with at first: CYGRAD_NUM_THREADS, or one for each processor.
+
+    As long as nobody asks for more, no more than 16: memory is what large arrays wait for. Raises ValueError for a
+    variable that is no positive number.
+    """
+    text = (os.environ if environment is None else environment).get("CYGRAD_NUM_THREADS", "")
+    if not text:
+        return min(usable_cpus(), 16)
+    if not text.strip().isdigit() or int(text) == 0:
+        raise ValueError(f"CYGRAD_NUM_THREADS is {text!r}, not a positive number")
+    return int(text)
+
+
 def _cgroup_files(controller, version2, version1):
     """The contents of a file of this process's control group and of all groups around it, for either version."""
     found = []

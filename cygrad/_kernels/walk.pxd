@@ -11,6 +11,7 @@ ctypedef struct Loop:           # how a ufunc treats inputs of one type
     loop_t function             # NULL: it has no loop for them
     void* data
     int out_type
+    cnp.npy_intp piece          # elements that are worth the trip to another thread; 0: not to be cut
 
 ctypedef struct Walk:           # the index space, innermost dimension first
     int count                               # operands: inputs, then output
@@ -28,3 +29,6 @@ cdef bint memory_order(Walk* walk, int* order) noexcept
 cdef void coalesce(Walk* walk, int* order, cnp.npy_intp itemsize) noexcept
 cdef void lengthen_innermost(Walk* walk) noexcept nogil
 cdef void run(Walk* walk, Loop* loop, char** start, const Core* core=*) noexcept nogil
+
+# `run` for an output that has each element once, shared by threads if it is large (Note [Pieces] in parallel.pyx).
+cdef void run_shared(Walk* walk, Loop* loop, char** start) noexcept nogil

@@ -6,6 +6,8 @@ are fused, and the loop is called on the innermost dimension at each index of th
 
 cimport numpy as cnp
 
+from cygrad._kernels.parallel cimport share
+
 cnp.import_array()
 
 cdef enum:
@@ -117,18 +119,31 @@ cdef void lengthen_innermost(Walk* walk) noexcept nogil:
 
 cdef void run(Walk* walk, Loop* loop, char** start, const Core* core=NULL) noexcept nogil:
     """Call the loop on the innermost dimension at each index of the outer ones."""
+    cdef cnp.npy_intp rows = 1
+    cdef int d
+    for d in range(1, walk.ndim):
+        rows *= walk.dims[d]
+    _run_part(walk, loop, start, core, 0, rows, 0, walk.dims[0])
+
+
+cdef void _run_part(Walk* walk, Loop* loop, char** start, const Core* core, cnp.npy_intp row, cnp.npy_intp rows,
+                    cnp.npy_intp first, cnp.npy_intp length) noexcept nogil:
+    """Of so many rows from one on, each an index of the outer dimensions, so many elements from one on."""
     cdef char* data[3]
     cdef char* given[3]             # loops may change what they are given
     cdef cnp.npy_intp[4] dims
     cdef cnp.npy_intp[9] steps
     cdef cnp.npy_intp[MAXDIMS] index
     cdef int d, k
-    for d in range(walk.ndim):
-        index[d] = 0
     for k in range(walk.count):
-        data[k] = start[k]
+        data[k] = start[k] + first * walk.strides[k][0]
         steps[k] = walk.strides[k][0]
-    dims[0] = walk.dims[0]
+    for d in range(1, walk.ndim):
+        index[d] = row % walk.dims[d] if row != 0 else 0
+        row //= walk.dims[d]
+        for k in range(walk.count):
+            data[k] += index[d] * walk.strides[k][d]
+    dims[0] = length
     if core != NULL:
         for k in range(3):
             dims[1 + k] = core.dims[k]
@@ -138,8 +153,11 @@ cdef void run(Walk* walk, Loop* loop, char** start, const Core* core=NULL) noexc
         for k in range(walk.count):
             given[k] = data[k]
         loop.function(given, dims, steps, loop.data)
+        rows -= 1
+        if rows == 0:
+            return
         d = 1
-        while d < walk.ndim:
+        while True:
             index[d] += 1
             for k in range(walk.count):
                 data[k] += walk.strides[k][d]
@@ -149,5 +167,42 @@ cdef void run(Walk* walk, Loop* loop, char** start, const Core* core=NULL) noexc
             for k in range(walk.count):
                 data[k] -= walk.dims[d] * walk.strides[k][d]
             d += 1
-        if d >= walk.ndim:
-            return
+
+
+cdef struct Shared:             # a walk in pieces: parts of one row each, or several whole rows
+    Walk* walk
+    Loop* loop
+    char** start
+    cnp.npy_intp parts          # pieces of a row
+
+
+cdef void _run_rows(void* context, Py_ssize_t first, Py_ssize_t n) noexcept nogil:
+    cdef Shared* s = <Shared*>context
+    _run_part(s.walk, s.loop, s.start, NULL, first, n, 0, s.walk.dims[0])
+
+
+cdef void _run_parts_of_rows(void* context, Py_ssize_t first, Py_ssize_t n) noexcept nogil:
+    cdef Shared* s = <Shared*>context
+    cdef cnp.npy_intp length = s.walk.dims[0], i, begin
+    for i in range(first, first + n):
+        begin = i % s.parts * s.loop.piece
+        _run_part(s.walk, s.loop, s.start, NULL, i // s.parts, 1, begin, min(s.loop.piece, length - begin))
+
+
+cdef void run_shared(Walk* walk, Loop* loop, char** start) noexcept nogil:
+    cdef Shared s
+    cdef cnp.npy_intp rows = 1
+    cdef int d
+    s.walk = walk
+    s.loop = loop
+    s.start = start
+    for d in range(1, walk.ndim):
+        rows *= walk.dims[d]
+    if loop.piece == 0:
+        run(walk, loop, start)
+        return
+    s.parts = (walk.dims[0] + loop.piece - 1) // loop.piece
+    if s.parts > 1:
+        share(_run_parts_of_rows, &s, rows * s.parts, 1)
+    else:
+        share(_run_rows, &s, rows, max(1, loop.piece // walk.dims[0]))

@@ -1,0 +1,82 @@
+"""How many threads work on a large array (Note [Pieces] in parallel.pyx)."""
+
+from cygrad._kernels import (
+    machine,
+    parallel,  # type: ignore[attr-defined]  # compiled
+)
+
+_MOST = 2**31 - 1
+
+
+class _Interop:
+    """What was set; nothing here runs several operations at once."""
+
+    threads = 0
+
+
+def get_num_threads():
+    """How many threads work on a large array.
+
+    At first that is what the environment variable ``CYGRAD_NUM_THREADS`` says, or else the number of processors that
+    this process may use (its mask, and what its container pays for). Matrix products are left to BLAS, whose threads
+    are its own.
+
+    >>> import cygrad
+    >>> cygrad.get_num_threads() >= 1
+    True
+    """
+    return parallel.num_threads()
+
+
+def set_num_threads(num):
+    """Set how many threads work on a large array. Results do not depend on it.
+
+    Raises RuntimeError for what is no positive int.
+
+    >>> import cygrad
+    >>> former = cygrad.get_num_threads()
+    >>> cygrad.set_num_threads(1)
+    >>> cygrad.get_num_threads()
+    1
+    >>> cygrad.set_num_threads(former)
+    """
+    parallel.set_num_threads(_checked(num, "set_num_threads"))
+
+
+def get_num_interop_threads():
+    """What `set_num_interop_threads` set; at first the number of processors. Operations run one after the other here.
+
+    >>> import cygrad
+    >>> cygrad.get_num_interop_threads() >= 1
+    True
+    """
+    return _Interop.threads or machine.usable_cpus()
+
+
+def set_num_interop_threads(num):
+    """Set a number that changes nothing here, so that programs can set it.
+
+    Raises RuntimeError for what is no positive int, and when it is set twice, as PyTorch does.
+
+    >>> import cygrad
+    >>> cygrad.set_num_interop_threads(0)
+    Traceback (most recent call last):
+    RuntimeError: set_num_interop_threads expects a positive integer
+    """
+    num = _checked(num, "set_num_interop_threads")
+    if _Interop.threads:
+        raise RuntimeError(
+            "Error: cannot set number of interop threads after parallel work has started or "
+            "set_num_interop_threads called"
+        )
+    _Interop.threads = num
+
+
+def _checked(num, function):
+    if not isinstance(num, int) or isinstance(num, bool):
+        raise RuntimeError(f"{function} expects an int, but got {type(num).__name__}")
+    if num > _MOST:
+        raise ValueError("Overflow when unpacking long")
+    if num <= 0:
+        raise RuntimeError(f"{function} expects a positive integer")
+    return num

@@ -1,0 +1,42 @@
+"""Work on one array by several threads.
+
+Note [Pieces]
+-------------
+A loop over many elements is cut into pieces, and threads take them (`threads.h`). Where it is cut depends on the
+shape alone, never on the number of threads, and also one thread works piece by piece: so results are equal bit for bit,
+whatever the number. Sums add up the sums of the pieces in their order.
+"""
+
+from cygrad._kernels import machine
+
+cdef extern from "threads.h":
+    void cygrad_share(part_t part, void* context, Py_ssize_t n, Py_ssize_t piece, int threads) noexcept nogil
+    void cygrad_threads_begin() noexcept
+
+cdef int _threads = 0                       # 0: not asked yet
+
+cygrad_threads_begin()
+
+
+cdef void share(part_t part, void* context, Py_ssize_t n, Py_ssize_t piece) noexcept nogil:
+    if n < 2 * piece:
+        part(context, 0, n)
+        return
+    if _threads == 0:
+        with gil:
+            num_threads()
+    cygrad_share(part, context, n, piece, max(_threads, 1))
+
+
+def num_threads():
+    """How many threads work on a large array."""
+    global _threads
+    if _threads == 0:
+        _threads = machine.num_threads()
+    return _threads
+
+
+def set_num_threads(int num):
+    """Set it, to 1 or more."""
+    global _threads
+    _threads = num

@@ -1,0 +1,215 @@
+"""Threads that share the work on one array: the same results for every number of them, in every program."""
+
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cygrad
+from cygrad._core import threads
+from cygrad._kernels import machine
+from cygrad._kernels.loops import Ufunc
+
+COUNTS = [1, 2, 3, 7, 64]
+
+
+@pytest.fixture(autouse=True)
+def put_back():
+    former = cygrad.get_num_threads()
+    yield
+    cygrad.set_num_threads(former)
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+def for_all_counts(function):
+    """The results for one thread, after comparing those for other numbers with it, bit for bit."""
+    cygrad.set_num_threads(1)
+    expected = function()
+    for count in COUNTS:
+        cygrad.set_num_threads(count)
+        for a, b in zip(expected, function(), strict=True):
+            assert a.dtype == b.dtype
+            assert a.shape == b.shape
+            assert a.tobytes() == b.tobytes(), count
+    return expected
+
+
+# --- Results -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [16383, 16384, 20001, 65536, 65537, 100_000, 300_001])
+def test_runs(n, rng):
+    x, y = rng.standard_normal((2, n), dtype=np.float32)
+    add, exp, less = Ufunc(np.add), Ufunc(np.exp), Ufunc(np.less)
+    results = for_all_counts(lambda: [add(x, y), exp(x), less(x, y), add(x, 2.0), add(x, x[:1])])
+    for result, expected in zip(results, [x + y, np.exp(x), x < y, x + np.float32(2), x + x[0]]):
+        np.testing.assert_array_equal(result, expected)
+
+
+@pytest.mark.parametrize(
+    "shape", [(3, 100_000), (100_000, 3), (40, 50, 60), (2, 1, 70_000), (70_000, 1, 2), (1, 90_001)]
+)
+def test_walks(shape, rng):
+    x = rng.standard_normal(shape)
+    row, column = rng.standard_normal(shape[-1:]), rng.standard_normal((*shape[:-1], 1))
+    subtract, tanh = Ufunc(np.subtract), Ufunc(np.tanh)
+    strided = rng.standard_normal((*shape, 2))[..., 0]
+
+    def work():
+        return [subtract(x, row), subtract(column, x), subtract(strided, x), tanh(strided), subtract(x[::-1], x)]
+
+    for result, expected in zip(
+        for_all_counts(work), [x - row, column - x, strided - x, np.tanh(strided), x[::-1] - x]
+    ):
+        np.testing.assert_array_equal(result, expected)
+
+
+def test_in_place(rng):
+    x = rng.standard_normal(200_000)
+    multiply = Ufunc(np.multiply)
+
+    def work():
+        out = x.copy()
+        multiply(out, out, out=out)
+        return [out]
+
+    np.testing.assert_array_equal(for_all_counts(work)[0], x * x)
+
+
+def test_an_error_in_a_loop_is_raised():
+    with pytest.raises(ValueError, match="negative integer powers"):
+        Ufunc(np.power)(np.full(100_000, 2), np.full(100_000, -1))
+
+
+def test_gradients(rng):
+    x = rng.standard_normal((300, 400), dtype=np.float32)
+
+    def work():
+        t = cygrad.tensor(x, requires_grad=True)
+        y = cygrad.sigmoid(cygrad.exp(cygrad.tanh(t * t[0]) * 0.5)).softmax(1)
+        (y * y + y.relu()).sum().backward()
+        return [y.detach().numpy(), t.grad.numpy()]
+
+    for_all_counts(work)
+
+
+# --- Programs ----------------------------------------------------------------------------------
+
+
+def test_threads_of_the_program_do_not_disturb_each_other(rng):
+    x = rng.standard_normal(100_000)
+    expected = np.exp(x) + x
+    cygrad.set_num_threads(4)
+    exp, add = Ufunc(np.exp), Ufunc(np.add)
+    with ThreadPoolExecutor(5) as pool:
+        for result in pool.map(lambda _: add(exp(x), x), range(60)):
+            np.testing.assert_array_equal(result, expected)
+
+
+def test_many_small_works_one_after_the_other(rng):
+    x = rng.standard_normal(70_000)
+    add = Ufunc(np.add)
+    cygrad.set_num_threads(3)
+    out = np.zeros_like(x)
+    for _ in range(2000):
+        add(out, 1.0, out=out)
+    np.testing.assert_array_equal(out, np.full_like(x, 2000))
+
+
+def run_python(text, **environment):
+    package = Path(cygrad.__file__).resolve().parent.parent
+    settings = {**os.environ, "PYTHONPATH": str(package), "PYTHONWARNINGS": "ignore", **environment}
+    command = [sys.executable, "-P", "-c", text]
+    return subprocess.run(command, env=settings, capture_output=True, text=True, timeout=100)
+
+
+FORK = """
+import os, cygrad
+cygrad.set_num_threads(3)
+x = cygrad.ones(100_000)
+assert x.exp().sum() > 0
+for _ in range(5):
+    child = os.fork()
+    if child == 0:
+        for n in range(50):
+            x = x * 1.0
+        os._exit(0 if x.sum() == 100_000 else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert (x + 1).sum() == 200_000
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_forked_process_has_threads_of_its_own():
+    run = run_python(FORK)
+    assert run.returncode == 0, run.stderr
+
+
+INTERRUPTED = """
+import os, signal, threading, cygrad
+cygrad.set_num_threads(2)
+x = cygrad.ones(1_000_000)
+x = x + 1
+threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    while True:
+        x = x * 1.0
+except KeyboardInterrupt:
+    print("interrupted", int(x.sum()))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no signals")
+def test_ctrl_c_reaches_the_program():
+    run = run_python(INTERRUPTED)
+    assert run.stdout == "interrupted 2000000\n", run.stderr
+
+
+# --- Settings ----------------------------------------------------------------------------------
+
+
+def test_the_number_from_the_environment():
+    assert run_python("import cygrad; print(cygrad.get_num_threads())", CYGRAD_NUM_THREADS="5").stdout == "5\n"
+    assert machine.num_threads({"CYGRAD_NUM_THREADS": "3"}) == 3
+    assert machine.num_threads({}) == min(machine.usable_cpus(), 16)
+    for text in ("0", "-2", "two", "1.5"):
+        with pytest.raises(ValueError, match="CYGRAD_NUM_THREADS"):
+            machine.num_threads({"CYGRAD_NUM_THREADS": text})
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="no masks")
+def test_the_mask_of_processors_counts():
+    restrict = "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})"
+    assert (
+        run_python(f"{restrict}; import cygrad; print(cygrad.get_num_threads())", CYGRAD_NUM_THREADS="").stdout == "1\n"
+    )
+
+
+@pytest.mark.parametrize("function", [cygrad.set_num_threads, cygrad.set_num_interop_threads])
+def test_wrong_numbers(function):
+    name = function.__name__
+    for number in (0, -1):
+        with pytest.raises(RuntimeError, match=f"^{name} expects a positive integer$"):
+            function(number)
+    for value in (1.5, "a", None, True):
+        with pytest.raises(RuntimeError, match=f"^{name} expects an int, but got {type(value).__name__}$"):
+            function(value)
+    with pytest.raises(ValueError, match="Overflow when unpacking long"):
+        function(2**40)
+
+
+def test_interop_threads(monkeypatch):
+    monkeypatch.setattr(threads._Interop, "threads", 0)
+    assert cygrad.get_num_interop_threads() == machine.usable_cpus()
+    cygrad.set_num_interop_threads(3)
+    assert cygrad.get_num_interop_threads() == 3
+    with pytest.raises(RuntimeError, match="cannot set number of interop threads after parallel work has started"):
+        cygrad.set_num_interop_threads(4)
