@@ -1,7 +1,7 @@
 """What the pool that the memory of large arrays comes from tells and is told (Note [The pool] in pool.pyx)."""
 
+import cygrad._kernels.pool as pool
 from cygrad._core.sites import at
-from cygrad._kernels import pool  # type: ignore[attr-defined]  # compiled
 from cygrad._kernels.machine import size_text as _size
 
 _LISTED = 5  # lines that an error or a summary names

@@ -1,9 +1,7 @@
 """How many threads work on a large array (Note [Pieces] in parallel.pyx)."""
 
-from cygrad._kernels import (
-    machine,
-    parallel,  # type: ignore[attr-defined]  # compiled
-)
+import cygrad._kernels.parallel as parallel
+from cygrad._kernels import machine
 
 _MOST = 2**31 - 1
 
