@@ -2,7 +2,9 @@
 
 import numpy as np
 
+from cygrad._kernels.blocks import SIZE
 from cygrad._kernels.copying import copy_into
+from cygrad._kernels.elementwise import where
 
 
 def index(array, indices):
@@ -48,18 +50,26 @@ def gather(array, axis, index):
 
 def masked_fill(array, value, mask):
     """A copy, as large as the mask makes it, with `value` where the mask holds."""
-    shape = np.broadcast_shapes(array.shape, mask.shape)
-    out = np.empty(shape, array.dtype)
-    out[...] = array
-    return fill_where(out, value, mask)
+    return np.asarray(where(mask, element_of(value, array.dtype), array), order="C")
+
+
+def element_of(value, dtype):
+    """A number as an array without dimensions."""
+    element = np.empty((), dtype)
+    copy_into(element, value)
+    return element
 
 
 def fill_where(array, value, mask):
     """Write `value` into `array` where the mask holds."""
-    element = np.empty((), array.dtype)
-    copy_into(element, value)
-    np.copyto(array, element, where=mask)
-    return array
+    element = element_of(value, array.dtype)
+    if not array.flags.c_contiguous or mask.shape != array.shape:
+        np.copyto(array, element, where=mask)
+        return
+    flat, chosen = array.reshape(-1), mask.reshape(-1)
+    for start in range(0, flat.size, SIZE):
+        part = slice(start, start + SIZE)
+        flat[part] = where(chosen[part], element, flat[part])
 
 
 def take(array, numbers):

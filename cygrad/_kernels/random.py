@@ -101,7 +101,11 @@ def picked_once(numbers, weights, count):
     # the smallest of exponential waiting times, as if the events came at these rates
     with np.errstate(all="ignore"):
         waiting = numbers.standard_exponential(weights.shape) / weights
-    return waiting.argsort(1, kind="stable")[:, :count].astype(np.int64, "C")
+    if count == waiting.shape[1]:
+        return waiting.argsort(1, kind="stable").astype(np.int64)
+    first = waiting.argpartition(count - 1, 1)[:, :count]
+    order = np.take_along_axis(waiting, first, 1).argsort(1)
+    return np.take_along_axis(first, order, 1).astype(np.int64, copy=False)
 
 
 # -- distributions with a parameter for each element -------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Adding rows of a matrix to the rows of another that an index names, which may name one several times."""
+"""Loops over the rows of matrices: added to those that an index names, and solved for one after the other."""
 
 cimport numpy as cnp
 from numpy cimport PyArray_DATA, PyArray_DIM, PyArray_NDIM, PyArray_TYPE, ndarray, npy_int64
@@ -12,6 +12,8 @@ ctypedef fused number_t:
     double
     npy_int64
 
+
+# -- added -------------------------------------------------------------------------------------------------
 
 cdef Py_ssize_t _first_outside(const npy_int64* rows, Py_ssize_t n, Py_ssize_t limit) noexcept nogil:
     """The position of the first index that is negative or at least `limit`; n if there is none."""
@@ -69,6 +71,48 @@ def add_rows(ndarray out not None, ndarray rows not None, ndarray values not Non
         _run[double](0, out, rows, values)
     elif t == cnp.NPY_INT64:
         _run[npy_int64](0, out, rows, values)
+    else:
+        return False
+    return True
+
+
+# -- solved for --------------------------------------------------------------------------------------------
+
+cdef void _substitute(number_t* x, const number_t* a, Py_ssize_t n, Py_ssize_t width) noexcept nogil:
+    cdef Py_ssize_t i, j, k
+    cdef number_t factor
+    for i in range(n - 1, -1, -1):
+        for j in range(i + 1, n):
+            factor = a[i * n + j]
+            for k in range(width):
+                x[i * width + k] -= factor * x[j * width + k]
+        factor = a[i * n + i]
+        for k in range(width):
+            x[i * width + k] /= factor
+
+
+cdef void _substitute_stack(number_t example, ndarray a, ndarray x) noexcept nogil:
+    cdef Py_ssize_t i, n = PyArray_DIM(x, 1), width = PyArray_DIM(x, 2)
+    for i in range(PyArray_DIM(x, 0)):
+        _substitute(<number_t*>PyArray_DATA(x) + i * n * width, <const number_t*>PyArray_DATA(a) + i * n * n, n, width)
+
+
+def substitute_back(ndarray a not None, ndarray x not None):
+    """Overwrite each matrix (n, k) of a stack with the solution y of a[i] y = x[i], where `a` has upper triangles.
+
+    Both are C-contiguous stacks of one type. Tells whether there is a loop for the type.
+    """
+    cdef int t = PyArray_TYPE(x)
+    if not (_is_dense(a, 3) and _is_dense(x, 3) and cnp.PyArray_ISWRITEABLE(x) and PyArray_TYPE(a) == t
+            and PyArray_DIM(a, 0) == PyArray_DIM(x, 0)
+            and PyArray_DIM(a, 1) == PyArray_DIM(x, 1) == PyArray_DIM(a, 2)):
+        raise ValueError("matrices and right-hand sides do not fit")
+    if t == cnp.NPY_FLOAT:
+        with nogil:
+            _substitute_stack[float](0, a, x)
+    elif t == cnp.NPY_DOUBLE:
+        with nogil:
+            _substitute_stack[double](0, a, x)
     else:
         return False
     return True

@@ -1,8 +1,12 @@
 """Systems with triangular matrices, over stacks. NumPy has no function of its own for them."""
 
+import math
+
 import numpy as np
 
-BLOCK = 64  # rows that are solved together
+from cygrad._kernels.rows import substitute_back
+
+BLOCK = 32  # rows that are solved together
 
 
 def solve_triangular(a, b, upper, unit):
@@ -34,16 +38,17 @@ def solve_upper(a, b):
 
 
 def solve_block(a, b):
-    """By LAPACK's general solver, which exchanges no rows of an upper triangle, nor changes any; rows if that fails."""
-    try:
-        x = np.linalg.solve(a, np.ascontiguousarray(b))
-    except np.linalg.LinAlgError:
-        return solve_rows(a, b)
-    return x if np.isfinite(x).all() else solve_rows(a, b)
+    """For few rows: one after the other, from the last up."""
+    stack = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    kind = np.result_type(a, b)
+    n, width = b.shape[-2:]
+    x = np.broadcast_to(b, (*stack, n, width)).astype(kind, "C").reshape(math.prod(stack), n, width)
+    triangles = np.broadcast_to(a, (*stack, n, n)).astype(kind, "C").reshape(math.prod(stack), n, n)
+    if not substitute_back(triangles, x):
+        solve_rows(triangles, x)
+    return x.reshape(*stack, n, width)
 
 
-def solve_rows(a, b):
-    x = np.broadcast_to(b, (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), *b.shape[-2:])).copy()
+def solve_rows(a, x):
     for i in range(a.shape[-1] - 1, -1, -1):
-        x[..., i, :] = (x[..., i, :] - (a[..., i, None, i + 1 :] @ x[..., i + 1 :, :])[..., 0, :]) / a[..., i, i, None]
-    return x
+        x[:, i] = (x[:, i] - (a[:, i, None, i + 1 :] @ x[:, i + 1 :])[:, 0]) / a[:, i, i, None]
