@@ -42,6 +42,7 @@ newaxis = None  # in an index, a new dimension
 # Found on first use: what not every program needs, and would take as long to import as all of the above.
 _MODULES = (
     "autograd",
+    "errors",
     "fft",
     "linalg",
     "nn",
@@ -57,6 +58,7 @@ _MODULES = (
 _ON_FIRST_USE = {name: f"cygrad.{name}" for name in _MODULES}
 _ON_FIRST_USE |= _families_on_first_use()
 _ON_FIRST_USE["bfloat16"] = "cygrad._core.bfloat16"
+_ON_FIRST_USE["why_no_grad"] = "cygrad._core.cuts"
 _ON_FIRST_USE["typename"] = "cygrad.utils"
 _ON_FIRST_USE |= dict.fromkeys(("load", "save"), "cygrad.serialization")
 _ON_FIRST_USE |= dict.fromkeys(

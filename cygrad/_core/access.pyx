@@ -2,9 +2,13 @@
 
 import gc
 
+from cygrad._core.accumulate cimport AccumulateGrad, keep_leaf
+from cygrad._core.node cimport Node
+from cygrad._core.state cimport thread_state
 from cygrad._core.tensor cimport (
-    IS_INFERENCE, IS_VOLATILE, WAS_WRAPPED, Tensor, become, bind_methods, bump, set_leaf_requires_grad, wrap)
-from cygrad._core import messages
+    IS_INFERENCE, IS_VOLATILE, REQUIRES_GRAD, WAS_WRAPPED, Tensor, accumulator_of, alias, become, bind_methods, bump,
+    set_leaf_requires_grad, version_of, wrap)
+from cygrad._core import faults
 
 
 def live_tensors():
@@ -18,9 +22,11 @@ def arrays_for_update(list tensors):
     cdef list arrays = []
     for t in tensors:
         if not t.array.flags.writeable:
-            raise messages.read_only_error(t)
+            raise faults.read_only_error(t)
         arrays.append(t.array)
     for t in tensors:
+        if thread_state().on_write != NULL:
+            (<object>thread_state().on_write)(t)
         bump(t, "step")
     return arrays
 
@@ -94,3 +100,26 @@ def replace_array(Tensor t not None, array, str op_name):
     """Give a tensor other memory, of the same type, and count that as a change."""
     t.array = array
     bump(t, op_name)
+
+
+def count_of(Tensor t not None):
+    """How often the memory of a tensor was changed in place; 0 for inference tensors, which do not count."""
+    return version_of(t)
+
+
+def count_change(Tensor t not None, str op_name):
+    """Count a change of a tensor's memory that no op has made."""
+    bump(t, op_name)
+
+
+def joined(Tensor t not None, history, int output_nr=0):
+    """The memory of `t` in a tensor whose history is output `output_nr` of the node `history`, or is that of a leaf."""
+    cdef Tensor new = alias(t)
+    new.flags |= REQUIRES_GRAD
+    if isinstance(history, Tensor):         # what is accumulated at the new tensor goes to the leaf
+        new.accumulator = accumulator_of(<Tensor>history)
+        keep_leaf(<AccumulateGrad>new.accumulator)
+    else:
+        new.grad_fn_ = <Node?>history
+        new.output_nr_ = output_nr
+    return new

@@ -5,7 +5,7 @@ from cygrad._core.state cimport NO_GRAD, ThreadState, current_site, thread_state
 from cygrad._core.tensor cimport (
     CUT_BACKWARD, IS_VOLATILE, REQUIRES_GRAD, Tensor, cut, grad_fn_of, requires_grad, set_leaf_requires_grad,
     wrap_in_mode)
-from cygrad._core import messages, passes
+from cygrad._core import faults, messages, passes
 
 import numpy as np
 
@@ -52,7 +52,7 @@ def backward(tensors, grad_tensors=None, retain_graph=None, bint create_graph=Fa
     if retain_variables is not None:
         messages.deprecated("retain_variables", "retain_graph")
         retain_graph = retain_variables
-    tensors = (tensors,) if isinstance(tensors, Tensor) else tuple(tensors)
+    tensors = passes.roots_of(tensors)
     run_backward(tensors, passes.gradients_for(tensors, grad_tensors), retain_graph, create_graph, inputs, "backward")
 
 
@@ -78,8 +78,10 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, bint create_grap
     if not only_inputs:
         messages.only_inputs_deprecated()
     allow_unused = bool(allow_unused or materialize_grads)
-    outputs = (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
+    outputs = passes.roots_of(outputs)
     targets = (inputs,) if isinstance(inputs, Tensor) else passes.inputs_of(inputs, "grad")
+    if materialize_grads:
+        passes.check_no_edges(targets)
     gradients = (None,) * len(outputs) if grad_outputs is None else passes.gradients_for(outputs, grad_outputs)
     if is_grads_batched:
         results = passes.batched(grad, outputs, targets, gradients, retain_graph, create_graph=create_graph,
@@ -121,6 +123,9 @@ cdef list roots_of(tuple tensors, tuple gradients):
     if len(tensors) != 1 or len(gradients) != 1 or gradients[0] is not None or not is_real_scalar(tensors[0]):
         passes.check_roots(tensors, gradients)
     for i in range(len(tensors)):
+        if not isinstance(tensors[i], Tensor):          # a GradientEdge
+            roots.append(passes.root_of_edge(tensors[i]) if gradients[i] is None else gradients[i])
+            continue
         t = <Tensor>tensors[i]
         if t.flags & IS_VOLATILE:
             raise RuntimeError(messages.VOLATILE_BACKWARD)
@@ -139,29 +144,40 @@ cdef bint is_real_scalar(object value) except -1:
 cdef int plant(Run run, tuple tensors, list roots) except -1:
     """Find the graph below the tensors, and put their gradients into it."""
     cdef Py_ssize_t i
-    cdef Tensor t
+    cdef int nr
     cdef list entries = []
-    for t in tensors:
-        node = grad_fn_of(t)
-        entries.append(run.add(t if node is None else node))
+    for value in tensors:
+        target = target_of(value, &nr)
+        entries.append((run.add(target), nr))
     run.discover()
     for i in range(len(tensors)):
-        run.give(entries[i], (<Tensor>tensors[i]).output_nr_, <Tensor>roots[i])
+        entry, nr = entries[i]
+        run.give(entry, nr, <Tensor>roots[i])
         roots[i] = None
     return 0
 
 
+cdef object target_of(object value, int* nr):
+    """Where the gradient of a tensor or of a GradientEdge arrives: (node or leaf, which of its outputs)."""
+    if not isinstance(value, Tensor):
+        nr[0] = value.output_nr
+        return value.node
+    node = grad_fn_of(<Tensor>value)
+    nr[0] = (<Tensor>value).output_nr_
+    return value if node is None else node
+
+
 cdef int aim_at_leaves(Run run, tuple inputs) except -1:
     """Accumulate into these tensors only."""
-    cdef Tensor t
+    cdef int nr
     cdef Py_ssize_t entry
-    for t in inputs:
-        if not requires_grad(t):
-            t.retain_grad()         # raises
-    for t in inputs:
-        t.retain_grad()
-        node = grad_fn_of(t)
-        entry = run.find(t if node is None else node)
+    for value in inputs:
+        if isinstance(value, Tensor) and not requires_grad(<Tensor>value):
+            value.retain_grad()         # raises
+    for value in inputs:
+        if isinstance(value, Tensor):
+            value.retain_grad()
+        entry = run.find(target_of(value, &nr))
         if entry >= 0:
             run.entries[entry].needed = True
     run.select()
@@ -170,20 +186,19 @@ cdef int aim_at_leaves(Run run, tuple inputs) except -1:
 
 cdef int aim_at_inputs(Run run, tuple inputs, bint allow_unused) except -1:
     """Capture the gradients of these tensors."""
-    cdef Tensor t
+    cdef int nr
     cdef Py_ssize_t entry
     run.captures = {}
     run.captured = [None] * len(inputs)
-    for i, t in enumerate(inputs):
-        if not requires_grad(t):
-            raise RuntimeError("One of the differentiated Tensors does not require grad")
-        node = grad_fn_of(t)
-        entry = run.find(t if node is None else node)
+    for i, value in enumerate(inputs):
+        if isinstance(value, Tensor) and not requires_grad(<Tensor>value):
+            raise faults.input_without_gradient(value, i)
+        entry = run.find(target_of(value, &nr))
         if entry >= 0:
             run.entries[entry].captured = True
-            run.captures.setdefault((entry, t.output_nr_), []).append(i)
+            run.captures.setdefault((entry, nr), []).append(i)
         elif not allow_unused:
-            raise RuntimeError(messages.unused_input(i))
+            raise faults.unused_input(value, i)
     run.select()
     return 0
 
@@ -198,7 +213,7 @@ cdef int carry_out(Run run, bint create_graph) except -1:
     cdef unsigned long long unwanted = state.unwanted
     cdef int lasti = 0
     code = current_site(&lasti)
-    run.freed_by = (run.caller, code, lasti)
+    run.freed_by = (run.caller, code, lasti, state.sequence)
     run.callbacks = []
     state.run = <void*>run
     state.modes = (modes & ~NO_GRAD) if create_graph else (modes | NO_GRAD)
@@ -225,8 +240,8 @@ cdef Tensor zeros_for(Tensor input, bint create_graph):
 cdef tuple captured_gradients(Run run, tuple inputs, bint create_graph, bint allow_unused):
     for i, result in enumerate(run.captured):
         if result is not None:
-            if not create_graph:
+            if not create_graph and isinstance(inputs[i], Tensor):
                 cut(<Tensor>result, <Tensor>inputs[i], CUT_BACKWARD, "grad")
         elif not allow_unused:
-            raise RuntimeError(messages.unused_input(i))
+            raise faults.unused_input(inputs[i], i)
     return tuple(run.captured)

@@ -14,7 +14,10 @@ from cygrad._core.tensor cimport (
     CUT_NON_DIFFERENTIABLE, IS_INFERENCE, IS_VOLATILE, REQUIRES_GRAD, VIEW_CUSTOM_FUNCTION, VIEW_DEFAULT, VIEW_MULTI_OUTPUT,
     Tensor, alias, bump, grad_fn_of, requires_grad, version_of, wrap)
 from cygrad._core.dtypes cimport dtype_of_num, is_float_num
-from cygrad._core import messages
+from cygrad._core import faults, messages
+from cygrad._core.hooks import Packed
+
+cdef object packed = Packed
 
 
 cdef object wording():
@@ -76,16 +79,19 @@ cdef class PyNode(Node):
         cdef Py_ssize_t i
         cdef Tensor t
         if self.freed_by is not None:
-            raise messages.freed_error(self, self.freed_by)
+            raise faults.freed_error(self, self.freed_by)
         if self.saved is None:
             return ()
         values = []
         for i in range(len(self.saved)):
             value = self.saved[i]
             if value is not None:
+                if type(value) is packed:
+                    values.append(value.unpack(self))
+                    continue
                 t = <Tensor>value
                 if version_of(t) != <long>self.versions[i]:
-                    raise messages.modified_error(t, self, self.versions[i], version_of(t),
+                    raise faults.modified_error(t, self, self.versions[i], version_of(t),
                                                   self.saved_outputs[i] >= 0)
                 if self.saved_outputs[i] >= 0 and self.recorded:
                     t = alias(t)
@@ -95,6 +101,24 @@ cdef class PyNode(Node):
                     value = t
             values.append(value)
         return tuple(values)
+
+    @property
+    def _raw_saved_tensors(self):
+        """The places of the saved tensors, each with `register_hooks(pack, unpack)`."""
+        from cygrad._core.saved_tensors import raw_saved
+        if self.freed_by is not None:
+            raise faults.freed_error(self, self.freed_by)
+        return tuple([raw_saved(self, i) for i in range(len(self.saved or ()))])
+
+    def _place(self, int i):
+        """(what is saved in place `i`, which output that is or -1, have the saved values been freed)."""
+        if self.freed_by is not None:
+            return None, -1, True
+        return self.saved[i], self.saved_outputs[i], False
+
+    def _replace(self, int i, value):
+        """Put a `Packed` in place of a saved tensor."""
+        self.saved[i] = value
 
     @property
     def saved_variables(self):
@@ -140,18 +164,15 @@ cdef class PyNode(Node):
         if len(results) > n and all([value is None for value in results[n:]]):
             results = results[:n]
         if len(results) != n:
-            raise RuntimeError(f"function {self.name()} returned an incorrect number of gradients "
-                               f"(expected {n}, got {len(results)})" + messages.function_hint(self))
+            raise wording().wrong_number_of_gradients(self, n, len(results))
         for i in range(n):
             value = results[i]
             if self.is_tensor_input[i]:
                 if value is not None and not isinstance(value, Tensor):
-                    raise RuntimeError(f"expected Variable or None (got {type(value).__name__})")
+                    raise wording().not_a_gradient(self, i, value)
                 grads.append(value)
             elif value is not None:
-                raise RuntimeError(
-                    f"function {self.name()} returned a gradient different than None at position {i + 1}, "
-                    "but the corresponding forward input was not a Variable")
+                raise wording().gradient_of_no_tensor(self, i)
         return tuple(grads)
 
 
@@ -362,4 +383,6 @@ cdef int save(PyNode node, list outputs) except -1:
     node.versions = versions
     node.saved_outputs = numbers
     node.to_save = None
+    if thread_state().on_save != NULL:
+        (<object>thread_state().on_save)(node)
     return 0

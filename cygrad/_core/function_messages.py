@@ -1,8 +1,11 @@
 """What users read when a custom function is wrong."""
 
+import inspect
 import warnings
 
+from cygrad._core.errors import InvalidGradientError
 from cygrad._core.messages import type_name
+from cygrad._core.sites import at
 from cygrad._core.tensor import Tensor
 
 DIRTY_VIEW_OF_SEVERAL = (
@@ -46,3 +49,56 @@ def check_non_differentiable(value):
 def not_saved(value, index):
     """save_for_backward was given something that is not a tensor."""
     return TypeError(f"save_for_backward can only save variables, but argument {index} is of type {type_name(value)}")
+
+
+# -- what backward returned --------------------------------------------------------------------------------
+
+
+def _names_of_inputs(node):
+    """What `forward` calls its arguments; empty for the old style, and where Python can not tell."""
+    function = getattr(type(node), "_forward_cls", None)
+    if function is None:
+        return []
+    names = list(inspect.signature(function.forward).parameters)
+    return names[1:] if "setup_context" not in vars(function) else names
+
+
+def _argument(node, position):
+    names = _names_of_inputs(node)
+    return f"argument `{names[position]}` of forward" if position < len(names) else f"argument {position} of forward"
+
+
+def _invalid(node, text, hint):
+    return InvalidGradientError(
+        f"{text}\n  {hint}\n  {node.name()} was recorded at {at(*node._site)}", recorded=node._site
+    )
+
+
+def wrong_number_of_gradients(node, expected, got):
+    """`backward` returned too many or too few gradients."""
+    names = ", ".join(_names_of_inputs(node))
+    wanted = f"one for each argument of forward ({names})" if names else "one for each argument of forward"
+    return _invalid(
+        node,
+        f"function {node.name()} returned an incorrect number of gradients (expected {expected}, got {got})",
+        f"backward is to return {expected} values: {wanted}, None for what is no tensor",
+    )
+
+
+def not_a_gradient(node, position, value):
+    """`backward` returned something else than a tensor or None."""
+    return _invalid(
+        node,
+        f"expected Variable or None (got {type(value).__name__})",
+        f"that is the gradient of {_argument(node, position)}",
+    )
+
+
+def gradient_of_no_tensor(node, position):
+    """`backward` returned a gradient for an argument that is no tensor."""
+    return _invalid(
+        node,
+        f"function {node.name()} returned a gradient different than None at position {position + 1}, "
+        "but the corresponding forward input was not a Variable",
+        f"{_argument(node, position)} was no tensor: return None in its place",
+    )

@@ -14,6 +14,15 @@ class HookDict(dict):
     __slots__ = ("__weakref__",)
 
 
+class Packed:
+    """Lies in a node in place of a tensor it saved: `unpack(node)` gives the tensor."""
+
+    __slots__ = ("unpack",)
+
+    def __init__(self, unpack):
+        self.unpack = unpack
+
+
 class RemovableHandle:
     """Removes a hook: by `remove()`, or when used as a context manager, at the end of the block."""
 

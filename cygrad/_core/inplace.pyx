@@ -27,7 +27,7 @@ from cygrad._core.opdef cimport OpNode, lookup
 from cygrad._core.state cimport INFERENCE, NO_GRAD, thread_state
 from cygrad._core.tensor cimport (
     IS_INFERENCE, REQUIRES_GRAD, RETAINS_GRAD, VIEW_DEFAULT, Tensor, requires_grad, version_of, wrap_in_mode)
-from cygrad._core import messages
+from cygrad._core import faults, messages
 from cygrad._kernels.arrays cimport may_overlap
 from cygrad._kernels.strided cimport distance, lies_within, overlaps_itself, restride
 from cygrad._kernels.complex_parts import as_parts, from_parts, real_type
@@ -40,16 +40,16 @@ cdef int check_inplace(Tensor t, str op_name, bint recording) except -1:
         if t.view.creation_meta != VIEW_DEFAULT:
             raise view_error(t, op_name)
         if requires_grad(t) and t.view.base.grad_fn_ is None:
-            raise messages.leaf_view_error(t, op_name, t.view.base, t.view.code, t.view.lasti)
+            raise faults.leaf_view_error(t, op_name, t.view.base, t.view.code, t.view.lasti)
     elif recording and t.flags & REQUIRES_GRAD and t.grad_fn_ is None:
-        raise messages.leaf_error(t, op_name)
+        raise faults.leaf_error(t, op_name)
     if t.flags & IS_INFERENCE and not thread_state().modes & INFERENCE:
         raise RuntimeError(messages.INFERENCE_INPLACE)
     return 0
 
 
 cdef object view_error(Tensor t, object op_name):
-    return messages.view_error(t.grad_fn_, t.output_nr_, op_name, t.view.creation_meta, t.view.code, t.view.lasti)
+    return faults.view_error(t.grad_fn_, t.output_nr_, op_name, t.view.creation_meta, t.view.code, t.view.lasti)
 
 
 cdef int check_memory(Tensor t, bint may_overlap=False) except -1:
@@ -60,9 +60,9 @@ cdef int check_memory(Tensor t, bint may_overlap=False) except -1:
         if PyArray_CHKFLAGS(a, NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_WRITEABLE):
             return 0
     if not may_overlap and overlaps_itself(t.array):
-        raise messages.overlap_error(t)
+        raise faults.overlap_error(t)
     if not t.array.flags.writeable:
-        raise messages.read_only_error(t)
+        raise faults.read_only_error(t)
     return 0
 
 
@@ -79,7 +79,7 @@ cdef int check_operand_memory(Tensor out, object operand) except -1:
         return 0
     if PyArray_DATA(a) != PyArray_DATA(b) or not PyArray_SAMESHAPE(a, b) or (
             (<object>a).strides != (<object>b).strides):
-        raise messages.overlapping_operand_error()
+        raise faults.overlapping_operand_error()
     return 0
 
 
@@ -90,7 +90,7 @@ cpdef int check_apart(Tensor out, object operand) except -1:
         a = <ndarray>out.array
         b = <ndarray>(<Tensor>operand).array
         if may_overlap(a, b) and is_dense(a) and is_dense(b):
-            raise messages.overlapping_operand_error()
+            raise faults.overlapping_operand_error()
     return 0
 
 

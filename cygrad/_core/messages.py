@@ -2,8 +2,6 @@
 
 import warnings
 
-from cygrad._core.sites import at, line_of, place
-
 NON_LEAF_REQUIRES_GRAD = (
     "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
     "subgraph that doesn't require differentiation use var_no_grad = var.detach()."
@@ -76,98 +74,14 @@ def as_tensor(number):
     return tensor_of(np.asarray(number))
 
 
-def _array(tensor):
-    from cygrad._core.access import array_of
-
-    return array_of(tensor)
+# -- asking for gradients ---------------------------------------------------------------------------------
 
 
-# -- saved tensors -----------------------------------------------------------------------------------------
-
-_CURES = {
-    "step": "the optimizer's step changed a parameter between forward and backward: call backward() before step()",
-    "__setitem__": "write into a copy: `y = x.clone(); y[...] = value`",
-}
-
-
-def _short_name(node):
-    """'Mul' for MulBackward0, 'Sum1' for SumBackward1, as PyTorch's texts name the function behind a node."""
-    function, _, number = node.name().rpartition("Backward")
-    return function + number.lstrip("0") if function and number.isdigit() else node.name().removesuffix("Backward")
-
-
-def modified_error(tensor, node, expected, now, is_output):
-    """A saved tensor was changed in place since it was saved."""
-    from cygrad._core.access import last_change
-
-    array = _array(tensor)
-    made_by = node if is_output else tensor.grad_fn
-    which = f", which is output {tensor.output_nr} of {_short_name(made_by)}," if made_by else ""
-    op_name, code, offset = last_change(tensor)
-    cure = _CURES.get(op_name) or (
-        f"use the op that makes a new tensor instead of `{op_name}` (`x = x + y` for `x += y`), "
-        "or let the graph save a copy: `x.clone()`"
-    )
-    return RuntimeError(
-        "one of the variables needed for gradient computation has been modified by an inplace operation: "
-        f"[{type_word(array)} {list(array.shape)}]{which} is at version {now}; expected version {expected} instead. "
-        "Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
-        "torch.autograd.set_detect_anomaly(True, check_nan=False).\n"
-        f"  saved by {node.name()} at {at(*node._site)}\n"
-        f"  changed by {op_name} at {at(code, offset)}\n"
-        f"  to mend it: {cure}"
-    )
-
-
-def freed_error(node, freed_by):
-    """The saved values of `node` were freed by an earlier pass."""
-    caller, code, offset = freed_by
-    return RuntimeError(
-        f"{BACKWARD_TWICE}\n"
-        f"  freed by {caller} at {at(code, offset)}\n"
-        f"  needed again by {node.name()} recorded at {at(*node._site)}\n"
-        "  to mend it: compute that part anew in each iteration, or cut a tensor that is carried from one "
-        "iteration into the next with `.detach()`; retain_graph=True only if one graph is really to be run twice"
-    )
-
-
-# -- no gradient -------------------------------------------------------------------------------------------
-
-
-def read_of_gradient(tensor):
-    """`numpy()` of a tensor that requires grad."""
-    return (
-        "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.\n"
-        f"  called at {_here()}\n"
-        "  what NumPy computes is not recorded, so the gradient would be lost without a word"
-    )
-
-
-def not_a_leaf_to_copy(tensor):
-    """deepcopy of a tensor with a history."""
-    node = tensor.grad_fn
-    return (
-        "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  "
-        "If you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, "
-        "see https://github.com/pytorch/pytorch/pull/103001\n"
-        f"  this one, of shape {tuple(tensor.shape)}, was computed by {node.name()} at {at(*node._site)}\n"
-        "  to mend it: keep t.detach() where a copy is to be made, or compute it anew in the copy"
-    )
-
-
-def non_scalar_hint(tensor):
+def non_scalar_hint(shape):
     """What to write instead of `y.backward()` for a tensor of several elements."""
     return (
-        f"\n  this tensor has shape {tuple(tensor.shape)}: reduce it first, as in `y.sum().backward()`, "
+        f"\n  this tensor has shape {tuple(shape)}: reduce it first, as in `y.sum().backward()`, "
         "or give the gradient of the final result: `y.backward(v)` with v of the same shape"
-    )
-
-
-def unused_input(index):
-    """An input of `autograd.grad` is not part of the graph."""
-    return (
-        f"The differentiated Tensor at index {index} appears to not have been used in the graph. "
-        "Set allow_unused=True if this is the desired behavior."
     )
 
 
@@ -176,111 +90,6 @@ def only_float_requires_grad(dtype):
     return (
         "only Tensors of floating point and complex dtype can require gradients\n"
         f"  this one is {dtype}: make it with dtype=torch.float32, or convert it with .float() first"
-    )
-
-
-# -- in-place ----------------------------------------------------------------------------------------------
-
-_LEAF_CURES = (
-    "  to mend it, change the values without recording the change:\n"
-    "    with torch.no_grad(): {op}\n"
-    "    or through the data: w.data{dot_op}\n"
-    "    or make a new tensor: w = w.clone() before changing it, which records the change"
-)
-
-
-def _statement(op_name):
-    symbol = {"add_": "+=", "sub_": "-=", "mul_": "*=", "div_": "/="}.get(op_name)
-    if symbol:
-        return f"w {symbol} ...", f" {symbol} ..."
-    return f"w.{op_name}(...)", f".{op_name}(...)"
-
-
-def _here():
-    from cygrad._core.state import current_place
-
-    return at(*current_place())
-
-
-def leaf_error(tensor, op_name):
-    """In-place change of a leaf that requires grad."""
-    statement, dotted = _statement(op_name)
-    return RuntimeError(
-        "a leaf Variable that requires grad is being used in an in-place operation.\n"
-        f"  changed by {op_name} at {_here()}\n" + _LEAF_CURES.format(op=statement, dot_op=dotted)
-    )
-
-
-def leaf_view_error(tensor, op_name, base, code, offset):
-    """In-place change of a view of a leaf that requires grad."""
-    statement, dotted = _statement(op_name)
-    return RuntimeError(
-        "a view of a leaf Variable that requires grad is being used in an in-place operation.\n"
-        f"  changed by {op_name} at {_here()}\n"
-        f"  the view of the leaf of shape {tuple(base.shape)} was made at {at(code, offset)}\n"
-        + _LEAF_CURES.format(op=statement, dot_op=dotted)
-    )
-
-
-def view_error(node, output_nr, op_name, creation_meta, code, offset):
-    """A view whose history can not be rewritten was changed in place; itself, or without `op_name` through others."""
-    changed = "is being" if op_name else "its base or another view of its base has been"
-    if creation_meta in (1, 3) or node is None:
-        mode, end = ("no_grad mode", "with grad mode enabled")
-        if creation_meta == 3:
-            mode, end = ("inference mode", "in normal mode")
-        view = "A view" if node is None else f"Output {output_nr} of {_short_name(node)} is a view of a view which"
-        text = f"{view} was created in {mode} and {changed} modified inplace {end}. "
-    else:
-        text = f"Output {output_nr} of {_short_name(node)} is a view and {changed} modified inplace. "
-    text += _WHY_NO_CHANGE[creation_meta]
-    if op_name:
-        text += f"\n  changed by {op_name} at {_here()}"
-    text += f"\n  the view was made at {at(code, offset)}"
-    if creation_meta == 2:
-        text += "\n  to mend it: take the part by indexing, as in `x[0:2]`, or change a `.clone()` of it"
-    return RuntimeError(text)
-
-
-_BOTH_INSIDE = (
-    "Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both "
-    "the view and the inplace either both inside the {} block (if you don't want the inplace to be tracked) or both "
-    "outside (if you want the inplace to be tracked)."
-)
-_WHY_NO_CHANGE = {
-    1: _BOTH_INSIDE.format("no_grad"),
-    2: "This view is the output of a function that returns multiple views. Such functions do not allow the output "
-    "views to be modified inplace. You should replace the inplace operation by an out-of-place one.",
-    3: _BOTH_INSIDE.format("inference_mode"),
-    4: "This view was created inside a custom Function (or because an input was returned as-is) and the autograd logic "
-    "to handle view+inplace would override the custom backward associated with the custom Function, leading to "
-    "incorrect gradients. This behavior is forbidden. You can fix this by cloning the output of the custom Function.",
-}
-
-
-def overlapping_operand_error():
-    """Writing to memory that an operand shares in another layout."""
-    return RuntimeError(
-        "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
-        f"location. Please clone() the tensor before performing the operation.\n  changed at {_here()}"
-    )
-
-
-def overlap_error(tensor):
-    """Writing to a tensor whose elements share memory."""
-    return RuntimeError(
-        f"{OVERLAP}\n  shape {tuple(tensor.shape)}, strides {tensor.stride()}: a dimension of stride 0 comes from "
-        f"expand() or broadcasting\n  changed at {_here()}"
-    )
-
-
-def read_only_error(tensor):
-    """Writing to read-only memory."""
-    return RuntimeError(
-        "the memory of this tensor is read-only and can not be changed in place\n"
-        f"  changed at {_here()}\n"
-        "  it comes from a NumPy array whose `flags.writeable` is False (a memory-mapped or broadcast array); "
-        "to mend it: change a copy, `x = x.clone()`"
     )
 
 
@@ -356,9 +165,6 @@ def warn_imaginary_lost():
     warnings.warn("Casting complex values to real discards the imaginary part", UserWarning, stacklevel=2)
 
 
-_warned: set[str] = set()
-
-
 def warn_scalar_of_gradient():
     """float() of a tensor that requires grad."""
     warnings.warn(
@@ -366,26 +172,6 @@ def warn_scalar_of_gradient():
         "Consider using tensor.detach() first.",
         UserWarning,
         stacklevel=2,
-    )
-
-
-def warn_non_leaf_grad():
-    """`.grad` of a non-leaf was read: warn once for each line that reads it."""
-    from cygrad._core.state import current_place
-
-    code, offset = current_place()
-    where = place(code, offset)
-    if where in _warned:
-        return
-    _warned.add(where)
-    warnings.warn_explicit(
-        "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
-        "populated during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf "
-        "Tensor, use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure "
-        "you access the leaf Tensor instead. See github.com/pytorch/pytorch/pull/30531 for more information.",
-        UserWarning,
-        code.co_filename,
-        line_of(code, offset) or 0,
     )
 
 
@@ -453,36 +239,6 @@ def check_output_shape(array, out, in_place):
         f"the required output shape {list(array.shape)}\n"
         "  give an `out` of the right shape, or an empty one, which takes the shape of the result"
     )
-
-
-def invalid_gradient_shape(node, index, got, expected):
-    """A node returned a gradient that can not be summed to its input's shape."""
-    return (
-        f"Function {node.name()} returned an invalid gradient at index {index} - got {list(got)} but expected "
-        f"shape compatible with {list(expected)}{function_hint(node)}"
-    )
-
-
-def function_hint(node):
-    """Where a node was recorded."""
-    return f"\n  {node.name()} was recorded at {at(*node._site)}"
-
-
-def check_nan(node, grads):
-    """Anomaly mode: raise if a node made a nan out of its gradient."""
-    import numpy as np
-
-    for i, grad in enumerate(grads if isinstance(grads, tuple) else (grads,)):
-        if grad is None or _array(grad).dtype.kind not in "fc":
-            continue
-        bad = np.argwhere(np.isnan(_array(grad)))
-        if len(bad):
-            raise RuntimeError(
-                f"Function '{node.name()}' returned nan values in its {i}th output.\n"
-                f"  recorded at {at(*node._site)}\n"
-                f"  the gradient has shape {tuple(grad.shape)} and dtype {grad.dtype}; the first nan is at "
-                f"{tuple(bad[0].tolist())}, one of {len(bad)}"
-            )
 
 
 # -- old names ---------------------------------------------------------------------------------------------

@@ -188,6 +188,13 @@ cdef class Node:
         return RemovableHandle.add(hooks.pre, fn)
 
     @property
+    def _hooks(self):
+        """Of the tensors, of `retain_grad`, before the node, after it, after accumulation: dictionaries or None."""
+        cdef NodeHooks hooks = self.hooks
+        return (None,) * 5 if hooks is None else (
+            hooks.tensor_pre, hooks.retains, hooks.pre, hooks.post, hooks.post_accumulate)
+
+    @property
     def _register_hook_dict(self):
         return self.hooks.tensor_pre if self.hooks is not None else None
 

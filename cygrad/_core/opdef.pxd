@@ -1,6 +1,7 @@
 """One row per op, and the node of all built-in ops. The manual of the row format is in opdef.pyx."""
 
 from cygrad._core.node cimport Node
+from cygrad._core.state cimport ThreadState
 from cygrad._core.tensor cimport Tensor
 from cygrad._kernels.loops cimport Ufunc
 
@@ -46,7 +47,7 @@ cdef class OpDef:
 cdef class OpNode(Node):
     cdef OpDef op
     cdef object saved0, saved1, saved2      # inputs: Tensor or Python number
-    cdef Tensor result                      # output, without history; further outputs lie in saved1 and saved2
+    cdef object result                      # output, without history; further outputs lie in saved1 and saved2
     cdef long version0, version1, version2, version_result
     cdef readonly tuple args                # the other arguments
     cdef object freed_by                    # site of the backward call that freed the saved values
@@ -59,7 +60,9 @@ cdef class OpNode(Node):
     cdef int save_result(self, Tensor out) except -1
     cdef int save_outputs(self, list outs, unsigned int mask) except -1
     cdef list saved_outputs(self, unsigned int mask)
+    cdef unsigned int mask(self) noexcept
 
 cdef OpDef op(str name, rule_t rule=*)      # then .row(...), which tells the rest
 cpdef OpDef variant(OpDef row, str node=*, unsigned int flags=*, str name=*)    # with another node, or no derivative
 cdef OpDef lookup(str name)
+cdef int check_values(OpDef op, object array, tuple inputs, ThreadState* state) except -1

@@ -58,10 +58,15 @@ cimport cython
 import numpy as np
 
 from cygrad._core.node cimport forbid_making
-from cygrad._core.state cimport IN_RULE, NO_GRAD, ThreadState, thread_state
+from cygrad._core.state cimport IN_RULE, NO_GRAD, WATCH_INF, WATCH_RESULTS, ThreadState, thread_state
 from cygrad._core.tensor cimport Tensor, alias, bind_methods, version_of, IS_INFERENCE, REQUIRES_GRAD
-from cygrad._core import messages
+from cygrad._core import faults, messages
+from cygrad._core.hooks import Packed
 from cygrad._kernels.loops cimport Ufunc
+from cygrad._kernels.reduce cimport has_bad
+
+
+cdef object packed = Packed
 
 
 class Registry(dict):
@@ -279,12 +284,14 @@ cdef class OpNode(Node):
         if isinstance(value, Tensor):
             t = <Tensor>value
             if version_of(t) != version:
-                raise messages.modified_error(t, self, version, version_of(t), False)
+                raise faults.modified_error(t, self, version, version_of(t), False)
             if t.grad_fn_ is None and isinstance(self.target(i), Node):
                 raise RuntimeError(messages.SAVED_DETACHED)
             return t
+        if type(value) is packed:
+            return value.unpack(self)
         if self.freed_by is not None:
-            raise messages.freed_error(self, self.freed_by)
+            raise faults.freed_error(self, self.freed_by)
         return value
 
     cpdef Tensor saved_result(self):
@@ -293,14 +300,18 @@ cdef class OpNode(Node):
 
     cpdef Tensor saved_output(self, int i):
         """Saved result `i`, of several; raises RuntimeError if it was changed or freed since."""
-        cdef Tensor t, kept = self.result if i == 0 else self.saved1 if i == 1 else self.saved2
+        cdef Tensor t, kept
+        cdef object value = self.result if i == 0 else self.saved1 if i == 1 else self.saved2
         cdef long version = self.version_result if i == 0 else self.version1 if i == 1 else self.version2
         if self.freed_by is not None:
-            raise messages.freed_error(self, self.freed_by)
-        if kept is None:
+            raise faults.freed_error(self, self.freed_by)
+        if value is None:
             raise RuntimeError(f"{self.op.node_name} did not save its result")
+        if type(value) is packed:
+            return value.unpack(self)
+        kept = <Tensor?>value
         if version_of(kept) != version:
-            raise messages.modified_error(kept, self, version, version_of(kept), True)
+            raise faults.modified_error(kept, self, version, version_of(kept), True)
         if i >= self.n_outputs or thread_state().modes & NO_GRAD:     # the last results may have no derivative
             return kept
         t = alias(kept)
@@ -316,12 +327,29 @@ cdef class OpNode(Node):
         self.freed_by = freed_by
         return 0
 
+    cdef unsigned int mask(self) noexcept:
+        return self.op.saves[0] | self.op.saves[1] | self.op.saves[2]
+
+    def _place(self, int i):
+        """(what is saved as input 0, 1, 2 or, for 3, as result; which output that is or -1; have they been freed)."""
+        if i == 3:
+            return self.result, 0, self.freed_by is not None
+        return ((self.saved0, self.saved1, self.saved2)[i], i if i and self.mask() & (OUT0 << i) else -1,
+                self.freed_by is not None)
+
+    def _replace(self, int i, value):
+        """Put a `Packed` in place of a saved tensor."""
+        if i == 3:
+            self.result = value
+        else:
+            self.save_input(i, value)
+
     def __dir__(self):
         cdef OpDef row = self.op
-        cdef unsigned int mask = row.saves[0] | row.saves[1] | row.saves[2]
-        names = [name for i, name in enumerate(row.inputs[:3]) if mask & (1 << i)]
-        names += [*row.attributes, *self.saved_outputs(mask)]
-        return [*object.__dir__(self), *["_saved_" + name for name in names]]
+        tensors = [name for i, name in enumerate(row.inputs[:3]) if self.mask() & (1 << i)]
+        tensors += self.saved_outputs(self.mask())
+        return [*object.__dir__(self), *["_saved_" + name for name in [*tensors, *row.attributes]],
+                *["_raw_saved_" + name for name in tensors]]
 
     cdef list saved_outputs(self, unsigned int mask):
         """Names of the results that are saved."""
@@ -330,7 +358,14 @@ cdef class OpNode(Node):
 
     def __getattr__(self, str name):
         cdef OpDef row = self.op
-        cdef unsigned int mask = row.saves[0] | row.saves[1] | row.saves[2]
+        cdef unsigned int mask = self.mask()
+        if name.startswith("_raw_saved_"):
+            from cygrad._core.saved_tensors import raw_saved
+            wanted = name[11:]
+            if wanted in self.saved_outputs(mask):
+                return raw_saved(self, row.outputs.index(wanted) or 3)
+            if wanted in row.inputs[:3] and mask & (1 << row.inputs.index(wanted)):
+                return raw_saved(self, row.inputs.index(wanted))
         if name.startswith("_saved_"):
             wanted = name[7:]
             if wanted in self.saved_outputs(mask):
@@ -338,7 +373,7 @@ cdef class OpNode(Node):
             if wanted in row.inputs[:3]:
                 value = self.saved(row.inputs.index(wanted))
                 if value is None and self.freed_by is not None:
-                    raise messages.freed_error(self, self.freed_by)
+                    raise faults.freed_error(self, self.freed_by)
                 if value is not None and not isinstance(value, (Tensor, tuple)):
                     return messages.as_tensor(value)
                 if value is not None or mask & (1 << row.inputs.index(wanted)):
@@ -350,6 +385,14 @@ cdef class OpNode(Node):
         raise AttributeError(f"'{row.node_name}' object has no attribute '{name}'")
 
 forbid_making(OpNode)
+
+
+cdef int check_values(OpDef op, object array, tuple inputs, ThreadState* state) except -1:
+    """`nan_check`: raise if there is a nan among the elements of a result."""
+    if state.watch & WATCH_RESULTS and has_bad(array, state.watch & WATCH_INF):
+        from cygrad._core import non_finite
+        non_finite.bad_result(op.name, array, inputs, state.watch & WATCH_INF)
+    return 0
 
 
 # -- from rows to the public namespace ---------------------------------------------------------------------

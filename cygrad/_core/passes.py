@@ -1,9 +1,12 @@
 """What a backward pass is given: tensors, gradients, inputs, all checked; and passes over a batch of gradients."""
 
 from collections.abc import Mapping
+from math import prod
+from typing import Any, NamedTuple
 
 from cygrad._core import messages
 from cygrad._core.dtypes import dtype_by_num
+from cygrad._core.node import Node
 from cygrad._core.opdef import registry
 from cygrad._core.run import run_alone
 from cygrad._core.size import Size
@@ -12,7 +15,7 @@ from cygrad._core.tensor import Tensor
 
 def inputs_of(inputs, function):
     """The tensors given as `inputs`: one, a sequence, or a dictionary of them."""
-    if isinstance(inputs, Tensor):
+    if isinstance(inputs, Tensor) or is_edge(inputs):
         inputs = (inputs,)
     elif type(inputs) is dict:
         inputs = tuple(inputs.values())
@@ -25,9 +28,71 @@ def inputs_of(inputs, function):
     if not inputs:
         raise RuntimeError(f"`inputs` argument to `{function}()` cannot be empty.")
     for value in inputs:
-        if not isinstance(value, Tensor):
+        if not isinstance(value, Tensor) and not is_edge(value):
             raise RuntimeError(f"all inputs have to be Tensors or GradientEdges, but got {messages.type_name(value)}")
     return inputs
+
+
+def roots_of(tensors):
+    """What a pass starts from: a tensor, a GradientEdge, or a sequence of them, as a tuple."""
+    return (tensors,) if isinstance(tensors, Tensor) or is_edge(tensors) else tuple(tensors)
+
+
+# -- gradient edges ----------------------------------------------------------------------------------------
+
+
+class GradientEdge(NamedTuple):
+    """Where a gradient arrives in the graph: output `output_nr` of `node`. Stands for the tensor in `backward` and `grad`.
+
+    It keeps the graph alive, but not the tensor.
+    """
+
+    node: Node
+    output_nr: int
+    ownership_token: Any = None
+
+
+GradientEdge.__module__ = "cygrad.autograd.graph"
+
+
+def is_edge(value):
+    """Is this a GradientEdge? Raises for one that stands for no output of a node."""
+    if not isinstance(value, GradientEdge):
+        return False
+    if not isinstance(value.node, Node):
+        raise TypeError(f"the node of a GradientEdge is a Node, not {messages.type_name(value.node)}")
+    if not 0 <= value.output_nr < len(value.node._input_metadata):
+        raise IndexError(
+            f"{value.node.name()} has {len(value.node._input_metadata)} outputs, and no output {value.output_nr}"
+        )
+    return True
+
+
+def _meta_of_edge(edge):
+    """(shape, dtype) of what an edge stands for."""
+    meta = edge.node._input_metadata[edge.output_nr]
+    if meta is None:
+        raise RuntimeError(f"output {edge.output_nr} of {edge.node.name()} is no tensor")
+    return Size(meta[0]), dtype_by_num(meta[1])
+
+
+def root_of_edge(edge):
+    """The gradient to start with at an edge, if none was given: checked to be a scalar."""
+    import numpy as np
+
+    from cygrad._core.access import tensor_of
+
+    shape, dtype = _meta_of_edge(edge)
+    return tensor_of(np.ones(shape, dtype.numpy))
+
+
+def check_no_edges(inputs):
+    """`materialize_grads` needs tensors, whose shapes the zeros take."""
+    if any(not isinstance(value, Tensor) for value in inputs):
+        raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
+
+
+# -- roots -------------------------------------------------------------------------------------------------
 
 
 def gradients_for(tensors, gradients):
@@ -40,31 +105,34 @@ def gradients_for(tensors, gradients):
 def check_roots(tensors, gradients, batched=False):
     """Does each gradient fit its tensor, and is each that was left out one that can be? Else raises."""
     for i, (tensor, gradient) in enumerate(zip(tensors, gradients, strict=False)):
-        if not isinstance(tensor, Tensor):
+        if isinstance(tensor, Tensor):
+            shape, dtype = tensor.shape, tensor.dtype
+        elif is_edge(tensor):
+            shape, dtype = _meta_of_edge(tensor)
+        else:
             raise AssertionError("Expected output to be a torch.Tensor")
         if gradient is None:
-            _check_implicit(tensor)
+            if not isinstance(tensor, Tensor) or tensor.requires_grad:
+                _check_implicit(shape, dtype)
         else:
-            _check_gradient(gradient, tensor, i, batched)
+            _check_gradient(gradient, shape, dtype, i, batched)
     if len(tensors) != len(gradients):
         raise RuntimeError(f"got {len(tensors)} tensors and {len(gradients)} gradients")
 
 
-def _check_implicit(tensor):
-    if not tensor.requires_grad:
-        return
-    if tensor.numel() != 1:
-        raise RuntimeError("grad can be implicitly created only for scalar outputs" + messages.non_scalar_hint(tensor))
-    if not tensor.dtype.is_floating_point:
-        raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {tensor.dtype}")
+def _check_implicit(expected, dtype):
+    if prod(expected) != 1:
+        raise RuntimeError("grad can be implicitly created only for scalar outputs" + messages.non_scalar_hint(expected))
+    if not dtype.is_floating_point:
+        raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {dtype}")
 
 
-def _check_gradient(gradient, tensor, index, batched):
+def _check_gradient(gradient, expected, dtype, index, batched):
     if not isinstance(gradient, Tensor):
         raise TypeError(f"gradients can be either Tensors or None, but got {messages.type_name(gradient)}")
     shape = gradient[0].shape if batched else gradient.shape
-    if shape != tensor.shape:
-        mismatch = f"grad_output[{index}] has a shape of {shape} and output[{index}] has a shape of {tensor.shape}."
+    if shape != expected:
+        mismatch = f"grad_output[{index}] has a shape of {shape} and output[{index}] has a shape of {expected}."
         if not batched:
             raise RuntimeError(f"Mismatch in shape: {mismatch}")
         raise RuntimeError(
@@ -73,10 +141,10 @@ def _check_gradient(gradient, tensor, index, batched):
             f"mismatch was detected: {mismatch} If you only want some tensors in `grad_output` to be considered "
             "batched, consider using vmap."
         )
-    if gradient.dtype.is_complex != tensor.dtype.is_complex:
+    if gradient.dtype.is_complex != dtype.is_complex:
         raise RuntimeError(
             "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
-            f"grad_output[{index}] has a dtype of {gradient.dtype} and output[{index}] has a dtype of {tensor.dtype}."
+            f"grad_output[{index}] has a dtype of {gradient.dtype} and output[{index}] has a dtype of {dtype}."
         )
 
 

@@ -22,12 +22,13 @@ from cygrad._core.dtypes cimport (
     BOOLEAN, FLOATING, INTEGRAL, category_of_num, combine, default_dtype, dtype, dtype_of_scalar, promote_types)
 from cygrad._core.inplace cimport check_inplace, check_memory, check_operand_memory, rebase_history
 from cygrad._core.node cimport begin_node, set_meta
-from cygrad._core.opdef cimport ELEMENTWISE, FLOAT_RESULT, IN0, IN1, MAY_OVERLAP, NONDIFF, OUT0, OpDef, OpNode, variant
+from cygrad._core.opdef cimport (
+    ELEMENTWISE, FLOAT_RESULT, IN0, IN1, MAY_OVERLAP, NONDIFF, OUT0, OpDef, OpNode, check_values, variant)
 from cygrad._core.state cimport IN_RULE, INFERENCE, NO_GRAD, ThreadState, current_site, thread_state
 from cygrad._core.tensor cimport (
     CUT_INFERENCE, CUT_NO_GRAD, CUT_NON_DIFFERENTIABLE, CUT_NONE, IS_INFERENCE, IS_VOLATILE, REQUIRES_GRAD,
-    KEEPS_CLASS, VIEW_DEFAULT, VIEW_INFERENCE, VIEW_MULTI_OUTPUT, VIEW_NO_GRAD, WAS_WRAPPED, Tensor, ViewMeta, bump,
-    counter_of, cut, dtype_of, grad_fn_of, is_tensor, requires_grad, version_of, wrap, wrap_as, wrap_like)
+    KEEPS_CLASS, VIEW_DEFAULT, VIEW_INFERENCE, VIEW_MULTI_OUTPUT, VIEW_NO_GRAD, WAS_WRAPPED, Tensor, ViewMeta,
+    become_volatile, bump, counter_of, cut, dtype_of, grad_fn_of, is_tensor, requires_grad, version_of, wrap, wrap_as, wrap_like)
 from cygrad._core import messages
 from cygrad._kernels import blocks
 from cygrad._kernels.loops cimport cast
@@ -68,13 +69,16 @@ cdef inline OpNode new_node(OpDef op, tuple args, ThreadState* state):
     return node
 
 
-cdef int finish(OpNode node, Tensor out, unsigned int mask) except -1:
+cdef int finish(OpNode node, Tensor out, unsigned int mask, ThreadState* state) except -1:
     """Join a result and its node."""
     set_meta(node, out.array)
     out.grad_fn_ = node
     out.flags |= REQUIRES_GRAD
-    if mask & OUT0:
-        node.save_result(out)
+    if mask:
+        if mask & OUT0:
+            node.save_result(out)
+        if state.on_save != NULL:
+            (<object>state.on_save)(node)
     return 0
 
 
@@ -106,6 +110,8 @@ cdef Tensor record1(OpDef op, object array, Tensor a, tuple args):
     cdef unsigned int modes = state.modes
     cdef unsigned int mask
     cdef OpNode node
+    if state.watch:
+        check_values(op, array, (a,), state)
     if not records(op, flags, modes):
         if flags or modes or a.origin_kind != CUT_NONE:
             leave_unrecorded(op, out, a, flags, modes)
@@ -117,7 +123,7 @@ cdef Tensor record1(OpDef op, object array, Tensor a, tuple args):
     mask = op.saves[0]
     if mask & IN0:
         node.save_input(0, a)
-    finish(node, out, mask)
+    finish(node, out, mask, state)
     return out
 
 
@@ -141,6 +147,8 @@ cdef Tensor record2(OpDef op, object array, object a, object b, tuple args):
         fb = watched(tb)
         kept |= tb.flags
     out = wrap(array) if not kept & KEEPS_CLASS else wrap_as(model_of((a, b)), array)
+    if state.watch:
+        check_values(op, array, (a, b), state)
     if not records(op, fa | fb, modes):
         if fa or fb or modes:
             leave_unrecorded(op, out, ta if fa or (ta is not None and not fb) else tb, fa | fb, modes)
@@ -163,7 +171,7 @@ cdef Tensor record2(OpDef op, object array, object a, object b, tuple args):
         node.save_input(0, a)
     if mask & IN1:
         node.save_input(1, b)
-    finish(node, out, mask)
+    finish(node, out, mask, state)
     return out
 
 
@@ -218,14 +226,16 @@ cdef OpNode node_of(OpDef op, tuple inputs, tuple args, unsigned int* mask):
 
 cpdef Tensor record_n(OpDef op, object array, tuple inputs, tuple args=None):
     cdef Tensor out = wrap_result(model_of(inputs), array)
-    cdef unsigned int modes = thread_state().modes
+    cdef ThreadState* state = thread_state()
     cdef unsigned int mask
     flags, source = flags_and_source(inputs)
-    if not records(op, flags, modes):
-        leave_unrecorded(op, out, source, flags, modes)
+    if state.watch:
+        check_values(op, array, inputs, state)
+    if not records(op, flags, state.modes):
+        leave_unrecorded(op, out, source, flags, state.modes)
         return out
     node = node_of(op, inputs, args, &mask)
-    finish(node, out, mask)
+    finish(node, out, mask, state)
     return out
 
 
@@ -234,10 +244,14 @@ cpdef tuple record_outputs(OpDef op, tuple arrays, tuple inputs, tuple args, int
     cdef Tensor out
     cdef Tensor model = model_of(inputs)
     cdef list outs = [wrap_result(model, array) for array in arrays]
-    cdef unsigned int modes = thread_state().modes
+    cdef ThreadState* state = thread_state()
+    cdef unsigned int modes = state.modes
     cdef unsigned int mask
     cdef int i
     flags, source = flags_and_source(inputs)
+    if state.watch:
+        for array in arrays:
+            check_values(op, array, inputs, state)
     if not records(op, flags, modes):
         for out in outs:
             leave_unrecorded(op, out, source, flags, modes)
@@ -257,6 +271,8 @@ cpdef tuple record_outputs(OpDef op, tuple arrays, tuple inputs, tuple args, int
         else:
             cut(out, source, CUT_NON_DIFFERENTIABLE, op.name)
     node.save_outputs(outs, mask)
+    if mask and state.on_save != NULL:
+        (<object>state.on_save)(node)
     return tuple(outs)
 
 
@@ -574,6 +590,8 @@ cdef OpNode begin_write(OpDef op, Tensor out, tuple inputs, tuple args, unsigned
     check_memory(out, op.flags & MAY_OVERLAP)
     for value in inputs:
         check_operand_memory(out, value)
+    if thread_state().on_write != NULL:
+        (<object>thread_state().on_write)(out)
     if op.rule == NULL and recording and in_place and requires_grad(out):
         op = flat(op)
     if not recording or op.rule == NULL:
@@ -589,16 +607,6 @@ cdef OpNode begin_write(OpDef op, Tensor out, tuple inputs, tuple args, unsigned
         original.flags = out.flags & REQUIRES_GRAD
         inputs = (original,) + inputs[1:]
     return node_of(op, inputs, args, mask)
-
-
-cdef int become_volatile(Tensor out) except -1:
-    """What a volatile tensor was written into is volatile from now on, and so is what it is a view of."""
-    cdef Tensor t
-    for t in (out,) if out.view is None else (out, out.view.base):
-        t.grad_fn_ = None
-        t.output_nr_ = 0
-        t.flags = (t.flags & ~REQUIRES_GRAD) | IS_VOLATILE
-    return 0
 
 
 cdef dict flat_rows = {}
@@ -631,11 +639,16 @@ cdef bint needs_old_value(OpDef op, tuple inputs):
 
 cdef Tensor end_write(OpDef op, Tensor out, tuple inputs, OpNode node, unsigned int mask, str label=None):
     bump(out, label or (op.name + "_" if out is inputs[0] else op.name + "(out=)"))
+    cdef ThreadState* state = thread_state()
+    if state.watch:
+        check_values(op, out.array, inputs, state)
     if node is not None:
         set_meta(node, out.array)
         if mask & OUT0:
             node.save_result(out)
         rebase_history(out, node)
+        if mask and state.on_save != NULL:
+            (<object>state.on_save)(node)
     return out
 
 

@@ -30,8 +30,9 @@ cdef class Run:
     cdef list captured
     cdef list callbacks
     cdef str caller             # 'backward' or 'grad'
-    cdef object freed_by        # (caller, code, lasti), given to the nodes whose saved values this run frees
+    cdef object freed_by        # (caller, code, lasti, sequence number of the next node), given to the nodes whose saved values this run frees
     cdef object failure
+    cdef dict notes             # what Python code of the package keeps until this pass ends
 
     cdef Py_ssize_t find(self, object target)
     cdef Py_ssize_t add(self, object target) except -1
@@ -44,6 +45,7 @@ cdef class Run:
     cdef bint wants(self, Py_ssize_t entry) noexcept            # is a gradient for this entry of use?
     cdef unsigned long long unwanted_edges(self, Node node) except? 0xFFFFFFFFFFFFFFFF
     cdef tuple fitted(self, Node node, object grads)
+    cdef list nodes(self)
     cdef int push(self, Py_ssize_t entry) except -1
     cdef Py_ssize_t pop(self) noexcept
     cdef int capture(self, Py_ssize_t entry, object grad) except -1

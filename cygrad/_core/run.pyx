@@ -24,10 +24,10 @@ from cygrad._core.dtypes cimport COMPLEX, category_of_num, dtype_of_num
 from cygrad._core.engine_hooks cimport run_post_hooks, run_pre_hooks, run_tensor_pre_hooks
 from cygrad._core.node cimport Node, meta_matches, meta_of
 from cygrad._core.opdef cimport OpNode, lookup
-from cygrad._core.state cimport NO_GRAD, ThreadState, thread_state
+from cygrad._core.state cimport NO_GRAD, WATCH_INF, ThreadState, thread_state
 from cygrad._core.tensor cimport Tensor, accumulator_of, wrap_in_mode
 from cygrad._kernels.loops cimport cast
-from cygrad._kernels.reduce cimport sum_to
+from cygrad._kernels.reduce cimport has_bad, sum_to
 
 cdef extern from "claim.h":
     bint cygrad_claim(unsigned long long* owner, unsigned long long run) noexcept
@@ -35,7 +35,7 @@ cdef extern from "claim.h":
     unsigned long long cygrad_owner(unsigned long long* owner) noexcept
     unsigned long long cygrad_next(unsigned long long* counter) noexcept
 
-from cygrad._core import messages
+from cygrad._core import faults
 
 cdef unsigned long long last_run = 0
 
@@ -286,8 +286,8 @@ cdef class Run:
             with cython.critical_section(node):     # another run may free what this one reads
                 grads = node.call(grad)
             thread_state().unwanted = 0
-            if anomaly_check:
-                messages.check_nan(node, grads)
+            if anomaly_check or thread_state().watch:
+                check_gradients(self, node, grads, grad)
         if node.hooks is not None and node.hooks.post:
             grads = run_post_hooks(node, self.fitted(node, grads), grad)
         grad = None
@@ -295,6 +295,9 @@ cdef class Run:
             with cython.critical_section(node):
                 node.release_variables(self.freed_by)
         return self.distribute(node, grads)
+
+    cdef list nodes(self):
+        return [<object>self.entries[i].node for i in range(self.n_entries)]
 
     cdef unsigned long long unwanted_edges(self, Node node) except? 0xFFFFFFFFFFFFFFFF:
         """Bit k is set if nothing that this run is to find lies behind edge k."""
@@ -408,6 +411,40 @@ def run_alone(Node node, grad):
     return tuple([None if grads[k] is None else fit(<Tensor?>grads[k], node, k) for k in range(node.n_edges)])
 
 
+cdef int check_gradients(Run run, Node node, object grads, object grad) except -1:
+    """Anomaly mode and `nan_check`: raise if a node made a nan out of its gradient."""
+    cdef bint inf = thread_state().watch & WATCH_INF
+    cdef Py_ssize_t i
+    for i, value in enumerate(grads if type(grads) is tuple else (grads,)):
+        if isinstance(value, Tensor) and has_bad((<Tensor>value).array, inf):
+            from cygrad._core import non_finite
+            non_finite.bad_gradient(node, i, value, grad, run.nodes(), inf)
+    return 0
+
+
+def current_run():
+    """(number of the backward pass that runs in this thread or 0, its nodes)."""
+    cdef void* run = thread_state().run
+    return (0, []) if run == NULL else ((<Run>run).id, (<Run>run).nodes())
+
+
+def notes_of_run():
+    """A dictionary that lives as long as the backward pass that runs in this thread; raises outside of one."""
+    cdef void* run = thread_state().run
+    if run == NULL:
+        raise RuntimeError("no backward pass is running")
+    if (<Run>run).notes is None:
+        (<Run>run).notes = {}
+    return (<Run>run).notes
+
+
+def will_run(Node node not None):
+    """Does the backward pass that runs in this thread want a gradient at this node?"""
+    cdef void* run = thread_state().run
+    cdef Py_ssize_t entry = -1 if run == NULL else (<Run>run).find(node)
+    return entry >= 0 and (<Run>run).wants(entry)
+
+
 def get_anomaly():
     """(enabled, whether nan is looked for)."""
     return anomaly_mode, anomaly_check
@@ -434,7 +471,7 @@ cdef Tensor fit_gradient(Tensor grad, object target, int nr, Node source, int in
         shape, num = meta_of(<Node>target, nr)
     if grad.array.shape != shape:
         if not expands_to(shape, grad.array.shape):
-            raise RuntimeError(messages.invalid_gradient_shape(source, index, grad.array.shape, shape))
+            raise faults.invalid_gradient_shape(source, index, grad.array.shape, shape)
         if thread_state().modes & NO_GRAD and type(grad.array) is ndarray:
             grad = wrap_in_mode(sum_to(<ndarray>grad.array, shape))
         else:

@@ -3,7 +3,8 @@
 from numpy cimport PyArray_SIZE, ndarray
 
 from cygrad._core.dtypes cimport INTEGRAL, category_of_num
-from cygrad._core.tensor cimport Tensor
+from cygrad._core.state cimport current_site
+from cygrad._core.tensor cimport Tensor, requires_grad
 from cygrad._kernels.arrays cimport value_of
 
 
@@ -18,10 +19,23 @@ cdef str shape_hint(Tensor t):
             "element, as in t[0], or take them all by t.tolist()")
 
 
+_last_item = [None]         # (value, code, offset); a list, whose elements threads may set at once
+
+
 cdef object item(Tensor t):
+    cdef int lasti
     if size_of(t) != 1:
         raise RuntimeError(f"a Tensor with {t.array.size} elements cannot be converted to Scalar{shape_hint(t)}")
-    return value_of(t.array)
+    value = value_of(t.array)
+    if requires_grad(t):
+        code = current_site(&lasti)
+        _last_item[0] = (value, code, lasti)
+    return value
+
+
+def last_item():
+    """(value, code, offset) of the last element that `item()` read of a tensor that requires grad, or None."""
+    return _last_item[0]
 
 
 cdef object only_value(Tensor t):

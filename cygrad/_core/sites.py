@@ -24,11 +24,16 @@ def place(code, offset):
     return f"{code.co_filename}:{line_of(code, offset)}"
 
 
+def source(code, offset):
+    """The source text of a site's line; empty if it can not be had."""
+    return "" if code is None else linecache.getline(code.co_filename, line_of(code, offset) or 0).strip()
+
+
 def at(code, offset):
     """`file:line: the source text there`, as far as it can be had."""
     if code is None:
         return "an unknown line"
-    text = linecache.getline(code.co_filename, line_of(code, offset) or 0).strip()
+    text = source(code, offset)
     return place(code, offset) + (f": `{text}`" if text else "")
 
 

@@ -6,11 +6,19 @@ cdef enum:
     INFERENCE = 2           # inside inference_mode()
     IN_RULE = 4             # inside a built-in op's gradient that is not recorded: nothing notes where it was cut
 
+cdef enum:                  # ThreadState.watch
+    WATCH_NAN = 1           # in gradients
+    WATCH_RESULTS = 2       # in results of ops, too
+    WATCH_INF = 4           # infinite numbers, too
+
 ctypedef struct ThreadState:
     unsigned int modes
     unsigned long long sequence     # of the next node; later nodes have larger numbers
     void* run                       # the innermost backward pass of this thread (not owned)
     unsigned long long unwanted     # bit i: this pass does not want the gradient of input i of the running node
+    unsigned int watch              # WATCH_NAN and so on: what results are checked for
+    void* on_save                   # NULL or a function of a new node, called when its values are saved (owned)
+    void* on_write                  # NULL or a function of a tensor, called before its memory is changed (owned)
 
 cdef ThreadState* thread_state() noexcept
 

@@ -16,6 +16,7 @@ only ever go stale from "user's" to "ours", which is harmless.
 import os
 
 from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF, Py_XDECREF
 
 from cygrad._kernels.pool cimport connect
 
@@ -38,8 +39,8 @@ cdef extern from *:
     #endif
 
     typedef struct { unsigned int modes; unsigned long long sequence; void *run;
-        unsigned long long unwanted; } cygrad_thread_state;
-    static CYGRAD_THREAD_LOCAL cygrad_thread_state CYGRAD_NEAR cygrad_state = {0, 0, NULL, 0};
+        unsigned long long unwanted; unsigned int watch; void *on_save; void *on_write; } cygrad_thread_state;
+    static CYGRAD_THREAD_LOCAL cygrad_thread_state CYGRAD_NEAR cygrad_state;
 
     /* An entry is a code object's address, whose lowest bit says whether it is ours: one word, which threads without
      * the GIL may read and write at once. */
@@ -52,6 +53,9 @@ cdef extern from *:
     """
     ctypedef struct cygrad_thread_state:        # the same fields as ThreadState
         unsigned int modes
+        unsigned int watch
+        void* on_save
+        void* on_write
     cygrad_thread_state cygrad_state
     size_t* cygrad_code_entry(PyObject* code) noexcept
     ctypedef struct cygrad_frame
@@ -127,3 +131,30 @@ def set_modes(unsigned int modes):
     former = cygrad_state.modes
     cygrad_state.modes = modes
     return former
+
+
+def set_watch(unsigned int watch):
+    """Set what this thread's results are checked for, and return the former bits."""
+    former = cygrad_state.watch
+    cygrad_state.watch = watch
+    return former
+
+
+cdef object exchange(void** place, object function):
+    """Put a function, or None, into a place of this thread; gives what was there."""
+    former = None if place[0] == NULL else <object>place[0]
+    Py_XDECREF(<PyObject*>place[0])
+    if function is not None:
+        Py_INCREF(function)
+    place[0] = NULL if function is None else <void*>function
+    return former
+
+
+def set_on_save(function):
+    """What this thread calls with each node that has just saved its values; gives the former function, or None."""
+    return exchange(&cygrad_state.on_save, function)
+
+
+def set_on_write(function):
+    """What this thread calls with each tensor that is about to be changed in place; gives the former function."""
+    return exchange(&cygrad_state.on_write, function)

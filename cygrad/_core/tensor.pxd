@@ -82,6 +82,7 @@ cdef int cut(Tensor out, Tensor source, int kind, object name) except -1
 cdef int bind_methods(dict methods) except -1
 cdef int become(Tensor new, Tensor view) except -1
 cdef int set_leaf_requires_grad(Tensor t, bint value) except -1
+cdef int become_volatile(Tensor out) except -1
 
 cdef inline Tensor wrap_like(Tensor like, object array):
     """A fresh tensor of the class that results computed from `like` have."""

@@ -32,7 +32,7 @@ from numbers import Number
 
 import numpy as np
 
-from cygrad._core import messages, passes
+from cygrad._core import faults, messages, passes
 from cygrad._core.construct import legacy_array
 from cygrad._core.device import cpu_device
 from cygrad._core.size import Size
@@ -131,7 +131,7 @@ cdef class Tensor:
     def grad(self):
         """The gradient that `backward()` accumulated here: a tensor of the same shape, or None."""
         if self.grad_ is None and self.grad_fn_ is not None and not self.flags & RETAINS_GRAD:
-            messages.warn_non_leaf_grad()
+            faults.warn_non_leaf_grad(self.grad_fn_)
         return self.grad_
 
     @grad.setter
@@ -567,6 +567,16 @@ cdef int cut(Tensor out, Tensor source, int kind, object name) except -1:
         out.origin_lasti = source.origin_lasti
         out.origin_kind = source.origin_kind
         out.origin_name = source.origin_name
+    return 0
+
+
+cdef int become_volatile(Tensor out) except -1:
+    """What a volatile tensor was written into is volatile from now on, and so is what it is a view of."""
+    cdef Tensor t
+    for t in (out,) if out.view is None else (out, out.view.base):
+        t.grad_fn_ = None
+        t.output_nr_ = 0
+        t.flags = (t.flags & ~REQUIRES_GRAD) | IS_VOLATILE
     return 0
 
 

@@ -8,6 +8,7 @@
 #ifndef CYGRAD_REDUCE_H
 #define CYGRAD_REDUCE_H
 
+#include <stdint.h>
 #include <string.h>
 #include "clones.h"
 #include "lanes.h"
@@ -17,21 +18,30 @@
 CYGRAD_BEGIN_LOOPS
 
 #define REAL float
+#define BITS int32_t
+#define LARGEST 0x7F7FFFFF      /* the bits of the largest finite number; one more is infinity */
 #define NAME(name) name##_f32
 #include "reduce.h"
 #undef REAL
+#undef BITS
+#undef LARGEST
 #undef NAME
 
 #define REAL double
+#define BITS int64_t
+#define LARGEST 0x7FEFFFFFFFFFFFFF
 #define NAME(name) name##_f64
 #include "reduce.h"
 #undef REAL
+#undef BITS
+#undef LARGEST
 #undef NAME
 
 CYGRAD_END_LOOPS
 
 /* Called with untyped pointers and a flag that tells the type. */
 #define add_middle(is_double, ...) ((is_double) ? add_middle_f64(__VA_ARGS__) : add_middle_f32(__VA_ARGS__))
+#define is_bad(is_double, ...) ((is_double) ? is_bad_f64(__VA_ARGS__) : is_bad_f32(__VA_ARGS__))
 #define add_squares(is_double, ...) ((is_double) ? add_squares_f64(__VA_ARGS__) : add_squares_f32(__VA_ARGS__))
 
 #endif
@@ -143,6 +153,23 @@ static void NAME(add_squares)(const REAL *x, Py_ssize_t outer, Py_ssize_t n, con
 {
     for (Py_ssize_t i = 0; i < outer; i++)
         out[i] = NAME(row)(x + i * n, n, NAME(block_of_squares), center ? center[i] : 0);
+}
+
+/* Is one of the numbers not a number, or with `inf` not finite? They are compared as integers, without a branch. */
+static CYGRAD_CLONES int NAME(is_bad)(const REAL *x, Py_ssize_t n, int inf)
+{
+    const BITS all = (BITS)(((uint64_t)1 << (8 * sizeof(BITS) - 1)) - 1), most = LARGEST + (BITS)!inf;
+    BITS found = 0;
+    for (; n > 0 && !found; x += BLOCK, n -= BLOCK) {
+        Py_ssize_t length = n < BLOCK ? n : BLOCK;
+        for (Py_ssize_t i = 0; i < length; i++) {
+            BITS bits;
+            memcpy(&bits, x + i, sizeof bits);
+            found |= most - (bits & all);           /* negative if it is larger */
+        }
+        found = found < 0;
+    }
+    return found != 0;
 }
 
 #endif

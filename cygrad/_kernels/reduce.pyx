@@ -37,6 +37,7 @@ cdef extern from "reduce.h" nogil:
     void add_middle(bint is_double, const void* x, Py_ssize_t outer, Py_ssize_t n, Py_ssize_t inner, void* out) noexcept
     void add_squares(bint is_double, const void* x, Py_ssize_t outer, Py_ssize_t n, const void* center,
                      void* out) noexcept
+    bint is_bad(bint is_double, const void* x, Py_ssize_t n, bint inf) noexcept
 
 cdef Ufunc _absolute = Ufunc(np.absolute)
 cdef Ufunc _add = Ufunc(np.add)
@@ -473,3 +474,18 @@ cpdef tuple max_with_indices(cnp.ndarray a, int axis, bint keepdim=False):
 cpdef tuple min_with_indices(cnp.ndarray a, int axis, bint keepdim=False):
     """(amin, argmin) along `axis`."""
     return amin(a, (axis,), keepdim), argmin(a, axis, keepdim)
+
+
+cdef bint has_bad(object a, bint inf) except -1:
+    cdef int num
+    cdef bint complex_
+    if type(a) is not cnp.ndarray:
+        return False
+    num = cnp.PyArray_TYPE(<cnp.ndarray>a)
+    complex_ = num == cnp.NPY_COMPLEX64 or num == cnp.NPY_COMPLEX128
+    if cnp.PyArray_IS_C_CONTIGUOUS(<cnp.ndarray>a) and (complex_ or num == cnp.NPY_FLOAT32 or num == cnp.NPY_FLOAT64):
+        return is_bad(num == cnp.NPY_FLOAT64 or num == cnp.NPY_COMPLEX128, cnp.PyArray_DATA(<cnp.ndarray>a),
+                      cnp.PyArray_SIZE(<cnp.ndarray>a) << complex_, inf)
+    if num <= cnp.NPY_ULONGLONG:        # boolean or integer
+        return False
+    return bool((~np.isfinite(a) if inf else np.isnan(a)).any())

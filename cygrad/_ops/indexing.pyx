@@ -23,7 +23,7 @@ from cygrad._core.opdef import publish
 from cygrad._core.record cimport begin_write, end_write, record1, record_n, record_view, write_into
 from cygrad._core.state cimport thread_state
 from cygrad._core.tensor cimport Tensor, dtype_of, requires_grad, version_of, wrap
-from cygrad._core import messages
+from cygrad._core import faults, messages
 from cygrad._kernels import copying, picking, scatter
 from cygrad._kernels.arrays cimport cast
 from cygrad._kernels.strided cimport (
@@ -306,7 +306,7 @@ cdef tuple checked_indices(OpNode n, tuple versions):
     indices = n.saved(2)
     for index, version in zip(indices, versions):
         if index is not None and version_of(<Tensor>index) != version:
-            raise messages.modified_error(index, n, version, version_of(<Tensor>index), False)
+            raise faults.modified_error(index, n, version, version_of(<Tensor>index), False)
     return indices
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cygrad._core import messages
+from cygrad._core import faults, messages
 from cygrad._core.access import array_of, tensor_of
 from cygrad._core.dtypes import as_dtype
 from cygrad._core.opdef import ELSEWHERE, IN0, IN1, declare, named, publish
@@ -205,7 +205,7 @@ def _batch_norm(input, weight, bias, running_mean, running_var, training, moment
         return _normalized(BATCH_NORM, input, weight, bias, frame, kept, more)[0]
     for value in (running_mean, running_var):
         if value is not None and not array_of(value).flags.writeable:
-            raise messages.read_only_error(value)
+            raise faults.read_only_error(value)
     result, middle, squares = _normalized(BATCH_NORM, input, weight, bias, frame, None, more)
     count = math.prod(shape) // channels if channels else 0
     if count:

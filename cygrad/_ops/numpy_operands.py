@@ -8,7 +8,7 @@ import numpy as np
 
 from cygrad._core.access import array_of
 from cygrad._core.dtypes import as_dtype
-from cygrad._core.messages import read_of_gradient
+from cygrad._core.faults import read_of_gradient
 from cygrad._core.tensor import Tensor
 from cygrad._ops.creation import from_values, sharing
 from cygrad._ops.parts import stack
@@ -126,7 +126,7 @@ def deliver(result, out, mask=True):
     if isinstance(out, Tensor):
         return out.copy_(result if mask is True else where(as_tensor(mask), result, out))
     if result.requires_grad:
-        raise RuntimeError(read_of_gradient(result))
+        raise read_of_gradient(result)
     np.copyto(out, array_of(result), casting="same_kind", where=convert(mask))
     return out
 

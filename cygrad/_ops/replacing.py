@@ -6,7 +6,7 @@ part, and what the view shows of g.
 
 import numpy as np
 
-from cygrad._core import messages
+from cygrad._core import faults, messages
 from cygrad._core.access import array_of, tensor_of
 from cygrad._core.opdef import LINEAR, declare, publish
 from cygrad._core.record import record_n
@@ -195,7 +195,7 @@ def as_strided_scatter(input, src, size, stride, storage_offset=None):
     _check_part(part, view[0])
     shown = as_strided(t, size, stride, storage_offset)
     if overlaps_itself(array_of(shown)):
-        raise messages.overlap_error(shown)
+        raise faults.overlap_error(shown)
     base = (array_of(t).shape, array_of(t).strides)
     values = array_of(part).astype(array_of(t).dtype, copy=False)
     array = strided_gradients.strided_scatter(array_of(t), values, view, base)

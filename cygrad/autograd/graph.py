@@ -1,5 +1,259 @@
-"""The graph's nodes."""
+"""The graph: its nodes and edges, hooks on what they save, hooks on several gradients, and what may be changed in place."""
 
+import contextlib
+from functools import partial
+from weakref import WeakSet
+
+from cygrad._core import saved_tensors
+from cygrad._core.access import array_of, count_change, tensor_of
+from cygrad._core.hooks import RemovableHandle
 from cygrad._core.node import Node, live_nodes
+from cygrad._core.passes import GradientEdge
+from cygrad._core.run import notes_of_run, will_run
+from cygrad._core.state import set_on_write
+from cygrad._core.tensor import Tensor
+from cygrad.autograd.hook_order import hook_order, print_hook_order
 
-__all__ = ["Node", "live_nodes"]
+__all__ = [
+    "GradientEdge",
+    "Node",
+    "allow_mutation_on_saved_tensors",
+    "disable_saved_tensors_hooks",
+    "get_gradient_edge",
+    "hook_order",
+    "increment_version",
+    "live_nodes",
+    "print_hook_order",
+    "register_multi_grad_hook",
+    "save_on_cpu",
+    "saved_tensors_hooks",
+]
+
+
+def get_gradient_edge(tensor):
+    """Where the gradient of `tensor` arrives in the graph, for `backward` and `grad` in place of the tensor itself.
+
+    Raises RuntimeError if the tensor does not require grad.
+
+    >>> import cygrad
+    >>> x = cygrad.tensor(3.0, requires_grad=True)
+    >>> y = x * x
+    >>> edge = cygrad.autograd.graph.get_gradient_edge(y)
+    >>> cygrad.autograd.grad(y * 5, edge)
+    (tensor(5.),)
+    """
+    if not tensor.requires_grad:
+        raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
+    return GradientEdge(tensor._accumulate_grad if tensor.grad_fn is None else tensor.grad_fn, tensor.output_nr)
+
+
+def increment_version(tensor):
+    """Count a change in place that was made behind the back of autograd; `tensor` may be an iterable of tensors.
+
+    >>> import cygrad
+    >>> t = cygrad.zeros(2)
+    >>> cygrad.autograd.graph.increment_version(t)
+    >>> t._version
+    1
+    """
+    try:
+        tensors = (tensor,) if isinstance(tensor, Tensor) else tuple(tensor)
+    except TypeError:
+        raise RuntimeError("increment_version expect a Iterable[Tensor] as input") from None
+    for value in tensors:
+        if not isinstance(value, Tensor):
+            raise RuntimeError("increment_version expects each element of the iterable to be a tensor")
+    for value in tensors:
+        count_change(value, "increment_version")
+
+
+# -- hooks on saved tensors --------------------------------------------------------------------------------
+
+
+class saved_tensors_hooks:
+    """For a block, keep `pack_hook(tensor)` in place of each tensor that this thread saves for backward.
+
+    When the tensor is needed, `unpack_hook` of that gives it back: a tensor of the same values, shape and dtype. The
+    pack hook is called without recording. Of nested blocks the inner one counts.
+
+    >>> import cygrad
+    >>> x = cygrad.tensor([1.0, 2.0], requires_grad=True)
+    >>> with cygrad.autograd.graph.saved_tensors_hooks(lambda t: t.numpy(force=True), cygrad.from_numpy):
+    ...     y = (x * x).sum()
+    >>> y.backward()
+    >>> x.grad
+    tensor([2., 4.])
+    """
+
+    def __init__(self, pack_hook, unpack_hook):
+        self.pack_hook = pack_hook
+        self.unpack_hook = unpack_hook
+
+    def __enter__(self):
+        saved_tensors.push_hooks(self.pack_hook, self.unpack_hook)
+
+    def __exit__(self, *exc_info):
+        saved_tensors.pop_hooks()
+
+
+class save_on_cpu(saved_tensors_hooks):
+    """For a block, keep what is saved for backward in the CPU's memory, as a copy.
+
+    `pin_memory` and `device_type` are there for scripts; all tensors are on the CPU here, and the copy protects what
+    is saved from changes in place.
+    """
+
+    def __init__(self, pin_memory=False, device_type="cuda"):
+        super().__init__(lambda tensor: tensor.detach().clone(), lambda copy: copy)
+
+
+@contextlib.contextmanager
+def disable_saved_tensors_hooks(error_message):
+    """For a block, `saved_tensors_hooks` raises RuntimeError with this message."""
+    former = saved_tensors.disable_hooks(error_message)
+    try:
+        yield
+    finally:
+        saved_tensors.disable_hooks(former)
+
+
+# -- hooks on several gradients ----------------------------------------------------------------------------
+
+
+class _MultiHandle(RemovableHandle):
+    """Removes the hooks of several tensors."""
+
+    __slots__ = ("_handles",)
+
+    def __init__(self, handles):
+        self._handles = tuple(handles)
+
+    def remove(self):
+        for handle in self._handles:
+            handle.remove()
+
+
+def register_multi_grad_hook(tensors, fn, *, mode="all"):
+    """Call `fn` in each backward pass once the gradients of all of `tensors` are known, or of the first one.
+
+    With `mode="all"` `fn(grads)` gets a gradient for each tensor, None for those that the pass does not reach; with
+    "any" `fn(grad)` gets the first gradient that is computed. Returns a handle with `remove()`. Raises ValueError for
+    another mode, AssertionError if "all" of tensors do not require grad.
+
+    >>> import cygrad
+    >>> a, b = cygrad.ones(2, requires_grad=True), cygrad.ones(2, requires_grad=True)
+    >>> handle = cygrad.autograd.graph.register_multi_grad_hook((a, b), print)
+    >>> (a * 2 + b).sum().backward()
+    (tensor([2., 2.]), tensor([1., 1.]))
+    """
+    if mode not in ("all", "any"):
+        raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
+    tensors = tuple(tensors)
+    if mode == "any":
+        called = object()  # a key among the notes of each pass
+
+        def take_first(grad):
+            notes = notes_of_run()
+            if called not in notes:
+                notes[called] = True
+                fn(grad)
+
+        return _MultiHandle([tensor.register_hook(take_first) for tensor in tensors if tensor.requires_grad])
+
+    for tensor in tensors:
+        if not tensor.requires_grad:
+            raise AssertionError("Expected gradient function to be set")
+    edges = [get_gradient_edge(tensor) for tensor in tensors]
+    collected = object()
+
+    def collect(index, grad):
+        notes = notes_of_run()
+        if collected not in notes:
+            notes[collected] = [None] * len(edges), [will_run(edge.node) for edge in edges]
+        grads, waiting = notes[collected]
+        grads[index], waiting[index] = grad, False
+        if not any(waiting):
+            del notes[collected]
+            fn(tuple(grads))
+
+    return _MultiHandle([tensor.register_hook(partial(collect, i)) for i, tensor in enumerate(tensors)])
+
+
+# -- changing what is saved --------------------------------------------------------------------------------
+
+
+class _Saved:
+    """What lies in a node for a tensor that may be changed: the tensor, or from its first change on a copy."""
+
+    __slots__ = ("__weakref__", "tensor")
+
+    def __init__(self, tensor):
+        self.tensor = tensor.detach()
+
+
+class _MutationContext:
+    """What one `allow_mutation_on_saved_tensors` block has saved."""
+
+    def __init__(self):
+        self.saved = WeakSet()
+        self.unchanged = {}  # by memory: what is saved of it and not yet copied
+        self.open = True
+
+    def clear(self):
+        """Forget all that is saved: what was recorded so far can no longer be differentiated."""
+        for saved in self.saved:
+            saved.tensor = None
+        self.saved.clear()
+        self.unchanged.clear()
+
+    def pack(self, tensor):
+        """The pack hook."""
+        saved = _Saved(tensor)
+        self.saved.add(saved)
+        self.unchanged.setdefault(saved_tensors.memory_of(tensor), WeakSet()).add(saved)
+        return saved
+
+    def unpack(self, saved):
+        """The unpack hook."""
+        if not self.open or saved.tensor is None:
+            raise AssertionError(
+                "Trying to backward outside of the 'allow_mutation_on_saved_tensors' context"
+                "in which the graph was originally recorded."
+            )
+        return saved.tensor
+
+    def before_write(self, tensor):
+        """Copy what is saved of memory that is about to be changed."""
+        for saved in self.unchanged.pop(saved_tensors.memory_of(tensor), ()):
+            saved.tensor = tensor_of(array_of(saved.tensor).copy())
+
+
+@contextlib.contextmanager
+def allow_mutation_on_saved_tensors():
+    """For a block, tensors that backward needs may be changed in place: they are copied before their first change.
+
+    Gives an object whose `clear()` forgets all that is saved. Backward must be called inside the block.
+    Raises RuntimeError when nested.
+
+    >>> import cygrad
+    >>> a = cygrad.ones(2, requires_grad=True)
+    >>> with cygrad.autograd.graph.allow_mutation_on_saved_tensors():
+    ...     b = a.clone()
+    ...     y = (b ** 2).sum()
+    ...     _ = b.mul_(10)
+    ...     y.backward()
+    >>> a.grad
+    tensor([2., 2.])
+    """
+    context = _MutationContext()
+    former = set_on_write(context.before_write)
+    if former is not None:
+        set_on_write(former)
+        raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
+    try:
+        with saved_tensors_hooks(context.pack, context.unpack):
+            yield context
+    finally:
+        set_on_write(None)
+        context.clear()
+        context.open = False

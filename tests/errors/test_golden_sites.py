@@ -464,15 +464,49 @@ def test_read_only_memory_names_the_line():
 # ------------------------------------------------------------------ other errors
 
 
-def test_reading_grad_of_a_non_leaf_warns_once_for_each_line():
-    y = leaf(1.0) * 2
+def reads_of_grad(action):
+    """The warnings of reading `.grad` inside `action`."""
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
+        action()
+    return [str(warning.message) for warning in seen]
+
+
+def test_reading_grad_of_a_non_leaf_warns_once_for_each_line_that_made_one():
+    x = leaf(1.0)
+
+    def action():
         for _ in range(3):
+            y = x * 2  # first
             y.grad  # noqa: B018
-        y.grad  # noqa: B018
-    assert len(seen) == 2
-    assert {warning.filename for warning in seen} == {__file__}
+            y.grad  # noqa: B018
+        (x * 3).grad  # noqa: B018  second
+
+    texts = reads_of_grad(action)
+    assert len(texts) == 2
+    assert re.search(rf"made by MulBackward0 at {line_marked('first')}", texts[0])
+
+
+def test_reading_grad_of_a_leaf_or_with_retain_grad_does_not_warn():
+    y = leaf(1.0) * 2
+    y.retain_grad()
+    assert reads_of_grad(lambda: (leaf(1.0).grad, y.grad)) == []
+
+
+def test_debuggers_and_hasattr_do_not_warn():
+    import inspect
+    import pprint
+
+    y = leaf(1.0) * 2
+
+    def probe():
+        hasattr(y, "grad")
+        getattr(y, "grad", None)
+        inspect.getmembers_static(y)
+        vars(type(y))["grad"].__get__(y)
+        pprint.pformat([getattr(y, name, None) for name in ("grad", "shape")])
+
+    assert [text for text in reads_of_grad(probe) if "leaf" in text] == []
 
 
 def test_non_scalar_backward_says_what_to_write():

@@ -1,0 +1,348 @@
+"""Errors of the graph: PyTorch's first line, then who saved, changed, freed or made what, at which line, and the cure.
+
+The classes are in `errors.py`; `cuts.py` has the error of a tensor without history, `non_finite.py` those of nan.
+"""
+
+import opcode
+import warnings
+
+from cygrad._core import messages
+from cygrad._core.errors import (
+    ChangedInPlaceError,
+    FreedGraphError,
+    InvalidGradientError,
+    LeafChangedError,
+    LeavesGraphError,
+    OverlapError,
+    ReadOnlyError,
+    UnusedInputError,
+    ViewChangedError,
+)
+from cygrad._core.sites import at, line_of, place, source
+from cygrad._core.state import current_place
+
+
+def short_name(node):
+    """'Mul' for MulBackward0, 'Sum1' for SumBackward1, as PyTorch's texts name the function behind a node."""
+    function, _, number = node.name().rpartition("Backward")
+    return function + number.lstrip("0") if function and number.isdigit() else node.name().removesuffix("Backward")
+
+
+# -- saved tensors -----------------------------------------------------------------------------------------
+
+_OPERATORS = {"add_": "+", "sub_": "-", "mul_": "*", "div_": "/", "pow_": "**", "floor_divide_": "//", "remainder_": "%"}
+_CURES = {
+    "step": "the optimizer's step changed a parameter between forward and backward: call backward() before step()",
+    "__setitem__": "write into a copy: `y = x.clone(); y[...] = value`",
+    "copy_": "make a new tensor, `x = y.clone()`, or let the graph save a copy: `x.clone()`",
+    "zero_": "make a new tensor, `x = torch.zeros_like(x)`, or let the graph save a copy: `x.clone()`",
+    "fill_": "make a new tensor, `x = torch.full_like(x, value)`, or let the graph save a copy: `x.clone()`",
+    "backward": "this is a gradient, to which another backward pass was added: keep a copy, `g = x.grad.clone()`",
+}
+
+
+def _cure_of_change(op_name):
+    """What to write instead of the op that changed a saved tensor."""
+    if op_name in _CURES:
+        return _CURES[op_name]
+    if op_name.endswith("(out=)"):
+        return f"give {op_name.removesuffix('(out=)')} another tensor as `out`, or none"
+    symbol, plain = _OPERATORS.get(op_name), op_name.removesuffix("_")
+    instead = f"`x = x {symbol} y` for `x {symbol}= y`" if symbol else f"`x = x.{plain}(...)`"
+    return (
+        f"use the op that makes a new tensor instead of `{op_name}` ({instead}), "
+        "or let the graph save a copy: `x.clone()`"
+    )
+
+
+def modified_error(tensor, node, expected, now, is_output):
+    """A saved tensor was changed in place since it was saved."""
+    from cygrad._core.access import array_of, last_change
+
+    array = array_of(tensor)
+    made_by = node if is_output else tensor.grad_fn
+    which = f", which is output {tensor.output_nr} of {short_name(made_by)}," if made_by else ""
+    op_name, code, offset = last_change(tensor)
+    return ChangedInPlaceError(
+        "one of the variables needed for gradient computation has been modified by an inplace operation: "
+        f"[{messages.type_word(array)} {list(array.shape)}]{which} is at version {now}; expected version {expected} "
+        "instead. Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
+        "torch.autograd.set_detect_anomaly(True, check_nan=False).\n"
+        f"  saved by {node.name()} at {at(*node._site)}\n"
+        f"  changed by {op_name} at {at(code, offset)}\n"
+        f"  to mend it: {_cure_of_change(op_name)}",
+        saved=node._site,
+        changed=(code, offset),
+    )
+
+
+# -- freed graphs ------------------------------------------------------------------------------------------
+
+_LEAF = 2**64 - 1  # the sequence number of AccumulateGrad
+
+
+def freed_error(node, freed_by):
+    """The saved values of `node` were freed by an earlier pass."""
+    caller, code, offset, sequence = freed_by
+    joined, cure = _joint(node, sequence)
+    text = (
+        f"{messages.BACKWARD_TWICE}\n"
+        f"  freed by {caller} at {at(code, offset)}\n"
+        f"  needed again by {node.name()} recorded at {at(*node._site)}\n"
+    )
+    places = {"freed": (code, offset), "recorded": node._site}
+    if joined is not None:
+        old, output_nr, new = joined
+        shape = old._input_metadata[output_nr][0]
+        text += (
+            f"  the two passes are joined by the result of {old.name()}, of shape {tuple(shape)}, made before the first "
+            f"at {at(*old._site)}\n"
+            f"  and used after it by {new.name()} at {at(*new._site)}\n"
+        )
+        places["joined"] = old._site
+    cure += "; retain_graph=True only if one graph is really to be run twice"
+    return FreedGraphError(f"{text}  to mend it: {cure}", **places)
+
+
+def _joint(node, sequence):
+    """((old node, output, new node) where the running pass enters what an earlier one has freed or None, the cure)."""
+    from cygrad._core.run import current_run
+
+    number, nodes = current_run()
+    if not number:
+        return None, "read saved tensors before backward() is called"
+    new = [one for one in nodes if sequence <= one._sequence_nr() < _LEAF]
+    for user in new:
+        for old, output_nr in user.next_functions:
+            if old is not None and old._sequence_nr() < sequence and _leads_to(old, node):
+                return (old, output_nr, user), _cure_of_joint(old, user, new)
+    return None, (
+        "the whole graph was made before the first pass: add the losses up and call backward() once, "
+        "or compute that part anew for each call"
+    )
+
+
+def _leads_to(start, wanted):
+    """Is `wanted` part of the graph below `start`?"""
+    seen, waiting = {start}, [start]
+    while waiting:
+        node = waiting.pop()
+        if node is wanted:
+            return True
+        below = {child for child, _ in node.next_functions if child is not None}
+        waiting += below - seen
+        seen |= below
+    return False
+
+
+def _cure_of_joint(old, user, new):
+    if any(one._site == old._site for one in new):  # the same line made another one since
+        if user.name() == "AddBackward0" and user._site == old._site:
+            return "a running total needs no history: add `loss.detach()` or `loss.item()` to it"
+        return "this tensor is carried from one iteration into the next: cut it there with `.detach()`"
+    return "move the line that makes this tensor into the loop, or use its `.detach()` if it is to stay as it is"
+
+
+# -- gradients ---------------------------------------------------------------------------------------------
+
+
+def unused_input(value, index):
+    """An input of `autograd.grad` is not part of the graph."""
+    node = getattr(value, "grad_fn", None)
+    made = "a leaf" if node is None else f"made by {node.name()} at {at(*node._site)}"
+    shape = f", of shape {tuple(value.shape)}," if hasattr(value, "shape") else ""
+    return UnusedInputError(
+        f"The differentiated Tensor at index {index} appears to not have been used in the graph. "
+        "Set allow_unused=True if this is the desired behavior.\n"
+        f"  it is {made}{shape} and the outputs were not computed from it; from a copy or a view made before or after, "
+        "perhaps: differentiate with respect to the very tensor that was used",
+        recorded=None if node is None else node._site,
+        called=current_place(),
+    )
+
+
+def input_without_gradient(value, index):
+    """An input of `autograd.grad` does not require grad."""
+    from cygrad._core.cuts import why_no_grad
+
+    return UnusedInputError(
+        f"One of the differentiated Tensors does not require grad\n  inputs[{index}]: {why_no_grad(value)}\n"
+        "  to mend it: set requires_grad=True on it before computing the outputs",
+        called=current_place(),
+    )
+
+
+def invalid_gradient_shape(node, index, got, expected):
+    """A node returned a gradient that can not be summed to its input's shape."""
+    return InvalidGradientError(
+        f"Function {node.name()} returned an invalid gradient at index {index} - got {list(got)} but expected "
+        f"shape compatible with {list(expected)}\n  {node.name()} was recorded at {at(*node._site)}",
+        recorded=node._site,
+    )
+
+
+# -- leaving the graph -------------------------------------------------------------------------------------
+
+
+def read_of_gradient(tensor):
+    """`numpy()` of a tensor that requires grad."""
+    place = current_place()
+    return LeavesGraphError(
+        "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.\n"
+        f"  called at {at(*place)}\n"
+        "  what NumPy computes is not recorded, so the gradient would be lost without a word",
+        called=place,
+    )
+
+
+def not_a_leaf_to_copy(tensor):
+    """deepcopy of a tensor with a history."""
+    node = tensor.grad_fn
+    return LeavesGraphError(
+        "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  "
+        "If you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, "
+        "see https://github.com/pytorch/pytorch/pull/103001\n"
+        f"  this one, of shape {tuple(tensor.shape)}, was computed by {node.name()} at {at(*node._site)}\n"
+        "  to mend it: keep t.detach() where a copy is to be made, or compute it anew in the copy",
+        recorded=node._site,
+        called=current_place(),
+    )
+
+
+# -- in-place ----------------------------------------------------------------------------------------------
+
+
+def _leaf_cures(op_name, place):
+    """Three ways to change a leaf, with the user's own line if it is one statement."""
+    symbol = _OPERATORS.get(op_name)
+    dotted = f" {symbol}= ..." if symbol else f".{op_name}(...)"
+    own = source(*place)
+    if not (f"{symbol}=" if symbol else op_name) in own or own.endswith((":", "(", ",", "\\")):
+        own = "w" + dotted
+    return (
+        "  to mend it, change the values without recording the change:\n"
+        f"    with torch.no_grad(): {own}\n"
+        f"    or through the data: w.data{dotted}\n"
+        "    or make a new tensor: w = w.clone() before changing it, which records the change"
+    )
+
+
+def leaf_error(tensor, op_name):
+    """In-place change of a leaf that requires grad."""
+    place = current_place()
+    return LeafChangedError(
+        "a leaf Variable that requires grad is being used in an in-place operation.\n"
+        f"  changed by {op_name} at {at(*place)}\n" + _leaf_cures(op_name, place),
+        changed=place,
+    )
+
+
+def leaf_view_error(tensor, op_name, base, code, offset):
+    """In-place change of a view of a leaf that requires grad."""
+    place = current_place()
+    return LeafChangedError(
+        "a view of a leaf Variable that requires grad is being used in an in-place operation.\n"
+        f"  changed by {op_name} at {at(*place)}\n"
+        f"  the view of the leaf of shape {tuple(base.shape)} was made at {at(code, offset)}\n"
+        + _leaf_cures(op_name, place),
+        changed=place,
+        made=(code, offset),
+    )
+
+
+def view_error(node, output_nr, op_name, creation_meta, code, offset):
+    """A view whose history can not be rewritten was changed in place; itself, or without `op_name` through others."""
+    place = current_place()
+    changed = "is being" if op_name else "its base or another view of its base has been"
+    if creation_meta in (1, 3) or node is None:
+        mode, end = ("no_grad mode", "with grad mode enabled")
+        if creation_meta == 3:
+            mode, end = ("inference mode", "in normal mode")
+        view = "A view" if node is None else f"Output {output_nr} of {short_name(node)} is a view of a view which"
+        text = f"{view} was created in {mode} and {changed} modified inplace {end}. "
+    else:
+        text = f"Output {output_nr} of {short_name(node)} is a view and {changed} modified inplace. "
+    text += _WHY_NO_CHANGE[creation_meta]
+    if op_name:
+        text += f"\n  changed by {op_name} at {at(*place)}"
+    text += f"\n  the view was made at {at(code, offset)}"
+    if creation_meta == 2:
+        text += "\n  to mend it: take the part by indexing, as in `x[0:2]`, or change a `.clone()` of it"
+    return ViewChangedError(text, changed=place if op_name else None, made=(code, offset))
+
+
+_BOTH_INSIDE = (
+    "Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both "
+    "the view and the inplace either both inside the {} block (if you don't want the inplace to be tracked) or both "
+    "outside (if you want the inplace to be tracked)."
+)
+_WHY_NO_CHANGE = {
+    1: _BOTH_INSIDE.format("no_grad"),
+    2: "This view is the output of a function that returns multiple views. Such functions do not allow the output "
+    "views to be modified inplace. You should replace the inplace operation by an out-of-place one.",
+    3: _BOTH_INSIDE.format("inference_mode"),
+    4: "This view was created inside a custom Function (or because an input was returned as-is) and the autograd logic "
+    "to handle view+inplace would override the custom backward associated with the custom Function, leading to "
+    "incorrect gradients. This behavior is forbidden. You can fix this by cloning the output of the custom Function.",
+}
+
+
+def overlapping_operand_error():
+    """Writing to memory that an operand shares in another layout."""
+    place = current_place()
+    return OverlapError(
+        "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
+        f"location. Please clone() the tensor before performing the operation.\n  changed at {at(*place)}",
+        changed=place,
+    )
+
+
+def overlap_error(tensor):
+    """Writing to a tensor whose elements share memory."""
+    place = current_place()
+    return OverlapError(
+        f"{messages.OVERLAP}\n  shape {tuple(tensor.shape)}, strides {tensor.stride()}: a dimension of stride 0 comes "
+        f"from expand() or broadcasting\n  changed at {at(*place)}",
+        changed=place,
+    )
+
+
+def read_only_error(tensor):
+    """Writing to read-only memory."""
+    place = current_place()
+    return ReadOnlyError(
+        "the memory of this tensor is read-only and can not be changed in place\n"
+        f"  changed at {at(*place)}\n"
+        "  it comes from a NumPy array whose `flags.writeable` is False (a memory-mapped or broadcast array); "
+        "to mend it: change a copy, `x = x.clone()`",
+        changed=place,
+    )
+
+
+# -- .grad of what is no leaf ------------------------------------------------------------------------------
+
+_warned: set[str] = set()
+
+
+def warn_non_leaf_grad(node):
+    """`.grad` of the result of `node` was read: warn once for each line that made such a result.
+
+    Only a plain `t.grad` counts: `hasattr`, `dir` and debuggers look at attributes from elsewhere.
+    """
+    code, offset = current_place()
+    if code is None or opcode.opname[code.co_code[offset]] != "LOAD_ATTR":
+        return
+    made = place(*node._site)
+    if made in _warned:
+        return
+    _warned.add(made)
+    warnings.warn_explicit(
+        "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
+        "populated during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf "
+        "Tensor, use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure "
+        "you access the leaf Tensor instead. See github.com/pytorch/pytorch/pull/30531 for more information.\n"
+        f"  this one was made by {node.name()} at {at(*node._site)}",
+        UserWarning,
+        code.co_filename,
+        line_of(code, offset) or 0,
+    )

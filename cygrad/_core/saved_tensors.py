@@ -1,0 +1,162 @@
+"""Hooks on what nodes save: the pack hook's result lies in the node in place of the tensor, until it is unpacked."""
+
+import threading
+
+from cygrad._core.access import array_of, count_of, joined
+from cygrad._core.hooks import Packed
+from cygrad._core.messages import type_name
+from cygrad._core.node import Node
+from cygrad._core.state import get_modes, set_modes, set_on_save
+from cygrad._core.tensor import Tensor
+
+_NO_GRAD = 1  # the bit of `state.pxd`
+_FREED = (
+    "Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of the graph are freed "
+    "when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the graph "
+    "a second time or if you need to access saved variables after calling backward."
+)
+_SET_BEFORE = (
+    "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of hooks is "
+    "allowed at a time."
+)
+_CHANGED_INPUT = (
+    "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot be "
+    "modified by in-place operations as this can lead to unexpected side-effects. Please open an issue if you need to "
+    "perform in-place operations on the input to a pack hook."
+)
+
+
+# -- one saved tensor --------------------------------------------------------------------------------------
+
+
+def _pack(node, place, hook, unpack_hook):
+    """Call `hook` with the tensor saved in `place` of `node`, and leave there what it returned."""
+    tensor, output_nr, _ = node._place(place)
+    history = None
+    if output_nr >= 0:
+        tensor = joined(tensor, node, output_nr)
+    elif tensor.requires_grad:
+        history = tensor if tensor.grad_fn is None else (tensor.grad_fn, tensor.output_nr)
+    version = count_of(tensor)
+    modes = get_modes()
+    set_modes(modes | _NO_GRAD)
+    try:
+        packed = hook(tensor)
+    finally:
+        set_modes(modes)
+    if count_of(tensor) != version:
+        raise RuntimeError(_CHANGED_INPUT)
+
+    def unpack(node):
+        value = unpack_hook(packed)
+        if not isinstance(value, Tensor):
+            raise TypeError(
+                f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type_name(value)}"
+            )
+        if output_nr >= 0:
+            return joined(value, node, output_nr)
+        if history is None:
+            return value.detach()
+        return joined(value, *history) if isinstance(history, tuple) else joined(value, history)
+
+    node._replace(place, Packed(unpack))
+
+
+class SavedTensor:
+    """What a node saved in one of its places; made by `node._raw_saved_self` and the like."""
+
+    __slots__ = ("_node", "_place")
+    __module__ = "cygrad.autograd.graph"
+
+    def __init__(self):
+        raise RuntimeError("Trying to create a SavedTensor object from Python is forbidden.")
+
+    def register_hooks(self, pack_hook, unpack_hook):
+        """Keep `pack_hook(tensor)` in place of the tensor, and use `unpack_hook` of that when the tensor is needed.
+
+        Raises RuntimeError if there are hooks already, if the tensor is None or has been freed.
+        """
+        for hook in (pack_hook, unpack_hook):
+            if not callable(hook):
+                raise TypeError(
+                    "register_hooks(): incompatible function arguments. The following argument types are supported:\n"
+                    "    1. (self: SavedTensor, arg0: collections.abc.Callable, arg1: collections.abc.Callable) -> None"
+                )
+        value, _, freed = self._node._place(self._place)
+        if freed:
+            raise RuntimeError(_FREED)
+        if isinstance(value, Packed):
+            raise RuntimeError(_SET_BEFORE)
+        if value is None:
+            raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
+        if isinstance(value, Tensor):  # a number is kept as it is
+            _pack(self._node, self._place, pack_hook, unpack_hook)
+
+    @property
+    def data(self):
+        """The tensor as it is saved; what the pack hook returned if there is one is not unpacked."""
+        value = self._node._place(self._place)[0]
+        return value if isinstance(value, Tensor) else None
+
+
+def raw_saved(node: Node, place):
+    """The handle of one place of a node."""
+    handle = SavedTensor.__new__(SavedTensor)
+    handle._node, handle._place = node, place
+    return handle
+
+
+# -- all tensors that this thread saves --------------------------------------------------------------------
+
+
+class _Thread(threading.local):
+    hooks: tuple = ()  # pairs, of which the last is used
+    disabled = None  # why there may be none
+
+
+_thread = _Thread()
+
+
+def _pack_all(node):
+    """What the thread does with a node that has just saved its values."""
+    pack_hook, unpack_hook = _thread.hooks[-1]
+    for place in _places(node):
+        value = node._place(place)[0]
+        if isinstance(value, Tensor):
+            _pack(node, place, pack_hook, unpack_hook)
+
+
+def _places(node):
+    saved = getattr(node, "_raw_saved_tensors", None)
+    return range(4) if saved is None else range(len(saved))
+
+
+def push_hooks(pack_hook, unpack_hook):
+    """From now on this thread gives what it saves to these hooks. Raises RuntimeError while hooks are disabled."""
+    if _thread.disabled is not None:
+        raise RuntimeError(_thread.disabled)
+    _thread.hooks += ((pack_hook, unpack_hook),)
+    set_on_save(_pack_all)
+
+
+def pop_hooks():
+    """Go back to the hooks from before."""
+    _thread.hooks = _thread.hooks[:-1]
+    if not _thread.hooks:
+        set_on_save(None)
+
+
+def disable_hooks(message):
+    """From now on `push_hooks` raises RuntimeError(message), or with None works again. Gives the former message."""
+    if message is not None and _thread.hooks:
+        raise RuntimeError(message)
+    former, _thread.disabled = _thread.disabled, message
+    return former
+
+
+def memory_of(tensor):
+    """A key that tensors on the same memory share as long as one of them is alive."""
+    array = array_of(tensor)
+    while array.base is not None and type(array.base) is type(array):
+        array = array.base
+    return id(array)

@@ -1,0 +1,172 @@
+"""`autograd.graph`: what it promises beyond PyTorch, and that errors leave everything as it was."""
+
+import pytest
+
+import cygrad as torch
+from helpers import in_thread, leaf
+
+graph = torch.autograd.graph
+
+
+def test_hook_order_lists_what_happens(capsys):
+    x = leaf(1.0, 2.0)
+    y = x * 2
+    called = []
+
+    def named(name):
+        def hook(*args):
+            called.append(name)
+
+        return hook
+
+    hooks = {name: named(name) for name in ("pre", "tensor", "post", "second")}
+    y.grad_fn.register_prehook(hooks["pre"])
+    y.grad_fn.register_hook(hooks["post"])
+    y.register_hook(hooks["tensor"])
+    y.retain_grad()
+    y.register_hook(hooks["second"])
+    steps = graph.hook_order(y)
+    assert [what for what, _ in steps] == [
+        "tensor hook",
+        "tensor hook",
+        "retain_grad",
+        "node pre-hook",
+        "node",
+        "node post-hook",
+    ]
+    y.sum().backward()
+    by_hook = {hook: name for name, hook in hooks.items()}
+    assert called == [by_hook[hook] for _, hook in steps if hook in by_hook]
+    graph.print_hook_order(y)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[4] == "5. node MulBackward0"
+    assert "test_graph.py" in lines[0]
+
+
+def test_hook_order_of_a_leaf():
+    x = leaf(1.0)
+    called = []
+    x.register_post_accumulate_grad_hook(lambda t: called.append("post-accumulate hook"))
+    graph.get_gradient_edge(x).node.register_hook(lambda *grads: called.append("node post-hook"))
+    x.register_hook(lambda grad: called.append("tensor hook"))
+    (x * 2).sum().backward()
+    assert called == [what for what, _ in graph.hook_order(x) if what != "node"]
+
+
+def test_hooks_on_saved_tensors_belong_to_their_thread():
+    packed = []
+    with graph.saved_tensors_hooks(lambda t: packed.append(t.shape) or t, lambda t: t):
+        in_thread(lambda: leaf(1.0).sin())
+        assert packed == []
+        leaf(1.0).sin()
+    assert packed == [(1,)]
+
+
+def test_disabling_hooks_belongs_to_its_thread():
+    def work():
+        with graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+            leaf(1.0).sin()
+
+    with graph.disable_saved_tensors_hooks("not here"):
+        in_thread(work)
+
+
+def test_mutation_context_belongs_to_its_thread():
+    def work():
+        y = leaf(1.0) * 1
+        z = y.sin()
+        y.add_(1)
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            z.backward()
+
+    with graph.allow_mutation_on_saved_tensors():
+        in_thread(work)
+
+
+def test_an_error_in_a_block_ends_its_hooks():
+    with pytest.raises(ZeroDivisionError), graph.saved_tensors_hooks(lambda t: 1 / 0, lambda t: t):
+        leaf(1.0).sin()
+    x = leaf(1.0)
+    x.sin().backward()
+    with pytest.raises(ZeroDivisionError), graph.allow_mutation_on_saved_tensors():
+        raise ZeroDivisionError
+    with graph.allow_mutation_on_saved_tensors():
+        pass
+    assert torch.is_grad_enabled()
+
+
+def test_hooks_on_saved_tensors_see_every_kind_of_op():
+    w = leaf(1.0, 2.0)
+
+    def count(action):
+        seen = []
+        with graph.saved_tensors_hooks(lambda t: seen.append(t) or t, lambda t: t):
+            result = action()
+        (g,) = torch.autograd.grad(result.sum(), w)
+        n = len(seen)
+        del seen[:]
+        return n, g.tolist()
+
+    assert count(w.exp) == (1, w.exp().tolist())  # a result
+    assert count(lambda: w * w)[0] == 2
+    assert count(lambda: torch.nn.functional.softmax(w, 0))[0] >= 1
+    assert count(lambda: torch.maximum(w, w + 1))[0] == 2
+    assert count(lambda: (w * 1).pow_(2)) == (1, [2.0, 4.0])  # in place: the old value
+    assert count(lambda: w + 1) == (0, [1.0, 1.0])
+
+
+def test_save_on_cpu_protects_from_changes_in_place():
+    x = leaf(1.0, 2.0)
+    with graph.save_on_cpu():
+        y = x * 1
+        z = (y * y).sum()
+    y.zero_()
+    z.backward()
+    assert x.grad.tolist() == [2.0, 4.0]
+
+
+def test_third_derivative_through_hooks():
+    x = leaf(2.0)
+    with graph.saved_tensors_hooks(lambda t: t.tolist(), lambda values: torch.tensor(values)):
+        g = (x**4).sum()
+        for _ in range(3):
+            (g,) = torch.autograd.grad(g.sum(), x, create_graph=True)
+    assert g.tolist() == [48.0]
+
+
+@pytest.mark.parametrize("number", [-1, 1, 7])
+def test_an_edge_to_no_output_is_refused(number):
+    y = leaf(1.0) * 2
+    edge = graph.GradientEdge(y.grad_fn, number)
+    with pytest.raises(IndexError, match="has 1 outputs"):
+        torch.autograd.grad(y, edge)
+    with pytest.raises(TypeError, match="is a Node, not int"):
+        torch.autograd.grad(y, graph.GradientEdge(3, 0))
+
+
+def test_an_edge_keeps_the_graph_but_not_the_tensor():
+    x = leaf(3.0)
+    y = x * x
+    edge = graph.get_gradient_edge(y)
+    del y
+    (g,) = torch.autograd.grad(edge, x, torch.ones(1))
+    assert g.tolist() == [6.0]
+
+
+def test_multi_grad_hook_state_ends_with_the_pass():
+    a, b = leaf(1.0), leaf(1.0)
+    seen = []
+    handle = graph.register_multi_grad_hook((a, b), seen.append)
+
+    def fail(grad):
+        raise ZeroDivisionError
+
+    y = a * b
+    stop = y.register_hook(fail)
+    with pytest.raises(ZeroDivisionError):
+        y.backward(retain_graph=True)
+    stop.remove()
+    y.backward()
+    handle.remove()
+    assert len(seen) == 1
+    seen.clear()
