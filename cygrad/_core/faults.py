@@ -30,7 +30,7 @@ def short_name(node):
 
 # -- saved tensors -----------------------------------------------------------------------------------------
 
-_OPERATORS = {"add_": "+", "sub_": "-", "mul_": "*", "div_": "/", "pow_": "**", "floor_divide_": "//", "remainder_": "%"}
+_OPERATORS = {"add_": "+", "sub_": "-", "mul_": "*", "div_": "/", "pow_": "**", "floor_divide_": "//"}
 _CURES = {
     "step": "the optimizer's step changed a parameter between forward and backward: call backward() before step()",
     "__setitem__": "write into a copy: `y = x.clone(); y[...] = value`",
@@ -95,8 +95,8 @@ def freed_error(node, freed_by):
         old, output_nr, new = joined
         shape = old._input_metadata[output_nr][0]
         text += (
-            f"  the two passes are joined by the result of {old.name()}, of shape {tuple(shape)}, made before the first "
-            f"at {at(*old._site)}\n"
+            f"  the two passes are joined by the result of {old.name()}, of shape {tuple(shape)}, made before the "
+            f"first at {at(*old._site)}\n"
             f"  and used after it by {new.name()} at {at(*new._site)}\n"
         )
         places["joined"] = old._site
@@ -217,7 +217,7 @@ def _leaf_cures(op_name, place):
     symbol = _OPERATORS.get(op_name)
     dotted = f" {symbol}= ..." if symbol else f".{op_name}(...)"
     own = source(*place)
-    if not (f"{symbol}=" if symbol else op_name) in own or own.endswith((":", "(", ",", "\\")):
+    if (f"{symbol}=" if symbol else op_name) not in own or own.endswith((":", "(", ",", "\\")):
         own = "w" + dotted
     return (
         "  to mend it, change the values without recording the change:\n"

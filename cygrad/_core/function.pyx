@@ -92,7 +92,7 @@ cdef class PyNode(Node):
                 t = <Tensor>value
                 if version_of(t) != <long>self.versions[i]:
                     raise faults.modified_error(t, self, self.versions[i], version_of(t),
-                                                  self.saved_outputs[i] >= 0)
+                                                self.saved_outputs[i] >= 0)
                 if self.saved_outputs[i] >= 0 and self.recorded:
                     t = alias(t)
                     t.grad_fn_ = self

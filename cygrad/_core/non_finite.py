@@ -9,7 +9,7 @@ from cygrad._core.state import current_place
 from cygrad._core.tensor import Tensor
 
 # Nodes that pass a gradient on to some elements only.
-_CHOOSING = ("Where", "MaskedFill", "MaskedScatter", "MaskedSelect", "Index", "Maximum", "Minimum", "Clamp", "Max", "Min")
+_CHOOSING = ("Where", "MaskedFill", "MaskedScatter", "MaskedSelect", "Index", "Maximum", "Minimum", "Clamp")
 
 
 def _bad_places(array, inf):

@@ -65,4 +65,5 @@ cdef class OpNode(Node):
 cdef OpDef op(str name, rule_t rule=*)      # then .row(...), which tells the rest
 cpdef OpDef variant(OpDef row, str node=*, unsigned int flags=*, str name=*)    # with another node, or no derivative
 cdef OpDef lookup(str name)
+cdef OpDef flat(OpDef op)
 cdef int check_values(OpDef op, object array, tuple inputs, ThreadState* state) except -1

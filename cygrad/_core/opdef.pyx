@@ -59,7 +59,7 @@ import numpy as np
 
 from cygrad._core.node cimport forbid_making
 from cygrad._core.state cimport IN_RULE, NO_GRAD, WATCH_INF, WATCH_RESULTS, ThreadState, thread_state
-from cygrad._core.tensor cimport Tensor, alias, bind_methods, version_of, IS_INFERENCE, REQUIRES_GRAD
+from cygrad._core.tensor cimport Tensor, alias, bind_methods, version_of, wrap, IS_INFERENCE, REQUIRES_GRAD
 from cygrad._core import faults, messages
 from cygrad._core.hooks import Packed
 from cygrad._kernels.loops cimport Ufunc
@@ -334,7 +334,7 @@ cdef class OpNode(Node):
         """(what is saved as input 0, 1, 2 or, for 3, as result; which output that is or -1; have they been freed)."""
         if i == 3:
             return self.result, 0, self.freed_by is not None
-        return ((self.saved0, self.saved1, self.saved2)[i], i if i and self.mask() & (OUT0 << i) else -1,
+        return ((self.saved0, self.saved1, self.saved2)[i], i if 0 < i < self.n_outputs and self.mask() & (OUT0 << i) else -1,
                 self.freed_by is not None)
 
     def _replace(self, int i, value):
@@ -393,6 +393,25 @@ cdef int check_values(OpDef op, object array, tuple inputs, ThreadState* state) 
         from cygrad._core import non_finite
         non_finite.bad_result(op.name, array, inputs, state.watch & WATCH_INF)
     return 0
+
+
+cdef dict flat_rows = {}
+
+
+cdef OpDef flat(OpDef op):
+    """The row of an op without a derivative, such as `==`, for where it overwrites a tensor that has a gradient: zero."""
+    cdef OpDef row = flat_rows.get(op.name)
+    if row is None:
+        row = variant(op, op.node_name)
+        row.flags &= ~NONDIFF
+        row.rule = zero_gradient
+        flat_rows[op.name] = row
+    return row
+
+
+cdef object zero_gradient(OpNode n, object g):
+    zeros = wrap(np.zeros((<Tensor>g).array.shape, (<Tensor>g).array.dtype))
+    return zeros if n.n_edges == 1 else (zeros,) + (None,) * (n.n_edges - 1)
 
 
 # -- from rows to the public namespace ---------------------------------------------------------------------

@@ -42,9 +42,9 @@ def roots_of(tensors):
 
 
 class GradientEdge(NamedTuple):
-    """Where a gradient arrives in the graph: output `output_nr` of `node`. Stands for the tensor in `backward` and `grad`.
+    """Where a gradient arrives in the graph: output `output_nr` of `node`.
 
-    It keeps the graph alive, but not the tensor.
+    It stands for the tensor in `backward` and `grad`, and keeps the graph alive, but not the tensor.
     """
 
     node: Node
@@ -122,7 +122,8 @@ def check_roots(tensors, gradients, batched=False):
 
 def _check_implicit(expected, dtype):
     if prod(expected) != 1:
-        raise RuntimeError("grad can be implicitly created only for scalar outputs" + messages.non_scalar_hint(expected))
+        hint = messages.non_scalar_hint(expected)
+        raise RuntimeError(f"grad can be implicitly created only for scalar outputs{hint}")
     if not dtype.is_floating_point:
         raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {dtype}")
 

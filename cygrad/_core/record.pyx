@@ -23,12 +23,13 @@ from cygrad._core.dtypes cimport (
 from cygrad._core.inplace cimport check_inplace, check_memory, check_operand_memory, rebase_history
 from cygrad._core.node cimport begin_node, set_meta
 from cygrad._core.opdef cimport (
-    ELEMENTWISE, FLOAT_RESULT, IN0, IN1, MAY_OVERLAP, NONDIFF, OUT0, OpDef, OpNode, check_values, variant)
+    ELEMENTWISE, FLOAT_RESULT, IN0, IN1, MAY_OVERLAP, NONDIFF, OUT0, OpDef, OpNode, check_values, flat)
 from cygrad._core.state cimport IN_RULE, INFERENCE, NO_GRAD, ThreadState, current_site, thread_state
 from cygrad._core.tensor cimport (
     CUT_INFERENCE, CUT_NO_GRAD, CUT_NON_DIFFERENTIABLE, CUT_NONE, IS_INFERENCE, IS_VOLATILE, REQUIRES_GRAD,
     KEEPS_CLASS, VIEW_DEFAULT, VIEW_INFERENCE, VIEW_MULTI_OUTPUT, VIEW_NO_GRAD, WAS_WRAPPED, Tensor, ViewMeta,
-    become_volatile, bump, counter_of, cut, dtype_of, grad_fn_of, is_tensor, requires_grad, version_of, wrap, wrap_as, wrap_like)
+    become_volatile, bump, counter_of, cut, dtype_of, grad_fn_of, is_tensor, requires_grad, version_of, wrap, wrap_as,
+    wrap_like)
 from cygrad._core import messages
 from cygrad._kernels import blocks
 from cygrad._kernels.loops cimport cast
@@ -607,25 +608,6 @@ cdef OpNode begin_write(OpDef op, Tensor out, tuple inputs, tuple args, unsigned
         original.flags = out.flags & REQUIRES_GRAD
         inputs = (original,) + inputs[1:]
     return node_of(op, inputs, args, mask)
-
-
-cdef dict flat_rows = {}
-
-
-cdef OpDef flat(OpDef op):
-    """The row of an op without a derivative, such as `==`, for where it overwrites a tensor that has a gradient: zero."""
-    cdef OpDef row = flat_rows.get(op.name)
-    if row is None:
-        row = variant(op, op.node_name)
-        row.flags &= ~NONDIFF
-        row.rule = zero_gradient
-        flat_rows[op.name] = row
-    return row
-
-
-cdef object zero_gradient(OpNode n, object g):
-    zeros = wrap(np.zeros((<Tensor>g).array.shape, (<Tensor>g).array.dtype))
-    return zeros if n.n_edges == 1 else (zeros,) + (None,) * (n.n_edges - 1)
 
 
 cdef bint needs_old_value(OpDef op, tuple inputs):

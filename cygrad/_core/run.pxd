@@ -30,7 +30,7 @@ cdef class Run:
     cdef list captured
     cdef list callbacks
     cdef str caller             # 'backward' or 'grad'
-    cdef object freed_by        # (caller, code, lasti, sequence number of the next node), given to the nodes whose saved values this run frees
+    cdef object freed_by        # (caller, code, lasti, next sequence number): given to the nodes that this run frees
     cdef object failure
     cdef dict notes             # what Python code of the package keeps until this pass ends
 

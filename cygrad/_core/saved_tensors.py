@@ -1,6 +1,7 @@
 """Hooks on what nodes save: the pack hook's result lies in the node in place of the tensor, until it is unpacked."""
 
 import threading
+from typing import Any
 
 from cygrad._core.access import array_of, count_of, joined
 from cygrad._core.hooks import Packed
@@ -11,9 +12,9 @@ from cygrad._core.tensor import Tensor
 
 _NO_GRAD = 1  # the bit of `state.pxd`
 _FREED = (
-    "Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of the graph are freed "
-    "when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the graph "
-    "a second time or if you need to access saved variables after calling backward."
+    "Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of the graph are "
+    "freed when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the "
+    "graph a second time or if you need to access saved variables after calling backward."
 )
 _SET_BEFORE = (
     "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of hooks is "
@@ -66,6 +67,8 @@ class SavedTensor:
     """What a node saved in one of its places; made by `node._raw_saved_self` and the like."""
 
     __slots__ = ("_node", "_place")
+    _node: Any
+    _place: int
     __module__ = "cygrad.autograd.graph"
 
     def __init__(self):

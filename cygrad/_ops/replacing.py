@@ -6,7 +6,7 @@ part, and what the view shows of g.
 
 import numpy as np
 
-from cygrad._core import faults, messages
+from cygrad._core import faults
 from cygrad._core.access import array_of, tensor_of
 from cygrad._core.opdef import LINEAR, declare, publish
 from cygrad._core.record import record_n

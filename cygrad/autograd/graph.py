@@ -1,4 +1,4 @@
-"""The graph: its nodes and edges, hooks on what they save, hooks on several gradients, and what may be changed in place."""
+"""The graph: its nodes and edges, hooks on what is saved and on several gradients, saved tensors that may change."""
 
 import contextlib
 from functools import partial
@@ -195,8 +195,8 @@ class _MutationContext:
     """What one `allow_mutation_on_saved_tensors` block has saved."""
 
     def __init__(self):
-        self.saved = WeakSet()
-        self.unchanged = {}  # by memory: what is saved of it and not yet copied
+        self.saved: WeakSet = WeakSet()
+        self.unchanged: dict = {}  # by memory: what is saved of it and not yet copied
         self.open = True
 
     def clear(self):
