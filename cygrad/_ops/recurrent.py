@@ -4,7 +4,7 @@ One recorded op computes all steps of one layer in one direction. Its inputs are
 (x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr), of which the biases, c0 and w_hr may be None.
 """
 
-from cygrad._core import messages
+from cygrad._core import faults, messages
 from cygrad._core.access import array_of, tensor_of
 from cygrad._core.engine import grad
 from cygrad._core.opdef import FUNCTION_ONLY, OUT0, PRIVATE, declare, publish
@@ -26,7 +26,7 @@ def layer_rule(n, grads):
     tensors, versions = n.saved(0)
     for tensor, version in zip(tensors, versions):
         if tensor is not None and tensor._version != version:
-            raise messages.modified_error(tensor, n, version, tensor._version, False)
+            raise faults.modified_error(tensor, n, version, tensor._version, False)
     wanted = [n.needs(i) for i in range(len(tensors))]
     kind, sizes, is_reversed = n.args
     if not get_modes():
