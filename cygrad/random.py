@@ -8,6 +8,7 @@
 from cygrad._ops.generator import (
     Generator,
     default_generator,
+    drawing_from,
     fork_rng,
     get_rng_state,
     initial_seed,
@@ -19,6 +20,7 @@ from cygrad._ops.generator import (
 __all__ = [
     "Generator",
     "default_generator",
+    "drawing_from",
     "fork_rng",
     "get_rng_state",
     "initial_seed",

@@ -5,7 +5,7 @@ NumPy's lock in each stream makes it safe to draw from several threads at once.
 
 import contextlib
 import os
-from _thread import allocate_lock
+from _thread import _local, allocate_lock
 
 import numpy as np
 
@@ -133,6 +133,38 @@ def _restored(state):
 
 default_generator = Generator()
 default_generator.seed()
+_of_thread = _local()
+
+
+class drawing_from:
+    """In the block, what this thread draws without naming a generator comes from `generator`.
+
+    So a thread's numbers do not depend on what others draw meanwhile. Seeding and the state of the stream then mean
+    this generator, too.
+
+    >>> import cygrad
+    >>> with cygrad.random.drawing_from(cygrad.Generator().manual_seed(3)):
+    ...     a = cygrad.rand(2)
+    >>> bool((a == cygrad.rand(2, generator=cygrad.Generator().manual_seed(3))).all())
+    True
+    """
+
+    __slots__ = ("_generator", "_outer")
+
+    def __init__(self, generator):
+        self._generator = generator
+
+    def __enter__(self):
+        self._outer = getattr(_of_thread, "generator", None)
+        _of_thread.generator = self._generator
+
+    def __exit__(self, *error):
+        _of_thread.generator = self._outer
+
+
+def current_generator():
+    """What this thread draws from: the default generator, unless it is in a block `drawing_from` another."""
+    return getattr(_of_thread, "generator", None) or default_generator
 
 
 def numbers_of(generator, function):
@@ -141,7 +173,7 @@ def numbers_of(generator, function):
     Raises TypeError for what is no Generator.
     """
     if generator is None:
-        return default_generator.numpy_generator()
+        return current_generator().numpy_generator()
     if not isinstance(generator, Generator):
         raise TypeError(f"{function}(): argument 'generator' must be torch.Generator, not {type(generator).__name__}")
     return generator.numpy_generator()
@@ -156,27 +188,27 @@ def manual_seed(seed):
     >>> cygrad.manual_seed(7).initial_seed()
     7
     """
-    return default_generator.manual_seed(int(seed))
+    return current_generator().manual_seed(int(seed))
 
 
 def seed():
     """Start the default generator on a stream that nobody can foresee, and return its seed."""
-    return default_generator.seed()
+    return current_generator().seed()
 
 
 def initial_seed():
     """The seed that the default generator's stream was started with."""
-    return default_generator.initial_seed()
+    return current_generator().initial_seed()
 
 
 def get_rng_state():
     """Where in its stream the default generator is, as a tensor of bytes."""
-    return default_generator.get_state()
+    return current_generator().get_state()
 
 
 def set_rng_state(new_state):
     """Take the default generator to a place that `get_rng_state` gave."""
-    default_generator.set_state(new_state)
+    current_generator().set_state(new_state)
 
 
 @contextlib.contextmanager

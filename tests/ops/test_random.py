@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import cygrad as torch
-from helpers import fails
+from helpers import fails, in_threads
 
 N = 20_000
 
@@ -321,3 +321,26 @@ def test_threads_draw_from_one_stream_without_repeating_it():
     torch.manual_seed(0)
     alone = np.sort(torch.rand(4 * 50 * 40, dtype=torch.float64).numpy())
     np.testing.assert_array_equal(together, alone)
+
+
+def test_a_thread_draws_from_a_stream_of_its_own():
+    def draw(seed):
+        with torch.random.drawing_from(torch.Generator().manual_seed(seed)):
+            return torch.rand(5).tolist(), torch.randperm(9).tolist(), torch.initial_seed()
+
+    before = torch.get_rng_state()
+    drawn = in_threads([lambda seed=seed: [draw(seed) for _ in range(50)] for seed in (1, 2, 3)])
+    assert [set(map(str, rounds)) for rounds in drawn] == [{str(draw(seed))} for seed in (1, 2, 3)]
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_streams_of_a_thread_nest():
+    outer, inner = torch.Generator().manual_seed(1), torch.Generator().manual_seed(2)
+    with torch.random.drawing_from(outer):
+        a = torch.rand(2)
+        with pytest.raises(ZeroDivisionError), torch.random.drawing_from(inner):
+            torch.manual_seed(4)
+            1 / 0  # noqa: B018  is to fail
+        b = torch.rand(2)
+    assert torch.equal(torch.cat([a, b]), torch.rand(4, generator=torch.Generator().manual_seed(1)))
+    assert inner.initial_seed() == 4 and outer.initial_seed() == 1

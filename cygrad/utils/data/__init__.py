@@ -1,0 +1,48 @@
+"""Samples, their order, and loading them in batches by threads or processes."""
+
+from cygrad.utils.data import distributed
+from cygrad.utils.data._worker import get_worker_info
+from cygrad.utils.data.collate import default_collate, default_convert
+from cygrad.utils.data.dataloader import DataLoader
+from cygrad.utils.data.dataset import (
+    ChainDataset,
+    ConcatDataset,
+    Dataset,
+    IterableDataset,
+    StackDataset,
+    Subset,
+    TensorDataset,
+    random_split,
+)
+from cygrad.utils.data.distributed import DistributedSampler
+from cygrad.utils.data.sampler import (
+    BatchSampler,
+    RandomSampler,
+    Sampler,
+    SequentialSampler,
+    SubsetRandomSampler,
+    WeightedRandomSampler,
+)
+
+__all__ = [
+    "BatchSampler",
+    "ChainDataset",
+    "ConcatDataset",
+    "DataLoader",
+    "Dataset",
+    "DistributedSampler",
+    "IterableDataset",
+    "RandomSampler",
+    "Sampler",
+    "SequentialSampler",
+    "StackDataset",
+    "Subset",
+    "SubsetRandomSampler",
+    "TensorDataset",
+    "WeightedRandomSampler",
+    "default_collate",
+    "default_convert",
+    "distributed",
+    "get_worker_info",
+    "random_split",
+]

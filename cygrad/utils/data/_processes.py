@@ -1,0 +1,131 @@
+"""Workers of a `DataLoader` that are processes, each with a copy of all memory; imported when asked for."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import pickle
+import queue
+import random
+import signal
+import sys
+import time
+from dataclasses import replace
+from multiprocessing import connection
+from multiprocessing.reduction import ForkingPickler
+from typing import Any
+
+import numpy as np
+
+from cygrad.utils.data._worker import PATIENCE, Crew, Failure, Task, Work
+
+_LOOK = 0.5  # seconds between two looks whether all processes live
+
+
+def checked_context(wanted: Any) -> Any:
+    """A context of multiprocessing, or the one of that name. Raises ValueError or TypeError."""
+    if isinstance(wanted, str):
+        names = multiprocessing.get_all_start_methods()
+        if wanted not in names:
+            raise ValueError(
+                f"multiprocessing_context option should specify a valid start method in {names!r}, but got "
+                f"multiprocessing_context={wanted!r}"
+            )
+        return multiprocessing.get_context(wanted)
+    if not isinstance(wanted, multiprocessing.context.BaseContext):
+        raise TypeError(
+            "multiprocessing_context option should be a valid context object or a string specifying the start method, "
+            f"but got multiprocessing_context={wanted}"
+        )
+    return wanted
+
+
+class Processes(Crew):
+    """Workers that are processes. Tasks go through a pipe to each, answers come back through one queue."""
+
+    def __init__(self, work: Work, context: Any) -> None:
+        self.answers = context.Queue()
+        self.stopping, self.stopper = context.Pipe(duplex=False)  # all workers wait for it, and nobody reads it
+        self.tasks: list[Any] = []
+        self.workers: list[Any] = []
+        try:
+            for worker in range(work.num_workers):
+                receiver, sender = context.Pipe(duplex=False)
+                arguments = (work, worker, receiver, self.answers, self.stopping)
+                process = context.Process(target=_run, args=arguments, daemon=True)
+                process.start()
+                receiver.close()
+                self.tasks.append(sender)
+                self.workers.append(process)
+        except BaseException:
+            self.stop()
+            raise
+
+    def send(self, worker: int, task: Task) -> None:
+        with contextlib.suppress(BrokenPipeError):  # it died, which `receive` will notice
+            self.tasks[worker].send(task)
+
+    def receive(self, timeout: float | None) -> tuple[int, int, Any]:
+        end = None if timeout is None else time.monotonic() + timeout
+        while True:
+            wait = _LOOK if end is None else max(0, min(_LOOK, end - time.monotonic()))
+            try:
+                return pickle.loads(self.answers.get(timeout=wait))
+            except queue.Empty:
+                dead = [str(worker.pid) for worker in self.workers if not worker.is_alive()]
+                if dead:
+                    codes = [worker.exitcode for worker in self.workers if not worker.is_alive()]
+                    raise RuntimeError(
+                        f"DataLoader worker (pid(s) {', '.join(dead)}) exited unexpectedly\n"
+                        f"  exit codes {codes}; a negative one is a signal, -9 often a lack of memory"
+                    ) from None
+                if end is not None and time.monotonic() >= end:
+                    raise
+
+    def stop(self) -> None:
+        self.stopper.send(None)
+        end = time.monotonic() + PATIENCE
+        for worker in self.workers:
+            worker.join(max(0, end - time.monotonic()))
+        for worker in self.workers:
+            if worker.is_alive():
+                worker.kill()
+                worker.join()
+            worker.close()
+        for channel in (*self.tasks, self.stopping, self.stopper, self.answers):
+            channel.close()
+
+
+class _Tasks:
+    """The receiving end of a worker's pipe."""
+
+    def __init__(self, receiver: Any, stopping: Any) -> None:
+        self.receiver, self.stopping = receiver, stopping
+        parent = multiprocessing.parent_process()
+        assert parent is not None
+        self.parent = parent.sentinel
+
+    def get(self) -> Task | None:
+        """The next task, or None when it is time to end, or when the parent is no more."""
+        ready = connection.wait([self.receiver, self.stopping, self.parent])
+        return self.receiver.recv() if ready == [self.receiver] else None
+
+
+def _run(work: Work, worker: int, receiver: Any, answers: Any, stopping: Any) -> None:
+    """The main function of a worker."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the whole group: the parent ends us
+    sys.setswitchinterval(1e-4)  # the thread of the queue is to send each answer at once
+    random.seed(work.seed + worker)
+    np.random.seed((work.seed + worker) % 2**32)  # noqa: NPY002  datasets may use the global generator
+
+    def answer(epoch: int, number: int, result: Any) -> None:
+        try:
+            data = ForkingPickler.dumps((epoch, number, result))
+        except Exception as error:
+            if not isinstance(result, Failure):  # else it is of a class that cannot be named to another process
+                result = Failure.of(error, f"in DataLoader worker process {worker}, when it handed over a batch")
+            data = ForkingPickler.dumps((epoch, number, replace(result, kind=RuntimeError)))
+        answers.put(bytes(data))
+
+    work.run(worker, _Tasks(receiver, stopping), answer)
+    answers.cancel_join_thread()  # nobody reads what is left

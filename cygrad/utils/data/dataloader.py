@@ -1,0 +1,340 @@
+"""Batches of a dataset, read ahead by workers."""
+
+from __future__ import annotations
+
+import itertools
+import queue
+import warnings
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import cygrad
+from cygrad.utils.data._worker import Crew, Failure, NoMoreSamples, Reading, Task, Threads, Work, stream
+from cygrad.utils.data.collate import default_collate, default_convert
+from cygrad.utils.data.dataset import IterableDataset
+from cygrad.utils.data.sampler import BatchSampler, RandomSampler, SequentialSampler, draw_seed
+
+__all__ = ["DataLoader"]
+
+_FIXED = {"batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers"}
+
+
+class DataLoader:
+    """An iterable of the batches of a dataset.
+
+    dataset: indexed by number, or an `IterableDataset`.
+    batch_size: None for samples as they are, without batches. drop_last: leave out a last batch that is shorter.
+    shuffle, sampler, batch_sampler: the order of the samples, or of batches of them.
+    num_workers: how many threads read ahead, each prefetch_factor batches (2); with 0 the caller reads. With
+    multiprocessing_context (`"fork"`, `"spawn"`, ...) they are processes, which pays for datasets that compute much in
+    Python. persistent_workers: keep them for the next iteration.
+    collate_fn: makes a batch of a list of samples. worker_init_fn: is called with its number by each worker first.
+    timeout: seconds to wait for a batch. generator: gives the order and the seed; else the default one does.
+    in_order: batches come in the order of the samples; else as they are ready. pin_memory changes nothing on the CPU.
+
+    The batches do not depend on the number of workers: what reading a batch draws by `cygrad.rand` and its like comes
+    from a stream of its own. Each worker has a copy of the dataset, a shallow one if it is a thread. An exception in a
+    worker is raised here, with its traceback as text. When an iterator ends, fails or is let go, its workers end.
+
+    Raises ValueError and TypeError for arguments that do not fit, RuntimeError if a worker dies or the time is over.
+
+    >>> import cygrad
+    >>> from cygrad.utils.data import DataLoader, TensorDataset
+    >>> data = TensorDataset(cygrad.arange(5.0), cygrad.arange(5))
+    >>> for x, y in DataLoader(data, batch_size=2):
+    ...     print(x, y)
+    tensor([0., 1.]) tensor([0, 1])
+    tensor([2., 3.]) tensor([2, 3])
+    tensor([4.]) tensor([4])
+    """
+
+    dataset: Any
+    sampler: Any
+    batch_sampler: Any
+    _crew: Crew | None = None
+    _is_made = False
+
+    def __init__(
+        self,
+        dataset: Any,
+        batch_size: int | None = 1,
+        shuffle: bool | None = None,
+        sampler: Iterable | None = None,
+        batch_sampler: Iterable | None = None,
+        num_workers: int = 0,
+        collate_fn: Callable[[list], Any] | None = None,
+        pin_memory: bool = False,
+        drop_last: bool = False,
+        timeout: float = 0,
+        worker_init_fn: Callable[[int], Any] | None = None,
+        multiprocessing_context: Any = None,
+        generator: cygrad.Generator | None = None,
+        *,
+        prefetch_factor: int | None = None,
+        persistent_workers: bool = False,
+        pin_memory_device: str = "",
+        in_order: bool = True,
+    ) -> None:
+        self.dataset, self.num_workers, self.timeout = dataset, num_workers, timeout
+        self.prefetch_factor, self.persistent_workers = prefetch_factor, persistent_workers
+        self.worker_init_fn, self.generator, self.in_order = worker_init_fn, generator, in_order
+        self.pin_memory, self.pin_memory_device = pin_memory, pin_memory_device
+        self.multiprocessing_context = multiprocessing_context
+        self._check_workers()
+        self.is_iterable = isinstance(dataset, IterableDataset)
+        if self.is_iterable:
+            given = {"shuffle": shuffle or None, "sampler": sampler, "batch_sampler": batch_sampler}
+            for name, value in given.items():
+                if value is not None:
+                    raise ValueError(
+                        f"DataLoader with IterableDataset: expected unspecified {name} option, but got {name}={value}"
+                    )
+        if sampler is not None and shuffle:
+            raise ValueError("sampler option is mutually exclusive with shuffle")
+        if batch_sampler is not None:
+            if batch_size != 1 or shuffle or sampler is not None or drop_last:
+                raise ValueError(
+                    "batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and drop_last"
+                )
+            batch_size, drop_last = None, False
+        elif batch_size is None and drop_last:
+            raise ValueError("batch_size=None option disables auto-batching and is mutually exclusive with drop_last")
+        if sampler is None:
+            sampler = self._order(bool(shuffle))
+        if batch_size is not None:
+            batch_sampler = BatchSampler(sampler, batch_size, drop_last)
+        self.batch_size, self.drop_last, self.sampler, self.batch_sampler = (
+            batch_size,
+            drop_last,
+            sampler,
+            batch_sampler,
+        )
+        if collate_fn is None:
+            collate_fn = default_collate if self.makes_batches else default_convert
+        self.collate_fn = collate_fn
+        self._is_made = True
+
+    def _check_workers(self) -> None:
+        """Raise ValueError for options of workers that do not fit."""
+        if self.num_workers < 0:
+            raise ValueError("num_workers option should be non-negative; use num_workers=0 to disable multiprocessing.")
+        if self.timeout < 0:
+            raise ValueError("timeout option should be non-negative")
+        if self.num_workers == 0:
+            if self.prefetch_factor is not None:
+                raise ValueError(
+                    "prefetch_factor option could only be specified in multiprocessing.let num_workers > 0 to enable "
+                    "multiprocessing, otherwise set prefetch_factor to None."
+                )
+            if self.persistent_workers:
+                raise ValueError("persistent_workers option needs num_workers > 0")
+        elif self.prefetch_factor is not None and self.prefetch_factor < 0:
+            raise ValueError("prefetch_factor option should be non-negative")
+
+    def _order(self, shuffle: bool) -> Iterable:
+        if self.is_iterable:
+            return itertools.repeat(None)
+        if shuffle:
+            return RandomSampler(self.dataset, generator=self.generator)
+        return SequentialSampler(self.dataset)
+
+    @property
+    def makes_batches(self) -> bool:
+        """Whether samples are put together, and not given out as they are."""
+        return self.batch_sampler is not None
+
+    @property
+    def multiprocessing_context(self) -> Any:
+        """How processes are started, or None: workers are threads."""
+        return self._multiprocessing_context
+
+    @multiprocessing_context.setter
+    def multiprocessing_context(self, context: Any) -> None:
+        if context is not None:
+            if self.num_workers == 0:
+                raise ValueError(
+                    "multiprocessing_context can only be used with multi-process loading (num_workers > 0), but got "
+                    f"num_workers={self.num_workers}"
+                )
+            from cygrad.utils.data._processes import checked_context
+
+            context = checked_context(context)
+        self._multiprocessing_context = context
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if self._is_made and name in _FIXED:
+            raise ValueError(f"{name} attribute should not be set after {type(self).__name__} is initialized")
+        super().__setattr__(name, value)
+
+    def __iter__(self) -> Iterator[Any]:
+        if self.num_workers == 0:
+            return _InCaller(self)
+        return _WithWorkers(self)
+
+    def __len__(self) -> int:
+        if not self.is_iterable:
+            return len(self._index_sampler)
+        length = len(self.dataset)
+        if self.batch_size is None:
+            return length
+        return length // self.batch_size if self.drop_last else -(-length // self.batch_size)
+
+    @property
+    def _index_sampler(self) -> Any:
+        return self.batch_sampler if self.makes_batches else self.sampler
+
+    def _reading(self) -> Reading:
+        return Reading(
+            self.dataset,
+            self.is_iterable,
+            self.makes_batches,
+            self.drop_last,
+            self.collate_fn,
+            self.collate_fn is default_collate,
+        )
+
+    def _seed(self) -> int:
+        if self.generator is None:
+            return draw_seed()
+        return int(cygrad.randint(2**63 - 1, (), generator=self.generator))
+
+    def _crew_of(self, batches: _WithWorkers) -> Crew:
+        """The workers that persist."""
+        if self._crew is None or not self._crew.is_at_work:
+            self._crew = self._new_crew(self, batches.seed)
+        return self._crew
+
+    def _new_crew(self, owner: Any, seed: int) -> Crew:
+        """Workers, which end with their owner, or with the program."""
+        processes = self.multiprocessing_context
+        kind = "thread" if processes is None else "process"
+        work = Work(self._reading(), self.num_workers, seed, self.worker_init_fn, kind)
+        if processes is None:
+            crew: Crew = Threads(work)
+        else:
+            from cygrad.utils.data._processes import Processes
+
+            crew = Processes(work, processes)
+        crew.end = weakref.finalize(owner, crew.stop)
+        return crew
+
+
+class _Batches(Iterator[Any]):
+    """What iterators over batches share: the seed, the indices, and how many batches there were."""
+
+    def __init__(self, loader: DataLoader) -> None:
+        self.loader = loader
+        self.seed = loader._seed()
+        self.indices = iter(loader._index_sampler)
+        self.given = 0
+
+    def __len__(self) -> int:
+        return len(self.loader)
+
+    def count(self) -> None:
+        """Count a batch, and warn if an iterable dataset gives more than it said."""
+        self.given += 1
+        loader = self.loader
+        if loader.is_iterable and hasattr(loader.dataset, "__len__") and self.given == len(loader) + 1:
+            warnings.warn(
+                f"Length of IterableDataset {loader.dataset} was reported to be {len(loader)}(when accessing "
+                f"len(dataloader)), but {self.given} samples have been fetched. "
+                + (
+                    "Each worker gives all samples unless the dataset asks get_worker_info()."
+                    * (loader.num_workers > 0)
+                ),
+                stacklevel=3,
+            )
+
+
+class _InCaller(_Batches):
+    """Reads each batch when it is asked for."""
+
+    def __init__(self, loader: DataLoader) -> None:
+        super().__init__(loader)
+        self.read = loader._reading().reader()
+
+    def __next__(self) -> Any:
+        indices = next(self.indices)
+        with stream(self.seed, self.given):
+            batch = self.read(indices)
+        self.count()
+        return batch
+
+
+class _WithWorkers(_Batches):
+    """Lets workers read ahead; see Note [Order of batches]."""
+
+    def __init__(self, loader: DataLoader) -> None:
+        super().__init__(loader)
+        self.crew = loader._crew_of(self) if loader.persistent_workers else loader._new_crew(self, self.seed)
+        self.crew.epoch += 1
+        self.epoch = self.crew.epoch
+        self.sent = 0
+        self.next_worker = 0
+        self.working = [True] * loader.num_workers  # False: its part of an iterable dataset has ended
+        self.open: dict[int, int] = {}  # the number of each batch that was asked for: its worker
+        self.ready: dict[int, Any] = {}  # those that came before it was their turn
+        factor = 2 if loader.prefetch_factor is None else loader.prefetch_factor
+        for _ in range(factor * loader.num_workers):
+            self.send_next()
+
+    def send_next(self) -> None:
+        """Ask the next worker for the next batch, if there are any."""
+        count = self.loader.num_workers
+        workers = [(self.next_worker + i) % count for i in range(count)]
+        worker = next((worker for worker in workers if self.working[worker]), None)
+        if worker is None:
+            return
+        indices = next(self.indices, StopIteration)
+        if indices is StopIteration:
+            return
+        self.open[self.sent] = worker
+        self.crew.send(worker, Task(self.epoch, self.sent, indices, self.seed))
+        self.sent += 1
+        self.next_worker = (worker + 1) % count
+
+    def __next__(self) -> Any:
+        if self.epoch != self.crew.epoch:
+            raise RuntimeError("another iteration with the persistent workers of this DataLoader has begun")
+        try:
+            if not self.open and self.crew.is_at_work:
+                self.send_next()  # of prefetch_factor=0
+            while self.open:
+                number = next(iter(self.open)) if self.loader.in_order else next(iter(self.ready), -1)
+                if number not in self.ready:
+                    self.receive()
+                    continue
+                del self.open[number]
+                result = self.ready.pop(number)
+                if not isinstance(result, NoMoreSamples):
+                    return self.hand_out(result)
+        except BaseException as error:
+            if not isinstance(error, Exception) or not self.loader.persistent_workers:
+                self.crew.end()
+            raise
+        if not self.loader.persistent_workers:
+            self.crew.end()
+        raise StopIteration
+
+    def hand_out(self, result: Any) -> Any:
+        """The batch, or the error that came instead of it."""
+        self.send_next()
+        if isinstance(result, Failure):
+            raise result.error()
+        self.count()
+        return result
+
+    def receive(self) -> None:
+        """Wait for an answer of any worker. Raises RuntimeError when the time is over."""
+        try:
+            epoch, number, result = self.crew.receive(self.loader.timeout or None)
+        except queue.Empty:
+            raise RuntimeError(f"DataLoader timed out after {self.loader.timeout} seconds") from None
+        if epoch != self.epoch:
+            return  # of an iteration that was given up
+        self.ready[number] = result
+        if isinstance(result, NoMoreSamples) and self.working[self.open[number]]:
+            self.working[self.open[number]] = False
+            self.send_next()

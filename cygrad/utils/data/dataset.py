@@ -1,0 +1,276 @@
+"""Where samples come from: by number, or one after the other."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Generic, TypeVar
+
+import cygrad
+from cygrad import Tensor
+
+__all__ = [
+    "ChainDataset",
+    "ConcatDataset",
+    "Dataset",
+    "IterableDataset",
+    "StackDataset",
+    "Subset",
+    "TensorDataset",
+    "random_split",
+]
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Dataset(Generic[T_co]):
+    """Samples by number: a subclass defines `__getitem__`, and `__len__` for what wants to know how many there are.
+
+    A subclass that reads many samples faster than one by one defines `__getitems__(indices)`, too, a list of samples.
+    `a + b` are the samples of both.
+
+    >>> from cygrad.utils.data import Dataset
+    >>> class Squares(Dataset):
+    ...     def __getitem__(self, index):
+    ...         return index**2
+    >>> (Squares())[3]
+    9
+    """
+
+    def __getitem__(self, index: Any) -> T_co:
+        raise NotImplementedError("Subclasses of Dataset should implement __getitem__.")
+
+    def __add__(self, other: Dataset) -> ConcatDataset:
+        return ConcatDataset([self, other])
+
+
+class IterableDataset(Dataset[T_co]):
+    """Samples one after the other: a subclass defines `__iter__`.
+
+    With several workers each of them iterates over a copy of its own; `get_worker_info()` tells it which part of
+    the samples to give.
+
+    >>> from cygrad.utils.data import DataLoader, IterableDataset
+    >>> class Stream(IterableDataset):
+    ...     def __iter__(self):
+    ...         return iter(range(4))
+    >>> list(DataLoader(Stream(), batch_size=3))
+    [tensor([0, 1, 2]), tensor([3])]
+    """
+
+    def __iter__(self) -> Iterator[T_co]:
+        raise NotImplementedError("Subclasses of IterableDataset should implement __iter__.")
+
+    def __add__(self, other: Dataset) -> ChainDataset:  # type: ignore[override]
+        return ChainDataset([self, other])
+
+
+class TensorDataset(Dataset[tuple[Tensor, ...]]):
+    """Sample i are the parts i of tensors along their first dimension, in which they agree.
+
+    Raises AssertionError if they do not.
+
+    >>> import cygrad
+    >>> from cygrad.utils.data import TensorDataset
+    >>> TensorDataset(cygrad.tensor([[1, 2], [3, 4]]), cygrad.tensor([0, 1]))[1]
+    (tensor([3, 4]), tensor(1))
+    """
+
+    tensors: tuple[Tensor, ...]
+
+    def __init__(self, *tensors: Tensor) -> None:
+        if any(tensor.size(0) != tensors[0].size(0) for tensor in tensors):
+            raise AssertionError("Size mismatch between tensors")
+        self.tensors = tensors
+
+    def __getitem__(self, index: Any) -> tuple[Tensor, ...]:
+        return tuple(tensor[index] for tensor in self.tensors)
+
+    def __len__(self) -> int:
+        return self.tensors[0].size(0)
+
+
+class StackDataset(Dataset[Any]):
+    """Sample i is a tuple, or dict, of the samples i of several datasets of the same length.
+
+    Raises ValueError if the lengths differ, or for datasets both by position and by name.
+
+    >>> from cygrad.utils.data import StackDataset
+    >>> StackDataset(image="abc", label=[0, 1, 2])[1]
+    {'image': 'b', 'label': 1}
+    """
+
+    datasets: tuple | dict[str, Any]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if args and kwargs:
+            raise ValueError(
+                "Supported either ``tuple``- (via ``args``) or``dict``- (via ``kwargs``) like input/output, but both "
+                "types are given."
+            )
+        if not args and not kwargs:
+            raise ValueError("At least one dataset should be passed")
+        self.datasets = args or kwargs
+        self._length = len(next(iter(self._parts())))
+        if any(len(part) != self._length for part in self._parts()):
+            raise ValueError("Size mismatch between datasets")
+
+    def _parts(self) -> Iterable[Any]:
+        return self.datasets.values() if isinstance(self.datasets, dict) else self.datasets
+
+    def _sample(self, values: Iterable[Any]) -> Any:
+        return dict(zip(self.datasets, values)) if isinstance(self.datasets, dict) else tuple(values)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._sample(part[index] for part in self._parts())
+
+    def __getitems__(self, indices: list) -> list:
+        columns = [read_items(part, indices) for part in self._parts()]
+        return [self._sample(values) for values in zip(*columns)]
+
+    def __len__(self) -> int:
+        return self._length
+
+
+class ConcatDataset(Dataset[T_co]):
+    """The samples of several datasets, one behind the other; `cumulative_sizes` tells where each ends.
+
+    Raises AssertionError for none, and for datasets without numbers.
+
+    >>> from cygrad.utils.data import ConcatDataset
+    >>> both = ConcatDataset(["ab", "cde"])
+    >>> len(both), both[2], both[-1]
+    (5, 'c', 'e')
+    """
+
+    datasets: list[Any]
+    cumulative_sizes: list[int]
+
+    def __init__(self, datasets: Iterable[Any]) -> None:
+        self.datasets = list(datasets)
+        if not self.datasets:
+            raise AssertionError("datasets should not be an empty iterable")
+        if any(isinstance(dataset, IterableDataset) for dataset in self.datasets):
+            raise AssertionError("ConcatDataset does not support IterableDataset")
+        self.cumulative_sizes = list(itertools.accumulate(len(dataset) for dataset in self.datasets))
+
+    def __len__(self) -> int:
+        return self.cumulative_sizes[-1]
+
+    def __getitem__(self, index: int) -> T_co:
+        if index < 0:
+            if -index > len(self):
+                raise ValueError("absolute value of index should not exceed dataset length")
+            index += len(self)
+        number = bisect_right(self.cumulative_sizes, index)
+        return self.datasets[number][index - (self.cumulative_sizes[number - 1] if number else 0)]
+
+
+class ChainDataset(IterableDataset[T_co]):
+    """The samples of several iterable datasets, one behind the other.
+
+    >>> from cygrad.utils.data import ChainDataset, IterableDataset
+    >>> class Stream(IterableDataset):
+    ...     def __iter__(self):
+    ...         return iter("ab")
+    >>> "".join(ChainDataset([Stream(), Stream()]))
+    'abab'
+    """
+
+    def __init__(self, datasets: Iterable[Any]) -> None:
+        self.datasets = datasets
+
+    def _parts(self) -> Iterator[Any]:
+        for dataset in self.datasets:
+            if not isinstance(dataset, IterableDataset):
+                raise AssertionError("ChainDataset only supports IterableDataset")
+            yield dataset
+
+    def __iter__(self) -> Iterator[T_co]:
+        return itertools.chain.from_iterable(self._parts())
+
+    def __len__(self) -> int:
+        return sum(len(dataset) for dataset in self._parts())
+
+
+class Subset(Dataset[T_co]):
+    """The samples of a dataset that `indices` name, in that order.
+
+    >>> from cygrad.utils.data import Subset
+    >>> part = Subset("abcde", [4, 0])
+    >>> len(part), part[0]
+    (2, 'e')
+    """
+
+    def __init__(self, dataset: Any, indices: Sequence[int]) -> None:
+        self.dataset, self.indices = dataset, indices
+
+    def __getitem__(self, index: Any) -> T_co:
+        if isinstance(index, list):
+            return self.dataset[[self.indices[i] for i in index]]
+        return self.dataset[self.indices[index]]
+
+    def __getitems__(self, indices: list[int]) -> list[T_co]:
+        return read_items(self.dataset, [self.indices[i] for i in indices])
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+
+def random_split(
+    dataset: Any, lengths: Sequence[int | float], generator: cygrad.Generator | None = None
+) -> list[Subset]:
+    """Parts of a dataset, drawn without repetition: of these lengths, or of these shares of the whole.
+
+    Samples that the shares leave over go to the first parts. Raises ValueError if the lengths do not sum to the whole.
+
+    >>> from cygrad.utils.data import random_split
+    >>> [len(part) for part in random_split(range(10), [0.75, 0.25])]
+    [8, 2]
+    """
+    if math.isclose(sum(lengths), 1) and sum(lengths) <= 1:
+        lengths = _shares(len(dataset), lengths)
+    if sum(lengths) != len(dataset):
+        raise ValueError("Sum of input lengths does not equal the length of the input dataset!")
+    order = cygrad.randperm(len(dataset), generator=generator).tolist()
+    ends = itertools.accumulate(map(int, lengths))
+    return [Subset(dataset, order[end - int(length) : end]) for end, length in zip(ends, lengths)]
+
+
+def _shares(total: int, fractions: Sequence[float]) -> list[int]:
+    for i, fraction in enumerate(fractions):
+        if not 0 <= fraction <= 1:
+            raise ValueError(f"Fraction at index {i} is not between 0 and 1")
+    lengths = [math.floor(total * fraction) for fraction in fractions]
+    for i in range(total - sum(lengths)):
+        lengths[i % len(lengths)] += 1
+    return lengths
+
+
+# -- reading many ------------------------------------------------------------------------------------------
+
+
+def read_items(dataset: Any, indices: list) -> list:
+    """Samples of a dataset, all at once if it can."""
+    read = getattr(dataset, "__getitems__", None)
+    if not callable(read):
+        return [dataset[index] for index in indices]
+    items = read(indices)
+    if len(items) != len(indices):
+        raise ValueError(
+            f"Nested dataset's output size mismatch. Expected {len(indices)}, got {len(items)}\n"
+            f"  {type(dataset).__qualname__}.__getitems__ is to return one sample for each index"
+        )
+    return items
+
+
+def reader_of_batches(dataset: Any) -> Callable[[list], list[Tensor]] | None:
+    """A function from indices to what `default_collate` makes of their samples, without making these, or None."""
+    if type(dataset) is Subset:
+        inner = reader_of_batches(dataset.dataset)
+        return inner and (lambda indices: inner([dataset.indices[i] for i in indices]))
+    if getattr(type(dataset), "__getitem__", None) is TensorDataset.__getitem__:
+        return None if hasattr(dataset, "__getitems__") else (lambda indices: [t[indices] for t in dataset.tensors])
+    return None

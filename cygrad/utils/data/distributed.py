@@ -1,0 +1,70 @@
+"""Each of several processes reads its part of a dataset."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sized
+
+import cygrad
+from cygrad.utils.data.sampler import Sampler
+
+__all__ = ["DistributedSampler"]
+
+
+class DistributedSampler(Sampler[int]):
+    """The indices that process `rank` of `num_replicas` reads, equally many in each.
+
+    The order is shuffled by `seed` and the epoch, which `set_epoch` sets before each iteration. What is missing to
+    equal parts is taken from the beginning again, or, with `drop_last`, left out at the end.
+    Raises ValueError without `num_replicas` and `rank`, or for a rank that there is not.
+
+    >>> from cygrad.utils.data import DistributedSampler
+    >>> [list(DistributedSampler("abcde", 2, rank, shuffle=False)) for rank in range(2)]
+    [[0, 2, 4], [1, 3, 0]]
+    """
+
+    def __init__(
+        self,
+        dataset: Sized,
+        num_replicas: int | None = None,
+        rank: int | None = None,
+        shuffle: bool = True,
+        seed: int = 0,
+        drop_last: bool = False,
+    ) -> None:
+        if num_replicas is None or rank is None:
+            raise ValueError(
+                "Default process group has not been initialized, please make sure to call init_process_group.\n"
+                "  cygrad has no process groups: give num_replicas and rank"
+            )
+        if not 0 <= rank < num_replicas:
+            raise ValueError(f"Invalid rank {rank}, rank should be in the interval [0, {num_replicas - 1}]")
+        self.dataset, self.num_replicas, self.rank = dataset, num_replicas, rank
+        self.shuffle, self.seed, self.drop_last, self.epoch = shuffle, seed, drop_last, 0
+
+    @property
+    def num_samples(self) -> int:
+        """How many indices each process reads."""
+        share = len(self.dataset) / self.num_replicas
+        return math.floor(share) if self.drop_last else math.ceil(share)
+
+    @property
+    def total_size(self) -> int:
+        """How many indices all processes read."""
+        return self.num_samples * self.num_replicas
+
+    def __iter__(self) -> Iterator[int]:
+        length = len(self.dataset)
+        if self.shuffle:
+            generator = cygrad.Generator().manual_seed(self.seed + self.epoch)
+            order = cygrad.randperm(length, generator=generator).tolist()
+        else:
+            order = list(range(length))
+        return iter([order[i % length] for i in range(self.rank, self.total_size, self.num_replicas)])
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+    def set_epoch(self, epoch: int) -> None:
+        """Say which epoch comes next, so that it gets an order of its own."""
+        self.epoch = epoch

@@ -1,0 +1,496 @@
+"""Loading batches by threads and processes: order, seeds, errors, and that nothing is left running."""
+
+import copy
+import gc
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cygrad as torch
+from cygrad.utils.data import (
+    DataLoader,
+    Dataset,
+    IterableDataset,
+    RandomSampler,
+    StackDataset,
+    Subset,
+    TensorDataset,
+    default_collate,
+    get_worker_info,
+)
+from helpers import fails
+
+CAN_FORK = "fork" in multiprocessing.get_all_start_methods()
+needs_fork = pytest.mark.skipif(not CAN_FORK, reason="needs fork")
+WORKERS = [
+    {},
+    {"num_workers": 1},
+    {"num_workers": 3},
+    {"num_workers": 3, "prefetch_factor": 0},
+    {"num_workers": 2, "prefetch_factor": 7, "persistent_workers": True},
+    pytest.param({"num_workers": 2, "multiprocessing_context": "fork"}, marks=needs_fork),
+]
+CREWS = [{}, pytest.param({"multiprocessing_context": "fork"}, marks=needs_fork)]
+
+# Threads of the BLAS library, which do not mind.
+pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left():
+    """After each test there are no threads and processes that were not there before."""
+    before = threading.active_count()
+    yield
+    gc.collect()
+    end = time.monotonic() + 5
+    while threading.active_count() > before or multiprocessing.active_children():
+        assert time.monotonic() < end, (threading.enumerate(), multiprocessing.active_children())
+        time.sleep(0.01)
+
+
+class Noisy(Dataset):
+    """Samples with noise, some of which take longer to read."""
+
+    def __len__(self):
+        return 20
+
+    def __getitem__(self, index):
+        if index % 7 == 0:
+            time.sleep(0.005)
+        return index + torch.rand(2, dtype=torch.float64)
+
+
+class Parts(IterableDataset):
+    """Each worker gives its part of the numbers."""
+
+    def __init__(self, length=10):
+        self.length = length
+
+    def __iter__(self):
+        info = get_worker_info()
+        return iter(range(self.length) if info is None else range(info.id, self.length, info.num_workers))
+
+
+class Failing(Dataset):
+    def __init__(self, error, where=3):
+        self.error, self.where = error, where
+
+    def __len__(self):
+        return 6
+
+    def __getitem__(self, index):
+        if index == self.where:
+            raise self.error
+        return index
+
+
+# --- Batches ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", WORKERS)
+def test_batches_do_not_depend_on_the_workers(options):
+    def epochs(**options):
+        torch.manual_seed(5)
+        loader = DataLoader(Noisy(), 3, shuffle=True, **options)
+        return [batch.tolist() for _ in range(2) for batch in loader], torch.rand(3).tolist()
+
+    batches, rest = epochs(**options)
+    assert (batches, rest) == epochs()
+    assert len(batches) == 14 and batches[:7] != batches[7:]
+    assert sorted(int(x) for batch in batches[:7] for x, _ in batch) == list(range(20))
+
+
+@pytest.mark.parametrize("options", WORKERS)
+def test_a_generator_of_ones_own(options):
+    def one(seed):
+        generator = torch.Generator().manual_seed(seed)
+        return [batch.tolist() for batch in DataLoader(Noisy(), 4, True, generator=generator, **options)]
+
+    before = torch.get_rng_state()
+    assert one(1) == one(1) != one(2)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.parametrize("options", WORKERS)
+def test_whole_tensors_are_indexed_at_once(options):
+    data = TensorDataset(torch.rand(11, 2), torch.arange(11))
+    for dataset in (data, Subset(data, [3, 1, 4, 1, 5, 9]), Subset(Subset(data, [7, 2, 8]), [2, 0])):
+        batches = list(DataLoader(dataset, 4, **options))
+        expected = [dataset[i] for i in range(len(dataset))]
+        for i, batch in enumerate(batches):
+            assert type(batch) is list
+            for found, column in zip(batch, default_collate(expected[4 * i : 4 * i + 4])):
+                assert torch.equal(found, column)
+
+
+def test_subclasses_of_tensor_dataset_are_asked_for_samples():
+    class Doubled(TensorDataset):
+        def __getitem__(self, index):
+            return (super().__getitem__(index)[0] * 2,)
+
+    class AtOnce(TensorDataset):
+        def __getitems__(self, indices):
+            return [(-self.tensors[0][i],) for i in indices]
+
+    x = torch.arange(4.0)
+    assert next(iter(DataLoader(Doubled(x), 4)))[0].tolist() == [0, 2, 4, 6]
+    assert next(iter(DataLoader(AtOnce(x), 4)))[0].tolist() == [0, -1, -2, -3]
+    assert next(iter(DataLoader(TensorDataset(x), 2, collate_fn=lambda samples: samples))) == [(x[0],), (x[1],)]
+
+
+@pytest.mark.parametrize("options", WORKERS)
+def test_iterable_datasets(options):
+    for dataset, size, last in ((Parts(), 3, False), (Parts(), 3, True), (Parts(), None, False), (Parts(1), 2, False)):
+        batches = list(DataLoader(dataset, size, drop_last=last, **options))
+        numbers = sorted(x for batch in batches for x in (batch.tolist() if size else [batch]))
+        assert numbers == list(range(dataset.length)) if not last else set(numbers) <= set(range(10))
+        assert not last or all(len(batch) == 3 for batch in batches)
+        loader = DataLoader(dataset, size, drop_last=last, **options)
+        assert [list(map(str, loader)) for _ in range(2)] == [list(map(str, batches))] * 2
+
+
+@pytest.mark.parametrize("options", WORKERS)
+def test_no_samples(options):
+    assert list(DataLoader([], **options)) == []
+    assert list(DataLoader(Parts(0), 2, **options)) == []
+    with fails(ValueError, "num_samples should be a positive integer value, but got num_samples=0"):
+        DataLoader([], shuffle=True, **options)
+
+
+def test_samples_that_do_not_match():
+    class TooFew(Dataset):
+        def __getitems__(self, indices):
+            return indices[1:]
+
+        def __len__(self):
+            return 2
+
+    for dataset in (TooFew(), StackDataset(TooFew())):
+        with fails(ValueError, "Nested dataset's output size mismatch. Expected 2, got 1"):
+            next(iter(DataLoader(dataset, 2)))
+
+
+def test_order_of_those_that_are_ready():
+    class Slow(Dataset):
+        def __len__(self):
+            return 6
+
+        def __getitem__(self, index):
+            time.sleep(0.2 * (index == 0))
+            return index
+
+    found = [int(x) for x in DataLoader(Slow(), num_workers=2, in_order=False)]
+    assert sorted(found) == list(range(6)) and found[0] != 0
+    assert [int(x) for x in DataLoader(Slow(), num_workers=2)] == list(range(6))
+
+
+# --- Workers ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("crew", CREWS)
+def test_workers_know_who_they_are(crew):
+    class Who(Dataset):
+        def __len__(self):
+            return 6
+
+        def __getitem__(self, index):
+            info = get_worker_info()
+            assert info.dataset.mark == info.id  # what `worker_init_fn` set
+            return info.id, info.num_workers, info.seed - info.id, os.getpid(), threading.get_ident()
+
+    def init(worker):
+        assert worker == get_worker_info().id
+        get_worker_info().dataset.mark = worker
+
+    dataset = Who()
+    columns = list(DataLoader(dataset, None, num_workers=2, worker_init_fn=init, **crew))
+    ids, counts, seeds, processes, threads = map(list, zip(*columns))
+    assert ids == [0, 1] * 3 and set(counts) == {2} and len(set(seeds)) == 1
+    assert len(set(processes)) == (2 if crew else 1)
+    assert crew or (len(set(threads)) == 2 and threading.get_ident() not in threads)
+    assert not hasattr(dataset, "mark") and get_worker_info() is None
+
+
+@pytest.mark.parametrize("crew", CREWS)
+def test_workers_persist(crew):
+    class Where(Dataset):
+        def __len__(self):
+            return 4
+
+        def __getitem__(self, index):
+            return os.getpid() if crew else threading.get_ident()
+
+    persistent = DataLoader(Where(), None, num_workers=2, persistent_workers=True, **crew)
+    first = list(persistent)
+    iterator = iter(persistent)
+    assert next(iterator) == first[0]  # an iteration that is given up
+    assert list(persistent) == first
+    with fails(RuntimeError, "another iteration with the persistent workers of this DataLoader has begun"):
+        next(iterator)
+    passing = DataLoader(Where(), None, num_workers=2, **crew)
+    assert crew == {} or set(passing) != set(passing)
+
+
+@pytest.mark.parametrize("crew", CREWS)
+def test_errors_bring_their_traceback(crew):
+    class OfThree(Exception):
+        def __init__(self, a, b, c):
+            super().__init__(a, b, c)
+
+    kind = "process" if crew else "thread"
+    for error, raised in ((ValueError("bad sample"), ValueError), (KeyError("name"), KeyError)):
+        for persistent in (False, True):
+            loader = DataLoader(Failing(error), num_workers=2, persistent_workers=persistent, **crew)
+            with pytest.raises(raised) as info:
+                list(loader)
+            text = str(info.value)
+            assert text.startswith(f"Caught {raised.__name__} in DataLoader worker {kind} 1.\nOriginal Traceback (most")
+            assert "in __getitem__\n" in text and "raise self.error" in text and str(error) in text
+            del info
+    for error in (OfThree(1, 2, 3), SystemExit(3), KeyboardInterrupt()):
+        with fails(RuntimeError, f"Caught {type(error).__name__} in DataLoader worker {kind} 1."):
+            list(DataLoader(Failing(error), num_workers=2, **crew))
+
+
+def test_an_iteration_goes_on_after_an_error():
+    for options in ({}, {"num_workers": 2, "persistent_workers": True}):
+        iterator = iter(DataLoader(Failing(ValueError("bad"), 1), **options))
+        assert next(iterator) == 0
+        with pytest.raises(ValueError, match="bad"):
+            next(iterator)
+        assert [int(x) for x in iterator] == [2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("crew", CREWS)
+def test_errors_before_the_first_sample(crew):
+    def init(worker):
+        raise OSError("no such file")
+
+    kind = "process" if crew else "thread"
+    with fails(OSError, f"Caught OSError in DataLoader worker {kind} 0."):
+        next(iter(DataLoader(range(3), num_workers=2, worker_init_fn=init, **crew)))
+
+    class NoStart(IterableDataset):
+        def __iter__(self):
+            raise LookupError("no start")
+
+    for options in ({}, {"num_workers": 2, **crew}):
+        with pytest.raises(LookupError, match="no start"):
+            list(DataLoader(NoStart(), **options))
+
+
+def test_errors_of_the_order():
+    def indices():
+        yield 0
+        raise ValueError("no more order")
+
+    for options in ({}, {"num_workers": 2}):
+        with fails(ValueError, "no more order"):
+            list(DataLoader(range(3), sampler=indices(), **options))
+    with fails(IndexError, "Caught IndexError in DataLoader worker thread 0."):
+        list(DataLoader([1, 2], sampler=[5], num_workers=1))
+
+
+@pytest.mark.parametrize("crew", CREWS)
+def test_the_time_is_over(crew):
+    class Hanging(Dataset):
+        def __len__(self):
+            return 2
+
+        def __getitem__(self, index):
+            time.sleep(0.7)
+
+    with fails(RuntimeError, "DataLoader timed out after 0.1 seconds"):
+        next(iter(DataLoader(Hanging(), num_workers=1, timeout=0.1, **crew)))
+
+
+@needs_fork
+def test_processes_that_die():
+    class Dying(Dataset):
+        def __init__(self, how):
+            self.how = how
+
+        def __len__(self):
+            return 4
+
+        def __getitem__(self, index):
+            if index == 2:
+                self.how()
+            return index
+
+    for how, code in ((lambda: os._exit(3), "3"), (lambda: os.kill(os.getpid(), signal.SIGKILL), "-9")):
+        with pytest.raises(RuntimeError, match=r"^DataLoader worker \(pid\(s\) \d+\) exited unexpectedly\n") as info:
+            list(DataLoader(Dying(how), num_workers=2, multiprocessing_context="fork"))
+        assert f"exit codes [{code}]" in str(info.value)
+        del info
+
+
+@needs_fork
+def test_batches_that_cannot_be_handed_over():
+    loader = DataLoader(range(2), num_workers=1, multiprocessing_context="fork", collate_fn=lambda batch: lambda: batch)
+    with pytest.raises(RuntimeError, match="worker process 0, when it handed over a batch"):
+        next(iter(loader))
+
+
+@needs_fork
+def test_long_lists_of_indices():
+    loader = DataLoader(range(600_000), 100_000, num_workers=2, multiprocessing_context="fork", collate_fn=np.array)
+    assert [len(batch) for batch in loader] == [100_000] * 6
+
+
+# --- Nothing is left -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("crew", CREWS)
+@pytest.mark.parametrize("persistent", [False, True])
+def test_abandoned_iterators(crew, persistent):
+    before = threading.active_count()
+    loader = DataLoader(Noisy(), num_workers=2, persistent_workers=persistent, **crew)
+    for number, _ in enumerate(loader):
+        if number == 2:
+            break
+    iterator = iter(loader)
+    next(iterator)
+    del iterator, loader, _
+    assert threading.active_count() == before
+    assert not multiprocessing.active_children()
+
+
+def test_abandoned_iterators_in_a_circle():
+    iterator = iter(DataLoader(Noisy(), num_workers=2))
+    next(iterator)
+    iterator.itself = iterator
+    del iterator
+    gc.collect()
+
+
+def test_samples_are_let_go():
+    data = TensorDataset(torch.rand(8, 2))
+    for _ in DataLoader(data, 2, num_workers=2):
+        pass
+    iterator = iter(DataLoader(data, 2, num_workers=2))
+    next(iterator)
+    copy.copy(data)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs signals")
+@pytest.mark.parametrize("crew", CREWS)
+@pytest.mark.parametrize("where", ["next", "body"])
+def test_ctrl_c(crew, where):
+    class Slow(Dataset):
+        def __len__(self):
+            return 100
+
+        def __getitem__(self, index):
+            time.sleep(0.3 if where == "next" else 0)
+            return index
+
+    before = threading.active_count()
+    timer = threading.Timer(0.15, os.kill, [os.getpid(), signal.SIGINT])
+    with pytest.raises(KeyboardInterrupt):
+        timer.start()
+        for _ in DataLoader(Slow(), num_workers=2, **crew):
+            time.sleep(5 if where == "body" else 0)
+    timer.join()
+    gc.collect()
+    assert threading.active_count() == before
+    assert not multiprocessing.active_children()
+
+
+PROGRAM = """
+import os, sys, time
+import cygrad as torch
+from cygrad.utils.data import DataLoader, Dataset
+
+class Numbers(Dataset):
+    def __len__(self):
+        return 50
+    def __getitem__(self, index):
+        time.sleep(0.01)
+        return index
+
+if __name__ == "__main__":
+    context = sys.argv[1] if sys.argv[1] != "threads" else None
+    iterator = iter(DataLoader(Numbers(), 2, num_workers=2, multiprocessing_context=context))
+    print(next(iterator).tolist(), flush=True)
+    if sys.argv[2] == "killed":
+        if context:
+            print(*[worker.pid for worker in iterator.crew.workers], flush=True)
+        os.kill(os.getpid(), 9)
+    if sys.argv[2] == "error":
+        raise SystemError("end")
+"""
+
+
+@pytest.mark.parametrize("context", ["threads", *multiprocessing.get_all_start_methods()])
+@pytest.mark.parametrize("end", ["exit", "error", "killed"])
+def test_the_program_ends(context, end, tmp_path):
+    if end == "killed" and (context == "forkserver" or os.name == "nt"):
+        pytest.skip("needs children of the program itself")
+    script = tmp_path / "program.py"
+    script.write_text(PROGRAM)
+    command = [sys.executable, script, context, end]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    first, *pids = ended.stdout.split("\n")
+    assert first == "[0, 1]", ended.stderr
+    assert (ended.returncode == 0) == (end == "exit")
+    assert end != "exit" or ended.stderr == "" or "DeprecationWarning" in ended.stderr
+    for pid in pids[0].split():
+        assert _ends(int(pid)), f"process {pid} outlives its parent"
+
+
+def _ends(pid):
+    for _ in range(500):
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return True
+        stat = Path(f"/proc/{pid}/stat")
+        if stat.exists() and stat.read_text().split(")")[1].split()[0] == "Z":
+            return True  # it ended, and nobody has asked yet how
+        time.sleep(0.01)
+    return False
+
+
+# --- Speed -----------------------------------------------------------------------------------------------
+
+
+def test_small_samples_are_read_fast():
+    """A hundredth of what is measured (a million samples a second), so that a busy machine does not fail."""
+    data = TensorDataset(torch.rand(20_000, 4), torch.arange(20_000))
+    start = time.perf_counter()
+    count = sum(len(x) for x, _ in DataLoader(data, 64, shuffle=True))
+    assert count == 20_000 and count / (time.perf_counter() - start) > 10_000
+
+
+def test_random_sampler_seeds():
+    sampler = RandomSampler(range(50))
+    torch.manual_seed(0)
+    first = list(sampler), list(sampler)
+    torch.manual_seed(0)
+    assert (list(sampler), list(sampler)) == first and first[0] != first[1]
+    own = torch.Generator().manual_seed(1)
+    before = torch.get_rng_state()
+    assert list(RandomSampler(range(50), generator=own)) != list(RandomSampler(range(50), generator=own))
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_import_leaves_multiprocessing_out():
+    code = "import cygrad.utils.data, sys; list(cygrad.utils.data.DataLoader([1], num_workers=1)); print(*sys.modules)"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "cygrad.utils.data._worker" in ended.stdout and "multiprocessing" not in ended.stdout
+
+
+def test_no_warnings_of_threads():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(list(DataLoader(range(5), num_workers=64))) == 5
