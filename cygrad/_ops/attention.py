@@ -16,7 +16,7 @@ from cygrad._ops.products import linear, matmul
 from cygrad._ops.reductions import mean
 from cygrad._ops.repeating import repeat, repeat_interleave
 from cygrad._ops.softmax import softmax
-from cygrad._ops.views import expand, reshape, squeeze, transpose, unsqueeze
+from cygrad._ops.views import permute, reshape, squeeze, transpose, unsqueeze, view
 
 # -- scaled dot products -----------------------------------------------------------------------------------
 
@@ -41,11 +41,12 @@ def scaled_dot_product_attention(
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {dropout_p}")
     if enable_gqa:
         key, value = (repeat_interleave(t, query.shape[-3] // t.shape[-3], -3) for t in (key, value))
-    scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
-    scores = matmul(mul(query, scale), transpose(key, -2, -1))
     if is_causal:
         attn_mask = tensor_of(np.tri(query.shape[-2], key.shape[-2], dtype=bool))
-    weights = _softmax(scores if attn_mask is None else _masked(scores, attn_mask))
+    if attn_mask is not None and attn_mask.dtype.name == "bool":
+        attn_mask = _hiding(~array_of(attn_mask), query)
+    scores = _scores(query, key, attn_mask, scale)
+    weights = softmax(scores, -1) if attn_mask is None else _softmax(scores, attn_mask)
     return matmul(dropout(weights, dropout_p) if dropout_p else weights, value)
 
 
@@ -75,22 +76,27 @@ def _check_attention(query, key, value, attn_mask, is_causal):
         raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
 
 
-def _masked(scores, mask):
-    """The scores with a mask added, or, with a boolean one, -inf where it is False."""
-    if mask.dtype.name != "bool":
-        return add(scores, mask.to(scores.dtype))
-    shown = np.broadcast_to(array_of(mask), np.broadcast_shapes(mask.shape, scores.shape))
-    return masked_fill(scores, tensor_of(~shown), -math.inf)
+def _scores(query, key, mask, scale=None):
+    """How well keys match queries; what is in `mask` is added."""
+    scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    scores = matmul(mul(query, scale), transpose(key, -2, -1))
+    return scores if mask is None else add(scores, mask.to(scores.dtype))
 
 
-def _softmax(scores):
-    """Softmax along the last dimension, 0 where all scores are -inf."""
-    array = array_of(scores)
-    dead = (array == -math.inf).all(-1, keepdims=True) if array.size else np.zeros((), bool)
-    if not dead.any():
+def _hiding(hidden, like):
+    """What is added to scores: -inf where the array `hidden` is True, else 0."""
+    array = np.zeros(hidden.shape, array_of(like).dtype)
+    array[hidden] = -math.inf
+    return tensor_of(array)
+
+
+def _softmax(scores, mask):
+    """Softmax along the last dimension, 0 where the mask hides all."""
+    hidden = (array_of(mask) == -math.inf).all(-1, keepdims=True)
+    if not hidden.any():
         return softmax(scores, -1)
-    dead = tensor_of(dead)
-    return masked_fill(softmax(masked_fill(scores, dead, 0.0), -1), dead, 0.0)
+    hidden = tensor_of(np.broadcast_to(hidden, (*scores.shape[:-1], 1)))
+    return masked_fill(softmax(masked_fill(scores, hidden, 0.0), -1), hidden, 0.0)
 
 
 # -- several heads -----------------------------------------------------------------------------------------
@@ -140,28 +146,64 @@ def multi_head_attention_forward(
     tensor([0.3333, 0.3333, 0.3333])
     """
     is_batched = _check_shapes(query, key, value, key_padding_mask, attn_mask, num_heads)
+    _check_sizes(query, key, value, embed_dim_to_check, num_heads, is_causal and attn_mask is None)
+    padding, mask = _added(key_padding_mask, "key_padding_mask", query), _added(attn_mask, "attn_mask", query)
+    separate = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else None
     if not is_batched:
-        query, key, value = (unsqueeze(t, 1) for t in (query, key, value))
-        key_padding_mask = key_padding_mask if key_padding_mask is None else unsqueeze(key_padding_mask, 0)
-    length, batch, width = query.shape
-    if is_causal and attn_mask is None:
+        batches = {id(t): unsqueeze(t, 1) for t in (query, key, value)}  # one tensor stays one, projected at once
+        query, key, value = (batches[id(t)] for t in (query, key, value))
+        padding = None if padding is None else unsqueeze(padding, 0)
+    tensors = _projected(query, key, value, in_proj_weight, in_proj_bias, separate)
+    length, batch, width = tensors[0].shape
+    mask = _checked_mask(mask, length, tensors[1].shape[0], batch, num_heads)
+    if is_causal and padding is None and not need_weights:  # the hint, which PyTorch trusts
+        mask = _hiding(~np.tri(length, tensors[1].shape[0], dtype=bool), query)
+    tensors = _with_learnt(tensors, bias_k, bias_v)
+    # (N, heads, L, width of a head)
+    q, k, v = (permute(view(t, (len(t), batch, num_heads, -1)), (1, 2, 0, 3)) for t in tensors)
+    if static_k is not None:
+        k = view(static_k, (batch, num_heads, -1, k.shape[3]))
+    if static_v is not None:
+        v = view(static_v, (batch, num_heads, -1, v.shape[3]))
+    if add_zero_attn:
+        k, v = (cat([t, tensor_of(np.zeros((batch, num_heads, 1, t.shape[3]), array_of(t).dtype))], 2) for t in (k, v))
+    appended = (bias_k is not None) + bool(add_zero_attn)
+    mask = _joined(_widened(mask, appended), _widened(padding, appended), k.shape[2])
+    scores = _scores(q, k, mask)
+    weights = softmax(scores, -1) if need_weights or mask is None else _softmax(scores, mask)
+    weights = dropout(weights, dropout_p) if training and dropout_p else weights
+    result = reshape(permute(matmul(weights, v), (2, 0, 1, 3)), (length, batch, width))
+    result = linear(result, out_proj_weight, out_proj_bias)
+    if not need_weights:
+        weights = None
+    elif average_attn_weights:
+        weights = mean(weights, 1)
+    if is_batched:
+        return result, weights
+    return squeeze(result, 1), weights if weights is None else squeeze(weights, 0)
+
+
+def _check_sizes(query, key, value, embed_dim, num_heads, lacks_mask):
+    width = query.shape[-1]
+    if lacks_mask:
         raise RuntimeError(
             "Need attn_mask if specifying the is_causal hint. You may use the Transformer module method "
             "`generate_square_subsequent_mask` to create this mask."
         )
-    padding, mask = _added(key_padding_mask, "key_padding_mask", query), _added(attn_mask, "attn_mask", query)
-    head_width = width // num_heads
-    if width != embed_dim_to_check:
-        raise AssertionError(f"was expecting embedding dimension of {embed_dim_to_check}, but got {width}")
-    if head_width * num_heads != width:
+    if width != embed_dim:
+        raise AssertionError(f"was expecting embedding dimension of {embed_dim}, but got {width}")
+    if width // num_heads * num_heads != width:
         raise AssertionError(f"embed_dim {width} not divisible by num_heads {num_heads}")
-    if use_separate_proj_weight:
-        if key.shape[:2] != value.shape[:2]:
+
+
+def _projected(query, key, value, in_proj_weight, in_proj_bias, separate):
+    """The three, each through its own linear layer; where one tensor is given several times, all at once."""
+    if separate is not None:
+        if key.shape[:-1] != value.shape[:-1]:
             raise AssertionError(
-                f"key's sequence and batch dims {key.shape[:2]} do not match value's {value.shape[:2]}"
+                f"key's sequence and batch dims {key.shape[:-1]} do not match value's {value.shape[:-1]}"
             )
-        matrices = q_proj_weight, k_proj_weight, v_proj_weight
-        for matrix, name in zip(matrices, ("q", "k", "v")):
+        for matrix, name in zip(separate, "qkv"):
             if matrix is None:
                 raise AssertionError(f"use_separate_proj_weight is True but {name}_proj_weight is None")
     else:
@@ -169,35 +211,21 @@ def multi_head_attention_forward(
             raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
         if in_proj_weight is None:
             raise AssertionError("use_separate_proj_weight is False but in_proj_weight is None")
-        matrices = chunk(in_proj_weight, 3)
+        if query is key is value:
+            return chunk(linear(query, in_proj_weight, in_proj_bias), 3, -1)
+        separate = chunk(in_proj_weight, 3)
     biases = (None,) * 3 if in_proj_bias is None else chunk(in_proj_bias, 3)
-    q, k, v = (linear(t, matrix, b) for t, matrix, b in zip((query, key, value), matrices, biases))
-    mask = _checked_mask(mask, length, key.shape[0], batch * num_heads)
+    return [linear(t, matrix, b) for t, matrix, b in zip((query, key, value), separate, biases)]
+
+
+def _with_learnt(tensors, bias_k, bias_v):
+    """With a learnt key and value at the end, if there are any."""
     if (bias_k is None) != (bias_v is None):
         raise AssertionError("bias_k is None" if bias_k is None else "bias_v is None")
-    appended = 0
-    if bias_k is not None:
-        k, v = cat([k, repeat(bias_k, 1, batch, 1)]), cat([v, repeat(bias_v, 1, batch, 1)])
-        appended += 1
-    q, k, v = (transpose(reshape(t, (t.shape[0], batch * num_heads, head_width)), 0, 1) for t in (q, k, v))
-    k, v = k if static_k is None else static_k, v if static_v is None else static_v
-    if add_zero_attn:
-        zeros = tensor_of(np.zeros((batch * num_heads, 1, head_width), array_of(k).dtype))
-        k, v = cat([k, zeros], 1), cat([v, zeros], 1)
-        appended += 1
-    mask = _joined(_widened(mask, appended), _widened(padding, appended), num_heads, k.shape[1])
-    scores = matmul(mul(q, 1 / math.sqrt(head_width)), transpose(k, 1, 2))
-    scores = scores if mask is None else add(scores, mask)
-    weights = softmax(scores, -1) if need_weights else _softmax(scores)
-    weights = dropout(weights, dropout_p) if training and dropout_p else weights
-    result = reshape(transpose(matmul(weights, v), 0, 1), (length * batch, width))
-    result = reshape(linear(result, out_proj_weight, out_proj_bias), (length, batch, -1))
-    weights = reshape(weights, (batch, num_heads, length, k.shape[1])) if need_weights else None
-    if need_weights and average_attn_weights:
-        weights = mean(weights, 1)
-    if is_batched:
-        return result, weights
-    return squeeze(result, 1), weights if weights is None else squeeze(weights, 0)
+    if bias_k is None:
+        return tensors
+    q, k, v = tensors
+    return [q, *(cat([t, repeat(added, 1, t.shape[1], 1)]) for t, added in ((k, bias_k), (v, bias_v)))]
 
 
 def _check_shapes(query, key, value, key_padding_mask, attn_mask, num_heads):
@@ -234,22 +262,20 @@ def _added(mask, name, query):
     if mask is None:
         return None
     if mask.dtype.name == "bool":
-        array = np.zeros(mask.shape, array_of(query).dtype)
-        array[array_of(mask)] = -math.inf
-        return tensor_of(array)
+        return _hiding(array_of(mask), query)
     if not mask.dtype.is_floating_point:
         raise AssertionError(f"only bool and floating types of {name} are supported")
     return mask
 
 
-def _checked_mask(mask, length, keys, heads):
-    """The mask with a dimension for heads."""
+def _checked_mask(mask, length, keys, batch, heads):
+    """The mask with dimensions for the batch and the heads, or one for both."""
     if mask is None:
         return None
-    wanted = (length, keys) if mask.ndim == 2 else (heads, length, keys)
+    wanted = (length, keys) if mask.ndim == 2 else (batch * heads, length, keys)
     if mask.shape != wanted:
         raise RuntimeError(f"The shape of the {mask.ndim}D attn_mask is {mask.shape}, but should be {wanted}.")
-    return unsqueeze(mask, 0) if mask.ndim == 2 else mask
+    return mask if mask.ndim == 2 else view(mask, (batch, heads, length, keys))
 
 
 def _widened(mask, appended):
@@ -260,14 +286,14 @@ def _widened(mask, appended):
     return cat([mask, tensor_of(zeros)], -1)
 
 
-def _joined(mask, padding, num_heads, keys):
+def _joined(mask, padding, keys):
     """Both masks, which may be None, as one."""
     if padding is None:
         return mask
     batch = padding.shape[0]
     if padding.shape[1] != keys:
         raise AssertionError(f"Expected key_padded_mask.shape[1] to be {keys}, but got {padding.shape[1]}")
-    padding = reshape(expand(reshape(padding, (batch, 1, 1, keys)), (-1, num_heads, -1, -1)), (-1, 1, keys))
+    padding = reshape(padding, (batch, 1, 1, keys))
     return padding if mask is None else add(mask, padding)
 
 

@@ -12,6 +12,7 @@ from cygrad.nn.modules.activation import (
     Tanh,
     Tanhshrink,
 )
+from cygrad.nn.modules.attention import MultiheadAttention
 from cygrad.nn.modules.container import ModuleDict, ModuleList, Sequential
 from cygrad.nn.modules.conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from cygrad.nn.modules.distance import CosineSimilarity, PairwiseDistance
@@ -116,6 +117,13 @@ from cygrad.nn.modules.rectifiers import (
 )
 from cygrad.nn.modules.rnn import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNBase, RNNCell, RNNCellBase
 from cygrad.nn.modules.sparse import Embedding, EmbeddingBag
+from cygrad.nn.modules.transformer import (
+    Transformer,
+    TransformerDecoder,
+    TransformerDecoderLayer,
+    TransformerEncoder,
+    TransformerEncoderLayer,
+)
 from cygrad.nn.modules.unpooling import MaxUnpool1d, MaxUnpool2d, MaxUnpool3d
 from cygrad.nn.modules.upsampling import Upsample, UpsamplingBilinear2d, UpsamplingNearest2d
 
@@ -210,6 +218,7 @@ __all__ = [
     "MultiLabelMarginLoss",
     "MultiLabelSoftMarginLoss",
     "MultiMarginLoss",
+    "MultiheadAttention",
     "NLLLoss",
     "PReLU",
     "PairwiseDistance",
@@ -247,6 +256,11 @@ __all__ = [
     "Tanh",
     "Tanhshrink",
     "Threshold",
+    "Transformer",
+    "TransformerDecoder",
+    "TransformerDecoderLayer",
+    "TransformerEncoder",
+    "TransformerEncoderLayer",
     "TripletMarginLoss",
     "TripletMarginWithDistanceLoss",
     "Unflatten",

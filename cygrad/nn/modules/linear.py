@@ -83,6 +83,10 @@ class Linear(Module):
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
 
 
+class NonDynamicallyQuantizableLinear(Linear):
+    """`Linear` under the name that PyTorch gives the last layer of `MultiheadAttention`."""
+
+
 class Bilinear(Module):
     """The map `y = x1 @ weight @ x2 + bias` of two inputs, for each output feature, as `F.bilinear`.
 
