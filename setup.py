@@ -72,7 +72,7 @@ MSVC_COMPILE_ARGS = ["/O2"]
 FAST_FAMILIES = {"arithmetic", "pointwise"}
 SMALL = {
     "cygrad._core": {"access", "construct", "dtypes", "engine", "engine_hooks", "function", "tensor_hooks"},
-    "cygrad._kernels": {"activations", "elementwise", "nn", "optim", "parallel", "pool", "reduce"},
+    "cygrad._kernels": {"activations", "elementwise", "nn", "norms", "optim", "parallel", "pool", "reduce"},
 }
 GNU_SMALL_ARGS = ["-Os", "-DCYTHON_UNPACK_METHODS=0"]  # 3 %: calls of Python methods are all done in one way
 if sys.platform == "linux":

@@ -43,24 +43,28 @@ CYGRAD_INLINE double tail_f64(double t, double *density)
 #define REAL float
 #define BITS uint32_t
 #define EXP exponential
+#define EXP_CLONES CYGRAD_WIDE_CLONES
 #define ABS fabsf
 #define NAME(name) name##_f32
 #include "activations.h"
 #undef REAL
 #undef BITS
 #undef EXP
+#undef EXP_CLONES
 #undef ABS
 #undef NAME
 
 #define REAL double
 #define BITS uint64_t
 #define EXP exponential_of_double
+#define EXP_CLONES CYGRAD_CLONES
 #define ABS fabs
 #define NAME(name) name##_f64
 #include "activations.h"
 #undef REAL
 #undef BITS
 #undef EXP
+#undef EXP_CLONES
 #undef ABS
 #undef NAME
 
@@ -109,22 +113,22 @@ CYGRAD_INLINE REAL NAME(tanh_of_softplus)(REAL x)
     return m / (m + 2);
 }
 
-DEFINE_MAP(CYGRAD_WIDE_CLONES, sigmoid, out[i] = 1 / (1 + EXP(-x));)
-DEFINE_MAP(CYGRAD_WIDE_CLONES, silu, out[i] = x / (1 + EXP(-x));)
-DEFINE_GRADIENT(CYGRAD_WIDE_CLONES, silu_gradient,
+DEFINE_MAP(EXP_CLONES, sigmoid, out[i] = 1 / (1 + EXP(-x));)
+DEFINE_MAP(EXP_CLONES, silu, out[i] = x / (1 + EXP(-x));)
+DEFINE_GRADIENT(EXP_CLONES, silu_gradient,
     const REAL s = 1 / (1 + EXP(-x));
     out[i] = g[i] * (s * (1 + x * (1 - s)));)
 
-DEFINE_MAP(CYGRAD_WIDE_CLONES, mish, out[i] = x * NAME(tanh_of_softplus)(x);)
-DEFINE_GRADIENT(CYGRAD_WIDE_CLONES, mish_gradient,
+DEFINE_MAP(EXP_CLONES, mish, out[i] = x * NAME(tanh_of_softplus)(x);)
+DEFINE_GRADIENT(EXP_CLONES, mish_gradient,
     const REAL t = NAME(tanh_of_softplus)(x), s = 1 / (1 + EXP(-x));
     out[i] = g[i] * (t + x * s * (1 - t * t));)
 
-DEFINE_MAP(CYGRAD_WIDE_CLONES, gelu,
+DEFINE_MAP(EXP_CLONES, gelu,
     REAL density;
     const REAL tail = NAME(tail)(ABS(x), &density);
     out[i] = x * (x > 0 ? 1 - tail : tail);)
-DEFINE_GRADIENT(CYGRAD_WIDE_CLONES, gelu_gradient,
+DEFINE_GRADIENT(EXP_CLONES, gelu_gradient,
     REAL density;
     const REAL tail = NAME(tail)(ABS(x), &density);
     out[i] = g[i] * ((x > 0 ? 1 - tail : tail) + x * density);)
@@ -132,8 +136,8 @@ DEFINE_GRADIENT(CYGRAD_WIDE_CLONES, gelu_gradient,
 /* (1 + tanh(u)) / 2 is the logistic function of 2 u. */
 #define TWICE_INNER (REAL)1.5957691216057308 * x * (1 + (REAL)0.044715 * x * x)
 #define ITS_SLOPE (REAL)1.5957691216057308 * (1 + 3 * (REAL)0.044715 * near * near)
-DEFINE_MAP(CYGRAD_WIDE_CLONES, gelu_tanh, out[i] = x / (1 + EXP(-TWICE_INNER));)
-DEFINE_GRADIENT(CYGRAD_WIDE_CLONES, gelu_tanh_gradient,
+DEFINE_MAP(EXP_CLONES, gelu_tanh, out[i] = x / (1 + EXP(-TWICE_INNER));)
+DEFINE_GRADIENT(EXP_CLONES, gelu_tanh_gradient,
     const REAL s = 1 / (1 + EXP(-TWICE_INNER)), below = x > 30 ? 30 : x, near = below < -30 ? -30 : below;
     out[i] = g[i] * (s + x * s * (1 - s) * ITS_SLOPE);)
 #undef TWICE_INNER

@@ -1,7 +1,6 @@
 /* Loops of the fused kernels in nn.pyx, for float and double.
 
-   Blocks have the shape (n, inner) and are worked on along n: `column` has `inner` numbers for each of them. Long rows
-   (inner = 1) stay in the nearest cache while all is done with them; for them there are functions of their own. */
+   Blocks have the shape (n, inner) and are worked on along n: `column` has `inner` numbers for each of them. */
 
 #ifndef REAL                    /* the file includes itself once for each type */
 #ifndef CYGRAD_NN_H
@@ -17,21 +16,25 @@ CYGRAD_BEGIN_LOOPS
 
 #define REAL float
 #define EXP exponential
+#define EXP_CLONES CYGRAD_WIDE_CLONES
 #define LOG logf
 #define NAME(name) name##_f32
 #include "nn.h"
 #undef REAL
 #undef EXP
+#undef EXP_CLONES
 #undef LOG
 #undef NAME
 
 #define REAL double
 #define EXP exponential_of_double
+#define EXP_CLONES CYGRAD_CLONES
 #define LOG log
 #define NAME(name) name##_f64
 #include "nn.h"
 #undef REAL
 #undef EXP
+#undef EXP_CLONES
 #undef LOG
 #undef NAME
 
@@ -46,12 +49,9 @@ CYGRAD_END_LOOPS
 #define multiply(is_double, ...) BY_TYPE(is_double, multiply, __VA_ARGS__)
 #define softmax_gradient(is_double, ...) BY_TYPE(is_double, softmax_gradient, __VA_ARGS__)
 #define log_softmax_gradient(is_double, ...) BY_TYPE(is_double, log_softmax_gradient, __VA_ARGS__)
+#define exponentials_of_differences(is_double, ...) BY_TYPE(is_double, exponentials_of_differences, __VA_ARGS__)
 #define exponentials(is_double, ...) BY_TYPE(is_double, exponentials, __VA_ARGS__)
 #define logarithms(is_double, ...) BY_TYPE(is_double, logarithms, __VA_ARGS__)
-#define softmax_rows(is_double, ...) BY_TYPE(is_double, softmax_rows, __VA_ARGS__)
-#define log_softmax_rows(is_double, ...) BY_TYPE(is_double, log_softmax_rows, __VA_ARGS__)
-#define softmax_gradient_rows(is_double, ...) BY_TYPE(is_double, softmax_gradient_rows, __VA_ARGS__)
-#define log_softmax_gradient_rows(is_double, ...) BY_TYPE(is_double, log_softmax_gradient_rows, __VA_ARGS__)
 
 #endif
 #else
@@ -59,7 +59,7 @@ CYGRAD_END_LOOPS
 #define LARGER(a, b) ((a) > (b) ? (a) : (b))
 
 /* The largest of n >= LANES numbers. */
-CYGRAD_INLINE REAL NAME(largest_of_many)(const REAL *x, Py_ssize_t n)
+static CYGRAD_CLONES REAL NAME(largest)(const REAL *x, Py_ssize_t n)
 {
     REAL lanes[LANES], best;
     Py_ssize_t i = LANES;
@@ -72,8 +72,6 @@ CYGRAD_INLINE REAL NAME(largest_of_many)(const REAL *x, Py_ssize_t n)
     for (int j = 1; j < 8; j++) best = LARGER(lanes[j], best);
     return best;
 }
-
-static CYGRAD_CLONES REAL NAME(largest)(const REAL *x, Py_ssize_t n) { return NAME(largest_of_many)(x, n); }
 
 static CYGRAD_CLONES void NAME(raise_columns)(const REAL *x, Py_ssize_t n, Py_ssize_t inner, REAL *column)
 {
@@ -103,33 +101,9 @@ static void NAME(find_largest)(const REAL *x, Py_ssize_t blocks, Py_ssize_t n, P
         else *column = n < LANES ? NAME(largest_of_few)(x, n) : NAME(largest)(x, n);
 }
 
-/* The sum of TERM(i) for i < n, where n >= LANES. */
-#define RETURN_SUM(TERM)                                                                                        \
-    REAL lanes[LANES];                                                                                          \
-    Py_ssize_t i = LANES;                                                                                       \
-    for (int j = 0; j < LANES; j++) lanes[j] = 0 + TERM(j);                                                     \
-    for (; i + LANES <= n; i += LANES)                                                                          \
-        for (int j = 0; j < LANES; j++) lanes[j] += TERM(i + j);                                                \
-    FOLD(16);                                                                                                   \
-    FOLD(8);                                                                                                    \
-    FOLD(4);                                                                                                    \
-    for (; i + 4 <= n; i += 4)                                                                                  \
-        for (int j = 0; j < 4; j++) lanes[j] += TERM(i + j);                                                    \
-    for (; i < n; i++) lanes[0] += TERM(i);                                                                     \
-    return (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]);
-
-#define ITSELF(i) x[i]
 #define PRODUCT(i) x[i] * y[i]
-CYGRAD_INLINE REAL NAME(total)(const REAL *x, Py_ssize_t n) { RETURN_SUM(ITSELF) }
-CYGRAD_INLINE REAL NAME(total_of_products)(const REAL *x, const REAL *y, Py_ssize_t n) { RETURN_SUM(PRODUCT) }
-#undef ITSELF
+DEFINE_SUM(inner_product, PRODUCT, const REAL *x, const REAL *y)
 #undef PRODUCT
-#undef RETURN_SUM
-
-static CYGRAD_CLONES REAL NAME(inner_product)(const REAL *x, const REAL *y, Py_ssize_t n)
-{
-    return NAME(total_of_products)(x, y, n);
-}
 
 static CYGRAD_CLONES void NAME(add_to_columns)(const REAL *x, const REAL *y, Py_ssize_t n, Py_ssize_t inner,
                                                REAL *column)
@@ -144,7 +118,7 @@ static void NAME(add_products)(const REAL *x, const REAL *y, Py_ssize_t blocks, 
     memset(column, 0, blocks * inner * sizeof(REAL));
     for (; blocks > 0; blocks--, x += n * inner, y += n * inner, column += inner) {
         if (inner > 1) NAME(add_to_columns)(x, y, n, inner, column);
-        else if (n >= LANES) *column = NAME(inner_product)(x, y, n);
+        else if (n >= LANES) *column = NAME(inner_product)(n, x, y);
         else {
             REAL a = 0, b = 0, c = 0, d = 0;
             Py_ssize_t i = 0;
@@ -161,7 +135,7 @@ static void NAME(invert)(REAL *x, Py_ssize_t n)
     for (Py_ssize_t i = 0; i < n; i++) x[i] = 1 / x[i];
 }
 
-static CYGRAD_WIDE_CLONES void NAME(exponentials)(const REAL *x, REAL *out, Py_ssize_t n)
+static EXP_CLONES void NAME(exponentials)(const REAL *x, REAL *out, Py_ssize_t n)
 {
     CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++) out[i] = EXP(x[i]);
 }
@@ -172,9 +146,9 @@ static void NAME(logarithms)(REAL *x, Py_ssize_t n)
 }
 
 /* A pass in which c is the number of the element's column. */
-#define DEFINE_PASS(FUNCTION, RESULT)                                                                           \
-    static CYGRAD_CLONES void NAME(FUNCTION)(const REAL *x, const REAL *y, REAL *out, Py_ssize_t blocks,        \
-                                             Py_ssize_t n, Py_ssize_t inner, const REAL *column)                \
+#define DEFINE_PASS(CLONES, FUNCTION, RESULT)                                                                   \
+    static CLONES void NAME(FUNCTION)(const REAL *x, const REAL *y, REAL *out, Py_ssize_t blocks,               \
+                                      Py_ssize_t n, Py_ssize_t inner, const REAL *column)                       \
     {                                                                                                           \
         for (; blocks > 0; blocks--, column += inner) {                                                         \
             if (inner == 1) {                                                                                   \
@@ -191,43 +165,12 @@ static void NAME(logarithms)(REAL *x, Py_ssize_t n)
         }                                                                                                       \
     }
 
-DEFINE_PASS(subtract, x[i] - c)
-DEFINE_PASS(multiply, x[i] * c)
-DEFINE_PASS(softmax_gradient, (x[i] - c) * y[i])
-DEFINE_PASS(log_softmax_gradient, x[i] - y[i] * c)
+DEFINE_PASS(CYGRAD_CLONES, subtract, x[i] - c)
+DEFINE_PASS(CYGRAD_CLONES, multiply, x[i] * c)
+DEFINE_PASS(EXP_CLONES, exponentials_of_differences, EXP(x[i] - c))
+DEFINE_PASS(CYGRAD_CLONES, softmax_gradient, (x[i] - c) * y[i])
+DEFINE_PASS(EXP_CLONES, log_softmax_gradient, x[i] - EXP(y[i]) * c)
 #undef DEFINE_PASS
 
-/* Rows of n >= LANES elements, each from its beginning to its end; `y` is the result of the forward pass. Sums are over
-   rows, which are too short for the error of one to matter. */
-#define DEFINE_ROWS(FUNCTION, ...)                                                                              \
-    static CYGRAD_WIDE_CLONES void NAME(FUNCTION)(const REAL *x, const REAL *y, REAL *out, Py_ssize_t rows,     \
-                                                  Py_ssize_t n)                                                 \
-    {                                                                                                           \
-        for (; rows > 0; rows--, x += n, y += n, out += n) { __VA_ARGS__ }                                      \
-    }
-#define EACH CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++)
-
-DEFINE_ROWS(softmax_rows,
-    const REAL c = NAME(largest_of_many)(x, n);
-    EACH out[i] = EXP(x[i] - c);
-    const REAL factor = 1 / NAME(total)(out, n);
-    EACH out[i] *= factor;)
-
-DEFINE_ROWS(log_softmax_rows,
-    const REAL c = NAME(largest_of_many)(x, n);
-    EACH out[i] = EXP(x[i] - c);
-    const REAL log_of_total = LOG(NAME(total)(out, n));
-    EACH out[i] = (x[i] - c) - log_of_total;)
-
-DEFINE_ROWS(softmax_gradient_rows,
-    const REAL c = NAME(total_of_products)(x, y, n);
-    EACH out[i] = (x[i] - c) * y[i];)
-
-DEFINE_ROWS(log_softmax_gradient_rows,
-    const REAL c = NAME(total)(x, n);
-    EACH out[i] = x[i] - EXP(y[i]) * c;)
-
-#undef EACH
-#undef DEFINE_ROWS
 #undef LARGER
 #endif

@@ -10,6 +10,7 @@ from libc.string cimport memset
 
 from cygrad._kernels.arrays cimport (
     NTYPES, PURE, RELEASE_ABOVE, cast, dense, empty, is_plain, same_shape)
+from cygrad._kernels.parallel cimport share
 from cygrad._kernels.reduce cimport sum_middle
 from cygrad._kernels import by_numpy
 
@@ -31,22 +32,15 @@ cdef extern from "nn.h" nogil:
                   Py_ssize_t inner, const void* column) noexcept
     void multiply(bint is_double, const void* x, const void* y, void* out, Py_ssize_t blocks, Py_ssize_t n,
                   Py_ssize_t inner, const void* column) noexcept
+    void exponentials_of_differences(bint is_double, const void* x, const void* y, void* out, Py_ssize_t blocks,
+                                     Py_ssize_t n, Py_ssize_t inner, const void* column) noexcept
     void softmax_gradient(bint is_double, const void* g, const void* y, void* out, Py_ssize_t blocks, Py_ssize_t n,
                           Py_ssize_t inner, const void* column) noexcept
-    void log_softmax_gradient(bint is_double, const void* g, const void* e, void* out, Py_ssize_t blocks,
+    void log_softmax_gradient(bint is_double, const void* g, const void* y, void* out, Py_ssize_t blocks,
                               Py_ssize_t n, Py_ssize_t inner, const void* column) noexcept
-    void softmax_rows(bint is_double, const void* x, const void* y, void* out, Py_ssize_t rows, Py_ssize_t n) noexcept
-    void log_softmax_rows(bint is_double, const void* x, const void* y, void* out, Py_ssize_t rows,
-                          Py_ssize_t n) noexcept
-    void softmax_gradient_rows(bint is_double, const void* g, const void* y, void* out, Py_ssize_t rows,
-                               Py_ssize_t n) noexcept
-    void log_softmax_gradient_rows(bint is_double, const void* g, const void* y, void* out, Py_ssize_t rows,
-                                   Py_ssize_t n) noexcept
-
 cdef enum:
-    LONG_ROW = 32               # elements, LANES of the loops
-    LONGEST_ROW = 1 << 16       # elements that may be summed one after the other
     PIECE = 2048                # elements that are worked on together
+    SHARE = 1 << 14             # elements that one thread works on
 
 
 # ---------------------------------------------------------------------------------------- helpers
@@ -106,49 +100,44 @@ cdef enum Pass:
     LOG_SOFTMAX_BACKWARD
 
 
-cdef int _run(Pass what, Blocks* b, const void* x, const void* y, void* out) noexcept nogil:
-    """The pass over some blocks at a time, so many that they stay in cache. -1 if memory is short.
+cdef struct Work:
+    Pass what
+    Blocks* blocks
+    const char* x               # the input or the gradient
+    const char* y               # the result of the forward pass, or NULL
+    char* out
+    bint failed
 
-    `x` is the input or the gradient, `y` the result of the forward pass or NULL.
-    """
-    cdef Py_ssize_t size = b.n * b.inner, together = min(max(1, PIECE // size), b.count)
-    cdef Py_ssize_t in_column = together * b.inner, in_exps = together * size if what == LOG_SOFTMAX else 0
+
+cdef void _run(void* context, Py_ssize_t first, Py_ssize_t count) noexcept nogil:
+    """The pass over some blocks at a time, so many that they stay in cache. It has failed if memory is short."""
+    cdef Work* work = <Work*>context
+    cdef Blocks* b = work.blocks
+    cdef Py_ssize_t size = b.n * b.inner, together = min(max(1, PIECE // size), count)
+    cdef Py_ssize_t in_column = together * b.inner, in_exps = together * size if work.what == LOG_SOFTMAX else 0
+    cdef Py_ssize_t offset = first * size * b.itemsize
     cdef double[2 * PIECE] room
     cdef void* column = room
-    if b.inner == 1 and LONG_ROW <= b.n <= LONGEST_ROW:
-        _run_along_rows(what, b, x, y, out)
-        return 0
     if in_column + in_exps > 2 * PIECE:
         column = PyMem_RawMalloc((in_column + in_exps) * b.itemsize)
         if column == NULL:
-            return -1
-    _run_with(what, b, x, y, out, together, column, <char*>column + in_column * b.itemsize)
+            work.failed = True
+            return
+    _run_with(work.what, b, work.x + offset, work.y + offset if work.y != NULL else NULL, work.out + offset, count,
+              together, column, <char*>column + in_column * b.itemsize)
     if column != <void*>room:
         PyMem_RawFree(column)
-    return 0
 
 
-cdef void _run_along_rows(Pass what, Blocks* b, const void* x, const void* y, void* out) noexcept nogil:
-    if what == SOFTMAX:
-        softmax_rows(b.is_double, x, x, out, b.count, b.n)
-    elif what == LOG_SOFTMAX:
-        log_softmax_rows(b.is_double, x, x, out, b.count, b.n)
-    elif what == SOFTMAX_BACKWARD:
-        softmax_gradient_rows(b.is_double, x, y, out, b.count, b.n)
-    else:
-        log_softmax_gradient_rows(b.is_double, x, y, out, b.count, b.n)
-
-
-cdef void _run_with(Pass what, Blocks* b, const void* x, const void* y, void* out, Py_ssize_t together, void* column,
-                    void* exps) noexcept nogil:
+cdef void _run_with(Pass what, Blocks* b, const void* x, const void* y, void* out, Py_ssize_t rest,
+                    Py_ssize_t together, void* column, void* exps) noexcept nogil:
     cdef bint f64 = b.is_double
-    cdef Py_ssize_t k, n = b.n, inner = b.inner, rest = b.count, step = together * n * inner * b.itemsize
+    cdef Py_ssize_t k, n = b.n, inner = b.inner, step = together * n * inner * b.itemsize
     while rest > 0:
         k = min(together, rest)
         if what == SOFTMAX:
             find_largest(f64, x, k, n, inner, column)
-            subtract(f64, x, x, out, k, n, inner, column)
-            exponentials(f64, out, out, k * n * inner)
+            exponentials_of_differences(f64, x, x, out, k, n, inner, column)
             sum_middle(f64, out, k, n, inner, column)
             invert(f64, column, k * inner)
             multiply(f64, out, out, out, k, n, inner, column)
@@ -164,8 +153,7 @@ cdef void _run_with(Pass what, Blocks* b, const void* x, const void* y, void* ou
             softmax_gradient(f64, x, y, out, k, n, inner, column)
         else:
             sum_middle(f64, x, k, n, inner, column)
-            exponentials(f64, y, out, k * n * inner)
-            log_softmax_gradient(f64, x, out, out, k, n, inner, column)
+            log_softmax_gradient(f64, x, y, out, k, n, inner, column)
         x = <const char*>x + step
         out = <char*>out + step
         if y != NULL:
@@ -176,27 +164,28 @@ cdef void _run_with(Pass what, Blocks* b, const void* x, const void* y, void* ou
 cdef cnp.ndarray _along(Pass what, cnp.ndarray a, cnp.ndarray result, int axis):
     """The pass on dense arrays of float32 or float64; `result` is None in the forward passes."""
     cdef Blocks blocks
-    cdef int status
+    cdef Work work
     cdef cnp.ndarray out
-    cdef void* x
-    cdef void* y = NULL
-    cdef void* z
     a = dense(a)
     _divide_into_blocks(&blocks, a, axis)
     out = empty(cnp.PyArray_NDIM(a), cnp.PyArray_DIMS(a), cnp.PyArray_TYPE(a))
     if cnp.PyArray_SIZE(a) == 0:
         return out
-    x = cnp.PyArray_DATA(a)
-    z = cnp.PyArray_DATA(out)
+    work.what = what
+    work.blocks = &blocks
+    work.x = cnp.PyArray_BYTES(a)
+    work.y = NULL
+    work.out = cnp.PyArray_BYTES(out)
+    work.failed = False
     if result is not None:
         result = dense(result)
-        y = cnp.PyArray_DATA(result)
+        work.y = cnp.PyArray_BYTES(result)
     if cnp.PyArray_SIZE(a) > RELEASE_ABOVE:
         with nogil:
-            status = _run(what, &blocks, x, y, z)
+            share(_run, &work, blocks.count, max(1, SHARE // (blocks.n * blocks.inner)))
     else:
-        status = _run(what, &blocks, x, y, z)
-    if status < 0:
+        _run(&work, 0, blocks.count)
+    if work.failed:
         raise MemoryError
     return out
 

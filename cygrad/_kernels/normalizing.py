@@ -1,11 +1,23 @@
 """Subtracting means and dividing by deviations, over some axes of an array, forward and backward.
 
-Statistics keep the axes they are over, of length 1. float16 and the like are computed in float32.
+An array is normalised by a `frame` (_ops/normalization.py): its shape, the axes of the statistics, the shape of weight
+and bias, and whether statistics are given. Statistics keep the axes they are over, of length 1. float16 and its kin are
+computed in float32.
+
+float32 and float64 have loops of their own (norms.pyx) for statistics over the last axes, over all axes but the second,
+and over all axes after the second; all else is put together of NumPy's functions.
 """
+
+import math
 
 import numpy as np
 
+import cygrad._kernels.norms as norms
+from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.reduce import mean, sum_to
+
+LONGEST_ROW = 1 << 16  # elements whose sum may be taken in their own type
+SHORTEST_RUN = 8  # for fewer elements a loop is not worth its start
 
 
 def wide(a):
@@ -13,56 +25,200 @@ def wide(a):
     return a.astype(np.float32) if a is not None and a.dtype.itemsize == 2 else a
 
 
+@silent
+def normalized(x, weight, bias, frame, given):
+    """(result, mean, 1 / deviation, mean square about the mean or None) of an array of shape `frame.view`.
+
+    `given` is (mean, mean square) or None; weight and bias have the shape `frame.parameter`, or are None.
+    """
+    if _are_rows(x, frame):
+        return _normalized_rows(x, weight, bias, frame)
+    middle, squares = given or ((None, None) if _are_runs(x, frame) else statistics(x, frame.axes, frame.centered))
+    if _are_runs(x, frame):
+        return _normalized_runs(x, weight, bias, frame, middle, squares)
+    factor = np.asarray(1 / np.sqrt(squares + frame.eps)).astype(x.dtype, copy=False)
+    return scaled(standardized(x, middle, factor), weight, bias), middle, factor, squares
+
+
+@silent
+def gradients(g, x, weight, middle, factor, frame, needs):
+    """The gradients of input, weight and bias, from that of the result; `needs` tells which. Others are None.
+
+    The input x is not looked at for the gradient of the bias alone.
+    """
+    of_input, of_weight, of_bias = needs
+    if of_input or of_weight:
+        if _are_rows(x, frame):
+            return _gradients_of_rows(g, x, weight, middle, factor, frame, needs)
+        if _are_runs(x, frame):
+            return _gradients_of_runs(g, x, weight, middle, factor, frame, needs)
+        xhat = standardized(x, middle, factor)
+    return (
+        input_gradient(g, xhat, factor, weight, frame.axes, frame.centered, frame.fixed) if of_input else None,
+        sum_to(np.asarray(g * xhat), frame.parameter) if of_weight else None,
+        sum_to(np.ascontiguousarray(g), frame.parameter) if of_bias else None,
+    )
+
+
+# -- by NumPy ----------------------------------------------------------------------------------------------
+
+
 def statistics(x, axes, centered):
     """(mean, or 0 if not centered, and mean square about it)."""
-    with np.errstate(all="ignore"):
-        middle = mean(x, axes, True) if centered else x.dtype.type(0)
-        d = x - middle if centered else x
-        return middle, mean(np.multiply(d, d, out=d if centered else None), axes, True)
+    middle = mean(x, axes, True) if centered else x.dtype.type(0)
+    d = x - middle if centered else x
+    return middle, mean(np.multiply(d, d, out=d if centered else None), axes, True)
 
 
 def standardized(x, middle, factor):
     """(x - middle) * factor."""
-    with np.errstate(all="ignore"):
-        if not isinstance(middle, np.ndarray):
-            return np.asarray(x * factor)
-        d = np.asarray(x - middle)
-        return np.multiply(d, factor, out=d)
+    if not isinstance(middle, np.ndarray):
+        return np.asarray(x * factor)
+    d = np.asarray(x - middle)
+    return np.multiply(d, factor, out=d)
 
 
 def scaled(a, weight, bias):
     """a * weight + bias in a's memory; both may be None."""
-    with np.errstate(all="ignore"):
-        if weight is not None:
-            np.multiply(a, weight, out=a)
-        if bias is not None:
-            np.add(a, bias, out=a)
-        return a
+    if weight is not None:
+        np.multiply(a, weight, out=a)
+    if bias is not None:
+        np.add(a, bias, out=a)
+    return a
 
 
 def input_gradient(g, xhat, factor, weight, axes, centered, fixed):
     """The gradient of the input: of `standardized` with statistics of x itself, or, if `fixed`, with given ones."""
-    with np.errstate(all="ignore"):
-        h = g if weight is None else g * weight
-        if fixed:
-            return h * factor
-        out = np.asarray(h * xhat)
-        np.multiply(xhat, mean(out, axes, True), out=out)
-        np.subtract(h, out, out=out)
-        if centered:
-            np.subtract(out, mean(np.ascontiguousarray(h), axes, True), out=out)
-        return np.multiply(out, factor, out=out)
+    h = g if weight is None else g * weight
+    if fixed:
+        return h * factor
+    out = np.asarray(h * xhat)
+    np.multiply(xhat, mean(out, axes, True), out=out)
+    np.subtract(h, out, out=out)
+    if centered:
+        np.subtract(out, mean(np.ascontiguousarray(h), axes, True), out=out)
+    return np.multiply(out, factor, out=out)
 
 
-def weight_gradient(g, xhat, shape):
-    """The gradient of a weight of that shape, which broadcasts."""
-    with np.errstate(all="ignore"):
-        return sum_to(np.asarray(g * xhat), shape)
+# -- rows --------------------------------------------------------------------------------------------------
 
 
-def bias_gradient(g, shape):
-    """The same of a bias."""
-    return sum_to(np.ascontiguousarray(g), shape)
+def _first(frame):
+    """The first axis of the statistics, if they are over that and all later ones, and weights are over the same."""
+    first = len(frame.view) - len(frame.axes)
+    return first if frame.axes[:1] == (first,) and frame.parameter == (1,) * first + frame.view[first:] else -1
+
+
+def _are_rows(x, frame):
+    first = _first(frame)
+    return first >= 0 and not frame.fixed and norms.has_loops(x) and 0 < math.prod(x.shape[first:]) <= LONGEST_ROW
+
+
+def _as_rows(x, frame):
+    first = _first(frame)
+    return x.reshape(math.prod(frame.view[:first]), math.prod(frame.view[first:]))
+
+
+def _flat_weight(x, weight, fill, length):
+    return np.full(length, fill, x.dtype) if weight is None else weight.reshape(-1)
+
+
+def _normalized_rows(x, weight, bias, frame):
+    rows = _as_rows(x, frame)
+    w, b = (_flat_weight(x, p, fill, rows.shape[1]) for p, fill in ((weight, 1), (bias, 0)))
+    out, middle, factor = norms.normalize_rows(rows, w, b, frame.eps, frame.centered)
+    kept = frame.view[: _first(frame)] + (1,) * len(frame.axes)
+    return out.reshape(frame.view), middle.reshape(kept), factor.reshape(kept), None
+
+
+def _gradients_of_rows(g, x, weight, middle, factor, frame, needs):
+    rows = _as_rows(x, frame)
+    w = _flat_weight(x, weight, 1, rows.shape[1])
+    found = norms.rows_gradients(
+        _as_rows(g, frame), rows, w, middle.reshape(-1), factor.reshape(-1), frame.centered, *needs
+    )
+    return [None if a is None else a.reshape(s) for a, s in zip(found, (frame.view, frame.parameter, frame.parameter))]
+
+
+# -- groups of runs ----------------------------------------------------------------------------------------
+
+
+def _groups_first(frame):
+    """Whether groups are along the first two axes, as with group norm, or along the second, as with batch norm."""
+    return frame.axes[:1] == (2,)
+
+
+def _are_runs(x, frame):
+    ndim = len(frame.view)
+    start = 3 if _groups_first(frame) else 2
+    return (
+        frame.axes in ((0, *range(2, ndim)), tuple(range(2, ndim)))
+        and frame.parameter[start:] == (1,) * (ndim - start)
+        and norms.has_loops(x)
+        and math.prod(frame.view[start:]) >= SHORTEST_RUN
+        and math.prod(frame.view) > 0
+    )
+
+
+def _as_runs(x, frame):
+    first, second, *rest = frame.view
+    if _groups_first(frame):
+        return x.reshape(first * second, rest[0], math.prod(rest[1:]))
+    return x.reshape(first, second, math.prod(rest))
+
+
+def _for_runs(values, frame):
+    """Weights as an array (groups, runs)."""
+    first, second, *rest = frame.view
+    if _groups_first(frame):
+        return np.broadcast_to(values.reshape(1, second, rest[0]), (first, second, rest[0])).reshape(-1, rest[0])
+    return np.broadcast_to(values.reshape(second, 1), (second, first))
+
+
+def _over_runs(sums, frame):
+    """Sums (groups, runs) over all that share a weight."""
+    if _groups_first(frame):
+        return sums.reshape(frame.view[:3]).sum(0)
+    return sums.sum(1)
+
+
+def _normalized_runs(x, weight, bias, frame, middle, squares):
+    runs, groups_first = _as_runs(x, frame), _groups_first(frame)
+    if middle is None:
+        middle, squares = norms.moments(runs, groups_first)
+    kept = tuple(1 if axis in frame.axes else n for axis, n in enumerate(frame.view))
+    middle, squares = middle.astype(x.dtype, copy=False).reshape(-1), squares.reshape(-1)
+    factor = (1 / np.sqrt(squares + frame.eps)).astype(x.dtype, copy=False)
+    scale = factor[:, None] * _for_runs(np.ones(frame.parameter, x.dtype) if weight is None else weight, frame)
+    shift = _for_runs(np.zeros(frame.parameter, x.dtype) if bias is None else bias, frame)
+    out = norms.scale_runs(runs, middle, scale, np.ascontiguousarray(shift), groups_first)
+    return out.reshape(frame.view), middle.reshape(kept), factor.reshape(kept), squares.reshape(kept)
+
+
+def _gradients_of_runs(g, x, weight, middle, factor, frame, needs):
+    of_input, of_weight, of_bias = needs
+    groups_first = _groups_first(frame)
+    runs, grads, middle, factor = _as_runs(x, frame), _as_runs(g, frame), middle.reshape(-1), factor.reshape(-1)
+    w = _for_runs(np.ones(frame.parameter, x.dtype) if weight is None else weight, frame)
+    grad_input = grad_weight = grad_bias = None
+    if of_weight or of_bias or not frame.fixed:
+        sums, products = norms.sums_of_runs(grads, runs, middle, groups_first)
+        if of_weight:
+            grad_weight = _over_runs(products * factor[:, None], frame).reshape(frame.parameter)
+        if of_bias:
+            grad_bias = _over_runs(sums, frame).reshape(frame.parameter)
+    if of_input:
+        scale = factor[:, None] * w
+        if frame.fixed:
+            none = np.zeros_like(scale)
+            grad_input = norms.scale_runs(grads, np.zeros_like(middle), scale, none, groups_first)
+        else:
+            count = runs.size // len(middle)
+            level = -factor * (w * sums).sum(1) / count
+            along = -(factor**3) * (w * products).sum(1) / count
+            grad_input = norms.combine_runs(grads, runs, middle, scale, along, level, groups_first)
+        grad_input = grad_input.reshape(frame.view)
+    return grad_input, grad_weight, grad_bias
 
 
 def window_sums(a, size, before):

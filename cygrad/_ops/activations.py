@@ -42,10 +42,16 @@ def applied(op, inplace_op, input, args, inplace, kernel):
 # -- gelu --------------------------------------------------------------------------------------------------
 
 
+def gelu_array(a, approximate):
+    """a times the normal distribution function at a, or times what approximates it."""
+    return kernels.gelu_tanh(a) if approximate == "tanh" else kernels.gelu(a)
+
+
 def gelu_rule(n, g):
     x = n.saved(0)
     if get_modes() & NO_GRAD:
-        return tensor_of(kernels.gelu_backward(array_of(g), array_of(x), n.args[0]))
+        backward = kernels.gelu_tanh_backward if n.args[0] == "tanh" else kernels.gelu_backward
+        return tensor_of(backward(array_of(g), array_of(x)))
     if n.args[0] == "tanh":
         t = tanh(mul(x, mul(add(mul(square(x), TANH_CUBIC), 1), TANH_SCALE)))
         slope = mul(add(mul(square(x), 3 * TANH_CUBIC), 1), TANH_SCALE)
@@ -54,7 +60,7 @@ def gelu_rule(n, g):
     return mul(g, add(mul(add(erf(mul(x, SQRT_HALF)), 1), 0.5), mul(x, density)))
 
 
-GELU = declare("gelu", gelu_rule, saves=IN0, flags=FLAGS, kernel=kernels.gelu, inputs="self", attributes="approximate")
+GELU = declare("gelu", gelu_rule, saves=IN0, flags=FLAGS, kernel=gelu_array, inputs="self", attributes="approximate")
 
 
 def gelu(input, *, approximate="none"):

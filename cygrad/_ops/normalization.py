@@ -48,11 +48,8 @@ def _normalized(op, input, weight, bias, frame, given=None, more=()):
     """(result, mean, mean square) of a normalisation; the node's args begin with those that `_rule` needs."""
     array = array_of(input)
     x = kernels.wide(array.reshape(frame.view))
-    middle, squares = given or kernels.statistics(x, frame.axes, frame.centered)
-    with np.errstate(all="ignore"):
-        factor = np.asarray(1 / np.sqrt(squares + frame.eps)).astype(x.dtype, copy=False)
-    w, b = (None if p is None else array_of(p).reshape(frame.parameter) for p in (weight, bias))
-    result = kernels.scaled(kernels.standardized(x, middle, factor), w, b)
+    w, b = (None if p is None else kernels.wide(array_of(p)).reshape(frame.parameter) for p in (weight, bias))
+    result, middle, factor, squares = kernels.normalized(x, w, b, frame, given)
     result = result.reshape(array.shape).astype(array.dtype, copy=False)
     # Weight and bias have one shape. It stands beside them, since the weight is saved for the input's gradient alone.
     shape = next((tuple(p.shape) for p in (weight, bias) if p is not None), None)
@@ -67,19 +64,14 @@ def _rule(n, g):
 
 def _fused(n, g):
     frame, middle, factor, shape = n.args[:4]
-    weight, h = n.saved(1), kernels.wide(g.reshape(frame.view))
-    if n.needs(0) or n.needs(1):
-        xhat = kernels.standardized(kernels.wide(array_of(n.saved(0)).reshape(frame.view)), middle, factor)
-    grad_input = grad_weight = grad_bias = None
-    if n.needs(1):
-        grad_weight = tensor_of(kernels.weight_gradient(h, xhat, frame.parameter).reshape(shape))
-    if n.needs(2):
-        grad_bias = tensor_of(kernels.bias_gradient(h, frame.parameter).reshape(shape))
-    if n.needs(0):
-        w = None if weight is None else kernels.wide(array_of(weight).reshape(frame.parameter))
-        grad = kernels.input_gradient(h, xhat, factor, w, frame.axes, frame.centered, frame.fixed)
-        grad_input = tensor_of(np.asarray(grad).reshape(g.shape).astype(g.dtype, copy=False))
-    return grad_input, grad_weight, grad_bias
+    input, weight = n.saved(0), n.saved(1)
+    x = None if input is None else kernels.wide(array_of(input).reshape(frame.view))
+    w = None if weight is None else kernels.wide(array_of(weight)).reshape(frame.parameter)
+    needs = n.needs(0), n.needs(1), n.needs(2)
+    grad, *others = kernels.gradients(kernels.wide(g.reshape(frame.view)), x, w, middle, factor, frame, needs)
+    if grad is not None:
+        grad = tensor_of(np.asarray(grad, g.dtype).reshape(g.shape))
+    return grad, *[None if a is None else tensor_of(np.asarray(a).reshape(shape)) for a in others]
 
 
 def _recorded(n, g):

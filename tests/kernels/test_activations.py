@@ -74,8 +74,8 @@ OF_INPUT = {
         lambda x: distribution(x) + x * density(x),
     ),
     "gelu_tanh": (
-        lambda a: activations.gelu(a, "tanh"),
-        lambda g, a: activations.gelu_backward(g, a, "tanh"),
+        activations.gelu_tanh,
+        activations.gelu_tanh_backward,
         lambda x: 0.5 * x * (1 + math.tanh(tanh_inner(x))),
         gelu_tanh_slope,
     ),

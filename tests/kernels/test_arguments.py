@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cygrad._kernels import activations, arrays, elementwise, loops, nn, optim, products, reduce, rows, strided
+from cygrad._kernels import activations, arrays, elementwise, loops, nn, norms, optim, products, reduce, rows, strided
 
 A = np.ones((3, 3), "f")
 V = np.ones(3, "f")
@@ -27,8 +27,14 @@ CALLS = [
     (nn.log_softmax, (A, 0)),
     (nn.softmax_backward, (A, A, 0)),
     (nn.log_softmax_backward, (A, A, 0)),
-    *[(getattr(activations, name), (A,)) for name in "sigmoid silu mish gelu".split()],
+    *[(getattr(activations, name), (A,)) for name in "sigmoid silu mish gelu gelu_tanh".split()],
     *[(getattr(activations, f"{name}_backward"), (A, A)) for name in "silu mish gelu threshold tanh sigmoid".split()],
+    (norms.normalize_rows, (A, V, V, 1e-5, True)),
+    (norms.rows_gradients, (A, A, V, V, V, True, True, True, True)),
+    (norms.moments, (A[None], True)),
+    (norms.scale_runs, (A[None], V[:1], A[:1], A[:1], True)),
+    (norms.sums_of_runs, (A[None], A[None], V[:1], True)),
+    (norms.combine_runs, (A[None], A[None], V[:1], A[:1], V[:1], V[:1], True)),
     (nn.nll, (A, N, V, -100, 1)),
     (nn.nll_backward, (np.array(1.0, "f"), A, N, V, -100, 1, np.array(3.0, "f"))),
     (optim.sgd_step, ([A.copy()], [A], [A.copy()], 0.1, 0.9)),

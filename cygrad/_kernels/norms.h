@@ -1,0 +1,165 @@
+/* Loops of normalisations in norms.pyx, for float and double.
+
+   Two kinds of memory. Rows of n elements, each with statistics of its own, and with weights that are the same for all
+   rows. And groups of runs: the elements of a group, which has its own statistics, are so many runs of adjacent
+   elements, and weights are the same all along a run. */
+
+#ifndef REAL                    /* the file includes itself once for each type */
+#ifndef CYGRAD_NORMS_H
+#define CYGRAD_NORMS_H
+
+#include <math.h>
+#include <string.h>
+#include "clones.h"
+#include "lanes.h"
+
+#define SEGMENT 4096            /* elements whose sum may be taken in their own type */
+
+typedef struct { Py_ssize_t groups, group_step, runs, run_step, length; } run_layout;
+
+CYGRAD_BEGIN_LOOPS
+
+#define REAL float
+#define SQRT sqrtf
+#define NAME(name) name##_f32
+#include "norms.h"
+#undef REAL
+#undef SQRT
+#undef NAME
+
+#define REAL double
+#define SQRT sqrt
+#define NAME(name) name##_f64
+#include "norms.h"
+#undef REAL
+#undef SQRT
+#undef NAME
+
+CYGRAD_END_LOOPS
+
+/* Called with untyped pointers and a flag that tells the type. */
+#define BY_TYPE(is_double, name, ...) ((is_double) ? name##_f64(__VA_ARGS__) : name##_f32(__VA_ARGS__))
+#define normalize_rows(is_double, ...) BY_TYPE(is_double, normalize_rows, __VA_ARGS__)
+#define rows_gradient(is_double, ...) BY_TYPE(is_double, rows_gradient, __VA_ARGS__)
+#define moments_of_groups(is_double, ...) BY_TYPE(is_double, moments_of_groups, __VA_ARGS__)
+#define scale_runs(is_double, ...) BY_TYPE(is_double, scale_runs, __VA_ARGS__)
+#define sums_of_runs(is_double, ...) BY_TYPE(is_double, sums_of_runs, __VA_ARGS__)
+#define combine_runs(is_double, ...) BY_TYPE(is_double, combine_runs, __VA_ARGS__)
+
+#endif
+#else
+
+#define DEFINE_LOOP(FUNCTION, RESULT, ...)                                                                      \
+    static CYGRAD_CLONES void NAME(FUNCTION)(Py_ssize_t n, __VA_ARGS__)                                         \
+    {                                                                                                           \
+        CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++) RESULT;                                           \
+    }
+
+#define ITSELF(i) x[i]
+#define SQUARE(i) (x[i] - c) * (x[i] - c)
+#define PRODUCT(i) g[i] * (x[i] - c)
+DEFINE_SUM(total, ITSELF, const REAL *x)
+DEFINE_SUM(squares, SQUARE, const REAL *x, REAL c)
+DEFINE_SUM(products, PRODUCT, const REAL *g, const REAL *x, REAL c)
+#undef ITSELF
+#undef SQUARE
+#undef PRODUCT
+
+DEFINE_LOOP(scale, out[i] = (x[i] - c) * a + b, const REAL *x, REAL *out, REAL c, REAL a, REAL b)
+DEFINE_LOOP(scale_by_row, out[i] = (x[i] - c) * f * w[i] + b[i],
+            const REAL *x, REAL *out, REAL c, REAL f, const REAL *w, const REAL *b)
+DEFINE_LOOP(multiply, out[i] = g[i] * w[i], const REAL *g, const REAL *w, REAL *out)
+DEFINE_LOOP(add, out[i] += g[i], const REAL *g, REAL *out)
+DEFINE_LOOP(add_products, out[i] += g[i] * ((x[i] - c) * f), const REAL *g, const REAL *x, REAL *out, REAL c, REAL f)
+DEFINE_LOOP(combine, out[i] = g[i] * a + ((x[i] - c) * b + d),
+            const REAL *g, const REAL *x, REAL *out, REAL c, REAL a, REAL b, REAL d)
+#undef DEFINE_LOOP
+
+/* out = (x - mean) * factor * w + b; the mean is 0 if not `centered`. */
+static void NAME(normalize_rows)(const REAL *x, const REAL *w, const REAL *b, REAL *out, REAL *mean, REAL *factor,
+                                 Py_ssize_t rows, Py_ssize_t n, double eps, int centered)
+{
+    for (; rows > 0; rows--, x += n, out += n) {
+        const REAL c = centered ? NAME(total)(n, x) / n : 0;
+        const REAL f = 1 / SQRT(NAME(squares)(n, x, c) / n + (REAL)eps);
+        NAME(scale_by_row)(n, x, out, c, f, w, b);
+        *mean++ = c;
+        *factor++ = f;
+    }
+}
+
+/* Writes the gradient of x, and adds to those of w and b; each of the three may be NULL. */
+static void NAME(rows_gradient)(const REAL *g, const REAL *x, const REAL *w, const REAL *mean, const REAL *factor,
+                                REAL *grad_x, REAL *grad_w, REAL *grad_b, Py_ssize_t rows, Py_ssize_t n, int centered)
+{
+    for (; rows > 0; rows--, g += n, x += n) {
+        const REAL c = *mean++, f = *factor++;
+        if (grad_w) NAME(add_products)(n, g, x, grad_w, c, f);
+        if (grad_b) NAME(add)(n, g, grad_b);
+        if (grad_x) {
+            NAME(multiply)(n, g, w, grad_x);
+            const REAL along = f * f * NAME(products)(n, grad_x, x, c) / n;
+            const REAL level = centered ? NAME(total)(n, grad_x) / n : 0;
+            NAME(combine)(n, grad_x, x, grad_x, c, f, -f * along, -f * level);
+            grad_x += n;
+        }
+    }
+}
+
+#define FOR_RUNS                                                                                                \
+    for (Py_ssize_t group = 0; group < layout->groups; group++)                                                 \
+        for (Py_ssize_t run = 0, at = group * layout->group_step; run < layout->runs; run++, at += layout->run_step)
+
+/* Adds TERM, a sum of `length` elements from `at` on, for all segments of a run. */
+#define ADD_SEGMENTS(sum, TERM)                                                                                 \
+    for (Py_ssize_t end = at + layout->length, begin = at, length; begin < end; begin += length) {              \
+        length = end - begin < SEGMENT ? end - begin : SEGMENT;                                                 \
+        sum += TERM;                                                                                            \
+    }
+
+/* The mean of each group, and the mean square about it. */
+static void NAME(moments_of_groups)(const REAL *x, REAL *mean, REAL *square, const run_layout *layout)
+{
+    const double count = (double)layout->runs * layout->length;
+    for (Py_ssize_t group = 0; group < layout->groups; group++) {
+        double sum = 0, sum_of_squares = 0;
+        for (Py_ssize_t run = 0, at = group * layout->group_step; run < layout->runs; run++, at += layout->run_step)
+            ADD_SEGMENTS(sum, NAME(total)(length, x + begin))
+        mean[group] = (REAL)(sum / count);
+        for (Py_ssize_t run = 0, at = group * layout->group_step; run < layout->runs; run++, at += layout->run_step)
+            ADD_SEGMENTS(sum_of_squares, NAME(squares)(length, x + begin, mean[group]))
+        square[group] = (REAL)(sum_of_squares / count);
+    }
+}
+
+/* out = (x - mean) * scale + shift, the last two being those of the run */
+static void NAME(scale_runs)(const REAL *x, REAL *out, const REAL *mean, const REAL *scale, const REAL *shift,
+                             const run_layout *layout)
+{
+    FOR_RUNS NAME(scale)(layout->length, x + at, out + at, mean[group], *scale++, *shift++);
+}
+
+/* For each run the sum of g, and that of g * (x - mean). */
+static void NAME(sums_of_runs)(const REAL *g, const REAL *x, const REAL *mean, REAL *sums, REAL *sums_of_products,
+                               const run_layout *layout)
+{
+    FOR_RUNS {
+        double sum = 0, sum_of_products = 0;
+        ADD_SEGMENTS(sum, NAME(total)(length, g + begin))
+        ADD_SEGMENTS(sum_of_products, NAME(products)(length, g + begin, x + begin, mean[group]))
+        *sums++ = (REAL)sum;
+        *sums_of_products++ = (REAL)sum_of_products;
+    }
+}
+
+/* out = g * scale + (x - mean) * along + level; scale is that of the run, the others are those of the group */
+static void NAME(combine_runs)(const REAL *g, const REAL *x, REAL *out, const REAL *mean, const REAL *scale,
+                               const REAL *along, const REAL *level, const run_layout *layout)
+{
+    FOR_RUNS NAME(combine)(layout->length, g + at, x + at, out + at, mean[group], *scale++, along[group],
+                           level[group]);
+}
+
+#undef FOR_RUNS
+#undef ADD_SEGMENTS
+#endif

@@ -1,0 +1,186 @@
+"""Normalisations, forward and backward, against their formulas in double precision."""
+
+import warnings
+
+import numpy as np
+import pytest
+from kernels.arrays_zoo import LENGTHS, layouts, values
+
+from cygrad._kernels import normalizing, norms
+from cygrad._ops.normalization import Frame
+
+EPS = 1e-5
+
+
+@pytest.fixture(autouse=True)
+def no_warnings():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+def of_rows(shape, first, centered=True):
+    """Layer norm and RMS norm over the dimensions from `first` on."""
+    axes = tuple(range(first, len(shape)))
+    return Frame(shape, axes, (1,) * first + shape[first:], tuple(range(first)), centered, False, EPS)
+
+
+def of_batch(shape, fixed=False):
+    others = (0, *range(2, len(shape)))
+    return Frame(shape, others, (1, shape[1]) + (1,) * (len(shape) - 2), others, True, fixed, EPS)
+
+
+def of_groups(shape):
+    """Group norm: (samples, groups, channels of each, ...)."""
+    ndim = len(shape)
+    parameter = (1, *shape[1:3]) + (1,) * (ndim - 3)
+    return Frame(shape, tuple(range(2, ndim)), parameter, (0, *range(3, ndim)), True, False, EPS)
+
+
+FRAMES = [
+    *[of_rows((3, n), 1) for n in LENGTHS[1:]],
+    *[of_rows((3, n), 1, False) for n in (1, 5, 40)],
+    *[of_rows((40, 2, 3, 5), first) for first in (1, 2, 3)],
+    of_rows((7,), 0),
+    of_rows((150, 256), 1),
+    *[of_batch((3, 4, n)) for n in (1, 7, *LENGTHS[5:], 5000)],
+    *[of_batch((3, 4, 3, n)) for n in (1, 2, 3, 5, 40)],
+    of_batch((5, 4)),
+    of_batch((3, 4, 9), True),
+    of_batch((3, 4), True),
+    of_batch((16, 32, 16, 16)),
+    *[of_groups((3, 2, 5, n)) for n in (1, 7, 8, 33, 1000)],
+    of_groups((3, 2, 1, 4, 4)),
+    of_groups((3, 1, 4, 9)),
+    of_groups((3, 2, 5)),
+]
+
+
+def by_formula(x, w, b, g, frame, given):
+    """(result, gradients of input, weight, bias, mean, mean square), all in double precision."""
+    x, g = x.astype("d"), g.astype("d")
+    w, b = (None if p is None else p.astype("d") for p in (w, b))
+    if given is None:
+        middle = x.mean(frame.axes, keepdims=True) if frame.centered else np.zeros(1)
+        squares = ((x - middle) ** 2).mean(frame.axes, keepdims=True)
+    else:
+        middle, squares = (a.astype("d") for a in given)
+    factor = 1 / np.sqrt(squares + frame.eps)
+    xhat = (x - middle) * factor
+    result = xhat * (1 if w is None else w) + (0 if b is None else b)
+    h = g if w is None else g * w
+    grad = h
+    if not frame.fixed:
+        grad = grad - xhat * (h * xhat).mean(frame.axes, keepdims=True)
+        if frame.centered:
+            grad = grad - h.mean(frame.axes, keepdims=True)
+    grad_w, grad_b = ((a.sum(frame.shared, keepdims=True) if frame.shared else a) for a in (g * xhat, g))
+    return result, grad * factor, grad_w, grad_b, middle, squares
+
+
+def close(actual, expected, dtype, scale=1.0):
+    assert (actual.dtype, actual.shape) == (np.dtype(dtype), expected.shape)
+    eps = np.finfo(dtype).eps
+    np.testing.assert_allclose(actual.astype("d"), expected, rtol=200 * eps, atol=100 * eps * scale)
+
+
+@pytest.mark.parametrize("frame", FRAMES, ids=lambda f: f"{f.view}-{f.axes}-{f.centered}-{f.fixed}")
+@pytest.mark.parametrize("dtype", ["f", "d"])
+def test_forward_and_backward(frame, dtype, rng):
+    x, g = np.asarray(2 + 3 * values(rng, frame.view, dtype), dtype), values(rng, frame.view, dtype)
+    given = None
+    if frame.fixed:
+        given = tuple(np.abs(values(rng, frame.parameter, dtype)) for _ in range(2))
+    for with_weight in (True, False):
+        w, b = (values(rng, frame.parameter, dtype) if with_weight else None for _ in range(2))
+        expected = by_formula(x, w, b, g, frame, given)
+        result, middle, factor, squares = normalizing.normalized(x, w, b, frame, given)
+        # A constant row has deviations of rounding alone, which 1 / sqrt(eps) makes large.
+        scale = 300.0 if frame.view[-1] == 1 or x.size < 10 else 1.0
+        close(result, expected[0], dtype, scale)
+        if frame.centered:
+            np.testing.assert_allclose(middle, expected[4], rtol=1e-4)
+        if squares is not None:
+            np.testing.assert_allclose(squares, expected[5], rtol=1e-4, atol=1e-6)
+        found = normalizing.gradients(g, x, w, middle, factor, frame, (True, True, True))
+        size = float(x.size) ** 0.5
+        for actual, wanted in zip(found, expected[1:4]):
+            close(np.asarray(actual), wanted, dtype, scale * size)
+
+
+@pytest.mark.parametrize("frame", [of_rows((6, 40), 1), of_batch((3, 4, 9)), of_groups((3, 2, 5, 9))], ids=str)
+def test_any_memory_and_only_what_is_needed(frame, rng):
+    x, g = values(rng, frame.view, "f"), values(rng, frame.view, "f")
+    w, b = values(rng, frame.parameter, "f"), values(rng, frame.parameter, "f")
+    expected = by_formula(x, w, b, g, frame, None)
+    for _, one in layouts(x):
+        if not one.dtype.isnative:
+            continue
+        result, middle, factor, _ = normalizing.normalized(one, w, b, frame, None)
+        close(result, expected[0], "f")
+        for _, other in layouts(g):
+            if not other.dtype.isnative:
+                continue
+            for needs in ((True, False, False), (False, True, False), (False, False, True), (True, True, True)):
+                found = normalizing.gradients(other, one, w, middle, factor, frame, needs)
+                for actual, wanted, needed in zip(found, expected[1:4], needs):
+                    assert (actual is not None) == needed
+                    if needed:
+                        close(np.asarray(actual), wanted, "f", 10)
+
+
+@pytest.mark.parametrize("frame", [of_rows((2, 40), 1), of_batch((3, 2, 20)), of_groups((2, 1, 2, 20))], ids=str)
+def test_nan_and_infinity_stay_in_their_group(frame):
+    for bad in (np.nan, np.inf, -np.inf):
+        x = np.random.default_rng(0).standard_normal(frame.view).astype("f")
+        clean = normalizing.normalized(x, None, None, frame, None)[0]
+        x[(0,) * x.ndim] = bad
+        result, middle, factor, _ = normalizing.normalized(x, None, None, frame, None)
+        hurt = np.broadcast_to(np.isnan(middle) | np.isinf(middle), x.shape)
+        assert hurt.any() and not hurt.all()
+        assert np.isnan(result[hurt]).any()
+        np.testing.assert_array_equal(result[~hurt], clean[~hurt])
+
+
+def test_what_does_not_fit_is_refused():
+    x, w = np.ones((3, 4), "f"), np.ones(4, "f")
+    mean = np.zeros(3, "f")
+    for arguments in (
+        (np.ones(4, "f"), w, w),
+        (x.astype("i"), w, w),
+        (x, w[:3], w),
+        (x, w, w.astype("d")),
+        (x, w.reshape(1, 4), w),
+    ):
+        with pytest.raises(ValueError):
+            norms.normalize_rows(*arguments, EPS, True)
+    for g, m in ((x[:2], mean), (x, mean[:2]), (x.astype("d"), mean)):
+        with pytest.raises(ValueError):
+            norms.rows_gradients(g, x, w, m, mean, True, True, True, True)
+    runs, table = np.ones((3, 4, 5), "f"), np.ones((3, 4), "f")
+    with pytest.raises(ValueError):
+        norms.scale_runs(runs, mean, table, table, False)
+    with pytest.raises(ValueError):
+        norms.sums_of_runs(runs[:2], runs, mean, True)
+    with pytest.raises(ValueError):
+        norms.combine_runs(runs, runs, mean, table, mean[:2], mean, True)
+    with pytest.raises(ValueError):
+        norms.moments(x, True)
+
+
+def test_empty_arrays():
+    for shape in ((0, 4), (3, 0)):
+        x, w = np.ones(shape, "f"), np.ones(shape[1], "f")
+        out, mean, factor = norms.normalize_rows(x, w, w, EPS, True)
+        assert (out.shape, mean.shape, factor.shape) == (shape, shape[:1], shape[:1])
+        found = norms.rows_gradients(x, x, w, mean, factor, True, True, True, True)
+        assert [a.shape for a in found] == [shape, shape[1:], shape[1:]]
+        assert not found[1].any()
+    for shape in ((0, 4, 5), (3, 0, 5), (3, 4, 0)):
+        mean, _ = norms.moments(np.ones(shape, "f"), True)
+        assert mean.shape == shape[:1]
