@@ -69,10 +69,10 @@ MSVC_COMPILE_ARGS = ["/O2"]
 # with -O2, which takes 12 % less of the wheel. The rest reads arguments, words errors or runs once for a whole array or
 # a whole pass (and the loops over elements ask for -O3 in their headers): for size, it takes another quarter less, and
 # some 10 % longer for arrays of a few elements.
-FAST_FAMILIES = {"arithmetic", "pointwise"}
+FAST_FAMILIES = {"arithmetic"}
 SMALL = {
-    "cygrad._core": {"access", "construct", "dtypes", "engine", "engine_hooks", "function", "tensor_hooks"},
-    "cygrad._kernels": {"activations", "elementwise", "nn", "norms", "optim", "parallel", "pool", "reduce"},
+    "cygrad._core": "access accumulate construct dtypes engine engine_hooks function inplace node tensor_hooks".split(),
+    "cygrad._kernels": "activations elementwise nn norms optim parallel pool reduce".split(),
 }
 GNU_SMALL_ARGS = ["-Os", "-DCYTHON_UNPACK_METHODS=0"]  # 3 %: calls of Python methods are all done in one way
 if sys.platform == "linux":
