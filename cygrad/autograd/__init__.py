@@ -13,10 +13,12 @@ from cygrad.autograd.grad_mode import (
     no_grad,
     set_grad_enabled,
 )
+from cygrad.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
 from cygrad.autograd.variable import Variable
 
 __all__ = [
     "Function",
+    "GradcheckError",
     "Variable",
     "backward",
     "detect_anomaly",
@@ -24,6 +26,8 @@ __all__ = [
     "functional",
     "grad",
     "grad_mode",
+    "gradcheck",
+    "gradgradcheck",
     "graph",
     "inference_mode",
     "is_anomaly_enabled",

@@ -1,0 +1,304 @@
+"""`gradcheck`: compare gradients with finite differences; `gradgradcheck` does so for gradients of gradients.
+
+Derivatives with respect to a complex number z = x + iy are df/dx + i df/dy, as in PyTorch; of a complex result the
+real and the imaginary part are looked at one after the other.
+"""
+
+import functools
+import warnings
+
+import numpy as np
+
+from cygrad._core.access import array_of
+from cygrad._core.engine import grad
+from cygrad._core.tensor import Tensor
+from cygrad._ops.random import randn, randn_like
+from cygrad.autograd import gradcheck_report as reports
+from cygrad.autograd import jacobians
+from cygrad.autograd.gradcheck_report import GradcheckError
+
+__all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
+
+_NOT_REENTRANT = (
+    "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives different "
+    "values, although analytical gradient matches numerical gradient.The tolerance for nondeterminism was {}."
+)
+_UNDEFINED = (
+    "Expected backward function to handle undefined output grads. Please look at 'Notes about undefined output "
+    "gradients' in 'tools/autograd/derivatives.yaml'"
+)
+
+
+def gradcheck(
+    func,
+    inputs,
+    *,
+    eps=1e-6,
+    atol=1e-5,
+    rtol=1e-3,
+    raise_exception=True,
+    nondet_tol=0.0,
+    check_undefined_grad=True,
+    check_grad_dtypes=False,
+    check_batched_grad=False,
+    check_batched_forward_grad=False,
+    check_forward_ad=False,
+    check_backward_ad=True,
+    fast_mode=False,
+    masked=None,
+):
+    """Whether the gradients of `func(*inputs)` agree with central differences of step `eps`.
+
+    An entry agrees if |analytic - numeric| <= atol + rtol |numeric|. Inputs that require grad should be double or
+    complex double; they are changed and put back. Also checked: that backward gives the same twice (up to
+    `nondet_tol`), is linear in the incoming gradient, and bears a missing one (`check_undefined_grad`); and with
+    `check_batched_grad`, `is_grads_batched`; with `check_forward_ad`, forward mode. `fast_mode` compares one random
+    combination of all entries. `masked` is for sparse tensors, of which there are none.
+
+    With `raise_exception` what disagrees is a GradcheckError, which tells the worst entry, its error at other steps,
+    and what that means: a wrong formula, a kink, too low a precision, or a function that is not deterministic.
+
+    >>> import cygrad
+    >>> x = cygrad.tensor([0.5, 2.0], dtype=cygrad.double, requires_grad=True)
+    >>> cygrad.autograd.gradcheck(lambda x: (x ** 3).sum(), x)
+    True
+    """
+    if not (check_forward_ad or check_backward_ad):
+        raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
+    if check_batched_grad and not check_backward_ad:
+        raise AssertionError("Setting check_batched_grad=True requires check_backward_ad to be True")
+    if check_batched_forward_grad and not check_forward_ad:
+        raise AssertionError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
+    if check_forward_ad:
+        raise RuntimeError("gradcheck: check_forward_ad needs forward mode, which is not there yet")
+    case = jacobians.Case(func, inputs, eps)
+    _check_inputs(case.inputs)
+    try:
+        outputs = case.outputs()
+        if not outputs:
+            _check_no_gradient(case)
+            return True
+        compare = _compare_fast if fast_mode else _compare
+        if check_backward_ad:
+            compare(case, outputs, jacobians.backward, atol, rtol, nondet_tol)
+        if check_backward_ad:
+            _check_linear(case, outputs)
+            if check_grad_dtypes:
+                _check_dtypes(case, outputs)
+            if check_undefined_grad:
+                _check_undefined(case)
+            if check_batched_grad:
+                _check_batched(case, outputs)
+    except GradcheckError:
+        if raise_exception:
+            raise
+        return False
+    return True
+
+
+def gradgradcheck(
+    func,
+    inputs,
+    grad_outputs=None,
+    *,
+    eps=1e-6,
+    atol=1e-5,
+    rtol=1e-3,
+    gen_non_contig_grad_outputs=False,
+    raise_exception=True,
+    nondet_tol=0.0,
+    check_undefined_grad=True,
+    check_grad_dtypes=False,
+    check_batched_grad=False,
+    check_fwd_over_rev=False,
+    check_rev_over_rev=True,
+    fast_mode=False,
+    masked=False,
+):
+    """Whether the gradients of the gradients of `func(*inputs)` agree with differences; see `gradcheck`.
+
+    The gradients are computed with `grad_outputs`, random ones if they are left out, and differentiated with respect
+    to the inputs and to those.
+
+    >>> import cygrad
+    >>> x = cygrad.tensor([0.5, 2.0], dtype=cygrad.double, requires_grad=True)
+    >>> cygrad.autograd.gradgradcheck(lambda x: (x ** 3).sum(), x)
+    True
+    """
+    if not (check_fwd_over_rev or check_rev_over_rev):
+        raise AssertionError("Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True")
+    case = jacobians.Case(func, inputs, eps)
+    if grad_outputs is None:
+        outputs = case.outputs()
+        grad_outputs = tuple(_random_like(out, gen_non_contig_grad_outputs) for out in outputs)
+    elif isinstance(grad_outputs, Tensor):
+        grad_outputs = (grad_outputs,)
+    grad_outputs = tuple(grad_outputs)
+    n = len(grad_outputs)
+
+    def gradients(*args):
+        args, incoming = args[: len(args) - n], args[len(args) - n :]
+        outputs = jacobians.Case(func, args, eps).outputs()
+        inputs = tuple(x for x in args if isinstance(x, Tensor) and x.requires_grad)
+        found = grad(outputs, inputs, incoming, create_graph=True, allow_unused=True)
+        return tuple(g for g in found if g is not None)
+
+    return gradcheck(
+        gradients,
+        case.inputs + grad_outputs,
+        eps=eps,
+        atol=atol,
+        rtol=rtol,
+        raise_exception=raise_exception,
+        nondet_tol=nondet_tol,
+        check_undefined_grad=check_undefined_grad,
+        check_grad_dtypes=check_grad_dtypes,
+        check_batched_grad=check_batched_grad,
+        check_forward_ad=check_fwd_over_rev,
+        check_backward_ad=check_rev_over_rev,
+        fast_mode=fast_mode,
+        masked=masked,
+    )
+
+
+def _random_like(out, scattered):
+    """A random gradient for an output; with `scattered` not contiguous in memory."""
+    dtype = out.dtype if out.dtype.is_floating_point or out.dtype.is_complex else None
+    if not scattered:
+        return randn(out.shape, dtype=dtype, requires_grad=True)
+    return randn((*out.shape, 2), dtype=dtype)[..., 0].detach().requires_grad_()
+
+
+# -- what is given -----------------------------------------------------------------------------------------
+
+
+def _check_inputs(inputs):
+    if not any(isinstance(x, Tensor) and x.requires_grad for x in inputs):
+        raise ValueError(
+            "gradcheck expects at least one input tensor to require gradient, but none of them have requires_grad=True."
+        )
+    for i, x in enumerate(inputs):
+        if not (isinstance(x, Tensor) and x.requires_grad):
+            continue
+        if array_of(x).dtype.name not in ("float64", "complex128"):
+            warnings.warn(
+                f"Input #{i} requires gradient and is not a double precision floating point or complex. This check "
+                "will likely fail if all the inputs are not of double precision floating point or complex. ",
+                stacklevel=3,
+            )
+        if any(step == 0 and size > 1 for step, size in zip(x.stride(), x.shape, strict=True)):
+            raise RuntimeError(
+                f"The {i}th input has a dimension with stride 0. gradcheck only supports inputs that are "
+                "non-overlapping to be able to compute the numerical gradients correctly. You should call .contiguous "
+                "on the input before passing it to gradcheck."
+            )
+
+
+def _check_no_gradient(case):
+    """No output requires grad: then they must not depend on the inputs."""
+    for row in case.numeric(case.all_outputs()):
+        for jacobian in row:
+            if np.any(jacobian != 0):
+                raise GradcheckError("Numerical gradient for function expected to be zero")
+
+
+# -- comparing ---------------------------------------------------------------------------------------------
+
+
+def _agrees(analytic, numeric, atol, rtol):
+    with np.errstate(invalid="ignore"):
+        return bool(np.all(np.abs(analytic - numeric) <= atol + rtol * np.abs(numeric)))
+
+
+def _compare(case, outputs, method, atol, rtol, nondet_tol):
+    """Every entry of every Jacobian."""
+    numeric = case.numeric(outputs)
+    for (part, o), row in zip(case.parts(outputs), numeric, strict=True):
+        analytic = _deterministic(case, functools.partial(method, case, o, part), nondet_tol)
+        for i, (a, n) in enumerate(zip(analytic, row, strict=True)):
+            if not _agrees(a, n, atol, rtol):
+                raise reports.mismatch(case, o, part, i, a, n, atol, rtol)
+
+
+def _compare_fast(case, outputs, method, atol, rtol, nondet_tol):
+    """One random combination of the entries of each Jacobian."""
+    rng = np.random.default_rng(0)
+    for part, o in case.parts(outputs):
+        size = array_of(outputs[o]).size
+        rows = rng.random(size)
+        analytic = _deterministic(case, functools.partial(method, case, o, part, rows), nondet_tol)
+        for i, a in enumerate(analytic):
+            columns = case.direction(i, rng)
+            found = float(np.real(np.sum(np.conj(columns) * a.reshape(columns.shape))))
+            expected = float(rows @ case.along(o, part, i, columns))
+            if not _agrees(found, expected, atol, rtol):
+                slow = functools.partial(method, case, o, part)()
+                numeric = case.numeric(outputs)[list(case.parts(outputs)).index((part, o))]
+                raise reports.fast_mismatch(case, o, part, i, found, expected, slow[i], numeric[i], atol, rtol)
+
+
+def _deterministic(case, compute, nondet_tol):
+    """The Jacobians by `compute()`, which is called twice."""
+    first, second = compute(), compute()
+    for a, b in zip(first, second, strict=True):
+        if a.size and np.any(np.abs(a - b) > nondet_tol):
+            raise reports.not_deterministic(case, _NOT_REENTRANT.format(nondet_tol), a, b)
+    return first
+
+
+# -- other promises of backward ----------------------------------------------------------------------------
+
+
+def _check_linear(case, outputs):
+    """Gradients of zero are zero."""
+    incoming = [out.detach() * 0 for out in outputs]
+    for i, g in enumerate(grad(outputs, case.variables, incoming, retain_graph=True, allow_unused=True)):
+        if g is not None and np.any(array_of(g) != 0):
+            raise GradcheckError(
+                "backward not multiplied by grad_output\n"
+                f"  with incoming gradients of zero the gradient of input {i} is not zero: backward adds something, or "
+                "leaves out the incoming gradient"
+            )
+
+
+def _check_dtypes(case, outputs):
+    """A gradient has the type of its tensor."""
+    incoming = [randn_like(out) for out in outputs]
+    grads = grad(outputs, case.variables, incoming, retain_graph=True, allow_unused=True)
+    for x, g in zip(case.variables, grads, strict=True):
+        if g is not None and g.dtype != x.dtype:
+            raise GradcheckError(f"Gradient has dtype mismatch\n  {g.dtype} for a tensor of {x.dtype}")
+
+
+def _check_undefined(case):
+    """Missing gradients count as zero: of all outputs, and of each one."""
+    outputs = case.outputs()
+    missing = [range(len(outputs))] + ([[i] for i in range(len(outputs))] if len(outputs) > 1 else [])
+    for chosen in missing:
+        outputs = case.outputs()
+        stopped = [jacobians.Stop.apply(out) if i in chosen else out for i, out in enumerate(outputs)]
+        incoming = [out.detach() * 0 for out in outputs]
+        try:
+            found = grad(stopped, case.variables, incoming, allow_unused=True)
+        except RuntimeError as error:
+            text = f"{_UNDEFINED}\n  backward without a gradient for outputs {list(chosen)}: {error}"
+            raise GradcheckError(text) from error
+        if any(g is not None and np.any(array_of(g) != 0) for g in found):
+            raise GradcheckError(f"{_UNDEFINED}\n  it is not zero without a gradient for outputs {list(chosen)}")
+
+
+def _check_batched(case, outputs):
+    """Several incoming gradients at once give what each one gives."""
+    for out in outputs:
+        rows = randn((2, *out.shape), dtype=out.dtype)
+        keep = {"retain_graph": True, "allow_unused": True}
+        at_once = grad(out, case.variables, rows, is_grads_batched=True, **keep)
+        one_by_one = [grad(out, case.variables, row, **keep) for row in rows]
+        for i, together in enumerate(at_once):
+            alone = [row[i] for row in one_by_one]
+            if together is not None and not all(
+                np.allclose(array_of(a), array_of(b)) for a, b in zip(together, alone, strict=True)
+            ):
+                raise GradcheckError(
+                    f"gradcheck or gradgradcheck failed while testing batched gradient computation of input {i}"
+                )

@@ -1,0 +1,174 @@
+"""What `gradcheck` tells a person: the worst entry, its error at other steps, and what that means."""
+
+import numpy as np
+
+from cygrad._core.access import array_of
+
+_STEPS = 10.0 ** -np.arange(1, 11)
+
+
+class GradcheckError(RuntimeError):
+    """A gradient disagrees with differences.
+
+    `verdict` is "wrong formula", "kink in the function", "precision too low" or "not deterministic", and None for a
+    broken promise of backward that the text names; `index` is (index in the output, index in the input) of the worst
+    entry.
+    """
+
+    __module__ = "cygrad.autograd.gradcheck"
+
+    def __init__(self, text, verdict=None, index=None):
+        super().__init__(text)
+        self.verdict = verdict
+        self.index = index
+
+
+_PARTS = {
+    "": "",
+    "real": "While considering the real part of complex outputs only, ",
+    "imaginary": "While considering the imaginary part of complex outputs only, ",
+}
+
+
+def mismatch(case, o, part, i, analytic, numeric, atol, rtol):
+    """The error of a Jacobian with an entry that disagrees."""
+    first = f"{_PARTS[part]}Jacobian mismatch for output {o} with respect to input {i},"
+    details, verdict, index = _explain(case, o, part, i, analytic, numeric, atol, rtol)
+    return GradcheckError(
+        f"{first}\nnumerical:{_short(numeric)}\nanalytical:{_short(analytic)}\n{details}", verdict, index
+    )
+
+
+def fast_mismatch(case, o, part, i, found, expected, analytic, numeric, atol, rtol):
+    """The same for a combination of all entries."""
+    first = f"{_PARTS[part]}Jacobian mismatch for output {o} with respect to input {i},"
+    details, verdict, index = _explain(case, o, part, i, analytic, numeric, atol, rtol)
+    return GradcheckError(
+        f"{first}\nnumerical:{expected}\nanalytical:{found}\n"
+        "  these are one random combination of all entries (fast mode); the entries themselves:\n"
+        f"numerical:{_short(numeric)}\nanalytical:{_short(analytic)}\n{details}",
+        verdict,
+        index,
+    )
+
+
+def not_deterministic(case, first_line, first, second):
+    """The error of a backward that gives different gradients for the same input."""
+    worst = np.unravel_index(np.argmax(np.abs(first - second)), first.shape)
+    return GradcheckError(
+        f"{first_line}\n  entry {tuple(map(int, worst))} was {first[worst]} and then {second[worst]}\n"
+        "  verdict: not deterministic; raise nondet_tol above "
+        f"{np.abs(first - second).max():.3g} if that is meant to be",
+        "not deterministic",
+    )
+
+
+def _short(jacobian):
+    text = np.array2string(jacobian, precision=6, threshold=64, edgeitems=3)
+    return f"\n{text}" if "\n" in text else text
+
+
+# -- the worst entry ---------------------------------------------------------------------------------------
+
+
+def _explain(case, o, part, i, analytic, numeric, atol, rtol):
+    """(text, verdict, index) of the entry that disagrees most."""
+    with np.errstate(invalid="ignore"):
+        excess = np.abs(analytic - numeric) - rtol * np.abs(numeric)
+    worst = np.unravel_index(np.argmax(np.where(np.isnan(excess), np.inf, excess)), excess.shape)
+    a, n = analytic[worst], numeric[worst]
+    out, x = case.outputs()[o], case.variables[i]
+    row = tuple(int(k) for k in np.unravel_index(worst[0], array_of(out).shape)) if array_of(out).shape else ()
+    column = tuple(int(k) for k in np.unravel_index(worst[1], array_of(x).shape)) if array_of(x).shape else ()
+    curve = _Curve(case, o, part, i, row, column, a)
+    verdict, reason = curve.verdict(n, atol, rtol, _lowest_precision(case, out))
+    error = abs(a - n)
+    relative = error / abs(n) if n else np.inf
+    text = (
+        f"  worst entry: d output[{_spell(row)}] / d input[{_spell(column)}]\n"
+        f"    analytic {_number(a)}, numeric {_number(n)}, error {error:.3g}, relative {relative:.3g}\n"
+        f"    error by step: {curve}\n"
+        f"  verdict: {verdict}; {reason}"
+    )
+    return text, verdict, (row, column)
+
+
+def _spell(index):
+    return ", ".join(map(str, index)) or "()"
+
+
+def _number(value):
+    return f"{complex(value):.8g}" if isinstance(value, complex) else f"{float(value):.8g}"
+
+
+def _lowest_precision(case, out):
+    """The least precise type that takes part, as NumPy's type of its real numbers."""
+    arrays = [array_of(out), *(array_of(x) for x in case.variables)]
+    return min((np.dtype(a.dtype.type(0).real.dtype) for a in arrays), key=lambda kind: kind.itemsize)
+
+
+class _Curve:
+    """One entry of a Jacobian by steps of all sizes: central differences, and those to either side."""
+
+    def __init__(self, case, o, part, i, row, column, analytic):
+        self.analytic = analytic
+        sides = [self._sides(case, o, part, i, row, column, step) for step in _STEPS]
+        self.central = np.array([(left + right) / 2 for left, right, _ in sides])
+        self.gaps = np.array([abs(right - left) for left, right, _ in sides])
+        self.repeated = max(noise for *_, noise in sides)
+        with np.errstate(invalid="ignore"):
+            self.errors = np.abs(self.central - analytic)
+
+    @staticmethod
+    def _sides(case, o, part, i, row, column, step):
+        """(derivative to the left, to the right, difference of two calls at the same point)."""
+
+        def at(move):
+            value = case.moved(i, column, move)[o][row]
+            return float(value.imag if part == "imaginary" else value.real)
+
+        here, again = at(0.0), at(0.0)
+        directions = (1, 1j) if array_of(case.variables[i]).dtype.kind == "c" else (1,)
+        left = sum(unit * (here - at(-unit * step)) / step for unit in directions)
+        right = sum(unit * (at(unit * step) - here) / step for unit in directions)
+        return left, right, abs(here - again)
+
+    def verdict(self, numeric, atol, rtol, precision):
+        """(what is wrong, why it seems so)."""
+        if self.repeated > 0:
+            return "not deterministic", f"two calls at the same point differ by {self.repeated:.3g}"
+        scale = max(abs(self.analytic), np.nanmax(np.abs(self.central)), 1e-12)
+        best = int(np.nanargmin(self.errors)) if np.isfinite(self.errors).any() else 0
+        if not np.isfinite(self.analytic):
+            return "wrong formula", "the analytic value is not finite"
+        if self._has_kink(scale):
+            return (
+                "kink in the function",
+                "the derivatives to the left and to the right stay apart; move the input off it",
+            )
+        loose = max(atol, 10 * rtol * scale) if precision.itemsize < 8 else max(atol, rtol * scale)
+        if self.errors[best] <= loose:
+            word = "precision too low"
+            if precision.itemsize < 8:
+                return word, f"{precision} takes part, and a step of {_STEPS[best]:g} agrees: use double for all inputs"
+            return word, f"a step of {_STEPS[best]:g} agrees: give eps={_STEPS[best]:g}"
+        plateau = self._plateau()
+        reason = f"the steps agree on {_number(plateau)}"
+        if self.analytic != 0 and plateau != 0:
+            ratio = complex(plateau / self.analytic)
+            if abs(ratio.imag) < 1e-3:
+                reason += f", which is {ratio.real:.4g} times the analytic value"
+        return "wrong formula", reason
+
+    def _has_kink(self, scale):
+        """Do the two sides stay apart as the step shrinks?"""
+        near = self.gaps[2:6]
+        return bool(np.all(np.isfinite(near)) and near.min() > 1e-2 * scale and near.max() < 3 * near.min())
+
+    def _plateau(self):
+        """The value about which neighbouring steps agree best."""
+        changes = np.abs(np.diff(self.central))
+        return self.central[int(np.nanargmin(changes)) + 1] if np.isfinite(changes).any() else self.central[4]
+
+    def __str__(self):
+        return ", ".join(f"{step:.0e} {error:.1e}" for step, error in zip(_STEPS, self.errors, strict=True))

@@ -1,0 +1,142 @@
+"""Jacobians as arrays: by differences, by backward and by forward mode. For `gradcheck`.
+
+A Jacobian has a row for each element of the output and a column for each element of the input; an entry is real, or
+complex for a complex input. `part` is "" for a real output, else "real" or "imaginary": that part is differentiated.
+"""
+
+import numpy as np
+
+from cygrad._core.access import array_of, tensor_of
+from cygrad._core.engine import grad
+from cygrad._core.tensor import Tensor
+from cygrad.autograd.function import Function
+
+
+class Stop(Function):
+    """Passes a tensor on, and no gradient."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, g):
+        return None
+
+
+def _part_of(array, part):
+    return array.imag if part == "imaginary" else array.real
+
+
+class Case:
+    """A function, its inputs, and the step of differences."""
+
+    def __init__(self, func, inputs, eps):
+        self.func = func
+        self.inputs = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
+        self.eps = eps
+        self.variables = [x for x in self.inputs if isinstance(x, Tensor) and x.requires_grad]
+        self.indices = [i for i, x in enumerate(self.inputs) if isinstance(x, Tensor) and x.requires_grad]
+
+    def all_outputs(self):
+        """What the function gives, as a tuple."""
+        outputs = self.func(*self.inputs)
+        return (outputs,) if not isinstance(outputs, (tuple, list)) else tuple(outputs)
+
+    def outputs(self):
+        """Those outputs that have a gradient."""
+        return tuple(out for out in self.all_outputs() if out.requires_grad)
+
+    def parts(self, outputs):
+        """(part, number of the output) for all that is compared."""
+        for i, out in enumerate(outputs):
+            if array_of(out).dtype.kind == "c":
+                yield "imaginary", i
+                yield "real", i
+            else:
+                yield "", i
+
+    def values(self):
+        """The outputs that have a gradient, if there are none all of them, as arrays of their own."""
+        outputs = self.all_outputs()
+        return [np.array(array_of(out)) for out in outputs if out.requires_grad] or [
+            np.array(array_of(out)) for out in outputs
+        ]
+
+    def moved(self, i, index, step):
+        """The outputs after one element of variable `i` was moved by `step`; it is put back."""
+        array = array_of(self.variables[i])
+        former = array[index]
+        array[index] = former + step
+        try:
+            return self.values()
+        finally:
+            array[index] = former
+
+    def difference(self, i, index, step):
+        """The derivatives of the outputs along one element, by a central difference."""
+        after, before = self.moved(i, index, step), self.moved(i, index, -step)
+        with np.errstate(all="ignore"):
+            return [(a - b) / np.float64(2 * abs(step)) for a, b in zip(after, before, strict=True)]
+
+    def numeric(self, outputs):
+        """Jacobians by differences: for each part of an output a list of one for each variable."""
+        parts = list(self.parts(outputs))
+        found = [[self._empty(outputs[o], x) for x in self.variables] for _, o in parts]
+        for i, x in enumerate(self.variables):
+            is_complex = array_of(x).dtype.kind == "c"
+            for column, index in enumerate(np.ndindex(array_of(x).shape)):
+                along = self.difference(i, index, self.eps)
+                across = self.difference(i, index, 1j * self.eps) if is_complex else None
+                for (part, o), row in zip(parts, found, strict=True):
+                    row[i][:, column] = _part_of(along[o], part).reshape(-1)
+                    if across is not None:
+                        row[i][:, column] += 1j * _part_of(across[o], part).reshape(-1)
+        return found
+
+    def _empty(self, out, x):
+        kind = np.complex128 if array_of(x).dtype.kind == "c" else np.float64
+        return np.zeros((array_of(out).size, array_of(x).size), kind)
+
+    # -- along a random direction ------------------------------------------------------------------------------
+
+    def direction(self, i, rng):
+        """Random steps for the elements of variable `i`."""
+        array = array_of(self.variables[i])
+        steps = rng.random(array.shape)
+        return steps + 1j * rng.random(array.shape) if array.dtype.kind == "c" else steps
+
+    def along(self, o, part, i, direction):
+        """The derivative of a part of an output when all elements of variable `i` move along `direction`."""
+        array = array_of(self.variables[i])
+        former = array.copy()
+        values = []
+        try:
+            for step in (self.eps, -self.eps):
+                array[...] = former + step * direction
+                values.append(_part_of(self.values()[o], part).reshape(-1))
+        finally:
+            array[...] = former
+        return (values[0] - values[1]) / (2 * self.eps)
+
+
+def backward(case, o, part, rows=None):
+    """The Jacobians of a part of output `o` by backward, one for each variable; or their combination by `rows`."""
+    out = case.outputs()[o]
+    array = array_of(out)
+    found = [case._empty(out, x) for x in case.variables]
+    weights = np.eye(array.size) if rows is None else [rows]
+    for k, weight in enumerate(weights):
+        incoming = weight.reshape(array.shape).astype(array.dtype)
+        if part == "imaginary":
+            incoming = incoming * array.dtype.type(1j)
+        grads = grad(out, case.variables, tensor_of(incoming), retain_graph=True, allow_unused=True)
+        flat = [
+            np.zeros(array_of(x).size) if g is None else array_of(g).reshape(-1)
+            for g, x in zip(grads, case.variables, strict=True)
+        ]
+        if rows is not None:
+            return flat
+        for jacobian, row in zip(found, flat, strict=True):
+            jacobian[k] = row
+    return found

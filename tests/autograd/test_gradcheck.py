@@ -1,0 +1,194 @@
+"""`gradcheck` and `gradgradcheck`: what they accept, what they find, and what they say."""
+
+import itertools
+import re
+
+import pytest
+
+import cygrad as torch
+from cygrad.autograd import GradcheckError, gradcheck, gradgradcheck
+from helpers import first_line
+
+
+def doubles(*values):
+    return torch.tensor(values, dtype=torch.double, requires_grad=True)
+
+
+def function(forward, backward):
+    """A custom function of one tensor."""
+
+    class Given(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return forward(x)
+
+        @staticmethod
+        def backward(ctx, grad):
+            return backward(ctx.saved_tensors[0], grad)
+
+    return Given.apply
+
+
+def failure(*args, check=gradcheck, **options):
+    with pytest.raises(GradcheckError) as caught:
+        check(*args, **options)
+    return caught.value
+
+
+MISMATCH = "Jacobian mismatch for output 0 with respect to input 0,"
+
+# ------------------------------------------------------------------ what is right
+
+
+@pytest.mark.parametrize("fast_mode", [False, True])
+@pytest.mark.parametrize(
+    "func",
+    [
+        lambda x, z: x.sin() * x,
+        lambda x, z: (x.sum(), x[:, 0] * 2, x.argmax()),
+        lambda x, z: z.abs(),
+        lambda x, z: z * z,
+        lambda x, z: z.conj() * x[0, 0],
+        lambda x, z: torch.complex(x, x * 2).exp(),
+        lambda x, z: x[:0],
+        lambda x, z: x.sum() * torch.ones((), dtype=torch.double),
+    ],
+)
+def test_right_gradients_pass(func, fast_mode):
+    x = torch.randn(2, 3, dtype=torch.double, requires_grad=True)
+    z = torch.randn(3, dtype=torch.cdouble, requires_grad=True)
+    before = x.tolist(), z.tolist()
+    options = {"check_grad_dtypes": True, "check_batched_grad": True, "fast_mode": fast_mode}
+    assert gradcheck(func, (x, z), **options)
+    assert gradgradcheck(func, (x, z), fast_mode=fast_mode)
+    assert (x.tolist(), z.tolist()) == before
+    assert x.grad is None
+    assert x._version == 0
+
+
+def test_second_gradients_with_given_and_scattered_gradients():
+    x = doubles(0.5, 2.0)
+    assert gradgradcheck(lambda x: x**3, x, doubles(1.0, 2.0))
+    assert gradgradcheck(lambda x: x**3, x, gen_non_contig_grad_outputs=True)
+    assert gradgradcheck(lambda x: x * 3, x)
+
+
+# ------------------------------------------------------------------ eight seeded faults
+
+
+def noisy():
+    calls = itertools.count()
+    return lambda x: x * 2 + next(calls) * 1e-7
+
+
+FAULTS = {
+    "factor": ("wrong formula", function(lambda x: x**2, lambda x, g: g * x), lambda: doubles(0.7, 2.0)),
+    "sign": ("wrong formula", function(torch.cos, lambda x, g: g * x.sin()), lambda: doubles(0.7, 2.0)),
+    "one entry": (
+        "wrong formula",
+        function(lambda x: x**3, lambda x, g: g * 3 * x.clamp(max=1) ** 2),
+        lambda: doubles(0.7, 2.0),
+    ),
+    "conjugate": (
+        "wrong formula",
+        function(lambda z: z**2, lambda z, g: g * 2 * z),
+        lambda: torch.tensor([1 + 2j], dtype=torch.cdouble, requires_grad=True),
+    ),
+    "leaky branch": ("kink in the function", lambda x: torch.where(x > 0, 3 * x, x), lambda: doubles(1.0, 0.0)),
+    "relu at 0": ("kink in the function", torch.relu, lambda: doubles(0.0, 3.0)),
+    "float32": ("precision too low", torch.exp, lambda: torch.tensor([0.3, 2.0], requires_grad=True)),
+    "float32 inside": ("precision too low", lambda x: x.float().exp().double(), lambda: doubles(0.3, 2.0)),
+    "noise": ("not deterministic", noisy(), lambda: doubles(0.3, 2.0)),
+}
+
+
+@pytest.mark.filterwarnings("ignore:Input #0 requires gradient")
+@pytest.mark.parametrize("name", FAULTS)
+def test_verdict(name):
+    verdict, func, make = FAULTS[name]
+    x = make()
+    error = failure(func, x, atol=1e-6)
+    assert error.verdict == verdict, str(error)
+    assert f"verdict: {verdict}" in str(error)
+    assert not gradcheck(func, x, atol=1e-6, raise_exception=False)
+
+
+def test_backward_that_is_not_deterministic():
+    calls = itertools.count()
+    func = function(lambda x: x * 2, lambda x, g: g * (2 + next(calls) * 1e-8))
+    error = failure(func, doubles(1.0))
+    assert error.verdict == "not deterministic"
+    assert first_line(error).startswith("Backward is not reentrant, i.e., running backward with same input")
+    assert gradcheck(func, doubles(1.0), nondet_tol=1e-3)
+
+
+def test_step_that_is_too_small():
+    error = failure(torch.exp, doubles(1.0), eps=1e-14)
+    assert error.verdict == "precision too low"
+    assert re.search(r"a step of \S+ agrees: give eps=", str(error))
+
+
+def test_report_names_the_worst_entry():
+    func = function(lambda x: x**2, lambda x, g: g * x)
+    error = failure(func, torch.tensor([[0.5, 3.0]], dtype=torch.double, requires_grad=True))
+    assert first_line(error) == MISMATCH
+    assert error.index == ((0, 1), (0, 1))
+    text = str(error)
+    assert "worst entry: d output[0, 1] / d input[0, 1]" in text
+    assert re.search(r"analytic 3, numeric (6|5\.9999\d+), error 3, relative 0.5", text)
+    assert "which is 2 times the analytic value" in text
+    assert re.search(r"error by step: 1e-01 \d.*, 1e-10 \d", text)
+
+
+def test_fast_mode_reports_the_entries_too():
+    text = str(failure(function(lambda x: x**2, lambda x, g: g * x), doubles(0.5, 3.0), fast_mode=True))
+    assert text.startswith(MISMATCH)
+    assert "worst entry: d output[1] / d input[1]" in text
+
+
+def test_second_gradients_that_are_wrong():
+    func = function(lambda x: x**2, lambda x, g: g * 2 * x.detach())
+    assert gradcheck(func, doubles(0.5, 3.0))
+    assert failure(func, doubles(0.5, 3.0), check=gradgradcheck).verdict == "wrong formula"
+
+
+def test_missing_gradients_are_zero():
+    class Sum(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.set_materialize_grads(False)
+            return x * 2, x * 3
+
+        @staticmethod
+        def backward(ctx, g, h):
+            if g is None and h is None:
+                raise RuntimeError("no gradient at all")
+            return (0 if g is None else g * 2) + (0 if h is None else h * 3)
+
+    error = failure(Sum.apply, doubles(1.0))
+    assert first_line(error).startswith("Expected backward function to handle undefined output grads.")
+    assert "no gradient at all" in str(error)
+    assert gradcheck(Sum.apply, doubles(1.0), check_undefined_grad=False)
+
+
+def test_inputs_are_put_back_after_an_error():
+    x = doubles(1.0, 2.0)
+    calls = itertools.count()
+
+    def fails_later(x):
+        if next(calls) == 3:
+            raise ZeroDivisionError
+        return x * 2
+
+    with pytest.raises(ZeroDivisionError):
+        gradcheck(fails_later, x)
+    assert x.tolist() == [1.0, 2.0]
+    assert torch.is_grad_enabled()
+
+
+def test_is_of_the_module_of_its_name():
+    import sys
+
+    assert sys.modules["cygrad.autograd.gradcheck"].gradcheck is torch.autograd.gradcheck
+    assert issubclass(GradcheckError, RuntimeError)

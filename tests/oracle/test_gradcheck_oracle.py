@@ -1,0 +1,82 @@
+"""`gradcheck` against PyTorch: what passes, and the type and first line of what does not."""
+
+import sys
+
+import pytest
+
+import cygrad
+
+pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore:Input #0 requires gradient")]
+
+
+def custom(torch, forward, backward):
+    class Given(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return forward(x)
+
+        @staticmethod
+        def backward(ctx, grad):
+            return backward(ctx.saved_tensors[0], grad)
+
+    return Given.apply
+
+
+def cases(torch):
+    """(check, arguments, options) by name."""
+    module = sys.modules[f"{torch.autograd.__name__}.gradcheck"]
+    check, second = module.gradcheck, module.gradgradcheck
+    kinds = {"dtype": torch.double, "requires_grad": True}
+    x = torch.tensor([0.4, -0.9, 2.0], **kinds)
+    z = torch.tensor([1 + 2j, 0.5 - 1j], dtype=torch.cdouble, requires_grad=True)
+    half = custom(torch, lambda x: x**2, lambda x, g: g * x)
+    return {
+        "right": (check, lambda x: x.sin(), (x,), {}),
+        "no tuple": (check, lambda x: [x * 2, x.sum()], x, {"fast_mode": True}),
+        "wrong": (check, half, x, {}),
+        "wrong, no exception": (check, half, x, {"raise_exception": False}),
+        "wrong, fast": (check, half, x, {"fast_mode": True}),
+        "wrong, complex": (check, custom(torch, lambda z: z**2, lambda z, g: g * 2 * z), z, {}),
+        "complex": (check, lambda z: z.abs() * z, z, {}),
+        "adds": (check, custom(torch, lambda x: x * 1, lambda x, g: g + 1e-7), x, {}),
+        "no gradient asked": (check, lambda x: x, torch.ones(2), {}),
+        "float32": (check, lambda x: x**2, torch.ones(2, requires_grad=True), {}),
+        "not differentiable": (check, lambda x: x.argmax(), x, {}),
+        "detached": (check, lambda x: x.detach() * 2, x, {}),
+        "stride 0": (check, lambda x: x * x, x.detach()[0].expand(3, 3).requires_grad_(), {}),
+        "no direction": (check, lambda x: x, x, {"check_backward_ad": False}),
+        "batched forward": (check, lambda x: x, x, {"check_batched_forward_grad": True}),
+        "empty": (check, lambda x: x * 2, torch.zeros(0, **kinds), {}),
+        "number": (check, lambda x: 5, x, {}),
+        "other inputs": (check, lambda x, *rest: x * x, (x, "a", None), {}),
+        "the input itself": (check, lambda x: (x,), x, {}),
+        "float inside": (check, lambda x: x.float() * 3, x, {}),
+        "everything": (
+            check,
+            lambda x: (x * x, x.sum()),
+            x,
+            {"check_undefined_grad": True, "check_grad_dtypes": True, "check_batched_grad": True},
+        ),
+        "no masks": (check, lambda x: x * x, x, {"masked": True, "fast_mode": True}),
+        "second": (second, lambda x: x**3, x, {}),
+        "second of linear": (second, lambda x: x * 3, x, {}),
+        "second, given": (second, lambda x: x**3, (x,), {"grad_outputs": (torch.ones(3, **kinds),)}),
+        "second, wrong": (second, custom(torch, lambda x: x**2, lambda x, g: g * 2 * x.detach()), x, {}),
+        "second, complex": (second, lambda z: z**3, z, {}),
+    }
+
+
+def outcome(case):
+    check, func, inputs, options = case
+    try:
+        return check(func, inputs, **options)
+    except Exception as error:
+        return type(error).__name__, str(error).split("\n")[0]
+
+
+@pytest.mark.parametrize("name", cases(cygrad))
+def test_same_outcome(name):
+    import torch
+
+    assert outcome(cases(cygrad)[name]) == outcome(cases(torch)[name])
