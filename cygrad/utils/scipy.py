@@ -1,0 +1,233 @@
+"""Minimising with SciPy's optimizers, on gradients and curvature that are exact."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+import cygrad
+from cygrad import Tensor
+from cygrad.nn import Module
+
+__all__ = ["minimize"]
+
+# What else than the value a method asks for; the others take a gradient. trust-constr takes products, too.
+_VALUE_ALONE = {"nelder-mead", "powell", "cobyla", "cobyqa"}
+_PRODUCTS = {"newton-cg", "trust-ncg", "trust-krylov", "trust-constr"}
+_MATRIX = {"dogleg", "trust-exact"}
+
+
+def minimize(
+    fun: Callable[..., Tensor],
+    x0: Tensor | Sequence[Tensor] | Module,
+    method: str | None = None,
+    *,
+    bounds: Any = None,
+    constraints: Any = (),
+    tol: float | None = None,
+    callback: Callable[..., Any] | None = None,
+    options: dict[str, Any] | None = None,
+) -> Any:
+    """Change `x0` so that `fun` becomes least, by `scipy.optimize.minimize`; return SciPy's result.
+
+    x0: a tensor, tensors, or a module, whose parameters that require grad are meant; real, of any floating-point dtype.
+    fun: is called with the tensor, the tensors, or the module, and returns a tensor of one element.
+    method: any of SciPy's, by default SciPy's choice. Those that want gradients, products with the Hessian
+    (`"newton-cg"`, `"trust-ncg"`, `"trust-krylov"`, `"trust-constr"`) or all of it (`"trust-exact"`, `"dogleg"`) get
+    exact ones.
+    bounds: as for SciPy, for all elements in order, or one pair for all. constraints: SciPy's; their functions are
+    called as `fun` is, return tensors, and need no `jac`. tol, callback, options: handed on as they are.
+
+    All is computed in float64: `fun` is given tensors of float64, a module is one of float64 while it runs, with its
+    buffers (so its data are to be, too). At the end the minimum is written into `x0`, in its own dtype; after an error
+    `x0` is what it was. The elements of all tensors in order are `x` in the result and in callbacks.
+
+    Raises TypeError for what has no real floating-point parameters and for a `fun` that returns no such tensor,
+    ImportError without SciPy.
+
+    >>> import cygrad
+    >>> from cygrad.utils.scipy import minimize
+    >>> x = cygrad.tensor([3.0, -1.0])
+    >>> result = minimize(lambda x: ((x - 1) ** 2).sum(), x, "newton-cg")
+    >>> x, result.success
+    (tensor([1., 1.]), True)
+    """
+    try:
+        from scipy import optimize
+    except ImportError:
+        raise ImportError(
+            "cygrad.utils.scipy.minimize needs SciPy, which is not installed\n  pip install scipy"
+        ) from None
+    kind = "" if method is None else method.lower() if isinstance(method, str) else "custom"
+    with _in_double(x0) as (arguments, leaves):
+        at = _Position(leaves)
+        objective = _Objective(fun, arguments, at)
+        found = optimize.minimize(
+            objective.value if kind in _VALUE_ALONE else objective.value_and_gradient,
+            at.x.copy(),
+            method=method,
+            jac=None if kind in _VALUE_ALONE else True,
+            hess=objective.hessian if kind in _MATRIX else None,
+            hessp=objective.product if kind in _PRODUCTS else None,
+            bounds=_for_all(bounds, at.x.size),
+            constraints=_with_tensors(constraints, arguments, at, optimize),
+            tol=tol,
+            callback=callback,
+            options=options,
+        )
+        at.move(found.x)
+    return found
+
+
+# -- parameters --------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _in_double(x0: Any) -> Iterator[tuple[tuple, list[Tensor]]]:
+    """What `fun` is called with, and the leaves of float64 in it; written back at the end unless there is an error."""
+    if isinstance(x0, Module):
+        leaves: list[Tensor] = [p for p in x0.parameters() if p.requires_grad]
+        others: list[Tensor] = [p for p in x0.parameters() if not p.requires_grad]
+        buffers: list[Tensor] = [b for b in x0.buffers() if b.is_floating_point()]
+        tensors = [*leaves, *others, *buffers]
+    else:
+        tensors = leaves = [x0] if isinstance(x0, Tensor) else list(x0)
+    if not leaves or not all(isinstance(t, Tensor) and t.is_floating_point() for t in leaves):
+        raise TypeError("minimize needs a real floating-point tensor, a sequence of them, or a module that has them")
+    if not isinstance(x0, Module):
+        doubles = [t.detach().double().clone().requires_grad_() for t in leaves]
+        yield tuple(doubles), doubles
+        with cygrad.no_grad():
+            for tensor, double in zip(leaves, doubles):
+                tensor.copy_(double)
+        return
+    memory = [tensor.data for tensor in tensors]
+    try:
+        for tensor in tensors:
+            tensor.data = tensor.data.double().clone()
+        yield (x0,), leaves
+        for own, tensor in zip(memory, tensors):
+            own.copy_(tensor.data)
+    finally:
+        for own, tensor in zip(memory, tensors):
+            tensor.data = own
+
+
+class _Position:
+    """The values of the leaves, as one vector `x`."""
+
+    def __init__(self, leaves: list[Tensor]) -> None:
+        self.leaves = leaves
+        self.x = _joined([leaf.detach().numpy() for leaf in leaves])
+
+    def move(self, x: np.ndarray) -> None:
+        """Set them."""
+        if np.array_equal(x, self.x):
+            return
+        self.x = np.array(x, np.float64)
+        with cygrad.no_grad():
+            for leaf, part in zip(self.leaves, self.parts(x)):
+                leaf.copy_(part)
+
+    def parts(self, x: np.ndarray) -> list[Tensor]:
+        """A vector as tensors of their shapes."""
+        ends = np.cumsum([leaf.numel() for leaf in self.leaves])
+        pieces = np.split(np.array(x, np.float64), ends[:-1])
+        return [cygrad.from_numpy(piece.reshape(leaf.shape)) for piece, leaf in zip(pieces, self.leaves)]
+
+    def gradient(self, y: Tensor, with_graph: bool) -> tuple[Tensor, ...]:
+        """That of a number; zeros where it does not depend on a leaf."""
+        if not y.requires_grad:
+            return tuple(map(cygrad.zeros_like, self.leaves))
+        return cygrad.autograd.grad(
+            y, self.leaves, create_graph=with_graph, retain_graph=True, allow_unused=True, materialize_grads=True
+        )
+
+    def jacobian(self, y: Tensor) -> np.ndarray:
+        """A row for each element of y."""
+        rows = [self.gradient(element, False) for element in y.reshape(-1)]
+        return np.stack([_joined([g.numpy() for g in row]) for row in rows])
+
+
+def _joined(arrays: Iterable[np.ndarray]) -> np.ndarray:
+    return np.concatenate([array.ravel() for array in arrays])
+
+
+# -- what SciPy calls --------------------------------------------------------------------------------------
+
+
+class _Objective:
+    """Value, gradient and curvature at the points that SciPy asks for."""
+
+    def __init__(self, fun: Callable[..., Tensor], arguments: tuple, at: _Position) -> None:
+        self.fun, self.arguments, self.at = fun, arguments, at
+        self.gradient: tuple[Tensor, ...] = ()  # of the last product, recorded
+        self.x: np.ndarray | None = None  # where that is
+
+    def _call(self, x: np.ndarray) -> Tensor:
+        self.at.move(x)
+        with cygrad.enable_grad():
+            y = self.fun(*self.arguments)
+        if not isinstance(y, Tensor) or y.numel() != 1 or not y.is_floating_point():
+            found = f"a tensor of shape {tuple(y.shape)}" if isinstance(y, Tensor) else f"a {type(y).__name__}"
+            raise TypeError(f"fun is to return a real tensor of one element, computed from its arguments, not {found}")
+        return y
+
+    def value(self, x: np.ndarray) -> float:
+        """f(x)."""
+        return self._call(x).item()
+
+    def value_and_gradient(self, x: np.ndarray) -> tuple[float, np.ndarray]:
+        """f(x) and its gradient."""
+        y = self._call(x)
+        return y.item(), _joined([g.numpy() for g in self.at.gradient(y, False)])
+
+    def product(self, x: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """The Hessian at x times v: the gradient of the recorded gradient's product with v."""
+        self.at.move(x)
+        if self.x is not self.at.x:  # a move ends the graph, whose saved tensors it changes
+            self.gradient = self.at.gradient(self._call(x), True)
+            self.x = self.at.x
+        along = sum((g * part).sum() for g, part in zip(self.gradient, self.at.parts(v)))
+        assert isinstance(along, Tensor)
+        return _joined([g.numpy() for g in self.at.gradient(along, False)])
+
+    def hessian(self, x: np.ndarray) -> np.ndarray:
+        """All of the Hessian, column by column."""
+        return np.stack([self.product(x, unit) for unit in np.eye(x.size)])
+
+
+def _for_all(bounds: Any, size: int) -> Any:
+    """Bounds for each element; a pair of numbers is meant for all."""
+    is_pair = (
+        isinstance(bounds, (tuple, list)) and len(bounds) == 2 and all(b is None or np.ndim(b) == 0 for b in bounds)
+    )
+    return [tuple(bounds)] * size if is_pair else bounds
+
+
+def _with_tensors(constraints: Any, arguments: tuple, at: _Position, optimize: Any) -> Any:
+    """Constraints whose functions take tensors, as those SciPy wants, with exact Jacobians."""
+
+    def functions(fun: Callable) -> tuple[Callable, Callable]:
+        def call(x: np.ndarray) -> Tensor:
+            at.move(x)
+            with cygrad.enable_grad():
+                return fun(*arguments).reshape(-1)
+
+        return lambda x, *_: call(x).detach().numpy(), lambda x, *_: at.jacobian(call(x))
+
+    def one(constraint: Any) -> Any:
+        if isinstance(constraint, dict):
+            values, jacobian = functions(constraint["fun"])
+            return {**constraint, "fun": values, "jac": jacobian}
+        if isinstance(constraint, optimize.NonlinearConstraint):
+            values, jacobian = functions(constraint.fun)
+            return optimize.NonlinearConstraint(
+                values, constraint.lb, constraint.ub, jacobian, constraint.hess, constraint.keep_feasible
+            )
+        return constraint
+
+    return [one(c) for c in constraints] if isinstance(constraints, (list, tuple)) else one(constraints)

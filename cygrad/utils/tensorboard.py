@@ -1,0 +1,106 @@
+"""Writing what TensorBoard shows, by the package tensorboardX."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import cygrad
+from cygrad import Tensor
+
+__all__ = ["SummaryWriter"]
+
+
+class SummaryWriter:
+    """Writes scalars, histograms, pictures, texts and more to a directory that TensorBoard shows.
+
+    The methods are those of `tensorboardX.SummaryWriter`, which are PyTorch's: `add_scalar`, `add_scalars`,
+    `add_histogram`, `add_image`, `add_images`, `add_figure`, `add_video`, `add_audio`, `add_text`, `add_embedding`,
+    `add_pr_curve`, `add_mesh`, `add_hparams`, `add_custom_scalars`, `flush`, `close`; tensors may be given wherever
+    they take arrays or numbers. `add_graph` is left out: `cygrad.viz` draws graphs.
+    It is closed at the end of a `with` block. Raises ImportError without tensorboardX.
+
+    >>> import cygrad, os, tempfile
+    >>> from cygrad.utils.tensorboard import SummaryWriter
+    >>> def log(directory):
+    ...     with SummaryWriter(directory) as writer:
+    ...         writer.add_scalar("loss", cygrad.tensor(0.5), 1)
+    ...     return len(os.listdir(directory))
+    """
+
+    def __init__(
+        self,
+        log_dir: str | None = None,
+        comment: str = "",
+        purge_step: int | None = None,
+        max_queue: int = 10,
+        flush_secs: int = 120,
+        filename_suffix: str = "",
+    ) -> None:
+        try:
+            import tensorboardX
+        except ImportError:
+            raise ImportError(
+                "cygrad.utils.tensorboard.SummaryWriter needs the package tensorboardX, which is not installed\n"
+                "  pip install cygrad[tensorboard], or pip install tensorboardX"
+            ) from None
+        self._writer = tensorboardX.SummaryWriter(log_dir, comment, purge_step, max_queue, flush_secs, filename_suffix)
+
+    @property
+    def log_dir(self) -> str:
+        """The directory it writes to."""
+        return self._writer.logdir
+
+    def get_logdir(self) -> str:
+        """The directory it writes to."""
+        return self.log_dir
+
+    def add_hparams(
+        self,
+        hparam_dict: dict[str, Any],
+        metric_dict: dict[str, Any],
+        hparam_domain_discrete: dict[str, list] | None = None,
+        run_name: str | None = None,
+        global_step: int | None = None,
+    ) -> None:
+        """Write hyperparameters and what they led to, as a run of its own. The domains are not written."""
+        self._writer.add_hparams(_numbers(hparam_dict), _numbers(metric_dict), run_name, global_step)
+
+    def add_graph(self, *args: Any, **kwargs: Any) -> None:
+        """Raises RuntimeError: there is nothing to trace a program with."""
+        raise RuntimeError("SummaryWriter.add_graph is not supported\n  cygrad.viz draws the graph of a computation")
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_writer" or not hasattr(self._writer, name):  # the first before `__init__` has ended
+            raise AttributeError(f"'SummaryWriter' object has no attribute {name!r}")
+        method = getattr(self._writer, name)
+        if not callable(method):
+            return method
+
+        @functools.wraps(method)
+        def with_arrays(*args: Any, **kwargs: Any) -> Any:
+            return method(*_arrays(args), **_arrays(kwargs))
+
+        return with_arrays
+
+    def __enter__(self) -> SummaryWriter:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.close()
+
+
+def _arrays(value: Any) -> Any:
+    """The same with arrays for tensors."""
+    if isinstance(value, Tensor):
+        value = value.detach()
+        return (value.float() if value.dtype in (cygrad.bfloat16, cygrad.float16) else value).numpy()
+    if type(value) in (list, tuple):
+        return type(value)(map(_arrays, value))
+    if type(value) is dict:
+        return {name: _arrays(item) for name, item in value.items()}
+    return value
+
+
+def _numbers(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: value.item() if isinstance(value, Tensor) else value for name, value in values.items()}
