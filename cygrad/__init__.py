@@ -47,6 +47,7 @@ _MODULES = (
     "linalg",
     "nn",
     "optim",
+    "profiler",
     "random",
     "return_types",
     "serialization",

@@ -8,6 +8,7 @@ from cygrad import fft as fft
 from cygrad import linalg as linalg
 from cygrad import nn as nn
 from cygrad import optim as optim
+from cygrad import profiler as profiler
 from cygrad import random as random
 from cygrad import return_types as return_types
 from cygrad import serialization as serialization

@@ -3,6 +3,7 @@
 import gc
 
 from cygrad._core.accumulate cimport AccumulateGrad, keep_leaf
+from cygrad._core.events cimport mark_start
 from cygrad._core.node cimport Node
 from cygrad._core.state cimport thread_state
 from cygrad._core.tensor cimport (
@@ -33,6 +34,7 @@ def arrays_for_update(list tensors):
 
 def array_of(Tensor t not None):
     """The array of a tensor, whatever its grad mode: for the layers that compute on arrays."""
+    mark_start()
     return t.array
 
 

@@ -31,3 +31,12 @@ cdef dtype default_complex_dtype()
 cdef dtype promote_types(dtype a, dtype b)
 cdef dtype dtype_of_scalar(object number)           # the type a Python number has on its own
 cdef dtype combine(dtype higher, dtype lower)       # see Note [Promotion]
+
+cdef inline int category_of_number(object value) except -1:
+    if type(value) is int:
+        return INTEGRAL
+    if type(value) is float:
+        return FLOATING
+    if type(value) is bool:
+        return BOOLEAN
+    return dtype_of_scalar(value).category

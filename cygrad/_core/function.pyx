@@ -8,6 +8,7 @@ cimport cython
 import numpy as np
 
 from cygrad._core.node cimport begin_node
+from cygrad._core.events cimport FUNCTION, Events, begin_event, end_event, set_node
 from cygrad._core.inplace cimport check_inplace, rebase_history
 from cygrad._core.state cimport NO_GRAD, ThreadState, thread_state
 from cygrad._core.tensor cimport (
@@ -211,6 +212,26 @@ def apply_function(PyNode node not None, forward, args, setup_context=None):
 
     `forward` is called with `args`; `setup_context(ctx, args, output)` after it, if given.
     """
+    cdef ThreadState* state = thread_state()
+    cdef Events events
+    cdef Py_ssize_t event
+    if state.events == NULL:
+        return apply_quietly(node, forward, args, setup_context)
+    events = <Events>state.events
+    event = begin_event(events, node.name(), FUNCTION, args)
+    try:
+        return apply_quietly(node, forward, args, setup_context)
+    finally:
+        end_event(events, event)
+        set_node(events, event, node, node.recorded, saved_bytes(node))
+
+
+cdef long long saved_bytes(PyNode node):
+    return sum([(<Tensor>value).array.nbytes for value in node.saved or () if value is not None])
+
+
+cdef object apply_quietly(PyNode node, object forward, tuple args, object setup_context):
+    """`apply_function` without the profiler."""
     cdef ThreadState* state = thread_state()
     cdef unsigned int modes = state.modes
     cdef unsigned int flags

@@ -19,7 +19,8 @@ from functools import partial
 import numpy as np
 
 from cygrad._core.dtypes cimport (
-    BOOLEAN, FLOATING, INTEGRAL, category_of_num, combine, default_dtype, dtype, dtype_of_scalar, promote_types)
+    FLOATING, category_of_num, category_of_number, combine, default_dtype, dtype, dtype_of_scalar, promote_types)
+from cygrad._core.events cimport IN_PLACE, OP, WITH_OUT, is_detailed, mark_start, note_op
 from cygrad._core.inplace cimport check_inplace, check_memory, check_operand_memory, rebase_history
 from cygrad._core.node cimport begin_node, set_meta
 from cygrad._core.opdef cimport (
@@ -110,21 +111,22 @@ cdef Tensor record1(OpDef op, object array, Tensor a, tuple args):
     cdef ThreadState* state = thread_state()
     cdef unsigned int modes = state.modes
     cdef unsigned int mask
-    cdef OpNode node
+    cdef OpNode node = None
     if state.watch:
         check_values(op, array, (a,), state)
-    if not records(op, flags, modes):
-        if flags or modes or a.origin_kind != CUT_NONE:
-            leave_unrecorded(op, out, a, flags, modes)
-        return out
-    node = new_node(op, args, state)
-    node.edge0 = edge_target(a)
-    node.nr0 = a.output_nr_
-    node.n_edges = 1
-    mask = op.saves[0]
-    if mask & IN0:
-        node.save_input(0, a)
-    finish(node, out, mask, state)
+    if records(op, flags, modes):
+        node = new_node(op, args, state)
+        node.edge0 = edge_target(a)
+        node.nr0 = a.output_nr_
+        node.n_edges = 1
+        mask = op.saves[0]
+        if mask & IN0:
+            node.save_input(0, a)
+        finish(node, out, mask, state)
+    elif flags or modes or a.origin_kind != CUT_NONE:
+        leave_unrecorded(op, out, a, flags, modes)
+    if state.events != NULL:
+        note_op(state, op, OP, node, out, (a,) if is_detailed(state) else None)
     return out
 
 
@@ -138,7 +140,7 @@ cdef Tensor record2(OpDef op, object array, object a, object b, tuple args):
     cdef unsigned int mask = 0
     cdef ThreadState* state = thread_state()
     cdef unsigned int modes = state.modes
-    cdef OpNode node
+    cdef OpNode node = None
     if is_tensor(a):
         ta = <Tensor>a
         fa = watched(ta)
@@ -150,29 +152,30 @@ cdef Tensor record2(OpDef op, object array, object a, object b, tuple args):
     out = wrap(array) if not kept & KEEPS_CLASS else wrap_as(model_of((a, b)), array)
     if state.watch:
         check_values(op, array, (a, b), state)
-    if not records(op, fa | fb, modes):
-        if fa or fb or modes:
-            leave_unrecorded(op, out, ta if fa or (ta is not None and not fb) else tb, fa | fb, modes)
-        elif ta is not None and ta.origin_kind != CUT_NONE:
-            leave_unrecorded(op, out, ta, 0, 0)
-        elif tb is not None and tb.origin_kind != CUT_NONE:
-            leave_unrecorded(op, out, tb, 0, 0)
-        return out
-    node = new_node(op, args, state)
-    node.n_edges = 2
-    if fa:
-        node.edge0 = edge_target(ta)
-        node.nr0 = ta.output_nr_
-        mask = op.saves[0]
-    if fb:
-        node.edge1 = edge_target(tb)
-        node.nr1 = tb.output_nr_
-        mask |= op.saves[1]
-    if mask & IN0:
-        node.save_input(0, a)
-    if mask & IN1:
-        node.save_input(1, b)
-    finish(node, out, mask, state)
+    if records(op, fa | fb, modes):
+        node = new_node(op, args, state)
+        node.n_edges = 2
+        if fa:
+            node.edge0 = edge_target(ta)
+            node.nr0 = ta.output_nr_
+            mask = op.saves[0]
+        if fb:
+            node.edge1 = edge_target(tb)
+            node.nr1 = tb.output_nr_
+            mask |= op.saves[1]
+        if mask & IN0:
+            node.save_input(0, a)
+        if mask & IN1:
+            node.save_input(1, b)
+        finish(node, out, mask, state)
+    elif fa or fb or modes:
+        leave_unrecorded(op, out, ta if fa or (ta is not None and not fb) else tb, fa | fb, modes)
+    elif ta is not None and ta.origin_kind != CUT_NONE:
+        leave_unrecorded(op, out, ta, 0, 0)
+    elif tb is not None and tb.origin_kind != CUT_NONE:
+        leave_unrecorded(op, out, tb, 0, 0)
+    if state.events != NULL:
+        note_op(state, op, OP, node, out, (a, b) if is_detailed(state) else None)
     return out
 
 
@@ -229,14 +232,17 @@ cpdef Tensor record_n(OpDef op, object array, tuple inputs, tuple args=None):
     cdef Tensor out = wrap_result(model_of(inputs), array)
     cdef ThreadState* state = thread_state()
     cdef unsigned int mask
+    cdef OpNode node = None
     flags, source = flags_and_source(inputs)
     if state.watch:
         check_values(op, array, inputs, state)
-    if not records(op, flags, state.modes):
+    if records(op, flags, state.modes):
+        node = node_of(op, inputs, args, &mask)
+        finish(node, out, mask, state)
+    else:
         leave_unrecorded(op, out, source, flags, state.modes)
-        return out
-    node = node_of(op, inputs, args, &mask)
-    finish(node, out, mask, state)
+    if state.events != NULL:
+        note_op(state, op, OP, node, out, inputs)
     return out
 
 
@@ -246,16 +252,17 @@ cpdef tuple record_outputs(OpDef op, tuple arrays, tuple inputs, tuple args, int
     cdef Tensor model = model_of(inputs)
     cdef list outs = [wrap_result(model, array) for array in arrays]
     cdef ThreadState* state = thread_state()
-    cdef unsigned int modes = state.modes
     cdef unsigned int mask
     cdef int i
     flags, source = flags_and_source(inputs)
     if state.watch:
         for array in arrays:
             check_values(op, array, inputs, state)
-    if not records(op, flags, modes):
+    if not records(op, flags, state.modes):
         for out in outs:
-            leave_unrecorded(op, out, source, flags, modes)
+            leave_unrecorded(op, out, source, flags, state.modes)
+        if state.events != NULL:
+            note_op(state, op, OP, None, outs, inputs)
         return tuple(outs)
     node = node_of(op, inputs, args, &mask)
     node.n_outputs = n_differentiable
@@ -274,6 +281,8 @@ cpdef tuple record_outputs(OpDef op, tuple arrays, tuple inputs, tuple args, int
     node.save_outputs(outs, mask)
     if mask and state.on_save != NULL:
         (<object>state.on_save)(node)
+    if state.events != NULL:
+        note_op(state, op, OP, node, outs, inputs)
     return tuple(outs)
 
 
@@ -331,6 +340,7 @@ cpdef object promoted(object a, object b, unsigned int flags):
 cpdef dtype result_type(tuple operands):
     """The type of an op's result on tensors and numbers (Note [Promotion] in dtypes.pyx); None is passed over."""
     cdef dtype with_dims = None, zero_dim = None, number = None
+    mark_start()
     for value in operands:
         if value is None:
             continue
@@ -405,16 +415,6 @@ cdef inline object run1(OpDef op, object array, object out):
     return op.ufunc.call1(<ndarray>array, <ndarray>out)
 
 
-cdef inline int category_of_number(object value) except -1:
-    if type(value) is int:
-        return INTEGRAL
-    if type(value) is float:
-        return FLOATING
-    if type(value) is bool:
-        return BOOLEAN
-    return dtype_of_scalar(value).category
-
-
 cdef object run2(OpDef op, object a, object b, object out):
     """The result array of a binary op on tensors and numbers. `out` is used only if no conversion is needed."""
     cdef object xa, xb
@@ -444,6 +444,7 @@ cdef object run2(OpDef op, object a, object b, object out):
 # -- kernel, then record -----------------------------------------------------------------------------------
 
 cpdef Tensor tensor_argument(OpDef op, object value, str name, int position):
+    mark_start()
     if not isinstance(value, Tensor):
         raise TypeError(f"{op.name}(): argument '{name}' (position {position}) must be Tensor, "
                         f"not {type(value).__name__}")
@@ -468,10 +469,12 @@ cpdef Tensor apply1_args(OpDef op, object a, tuple args, Tensor out):
 
 
 cdef Tensor operate2(OpDef op, object a, object b):
+    mark_start()
     return record2(op, run2(op, a, b, None), a, b, None)
 
 
 cpdef Tensor apply2(OpDef op, object a, object b, Tensor out):
+    mark_start()
     check_operand(op, a, "input", 1)
     check_operand(op, b, "other", 2)
     if out is None:
@@ -489,6 +492,7 @@ cdef inline int check_operand(OpDef op, object value, str name, int position) ex
 
 cpdef Tensor apply_n(OpDef op, tuple inputs, tuple args=None, Tensor out=None):
     """`inputs` are tensors, None or numbers; the kernel gets arrays in their place."""
+    mark_start()
     arrays = tuple([(<Tensor>value).array if isinstance(value, Tensor) else value for value in inputs])
     array = run_kernel(op, arrays, args or ())
     if out is None:
@@ -631,6 +635,8 @@ cdef Tensor end_write(OpDef op, Tensor out, tuple inputs, OpNode node, unsigned 
         rebase_history(out, node)
         if mask and state.on_save != NULL:
             (<object>state.on_save)(node)
+    if state.events != NULL:
+        note_op(state, label or op, IN_PLACE if out is inputs[0] else WITH_OUT, node, out, inputs)
     return out
 
 

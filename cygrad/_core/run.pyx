@@ -22,6 +22,7 @@ from numpy cimport PyArray_SAMESHAPE, PyArray_TYPE, ndarray
 from cygrad._core.accumulate cimport add_gradients
 from cygrad._core.dtypes cimport COMPLEX, category_of_num, dtype_of_num
 from cygrad._core.engine_hooks cimport run_post_hooks, run_pre_hooks, run_tensor_pre_hooks
+from cygrad._core.events cimport NODE, Events, begin_event, end_event, set_node
 from cygrad._core.node cimport Node, meta_matches, meta_of
 from cygrad._core.opdef cimport OpNode, lookup
 from cygrad._core.state cimport NO_GRAD, WATCH_INF, ThreadState, thread_state
@@ -284,7 +285,7 @@ cdef class Run:
             if self.selective and not node.takes_undefined():
                 thread_state().unwanted = self.unwanted_edges(node)
             with cython.critical_section(node):     # another run may free what this one reads
-                grads = node.call(grad)
+                grads = node.call(grad) if thread_state().events == NULL else profiled_call(node, grad)
             thread_state().unwanted = 0
             if anomaly_check or thread_state().watch:
                 check_gradients(self, node, grads, grad)
@@ -352,6 +353,18 @@ cdef class Run:
                 i = child
             self.heap[i] = last
         return top
+
+
+cdef object profiled_call(Node node, object grad):
+    """`node.call(grad)` as an event of the profiler."""
+    cdef Events events = <Events>thread_state().events
+    cdef tuple grads = grad if type(grad) is tuple else (grad,)
+    cdef Py_ssize_t event = begin_event(events, (<OpNode>node).op if type(node) is OpNode else node.name(), NODE, grads)
+    set_node(events, event, node, True, 0)
+    try:
+        return node.call(grad)
+    finally:
+        end_event(events, event)
 
 
 cdef inline Node node_of(object target):

@@ -9,6 +9,11 @@ from types import FrameType
 _OUR_FILES = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
+def is_ours(code):
+    """Whether a code object belongs to this package."""
+    return code.co_filename.startswith(_OUR_FILES)
+
+
 def line_of(code, offset):
     """The line number of an instruction, or None."""
     for start, end, line in code.co_lines():
@@ -41,6 +46,6 @@ def warn(text, category=UserWarning):
     """Warn, and name the innermost Python line outside cygrad."""
     depth = 2
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_OUR_FILES):
+    while frame is not None and is_ours(frame.f_code):
         depth, frame = depth + 1, frame.f_back
     warnings.warn(text, category, stacklevel=depth)

@@ -39,7 +39,7 @@ cdef extern from *:
     #endif
 
     typedef struct { unsigned int modes; unsigned long long sequence; void *run;
-        unsigned long long unwanted; unsigned int watch; void *on_save; void *on_write; } cygrad_thread_state;
+        unsigned long long unwanted; unsigned int watch; void *on_save; void *on_write; void *events; } cygrad_thread_state;
     static CYGRAD_THREAD_LOCAL cygrad_thread_state CYGRAD_NEAR cygrad_state;
 
     /* An entry is a code object's address, whose lowest bit says whether it is ours: one word, which threads without
@@ -56,6 +56,7 @@ cdef extern from *:
         unsigned int watch
         void* on_save
         void* on_write
+        void* events
     cygrad_thread_state cygrad_state
     size_t* cygrad_code_entry(PyObject* code) noexcept
     ctypedef struct cygrad_frame
@@ -158,3 +159,8 @@ def set_on_save(function):
 def set_on_write(function):
     """What this thread calls with each tensor that is about to be changed in place; gives the former function."""
     return exchange(&cygrad_state.on_write, function)
+
+
+def events_are_collected():
+    """Whether the profiler is on in this thread."""
+    return cygrad_state.events != NULL

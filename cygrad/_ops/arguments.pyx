@@ -4,12 +4,14 @@ import operator
 
 from cpython.long cimport PyLong_AsLongLongAndOverflow
 
+from cygrad._core.events cimport mark_start
 from cygrad._core.tensor cimport Tensor
 from cygrad._core import messages
 from cygrad._kernels.arrays cimport MAXDIMS
 
 
 cpdef Tensor require(object value, str op, str name="input", int position=1):
+    mark_start()
     if not isinstance(value, Tensor):
         raise TypeError(f"{op}(): argument '{name}' (position {position}) must be Tensor, "
                         f"not {type_name(value)}")

@@ -6,6 +6,7 @@ import numpy as np
 
 from cygrad._core.construct cimport canonical
 from cygrad._core.dtypes cimport BOOLEAN, COMPLEX, FLOATING, INTEGRAL, category_of_num, dtype
+from cygrad._core.events cimport mark_start
 from cygrad._core.opdef cimport (
     ELEMENTWISE, FLOAT_RESULT, IN0, IN1, INPLACE, LINEAR, OUT0, PRIVATE, OpDef, OpNode, lookup, op)
 from cygrad._core.opdef import publish
@@ -269,6 +270,7 @@ cpdef Tensor pow(object input, object exponent, Tensor out=None):
     tensor([1., 4., 9.])
     """
     cdef Tensor t
+    mark_start()
     if isinstance(exponent, Tensor):
         if is_bool(exponent) and (is_bool(input) or type(input) is bool):
             raise NotImplementedError("\"pow\" not implemented for 'Bool'\n  convert one of the two first, as in x.int()")

@@ -4,6 +4,7 @@ Under the signatures of nn.functional; the package and the Tensor have `softmax(
 """
 
 from cygrad._core.dtypes cimport FLOATING, as_dtype, dtype
+from cygrad._core.events cimport mark_start
 from cygrad._core.opdef cimport IN0, IN1, OUT0, PRIVATE, OpDef, OpNode, op
 from cygrad._core.opdef import named, publish
 from cygrad._core.record cimport record1, record2, write_into
@@ -103,6 +104,7 @@ cdef OpDef SOFTMAX_BACKWARD = op("softmax_backward_data", softmax_backward_rule)
 
 cpdef Tensor softmax_backward_data(Tensor grad_output, Tensor output, int dim):
     """output * (grad_output - sum(grad_output * output)): the gradient of softmax, from its result."""
+    mark_start()
     return record2(SOFTMAX_BACKWARD, nn.softmax_backward(grad_output.array, output.array, dim), grad_output, output,
                    (dim,))
 
@@ -169,6 +171,7 @@ cdef OpDef LOG_SOFTMAX_BACKWARD = op("log_softmax_backward_data", log_softmax_ba
 
 cpdef Tensor log_softmax_backward_data(Tensor grad_output, Tensor output, int dim):
     """grad_output - exp(output) * sum(grad_output): the gradient of log_softmax, from its result."""
+    mark_start()
     return record2(LOG_SOFTMAX_BACKWARD, nn.log_softmax_backward(grad_output.array, output.array, dim), grad_output,
                    output, (dim,))
 

@@ -10,6 +10,7 @@ import warnings
 from numpy cimport npy_intp
 
 from cygrad._core.dtypes cimport dtype, dtype_of_num
+from cygrad._core.events cimport mark_start
 from cygrad._core.inplace cimport check_inplace, give_history
 from cygrad._core.node cimport set_meta
 from cygrad._core.opdef cimport LINEAR, METHOD_ONLY, PRIVATE, VIEW, OpDef, OpNode, op
@@ -136,6 +137,7 @@ cdef Tensor reshaped(Tensor t, tuple shape):
         row = VIEW_ROW if t.array.flags.c_contiguous else RESHAPE_ALIAS
         return record_view(row, view_of(t.array, &g), t, (t.array.shape,))
     copy = contiguous(t)
+    mark_start()
     return record1(UNSAFE_VIEW, copy.array.reshape(shape), copy, (t.array.shape,))
 
 

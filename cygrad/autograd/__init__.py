@@ -1,5 +1,7 @@
 """Automatic differentiation: `backward`, `grad`, `Function`, grad modes, and the old `Variable`."""
 
+from importlib import import_module
+
 from cygrad._core.engine import backward, grad
 from cygrad.autograd import function as function
 from cygrad.autograd import functional as functional
@@ -32,6 +34,13 @@ __all__ = [
     "inference_mode",
     "is_anomaly_enabled",
     "no_grad",
+    "profiler",
     "set_detect_anomaly",
     "set_grad_enabled",
 ]
+
+
+def __getattr__(name):
+    if name != "profiler":
+        raise AttributeError(f"module 'cygrad.autograd' has no attribute {name!r}")
+    return import_module("cygrad.autograd.profiler")  # which is in this namespace from now on

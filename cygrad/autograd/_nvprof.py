@@ -1,0 +1,46 @@
+"""Reading the SQLite file that NVIDIA's nvprof wrote of a program under `emit_nvtx`."""
+
+import contextlib
+import os
+import sqlite3
+
+from cygrad.autograd.profiler_util import EventList, FunctionEvent
+
+# A range is two markers of one number: the first has the name, the second has none.
+_RANGES = """
+    SELECT first.id AS id, strings.value AS name, first.timestamp AS start, second.timestamp AS end
+    FROM CUPTI_ACTIVITY_KIND_MARKER AS first
+    INNER JOIN StringTable AS strings ON first.name = strings._id_
+    INNER JOIN CUPTI_ACTIVITY_KIND_MARKER AS second ON first.id = second.id AND second.name = 0
+    WHERE first.name != 0 ORDER BY start, end DESC
+"""
+_KERNELS = """
+    SELECT calls.start AS launched, calls.end AS returned, kernels.start AS start, kernels.end AS end,
+           strings.value AS name
+    FROM CUPTI_ACTIVITY_KIND_RUNTIME AS calls
+    INNER JOIN CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL AS kernels ON calls.correlationId = kernels.correlationId
+    INNER JOIN StringTable AS strings ON kernels.name = strings._id_
+"""
+
+
+def read_nvprof(path):
+    """The ranges in the file as events in microseconds, each with the kernels that were started inside it."""
+    if not os.path.exists(path):  # SQLite would make an empty file
+        raise sqlite3.OperationalError(f"no such table: StringTable\n  there is no file {os.fspath(path)!r}")
+    events = EventList()
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        database.row_factory = sqlite3.Row
+        open_events: list[FunctionEvent] = []
+        for row in database.execute(_RANGES):
+            event = FunctionEvent(row["id"], row["name"], 0, row["start"] / 1e3, row["end"] / 1e3)
+            while open_events and open_events[-1].time_range.end <= event.time_range.start:
+                open_events.pop()
+            if open_events:
+                open_events[-1].append_cpu_child(event)
+            open_events.append(event)
+            events.append(event)
+        for row in database.execute(_KERNELS):
+            for event in events:
+                if event.time_range.start <= row["launched"] / 1e3 <= event.time_range.end:
+                    event.append_kernel(row["name"], 0, (row["end"] - row["start"]) / 1e3)
+    return events

@@ -1,0 +1,164 @@
+"""The profiler's tables: by name, and by line of the source."""
+
+import functools
+import linecache
+from collections.abc import Callable
+from typing import Any
+
+from cygrad._core.sites import line_of
+
+_UNITS = {"s": 1e6, "ms": 1e3, "us": 1.0}
+_SIZES = (("GB", 2**30), ("MB", 2**20), ("KB", 2**10))
+
+
+def time_text(microseconds, unit=None):
+    """A time with its unit."""
+    if unit is None:
+        unit = next((u for u in ("s", "ms") if microseconds >= _UNITS[u]), "us")
+    elif unit not in _UNITS:
+        raise ValueError(f"A time unit was not recognised: {unit!r}; it is one of {list(_UNITS)}")
+    return f"{microseconds / _UNITS[unit]:.3f}{unit}"
+
+
+def memory_text(size):
+    """A number of bytes with its unit."""
+    for unit, bytes_in_unit in _SIZES:
+        if abs(size) >= bytes_in_unit:
+            return f"{size / bytes_in_unit:.2f} {unit}"
+    return f"{size} B"
+
+
+def _share(part, whole):
+    return f"{100 * part / whole:.2f}%" if whole > 0 else "NaN"
+
+
+def _cut(text, width, from_left=False):
+    """`text` in at most `width` characters; None: all of it."""
+    if width is None or len(text) <= width:
+        return text
+    return "..." + text[len(text) - width + 3 :] if from_left else text[: width - 3] + "..."
+
+
+def _text_of(attribute, width, event):
+    return _cut(str(getattr(event, attribute)), width)
+
+
+def _layout(titles, rows, left, header=None, footer=""):
+    """Text columns as wide as they need; those numbered in `left` begin at the left."""
+    widths = [max(len(str(row[i])) for row in [titles, *rows]) for i in range(len(titles))]
+    rule = "  ".join("-" * width for width in widths)
+
+    def line(row):
+        cells = [str(c).ljust(w) if i in left else str(c).rjust(w) for i, (c, w) in enumerate(zip(row, widths))]
+        return "  ".join(cells).rstrip()
+
+    lines = ["=" * len(rule), header] if header is not None else []
+    lines += [rule, line(titles), rule, *map(line, rows), rule]
+    return "\n".join(lines) + "\n" + footer
+
+
+def event_table(events, sort_by, row_limit, widths, header, top_level_only, unit):
+    """The table of `EventList.table`."""
+    if not events:
+        return ""
+    total = events.self_cpu_time_total
+    rows = [event for event in events if event.cpu_parent is None] if top_level_only else list(events)
+    if sort_by is not None:
+        rows.sort(key=lambda event: getattr(event, sort_by), reverse=True)
+    shown = rows if row_limit < 0 else rows[:row_limit]
+    columns: list[tuple[str, Callable[[Any], Any]]] = [
+        ("Name", lambda e: _cut(e.key, widths["name"])),
+        ("Self CPU %", lambda e: _share(e.self_cpu_time_total, total)),
+        ("Self CPU", lambda e: time_text(e.self_cpu_time_total, unit)),
+        ("CPU total %", lambda e: _share(e.cpu_time_total, total)),
+        ("CPU total", lambda e: time_text(e.cpu_time_total, unit)),
+        ("CPU time avg", lambda e: time_text(e.cpu_time, unit)),
+    ]
+    if any(event.device_time_total for event in events):
+        columns.append(("Device total", lambda e: time_text(e.device_time_total, unit)))
+    if events.profile_memory:
+        columns.append(("CPU Mem", lambda e: memory_text(e.cpu_memory_usage)))
+        columns.append(("Self CPU Mem", lambda e: memory_text(e.self_cpu_memory_usage)))
+    columns.append(("# of Calls", lambda e: e.count))
+    left = {0}
+    for title, attribute in (("Overload Name", "overload_name"), ("Input Shapes", "input_shapes")):
+        if any(getattr(event, attribute) for event in events):
+            left.add(len(columns))
+            columns.append((title, functools.partial(_text_of, attribute, widths["shapes"])))
+    if any(event.stack for event in events):
+        left.add(len(columns))
+        columns.append(("Source Location", lambda e: _cut(e.stack[0] if e.stack else "", widths["source"], True)))
+    cells = [[cell(event) for _, cell in columns] for event in shown]
+    more = f"... and {len(rows) - len(shown)} more rows\n" if len(shown) < len(rows) else ""
+    footer = f"{more}Self CPU time total: {time_text(total, unit)}\n"
+    return _layout([title for title, _ in columns], cells, left, header, footer)
+
+
+class Line:
+    """What one line of the user's code cost: times in microseconds."""
+
+    def __init__(self, file, line):
+        self.file, self.line = file, line
+        self.count = self.saved_bytes = 0
+        self.forward = self.backward = 0.0
+
+    @property
+    def time(self):
+        """Forward and backward."""
+        return self.forward + self.backward
+
+    @property
+    def text(self):
+        """The line itself, as far as its file can be read."""
+        return linecache.getline(self.file, self.line).strip()
+
+
+def lines_of(events):
+    """The sums of `EventList.by_line`."""
+    found: dict[tuple[str, int], Line] = {}
+    numbers: dict[tuple[Any, int], int] = {}
+    for event in events:
+        code = event.code
+        if code is None or event.is_user_annotation or _in_backward(event.cpu_parent):
+            continue
+        site = code, event.offset
+        if site not in numbers:
+            numbers[site] = line_of(*site) or code.co_firstlineno
+        key = code.co_filename, numbers[site]
+        line = found.setdefault(key, Line(*key))
+        if event.scope == 1:
+            line.backward += event.cpu_time_total
+            continue
+        line.count += 1
+        line.forward += event.self_cpu_time_total
+        line.saved_bytes += event.saved_bytes
+    return sorted(found.values(), key=lambda line: line.time, reverse=True)
+
+
+def _in_backward(event):
+    while event is not None:
+        if event.scope == 1:
+            return True
+        event = event.cpu_parent
+    return False
+
+
+def line_table(lines, sort_by, row_limit, width, header):
+    """The table of `EventList.line_table`."""
+    if not lines:
+        return ""
+    total = sum(line.time for line in lines)
+    lines = sorted(lines, key=lambda line: getattr(line, sort_by), reverse=True)
+    shown = lines if row_limit < 0 else lines[:row_limit]
+    titles = ["Source line", "Calls", "Forward", "Backward", "Total", "Total %", "Saved", "Source"]
+    rows = [
+        (
+            _cut(f"{line.file}:{line.line}", width, True), line.count, time_text(line.forward),
+            time_text(line.backward), time_text(line.time), _share(line.time, total), memory_text(line.saved_bytes),
+            _cut(line.text, width),
+        )
+        for line in shown
+    ]  # fmt: skip
+    more = f"... and {len(lines) - len(shown)} more lines\n" if len(shown) < len(lines) else ""
+    saved = memory_text(sum(line.saved_bytes for line in lines))
+    return _layout(titles, rows, {0, 7}, header, f"{more}Total: {time_text(total)}, saved for backward: {saved}\n")

@@ -1,0 +1,190 @@
+"""The profiler: what ran, where in the source, how long, and how much was kept for backward.
+
+    with cygrad.autograd.profiler.profile() as prof:
+        loss(model(x), y).backward()
+    print(prof.key_averages().table(sort_by="self_cpu_time_total"))
+    print(prof.line_table())
+
+It sees the thread that opened it, as PyTorch's does; another thread opens one of its own.
+"""
+
+import functools
+import threading
+
+from cygrad._core.events import Events, begin_range, end_range
+from cygrad._core.sites import warn
+from cygrad.autograd.profiler_util import EventList, FunctionEvent, FunctionEventAvg, events_of
+
+__all__ = [
+    "EventList",
+    "FunctionEvent",
+    "FunctionEventAvg",
+    "emit_nvtx",
+    "load_nvprof",
+    "profile",
+    "record_function",
+]
+
+
+class profile:
+    """Collects events in the block, of this thread: ops, custom functions, backward nodes, `record_function`.
+
+    record_shapes
+        keep the shapes of inputs
+    profile_memory
+        count the bytes of new results
+    with_stack
+        keep the Python functions that were running
+
+    use_cuda, use_device, with_flops, with_modules, use_kineto, use_cpu, experimental_config and acc_events are taken as
+    PyTorch takes them, and change nothing.
+
+    >>> import cygrad
+    >>> x = cygrad.ones(3, requires_grad=True)
+    >>> with cygrad.autograd.profiler.profile() as prof:
+    ...     x.sin().sum().backward()
+    >>> [event.name for event in prof.function_events][:3]
+    ['aten::sin', 'aten::sum', 'SumBackward0']
+    """
+
+    def __init__(
+        self, enabled=True, *, use_cuda=False, use_device=None, record_shapes=False, with_flops=False,
+        profile_memory=False, with_stack=False, with_modules=False, use_kineto=False, use_cpu=True,
+        experimental_config=None, acc_events=False
+    ):  # fmt: skip
+        self.enabled = enabled
+        self.entered = False
+        self.record_shapes, self.profile_memory, self.with_stack = record_shapes, profile_memory, with_stack
+        if use_cuda:
+            warn("CUDA is not available, disabling CUDA profiling")
+        self._collected: Events | None = None
+        self._thread = 0
+        self._events = EventList()
+
+    def __enter__(self):
+        if not self.enabled:
+            return None
+        if self.entered:
+            raise RuntimeError("Profiler context manager is not reentrant")
+        self.entered = True
+        self._thread = threading.get_ident()
+        self._collected = Events(self.record_shapes, self.with_stack)
+        self._collected.start()
+        return self
+
+    def __exit__(self, *exc_info):
+        if self._collected is not None:
+            self._collected.stop()
+
+    @property
+    def function_events(self):
+        """What was found, an `EventList`."""
+        if self._collected is not None and self._collected.stopped:
+            self._events = events_of(self._collected.rows(), self._thread, self.profile_memory)
+            self._events.with_stack = self.with_stack
+            self._collected = None
+        return self._events
+
+    def __repr__(self):
+        return repr(self.function_events)
+
+    def __str__(self):
+        return str(self.function_events)
+
+    @functools.wraps(EventList.table)
+    def table(self, *args, **kwargs):
+        return self.function_events.table(*args, **kwargs)
+
+    @functools.wraps(EventList.line_table)
+    def line_table(self, *args, **kwargs):
+        return self.function_events.line_table(*args, **kwargs)
+
+    @functools.wraps(EventList.key_averages)
+    def key_averages(self, *args, **kwargs):
+        return self.function_events.key_averages(*args, **kwargs)
+
+    @functools.wraps(EventList.total_average)
+    def total_average(self):
+        return self.function_events.total_average()
+
+    @functools.wraps(EventList.export_chrome_trace)
+    def export_chrome_trace(self, path):
+        self.function_events.export_chrome_trace(path)
+
+    @functools.wraps(EventList.export_stacks)
+    def export_stacks(self, path, metric="self_cpu_time_total"):
+        self.function_events.export_stacks(path, metric)
+
+    @property
+    def self_cpu_time_total(self):
+        """Microseconds that all events took."""
+        return self.function_events.self_cpu_time_total
+
+
+class record_function:
+    """Gives a name to what runs in the block, or in the function that it decorates.
+
+    >>> import cygrad
+    >>> with cygrad.autograd.profiler.profile() as prof:
+    ...     with cygrad.autograd.profiler.record_function("the sum"):
+    ...         total = cygrad.ones(3).sum()
+    >>> [(event.name, event.cpu_parent and event.cpu_parent.name) for event in prof.function_events]
+    [('the sum', None), ('aten::sum', 'the sum')]
+    """
+
+    def __init__(self, name, args=None):
+        self.name = name
+        self.args = args
+        self._ranges = []
+
+    def __enter__(self):
+        for argument, value in (("name", self.name), ("args", self.args or "")):
+            if not isinstance(value, str):
+                raise RuntimeError(
+                    "profiler::_record_function_enter_new() Expected a value of type 'str' for argument "
+                    f"'{argument}' but instead found type '{type(value).__name__}'."
+                )
+        self._ranges.append(begin_range(self.name))
+        return self
+
+    def __exit__(self, *exc_info):
+        end_range(self._ranges.pop())
+
+    def __call__(self, function):
+        @functools.wraps(function)
+        def named(*args, **kwargs):
+            with record_function(self.name, self.args):
+                return function(*args, **kwargs)
+
+        return named
+
+
+class emit_nvtx:
+    """Would mark each op for NVIDIA's profilers; without CUDA it can only be disabled.
+
+    Raises AssertionError on entering, as PyTorch without CUDA does.
+    """
+
+    def __init__(self, enabled=True, record_shapes=False):
+        self.enabled = enabled
+        self.record_shapes = record_shapes
+
+    def __enter__(self):
+        if self.enabled:
+            raise AssertionError(
+                "Torch not compiled with CUDA enabled\n"
+                "  cygrad computes on the CPU; profile() and export_chrome_trace() need no CUDA"
+            )
+
+    def __exit__(self, *exc_info):
+        pass
+
+
+def load_nvprof(path):
+    """The ranges and kernels in a SQLite file of NVIDIA's nvprof, an `EventList`.
+
+    Raises sqlite3.OperationalError for what is no such file.
+    """
+    from cygrad.autograd._nvprof import read_nvprof
+
+    return read_nvprof(path)

@@ -1,0 +1,337 @@
+"""What a profiler found: events, lists of them, and averages; tables stand in `_profiler_table`."""
+
+import itertools
+from typing import Any
+
+from cygrad._core.events import FUNCTION, IN_PLACE, NODE, RANGE, WITH_OUT
+from cygrad._core.sites import is_ours, place
+from cygrad.autograd import _profiler_table as tables
+
+__all__ = ["EventList", "FunctionEvent", "FunctionEventAvg", "Interval", "Kernel"]
+
+
+class Interval:
+    """A stretch of time, in microseconds."""
+
+    def __init__(self, start, end):
+        self.start = start
+        self.end = end
+
+    def elapsed_us(self):
+        """Its length."""
+        return self.end - self.start
+
+    def __repr__(self):
+        return f"Interval({self.start:.3f}, {self.end:.3f})"
+
+
+class Kernel:
+    """A kernel that an event started on another device."""
+
+    def __init__(self, name, device, duration):
+        self.name, self.device, self.duration = name, device, duration
+
+    def __repr__(self):
+        return f"Kernel(name={self.name!r}, device={self.device}, duration={self.duration})"
+
+
+class _Times:
+    """Times in words and per call, of anything with totals in microseconds and a count."""
+
+    @property
+    def cpu_time(self: Any):
+        """Microseconds per call."""
+        return self.cpu_time_total / self.count if self.count else 0.0
+
+    @property
+    def device_time(self: Any):
+        """Microseconds per call on another device."""
+        return self.device_time_total / self.count if self.count else 0.0
+
+    cuda_time = device_time
+
+    @property
+    def cpu_time_str(self: Any):
+        """`cpu_time` with its unit."""
+        return tables.time_text(self.cpu_time)
+
+    @property
+    def cpu_time_total_str(self: Any):
+        """`cpu_time_total` with its unit."""
+        return tables.time_text(self.cpu_time_total)
+
+    @property
+    def self_cpu_time_total_str(self: Any):
+        """`self_cpu_time_total` with its unit."""
+        return tables.time_text(self.self_cpu_time_total)
+
+    @property
+    def cuda_time_total(self: Any):
+        """Microseconds on another device."""
+        return self.device_time_total
+
+
+class FunctionEvent(_Times):
+    """One thing that ran: an op, a node of a backward pass, a custom function, or a range of the user's.
+
+    `cpu_parent` and `cpu_children` make a tree of them; `sequence_nr` is that of the node an op recorded, and of the
+    node that ran; `forward` of the latter is the event of the former; `site` is `file:line` of the op, and for a node
+    of the op that made it; `saved_bytes` is what the node keeps for backward.
+    """
+
+    is_async = is_remote = False
+    is_legacy = True
+    node_id = -1
+    use_device = None
+    device_memory_usage = self_device_memory_usage = 0
+    count = 1
+
+    def __init__(
+        self, id, name, thread, start_us, end_us, overload_name="", fwd_thread=None, input_shapes=None, stack=None,
+        scope=0, cpu_memory_usage=0, sequence_nr=-1, is_user_annotation=False, saved_bytes=0, code=None, offset=0
+    ):  # fmt: skip
+        self.id, self.name, self.thread, self.overload_name = id, name, thread, overload_name
+        self.trace_name = self.key = name
+        self.time_range = Interval(start_us, end_us)
+        self.fwd_thread, self.sequence_nr, self.scope = fwd_thread, sequence_nr, scope
+        self.input_shapes = input_shapes or []
+        self.stack = stack or []
+        self.self_cpu_memory_usage = cpu_memory_usage
+        self.is_user_annotation = is_user_annotation
+        self.saved_bytes = saved_bytes
+        self.code, self.offset = code, offset
+        self.cpu_children, self.cpu_parent, self.forward, self.kernels = [], None, None, []
+        self._total_memory = None
+
+    @property
+    def site(self):
+        """`file:line` of the user's code."""
+        return place(self.code, self.offset)
+
+    @property
+    def cpu_time_total(self):
+        """Microseconds, with all that ran inside."""
+        return self.time_range.elapsed_us()
+
+    @property
+    def self_cpu_time_total(self):
+        """Microseconds, without what ran inside."""
+        return self.cpu_time_total - sum(child.cpu_time_total for child in self.cpu_children)
+
+    @property
+    def cpu_memory_usage(self):
+        """Bytes of new results, with all that ran inside."""
+        if self._total_memory is None:
+            self._total_memory = self.self_cpu_memory_usage + sum(c.cpu_memory_usage for c in self.cpu_children)
+        return self._total_memory
+
+    @property
+    def device_time_total(self):
+        """Microseconds on another device."""
+        return sum(kernel.duration for kernel in self.kernels)
+
+    self_device_time_total = device_time_total
+
+    def append_kernel(self, name, device, duration):
+        """Add a kernel of another device."""
+        self.kernels.append(Kernel(name, device, duration))
+
+    def append_cpu_child(self, child):
+        """Add an event that ran inside this one."""
+        self.cpu_children.append(child)
+        child.cpu_parent = self
+
+    def __repr__(self):
+        return (
+            f"<FunctionEvent id={self.id} name={self.name} cpu_time={self.cpu_time_str} "
+            f"start_us={self.time_range.start:.3f} end_us={self.time_range.end:.3f} "
+            f"cpu_children={[child.id for child in self.cpu_children]} thread={self.thread} "
+            f"input_shapes={self.input_shapes} cpu_memory_usage={self.cpu_memory_usage} seq_nr={self.sequence_nr}>"
+        )
+
+
+class FunctionEventAvg(_Times):
+    """Several events of one kind, added up."""
+
+    def __init__(self):
+        self.key = None
+        self.count = 0
+        self.cpu_time_total = self.self_cpu_time_total = self.device_time_total = self.self_device_time_total = 0
+        self.cpu_memory_usage = self.self_cpu_memory_usage = self.saved_bytes = 0
+        self.input_shapes, self.stack, self.overload_name, self.scope = None, None, "", 0
+        self.cpu_parent, self.cpu_children = None, None
+
+    def add(self, other):
+        """Add an event, or another sum."""
+        if self.key is None:
+            self.key, self.overload_name, self.scope = other.key, other.overload_name, other.scope
+            self.input_shapes, self.stack, self.cpu_parent = other.input_shapes, other.stack, other.cpu_parent
+        self.count += other.count
+        for name in _SUMS:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        return self
+
+    __iadd__ = add
+
+    def __repr__(self):
+        return (
+            f"<FunctionEventAvg key={self.key} self_cpu_time={self.self_cpu_time_total_str} "
+            f"cpu_time={self.cpu_time_str} count={self.count} input_shapes={self.input_shapes} "
+            f"cpu_memory_usage={self.cpu_memory_usage}>"
+        )
+
+
+_SUMS = (
+    "cpu_time_total",
+    "self_cpu_time_total",
+    "device_time_total",
+    "self_device_time_total",
+    "cpu_memory_usage",
+    "self_cpu_memory_usage",
+    "saved_bytes",
+)
+
+
+class EventList(list):
+    """A list of events or of averages, which prints as a table."""
+
+    def __init__(self, events=(), profile_memory=False, with_stack=False):
+        super().__init__(events)
+        self.profile_memory, self.with_stack = profile_memory, with_stack
+
+    def __str__(self):
+        return self.table()
+
+    @property
+    def self_cpu_time_total(self):
+        """Microseconds that all events took."""
+        return sum(event.self_cpu_time_total for event in self)
+
+    def table(
+        self, sort_by=None, row_limit=100, max_src_column_width=75, max_name_column_width=55,
+        max_shapes_column_width=80, header=None, top_level_events_only=False, time_unit=None
+    ):  # fmt: skip
+        """The events as text, the largest `sort_by` first.
+
+        sort_by
+            an attribute such as 'self_cpu_time_total', 'cpu_time_total', 'cpu_memory_usage', 'count', 'saved_bytes'
+        row_limit
+            how many rows at most; -1: all
+        time_unit
+            's', 'ms' or 'us' for all times; None: each time in the unit that suits it
+
+        Raises AttributeError for a `sort_by` that events do not have.
+        """
+        widths = {"name": max_name_column_width, "shapes": max_shapes_column_width, "source": max_src_column_width}
+        return tables.event_table(self, sort_by, row_limit, widths, header, top_level_events_only, time_unit)
+
+    def key_averages(self, group_by_input_shape=False, group_by_stack_n=0, group_by_overload_name=False):
+        """Sums over the events of one name, and if wanted of one list of input shapes and one Python stack."""
+        sums: dict[tuple[str, ...], FunctionEventAvg] = {}
+        for event in self:
+            key = [event.key]
+            if group_by_input_shape:
+                key.append(str(event.input_shapes))
+            if group_by_overload_name:
+                key.append(event.overload_name)
+            key += event.stack[:group_by_stack_n]
+            sums.setdefault(tuple(key), FunctionEventAvg()).add(event)
+        for found in sums.values():
+            found.stack = (found.stack or [])[:group_by_stack_n]
+            found.input_shapes = found.input_shapes if group_by_input_shape else ""
+            found.overload_name = found.overload_name if group_by_overload_name else ""
+        return EventList(sums.values(), self.profile_memory, self.with_stack)
+
+    def total_average(self):
+        """The sum over all events, under the name 'Total'."""
+        total = FunctionEventAvg()
+        for event in self:
+            total.add(event)
+        total.key = "Total"
+        return total
+
+    def by_line(self):
+        """Sums over the events of one line of the user's code: a list of `Line`, the slowest first.
+
+        Backward time is that of the nodes which the line made; the bytes are those that these nodes keep for backward.
+        """
+        return tables.lines_of(self)
+
+    def line_table(self, sort_by="time", row_limit=100, max_src_column_width=75, header=None):
+        """`by_line()` as text; `sort_by` is 'time', 'forward', 'backward', 'saved_bytes' or 'count'."""
+        return tables.line_table(self.by_line(), sort_by, row_limit, max_src_column_width, header)
+
+    def export_chrome_trace(self, path):
+        """Write the events as a Chrome trace, for chrome://tracing or ui.perfetto.dev, with arrows to the backward."""
+        from cygrad.autograd._profiler_trace import write_trace
+
+        write_trace(self, path)
+
+    def supported_export_stacks_metrics(self):
+        """What `export_stacks` can weigh stacks by."""
+        return ["self_cpu_time_total", "self_cuda_time_total"]
+
+    def export_stacks(self, path, metric):
+        """Write one line for each Python stack, with its weight, for tools that draw flame graphs.
+
+        Raises ValueError for another metric; writes nothing without `with_stack=True`.
+        """
+        if metric not in self.supported_export_stacks_metrics():
+            raise ValueError(f"metric should be one of: {self.supported_export_stacks_metrics()}")
+        name = metric.replace("cuda", "device")
+        with open(path, "w", encoding="utf-8") as file:
+            for event in self:
+                weight = int(getattr(event, name))
+                if event.stack and weight > 0:
+                    frames = [frame.translate(str.maketrans(" ;\t\n", "____")) for frame in reversed(event.stack)]
+                    file.write(f"{';'.join(frames)} {weight}\n")
+
+
+def events_of(rows, thread, profile_memory=False):
+    """The events of the rows that `Events.rows()` gave, as a tree, with links from forward to backward."""
+    events = EventList(profile_memory=profile_memory)
+    recorded: dict[tuple[int, int], FunctionEvent] = {}  # by what tells nodes apart
+    open_events: list[FunctionEvent] = []
+    rows.sort(key=lambda row: (row[0], -row[1]))
+    for number, row in enumerate(rows, 1):
+        start, end, owner, kind, node, sequence, saved, allocated, code, offset, shapes, stack = row
+        name, overload = _name(owner, kind)
+        event = FunctionEvent(
+            number, name, thread, start, end, overload, None, shapes, _stack_lines(stack),
+            _SCOPES.get(kind, 0), allocated if profile_memory else 0, sequence, kind == RANGE, saved, code, offset
+        )  # fmt: skip
+        while open_events and open_events[-1].time_range.end <= start:
+            open_events.pop()
+        if open_events:
+            open_events[-1].append_cpu_child(event)
+        if start < end:
+            open_events.append(event)
+        if kind == NODE:
+            event.forward = recorded.get((node, sequence))
+            event.fwd_thread = thread if event.forward is not None else None
+        elif sequence >= 0:
+            recorded[node, sequence] = event
+        events.append(event)
+    return events
+
+
+_SCOPES = {NODE: 1, RANGE: 7}  # PyTorch's numbers
+
+
+def _name(owner, kind):
+    """(name, overload name) of an event, whose owner is the row of an op, or a name."""
+    if kind == NODE:
+        return getattr(owner, "node_name", owner), ""
+    name = getattr(owner, "name", owner)
+    if kind in (FUNCTION, RANGE):
+        return name.removesuffix("Backward") if kind == FUNCTION else name, ""
+    name, _, overload = name.partition(".")
+    if kind == IN_PLACE:
+        name = name.removesuffix("_") + "_"
+    return f"aten::{name}", "out" if kind == WITH_OUT else overload
+
+
+def _stack_lines(stack):
+    """The Python functions, from the user's innermost line outwards."""
+    stack = itertools.dropwhile(lambda frame: is_ours(frame[0]), stack or ())
+    return [f"{code.co_filename}({line}): {code.co_name}" for code, line in stack]

@@ -1,0 +1,228 @@
+"""The profiler with a schedule: `profile(schedule=...)`, `step()` and what is done with each trace.
+
+The events, tables and traces are those of `cygrad.autograd.profiler`.
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+import os
+import socket
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from cygrad._core.sites import warn
+from cygrad.autograd import profiler as _profiler
+from cygrad.autograd._profiler_trace import write_trace
+from cygrad.autograd.profiler import record_function
+from cygrad.autograd.profiler_util import EventList
+
+__all__ = [
+    "ProfilerAction",
+    "ProfilerActivity",
+    "profile",
+    "record_function",
+    "schedule",
+    "supported_activities",
+    "tensorboard_trace_handler",
+]
+
+
+class ProfilerActivity(enum.Enum):
+    """What is watched; there is no more than the CPU."""
+
+    CPU = 0
+    XPU = 1
+    MTIA = 2
+    CUDA = 3
+    HPU = 4
+    PrivateUse1 = 5
+
+
+class ProfilerAction(enum.Enum):
+    """What a schedule says of a step."""
+
+    NONE = 0
+    WARMUP = 1
+    RECORD = 2
+    RECORD_AND_SAVE = 3
+
+
+_RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
+
+
+def supported_activities() -> set[ProfilerActivity]:
+    """What can be watched."""
+    return {ProfilerActivity.CPU}
+
+
+def schedule(
+    *, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0, skip_first_wait: int = 0
+) -> Callable[[int], ProfilerAction]:
+    """What to do in each step: skip `skip_first` steps, then `repeat` times (0: for ever) wait, warm up and record.
+
+    With `skip_first_wait` the first round does not wait. Raises AssertionError for negative numbers.
+
+    >>> import cygrad
+    >>> steps = cygrad.profiler.schedule(wait=1, warmup=1, active=2, repeat=1)
+    >>> [steps(i).name for i in range(5)]
+    ['NONE', 'WARMUP', 'RECORD', 'RECORD_AND_SAVE', 'NONE']
+    """
+    if min(wait, warmup, repeat, skip_first) < 0 or active <= 0:
+        raise AssertionError(
+            f"Invalid profiler schedule arguments. Got wait={wait} (need >= 0), warmup={warmup} (need >= 0), "
+            f"active={active} (need > 0), repeat={repeat} (need >= 0), skip_first={skip_first} (need >= 0)."
+        )
+    if warmup == 0:
+        warn("Profiler won't be using warmup, this can skew profiler results")
+    length = wait + warmup + active
+
+    def action(step: int) -> ProfilerAction:
+        if step < 0:
+            raise AssertionError(f"Step must be non-negative. Got {step}.")
+        step -= skip_first
+        if step < 0:
+            return ProfilerAction.NONE
+        if skip_first_wait:
+            step += wait
+        number, place = divmod(step, length)
+        if (0 < repeat <= number) or place < wait:
+            return ProfilerAction.NONE
+        if place < wait + warmup:
+            return ProfilerAction.WARMUP
+        return ProfilerAction.RECORD_AND_SAVE if place == length - 1 else ProfilerAction.RECORD
+
+    return action
+
+
+def tensorboard_trace_handler(
+    dir_name: str, worker_name: str | None = None, use_gzip: bool = False
+) -> Callable[[profile], None]:
+    """For `profile(on_trace_ready=...)`: writes each trace into a file of its own in `dir_name`."""
+
+    def write(prof: profile) -> None:
+        os.makedirs(dir_name, exist_ok=True)
+        worker = worker_name or f"{socket.gethostname()}_{os.getpid()}"
+        name = f"{worker}.{time.time_ns()}.pt.trace.json" + (".gz" if use_gzip else "")
+        prof.export_chrome_trace(os.path.join(dir_name, name))
+
+    return write
+
+
+class profile:
+    """Collects events in the block, or between `start()` and `stop()`, in the steps that `schedule` says.
+
+    `step()` ends a step; after the last step of a round, and at the end, `on_trace_ready(self)` is called. Only the
+    events of the last round are kept. The other arguments are those of `cygrad.autograd.profiler.profile`.
+
+    >>> import cygrad
+    >>> with cygrad.profiler.profile(record_shapes=True) as prof:
+    ...     total = cygrad.ones(2, 3).sum()
+    >>> prof.events()[0].input_shapes
+    [[2, 3]]
+    """
+
+    def __init__(
+        self,
+        *,
+        activities: Iterable[ProfilerActivity] | None = None,
+        schedule: Callable[[int], ProfilerAction] | None = None,
+        on_trace_ready: Callable[..., Any] | None = None,
+        record_shapes: bool = False,
+        profile_memory: bool = False,
+        with_stack: bool = False,
+        with_flops: bool = False,
+        with_modules: bool = False,
+        experimental_config: Any = None,
+        execution_trace_observer: Any = None,
+        acc_events: bool = False,
+        use_cuda: bool | None = None,
+    ) -> None:
+        if activities is not None and ProfilerActivity.CPU not in set(activities):
+            raise AssertionError("No valid profiler activities found")
+        self._options = {"record_shapes": record_shapes, "profile_memory": profile_memory, "with_stack": with_stack}
+        self._schedule = schedule
+        self._on_trace_ready = on_trace_ready
+        self._metadata: dict[str, Any] = {}
+        self._running: _profiler.profile | None = None  # collects now
+        self._last: _profiler.profile | None = None
+        self._step: record_function | None = None
+        self.step_num = 0
+
+    def _action(self) -> ProfilerAction:
+        return ProfilerAction.RECORD if self._schedule is None else self._schedule(self.step_num)
+
+    def _begin(self) -> None:
+        """Begin a step."""
+        if self._action() in _RECORDING:
+            if self._running is None:
+                self._running = self._last = _profiler.profile(**self._options)
+                self._running.__enter__()
+            if self._schedule is not None:
+                self._step = record_function(f"ProfilerStep#{self.step_num}")
+                self._step.__enter__()
+
+    def _end(self, save: bool) -> None:
+        """End a step, and with `save` the round."""
+        if self._step is not None:
+            self._step.__exit__(None, None, None)
+            self._step = None
+        if self._running is not None and save:
+            self._running.__exit__(None, None, None)
+            self._running = None
+            if self._on_trace_ready is not None:
+                self._on_trace_ready(self)
+
+    def start(self) -> None:
+        """Begin the first step."""
+        self._begin()
+
+    def stop(self) -> None:
+        """End the last step."""
+        self._end(save=True)
+
+    def step(self) -> None:
+        """End a step and begin the next."""
+        former = self._action()
+        self.step_num += 1
+        self._end(save=former is ProfilerAction.RECORD_AND_SAVE)
+        self._begin()
+
+    def __enter__(self) -> profile:
+        self.start()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.stop()
+
+    def events(self) -> EventList:
+        """What was found. Raises AssertionError before the first step that is recorded."""
+        if self._last is None:
+            raise AssertionError("Profiler must be initialized before accessing events")
+        return self._last.function_events
+
+    def key_averages(
+        self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
+    ) -> EventList:
+        """Sums over the events of one name; see `EventList.key_averages`."""
+        if self._last is None:
+            raise AssertionError("Profiler must be initialized before getting key averages")
+        return self.events().key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
+
+    def export_chrome_trace(self, path: str) -> None:
+        """Write a Chrome trace, compressed if the name ends in '.gz'."""
+        write_trace(self.events(), path, **self._metadata)
+
+    def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
+        """Write the Python stacks with their weights; see `EventList.export_stacks`."""
+        self.events().export_stacks(path, metric)
+
+    def add_metadata(self, key: str, value: str) -> None:
+        """Put a text into the head of the trace."""
+        self._metadata[key] = str(value)
+
+    def add_metadata_json(self, key: str, value: str) -> None:
+        """Put a value, given as JSON, into the head of the trace."""
+        self._metadata[key] = json.loads(value)

@@ -1,0 +1,540 @@
+"""The profiler: which events there are, how they nest and link, averages, tables, traces."""
+
+import gzip
+import json
+import re
+import sqlite3
+
+import pytest
+from ops.calls import SAMPLES, Call
+
+import cygrad as torch
+from cygrad._core.opdef import registry
+from cygrad._core.state import events_are_collected
+from cygrad.autograd import profiler
+from cygrad.autograd.profiler import profile, record_function
+from helpers import fails, in_threads, leaf, line_marked
+
+
+class Cube(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x * x
+
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return grad * 3 * x * x
+
+
+def names(prof):
+    return [event.name for event in prof.function_events]
+
+
+def named(prof, name):
+    """The one event of that name."""
+    (found,) = [event for event in prof.function_events if event.name == name]
+    return found
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays_on():
+    yield
+    assert not events_are_collected(), "the profiler is still on"
+
+
+# ------------------------------------------------------------------ what is seen
+
+
+@pytest.mark.parametrize("name", [name for name in SAMPLES if name in registry])
+def test_every_op_appears_with_its_time(name):
+    calls = [Call(name, sample) for sample in SAMPLES[name]]
+    with profile() as prof:
+        outputs = [call.outputs() for call in calls]
+    wanted = "aten::" + name.partition(".")[0]
+    events = [event for event in prof.function_events if event.name in (wanted, wanted + "_")]
+    assert events
+    assert all(event.cpu_time_total >= 0 for event in events)
+    assert any(event.cpu_time_total > 0 for event in events)
+    nodes = {value.grad_fn for results in outputs for value in results if value.grad_fn is not None}
+    with profile() as prof:
+        for call, results in zip(calls, outputs):
+            if results:
+                call.gradients(call.weights(results), results)
+    assert {node.name() for node in nodes} <= set(names(prof))
+
+
+def test_forward_and_backward_of_a_step():
+    x = leaf(1.0, 2.0)
+    with profile() as prof:
+        Cube.apply(x.sin()).sum().backward()
+    found = [(event.name, event.cpu_parent and event.cpu_parent.name) for event in prof.function_events]
+    assert found == [
+        ("aten::sin", None),
+        ("Cube", None),
+        ("aten::mul", "Cube"),
+        ("aten::mul", "Cube"),
+        ("aten::sum", None),
+        ("SumBackward0", None),
+        ("aten::expand", "SumBackward0"),
+        ("CubeBackward", None),
+        ("aten::mul", "CubeBackward"),
+        ("aten::mul", "CubeBackward"),
+        ("aten::mul", "CubeBackward"),
+        ("SinBackward0", None),
+        ("aten::cos", "SinBackward0"),
+        ("aten::mul", "SinBackward0"),
+        ("torch::autograd::AccumulateGrad", None),
+    ]
+
+
+def test_in_place_ops_and_out_have_names_of_their_own():
+    x, y = torch.ones(2), torch.zeros(2)
+    with profile() as prof:
+        x.add_(1)
+        torch.mul(x, x, out=y)
+        x[0] = 3
+    assert names(prof)[:2] == ["aten::add_", "aten::mul"]
+    assert prof.function_events[1].overload_name == "out"
+
+
+def test_a_node_is_linked_to_the_op_that_made_it():
+    x = leaf(1.0)
+    with profile() as prof:
+        a = x.sin()
+        b = Cube.apply(a)
+        b.add_(a)
+        b.sum().backward()
+    for forward, backward in [
+        ("aten::sin", "SinBackward0"),
+        ("Cube", "CubeBackward"),
+        ("aten::add_", "AddBackward0"),
+        ("aten::sum", "SumBackward0"),
+    ]:
+        node = named(prof, backward)
+        assert node.forward is named(prof, forward)
+        assert node.sequence_nr == node.forward.sequence_nr >= 0
+        assert node.scope == 1
+        assert node.site == node.forward.site
+    assert named(prof, "torch::autograd::AccumulateGrad").forward is None
+
+
+def test_nodes_of_an_earlier_forward_are_linked_to_nothing():
+    y = leaf(1.0).sin()
+    with profile() as prof:
+        y.tan().backward()
+    assert named(prof, "TanBackward0").forward is named(prof, "aten::tan")
+    assert named(prof, "SinBackward0").forward is None
+
+
+def test_sequence_number_is_missing_where_nothing_is_recorded():
+    x = leaf(1.0)
+    with profile() as prof, torch.no_grad():
+        x.sin()
+    assert named(prof, "aten::sin").sequence_nr == -1
+
+
+def test_sites_are_the_users_lines():
+    x = leaf(1.0)
+    with profile() as prof:
+        y = x.sin()  # here
+        y.backward()
+    for name in ("aten::sin", "SinBackward0"):
+        assert re.fullmatch(line_marked("here"), named(prof, name).site)
+
+
+def test_shapes_memory_and_stack():
+    x = torch.ones(3, 5)
+    with profile(record_shapes=True, profile_memory=True, with_stack=True) as prof:
+        (x @ x.t()).add_(2.0)
+    mm, add = named(prof, "aten::mm"), named(prof, "aten::add_")
+    assert mm.input_shapes == [[3, 5], [5, 3]]
+    assert mm.cpu_memory_usage == mm.self_cpu_memory_usage == 3 * 3 * 4
+    assert add.input_shapes == [[3, 3], []]
+    assert add.cpu_memory_usage == 0
+    assert named(prof, "aten::t").cpu_memory_usage == 0
+    assert "test_shapes_memory_and_stack" in mm.stack[0]
+    with profile() as prof:
+        x @ x.t()
+    mm = named(prof, "aten::mm")
+    assert (mm.input_shapes, mm.stack, mm.cpu_memory_usage) == ([], [], 0)
+
+
+def test_bytes_kept_for_backward():
+    x = torch.ones(10, requires_grad=True)
+    with profile() as prof:
+        (x + 1).exp()
+        Cube.apply(x)
+    assert named(prof, "aten::add").saved_bytes == 0
+    assert named(prof, "aten::exp").saved_bytes == 40
+    assert named(prof, "Cube").saved_bytes == 40
+
+
+# ------------------------------------------------------------------ ranges
+
+
+def test_ranges_hold_what_runs_inside():
+    x = torch.ones(2)
+
+    @record_function("a function")
+    def double(value):
+        return value * 2
+
+    with profile() as prof:
+        with record_function("outer"), record_function("inner"):
+            x.sin()
+        assert double(x).tolist() == [2.0, 2.0]
+    tree = [(event.name, event.cpu_parent and event.cpu_parent.name) for event in prof.function_events]
+    assert tree == [
+        ("outer", None), ("inner", "outer"), ("aten::sin", "inner"), ("a function", None), ("aten::mul", "a function"),
+    ]  # fmt: skip
+    outer = prof.function_events[0]
+    assert outer.self_cpu_time_total == pytest.approx(outer.cpu_time_total - outer.cpu_children[0].cpu_time_total)
+    assert outer.is_user_annotation
+
+
+def test_an_error_ends_events():
+    class Fails(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, grad):
+            raise ValueError("no")
+
+    with profile() as prof:
+        with pytest.raises(ZeroDivisionError), record_function("range"):
+            raise ZeroDivisionError
+        with pytest.raises(ValueError, match="no"):
+            Fails.apply(leaf(1.0)).backward()
+        torch.ones(1).sin()
+    assert named(prof, "aten::sin").cpu_parent is None
+    assert named(prof, "FailsBackward").cpu_parent is None
+
+
+def test_a_range_outlives_the_profiler():
+    with record_function("before"):
+        prof = profile()
+        prof.__enter__()
+    inside = record_function("inside")
+    inside.__enter__()
+    prof.__exit__(None, None, None)
+    inside.__exit__(None, None, None)
+    assert names(prof) == ["inside"]
+    assert prof.function_events[0].cpu_time_total >= 0
+
+
+def test_names_must_be_text():
+    line = "profiler::_record_function_enter_new() Expected a value of type 'str' for argument '{}' but instead found "
+    line += "type 'int'."
+    with fails(RuntimeError, line.format("name")), record_function(3):
+        pass
+    with fails(RuntimeError, line.format("args")), record_function("a", 3):
+        pass
+
+
+# ------------------------------------------------------------------ on and off
+
+
+def test_off_is_off():
+    with profile(enabled=False) as prof:
+        torch.ones(1).sin()
+    assert prof is None
+    prof = profile(enabled=False)
+    with prof:
+        torch.ones(1).sin()
+    assert len(prof.function_events) == 0
+    assert str(prof) == prof.table() == prof.line_table() == ""
+
+
+def test_a_profiler_is_used_once():
+    prof = profile()
+    with prof:
+        pass
+    with fails(RuntimeError, "Profiler context manager is not reentrant"):
+        prof.__enter__()
+
+
+def test_profilers_nest():
+    x = torch.ones(1)
+    with profile() as outer:
+        x.sin()
+        with profile() as inner:
+            x.cos()
+        x.tan()
+    assert (names(outer), names(inner)) == (["aten::sin", "aten::tan"], ["aten::cos"])
+
+
+def test_each_thread_has_its_own():
+    def work(i):
+        def body():
+            x = torch.ones(2, requires_grad=True)
+            with profile() as prof:
+                for _ in range(i):
+                    x.sin().sum().backward()
+            return names(prof).count("aten::sin"), len({event.thread for event in prof.function_events})
+
+        return body
+
+    with profile() as here:
+        assert in_threads([work(i) for i in range(1, 5)]) == [(i, 1) for i in range(1, 5)]
+    assert names(here) == []
+
+
+def test_many_events():
+    x = torch.ones(1)
+    with profile() as prof:
+        for _ in range(5000):
+            x.neg()
+    starts = [event.time_range.start for event in prof.function_events]
+    assert len(starts) == 5000
+    assert starts == sorted(starts)
+
+
+# ------------------------------------------------------------------ averages and tables
+
+
+def test_averages():
+    x = torch.ones(2)
+    with profile(record_shapes=True, profile_memory=True) as prof:
+        for _ in range(3):
+            x.sin()
+        torch.ones(4).sin()
+    by_name = {average.key: average for average in prof.key_averages()}
+    assert by_name["aten::sin"].count == 4
+    total = sum(event.cpu_time_total for event in prof.function_events)
+    assert by_name["aten::sin"].cpu_time_total == pytest.approx(total)
+    assert by_name["aten::sin"].cpu_time == pytest.approx(total / 4)
+    assert by_name["aten::sin"].self_cpu_memory_usage == 3 * 8 + 16
+    by_shape = prof.key_averages(group_by_input_shape=True)
+    assert [(a.count, a.input_shapes) for a in by_shape] == [(3, [[2]]), (1, [[4]])]
+    everything = prof.total_average()
+    assert (everything.key, everything.count) == ("Total", 4)
+    assert everything.self_cpu_time_total == pytest.approx(prof.self_cpu_time_total)
+
+
+def test_averages_by_stack():
+    def one(x):
+        return x.sin()
+
+    with profile(with_stack=True) as prof:
+        one(torch.ones(1))
+        torch.ones(1).sin()
+    averages = prof.key_averages(group_by_stack_n=1)
+    assert [(a.key, len(a.stack), a.count) for a in averages] == [("aten::sin", 1, 1)] * 2
+
+
+def test_table():
+    x = torch.ones(2)
+    with profile() as prof:
+        with record_function("a name that is longer than all the others and must be cut somewhere"):
+            x.sin()
+        for _ in range(3):
+            x.cos()
+    table = prof.table(sort_by="cpu_time_total", row_limit=2, max_name_column_width=30, header="the title")
+    lines = table.splitlines()
+    assert lines[1] == "the title"
+    rule = lines[2]
+    assert lines[3].split("  ")[0] == "Name"
+    assert lines[5].startswith("a name that is longer than ...")
+    assert lines[7:9] == [rule, "... and 3 more rows"]
+    assert lines[9].startswith("Self CPU time total: ")
+    assert max(map(len, lines[2:8])) == len(rule) == len(lines[0])
+    assert prof.key_averages().table(sort_by="count").splitlines()[3].startswith("aten::cos")
+    assert "Self CPU Mem" not in table
+    top = prof.table(top_level_events_only=True)
+    assert "aten::sin" not in top
+    assert top.count("aten::cos") == 3
+
+
+def test_table_takes_known_columns_only():
+    with profile() as prof:
+        torch.ones(1).sin()
+    with fails(AttributeError, "'FunctionEvent' object has no attribute 'foo'"):
+        prof.table(sort_by="foo")
+
+
+@pytest.mark.parametrize(
+    ("microseconds", "unit", "text"),
+    [
+        (0.5, None, "0.500us"),
+        (1500, None, "1.500ms"),
+        (2.5e6, None, "2.500s"),
+        (1500, "us", "1500.000us"),
+        (1500, "s", "0.002s"),
+    ],
+)
+def test_times_in_words(microseconds, unit, text):
+    from cygrad.autograd._profiler_table import time_text
+
+    assert time_text(microseconds, unit) == text
+
+
+def test_by_line():
+    x = torch.ones(100, requires_grad=True)
+    with profile() as prof:
+        for _ in range(2):
+            y = x.exp().exp()  # twice
+            z = y.sum()  # once
+        z.backward()
+    lines = {line.text.rpartition("# ")[2]: line for line in prof.function_events.by_line()}
+    assert lines["twice"].count == 4
+    assert lines["twice"].saved_bytes == 4 * 400
+    assert lines["once"].saved_bytes == 0
+    nodes = [event for event in prof.function_events if event.name == "ExpBackward0"]
+    assert lines["twice"].backward == pytest.approx(sum(event.cpu_time_total for event in nodes))
+    ops = [event for event in prof.function_events if event.name == "aten::exp"]
+    assert lines["twice"].forward == pytest.approx(sum(event.cpu_time_total for event in ops))
+    table = prof.line_table(sort_by="saved_bytes", row_limit=1)
+    assert "1.56 KB" in table
+    assert "... and 2 more lines" in table
+
+
+# ------------------------------------------------------------------ files
+
+
+PHASES = {
+    "X": {"ph", "cat", "name", "pid", "tid", "ts", "dur", "args"},
+    "s": {"ph", "cat", "name", "pid", "tid", "ts", "id"},
+    "f": {"ph", "cat", "name", "pid", "tid", "ts", "id", "bp"},
+    "M": {"ph", "name", "pid", "tid", "ts", "args"},
+}
+
+
+def check_trace(trace):
+    """Is this what the Trace Event Format asks for?"""
+    assert set(trace) >= {"traceEvents", "displayTimeUnit"}
+    for event in trace["traceEvents"]:
+        assert set(event) == PHASES[event["ph"]]
+        assert isinstance(event["pid"], int)
+        assert isinstance(event["tid"], int)
+        assert isinstance(event["ts"], (int, float))
+        assert event["ts"] >= 0
+        assert event.get("dur", 1) > 0
+        assert isinstance(event["name"], str)
+    slices = [event for event in trace["traceEvents"] if event["ph"] == "X"]
+    ends = {phase: [e for e in trace["traceEvents"] if e["ph"] == phase] for phase in "sf"}
+    assert [e["id"] for e in ends["s"]] == [e["id"] for e in ends["f"]]
+    assert len({e["id"] for e in ends["s"]}) == len(ends["s"])
+    for arrow in ends["s"] + ends["f"]:  # each end lies in a slice
+        assert any(s["ts"] == arrow["ts"] and s["tid"] == arrow["tid"] for s in slices)
+    return slices, ends
+
+
+@pytest.mark.parametrize("name", ["trace.json", "trace.json.gz"])
+def test_chrome_trace(tmp_path, name):
+    x = leaf(1.0, 2.0)
+    with profile(record_shapes=True) as prof:
+        with record_function('a "quoted" name, ü'):
+            y = Cube.apply(x.sin()).sum()
+        y.backward()
+    prof.export_chrome_trace(tmp_path / name)
+    opened = gzip.open if name.endswith("gz") else open
+    with opened(tmp_path / name, "rt", encoding="utf-8") as file:
+        slices, ends = check_trace(json.load(file))
+    assert [s["name"] for s in slices] == names(prof)
+    assert slices[0]["cat"] == "user_annotation"
+    arrows = {}
+    for s, f in zip(ends["s"], ends["f"]):
+        start = next(x for x in slices if x["ts"] == s["ts"] and x["cat"] == "cpu_op")
+        arrows[start["name"]] = next(x["name"] for x in slices if x["ts"] == f["ts"])
+    assert arrows == {"aten::sin": "SinBackward0", "Cube": "CubeBackward", "aten::sum": "SumBackward0"}
+
+
+def test_stacks_for_flame_graphs(tmp_path):
+    x = torch.ones(300, 300)
+    with profile(with_stack=True) as prof:
+        for _ in range(5):
+            x @ x
+    prof.export_stacks(tmp_path / "stacks", "self_cpu_time_total")
+    lines = (tmp_path / "stacks").read_text(encoding="utf-8").splitlines()
+    assert lines
+    for line in lines:
+        frames, weight = line.rsplit(" ", 1)
+        assert "test_stacks_for_flame_graphs" in frames.split(";")[-1]
+        assert int(weight) > 0
+    with pytest.raises(ValueError, match="metric should be one of"):
+        prof.export_stacks(tmp_path / "stacks", "bytes")
+
+
+def test_nvprof(tmp_path):
+    path = tmp_path / "nvprof.sql"
+    database = sqlite3.connect(path)
+    database.executescript("""
+        CREATE TABLE StringTable (_id_ INTEGER PRIMARY KEY, value TEXT);
+        INSERT INTO StringTable VALUES (1, 'outer'), (2, 'mul'), (3, 'kernel of mul');
+        CREATE TABLE CUPTI_ACTIVITY_KIND_MARKER (_id_ INTEGER PRIMARY KEY, timestamp INT, flags INT, id INT,
+            objectKind INT, objectId BLOB, name INT, domain INT);
+        INSERT INTO CUPTI_ACTIVITY_KIND_MARKER (timestamp, flags, id, name) VALUES
+            (1000, 2, 1, 1), (2000, 2, 2, 2), (5000, 4, 2, 0), (9000, 4, 1, 0);
+        CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (_id_ INTEGER PRIMARY KEY, cbid INT, start INT, end INT,
+            processId INT, threadId INT, correlationId INT, returnValue INT);
+        INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME (cbid, start, end, correlationId) VALUES
+            (211, 2500, 2600, 7), (13, 6000, 6100, 8);
+        CREATE TABLE CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL (_id_ INTEGER PRIMARY KEY, start INT, end INT,
+            correlationId INT, name INT);
+        INSERT INTO CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL (start, end, correlationId, name) VALUES (7000, 10000, 7, 3);
+    """)
+    database.commit()
+    database.close()
+    outer, mul = profiler.load_nvprof(path)
+    assert (outer.name, outer.time_range.start, outer.cpu_time_total) == ("outer", 1.0, 8.0)
+    assert (mul.name, mul.cpu_parent, mul.cpu_time_total) == ("mul", outer, 3.0)
+    assert outer.self_cpu_time_total == 5.0
+    for event in (outer, mul):
+        assert [(kernel.name, kernel.duration) for kernel in event.kernels] == [("kernel of mul", 3.0)]
+    assert mul.cuda_time == 3.0
+    with pytest.raises(sqlite3.OperationalError, match="no such table: StringTable"):
+        profiler.load_nvprof(tmp_path / "missing.sql")
+
+
+def test_nvtx_needs_cuda():
+    with profiler.emit_nvtx(enabled=False):
+        pass
+    with fails(AssertionError, "Torch not compiled with CUDA enabled"), profiler.emit_nvtx():
+        pass
+
+
+# ------------------------------------------------------------------ with a schedule
+
+
+def test_rounds_of_a_schedule(tmp_path):
+    x, rounds = torch.ones(1), []
+    schedule = torch.profiler.schedule(wait=1, warmup=1, active=2, repeat=2)
+    with torch.profiler.profile(
+        schedule=schedule, on_trace_ready=lambda p: rounds.append((p.step_num, [e.name for e in p.events()]))
+    ) as prof:
+        for _ in range(10):
+            x.sin()
+            prof.step()
+    expected = [["ProfilerStep#2", "aten::sin", "ProfilerStep#3", "aten::sin"]]
+    expected += [["ProfilerStep#6", "aten::sin", "ProfilerStep#7", "aten::sin"]]
+    assert rounds == [(4, expected[0]), (8, expected[1])]
+
+
+def test_traces_for_tensorboard(tmp_path):
+    for zipped in (False, True):
+        ready = torch.profiler.tensorboard_trace_handler(str(tmp_path / "runs"), "me", use_gzip=zipped)
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], on_trace_ready=ready) as prof:
+            prof.add_metadata_json("lr", "0.5")
+            torch.ones(1).sin()
+    found = sorted(path.name for path in (tmp_path / "runs").iterdir())
+    assert [name.split(".", 2)[2] for name in found] == ["pt.trace.json", "pt.trace.json.gz"]
+    trace = json.loads((tmp_path / "runs" / found[0]).read_text(encoding="utf-8"))
+    check_trace(trace)
+    assert trace["lr"] == 0.5
+
+
+def test_bad_schedules():
+    with fails(AssertionError, "Invalid profiler schedule arguments. Got wait=-1 (need >= 0), ..."):
+        torch.profiler.schedule(wait=-1, warmup=1, active=1)
+    with fails(AssertionError, "Step must be non-negative. Got -1."):
+        torch.profiler.schedule(wait=1, warmup=1, active=1)(-1)
+    with pytest.warns(UserWarning, match="Profiler won't be using warmup"):
+        torch.profiler.schedule(wait=1, warmup=0, active=1)
+    with fails(AssertionError, "No valid profiler activities found"):
+        torch.profiler.profile(activities=[])
+    with fails(AssertionError, "Profiler must be initialized before accessing events"):
+        torch.profiler.profile().events()
