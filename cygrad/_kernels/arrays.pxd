@@ -3,6 +3,8 @@
 cimport numpy as cnp
 from cpython.object cimport PyObject, PyTypeObject
 
+from cygrad._kernels.parallel cimport RELEASE_ABOVE
+
 cdef extern from "numpy/arrayobject.h":
     PyTypeObject PyArray_Type
     bint PyArray_ISNOTSWAPPED(cnp.ndarray) noexcept
@@ -26,7 +28,6 @@ cdef extern from *:
 cdef enum:
     NTYPES = 24                 # NumPy's built-in type numbers, 0 (bool) to 23 (half)
     MAXDIMS = 64                # NumPy's limit
-    RELEASE_ABOVE = 20000       # elements; for fewer, giving up the GIL costs more than it is worth
 
 # CYGRAD_PURE=1 in the environment: everything goes through NumPy's own functions.
 cdef bint PURE

@@ -7,6 +7,7 @@ from cpython.ref cimport Py_INCREF
 
 import numpy as np
 
+from cygrad._kernels.parallel cimport LIGHT, Elements, enter, over
 from cygrad._kernels.pool cimport POOLED, empty_pooled
 from cygrad._kernels import by_numpy
 
@@ -184,15 +185,16 @@ cdef void _enter_all_casts() noexcept:
 _enter_all_casts()
 
 
+cdef void _cast_loop(char** data, Py_ssize_t n, const void* convert) noexcept nogil:
+    (<cast_t*>convert)[0](data[0], data[1], n)
+
+
 cpdef cnp.ndarray cast(cnp.ndarray a, int typenum):
     """`a` as an array of another type, without warnings, in the same memory order; `a` itself if it has that type."""
     cdef int t = cnp.PyArray_TYPE(a)
     cdef int source, target
-    cdef cnp.npy_intp n
     cdef cnp.ndarray out
-    cdef const void* values
-    cdef void* converted
-    cdef cast_t convert
+    cdef Elements elements
     if t == typenum and PyArray_ISNOTSWAPPED(a) and PyArray_CheckExact(a):
         return a
     if t < NTYPES and 0 <= typenum < NTYPES and cnp.PyArray_IS_C_CONTIGUOUS(a) and is_plain(a) and not PURE:
@@ -200,15 +202,10 @@ cpdef cnp.ndarray cast(cnp.ndarray a, int typenum):
         target = _cast_index[typenum]
         if source >= 0 and target >= 0:
             out = empty(cnp.PyArray_NDIM(a), cnp.PyArray_DIMS(a), typenum)
-            convert = _casts[source][target]
-            n = cnp.PyArray_SIZE(a)
-            values = cnp.PyArray_DATA(a)
-            converted = cnp.PyArray_DATA(out)
-            if n > RELEASE_ABOVE:
-                with nogil:
-                    convert(values, converted, n)
-            else:
-                convert(values, converted, n)
+            elements.count = 0
+            enter(&elements, a)
+            enter(&elements, out)
+            over(&elements, _cast_loop, &_casts[source][target], cnp.PyArray_SIZE(a), LIGHT)
             return out
     return by_numpy.cast(a, cnp.PyArray_DescrFromType(typenum))
 

@@ -5,11 +5,12 @@ import numpy as np
 cimport numpy as cnp
 from libc.math cimport INFINITY, erf as c_erf, floor, fmod, isinf
 from numpy cimport (
-    PyArray_DATA, PyArray_ISBEHAVED_RO, PyArray_IS_C_CONTIGUOUS, PyArray_ITEMSIZE, PyArray_NDIM, PyArray_SIZE,
+    PyArray_ISBEHAVED_RO, PyArray_IS_C_CONTIGUOUS, PyArray_ITEMSIZE, PyArray_NDIM, PyArray_SIZE,
     PyArray_TYPE, ndarray)
 
-from cygrad._kernels.arrays cimport RELEASE_ABOVE, cast, empty_like, one_block
+from cygrad._kernels.arrays cimport cast, empty_like, one_block
 from cygrad._kernels.loops cimport Ufunc
+from cygrad._kernels.parallel cimport HEAVY, LIGHT, Elements, enter, over
 
 cnp.import_array()
 
@@ -81,33 +82,52 @@ def sign(ndarray a not None):
 
 cdef ndarray _sign_of_floats(ndarray a, bint single):
     cdef ndarray out
+    cdef Elements elements
     a = one_block(a)
     out = empty_like(a)
-    if single:
-        sign_float(<const float*>PyArray_DATA(a), <float*>PyArray_DATA(out), PyArray_SIZE(a))
-    else:
-        sign_double(<const double*>PyArray_DATA(a), <double*>PyArray_DATA(out), PyArray_SIZE(a))
+    elements.count = 0
+    enter(&elements, a)
+    enter(&elements, out)
+    over(&elements, _sign_loop, &single, PyArray_SIZE(a), LIGHT)
     return out
+
+
+cdef void _sign_loop(char** data, Py_ssize_t n, const void* single) noexcept nogil:
+    if (<bint*>single)[0]:
+        sign_float(<const float*>data[0], <float*>data[1], n)
+    else:
+        sign_double(<const double*>data[0], <double*>data[1], n)
+
+
+cdef struct Selection:
+    int size                    # of an element
+    bint a_is_one               # one number for all elements
+    bint b_is_one
 
 
 def where(ndarray condition not None, ndarray a not None, ndarray b not None):
     """Elements of `a` where the condition holds, else of `b`; all broadcast, `a` and `b` have one type."""
     cdef ndarray out
-    cdef Py_ssize_t n = PyArray_SIZE(condition)
-    cdef int size = PyArray_ITEMSIZE(a)
-    cdef bint a_is_one = _is_one_number(a), b_is_one = _is_one_number(b)
-    if (PyArray_TYPE(condition) != cnp.NPY_BOOL or PyArray_TYPE(a) != PyArray_TYPE(b) or size not in (4, 8)
-            or a_is_one and b_is_one or not PyArray_IS_C_CONTIGUOUS(condition)
-            or not (a_is_one or _lies_like(a, condition)) or not (b_is_one or _lies_like(b, condition))):
+    cdef Elements elements
+    cdef Selection s
+    s.size = PyArray_ITEMSIZE(a)
+    s.a_is_one = _is_one_number(a)
+    s.b_is_one = _is_one_number(b)
+    if (PyArray_TYPE(condition) != cnp.NPY_BOOL or PyArray_TYPE(a) != PyArray_TYPE(b) or s.size not in (4, 8)
+            or s.a_is_one and s.b_is_one or not PyArray_IS_C_CONTIGUOUS(condition)
+            or not (s.a_is_one or _lies_like(a, condition)) or not (s.b_is_one or _lies_like(b, condition))):
         return np.where(condition, a, b)
-    out = empty_like(b if a_is_one else a)
-    if n > RELEASE_ABOVE:
-        with nogil:
-            _select(PyArray_DATA(condition), PyArray_DATA(a), PyArray_DATA(b), PyArray_DATA(out), n, size,
-                    a_is_one, b_is_one)
-    else:
-        _select(PyArray_DATA(condition), PyArray_DATA(a), PyArray_DATA(b), PyArray_DATA(out), n, size,
-                a_is_one, b_is_one)
+    out = empty_like(b if s.a_is_one else a)
+    elements.count = 0
+    enter(&elements, condition)
+    enter(&elements, a)
+    enter(&elements, b)
+    enter(&elements, out)
+    if s.a_is_one:
+        elements.steps[1] = 0
+    if s.b_is_one:
+        elements.steps[2] = 0
+    over(&elements, _select, &s, PyArray_SIZE(condition), LIGHT)
     return out
 
 
@@ -120,40 +140,41 @@ cdef bint _lies_like(ndarray a, ndarray condition) noexcept:
     return cnp.PyArray_SAMESHAPE(a, condition) and PyArray_IS_C_CONTIGUOUS(a) and PyArray_ISBEHAVED_RO(a)
 
 
-cdef void _select(const void* c, const void* a, const void* b, void* out, Py_ssize_t n, int size, bint a_is_one,
-                  bint b_is_one) noexcept nogil:
-    if size == 4:
-        select_4(<const cnp.npy_uint8*>c, <const cnp.npy_uint32*>a, <const cnp.npy_uint32*>b, <cnp.npy_uint32*>out, n,
-                 a_is_one, b_is_one)
+cdef void _select(char** data, Py_ssize_t n, const void* settings) noexcept nogil:
+    cdef Selection* s = <Selection*>settings
+    cdef const cnp.npy_uint8* c = <const cnp.npy_uint8*>data[0]
+    if s.size == 4:
+        select_4(c, <const cnp.npy_uint32*>data[1], <const cnp.npy_uint32*>data[2], <cnp.npy_uint32*>data[3], n,
+                 s.a_is_one, s.b_is_one)
     else:
-        select_8(<const cnp.npy_uint8*>c, <const cnp.npy_uint64*>a, <const cnp.npy_uint64*>b, <cnp.npy_uint64*>out, n,
-                 a_is_one, b_is_one)
+        select_8(c, <const cnp.npy_uint64*>data[1], <const cnp.npy_uint64*>data[2], <cnp.npy_uint64*>data[3], n,
+                 s.a_is_one, s.b_is_one)
 
 
 def erf(ndarray a not None):
     """The error function; of float64 by the C library's."""
     cdef ndarray out
+    cdef Elements elements
     cdef int t = PyArray_TYPE(a)
-    cdef Py_ssize_t n = PyArray_SIZE(a)
+    cdef bint single = t == cnp.NPY_FLOAT
     if t != cnp.NPY_FLOAT and t != cnp.NPY_DOUBLE:
         return cast(erf(cast(a, cnp.NPY_FLOAT)), t)
     a = one_block(a)
     out = empty_like(a)
-    if n > RELEASE_ABOVE:
-        with nogil:
-            _erf_loop(PyArray_DATA(a), PyArray_DATA(out), n, t == cnp.NPY_FLOAT)
-    else:
-        _erf_loop(PyArray_DATA(a), PyArray_DATA(out), n, t == cnp.NPY_FLOAT)
+    elements.count = 0
+    enter(&elements, a)
+    enter(&elements, out)
+    over(&elements, _erf_loop, &single, PyArray_SIZE(a), HEAVY)
     return out
 
 
-cdef void _erf_loop(const void* a, void* out, Py_ssize_t n, bint single) noexcept nogil:
+cdef void _erf_loop(char** data, Py_ssize_t n, const void* single) noexcept nogil:
     cdef Py_ssize_t i
-    if single:
-        erf_float(<const float*>a, <float*>out, n)
+    if (<bint*>single)[0]:
+        erf_float(<const float*>data[0], <float*>data[1], n)
     else:
         for i in range(n):
-            (<double*>out)[i] = c_erf((<const double*>a)[i])
+            (<double*>data[1])[i] = c_erf((<const double*>data[0])[i])
 
 
 cpdef ndarray clamp(ndarray a, object low, object high):
@@ -170,26 +191,36 @@ cpdef ndarray clamp(ndarray a, object low, object high):
     return out
 
 
+cdef struct Bounds:
+    bint single
+    double low
+    double high
+
+
 cdef ndarray clamp_floats(ndarray a, double low, double high):
     cdef ndarray out
-    cdef Py_ssize_t n = PyArray_SIZE(a)
+    cdef Elements elements
+    cdef Bounds bounds
     if low != low or high != high:
         return np.full_like(a, np.nan)
     a = one_block(a)
     out = empty_like(a)
-    if n > RELEASE_ABOVE:
-        with nogil:
-            _clamp_loop(PyArray_DATA(a), PyArray_DATA(out), n, PyArray_TYPE(a) == cnp.NPY_FLOAT, low, high)
-    else:
-        _clamp_loop(PyArray_DATA(a), PyArray_DATA(out), n, PyArray_TYPE(a) == cnp.NPY_FLOAT, low, high)
+    bounds.single = PyArray_TYPE(a) == cnp.NPY_FLOAT
+    bounds.low = low
+    bounds.high = high
+    elements.count = 0
+    enter(&elements, a)
+    enter(&elements, out)
+    over(&elements, _clamp_loop, &bounds, PyArray_SIZE(a), LIGHT)
     return out
 
 
-cdef void _clamp_loop(const void* a, void* out, Py_ssize_t n, bint single, double low, double high) noexcept nogil:
-    if single:
-        clamp_float(<const float*>a, <float*>out, n, <float>low, <float>high)
+cdef void _clamp_loop(char** data, Py_ssize_t n, const void* settings) noexcept nogil:
+    cdef Bounds* b = <Bounds*>settings
+    if b.single:
+        clamp_float(<const float*>data[0], <float*>data[1], n, <float>b.low, <float>b.high)
     else:
-        clamp_double(<const double*>a, <double*>out, n, low, high)
+        clamp_double(<const double*>data[0], <double*>data[1], n, b.low, b.high)
 
 
 cdef ndarray _bounded(Ufunc ufunc, ndarray a, object bound, ndarray out):

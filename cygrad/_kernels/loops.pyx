@@ -26,7 +26,7 @@ from libc.string cimport memcpy
 from cygrad._kernels.arrays cimport (
     MAXDIMS, NTYPES, PURE, RELEASE_ABOVE, Operand, PyArray_EquivTypenums, empty, empty_strided, extents_meet, is_plain,
     likely, operand, same_shape)
-from cygrad._kernels.parallel cimport share
+from cygrad._kernels.parallel cimport HEAVY, LIGHT, share
 from cygrad._kernels.walk cimport Loop, Walk, coalesce, join, lengthen_innermost, memory_order, run, run_shared
 from cygrad._kernels import by_numpy
 
@@ -253,7 +253,7 @@ cdef cnp.npy_intp _piece(str name, int typenum) noexcept:
     """How many elements to do at once when threads share the work."""
     if name == "power" and typenum < cnp.NPY_FLOAT:
         return 0                    # sets a Python error, which must be this thread's
-    return 32768 if name in _FAST else 8192
+    return LIGHT if name in _FAST else HEAVY
 
 
 @cython.final

@@ -9,7 +9,8 @@ import numpy as np
 cimport numpy as cnp
 from libc.math cimport pow, sqrt
 
-from cygrad._kernels.arrays cimport PURE, RELEASE_ABOVE, is_plain, same_shape
+from cygrad._kernels.arrays cimport PURE, is_plain, same_shape
+from cygrad._kernels.parallel cimport LIGHT, Elements, enter, over
 from cygrad._kernels import by_numpy
 
 cnp.import_array()
@@ -79,10 +80,6 @@ cdef inline bint _has_kernel(cnp.ndarray param) noexcept:
     return (t == cnp.NPY_FLOAT or t == cnp.NPY_DOUBLE) and not PURE and _lies_like(param, param)
 
 
-cdef inline void* _data(cnp.ndarray array) noexcept:
-    return NULL if array is None else cnp.PyArray_DATA(array)
-
-
 # ---------------------------------------------------------------------------------------- steps
 
 
@@ -122,16 +119,21 @@ def sgd_step(list params, list grads, list momentum_buffers or None, double lr, 
 
 
 cdef void _sgd(cnp.ndarray param, cnp.ndarray grad, cnp.ndarray buffer, sgd_settings* settings) noexcept:
-    cdef bint is_double = cnp.PyArray_TYPE(param) == cnp.NPY_DOUBLE
-    cdef Py_ssize_t n = cnp.PyArray_SIZE(param)
-    cdef void* p = _data(param)
-    cdef void* g = _data(grad)
-    cdef void* b = _data(buffer)
-    if n > RELEASE_ABOVE:
-        with nogil:
-            sgd(is_double, p, g, b, n, settings)
-    else:
-        sgd(is_double, p, g, b, n, settings)
+    cdef Elements elements
+    elements.count = 0
+    enter(&elements, param)
+    enter(&elements, grad)
+    enter(&elements, buffer)
+    over(&elements, _sgd_f64 if cnp.PyArray_TYPE(param) == cnp.NPY_DOUBLE else _sgd_f32, settings,
+         cnp.PyArray_SIZE(param), LIGHT)
+
+
+cdef void _sgd_f32(char** data, Py_ssize_t n, const void* settings) noexcept nogil:
+    sgd(False, <void*>data[0], <void*>data[1], <void*>data[2], n, <const sgd_settings*>settings)
+
+
+cdef void _sgd_f64(char** data, Py_ssize_t n, const void* settings) noexcept nogil:
+    sgd(True, <void*>data[0], <void*>data[1], <void*>data[2], n, <const sgd_settings*>settings)
 
 
 def adam_step(list params, list grads, list exp_avgs, list exp_avg_sqs, list max_exp_avg_sqs or None, list steps,
@@ -180,15 +182,22 @@ def adam_step(list params, list grads, list exp_avgs, list exp_avg_sqs, list max
 
 cdef void _adam(cnp.ndarray param, cnp.ndarray grad, cnp.ndarray mean, cnp.ndarray square, cnp.ndarray largest,
                 adam_settings* settings) noexcept:
-    cdef bint is_double = cnp.PyArray_TYPE(param) == cnp.NPY_DOUBLE
-    cdef Py_ssize_t n = cnp.PyArray_SIZE(param)
-    cdef void* p = _data(param)
-    cdef void* g = _data(grad)
-    cdef void* m = _data(mean)
-    cdef void* v = _data(square)
-    cdef void* x = _data(largest)
-    if n > RELEASE_ABOVE:
-        with nogil:
-            adam(is_double, p, g, m, v, x, n, settings)
-    else:
-        adam(is_double, p, g, m, v, x, n, settings)
+    cdef Elements elements
+    elements.count = 0
+    enter(&elements, param)
+    enter(&elements, grad)
+    enter(&elements, mean)
+    enter(&elements, square)
+    enter(&elements, largest)
+    over(&elements, _adam_f64 if cnp.PyArray_TYPE(param) == cnp.NPY_DOUBLE else _adam_f32, settings,
+         cnp.PyArray_SIZE(param), LIGHT)
+
+
+cdef void _adam_f32(char** data, Py_ssize_t n, const void* settings) noexcept nogil:
+    adam(False, <void*>data[0], <void*>data[1], <void*>data[2], <void*>data[3], <void*>data[4], n,
+         <const adam_settings*>settings)
+
+
+cdef void _adam_f64(char** data, Py_ssize_t n, const void* settings) noexcept nogil:
+    adam(True, <void*>data[0], <void*>data[1], <void*>data[2], <void*>data[3], <void*>data[4], n,
+         <const adam_settings*>settings)

@@ -7,7 +7,11 @@ shape alone, never on the number of threads, and also one thread works piece by 
 whatever the number. Sums add up the sums of the pieces in their order.
 """
 
+cimport numpy as cnp
+
 from cygrad._kernels import machine
+
+cnp.import_array()
 
 cdef extern from "threads.h":
     void cygrad_share(part_t part, void* context, Py_ssize_t n, Py_ssize_t piece, int threads) noexcept nogil
@@ -26,6 +30,33 @@ cdef void share(part_t part, void* context, Py_ssize_t n, Py_ssize_t piece) noex
         with gil:
             num_threads()
     cygrad_share(part, context, n, piece, max(_threads, 1))
+
+
+cdef struct Loop:
+    Elements* elements
+    elements_t function
+    const void* settings
+
+
+cdef void _loop_part(void* context, Py_ssize_t first, Py_ssize_t n) noexcept nogil:
+    cdef Loop* loop = <Loop*>context
+    cdef char* data[5]
+    cdef int k
+    for k in range(loop.elements.count):
+        data[k] = loop.elements.data[k] + first * loop.elements.steps[k]
+    loop.function(data, n, loop.settings)
+
+
+cdef void over(Elements* e, elements_t loop, const void* settings, Py_ssize_t n, Py_ssize_t piece) noexcept:
+    cdef Loop shared
+    if n <= RELEASE_ABOVE:
+        loop(e.data, n, settings)
+        return
+    shared.elements = e
+    shared.function = loop
+    shared.settings = settings
+    with nogil:
+        share(_loop_part, &shared, n, piece)
 
 
 def num_threads():

@@ -42,6 +42,8 @@ CYGRAD_END_LOOPS
 /* Called with untyped pointers and a flag that tells the type. */
 #define add_middle(is_double, ...) ((is_double) ? add_middle_f64(__VA_ARGS__) : add_middle_f32(__VA_ARGS__))
 #define is_bad(is_double, ...) ((is_double) ? is_bad_f64(__VA_ARGS__) : is_bad_f32(__VA_ARGS__))
+#define add_columns(is_double, ...) ((is_double) ? add_columns_f64(__VA_ARGS__) : add_columns_f32(__VA_ARGS__))
+#define sum_of_row(is_double, ...) ((is_double) ? sum_of_row_f64(__VA_ARGS__) : sum_of_row_f32(__VA_ARGS__))
 #define add_squares(is_double, ...) ((is_double) ? add_squares_f64(__VA_ARGS__) : add_squares_f32(__VA_ARGS__))
 
 #endif
@@ -90,7 +92,7 @@ CYGRAD_INLINE REAL NAME(few)(const REAL *x, Py_ssize_t n) { RETURN_SUM_OF_FEW(IT
 typedef REAL (*NAME(block_t))(const REAL *x, Py_ssize_t n, REAL center);
 
 /* The sum of the terms of any number of elements. */
-static REAL NAME(row)(const REAL *x, Py_ssize_t n, NAME(block_t) block, REAL center)
+static double NAME(row)(const REAL *x, Py_ssize_t n, NAME(block_t) block, REAL center)
 {
     double partial[64];         /* partial[k] is the sum of 2^k blocks, if bit k of `blocks` is set */
     size_t blocks = 0;
@@ -106,20 +108,22 @@ static REAL NAME(row)(const REAL *x, Py_ssize_t n, NAME(block_t) block, REAL cen
     if (n) sum = block(x, n, center);
     for (k = 0; blocks >> k; k++)
         if (blocks >> k & 1) sum += partial[k];
-    return (REAL)sum;
+    return sum;
 }
 
-/* out[j] += the sum over i < n of x[i * inner + j] */
-static CYGRAD_CLONES void NAME(add_rows)(const REAL *__restrict x, Py_ssize_t n, Py_ssize_t inner,
+static double NAME(sum_of_row)(const REAL *x, Py_ssize_t n) { return NAME(row)(x, n, NAME(block), 0); }
+
+/* out[j] += the sum over i < n of x[i * step + j] */
+static CYGRAD_CLONES void NAME(add_rows)(const REAL *__restrict x, Py_ssize_t n, Py_ssize_t inner, Py_ssize_t step,
                                          REAL *__restrict out)
 {
-    for (; n >= 8; n -= 8, x += 8 * inner)
+    for (; n >= 8; n -= 8, x += 8 * step)
         for (Py_ssize_t j = 0; j < inner; j++) {
             const REAL *y = x + j;
-            out[j] += ((y[0] + y[inner]) + (y[2 * inner] + y[3 * inner]))
-                    + ((y[4 * inner] + y[5 * inner]) + (y[6 * inner] + y[7 * inner]));
+            out[j] += ((y[0] + y[step]) + (y[2 * step] + y[3 * step]))
+                    + ((y[4 * step] + y[5 * step]) + (y[6 * step] + y[7 * step]));
         }
-    for (; n > 0; n--, x += inner)
+    for (; n > 0; n--, x += step)
         for (Py_ssize_t j = 0; j < inner; j++) out[j] += x[j];
 }
 
@@ -132,27 +136,34 @@ static void NAME(columns)(const REAL *x, Py_ssize_t n, Py_ssize_t inner, REAL *o
     if (together >= 4 && n >= 2 * together) {
         groups = n / together;
         memset(wide, 0, together * inner * sizeof(REAL));
-        NAME(add_rows)(x, groups, together * inner, wide);
-        NAME(add_rows)(wide, together, inner, out);
+        NAME(add_rows)(x, groups, together * inner, together * inner, wide);
+        NAME(add_rows)(wide, together, inner, inner, out);
         groups *= together;
     }
-    NAME(add_rows)(x + groups * inner, n - groups, inner, out);
+    NAME(add_rows)(x + groups * inner, n - groups, inner, inner, out);
 }
 
 /* x has the shape (outer, n, inner), out (outer, inner): sums over the middle dimension. */
 static void NAME(add_middle)(const REAL *x, Py_ssize_t outer, Py_ssize_t n, Py_ssize_t inner, REAL *out)
 {
     if (inner == 1)
-        for (; outer > 0; outer--, x += n) *out++ = n < LANES ? NAME(few)(x, n) : NAME(row)(x, n, NAME(block), 0);
+        for (; outer > 0; outer--, x += n) *out++ = n < LANES ? NAME(few)(x, n) : (REAL)NAME(sum_of_row)(x, n);
     else
         for (; outer > 0; outer--, x += n * inner, out += inner) NAME(columns)(x, n, inner, out);
+}
+
+/* Of x of the shape (n, step): the sums of the first `inner` columns. */
+static void NAME(add_columns)(const REAL *x, Py_ssize_t n, Py_ssize_t inner, Py_ssize_t step, REAL *out)
+{
+    memset(out, 0, inner * sizeof(REAL));
+    NAME(add_rows)(x, n, inner, step, out);
 }
 
 /* x has the shape (outer, n): for each row, the sum of its squared distances from that row's center (NULL: from 0). */
 static void NAME(add_squares)(const REAL *x, Py_ssize_t outer, Py_ssize_t n, const REAL *center, REAL *out)
 {
     for (Py_ssize_t i = 0; i < outer; i++)
-        out[i] = NAME(row)(x + i * n, n, NAME(block_of_squares), center ? center[i] : 0);
+        out[i] = (REAL)NAME(row)(x + i * n, n, NAME(block_of_squares), center ? center[i] : 0);
 }
 
 /* Is one of the numbers not a number, or with `inf` not finite? They are compared as integers, without a branch. */

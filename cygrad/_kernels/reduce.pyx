@@ -20,6 +20,7 @@ from libc.string cimport memset
 
 from cygrad._kernels.arrays cimport MAXDIMS, NTYPES, PURE, RELEASE_ABOVE, cast, empty, is_plain
 from cygrad._kernels.loops cimport Ufunc
+from cygrad._kernels.parallel cimport LIGHT, share
 from cygrad._kernels.walk cimport Loop, Walk, coalesce, lengthen_innermost, memory_order, run
 from cygrad._kernels import by_numpy
 
@@ -35,6 +36,8 @@ cdef extern from "clones.h":    # for reduce.h
 cdef extern from "reduce.h" nogil:
     # float if `is_double` is 0, else double
     void add_middle(bint is_double, const void* x, Py_ssize_t outer, Py_ssize_t n, Py_ssize_t inner, void* out) noexcept
+    void add_columns(bint is_double, const void* x, Py_ssize_t n, Py_ssize_t inner, Py_ssize_t step, void* out) noexcept
+    double sum_of_row(bint is_double, const void* x, Py_ssize_t n) noexcept
     void add_squares(bint is_double, const void* x, Py_ssize_t outer, Py_ssize_t n, const void* center,
                      void* out) noexcept
     bint is_bad(bint is_double, const void* x, Py_ssize_t n, bint inf) noexcept
@@ -212,13 +215,102 @@ cdef bint _add_contiguous(Walk* walk, int t, cnp.ndarray a, cnp.ndarray out) exc
     return True
 
 
-cdef void _sum_block(bint is_double, const void* x, Py_ssize_t outer, Py_ssize_t n, Py_ssize_t inner,
-                     void* out) noexcept:
-    if outer * n * inner > RELEASE_ABOVE:
-        with nogil:
-            add_middle(is_double, x, outer, n, inner, out)
-    else:
+cdef enum:
+    WIDE = 2048                 # columns from which on threads share them, and not the rows
+
+cdef struct Sums:               # of x in the shape (outer, n, inner) over the middle
+    bint is_double
+    Py_ssize_t itemsize
+    char* x
+    Py_ssize_t n
+    Py_ssize_t inner
+    Py_ssize_t together         # rows or columns in a piece
+    Py_ssize_t pieces           # of them, in one (n, inner)
+    char* out                   # (outer, inner), or a row for each piece
+
+
+cdef void _sum_outer(void* context, Py_ssize_t first, Py_ssize_t count) noexcept nogil:
+    cdef Sums* s = <Sums*>context
+    add_middle(s.is_double, <void*>(s.x + first * s.n * s.inner * s.itemsize), count, s.n, s.inner,
+               <void*>(s.out + first * s.inner * s.itemsize))
+
+
+cdef void _sum_columns(void* context, Py_ssize_t first, Py_ssize_t count) noexcept nogil:
+    cdef Sums* s = <Sums*>context
+    cdef Py_ssize_t i, j
+    for i in range(first, first + count):
+        j = i % s.pieces * s.together
+        add_columns(s.is_double, <void*>(s.x + (i // s.pieces * s.n * s.inner + j) * s.itemsize), s.n,
+                    min(s.together, s.inner - j), s.inner,
+                    <void*>(s.out + (i // s.pieces * s.inner + j) * s.itemsize))
+
+
+cdef void _sum_rows(void* context, Py_ssize_t first, Py_ssize_t count) noexcept nogil:
+    cdef Sums* s = <Sums*>context
+    cdef Py_ssize_t i, j
+    for i in range(first, first + count):
+        j = i % s.pieces * s.together
+        add_middle(s.is_double, <void*>(s.x + (i // s.pieces * s.n + j) * s.inner * s.itemsize), 1,
+                   min(s.together, s.n - j), s.inner, <void*>(s.out + i * s.inner * s.itemsize))
+
+
+cdef void _sum_parts_of_rows(void* context, Py_ssize_t first, Py_ssize_t count) noexcept nogil:
+    """Where `inner` is 1; into doubles."""
+    cdef Sums* s = <Sums*>context
+    cdef Py_ssize_t i, j
+    for i in range(first, first + count):
+        j = i % s.pieces * s.together
+        (<double*>s.out)[i] = sum_of_row(s.is_double, <void*>(s.x + (i // s.pieces * s.n + j) * s.itemsize),
+                                         min(s.together, s.n - j))
+
+
+cdef void _add_parts(Sums* s, Py_ssize_t outer, void* out) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef double total
+    for i in range(outer):
+        total = sum_of_row(True, <void*>(<double*>s.out + i * s.pieces), s.pieces)
+        if s.is_double:
+            (<double*>out)[i] = total
+        else:
+            (<float*>out)[i] = <float>total
+
+
+cdef int _sum_block(bint is_double, const void* x, Py_ssize_t outer, Py_ssize_t n, Py_ssize_t inner,
+                    void* out) except -1:
+    """Sums over the middle dimension; those of much memory in pieces (Note [Pieces] in parallel.pyx)."""
+    cdef Sums s
+    cdef cnp.npy_intp size
+    cdef cnp.ndarray partial
+    if outer * n * inner <= RELEASE_ABOVE:
         add_middle(is_double, x, outer, n, inner, out)
+        return 0
+    s.is_double = is_double
+    s.itemsize = sizeof(double) if is_double else sizeof(float)
+    s.x = <char*>x
+    s.out = <char*>out
+    s.n = n
+    s.inner = inner
+    if n * inner <= 2 * LIGHT:
+        with nogil:
+            share(_sum_outer, &s, outer, max(1, LIGHT // (n * inner)))
+    elif inner >= WIDE:
+        s.together = max(WIDE, LIGHT // n)
+        s.pieces = (inner + s.together - 1) // s.together
+        with nogil:
+            share(_sum_columns, &s, outer * s.pieces, 1)
+    else:
+        s.together = LIGHT // inner
+        s.pieces = (n + s.together - 1) // s.together
+        size = outer * s.pieces * inner
+        partial = empty(1, &size, cnp.NPY_DOUBLE if is_double or inner == 1 else cnp.NPY_FLOAT)
+        s.out = cnp.PyArray_BYTES(partial)
+        with nogil:
+            share(_sum_parts_of_rows if inner == 1 else _sum_rows, &s, outer * s.pieces, 1)
+        if inner == 1:
+            _add_parts(&s, outer, out)
+        else:
+            add_middle(is_double, <void*>s.out, outer, s.pieces, inner, out)
+    return 0
 
 
 cdef void sum_middle(bint is_double, const void* x, Py_ssize_t outer, Py_ssize_t n, Py_ssize_t inner,
@@ -307,15 +399,28 @@ cpdef cnp.ndarray sum_to(cnp.ndarray a, tuple shape):
 # ------------------------------------------------------------------------------ variance, norm, log-sum-exp
 
 
+cdef struct Squares:            # of rows of n
+    bint is_double
+    Py_ssize_t n
+    char* x
+    char* center                # of each row, or NULL
+    char* out
+
+
+cdef void _add_squares(void* context, Py_ssize_t first, Py_ssize_t count) noexcept nogil:
+    cdef Squares* s = <Squares*>context
+    cdef Py_ssize_t itemsize = sizeof(double) if s.is_double else sizeof(float)
+    add_squares(s.is_double, <void*>(s.x + first * s.n * itemsize), count, s.n,
+                NULL if s.center == NULL else <void*>(s.center + first * itemsize), <void*>(s.out + first * itemsize))
+
+
 cdef cnp.ndarray _squares_along_rows(cnp.ndarray a, Shape* shape, cnp.ndarray center):
     """Sums of squared distances from `center` (None: from 0), or None where memory is not rows of float or double."""
     cdef int i, t = cnp.PyArray_TYPE(a)
     cdef Py_ssize_t outer = 1
     cdef bint seen = False
     cdef cnp.ndarray out
-    cdef const void* x = cnp.PyArray_DATA(a)
-    cdef const void* middle = NULL if center is None else cnp.PyArray_DATA(center)
-    cdef void* sums
+    cdef Squares squares
     if PURE or not (t == cnp.NPY_FLOAT or t == cnp.NPY_DOUBLE) or not (is_plain(a) and cnp.PyArray_IS_C_CONTIGUOUS(a)):
         return None
     for i in range(cnp.PyArray_NDIM(a)):
@@ -326,12 +431,16 @@ cdef cnp.ndarray _squares_along_rows(cnp.ndarray a, Shape* shape, cnp.ndarray ce
         else:
             outer *= cnp.PyArray_DIM(a, i)
     out = empty(shape.ndim, shape.dims, t)
-    sums = cnp.PyArray_DATA(out)
+    squares.is_double = t == cnp.NPY_DOUBLE
+    squares.x = cnp.PyArray_BYTES(a)
+    squares.center = NULL if center is None else cnp.PyArray_BYTES(center)
+    squares.n = shape.count
+    squares.out = cnp.PyArray_BYTES(out)
     if outer * shape.count > RELEASE_ABOVE:
         with nogil:
-            add_squares(t == cnp.NPY_DOUBLE, x, outer, shape.count, middle, sums)
+            share(_add_squares, &squares, outer, max(1, LIGHT // shape.count))
     else:
-        add_squares(t == cnp.NPY_DOUBLE, x, outer, shape.count, middle, sums)
+        _add_squares(&squares, 0, outer)
     return out
 
 

@@ -11,7 +11,8 @@ import pytest
 
 import cygrad
 from cygrad._core import threads
-from cygrad._kernels import machine
+from cygrad._kernels import activations, elementwise, machine, optim, reduce
+from cygrad._kernels.arrays import cast
 from cygrad._kernels.loops import Ufunc
 
 COUNTS = [1, 2, 3, 7, 64]
@@ -213,3 +214,59 @@ def test_interop_threads(monkeypatch):
     assert cygrad.get_num_interop_threads() == 3
     with pytest.raises(RuntimeError, match="cannot set number of interop threads after parallel work has started"):
         cygrad.set_num_interop_threads(4)
+
+
+# --- Loops of our own --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["f", "d"])
+@pytest.mark.parametrize(
+    ("shape", "axes"),
+    [
+        ((300_000,), None), ((5, 100_001), (1,)), ((5, 100_001), (0,)), ((3000, 50), (1,)), ((3000, 50), (0,)),
+        ((3, 5000, 40), (1,)), ((3, 40, 5000), (1,)), ((2, 100, 300, 5), (1, 3)), ((100_001, 3), (0,)),
+        ((9, 3000), (0,)),
+    ],
+)  # fmt: skip
+def test_sums(shape, axes, dtype, rng):
+    x = rng.standard_normal(shape).astype(dtype)
+    total, squares = for_all_counts(lambda: [reduce.sum(x, axes), reduce.norm(x, 2.0, axes)])
+    tolerance = 1e-12 if dtype == "d" else 1e-5
+    wide = x.astype("d")
+    scale = np.abs(wide).sum(axis=axes)
+    np.testing.assert_array_less(np.abs(total - wide.sum(axis=axes)), tolerance * scale)
+    np.testing.assert_allclose(squares, np.sqrt((wide**2).sum(axis=axes)), rtol=tolerance)
+
+
+def test_other_elementwise_loops(rng):
+    x = rng.standard_normal(100_001, dtype=np.float32)
+    condition = x > 0
+
+    def work():
+        return [
+            cast(x, np.dtype("d").num), cast(x, np.dtype("?").num), elementwise.clamp(x, -0.5, None),
+            elementwise.erf(x), elementwise.sign(x), elementwise.where(condition, x, np.array(2.0, "f")),
+            activations.sigmoid(x), activations.gelu_backward(x, x),
+        ]  # fmt: skip
+
+    results = for_all_counts(work)
+    np.testing.assert_array_equal(results[0], x.astype("d"))
+    np.testing.assert_array_equal(results[2], np.maximum(x, np.float32(-0.5)))
+    np.testing.assert_array_equal(results[5], np.where(condition, x, np.float32(2)))
+    np.testing.assert_allclose(results[6], 1 / (1 + np.exp(-x)), rtol=1e-6)
+
+
+def test_optimizer_steps(rng):
+    x, g = rng.standard_normal((2, 90_000), dtype=np.float32)
+
+    def work():
+        parameters = [[x.copy()] for _ in range(3)]
+        means = [np.zeros_like(x), np.zeros_like(x), np.zeros_like(x)]
+        optim.sgd_step(parameters[0], [g], [None], 0.1)
+        optim.sgd_step(parameters[1], [g], means[:1], 0.1, momentum=0.9)
+        optim.adam_step(parameters[2], [g], means[1:2], means[2:], None, [1], 0.1, 0.9, 0.999, 1e-8)
+        return [*parameters[0], *parameters[1], *parameters[2], *means]
+
+    results = for_all_counts(work)
+    np.testing.assert_allclose(results[0], x - 0.1 * g, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(results[2], x - 0.1 * np.sign(g), rtol=1e-3, atol=1e-3)
