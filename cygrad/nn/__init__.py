@@ -2,7 +2,17 @@
 
 from cygrad.nn import functional, init, modules, parameter, utils
 from cygrad.nn.modules import *  # noqa: F403
-from cygrad.nn.parameter import Buffer, Parameter
+from cygrad.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 
-__all__ = ["Buffer", "Parameter", "functional", "init", "modules", "parameter", "utils"]
+__all__ = [
+    "Buffer",
+    "Parameter",
+    "UninitializedBuffer",
+    "UninitializedParameter",
+    "functional",
+    "init",
+    "modules",
+    "parameter",
+    "utils",
+]
 __all__ += modules.__all__

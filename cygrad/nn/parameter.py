@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, TypeGuard
 
 import cygrad
 from cygrad import Tensor
 from cygrad._core.show import repr_of
 
-__all__ = ["Buffer", "Parameter"]
+__all__ = [
+    "Buffer",
+    "Parameter",
+    "UninitializedBuffer",
+    "UninitializedParameter",
+    "UninitializedTensorMixin",
+    "is_lazy",
+]
 
 
 class Parameter(Tensor):
@@ -82,6 +89,137 @@ class Buffer(Tensor):
 
     def __reduce_ex__(self, protocol: Any) -> tuple:
         return _rebuild, (type(self), self.data, (), self.__dict__)
+
+
+class UninitializedTensorMixin(Tensor):
+    """A tensor without a shape, until `materialize` gives it one; of what a tensor can do, it does little.
+
+    Raises ValueError where it is computed with, RuntimeError where it is asked for its shape.
+    """
+
+    cls_to_become: type
+    _results_keep_class = False
+    _allowed = frozenset(
+        "cls_to_become copy_ cpu cuda data device double dtype float get_device grad grad_fn half int is_complex "
+        "is_cuda is_floating_point is_leaf layout long materialize ndim persistent requires_grad requires_grad_ shape "
+        "share_memory_ short size to type".split()
+    )
+
+    def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
+        """Become a parameter or buffer of this shape, whose values are not initialised."""
+        like = self.data
+        self.data = cygrad.empty(
+            tuple(shape), device=like.device if device is None else device, dtype=like.dtype if dtype is None else dtype
+        )
+        self.__class__ = self.cls_to_become
+
+    @property
+    def shape(self) -> Any:
+        """Raises RuntimeError."""
+        raise RuntimeError(
+            "Can't access the shape of an uninitialized parameter or buffer. This error usually happens in "
+            "`load_state_dict` when trying to load an uninitialized parameter into an initialized one. Call `forward` "
+            "to initialize the parameters before accessing their attributes."
+        )
+
+    def share_memory_(self) -> Any:
+        """Raises RuntimeError."""
+        raise RuntimeError(
+            "Can't share memory on an uninitialized parameter or buffer. Call `forward` to initialize the parameters "
+            "before calling `module.share_memory()`."
+        )
+
+    def __getattribute__(self, name: str) -> Any:
+        if (
+            name[0] != "_"
+            and name != "shape"
+            and name not in UninitializedTensorMixin._allowed
+            and hasattr(Tensor, name)
+        ):
+            raise _used_too_early(name)
+        return super().__getattribute__(name)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        if id(self) not in memo:
+            memo[id(self)] = type(self)(self.requires_grad, self.device, self.dtype)
+        return memo[id(self)]
+
+    def __reduce_ex__(self, protocol: Any) -> tuple:
+        return type(self), (self.requires_grad, None, self.dtype)
+
+
+def _used_too_early(name: str) -> ValueError:
+    return ValueError(
+        f"Attempted to use an uninitialized parameter in {name}. This error happens when you are using a `LazyModule` "
+        "or explicitly manipulating `torch.nn.parameter.UninitializedParameter` objects. When using LazyModules Call "
+        "`forward` with a dummy batch to initialize the parameters before calling torch functions"
+    )
+
+
+def _refusing(name: str) -> Any:
+    def refuse(self: Any, *args: Any) -> Any:
+        raise _used_too_early(name)
+
+    return refuse
+
+
+# operators are not looked up by __getattribute__
+for _name in "add sub mul matmul truediv floordiv mod pow and or xor lshift rshift".split():
+    for _form in (f"__{_name}__", f"__r{_name}__", f"__i{_name}__"):
+        setattr(UninitializedTensorMixin, _form, _refusing(_form))
+for _name in "neg abs invert bool float int index complex len iter getitem setitem lt le gt ge".split():
+    setattr(UninitializedTensorMixin, f"__{_name}__", _refusing(f"__{_name}__"))
+
+
+class UninitializedParameter(UninitializedTensorMixin, Parameter):
+    """A parameter whose shape is not known yet; `materialize` makes it a `Parameter`.
+
+    >>> import cygrad
+    >>> parameter = cygrad.nn.UninitializedParameter()
+    >>> parameter
+    <UninitializedParameter>
+    >>> parameter.materialize((2, 3))
+    >>> type(parameter).__name__, parameter.shape
+    ('Parameter', torch.Size([2, 3]))
+    """
+
+    cls_to_become = Parameter
+
+    def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> UninitializedParameter:
+        return Tensor._make_subclass(cls, cygrad.empty(0, device=device, dtype=dtype), requires_grad)
+
+
+class UninitializedBuffer(UninitializedTensorMixin, Buffer):
+    """A buffer whose shape is not known yet; `materialize` makes it a `Buffer`.
+
+    >>> import cygrad
+    >>> buffer = cygrad.nn.UninitializedBuffer()
+    >>> buffer.materialize((3,))
+    >>> buffer.shape
+    torch.Size([3])
+    """
+
+    cls_to_become = Buffer
+
+    def __new__(
+        cls, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True
+    ) -> UninitializedBuffer:
+        buffer = Tensor._make_subclass(cls, cygrad.empty(0, device=device, dtype=dtype), requires_grad)
+        buffer.persistent = persistent
+        return buffer
+
+
+def is_lazy(param: Any) -> TypeGuard[UninitializedTensorMixin]:
+    """Whether this is a parameter or buffer without a shape.
+
+    >>> import cygrad
+    >>> cygrad.nn.parameter.is_lazy(cygrad.nn.LazyLinear(3).weight)
+    True
+    """
+    return isinstance(param, UninitializedTensorMixin)
 
 
 def _rebuild(cls: type, data: Tensor, arguments: tuple, attributes: dict[str, Any]) -> Tensor:

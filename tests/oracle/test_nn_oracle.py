@@ -265,7 +265,7 @@ def parameters_of(library, name):
     # PyTorch's Module takes *args to pass them on to other bases; ours take `out` in more places.
     hidden = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     return [
-        (p.name, p.default)
+        (p.name, p.default.__name__ if inspect.isroutine(p.default) else p.default)
         for p in inspect.signature(value).parameters.values()
         if p.kind not in hidden and p.name not in ("_stacklevel", "out")
     ]

@@ -12,6 +12,7 @@ from cygrad.nn.modules.activation import (
     Tanh,
     Tanhshrink,
 )
+from cygrad.nn.modules.adaptive import AdaptiveLogSoftmaxWithLoss
 from cygrad.nn.modules.attention import MultiheadAttention
 from cygrad.nn.modules.container import ModuleDict, ModuleList, Sequential
 from cygrad.nn.modules.conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
@@ -20,6 +21,21 @@ from cygrad.nn.modules.dropout import AlphaDropout, Dropout, Dropout1d, Dropout2
 from cygrad.nn.modules.flatten import Flatten, Unflatten
 from cygrad.nn.modules.fold import Fold, Unfold
 from cygrad.nn.modules.fractional_pooling import FractionalMaxPool2d, FractionalMaxPool3d
+from cygrad.nn.modules.lazy_layers import (
+    LazyBatchNorm1d,
+    LazyBatchNorm2d,
+    LazyBatchNorm3d,
+    LazyConv1d,
+    LazyConv2d,
+    LazyConv3d,
+    LazyConvTranspose1d,
+    LazyConvTranspose2d,
+    LazyConvTranspose3d,
+    LazyInstanceNorm1d,
+    LazyInstanceNorm2d,
+    LazyInstanceNorm3d,
+    LazyLinear,
+)
 from cygrad.nn.modules.linear import Bilinear, Identity, Linear
 from cygrad.nn.modules.loss import (
     BCELoss,
@@ -131,6 +147,7 @@ __all__ = [
     "AdaptiveAvgPool1d",
     "AdaptiveAvgPool2d",
     "AdaptiveAvgPool3d",
+    "AdaptiveLogSoftmaxWithLoss",
     "AdaptiveMaxPool1d",
     "AdaptiveMaxPool2d",
     "AdaptiveMaxPool3d",
@@ -198,6 +215,19 @@ __all__ = [
     "LSTM",
     "LSTMCell",
     "LayerNorm",
+    "LazyBatchNorm1d",
+    "LazyBatchNorm2d",
+    "LazyBatchNorm3d",
+    "LazyConv1d",
+    "LazyConv2d",
+    "LazyConv3d",
+    "LazyConvTranspose1d",
+    "LazyConvTranspose2d",
+    "LazyConvTranspose3d",
+    "LazyInstanceNorm1d",
+    "LazyInstanceNorm2d",
+    "LazyInstanceNorm3d",
+    "LazyLinear",
     "LeakyReLU",
     "Linear",
     "LocalResponseNorm",

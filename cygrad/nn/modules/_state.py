@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import cygrad
 from cygrad import Tensor
-from cygrad.nn.parameter import Parameter
+from cygrad.nn.parameter import Parameter, is_lazy
 from cygrad.utils.hooks import HookDict, RemovableHandle, add_hook
 from cygrad.utils.interop import as_tensor, is_tensor_like
 
@@ -116,7 +116,7 @@ class Stateful:
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
         """Write what belongs to this module and not to a submodule. Made to be overridden."""
         for name, tensor in self._local_state().items():
-            destination[prefix + name] = tensor if keep_vars else tensor.detach()
+            destination[prefix + name] = tensor if keep_vars or is_lazy(tensor) else tensor.detach()
         if _overrides(self, "get_extra_state"):
             destination[prefix + EXTRA_STATE] = self.get_extra_state()
 
@@ -223,6 +223,8 @@ class Stateful:
         local_state = self._local_state()
         for name, tensor in local_state.items():
             key = prefix + name
+            if is_lazy(tensor) and is_lazy(state_dict.get(key)):
+                continue
             if key in state_dict:
                 error, value = _matched(key, tensor, state_dict[key])
                 if error:

@@ -16,6 +16,7 @@ from cygrad.nn.modules._hooks import (
 )
 from cygrad.nn.modules._members import Members
 from cygrad.nn.modules._state import Stateful
+from cygrad.nn.parameter import is_lazy
 from cygrad.utils.gradients import clear_grad
 
 if TYPE_CHECKING:
@@ -133,7 +134,9 @@ class Module(Hooked, Stateful, Members):
                     grad.data = fn(grad.data)
                     parameter.grad = grad
             for name, buffer in self._buffers.items():
-                if buffer is not None:
+                if is_lazy(buffer):
+                    buffer.data = fn(buffer.data)
+                elif buffer is not None:
                     self._buffers[name] = fn(buffer)
         return self
 

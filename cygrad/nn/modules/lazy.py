@@ -1,0 +1,68 @@
+"""What modules have in common that take the sizes of their parameters from their first input."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cygrad.nn.modules.module import Module
+from cygrad.nn.parameter import is_lazy
+from cygrad.utils.interop import as_tensor
+
+__all__ = ["LazyModuleMixin"]
+
+
+class LazyModuleMixin(Module):
+    """Lets a module make its parameters when it is first called, by `initialize_parameters`.
+
+    Until then they are `UninitializedParameter` and `UninitializedBuffer`. `initialize_parameters` gets the arguments
+    of the first call and materializes them; then the module becomes one of `cls_to_become`, if that is given. What a
+    state dict holds is materialized when it is loaded. Raises RuntimeError if parameters are left without a shape.
+
+    >>> import cygrad
+    >>> from cygrad import nn
+    >>> class Scale(nn.modules.lazy.LazyModuleMixin, nn.Module):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.factor = nn.UninitializedParameter()
+    ...     def initialize_parameters(self, x):
+    ...         self.factor.materialize(x.shape[-1:])
+    ...         nn.init.ones_(self.factor)
+    ...     def forward(self, x):
+    ...         return x * self.factor
+    >>> model = Scale()
+    >>> model(cygrad.zeros(2, 3)).shape, model.factor.shape
+    (torch.Size([2, 3]), torch.Size([3]))
+    """
+
+    cls_to_become: Any = None
+    _is_inferred = False
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._is_inferred:
+            return super().__call__(*args, **kwargs)
+        self._infer_parameters(self, args, kwargs)
+        return self(*args, **kwargs)
+
+    def initialize_parameters(self, *args: Any, **kwargs: Any) -> None:
+        """Give all parameters and buffers their shapes, and values, from the arguments of the first call."""
+        raise NotImplementedError(f"initialize_parameters is not implemented for {type(self).__name__}")
+
+    def has_uninitialized_params(self) -> bool:
+        """Whether a parameter or buffer of this module has no shape yet."""
+        return any(is_lazy(t) for table in (self._parameters, self._buffers) for t in table.values())
+
+    def _infer_parameters(self, module: Any, args: Any, kwargs: Any = None) -> None:
+        module.initialize_parameters(*args, **(kwargs or {}))
+        if module.has_uninitialized_params():
+            raise RuntimeError(f"module {self._get_name()} has not been fully initialized")
+        if module.cls_to_become is None:
+            module._is_inferred = True
+        else:
+            module.__class__ = module.cls_to_become
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any) -> None:
+        for name, own in self._local_state().items():
+            value = state_dict.get(prefix + name)
+            if value is not None and is_lazy(own) and not is_lazy(value):
+                own.materialize(as_tensor(value).shape)
+        super()._load_from_state_dict(state_dict, prefix, *rest)
