@@ -23,10 +23,10 @@ _LEGACY = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."  # how PyTorch's files bef
 def save(obj: Any, f: Any, pickle_module: Any = None, pickle_protocol: Any = None) -> None:
     """Write a state dict or checkpoint to `f`, a path or a file open for writing, in safetensors' format.
 
-    `obj` is a tensor, number, string, bytes, None, dtype, device or `Size`, or dicts, OrderedDicts, lists, tuples and
-    sets of them. A dict of tensors by name becomes a plain file, which the package safetensors and others read too.
-    Otherwise the tensors of a nested object are named by their place (`model.0.weight`), and the object without them
-    is written beside them. Tensors that share memory are written out each and share none when loaded.
+    `obj` is a tensor, number, string, bytes, None, dtype, device or `Size`, or dicts (OrderedDicts, Counters), lists,
+    tuples and sets of them. A dict of tensors by name becomes a plain file, which the package safetensors and others
+    read too. Otherwise the tensors of a nested object are named by their place (`model.0.weight`), and the object
+    without them is written beside them. Tensors that share memory are written out each and share none when loaded.
 
     A file is replaced at once, when all is written and on the disk: if the program is killed or the disk full, the
     old file is there, whole. `pickle_module` and `pickle_protocol` are ignored: nothing is pickled.

@@ -91,12 +91,26 @@ def read(file: Any, called: str, is_mapped: bool, whole: bool) -> tuple[dict[str
         count = math.prod(shape)
         what = f"tensor {name!r} in {called}"
         if memory is None:
-            vector = elements(bytearray(file.read(stop - begin)), 0, count, dtype, what)
+            vector = elements(_read_part(file, stop - begin, called), 0, count, dtype, what)
         else:
             vector = elements(memory, first + begin, count, dtype, what)
             vector.flags.writeable = False
         arrays[name] = vector.reshape(shape)
     return {name: arrays[name] for name in header}, metadata
+
+
+def _read_part(file: Any, length: int, called: str) -> Any:
+    """The next bytes of a file, in new memory."""
+    part = np.empty(length, np.uint8)
+    if hasattr(file, "readinto"):
+        count = file.readinto(part.data)
+    else:
+        read = file.read(length)
+        count = len(read)
+        part[:count] = np.frombuffer(read, np.uint8)
+    if count != length:
+        raise _damaged(called, f"{length} bytes are to follow, and there are {count}")
+    return part.data
 
 
 def _damaged(called: str, why: str) -> RuntimeError:

@@ -7,15 +7,17 @@ A dictionary of plain tensors by name is written as it is. For any other object 
 stand for themselves; everything else is an object of one entry, which names the type:
 
     {"tensor": name}  {"parameter": name}      with "requires_grad": true if it does
-    {"dict": [[key, value], ...]}  {"OrderedDict": [...], "_metadata": ...}  {"tuple": [...]}  {"set": [...]}
-    {"Size": [...]}  {"float": "nan"}  {"complex": [real, imag]}  {"bytes": hex}  {"dtype": name}  {"device": name}
+    {"dict": [[key, value], ...]}  {"OrderedDict": [...], "_metadata": ...}  {"Counter": [...]}
+    {"tuple": [...]}  {"set": [...]}
+    {"Size": [...]}  {"float": "nan"}  {"complex": [real, imag]}  {"bytes": hex}  {"bytearray": hex}
+    {"dtype": name}  {"device": name}
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,7 @@ from cygrad import Tensor
 from cygrad.serialization._safetensors import METADATA, has_type
 
 _VERSION = 1
+_DICTIONARIES: dict[str, type] = {kind.__name__: kind for kind in (dict, OrderedDict, Counter)}
 _DEEPEST = 100
 
 
@@ -81,7 +84,7 @@ class _Taker:
         if kind in _ATOMS:
             name, write, _ = _ATOMS[kind]
             return {name: write(value)}
-        if kind in (dict, OrderedDict, list, tuple, set):
+        if kind in _DICTIONARIES.values() or kind in (list, tuple, set):
             return self._take_container(value, kind, place)
         raise _not_saved(value, place)
 
@@ -101,7 +104,7 @@ class _Taker:
         if len(place) >= _DEEPEST:
             raise ValueError(f"the object is nested more than {_DEEPEST} levels deep:{_at(place[:9])}...")
         self.open.add(id(value))
-        if kind in (dict, OrderedDict):
+        if kind in _DICTIONARIES.values():
             pairs = [[self.take(key, place), self.take(item, (*place, str(key)))] for key, item in value.items()]
             tree: Any = {kind.__name__: pairs}
             if hasattr(value, "_metadata"):  # that of `Module.state_dict`
@@ -162,10 +165,8 @@ def _put(tree: Any, tensors: dict[str, Tensor]) -> Any:
         return _PUT_ATOM[kind](content)
     if kind in ("tuple", "set"):
         return {"tuple": tuple, "set": set}[kind](_put(item, tensors) for item in content)
-    if kind in ("dict", "OrderedDict"):
-        new: Any = {"dict": dict, "OrderedDict": OrderedDict}[kind](
-            (_put(key, tensors), _put(value, tensors)) for key, value in content
-        )
+    if kind in _DICTIONARIES:
+        new: Any = _DICTIONARIES[kind]({_put(key, tensors): _put(value, tensors) for key, value in content})
         if "_metadata" in tree:
             new._metadata = _put(tree["_metadata"], tensors)
         return new
@@ -192,6 +193,7 @@ _ATOMS: dict[type, tuple] = {  # name, what stands in the tree, and the way back
     float: ("float", repr, float),
     complex: ("complex", lambda value: [repr(value.real), repr(value.imag)], _complex),
     bytes: ("bytes", bytes.hex, bytes.fromhex),
+    bytearray: ("bytearray", bytearray.hex, bytearray.fromhex),
     cygrad.Size: ("Size", list, cygrad.Size),
     cygrad.dtype: ("dtype", lambda value: str(value).removeprefix("torch."), _dtype),
     cygrad.device: ("device", str, cygrad.device),

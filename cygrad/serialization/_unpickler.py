@@ -7,7 +7,7 @@ pickle calls is looked up in tables of our own functions, never imported.
 from __future__ import annotations
 
 import pickletools
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 from pickle import UnpicklingError
 from typing import Any
@@ -18,7 +18,7 @@ from cygrad.serialization import _rebuilding as rebuilding
 _VALUES = {
     *("BININT", "BININT1", "BININT2", "INT", "LONG", "LONG1", "LONG4", "FLOAT", "BINFLOAT"),
     *("UNICODE", "SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "STRING", "BINSTRING", "SHORT_BINSTRING"),
-    *("BINBYTES", "SHORT_BINBYTES", "BINBYTES8"),
+    *("BINBYTES", "SHORT_BINBYTES", "BINBYTES8", "BYTEARRAY8"),
 }
 _CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
 _EMPTY: dict[str, type] = {"EMPTY_LIST": list, "EMPTY_DICT": dict, "EMPTY_SET": set}
@@ -242,12 +242,18 @@ def _bytes(text: str, encoding: str) -> bytes:
     return text.encode("latin-1")
 
 
+def _bytearray(data: bytes | str, *encoding: str) -> bytearray:
+    return bytearray(data if type(data) is bytes else _bytes(data, *encoding))  # type: ignore[arg-type]
+
+
 _CALLS: dict[str, Any] = {
     "collections.OrderedDict": _Call(_ordered_dict),
+    "collections.Counter": _Call(lambda counts: Counter(dict(counts))),
     "_codecs.encode": _Call(_bytes),
     "torch.Size": _Call(cygrad.Size),
     "torch.device": _Call(cygrad.device),
     **{f"{module}.set": _Call(_set) for module in ("builtins", "__builtin__")},
+    **{f"{module}.bytearray": _Call(_bytearray) for module in ("builtins", "__builtin__")},
     **{f"{module}.complex": _Call(complex) for module in ("builtins", "__builtin__")},
     **{f"{module}.bytes": _Call(lambda: b"") for module in ("builtins", "__builtin__")},
     **{name: _Call(call) for name, call in rebuilding.FUNCTIONS.items()},

@@ -1,7 +1,7 @@
 """Files go both ways between PyTorch, the package safetensors, and cygrad."""
 
 import io
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
 from pickle import UnpicklingError
 
 import numpy as np
@@ -72,7 +72,8 @@ def test_tensors_of_torch(name, mmap, tmp_path):
 @pytest.mark.parametrize("protocol", [2, 3, 4, 5])
 def test_objects_of_torch(protocol):
     value = {
-        "plain": [1, 2.5, "x", None, True, 10**30, 1j, b"\0\xff", (1, 2, 3, 4), {1, 2}, {"a": {}}, OrderedDict(a=1)],
+        "plain": [1, 2.5, "x", None, True, 10**30, (1, 2, 3, 4), {1, 2}, {"a": {}}, OrderedDict(a=1)],
+        "rare": [Counter("aab"), bytearray(b"\0\xff"), b"\0\xff", 1j],
         "torch": [torch.Size([1, 2]), torch.float32, torch.bfloat16, torch.device("cpu")],
         ("key", 1): torch.ones(2),
     }

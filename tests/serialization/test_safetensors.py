@@ -5,7 +5,7 @@ import json
 import math
 import os
 import random
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 
 import numpy as np
 import pytest
@@ -109,13 +109,15 @@ def test_tensors_of_an_odd_place_are_aligned(tmp_path):
 def test_objects_come_back():
     value = {
         "numbers": [1, -(10**30), 1.5, math.inf, -math.inf, 1 + 2j, complex(0, -math.inf), True, None, 1e-320],
-        "texts": ("x", "ü\0\n", b"\0\xff", ""),
+        "texts": ("x", "ü\0\n", b"\0\xff", bytearray(b"ab"), ""),
         "kinds": [torch.float32, torch.bfloat16, torch.device("cpu"), torch.Size([1, 2])],
         "containers": [[], (), {}, {1, "a"}, ((1,), [2]), {(1, "a"): 2, None: 3, 4.0: 5, "dict": {"list": []}}],
         3: {"tensor": "no tensor"},
     }
     found = again(value)
     assert found == value
+    counts = Counter([3, 3, 5])
+    assert again([counts]) == [counts] and type(again(counts)) is Counter
     assert [type(x) for x in found["kinds"]] == [type(x) for x in value["kinds"]]
     assert math.isnan(again(math.nan))
     assert again([np.float32(0.5), np.int64(3), np.float64(0.25)]) == [0.5, 3, 0.25]
@@ -209,6 +211,20 @@ def test_arguments():
     ):
         again({}, map_location="cuda")
     assert again({"a": torch.ones(1)}, map_location=lambda storage, location: storage, weights_only=True)["a"] == 1
+
+
+def test_files_that_can_only_be_read():
+    class Plain:
+        def __init__(self, content, shorter=0):
+            stream = io.BytesIO(content)
+            self.seek, self.tell = stream.seek, stream.tell
+            self.read = lambda count=-1: stream.read(count - shorter if count == 12 else count)
+
+    content = saved({"a": torch.arange(3.0)})
+    assert torch.load(Plain(content))["a"].add_(1).tolist() == [1, 2, 3]
+    line = "this file is damaged, or not of safetensors: 12 bytes are to follow, and there are 11"
+    with fails(RuntimeError, line):
+        torch.load(Plain(content, 1))
 
 
 def test_several_objects_in_a_file():
