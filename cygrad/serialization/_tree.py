@@ -81,6 +81,8 @@ class _Taker:
             return value
         if isinstance(value, Tensor):
             return self._take_tensor(value, place)
+        if isinstance(value, cygrad.dtype):  # bfloat16 is one of a subclass where ml_dtypes is missing
+            kind = cygrad.dtype
         if kind in _ATOMS:
             name, write, _ = _ATOMS[kind]
             return {name: write(value)}

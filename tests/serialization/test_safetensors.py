@@ -5,6 +5,8 @@ import json
 import math
 import os
 import random
+import subprocess
+import sys
 from collections import Counter, OrderedDict
 
 import numpy as np
@@ -48,6 +50,8 @@ def entry(shape=(1,), begin=0, end=4, dtype="F32"):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(), (3,), (0,), (2, 0, 5), (2, 3, 4)])
 def test_every_type_comes_back(dtype, shape, tmp_path):
+    if dtype == "bfloat16":
+        pytest.importorskip("ml_dtypes")
     x = torch.randint(0, 2, shape).to(getattr(torch, dtype))
     torch.save({"x": x}, tmp_path / "x")
     for found in (torch.load(tmp_path / "x")["x"], torch.load(tmp_path / "x", mmap=False)["x"], again({"x": x})["x"]):
@@ -62,6 +66,7 @@ def test_strided_tensors_are_written_in_order():
 
 
 def test_order_of_names_and_alignment():
+    pytest.importorskip("ml_dtypes")
     value = {name: torch.ones(3).to(getattr(torch, name)) for name in DTYPES}
     content = saved(value)
     assert list(torch.load(io.BytesIO(content))) == DTYPES
@@ -340,3 +345,16 @@ def test_changed_bytes():
         except RuntimeError:
             refused += 1
     assert refused > 500
+
+
+def test_bfloat16_without_its_package(tmp_path):
+    (tmp_path / "x").write_bytes(file_of({"a": entry([2], 0, 4, "BF16")}, bytes(4)))
+    code = (
+        "import io, sys; sys.modules['ml_dtypes'] = None\n"
+        "import cygrad as torch\n"
+        "stream = io.BytesIO(); torch.save([torch.bfloat16], stream); stream.seek(0)\n"
+        "assert torch.load(stream) == [torch.bfloat16]\n"
+        "torch.load(sys.argv[1])"
+    )
+    ended = subprocess.run([sys.executable, "-c", code, tmp_path / "x"], capture_output=True, text=True)
+    assert ended.stderr.strip().split("\n")[-1].startswith("ImportError: torch.bfloat16 needs the package ml_dtypes")
