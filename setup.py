@@ -71,7 +71,9 @@ MSVC_COMPILE_ARGS = ["/O2"]
 # some 10 % longer for arrays of a few elements.
 FAST_FAMILIES = {"arithmetic"}
 SMALL = {
-    "cygrad._core": "access accumulate construct dtypes engine engine_hooks events function inplace node tensor_hooks".split(),
+    "cygrad._core": (
+        "access accumulate construct dtypes engine engine_hooks events function inplace node tensor_hooks"
+    ).split(),
     "cygrad._kernels": "activations elementwise nn norms optim parallel pool reduce".split(),
 }
 GNU_SMALL_ARGS = ["-Os", "-DCYTHON_UNPACK_METHODS=0"]  # 3 %: calls of Python methods are all done in one way

@@ -25,7 +25,8 @@ TOP_PACKAGES = {"nn", "optim", "serialization", "utils", "distributed", "viz"}
 
 UPWARD = {("cygrad/_core/tensor.pyx", "cygrad._ops")}
 # What layer 5 may reach inside for: compiled steps over arrays, the functions of the op families that are public in
-# nn.functional alone, the repr of a tensor, the devices of DLPack, and the handle that every hook returns.
+# nn.functional alone, the repr of a tensor, the devices of DLPack, the handle that every hook returns, and for
+# checkpoints the backward pass that runs and the user's lines.
 INWARD = {
     ("cygrad/nn/functional.py", "cygrad._ops"),
     ("cygrad/nn/parameter.py", "cygrad._core.show"),
@@ -34,6 +35,9 @@ INWARD = {
     ("cygrad/optim/formula.py", "cygrad._core.access"),
     ("cygrad/optim/sgd.py", "cygrad._core.access"),
     ("cygrad/optim/sgd.py", "cygrad._kernels.optim"),
+    ("cygrad/utils/checkpoint.py", "cygrad._core.run"),
+    ("cygrad/utils/checkpoint.py", "cygrad._core.sites"),
+    ("cygrad/utils/checkpoint.py", "cygrad._core.state"),
     ("cygrad/utils/dlpack.py", "cygrad._ops.dlpack"),
     ("cygrad/utils/hooks.py", "cygrad._core.hooks"),
 }

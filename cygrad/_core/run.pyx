@@ -451,6 +451,12 @@ def notes_of_run():
     return (<Run>run).notes
 
 
+def is_selective():
+    """Does the backward pass that runs in this thread compute only the gradients asked for? None: no pass runs."""
+    cdef void* run = thread_state().run
+    return None if run == NULL else bool((<Run>run).selective)
+
+
 def will_run(Node node not None):
     """Does the backward pass that runs in this thread want a gradient at this node?"""
     cdef void* run = thread_state().run

@@ -14,6 +14,7 @@ from cygrad._core.state import get_modes, set_modes
 
 NO_GRAD = 1  # the bits of `_core/state.pxd`
 INFERENCE = 2
+IN_RULE = 4
 
 
 def is_grad_enabled():
@@ -83,7 +84,7 @@ class enable_grad(_BareDecorator):
     """Record again, inside `no_grad`."""
 
     def _bits(self, modes):
-        return modes & ~NO_GRAD
+        return modes & ~(NO_GRAD | IN_RULE)  # a hook on what is saved runs inside a rule
 
 
 class set_grad_enabled(_Mode):
@@ -105,7 +106,7 @@ class set_grad_enabled(_Mode):
         set_modes(self._bits(self._former))
 
     def _bits(self, modes):
-        return modes & ~NO_GRAD if self.mode else modes | NO_GRAD
+        return modes & ~(NO_GRAD | IN_RULE) if self.mode else modes | NO_GRAD
 
     def __enter__(self):
         set_modes(self._bits(get_modes()))

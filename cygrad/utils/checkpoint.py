@@ -1,0 +1,443 @@
+"""Checkpointing: forget what a part of the forward pass saved, and compute it again when backward needs it.
+
+Without reentrance (`use_reentrant=False`) every tensor that the function's ops save is replaced by an empty `_Slot`.
+When backward opens the first slot, the function runs again and its ops fill the slots in the same order; each is
+emptied as it is used. The function's inputs are saved by a node of their own, `_CheckpointInputs`, under the hooks that
+hold around the checkpoint, so that checkpoints nest.
+
+With reentrance the whole function is one node, whose backward computes it again, with a graph, and runs backward on
+that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import cygrad
+from cygrad import Tensor
+from cygrad._core.run import is_selective, notes_of_run
+from cygrad._core.sites import at, warn
+from cygrad._core.state import current_place
+from cygrad.autograd.function import Function
+from cygrad.autograd.graph import saved_tensors_hooks
+
+__all__ = [
+    "CheckpointError",
+    "CheckpointFunction",
+    "GraphExecGroup",
+    "check_backward_validity",
+    "checkpoint",
+    "checkpoint_sequential",
+    "detach_variable",
+    "noop_context_fn",
+    "set_checkpoint_debug_enabled",
+    "set_checkpoint_early_stop",
+]
+
+_overrides: dict[str, bool | None] = {"early_stop": None, "debug": None}  # by the two context managers below
+
+
+class CheckpointError(RuntimeError):
+    """What was computed again is not what was computed first."""
+
+
+@contextlib.contextmanager
+def _override(name, value):
+    former = _overrides[name]
+    _overrides[name] = value
+    try:
+        yield
+    finally:
+        _overrides[name] = former
+
+
+def set_checkpoint_early_stop(enable: bool) -> contextlib.AbstractContextManager[None]:
+    """For checkpoints made in the block: whether computing again ends as soon as all that was saved is there."""
+    return _override("early_stop", enable)
+
+
+def set_checkpoint_debug_enabled(enabled: bool | None) -> contextlib.AbstractContextManager[None]:
+    """For checkpoints made in the block: what `debug=` says; None leaves it to them."""
+    return _override("debug", enabled)
+
+
+def noop_context_fn() -> tuple[Any, Any]:
+    """Two contexts that do nothing: the default `context_fn`."""
+    return contextlib.nullcontext(), contextlib.nullcontext()
+
+
+def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The tensors of a tuple without their history, requiring grad as before; what is no tensor as it is."""
+    if not isinstance(inputs, tuple):
+        raise RuntimeError(
+            f"Only tuple of tensors is supported. Got Unsupported input type: {type(inputs).__name__}\n"
+            "  put the tensor into a tuple: (tensor,)"
+        )
+    return tuple(
+        value.detach().requires_grad_(value.requires_grad) if isinstance(value, Tensor) else value for value in inputs
+    )
+
+
+def check_backward_validity(inputs: Any) -> None:
+    """Warn if none of the inputs requires grad."""
+    if not any(isinstance(value, Tensor) and value.requires_grad for value in inputs):
+        warn("None of the inputs have requires_grad=True. Gradients will be None")
+
+
+@contextlib.contextmanager
+def _random_numbers_of(state):
+    """Draw again what was drawn from `state` on, and put the generator back; None: draw on."""
+    if state is None:
+        yield
+        return
+    with cygrad.random.fork_rng():
+        cygrad.random.set_rng_state(state)
+        yield
+
+
+def checkpoint(
+    function: Callable[..., Any],
+    *args: Any,
+    use_reentrant: bool | None = None,
+    context_fn: Callable[[], tuple[Any, Any]] = noop_context_fn,
+    determinism_check: str = "default",
+    debug: bool = False,
+    early_stop: bool = True,
+    **kwargs: Any,
+) -> Any:
+    """`function(*args, **kwargs)`; what its ops save is not kept, but computed again during backward.
+
+    use_reentrant
+        To be given. False: any arguments and results, `grad`, `backward(inputs=)` and nesting work; True: `function`
+        runs unrecorded, one of `args` must require grad, and only `backward` without `inputs` works.
+    preserve_rng_state
+        (keyword, default True) random numbers are the same the second time.
+    context_fn
+        gives two context managers, for the first and for the second run.
+    determinism_check
+        'default' compares shapes, dtypes and devices of what is saved; 'none' does not.
+    debug
+        the error for a mismatch lists everything that was saved, with its lines.
+    early_stop
+        the second run ends as soon as everything saved is there.
+
+    The last four are for use_reentrant=False. Raises CheckpointError, in backward, if the second run saves something
+    else than the first; ValueError for arguments that do not fit together.
+
+    >>> import cygrad
+    >>> from cygrad.utils.checkpoint import checkpoint
+    >>> x = cygrad.tensor(2.0, requires_grad=True)
+    >>> checkpoint(lambda t: (t * t).exp(), x, use_reentrant=False).backward()
+    >>> x.grad
+    tensor(218.3926)
+    """
+    if use_reentrant is None:
+        future = "Starting in PyTorch 2.9, calling checkpoint without use_reentrant will raise an exception."
+        warn(f"torch.utils.checkpoint: {_ASK.format(future)}")
+        use_reentrant = True
+    preserve = kwargs.pop("preserve_rng_state", True)
+    if use_reentrant:
+        if kwargs:
+            raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+        if context_fn is not noop_context_fn or debug is not False:
+            raise ValueError("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
+        return CheckpointFunction.apply(function, preserve, *args)
+    if determinism_check not in ("default", "none"):
+        raise ValueError(f"determinism_check should be one of ['default', 'none'], but got {determinism_check}")
+    debug = debug if _overrides["debug"] is None else _overrides["debug"]
+    if debug and context_fn is not noop_context_fn:
+        raise ValueError("debug=True is incompatible with non-default context_fn")
+    first, second = context_fn()
+    state = cygrad.random.get_rng_state() if preserve else None
+
+    def recompute(*inputs, **keywords):
+        with _random_numbers_of(state), second:
+            function(*inputs, **keywords)
+
+    record = _Record(recompute, determinism_check, debug, early_stop)
+    if not record.take_inputs(args, kwargs):  # nothing is recorded, so nothing is saved
+        with first:
+            return function(*args, **kwargs)
+    with saved_tensors_hooks(record.pack, record.unpack), first:
+        result = function(*args, **kwargs)
+    record.complete = True
+    return result
+
+
+_ASK = (
+    "the use_reentrant parameter should be passed explicitly. {} use_reentrant=False is recommended, but if you need "
+    "to preserve the current default behavior, you can pass use_reentrant=True. Refer to docs for more details on the "
+    "differences between the two variants."
+)
+
+
+def checkpoint_sequential(
+    functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
+) -> Any:
+    """A chain of functions, or an `nn.Sequential`, cut into segments, each of which but the last is a checkpoint.
+
+    >>> import cygrad
+    >>> from cygrad.utils.checkpoint import checkpoint_sequential
+    >>> x = cygrad.ones(3, requires_grad=True)
+    >>> checkpoint_sequential([cygrad.exp, cygrad.sin, cygrad.cos], 2, x, use_reentrant=False).sum().backward()
+    """
+    if use_reentrant is None:
+        future = "In version 2.9 we will raise an exception if use_reentrant is not passed."
+        warn(f"torch.utils.checkpoint.checkpoint_sequential: {_ASK.format(future)}")
+        use_reentrant = True
+    preserve = kwargs.pop("preserve_rng_state", True)
+    if kwargs:
+        raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+    if isinstance(functions, cygrad.nn.Sequential):
+        functions = list(functions.children())
+
+    def chain(links):
+        def run(value):
+            for link in links:
+                value = link(value)
+            return value
+
+        return run
+
+    size = len(functions) // segments
+    cuts = range(0, size * (segments - 1), size)
+    for start in cuts:
+        part = chain(functions[start : start + size])
+        input = checkpoint(part, input, use_reentrant=use_reentrant, preserve_rng_state=preserve)
+    return chain(functions[len(cuts) * size :])(input)
+
+
+# -- without reentrance ------------------------------------------------------------------------------------
+
+
+_MORE = "trying to save more tensors during recomputation than during the original forward pass."
+
+
+class _Enough(Exception):
+    """Ends the second run: everything that was saved is there."""
+
+
+class _Slot:
+    """What a node keeps instead of a saved tensor."""
+
+    __slots__ = ("__weakref__",)
+
+
+class _CheckpointInputs(Function):
+    """Saves the tensors among the arguments of a checkpoint, and with them their history and version."""
+
+    @staticmethod
+    def forward(ctx, anchor, *tensors):
+        ctx.save_for_backward(*tensors)
+        return cygrad.empty(0)
+
+    @staticmethod
+    def backward(ctx, *grads):
+        raise AssertionError("Did not expect to backward on this graph")
+
+
+class GraphExecGroup:
+    """Backward passes inside this block share what is computed again: it is computed once for all of them.
+
+    Each saved value may be used by one of these passes only.
+    """
+
+    _innermost: GraphExecGroup | None = None
+
+    def __enter__(self) -> None:
+        if GraphExecGroup._innermost is not None:
+            raise RuntimeError("GraphExecGroup does not support nested usage.")
+        self.notes: dict[Any, Any] = {}
+        GraphExecGroup._innermost = self
+
+    def __exit__(self, *exc_info: object) -> None:
+        GraphExecGroup._innermost = None
+        self.notes.clear()
+
+
+def _notes():
+    """Where what is computed again is kept: until the pass ends that runs, or else for one use."""
+    if GraphExecGroup._innermost is not None:
+        return GraphExecGroup._innermost.notes
+    return notes_of_run() if is_selective() is not None else {}
+
+
+class _Record:
+    """One call of a checkpointed function: the slots that stand for what was saved, and how to fill them."""
+
+    def __init__(self, recompute, determinism_check, debug, early_stop):
+        self.recompute = recompute
+        self.compare = determinism_check != "none"
+        self.debug = debug
+        self.early_stop = early_stop if _overrides["early_stop"] is None else _overrides["early_stop"]
+        self.slots = []  # weak references to the slots, in the order of saving
+        self.saved = []  # for each: shape, dtype and device, and the site
+        self.complete = False  # has the first run ended?
+
+    def take_inputs(self, args, kwargs):
+        """Keep the arguments; False if no graph is recorded."""
+        tensors = [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor)]
+        node = _CheckpointInputs.apply(cygrad.empty(0, requires_grad=True), *tensors).grad_fn
+        blank = [None if isinstance(value, Tensor) else value for value in args]
+        blanks = {name: None if isinstance(value, Tensor) else value for name, value in kwargs.items()}
+        places = [i for i, value in enumerate(args) if isinstance(value, Tensor)]
+        places += [name for name, value in kwargs.items() if isinstance(value, Tensor)]
+        self.inputs = node, blank, blanks, places
+        return node is not None
+
+    def arguments(self):
+        """The arguments of the call. Raises RuntimeError if a tensor among them was changed in place."""
+        node, blank, blanks, places = self.inputs
+        args, kwargs = list(blank), dict(blanks)
+        for place, tensor in zip(places, node.saved_tensors, strict=True):
+            (args if isinstance(place, int) else kwargs)[place] = tensor
+        return args, kwargs
+
+    def pack(self, tensor):
+        """The hook for what the first run saves."""
+        slot = _Slot()
+        self.slots.append(weakref.ref(slot))
+        self.saved.append((_metadata(tensor), current_place()))
+        return slot
+
+    def unpack(self, slot):
+        """The hook for what backward, or the user, asks for."""
+        notes = _notes()
+        if self not in notes:
+            notes[self] = self.values()
+        if slot not in notes[self]:
+            raise CheckpointError(
+                "torch.utils.checkpoint: Unpack is being triggered for a tensor that was already unpacked once. If you "
+                "are calling ctx.saved_tensors in backward, make sure to do so only once. Otherwise please open an "
+                "issue with details on your use case."
+            )
+        return notes[self].pop(slot)
+
+    def values(self):
+        """What the slots stand for that are still there, by running the function again."""
+        second: list[Any] = []  # what this run saves, as in `saved`
+        values: weakref.WeakKeyDictionary[_Slot, Tensor] = weakref.WeakKeyDictionary()
+
+        def pack(tensor):
+            position = len(second)
+            second.append((_metadata(tensor), current_place()))
+            tensor = tensor.detach()
+            if position >= len(self.slots):
+                if self.complete:
+                    raise _mismatch(self, second, _MORE)
+                return tensor  # by a backward pass that the function itself runs
+            slot = self.slots[position]()
+            if slot is not None:
+                values[slot] = tensor
+            if self.early_stop and len(second) == len(self.slots):
+                raise _Enough
+            return tensor
+
+        args, kwargs = self.arguments()
+        with contextlib.suppress(_Enough), saved_tensors_hooks(pack, lambda tensor: tensor), cygrad.enable_grad():
+            self.recompute(*args, **kwargs)
+        self.check(second)
+        return values
+
+    def check(self, second):
+        """Raise CheckpointError if the second run saved something else than the first."""
+        if self.complete and len(second) != len(self.saved):
+            raise _mismatch(
+                self,
+                second,
+                "A different number of tensors was saved during the original forward and recomputation.\n"
+                f"Number of tensors saved during forward: {len(self.saved)}\n"
+                f"Number of tensors saved during recomputation: {len(second)}.",
+            )
+        if not self.compare:
+            return
+        differing = [
+            f"tensor at position {i}:\nsaved metadata: {first[0]}\nrecomputed metadata: {again[0]}\n"
+            for i, (first, again) in enumerate(zip(self.saved, second, strict=False))
+            if first[0] != again[0] and self.slots[i]() is not None
+        ]
+        if differing:
+            raise _mismatch(
+                self,
+                second,
+                "Recomputed values for the following tensors have different metadata than during the forward pass.\n"
+                + "".join(differing),
+            )
+
+
+def _metadata(tensor):
+    return {"shape": tensor.shape, "dtype": tensor.dtype, "device": tensor.device}
+
+
+_DEBUG_HEAD = (
+    " An error happened while unpacking tensors; dumping logs of latest computation\n"
+    "because you passed `debug=True` to `torch.utils.checkpoint.checkpoint()`."
+)
+
+
+def _mismatch(record, second, text):
+    """The error for a second run that saved something else, with the lines where the two first differ."""
+    first = record.saved
+    same = 0
+    while same < min(len(first), len(second)) and first[same] == second[same]:
+        same += 1
+    lines = [f"torch.utils.checkpoint: {text}", f"  the first difference is saved tensor {same}"]
+    for when, run in (("in forward", first), ("computed again", second)):
+        lines.append(f"    {when}: {_description(run[same]) if same < len(run) else 'none'}")
+    if record.debug:
+        lines = [_DEBUG_HEAD, *lines]
+        for when, run in (("in forward", first), ("when computed again", second)):
+            lines.append(f"  saved {when}:")
+            lines += [f"    {i}: {_description(saved)}" for i, saved in enumerate(run)]
+    else:
+        lines.append("  debug=True lists everything that was saved, with its lines")
+    lines.append("  does the function depend on something that has changed, or on random numbers of another library?")
+    return CheckpointError("\n".join(lines))
+
+
+def _description(saved):
+    metadata, site = saved
+    return f"{metadata['dtype']} {tuple(metadata['shape'])} at {at(*site)}"
+
+
+# -- with reentrance ---------------------------------------------------------------------------------------
+
+
+class CheckpointFunction(Function):
+    """A function as one node, whose backward runs it again: `checkpoint(..., use_reentrant=True)`."""
+
+    @staticmethod
+    def forward(ctx, run_function, preserve_rng_state, *args):
+        """Run the function, unrecorded, and keep its arguments."""
+        check_backward_validity(args)
+        ctx.run_function = run_function
+        ctx.state = cygrad.random.get_rng_state() if preserve_rng_state else None
+        ctx.inputs = [None if isinstance(value, Tensor) else value for value in args]
+        ctx.places = [i for i, value in enumerate(args) if isinstance(value, Tensor)]
+        ctx.save_for_backward(*[args[i] for i in ctx.places])
+        return run_function(*args)
+
+    @staticmethod
+    def backward(ctx, *grads):
+        """Run the function again, recorded, and backward through that."""
+        if is_selective():
+            raise RuntimeError(
+                "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` "
+                "parameter to .backward(). To resolve this error, you can either set use_reentrant=False, or call "
+                ".backward() without passing the `inputs` argument."
+            )
+        inputs = list(ctx.inputs)
+        for place, tensor in zip(ctx.places, ctx.saved_tensors, strict=True):
+            inputs[place] = tensor
+        with _random_numbers_of(ctx.state), cygrad.enable_grad():
+            arguments = detach_variable(tuple(inputs))
+            results = ctx.run_function(*arguments)
+        both = zip(results if isinstance(results, tuple) else (results,), grads, strict=True)
+        pairs = [(value, grad) for value, grad in both if isinstance(value, Tensor) and value.requires_grad]
+        if not pairs:
+            raise RuntimeError("none of output has requires_grad=True, this checkpoint() is not necessary")
+        cygrad.autograd.backward(*zip(*pairs, strict=True))
+        return (None, None, *[value.grad if isinstance(value, Tensor) else None for value in arguments])
