@@ -94,6 +94,14 @@ loss.backward()
 optimizer.step()
 """
 
+CHECKED_STEP = """
+with nan_check():
+    loss = loss_fn(model(images), labels)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
 
 def network(optimizer: str, batch: int, sizes: Sizes = (784, 128, 10), **options: Any) -> Callable[[Library], Names]:
     """The setup of a network with one hidden layer, on one batch of random numbers."""
@@ -109,6 +117,7 @@ def network(optimizer: str, batch: int, sizes: Sizes = (784, 128, 10), **options
             "optimizer": getattr(torch.optim, optimizer)(model.parameters(), **options),
             "images": torch.randn(batch, n_in),
             "labels": torch.arange(batch) % n_out,
+            "nan_check": getattr(torch.autograd, "nan_check", None),  # PyTorch has none
         }
 
     return setup
@@ -171,6 +180,8 @@ ROWS = [
     Row("Function.apply and backward", CUSTOM, custom_function, 0.4),
     Row("784-128-10, batch 64, SGD step", STEP, network("SGD", 64, lr=0.01), 0.7,
         numpy=(NUMPY_STEP, numpy_network(64))),
+    Row("784-128-10, batch 64, with nan_check", CHECKED_STEP, network("SGD", 64, lr=0.01), 1.05, rival="cygrad",
+        rival_statement=STEP),
     Row("784-128-10, batch 64, SGD with momentum", STEP,
         network("SGD", 64, lr=0.01, momentum=0.9), 0.7),
     Row("784-128-10, batch 64, Adam step", STEP, network("Adam", 64), 0.5),

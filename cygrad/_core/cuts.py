@@ -54,10 +54,8 @@ def _without_origin(tensor):
         array = array_of(tensor)
         with np.errstate(all="ignore"):
             same = array.size == 1 and array.dtype.kind in "fc" and array.item() == array.dtype.type(value)
-        if not same and array.ndim:
-            return text
-        word = "this number was read" if same else "if it was made of Python numbers: one was read"
-        text += f"; {word} by .item() at {at(code, offset)}, and Python numbers have no gradient"
+        if same:
+            text += f"; this number was read by .item() at {at(code, offset)}, and Python numbers have no gradient"
     if get_modes() & 1:
         text += "; grad mode is off now"
     return text

@@ -8,6 +8,7 @@ import warnings
 
 from cygrad._core import messages
 from cygrad._core.errors import (
+    AutogradError,
     ChangedInPlaceError,
     FreedGraphError,
     InvalidGradientError,
@@ -37,6 +38,7 @@ _CURES = {
     "copy_": "make a new tensor, `x = y.clone()`, or let the graph save a copy: `x.clone()`",
     "zero_": "make a new tensor, `x = torch.zeros_like(x)`, or let the graph save a copy: `x.clone()`",
     "fill_": "make a new tensor, `x = torch.full_like(x, value)`, or let the graph save a copy: `x.clone()`",
+    "increment_version": "save a copy, `x.clone()`, before the memory is changed behind the back of autograd",
     "backward": "this is a gradient, to which another backward pass was added: keep a copy, `g = x.grad.clone()`",
 }
 
@@ -181,6 +183,13 @@ def invalid_gradient_shape(node, index, got, expected):
     )
 
 
+def note_node(error, node):
+    """Add to an exception of the user's code which node of the graph it came from; shown below its traceback."""
+    if isinstance(error, AutogradError):  # which names its lines itself
+        return
+    error.add_note(f"  in the backward of {node.name()}, recorded at {at(*node._site)}")
+
+
 # -- leaving the graph -------------------------------------------------------------------------------------
 
 
@@ -217,7 +226,7 @@ def _leaf_cures(op_name, place):
     symbol = _OPERATORS.get(op_name)
     dotted = f" {symbol}= ..." if symbol else f".{op_name}(...)"
     own = source(*place)
-    if (f"{symbol}=" if symbol else op_name) not in own or own.endswith((":", "(", ",", "\\")):
+    if not (op_name in own or (symbol and f"{symbol}=" in own)) or own.endswith((":", "(", ",", "\\")):
         own = "w" + dotted
     return (
         "  to mend it, change the values without recording the change:\n"

@@ -284,8 +284,12 @@ cdef class Run:
         if grad is not None or node.takes_undefined():
             if self.selective and not node.takes_undefined():
                 thread_state().unwanted = self.unwanted_edges(node)
-            with cython.critical_section(node):     # another run may free what this one reads
-                grads = node.call(grad) if thread_state().events == NULL else profiled_call(node, grad)
+            try:
+                with cython.critical_section(node):     # another run may free what this one reads
+                    grads = node.call(grad) if thread_state().events == NULL else profiled_call(node, grad)
+            except Exception as error:
+                faults.note_node(error, node)
+                raise
             thread_state().unwanted = 0
             if anomaly_check or thread_state().watch:
                 check_gradients(self, node, grads, grad)

@@ -32,11 +32,17 @@ cdef int join(Walk* walk, int nin, Operand* inputs) except -1:
             if walk.dims[i] == 1:
                 walk.dims[i] = n
             elif walk.dims[i] != n:
-                raise RuntimeError(
-                    f"The size of tensor a ({walk.dims[i]}) must match the size of tensor b ({n}) "
-                    f"at non-singleton dimension {ndim - 1 - i}")
+                raise do_not_broadcast(nin, inputs)
             walk.strides[k][i] = inputs[k].strides[inputs[k].ndim - 1 - i]
     return 0
+
+
+cdef object do_not_broadcast(int nin, Operand* inputs):
+    """The error that tells the shapes of operands that do not go together."""
+    from cygrad._kernels.pointwise import broadcast_failure
+    cdef int i, k
+    shapes = [tuple([inputs[k].dims[i] for i in range(inputs[k].ndim)]) for k in range(nin)]
+    return RuntimeError(broadcast_failure(*shapes))
 
 
 cdef inline int _compare_steps(Walk* walk, int i, int j) noexcept:

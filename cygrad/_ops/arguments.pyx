@@ -130,12 +130,12 @@ cdef int shape_to_c(tuple shape, npy_intp* dims) except -1:
 
 cpdef tuple broadcast_shape(tuple a, tuple b):
     cdef Py_ssize_t i, ndim = max(len(a), len(b))
-    a, b = (1,) * (ndim - len(a)) + a, (1,) * (ndim - len(b)) + b
+    left, right = (1,) * (ndim - len(a)) + a, (1,) * (ndim - len(b)) + b
     for i in range(ndim - 1, -1, -1):
-        if a[i] != b[i] and a[i] != 1 and b[i] != 1:
-            raise RuntimeError(f"The size of tensor a ({a[i]}) must match the size of tensor b ({b[i]}) at "
-                               f"non-singleton dimension {i}")
-    return tuple([n if m == 1 else m for m, n in zip(a, b)])
+        if left[i] != right[i] and left[i] != 1 and right[i] != 1:
+            from cygrad._kernels.pointwise import broadcast_failure
+            raise RuntimeError(broadcast_failure(a, b))
+    return tuple([n if m == 1 else m for m, n in zip(left, right)])
 
 
 cpdef tuple tensor_list(object tensors, str op):

@@ -7,7 +7,7 @@ from cygrad.autograd import function as function
 from cygrad.autograd import functional as functional
 from cygrad.autograd import grad_mode as grad_mode
 from cygrad.autograd import graph as graph
-from cygrad.autograd.anomaly_mode import detect_anomaly, is_anomaly_enabled, set_detect_anomaly
+from cygrad.autograd.anomaly_mode import detect_anomaly, is_anomaly_enabled, nan_check, set_detect_anomaly
 from cygrad.autograd.function import Function
 from cygrad.autograd.grad_mode import (
     enable_grad,
@@ -33,6 +33,7 @@ __all__ = [
     "graph",
     "inference_mode",
     "is_anomaly_enabled",
+    "nan_check",
     "no_grad",
     "profiler",
     "set_detect_anomaly",

@@ -17,10 +17,12 @@ class Stop(Function):
 
     @staticmethod
     def forward(ctx, x):
+        """A copy."""
         return x.clone()
 
     @staticmethod
     def backward(ctx, g):
+        """No gradient."""
         return None
 
 

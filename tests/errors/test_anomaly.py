@@ -1,0 +1,186 @@
+"""Anomaly mode and `nan_check`: what they find, where they say it was, and that they end."""
+
+import numpy as np
+import pytest
+
+import cygrad as torch
+from cygrad.autograd import Function, detect_anomaly, nan_check, set_detect_anomaly
+from cygrad.errors import NonFiniteError
+from helpers import first_line, in_thread, leaf, line_marked
+
+
+def line_number(mark):
+    """Of the caller's line with that mark."""
+    return int(line_marked(mark, depth=2).rpartition(":")[2].removesuffix(r"\b"))
+
+
+def caught(action):
+    with pytest.raises(NonFiniteError) as error:
+        action()
+    return error.value
+
+
+# ------------------------------------------------------------------ anomaly mode
+
+
+def test_anomaly_mode_names_the_forward_line():
+    x = leaf(0.0, 1.0)
+    y = x.sqrt()  # recorded
+    with set_detect_anomaly(True):
+        error = caught((y * torch.tensor([0.0, 1.0])).sum().backward)
+    assert first_line(error) == "Function 'SqrtBackward0' returned nan values in its 0th output."
+    assert error.sites["recorded"].line == line_number("recorded")
+    assert error.sites["recorded"].function == "test_anomaly_mode_names_the_forward_line"
+    assert "the first nan is at (0,), one of 1" in str(error)
+    y.sum().backward()  # the mode is off again, and the graph is whole
+    assert x.grad.tolist() == [float("inf"), 0.5]
+
+
+def test_anomaly_mode_without_looking_for_nan():
+    x = leaf(0.0)
+    with set_detect_anomaly(True, check_nan=False):
+        (x.sqrt() * 0).sum().backward()
+    assert np.isnan(x.grad.item())
+
+
+def test_detect_anomaly_warns_and_holds_for_all_threads():
+    x = leaf(0.0)
+    y = (x.sqrt() * 0).sum()
+    with pytest.warns(UserWarning, match="Anomaly Detection has been enabled"), detect_anomaly():
+        in_thread(lambda: caught(y.backward))
+    assert not torch.is_anomaly_enabled()
+
+
+def test_anomaly_mode_in_second_gradients():
+    x = leaf(0.0)
+    (g,) = torch.autograd.grad((x**1.5).sum(), x, create_graph=True)
+    (h,) = torch.autograd.grad(g.sum(), x, create_graph=True)
+    with set_detect_anomaly(True):
+        error = caught(lambda: torch.autograd.grad((h * 0).sum(), x))
+    assert "returned nan values" in str(error)
+
+
+def test_anomaly_mode_in_a_custom_function():
+    class Nan(Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            return x * y
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad, grad * float("nan")
+
+    with set_detect_anomaly(True):
+        error = caught(Nan.apply(leaf(1.0), leaf(2.0)).backward)
+    assert first_line(error) == "Function 'NanBackward' returned nan values in its 1th output."
+
+
+def test_an_error_in_backward_notes_the_node():
+    class Fails(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, grad):
+            raise KeyError("lost")
+
+    y = Fails.apply(leaf(1.0))
+    with pytest.raises(KeyError) as error:
+        y.backward()
+    (note,) = error.value.__notes__
+    assert "in the backward of FailsBackward, recorded at" in note
+    assert "y = Fails.apply(leaf(1.0))" in note
+
+
+# ------------------------------------------------------------------ nan_check
+
+
+def test_result_of_an_op():
+    x = torch.tensor([[1.0, 2.0], [-1.0, float("inf")]])
+    with nan_check():
+        error = caught(lambda: x.log())  # computed
+    assert first_line(error) == "nan_check: log computed nan values"
+    assert "the first nan is at (1, 0), one of 1" in str(error)
+    assert "operand 0 has shape (2, 2) and dtype torch.float32, from -1.0 to inf" in str(error)
+    assert error.sites["computed"].line == line_number("computed")
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        lambda x: x - x,
+        lambda x: x * 0,
+        lambda x: x.clone().sub_(x),
+        lambda x: torch.cat([x - 1, x]) - torch.cat([x, x]),
+        lambda x: torch.stack([x, -x]).sum(0),
+        lambda x: (x * 1j).exp(),
+        lambda x: x.to(torch.float16) - x.to(torch.float16),
+        lambda x: x.double()[::2] - x[::2],
+        lambda x: x.expand(4, 3).t() * 0.0,
+        lambda x: torch.sub(x, x, out=torch.empty(3)),
+        lambda x: x.sort(descending=True).values.cumsum(0) * 0,
+    ],
+)
+def test_every_kind_of_op_is_looked_at(action):
+    x = torch.tensor([float("inf")] * 3)
+    action(x)
+    with nan_check():
+        assert "nan" in first_line(caught(lambda: action(x)))
+    action(x)
+
+
+def test_infinite_numbers_only_when_asked():
+    x = torch.tensor([0.0, 1.0])
+    with nan_check():
+        assert (1 / x).tolist() == [float("inf"), 1.0]
+    with nan_check(inf=True):
+        assert first_line(caught(lambda: 1 / x)).endswith("computed inf values")
+        assert (x * 3).tolist() == [0.0, 3.0]
+        assert torch.arange(3).sum() == 3
+
+
+@pytest.mark.parametrize("size", [1, 7, 511, 512, 513, 5000])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("bad", [float("nan"), float("-inf")])
+def test_one_bad_element_is_found_wherever_it_is(size, dtype, bad):
+    largest = torch.finfo(getattr(torch, dtype)).max
+    for place in {0, size // 2, size - 1}:
+        x = torch.full((size,), largest, dtype=getattr(torch, dtype))
+        x[place] = bad
+        with nan_check(inf=True):
+            error = caught(lambda x=x: x.clone())
+            assert f"is at ({place},), one of 1" in str(error)
+        x[place] = -largest
+        with nan_check(inf=True):
+            x.clone()
+
+
+def test_gradients_are_looked_at_too():
+    x = leaf(0.0, 1.0)
+    y = x.sqrt()
+    with nan_check(forward=False):
+        torch.tensor([-1.0]).log()
+        error = caught((y * torch.tensor([0.0, 1.0])).sum().backward)
+    assert first_line(error) == "Function 'SqrtBackward0' returned nan values in its 0th output."
+    assert x.grad is None
+
+
+def test_is_of_its_thread_and_ends():
+    bad = torch.tensor([-1.0])
+    with nan_check():
+        in_thread(bad.log)
+        with nan_check(forward=False):
+            bad.log()
+        caught(bad.log)
+    bad.log()
+    check = nan_check()
+    with check, check:
+        caught(bad.log)
+    bad.log()
+
+
+def test_finds_the_op_whose_operand_was_bad_already():
+    with nan_check():
+        error = caught(lambda: torch.tensor([1.0, float("nan")]) * 2)
+    assert "and 1 that are nan or infinite" in str(error)
