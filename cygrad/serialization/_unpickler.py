@@ -1,7 +1,8 @@
 """A machine for the pickles of PyTorch that knows no name but those below, so that nothing in a file is ever executed.
 
 A pickle is a program for a stack. This machine runs the steps that make numbers, strings and plain containers; what a
-pickle calls is looked up in tables of our own functions, never imported.
+pickle calls is looked up in tables of our own functions, never imported. A pickle can make a value contain another many
+times, or very deeply, so no value is hashed or turned into text before its type is known.
 """
 
 from __future__ import annotations
@@ -158,6 +159,8 @@ class _Machine:
 
     def do_STACK_GLOBAL(self, _: None) -> None:
         name, module = self.pop(), self.pop()
+        if type(name) is not str or type(module) is not str:
+            raise TypeError("what is named has no name")
         self.stack.append(_named(f"{module}.{name}"))
 
     def do_REDUCE(self, _: None) -> None:
@@ -231,6 +234,10 @@ def _ordered_dict(*pairs: Any) -> OrderedDict:
     return OrderedDict((_checked_key(key), value) for key, value in pairs)
 
 
+def _counter(counts: Any = ()) -> Counter:
+    return Counter(_ordered_dict(counts.items()))
+
+
 def _set(items: Any = ()) -> set:
     return set(map(_checked_key, items))
 
@@ -238,7 +245,7 @@ def _set(items: Any = ()) -> set:
 def _bytes(text: str, encoding: str) -> bytes:
     """`_codecs.encode`, by which old pickles write bytes."""
     if encoding not in ("latin1", "latin-1"):
-        raise ValueError(f"bytes are written in {encoding!r:.99}")
+        raise ValueError("bytes are written in another encoding than latin1")
     return text.encode("latin-1")
 
 
@@ -248,7 +255,7 @@ def _bytearray(data: bytes | str, *encoding: str) -> bytearray:
 
 _CALLS: dict[str, Any] = {
     "collections.OrderedDict": _Call(_ordered_dict),
-    "collections.Counter": _Call(lambda counts: Counter(dict(counts))),
+    "collections.Counter": _Call(_counter),
     "_codecs.encode": _Call(_bytes),
     "torch.Size": _Call(cygrad.Size),
     "torch.device": _Call(cygrad.device),

@@ -190,7 +190,23 @@ def test_unknown_names(name):
         load(archive(b"\x80\4\x8c%c%b\x8c%c%b\x93." % (len(module), module, len(last), last)))
 
 
+# A list of lists of lists, 2**200 in all, and a tuple so deep that hashing it would overflow the stack.
+MANY = b"]q\x000" + b"](h\x00h\x00eq\x000" * 200 + b"h\x00"
+DEEP = b")" + b"\x85" * 200_000
+
 PROGRAMS = {
+    "a dtype of many parts": b"\x80\2ctorch._utils\n_rebuild_tensor_v3\n(((X\7\0\0\0storagectorch\nFloatStorage\n"
+    b"X\1\0\0\0000X\3\0\0\0cpuK\6tQK\0K\1\x85K\1\x85\x89)" + MANY + b"tR.",
+    "a name of many parts": b"\x80\4" + MANY + b"\x8c\1a\x93.",
+    "an encoding of many parts": b"\x80\2c_codecs\nencode\n(X\1\0\0\0a" + MANY + b"tR.",
+    "a device of many parts": b"\x80\2ctorch\ndevice\n" + MANY + b"\x85R.",
+    "a size of many parts": b"\x80\2ctorch\nSize\n" + MANY + b"\x85R.",
+    "a number of many parts": b"\x80\2cbuiltins\ncomplex\n" + MANY + b"\x85R.",
+    "a call of many parts": b"\x80\2" + MANY + b")R.",
+    "a deep element of a set": b"\x80\2cbuiltins\nset\n]" + DEEP + b"a\x85R.",
+    "a deep key of an OrderedDict": b"\x80\2ccollections\nOrderedDict\n]" + DEEP + b"K\1\x86a\x85R.",
+    "a deep key of a Counter": b"\x80\2ccollections\nCounter\n]" + DEEP + b"K\1\x86a\x85R.",
+    "a deep persistent id": b"\x80\2" + DEEP + b"Q.",
     "calls what is no function": Call(Name("torch", "float32"), ()),
     "calls a value": b"\x80\x02K\x01)R.",
     "arguments that are no tuple": b"\x80\x02ccollections\nOrderedDict\n]R.",
