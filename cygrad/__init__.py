@@ -41,6 +41,7 @@ newaxis = None  # in an index, a new dimension
 
 # Found on first use: what not every program needs, and would take as long to import as all of the above.
 _MODULES = (
+    "amp",
     "autograd",
     "errors",
     "fft",
@@ -105,6 +106,27 @@ _ON_FIRST_USE |= dict.fromkeys(
         "set_grad_enabled",
     ),
     "cygrad.autograd.grad_mode",
+)
+_ON_FIRST_USE |= dict.fromkeys(
+    (
+        "autocast",
+        "autocast_decrement_nesting",
+        "autocast_increment_nesting",
+        "clear_autocast_cache",
+        "get_autocast_cpu_dtype",
+        "get_autocast_dtype",
+        "get_autocast_gpu_dtype",
+        "is_autocast_cache_enabled",
+        "is_autocast_cpu_enabled",
+        "is_autocast_enabled",
+        "set_autocast_cache_enabled",
+        "set_autocast_cpu_dtype",
+        "set_autocast_cpu_enabled",
+        "set_autocast_dtype",
+        "set_autocast_enabled",
+        "set_autocast_gpu_dtype",
+    ),
+    "cygrad.amp.autocast_mode",
 )
 
 

@@ -54,7 +54,7 @@ OUT_OF_SCOPE = {
     "services around training": "hub monitor ao FatalError torch_version quasirandom",
     "names of dimensions": r"align_.* name rename.* names refine_names",
     "removed: they only raise an error": r"symeig eig lstsq solve solve_ torch\.matrix_rank Tensor\.lstsq",
-    "automatic mixed precision": r".*autocast.* amp GradScaler",
+    "mixed precision on other devices": r".*autocast_(ipu|xla).* GradScaler",
     "what PyTorch's own functions are made of": r"""
         native_.* .*_backward.* batch_norm_(stats|elemt|gather.*|update_stats|backward.*) grid_sampler.* convolution
         affine_grid_generator conv_tbc slice_inverse segment_reduce norm_except_dim embedding_renorm_ hash_tensor

@@ -425,6 +425,8 @@ def publish(module):
     without a row (those made of other ops) are named in the module's `composite` dictionary
     {name: flags}; methods that differ from the function of their name, in its `methods` {name: function}.
     """
+    from cygrad._core.autocast import guard
+    guard(module)
     functions = {}
     methods = {}
     rows = {name: (row.flags, row) for name, row in _unpublished.items() if name in module}
@@ -438,7 +440,7 @@ def publish(module):
             names += row.aliases
         if flags & PRIVATE:
             continue
-        out_by_keyword(entry)
+        out_by_keyword(getattr(entry, "__wrapped__", entry))
         for ufunc in _ufuncs.get(name, ()):
             entries_by_ufunc.setdefault(getattr(np, ufunc), entry)
         for public in names:

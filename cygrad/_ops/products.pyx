@@ -16,7 +16,7 @@ from cygrad._core.opdef import publish
 from cygrad._core.record cimport record2, record_n, tensor_argument, write_into
 from cygrad._core.state cimport NO_GRAD, thread_state
 from cygrad._core.tensor cimport Tensor, wrap
-from cygrad._core import messages
+from cygrad._core import autocast, messages
 from cygrad._core.operands import unsupported_operand
 cimport cygrad._kernels.products as kernels
 from cygrad._kernels.products import dot as dot_kernel, matmul as matmul_kernel
@@ -40,6 +40,17 @@ cdef object checks():
     """The module that words what is wrong, imported when something is."""
     from cygrad._ops import product_checks
     return product_checks
+
+
+cdef object lowered = None  # while autocast is on: gives operands in the lower precision
+
+
+def lower_operands(function):
+    """Let the products of matrices get their operands from this function, or with None as they are."""
+    global lowered
+    lowered = function
+
+autocast.follow(lower_operands)
 
 
 # -- arrays ------------------------------------------------------------------------------------------------
@@ -155,7 +166,10 @@ cpdef Tensor mm(object input, object mat2, Tensor out=None):
     >>> cygrad.mm(cygrad.tensor([[1.0, 2.0]]), cygrad.tensor([[3.0], [4.0]]))
     tensor([[11.]])
     """
-    cdef Tensor a = tensor_argument(MM, input, "input", 1), b = tensor_argument(MM, mat2, "mat2", 2)
+    cdef Tensor a, b
+    if lowered is not None:
+        input, mat2 = lowered(input, mat2)
+    a, b = tensor_argument(MM, input, "input", 1), tensor_argument(MM, mat2, "mat2", 2)
     if a.array.ndim != 2 or b.array.ndim != 2:
         raise RuntimeError(f"{'self' if a.array.ndim != 2 else 'mat2'} must be a matrix\n  the shapes are "
                            f"{a.array.shape} and {b.array.shape}; a @ b takes vectors and stacks of matrices as well")
@@ -174,7 +188,10 @@ cpdef Tensor bmm(object input, object mat2, Tensor out=None):
     >>> cygrad.bmm(cygrad.ones(3, 1, 2), cygrad.ones(3, 2, 4)).shape
     torch.Size([3, 1, 4])
     """
-    cdef Tensor a = tensor_argument(BMM, input, "input", 1), b = tensor_argument(BMM, mat2, "mat2", 2)
+    cdef Tensor a, b
+    if lowered is not None:
+        input, mat2 = lowered(input, mat2)
+    a, b = tensor_argument(BMM, input, "input", 1), tensor_argument(BMM, mat2, "mat2", 2)
     if a.array.ndim != 3 or b.array.ndim != 3:
         checks().check_stacks(a, b)
     if a.array.shape[0] != b.array.shape[0]:
@@ -247,7 +264,10 @@ cpdef Tensor matmul(object input, object other, Tensor out=None):
     >>> (cygrad.ones(5, 1, 2, 3) @ cygrad.ones(4, 3, 6)).shape
     torch.Size([5, 4, 2, 6])
     """
-    cdef Tensor a = tensor_argument(MATMUL, input, "input", 1), b = tensor_argument(MATMUL, other, "other", 2)
+    cdef Tensor a, b
+    if lowered is not None:
+        input, other = lowered(input, other)
+    a, b = tensor_argument(MATMUL, input, "input", 1), tensor_argument(MATMUL, other, "other", 2)
     cdef int m = a.array.ndim, n = b.array.ndim
     if m == 2 and n <= 2 and n:
         return multiplied(MM if n == 2 else MV, a, b, out)
@@ -294,10 +314,11 @@ def linear(input, weight, bias=None):
     >>> cygrad.nn.functional.linear(cygrad.tensor([1.0, 1.0]), weight, cygrad.tensor([0.0, 0.0, 10.0]))
     tensor([ 3.,  7., 21.])
     """
-    cdef Tensor a = tensor_argument(LINEAR, input, "input", 1)
-    cdef Tensor w = tensor_argument(LINEAR, weight, "weight", 2)
-    cdef Tensor b
+    cdef Tensor a, w, b
     cdef int num
+    if lowered is not None:
+        input, weight, bias = lowered(input, weight, bias)
+    a, w = tensor_argument(LINEAR, input, "input", 1), tensor_argument(LINEAR, weight, "weight", 2)
     if a.array.ndim == 0:
         raise RuntimeError(f"both arguments to linear need to be at least 1D, but they are 0D and {w.array.ndim}D")
     if bias is None or w.array.ndim > 2:        # which t() refuses

@@ -1,0 +1,177 @@
+"""Automatic mixed precision: which ops get their operands in another type, and where that is switched on.
+
+`publish` puts `guarded` around the entry points of the ops that `POLICIES` names; the products of matrices, which
+are called more often, ask for themselves (`products.pyx`). Nothing is asked while autocast is off in all threads.
+"""
+
+import functools
+import threading
+
+from cygrad._core import dtypes
+from cygrad._core.device import device
+from cygrad._core.tensor import Tensor
+
+# What happens to the operands of an op that are floating-point, but not float64. The names are those of the ops in
+# cygrad; PyTorch has the same for its CPU autocast.
+POLICIES = {
+    "lower": """
+        addbmm addmm baddbmm bmm conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d gru
+        linalg_vecdot linear lstm matmul mm prelu rnn_relu rnn_tanh scaled_dot_product_attention
+    """,
+    "float32": """
+        adaptive_avg_pool3d adaptive_max_pool3d adaptive_max_pool3d_with_indices avg_pool3d binary_cross_entropy
+        binary_cross_entropy_with_logits cdist cholesky cholesky_inverse cholesky_solve cosine_embedding_loss
+        cross_entropy ctc_loss fft fft2 fftn fractional_max_pool2d fractional_max_pool2d_with_indices
+        fractional_max_pool3d fractional_max_pool3d_with_indices geqrf grid_sample grid_sampler grid_sampler_2d
+        grid_sampler_3d hfft hinge_embedding_loss huber_loss ifft ifft2 ifftn ihfft inverse irfft irfft2 irfftn kl_div
+        l1_loss linalg_cholesky linalg_cholesky_ex linalg_cond linalg_eig linalg_eigh linalg_eigvals linalg_eigvalsh
+        linalg_householder_product linalg_inv linalg_inv_ex linalg_lstsq linalg_matrix_rank linalg_qr linalg_solve
+        linalg_svd linalg_svdvals linalg_tensorinv linalg_tensorsolve linear_cross_entropy lp_pool3d lu lu_solve
+        margin_ranking_loss max_pool3d max_unpool1d max_unpool2d max_unpool3d mse_loss
+        multi_margin_loss multilabel_margin_loss nanquantile nll_loss orgqr ormqr pinverse poisson_nll_loss polar prod
+        qr quantile rfft rfft2 rfftn smooth_l1_loss soft_margin_loss stft svd trace triangular_solve
+        triplet_margin_loss view_as_complex
+    """,
+    "widest": "cat stack index_copy",
+}
+POLICY_OF = {name: policy for policy, names in POLICIES.items() for name in names.split()}
+ASK_THEMSELVES = {"bmm", "linear", "matmul", "mm"}  # products.pyx
+
+
+class State(threading.local):
+    """What autocast is for a thread."""
+
+    def __init__(self):
+        self.enabled = {"cpu": False, "cuda": False}
+        self.dtypes = {"cuda": dtypes.by_name()["float16"]}  # "cpu": when first asked for
+        self.nesting = 0
+        self.cache_enabled = True
+        self.cache = {}  # id of a parameter: it, its version, what it was cast to
+
+
+state = State()
+
+_lock = threading.Lock()
+_threads = 0  # in which autocast is on
+_followers = []
+
+
+def follow(function):
+    """Call `function(lower)` when autocast is switched on in a first thread, `function(None)` when in none any more."""
+    _followers.append(function)
+
+
+def known_device(name):
+    """The type of a device that is written `name`; the error is that of `device`."""
+    return device(name).type
+
+
+def is_enabled(device_type):
+    """Whether this thread casts operands on that device."""
+    return state.enabled[known_device(device_type)]
+
+
+def set_enabled(device_type, enabled):
+    """Switch it on or off."""
+    global _threads
+    kind = known_device(device_type)
+    before, state.enabled[kind] = state.enabled[kind], bool(enabled)
+    if kind != "cpu" or before == bool(enabled):
+        return
+    with _lock:
+        _threads += 1 if enabled else -1
+        for function in _followers:
+            function(lower if _threads else None)
+
+
+def get_dtype(device_type):
+    """The lower precision of a device."""
+    kind = known_device(device_type)
+    return state.dtypes.get(kind) or dtypes.bfloat16_dtype()
+
+
+def set_dtype(device_type, dtype):
+    """Choose the lower precision of a device."""
+    state.dtypes[known_device(device_type)] = dtype
+
+
+def clear_cache():
+    """Forget the casts of parameters."""
+    state.cache.clear()
+
+
+# -- casting -----------------------------------------------------------------------------------------------
+
+
+def is_eligible(value):
+    """Whether autocast changes the type of this operand."""
+    return isinstance(value, Tensor) and value.dtype.is_floating_point and value.dtype.itemsize < 8
+
+
+def cast(value, dtype):
+    """A tensor in this type, if it is eligible; the tensors of a list or tuple so."""
+    if type(value) in (list, tuple):
+        return type(value)(cast(item, dtype) for item in value)
+    if not is_eligible(value) or value.dtype is dtype:
+        return value
+    if not (state.cache_enabled and dtype.itemsize < 4 and value.requires_grad and value.is_leaf):
+        return value.to(dtype)
+    known = state.cache.get(id(value))
+    if known is None or known[1] != value._version or known[2].dtype is not dtype:
+        known = value, value._version, value.to(dtype)
+        if known[2].requires_grad:  # or it was made without recording, for which the next use may not be the same
+            state.cache[id(value)] = known
+    return known[2]
+
+
+def lower(*operands):
+    """The operands in the lower precision, if this thread wants that."""
+    if not state.enabled["cpu"]:
+        return operands
+    dtype = get_dtype("cpu")
+    return tuple([cast(operand, dtype) for operand in operands])
+
+
+def widest(operands):
+    """The type that holds all of the tensors in nested lists, among those that autocast changes."""
+    found = None
+    for value in operands:
+        if type(value) in (list, tuple):
+            inner = widest(value)
+        else:
+            inner = value.dtype if is_eligible(value) else None
+        if inner is not None:
+            found = inner if found is None else dtypes.promote_types_py(found, inner)
+    return found
+
+
+def guard(module):
+    """Let the entry points of a family that have a policy cast their operands while autocast is on."""
+    for key, entry in list(module.items()):
+        name = getattr(entry, "__name__", None)
+        if name in POLICY_OF and name not in ASK_THEMSELVES and entry.__module__ == module["__name__"]:
+            module[key] = guarded(entry, POLICY_OF[name])
+
+
+def guarded(entry, policy):
+    """An entry point that casts its operands first."""
+
+    @functools.wraps(entry)
+    def call(*args, **kwargs):
+        if not _threads or not state.enabled["cpu"]:
+            return entry(*args, **kwargs)
+        if policy == "lower":
+            dtype = get_dtype("cpu")
+        elif policy == "float32":
+            dtype = dtypes.by_name()["float32"]
+        else:
+            dtype = widest((*args, *kwargs.values()))
+        args = [cast(value, dtype) for value in args]
+        kwargs = {key: cast(value, dtype) for key, value in kwargs.items()}
+        state.enabled["cpu"] = False  # within one op nothing is cast again
+        try:
+            return entry(*args, **kwargs)
+        finally:
+            state.enabled["cpu"] = True
+
+    return call

@@ -1,0 +1,307 @@
+"""autocast: where it is on, matrix products and convolutions compute in a lower precision, losses in float32."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import cygrad
+from cygrad._core import autocast as core
+
+__all__ = [
+    "autocast",
+    "autocast_decrement_nesting",
+    "autocast_increment_nesting",
+    "clear_autocast_cache",
+    "custom_bwd",
+    "custom_fwd",
+    "get_autocast_cpu_dtype",
+    "get_autocast_dtype",
+    "get_autocast_gpu_dtype",
+    "is_autocast_available",
+    "is_autocast_cache_enabled",
+    "is_autocast_cpu_enabled",
+    "is_autocast_enabled",
+    "op_lists",
+    "set_autocast_cache_enabled",
+    "set_autocast_cpu_dtype",
+    "set_autocast_cpu_enabled",
+    "set_autocast_dtype",
+    "set_autocast_enabled",
+    "set_autocast_gpu_dtype",
+]
+
+
+class autocast:
+    """Inside `with autocast("cpu"):` ops choose the precision that suits them; also a decorator of functions.
+
+    Matrix products, convolutions and attention get their operands in `dtype`, bfloat16 unless told otherwise (it
+    needs the package `ml_dtypes`; float16 does not). Losses, norms of matrices, Fourier transforms and the like
+    compute in float32. All other ops take what they get. float64 is left alone. `op_lists()` tells which are which.
+
+    The mode is that of the thread, may be nested, and is switched off in part by `autocast("cpu", enabled=False)`.
+    What parameters were cast to is kept until the outermost mode ends, unless `cache_enabled` is false or the
+    parameter changes. Run the forward pass and the loss in it, not `backward`.
+
+    >>> import cygrad
+    >>> layer, x = cygrad.nn.Linear(2, 3), cygrad.ones(1, 2)
+    >>> with cygrad.autocast("cpu", dtype=cygrad.float16):
+    ...     print(layer(x).dtype)
+    torch.float16
+    """
+
+    def __init__(
+        self,
+        device_type: str,
+        dtype: Any = None,
+        enabled: bool = True,
+        cache_enabled: bool | None = None,
+    ) -> None:
+        _check_device_type(device_type)
+        self.device = core.known_device(device_type)
+        self.fast_dtype = core.get_dtype(self.device) if dtype is None else dtype
+        self._cache_enabled = core.state.cache_enabled if cache_enabled is None else cache_enabled
+        self._enabled = bool(enabled) and self._is_possible()
+
+    def _is_possible(self) -> bool:
+        if self.device == "cuda":
+            warnings.warn(
+                "CUDA is not available or torch_xla is imported. Disabling autocast.\n"
+                'cygrad runs on the CPU: use autocast("cpu").',
+                stacklevel=3,
+            )
+            return False
+        supported = {"torch.bfloat16", "torch.float16"}
+        if str(self.fast_dtype) not in supported:
+            warnings.warn(
+                "In CPU autocast, but the target dtype is not supported. Disabling autocast.\n"
+                "CPU Autocast only supports dtypes of torch.bfloat16, torch.float16 currently.",
+                stacklevel=3,
+            )
+            return False
+        if self.fast_dtype == core.dtypes.bfloat16_dtype():
+            cygrad.zeros((), dtype=self.fast_dtype)  # raises the error that says what to install
+        return True
+
+    def __enter__(self) -> autocast:
+        state = core.state
+        self._before = core.is_enabled(self.device), state.dtypes.get(self.device), state.cache_enabled
+        core.set_dtype(self.device, self.fast_dtype)
+        core.set_enabled(self.device, self._enabled)
+        state.cache_enabled = self._cache_enabled
+        state.nesting += 1
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        if autocast_decrement_nesting() == 0:
+            core.clear_cache()
+        enabled, dtype, core.state.cache_enabled = self._before
+        core.set_enabled(self.device, enabled)
+        core.set_dtype(self.device, dtype)
+
+    def __call__(self, func: Callable) -> Callable:
+        """`func`, run in this mode."""
+
+        @functools.wraps(func)
+        def in_autocast(*args: Any, **kwargs: Any) -> Any:
+            with autocast(self.device, self.fast_dtype, self._enabled, self._cache_enabled):
+                return func(*args, **kwargs)
+
+        return in_autocast
+
+
+def op_lists() -> dict[str, list[str]]:
+    """Which ops autocast computes in the lower precision, in float32, and in the widest type of their operands.
+
+    >>> import cygrad
+    >>> cygrad.amp.op_lists()["widest"]
+    ['cat', 'index_copy', 'stack']
+    """
+    return {policy: sorted(names.split()) for policy, names in core.POLICIES.items()}
+
+
+def is_autocast_available(device_type: str) -> bool:
+    """Whether autocast knows this kind of device.
+
+    >>> import cygrad
+    >>> cygrad.amp.is_autocast_available("cpu")
+    True
+    """
+    return core.known_device(device_type) in core.state.enabled
+
+
+# --- Custom functions --------------------------------------------------------------------------
+
+
+def custom_fwd(fwd: Callable | None = None, *, device_type: str, cast_inputs: Any = None) -> Callable:
+    """A decorator of the `forward` of an `autograd.Function` that is to work under autocast.
+
+    With `cast_inputs`, floating-point inputs (not float64) come in this type where autocast is on, and `forward`
+    runs with it off. Decorate `backward` with `custom_bwd`.
+
+    >>> import cygrad
+    >>> from cygrad.amp import custom_bwd, custom_fwd
+    >>> class Square(cygrad.autograd.Function):
+    ...     @staticmethod
+    ...     @custom_fwd(device_type="cpu", cast_inputs=cygrad.float32)
+    ...     def forward(ctx, x):
+    ...         ctx.save_for_backward(x)
+    ...         return x * x
+    ...     @staticmethod
+    ...     @custom_bwd(device_type="cpu")
+    ...     def backward(ctx, grad):
+    ...         (x,) = ctx.saved_tensors
+    ...         return 2 * x * grad
+    >>> with cygrad.autocast("cpu", dtype=cygrad.float16):
+    ...     Square.apply(cygrad.tensor([3.0], dtype=cygrad.float16)).dtype
+    torch.float32
+    """
+    _check_device_type(device_type)
+    if fwd is None:
+        return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)
+
+    @functools.wraps(fwd)
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        ctx, on = args[0], core.is_enabled(device_type)
+        ctx._dtype = core.get_dtype(device_type)
+        ctx._fwd_used_autocast = on and cast_inputs is None
+        if not on or cast_inputs is None:
+            return fwd(*args, **kwargs)
+        with autocast(device_type, enabled=False):
+            return fwd(*_cast(args, cast_inputs), **_cast(kwargs, cast_inputs))
+
+    return forward
+
+
+def custom_bwd(bwd: Callable | None = None, *, device_type: str) -> Callable:
+    """A decorator of `backward`: it runs with autocast as it was for `forward`; see `custom_fwd`."""
+    _check_device_type(device_type)
+    if bwd is None:
+        return functools.partial(custom_bwd, device_type=device_type)
+
+    @functools.wraps(bwd)
+    def backward(*args: Any, **kwargs: Any) -> Any:
+        with autocast(device_type, enabled=args[0]._fwd_used_autocast, dtype=args[0]._dtype):
+            return bwd(*args, **kwargs)
+
+    return backward
+
+
+def _cast(value: Any, dtype: Any) -> Any:
+    """The value with the tensors in it, however nested, cast to `dtype`."""
+    if core.is_eligible(value):
+        return value.to(dtype)
+    if isinstance(value, Mapping):
+        return {_cast(key, dtype): _cast(item, dtype) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)([_cast(item, dtype) for item in value])
+    return value
+
+
+# --- The state ---------------------------------------------------------------------------------
+
+
+def is_autocast_enabled(device_type: str = "cuda") -> bool:
+    """Whether autocast is on in this thread for a device.
+
+    >>> import cygrad
+    >>> cygrad.is_autocast_enabled("cpu")
+    False
+    """
+    return core.is_enabled(device_type)
+
+
+def set_autocast_enabled(device_type: Any, enabled: bool | None = None) -> None:
+    """Switch autocast on or off for a device ("cuda", if only the switch is given); `autocast` is the better way."""
+    if enabled is None:
+        device_type, enabled = "cuda", device_type
+    core.set_enabled(device_type, enabled)
+
+
+def get_autocast_dtype(device_type: str) -> Any:
+    """The type in which autocast computes products on a device.
+
+    >>> import cygrad
+    >>> cygrad.get_autocast_dtype("cpu")
+    torch.bfloat16
+    """
+    return core.get_dtype(device_type)
+
+
+def set_autocast_dtype(device_type: str, dtype: Any) -> None:
+    """Choose the type in which autocast computes products on a device."""
+    core.set_dtype(device_type, dtype)
+
+
+def is_autocast_cache_enabled() -> bool:
+    """Whether casts of parameters are kept until autocast ends."""
+    return core.state.cache_enabled
+
+
+def set_autocast_cache_enabled(enabled: bool) -> None:
+    """Choose whether casts of parameters are kept until autocast ends."""
+    core.state.cache_enabled = bool(enabled)
+
+
+def clear_autocast_cache() -> None:
+    """Forget the casts of parameters."""
+    core.clear_cache()
+
+
+def autocast_increment_nesting() -> int:
+    """Count one more autocast mode around what follows; gives their number."""
+    core.state.nesting += 1
+    return core.state.nesting
+
+
+def autocast_decrement_nesting() -> int:
+    """Count one autocast mode less; gives their number."""
+    core.state.nesting -= 1
+    return core.state.nesting
+
+
+def _warn_old(call: str, new: str) -> None:
+    warnings.warn(f"torch.{call} is deprecated. Please use torch.{new} instead.", DeprecationWarning, stacklevel=3)
+
+
+def is_autocast_cpu_enabled() -> bool:
+    """The old name of `is_autocast_enabled("cpu")`."""
+    _warn_old("is_autocast_cpu_enabled()", "is_autocast_enabled('cpu')")
+    return core.is_enabled("cpu")
+
+
+def set_autocast_cpu_enabled(enabled: bool) -> None:
+    """The old name of `set_autocast_enabled("cpu", enabled)`."""
+    _warn_old("set_autocast_cpu_enabled(enabled)", "set_autocast_enabled('cpu', enabled)")
+    core.set_enabled("cpu", enabled)
+
+
+def get_autocast_cpu_dtype() -> Any:
+    """The old name of `get_autocast_dtype("cpu")`."""
+    _warn_old("get_autocast_cpu_dtype()", "get_autocast_dtype('cpu')")
+    return core.get_dtype("cpu")
+
+
+def set_autocast_cpu_dtype(dtype: Any) -> None:
+    """The old name of `set_autocast_dtype("cpu", dtype)`."""
+    _warn_old("set_autocast_cpu_dtype(dtype)", "set_autocast_dtype('cpu', dtype)")
+    core.set_dtype("cpu", dtype)
+
+
+def get_autocast_gpu_dtype() -> Any:
+    """The old name of `get_autocast_dtype("cuda")`."""
+    _warn_old("get_autocast_gpu_dtype()", "get_autocast_dtype('cuda')")
+    return core.get_dtype("cuda")
+
+
+def set_autocast_gpu_dtype(dtype: Any) -> None:
+    """The old name of `set_autocast_dtype("cuda", dtype)`."""
+    _warn_old("set_autocast_gpu_dtype(dtype)", "set_autocast_dtype('cuda', dtype)")
+    core.set_dtype("cuda", dtype)
+
+
+def _check_device_type(device_type: Any) -> None:
+    if not isinstance(device_type, str):
+        raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")

@@ -1,0 +1,265 @@
+"""GradScaler: a loss is multiplied by a large number, so that small gradients do not vanish in float16."""
+
+from __future__ import annotations
+
+import warnings
+from collections import defaultdict
+from typing import Any
+
+import cygrad
+from cygrad import Tensor
+from cygrad._core.device import device as device_of
+
+__all__ = ["GradScaler"]
+
+_USED_SCALE = "This may indicate your script did not use scaler.scale(loss or outputs) earlier in the iteration."
+_READY, _UNSCALED, _STEPPED = "ready", "unscaled", "stepped"
+
+
+def _fresh_state() -> dict[str, Any]:
+    return {"stage": _READY, "nonfinite": None}
+
+
+class GradScaler:
+    """Scales the loss, unscales the gradients, and leaves out steps whose gradients are infinite or NaN.
+
+    Each iteration: `scaler.scale(loss).backward()`, `scaler.step(optimizer)`, `scaler.update()`. A step with such a
+    gradient is left out and the scale multiplied by `backoff_factor`; after `growth_interval` steps without one it is
+    multiplied by `growth_factor`. To clip gradients, call `scaler.unscale_(optimizer)` before.
+
+    With `enabled=False` all is passed through, and `step` is `optimizer.step`. Wrong order raises errors that
+    say what was called when.
+
+    >>> import cygrad
+    >>> w = cygrad.nn.Parameter(cygrad.ones(1))
+    >>> optimizer, scaler = cygrad.optim.SGD([w], lr=0.5), cygrad.amp.GradScaler("cpu")
+    >>> scaler.scale(w * 2).backward()
+    >>> _ = scaler.step(optimizer)
+    >>> scaler.update()
+    >>> w, scaler.get_scale()
+    (Parameter containing:
+    tensor([0.], requires_grad=True), 65536.0)
+    """
+
+    def __init__(
+        self,
+        device: str = "cuda",
+        init_scale: float = 2.0**16,
+        growth_factor: float = 2.0,
+        backoff_factor: float = 0.5,
+        growth_interval: int = 2000,
+        enabled: bool = True,
+    ) -> None:
+        self._device = device_of(device).type
+        self._enabled = enabled
+        if enabled and self._device == "cuda":
+            warnings.warn(
+                "torch.cuda.amp.GradScaler is enabled, but CUDA is not available.  Disabling.\n"
+                'cygrad runs on the CPU: use GradScaler("cpu").',
+                stacklevel=2,
+            )
+            self._enabled = False
+        if not self._enabled:
+            return
+        if not growth_factor > 1.0:
+            raise AssertionError("The growth factor must be > 1.0.")
+        if not backoff_factor < 1.0:
+            raise AssertionError("The backoff factor must be < 1.0.")
+        self._init_scale = init_scale
+        self._scale: Tensor | None = None  # a tensor from the first use of `scale` on
+        self._growth_factor = growth_factor
+        self._backoff_factor = backoff_factor
+        self._growth_interval = growth_interval
+        self._growth_tracker = 0  # steps since the scale last changed, or had an infinite gradient
+        self._per_optimizer: defaultdict[int, dict[str, Any]] = defaultdict(_fresh_state)
+
+    # The iteration
+
+    def scale(self, outputs: Any) -> Any:
+        """The loss, or the losses in nested lists and tuples, times the scale."""
+        if not self._enabled:
+            return outputs
+        if self._scale is None:
+            self._scale = cygrad.tensor(float(self._init_scale))
+        return self._scaled(outputs)
+
+    def _scaled(self, outputs: Any) -> Any:
+        if isinstance(outputs, Tensor):
+            return outputs * self._scale
+        if isinstance(outputs, (list, tuple)):
+            return type(outputs)([self._scaled(each) for each in outputs])
+        if hasattr(outputs, "__iter__"):
+            return map(self._scaled, outputs)
+        raise ValueError("outputs must be a Tensor or an iterable of Tensors")
+
+    def unscale_(self, optimizer: Any) -> None:
+        """Divide the gradients of an optimizer's parameters by the scale, in place, before its `step`.
+
+        Raises `RuntimeError` the second time in one iteration, and after `step`.
+        """
+        if not self._enabled:
+            return
+        scale = self._check_scale("unscale_")
+        state = self._per_optimizer[id(optimizer)]
+        if state["stage"] == _UNSCALED:
+            raise RuntimeError("unscale_() has already been called on this optimizer since the last update().")
+        if state["stage"] == _STEPPED:
+            raise RuntimeError("unscale_() is being called after step().")
+        grads = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
+        if any(grad.dtype == cygrad.float16 for grad in grads):
+            raise ValueError(
+                "Attempting to unscale FP16 gradients.\n"
+                "Keep the parameters in float32, and run the forward pass in cygrad.autocast."
+            )
+        factor = 1.0 / scale.item()
+        nonfinite = 0
+        with cygrad.no_grad():
+            for grad in grads:
+                grad.mul_(factor)
+                nonfinite += not bool(grad.isfinite().all())
+        state["nonfinite"] = nonfinite if grads else None
+        state["stage"] = _UNSCALED
+
+    def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+        """`optimizer.step(*args, **kwargs)`, unless a gradient is infinite or NaN; unscales first if need be.
+
+        Gives what the step returns, None if it is left out.
+        """
+        if not self._enabled:
+            return optimizer.step(*args, **kwargs)
+        if "closure" in kwargs:
+            raise RuntimeError("Closure use is not currently supported if GradScaler is enabled.")
+        self._check_scale("step")
+        state = self._per_optimizer[id(optimizer)]
+        if state["stage"] == _STEPPED:
+            raise RuntimeError("step() has already been called since the last update().")
+        if state["stage"] == _READY:
+            self.unscale_(optimizer)
+        if state["nonfinite"] is None:
+            raise AssertionError(
+                "No inf checks were recorded for this optimizer.\n"
+                "None of its parameters has a gradient: was scaler.scale(loss).backward() called, after zero_grad()?"
+            )
+        result = None if state["nonfinite"] else optimizer.step(*args, **kwargs)
+        state["stage"] = _STEPPED
+        return result
+
+    def update(self, new_scale: Any = None) -> None:
+        """Adapt the scale, or set it to `new_scale`; at the end of each iteration."""
+        if not self._enabled:
+            return
+        scale = self._check_scale("update")
+        if new_scale is not None:
+            self._set_scale(scale, new_scale)
+        else:
+            found = [s["nonfinite"] for s in self._per_optimizer.values() if s["nonfinite"] is not None]
+            if not found:
+                raise AssertionError(
+                    "No inf checks were recorded prior to update.\n"
+                    "Call scaler.step(optimizer) before, in each iteration."
+                )
+            self._adapt(scale, any(found))
+        self._per_optimizer.clear()
+
+    def _adapt(self, scale: Tensor, nonfinite: bool) -> None:
+        if nonfinite:
+            scale.mul_(self._backoff_factor)
+            self._growth_tracker = 0
+            return
+        self._growth_tracker += 1
+        if self._growth_tracker == self._growth_interval:
+            grown = scale * self._growth_factor
+            if grown.isfinite().item():
+                scale.copy_(grown)
+            self._growth_tracker = 0
+
+    def _set_scale(self, scale: Tensor, new_scale: Any) -> None:
+        if not isinstance(new_scale, Tensor):
+            scale.fill_(float(new_scale))
+        elif new_scale.numel() != 1 or new_scale.requires_grad:
+            raise AssertionError(
+                "new_scale should be a float or a 1-element torch.cuda.FloatTensor or torch.FloatTensor with "
+                "requires_grad=False."
+            )
+        else:
+            scale.copy_(new_scale.reshape(()))
+
+    def _check_scale(self, name: str) -> Tensor:
+        if self._scale is None:
+            raise AssertionError(f"Attempted {name} but _scale is None.  {_USED_SCALE}")
+        return self._scale
+
+    # Options and state
+
+    def get_scale(self) -> float:
+        """The scale; 1.0 if not enabled."""
+        if not self._enabled:
+            return 1.0
+        return self._init_scale if self._scale is None else self._scale.item()
+
+    def get_growth_factor(self) -> float:
+        """By what the scale grows."""
+        return self._growth_factor
+
+    def set_growth_factor(self, new_factor: float) -> None:
+        """Choose by what the scale grows."""
+        self._growth_factor = new_factor
+
+    def get_backoff_factor(self) -> float:
+        """By what the scale is multiplied after a gradient that is infinite or NaN."""
+        return self._backoff_factor
+
+    def set_backoff_factor(self, new_factor: float) -> None:
+        """Choose by what the scale is multiplied after a gradient that is infinite or NaN."""
+        self._backoff_factor = new_factor
+
+    def get_growth_interval(self) -> int:
+        """After how many steps the scale grows."""
+        return self._growth_interval
+
+    def set_growth_interval(self, new_interval: int) -> None:
+        """Choose after how many steps the scale grows."""
+        self._growth_interval = new_interval
+
+    def is_enabled(self) -> bool:
+        """Whether it scales."""
+        return self._enabled
+
+    def state_dict(self) -> dict[str, Any]:
+        """Scale, options, and how long the scale has been as it is; empty if not enabled."""
+        if not self._enabled:
+            return {}
+        return {
+            "scale": self.get_scale(),
+            "growth_factor": self._growth_factor,
+            "backoff_factor": self._backoff_factor,
+            "growth_interval": self._growth_interval,
+            "_growth_tracker": self._growth_tracker,
+        }
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take over what `state_dict` returned, of PyTorch's scaler too."""
+        if not self._enabled:
+            return
+        if len(state_dict) == 0:
+            raise RuntimeError(
+                "The source state dict is empty, possibly because it was saved from a disabled instance of GradScaler."
+            )
+        self._init_scale = state_dict["scale"]
+        if self._scale is not None:
+            self._scale.fill_(state_dict["scale"])
+        self._growth_factor = state_dict["growth_factor"]
+        self._backoff_factor = state_dict["backoff_factor"]
+        self._growth_interval = state_dict["growth_interval"]
+        self._growth_tracker = state_dict["_growth_tracker"]
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = self.__dict__.copy()
+        if self._enabled:
+            if self._per_optimizer:
+                raise AssertionError(
+                    "A GradScaler instance may only be pickled at the beginning of an iteration, "
+                    "or at the end after scaler.update()."
+                )
+            state.update(_init_scale=self.get_scale(), _scale=None)
+        return state

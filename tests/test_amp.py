@@ -1,0 +1,124 @@
+"""cygrad.amp without PyTorch: what it computes, what it says, threads."""
+
+import copy
+import pickle
+import threading
+
+import pytest
+
+import cygrad
+from cygrad import nn
+from cygrad.amp import GradScaler, autocast, op_lists
+
+
+def float16():
+    return autocast("cpu", dtype=cygrad.float16)
+
+
+def test_op_lists_name_ops():
+    lists = op_lists()
+    assert "linear" in lists["lower"]
+    assert "cross_entropy" in lists["float32"]
+    for names in lists.values():
+        for name in names:
+            places = (cygrad, nn.functional, cygrad.linalg, cygrad.fft)
+            assert any(hasattr(place, name.removeprefix("linalg_")) for place in places), name
+
+
+def test_products_are_lower_and_losses_are_not():
+    x, w = cygrad.randn(4, 3), cygrad.randn(3, 3)
+    with float16():
+        assert (x @ w).dtype is cygrad.float16
+        assert nn.functional.linear(x, w, cygrad.ones(3)).dtype is cygrad.float16
+        assert x.mm(w).matmul(w).dtype is cygrad.float16
+        assert nn.functional.conv1d(x[None], cygrad.randn(2, 4, 2)).dtype is cygrad.float16
+        assert nn.functional.mse_loss((x @ w), x).dtype is cygrad.float32
+        assert (x.double() @ w.double()).dtype is cygrad.float64
+        lowered = x @ w
+    assert cygrad.allclose(lowered.float(), x.half().float() @ w.half().float(), atol=2e-2)
+    assert (x @ w).dtype is cygrad.float32
+
+
+def test_other_threads_are_left_alone():
+    x, seen = cygrad.ones(2, 2), []
+    with float16():
+        thread = threading.Thread(target=lambda: seen.append((x @ x).dtype))
+        thread.start()
+        thread.join()
+    assert seen == [cygrad.float32]
+
+
+def test_a_changed_parameter_is_cast_anew():
+    weight = nn.Parameter(cygrad.ones(2, 2))
+    with float16():
+        before = cygrad.eye(2) @ weight
+        with cygrad.no_grad():
+            weight.mul_(2)
+        assert ((cygrad.eye(2) @ weight) == 2 * before).all()
+
+
+def test_casts_made_without_recording_are_not_kept():
+    weight = nn.Parameter(cygrad.ones(2, 2))
+    with float16():
+        with cygrad.no_grad():
+            cygrad.eye(2) @ weight
+        (cygrad.eye(2) @ weight).float().sum().backward()
+    assert weight.grad.dtype is cygrad.float32
+
+
+def test_training_in_half_precision_learns():
+    model = nn.Sequential(nn.Linear(2, 16), nn.Tanh(), nn.Linear(16, 1))
+    optimizer, scaler = cygrad.optim.Adam(model.parameters(), lr=0.02), GradScaler("cpu")
+    x = cygrad.randn(64, 2)
+    y = (x[:, :1] * x[:, 1:]).tanh()
+    losses = []
+    for _ in range(150):
+        optimizer.zero_grad()
+        with float16():
+            loss = nn.functional.mse_loss(model(x), y)
+        scaler.scale(loss).backward()
+        scaler.unscale_(optimizer)
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        scaler.step(optimizer)
+        scaler.update()
+        losses.append(loss.item())
+    assert losses[-1] < 0.3 * losses[0]
+
+
+def test_nan_loss_leaves_the_weights_and_halves_the_scale():
+    weight = nn.Parameter(cygrad.ones(1))
+    optimizer, scaler = cygrad.optim.SGD([weight], lr=1.0), GradScaler("cpu", init_scale=8.0)
+    scaler.scale(weight * float("nan")).backward()
+    scaler.step(optimizer)
+    scaler.update()
+    assert weight.item() == 1
+    assert scaler.get_scale() == 4
+
+
+def test_errors_say_what_to_do():
+    weight = nn.Parameter(cygrad.ones(1))
+    optimizer, scaler = cygrad.optim.SGD([weight], lr=1.0), GradScaler("cpu")
+    scaler.scale(weight)
+    with pytest.raises(AssertionError, match=r"No inf checks(?s:.*)was scaler.scale\(loss\).backward\(\) called"):
+        scaler.step(optimizer)
+    with pytest.raises(AssertionError, match=r"prior to update.\nCall scaler.step\(optimizer\) before"):
+        scaler.update()
+    weight.data, weight.grad = weight.data.half(), None
+    weight.grad = cygrad.ones(1).half()
+    with pytest.raises(ValueError, match=r"FP16 gradients.\nKeep the parameters in float32"):
+        scaler.unscale_(cygrad.optim.SGD([weight], lr=1.0))
+    with pytest.warns(UserWarning, match=r'use autocast\("cpu"\)'):
+        autocast("cuda")
+
+
+def test_scalers_are_copied_and_pickled_between_iterations():
+    weight = nn.Parameter(cygrad.ones(1))
+    optimizer, scaler = cygrad.optim.SGD([weight], lr=1.0), GradScaler("cpu", init_scale=8.0)
+    scaler.scale(weight).backward()
+    scaler.unscale_(optimizer)
+    with pytest.raises(AssertionError, match="may only be pickled at the beginning"):
+        pickle.dumps(scaler)
+    scaler.step(optimizer)
+    scaler.update()
+    for other in (copy.deepcopy(scaler), pickle.loads(pickle.dumps(scaler))):
+        assert other.state_dict() == scaler.state_dict()
