@@ -5,7 +5,7 @@ are called more often, ask for themselves (`products.pyx`). Nothing is asked whi
 """
 
 import functools
-import threading
+from _thread import _local, allocate_lock  # `threading` takes as long to import as an op family
 
 from cygrad._core import dtypes
 from cygrad._core.device import device
@@ -38,7 +38,7 @@ POLICY_OF = {name: policy for policy, names in POLICIES.items() for name in name
 ASK_THEMSELVES = {"bmm", "linear", "matmul", "mm"}  # products.pyx
 
 
-class State(threading.local):
+class State(_local):
     """What autocast is for a thread."""
 
     def __init__(self):
@@ -51,9 +51,9 @@ class State(threading.local):
 
 state = State()
 
-_lock = threading.Lock()
+_lock = allocate_lock()
 _threads = 0  # in which autocast is on
-_followers = []
+_followers: list = []
 
 
 def follow(function):
@@ -166,11 +166,11 @@ def guarded(entry, policy):
             dtype = dtypes.by_name()["float32"]
         else:
             dtype = widest((*args, *kwargs.values()))
-        args = [cast(value, dtype) for value in args]
-        kwargs = {key: cast(value, dtype) for key, value in kwargs.items()}
+        operands = [cast(value, dtype) for value in args]
+        named = {key: cast(value, dtype) for key, value in kwargs.items()}
         state.enabled["cpu"] = False  # within one op nothing is cast again
         try:
-            return entry(*args, **kwargs)
+            return entry(*operands, **named)
         finally:
             state.enabled["cpu"] = True
 
