@@ -36,6 +36,7 @@ CYGRAD_INLINE float exponential(float x)
     p = p * r + 1.0f / 6;
     p = p * r + 0.5f;
     p = p * r * r + r + 1;
+    p = x == -104 ? 0 : p;                                          /* an underflow takes a hundred times as long */
     return p * power_of_2(k >> 1) * power_of_2(k - (k >> 1));       /* 2^k alone may have no float */
 }
 

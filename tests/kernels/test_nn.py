@@ -108,6 +108,12 @@ def test_softmax_of_special_values(dtype):
             assert np.isnan(logs[2:]).all()
 
 
+def test_softmax_underflows_to_zero_where_the_exponential_does():
+    with np.errstate(under="ignore"):
+        found = nn.softmax(np.array([0, -103, -103.5, -104, -105, -1e30, -np.inf], "f"), 0)
+    assert found[1] > 0 and (found[3:] == 0).all()
+
+
 def test_softmax_of_nothing():
     for dtype in FLOATS:
         for shape in ((0,), (0, 3), (3, 0), (2, 0, 3)):
