@@ -187,7 +187,12 @@ def note_node(error, node):
     """Add to an exception of the user's code which node of the graph it came from; shown below its traceback."""
     if isinstance(error, AutogradError):  # which names its lines itself
         return
-    error.add_note(f"  in the backward of {node.name()}, recorded at {at(*node._site)}")
+    from cygrad._core.accumulate import AccumulateGrad
+
+    if isinstance(node, AccumulateGrad):  # which has no line of its own
+        error.add_note(f"  while the gradient of a leaf of shape {tuple(node.variable.shape)} was accumulated")
+    else:
+        error.add_note(f"  in the backward of {node.name()}, recorded at {at(*node._site)}")
 
 
 # -- leaving the graph -------------------------------------------------------------------------------------
