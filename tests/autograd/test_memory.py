@@ -254,7 +254,7 @@ def test_nothing_survives(name):
     finally:
         tracemalloc.stop()
     assert counts() == before
-    assert growth < 4 * N, f"{growth} bytes more after 8 runs"
+    assert growth < 16 * N, f"{growth} bytes more after 8 runs"  # an array each time would be 32 N
 
 
 def test_a_kept_error_keeps_no_graph():
