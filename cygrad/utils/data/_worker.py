@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import cygrad
 from cygrad.random import drawing_from
+from cygrad.utils.data.collate import default_collate
 from cygrad.utils.data.dataset import read_items, reader_of_batches
 
 __all__ = ["get_worker_info"]
@@ -41,7 +42,6 @@ class Reading:
     makes_batches: bool
     drop_last: bool
     collate: Callable[[Any], Any]
-    is_default_collate: bool
 
     def reader(self) -> Callable[[Any], Any]:
         """A function from a batch's indices to the batch; StopIteration says that there are no more samples."""
@@ -49,7 +49,7 @@ class Reading:
             return self._iterating()
         if not self.makes_batches:
             return lambda index: self.collate(self.dataset[index])
-        at_once = reader_of_batches(self.dataset) if self.is_default_collate else None
+        at_once = reader_of_batches(self.dataset) if self.collate is default_collate else None
         return at_once or (lambda indices: self.collate(read_items(self.dataset, indices)))
 
     def _iterating(self) -> Callable[[Any], Any]:

@@ -83,6 +83,20 @@ class DataLoader:
         self.multiprocessing_context = multiprocessing_context
         self._check_workers()
         self.is_iterable = isinstance(dataset, IterableDataset)
+        self._check_order(batch_size, shuffle, sampler, batch_sampler, drop_last)
+        if batch_sampler is not None:
+            batch_size = None
+        if sampler is None:
+            sampler = self._order(bool(shuffle))
+        if batch_size is not None:
+            batch_sampler = BatchSampler(sampler, batch_size, drop_last)
+        self.batch_size, self.drop_last = batch_size, drop_last
+        self.sampler, self.batch_sampler = sampler, batch_sampler
+        self.collate_fn = collate_fn or (default_collate if self.makes_batches else default_convert)
+        self._is_made = True
+
+    def _check_order(self, batch_size: Any, shuffle: Any, sampler: Any, batch_sampler: Any, drop_last: Any) -> None:
+        """Raise ValueError for options that say different things of the order of the samples."""
         if self.is_iterable:
             given = {"shuffle": shuffle or None, "sampler": sampler, "batch_sampler": batch_sampler}
             for name, value in given.items():
@@ -92,28 +106,12 @@ class DataLoader:
                     )
         if sampler is not None and shuffle:
             raise ValueError("sampler option is mutually exclusive with shuffle")
-        if batch_sampler is not None:
-            if batch_size != 1 or shuffle or sampler is not None or drop_last:
-                raise ValueError(
-                    "batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and drop_last"
-                )
-            batch_size, drop_last = None, False
-        elif batch_size is None and drop_last:
+        if batch_sampler is not None and (batch_size != 1 or shuffle or sampler is not None or drop_last):
+            raise ValueError(
+                "batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and drop_last"
+            )
+        if batch_size is None and drop_last:
             raise ValueError("batch_size=None option disables auto-batching and is mutually exclusive with drop_last")
-        if sampler is None:
-            sampler = self._order(bool(shuffle))
-        if batch_size is not None:
-            batch_sampler = BatchSampler(sampler, batch_size, drop_last)
-        self.batch_size, self.drop_last, self.sampler, self.batch_sampler = (
-            batch_size,
-            drop_last,
-            sampler,
-            batch_sampler,
-        )
-        if collate_fn is None:
-            collate_fn = default_collate if self.makes_batches else default_convert
-        self.collate_fn = collate_fn
-        self._is_made = True
 
     def _check_workers(self) -> None:
         """Raise ValueError for options of workers that do not fit."""
@@ -185,14 +183,7 @@ class DataLoader:
         return self.batch_sampler if self.makes_batches else self.sampler
 
     def _reading(self) -> Reading:
-        return Reading(
-            self.dataset,
-            self.is_iterable,
-            self.makes_batches,
-            self.drop_last,
-            self.collate_fn,
-            self.collate_fn is default_collate,
-        )
+        return Reading(self.dataset, self.is_iterable, self.makes_batches, self.drop_last, self.collate_fn)
 
     def _seed(self) -> int:
         if self.generator is None:
