@@ -23,8 +23,8 @@ def needs_the_extra():
         pytest.importorskip(module, reason="needs cygrad[examples]")
 
 
-def command(*options):
-    return [sys.executable, str(EXAMPLES / "digits.py"), *map(str, options)]
+def command(*options, example="digits.py"):
+    return [sys.executable, str(EXAMPLES / example), *map(str, options)]
 
 
 def test_digits_trains_and_writes_its_pictures(tmp_path):
@@ -93,3 +93,30 @@ def test_digits_says_what_to_install(module, tmp_path):
 def test_digits_refuses_nonsense():
     done = subprocess.run(command("--epochs", 0), capture_output=True, text=True, timeout=60, env=ENVIRONMENT)
     assert done.returncode == 2 and "--epochs must be at least 1" in done.stderr
+
+
+@pytest.mark.slow
+def test_resume_ends_with_the_same_weights(tmp_path):
+    done = subprocess.run(
+        command("--epochs", 5, "--kills", 2, "--out", tmp_path, example="resume.py"),
+        capture_output=True,
+        text=True,
+        timeout=240,
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+    )
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^killed after epochs \d, \d; the loss at the end is \d\.\d+$", done.stdout, re.M)
+    assert re.search(r"^all 4810 weights are the same, bit for bit$", done.stdout, re.M)
+    assert (tmp_path / "resume.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_resume_refuses_nonsense():
+    done = subprocess.run(
+        command("--epochs", 3, "--kills", 3, example="resume.py"),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=ENVIRONMENT,
+    )
+    assert done.returncode == 2 and "--epochs must be more than --kills" in done.stderr
