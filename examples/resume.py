@@ -135,7 +135,7 @@ def compare(out: Path, epochs: int, seed: int, kills: int) -> bool:
     for i, epoch in enumerate(killed):
         axes.axvline(epoch, color="tab:red", linestyle=":", label=None if i else "killed")
     axes.set(title="One training, killed and resumed", xlabel="epoch", ylabel="cross entropy", yscale="log")
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.locator_params(axis="x", integer=True)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False)
     out.mkdir(parents=True, exist_ok=True)
