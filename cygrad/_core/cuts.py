@@ -28,18 +28,24 @@ def why_no_grad(tensor):
     """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"why_no_grad(): argument 'tensor' must be Tensor, not {type(tensor).__name__}")
-    kind, name, code, offset = origin_of(tensor)
+    kind = origin_of(tensor)[0]
     if tensor.requires_grad:
+        if tensor.grad_fn is None and tensor._base is None and kind != 0:
+            return f"it is a leaf: requires_grad was set on it after its history was {_cut(tensor)}"
         if tensor.grad_fn is not None or tensor._base is None:
             return "it requires grad: backward() computes its gradient"
         return "it is a view of a tensor that requires grad, but was made where nothing is recorded (no_grad)"
-    if kind == 0:
-        return _without_origin(tensor)
+    return _without_origin(tensor) if kind == 0 else _cut(tensor)
+
+
+def _cut(tensor):
+    """By what, and where."""
+    kind, name, code, offset = origin_of(tensor)
     if kind == _BY_OP:
         word = "integer op" if array_of(tensor).dtype.kind in "iu" else "non-differentiable op"
         return f"cut by {word} {name} at {at(code, offset)}"
     if kind == _OF_BACKWARD:
-        return f"a gradient, cut by {name} without create_graph=True at {at(code, offset)}"
+        return f"cut by {name} without create_graph=True at {at(code, offset)}"
     word = name if kind == 2 else _CUT_WORDS[kind]
     during = f" (op {name})" if kind in (1, 4) else ""
     return f"cut by {word} at {at(code, offset)}{during}"

@@ -1,0 +1,64 @@
+"""`cygrad.errors`: classes with machine-readable places."""
+
+import pickle
+
+import pytest
+
+import cygrad as torch
+from cygrad import errors
+from helpers import leaf, line_marked
+
+
+@pytest.mark.parametrize("name", [name for name in errors.__all__ if name.endswith("Error")])
+def test_is_a_runtime_error_of_the_public_module(name):
+    kind = getattr(errors, name)
+    assert issubclass(kind, RuntimeError)
+    assert issubclass(kind, errors.AutogradError)
+    assert (kind.__module__, kind.__qualname__) == ("cygrad.errors", name)
+
+
+def line_number(mark):
+    return int(line_marked(mark, depth=2).rpartition(":")[2].removesuffix(r"\b"))
+
+
+def test_sites_are_file_line_and_function():
+    y = leaf(1.0) * 1
+    z = y.sin()  # saved
+    y += 1  # changed
+    with pytest.raises(errors.ChangedInPlaceError) as caught:
+        z.backward()
+    saved, changed = caught.value.sites["saved"], caught.value.sites["changed"]
+    assert (saved.file, saved.line) == (__file__, line_number("saved"))
+    assert (changed.file, changed.line) == (__file__, line_number("changed"))
+    assert saved.function == "test_sites_are_file_line_and_function"
+    assert str(saved) == f"{__file__}:{saved.line}"
+    assert f"saved by SinBackward0 at {saved}" in str(caught.value)
+
+
+def test_errors_can_be_pickled():
+    w = leaf(1.0)
+    with pytest.raises(errors.LeafChangedError) as caught:
+        w += 1
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert type(again) is errors.LeafChangedError
+    assert str(again) == str(caught.value)
+    assert again.sites == caught.value.sites
+
+
+def test_no_site_where_nothing_was_cut():
+    with pytest.raises(errors.NoGradientError) as caught:
+        torch.ones(1).backward()
+    assert caught.value.sites == {}
+
+
+def test_why_no_grad_of_a_leaf_that_was_made_one_too_late():
+    loss = (leaf(1.0) * 2).detach()  # cut
+    loss.requires_grad = True
+    text = torch.why_no_grad(loss)
+    assert text.startswith("it is a leaf: requires_grad was set on it after its history was cut by detach at ")
+    assert f":{line_number('cut')}" in text
+
+
+def test_why_no_grad_refuses_what_is_no_tensor():
+    with pytest.raises(TypeError, match="must be Tensor, not int"):
+        torch.why_no_grad(3)

@@ -1,0 +1,50 @@
+"""The first line and the kind of each error of `errors/situations.py` are PyTorch's."""
+
+import functools
+import types
+import warnings
+
+import pytest
+from errors import situations as ours
+
+pytestmark = pytest.mark.oracle
+
+BEYOND = {
+    "nan_in_a_result": "PyTorch has no nan_check",
+    "infinite_result": "PyTorch has no nan_check",
+    "nan_in_a_gradient_only": "PyTorch has no nan_check",
+    "read_only_memory_changed": "PyTorch writes into read-only memory",
+}
+
+
+@functools.cache
+def theirs():
+    """The same situations, of PyTorch."""
+    source = ours.GOLDEN.with_name("situations.py").read_text(encoding="utf-8")
+    source = source.replace("import cygrad as torch", "import torch").replace("cygrad.nn", "torch.nn")
+    source = source.replace(
+        "cygrad.autograd import Function, gradcheck, nan_check,", "torch.autograd import Function, gradcheck,"
+    )
+    module = types.ModuleType("situations_of_pytorch")
+    module.__file__ = ours.__file__
+    exec(compile(source, ours.__file__, "exec"), vars(module))
+    return module
+
+
+def outcome(situation):
+    """(the builtin kind of what is raised or warned, the first line)."""
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        try:
+            situation()
+        except Exception as error:
+            kind = next(kind for kind in type(error).__mro__ if kind.__module__ == "builtins")
+            return kind.__name__, str(error).split("\n")[0]
+    return (
+        ("UserWarning", str(seen[-1].message).split("\n")[0].partition(" (Triggered internally")[0]) if seen else None
+    )
+
+
+@pytest.mark.parametrize("name", sorted(set(ours.SITUATIONS) - set(BEYOND)))
+def test_same_first_line(name):
+    assert outcome(ours.SITUATIONS[name]) == outcome(theirs().SITUATIONS[name])
