@@ -72,7 +72,7 @@ MSVC_COMPILE_ARGS = ["/O2"]
 FAST_FAMILIES = {"arithmetic"}
 SMALL = {
     "cygrad._core": (
-        "access accumulate construct dtypes engine engine_hooks events function inplace node tensor_hooks"
+        "access accumulate construct dtypes dual engine engine_hooks events function inplace node tensor_hooks"
     ).split(),
     "cygrad._kernels": "activations elementwise nn norms optim parallel pool reduce".split(),
 }

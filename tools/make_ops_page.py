@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "ops.md"
 sys.path.insert(0, str(ROOT / "tests"))
 
-from ops import calls, test_generic  # type: ignore[import-not-found]  # noqa: E402
+from ops import calls, test_forward_mode, test_generic  # type: ignore[import-not-found]  # noqa: E402
 
 import cygrad  # noqa: E402
 from cygrad._core.opdef import NONDIFF, PRIVATE, VIEW, registry  # noqa: E402
@@ -37,7 +37,7 @@ What the generic tests verify of each op, on the samples in `tests/ops/samples/`
 |---|---|
 | 1st | the gradient is that of finite differences; "–": the op has no derivative |
 | 2nd | so is the gradient of the gradient |
-| forward mode | there is none yet |
+| forward mode | tangents are those of finite differences along a direction; so are those of the gradient |
 | complex | both for complex inputs |
 | in place | the form that ends with an underscore gives the same values and gradients |
 | out= | it writes into a tensor |
@@ -82,7 +82,7 @@ def marks(names):
     return (
         gradient,
         gradient,
-        NONE if without else "",
+        gradient,
         YES if any(recorded(name, sample, "c") for name, sample in samples) else "",
         YES if any(map(works_in_place, names)) else "",
         YES if any(name in calls.SAMPLES and test_generic.takes_out(name) for name in names) else "",
@@ -156,6 +156,8 @@ def run_tests():
         if name in calls.DIFFERENTIABLE:
             test_generic.test_gradient(name)
             test_generic.test_second_gradient(name)
+            test_forward_mode.test_tangent(name)
+            test_forward_mode.test_tangent_of_gradient(name)
         if name in test_generic.WITH_INPLACE:
             test_generic.test_inplace(name)
         if test_generic.takes_out(name):

@@ -57,6 +57,16 @@ def of_class(cls, Tensor t not None, bint with_history):
     return new
 
 
+def get_tangents(Tensor t not None):
+    """{dual level: tangent} of a tensor that is no view, or None."""
+    return t.tangents
+
+
+def set_tangents(Tensor t not None, dict tangents):
+    """Give a tensor its tangents."""
+    t.tangents = tangents
+
+
 def bind(dict methods):
     """Make Python functions and properties attributes of Tensor."""
     bind_methods(methods)

@@ -1,7 +1,7 @@
 """Running backward: what `Tensor.backward`, `autograd.backward` and `autograd.grad` share."""
 
 from cygrad._core.run cimport Run
-from cygrad._core.state cimport NO_GRAD, ThreadState, current_site, thread_state
+from cygrad._core.state cimport FORWARD, NO_GRAD, ThreadState, current_site, thread_state
 from cygrad._core.tensor cimport (
     CUT_BACKWARD, IS_VOLATILE, REQUIRES_GRAD, Tensor, cut, grad_fn_of, requires_grad, set_leaf_requires_grad,
     wrap_in_mode)
@@ -103,6 +103,18 @@ cdef tuple run_grad(tuple outputs, tuple gradients, tuple inputs, object retain_
     aim_at_inputs(run, inputs, allow_unused)
     carry_out(run, create_graph)
     return captured_gradients(run, inputs, create_graph, allow_unused)
+
+
+def gradients_since(unsigned long long oldest, tuple outputs, tuple inputs, tuple gradients, bint create_graph):
+    """`grad` through what was recorded since the node with the number `oldest`; None for what is not reached."""
+    cdef Run run = Run.__new__(Run)
+    run.caller = "grad"
+    run.keep_graph = create_graph
+    run.oldest = oldest
+    plant(run, outputs, list(gradients))
+    aim_at_inputs(run, inputs, True)
+    carry_out(run, create_graph)
+    return captured_gradients(run, inputs, create_graph, True)
 
 
 def queue_callback(callback):
@@ -216,7 +228,11 @@ cdef int carry_out(Run run, bint create_graph) except -1:
     run.freed_by = (run.caller, code, lasti, state.sequence)
     run.callbacks = []
     state.run = <void*>run
-    state.modes = (modes & ~NO_GRAD) if create_graph else (modes | NO_GRAD)
+    if modes & FORWARD:
+        from cygrad._core.tangents import flush
+        flush()
+        run.cuts = not create_graph     # tangents need the recorded form of the rules
+    state.modes = (modes & ~NO_GRAD) if create_graph or run.cuts else (modes | NO_GRAD)
     state.unwanted = 0
     try:
         run.execute()
@@ -238,6 +254,9 @@ cdef Tensor zeros_for(Tensor input, bint create_graph):
 
 
 cdef tuple captured_gradients(Run run, tuple inputs, bint create_graph, bint allow_unused):
+    if run.cuts:
+        from cygrad._core.tangents import without_history
+        run.captured = [None if result is None else without_history(result) for result in run.captured]
     for i, result in enumerate(run.captured):
         if result is not None:
             if not create_graph and isinstance(inputs[i], Tensor):

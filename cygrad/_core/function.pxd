@@ -19,6 +19,7 @@ cdef class PyNode(Node):
     cdef tuple is_tensor_input              # for each argument of forward
     cdef object freed_by
     cdef bint recorded
+    cdef bint in_jvp                        # `saved_tensors` is what `save_for_forward` was given
     cdef dict __dict__
 
     cdef tuple materialized(self, tuple grads)

@@ -10,7 +10,7 @@ import numpy as np
 from cygrad._core.node cimport begin_node
 from cygrad._core.events cimport FUNCTION, Events, begin_event, end_event, set_node
 from cygrad._core.inplace cimport check_inplace, rebase_history
-from cygrad._core.state cimport NO_GRAD, ThreadState, thread_state
+from cygrad._core.state cimport FORWARD, NO_GRAD, ThreadState, is_recording, thread_state
 from cygrad._core.tensor cimport (
     CUT_NON_DIFFERENTIABLE, IS_INFERENCE, IS_VOLATILE, REQUIRES_GRAD, VIEW_CUSTOM_FUNCTION, VIEW_DEFAULT, VIEW_MULTI_OUTPUT,
     Tensor, alias, bump, grad_fn_of, requires_grad, version_of, wrap)
@@ -79,6 +79,8 @@ cdef class PyNode(Node):
         """What forward saved, once it is done. Raises RuntimeError if it was changed in place since, or freed."""
         cdef Py_ssize_t i
         cdef Tensor t
+        if self.in_jvp:
+            return getattr(self, "saved_for_forward", ())
         if self.freed_by is not None:
             raise faults.freed_error(self, self.freed_by)
         if self.saved is None:
@@ -238,8 +240,8 @@ cdef object apply_quietly(PyNode node, object forward, tuple args, object setup_
     if node.is_tensor_input is not None:
         raise RuntimeError(f"{node.name()} has been applied before\n  each call needs a node of its own")
     flags = take_inputs(node, args)
-    node.recorded = flags == REQUIRES_GRAD and modes == 0
-    state.modes = modes | NO_GRAD
+    node.recorded = flags == REQUIRES_GRAD and is_recording()
+    state.modes = (modes | NO_GRAD) & ~FORWARD
     try:
         results = forward(*args)
         if setup_context is not None:
@@ -253,7 +255,19 @@ cdef object apply_quietly(PyNode node, object forward, tuple args, object setup_
         save(node, outputs)
     else:
         node.to_save = None
+    if modes & FORWARD:
+        from cygrad._core.tangents import carry_through_function
+        carry_through_function(node, args, outputs)
     return outputs[0] if single else tuple(outputs)
+
+
+def call_jvp(PyNode node not None, tangents):
+    """The tangents of the outputs, from those of the arguments, as the function's own `jvp` gives them."""
+    node.in_jvp = True
+    try:
+        return type(node)._forward_cls.jvp(node, *tangents)
+    finally:
+        node.in_jvp = False
 
 
 cdef list join_outputs(PyNode node, tuple results, tuple args, unsigned int flags, tuple not_as_is):

@@ -1,6 +1,7 @@
 """In-place changes and the history of views."""
 
 from cygrad._core.node cimport Node
+from cygrad._core.opdef cimport OpDef
 from cygrad._core.tensor cimport Tensor
 
 cdef class CopySlices(Node):
@@ -13,6 +14,8 @@ cdef class CopySlices(Node):
     cdef tuple grads_of_fn(self, Tensor part)
 
 cdef int check_inplace(Tensor t, str op_name, bint recording) except -1
+cdef int check_out(OpDef op, Tensor out, unsigned int flags) except -1
+cdef Tensor old_value(Tensor t)                         # a copy with the same history
 cdef int check_memory(Tensor t, bint may_overlap=*) except -1
 cdef int check_operand_memory(Tensor out, object operand) except -1
 cpdef int check_apart(Tensor out, object operand) except -1

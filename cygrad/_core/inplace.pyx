@@ -23,10 +23,11 @@ from numpy cimport (
 
 from cygrad._core.dtypes cimport COMPLEX, category_of_num
 from cygrad._core.node cimport begin_node, forbid_making, set_meta
-from cygrad._core.opdef cimport OpNode, lookup
-from cygrad._core.state cimport INFERENCE, NO_GRAD, thread_state
+from cygrad._core.opdef cimport OpDef, OpNode, lookup
+from cygrad._core.state cimport INFERENCE, NO_GRAD, is_recording, thread_state
 from cygrad._core.tensor cimport (
-    IS_INFERENCE, REQUIRES_GRAD, RETAINS_GRAD, VIEW_DEFAULT, Tensor, requires_grad, version_of, wrap_in_mode)
+    IS_INFERENCE, REQUIRES_GRAD, RETAINS_GRAD, VIEW_DEFAULT, Tensor, grad_fn_of, requires_grad, version_of,
+    wrap, wrap_in_mode)
 from cygrad._core import faults, messages
 from cygrad._kernels.arrays cimport may_overlap
 from cygrad._kernels.strided cimport distance, lies_within, overlaps_itself, restride
@@ -50,6 +51,25 @@ cdef int check_inplace(Tensor t, str op_name, bint recording) except -1:
 
 cdef object view_error(Tensor t, object op_name):
     return faults.view_error(t.grad_fn_, t.output_nr_, op_name, t.view.creation_meta, t.view.code, t.view.lasti)
+
+
+cdef int check_out(OpDef op, Tensor out, unsigned int flags) except -1:
+    """What is written into `out` is not recorded. `flags` tell whether an input requires grad, or is volatile."""
+    cdef bint recorded = flags == REQUIRES_GRAD and op.rule != NULL
+    if (recorded or requires_grad(out)) and is_recording():
+        raise RuntimeError(
+            f"{op.name}(): functions with out=... arguments don't support automatic differentiation, "
+            "but one of the arguments requires grad.")
+    return 0
+
+
+cdef Tensor old_value(Tensor t):
+    """A copy with the same history."""
+    cdef Tensor original = wrap(t.array.copy())
+    original.grad_fn_ = grad_fn_of(t)
+    original.output_nr_ = t.output_nr_
+    original.flags = t.flags & REQUIRES_GRAD
+    return original
 
 
 cdef int check_memory(Tensor t, bint may_overlap=False) except -1:
@@ -120,6 +140,13 @@ cdef tuple geometry_of_base(Tensor t):
 cdef tuple geometry_in_base(Tensor t):
     array = as_parts(t.array) if splits_view(t) else t.array
     return array.shape, array.strides, distance(array, t.view.base.array)
+
+
+def place_in_base(Tensor t not None):
+    """(base, its geometry, that of `t`, `splits_base`, `splits_view`) of a view, otherwise None."""
+    if t.view is None or not lies_in_base(t):
+        return None
+    return t.view.base, geometry_of_base(t), geometry_in_base(t), splits_base(t), splits_view(t)
 
 
 cdef bint lies_in_base(Tensor t) noexcept:

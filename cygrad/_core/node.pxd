@@ -80,5 +80,6 @@ cdef class Node:
 cdef int forbid_making(type cls) except -1
 cdef int begin_node(Node node, ThreadState* state) except -1     # sequence number and site of a new node
 cdef int set_meta(Node node, object array) except -1
+cdef int set_metas(Node node, tuple arrays) except -1            # of several outputs
 cdef tuple meta_of(Node node, int output_nr)            # (shape, num)
 cdef int meta_matches(Node node, int output_nr, object array) except -1

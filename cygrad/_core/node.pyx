@@ -242,6 +242,15 @@ cdef int set_meta(Node node, object array) except -1:
     return 0
 
 
+cdef int set_metas(Node node, tuple arrays) except -1:
+    node.n_outputs = <int>len(arrays)
+    if len(arrays) > 1:
+        node.metas = tuple([(array.shape, array.dtype.num) for array in arrays])
+    else:
+        set_meta(node, arrays[0])
+    return 0
+
+
 cdef tuple meta_of(Node node, int output_nr):
     cdef int i
     if node.metas is not None:

@@ -18,7 +18,7 @@ cpdef enum:             # what is saved
     OUT2 = 32
 
 cpdef enum:             # OpDef.flags
-    LINEAR = 1              # linear in its tensor inputs: the forward-mode rule is the op itself
+    LINEAR = 1              # linear in its tensor inputs
     ELEMENTWISE = 2         # each output element depends on the input elements at its place only
     VIEW = 4                # the output shares the input's memory
     NONDIFF = 8             # has no derivative: nothing is recorded

@@ -315,6 +315,7 @@ cdef class OpNode(Node):
         if i >= self.n_outputs or thread_state().modes & NO_GRAD:     # the last results may have no derivative
             return kept
         t = alias(kept)
+        t.tangents = kept.tangents
         t.grad_fn_ = self
         t.output_nr_ = i
         t.flags |= REQUIRES_GRAD

@@ -21,7 +21,7 @@ cdef Tensor operate2(OpDef op, object a, object b)              # apply2 of what
 cpdef Tensor apply_n(OpDef op, tuple inputs, tuple args=*, Tensor out=*)
 
 # A node with edges and saved inputs, not yet joined to a result; `mask` tells what else is to be saved.
-cdef OpNode node_of(OpDef op, tuple inputs, tuple args, unsigned int* mask)
+cdef OpNode node_of(OpDef op, tuple inputs, tuple args, unsigned int* mask, bint dual=*)
 
 # The two halves of writing into `out`; in place if it is the first input. `label` is what errors call the change.
 cdef OpNode begin_write(OpDef op, Tensor out, tuple inputs, tuple args, unsigned int* mask, str label=*)

@@ -12,7 +12,7 @@ the gradient needs, so it is copied if the row saves it; the counter moves; x ge
 """
 
 cimport numpy as cnp
-from numpy cimport NPY_FLOAT16, ndarray, PyArray_NDIM, PyArray_SIZE, PyArray_TYPE
+from numpy cimport NPY_FLOAT16, ndarray, PyArray_NDIM, PyArray_SIZE, PyArray_TYPE, PyArray_SAMESHAPE
 
 from functools import partial
 
@@ -20,17 +20,21 @@ import numpy as np
 
 from cygrad._core.dtypes cimport (
     FLOATING, category_of_num, category_of_number, combine, default_dtype, dtype, dtype_of_scalar, promote_types)
+from cygrad._core.dual cimport (
+    begin_carrying, concerns_tangents, end_carrying, keep_written, leave_to_base, record_dual)
 from cygrad._core.events cimport IN_PLACE, OP, WITH_OUT, is_detailed, mark_start, note_op
-from cygrad._core.inplace cimport check_inplace, check_memory, check_operand_memory, rebase_history
-from cygrad._core.node cimport begin_node, set_meta
+from cygrad._core.inplace cimport (
+    check_inplace, check_memory, check_operand_memory, check_out, old_value, rebase_history)
+from cygrad._core.node cimport begin_node, set_meta, set_metas
 from cygrad._core.opdef cimport (
     ELEMENTWISE, FLOAT_RESULT, IN0, IN1, MAY_OVERLAP, NONDIFF, OUT0, OpDef, OpNode, check_values, flat)
-from cygrad._core.state cimport IN_RULE, INFERENCE, NO_GRAD, ThreadState, current_site, thread_state
+from cygrad._core.state cimport (
+    FORWARD, IN_RULE, INFERENCE, NO_GRAD, ThreadState, current_site, thread_state)
 from cygrad._core.tensor cimport (
     CUT_INFERENCE, CUT_NO_GRAD, CUT_NON_DIFFERENTIABLE, CUT_NONE, IS_INFERENCE, IS_VOLATILE, REQUIRES_GRAD,
-    KEEPS_CLASS, VIEW_DEFAULT, VIEW_INFERENCE, VIEW_MULTI_OUTPUT, VIEW_NO_GRAD, WAS_WRAPPED, Tensor, ViewMeta,
-    become_volatile, bump, counter_of, cut, dtype_of, grad_fn_of, is_tensor, requires_grad, version_of, wrap, wrap_as,
-    wrap_like)
+    KEEPS_CLASS, VIEW_DEFAULT, VIEW_INFERENCE, VIEW_MULTI_OUTPUT, VIEW_NO_GRAD, WAS_WRAPPED, Tensor, ViewMeta, alias,
+    become_volatile, bump, counter_of, cut, dtype_of, grad_fn_of, is_dual, is_tensor, requires_grad, version_of, wrap,
+    wrap_as, wrap_like)
 from cygrad._core import messages
 from cygrad._kernels import blocks
 from cygrad._kernels.loops cimport cast
@@ -56,11 +60,11 @@ cdef inline object edge_target(Tensor t):
     return node
 
 
-cdef int link(OpNode node, Tensor t) except -1:
-    """Add the edge for an input."""
+cdef int link(OpNode node, Tensor t, bint dual) except -1:
+    """Add the edge for an input. What has a tangent gets one that leads nowhere, in the node that carries tangents."""
     if watched(t) & REQUIRES_GRAD:
         return node.add_edge(edge_target(t), t.output_nr_)
-    return node.add_edge(None, 0)
+    return node.add_edge(alias(t) if dual and is_dual(t) else None, 0)
 
 
 cdef inline OpNode new_node(OpDef op, tuple args, ThreadState* state):
@@ -123,6 +127,8 @@ cdef Tensor record1(OpDef op, object array, Tensor a, tuple args):
         if mask & IN0:
             node.save_input(0, a)
         finish(node, out, mask, state)
+    elif modes & FORWARD:
+        return record_dual(op, (array,), (a,), args, 1)[0]
     elif flags or modes or a.origin_kind != CUT_NONE:
         leave_unrecorded(op, out, a, flags, modes)
     if state.events != NULL:
@@ -168,6 +174,8 @@ cdef Tensor record2(OpDef op, object array, object a, object b, tuple args):
         if mask & IN1:
             node.save_input(1, b)
         finish(node, out, mask, state)
+    elif modes & FORWARD:
+        return record_dual(op, (array,), (a, b), args, 1)[0]
     elif fa or fb or modes:
         leave_unrecorded(op, out, ta if fa or (ta is not None and not fb) else tb, fa | fb, modes)
     elif ta is not None and ta.origin_kind != CUT_NONE:
@@ -209,7 +217,7 @@ cdef inline Tensor wrap_result(Tensor model, object array):
     return wrap(array) if model is None else wrap_as(model, array)
 
 
-cdef OpNode node_of(OpDef op, tuple inputs, tuple args, unsigned int* mask):
+cdef OpNode node_of(OpDef op, tuple inputs, tuple args, unsigned int* mask, bint dual=False):
     """The node for any number of inputs, with edges and saved inputs; not yet joined to a result."""
     cdef OpNode node = new_node(op, args, thread_state())
     cdef Py_ssize_t i
@@ -217,8 +225,8 @@ cdef OpNode node_of(OpDef op, tuple inputs, tuple args, unsigned int* mask):
     for i in range(len(inputs)):
         value = inputs[i]
         if isinstance(value, Tensor):
-            link(node, <Tensor>value)
-            if watched(<Tensor>value) & REQUIRES_GRAD:
+            link(node, <Tensor>value, dual)
+            if watched(<Tensor>value) & REQUIRES_GRAD or dual and is_dual(<Tensor>value):
                 mask[0] |= op.saves[i if i < 2 else 2]
         else:
             node.add_edge(None, 0)
@@ -229,10 +237,13 @@ cdef OpNode node_of(OpDef op, tuple inputs, tuple args, unsigned int* mask):
 
 
 cpdef Tensor record_n(OpDef op, object array, tuple inputs, tuple args=None):
-    cdef Tensor out = wrap_result(model_of(inputs), array)
+    cdef Tensor out
     cdef ThreadState* state = thread_state()
     cdef unsigned int mask
     cdef OpNode node = None
+    if state.modes & FORWARD:
+        return record_dual(op, (array,), inputs, args, 1)[0]
+    out = wrap_result(model_of(inputs), array)
     flags, source = flags_and_source(inputs)
     if state.watch:
         check_values(op, array, inputs, state)
@@ -249,11 +260,15 @@ cpdef Tensor record_n(OpDef op, object array, tuple inputs, tuple args=None):
 cpdef tuple record_outputs(OpDef op, tuple arrays, tuple inputs, tuple args, int n_differentiable):
     """Several results, of which the first `n_differentiable` have gradients."""
     cdef Tensor out
-    cdef Tensor model = model_of(inputs)
-    cdef list outs = [wrap_result(model, array) for array in arrays]
+    cdef Tensor model
+    cdef list outs
     cdef ThreadState* state = thread_state()
     cdef unsigned int mask
     cdef int i
+    if state.modes & FORWARD:
+        return record_dual(op, arrays, inputs, args, n_differentiable)
+    model = model_of(inputs)
+    outs = [wrap_result(model, array) for array in arrays]
     flags, source = flags_and_source(inputs)
     if state.watch:
         for array in arrays:
@@ -265,11 +280,7 @@ cpdef tuple record_outputs(OpDef op, tuple arrays, tuple inputs, tuple args, int
             note_op(state, op, OP, None, outs, inputs)
         return tuple(outs)
     node = node_of(op, inputs, args, &mask)
-    node.n_outputs = n_differentiable
-    if n_differentiable > 1:
-        node.metas = tuple([(array.shape, array.dtype.num) for array in arrays[:n_differentiable]])
-    else:
-        set_meta(node, arrays[0])
+    set_metas(node, arrays[:n_differentiable])
     for i in range(len(outs)):
         out = outs[i]
         if i < n_differentiable:
@@ -294,6 +305,8 @@ cdef int make_view(Tensor out, Tensor a, unsigned int modes, int creation_meta) 
     if a.flags & IS_INFERENCE:
         out.flags |= IS_INFERENCE
         return 0
+    if modes & FORWARD:
+        leave_to_base(out)
     out.flags &= ~IS_INFERENCE
     out.counter = counter_of(a)
     out.flags |= a.flags & WAS_WRAPPED
@@ -508,7 +521,7 @@ cdef bint may_write_directly(OpDef op, Tensor out, object a, object b) noexcept:
     cdef object target = out.array
     if op.flags & NONDIFF or type(a) is not ndarray or type(target) is not ndarray:
         return False
-    if PyArray_TYPE(<ndarray>a) != PyArray_TYPE(<ndarray>target) or not same_shape(<ndarray>a, <ndarray>target):
+    if PyArray_TYPE(<ndarray>a) != PyArray_TYPE(<ndarray>target) or not PyArray_SAMESHAPE(<ndarray>a, <ndarray>target):
         return False
     if op.flags & FLOAT_RESULT and category_of_num(PyArray_TYPE(<ndarray>a)) < FLOATING:
         return False
@@ -519,17 +532,7 @@ cdef bint may_write_directly(OpDef op, Tensor out, object a, object b) noexcept:
             category_of_number(b) <= category_of_num(PyArray_TYPE(<ndarray>a)))
     xb = (<Tensor>b).array
     return PyArray_TYPE(<ndarray>xb) == PyArray_TYPE(<ndarray>a) and (
-        PyArray_NDIM(<ndarray>xb) == 0 or same_shape(<ndarray>xb, <ndarray>target))
-
-
-cdef inline bint same_shape(ndarray a, ndarray b) noexcept:
-    cdef int i
-    if PyArray_NDIM(a) != PyArray_NDIM(b):
-        return False
-    for i in range(PyArray_NDIM(a)):
-        if a.shape[i] != b.shape[i]:
-            return False
-    return True
+        PyArray_NDIM(<ndarray>xb) == 0 or PyArray_SAMESHAPE(<ndarray>xb, <ndarray>target))
 
 
 cdef Tensor write_direct(OpDef op, Tensor out, Tensor a, object b):
@@ -550,7 +553,7 @@ cpdef Tensor write_into(OpDef op, Tensor out, object array, tuple inputs, tuple 
     cdef unsigned int mask = 0
     cdef bint takes_shape = False
     if out is not inputs[0]:
-        check_out(op, out, flags_and_source(inputs)[0])
+        check_out(op, out, flags_and_source(inputs)[0] & WATCHED)
     if array.dtype.num != out.array.dtype.num:
         messages.check_result_type(array.dtype.num, out.array.dtype.num)
     if array.shape != out.array.shape:
@@ -565,16 +568,6 @@ cpdef Tensor write_into(OpDef op, Tensor out, object array, tuple inputs, tuple 
     return end_write(op, out, inputs, node, mask)
 
 
-cdef int check_out(OpDef op, Tensor out, unsigned int flags) except -1:
-    """What is written into `out` is not recorded. `flags` are those of all inputs."""
-    cdef bint recorded = flags & WATCHED == REQUIRES_GRAD and op.rule != NULL
-    if (recorded or requires_grad(out)) and not thread_state().modes:
-        raise RuntimeError(
-            f"{op.name}(): functions with out=... arguments don't support automatic differentiation, "
-            "but one of the arguments requires grad.")
-    return 0
-
-
 cpdef Tensor recorded(OpDef op, object array, tuple inputs, tuple args, Tensor out):
     """A computed result, as a new tensor or written into `out`."""
     return record_n(op, array, inputs, args) if out is None else write_into(op, out, array, inputs, args)
@@ -582,36 +575,37 @@ cpdef Tensor recorded(OpDef op, object array, tuple inputs, tuple args, Tensor o
 
 cdef OpNode begin_write(OpDef op, Tensor out, tuple inputs, tuple args, unsigned int* mask, str label=None):
     """All checks, and the node with the history from before the write. None if nothing is recorded."""
-    cdef unsigned int modes = thread_state().modes
+    cdef unsigned int modes = thread_state().modes & ~FORWARD
     cdef bint in_place = out is inputs[0]
     cdef bint recording
+    cdef bint dual = thread_state().modes & FORWARD and concerns_tangents(op, inputs, out)
     cdef Tensor original
     flags, source = flags_and_source(inputs)
     recording = flags & WATCHED == REQUIRES_GRAD and not modes
     if in_place:
         check_inplace(out, label or op.name + "_", flags & REQUIRES_GRAD and not modes)
     else:
-        check_out(op, out, flags)
+        check_out(op, out, flags & WATCHED)
     check_memory(out, op.flags & MAY_OVERLAP)
     for value in inputs:
         check_operand_memory(out, value)
     if thread_state().on_write != NULL:
         (<object>thread_state().on_write)(out)
-    if op.rule == NULL and recording and in_place and requires_grad(out):
+    if op.rule == NULL and in_place and (recording and requires_grad(out) or dual and is_dual(out)):
         op = flat(op)
-    if not recording or op.rule == NULL:
+    dual = dual and op.rule != NULL
+    if (not recording or op.rule == NULL) and not dual:
         if flags & IS_VOLATILE and not modes:
             become_volatile(out)
         elif flags and in_place and not requires_grad(out):
             note_cut(op, out, source, flags, modes)
         return None
-    if in_place and needs_old_value(op, inputs):
-        original = wrap(out.array.copy())
-        original.grad_fn_ = grad_fn_of(out)
-        original.output_nr_ = out.output_nr_
-        original.flags = out.flags & REQUIRES_GRAD
+    if dual or in_place and needs_old_value(op, inputs):
+        original = old_value(out)
+        if dual:
+            begin_carrying(op, out, original, inputs, args)
         inputs = (original,) + inputs[1:]
-    return node_of(op, inputs, args, mask)
+    return node_of(op, inputs, args, mask) if recording else None
 
 
 cdef bint needs_old_value(OpDef op, tuple inputs):
@@ -635,6 +629,8 @@ cdef Tensor end_write(OpDef op, Tensor out, tuple inputs, OpNode node, unsigned 
         rebase_history(out, node)
         if mask and state.on_save != NULL:
             (<object>state.on_save)(node)
+    if state.modes & FORWARD:
+        end_carrying(out, node)
     if state.events != NULL:
         note_op(state, label or op, IN_PLACE if out is inputs[0] else WITH_OUT, node, out, inputs)
     return out
@@ -644,7 +640,6 @@ cpdef Tensor written_in_place(OpDef op, Tensor t, tuple inputs, tuple args, obje
     """`t`, its first input, changed by `write()` after all checks; `kept` is saved in the third place."""
     cdef unsigned int mask = 0
     cdef OpNode node = begin_write(op, t, inputs, args, &mask)
-    if node is not None:
-        node.save_input(2, kept)
+    keep_written(node, kept)
     write()
     return end_write(op, t, inputs, node, mask)

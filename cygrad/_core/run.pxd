@@ -26,6 +26,8 @@ cdef class Run:
     cdef dict foreign           # {node: entry} for nodes that another run owns
     cdef bint keep_graph
     cdef bint selective         # only some entries are needed
+    cdef bint cuts              # recorded for the tangents alone: what leaves the pass has no history
+    cdef unsigned long long oldest  # what was recorded before this number is no part of the pass
     cdef dict captures          # {(entry, output number): [positions in `captured`]}
     cdef list captured
     cdef list callbacks

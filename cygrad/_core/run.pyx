@@ -19,14 +19,14 @@ from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memset
 from numpy cimport PyArray_SAMESHAPE, PyArray_TYPE, ndarray
 
-from cygrad._core.accumulate cimport add_gradients
+from cygrad._core.accumulate cimport AccumulateGrad, add_gradients
 from cygrad._core.dtypes cimport COMPLEX, category_of_num, dtype_of_num
 from cygrad._core.engine_hooks cimport run_post_hooks, run_pre_hooks, run_tensor_pre_hooks
 from cygrad._core.events cimport NODE, Events, begin_event, end_event, set_node
 from cygrad._core.node cimport Node, meta_matches, meta_of
 from cygrad._core.opdef cimport OpNode, lookup
-from cygrad._core.state cimport NO_GRAD, WATCH_INF, ThreadState, thread_state
-from cygrad._core.tensor cimport Tensor, accumulator_of, wrap_in_mode
+from cygrad._core.state cimport FORWARD, NO_GRAD, WATCH_INF, ThreadState, thread_state
+from cygrad._core.tensor cimport Tensor, accumulator_of, alias, wrap_in_mode
 from cygrad._kernels.loops cimport cast
 from cygrad._kernels.reduce cimport has_bad, sum_to
 
@@ -113,7 +113,7 @@ cdef class Run:
             node = <Node>self.entries[i].node
             for k in range(node.n_edges):
                 target = node.target(k)
-                if target is not None:
+                if target is not None and (self.oldest == 0 or node_of(target).sequence_nr >= self.oldest):
                     j = self.add(target)
                     self.entries[j].dependencies += 1
             i += 1
@@ -139,8 +139,8 @@ cdef class Run:
                 node = <Node>self.entries[order[i]].node
                 for k in range(node.n_edges):
                     target = node.target(k)
-                    if target is not None:
-                        j = self.find(target)
+                    j = -1 if target is None else self.find(target)
+                    if j >= 0:
                         waiting[j] -= 1
                         if waiting[j] == 0:
                             order[n] = j
@@ -150,8 +150,8 @@ cdef class Run:
                 node = <Node>self.entries[order[i]].node
                 for k in range(node.n_edges):
                     target = node.target(k)
-                    if target is not None:
-                        j = self.find(target)
+                    j = -1 if target is None else self.find(target)
+                    if j >= 0:
                         if self.entries[j].needed or self.entries[j].captured:
                             self.entries[order[i]].needed = True
         finally:
@@ -205,7 +205,8 @@ cdef class Run:
         return tuple(fitted)
 
     cdef inline bint wants(self, Py_ssize_t entry) noexcept:
-        return not self.selective or self.entries[entry].needed or self.entries[entry].captured
+        return entry >= 0 and (
+            not self.selective or self.entries[entry].needed or self.entries[entry].captured)
 
     cdef int distribute(self, Node node, object grads) except -1:
         """Hand a node's results on to the nodes of its inputs."""
@@ -220,6 +221,8 @@ cdef class Run:
             if target is None:
                 continue
             j = self.find(target)
+            if j < 0:
+                continue
             value = (<tuple>grads)[k] if several else grads
             if value is not None and self.wants(j):
                 grad = <Tensor?>value
@@ -286,7 +289,10 @@ cdef class Run:
                 thread_state().unwanted = self.unwanted_edges(node)
             try:
                 with cython.critical_section(node):     # another run may free what this one reads
-                    grads = node.call(grad) if thread_state().events == NULL else profiled_call(node, grad)
+                    if self.cuts and type(node) is AccumulateGrad:
+                        cut_and_accumulate(node, grad)
+                    else:
+                        grads = node.call(grad) if thread_state().events == NULL else profiled_call(node, grad)
             except Exception as error:
                 faults.note_node(error, node)
                 raise
@@ -371,6 +377,18 @@ cdef object profiled_call(Node node, object grad):
         end_event(events, event)
 
 
+cdef int cut_and_accumulate(Node node, Tensor grad) except -1:
+    """`.grad` gets neither history nor tangent."""
+    cdef ThreadState* state = thread_state()
+    cdef unsigned int modes = state.modes
+    state.modes = (modes | NO_GRAD) & ~FORWARD
+    try:
+        node.call(alias(grad))
+    finally:
+        state.modes = modes
+    return 0
+
+
 cdef inline Node node_of(object target):
     """The node of an edge's target (Note [Leaf edges] in node.pyx)."""
     if type(target) is OpNode:
@@ -414,17 +432,15 @@ cdef Tensor fit(Tensor grad, Node node, int k):
     return fit_gradient(grad, target, node.target_nr(k), node, k)
 
 
-def run_alone(Node node, grad):
-    """The gradients for the inputs of `node`; `grad` is one gradient, or a tuple for several outputs, or None."""
+def run_alone(Node node, grad, unsigned long long unwanted=0):
+    """The gradients for the inputs of `node`; `grad` is one gradient, or a tuple for several outputs, or None.
+
+    Bit i of `unwanted` stands for an input whose gradient may be left out.
+    """
     cdef int k
-    cdef unsigned long long unwanted = thread_state().unwanted
     if grad is None and not node.takes_undefined():
         return (None,) * node.n_edges
-    thread_state().unwanted = 0
-    try:
-        grads = results_of(node, node.call(grad))
-    finally:
-        thread_state().unwanted = unwanted
+    grads = unfitted(node, grad, unwanted)
     return tuple([None if grads[k] is None else fit(<Tensor?>grads[k], node, k) for k in range(node.n_edges)])
 
 
@@ -466,6 +482,17 @@ def will_run(Node node not None):
     cdef void* run = thread_state().run
     cdef Py_ssize_t entry = -1 if run == NULL else (<Run>run).find(node)
     return entry >= 0 and (<Run>run).wants(entry)
+
+
+def unfitted(Node node, grad, unsigned long long unwanted=0):
+    """The same in the shapes and dtypes that the rule gave them."""
+    cdef ThreadState* state = thread_state()
+    cdef unsigned long long former = state.unwanted
+    state.unwanted = unwanted
+    try:
+        return results_of(node, node.call(grad))
+    finally:
+        state.unwanted = former
 
 
 def get_anomaly():

@@ -1,5 +1,7 @@
 """A tensor's repr; imported when the first one is asked for."""
 
+import sys
+
 from cygrad._core.access import array_of
 from cygrad._core.dtypes import get_default_dtype
 from cygrad._core.tensor_str import tensor_str
@@ -18,7 +20,17 @@ def repr_of(tensor, *, class_name=None, is_parameter_prefix=False, tensor_conten
         default_dtype_name=str(get_default_dtype()),
         requires_grad=tensor.requires_grad,
         grad_fn_name=name,
+        tangent=_tangent_text(tensor),
         class_name=class_name,
         is_parameter_prefix=is_parameter_prefix,
         tensor_contents=tensor_contents,
     )
+
+
+def _tangent_text(tensor):
+    """The tangent at the open dual level as text, or None."""
+    tangents = sys.modules.get("cygrad._core.tangents")
+    if tangents is None or not tangents.levels():
+        return None
+    tangent = tangents.tangent_of(tensor, tangents.levels()[-1])
+    return None if tangent is None else repr(tangent)

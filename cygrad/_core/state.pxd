@@ -5,6 +5,7 @@ cdef enum:
     NO_GRAD = 1             # grad mode is off
     INFERENCE = 2           # inside inference_mode()
     IN_RULE = 4             # inside a built-in op's gradient that is not recorded: nothing notes where it was cut
+    FORWARD = 8             # a dual level is open: what is computed from a tensor with a tangent gets one
 
 cdef enum:                  # ThreadState.watch
     WATCH_NAN = 1           # in gradients
@@ -22,6 +23,10 @@ ctypedef struct ThreadState:
     void* events                    # NULL or what the profiler collects in this thread (owned); see events.pyx
 
 cdef ThreadState* thread_state() noexcept
+
+cdef inline bint is_recording() noexcept:
+    """Does an op on what requires grad get a node?"""
+    return not thread_state().modes & ~FORWARD
 
 # The code object and instruction offset of the innermost Python line outside cygrad.
 # See Note [Sites] in state.pyx.

@@ -54,6 +54,7 @@ cdef extern from *:
     ctypedef struct cygrad_thread_state:        # the same fields as ThreadState
         unsigned int modes
         unsigned int watch
+        unsigned long long sequence
         void* on_save
         void* on_write
         void* events
@@ -123,14 +124,14 @@ def take_sites(int n):
 
 
 def get_modes():
-    """This thread's mode bits; see `state.pxd`."""
-    return cygrad_state.modes
+    """This thread's mode bits but FORWARD, which is set apart; see `state.pxd`."""
+    return cygrad_state.modes & ~FORWARD
 
 
 def set_modes(unsigned int modes):
-    """Set this thread's mode bits and return the former ones."""
-    former = cygrad_state.modes
-    cygrad_state.modes = modes
+    """Set this thread's mode bits but FORWARD, and return the former ones."""
+    former = get_modes()
+    cygrad_state.modes = (modes & ~FORWARD) | (cygrad_state.modes & FORWARD)
     return former
 
 
@@ -164,3 +165,15 @@ def set_on_write(function):
 def events_are_collected():
     """Whether the profiler is on in this thread."""
     return cygrad_state.events != NULL
+
+
+def set_forward(bint on):
+    """Whether results get tangents; gives whether they did."""
+    former = bool(cygrad_state.modes & FORWARD)
+    cygrad_state.modes = cygrad_state.modes | FORWARD if on else cygrad_state.modes & ~FORWARD
+    return former
+
+
+def next_sequence_nr():
+    """The number that the next node of this thread gets."""
+    return cygrad_state.sequence

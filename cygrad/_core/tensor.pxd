@@ -51,6 +51,7 @@ cdef class Tensor:
     cdef VersionCounter counter  # None as long as nobody shares or counts
     cdef ViewMeta view          # None unless a differentiable view
     cdef Node accumulator       # AccumulateGrad of a leaf, once asked for
+    cdef dict tangents          # {dual level: tangent}; a view's are parts of its base's
     cdef object origin_code     # site where the gradient was cut
     cdef object origin_name     # and by which op
     cdef int origin_lasti
@@ -65,6 +66,10 @@ cdef inline bint is_tensor(object value) noexcept:
 
 cdef inline bint requires_grad(Tensor t) noexcept:
     return t.flags & REQUIRES_GRAD or (t.view is not None and t.view.base.flags & REQUIRES_GRAD)
+
+cdef inline bint is_dual(Tensor t) noexcept:
+    """Has it a tangent, or had it one?"""
+    return t.tangents is not None or (t.view is not None and t.view.base.tangents is not None)
 
 cdef inline long version_of(Tensor t) noexcept:
     return 0 if t.counter is None else t.counter.version

@@ -5,6 +5,7 @@ from weakref import ref
 from cygrad._core.accumulate cimport AccumulateGrad, keep_leaf
 from cygrad._core.dtypes cimport is_float_num
 from cygrad._core.node cimport Node
+from cygrad._core.state cimport FORWARD, thread_state
 from cygrad._core.tensor cimport (
     CUT_DETACH, IS_VOLATILE, REQUIRES_GRAD, RETAINS_GRAD, Tensor, accumulator_of, bind_methods, cut, dtype_of,
     grad_fn_of, requires_grad, set_leaf_requires_grad)
@@ -100,8 +101,12 @@ def detach_(Tensor self not None):
     if self.view is not None:
         raise RuntimeError(messages.DETACH_VIEW_INPLACE)
     cut(self, self, CUT_DETACH, "detach_")
+    if thread_state().modes & FORWARD:
+        from cygrad._core.tangents import flush
+        flush()
     hooks = self._backward_hooks
     self.grad_fn_ = None
+    self.tangents = None
     self.output_nr_ = 0
     self.flags &= ~REQUIRES_GRAD
     if hooks is not None:           # which stay the tensor's

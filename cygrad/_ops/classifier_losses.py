@@ -8,6 +8,7 @@ import numpy as np
 
 from cygrad._core import messages
 from cygrad._core.access import array_of, tensor_of
+from cygrad._core.dual import keep
 from cygrad._core.opdef import ELSEWHERE, IN0, PRIVATE, declare, publish, variant
 from cygrad._core.record import record_n
 from cygrad._kernels.nn import nll as nll_array
@@ -15,7 +16,7 @@ from cygrad._kernels.nn import nll_backward as nll_backward_rows
 from cygrad._ops import loss_checks as checks
 from cygrad._ops import soft_targets
 from cygrad._ops.arguments import require
-from cygrad._ops.loss_reductions import NONE, keep, reduction_of
+from cygrad._ops.loss_reductions import NONE, reduction_of
 from cygrad._ops.products import linear
 from cygrad._ops.softmax import log_softmax_along
 from cygrad._ops.views import reshape

@@ -5,6 +5,7 @@ import warnings
 from cygrad._core.dtypes cimport BOOLEAN, FLOATING, INTEGRAL, default_dtype, dtype, promote_types
 from cygrad._core.opdef cimport ELEMENTWISE, IN2, OpDef, OpNode, lookup, op
 from cygrad._core.opdef import publish
+from cygrad._core.dual cimport keep
 from cygrad._core.record cimport as_type, record2, result_type, write_into
 from cygrad._core.tensor cimport Tensor, dtype_of
 from cygrad._kernels import pointwise
@@ -68,8 +69,7 @@ cpdef object where(object condition, object input=None, object other=None, Tenso
             raise RuntimeError(f"Expected out type to be {kind.type_name} but got {dtype_of(out).type_name}")
         return write_into(WHERE, out, array, (input, other), None)
     result = record2(WHERE, array, input, other, None)
-    if result.grad_fn_ is not None:
-        (<OpNode>result.grad_fn_).save_input(2, condition)      # saved, but no input of the node
+    keep(result, 2, condition)
     return result
 
 

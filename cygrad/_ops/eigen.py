@@ -10,6 +10,7 @@ import numpy as np
 
 from cygrad._core import messages, return_types
 from cygrad._core.access import array_of
+from cygrad._core.dual import is_recorded
 from cygrad._core.opdef import OUT0, OUT1, declare, publish
 from cygrad._kernels.eigen import eig, eigh, eigvals, eigvalsh
 from cygrad._ops.arguments import require
@@ -25,7 +26,6 @@ from cygrad._ops.matrices import (
     check_square,
     constant,
     delivered,
-    is_recorded,
     several,
 )
 from cygrad._ops.pointwise import conjugate

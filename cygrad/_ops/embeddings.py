@@ -8,6 +8,7 @@ import numpy as np
 
 from cygrad._core import messages
 from cygrad._core.access import array_of, tensor_of
+from cygrad._core.dual import keep
 from cygrad._core.opdef import ELSEWHERE, IN0, IN1, NONDIFF, declare, named, publish
 from cygrad._core.record import record_n, record_outputs
 from cygrad._core.sites import warn
@@ -16,7 +17,6 @@ from cygrad._ops.arguments import integer, require
 from cygrad._ops.arithmetic import mul
 from cygrad._ops.checks import first_outside
 from cygrad._ops.gathering import index_add, index_select, scatter_add
-from cygrad._ops.loss_reductions import keep
 from cygrad._ops.reductions import sum as total
 from cygrad._ops.views import reshape, unsqueeze
 

@@ -9,6 +9,7 @@ import numpy as np
 import cygrad._kernels.reduce as reduce
 from cygrad._core import messages, return_types
 from cygrad._core.access import array_of
+from cygrad._core.dual import keep
 from cygrad._core.opdef import IN0, IN1, LINEAR, NONDIFF, OUT0, PRIVATE, declare, publish
 from cygrad._core.record import apply_n, record_n, record_outputs, tensor_argument, write_into
 from cygrad._core.tensor import Tensor
@@ -108,8 +109,7 @@ def chosen_along(op, t, values, indices, dim, keepdim, out):
         value, index = out
         return result_type((write_into(op, value, values, (t,), args), write_into(op, index, indices, (t,), args)))
     value, index = record_outputs(op, (values, indices), (t,), args, 1)
-    if value.grad_fn is not None:
-        value.grad_fn.save_input(1, index)  # saved, but no input of the node
+    keep(value, 1, index)
     return result_type((value, index))
 
 

@@ -4,6 +4,7 @@ import numpy as np
 
 from cygrad._core import messages
 from cygrad._core.access import array_of, tensor_of
+from cygrad._core.dual import keep
 from cygrad._core.inplace import check_apart
 from cygrad._core.opdef import INPLACE, LINEAR, MAY_OVERLAP, PRIVATE, declare, publish, variant
 from cygrad._core.record import record_n, write_into, written_in_place
@@ -26,9 +27,8 @@ def check_integral(index, wanted):
 
 
 def keeping(result, value):
-    """The result, for the rule of which `value` is saved in the third place; it becomes no edge of the graph."""
-    if result.grad_fn is not None:
-        result.grad_fn.save_input(2, value)
+    """The result, for the rule of which `value` is saved in the third place."""
+    keep(result, 2, value)
     return result
 
 

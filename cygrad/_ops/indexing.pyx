@@ -20,8 +20,9 @@ from cygrad._core.dtypes cimport is_float_num
 from cygrad._core.inplace cimport check_apart, check_inplace
 from cygrad._core.opdef cimport INPLACE, LINEAR, MAY_OVERLAP, PRIVATE, OpDef, OpNode, op, variant
 from cygrad._core.opdef import publish
+from cygrad._core.dual cimport keep, keep_written
 from cygrad._core.record cimport begin_write, end_write, record1, record_n, record_view, write_into
-from cygrad._core.state cimport thread_state
+from cygrad._core.state cimport is_recording
 from cygrad._core.tensor cimport Tensor, dtype_of, requires_grad, version_of, wrap
 from cygrad._core import faults, messages
 from cygrad._kernels import copying, picking, scatter
@@ -173,7 +174,7 @@ cdef Reading read(Tensor t, object index):
     cdef Py_ssize_t position, taken = dims_indexed(parts)
     cdef Tensor tensor
     r.t = t
-    r.recording = requires_grad(t) and not thread_state().modes
+    r.recording = requires_grad(t) and is_recording()
     r.tensors = []
     geometry_of(t.array, &r.g)
     if taken > r.g.ndim:
@@ -280,18 +281,11 @@ cdef Tensor pick(Tensor t, tuple indices):
     return result
 
 
-cdef int keep(Tensor result, int slot, object value) except -1:
-    """Save a value beside the inputs, for the rule of what made `result`; it becomes no edge of the graph."""
-    if result.grad_fn_ is not None:
-        (<OpNode>result.grad_fn_).save_input(slot, value)
-    return 0
-
-
 cpdef bint writes_expanded(Tensor t, object value, str name) except -1:
     """May expanded memory be written to here, with a warning? Not where the change is recorded."""
     if not overlaps_itself(t.array):
         return False
-    if not thread_state().modes and (requires_grad(t) or isinstance(value, Tensor) and requires_grad(<Tensor>value)):
+    if is_recording() and (requires_grad(t) or isinstance(value, Tensor) and requires_grad(<Tensor>value)):
         return False            # the gradient could not tell elements apart that are the same memory
     checks().warn_of_expanded(name)
     return True
@@ -436,7 +430,7 @@ cdef Tensor put(Tensor t, tuple indices, Tensor values, bint accumulate, str lab
     cdef tuple inputs
     cdef OpNode node
     row = INDEX_PUT if is_float_num(t.array.dtype.num) else INDEX_PUT_UNRECORDED
-    recording = (requires_grad(t) or requires_grad(values)) and not thread_state().modes
+    recording = (requires_grad(t) or requires_grad(values)) and is_recording()
     check_inplace(t, label or "index_put_", recording)      # before anything that is wrong with the index
     if values.array.size == 1 and is_single_mask(indices):      # both are read before anything is written
         values = apart(values, t)
@@ -448,8 +442,7 @@ cdef Tensor put(Tensor t, tuple indices, Tensor values, bint accumulate, str lab
     if writes_expanded(t, values, "index_put_"):
         row = INDEX_PUT_UNRECORDED
     node = begin_write(row, t, inputs, (accumulate, versions_of(indices)), &mask, label)
-    if node is not None:
-        node.save_input(2, indices)
+    keep_written(node, indices)
     put_array(t, arrays, values, accumulate)
     return end_write(row, t, inputs, node, mask, label)
 

@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 
 from cygrad._core.access import array_of
+from cygrad._core.dual import keep
 from cygrad._core.record import record_n
 from cygrad._core.sites import warn
 from cygrad._kernels import blocks
@@ -74,13 +75,6 @@ def _recorded(op, array, count, inputs, reduction, more, kept):
     if kept is not None:
         keep(result, 2, kept)
     return result
-
-
-def keep(result, slot, value):
-    """Save what has no gradient beside the inputs that have edges."""
-    node = result.grad_fn
-    if node is not None:
-        node.save_input(slot, value)
 
 
 def spread(n, g):

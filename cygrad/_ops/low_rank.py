@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from cygrad._core.access import array_of, tensor_of
+from cygrad._core.dual import is_recorded
 from cygrad._core.opdef import FUNCTION_ONLY, IN0, OUT0, OUT1, declare, publish
 from cygrad._core.record import record_outputs
 from cygrad._kernels.lobpcg import lobpcg as lobpcg_array
@@ -161,7 +162,7 @@ def lobpcg(
             f"LOBPCG algorithm is not applicable when the number of A rows (={m}) is smaller than 3 x the number of "
             f"requested eigenpairs (={n})"
         )
-    t = div(add(t, adjoint(t)), 2) if t.requires_grad else t
+    t = div(add(t, adjoint(t)), 2) if is_recorded(t) else t
     start = randn(*t.shape[:-2], m, n, dtype=t.dtype) if X is None else require(X, "lobpcg", "X", 4)
     a = array_of(t)
     tol = np.finfo(a.dtype).eps ** 0.5 if tol is None else tol

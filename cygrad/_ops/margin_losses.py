@@ -7,6 +7,7 @@ import numpy as np
 
 from cygrad._core import messages
 from cygrad._core.access import array_of, tensor_of
+from cygrad._core.dual import keep
 from cygrad._core.opdef import ELSEWHERE, IN0, declare, named, publish
 from cygrad._core.record import promoted
 from cygrad._kernels import losses as kernels
@@ -14,7 +15,7 @@ from cygrad._ops.activations import logsigmoid
 from cygrad._ops.arguments import broadcast_shape, require
 from cygrad._ops.arithmetic import add, div, mul, neg, sub
 from cygrad._ops.gathering import gather
-from cygrad._ops.loss_reductions import CODES, NONE, computed, finished, keep, reduced, reduction_of, spread
+from cygrad._ops.loss_reductions import CODES, NONE, computed, finished, reduced, reduction_of, spread
 from cygrad._ops.pointwise import sigmoid
 from cygrad._ops.reductions import sum as total
 from cygrad._ops.selection import clamp_min, where

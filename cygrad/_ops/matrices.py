@@ -6,9 +6,9 @@ import numpy as np
 
 from cygrad._core import messages
 from cygrad._core.access import array_of, tensor_of
+from cygrad._core.dual import is_recorded
 from cygrad._core.opdef import FUNCTION_ONLY, METHOD_ONLY, variant
 from cygrad._core.record import record_n, record_outputs, write_into
-from cygrad._core.state import get_modes
 from cygrad._core.tensor import Tensor
 from cygrad._ops.arguments import type_name
 from cygrad._ops.creation_checks import out_requires_grad
@@ -135,11 +135,6 @@ def lengthened(t, length, dim):
 
 
 # -- results --------------------------------------------------------------------------------------
-
-
-def is_recorded(t):
-    """Whether what is computed from t has a gradient."""
-    return t.requires_grad and not get_modes()
 
 
 @cache

@@ -7,9 +7,9 @@ Each saves where its elements come from; the gradient of an element goes there.
 import numpy as np
 
 from cygrad._core.access import array_of
+from cygrad._core.dual import is_recorded, keep
 from cygrad._core.opdef import FUNCTION_ONLY, IN1, METHOD_ONLY, declare, publish
 from cygrad._core.record import as_float32, record_outputs
-from cygrad._core.state import get_modes
 from cygrad._kernels import maxima as kernels
 from cygrad._kernels.sliding import Geometry
 from cygrad._ops.arguments import require
@@ -52,13 +52,8 @@ def recorded(row, t, values, places, dims):
     if places is None:
         return record_outputs(row, (values,), (t,), None, 1)[0], None
     value, index = record_outputs(row, (values, places), (t,), (tuple(t.shape), dims), 1)
-    if value.grad_fn is not None:
-        value.grad_fn.save_input(1, index)
+    keep(value, 1, index)
     return value, index
-
-
-def records(t):
-    return t.requires_grad and not get_modes()
 
 
 # -- windows of one size -----------------------------------------------------------------------------------
@@ -72,7 +67,7 @@ def pool(dims, input, kernel_size, stride, padding, dilation, ceil_mode, with_pl
     )
     check_elements(t, function)
     where = Geometry(t.shape[t.dim() - dims :], kernel, size, stride, dilation, padding)
-    values, places = kernels.of_windows(as_float32(array_of(t)), where, with_places or records(t))
+    values, places = kernels.of_windows(as_float32(array_of(t)), where, with_places or is_recorded(t))
     return recorded(MAX_POOL[dims], t, values, places, dims)
 
 

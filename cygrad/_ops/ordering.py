@@ -7,6 +7,7 @@ with names; the gradient goes to the elements at these indices. Equal elements k
 import numpy as np
 
 from cygrad._core.access import array_of, tensor_of
+from cygrad._core.dual import is_recorded
 from cygrad._core.opdef import publish
 from cygrad._core.record import apply_n, as_float32, tensor_argument
 from cygrad._kernels.ordering import middle_along, sorted_along
@@ -68,7 +69,7 @@ def msort(input, *, out=None):
             [3, 4]])
     """
     t, a, _ = prepared(SORT, input, 0)
-    if out is None and not t.requires_grad and not t.is_complex():
+    if out is None and not is_recorded(t) and not t.is_complex():
         return tensor_of(np.sort(a, 0).reshape(t.shape))
     values = sort(input, 0).values
     return values if out is None else out.copy_(values)

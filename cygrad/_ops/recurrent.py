@@ -6,6 +6,7 @@ One recorded op computes all steps of one layer in one direction. Its inputs are
 
 from cygrad._core import faults, messages
 from cygrad._core.access import array_of, tensor_of
+from cygrad._core.dual import keep
 from cygrad._core.engine import grad
 from cygrad._core.opdef import FUNCTION_ONLY, OUT0, PRIVATE, declare, publish
 from cygrad._core.record import as_float32, record_outputs
@@ -40,6 +41,9 @@ def layer_rule(n, grads):
 def _recorded_gradients(tensors, grads, wanted, args):
     """The gradients as functions of the inputs: those of the same layer, computed step by step."""
     own = [t if t is None else view(t, t.shape) for t in tensors]  # one tensor may be several inputs
+    for t, want in zip(own, wanted):
+        if want and t is not None and not t.requires_grad:  # it has a tangent
+            t.requires_grad_()
     results = [(out, g) for out, g in zip(by_steps(*args, *own), grads) if g is not None]
     inputs = [t for t, want in zip(own, wanted) if want]
     outs, given = zip(*results)
@@ -68,9 +72,8 @@ def recurrent_layer(kind, sizes, is_reversed, x, h0, w_ih, w_hh, b_ih=None, b_hh
     dtype = array_of(x).dtype
     results = tuple(array.astype(dtype, copy=False) for array in (out, *last))
     results = record_outputs(LAYER, results, tensors, (kind, sizes, is_reversed), len(results))
-    if results[0].grad_fn is not None:
-        results[0].grad_fn.save_input(0, (tensors, [None if t is None else t._version for t in tensors]))
-        results[0].grad_fn.save_input(1, kept)
+    keep(results[0], 0, (tensors, [None if t is None else t._version for t in tensors]))
+    keep(results[0], 1, kept)
     return results
 
 

@@ -3,8 +3,9 @@
 import numpy as np
 
 from cygrad._core import messages, return_types
-from cygrad._core.access import array_of
+from cygrad._core.access import array_of, tensor_of
 from cygrad._core.dtypes import as_dtype, dtype_of_number
+from cygrad._core.dual import keep
 from cygrad._core.opdef import FUNCTION_ONLY, IN0, IN1, INPLACE, LINEAR, OUT0, declare, publish
 from cygrad._core.record import apply1_args, apply_n, as_type, record_outputs, recorded, tensor_argument, write_into
 from cygrad._core.state import get_modes
@@ -200,8 +201,7 @@ def running_extremum(op, result_type, ufunc, input, dim, out):
         value, index = out
         return result_type((write_into(op, value, values, (t,), args), write_into(op, index, indices, (t,), args)))
     value, index = record_outputs(op, (values, indices), (t,), args, 1)
-    if value.grad_fn is not None:
-        value.grad_fn.save_input(1, index)
+    keep(value, 1, index)
     return result_type((value, index))
 
 
@@ -228,11 +228,17 @@ def logcumsumexp_rule(n, g):
     (dim,) = n.args
     x = n.saved(0)
     y = n.saved_result()
+    nothing = g == 0
+    if not get_modes() and array_of(nothing).any():  # recording: the logarithm of 0 has no derivative
+        a = array_of(g)
+        size = np.abs(a).max() or 1
+        shift = tensor_of(np.asarray(np.where(a.real < 0, -size, size), a.dtype))
+        return sub(logcumsumexp_rule(n, add(g, shift)), logcumsumexp_rule(n, shift))  # it is linear
     if x.is_complex():
         x, y = conjugate(x), conjugate(y)
-        size = log(where(g == 0, 1.0, g))
-        return where(abs(x) == np.inf, 0.0, exp(add(from_end(where(g == 0, -np.inf, sub(size, y)), dim), x)))
-    size = log(where(g == 0, 1.0, abs(g)))
+        size = log(where(nothing, 1.0, g))
+        return where(abs(x) == np.inf, 0.0, exp(add(from_end(where(nothing, -np.inf, sub(size, y)), dim), x)))
+    size = log(where(nothing, 1.0, abs(g)))
     weight = sub(size, where(y == -np.inf, 0.0, y))
     positive, negative = (
         exp(add(from_end(where(side & (y > -np.inf), weight, -np.inf), dim), x)) for side in (g > 0, g < 0)

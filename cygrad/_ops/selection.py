@@ -4,6 +4,7 @@ import operator
 
 import cygrad._kernels.elementwise as kernels
 from cygrad._core import messages
+from cygrad._core.dual import is_recorded
 from cygrad._core.opdef import ELEMENTWISE, IN0, IN1, IN2, INPLACE, PRIVATE, declare, publish
 from cygrad._core.record import apply2, as_type, recorded, result_type
 from cygrad._core.tensor import Tensor
@@ -194,7 +195,7 @@ def clamp(input, min=None, max=None, *, out=None):
 
 def as_number(bound, other):
     """A 0-dim tensor without gradient counts as a number beside a number."""
-    if isinstance(bound, Tensor) and isinstance(other, (int, float)) and bound.ndim == 0 and not bound.requires_grad:
+    if isinstance(bound, Tensor) and isinstance(other, (int, float)) and bound.ndim == 0 and not is_recorded(bound):
         return bound.item()
     return bound
 

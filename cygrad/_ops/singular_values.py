@@ -10,6 +10,7 @@ import numpy as np
 
 from cygrad._core import messages, return_types
 from cygrad._core.access import array_of
+from cygrad._core.dual import is_recorded
 from cygrad._core.opdef import IN0, OUT0, OUT1, OUT2, declare, publish
 from cygrad._core.record import record_n
 from cygrad._kernels import singular_values as kernels
@@ -29,7 +30,6 @@ from cygrad._ops.matrices import (
     constant,
     delivered,
     given,
-    is_recorded,
     several,
 )
 from cygrad._ops.products import matmul

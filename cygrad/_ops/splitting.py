@@ -2,10 +2,12 @@
 
 from cygrad._core import messages
 from cygrad._core.access import array_of
+from cygrad._core.dual import is_recorded
 from cygrad._core.opdef import publish, registry, variant
 from cygrad._core.record import record_outputs
 from cygrad._core.tensor import Tensor
 from cygrad._ops.arguments import dim_argument, integer, integers, is_integer, require
+from cygrad._ops.copying import clone
 from cygrad._ops.parts import chunk, split, split_with_sizes
 from cygrad._ops.parts import slice as slice_of
 
@@ -126,6 +128,8 @@ _UNSAFE = {
 def _unbound(t, parts):
     """The same memory, but no views: each part may be changed in place, and the others do not know."""
     node = parts[0].grad_fn if parts else None
+    if node is None and parts and is_recorded(parts[0]):  # by forward mode alone
+        return tuple(map(clone, parts))
     args = None if node is None else node.args
     row = _UNSAFE["SplitBackward0" if node is None else node.name()]
     return record_outputs(row, tuple(array_of(part) for part in parts), (t,), args, len(parts))

@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from cygrad._core.access import array_of
+from cygrad._core.dual import keep
 from cygrad._core.opdef import FUNCTION_ONLY, IN1, METHOD_ONLY, declare, publish
 from cygrad._core.record import record_n
 from cygrad._ops.arguments import require
@@ -74,8 +75,7 @@ def unpool(dims, t, indices, size):
     if t.numel():
         np.put_along_axis(out, index.reshape(planes, -1), array_of(t).reshape(planes, -1), 1)
     result = record_n(row, out.reshape(*others, *size), (t,), (dims,))
-    if result.grad_fn is not None:
-        result.grad_fn.save_input(1, indices)
+    keep(result, 1, indices)
     return result
 
 

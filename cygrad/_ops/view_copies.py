@@ -7,10 +7,13 @@ import numpy as np
 
 from cygrad._core import messages
 from cygrad._core.access import array_of
+from cygrad._core.dual import is_recorded
+from cygrad._core.memory_format import contiguous_format
 from cygrad._core.opdef import FUNCTION_ONLY, publish, registry, variant
 from cygrad._core.record import record_n, record_outputs, write_into
 from cygrad._ops.arguments import require
 from cygrad._ops.complex_parts import view_as_complex, view_as_real
+from cygrad._ops.copying import clone
 from cygrad._ops.diagonals import diagonal
 from cygrad._ops.parts import narrow, select, split, split_with_sizes, unbind
 from cygrad._ops.parts import slice as slice_of
@@ -83,6 +86,9 @@ def _copy(name, view, args, named, input, out):
     parts = shown if several else (shown,)
     node = parts[0].grad_fn if parts else None
     row, arguments = _row(name, node), None if node is None else node.args
+    if node is None and out is None and parts and is_recorded(parts[0]):  # by forward mode alone
+        copies = tuple(clone(part, memory_format=contiguous_format) for part in parts)
+        return copies if several else copies[0]
     arrays = tuple(np.array(array_of(part), order="C") for part in parts)
     if out is not None:
         return _write(row, out if several else (out,), arrays, source, arguments, several)

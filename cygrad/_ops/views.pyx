@@ -15,8 +15,9 @@ from cygrad._core.inplace cimport check_inplace, give_history
 from cygrad._core.node cimport set_meta
 from cygrad._core.opdef cimport LINEAR, METHOD_ONLY, PRIVATE, VIEW, OpDef, OpNode, op
 from cygrad._core.opdef import publish
+from cygrad._core.dual cimport begin_looking, end_carrying
 from cygrad._core.record cimport node_of, record1, record_view
-from cygrad._core.state cimport thread_state
+from cygrad._core.state cimport FORWARD, is_recording, thread_state
 from cygrad._core.tensor cimport CUT_NON_DIFFERENTIABLE, Tensor, alias as detached, bump, cut, requires_grad, version_of
 from cygrad._core import messages
 from cygrad._kernels.arrays cimport MAXDIMS
@@ -444,8 +445,10 @@ cpdef Tensor alias(object input):
 cpdef Tensor look_otherwise(OpDef op, Tensor x, object array, tuple args):
     cdef OpNode node = None
     cdef unsigned int mask
-    if requires_grad(x) and not thread_state().modes:
+    if requires_grad(x) and is_recording():
         node = node_of(op, (x,), args, &mask)
+    if thread_state().modes & FORWARD:
+        begin_looking(op, x, args)
     x.array = array
     bump(x, op.name + "_")
     if node is not None:
@@ -453,12 +456,14 @@ cpdef Tensor look_otherwise(OpDef op, Tensor x, object array, tuple args):
         give_history(x, node)
         if x.view is not None:
             x.view.attr_version = version_of(x)
+    if thread_state().modes & FORWARD:
+        end_carrying(x, node)
     return x
 
 
 cpdef int may_look_otherwise(Tensor x, str op_name) except -1:
     """Raise if `x` is a leaf that requires grad, or another view that can not be changed."""
-    return check_inplace(x, op_name, requires_grad(x) and not thread_state().modes)
+    return check_inplace(x, op_name, requires_grad(x) and is_recording())
 
 
 composite = {"reshape": 0, "flatten": 0, "swapaxes": 0}

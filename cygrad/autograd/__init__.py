@@ -3,6 +3,7 @@
 from importlib import import_module
 
 from cygrad._core.engine import backward, grad
+from cygrad.autograd import forward_ad as forward_ad
 from cygrad.autograd import function as function
 from cygrad.autograd import functional as functional
 from cygrad.autograd import grad_mode as grad_mode
@@ -25,6 +26,7 @@ __all__ = [
     "backward",
     "detect_anomaly",
     "enable_grad",
+    "forward_ad",
     "functional",
     "grad",
     "grad_mode",

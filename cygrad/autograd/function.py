@@ -64,6 +64,13 @@ class Function(PyNode):
 
     vjp = backward
 
+    @staticmethod
+    def jvp(ctx, *tangents):
+        """The tangents of the outputs from those of the arguments (None for what has none), for forward mode."""
+        raise NotImplementedError(
+            "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
+        )
+
     @classmethod
     def apply(cls, *args, **kwargs):
         """Compute the outputs and record this function as one node."""

@@ -1,0 +1,153 @@
+"""What the recording path does while a dual level is open. Note [Forward mode] in tangents.py tells the rest."""
+
+from cygrad._core.dtypes cimport is_float_num
+from cygrad._core.inplace cimport old_value
+from cygrad._core.node cimport set_meta, set_metas
+from cygrad._core.opdef cimport OUT0, OpDef, OpNode
+from cygrad._core.record cimport node_of, record1, record_outputs
+from cygrad._core.state cimport FORWARD, INFERENCE, ThreadState, is_recording, thread_state
+from cygrad._core.tensor cimport IS_INFERENCE, Tensor, counter_of, is_dual, requires_grad, wrap
+
+
+cdef object tangents():
+    """The module of that name, imported with the first dual level."""
+    from cygrad._core import tangents
+    return tangents
+
+
+cdef bint any_dual(tuple inputs) noexcept:
+    for value in inputs:
+        if isinstance(value, Tensor) and is_dual(<Tensor>value):
+            return True
+    return False
+
+
+cpdef bint is_recorded(Tensor t):
+    """Does what is computed from `t` get a history, or a tangent?"""
+    if thread_state().modes & FORWARD:
+        tangents().flush()
+        if is_dual(t):
+            return True
+    return requires_grad(t) and is_recording()
+
+
+cpdef int keep(Tensor result, int slot, object value) except -1:
+    """Save a value beside the inputs, for the rule of what just made `result`; it becomes no edge of the graph."""
+    cdef OpNode node
+    if result.grad_fn_ is not None:
+        (<OpNode>result.grad_fn_).save_input(slot, value)
+    if thread_state().modes & FORWARD:
+        node = tangents().deferred_node(result)
+        if node is not None:
+            node.save_input(slot, value)
+    return 0
+
+
+# -- new results -------------------------------------------------------------------------------------------
+
+cdef tuple record_dual(OpDef op, tuple arrays, tuple inputs, tuple args, int n_differentiable):
+    """Record, and leave word how to find the tangents of the results."""
+    cdef ThreadState* state = thread_state()
+    cdef unsigned int modes = state.modes
+    cdef unsigned int mask
+    cdef OpNode node
+    cdef tuple outs
+    tangents().flush()
+    state.modes = modes & ~FORWARD
+    try:
+        outs = record_outputs(op, arrays, inputs, args, n_differentiable)
+        if op.rule == NULL or modes & INFERENCE or not any_dual(inputs):
+            return outs
+        node = node_of(op, inputs, args, &mask, True)
+        set_metas(node, arrays[:n_differentiable])
+        node.save_outputs(list(outs), mask)
+    finally:
+        state.modes = modes
+    tangents().defer(node, op.flags, inputs, outs[:n_differentiable])
+    return outs
+
+
+cdef int leave_to_base(Tensor out) except -1:
+    """`out` has become a view."""
+    tangents().leave_to_base(out)
+    return 0
+
+
+cpdef Tensor record_same(OpDef op, Tensor a, tuple args):
+    """The same memory with one node more: no view of `a`, so that it may have another tangent."""
+    cdef Tensor out = record1(op, a.array, a, args)
+    if not a.flags & IS_INFERENCE:
+        out.counter = counter_of(a)
+    return out
+
+
+def kept_results(node):
+    """The tensors that may be what a node saved of its results."""
+    if not isinstance(node, OpNode):
+        return ()
+    kept = (<OpNode>node).result, (<OpNode>node).saved1, (<OpNode>node).saved2
+    return tuple([value for value in kept if isinstance(value, Tensor)])
+
+
+# -- writing into a tensor ---------------------------------------------------------------------------------
+
+cdef bint concerns_tangents(OpDef op, tuple inputs, Tensor out) except -1:
+    """Does a write into `out`? Raises if it can not."""
+    tangents().flush()
+    if not is_dual(out) and not any_dual(inputs):
+        return False
+    if out is not inputs[0]:
+        raise NotImplementedError(
+            f"Trying to use forward AD with {op.name}_out that does not support it because it is an out= function")
+    return is_float_num(out.array.dtype.num)
+
+
+cdef int begin_carrying(OpDef op, Tensor out, Tensor original, tuple inputs, tuple args) except -1:
+    """Before `out` is changed, of which `original` has the old value."""
+    cdef unsigned int mask = 0
+    original.tangents = tangents().all_of(out)
+    inputs = tuple([original if value is out else unchanged(value, out) for value in inputs])
+    node = node_of(op, inputs, args, &mask, True)
+    tangents().begin_write(node, mask, op.flags, inputs, out)
+    return 0
+
+
+cdef object unchanged(object value, Tensor out):
+    """An input; a copy if it shares memory with `out`, which is about to be changed."""
+    cdef Tensor copy
+    if not isinstance(value, Tensor) or (<Tensor>value).counter is None or (<Tensor>value).counter is not out.counter:
+        return value
+    copy = old_value(<Tensor>value)
+    copy.tangents = tangents().all_of(value)
+    return copy
+
+
+cdef int begin_looking(OpDef op, Tensor x, tuple args) except -1:
+    """The same for an op after which `x` shows the same memory otherwise."""
+    tangents().flush()
+    if is_dual(x) and x.view is None:
+        begin_carrying(op, x, wrap(x.array), (x,), args)
+    return 0
+
+
+cdef int keep_written(OpNode node, object kept) except -1:
+    """`keep` in the third place, between the two halves of a write."""
+    cdef OpNode dual = tangents().written_node() if thread_state().modes & FORWARD else None
+    if node is not None:
+        node.save_input(2, kept)
+    if dual is not None:
+        dual.save_input(2, kept)
+    return 0
+
+
+cdef int end_carrying(Tensor out, OpNode node) except -1:
+    """After `out` was changed; `node` is that of its history, or None."""
+    tangents().end_write(out, node)
+    return 0
+
+
+def complete(OpNode node, Tensor out, unsigned int mask):
+    """Tell a node what was made, once it is there."""
+    set_meta(node, out.array)
+    if mask & OUT0:
+        node.save_result(out)

@@ -1,0 +1,379 @@
+"""Tangents: derivatives that are carried along while the values are computed.
+
+Note [Forward mode]
+-------------------
+While a dual level is open (the mode FORWARD), a tensor may have a tangent at it: the derivative of the tensor along the
+direction that the level is about. What is computed from it gets the tangent J v, where J is the op's Jacobian and v the
+tangents of its inputs. No op has a rule for that: it is derived from the rule that gives J^T u for a gradient u.
+
+* Where each element of the result depends on the elements at its place only, J is diagonal. Then J v is what the rule
+  makes of v in place of u, for each input alone.
+* Otherwise J^T u is computed for u = 0, recorded. It is linear in u, so that its gradient with respect to u, for the
+  gradient v, is J v: the transpose of the transpose. Rules are made of recorded ops, so this works for every op, is
+  exact, and can itself be differentiated, backward and forward.
+
+The node whose rule is used (`node_of(..., dual=True)` in record.pyx) is not that of the result's history: it has edges
+and saved values for all inputs that have tangents, whether they require grad or not, and is dropped afterwards. It is
+evaluated when the next op comes (`flush`), since an op may save more after it was recorded (`keep`).
+
+Levels nest (`jvp` of `jvp`). A tangent at a level may itself have tangents at the levels outside of it, so that at each
+level J v is computed with only the outer ones open. A view has no tangents of its own: they are parts of its base's,
+taken and put back by strides, as the gradients of views are (Note [Views and in-place]).
+"""
+
+import threading
+from contextlib import contextmanager
+from weakref import ref
+
+import numpy as np
+
+from cygrad._core import access
+from cygrad._core.dual import complete, kept_results, record_same
+from cygrad._core.engine import gradients_since
+from cygrad._core.function import call_jvp
+from cygrad._core.inplace import place_in_base
+from cygrad._core.opdef import ELEMENTWISE, registry
+from cygrad._core.run import run_alone, unfitted
+from cygrad._core.state import get_modes, next_sequence_nr, set_forward, set_modes
+from cygrad._core.tensor import Tensor
+
+NO_GRAD = 1  # the bit of `state.pxd`
+
+
+class Level:
+    """A direction in which derivatives are carried along. It is the key of the tangents."""
+
+    def __init__(self):
+        self.holders = []  # weak references to the tensors that have a tangent here
+
+    def close(self):
+        """Take the tangents from all tensors that are still alive."""
+        for holder in self.holders:
+            tensor = holder()
+            if tensor is not None:
+                rest = {level: t for level, t in (access.get_tangents(tensor) or {}).items() if level is not self}
+                access.set_tangents(tensor, rest or None)
+
+
+class _Thread(threading.local):
+    levels: tuple = ()  # those that are open, the outermost first
+    deferred: tuple | None = None  # (node, flags, inputs, results) of the last op
+    written: tuple | None = None  # (node, mask, flags, inputs, tensor) of the write that is going on
+
+
+_thread = _Thread()
+
+
+# -- levels ----------------------------------------------------------------------------------------
+
+
+def levels():
+    """The open levels, the outermost first."""
+    return _thread.levels
+
+
+def enter():
+    """Open a level inside of the others."""
+    flush()
+    level = Level()
+    _thread.levels += (level,)
+    set_forward(True)
+    return level
+
+
+def leave(level):
+    """Close the innermost level."""
+    flush()
+    _thread.levels = _thread.levels[:-1]
+    set_forward(bool(_thread.levels))
+    level.close()
+
+
+@contextmanager
+def only(levels):
+    """With no other levels open than these."""
+    former = _thread.levels
+    _thread.levels = levels
+    set_forward(bool(levels))
+    try:
+        yield
+        flush()
+    finally:
+        _thread.levels = former
+        set_forward(bool(former))
+
+
+@contextmanager
+def _recording(on=True):
+    former = set_modes(0 if on else NO_GRAD)
+    try:
+        yield
+    finally:
+        set_modes(former)
+
+
+# -- the tangents of a tensor ----------------------------------------------------------------------
+
+
+def tangent_of(t, level):
+    """The tangent of a tensor at a level, or None."""
+    flush()
+    return _tangent(t, level)
+
+
+def _tangent(t, level):
+    place = place_in_base(t)
+    if place is None:
+        return (access.get_tangents(t) or {}).get(level)
+    whole = _tangent(place[0], level)
+    return None if whole is None else _part(whole, *place[1:])
+
+
+def all_of(t):
+    """{level: tangent} of the open levels, or None."""
+    found = {level: _tangent(t, level) for level in _thread.levels}
+    return {level: tangent for level, tangent in found.items() if tangent is not None} or None
+
+
+def set_tangent(t, level, tangent):
+    """Give a tensor a tangent at a level; that of a view becomes part of its base's."""
+    place = place_in_base(t)
+    if place is not None:
+        base = place[0]
+        whole = _tangent(base, level)
+        t, tangent = base, _with_part(_zeros(base) if whole is None else whole, tangent, *place[1:])
+    access.set_tangents(t, {**(access.get_tangents(t) or {}), level: tangent})
+    level.holders.append(ref(t))
+
+
+def _zeros(t):
+    array = access.array_of(t)
+    return access.tensor_of(np.zeros(array.shape, array.dtype))
+
+
+def _op(name, *args):
+    return registry[name].entry(*args)
+
+
+def _strided(name, *args):
+    registry["as_strided"]  # brings the family of which `name` is a private op
+    return _op(name, *args)
+
+
+def _part(whole, base, view, splits_base, splits_view):
+    """What a view shows of something like its base."""
+    part = _strided("strided_gather", _op("view_as_real", whole) if splits_base else whole, view, base)
+    return _op("view_as_complex", part) if splits_view else part
+
+
+def _with_part(whole, part, base, view, splits_base, splits_view):
+    """Something like the base, of which the view shows `part`."""
+    if splits_base:
+        whole = _op("view_as_real", whole)
+    whole = _strided("strided_scatter", whole, _op("view_as_real", part) if splits_view else part, view, base)
+    return _op("view_as_complex", whole) if splits_base else whole
+
+
+def dual(t, tangent, level):
+    """The same memory with a tangent at a level, besides those that `t` has at others."""
+    out = _other(t, level)
+    set_tangent(out, level, tangent)
+    return out
+
+
+def unpacked(t, level):
+    """(the same memory without its tangent at a level, that tangent or None)."""
+    return _other(t, level), tangent_of(t, level)
+
+
+def _other(t, level):
+    flush()
+    out = record_same(registry["view"], t, (tuple(t.shape),))
+    leave_to_base(out)
+    for each, tangent in (all_of(t) or {}).items():
+        if each is not level:
+            set_tangent(out, each, tangent)
+    return out
+
+
+def without_history(t):
+    """The same values and tangents, without history."""
+    flush()
+    bare = t.detach()
+    found = all_of(t)
+    if found is not None:
+        for level, tangent in found.items():
+            set_tangent(bare, level, without_history(tangent))
+    return bare
+
+
+# -- after an op -----------------------------------------------------------------------------------
+
+
+def defer(node, flags, inputs, results):
+    """Note an op whose results will get tangents when the next op comes. What was deferred before has been done."""
+    _thread.deferred = node, flags, inputs, results
+
+
+def deferred_node(result):
+    """The node by which this result will get its tangent, or None."""
+    if _thread.deferred is not None and any(result is each for each in _thread.deferred[3]):
+        return _thread.deferred[0]
+    return None
+
+
+def leave_to_base(result):
+    """The result has become a view."""
+    if deferred_node(result) is not None:
+        _thread.deferred = None
+
+
+def flush():
+    """Give the results of the last op their tangents."""
+    if _thread.deferred is not None:
+        deferred, _thread.deferred = _thread.deferred, None
+        _carry(*deferred)
+
+
+def begin_write(node, mask, flags, inputs, t):
+    """Note an op that is about to change `t`; `inputs` have its old value."""
+    _thread.written = node, mask, flags, inputs, t
+
+
+def written_node():
+    """The node of the write that is going on, or None."""
+    return None if _thread.written is None else _thread.written[0]
+
+
+def end_write(t, recorded):
+    """Give `t` its new tangents, now that it was changed. `recorded` is its node in the history, or None."""
+    written, _thread.written = _thread.written, None
+    if written is not None and written[-1] is t:
+        node, mask, flags, inputs, _ = written
+        complete(node, t, mask)
+        _carry(node, flags, inputs, (t,), recorded)
+
+
+def _carry(node, flags, inputs, results, recorded=None):
+    """Give the results of an op their tangents at each open level."""
+    former = get_modes()
+    nodes = node, results[0].grad_fn if recorded is None else recorded
+    for depth, level in enumerate(_thread.levels):
+        tangents = [_tangent(x, level) if isinstance(x, Tensor) else None for x in inputs]
+        if all(tangent is None for tangent in tangents):
+            continue
+        wanted = any(t.requires_grad for t in (*tangents, *inputs) if isinstance(t, Tensor))
+        with only(_thread.levels[:depth]):
+            found = _derivative(node, flags, inputs, tangents, results, wanted and not former & NO_GRAD)
+            for result, tangent in zip(results, found, strict=True):
+                set_tangent(result, level, tangent)
+        for kept, result in _kept(nodes, results):
+            access.set_tangents(kept, all_of(result))
+
+
+def _kept(nodes, results):
+    """The tensors by which these nodes keep the results, and the results. They have no tangents of their own."""
+    for node in nodes:
+        for kept in () if node is None else kept_results(node):
+            for result in results:
+                if kept is not result and access.array_of(kept) is access.array_of(result):
+                    yield kept, result
+
+
+# -- J v out of J^T u ------------------------------------------------------------------------------
+
+
+def _derivative(node, flags, inputs, tangents, results, recorded):
+    """The tangents of the results of an op."""
+    if flags & ELEMENTWISE and len(results) == 1:
+        found = _diagonal(node, inputs, tangents, results[0], recorded)
+        if found is not None:
+            return (found,)
+    return _transposed(node, tangents, results, recorded)
+
+
+def _unwanted(tangents):
+    """Bit i is set if input i has no tangent."""
+    return sum(1 << i for i, tangent in enumerate(tangents[:64]) if tangent is None)
+
+
+def _diagonal(node, inputs, tangents, result, recorded):
+    """J v of a real elementwise op: for each input the rule on its tangent. None if that is not how the op is."""
+    pairs = [(i, tangent) for i, tangent in enumerate(tangents) if tangent is not None]
+    if result.is_complex() or any(inputs[i].is_complex() or v.is_complex() for i, v in pairs):
+        return None
+    total = None
+    with _recording(recorded or _thread.levels):  # tangents of tangents need the recorded form
+        for i, v in pairs:
+            v = v.to(result.dtype)
+            if v.shape != result.shape:
+                v = _op("expand", v, result.shape)
+            found = unfitted(node, v, (1 << len(inputs)) - 1 - (1 << i))[i]
+            if found is not None:
+                if found.shape != result.shape:
+                    return None
+                total = found if total is None else _op("add", total, found)
+        total = _zeros(result) if total is None else total.to(result.dtype)
+    return total if recorded else without_history(total)
+
+
+def _transposed(node, tangents, results, recorded):
+    """J v as the gradient of J^T u with respect to u."""
+    oldest = next_sequence_nr()
+    with _recording():
+        u = tuple(_zeros(result).requires_grad_() for result in results)
+        products = run_alone(node, u if len(u) > 1 else u[0], _unwanted(tangents))
+    pairs = [
+        (p, v.to(p.dtype))
+        for p, v in zip(products, tangents, strict=True)
+        if p is not None and v is not None and p.requires_grad
+    ]
+    found = (None,) * len(u)
+    if pairs:
+        products, vectors = zip(*pairs, strict=True)
+        found = gradients_since(oldest, products, u, vectors, recorded)
+    return tuple(_zeros(result) if f is None else f for f, result in zip(found, results, strict=True))
+
+
+# -- custom functions ------------------------------------------------------------------------------
+
+
+def carry_through_function(node, args, outputs):
+    """Give the outputs of a custom function the tangents that its `jvp` makes of those of its arguments."""
+    flush()
+    for depth, level in enumerate(_thread.levels):
+        tangents = [_tangent(x, level) if isinstance(x, Tensor) else None for x in args]
+        if all(tangent is None for tangent in tangents):
+            continue
+        if node.materialize_grads:
+            pairs = zip(tangents, args, strict=True)
+            tangents = [_zeros(x) if v is None and isinstance(x, Tensor) else v for v, x in pairs]
+        with only(_thread.levels[:depth]):
+            found = call_jvp(node, tangents)
+            found = found if isinstance(found, tuple) else (found,)
+            _check_jvp(found, outputs)
+            for out, tangent in zip(outputs, found, strict=True):
+                if tangent is not None and isinstance(out, Tensor):
+                    check_size(out, tangent)
+                    set_tangent(out, level, tangent)
+
+
+def _check_jvp(found, outputs):
+    if len(found) != len(outputs):
+        raise RuntimeError(
+            f"Function's jvp returned an invalid number of forward gradients (expected {len(outputs)} but got "
+            f"{len(found)})"
+        )
+    for i, value in enumerate(found):
+        if value is not None and not isinstance(value, Tensor):
+            raise RuntimeError(f"expected Variable or None (got {type(value).__name__}) for grad output {i}.")
+
+
+def check_size(t, tangent):
+    """Raise unless a tangent has the shape of its tensor."""
+    if tangent.shape != t.shape:
+        raise RuntimeError(
+            "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
+            f"supported. Tensor is of size {list(t.shape)} while the given forward gradient is of size "
+            f"{list(tangent.shape)}."
+        )

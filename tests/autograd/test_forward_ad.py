@@ -1,0 +1,173 @@
+"""Forward mode: levels, dual tensors, and what carries tangents."""
+
+import pytest
+
+import cygrad as torch
+from cygrad._core import tangents
+from cygrad.autograd import forward_ad
+from cygrad.autograd.forward_ad import dual_level, make_dual, unpack_dual
+from helpers import fails, in_thread, leaf
+
+X, V = torch.tensor([1.0, 2.0, 3.0]), torch.tensor([1.0, -1.0, 0.5])
+
+
+def tangent(t):
+    return unpack_dual(t).tangent
+
+
+def test_a_function():
+    with dual_level():
+        x = make_dual(X, V)
+        assert torch.allclose(tangent((torch.sin(x) * x).sum()), ((torch.cos(X) * X + torch.sin(X)) * V).sum())
+        primal, found = unpack_dual(x)
+        assert found is V and tangent(primal) is None and torch.equal(primal, X) and tangent(X) is None
+
+
+def test_after_the_level_nothing_is_left():
+    with dual_level():
+        x = make_dual(X, V)
+        y = x * 2
+        assert tangent(y) is not None
+    assert unpack_dual(y) == (y, None) and not torch.autograd.grad_mode.is_inference_mode_enabled()
+    with dual_level():
+        assert tangent(x) is None and tangent(y) is None
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_no_graph_unless_something_requires_grad(recorded):
+    with dual_level():
+        y = torch.exp(make_dual(X.clone().requires_grad_(recorded), V))
+        assert (y.requires_grad, tangent(y).requires_grad) == (recorded, recorded)
+        with torch.no_grad():
+            y = torch.exp(make_dual(X.clone().requires_grad_(recorded), V)).sum()
+            assert not y.requires_grad and not tangent(y).requires_grad
+            assert torch.allclose(tangent(y), (torch.exp(X) * V).sum())
+
+
+def test_detach_and_integers_have_none():
+    with dual_level():
+        x = make_dual(X, V)
+        for cut in (x.detach(), x.data, x.long(), x > 1, x.argmax(), x.clone().detach_()):
+            assert tangent(cut) is None
+        assert not tangent(torch.floor(x)).any()
+
+
+def test_views_show_parts_of_their_base():
+    with dual_level():
+        x = make_dual(X, V).clone()
+        first, rest = x[0], x[1:]
+        rest.mul_(x[0])
+        assert torch.equal(tangent(rest), V[1:] * X[0] + X[1:] * V[0])
+        assert torch.equal(tangent(x)[1:], tangent(rest)) and tangent(first) == V[0]
+        base = torch.zeros(2, 3)
+        base.t()[:, 1].copy_(x)
+        assert torch.equal(tangent(base), torch.stack([torch.zeros(3), tangent(x)]))
+        z = torch.view_as_complex(torch.stack([x, x], -1))
+        assert torch.equal(tangent(z.imag), tangent(x))
+
+
+def test_in_place_ops_without_a_derivative_leave_zeros():
+    with dual_level():
+        for change in (torch.Tensor.zero_, lambda t: t.fill_(2), lambda t: t.eq_(1), torch.Tensor.uniform_):
+            x = make_dual(X, V).clone()
+            change(x)
+            assert not tangent(x).any()
+
+
+def test_a_write_of_the_tensor_itself():
+    with dual_level():
+        x = make_dual(X, V).clone()
+        assert torch.equal(tangent(x.mul_(x)), 2 * X * V)
+
+
+def test_in_place_changes_of_shape():
+    with dual_level():
+        x = make_dual(torch.ones(1, 3), V[None]).clone()
+        assert torch.equal(tangent(x.squeeze_(0)), V) and torch.equal(tangent(x.unsqueeze_(1)), V[:, None])
+        assert torch.equal(tangent(x.t_()), V[None])
+
+
+def test_what_was_saved_may_change_afterwards():
+    with dual_level():
+        x = make_dual(X, V).clone()
+        y = x * x
+        x.zero_()
+        assert torch.equal(tangent(y), 2 * X * V)
+
+
+def test_forward_over_reverse_and_reverse_over_forward():
+    w = leaf(1.0, 2.0, 3.0)
+    with dual_level():
+        x = make_dual(w, V)
+        (gradient,) = torch.autograd.grad((x**3).sum(), w)
+        assert torch.equal(tangent(gradient), 6 * X * V) and not tangent(gradient).requires_grad
+        (gradient,) = torch.autograd.grad(tangent((x**3).sum()), w)
+        assert torch.equal(gradient, 6 * X * V)
+        (x**2).sum().backward()
+    assert torch.equal(w.grad, 2 * X) and not w.grad.requires_grad
+
+
+def test_nested_levels():
+    """What `func.jvp` of itself is made of."""
+    outer, inner = tangents.enter(), tangents.enter()
+    try:
+        x = tangents.dual(tangents.dual(X, V, outer), V, inner)
+        y = torch.exp(x * x).sum()
+        second = tangents.tangent_of(tangents.tangent_of(y, inner), outer)
+    finally:
+        tangents.leave(inner)
+        tangents.leave(outer)
+    assert torch.allclose(second, (torch.exp(X * X) * (4 * X * X + 2) * V * V).sum())
+
+
+def test_custom_function():
+    class Scale(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, factor, w):
+            ctx.save_for_forward(x, w)
+            ctx.factor = factor
+            return x * w * factor, w.long()
+
+        @staticmethod
+        def jvp(ctx, tx, tfactor, tw):
+            x, w = ctx.saved_tensors
+            assert tfactor is None
+            return (tx * w + x * tw) * ctx.factor, None
+
+    with dual_level():
+        x = make_dual(X, V)
+        out, integers = Scale.apply(x, 3, X)
+        assert torch.equal(tangent(out), 3 * V * X) and tangent(integers) is None
+        assert torch.equal(tangent(Scale.apply(x, 3, x)[0]), 6 * V * X)
+
+
+def test_only_the_thread_that_opened_a_level():
+    with dual_level():
+        x = make_dual(X, V)
+        assert in_thread(lambda: unpack_dual(x * 2)).tangent is None
+
+
+def test_an_error_leaves_no_level_open():
+    with pytest.raises(ZeroDivisionError), dual_level():
+        raise ZeroDivisionError
+    with dual_level(), fails(RuntimeError, "Nested forward mode AD is not supported at the moment"):
+        with dual_level():
+            pass
+    assert not tangents.levels()
+
+
+def test_levels():
+    assert forward_ad.enter_dual_level() == 0
+    with fails(RuntimeError, "Trying to exit a forward AD level that was not the last one that was created..."):
+        forward_ad.exit_dual_level(level=2)
+    forward_ad.exit_dual_level(level=0)
+    with fails(RuntimeError, "Dual level must be a positive number."):
+        forward_ad.exit_dual_level()
+
+
+def test_decorator():
+    @dual_level()
+    def derivative(f):
+        return tangent(f(make_dual(X, V)))
+
+    assert torch.equal(derivative(lambda x: x * 3), V * 3)
