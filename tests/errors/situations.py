@@ -15,6 +15,7 @@ import numpy as np
 
 import cygrad as torch
 import cygrad.nn.functional as F
+from cygrad._core import faults
 from cygrad.autograd import Function, gradcheck, nan_check, set_detect_anomaly
 
 GOLDEN = Path(__file__).with_name("golden.json")
@@ -34,6 +35,7 @@ def leaf(*values):
 
 def text_of(function):
     """The text of the error or warning that a situation ends in, without places."""
+    faults._warned.clear()  # which lines have been warned of
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         try:

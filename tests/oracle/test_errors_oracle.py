@@ -33,6 +33,7 @@ def theirs():
 
 def outcome(situation):
     """(the builtin kind of what is raised or warned, the first line)."""
+    ours.faults._warned.clear()
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         try:
