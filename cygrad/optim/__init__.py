@@ -8,12 +8,14 @@ from cygrad.optim import (
     asgd,
     lbfgs,
     lr_scheduler,
+    muon,
     nadam,
     optimizer,
     radam,
     rmsprop,
     rprop,
     sgd,
+    swa_utils,
 )
 from cygrad.optim.adadelta import Adadelta
 from cygrad.optim.adagrad import Adagrad
@@ -21,6 +23,7 @@ from cygrad.optim.adam import Adam, AdamW
 from cygrad.optim.adamax import Adamax
 from cygrad.optim.asgd import ASGD
 from cygrad.optim.lbfgs import LBFGS
+from cygrad.optim.muon import Muon
 from cygrad.optim.nadam import NAdam
 from cygrad.optim.optimizer import Optimizer
 from cygrad.optim.radam import RAdam
@@ -35,6 +38,7 @@ __all__ = [
     "Adam",
     "AdamW",
     "Adamax",
+    "Muon",
     "NAdam",
     "Optimizer",
     "RAdam",
@@ -49,10 +53,12 @@ __all__ = [
     "LBFGS",
     "lbfgs",
     "lr_scheduler",
+    "muon",
     "nadam",
     "optimizer",
     "radam",
     "rmsprop",
     "rprop",
     "sgd",
+    "swa_utils",
 ]

@@ -1,0 +1,127 @@
+"""Muon: momentum whose update is made an orthogonal matrix."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import cygrad
+from cygrad import Tensor
+from cygrad.optim.optimizer import Optimizer, check_learning_rate, loss_of
+
+__all__ = ["Muon"]
+
+
+class Muon(Optimizer):
+    """Steps along the momentum with all its singular values made about 1; for weights of hidden layers.
+
+    With g the gradient and m its running average that starts at zero:
+
+        m = momentum * m + (1 - momentum) * g
+        u = (1 - momentum) * g + momentum * m           (m, without `nesterov`)
+        parameter -= lr * weight_decay * parameter + lr * factor * O(u)
+
+    O(u) is found by `ns_steps` Newton-Schulz iterations with `ns_coefficients`, from u divided by its norm (at least
+    `eps`), in the parameter's own precision where PyTorch takes bfloat16. The factor is sqrt(max(1, rows /
+    columns)), or with `adjust_lr_fn="match_rms_adamw"` 0.2 * sqrt(max(rows, columns)).
+
+    See K. Jordan et al., "Muon: An optimizer for hidden layers in neural networks", 2024.
+
+    Raises `ValueError` for options out of range and for parameters that are no matrices.
+
+    >>> import cygrad
+    >>> w = cygrad.eye(2).requires_grad_()
+    >>> optimizer = cygrad.optim.Muon([w], lr=0.1, weight_decay=0.0, ns_steps=12, ns_coefficients=(1.5, -0.5, 0.0))
+    >>> (w * cygrad.tensor([[3.0, 0.0], [0.0, 5.0]])).sum().backward()
+    >>> optimizer.step()
+    >>> w
+    tensor([[0.9000, 0.0000],
+            [0.0000, 0.9000]], requires_grad=True)
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-3,
+        weight_decay: float = 0.1,
+        momentum: float = 0.95,
+        nesterov: bool = True,
+        ns_coefficients: tuple[float, float, float] = (3.4445, -4.775, 2.0315),
+        eps: float = 1e-7,
+        ns_steps: int = 5,
+        adjust_lr_fn: str | None = None,
+    ) -> None:
+        if isinstance(lr, Tensor):
+            check_learning_rate(lr)
+        for name, value in (("Learning rate", lr), ("momentum", momentum), ("weight decay", weight_decay)):
+            if not value >= 0.0:
+                raise ValueError(f"{name} should be >= 0 but is: {value}")
+        if adjust_lr_fn not in (None, "original", "match_rms_adamw"):
+            raise ValueError(f"Adjust learning rate function {adjust_lr_fn} is not supported")
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "weight_decay": weight_decay,
+                "momentum": momentum,
+                "nesterov": nesterov,
+                "ns_coefficients": ns_coefficients,
+                "eps": eps,
+                "ns_steps": ns_steps,
+                "adjust_lr_fn": adjust_lr_fn,
+            },
+        )
+        for group in self.param_groups:
+            for param in group["params"]:
+                if param.ndim != 2:
+                    raise ValueError(
+                        f"Muon only supports 2D parameters whereas we found a parameter with size: {param.shape}\n"
+                        "Give biases, gains and embeddings to another optimizer, such as AdamW."
+                    )
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Change every parameter that has a gradient."""
+        loss = loss_of(closure)
+        with cygrad.no_grad():
+            for group in self.param_groups:
+                for param in group["params"]:
+                    if param.grad is not None:
+                        self._change(param, param.grad, group)
+        return loss
+
+    def _change(self, param: Tensor, grad: Tensor, group: dict[str, Any]) -> None:
+        if param.is_complex():
+            raise RuntimeError("Muon does not support complex parameters")
+        state, momentum = self.state[param], group["momentum"]
+        if not state:
+            state["momentum_buffer"] = cygrad.zeros_like(grad)
+        average = state["momentum_buffer"]
+        average.lerp_(grad, 1 - momentum)
+        update = grad.lerp(average, momentum) if group["nesterov"] else average
+        update = orthogonalized(update, group["ns_coefficients"], group["ns_steps"], group["eps"])
+        lr = float(group["lr"])
+        param.mul_(1 - lr * group["weight_decay"])
+        param.sub_(update, alpha=lr * _factor(param, group["adjust_lr_fn"]))
+
+
+def _factor(param: Tensor, adjust_lr_fn: str | None) -> float:
+    rows, columns = param.shape
+    if adjust_lr_fn == "match_rms_adamw":
+        return 0.2 * math.sqrt(max(rows, columns))
+    return math.sqrt(max(1, rows / columns))
+
+
+def orthogonalized(matrix: Tensor, coefficients: tuple[float, float, float], steps: int, eps: float) -> Tensor:
+    """The matrix with singular values of about 1: those of x become a*s + b*s**3 + c*s**5 in each step."""
+    if steps >= 100:
+        raise ValueError("Number of steps must be less than 100 for computational efficiency")
+    if len(coefficients) != 3:
+        raise ValueError("Coefficients must be a tuple of exactly 3 values")
+    a, b, c = coefficients
+    x = matrix.T if matrix.shape[0] > matrix.shape[1] else matrix
+    x = x / x.norm().clamp(min=eps)
+    for _ in range(steps):
+        square = x @ x.T
+        x = a * x + (b * square + c * (square @ square)) @ x
+    return x.T if matrix.shape[0] > matrix.shape[1] else x
