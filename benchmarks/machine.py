@@ -23,8 +23,9 @@ def usable_cpus() -> int:
 
 
 def limit_threads(count: int, torch: ModuleType | None) -> None:
-    """Give PyTorch and the BLAS libraries the same number; cygrad's own loops use one."""
+    """Give cygrad, PyTorch and the BLAS libraries the same number."""
     threadpool_limits(count)
+    cygrad.set_num_threads(count)
     if torch is not None:
         torch.set_num_threads(count)
 
@@ -34,7 +35,7 @@ def describe(threads: int, torch: ModuleType | None) -> dict[str, str]:
     blas = {f"{lib['internal_api']} {lib['version']}" for lib in threadpool_info()}
     return {
         "processor": f"{_processor()}, {usable_cpus()} usable of {os.cpu_count()}",
-        "threads": f"{threads} for PyTorch and for BLAS",
+        "threads": f"{threads} for cygrad, for PyTorch and for BLAS",
         "system": f"{platform.system()} {platform.machine()}",
         "Python": platform.python_version() + ("" if _has_gil() else ", free-threaded"),
         "cygrad": cygrad.__version__,

@@ -91,6 +91,17 @@ cdef cnp.ndarray empty_strided(int ndim, cnp.npy_intp* dims, cnp.npy_intp* strid
     return PyArray_NewFromDescr(&PyArray_Type, <cnp.PyArray_Descr*>descr, ndim, dims, strides, NULL, 0, NULL)
 
 
+def new_array(tuple shape, int typenum):
+    """Uninitialised memory in C order."""
+    cdef cnp.npy_intp[MAXDIMS] dims
+    cdef int i, ndim = <int>len(shape)
+    if ndim > MAXDIMS:
+        raise ValueError(f"maximum supported dimension for an ndarray is {MAXDIMS}, found {ndim}")
+    for i in range(ndim):
+        dims[i] = shape[i]
+    return empty(ndim, dims, typenum)
+
+
 cdef cnp.ndarray dense(cnp.ndarray a):
     if is_plain(a) and cnp.PyArray_IS_C_CONTIGUOUS(a):
         return a

@@ -4,6 +4,13 @@ import math
 
 import numpy as np
 
+from cygrad._kernels.arrays import new_array
+from cygrad._kernels.loops import Ufunc
+
+_SHARED = 2**20  # bytes
+_BUILT_IN = 24  # types of other packages have larger numbers
+_positive = Ufunc(np.positive)
+
 _C_NAMES = {
     "float16": "c10::Half",
     "float32": "float",
@@ -20,13 +27,27 @@ _C_NAMES = {
 
 def copy(array):
     """A dense copy whose dimensions lie in memory in the order of the original's."""
+    if _is_shared_work(array):
+        return _positive(array)
     repeats = any(stride == 0 and length > 1 for stride, length in zip(array.strides, array.shape))
     return array.copy("C" if repeats else "K")
 
 
 def copy_in_order(array, order):
     """A dense copy with the dimensions in the given order, from the largest steps in memory to the smallest."""
-    return array.transpose(order).copy("C").transpose(_inverse(order))
+    return contiguous(array.transpose(order)).transpose(_inverse(order))
+
+
+def contiguous(array):
+    """A dense copy in C order."""
+    if _is_shared_work(array):
+        return _positive(array, out=new_array(array.shape, array.dtype.num))
+    return array.copy("C")
+
+
+def _is_shared_work(array):
+    """Whether an array is so large that threads copy it sooner, and of a type whose `+x` is x, bit for bit."""
+    return array.nbytes >= _SHARED and array.dtype.kind in "iuf" and array.dtype.num < _BUILT_IN
 
 
 def _inverse(order):

@@ -4,6 +4,8 @@
 #define CYGRAD_LOCK_H
 
 #ifdef _WIN32
+#define WIN32_LEAN_AND_MEAN
+#define NOMINMAX
 #include <windows.h>
 #include <malloc.h>
 typedef SRWLOCK cygrad_lock;

@@ -24,6 +24,7 @@ cnp.import_array()
 
 cdef extern from "Python.h":
     int PyTraceMalloc_Track(unsigned int domain, uintptr_t memory, size_t size) noexcept
+    int PyTraceMalloc_Untrack(unsigned int domain, uintptr_t memory) noexcept
 
 cdef extern from "numpy/arrayobject.h":
     PyTypeObject PyArray_Type
@@ -120,8 +121,13 @@ cdef cnp.ndarray empty_pooled(object descr, int ndim, cnp.npy_intp* dims, cnp.np
     _sign(memory)
     PyTraceMalloc_Track(NUMPY_DOMAIN, <uintptr_t>memory, nbytes)
     Py_INCREF(descr)            # the next line steals a reference
-    array = PyArray_NewFromDescr(&PyArray_Type, <cnp.PyArray_Descr*>descr, ndim, dims, strides, memory,
-                                 cnp.NPY_ARRAY_CARRAY, NULL)
+    try:
+        array = PyArray_NewFromDescr(&PyArray_Type, <cnp.PyArray_Descr*>descr, ndim, dims, strides, memory,
+                                     cnp.NPY_ARRAY_CARRAY, NULL)
+    except Exception:           # a negative length
+        PyTraceMalloc_Untrack(NUMPY_DOMAIN, <uintptr_t>memory)
+        pool_free(memory)
+        raise
     Py_INCREF(_capsule)
     (<PyArrayObject_fields*>array).mem_handler = <PyObject*>_capsule
     cnp.PyArray_ENABLEFLAGS(array, cnp.NPY_ARRAY_OWNDATA)

@@ -21,7 +21,7 @@ from libc.string cimport memset
 from cygrad._kernels.arrays cimport MAXDIMS, NTYPES, PURE, RELEASE_ABOVE, cast, empty, is_plain
 from cygrad._kernels.loops cimport Ufunc
 from cygrad._kernels.parallel cimport LIGHT, share
-from cygrad._kernels.walk cimport Loop, Walk, coalesce, lengthen_innermost, memory_order, run
+from cygrad._kernels.walk cimport Loop, Walk, coalesce, lengthen_innermost, memory_order, run, run_reduction
 from cygrad._kernels import by_numpy
 
 cnp.import_array()
@@ -150,7 +150,7 @@ cdef cnp.ndarray _reduce(Ufunc ufunc, cnp.ndarray a, Shape* shape, Start start):
     if cnp.PyArray_SIZE(a) > RELEASE_ABOVE:
         with nogil:
             lengthen_innermost(&walk)
-            run(&walk, loop, data)
+            run_reduction(&walk, loop, data)
     elif cnp.PyArray_SIZE(a) != 0:
         lengthen_innermost(&walk)
         run(&walk, loop, data)

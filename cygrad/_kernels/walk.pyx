@@ -12,6 +12,7 @@ cnp.import_array()
 
 cdef enum:
     SHORT = 16                  # an innermost dimension below this is worth exchanging for a longer one
+    WIDE = 2048                 # one from this on, parts of which are worth a thread
 
 
 cdef int join(Walk* walk, int nin, Operand* inputs) except -1:
@@ -145,10 +146,12 @@ cdef void _run_part(Walk* walk, Loop* loop, char** start, const Core* core, cnp.
         data[k] = start[k] + first * walk.strides[k][0]
         steps[k] = walk.strides[k][0]
     for d in range(1, walk.ndim):
-        index[d] = row % walk.dims[d] if row != 0 else 0
-        row //= walk.dims[d]
-        for k in range(walk.count):
-            data[k] += index[d] * walk.strides[k][d]
+        index[d] = 0
+        if row != 0:                # spares small arrays the divisions
+            index[d] = row % walk.dims[d]
+            row //= walk.dims[d]
+            for k in range(walk.count):
+                data[k] += index[d] * walk.strides[k][d]
     dims[0] = length
     if core != NULL:
         for k in range(3):
@@ -212,3 +215,32 @@ cdef void run_shared(Walk* walk, Loop* loop, char** start) noexcept nogil:
         share(_run_parts_of_rows, &s, rows * s.parts, 1)
     else:
         share(_run_rows, &s, rows, max(1, loop.piece // walk.dims[0]))
+
+
+cdef void _run_outermost(void* context, Py_ssize_t first, Py_ssize_t n) noexcept nogil:
+    cdef Shared* s = <Shared*>context
+    _run_part(s.walk, s.loop, s.start, NULL, first * s.parts, n * s.parts, 0, s.walk.dims[0])
+
+
+cdef void _run_innermost(void* context, Py_ssize_t first, Py_ssize_t n) noexcept nogil:
+    cdef Shared* s = <Shared*>context
+    _run_part(s.walk, s.loop, s.start, NULL, 0, s.parts, first, n)
+
+
+cdef void run_reduction(Walk* walk, Loop* loop, char** start) noexcept nogil:
+    cdef Shared s
+    cdef int d, last = walk.ndim - 1, result = walk.count - 1
+    s.walk = walk
+    s.loop = loop
+    s.start = start
+    s.parts = 1                     # rows of one index of the outermost dimension, or all rows
+    for d in range(1, last):
+        s.parts *= walk.dims[d]
+    if loop.piece != 0 and last > 0 and walk.strides[result][last] != 0:
+        share(_run_outermost, &s, walk.dims[last], max(1, loop.piece // (s.parts * walk.dims[0])))
+    elif loop.piece != 0 and walk.strides[result][0] != 0 and walk.dims[0] >= WIDE:
+        if last > 0:
+            s.parts *= walk.dims[last]
+        share(_run_innermost, &s, walk.dims[0], max(WIDE // 2, loop.piece // s.parts))
+    else:
+        run(walk, loop, start)

@@ -58,7 +58,7 @@ cpdef Tensor contiguous(object input, object memory_format=None):
     if memory_format is None or memory_format is formats.contiguous_format:
         if PyArray_IS_C_CONTIGUOUS(<ndarray>t.array):
             return t
-        return record1(CLONE, t.array.copy("C"), t, None)
+        return record1(CLONE, kernels.contiguous(t.array), t, None)
     order = formats.order_of(memory_format, t.array.ndim, "contiguous")
     if memory_format is formats.preserve_format or kernels.is_in_order(t.array, order):
         return t

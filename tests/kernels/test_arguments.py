@@ -12,6 +12,7 @@ N = np.array([0, 1, 2])
 CALLS = [
     (arrays.cast, (A, 12)),
     (arrays.may_overlap, (A, A)),
+    (arrays.new_array, ((2, 3), 11)),
     (elementwise.clamp, (A, 0.0, 1.0)),
     (elementwise.erf, (A,)),
     (elementwise.power, (A, 2.0)),

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import cygrad
 from cygrad._kernels import machine, pool
+from cygrad._kernels.arrays import new_array
 
 SMALLEST = 2**15  # bytes that come from the pool
 
@@ -123,6 +124,13 @@ def test_what_is_kept_is_bounded_by_what_was_used_at_once():
     for size in range(10**6, 40 * 10**6, 10**6):
         array(size)
     assert counters()["reserved_bytes"][0] - before <= 1.25 * capacity(39 * 10**6) + 2**24
+
+
+def test_an_array_that_cannot_be_made_leaves_nothing():
+    before = counters()["requested_bytes"][0]
+    with pytest.raises(ValueError, match="negative"):
+        new_array((-1000, -1000), np.dtype("f").num)
+    assert counters()["requested_bytes"][0] == before
 
 
 # --- Reuse -------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import pytest
 
 import cygrad
 from cygrad._core import threads
-from cygrad._kernels import activations, elementwise, machine, optim, reduce
+from cygrad._kernels import activations, copying, elementwise, machine, optim, reduce
 from cygrad._kernels.arrays import cast
 from cygrad._kernels.loops import Ufunc
 
@@ -270,3 +270,41 @@ def test_optimizer_steps(rng):
     results = for_all_counts(work)
     np.testing.assert_allclose(results[0], x - 0.1 * g, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(results[2], x - 0.1 * np.sign(g), rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((4000, 50), 1), ((4000, 50), 0), ((30, 7000), 0), ((30, 7000), 1), ((20, 30, 400), 1)]
+)
+def test_largest_and_products(shape, axis, rng):
+    x = rng.standard_normal(shape)
+    largest, product, _ = for_all_counts(
+        lambda: [reduce.amax(x, (axis,)), reduce.prod(x, (axis,)), reduce.any_(x.T > 3, (axis,))]
+    )
+    np.testing.assert_array_equal(largest, x.max(axis))
+    np.testing.assert_allclose(product, x.prod(axis), rtol=1e-9)
+
+
+def test_copies(rng):
+    for x in (rng.standard_normal((500, 600)), rng.integers(0, 99, (500, 600)), rng.random((500, 600)) > 0.5):
+        strided = np.repeat(x, 2, 1)[:, ::2]
+        repeated = np.broadcast_to(x[0], (500, 600))
+
+        def work(x=x, strided=strided, repeated=repeated):
+            return [
+                copying.copy(x), copying.copy(x.T), copying.contiguous(x.T), copying.copy(strided),
+                copying.copy(repeated), copying.copy_in_order(x, (1, 0)),
+            ]  # fmt: skip
+
+        results = for_all_counts(work)
+        for result, expected in zip(results, [x, x.T, x.T, x, repeated, x], strict=True):
+            np.testing.assert_array_equal(result, expected)
+            assert not np.shares_memory(result, x)
+        assert [result.flags.c_contiguous for result in results] == [True, False, True, True, True, False]
+
+
+def test_copies_keep_every_bit():
+    x = np.full(300_000, np.nan, np.float32)
+    x.view(np.int32)[:] += 12345  # a payload
+    x[0] = -0.0
+    assert copying.copy(x).tobytes() == x.tobytes()
+    assert copying.copy(x.reshape(500, 600).T).tobytes() == x.reshape(500, 600).T.tobytes()
