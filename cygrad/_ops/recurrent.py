@@ -4,11 +4,13 @@ One recorded op computes all steps of one layer in one direction. Its inputs are
 (x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr), of which the biases, c0 and w_hr may be None.
 """
 
+import math
+
 from cygrad._core import faults, messages
 from cygrad._core.access import array_of, tensor_of
 from cygrad._core.dual import keep
 from cygrad._core.engine import grad
-from cygrad._core.opdef import FUNCTION_ONLY, OUT0, PRIVATE, declare, publish
+from cygrad._core.opdef import FUNCTION_ONLY, PRIVATE, declare, publish
 from cygrad._core.record import as_float32, record_outputs
 from cygrad._core.state import get_modes
 from cygrad._core.tensor import Tensor
@@ -18,7 +20,7 @@ from cygrad._ops.dropout import dropout
 from cygrad._ops.parts import cat, narrow, stack, unbind
 from cygrad._ops.products import linear
 from cygrad._ops.recurrent_cells import GATES, STEPS
-from cygrad._ops.views import reshape, transpose, unsqueeze, view
+from cygrad._ops.views import reshape, transpose, view
 
 # -- one layer in one direction ------------------------------------------------------------------------------
 
@@ -33,8 +35,11 @@ def layer_rule(n, grads):
     if not get_modes():
         return _recorded_gradients(tensors, grads, wanted, n.args)
     d_out, *d_last = (None if g is None else as_float32(array_of(g)) for g in grads)
-    arrays, out = _arrays(tensors), as_float32(array_of(n.saved_result()))
-    found = kernels.BACKWARD[kind](d_out, d_last, arrays, n.saved(1), out, sizes, is_reversed, wanted)
+    d_out = None if d_out is None else _rows(d_out)
+    *kept, out = n.saved(1)
+    found = list(kernels.BACKWARD[kind](d_out, d_last, _arrays(tensors), kept, out, sizes, is_reversed, wanted))
+    if wanted[0]:
+        found[0] = found[0].reshape(tensors[0].shape)
     return tuple(tensor_of(array) if want else None for array, want in zip(found, wanted))
 
 
@@ -54,7 +59,6 @@ def _recorded_gradients(tensors, grads, wanted, args):
 LAYER = declare(
     "recurrent_layer",
     layer_rule,
-    saves=OUT0,
     flags=PRIVATE,
     inputs="_ _ _",
     outputs="output h_n c_n",
@@ -70,20 +74,26 @@ def recurrent_layer(kind, sizes, is_reversed, x, h0, w_ih, w_hh, b_ih=None, b_hh
         return by_steps(kind, sizes, is_reversed, *tensors)
     out, last, kept = kernels.FORWARD[kind](*_arrays(tensors), sizes, is_reversed)
     dtype = array_of(x).dtype
-    results = tuple(array.astype(dtype, copy=False) for array in (out, *last))
+    results = tuple(array.astype(dtype, copy=False) for array in (out.reshape(*x.shape[:-1], out.shape[1]), *last))
     results = record_outputs(LAYER, results, tensors, (kind, sizes, is_reversed), len(results))
     keep(results[0], 0, (tensors, [None if t is None else t._version for t in tensors]))
-    keep(results[0], 1, kept)
+    keep(results[0], 1, (*kept, out.copy()))  # the result may be overwritten
     return results
 
 
 def _arrays(tensors):
-    return [None if t is None else as_float32(array_of(t)) for t in tensors]
+    """The arrays in at least single precision, the first one as rows."""
+    x, *others = (None if t is None else as_float32(array_of(t)) for t in tensors)
+    return [_rows(x), *others]
+
+
+def _rows(array):
+    return array.reshape(math.prod(array.shape[:-1]), array.shape[-1])
 
 
 def by_steps(kind, sizes, is_reversed, x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr):
     """The same as `recurrent_layer`, made of recorded ops."""
-    of_input = linear(x, w_ih, b_ih)
+    of_input = linear(reshape(x, (sum(sizes), x.shape[-1])), w_ih, b_ih)
     first = (h0,) if c0 is None else (h0, c0)
     spans = kernels.spans(sizes, is_reversed)
     states = tuple(narrow(s, 0, 0, spans[0][1] - spans[0][0]) for s in first)
@@ -99,15 +109,24 @@ def by_steps(kind, sizes, is_reversed, x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr):
         states = (hidden if w_hr is None else linear(hidden, w_hr), *cell)
         outputs.append(states[0])
     last = [cat(parts) for parts in zip(states, *reversed(ended))]
-    return cat(outputs[::-1] if is_reversed else outputs), *last
+    out = cat(outputs[::-1] if is_reversed else outputs)
+    return reshape(out, (*x.shape[:-1], out.shape[1])), *last
 
 
 def _check_layer(kind, sizes, x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr):
-    rows, size = x.shape
+    size = x.shape[-1]
     width = w_hh.shape[0] // GATES[kind]
     gates = GATES[kind] * width
     out = width if w_hr is None else w_hr.shape[0]
-    expected = (sum(sizes), size), (sizes[0], out), (gates, size), (gates, out), (gates,), (gates,), (sizes[0], width)
+    expected = (
+        (*x.shape[:-1], size),
+        (sizes[0], out),
+        (gates, size),
+        (gates, out),
+        (gates,),
+        (gates,),
+        (sizes[0], width),
+    )
     names = "input", "hx", "weight_ih", "weight_hh", "bias_ih", "bias_hh", "cx", "weight_hr"
     for tensor, shape, name in zip((x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr), (*expected, (out, width)), names):
         if tensor is None:
@@ -124,7 +143,7 @@ def _check_layer(kind, sizes, x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr):
 
 
 def _layers(kind, x, sizes, states, params, has_biases, num_layers, dropout_p, train, bidirectional):
-    """(rows of outputs, last states) of all layers."""
+    """(outputs, last states) of all layers; `x` is (T, N, I), or the rows of packed sequences."""
     directions = 2 if bidirectional else 1
     is_projected = len(states) == 2 and states[0].shape[2] != states[1].shape[2]
     each = (4 if has_biases else 2) + is_projected
@@ -145,20 +164,18 @@ def _layers(kind, x, sizes, states, params, has_biases, num_layers, dropout_p, t
             out, *ends = recurrent_layer(kind, sizes, is_reversed, x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr)
             outs.append(out)
             last.append(ends)
-        x = outs[0] if directions == 1 else cat(outs, 1)
+        x = outs[0] if directions == 1 else cat(outs, -1)
         if dropout_p and layer < num_layers - 1:
             x = dropout(x, dropout_p, train)
-    return x, *(unsqueeze(ends[0], 0) if len(ends) == 1 else stack(ends) for ends in zip(*last))
+    return x, *map(stack, zip(*last))
 
 
 def _padded(kind, input, states, *how, batch_first):
     """The layers over `input`, (T, N, I) or with `batch_first` (N, T, I)."""
     x = transpose(input, 0, 1) if batch_first else input
-    steps, batch, width = x.shape
-    if not steps:
+    if not len(x):
         raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
-    out, *last = _layers(kind, reshape(x, (steps * batch, width)), (batch,) * steps, states, *how)
-    out = reshape(out, (steps, batch, -1 if out.numel() else out.shape[1]))
+    out, *last = _layers(kind, x, (x.shape[1],) * len(x), states, *how)
     return transpose(out, 0, 1) if batch_first else out, *last
 
 

@@ -27,6 +27,10 @@ def step(kind, x, h, c, w_ih, w_hh, b_ih=0, b_hh=0, w_hr=None):
 
 def one_direction(kind, sizes, is_reversed, x, h0, w_ih, w_hh, b_ih=None, b_hh=None, c0=None, w_hr=None):
     """Each sequence by itself, one step after the other."""
+    if x.ndim == 3:
+        rows = x.reshape(len(x) * x.shape[1], x.shape[2])
+        out, *last = one_direction(kind, sizes, is_reversed, rows, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr)
+        return out.reshape(*x.shape[:2], -1), *last
     starts = np.concatenate([[0], np.cumsum(sizes)])
     states = [h0.copy()] if c0 is None else [h0.copy(), c0.copy()]
     out = np.zeros((len(x), h0.shape[1]))
@@ -86,7 +90,8 @@ def layer_calls(kind):
         w = weights(kind, 2, 2, bias=bias)
         w += [None] * (4 - len(w))
         c0 = grid(sizes[0], 2)[::-1].copy() if kind == "lstm" else None
-        yield (kind, sizes, is_reversed, grid(sum(sizes), 2), 0.7 * grid(sizes[0], 2), *w, c0)
+        x = grid(2, 2, 2) if len(sizes) == 2 else grid(sum(sizes), 2)
+        yield (kind, sizes, is_reversed, x, 0.7 * grid(sizes[0], 2), *w, c0)
     if kind == "lstm":
         *w, w_hr = weights(kind, 2, 3, 2)
         yield (kind, (2, 1), True, grid(3, 2), grid(2, 2), *w, grid(2, 3), w_hr)
