@@ -3,6 +3,7 @@
 from cpython.object cimport PyObject
 
 from cygrad._core.node cimport Node
+from cygrad._core.state cimport ThreadState
 from cygrad._core.tensor cimport Tensor
 
 cdef struct Entry:              # a node in this run
@@ -42,7 +43,7 @@ cdef class Run:
     cdef int give(self, Py_ssize_t entry, int nr, Tensor grad) except -1
     cdef int select(self) except -1
     cdef int execute(self) except -1
-    cdef int step(self, Py_ssize_t entry) except -1
+    cdef int step(self, Py_ssize_t entry, ThreadState* state) except -1
     cdef int distribute(self, Node node, object grads) except -1
     cdef bint wants(self, Py_ssize_t entry) noexcept            # is a gradient for this entry of use?
     cdef unsigned long long unwanted_edges(self, Node node) except? 0xFFFFFFFFFFFFFFFF

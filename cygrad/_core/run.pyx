@@ -249,21 +249,26 @@ cdef class Run:
         """Run until nothing is ready."""
         cdef ThreadState* state = thread_state()
         cdef unsigned int modes = state.modes
-        cdef Py_ssize_t i, count = 0
+        cdef Py_ssize_t i, count = 0, entry = 0
         for i in range(self.n_entries):
             if self.entries[i].dependencies == 0:
                 self.push(i)
-        while self.n_ready:
-            count += 1
-            if count % TURN == 0:
-                with nogil:
-                    pass
-            PyErr_CheckSignals()
-            self.step(self.pop())
-            state.modes = modes             # a hook may have changed them
+        try:
+            while self.n_ready:
+                count += 1
+                if count % TURN == 0:
+                    with nogil:
+                        pass
+                PyErr_CheckSignals()
+                entry = self.pop()
+                self.step(entry, state)
+                state.modes = modes             # a hook may have changed them
+        except Exception as error:
+            faults.note_node(error, <Node>self.entries[entry].node)
+            raise
         return 0
 
-    cdef int step(self, Py_ssize_t entry) except -1:
+    cdef int step(self, Py_ssize_t entry, ThreadState* state) except -1:
         """Run one node."""
         cdef Entry* e = &self.entries[entry]
         cdef Node node = <Node>e.node
@@ -286,18 +291,14 @@ cdef class Run:
             grad = run_pre_hooks(node, run_tensor_pre_hooks(node, grad))
         if grad is not None or node.takes_undefined():
             if self.selective and not node.takes_undefined():
-                thread_state().unwanted = self.unwanted_edges(node)
-            try:
-                with cython.critical_section(node):     # another run may free what this one reads
-                    if self.cuts and type(node) is AccumulateGrad:
-                        cut_and_accumulate(node, grad)
-                    else:
-                        grads = node.call(grad) if thread_state().events == NULL else profiled_call(node, grad)
-            except Exception as error:
-                faults.note_node(error, node)
-                raise
-            thread_state().unwanted = 0
-            if anomaly_check or thread_state().watch:
+                state.unwanted = self.unwanted_edges(node)
+            with cython.critical_section(node):     # another run may free what this one reads
+                if self.cuts and type(node) is AccumulateGrad:
+                    cut_and_accumulate(node, grad)
+                else:
+                    grads = node.call(grad) if state.events == NULL else profiled_call(node, grad)
+            state.unwanted = 0
+            if anomaly_check or state.watch:
                 check_gradients(self, node, grads, grad)
         if node.hooks is not None and node.hooks.post:
             grads = run_post_hooks(node, self.fitted(node, grads), grad)
