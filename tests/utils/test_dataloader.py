@@ -365,6 +365,21 @@ def test_abandoned_iterators(crew, persistent):
     assert not multiprocessing.active_children()
 
 
+def test_workers_that_cannot_be_started(monkeypatch):
+    started = []
+
+    def start(thread, start=threading.Thread.start):
+        if len(started) == 2:
+            raise RuntimeError("can't start new thread")
+        started.append(thread)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    with fails(RuntimeError, "can't start new thread"):
+        iter(DataLoader(range(5), num_workers=4))
+    assert len(started) == 2 and not any(thread.is_alive() for thread in started)
+
+
 def test_abandoned_iterators_in_a_circle():
     iterator = iter(DataLoader(Noisy(), num_workers=2))
     next(iterator)

@@ -215,12 +215,16 @@ class Threads(Crew):
     def __init__(self, work: Work) -> None:
         self.answers: queue.SimpleQueue = queue.SimpleQueue()
         self.tasks = [queue.SimpleQueue() for _ in range(work.num_workers)]  # type: ignore[var-annotated]
-        self.threads = [
-            threading.Thread(target=_run_in_thread, args=(work, i, tasks, self.answers), daemon=True)
-            for i, tasks in enumerate(self.tasks)
-        ]
-        for thread in self.threads:
-            thread.start()
+        self.threads: list[threading.Thread] = []
+        try:
+            for worker, tasks in enumerate(self.tasks):
+                arguments = (work, worker, tasks, self.answers)
+                thread = threading.Thread(target=_run_in_thread, args=arguments, daemon=True)
+                thread.start()
+                self.threads.append(thread)
+        except BaseException:  # Ctrl-C, or no more threads
+            self.stop()
+            raise
 
     def send(self, worker: int, task: Task) -> None:
         self.tasks[worker].put(task)
