@@ -15,6 +15,7 @@ cimport numpy as cnp
 from numpy cimport NPY_FLOAT16, ndarray, PyArray_NDIM, PyArray_SIZE, PyArray_TYPE, PyArray_SAMESHAPE
 
 from functools import partial
+from types import FunctionType
 
 import numpy as np
 
@@ -390,8 +391,8 @@ cdef inline bint is_half(ndarray array) noexcept:
 
 
 cdef object run_kernel(OpDef op, tuple arrays, tuple args):
-    """The result of a kernel; of an elementwise one, block by block where an array is large."""
-    if op.flags & ELEMENTWISE:
+    """The result of a kernel; of an elementwise one in Python, block by block where an array is large."""
+    if op.flags & ELEMENTWISE and type(op.kernel) is FunctionType:      # compiled ones are few passes as they are
         for array in arrays:
             if type(array) is ndarray and PyArray_SIZE(<ndarray>array) > blocks.SIZE:
                 return blocks.in_blocks(partial(run_block, op, args), arrays)

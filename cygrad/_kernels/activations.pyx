@@ -138,7 +138,7 @@ cdef class Gradient:
 sigmoid = Map(SIGMOID, by_numpy.sigmoid)
 silu = Map(SILU, by_numpy.silu)
 mish = Map(MISH, by_numpy.mish)
-gelu = Map(GELU, by_numpy.gelu)
+gelu_exact = Map(GELU, by_numpy.gelu)
 gelu_tanh = Map(GELU_TANH, by_numpy.gelu_tanh)
 
 # From the input
@@ -151,3 +151,8 @@ gelu_tanh_backward = Gradient(GELU_TANH, by_numpy.gelu_tanh_backward)
 tanh_backward = Gradient(TANH_OF_RESULT, by_numpy.tanh_backward)
 sigmoid_backward = Gradient(SIGMOID_OF_RESULT, by_numpy.sigmoid_backward)
 threshold_backward = Gradient(THRESHOLD_OF_RESULT, by_numpy.threshold_backward)
+
+
+def gelu(cnp.ndarray a not None, str approximate="none"):
+    """a times the normal distribution function at a, or, with "tanh", times what approximates it."""
+    return gelu_tanh(a) if approximate == "tanh" else gelu_exact(a)

@@ -12,6 +12,7 @@ import math
 
 import numpy as np
 
+import cygrad._kernels.images as images
 from cygrad._kernels import depthwise
 from cygrad._kernels.by_numpy import silent
 
@@ -21,22 +22,43 @@ def patches(x, where, blocks):
     channels, taps = x.shape[1], math.prod(where.kernel)
     width = math.prod(where.size[1:])
     memory = done = None
+    compiled = are_compiled(x, where)
     for block in blocks:
         n0, n1, first, last = block
         shape = (channels, taps, n1 - n0, last - first, *where.size[1:])
         length = math.prod(shape)
         if memory is None:
             memory = np.empty(length, x.dtype)
+        if compiled:
+            images.copy_patches(as_images(x[n0:n1]), memory[:length], geometry_of(where, block))
+            yield block, memory[:length].reshape(channels * taps, -1)
+            continue
         columns = memory[:length].reshape(shape)
         if (shape, first if shape[3] != where.size[0] else 0) != done:
             done = shape, first if shape[3] != where.size[0] else 0
             joins = list(where.taps(first, last))
             if any(where.low) or len(joins) < taps or reaches_beyond(where):
                 columns[...] = 0
-        images = x[n0:n1].swapaxes(0, 1)
+        planes = x[n0:n1].swapaxes(0, 1)
         for tap, there, here in joins:
-            columns[(slice(None), tap, slice(None), *there)] = images[(slice(None), slice(None), *here)]
+            columns[(slice(None), tap, slice(None), *there)] = planes[(slice(None), slice(None), *here)]
         yield block, columns.reshape(channels * taps, (n1 - n0) * (last - first) * width)
+
+
+def are_compiled(x, where):
+    """Whether patches are made, and added, by compiled loops: of one or two dimensions, a place for each row."""
+    return len(where.size) <= 2 and images.has_loops(x)
+
+
+def as_images(x):
+    """Images, dense, with two dimensions."""
+    x = np.ascontiguousarray(x)
+    return x if x.ndim == 4 else x[:, :, None]
+
+
+def geometry_of(where, block):
+    """The geometry that compiled loops take, of the rows of a block."""
+    return where.flat(*block[2:])
 
 
 def reaches_beyond(where):
@@ -132,6 +154,7 @@ def spread(g, w, where, groups):
     matrix = np.ascontiguousarray(w).reshape(groups, filters // groups, -1).swapaxes(1, 2)
     joins: list = []
     rows = memory = None
+    compiled = are_compiled(out, where)
     for block in where.blocks(n, channels, g.itemsize):
         n0, n1, first, last = block
         if rows != (first, last):
@@ -141,10 +164,13 @@ def spread(g, w, where, groups):
         if memory is None:
             memory = np.empty(math.prod(shape), g.dtype)
         columns = np.matmul(matrix, part, out=memory[: math.prod(shape)].reshape(shape))
+        if compiled:
+            images.add_patches(as_images(out[n0:n1]), columns.reshape(-1), geometry_of(where, block))
+            continue
         columns = columns.reshape(channels, -1, n1 - n0, last - first, *where.size[1:])
-        images = out[n0:n1].swapaxes(0, 1)
+        planes = out[n0:n1].swapaxes(0, 1)
         for tap, there, here in joins:
-            images[(slice(None), slice(None), *here)] += columns[(slice(None), tap, slice(None), *there)]
+            planes[(slice(None), slice(None), *here)] += columns[(slice(None), tap, slice(None), *there)]
     return out
 
 
@@ -165,6 +191,8 @@ def filter_gradient(x, g, where, groups):
         for i in range(n):
             out += np.matmul(g[i], x[i].swapaxes(1, 2))
         return out.reshape(shape)
+    # Transposed, because BLAS takes half the time again for a product of few rows by transposed columns.
+    turned = np.zeros((groups, out.shape[2], out.shape[1]), x.dtype)
     for block, columns in patches(x, where, where.blocks(n, x.shape[1], x.itemsize)):
-        out += np.matmul(grouped(places(g, block), groups), grouped(columns, groups).swapaxes(1, 2))
-    return out.reshape(shape)
+        turned += np.matmul(grouped(columns, groups), grouped(places(g, block), groups).swapaxes(1, 2))
+    return np.ascontiguousarray(turned.swapaxes(1, 2)).reshape(shape)

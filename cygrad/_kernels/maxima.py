@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+import cygrad._kernels.images as images
 from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.sliding import SCRATCH
 
@@ -26,6 +27,8 @@ def planes_of(x, dims):
 def of_windows(x, where, with_places):
     """(largest elements, their places or None) of windows of one size, without copies of them."""
     dims = len(where.size)
+    if images.has_loops(x) and dims <= 2 and x.size and not (max(where.dilation) > 1 and any(where.low)):
+        return largest_of_windows(x, where)
     planes, shape = planes_of(x, dims), (*x.shape[: x.ndim - dims], *where.size)
     values = np.full((len(planes), *where.size), lowest(x.dtype), x.dtype)
     places = np.empty(values.shape, np.int64) if with_places else None
@@ -42,6 +45,16 @@ def of_windows(x, where, with_places):
     if places is not None and max(where.dilation) > 1 and any(where.low):  # all of a window may be in the padding
         np.clip(places, 0, math.prod(where.image) - 1, out=places)
     return values.reshape(shape), None if places is None else places.reshape(shape)
+
+
+def largest_of_windows(x, where):
+    """The same by compiled loops."""
+    dims = len(where.size)
+    shape = (*x.shape[: x.ndim - dims], *where.size)
+    values, places = np.empty(math.prod(shape), x.dtype), np.empty(math.prod(shape), np.int64)
+    geometry = where.flat()
+    images.largest(planes_of(x, dims).reshape(-1, 1, *geometry[0]), values, places, geometry)
+    return values.reshape(shape), places.reshape(shape)
 
 
 def first_taps(block, best, joins):

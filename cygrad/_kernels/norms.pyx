@@ -140,7 +140,8 @@ def normalize_rows(cnp.ndarray x not None, cnp.ndarray weight not None, cnp.ndar
 
 
 def rows_gradients(cnp.ndarray g not None, cnp.ndarray x not None, cnp.ndarray weight not None,
-                   cnp.ndarray mean not None, cnp.ndarray factor not None, bint centered, bint of_input, bint of_weight, bint of_bias):
+                   cnp.ndarray mean not None, cnp.ndarray factor not None, bint centered, bint of_input,
+                   bint of_weight, bint of_bias):
     """(gradient of x, of weight, of bias) of `normalize_rows`, from that of its result; None for what is not wanted."""
     cdef Rows r
     cdef cnp.npy_intp[2] dims

@@ -46,6 +46,17 @@ class Geometry:
         low = [d * (k - 1) - low for k, d, low in zip(self.kernel, self.dilation, self.low)]
         return Geometry(self.size, self.kernel, self.image, self.stride, self.dilation, low)
 
+    def flat(self, first=0, last=None):
+        """What images.pyx takes as a geometry, of rows `first` to `last` of the results, of one or two dimensions.
+
+        What has one dimension is an image of one row.
+        """
+        last = self.size[0] if last is None else last
+        if len(self.size) == 2:
+            return self.image, self.kernel, self.stride, self.dilation, self.low, first, last, self.size[1]
+        one = [(1, *values) for values in (self.image, self.kernel, self.stride, self.dilation)]
+        return *one, (0, self.low[0] - first * self.stride[0]), 0, 1, last - first
+
     def blocks(self, images, channels, itemsize):
         """(first image, one after the last, first row of the result, one after the last) of the parts of the work."""
         row = channels * math.prod(self.kernel) * math.prod(self.size[1:]) * itemsize

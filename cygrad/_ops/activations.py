@@ -42,11 +42,6 @@ def applied(op, inplace_op, input, args, inplace, kernel):
 # -- gelu --------------------------------------------------------------------------------------------------
 
 
-def gelu_array(a, approximate):
-    """a times the normal distribution function at a, or times what approximates it."""
-    return kernels.gelu_tanh(a) if approximate == "tanh" else kernels.gelu(a)
-
-
 def gelu_rule(n, g):
     x = n.saved(0)
     if get_modes() & NO_GRAD:
@@ -60,7 +55,7 @@ def gelu_rule(n, g):
     return mul(g, add(mul(add(erf(mul(x, SQRT_HALF)), 1), 0.5), mul(x, density)))
 
 
-GELU = declare("gelu", gelu_rule, saves=IN0, flags=FLAGS, kernel=gelu_array, inputs="self", attributes="approximate")
+GELU = declare("gelu", gelu_rule, saves=IN0, flags=FLAGS, kernel=kernels.gelu, inputs="self", attributes="approximate")
 
 
 def gelu(input, *, approximate="none"):

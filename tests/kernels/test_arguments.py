@@ -3,11 +3,25 @@
 import numpy as np
 import pytest
 
-from cygrad._kernels import activations, arrays, elementwise, loops, nn, norms, optim, products, reduce, rows, strided
+from cygrad._kernels import (
+    activations,
+    arrays,
+    elementwise,
+    images,
+    loops,
+    nn,
+    norms,
+    optim,
+    products,
+    reduce,
+    rows,
+    strided,
+)
 
 A = np.ones((3, 3), "f")
 V = np.ones(3, "f")
 N = np.array([0, 1, 2])
+WINDOWS = (3, 3), (1, 1), (1, 1), (1, 1), (0, 0), 0, 3, 3
 
 CALLS = [
     (arrays.cast, (A, 12)),
@@ -30,6 +44,10 @@ CALLS = [
     (nn.log_softmax_backward, (A, A, 0)),
     *[(getattr(activations, name), (A,)) for name in "sigmoid silu mish gelu gelu_tanh".split()],
     *[(getattr(activations, f"{name}_backward"), (A, A)) for name in "silu mish gelu threshold tanh sigmoid".split()],
+    (images.copy_patches, (A.reshape(1, 1, 3, 3), np.empty(9, "f"), WINDOWS)),
+    (images.add_patches, (np.ones((1, 1, 3, 3), "f"), np.empty(9, "f"), WINDOWS)),
+    (images.largest, (A.reshape(1, 1, 3, 3), np.empty(9, "f"), np.empty(9, np.int64), WINDOWS)),
+    (images.add_at, (A.copy(), N.repeat(3).reshape(3, 3), A)),
     (norms.normalize_rows, (A, V, V, 1e-5, True)),
     (norms.rows_gradients, (A, A, V, V, V, True, True, True, True)),
     (norms.moments, (A[None], True)),

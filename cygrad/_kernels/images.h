@@ -1,0 +1,145 @@
+/* Loops over windows of images (planes, height, width), for float and double.
+
+   Place `o` of the result sees place `o * stride + k * dilation - low` of the image through tap `k`; places outside of
+   the image are zero. Patches are an array (planes, taps, ...) of what each tap sees, with steps of any size between
+   planes and between taps; one tap's results stand in one row. */
+
+#ifndef REAL                    /* the file includes itself once for each type */
+#ifndef CYGRAD_IMAGES_H
+#define CYGRAD_IMAGES_H
+
+#include <stdint.h>
+#include <string.h>
+#include "clones.h"
+
+typedef struct {
+    Py_ssize_t image[2], kernel[2], stride[2], dilation[2], low[2];
+    Py_ssize_t first, last, width;      /* the rows of the result that are worked on, and its width */
+} windows;
+
+/* The results from `begin` on and before `end` that see a place of the image through tap k, along one dimension. */
+static void span(const windows *w, int d, Py_ssize_t k, Py_ssize_t *begin, Py_ssize_t *end)
+{
+    const Py_ssize_t shift = w->low[d] - k * w->dilation[d], stride = w->stride[d], past = w->image[d] + shift;
+    const Py_ssize_t low = shift > 0 ? (shift + stride - 1) / stride : 0;
+    const Py_ssize_t high = past > 0 ? (past + stride - 1) / stride : 0;
+    if (*begin < low) *begin = low < *end ? low : *end;
+    if (*end > high) *end = high > *begin ? high : *begin;
+}
+
+#define REAL float
+#define NAME(name) name##_f32
+#include "images.h"
+#undef REAL
+#undef NAME
+
+#define REAL double
+#define NAME(name) name##_f64
+#include "images.h"
+#undef REAL
+#undef NAME
+
+#define BY_TYPE(is_double, name, ...) ((is_double) ? name##_f64(__VA_ARGS__) : name##_f32(__VA_ARGS__))
+#define copy_patches(is_double, ...) BY_TYPE(is_double, copy_patches, __VA_ARGS__)
+#define add_patches(is_double, ...) BY_TYPE(is_double, add_patches, __VA_ARGS__)
+#define largest_of_windows(is_double, ...) BY_TYPE(is_double, largest_of_windows, __VA_ARGS__)
+#define add_at(is_double, ...) BY_TYPE(is_double, add_at, __VA_ARGS__)
+
+#endif
+#else
+
+/* The patches of one plane. */
+static void NAME(copy_patches)(const REAL *image, REAL *patches, Py_ssize_t tap_step, const windows *w)
+{
+    for (Py_ssize_t ky = 0; ky < w->kernel[0]; ky++) {
+        Py_ssize_t top = w->first, bottom = w->last;
+        span(w, 0, ky, &top, &bottom);
+        for (Py_ssize_t kx = 0; kx < w->kernel[1]; kx++, patches += tap_step) {
+            Py_ssize_t left = 0, right = w->width;
+            span(w, 1, kx, &left, &right);
+            const Py_ssize_t n = right - left, stride = w->stride[1];
+            REAL *out = patches;
+            memset(out, 0, (top - w->first) * w->width * sizeof(REAL));
+            out += (top - w->first) * w->width;
+            for (Py_ssize_t y = top; y < bottom; y++, out += w->width) {
+                const REAL *from = image + (y * w->stride[0] + ky * w->dilation[0] - w->low[0]) * w->image[1]
+                                 + left * stride + kx * w->dilation[1] - w->low[1];
+                REAL *to = out + left;
+                for (Py_ssize_t x = 0; x < left; x++) out[x] = 0;
+                if (stride == 1) memcpy(to, from, n * sizeof(REAL));
+                else for (Py_ssize_t x = 0; x < n; x++) to[x] = from[x * stride];
+                for (Py_ssize_t x = right; x < w->width; x++) out[x] = 0;
+            }
+            memset(out, 0, (w->last - bottom) * w->width * sizeof(REAL));
+        }
+    }
+}
+
+CYGRAD_BEGIN_LOOPS
+static CYGRAD_CLONES void NAME(add_run)(REAL *to, const REAL *from, Py_ssize_t n)
+{
+    CYGRAD_INDEPENDENT for (Py_ssize_t x = 0; x < n; x++) to[x] += from[x];
+}
+CYGRAD_END_LOOPS
+
+/* The way back: adds the patches of one plane to it. */
+static void NAME(add_patches)(REAL *image, const REAL *patches, Py_ssize_t tap_step, const windows *w)
+{
+    for (Py_ssize_t ky = 0; ky < w->kernel[0]; ky++) {
+        Py_ssize_t top = w->first, bottom = w->last;
+        span(w, 0, ky, &top, &bottom);
+        for (Py_ssize_t kx = 0; kx < w->kernel[1]; kx++, patches += tap_step) {
+            Py_ssize_t left = 0, right = w->width;
+            span(w, 1, kx, &left, &right);
+            const Py_ssize_t n = right - left, stride = w->stride[1];
+            for (Py_ssize_t y = top; y < bottom; y++) {
+                REAL *to = image + (y * w->stride[0] + ky * w->dilation[0] - w->low[0]) * w->image[1]
+                         + left * stride + kx * w->dilation[1] - w->low[1];
+                const REAL *from = patches + (y - w->first) * w->width + left;
+                if (stride == 1) NAME(add_run)(to, from, n);
+                else for (Py_ssize_t x = 0; x < n; x++) to[x * stride] += from[x];
+            }
+        }
+    }
+}
+
+/* out[places[i]] += values[i], one after the other; tells whether all places are below n. */
+static int NAME(add_at)(REAL *out, Py_ssize_t n, const int64_t *places, const REAL *values, Py_ssize_t count)
+{
+    for (Py_ssize_t i = 0; i < count; i++) {
+        if ((uint64_t)places[i] >= (uint64_t)n) return 0;
+        out[places[i]] += values[i];
+    }
+    return 1;
+}
+
+/* The largest element of each window of one plane, and its place; of equal ones the first, of several nan the last. Each
+   window sees some place of the image. */
+static void NAME(largest_of_windows)(const REAL *image, REAL *out, int64_t *places, const windows *w)
+{
+    for (Py_ssize_t y = w->first; y < w->last; y++)
+        for (Py_ssize_t x = 0; x < w->width; x++) {
+            const Py_ssize_t top = y * w->stride[0] - w->low[0], left = x * w->stride[1] - w->low[1];
+            const Py_ssize_t bottom = top + (w->kernel[0] - 1) * w->dilation[0] + 1;
+            const Py_ssize_t right = left + (w->kernel[1] - 1) * w->dilation[1] + 1;
+            const Py_ssize_t row_end = bottom < w->image[0] ? bottom : w->image[0];
+            const Py_ssize_t column_end = right < w->image[1] ? right : w->image[1];
+            Py_ssize_t row = top, first = left, place;
+            REAL best;
+            while (row < 0) row += w->dilation[0];
+            while (first < 0) first += w->dilation[1];
+            place = row * w->image[1] + first;
+            best = image[place];
+            for (; row < row_end; row += w->dilation[0])
+                for (Py_ssize_t column = first; column < column_end; column += w->dilation[1]) {
+                    const Py_ssize_t here = row * w->image[1] + column;
+                    const REAL value = image[here];
+                    const int better = (value > best) | (value != value);
+                    best = better ? value : best;
+                    place = better ? here : place;
+                }
+            *out++ = best;
+            *places++ = place;
+        }
+}
+#endif
