@@ -74,7 +74,7 @@ SMALL = {
     "cygrad._core": (
         "access accumulate construct dtypes dual engine engine_hooks events function inplace node tensor_hooks"
     ).split(),
-    "cygrad._kernels": "activations elementwise nn norms optim parallel pool reduce".split(),
+    "cygrad._kernels": "activations elementwise native nn optim parallel pool reduce".split(),
 }
 GNU_SMALL_ARGS = ["-Os", "-DCYTHON_UNPACK_METHODS=0"]  # 3 %: calls of Python methods are all done in one way
 if sys.platform == "linux":

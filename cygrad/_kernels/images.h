@@ -1,4 +1,4 @@
-/* Loops over windows of images (planes, height, width), for float and double.
+/* Loops over windows of images (planes, height, width), for float and double; called from images.py.
 
    Place `o` of the result sees place `o * stride + k * dilation - low` of the image through tap `k`; places outside of
    the image are zero. Patches are an array (planes, taps, ...) of what each tap sees, with steps of any size between
@@ -39,11 +39,64 @@ static void span(const windows *w, int d, Py_ssize_t k, Py_ssize_t *begin, Py_ss
 #undef REAL
 #undef NAME
 
-#define BY_TYPE(is_double, name, ...) ((is_double) ? name##_f64(__VA_ARGS__) : name##_f32(__VA_ARGS__))
-#define copy_patches(is_double, ...) BY_TYPE(is_double, copy_patches, __VA_ARGS__)
-#define add_patches(is_double, ...) BY_TYPE(is_double, add_patches, __VA_ARGS__)
-#define largest_of_windows(is_double, ...) BY_TYPE(is_double, largest_of_windows, __VA_ARGS__)
-#define add_at(is_double, ...) BY_TYPE(is_double, add_at, __VA_ARGS__)
+/* n: image, kernel, stride, dilation and low, each of two dimensions, rows and width of the result; images, channels.
+   The low ones may be negative, all others are not. */
+static windows windows_of(const native_call *c)
+{
+    windows w;
+    memcpy(&w, c->n, 10 * sizeof(Py_ssize_t));
+    w.first = 0;
+    w.last = c->n[10];
+    w.width = c->n[11];
+    return w;
+}
+
+/* The first element of a plane's patches, which are (channels, taps, images, rows, width). */
+static Py_ssize_t patches_of(const native_call *c, const windows *w, Py_ssize_t plane)
+{
+    const Py_ssize_t channels = c->n[12], images = c->n[13];
+    return (plane % channels * w->kernel[0] * w->kernel[1] * images + plane / channels) * w->last * w->width;
+}
+
+/* data: images, patches */
+static void copy_patches_part(void *context, Py_ssize_t first, Py_ssize_t count)
+{
+    const native_call *c = context;
+    const windows w = windows_of(c);
+    for (Py_ssize_t i = first; i < first + count; i++)
+        BY_TYPE(c->is_double, copy_patches, AT(0, i * w.image[0] * w.image[1]), AT(1, patches_of(c, &w, i)),
+                c->n[13] * w.last * w.width, &w);
+}
+
+static void add_patches_part(void *context, Py_ssize_t first, Py_ssize_t count)
+{
+    const native_call *c = context;
+    const windows w = windows_of(c);
+    for (Py_ssize_t i = first; i < first + count; i++)
+        BY_TYPE(c->is_double, add_patches, AT(0, i * w.image[0] * w.image[1]), AT(1, patches_of(c, &w, i)),
+                c->n[13] * w.last * w.width, &w);
+}
+
+/* data: images, largest elements, their places */
+static void largest_part(void *context, Py_ssize_t first, Py_ssize_t count)
+{
+    const native_call *c = context;
+    const windows w = windows_of(c);
+    const Py_ssize_t size = w.last * w.width;
+    for (Py_ssize_t i = first; i < first + count; i++)
+        BY_TYPE(c->is_double, largest_of_windows, AT(0, i * w.image[0] * w.image[1]), AT(1, i * size),
+                (int64_t *)c->data[2] + i * size, &w);
+}
+
+/* data: out, values, places; n: elements of a row of out, and of the others */
+static void add_at_part(void *context, Py_ssize_t first, Py_ssize_t count)
+{
+    native_call *c = context;
+    const Py_ssize_t n = c->n[0], m = c->n[1];
+    for (Py_ssize_t i = first; i < first + count; i++)
+        if (!BY_TYPE(c->is_double, add_at, AT(0, i * n), n, (const int64_t *)c->data[2] + i * m, AT(1, i * m), m))
+            c->failed = 1;
+}
 
 #endif
 #else

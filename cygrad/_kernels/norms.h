@@ -1,4 +1,4 @@
-/* Loops of normalisations in norms.pyx, for float and double.
+/* Loops of normalisations, for float and double; called from norms.py.
 
    Two kinds of memory. Rows of n elements, each with statistics of its own, and with weights that are the same for all
    rows. And groups of runs: the elements of a group, which has its own statistics, are so many runs of adjacent
@@ -39,12 +39,68 @@ CYGRAD_END_LOOPS
 
 /* Called with untyped pointers and a flag that tells the type. */
 #define BY_TYPE(is_double, name, ...) ((is_double) ? name##_f64(__VA_ARGS__) : name##_f32(__VA_ARGS__))
-#define normalize_rows(is_double, ...) BY_TYPE(is_double, normalize_rows, __VA_ARGS__)
-#define rows_gradient(is_double, ...) BY_TYPE(is_double, rows_gradient, __VA_ARGS__)
-#define moments_of_groups(is_double, ...) BY_TYPE(is_double, moments_of_groups, __VA_ARGS__)
-#define scale_runs(is_double, ...) BY_TYPE(is_double, scale_runs, __VA_ARGS__)
-#define sums_of_runs(is_double, ...) BY_TYPE(is_double, sums_of_runs, __VA_ARGS__)
-#define combine_runs(is_double, ...) BY_TYPE(is_double, combine_runs, __VA_ARGS__)
+
+/* data: x, weight, bias, out, mean, factor; n: elements of a row, centered; real: eps */
+static void normalize_rows_part(void *context, Py_ssize_t first, Py_ssize_t count)
+{
+    const native_call *c = context;
+    const Py_ssize_t n = c->n[0], at = first * n;
+    BY_TYPE(c->is_double, normalize_rows, AT(0, at), AT(1, 0), AT(2, 0), AT(3, at), AT(4, first), AT(5, first), count,
+            n, c->real, c->n[1] != 0);
+}
+
+/* data: g, x, weight, mean, factor, gradients of x, of weight, of bias, the last two with a row for each piece;
+   n: elements of a row, centered */
+static void rows_gradient_part(void *context, Py_ssize_t first, Py_ssize_t count)
+{
+    const native_call *c = context;
+    const Py_ssize_t n = c->n[0], at = first * n, own = first / c->piece * n;
+    BY_TYPE(c->is_double, rows_gradient, AT(0, at), AT(1, at), AT(2, 0), AT(3, first), AT(4, first), AT(5, at),
+            AT(6, own), AT(7, own), count, n, c->n[1] != 0);
+}
+
+/* The layout of some groups; n: runs, elements of a run, steps between groups and between runs. */
+static run_layout layout_of(const native_call *c, Py_ssize_t groups)
+{
+    run_layout layout = {groups, c->n[2], c->n[0], c->n[3], c->n[1]};
+    return layout;
+}
+
+/* data: x, mean, mean square */
+static void moments_part(void *context, Py_ssize_t first, Py_ssize_t count)
+{
+    const native_call *c = context;
+    const run_layout layout = layout_of(c, count);
+    BY_TYPE(c->is_double, moments_of_groups, AT(0, first * layout.group_step), AT(1, first), AT(2, first), &layout);
+}
+
+/* data: x, out, mean, scale, shift */
+static void scale_runs_part(void *context, Py_ssize_t first, Py_ssize_t count)
+{
+    const native_call *c = context;
+    const run_layout layout = layout_of(c, count);
+    const Py_ssize_t at = first * layout.group_step, run = first * layout.runs;
+    BY_TYPE(c->is_double, scale_runs, AT(0, at), AT(1, at), AT(2, first), AT(3, run), AT(4, run), &layout);
+}
+
+/* data: g, x, mean, sums, sums of products */
+static void sums_of_runs_part(void *context, Py_ssize_t first, Py_ssize_t count)
+{
+    const native_call *c = context;
+    const run_layout layout = layout_of(c, count);
+    const Py_ssize_t at = first * layout.group_step, run = first * layout.runs;
+    BY_TYPE(c->is_double, sums_of_runs, AT(0, at), AT(1, at), AT(2, first), AT(3, run), AT(4, run), &layout);
+}
+
+/* data: g, x, out, mean, scale, along, level */
+static void combine_runs_part(void *context, Py_ssize_t first, Py_ssize_t count)
+{
+    const native_call *c = context;
+    const run_layout layout = layout_of(c, count);
+    const Py_ssize_t at = first * layout.group_step;
+    BY_TYPE(c->is_double, combine_runs, AT(0, at), AT(1, at), AT(2, at), AT(3, first), AT(4, first * layout.runs),
+            AT(5, first), AT(6, first), &layout);
+}
 
 #endif
 #else

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import cygrad._kernels.images as images
-from cygrad._kernels import rows  # type: ignore[attr-defined]  # compiled
+import cygrad._kernels.rows as rows
 
 
 def add_rows(out, index, values):
@@ -50,9 +50,9 @@ def scatter_add(a, axis, index, source):
         index, source = index.reshape(1), source.reshape(1)
     source = source[tuple(slice(0, n) for n in index.shape)]
     if axis == a.ndim - 1 and index.shape[:-1] == a.shape[:-1] and images.has_loops(a) and index.size:
-        rows = math.prod(a.shape[:-1])
-        places = np.ascontiguousarray(index, np.int64).reshape(rows, -1)
-        images.add_at(out.reshape(rows, -1), places, np.ascontiguousarray(source, a.dtype).reshape(rows, -1))
+        count = math.prod(a.shape[:-1])
+        places = np.ascontiguousarray(index, np.int64).reshape(count, -1)
+        images.add_at(out.reshape(count, -1), places, np.ascontiguousarray(source, a.dtype).reshape(count, -1))
         return out
     add_rows(out.reshape(-1, 1), flat_positions(a.shape, axis, index).reshape(-1), source.reshape(-1, 1))
     return out

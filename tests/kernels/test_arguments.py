@@ -7,10 +7,8 @@ from cygrad._kernels import (
     activations,
     arrays,
     elementwise,
-    images,
     loops,
     nn,
-    norms,
     optim,
     products,
     reduce,
@@ -21,7 +19,6 @@ from cygrad._kernels import (
 A = np.ones((3, 3), "f")
 V = np.ones(3, "f")
 N = np.array([0, 1, 2])
-WINDOWS = (3, 3), (1, 1), (1, 1), (1, 1), (0, 0), 0, 3, 3
 
 CALLS = [
     (arrays.cast, (A, 12)),
@@ -44,16 +41,6 @@ CALLS = [
     (nn.log_softmax_backward, (A, A, 0)),
     *[(getattr(activations, name), (A,)) for name in "sigmoid silu mish gelu gelu_tanh".split()],
     *[(getattr(activations, f"{name}_backward"), (A, A)) for name in "silu mish gelu threshold tanh sigmoid".split()],
-    (images.copy_patches, (A.reshape(1, 1, 3, 3), np.empty(9, "f"), WINDOWS)),
-    (images.add_patches, (np.ones((1, 1, 3, 3), "f"), np.empty(9, "f"), WINDOWS)),
-    (images.largest, (A.reshape(1, 1, 3, 3), np.empty(9, "f"), np.empty(9, np.int64), WINDOWS)),
-    (images.add_at, (A.copy(), N.repeat(3).reshape(3, 3), A)),
-    (norms.normalize_rows, (A, V, V, 1e-5, True)),
-    (norms.rows_gradients, (A, A, V, V, V, True, True, True, True)),
-    (norms.moments, (A[None], True)),
-    (norms.scale_runs, (A[None], V[:1], A[:1], A[:1], True)),
-    (norms.sums_of_runs, (A[None], A[None], V[:1], True)),
-    (norms.combine_runs, (A[None], A[None], V[:1], A[:1], V[:1], V[:1], True)),
     (nn.nll, (A, N, V, -100, 1)),
     (nn.nll_backward, (np.array(1.0, "f"), A, N, V, -100, 1, np.array(3.0, "f"))),
     (optim.sgd_step, ([A.copy()], [A], [A.copy()], 0.1, 0.9)),

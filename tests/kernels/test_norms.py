@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from kernels.arrays_zoo import LENGTHS, layouts, values
 
-from cygrad._kernels import normalizing, norms
+from cygrad._kernels import native, normalizing, norms
 from cygrad._ops.normalization import Frame
 
 EPS = 1e-5
@@ -184,3 +184,20 @@ def test_empty_arrays():
     for shape in ((0, 4, 5), (3, 0, 5), (3, 4, 0)):
         mean, _ = norms.moments(np.ones(shape, "f"), True)
         assert mean.shape == shape[:1]
+
+
+def test_loops_by_number_take_dense_arrays_only():
+    x, w = np.ones((3, 4), "f"), np.ones(4, "f")
+    for loop, arrays in (
+        (-1, (x,)),
+        (1000, (x,)),
+        (0, (x[:, ::2], w)),
+        (0, (x.astype("i"), w)),
+        (0, (x, np.ones(5, np.uint8)[1:].view("f"))),
+        (0, (x,) * 10),
+    ):
+        with pytest.raises(ValueError):
+            native.run(loop, arrays, (), 0, 3, 1)
+    for wrong in ("array", [1.0], None):
+        with pytest.raises(TypeError):
+            native.run(0, (wrong, x), (), 0, 3, 1)

@@ -1,0 +1,88 @@
+"""Windows of images: their patches and the way back, and the largest element of each (`images.h`).
+
+Arrays are dense, of float32 or float64; planes of images are shared among threads. A geometry is
+(image, kernel, stride, dilation, low, first row, last row, width), the first five pairs: see sliding.py.
+"""
+
+import numpy as np
+
+import cygrad._kernels.native as native
+
+COPY_PATCHES, ADD_PATCHES, LARGEST, ADD_AT = range(6, 10)  # as in native.h
+PIECE = 1 << 14  # elements that one thread works on
+
+has_loops = native.has_loops
+
+
+def check(a, dtype, ndim, writes):
+    """Raise unless the array is dense, of that type, and writable if it is to be."""
+    flags = a.flags if type(a) is np.ndarray else None
+    if not flags or a.ndim != ndim or a.dtype != dtype or not (flags.c_contiguous and (flags.writeable or not writes)):
+        raise ValueError(f"not a dense array of {ndim} dimensions and type {dtype}")
+
+
+def run(loop, x, arrays, geometry, work):
+    """Run a loop over the planes of images x."""
+    image, kernel, stride, dilation, low, first, last, width = geometry
+    if x.dtype not in (np.float32, np.float64) or x.shape[2:] != tuple(image):
+        raise ValueError(f"images of shape {x.shape} and type {x.dtype} in windows of {geometry}")
+    if min(*kernel, *stride, *dilation) < 1 or not 0 <= first <= last or width < 0:
+        raise ValueError(f"windows of {geometry}")
+    low = low[0] - first * stride[0], low[1]  # so that the first row that is wanted is row 0
+    numbers = *image, *kernel, *stride, *dilation, *low, last - first, width, x.shape[1], x.shape[0]
+    native.run(loop, (x, *arrays), numbers, 0, x.shape[0] * x.shape[1], PIECE // max(work, 1))
+
+
+def join(loop, x, patches, geometry, writes):
+    check(x, x.dtype, 4, writes)
+    check(patches, x.dtype, 1, not writes)
+    _, kernel, *_, first, last, width = geometry
+    size = kernel[0] * kernel[1] * (last - first) * width
+    if patches.size != x.shape[0] * x.shape[1] * size:
+        raise ValueError(f"{patches.size} elements for patches of {x.shape} in {geometry}")
+    run(loop, x, (patches,), geometry, size)
+
+
+def copy_patches(x, patches, geometry):
+    """Overwrite `patches`, flat, with (channels, taps, images, rows, width): what each tap sees of the images."""
+    join(COPY_PATCHES, x, patches, geometry, False)
+
+
+def add_patches(x, patches, geometry):
+    """Add patches to the places of the images from which `copy_patches` would take them."""
+    join(ADD_PATCHES, x, patches, geometry, True)
+
+
+def largest(x, values, places, geometry):
+    """Overwrite `values` and `places`, flat, with the largest element of each window and its place in its plane.
+
+    Each window must see some place of the image.
+    """
+    check(x, x.dtype, 4, False)
+    check(values, x.dtype, 1, True)
+    check(places, np.int64, 1, True)
+    image, kernel, stride, dilation, low, first, last, width = geometry
+    size = (last - first) * width
+    if not values.size == places.size == x.shape[0] * x.shape[1] * size:
+        raise ValueError(f"{values.size} results for {x.shape} in {geometry}")
+    for d, (begin, end) in enumerate(((first, last), (0, width))):
+        beyond = (end - 1) * stride[d] - low[d] >= image[d]
+        before = begin * stride[d] - low[d] + (kernel[d] - 1) * dilation[d] < 0
+        if beyond or before or (low[d] > 0 and dilation[d] > 1):
+            raise ValueError(f"a window of {geometry} sees nothing of the image")
+    run(LARGEST, x, (values, places), geometry, size * kernel[0] * kernel[1])
+
+
+def add_at(out, places, values):
+    """Add each of `values` (rows, m) to row i of `out` (rows, n) at its place, one after the other.
+
+    Raises IndexError for a place that is none; negative ones are none.
+    """
+    check(out, out.dtype, 2, True)
+    check(places, np.int64, 2, False)
+    check(values, out.dtype, 2, False)
+    if not len(out) == len(places) == len(values) or places.shape != values.shape:
+        raise ValueError("places and values do not fit")
+    n, m = out.shape[1], values.shape[1]
+    if native.run(ADD_AT, (out, values, places), (n, m), 0, len(out), PIECE // max(m, 1)):
+        raise IndexError("index out of range in self")

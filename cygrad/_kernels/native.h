@@ -1,0 +1,38 @@
+/* Loops that are called by number, on arrays and numbers that Python has checked (native.pyx).
+
+   A part does `count` of the items of a call, from `first` on; what `data` and `n` hold is told beside each. */
+
+#ifndef CYGRAD_NATIVE_H
+#define CYGRAD_NATIVE_H
+
+#include <Python.h>
+#include <stdint.h>
+
+typedef struct {
+    int is_double;
+    Py_ssize_t itemsize, piece;
+    char *data[9];
+    Py_ssize_t n[14];
+    double real;
+    int failed;
+} native_call;
+
+typedef void (*native_part)(void *context, Py_ssize_t first, Py_ssize_t count);
+
+/* The address of so many elements after the beginning of an array, or NULL if there is none. */
+#define AT(i, elements) ((void *)(c->data[i] ? c->data[i] + (elements) * c->itemsize : NULL))
+
+#include "norms.h"
+#include "images.h"
+
+enum {
+    NORMALIZE_ROWS, ROWS_GRADIENT, MOMENTS, SCALE_RUNS, SUMS_OF_RUNS, COMBINE_RUNS,
+    COPY_PATCHES, ADD_PATCHES, LARGEST, ADD_AT, LOOPS
+};
+
+static const native_part native_parts[LOOPS] = {
+    normalize_rows_part, rows_gradient_part, moments_part, scale_runs_part, sums_of_runs_part, combine_runs_part,
+    copy_patches_part, add_patches_part, largest_part, add_at_part,
+};
+
+#endif

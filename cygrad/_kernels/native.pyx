@@ -1,0 +1,59 @@
+"""Loops that are called by number: for kernels whose arguments are better checked in Python (norms.py, images.py).
+
+What a loop takes stands beside it in its header. `run` sees to it that pointers are those of dense arrays; that these
+have the sizes that the numbers say is what the caller checks.
+"""
+
+cimport numpy as cnp
+
+from cygrad._kernels.arrays cimport PURE, is_plain
+from cygrad._kernels.parallel cimport part_t, share
+
+cnp.import_array()
+
+cdef extern from "native.h":
+    enum:
+        LOOPS
+    ctypedef struct native_call:
+        bint is_double
+        Py_ssize_t itemsize
+        Py_ssize_t piece
+        char* data[9]
+        Py_ssize_t n[14]
+        double real
+        bint failed
+    const part_t native_parts[]
+
+
+def has_loops(cnp.ndarray a not None):
+    """Whether there are loops for the type of the array."""
+    return cnp.PyArray_TYPE(a) in (cnp.NPY_FLOAT, cnp.NPY_DOUBLE) and not PURE
+
+
+def run(int loop, tuple arrays, tuple numbers, double real, Py_ssize_t items, Py_ssize_t piece):
+    """Run a loop over so many items, in pieces for threads; tells whether it failed. The first array says the type.
+
+    Arrays are dense, and of float32 or float64 (or of int64, where a loop takes places); None is a NULL.
+    """
+    cdef native_call c
+    cdef cnp.ndarray array
+    cdef Py_ssize_t i
+    cdef part_t part
+    if not 0 <= loop < LOOPS or len(arrays) > 9 or len(numbers) > 14 or not has_loops(arrays[0]):
+        raise ValueError(f"no loop {loop}")
+    for i in range(len(arrays)):
+        array = arrays[i]
+        if array is not None and not (is_plain(array) and cnp.PyArray_IS_C_CONTIGUOUS(array)):
+            raise ValueError("an array is not dense")
+        c.data[i] = NULL if array is None else cnp.PyArray_BYTES(array)
+    for i in range(len(numbers)):
+        c.n[i] = numbers[i]
+    c.is_double = cnp.PyArray_TYPE(arrays[0]) == cnp.NPY_DOUBLE
+    c.itemsize = 8 if c.is_double else 4
+    c.piece = max(piece, 1)
+    c.real = real
+    c.failed = False
+    part = native_parts[loop]
+    with nogil:
+        share(part, &c, items, c.piece)
+    return c.failed
