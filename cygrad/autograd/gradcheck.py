@@ -69,8 +69,6 @@ def gradcheck(
         raise AssertionError("Setting check_batched_grad=True requires check_backward_ad to be True")
     if check_batched_forward_grad and not check_forward_ad:
         raise AssertionError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
-    if check_forward_ad:
-        raise RuntimeError("gradcheck: check_forward_ad needs forward mode, which is not there yet")
     case = jacobians.Case(func, inputs, eps)
     _check_inputs(case.inputs)
     try:
@@ -81,6 +79,8 @@ def gradcheck(
         compare = _compare_fast if fast_mode else _compare
         if check_backward_ad:
             compare(case, outputs, jacobians.backward, atol, rtol, nondet_tol)
+        if check_forward_ad:
+            compare(case, outputs, jacobians.forward, atol, rtol, nondet_tol)
         if check_backward_ad:
             _check_linear(case, outputs)
             if check_grad_dtypes:
@@ -127,6 +127,10 @@ def gradgradcheck(
     """
     if not (check_fwd_over_rev or check_rev_over_rev):
         raise AssertionError("Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True")
+    if check_undefined_grad and not check_rev_over_rev:
+        raise AssertionError("Setting check_undefined_grad=True requires check_rev_over_rev to be True")
+    if check_batched_grad and not check_rev_over_rev:
+        raise AssertionError("Setting check_batched_grad=True requires check_rev_over_rev to be True")
     case = jacobians.Case(func, inputs, eps)
     if grad_outputs is None:
         outputs = case.outputs()
@@ -217,7 +221,7 @@ def _compare(case, outputs, method, atol, rtol, nondet_tol):
         analytic = _deterministic(case, functools.partial(method, case, o, part), nondet_tol)
         for i, (a, n) in enumerate(zip(analytic, row, strict=True)):
             if not _agrees(a, n, atol, rtol):
-                raise reports.mismatch(case, o, part, i, a, n, atol, rtol)
+                raise reports.mismatch(case, (o, part, i), a, n, (atol, rtol), method is jacobians.forward)
 
 
 def _compare_fast(case, outputs, method, atol, rtol, nondet_tol):
@@ -234,7 +238,8 @@ def _compare_fast(case, outputs, method, atol, rtol, nondet_tol):
             if not _agrees(found, expected, atol, rtol):
                 slow = functools.partial(method, case, o, part)()
                 numeric = case.numeric(outputs)[list(case.parts(outputs)).index((part, o))]
-                raise reports.fast_mismatch(case, o, part, i, found, expected, slow[i], numeric[i], atol, rtol)
+                where, is_forward = (o, part, i), method is jacobians.forward
+                raise reports.mismatch(case, where, slow[i], numeric[i], (atol, rtol), is_forward, (found, expected))
 
 
 def _deterministic(case, compute, nondet_tol):

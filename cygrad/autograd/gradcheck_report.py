@@ -30,26 +30,23 @@ _PARTS = {
 }
 
 
-def mismatch(case, o, part, i, analytic, numeric, atol, rtol):
-    """The error of a Jacobian with an entry that disagrees."""
-    first = f"{_PARTS[part]}Jacobian mismatch for output {o} with respect to input {i},"
-    details, verdict, index = _explain(case, o, part, i, analytic, numeric, atol, rtol)
-    return GradcheckError(
-        f"{first}\nnumerical:{_short(numeric)}\nanalytical:{_short(analytic)}\n{details}", verdict, index
-    )
+def mismatch(case, where, analytic, numeric, tolerances, is_forward, combined=None):
+    """The error of a Jacobian with an entry that disagrees.
 
-
-def fast_mismatch(case, o, part, i, found, expected, analytic, numeric, atol, rtol):
-    """The same for a combination of all entries."""
-    first = f"{_PARTS[part]}Jacobian mismatch for output {o} with respect to input {i},"
-    details, verdict, index = _explain(case, o, part, i, analytic, numeric, atol, rtol)
-    return GradcheckError(
-        f"{first}\nnumerical:{expected}\nanalytical:{found}\n"
-        "  these are one random combination of all entries (fast mode); the entries themselves:\n"
-        f"numerical:{_short(numeric)}\nanalytical:{_short(analytic)}\n{details}",
-        verdict,
-        index,
-    )
+    `where` is (output, its part, input); `combined` are the analytic and the numeric combination of all entries that
+    fast mode compares.
+    """
+    o, part, i = where
+    method = "Jacobian computed with forward mode" if is_forward else "Jacobian"
+    text = f"{_PARTS[part]}{method} mismatch for output {o} with respect to input {i},\n"
+    if combined is not None:
+        text += (
+            f"numerical:{combined[1]}\nanalytical:{combined[0]}\n"
+            "  these are one random combination of all entries (fast mode); the entries themselves:\n"
+        )
+    details, verdict, index = _explain(case, where, analytic, numeric, tolerances)
+    text += f"numerical:{_short(numeric)}\nanalytical:{_short(analytic)}\n{details}"
+    return GradcheckError(text, verdict, index)
 
 
 def not_deterministic(case, first_line, first, second):
@@ -71,8 +68,9 @@ def _short(jacobian):
 # -- the worst entry ---------------------------------------------------------------------------------------
 
 
-def _explain(case, o, part, i, analytic, numeric, atol, rtol):
+def _explain(case, where, analytic, numeric, tolerances):
     """(text, verdict, index) of the entry that disagrees most."""
+    (o, part, i), (atol, rtol) = where, tolerances
     with np.errstate(invalid="ignore"):
         excess = np.abs(analytic - numeric) - rtol * np.abs(numeric)
     worst = np.unravel_index(np.argmax(np.where(np.isnan(excess), np.inf, excess)), excess.shape)

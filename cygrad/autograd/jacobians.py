@@ -9,6 +9,7 @@ import numpy as np
 from cygrad._core.access import array_of, tensor_of
 from cygrad._core.engine import grad
 from cygrad._core.tensor import Tensor
+from cygrad.autograd import forward_ad
 from cygrad.autograd.function import Function
 
 
@@ -38,7 +39,7 @@ class Case:
         self.inputs = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
         self.eps = eps
         self.variables = [x for x in self.inputs if isinstance(x, Tensor) and x.requires_grad]
-        self.indices = [i for i, x in enumerate(self.inputs) if isinstance(x, Tensor) and x.requires_grad]
+        self.positions = [i for i, x in enumerate(self.inputs) if isinstance(x, Tensor) and x.requires_grad]
 
     def all_outputs(self):
         """What the function gives, as a tuple."""
@@ -142,3 +143,28 @@ def backward(case, o, part, rows=None):
         for jacobian, row in zip(found, flat, strict=True):
             jacobian[k] = row
     return found
+
+
+def forward(case, o, part, rows=None):
+    """The Jacobians of a part of output `o` by forward mode, one for each variable; or their combination by `rows`."""
+    out = case.outputs()[o]
+    found = [case._empty(out, x) for x in case.variables]
+    for jacobian, x, position in zip(found, case.variables, case.positions, strict=True):
+        array = array_of(x)
+        for column, index in enumerate(np.ndindex(array.shape)):
+            for unit in (1, 1j) if array.dtype.kind == "c" else (1,):
+                tangent = np.zeros_like(array)
+                tangent[index] = unit
+                pushed = _pushed(case, position, tensor_of(tangent), o)
+                if pushed is not None:
+                    jacobian[:, column] += unit * _part_of(pushed, part).reshape(-1)
+    return found if rows is None else [rows @ jacobian for jacobian in found]
+
+
+def _pushed(case, position, tangent, o):
+    """The tangent of output `o`, as an array or None, for a tangent of the input at `position`."""
+    with forward_ad.dual_level():
+        inputs = list(case.inputs)
+        inputs[position] = forward_ad.make_dual(inputs[position], tangent)
+        found = forward_ad.unpack_dual(Case(case.func, inputs, case.eps).outputs()[o]).tangent
+        return None if found is None else np.array(array_of(found))

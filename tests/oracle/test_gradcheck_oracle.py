@@ -6,7 +6,10 @@ import pytest
 
 import cygrad
 
-pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore:Input #0 requires gradient")]
+pytestmark = [
+    pytest.mark.oracle,
+    pytest.mark.filterwarnings("ignore:Input #0 requires gradient", "ignore:.torch.jit.script. is deprecated"),
+]
 
 
 def custom(torch, forward, backward):
@@ -23,6 +26,25 @@ def custom(torch, forward, backward):
     return Given.apply
 
 
+def pushed(torch, factor):
+    """Twice its input, whose forward mode multiplies by `factor`."""
+
+    class Given(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 2
+
+        @staticmethod
+        def jvp(ctx, tangent):
+            return tangent * factor
+
+    return Given.apply
+
+
 def cases(torch):
     """(check, arguments, options) by name."""
     module = sys.modules[f"{torch.autograd.__name__}.gradcheck"]
@@ -30,6 +52,7 @@ def cases(torch):
     kinds = {"dtype": torch.double, "requires_grad": True}
     x = torch.tensor([0.4, -0.9, 2.0], **kinds)
     z = torch.tensor([1 + 2j, 0.5 - 1j], dtype=torch.cdouble, requires_grad=True)
+    forward = {"check_forward_ad": True, "check_backward_ad": False}
     half = custom(torch, lambda x: x**2, lambda x, g: g * x)
     return {
         "right": (check, lambda x: x.sin(), (x,), {}),
@@ -59,6 +82,22 @@ def cases(torch):
             {"check_undefined_grad": True, "check_grad_dtypes": True, "check_batched_grad": True},
         ),
         "no masks": (check, lambda x: x * x, x, {"masked": True, "fast_mode": True}),
+        "forward": (check, lambda x: (x.sin() * x, x.sum()), x, {"check_forward_ad": True}),
+        "forward alone": (check, lambda z: z.exp() * z.abs(), z, {**forward, "fast_mode": True}),
+        "forward, no jvp": (check, half, x, {"check_forward_ad": True}),
+        "forward, wrong": (check, pushed(torch, 3), x, {"check_forward_ad": True}),
+        "forward, wrong, fast": (check, pushed(torch, 3), x, {"check_forward_ad": True, "fast_mode": True}),
+        "forward, right": (check, pushed(torch, 2), x, {"check_forward_ad": True, "check_batched_forward_grad": True}),
+        "forward, batched": (check, half, x, {**forward, "check_undefined_grad": False, "check_batched_grad": True}),
+        "forward over reverse": (second, lambda x: x**3, x, {"check_fwd_over_rev": True}),
+        "forward over reverse alone": (
+            second,
+            lambda x: x**3,
+            x,
+            {"check_fwd_over_rev": True, "check_rev_over_rev": False, "check_undefined_grad": False},
+        ),
+        "nothing over reverse": (second, lambda x: x**3, x, {"check_rev_over_rev": False}),
+        "undefined without reverse": (second, half, x, {"check_fwd_over_rev": True, "check_rev_over_rev": False}),
         "second": (second, lambda x: x**3, x, {}),
         "second of linear": (second, lambda x: x * 3, x, {}),
         "second, given": (second, lambda x: x**3, (x,), {"grad_outputs": (torch.ones(3, **kinds),)}),
