@@ -6,8 +6,9 @@
     2  cygrad._core
     1  cygrad._kernels
 
-A module imports from its own layer and from those below. The one exception is the Tensor, whose
-number slots call ops; it imports them in its `.pyx`, never in its `.pxd`.
+A module imports from its own layer and from those below. There are two exceptions: the Tensor, whose
+number slots call ops (it imports them in its `.pyx`, never in its `.pxd`), and the functions of modules
+in `cygrad.func`.
 """
 
 import re
@@ -23,7 +24,7 @@ PUBLIC_LAYER = 4
 TOP_LAYER = 5
 TOP_PACKAGES = {"nn", "optim", "serialization", "utils", "distributed", "viz"}
 
-UPWARD = {("cygrad/_core/tensor.pyx", "cygrad._ops")}
+UPWARD = {("cygrad/_core/tensor.pyx", "cygrad._ops"), ("cygrad/func/modules.py", "cygrad.nn.utils.stateless")}
 # What layer 5 may reach inside for: compiled steps over arrays, the functions of the op families that are public in
 # nn.functional alone, the repr of a tensor, the devices of DLPack, the handle that every hook returns, and for
 # checkpoints the backward pass that runs and the user's lines.

@@ -83,10 +83,12 @@ def enter():
 
 def leave(level):
     """Close the innermost level."""
-    flush()
-    _thread.levels = _thread.levels[:-1]
-    set_forward(bool(_thread.levels))
-    level.close()
+    try:
+        flush()
+    finally:
+        _thread.levels = _thread.levels[:-1]
+        set_forward(bool(_thread.levels))
+        level.close()
 
 
 @contextmanager

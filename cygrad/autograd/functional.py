@@ -254,7 +254,7 @@ def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, st
 def _rows(output, index, inputs, create_graph, strict):
     """The Jacobian of one output with respect to each input, row by row."""
     rows = []
-    for v in _unit_vectors(output) if output.requires_grad else ():
+    for v in unit_vectors(output) if output.requires_grad else ():
         found = grad(output, inputs, v, retain_graph=True, create_graph=create_graph, allow_unused=True)
         if strict:
             require_dependence_of_row(found, index, create_graph)
@@ -270,7 +270,7 @@ def _rows(output, index, inputs, create_graph, strict):
     return tuple(blocks)
 
 
-def _unit_vectors(tensor):
+def unit_vectors(tensor):
     """Each tensor like `tensor` with a single 1, in order."""
     zeros = array_of(tensor.detach().new_zeros(tensor.shape))
     for i in range(zeros.size):
@@ -295,7 +295,7 @@ def _by_columns(func, inputs):
 def _columns(product, input, u):
     """The Jacobian of each output with respect to one input; `product` is `u^T J`."""
     columns = []
-    for v in _unit_vectors(input) if product is not None and product.requires_grad else ():
+    for v in unit_vectors(input) if product is not None and product.requires_grad else ():
         columns.append(grad(product, u, v, retain_graph=True, allow_unused=True))
     blocks = []
     for k, out in enumerate(u):

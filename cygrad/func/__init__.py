@@ -1,0 +1,23 @@
+"""Functions of functions: gradients, products with Jacobians, Jacobians, Hessians, and maps over a batch.
+
+All of them nest in any order. Inputs and outputs may be tuples, lists and dictionaries of tensors, in one another.
+"""
+
+from cygrad.func.batching import vmap
+from cygrad.func.jacobians import hessian, jacfwd, jacrev
+from cygrad.func.modules import functional_call, stack_module_state
+from cygrad.func.transforms import grad, grad_and_value, jvp, linearize, vjp
+
+__all__ = [
+    "functional_call",
+    "grad",
+    "grad_and_value",
+    "hessian",
+    "jacfwd",
+    "jacrev",
+    "jvp",
+    "linearize",
+    "stack_module_state",
+    "vjp",
+    "vmap",
+]

@@ -1,0 +1,160 @@
+"""vmap: a function of one sample, applied to each sample of a batch."""
+
+import functools
+from collections import namedtuple
+
+from cygrad._core.tensor import Tensor
+from cygrad._ops.generator import get_rng_state, set_rng_state
+from cygrad._ops.stacking import stack
+from cygrad.func.trees import flatten, rebuild, spread
+
+_Options = namedtuple("_Options", "name in_dims out_dims randomness")
+
+
+def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
+    """A function that applies `func` to each sample of its arguments and stacks the results.
+
+    `in_dims` tells along which dimension the samples of each argument lie, None for what is the same for all: an int,
+    or a tuple like the arguments, in which an entry may stand for a whole tree. `out_dims` tells likewise where they
+    lie in the results. `randomness`: whether random numbers are an "error", the "same" for all samples, or "different".
+
+    The function is called once for each sample (once with zeros if there is none, for the shapes), so that it may do
+    anything it may do outside; batched ops are faster where there is one. `chunk_size` changes nothing. Raises
+    ValueError for dimensions that do not fit, and for results that are no tensors.
+
+    >>> import cygrad
+    >>> cygrad.vmap(lambda x: x.sum())(cygrad.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    tensor([3., 7.])
+    """
+    if randomness not in ("error", "different", "same"):
+        raise RuntimeError(f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}")
+    if chunk_size is not None and chunk_size <= 0:
+        raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
+    if not all(d is None or isinstance(d, int) for d in flatten(out_dims)[0]):
+        raise ValueError(
+            f"vmap({getattr(func, '__name__', func)}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a "
+            "python collection of ints representing where in the outputs the vmapped dimension should appear."
+        )
+    options = _Options(getattr(func, "__name__", repr(func)), in_dims, out_dims, randomness)
+
+    @functools.wraps(func)
+    def wrapper(*args, **kwargs):
+        leaves, dims = _batched_inputs(args, options)
+        size = _batch_size(leaves, dims)
+        outputs, state = [], get_rng_state()
+        for i in range(size) or (None,):
+            if randomness == "same":
+                set_rng_state(state)
+            sample = rebuild(args, [_sample(x, d, i) for x, d in zip(leaves, dims, strict=True)])
+            outputs.append(func(*sample, **kwargs))
+        if randomness == "error":
+            _check_not_drawn(state)
+        return _joined(outputs, size, options)
+
+    return wrapper
+
+
+def _batched_inputs(args, options):
+    """(the leaves of the arguments, the dimension of each along which samples lie, or None)."""
+    name, in_dims = options.name, options.in_dims
+    here = f"vmap({name}, in_dims={in_dims}, ...)(<inputs>)"
+    if not isinstance(in_dims, (int, tuple)):
+        raise ValueError(
+            f"{here}: expected `in_dims` to be int or a (potentially nested) tuple matching the structure of inputs, "
+            f"got: {type(in_dims)}."
+        )
+    if not args:
+        raise ValueError(
+            f"vmap({name})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying to vmap over a "
+            "function with no inputs. The latter is unsupported."
+        )
+    leaves, form = flatten(args)
+    dims = spread(in_dims, args)
+    if dims is None:
+        raise ValueError(
+            f"{here}: in_dims is not compatible with the structure of `inputs`. in_dims has structure "
+            f"{flatten(in_dims)[1]} but inputs has structure {form}."
+        )
+    for i, (x, d) in enumerate(zip(leaves, dims, strict=True)):
+        if d is None:
+            continue
+        if not isinstance(d, int):
+            raise ValueError(
+                f"{here}: Got in_dim={d} for an input but in_dim must be either an integer dimension or None."
+            )
+        if not isinstance(x, Tensor):
+            raise ValueError(
+                f"{here}: Got in_dim={d} for an input but the input is of type {type(x)}. We cannot vmap over "
+                "non-Tensor arguments, please use None as the respective in_dim"
+            )
+        if not -x.dim() <= d < x.dim():
+            raise ValueError(
+                f"{here}: Got in_dim={d} for some input, but that input is a Tensor of dimensionality {x.dim()} so "
+                f"expected in_dim to satisfy -{x.dim()} <= in_dim < {x.dim()}."
+            )
+        dims[i] = d % x.dim()
+    return leaves, dims
+
+
+def _batch_size(leaves, dims):
+    sizes = [x.shape[d] for x, d in zip(leaves, dims, strict=True) if d is not None]
+    if not sizes:
+        raise ValueError("vmap: Expected at least one Tensor to vmap over")
+    if len(set(sizes)) > 1:
+        raise ValueError(
+            "vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
+            f"{sizes} for the mapped dimension"
+        )
+    return sizes[0]
+
+
+def _sample(x, dim, i):
+    """Sample `i` of an argument; zeros in its shape where there is none."""
+    if dim is None:
+        return x
+    return x.new_zeros(x.shape[:dim] + x.shape[dim + 1 :]) if i is None else x.select(dim, i)
+
+
+def _check_not_drawn(state):
+    """Raise if random numbers were drawn since this was the generator's state."""
+    if not get_rng_state().equal(state):
+        set_rng_state(state)
+        raise RuntimeError(
+            "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' "
+            "randomness flags on vmap or perform the randomness operation out of vmap"
+        )
+
+
+def _joined(outputs, size, options):
+    """The results of all samples as one tree."""
+    name = options.name
+    columns = [flatten(output)[0] for output in outputs]
+    dims = spread(options.out_dims, outputs[0])
+    if dims is None and flatten(options.out_dims)[1] == "(*,)" and flatten(outputs[0])[1] == "*":
+        dims = list(options.out_dims)
+    if dims is None:
+        raise ValueError(
+            f"vmap({name}, ..., out_dims={options.out_dims})(<inputs>): out_dims is not compatible with the structure "
+            f"of `outputs`. out_dims has structure {flatten(options.out_dims)[1]} but outputs has structure "
+            f"{flatten(outputs[0])[1]}."
+        )
+    joined = []
+    for parts, dim in zip(zip(*columns, strict=True), dims, strict=True):
+        for part in parts:
+            if not isinstance(part, Tensor) and dim is not None:
+                raise ValueError(
+                    f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(part)}. Did you mean to set "
+                    "out_dims= to None for output?"
+                )
+        if dim is None:
+            joined.append(_same_for_all(parts, name))
+        else:
+            joined.append(stack(parts, dim) if size else stack(parts, dim).narrow(dim, 0, 0))
+    return rebuild(outputs[0], joined)
+
+
+def _same_for_all(parts, name):
+    """A result that has no samples."""
+    if isinstance(parts[0], Tensor) and not all(part is parts[0] or part.equal(parts[0]) for part in parts):
+        raise ValueError(f"vmap({name}, ...): `{name}` can not return a BatchedTensor when out_dim is None")
+    return parts[0]

@@ -1,0 +1,36 @@
+"""Modules as functions of their parameters."""
+
+from cygrad._ops.stacking import stack
+from cygrad.nn.utils.stateless import call_with as functional_call
+
+__all__ = ["functional_call", "stack_module_state"]
+
+
+def stack_module_state(models):
+    """(parameters, buffers) of several modules of one class: dictionaries {name: the stack of all models' tensors}.
+
+    The stacks are leaves: changing them does not change the models. For `vmap` over `functional_call`. Raises
+    RuntimeError for no models, ValueError for models of different classes or modes.
+
+    >>> import cygrad
+    >>> models = [cygrad.nn.Linear(2, 3) for _ in range(4)]
+    >>> parameters, buffers = cygrad.func.stack_module_state(models)
+    >>> parameters["weight"].shape
+    torch.Size([4, 3, 2])
+    """
+    if not models:
+        raise RuntimeError("stack_module_state: Expected at least one model, got 0.")
+    if len({model.training for model in models}) > 1:
+        raise RuntimeError("stack_module_state: Expected all models to have the same training/eval mode.")
+    if len({type(model) for model in models}) > 1:
+        raise RuntimeError("stack_module_state: Expected all models to be of the same class.")
+    parameters = _stacked([dict(model.named_parameters()) for model in models])
+    return parameters, _stacked([dict(model.named_buffers()) for model in models])
+
+
+def _stacked(states):
+    found = {}
+    for name, first in states[0].items():
+        whole = stack([state[name].detach() for state in states])
+        found[name] = whole.requires_grad_() if first.requires_grad else whole
+    return found

@@ -1,0 +1,288 @@
+"""Gradients of functions, and products with their Jacobians.
+
+A transform computes its function on tensors of its own, which require grad. Its results have a history only if
+something outside requires grad: an input, or what the function uses besides its inputs. So transforms nest in one
+another, in `autograd`, and in forward mode.
+"""
+
+import functools
+
+from cygrad._core import tangents as forward
+from cygrad._core.engine import grad as gradients
+from cygrad._core.tensor import Tensor
+from cygrad.autograd.grad_mode import enable_grad, is_grad_enabled
+from cygrad.func.trees import flatten, mapped, rebuild
+
+
+def start(x):
+    """The same values as a tensor that requires grad, after what came before."""
+    if not isinstance(x, Tensor):
+        raise ValueError(f"Thing passed to transform API must be Tensor, got {type(x)}")
+    own = x.view_as(x)
+    return own if own.requires_grad else own.requires_grad_()
+
+
+def zeros_for(found, references):
+    """The gradients, with zeros where there is none."""
+    return [x.new_zeros(x.shape) if g is None else g for g, x in zip(found, references, strict=True)]
+
+
+def cut(t):
+    """Without history, but with its tangents."""
+    if not isinstance(t, Tensor):
+        return t
+    return forward.without_history(t) if forward.levels() else t.detach()
+
+
+def reaches_outside(outputs, own):
+    """Does anything on which the outputs depend require grad, besides the tensors `own`?"""
+    known = {id(t) for t in own if t.is_leaf}
+    nodes = [t.grad_fn or t._accumulate_grad for t in outputs if t.requires_grad]
+    seen = set()
+    while nodes:
+        node = nodes.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        leaf = getattr(node, "variable", None)
+        if leaf is not None and id(leaf) not in known and leaf.requires_grad:
+            return True
+        nodes += [target for target, _ in node.next_functions if target is not None]
+    return any(not t.is_leaf for t in own)
+
+
+def derivative(outputs, inputs, vectors, outside):
+    """`autograd.grad` of the outputs that have one; the graph is kept."""
+    pairs = [(out, v) for out, v in zip(outputs, vectors, strict=True) if out is not None and out.requires_grad]
+    if not pairs:
+        return [None] * len(inputs)
+    outputs, vectors = zip(*pairs, strict=True)
+    return gradients(outputs, inputs, vectors, retain_graph=True, create_graph=outside, allow_unused=True)
+
+
+def split_aux(output, has_aux, name):
+    """(output, aux) of what a function gave; aux is None without `has_aux`."""
+    if not has_aux:
+        return output, None
+    if not isinstance(output, tuple) or len(output) != 2:
+        raise RuntimeError(f"{name}: output of function f should be a tuple: (output, aux) if has_aux is True")
+    return output
+
+
+def tensors_of(tree, name):
+    """The leaves of a function's output, which must be tensors."""
+    leaves = flatten(tree)[0]
+    for leaf in leaves:
+        if not isinstance(leaf, Tensor):
+            raise RuntimeError(
+                f"{name}: expected f(*primals) to return only tensors, got unsupported type {type(leaf)}"
+            )
+    return leaves
+
+
+# -- arguments -------------------------------------------------------------------------------------
+
+
+def checked_argnums(argnums, count):
+    """`argnums` as a tuple of places, all from the front."""
+    places = (argnums,) if isinstance(argnums, int) else argnums
+    if not isinstance(places, tuple) or not all(isinstance(place, int) for place in places):
+        raise RuntimeError(f"argnums must be int or Tuple[int, ...], got: {type(argnums)}")
+    if not places:
+        raise RuntimeError("argnums must be non-empty")
+    if len(set(places)) != len(places):
+        raise RuntimeError(f"argnums elements must be unique, got {places}")
+    for place in places:
+        if not -count <= place < count:
+            raise RuntimeError(f"Got argnum={place}, but only {count} positional inputs")
+    return tuple(place % count for place in places)
+
+
+def started(args, argnums):
+    """(the arguments at `argnums` on which the function is computed, all arguments with them)."""
+    places = checked_argnums(argnums, len(args))
+    own = tuple(mapped(start, args[place]) for place in places)
+    filled = list(args)
+    for place, tree in zip(places, own, strict=True):
+        filled[place] = tree
+    return (own if isinstance(argnums, tuple) else own[0]), filled
+
+
+# -- gradients -------------------------------------------------------------------------------------
+
+
+def grad_and_value(func, argnums=0, has_aux=False):
+    """A function that gives (gradient, value) of `func`; with has_aux (gradient, (value, aux)).
+
+    The arguments are those of `grad`.
+
+    >>> import cygrad
+    >>> cygrad.func.grad_and_value(lambda x: x**3)(cygrad.tensor(2.0))
+    (tensor(12.), tensor(8.))
+    """
+    name = "grad_and_value(f)(*args)"
+
+    @functools.wraps(func)
+    def wrapper(*args, **kwargs):
+        recorded = is_grad_enabled()
+        with enable_grad():
+            own, args = started(args, argnums)
+            output, aux = split_aux(func(*args, **kwargs), has_aux, name)
+            _check_scalar(output, name)
+            leaves = flatten(own)[0]
+            outside = recorded and reaches_outside([output], leaves)
+            found = zeros_for(derivative((output,), leaves, (None,), outside), leaves)
+        for leaf in leaves:
+            if leaf.is_leaf:
+                leaf.requires_grad_(False)
+        if not outside:
+            found, output, aux = [cut(g) for g in found], cut(output), mapped(cut, aux)
+        found = rebuild(own, found)
+        return (found, (output, aux)) if has_aux else (found, output)
+
+    return wrapper
+
+
+def _check_scalar(output, name):
+    if not isinstance(output, Tensor):
+        raise RuntimeError(f"{name}: Expected f(*args) to return a Tensor, got {type(output)}")
+    if output.dim():
+        raise RuntimeError(
+            f"{name}: Expected f(*args) to return a scalar Tensor, got tensor with {output.dim()} dims. Maybe you "
+            "wanted to use the vjp or jacrev APIs instead?"
+        )
+
+
+def grad(func, argnums=0, has_aux=False):
+    """A function that gives the gradient of `func`, which gives a tensor without dimensions.
+
+    `argnums`: the place of the argument to differentiate for, or a tuple of places, for which the gradients are a
+    tuple. With `has_aux`, `func` gives (value, aux), and the result is (gradient, aux). Raises RuntimeError for other
+    outputs.
+
+    >>> import cygrad
+    >>> cygrad.func.grad(cygrad.func.grad(lambda x: x**3))(cygrad.tensor(2.0))
+    tensor(12.)
+    """
+    both = grad_and_value(func, argnums, has_aux)
+
+    @functools.wraps(func)
+    def wrapper(*args, **kwargs):
+        found, value = both(*args, **kwargs)
+        return (found, value[1]) if has_aux else found
+
+    return wrapper
+
+
+# -- products with the Jacobian --------------------------------------------------------------------
+
+
+def vjp(func, *primals, has_aux=False):
+    """(output, function from v to v^T J[, aux]): `func` computed once, and its Jacobian transposed.
+
+    >>> import cygrad
+    >>> output, product = cygrad.func.vjp(lambda x: x**2, cygrad.tensor([1.0, 2.0]))
+    >>> product(cygrad.tensor([1.0, 10.0]))
+    (tensor([ 2., 40.]),)
+    """
+    recorded = is_grad_enabled()
+    with enable_grad():
+        own = mapped(start, primals)
+        output, aux = split_aux(func(*own), has_aux, "vjp(f, *primals)")
+        outputs = tensors_of(output, "vjp(f, *primals)")
+        leaves = flatten(own)[0]
+        outside = recorded and reaches_outside(outputs, leaves)
+
+    def product(cotangents, retain_graph=True, create_graph=None):
+        vectors, form = flatten(cotangents)
+        if form != flatten(output)[1]:
+            raise RuntimeError(
+                "Expected pytree structure of cotangents to be the same as pytree structure of outputs to the "
+                f"function. cotangents: {form}, primal output: {flatten(output)[1]}"
+            )
+        if create_graph is None:
+            create_graph = is_grad_enabled() and (outside or any(v.requires_grad for v in vectors))
+        found = zeros_for(derivative(outputs, leaves, vectors, create_graph), leaves)
+        return rebuild(primals, found)
+
+    shown = (output, aux) if outside else (mapped(cut, output), mapped(cut, aux))
+    return (shown[0], product, shown[1]) if has_aux else (shown[0], product)
+
+
+def jvp(func, primals, tangents, *, strict=False, has_aux=False):
+    """(output, J v[, aux]): `func` and its derivative along `tangents`, in one pass of forward mode.
+
+    `primals` and `tangents` are tuples of the same form. With `strict`, an output that does not depend on the inputs is
+    an error; otherwise its derivative is zero.
+
+    >>> import cygrad
+    >>> cygrad.func.jvp(lambda x: x**2, (cygrad.tensor([1.0, 2.0]),), (cygrad.tensor([1.0, 10.0]),))
+    (tensor([1., 4.]), tensor([ 2., 40.]))
+    """
+    name = "jvp(f, primals, tangents)"
+    if not isinstance(primals, tuple):
+        raise RuntimeError(f"{name}: Expected primals to be a tuple. E.g. it should be valid to call f(*primals).")
+    (inputs, form), (vectors, other) = flatten(primals), flatten(tangents)
+    if form != other:
+        raise RuntimeError(
+            f"{name}: Expected primals and tangents to have the same python structure. For example, if primals is a "
+            f"tuple of 3 tensors, tangents also must be. Got primals with structure {form} and tangents with "
+            f"structure {other}"
+        )
+    if not inputs:
+        raise RuntimeError(f"{name}: Expected primals to contain at least one Tensor.")
+    for x, v in zip(inputs, vectors, strict=True):
+        forward.check_size(x, v)
+    level = forward.enter()
+    try:
+        duals = [forward.dual(x, v, level) for x, v in zip(inputs, vectors, strict=True)]
+        output, aux = split_aux(func(*rebuild(primals, duals)), has_aux, name)
+        outputs = tensors_of(output, name)
+        pairs = [forward.unpacked(out, level) for out in outputs]
+        aux = mapped(lambda t: forward.unpacked(t, level)[0] if isinstance(t, Tensor) else t, aux)
+    finally:
+        forward.leave(level)
+    if strict and any(tangent is None for _, tangent in pairs):
+        raise RuntimeError(
+            "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is not allowed "
+            "with strict=True."
+        )
+    values = rebuild(output, [primal for primal, _ in pairs])
+    found = rebuild(output, zeros_for([tangent for _, tangent in pairs], outputs))
+    return (values, found, aux) if has_aux else (values, found)
+
+
+def linearize(func, *primals):
+    """(output, function from v to J v): `func` computed once, and its derivative as often as wanted.
+
+    >>> import cygrad
+    >>> output, derivative = cygrad.func.linearize(lambda x: x**2, cygrad.tensor([1.0, 2.0]))
+    >>> derivative(cygrad.tensor([1.0, 10.0]))
+    tensor([ 2., 40.])
+    """
+    recorded = is_grad_enabled()
+    with enable_grad():
+        own = mapped(start, primals)
+        output = func(*own)
+        outputs = tensors_of(output, "linearize(f, *primals)")
+        leaves = flatten(own)[0]
+        outside = recorded and reaches_outside(outputs, leaves)
+        u = [out.new_zeros(out.shape).requires_grad_() for out in outputs]
+        transposed = derivative(outputs, leaves, u, True)
+
+    def product(*tangents):
+        vectors, form = flatten(tangents)
+        if form != flatten(primals)[1]:
+            raise RuntimeError(
+                f"Expected the tangents {form} to have the same argspec as the primals {flatten(primals)[1]}"
+            )
+        for i, (v, x) in enumerate(zip(vectors, leaves, strict=True)):
+            if v.shape != x.shape:
+                raise RuntimeError(
+                    f"tangent:{i} with shape {v.shape} in flattened pytree doesn't match the shape {x.shape} of the "
+                    "corresponding primal."
+                )
+        create_graph = is_grad_enabled() and (outside or any(v.requires_grad for v in vectors))
+        return rebuild(output, zeros_for(derivative(transposed, u, vectors, create_graph), u))
+
+    return (output if outside else mapped(cut, output)), product

@@ -1,0 +1,107 @@
+"""`cygrad.func`: transforms in one another, and what PyTorch leaves open."""
+
+import itertools
+
+import pytest
+
+import cygrad as torch
+from cygrad import func
+
+X = torch.tensor([0.5, -1.0, 2.0], dtype=torch.float64)
+V = torch.tensor([1.0, 2.0, -0.5], dtype=torch.float64)
+
+
+def energy(x):
+    return (torch.sin(x) * x**2).sum() + x.prod()
+
+
+def hessian_of_energy():
+    x = X.clone().requires_grad_()
+    (g,) = torch.autograd.grad(energy(x), x, create_graph=True)
+    return torch.stack([torch.autograd.grad(part, x, retain_graph=True)[0] for part in g])
+
+
+WAYS = [func.jacrev, func.jacfwd]
+
+
+@pytest.mark.parametrize(("outer", "inner"), list(itertools.product(WAYS, WAYS)))
+def test_jacobians_nest(outer, inner):
+    assert torch.allclose(outer(inner(energy))(X), hessian_of_energy())
+    third = func.jacrev(outer(inner(energy)))(X)
+    assert torch.allclose(third, torch.autograd.functional.jacobian(func.hessian(energy), X))
+
+
+def test_products_with_the_hessian():
+    expected = hessian_of_energy() @ V
+    assert torch.allclose(func.jvp(func.grad(energy), (X,), (V,))[1], expected)
+    assert torch.allclose(func.vjp(func.grad(energy), X)[1](V)[0], expected)
+    assert torch.allclose(func.grad(lambda x: func.jvp(energy, (x,), (V,))[1])(X), expected)
+    assert torch.allclose(func.linearize(func.grad(energy), X)[1](V), expected)
+    twice = func.jvp(lambda x: func.jvp(energy, (x,), (V,))[1], (X,), (V,))[1]
+    assert torch.allclose(twice, V @ expected)
+
+
+def test_inside_and_outside_are_told_apart():
+    """The derivative of x * d/dy (x * y) at y = x is that of x * x, not of x * 1."""
+    two = torch.tensor(2.0)
+    for d in (func.grad, lambda f: lambda x: func.jvp(f, (x,), (torch.ones(()),))[1]):
+        for e in (func.grad, lambda f: lambda x: func.jvp(f, (x,), (torch.ones(()),))[1]):
+            assert d(lambda x, e=e: x * e(lambda y: x * y)(x))(two) == 4
+
+
+def test_history_only_if_something_outside_has_one():
+    w = torch.tensor(3.0, dtype=torch.float64, requires_grad=True)
+    for f, recorded in ((energy, False), (lambda x: energy(x * w), True)):
+        assert func.grad(f)(X).requires_grad is recorded
+        assert func.jacrev(f)(X).requires_grad is recorded
+        assert func.jacfwd(f)(X).requires_grad is recorded
+        value, product = func.vjp(f, X)
+        assert value.requires_grad is recorded and product(torch.ones_like(value))[0].requires_grad is recorded
+        assert func.jvp(f, (X,), (V,))[1].requires_grad is recorded
+    (found,) = torch.autograd.grad(func.grad(lambda x: (x * w) @ V)(X).sum(), w)
+    assert found == V.sum()
+    assert not func.grad(func.grad(lambda x: x**3))(torch.tensor(2.0)).requires_grad
+    assert not X.requires_grad and X.grad is None
+
+
+def test_no_level_stays_open_after_an_error():
+    with pytest.raises(ZeroDivisionError):
+        func.jvp(lambda x: 1 / 0, (X,), (V,))
+    with torch.autograd.forward_ad.dual_level():
+        pass
+
+
+def test_vmap_of_transforms():
+    batch = torch.stack([X, V])
+    assert torch.allclose(torch.vmap(func.grad(energy))(batch), torch.stack([func.grad(energy)(x) for x in batch]))
+    assert torch.allclose(torch.vmap(func.hessian(energy))(batch)[0], hessian_of_energy())
+    derivative = func.jvp(torch.vmap(energy), (batch,), (batch,))[1]
+    assert torch.allclose(derivative, torch.stack([func.grad(energy)(x) @ x for x in batch]))
+
+
+def test_vmap_draws_random_numbers_as_told():
+    zeros = torch.zeros(3, 2)
+    same = torch.vmap(lambda x: x + torch.rand(2), randomness="same")(zeros)
+    different = torch.vmap(lambda x: x + torch.rand(2), randomness="different")(zeros)
+    assert torch.equal(same[0], same[2]) and not torch.equal(different[0], different[2])
+    before = torch.get_rng_state()
+    with pytest.raises(RuntimeError, match="randomness error mode"):
+        torch.vmap(lambda x: x + torch.rand(2))(zeros)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_an_ensemble_of_modules():
+    models = [torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.Tanh()).double() for _ in range(4)]
+    parameters, buffers = func.stack_module_state(models)
+    assert parameters["0.weight"].shape == (4, 2, 3) and parameters["0.weight"].is_leaf and not buffers
+
+    def call(parameters, x):
+        return func.functional_call(models[0], parameters, (x,))
+
+    found = torch.vmap(call, in_dims=(0, None))(parameters, X)
+    assert torch.allclose(found, torch.stack([model(X) for model in models]))
+    found.sum().backward()
+    models[2](X).sum().backward()
+    assert torch.allclose(parameters["0.weight"].grad[2], models[2][0].weight.grad)
+    by_name = func.grad(lambda p: call(p, X).sum())(dict(models[2].named_parameters()))
+    assert torch.allclose(by_name["0.weight"], models[2][0].weight.grad)

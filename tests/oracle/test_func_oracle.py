@@ -1,0 +1,148 @@
+"""`cygrad.func` and `vmap` against PyTorch's: results, structures, whether they have a history, and errors."""
+
+import re
+
+import pytest
+
+import cygrad
+from helpers import first_line
+
+torch = pytest.importorskip("torch")
+pytestmark = [
+    pytest.mark.oracle,
+    pytest.mark.filterwarnings("ignore:.*:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:Attempted to insert"),
+]
+
+EXPRESSIONS = """
+    F.grad(lambda a:(a**2).sum())(x)
+    F.grad(lambda a:a**2)(x)
+    F.grad(lambda a:a**2)(x[:1])
+    F.grad(lambda a:3.)(x)
+    F.grad(lambda a:(a.sum(),a))(x)
+    F.grad(lambda a:a.sum())(lib.tensor([1,2]))
+    F.grad(lambda a:a*2)(3.)
+    F.grad(lambda a,b:(a*b).sum(), argnums=(0,1))(x,y)
+    F.grad(lambda a,b:(a*b).sum(), argnums=1)(x,y)
+    F.grad(lambda a,b:(a*b).sum(), argnums=-1)(x,y)
+    F.grad(lambda a,b:(a*b).sum(), argnums=2)(x,y)
+    F.grad(lambda a,b:(a*b).sum(), argnums="a")(x,y)
+    F.grad(lambda a,b:(a*b).sum(), argnums=(0,0))(x,y)
+    F.grad(lambda a,b:(a*b).sum(), argnums=())(x,y)
+    F.grad(lambda a:((a**2).sum(),a*3), has_aux=True)(x)
+    F.grad(lambda a:(a**2).sum(), has_aux=True)(x)
+    F.grad(lambda a:((a**2).sum(),1,2), has_aux=True)(x)
+    F.grad_and_value(lambda a:(a**2).sum())(x)
+    F.grad_and_value(lambda a:((a**2).sum(),{"k":a*3}), has_aux=True)(x)
+    F.grad(lambda a,b:(a**2).sum(), argnums=(0,1))(x,y)
+    F.grad(lambda p:(p["a"]*p["b"][0]).sum())({"a":x,"b":[y]})
+    F.grad(F.grad(lambda a:a**3))(s)
+    F.grad(lambda a,*,k:(a*k).sum())(x,k=y)
+    F.grad(lambda a: s*1)(x)
+    F.vjp(lambda a:a**2, x)[1](y)
+    F.vjp(lambda a,b:a*b, x,y)[1](y)
+    F.vjp(lambda a:(a**2,{"k":a}), x)[0]
+    F.vjp(lambda a:(a**2,{"k":a}), x)[1]((y,{"k":y}))
+    F.vjp(lambda a:(a**2,{"k":a}), x)[1]((y,y))
+    F.vjp(lambda a:a**2, x)[1](s)
+    F.vjp(lambda a:3, x)
+    F.vjp(lambda a:(a**2,a), x, has_aux=True)[2]
+    F.vjp(lambda a:a**2, x, has_aux=True)[2]
+    F.jvp(lambda a:a**2, (x,),(y,))
+    F.jvp(lambda a:a**2, x,y)
+    F.jvp(lambda a:a**2, (x,),y)
+    F.jvp(lambda a:a**2, (x,),(y,y))
+    F.jvp(lambda a:a**2, (x,),(s,))
+    F.jvp(lambda :s, (),())
+    F.jvp(lambda a:3, (x,),(y,))
+    F.jvp(lambda p:{"o":p["a"]*p["b"][0]}, ({"a":x,"b":[y]},),({"a":x,"b":[y]},))
+    F.jvp(lambda a:s*1, (x,),(y,), strict=True)
+    F.jvp(lambda a:s*1, (x,),(y,))
+    F.jvp(lambda a:(a**2,a), (x,),(y,),has_aux=True)
+    F.jvp(lambda a:F.jvp(lambda b:b**3,(a,),(y,))[1], (x,),(y,))
+    F.jvp(F.grad(lambda a:(a**3).sum()), (x,),(y,))
+    F.grad(lambda a: F.jvp(lambda b:(b**3).sum(),(a,),(y,))[1])(x)
+    F.linearize(lambda a:a**2, x)[1](y)
+    F.linearize(lambda a:a**2, x)[0]
+    F.linearize(lambda a:a**2, x)[1](s)
+    F.linearize(lambda p:{"o":p["a"]**2}, {"a":x})[1]({"a":y})
+    F.jacrev(lambda a:a**2)(x)
+    F.jacfwd(lambda a:a**2)(x)
+    F.jacrev(lambda a,b:a*b, argnums=(0,1))(x,y)
+    F.jacfwd(lambda a,b:a*b, argnums=(0,1))(x,y)
+    F.jacrev(lambda p:{"o":p["a"]**2,"q":p["a"].sum()})({"a":x})
+    F.jacfwd(lambda p:{"o":p["a"]**2,"q":p["a"].sum()})({"a":x})
+    F.jacrev(lambda a:(a**2,a.sum()), has_aux=True)(x)
+    F.jacfwd(lambda a:(a**2,a.sum()), has_aux=True)(x)
+    F.jacrev(lambda a:(a**2,a.sum()))(x)
+    F.jacrev(lambda a:a**2, chunk_size=1)(x)
+    F.jacrev(lambda a:a**2, chunk_size=0)(x)
+    F.jacrev(lambda a:3)(x)
+    F.jacrev(lambda a:y*1)(x)
+    F.jacfwd(lambda a:y*1)(x)
+    F.hessian(lambda a:(a**3).sum())(x)
+    F.hessian(lambda a,b:(a**3*b).sum(), argnums=(0,1))(x,y)
+    F.jacrev(F.jacrev(lambda a:(a**3).sum()))(x)
+    F.jacfwd(F.jacfwd(lambda a:(a**3).sum()))(x)
+    F.jacrev(F.jacfwd(lambda a:(a**3).sum()))(x)
+    F.grad(lambda a:(a**3).sum())(z).requires_grad
+    F.grad(lambda a:(a*z).sum())(x).requires_grad
+    lib.autograd.grad((F.grad(lambda a:(a*z).sum())(x)*x).sum(), z)
+    F.grad(lambda a:(a**3).sum())(x).requires_grad
+    F.grad(lambda a:((a**3).sum(),a*2),has_aux=True)(x)[1].requires_grad
+    F.vjp(lambda a:a**2,x)[0].requires_grad
+    V(lambda a:a*2)(A)
+    V(lambda a:a.sum())(A)
+    V(lambda a:a.sum(), in_dims=1)(A)
+    V(lambda a:a*2, out_dims=1)(A)
+    V(lambda a,b:a*b, in_dims=(0,None))(A,lib.ones(3))
+    V(lambda p:{"s":p["a"].sum(),"t":(p["a"],)}, in_dims=({"a":0},))({"a":A})
+    V(lambda a,b:a*b)(A,lib.ones(3))
+    V(lambda a:a)(s)
+    V(lambda a:a, in_dims=2)(A)
+    V(lambda a:a, in_dims=-1)(A)
+    V(lambda a:a, in_dims=None)(A)
+    V(lambda :s)()
+    V(lambda a:a)(3)
+    V(lambda a,b:a*b,in_dims=(0,None))(A,3)
+    V(lambda a:3)(A)
+    V(lambda a:None)(A)
+    V(lambda a:a,in_dims=(0,0))(A)
+    V(lambda a:a,in_dims="x")(A)
+    V(lambda a:(a,a.sum()),out_dims=(1,0))(A)
+    V(lambda a:(a,a.sum()),out_dims=(1,0,0))(A)
+    V(lambda a:lib.ones(2),out_dims=None)(A)
+    V(lambda a:a,out_dims=None)(A)
+    V(lambda a:a.sum(),out_dims=1)(A)
+    V(lambda a:a+lib.rand(3))(A)
+    V(lambda a:a, randomness="x")(A)
+    V(lambda a:a, chunk_size=0)(A)
+    V(lambda a:a, chunk_size=1)(A)
+    V(lambda a:a*2)(lib.zeros(0,3))
+    V(V(lambda a:a*2))(A)
+    V(F.grad(lambda a:(a**2).sum()))(A)
+    F.grad(lambda a:V(lambda b:(b**2).sum())(a).sum())(A)
+    F.jacrev(V(lambda b:b.sum()))(A)
+    F.stack_module_state([])
+    F.functional_call(lib.nn.Linear(2, 1), 3, A)
+    V(lambda a,*,k: a*k)(A,k=lib.ones(3))
+    V(lambda a,b:a, in_dims=(None,None))(A,A)
+    V(lambda a:a, in_dims=(0.5,))(A)
+    V(lambda a:a, out_dims='x')(A)
+""".strip().splitlines()
+
+
+def outcome(lib, expression):
+    names = {"lib": lib, "F": lib.func, "V": lib.vmap, "s": lib.tensor(2.0)}
+    names |= {"x": lib.tensor([1.0, 2.0]), "y": lib.tensor([3.0, 4.0]), "A": lib.arange(6.0).reshape(2, 3)}
+    names["z"] = names["x"].clone().requires_grad_()
+    try:
+        return repr(eval(expression, names))
+    except (RuntimeError, ValueError, TypeError, AttributeError, IndexError) as error:
+        # structures are printed as Python prints them
+        return type(error).__name__, re.split("(with )?structure (TreeSpec|[(])", first_line(error))[0]
+
+
+@pytest.mark.parametrize("expression", [line.strip() for line in EXPRESSIONS])
+def test_same_as_pytorch(expression):
+    assert outcome(cygrad, expression) == outcome(torch, expression)
