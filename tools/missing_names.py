@@ -51,7 +51,17 @@ OUT_OF_SCOPE = {
         const_data_ptr
     """,
     "half precision in complex numbers": "complex32 chalf",
-    "services around training": "hub monitor ao FatalError torch_version quasirandom",
+    "services around training": "hub monitor ao FatalError torch_version quasirandom profile_hook_step",
+    "data pipes, which PyTorch has abandoned": r"""
+        .*DataPipe DataChunk functional_datapipe runtime_validation.* argument_validation .*non_deterministic
+        guaranteed_datapipes_determinism
+    """,
+    "several processes or devices": "DataParallel share_memory",
+    "names for annotations and internal use": r"""
+        T_destination OptimizerP(re|ost)Hook dump_patches call_super_init factory_kwargs Container
+        swap_in_optimizer_params_and_state LinearCrossEntropyOptions
+    """,
+    "gradients that are sparse": "SparseAdam",
     "names of dimensions": r"align_.* name rename.* names refine_names",
     "removed: they only raise an error": r"symeig eig lstsq solve solve_ torch\.matrix_rank Tensor\.lstsq",
     "mixed precision on other devices": r".*autocast_(ipu|xla).* GradScaler",

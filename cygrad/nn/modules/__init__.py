@@ -48,6 +48,7 @@ from cygrad.nn.modules.loss import (
     L1Loss,
     MSELoss,
     NLLLoss,
+    NLLLoss2d,
     PoissonNLLLoss,
     SmoothL1Loss,
 )
@@ -133,6 +134,7 @@ from cygrad.nn.modules.rectifiers import (
 )
 from cygrad.nn.modules.rnn import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNBase, RNNCell, RNNCellBase
 from cygrad.nn.modules.sparse import Embedding, EmbeddingBag
+from cygrad.nn.modules.sync_batch_norm import SyncBatchNorm
 from cygrad.nn.modules.transformer import (
     Transformer,
     TransformerDecoder,
@@ -250,6 +252,7 @@ __all__ = [
     "MultiMarginLoss",
     "MultiheadAttention",
     "NLLLoss",
+    "NLLLoss2d",
     "PReLU",
     "PairwiseDistance",
     "ParameterDict",
@@ -283,6 +286,7 @@ __all__ = [
     "Softplus",
     "Softshrink",
     "Softsign",
+    "SyncBatchNorm",
     "Tanh",
     "Tanhshrink",
     "Threshold",

@@ -5,6 +5,7 @@ Those with a margin are in margin_loss.py.
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from cygrad import Tensor
@@ -21,6 +22,7 @@ __all__ = [
     "L1Loss",
     "MSELoss",
     "NLLLoss",
+    "NLLLoss2d",
     "PoissonNLLLoss",
     "SmoothL1Loss",
 ]
@@ -168,6 +170,19 @@ class NLLLoss(WeightedLoss):
     ) -> None:
         super().__init__(weight, size_average, reduce, reduction)
         self.ignore_index = ignore_index
+
+
+class NLLLoss2d(NLLLoss):
+    """The old name of `NLLLoss`."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        warnings.warn(
+            "`NLLLoss2d` has been deprecated. Please use `NLLLoss` instead as a drop-in replacement and see "
+            "https://pytorch.org/docs/main/nn.html#torch.nn.NLLLoss for more details.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        super().__init__(*args, **kwargs)
 
 
 class CrossEntropyLoss(WeightedLoss):

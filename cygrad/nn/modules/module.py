@@ -199,6 +199,13 @@ class Module(Hooked, Stateful, Members):
         """Convert floating-point parameters and buffers to float16, in place."""
         return self._apply(lambda t: t.half() if t.is_floating_point() else t)
 
+    def bfloat16(self) -> Self:
+        """Convert floating-point parameters and buffers to bfloat16 (needs ml_dtypes), in place."""
+        return self._apply(lambda t: t.bfloat16() if t.is_floating_point() else t)
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Accepted, and changes nothing: ops are compiled already, and run one after the other."""
+
     # As a Python object
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -1,0 +1,36 @@
+"""docs/nn.md is what tools/make_nn_page.py writes, of PyTorch's names as they are."""
+
+import importlib
+import json
+
+import pytest
+from conftest import CHECKOUT
+
+REMEDY = "run python tools/make_nn_page.py"
+
+
+@pytest.fixture
+def tool(monkeypatch):
+    """tools/make_nn_page.py as a module."""
+    monkeypatch.syspath_prepend(str(CHECKOUT / "tools"))
+    return importlib.import_module("make_nn_page")
+
+
+def test_page_is_up_to_date(tool):
+    assert tool.PAGE.read_text(encoding="utf-8") == tool.page(), REMEDY
+
+
+def test_names_are_sorted_out(tool):
+    present, lacking, outside = tool.sorted_out("torch.nn", ["Linear", "Nothing", "DataParallel"])
+    assert present == ["Linear"]
+    assert lacking == ["Nothing"]
+    assert outside == {"several processes or devices": ["DataParallel"]}
+
+
+@pytest.mark.oracle
+def test_names_are_those_of_pytorch(tool):
+    torch = pytest.importorskip("torch")
+    stored = json.loads(tool.NAMES.read_text(encoding="utf-8"))
+    if not torch.__version__.startswith(stored["version"]):
+        pytest.skip("another version of PyTorch")
+    assert tool.read_names() == stored, f"{REMEDY} --names"
