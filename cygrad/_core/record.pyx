@@ -395,8 +395,12 @@ cdef object run_kernel(OpDef op, tuple arrays, tuple args):
     if op.flags & ELEMENTWISE and type(op.kernel) is FunctionType:      # compiled ones are few passes as they are
         for array in arrays:
             if type(array) is ndarray and PyArray_SIZE(<ndarray>array) > blocks.SIZE:
-                return blocks.in_blocks(partial(run_block, op, args), arrays)
+                return call_kernel(partial(run_blocks, op, args), arrays, ())
     return run_whole(op, arrays, args)
+
+
+def run_blocks(OpDef op, tuple args, *arrays):
+    return blocks.in_blocks(partial(run_block, op, args), arrays)
 
 
 def run_block(OpDef op, tuple args, *arrays):

@@ -67,9 +67,10 @@ def empty_like(array, dtype):
 
 def empty_in_order(array, order, dtype):
     """Uninitialised memory for an array of this shape, its axes in the given order, or as they are for None."""
+    num = np.dtype(dtype).num
     if order is None:
-        return np.empty(array.shape, dtype)
-    return np.empty([array.shape[axis] for axis in order], dtype).transpose(_inverse(order))
+        return new_array(array.shape, num)
+    return new_array(tuple(array.shape[axis] for axis in order), num).transpose(_inverse(order))
 
 
 def copy_into(target, values):

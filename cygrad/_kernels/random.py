@@ -4,6 +4,9 @@ import math
 
 import numpy as np
 
+from cygrad._kernels.arrays import new_array
+
+_FLOAT = np.dtype(np.float32).num
 _BLOCK = 8192  # numbers: what fits into the cache several times
 
 
@@ -37,7 +40,7 @@ def _box_muller(numbers, size):
     stay in the cache.
     """
     half = (size + 1) // 2
-    out = np.empty(2 * half, np.float32)
+    out = new_array((2 * half,), _FLOAT)
     for start in range(0, half, _BLOCK):
         n = min(_BLOCK, half - start)
         angle, distance = numbers.random((2, n), np.float32)
