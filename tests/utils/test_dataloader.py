@@ -205,12 +205,14 @@ def test_workers_know_who_they_are(crew):
         def __getitem__(self, index):
             info = get_worker_info()
             assert info.dataset.mark == info.id  # what `worker_init_fn` set
+            assert torch.get_num_threads() == (1 if crew else threads_here)
             return info.id, info.num_workers, info.seed - info.id, os.getpid(), threading.get_ident()
 
     def init(worker):
         assert worker == get_worker_info().id
         get_worker_info().dataset.mark = worker
 
+    threads_here = torch.get_num_threads()
     dataset = Who()
     columns = list(DataLoader(dataset, None, num_workers=2, worker_init_fn=init, **crew))
     ids, counts, seeds, processes, threads = map(list, zip(*columns))

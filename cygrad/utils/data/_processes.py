@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+import cygrad
 from cygrad.utils.data._worker import PATIENCE, Crew, Failure, Task, Work
 
 _LOOK = 0.5  # seconds between two looks whether all processes live
@@ -115,6 +116,7 @@ def _run(work: Work, worker: int, receiver: Any, answers: Any, stopping: Any) ->
     """The main function of a worker."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the whole group: the parent ends us
     sys.setswitchinterval(1e-4)  # the thread of the queue is to send each answer at once
+    cygrad.set_num_threads(1)  # the workers share the processors
     random.seed(work.seed + worker)
     np.random.seed((work.seed + worker) % 2**32)  # noqa: NPY002  datasets may use the global generator
 
