@@ -133,6 +133,21 @@ def transformer_block(torch: Library, width: int = 128, heads: int = 4) -> Any:
     return Block()
 
 
+def lstm(torch: Library) -> Any:
+    """One layer, of which only the outputs are used."""
+    nn: Any = torch.nn
+
+    class Outputs(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.LSTM(32, 64)
+
+        def forward(self, x):
+            return self.layer(x)[0]
+
+    return Outputs()
+
+
 def convolution(torch: Library) -> Any:
     """One layer, 3x3."""
     return torch.nn.Conv2d(32, 64, 3, padding=1)
@@ -208,6 +223,7 @@ ROWS = [
     Row("Hessian-vector product 64x64", HESSIAN_VECTOR, hessian_vector, 0.25),
     Row("transformer block 8x64x128, 4 heads", FORWARD_BACKWARD,
         with_model(transformer_block, (8, 64, 128), (8, 64, 128)), 0.6),
+    Row("LSTM, 50 steps of 16x32 to 64", FORWARD_BACKWARD, with_model(lstm, (50, 16, 32), (50, 16, 64)), 0.5),
     Row("conv2d 16x32x32x32 to 64, 3x3", FORWARD_BACKWARD,
         with_model(convolution, (16, 32, 32, 32), (16, 64, 32, 32)), 0.9),
     Row("LeNet, batch 64, SGD step", STEP, lenet, 0.6),

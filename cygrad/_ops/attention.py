@@ -160,11 +160,9 @@ def multi_head_attention_forward(
         mask = _hiding(~np.tri(length, tensors[1].shape[0], dtype=bool), query)
     tensors = _with_learnt(tensors, bias_k, bias_v)
     # (N, heads, L, width of a head)
-    q, k, v = (permute(view(t, (len(t), batch, num_heads, -1)), (1, 2, 0, 3)) for t in tensors)
-    if static_k is not None:
-        k = view(static_k, (batch, num_heads, -1, k.shape[3]))
-    if static_v is not None:
-        v = view(static_v, (batch, num_heads, -1, v.shape[3]))
+    q, k, v = (permute(view(t, (len(t), batch, num_heads, width // num_heads)), (1, 2, 0, 3)) for t in tensors)
+    k = k if static_k is None else view(static_k, (batch, num_heads, *static_k.shape[1:]))
+    v = v if static_v is None else view(static_v, (batch, num_heads, *static_v.shape[1:]))
     if add_zero_attn:
         k, v = (cat([t, tensor_of(np.zeros((batch, num_heads, 1, t.shape[3]), array_of(t).dtype))], 2) for t in (k, v))
     appended = (bias_k is not None) + bool(add_zero_attn)

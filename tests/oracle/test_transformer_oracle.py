@@ -46,6 +46,7 @@ CALLS = [
     ("MultiheadAttention(6, 2)", (X, X, X), {"attn_mask": CAUSAL, "is_causal": True}),
     ("MultiheadAttention(6, 2)", (X[:, 0], MEMORY[:, 0], MEMORY[:, 1]), {"key_padding_mask": PADDING[1]}),
     ("MultiheadAttention(6, 2, batch_first=True)", (X[:, 0], X[:, 0], X[:, 0]), {"need_weights": False}),
+    ("MultiheadAttention(6, 2)", (X[:, :0], MEMORY[:, :0], MEMORY[:, :0]), {}),
     ("TransformerEncoderLayer(6, 2, 8)", (X,), {}),
     ("TransformerEncoderLayer(6, 2, 8, activation='gelu', norm_first=True)", (X,), {"src_mask": CAUSAL}),
     ("TransformerEncoderLayer(6, 2, 8, activation=torch.tanh, bias=False)", (X[:, 0],), {}),
