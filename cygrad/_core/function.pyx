@@ -117,10 +117,19 @@ cdef class PyNode(Node):
         """(what is saved in place `i`, which output that is or -1, have the saved values been freed)."""
         if self.freed_by is not None:
             return None, -1, True
+        self.check_place(i)
         return self.saved[i], self.saved_outputs[i], False
+
+    cdef int check_place(self, int i) except -1:
+        if self.saved is None or not 0 <= i < len(self.saved):
+            raise IndexError(f"nothing is saved in place {i}")
+        return 0
 
     def _replace(self, int i, value):
         """Put a `Packed` in place of a saved tensor."""
+        if type(value) is not packed:
+            raise TypeError("only a Packed can take the place of what is saved")
+        self.check_place(i)
         self.saved[i] = value
 
     @property

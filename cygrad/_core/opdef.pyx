@@ -335,11 +335,15 @@ cdef class OpNode(Node):
         """(what is saved as input 0, 1, 2 or, for 3, as result; which output that is or -1; have they been freed)."""
         if i == 3:
             return self.result, 0, self.freed_by is not None
+        if not 0 <= i < 3:
+            raise IndexError(f"a node has the places 0 to 3, not {i}")
         is_output = 0 < i < self.n_outputs and self.mask() & (OUT0 << i)
         return (self.saved0, self.saved1, self.saved2)[i], i if is_output else -1, self.freed_by is not None
 
     def _replace(self, int i, value):
         """Put a `Packed` in place of a saved tensor."""
+        if type(value) is not packed:
+            raise TypeError("only a Packed can take the place of what is saved")
         if i == 3:
             self.result = value
         else:

@@ -38,7 +38,7 @@ def _pack(node, place, hook, unpack_hook):
         tensor = joined(tensor, node, output_nr)
     elif tensor.requires_grad:
         history = tensor if tensor.grad_fn is None else (tensor.grad_fn, tensor.output_nr)
-    version = count_of(tensor)
+    version, shape, dtype = count_of(tensor), tensor.shape, tensor.dtype
     modes = get_modes()
     set_modes(modes | _NO_GRAD)
     try:
@@ -53,6 +53,11 @@ def _pack(node, place, hook, unpack_hook):
         if not isinstance(value, Tensor):
             raise TypeError(
                 f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type_name(value)}"
+            )
+        if value.shape != shape or value.dtype is not dtype:  # kernels trust what they have saved
+            raise RuntimeError(
+                f"the unpack hook of a saved tensor returned shape {tuple(value.shape)} and {value.dtype}, but "
+                f"{tuple(shape)} and {dtype} was saved"
             )
         if output_nr >= 0:
             return joined(value, node, output_nr)

@@ -115,6 +115,46 @@ def test_hooks_on_saved_tensors_see_every_kind_of_op():
     assert count(lambda: w + 1) == (0, [1.0, 1.0])
 
 
+@pytest.mark.parametrize("unpack", [lambda t: t[:1], lambda t: t.double(), lambda t: t.reshape(2, 1)])
+@pytest.mark.parametrize("op", [torch.sin, torch.nn.functional.gelu, lambda t: torch.softmax(t, 0)])
+def test_what_is_unpacked_must_be_like_what_was_packed(unpack, op):
+    x = leaf(1.0, 2.0)
+    with graph.saved_tensors_hooks(lambda t: t, unpack):
+        y = op(x)
+    with pytest.raises(RuntimeError, match="the unpack hook of a saved tensor returned shape"):
+        y.sum().backward()
+
+
+def test_places_of_nodes_take_no_strangers():
+    node = leaf(1.0).sin().grad_fn
+    with pytest.raises(TypeError):
+        node._replace(0, 5)
+    for place in (-1, 4, 7):
+        with pytest.raises(IndexError):
+            node._place(place)
+
+
+def test_places_of_functions_take_no_strangers():
+    class Twice(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 2
+
+    node = Twice.apply(leaf(1.0)).grad_fn
+    for place in (-1, 1, 7):
+        with pytest.raises(IndexError):
+            node._place(place)
+    with pytest.raises(TypeError):
+        node._replace(0, 5)
+    with pytest.raises(IndexError):
+        type(node)()._place(0)
+
+
 def test_save_on_cpu_protects_from_changes_in_place():
     x = leaf(1.0, 2.0)
     with graph.save_on_cpu():
