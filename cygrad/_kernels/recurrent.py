@@ -8,6 +8,14 @@ needs), backward functions the gradients of (x, h0, w_ih, w_hh, b_ih, b_hh, c0, 
 
 import numpy as np
 
+from cygrad._kernels.arrays import new_array
+
+
+def _new(shape, like):
+    """Memory from the pool: that of a new large array is slow when first touched."""
+    return new_array(shape, like.dtype.num)
+
+
 # -- steps ---------------------------------------------------------------------------------------------------
 
 
@@ -41,7 +49,7 @@ def _states_of(first, state, n, last):
 
 
 def _input_products(x, w_ih, bias):
-    products = np.matmul(x, w_ih.T)
+    products = np.matmul(x, w_ih.T, out=_new((len(x), len(w_ih)), x))
     return products if bias is None else np.add(products, bias, out=products)
 
 
@@ -58,7 +66,7 @@ def _gradients(d_input, d_hidden, x, before, w_ih, d_h, wanted):
     """Those of (x, h0, w_ih, w_hh, b_ih, b_hh), given those of the products with the input and with the state."""
     b_ih = d_input.sum(0) if wanted[4] or (wanted[5] and d_input is d_hidden) else None
     return (
-        np.matmul(d_input, w_ih) if wanted[0] else None,
+        np.matmul(d_input, w_ih, out=_new(x.shape, x)) if wanted[0] else None,
         d_h,
         np.matmul(d_input.T, x) if wanted[2] else None,
         np.matmul(d_hidden.T, before) if wanted[3] else None,
@@ -83,7 +91,7 @@ def lstm(x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr, sizes, is_reversed):
     gates = _input_products(x, w_ih, _sum_of_biases(b_ih, b_hh))
     gates *= half
     weight = np.multiply(w_hh.T, half, order="C")
-    cells, squashed, out = (np.empty((len(x), n), x.dtype) for n in (width, width, h0.shape[1]))
+    cells, squashed, out = (_new((len(x), n), x) for n in (width, width, h0.shape[1]))
     hidden = out if w_hr is None else np.empty_like(cells)
     i, f, g, o = (gates[:, k * width : (k + 1) * width] for k in range(4))
     last_h, last_c, product, summand = h0.copy(), c0.copy(), np.empty((len(h0), 4 * width), x.dtype), c0.copy()
@@ -123,13 +131,15 @@ def lstm_backward(d_out, d_last, arrays, kept, out, sizes, is_reversed, wanted):
     each = gates.reshape(len(x), 4, width)
     i, f, g, o = (each[:, k] for k in range(4))
     # what each gate's gradient is, per gradient of the cell (i, f, g) and of the hidden state (o)
-    slopes = np.subtract(1, each)
+    slopes = np.subtract(1, each, out=_new(each.shape, x))
     slopes *= each
     slopes[:, 0] *= g
     slopes[:, 1] *= _before(c0, cells, sizes, is_reversed)
-    slopes[:, 2] = i * (1 - g * g)
-    to_output = slopes[:, 3] * squashed
-    to_cell = o * (1 - squashed * squashed)
+    np.subtract(1, np.multiply(g, g, out=slopes[:, 2]), out=slopes[:, 2])
+    slopes[:, 2] *= i
+    to_output = np.multiply(slopes[:, 3], squashed, out=_new(squashed.shape, x))
+    to_cell = np.multiply(squashed, squashed, out=_new(squashed.shape, x))
+    np.multiply(o, np.subtract(1, to_cell, out=to_cell), out=to_cell)
     d_gates = slopes.reshape(len(x), 4 * width)
     d_projected = np.empty((0 if w_hr is None else len(x), h0.shape[1]), x.dtype)
     share = np.empty_like(d_c)
@@ -164,7 +174,7 @@ def gru(x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr, sizes, is_reversed):
         gates[:, : 2 * width] += b_hh[: 2 * width]
     gates[:, : 2 * width] *= x.dtype.type(0.5)
     weight = np.multiply(w_hh.T, _squashing(width, (0.5, 0.5, 1), x.dtype)[0], order="C")
-    of_state, out, last_h = np.empty((len(x), width), x.dtype), np.empty((len(x), width), x.dtype), h0.copy()
+    of_state, out, last_h = _new((len(x), width), x), _new((len(x), width), x), h0.copy()
     half = x.dtype.type(0.5)
     product, share, h = np.empty((len(h0), 3 * width), x.dtype), h0.copy(), h0
     for start, stop in spans(sizes, is_reversed):
@@ -199,11 +209,16 @@ def gru_backward(d_out, d_last, arrays, kept, out, sizes, is_reversed, wanted):
     r, z, new = (gates[:, k * width : (k + 1) * width] for k in range(3))
     before = _before(h0, out, sizes, is_reversed)
     # per gradient of the state: the products with it in r, z and n, and that with the input in n
-    slopes = np.empty((len(x), 4, width), x.dtype)
-    np.multiply(1 - z, 1 - new * new, out=slopes[:, 3])
-    np.multiply(slopes[:, 3], r, out=slopes[:, 2])
-    np.multiply(slopes[:, 2] * of_state, 1 - r, out=slopes[:, 0])
-    np.multiply((before - new) * z, 1 - z, out=slopes[:, 1])
+    slopes = _new((len(x), 4, width), x)
+    by_r, by_z, by_n, of_input = (slopes[:, k] for k in range(4))
+    rest = np.subtract(1, z, out=_new(z.shape, x))
+    np.subtract(1, np.multiply(new, new, out=of_input), out=of_input)
+    of_input *= rest
+    np.multiply(of_input, r, out=by_n)
+    np.multiply(by_n, of_state, out=by_r)
+    np.multiply(np.subtract(before, new, out=by_z), z, out=by_z)
+    by_z *= rest
+    by_r *= np.subtract(1, r, out=rest)
     d_hidden = slopes.reshape(len(x), 4 * width)[:, : 3 * width]
     d_h = _or_zeros(d_last[0], h0.shape, x.dtype)
     product = np.empty_like(d_h)
