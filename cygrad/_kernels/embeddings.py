@@ -2,6 +2,17 @@
 
 import numpy as np
 
+from cygrad._kernels.arrays import new_array
+from cygrad._kernels.scatter import add_rows
+
+
+def added_rows(rows, indices, count):
+    """A matrix of `count` rows: the sums of the rows with the same index."""
+    out = new_array((count, rows.shape[1]), rows.dtype.num)
+    out.fill(0)
+    add_rows(out, indices, rows)
+    return out
+
 
 def index_scale(indices, padding, by_frequency, dtype):
     """What the gradient of each taken row is multiplied by: 0 for padding, 1 / frequency; None if 1 everywhere."""

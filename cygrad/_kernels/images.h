@@ -27,6 +27,8 @@ static void span(const windows *w, int d, Py_ssize_t k, Py_ssize_t *begin, Py_ss
     if (*end > high) *end = high > *begin ? high : *begin;
 }
 
+CYGRAD_BEGIN_LOOPS
+
 #define REAL float
 #define NAME(name) name##_f32
 #include "images.h"
@@ -38,6 +40,8 @@ static void span(const windows *w, int d, Py_ssize_t k, Py_ssize_t *begin, Py_ss
 #include "images.h"
 #undef REAL
 #undef NAME
+
+CYGRAD_END_LOOPS
 
 /* n: image, kernel, stride, dilation and low, each of two dimensions, rows and width of the result; images, channels.
    The low ones may be negative, all others are not. */
@@ -119,7 +123,7 @@ static void NAME(copy_patches)(const REAL *image, REAL *patches, Py_ssize_t tap_
                                  + left * stride + kx * w->dilation[1] - w->low[1];
                 REAL *to = out + left;
                 for (Py_ssize_t x = 0; x < left; x++) out[x] = 0;
-                if (stride == 1) memcpy(to, from, n * sizeof(REAL));
+                if (stride == 1) for (Py_ssize_t x = 0; x < n; x++) to[x] = from[x];
                 else for (Py_ssize_t x = 0; x < n; x++) to[x] = from[x * stride];
                 for (Py_ssize_t x = right; x < w->width; x++) out[x] = 0;
             }
@@ -128,12 +132,10 @@ static void NAME(copy_patches)(const REAL *image, REAL *patches, Py_ssize_t tap_
     }
 }
 
-CYGRAD_BEGIN_LOOPS
 static CYGRAD_CLONES void NAME(add_run)(REAL *to, const REAL *from, Py_ssize_t n)
 {
     CYGRAD_INDEPENDENT for (Py_ssize_t x = 0; x < n; x++) to[x] += from[x];
 }
-CYGRAD_END_LOOPS
 
 /* The way back: adds the patches of one plane to it. */
 static void NAME(add_patches)(REAL *image, const REAL *patches, Py_ssize_t tap_step, const windows *w)
@@ -166,33 +168,42 @@ static int NAME(add_at)(REAL *out, Py_ssize_t n, const int64_t *places, const RE
     return 1;
 }
 
+/* Lets `best` be no less than the elements before it, and notes where they stand if they are; below 0: nowhere yet. */
+static CYGRAD_CLONES void NAME(raise)(const REAL *from, Py_ssize_t stride, REAL *best, int32_t *places, int32_t place,
+                                      Py_ssize_t n)
+{
+    CYGRAD_INDEPENDENT for (Py_ssize_t x = 0; x < n; x++) {
+        const REAL value = from[x * stride];
+        const int better = (value > best[x]) | (value != value) | (places[x] < 0);
+        best[x] = better ? value : best[x];
+        places[x] = better ? place : places[x];
+    }
+}
+
 /* The largest element of each window of one plane, and its place; of equal ones the first, of several nan the last. Each
    window sees some place of the image. */
 static void NAME(largest_of_windows)(const REAL *image, REAL *out, int64_t *places, const windows *w)
 {
+    int32_t from_corner[256];           /* places, counted from that of the window's first tap */
     for (Py_ssize_t y = w->first; y < w->last; y++)
-        for (Py_ssize_t x = 0; x < w->width; x++) {
+        for (Py_ssize_t x = 0, n; x < w->width; x += n, out += n, places += n) {
             const Py_ssize_t top = y * w->stride[0] - w->low[0], left = x * w->stride[1] - w->low[1];
-            const Py_ssize_t bottom = top + (w->kernel[0] - 1) * w->dilation[0] + 1;
-            const Py_ssize_t right = left + (w->kernel[1] - 1) * w->dilation[1] + 1;
-            const Py_ssize_t row_end = bottom < w->image[0] ? bottom : w->image[0];
-            const Py_ssize_t column_end = right < w->image[1] ? right : w->image[1];
-            Py_ssize_t row = top, first = left, place;
-            REAL best;
-            while (row < 0) row += w->dilation[0];
-            while (first < 0) first += w->dilation[1];
-            place = row * w->image[1] + first;
-            best = image[place];
-            for (; row < row_end; row += w->dilation[0])
-                for (Py_ssize_t column = first; column < column_end; column += w->dilation[1]) {
-                    const Py_ssize_t here = row * w->image[1] + column;
-                    const REAL value = image[here];
-                    const int better = (value > best) | (value != value);
-                    best = better ? value : best;
-                    place = better ? here : place;
+            n = w->width - x < 256 ? w->width - x : 256;
+            for (Py_ssize_t i = 0; i < n; i++) out[i] = 0, from_corner[i] = -1;
+            for (Py_ssize_t ky = 0; ky < w->kernel[0]; ky++) {
+                const Py_ssize_t row = top + ky * w->dilation[0];
+                if (row < 0 || row >= w->image[0]) continue;
+                for (Py_ssize_t kx = 0; kx < w->kernel[1]; kx++) {
+                    Py_ssize_t begin = x, end = x + n;
+                    const Py_ssize_t right = kx * w->dilation[1];
+                    span(w, 1, kx, &begin, &end);
+                    NAME(raise)(image + row * w->image[1] + begin * w->stride[1] + right - w->low[1], w->stride[1],
+                                out + begin - x, from_corner + begin - x,
+                                (int32_t)(ky * w->dilation[0] * w->image[1] + right), end - begin);
                 }
-            *out++ = best;
-            *places++ = place;
+            }
+            for (Py_ssize_t i = 0; i < n; i++)
+                places[i] = top * w->image[1] + left + i * w->stride[1] + from_corner[i];
         }
 }
 #endif

@@ -63,6 +63,8 @@ def largest(x, values, places, geometry):
     check(places, np.int64, 1, True)
     image, kernel, stride, dilation, low, first, last, width = geometry
     size = (last - first) * width
+    if image[0] * image[1] >= 1 << 31:
+        raise ValueError("images are too large")
     if not values.size == places.size == x.shape[0] * x.shape[1] * size:
         raise ValueError(f"{values.size} results for {x.shape} in {geometry}")
     for d, (begin, end) in enumerate(((first, last), (0, width))):

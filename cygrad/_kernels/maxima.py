@@ -27,7 +27,8 @@ def planes_of(x, dims):
 def of_windows(x, where, with_places):
     """(largest elements, their places or None) of windows of one size, without copies of them."""
     dims = len(where.size)
-    if images.has_loops(x) and dims <= 2 and x.size and not (max(where.dilation) > 1 and any(where.low)):
+    fits = 0 < math.prod(where.image) < 1 << 31 and not (max(where.dilation) > 1 and any(where.low))
+    if images.has_loops(x) and dims <= 2 and x.size and fits:
         return largest_of_windows(x, where)
     planes, shape = planes_of(x, dims), (*x.shape[: x.ndim - dims], *where.size)
     values = np.full((len(planes), *where.size), lowest(x.dtype), x.dtype)

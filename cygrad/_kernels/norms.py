@@ -8,6 +8,7 @@ normalizing.py puts together. Numbers that belong to runs are arrays (groups, ru
 import numpy as np
 
 import cygrad._kernels.native as native
+from cygrad._kernels.arrays import new_array
 
 NORMALIZE_ROWS, ROWS_GRADIENT, MOMENTS, SCALE_RUNS, SUMS_OF_RUNS, COMBINE_RUNS = range(6)  # as in native.h
 PIECE = 1 << 14  # elements that one thread works on
@@ -46,7 +47,7 @@ def normalize_rows(x, weight, bias, eps, centered):
     x = floats(x, 2)
     m, n = x.shape
     weight, bias = dense(weight, x, (n,)), dense(bias, x, (n,))
-    out, mean, factor = np.empty_like(x), np.empty(m, x.dtype), np.empty(m, x.dtype)
+    out, mean, factor = new_array(x.shape, x.dtype.num), np.empty(m, x.dtype), np.empty(m, x.dtype)
     native.run(NORMALIZE_ROWS, (x, weight, bias, out, mean, factor), (n, centered), eps, m, rows_of_piece(n))
     return out, mean, factor
 
@@ -58,7 +59,7 @@ def rows_gradients(g, x, weight, mean, factor, centered, of_input, of_weight, of
     g, weight, mean, factor = dense(g, x, (m, n)), dense(weight, x, (n,)), dense(mean, x, (m,)), dense(factor, x, (m,))
     piece = rows_of_piece(n)
     sums = (-(-m // piece), n)
-    out = np.empty_like(x) if of_input else None
+    out = new_array(x.shape, x.dtype.num) if of_input else None
     grad_weight, grad_bias = (np.zeros(sums, x.dtype) if wanted else None for wanted in (of_weight, of_bias))
     arrays = g, x, weight, mean, factor, out, grad_weight, grad_bias
     native.run(ROWS_GRADIENT, arrays, (n, centered), 0, m, piece)
@@ -93,7 +94,7 @@ def scale_runs(x, mean, scale, shift, groups_first):
     """(x - mean) * scale + shift: the mean that of the group, scale and shift those of the run."""
     x = floats(x, 3)
     of_groups, of_runs = shapes(x, groups_first)
-    out = np.empty_like(x)
+    out = new_array(x.shape, x.dtype.num)
     arrays = x, out, dense(mean, x, of_groups), dense(scale, x, of_runs), dense(shift, x, of_runs)
     run_groups(SCALE_RUNS, x, groups_first, arrays)
     return out
@@ -113,7 +114,7 @@ def combine_runs(g, x, mean, scale, along, level, groups_first):
     """g * scale + (x - mean) * along + level: the scale that of the run, the others those of the group."""
     x = floats(x, 3)
     of_groups, of_runs = shapes(x, groups_first)
-    out = np.empty_like(x)
+    out = new_array(x.shape, x.dtype.num)
     middle, slope, base = (dense(a, x, of_groups) for a in (mean, along, level))
     arrays = dense(g, x, x.shape), x, out, middle, dense(scale, x, of_runs), slope, base
     run_groups(COMBINE_RUNS, x, groups_first, arrays)

@@ -12,6 +12,7 @@ from cygrad._core.dual import keep
 from cygrad._core.opdef import ELSEWHERE, IN0, IN1, NONDIFF, declare, named, publish
 from cygrad._core.record import record_n, record_outputs
 from cygrad._core.sites import warn
+from cygrad._core.state import get_modes
 from cygrad._kernels import embeddings as kernels
 from cygrad._ops.arguments import integer, require
 from cygrad._ops.arithmetic import mul
@@ -20,6 +21,7 @@ from cygrad._ops.gathering import index_add, index_select, scatter_add
 from cygrad._ops.reductions import sum as total
 from cygrad._ops.views import reshape, unsqueeze
 
+NO_GRAD = 1  # the bit of `_core/state.pxd`
 SUM, MEAN, MAX = range(3)
 MODES = {"sum": SUM, "mean": MEAN, "max": MAX}
 
@@ -38,6 +40,8 @@ def _out_of_range(indices, count):
 
 def _added_rows(rows, indices, count):
     """A matrix of `count` rows: the sums of the rows with the same index."""
+    if get_modes() & NO_GRAD:
+        return tensor_of(kernels.added_rows(array_of(rows), indices, count))
     zeros = np.zeros((count, rows.shape[1]), array_of(rows).dtype)
     return index_add(tensor_of(zeros), 0, tensor_of(indices), rows)
 
