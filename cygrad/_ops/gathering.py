@@ -227,7 +227,7 @@ def check_gather(shape, index, dim):
     if index.size == 0:
         return
     if max(len(shape), 1) != max(index.ndim, 1):
-        raise RuntimeError("Index tensor must have the same number of dimensions as input tensor")
+        raise _other_dimensions("input", shape, index.shape)
     for d, (length, wanted) in enumerate(zip(shape, index.shape)):
         if d != dim and wanted > length:
             raise RuntimeError(
@@ -285,12 +285,27 @@ def scatter_add(input, dim, index, src, *, out=None):
     a, where = array_of(t), array_of(require(index, "scatter_add", "index", 2))
     d = dim_argument(dim, a.ndim, "scatter_add", "dim", 1)
     check_integral(index, "scatter(): Expected dtype int32/int64 for index")
-    if t.dtype is not added.dtype:
-        raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
+    check_same_dtype(t, added)
     source = array_of(added)
     check_scatter(a.shape, index, source.shape, d)
     array = SCATTER_ADD.kernel(a, d, where, source) if where.size else a.copy()
     return finished(SCATTER_ADD, array, t, added, index, (d, source.shape), out)
+
+
+def _other_dimensions(name, shape, index):
+    return RuntimeError(
+        f"Index tensor must have the same number of dimensions as {name} tensor\n"
+        f"  the index has shape {tuple(index)}, {name} has shape {tuple(shape)}"
+    )
+
+
+def check_same_dtype(t, source):
+    """`scatter` writes into a tensor what has its own type."""
+    if t.dtype is not source.dtype:
+        raise RuntimeError(
+            "scatter(): Expected self.dtype to be equal to src.dtype\n"
+            f"  self is {t.dtype}, src is {source.dtype}: convert it, as in src.to(self.dtype)"
+        )
 
 
 def check_scatter(shape, index, source, dim):
@@ -298,10 +313,10 @@ def check_scatter(shape, index, source, dim):
     if index.numel() == 0:
         return
     if max(len(shape), 1) != max(len(other), 1):
-        raise RuntimeError("Index tensor must have the same number of dimensions as self tensor")
+        raise _other_dimensions("self", shape, other)
     if max(len(source), 1) != max(len(other), 1):
         wrap_dim(len(other) - 1, len(source))
-        raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
+        raise _other_dimensions("src", source, other)
     for d, length in enumerate(other):
         if (d != dim and d < len(shape) and length > shape[d]) or (d < len(source) and length > source[d]):
             raise RuntimeError(

@@ -19,6 +19,7 @@ from cygrad._ops.checks import first_outside
 from cygrad._ops.gathering import (
     check_bounds,
     check_integral,
+    check_same_dtype,
     check_scatter,
     check_slices,
     finished,
@@ -109,8 +110,8 @@ def _checked(t, dim, index, source, name):
     array = array_of(index)
     d = dim_argument(dim, t.ndim, name, "dim", 1)
     check_integral(index, "scatter(): Expected dtype int32/int64 for index")
-    if source is not None and source.dtype is not t.dtype:
-        raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
+    if source is not None:
+        check_same_dtype(t, source)
     check_scatter(array_of(t).shape, index, array.shape if source is None else array_of(source).shape, d)
     return d
 

@@ -450,6 +450,16 @@ def loss_of_two_shapes():
 
 
 @situation
+def scatter_of_two_types():
+    torch.ones(2, 3).scatter(0, torch.zeros(1, 3, dtype=torch.long), torch.ones(1, 3, dtype=torch.double))
+
+
+@situation
+def gather_with_another_number_of_dimensions():
+    torch.ones(2, 3).gather(0, torch.zeros(3, dtype=torch.long))
+
+
+@situation
 def integers_that_require_grad():
     torch.tensor([1, 2]).requires_grad_()
 
