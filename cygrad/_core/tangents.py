@@ -22,7 +22,6 @@ taken and put back by strides, as the gradients of views are (Note [Views and in
 """
 
 import threading
-from contextlib import contextmanager
 from weakref import ref
 
 import numpy as np
@@ -91,27 +90,9 @@ def leave(level):
         level.close()
 
 
-@contextmanager
-def only(levels):
-    """With no other levels open than these."""
-    former = _thread.levels
+def _open_only(levels):
     _thread.levels = levels
     set_forward(bool(levels))
-    try:
-        yield
-        flush()
-    finally:
-        _thread.levels = former
-        set_forward(bool(former))
-
-
-@contextmanager
-def _recording(on=True):
-    former = set_modes(0 if on else NO_GRAD)
-    try:
-        yield
-    finally:
-        set_modes(former)
 
 
 # -- the tangents of a tensor ----------------------------------------------------------------------
@@ -148,9 +129,9 @@ def set_tangent(t, level, tangent):
     level.holders.append(ref(t))
 
 
-def _zeros(t):
+def _zeros(t, requires_grad=False):
     array = access.array_of(t)
-    return access.tensor_of(np.zeros(array.shape, array.dtype))
+    return access.tensor_of(np.zeros(array.shape, array.dtype), requires_grad)
 
 
 def _op(name, *args):
@@ -258,17 +239,21 @@ def end_write(t, recorded):
 
 def _carry(node, flags, inputs, results, recorded=None):
     """Give the results of an op their tangents at each open level."""
-    former = get_modes()
+    levels = _thread.levels
     nodes = node, results[0].grad_fn if recorded is None else recorded
-    for depth, level in enumerate(_thread.levels):
+    for depth, level in enumerate(levels):
         tangents = [_tangent(x, level) if isinstance(x, Tensor) else None for x in inputs]
         if all(tangent is None for tangent in tangents):
             continue
         wanted = any(t.requires_grad for t in (*tangents, *inputs) if isinstance(t, Tensor))
-        with only(_thread.levels[:depth]):
-            found = _derivative(node, flags, inputs, tangents, results, wanted and not former & NO_GRAD)
+        _open_only(levels[:depth])
+        try:
+            found = _derivative(node, flags, inputs, tangents, results, wanted and not get_modes() & NO_GRAD)
             for result, tangent in zip(results, found, strict=True):
                 set_tangent(result, level, tangent)
+            flush()
+        finally:
+            _open_only(levels)
         for kept, result in _kept(nodes, results):
             access.set_tangents(kept, all_of(result))
 
@@ -304,29 +289,34 @@ def _diagonal(node, inputs, tangents, result, recorded):
     pairs = [(i, tangent) for i, tangent in enumerate(tangents) if tangent is not None]
     if result.is_complex() or any(inputs[i].is_complex() or v.is_complex() for i, v in pairs):
         return None
-    total = None
-    with _recording(recorded or _thread.levels):  # tangents of tangents need the recorded form
+    dtype, shape, total = result.dtype, result.shape, None
+    former = set_modes(0 if recorded or _thread.levels else NO_GRAD)  # tangents of tangents need the recorded form
+    try:
         for i, v in pairs:
-            v = v.to(result.dtype)
-            if v.shape != result.shape:
-                v = _op("expand", v, result.shape)
+            v = v if v.dtype is dtype else v.to(dtype)
+            v = v if v.shape == shape else _op("expand", v, shape)
             found = unfitted(node, v, (1 << len(inputs)) - 1 - (1 << i))[i]
             if found is not None:
-                if found.shape != result.shape:
+                if found.shape != shape:
                     return None
                 total = found if total is None else _op("add", total, found)
-        total = _zeros(result) if total is None else total.to(result.dtype)
-    return total if recorded else without_history(total)
+        total = _zeros(result) if total is None else total if total.dtype is dtype else total.to(dtype)
+    finally:
+        set_modes(former)
+    return without_history(total) if not recorded and (_thread.levels or total.requires_grad) else total
 
 
 def _transposed(node, tangents, results, recorded):
     """J v as the gradient of J^T u with respect to u."""
     oldest = next_sequence_nr()
-    with _recording():
-        u = tuple(_zeros(result).requires_grad_() for result in results)
+    u = tuple(_zeros(result, True) for result in results)
+    former = set_modes(0)
+    try:
         products = run_alone(node, u if len(u) > 1 else u[0], _unwanted(tangents))
+    finally:
+        set_modes(former)
     pairs = [
-        (p, v.to(p.dtype))
+        (p, v if v.dtype is p.dtype else v.to(p.dtype))
         for p, v in zip(products, tangents, strict=True)
         if p is not None and v is not None and p.requires_grad
     ]
@@ -343,14 +333,16 @@ def _transposed(node, tangents, results, recorded):
 def carry_through_function(node, args, outputs):
     """Give the outputs of a custom function the tangents that its `jvp` makes of those of its arguments."""
     flush()
-    for depth, level in enumerate(_thread.levels):
+    levels = _thread.levels
+    for depth, level in enumerate(levels):
         tangents = [_tangent(x, level) if isinstance(x, Tensor) else None for x in args]
         if all(tangent is None for tangent in tangents):
             continue
         if node.materialize_grads:
             pairs = zip(tangents, args, strict=True)
             tangents = [_zeros(x) if v is None and isinstance(x, Tensor) else v for v, x in pairs]
-        with only(_thread.levels[:depth]):
+        _open_only(levels[:depth])
+        try:
             found = call_jvp(node, tangents)
             found = found if isinstance(found, tuple) else (found,)
             _check_jvp(found, outputs)
@@ -358,6 +350,9 @@ def carry_through_function(node, args, outputs):
                 if tangent is not None and isinstance(out, Tensor):
                     check_size(out, tangent)
                     set_tangent(out, level, tangent)
+            flush()
+        finally:
+            _open_only(levels)
 
 
 def _check_jvp(found, outputs):

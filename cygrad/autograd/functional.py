@@ -5,6 +5,8 @@ can be differentiated again. In `strict` mode an output that does not depend on 
 derivative is zero.
 """
 
+import numpy as np
+
 from cygrad._core.access import array_of, tensor_of
 from cygrad._core.engine import grad
 from cygrad._core.tensor import Tensor
@@ -19,7 +21,7 @@ from cygrad.autograd.functional_checks import (
     require_gradients,
     require_real,
 )
-from cygrad.autograd.grad_mode import enable_grad, is_grad_enabled, set_grad_enabled
+from cygrad.autograd.grad_mode import enable_grad
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 
@@ -87,6 +89,8 @@ def _vector(v, targets, is_tuple, function, create_graph, whose):
 
 def _gradients(outputs, inputs, vectors=None, create_graph=False):
     """`grad` of those outputs that require one; None for inputs on which none of them depends."""
+    if len(outputs) == 1 and outputs[0] is not None and outputs[0].requires_grad:
+        return grad(outputs, inputs, vectors, create_graph=create_graph, allow_unused=True)
     vectors = (None,) * len(outputs) if vectors is None else vectors
     pairs = [(out, v) for out, v in zip(outputs, vectors, strict=True) if out is not None and out.requires_grad]
     if not pairs:
@@ -107,7 +111,7 @@ def _filled(grads, references, strict, create_graph, stage):
 
 def _dummies(tensors):
     """Zeros like the tensors, which require grad: what is linear in them can be transposed."""
-    return tuple(t.new_zeros(t.shape).requires_grad_() for t in tensors)
+    return tuple(tensor_of(np.zeros_like(array_of(t)), True) for t in tensors)
 
 
 # -- products with the Jacobian --------------------------------------------------------------------
@@ -128,9 +132,8 @@ def vjp(func, inputs, v=None, create_graph=False, strict=False):
         inputs = _starts(inputs, create_graph)
         is_outputs_tuple, outputs = _call(func, inputs, "vjp", strict)
         v = _vector(v, outputs, is_outputs_tuple, "vjp", create_graph, "the user-provided function returns")
-    with set_grad_enabled(create_graph or is_grad_enabled()):
-        found = _gradients(outputs, inputs, v, create_graph)
-        found = _filled(found, inputs, strict, create_graph, "back")
+    found = _gradients(outputs, inputs, v, create_graph)
+    found = _filled(found, inputs, strict, create_graph, "back")
     return _result(outputs, is_outputs_tuple, create_graph), _result(found, is_tuple, create_graph)
 
 
@@ -155,9 +158,8 @@ def jvp(func, inputs, v=None, create_graph=False, strict=False):
         if strict:
             _filled(transposed, inputs, strict, False, "back")
             require_gradients(transposed, "grad_inputs")
-    with set_grad_enabled(create_graph or is_grad_enabled()):
-        found = _gradients(transposed, u, v, create_graph)
-        found = _filled(found, outputs, strict, create_graph, "back_trick")
+    found = _gradients(transposed, u, v, create_graph)
+    found = _filled(found, outputs, strict, create_graph, "back_trick")
     return _result(outputs, is_outputs_tuple, create_graph), _result(found, is_outputs_tuple, create_graph)
 
 
@@ -179,9 +181,8 @@ def vhp(func, inputs, v=None, create_graph=False, strict=False):
         inputs = _starts(inputs, create_graph)
         v = _vector(v, inputs, is_tuple, "vhp", create_graph, "the input to the user-provided function is")
         outputs, slopes = _slopes(func, inputs, "vhp", strict)
-    with set_grad_enabled(create_graph or is_grad_enabled()):
-        found = _gradients(slopes, inputs, v, create_graph)
-        found = _filled(found, inputs, strict, create_graph, "double_back")
+    found = _gradients(slopes, inputs, v, create_graph)
+    found = _filled(found, inputs, strict, create_graph, "double_back")
     return _result(outputs, False, create_graph), _result(found, is_tuple, create_graph)
 
 
@@ -205,9 +206,8 @@ def hvp(func, inputs, v=None, create_graph=False, strict=False):
         if strict:
             _filled(transposed, inputs, strict, False, "double_back")
             require_gradients(transposed, "hessian")
-    with set_grad_enabled(create_graph or is_grad_enabled()):
-        found = _gradients(transposed, u, v, create_graph)
-        found = _filled(found, inputs, strict, create_graph, "double_back_trick")
+    found = _gradients(transposed, u, v, create_graph)
+    found = _filled(found, inputs, strict, create_graph, "double_back_trick")
     return _result(outputs, False, create_graph), _result(found, is_tuple, create_graph)
 
 
