@@ -27,7 +27,7 @@ TOP_PACKAGES = {"nn", "optim", "serialization", "utils", "distributed", "viz"}
 UPWARD = {("cygrad/_core/tensor.pyx", "cygrad._ops"), ("cygrad/func/modules.py", "cygrad.nn.utils.stateless")}
 # What layer 5 may reach inside for: compiled steps over arrays, the functions of the op families that are public in
 # nn.functional alone, the repr of a tensor, the devices of DLPack, the handle that every hook returns, and for
-# checkpoints the backward pass that runs and the user's lines.
+# checkpoints the backward pass that runs; for them and for pictures the user's lines.
 INWARD = {
     ("cygrad/nn/functional.py", "cygrad._ops"),
     ("cygrad/nn/parameter.py", "cygrad._core.show"),
@@ -41,6 +41,7 @@ INWARD = {
     ("cygrad/utils/checkpoint.py", "cygrad._core.state"),
     ("cygrad/utils/dlpack.py", "cygrad._ops.dlpack"),
     ("cygrad/utils/hooks.py", "cygrad._core.hooks"),
+    ("cygrad/viz/_collect.py", "cygrad._core.sites"),
 }
 CUPY_IS_IMPORTED_IN = ("cygrad/_kernels/", "cygrad/_core/device.", "cygrad/cuda")
 LONGEST_FILE = 650

@@ -1,6 +1,8 @@
 """Pictures of graphs: what they show, that nothing overlaps, and the formats."""
 
 import itertools
+import re
+import time
 import xml.etree.ElementTree as ElementTree
 
 import pytest
@@ -8,7 +10,7 @@ import pytest
 import cygrad as torch
 from cygrad import nn, viz
 from cygrad.viz._layout import BOX_HEIGHT, GAP_Y, Layout
-from helpers import fails, leaf
+from helpers import fails, leaf, line_marked
 
 
 def network():
@@ -160,7 +162,7 @@ def test_save_writes_by_ending(tmp_path):
     for ending, start in ((".svg", "<svg"), (".dot", "digraph"), (".txt", "output ()")):
         picture.save(tmp_path / f"graph{ending}")
         assert (tmp_path / f"graph{ending}").read_text(encoding="utf-8").startswith(start)
-    with fails(ValueError, "a graph is saved as .svg, .dot, .txt, not as 'graph.png'"):
+    with fails(ValueError, "a graph is saved as .svg, .html, .dot, .txt, not as 'graph.png'"):
         picture.save(tmp_path / "graph.png")
 
 
@@ -177,3 +179,128 @@ def test_draw_into_a_figure():
     assert {"0.weight", "Relu", "output", "scalar"} <= labels
     boxes = [text.get_window_extent() for text in axes.texts]
     assert not any(a.overlaps(b) for a, b in itertools.combinations(boxes, 2))
+
+
+# ------------------------------------------------------------------ what is noted beside the names
+
+
+def test_views_hooks_bytes_and_lines_are_told():
+    w = leaf(1.0, 2.0)
+    y = w * 2
+    z = y.exp().view(2, 1)  # here
+    y.register_hook(lambda grad: None)
+    picture = viz.graph(z, params={"w": w})
+    assert picture.text() == (
+        "output (2, 1)\n└─ ViewBackward0 (2, 1) [view]\n   └─ ExpBackward0 (2,)\n"
+        "      └─ MulBackward0 (2,) [hook]\n         └─ w (2,)"
+    )
+    lines, here = picture.text(details=True).splitlines(), line_marked("here")
+    assert re.fullmatch(rf".*ExpBackward0 \(2,\) \[saves 8 bytes, {here}\]", lines[2])
+    root = ElementTree.fromstring(picture.svg())
+    descriptions = [element.text for element in root.iter("{http://www.w3.org/2000/svg}title")]
+    assert any(re.fullmatch(rf"ExpBackward0\nsaves 8 bytes\n{here}", text) for text in descriptions)
+    assert len(list(root.iter("{http://www.w3.org/2000/svg}circle"))) == 1
+    assert "saves 8 bytes" in picture.dot()
+
+
+def test_saved_bytes_of_custom_functions_and_of_freed_graphs():
+    class Square(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 2 * ctx.saved_tensors[0]
+
+    y = Square.apply(leaf(1.0, 2.0)).exp()
+    assert sorted(v.saved for v in viz.graph(y).vertices) == [0, 0, 8, 8]
+    y.sum().backward()
+    assert sum(v.saved for v in viz.graph(y).vertices) == 0
+
+
+def test_saved_values_behind_hooks_are_left_alone():
+    def unpack(packed):
+        raise AssertionError("unpacked")
+
+    with torch.autograd.graph.saved_tensors_hooks(lambda tensor: tensor, unpack):
+        y = leaf(1.0).exp()
+    assert viz.graph(y).vertices[1].saved == 0
+
+
+# ------------------------------------------------------------------ collapsing by module
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 4))
+
+    def forward(self, x):
+        return x + self.layers(x)
+
+
+def test_each_module_is_one_box():
+    model = nn.Sequential(Block(), Block(), nn.Linear(4, 2))
+    picture = viz.graph(model(torch.ones(3, 4)).sum(), params=model)
+    small = picture.collapse(1)
+    boxes = {v.name: v for v in small.vertices if v.kind == "module"}
+    assert set(boxes) == {"0", "1", "2"}
+    assert boxes["0"].count == 3
+    assert "0.layers.0.weight 4 × 4" in boxes["0"].detail
+    assert not [v for v in small.vertices if v.kind == "parameter"]
+    assert sum(v.saved for v in small.vertices) == sum(v.saved for v in picture.vertices)
+    deeper = {v.name for v in picture.collapse(3).vertices if v.kind == "module"}
+    assert {"0.layers.0", "0.layers.2", "1.layers.0", "2"} <= deeper
+    assert any(v.title == "Relu" for v in viz.graph(model(torch.ones(3, 4)), params=model).vertices)
+    with fails(ValueError, "collapse() keeps at least one level of names, not 0"):
+        picture.collapse(0)
+
+
+def test_a_module_that_is_used_again_and_again():
+    layer, other = nn.Linear(4, 4), nn.Linear(4, 4)
+    h = torch.ones(2, 4)
+    for _ in range(5):
+        h = other(layer(h).tanh())
+    picture = viz.graph(h, params={"a.w": layer.weight, "a.b": layer.bias, "b.w": other.weight, "b.b": other.bias})
+    small = picture.collapse()
+    assert [v.name for v in small.vertices if v.kind == "module"].count("a") == 5
+    assert len(small.text().splitlines()) < len(picture.text().splitlines())
+    assert small.svg()
+
+
+def test_page():
+    model, loss = network()
+    page = viz.graph(loss, params=model).html("Three <layers>")
+    assert page.startswith("<!DOCTYPE html>")
+    assert "Three &lt;layers&gt;" in page
+    assert page.count("<svg") == 2
+    assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
+    assert "AddmmBackward0" in page
+    assert viz.graph(loss).html().count("<svg") == 1
+
+
+# ------------------------------------------------------------------ large graphs
+
+
+def test_a_leaf_that_many_use_is_drawn_near_each_use():
+    w, h = leaf(1.0), leaf(1.0)
+    for _ in range(60):
+        h = (h * w).exp().sin()
+    picture = viz.graph(h, params={"w": w})
+    layout = Layout(picture.vertices, lambda vertex: 70.0)
+    assert len([box for box in layout.boxes if box.vertex.name == "w"]) == 60
+    assert all(len(points) == 2 for points, _ in layout.edges)
+    assert layout.width < 400
+
+
+def test_two_thousand_nodes_take_a_moment():
+    w, h = leaf(1.0), leaf(1.0)
+    for _ in range(500):
+        h = ((h * w).tanh() + h) * 0.5
+    picture = viz.graph(h, max_nodes=3000)
+    assert len(picture.vertices) > 2000
+    before = time.process_time()
+    picture.svg()
+    assert time.process_time() - before < 30

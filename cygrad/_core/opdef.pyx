@@ -328,6 +328,11 @@ cdef class OpNode(Node):
         self.freed_by = freed_by
         return 0
 
+    @property
+    def _is_view(self):
+        """Whether the result shares the memory of the input."""
+        return bool(self.op.flags & VIEW)
+
     cdef unsigned int mask(self) noexcept:
         return self.op.saves[0] | self.op.saves[1] | self.op.saves[2]
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from cygrad import Tensor
+from cygrad._core.sites import place
+from cygrad.autograd.function import FunctionCtx
 
 Shape = tuple[int, ...]
 
@@ -15,11 +18,13 @@ Shape = tuple[int, ...]
 class Vertex:
     """One box of the picture.
 
-    `kind` is "op", "parameter" (a leaf), "output" or "more" (what a limit left out). `inputs` are
-    the vertices it was computed from, in order, repeated ones repeated.
+    `kind` is "op", "parameter" (a leaf), "output", "module" (several operations) or "more" (what a limit left out).
+    `inputs` are the vertices it was computed from, in order, repeated ones repeated. `saved` are the bytes kept for
+    backward, `site` is the line that computed it, `marks` say whether it is a view and has hooks, `named` whether a
+    parameter's name was given, `count` how many operations a module stands for.
     """
 
-    __slots__ = ("detail", "inputs", "kind", "name", "shape")
+    __slots__ = ("count", "detail", "inputs", "kind", "marks", "name", "named", "saved", "shape", "site")
 
     def __init__(self, kind: str, name: str, shape: Shape | None, detail: str = "") -> None:
         self.kind = kind
@@ -27,6 +32,10 @@ class Vertex:
         self.shape = shape
         self.detail = detail
         self.inputs: list[Vertex] = []
+        self.site = ""
+        self.saved = self.count = 0
+        self.marks: tuple[str, ...] = ()
+        self.named = False
 
     @property
     def title(self) -> str:
@@ -39,6 +48,12 @@ class Vertex:
         if self.shape is None:
             return ""
         return " × ".join(map(str, self.shape)) if self.shape else "scalar"
+
+    @property
+    def description(self) -> str:
+        """All that is known, a line for each thing."""
+        saved = f"saves {self.saved} bytes" if self.saved else ""
+        return "\n".join(part for part in (self.detail or self.name, saved, *self.marks, self.site) if part)
 
 
 def collect(outputs: list[Tensor], params: Any, max_nodes: int) -> list[Vertex]:
@@ -76,9 +91,44 @@ def collect(outputs: list[Tensor], params: Any, max_nodes: int) -> list[Vertex]:
 def _vertex(node: Any, names: dict[int, str]) -> Vertex:
     variable = getattr(node, "variable", None)
     if variable is not None:
-        name = names.get(id(variable), "leaf")
-        return Vertex("parameter", name, tuple(variable.shape), str(variable.dtype))
-    return Vertex("op", node.name().rsplit(":", 1)[-1], _shape_of(node), node.name())
+        vertex = Vertex("parameter", names.get(id(variable), "leaf"), tuple(variable.shape), str(variable.dtype))
+        vertex.named = id(variable) in names
+    else:
+        vertex = Vertex("op", node.name().rsplit(":", 1)[-1], _shape_of(node), node.name())
+        vertex.site = place(*node._site)
+        vertex.saved = _saved_bytes(node)
+    marks = ["view"] if getattr(node, "_is_view", False) else []
+    vertex.marks = (*marks, *(["hook"] if any(node._hooks) else []))
+    return vertex
+
+
+def _saved_bytes(node: Any) -> int:
+    """The size of the tensors that lie in a node, without calling hooks on saved tensors."""
+    handles: list[Any] = []
+    if not isinstance(node, FunctionCtx):
+        handles = [getattr(node, name) for name in dir(node) if name.startswith("_raw_saved_")]
+    else:
+        with contextlib.suppress(RuntimeError):  # they have been freed
+            handles = list(node._raw_saved_tensors)
+    tensors = [handle.data for handle in handles]
+    return sum(tensor.nbytes for tensor in tensors if tensor is not None)
+
+
+def by_depth(vertices: list[Vertex]) -> list[Vertex]:
+    """The vertices in an order in which each comes after all that use it."""
+    uses = dict.fromkeys(vertices, 0)
+    for vertex in vertices:
+        for source in vertex.inputs:
+            uses[source] += 1
+    ready = deque(vertex for vertex in vertices if not uses[vertex])
+    order = []
+    while ready:
+        order.append(vertex := ready.popleft())
+        for source in vertex.inputs:
+            uses[source] -= 1
+            if not uses[source]:
+                ready.append(source)
+    return order
 
 
 def _shape_of(node: Any) -> Shape | None:

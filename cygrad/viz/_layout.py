@@ -8,8 +8,10 @@ gets an invisible point in each layer between. (3) Within a layer, vertices are 
 mean position of their neighbours, sweeping down and up; the order with the fewest crossings wins.
 (4) Positions then move towards the mean of the neighbours' as far as the order and the distances
 between boxes allow: a least-squares problem with ordered unknowns, solved exactly by pooling
-neighbours that would overlap. Edges between operations pull harder than those from parameters,
-which draws the main path straight.
+neighbours that would overlap. Edges from parameters hardly pull, which draws the main path straight.
+
+A leaf that many distant operations use (a recurrent net's weight) would fill the drawing with its edges: where long
+edges take more points than CROWDED times the boxes, such a leaf is drawn again above each layer that uses it.
 """
 
 from __future__ import annotations
@@ -17,13 +19,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 
-from cygrad.viz._collect import Vertex
+from cygrad.viz._collect import Vertex, by_depth
 
 GAP_X = 18.0  # between boxes of a layer
 GAP_Y = 44.0  # between layers
 BOX_HEIGHT = 40.0
 EDGE_WIDTH = 10.0  # what a long edge takes of the layers it passes
 SWEEPS = 12
+CROWDED = 4
 
 Point = tuple[float, float]
 
@@ -106,31 +109,31 @@ def _layered(vertices: list[Vertex], width_of: Callable[[Vertex], float]) -> tup
     for vertex in vertices:
         items[vertex] = item = Item(vertex, deepest - depth[vertex], width_of(vertex))
         layers[item.layer].append(item)
+    spans = sum(depth[source] - depth[vertex] - 1 for vertex in vertices for source in vertex.inputs)
+    crowded = spans > CROWDED * len(vertices)
+    copies: dict[tuple[Vertex, int], Item] = {}
     chains = []
     for vertex in vertices:
         counts: dict[Vertex, int] = {}
         for source in vertex.inputs:
             counts[source] = counts.get(source, 0) + 1
         for source, count in counts.items():
-            chains.append((_chain(items[source], items[vertex], layers), count))
-    return [items[vertex] for vertex in vertices], layers, chains
+            start, layer = items[source], items[vertex].layer - 1
+            if crowded and source.kind == "parameter" and start.layer < layer:
+                if (source, layer) not in copies:
+                    copies[source, layer] = Item(source, layer, start.width)
+                    layers[layer].append(copies[source, layer])
+                start = copies[source, layer]
+            chains.append((_chain(start, items[vertex], layers), count))
+    return [*(items[vertex] for vertex in vertices), *copies.values()], layers, chains
 
 
 def _depths(vertices: list[Vertex]) -> dict[Vertex, int]:
     """Longest distance from an output, by visiting every vertex after all that use it."""
-    uses: dict[Vertex, int] = defaultdict(int)
-    for vertex in vertices:
-        for source in vertex.inputs:
-            uses[source] += 1
     depth = dict.fromkeys(vertices, 0)
-    ready = [vertex for vertex in vertices if not uses[vertex]]
-    while ready:
-        vertex = ready.pop()
+    for vertex in by_depth(vertices):
         for source in vertex.inputs:
             depth[source] = max(depth[source], depth[vertex] + 1)
-            uses[source] -= 1
-            if not uses[source]:
-                ready.append(source)
     return depth
 
 
@@ -243,11 +246,9 @@ def _align(layer: list[Item], neighbours_of: Callable[[Item], Iterable[Item]]) -
 
 
 def _pull(item: Item, other: Item) -> float:
-    """Long edges are straightest, then those between operations; parameters stand aside."""
-    if item.vertex is None and other.vertex is None:
-        return 16.0
+    """Parameters stand aside: if they pulled, each would push what uses it, and a long graph would drift away."""
     kinds = {box.vertex.kind for box in (item, other) if box.vertex is not None}
-    return 1.0 if "parameter" in kinds or "more" in kinds else 6.0
+    return 0.01 if "parameter" in kinds or "more" in kinds else 1.0
 
 
 def _fit(layer: list[Item], wanted: list[float], weights: list[float]) -> None:

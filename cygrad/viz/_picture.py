@@ -1,4 +1,4 @@
-"""A graph as text, as Graphviz source, as SVG, or drawn into a figure."""
+"""A graph as text, as Graphviz source, as SVG or a page, or drawn into a figure."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from xml.sax.saxutils import escape
 from cygrad import Tensor
 from cygrad.viz._collect import Vertex, collect
 from cygrad.viz._layout import BOX_HEIGHT, Item, Layout, Point
+from cygrad.viz._modules import collapsed, module_paths
+from cygrad.viz._page import page
 
 MARGIN = 14.0
 TITLE_SIZE = 13
@@ -21,8 +23,10 @@ COLOURS = {
     "op": ("#f1f5f9", "#64748b", "#0f172a"),
     "parameter": ("#dbeafe", "#2563eb", "#1e3a8a"),
     "output": ("#dcfce7", "#16a34a", "#14532d"),
+    "module": ("#fef3c7", "#d97706", "#78350f"),
     "more": ("#ffffff", "#94a3b8", "#475569"),
 }
+HOOK_COLOUR = "#dc2626"
 EDGE_COLOUR = "#94a3b8"
 
 
@@ -61,8 +65,11 @@ class Graph:
 
     # Text
 
-    def text(self) -> str:
-        """An indented tree, from the outputs back; a vertex that comes again is not expanded."""
+    def text(self, details: bool = False) -> str:
+        """An indented tree, from the outputs back; a vertex that comes again is not expanded.
+
+        Views and nodes with hooks are marked; `details` adds the bytes saved and the lines of the source.
+        """
         lines = []
         seen: set[Vertex] = set()
         stack = [(v, "", "", "") for v in reversed(self.vertices) if v.kind == "output"]
@@ -70,7 +77,7 @@ class Graph:
             vertex, before, branch, below = stack.pop()
             again = vertex in seen and vertex.inputs
             seen.add(vertex)
-            lines.append(f"{before}{branch}{_text_label(vertex)}{' (see above)' if again else ''}")
+            lines.append(f"{before}{branch}{_text_label(vertex, details)}{' (see above)' if again else ''}")
             if again:
                 continue
             inner = before + below
@@ -93,9 +100,9 @@ class Graph:
         lines = ["digraph {", '  node [shape=box, style="rounded,filled", fontname="Helvetica"];']
         for vertex, i in numbers.items():
             fill, outline, _ = COLOURS[vertex.kind]
-            label = "\\n".join(part for part in (vertex.title, vertex.size) if part)
-            label = label.replace('"', '\\"')
-            lines.append(f'  n{i} [label="{label}", fillcolor="{fill}", color="{outline}"];')
+            label = "\\n".join(part for part in (vertex.title, vertex.size, *vertex.marks) if part)
+            label, tip = (text.replace('"', '\\"') for text in (label, vertex.description.replace("\n", "\\n")))
+            lines.append(f'  n{i} [label="{label}", fillcolor="{fill}", color="{outline}", tooltip="{tip}"];')
         for vertex, i in numbers.items():
             lines += [f"  n{numbers[source]} -> n{i};" for source in vertex.inputs]
         return "\n".join([*lines, "}"])
@@ -125,10 +132,34 @@ class Graph:
     def _repr_svg_(self) -> str:
         return self.svg()
 
+    def collapse(self, depth: int = 1) -> Graph:
+        """The graph with one box for each module of the first `depth` levels of names, such as `encoder.0`.
+
+        To which module an operation belongs is told by the parameters that it and its neighbours use, so `params` must
+        have been given. Raises ValueError for a depth below 1.
+
+        >>> import cygrad
+        >>> from cygrad import viz
+        >>> net = cygrad.nn.Sequential(cygrad.nn.Linear(2, 2), cygrad.nn.Linear(2, 1))
+        >>> print(viz.graph(net(cygrad.ones(1, 2)), params=net).collapse().text())
+        output (1, 1)
+        └─ 1 (1, 1)
+           └─ 0 (1, 2)
+        """
+        if depth < 1:
+            raise ValueError(f"collapse() keeps at least one level of names, not {depth}")
+        return Graph(collapsed(self.vertices, depth))
+
+    def html(self, title: str = "Graph") -> str:
+        """A page that needs nothing from outside: the picture, collapsed by module or not, and a table of the nodes."""
+        depths = {len(path) for path in module_paths(self.vertices).values()}
+        levels = [(f"modules, {d} level{'s' * (d > 1)}", self.collapse(d)) for d in sorted(depths) if d]
+        return page([*levels, ("every operation", self)], title)
+
     def save(self, path: str | Path) -> None:
-        """Write a file; its ending says what: `.svg`, `.dot` or `.txt`."""
+        """Write a file; its ending says what: `.svg`, `.html`, `.dot` or `.txt`."""
         path = Path(path)
-        writers = {".svg": self.svg, ".dot": self.dot, ".txt": self.text}
+        writers = {".svg": self.svg, ".html": self.html, ".dot": self.dot, ".txt": self.text}
         if path.suffix not in writers:
             raise ValueError(f"a graph is saved as {', '.join(writers)}, not as {path.name!r}")
         path.write_text(writers[path.suffix]() + "\n", encoding="utf-8")
@@ -152,10 +183,13 @@ class Graph:
 # --- Labels ------------------------------------------------------------------------------------
 
 
-def _text_label(vertex: Vertex) -> str:
-    if vertex.shape is None:
-        return vertex.name
-    return f"{vertex.name} {tuple(vertex.shape)}"
+def _text_label(vertex: Vertex, details: bool) -> str:
+    label = vertex.name if vertex.shape is None else f"{vertex.name} {tuple(vertex.shape)}"
+    more = list(vertex.marks)
+    if details:
+        more += [f"saves {vertex.saved} bytes"] if vertex.saved else []
+        more += [vertex.site] if vertex.site else []
+    return f"{label} [{', '.join(more)}]" if more else label
 
 
 def _box_width(vertex: Vertex) -> float:
@@ -196,10 +230,10 @@ def _svg_box(box: Item) -> str:
     fill, outline, colour = COLOURS[vertex.kind]
     left, top = box.x - box.width / 2, box.y - BOX_HEIGHT / 2
     radius = 6 if vertex.kind == "op" else BOX_HEIGHT / 2
-    dashes = ' stroke-dasharray="4 3"' if vertex.kind == "more" else ""
+    dashes = ' stroke-dasharray="4 3"' if vertex.kind == "more" or "view" in vertex.marks else ""
     title_y = box.y - 3 if vertex.size else box.y + 4.5
     parts = [
-        f'<g><title>{escape(vertex.detail or vertex.name)}</title><rect x="{left:.1f}" '
+        f'<g><title>{escape(vertex.description)}</title><rect x="{left:.1f}" '
         f'y="{top:.1f}" width="{box.width:.1f}" height="{BOX_HEIGHT:.0f}" rx="{radius:.0f}" '
         f'fill="{fill}" stroke="{outline}" stroke-width="1.2"{dashes}/>',
         f'<text x="{box.x:.1f}" y="{title_y:.1f}" font-size="{TITLE_SIZE}" font-weight="600" '
@@ -210,6 +244,8 @@ def _svg_box(box: Item) -> str:
             f'<text x="{box.x:.1f}" y="{box.y + 12:.1f}" font-size="{SIZE_SIZE}" '
             f'fill="{outline}">{escape(vertex.size)}</text>'
         )
+    if "hook" in vertex.marks:
+        parts.append(f'<circle cx="{left + box.width:.1f}" cy="{top:.1f}" r="5" fill="{HOOK_COLOUR}"/>')
     return "".join([*parts, "</g>"])
 
 
@@ -244,7 +280,7 @@ def _draw_box(axes: Any, box: Item, scale: float) -> None:
     radius = 6 if vertex.kind == "op" else BOX_HEIGHT / 2 - 1
     inset = box.width / 2 - radius
     xs, ys = _rounded(box.x, box.y, inset, BOX_HEIGHT / 2 - radius, radius)
-    style = "--" if vertex.kind == "more" else "-"
+    style = "--" if vertex.kind == "more" or "view" in vertex.marks else "-"
     axes.fill(xs, ys, facecolor=fill, edgecolor=outline, linewidth=1.2 * scale, linestyle=style)
     centre = {"ha": "center", "va": "center", "zorder": 3}
     y = box.y - 7 if vertex.size else box.y
