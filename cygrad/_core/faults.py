@@ -3,7 +3,6 @@
 The classes are in `errors.py`; `cuts.py` has the error of a tensor without history, `non_finite.py` those of nan.
 """
 
-import opcode
 import warnings
 
 from cygrad._core import messages
@@ -343,6 +342,8 @@ def warn_non_leaf_grad(node):
 
     Only a plain `t.grad` counts: `hasattr`, `dir` and debuggers look at attributes from elsewhere.
     """
+    import opcode  # takes a millisecond
+
     code, offset = current_place()
     if code is None or opcode.opname[code.co_code[offset]] != "LOAD_ATTR":
         return
