@@ -129,3 +129,14 @@ def test_adaptive_softmax(target):
     for a, b in zip(*found, strict=True):
         np.testing.assert_allclose(a, b, 1e-9, 1e-12)
     assert {k for k in vars(layers[0]) if k[0] != "_"} == {k for k in vars(layers[1]) if k[0] != "_"}
+
+
+@pytest.mark.parametrize("place", ["batchnorm", "instancenorm"])
+def test_norms_stand_in_pytorchs_place(place):
+    found, expected = (getattr(library.nn.modules, place) for library in (cygrad, torch))
+    assert set(found.__all__) >= set(expected.__all__)
+    bases = [name for name in dir(expected) if name.startswith(("_BatchNorm", "_InstanceNorm"))]
+    for name in expected.__all__:
+        for base in bases:
+            ours, theirs = (issubclass(getattr(module, name), getattr(module, base)) for module in (found, expected))
+            assert ours == theirs, (name, base)

@@ -1,5 +1,7 @@
 """The layers, one file for each family."""
 
+from cygrad.nn.modules import batchnorm as batchnorm
+from cygrad.nn.modules import instancenorm as instancenorm
 from cygrad.nn.modules.activation import (
     GLU,
     LogSigmoid,
