@@ -11,7 +11,8 @@
    opens again only when all have left: so the description of the work does not change under those who read it.
    Threads without work look at the door for some microseconds, then sleep.
 
-   A forked process has none of these threads, and starts its own. */
+   Before the process forks, the threads end: so it is copied without a thread in the middle of something, and Python has
+   none to warn of. Both processes start new ones when there is work. */
 
 #ifndef CYGRAD_THREADS_H
 #define CYGRAD_THREADS_H
@@ -58,6 +59,8 @@ static struct {
     char apart[60];
     unsigned work;                      /* its number, never 0 */
     int sleepers, started, threads;     /* those sleeping, those there are, those at work (the caller is one) */
+    int leaving;                        /* all are to end */
+    pthread_t members[MOST_THREADS];
     cygrad_part part;
     void *context;
     Py_ssize_t n, piece;
@@ -97,7 +100,7 @@ static void wait_for_work(unsigned done)
     }
     pthread_mutex_lock(&crew.bed);
     __atomic_fetch_add(&crew.sleepers, 1, __ATOMIC_SEQ_CST);
-    while (!is_open(done)) pthread_cond_wait(&crew.bell, &crew.bed);
+    while (!is_open(done) && !crew.leaving) pthread_cond_wait(&crew.bell, &crew.bed);
     __atomic_fetch_sub(&crew.sleepers, 1, __ATOMIC_SEQ_CST);
     pthread_mutex_unlock(&crew.bed);
 }
@@ -109,6 +112,7 @@ static void *live(void *number)
     for (;;) {
         int door;
         wait_for_work(done);
+        if (__atomic_load_n(&crew.leaving, __ATOMIC_ACQUIRE)) return NULL;
         door = __atomic_load_n(&crew.door, __ATOMIC_ACQUIRE);
         if (!(door & OPEN)) continue;
         if (!__atomic_compare_exchange_n(&crew.door, &door, door + 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) continue;
@@ -123,13 +127,11 @@ static void *live(void *number)
 static int start_threads(int wanted)
 {
     sigset_t all, former;
-    pthread_t thread;
     if (crew.started >= wanted) return wanted;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &former);
     while (crew.started < wanted) {
-        if (pthread_create(&thread, NULL, live, (void *)(Py_ssize_t)(crew.started + 1))) break;
-        pthread_detach(thread);
+        if (pthread_create(&crew.members[crew.started], NULL, live, (void *)(Py_ssize_t)(crew.started + 1))) break;
         crew.started++;
     }
     pthread_sigmask(SIG_SETMASK, &former, NULL);
@@ -182,15 +184,20 @@ static void cygrad_share(cygrad_part part, void *context, Py_ssize_t n, Py_ssize
     for (Py_ssize_t i = 0; i < n; i += piece) part(context, i, n - i < piece ? n - i : piece);
 }
 
-static void after_fork_in_child(void)
+static void before_fork(void)
 {
-    crew.door = crew.sleepers = crew.started = 0;
-    pthread_mutex_init(&crew.taken, NULL);
-    pthread_mutex_init(&crew.bed, NULL);
-    pthread_cond_init(&crew.bell, NULL);
+    pthread_mutex_lock(&crew.taken);
+    pthread_mutex_lock(&crew.bed);
+    __atomic_store_n(&crew.leaving, 1, __ATOMIC_RELEASE);
+    pthread_cond_broadcast(&crew.bell);
+    pthread_mutex_unlock(&crew.bed);
+    for (; crew.started > 0; crew.started--) pthread_join(crew.members[crew.started - 1], NULL);
+    crew.leaving = 0;
 }
 
-static void cygrad_threads_begin(void) { pthread_atfork(NULL, NULL, after_fork_in_child); }
+static void after_fork(void) { pthread_mutex_unlock(&crew.taken); }
+
+static void cygrad_threads_begin(void) { pthread_atfork(before_fork, after_fork, after_fork); }
 
 #endif
 #endif

@@ -133,7 +133,9 @@ def run_python(text, **environment):
 
 
 FORK = """
-import os, cygrad
+import os, threading, warnings
+warnings.simplefilter("error")  # Python warns of a fork of several threads
+import cygrad
 cygrad.set_num_threads(3)
 x = cygrad.ones(100_000)
 assert x.exp().sum() > 0
@@ -147,10 +149,30 @@ for _ in range(5):
     assert (x + 1).sum() == 200_000
 """
 
+FORK_AMID_WORK = """
+import os, threading, cygrad
+cygrad.set_num_threads(3)
+stop = False
+def work():
+    x = cygrad.ones(100_000)
+    while not stop:
+        x = x * 1.0
+threads = [threading.Thread(target=work) for _ in range(2)]
+for thread in threads: thread.start()
+for _ in range(30):
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if (cygrad.ones(100_000) + 1).sum() == 200_000 else 1)
+    assert os.waitpid(child, 0)[1] == 0
+stop = True
+for thread in threads: thread.join()
+"""
+
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
-def test_a_forked_process_has_threads_of_its_own():
-    run = run_python(FORK)
+@pytest.mark.parametrize("program", [FORK, FORK_AMID_WORK], ids=["between", "amid"])
+def test_a_forked_process_has_threads_of_its_own(program):
+    run = run_python(program, OPENBLAS_NUM_THREADS="1")
     assert run.returncode == 0, run.stderr
 
 
