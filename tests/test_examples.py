@@ -120,3 +120,52 @@ def test_resume_refuses_nonsense():
         env=ENVIRONMENT,
     )
     assert done.returncode == 2 and "--epochs must be more than --kills" in done.stderr
+
+
+def run_example(example, *options, tmp_path, timeout=240):
+    """What an example prints; it has to end well and to write its picture."""
+    done = subprocess.run(
+        command(*options, "--out", tmp_path, example=f"{example}.py"),
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / f"{example.replace('_', '-')}.png").read_bytes().startswith(b"\x89PNG")
+    return done.stdout
+
+
+def test_convolutional_digits_learn(tmp_path):
+    out = run_example("digits_conv", "--epochs", 2, tmp_path=tmp_path)
+    assert float(re.search(r"^test accuracy (\d+\.\d+)% \(450 images, seed 0\)$", out, re.M)[1]) > 70
+
+
+@pytest.mark.slow
+def test_convolutional_digits_reach_98_5_percent(tmp_path):
+    out = run_example("digits_conv", tmp_path=tmp_path)
+    assert float(re.search(r"test accuracy (\d+\.\d+)%", out)[1]) >= 98.5
+
+
+def test_diabetes_is_as_sure_as_it_should_be(tmp_path):
+    out = run_example("diabetes", tmp_path=tmp_path)
+    explained, linear = re.search(r"^explains (\S+)% .* linear regression (\S+)%$", out, re.M).groups()
+    assert float(explained) > 33 and float(linear) > 33
+    assert 82 < float(re.search(r"^(\S+)% of them lie in their intervals of 90 %$", out, re.M)[1]) < 97
+
+
+@pytest.mark.slow
+def test_oscillator_solves_its_equation(tmp_path):
+    out = run_example("oscillator", tmp_path=tmp_path)
+    assert float(re.search(r"^largest error of u (\S+),", out, re.M)[1]) < 1e-2
+
+
+@pytest.mark.parametrize(
+    ("example", "option"), [("digits_conv", "--epochs"), ("diabetes", "--rounds"), ("oscillator", "--steps")]
+)
+def test_examples_refuse_nonsense(example, option):
+    done = subprocess.run(
+        command(option, 0, example=f"{example}.py"), capture_output=True, text=True, timeout=60, env=ENVIRONMENT
+    )
+    assert done.returncode == 2 and f"{option} must be at least 1" in done.stderr
