@@ -93,7 +93,7 @@ def kept_results(node):
 
 cdef bint concerns_tangents(OpDef op, tuple inputs, Tensor out) except -1:
     """Does a write into `out`? Raises if it can not."""
-    tangents().flush()
+    tangents().before_write()
     if not is_dual(out) and not any_dual(inputs):
         return False
     if out is not inputs[0]:

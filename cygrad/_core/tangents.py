@@ -85,6 +85,7 @@ def leave(level):
     try:
         flush()
     finally:
+        _thread.written = None
         _thread.levels = _thread.levels[:-1]
         set_forward(bool(_thread.levels))
         level.close()
@@ -216,6 +217,12 @@ def flush():
     if _thread.deferred is not None:
         deferred, _thread.deferred = _thread.deferred, None
         _carry(*deferred)
+
+
+def before_write():
+    """Give the last results their tangents before something is changed; forget a write that failed."""
+    flush()
+    _thread.written = None
 
 
 def begin_write(node, mask, flags, inputs, t):

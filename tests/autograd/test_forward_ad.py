@@ -1,5 +1,7 @@
 """Forward mode: levels, dual tensors, and what carries tangents."""
 
+import warnings
+
 import pytest
 
 import cygrad as torch
@@ -93,6 +95,17 @@ def test_what_was_saved_may_change_afterwards():
         y = x * x
         x.zero_()
         assert torch.equal(tangent(y), 2 * X * V)
+
+
+def test_a_write_that_failed_is_forgotten():
+    t = torch.zeros(3, dtype=torch.float64)
+    with dual_level():
+        x = make_dual(torch.complex(X, X), torch.complex(V, V))
+        with warnings.catch_warnings(), pytest.raises(UserWarning):
+            warnings.simplefilter("error")
+            t.copy_(x)  # the warning comes when the write has begun
+        t.add_(1)
+        assert tangent(t) is None
 
 
 def test_forward_over_reverse_and_reverse_over_forward():
