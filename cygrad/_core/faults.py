@@ -337,15 +337,22 @@ def read_only_error(tensor):
 _warned: set[str] = set()
 
 
+def _instruction(code, offset):
+    """The name of the instruction at an offset, which may lie among the words that the interpreter keeps behind it."""
+    import opcode  # takes a millisecond
+
+    while offset > 0 and opcode.opname[code.co_code[offset]] == "CACHE":
+        offset -= 2
+    return opcode.opname[code.co_code[offset]]
+
+
 def warn_non_leaf_grad(node):
     """`.grad` of the result of `node` was read: warn once for each line that made such a result.
 
     Only a plain `t.grad` counts: `hasattr`, `dir` and debuggers look at attributes from elsewhere.
     """
-    import opcode  # takes a millisecond
-
     code, offset = current_place()
-    if code is None or opcode.opname[code.co_code[offset]] != "LOAD_ATTR":
+    if code is None or _instruction(code, offset) != "LOAD_ATTR":
         return
     made = place(*node._site)
     if made in _warned:
