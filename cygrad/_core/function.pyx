@@ -238,7 +238,7 @@ def apply_function(PyNode node not None, forward, args, setup_context=None):
 
 
 cdef long long saved_bytes(PyNode node):
-    return sum([(<Tensor>value).array.nbytes for value in node.saved or () if value is not None])
+    return sum([(<Tensor>value).array.nbytes for value in node.saved or () if isinstance(value, Tensor)])
 
 
 cdef object apply_quietly(PyNode node, object forward, tuple args, object setup_context):

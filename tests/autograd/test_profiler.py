@@ -538,3 +538,10 @@ def test_bad_schedules():
         torch.profiler.profile(activities=[])
     with fails(AssertionError, "Profiler must be initialized before accessing events"):
         torch.profiler.profile().events()
+
+
+def test_what_a_hook_has_packed_is_not_counted():
+    with profile() as prof, torch.autograd.graph.saved_tensors_hooks(lambda tensor: 3, lambda number: None):
+        y = Cube.apply(leaf(1.0)).exp()
+    assert y.requires_grad
+    assert (named(prof, "Cube").saved_bytes, named(prof, "aten::exp").saved_bytes) == (0, 0)
