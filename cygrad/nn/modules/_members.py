@@ -65,7 +65,7 @@ class Members:
         Raises `KeyError` for a name that is taken, empty or has a dot, `TypeError` for anything
         that is not a tensor.
         """
-        self._check_new_name("buffer", "_buffers", name, replaceable=False)
+        self._check_new_name("buffer", "_buffers", name)
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(
                 f"cannot assign '{typename(tensor)}' object to buffer '{name}' (torch Tensor or None required)"
@@ -87,7 +87,7 @@ class Members:
         self._check_new_name("module", "_modules", name)
         self._modules[name] = module
 
-    def _check_new_name(self, kind: str, table: str, name: str, *, replaceable: bool = True) -> None:
+    def _check_new_name(self, kind: str, table: str, name: str) -> None:
         if table not in self.__dict__:
             raise AttributeError(f"cannot assign {kind} before Module.__init__() call")
         if not isinstance(name, str):
@@ -97,7 +97,7 @@ class Members:
             raise KeyError(f'{kind} name can\'t contain "."{got}')
         if name == "":
             raise KeyError(f'{kind} name can\'t be empty string ""')
-        if hasattr(self, name) and not (replaceable and name in self.__dict__[table]):
+        if hasattr(self, name) and name not in self.__dict__[table]:
             raise KeyError(f"attribute '{name}' already exists")
 
     def _set_buffer(self, name: str, tensor: Tensor | None, persistent: bool) -> None:
