@@ -5,11 +5,11 @@ import math
 import numpy as np
 
 from cygrad._kernels.arrays import new_array
-from cygrad._kernels.loops import Ufunc
 
-_SHARED = 2**20  # bytes
+_LARGE = 2**20  # bytes
+_WIDE = 256  # elements along both axes of a transposed copy, for tiles to be worth it
+_TILE = 64, 512  # elements
 _BUILT_IN = 24  # types of other packages have larger numbers
-_positive = Ufunc(np.positive)
 
 _C_NAMES = {
     "float16": "c10::Half",
@@ -27,8 +27,8 @@ _C_NAMES = {
 
 def copy(array):
     """A dense copy whose dimensions lie in memory in the order of the original's."""
-    if _is_shared_work(array):
-        return _positive(array)
+    if array.flags.c_contiguous:
+        return contiguous(array)
     repeats = any(stride == 0 and length > 1 for stride, length in zip(array.strides, array.shape))
     return array.copy("C" if repeats else "K")
 
@@ -40,14 +40,21 @@ def copy_in_order(array, order):
 
 def contiguous(array):
     """A dense copy in C order."""
-    if _is_shared_work(array):
-        return _positive(array, out=new_array(array.shape, array.dtype.num))
-    return array.copy("C")
-
-
-def _is_shared_work(array):
-    """Whether an array is so large that threads copy it sooner, and of a type whose `+x` is x, bit for bit."""
-    return array.nbytes >= _SHARED and array.dtype.kind in "iuf" and array.dtype.num < _BUILT_IN
+    if array.nbytes < _LARGE or array.dtype.kind not in "biufc" or array.dtype.num >= _BUILT_IN:
+        return array.copy("C")
+    out = new_array(array.shape, array.dtype.num)
+    fastest = min(range(array.ndim), key=lambda axis: abs(array.strides[axis]))
+    shortest = min(array.shape[fastest], array.shape[-1])
+    if fastest == array.ndim - 1 or array.strides[fastest] != array.itemsize or shortest < _WIDE:
+        np.copyto(out, array)
+        return out
+    rows, columns = _TILE  # what is read along one axis and written along another stays in the cache
+    between = (slice(None),) * (array.ndim - fastest - 2)
+    for i in range(0, array.shape[fastest], rows):
+        for j in range(0, array.shape[-1], columns):
+            tile = (*(slice(None),) * fastest, slice(i, i + rows), *between, slice(j, j + columns))
+            out[tile] = array[tile]
+    return out
 
 
 def _inverse(order):
