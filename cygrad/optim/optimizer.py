@@ -123,7 +123,8 @@ class Optimizer:
             group.setdefault(name, default)
         if len(parameters) != len(set(parameters)):
             warnings.warn(
-                "optimizer contains a parameter group with duplicate parameters; in future, this will cause an error",
+                "optimizer contains a parameter group with duplicate parameters; in future, this will cause an error; "
+                "see github.com/pytorch/pytorch/issues/40967 for more information",
                 stacklevel=3,
             )
         known = {p for other in self.param_groups for p in other["params"]}
@@ -289,9 +290,7 @@ def _with_hooks(step: Callable) -> Callable:
             if result is None:
                 continue
             if not isinstance(result, tuple) or len(result) != 2:
-                raise RuntimeError(
-                    f"{step.__qualname__} must return None or a tuple of (new_args, new_kwargs), but got {result}."
-                )
+                raise RuntimeError(f"{step} must return None or a tuple of (new_args, new_kwargs), but got {result}.")
             args, kwargs = result
         loss = step(self, *args, **kwargs)
         for hook in [*after.values(), *_global_post_hooks.values()]:
