@@ -173,6 +173,7 @@ def test_what_does_not_fit_is_refused():
         norms.moments(x, True)
 
 
+@pytest.mark.skipif(not norms.has_loops(np.ones(1)), reason="done by NumPy")
 def test_empty_arrays():
     for shape in ((0, 4), (3, 0)):
         x, w = np.ones(shape, "f"), np.ones(shape[1], "f")

@@ -9,6 +9,8 @@ from kernels.arrays_zoo import values
 from cygrad._kernels import images
 from cygrad._kernels.sliding import Geometry
 
+pytestmark = pytest.mark.skipif(not images.has_loops(np.ones(1)), reason="done by NumPy")
+
 
 @pytest.fixture
 def rng():
@@ -60,8 +62,6 @@ def guarded(size, dtype):
 @pytest.mark.parametrize("where", GEOMETRIES, ids=lambda g: str(vars(g)))
 @pytest.mark.parametrize("dtype", ["f", "d"])
 def test_patches_and_back(where, dtype, rng):
-    if not images.has_loops(np.ones(1, dtype)):
-        pytest.skip("by NumPy")
     for rows in ((0, where.size[0]), (where.size[0] // 2, where.size[0]), (0, 0)):
         n, channels, taps = 3, 2, where.kernel[0] * where.kernel[1]
         x = values(rng, (n, channels, *where.image), dtype)
@@ -87,8 +87,6 @@ def test_patches_and_back(where, dtype, rng):
 
 @pytest.mark.parametrize("dtype", ["f", "d"])
 def test_largest_elements(dtype, rng):
-    if not images.has_loops(np.ones(1, dtype)):
-        pytest.skip("by NumPy")
     for where in [
         geometry((6, 33), (2, 2), (2, 2)),
         geometry((5, 7), (3, 3), (2, 1), low=(1, 1)),
