@@ -27,6 +27,14 @@ _CHANGED_INPUT = (
 )
 
 
+def _check_hooks(function, first, *hooks):
+    if not all(map(callable, hooks)):
+        raise TypeError(
+            f"{function}(): incompatible function arguments. The following argument types are supported:\n"
+            f"    1. ({first}arg0: collections.abc.Callable, arg1: collections.abc.Callable) -> None"
+        )
+
+
 # -- one saved tensor --------------------------------------------------------------------------------------
 
 
@@ -84,12 +92,7 @@ class SavedTensor:
 
         Raises RuntimeError if there are hooks already, if the tensor is None or has been freed.
         """
-        for hook in (pack_hook, unpack_hook):
-            if not callable(hook):
-                raise TypeError(
-                    "register_hooks(): incompatible function arguments. The following argument types are supported:\n"
-                    "    1. (self: SavedTensor, arg0: collections.abc.Callable, arg1: collections.abc.Callable) -> None"
-                )
+        _check_hooks("register_hooks", "self: SavedTensor, ", pack_hook, unpack_hook)
         value, _, freed = self._node._place(self._place)
         if freed:
             raise RuntimeError(_FREED)
@@ -141,6 +144,7 @@ def _places(node):
 
 def push_hooks(pack_hook, unpack_hook):
     """From now on this thread gives what it saves to these hooks. Raises RuntimeError while hooks are disabled."""
+    _check_hooks("_push_saved_tensors_default_hooks", "", pack_hook, unpack_hook)
     if _thread.disabled is not None:
         raise RuntimeError(_thread.disabled)
     _thread.hooks += ((pack_hook, unpack_hook),)

@@ -3,7 +3,7 @@
 import pytest
 
 import cygrad as torch
-from helpers import in_thread, leaf
+from helpers import fails, in_thread, leaf
 
 graph = torch.autograd.graph
 
@@ -210,3 +210,10 @@ def test_multi_grad_hook_state_ends_with_the_pass():
     handle.remove()
     assert len(seen) == 1
     seen.clear()
+
+
+def test_hooks_on_saved_tensors_are_functions():
+    line = "_push_saved_tensors_default_hooks(): incompatible function arguments. The following argument types are ..."
+    with fails(TypeError, line), torch.autograd.graph.saved_tensors_hooks(3, 4):
+        pass
+    assert leaf(1.0).exp().requires_grad  # and no hook is left
