@@ -252,3 +252,34 @@ def test_two_optimizers_and_half_precision():
         say(lambda: scaler.unscale_(lib.optim.SGD([half], lr=0.1)))
 
     compare(program)
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "shape"),
+    [
+        ("LayerNorm", (6,), (4, 6)),
+        ("RMSNorm", (6,), (4, 6)),
+        ("BatchNorm1d", (6,), (4, 6)),
+        ("BatchNorm2d", (6,), (2, 6, 3, 3)),
+        ("GroupNorm", (2, 6), (2, 6, 3, 3)),
+        ("PReLU", (), (4, 6)),
+        ("LSTM", (6, 3), (4, 6)),
+        ("GRU", (6, 3), (4, 6)),
+        ("LSTMCell", (6, 3), (4, 6)),
+        ("TransformerEncoderLayer", (6, 2, 8), (4, 6)),
+    ],
+)
+def test_layers_take_what_a_product_gives(name, args, shape):
+    """Their parameters are float32, the input is what a layer before them made in bfloat16."""
+
+    def program(lib, say):
+        layer = getattr(lib.nn, name)(*args)
+        x = lib.ones(shape).bfloat16()
+        with lib.autocast("cpu", dtype=lib.bfloat16):
+            out = layer(x)
+        out = out[0] if isinstance(out, tuple) else out
+        say(out.dtype)
+        out.float().sum().backward()
+        say([p.grad is not None and p.grad.dtype for p in layer.parameters()])
+
+    compare(program)
