@@ -96,8 +96,8 @@ optimizer.step()
 
 CHECKED_STEP = """
 with nan_check():
-    loss = loss_fn(model(images), labels)
     optimizer.zero_grad()
+    loss = loss_fn(model(images), labels)
     loss.backward()
     optimizer.step()
 """

@@ -592,7 +592,8 @@ cdef bint has_bad(object a, bint inf) except -1:
         return False
     num = cnp.PyArray_TYPE(<cnp.ndarray>a)
     complex_ = num == cnp.NPY_COMPLEX64 or num == cnp.NPY_COMPLEX128
-    if cnp.PyArray_IS_C_CONTIGUOUS(<cnp.ndarray>a) and (complex_ or num == cnp.NPY_FLOAT32 or num == cnp.NPY_FLOAT64):
+    if (cnp.PyArray_IS_C_CONTIGUOUS(<cnp.ndarray>a) or cnp.PyArray_IS_F_CONTIGUOUS(<cnp.ndarray>a)) and (
+            complex_ or num == cnp.NPY_FLOAT32 or num == cnp.NPY_FLOAT64):
         return is_bad(num == cnp.NPY_FLOAT64 or num == cnp.NPY_COMPLEX128, cnp.PyArray_DATA(<cnp.ndarray>a),
                       cnp.PyArray_SIZE(<cnp.ndarray>a) << complex_, inf)
     if num <= cnp.NPY_ULONGLONG:        # boolean or integer

@@ -140,6 +140,18 @@ def test_infinite_numbers_only_when_asked():
         assert torch.arange(3).sum() == 3
 
 
+@pytest.mark.parametrize("layout", ["C", "F", "strided", "permuted"])
+def test_one_bad_element_is_found_in_every_layout(layout):
+    array = np.ones((4, 6, 5), np.float32, order="F" if layout == "F" else "C")
+    array = {"strided": array[::2, ::3], "permuted": array.transpose(1, 2, 0)}.get(layout, array)
+    x = torch.from_numpy(array)
+    with nan_check():
+        x.abs_()
+    array[1, 1, 2] = np.nan
+    with nan_check():
+        assert "the first nan is at (1, 1, 2), one of 1" in str(caught(x.abs_))
+
+
 @pytest.mark.parametrize("size", [1, 7, 511, 512, 513, 5000])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("bad", [float("nan"), float("-inf")])
