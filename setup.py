@@ -42,8 +42,13 @@ DIRECTIVES = {
     "linetrace": LINETRACE,
 }
 
+# The two lower layers are called by the upper ones: as plain C functions, which take 8 % less of the wheel than those
+# that bind as methods. What users see of them, methods of compiled classes, tells its signature in Argument Clinic's way.
+LOW_DIRECTIVES = {"binding": False, "embedsignature": True, "embedsignature.format": "clinic"}
+
 # Kernels follow pointers before they look at anything else; from Python, None instead of an array would crash them.
-KERNEL_DIRECTIVES = {"allow_none_for_extension_args": False}
+KERNEL_DIRECTIVES = LOW_DIRECTIVES | {"embedsignature": False, "allow_none_for_extension_args": False}
+LAYER_DIRECTIVES = {"_kernels": KERNEL_DIRECTIVES, "_core": LOW_DIRECTIVES}
 
 MACROS = [
     # The oldest NumPy a wheel built here must run on, whatever NumPy it is built with.
@@ -78,7 +83,10 @@ SMALL = {
 }
 GNU_SMALL_ARGS = ["-Os", "-DCYTHON_UNPACK_METHODS=0"]  # 3 %: calls of Python methods are all done in one way
 if sys.platform == "linux":
-    GNU_SMALL_ARGS += ["--param=max-inline-insns-size=12"]  # so that reference counting stays inline
+    GNU_SMALL_ARGS += [
+        "--param=max-inline-insns-size=6",  # so that reference counting stays inline
+        *("-fno-schedule-insns2", "-fno-caller-saves"),  # 3 %: instructions in a regular order compress better
+    ]
 
 # Included before what Cython writes; says itself why.
 PREFIX = Path("cygrad", "_core", "found_module.h")
@@ -187,7 +195,7 @@ class build_ext(setuptools_build_ext):
 
     def _forget_other_settings(self, *flags):
         # Time stamps tell that a source has changed, but not that it is to be compiled otherwise.
-        settings = repr((Cython.__version__, DIRECTIVES, KERNEL_DIRECTIVES, MACROS, flags))
+        settings = repr((Cython.__version__, DIRECTIVES, LAYER_DIRECTIVES, MACROS, flags))
         stamp = GENERATED / "settings.txt"
         if not stamp.exists() or stamp.read_text(encoding="utf-8") != settings:
             shutil.rmtree(GENERATED, ignore_errors=True)
@@ -195,10 +203,12 @@ class build_ext(setuptools_build_ext):
             stamp.write_text(settings, encoding="utf-8")
 
     def _translate(self):
-        kernels = [module for module in self.extensions if is_kernel(module.name)]
-        others = [module for module in self.extensions if not is_kernel(module.name)]
+        layers: dict[str, list[Extension]] = {"_kernels": [], "_core": [], "_ops": []}
+        for module in self.extensions:
+            layers.get(module.name.split(".")[1], layers["_ops"]).append(module)
         generated = {}
-        for modules, directives in ((kernels, DIRECTIVES | KERNEL_DIRECTIVES), (others, DIRECTIVES)):
+        for layer, modules in layers.items():
+            directives = DIRECTIVES | LAYER_DIRECTIVES.get(layer, {})
             try:
                 translated = cythonize(
                     modules,

@@ -40,9 +40,6 @@ cdef extern from "claim.h":
 cdef OpDef _add = None
 
 
-@cython.binding(False)
-@cython.embedsignature(True)
-@cython.embedsignature.format("clinic")
 @cython.final
 @cython.trashcan(True)
 cdef class AccumulateGrad(Node):

@@ -29,9 +29,6 @@ for _i in range(64):
     _categories[_i] = -1
 
 
-@cython.binding(False)
-@cython.embedsignature(True)
-@cython.embedsignature.format("clinic")
 cdef class dtype:
     """The type of a tensor's elements, such as `cygrad.float32`.
 

@@ -27,9 +27,6 @@ cdef object wording():
     return function_messages
 
 
-@cython.binding(False)
-@cython.embedsignature(True)
-@cython.embedsignature.format("clinic")
 @cython.trashcan(True)
 cdef class PyNode(Node):
     """What a custom function's `forward` and `backward` get as `ctx`; also the node in the graph."""

@@ -244,9 +244,6 @@ cdef OpNode view_node(str name, Tensor t, tuple args):
     return node
 
 
-@cython.binding(False)
-@cython.embedsignature(True)
-@cython.embedsignature.format("clinic")
 @cython.final
 @cython.trashcan(True)
 cdef class CopySlices(Node):

@@ -30,9 +30,6 @@ cdef class NodeHooks:
     pass
 
 
-@cython.binding(False)
-@cython.embedsignature(True)
-@cython.embedsignature.format("clinic")
 @cython.trashcan(True)
 cdef class Node:
     """One step of the recorded computation: how the gradients of its outputs become those of its inputs.

@@ -92,9 +92,6 @@ _unpublished = {}       # those whose entry point has not been bound
 _ufuncs = {}            # names of NumPy's ufuncs, by name of the row
 
 
-@cython.binding(False)
-@cython.embedsignature(True)
-@cython.embedsignature.format("clinic")
 @cython.final
 cdef class OpDef:
     """The row of an op; see the head of this file."""
@@ -184,9 +181,6 @@ cdef OpDef lookup(str name):
     return <OpDef>registry[name]
 
 
-@cython.binding(False)
-@cython.embedsignature(True)
-@cython.embedsignature.format("clinic")
 @cython.final
 @cython.trashcan(True)
 cdef class OpNode(Node):
@@ -477,6 +471,7 @@ cdef int out_by_keyword(object entry) except -1:
 
 
 def _inplace_form(entry, str name):
+    @cython.binding(True)       # a method
     def in_place(input, *args, **kwargs):
         if not isinstance(input, Tensor):
             raise messages.wrong_type(name, "input", 1, "Tensor", input)

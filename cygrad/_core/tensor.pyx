@@ -62,9 +62,6 @@ cdef class ViewMeta:
     pass
 
 
-@cython.binding(False)               # so that CPython checks the type of `self`
-@cython.embedsignature(True)
-@cython.embedsignature.format("clinic")
 @cython.freelist(64)
 @cython.trashcan(True)
 cdef class Tensor:

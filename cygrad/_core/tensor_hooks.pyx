@@ -1,3 +1,4 @@
+# cython: binding=True
 """Methods of Tensor that register hooks, ask for gradients, keep or end them; bound when this module is imported."""
 
 from weakref import ref

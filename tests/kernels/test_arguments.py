@@ -78,7 +78,7 @@ def test_none_is_no_array(function, arguments):
 def test_every_function_is_called_above():
     called = {getattr(function, "__name__", None) for function, _ in CALLS}
     for module in (arrays, elementwise, nn, optim, products, reduce, rows, strided):
-        names = {name for name, value in vars(module).items() if type(value).__name__ == "cython_function_or_method"}
+        names = {name for name, value in vars(module).items() if type(value).__name__ == "builtin_function_or_method"}
         assert names <= called, module.__name__
 
 
