@@ -41,11 +41,17 @@ DIRECTIVES = {
     "embedsignature": False,  # binding tells the signature already; docstrings hold no second copy
     "profile": False,  # a hook call at each function entry costs as much as a small op
     "linetrace": LINETRACE,
+    "auto_pickle": False,  # what can be pickled says so itself
 }
 
 # The two lower layers are called by the upper ones: as plain C functions, which take 8 % less of the wheel than those
 # that bind as methods. The methods of compiled classes, which users see, tell their signature in Argument Clinic's way.
-LOW_DIRECTIVES = {"binding": False, "embedsignature": True, "embedsignature.format": "clinic"}
+LOW_DIRECTIVES = {
+    "binding": False,
+    "always_allow_keywords": False,  # those of one argument take it by place
+    "embedsignature": True,
+    "embedsignature.format": "clinic",
+}
 
 # Kernels follow pointers before they look at anything else; from Python, None instead of an array would crash them.
 KERNEL_DIRECTIVES = LOW_DIRECTIVES | {"embedsignature": False, "allow_none_for_extension_args": False}
@@ -82,7 +88,7 @@ SMALL = {
     ).split(),
     "cygrad._kernels": "activations elementwise native nn optim parallel pool reduce".split(),
 }
-GNU_SMALL_ARGS = ["-Os", "-DCYTHON_UNPACK_METHODS=0"]  # 3 %: calls of Python methods are all done in one way
+GNU_SMALL_ARGS = ["-Os", "-DCYTHON_UNPACK_METHODS=0", "-DCYTHON_VECTORCALL=0"]  # 5 %: one way to call Python functions
 if sys.platform == "linux":
     GNU_SMALL_ARGS += [
         "--param=max-inline-insns-size=6",  # so that reference counting stays inline
