@@ -84,11 +84,11 @@ MSVC_COMPILE_ARGS = ["/O2"]
 FAST_FAMILIES = {"arithmetic"}
 SMALL = {
     "cygrad._core": (
-        "access accumulate construct dtypes dual engine engine_hooks events function inplace node tensor_hooks"
+        "access accumulate construct dtypes dual engine engine_hooks events function inplace node opdef tensor_hooks"
     ).split(),
     "cygrad._kernels": "activations elementwise native nn optim parallel pool reduce".split(),
 }
-GNU_SMALL_ARGS = ["-Os", "-DCYTHON_UNPACK_METHODS=0", "-DCYTHON_VECTORCALL=0"]  # 5 %: one way to call Python functions
+GNU_SMALL_ARGS = ["-Os", "-DCYTHON_UNPACK_METHODS=0"]  # 3 %: calls of Python methods are all done in one way
 if sys.platform == "linux":
     GNU_SMALL_ARGS += [
         "--param=max-inline-insns-size=6",  # so that reference counting stays inline

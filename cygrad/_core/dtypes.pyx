@@ -8,8 +8,6 @@ float < complex), never the width within it: `float32 tensor * 2.5` is float32, 
 float type. `combine` joins two groups by that rule.
 """
 
-cimport cython
-
 from sys import modules
 
 import numpy as np
