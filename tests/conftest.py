@@ -3,6 +3,7 @@
 import gc
 import os
 import random
+import sys
 from pathlib import Path
 
 import hypothesis
@@ -86,6 +87,8 @@ def seeds():
     np.random.seed(0)  # noqa: NPY002  tests may use the global generator
     if cygrad:
         cygrad.manual_seed(0)
+    if "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(0)
 
 
 @pytest.fixture(autouse=True)

@@ -178,6 +178,7 @@ def test_a_forked_process_has_threads_of_its_own(program):
 
 INTERRUPTED = """
 import os, signal, threading, cygrad
+signal.signal(signal.SIGINT, signal.default_int_handler)  # who starts the tests may have it ignored
 cygrad.set_num_threads(2)
 x = cygrad.ones(1_000_000)
 x = x + 1

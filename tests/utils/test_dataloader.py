@@ -45,6 +45,14 @@ CREWS = [{}, pytest.param({"multiprocessing_context": "fork"}, marks=needs_fork)
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 
 
+@pytest.fixture
+def sigint():
+    """Ctrl-C raises KeyboardInterrupt, also where who started the tests has it ignored."""
+    former = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, former)
+
+
 @pytest.fixture(autouse=True)
 def nothing_is_left():
     """After each test there are no threads and processes that were not there before."""
@@ -402,7 +410,7 @@ def test_samples_are_let_go():
 @pytest.mark.skipif(os.name == "nt", reason="needs signals")
 @pytest.mark.parametrize("crew", CREWS)
 @pytest.mark.parametrize("where", ["next", "body"])
-def test_ctrl_c(crew, where):
+def test_ctrl_c(crew, where, sigint):
     class Slow(Dataset):
         def __len__(self):
             return 100
