@@ -25,6 +25,11 @@ def first_line(error):
     return str(error).split("\n", 1)[0]
 
 
+def class_of(error):
+    """The name of an error's class; for one of `cygrad.errors`, of the class of PyTorch's that it extends."""
+    return next(kind.__name__ for kind in type(error).__mro__ if kind.__module__ != torch.errors.__name__)
+
+
 @contextlib.contextmanager
 def fails(exception, line):
     """The block raises `exception`, and the first line of its text is `line`.

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import cygrad
-from helpers import first_line
+from helpers import class_of, first_line
 
 torch = pytest.importorskip("torch")
 
@@ -76,7 +76,7 @@ def answer(library, expression, names, shared):
             tensors = {k: v for k, v in given.items() if type(v) is library.Tensor}
             outcome = described(value, tensors if shared else None)
         except Exception as error:
-            outcome = type(error).__name__, first_line(error)
+            outcome = class_of(error), first_line(error)
     texts = [(w.category.__name__, str(w.message).partition(" (Triggered")[0][:60]) for w in caught]
     return outcome, texts, given
 

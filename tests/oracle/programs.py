@@ -9,7 +9,7 @@ import pytest
 from oracle.answers import same
 
 import cygrad
-from helpers import first_line
+from helpers import class_of, first_line
 
 torch = pytest.importorskip("torch", reason="compares with PyTorch (tox -e oracle)")
 
@@ -51,7 +51,7 @@ class _Listener:
             try:
                 outcome = _described(value())
             except Exception as error:
-                outcome = type(error).__name__, _plain(first_line(error))
+                outcome = class_of(error), _plain(first_line(error))
         self.said.append([outcome, [(w.category.__name__, _plain(first_line(w.message))) for w in caught]])
 
 

@@ -7,6 +7,7 @@ import pytest
 
 import cygrad
 import cygrad.utils.checkpoint
+from helpers import class_of
 
 torch = pytest.importorskip("torch", reason="compares with PyTorch (tox -e oracle)")
 
@@ -83,7 +84,7 @@ def test_errors(name):
         try:
             library.utils.checkpoint.checkpoint(library.exp, x, **WRONG[name])
         except Exception as error:
-            return type(error).__name__, str(error).split("\n", 1)[0]
+            return class_of(error), str(error).split("\n", 1)[0]
         return "no error"
 
     assert answer(cygrad) == answer(torch)

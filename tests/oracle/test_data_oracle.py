@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import cygrad
+from helpers import class_of
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.oracle
@@ -207,7 +208,7 @@ def outcome(library, expression):
     except Exception as error:
         text = str(error).split("\n", 1)[0]
         text = re.sub(r"classes\.<locals>\.|\(rank \d+\)", "", text)
-        return type(error).__name__, re.sub(r"(fork|spawn|forkserver|', '|')+", "", text)
+        return class_of(error), re.sub(r"(fork|spawn|forkserver|', '|')+", "", text)
     return re.sub(r" at 0x\w+", "", repr(result))
 
 

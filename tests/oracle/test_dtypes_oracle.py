@@ -6,7 +6,7 @@ import operator
 import pytest
 
 import cygrad
-from helpers import first_line
+from helpers import class_of, first_line
 
 pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]
 torch = pytest.importorskip("torch")
@@ -28,7 +28,7 @@ def attempt(function, *args):
     try:
         result = function(*args)
     except Exception as error:
-        return type(error).__name__, first_line(error)
+        return class_of(error), first_line(error)
     # complex numbers of two halves: NumPy has none, and cygrad gives its next ones
     return str(getattr(result, "dtype", result)).replace("complex32", "complex64")
 

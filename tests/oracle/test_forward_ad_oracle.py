@@ -3,7 +3,7 @@
 import pytest
 
 import cygrad
-from helpers import first_line
+from helpers import class_of, first_line
 
 torch = pytest.importorskip("torch")
 pytestmark = [
@@ -79,7 +79,7 @@ def outcome(lib, expression, inside):
         value = eval(expression, names)
         return "<Identity>".join(repr(value).replace("<ViewBackward0>", "<Identity>").split("<AliasBackward0>"))
     except (RuntimeError, ValueError, TypeError, AttributeError, NotImplementedError) as error:
-        return type(error).__name__, first_line(error)
+        return class_of(error), first_line(error)
     finally:
         if inside:
             ad.exit_dual_level()

@@ -5,7 +5,7 @@ import re
 import pytest
 
 import cygrad
-from helpers import first_line
+from helpers import class_of, first_line
 
 torch = pytest.importorskip("torch")
 pytestmark = [
@@ -140,7 +140,7 @@ def outcome(lib, expression):
         return repr(eval(expression, names))
     except (RuntimeError, ValueError, TypeError, AttributeError, IndexError) as error:
         # structures are printed as Python prints them
-        return type(error).__name__, re.split("(with )?structure (TreeSpec|[(])", first_line(error))[0]
+        return class_of(error), re.split("(with )?structure (TreeSpec|[(])", first_line(error))[0]
 
 
 @pytest.mark.parametrize("expression", [line.strip() for line in EXPRESSIONS])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import cygrad
-from helpers import first_line
+from helpers import class_of, first_line
 
 torch = pytest.importorskip("torch")
 pytestmark = [
@@ -67,7 +67,7 @@ def outcome(call):
         return plain(call())
     except (TypeError, ValueError, RuntimeError, NotImplementedError, AssertionError, AttributeError) as error:
         line = first_line(error).replace("outputs of the user-provided function", "outputs")
-        return type(error).__name__, line.replace("given to None", "given to jacobian")  # a slip of PyTorch's
+        return class_of(error), line.replace("given to None", "given to jacobian")  # a slip of PyTorch's
 
 
 def assert_same(found, expected, what):

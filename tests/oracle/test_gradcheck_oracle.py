@@ -5,6 +5,7 @@ import sys
 import pytest
 
 import cygrad
+from helpers import class_of
 
 pytestmark = [
     pytest.mark.oracle,
@@ -111,7 +112,7 @@ def outcome(case):
     try:
         return check(func, inputs, **options)
     except Exception as error:
-        return type(error).__name__, str(error).split("\n")[0]
+        return class_of(error), str(error).split("\n")[0]
 
 
 @pytest.mark.parametrize("name", cases(cygrad))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import cygrad
+from helpers import class_of
 
 torch = pytest.importorskip("torch", reason="compares with PyTorch (tox -e oracle)")
 
@@ -165,7 +166,7 @@ class Machine:
             with getattr(self.library, mode)():
                 result = getattr(self.tensors[i], method)(*args)
         except Exception as error:
-            return f"{type(error).__name__}: {str(error).splitlines()[0]}"
+            return f"{class_of(error)}: {str(error).splitlines()[0]}"
         for t in self.tensors:  # PyTorch takes a view for a leaf until somebody asks for its node
             self.state(t)
         results = result if isinstance(result, (tuple, list)) else [result]
