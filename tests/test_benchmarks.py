@@ -3,6 +3,7 @@
 import importlib
 import importlib.util
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -64,3 +65,17 @@ def test_the_network_by_hand_takes_the_same_step(rows):
     for name, number in (("0", "1"), ("2", "2")):
         for kind in ("weight", "bias"):
             np.testing.assert_allclose(parameters[f"{name}.{kind}"].numpy(), by_hand[kind[0] + number], atol=1e-6)
+
+
+def test_ops_compute_what_numpy_computes(rows):
+    """Every line runs on both sides, and gives as many elements where the first results can be counted."""
+    ops = importlib.import_module("benchmarks.ops")
+    ours, theirs = ops.namespaces()
+    pairs = ops.lines()
+    assert len({statement for statement, _ in pairs}) == len(pairs) > 400
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        for statement, expression in pairs:
+            found, expected = eval(statement, ours, {}), eval(expression, theirs, {})
+            if isinstance(found, cygrad.Tensor) and isinstance(expected, np.ndarray):
+                assert found.shape == expected.shape, statement

@@ -1,0 +1,177 @@
+"""Times every op's forward against the plain NumPy expression of its result, on 100,000 elements; see README.md.
+
+    python -m benchmarks.ops [PATTERN]      only lines of ops.txt with this in them
+
+The inputs require grad where they can, so that ops are recorded. What an op allocates beside its result and what it
+saves stands in the last column, as tracemalloc sees it.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import tracemalloc
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import cygrad
+from benchmarks.machine import limit_threads
+from benchmarks.measure import time_pair
+
+LIMIT = 1.5  # times NumPy
+PAIRS, SAMPLE = 9, 0.004
+
+
+def arrays() -> dict[str, np.ndarray]:
+    """The operands that may have gradients, of single precision."""
+    rng = np.random.default_rng(0)
+
+    def normal(*shape: int) -> np.ndarray:
+        return rng.standard_normal(shape).astype(np.float32)
+
+    def between(low: float, high: float, *shape: int) -> np.ndarray:
+        return rng.uniform(low, high, shape).astype(np.float32)
+
+    well = 6 * np.eye(32, dtype=np.float32)
+    found = {
+        **{name: normal(250, 400) for name in "xyz"},
+        **{
+            name: normal(*shape)
+            for name, shape in {"r": (400,), "c": (250, 1), "m": (316, 316), "diag": (250,)}.items()
+        },
+        "p": between(0.3, 2.3, 250, 400),
+        "u": between(-0.9, 0.9, 250, 400),
+        "w": between(0.05, 0.95, 250, 400),
+        "w2": between(0.05, 0.95, 250, 400),
+        "y2": between(1, 3, 250, 400),
+        "ms": normal(100, 32, 32) + well,
+        "k1": normal(316, 8),
+        "k2": normal(316, 8),
+        "q": normal(33333, 3),
+        "q2": normal(33333, 3),
+        "line": np.sort(normal(316)),
+        "mrow": normal(62, 40),
+        "img": normal(4, 16, 40, 40),
+        "kernel": normal(32, 16, 3, 3),
+        "x1000": normal(1000, 400),
+        "line1000": normal(1000),
+        "flat": normal(100000),
+        "x1": normal(50, 40),
+        "x2": normal(50, 40),
+        "w3": normal(50, 40, 40),
+        "t4": (normal(316, 316) + 20 * np.eye(316, dtype=np.float32)).reshape(4, 79, 316),
+        "slope": np.full(1, 0.25, np.float32),
+        "tri": np.tril(normal(316, 316)) + 20 * np.eye(316, dtype=np.float32),
+        "zc": (normal(250, 400) + 1j * normal(250, 400)).astype(np.complex64),
+    }
+    return {**found, "spd": found["ms"] @ found["ms"].swapaxes(1, 2) + np.eye(32, dtype=np.float32)}
+
+
+def constants() -> dict[str, np.ndarray]:
+    """Indices, masks and the like."""
+    rng = np.random.default_rng(1)
+    i, j = rng.integers(-4, 5, (250, 400)), rng.integers(0, 250, (250, 400))
+    return {
+        "i": i,
+        "i2": rng.integers(1, 9, (250, 400)),
+        "j": j,
+        "k": rng.integers(0, 250, 1000),
+        "kc": rng.integers(0, 400, 1000),
+        "b": rng.random((250, 400)) < 0.5,
+        "b2": rng.random((250, 400)) < 0.5,
+        "j8": rng.integers(-3, 4, (250, 400)).astype(np.int32),
+        "two": np.array(2),
+        "three": np.array(3),
+        "perm": rng.permutation(250),
+        "labels": rng.integers(0, 400, 250),
+        "ones": np.where(rng.random((250, 400)) < 0.5, 1, -1).astype(np.float32),
+        "rows": np.arange(250)[:, None],
+        "iflat": i.ravel(),
+        "jflat": j.ravel(),
+        "jflat1000": j.ravel()[:1000],
+        "flat_w": rng.uniform(0.1, 1, 100000).astype(np.float32),
+        "counts": np.full((250, 400), 10, np.float32),
+        "win": np.hanning(256).astype(np.float32),
+        "hm": rng.standard_normal((100, 40, 25)).astype(np.float32),
+        "ht": rng.standard_normal((100, 25)).astype(np.float32),
+        "fx": rng.standard_normal((250, 400)).astype(np.float32),
+    }
+
+
+def softmax(x: np.ndarray) -> np.ndarray:
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def normalized(x: np.ndarray, axes: Any) -> np.ndarray:
+    return (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + np.float32(1e-5))
+
+
+def namespaces() -> tuple[dict[str, Any], dict[str, Any]]:
+    """The names in the statements of cygrad and of NumPy."""
+    import scipy.linalg
+    import scipy.spatial.distance
+    import scipy.special
+    import scipy.stats
+
+    values = arrays()
+    shared = {"inf": float("inf"), "nested": values["x"].tolist()}
+    ours = {name: cygrad.tensor(array).requires_grad_() for name, array in values.items()}
+    ours |= {name: cygrad.tensor(array) for name, array in constants().items()}
+    theirs = {
+        "np": np,
+        "sp": scipy.special,
+        "slinalg": scipy.linalg,
+        "sstats": scipy.stats,
+        "sdist": scipy.spatial.distance,
+        "rng": np.random.default_rng(2),
+        "softmax": softmax,
+        "normalized": normalized,
+    }
+    return {"torch": cygrad, "F": cygrad.nn.functional, **ours, **shared}, {**values, **constants(), **theirs, **shared}
+
+
+def lines() -> list[tuple[str, str]]:
+    """The statements of cygrad and of NumPy in ops.txt."""
+    text = Path(__file__).with_name("ops.txt").read_text(encoding="utf-8")
+    found = [line.partition(" | ") for line in text.splitlines() if line and not line.startswith("#")]
+    return [(ours, theirs) for ours, _, theirs in found]
+
+
+def scratch_of(statement: str, namespace: dict[str, Any]) -> int:
+    """The most bytes that were allocated beside those that are held when the statement has run."""
+    gc.collect()
+    tracemalloc.start()
+    tracemalloc.reset_peak()
+    result = eval(statement, namespace)
+    held, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    del result
+    return peak - held
+
+
+def main() -> None:
+    """Print a line for each op, and at the end how many took too long."""
+    warnings.simplefilter("ignore")
+    limit_threads(1, None)
+    pattern = sys.argv[1] if len(sys.argv) > 1 else ""
+    ours, theirs = namespaces()
+    slow = 0
+    chosen = [pair for pair in lines() if pattern in pair[0]]
+    print(f"{'':50} {'cygrad us':>10} {'NumPy us':>10} {'ratio':>6} {'scratch KB':>10}")
+    for statement, expression in chosen:
+        with np.errstate(all="ignore"):
+            timing = time_pair((statement, ours), (expression, theirs), PAIRS, SAMPLE)
+        scratch = scratch_of(statement, ours) / 1e3
+        slow += timing.ratio > LIMIT
+        mark = " *" if timing.ratio > LIMIT else ""
+        times = f"{timing.ours * 1e6:10.1f} {timing.theirs * 1e6:10.1f}"
+        print(f"{statement:50} {times} {timing.ratio:6.2f} {scratch:10.0f}{mark}", flush=True)
+    print(f"{slow} of {len(chosen)} took more than {LIMIT} times as long as NumPy (*)")
+
+
+if __name__ == "__main__":
+    main()
