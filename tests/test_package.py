@@ -144,9 +144,9 @@ def test_wheel_stays_small():
 
 def test_type_information_is_installed():
     assert (PACKAGE / "py.typed").exists()
-    headers = {path.relative_to(CHECKOUT / "cygrad") for path in CHECKOUT.glob("cygrad/**/*.p[xy][di]")}
-    assert headers
-    missing = {str(path) for path in headers if not (PACKAGE / path).exists()}
+    stubs = {path.relative_to(CHECKOUT / "cygrad") for path in CHECKOUT.glob("cygrad/**/*.pyi")}
+    assert stubs
+    missing = {str(path) for path in stubs if not (PACKAGE / path).exists()}
     assert not missing
 
 
