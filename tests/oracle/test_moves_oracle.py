@@ -10,18 +10,9 @@ import pytest
 from oracle.answers import check, lines
 
 torch = pytest.importorskip("torch")
-pytestmark = pytest.mark.oracle
+pytestmark = [pytest.mark.oracle, pytest.mark.usefixtures("every_warning")]
 
 TABLES = {path.stem: lines(path.read_text()) for path in sorted(Path(__file__).parent.glob("tables/*.txt"))}
-
-
-@pytest.fixture(autouse=True)
-def every_warning():
-    """PyTorch gives some of its warnings once in a process; now each time."""
-    before = torch.is_warn_always_enabled()
-    torch.set_warn_always(True)
-    yield
-    torch.set_warn_always(before)
 
 
 def names(library):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from oracle.answers import check, lines
 
-pytestmark = pytest.mark.oracle
+pytestmark = [pytest.mark.oracle, pytest.mark.usefixtures("every_warning")]
 
 
 def names(library):
