@@ -149,9 +149,7 @@ def jvp(func, inputs, v=None, create_graph=False, strict=False):
     (tensor(2.), tensor(2.))
     """
     with enable_grad():
-        is_tuple, inputs = _tuple_of(inputs, "inputs", "jvp")
-        inputs = _starts(inputs, create_graph)
-        v = _vector(v, inputs, is_tuple, "jvp", create_graph, "the input to the user-provided function is")
+        is_tuple, inputs, v = _inputs_and_vector(inputs, v, "jvp", create_graph)
         is_outputs_tuple, outputs = _call(func, inputs, "jvp", strict)
         u = _dummies(outputs)
         transposed = _gradients(outputs, inputs, u, create_graph=True)
@@ -161,6 +159,14 @@ def jvp(func, inputs, v=None, create_graph=False, strict=False):
     found = _gradients(transposed, u, v, create_graph)
     found = _filled(found, outputs, strict, create_graph, "back_trick")
     return _result(outputs, is_outputs_tuple, create_graph), _result(found, is_outputs_tuple, create_graph)
+
+
+def _inputs_and_vector(inputs, v, function, create_graph):
+    """(whether the inputs are a tuple, where to start from, the vector that they are multiplied by)."""
+    is_tuple, inputs = _tuple_of(inputs, "inputs", function)
+    inputs = _starts(inputs, create_graph)
+    v = _vector(v, inputs, is_tuple, function, create_graph, "the input to the user-provided function is")
+    return is_tuple, inputs, v
 
 
 # -- products with the Hessian ---------------------------------------------------------------------
@@ -177,9 +183,7 @@ def vhp(func, inputs, v=None, create_graph=False, strict=False):
     (tensor(9.), tensor([  6., 120.]))
     """
     with enable_grad():
-        is_tuple, inputs = _tuple_of(inputs, "inputs", "vhp")
-        inputs = _starts(inputs, create_graph)
-        v = _vector(v, inputs, is_tuple, "vhp", create_graph, "the input to the user-provided function is")
+        is_tuple, inputs, v = _inputs_and_vector(inputs, v, "vhp", create_graph)
         outputs, slopes = _slopes(func, inputs, "vhp", strict)
     found = _gradients(slopes, inputs, v, create_graph)
     found = _filled(found, inputs, strict, create_graph, "double_back")
@@ -197,9 +201,7 @@ def hvp(func, inputs, v=None, create_graph=False, strict=False):
     (tensor(9.), tensor([  6., 120.]))
     """
     with enable_grad():
-        is_tuple, inputs = _tuple_of(inputs, "inputs", "hvp")
-        inputs = _starts(inputs, create_graph)
-        v = _vector(v, inputs, is_tuple, "hvp", create_graph, "the input to the user-provided function is")
+        is_tuple, inputs, v = _inputs_and_vector(inputs, v, "hvp", create_graph)
         outputs, slopes = _slopes(func, inputs, "hvp", strict)
         u = _dummies(inputs)
         transposed = _gradients(slopes, inputs, u, create_graph=True)
