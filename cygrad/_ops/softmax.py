@@ -39,7 +39,7 @@ def implicit_dim(t, name):
 
 
 def softmax_rule(n, g):
-    return apply_n(SOFTMAX_BACKWARD, (g, n.saved_result()), n.args)
+    return softmax_backward_data(g, n.saved_result(), *n.args)
 
 
 SOFTMAX = declare("softmax", softmax_rule, saves=OUT0, kernel=kernels.softmax, inputs="self", attributes="dim")
@@ -108,7 +108,7 @@ def softmax_backward_data(grad_output, output, dim):
 
 
 def log_softmax_rule(n, g):
-    return apply_n(LOG_SOFTMAX_BACKWARD, (g, n.saved_result()), n.args)
+    return log_softmax_backward_data(g, n.saved_result(), *n.args)
 
 
 LOG_SOFTMAX = declare(
@@ -144,11 +144,11 @@ def log_softmax_of_package(input, dim, dtype=None, *, out=None):
     """
     t = require(input, "log_softmax")
     along = dim_argument(dim, t.ndim, "log_softmax", "dim", 2)
-    return apply1_args(LOG_SOFTMAX, as_wanted(t, dtype, "log_softmax"), (along,), out)
+    return log_softmax_along(as_wanted(t, dtype, "log_softmax"), along, out)
 
 
-def log_softmax_along(t, dim):
-    return apply1_args(LOG_SOFTMAX, t, (dim,), None)
+def log_softmax_along(t, dim, out=None):
+    return apply1_args(LOG_SOFTMAX, t, (dim,), out)
 
 
 def log_softmax_backward_rule(n, g):
