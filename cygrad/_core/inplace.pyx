@@ -16,6 +16,8 @@ other view of that base, has an outdated `grad_fn` now: it remembers the version
 (`regenerate`). Chains of views need no more than that, because every view knows its place in its base.
 """
 
+import numpy as np
+
 cimport cython
 from numpy cimport (
     NPY_ARRAY_C_CONTIGUOUS, NPY_ARRAY_F_CONTIGUOUS, NPY_ARRAY_WRITEABLE, PyArray_CHKFLAGS, PyArray_DATA,
@@ -23,15 +25,16 @@ from numpy cimport (
 
 from cygrad._core.dtypes cimport COMPLEX, category_of_num
 from cygrad._core.node cimport begin_node, forbid_making, set_meta
-from cygrad._core.opdef cimport OpDef, OpNode, lookup
+from cygrad._core.opdef cimport ELEMENTWISE, OpDef, OpNode, lookup
 from cygrad._core.state cimport INFERENCE, NO_GRAD, is_recording, thread_state
 from cygrad._core.tensor cimport (
-    IS_INFERENCE, REQUIRES_GRAD, RETAINS_GRAD, VIEW_DEFAULT, Tensor, grad_fn_of, requires_grad, version_of,
-    wrap, wrap_in_mode)
+    IS_INFERENCE, REQUIRES_GRAD, RETAINS_GRAD, VIEW_DEFAULT, WAS_WRAPPED, Tensor, grad_fn_of, requires_grad,
+    version_of, wrap, wrap_in_mode)
 from cygrad._core import faults, messages
 from cygrad._kernels.arrays cimport may_overlap
 from cygrad._kernels.strided cimport distance, lies_within, overlaps_itself, restride
 from cygrad._kernels.complex_parts import as_parts, from_parts, real_type
+from cygrad._kernels.copying import on_memory_of
 from cygrad._kernels.strided_gradients import laid_out
 
 
@@ -111,6 +114,32 @@ cpdef int check_apart(Tensor out, object operand) except -1:
         b = <ndarray>(<Tensor>operand).array
         if may_overlap(a, b) and is_dense(a) and is_dense(b):
             raise faults.overlapping_operand_error()
+    return 0
+
+
+cdef bint keeps_shape(OpDef op, Tensor out, tuple inputs):
+    """Is `out` changed in place, so that it can not take the shape of the result?"""
+    if out is inputs[0]:
+        return hasattr(Tensor, f"{op.name}_")
+    return op.flags & ELEMENTWISE and any([out is value for value in inputs])
+
+
+cpdef int check_resizable(Tensor t) except -1:
+    """Raise if the memory of a tensor, which is too short, belongs to somebody else."""
+    if t.flags & WAS_WRAPPED:
+        raise RuntimeError(messages.NOT_RESIZABLE)
+    return 0
+
+
+cdef int take_shape(Tensor out, object array, bint warns) except -1:
+    """Give `out` the shape of a result that will be written into it, on its own memory if that is long enough."""
+    blank = np.empty_like(array, out.array.dtype, subok=False)
+    found = on_memory_of(out.array, blank)
+    if warns and out.array.size:
+        messages.output_resized(out.array.shape, array.shape)
+    if found is None:
+        check_resizable(out)
+    out.array = blank if found is None else found
     return 0
 
 

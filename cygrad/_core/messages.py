@@ -220,25 +220,34 @@ def check_clamp_type(result, out):
         raise RuntimeError(f"result type {result.type_name} can't be cast to the desired output type {c_word(out)}")
 
 
-def check_output_shape(array, out, in_place):
-    """A result to be written into `out`: the shapes must agree, up to broadcasting of the result."""
+def check_inplace_shape(result, out):
+    """The shape of a result to be written into an operand must broadcast to that of the operand."""
     import numpy as np
 
-    if in_place:
-        try:
-            broadcast = np.broadcast_shapes(array.shape, out.shape)
-        except ValueError:
-            broadcast = array.shape
-        if broadcast != out.shape:
-            raise RuntimeError(
-                f"output with shape {list(out.shape)} doesn't match the broadcast shape {list(broadcast)}"
-            )
-        return array
-    raise RuntimeError(
-        f"An output with one or more elements was resized since it had shape {list(out.shape)}, which does not match "
-        f"the required output shape {list(array.shape)}\n"
-        "  give an `out` of the right shape, or an empty one, which takes the shape of the result"
+    try:
+        broadcast = np.broadcast_shapes(result, out)
+    except ValueError:
+        broadcast = result
+    if broadcast != out:
+        raise RuntimeError(f"output with shape {list(out)} doesn't match the broadcast shape {list(broadcast)}")
+
+
+def output_resized(shape, required):
+    """An `out` with elements gets another shape."""
+    from cygrad._core.sites import warn
+
+    warn(
+        f"An output with one or more elements was resized since it had shape {list(shape)}, which does not match the "
+        f"required output shape {list(required)}. This behavior is deprecated, and in a future PyTorch release outputs "
+        "will not be resized unless they have zero elements. You can explicitly reuse an out tensor t by resizing it, "
+        "inplace, to zero elements with t.resize_(0)."
     )
+
+
+NOT_RESIZABLE = (
+    "Trying to resize storage that is not resizable\n"
+    "  the memory belongs to a NumPy array or to another library: clone() the tensor first"
+)
 
 
 # -- old names ---------------------------------------------------------------------------------------------

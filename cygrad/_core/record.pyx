@@ -6,9 +6,10 @@ the node, link its edges, save what the row says, and note the site.
 Note [Writing into a tensor]
 ----------------------------
 Entry points take `out`. `mul(x, y, out=z)` writes into z and records nothing (PyTorch refuses to differentiate
-it). When `out` is the first input itself, the call *is* the in-place op `x.mul_(y)`: the old value of x is what
-the gradient needs, so it is copied if the row saves it; the counter moves; x gets the new node as its history
-(`rebase_history` in inplace.pyx). Every check comes before the first byte is written.
+it); z takes the shape of the result, with a warning if it had elements. When `out` is the first input itself, the
+call *is* the in-place op `x.mul_(y)`: the old value of x is what the gradient needs, so it is copied if the row saves
+it; the counter moves; x gets the new node as its history (`rebase_history` in inplace.pyx). Every check comes before
+the first byte is written.
 """
 
 cimport numpy as cnp
@@ -25,7 +26,8 @@ from cygrad._core.dual cimport (
     begin_carrying, concerns_tangents, end_carrying, keep_written, leave_to_base, record_dual)
 from cygrad._core.events cimport IN_PLACE, OP, WITH_OUT, is_detailed, mark_start, note_op
 from cygrad._core.inplace cimport (
-    check_inplace, check_memory, check_operand_memory, check_out, old_value, rebase_history)
+    check_inplace, check_memory, check_operand_memory, check_out, keeps_shape, old_value, rebase_history,
+    take_shape)
 from cygrad._core.node cimport begin_node, set_meta, set_metas
 from cygrad._core.opdef cimport (
     ELEMENTWISE, FLOAT_RESULT, IN0, IN1, MAY_OVERLAP, NONDIFF, OUT0, OpDef, OpNode, check_values, flat)
@@ -556,19 +558,16 @@ cpdef Tensor write_into(OpDef op, Tensor out, object array, tuple inputs, tuple 
     """Write a computed result into `out`; in place if `out` is the first input."""
     cdef OpNode node
     cdef unsigned int mask = 0
-    cdef bint takes_shape = False
-    if out is not inputs[0]:
+    cdef bint other_shape = array.shape != out.array.shape and not keeps_shape(op, out, inputs)
+    if other_shape or out is not inputs[0]:
         check_out(op, out, flags_and_source(inputs)[0] & WATCHED)
     if array.dtype.num != out.array.dtype.num:
         messages.check_result_type(array.dtype.num, out.array.dtype.num)
-    if array.shape != out.array.shape:
-        if out is inputs[0] or out.array.size or out.view is not None:
-            array = messages.check_output_shape(array, out.array, out is inputs[0])
-        else:
-            takes_shape = True
+    if array.shape != out.array.shape and not other_shape:
+        messages.check_inplace_shape(array.shape, out.array.shape)
     node = begin_write(op, out, inputs, args, &mask)
-    if takes_shape:
-        out.array = np.empty(array.shape, out.array.dtype)
+    if other_shape:
+        take_shape(out, array, True)
     np.copyto(out.array, array, casting="unsafe")
     return end_write(op, out, inputs, node, mask)
 

@@ -91,6 +91,27 @@ def copy_into(target, values):
         np.copyto(target, values, casting="unsafe")
 
 
+def on_memory_of(array, pattern):
+    """An array with the shape and strides of `pattern` on the memory of `array`; None if that is too short."""
+    memory = memory_from(array)
+    if memory.size < pattern.size:
+        return None
+    found = np.ndarray(pattern.shape, array.dtype, memory, 0, pattern.strides)
+    found.flags.writeable = array.flags.writeable
+    return found
+
+
+def memory_from(array):
+    """The memory from the first element on, up to the end of its owner, as a vector."""
+    owner = array
+    while isinstance(owner.base, np.ndarray):
+        owner = owner.base
+    if owner.dtype != array.dtype or not (owner.flags.c_contiguous or owner.flags.f_contiguous):
+        return array.reshape(-1)
+    offset = array.__array_interface__["data"][0] - owner.__array_interface__["data"][0]
+    return owner.ravel("K")[offset // array.itemsize :]
+
+
 def element(number, dtype):
     """A Python number as a 0-dim array. Raises RuntimeError if it does not fit, OverflowError beyond 64 bits.
 

@@ -4,8 +4,10 @@ import numpy as np
 
 from cygrad._core import messages
 from cygrad._core.access import array_of, replace_array, tensor_of
+from cygrad._core.inplace import check_resizable
 from cygrad._core.opdef import publish
 from cygrad._core.tensor import Tensor
+from cygrad._kernels.copying import memory_from, on_memory_of
 from cygrad._ops.arguments import each_integer, require, variadic
 from cygrad._ops.creation import blank_like
 
@@ -107,27 +109,15 @@ def _resized(t, size, memory_format):
     wanted = np.empty(size, array.dtype)
     if memory_format is not None:
         wanted = blank_like(tensor_of(wanted), t.dtype, memory_format)
-    memory = _memory_from(array)
-    if memory.size >= wanted.size:
-        array = np.ndarray(size, array.dtype, memory, 0, wanted.strides)
-    else:
+    found = on_memory_of(array, wanted)
+    if found is None:
+        check_resizable(t)
+        memory = memory_from(array)
         flat = wanted.ravel("K")  # a view: there are no gaps
         flat[: memory.size] = memory
-        array = wanted
-    array.flags.writeable = array.flags.writeable and array_of(t).flags.writeable
-    replace_array(t, array, "resize_")
+        found = wanted
+    replace_array(t, found, "resize_")
     return t
-
-
-def _memory_from(array):
-    """The memory from the first element on, up to the end of its owner, as a vector."""
-    owner = array
-    while isinstance(owner.base, np.ndarray):
-        owner = owner.base
-    if owner.dtype != array.dtype or not (owner.flags.c_contiguous or owner.flags.f_contiguous):
-        return array.reshape(-1)
-    offset = array.__array_interface__["data"][0] - owner.__array_interface__["data"][0]
-    return owner.ravel("K")[offset // array.itemsize :]
 
 
 def resize_as_(self, the_template, *, memory_format=None):

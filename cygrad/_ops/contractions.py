@@ -12,8 +12,8 @@ from cygrad._core.record import apply_n, tensor_argument
 from cygrad._core.tensor import Tensor
 from cygrad._ops.arguments import dim_argument, require, type_name
 from cygrad._ops.arithmetic import mul
+from cygrad._ops.delivering import given
 from cygrad._ops.diagonals import diagonal
-from cygrad._ops.matrices import given
 from cygrad._ops.products import bmm, mm
 from cygrad._ops.ranges import eye
 from cygrad._ops.reductions import sum as total

@@ -16,12 +16,11 @@ from numpy cimport (
 
 from cygrad._core.construct cimport canonical, checked_lengths, data_array
 from cygrad._core.dtypes cimport FLOATING, as_dtype, default_dtype, dtype, dtype_of_scalar, is_float_num
-from cygrad._core.inplace cimport check_memory
+from cygrad._core.inplace cimport check_memory, take_shape
 from cygrad._core.state cimport INFERENCE, NO_GRAD, thread_state
 from cygrad._core.tensor cimport (
     IS_INFERENCE, REQUIRES_GRAD, WAS_WRAPPED, Tensor, bump, dtype_of, requires_grad as needs_grad, wrap, wrap_like)
 from cygrad._core import memory_format as formats
-from cygrad._core import messages
 from cygrad._core.device import check_device
 from cygrad._kernels import copying
 from cygrad._kernels.arrays cimport MAXDIMS, empty as empty_array
@@ -134,12 +133,9 @@ cpdef Tensor delivered(object array, object out, object requires_grad, str funct
     if needs_grad(target) and not thread_state().modes & NO_GRAD:
         raise checks().out_requires_grad(function)
     check_memory(target)
-    if array.shape == target.array.shape:
-        copying.copy_into(target.array, array)
-    elif target.view is None:
-        target.array = array.astype(target.array.dtype, copy=False)
-    else:
-        array = messages.check_output_shape(array, target.array, False)
+    if array.shape != target.array.shape:
+        take_shape(target, array, False)
+    copying.copy_into(target.array, array)
     bump(target, f"{function}(out=)")
     return target
 

@@ -17,6 +17,7 @@ from cygrad._kernels import lu as kernels
 from cygrad._kernels.triangular import solve_triangular
 from cygrad._ops.arguments import broadcast_shape, integer, integers, require
 from cygrad._ops.arithmetic import neg
+from cygrad._ops.delivering import given
 from cygrad._ops.matrices import (
     LINALG,
     LinAlgError,
@@ -28,7 +29,6 @@ from cygrad._ops.matrices import (
     check_same_dtype,
     check_square,
     first_failure,
-    given,
     several,
 )
 from cygrad._ops.products import matmul

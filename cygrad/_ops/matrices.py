@@ -1,18 +1,16 @@
 """What the families of linear algebra share: checks in PyTorch's words, adjoints, results of several tensors."""
 
-from functools import cache
-
 import numpy as np
 
 from cygrad._core import messages
 from cygrad._core.access import array_of, tensor_of
 from cygrad._core.dual import is_recorded
-from cygrad._core.opdef import FUNCTION_ONLY, METHOD_ONLY, variant
+from cygrad._core.opdef import FUNCTION_ONLY, METHOD_ONLY
 from cygrad._core.record import record_n, record_outputs, write_into
 from cygrad._core.tensor import Tensor
 from cygrad._ops.arguments import type_name
 from cygrad._ops.creation_checks import out_requires_grad
-from cygrad._ops.diagonals import TRIL
+from cygrad._ops.delivering import given, unrecorded
 from cygrad._ops.parts import cat
 from cygrad._ops.pointwise import conjugate
 from cygrad._ops.views import transpose, unsqueeze
@@ -135,21 +133,6 @@ def lengthened(t, length, dim):
 
 
 # -- results --------------------------------------------------------------------------------------
-
-
-@cache
-def unrecorded(name):
-    """A row without a derivative, for results that have none, and for `out=` of functions made of others."""
-    return variant(TRIL, name=name)
-
-
-def given(name, result, out, *inputs):
-    """The result of a function made of others, written into `out` if there is one."""
-    if out is None:
-        return result
-    if is_recorded(result):
-        raise out_requires_grad(name)
-    return write_into(unrecorded(name), out, array_of(result), inputs or (result,), None)
 
 
 def delivered(name, array, out, t):

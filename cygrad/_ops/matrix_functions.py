@@ -5,8 +5,9 @@ from cygrad._core.opdef import FUNCTION_ONLY, IN0, declare, publish
 from cygrad._core.record import apply_n
 from cygrad._kernels.matrix_exponential import matrix_exp as matrix_exp_array
 from cygrad._ops.arguments import integer, require, tensor_list
+from cygrad._ops.delivering import given
 from cygrad._ops.linear_systems import linalg_inv
-from cygrad._ops.matrices import LINALG, adjoint, check_inexact, check_square, given
+from cygrad._ops.matrices import LINALG, adjoint, check_inexact, check_square
 from cygrad._ops.parts import cat
 from cygrad._ops.products import matmul, mm
 from cygrad._ops.ranges import eye

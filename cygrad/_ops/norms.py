@@ -7,9 +7,10 @@ from cygrad._core.access import array_of
 from cygrad._core.opdef import FUNCTION_ONLY, publish
 from cygrad._ops.arguments import integers, require, wrap_dim
 from cygrad._ops.arithmetic import div, mul
+from cygrad._ops.delivering import given
 from cygrad._ops.extrema import amax, amin
 from cygrad._ops.linear_systems import linalg_inv_ex
-from cygrad._ops.matrices import LINALG, check_inexact, check_lengths, check_matrices, check_precision, given
+from cygrad._ops.matrices import LINALG, check_inexact, check_lengths, check_matrices, check_precision
 from cygrad._ops.pointwise import abs
 from cygrad._ops.reductions import sum as total
 from cygrad._ops.reshaping import movedim

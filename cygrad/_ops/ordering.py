@@ -6,6 +6,7 @@ with names; the gradient goes to the elements at these indices. Equal elements k
 
 import numpy as np
 
+from cygrad._core import messages
 from cygrad._core.access import array_of, tensor_of
 from cygrad._core.dual import is_recorded
 from cygrad._core.opdef import publish
@@ -13,6 +14,7 @@ from cygrad._core.record import apply_n, as_float32, tensor_argument
 from cygrad._kernels.ordering import middle_along, sorted_along
 from cygrad._ops.arguments import dim_argument, integer
 from cygrad._ops.checks import require_kind
+from cygrad._ops.delivering import given
 from cygrad._ops.extrema import check_dim_not_empty, choice_along, choice_of_all, chosen_along
 
 
@@ -72,7 +74,9 @@ def msort(input, *, out=None):
     if out is None and not is_recorded(t) and not t.is_complex():
         return tensor_of(np.sort(a, 0).reshape(t.shape))
     values = sort(input, 0).values
-    return values if out is None else out.copy_(values)
+    if out is not None:
+        messages.check_out_type(array_of(values), out)
+    return given("sort", values, out)
 
 
 # -- some of the order ----------------------------------------------------------------------------

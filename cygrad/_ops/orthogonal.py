@@ -15,6 +15,7 @@ from cygrad._core.record import record_n, write_into
 from cygrad._kernels import reflectors as kernels
 from cygrad._ops.arguments import require
 from cygrad._ops.arithmetic import add, mul, neg, sub
+from cygrad._ops.delivering import given
 from cygrad._ops.diagonals import diag_embed, diagonal, tril, triu
 from cygrad._ops.matrices import (
     LINALG,
@@ -22,7 +23,6 @@ from cygrad._ops.matrices import (
     check_inexact,
     check_kernel,
     check_matrices,
-    given,
     lengthened,
     several,
 )

@@ -60,7 +60,21 @@ def arange(
         if by and not _whole(by):
             raise ValueError("step must be nonzero")
         low, high, by = _whole(low), _whole(high), _whole(by)
-    return delivered(_range(low, high, by, wanted.numpy), out, requires_grad, "arange")
+    array = _range(low, high, by, wanted.numpy)
+    if out is not None and 0 < out.numel() != array.size:
+        warn(
+            f"The number of elements in the out tensor of shape {list(out.shape)} is {out.numel()} which does not "
+            f"match the computed number of elements {array.size}. Note that this may occur as a result of rounding "
+            f"error. The out tensor will be resized to a tensor of shape ({array.size},)."
+        )
+    return _delivered(array, out, requires_grad, "arange")
+
+
+def _delivered(array, out, requires_grad, function):
+    """`delivered`, where an `out` of as many elements keeps its shape."""
+    if out is not None and out.numel() == array.size:
+        array = array.reshape(out.shape)
+    return delivered(array, out, requires_grad, function)
 
 
 def _plain(bounds):
@@ -156,7 +170,7 @@ def range(
         low, high, by = _whole(low), _whole(high), _whole(by)
     _check_range(low, high, by)
     steps = np.arange(math.floor((high - low) / by) + 1, dtype=np.int64 if kind in "iu" else np.float64)
-    return delivered((low + by * steps).astype(wanted.numpy, copy=False), out, requires_grad, "range")
+    return _delivered((low + by * steps).astype(wanted.numpy, copy=False), out, requires_grad, "range")
 
 
 # -- linspace, logspace ------------------------------------------------------------------------------------
@@ -237,7 +251,7 @@ def linspace(
     low, high, count = _ends(start, end, steps, "linspace")
     wanted = _type_between(dtype, out, low, high, "linspace")
     array = _evenly_spaced(low, high, count, wanted.numpy)
-    return delivered(array.astype(wanted.numpy, copy=False), out, requires_grad, "linspace")
+    return _delivered(array.astype(wanted.numpy, copy=False), out, requires_grad, "linspace")
 
 
 def logspace(
@@ -267,7 +281,7 @@ def logspace(
         array = np.power(number(base, "logspace", "base", 4), _evenly_spaced(low, high, count, compute)).astype(
             wanted.numpy
         )
-    return delivered(array, out, requires_grad, "logspace")
+    return _delivered(array, out, requires_grad, "logspace")
 
 
 # -- meshgrid, eye -----------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from cygrad._ops.arguments import dim_argument, integer, require
 from cygrad._ops.arithmetic import add, div, mul, sub
 from cygrad._ops.checks import require_kind, require_real
 from cygrad._ops.creation import ones, zeros
+from cygrad._ops.delivering import given
 from cygrad._ops.gathering import scatter_add
 from cygrad._ops.logic import logical_xor
 from cygrad._ops.moving import flip
@@ -295,15 +296,15 @@ def diff(input, n=1, dim=-1, prepend=None, append=None, *, out=None):
     if n < 0:
         raise RuntimeError(f"order must be non-negative but got {n}")
     dim = dim_argument(dim, t.dim(), "diff", "dim", 3)
-    given = [part for part in (prepend, t, append) if part is not None]
-    if len(given) > 1:
-        t = cat(given, dim)
+    parts = [part for part in (prepend, t, append) if part is not None]
+    if len(parts) > 1:
+        t = cat(parts, dim)
     difference = logical_xor if str(t.dtype) == "torch.bool" else sub
     result = t if n else t.clone()
     for _ in range(min(n, t.shape[dim])):
         length = result.shape[dim] - 1
         result = difference(narrow(result, dim, 1, length), narrow(result, dim, 0, length))
-    return result if out is None else out.copy_(result)
+    return given("sub", result, out)
 
 
 def trapezoids(function, y, x, dx, dim):

@@ -16,6 +16,7 @@ from cygrad._core.record import record_n
 from cygrad._kernels import singular_values as kernels
 from cygrad._ops.arguments import require
 from cygrad._ops.arithmetic import add, div, mul, sub
+from cygrad._ops.delivering import given
 from cygrad._ops.diagonals import diag_embed, diagonal
 from cygrad._ops.eigen import differences
 from cygrad._ops.matrices import (
@@ -29,7 +30,6 @@ from cygrad._ops.matrices import (
     check_outs,
     constant,
     delivered,
-    given,
     several,
 )
 from cygrad._ops.products import matmul

@@ -15,6 +15,7 @@ from cygrad._ops.arithmetic import add, div, mul, neg, sub
 from cygrad._ops.binary import as_tensors
 from cygrad._ops.by_scipy import SMOOTH, SPECIAL, by_scipy, require_real_input, unary
 from cygrad._ops.checks import require_broadcast, require_operands, require_real, require_tensors
+from cygrad._ops.delivering import given
 from cygrad._ops.pointwise import erf, exp, log, log1p, square
 from cygrad._ops.selection import where
 
@@ -315,7 +316,7 @@ def mvlgamma(input, p, *, out=None):
     result = p * (p - 1) / 4 * math.log(math.pi)
     for j in range(p):
         result = add(lgamma(sub(t, j / 2)), result)
-    return result if out is None else out.copy_(result)
+    return given("mvlgamma", result, out)
 
 
 def mvlgamma_(self, p):

@@ -9,6 +9,7 @@ from cygrad._core.tensor import Tensor
 from cygrad._ops.arguments import dim_argument, require
 from cygrad._ops.arithmetic import div, mul, sub
 from cygrad._ops.checks import require_kind
+from cygrad._ops.delivering import given
 from cygrad._ops.diagonals import diagonal
 from cygrad._ops.extrema import amax, amin
 from cygrad._ops.gathering import gather
@@ -25,11 +26,6 @@ from cygrad._ops.selection import clamp, where
 from cygrad._ops.views import reshape, squeeze, unsqueeze
 from cygrad._ops.weighted_sums import lerp
 
-
-def into(out, result):
-    return result if out is None else out.copy_(result)
-
-
 # -- without nan ----------------------------------------------------------------------------------
 
 
@@ -44,7 +40,8 @@ def nansum(input, dim=None, keepdim=False, *, dtype=None, out=None):
     if t.is_complex():
         raise RuntimeError("nansum on CPU does not support complex inputs")
     kept = where(isnan(t), 0.0, t) if t.is_floating_point() else t
-    return into(out, total(kept, dim, keepdim, dtype=dtype) if dim is not None else total(kept, dtype=dtype))
+    sums = total(kept, dim, keepdim, dtype=dtype) if dim is not None else total(kept, dtype=dtype)
+    return given("nansum", sums, out)
 
 
 def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None):
@@ -66,7 +63,7 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None):
         if dim is None
         else total(where(numbers, t, 0.0), dim, keepdim, dtype=dtype)
     )
-    return into(out, div(sums, count))
+    return given("nansum", div(sums, count), out)
 
 
 # -- two at once ----------------------------------------------------------------------------------
@@ -131,7 +128,9 @@ def aminmax(input, *, dim=None, keepdim=False, out=None):
             raise IndexError(f"aminmax: Expected reduction dim {dims} to have non-zero size.")
     results = (amin(t, dims, keepdim), amax(t, dims, keepdim)) if t.dim() else (t.clone(), t.clone())
     if out is not None:
-        results = tuple(o.copy_(r) for o, r in zip(out, results))
+        for one, result in zip(out, results):
+            messages.check_out_type(array_of(result), one)
+        results = tuple(given("aminmax", result, one) for one, result in zip(out, results))
     return return_types.aminmax(results)
 
 
@@ -151,7 +150,7 @@ def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear", out=N
     >>> cygrad.quantile(cygrad.tensor([0.0, 1.0, 2.0, 3.0]), 0.4)
     tensor(1.2000)
     """
-    return into(out, quantiles("quantile", input, q, dim, keepdim, interpolation, False))
+    return quantiles("quantile", input, q, dim, keepdim, interpolation, False, out)
 
 
 def nanquantile(input, q, dim=None, keepdim=False, *, interpolation="linear", out=None):
@@ -161,7 +160,7 @@ def nanquantile(input, q, dim=None, keepdim=False, *, interpolation="linear", ou
     >>> cygrad.nanquantile(cygrad.tensor([0.0, float("nan"), 2.0]), 0.5)
     tensor(1.)
     """
-    return into(out, quantiles("nanquantile", input, q, dim, keepdim, interpolation, True))
+    return quantiles("nanquantile", input, q, dim, keepdim, interpolation, True, out)
 
 
 def check_quantiles(function, t, q, interpolation):
@@ -194,9 +193,11 @@ def check_quantiles(function, t, q, interpolation):
     return places
 
 
-def quantiles(function, input, q, dim, keepdim, interpolation, ignore_nan):
+def quantiles(function, input, q, dim, keepdim, interpolation, ignore_nan, out):
     t = require(input, function)
     places = check_quantiles(function, t, q, interpolation)
+    if out is not None and out.dtype is not t.dtype:
+        raise RuntimeError(f"{function}() out tensor must be same dtype as the input tensor")
     kept_dims = t.dim()
     if dim is None:
         t, where_kept = reshape(t, (-1,)), None
@@ -227,7 +228,7 @@ def quantiles(function, input, q, dim, keepdim, interpolation, ignore_nan):
             result = reshape(result, (1,) * kept_dims + (-1,))
         elif kept_dims:
             result = unsqueeze(result, where_kept)
-    return movedim(result, -1, 0) if places.ndim else squeeze(result, -1)
+    return given(function, movedim(result, -1, 0) if places.ndim else squeeze(result, -1), out)
 
 
 def last_index(ordered, ignore_nan):
@@ -278,30 +279,30 @@ def cov(input, *, correction=1, fweights=None, aweights=None):
 
 def observation_weights(x, fweights, aweights):
     weights = None
-    for name, given, is_right in (
+    for name, weight, is_right in (
         ("fweights", fweights, lambda w: not (w.is_floating_point() or w.is_complex())),
         ("aweights", aweights, lambda w: w.is_floating_point()),
     ):
-        if given is None:
+        if weight is None:
             continue
-        require(given, "cov", name, 3)
-        if given.dim() > 1:
+        require(weight, "cov", name, 3)
+        if weight.dim() > 1:
             raise RuntimeError(
-                f"cov(): expected {name} to have one or fewer dimensions but got {name} with {given.dim()} dimensions"
+                f"cov(): expected {name} to have one or fewer dimensions but got {name} with {weight.dim()} dimensions"
             )
-        if not is_right(given):
+        if not is_right(weight):
             word = "integral" if name == "fweights" else "floating point"
             raise RuntimeError(
-                f"cov(): expected {name} to have {word} dtype but got {name} with {given.dtype.type_name} dtype"
+                f"cov(): expected {name} to have {word} dtype but got {name} with {weight.dtype.type_name} dtype"
             )
-        if given.numel() != x.shape[1]:
+        if weight.numel() != x.shape[1]:
             raise RuntimeError(
                 f"cov(): expected {name} to have the same numel as there are observations in the input but got "
-                f"{given.numel()} != {x.shape[1]}"
+                f"{weight.numel()} != {x.shape[1]}"
             )
-        if (array_of(given) < 0).any():
+        if (array_of(weight) < 0).any():
             raise RuntimeError(f"cov(): {name} cannot be negative")
-        weights = given if weights is None else mul(weights, given)
+        weights = weight if weights is None else mul(weights, weight)
     return weights
 
 

@@ -11,6 +11,7 @@ from cygrad._kernels import picking as kernels
 from cygrad._ops.aggregates import nonzero
 from cygrad._ops.arguments import broadcast_shape, dim_argument, integer, integers, is_integer, require
 from cygrad._ops.checks import first_outside
+from cygrad._ops.delivering import given
 from cygrad._ops.gathering import finished, gather, masked_fill
 from cygrad._ops.indexing import index_put
 from cygrad._ops.reshaping import broadcast_to
@@ -288,8 +289,7 @@ def nonzero_static(input, *, size, fill_value=-1, out=None):
         raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
     rows = np.full((count, found.shape[1]), fill_value, np.int64)
     rows[: min(count, len(found))] = found[:count]
-    result = tensor_of(rows)
-    return result if out is None else out.copy_(result)
+    return given("nonzero_static", tensor_of(rows), out)
 
 
 def unravel_index(indices, shape):

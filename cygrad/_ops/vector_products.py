@@ -3,7 +3,8 @@
 from cygrad._core.opdef import publish
 from cygrad._ops.arguments import broadcast_shape, dim_argument, require
 from cygrad._ops.arithmetic import mul
-from cygrad._ops.matrices import LINALG, check_inexact, check_same_dtype, given
+from cygrad._ops.delivering import given
+from cygrad._ops.matrices import LINALG, check_inexact, check_same_dtype
 from cygrad._ops.pointwise import conjugate
 from cygrad._ops.products import as_matrix, dot, mm
 from cygrad._ops.reductions import sum as total

@@ -1,6 +1,7 @@
 """Running the samples of ops, on cygrad or on another library of the same interface."""
 
 import importlib
+import inspect
 import pkgutil
 from pathlib import Path
 
@@ -83,6 +84,14 @@ def public_function(library, name):
         if callable(getattr(place(cygrad), public, None)):
             return getattr(place(library), public, None)
     return None
+
+
+def takes_out(name):
+    """Whether there is a public function that writes into `out`."""
+    function = public_function(cygrad, name)
+    if function is None or is_internal(name):
+        return False
+    return "out" in inspect.signature(function).parameters
 
 
 def is_inexact(value):

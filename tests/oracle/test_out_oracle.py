@@ -1,0 +1,153 @@
+"""`out=` of another shape than the result's: resized as PyTorch resizes it, with its warning."""
+
+import warnings
+
+import numpy as np
+import pytest
+from ops.calls import SAMPLES, Call, Cygrad, takes_out
+from oracle.answers import check, lines
+from oracle.test_ops_oracle import Torch
+
+import cygrad
+
+torch = pytest.importorskip("torch", reason="compares with PyTorch (tox -e oracle)")
+pytestmark = pytest.mark.oracle
+
+
+# -- every op ------------------------------------------------------------------------------------------------
+
+# Where PyTorch says nothing when it resizes.
+SILENT = {"addbmm", "bernoulli", "lu", "multinomial", "narrow_copy"}
+# Of no sample of which PyTorch takes an `out`, although others are documented.
+WITHOUT_OUT = {
+    *("index_put", "masked_fill", "masked_fill.Tensor", "det", "median", "nanmedian", "relu", "where.indices"),
+    *("sum", "prod", "split_copy", "index_fill", "index_fill.Tensor", "put", "masked_scatter"),
+}
+
+
+def written(name, sample, on, results):
+    """Results and whether there was a warning, where each `out` has two elements more than the result has."""
+    call = Call(name, sample, requires_grad=False, on=on)
+    outs = [on.library.zeros(out.numel() + 2, dtype=out.dtype) for out in results]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        on.function(name)(*call.args, **call.kwargs, out=outs[0] if len(outs) == 1 else tuple(outs))
+    return outs, any(str(w.message).startswith("An output with one or more elements was resized") for w in caught)
+
+
+@pytest.mark.parametrize("name", [name for name in SAMPLES if takes_out(name) and Torch.function(name)])
+@pytest.mark.filterwarnings("ignore")  # of deprecated functions
+def test_every_op_resizes(name):
+    """A few samples of each op: same shapes and values, and a warning where PyTorch has one."""
+    tried = 0
+    for sample in SAMPLES[name][:3]:
+        results = Call(name, sample, requires_grad=False, on=Torch).run()
+        try:
+            expected, warned = written(name, sample, Torch, results)
+        except (RuntimeError, TypeError):  # no such out= in PyTorch
+            continue
+        kinds = [cygrad.from_numpy(Torch.array(out)) for out in results]
+        found, found_warned = written(name, sample, Cygrad, kinds)
+        assert found_warned == warned or name in SILENT, sample
+        for a, b in zip(found, expected, strict=True):
+            assert a.shape == tuple(b.shape), sample
+            if sample.unique:
+                np.testing.assert_allclose(Cygrad.array(a), Torch.array(b), rtol=1e-4, atol=1e-5)
+        tried += 1
+    assert bool(tried) == (name not in WITHOUT_OUT)
+
+
+# -- what becomes of the memory, and what is refused ---------------------------------------------------------
+
+CALLS = """
+torch.sin(s, out=t) # shorter
+torch.sin(x, out=t)
+torch.sin(x.t(), out=t) # in the order of the operand
+torch.sin(x, out=empty)
+torch.sin(s, out=b[1]), b # what the view shares with its base, it keeps
+torch.sin(x, out=b[1]), b
+torch.sin(s, out=b[1:1, 0]), b
+torch.sin(s, out=b[:, 1]), b
+torch.add(x, s, out=b[0]), b
+torch.sum(x, 0, out=t)
+torch.mm(x.t(), x, out=t)
+torch.cat([x, x], out=t)
+tuple(torch.max(x, 0, out=(t, i)))
+tuple(torch.sort(x, 1, out=(t, i)))
+tuple(torch.topk(s, 2, out=(t, i)))
+torch.linalg.vector_norm(x, out=t)
+torch.gather(x, 0, j, out=t)
+torch.where(x > 0, x, c, out=t)
+torch.clamp(x, 0, 1, out=t)
+torch.diff(x, out=t)
+torch.msort(x, out=t)
+torch.nansum(x, 0, out=t)
+torch.quantile(x, 0.5, 0, out=t)
+torch.quantile(x, 0.5, 0, out=i)
+tuple(torch.aminmax(x, dim=0, out=(t, t2)))
+torch.aminmax(x, dim=0, out=(i, t2))
+torch.nonzero_static(x, size=2, out=i)
+torch.special.multigammaln(x.abs() + 2, 1, out=t)
+torch.searchsorted(s, x, out=i)
+torch.view_copy(x, (6,), out=t)
+torch.zeros(2, out=t)
+torch.zeros(2, out=b[1]), b
+torch.eye(2, out=t)
+torch.full((2, 2), 3.0, out=t)
+torch.arange(2, out=t)
+torch.arange(6, out=t)
+torch.arange(6.0, out=x.t()), x
+torch.arange(2, out=empty)
+torch.linspace(0, 1, 6, out=x.t()), x
+torch.logspace(0, 1, 2, out=t)
+torch.sin(x, out=i) # not castable
+torch.sin(s, out=x.expand(2, 2, 3)) # overlapping
+torch.sin(x, out=r)
+torch.sin(r, out=t)
+torch.sum(r * 1, 0, out=t)
+torch.add(c, x, out=c) # an operand
+torch.add(x, c, out=c)
+torch.sin(s, out=foreign), array # somebody else's memory
+torch.sin(x, out=foreign)
+foreign.resize_(2), array
+foreign.resize_(5)
+"""
+
+
+def names(library):
+    array = np.ones(4, np.float32)
+    return {
+        "x": library.tensor([[1.0, 2.0, 0.5], [0.3, 4.0, -1.0]]),
+        "s": library.tensor([0.5, 1.0, 2.0]),
+        "c": library.ones(2, 1),
+        "j": library.tensor([[1, 0, 1]]),
+        "t": library.zeros(4),
+        "t2": library.zeros(5),
+        "i": library.zeros(4, dtype=library.int64),
+        "b": library.zeros(3, 4),
+        "r": library.ones(2, 3, requires_grad=True),
+        "empty": library.empty(0),
+        "array": array,
+        "foreign": library.from_numpy(array),
+    }
+
+
+@pytest.mark.parametrize("call", lines(CALLS))
+def test_resized(call):
+    check(call, names, shared=True)
+
+
+def test_text_of_the_warning():
+    """PyTorch's first line, at the line of the caller; as an error, it comes before anything is changed."""
+    texts = []
+    for library in (torch, cygrad):
+        out = library.ones(3)
+        with pytest.warns(UserWarning, match="was resized") as caught:
+            library.sin(library.ones(2, 2), out=out)
+        texts.append(str(caught[0].message).partition(" (Triggered")[0])
+        assert out._version == 1
+    assert texts[0] == texts[1] and caught[0].filename == __file__
+    with warnings.catch_warnings(), pytest.raises(UserWarning):
+        warnings.simplefilter("error")
+        cygrad.sin(cygrad.ones(5), out=out)
+    assert out.shape == (2, 2) and out._version == 1
