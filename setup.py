@@ -99,11 +99,18 @@ SMALL = {
     ).split(),
     "cygrad._kernels": "activations elementwise native nn optim parallel pool reduce".split(),
 }
-GNU_SMALL_ARGS = ["-Os", "-DCYTHON_UNPACK_METHODS=0"]  # 3 %: calls of Python methods are all done in one way
+GNU_SMALL_ARGS = [
+    "-Os",
+    "-DCYTHON_UNPACK_METHODS=0",  # 3 %: calls of Python methods are all done in one way
+    "-DCYTHON_FAST_THREAD_STATE=0",  # 1 %: and so are looks for an exception
+    "-DCYTHON_USE_DICT_VERSIONS=0",  # 1 %: and for a module's name, on Python 3.11
+]
 if sys.platform == "linux":
     GNU_SMALL_ARGS += [
         "--param=max-inline-insns-size=6",  # so that reference counting stays inline
         *("-fno-schedule-insns2", "-fno-caller-saves"),  # 3 %: instructions in a regular order compress better
+        # 3 %: jumps go where the source says, and ends of functions that return an error stay one
+        *("-fno-thread-jumps", "-fno-partial-inlining", "-fno-tree-dominator-opts", "-fno-gcse"),
     ]
 
 # Included before what Cython writes; says itself why.
