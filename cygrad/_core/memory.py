@@ -1,5 +1,6 @@
 """What the pool that the memory of large arrays comes from tells and is told (Note [The pool] in pool.pyx)."""
 
+import cygrad._kernels.arrays as arrays
 import cygrad._kernels.pool as pool
 from cygrad._core.sites import at
 from cygrad._kernels.machine import size_text as _size
@@ -69,7 +70,7 @@ def reset_peak_memory_stats():
 
 
 def empty_cache():
-    """Give the memory that the pool keeps for later arrays back to the system.
+    """Give the memory that the pool and dead tensors leave for later arrays back to the system.
 
     >>> import cygrad
     >>> cygrad.empty_cache()
@@ -77,6 +78,7 @@ def empty_cache():
     >>> stats["reserved_bytes.all.current"] == stats["allocated_bytes.all.current"]
     True
     """
+    arrays.drop_spares()
     pool.empty_cache()
 
 

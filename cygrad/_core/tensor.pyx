@@ -18,6 +18,7 @@ from cygrad._core.state cimport INFERENCE, current_site, thread_state
 from cygrad._core.accumulate cimport new_accumulator
 from cygrad._core.inplace cimport regenerate
 from cygrad._core.engine cimport run_backward
+from cygrad._kernels.arrays cimport keep_spare
 cimport cygrad._core.scalar as scalar
 cimport cygrad._ops.arguments as arguments
 cimport cygrad._ops.arithmetic as arithmetic
@@ -80,6 +81,9 @@ cdef class Tensor:
         self.array = nothing            # Tensor.__new__(Tensor) is a tensor, too
         if type(self) is not Tensor and getattr(type(self), "_results_keep_class", True):
             self.flags = KEEPS_CLASS
+
+    def __dealloc__(self):
+        keep_spare(<PyObject*>self.array)
 
     def __init__(self, *args, **kwargs):
         if self.array is nothing:       # else made by _make_subclass

@@ -75,6 +75,9 @@ cpdef bint may_overlap(cnp.ndarray a, cnp.ndarray b) noexcept
 cdef cnp.ndarray empty(int ndim, cnp.npy_intp* dims, int typenum)
 cdef cnp.ndarray empty_strided(int ndim, cnp.npy_intp* dims, cnp.npy_intp* strides, int typenum)
 
+# The caller's reference to an array is about to be its last: keep the array for a new one of its type and shape.
+cdef void keep_spare(PyObject* array)
+
 # `a` itself where it is plain and C-contiguous, or else such a copy; `one_block` lets pass Fortran's order, too.
 cdef cnp.ndarray dense(cnp.ndarray a)
 cdef cnp.ndarray one_block(cnp.ndarray a)

@@ -3,7 +3,8 @@
 import os
 
 cimport numpy as cnp
-from cpython.ref cimport Py_INCREF
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF, Py_INCREF
 
 import numpy as np
 
@@ -53,6 +54,17 @@ cpdef bint may_overlap(cnp.ndarray a, cnp.ndarray b) noexcept:
 # ---------------------------------------------------------------------------------------------- new arrays
 
 
+cdef extern from "spares.h":
+    """
+    static spare_slot spare_slots[SPARE_SLOTS];
+    """
+    ctypedef struct spare_slot:
+        pass
+    spare_slot* spare_slots
+    PyObject* spare_take(spare_slot*, int, const cnp.npy_intp*, int)
+    void spare_keep(spare_slot*, PyObject*, cnp.PyArray_Descr**, int)
+    void spare_drop(spare_slot*)
+
 cdef cnp.PyArray_Descr* _descrs[NTYPES]     # owned for ever
 cdef double _itemsizes[NTYPES]
 cdef double MOST_BYTES = 2.0**62              # more is left to NumPy, which has the words for it
@@ -71,7 +83,21 @@ _keep_descrs()
 
 
 cdef cnp.ndarray empty(int ndim, cnp.npy_intp* dims, int typenum):
+    cdef PyObject* spare = spare_take(spare_slots, ndim, dims, typenum)
+    if spare != NULL:
+        array = <cnp.ndarray>spare
+        Py_DECREF(array)        # the table's reference is ours now
+        return array
     return empty_strided(ndim, dims, NULL, typenum)
+
+
+cdef void keep_spare(PyObject* array):
+    spare_keep(spare_slots, array, _descrs, NTYPES)
+
+
+def drop_spares():
+    """Give back what is kept of dead tensors (Note [Spare arrays] in spares.h)."""
+    spare_drop(spare_slots)
 
 
 cdef cnp.ndarray empty_strided(int ndim, cnp.npy_intp* dims, cnp.npy_intp* strides, int typenum):

@@ -24,6 +24,7 @@ N = np.array([0, 1, 2])
 
 CALLS = [
     (arrays.cast, (A, 12)),
+    (arrays.drop_spares, ()),
     (arrays.may_overlap, (A, A)),
     (arrays.new_array, ((2, 3), 11)),
     (elementwise.clamp, (A, 0.0, 1.0)),
