@@ -13,7 +13,7 @@ import math
 import numpy as np
 
 import cygrad._kernels.images as images
-from cygrad._kernels import depthwise
+from cygrad._kernels import depthwise, winograd
 from cygrad._kernels.by_numpy import silent
 
 
@@ -92,8 +92,18 @@ def is_depthwise(w, groups):
 
 
 @silent
-def correlate(x, w, where, groups):
-    """Results (n, filters, *size) of images and filters (filters, channels / groups, *kernel)."""
+def correlate(x, w, b, where, groups):
+    """Results (n, filters, *size) of images, filters (filters, channels / groups, *kernel) and a bias or None."""
+    out = winograd.correlate(x, w, b, where) if winograd.suits(x, len(w), where, groups) else None
+    return plus(correlate_directly(x, w, where, groups), b) if out is None else out
+
+
+def plus(out, b):
+    """Results with a bias, one number for each filter, added to them."""
+    return out if b is None else np.add(out, b.reshape((-1,) + (1,) * (out.ndim - 2)), out=out)
+
+
+def correlate_directly(x, w, where, groups):
     n, filters = len(x), len(w)
     if is_depthwise(w, groups):
         return depthwise.correlate(x, w, where)
@@ -134,8 +144,15 @@ def backwards(w, groups):
 
 
 @silent
-def spread(g, w, where, groups):
-    """Images (n, channels, *image) from results and filters: the transpose of `correlate` in its images."""
+def spread(g, w, b, where, groups):
+    """Images (n, channels, *image) from results, filters and a bias or None: but for that, the transpose of
+    `correlate` in its images."""
+    back = where.backwards()
+    out = winograd.correlate(g, w, b, back, True) if winograd.suits(g, w.shape[1], back, groups) else None
+    return plus(spread_directly(g, w, where, groups), b) if out is None else out
+
+
+def spread_directly(g, w, where, groups):
     n, filters, channels = len(g), len(w), w.shape[1] * groups
     if is_depthwise(w, groups):
         return depthwise.spread(g, w, where)
@@ -146,7 +163,7 @@ def spread(g, w, where, groups):
         np.matmul(matrix, g, out=out.reshape(n, groups, w.shape[1], -1))
         return out
     if set(where.stride) <= {1} and filters <= channels:  # copying patches is cheaper than adding them
-        return correlate(g, backwards(w, groups), where.backwards(), groups)
+        return correlate_directly(g, backwards(w, groups), where.backwards(), groups)
     out = np.zeros((n, channels, *where.image), g.dtype)
     if not out.size or not g.size or not w.size:
         return out
@@ -177,6 +194,11 @@ def spread(g, w, where, groups):
 @silent
 def filter_gradient(x, g, where, groups):
     """Filters (filters, channels / groups, *kernel) from images and results: the transpose in the filters."""
+    out = winograd.filter_gradient(x, g, where) if winograd.suits(x, g.shape[1], where, groups) else None
+    return filter_gradient_directly(x, g, where, groups) if out is None else out
+
+
+def filter_gradient_directly(x, g, where, groups):
     n, channels, filters = len(x), x.shape[1] // groups, g.shape[1]
     shape = (filters, channels, *where.kernel)
     if channels == 1 and filters == groups and groups > 1:

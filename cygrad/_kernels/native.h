@@ -24,15 +24,23 @@ typedef void (*native_part)(void *context, Py_ssize_t first, Py_ssize_t count);
 
 #include "norms.h"
 #include "images.h"
+#include "winograd.h"
 
 enum {
     NORMALIZE_ROWS, ROWS_GRADIENT, MOMENTS, SCALE_RUNS, SUMS_OF_RUNS, COMBINE_RUNS,
-    COPY_PATCHES, ADD_PATCHES, LARGEST, ADD_AT, LOOPS
+    COPY_PATCHES, ADD_PATCHES, LARGEST, ADD_AT,
+    WINOGRAD_FILTERS, WINOGRAD_RESULTS, WINOGRAD_SUMS, LOOPS
 };
 
 static const native_part native_parts[LOOPS] = {
     normalize_rows_part, rows_gradient_part, moments_part, scale_runs_part, sums_of_runs_part, combine_runs_part,
     copy_patches_part, add_patches_part, largest_part, add_at_part,
+#ifdef CYGRAD_VECTORS
+    winograd_filters_part, winograd_results_part, winograd_sums_part,
+#endif
 };
+
+/* Whether the compiler could make a loop, and the processor can run it. */
+static int native_has(int loop) { return loop < WINOGRAD_FILTERS || HAS_PANELS; }
 
 #endif

@@ -23,6 +23,7 @@ cdef extern from "native.h":
         double real
         bint failed
     const part_t native_parts[]
+    bint native_has(int loop) nogil
 
 
 def has_loops(cnp.ndarray a not None):
@@ -30,16 +31,21 @@ def has_loops(cnp.ndarray a not None):
     return cnp.PyArray_TYPE(a) in (cnp.NPY_FLOAT, cnp.NPY_DOUBLE) and not PURE
 
 
+def has_loop(int loop):
+    """Whether the compiler could make that loop, and this processor can run it."""
+    return bool(native_has(loop))
+
+
 def run(int loop, tuple arrays, tuple numbers, double real, Py_ssize_t items, Py_ssize_t piece):
     """Run a loop over so many items, in pieces for threads; tells whether it failed. The first array says the type.
 
-    Arrays are dense, and of float32 or float64 (or of int64, where a loop takes places); None is a NULL.
+    Arrays are dense, and of float32 or float64 (or of integers, where a loop takes those); None is a NULL.
     """
     cdef native_call c
     cdef cnp.ndarray array
     cdef Py_ssize_t i
     cdef part_t part
-    if not 0 <= loop < LOOPS or len(arrays) > 9 or len(numbers) > 14 or not has_loops(arrays[0]):
+    if not 0 <= loop < LOOPS or len(arrays) > 9 or len(numbers) > 14 or not has_loops(arrays[0]) or not native_has(loop):
         raise ValueError(f"no loop {loop}")
     for i in range(len(arrays)):
         array = arrays[i]

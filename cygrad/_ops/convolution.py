@@ -22,13 +22,9 @@ def convolution_array(x, w, b, stride, padding, dilation, transposed, output_pad
     """`size` is that of the result, without images and channels; what padding it takes at the end follows from it."""
     if transposed:
         where = Geometry(size, w.shape[2:], x.shape[2:], stride, dilation, padding)
-        out = kernels.spread(x, w, where, groups)
-    else:
-        where = Geometry(x.shape[2:], w.shape[2:], size, stride, dilation, padding)
-        out = kernels.correlate(x, w, where, groups)
-    if b is not None:
-        out += b.reshape((-1,) + (1,) * len(size))
-    return out
+        return kernels.spread(x, w, b, where, groups)
+    where = Geometry(x.shape[2:], w.shape[2:], size, stride, dilation, padding)
+    return kernels.correlate(x, w, b, where, groups)
 
 
 def filter_gradient_array(x, g, kernel, stride, padding, dilation, groups):

@@ -57,10 +57,10 @@ def test_convolution(given, channels, filters, groups, scratch):
     x = RANDOM.standard_normal((5, channels, *where.image))
     w = RANDOM.standard_normal((filters, channels // groups, *where.kernel))
     g = RANDOM.standard_normal((5, filters, *where.size))
-    y = convolution.correlate(x, w, where, groups)
+    y = convolution.correlate(x, w, None, where, groups)
     np.testing.assert_allclose(y, by_windows(x, w, where, groups), 1e-10, 1e-10)
     expected = np.sum(y * g)
-    np.testing.assert_allclose(np.sum(convolution.spread(g, w, where, groups) * x), expected, 1e-9)
+    np.testing.assert_allclose(np.sum(convolution.spread(g, w, None, where, groups) * x), expected, 1e-9)
     np.testing.assert_allclose(np.sum(convolution.filter_gradient(x, g, where, groups) * w), expected, 1e-9)
 
 

@@ -1,0 +1,134 @@
+/* Products of matrices for float, the right one of which stands in panels: 32 or 16 columns of all rows, one row after
+   the other, then the next ones. Who makes matrices can write them so, where BLAS would copy them first: winograd.h. */
+
+#ifndef WIDTH                   /* the file includes itself once for each instruction set */
+#ifndef CYGRAD_PANELS_H
+#define CYGRAD_PANELS_H
+
+#include "clones.h"
+
+/* Vectors are written out below; GCC 12 and Clang can also rearrange them. */
+#if defined(__GNUC__) && defined(__has_builtin)
+#if __has_builtin(__builtin_shufflevector)
+#define CYGRAD_VECTORS
+#endif
+#endif
+
+#ifdef CYGRAD_VECTORS
+
+#define UNROLLED _Pragma("GCC unroll 9")
+#define ROLLED _Pragma("GCC unroll 1")
+
+CYGRAD_BEGIN_LOOPS
+#ifndef __clang__
+#pragma GCC optimize("O2", "no-tree-vectorize")
+#endif
+
+#if defined(__x86_64__)
+#define WIDTH 16
+#define ROWS 8
+#define VECTORS 2
+#define TUNED __attribute__((target("avx512f")))
+#define NAME(name) name##_avx512
+#include "panels.h"
+
+#define WIDTH 8
+#define ROWS 4
+#define VECTORS 2
+#define TUNED __attribute__((target("avx2,fma")))
+#define NAME(name) name##_avx2
+#include "panels.h"
+
+#define HAS_PANELS (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+#else
+#define WIDTH 4
+#define ROWS 4
+#define VECTORS 4
+#define TUNED
+#define NAME(name) name##_any
+#include "panels.h"
+
+#define HAS_PANELS 1
+#endif
+
+CYGRAD_END_LOOPS
+
+/* The columns of a panel. */
+static Py_ssize_t panel_width(void)
+{
+#if defined(__x86_64__)
+    return __builtin_cpu_supports("avx512f") ? 32 : 16;
+#else
+    return 16;
+#endif
+}
+
+/* Where column j of row i begins, if j is a multiple of 4; the last panel may have 16 columns. */
+CYGRAD_INLINE Py_ssize_t in_panels(Py_ssize_t i, Py_ssize_t j, Py_ssize_t rows, Py_ssize_t columns, Py_ssize_t panel)
+{
+    const Py_ssize_t begin = j / panel * panel, width = columns - begin < panel ? columns - begin : panel;
+    return begin * rows + i * width + (j - begin);
+}
+
+/* The product (m, n), or what is in `out` plus it, where m is a multiple of 8 and n one of 16. The elements of the left
+   matrix (m, depth) stand `row` and `step` apart. */
+static void multiply_panels(Py_ssize_t m, Py_ssize_t n, Py_ssize_t depth, const float *a, Py_ssize_t row,
+                            Py_ssize_t step, const float *b, float *out, int add)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512f")) multiply_avx512(m, n, depth, a, row, step, b, out, add);
+    else multiply_avx2(m, n, depth, a, row, step, b, out, add);
+#else
+    multiply_any(m, n, depth, a, row, step, b, out, add);
+#endif
+}
+
+#else
+#define HAS_PANELS 0
+#endif
+#endif
+#else
+
+typedef float NAME(lanes) __attribute__((vector_size(4 * WIDTH)));
+typedef float NAME(anywhere) __attribute__((vector_size(4 * WIDTH), aligned(4), may_alias));
+
+#define COLUMNS (VECTORS * WIDTH)
+#define LOAD(p) ((NAME(lanes))*(const NAME(anywhere) *)(p))
+#define STORE(p, v) (*(NAME(anywhere) *)(p) = (v))
+
+/* ROWS rows of `vectors` vectors of a product, summed over `depth`; `add`ed to what is there, or in its place. */
+TUNED CYGRAD_INLINE void NAME(block)(int vectors, Py_ssize_t depth, const float *a, Py_ssize_t row, Py_ssize_t step,
+                                    const float *b, float *out, Py_ssize_t out_row, int add)
+{
+    NAME(lanes) sums[ROWS][VECTORS];
+    UNROLLED for (int i = 0; i < ROWS; i++)
+        UNROLLED for (int j = 0; j < vectors; j++)
+            sums[i][j] = add ? LOAD(out + i * out_row + j * WIDTH) : (NAME(lanes)){0};
+    for (; depth > 0; depth--, a += step, b += vectors * WIDTH)
+        UNROLLED for (int i = 0; i < ROWS; i++)
+            UNROLLED for (int j = 0; j < vectors; j++) sums[i][j] += a[i * row] * LOAD(b + j * WIDTH);
+    UNROLLED for (int i = 0; i < ROWS; i++)
+        UNROLLED for (int j = 0; j < vectors; j++) STORE(out + i * out_row + j * WIDTH, sums[i][j]);
+}
+
+TUNED static void NAME(multiply)(Py_ssize_t m, Py_ssize_t n, Py_ssize_t depth, const float *a, Py_ssize_t row,
+                                 Py_ssize_t step, const float *b, float *out, int add)
+{
+    for (Py_ssize_t j = 0; j < n; j += COLUMNS, b += COLUMNS * depth)
+        for (Py_ssize_t i = 0; i < m; i += ROWS) {
+            if (COLUMNS > 16 && n - j < COLUMNS)
+                NAME(block)(16 / WIDTH, depth, a + i * row, row, step, b, out + i * n + j, n, add);
+            else
+                NAME(block)(VECTORS, depth, a + i * row, row, step, b, out + i * n + j, n, add);
+        }
+}
+
+#undef COLUMNS
+#undef LOAD
+#undef STORE
+#undef WIDTH
+#undef ROWS
+#undef VECTORS
+#undef TUNED
+#undef NAME
+#endif
