@@ -11,7 +11,7 @@
 typedef struct {
     int is_double;
     Py_ssize_t itemsize, piece;
-    char *data[9];
+    char *data[14];
     Py_ssize_t n[14];
     double real;
     int failed;
@@ -22,19 +22,35 @@ typedef void (*native_part)(void *context, Py_ssize_t first, Py_ssize_t count);
 /* The address of so many elements after the beginning of an array, or NULL if there is none. */
 #define AT(i, elements) ((void *)(c->data[i] ? c->data[i] + (elements) * c->itemsize : NULL))
 
+/* The loops of NumPy's matmul for float and double, which call BLAS; native.pyx puts them here. */
+static struct {
+    void (*function)(char **, const Py_ssize_t *, const Py_ssize_t *, void *);
+    void *data;
+} product_loops[2];
+
+/* a (m, n) @ b (n, p), dense, into out */
+static void multiply(const native_call *c, void *a, void *b, void *out, Py_ssize_t m, Py_ssize_t n, Py_ssize_t p)
+{
+    char *data[3] = {a, b, out};
+    const Py_ssize_t size = c->itemsize, counts[4] = {1, m, n, p};
+    const Py_ssize_t steps[9] = {0, 0, 0, n * size, size, p * size, size, p * size, size};
+    product_loops[c->is_double].function(data, counts, steps, product_loops[c->is_double].data);
+}
+
 #include "norms.h"
 #include "images.h"
+#include "recurrent.h"
 #include "winograd.h"
 
 enum {
     NORMALIZE_ROWS, ROWS_GRADIENT, MOMENTS, SCALE_RUNS, SUMS_OF_RUNS, COMBINE_RUNS,
-    COPY_PATCHES, ADD_PATCHES, LARGEST, ADD_AT,
+    COPY_PATCHES, ADD_PATCHES, LARGEST, ADD_AT, RECURRENT, RECURRENT_GRADIENT,
     WINOGRAD_FILTERS, WINOGRAD_RESULTS, WINOGRAD_SUMS, LOOPS
 };
 
 static const native_part native_parts[LOOPS] = {
     normalize_rows_part, rows_gradient_part, moments_part, scale_runs_part, sums_of_runs_part, combine_runs_part,
-    copy_patches_part, add_patches_part, largest_part, add_at_part,
+    copy_patches_part, add_patches_part, largest_part, add_at_part, recurrent_part, recurrent_gradient_part,
 #ifdef CYGRAD_VECTORS
     winograd_filters_part, winograd_results_part, winograd_sums_part,
 #endif

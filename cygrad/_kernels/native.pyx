@@ -1,4 +1,5 @@
-"""Loops that are called by number: for kernels whose arguments are better checked in Python (norms.py, images.py).
+"""Loops that are called by number: for kernels whose arguments are better checked in Python (norms.py, images.py,
+recurrent.py).
 
 What a loop takes stands beside it in its header. `run` sees to it that pointers are those of dense arrays; that these
 have the sizes that the numbers say is what the caller checks.
@@ -8,6 +9,8 @@ cimport numpy as cnp
 
 from cygrad._kernels.arrays cimport PURE, is_plain
 from cygrad._kernels.parallel cimport part_t, share
+from cygrad._kernels.products cimport matmul_loop
+from cygrad._kernels.walk cimport Loop, loop_t
 
 cnp.import_array()
 
@@ -18,12 +21,25 @@ cdef extern from "native.h":
         bint is_double
         Py_ssize_t itemsize
         Py_ssize_t piece
-        char* data[9]
+        char* data[14]
         Py_ssize_t n[14]
         double real
         bint failed
+    ctypedef struct product_loop:
+        loop_t function
+        void* data
+    product_loop product_loops[2]
     const part_t native_parts[]
     bint native_has(int loop) nogil
+
+
+cdef void _keep_product_loop(bint is_double) noexcept:
+    cdef Loop* loop = matmul_loop(cnp.NPY_DOUBLE if is_double else cnp.NPY_FLOAT)
+    product_loops[is_double].function = loop.function
+    product_loops[is_double].data = loop.data
+
+_keep_product_loop(False)
+_keep_product_loop(True)
 
 
 def has_loops(cnp.ndarray a not None):
@@ -45,7 +61,7 @@ def run(int loop, tuple arrays, tuple numbers, double real, Py_ssize_t items, Py
     cdef cnp.ndarray array
     cdef Py_ssize_t i
     cdef part_t part
-    if not 0 <= loop < LOOPS or len(arrays) > 9 or len(numbers) > 14 or not has_loops(arrays[0]) or not native_has(loop):
+    if not 0 <= loop < LOOPS or len(arrays) > 14 or len(numbers) > 14 or not has_loops(arrays[0]) or not native_has(loop):
         raise ValueError(f"no loop {loop}")
     for i in range(len(arrays)):
         array = arrays[i]

@@ -2,6 +2,10 @@
 
 cimport numpy as cnp
 
+from cygrad._kernels.walk cimport Loop
+
+cdef Loop* matmul_loop(int t) noexcept      # how NumPy multiplies matrices of a type; none with CYGRAD_PURE
+
 cpdef cnp.ndarray matmul(cnp.ndarray a, cnp.ndarray b)
 cpdef cnp.ndarray dot(cnp.ndarray a, cnp.ndarray b)
 cpdef cnp.ndarray outer(cnp.ndarray a, cnp.ndarray b)

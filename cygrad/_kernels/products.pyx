@@ -43,6 +43,10 @@ cdef int _keep_loops(cnp.ufunc ufunc) except -1:
 _keep_loops(np.matmul)
 
 
+cdef Loop* matmul_loop(int t) noexcept:
+    return &_loops[t]
+
+
 cdef cnp.ndarray _readable(cnp.ndarray a):
     """`a`, or a contiguous copy where the last two dimensions are not what BLAS reads."""
     cdef int ndim = cnp.PyArray_NDIM(a)

@@ -2,16 +2,28 @@
 
 The rows of all steps stand one after the other: `x` is (rows, I), step t has sizes[t] rows, of which there are never
 more than in the step before; `is_reversed` goes from the last step to the first. All products with the input are one
-product of matrices, and so are the gradients of the weights. Forward functions give (out, final states, what backward
-needs), backward functions the gradients of (x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr), None for those not in `wanted`.
+product of matrices, and so are the gradients of the weights. The steps between are a loop in `recurrent.h`, which
+threads share by sequences, or one of recurrent_by_numpy.py where that is switched off.
+
+Forward functions give (out, final states, what backward needs), backward functions the gradients of
+(x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr), None for those not in `wanted`.
 """
 
 import numpy as np
 
+import cygrad._kernels.native as native
+from cygrad._kernels import recurrent_by_numpy as by_numpy
 from cygrad._kernels.arrays import new_array
+from cygrad._kernels.norms import dense
+from cygrad._kernels.reduce import sum as total
+
+RECURRENT, RECURRENT_GRADIENT = 10, 11  # as in native.h
+GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}  # in the order of recurrent.h
+FEWEST_ROWS, PARTS = 8, 4  # sequences of one part, and parts for threads
+SMALL = 1 << 18  # multiplications in a product for which BLAS takes no threads of its own
 
 
-def _new(shape, like):
+def _new(like, *shape):
     """Memory from the pool: that of a new large array is slow when first touched."""
     return new_array(shape, like.dtype.num)
 
@@ -26,141 +38,107 @@ def spans(sizes, is_reversed):
     return pairs[::-1] if is_reversed else pairs
 
 
+def _starts(sizes):
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
+
+def _has_loop(out):
+    return native.has_loops(out) and out.size > 0
+
+
+def _run(loop, kind, sizes, is_reversed, width, out_width, arrays):
+    """Run a loop of recurrent.h over all sequences, the second of whose arrays is the weight of the state."""
+    rows = max(FEWEST_ROWS, -(-sizes[0] // PARTS))
+    if rows * arrays[1].size > SMALL:
+        rows = sizes[0]
+    numbers = list(GATES).index(kind), len(sizes), is_reversed, width, out_width, GATES[kind] * width
+    native.run(loop, arrays, numbers, 0, sizes[0], rows)
+
+
+def _transposed(weight):
+    return None if weight is None else np.require(weight.T, None, ["C", "A"])
+
+
 def _before(first, each, sizes, is_reversed):
     """The state that each row of each step started from: `first`, or that of its step before."""
     n = sizes[0]
     if sizes[-1] == n:
-        return np.concatenate([each[n:], first] if is_reversed else [first, each[:-n]]) if n else each
-    steps = [each[start:stop] for start, stop in spans(sizes, False)]
-    if is_reversed:
-        steps.append(first[:0])
-        parts = [np.concatenate([after, first[len(after) : n]]) for after, n in zip(steps[1:], sizes)]
+        parts = [each[n:], first] if is_reversed else [first, each[: len(each) - n]]
+    elif is_reversed:
+        steps = [each[start:stop] for start, stop in spans(sizes, False)[1:]]
+        parts = [np.concatenate([after, first[len(after) : n]]) for after, n in zip([*steps, first[:0]], sizes)]
     else:
-        parts = [state[:n] for state, n in zip([first, *steps], sizes)]
-    return np.concatenate(parts)
+        parts = [state[:n] for state, n in zip([first, *(each[a:b] for a, b in spans(sizes, False))], sizes)]
+    return np.concatenate(parts, out=_new(each, *each.shape))
 
 
-def _states_of(first, state, n, last):
-    """The states of the n sequences in the next step; those of sequences that end are put into `last`."""
-    if n <= len(state):
-        last[n : len(state)] = state[n:]
-        return state[:n]
-    return np.concatenate([state, first[len(state) : n]])
+def _input_products(x, w_ih):
+    return np.matmul(x, w_ih.T, out=_new(x, len(x), len(w_ih)))
 
 
-def _input_products(x, w_ih, bias):
-    products = np.matmul(x, w_ih.T, out=_new((len(x), len(w_ih)), x))
-    return products if bias is None else np.add(products, bias, out=products)
+def _bias(w_hh, b_ih, b_hh):
+    return np.zeros(len(w_hh), w_hh.dtype) if b_ih is None else b_ih + b_hh
 
 
-def _sum_of_biases(b_ih, b_hh):
-    return None if b_ih is None else b_ih + b_hh
-
-
-def _or_zeros(grad, shape, dtype):
+def _or_zeros(grad, like):
     """A gradient that is changed from step to step."""
-    return np.zeros(shape, dtype) if grad is None else np.array(grad, dtype)
+    return np.zeros_like(like, order="C") if grad is None else np.array(dense(grad, like, like.shape))
 
 
 def _gradients(d_input, d_hidden, x, before, w_ih, d_h, wanted):
     """Those of (x, h0, w_ih, w_hh, b_ih, b_hh), given those of the products with the input and with the state."""
-    b_ih = d_input.sum(0) if wanted[4] or (wanted[5] and d_input is d_hidden) else None
+    b_ih = total(d_input, (0,)) if wanted[4] or (wanted[5] and d_input is d_hidden) else None
     return (
-        np.matmul(d_input, w_ih, out=_new(x.shape, x)) if wanted[0] else None,
+        np.matmul(d_input, w_ih, out=_new(x, *x.shape)) if wanted[0] else None,
         d_h,
         np.matmul(d_input.T, x) if wanted[2] else None,
         np.matmul(d_hidden.T, before) if wanted[3] else None,
         b_ih,
-        b_ih if d_input is d_hidden or not wanted[5] else d_hidden.sum(0),
+        b_ih if d_input is d_hidden or not wanted[5] else total(d_hidden, (0,)),
     )
 
 
 # -- LSTM ----------------------------------------------------------------------------------------------------
 
 
-def _squashing(width, gates, dtype):
-    """Factors and summands by which one tanh serves all gates: sigmoid(z) = tanh(z / 2) / 2 + 1 / 2."""
-    factor = np.repeat(np.array(gates, dtype), width)
-    return factor, 1 - factor
-
-
 def lstm(x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr, sizes, is_reversed):
     """Gates i, f, g, o: c = f * c + i * g, h = o * tanh(c), or that times w_hr transposed."""
-    width = w_hh.shape[0] // 4
-    half, rest = _squashing(width, (0.5, 0.5, 1, 0.5), x.dtype)
-    gates = _input_products(x, w_ih, _sum_of_biases(b_ih, b_hh))
-    gates *= half
-    weight = np.multiply(w_hh.T, half, order="C")
-    cells, squashed, out = (_new((len(x), n), x) for n in (width, width, h0.shape[1]))
-    hidden = out if w_hr is None else np.empty_like(cells)
-    i, f, g, o = (gates[:, k * width : (k + 1) * width] for k in range(4))
-    last_h, last_c, product, summand = h0.copy(), c0.copy(), np.empty((len(h0), 4 * width), x.dtype), c0.copy()
-    # not broadcast in each step, which takes twice as long
-    factor, constant = (np.tile(row, (len(h0), 1)) for row in (half, rest))
-    h, c = h0, c0
-    for start, stop in spans(sizes, is_reversed):
-        n = stop - start
-        if n != len(h):
-            h, c = _states_of(h0, h, n, last_h), _states_of(c0, c, n, last_c)
-            product, summand = np.empty((n, 4 * width), x.dtype), np.empty((n, width), x.dtype)
-            factor, constant = np.tile(half, (n, 1)), np.tile(rest, (n, 1))
-        now, cell, t = gates[start:stop], cells[start:stop], squashed[start:stop]
-        np.matmul(h, weight, out=product)
-        np.add(now, product, out=now)
-        np.tanh(now, out=now)
-        np.multiply(now, factor, out=now)
-        np.add(now, constant, out=now)
-        np.multiply(f[start:stop], c, out=cell)
-        np.multiply(i[start:stop], g[start:stop], out=summand)
-        np.add(cell, summand, out=cell)
-        np.tanh(cell, out=t)
-        np.multiply(o[start:stop], t, out=hidden[start:stop])
-        h, c = out[start:stop], cell
-        if w_hr is not None:
-            np.matmul(hidden[start:stop], w_hr.T, out=h)
-    last_h[: len(h)], last_c[: len(c)] = h, c
-    return out, (last_h, last_c), (gates, cells, squashed, hidden)
+    (out_width, width), rows = (h0.shape[1], c0.shape[1]), len(x)
+    gates, bias = _input_products(x, w_ih), _bias(w_hh, b_ih, b_hh)
+    h, c = (np.array(a, order="C") for a in (h0, c0))
+    out, cells, tanhs = (_new(x, rows, n) for n in (out_width, width, width))
+    hidden = None if w_hr is None else _new(x, rows, width)
+    weight, projection = _transposed(w_hh), _transposed(w_hr)
+    if _has_loop(out):
+        products = np.empty((sizes[0], 4 * width), x.dtype)
+        arrays = gates, weight, bias, h, out, products, _starts(sizes), cells, c, tanhs, hidden, projection
+        _run(RECURRENT, "lstm", sizes, is_reversed, width, out_width, arrays)
+    else:
+        by_numpy.lstm(spans(sizes, is_reversed), gates, weight, bias, h, out, cells, c, tanhs, hidden, projection)
+    return out, (h, c), (gates, cells, tanhs, hidden)
 
 
 def lstm_backward(d_out, d_last, arrays, kept, out, sizes, is_reversed, wanted):
     """The gradients, given those of out and of the final states."""
     x, h0, w_ih, w_hh, _, _, c0, w_hr = arrays
-    gates, cells, squashed, hidden = kept
-    width = c0.shape[1]
-    d_h, d_c = (_or_zeros(d, s.shape, x.dtype) for d, s in zip(d_last, (h0, c0)))
-    each = gates.reshape(len(x), 4, width)
-    i, f, g, o = (each[:, k] for k in range(4))
-    # what each gate's gradient is, per gradient of the cell (i, f, g) and of the hidden state (o)
-    slopes = np.subtract(1, each, out=_new(each.shape, x))
-    slopes *= each
-    slopes[:, 0] *= g
-    slopes[:, 1] *= _before(c0, cells, sizes, is_reversed)
-    np.subtract(1, np.multiply(g, g, out=slopes[:, 2]), out=slopes[:, 2])
-    slopes[:, 2] *= i
-    to_output = np.multiply(slopes[:, 3], squashed, out=_new(squashed.shape, x))
-    to_cell = np.multiply(squashed, squashed, out=_new(squashed.shape, x))
-    np.multiply(o, np.subtract(1, to_cell, out=to_cell), out=to_cell)
-    d_gates = slopes.reshape(len(x), 4 * width)
-    d_projected = np.empty((0 if w_hr is None else len(x), h0.shape[1]), x.dtype)
-    share = np.empty_like(d_c)
-    for start, stop in reversed(spans(sizes, is_reversed)):
-        n = stop - start
-        dh, dc, part, now = d_h[:n], d_c[:n], share[:n], slopes[start:stop]
-        if d_out is not None:
-            np.add(dh, d_out[start:stop], out=dh)
-        d_hidden = dh
-        if w_hr is not None:
-            d_projected[start:stop] = dh
-            d_hidden = np.matmul(dh, w_hr)
-        np.multiply(d_hidden, to_cell[start:stop], out=part)
-        np.add(dc, part, out=dc)
-        np.multiply(now, dc[:, None], out=now)
-        np.multiply(to_output[start:stop], d_hidden, out=now[:, 3])
-        np.matmul(d_gates[start:stop], w_hh, out=dh)
-        np.multiply(dc, f[start:stop], out=dc)
-    before = _before(h0, out, sizes, is_reversed)
-    d_w_hr = np.matmul(d_projected.T, hidden) if wanted[7] else None
-    return (*_gradients(d_gates, d_gates, x, before, w_ih, d_h, wanted), d_c, d_w_hr)
+    gates, cells, tanhs, hidden = kept
+    (out_width, width), rows = (out.shape[1], cells.shape[1]), len(gates)
+    weight, first = dense(w_hh, x, (4 * width, out_width)), dense(c0, x, (sizes[0], width))
+    projection = None if w_hr is None else dense(w_hr, x, (out_width, width))
+    d_out = None if d_out is None else dense(d_out, x, out.shape)
+    d_h, d_c = (_or_zeros(d, like) for d, like in zip(d_last, (dense(h0, x, (sizes[0], out_width)), first)))
+    slopes, projected = _new(x, *gates.shape), None if w_hr is None else _new(x, rows, out_width)
+    if _has_loop(out):
+        d_hidden = None if w_hr is None else np.empty_like(d_c)
+        of_cell = gates, weight, d_out, cells, first, _starts(sizes), d_h, slopes, d_c, tanhs, None
+        needed = *of_cell, projection, projected, d_hidden
+        _run(RECURRENT_GRADIENT, "lstm", sizes, is_reversed, width, out_width, needed)
+    else:
+        before, steps = _before(first, cells, sizes, is_reversed), spans(sizes, is_reversed)[::-1]
+        by_numpy.lstm_backward(steps, gates, weight, d_out, before, d_h, slopes, d_c, tanhs, projection, projected)
+    before = _before(h0, out, sizes, is_reversed) if wanted[3] else None
+    d_w_hr = np.matmul(projected.T, hidden) if projected is not None and wanted[7] else None
+    return (*_gradients(slopes, slopes, x, before, w_ih, d_h, wanted), d_c, d_w_hr)
 
 
 # -- GRU -----------------------------------------------------------------------------------------------------
@@ -169,119 +147,82 @@ def lstm_backward(d_out, d_last, arrays, kept, out, sizes, is_reversed, wanted):
 def gru(x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr, sizes, is_reversed):
     """Gates r, z: n = tanh(W_in x + b_in + r * (W_hn h + b_hn)), h = (1 - z) * n + z * h."""
     width = h0.shape[1]
-    gates = _input_products(x, w_ih, b_ih)
-    if b_hh is not None:
-        gates[:, : 2 * width] += b_hh[: 2 * width]
-    gates[:, : 2 * width] *= x.dtype.type(0.5)
-    weight = np.multiply(w_hh.T, _squashing(width, (0.5, 0.5, 1), x.dtype)[0], order="C")
-    of_state, out, last_h = _new((len(x), width), x), _new((len(x), width), x), h0.copy()
-    half = x.dtype.type(0.5)
-    product, share, h = np.empty((len(h0), 3 * width), x.dtype), h0.copy(), h0
-    for start, stop in spans(sizes, is_reversed):
-        n = stop - start
-        if n != len(h):
-            h = _states_of(h0, h, n, last_h)
-            product, share = np.empty((n, 3 * width), x.dtype), np.empty((n, width), x.dtype)
-        both, new = gates[start:stop, : 2 * width], gates[start:stop, 2 * width :]
-        candidate, now = of_state[start:stop], out[start:stop]
-        np.matmul(h, weight, out=product)
-        np.add(both, product[:, : 2 * width], out=both)
-        np.tanh(both, out=both)
-        np.multiply(both, half, out=both)
-        np.add(both, half, out=both)
-        np.add(product[:, 2 * width :], 0 if b_hh is None else b_hh[2 * width :], out=candidate)
-        np.multiply(both[:, :width], candidate, out=share)
-        np.add(new, share, out=new)
-        np.tanh(new, out=new)
-        np.subtract(h, new, out=share)
-        np.multiply(both[:, width:], share, out=share)
-        np.add(new, share, out=now)
-        h = now
-    last_h[: len(h)] = h
-    return out, (last_h,), (gates, of_state)
+    gates, bias = _input_products(x, w_ih), np.zeros(4 * width, x.dtype)
+    if b_ih is not None:
+        bias[: 3 * width] = b_ih
+        bias[: 2 * width] += b_hh[: 2 * width]
+        bias[3 * width :] = b_hh[2 * width :]
+    h, weight = np.array(h0, order="C"), _transposed(w_hh)
+    out, candidates = (_new(x, len(x), width) for _ in range(2))
+    if _has_loop(out):
+        products = np.empty((sizes[0], 3 * width), x.dtype)
+        arrays = gates, weight, bias, h, out, products, _starts(sizes), candidates, None, None, None, None
+        _run(RECURRENT, "gru", sizes, is_reversed, width, width, arrays)
+    else:
+        by_numpy.gru(spans(sizes, is_reversed), gates, weight, bias, h, out, candidates)
+    return out, (h,), (gates, candidates)
 
 
 def gru_backward(d_out, d_last, arrays, kept, out, sizes, is_reversed, wanted):
     """The gradients, given those of out and of the final state."""
     x, h0, w_ih, w_hh, *_ = arrays
-    gates, of_state = kept
-    width = h0.shape[1]
-    r, z, new = (gates[:, k * width : (k + 1) * width] for k in range(3))
-    before = _before(h0, out, sizes, is_reversed)
-    # per gradient of the state: the products with it in r, z and n, and that with the input in n
-    slopes = _new((len(x), 4, width), x)
-    by_r, by_z, by_n, of_input = (slopes[:, k] for k in range(4))
-    rest = np.subtract(1, z, out=_new(z.shape, x))
-    np.subtract(1, np.multiply(new, new, out=of_input), out=of_input)
-    of_input *= rest
-    np.multiply(of_input, r, out=by_n)
-    np.multiply(by_n, of_state, out=by_r)
-    np.multiply(np.subtract(before, new, out=by_z), z, out=by_z)
-    by_z *= rest
-    by_r *= np.subtract(1, r, out=rest)
-    d_hidden = slopes.reshape(len(x), 4 * width)[:, : 3 * width]
-    d_h = _or_zeros(d_last[0], h0.shape, x.dtype)
-    product = np.empty_like(d_h)
-    for start, stop in reversed(spans(sizes, is_reversed)):
-        n = stop - start
-        dh, part, now = d_h[:n], product[:n], slopes[start:stop]
-        if d_out is not None:
-            np.add(dh, d_out[start:stop], out=dh)
-        np.multiply(now, dh[:, None], out=now)
-        np.matmul(d_hidden[start:stop], w_hh, out=part)
-        np.multiply(dh, z[start:stop], out=dh)
-        np.add(dh, part, out=dh)
-    d_input = slopes.take((0, 1, 3), 1).reshape(len(x), 3 * width)
-    return (*_gradients(d_input, d_hidden, x, before, w_ih, d_h, wanted), None, None)
+    gates, candidates = kept
+    width = out.shape[1]
+    weight, first = dense(w_hh, x, (3 * width, width)), dense(h0, x, (sizes[0], width))
+    d_out, d_h = None if d_out is None else dense(d_out, x, out.shape), _or_zeros(d_last[0], first)
+    of_input, of_state = (_new(x, *gates.shape) for _ in range(2))
+    before = _before(first, out, sizes, is_reversed) if wanted[3] or not _has_loop(out) else None
+    if _has_loop(out):
+        room = np.empty_like(d_h)
+        needed = gates, weight, d_out, out, first, _starts(sizes), d_h, of_input, room, candidates, of_state
+        _run(RECURRENT_GRADIENT, "gru", sizes, is_reversed, width, width, (*needed, None, None, None))
+    else:
+        steps = spans(sizes, is_reversed)[::-1]
+        by_numpy.gru_backward(steps, gates, weight, d_out, before, d_h, of_input, candidates, of_state)
+    return (*_gradients(of_input, of_state, x, before, w_ih, d_h, wanted), None, None)
 
 
 # -- plain ---------------------------------------------------------------------------------------------------
 
 
-def _relu(x, out):
-    return np.maximum(x, 0, out=out)
-
-
-def _rnn(function):
+def _rnn(kind):
     def rnn(x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr, sizes, is_reversed):
-        out = _input_products(x, w_ih, _sum_of_biases(b_ih, b_hh))
-        weight, last_h = np.ascontiguousarray(w_hh.T), h0.copy()
-        product, h = np.empty_like(h0), h0
-        for start, stop in spans(sizes, is_reversed):
-            n = stop - start
-            if n != len(h):
-                h = _states_of(h0, h, n, last_h)
-                product = np.empty((n, h0.shape[1]), x.dtype)
-            now = out[start:stop]
-            np.matmul(h, weight, out=product)
-            np.add(now, product, out=now)
-            h = function(now, out=now)
-        last_h[: len(h)] = h
-        return out, (last_h,), ()
+        width = h0.shape[1]
+        out, bias = _input_products(x, w_ih), _bias(w_hh, b_ih, b_hh)
+        h, weight = np.array(h0, order="C"), _transposed(w_hh)
+        if _has_loop(out):
+            products = np.empty((sizes[0], width), x.dtype)
+            arrays = out, weight, bias, h, out, products, _starts(sizes), None, None, None, None, None
+            _run(RECURRENT, kind, sizes, is_reversed, width, width, arrays)
+        else:
+            by_numpy.rnn(kind, spans(sizes, is_reversed), out, weight, bias, h)
+        return out, (h,), ()
 
     return rnn
 
 
-def _rnn_backward(slope_at):
+def _rnn_backward(kind):
     def rnn_backward(d_out, d_last, arrays, kept, out, sizes, is_reversed, wanted):
         x, h0, w_ih, w_hh, *_ = arrays
-        slopes, d_h = slope_at(out), _or_zeros(d_last[0], h0.shape, x.dtype)
-        for start, stop in reversed(spans(sizes, is_reversed)):
-            dh, now = d_h[: stop - start], slopes[start:stop]
-            if d_out is not None:
-                np.add(dh, d_out[start:stop], out=dh)
-            np.multiply(now, dh, out=now)
-            np.matmul(now, w_hh, out=dh)
-        before = _before(h0, out, sizes, is_reversed)
+        width = out.shape[1]
+        weight, first = dense(w_hh, x, (width, width)), dense(h0, x, (sizes[0], width))
+        d_out, d_h = None if d_out is None else dense(d_out, x, out.shape), _or_zeros(d_last[0], first)
+        slopes = _new(x, *out.shape)
+        if _has_loop(out):
+            needed = out, weight, d_out, None, None, _starts(sizes), d_h, slopes
+            _run(RECURRENT_GRADIENT, kind, sizes, is_reversed, width, width, (*needed, *[None] * 6))
+        else:
+            by_numpy.rnn_backward(kind, spans(sizes, is_reversed)[::-1], out, weight, d_out, d_h, slopes)
+        before = _before(h0, out, sizes, is_reversed) if wanted[3] else None
         return (*_gradients(slopes, slopes, x, before, w_ih, d_h, wanted), None, None)
 
     return rnn_backward
 
 
-FORWARD = {"lstm": lstm, "gru": gru, "rnn_tanh": _rnn(np.tanh), "rnn_relu": _rnn(_relu)}
+FORWARD = {"lstm": lstm, "gru": gru, "rnn_tanh": _rnn("rnn_tanh"), "rnn_relu": _rnn("rnn_relu")}
 BACKWARD = {
     "lstm": lstm_backward,
     "gru": gru_backward,
-    "rnn_tanh": _rnn_backward(lambda out: 1 - out * out),
-    "rnn_relu": _rnn_backward(lambda out: (out > 0).astype(out.dtype)),
+    "rnn_tanh": _rnn_backward("rnn_tanh"),
+    "rnn_relu": _rnn_backward("rnn_relu"),
 }

@@ -15,6 +15,7 @@ from cygrad._core.record import as_float32, record_outputs
 from cygrad._core.state import get_modes
 from cygrad._core.tensor import Tensor
 from cygrad._kernels import recurrent as kernels
+from cygrad._kernels.copying import copy
 from cygrad._ops.arguments import require
 from cygrad._ops.dropout import dropout
 from cygrad._ops.parts import cat, narrow, stack, unbind
@@ -77,7 +78,7 @@ def recurrent_layer(kind, sizes, is_reversed, x, h0, w_ih, w_hh, b_ih=None, b_hh
     results = tuple(array.astype(dtype, copy=False) for array in (out.reshape(*x.shape[:-1], out.shape[1]), *last))
     results = record_outputs(LAYER, results, tensors, (kind, sizes, is_reversed), len(results))
     keep(results[0], 0, (tensors, [None if t is None else t._version for t in tensors]))
-    keep(results[0], 1, (*kept, out.copy()))  # the result may be overwritten
+    keep(results[0], 1, (*kept, copy(out)))  # the result may be overwritten
     return results
 
 
@@ -114,6 +115,7 @@ def by_steps(kind, sizes, is_reversed, x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr):
 
 
 def _check_layer(kind, sizes, x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr):
+    _check_sizes(kind, sizes, math.prod(x.shape[:-1]))
     size = x.shape[-1]
     width = w_hh.shape[0] // GATES[kind]
     gates = GATES[kind] * width
@@ -137,6 +139,11 @@ def _check_layer(kind, sizes, x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr):
             raise RuntimeError(f"{kind}: input has the type {x.dtype}, but {name} {tensor.dtype}")
     if not (x.dtype.is_floating_point or x.dtype.is_complex):
         raise messages.not_implemented_for("addmm_impl_cpu_", x.dtype)
+
+
+def _check_sizes(kind, sizes, rows):
+    if not sizes or sizes[-1] < 0 or sum(sizes) != rows or sorted(sizes, reverse=True) != list(sizes):
+        raise RuntimeError(f"{kind}: {rows} rows are not steps of the sizes {list(sizes)}, each at most the one before")
 
 
 # -- layers and directions -----------------------------------------------------------------------------------
@@ -200,7 +207,8 @@ def _call(kind, given, named):
     how = [arguments[name] for name in SETTINGS]
     x = require(arguments[names[0]], kind, names[0])
     if is_packed:
-        return _layers(kind, x, tuple(arguments["batch_sizes"].tolist()), states, *how)
+        sizes = tuple(arguments["batch_sizes"].tolist())
+        return _layers(kind, x if sum(sizes) >= len(x) else narrow(x, 0, 0, sum(sizes)), sizes, states, *how)
     if x.ndim != 3:
         raise IndexError(f"Dimension out of range (expected to be in range of [-{x.ndim}, {x.ndim - 1}], but got 2)")
     return _padded(kind, x, states, *how, batch_first=arguments["batch_first"])

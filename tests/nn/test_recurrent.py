@@ -168,3 +168,20 @@ def test_packing():
 def test_packing_refuses_lengths_beyond_the_end():
     with fails(RuntimeError, "Expected lengths of at most 3, the number of steps, but got 4"):
         sequences.pack_padded_sequence(torch.ones(3, 2), [4, 3])
+
+
+@pytest.mark.parametrize("sizes", [[2, 3], [3, 3], [0, 5], [3, -1, 3], []])
+def test_sizes_of_steps_that_do_not_fit(sizes):
+    layer = made("LSTM", 2, 3)
+    zeros = torch.zeros(1, max(sizes[:1] or [0]), 3, dtype=torch.float64)
+    x = torch.randn(5, 2, dtype=torch.float64)
+    batch_sizes = torch.tensor(sizes, dtype=torch.int64)
+    with fails(RuntimeError, "lstm: ... are not steps of the sizes ..."):
+        torch.lstm(x, batch_sizes, (zeros, zeros), list(layer.parameters()), True, 1, 0.0, True, False)
+
+
+def test_rows_beyond_the_steps_are_left_out():
+    layer = made("GRU", 2, 3)
+    x, zeros = torch.randn(5, 2, dtype=torch.float64), torch.zeros(1, 3, 3, dtype=torch.float64)
+    how = torch.tensor([3, 1]), zeros, list(layer.parameters()), True, 1, 0.0, True, False
+    assert torch.equal(torch.gru(x, *how)[0], torch.gru(x[:4], *how)[0])
