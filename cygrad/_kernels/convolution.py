@@ -13,7 +13,7 @@ import math
 import numpy as np
 
 import cygrad._kernels.images as images
-from cygrad._kernels import depthwise, winograd
+from cygrad._kernels import depthwise, patchwise, winograd
 from cygrad._kernels.by_numpy import silent
 
 
@@ -94,7 +94,11 @@ def is_depthwise(w, groups):
 @silent
 def correlate(x, w, b, where, groups):
     """Results (n, filters, *size) of images, filters (filters, channels / groups, *kernel) and a bias or None."""
-    out = winograd.correlate(x, w, b, where) if winograd.suits(x, len(w), where, groups) else None
+    out = None
+    if winograd.suits(x, len(w), where, groups):
+        out = winograd.correlate(x, w, b, where)
+    elif patchwise.suits(x, x.shape[1], where, groups):
+        out = patchwise.correlate(x, w, b, where)
     return plus(correlate_directly(x, w, where, groups), b) if out is None else out
 
 
@@ -148,8 +152,12 @@ def spread(g, w, b, where, groups):
     """Images (n, channels, *image) from results, filters and a bias or None: but for that, the transpose of
     `correlate` in its images."""
     back = where.backwards()
-    out = winograd.correlate(g, w, b, back, True) if winograd.suits(g, w.shape[1], back, groups) else None
-    return plus(spread_directly(g, w, where, groups), b) if out is None else out
+    if winograd.suits(g, w.shape[1], back, groups):
+        out = winograd.correlate(g, w, b, back, True)
+        if out is not None:
+            return out
+    out = patchwise.spread(g, w, where) if patchwise.suits(g, w.shape[1], where, groups) else None
+    return plus(spread_directly(g, w, where, groups) if out is None else out, b)
 
 
 def spread_directly(g, w, where, groups):
@@ -194,7 +202,11 @@ def spread_directly(g, w, where, groups):
 @silent
 def filter_gradient(x, g, where, groups):
     """Filters (filters, channels / groups, *kernel) from images and results: the transpose in the filters."""
-    out = winograd.filter_gradient(x, g, where) if winograd.suits(x, g.shape[1], where, groups) else None
+    out = None
+    if winograd.suits(x, g.shape[1], where, groups):
+        out = winograd.filter_gradient(x, g, where)
+    elif patchwise.suits(x, x.shape[1], where, groups):
+        out = patchwise.filter_gradient(x, g, where)
     return filter_gradient_directly(x, g, where, groups) if out is None else out
 
 

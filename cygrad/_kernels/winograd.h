@@ -32,25 +32,7 @@ typedef struct {
     float *strip_of_image, *strip_of_results, *tiles, *weighted, *sums;
 } winograd;
 
-CYGRAD_BEGIN_LOOPS
-#ifndef __clang__               /* vectors are written out here, and the rest takes a third less room so */
-#pragma GCC optimize("O2", "no-tree-vectorize")
-#endif
-
-#if defined(__x86_64__)         /* older processors compute directly, by BLAS */
-#define WIDTH 8
-#define TUNED __attribute__((target("avx2,fma")))
-#else
-#define WIDTH 4
-#define TUNED
-#endif
-
-typedef float lanes __attribute__((vector_size(4 * WIDTH)));
-typedef float anywhere __attribute__((vector_size(4 * WIDTH), aligned(4), may_alias));
-typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
-
-#define LOAD(p) ((lanes)*(const anywhere *)(p))
-#define STORE(p, v) (*(anywhere *)(p) = (v))
+BEGIN_VECTORS
 
 /* -- the transforms ---------------------------------------------------------------------------------- */
 
@@ -279,7 +261,7 @@ static TUNED int make_results(const winograd *w, const float *filters, const flo
         load_tiles(w, first, strips);
         for (int k = 0; k < POINTS; k++)
             multiply_panels(tiles, made, depth, w->tiles + k * left, w->images.rounded, 1, filters + k * depth * made,
-                            w->weighted + k * matrix, 0);
+                            w->weighted + k * matrix, made, 0);
         for (Py_ssize_t i = 0; i < strips; i++)
             finite &= store_strip(w, first + i, w->weighted + i * w->columns * made, matrix, bias, out);
     }
@@ -312,17 +294,12 @@ static TUNED void sum_products(const winograd *w, float *out, Py_ssize_t first, 
         load_results(w, first, strips);
         for (int k = 0; k < POINTS; k++)
             multiply_panels(m, n, tiles, w->tiles + k * ((tiles + 7) / 8 * 8 * m + TAIL), 1, m,
-                            w->weighted + k * (tiles * n + TAIL), w->sums + k * m * n, first > begin);
+                            w->weighted + k * (tiles * n + TAIL), w->sums + k * m * n, n, first > begin);
     }
     for (Py_ssize_t i = 0; i < w->images.channels; i++, out += 9 * n)
         for (Py_ssize_t j = 0; j < n; j += WIDTH)
             filter_back_both_ways(w->sums + i * n + j, 6 * m * n, m * n, out + j, 3 * n, n);
 }
-
-#undef WIDTH
-#undef TUNED
-#undef LOAD
-#undef STORE
 
 CYGRAD_END_LOOPS
 

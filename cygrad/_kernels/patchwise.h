@@ -1,0 +1,197 @@
+/* Convolutions of float, of any stride and dilation, by patches in panels; called from patchwise.py.
+
+   A band is some rows of the results of one image. What it sees of a channel is copied into planes with zeros around
+   it, one plane for each remainder of places by the stride. Read as one row, a plane that begins at a tap is what that tap
+   sees, with some places between the rows that are not wanted: all of a tap's patches are one run of memory. */
+
+#ifndef CYGRAD_PATCHWISE_H
+#define CYGRAD_PATCHWISE_H
+
+#include "winograd.h"
+
+#ifdef CYGRAD_VECTORS
+
+/* In the order of a call's numbers. There are `taps` for all channels, at most `rows` in a band, as many scratches of
+   some `length` as threads; `plane` is the rows and the width of a plane. */
+typedef struct {
+    Py_ssize_t image[2], channels, results[2], filters, low[2], stride[2], plane[2], taps, rows, scratches, length;
+} patchwise;
+
+/* A band's image, its first row, and how many rows there are; places in the runs of a tap. */
+typedef struct { Py_ssize_t image, first, rows, places; } band;
+
+/* What a scratch holds: planes, patches, the results of a band or their gradient, and some of that turned. */
+typedef struct { float *planes, *patches, *results, *turned; } room;
+
+#define TAPS(p) (((p)->taps + 7) / 8 * 8)
+#define DEPTH 128               /* places that are summed over at a time, at least the columns of a panel */
+
+BEGIN_VECTORS
+
+/* out = from + bias, n elements */
+static TUNED void copy_places(const float *from, Py_ssize_t n, float bias, float *out)
+{
+    Py_ssize_t i = 0;
+    for (; i + WIDTH <= n; i += WIDTH) STORE(out + i, LOAD(from + i) + bias);
+    for (; i < n; i++) out[i] = from[i] + bias;
+}
+
+/* Runs of `n` places from each of some offsets on, one after the other. */
+static TUNED void copy_runs(const float *from, const int64_t *offsets, Py_ssize_t count, Py_ssize_t n, float *out)
+{
+    for (Py_ssize_t k = 0; k < count; k++, out += n)
+        for (Py_ssize_t i = 0; i < n; i += WIDTH) STORE(out + i, LOAD(from + offsets[k] + i));
+}
+
+static TUNED void add_runs(const float *runs, const int64_t *offsets, Py_ssize_t count, Py_ssize_t n, float *out)
+{
+    for (Py_ssize_t k = 0; k < count; k++, runs += n)
+        for (Py_ssize_t i = 0; i < n; i += WIDTH) {
+            float *to = out + offsets[k] + i;
+            STORE(to, LOAD(to) + LOAD(runs + i));
+        }
+}
+
+CYGRAD_END_LOOPS
+
+static band band_of(const patchwise *p, Py_ssize_t number)
+{
+    const Py_ssize_t bands = (p->results[0] + p->rows - 1) / p->rows, first = number % bands * p->rows;
+    const Py_ssize_t rows = p->results[0] - first < p->rows ? p->results[0] - first : p->rows;
+    const band b = {number / bands, first, rows, ROUNDED(rows * p->plane[1])};
+    return b;
+}
+
+static room room_of(const patchwise *p, float *memory)
+{
+    const Py_ssize_t places = ROUNDED(p->rows * p->plane[1]);
+    room r = {memory};
+    r.patches = memory + p->channels * p->stride[0] * p->stride[1] * p->plane[0] * p->plane[1] + p->plane[1] + 16;
+    r.results = r.patches + TAPS(p) * DEPTH;
+    r.turned = r.results + (p->filters + 7) / 8 * 8 * places;
+    return r;
+}
+
+/* Copies the places of a band's image into planes, with zeros around them; or adds planes to the image. Beyond the last
+   plane its runs end in zeros. */
+static void visit_planes(const patchwise *p, const band *b, float *image, float *planes, int back)
+{
+    const Py_ssize_t width = p->plane[1], stride = p->stride[1];
+    image += b->image * p->channels * p->image[0] * p->image[1];
+    for (Py_ssize_t c = 0; c < p->channels; c++, image += p->image[0] * p->image[1])
+        for (Py_ssize_t dy = 0; dy < p->stride[0]; dy++)
+            for (Py_ssize_t dx = 0; dx < stride; dx++)
+                for (Py_ssize_t i = 0; i < p->plane[0]; i++, planes += width) {
+                    const Py_ssize_t y = (b->first + i) * p->stride[0] + dy - p->low[0], before = p->low[1] - dx;
+                    const Py_ssize_t left = before > 0 ? (before + stride - 1) / stride : 0;
+                    const Py_ssize_t past = (p->image[1] + before + stride - 1) / stride;
+                    const Py_ssize_t right = y < 0 || y >= p->image[0] ? 0 : past < width ? past : width;
+                    float *row = image + y * p->image[1] - before;
+                    if (back) for (Py_ssize_t x = left; x < right; x++) row[x * stride] += planes[x];
+                    else {
+                        if (left > 0 || right < width) memset(planes, 0, width * sizeof(float));
+                        if (stride == 1 && left < right) copy_places(row + left, right - left, 0, planes + left);
+                        else for (Py_ssize_t x = left; x < right; x++) planes[x] = row[x * stride];
+                    }
+                }
+    if (!back) memset(planes, 0, (width + 16) * sizeof(float));
+}
+
+/* The gradient of a band's results, in runs like those of taps, with 0 at places that are not wanted. */
+static void load_gradient(const patchwise *p, const band *b, const room *r, const float *g)
+{
+    const Py_ssize_t size = p->results[0] * p->results[1], width = p->plane[1];
+    g += b->image * p->filters * size + b->first * p->results[1];
+    memset(r->results, 0, p->filters * b->places * sizeof(float));
+    for (Py_ssize_t f = 0; f < p->filters; f++)
+        for (Py_ssize_t y = 0; y < b->rows; y++)
+            copy_places(g + f * size + y * p->results[1], p->results[1], 0, r->results + f * b->places + y * width);
+}
+
+/* `count` of a band's places from j on, with the filters side by side, in panels. */
+static void turn_gradient(const patchwise *p, const band *b, const room *r, Py_ssize_t j, Py_ssize_t count)
+{
+    const Py_ssize_t n = ROUNDED(p->filters), panel = panel_width();
+    for (Py_ssize_t f = 0; f < n; f += panel) {
+        const Py_ssize_t width = n - f < panel ? n - f : panel, some = p->filters - f < width ? p->filters - f : width;
+        if (some < width) memset(r->turned + f * count, 0, width * count * sizeof(float));
+        turn(r->results + f * b->places + j, b->places, some, count, r->turned + f * count, width);
+    }
+}
+
+static void patchwise_results(const patchwise *p, const band *b, const room *r, float *images, const float *filters,
+                              const int64_t *taps, const float *bias, float *out)
+{
+    const Py_ssize_t size = p->results[0] * p->results[1], panel = panel_width();
+    visit_planes(p, b, images, r->planes, 0);
+    for (Py_ssize_t j = 0; j < b->places; j += panel) {
+        const Py_ssize_t count = b->places - j < panel ? b->places - j : panel;
+        copy_runs(r->planes + j, taps, p->taps, count, r->patches);
+        multiply_panels((p->filters + 7) / 8 * 8, count, p->taps, filters, p->taps, 1, r->patches, r->results + j,
+                        b->places, 0);
+    }
+    out += b->image * p->filters * size + b->first * p->results[1];
+    for (Py_ssize_t f = 0; f < p->filters; f++)
+        for (Py_ssize_t y = 0; y < b->rows; y++)
+            copy_places(r->results + f * b->places + y * p->plane[1], p->results[1], bias[f],
+                        out + f * size + y * p->results[1]);
+}
+
+static void patchwise_images(const patchwise *p, const band *b, const room *r, const float *g, const float *filters,
+                             const int64_t *taps, float *images)
+{
+    const Py_ssize_t panel = panel_width();
+    load_gradient(p, b, r, g);
+    memset(r->planes, 0, (r->patches - r->planes) * sizeof(float));
+    for (Py_ssize_t j = 0; j < b->places; j += panel) {
+        const Py_ssize_t count = b->places - j < panel ? b->places - j : panel;
+        for (Py_ssize_t f = 0; f < p->filters; f++)
+            memcpy(r->turned + f * count, r->results + f * b->places + j, count * sizeof(float));
+        multiply_panels(TAPS(p), count, p->filters, filters, p->filters, 1, r->turned, r->patches, count, 0);
+        add_runs(r->patches, taps, p->taps, count, r->planes + j);
+    }
+    visit_planes(p, b, images, r->planes, 1);
+}
+
+static void patchwise_sums(const patchwise *p, const band *b, const room *r, float *images, const float *g,
+                           const int64_t *taps, float *sums)
+{
+    const Py_ssize_t n = ROUNDED(p->filters);
+    visit_planes(p, b, images, r->planes, 0);
+    load_gradient(p, b, r, g);
+    for (Py_ssize_t j = 0; j < b->places; j += DEPTH) {
+        const Py_ssize_t count = b->places - j < DEPTH ? b->places - j : DEPTH;
+        copy_runs(r->planes + j, taps, p->taps, count, r->patches);
+        memset(r->patches + p->taps * count, 0, (TAPS(p) - p->taps) * count * sizeof(float));
+        turn_gradient(p, b, r, j, count);
+        multiply_panels(TAPS(p), n, count, r->patches, count, 1, r->turned, sums, n, 1);
+    }
+}
+
+/* A part of the work: bands, or images whose bands come one after the other. */
+#define DEFINE_PART(NAME, MARKS, SCRATCHES, BANDS, ...)                                                     \
+    static void NAME##_part(void *context, Py_ssize_t first, Py_ssize_t count)                              \
+    {                                                                                                       \
+        const native_call *c = context;                                                                     \
+        const patchwise *p = (const patchwise *)c->n;                                                       \
+        const Py_ssize_t slot = take_scratch((int32_t *)c->data[MARKS], p->scratches), bands = BANDS;       \
+        const room r = room_of(p, AT(SCRATCHES, slot * p->length));                                         \
+        for (Py_ssize_t i = first * bands; i < (first + count) * bands; i++) {                              \
+            const band b = band_of(p, i);                                                                   \
+            NAME(p, &b, &r, __VA_ARGS__);                                                                   \
+        }                                                                                                   \
+        __atomic_store_n((int32_t *)c->data[MARKS] + slot, 0, __ATOMIC_RELEASE);                            \
+    }
+
+/* data: images, filters (rounded up to 8, taps), places of taps, bias, results, scratches, marks */
+DEFINE_PART(patchwise_results, 6, 5, 1, AT(0, 0), AT(1, 0), AT(2, 0), AT(3, 0), AT(4, 0))
+
+/* data: results, filters (taps rounded up to 8, filters), places of taps, images, scratches, marks; items are images */
+DEFINE_PART(patchwise_images, 5, 4, (p->results[0] + p->rows - 1) / p->rows, AT(0, 0), AT(1, 0), AT(2, 0), AT(3, 0))
+
+/* data: images, results, places of taps, sums for each piece, scratches, marks */
+DEFINE_PART(patchwise_sums, 5, 4, 1, AT(0, 0), AT(1, 0), AT(2, 0),
+            AT(3, first / c->piece * TAPS(p) * ROUNDED(p->filters)))
+
+#endif
+#endif

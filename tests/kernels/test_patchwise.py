@@ -1,0 +1,152 @@
+"""Convolutions by patches in panels: against the same by NumPy in double precision."""
+
+import numpy as np
+import pytest
+
+from cygrad._kernels import convolution, native, parallel, patchwise
+from cygrad._kernels.sliding import Geometry
+
+pytestmark = pytest.mark.skipif(
+    not native.has_loops(np.ones(1)) or not native.has_loop(patchwise.RESULTS), reason="done by NumPy"
+)
+
+GEOMETRIES = [
+    # image, kernel, stride, dilation, low, how much of the result is left out
+    ((9,), (3,), (1,), (1,), (0,), 0),
+    ((40,), (2,), (3,), (2,), (1,), 0),
+    ((6, 7), (3, 2), (1, 1), (1, 1), (1, 0), 0),
+    ((16, 37), (3, 2), (2, 1), (1, 2), (2, 1), 1),
+    ((9, 11), (5, 4), (3, 2), (1, 3), (4, 5), 0),
+    ((28, 28), (5, 5), (1, 1), (1, 1), (2, 2), 0),
+    ((12, 5), (1, 5), (4, 1), (1, 1), (0, 4), 2),
+    ((1, 1), (3, 3), (1, 1), (1, 1), (1, 1), 0),
+    ((4, 6), (2, 2), (5, 5), (1, 1), (0, 0), 0),
+]
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+def geometry(image, kernel, stride, dilation, low, less):
+    given = zip(image, kernel, stride, dilation, low)
+    size = [(n + 2 * p - d * (k - 1) - 1) // s + 1 - less for n, k, s, d, p in given]
+    return Geometry(image, kernel, size, stride, dilation, low)
+
+
+def numbers(rng, n, channels, filters, where):
+    """Images, filters, bias and the gradient of the results."""
+    shapes = (n, channels, *where.image), (filters, channels, *where.kernel), (filters,), (n, filters, *where.size)
+    return [rng.standard_normal(shape).astype("f") for shape in shapes]
+
+
+def all_three(x, w, b, g, where):
+    return (
+        patchwise.correlate(x, w, b, where),
+        patchwise.spread(g, w, where),
+        patchwise.filter_gradient(x, g, where),
+    )
+
+
+def by_numpy(x, w, b, g, where):
+    x, w, b, g = (a.astype("d") for a in (x, w, b, g))
+    return (
+        convolution.correlate(x, w, b, where, 1),
+        convolution.spread(g, w, None, where, 1),
+        convolution.filter_gradient(x, g, where, 1),
+    )
+
+
+def assert_close(found, expected):
+    for one, other in zip(found, expected):
+        assert one.shape == other.shape and one.dtype == np.float32
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5 * abs(other).max())
+
+
+@pytest.mark.parametrize("given", GEOMETRIES, ids=str)
+@pytest.mark.parametrize(("channels", "filters"), [(1, 1), (3, 17), (5, 8), (2, 33)])
+def test_all_windows(given, channels, filters, rng):
+    where = geometry(*given)
+    x, *others = numbers(rng, 3, channels, filters, where)
+    assert patchwise.suits(x, channels, where, 1)
+    assert_close(all_three(x, *others, where), by_numpy(x, *others, where))
+
+
+@pytest.mark.parametrize("given", GEOMETRIES, ids=str)
+def test_cutting_into_bands_changes_nothing(given, rng, monkeypatch):
+    where = geometry(*given)
+    numbers_ = numbers(rng, 2, 3, 5, where)
+    expected = all_three(*numbers_, where)
+    monkeypatch.setattr(patchwise, "BAND", 1)
+    found = all_three(*numbers_, where)
+    np.testing.assert_array_equal(found[0], expected[0])
+    assert_close(found[1:], by_numpy(*numbers_, where)[1:])
+
+
+def test_the_same_for_every_number_of_threads(rng):
+    where = geometry((60, 50), (5, 3), (1, 2), (1, 1), (2, 1), 0)
+    given = numbers(rng, 20, 3, 9, where)
+    before, results = parallel.num_threads(), []
+    try:
+        for threads in (1, 2, 5):
+            parallel.set_num_threads(threads)
+            results.append(all_three(*given, where))
+    finally:
+        parallel.set_num_threads(before)
+    for found in results[1:]:
+        for one, other in zip(found, results[0]):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_memory_of_any_layout(rng):
+    where = geometry((8, 6), (2, 3), (1, 1), (1, 1), (1, 1), 0)
+    given = numbers(rng, 2, 3, 4, where)
+    expected = all_three(*given, where)
+    strided = [np.asfortranarray(a) for a in given[:2]] + [np.repeat(given[2], 2)[::2], given[3][::-1].copy()[::-1]]
+    for one, other in zip(all_three(*strided, where), expected):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("value", [np.inf, np.nan])
+def test_what_is_not_finite_goes_where_it_is_seen(value, rng):
+    where = geometry((9, 9), (3, 2), (1, 1), (1, 1), (0, 1), 0)
+    x, w, b, g = numbers(rng, 2, 2, 3, where)
+    x[1, 0, 4, 4] = g[0, 1, 3, 3] = value
+    with np.errstate(invalid="ignore"):
+        expected = by_numpy(x, w, b, g, where)
+        found = (
+            convolution.correlate(x, w, b, where, 1),
+            convolution.spread(g, w, None, where, 1),
+            convolution.filter_gradient(x, g, where, 1),
+        )
+    for one, other in zip(found, expected):
+        np.testing.assert_array_equal(np.isfinite(one), np.isfinite(other))
+    w[0, 0, 0, 0] = value
+    assert patchwise.spread(g, w, where) is None
+
+
+def test_which_convolutions_are_done_so(rng):
+    where = geometry((16, 16), (3, 3), (1, 1), (1, 1), (1, 1), 0)
+    x = rng.standard_normal((4, 3, 16, 16)).astype("f")
+    assert patchwise.suits(x, 3, where, 1)
+    assert not patchwise.suits(x, 3, where, 3)
+    assert not patchwise.suits(x.astype("d"), 3, where, 1)
+    assert not patchwise.suits(x[:0], 3, where, 1)
+    assert not patchwise.suits(x, 100, where, 1)
+    assert not patchwise.suits(x, 3, geometry((16, 16), (1, 1), (1, 1), (1, 1), (0, 0), 0), 1)
+    assert not patchwise.suits(x, 3, geometry((4, 4, 4), (2, 2, 2), (1,) * 3, (1,) * 3, (0,) * 3, 0), 1)
+
+
+def test_what_does_not_fit_is_refused(rng):
+    where = geometry((8, 8), (2, 2), (1, 1), (1, 1), (0, 0), 0)
+    x, w, b, g = numbers(rng, 2, 3, 4, where)
+    for images, filters, bias in ((x[..., :7], w, b), (x, w[:, :2], b), (x, w, b[:3]), (x.astype("d"), w, b)):
+        with pytest.raises(ValueError):
+            patchwise.correlate(images, filters, bias, where)
+    for results, filters in ((g[..., :6], w), (g[:, :3], w)):
+        with pytest.raises(ValueError):
+            patchwise.spread(results, filters, where)
+    for images, results in ((x[:1], g), (x, g[..., :6])):
+        with pytest.raises(ValueError):
+            patchwise.filter_gradient(images, results, where)
