@@ -1,5 +1,7 @@
 """Times every op's forward against the plain NumPy expression of its result, on 100,000 elements; see README.md.
 
+Processor time of one thread, the least of many runs.
+
     python -m benchmarks.ops [PATTERN]      only lines of ops.txt with this in them
 
 The inputs require grad where they can, so that ops are recorded. What an op allocates beside its result and what it
@@ -19,10 +21,10 @@ import numpy as np
 
 import cygrad
 from benchmarks.machine import limit_threads
-from benchmarks.measure import time_pair
+from benchmarks.measure import time_least
 
 LIMIT = 1.5  # times NumPy
-PAIRS, SAMPLE = 9, 0.004
+ROUNDS, SECONDS = 6, 0.012
 
 
 def arrays() -> dict[str, np.ndarray]:
@@ -91,6 +93,8 @@ def constants() -> dict[str, np.ndarray]:
         "rows": np.arange(250)[:, None],
         "iflat": i.ravel(),
         "jflat": j.ravel(),
+        "j250": rng.integers(0, 250, 100000),
+        "j400": rng.integers(0, 400, 100000),
         "jflat1000": j.ravel()[:1000],
         "flat_w": rng.uniform(0.1, 1, 100000).astype(np.float32),
         "counts": np.full((250, 400), 10, np.float32),
@@ -113,7 +117,6 @@ def normalized(x: np.ndarray, axes: Any) -> np.ndarray:
 def namespaces() -> tuple[dict[str, Any], dict[str, Any]]:
     """The names in the statements of cygrad and of NumPy."""
     import scipy.linalg
-    import scipy.spatial.distance
     import scipy.special
     import scipy.stats
 
@@ -126,7 +129,7 @@ def namespaces() -> tuple[dict[str, Any], dict[str, Any]]:
         "sp": scipy.special,
         "slinalg": scipy.linalg,
         "sstats": scipy.stats,
-        "sdist": scipy.spatial.distance,
+        "upper": np.triu_indices(316, 1),
         "rng": np.random.default_rng(2),
         "softmax": softmax,
         "normalized": normalized,
@@ -164,7 +167,7 @@ def main() -> None:
     print(f"{'':50} {'cygrad us':>10} {'NumPy us':>10} {'ratio':>6} {'scratch KB':>10}")
     for statement, expression in chosen:
         with np.errstate(all="ignore"):
-            timing = time_pair((statement, ours), (expression, theirs), PAIRS, SAMPLE)
+            timing = time_least((statement, ours), (expression, theirs), ROUNDS, SECONDS)
         scratch = scratch_of(statement, ours) / 1e3
         slow += timing.ratio > LIMIT
         mark = " *" if timing.ratio > LIMIT else ""

@@ -17,6 +17,29 @@ def cumsum(a, axis, reverse=False):
     return np.cumsum(a, axis, dtype=a.dtype)
 
 
+@silent
+def cumprod(a, axis):
+    """The running product along an axis."""
+    if a.ndim == 0:
+        return a.copy()
+    if a.shape[axis] > 1 and a.strides[axis] == 0:
+        return _powers(a, axis)
+    return np.multiply.accumulate(a, axis)
+
+
+def _powers(a, axis):
+    """The same of one element repeated: twice as many powers at each step."""
+    out = np.empty(a.shape, a.dtype)
+    a, powers = np.moveaxis(a, axis, -1), np.moveaxis(out, axis, -1)
+    powers[..., 0] = a[..., 0]
+    count, known = a.shape[-1], 1
+    while known < count:
+        more = min(known, count - known)
+        np.multiply(powers[..., :more], powers[..., known - 1 : known], out=powers[..., known : known + more])
+        known += more
+    return out
+
+
 def shift(a, axis, steps, fill):
     """`a` moved along an axis by `steps` places (backwards if negative), with `fill` in the places left free."""
     out = np.full_like(a, fill)

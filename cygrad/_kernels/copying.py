@@ -7,6 +7,7 @@ import numpy as np
 from cygrad._kernels.arrays import new_array
 
 _LARGE = 2**20  # bytes
+_SHORT = 8  # elements of a last axis along which loops would be too many
 _WIDE = 256  # elements along both axes of a transposed copy, for tiles to be worth it
 _TILE = 64, 512  # elements
 _BUILT_IN = 24  # types of other packages have larger numbers
@@ -30,7 +31,7 @@ def copy(array):
     if array.flags.c_contiguous:
         return contiguous(array)
     repeats = any(stride == 0 and length > 1 for stride, length in zip(array.strides, array.shape))
-    return array.copy("C" if repeats else "K")
+    return contiguous(array) if repeats else array.copy("K")
 
 
 def copy_in_order(array, order):
@@ -40,9 +41,14 @@ def copy_in_order(array, order):
 
 def contiguous(array):
     """A dense copy in C order."""
-    if array.nbytes < _LARGE or array.dtype.kind not in "biufc" or array.dtype.num >= _BUILT_IN:
+    is_short = array.ndim > 1 and array.shape[-1] <= _SHORT and array.size > 1000 * _SHORT
+    if not is_short and array.nbytes < _LARGE or array.dtype.kind not in "biufc" or array.dtype.num >= _BUILT_IN:
         return array.copy("C")
     out = new_array(array.shape, array.dtype.num)
+    if is_short:
+        for i in range(array.shape[-1]):
+            out[..., i] = array[..., i]
+        return out
     fastest = min(range(array.ndim), key=lambda axis: abs(array.strides[axis]))
     shortest = min(array.shape[fastest], array.shape[-1])
     if fastest == array.ndim - 1 or array.strides[fastest] != array.itemsize or shortest < _WIDE:

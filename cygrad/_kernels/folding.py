@@ -8,7 +8,8 @@ import numpy as np
 def unfold(x, where):
     """The windows of images (n, channels, *image): (n, channels * taps, places of the result)."""
     taps = math.prod(where.kernel)
-    columns = np.zeros((len(x), x.shape[1], taps, *where.size), x.dtype)
+    make = np.zeros if any(where.low) else np.empty
+    columns = make((len(x), x.shape[1], taps, *where.size), x.dtype)
     for tap, there, here in where.taps():
         columns[(slice(None), slice(None), tap, *there)] = x[(slice(None), slice(None), *here)]
     return columns.reshape(len(x), x.shape[1] * taps, math.prod(where.size))

@@ -43,7 +43,9 @@ def histogram(points, edges, weights, density):
     for values, edge, count in zip(points.T, edges, shape):
         inside &= (values >= edge[0]) & (values <= edge[-1])
         flat = flat * count + _interval(values, edge, count)
-    counts = np.bincount(flat[inside], None if weights is None else weights[inside], int(np.prod(shape)))
+    if not inside.all():
+        flat, weights = flat[inside], None if weights is None else weights[inside]
+    counts = np.bincount(flat, weights, int(np.prod(shape)))
     found = counts.reshape(shape).astype(points.dtype)
     if density:
         found = found / found.sum()

@@ -1,10 +1,10 @@
-"""SciPy's LAPACK, if it is installed: for factors of large matrices that NumPy does not give out."""
+"""SciPy's LAPACK, if it is installed: for factors of large matrices, and of many, that NumPy does not give out."""
 
 from functools import cache
 
 import numpy as np
 
-LARGE = 64  # rows from which on a matrix is worth the import
+MANY = 4096  # elements from which on matrices are worth the import
 
 
 @cache
@@ -18,6 +18,6 @@ def lapack():
 
 
 def routine(name, dtype, size):
-    """The function for matrices of this type, if SciPy is there and they are large; else None."""
-    found = lapack() if size >= LARGE else None
+    """The function for matrices of this type, if SciPy is there and they have many elements; else None."""
+    found = lapack() if size >= MANY else None
     return found and getattr(found, {"f": "s", "d": "d", "F": "c", "D": "z"}[np.dtype(dtype).char] + name)

@@ -21,7 +21,7 @@ def ldl_factor(a, hermitian):
     pivots = np.empty(a.shape[:-1], np.int32)
     info = np.zeros(a.shape[:-2], np.int32)
     hermitian = hermitian and a.dtype.kind == "c"
-    trf = routine("hetrf" if hermitian else "sytrf", a.dtype, a.shape[-1])
+    trf = routine("hetrf" if hermitian else "sytrf", a.dtype, a.size)
     with np.errstate(all="ignore"):
         for i in np.ndindex(a.shape[:-2]):
             if trf is None:

@@ -37,6 +37,16 @@ def soft_margin(x, y):
         return out
 
 
+def kl_divergence(x, y):
+    """y * (log(y) - x), where 0 times the logarithm of 0 is 0."""
+    with np.errstate(all="ignore"):
+        losses = np.asarray(np.log(y) - x)
+        losses = np.asarray(losses * y)
+        if y.size and not y.min() > 0:
+            np.copyto(losses, -x * y, where=y == 0)
+        return losses
+
+
 def multi_margin(x, target, weight, margin, p):
     """Of each row the mean of (margin - x[target] + x)^p where positive, other classes than the target's."""
     rows = np.arange(len(x))

@@ -11,6 +11,7 @@ from cygrad._kernels.lapack import routine
 from cygrad._kernels.triangular import solve_triangular
 
 BLOCK = 32  # columns that are eliminated before the rest is updated
+ONE_BY_ONE = 16  # rows from which on matrices are factored one after the other and not all at once
 
 
 def lu_factor(a):
@@ -24,7 +25,7 @@ def lu_factor(a):
     k = min(m, n)
     pivots = np.empty((*lu.shape[:-2], k), np.int32)
     info = np.zeros(lu.shape[:-2], np.int32)
-    getrf = routine("getrf", a.dtype, k)
+    getrf = routine("getrf", a.dtype, a.size) if k >= ONE_BY_ONE else None
     if getrf is not None:
         for i in np.ndindex(lu.shape[:-2]):
             lu[i], rows, info[i] = getrf(lu[i])

@@ -39,9 +39,8 @@ def by_elements(array, mode, counts):
     out[tuple(middle)] = array
     for axis, before, after in _each_axis(array.ndim, counts):
         places = _places(mode, array.shape[axis], before, after) + before
-        filled = (*middle[:axis], slice(None))  # what the axes behind have got by now
-        for part in (slice(0, before), slice(before + array.shape[axis], None)):
-            out[(*middle[:axis], part)] = np.take(out[filled], places[part], axis)
+        for target in (*range(before), *range(before + array.shape[axis], shape[axis])):
+            out[(*middle[:axis], target)] = out[(*middle[:axis], places[target])]
     return out
 
 

@@ -3,7 +3,11 @@
 A symmetric window of n elements is one of n - 1 steps; a periodic one, of n steps without its end.
 """
 
+import math
+
 import numpy as np
+
+LONG = 4096  # elements from which on cosines are not computed one by one
 
 
 def _steps(length, symmetric):
@@ -16,12 +20,27 @@ def cosines(length, symmetric, coefficients):
     k, steps = _steps(length, symmetric)
     if length == 1:
         return np.ones(1)
+    turn = 2 * np.pi / max(steps, 1)
+    if length > LONG:
+        return _long_cosines(length, turn, coefficients)
     out = np.full(length, float(coefficients[0]))
     for i, a in enumerate(coefficients[1:], 1):
-        term = np.cos(k * (2 * np.pi * i / max(steps, 1)))
+        term = np.cos(k * (turn * i))
         term *= -a if i % 2 else a
         out += term
     return out
+
+
+def _long_cosines(length, turn, coefficients):
+    """The same as one product of matrices: cos(a + b) is cos(a) cos(b) - sin(a) sin(b), with few different a and b."""
+    width = math.isqrt(length) + 1
+    k = np.arange(width)
+    left, right = [np.full(width, float(coefficients[0]))], [np.ones(width)]
+    for i, a in enumerate(coefficients[1:], 1):
+        coarse, fine = k * (turn * i * width), k * (turn * i)
+        left += [np.cos(coarse) * (-1) ** i * a, np.sin(coarse) * (-1) ** (i + 1) * a]
+        right += [np.cos(fine), np.sin(fine)]
+    return (np.stack(left, 1) @ np.stack(right)).reshape(-1)[:length]
 
 
 def triangle(length, symmetric):

@@ -10,6 +10,7 @@ from cygrad._core import messages
 from cygrad._core.access import array_of
 from cygrad._core.opdef import IN1, IN2, INPLACE, declare, publish
 from cygrad._core.record import record_n, result_type, write_into
+from cygrad._kernels.blocks import SIZE
 from cygrad._kernels.products import addmm as sum_with_product
 from cygrad._kernels.products import matmul
 from cygrad._ops.arguments import wrap_dim
@@ -47,7 +48,7 @@ def scaled_sum(base, product, beta, alpha):
 
 def add_product_array(base, a, b, beta, alpha):
     """beta * base + alpha * (a @ b) for matrices, a matrix and a vector, or stacks of matrices."""
-    if beta == 1 and alpha == 1 and b.ndim == 2:
+    if beta == 1 and alpha == 1 and b.ndim <= 2:
         return sum_with_product(base, a, b)
     return scaled_sum(base, matmul(a, b), beta, alpha)
 
@@ -141,13 +142,14 @@ def addmv(input, mat, vec, *, beta=1, alpha=1, out=None):
     tensor([2., 3.])
     """
     require_tensors(ADDMV, input, mat, vec, names=("input", "mat", "vec"))
-    if input.ndim > 1 or mat.ndim != 2 or vec.ndim != 1:
-        raise RuntimeError(f"vector + matrix @ vector expected, got {input.ndim}, {mat.ndim}, {vec.ndim}")
-    size, (m, k) = input.numel(), mat.shape
-    check_matrix_vector((m, k), vec.shape, mat, vec, size)
+    base, a, b = array_of(input), array_of(mat), array_of(vec)
+    if base.ndim > 1 or a.ndim != 2 or b.ndim != 1:
+        raise RuntimeError(f"vector + matrix @ vector expected, got {base.ndim}, {a.ndim}, {b.ndim}")
+    size, (m, k) = base.size, a.shape
+    check_matrix_vector(a.shape, b.shape, mat, vec, size)
     if size not in (1, m):
         raise RuntimeError(
-            f"size mismatch, got input ({size}), mat ({m}x{k}), vec ({len(vec)})\n  the result has {m} elements, to "
+            f"size mismatch, got input ({size}), mat ({m}x{k}), vec ({len(b)})\n  the result has {m} elements, to "
             f"which an input of {size} can not be added"
         )
     if not input.dtype is mat.dtype is vec.dtype:
@@ -187,8 +189,11 @@ def baddbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None):
 
 def add_stack_array(base, a, b, beta, alpha):
     """beta * base + alpha * the sum of all products a[i] @ b[i]."""
-    rows = np.moveaxis(a, 0, 1).reshape(a.shape[1], -1) if a.size else np.zeros((a.shape[1], 0), a.dtype)
-    return scaled_sum(base, matmul(rows, b.reshape(rows.shape[1], b.shape[2])), beta, alpha)
+    step = max(1, SIZE // max(a.shape[1] * b.shape[2], 1))  # products whose sum is taken at once
+    total = matmul(a[:step], b[:step]).sum(0, dtype=a.dtype)
+    for start in range(step, len(a), step):
+        total += matmul(a[start : start + step], b[start : start + step]).sum(0, dtype=a.dtype)
+    return scaled_sum(base, total, beta, alpha)
 
 
 ADDBMM = row("addbmm", add_product_rule, "self batch1 batch2", add_stack_array)

@@ -158,7 +158,10 @@ def ldexp_array(x, exponent):
     """x * 2**exponent."""
     with np.errstate(all="ignore"):
         if x.dtype.kind == "f" and exponent.dtype.kind == "i":
-            return np.ldexp(x.dtype.type(1), exponent) * x
+            of_type = np.finfo(x.dtype)
+            if exponent.size and exponent.min() >= of_type.minexp and exponent.max() < of_type.maxexp:
+                return np.ldexp(x, exponent)
+            return np.ldexp(x.dtype.type(1), exponent) * x  # which may overflow where NumPy's function does not
         return x * np.exp2(exponent).astype(exponent.dtype if exponent.dtype.kind in "fc" else x.dtype)
 
 

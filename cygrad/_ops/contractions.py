@@ -7,6 +7,7 @@ import math
 import operator
 
 from cygrad._core import messages
+from cygrad._core.access import array_of
 from cygrad._core.opdef import FUNCTION_ONLY, LINEAR, declare, publish
 from cygrad._core.record import apply_n, tensor_argument
 from cygrad._core.tensor import Tensor
@@ -303,26 +304,30 @@ def tensordot(a, b, dims=2, out=None):
     of_a, of_b = dims_to_contract(a, b, dims)
     if len(of_a) != len(of_b):
         raise RuntimeError("both dimension lists should have same length")
-    for i, j in zip(of_a, of_b):
-        if a.shape[i] != b.shape[j] and 1 not in (a.shape[i], b.shape[j]):
+    lengths = [(array_of(a).shape[i], array_of(b).shape[j]) for i, j in zip(of_a, of_b)]
+    for (m, n), i, j in zip(lengths, of_a, of_b):
+        if m != n and 1 not in (m, n):
             raise RuntimeError(
-                f"contracted dimensions need to match, but first has size {a.shape[i]} in dim {i} "
-                f"and second has size {b.shape[j]} in dim {j}"
+                f"contracted dimensions need to match, but first has size {m} in dim {i} and second has size {n} in "
+                f"dim {j}"
             )
-    for i, j in zip(of_a, of_b):  # a length of 1 is broadcast: the other is summed over
-        if a.shape[i] == 1:
-            b = total(b, j, True)
-        elif b.shape[j] == 1:
-            a = total(a, i, True)
-    of_a = [dim_argument(i, a.dim(), "tensordot", "dims", 3) for i in of_a]
-    of_b = [dim_argument(j, b.dim(), "tensordot", "dims", 3) for j in of_b]
-    left, right = ([d for d in range(t.dim()) if d not in dims] for t, dims in ((a, of_a), (b, of_b)))
-    shape = tuple(a.shape[d] for d in left) + tuple(b.shape[d] for d in right)
-    inner = math.prod(a.shape[d] for d in of_a)
-    rows, columns = math.prod(a.shape[d] for d in left), math.prod(b.shape[d] for d in right)
-    product = mm(reshape(permute(a, left + of_a), (rows, inner)), reshape(permute(b, of_b + right), (inner, columns)))
-    product = reshape(product, shape)
-    return given("tensordot", product, out, a, b)
+    for (m, n), i, j in zip(lengths, of_a, of_b):  # a length of 1 is broadcast: the other is summed over
+        if m != n:
+            a, b = (a, total(b, j, True)) if m == 1 else (total(a, i, True), b)
+    shape_a, shape_b = array_of(a).shape, array_of(b).shape
+    of_a = [dim_argument(i, len(shape_a), "tensordot", "dims", 3) for i in of_a]
+    of_b = [dim_argument(j, len(shape_b), "tensordot", "dims", 3) for j in of_b]
+    left = [d for d in range(len(shape_a)) if d not in of_a]
+    right = [d for d in range(len(shape_b)) if d not in of_b]
+    rows, columns = [shape_a[d] for d in left], [shape_b[d] for d in right]
+    inner = math.prod([shape_a[d] for d in of_a])
+    product = mm(_matrix(a, left + of_a, math.prod(rows), inner), _matrix(b, of_b + right, inner, math.prod(columns)))
+    return given("tensordot", reshape(product, (*rows, *columns)), out, a, b)
+
+
+def _matrix(t, order, rows, columns):
+    ordered = t if order == list(range(len(order))) else permute(t, order)
+    return reshape(ordered, (rows, columns))
 
 
 def dims_to_contract(a, b, dims):

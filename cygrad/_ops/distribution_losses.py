@@ -10,19 +10,19 @@ import numpy as np
 
 from cygrad._core import messages
 from cygrad._core.access import array_of, tensor_of
-from cygrad._core.opdef import ELSEWHERE, IN0, IN1, declare, named, publish
-from cygrad._core.record import promoted
+from cygrad._core.opdef import ELEMENTWISE, ELSEWHERE, IN0, IN1, PRIVATE, declare, named, publish
+from cygrad._core.record import apply2, promoted
 from cygrad._core.sites import warn
 from cygrad._kernels import losses as kernels
 from cygrad._ops import loss_checks as checks
 from cygrad._ops.activations import logsigmoid
 from cygrad._ops.arguments import broadcast_shape, require
 from cygrad._ops.arithmetic import add, div, mul, neg, sub
-from cygrad._ops.binary import xlogy
+from cygrad._ops.checks import require_kind
 from cygrad._ops.gathering import masked_fill
 from cygrad._ops.loss_reductions import CODES, NONE, SUM, computed, reduced, reduction_of, spread
 from cygrad._ops.pointwise import exp, log, sigmoid, square
-from cygrad._ops.selection import clamp
+from cygrad._ops.selection import clamp, where
 from cygrad._ops.views import unsqueeze
 
 
@@ -156,6 +156,13 @@ def bce_with_logits_of_package(input, target, weight=None, pos_weight=None, redu
     return _with_logits(input, target, weight, pos_weight, reduction)
 
 
+def with_logits(x, y):
+    """The binary cross-entropies of all elements, for logits and targets of any type."""
+    broadcast_shape(array_of(y).shape, array_of(x).shape)  # raises if they do not
+    arrays = (*promoted(x, y, 0), None, None)
+    return computed(BCE_WITH_LOGITS, kernels.binary_cross_entropy_with_logits, arrays, (), (x, y), NONE, (None,))
+
+
 def _with_logits(input, target, weight, pos_weight, how):
     name = "binary_cross_entropy_with_logits"
     x, y = require(input, name), require(target, name, "target", 2)
@@ -180,11 +187,35 @@ def _with_logits(input, target, weight, pos_weight, how):
 # -- Kullback-Leibler divergence ---------------------------------------------------------------------------
 
 
+def kl_rule(n, g):
+    y, grad_y = n.saved(1), None
+    if n.needs(1):  # of y * log(y) as `xlogy` has it
+        grad_y = mul(g, sub(add(where(y == 0, 0.0, log(y)), div(y, y)), n.saved(0)))
+    return neg(mul(g, y)) if n.needs(0) else None, grad_y
+
+
+KL = declare(
+    "kl_divergence",
+    kl_rule,
+    saves=(IN1, IN0 | IN1),
+    flags=ELEMENTWISE | PRIVATE,
+    kernel=kernels.kl_divergence,
+    inputs="input target",
+    node="SubBackward0",
+)
+
+
+def kl_divergence(input, target):
+    """`target * (log(target) - input)`, 0 where `target` is 0."""
+    return apply2(KL, input, target, None)
+
+
 def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
     """`target * (log(target) - input)` for log-probabilities `input`; mean, sum, "batchmean", or of each element.
 
-    With `log_target` the target is a logarithm, too. "batchmean" divides the sum by the length of dimension 0. Raises
-    RuntimeError for integers.
+    With `log_target` the target is a logarithm, too. "batchmean" divides the sum by the length of dimension 0. Saves
+    both, for the input's gradient the target alone. Gradients without log_target: -g * target, and
+    g * (log(target) + 1 - input). Raises RuntimeError for integers.
 
     >>> import cygrad
     >>> log_probabilities = cygrad.tensor([[0.5, 0.5]]).log()
@@ -214,8 +245,11 @@ def _kl_div(input, target, reduction, log_target):
     for tensor in (x, y):
         if not (tensor.dtype.is_floating_point or tensor.dtype.is_complex):
             raise RuntimeError("kl_div: Integral inputs not supported.")
-    losses = mul(exp(y), sub(y, x)) if log_target else sub(xlogy(y, y), mul(y, x))
-    return reduced(losses, reduction)
+    if log_target:
+        return reduced(mul(exp(y), sub(y, x)), reduction)
+    require_kind("f", "xlogy_cpu", y)
+    broadcast_shape(array_of(y).shape, array_of(x).shape)  # raises if they do not
+    return reduced(kl_divergence(x, y), reduction)
 
 
 # -- counts and numbers ------------------------------------------------------------------------------------
@@ -267,7 +301,7 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
         if var < 0:
             raise ValueError("var has negative entry/entries")
         var = tensor_of(np.full_like(array_of(x), var))
-    elif (array_of(require(var, "gaussian_nll_loss", "var", 3)) < 0).any():
+    elif _has_negative(array_of(require(var, "gaussian_nll_loss", "var", 3))):
         raise ValueError("var has negative entry/entries")
     if var.shape != x.shape:
         if x.shape[:-1] == var.shape:
@@ -277,11 +311,16 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
     if reduction not in CODES:
         raise ValueError(f"{reduction} is not valid")
     values = array_of(var)
-    var = add(var, tensor_of(values.clip(eps).astype(values.dtype) - values))
+    if values.size and not values.min() >= eps:
+        var = add(var, tensor_of(values.clip(eps).astype(values.dtype) - values))
     losses = mul(add(log(var), div(square(sub(x, y)), var)), 0.5)
     if full:
         losses = add(losses, 0.5 * math.log(2 * math.pi))
     return reduced(losses, CODES[reduction])
+
+
+def _has_negative(values):
+    return bool(values.size) and not values.min() >= 0 and bool((values < 0).any())
 
 
 composite = dict.fromkeys(("kl_div", "poisson_nll_loss", "gaussian_nll_loss"), ELSEWHERE)

@@ -141,6 +141,8 @@ def check_mask(mask, shape, dim):
 def check_joined(indices):
     """Raise IndexError for index arrays that do not broadcast."""
     shapes = [index.shape for index in scatter.one_index_each(indices)[0]]
+    if len(set(shapes)) == 1:
+        return
     try:
         np.broadcast_shapes(*shapes)
     except ValueError:

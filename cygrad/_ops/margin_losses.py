@@ -11,9 +11,9 @@ from cygrad._core.dual import keep
 from cygrad._core.opdef import ELSEWHERE, IN0, declare, named, publish
 from cygrad._core.record import promoted
 from cygrad._kernels import losses as kernels
-from cygrad._ops.activations import logsigmoid
 from cygrad._ops.arguments import broadcast_shape, require
 from cygrad._ops.arithmetic import add, div, mul, neg, sub
+from cygrad._ops.distribution_losses import with_logits
 from cygrad._ops.gathering import gather
 from cygrad._ops.loss_reductions import CODES, NONE, computed, finished, reduced, reduction_of, spread
 from cygrad._ops.pointwise import sigmoid
@@ -252,7 +252,7 @@ def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, r
         how = CODES[reduction]
     else:
         raise ValueError(f"{reduction} is not valid")
-    losses = neg(add(mul(y, logsigmoid(x)), mul(sub(1, y), logsigmoid(neg(x)))))
+    losses = with_logits(x, y)
     if weight is not None:
         losses = mul(losses, require(weight, name, "weight", 3))
     return reduced(div(total(losses, -1), x.shape[-1]), how)

@@ -116,7 +116,7 @@ CUMPROD = declare(
     cumprod_rule,
     saves=IN0,
     flags=INPLACE,
-    kernel=lambda a, dim: accumulated(np.multiply, a, dim),
+    kernel=along.cumprod,
     inputs="self",
     attributes="dim",
 )

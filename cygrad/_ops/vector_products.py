@@ -1,14 +1,18 @@
-"""Outer and inner products of vectors, made of other ops."""
+"""Outer and inner products of vectors; all but `vecdot` are made of other ops."""
 
-from cygrad._core.opdef import publish
+import numpy as np
+
+from cygrad._core.access import array_of
+from cygrad._core.opdef import IN0, IN1, declare, publish
+from cygrad._core.record import apply_n
+from cygrad._kernels.by_numpy import silent
 from cygrad._ops.arguments import broadcast_shape, dim_argument, require
 from cygrad._ops.arithmetic import mul
 from cygrad._ops.delivering import given
 from cygrad._ops.matrices import LINALG, check_inexact, check_same_dtype
 from cygrad._ops.pointwise import conjugate
 from cygrad._ops.products import as_matrix, dot, mm
-from cygrad._ops.reductions import sum as total
-from cygrad._ops.views import reshape, t, unsqueeze
+from cygrad._ops.views import expand, reshape, t, unsqueeze
 
 
 def outer(input, vec2, *, out=None):
@@ -70,10 +74,32 @@ def vdot(input, other, *, out=None):
     return given("vdot", product, out, input, other)
 
 
+def vecdot_rule(n, g):
+    column = unsqueeze(g, n.args[0])
+    return mul(conjugate(column), n.saved(1)) if n.needs(0) else None, mul(column, n.saved(0)) if n.needs(1) else None
+
+
+@silent
+def vecdot_array(a, b, dim):
+    return np.linalg.vecdot(a, b, axis=dim)
+
+
+VECDOT = declare(
+    "linalg_vecdot",
+    vecdot_rule,
+    saves=(IN1, IN0),
+    flags=LINALG,
+    kernel=vecdot_array,
+    inputs="x y",
+    attributes="dim",
+)
+
+
 def linalg_vecdot(x, y, *, dim=-1, out=None):
     """The inner products of the vectors along a dimension, the first conjugated: sum(conj(x) * y); broadcasts.
 
-    Raises RuntimeError for integers and for different dtypes.
+    Saves each for the other's gradient: conj(g) * y, and g * x. Raises RuntimeError for integers and for
+    different dtypes.
 
     >>> import cygrad
     >>> x = cygrad.tensor([[1.0, 2.0], [3.0, 4.0]])
@@ -85,8 +111,11 @@ def linalg_vecdot(x, y, *, dim=-1, out=None):
     check_same_dtype(a, b, "linalg.vecdot", "xy")
     shape = broadcast_shape(tuple(a.shape), tuple(b.shape))
     dim = dim_argument(dim, len(shape), "linalg_vecdot", "dim", 3)
-    return given("linalg_vecdot", total(mul(conjugate(a), b), dim), out, a, b)
+    a, b = (t if array_of(t).shape == shape else expand(t, shape) for t in (a, b))
+    if not shape:
+        a, b = unsqueeze(a, 0), unsqueeze(b, 0)
+    return apply_n(VECDOT, (a, b), (dim,), out)
 
 
-composite = {"outer": 0, "ger": 0, "inner": 0, "vdot": 0, "linalg_vecdot": LINALG}
+composite = {"outer": 0, "ger": 0, "inner": 0, "vdot": 0}
 functions = publish(globals())

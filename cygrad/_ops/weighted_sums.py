@@ -37,7 +37,7 @@ def lerp_array(start, end, weight):
     if np.ndim(weight) == 0:
         begin, weight = (start, weight) if near else (end, weight - 1)
     else:
-        begin, weight = select(near, start, end), weight - ~near
+        begin, weight = select(near, start, end), select(near, weight, weight - 1)
     moved = np.asarray((end - start) * weight)
     moved += begin
     return moved

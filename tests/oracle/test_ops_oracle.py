@@ -85,6 +85,7 @@ OTHER_NODES = {
     "cross_entropy.soft": "PyTorch divides by a number in C++, where that node has another name",
     "linear.other_shapes": "PyTorch reshapes, multiplies matrices and takes a view of the result",
     "matmul": "PyTorch reshapes, multiplies stacks of matrices and takes a view of the result",
+    "linalg_vecdot": "one node here",
     "matmul.plain": "PyTorch takes a vector for a matrix of one row and squeezes the result",
     "pad.circular": "PyTorch copies parts of the input into a new tensor",
     "scaled_dot_product_attention": "PyTorch has several ways to compute it",

@@ -85,6 +85,12 @@ def distributions():
             Sample((x, np.array([[0.0, 1.0, 0.0]] * 2)), smooth=False),
             Sample((empty, empty), {"reduction": SUM}, lambda a, b, reduction: np.array(0.0)),
         ],
+        "kl_divergence": [
+            Sample((x, p), numpy=lambda a, b: b * (np.log(b) - a)),
+            Sample((x, grid(3, low=0.1)), numpy=lambda a, b: b * (np.log(b) - a)),
+            Sample((np.array([1.0, -np.inf, 2.0]), np.array([0.0, 0.0, np.nan])), smooth=False),
+            Sample((grid(6), np.array([-1.0, np.inf, 1.0, 0.0, 0.0, 2.0])), smooth=False),
+        ],
         "poisson_nll_loss": [
             *by_code(poisson, x, q, log_input=True, full=False, eps=1e-8),
             *by_code(poisson, p, q + 1.1, log_input=False, full=True, eps=1e-3),

@@ -1,0 +1,74 @@
+"""Kernels that go another way where arrays are large or of a certain make: the same results as by the plain formula."""
+
+import numpy as np
+import pytest
+
+import cygrad as torch
+
+
+def normal(*shape):
+    return np.random.default_rng(3).standard_normal(shape)
+
+
+@pytest.mark.parametrize("periodic", [True, False])
+@pytest.mark.parametrize("length", [4097, 5000, 65536])
+def test_long_windows(length, periodic):
+    k = 2 * np.pi * np.arange(length) / (length if periodic else length - 1)
+    made = torch.blackman_window(length, periodic, dtype=torch.float64)
+    np.testing.assert_allclose(made.numpy(), 0.42 - 0.5 * np.cos(k) + 0.08 * np.cos(2 * k), rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 17, 64])
+@pytest.mark.parametrize("dim", [0, 1])
+def test_running_products_of_one_element_repeated(count, dim):
+    for x in (normal(5), np.arange(-2, 3), normal(5) + 1j * normal(5)):
+        shape, axis = ((count, 5), 0) if dim == 0 else ((5, count), 1)
+        repeated = np.broadcast_to(x if dim == 0 else x[:, None], shape)
+        found = torch.from_numpy(x).unsqueeze(dim).expand(*shape).cumprod(dim).numpy()
+        np.testing.assert_allclose(found, np.cumprod(repeated, axis), rtol=1e-12)
+
+
+def test_sums_of_many_products():
+    a, b = normal(7, 150, 3), normal(7, 3, 160)  # six products are a block
+    found = torch.addbmm(torch.ones(1, dtype=torch.float64), torch.from_numpy(a), torch.from_numpy(b), beta=2)
+    np.testing.assert_allclose(found.numpy(), 2 + (a @ b).sum(0))
+
+
+@pytest.mark.parametrize("last", [1, 2, 8, 9])
+def test_copies_along_a_short_last_axis(last):
+    x = normal(300, 40)
+    t = torch.from_numpy(x)
+    repeated = t.unsqueeze(-1).expand(300, 40, last)
+    for copy in (repeated.clone(), repeated.contiguous()):
+        assert copy.is_contiguous() and (copy.numpy() == x[..., None]).all()
+    turned = torch.from_numpy(normal(last, 9000)).t()
+    assert turned.contiguous().equal(turned)
+
+
+@pytest.mark.parametrize("n", [8, 20])
+@pytest.mark.parametrize("count", [1, 40])
+def test_factors_of_many_matrices(n, count):
+    """By LAPACK where SciPy is there and they have many elements, else by our own elimination."""
+    a = normal(count, n, n)
+    p, lower, upper = torch.linalg.lu(torch.from_numpy(a))
+    np.testing.assert_allclose((p @ lower @ upper).numpy(), a, atol=1e-10)
+    symmetric = torch.from_numpy(a + a.swapaxes(1, 2))
+    ld, pivots = torch.linalg.ldl_factor(symmetric)
+    x = torch.linalg.ldl_solve(ld, pivots, torch.eye(n, dtype=torch.float64).expand(count, n, n))
+    np.testing.assert_allclose((symmetric @ x).numpy(), np.broadcast_to(np.eye(n), a.shape), atol=1e-8)
+
+
+def test_exponents_beyond_the_type():
+    """`2 ** other` overflows, as in PyTorch, also where the product would not."""
+    x = torch.tensor([1e-30, 1.0, 1e30, 3.0])
+    j = torch.tensor([130, 127, -160, -149])
+    found = torch.ldexp(x, j)
+    assert found[0] == torch.inf and found[1] == 2.0**127 and found[2] == 0 and found[3] == 3 * 2.0**-149
+    assert torch.ldexp(x, torch.tensor([8])).tolist() == [v * 256 for v in x.tolist()]
+
+
+@pytest.mark.parametrize("values", [[0.5, 1.5, 2.5], [-1.0, 0.5, 9.0], []])
+def test_values_outside_of_a_histogram(values):
+    weight = torch.arange(1.0, len(values) + 1)
+    found = torch.histogram(torch.tensor(values), 3, range=(0.0, 3.0), weight=weight).hist
+    assert found.tolist() == np.histogram(values, 3, (0, 3), weights=weight.numpy())[0].tolist()
