@@ -1,5 +1,7 @@
 """Outer and inner products of vectors; all but `vecdot` are made of other ops."""
 
+from typing import Any
+
 import numpy as np
 
 from cygrad._core.access import array_of
@@ -79,9 +81,12 @@ def vecdot_rule(n, g):
     return mul(conjugate(column), n.saved(1)) if n.needs(0) else None, mul(column, n.saved(0)) if n.needs(1) else None
 
 
+_vecdot: Any = np.vecdot  # NumPy's types know of no `axis`
+
+
 @silent
 def vecdot_array(a, b, dim):
-    return np.linalg.vecdot(a, b, axis=dim)
+    return _vecdot(a, b, axis=dim)
 
 
 VECDOT = declare(
