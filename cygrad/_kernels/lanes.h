@@ -25,4 +25,34 @@
         return (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]);                                                   \
     }
 
+#define LARGER(a, b) ((a) > (b) ? (a) : (b))
+
+/* Functions that give the largest of n > 0 numbers; a nan may be missed. */
+#define DEFINE_LARGEST()                                                                                        \
+    static CYGRAD_CLONES REAL NAME(largest_of_many)(const REAL *x, Py_ssize_t n)                                \
+    {                                                                                                           \
+        REAL lanes[LANES], best;                                                                                \
+        Py_ssize_t i = LANES;                                                                                   \
+        for (int j = 0; j < LANES; j++) lanes[j] = LARGER(x[j], x[n - LANES + j]);                              \
+        for (; i + LANES <= n; i += LANES)                                                                      \
+            for (int j = 0; j < LANES; j++) lanes[j] = LARGER(x[i + j], lanes[j]);                              \
+        for (int j = 0; j < 16; j++) lanes[j] = LARGER(lanes[j], lanes[j + 16]);                                \
+        for (int j = 0; j < 8; j++) lanes[j] = LARGER(lanes[j], lanes[j + 8]);                                  \
+        best = lanes[0];                                                                                        \
+        for (int j = 1; j < 8; j++) best = LARGER(lanes[j], best);                                              \
+        return best;                                                                                            \
+    }                                                                                                           \
+                                                                                                                \
+    static REAL NAME(largest)(const REAL *x, Py_ssize_t n)                                                      \
+    {                                                                                                           \
+        REAL a = *x, b = a, c = a, d = a;                                                                       \
+        if (n >= LANES) return NAME(largest_of_many)(x, n);                                                     \
+        for (; n >= 4; n -= 4, x += 4)                                                                          \
+            a = LARGER(x[0], a), b = LARGER(x[1], b), c = LARGER(x[2], c), d = LARGER(x[3], d);                 \
+        for (; n > 0; n--, x++) a = LARGER(*x, a);                                                              \
+        a = LARGER(a, b);                                                                                       \
+        c = LARGER(c, d);                                                                                       \
+        return LARGER(a, c);                                                                                    \
+    }
+
 #endif

@@ -56,38 +56,12 @@ CYGRAD_END_LOOPS
 #endif
 #else
 
-#define LARGER(a, b) ((a) > (b) ? (a) : (b))
-
-/* The largest of n >= LANES numbers. */
-static CYGRAD_CLONES REAL NAME(largest)(const REAL *x, Py_ssize_t n)
-{
-    REAL lanes[LANES], best;
-    Py_ssize_t i = LANES;
-    for (int j = 0; j < LANES; j++) lanes[j] = LARGER(x[j], x[n - LANES + j]);
-    for (; i + LANES <= n; i += LANES)
-        for (int j = 0; j < LANES; j++) lanes[j] = LARGER(x[i + j], lanes[j]);
-    for (int j = 0; j < 16; j++) lanes[j] = LARGER(lanes[j], lanes[j + 16]);
-    for (int j = 0; j < 8; j++) lanes[j] = LARGER(lanes[j], lanes[j + 8]);
-    best = lanes[0];
-    for (int j = 1; j < 8; j++) best = LARGER(lanes[j], best);
-    return best;
-}
+DEFINE_LARGEST()
 
 static CYGRAD_CLONES void NAME(raise_columns)(const REAL *x, Py_ssize_t n, Py_ssize_t inner, REAL *column)
 {
     for (; n > 0; n--, x += inner)
         CYGRAD_INDEPENDENT for (Py_ssize_t j = 0; j < inner; j++) column[j] = LARGER(x[j], column[j]);
-}
-
-/* The same of 0 < n < LANES numbers. */
-static REAL NAME(largest_of_few)(const REAL *x, Py_ssize_t n)
-{
-    REAL a = *x, b = a, c = a, d = a;
-    for (; n >= 4; n -= 4, x += 4) a = LARGER(x[0], a), b = LARGER(x[1], b), c = LARGER(x[2], c), d = LARGER(x[3], d);
-    for (; n > 0; n--, x++) a = LARGER(*x, a);
-    a = LARGER(a, b);
-    c = LARGER(c, d);
-    return LARGER(a, c);
 }
 
 /* A nan may be missed: it comes back when the largest is subtracted from it. */
@@ -98,7 +72,7 @@ static void NAME(find_largest)(const REAL *x, Py_ssize_t blocks, Py_ssize_t n, P
             memcpy(column, x, inner * sizeof(REAL));
             NAME(raise_columns)(x + inner, n - 1, inner, column);
         }
-        else *column = n < LANES ? NAME(largest_of_few)(x, n) : NAME(largest)(x, n);
+        else *column = NAME(largest)(x, n);
 }
 
 #define PRODUCT(i) x[i] * y[i]
@@ -171,6 +145,4 @@ DEFINE_PASS(EXP_CLONES, exponentials_of_differences, EXP(x[i] - c))
 DEFINE_PASS(CYGRAD_CLONES, softmax_gradient, (x[i] - c) * y[i])
 DEFINE_PASS(EXP_CLONES, log_softmax_gradient, x[i] - EXP(y[i]) * c)
 #undef DEFINE_PASS
-
-#undef LARGER
 #endif

@@ -9,17 +9,24 @@ import numpy as np
 from cygrad._core import messages
 from cygrad._core.access import array_of, tensor_of
 from cygrad._core.dual import keep
-from cygrad._core.opdef import ELSEWHERE, IN0, PRIVATE, declare, publish, variant
-from cygrad._core.record import record_n
+from cygrad._core.opdef import ELSEWHERE, IN0, OUT1, PRIVATE, declare, publish, variant
+from cygrad._core.record import record_n, record_outputs
+from cygrad._core.state import get_modes
+from cygrad._kernels import cross_entropy as kernels
 from cygrad._kernels.nn import nll as nll_array
 from cygrad._kernels.nn import nll_backward as nll_backward_rows
 from cygrad._ops import loss_checks as checks
 from cygrad._ops import soft_targets
 from cygrad._ops.arguments import require
+from cygrad._ops.arithmetic import add, mul, sub
+from cygrad._ops.keeping import keep_tensors, kept_tensors
 from cygrad._ops.loss_reductions import NONE, reduction_of
 from cygrad._ops.products import linear
-from cygrad._ops.softmax import log_softmax_along
+from cygrad._ops.reductions import sum as sum_of
+from cygrad._ops.softmax import log_softmax_along, softmax_backward_data
 from cygrad._ops.views import reshape
+
+NO_GRAD = 1  # the bit of `_core/state.pxd`
 
 # -- negative log-likelihood of arrays ---------------------------------------------------------------------
 
@@ -111,6 +118,48 @@ def nll_loss_backward(grad_output, target, weight, ignore_index, reduction, tota
     return result
 
 
+# -- negative log-likelihood of a softmax ------------------------------------------------------------------
+
+
+def fused_rule(n, grads):
+    g, of_softmax = grads
+    softmax, (target, weight) = n.saved_output(1), kept_tensors(n, 2)
+    ignore_index, reduction, total = n.args
+    grad = None
+    if g is not None and get_modes() & NO_GRAD:
+        arrays = array_of(softmax), array_of(target), _array(weight)
+        grad = tensor_of(kernels.cross_entropy_backward(array_of(g), *arrays, ignore_index, reduction, array_of(total)))
+    elif g is not None:
+        of_logarithm = nll_loss_backward(g, target, weight, ignore_index, reduction, total, tuple(softmax.shape))
+        grad = sub(of_logarithm, mul(softmax, sum_of(of_logarithm, 1, True)))
+    if of_softmax is not None:  # nobody but this rule uses the softmax
+        through = softmax_backward_data(of_softmax, softmax, 1)
+        grad = through if grad is None else add(grad, through)
+    return grad
+
+
+FUSED = declare(
+    "cross_entropy_of_softmax",
+    fused_rule,
+    saves=OUT1,
+    node="NllLossBackward0",
+    flags=PRIVATE,
+    inputs="self",
+    outputs="_ _",
+    attributes="ignore_index reduction total_weight",
+)
+LARGE = 1 << 16  # scores for which one pass saves more than its checks cost
+
+
+def cross_entropy_of_softmax(input, target, weight, ignore_index, reduction):
+    """`nll_loss(log_softmax(input, 1), target)` for scores (N, C), as one op that makes the softmax and keeps it."""
+    arrays = array_of(input), array_of(target), _array(weight)
+    loss, total, softmax = kernels.cross_entropy(*arrays, ignore_index, reduction)
+    results = record_outputs(FUSED, (loss, softmax), (input,), (ignore_index, reduction, tensor_of(total)), 2)
+    keep_tensors(results[0], 2, (target, weight))
+    return results
+
+
 # -- nll_loss ----------------------------------------------------------------------------------------------
 
 
@@ -137,10 +186,14 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
 def _checked_nll(input, target, weight, ignore_index, reduction):
     if not input.dtype.is_floating_point:
         raise messages.not_implemented_for("nll_loss_out_frame", input.dtype)
+    _check_weight(input, weight)
+    return _nll(input, target, weight, ignore_index, reduction)
+
+
+def _check_weight(input, weight):
     if weight is not None:
         checks.check_class_weight(weight, input, "nll_loss_nd")
         checks.check_constant(weight, "nll_loss_forward", "weight")
-    return _nll(input, target, weight, ignore_index, reduction)
 
 
 def _check_target(values, classes, input, target):
@@ -166,7 +219,8 @@ def cross_entropy(
 
     Shapes: input (C), (N, C) or (N, C, d1, ...) of any numbers (logits); target either class indices, (), (N) or
     (N, d1, ...) of int64, or probabilities in input's shape; weight (C). Samples of class `ignore_index` do not count.
-    `label_smoothing` is the part of the target that is spread evenly over the classes.
+    `label_smoothing` is the part of the target that is spread evenly over the classes. Large matrices of scores with
+    class indices are one node, which saves their softmax.
 
     Raises IndexError for a class that is none, ValueError or RuntimeError for shapes and dtypes that do not fit.
 
@@ -184,6 +238,10 @@ def cross_entropy(
         _check_target(values, classes, input, target)
     if not input.dtype.is_floating_point:
         raise messages.not_implemented_for("log_softmax_lastdim_kernel_impl", input.dtype)
+    is_large = values.ndim == 2 and values.size >= LARGE and kernels.has_loops(values)
+    if is_large and not has_probabilities and label_smoothing == 0:
+        _check_weight(input, weight)
+        return cross_entropy_of_softmax(input, target, weight, ignore_index, how)[0]
     logp = log_softmax_along(input, 1 if values.ndim > 1 else 0)
     if has_probabilities:
         return soft_targets.soft_loss(logp, target, weight, ignore_index, how, label_smoothing)

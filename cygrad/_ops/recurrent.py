@@ -6,7 +6,7 @@ One recorded op computes all steps of one layer in one direction. Its inputs are
 
 import math
 
-from cygrad._core import faults, messages
+from cygrad._core import messages
 from cygrad._core.access import array_of, tensor_of
 from cygrad._core.dual import keep
 from cygrad._core.engine import grad
@@ -18,6 +18,7 @@ from cygrad._kernels import recurrent as kernels
 from cygrad._kernels.copying import copy
 from cygrad._ops.arguments import require
 from cygrad._ops.dropout import dropout
+from cygrad._ops.keeping import keep_tensors, kept_tensors
 from cygrad._ops.parts import cat, narrow, stack, unbind
 from cygrad._ops.products import linear
 from cygrad._ops.recurrent_cells import GATES, STEPS
@@ -27,10 +28,7 @@ from cygrad._ops.views import reshape, transpose, view
 
 
 def layer_rule(n, grads):
-    tensors, versions = n.saved(0)
-    for tensor, version in zip(tensors, versions):
-        if tensor is not None and tensor._version != version:
-            raise faults.modified_error(tensor, n, version, tensor._version, False)
+    tensors = kept_tensors(n, 0)
     wanted = [n.needs(i) for i in range(len(tensors))]
     kind, sizes, is_reversed = n.args
     if not get_modes():
@@ -77,7 +75,7 @@ def recurrent_layer(kind, sizes, is_reversed, x, h0, w_ih, w_hh, b_ih=None, b_hh
     dtype = array_of(x).dtype
     results = tuple(array.astype(dtype, copy=False) for array in (out.reshape(*x.shape[:-1], out.shape[1]), *last))
     results = record_outputs(LAYER, results, tensors, (kind, sizes, is_reversed), len(results))
-    keep(results[0], 0, (tensors, [None if t is None else t._version for t in tensors]))
+    keep_tensors(results[0], 0, tensors)
     keep(results[0], 1, (*kept, copy(out)))  # the result may be overwritten
     return results
 

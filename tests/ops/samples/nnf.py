@@ -159,6 +159,9 @@ def classification():
     def smoothed(a, target, reduction="mean", label_smoothing=0.0):
         return soft_cross_entropy(a, np.eye(3)[target], reduction, label_smoothing)
 
+    def with_softmax(a, target, weight, ignore_index, code):
+        return nll(log_softmax(a, 1), target, reduction=("none", "mean", "sum")[code]), softmax(a, 1)
+
     def calls(function, *arguments, **named):
         return [
             Sample(arguments, {**named, **reduction}, function)
@@ -195,6 +198,11 @@ def classification():
     return {
         **{f"nll_loss{kind}": found for kind, found in both(nll).items()},
         **{f"cross_entropy{kind}": found for kind, found in both(cross_entropy).items()},
+        "cross_entropy_of_softmax": [
+            Sample((x, classes, None, -100, code), {}, with_softmax)
+            for code in range(3)
+            for classes in (target, ignored)
+        ],
         "cross_entropy.soft": [
             *calls(soft_cross_entropy, x, soft),
             *calls(soft_cross_entropy, x[0], soft[0]),

@@ -1,0 +1,92 @@
+/* Rows of scores, of which softmax makes probabilities: cross-entropy; called from cross_entropy.py. */
+
+#ifndef REAL                    /* the file includes itself once for each type */
+#ifndef CYGRAD_SCORES_H
+#define CYGRAD_SCORES_H
+
+#include <math.h>
+#include "clones.h"
+#include "exp.h"
+#include "lanes.h"
+
+CYGRAD_BEGIN_LOOPS
+
+#define REAL float
+#define EXP exponential_below_0
+#define EXP_CLONES CYGRAD_WIDE_CLONES
+#define LOG logf
+#define NAME(name) name##_f32
+#include "scores.h"
+#undef REAL
+#undef EXP
+#undef EXP_CLONES
+#undef LOG
+#undef NAME
+
+#define REAL double
+#define EXP exponential_of_double
+#define EXP_CLONES CYGRAD_CLONES
+#define LOG log
+#define NAME(name) name##_f64
+#include "scores.h"
+#undef REAL
+#undef EXP
+#undef EXP_CLONES
+#undef LOG
+#undef NAME
+
+CYGRAD_END_LOOPS
+
+/* data: scores, classes (int64), probabilities, logarithms of those of the classes; n: scores of a row */
+static void cross_entropy_part(void *context, Py_ssize_t first, Py_ssize_t count)
+{
+    const native_call *c = context;
+    const int64_t *classes = (const int64_t *)c->data[1] + first;
+    BY_TYPE(c->is_double, cross_entropy, AT(0, first * c->n[0]), classes, AT(2, first * c->n[0]), AT(3, first), count,
+            c->n[0]);
+}
+
+/* data: probabilities, classes (int64), a factor for each row, gradients of the scores; n: scores of a row */
+static void cross_entropy_gradient_part(void *context, Py_ssize_t first, Py_ssize_t count)
+{
+    const native_call *c = context;
+    const int64_t *classes = (const int64_t *)c->data[1] + first;
+    BY_TYPE(c->is_double, cross_entropy_gradient, AT(0, first * c->n[0]), classes, AT(2, first), AT(3, first * c->n[0]),
+            count, c->n[0]);
+}
+
+#endif
+#else
+
+DEFINE_LARGEST()
+
+static EXP_CLONES void NAME(exponentials)(Py_ssize_t n, const REAL *x, REAL *out, REAL c)
+{
+    CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++) out[i] = EXP(x[i] - c);
+}
+
+/* A class that is none gets a 0; who called finds it. */
+static void NAME(cross_entropy)(const REAL *x, const int64_t *classes, REAL *p, REAL *logs, Py_ssize_t rows,
+                                Py_ssize_t n)
+{
+    for (Py_ssize_t i = 0; i < rows; i++, x += n, p += n) {
+        const REAL most = NAME(largest)(x, n);
+        REAL sum;
+        NAME(exponentials)(n, x, p, most);
+        sum = NAME(total)(n, p);
+        NAME(scale)(n, p, p, 0, 1 / sum, 0);
+        logs[i] = classes[i] >= 0 && classes[i] < n ? (x[classes[i]] - most) - LOG(sum) : 0;
+    }
+}
+
+/* (probability - 1 for the row's class) * its factor; the factor of a class that is none is 0. */
+static void NAME(cross_entropy_gradient)(const REAL *p, const int64_t *classes, const REAL *factors, REAL *out,
+                                         Py_ssize_t rows, Py_ssize_t n)
+{
+    for (Py_ssize_t i = 0; i < rows; i++, p += n, out += n) {
+        NAME(scale)(n, p, out, 0, factors[i], 0);
+        if (classes[i] >= 0 && classes[i] < n) out[classes[i]] -= factors[i];
+    }
+}
+
+#endif
