@@ -1,13 +1,19 @@
 """Running backward: what `Tensor.backward`, `autograd.backward` and `autograd.grad` share."""
 
+from numpy cimport PyArray_NDIM, PyArray_SIZE, PyArray_TYPE, import_array, ndarray
+
+from cygrad._core.dtypes cimport FLOATING, category_of_num
 from cygrad._core.run cimport Run
 from cygrad._core.state cimport FORWARD, NO_GRAD, ThreadState, current_site, thread_state
 from cygrad._core.tensor cimport (
     CUT_BACKWARD, IS_VOLATILE, REQUIRES_GRAD, Tensor, cut, grad_fn_of, requires_grad, set_leaf_requires_grad,
     wrap_in_mode)
+from cygrad._kernels.arrays cimport array_of_number
 from cygrad._core import faults, messages, passes
 
 import numpy as np
+
+import_array()
 
 
 cdef object run_backward(tuple tensors, tuple gradients, object retain_graph, bint create_graph, object inputs,
@@ -145,12 +151,24 @@ cdef list roots_of(tuple tensors, tuple gradients):
             from cygrad._core.cuts import no_grad_error
             raise no_grad_error(t, i)
         grad = gradients[i]
-        roots.append(wrap_in_mode(np.ones_like(t.array)) if grad is None else grad)
+        roots.append(wrap_in_mode(ones_like(t.array)) if grad is None else grad)
     return roots
 
 
+cdef object ones_like(object array):
+    """The gradient that a loss starts with; that of a number without NumPy's detours."""
+    if type(array) is ndarray and not PyArray_NDIM(<ndarray>array):
+        return array_of_number(1.0, PyArray_TYPE(<ndarray>array))
+    return np.ones_like(array)
+
+
 cdef bint is_real_scalar(object value) except -1:
-    return isinstance(value, Tensor) and (<Tensor>value).array.size == 1 and (<Tensor>value).array.dtype.kind == "f"
+    if not isinstance(value, Tensor):
+        return False
+    array = (<Tensor>value).array
+    if type(array) is ndarray:
+        return PyArray_SIZE(<ndarray>array) == 1 and category_of_num(PyArray_TYPE(<ndarray>array)) == FLOATING
+    return array.size == 1 and array.dtype.kind == "f"
 
 
 cdef int plant(Run run, tuple tensors, list roots) except -1:

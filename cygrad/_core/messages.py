@@ -97,11 +97,9 @@ def only_float_requires_grad(dtype):
 
 
 def check_grad_assignment(tensor, value):
-    """What may be assigned to `tensor.grad`."""
+    """What may be assigned to `tensor.grad`, beside None."""
     from cygrad._core.tensor import Tensor
 
-    if value is None:
-        return
     if not isinstance(value, Tensor):
         raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type_name(value)}")
     if value is tensor:

@@ -137,7 +137,8 @@ cdef class Tensor:
 
     @grad.setter
     def grad(self, value):
-        messages.check_grad_assignment(self, value)
+        if value is not None:
+            messages.check_grad_assignment(self, value)
         self.grad_ = value
 
     @grad.deleter

@@ -128,6 +128,8 @@ cpdef cnp.ndarray matmul(cnp.ndarray a, cnp.ndarray b):
         return by_numpy.call(np.matmul, a, b)
     if cnp.PyArray_NDIM(a) > 2 or cnp.PyArray_NDIM(b) > 2:
         return _stacked(t, a, b)
+    if core.dims[1] == 1 and core.dims[2] >= 8 and cnp.PyArray_NDIM(a) == cnp.PyArray_NDIM(b) == 2:
+        return _multiply.call2(a, b, None)      # no sums: NumPy's loop would go element by element
     a = _readable(a)
     b = _readable(b)
     _set_core(&core, a, b)      # again: copies have other strides

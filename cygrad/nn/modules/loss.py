@@ -9,6 +9,7 @@ import warnings
 from typing import Any
 
 from cygrad import Tensor
+from cygrad.nn import functional as F
 from cygrad.nn.modules._loss import Loss, TargetLoss, WeightedLoss
 
 __all__ = [
@@ -212,6 +213,17 @@ class CrossEntropyLoss(WeightedLoss):
         super().__init__(weight, size_average, reduce, reduction)
         self.ignore_index = ignore_index
         self.label_smoothing = label_smoothing
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """Compare `input` with `target`."""
+        return F.cross_entropy(
+            input,
+            target,
+            self._buffers["weight"],
+            ignore_index=self.ignore_index,
+            reduction=self.reduction,
+            label_smoothing=self.label_smoothing,
+        )
 
 
 class PoissonNLLLoss(Loss):
