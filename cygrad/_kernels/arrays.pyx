@@ -5,6 +5,7 @@ import os
 cimport numpy as cnp
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
+from libc.string cimport memset
 
 import numpy as np
 
@@ -65,6 +66,9 @@ cdef extern from "spares.h":
     void spare_keep(spare_slot*, PyObject*, cnp.PyArray_Descr**, int)
     void spare_drop(spare_slot*)
 
+cdef enum:
+    SMALL = 4096                # elements; fewer zeros are written faster than asked for
+
 cdef cnp.PyArray_Descr* _descrs[NTYPES]     # owned for ever
 cdef double _itemsizes[NTYPES]
 cdef double MOST_BYTES = 2.0**62              # more is left to NumPy, which has the words for it
@@ -117,15 +121,33 @@ cdef cnp.ndarray empty_strided(int ndim, cnp.npy_intp* dims, cnp.npy_intp* strid
     return PyArray_NewFromDescr(&PyArray_Type, <cnp.PyArray_Descr*>descr, ndim, dims, strides, NULL, 0, NULL)
 
 
-def new_array(tuple shape, int typenum):
-    """Uninitialised memory in C order."""
-    cdef cnp.npy_intp[MAXDIMS] dims
+cdef int _set_dims(tuple shape, cnp.npy_intp* dims) except -1:
     cdef int i, ndim = <int>len(shape)
     if ndim > MAXDIMS:
         raise ValueError(f"maximum supported dimension for an ndarray is {MAXDIMS}, found {ndim}")
     for i in range(ndim):
         dims[i] = shape[i]
+    return ndim
+
+
+def new_array(tuple shape, int typenum):
+    """Uninitialised memory in C order."""
+    cdef cnp.npy_intp[MAXDIMS] dims
+    cdef int ndim = _set_dims(shape, dims)
     return empty(ndim, dims, typenum)
+
+
+cdef cnp.ndarray zeros(tuple shape, int typenum):
+    cdef cnp.npy_intp[MAXDIMS] dims
+    cdef cnp.npy_intp size = 1
+    cdef int i, ndim = _set_dims(shape, dims)
+    for i in range(ndim):
+        size *= min(dims[i], <cnp.npy_intp>SMALL)
+        if size >= SMALL:                       # the system has zeros at hand
+            return cnp.PyArray_ZEROS(ndim, dims, typenum, 0)
+    out = empty(ndim, dims, typenum)
+    memset(cnp.PyArray_DATA(out), 0, cnp.PyArray_NBYTES(out))
+    return out
 
 
 cdef cnp.ndarray dense(cnp.ndarray a):

@@ -139,6 +139,8 @@ def index_sum(values, shape, indices):
 
     `indices` holds arrays of integers or booleans, and None for dimensions taken whole.
     """
+    if len(indices) == 1 and indices[0].dtype == np.int64:
+        return _rows_sum(values, shape, indices[0])
     plain, dims = one_index_each(indices)
     if len(plain) > 1:
         plain = np.broadcast_arrays(*plain)
@@ -156,6 +158,19 @@ def index_sum(values, shape, indices):
     add_rows(out, places.reshape(-1), values.reshape(places.size, width))
     out = out.reshape(lengths + others)
     return out if dims[-1] == len(dims) - 1 else np.ascontiguousarray(np.moveaxis(out, range(len(dims)), dims))
+
+
+def _rows_sum(values, shape, index):
+    """`index_sum` for one index, that of the first dimension."""
+    out = np.zeros(shape, values.dtype)
+    width = math.prod(shape[1:])
+    flat, values = out.reshape(shape[0], width), values.reshape(index.size, width)
+    index = index.reshape(-1)
+    try:
+        add_rows(flat, index, values)
+    except IndexError:  # before anything was added
+        add_rows(flat, np.where(index < 0, index + shape[0], index), values)
+    return out
 
 
 def one_index_each(indices):

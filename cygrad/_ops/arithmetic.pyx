@@ -218,7 +218,9 @@ cdef object pow_rule(OpNode n, object g):
     exponent = n.args[0]
     if exponent == 0:
         return mul(g, 0)
-    return mul(g, conj(mul(pow(n.saved(0), exponent - 1), exponent)))
+    base = n.saved(0)
+    lowered = base if exponent == 2 and type(exponent) is not complex else pow(base, exponent - 1)
+    return mul(g, conj(mul(lowered, exponent)))
 
 cdef OpDef POW = op("pow", pow_rule).row(
     saves=IN0, flags=ELEMENTWISE | INPLACE, ufunc="power", inputs="self", attributes="exponent")

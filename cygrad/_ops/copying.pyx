@@ -1,6 +1,6 @@
 """Copies, conversions, and writing into tensors."""
 
-from numpy cimport PyArray_IS_C_CONTIGUOUS, ndarray
+from numpy cimport PyArray_IS_C_CONTIGUOUS, PyArray_TYPE, ndarray
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from cygrad._core import messages
 from cygrad._core.device import check_device
 from cygrad._core.dtypes import bfloat16_dtype, dtype as dtype_class
 from cygrad._kernels import copying as kernels
-from cygrad._kernels.arrays cimport cast, may_overlap
+from cygrad._kernels.arrays cimport cast, may_overlap, zeros
 from cygrad._kernels.strided cimport overlaps_itself
 from cygrad._ops.arguments cimport broadcast_shape, require
 from cygrad._ops import copy_checks as checks
@@ -161,7 +161,7 @@ def bfloat16(self, memory_format=None):
 # -- writing into a tensor ---------------------------------------------------------------------------------
 
 cpdef Tensor zeros_of(Tensor t):
-    return wrap(np.zeros(t.array.shape, t.array.dtype))
+    return wrap(zeros(t.array.shape, PyArray_TYPE(t.array)))
 
 
 cdef object copy_rule(OpNode n, object g):
@@ -295,7 +295,7 @@ cdef OpDef ZERO = op("zero", fill_rule).row(flags=LINEAR | PRIVATE | MAY_OVERLAP
 cpdef Tensor zero(object input):
     """Zeros in the shape and dtype of `input`."""
     cdef Tensor t = require(input, "zero")
-    return record1(ZERO, np.zeros(t.array.shape, t.array.dtype), t, None)
+    return record1(ZERO, zeros(t.array.shape, PyArray_TYPE(t.array)), t, None)
 
 
 def zero_(input):

@@ -5,7 +5,7 @@ views return them as outputs of one node; such views can not be changed in place
 joined is new and contiguous.
 """
 
-from numpy cimport PyArray_DIMS, PyArray_NDIM, ndarray
+from numpy cimport PyArray_CopyInto, PyArray_DIMS, PyArray_NDIM, PyArray_TYPE, import_array, ndarray
 
 import numpy as np
 
@@ -14,9 +14,11 @@ from cygrad._core.opdef import publish
 from cygrad._core.record cimport record1, record_n, record_view, record_views, result_type, write_into
 from cygrad._core.tensor cimport Tensor, dtype_of, wrap
 from cygrad._core.dtypes import can_cast
-from cygrad._kernels.arrays cimport concatenate, may_overlap, same_shape, stack as stack_arrays
+from cygrad._kernels.arrays cimport concatenate, may_overlap, same_shape, stack as stack_arrays, zeros
 from cygrad._kernels.strided cimport Geometry, geometry_of, remove_dim, select_at, slice_at, view_of
 from cygrad._ops.arguments cimport dim_argument, integer, integers, require, tensor_list
+
+import_array()
 
 cdef unsigned int PART = VIEW | LINEAR
 cdef unsigned int EMBEDDING = LINEAR | PRIVATE
@@ -72,16 +74,16 @@ cpdef Tensor select_backward(object input, tuple shape, int dim, Py_ssize_t inde
     """Zeros of `shape` with `input` at `index` of dimension `dim`."""
     cdef Tensor t = require(input, "select_backward")
     cdef Geometry g
-    zeros = np.zeros(shape, t.array.dtype)
-    geometry_of(zeros, &g)
+    whole = zeros(shape, PyArray_TYPE(t.array))
+    geometry_of(whole, &g)
     select_at(&g, dim, index)
-    return record1(SELECT_BACKWARD, embedded(t, zeros, &g), t, (shape, dim, index))
+    return record1(SELECT_BACKWARD, embedded(t, whole, &g), t, (shape, dim, index))
 
 
-cdef object embedded(Tensor t, object zeros, Geometry* g):
-    """Write `t` where `g` looks at `zeros`."""
-    np.copyto(view_of(zeros, g), t.array)
-    return zeros
+cdef object embedded(Tensor t, object whole, Geometry* g):
+    """Write `t` where `g` looks at `whole`."""
+    PyArray_CopyInto(view_of(whole, g), t.array)
+    return whole
 
 
 # -- slice, narrow -----------------------------------------------------------------------------------------
@@ -112,10 +114,10 @@ cpdef Tensor slice_backward(object input, tuple shape, int dim, Py_ssize_t start
     cdef Tensor t = require(input, "slice_backward")
     cdef Geometry g
     cdef Py_ssize_t length = t.array.shape[dim]
-    zeros = np.zeros(shape, t.array.dtype)
-    geometry_of(zeros, &g)
+    whole = zeros(shape, PyArray_TYPE(t.array))
+    geometry_of(whole, &g)
     slice_at(&g, dim, start, length, step)
-    return record1(SLICE_BACKWARD, embedded(t, zeros, &g), t, (shape, dim, start, step, length))
+    return record1(SLICE_BACKWARD, embedded(t, whole, &g), t, (shape, dim, start, step, length))
 
 
 cpdef Tensor narrow(object input, object dim, object start, object length):
@@ -159,7 +161,7 @@ cdef tuple filled(object grads, list shapes):
             given = <Tensor>g
     for i in range(len(shapes)):
         g = grads[i]
-        full.append(wrap(np.zeros(shapes[i], given.array.dtype)) if g is None else g)
+        full.append(wrap(zeros(shapes[i], PyArray_TYPE(given.array))) if g is None else g)
     return tuple(full)
 
 
