@@ -12,5 +12,5 @@ cdef class AccumulateGrad(Node):
 
 cdef AccumulateGrad new_accumulator(Tensor leaf)
 cdef int keep_leaf(AccumulateGrad node) except -1
-cdef bint is_unshared(Tensor t, ndarray array) noexcept
+cdef bint is_unshared(Tensor t, ndarray array, Py_ssize_t holders=*) noexcept
 cdef Tensor add_gradients(Tensor a, Tensor b)               # a + b; consumes a's memory if nobody else has it

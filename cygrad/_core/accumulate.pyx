@@ -108,12 +108,12 @@ cdef int keep_leaf(AccumulateGrad node) except -1:
     return 0
 
 
-cdef bint is_unshared(Tensor t, ndarray array) noexcept:
+cdef bint is_unshared(Tensor t, ndarray array, Py_ssize_t holders=2) noexcept:
     """Does nobody but the caller know this tensor and its memory, so that it may be taken over or written to?
 
-    The caller holds one reference to `t`, and one (besides the tensor's own) to `array`.
+    The caller holds one reference to `t`; `holders` are the references to `array`, of which one is the tensor's own.
     """
-    return (Py_REFCNT(<PyObject*>t) <= 1 and Py_REFCNT(<PyObject*>array) <= 2 and PyArray_BASE(array) == NULL
+    return (Py_REFCNT(<PyObject*>t) <= 1 and Py_REFCNT(<PyObject*>array) <= holders and PyArray_BASE(array) == NULL
             and PyArray_IS_C_CONTIGUOUS(array)
             and PyArray_CHKFLAGS(array, NPY_ARRAY_OWNDATA | NPY_ARRAY_WRITEABLE))
 

@@ -18,6 +18,7 @@ cpdef Tensor apply1(OpDef op, object a, Tensor out)
 cpdef Tensor apply1_args(OpDef op, object a, tuple args, Tensor out)
 cpdef Tensor apply2(OpDef op, object a, object b, Tensor out)
 cdef Tensor operate2(OpDef op, object a, object b)              # apply2 of what is known to be tensors and numbers
+cdef bint may_write_directly(OpDef op, Tensor out, object a, object b) noexcept
 cpdef Tensor apply_n(OpDef op, tuple inputs, tuple args=*, Tensor out=*)
 
 # A node with edges and saved inputs, not yet joined to a result; `mask` tells what else is to be saved.

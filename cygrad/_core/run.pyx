@@ -19,7 +19,7 @@ from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memset
 from numpy cimport PyArray_SAMESHAPE, PyArray_TYPE, ndarray
 
-from cygrad._core.accumulate cimport AccumulateGrad, add_gradients
+from cygrad._core.accumulate cimport AccumulateGrad, add_gradients, is_unshared
 from cygrad._core.dtypes cimport COMPLEX, category_of_num, dtype_of_num
 from cygrad._core.engine_hooks cimport run_post_hooks, run_pre_hooks, run_tensor_pre_hooks
 from cygrad._core.events cimport NODE, Events, begin_event, end_event, set_node
@@ -296,7 +296,9 @@ cdef class Run:
                 if self.cuts and type(node) is AccumulateGrad:
                     cut_and_accumulate(node, grad)
                 else:
+                    state.spare = spare_gradient(node, grad, state)
                     grads = node.call(grad) if state.events == NULL else profiled_call(node, grad)
+            state.spare = NULL
             state.unwanted = 0
             if anomaly_check or state.watch:
                 check_gradients(self, node, grads, grad)
@@ -364,6 +366,16 @@ cdef class Run:
                 i = child
             self.heap[i] = last
         return top
+
+
+cdef inline void* spare_gradient(Node node, object grad, ThreadState* state) noexcept:
+    """The gradient that `step` holds, if nobody else has it and nothing but the rule is going to read it."""
+    if (state.modes & (NO_GRAD | FORWARD) == NO_GRAD and type(node) is OpNode and node.hooks is None
+            and state.events == NULL and not state.watch and not anomaly_check
+            and type(grad) is Tensor and type((<Tensor>grad).array) is ndarray
+            and is_unshared(<Tensor>grad, <ndarray>(<Tensor>grad).array, 1)):
+        return <void*>grad
+    return NULL
 
 
 cdef object profiled_call(Node node, object grad):

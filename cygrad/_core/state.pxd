@@ -17,6 +17,7 @@ ctypedef struct ThreadState:
     unsigned long long sequence     # of the next node; later nodes have larger numbers
     void* run                       # the innermost backward pass of this thread (not owned)
     unsigned long long unwanted     # bit i: this pass does not want the gradient of input i of the running node
+    void* spare                     # the gradient that the running node got, if nobody else has it (not owned)
     unsigned int watch              # WATCH_NAN and so on: what results are checked for
     void* on_save                   # NULL or a function of a new node, called when its values are saved (owned)
     void* on_write                  # NULL or a function of a tensor, called before its memory is changed (owned)

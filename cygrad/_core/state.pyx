@@ -39,7 +39,8 @@ cdef extern from *:
     #endif
 
     typedef struct { unsigned int modes; unsigned long long sequence; void *run;
-        unsigned long long unwanted; unsigned int watch; void *on_save; void *on_write; void *events; } cygrad_thread_state;
+        unsigned long long unwanted; void *spare; unsigned int watch; void *on_save; void *on_write; void *events;
+    } cygrad_thread_state;
     static CYGRAD_THREAD_LOCAL cygrad_thread_state CYGRAD_NEAR cygrad_state;
 
     /* An entry is a code object's address, whose lowest bit says whether it is ours: one word, which threads without

@@ -105,7 +105,8 @@ cdef class Gradient:
         self.function = function
         self.fallback = fallback
 
-    def __call__(self, cnp.ndarray grad, cnp.ndarray a):
+    def __call__(self, cnp.ndarray grad, cnp.ndarray a, bint over=False):
+        """A new array, or, with `over`, the memory of `grad` if that is laid out as `a` is."""
         cdef int t = cnp.PyArray_TYPE(a)
         cdef Py_ssize_t n = cnp.PyArray_SIZE(a)
         cdef cnp.ndarray out
@@ -119,9 +120,10 @@ cdef class Gradient:
             return self.fallback(grad, a)
         if not (is_plain(grad) and is_plain(a) and cnp.PyArray_IS_F_CONTIGUOUS(grad)
                 and cnp.PyArray_IS_F_CONTIGUOUS(a)):
+            over = over and cnp.PyArray_IS_C_CONTIGUOUS(grad)
             grad = dense(grad)
             a = dense(a)
-        out = empty_like(a)
+        out = grad if over else empty_like(a)
         work.gradient = gradients[self.function][t == cnp.NPY_DOUBLE]
         work.g = cnp.PyArray_BYTES(grad)
         work.x = cnp.PyArray_BYTES(a)

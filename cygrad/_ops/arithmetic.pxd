@@ -1,5 +1,6 @@
 """Addition to powers, and the operators."""
 
+from cygrad._core.opdef cimport OpDef
 from cygrad._core.tensor cimport Tensor
 
 cpdef Tensor add(object input, object other, object alpha=*, Tensor out=*)
@@ -8,6 +9,11 @@ cpdef Tensor mul(object input, object other, Tensor out=*)
 cpdef Tensor div(object input, object other, Tensor out=*, object rounding_mode=*)
 cpdef Tensor pow(object input, object exponent, Tensor out=*)
 cpdef Tensor neg(object input, Tensor out=*)
+
+# For rules that need the gradient g no more: its memory may hold the result.
+cdef Tensor spend(OpDef op, Tensor g, object other)
+cdef Tensor spend_mul(object g, object other)
+cdef Tensor spend_div(object g, object other)
 
 cdef object operand(object value)               # a tensor or number for an operator, or NotImplemented
 

@@ -11,7 +11,9 @@ from cygrad._core.opdef cimport (
     ELEMENTWISE, FLOAT_RESULT, IN0, IN1, INPLACE, LINEAR, OUT0, PRIVATE, OpDef, OpNode, lookup, op)
 from cygrad._core.opdef import publish
 from cygrad._core.record cimport (
-    apply1, apply2, as_type, operate2, promoted, record1, record2, result_type, run2, tensor_argument, write_into)
+    apply1, apply2, apply_n, as_type, may_write_directly, operate2, promoted, record1, record2, result_type, run2,
+    tensor_argument, write_into)
+from cygrad._core.state cimport ThreadState, thread_state
 from cygrad._core.tensor cimport Tensor, dtype_of, is_tensor, wrap
 from cygrad._core import messages
 from cygrad._core.operands import unsupported_operand
@@ -150,6 +152,21 @@ cdef inline bint is_bool(object value):
     return is_tensor(value) and (<Tensor>value).array.dtype.num == 0
 
 
+# -- gradients that are read no more -----------------------------------------------------------------------
+
+cdef Tensor spend(OpDef op, Tensor g, object other):
+    """An elementwise op on the gradient that a rule got and will not read again.
+
+    In a backward pass that is not recorded, the result takes the memory of `g` if nobody else has that.
+    """
+    cdef ThreadState* state = thread_state()
+    if state.spare != <void*>g or not may_write_directly(op, g, g.array, other):
+        return operate2(op, g, other) if op.kernel is None else apply_n(op, (g, other), None, None)
+    state.spare = NULL
+    array = run2(op, g, other, g.array) if op.kernel is None else op.kernel(g.array, (<Tensor>other).array, True)
+    return g if array is g.array else wrap(array)
+
+
 # -- mul, div ----------------------------------------------------------------------------------------------
 
 cdef inline object conj(object value):
@@ -167,8 +184,10 @@ cdef inline object conj(object value):
 cdef OpDef MUL
 
 cdef object mul_rule(OpNode n, object g):
+    if not n.needs(1):
+        return spend(MUL, g, conj(n.saved(1))) if n.needs(0) else None, None
     return (operate2(MUL, g, conj(n.saved(1))) if n.needs(0) else None,
-            operate2(MUL, g, conj(n.saved(0))) if n.needs(1) else None)
+            spend(MUL, g, conj(n.saved(0))))
 
 MUL = op("mul", mul_rule).row(saves=(IN1, IN0), flags=ELEMENTWISE | INPLACE, ufunc="multiply",
                     aliases="multiply")
@@ -182,9 +201,13 @@ cpdef Tensor mul(object input, object other, Tensor out=None):
     return apply2(MUL, input, other, out)
 
 
+cdef Tensor spend_mul(object g, object other):
+    return spend(MUL, <Tensor>g, other)
+
+
 cdef object div_rule(OpNode n, object g):
     other = n.saved(1)
-    grad = div(g, conj(other))
+    grad = spend(DIV, g, conj(other))
     return grad, neg(mul(grad, conj(div(n.saved(0), other)))) if n.needs(1) else None
 
 cdef OpDef DIV = op("div", div_rule).row(saves=(IN1, IN0 | IN1), flags=ELEMENTWISE | INPLACE | FLOAT_RESULT,
@@ -207,6 +230,10 @@ cpdef Tensor div(object input, object other, Tensor out=None, object rounding_mo
     return apply2(DIV, input, other, out)
 
 
+cdef Tensor spend_div(object g, object other):
+    return spend(DIV, <Tensor>g, other)
+
+
 cdef object rounded_quotient(object input, object other, object mode, Tensor out):
     from cygrad._ops.rounded_division import divided
     return divided(input, other, mode, out)
@@ -220,7 +247,7 @@ cdef object pow_rule(OpNode n, object g):
         return mul(g, 0)
     base = n.saved(0)
     lowered = base if exponent == 2 and type(exponent) is not complex else pow(base, exponent - 1)
-    return mul(g, conj(mul(lowered, exponent)))
+    return spend(MUL, g, conj(mul(lowered, exponent)))
 
 cdef OpDef POW = op("pow", pow_rule).row(
     saves=IN0, flags=ELEMENTWISE | INPLACE, ufunc="power", inputs="self", attributes="exponent")

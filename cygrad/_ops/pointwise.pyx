@@ -12,12 +12,12 @@ from cygrad._core.dtypes cimport BOOLEAN, COMPLEX, dtype
 from cygrad._core.opdef cimport (
     ELEMENTWISE, FLOAT_RESULT, IN0, IN1, INPLACE, LINEAR, OUT0, PRIVATE, OpDef, OpNode, op)
 from cygrad._core.opdef import publish
-from cygrad._core.record cimport apply1, apply_n, tensor_argument
+from cygrad._core.record cimport apply1, tensor_argument
 from cygrad._core.tensor cimport Tensor, dtype_of, wrap
 from cygrad._kernels import elementwise as kernels
 from cygrad._kernels import activations, pointwise
 cimport cygrad._ops.arguments as arguments
-from cygrad._ops.arithmetic cimport add, div, mul, neg, pow, sub
+from cygrad._ops.arithmetic cimport add, div, mul, neg, pow, spend, spend_div, spend_mul, sub
 from cygrad._ops.conditions cimport where
 from cygrad._core import messages
 
@@ -44,7 +44,7 @@ cdef object zero_rule(OpNode n, object g):
 # -- exponential and logarithm -----------------------------------------------------------------------------
 
 cdef object exp_rule(OpNode n, object g):
-    return mul(g, conjugate(n.saved_result()))
+    return spend_mul(g, conjugate(n.saved_result()))
 
 cdef OpDef EXP = op("exp", exp_rule).row(saves=OUT0, flags=SMOOTH, ufunc="exp", inputs="self")
 
@@ -59,7 +59,7 @@ cpdef Tensor exp(object input, Tensor out=None):
 
 
 cdef object exp2_rule(OpNode n, object g):
-    return mul(mul(g, conjugate(n.saved_result())), LN2)
+    return mul(spend_mul(g, conjugate(n.saved_result())), LN2)
 
 cdef OpDef EXP2 = op("exp2", exp2_rule).row(saves=OUT0, flags=SMOOTH, kernel=pointwise.exp2, inputs="self")
 
@@ -74,7 +74,7 @@ cpdef Tensor exp2(object input, Tensor out=None):
 
 
 cdef object expm1_rule(OpNode n, object g):
-    return mul(g, add(conjugate(n.saved_result()), 1))
+    return spend_mul(g, add(conjugate(n.saved_result()), 1))
 
 cdef OpDef EXPM1 = op("expm1", expm1_rule).row(saves=OUT0, flags=SMOOTH, ufunc="expm1", inputs="self")
 
@@ -89,7 +89,7 @@ cpdef Tensor expm1(object input, Tensor out=None):
 
 
 cdef object log_rule(OpNode n, object g):
-    return div(g, conjugate(n.saved(0)))
+    return spend_div(g, conjugate(n.saved(0)))
 
 cdef OpDef LOG = op("log", log_rule).row(saves=IN0, flags=SMOOTH, ufunc="log", inputs="self")
 
@@ -104,7 +104,7 @@ cpdef Tensor log(object input, Tensor out=None):
 
 
 cdef object log2_rule(OpNode n, object g):
-    return div(g, mul(conjugate(n.saved(0)), LN2))
+    return spend_div(g, mul(conjugate(n.saved(0)), LN2))
 
 cdef OpDef LOG2 = op("log2", log2_rule).row(saves=IN0, flags=SMOOTH, ufunc="log2", inputs="self")
 
@@ -119,7 +119,7 @@ cpdef Tensor log2(object input, Tensor out=None):
 
 
 cdef object log10_rule(OpNode n, object g):
-    return div(g, mul(conjugate(n.saved(0)), LN10))
+    return spend_div(g, mul(conjugate(n.saved(0)), LN10))
 
 cdef OpDef LOG10 = op("log10", log10_rule).row(saves=IN0, flags=SMOOTH, kernel=pointwise.log10, inputs="self")
 
@@ -134,7 +134,7 @@ cpdef Tensor log10(object input, Tensor out=None):
 
 
 cdef object log1p_rule(OpNode n, object g):
-    return div(g, add(conjugate(n.saved(0)), 1))
+    return spend_div(g, add(conjugate(n.saved(0)), 1))
 
 cdef OpDef LOG1P = op("log1p", log1p_rule).row(saves=IN0, flags=SMOOTH, ufunc="log1p", inputs="self")
 
@@ -151,7 +151,7 @@ cpdef Tensor log1p(object input, Tensor out=None):
 # -- powers and roots --------------------------------------------------------------------------------------
 
 cdef object sqrt_rule(OpNode n, object g):
-    return div(g, mul(conjugate(n.saved_result()), 2))
+    return spend_div(g, mul(conjugate(n.saved_result()), 2))
 
 cdef OpDef SQRT = op("sqrt", sqrt_rule).row(saves=OUT0, flags=SMOOTH, ufunc="sqrt", inputs="self")
 
@@ -166,7 +166,7 @@ cpdef Tensor sqrt(object input, Tensor out=None):
 
 
 cdef object rsqrt_rule(OpNode n, object g):
-    return mul(mul(g, pow(conjugate(n.saved_result()), 3)), -0.5)
+    return mul(spend_mul(g, pow(conjugate(n.saved_result()), 3)), -0.5)
 
 cdef OpDef RSQRT = op("rsqrt", rsqrt_rule).row(saves=OUT0, flags=SMOOTH, kernel=kernels.rsqrt, inputs="self")
 
@@ -182,7 +182,7 @@ cpdef Tensor rsqrt(object input, Tensor out=None):
 
 cdef object reciprocal_rule(OpNode n, object g):
     result = conjugate(n.saved_result())
-    return neg(mul(g, mul(result, result)))
+    return neg(spend_mul(g, mul(result, result)))
 
 cdef OpDef RECIPROCAL = op("reciprocal", reciprocal_rule).row(
     saves=OUT0, flags=SMOOTH, ufunc="reciprocal", inputs="self")
@@ -210,7 +210,7 @@ cpdef Tensor square(object input, Tensor out=None):
 # -- trigonometric and hyperbolic --------------------------------------------------------------------------
 
 cdef object sin_rule(OpNode n, object g):
-    return mul(g, cos(conjugate(n.saved(0))))
+    return spend_mul(g, cos(conjugate(n.saved(0))))
 
 cdef OpDef SIN = op("sin", sin_rule).row(saves=IN0, flags=SMOOTH, ufunc="sin", inputs="self")
 
@@ -225,7 +225,7 @@ cpdef Tensor sin(object input, Tensor out=None):
 
 
 cdef object cos_rule(OpNode n, object g):
-    return neg(mul(g, sin(conjugate(n.saved(0)))))
+    return neg(spend_mul(g, sin(conjugate(n.saved(0)))))
 
 cdef OpDef COS = op("cos", cos_rule).row(saves=IN0, flags=SMOOTH, ufunc="cos", inputs="self")
 
@@ -240,7 +240,7 @@ cpdef Tensor cos(object input, Tensor out=None):
 
 
 cdef object tan_rule(OpNode n, object g):
-    return mul(g, add(pow(conjugate(n.saved_result()), 2), 1))
+    return spend_mul(g, add(pow(conjugate(n.saved_result()), 2), 1))
 
 cdef OpDef TAN = op("tan", tan_rule).row(saves=OUT0, flags=SMOOTH, ufunc="tan", inputs="self")
 
@@ -281,7 +281,7 @@ cdef OpDef TANH_BACKWARD = op("tanh_backward", tanh_backward_rule).row(
 
 cpdef Tensor tanh_backward(Tensor g, Tensor result):
     """g * conj(1 - result^2): the gradient of tanh."""
-    return apply_n(TANH_BACKWARD, (g, result), None, None)
+    return spend(TANH_BACKWARD, g, result)
 
 
 # -- activations -------------------------------------------------------------------------------------------
@@ -315,7 +315,7 @@ cdef OpDef SIGMOID_BACKWARD = op("sigmoid_backward", sigmoid_backward_rule).row(
 
 cpdef Tensor sigmoid_backward(Tensor g, Tensor result):
     """g * conj(result * (1 - result)): the gradient of the sigmoid."""
-    return apply_n(SIGMOID_BACKWARD, (g, result), None, None)
+    return spend(SIGMOID_BACKWARD, g, result)
 
 
 cdef object relu_rule(OpNode n, object g):
@@ -350,11 +350,11 @@ cdef OpDef THRESHOLD_BACKWARD = op("threshold_backward", threshold_backward_rule
 
 cpdef Tensor threshold_backward(Tensor g, Tensor result):
     """g where `result` is positive, else 0: the gradient of relu."""
-    return apply_n(THRESHOLD_BACKWARD, (g, result), None, None)
+    return spend(THRESHOLD_BACKWARD, g, result)
 
 
 cdef object erf_rule(OpNode n, object g):
-    return mul(mul(g, exp(neg(pow(n.saved(0), 2)))), 2 / math.sqrt(math.pi))
+    return mul(spend_mul(g, exp(neg(pow(n.saved(0), 2)))), 2 / math.sqrt(math.pi))
 
 cdef OpDef ERF = op("erf", erf_rule).row(saves=IN0, flags=SMOOTH, kernel=kernels.erf, inputs="self")
 
@@ -376,7 +376,7 @@ cpdef Tensor erf(object input, Tensor out=None):
 # -- size and sign -----------------------------------------------------------------------------------------
 
 cdef object abs_rule(OpNode n, object g):
-    return mul(g, sgn(n.saved(0)))
+    return spend_mul(g, sgn(n.saved(0)))
 
 cdef OpDef ABS = op("abs", abs_rule).row(
     saves=IN0, flags=ELEMENTWISE | INPLACE, ufunc="absolute", inputs="self", aliases="absolute", numpy="fabs")

@@ -1,0 +1,131 @@
+"""A rule may write into the gradient it got, but only where nobody else can see it."""
+
+import numpy as np
+import pytest
+
+import cygrad as torch
+
+RULES = {
+    "mul": lambda x, c: x * c,
+    "mul_both": lambda x, c: x * (x * c),
+    "square": lambda x, c: x * x,
+    "pow": lambda x, c: x**2 * c,
+    "div": lambda x, c: x / c,
+    "divided": lambda x, c: c / x,
+    "number": lambda x, c: x * 3,
+    "exp": lambda x, c: x.exp() * c,
+    "log": lambda x, c: x.log() * c,
+    "sqrt": lambda x, c: x.sqrt() * c,
+    "rsqrt": lambda x, c: x.rsqrt() * c,
+    "reciprocal": lambda x, c: x.reciprocal() * c,
+    "sin": lambda x, c: x.sin().cos() * c,
+    "tan": lambda x, c: x.tan() * c,
+    "tanh": lambda x, c: x.tanh() * c,
+    "sigmoid": lambda x, c: x.sigmoid() * c,
+    "relu": lambda x, c: torch.relu(x - 1) * c,
+    "abs": lambda x, c: (x - 1).abs() * c,
+    "erf": lambda x, c: x.erf() * c,
+}
+
+
+def operands(dtype=torch.float32):
+    generator = torch.Generator().manual_seed(3)
+    x = torch.rand(5, 7, generator=generator).to(dtype) + 0.5
+    return x.requires_grad_(), torch.rand(5, 7, generator=generator).to(dtype) + 0.5
+
+
+def passed_through(result):
+    """The gradient of a sum after two steps, so that what reaches `result` belongs to nobody."""
+    return (result * 2 * 0.5).sum()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16], ids=str)
+@pytest.mark.parametrize("name", RULES)
+def test_gradients_are_those_of_a_recorded_pass(name, dtype):
+    """A recorded pass writes into nothing."""
+    x, c = operands(dtype)
+    (recorded,) = torch.autograd.grad(passed_through(RULES[name](x, c)), x, create_graph=True)
+    (grad,) = torch.autograd.grad(passed_through(RULES[name](x, c)), x)
+    assert np.array_equal(grad.numpy(), recorded.detach().numpy())
+    assert np.array_equal(c.numpy(), operands(dtype)[1].numpy())
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_what_somebody_sees_stays_as_it_was(name):
+    """Retained, hooked, captured and given gradients."""
+    x, c = operands()
+    y = x * 1
+    z = RULES[name](y, c)
+    w = z * 1
+    seen = []
+    w.retain_grad()
+    z.register_hook(lambda g: seen.append((g, g.clone())))
+    y.register_hook(lambda g: seen.append((g, g.clone())))
+    z.grad_fn.register_hook(lambda grads, outs: seen.extend((g, g.clone()) for g in outs if g is not None))
+    given = torch.full((5, 7), 2.0)
+    (captured,) = torch.autograd.grad(w, z, given, retain_graph=True)
+    copy = captured.clone()
+    w.grad = None
+    w.backward(given, retain_graph=True)
+    assert (given == 2).all()
+    assert torch.equal(captured, copy)
+    assert (w.grad == 2).all()
+    assert seen
+    for grad, at_the_time in seen:
+        assert torch.equal(grad, at_the_time)
+
+
+def test_a_second_pass_gives_the_same():
+    x, c = operands()
+    loss = passed_through((x * c).tanh().exp() * c)
+    (first,) = torch.autograd.grad(loss, x, retain_graph=True)
+    (second,) = torch.autograd.grad(loss, x)
+    assert torch.equal(first, second)
+
+
+def test_broadcast_and_transposed_gradients():
+    x, c = operands()
+    row = torch.ones(7, requires_grad=True)
+    loss = (((x.t() * c.t()).t() * row).tanh() * 2).sum()
+    gradients = torch.autograd.grad(loss, (x, row))
+    recorded = torch.autograd.grad((((x.t() * c.t()).t() * row).tanh() * 2).sum(), (x, row), create_graph=True)
+    for grad, other in zip(gradients, recorded):
+        assert torch.equal(grad, other.detach())
+
+
+def test_a_backward_pass_inside_a_rule():
+    """What a custom function's backward starts may not write into the gradient that it got."""
+
+    class Twice(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            (x,) = ctx.saved_tensors
+            before = g.clone()
+            with torch.enable_grad():
+                y = x.detach().requires_grad_()
+                (inner,) = torch.autograd.grad((y * 2).tanh() * 3, y, g)
+            assert torch.equal(g, before)
+            return g * 2 + 0 * inner
+
+    x, c = operands()
+    passed_through(Twice.apply(x * c) * c).backward()
+    assert torch.allclose(x.grad, 2 * c * c)
+
+
+def test_memory_is_used_again():
+    """Of ten steps, all but the first of a pass write where the gradient was."""
+    x = torch.ones(1 << 18, requires_grad=True)
+    y = x
+    for _ in range(10):
+        y = y * 1.0
+    torch.empty_cache()
+    torch.reset_peak_memory_stats()
+    before = torch.memory_stats()["allocated_bytes.all.current"]
+    y.sum().backward()
+    grown = torch.memory_stats()["allocated_bytes.all.peak"] - before
+    assert grown < 2.5 * x.numel() * x.itemsize
