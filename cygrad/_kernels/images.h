@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 #include <string.h>
-#include "clones.h"
+#include "panels.h"
 
 typedef struct {
     Py_ssize_t image[2], kernel[2], stride[2], dilation[2], low[2];
@@ -81,15 +81,92 @@ static void add_patches_part(void *context, Py_ssize_t first, Py_ssize_t count)
                 c->n[13] * w.last * w.width, &w);
 }
 
-/* data: images, largest elements, their places */
+#ifdef CYGRAD_VECTORS
+BEGIN_VECTORS
+
+typedef int32_t whole_lanes __attribute__((vector_size(4 * WIDE)));
+
+/* Elements so many apart. */
+TUNED CYGRAD_INLINE lanes load_apart(const float *p, Py_ssize_t stride)
+{
+    if (stride == 1) return LOAD(p);
+#if WIDE == 8
+    if (stride == 2) return __builtin_shufflevector(LOAD(p), LOAD(p + 7), 0, 2, 4, 6, 9, 11, 13, 15);
+    return (lanes){p[0], p[stride], p[2 * stride], p[3 * stride],
+                   p[4 * stride], p[5 * stride], p[6 * stride], p[7 * stride]};
+#else
+    return (lanes){p[0], p[stride], p[2 * stride], p[3 * stride]};
+#endif
+}
+
+/* The largest elements of windows side by side, and how far from the first tap's place they stand. */
+static TUNED void largest_of_vectors(const float *corner, Py_ssize_t row, const Py_ssize_t *kernel,
+                                     const Py_ssize_t *dilation, Py_ssize_t stride, float *out, int32_t *places)
+{
+    lanes best = load_apart(corner, stride);
+    whole_lanes place = {0};
+    for (Py_ssize_t ky = 0; ky < kernel[0]; ky++)
+        for (Py_ssize_t kx = ky == 0; kx < kernel[1]; kx++) {
+            const Py_ssize_t at = ky * dilation[0] * row + kx * dilation[1];
+            const lanes value = load_apart(corner + at, stride);
+            const whole_lanes better = (value > best) | (value != value);
+            best = (lanes)(((whole_lanes)value & better) | ((whole_lanes)best & ~better));
+            place = ((int32_t)at & better) | (place & ~better);
+        }
+    STORE(out, best);
+    memcpy(places, &place, sizeof(place));
+}
+
+CYGRAD_END_LOOPS
+#endif
+
+/* The largest elements of the windows from x on and before `end` of row y, which see nothing beside the image, and their
+   places. Tells where it had to stop; `past` is the end of all memory that may be read. */
+static Py_ssize_t largest_side_by_side(const float *image, const float *past, const windows *w, Py_ssize_t y,
+                                       Py_ssize_t x, Py_ssize_t end, float *out, int64_t *places)
+{
+#ifdef CYGRAD_VECTORS
+    const Py_ssize_t top = y * w->stride[0] - w->low[0], last = (w->kernel[0] - 1) * w->dilation[0];
+    const Py_ssize_t stride = w->stride[1], last_tap = last * w->image[1] + (w->kernel[1] - 1) * w->dilation[1];
+    if (!HAS_PANELS || top < 0 || top + last >= w->image[0]) return x;
+    for (; x < end; x += WIDE) {
+        const Py_ssize_t corner = top * w->image[1] + x * stride - w->low[1];
+        float best[WIDE];
+        int32_t taps[WIDE];
+        if (past - image < corner + last_tap + (WIDE - 1) * stride + 1) return x;
+        largest_of_vectors(image + corner, w->image[1], w->kernel, w->dilation, stride, best, taps);
+        for (Py_ssize_t i = 0; i < WIDE && x + i < end; i++) {
+            out[x + i] = best[i];
+            places[x + i] = corner + i * stride + taps[i];
+        }
+    }
+    return end;
+#else
+    return x;
+#endif
+}
+
+/* data: images, largest elements, their places. Each window sees some place of the image. */
 static void largest_part(void *context, Py_ssize_t first, Py_ssize_t count)
 {
     const native_call *c = context;
     const windows w = windows_of(c);
-    const Py_ssize_t size = w.last * w.width;
-    for (Py_ssize_t i = first; i < first + count; i++)
-        BY_TYPE(c->is_double, largest_of_windows, AT(0, i * w.image[0] * w.image[1]), AT(1, i * size),
-                (int64_t *)c->data[2] + i * size, &w);
+    const Py_ssize_t size = w.image[0] * w.image[1], planes = c->n[12] * c->n[13];
+    Py_ssize_t begin = 0, end = w.width, row = first * w.last;
+    span(&w, 1, 0, &begin, &end);
+    span(&w, 1, w.kernel[1] - 1, &begin, &end);
+    for (Py_ssize_t plane = first; plane < first + count; plane++)
+        for (Py_ssize_t y = 0; y < w.last; y++, row++) {
+            int64_t *places = (int64_t *)c->data[2] + row * w.width;
+            for (Py_ssize_t x = 0; x < w.width; x++) {
+                if (x == begin && !c->is_double)
+                    x = largest_side_by_side(AT(0, plane * size), AT(0, planes * size), &w, y, x, end,
+                                             AT(1, row * w.width), places);
+                if (x < w.width)
+                    BY_TYPE(c->is_double, largest_of_window, AT(0, plane * size), &w, y, x, AT(1, row * w.width + x),
+                            places + x);
+            }
+        }
 }
 
 /* data: out, values, places; n: elements of a row of out, and of the others */
@@ -168,42 +245,23 @@ static int NAME(add_at)(REAL *out, Py_ssize_t n, const int64_t *places, const RE
     return 1;
 }
 
-/* Lets `best` be no less than the elements before it, and notes where they stand if they are; below 0: nowhere yet. */
-static CYGRAD_CLONES void NAME(raise)(const REAL *from, Py_ssize_t stride, REAL *best, int32_t *places, int32_t place,
-                                      Py_ssize_t n)
+/* The largest element of the window at (y, x), and its place. */
+static void NAME(largest_of_window)(const REAL *image, const windows *w, Py_ssize_t y, Py_ssize_t x, REAL *out,
+                                    int64_t *place)
 {
-    CYGRAD_INDEPENDENT for (Py_ssize_t x = 0; x < n; x++) {
-        const REAL value = from[x * stride];
-        const int better = (value > best[x]) | (value != value) | (places[x] < 0);
-        best[x] = better ? value : best[x];
-        places[x] = better ? place : places[x];
-    }
-}
-
-/* The largest element of each window of one plane, and its place; of equal ones the first, of several nan the last. Each
-   window sees some place of the image. */
-static void NAME(largest_of_windows)(const REAL *image, REAL *out, int64_t *places, const windows *w)
-{
-    int32_t from_corner[256];           /* places, counted from that of the window's first tap */
-    for (Py_ssize_t y = w->first; y < w->last; y++)
-        for (Py_ssize_t x = 0, n; x < w->width; x += n, out += n, places += n) {
-            const Py_ssize_t top = y * w->stride[0] - w->low[0], left = x * w->stride[1] - w->low[1];
-            n = w->width - x < 256 ? w->width - x : 256;
-            for (Py_ssize_t i = 0; i < n; i++) out[i] = 0, from_corner[i] = -1;
-            for (Py_ssize_t ky = 0; ky < w->kernel[0]; ky++) {
-                const Py_ssize_t row = top + ky * w->dilation[0];
-                if (row < 0 || row >= w->image[0]) continue;
-                for (Py_ssize_t kx = 0; kx < w->kernel[1]; kx++) {
-                    Py_ssize_t begin = x, end = x + n;
-                    const Py_ssize_t right = kx * w->dilation[1];
-                    span(w, 1, kx, &begin, &end);
-                    NAME(raise)(image + row * w->image[1] + begin * w->stride[1] + right - w->low[1], w->stride[1],
-                                out + begin - x, from_corner + begin - x,
-                                (int32_t)(ky * w->dilation[0] * w->image[1] + right), end - begin);
-                }
-            }
-            for (Py_ssize_t i = 0; i < n; i++)
-                places[i] = top * w->image[1] + left + i * w->stride[1] + from_corner[i];
+    const Py_ssize_t top = y * w->stride[0] - w->low[0], left = x * w->stride[1] - w->low[1];
+    REAL best = 0;
+    *place = -1;
+    for (Py_ssize_t row = top, ky = 0; ky < w->kernel[0]; ky++, row += w->dilation[0]) {
+        if (row < 0 || row >= w->image[0]) continue;
+        for (Py_ssize_t column = left, kx = 0; kx < w->kernel[1]; kx++, column += w->dilation[1]) {
+            if (column < 0 || column >= w->image[1]) continue;
+            const REAL value = image[row * w->image[1] + column];
+            const int better = (value > best) | (value != value) | (*place < 0);
+            best = better ? value : best;
+            *place = better ? row * w->image[1] + column : *place;
         }
+    }
+    *out = best;
 }
 #endif

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import cygrad._kernels.images as images
+from cygrad._kernels.arrays import new_array
 from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.sliding import SCRATCH
 
@@ -52,7 +53,7 @@ def largest_of_windows(x, where):
     """The same by compiled loops."""
     dims = len(where.size)
     shape = (*x.shape[: x.ndim - dims], *where.size)
-    values, places = np.empty(math.prod(shape), x.dtype), np.empty(math.prod(shape), np.int64)
+    values, places = (new_array((math.prod(shape),), dtype.num) for dtype in (x.dtype, np.dtype(np.int64)))
     geometry = where.flat()
     images.largest(planes_of(x, dims).reshape(-1, 1, *geometry[0]), values, places, geometry)
     return values.reshape(shape), places.reshape(shape)

@@ -59,15 +59,15 @@ BEGIN_VECTORS
 CYGRAD_END_LOOPS
 
 #if defined(__x86_64__)         /* older processors multiply by BLAS */
-#define WIDTH 8
+#define WIDE 8                  /* floats in a vector */
 #define TUNED __attribute__((target("avx2,fma")))
 #else
-#define WIDTH 4
+#define WIDE 4
 #define TUNED
 #endif
 
-typedef float lanes __attribute__((vector_size(4 * WIDTH)));
-typedef float anywhere __attribute__((vector_size(4 * WIDTH), aligned(4), may_alias));
+typedef float lanes __attribute__((vector_size(4 * WIDE)));
+typedef float anywhere __attribute__((vector_size(4 * WIDE), aligned(4), may_alias));
 typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
 
 #define LOAD(p) ((lanes)*(const anywhere *)(p))
@@ -122,11 +122,13 @@ TUNED CYGRAD_INLINE void NAME(block)(int vectors, Py_ssize_t depth, const float 
 {
     NAME(lanes) sums[ROWS][VECTORS];
     UNROLLED for (int i = 0; i < ROWS; i++)
-        UNROLLED for (int j = 0; j < vectors; j++)
-            sums[i][j] = add ? LOAD(out + i * out_row + j * WIDTH) : (NAME(lanes)){0};
+        UNROLLED for (int j = 0; j < vectors; j++) sums[i][j] = (NAME(lanes)){0};
     for (; depth > 0; depth--, a += step, b += vectors * WIDTH)
         UNROLLED for (int i = 0; i < ROWS; i++)
             UNROLLED for (int j = 0; j < vectors; j++) sums[i][j] += a[i * row] * LOAD(b + j * WIDTH);
+    if (add)
+        UNROLLED for (int i = 0; i < ROWS; i++)
+            UNROLLED for (int j = 0; j < vectors; j++) sums[i][j] += LOAD(out + i * out_row + j * WIDTH);
     UNROLLED for (int i = 0; i < ROWS; i++)
         UNROLLED for (int j = 0; j < vectors; j++) STORE(out + i * out_row + j * WIDTH, sums[i][j]);
 }

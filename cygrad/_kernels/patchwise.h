@@ -1,8 +1,8 @@
 /* Convolutions of float, of any stride and dilation, by patches in panels; called from patchwise.py.
 
    A band is some rows of the results of one image. What it sees of a channel is copied into planes with zeros around
-   it, one plane for each remainder of places by the stride. Read as one row, a plane that begins at a tap is what that tap
-   sees, with some places between the rows that are not wanted: all of a tap's patches are one run of memory. */
+   it, one plane for each remainder of places by the stride. Read as one row, a plane that begins at a tap is what that
+   tap sees, with some places between the rows that are not wanted: a tap's patches are one run of memory. */
 
 #ifndef CYGRAD_PATCHWISE_H
 #define CYGRAD_PATCHWISE_H
@@ -32,7 +32,7 @@ BEGIN_VECTORS
 static TUNED void copy_places(const float *from, Py_ssize_t n, float bias, float *out)
 {
     Py_ssize_t i = 0;
-    for (; i + WIDTH <= n; i += WIDTH) STORE(out + i, LOAD(from + i) + bias);
+    for (; i + WIDE <= n; i += WIDE) STORE(out + i, LOAD(from + i) + bias);
     for (; i < n; i++) out[i] = from[i] + bias;
 }
 
@@ -40,13 +40,13 @@ static TUNED void copy_places(const float *from, Py_ssize_t n, float bias, float
 static TUNED void copy_runs(const float *from, const int64_t *offsets, Py_ssize_t count, Py_ssize_t n, float *out)
 {
     for (Py_ssize_t k = 0; k < count; k++, out += n)
-        for (Py_ssize_t i = 0; i < n; i += WIDTH) STORE(out + i, LOAD(from + offsets[k] + i));
+        for (Py_ssize_t i = 0; i < n; i += WIDE) STORE(out + i, LOAD(from + offsets[k] + i));
 }
 
 static TUNED void add_runs(const float *runs, const int64_t *offsets, Py_ssize_t count, Py_ssize_t n, float *out)
 {
     for (Py_ssize_t k = 0; k < count; k++, runs += n)
-        for (Py_ssize_t i = 0; i < n; i += WIDTH) {
+        for (Py_ssize_t i = 0; i < n; i += WIDE) {
             float *to = out + offsets[k] + i;
             STORE(to, LOAD(to) + LOAD(runs + i));
         }

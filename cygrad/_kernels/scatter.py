@@ -7,6 +7,7 @@ import numpy as np
 
 import cygrad._kernels.images as images
 import cygrad._kernels.rows as rows
+from cygrad._kernels.arrays import new_array
 
 
 def add_rows(out, index, values):
@@ -42,19 +43,30 @@ def scatter_add(a, axis, index, source):
 
     `index` may be smaller than `source`, of which the rest is not used.
     """
-    out = a.copy("C")
-    if a.ndim == 0:
+    return add_at(a.copy("C"), axis, index, source)
+
+
+def scattered(shape, axis, index, source):
+    """The same of zeros."""
+    out = new_array(shape, source.dtype.num)
+    out[...] = 0
+    return add_at(out, axis, index, source) if index.size else out
+
+
+def add_at(out, axis, index, source):
+    """The same in `out`, which is contiguous; gives it."""
+    if out.ndim == 0:
         add_rows(out.reshape(1, 1), index.reshape(-1), source.reshape(-1)[: index.size, None])
         return out
     if index.ndim == 0:
         index, source = index.reshape(1), source.reshape(1)
     source = source[tuple(slice(0, n) for n in index.shape)]
-    if axis == a.ndim - 1 and index.shape[:-1] == a.shape[:-1] and images.has_loops(a) and index.size:
-        count = math.prod(a.shape[:-1])
+    if axis == out.ndim - 1 and index.shape[:-1] == out.shape[:-1] and images.has_loops(out) and index.size:
+        count = math.prod(out.shape[:-1])
         places = np.ascontiguousarray(index, np.int64).reshape(count, -1)
-        images.add_at(out.reshape(count, -1), places, np.ascontiguousarray(source, a.dtype).reshape(count, -1))
+        images.add_at(out.reshape(count, -1), places, np.ascontiguousarray(source, out.dtype).reshape(count, -1))
         return out
-    add_rows(out.reshape(-1, 1), flat_positions(a.shape, axis, index).reshape(-1), source.reshape(-1, 1))
+    add_rows(out.reshape(-1, 1), flat_positions(out.shape, axis, index).reshape(-1), source.reshape(-1, 1))
     return out
 
 

@@ -141,13 +141,13 @@ static TUNED void transform_filters(const float *filters, float *out, const Py_s
                                     Py_ssize_t count)
 {
     const Py_ssize_t depth = n[0], made = n[1], rounded = ROUNDED(made), panel = panel_width();
-    for (Py_ssize_t j = 16 * first; j < 16 * (first + count); j += WIDTH)
+    for (Py_ssize_t j = 16 * first; j < 16 * (first + count); j += WIDE)
         for (Py_ssize_t i = 0; i < depth; i++) {
-            float taps[9 * WIDTH] = {0};
-            for (Py_ssize_t l = 0; l < WIDTH && j + l < made; l++)
+            float taps[9 * WIDE] = {0};
+            for (Py_ssize_t l = 0; l < WIDE && j + l < made; l++)
                 for (int k = 0; k < 9; k++)
-                    taps[k * WIDTH + l] = filters[i * n[2] + (j + l) * n[3] + (n[4] ? 8 - k : k)];
-            filter_both_ways(taps, 3 * WIDTH, WIDTH, out + in_panels(i, j, depth, rounded, panel),
+                    taps[k * WIDE + l] = filters[i * n[2] + (j + l) * n[3] + (n[4] ? 8 - k : k)];
+            filter_both_ways(taps, 3 * WIDE, WIDE, out + in_panels(i, j, depth, rounded, panel),
                              6 * depth * rounded, depth * rounded);
         }
 }
@@ -212,7 +212,7 @@ static TUNED void load_tiles(const winograd *w, Py_ssize_t first, Py_ssize_t cou
         load_rows(&w->images, strip / w->rows, 4 * y - w->low[0] + shared, -w->low[1], 6 - shared,
                   4 * w->columns + 2, w->strip_of_image + shared * row);
         for (Py_ssize_t x = 0; x < w->columns; x++)
-            for (Py_ssize_t i = 0; i < width; i += WIDTH)
+            for (Py_ssize_t i = 0; i < width; i += WIDE)
                 tile_both_ways(w->strip_of_image + 4 * x * width + i, row, width,
                                w->tiles + ((strip - first) * w->columns + x) * width + i, 6 * matrix, matrix);
     }
@@ -229,12 +229,12 @@ static TUNED int store_strip(const winograd *w, Py_ssize_t strip, const float *s
     const Py_ssize_t width = results->rounded, row = 4 * w->columns * width, plane = results->height * results->width;
     const Py_ssize_t top = strip % w->rows * 4;
     for (Py_ssize_t x = 0; x < w->columns; x++)
-        for (Py_ssize_t i = 0; i < width; i += WIDTH)
+        for (Py_ssize_t i = 0; i < width; i += WIDE)
             result_both_ways(sums + x * width + i, 6 * matrix, matrix, w->strip_of_results + 4 * x * width + i,
                              row, width);
     lanes doubt = {0};                          /* x - x is 0 unless x is infinite or nan */
     for (float *p = w->strip_of_results; p < w->strip_of_results + 4 * row; p += width)
-        for (Py_ssize_t i = 0; i < width; i += WIDTH) {
+        for (Py_ssize_t i = 0; i < width; i += WIDE) {
             const lanes value = LOAD(p + i) + LOAD(bias + i);
             doubt += value - value;
             STORE(p + i, value);
@@ -243,7 +243,7 @@ static TUNED int store_strip(const winograd *w, Py_ssize_t strip, const float *s
     for (Py_ssize_t y = 0; y < 4 && top + y < results->height; y++)
         turn(w->strip_of_results + y * row, width, results->width, results->channels, out + y * results->width,
              plane);
-    for (int i = 0; i < WIDTH; i++)
+    for (int i = 0; i < WIDE; i++)
         if (doubt[i] != 0) return 0;
     return 1;
 }
@@ -277,7 +277,7 @@ static TUNED void load_results(const winograd *w, Py_ssize_t first, Py_ssize_t c
         load_rows(&w->results, (first + i) / w->rows, (first + i) % w->rows * 4, 0, 4, 4 * w->columns,
                   w->strip_of_results);
         for (Py_ssize_t x = 0; x < w->columns; x++)
-            for (Py_ssize_t j = 0; j < width; j += WIDTH)
+            for (Py_ssize_t j = 0; j < width; j += WIDE)
                 result_back_both_ways(w->strip_of_results + 4 * x * width + j, row, width,
                                       w->weighted + in_panels(i * w->columns + x, j, tiles, width, panel),
                                       6 * matrix, matrix);
@@ -297,7 +297,7 @@ static TUNED void sum_products(const winograd *w, float *out, Py_ssize_t first, 
                             w->weighted + k * (tiles * n + TAIL), w->sums + k * m * n, n, first > begin);
     }
     for (Py_ssize_t i = 0; i < w->images.channels; i++, out += 9 * n)
-        for (Py_ssize_t j = 0; j < n; j += WIDTH)
+        for (Py_ssize_t j = 0; j < n; j += WIDE)
             filter_back_both_ways(w->sums + i * n + j, 6 * m * n, m * n, out + j, 3 * n, n);
 }
 

@@ -192,7 +192,7 @@ def check_slices(name, t, dim, index, source):
 
 def gather_rule(n, g):
     dim, shape = n.args
-    return scatter_add(zeros_at(shape, g), dim, n.saved(2), g)
+    return put_back(g, dim, n.saved(2), shape)
 
 
 GATHER = declare(
@@ -221,6 +221,18 @@ def gather(input, dim, index, *, sparse_grad=False, out=None):
     check_integral(index, "gather(): Expected dtype int32/int64 for index")
     check_gather(a.shape, where, d)
     return finished(GATHER, GATHER.kernel(a, d, where), input, None, index, (d, a.shape), out)
+
+
+def put_back_rule(n, h):
+    return gather(h, n.args[0], n.saved(2))
+
+
+PUT_BACK = declare("put_back", put_back_rule, flags=LINEAR | PRIVATE, node="ScatterAddBackward0", inputs="grad _ index")
+
+
+def put_back(g, dim, index, shape):
+    """Each element of g added at its own place in zeros, but at `index` along `dim`: the transpose of `gather`."""
+    return finished(PUT_BACK, kernels.scattered(shape, dim, array_of(index), array_of(g)), g, None, index, (dim,), None)
 
 
 def check_gather(shape, index, dim):

@@ -4,6 +4,8 @@ windows at random places; and the way back.
 Each saves where its elements come from; the gradient of an element goes there.
 """
 
+import math
+
 import numpy as np
 
 from cygrad._core.access import array_of
@@ -15,7 +17,7 @@ from cygrad._kernels.sliding import Geometry
 from cygrad._ops.arguments import require
 from cygrad._ops.averaging import adaptive_spans
 from cygrad._ops.creation import zeros
-from cygrad._ops.gathering import scatter_add
+from cygrad._ops.gathering import put_back
 from cygrad._ops.pooling_checks import check_elements, numbers, output_size, windows
 from cygrad._ops.views import flatten, reshape, squeeze, unsqueeze
 
@@ -25,11 +27,10 @@ ELSEWHERE = FUNCTION_ONLY | METHOD_ONLY  # found in nn.functional
 def maxima_rule(n, g):
     shape, dims = n.args
     start = len(shape) - dims
-    empty = zeros((*shape[:start], int(np.prod(shape[start:]))), dtype=g.dtype)
     if 0 in shape:
         return zeros(shape, dtype=g.dtype)
-    spread = scatter_add(empty, -1, flatten(n.saved(1), start), flatten(g, start))
-    return reshape(spread, shape)
+    flat = *shape[:start], math.prod(shape[start:])
+    return reshape(put_back(flatten(g, start), start, flatten(n.saved(1), start), flat), shape)
 
 
 def choosing(name, node):

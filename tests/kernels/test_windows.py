@@ -91,6 +91,9 @@ def test_largest_elements(dtype, rng):
         geometry((6, 33), (2, 2), (2, 2)),
         geometry((5, 7), (3, 3), (2, 1), low=(1, 1)),
         geometry((9, 12), (2, 3), (1, 2), (3, 2)),
+        geometry((4, 26), (2, 3), (1, 1)),
+        geometry((3, 60), (3, 2), (1, 3), low=(1, 1)),
+        geometry((3, 4), (2, 2)),
     ]:
         x = np.round(values(rng, (2, 3, *where.image), dtype))  # some are equal
         x[0, 0, 0, :4] = np.nan
