@@ -11,8 +11,8 @@ cimport cython
 cimport numpy as cnp
 from cpython.object cimport PyObject
 from numpy cimport (
-    NPY_ARRAY_OWNDATA, NPY_ARRAY_WRITEABLE, PyArray_BASE, PyArray_CHKFLAGS, PyArray_IS_C_CONTIGUOUS, PyArray_SAMESHAPE,
-    PyArray_TYPE, ndarray)
+    NPY_ARRAY_OWNDATA, NPY_ARRAY_WRITEABLE, PyArray_BASE, PyArray_CHKFLAGS, PyArray_IS_C_CONTIGUOUS, PyArray_NBYTES,
+    PyArray_SAMESHAPE, PyArray_TYPE, ndarray)
 
 import time
 
@@ -113,9 +113,19 @@ cdef bint is_unshared(Tensor t, ndarray array, Py_ssize_t holders=2) noexcept:
 
     The caller holds one reference to `t`; `holders` are the references to `array`, of which one is the tensor's own.
     """
-    return (Py_REFCNT(<PyObject*>t) <= 1 and Py_REFCNT(<PyObject*>array) <= holders and PyArray_BASE(array) == NULL
-            and PyArray_IS_C_CONTIGUOUS(array)
-            and PyArray_CHKFLAGS(array, NPY_ARRAY_OWNDATA | NPY_ARRAY_WRITEABLE))
+    cdef PyObject* base = <PyObject*>PyArray_BASE(array)
+    if Py_REFCNT(<PyObject*>t) > 1 or Py_REFCNT(<PyObject*>array) > holders or not PyArray_IS_C_CONTIGUOUS(array):
+        return False
+    if base == NULL:
+        return owns_memory(array)
+    # the reshaped whole of an array that nobody else has
+    return (Py_REFCNT(base) == 1 and type(<object>base) is ndarray and PyArray_BASE(<ndarray>base) == NULL
+            and PyArray_NBYTES(<ndarray>base) == PyArray_NBYTES(array) and owns_memory(<ndarray>base)
+            and PyArray_CHKFLAGS(array, NPY_ARRAY_WRITEABLE))
+
+
+cdef inline bint owns_memory(ndarray array) noexcept:
+    return PyArray_CHKFLAGS(array, NPY_ARRAY_OWNDATA | NPY_ARRAY_WRITEABLE)
 
 
 cdef Tensor add_gradients(Tensor a, Tensor b):

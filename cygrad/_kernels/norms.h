@@ -124,9 +124,9 @@ DEFINE_SUM(products, PRODUCT, const REAL *g, const REAL *x, REAL c)
 DEFINE_LOOP(scale, out[i] = (x[i] - c) * a + b, const REAL *x, REAL *out, REAL c, REAL a, REAL b)
 DEFINE_LOOP(scale_by_row, out[i] = (x[i] - c) * f * w[i] + b[i],
             const REAL *x, REAL *out, REAL c, REAL f, const REAL *w, const REAL *b)
-DEFINE_LOOP(multiply, out[i] = g[i] * w[i], const REAL *g, const REAL *w, REAL *out)
 DEFINE_LOOP(add, out[i] += g[i], const REAL *g, REAL *out)
-DEFINE_LOOP(add_products, out[i] += g[i] * ((x[i] - c) * f), const REAL *g, const REAL *x, REAL *out, REAL c, REAL f)
+DEFINE_LOOP(combine_by_row, out[i] = g[i] * w[i] * a + ((x[i] - c) * b + d),
+            const REAL *g, const REAL *x, const REAL *w, REAL *out, REAL c, REAL a, REAL b, REAL d)
 DEFINE_LOOP(combine, out[i] = g[i] * a + ((x[i] - c) * b + d),
             const REAL *g, const REAL *x, REAL *out, REAL c, REAL a, REAL b, REAL d)
 #undef DEFINE_LOOP
@@ -144,19 +144,46 @@ static void NAME(normalize_rows)(const REAL *x, const REAL *w, const REAL *b, RE
     }
 }
 
-/* Writes the gradient of x, and adds to those of w and b; each of the three may be NULL. */
+#define ADD_TERMS(i, j) {                                                                                       \
+        const REAL away = x[i] - c, weighted = g[i] * w[i];                                                     \
+        level[j] += weighted;                                                                                   \
+        along[j] += weighted * away;                                                                            \
+        grad_w[i] += g[i] * (away * f);                                                                         \
+        grad_b[i] += g[i];                                                                                      \
+    }
+#define FOLD_TERMS(width) for (int j = 0; j < width; j++) level[j] += level[j + width], along[j] += along[j + width]
+
+/* All that the gradients of a row need to know of it, in one pass: adds to the gradients of w and b, and gives the sums
+   of g * w and of g * w * (x - c). */
+static CYGRAD_CLONES void NAME(add_row)(const REAL *g, const REAL *x, const REAL *w, Py_ssize_t n, REAL c, REAL f,
+                                        REAL *grad_w, REAL *grad_b, REAL sums[2])
+{
+    REAL level[16] = {0}, along[16] = {0};
+    Py_ssize_t i = 0;
+    for (; i + 16 <= n; i += 16) {
+        CYGRAD_INDEPENDENT for (int j = 0; j < 16; j++) ADD_TERMS(i + j, j)
+    }
+    FOLD_TERMS(8);
+    FOLD_TERMS(4);
+    for (; i < n; i++) ADD_TERMS(i, 0)
+    sums[0] = (level[0] + level[1]) + (level[2] + level[3]);
+    sums[1] = (along[0] + along[1]) + (along[2] + along[3]);
+}
+
+#undef ADD_TERMS
+#undef FOLD_TERMS
+
+/* Writes the gradient of x, unless it is NULL, and adds to those of w and b. */
 static void NAME(rows_gradient)(const REAL *g, const REAL *x, const REAL *w, const REAL *mean, const REAL *factor,
                                 REAL *grad_x, REAL *grad_w, REAL *grad_b, Py_ssize_t rows, Py_ssize_t n, int centered)
 {
     for (; rows > 0; rows--, g += n, x += n) {
         const REAL c = *mean++, f = *factor++;
-        if (grad_w) NAME(add_products)(n, g, x, grad_w, c, f);
-        if (grad_b) NAME(add)(n, g, grad_b);
+        REAL sums[2];
+        NAME(add_row)(g, x, w, n, c, f, grad_w, grad_b, sums);
         if (grad_x) {
-            NAME(multiply)(n, g, w, grad_x);
-            const REAL along = f * f * NAME(products)(n, grad_x, x, c) / n;
-            const REAL level = centered ? NAME(total)(n, grad_x) / n : 0;
-            NAME(combine)(n, grad_x, x, grad_x, c, f, -f * along, -f * level);
+            const REAL level = centered ? sums[0] / n : 0, along = f * f * sums[1] / n;
+            NAME(combine_by_row)(n, g, x, w, grad_x, c, f, -f * along, -f * level);
             grad_x += n;
         }
     }

@@ -60,10 +60,10 @@ def rows_gradients(g, x, weight, mean, factor, centered, of_input, of_weight, of
     piece = rows_of_piece(n)
     sums = (-(-m // piece), n)
     out = new_array(x.shape, x.dtype.num) if of_input else None
-    grad_weight, grad_bias = (np.zeros(sums, x.dtype) if wanted else None for wanted in (of_weight, of_bias))
+    grad_weight, grad_bias = np.zeros(sums, x.dtype), np.zeros(sums, x.dtype)
     arrays = g, x, weight, mean, factor, out, grad_weight, grad_bias
     native.run(ROWS_GRADIENT, arrays, (n, centered), 0, m, piece)
-    return out, *(None if a is None else a.sum(0) for a in (grad_weight, grad_bias))
+    return out, grad_weight.sum(0) if of_weight else None, grad_bias.sum(0) if of_bias else None
 
 
 # -- groups of runs ----------------------------------------------------------------------------------------

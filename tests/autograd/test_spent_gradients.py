@@ -129,3 +129,33 @@ def test_memory_is_used_again():
     y.sum().backward()
     grown = torch.memory_stats()["allocated_bytes.all.peak"] - before
     assert grown < 2.5 * x.numel() * x.itemsize
+
+
+def test_a_reshaped_gradient_is_taken_over():
+    """The gradient of what was flattened is the whole of an array that nobody else has: it is not copied."""
+    x = torch.ones(1 << 9, 1 << 9, requires_grad=True)
+    y = x.reshape(-1) * 2.0 * torch.ones(1 << 18)
+    torch.empty_cache()
+    torch.reset_peak_memory_stats()
+    before = torch.memory_stats()["allocated_bytes.all.current"]
+    y.backward(torch.ones(1 << 18).expand(1 << 18))
+    assert torch.memory_stats()["allocated_bytes.all.peak"] - before < 2.5 * x.numel() * x.itemsize
+    assert x.grad.shape == x.shape
+    assert (x.grad == 2).all()
+
+
+def test_part_of_a_larger_array_is_copied():
+    """A leaf's gradient keeps no more memory alive than it has elements."""
+
+    class First(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, g):
+            return torch.zeros(100, 5)[0]
+
+    x = torch.ones(5, requires_grad=True)
+    First.apply(x).sum().backward()
+    assert x.grad.numpy().base is None or x.grad.numpy().base.nbytes == x.grad.nbytes
