@@ -169,11 +169,12 @@ static void largest_part(void *context, Py_ssize_t first, Py_ssize_t count)
         }
 }
 
-/* data: out, values, places; n: elements of a row of out, and of the others */
+/* data: out, values, places; n: elements of a row of out, and of the others, whether out is zeroed first */
 static void add_at_part(void *context, Py_ssize_t first, Py_ssize_t count)
 {
     native_call *c = context;
     const Py_ssize_t n = c->n[0], m = c->n[1];
+    if (c->n[2]) memset(c->data[0] + first * n * c->itemsize, 0, count * n * c->itemsize);
     for (Py_ssize_t i = first; i < first + count; i++)
         if (!BY_TYPE(c->is_double, add_at, AT(0, i * n), n, (const int64_t *)c->data[2] + i * m, AT(1, i * m), m))
             c->failed = 1;

@@ -75,8 +75,8 @@ def largest(x, values, places, geometry):
     run(LARGEST, x, (values, places), geometry, size * kernel[0] * kernel[1])
 
 
-def add_at(out, places, values):
-    """Add each of `values` (rows, m) to row i of `out` (rows, n) at its place, one after the other.
+def add_at(out, places, values, to_zeros=False):
+    """Add each of `values` (rows, m) to row i of `out` (rows, n), or to zeros there, at its place, one after the other.
 
     Raises IndexError for a place that is none; negative ones are none.
     """
@@ -86,5 +86,5 @@ def add_at(out, places, values):
     if not len(out) == len(places) == len(values) or places.shape != values.shape:
         raise ValueError("places and values do not fit")
     n, m = out.shape[1], values.shape[1]
-    if native.run(ADD_AT, (out, values, places), (n, m), 0, len(out), PIECE // max(m, 1)):
+    if native.run(ADD_AT, (out, values, places), (n, m, to_zeros), 0, len(out), PIECE // max(m, 1)):
         raise IndexError("index out of range in self")

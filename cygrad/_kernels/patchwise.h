@@ -28,12 +28,13 @@ typedef struct { float *planes, *patches, *results, *turned; } room;
 
 BEGIN_VECTORS
 
-/* out = from + bias, n elements */
+/* out = from + bias, n elements; the two must be apart. */
 static TUNED void copy_places(const float *from, Py_ssize_t n, float bias, float *out)
 {
     Py_ssize_t i = 0;
     for (; i + WIDE <= n; i += WIDE) STORE(out + i, LOAD(from + i) + bias);
-    for (; i < n; i++) out[i] = from[i] + bias;
+    if (n >= WIDE) STORE(out + n - WIDE, LOAD(from + n - WIDE) + bias);
+    else for (; i < n; i++) out[i] = from[i] + bias;
 }
 
 /* Runs of `n` places from each of some offsets on, one after the other. */

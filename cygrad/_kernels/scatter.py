@@ -48,26 +48,32 @@ def scatter_add(a, axis, index, source):
 
 def scattered(shape, axis, index, source):
     """The same of zeros."""
-    out = new_array(shape, source.dtype.num)
-    out[...] = 0
-    return add_at(out, axis, index, source) if index.size else out
+    return add_at(new_array(shape, source.dtype.num), axis, index, source, True)
 
 
-def add_at(out, axis, index, source):
-    """The same in `out`, which is contiguous; gives it."""
+def add_at(out, axis, index, source, to_zeros=False):
+    """The same in `out`, which is contiguous, or in zeros that overwrite it; gives it."""
+    in_rows = index.size and index.ndim and axis == out.ndim - 1 and index.shape[:-1] == out.shape[:-1]
+    if in_rows and images.has_loops(out):
+        source = source[tuple(slice(0, n) for n in index.shape)].astype(out.dtype, copy=False)
+        places = index.astype(np.int64, copy=False)
+        images.add_at(flat_rows(out), flat_rows(places), flat_rows(source), to_zeros)
+        return out
+    if to_zeros:
+        out.fill(0)
     if out.ndim == 0:
         add_rows(out.reshape(1, 1), index.reshape(-1), source.reshape(-1)[: index.size, None])
         return out
     if index.ndim == 0:
         index, source = index.reshape(1), source.reshape(1)
     source = source[tuple(slice(0, n) for n in index.shape)]
-    if axis == out.ndim - 1 and index.shape[:-1] == out.shape[:-1] and images.has_loops(out) and index.size:
-        count = math.prod(out.shape[:-1])
-        places = np.ascontiguousarray(index, np.int64).reshape(count, -1)
-        images.add_at(out.reshape(count, -1), places, np.ascontiguousarray(source, out.dtype).reshape(count, -1))
-        return out
     add_rows(out.reshape(-1, 1), flat_positions(out.shape, axis, index).reshape(-1), source.reshape(-1, 1))
     return out
+
+
+def flat_rows(a):
+    """The array, contiguous, as a matrix of its rows."""
+    return np.ascontiguousarray(a).reshape(-1, a.shape[-1])
 
 
 REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")

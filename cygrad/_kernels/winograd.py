@@ -14,6 +14,7 @@ POINTS, TAIL = 36, 16  # as in winograd.h
 SCRATCH = 1 << 18  # elements of transformed tiles at a time, which stay in the cache
 FEWEST_TILES = 64  # at a time; for fewer, reading the filters takes longer than the products
 FEWEST_CHANNELS = 12  # which are rounded up to 16
+PIECES = 8  # at least, if there are enough tiles, for threads to share
 TILES_OF_SUM = 128  # at least so many are summed up together
 MOST_SUMS = 16  # and not more sums are kept
 
@@ -50,7 +51,8 @@ class Plan:
         self.strips = n * self.rows
         depth, width = rounded(channels), rounded(made)
         tiles = max(FEWEST_TILES, SCRATCH // (POINTS * (depth + width)))
-        self.together = max(1, min(tiles // self.columns, self.strips))
+        few = max(FEWEST_TILES // self.columns, self.strips // PIECES)
+        self.together = max(1, min(tiles // self.columns, few, self.strips))
         tiles = -(-self.together * self.columns // 8) * 8
         self.length = 6 * (4 * self.columns + 2) * depth + 16 * self.columns * width
         self.length += POINTS * (tiles * (depth + width) + 2 * TAIL)
