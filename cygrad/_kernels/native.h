@@ -28,18 +28,28 @@ static struct {
     void *data;
 } product_loops[2];
 
-/* a (m, n) @ b (n, p), dense, into out */
-static void multiply(const native_call *c, void *a, void *b, void *out, Py_ssize_t m, Py_ssize_t n, Py_ssize_t p)
+/* a (m, n) @ b (n, p) into out (m, p). Rows and columns stand so many elements apart, in one of a matrix's dimensions 1. */
+static void multiply_strided(const native_call *c, void *a, Py_ssize_t a_row, Py_ssize_t a_column, void *b,
+                             Py_ssize_t b_row, Py_ssize_t b_column, void *out, Py_ssize_t out_row, Py_ssize_t m,
+                             Py_ssize_t n, Py_ssize_t p)
 {
     char *data[3] = {a, b, out};
     const Py_ssize_t size = c->itemsize, counts[4] = {1, m, n, p};
-    const Py_ssize_t steps[9] = {0, 0, 0, n * size, size, p * size, size, p * size, size};
+    const Py_ssize_t steps[9] = {0, 0, 0, a_row * size, a_column * size, b_row * size, b_column * size,
+                                 out_row * size, size};
     product_loops[c->is_double].function(data, counts, steps, product_loops[c->is_double].data);
+}
+
+/* The same of dense matrices. */
+static void multiply(const native_call *c, void *a, void *b, void *out, Py_ssize_t m, Py_ssize_t n, Py_ssize_t p)
+{
+    multiply_strided(c, a, n, 1, b, p, 1, out, p, m, n, p);
 }
 
 #include "norms.h"
 #include "images.h"
 #include "scores.h"
+#include "attention.h"
 #include "recurrent.h"
 #include "winograd.h"
 #include "patchwise.h"
@@ -47,14 +57,14 @@ static void multiply(const native_call *c, void *a, void *b, void *out, Py_ssize
 enum {
     NORMALIZE_ROWS, ROWS_GRADIENT, MOMENTS, SCALE_RUNS, SUMS_OF_RUNS, COMBINE_RUNS,
     COPY_PATCHES, ADD_PATCHES, LARGEST, ADD_AT, RECURRENT, RECURRENT_GRADIENT,
-    CROSS_ENTROPY, CROSS_ENTROPY_GRADIENT,
+    CROSS_ENTROPY, CROSS_ENTROPY_GRADIENT, ATTENTION, ATTENTION_GRADIENT,
     WINOGRAD_FILTERS, WINOGRAD_RESULTS, WINOGRAD_SUMS, PATCHWISE_RESULTS, PATCHWISE_IMAGES, PATCHWISE_SUMS, LOOPS
 };
 
 static const native_part native_parts[LOOPS] = {
     normalize_rows_part, rows_gradient_part, moments_part, scale_runs_part, sums_of_runs_part, combine_runs_part,
     copy_patches_part, add_patches_part, largest_part, add_at_part, recurrent_part, recurrent_gradient_part,
-    cross_entropy_part, cross_entropy_gradient_part,
+    cross_entropy_part, cross_entropy_gradient_part, attention_part, attention_gradient_part,
 #ifdef CYGRAD_VECTORS
     winograd_filters_part, winograd_results_part, winograd_sums_part, patchwise_results_part,
     patchwise_images_part, patchwise_sums_part,

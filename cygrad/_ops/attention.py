@@ -1,22 +1,20 @@
 """Attention: averages of values, weighted by how well their keys match a query."""
 
-import math
-
 import numpy as np
 
 from cygrad._core import messages
 from cygrad._core.access import array_of, tensor_of
 from cygrad._core.opdef import ELSEWHERE, publish
 from cygrad._ops.arguments import require
-from cygrad._ops.arithmetic import add, mul
+from cygrad._ops.arithmetic import add
+from cygrad._ops.attended import attended, hiding, scores
 from cygrad._ops.dropout import dropout
-from cygrad._ops.gathering import masked_fill
 from cygrad._ops.parts import cat, chunk
 from cygrad._ops.products import linear, matmul
 from cygrad._ops.reductions import mean
 from cygrad._ops.repeating import repeat, repeat_interleave
 from cygrad._ops.softmax import softmax
-from cygrad._ops.views import permute, reshape, squeeze, transpose, unsqueeze, view
+from cygrad._ops.views import permute, reshape, squeeze, unsqueeze, view
 
 # -- scaled dot products -----------------------------------------------------------------------------------
 
@@ -41,13 +39,9 @@ def scaled_dot_product_attention(
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {dropout_p}")
     if enable_gqa:
         key, value = (repeat_interleave(t, query.shape[-3] // t.shape[-3], -3) for t in (key, value))
-    if is_causal:
-        attn_mask = tensor_of(np.tri(query.shape[-2], key.shape[-2], dtype=bool))
     if attn_mask is not None and attn_mask.dtype.name == "bool":
-        attn_mask = _hiding(~array_of(attn_mask), query)
-    scores = _scores(query, key, attn_mask, scale)
-    weights = softmax(scores, -1) if attn_mask is None else _softmax(scores, attn_mask)
-    return matmul(dropout(weights, dropout_p) if dropout_p else weights, value)
+        attn_mask = hiding(~array_of(attn_mask), query)
+    return attended(query, key, value, attn_mask, scale, is_causal, dropout_p)
 
 
 def _check_attention(query, key, value, attn_mask, is_causal):
@@ -74,29 +68,6 @@ def _check_attention(query, key, value, attn_mask, is_causal):
         )
     if is_causal:
         raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
-
-
-def _scores(query, key, mask, scale=None):
-    """How well keys match queries; what is in `mask` is added."""
-    scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
-    scores = matmul(mul(query, scale), transpose(key, -2, -1))
-    return scores if mask is None else add(scores, mask.to(scores.dtype))
-
-
-def _hiding(hidden, like):
-    """What is added to scores: -inf where the array `hidden` is True, else 0."""
-    array = np.zeros(hidden.shape, array_of(like).dtype)
-    array[hidden] = -math.inf
-    return tensor_of(array)
-
-
-def _softmax(scores, mask):
-    """Softmax along the last dimension, 0 where the mask hides all."""
-    hidden = (array_of(mask) == -math.inf).all(-1, keepdims=True)
-    if not hidden.any():
-        return softmax(scores, -1)
-    hidden = tensor_of(np.broadcast_to(hidden, (*scores.shape[:-1], 1)))
-    return masked_fill(softmax(masked_fill(scores, hidden, 0.0), -1), hidden, 0.0)
 
 
 # -- several heads -----------------------------------------------------------------------------------------
@@ -157,7 +128,7 @@ def multi_head_attention_forward(
     length, batch, width = tensors[0].shape
     mask = _checked_mask(mask, length, tensors[1].shape[0], batch, num_heads)
     if is_causal and padding is None and not need_weights:  # the hint, which PyTorch trusts
-        mask = _hiding(~np.tri(length, tensors[1].shape[0], dtype=bool), query)
+        mask = hiding(~np.tri(length, tensors[1].shape[0], dtype=bool), query)
     tensors = _with_learnt(tensors, bias_k, bias_v)
     # (N, heads, L, width of a head)
     q, k, v = (permute(view(t, (len(t), batch, num_heads, width // num_heads)), (1, 2, 0, 3)) for t in tensors)
@@ -167,14 +138,16 @@ def multi_head_attention_forward(
         k, v = (cat([t, tensor_of(np.zeros((batch, num_heads, 1, t.shape[3]), array_of(t).dtype))], 2) for t in (k, v))
     appended = (bias_k is not None) + bool(add_zero_attn)
     mask = _joined(_widened(mask, appended), _widened(padding, appended), k.shape[2])
-    scores = _scores(q, k, mask)
-    weights = softmax(scores, -1) if need_weights or mask is None else _softmax(scores, mask)
-    weights = dropout(weights, dropout_p) if training and dropout_p else weights
-    result = reshape(permute(matmul(weights, v), (2, 0, 1, 3)), (length, batch, width))
+    dropped = dropout_p if training else 0.0
+    if need_weights:
+        weights = softmax(scores(q, k, mask), -1)
+        weights = dropout(weights, dropped) if dropped else weights
+        seen = matmul(weights, v)
+    else:
+        weights, seen = None, attended(q, k, v, mask, dropout_p=dropped)
+    result = reshape(permute(seen, (2, 0, 1, 3)), (length, batch, width))
     result = linear(result, out_proj_weight, out_proj_bias)
-    if not need_weights:
-        weights = None
-    elif average_attn_weights:
+    if need_weights and average_attn_weights:
         weights = mean(weights, 1)
     if is_batched:
         return result, weights
@@ -260,7 +233,7 @@ def _added(mask, name, query):
     if mask is None:
         return None
     if mask.dtype.name == "bool":
-        return _hiding(array_of(mask), query)
+        return hiding(array_of(mask), query)
     if not mask.dtype.is_floating_point:
         raise AssertionError(f"only bool and floating types of {name} are supported")
     return mask

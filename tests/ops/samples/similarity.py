@@ -107,6 +107,9 @@ def attention():
         e = np.exp(scores - np.where(np.isfinite(top), top, 0))
         return e / np.maximum(e.sum(-1, keepdims=True), 1e-300) @ v
 
+    def blocks(q, k, v, mask, scale, is_causal):
+        return dots(q, k, v, mask, 0.0, is_causal, scale)
+
     dead = shown & np.array([[True], [False]])
     return {
         "scaled_dot_product_attention": [
@@ -120,6 +123,10 @@ def attention():
             Sample((q, k, v), {"scale": 0.3}, dots),
             Sample((q, k[:, :1], v[:, :1]), numpy=dots),
             Sample((q, k[:, :1], v[:, :1]), {"enable_gqa": True}, dots),
+        ],
+        "attention_by_blocks": [
+            Sample((q, k, v), numpy=dots),
+            Sample((q[0, 0], k[0, 0], v[0, 0], None, 0.3, True), numpy=blocks),
         ],
         "multi_head_attention_forward": [
             Sample(

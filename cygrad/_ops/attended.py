@@ -1,0 +1,144 @@
+"""What attention computes: averages of values, weighted by the softmax of how well their keys match a query.
+
+Large ones are one op, which works by blocks and never holds all scores; the others, and those that drop weights or need
+the gradient of the mask, are made of ops.
+"""
+
+import math
+
+import numpy as np
+
+from cygrad._core import faults
+from cygrad._core.access import array_of, tensor_of
+from cygrad._core.opdef import IN0, IN1, IN2, OUT0, PRIVATE, declare, publish
+from cygrad._core.record import record_n
+from cygrad._core.state import get_modes
+from cygrad._kernels import attention as kernels
+from cygrad._ops.arithmetic import add, mul, sub
+from cygrad._ops.dropout import dropout
+from cygrad._ops.gathering import masked_fill
+from cygrad._ops.products import matmul
+from cygrad._ops.reductions import sum as total
+from cygrad._ops.softmax import softmax
+from cygrad._ops.views import transpose
+
+NO_GRAD = 1  # the bit of `_core/state.pxd`
+LARGE = 1 << 22  # scores that no longer stay in the cache
+LARGE_CAUSAL = 1 << 14  # and those of a head of which blocks leave out half
+
+
+def attended(query, key, value, mask=None, scale=None, is_causal=False, dropout_p=0.0):
+    """`softmax(query @ key^T * scale + mask) @ value`, `dropout_p` of the weights dropped."""
+    if not dropout_p and _is_large(query, key, value, mask, is_causal):
+        return attention_by_blocks(query, key, value, mask, scale, is_causal)
+    weights = weights_of(query, key, mask, scale, is_causal)
+    return matmul(dropout(weights, dropout_p) if dropout_p else weights, value)
+
+
+def _is_large(query, key, value, mask, is_causal):
+    """Are there many scores, of a type and of shapes that the op takes?"""
+    q, k, v = array_of(query), array_of(key), array_of(value)
+    of_head, heads = q.shape[-2] * k.shape[-2], math.prod(q.shape[:-2])
+    if heads * of_head < LARGE and not (is_causal and of_head >= LARGE_CAUSAL and heads) or not q.size or not v.size:
+        return False
+    if not q.shape[:-2] == k.shape[:-2] == v.shape[:-2] or q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
+        return False
+    return kernels.has_loops(q) and q.dtype == k.dtype == v.dtype and _adds_to(mask, (*q.shape[:-1], k.shape[-2]))
+
+
+def _adds_to(mask, shape):
+    """Is a mask a constant that broadcasts to that shape?"""
+    if mask is None:
+        return True
+    own = mask.shape
+    fits = len(own) <= len(shape) and all(a in (1, b) for a, b in zip(own[::-1], shape[::-1]))
+    return fits and not mask.requires_grad
+
+
+# -- by ops ------------------------------------------------------------------------------------------------
+
+
+def weights_of(query, key, mask=None, scale=None, is_causal=False):
+    """`softmax(query @ key^T * scale + mask)`, 0 where the mask hides all."""
+    if is_causal:
+        mask = hiding(~np.tri(query.shape[-2], key.shape[-2], dtype=bool), query)
+    matches = scores(query, key, mask, scale)
+    if mask is None:
+        return softmax(matches, -1)
+    hidden = (array_of(mask) == -math.inf).all(-1, keepdims=True)
+    if not hidden.any():
+        return softmax(matches, -1)
+    hidden = tensor_of(np.broadcast_to(hidden, (*matches.shape[:-1], 1)))
+    return masked_fill(softmax(masked_fill(matches, hidden, 0.0), -1), hidden, 0.0)
+
+
+def scores(query, key, mask, scale=None):
+    """How well keys match queries; what is in `mask` is added."""
+    matches = matmul(mul(query, _scale(query, scale)), transpose(key, -2, -1))
+    return matches if mask is None else add(matches, mask.to(matches.dtype))
+
+
+def _scale(query, scale):
+    return 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+
+
+def hiding(hidden, like):
+    """What is added to scores: -inf where the array `hidden` is True, else 0."""
+    array = np.zeros(hidden.shape, array_of(like).dtype)
+    array[hidden] = -math.inf
+    return tensor_of(array)
+
+
+# -- by blocks ---------------------------------------------------------------------------------------------
+
+
+def blocks_rule(n, g):
+    query, key, value = (n.saved(i) for i in range(3))
+    mask, version, scale, is_causal, logs = n.args
+    if mask is not None and mask._version != version:
+        raise faults.modified_error(mask, n, version, mask._version, False)
+    if get_modes() & NO_GRAD and logs is not None:
+        q, k, v, out = (array_of(t) for t in (query, key, value, n.saved_result()))
+        added = None if mask is None else array_of(mask)
+        grads = kernels.attend_backward(array_of(g), q, k, v, added, scale, is_causal, out, array_of(logs))
+        return tuple(tensor_of(grad) if n.needs(i) else None for i, grad in enumerate(grads))
+    weights = weights_of(query, key, mask, scale, is_causal)
+    slopes = matmul(g, transpose(value, -2, -1))
+    slopes = mul(mul(weights, sub(slopes, total(mul(slopes, weights), -1, True))), scale)
+    return (
+        matmul(slopes, key) if n.needs(0) else None,
+        matmul(transpose(slopes, -2, -1), query) if n.needs(1) else None,
+        matmul(transpose(weights, -2, -1), g) if n.needs(2) else None,
+    )
+
+
+BY_BLOCKS = declare(
+    "attention_by_blocks",
+    blocks_rule,
+    saves=IN0 | IN1 | IN2 | OUT0,
+    flags=PRIVATE,
+    node="ScaledDotProductFlashAttentionForCpuBackward0",
+    inputs="query key value",
+    attributes="attn_mask _ scale is_causal logsumexp",
+)
+
+
+def attention_by_blocks(query, key, value, mask=None, scale=None, is_causal=False):
+    """`softmax(query @ key^T * scale + mask) @ value` as one op, which saves one number for each row of scores.
+
+    Leading dimensions are equal; the mask is constant and broadcasts to the scores. Gradients compute blocks of weights
+    once more; those that are recorded are made of ops.
+    """
+    q, k, v = array_of(query), array_of(key), array_of(value)
+    scale, mask = float(_scale(query, scale)), None if mask is None else mask.to(query.dtype)
+    if kernels.has_loops(q):
+        out, logs = kernels.attend(q, k, v, None if mask is None else array_of(mask), scale, is_causal)
+        logs = tensor_of(logs)
+    else:
+        weights = weights_of(query.detach(), key.detach(), mask, scale, is_causal)
+        out, logs = array_of(matmul(weights, value.detach())), None
+    args = mask, None if mask is None else mask._version, scale, is_causal, logs
+    return record_n(BY_BLOCKS, out, (query, key, value), args)
+
+
+functions = publish(globals())
