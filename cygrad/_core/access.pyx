@@ -3,6 +3,7 @@
 import gc
 
 from cygrad._core.accumulate cimport AccumulateGrad, keep_leaf
+from cygrad._core.dual cimport is_forward, note_read
 from cygrad._core.events cimport mark_start
 from cygrad._core.node cimport Node
 from cygrad._core.state cimport thread_state
@@ -35,7 +36,19 @@ def arrays_for_update(list tensors):
 def array_of(Tensor t not None):
     """The array of a tensor, whatever its grad mode: for the layers that compute on arrays."""
     mark_start()
+    if is_forward():
+        note_read(t)
     return t.array
+
+
+def memory_of(Tensor t not None):
+    """The array of a tensor, for what asks for no values."""
+    return t.array
+
+
+def identity_of(Tensor t not None):
+    """A number that tensors have in common which show the same array."""
+    return <size_t><void*>t.array
 
 
 def tensor_of(array, bint requires_grad=False):

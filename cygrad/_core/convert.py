@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 
 from cygrad._core.access import array_of, attributes_of, bind, dictionary_of, of_class, tensor_of
+from cygrad._core.dual import is_forward
 from cygrad._core.faults import not_a_leaf_to_copy, read_of_gradient
 from cygrad._core.opdef import registry
 from cygrad._core.state import get_modes
@@ -20,7 +21,20 @@ def tolist(self):
     >>> cygrad.tensor([[1, 2], [3, 4]]).tolist()
     [[1, 2], [3, 4]]
     """
+    _check_memory(self)
     return array_of(self).tolist()
+
+
+def _check_memory(t):
+    """Raise in `vmap` for a tensor that is another one for each sample."""
+    if is_forward():
+        from cygrad._core.tangents import has_samples
+
+        if has_samples(t):
+            raise RuntimeError(
+                "Cannot access data pointer of Tensor that doesn't have storage\n"
+                "  inside of vmap it has other values for each sample: keep it a tensor"
+            )
 
 
 # -- NumPy ----------------------------------------------------------------------------------------
@@ -39,6 +53,7 @@ def numpy(self, *, force=False):
     """
     if self.requires_grad and not force and not get_modes() & NO_GRAD:
         raise read_of_gradient(self)
+    _check_memory(self)
     return array_of(self).view()  # another array object, whose shape the caller may set
 
 

@@ -3,6 +3,9 @@
 from cygrad._core.opdef cimport OpDef, OpNode
 from cygrad._core.tensor cimport Tensor
 
+cpdef bint is_forward() noexcept                # is a level open?
+cdef int check_read(Tensor t, bint in_condition) except -1      # before a value is read
+cdef int note_read(Tensor t) except -1                          # before the array is looked at
 cpdef bint is_recorded(Tensor t)                # does what is computed from it get a history, or a tangent?
 cpdef int keep(Tensor result, int slot, object value) except -1     # for the rule of what just made `result`
 cdef tuple record_dual(OpDef op, tuple arrays, tuple inputs, tuple args, int n_differentiable)
@@ -10,7 +13,7 @@ cdef int leave_to_base(Tensor out) except -1    # `out` has become a view
 cpdef Tensor record_same(OpDef op, Tensor a, tuple args)    # the same memory with one node more
 
 # What begin_write and end_write do besides; `keep_written` comes between them.
-cdef bint concerns_tangents(OpDef op, tuple inputs, Tensor out) except -1
+cdef bint concerns_tangents(OpDef op, tuple inputs, tuple args, Tensor out) except -1
 cdef int begin_carrying(OpDef op, Tensor out, Tensor original, tuple inputs, tuple args) except -1
 cdef int begin_looking(OpDef op, Tensor x, tuple args) except -1
 cdef int keep_written(OpNode node, object kept) except -1

@@ -15,6 +15,23 @@ cdef object tangents():
     return tangents
 
 
+cpdef bint is_forward() noexcept:
+    """Do results get tangents, or the samples of a batch?"""
+    return thread_state().modes & FORWARD
+
+
+cdef int check_read(Tensor t, bint in_condition) except -1:
+    """A value is about to be read."""
+    tangents().check_read(t, in_condition)
+    return 0
+
+
+cdef int note_read(Tensor t) except -1:
+    """Somebody asks for the array of a tensor."""
+    tangents().note_read(t)
+    return 0
+
+
 cdef bint any_dual(tuple inputs) noexcept:
     for value in inputs:
         if isinstance(value, Tensor) and is_dual(<Tensor>value):
@@ -26,7 +43,7 @@ cpdef bint is_recorded(Tensor t):
     """Does what is computed from `t` get a history, or a tangent?"""
     if thread_state().modes & FORWARD:
         tangents().flush()
-        if is_dual(t):
+        if is_dual(t) or tangents().has_samples(t):
             return True
     return requires_grad(t) and is_recording()
 
@@ -37,6 +54,7 @@ cpdef int keep(Tensor result, int slot, object value) except -1:
     if result.grad_fn_ is not None:
         (<OpNode>result.grad_fn_).save_input(slot, value)
     if thread_state().modes & FORWARD:
+        tangents().note_kept(result, slot, value)
         node = tangents().deferred_node(result)
         if node is not None:
             node.save_input(slot, value)
@@ -50,20 +68,21 @@ cdef tuple record_dual(OpDef op, tuple arrays, tuple inputs, tuple args, int n_d
     cdef ThreadState* state = thread_state()
     cdef unsigned int modes = state.modes
     cdef unsigned int mask
-    cdef OpNode node
+    cdef OpNode node = None
     cdef tuple outs
     tangents().flush()
     state.modes = modes & ~FORWARD
     try:
         outs = record_outputs(op, arrays, inputs, args, n_differentiable)
-        if op.rule == NULL or modes & INFERENCE or not any_dual(inputs):
-            return outs
-        node = node_of(op, inputs, args, &mask, True)
-        set_metas(node, arrays[:n_differentiable])
-        node.save_outputs(list(outs), mask)
+        if op.rule != NULL and not modes & INFERENCE and any_dual(inputs):
+            node = node_of(op, inputs, args, &mask, True)
+            set_metas(node, arrays[:n_differentiable])
+            node.save_outputs(list(outs), mask)
     finally:
         state.modes = modes
-    tangents().defer(node, op.flags, inputs, outs[:n_differentiable])
+    tangents().note_step(op, outs, inputs, args)
+    if node is not None:
+        tangents().defer(node, op.flags, inputs, outs[:n_differentiable])
     return outs
 
 
@@ -91,9 +110,9 @@ def kept_results(node):
 
 # -- writing into a tensor ---------------------------------------------------------------------------------
 
-cdef bint concerns_tangents(OpDef op, tuple inputs, Tensor out) except -1:
+cdef bint concerns_tangents(OpDef op, tuple inputs, tuple args, Tensor out) except -1:
     """Does a write into `out`? Raises if it can not."""
-    tangents().before_write()
+    tangents().before_write(op, out, inputs, args)
     if not is_dual(out) and not any_dual(inputs):
         return False
     if out is not inputs[0]:
@@ -124,7 +143,7 @@ cdef object unchanged(object value, Tensor out):
 
 cdef int begin_looking(OpDef op, Tensor x, tuple args) except -1:
     """The same for an op after which `x` shows the same memory otherwise."""
-    tangents().flush()
+    tangents().before_look(op, x)
     if is_dual(x) and x.view is None:
         begin_carrying(op, x, wrap(x.array), (x,), args)
     return 0
@@ -132,7 +151,10 @@ cdef int begin_looking(OpDef op, Tensor x, tuple args) except -1:
 
 cdef int keep_written(OpNode node, object kept) except -1:
     """`keep` in the third place, between the two halves of a write."""
-    cdef OpNode dual = tangents().written_node() if thread_state().modes & FORWARD else None
+    cdef OpNode dual = None
+    if thread_state().modes & FORWARD:
+        tangents().note_kept_write(kept)
+        dual = tangents().written_node()
     if node is not None:
         node.save_input(2, kept)
     if dual is not None:

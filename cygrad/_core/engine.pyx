@@ -19,6 +19,9 @@ import_array()
 cdef object run_backward(tuple tensors, tuple gradients, object retain_graph, bint create_graph, object inputs,
                          str caller):
     """Check, run, accumulate."""
+    if thread_state().modes & FORWARD:
+        from cygrad._core.tangents import check_backward
+        check_backward()
     cdef Run run = Run.__new__(Run)
     run.caller = caller
     run.keep_graph = create_graph if retain_graph is None else bool(retain_graph)

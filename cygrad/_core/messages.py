@@ -21,6 +21,10 @@ SAVED_DETACHED = (
     "Trying to use a saved tensor that has been detached in-place, i.e. with .detach_()."
     "This is not supported, please use out-of-place `.detach()` instead"
 )
+BACKWARD_IN_TRANSFORM = (
+    "backward() called inside a functorch transform. This is not supported, please use functorch.grad or "
+    "functorch.vjp instead or call backward() outside of functorch transforms."
+)
 DETACH_VIEW_INPLACE = (
     "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for training, "
     "and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence detach_() cannot be "

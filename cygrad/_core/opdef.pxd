@@ -34,7 +34,7 @@ cdef class OpDef:
     cdef readonly str node_name         # 'MulBackward0'
     cdef rule_t rule                    # NULL: not differentiable
     cdef object python_rule             # what `rule` calls if the family is written in Python
-    cdef Ufunc ufunc                    # NumPy's loop, if the op is one
+    cdef readonly Ufunc ufunc           # NumPy's loop, if the op is one
     cdef readonly object kernel         # arrays, then the other arguments; gives an array or a tuple of them
     cdef unsigned int[3] saves          # what the gradients of inputs 0, 1, 2 (and later) need
     cdef readonly unsigned int flags

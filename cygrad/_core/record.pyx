@@ -582,7 +582,7 @@ cdef OpNode begin_write(OpDef op, Tensor out, tuple inputs, tuple args, unsigned
     cdef unsigned int modes = thread_state().modes & ~FORWARD
     cdef bint in_place = out is inputs[0]
     cdef bint recording
-    cdef bint dual = thread_state().modes & FORWARD and concerns_tangents(op, inputs, out)
+    cdef bint dual = thread_state().modes & FORWARD and concerns_tangents(op, inputs, args, out)
     cdef Tensor original
     flags, source = flags_and_source(inputs)
     recording = flags & WATCHED == REQUIRES_GRAD and not modes

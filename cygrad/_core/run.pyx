@@ -474,6 +474,12 @@ def current_run():
     return (0, []) if run == NULL else ((<Run>run).id, (<Run>run).nodes())
 
 
+def history_is_cut():
+    """Does a backward pass run in this thread whose gradients are recorded for their tangents or samples only?"""
+    cdef void* run = thread_state().run
+    return run != NULL and (<Run>run).cuts
+
+
 def notes_of_run():
     """A dictionary that lives as long as the backward pass that runs in this thread; raises outside of one."""
     cdef void* run = thread_state().run

@@ -2,13 +2,16 @@
 
 from numpy cimport PyArray_SIZE, ndarray
 
+from cygrad._core.dual cimport check_read, is_forward
 from cygrad._core.dtypes cimport INTEGRAL, category_of_num
 from cygrad._core.state cimport current_site
 from cygrad._core.tensor cimport Tensor, requires_grad
 from cygrad._kernels.arrays cimport value_of
 
 
-cdef inline Py_ssize_t size_of(Tensor t) except -1:
+cdef inline Py_ssize_t size_of(Tensor t, bint in_condition=False) except -1:
+    if is_forward():
+        check_read(t, in_condition)
     if type(t.array) is ndarray:
         return PyArray_SIZE(<ndarray>t.array)
     return t.array.size
@@ -45,7 +48,7 @@ cdef object only_value(Tensor t):
 
 
 cdef bint truth(Tensor t) except -1:
-    cdef Py_ssize_t size = size_of(t)
+    cdef Py_ssize_t size = size_of(t, True)
     if size == 1:
         return bool(value_of(t.array))
     if size == 0:

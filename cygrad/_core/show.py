@@ -30,7 +30,7 @@ def repr_of(tensor, *, class_name=None, is_parameter_prefix=False, tensor_conten
 def _tangent_text(tensor):
     """The tangent at the open dual level as text, or None."""
     tangents = sys.modules.get("cygrad._core.tangents")
-    if tangents is None or not tangents.levels():
+    if tangents is None or not tangents.dual_levels():
         return None
-    tangent = tangents.tangent_of(tensor, tangents.levels()[-1])
+    tangent = tangents.tangent_of(tensor, tangents.dual_levels()[-1])
     return None if tangent is None else repr(tangent)

@@ -26,13 +26,14 @@ from weakref import ref
 
 import numpy as np
 
-from cygrad._core import access
+from cygrad._core import access, messages
+from cygrad._core.batches import Batch, NoBatchingRule, Step
 from cygrad._core.dual import complete, kept_results, record_same
 from cygrad._core.engine import gradients_since
 from cygrad._core.function import call_jvp
 from cygrad._core.inplace import place_in_base
 from cygrad._core.opdef import ELEMENTWISE, registry
-from cygrad._core.run import run_alone, unfitted
+from cygrad._core.run import history_is_cut, run_alone, unfitted
 from cygrad._core.state import get_modes, next_sequence_nr, set_forward, set_modes
 from cygrad._core.tensor import Tensor
 
@@ -57,6 +58,9 @@ class Level:
 class _Thread(threading.local):
     levels: tuple = ()  # those that are open, the outermost first
     deferred: tuple | None = None  # (node, flags, inputs, results) of the last op
+    step: Step | None = None  # the last op, if a batch is open
+    reads: dict = {}  # in a batch: tensors whose arrays were asked for and that were no operands since then
+    writing: Step | None = None  # the write that is going on, if a batch is open
     written: tuple | None = None  # (node, mask, flags, inputs, tensor) of the write that is going on
 
 
@@ -71,10 +75,15 @@ def levels():
     return _thread.levels
 
 
-def enter():
+def dual_levels():
+    """Those of them along which tangents are carried."""
+    return tuple(level for level in _thread.levels if isinstance(level, Level))
+
+
+def enter(level=None):
     """Open a level inside of the others."""
     flush()
-    level = Level()
+    level = level or Level()
     _thread.levels += (level,)
     set_forward(True)
     return level
@@ -85,8 +94,10 @@ def leave(level):
     try:
         flush()
     finally:
-        _thread.written = None
+        _thread.written = _thread.writing = _thread.step = None
         _thread.levels = _thread.levels[:-1]
+        if not _has_batch():
+            _thread.reads = {}
         set_forward(bool(_thread.levels))
         level.close()
 
@@ -131,7 +142,7 @@ def set_tangent(t, level, tangent):
 
 
 def _zeros(t, requires_grad=False):
-    array = access.array_of(t)
+    array = access.memory_of(t)
     return access.tensor_of(np.zeros(array.shape, array.dtype), requires_grad)
 
 
@@ -213,16 +224,22 @@ def leave_to_base(result):
 
 
 def flush():
-    """Give the results of the last op their tangents."""
-    if _thread.deferred is not None:
-        deferred, _thread.deferred = _thread.deferred, None
+    """Give the results of the last op their samples and tangents."""
+    step, _thread.step = _thread.step, None
+    deferred, _thread.deferred = _thread.deferred, None
+    if step is not None:
+        _follow(step)
+    if deferred is not None:
         _carry(*deferred)
 
 
-def before_write():
-    """Give the last results their tangents before something is changed; forget a write that failed."""
+def before_write(op, out, inputs, args):
+    """Give the last results their tangents before `out` is changed; forget a write that failed."""
     flush()
-    _thread.written = None
+    _thread.written = _thread.writing = None
+    if _has_batch():
+        _thread.writing = Step(op, (out,), inputs, args, True)
+        _check_write(_thread.writing)
 
 
 def begin_write(node, mask, flags, inputs, t):
@@ -236,7 +253,10 @@ def written_node():
 
 
 def end_write(t, recorded):
-    """Give `t` its new tangents, now that it was changed. `recorded` is its node in the history, or None."""
+    """Give `t` its new samples and tangents, now that it was changed. `recorded` is its node in the history."""
+    writing, _thread.writing = _thread.writing, None
+    if writing is not None and writing.outs[0] is t:
+        _follow(writing)
     written, _thread.written = _thread.written, None
     if written is not None and written[-1] is t:
         node, mask, flags, inputs, _ = written
@@ -270,8 +290,130 @@ def _kept(nodes, results):
     for node in nodes:
         for kept in () if node is None else kept_results(node):
             for result in results:
-                if kept is not result and access.array_of(kept) is access.array_of(result):
+                if kept is not result and access.memory_of(kept) is access.memory_of(result):
                     yield kept, result
+
+
+# -- samples of a batch (Note [Batches] in batches.py) ---------------------------------------------
+
+
+def _has_batch():
+    return any(isinstance(level, Batch) for level in _thread.levels)
+
+
+def note_step(op, outs, inputs, args):
+    """Note an op whose results get samples when the next op comes."""
+    if _has_batch():
+        _thread.step = Step(op, outs, inputs, args)
+
+
+def before_look(op, t):
+    """What `t` shows of its memory is about to change."""
+    flush()
+    if _batch_of((t,))[0] is not None:
+        raise NoBatchingRule(op.name + "_")
+
+
+def note_kept(result, slot, value):
+    """Note what an op has saved beside its inputs."""
+    if _thread.step is not None and any(result is out for out in _thread.step.outs):
+        _thread.step.kept[slot] = value
+
+
+def note_kept_write(value):
+    """Note what the write that is going on will save in the third place."""
+    if _thread.writing is not None:
+        _thread.writing.kept[2] = value
+        _check_write(_thread.writing)
+
+
+def _batch_of(tensors):
+    """(the innermost batch of which one of `tensors` has samples, the levels outside of it), or (None, ())."""
+    levels = _thread.levels
+    for depth in range(len(levels) - 1, -1, -1):
+        if isinstance(levels[depth], Batch) and any(map(levels[depth].has, tensors)):
+            return levels[depth], levels[:depth]
+    return None, ()
+
+
+def _check_write(step):
+    batch, _ = _batch_of(step.operands())
+    if batch is not None:
+        batch.check_write(step)
+
+
+def _follow(step):
+    """Do with the samples what an op has done."""
+    operands = step.operands()
+    for t in operands:
+        _thread.reads.pop(access.identity_of(t), None)
+    batch, outside = _batch_of(operands)
+    if batch is None:
+        return
+    levels, modes = _thread.levels, get_modes()
+    _open_only(outside)
+    set_modes(modes | NO_GRAD if history_is_cut() else modes)
+    try:
+        found = batch.results(step)
+        (batch.overwrite if step.writes else batch.give)(step, found)
+        flush()
+    finally:
+        set_modes(modes)
+        _open_only(levels)
+
+
+def open_batch(size):
+    """Open a batch inside of the other levels."""
+    if not _has_batch():
+        _thread.reads = {}
+    return enter(Batch(size))
+
+
+def close_batch(batch, results):
+    """Close the innermost level, a batch, and give the samples of the results: for each a tensor, or None.
+
+    Raises NoBatchingRule if the values of a tensor were read by an op that was not recorded.
+    """
+    flush()
+    found = [batch.samples(t) if isinstance(t, Tensor) else None for t in results]
+    known = {access.identity_of(t) for t in results if isinstance(t, Tensor)}
+    for number, t in _thread.reads.items():
+        if number not in known and batch.has(t):
+            raise NoBatchingRule(f"? (what read a tensor of shape {tuple(t.shape)} and is not recorded)")
+    return found
+
+
+def note_read(t):
+    """Note that somebody asks for the array of a tensor."""
+    if _has_batch():
+        _thread.reads[access.identity_of(t)] = t
+
+
+def has_samples(t):
+    """Whether a tensor is another one for each sample of an open batch."""
+    flush()
+    return _batch_of((t,))[0] is not None
+
+
+def refuse_samples(name, tensors):
+    """Raise NoBatchingRule if one of these is another tensor for each sample."""
+    flush()
+    if _batch_of(tensors)[0] is not None:
+        raise NoBatchingRule(name)
+
+
+def check_read(t, in_condition):
+    """Raise if a value is read that is another one for each sample."""
+    flush()
+    batch, _ = _batch_of((t,))
+    if batch is not None:
+        raise batch.read_error(in_condition)
+
+
+def check_backward():
+    """Raise if `backward` is called where each sample has a gradient of its own."""
+    if _has_batch():
+        raise RuntimeError(messages.BACKWARD_IN_TRANSFORM)
 
 
 # -- J v out of J^T u ------------------------------------------------------------------------------
@@ -340,6 +482,9 @@ def _transposed(node, tangents, results, recorded):
 def carry_through_function(node, args, outputs):
     """Give the outputs of a custom function the tangents that its `jvp` makes of those of its arguments."""
     flush()
+    batch, _ = _batch_of(args)
+    if batch is not None:
+        raise NoBatchingRule(node.name())
     levels = _thread.levels
     for depth, level in enumerate(levels):
         tangents = [_tangent(x, level) if isinstance(x, Tensor) else None for x in args]

@@ -165,10 +165,11 @@ def truth(op, input, dim, keepdim, axis, keepdims, out):
     dim = dim if axis is None else axis
     nowhere = isinstance(dim, (tuple, list)) and not dim
     axes = () if nowhere else axes_argument(op, input, dim, None, ALL_SIGNATURES)
-    array = op.kernel(array_of(input), axes, flag_argument(op, keepdim, keepdims))
+    args = axes, flag_argument(op, keepdim, keepdims)
+    array = op.kernel(array_of(input), *args)
     if input.dtype.name == "uint8":  # stays: that was PyTorch's boolean once
         array = array.astype(np.uint8)
-    return recorded(op, array, (input,), None, out)
+    return recorded(op, array, (input,), args, out)
 
 
 ALL = declare("all", flags=NONDIFF, kernel=reduce.all_)

@@ -3,6 +3,7 @@
 import numpy as np
 
 from cygrad._core import messages
+from cygrad._core.dual import is_forward
 from cygrad._core.record import result_type, tensor_argument
 from cygrad._core.tensor import Tensor
 from cygrad._ops.arguments import broadcast_shape
@@ -68,3 +69,11 @@ def number_argument(value, function, name, position):
     if isinstance(value, (int, float, np.number)) or (isinstance(value, Tensor) and not value.ndim):
         return float(value)
     raise messages.wrong_type(function, name, position, "Number", value)
+
+
+def check_unbatched(name, *tensors):
+    """Raise NoBatchingRule inside of `vmap` where the values of a batched tensor would be read, and not recorded."""
+    if is_forward():
+        from cygrad._core.tangents import refuse_samples  # not before there is a level
+
+        refuse_samples(name, [t for t in tensors if isinstance(t, Tensor)])

@@ -61,7 +61,7 @@ def nll_backward_array(grad, target, weight, ignore_index, reduction, total, sha
 
 def nll_rule(n, g):
     ignore_index, reduction, total = n.args
-    shape = array_of(n.saved(0)).shape
+    shape = tuple(n.saved(0).shape)
     return nll_loss_backward(g, n.saved(1), n.saved(2), ignore_index, reduction, total, shape)
 
 

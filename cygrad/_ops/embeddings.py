@@ -51,8 +51,11 @@ def _added_rows(rows, indices, count):
 
 def embedding_rule(n, g):
     padding_idx, by_frequency, _, shape = n.args
-    indices = array_of(n.saved(1)).reshape(-1)
-    rows = reshape(g, (-1, shape[1])) if shape[1] else g.reshape(indices.size, 0)
+    taken = n.saved(1)
+    rows = reshape(g, (-1, shape[1])) if shape[1] else g.reshape(taken.numel(), 0)
+    if padding_idx < 0 and not by_frequency and not get_modes() & NO_GRAD:
+        return index_add(g.new_zeros(shape), 0, reshape(taken, (-1,)), rows)
+    indices = array_of(taken).reshape(-1)
     scale = kernels.index_scale(indices, padding_idx, by_frequency, array_of(g).dtype)
     if scale is not None:
         rows = mul(rows, tensor_of(scale[:, None]))

@@ -83,7 +83,7 @@ def value_selecting_reduction_backward(g, indices, shape, dim, keepdim):
 
 
 def place_rule(n, g):
-    return value_selecting_reduction_backward(g, n.saved(1), *n.args)
+    return value_selecting_reduction_backward(g, n.saved(1), *n.args[:3])
 
 
 def choice_along(name, kernel=None, node=None):
@@ -100,10 +100,13 @@ def choice_along(name, kernel=None, node=None):
     )
 
 
-def chosen_along(op, t, values, indices, dim, keepdim, out):
-    """The result of such an op from its arrays, recorded, or written into the two tensors `out`."""
+def chosen_along(op, t, values, indices, dim, keepdim, out, how=()):
+    """The result of such an op from its arrays, recorded, or written into the two tensors `out`.
+
+    `how`: what else the op was told, for its batching rule.
+    """
     result_type = getattr(return_types, op.name)
-    args = tuple(t.shape), dim, keepdim
+    args = tuple(t.shape), dim, keepdim, *how
     values = values.astype(t.dtype.numpy, copy=False)
     if out is not None:
         value, index = out

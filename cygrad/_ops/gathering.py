@@ -6,7 +6,7 @@ from cygrad._core import messages
 from cygrad._core.access import array_of, tensor_of
 from cygrad._core.dual import keep
 from cygrad._core.inplace import check_apart
-from cygrad._core.opdef import INPLACE, LINEAR, MAY_OVERLAP, PRIVATE, declare, publish, variant
+from cygrad._core.opdef import INPLACE, LINEAR, MAY_OVERLAP, PRIVATE, declare, publish, registry, variant
 from cygrad._core.record import record_n, write_into, written_in_place
 from cygrad._core.tensor import Tensor
 from cygrad._kernels import copying, picking
@@ -232,7 +232,9 @@ PUT_BACK = declare("put_back", put_back_rule, flags=LINEAR | PRIVATE, node="Scat
 
 def put_back(g, dim, index, shape):
     """Each element of g added at its own place in zeros, but at `index` along `dim`: the transpose of `gather`."""
-    return finished(PUT_BACK, kernels.scattered(shape, dim, array_of(index), array_of(g)), g, None, index, (dim,), None)
+    return finished(
+        PUT_BACK, kernels.scattered(shape, dim, array_of(index), array_of(g)), g, None, index, (dim, tuple(shape)), None
+    )
 
 
 def check_gather(shape, index, dim):
@@ -359,7 +361,7 @@ def masked_fill_tensor_rule(n, g):
     mask = n.saved(2)
     return (
         masked_fill(g, mask, 0) if n.needs(0) else None,
-        masked_fill(g, tensor_of(~array_of(mask)), 0) if n.needs(1) else None,
+        masked_fill(g, registry["logical_not"].entry(mask), 0) if n.needs(1) else None,
     )
 
 

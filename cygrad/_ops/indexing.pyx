@@ -22,7 +22,7 @@ from cygrad._core.opdef cimport INPLACE, LINEAR, MAY_OVERLAP, PRIVATE, OpDef, Op
 from cygrad._core.opdef import publish
 from cygrad._core.dual cimport keep, keep_written
 from cygrad._core.record cimport begin_write, end_write, record1, record_n, record_view, write_into
-from cygrad._core.state cimport is_recording
+from cygrad._core.state cimport FORWARD, is_recording, thread_state
 from cygrad._core.tensor cimport Tensor, dtype_of, requires_grad, version_of, wrap
 from cygrad._core import faults, messages
 from cygrad._kernels import copying, picking, scatter
@@ -65,7 +65,12 @@ cdef Tensor item(Tensor t, object index):
     geometry_of(t.array, &g)
     i = checked_index(&g, 0, as_index(index), 0)
     select_at(&g, 0, i)
-    return record_view(SELECT, view_of(t.array, &g), t, (t.array.shape, 0, i) if requires_grad(t) else None)
+    return record_view(SELECT, view_of(t.array, &g), t, (t.array.shape, 0, i) if needs_steps(t) else None)
+
+
+cdef inline bint needs_steps(Tensor t) noexcept:
+    """Does each step of an index need a node, or the samples of a batch?"""
+    return requires_grad(t) and is_recording() or thread_state().modes & FORWARD
 
 
 cdef Tensor stretch(Tensor t, object bounds):
@@ -78,7 +83,7 @@ cdef Tensor stretch(Tensor t, object bounds):
     length = unpack_slice(bounds, g.dims[0], &start, &stop, &step)
     slice_at(&g, 0, start, length, step)
     return record_view(SLICE, view_of(t.array, &g), t,
-                       (t.array.shape, 0, start, stop, step) if requires_grad(t) else None)
+                       (t.array.shape, 0, start, stop, step) if needs_steps(t) else None)
 
 
 cdef Py_ssize_t as_index(object index) except? -1:
@@ -174,7 +179,7 @@ cdef Reading read(Tensor t, object index):
     cdef Py_ssize_t position, taken = dims_indexed(parts)
     cdef Tensor tensor
     r.t = t
-    r.recording = requires_grad(t) and is_recording()
+    r.recording = needs_steps(t)
     r.tensors = []
     geometry_of(t.array, &r.g)
     if taken > r.g.ndim:

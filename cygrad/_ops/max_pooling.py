@@ -25,7 +25,7 @@ ELSEWHERE = FUNCTION_ONLY | METHOD_ONLY  # found in nn.functional
 
 
 def maxima_rule(n, g):
-    shape, dims = n.args
+    shape, dims = n.args[:2]
     start = len(shape) - dims
     if 0 in shape:
         return zeros(shape, dtype=g.dtype)
@@ -47,12 +47,12 @@ ADAPTIVE = {
 }
 
 
-def recorded(row, t, values, places, dims):
-    """(values, places) as tensors; places may be None where nothing is recorded."""
+def recorded(row, t, values, places, dims, how=None):
+    """(values, places) as tensors; places may be None where nothing is recorded. `how`: the arguments of the entry."""
     values = values.astype(array_of(t).dtype, copy=False)
     if places is None:
         return record_outputs(row, (values,), (t,), None, 1)[0], None
-    value, index = record_outputs(row, (values, places), (t,), (tuple(t.shape), dims), 1)
+    value, index = record_outputs(row, (values, places), (t,), (tuple(t.shape), dims, how), 1)
     keep(value, 1, index)
     return value, index
 
@@ -69,7 +69,7 @@ def pool(dims, input, kernel_size, stride, padding, dilation, ceil_mode, with_pl
     check_elements(t, function)
     where = Geometry(t.shape[t.dim() - dims :], kernel, size, stride, dilation, padding)
     values, places = kernels.of_windows(as_float32(array_of(t)), where, with_places or is_recorded(t))
-    return recorded(MAX_POOL[dims], t, values, places, dims)
+    return recorded(MAX_POOL[dims], t, values, places, dims, (kernel, stride, padding, dilation, ceil_mode))
 
 
 def pool1d(input, kernel_size, stride, padding, dilation, ceil_mode, with_places):
@@ -217,7 +217,7 @@ def adaptive(dims, input, size):
             first, last = adaptive_spans(n, m)
             tables.append(np.minimum(first[:, None] + np.arange((last - first).max(initial=0)), last[:, None] - 1))
         values, places = kernels.of_places(as_float32(array_of(t)), dims, tables)
-    return recorded(ADAPTIVE[dims], t, values, places, dims)
+    return recorded(ADAPTIVE[dims], t, values, places, dims, (size,))
 
 
 def adaptive_max_pool1d_with_indices(input, output_size, return_indices=False):

@@ -49,7 +49,7 @@ def sort(input, dim=-1, descending=False, *, stable=None, out=None):
     if t.is_complex():
         raise RuntimeError(" Sort does not support complex dtypes on CPU")
     values, indices = (found.reshape(t.shape) for found in sorted_along(a, dim, descending))
-    return chosen_along(op, t, values, indices, dim, True, out)
+    return chosen_along(op, t, values, indices, dim, True, out, (descending,))
 
 
 def argsort(input, dim=-1, descending=False, *, stable=False):
@@ -116,15 +116,15 @@ def topk(input, k, dim=-1, largest=True, sorted=True, *, out=None):
         indices = np.take_along_axis(part, order, dim)
     else:
         values, indices = (np.take(found, range(k), dim) for found in sorted_along(a, dim, largest))
-    return chosen_along(TOPK, t, values, indices, dim, True, out)
+    return chosen_along(TOPK, t, values, indices, dim, True, out, (k, largest, sorted))
 
 
-def picked(op, t, a, order, dim, keepdim, out):
+def picked(op, t, a, order, dim, keepdim, out, how=()):
     """The result of ops that choose one element; `order` has the length 1 along the dimension."""
     values, indices = np.take_along_axis(a, order, dim), order
     if t.dim() == 0 or not keepdim:
         values, indices = values.squeeze(dim), indices.squeeze(dim)
-    return chosen_along(op, t, values, indices, dim, bool(keepdim), out)
+    return chosen_along(op, t, values, indices, dim, bool(keepdim), out, how)
 
 
 def first_nan_or(a, dim, order):
@@ -155,7 +155,7 @@ def kthvalue(input, k, dim=-1, keepdim=False, *, out=None):
     if not 1 <= k <= a.shape[dim]:
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {dim}")
     order = np.take(np.argpartition(a, k - 1, dim), [k - 1], dim) if a.size else np.zeros(one(a, dim), np.int64)
-    return picked(KTHVALUE, t, a, order, dim, keepdim, out)
+    return picked(KTHVALUE, t, a, order, dim, keepdim, out, (k,))
 
 
 def one(a, dim):

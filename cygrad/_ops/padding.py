@@ -52,7 +52,7 @@ def _constant(t, counts, value):
         if left < 0 or left + min(after, 0) < 0:
             raise RuntimeError("narrow(): length must be non-negative.")
     filling = element(value.item() if isinstance(value, Tensor) else value, array_of(t).dtype)
-    return record_n(CONSTANT_PAD_ND, kernels.constant(array_of(t), counts, filling), (t,), (counts,))
+    return record_n(CONSTANT_PAD_ND, kernels.constant(array_of(t), counts, filling), (t,), (counts, filling))
 
 
 # -- by elements -------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from cygrad._core.record import apply1_args, record_n
 from cygrad._core.tensor import Tensor
 from cygrad._kernels import rearranging as kernels
 from cygrad._ops.arguments import dim_argument, integer, is_integer, require, variadic
+from cygrad._ops.checks import check_unbatched
 from cygrad._ops.copying import clone
 from cygrad._ops.gathering import index_select
 from cygrad._ops.views import flatten, unsqueeze
@@ -102,6 +103,7 @@ def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
         t = flatten(t)
     d = 0 if dim is None else dim_argument(dim, t.ndim, "repeat_interleave", "dim", 2)
     if isinstance(repeats, Tensor):
+        check_unbatched("repeat_interleave", repeats)
         counts = _counts(array_of(repeats), array_of(t).shape, d)
         return index_select(t, d, tensor_of(_repeated_indices(counts, output_size)))
     return _evenly_repeated(t, integer(repeats, "repeat_interleave", "repeats", 1), d, output_size)

@@ -167,7 +167,7 @@ def divide_by_number(op, ufunc, input, other, out):
     if not isinstance(other, NUMBER):
         tensor_argument(op, other, "other", 2)
     check_division(op.name + "_cpu", t, other)
-    return recorded(op, by_numpy.call(ufunc, *promoted(t, other, 0)), (t,), None, out)
+    return recorded(op, by_numpy.call(ufunc, *promoted(t, other, 0)), (t,), (other,), out)
 
 
 def quotient_rule(ufunc):
@@ -176,7 +176,8 @@ def quotient_rule(ufunc):
     def rule(n, g):
         if not n.needs(1):
             return g, None
-        quotient = by_numpy.call(ufunc, *promoted(n.saved(0), n.saved(1), 0))
+        a, b = (array_of(x) if isinstance(x, Tensor) else x for x in (n.saved(0), n.saved(1)))
+        quotient = by_numpy.call(ufunc, *(np.asarray(x, g.dtype.numpy) for x in (a, b)))
         return g, neg(mul(g, tensor_of(quotient)))
 
     return rule

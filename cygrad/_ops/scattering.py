@@ -99,7 +99,7 @@ def scatter(input, dim, index, src=None, *, value=None, reduce=None, out=None):
     if not isinstance(source, Tensor):
         d = _checked(t, dim, index, None, "scatter")
         operands = d, array_of(index), copying.element(source, array_of(t).dtype)
-        return placed(SCATTER_VALUE, operands, t, None, index, (d,), out)
+        return placed(SCATTER_VALUE, operands, t, None, index, (d, source), out)
     d = _checked(t, dim, index, source, "scatter")
     operands = d, array_of(index), array_of(source)
     return placed(SCATTER, operands, t, source, index, (d, array_of(source).shape), out)

@@ -8,7 +8,7 @@ from cygrad._core.opdef import FUNCTION_ONLY, publish
 from cygrad._core.tensor import Tensor
 from cygrad._ops.arguments import dim_argument, require
 from cygrad._ops.arithmetic import div, mul, sub
-from cygrad._ops.checks import require_kind
+from cygrad._ops.checks import check_unbatched, require_kind
 from cygrad._ops.delivering import given
 from cygrad._ops.diagonals import diagonal
 from cygrad._ops.extrema import amax, amin
@@ -187,6 +187,7 @@ def check_quantiles(function, t, q, interpolation):
         raise RuntimeError(f"{function}() q must be a scalar or 1D tensor")
     if q.dtype is not t.dtype:
         raise RuntimeError(f"{function}() q tensor must be same dtype as the input tensor")
+    check_unbatched(function, q)
     places = array_of(q).astype(np.float64)
     if not ((places >= 0) & (places <= 1)).all():
         raise RuntimeError(f"{function}() q values must be in the range [0, 1]")

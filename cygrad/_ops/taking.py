@@ -311,7 +311,7 @@ def unravel_index(indices, shape):
         raise ValueError(f"'shape' cannot have negative values, but got {tuple(lengths)}")
     found = []
     for length in reversed(lengths):
-        found.append(tensor_of(numbers % max(length, 1)))
+        found.append(tensor_of(np.asarray(numbers % max(length, 1))))
         numbers = numbers // max(length, 1)
     return tuple(reversed(found))
 

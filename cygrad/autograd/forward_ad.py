@@ -29,7 +29,7 @@ def enter_dual_level():
     0
     >>> forward_ad.exit_dual_level()
     """
-    if tangents.levels():
+    if tangents.dual_levels():
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
     tangents.enter()
     return 0
@@ -37,14 +37,14 @@ def enter_dual_level():
 
 def exit_dual_level(*, level=None):
     """Close the dual level: the tangents of all tensors are gone. Raises RuntimeError if none is open."""
-    count = len(tangents.levels())
+    count = len(tangents.dual_levels())
     if not count:
         raise RuntimeError("Dual level must be a positive number.")
     if level is not None and level != count - 1:
         raise RuntimeError(
             "Trying to exit a forward AD level that was not the last one that was created. This is not supported."
         )
-    tangents.leave(tangents.levels()[-1])
+    tangents.leave(tangents.dual_levels()[-1])
 
 
 class dual_level(_Mode):
@@ -67,7 +67,7 @@ class dual_level(_Mode):
 
 def _level(number):
     """The open level of this number, the innermost for None; None if there is none."""
-    levels = tangents.levels()
+    levels = tangents.dual_levels()
     if number is None:
         return levels[-1] if levels else None
     return levels[number] if 0 <= number < len(levels) else None
@@ -87,7 +87,7 @@ def make_dual(tensor, tangent, *, level=None):
     for name, value in (("primal", tensor), ("tangent", tangent)):
         if not (value.is_floating_point() or value.is_complex()):
             raise ValueError(f"Expected {name} to be floating point or complex, but got: {value.dtype}")
-    number = tangents.levels().index(level)
+    number = tangents.dual_levels().index(level)
     if tangents.tangent_of(tensor, level) is not None:
         raise RuntimeError(
             "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level "

@@ -1,10 +1,15 @@
-"""vmap: a function of one sample, applied to each sample of a batch."""
+"""vmap: a function of one sample, applied to all samples of a batch at once."""
 
 import functools
+import warnings
 from collections import namedtuple
 
+from cygrad._core import tangents
+from cygrad._core.batches import NoBatchingRule
 from cygrad._core.tensor import Tensor
+from cygrad._ops import batching_indices, batching_products  # noqa: F401  (their rules)
 from cygrad._ops.generator import get_rng_state, set_rng_state
+from cygrad._ops.parts import cat
 from cygrad._ops.stacking import stack
 from cygrad.func.trees import flatten, rebuild, spread
 
@@ -12,19 +17,25 @@ _Options = namedtuple("_Options", "name in_dims out_dims randomness")
 
 
 def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
-    """A function that applies `func` to each sample of its arguments and stacks the results.
+    """A function that does to each sample of its arguments what `func` does to one.
 
     `in_dims` tells along which dimension the samples of each argument lie, None for what is the same for all: an int,
     or a tuple like the arguments, in which an entry may stand for a whole tree. `out_dims` tells likewise where they
     lie in the results. `randomness`: whether random numbers are an "error", the "same" for all samples, or "different".
+    `chunk_size`: how many samples to compute at once.
 
-    The function is called once for each sample (once with zeros if there is none, for the shapes), so that it may do
-    anything it may do outside; batched ops are faster where there is one. `chunk_size` changes nothing. Raises
+    The function is called once, on tensors that look like those of one sample; each op runs on the samples of all
+    (Note [Batches] in `_core/batches.py`). Where it uses an op that has no batching rule, with a warning, or different
+    random numbers, it is called once for each sample. Raises RuntimeError for what needs a value, such as `item()` or
+    `if` of a batched tensor, for changing an unbatched tensor in place by a batched one, and for random numbers;
     ValueError for dimensions that do not fit, and for results that are no tensors.
 
     >>> import cygrad
     >>> cygrad.vmap(lambda x: x.sum())(cygrad.tensor([[1.0, 2.0], [3.0, 4.0]]))
     tensor([3., 7.])
+    >>> cygrad.vmap(cygrad.func.grad(lambda x: (x**2).sum()))(cygrad.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    tensor([[2., 4.],
+            [6., 8.]])
     """
     if randomness not in ("error", "different", "same"):
         raise RuntimeError(f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}")
@@ -41,17 +52,117 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
     def wrapper(*args, **kwargs):
         leaves, dims = _batched_inputs(args, options)
         size = _batch_size(leaves, dims)
-        outputs, state = [], get_rng_state()
-        for i in range(size) or (None,):
+        if chunk_size is None or chunk_size >= size:
+            return _mapped(func, args, kwargs, leaves, dims, options)
+        state, parts = get_rng_state(), []
+        for start in range(0, size, chunk_size):
             if randomness == "same":
                 set_rng_state(state)
-            sample = rebuild(args, [_sample(x, d, i) for x, d in zip(leaves, dims, strict=True)])
-            outputs.append(func(*sample, **kwargs))
-        if randomness == "error":
-            _check_not_drawn(state)
-        return _joined(outputs, size, options)
+            part = [
+                x if d is None else x.narrow(d, start, min(chunk_size, size - start))
+                for x, d in zip(leaves, dims, strict=True)
+            ]
+            parts.append(_mapped(func, rebuild(args, part), kwargs, part, dims, options))
+        return _joined_chunks(parts, options)
 
     return wrapper
+
+
+def _joined_chunks(parts, options):
+    dims = _dims_of_outputs(parts[0], options)
+    columns = zip(*[flatten(part)[0] for part in parts], strict=True)
+    return rebuild(parts[0], [c[0] if d is None else cat(c, d) for c, d in zip(columns, dims, strict=True)])
+
+
+def _mapped(func, args, kwargs, leaves, dims, options):
+    """The results for all samples: at once, or one after the other where that can not be."""
+    state = get_rng_state()
+    try:
+        output, found = _at_once(func, args, kwargs, leaves, dims)
+    except NoBatchingRule as error:
+        warnings.warn(f"{error}\n  {options.name} is called once for each sample instead", UserWarning, stacklevel=3)
+        set_rng_state(state)
+        return _one_by_one(func, args, kwargs, leaves, dims, options)
+    if options.randomness == "error":
+        _check_not_drawn(state)
+    if options.randomness == "different" and not get_rng_state().equal(state):
+        set_rng_state(state)
+        return _one_by_one(func, args, kwargs, leaves, dims, options)
+    size = _batch_size(leaves, dims)
+    outputs = zip(flatten(output)[0], found, _dims_of_outputs(output, options), strict=True)
+    return rebuild(output, [_placed(*each, size, options) for each in outputs])
+
+
+def _at_once(func, args, kwargs, leaves, dims):
+    """(what the function gives for the first sample, for each tensor in it all samples, or None if they are the same).
+
+    Raises NoBatchingRule.
+    """
+    whole = [x if d is None else x.movedim(d, 0) for x, d in zip(leaves, dims, strict=True)]
+    batch = tangents.open_batch(_batch_size(leaves, dims))
+    try:
+        own = [x if d is None else batch.first(x) for x, d in zip(whole, dims, strict=True)]
+        output = func(*rebuild(args, own), **kwargs)
+        return output, tangents.close_batch(batch, flatten(output)[0])
+    except NoBatchingRule as error:
+        if batch.has_changed_given:
+            raise RuntimeError(
+                f"{error}\n  without it the function would be called once for each sample, but it has changed one of "
+                "its arguments in place already"
+            ) from None
+        raise
+    finally:
+        tangents.leave(batch)
+
+
+def _placed(t, samples, dim, size, options):
+    """A result with its samples where they are wanted."""
+    if dim is None:
+        if samples is not None:
+            raise ValueError(
+                f"vmap({options.name}, ...): `{options.name}` can not return a BatchedTensor when out_dim is None"
+            )
+        return t
+    if not isinstance(t, Tensor):
+        raise _no_tensor(t, options)
+    if samples is None:
+        samples = t.unsqueeze(0).expand(size, *t.shape)
+    return samples.movedim(0, dim) if dim else samples
+
+
+def _no_tensor(value, options):
+    return ValueError(
+        f"vmap({options.name}, ...): `{options.name}` must only return Tensors, got type {type(value)}. Did you mean "
+        "to set out_dims= to None for output?"
+    )
+
+
+def _dims_of_outputs(output, options):
+    """The dimension along which the samples of each leaf of a result lie."""
+    dims = spread(options.out_dims, output)
+    if dims is None and flatten(options.out_dims)[1] == "(*,)" and flatten(output)[1] == "*":
+        dims = list(options.out_dims)
+    if dims is None:
+        raise ValueError(
+            f"vmap({options.name}, ..., out_dims={options.out_dims})(<inputs>): out_dims is not compatible with the "
+            f"structure of `outputs`. out_dims has structure {flatten(options.out_dims)[1]} but outputs has structure "
+            f"{flatten(output)[1]}."
+        )
+    return dims
+
+
+def _one_by_one(func, args, kwargs, leaves, dims, options):
+    """The results of a call for each sample, stacked."""
+    size = _batch_size(leaves, dims)
+    outputs, state = [], get_rng_state()
+    for i in range(size) or (None,):
+        if options.randomness == "same":
+            set_rng_state(state)
+        sample = rebuild(args, [_sample(x, d, i) for x, d in zip(leaves, dims, strict=True)])
+        outputs.append(func(*sample, **kwargs))
+    if options.randomness == "error":
+        _check_not_drawn(state)
+    return _joined(outputs, size, options)
 
 
 def _batched_inputs(args, options):
@@ -127,29 +238,17 @@ def _check_not_drawn(state):
 
 def _joined(outputs, size, options):
     """The results of all samples as one tree."""
-    name = options.name
     columns = [flatten(output)[0] for output in outputs]
-    dims = spread(options.out_dims, outputs[0])
-    if dims is None and flatten(options.out_dims)[1] == "(*,)" and flatten(outputs[0])[1] == "*":
-        dims = list(options.out_dims)
-    if dims is None:
-        raise ValueError(
-            f"vmap({name}, ..., out_dims={options.out_dims})(<inputs>): out_dims is not compatible with the structure "
-            f"of `outputs`. out_dims has structure {flatten(options.out_dims)[1]} but outputs has structure "
-            f"{flatten(outputs[0])[1]}."
-        )
+    dims = _dims_of_outputs(outputs[0], options)
     joined = []
     for parts, dim in zip(zip(*columns, strict=True), dims, strict=True):
-        for part in parts:
-            if not isinstance(part, Tensor) and dim is not None:
-                raise ValueError(
-                    f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(part)}. Did you mean to set "
-                    "out_dims= to None for output?"
-                )
         if dim is None:
-            joined.append(_same_for_all(parts, name))
-        else:
-            joined.append(stack(parts, dim) if size else stack(parts, dim).narrow(dim, 0, 0))
+            joined.append(_same_for_all(parts, options.name))
+            continue
+        for part in parts:
+            if not isinstance(part, Tensor):
+                raise _no_tensor(part, options)
+        joined.append(stack(parts, dim) if size else stack(parts, dim).narrow(dim, 0, 0))
     return rebuild(outputs[0], joined)
 
 

@@ -28,7 +28,7 @@ def _rebuilt(tree, leaves):
         return type(tree)((key, _rebuilt(value, leaves)) for key, value in tree.items())
     if isinstance(tree, (list, tuple)):
         values = [_rebuilt(value, leaves) for value in tree]
-        return type(tree)(*values) if hasattr(tree, "_fields") else type(tree)(values)
+        return type(tree)._make(values) if hasattr(tree, "_make") else type(tree)(values)
     return next(leaves)
 
 

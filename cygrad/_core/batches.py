@@ -1,0 +1,151 @@
+"""The samples of a batch: what `vmap` lets run along with its function.
+
+Note [Batches]
+--------------
+Inside of `vmap` each batched tensor is that of the first sample: an ordinary tensor, on memory of its own. Whatever the
+function asks for is its own to answer: shape, strides, type, whether it requires grad. The samples of all, this one
+included, lie along dimension 0 of another tensor, which is found by the array that the former has (`Batch.samples`), so
+that whatever shows the same array has the same samples.
+
+While a batch is open (the mode FORWARD, and a `Batch` among the levels in tangents.py), each op that is recorded leaves
+a `Step`. When the next op comes, the batching rule of the op (`_ops/batching.py`) does to the samples of its operands,
+by ops on the tensors that hold them, what the op has done. That happens with only those levels open that are outside of
+the batch. So what `grad` and `jvp` do inside of the function they do for each sample alone; what is outside of it sees
+ordinary ops on whole batches, among them those whose gradients reach tensors that have no samples.
+
+A tensor that requires grad outside requires grad inside too, so that transforms inside of the function know that
+their results need a history. What has none inside, by `detach` or `no_grad`, has none outside.
+"""
+
+from collections.abc import Callable
+from weakref import ref
+
+import numpy as np
+
+from cygrad._core.access import identity_of, memory_of, tensor_of
+from cygrad._core.tensor import Tensor
+
+
+class NoBatchingRule(RuntimeError):
+    """An op came for which there is no batching rule; `vmap` then takes one sample after the other."""
+
+    def __init__(self, name):
+        super().__init__(
+            f"There is a performance drop because we have not yet implemented the batching rule for aten::{name}."
+        )
+
+
+def _tensors_in(value):
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, (tuple, list)):
+        for item in value:
+            yield from _tensors_in(item)
+
+
+class Step:
+    """One op that has run: its row, results, inputs and other arguments, and what it saved beside them."""
+
+    __slots__ = ("args", "inputs", "kept", "op", "outs", "writes")
+
+    def __init__(self, op, outs, inputs, args, writes=False):
+        self.op, self.outs, self.inputs, self.args = op, outs, inputs, args or ()
+        self.kept, self.writes = {}, writes
+
+    def operands(self):
+        """All tensors that it has read."""
+        return [*_tensors_in(self.inputs), *_tensors_in(self.args), *_tensors_in(tuple(self.kept.values()))]
+
+
+class Batch:
+    """A level (see tangents.py) at which tensors have samples."""
+
+    rules: Callable  # set by _ops/batching.py: the samples of the results of a step
+
+    def __init__(self, size):
+        self.size = size
+        self.given: list = []  # the arrays with the samples of the arguments
+        self.has_changed_given = False
+        self._samples: dict = {}  # id of an array: (weak reference to the array, the tensor of all samples)
+
+    def close(self):
+        """Forget all samples."""
+        self._samples = {}
+
+    def has(self, t):
+        """Whether a tensor is another one for each sample."""
+        return identity_of(t) in self._samples
+
+    def samples(self, t):
+        """The samples of a tensor, along dimension 0 of a tensor, or None."""
+        found = self._samples.get(identity_of(t))
+        if found is None:
+            return None
+        return found[1].detach() if found[1].requires_grad and not t.requires_grad else found[1]
+
+    def set_samples(self, t, samples):
+        """Let a tensor have these samples, along dimension 0."""
+        key, known = identity_of(t), self._samples
+        known[key] = ref(memory_of(t), lambda _: known.pop(key, None)), samples
+
+    def first(self, samples):
+        """A tensor for the first of an argument's samples, or for zeros if there is none, which stands for all."""
+        array = memory_of(samples)
+        self.given.append(array)
+        t = tensor_of(np.array(array[0]) if self.size else np.zeros(array.shape[1:], array.dtype))
+        if samples.requires_grad:
+            t = t.requires_grad_().clone()  # no leaf: it may be changed in place
+        self.set_samples(t, samples)
+        return t
+
+    def results(self, step):
+        """The samples of the results of an op; raises NoBatchingRule."""
+        return Batch.rules(self, step)
+
+    def give(self, step, found):
+        """Let the results of an op have their samples."""
+        for out, samples in zip(step.outs, found, strict=True):
+            if samples.shape != (self.size, *out.shape) or samples.dtype is not out.dtype:
+                raise NoBatchingRule(step.op.name)
+            self.set_samples(out, samples)
+
+    def overwrite(self, step, found):
+        """Change the samples of a tensor in place."""
+        samples = self.samples(step.outs[0])
+        samples.copy_(found[0])
+        array = memory_of(samples)
+        self.has_changed_given |= any(np.may_share_memory(array, given) for given in self.given)
+
+    def check_write(self, step):
+        """Raise if a tensor can not be changed in place, because it has no samples."""
+        out = step.outs[0]
+        if not step.inputs or out is not step.inputs[0]:
+            raise RuntimeError(
+                f"Batching rule not implemented for aten::{step.op.name}.out; the fallback path doesn't work on out= "
+                "or view ops."
+            )
+        if not self.has(out):
+            raise RuntimeError(
+                "vmap: inplace arithmetic(self, *extra_args) is not possible because there exists a Tensor `other` in "
+                "extra_args that has more elements than `self`. This happened due to `other` being vmapped over but "
+                "`self` not being vmapped over in a vmap. Please try to use out-of-place operators instead of inplace "
+                "arithmetic. If said operator is being called inside the PyTorch framework, please file a bug report "
+                f"instead.\n  here {step.op.name}_ would write another value into the tensor of shape "
+                f"{tuple(out.shape)} for each of the {self.size} samples"
+            )
+
+    def read_error(self, in_condition):
+        """The error for reading a value that differs from sample to sample."""
+        if in_condition:
+            return RuntimeError(
+                "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't "
+                "support that yet, please file an issue at https://github.com/pytorch/pytorch/issues .\n"
+                "  the condition may hold for one sample and not for another: compute both branches and choose by "
+                "torch.where"
+            )
+        return RuntimeError(
+            "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on a "
+            "Tensor, please try to rewrite what you're doing with other operations. If error is occurring somewhere "
+            "inside PyTorch internals, please file a bug report.\n"
+            "  the tensor has another value for each sample: keep it a tensor"
+        )
