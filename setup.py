@@ -99,11 +99,14 @@ SMALL = {
     ).split(),
     "cygrad._kernels": "activations elementwise native nn optim parallel pool reduce".split(),
 }
+# What takes room and saves no time where no loop over elements is.
+GNU_PLAIN_ARGS = [
+    "-DCYTHON_FAST_THREAD_STATE=0",  # 1 %: looks for an exception are all done in one way
+    "-DCYTHON_USE_DICT_VERSIONS=0",  # 1 %: and those for a module's name, on Python 3.11
+]
 GNU_SMALL_ARGS = [
     "-Os",
-    "-DCYTHON_UNPACK_METHODS=0",  # 3 %: calls of Python methods are all done in one way
-    "-DCYTHON_FAST_THREAD_STATE=0",  # 1 %: and so are looks for an exception
-    "-DCYTHON_USE_DICT_VERSIONS=0",  # 1 %: and for a module's name, on Python 3.11
+    "-DCYTHON_UNPACK_METHODS=0",  # 3 %: and calls of Python methods
 ]
 if sys.platform == "linux":
     GNU_SMALL_ARGS += [
@@ -147,9 +150,9 @@ def is_small(module):
 
 def gnu_optimisation(module):
     """What GCC and Clang are to optimise an extension module for."""
-    if is_small(module):
-        return GNU_SMALL_ARGS
-    return ["-O3"] if module in LOOPING else ["-O2"]
+    if module in LOOPING:
+        return ["-O3"]
+    return GNU_PLAIN_ARGS + (GNU_SMALL_ARGS if is_small(module) else ["-O2"])
 
 
 def extension(source):

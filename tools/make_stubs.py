@@ -30,6 +30,7 @@ NOT_SHOWN = (
     "__pyx_vtable__",
     "__new__",
     "__init_subclass__",
+    "__annotate_func__",
 )
 
 # Methods whose signature a subclass may not widen: those of `object`.

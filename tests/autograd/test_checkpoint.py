@@ -477,5 +477,5 @@ def test_bad_arguments():
         checkpoint(net, x, use_reentrant=False, debug=True, context_fn=lambda: (1, 2))
     with fails(ValueError, "Unexpected keyword arguments: foo"):
         checkpoint_sequential([net], 1, x, use_reentrant=False, foo=2)
-    with fails(ZeroDivisionError, "integer division or modulo by zero"):
+    with pytest.raises(ZeroDivisionError):
         checkpoint_sequential([net], 0, x, use_reentrant=False)

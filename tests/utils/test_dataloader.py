@@ -29,7 +29,9 @@ from cygrad.utils.data import (
 )
 from helpers import fails
 
-CAN_FORK = "fork" in multiprocessing.get_all_start_methods()
+# Other packages add methods of their own.
+START_METHODS = [name for name in multiprocessing.get_all_start_methods() if name in ("fork", "forkserver", "spawn")]
+CAN_FORK = "fork" in START_METHODS
 needs_fork = pytest.mark.skipif(not CAN_FORK, reason="needs fork")
 WORKERS = [
     {},
@@ -456,7 +458,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("context", ["threads", *multiprocessing.get_all_start_methods()])
+@pytest.mark.parametrize("context", ["threads", *START_METHODS])
 @pytest.mark.parametrize("end", ["exit", "error", "killed"])
 def test_the_program_ends(context, end, tmp_path):
     if end == "killed" and (context == "forkserver" or os.name == "nt"):
