@@ -12,7 +12,7 @@ typedef struct {
     int is_double;
     Py_ssize_t itemsize, piece;
     char *data[14];
-    Py_ssize_t n[16];
+    Py_ssize_t n[17];
     double real;
     int failed;
 } native_call;

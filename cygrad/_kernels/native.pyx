@@ -22,7 +22,7 @@ cdef extern from "native.h":
         Py_ssize_t itemsize
         Py_ssize_t piece
         char* data[14]
-        Py_ssize_t n[16]
+        Py_ssize_t n[17]
         double real
         bint failed
     ctypedef struct product_loop:
@@ -61,7 +61,7 @@ def run(int loop, tuple arrays, tuple numbers, double real, Py_ssize_t items, Py
     cdef cnp.ndarray array
     cdef Py_ssize_t i
     cdef part_t part
-    fits = 0 <= loop < LOOPS and len(arrays) <= 14 and len(numbers) <= 16
+    fits = 0 <= loop < LOOPS and len(arrays) <= 14 and len(numbers) <= 17
     if not fits or not has_loops(arrays[0]) or not native_has(loop):
         raise ValueError(f"no loop {loop}")
     for i in range(len(arrays)):

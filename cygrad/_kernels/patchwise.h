@@ -12,9 +12,11 @@
 #ifdef CYGRAD_VECTORS
 
 /* In the order of a call's numbers. There are `taps` for all channels, at most `rows` in a band, as many scratches of
-   some `length` as threads; `plane` is the rows and the width of a plane. */
+   some `length` as threads; `plane` is the rows and the width of a plane. Groups of channels count as images of their
+   own, whose filters take turns. */
 typedef struct {
-    Py_ssize_t image[2], channels, results[2], filters, low[2], stride[2], plane[2], taps, rows, scratches, length;
+    Py_ssize_t image[2], channels, results[2], filters, low[2], stride[2], plane[2], taps, rows, groups;
+    Py_ssize_t scratches, length;
 } patchwise;
 
 /* A band's image, its first row, and how many rows there are; places in the runs of a tap. */
@@ -51,6 +53,45 @@ static TUNED void add_runs(const float *runs, const int64_t *offsets, Py_ssize_t
             float *to = out + offsets[k] + i;
             STORE(to, LOAD(to) + LOAD(runs + i));
         }
+}
+
+/* For one filter: the sum of runs times weights, its transpose in what runs are of, and that in the weights. */
+
+static TUNED void sum_runs(const float *from, const int64_t *offsets, Py_ssize_t count, const float *weights,
+                           Py_ssize_t n, float *out)
+{
+    for (Py_ssize_t i = 0; i < n; i += 2 * WIDE) {
+        lanes low = {0}, high = {0};
+        for (Py_ssize_t k = 0; k < count; k++) {
+            low += weights[k] * LOAD(from + offsets[k] + i);
+            high += weights[k] * LOAD(from + offsets[k] + i + WIDE);
+        }
+        STORE(out + i, low);
+        STORE(out + i + WIDE, high);
+    }
+}
+
+static TUNED void add_run(const float *run, const int64_t *offsets, Py_ssize_t count, const float *weights,
+                          Py_ssize_t n, float *out)
+{
+    for (Py_ssize_t k = 0; k < count; k++)
+        for (Py_ssize_t i = 0; i < n; i += WIDE) {
+            float *to = out + offsets[k] + i;
+            STORE(to, LOAD(to) + weights[k] * LOAD(run + i));
+        }
+}
+
+static TUNED float product_of_runs(const float *a, const float *b, Py_ssize_t n)
+{
+    lanes low = {0}, high = {0};
+    float sum = 0;
+    for (Py_ssize_t i = 0; i < n; i += 2 * WIDE) {
+        low += LOAD(a + i) * LOAD(b + i);
+        high += LOAD(a + i + WIDE) * LOAD(b + i + WIDE);
+    }
+    low += high;
+    for (int i = 0; i < WIDE; i++) sum += low[i];
+    return sum;
 }
 
 CYGRAD_END_LOOPS
@@ -123,15 +164,17 @@ static void turn_gradient(const patchwise *p, const band *b, const room *r, Py_s
 static void patchwise_results(const patchwise *p, const band *b, const room *r, float *images, const float *filters,
                               const int64_t *taps, const float *bias, float *out)
 {
-    const Py_ssize_t size = p->results[0] * p->results[1], panel = panel_width();
+    const Py_ssize_t size = p->results[0] * p->results[1], panel = panel_width(), rounded = (p->filters + 7) / 8 * 8;
+    filters += b->image % p->groups * rounded * p->taps;
     visit_planes(p, b, images, r->planes, 0);
-    for (Py_ssize_t j = 0; j < b->places; j += panel) {
+    if (p->filters == 1) sum_runs(r->planes, taps, p->taps, filters, b->places, r->results);
+    else for (Py_ssize_t j = 0; j < b->places; j += panel) {
         const Py_ssize_t count = b->places - j < panel ? b->places - j : panel;
         copy_runs(r->planes + j, taps, p->taps, count, r->patches);
-        multiply_panels((p->filters + 7) / 8 * 8, count, p->taps, filters, p->taps, 1, r->patches, r->results + j,
-                        b->places, 0);
+        multiply_panels(rounded, count, p->taps, filters, p->taps, 1, r->patches, r->results + j, b->places, 0);
     }
     out += b->image * p->filters * size + b->first * p->results[1];
+    bias += b->image % p->groups * p->filters;
     for (Py_ssize_t f = 0; f < p->filters; f++)
         for (Py_ssize_t y = 0; y < b->rows; y++)
             copy_places(r->results + f * b->places + y * p->plane[1], p->results[1], bias[f],
@@ -142,9 +185,11 @@ static void patchwise_images(const patchwise *p, const band *b, const room *r, c
                              const int64_t *taps, float *images)
 {
     const Py_ssize_t panel = panel_width();
+    filters += b->image % p->groups * TAPS(p) * p->filters;
     load_gradient(p, b, r, g);
     memset(r->planes, 0, (r->patches - r->planes) * sizeof(float));
-    for (Py_ssize_t j = 0; j < b->places; j += panel) {
+    if (p->filters == 1) add_run(r->results, taps, p->taps, filters, b->places, r->planes);
+    else for (Py_ssize_t j = 0; j < b->places; j += panel) {
         const Py_ssize_t count = b->places - j < panel ? b->places - j : panel;
         for (Py_ssize_t f = 0; f < p->filters; f++)
             memcpy(r->turned + f * count, r->results + f * b->places + j, count * sizeof(float));
@@ -158,9 +203,13 @@ static void patchwise_sums(const patchwise *p, const band *b, const room *r, flo
                            const int64_t *taps, float *sums)
 {
     const Py_ssize_t n = ROUNDED(p->filters);
+    sums += b->image % p->groups * TAPS(p) * n;
     visit_planes(p, b, images, r->planes, 0);
     load_gradient(p, b, r, g);
-    for (Py_ssize_t j = 0; j < b->places; j += DEPTH) {
+    if (p->filters == 1)
+        for (Py_ssize_t k = 0; k < p->taps; k++)
+            sums[k * n] += product_of_runs(r->planes + taps[k], r->results, b->places);
+    else for (Py_ssize_t j = 0; j < b->places; j += DEPTH) {
         const Py_ssize_t count = b->places - j < DEPTH ? b->places - j : DEPTH;
         copy_runs(r->planes + j, taps, p->taps, count, r->patches);
         memset(r->patches + p->taps * count, 0, (TAPS(p) - p->taps) * count * sizeof(float));
@@ -192,7 +241,7 @@ DEFINE_PART(patchwise_images, 5, 4, (p->results[0] + p->rows - 1) / p->rows, AT(
 
 /* data: images, results, places of taps, sums for each piece, scratches, marks */
 DEFINE_PART(patchwise_sums, 5, 4, 1, AT(0, 0), AT(1, 0), AT(2, 0),
-            AT(3, first / c->piece * TAPS(p) * ROUNDED(p->filters)))
+            AT(3, first / c->piece * p->groups * TAPS(p) * ROUNDED(p->filters)))
 
 #endif
 #endif

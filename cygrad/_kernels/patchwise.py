@@ -1,6 +1,6 @@
 """Convolutions of float32 by patches of one image at a time, and our own products of matrices (`patchwise.h`).
 
-For few channels this takes half the time of products by BLAS, and threads share it.
+For few channels, or in groups, this takes half the time of products by BLAS, and threads share it.
 """
 
 import math
@@ -19,12 +19,11 @@ MOST_TAPS = 512  # for more, BLAS is as fast
 MOST_SUMS = 16  # and not more sums are kept
 
 
-def suits(a, channels, where, groups):
-    """Whether a convolution of images of so many channels is better done so; `a` is the images or the results."""
+def suits(a, channels, where):
+    """Whether a convolution of groups of so many channels is better done so; `a` is the images or the results."""
     taps = math.prod(where.kernel)
     return (
         a.dtype == np.float32
-        and groups == 1
         and len(where.size) <= 2
         and taps > 1
         and 0 < channels * taps <= MOST_TAPS
@@ -41,8 +40,9 @@ def rounded(n, by):
 class Plan:
     """How images are cut into bands, and where taps stand in the planes of one."""
 
-    def __init__(self, image, kernel, size, stride, dilation, low, n, channels, filters):
-        self.image, self.size = image, size
+    def __init__(self, image, kernel, size, stride, dilation, low, n, channels, filters, groups):
+        self.images, self.results = (n, channels * groups, *image), (n, filters * groups, *size)
+        self.filters = filters * groups, channels, *kernel
         (reach, beside), width = [d * (k - 1) // s for k, d, s in zip(kernel, dilation, stride)], size[1]
         width += beside
         taps = channels * math.prod(kernel)
@@ -53,10 +53,10 @@ class Plan:
         for k, d, s, step, row in zip(kernel, dilation, stride, (stride[1] * plane, plane), (width, 1)):
             at = np.arange(k) * d
             self.taps = np.add.outer(self.taps, at % s * step + at // s * row)
-        self.bands = n * -(-size[0] // rows)
+        self.bands = n * groups * -(-size[0] // rows)
         self.length = channels * math.prod(stride) * plane + width + 16
         self.length += (rounded(taps, 8) + rounded(filters, 16)) * DEPTH + rounded(filters, 8) * places
-        self.numbers = *image, channels, *size, filters, *low, *stride, rows + reach, width, taps, rows
+        self.numbers = *image, channels, *size, filters, *low, *stride, rows + reach, width, taps, rows, groups
 
     def run(self, loop, arrays, items, piece):
         """Run a loop with a scratch for each thread."""
@@ -68,10 +68,11 @@ class Plan:
 planned = lru_cache(64)(Plan)  # a fifth of the time of a small convolution
 
 
-def plan_of(where, n, channels, filters):
+def plan_of(where, n, filters, groups):
+    """The plan for n images; `filters` is the shape of all."""
     one, none = ((i,) * (2 - len(where.size)) for i in (1, 0))
     numbers = (one + v for v in (where.image, where.kernel, where.size, where.stride, where.dilation))
-    return planned(*numbers, none + where.low, n, channels, filters)
+    return planned(*numbers, none + where.low, n, filters[1], filters[0] // groups, groups)
 
 
 def dense(a, shape):
@@ -81,46 +82,45 @@ def dense(a, shape):
     return np.require(a, np.float32, ["C", "A"]).reshape(shape)
 
 
-def correlate(x, w, b, where):
+def correlate(x, w, b, where, groups):
     """Results (n, filters, *size) of images, filters and a bias or None."""
-    (n, channels), filters = x.shape[:2], len(w)
-    plan = plan_of(where, n, channels, filters)
-    x = dense(x, (n, channels, *plan.image))
-    matrix = np.zeros((rounded(filters, 8), plan.taps.size), np.float32)
-    matrix[:filters] = dense(w, (filters, plan.taps.size))
+    filters = len(w)
+    plan = plan_of(where, len(x), w.shape, groups)
+    matrices = np.zeros((groups, rounded(filters // groups, 8), plan.taps.size), np.float32)
+    matrices[:, : filters // groups] = dense(w, plan.filters).reshape(groups, -1, plan.taps.size)
     bias = np.zeros(filters, np.float32) if b is None else dense(b, (filters,))
-    out = new_array((n, filters, *where.size), x.dtype.num)
-    plan.run(RESULTS, (x, matrix, plan.taps, bias, out), plan.bands, 1)
+    out = new_array((len(x), filters, *where.size), x.dtype.num)
+    plan.run(RESULTS, (dense(x, plan.images), matrices, plan.taps, bias, out), plan.bands, 1)
     return out
 
 
-def spread(g, w, where):
+def spread(g, w, where, groups):
     """Images from results and filters: the transpose of `correlate`; None if the filters are not all finite.
 
     Places that are not wanted are multiplied by 0, which makes nan of what is infinite.
     """
     if not np.isfinite(w).all():
         return None
-    (n, filters), channels = g.shape[:2], w.shape[1]
-    plan = plan_of(where, n, channels, filters)
-    g = dense(g, (n, filters, *plan.size))
+    n, filters, channels = len(g), len(w) // groups, w.shape[1]
+    plan = plan_of(where, n, w.shape, groups)
     # What is added one after the other must be apart in memory: taps beside one another come last.
     taps = np.ascontiguousarray(plan.taps.transpose(2, 1, 0))
-    matrix = np.zeros((rounded(taps.size, 8), filters), np.float32)
-    matrix[: taps.size] = dense(w, (filters, *plan.taps.shape)).transpose(3, 2, 1, 0).reshape(taps.size, filters)
-    out = np.zeros((n, channels, *where.image), np.float32)
-    plan.run(IMAGES, (g, matrix, taps, out), n, 1)
+    matrices = np.zeros((groups, rounded(taps.size, 8), filters), np.float32)
+    w = dense(w, plan.filters).reshape(groups, filters, *plan.taps.shape)
+    matrices[:, : taps.size] = w.transpose(0, 4, 3, 2, 1).reshape(groups, taps.size, filters)
+    out = np.zeros((n, channels * groups, *where.image), np.float32)
+    plan.run(IMAGES, (dense(g, plan.results), matrices, taps, out), n * groups, 1)
     return out
 
 
-def filter_gradient(x, g, where):
-    """Filters (filters, channels, *kernel) from images and results; None if they are not all finite, as above."""
-    (n, channels), filters = x.shape[:2], g.shape[1]
-    plan = plan_of(where, n, channels, filters)
-    taps = plan.taps.size
-    x, g = dense(x, (n, channels, *plan.image)), dense(g, (n, filters, *plan.size))
-    piece = -(-plan.bands // MOST_SUMS)
-    sums = np.zeros((-(-plan.bands // piece), rounded(taps, 8), rounded(filters, 16)), np.float32)
-    plan.run(SUMS, (x, g, plan.taps, sums), plan.bands, piece)
-    w = sums.sum(0)[:taps, :filters]
-    return np.ascontiguousarray(w.T).reshape(filters, channels, *where.kernel) if np.isfinite(w).all() else None
+def filter_gradient(x, g, where, groups):
+    """Filters (filters, channels / groups, *kernel) from images and results; None as above."""
+    shape = g.shape[1], x.shape[1] // groups, *where.kernel
+    plan = plan_of(where, len(x), shape, groups)
+    taps, filters = plan.taps.size, g.shape[1] // groups
+    size = groups, rounded(taps, 8), rounded(filters, 16)
+    piece = -(-plan.bands // min(MOST_SUMS, max(1, x.size // math.prod(size))))
+    sums = np.zeros((-(-plan.bands // piece), *size), np.float32)
+    plan.run(SUMS, (dense(x, plan.images), dense(g, plan.results), plan.taps, sums), plan.bands, piece)
+    w = sums.sum(0)[:, :taps, :filters]
+    return np.ascontiguousarray(w.swapaxes(1, 2)).reshape(shape) if np.isfinite(w).all() else None

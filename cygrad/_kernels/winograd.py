@@ -27,7 +27,7 @@ def suits(x, made, where, groups):
         return False
     n, channels = x.shape[:2]
     filters = POINTS * rounded(channels) * rounded(made)
-    return min(channels, made) >= FEWEST_CHANNELS and filters <= 4 * n * (
+    return min(channels, made) >= FEWEST_CHANNELS and filters <= 8 * n * (
         channels * where.image[0] * where.image[1] + made * where.size[0] * where.size[1]
     )
 

@@ -35,26 +35,27 @@ def geometry(image, kernel, stride, dilation, low, less):
     return Geometry(image, kernel, size, stride, dilation, low)
 
 
-def numbers(rng, n, channels, filters, where):
+def numbers(rng, n, channels, filters, where, groups=1):
     """Images, filters, bias and the gradient of the results."""
-    shapes = (n, channels, *where.image), (filters, channels, *where.kernel), (filters,), (n, filters, *where.size)
+    shapes = [(n, channels, *where.image), (filters, channels // groups, *where.kernel), (filters,)]
+    shapes.append((n, filters, *where.size))
     return [rng.standard_normal(shape).astype("f") for shape in shapes]
 
 
-def all_three(x, w, b, g, where):
+def all_three(x, w, b, g, where, groups=1):
     return (
-        patchwise.correlate(x, w, b, where),
-        patchwise.spread(g, w, where),
-        patchwise.filter_gradient(x, g, where),
+        patchwise.correlate(x, w, b, where, groups),
+        patchwise.spread(g, w, where, groups),
+        patchwise.filter_gradient(x, g, where, groups),
     )
 
 
-def by_numpy(x, w, b, g, where):
+def by_numpy(x, w, b, g, where, groups=1):
     x, w, b, g = (a.astype("d") for a in (x, w, b, g))
     return (
-        convolution.correlate(x, w, b, where, 1),
-        convolution.spread(g, w, None, where, 1),
-        convolution.filter_gradient(x, g, where, 1),
+        convolution.correlate(x, w, b, where, groups),
+        convolution.spread(g, w, None, where, groups),
+        convolution.filter_gradient(x, g, where, groups),
     )
 
 
@@ -69,8 +70,16 @@ def assert_close(found, expected):
 def test_all_windows(given, channels, filters, rng):
     where = geometry(*given)
     x, *others = numbers(rng, 3, channels, filters, where)
-    assert patchwise.suits(x, channels, where, 1)
+    assert patchwise.suits(x, channels, where)
     assert_close(all_three(x, *others, where), by_numpy(x, *others, where))
+
+
+@pytest.mark.parametrize("given", GEOMETRIES, ids=str)
+@pytest.mark.parametrize(("channels", "filters", "groups"), [(4, 6, 2), (3, 3, 3), (2, 18, 2), (6, 3, 3)])
+def test_groups(given, channels, filters, groups, rng):
+    where = geometry(*given)
+    given = *numbers(rng, 20, channels, filters, where, groups), where, groups
+    assert_close(all_three(*given), by_numpy(*given))
 
 
 @pytest.mark.parametrize("given", GEOMETRIES, ids=str)
@@ -124,19 +133,18 @@ def test_what_is_not_finite_goes_where_it_is_seen(value, rng):
     for one, other in zip(found, expected):
         np.testing.assert_array_equal(np.isfinite(one), np.isfinite(other))
     w[0, 0, 0, 0] = value
-    assert patchwise.spread(g, w, where) is None
+    assert patchwise.spread(g, w, where, 1) is None
 
 
 def test_which_convolutions_are_done_so(rng):
     where = geometry((16, 16), (3, 3), (1, 1), (1, 1), (1, 1), 0)
     x = rng.standard_normal((4, 3, 16, 16)).astype("f")
-    assert patchwise.suits(x, 3, where, 1)
-    assert not patchwise.suits(x, 3, where, 3)
-    assert not patchwise.suits(x.astype("d"), 3, where, 1)
-    assert not patchwise.suits(x[:0], 3, where, 1)
-    assert not patchwise.suits(x, 100, where, 1)
-    assert not patchwise.suits(x, 3, geometry((16, 16), (1, 1), (1, 1), (1, 1), (0, 0), 0), 1)
-    assert not patchwise.suits(x, 3, geometry((4, 4, 4), (2, 2, 2), (1,) * 3, (1,) * 3, (0,) * 3, 0), 1)
+    assert patchwise.suits(x, 3, where)
+    assert not patchwise.suits(x.astype("d"), 3, where)
+    assert not patchwise.suits(x[:0], 3, where)
+    assert not patchwise.suits(x, 100, where)
+    assert not patchwise.suits(x, 3, geometry((16, 16), (1, 1), (1, 1), (1, 1), (0, 0), 0))
+    assert not patchwise.suits(x, 3, geometry((4, 4, 4), (2, 2, 2), (1,) * 3, (1,) * 3, (0,) * 3, 0))
 
 
 def test_what_does_not_fit_is_refused(rng):
@@ -144,10 +152,10 @@ def test_what_does_not_fit_is_refused(rng):
     x, w, b, g = numbers(rng, 2, 3, 4, where)
     for images, filters, bias in ((x[..., :7], w, b), (x, w[:, :2], b), (x, w, b[:3]), (x.astype("d"), w, b)):
         with pytest.raises(ValueError):
-            patchwise.correlate(images, filters, bias, where)
+            patchwise.correlate(images, filters, bias, where, 1)
     for results, filters in ((g[..., :6], w), (g[:, :3], w)):
         with pytest.raises(ValueError):
-            patchwise.spread(results, filters, where)
+            patchwise.spread(results, filters, where, 1)
     for images, results in ((x[:1], g), (x, g[..., :6])):
         with pytest.raises(ValueError):
-            patchwise.filter_gradient(images, results, where)
+            patchwise.filter_gradient(images, results, where, 1)
