@@ -2,7 +2,8 @@
 
    A part does all steps of some sequences, which know nothing of the others. The rows of all steps stand one after the
    other: step t has those from starts[t] to starts[t + 1], one for each sequence that is so long. Per step there is one
-   product with the weights of the state, by BLAS, and one pass over the gates. */
+   product with the weights of the state and one pass over the gates. Small products of float32 are our own (panels.h), because
+   BLAS would bring the same weights into its order in each step; the others are BLAS's. */
 
 #ifndef REAL                    /* the file includes itself once for each type */
 #ifndef CYGRAD_RECURRENT_H
@@ -11,6 +12,7 @@
 #include <string.h>
 #include "clones.h"
 #include "exp.h"
+#include "panels.h"
 
 /* Some rows of one step. Forward: `gates` holds the products with the input, and then what the functions give of them;
    `products` are those with the state, `cell` and `state` what the step before left. Backward: `cell` and `state` are
@@ -59,8 +61,40 @@ static const step_function steps_backward[][2] = {
     BOTH(lstm_slopes), BOTH(gru_slopes), BOTH(rnn_tanh_slopes), BOTH(rnn_relu_slopes)};
 #undef BOTH
 
-/* n of both: kind, steps, from the last to the first, width, elements of an output, of a row of gates */
-enum { KIND, STEPS, REVERSED, WIDTH, OUT_WIDTH, GATES_WIDTH };
+/* n of both: kind, steps, from the last to the first, width, elements of an output, of a row of gates, are products small */
+enum { KIND, STEPS, REVERSED, WIDTH, OUT_WIDTH, GATES_WIDTH, IS_SMALL };
+
+/* A matrix that is multiplied with in each step, and the same in panels, or NULL. */
+typedef struct { void *matrix; float *panels; Py_ssize_t depth, n; } step_weight;
+
+/* Panels are left out where there is no use for them, or no memory. */
+static step_weight step_weight_of(const native_call *c, void *matrix, Py_ssize_t depth, Py_ssize_t n)
+{
+    step_weight w = {matrix, NULL, depth, n};
+#ifdef CYGRAD_VECTORS
+    if (!c->is_double && c->n[IS_SMALL] && HAS_PANELS && n % 16 == 0)
+        w.panels = PyMem_RawMalloc(depth * n * sizeof(float));
+    if (w.panels) {
+        const Py_ssize_t panel = panel_width();
+        float *to = w.panels;
+        for (Py_ssize_t j = 0; j < n; j += panel)
+            for (Py_ssize_t i = 0; i < depth; i++, to += n - j < panel ? n - j : panel)
+                memcpy(to, (const float *)matrix + i * n + j, (n - j < panel ? n - j : panel) * sizeof(float));
+    }
+#endif
+    return w;
+}
+
+static void multiply_step(const native_call *c, const step_weight *w, void *a, void *out, Py_ssize_t rows)
+{
+#ifdef CYGRAD_VECTORS
+    if (w->panels && rows % 8 == 0) {
+        multiply_panels(rows, w->n, w->depth, a, w->depth, 1, w->panels, out, w->n, 0);
+        return;
+    }
+#endif
+    multiply(c, a, w->matrix, out, rows, w->depth, w->n);
+}
 
 /* The rows of step t that belong to the sequences from `first` on; 0 if there is no such step. */
 static Py_ssize_t rows_of(const native_call *c, const int64_t *starts, Py_ssize_t t, Py_ssize_t first, Py_ssize_t count)
@@ -81,6 +115,7 @@ static void recurrent_part(void *context, Py_ssize_t first, Py_ssize_t count)
     const native_call *c = context;
     const Py_ssize_t *n = c->n, width = n[WIDTH], out_width = n[OUT_WIDTH], gates_width = n[GATES_WIDTH];
     const int64_t *starts = (const int64_t *)c->data[STARTS];
+    const step_weight weight = step_weight_of(c, AT(WEIGHT, 0), out_width, gates_width);
     for (Py_ssize_t k = 0; k < n[STEPS]; k++) {
         const Py_ssize_t t = n[REVERSED] ? n[STEPS] - 1 - k : k, at = starts[t] + first;
         const Py_ssize_t rows = rows_of(c, starts, t, first, count);
@@ -91,11 +126,12 @@ static void recurrent_part(void *context, Py_ssize_t first, Py_ssize_t count)
             .state = state, .out = hidden, .kept = AT(KEPT, at * width), .cell = AT(CELL, first * width),
             .tanhs = AT(TANHS, at * width), .rows = rows, .width = width};
         if (rows == 0) continue;
-        multiply(c, state, AT(WEIGHT, 0), step.products, rows, out_width, gates_width);
+        multiply_step(c, &weight, state, step.products, rows);
         steps_forward[n[KIND]][c->is_double](&step);
         if (c->data[PROJECTION]) multiply(c, hidden, AT(PROJECTION, 0), out, rows, width, out_width);
         memcpy(state, out, rows * out_width * c->itemsize);
     }
+    PyMem_RawFree(weight.panels);
 }
 
 /* data: gates, weight of the state, gradient of what came out (or NULL), kept, first states of which `kept` has the
@@ -112,6 +148,7 @@ static void recurrent_gradient_part(void *context, Py_ssize_t first, Py_ssize_t 
     const native_call *c = context;
     const Py_ssize_t *n = c->n, width = n[WIDTH], out_width = n[OUT_WIDTH], gates_width = n[GATES_WIDTH];
     const int64_t *starts = (const int64_t *)c->data[STARTS];
+    const step_weight weight = step_weight_of(c, AT(WEIGHT, 0), gates_width, out_width);
     void *state = AT(STATE, first * out_width);
     for (Py_ssize_t k = 0; k < n[STEPS]; k++) {
         const Py_ssize_t t = n[REVERSED] ? k : n[STEPS] - 1 - k, before = n[REVERSED] ? t + 1 : t - 1;
@@ -135,12 +172,13 @@ static void recurrent_gradient_part(void *context, Py_ssize_t first, Py_ssize_t 
             steps_backward[n[KIND]][c->is_double](&step);
         }
         if (n[KIND] == GRU) {
-            multiply(c, AT(OF_STATE, at * gates_width), AT(WEIGHT, 0), AT(CELL, first * width), rows, gates_width, width);
+            multiply_step(c, &weight, AT(OF_STATE, at * gates_width), AT(CELL, first * width), rows);
             BY_TYPE(c->is_double, add, rows * width, AT(CELL, first * width), state);
         } else {
-            multiply(c, AT(SLOPES, at * gates_width), AT(WEIGHT, 0), state, rows, gates_width, out_width);
+            multiply_step(c, &weight, AT(SLOPES, at * gates_width), state, rows);
         }
     }
+    PyMem_RawFree(weight.panels);
 }
 
 #endif

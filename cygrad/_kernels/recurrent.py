@@ -9,6 +9,8 @@ Forward functions give (out, final states, what backward needs), backward functi
 (x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr), None for those not in `wanted`.
 """
 
+from functools import lru_cache
+
 import numpy as np
 
 import cygrad._kernels.native as native
@@ -19,7 +21,7 @@ from cygrad._kernels.reduce import sum as total
 
 RECURRENT, RECURRENT_GRADIENT = 10, 11  # as in native.h
 GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}  # in the order of recurrent.h
-FEWEST_ROWS, PARTS = 8, 4  # sequences of one part, and parts for threads
+FEWEST_ROWS, PARTS = 8, 4  # what sequences of one part are a multiple of, and parts for threads
 SMALL = 1 << 18  # multiplications in a product for which BLAS takes no threads of its own
 
 
@@ -38,6 +40,7 @@ def spans(sizes, is_reversed):
     return pairs[::-1] if is_reversed else pairs
 
 
+@lru_cache(8)
 def _starts(sizes):
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
@@ -48,11 +51,10 @@ def _has_loop(out):
 
 def _run(loop, kind, sizes, is_reversed, width, out_width, arrays):
     """Run a loop of recurrent.h over all sequences, the second of whose arrays is the weight of the state."""
-    rows = max(FEWEST_ROWS, -(-sizes[0] // PARTS))
-    if rows * arrays[1].size > SMALL:
-        rows = sizes[0]
-    numbers = list(GATES).index(kind), len(sizes), is_reversed, width, out_width, GATES[kind] * width
-    native.run(loop, arrays, numbers, 0, sizes[0], rows)
+    rows = -(-sizes[0] // (PARTS * FEWEST_ROWS)) * FEWEST_ROWS
+    is_small = rows * arrays[1].size <= SMALL
+    numbers = list(GATES).index(kind), len(sizes), is_reversed, width, out_width, GATES[kind] * width, is_small
+    native.run(loop, arrays, numbers, 0, sizes[0], rows if is_small else sizes[0])
 
 
 def _transposed(weight):

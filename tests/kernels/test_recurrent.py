@@ -8,7 +8,7 @@ import cygrad
 from cygrad._kernels import recurrent
 
 KINDS = list(recurrent.GATES)
-SIZES = [(1,), (5, 5, 5), (20, 20, 7, 1), (9, 9, 0), (33, 17), (40,) * 3, (0, 0)]
+SIZES = [(1,), (5, 5, 5), (20, 20, 7, 1), (9, 9, 0), (33, 17), (40,) * 3, (24, 16, 9, 8), (0, 0)]
 ACCURACY = {np.float32: 1e-5, np.float64: 1e-13}
 
 
@@ -46,9 +46,9 @@ def assert_close(found, expected, accuracy):
 
 @pytest.mark.parametrize("dtype", ACCURACY)
 @pytest.mark.parametrize("sizes", SIZES)
-@pytest.mark.parametrize(("kind", "out_width"), [*[(kind, None) for kind in KINDS], ("lstm", 3)])
+@pytest.mark.parametrize(("kind", "out_width"), [*[(kind, None) for kind in KINDS], ("lstm", 3), ("lstm", 16)])
 def test_loops_are_the_formula(kind, out_width, sizes, dtype, rng, monkeypatch):
-    for width in (1, 4, 7, 16, 33):
+    for width in (1, 4, 7, 16, 33, 48):
         for is_reversed in (False, True):
             arrays = layer(rng, kind, sizes, width, dtype, out_width)
             out, last, kept = results = recurrent.FORWARD[kind](*arrays, sizes, is_reversed)
