@@ -17,12 +17,12 @@ A tensor that requires grad outside requires grad inside too, so that transforms
 their results need a history. What has none inside, by `detach` or `no_grad`, has none outside.
 """
 
-from collections.abc import Callable
 from weakref import ref
 
 import numpy as np
 
 from cygrad._core.access import identity_of, memory_of, tensor_of
+from cygrad._core.opdef import registry
 from cygrad._core.tensor import Tensor
 
 
@@ -59,8 +59,6 @@ class Step:
 
 class Batch:
     """A level (see tangents.py) at which tensors have samples."""
-
-    rules: Callable  # set by _ops/batching.py: the samples of the results of a step
 
     def __init__(self, size):
         self.size = size
@@ -100,7 +98,7 @@ class Batch:
 
     def results(self, step):
         """The samples of the results of an op; raises NoBatchingRule."""
-        return Batch.rules(self, step)
+        return registry.batching_rules()(self, step)  # set by _ops/on_first_use.py
 
     def give(self, step, found):
         """Let the results of an op have their samples."""

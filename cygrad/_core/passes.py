@@ -1,5 +1,6 @@
 """What a backward pass is given: tensors, gradients, inputs, all checked; and passes over a batch of gradients."""
 
+import warnings
 from collections.abc import Mapping
 from math import prod
 from typing import Any, NamedTuple
@@ -131,7 +132,7 @@ def _check_implicit(expected, dtype):
 def _check_gradient(gradient, expected, dtype, index, batched):
     if not isinstance(gradient, Tensor):
         raise TypeError(f"gradients can be either Tensors or None, but got {messages.type_name(gradient)}")
-    shape = gradient[0].shape if batched else gradient.shape
+    shape = gradient.shape[1:] if batched else gradient.shape
     if shape != expected:
         mismatch = f"grad_output[{index}] has a shape of {shape} and output[{index}] has a shape of {expected}."
         if not batched:
@@ -150,7 +151,7 @@ def _check_gradient(gradient, expected, dtype, index, batched):
 
 
 def batched(grad, outputs, inputs, gradients, keep_last, **options):
-    """`grad` once for each row of the gradients; the results are stacked. Only the last pass may free the graph."""
+    """`grad` for each row of the gradients, of all at once: each result has one dimension more, the first."""
     check_roots(outputs, gradients, batched=True)
     if any(gradient is None for gradient in gradients):
         raise ValueError(
@@ -164,11 +165,26 @@ def batched(grad, outputs, inputs, gradients, keep_last, **options):
             "vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
             f"{sizes} for the mapped dimension"
         )
-    rows = list(zip(*gradients, strict=True))
-    keeps = [True] * (len(rows) - 1) + [keep_last]
-    passes = [grad(outputs, inputs, row, keep, **options) for row, keep in zip(rows, keeps, strict=True)]
-    stack = registry["stack"].entry
-    return tuple(None if column[0] is None else stack(column) for column in zip(*passes, strict=True))
+    from cygrad._core import batches, tangents  # which few programs need
+
+    try:
+        batch = tangents.open_batch(sizes[0])
+        try:
+            found = grad(outputs, inputs, [batch.first(gradient) for gradient in gradients], True, **options)
+            samples = tangents.close_batch(batch, found)
+        finally:
+            tangents.leave(batch)
+        pairs = zip(found, samples, strict=True)
+        results = tuple(t.expand(batch.size, *t.shape) if t is not None and s is None else s for t, s in pairs)
+    except batches.NoBatchingRule as error:
+        warnings.warn(f"{error}\n  each gradient goes through the graph alone instead", UserWarning, stacklevel=2)
+        rows = zip(*gradients, strict=True)
+        columns = zip(*[grad(outputs, inputs, row, True, **options) for row in rows], strict=True)
+        stack = registry["stack"].entry
+        results = tuple(None if column[0] is None else stack(column) for column in columns)
+    if not (options["create_graph"] if keep_last is None else keep_last) and sizes[0]:
+        grad(outputs, inputs, [gradient[0] for gradient in gradients], False, allow_unused=True)  # frees the graph
+    return results
 
 
 def call_node(node, grads):

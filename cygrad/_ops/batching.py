@@ -12,7 +12,7 @@ Rules that need more stand in `RULES`, by the name of the row; those of products
 modules of their own. An op without a rule raises NoBatchingRule.
 """
 
-from cygrad._core.batches import Batch, NoBatchingRule
+from cygrad._core.batches import NoBatchingRule
 from cygrad._core.opdef import ELEMENTWISE, VIEW, registry
 from cygrad._core.record import apply1, apply2, apply_n, result_type
 from cygrad._core.tensor import Tensor
@@ -105,9 +105,6 @@ def results(batch, step):
     else:
         raise NoBatchingRule(step.op.name)
     return _as_tuple(found)[: len(step.outs)]
-
-
-Batch.rules = staticmethod(results)
 
 
 def _as_tuple(found):
@@ -471,6 +468,13 @@ def _slice_backward(call):
     shape, dim, start, step, count = call.args
     zeros = call.full(call.inputs[0]).new_zeros((call.size, *shape))
     return zeros.slice_scatter(call.full(call.inputs[0]), dim + 1, start, start + (count - 1) * step + 1, step)
+
+
+@rule("slice_scatter select_scatter")
+def _scatter_part(call):
+    t, part = (call.full(x) for x in call.inputs)
+    dim, *where, _ = call.args
+    return getattr(t, call.key)(part, dim % call.out.ndim + 1, *where)
 
 
 @rule("split split_with_sizes unsafe_split unsafe_split_with_sizes")

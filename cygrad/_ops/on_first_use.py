@@ -42,7 +42,15 @@ def families():
             import_module(functions[name])
 
     registry.finder = import_row
+    registry.batching_rules = batching_rules
     return functions
+
+
+def batching_rules():
+    """The function that finds the batching rule of an op."""
+    import_module("cygrad._ops.batching_indices")
+    import_module("cygrad._ops.batching_products")
+    return import_module("cygrad._ops.batching").results
 
 
 def import_all():

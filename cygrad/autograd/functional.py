@@ -10,6 +10,7 @@ import numpy as np
 from cygrad._core.access import array_of, tensor_of
 from cygrad._core.engine import grad
 from cygrad._core.tensor import Tensor
+from cygrad._ops.ranges import eye
 from cygrad._ops.stacking import stack
 from cygrad.autograd.functional_checks import (
     check_not_vectorized,
@@ -230,8 +231,8 @@ def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, st
     """The Jacobian of `func` at `inputs`, of shape `output.shape + input.shape`.
 
     For tuples of inputs or outputs a tuple of tensors, for both a tuple of tuples: `result[i][j]` is that of output i
-    with respect to input j. "reverse-mode" takes a pass for each element of the output, "forward-mode" (only with
-    `vectorize`) one for each element of the input.
+    with respect to input j. "reverse-mode" takes a pass for each element of the output, with `vectorize` one for all
+    of them (`is_grads_batched`); "forward-mode", only with `vectorize`, one for all elements of the input.
 
     >>> import cygrad
     >>> cygrad.autograd.functional.jacobian(lambda x: x**2, cygrad.tensor([1.0, 2.0]))
@@ -248,9 +249,31 @@ def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, st
         check_not_vectorized(vectorize, strict)
         if not vectorize:
             require_real(outputs)
-        rows = [_rows(out, i, inputs, create_graph, strict) for i, out in enumerate(outputs)]
+        if vectorize:
+            rows = [_rows_at_once(out, inputs, create_graph) for out in outputs]
+        else:
+            rows = [_rows(out, i, inputs, create_graph, strict) for i, out in enumerate(outputs)]
     blocks = tuple(_result(row, is_tuple, create_graph) for row in rows)
     return blocks if is_outputs_tuple else blocks[0]
+
+
+def gradients_of_elements(output, inputs, create_graph):
+    """The gradients of each element of the output for the inputs, in one pass: along dimension 0, or None."""
+    if not output.requires_grad or not output.numel():
+        return [None] * len(inputs)
+    units = eye(output.numel(), dtype=output.dtype).view(output.numel(), *output.shape)
+    keep = {"retain_graph": True, "create_graph": create_graph, "allow_unused": True}
+    return grad(output, inputs, units, is_grads_batched=True, **keep)
+
+
+def _rows_at_once(output, inputs, create_graph):
+    """The Jacobian of one output with respect to each input."""
+    pairs = zip(gradients_of_elements(output, inputs, create_graph), inputs, strict=True)
+    shapes = [output.shape + x.shape for x in inputs]
+    return tuple(
+        x.new_zeros(shape) if found is None else found.reshape(shape)
+        for (found, x), shape in zip(pairs, shapes, strict=True)
+    )
 
 
 def _rows(output, index, inputs, create_graph, strict):
@@ -296,15 +319,12 @@ def _by_columns(func, inputs):
 
 def _columns(product, input, u):
     """The Jacobian of each output with respect to one input; `product` is `u^T J`."""
-    columns = []
-    for v in unit_vectors(input) if product is not None and product.requires_grad else ():
-        columns.append(grad(product, u, v, retain_graph=True, allow_unused=True))
-    blocks = []
-    for k, out in enumerate(u):
-        column = [out.new_zeros(out.shape) if found[k] is None else found[k] for found in columns]
-        shape = out.shape + input.shape
-        blocks.append(stack(column, -1).view(shape) if column else out.new_zeros(shape))
-    return blocks
+    found = [None] * len(u) if product is None else gradients_of_elements(product, u, False)
+    shapes = [out.shape + input.shape for out in u]
+    return [
+        out.new_zeros(shape) if columns is None else columns.movedim(0, -1).reshape(shape)
+        for out, shape, columns in zip(u, shapes, found, strict=True)
+    ]
 
 
 def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, outer_jacobian_strategy="reverse-mode"):

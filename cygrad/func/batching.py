@@ -7,7 +7,6 @@ from collections import namedtuple
 from cygrad._core import tangents
 from cygrad._core.batches import NoBatchingRule
 from cygrad._core.tensor import Tensor
-from cygrad._ops import batching_indices, batching_products  # noqa: F401  (their rules)
 from cygrad._ops.generator import get_rng_state, set_rng_state
 from cygrad._ops.parts import cat
 from cygrad._ops.stacking import stack

@@ -2,13 +2,14 @@
 
 import functools
 
-from cygrad._ops.stacking import stack
-from cygrad.autograd.functional import unit_vectors
+from cygrad._core.engine import grad as gradients
+from cygrad._ops.parts import cat
+from cygrad._ops.ranges import eye
 from cygrad.autograd.grad_mode import enable_grad, is_grad_enabled
+from cygrad.func.batching import vmap
 from cygrad.func.transforms import (
     checked_argnums,
     cut,
-    derivative,
     linearize,
     reaches_outside,
     split_aux,
@@ -19,7 +20,9 @@ from cygrad.func.trees import flatten, mapped, rebuild
 
 
 def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None):
-    """A function that gives the Jacobian of `func`, by a backward pass for each element of the output.
+    """A function that gives the Jacobian of `func`, by one backward pass for all elements of the output.
+
+    `chunk_size`: for how many of them at once.
 
     For each leaf of the output, in its place, there is a tree like the argument at `argnums`, or a tuple of those, with
     tensors of shape `output.shape + input.shape`. With `has_aux`, `func` gives (output, aux), and the result is
@@ -41,7 +44,7 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None):
             output, aux = split_aux(func(*args, **kwargs), has_aux, "vjp(f, *primals)")
             outputs, leaves = tensors_of(output, "vjp(f, *primals)"), flatten(own)[0]
             outside = recorded and reaches_outside(outputs, leaves)
-            blocks = [_rows(out, leaves, outside) for out in outputs]
+            blocks = [_rows(out, leaves, outside, chunk_size) for out in outputs]
         for leaf in leaves:
             if leaf.is_leaf:
                 leaf.requires_grad_(False)
@@ -53,21 +56,22 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None):
     return wrapper
 
 
-def _rows(output, inputs, outside):
-    rows = [derivative((output,), inputs, (v,), outside) for v in unit_vectors(output)]
-    return [_block([row[i] for row in rows], x, 0, output.shape + x.shape) for i, x in enumerate(inputs)]
-
-
-def _block(parts, like, dim, shape):
-    """Rows or columns of a Jacobian as one tensor; what is None is zero."""
-    if all(part is None for part in parts):
-        return like.new_zeros(shape)
-    parts = [like.new_zeros(like.shape) if part is None else part for part in parts]
-    return stack(parts, dim).view(shape)
+def _rows(output, inputs, outside, chunk_size):
+    """The Jacobian of one output with respect to each input, so many elements of the output at once."""
+    if not output.requires_grad or not output.numel():
+        return [x.new_zeros(output.shape + x.shape) for x in inputs]
+    keep = {"retain_graph": True, "create_graph": outside, "allow_unused": True, "is_grads_batched": True}
+    units = eye(output.numel(), dtype=output.dtype).view(-1, *output.shape).split(chunk_size or output.numel())
+    parts = list(zip(*[gradients(output, inputs, part, **keep) for part in units], strict=True))
+    shapes = [output.shape + x.shape for x in inputs]
+    return [
+        x.new_zeros(shape) if part[0] is None else cat(part).reshape(shape)
+        for x, shape, part in zip(inputs, shapes, parts, strict=True)
+    ]
 
 
 def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
-    """A function that gives the Jacobian of `func` as `jacrev` does, by a pass for each element of the input.
+    """A function that gives the Jacobian of `func` as `jacrev` does, by a pass for all elements of an input.
 
     >>> import cygrad
     >>> cygrad.func.jacfwd(lambda x: x.prod())(cygrad.tensor([2.0, 3.0]))
@@ -90,7 +94,7 @@ def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
 
         output, product = linearize(of_chosen, *chosen)
         inputs = flatten(chosen)[0]
-        blocks = [_columns(product, chosen, inputs, i, output) for i in range(len(inputs))]
+        blocks = [_columns(product, chosen, inputs, i, output, randomness) for i in range(len(inputs))]
         trees = [rebuild(chosen, row) for row in zip(*blocks, strict=True)]
         found = rebuild(output, trees if isinstance(argnums, tuple) else [tree[0] for tree in trees])
         return (found, mapped(cut, kept[0])) if has_aux else found
@@ -98,16 +102,18 @@ def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
     return wrapper
 
 
-def _columns(product, primals, inputs, i, output):
-    """The Jacobian of each output with respect to input `i`."""
+def _columns(product, primals, inputs, i, output, randomness):
+    """The Jacobian of each output with respect to input `i`, by its products with all unit vectors at once."""
     zeros = [x.new_zeros(x.shape) for x in inputs]
-    found = []
-    for v in unit_vectors(inputs[i]):
-        found.append(flatten(product(*rebuild(primals, [*zeros[:i], v, *zeros[i + 1 :]])))[0])
-    return [
-        _block([column[k] for column in found], out, -1, out.shape + inputs[i].shape)
-        for k, out in enumerate(flatten(output)[0])
-    ]
+    x, outputs = inputs[i], flatten(output)[0]
+    if not x.numel():
+        return [out.new_zeros(out.shape + x.shape) for out in outputs]
+
+    def column(v):
+        return flatten(product(*rebuild(primals, [*zeros[:i], v, *zeros[i + 1 :]])))[0]
+
+    found = vmap(column, randomness=randomness)(eye(x.numel(), dtype=x.dtype).view(-1, *x.shape))
+    return [f.movedim(0, -1).reshape(out.shape + x.shape) for f, out in zip(found, outputs, strict=True)]
 
 
 def hessian(func, argnums=0):

@@ -105,3 +105,77 @@ def test_an_ensemble_of_modules():
     assert torch.allclose(parameters["0.weight"].grad[2], models[2][0].weight.grad)
     by_name = func.grad(lambda p: call(p, X).sum())(dict(models[2].named_parameters()))
     assert torch.allclose(by_name["0.weight"], models[2][0].weight.grad)
+
+
+def counted(x, calls):
+    """`x`, with a note for each gradient that comes by."""
+    y = x * 1
+    y.register_hook(lambda g: calls.append(g.shape))
+    return y
+
+
+def test_jacobians_take_one_pass():
+    calls = []
+    whole = torch.autograd.functional.jacobian(lambda x: counted(x, calls) ** 2, X, vectorize=True)
+    assert calls == [X.shape] and torch.allclose(whole, torch.diag(2 * X.reshape(-1)).view(*X.shape, *X.shape))
+    calls.clear()
+    assert torch.allclose(func.jacrev(lambda x: counted(x, calls) ** 2)(X), whole) and len(calls) == 1
+    calls.clear()
+    func.jacrev(lambda x: counted(x, calls) ** 2, chunk_size=X.numel() - 1)(X)
+    assert len(calls) == 2
+    assert torch.allclose(func.jacfwd(lambda x: x**2)(X), whole)
+
+
+def test_batched_gradients_free_the_graph():
+    x = X.clone().requires_grad_()
+    y = x.exp()
+    rows = torch.eye(x.numel(), dtype=x.dtype).view(-1, *x.shape)
+    found = torch.autograd.grad(y, x, rows, is_grads_batched=True, retain_graph=True)[0]
+    assert torch.allclose(found, rows * y) and not found.requires_grad
+    assert torch.autograd.grad(y, x, rows, is_grads_batched=True)[0].equal(found)
+    with pytest.raises(RuntimeError, match="second time"):
+        torch.autograd.grad(y, x, rows, is_grads_batched=True)
+
+
+def test_gradients_of_samples_of_a_network():
+    net = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.Tanh(), torch.nn.Linear(3, 1)).double()
+    parameters = {name: p.detach() for name, p in net.named_parameters()}
+    inputs, targets = torch.randn(5, 2, dtype=torch.float64), torch.randn(5, 1, dtype=torch.float64)
+
+    def loss(parameters, x, y):
+        return ((func.functional_call(net, parameters, (x,)) - y) ** 2).mean()
+
+    found = torch.vmap(func.grad(loss), in_dims=(None, 0, 0))(parameters, inputs, targets)
+    for i in range(5):
+        expected = func.grad(loss)(parameters, inputs[i], targets[i])
+        assert all(torch.allclose(found[name][i], expected[name]) for name in parameters)
+
+
+def test_a_missing_rule_warns_and_takes_one_sample_after_the_other():
+    x = torch.rand(3, 4)
+    with pytest.warns(UserWarning, match="batching rule for aten::histc"):
+        assert torch.vmap(torch.histc)(x).shape == (3, 100)
+
+
+def test_what_was_changed_can_not_be_started_again():
+    with pytest.raises(RuntimeError, match="has changed one of its arguments in place"):
+        torch.vmap(lambda x: x.add_(1).histc())(torch.rand(3, 4))
+
+
+def test_values_read_without_an_op_are_noticed():
+    x = torch.tensor([[5, 7], [1, 2]])
+    with pytest.warns(UserWarning, match="batching rule"):
+        found = torch.vmap(lambda i: torch.unravel_index(i, (3, 4))[1])(x)
+    assert found.equal(x % 4)
+
+
+def test_after_an_error_no_batch_is_open():
+    with pytest.raises(ZeroDivisionError):
+        torch.vmap(lambda x: 1 / 0)(X)
+    assert X.sum().item() == X.sum().item() and not forward_levels()
+
+
+def forward_levels():
+    from cygrad._core import tangents
+
+    return tangents.levels()
