@@ -124,6 +124,15 @@ cdef bint keeps_shape(OpDef op, Tensor out, tuple inputs):
     return op.flags & ELEMENTWISE and any([out is value for value in inputs])
 
 
+cdef int check_result(object array, Tensor out, bint keeps) except -1:
+    """Raise if a result is not of a type that `out` can hold, or, if that keeps its shape, does not broadcast to it."""
+    if array.dtype.num != out.array.dtype.num:
+        messages.check_result_type(array.dtype.num, out.array.dtype.num)
+    if keeps and array.shape != out.array.shape:
+        messages.check_inplace_shape(array.shape, out.array.shape)
+    return 0
+
+
 cpdef int check_resizable(Tensor t) except -1:
     """Raise if the memory of a tensor, which is too short, belongs to somebody else."""
     if t.flags & WAS_WRAPPED:

@@ -34,5 +34,5 @@ cpdef Tensor written_in_place(OpDef op, Tensor t, tuple inputs, tuple args, obje
 cpdef object promoted(object a, object b, unsigned int flags)    # the operands as arrays of one type
 cpdef dtype result_type(tuple operands)                         # of tensors and numbers; None is passed over
 cpdef object as_type(object value, dtype wanted)                 # a tensor or number as an array of that type
-cdef object run2(OpDef op, object a, object b, object out)      # the result array of a binary op
+cdef object run2(OpDef op, object a, object b, object out, Tensor target=*)      # the result array of a binary op
 cpdef Tensor tensor_argument(OpDef op, object value, str name, int position)    # or TypeError in PyTorch's words

@@ -26,8 +26,8 @@ from cygrad._core.dual cimport (
     begin_carrying, concerns_tangents, end_carrying, keep_written, leave_to_base, record_dual)
 from cygrad._core.events cimport IN_PLACE, OP, WITH_OUT, is_detailed, mark_start, note_op
 from cygrad._core.inplace cimport (
-    check_inplace, check_memory, check_operand_memory, check_out, keeps_shape, old_value, rebase_history,
-    take_shape)
+    check_inplace, check_memory, check_operand_memory, check_out, check_result, keeps_shape, old_value,
+    rebase_history, take_shape)
 from cygrad._core.node cimport begin_node, set_meta, set_metas
 from cygrad._core.opdef cimport (
     ELEMENTWISE, FLOAT_RESULT, IN0, IN1, MAY_OVERLAP, NONDIFF, OUT0, OpDef, OpNode, check_values, flat)
@@ -38,7 +38,6 @@ from cygrad._core.tensor cimport (
     KEEPS_CLASS, VIEW_DEFAULT, VIEW_INFERENCE, VIEW_MULTI_OUTPUT, VIEW_NO_GRAD, WAS_WRAPPED, Tensor, ViewMeta, alias,
     become_volatile, bump, counter_of, cut, dtype_of, grad_fn_of, is_dual, is_tensor, requires_grad, version_of, wrap,
     wrap_as, wrap_like)
-from cygrad._core import messages
 from cygrad._kernels import blocks
 from cygrad._kernels.loops cimport cast
 from cygrad._kernels.pool cimport call_kernel
@@ -392,11 +391,13 @@ cdef inline bint is_half(ndarray array) noexcept:
     return PyArray_TYPE(array) == NPY_FLOAT16 or PyArray_TYPE(array) >= 256
 
 
-cdef object run_kernel(OpDef op, tuple arrays, tuple args):
-    """The result of a kernel; of an elementwise one in Python, block by block where an array is large."""
-    if op.flags & ELEMENTWISE and type(op.kernel) is FunctionType:      # compiled ones are few passes as they are
+cdef object run_kernel(OpDef op, tuple arrays, tuple args, Tensor out=None):
+    """The result of a kernel; of an elementwise one in Python, blocks of a large one, which `write_into` may compute."""
+    if op.flags & ELEMENTWISE and (out is not None or type(op.kernel) is FunctionType):     # compiled: few passes
         for array in arrays:
             if type(array) is ndarray and PyArray_SIZE(<ndarray>array) > blocks.SIZE:
+                if out is not None and blocks.can_write(arrays, out.array):
+                    return blocks.pending(partial(run_block, op, args), arrays)
                 return call_kernel(partial(run_blocks, op, args), arrays, ())
     return run_whole(op, arrays, args)
 
@@ -426,16 +427,16 @@ def as_float32(value):
     return value
 
 
-cdef inline object run1(OpDef op, object array, object out):
+cdef inline object run1(OpDef op, object array, object out, Tensor target=None):
     if op.flags & FLOAT_RESULT and category_of_num(PyArray_TYPE(<ndarray>array)) < FLOATING:
         array = cast(<ndarray>array, default_dtype().num)
         out = None
     if op.ufunc is None:
-        return run_kernel(op, (array,), ())
+        return run_kernel(op, (array,), (), target)
     return op.ufunc.call1(<ndarray>array, <ndarray>out)
 
 
-cdef object run2(OpDef op, object a, object b, object out):
+cdef object run2(OpDef op, object a, object b, object out, Tensor target=None):
     """The result array of a binary op on tensors and numbers. `out` is used only if no conversion is needed."""
     cdef object xa, xb
     cdef int needed
@@ -457,7 +458,7 @@ cdef object run2(OpDef op, object a, object b, object out):
                 return op.ufunc.call2_scalar(<ndarray>xb, a, True, <ndarray>out)
     xa, xb = promoted(a, b, op.flags)
     if op.ufunc is None:
-        return run_kernel(op, (xa, xb), ())
+        return run_kernel(op, (xa, xb), (), target)
     return op.ufunc.call2(<ndarray>xa, <ndarray>xb, None)
 
 
@@ -477,12 +478,12 @@ cpdef Tensor apply1(OpDef op, object a, Tensor out):
         return record1(op, run1(op, t.array, None), t, None)
     if op.ufunc is not None and may_write_directly(op, out, t.array, None):
         return write_direct(op, out, t, None)
-    return write_into(op, out, run1(op, t.array, None), (t,), None)
+    return write_into(op, out, run1(op, t.array, None, out), (t,), None)
 
 
 cpdef Tensor apply1_args(OpDef op, object a, tuple args, Tensor out):
     cdef Tensor t = tensor_argument(op, a, "input", 1)
-    array = run_kernel(op, (t.array,), args)
+    array = run_kernel(op, (t.array,), args, out)
     if out is None:
         return record1(op, array, t, args)
     return write_into(op, out, array, (t,), args)
@@ -501,7 +502,7 @@ cpdef Tensor apply2(OpDef op, object a, object b, Tensor out):
         return operate2(op, a, b)
     if op.ufunc is not None and isinstance(a, Tensor) and may_write_directly(op, out, (<Tensor>a).array, b):
         return write_direct(op, out, <Tensor>a, b)
-    return write_into(op, out, run2(op, a, b, None), (a, b), None)
+    return write_into(op, out, run2(op, a, b, None, out), (a, b), None)
 
 
 cdef inline int check_operand(OpDef op, object value, str name, int position) except -1:
@@ -514,7 +515,7 @@ cpdef Tensor apply_n(OpDef op, tuple inputs, tuple args=None, Tensor out=None):
     """`inputs` are tensors, None or numbers; the kernel gets arrays in their place."""
     mark_start()
     arrays = tuple([(<Tensor>value).array if isinstance(value, Tensor) else value for value in inputs])
-    array = run_kernel(op, arrays, args or ())
+    array = run_kernel(op, arrays, args or (), out)
     if out is None:
         return record_n(op, array, inputs, args)
     return write_into(op, out, array, inputs, args)
@@ -561,14 +562,11 @@ cpdef Tensor write_into(OpDef op, Tensor out, object array, tuple inputs, tuple 
     cdef bint other_shape = array.shape != out.array.shape and not keeps_shape(op, out, inputs)
     if other_shape or out is not inputs[0]:
         check_out(op, out, flags_and_source(inputs)[0] & WATCHED)
-    if array.dtype.num != out.array.dtype.num:
-        messages.check_result_type(array.dtype.num, out.array.dtype.num)
-    if array.shape != out.array.shape and not other_shape:
-        messages.check_inplace_shape(array.shape, out.array.shape)
+    check_result(array, out, not other_shape)
     node = begin_write(op, out, inputs, args, &mask)
     if other_shape:
         take_shape(out, array, True)
-    np.copyto(out.array, array, casting="unsafe")
+    blocks.write(array, out.array)
     return end_write(op, out, inputs, node, mask)
 
 

@@ -34,6 +34,60 @@ def in_blocks(function, arrays):
     return tuple(outs) if isinstance(found, tuple) else outs[0]
 
 
+def can_write(arrays, target):
+    """Whether blocks may be written into `target` while operands are still read: these are it, or lie elsewhere."""
+    return (
+        isinstance(target, np.ndarray)
+        and target.flags.c_contiguous
+        and target.dtype.kind in "fc"  # what fails because of a value, such as a division, is of integers
+        and all(_is_same(a, target) or not np.may_share_memory(a, target) for a in arrays if isinstance(a, np.ndarray))
+        and _planned(arrays) is not None
+        and _planned(arrays)[0] == target.shape
+    )
+
+
+def _is_same(a, b):
+    return a.ctypes.data == b.ctypes.data and a.shape == b.shape and a.strides == b.strides
+
+
+def pending(function, arrays):
+    """`in_blocks`, of which the first block alone is computed: a `Pending` with one result."""
+    return Pending(function, *_planned(arrays))
+
+
+def result_for(target, function, *arrays):
+    """`function(*arrays)`, of which large blocks are left for `write` if `target`, an array or None, can take them."""
+    is_large = any(isinstance(a, np.ndarray) and a.size > SIZE for a in arrays)
+    if target is not None and is_large and can_write(arrays, target):
+        return pending(function, arrays)
+    return function(*arrays)
+
+
+class Pending:
+    """A result of which the first block is computed, and the others when it is written."""
+
+    def __init__(self, function, shape, parts, flat_shape, blocks):
+        self.shape, self._flat_shape, self._blocks = shape, flat_shape, blocks
+        self._compute = lambda block: function(*(_part(a, block, flat_shape) for a in parts))
+        self._first = self._compute(blocks[0])
+        self.dtype = self._first.dtype
+
+    def write(self, target):
+        """Into an array of the shape, which may be an operand."""
+        out = target.reshape(self._flat_shape)
+        np.copyto(out[self._blocks[0]], self._first, casting="unsafe")
+        for block in self._blocks[1:]:
+            np.copyto(out[block], self._compute(block), casting="unsafe")
+
+
+def write(result, target):
+    """Into an array; the result is an array or a `Pending`."""
+    if isinstance(result, Pending):
+        result.write(target)
+    else:
+        np.copyto(target, result, casting="unsafe")
+
+
 def sum_in_blocks(function, arrays):
     """The sum of all elements of `function(*arrays)`, of its type, and their number."""
     plan = _planned(arrays)

@@ -4,10 +4,12 @@ import operator
 
 import cygrad._kernels.elementwise as kernels
 from cygrad._core import messages
+from cygrad._core.access import array_of
 from cygrad._core.dual import is_recorded
 from cygrad._core.opdef import ELEMENTWISE, IN0, IN1, IN2, INPLACE, PRIVATE, declare, publish
 from cygrad._core.record import apply2, as_type, recorded, result_type
 from cygrad._core.tensor import Tensor
+from cygrad._kernels import blocks
 from cygrad._ops.arithmetic import div
 from cygrad._ops.checks import require_tensors
 from cygrad._ops.conditions import check_fits, where
@@ -218,7 +220,8 @@ def bounded(op, input, low, high, out):
     for bound in (low, high):
         check_fits(bound, dtype)
         bounds.append(as_type(bound, dtype) if isinstance(bound, Tensor) else bound)
-    return kernels.clamp(as_type(input, dtype), *bounds), by_tensors
+    target = None if out is None else array_of(out)
+    return blocks.result_for(target, kernels.clamp, as_type(input, dtype), *bounds), by_tensors
 
 
 def clamp_min_rule(n, g):

@@ -86,6 +86,11 @@ def public_function(library, name):
     return None
 
 
+def inplace_form(name):
+    """The method that writes into its operand, or None."""
+    return getattr(cygrad.Tensor, name.partition(".")[0] + "_", None)
+
+
 def takes_out(name):
     """Whether there is a public function that writes into `out`."""
     function = public_function(cygrad, name)

@@ -14,6 +14,7 @@ from ops.calls import (
     Call,
     Cygrad,
     flags_of,
+    inplace_form,
     is_inexact,
     is_internal,
     takes_out,
@@ -233,10 +234,6 @@ def test_inplace_form_is_there(name):
     row = registry[name]
     if not row.flags & PRIVATE:
         assert hasattr(cygrad.Tensor, f"{name}_") or not row.flags & INPLACE
-
-
-def inplace_form(name):
-    return getattr(cygrad.Tensor, name.partition(".")[0] + "_", None)
 
 
 # `bernoulli_` does not take its probabilities from the tensor that it overwrites.

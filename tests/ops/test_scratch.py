@@ -1,0 +1,169 @@
+"""No op allocates more than its results, what it saves, and a bounded block of scratch.
+
+Driven by the registry: the arrays of a sample of each row are repeated until they are large, and the call, as well as
+its in-place form, runs under tracemalloc, which sees NumPy's memory.
+"""
+
+import gc
+import tracemalloc
+
+import numpy as np
+import pytest
+from ops.calls import SAMPLES, Call, flags_of, inplace_form
+
+import cygrad
+from cygrad._core.opdef import ELEMENTWISE
+
+SIZE = 1 << 20  # elements of the largest operand: 4 MB of single precision
+BLOCK = 1 << 15  # elements of a block in these tests
+SCRATCH = 2 << 20  # bytes: half of an operand
+
+# Forwards that need more, and why
+NEEDS_MORE = {
+    "clamp.Tensor": "one compiled pass for each bound",
+    "isreal": "of real numbers by NumPy, which makes their imaginary parts",
+}
+# In-place forms that copy their result into the operand, and why
+IS_COPIED = {
+    **dict.fromkeys(
+        (
+            "div.floor",
+            "floor_divide",
+            "fmod",
+            "fmod.Tensor",
+            "pow",
+            "pow.Tensor_Tensor",
+            "square",
+            "remainder",
+            "remainder.Tensor",
+        ),
+        "an element may be refused, so that nothing is written before all are computed",
+    ),
+    **dict.fromkeys(("bitwise_left_shift", "bitwise_right_shift", "gcd", "lcm"), "the same holds of all on integers"),
+    **dict.fromkeys(
+        ("baddbmm", "cumprod", "cumsum", "renorm", "tril", "triu"), "elements go to, or depend on, other places"
+    ),
+    **dict.fromkeys(
+        ("index_add", "index_reduce", "masked_scatter", "put", "scatter", "scatter.value", "scatter_add"),
+        "an index may be refused, and the operand may be what is read",
+    ),
+    **dict.fromkeys(("scatter_reduce", "scatter_reduce.sum"), "the same"),
+    "square": "as `pow`",
+    "mvlgamma": "made of other ops",
+    "bernoulli": "what is drawn does not depend on the type of what it goes into",
+}
+
+WAYS = {
+    "along the last dimension": lambda a, k: np.repeat(a, k, -1) if a.ndim else a,
+    "along the first dimension": lambda a, k: np.repeat(a, k, 0) if a.ndim else a,
+}
+
+
+def single(array):
+    return array.astype({"f": np.float32, "c": np.complex64}.get(array.dtype.kind, array.dtype))
+
+
+def large_call(name, sample):
+    """The sample with operands of `SIZE` elements, or None if it can not be made large by repeating."""
+    largest = max((a.size for a in (*sample.args, *sample.kwargs.values()) if isinstance(a, np.ndarray)), default=0)
+
+    def repeated(change, k):
+        return Call(name, sample, lambda a: single(change(np.asarray(a), k)))
+
+    for change in WAYS.values() if largest else ():
+        try:
+            sizes = [sum(out.numel() for out in repeated(change, k).run()) for k in (8, 16)]
+        except (RuntimeError, IndexError, ValueError, TypeError):
+            continue
+        if sizes[1] <= 2 * sizes[0]:
+            return repeated(change, -(-SIZE // largest))
+    return None
+
+
+def scratch(run):
+    """The most bytes that were allocated beside those that are held at the end."""
+    gc.collect()
+    tracemalloc.start()
+    result = run()
+    held, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    del result
+    return peak - held
+
+
+def in_place_call(name, sample):
+    """A function of no arguments that runs the in-place form on a copy, or None if results do not fit into it."""
+    form, call = inplace_form(name), large_call(name, sample)
+    if form is None or call is None or not isinstance(call.args[0], cygrad.Tensor):
+        return None
+    copy = call.args[0].detach().clone()
+    result = call.run()[0]
+    if result.shape != copy.shape or result.dtype is not copy.dtype:
+        return None
+    with_same = [copy, *(a.detach() if isinstance(a, cygrad.Tensor) else a for a in call.args[1:])]
+    return lambda: form(*with_same, **call.kwargs)
+
+
+def first(make, name):
+    return next(filter(None, (make(name, sample) for sample in SAMPLES[name])), None)
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    monkeypatch.setattr("cygrad._kernels.blocks.SIZE", BLOCK)
+
+
+@pytest.mark.parametrize("name", [name for name in SAMPLES if flags_of(name) & ELEMENTWISE])
+def test_forward(name):
+    call = first(large_call, name)
+    if call is None:
+        pytest.skip("no sample of this op can be made large")
+    assert (scratch(call.run) > SCRATCH) == (name in NEEDS_MORE), NEEDS_MORE.get(name)
+
+
+@pytest.mark.parametrize("name", [name for name in SAMPLES if inplace_form(name)])
+@cygrad.no_grad()
+def test_in_place(name):
+    """What is written into the operand is not first put somewhere else."""
+    run = first(in_place_call, name)
+    if run is None:
+        pytest.skip("no sample of this op can be made large")
+    assert (scratch(run) > SCRATCH) == (name in IS_COPIED), IS_COPIED.get(name)
+
+
+# --- What is written block by block ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_operands_that_share_memory(turned):
+    """An operand that lies elsewhere in the memory that is written is read before that."""
+    operands = [
+        lambda x, memory: x,
+        lambda x, memory: memory[1:2].expand(x.shape),
+    ]
+    for operand in operands:
+        memory = cygrad.linspace(0.1, 0.9, 4 * BLOCK, dtype=cygrad.float64)
+        x = memory.view(2, -1).t() if turned else memory
+        end = operand(x, memory)
+        expected = cygrad.lerp(x.clone(), end.clone(), 0.25)
+        assert x.lerp_(end, 0.25).equal(expected)
+
+
+def test_gradient_of_a_large_write():
+    x = cygrad.linspace(0.1, 0.9, 3 * BLOCK + 5, dtype=cygrad.float64, requires_grad=True)
+    y = x * 2
+    y.sinc_()
+    expected = cygrad.sinc(x * 2)
+    assert y.equal(expected) and y._version == 1
+    (found,) = cygrad.autograd.grad(y.sum(), x)
+    assert found.equal(cygrad.autograd.grad(expected.sum(), x)[0])
+
+
+def test_types_are_converted_block_by_block():
+    x = cygrad.linspace(0.1, 0.9, 3 * BLOCK, dtype=cygrad.float64)
+    out = cygrad.empty(3 * BLOCK, dtype=cygrad.float32)
+    assert cygrad.sinc(x, out=out) is out and out.equal(cygrad.sinc(x).float())
+    with pytest.raises(RuntimeError, match="can't be cast"):
+        cygrad.sinc(x, out=cygrad.empty(3 * BLOCK, dtype=cygrad.int64))
+    with pytest.raises(RuntimeError, match="doesn't match the broadcast shape"):
+        cygrad.ones(1, dtype=cygrad.float64).lerp_(x, 0.5)
