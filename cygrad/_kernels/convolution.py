@@ -97,7 +97,7 @@ def correlate(x, w, b, where, groups):
     out = None
     if winograd.suits(x, len(w), where, groups):
         out = winograd.correlate(x, w, b, where)
-    elif patchwise.suits(x, x.shape[1] // groups, where):
+    elif patchwise.suits(x, w.shape, where, groups):
         out = patchwise.correlate(x, w, b, where, groups)
     return plus(correlate_directly(x, w, where, groups), b) if out is None else out
 
@@ -156,7 +156,7 @@ def spread(g, w, b, where, groups):
         out = winograd.correlate(g, w, b, back, True)
         if out is not None:
             return out
-    out = patchwise.spread(g, w, where, groups) if patchwise.suits(g, w.shape[1], where) else None
+    out = patchwise.spread(g, w, where, groups) if patchwise.suits(g, w.shape, where, groups) else None
     return plus(spread_directly(g, w, where, groups) if out is None else out, b)
 
 
@@ -205,7 +205,7 @@ def filter_gradient(x, g, where, groups):
     out = None
     if winograd.suits(x, g.shape[1], where, groups):
         out = winograd.filter_gradient(x, g, where)
-    elif patchwise.suits(x, x.shape[1] // groups, where):
+    elif patchwise.suits(x, (g.shape[1], x.shape[1] // groups, *where.kernel), where, groups):
         out = patchwise.filter_gradient(x, g, where, groups)
     return filter_gradient_directly(x, g, where, groups) if out is None else out
 

@@ -15,18 +15,17 @@ from cygrad._kernels.arrays import new_array
 RESULTS, IMAGES, SUMS = range(19, 22)  # as in native.h
 BAND = 1 << 17  # elements of images and results that are worked on at a time, which stay in the cache
 DEPTH = 128  # as in patchwise.h
-MOST_TAPS = 512  # for more, BLAS is as fast
+MOST_WEIGHTS = 1 << 17  # of a group; for more, which leave the cache, BLAS is faster
 MOST_SUMS = 16  # and not more sums are kept
 
 
-def suits(a, channels, where):
-    """Whether a convolution of groups of so many channels is better done so; `a` is the images or the results."""
-    taps = math.prod(where.kernel)
+def suits(a, filters, where, groups):
+    """Whether a convolution by filters of that shape is better done so; `a` is the images or the results."""
     return (
         a.dtype == np.float32
         and len(where.size) <= 2
-        and taps > 1
-        and 0 < channels * taps <= MOST_TAPS
+        and math.prod(where.kernel) > 1
+        and 0 < math.prod(filters) <= MOST_WEIGHTS * groups
         and min(*a.shape, *where.image, *where.size) > 0
         and native.has_loops(a)
         and native.has_loop(RESULTS)

@@ -69,9 +69,9 @@ def assert_close(found, expected):
 @pytest.mark.parametrize(("channels", "filters"), [(1, 1), (3, 17), (5, 8), (2, 33)])
 def test_all_windows(given, channels, filters, rng):
     where = geometry(*given)
-    x, *others = numbers(rng, 3, channels, filters, where)
-    assert patchwise.suits(x, channels, where)
-    assert_close(all_three(x, *others, where), by_numpy(x, *others, where))
+    x, w, *others = numbers(rng, 3, channels, filters, where)
+    assert patchwise.suits(x, w.shape, where, 1)
+    assert_close(all_three(x, w, *others, where), by_numpy(x, w, *others, where))
 
 
 @pytest.mark.parametrize("given", GEOMETRIES, ids=str)
@@ -138,13 +138,17 @@ def test_what_is_not_finite_goes_where_it_is_seen(value, rng):
 
 def test_which_convolutions_are_done_so(rng):
     where = geometry((16, 16), (3, 3), (1, 1), (1, 1), (1, 1), 0)
-    x = rng.standard_normal((4, 3, 16, 16)).astype("f")
-    assert patchwise.suits(x, 3, where)
-    assert not patchwise.suits(x.astype("d"), 3, where)
-    assert not patchwise.suits(x[:0], 3, where)
-    assert not patchwise.suits(x, 100, where)
-    assert not patchwise.suits(x, 3, geometry((16, 16), (1, 1), (1, 1), (1, 1), (0, 0), 0))
-    assert not patchwise.suits(x, 3, geometry((4, 4, 4), (2, 2, 2), (1,) * 3, (1,) * 3, (0,) * 3, 0))
+    x, w, *_ = numbers(rng, 4, 3, 6, where)
+    assert patchwise.suits(x, w.shape, where, 1)
+    assert patchwise.suits(x, (6, 1, 3, 3), where, 3)
+    assert not patchwise.suits(x.astype("d"), w.shape, where, 1)
+    assert not patchwise.suits(x[:0], w.shape, where, 1)
+    assert not patchwise.suits(x, (1000, 1000, 3, 3), where, 1)
+    one, three = ((16, 16), (1, 1)), ((4, 4, 4), (2, 2, 2))
+    for image, kernel in (one, three):
+        ones = (1,) * len(image)
+        other = geometry(image, kernel, ones, ones, (0,) * len(image), 0)
+        assert not patchwise.suits(x, (6, 3, *kernel), other, 1)
 
 
 def test_what_does_not_fit_is_refused(rng):
