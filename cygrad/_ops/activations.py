@@ -61,8 +61,8 @@ GELU = declare("gelu", gelu_rule, saves=IN0, flags=FLAGS, kernel=kernels.gelu, i
 def gelu(input, *, approximate="none"):
     """`input` times the probability that a standard normal number is smaller.
 
-    `approximate="tanh"` computes that probability by a formula with tanh. Gradient: g * (P(x) + x * p(x)).
-    Raises RuntimeError for another `approximate`.
+    `approximate="tanh"` computes that probability by a formula with tanh. Saves `input`. Gradient: g * (P(x) + x *
+    p(x)). Raises RuntimeError for another `approximate`.
 
     >>> import cygrad
     >>> cygrad.nn.functional.gelu(cygrad.tensor([-1.0, 0.0, 1.0]))
@@ -90,6 +90,8 @@ SILU = declare("silu", silu_rule, saves=IN0, flags=FLAGS, kernel=kernels.silu, i
 def silu(input, inplace=False):
     """`input * sigmoid(input)`. With s = sigmoid(input), gradient: g * s * (1 + input * (1 - s)).
 
+    Saves `input`.
+
     >>> import cygrad
     >>> cygrad.nn.functional.silu(cygrad.tensor([-1.0, 0.0, 1.0]))
     tensor([-0.2689,  0.0000,  0.7311])
@@ -112,6 +114,8 @@ MISH = declare("mish", mish_rule, saves=IN0, flags=FLAGS, kernel=kernels.mish, i
 
 def mish(input, inplace=False):
     """`input * tanh(softplus(input))`. With t that tangent, gradient: g * (t + input * sigmoid(input) * (1 - t^2)).
+
+    Saves `input`.
 
     >>> import cygrad
     >>> cygrad.nn.functional.mish(cygrad.tensor([-1.0, 0.0, 1.0]))
@@ -155,7 +159,7 @@ SOFTPLUS = declare(
 def softplus(input, beta=1, threshold=20):
     """`log(1 + exp(beta * input)) / beta`, or `input` where beta * input exceeds `threshold`.
 
-    Gradient: g * sigmoid(beta * input), or g.
+    Gradient: g * sigmoid(beta * input), or g. Saves `input`.
 
     >>> import cygrad
     >>> cygrad.nn.functional.softplus(cygrad.tensor([-1.0, 0.0, 100.0]))
@@ -187,7 +191,7 @@ LOGSIGMOID = declare(
 
 
 def logsigmoid(input):
-    """The logarithm of `sigmoid(input)`. Gradient: g * sigmoid(-input).
+    """The logarithm of `sigmoid(input)`. Saves `input`. Gradient: g * sigmoid(-input).
 
     >>> import cygrad
     >>> cygrad.nn.functional.logsigmoid(cygrad.tensor([-1000.0, 0.0]))

@@ -140,7 +140,7 @@ def linalg_cholesky_ex(A, *, upper=False, check_errors=False, out=None):
     """`cholesky` that raises nothing for a matrix that is not positive-definite: a tuple (L, info).
 
     info is an int32 tensor of shape (...): 0, or the order of the first leading minor that is not positive, from which
-    on the factor means nothing. `check_errors` raises after all.
+    on the factor means nothing. `check_errors` raises after all. Saves the result.
 
     >>> import cygrad
     >>> cygrad.linalg.cholesky_ex(-cygrad.eye(2)).info
@@ -157,6 +157,8 @@ CHOLESKY = declare("cholesky", factor_rule, saves=OUT0, inputs="self", attribute
 
 def cholesky(input, upper=False, *, out=None):
     """The Cholesky factor; an older form of `linalg.cholesky`, which says more.
+
+    Saves the result.
 
     >>> import cygrad
     >>> cygrad.cholesky(cygrad.tensor([[4.0]]))

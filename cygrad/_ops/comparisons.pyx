@@ -68,7 +68,7 @@ cdef OpDef LT = op("lt").row(flags=TRUTH, ufunc="less", aliases="less")
 cpdef Tensor lt(object input, object other, Tensor out=None):
     """`input < other`, elementwise with broadcasting. `other` may be a number.
 
-    Raises NotImplementedError for complex tensors.
+    Raises NotImplementedError for complex tensors. Saves nothing.
 
     >>> import cygrad
     >>> cygrad.lt(cygrad.tensor([1, 2]), 2)

@@ -39,7 +39,7 @@ VIEW_AS_REAL = declare(
 def view_as_real(input):
     """A complex tensor's parts as a real tensor, with a last dimension of length 2, on the same memory.
 
-    Gradient: `view_as_complex(g)`. Raises RuntimeError for a real tensor.
+    Gradient: `view_as_complex(g)`. Raises RuntimeError for a real tensor. Saves nothing.
 
     >>> import cygrad
     >>> cygrad.view_as_real(cygrad.tensor([1 + 2j]))
@@ -67,8 +67,8 @@ VIEW_AS_COMPLEX = declare(
 def view_as_complex(input):
     """The inverse of `view_as_real`: the pairs of the last dimension, of length 2, as complex numbers.
 
-    The memory is the same. Gradient: `view_as_real(g)`. Raises RuntimeError for other types than float32 and float64,
-    and where the pairs do not lie in memory as complex numbers would.
+    The memory is the same. Saves nothing. Gradient: `view_as_real(g)`. Raises RuntimeError for other types than float32
+    and float64, and where the pairs do not lie in memory as complex numbers would.
 
     >>> import cygrad
     >>> cygrad.view_as_complex(cygrad.tensor([[1.0, 2.0]]))
@@ -154,7 +154,7 @@ CONJ = declare("conj", conj_rule, flags=ELEMENTWISE, ufunc="conjugate", inputs="
 
 
 def conj(input):
-    """The complex conjugate; a real tensor is returned as it is. Gradient: the conjugate of g.
+    """The complex conjugate; a real tensor is returned as it is. Saves nothing. Gradient: the conjugate of g.
 
     It has memory of its own: PyTorch's shares the memory of `input` until `resolve_conj`.
 

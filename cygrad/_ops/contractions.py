@@ -380,7 +380,7 @@ TRACE = declare(
 
 
 def trace(input):
-    """The sum of the diagonal of a matrix; of integers in int64. Gradient: g on the diagonal of zeros.
+    """The sum of the diagonal of a matrix; of integers in int64. Saves nothing. Gradient: g on the diagonal of zeros.
 
     >>> import cygrad
     >>> cygrad.trace(cygrad.tensor([[1.0, 2.0], [3.0, 4.0]]))

@@ -241,7 +241,7 @@ def transposed_size(x, w, stride, padding, dilation, output_padding):
 def convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
     """A convolution of as many dimensions as `weight` has beyond two, or its transpose; see `conv2d`.
 
-    `stride`, `padding`, `dilation` and `output_padding` are lists of ints.
+    `stride`, `padding`, `dilation` and `output_padding` are lists of ints. Saves each operand for the other's gradient.
 
     >>> import cygrad
     >>> x, w = cygrad.ones(1, 1, 4), cygrad.ones(1, 1, 3)

@@ -28,7 +28,7 @@ cdef object same_rule(OpNode n, object g):
 cdef OpDef CLONE = op("clone", same_rule).row(flags=LINEAR, kernel=kernels.copy)
 
 cpdef Tensor clone(object input, object memory_format=None):
-    """A copy, in the same order of memory unless `memory_format` says otherwise. Gradient: g.
+    """A copy, in the same order of memory unless `memory_format` says otherwise. Saves nothing. Gradient: g.
 
     >>> import cygrad
     >>> x = cygrad.tensor([1.0, 2.0])
@@ -74,8 +74,8 @@ cdef OpDef TO_INTEGER = variant(TO)
 def to(self, *args, dtype=None, device=None, other=None, non_blocking=False, copy=False, memory_format=None):
     """This tensor as another dtype, on another device, or as `other` has them; itself if nothing changes.
 
-    `to(dtype)`, `to(device)`, `to(device, dtype)`, `to(other)`. `copy=True` copies in any case. Gradient: g, converted
-    back; none from a floating-point to an integer type.
+    `to(dtype)`, `to(device)`, `to(device, dtype)`, `to(other)`. `copy=True` copies in any case. Saves nothing.
+    Gradient: g, converted back; none from a floating-point to an integer type.
 
     >>> import cygrad
     >>> cygrad.tensor([1, 2]).to(cygrad.float64)
@@ -249,7 +249,8 @@ cdef object fill_array(object value, object numpy_dtype, str name):
 
 
 cpdef Tensor fill(object input, object value):
-    """A tensor like `input` with all elements `value`, a number or a 0-dim tensor. Gradient: zeros; the sum for `value`.
+    """A tensor like `input` with all elements `value`, a number or a 0-dim tensor. Saves nothing. Gradient: zeros; the
+    sum for `value`.
 
     >>> import cygrad
     >>> cygrad.fill(cygrad.zeros(2), 3)

@@ -35,8 +35,8 @@ DIAGONAL = declare(
 def diagonal(input, offset=0, dim1=0, dim2=1):
     """The diagonals of the matrices in dimensions `dim1` and `dim2`, as a new last dimension.
 
-    `offset` > 0 takes a diagonal above the main one, < 0 below. Gradient: g at its place in zeros. Raises IndexError
-    for a dimension that is not there, RuntimeError if both are the same.
+    `offset` > 0 takes a diagonal above the main one, < 0 below. Saves nothing. Gradient: g at its place in zeros.
+    Raises IndexError for a dimension that is not there, RuntimeError if both are the same.
 
     >>> import cygrad
     >>> cygrad.diagonal(cygrad.tensor([[1, 2], [3, 4]]))
@@ -91,8 +91,8 @@ DIAG_EMBED = declare("diag_embed", diag_embed_rule, flags=LINEAR, kernel=kernels
 def diag_embed(input, offset=0, dim1=-2, dim2=-1):
     """Matrices, in dimensions `dim1` and `dim2` of the result, with the last dimension of `input` on a diagonal.
 
-    `offset` > 0 takes a diagonal above the main one, < 0 below; elsewhere the matrices are 0. Gradient: the diagonals
-    of g. Raises IndexError for a dimension that is not there, RuntimeError if both are the same.
+    `offset` > 0 takes a diagonal above the main one, < 0 below; elsewhere the matrices are 0. Saves nothing. Gradient:
+    the diagonals of g. Raises IndexError for a dimension that is not there, RuntimeError if both are the same.
 
     >>> import cygrad
     >>> cygrad.diag_embed(cygrad.tensor([1, 2]))
@@ -196,7 +196,8 @@ BLOCK_DIAG = declare(
 def block_diag(*tensors):
     """The tensors, as matrices, one after the other along the diagonal of a matrix; 0 elsewhere. Types are promoted.
 
-    Vectors count as rows. Gradient: to each its block of g. Raises RuntimeError for more than 2 dimensions.
+    Vectors count as rows. Saves nothing. Gradient: to each its block of g. Raises RuntimeError for more than 2
+    dimensions.
 
     >>> import cygrad
     >>> cygrad.block_diag(cygrad.tensor([1, 2]), cygrad.tensor([[3], [4]]))
@@ -228,7 +229,7 @@ TRIL = declare("tril", tril_rule, flags=LINEAR | INPLACE, kernel=kernels.tril, a
 
 
 def tril(input, diagonal=0, *, out=None):
-    """Matrices (the last two dimensions) with zeros above a diagonal. Gradient: the same of g.
+    """Matrices (the last two dimensions) with zeros above a diagonal. Saves nothing. Gradient: the same of g.
 
     `diagonal` counts from the main one upwards. Raises RuntimeError for less than 2 dimensions.
 
@@ -248,7 +249,7 @@ TRIU = declare("triu", triu_rule, flags=LINEAR | INPLACE, kernel=kernels.triu, a
 
 
 def triu(input, diagonal=0, *, out=None):
-    """Matrices (the last two dimensions) with zeros below a diagonal. Gradient: the same of g.
+    """Matrices (the last two dimensions) with zeros below a diagonal. Saves nothing. Gradient: the same of g.
 
     `diagonal` counts from the main one upwards. Raises RuntimeError for less than 2 dimensions.
 

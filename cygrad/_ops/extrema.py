@@ -129,9 +129,9 @@ MAX_SIGNATURES = (
 def max(input, dim=None, keepdim=False, *, other=None, axis=None, keepdims=None, out=None):
     """The largest element; with `dim` (an int) the largest ones along it and where they are; or of two tensors.
 
-    - `max(input)`: the largest of all elements. Gradient: g, shared by all that are equal to it.
-    - `max(input, dim)`: a tuple (values, indices) with these names. Gradient: g to the element at the index; of equal
-      ones the first is taken.
+    - `max(input)`: the largest of all elements. Saves `input` and it. Gradient: g, shared by all that are equal to it.
+    - `max(input, dim)`: a tuple (values, indices) with these names. Saves the indices. Gradient: g to the element at
+      the index; of equal ones the first is taken.
     - `max(input, other)`: `maximum(input, other)`.
 
     Raises RuntimeError for no elements, IndexError for a dimension that is not there or is empty,
@@ -150,7 +150,8 @@ def max(input, dim=None, keepdim=False, *, other=None, axis=None, keepdims=None,
 def min(input, dim=None, keepdim=False, *, other=None, axis=None, keepdims=None, out=None):
     """The smallest element; with `dim` (an int) the smallest ones along it and where they are; or of two tensors.
 
-    `min(input)`, `min(input, dim)` and `min(input, other)` are as of `max`, with the same gradients and errors.
+    `min(input)`, `min(input, dim)` and `min(input, other)` save what those of `max` do, and have the same gradients and
+    errors.
 
     >>> import cygrad
     >>> x = cygrad.tensor([[1.0, 5.0], [3.0, 2.0]])
@@ -224,7 +225,9 @@ def amax(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):
 
 
 def amin(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):
-    """The smallest elements over `dim` (an int, a tuple of ints, or all); gradient and errors are those of `amax`.
+    """The smallest elements over `dim` (an int, a tuple of ints, or all). Saves `input` and the result.
+
+    Gradient and errors are those of `amax`.
 
     >>> import cygrad
     >>> cygrad.amin(cygrad.tensor([[1.0, 5.0], [3.0, 2.0]]), dim=(0, 1))

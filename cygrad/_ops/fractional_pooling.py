@@ -102,6 +102,8 @@ def fractional_max_pool2d_with_indices(
 ):
     """(values, indices) of `fractional_max_pool2d`.
 
+    Saves the indices.
+
     >>> import cygrad
     >>> cygrad.nn.functional.fractional_max_pool2d_with_indices(cygrad.tensor([[[1.0, 3.0]]]), (1, 2), (1, 1))
     (tensor([[[3.]]]), tensor([[[1]]]))
@@ -113,6 +115,8 @@ def fractional_max_pool3d_with_indices(
     input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None
 ):
     """(values, indices) of `fractional_max_pool3d`.
+
+    Saves the indices.
 
     >>> import cygrad
     >>> cygrad.nn.functional.fractional_max_pool3d_with_indices(cygrad.ones(1, 2, 2, 3), (1, 1, 2), 1)

@@ -66,7 +66,7 @@ def linalg_ldl_factor_ex(A, *, hermitian=False, check_errors=False, out=None):
     """`ldl_factor` that raises nothing: a tuple (LD, pivots, info).
 
     info is an int32 tensor of shape (...): 0, or the number from 1 of the first block of D that is 0. `check_errors`
-    raises after all.
+    raises after all. Saves nothing.
 
     >>> import cygrad
     >>> cygrad.linalg.ldl_factor_ex(cygrad.zeros(2, 2)).info
@@ -87,7 +87,7 @@ def linalg_ldl_solve(LD, pivots, B, *, hermitian=False, out=None):
     """X with A X = B, from what `ldl_factor` gives for A; B is (..., n, k), stacks broadcast.
 
     Raises RuntimeError for shapes that do not fit and for pivots that number no rows. Not differentiable, as in
-    PyTorch.
+    PyTorch. Saves nothing.
 
     >>> import cygrad
     >>> LD, pivots = cygrad.linalg.ldl_factor(cygrad.tensor([[0.0, 2.0], [2.0, 0.0]]))

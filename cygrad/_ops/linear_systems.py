@@ -114,7 +114,7 @@ def linalg_inv_ex(A, *, check_errors=False, out=None):
     """`inv` that raises nothing for a singular matrix: a tuple (inverse, info).
 
     info is an int32 tensor of shape (...): 0, or the number from 1 of the first zero on the diagonal of U in the LU
-    factors, with which the values of the inverse mean nothing. `check_errors` raises after all.
+    factors, with which the values of the inverse mean nothing. `check_errors` raises after all. Saves the result.
 
     >>> import cygrad
     >>> cygrad.linalg.inv_ex(cygrad.ones(2, 2)).info
@@ -250,7 +250,7 @@ def linalg_solve(A, B, *, left=True, out=None):
 def linalg_solve_ex(A, B, *, left=True, check_errors=False, out=None):
     """`solve` that raises nothing for a singular matrix: a tuple (result, info).
 
-    info is as that of `inv_ex`. `check_errors` raises after all.
+    info is as that of `inv_ex`. `check_errors` raises after all. Saves `A` and the result.
 
     >>> import cygrad
     >>> cygrad.linalg.solve_ex(cygrad.eye(2), cygrad.ones(2)).info

@@ -212,7 +212,7 @@ def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True, *, out=N
     """The matrices of the compact format: a tuple (P, L, U). What is not to be unpacked is an empty tensor.
 
     Gradient: those of L below the diagonal and of U from it on, in one matrix. Raises RuntimeError for pivots that
-    number no rows.
+    number no rows. Saves nothing.
 
     >>> import cygrad
     >>> LU, pivots = cygrad.linalg.lu_factor(cygrad.tensor([[1.0, 2.0], [2.0, 1.0]]))

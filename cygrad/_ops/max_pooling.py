@@ -125,6 +125,8 @@ def max_pool2d_with_indices(
 ):
     """(values, indices) of `max_pool2d`.
 
+    Saves the indices.
+
     >>> import cygrad
     >>> cygrad.nn.functional.max_pool2d_with_indices(cygrad.tensor([[[1.0, 3.0], [2.0, 0.0]]]), 2)
     (tensor([[[3.]]]), tensor([[[1]]]))
@@ -136,6 +138,8 @@ def max_pool3d_with_indices(
     input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False
 ):
     """(values, indices) of `max_pool3d`.
+
+    Saves the indices.
 
     >>> import cygrad
     >>> cygrad.nn.functional.max_pool3d_with_indices(cygrad.tensor([[[[1.0, 3.0], [2.0, 0.0]]]]), (1, 2, 2))
@@ -241,6 +245,8 @@ def adaptive_max_pool1d_with_indices(input, output_size, return_indices=False):
 def adaptive_max_pool2d_with_indices(input, output_size, return_indices=False):
     """(values, indices) of `adaptive_max_pool2d`.
 
+    Saves the indices.
+
     >>> import cygrad
     >>> cygrad.nn.functional.adaptive_max_pool2d_with_indices(cygrad.tensor([[[1.0, 3.0, 2.0]]]), 1)
     (tensor([[[3.]]]), tensor([[[1]]]))
@@ -250,6 +256,8 @@ def adaptive_max_pool2d_with_indices(input, output_size, return_indices=False):
 
 def adaptive_max_pool3d_with_indices(input, output_size, return_indices=False):
     """(values, indices) of `adaptive_max_pool3d`.
+
+    Saves the indices.
 
     >>> import cygrad
     >>> cygrad.nn.functional.adaptive_max_pool3d_with_indices(cygrad.tensor([[[[1.0, 3.0, 2.0]]]]), 1)

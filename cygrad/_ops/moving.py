@@ -17,7 +17,7 @@ FLIP = declare("flip", flip_rule, flags=LINEAR, kernel=kernels.flip, attributes=
 
 
 def flip(input, *dims, **named):
-    """In reverse order along the dimensions `dims`: a copy. Gradient: g, flipped back.
+    """In reverse order along the dimensions `dims`: a copy. Saves nothing. Gradient: g, flipped back.
 
     Raises IndexError for a dimension that is not there, RuntimeError for one named twice.
 
@@ -59,8 +59,8 @@ ROLL = declare("roll", roll_rule, flags=LINEAR, kernel=kernels.roll, attributes=
 def roll(input, shifts, dims=()):
     """Elements moved by `shifts` places along `dims`; what leaves at one end comes in at the other.
 
-    Without `dims` the flattened tensor is moved. Gradient: g, moved back. Raises RuntimeError if there are not as many
-    shifts as dimensions.
+    Without `dims` the flattened tensor is moved. Saves nothing. Gradient: g, moved back. Raises RuntimeError if there
+    are not as many shifts as dimensions.
 
     >>> import cygrad
     >>> cygrad.roll(cygrad.tensor([1, 2, 3]), 1)
@@ -92,7 +92,7 @@ ROT90 = declare("rot90", rot90_rule, flags=LINEAR, kernel=kernels.rot90, attribu
 def rot90(input, k=1, dims=(0, 1)):
     """Turned by `k` right angles in the plane of two dimensions, from the first towards the second: a copy.
 
-    Gradient: g, turned back. Raises RuntimeError unless `dims` names two dimensions that are there.
+    Gradient: g, turned back. Raises RuntimeError unless `dims` names two dimensions that are there. Saves nothing.
 
     >>> import cygrad
     >>> cygrad.rot90(cygrad.tensor([[1, 2], [3, 4]]))

@@ -208,6 +208,8 @@ def median(input, dim=None, keepdim=False, *, out=None):
 def nanmedian(input, dim=None, keepdim=False, *, out=None):
     """The median of what is not nan, the lower of the two in the middle. See `median`.
 
+    Saves `input` and the result; with `dim`, the indices alone.
+
     >>> import cygrad
     >>> cygrad.nanmedian(cygrad.tensor([3.0, 1.0, float("nan")]))
     tensor(1.)

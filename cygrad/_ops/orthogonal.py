@@ -138,7 +138,7 @@ def geqrf(input, *, out=None):
     """The QR factors as LAPACK stores them: a tuple (a, tau).
 
     R is on and above the diagonal of a, the Householder vectors are below it, of which `linalg.householder_product`
-    makes Q. PyTorch has no derivative of it, and there is none here; `linalg.qr` has one.
+    makes Q. PyTorch has no derivative of it, and there is none here; `linalg.qr` has one. Saves nothing.
 
     >>> import cygrad
     >>> cygrad.geqrf(cygrad.tensor([[3.0], [4.0]])).tau

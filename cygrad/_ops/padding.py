@@ -28,8 +28,9 @@ CONSTANT_PAD_ND = declare(
 def constant_pad_nd(input, pad, value=0):
     """`input` with `value` at the ends of dimensions: `pad` counts (before, after) for the last dimension first.
 
-    Negative counts take elements away. Gradient: g without what was added, and with zeros for what was taken away.
-    Raises RuntimeError for an odd number of counts or more than there are dimensions, and for negative lengths.
+    Negative counts take elements away. Saves nothing. Gradient: g without what was added, and with zeros for what was
+    taken away. Raises RuntimeError for an odd number of counts or more than there are dimensions, and for negative
+    lengths.
 
     >>> import cygrad
     >>> cygrad.constant_pad_nd(cygrad.tensor([1, 2]), (1, 2), 7)
@@ -105,8 +106,9 @@ def pad(input, pad, mode="constant", value=None):
 
     mode 'constant': filled with `value`, 0 if left out. 'reflect': what comes before or after is the mirror image,
     without the end itself; 'replicate': the end, repeated; 'circular': the other end. These take 1 to 3 dimensions, of
-    tensors with one or two more. Gradient: each element gets the sum of g over the places where it stands.
-    Raises RuntimeError for counts that do not fit, NotImplementedError for a mode or a number of dimensions not known.
+    tensors with one or two more. Saves nothing. Gradient: each element gets the sum of g over the places where it
+    stands. Raises RuntimeError for counts that do not fit, NotImplementedError for a mode or a number of dimensions not
+    known.
 
     >>> import cygrad
     >>> import cygrad.nn.functional as F

@@ -42,7 +42,7 @@ cdef OpDef SELECT = op("select", select_rule).row(flags=PART, attributes="self_s
 cpdef Tensor select(object input, object dim, object index):
     """The part of `input` at `index` of dimension `dim`, which vanishes; the same as `input[:, ..., index]`.
 
-    Gradient: g at its place in zeros. Raises IndexError for a dimension or an index that is not there.
+    Gradient: g at its place in zeros. Raises IndexError for a dimension or an index that is not there. Saves nothing.
 
     >>> import cygrad
     >>> cygrad.select(cygrad.tensor([[1, 2], [3, 4]]), 1, 0)
@@ -172,7 +172,7 @@ cdef object unbind_rule(OpNode n, object g):
 cdef OpDef UNBIND = op("unbind", unbind_rule).row(flags=PART, attributes="self_sym_sizes dim")
 
 cpdef tuple unbind(object input, object dim=0, object axis=None):
-    """All parts along dimension `dim`, which vanishes. Gradient: the incoming ones, stacked.
+    """All parts along dimension `dim`, which vanishes. Saves nothing. Gradient: the incoming ones, stacked.
 
     Raises IndexError for a 0-dim tensor or a dimension that is not there.
 
@@ -237,7 +237,8 @@ cdef int dim_to_split(Tensor t, object dim, str name) except -1:
 def split(tensor, split_size_or_sections=None, dim=0, *, split_size=None, axis=None):
     """Parts of the length `split_size` along `dim`, of which the last may be shorter; or parts of given lengths.
 
-    Gradient: the incoming ones, concatenated. Raises RuntimeError if the lengths do not fit the dimension.
+    Gradient: the incoming ones, concatenated. Raises RuntimeError if the lengths do not fit the dimension. Saves
+    nothing.
 
     >>> import cygrad
     >>> cygrad.split(cygrad.tensor([1, 2, 3]), 2)
@@ -270,7 +271,7 @@ cdef tuple even_lengths(Py_ssize_t length, Py_ssize_t size):
 
 
 def split_with_sizes(input, split_sizes, dim=0):
-    """Parts of the given lengths along `dim`. Gradient: the incoming ones, concatenated.
+    """Parts of the given lengths along `dim`. Saves nothing. Gradient: the incoming ones, concatenated.
 
     Raises RuntimeError if the lengths do not sum up to the length of the dimension.
     """
@@ -332,8 +333,8 @@ cdef inline bint is_skipped(Tensor t) noexcept:
 cpdef Tensor cat(object tensors, object dim=0, Tensor out=None, object axis=None):
     """Tensors one after the other along dimension `dim`; all other lengths must agree. Types are promoted.
 
-    Tensors of shape (0,) are passed over. Gradient: to each its part of g. Raises ValueError for no tensors,
-    RuntimeError for shapes that do not agree or 0-dim tensors, IndexError for a dimension that is not there.
+    Tensors of shape (0,) are passed over. Saves nothing. Gradient: to each its part of g. Raises ValueError for no
+    tensors, RuntimeError for shapes that do not agree or 0-dim tensors, IndexError for a dimension that is not there.
 
     >>> import cygrad
     >>> cygrad.cat([cygrad.tensor([1, 2]), cygrad.tensor([3])])
@@ -414,7 +415,7 @@ cdef OpDef STACK = op("stack", stack_rule).row(flags=JOINED, inputs="tensors", a
 cpdef Tensor stack(object tensors, object dim=0, Tensor out=None, object axis=None):
     """Tensors of one shape side by side along a new dimension at place `dim`. Types are promoted.
 
-    Gradient: to each its part of g. Raises RuntimeError for no tensors or shapes that differ.
+    Gradient: to each its part of g. Raises RuntimeError for no tensors or shapes that differ. Saves nothing.
 
     >>> import cygrad
     >>> cygrad.stack([cygrad.tensor([1, 2]), cygrad.tensor([3, 4])], 1)

@@ -401,7 +401,7 @@ cpdef Tensor abs(object input, Tensor out=None):
 cdef OpDef SIGN = op("sign", zero_rule).row(flags=ELEMENTWISE | INPLACE, kernel=kernels.sign, inputs="self")
 
 cpdef Tensor sign(object input, Tensor out=None):
-    """-1, 0 or 1 according to the sign, elementwise; 0 for nan. Gradient: 0.
+    """-1, 0 or 1 according to the sign, elementwise; 0 for nan. Saves nothing. Gradient: 0.
 
     Raises NotImplementedError for complex tensors, for which there is `sgn`.
 

@@ -66,7 +66,7 @@ LEAKY_RELU_INPLACE = variant(LEAKY_RELU, "LeakyReluBackward1")
 
 
 def leaky_relu(input, negative_slope=0.01, inplace=False):
-    """`input` where positive, else `negative_slope * input`. Gradient: g, or g * negative_slope.
+    """`input` where positive, else `negative_slope * input`. Saves `input`. Gradient: g, or g * negative_slope.
 
     >>> import cygrad
     >>> cygrad.nn.functional.leaky_relu(cygrad.tensor([-1.0, 2.0]), 0.1)
@@ -103,7 +103,8 @@ THRESHOLD_INPLACE = variant(THRESHOLD, "ThresholdBackward1")
 
 
 def threshold(input, threshold, value, inplace=False):
-    """`input` where above `threshold`, else `value`. Gradient: g, or 0. Raises NotImplementedError for truth values.
+    """`input` where above `threshold`, else `value`. Saves `input`. Gradient: g, or 0. Raises NotImplementedError for
+    truth values.
 
     >>> import cygrad
     >>> cygrad.nn.functional.threshold(cygrad.tensor([-1.0, 2.0]), 0.5, 9.0)
@@ -165,7 +166,7 @@ def prelu(input, weight):
     """`input` where positive, else `weight * input`; `weight` has one element, or one for each channel (dimension 1).
 
     Gradients: g, or g * weight; and the sums of g * input where that is negative. Raises RuntimeError for shapes and
-    dtypes that do not fit.
+    dtypes that do not fit. Saves `input` and `weight`.
 
     >>> import cygrad
     >>> cygrad.prelu(cygrad.tensor([[-1.0, -2.0]]), cygrad.tensor([0.5, 0.1]))
@@ -211,7 +212,7 @@ RRELU_INPLACE = variant(RRELU, "RreluWithNoiseBackward1")
 def rrelu(input, lower=0.125, upper=1.0 / 3, training=False, inplace=False):
     """`input` where positive, else multiplied by a slope: in training a random one for each element, else the middle.
 
-    Slopes are drawn uniformly from [lower, upper). Gradient: g, or g * slope.
+    Slopes are drawn uniformly from [lower, upper). Saves `input`. Gradient: g, or g * slope.
 
     >>> import cygrad
     >>> cygrad.nn.functional.rrelu(cygrad.tensor([-1.0, 2.0]), 0.1, 0.3)
@@ -282,7 +283,7 @@ HARDTANH = declare(
 
 
 def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
-    """`input`, but at least `min_val` and at most `max_val`. Gradient: g strictly between them, else 0.
+    """`input`, but at least `min_val` and at most `max_val`. Saves `input`. Gradient: g strictly between them, else 0.
 
     Raises ValueError for bounds in the wrong order, RuntimeError for truth values.
 
@@ -334,7 +335,7 @@ HARDSIGMOID = declare("hardsigmoid", hardsigmoid_rule, saves=IN0, flags=FLAGS, k
 
 
 def hardsigmoid(input, inplace=False):
-    """`input / 6 + 1 / 2`, but at least 0 and at most 1. Gradient: g / 6 strictly between these, else 0.
+    """`input / 6 + 1 / 2`, but at least 0 and at most 1. Saves `input`. Gradient: g / 6 strictly between these, else 0.
 
     >>> import cygrad
     >>> cygrad.nn.functional.hardsigmoid(cygrad.tensor([-4.0, 0.0, 4.0]))
@@ -359,7 +360,7 @@ HARDSWISH = declare("hardswish", hardswish_rule, saves=IN0, flags=FLAGS, kernel=
 
 
 def hardswish(input, inplace=False):
-    """`input * hardsigmoid(input)`. Gradient: 0 up to -3, g from 3 on, g * (input / 3 + 1 / 2) between.
+    """`input * hardsigmoid(input)`. Saves `input`. Gradient: 0 up to -3, g from 3 on, g * (input / 3 + 1 / 2) between.
 
     >>> import cygrad
     >>> cygrad.nn.functional.hardswish(cygrad.tensor([-4.0, 1.0, 4.0]))
@@ -388,7 +389,7 @@ HARDSHRINK = declare(
 
 
 def hardshrink(input, lambd=0.5, *, out=None):
-    """`input` where its magnitude exceeds `lambd`, else 0. Gradient: g, or 0.
+    """`input` where its magnitude exceeds `lambd`, else 0. Saves `input`. Gradient: g, or 0.
 
     >>> import cygrad
     >>> cygrad.hardshrink(cygrad.tensor([-1.0, 0.2, 1.0]))
@@ -413,7 +414,7 @@ SOFTSHRINK = declare(
 
 
 def softshrink(input, lambd=0.5, *, out=None):
-    """`input` moved towards 0 by `lambd`; 0 where its magnitude is less. Gradient: g, or 0.
+    """`input` moved towards 0 by `lambd`; 0 where its magnitude is less. Saves `input`. Gradient: g, or 0.
 
     Raises RuntimeError for a negative `lambd`.
 
@@ -485,7 +486,7 @@ SELU_ALPHA, SELU_SCALE = 1.6732632423543772848170429916717, 1.050700987355480493
 
 
 def elu(input, alpha=1.0, inplace=False):
-    """`input` where positive, else `alpha * (exp(input) - 1)`. Gradient: g, or g * alpha * exp(input).
+    """`input` where positive, else `alpha * (exp(input) - 1)`. Saves `input`. Gradient: g, or g * alpha * exp(input).
 
     >>> import cygrad
     >>> cygrad.nn.functional.elu(cygrad.tensor([-1.0, 2.0]))
@@ -523,7 +524,8 @@ def selu_(input):
 
 
 def celu(input, alpha=1.0, inplace=False):
-    """`input` where positive, else `alpha * (exp(input / alpha) - 1)`. Gradient: g, or g * exp(input / alpha).
+    """`input` where positive, else `alpha * (exp(input / alpha) - 1)`. Saves `input`. Gradient: g, or g * exp(input /
+    alpha).
 
     Raises RuntimeError for an alpha of 0.
 

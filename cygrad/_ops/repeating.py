@@ -29,7 +29,7 @@ REPEAT = declare(
 def repeat(input, *repeats, **named):
     """The tensor `repeats[i]` times along each dimension; more numbers than dimensions add dimensions in front.
 
-    Gradient: the sum of g over the copies. Raises RuntimeError for too few numbers or negative ones.
+    Gradient: the sum of g over the copies. Raises RuntimeError for too few numbers or negative ones. Saves nothing.
 
     >>> import cygrad
     >>> cygrad.tensor([1, 2]).repeat(2, 2)

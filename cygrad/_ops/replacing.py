@@ -55,7 +55,8 @@ SELECT_SCATTER = declare(
 def select_scatter(input, src, dim, index):
     """`input` with `src` in place of `select(input, dim, index)`.
 
-    Raises IndexError for a dimension or an index that is not there, RuntimeError for another shape of `src`.
+    Raises IndexError for a dimension or an index that is not there, RuntimeError for another shape of `src`. Saves
+    nothing.
 
     >>> import cygrad
     >>> cygrad.select_scatter(cygrad.zeros(2, 2), cygrad.ones(2), 0, 1)
@@ -95,7 +96,7 @@ SLICE_SCATTER = declare(
 def slice_scatter(input, src, dim=0, start=None, end=None, step=1):
     """`input` with `src` in place of `input[start:end:step]` along dimension `dim`.
 
-    Raises RuntimeError for another shape of `src` or a step that is not positive.
+    Raises RuntimeError for another shape of `src` or a step that is not positive. Saves nothing.
 
     >>> import cygrad
     >>> cygrad.slice_scatter(cygrad.zeros(4), cygrad.ones(2), 0, 1, 3)
@@ -144,7 +145,7 @@ DIAGONAL_SCATTER = declare(
 def diagonal_scatter(input, src, offset=0, dim1=0, dim2=1):
     """`input` with `src` in place of `diagonal(input, offset, dim1, dim2)`.
 
-    Raises IndexError for a dimension that is not there, RuntimeError for another shape of `src`.
+    Raises IndexError for a dimension that is not there, RuntimeError for another shape of `src`. Saves nothing.
 
     >>> import cygrad
     >>> cygrad.diagonal_scatter(cygrad.zeros(2, 2), cygrad.ones(2))
@@ -183,7 +184,7 @@ def as_strided_scatter(input, src, size, stride, storage_offset=None):
     """A copy of `input`, laid out in memory as it is, with `src` in place of `as_strided(input, size, stride, ...)`.
 
     Raises RuntimeError for another shape of `src`, for a view beyond the memory of `input`, and for one in which
-    several elements are the same memory.
+    several elements are the same memory. Saves nothing.
 
     >>> import cygrad
     >>> cygrad.as_strided_scatter(cygrad.zeros(2, 2), cygrad.ones(2), (2,), (3,))

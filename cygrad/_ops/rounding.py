@@ -46,7 +46,7 @@ FLOOR = declare("floor", step_rule, flags=SMOOTH, ufunc="floor", inputs="self")
 
 
 def floor(input, *, out=None):
-    """The next whole number at or below, elementwise. Gradient: 0.
+    """The next whole number at or below, elementwise. Saves nothing. Gradient: 0.
 
     Integers stay as they are. Raises NotImplementedError for boolean and complex tensors.
 
@@ -61,7 +61,7 @@ CEIL = declare("ceil", step_rule, flags=SMOOTH, ufunc="ceil", inputs="self")
 
 
 def ceil(input, *, out=None):
-    """The next whole number at or above, elementwise. Gradient: 0.
+    """The next whole number at or above, elementwise. Saves nothing. Gradient: 0.
 
     Integers stay as they are. Raises NotImplementedError for boolean and complex tensors.
 
@@ -76,7 +76,7 @@ TRUNC = declare("trunc", step_rule, flags=SMOOTH, ufunc="trunc", inputs="self", 
 
 
 def trunc(input, *, out=None):
-    """The whole part, elementwise: rounds towards 0. Gradient: 0.
+    """The whole part, elementwise: rounds towards 0. Saves nothing. Gradient: 0.
 
     Integers stay as they are. Raises NotImplementedError for boolean and complex tensors.
 
@@ -102,8 +102,8 @@ ROUND_DECIMALS = declare(
 def round(input, *, decimals=0, out=None):
     """The nearest whole number, elementwise, halves to the even one; or the nearest with so many `decimals`.
 
-    Gradient: 0. Integers stay as they are. Raises NotImplementedError for boolean and complex tensors, and for
-    integers with decimals.
+    Gradient: 0. Integers stay as they are. Raises NotImplementedError for boolean and complex tensors, and for integers
+    with decimals. Saves nothing.
 
     >>> import cygrad
     >>> cygrad.round(cygrad.tensor([0.5, 1.5, 2.6]))
@@ -127,7 +127,7 @@ FRAC = declare(
 
 
 def frac(input, *, out=None):
-    """`input - trunc(input)`, elementwise: what is behind the point, with the sign. Gradient: g.
+    """`input - trunc(input)`, elementwise: what is behind the point, with the sign. Saves nothing. Gradient: g.
 
     Raises NotImplementedError for other than floating-point tensors.
 
@@ -200,6 +200,7 @@ def floor_divide(input, other, *, out=None):
 
     Either operand may be a number. Raises RuntimeError where an integer is divided by 0, and NotImplementedError for
     two boolean and for complex tensors. Has no derivative: backward through it raises RuntimeError, as in PyTorch.
+    Saves nothing.
 
     >>> import cygrad
     >>> cygrad.floor_divide(cygrad.tensor([-3.0, 3.0]), 2)

@@ -154,6 +154,7 @@ def bernoulli(input, p=None, *, generator=None, out=None):
     """0 or 1 in the shape and type of `input`: 1 with the probability that the element of `input` gives, or `p`.
 
     Gradient: zeros. Raises RuntimeError for probabilities outside [0, 1], NotImplementedError for an integer input.
+    Saves nothing.
 
     >>> import cygrad
     >>> cygrad.bernoulli(cygrad.tensor([0.0, 1.0]))
@@ -234,8 +235,8 @@ POISSON = declare("poisson", zero_rule, inputs="self")
 def poisson(input, generator=None):
     """How often events came in a unit of time, if they come at the rate that the element of `input` gives.
 
-    In the shape and type of `input`. Gradient: zeros. Raises RuntimeError for rates that are negative or nan,
-    NotImplementedError for dtypes that are not floating-point.
+    In the shape and type of `input`. Saves nothing. Gradient: zeros. Raises RuntimeError for rates that are negative or
+    nan, NotImplementedError for dtypes that are not floating-point.
 
     >>> import cygrad
     >>> cygrad.poisson(cygrad.tensor([0.0, 1e4])) > 5000
@@ -261,7 +262,7 @@ def binomial(count, prob, generator=None):
     """How many of `count` trials succeeded that succeed with probability `prob` each; with broadcasting.
 
     Fractions of a trial are left out; probabilities are bounded to [0, 1]. There is no gradient: asking for one raises
-    RuntimeError, as do tensors of two types. Raises ValueError for dtypes that are not floating-point.
+    RuntimeError, as do tensors of two types. Raises ValueError for dtypes that are not floating-point. Saves nothing.
 
     >>> import cygrad
     >>> cygrad.binomial(cygrad.tensor([5.0, 6.0]), cygrad.tensor([0.0, 1.0]))

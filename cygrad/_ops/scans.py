@@ -173,6 +173,8 @@ def cummax(input, dim=None, *, out=None):
 def cummin(input, dim=None, *, out=None):
     """The smallest element so far along `dim`, and its index: a tuple (values, indices). See `cummax`.
 
+    Saves the indices.
+
     >>> import cygrad
     >>> cygrad.cummin(cygrad.tensor([2.0, 3.0, 1.0]), dim=0)
     torch.return_types.cummin(

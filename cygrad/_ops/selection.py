@@ -251,6 +251,8 @@ CLAMP_MIN_TENSOR = declare(
 def clamp_min(input, min, *, out=None):
     """`clamp` with a lower bound alone, a number or a tensor.
 
+    Saves `input` and `min`.
+
     >>> import cygrad
     >>> cygrad.clamp_min(cygrad.tensor([-2.0, 0.5]), 0)
     tensor([0.0000, 0.5000])
@@ -287,6 +289,8 @@ CLAMP_MAX_TENSOR = declare(
 
 def clamp_max(input, max, *, out=None):
     """`clamp` with an upper bound alone, a number or a tensor.
+
+    Saves `input` and `max`.
 
     >>> import cygrad
     >>> cygrad.clamp_max(cygrad.tensor([-2.0, 0.5]), 0)

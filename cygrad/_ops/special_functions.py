@@ -373,6 +373,8 @@ IGAMMAC = declare(
 def igammac(input, other, *, out=None):
     """The regularised upper incomplete gamma function Q = 1 - P. See `igamma`.
 
+    Saves `input` and `other`.
+
     >>> import cygrad
     >>> cygrad.igammac(cygrad.tensor([1.0]), cygrad.tensor([1.0]))
     tensor([0.3679])

@@ -27,8 +27,8 @@ AS_STRIDED_INPLACE = variant(AS_STRIDED, "AsStridedBackward1")
 def as_strided(input, size, stride, storage_offset=None):
     """A view of the memory that `input` shares with its base, of shape `size` with steps `stride`, in elements.
 
-    `storage_offset` counts from the base's first element; left out it is that of `input`. Gradient: g, summed where
-    several elements are the same memory, at its place in zeros; what `input` does not show gets none.
+    `storage_offset` counts from the base's first element; left out it is that of `input`. Saves nothing. Gradient: g,
+    summed where several elements are the same memory, at its place in zeros; what `input` does not show gets none.
 
     Raises RuntimeError for negative steps and for a view that would leave the base's memory.
 

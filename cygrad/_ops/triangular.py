@@ -119,7 +119,7 @@ TRIANGULAR_SOLVE = declare(
 def triangular_solve(input, A, upper=True, transpose=False, unitriangular=False, *, out=None):
     """X with A X = `input` for a triangular A, or with A^T if `transpose`: a tuple (solution, copy of A).
 
-    An older form of `linalg.solve_triangular`, which says more.
+    An older form of `linalg.solve_triangular`, which says more. Saves `A` and the result.
 
     >>> import cygrad
     >>> A = cygrad.tensor([[2.0, 1.0], [0.0, 4.0]])

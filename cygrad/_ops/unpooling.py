@@ -120,6 +120,8 @@ def max_unpool2d(input, indices, kernel_size, stride=None, padding=0, output_siz
 def max_unpool3d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
     """Undoes `max_pool3d`, from its values and indices; see `max_unpool2d`.
 
+    Saves `indices`.
+
     >>> import cygrad
     >>> values, indices = cygrad.ones(1, 1, 1, 1), cygrad.tensor([[[[3]]]])
     >>> cygrad.nn.functional.max_unpool3d(values, indices, (1, 2, 2))

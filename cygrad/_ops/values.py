@@ -195,7 +195,8 @@ FREXP = declare("frexp", frexp_rule, saves=OUT1, flags=LINEAR, inputs="self", ou
 def frexp(input, *, out=None):
     """`input` as mantissa * 2 ** exponent with 0.5 <= |mantissa| < 1: a tuple (mantissa, exponent), the latter int32.
 
-    Gradient of the mantissa: g / 2 ** exponent. Raises RuntimeError for dtypes that are not floating-point.
+    Gradient of the mantissa: g / 2 ** exponent. Raises RuntimeError for dtypes that are not floating-point. Saves the
+    exponent.
 
     >>> import cygrad
     >>> cygrad.frexp(cygrad.tensor([4.0, 0.75]))

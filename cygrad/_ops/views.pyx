@@ -52,7 +52,8 @@ def view(input, *size, **named):
     """The same elements in another shape, or the same memory as another dtype.
 
     `view(2, 3)`, `view((2, 3))`: one length may be -1, which is inferred. `view(dtype)` reads the bytes as that type;
-    it has no gradient, and changes the last length if the types differ in size. Gradient: g in the input's shape.
+    it has no gradient, and changes the last length if the types differ in size. Saves nothing. Gradient: g in the
+    input's shape.
 
     Raises RuntimeError if the number of elements differs, or if strides can not express the shape (`reshape` copies
     then).
@@ -118,8 +119,8 @@ cdef Tensor view_as_type(Tensor t, dtype wanted):
 def reshape(input, *shape, **named):
     """The same elements in another shape: a view if strides can express it, otherwise a copy.
 
-    One length may be -1, which is inferred. Gradient: g in the input's shape. Raises RuntimeError if the number of
-    elements differs.
+    One length may be -1, which is inferred. Saves nothing. Gradient: g in the input's shape. Raises RuntimeError if the
+    number of elements differs.
 
     >>> import cygrad
     >>> cygrad.reshape(cygrad.tensor([[1, 2], [3, 4]]).t(), (-1,))
@@ -181,7 +182,7 @@ cdef OpDef TRANSPOSE = op("transpose", transpose_rule).row(
     flags=MOVES, attributes="dim0 dim1", aliases="swapdims")
 
 cpdef Tensor transpose(object input, object dim0, object dim1):
-    """Dimensions `dim0` and `dim1` exchanged. Gradient: g, exchanged back.
+    """Dimensions `dim0` and `dim1` exchanged. Saves nothing. Gradient: g, exchanged back.
 
     Raises IndexError for a dimension that is not there.
 
@@ -212,7 +213,8 @@ cdef object t_rule(OpNode n, object g):
 cdef OpDef T_ROW = op("t", t_rule).row(flags=MOVES)
 
 cpdef Tensor t(object input):
-    """The transpose of a matrix; tensors of less dimensions stay as they are. Gradient: g transposed.
+    """The transpose of a matrix; tensors of less dimensions stay as they are. Saves nothing. Gradient: g
+    transposed.
 
     Raises RuntimeError for more than 2 dimensions.
     """
@@ -239,7 +241,7 @@ cdef OpDef PERMUTE = op("permute", permute_rule).row(flags=MOVES, attributes="di
 
 
 def permute(input, *dims, **named):
-    """The dimensions in the order `dims`. Gradient: g in the reverse order.
+    """The dimensions in the order `dims`. Saves nothing. Gradient: g in the reverse order.
 
     Raises RuntimeError if `dims` does not name each dimension once, IndexError for one that is not there.
 
@@ -309,7 +311,7 @@ def squeeze(input, dim=None, *, axis=None):
     """Without the dimensions of length 1: all of them, or those of `dim` (an int or several) that have it.
 
     Gradient: g in the input's shape. Raises IndexError for a dimension that is not there, RuntimeError for one named
-    twice.
+    twice. Saves nothing.
 
     >>> import cygrad
     >>> x = cygrad.zeros(1, 3, 1)
@@ -347,7 +349,7 @@ cdef object unsqueeze_rule(OpNode n, object g):
 cdef OpDef UNSQUEEZE = op("unsqueeze", unsqueeze_rule).row(flags=MOVES, attributes="dim")
 
 cpdef Tensor unsqueeze(object input, object dim=None, object axis=None):
-    """With a new dimension of length 1 at place `dim`. Gradient: g without it.
+    """With a new dimension of length 1 at place `dim`. Saves nothing. Gradient: g without it.
 
     Raises IndexError unless -ndim - 1 <= dim <= ndim.
 
@@ -383,8 +385,8 @@ cdef OpDef EXPAND = op("expand", expand_rule).row(flags=MOVES | METHOD_ONLY)
 def expand(input, *size, implicit=False, **named):
     """Dimensions of length 1 repeated to the lengths `size`, without copying; new ones may come in front.
 
-    -1 keeps a length. Gradient: g summed over what was repeated. The result can not be changed in place, since
-    several of its elements are the same memory.
+    -1 keeps a length. Saves nothing. Gradient: g summed over what was repeated. The result can not be changed in place,
+    since several of its elements are the same memory.
 
     Raises RuntimeError for a length other than 1 that would have to change.
 

@@ -24,7 +24,7 @@ def unfold(input, dimension, size, step):
     """All windows of `size` elements along `dimension`, each `step` further; their elements are a last dimension.
 
     Gradient: each element gets the sum of g over the windows it stands in. Raises RuntimeError for a window larger than
-    the dimension and for a step that is not positive.
+    the dimension and for a step that is not positive. Saves nothing.
 
     >>> import cygrad
     >>> cygrad.arange(5).unfold(0, 3, 1)

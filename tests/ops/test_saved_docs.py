@@ -1,0 +1,28 @@
+"""The docstring of every op that can be differentiated says what it saves for its gradient."""
+
+import re
+
+import pytest
+from ops.calls import is_internal, public_function
+
+import cygrad
+from cygrad._core.opdef import registry
+
+PLACES = (cygrad, cygrad.nn.functional, cygrad.Tensor, cygrad.linalg, cygrad.special, cygrad.fft)
+
+
+def docstrings(name):
+    """Those of all public functions of a name."""
+    public = name.partition(".")[0]
+    found = [getattr(place, public.removeprefix("linalg_"), None) for place in PLACES]
+    return [f.__doc__ or "" for f in (*found, public_function(cygrad, name)) if f is not None]
+
+
+@pytest.mark.parametrize("name", [name for name, row in registry.items() if row.differentiable])
+def test_says_what_it_saves(name):
+    if is_internal(name) or not docstrings(name):
+        return
+    said = " ".join(" ".join(docstrings(name)).split())
+    if any(registry[name].saved_masks) and "." not in name:  # a variant may save what the op itself does not
+        said = said.replace("Saves nothing. ", "")
+    assert re.search(r"\b[Ss]ave[sd]?\b", said), f"{name}: saves what?"
