@@ -177,8 +177,8 @@ def __repr__(self, *, tensor_contents=None):
 
 
 def __format__(self, spec):
-    """`format(tensor, spec)`: of a 0-dim tensor the number's, else `str(tensor)`, for which `spec` must be empty."""
-    if self.ndim == 0:
+    """`format(tensor, spec)`: of a 0-dim tensor the number's, else (or of a subclass without `spec`) `str(tensor)`."""
+    if self.ndim == 0 and (spec or type(self) is Tensor):
         return self.item().__format__(spec)
     if spec and isinstance(spec, str):
         raise TypeError(f"unsupported format string passed to {type(self).__name__}.__format__")

@@ -1,4 +1,4 @@
 """Running backward."""
 
-cdef object run_backward(tuple tensors, tuple gradients, object retain_graph, bint create_graph, object inputs,
+cdef object run_backward(tuple tensors, tuple gradients, object retain_graph, object create_graph, object inputs,
                          str caller)

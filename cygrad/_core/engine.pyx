@@ -1,8 +1,10 @@
 """Running backward: what `Tensor.backward`, `autograd.backward` and `autograd.grad` share."""
 
+from cpython.number cimport PyNumber_Index
 from numpy cimport PyArray_NDIM, PyArray_SIZE, PyArray_TYPE, import_array, ndarray
 
 from cygrad._core.dtypes cimport FLOATING, category_of_num
+from cygrad._core.record cimport model_of
 from cygrad._core.run cimport Run
 from cygrad._core.state cimport FORWARD, NO_GRAD, ThreadState, current_site, thread_state
 from cygrad._core.tensor cimport (
@@ -16,25 +18,31 @@ import numpy as np
 import_array()
 
 
-cdef object run_backward(tuple tensors, tuple gradients, object retain_graph, bint create_graph, object inputs,
+cdef bint flag(object value) except -1:
+    """Whether a flag is set: any integer will do, as in PyTorch, but nothing that is true by chance."""
+    return value is True or (value is not False and PyNumber_Index(value) != 0)
+
+
+cdef object run_backward(tuple tensors, tuple gradients, object retain_graph, object create_graph, object inputs,
                          str caller):
     """Check, run, accumulate."""
     if thread_state().modes & FORWARD:
         from cygrad._core.tangents import check_backward
         check_backward()
     cdef Run run = Run.__new__(Run)
+    cdef bint recorded = flag(create_graph)
     run.caller = caller
-    run.keep_graph = create_graph if retain_graph is None else bool(retain_graph)
+    run.keep_graph = recorded if retain_graph is None else flag(retain_graph)
     if inputs is not None:
         inputs = passes.inputs_of(inputs, "backward")
     plant(run, tensors, roots_of(tensors, gradients))
     if inputs is not None:
         aim_at_leaves(run, inputs)
-    carry_out(run, create_graph)
+    carry_out(run, recorded)
     return None
 
 
-def backward(tensors, grad_tensors=None, retain_graph=None, bint create_graph=False, grad_variables=None,
+def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None,
              inputs=None, *, retain_variables=None):
     """Add to the leaves' `grad` the gradients of `tensors` with respect to them.
 
@@ -65,13 +73,14 @@ def backward(tensors, grad_tensors=None, retain_graph=None, bint create_graph=Fa
     run_backward(tensors, passes.gradients_for(tensors, grad_tensors), retain_graph, create_graph, inputs, "backward")
 
 
-def grad(outputs, inputs, grad_outputs=None, retain_graph=None, bint create_graph=False, bint only_inputs=True,
+def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, bint only_inputs=True,
          allow_unused=None, bint is_grads_batched=False, bint materialize_grads=False):
     """The gradients of the sum of `outputs` with respect to `inputs`, as a tuple; nothing is accumulated.
 
     `grad_outputs` gives for each output the gradient of the final result with respect to it. An input that the
     outputs do not depend on gives None with `allow_unused=True`, zeros with `materialize_grads=True`, and is an
     error otherwise. `retain_graph` and `create_graph` are as in `backward`.
+    The gradients are of the subclass of Tensor, if any, that is among outputs and inputs.
 
     Raises RuntimeError as `backward` does, and for an unused input.
 
@@ -86,7 +95,9 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, bint create_grap
                          "but got: allow_unused=False.")
     if not only_inputs:
         messages.only_inputs_deprecated()
-    allow_unused = bool(allow_unused or materialize_grads)
+    create_graph = flag(create_graph)
+    retain_graph = create_graph if retain_graph is None else flag(retain_graph)
+    allow_unused = materialize_grads if allow_unused is None else flag(allow_unused)
     outputs = passes.roots_of(outputs)
     targets = (inputs,) if isinstance(inputs, Tensor) else passes.inputs_of(inputs, "grad")
     if materialize_grads:
@@ -100,14 +111,17 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, bint create_grap
     if materialize_grads:
         results = tuple([zeros_for(t, create_graph) if result is None else result
                          for t, result in zip(targets, results)])
+    model = model_of(outputs + targets)
+    if model is not None:
+        results = passes.as_subclass(results, type(model))
     return dict(zip(inputs, results)) if type(inputs) is dict else results
 
 
-cdef tuple run_grad(tuple outputs, tuple gradients, tuple inputs, object retain_graph, bint create_graph,
+cdef tuple run_grad(tuple outputs, tuple gradients, tuple inputs, bint retain_graph, bint create_graph,
                     bint allow_unused):
     cdef Run run = Run.__new__(Run)
     run.caller = "grad"
-    run.keep_graph = create_graph if retain_graph is None else bool(retain_graph)
+    run.keep_graph = retain_graph
     plant(run, outputs, roots_of(outputs, gradients))
     aim_at_inputs(run, inputs, allow_unused)
     carry_out(run, create_graph)

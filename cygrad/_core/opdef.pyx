@@ -83,7 +83,10 @@ class Registry(dict):
 
 
 cdef extern from "by_keyword.h":
-    bint limit_positional "cygrad_limit_positional"(object function, int most)
+    bint check_calls "cygrad_check_calls"(object function, int least, int most)
+
+cdef enum:
+    VAR_POSITIONAL = 4      # inspect.CO_VARARGS
 
 
 registry = Registry()
@@ -444,7 +447,7 @@ def publish(module):
             names += row.aliases
         if flags & PRIVATE:
             continue
-        out_by_keyword(getattr(entry, "__wrapped__", entry))
+        _check_calls_of(getattr(entry, "__wrapped__", entry))
         for ufunc in _ufuncs.get(name, ()):
             entries_by_ufunc.setdefault(getattr(np, ufunc), entry)
         for public in names:
@@ -462,11 +465,13 @@ def publish(module):
     return functions
 
 
-cdef int out_by_keyword(object entry) except -1:
-    """A compiled function that takes `out` behind its other arguments takes it by keyword alone, as in PyTorch."""
+cdef int _check_calls_of(object entry) except -1:
+    """Calls of a compiled function name what is missing; `out` behind other arguments is given by keyword alone."""
     code = getattr(entry, "__code__", None)
-    if code is not None and "out" in code.co_varnames[:code.co_argcount]:
-        limit_positional(entry, code.co_varnames.index("out"))
+    if code is not None and not code.co_flags & VAR_POSITIONAL:
+        names = code.co_varnames[:code.co_argcount]
+        required = len(names) - len(entry.__defaults__ or ())
+        check_calls(entry, required, names.index("out") if "out" in names else len(names))
     return 0
 
 

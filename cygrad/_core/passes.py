@@ -93,6 +93,11 @@ def check_no_edges(inputs):
         raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
 
 
+def as_subclass(gradients, cls):
+    """The gradients that there are, as tensors of this class."""
+    return tuple(None if gradient is None else gradient.as_subclass(cls) for gradient in gradients)
+
+
 # -- roots -------------------------------------------------------------------------------------------------
 
 
@@ -182,7 +187,7 @@ def batched(grad, outputs, inputs, gradients, keep_last, **options):
         columns = zip(*[grad(outputs, inputs, row, True, **options) for row in rows], strict=True)
         stack = registry["stack"].entry
         results = tuple(None if column[0] is None else stack(column) for column in columns)
-    if not (options["create_graph"] if keep_last is None else keep_last) and sizes[0]:
+    if not keep_last and sizes[0]:
         grad(outputs, inputs, [gradient[0] for gradient in gradients], False, allow_unused=True)  # frees the graph
     return results
 

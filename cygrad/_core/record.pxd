@@ -13,6 +13,8 @@ cpdef tuple record_outputs(OpDef op, tuple arrays, tuple inputs, tuple args, int
 cpdef Tensor record_view(OpDef op, object array, Tensor a, tuple args)
 cpdef tuple record_views(OpDef op, tuple arrays, Tensor a, tuple args)
 
+cdef Tensor model_of(tuple inputs)          # the input whose class the results get, if that is a subclass
+
 # Kernel, then record; with `out`, write into it (Note [Writing into a tensor]).
 cpdef Tensor apply1(OpDef op, object a, Tensor out)
 cpdef Tensor apply1_args(OpDef op, object a, tuple args, Tensor out)

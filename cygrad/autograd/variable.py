@@ -44,7 +44,7 @@ class Variable(metaclass=_VariableMeta):
         if data is None:
             data = Tensor()
         if not isinstance(data, Tensor):
-            raise TypeError(f"Variable data has to be a tensor, but got {type(data).__name__}")
+            raise TypeError(f"Variable data has to be a tensor, but got {messages.type_name(data)}")
         variable = data.detach()
         if volatile:
             messages.warn_volatile()

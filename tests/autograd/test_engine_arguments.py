@@ -134,3 +134,28 @@ def test_ten_thousand_inputs_of_one_node():
     x = leaf(1.0)
     torch.cat([x * 2 for _ in range(10_000)]).sum().backward()
     assert x.grad.tolist() == [20_000.0]
+
+
+@pytest.mark.parametrize("value", ["yes", [], 2.5, {}])
+@pytest.mark.parametrize("name", ["retain_graph", "create_graph"])
+def test_flags_are_integers(name, value):
+    x = leaf(1.0, 2.0)
+    y = (x * x).sum()
+    complaint = f"'{type(value).__name__}' object cannot be interpreted as an integer"
+    for call in (y.backward, lambda **flag: backward(y, **flag), lambda **flag: grad(y, x, **flag)):
+        with fails(TypeError, complaint):
+            call(**{name: value})
+    with fails(TypeError, complaint):
+        grad(y, x, allow_unused=value)
+    with fails(TypeError, complaint):
+        grad(y, x, torch.ones(2), is_grads_batched=True, **{name: value})
+    assert x.grad is None
+    y.backward(**{name: 1})
+    y.backward(**{name: 0})
+    assert x.grad.tolist() == [4.0, 8.0]
+
+
+def test_no_default_stands_for_create_graph():
+    y = leaf(1.0).sum()
+    with fails(TypeError, "'NoneType' object cannot be interpreted as an integer"):
+        y.backward(create_graph=None)

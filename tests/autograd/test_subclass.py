@@ -1,10 +1,11 @@
-"""Classes derived from Tensor: results are of the class of the operands; gradients are plain tensors."""
+"""Classes derived from Tensor: results are of the operands' class; gradients are plain, but not what `grad` gives."""
 
 import pytest
 
 import cygrad as torch
 from cygrad import nn
 from cygrad.nn import functional as F
+from helpers import leaf
 
 
 class Length(torch.Tensor):
@@ -91,6 +92,18 @@ def test_gradients_are_plain(s):
     assert s.grad.tolist() == [[2, 4], [6, 8]]
 
 
+def test_what_grad_gives_is_of_the_class(s):
+    s.requires_grad_()
+    (first,) = torch.autograd.grad((s**3).sum(), s, create_graph=True)
+    (second,) = torch.autograd.grad(first.sum(), s)
+    assert type(first) is type(second) is Length
+    assert second.tolist() == [[6, 12], [18, 24]]
+    plain = torch.ones(2, requires_grad=True)
+    found = torch.autograd.grad((s[0] * plain).sum(), {"plain": plain, "unused": leaf(1.0)}, allow_unused=True)
+    assert type(found["plain"]) is Length and found["unused"] is None
+    assert type(torch.autograd.grad((plain * 2).sum(), plain)[0]) is torch.Tensor
+
+
 def test_in_place_keeps_the_object(s):
     before = s
     s += 1
@@ -118,3 +131,10 @@ def test_a_class_of_parameters_is_plain_too_unless_another_operand_is_not(s):
     p = Scale(torch.ones(2, 2))
     assert type(p * 2) is torch.Tensor
     assert type(p * s) is type(s * p) is Length
+
+
+def test_format_of_a_number():
+    x = torch.tensor(1.5)
+    assert f"{x}" == "1.5" and f"{x:.2f}" == "1.50"
+    x = x.as_subclass(Length)
+    assert f"{x}" == str(x) == "Length(1.5000)" and f"{x:.2f}" == "1.50"

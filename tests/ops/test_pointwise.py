@@ -269,6 +269,32 @@ def test_python_functions_of_elements():
     assert x.tolist() == [[5.5, 2], [15.5, 3]]
 
 
+@pytest.mark.parametrize(
+    "call, names",
+    [
+        (lambda x: torch.mul(), ["input", "other"]),
+        (lambda x: torch.mul(x), ["other"]),
+        (lambda x: torch.mul(other=x), ["input"]),
+        (lambda x: torch.mul(x, foo=1), ["other"]),
+        (lambda x: x.mul(), ["other"]),
+        (lambda x: torch.sin(), ["input"]),
+        (lambda x: torch.transpose(x), ["dim0", "dim1"]),
+        (lambda x: x.transpose(dim1=0), ["dim0"]),
+        (lambda x: torch.chunk(x), ["chunks"]),
+        (lambda x: x.matmul(), ["other"]),
+    ],
+)
+def test_missing_arguments_are_named(call, names):
+    plural = "s" if len(names) == 1 else ""  # PyTorch's
+    quoted = ", ".join(f'"{name}"' for name in names)
+    with pytest.raises(
+        TypeError, match=rf"\w+\(\) missing {len(names)} required positional argument{plural}: {quoted}$"
+    ):
+        call(torch.ones(2, 2))
+    assert torch.mul(other=torch.tensor(2.0), input=torch.tensor(3.0)) == 6
+    assert torch.transpose(torch.ones(2, 3), dim1=0, dim0=1).shape == (3, 2)
+
+
 def test_power_modulo_is_refused():
     with pytest.raises(TypeError, match="unsupported operand"):
         pow(torch.tensor([2]), 3, 5)
@@ -283,6 +309,7 @@ def test_out_is_taken_by_keyword_alone():
         (lambda: torch.mul(x, x, y), r"mul\(\) takes 2 positional arguments but 3 were given"),
         (lambda: torch.sin(*[x, y]), r"takes 1 positional"),
         (lambda: torch.sin(x, y), "positional"),
+        (lambda: torch.cat([x], 0, y), r"cat\(\) takes from 1 to 2 positional arguments but 3 were given"),
     ):
         with pytest.raises(TypeError, match=text):
             call()

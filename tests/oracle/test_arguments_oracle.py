@@ -1,0 +1,68 @@
+"""Wrong, missing and superfluous arguments: PyTorch's type of exception and its first line."""
+
+import pytest
+from oracle.programs import compare
+
+pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]
+
+FLAGS = [True, False, 1, 0, None, "yes", [], 2.5]
+
+
+@pytest.mark.parametrize("name", ["retain_graph", "create_graph", "allow_unused"])
+def test_flags(name):
+    def program(torch, say):
+        x = torch.ones(2, requires_grad=True)
+        for flag in FLAGS:
+            say(lambda flag=flag: torch.autograd.grad((x * x).sum(), x, **{name: flag})[0].tolist())
+            if name == "retain_graph" or (name == "create_graph" and flag not in (True, 1)):  # else PyTorch warns
+                say(lambda flag=flag: (x * x).sum().backward(**{name: flag}))
+                say(lambda flag=flag: torch.autograd.backward((x * x).sum(), **{name: flag}))
+        say(None if x.grad is None else x.grad.tolist())
+
+    compare(program)
+
+
+def test_missing():
+    def program(torch, say):
+        x = torch.ones(2, 2)
+        for name in "mul matmul mv dot transpose select chunk sin exp sqrt abs relu".split():
+            say(lambda name=name: getattr(torch, name)())
+            say(lambda name=name: tuple(getattr(torch, name)(x).shape))
+            say(lambda name=name: tuple(getattr(x, name)().shape))
+
+    compare(program)
+
+
+def test_superfluous():
+    def program(torch, say):
+        x = torch.ones(2, 2)
+        for name in "sin exp sqrt neg tanh abs".split():
+            say(lambda name=name: getattr(torch, name)(x, x))
+        for name in "flatten cat stack chunk".split():
+            say(lambda name=name: getattr(torch, name)(x, 0, 1, 2, 3))
+        say(lambda: torch.transpose(x, 0, 1, 0))
+        say(lambda: torch.matmul(x, x, x))
+
+    compare(program)
+
+
+def test_gradients_of_a_subclass():
+    def program(torch, say):
+        Length = type("Length", (torch.Tensor,), {})
+        x = torch.ones(3).as_subclass(Length).requires_grad_()
+        (first,) = torch.autograd.grad((x**3).sum(), x, create_graph=True)
+        (second,) = torch.autograd.grad(first.sum(), x)
+        (x**3).sum().backward()
+        for gradient in (first, second, x.grad):
+            say(type(gradient).__name__)
+            say(gradient.tolist())
+
+    compare(program)
+
+
+def test_format():
+    def program(torch, say):
+        for x in (torch.tensor(1.5), torch.nn.Parameter(torch.tensor(1.5)), torch.ones(2)):
+            say(f"{x}")
+
+    compare(program)
