@@ -45,7 +45,8 @@ class Plan:
         (reach, beside), width = [d * (k - 1) // s for k, d, s in zip(kernel, dilation, stride)], size[1]
         width += beside
         taps = channels * math.prod(kernel)
-        rows = min(size[0], max(1, BAND // ((channels * math.prod(stride) + filters) * width)))
+        # Bands see `reach` rows of one another, which are copied for each.
+        rows = min(size[0], max(1, reach, BAND // ((channels * math.prod(stride) + filters) * width)))
         plane = (rows + reach) * width
         places = rounded(rows * width, 16)
         self.taps = np.zeros(channels, np.int64) + np.arange(channels) * math.prod(stride) * plane
