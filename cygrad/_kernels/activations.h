@@ -14,7 +14,7 @@
 typedef void (*map_t)(const void *x, void *out, Py_ssize_t n);
 typedef void (*gradient_t)(const void *g, const void *x, void *out, Py_ssize_t n);
 
-CYGRAD_BEGIN_LOOPS
+CYGRAD_BEGIN_PLAIN_LOOPS
 
 /* The probability that a standard normal number is smaller than -t, and its density there, for t >= 0. With
    s = 1 / (1 + 0.35 t), the first is exp(-t^2 / 2) times a polynomial of s, whose relative error is least on [0, 14.6]:

@@ -22,7 +22,7 @@ typedef struct {                /* how scores of rows of `keys` are made of prod
     double scale;
 } score_rule;
 
-CYGRAD_BEGIN_LOOPS
+CYGRAD_BEGIN_PLAIN_LOOPS
 
 #define REAL float
 #define LOG logf

@@ -10,7 +10,8 @@
    The compiler then need not test them at run time, nor have a second loop ready.
 
    CYGRAD_BEGIN_LOOPS and CYGRAD_END_LOOPS stand around loops, which are compiled for speed in modules that are
-   compiled for size. */
+   compiled for size. Those that stand after CYGRAD_BEGIN_PLAIN_LOOPS hold no others of few turns, which would have to be
+   written out, and take two thirds of the room as fast. */
 
 #ifndef CYGRAD_CLONES_H
 #define CYGRAD_CLONES_H
@@ -44,9 +45,13 @@
 /* Loops of few instructions take twice as long where they begin at the end of a line of the cache. */
 #if defined(__GNUC__) && !defined(__clang__)
 #define CYGRAD_BEGIN_LOOPS _Pragma("GCC push_options") _Pragma("GCC optimize(\"O3\", \"align-loops=32\")")
+#define CYGRAD_BEGIN_PLAIN_LOOPS                                                                                \
+    _Pragma("GCC push_options")                                                                                 \
+    _Pragma("GCC optimize(\"O2\", \"tree-vectorize\", \"vect-cost-model=dynamic\", \"align-loops=32\")")
 #define CYGRAD_END_LOOPS _Pragma("GCC pop_options")
 #else
 #define CYGRAD_BEGIN_LOOPS
+#define CYGRAD_BEGIN_PLAIN_LOOPS
 #define CYGRAD_END_LOOPS
 #endif
 

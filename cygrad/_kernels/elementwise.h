@@ -7,7 +7,7 @@
 #include <string.h>
 #include "clones.h"
 
-CYGRAD_BEGIN_LOOPS
+CYGRAD_BEGIN_PLAIN_LOOPS
 
 /* min(max(x, low), high), where nan stays nan; the bounds are no nan */
 #define DEFINE_CLAMP(NAME, REAL)                                                                                \

@@ -27,7 +27,7 @@ static void span(const windows *w, int d, Py_ssize_t k, Py_ssize_t *begin, Py_ss
     if (*end > high) *end = high > *begin ? high : *begin;
 }
 
-CYGRAD_BEGIN_LOOPS
+CYGRAD_BEGIN_PLAIN_LOOPS
 
 #define REAL float
 #define NAME(name) name##_f32

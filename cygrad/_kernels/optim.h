@@ -18,7 +18,7 @@ typedef struct {
     double step_size, root_of_correction;
 } adam_settings;
 
-CYGRAD_BEGIN_LOOPS
+CYGRAD_BEGIN_PLAIN_LOOPS
 
 #define REAL float
 #define SQRT sqrtf

@@ -25,7 +25,7 @@ typedef struct {
 
 typedef void (*step_function)(const recurrent_step *);
 
-CYGRAD_BEGIN_LOOPS
+CYGRAD_BEGIN_PLAIN_LOOPS
 
 #define REAL float
 #define SQUASHED squashed

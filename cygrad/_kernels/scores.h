@@ -15,24 +15,34 @@ CYGRAD_BEGIN_LOOPS
 #define EXP exponential_below_0
 #define EXP_CLONES CYGRAD_WIDE_CLONES
 #define LOG logf
+#define FIND_LARGEST DEFINE_LARGEST()
 #define NAME(name) name##_f32
 #include "scores.h"
 #undef REAL
 #undef EXP
 #undef EXP_CLONES
 #undef LOG
+#undef FIND_LARGEST
 #undef NAME
 
 #define REAL double
-#define EXP exponential_of_double
-#define EXP_CLONES CYGRAD_CLONES
+#define EXP exponential_of_double       /* double is seldom trained in, and clones take room */
+#define EXP_CLONES
 #define LOG log
+#define FIND_LARGEST                                                                                            \
+    static double largest_f64(const double *x, Py_ssize_t n)                                                    \
+    {                                                                                                           \
+        double found = *x;                                                                                      \
+        for (Py_ssize_t i = 1; i < n; i++) found = LARGER(x[i], found);                                         \
+        return found;                                                                                           \
+    }
 #define NAME(name) name##_f64
 #include "scores.h"
 #undef REAL
 #undef EXP
 #undef EXP_CLONES
 #undef LOG
+#undef FIND_LARGEST
 #undef NAME
 
 CYGRAD_END_LOOPS
@@ -58,7 +68,7 @@ static void cross_entropy_gradient_part(void *context, Py_ssize_t first, Py_ssiz
 #endif
 #else
 
-DEFINE_LARGEST()
+FIND_LARGEST
 
 static EXP_CLONES void NAME(exponentials)(Py_ssize_t n, const REAL *x, REAL *out, REAL c)
 {

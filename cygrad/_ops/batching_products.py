@@ -64,6 +64,14 @@ def _add_product(call):
     return call.aligned(t, call.out.ndim) * beta + found
 
 
+@rule("attention_by_blocks")
+def _attention(call):
+    mask, _, scale, is_causal, _ = call.args
+    if mask is not None:
+        raise NoBatchingRule(call.key)
+    return registry[call.key].entry(*(call.full(t) for t in call.inputs), None, scale, is_causal)
+
+
 # -- convolutions ----------------------------------------------------------------------------------
 
 
@@ -173,12 +181,22 @@ def _pointwise_loss(call):
 
 @rule("nll_loss")
 def _nll(call):
-    x, target, weight = call.inputs[0], call.kept[1], call.kept.get(2)
+    return _nll_of(call, call.full(call.inputs[0]), call.kept[1], call.kept.get(2))
+
+
+@rule("cross_entropy_of_softmax")
+def _cross_entropy(call):
+    (target, weight), _ = call.kept[2]
+    logs = call.full(call.inputs[0]).log_softmax(2)
+    return [_nll_of(call, logs, target, weight), logs.exp()]
+
+
+def _nll_of(call, rows, target, weight):
     ignored, reduction, _ = call.args
     if weight is not None and call.has(weight):
         raise NoBatchingRule("nll_loss")
-    rows, classes = call.full(x), call.full(target)
-    if x.ndim == 1:
+    classes = call.full(target)
+    if rows.ndim == 2:
         rows, classes = rows.unsqueeze(1), classes.reshape(call.size, 1)
     rows = rows.movedim(2, -1).flatten(0, -2)
     losses = registry["nll_loss"].entry(rows, classes.flatten(), weight, ignore_index=ignored, reduction="none")

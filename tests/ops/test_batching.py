@@ -26,6 +26,7 @@ WITHOUT_WARNING = """
     det diagonal div dot einsum embedding exp expand fft flip gather gelu group_norm index index_add index_put
     index_select layer_norm linalg_eigh linalg_inv linalg_norm linear log_softmax logsumexp masked_fill matmul maximum
     mean mm mse_loss mul mv nll_loss outer permute pow relu repeat reshape scaled_dot_product_attention scatter_add
+    attention_by_blocks cross_entropy_of_softmax
     select sigmoid slice softmax split sqrt stack std sub sum tanh transpose tril unbind unsqueeze var view where
 """.split()
 
