@@ -1,0 +1,21 @@
+"""What the tests of texts of tensors share."""
+
+import numpy as np
+import pytest
+
+from cygrad._core import tensor_str as module
+from cygrad._core.tensor_str import set_printoptions
+
+
+@pytest.fixture(autouse=True)
+def sealed_options():
+    """Print options are put back after each test."""
+    yield
+    set_printoptions(profile="default")
+
+
+def text_of(array, **kwargs):
+    """The text of a plain tensor of these elements, made without a tensor."""
+    array = np.asarray(array)
+    names = {"dtype_name": f"torch.{array.dtype.name}", "default_dtype_name": "torch.float32"}
+    return module.tensor_str(array, **(names | kwargs))
