@@ -55,7 +55,7 @@ static TUNED void add_runs(const float *runs, const int64_t *offsets, Py_ssize_t
         }
 }
 
-/* For one filter: the sum of runs times weights, its transpose in what runs are of, and that in the weights. */
+/* For one filter: the sum of runs times weights, and its transpose in what runs are of. */
 
 static TUNED void sum_runs(const float *from, const int64_t *offsets, Py_ssize_t count, const float *weights,
                            Py_ssize_t n, float *out)
@@ -81,17 +81,36 @@ static TUNED void add_run(const float *run, const int64_t *offsets, Py_ssize_t c
         }
 }
 
-static TUNED float product_of_runs(const float *a, const float *b, Py_ssize_t n)
+/* The products of a few runs with a few filters' gradients, whose rows are `row` apart, added to sums. */
+TUNED CYGRAD_INLINE void few_products(int taps, int filters, const float *from, const int64_t *offsets, const float *g,
+                                      Py_ssize_t row, Py_ssize_t n, float *out, Py_ssize_t out_row)
 {
-    lanes low = {0}, high = {0};
-    float sum = 0;
-    for (Py_ssize_t i = 0; i < n; i += 2 * WIDE) {
-        low += LOAD(a + i) * LOAD(b + i);
-        high += LOAD(a + i + WIDE) * LOAD(b + i + WIDE);
+    lanes sums[4][3];
+    UNROLLED for (int k = 0; k < taps; k++)
+        UNROLLED for (int f = 0; f < filters; f++) sums[k][f] = (lanes){0};
+    for (Py_ssize_t i = 0; i < n; i += WIDE)
+        UNROLLED for (int k = 0; k < taps; k++)
+            UNROLLED for (int f = 0; f < filters; f++)
+                sums[k][f] += LOAD(from + offsets[k] + i) * LOAD(g + f * row + i);
+    for (int k = 0; k < taps; k++)
+        for (int f = 0; f < filters; f++)
+            for (int i = 0; i < WIDE; i++) out[k * out_row + f] += sums[k][f][i];
+}
+
+/* All of them: for few filters, which would leave most of a panel empty. */
+static TUNED void products_of_runs(const float *from, const int64_t *offsets, Py_ssize_t taps, const float *g,
+                                   Py_ssize_t row, Py_ssize_t filters, Py_ssize_t n, float *out, Py_ssize_t out_row)
+{
+    for (Py_ssize_t k = 0, some; k < taps; k += some) {
+        some = k + 4 <= taps && filters >= 3 ? 4 : 1;
+        for (Py_ssize_t f = 0, few; f < filters; f += few) {
+            float *to = out + k * out_row + f;
+            few = some == 4 && f + 3 <= filters ? 3 : 1;
+            if (few == 3) few_products(4, 3, from, offsets + k, g + f * row, row, n, to, out_row);
+            else for (Py_ssize_t l = 0; l < some; l++)
+                few_products(1, 1, from, offsets + k + l, g + f * row, row, n, to + l * out_row, out_row);
+        }
     }
-    low += high;
-    for (int i = 0; i < WIDE; i++) sum += low[i];
-    return sum;
 }
 
 CYGRAD_END_LOOPS
@@ -206,9 +225,8 @@ static void patchwise_sums(const patchwise *p, const band *b, const room *r, flo
     sums += b->image % p->groups * TAPS(p) * n;
     visit_planes(p, b, images, r->planes, 0);
     load_gradient(p, b, r, g);
-    if (p->filters == 1)
-        for (Py_ssize_t k = 0; k < p->taps; k++)
-            sums[k * n] += product_of_runs(r->planes + taps[k], r->results, b->places);
+    if (p->filters < 8)
+        products_of_runs(r->planes, taps, p->taps, r->results, b->places, p->filters, b->places, sums, n);
     else for (Py_ssize_t j = 0; j < b->places; j += DEPTH) {
         const Py_ssize_t count = b->places - j < DEPTH ? b->places - j : DEPTH;
         copy_runs(r->planes + j, taps, p->taps, count, r->patches);
