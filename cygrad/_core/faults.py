@@ -227,10 +227,14 @@ def not_a_leaf_to_copy(tensor):
 
 def _leaf_cures(op_name, place):
     """Three ways to change a leaf, with the user's own line if it is one statement."""
-    symbol = _OPERATORS.get(op_name)
-    dotted = f" {symbol}= ..." if symbol else f".{op_name}(...)"
+    if op_name == "__setitem__":
+        dotted, mark = "[...] = ...", "]="
+    elif op_name in _OPERATORS:
+        dotted, mark = f" {_OPERATORS[op_name]}= ...", f"{_OPERATORS[op_name]}="
+    else:
+        dotted, mark = f".{op_name}(...)", op_name
     own = source(*place)
-    if not (op_name in own or (symbol and f"{symbol}=" in own)) or own.endswith((":", "(", ",", "\\")):
+    if not (op_name in own or mark in own.replace(" ", "")) or own.endswith((":", "(", ",", "\\")):
         own = "w" + dotted
     return (
         "  to mend it, change the values without recording the change:\n"

@@ -374,6 +374,12 @@ def view_of_a_leaf_changed():
 
 
 @situation
+def elements_of_a_leaf_changed():
+    w = leaf(1.0, 2.0)
+    w[0] = 2.0
+
+
+@situation
 def one_of_several_views_changed():
     y = leaf(1.0, 2.0) * 1
     first, _ = y.split(1)
