@@ -53,6 +53,10 @@ def samples():
             Sample((x, 0, ROWS, grid(3, 3)), {"alpha": -2}, numpy=index_add),
             Sample((grid(), 0, np.array(0), grid())),
         ],
+        "put_back": [
+            Sample((grid(*PLACES.shape), 1, PLACES, (2, 3)), numpy=put_back),
+            Sample((grid(3), 0, np.array([2, 0, 2]), (4,)), numpy=put_back),
+        ],
         "gather": [
             Sample((x, 0, PLACES), numpy=lambda a, d, i: np.take_along_axis(a, i, d)),
             Sample((grid(2, 3), 1, PLACES), numpy=lambda a, d, i: np.take_along_axis(a, i, d)),
@@ -114,6 +118,10 @@ def scatter_add(a, dim, index, source):
     places[dim] = index
     np.add.at(out, tuple(places), source[tuple(map(slice, index.shape))])
     return out
+
+
+def put_back(g, dim, index, shape):
+    return scatter_add(np.zeros(shape), dim, index, g)
 
 
 def fill(a, mask, value):
