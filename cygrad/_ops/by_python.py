@@ -1,15 +1,19 @@
 """Tensors changed by Python functions, element by element, and tensors given another size: without derivatives."""
 
+import math
+
 import numpy as np
 
 from cygrad._core import messages
 from cygrad._core.access import array_of, replace_array, tensor_of
 from cygrad._core.inplace import check_resizable
 from cygrad._core.opdef import publish
+from cygrad._core.sites import warn
 from cygrad._core.tensor import Tensor
 from cygrad._kernels.copying import memory_from, on_memory_of
 from cygrad._ops.arguments import each_integer, require, variadic
 from cygrad._ops.creation import blank_like
+from cygrad._ops.views import reshape
 
 # -- element by element ------------------------------------------------------------------------------------
 
@@ -128,6 +132,37 @@ def resize_as_(self, the_template, *, memory_format=None):
     return _resized(t, tuple(the_template.shape), memory_format)
 
 
+def resize(self, *sizes):
+    """The old name of `reshape`, for as many elements; warns.
+
+    >>> import cygrad, warnings
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     cygrad.arange(4).resize(2, 2)
+    tensor([[0, 1],
+            [2, 3]])
+    """
+    warn("non-inplace resize is deprecated")
+    return _reshaped(require(self, "resize", "self"), sizes)
+
+
+def resize_as(self, tensor):
+    """The old name of `reshape` to the size of another tensor, of as many elements; warns."""
+    warn("non-inplace resize_as is deprecated")
+    return _reshaped(require(self, "resize_as", "self"), tuple(require(tensor, "resize_as", "tensor").shape))
+
+
+def _reshaped(t, sizes):
+    size = tuple(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes
+    if any(not isinstance(n, int) or n < 0 for n in size) or math.prod(size) != t.numel():
+        wanted, own = ("x".join(map(str, lengths)) for lengths in (size, t.shape))
+        raise RuntimeError(
+            f"requested resize to {wanted} ({math.prod(size)} elements in total), but the given tensor has a size of "
+            f"{own} ({t.numel()} elements). autograd's resize can only change the shape of a given tensor, while "
+            "preserving the number of elements. "
+        )
+    return reshape(t, size)
+
+
 # -- order -------------------------------------------------------------------------------------------------
 
 
@@ -154,5 +189,7 @@ def dim_order(self, *, ambiguity_check=False):
     return tuple(order)
 
 
-methods = {method.__name__: method for method in (apply_, map_, map2_, resize_, resize_as_, dim_order)}
+methods = {
+    method.__name__: method for method in (apply_, map_, map2_, resize, resize_, resize_as, resize_as_, dim_order)
+}
 functions = publish(globals()) | {"resize_as_": resize_as_}

@@ -1,6 +1,6 @@
 """Layers, losses, and the `Module` that models are made of."""
 
-from cygrad.nn import functional, init, modules, parameter, utils
+from cygrad.nn import functional, grad, init, modules, parameter, utils
 from cygrad.nn.modules import *  # noqa: F403
 from cygrad.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 
@@ -10,6 +10,7 @@ __all__ = [
     "UninitializedBuffer",
     "UninitializedParameter",
     "functional",
+    "grad",
     "init",
     "modules",
     "parameter",

@@ -117,3 +117,5 @@ from cygrad._ops.softmax import log_softmax, softmax
 from cygrad._ops.unpooling import max_unpool1d, max_unpool2d, max_unpool3d
 
 __all__ = sorted(name for name in globals() if not name.startswith("_"))
+
+from cygrad.nn import grad  # here, since it needs the convolutions above

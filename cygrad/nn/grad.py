@@ -1,0 +1,60 @@
+"""The gradients of convolutions for their input and for their weight, as functions; they can be differentiated."""
+
+import cygrad
+from cygrad.nn.functional import conv1d, conv2d, conv3d
+
+
+def _gradient(convolve, input, weight, of, grad_output, more):
+    with cygrad.enable_grad():
+        result = convolve(input, weight, None, *more)
+    return cygrad.autograd.grad(result, of, grad_output, create_graph=cygrad.is_grad_enabled())[0]
+
+
+def _of_input(convolve, input_size, weight, grad_output, more):
+    input = cygrad.zeros(input_size, dtype=weight.dtype, requires_grad=True)
+    return _gradient(convolve, input, weight, input, grad_output, more)
+
+
+def _of_weight(convolve, input, weight_size, grad_output, more):
+    weight = cygrad.zeros(weight_size, dtype=input.dtype, requires_grad=True)
+    return _gradient(convolve, input, weight, weight, grad_output, more)
+
+
+def conv1d_input(input_size, weight, grad_output, stride=1, padding=0, dilation=1, groups=1):
+    """The gradient of `conv1d` for an input of that size; see `conv2d_input`."""
+    return _of_input(conv1d, input_size, weight, grad_output, (stride, padding, dilation, groups))
+
+
+def conv1d_weight(input, weight_size, grad_output, stride=1, padding=0, dilation=1, groups=1):
+    """The gradient of `conv1d` for a weight of that size; see `conv2d_weight`."""
+    return _of_weight(conv1d, input, weight_size, grad_output, (stride, padding, dilation, groups))
+
+
+def conv2d_input(input_size, weight, grad_output, stride=1, padding=0, dilation=1, groups=1):
+    """The gradient of `conv2d(input, weight)` for an input of that size, from that of the result.
+
+    >>> import cygrad
+    >>> cygrad.nn.grad.conv2d_input((1, 1, 2, 2), cygrad.ones(1, 1, 2, 1), cygrad.ones(1, 1, 1, 2)).flatten()
+    tensor([1., 1., 1., 1.])
+    """
+    return _of_input(conv2d, input_size, weight, grad_output, (stride, padding, dilation, groups))
+
+
+def conv2d_weight(input, weight_size, grad_output, stride=1, padding=0, dilation=1, groups=1):
+    """The gradient of `conv2d(input, weight)` for a weight of that size, from that of the result.
+
+    >>> import cygrad
+    >>> cygrad.nn.grad.conv2d_weight(cygrad.ones(1, 1, 2, 2), (1, 1, 2, 1), cygrad.ones(1, 1, 1, 2)).flatten()
+    tensor([2., 2.])
+    """
+    return _of_weight(conv2d, input, weight_size, grad_output, (stride, padding, dilation, groups))
+
+
+def conv3d_input(input_size, weight, grad_output, stride=1, padding=0, dilation=1, groups=1):
+    """The gradient of `conv3d` for an input of that size; see `conv2d_input`."""
+    return _of_input(conv3d, input_size, weight, grad_output, (stride, padding, dilation, groups))
+
+
+def conv3d_weight(input, weight_size, grad_output, stride=1, padding=0, dilation=1, groups=1):
+    """The gradient of `conv3d` for a weight of that size; see `conv2d_weight`."""
+    return _of_weight(conv3d, input, weight_size, grad_output, (stride, padding, dilation, groups))
