@@ -4,6 +4,7 @@ import gc
 import os
 import random
 import sys
+import sysconfig
 from pathlib import Path
 
 import hypothesis
@@ -31,6 +32,13 @@ hypothesis.settings.load_profile("reproducible" if os.environ.get("CYGRAD_REPROD
 
 
 # --- The package under test --------------------------------------------------------------------
+
+
+def pytest_sessionfinish(session):
+    """Without the GIL from the start, it is an error if anything has switched it on."""
+    if sysconfig.get_config_var("Py_GIL_DISABLED") and sys._is_gil_enabled():
+        print("\nthe GIL is on: an extension module has switched it on")
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_report_header():

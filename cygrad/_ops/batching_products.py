@@ -13,7 +13,7 @@ NONE, MEAN = 0, 1  # reductions of losses
 
 def product(call, a, b):
     """`matmul` of two operands."""
-    if call.has(a) and not call.has(b) and a.ndim > 1 and b.ndim <= 2:
+    if call.has(a) and not call.has(b) and b.ndim <= 2:
         return call.samples(a) @ b
     a, b = _as_matrices(call, a, True), _as_matrices(call, b, False)
     ndim = max(a.ndim, b.ndim)
@@ -57,7 +57,7 @@ def _add_product(call):
         found = call.near(a).unsqueeze(2) * call.near(b).unsqueeze(1)
     else:
         found = product(call, a, b)
-        found = found.squeeze(-1) if call.key == "addmv" else found.sum(1) if call.key == "addbmm" else found
+        found = found.flatten(1) if call.key == "addmv" else found.sum(1) if call.key == "addbmm" else found
     found = found if alpha == 1 else found * alpha
     if beta == 0:
         return call.shaped(found.expand(call.size, *found.shape[1:]), call.out.shape)

@@ -4,6 +4,7 @@ Which names these are is read off the families by `tools/make_stubs.py`, and sta
 """
 
 from importlib import import_module
+from sys import modules
 
 from cygrad._core.access import bind
 from cygrad._core.opdef import registry
@@ -48,9 +49,10 @@ def families():
 
 def batching_rules():
     """The function that finds the batching rule of an op."""
-    import_module("cygrad._ops.batching_indices")
-    import_module("cygrad._ops.batching_products")
-    return import_module("cygrad._ops.batching").results
+    if "cygrad._ops.batching_products" not in modules:
+        import_module("cygrad._ops.batching_indices")
+        import_module("cygrad._ops.batching_products")
+    return modules["cygrad._ops.batching"].results
 
 
 def import_all():

@@ -3,7 +3,7 @@
 import pytest
 
 import cygrad as torch
-from cygrad import nn
+from cygrad import func, nn
 from cygrad.autograd.graph import saved_tensors_hooks
 from cygrad.autograd.profiler import profile
 from cygrad.utils.checkpoint import checkpoint
@@ -89,7 +89,17 @@ def errors(i, shared):
     return torch.is_grad_enabled()
 
 
-WORK = [training, views_in_place, modes_and_hooks, shared_leaf, errors]
+def levels(i, shared):
+    """Tangents and batches, in one another: the open levels are each thread's own."""
+    x = torch.arange(6.0).reshape(2, 3) / (i + 1)
+    for _ in range(ROUNDS // 3):
+        gradients = torch.vmap(func.grad(lambda row: (row**3).sum()))(x)
+        hessians = torch.vmap(func.hessian(lambda row: row.exp().prod()))(x)
+        value, tangent = func.jvp(torch.vmap(lambda row: row.sin().sum()), (x,), (x,))
+    return [t.tolist() for t in (gradients, hessians, value, tangent)]
+
+
+WORK = [training, views_in_place, modes_and_hooks, shared_leaf, errors, levels]
 
 
 @pytest.mark.parametrize("rotation", range(len(WORK)))
