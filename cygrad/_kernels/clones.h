@@ -43,11 +43,12 @@
 #endif
 
 /* Loops of few instructions take twice as long where they begin at the end of a line of the cache. */
-#if defined(__GNUC__) && !defined(__clang__)
-#define CYGRAD_BEGIN_LOOPS _Pragma("GCC push_options") _Pragma("GCC optimize(\"O3\", \"align-loops=32\")")
-#define CYGRAD_BEGIN_PLAIN_LOOPS                                                                                \
-    _Pragma("GCC push_options")                                                                                 \
-    _Pragma("GCC optimize(\"O2\", \"tree-vectorize\", \"vect-cost-model=dynamic\", \"align-loops=32\")")
+#if defined(__GNUC__) && !defined(__clang__)    /* what else -O3 does takes room and no time off */
+#define CYGRAD_OPTIMIZE(...) \
+    _Pragma("GCC push_options") CYGRAD_PRAGMA(GCC optimize("O2", "tree-vectorize", "vect-cost-model=dynamic", __VA_ARGS__))
+#define CYGRAD_PRAGMA(...) _Pragma(#__VA_ARGS__)
+#define CYGRAD_BEGIN_LOOPS CYGRAD_OPTIMIZE("align-loops=32", "peel-loops")
+#define CYGRAD_BEGIN_PLAIN_LOOPS CYGRAD_OPTIMIZE("align-loops=32")
 #define CYGRAD_END_LOOPS _Pragma("GCC pop_options")
 #else
 #define CYGRAD_BEGIN_LOOPS
