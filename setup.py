@@ -80,6 +80,7 @@ if LINETRACE:
 GNU_COMPILE_ARGS = [
     "-g0",  # debug information would be most of the wheel
     "-fno-asynchronous-unwind-tables",  # 6 % of the wheel; C code that throws no exception
+    "-fno-ident",  # the compiler's name, once in each module
     "-fno-plt",  # 2 %: functions of the interpreter are called through their table entry, without a stub before it
     "-fno-stack-protector",  # 1 %: what Debian's Python adds to each function with an array
     "-fno-math-errno",  # nobody reads errno, and sqrt becomes one instruction
@@ -136,8 +137,8 @@ def usable_cpus():
 
 
 def link_args():
-    """Flags that strip the symbols nobody outside a module uses."""
-    return {"linux": ["-Wl,-s"], "darwin": ["-Wl,-x"]}.get(sys.platform, [])
+    """Flags that strip the symbols nobody outside a module uses, and what tells builds apart."""
+    return {"linux": ["-Wl,-s", "-Wl,--build-id=none"], "darwin": ["-Wl,-x"]}.get(sys.platform, [])
 
 
 def is_small(module):

@@ -24,7 +24,6 @@ globals().update(_dtypes.by_name())
 _FAMILIES = (
     "arithmetic",
     "comparisons",
-    "conditions",
     "copying",
     "creation",
     "indexing",

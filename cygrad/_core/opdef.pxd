@@ -59,7 +59,6 @@ cdef class OpNode(Node):
     cpdef int save_input(self, int i, object value) except -1
     cdef int save_result(self, Tensor out) except -1
     cdef int save_outputs(self, list outs, unsigned int mask) except -1
-    cdef list saved_outputs(self, unsigned int mask)
     cdef unsigned int mask(self) noexcept
 
 cdef OpDef op(str name, rule_t rule=*)      # then .row(...), which tells the rest

@@ -351,45 +351,17 @@ cdef class OpNode(Node):
         else:
             self.save_input(i, value)
 
-    def __dir__(self):
-        cdef OpDef row = self.op
-        tensors = [name for i, name in enumerate(row.inputs[:3]) if self.mask() & (1 << i)]
-        tensors += self.saved_outputs(self.mask())
-        return [*object.__dir__(self), *["_saved_" + name for name in [*tensors, *row.attributes]],
-                *["_raw_saved_" + name for name in tensors]]
+    @property
+    def _freed_by(self):
+        return self.freed_by
 
-    cdef list saved_outputs(self, unsigned int mask):
-        """Names of the results that are saved."""
-        cdef tuple bits = (OUT0, OUT1, OUT2)
-        return [name for name, bit in zip(self.op.outputs, bits) if mask & <unsigned int>bit]
+    def __dir__(self):
+        from cygrad._core.saved_attributes import names
+        return [*object.__dir__(self), *names(self.op)]
 
     def __getattr__(self, str name):
-        cdef OpDef row = self.op
-        cdef unsigned int mask = self.mask()
-        if name.startswith("_raw_saved_"):
-            from cygrad._core.saved_tensors import raw_saved
-            wanted = name[11:]
-            if wanted in self.saved_outputs(mask):
-                return raw_saved(self, row.outputs.index(wanted) or 3)
-            if wanted in row.inputs[:3] and mask & (1 << row.inputs.index(wanted)):
-                return raw_saved(self, row.inputs.index(wanted))
-        if name.startswith("_saved_"):
-            wanted = name[7:]
-            if wanted in self.saved_outputs(mask):
-                return self.saved_output(row.outputs.index(wanted))
-            if wanted in row.inputs[:3]:
-                value = self.saved(row.inputs.index(wanted))
-                if value is None and self.freed_by is not None:
-                    raise faults.freed_error(self, self.freed_by)
-                if value is not None and not isinstance(value, (Tensor, tuple)):
-                    return messages.as_tensor(value)
-                if value is not None or mask & (1 << row.inputs.index(wanted)):
-                    return value
-            if wanted in row.attributes and self.args is not None:
-                return self.args[row.attributes.index(wanted)]
-            if wanted == "alpha" and wanted in row.attributes:
-                return 1            # for which sums and differences keep no arguments
-        raise AttributeError(f"'{row.node_name}' object has no attribute '{name}'")
+        from cygrad._core.saved_attributes import read
+        return read(self, self.op, name)
 
 forbid_making(OpNode)
 

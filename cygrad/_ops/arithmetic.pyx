@@ -22,7 +22,7 @@ from cygrad._kernels.arrays cimport cast
 from cygrad._kernels.copying import element
 from cygrad._kernels.integers import whole_power
 from cygrad._ops.pointwise cimport conjugate, log, real_part, reciprocal
-from cygrad._ops.conditions cimport where
+from cygrad._ops.comparisons cimport where
 
 cdef extern from "numpy/arrayobject.h":
     bint PyTypeNum_ISCOMPLEX(int) noexcept

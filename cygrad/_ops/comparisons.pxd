@@ -1,3 +1,9 @@
-"""Comparisons."""
+"""Comparisons, and `where`."""
+
+from cygrad._core.dtypes cimport dtype
+from cygrad._core.tensor cimport Tensor
 
 cdef object compare(object a, object b, int op)         # op: Py_LT, ...
+
+cpdef object where(object condition, object input=*, object other=*, Tensor out=*)
+cpdef int check_fits(object number, dtype kind) except -1       # is it too large for the type it is to have?

@@ -1,15 +1,21 @@
-"""Comparisons, and the comparison operators. None has a derivative; results are boolean."""
+"""Comparisons and the comparison operators, whose results are boolean and have no derivative; and `where`, which picks
+elements by them."""
+
+import warnings
 
 from cpython.object cimport Py_EQ, Py_GE, Py_GT, Py_LE, Py_LT, Py_NE
 
-from cygrad._core.dtypes cimport COMPLEX, dtype
-from cygrad._core.opdef cimport ELEMENTWISE, INPLACE, NONDIFF, OpDef, op
+from cygrad._core.dtypes cimport BOOLEAN, COMPLEX, FLOATING, INTEGRAL, default_dtype, dtype, promote_types
+from cygrad._core.dual cimport keep
+from cygrad._core.opdef cimport ELEMENTWISE, IN2, INPLACE, NONDIFF, OpDef, OpNode, lookup, op
 from cygrad._core.opdef import publish
-from cygrad._core.record cimport apply2, result_type, tensor_argument
+from cygrad._core.record cimport apply2, as_type, record2, result_type, tensor_argument, write_into
 from cygrad._core.tensor cimport Tensor, dtype_of
 from cygrad._ops.arithmetic cimport operand
 from cygrad._core import messages
 from cygrad._core.operands import unordered
+from cygrad._kernels import pointwise
+from cygrad._kernels.copying import element
 
 cdef unsigned int TRUTH = ELEMENTWISE | NONDIFF | INPLACE
 
@@ -138,4 +144,86 @@ cdef object compare(object a, object b, int op):
     return compared(GT if op == Py_GT else GE, <Tensor>a, b, None)
 
 
+# -- where -------------------------------------------------------------------------------------------------
+
+cpdef int check_fits(object number, dtype kind) except -1:
+    """Raise if a number (rather than a tensor or None) is too large for the type it is to have."""
+    if isinstance(number, (int, float)) and (kind.category == INTEGRAL or not -6e4 < number < 6e4):
+        element(number, kind.numpy)
+    return 0
+
+
+cdef object where_rule(OpNode n, object g):
+    condition = n.saved(2)
+    return (where(condition, g, 0.0) if n.needs(0) else None,
+            where(condition, 0.0, g) if n.needs(1) else None)
+
+cdef OpDef WHERE = op("where", where_rule).row(
+    saves=(0, 0, IN2), flags=ELEMENTWISE, inputs="self other condition")
+
+cdef tuple WHERE_SIGNATURES = (
+    "Tensor condition", "Tensor condition, Tensor input, Tensor other, *, Tensor out = None",
+    "Tensor condition, Number self, Tensor other", "Tensor condition, Tensor input, Number other",
+    "Tensor condition, Number self, Number other")
+
+cpdef object where(object condition, object input=None, object other=None, Tensor out=None):
+    """Elements of `input` where `condition` holds, elements of `other` elsewhere; all three broadcast.
+
+    `input` and `other` may be numbers; types are promoted. Saves `condition`. Gradients: g where the condition holds,
+    and g elsewhere; 0 for what is not taken. With `condition` alone: the indices of what is not zero, as
+    `nonzero(condition, as_tuple=True)`.
+
+    Raises RuntimeError for a condition that is not boolean and for shapes that do not broadcast.
+
+    >>> import cygrad
+    >>> x = cygrad.tensor([-1.0, 2.0])
+    >>> cygrad.where(x > 0, x, 0.0)
+    tensor([0., 2.])
+    >>> cygrad.where(x > 0)
+    (tensor([1]),)
+    """
+    cdef Tensor result
+    cdef dtype kind, widest
+    if input is None and other is None and isinstance(condition, Tensor):
+        return lookup("nonzero").entry(condition, as_tuple=True)
+    if not (isinstance(condition, Tensor) and isinstance(input, (Tensor, int, float, complex))
+            and isinstance(other, (Tensor, int, float, complex))):
+        given = [value for value in (condition, input) if value is not None]
+        raise messages.no_such_call("where", given if other is None and input is not None else (
+            condition, input, other), {}, WHERE_SIGNATURES)
+    check_condition(<Tensor>condition)
+    kind = result_type((input, other))
+    widest = promote_types(kind, default_dtype()) if kind.category == FLOATING else kind
+    check_fits(input, widest)
+    check_fits(other, widest)
+    array = pointwise.where((<Tensor>condition).array, as_type(input, kind), as_type(other, kind))
+    if out is not None:
+        if dtype_of(out) is not kind:
+            raise RuntimeError(f"Expected out type to be {kind.type_name} but got {dtype_of(out).type_name}")
+        return write_into(WHERE, out, array, (input, other), None)
+    result = record2(WHERE, array, input, other, None)
+    keep(result, 2, condition)
+    return result
+
+
+cdef int check_condition(Tensor condition) except -1:
+    cdef dtype kind = dtype_of(condition)
+    if kind.category == BOOLEAN:
+        return 0
+    if kind.name != "uint8":
+        raise RuntimeError(f"where expected condition to be a boolean tensor, but got a tensor with dtype "
+                           f"{kind.type_name}\n  compare it with something first: `condition != 0`")
+    warnings.warn("where received a uint8 condition tensor. This behavior is deprecated and will be removed in a "
+                  "future version of PyTorch. Use a boolean condition instead.", UserWarning, stacklevel=2)
+    return 0
+
+
+def where_method(self, condition, other):
+    """Elements of this tensor where `condition` holds, elements of `other` elsewhere; see `cygrad.where`."""
+    return where(condition, self, other)
+
+
+where_method.__name__ = where_method.__qualname__ = "where"
+
+methods = {"where": where_method}
 functions = publish(globals())

@@ -18,7 +18,7 @@ from cygrad._kernels import elementwise as kernels
 from cygrad._kernels import activations, pointwise
 cimport cygrad._ops.arguments as arguments
 from cygrad._ops.arithmetic cimport add, div, mul, neg, pow, spend, spend_div, spend_mul, sub
-from cygrad._ops.conditions cimport where
+from cygrad._ops.comparisons cimport where
 from cygrad._core import messages
 
 cdef unsigned int SMOOTH = ELEMENTWISE | INPLACE | FLOAT_RESULT     # the flags of most rows here

@@ -1,4 +1,4 @@
-"""One of several values, element by element: the larger, the smaller, the bounded. `where` stands in conditions.pyx."""
+"""One of several values, element by element: the larger, the smaller, the bounded (`where`: in comparisons.pyx)."""
 
 import operator
 
@@ -12,7 +12,7 @@ from cygrad._core.tensor import Tensor
 from cygrad._kernels import blocks
 from cygrad._ops.arithmetic import div
 from cygrad._ops.checks import require_tensors
-from cygrad._ops.conditions import check_fits, where
+from cygrad._ops.comparisons import check_fits, where
 
 
 def kept(g, mask):
