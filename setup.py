@@ -96,15 +96,18 @@ LOOPING = {"cygrad._kernels.arrays", "cygrad._kernels.rows"}
 FAST_FAMILIES = {"arithmetic"}
 SMALL = {
     "cygrad._core": (
-        "access accumulate construct dtypes dual engine engine_hooks events function inplace node opdef tensor_hooks"
+        "access accumulate construct dtypes dual engine engine_hooks events function inplace node opdef scalar"
+        " tensor_hooks"
     ).split(),
-    "cygrad._kernels": "activations elementwise native nn optim parallel pool reduce".split(),
+    "cygrad._kernels": "activations elementwise native nn optim parallel pool reduce strided walk".split(),
 }
 # What takes room and saves no time where no loop over elements is.
 GNU_PLAIN_ARGS = [
     "-DCYTHON_FAST_THREAD_STATE=0",  # 1 %: looks for an exception are all done in one way
     "-DCYTHON_USE_DICT_VERSIONS=0",  # 1 %: and those for a module's name, on Python 3.11
 ]
+if sys.platform == "linux":
+    GNU_PLAIN_ARGS += ["-fno-align-functions", "-fno-align-jumps", "-fno-align-labels"]  # 2 %: filled with nothing
 GNU_SMALL_ARGS = [
     "-Os",
     "-DCYTHON_UNPACK_METHODS=0",  # 3 %: and calls of Python methods
