@@ -1,5 +1,6 @@
 """The examples run as a reader would run them."""
 
+import math
 import os
 import re
 import signal
@@ -14,7 +15,8 @@ import cygrad
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 # The package under test, wherever it is: installed, or built in a checkout.
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(cygrad.__file__).parent.parent)}
+PATHS = [str(Path(cygrad.__file__).parent.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(PATHS)}
 
 
 @pytest.fixture(autouse=True)
@@ -161,10 +163,47 @@ def test_oscillator_solves_its_equation(tmp_path):
     assert float(re.search(r"^largest error of u (\S+),", out, re.M)[1]) < 1e-2
 
 
+def test_characters_are_learnt_and_written(tmp_path):
+    out = run_example("characters", "--steps", 30, tmp_path=tmp_path)
+    losses = re.search(r"^validation loss (\S+); counting letters (\S+), counting triples (\S+)$", out, re.M)
+    loss, letters, triples = map(float, losses.groups())
+    assert loss < math.log(96) - 0.8 and 3 < letters < 3.5 and 1.9 < triples < 2.4
+    assert len(out[out.index("    Return the ") : out.rindex("wrote")]) > 400
+
+
+@pytest.mark.slow
+def test_characters_reach_a_loss_of_1_75(tmp_path):
+    out = run_example("characters", tmp_path=tmp_path, timeout=900)
+    assert float(re.search(r"^validation loss (\d\.\d+);", out, re.M)[1]) < 1.75
+
+
+def test_cartpole_learns(tmp_path):
+    pytest.importorskip("gymnasium", reason="needs cygrad[examples]")
+    out = run_example("cartpole", "--updates", 60, tmp_path=tmp_path)
+    assert float(re.search(r"^mean return of 100 new episodes (\d+\.\d), least \d+ \(seed 0\)$", out, re.M)[1]) > 60
+    assert re.search(r"^trained on 15360 steps of the carts in \d+\.\d s$", out, re.M)
+
+
+@pytest.mark.slow
+def test_cartpole_balances_for_475_steps(tmp_path):
+    pytest.importorskip("gymnasium", reason="needs cygrad[examples]")
+    out = run_example("cartpole", tmp_path=tmp_path)
+    assert float(re.search(r"^mean return of 100 new episodes (\d+\.\d),", out, re.M)[1]) >= 475
+
+
 @pytest.mark.parametrize(
-    ("example", "option"), [("digits_conv", "--epochs"), ("diabetes", "--rounds"), ("oscillator", "--steps")]
+    ("example", "option"),
+    [
+        ("digits_conv", "--epochs"),
+        ("diabetes", "--rounds"),
+        ("oscillator", "--steps"),
+        ("characters", "--steps"),
+        ("cartpole", "--updates"),
+    ],
 )
 def test_examples_refuse_nonsense(example, option):
+    if example == "cartpole":
+        pytest.importorskip("gymnasium", reason="needs cygrad[examples]")
     done = subprocess.run(
         command(option, 0, example=f"{example}.py"), capture_output=True, text=True, timeout=60, env=ENVIRONMENT
     )
