@@ -26,6 +26,8 @@ NAMESPACES = (
     "torch.nn",
     "torch.nn.Module",
     "torch.nn.functional",
+    "torch.nn.attention",
+    "torch.nn.attention.bias",
     "torch.nn.init",
     "torch.nn.utils",
     "torch.nn.utils.parametrize",

@@ -44,7 +44,7 @@ OUT_OF_SCOPE = {
         get_device_module has_(lapack|mkl|openmp|spectral) torch\.cpu xla .*cudagraph.* backends
         USE_(GLOBAL_DEPS|RTLD.*) init_num_threads (get|set)_num_interop_threads set_flush_denormal
         (get|set)_float32_matmul_precision is_shared share_memory_ pin_memory get_file_path torch\.cpu
-        scaled_(grouped_)?mm grouped_mm
+        scaled_(grouped_)?mm grouped_mm .*flash_attention_impls?
     """,
     "storage objects: memory is NumPy's": r"""
         .*Storage.* storage storage_type untyped_storage UntypedStorage TypedStorage set_ is_set_to from_file
@@ -59,7 +59,7 @@ OUT_OF_SCOPE = {
     "several processes or devices": "DataParallel share_memory",
     "names for annotations and internal use": r"""
         T_destination OptimizerP(re|ost)Hook dump_patches call_super_init factory_kwargs Container
-        swap_in_optimizer_params_and_state LinearCrossEntropyOptions
+        swap_in_optimizer_params_and_state
     """,
     "gradients that are sparse": "SparseAdam",
     "names of dimensions": r"align_.* name rename.* names refine_names",

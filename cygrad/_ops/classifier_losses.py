@@ -279,6 +279,10 @@ def linear_cross_entropy(
     name = "linear_cross_entropy"
     x, w = require(input, name), require(linear_weight, name, "linear_weight", 2)
     y = require(target, name, "target", 3)
+    if not 1 <= x.ndim <= 2:
+        raise RuntimeError(f"expected input with dimensionality 1 or 2, got {x.ndim}")
+    if w.ndim < 2:
+        raise RuntimeError(f"expected linear_weight with dimensionality at least 2, got {w.ndim}")
     classes, features = tuple(w.shape[:-1]), w.shape[-1]
     if x.shape[-1] != features:
         raise RuntimeError(
@@ -287,7 +291,12 @@ def linear_cross_entropy(
         )
     if linear_bias is not None and tuple(linear_bias.shape) != classes:
         raise RuntimeError(f"expected linear_bias shape {classes}, got {tuple(linear_bias.shape)}")
-    if y.dtype.is_floating_point and ignore_index is not None:
+    if len(classes) > 1 and x.ndim == 1:
+        raise RuntimeError(
+            f"K-dimensional loss defined by linear_weight shape {tuple(w.shape)} requires batched input, "
+            f"(N, {features}), got unbatched input with shape {tuple(x.shape)}"
+        )
+    if tuple(y.shape) == (*x.shape[:-1], *classes) and ignore_index is not None:
         raise RuntimeError("ignore_index cannot be specified when target contains probabilities")
     if len(classes) > 1:
         bias = None if linear_bias is None else reshape(linear_bias, -1)

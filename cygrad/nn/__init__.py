@@ -1,6 +1,6 @@
 """Layers, losses, and the `Module` that models are made of."""
 
-from cygrad.nn import functional, grad, init, modules, parameter, utils
+from cygrad.nn import attention, functional, grad, init, modules, parameter, utils
 from cygrad.nn.modules import *  # noqa: F403
 from cygrad.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 
@@ -9,6 +9,7 @@ __all__ = [
     "Parameter",
     "UninitializedBuffer",
     "UninitializedParameter",
+    "attention",
     "functional",
     "grad",
     "init",

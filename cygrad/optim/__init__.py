@@ -2,6 +2,7 @@
 
 from cygrad.optim import (
     adadelta,
+    adafactor,
     adagrad,
     adam,
     adamax,
@@ -18,6 +19,7 @@ from cygrad.optim import (
     swa_utils,
 )
 from cygrad.optim.adadelta import Adadelta
+from cygrad.optim.adafactor import Adafactor
 from cygrad.optim.adagrad import Adagrad
 from cygrad.optim.adam import Adam, AdamW
 from cygrad.optim.adamax import Adamax
@@ -34,6 +36,7 @@ from cygrad.optim.sgd import SGD
 __all__ = [
     "ASGD",
     "Adadelta",
+    "Adafactor",
     "Adagrad",
     "Adam",
     "AdamW",
@@ -46,6 +49,7 @@ __all__ = [
     "Rprop",
     "SGD",
     "adadelta",
+    "adafactor",
     "adagrad",
     "adam",
     "adamax",

@@ -120,3 +120,23 @@ def test_padding_row_is_not_learnt():
     layer(torch.tensor([0, 3])).sum().backward()
     assert layer.weight.grad.tolist() == [[1.0] * 3, [0.0] * 3, [0.0] * 3, [0.0] * 3]
     assert layer.weight[3].tolist() == [0.0] * 3
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 7])
+def test_cross_map_lrn_by_its_formula(size):
+    x = images(2, 5, 3, 2).double().requires_grad_()
+    layer = nn.CrossMapLRN2d(size, alpha=0.7, beta=0.6, k=1.5)
+    reach = (size + 1) // 2
+    for c in range(5):
+        near = [i for i in range(5) if abs(i - c) < reach or (i == 0 and c > 0)]
+        expected = x[:, c] / (1.5 + 0.7 / size * x[:, near].square().sum(1)) ** 0.6
+        assert torch.allclose(layer(x)[:, c], expected)
+    assert torch.autograd.gradcheck(layer, (x,))
+
+
+def test_linear_cross_entropy_is_a_layer_and_a_loss():
+    loss = nn.LinearCrossEntropyLoss(6, 5, bias=True)
+    target = torch.tensor([0, 3])
+    expected = F.cross_entropy(loss.linear(IMAGES[:, 0, 0, :1].expand(2, 6)), target)
+    assert torch.equal(loss(IMAGES[:, 0, 0, :1].expand(2, 6), target), expected)
+    assert [name for name, _ in loss.named_parameters()] == ["linear.weight", "linear.bias"]

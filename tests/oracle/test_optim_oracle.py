@@ -23,6 +23,7 @@ OPTIONS = {
     "RAdam": [DECAY, MAX, DECOUPLED, {"betas": (0.5, 0.8)}, {"eps": 1e-2, "lr": 0.1}],
     "Rprop": [MAX, {"etas": (0.3, 1.5)}, {"step_sizes": (1e-2, 0.02)}],
     "ASGD": [DECAY, MAX, {"t0": 5.0}, {"lambd": 0.1, "alpha": 0.5, "t0": 0.0}],
+    "Adafactor": [DECAY, MAX, {"beta2_decay": -0.5, "lr": 0.3}, {"eps": (1e-2, 0.1)}, {"d": 2.0}, {"foreach": True}],
     "SGD": [{"momentum": 0.9, **DECAY}],
     "AdamW": [{"amsgrad": True}],
 }
@@ -75,7 +76,7 @@ def test_twenty_steps(name, options):
         same_state(a.state_dict(), b.state_dict())
 
 
-@pytest.mark.parametrize("name", OPTIONS)
+@pytest.mark.parametrize("name", [name for name in OPTIONS if name != "Adafactor"])
 def test_complex_parameters(name):
     ours, theirs = weights(cygrad, "complex128"), weights(torch, "complex128")
     train(cygrad, getattr(cygrad.optim, name)(ours), ours, 5)
@@ -104,7 +105,7 @@ def test_state_dicts_are_exchanged(name, options):
     same(theirs, reference, 1e-7 if name in ("NAdam", "ASGD") else 1e-10)  # float32 scalars in their states
 
 
-@pytest.mark.parametrize("name", [name for name in OPTIONS if name not in ("SGD", "AdamW", "Rprop")])
+@pytest.mark.parametrize("name", [name for name in OPTIONS if name not in ("SGD", "AdamW", "Rprop", "Adafactor")])
 def test_differentiable(name):
     """The recorded step computes the same, and gradients flow through two steps to the first gradient."""
     steps = 1 if name == "Adamax" else 2  # where PyTorch cannot differentiate two
@@ -131,6 +132,7 @@ def test_options(name):
 BAD = ["lr", "eps", "alpha", "momentum", "weight_decay", "rho", "lr_decay", "initial_accumulator_value"]
 BAD_OPTIONS = [{name: -1.0} for name in [*BAD, "momentum_decay"]]
 BAD_OPTIONS += [{"betas": (1.0, 0.9)}, {"betas": (0.9, -1)}, {"etas": (1.2, 0.5)}, {"rho": 2.0}]
+BAD_OPTIONS += [{"beta2_decay": 1.0}, {"d": 0.5}, {"eps": (-1.0, 1.0)}, {"eps": (None, -1.0)}]
 BAD_OPTIONS += [{"fused": True, "foreach": True}, {"fused": True, "differentiable": True}]
 
 
@@ -147,3 +149,27 @@ def test_checks(name):
             except TypeError:
                 errors.append("no such option")
         assert errors[0] == errors[1], options
+
+
+def test_adafactor_takes_no_complex_parameters():
+    for library in (cygrad, torch):
+        (param, *_) = weights(library, "complex128")
+        param.grad = param.detach()
+        with pytest.raises(RuntimeError, match="^Adafactor does not support complex parameters"):
+            library.optim.Adafactor([param]).step()
+
+
+def test_adafactor_of_convolutions_and_half_precision():
+    """Factors are along the last two of four dimensions; the precision is that of each parameter."""
+    results = []
+    for library in (cygrad, torch):
+        rng = np.random.default_rng(0)
+        params = [library.tensor(rng.standard_normal((3, 2, 5, 4)).astype(t), requires_grad=True) for t in ("f4", "f2")]
+        for param in params:
+            optimizer = library.optim.Adafactor([param], lr=library.tensor(0.1), weight_decay=0.1)
+            for _ in range(20):
+                param.grad = library.tensor(rng.standard_normal((3, 2, 5, 4)).astype(str(param.detach().numpy().dtype)))
+                optimizer.step(lambda: None)
+            results.append(param.detach().numpy())
+    np.testing.assert_allclose(results[0], results[2], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(results[1], results[3], rtol=1e-2, atol=1e-2)

@@ -46,6 +46,15 @@ LAYERS = [
     ("GroupNorm(1, 4, affine=False)", SEQUENCES),
     ("LocalResponseNorm(2)", IMAGES),
     ("LocalResponseNorm(3, alpha=0.1, beta=0.5, k=2.0)", SEQUENCES),
+    ("LinearCrossEntropyLoss(5, 7)", numbers(4, 5), places(4, below=7)),
+    ("LinearCrossEntropyLoss(5, 7, bias=True, reduction='none', ignore_index=2)", numbers(4, 5), places(4, below=7)),
+    ("LinearCrossEntropyLoss(5, 7, weight=torch.arange(7) / 7.0, reduction='sum')", numbers(4, 5), places(4, below=7)),
+    ("LinearCrossEntropyLoss(5, 7, label_smoothing=0.1)", numbers(5), np.array(3)),
+    (
+        "LinearCrossEntropyLoss(5, 7, out_features=(2, 3), bias=True, reduction='sum')",
+        *(numbers(4, 5), places(4, 2, 3, below=7)),
+    ),
+    ("LinearCrossEntropyLoss(5, 7, out_features=(2,))", numbers(4, 5), np.abs(numbers(4, 7, 2))),
     ("Embedding(7, 3)", places(4, 2, below=7)),
     ("Embedding(7, 3, padding_idx=-2)", places(4, 2, below=7)),
     ("Embedding(7, 3, 0, 1.0, 1.0, True)", places(4, 2, below=7)),
@@ -240,3 +249,53 @@ def test_warning_about_channels():
             library.nn.InstanceNorm1d(3)(library.ones(2, 4, 5))
         told.append([(w.category, str(w.message)) for w in caught])
     assert told[0] == told[1] and told[0]
+
+
+@pytest.mark.parametrize("text", ["1", "2, 0.5, 0.6, 1.3", "3, alpha=0.7", "4, 0.3, k=2.0", "5, 1.0, 0.5", "9, 0.2"])
+def test_cross_map_lrn(text):
+    """PyTorch's gradient is not that of its formula, so that only results are compared."""
+    ours, theirs = (eval(f"nn.CrossMapLRN2d({text})", {"nn": library.nn}) for library in (cygrad, torch))
+    assert repr(ours) == repr(theirs)
+    for channels in (1, 2, 6):
+        x = numbers(2, channels, 3, 2)
+        close([ours(cygrad.from_numpy(x)).numpy()], [theirs(torch.from_numpy(x)).numpy()])
+    assert inspect.signature(cygrad.nn.CrossMapLRN2d).parameters.keys() == {"size", "alpha", "beta", "k"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CrossMapLRN2d(3)(torch.ones(2, 3, 4))",
+        "LinearCrossEntropyLoss(3, 4, weight=torch.ones(3))",
+        "LinearCrossEntropyLoss(3, 4, label_smoothing=2)",
+        "LinearCrossEntropyLoss(3, 4)(torch.ones(2, 5), torch.ones(2, dtype=torch.int64))",
+        "LinearCrossEntropyLoss(3, 4)(torch.ones(2, 2, 3), torch.ones(2, dtype=torch.int64))",
+        "LinearCrossEntropyLoss(3, 4, out_features=(2,))(torch.ones(3), torch.ones(2, dtype=torch.int64))",
+        "LinearCrossEntropyLoss(3, 4, ignore_index=1)(torch.ones(2, 3), torch.ones(2, 4))",
+        "functional.linear_cross_entropy(torch.ones(2, 3), torch.ones(3), torch.ones(2, dtype=torch.int64))",
+        "LinearCrossEntropyOptions(acc_policy='x')",
+        "LinearCrossEntropyOptions(chunking_method='x')",
+        "LinearCrossEntropyOptions(chunking_method='aspect_ratio:0')",
+        "LinearCrossEntropyOptions(batch_chunk_size=0)",
+    ],
+)
+def test_errors_of_new_layers(text):
+    texts = []
+    for library in (cygrad, torch):
+        with pytest.raises((RuntimeError, ValueError)) as caught:
+            made(library, text)
+        texts.append((isinstance(caught.value, ValueError), first_line(caught.value)))
+    assert texts[0] == texts[1]
+
+
+def test_options_of_linear_cross_entropy():
+    losses = []
+    for library in (cygrad, torch):
+        options = library.nn.LinearCrossEntropyOptions(batch_chunk_size=2, chunking_method=None)
+        loss = library.nn.LinearCrossEntropyLoss(5, 7, options=options)
+        loss.linear.weight.data = library.from_numpy(numbers(7, 5))
+        x = library.from_numpy(numbers(4, 5)).requires_grad_()
+        out = loss(x, library.from_numpy(places(4, below=7)))
+        out.backward()
+        losses.append([out.detach().numpy(), x.grad.numpy(), loss.linear.weight.grad.numpy()])
+    close(*losses)

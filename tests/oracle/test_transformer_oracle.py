@@ -1,5 +1,6 @@
 """Attention and transformers give what PyTorch's give: results, gradients, states, reprs, errors."""
 
+import importlib
 import inspect
 
 import numpy as np
@@ -9,6 +10,7 @@ import cygrad
 from helpers import first_line
 
 torch = pytest.importorskip("torch")
+torch_bias = pytest.importorskip("torch.nn.attention.bias")
 pytestmark = [
     pytest.mark.oracle,
     pytest.mark.filterwarnings("ignore:enable_nested_tensor is True"),
@@ -177,3 +179,23 @@ def test_masks():
     ):
         told = [made(n, f"MultiheadAttention(6, 2).merge_masks({text}, x)") for n in (cygrad, torch)]
         assert repr(told[0]) == repr(told[1])
+
+
+@pytest.mark.parametrize("sizes", [(3, 3), (2, 5), (5, 2)])
+@pytest.mark.parametrize("corner", ["causal_upper_left", "causal_lower_right"])
+@pytest.mark.filterwarnings("ignore:Lower right causal bias will produce NaNs")
+def test_causal_bias(corner, sizes):
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal((2, 3, size, 4)) for size in (sizes[0], sizes[1], sizes[1])]
+    results = []
+    for library, bias in ((cygrad, importlib.import_module("cygrad.nn.attention.bias")), (torch, torch_bias)):
+        given = [library.tensor(array, requires_grad=True) for array in arrays]
+        mask = getattr(bias, corner)(*sizes)
+        out = library.nn.functional.scaled_dot_product_attention(*given, mask)
+        out.square().sum().backward()
+        results.append([repr(mask), *(t.detach().numpy() for t in (out, *(x.grad for x in given)))])
+    assert results[0][0] == results[1][0]
+    for a, b in zip(results[0][1:], results[1][1:]):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
+    ours = importlib.import_module("cygrad.nn.attention").SDPBackend
+    assert {b.name: int(b) for b in ours} == {n: int(b) for n, b in torch.nn.attention.SDPBackend.__members__.items()}

@@ -39,6 +39,7 @@ from cygrad.nn.modules.lazy_layers import (
     LazyLinear,
 )
 from cygrad.nn.modules.linear import Bilinear, Identity, Linear
+from cygrad.nn.modules.linear_cross_entropy import LinearCrossEntropyLoss, LinearCrossEntropyOptions
 from cygrad.nn.modules.loss import (
     BCELoss,
     BCEWithLogitsLoss,
@@ -70,6 +71,7 @@ from cygrad.nn.modules.normalization import (
     BatchNorm1d,
     BatchNorm2d,
     BatchNorm3d,
+    CrossMapLRN2d,
     GroupNorm,
     InstanceNorm1d,
     InstanceNorm2d,
@@ -183,6 +185,7 @@ __all__ = [
     "CosineEmbeddingLoss",
     "CosineSimilarity",
     "CrossEntropyLoss",
+    "CrossMapLRN2d",
     "Dropout",
     "Dropout1d",
     "Dropout2d",
@@ -234,6 +237,8 @@ __all__ = [
     "LazyLinear",
     "LeakyReLU",
     "Linear",
+    "LinearCrossEntropyLoss",
+    "LinearCrossEntropyOptions",
     "LocalResponseNorm",
     "LogSigmoid",
     "LogSoftmax",

@@ -18,6 +18,7 @@ __all__ = [
     "BatchNorm1d",
     "BatchNorm2d",
     "BatchNorm3d",
+    "CrossMapLRN2d",
     "GroupNorm",
     "InstanceNorm1d",
     "InstanceNorm2d",
@@ -405,6 +406,41 @@ class LocalResponseNorm(UnaryFunctionModule):
         self.alpha = alpha
         self.beta = beta
         self.k = k
+
+    def extra_repr(self) -> str:
+        """The constants of the formula."""
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
+
+
+class CrossMapLRN2d(Module):
+    """`input / (k + alpha / size * S)^beta`, S being the sum of squares over channels near by; input (N, C, H, W).
+
+    With p = (size + 1) // 2, S of channel c is over the channels from c - p + 1 to c + p - 1 and, as in PyTorch, over
+    channel 0. The gradient is that of this formula, which PyTorch's is not. `LocalResponseNorm` takes `size` channels.
+    Raises ValueError for other than four dimensions.
+
+    >>> import cygrad
+    >>> cygrad.nn.CrossMapLRN2d(3, alpha=3.0, beta=1.0)(cygrad.ones(1, 3, 1, 1)).flatten()
+    tensor([0.3333, 0.2500, 0.2500])
+    """
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
+        super().__init__()
+        self.size = size
+        self.alpha = alpha
+        self.beta = beta
+        self.k = k
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Normalise `input`."""
+        if input.ndim != 4:
+            raise ValueError(f"CrossMapLRN2d: Expected input to be 4D, got {input.ndim}D instead.")
+        channels = cygrad.arange(input.shape[1])
+        to, of = channels.unsqueeze(1), channels.unsqueeze(0)
+        reach = (self.size + 1) // 2
+        near = (of < to + reach) & ((of > to - reach) | (of == 0))
+        squares = near.to(input.dtype) @ input.square().flatten(2)
+        return input * (squares * (self.alpha / self.size) + self.k).pow(-self.beta).view_as(input)
 
     def extra_repr(self) -> str:
         """The constants of the formula."""

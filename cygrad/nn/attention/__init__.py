@@ -1,0 +1,44 @@
+"""What `nn.functional.scaled_dot_product_attention` may be computed by, and masks for it (`bias`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import IntEnum
+from typing import Any
+
+__all__ = ["SDPBackend", "WARN_FOR_UNFUSED_KERNELS", "sdpa_kernel"]
+
+WARN_FOR_UNFUSED_KERNELS = False
+
+
+class SDPBackend(IntEnum):
+    """PyTorch's ways to compute attention."""
+
+    ERROR = -1
+    MATH = 0
+    FLASH_ATTENTION = 1
+    EFFICIENT_ATTENTION = 2
+    CUDNN_ATTENTION = 3
+    OVERRIDEABLE = 4
+
+
+@contextmanager
+def sdpa_kernel(backends: list[SDPBackend] | SDPBackend, set_priority: bool = False) -> Iterator[dict[str, Any]]:
+    """Choose how attention is computed inside of this context; here one way serves all, and nothing changes.
+
+    Raises AssertionError for what is no backend and no list.
+
+    >>> import cygrad
+    >>> from cygrad.nn.attention import SDPBackend, sdpa_kernel
+    >>> query = cygrad.ones(1, 2)
+    >>> with sdpa_kernel(SDPBackend.FLASH_ATTENTION):
+    ...     cygrad.nn.functional.scaled_dot_product_attention(query, query, query)
+    tensor([[1., 1.]])
+    """
+    if not isinstance(backends, list | SDPBackend):
+        raise AssertionError(
+            "Backend must be an instance of SDPBackend or a list of SDPBackend instances, "
+            f"got {type(backends).__name__}"
+        )
+    yield {}

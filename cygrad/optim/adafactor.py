@@ -1,0 +1,126 @@
+"""Adafactor: an adaptive optimizer that keeps two vectors for each matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import cygrad
+from cygrad import Tensor
+from cygrad.optim.optimizer import Optimizer, loss_of
+
+__all__ = ["Adafactor"]
+
+
+class Adafactor(Optimizer):
+    """Steps relative to the size of a parameter, scaled by a mean of squares that is kept as rows times columns.
+
+    With g the gradient and, for step t, b = t**beta2_decay and the rest 0 at first:
+
+        r = (1 - b) * r + b * mean(g**2, dim=-1);   c = (1 - b) * c + b * mean(g**2, dim=-2)
+        v = r c^T / max(mean(r), eps[0])                (of vectors and numbers: v = (1 - b) * v + b * g**2)
+        u = g / sqrt(max(v, eps[0]**2))
+        step = min(lr, 1 / sqrt(t)) * max(eps[1], rms(parameter))
+        parameter -= lr * weight_decay * parameter
+        parameter -= step * u / max(1, rms(u) / d)
+
+    with rms the root of the mean square; `eps[0]` is the precision of the parameter's type where it is None.
+
+    See N. Shazeer and M. Stern, "Adafactor: Adaptive Learning Rates with Sublinear Memory Cost", 2018.
+
+    `foreach` is accepted and changes nothing. Raises `ValueError` for options out of range, `RuntimeError` for complex
+    parameters.
+
+    >>> import cygrad
+    >>> w = cygrad.tensor([[1.0, -3.0]], requires_grad=True)
+    >>> optimizer = cygrad.optim.Adafactor([w], lr=0.1)
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> w
+    tensor([[ 0.7764, -2.7764]], requires_grad=True)
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float | Tensor = 1e-2,
+        beta2_decay: float = -0.8,
+        eps: tuple[float | None, float] = (None, 1e-3),
+        d: float = 1.0,
+        weight_decay: float = 0.0,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+    ) -> None:
+        if isinstance(lr, Tensor) and lr.numel() != 1:
+            raise ValueError("Tensor lr must be 1-element")
+        if not beta2_decay <= 0.0:
+            raise ValueError(f"beta2_decay should be <= 0 but is: {beta2_decay}")
+        if not d >= 1.0:
+            raise ValueError(f"Clipping threshold d should be >= 1 but is: {d}")
+        wanted = {"Learning rate": lr, "epsilon1": eps[0], "epsilon2": eps[1], "weight_decay": weight_decay}
+        for name, value in wanted.items():
+            if value is not None and not value >= 0.0:
+                raise ValueError(f"{name} should be >= 0 but is: {value}")
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "beta2_decay": beta2_decay,
+                "eps": eps,
+                "d": d,
+                "weight_decay": weight_decay,
+                "foreach": foreach,
+                "maximize": maximize,
+            },
+        )
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Change every parameter that has a gradient."""
+        loss = loss_of(closure)
+        with cygrad.no_grad():
+            for group in self.param_groups:
+                for param in group["params"]:
+                    if param.grad is not None:
+                        self._change(param, -param.grad if group["maximize"] else param.grad, group)
+        return loss
+
+    def _change(self, param: Tensor, grad: Tensor, group: dict[str, Any]) -> None:
+        if param.is_complex():
+            raise RuntimeError("Adafactor does not support complex parameters")
+        state = self.state[param] or self._first_state(param, grad)
+        state["step"] += 1
+        t, lr = state["step"].item(), float(group["lr"])
+        eps, least = group["eps"]
+        if eps is None:
+            eps = cygrad.finfo(param.dtype).eps
+        size = min(lr, t**-0.5) * max(least, _rms(param))
+        if group["weight_decay"]:
+            param.mul_(1 - lr * group["weight_decay"])
+        update = grad / _mean_square(grad, state, t ** group["beta2_decay"], eps).clamp_(min=eps * eps).sqrt_()
+        param.sub_(update, alpha=size / max(1.0, _rms(update) / group["d"]))
+
+    def _first_state(self, param: Tensor, grad: Tensor) -> dict[str, Tensor]:
+        state = self.state[param]
+        state["step"] = cygrad.tensor(0.0)
+        if grad.ndim > 1:
+            *others, rows, columns = grad.shape
+            state["row_var"] = grad.new_zeros((*others, rows, 1))
+            state["col_var"] = grad.new_zeros((*others, 1, columns))
+        else:
+            state["variance"] = cygrad.zeros_like(grad)
+        return state
+
+
+def _rms(tensor: Tensor) -> float:
+    return float(tensor.norm() / tensor.numel() ** 0.5)
+
+
+def _mean_square(grad: Tensor, state: dict[str, Tensor], weight: float, eps: float) -> Tensor:
+    """The running mean of squares of gradients, the newest with this weight; a new tensor."""
+    square = grad * grad
+    if grad.ndim < 2:
+        return state["variance"].lerp_(square, weight).clone()
+    rows = state["row_var"].lerp_(square.mean(dim=-1, keepdim=True), weight)
+    columns = state["col_var"].lerp_(square.mean(dim=-2, keepdim=True), weight)
+    return rows * columns / rows.mean(dim=-2, keepdim=True).clamp_(min=eps)
