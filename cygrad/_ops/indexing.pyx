@@ -17,6 +17,7 @@ from numpy cimport NPY_BOOL, NPY_INT32, NPY_INT64, NPY_UINT8
 import numpy as np
 
 from cygrad._core.dtypes cimport is_float_num
+from cygrad._core.events cimport mark_start
 from cygrad._core.inplace cimport check_apart, check_inplace
 from cygrad._core.opdef cimport INPLACE, LINEAR, MAY_OVERLAP, PRIVATE, OpDef, OpNode, op, variant
 from cygrad._core.opdef import publish
@@ -46,6 +47,7 @@ cdef object checks():
 cpdef object getitem(Tensor t, object index):
     """What `t[index]` is; see Note [Indexing]."""
     cdef Reading reading
+    mark_start()
     if type(index) is int:
         return item(t, index)
     if type(index) is slice:
@@ -132,6 +134,7 @@ cdef class Reading:
         return 0
 
     cdef int settle(self, OpDef op, tuple args) except -1:
+        mark_start()                # the first step has begun already, with the index
         self.t = record_view(op, view_of(self.t.array, &self.g), self.t, args)
         geometry_of(self.t.array, &self.g)
         self.pending = False
@@ -280,6 +283,7 @@ cpdef Tensor index(object input, tuple indices):
 
 cdef Tensor pick(Tensor t, tuple indices):
     cdef Tensor result
+    mark_start()
     array = run_index(INDEX.kernel, t, index_arrays(t, indices), None, False)
     result = record1(INDEX, array, t, (t.array.shape, versions_of(indices)))
     keep(result, 2, indices)
@@ -434,6 +438,7 @@ cdef Tensor put(Tensor t, tuple indices, Tensor values, bint accumulate, str lab
     cdef unsigned int mask = 0
     cdef tuple inputs
     cdef OpNode node
+    mark_start()
     row = INDEX_PUT if is_float_num(t.array.dtype.num) else INDEX_PUT_UNRECORDED
     recording = (requires_grad(t) or requires_grad(values)) and is_recording()
     check_inplace(t, label or "index_put_", recording)      # before anything that is wrong with the index
@@ -502,6 +507,7 @@ cdef object number_element(object number, Tensor target):
 
 cdef int write(Tensor target, object value) except -1:
     """Write a number or a tensor, broadcast, into all of `target`."""
+    mark_start()
     cdef Tensor source = value if isinstance(value, Tensor) else wrap(number_element(value, target))
     if source.array.shape != target.array.shape:
         if source.array.ndim == 0:

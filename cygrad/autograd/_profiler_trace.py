@@ -41,8 +41,9 @@ def _event(phase, event, process, name, category):
 
 
 def _length(event):
-    # Of no length, an event would be drawn nowhere, and its arrow begin outside.
-    return max(0.001, round(event.time_range.elapsed_us(), 3))
+    # Between rounded ends, so that what lies inside of another event does so still. Of no length, an event would be
+    # drawn nowhere, and its arrow begin outside.
+    return max(0.001, round(round(event.time_range.end, 3) - round(event.time_range.start, 3), 3))
 
 
 def write_trace(events, path, **more):

@@ -89,6 +89,32 @@ def test_forward_and_backward_of_a_step():
     ]
 
 
+INDICES = {
+    "x[i]": lambda x, i: x[1],
+    "x[i:]": lambda x, i: x[1:],
+    "x[:, i]": lambda x, i: x[:, 1],
+    "x[i, j]": lambda x, i: x[1, 2],
+    "x[None, ..., i]": lambda x, i: x[None, ..., 1],
+    "x[tensor]": lambda x, i: x[i],
+    "x[i:, tensor]": lambda x, i: x[1:, i],
+    "x[i:] = 0": lambda x, i: x.__setitem__(slice(1, None), 0),
+    "x[tensor] = 0": lambda x, i: x.__setitem__(i, 0),
+    "expand": lambda x, i: x.expand(2, 4, 4),
+    "select": lambda x, i: x.select(1, 0),
+    "narrow": lambda x, i: x.narrow(0, 1, 2),
+    "unbind": lambda x, i: x.unbind(),
+}
+
+
+@pytest.mark.parametrize("name", INDICES)
+def test_each_step_of_an_index_takes_time(name):
+    x, i = leaf(*[[1.0] * 4] * 4) * 1, torch.tensor([0, 2])
+    with profile() as prof:
+        INDICES[name](x, i)
+    assert prof.function_events
+    assert all(event.cpu_time_total > 0 for event in prof.function_events)
+
+
 def test_in_place_ops_and_out_have_names_of_their_own():
     x, y = torch.ones(2), torch.zeros(2)
     with profile() as prof:
@@ -420,7 +446,20 @@ def check_trace(trace):
     assert len({e["id"] for e in ends["s"]}) == len(ends["s"])
     for arrow in ends["s"] + ends["f"]:  # each end lies in a slice
         assert any(s["ts"] == arrow["ts"] and s["tid"] == arrow["tid"] for s in slices)
+    check_nesting(slices)
     return slices, ends
+
+
+def check_nesting(slices):
+    """In a thread, of two slices one holds the other, or they are apart, to the nanosecond."""
+    for thread in {s["tid"] for s in slices}:
+        spans = [(round(1e3 * s["ts"]), round(1e3 * (s["ts"] + s["dur"]))) for s in slices if s["tid"] == thread]
+        open_ends = []
+        for start, end in sorted(spans, key=lambda span: (span[0], -span[1])):
+            while open_ends and open_ends[-1] <= start:
+                open_ends.pop()
+            assert not open_ends or end <= open_ends[-1]
+            open_ends.append(end)
 
 
 @pytest.mark.parametrize("name", ["trace.json", "trace.json.gz"])
