@@ -1,24 +1,29 @@
-"""Builds CPython without the GIL from Debian's source package, once: `python tools/build_free_threaded.py DIRECTORY`.
+"""Builds CPython without the GIL from Debian's source package, once: `python tools/build_free_threaded.py [DIRECTORY]`.
 
-Prints the path of the interpreter. What was built before is used again. Where the source or the build can not be had,
-it prints why, in a line, and its exit status is 1.
+Prints the path of the interpreter. It is kept in the directory, by default `cygrad/cpython-3.13t` in the user's cache
+(`$XDG_CACHE_HOME`, else `~/.cache`), and used again by whoever asks next; to build it anew, remove the directory. Where
+the source or the build can not be had, it prints why, in a line, and its exit status is 1.
 """
 
 import hashlib
+import http.client
 import lzma
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tarfile
 import tempfile
+import time
 import urllib.request
 from pathlib import Path
 
 DEBIAN = "http://deb.debian.org/debian"
 SUITES = "forky", "trixie", "sid"
 PACKAGE = "python3.13"
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "cygrad" / "cpython-3.13t"
+ATTEMPTS = 3  # to reach the archive
+NEEDED = "ctypes", "sqlite3", "ssl", "zlib"  # modules that CPython leaves out where headers are missing
 
 
 class Unavailable(Exception):
@@ -27,11 +32,14 @@ class Unavailable(Exception):
 
 def fetched(path):
     """The contents of a file of Debian's archive."""
-    try:
-        with urllib.request.urlopen(f"{DEBIAN}/{path}", timeout=60) as answer:
-            return answer.read()
-    except OSError as error:
-        raise Unavailable(f"no {DEBIAN}/{path}: {error}") from None
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            with urllib.request.urlopen(f"{DEBIAN}/{path}", timeout=60) as answer:
+                return answer.read()
+        except (OSError, http.client.HTTPException) as error:
+            if attempt == ATTEMPTS or getattr(error, "code", None) == 404:
+                raise Unavailable(f"{DEBIAN}/{path} can not be fetched: {error}") from None
+        time.sleep(5 * attempt)
 
 
 def sources(index):
@@ -46,28 +54,32 @@ def sources(index):
 
 def newest_source():
     """The newest source that the archive has, packed. An index may be ahead of it."""
-    found = []
-    for suite in SUITES:
+    found = set()
+    failed = []
+    for suite in SUITES:  # which come and go
         try:
             packed = fetched(f"dists/{suite}/main/source/Sources.xz")
-        except Unavailable:
-            continue  # suites come and go
-        found += sources(lzma.decompress(packed).decode())
-    for _, path, digest in sorted(set(found), reverse=True):
+        except Unavailable as reason:
+            failed.append(str(reason))
+        else:
+            found.update(sources(lzma.decompress(packed).decode()))
+    for _, path, digest in sorted(found, reverse=True):
         try:
             packed = fetched(path)
-        except Unavailable:
+        except Unavailable as reason:
+            failed.append(str(reason))
             continue
         if hashlib.sha256(packed).hexdigest() != digest:
             raise Unavailable(f"{DEBIAN}/{path} is not what the index says")
         return packed
-    raise Unavailable(f"no source package {PACKAGE} at {DEBIAN} in {', '.join(SUITES)}")
+    raise Unavailable("; ".join([f"no source package {PACKAGE} in {', '.join(SUITES)} of {DEBIAN}", *failed]))
 
 
 def build(place):
     """Build the newest source and install it at `place`."""
     packed = newest_source()
-    with tempfile.TemporaryDirectory() as scratch:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=place.parent) as scratch:
         archive = Path(scratch, "source.tar.xz")
         archive.write_bytes(packed)
         with tarfile.open(archive) as source:
@@ -85,8 +97,7 @@ def build(place):
                 except (OSError, subprocess.CalledProcessError) as error:
                     tail = " | ".join(log.read_text(errors="replace").splitlines()[-3:])
                     raise Unavailable(f"{source_dir.name} can not be built: {error}: {tail}") from None
-        place.parent.mkdir(parents=True, exist_ok=True)
-        shutil.move(f"{scratch}/installed{place}", place)  # all of it or nothing
+        Path(f"{scratch}/installed{place}").rename(place)  # all of it or nothing
 
 
 def interpreter(place):
@@ -94,14 +105,16 @@ def interpreter(place):
     python = place / "bin" / "python3.13t"
     if not python.exists():
         build(place)
-    code = "import ssl, ctypes, zlib, sys; assert not sys._is_gil_enabled()"
-    if subprocess.run([python, "-I", "-c", code]).returncode:
-        raise Unavailable(f"{python} lacks ssl, ctypes or zlib, whose headers were missing when it was built")
+    code = f"import sys, {', '.join(NEEDED)}; assert not sys._is_gil_enabled()"
+    tried = subprocess.run([python, "-I", "-c", code], capture_output=True, text=True)
+    if tried.returncode:
+        why = tried.stderr.strip().splitlines()[-1:]
+        raise Unavailable(f"{python} is of no use: {' '.join(why)} (were headers missing when it was built? Remove it)")
     return python
 
 
 if __name__ == "__main__":
     try:
-        print(interpreter(Path(sys.argv[1]).resolve()))
+        print(interpreter(Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else CACHE))
     except Unavailable as reason:
-        sys.exit(f"free-threaded CPython is skipped: {reason}")
+        sys.exit(f"no free-threaded CPython: {reason}")

@@ -1,7 +1,10 @@
 """Nothing survives `del` and `gc.collect()`: each case is run often, and nodes, tensors and memory are counted."""
 
 import gc
+import sys
+import sysconfig
 import tracemalloc
+import weakref
 
 import pytest
 
@@ -86,22 +89,23 @@ def circle_through_retained_gradients():
     return y
 
 
+class Keeps(Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.own = ctx
+        ctx.x = x
+        ctx.result = x * 2
+        ctx.save_for_backward(x)
+        return ctx.result
+
+    @staticmethod
+    def backward(ctx, grad):
+        ctx.grad = grad
+        return grad * ctx.x
+
+
 @case
 def circle_through_ctx():
-    class Keeps(Function):
-        @staticmethod
-        def forward(ctx, x):
-            ctx.own = ctx
-            ctx.x = x
-            ctx.result = x * 2
-            ctx.save_for_backward(x)
-            return ctx.result
-
-        @staticmethod
-        def backward(ctx, grad):
-            ctx.grad = grad
-            return grad * ctx.x
-
     y = Keeps.apply(vector())
     y.sum().backward()
     y.grad_fn.result_again = y
@@ -130,19 +134,20 @@ def exception_in_a_hook():
     return caught
 
 
+class Fails(Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        raise ZeroDivisionError(x, ctx)
+
+
 @case
 def exception_in_a_custom_backward():
-    class Fails(Function):
-        @staticmethod
-        def forward(ctx, x):
-            ctx.save_for_backward(x)
-            return x * 2
-
-        @staticmethod
-        def backward(ctx, grad):
-            (x,) = ctx.saved_tensors
-            raise ZeroDivisionError(x, ctx)
-
     with pytest.raises(ZeroDivisionError) as caught:
         Fails.apply(vector()).sum().backward()
     return caught
@@ -255,6 +260,34 @@ def test_nothing_survives(name):
         tracemalloc.stop()
     assert counts() == before
     assert growth < 16 * N, f"{growth} bytes more after 8 runs"  # an array each time would be 32 N
+
+
+@pytest.mark.skipif(
+    bool(sysconfig.get_config_var("Py_GIL_DISABLED")) and sys.version_info < (3, 14),
+    reason="CPython 3.13 without the GIL keeps every class for ever once a thread has been started",
+)
+def test_a_custom_function_is_a_class_like_others():
+    """The class goes when nobody uses it any more, although it was applied, and with it what its functions know."""
+
+    def apply():
+        scale = vector()
+
+        class Scaled(Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x * scale.detach()
+
+            @staticmethod
+            def backward(ctx, grad):
+                return grad * scale.detach()
+
+        Scaled.apply(vector()).sum().backward()
+        return weakref.ref(Scaled)
+
+    before = counts()
+    gone = apply()
+    assert counts() == before
+    assert gone() is None
 
 
 def test_a_kept_error_keeps_no_graph():
