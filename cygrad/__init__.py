@@ -47,6 +47,7 @@ _MODULES = (
     "func",
     "linalg",
     "nn",
+    "ops",
     "optim",
     "profiler",
     "random",

@@ -9,6 +9,7 @@ from cygrad import fft as fft
 from cygrad import func as func
 from cygrad import linalg as linalg
 from cygrad import nn as nn
+from cygrad import ops as ops
 from cygrad import optim as optim
 from cygrad import profiler as profiler
 from cygrad import random as random

@@ -1,9 +1,11 @@
 """Automatic mixed precision: which ops get their operands in another type, and where that is switched on.
 
 `publish` puts `guarded` around the entry points of the ops that `POLICIES` names; the products of matrices, which
-are called more often, ask for themselves (`products.pyx`). Nothing is asked while autocast is off in all threads.
+are called more often, ask for themselves (`products.pyx`). Nothing is asked while autocast is off in all threads, and
+no selective checkpoint runs, which stands before the same ops (`keeping`).
 """
 
+import contextlib
 import functools
 from _thread import _local, allocate_lock  # `threading` takes as long to import as an op family
 
@@ -45,6 +47,8 @@ class State(_local):
         self.enabled = {"cpu": False, "cuda": False}
         self.dtypes = {"cuda": dtypes.by_name()["float16"]}  # "cpu": when first asked for
         self.nesting = 0
+        self.is_casting = False  # within one op nothing is cast again
+        self.keeper = None  # of a selective checkpoint
         self.cache_enabled = True
         self.cache = {}  # id of a parameter: it, its version, what it was cast to
 
@@ -52,13 +56,21 @@ class State(_local):
 state = State()
 
 _lock = allocate_lock()
-_threads = 0  # in which autocast is on
+_users = 0  # threads in which autocast is on, and selective checkpoints that run
 _followers: list = []
 
 
 def follow(function):
-    """Call `function(lower)` when autocast is switched on in a first thread, `function(None)` when in none any more."""
+    """Call `function(instead)` as soon as there is somebody to ask, `function(None)` when there is nobody any more."""
     _followers.append(function)
+
+
+def _count_users(change):
+    global _users
+    with _lock:
+        _users += change
+        for function in _followers:
+            function(instead if _users else None)
 
 
 def known_device(name):
@@ -73,15 +85,11 @@ def is_enabled(device_type):
 
 def set_enabled(device_type, enabled):
     """Switch it on or off."""
-    global _threads
     kind = known_device(device_type)
     before, state.enabled[kind] = state.enabled[kind], bool(enabled)
     if kind != "cpu" or before == bool(enabled):
         return
-    with _lock:
-        _threads += 1 if enabled else -1
-        for function in _followers:
-            function(lower if _threads else None)
+    _count_users(1 if enabled else -1)
 
 
 def get_dtype(device_type):
@@ -124,14 +132,6 @@ def cast(value, dtype):
     return known[2]
 
 
-def lower(*operands):
-    """The operands in the lower precision, if this thread wants that."""
-    if not state.enabled["cpu"]:
-        return operands
-    dtype = get_dtype("cpu")
-    return tuple([cast(operand, dtype) for operand in operands])
-
-
 def widest(operands):
     """The type that holds all of the tensors in nested lists, among those that autocast changes."""
     found = None
@@ -145,33 +145,64 @@ def widest(operands):
     return found
 
 
+# -- standing before an op ---------------------------------------------------------------------------------
+
+
 def guard(module):
-    """Let the entry points of a family that have a policy cast their operands while autocast is on."""
+    """Let the entry points of a family that have a policy ask first."""
     for key, entry in list(module.items()):
         name = getattr(entry, "__name__", None)
         if name in POLICY_OF and name not in ASK_THEMSELVES and entry.__module__ == module["__name__"]:
-            module[key] = guarded(entry, POLICY_OF[name])
+            module[key] = guarded(entry)
 
 
-def guarded(entry, policy):
-    """An entry point that casts its operands first."""
+def guarded(entry):
+    """An entry point that asks first."""
 
     @functools.wraps(entry)
     def call(*args, **kwargs):
-        if not _threads or not state.enabled["cpu"]:
-            return entry(*args, **kwargs)
-        if policy == "lower":
-            dtype = get_dtype("cpu")
-        elif policy == "float32":
-            dtype = dtypes.by_name()["float32"]
-        else:
-            dtype = widest((*args, *kwargs.values()))
-        operands = [cast(value, dtype) for value in args]
-        named = {key: cast(value, dtype) for key, value in kwargs.items()}
-        state.enabled["cpu"] = False  # within one op nothing is cast again
-        try:
-            return entry(*operands, **named)
-        finally:
-            state.enabled["cpu"] = True
+        found = instead(entry, None, *args, **kwargs) if _users else None
+        return entry(*args, **kwargs) if found is None else found
 
     return call
+
+
+def instead(entry, out, /, *args, **kwargs):
+    """What `entry(*args, **kwargs)` gives, if somebody stands before it in this thread; otherwise None."""
+    if out is not None:
+        kwargs["out"] = out
+    keeper = state.keeper
+    if keeper is not None:
+        state.keeper = None
+        try:
+            return keeper(entry, args, kwargs)
+        finally:
+            state.keeper = keeper
+    if not state.enabled["cpu"] or state.is_casting:
+        return None
+    dtype = _wanted(POLICY_OF[entry.__name__], (*args, *kwargs.values()))
+    operands = [cast(value, dtype) for value in args]
+    named = {key: value if key == "out" else cast(value, dtype) for key, value in kwargs.items()}
+    state.is_casting = True
+    try:
+        return entry(*operands, **named)
+    finally:
+        state.is_casting = False
+
+
+def _wanted(policy, operands):
+    if policy == "lower":
+        return get_dtype("cpu")
+    return dtypes.by_name()["float32"] if policy == "float32" else widest(operands)
+
+
+@contextlib.contextmanager
+def keeping(keeper):
+    """A block in which `keeper(entry, args, kwargs)` stands before the heavy ops of this thread."""
+    former, state.keeper = state.keeper, keeper
+    _count_users(1)
+    try:
+        yield
+    finally:
+        state.keeper = former
+        _count_users(-1)

@@ -4,9 +4,11 @@ import threading
 from typing import Any
 
 from cygrad._core.access import array_of, count_of, joined
+from cygrad._core.dual import record_same
 from cygrad._core.hooks import Packed
 from cygrad._core.messages import type_name
 from cygrad._core.node import Node
+from cygrad._core.opdef import registry
 from cygrad._core.state import get_modes, set_modes, set_on_save
 from cygrad._core.tensor import Tensor
 
@@ -156,6 +158,16 @@ def pop_hooks():
     _thread.hooks = _thread.hooks[:-1]
     if not _thread.hooks:
         set_on_save(None)
+
+
+def hooks_in_use():
+    """The pair of hooks that this thread gives what it saves to, or None."""
+    return _thread.hooks[-1] if _thread.hooks else None
+
+
+def stand_in(tensor):
+    """The same memory as the result of an op, for what an op has given once and need not compute again."""
+    return record_same(registry["alias"], tensor.detach().requires_grad_(), None)
 
 
 def disable_hooks(message):

@@ -42,15 +42,15 @@ cdef object checks():
     return product_checks
 
 
-cdef object lowered = None  # while autocast is on: gives operands in the lower precision
+cdef object instead = None      # `autocast.instead` while somebody stands before the ops
 
 
-def lower_operands(function):
-    """Let the products of matrices get their operands from this function, or with None as they are."""
-    global lowered
-    lowered = function
+def call_instead(function):
+    """Let the products of matrices ask this function first, or None."""
+    global instead
+    instead = function
 
-autocast.follow(lower_operands)
+autocast.follow(call_instead)
 
 
 # -- arrays ------------------------------------------------------------------------------------------------
@@ -167,8 +167,10 @@ cpdef Tensor mm(object input, object mat2, Tensor out=None):
     tensor([[11.]])
     """
     cdef Tensor a, b
-    if lowered is not None:
-        input, mat2 = lowered(input, mat2)
+    if instead is not None:
+        found = instead(mm, out, input, mat2)
+        if found is not None:
+            return found
     a, b = tensor_argument(MM, input, "input", 1), tensor_argument(MM, mat2, "mat2", 2)
     if a.array.ndim != 2 or b.array.ndim != 2:
         raise RuntimeError(f"{'self' if a.array.ndim != 2 else 'mat2'} must be a matrix\n  the shapes are "
@@ -189,8 +191,10 @@ cpdef Tensor bmm(object input, object mat2, Tensor out=None):
     torch.Size([3, 1, 4])
     """
     cdef Tensor a, b
-    if lowered is not None:
-        input, mat2 = lowered(input, mat2)
+    if instead is not None:
+        found = instead(bmm, out, input, mat2)
+        if found is not None:
+            return found
     a, b = tensor_argument(BMM, input, "input", 1), tensor_argument(BMM, mat2, "mat2", 2)
     if a.array.ndim != 3 or b.array.ndim != 3:
         checks().check_stacks(a, b)
@@ -265,8 +269,10 @@ cpdef Tensor matmul(object input, object other, Tensor out=None):
     torch.Size([5, 4, 2, 6])
     """
     cdef Tensor a, b
-    if lowered is not None:
-        input, other = lowered(input, other)
+    if instead is not None:
+        found = instead(matmul, out, input, other)
+        if found is not None:
+            return found
     a, b = tensor_argument(MATMUL, input, "input", 1), tensor_argument(MATMUL, other, "other", 2)
     cdef int m = a.array.ndim, n = b.array.ndim
     if m == 2 and n <= 2 and n:
@@ -316,8 +322,10 @@ def linear(input, weight, bias=None):
     """
     cdef Tensor a, w, b
     cdef int num
-    if lowered is not None:
-        input, weight, bias = lowered(input, weight, bias)
+    if instead is not None:
+        found = instead(linear, None, input, weight, bias)
+        if found is not None:
+            return found
     a, w = tensor_argument(LINEAR, input, "input", 1), tensor_argument(LINEAR, weight, "weight", 2)
     if a.array.ndim == 0:
         raise RuntimeError(f"both arguments to linear need to be at least 1D, but they are 0D and {w.array.ndim}D")

@@ -23,14 +23,18 @@ from cygrad._core.sites import at, warn
 from cygrad._core.state import current_place
 from cygrad.autograd.function import Function
 from cygrad.autograd.graph import saved_tensors_hooks
+from cygrad.utils._selective import CheckpointPolicy, SelectiveCheckpointContext, create_selective_checkpoint_contexts
 
 __all__ = [
     "CheckpointError",
     "CheckpointFunction",
+    "CheckpointPolicy",
     "GraphExecGroup",
+    "SelectiveCheckpointContext",
     "check_backward_validity",
     "checkpoint",
     "checkpoint_sequential",
+    "create_selective_checkpoint_contexts",
     "detach_variable",
     "noop_context_fn",
     "set_checkpoint_debug_enabled",

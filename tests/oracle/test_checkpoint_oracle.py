@@ -1,5 +1,6 @@
 """Programs with checkpoints, run by cygrad and by PyTorch: the same log of what ran, and the same gradients."""
 
+import functools
 import itertools
 
 import numpy as np
@@ -88,3 +89,123 @@ def test_errors(name):
         return "no error"
 
     assert answer(cygrad) == answer(torch)
+
+
+# -- selective checkpoints ---------------------------------------------------------------------------------
+
+HEAVY = [f"aten.{name}.default" for name in ("addmm", "bmm", "convolution", "mm")]
+
+
+def selective(library, choice):
+    """A program with heavy ops of each kind: which ops the policy was asked about, result, gradients, and the error."""
+    F, rng, log = library.nn.functional, np.random.default_rng(0), []
+
+    def values(*shape):
+        return library.tensor(rng.normal(size=shape), requires_grad=True)
+
+    def function(x, w, b, stack):
+        y = F.linear(F.linear(x, w, b).sigmoid(), w).tanh()
+        q = (y @ y.t() @ y).sin().reshape(1, 1, 3, 4)
+        a = F.scaled_dot_product_attention(q, q, q)
+        c = F.conv1d(a[0, 0].unsqueeze(1), b[:2].reshape(1, 1, 2))
+        return c.sum() * F.mse_loss(y, x) + (stack @ stack).exp().sum()
+
+    def policy(ctx, op, *args, **kwargs):
+        if str(op) not in HEAVY:
+            return False
+        log.append((str(op), list(ctx.op_output.shape), ctx.is_recompute))
+        return choice == "all" or str(op) == choice
+
+    context = functools.partial(library.utils.checkpoint.create_selective_checkpoint_contexts, policy)
+    if choice == "list":
+        ops = [library.ops.aten.mm.default, library.ops.aten._scaled_dot_product_flash_attention_for_cpu.default]
+        context = functools.partial(library.utils.checkpoint.create_selective_checkpoint_contexts, ops)
+    arguments = values(3, 4), values(4, 4), values(4), values(2, 3, 3)
+    out = library.utils.checkpoint.checkpoint(function, *arguments, use_reentrant=False, context_fn=context)
+    out.backward(retain_graph=True)
+    found = [out.item(), *[t.grad.tolist() for t in arguments]]
+    try:
+        out.backward()
+    except RuntimeError as error:
+        log.append(str(error).split("\n", 1)[0])
+    return log, found
+
+
+@pytest.mark.parametrize("choice", ["all", "nothing", "list", *HEAVY])
+def test_selective(choice):
+    ours, theirs = selective(cygrad, choice), selective(torch, choice)
+    assert ours[0] == theirs[0]
+    for a, b in zip(ours[1], theirs[1], strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
+
+
+WRONG_POLICIES = {
+    "number": lambda library: 3,
+    "list of numbers": lambda library: [3],
+    "packet": lambda library: [library.ops.aten.mm],
+    "tuple": lambda library: (library.ops.aten.mm.default,),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_POLICIES)
+def test_wrong_policies(name):
+    def answer(library):
+        with pytest.raises((TypeError, ValueError)) as caught:
+            library.utils.checkpoint.create_selective_checkpoint_contexts(WRONG_POLICIES[name](library))
+        return class_of(caught.value), str(caught.value).split(" of type", 1)[0]
+
+    assert answer(cygrad) == answer(torch)
+
+
+def test_names_and_policies():
+    for name in ("mm", "bmm", "addmm", "convolution", "_scaled_dot_product_flash_attention_for_cpu"):
+        ours, theirs = getattr(cygrad.ops.aten, name), getattr(torch.ops.aten, name)
+        assert (str(ours), str(ours.default), ours.default.name()) == (
+            str(theirs), str(theirs.default), theirs.default.name())  # fmt: skip
+        assert (repr(ours), repr(ours.default)) == (repr(theirs), repr(theirs.default))
+    ours, theirs = cygrad.utils.checkpoint.CheckpointPolicy, torch.utils.checkpoint.CheckpointPolicy
+    assert {p.name: p.value for p in ours} == {p.name: p.value for p in theirs}
+
+
+# -- what is said of functions that change -----------------------------------------------------------------
+
+
+def changing(library, name):
+    """Two runs of a function that differ."""
+    first, second = {
+        "fewer": (lambda x: x.sin().exp().tanh(), lambda x: x.sin()),
+        "more": (lambda x: x.sin(), lambda x: x.sin().exp().tanh()),
+        "another shape": (lambda x: x.sin(), lambda x: x[:1].sin()),
+        "another dtype": (lambda x: x.exp().sin(), lambda x: x.float().exp().sin()),
+        "two of another shape": (lambda x: x.sin().exp(), lambda x: x[:1].sin().exp()),
+    }[name]
+    return iter([first, second])
+
+
+def is_compared(name, check):
+    """Without a check PyTorch goes on with what is of another shape; here kernels trust what was saved."""
+    return check == "default" or "shape" not in name
+
+
+@pytest.mark.parametrize("check", ["default", "none"])
+@pytest.mark.parametrize("early_stop", [True, False])
+@pytest.mark.parametrize("name", ["fewer", "more", "another shape", "another dtype", "two of another shape"])
+def test_functions_that_change(name, early_stop, check):
+    def answer(library):
+        runs = changing(library, name)
+        x = library.tensor([0.5, 1.0], dtype=library.float64, requires_grad=True)
+        how = {"use_reentrant": False, "determinism_check": check, "early_stop": early_stop}
+        try:
+            library.utils.checkpoint.checkpoint(lambda x: next(runs)(x), x, **how).sum().backward()
+        except library.utils.checkpoint.CheckpointError as error:
+            return str(error)
+        except RuntimeError:
+            return "another error"
+        return "no error"
+
+    ours, theirs = answer(cygrad), answer(torch)
+    if is_compared(name, check):  # up to where each goes on in its own words
+        ours = ours.split("\n  the first difference", 1)[0].rstrip()
+        assert ours == theirs.split("\nTip: ", 1)[0].rstrip().removesuffix("\n.")
+    else:
+        assert (ours, theirs) == ("another error", "no error")

@@ -1,0 +1,100 @@
+"""Names of ops, as PyTorch writes them: `ops.aten.mm.default` is what selective checkpoints call a product of matrices.
+
+Ops that PyTorch has under several names, one for each backend, are one op here, and equal: `convolution` and `conv2d`,
+the several `_scaled_dot_product_..._attention`.
+"""
+
+import sys
+from types import ModuleType
+
+import cygrad
+from cygrad._core.autocast import POLICY_OF
+from cygrad._core.opdef import registry
+
+_SAME = dict.fromkeys(
+    [
+        *[f"conv{kind}{n}d" for kind in ("", "_transpose") for n in (1, 2, 3)],
+        "_convolution",
+        "convolution_overrideable",
+        "mkldnn_convolution",
+        "thnn_conv2d",
+    ],
+    "convolution",
+)
+_SAME |= dict.fromkeys(
+    [
+        "_scaled_dot_product_attention_math",
+        "_scaled_dot_product_cudnn_attention",
+        "_scaled_dot_product_efficient_attention",
+        "_scaled_dot_product_flash_attention",
+        "_scaled_dot_product_flash_attention_for_cpu",
+    ],
+    "scaled_dot_product_attention",
+)
+_KNOWN = {"convolution"} | _SAME.keys() | POLICY_OF.keys()
+
+
+class OpOverload:
+    """An op: equal to others of the same name, and callable if it is a function of the package."""
+
+    def __init__(self, packet, overload):
+        self.overloadpacket, self._overloadname = packet, overload
+
+    def __eq__(self, other):
+        return isinstance(other, OpOverload) and self._key() == other._key()
+
+    def __hash__(self):
+        return hash(self._key())
+
+    def _key(self):
+        name = self.overloadpacket.__name__
+        return _SAME.get(name, name), self._overloadname
+
+    def __call__(self, *args, **kwargs):
+        return self.overloadpacket(*args, **kwargs)
+
+    def name(self):
+        """As in `aten::mm`."""
+        return f"aten::{self.overloadpacket.__name__}" + f".{self._overloadname}".removesuffix(".default")
+
+    def __str__(self):
+        return f"{self.overloadpacket}.{self._overloadname}"
+
+    def __repr__(self):
+        return f"<OpOverload(op='aten.{self.overloadpacket.__name__}', overload='{self._overloadname}')>"
+
+
+class OpOverloadPacket:
+    """The overloads of an op, as attributes; `default` is that for the usual arguments."""
+
+    def __init__(self, name):
+        self.__name__ = name
+        self.default = OpOverload(self, "default")
+
+    def __getattr__(self, overload):
+        if f"{self.__name__}.{overload}" not in registry:
+            raise AttributeError(f"The underlying op of '{self}' has no overload name '{overload}'")
+        setattr(self, overload, found := OpOverload(self, overload))
+        return found
+
+    def __call__(self, *args, **kwargs):
+        return getattr(cygrad, self.__name__)(*args, **kwargs)
+
+    def __str__(self):
+        return f"aten.{self.__name__}"
+
+    def __repr__(self):
+        return f"<OpOverloadPacket(op='{self}')>"
+
+
+class _Aten(ModuleType):
+    """The ops, by name."""
+
+    def __getattr__(self, name):
+        if name.startswith("__") or name not in _KNOWN and name not in registry and not hasattr(cygrad, name):
+            raise AttributeError(f"'_OpNamespace' 'aten' object has no attribute '{name}'")
+        setattr(self, name, packet := OpOverloadPacket(name))
+        return packet
+
+
+aten = sys.modules[f"{__name__}.aten"] = _Aten(f"{__name__}.aten")
