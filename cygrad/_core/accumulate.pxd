@@ -1,7 +1,5 @@
 """AccumulateGrad: where gradients end."""
 
-from numpy cimport ndarray
-
 from cygrad._core.node cimport Node
 from cygrad._core.tensor cimport Tensor
 
@@ -12,5 +10,5 @@ cdef class AccumulateGrad(Node):
 
 cdef AccumulateGrad new_accumulator(Tensor leaf)
 cdef int keep_leaf(AccumulateGrad node) except -1
-cdef bint is_unshared(Tensor t, ndarray array, Py_ssize_t holders=*) noexcept
+cdef bint is_unshared(Tensor t) noexcept
 cdef Tensor add_gradients(Tensor a, Tensor b)               # a + b; consumes a's memory if nobody else has it

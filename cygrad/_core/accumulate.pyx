@@ -108,13 +108,14 @@ cdef int keep_leaf(AccumulateGrad node) except -1:
     return 0
 
 
-cdef bint is_unshared(Tensor t, ndarray array, Py_ssize_t holders=2) noexcept:
+cdef bint is_unshared(Tensor t) noexcept:
     """Does nobody but the caller know this tensor and its memory, so that it may be taken over or written to?
 
-    The caller holds one reference to `t`; `holders` are the references to `array`, of which one is the tensor's own.
+    The caller holds one reference to `t`, and none to its array, an ndarray.
     """
+    cdef ndarray array = <ndarray>t.array
     cdef PyObject* base = <PyObject*>PyArray_BASE(array)
-    if Py_REFCNT(<PyObject*>t) > 1 or Py_REFCNT(<PyObject*>array) > holders or not PyArray_IS_C_CONTIGUOUS(array):
+    if Py_REFCNT(<PyObject*>t) > 1 or Py_REFCNT(<PyObject*>array) > 2 or not PyArray_IS_C_CONTIGUOUS(array):
         return False
     if base == NULL:
         return owns_memory(array)
@@ -130,11 +131,13 @@ cdef inline bint owns_memory(ndarray array) noexcept:
 
 cdef Tensor add_gradients(Tensor a, Tensor b):
     cdef ndarray xa, xb
+    cdef bint unshared
     if thread_state().modes & NO_GRAD and type(a.array) is ndarray and type(b.array) is ndarray:
+        unshared = is_unshared(a)
         xa = <ndarray>a.array
         xb = <ndarray>b.array
         if PyArray_TYPE(xa) == PyArray_TYPE(xb) and PyArray_SAMESHAPE(xa, xb):
-            if is_unshared(a, xa):
+            if unshared:
                 add_arrays(xa, xb, xa)
                 return a
             return wrap_in_mode(add_arrays(xa, xb, None))
@@ -167,6 +170,7 @@ cdef int accumulate(Tensor leaf, Tensor grad) except -1:
     cdef Tensor present = leaf.grad_
     cdef unsigned int modes = thread_state().modes
     cdef ndarray a, new
+    cdef bint unshared
     if present is not None and present.flags & IS_INFERENCE and not modes & INFERENCE:
         raise RuntimeError(messages.INFERENCE_INPLACE)
     if not modes & NO_GRAD:
@@ -176,9 +180,10 @@ cdef int accumulate(Tensor leaf, Tensor grad) except -1:
     if type(grad.array) is not ndarray:
         leaf.grad_ = wrap(grad.array.copy()) if present is None else lookup("add").entry(present, grad)
         return 0
+    unshared = present is None and is_unshared(grad)
     new = <ndarray>grad.array
     if present is None:
-        leaf.grad_ = grad if is_unshared(grad, new) and same_layout(leaf, new) else copied_like(leaf, new)
+        leaf.grad_ = grad if unshared and same_layout(leaf, new) else copied_like(leaf, new)
         if modes & INFERENCE:
             (<Tensor>leaf.grad_).flags |= IS_INFERENCE
         return cut(leaf.grad_, leaf, CUT_BACKWARD, "backward")

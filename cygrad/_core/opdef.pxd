@@ -28,6 +28,7 @@ cpdef enum:             # OpDef.flags
     FUNCTION_ONLY = 128     # a function of the package, but no Tensor method
     PRIVATE = 256           # neither: used by rules and other entry points
     MAY_OVERLAP = 512       # in place, elements of the tensor may share memory: what it writes there is the same
+    ONE_PASS = 1024         # the rule of an elementwise op makes no large array but the gradients
 
 cdef class OpDef:
     cdef readonly str name              # 'mul'

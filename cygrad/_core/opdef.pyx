@@ -54,15 +54,17 @@ same arguments, and `apply_n`, `record_n`, `record_outputs` and `record_view` of
 """
 
 cimport cython
+from numpy cimport PyArray_SIZE, ndarray
 
 import numpy as np
 
 from cygrad._core.node cimport forbid_making
-from cygrad._core.state cimport IN_RULE, NO_GRAD, WATCH_INF, WATCH_RESULTS, ThreadState, thread_state
+from cygrad._core.state cimport FORWARD, IN_RULE, NO_GRAD, WATCH_INF, WATCH_RESULTS, ThreadState, thread_state
 from cygrad._core.tensor cimport Tensor, alias, bind_methods, version_of, wrap, IS_INFERENCE, REQUIRES_GRAD
 from cygrad._core import faults, messages
 from cygrad._core.hooks import Packed
 from cygrad._kernels.loops cimport Ufunc
+from cygrad._kernels.pool cimport call_kernel
 from cygrad._kernels.reduce cimport has_bad
 
 
@@ -141,6 +143,12 @@ cdef OpDef op(str name, rule_t rule=NULL):
     return row
 
 
+cdef inline bint is_large(object grad) noexcept:
+    """Is there one gradient, of so many elements that it may pay to compute it in blocks?"""
+    return type(grad) is Tensor and type((<Tensor>grad).array) is ndarray and (
+        PyArray_SIZE(<ndarray>(<Tensor>grad).array) > 1 << 15)
+
+
 cdef object call_python_rule(OpNode n, object g):
     return n.op.python_rule(n, g)
 
@@ -208,9 +216,28 @@ cdef class OpNode(Node):
             return self.op.rule(self, grad)
         state.modes = modes | IN_RULE
         try:
+            if self.op.flags & (ELEMENTWISE | LINEAR | ONE_PASS) == ELEMENTWISE and is_large(grad) and not (
+                    modes & FORWARD or state.unwanted or state.events != NULL):
+                from cygrad._core.gradients_in_blocks import gradients
+                found = call_kernel(gradients, ((<Tensor>grad).array,), (self, grad, state.spare == <void*>grad))
+                if found is not None:
+                    return found
             return self.op.rule(self, grad)
         finally:
             state.modes = modes
+
+    def on_block(self, bint is_spare, Tensor grad, *saved):
+        """What the rule makes of a block of the gradient, and of blocks of inputs 0 to 2 and of the result."""
+        cdef ThreadState* state = thread_state()
+        cdef OpNode node = OpNode.__new__(OpNode)
+        node.op, node.args, node.n_edges, node.n_outputs = self.op, self.args, self.n_edges, 1
+        node.edge0, node.edge1, node.edge2 = [None if self.target(i) is None else self.op for i in range(3)]
+        node.saved0, node.saved1, node.saved2, node.result = saved
+        state.spare = <void*>grad if is_spare else NULL
+        try:
+            return self.op.rule(node, grad)
+        finally:
+            state.spare = NULL
 
     cpdef bint needs(self, int i) noexcept:
         """Whether the gradient of input `i` is wanted: by the graph, and by the pass that is running."""

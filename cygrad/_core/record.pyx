@@ -545,9 +545,8 @@ cdef bint may_write_directly(OpDef op, Tensor out, object a, object b) noexcept:
 
 cdef Tensor write_direct(OpDef op, Tensor out, Tensor a, object b):
     cdef tuple inputs = (a,) if b is None else (a, b)
-    cdef OpNode node
     cdef unsigned int mask = 0
-    node = begin_write(op, out, inputs, None, &mask)
+    cdef OpNode node = begin_write(op, out, inputs, None, &mask)
     if b is None:
         run1(op, a.array, out.array)
     else:
@@ -566,7 +565,11 @@ cpdef Tensor write_into(OpDef op, Tensor out, object array, tuple inputs, tuple 
     node = begin_write(op, out, inputs, args, &mask)
     if other_shape:
         take_shape(out, array, True)
-    blocks.write(array, out.array)
+    try:
+        blocks.write(array, out.array)
+    except BaseException:       # Ctrl-C, or no memory, between two blocks
+        bump(out, op.name + "_")
+        raise
     return end_write(op, out, inputs, node, mask)
 
 

@@ -373,7 +373,7 @@ cdef inline void* spare_gradient(Node node, object grad, ThreadState* state) noe
     if (state.modes & (NO_GRAD | FORWARD) == NO_GRAD and type(node) is OpNode and node.hooks is None
             and state.events == NULL and not state.watch and not anomaly_check
             and type(grad) is Tensor and type((<Tensor>grad).array) is ndarray
-            and is_unshared(<Tensor>grad, <ndarray>(<Tensor>grad).array, 1)):
+            and is_unshared(<Tensor>grad)):
         return <void*>grad
     return NULL
 

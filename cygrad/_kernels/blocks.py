@@ -13,12 +13,14 @@ from cygrad._kernels.reduce import sum as sum_of_array
 SIZE = 1 << 17  # elements of a block: 512 KB of single precision
 
 
-def in_blocks(function, arrays):
+def in_blocks(function, arrays, spare=None, size=None):
     """`function(*arrays)`, an array or a tuple of arrays of the shape to which the arrays broadcast.
 
-    Among `arrays` may be numbers. Each element of a result depends on the elements at its place only.
+    Among `arrays` may be numbers. Each element of a result depends on the elements at its place only. The last result
+    takes the place of `spare`, which is one of the arrays or None, if it is of its type. Blocks have `size` elements,
+    or `SIZE`.
     """
-    plan = _planned(arrays)
+    plan = _planned(arrays, size)
     if plan is None:
         return function(*arrays)  # it says in its own words what is wrong
     shape, parts, flat_shape, blocks = plan
@@ -28,9 +30,13 @@ def in_blocks(function, arrays):
         found = function(*(_part(a, block, flat_shape) for a in parts))
         results = found if isinstance(found, tuple) else (found,)
         if not outs:
-            outs = [_like(pattern, shape, result.dtype) for result in results]
+            outs = [_like(pattern, shape, result.dtype) for result in results[:-1]]
+            fits = spare is not None and spare.dtype == results[-1].dtype
+            outs.append(spare if fits else _like(pattern, shape, results[-1].dtype))
         for out, result in zip(outs, results):
-            out.reshape(flat_shape)[block] = result
+            place = out.reshape(flat_shape)[block]
+            if not _is_same(place, result):
+                place[...] = result
     return tuple(outs) if isinstance(found, tuple) else outs[0]
 
 
@@ -98,7 +104,7 @@ def sum_in_blocks(function, arrays):
     return sum_of_array(np.stack(sums)), math.prod(shape)
 
 
-def _planned(arrays):
+def _planned(arrays, size=None):
     """(shape of the result, operands, shape as the blocks see it, blocks); None if the operands do not broadcast."""
     shapes = {a.shape for a in arrays if isinstance(a, np.ndarray)}
     try:
@@ -107,8 +113,8 @@ def _planned(arrays):
         return None
     if all(_is_one_run(a, shape) for a in arrays):
         flat_shape = (math.prod(shape),)
-        return shape, [_flat(a) for a in arrays], flat_shape, _blocks(flat_shape, 0)
-    return shape, arrays, shape, _blocks(shape, int(np.argmax(shape)))
+        return shape, [_flat(a) for a in arrays], flat_shape, _blocks(flat_shape, 0, size or SIZE)
+    return shape, arrays, shape, _blocks(shape, int(np.argmax(shape)), size or SIZE)
 
 
 def _is_one_run(a, shape):
@@ -125,9 +131,9 @@ def _like(pattern, shape, dtype):
     return np.empty(shape, dtype) if pattern is None else np.empty_like(pattern, dtype)
 
 
-def _blocks(shape, axis):
+def _blocks(shape, axis, size):
     length = shape[axis]
-    count = min(-(-math.prod(shape) // SIZE), length)
+    count = min(-(-math.prod(shape) // size), length)
     step = -(-length // count)
     before = (slice(None),) * axis
     return [(*before, slice(start, start + step)) for start in range(0, length, step)]

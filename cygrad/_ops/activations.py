@@ -11,7 +11,7 @@ import numpy as np
 import cygrad._kernels.activations as kernels
 from cygrad._core import messages
 from cygrad._core.access import array_of, tensor_of
-from cygrad._core.opdef import ELEMENTWISE, ELSEWHERE, IN0, declare, publish
+from cygrad._core.opdef import ELEMENTWISE, ELSEWHERE, IN0, ONE_PASS, declare, publish
 from cygrad._core.record import apply1_args
 from cygrad._core.state import get_modes
 from cygrad._ops.arguments import dim_argument, require
@@ -55,7 +55,9 @@ def gelu_rule(n, g):
     return mul(g, add(mul(add(erf(mul(x, SQRT_HALF)), 1), 0.5), mul(x, density)))
 
 
-GELU = declare("gelu", gelu_rule, saves=IN0, flags=FLAGS, kernel=kernels.gelu, inputs="self", attributes="approximate")
+GELU = declare(
+    "gelu", gelu_rule, saves=IN0, flags=FLAGS | ONE_PASS, kernel=kernels.gelu, inputs="self", attributes="approximate"
+)
 
 
 def gelu(input, *, approximate="none"):
@@ -84,7 +86,7 @@ def silu_rule(n, g):
     return mul(g, conjugate(mul(s, add(mul(x, sub(1, s)), 1))))
 
 
-SILU = declare("silu", silu_rule, saves=IN0, flags=FLAGS, kernel=kernels.silu, inputs="self")
+SILU = declare("silu", silu_rule, saves=IN0, flags=FLAGS | ONE_PASS, kernel=kernels.silu, inputs="self")
 
 
 def silu(input, inplace=False):
@@ -109,7 +111,7 @@ def mish_rule(n, g):
     return mul(g, add(t, mul(mul(x, sigmoid(x)), sub(1, square(t)))))
 
 
-MISH = declare("mish", mish_rule, saves=IN0, flags=FLAGS, kernel=kernels.mish, inputs="self")
+MISH = declare("mish", mish_rule, saves=IN0, flags=FLAGS | ONE_PASS, kernel=kernels.mish, inputs="self")
 
 
 def mish(input, inplace=False):

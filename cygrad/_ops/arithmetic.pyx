@@ -4,16 +4,18 @@ from numpy cimport PyArray_TYPE, ndarray
 
 import numpy as np
 
+from cygrad._core.accumulate cimport is_unshared
 from cygrad._core.construct cimport canonical
 from cygrad._core.dtypes cimport BOOLEAN, COMPLEX, FLOATING, INTEGRAL, category_of_num, dtype
 from cygrad._core.events cimport mark_start
 from cygrad._core.opdef cimport (
-    ELEMENTWISE, FLOAT_RESULT, IN0, IN1, INPLACE, LINEAR, OUT0, PRIVATE, OpDef, OpNode, lookup, op)
+    ELEMENTWISE, FLOAT_RESULT, IN0, IN1, INPLACE, LINEAR, ONE_PASS, OUT0, PRIVATE, OpDef, OpNode, lookup,
+    op)
 from cygrad._core.opdef import publish
 from cygrad._core.record cimport (
     apply1, apply2, apply_n, as_type, may_write_directly, operate2, promoted, record1, record2, result_type, run2,
     tensor_argument, write_into)
-from cygrad._core.state cimport ThreadState, thread_state
+from cygrad._core.state cimport FORWARD, IN_RULE, ThreadState, thread_state
 from cygrad._core.tensor cimport Tensor, dtype_of, is_tensor, wrap
 from cygrad._core import messages
 from cygrad._core.operands import unsupported_operand
@@ -157,11 +159,19 @@ cdef inline bint is_bool(object value):
 cdef Tensor spend(OpDef op, Tensor g, object other):
     """An elementwise op on the gradient that a rule got and will not read again.
 
-    In a backward pass that is not recorded, the result takes the memory of `g` if nobody else has that.
+    In a backward pass that is not recorded, the result takes the memory of `g` if nobody else has that, or else of
+    `other` if that is a result of the rule's own.
     """
     cdef ThreadState* state = thread_state()
     if state.spare != <void*>g or not may_write_directly(op, g, g.array, other):
-        return operate2(op, g, other) if op.kernel is None else apply_n(op, (g, other), None, None)
+        if op.kernel is not None:
+            return apply_n(op, (g, other), None, None)
+        if (type(other) is Tensor and state.modes & (IN_RULE | FORWARD) == IN_RULE and state.events == NULL
+                and is_unshared(<Tensor>other)
+                and may_write_directly(op, <Tensor>other, g.array, other)):
+            run2(op, g, other, (<Tensor>other).array)
+            return <Tensor>other
+        return operate2(op, g, other)
     state.spare = NULL
     array = run2(op, g, other, g.array) if op.kernel is None else op.kernel(g.array, (<Tensor>other).array, True)
     return g if array is g.array else wrap(array)
@@ -189,7 +199,7 @@ cdef object mul_rule(OpNode n, object g):
     return (operate2(MUL, g, conj(n.saved(1))) if n.needs(0) else None,
             spend(MUL, g, conj(n.saved(0))))
 
-MUL = op("mul", mul_rule).row(saves=(IN1, IN0), flags=ELEMENTWISE | INPLACE, ufunc="multiply",
+MUL = op("mul", mul_rule).row(saves=(IN1, IN0), flags=ELEMENTWISE | INPLACE | ONE_PASS, ufunc="multiply",
                     aliases="multiply")
 
 cpdef Tensor mul(object input, object other, Tensor out=None):
@@ -250,7 +260,7 @@ cdef object pow_rule(OpNode n, object g):
     return spend(MUL, g, conj(mul(lowered, exponent)))
 
 cdef OpDef POW = op("pow", pow_rule).row(
-    saves=IN0, flags=ELEMENTWISE | INPLACE, ufunc="power", inputs="self", attributes="exponent")
+    saves=IN0, flags=ELEMENTWISE | INPLACE | ONE_PASS, ufunc="power", inputs="self", attributes="exponent")
 
 cdef object pow_tensors_rule(OpNode n, object g):
     base, exponent = n.saved(0), n.saved(1)

@@ -10,7 +10,7 @@ import numpy as np
 
 from cygrad._core.dtypes cimport BOOLEAN, COMPLEX, dtype
 from cygrad._core.opdef cimport (
-    ELEMENTWISE, FLOAT_RESULT, IN0, IN1, INPLACE, LINEAR, OUT0, PRIVATE, OpDef, OpNode, op)
+    ELEMENTWISE, FLOAT_RESULT, IN0, IN1, INPLACE, LINEAR, ONE_PASS, OUT0, PRIVATE, OpDef, OpNode, op)
 from cygrad._core.opdef import publish
 from cygrad._core.record cimport apply1, tensor_argument
 from cygrad._core.tensor cimport Tensor, dtype_of, wrap
@@ -46,7 +46,7 @@ cdef object zero_rule(OpNode n, object g):
 cdef object exp_rule(OpNode n, object g):
     return spend_mul(g, conjugate(n.saved_result()))
 
-cdef OpDef EXP = op("exp", exp_rule).row(saves=OUT0, flags=SMOOTH, ufunc="exp", inputs="self")
+cdef OpDef EXP = op("exp", exp_rule).row(saves=OUT0, flags=SMOOTH | ONE_PASS, ufunc="exp", inputs="self")
 
 cpdef Tensor exp(object input, Tensor out=None):
     """`e ** input`, elementwise. Saves the result r. Gradient: g * r.
@@ -76,7 +76,7 @@ cpdef Tensor exp2(object input, Tensor out=None):
 cdef object expm1_rule(OpNode n, object g):
     return spend_mul(g, add(conjugate(n.saved_result()), 1))
 
-cdef OpDef EXPM1 = op("expm1", expm1_rule).row(saves=OUT0, flags=SMOOTH, ufunc="expm1", inputs="self")
+cdef OpDef EXPM1 = op("expm1", expm1_rule).row(saves=OUT0, flags=SMOOTH | ONE_PASS, ufunc="expm1", inputs="self")
 
 cpdef Tensor expm1(object input, Tensor out=None):
     """`e ** input - 1`, elementwise, precise near 0. Saves the result r. Gradient: g * (r + 1).
@@ -91,7 +91,7 @@ cpdef Tensor expm1(object input, Tensor out=None):
 cdef object log_rule(OpNode n, object g):
     return spend_div(g, conjugate(n.saved(0)))
 
-cdef OpDef LOG = op("log", log_rule).row(saves=IN0, flags=SMOOTH, ufunc="log", inputs="self")
+cdef OpDef LOG = op("log", log_rule).row(saves=IN0, flags=SMOOTH | ONE_PASS, ufunc="log", inputs="self")
 
 cpdef Tensor log(object input, Tensor out=None):
     """Natural logarithm, elementwise: -inf at 0, nan below. Saves `input`. Gradient: g / input.
@@ -106,7 +106,7 @@ cpdef Tensor log(object input, Tensor out=None):
 cdef object log2_rule(OpNode n, object g):
     return spend_div(g, mul(conjugate(n.saved(0)), LN2))
 
-cdef OpDef LOG2 = op("log2", log2_rule).row(saves=IN0, flags=SMOOTH, ufunc="log2", inputs="self")
+cdef OpDef LOG2 = op("log2", log2_rule).row(saves=IN0, flags=SMOOTH | ONE_PASS, ufunc="log2", inputs="self")
 
 cpdef Tensor log2(object input, Tensor out=None):
     """Logarithm to base 2, elementwise. Saves `input`. Gradient: g / (input * ln 2).
@@ -121,7 +121,8 @@ cpdef Tensor log2(object input, Tensor out=None):
 cdef object log10_rule(OpNode n, object g):
     return spend_div(g, mul(conjugate(n.saved(0)), LN10))
 
-cdef OpDef LOG10 = op("log10", log10_rule).row(saves=IN0, flags=SMOOTH, kernel=pointwise.log10, inputs="self")
+cdef OpDef LOG10 = op("log10", log10_rule).row(
+    saves=IN0, flags=SMOOTH | ONE_PASS, kernel=pointwise.log10, inputs="self")
 
 cpdef Tensor log10(object input, Tensor out=None):
     """Logarithm to base 10, elementwise. Saves `input`. Gradient: g / (input * ln 10).
@@ -136,7 +137,7 @@ cpdef Tensor log10(object input, Tensor out=None):
 cdef object log1p_rule(OpNode n, object g):
     return spend_div(g, add(conjugate(n.saved(0)), 1))
 
-cdef OpDef LOG1P = op("log1p", log1p_rule).row(saves=IN0, flags=SMOOTH, ufunc="log1p", inputs="self")
+cdef OpDef LOG1P = op("log1p", log1p_rule).row(saves=IN0, flags=SMOOTH | ONE_PASS, ufunc="log1p", inputs="self")
 
 cpdef Tensor log1p(object input, Tensor out=None):
     """`log(1 + input)`, elementwise, precise near 0. Saves `input`. Gradient: g / (input + 1).
@@ -153,7 +154,7 @@ cpdef Tensor log1p(object input, Tensor out=None):
 cdef object sqrt_rule(OpNode n, object g):
     return spend_div(g, mul(conjugate(n.saved_result()), 2))
 
-cdef OpDef SQRT = op("sqrt", sqrt_rule).row(saves=OUT0, flags=SMOOTH, ufunc="sqrt", inputs="self")
+cdef OpDef SQRT = op("sqrt", sqrt_rule).row(saves=OUT0, flags=SMOOTH | ONE_PASS, ufunc="sqrt", inputs="self")
 
 cpdef Tensor sqrt(object input, Tensor out=None):
     """Square root, elementwise: nan below 0. Saves the result r. Gradient: g / (2 * r), which is inf at 0.
@@ -212,7 +213,7 @@ cpdef Tensor square(object input, Tensor out=None):
 cdef object sin_rule(OpNode n, object g):
     return spend_mul(g, cos(conjugate(n.saved(0))))
 
-cdef OpDef SIN = op("sin", sin_rule).row(saves=IN0, flags=SMOOTH, ufunc="sin", inputs="self")
+cdef OpDef SIN = op("sin", sin_rule).row(saves=IN0, flags=SMOOTH | ONE_PASS, ufunc="sin", inputs="self")
 
 cpdef Tensor sin(object input, Tensor out=None):
     """Sine of `input` in radians, elementwise. Saves `input`. Gradient: g * cos(input).
@@ -257,7 +258,7 @@ cpdef Tensor tan(object input, Tensor out=None):
 cdef object tanh_rule(OpNode n, object g):
     return tanh_backward(<Tensor>g, n.saved_result())
 
-cdef OpDef TANH = op("tanh", tanh_rule).row(saves=OUT0, flags=SMOOTH, ufunc="tanh", inputs="self")
+cdef OpDef TANH = op("tanh", tanh_rule).row(saves=OUT0, flags=SMOOTH | ONE_PASS, ufunc="tanh", inputs="self")
 
 cpdef Tensor tanh(object input, Tensor out=None):
     """Hyperbolic tangent, elementwise. Saves the result r. Gradient: g * (1 - r^2).
@@ -290,7 +291,7 @@ cdef object sigmoid_rule(OpNode n, object g):
     return sigmoid_backward(<Tensor>g, n.saved_result())
 
 cdef OpDef SIGMOID = op("sigmoid", sigmoid_rule).row(
-    saves=OUT0, flags=SMOOTH, kernel=activations.sigmoid, inputs="self")
+    saves=OUT0, flags=SMOOTH | ONE_PASS, kernel=activations.sigmoid, inputs="self")
 
 cpdef Tensor sigmoid(object input, Tensor out=None):
     """`1 / (1 + exp(-input))`, elementwise. Saves the result r. Gradient: g * r * (1 - r).
@@ -322,7 +323,7 @@ cdef object relu_rule(OpNode n, object g):
     return threshold_backward(<Tensor>g, n.saved_result())
 
 cdef OpDef RELU = op("relu", relu_rule).row(
-    saves=OUT0, flags=ELEMENTWISE | INPLACE, kernel=kernels.relu, inputs="self")
+    saves=OUT0, flags=ELEMENTWISE | INPLACE | ONE_PASS, kernel=kernels.relu, inputs="self")
 
 cpdef Tensor relu(object input, Tensor out=None):
     """`max(input, 0)`, elementwise. Saves the result. Gradient: g where the input is positive, else 0.
@@ -379,7 +380,8 @@ cdef object abs_rule(OpNode n, object g):
     return spend_mul(g, sgn(n.saved(0)))
 
 cdef OpDef ABS = op("abs", abs_rule).row(
-    saves=IN0, flags=ELEMENTWISE | INPLACE, ufunc="absolute", inputs="self", aliases="absolute", numpy="fabs")
+    saves=IN0, flags=ELEMENTWISE | INPLACE | ONE_PASS, ufunc="absolute", inputs="self", aliases="absolute",
+    numpy="fabs")
 
 cpdef Tensor abs(object input, Tensor out=None):
     """Absolute value, elementwise; real for complex tensors. Saves `input`. Gradient: g * sgn(input), 0 at 0.

@@ -7,17 +7,18 @@ its in-place form, runs under tracemalloc, which sees NumPy's memory.
 import gc
 import os
 import tracemalloc
+from functools import partial
 
 import numpy as np
 import pytest
-from ops.calls import SAMPLES, Call, flags_of, inplace_form
+from ops.calls import DIFFERENTIABLE, SAMPLES, Call, flags_of, inplace_form
 
 import cygrad
 from cygrad._core.opdef import ELEMENTWISE
 
-SIZE = 1 << 20  # elements of the largest operand: 4 MB of single precision
-BLOCK = 1 << 15  # elements of a block in these tests
-SCRATCH = 2 << 20  # bytes: half of an operand
+SIZE = 1 << 19  # elements of the largest operand: 2 MB of single precision
+BLOCK = 1 << 14  # elements of a block in these tests
+SCRATCH = 1 << 20  # bytes: half of an operand
 
 # Forwards that need more, and why
 NEEDS_MORE = {
@@ -54,31 +55,54 @@ IS_COPIED = {
     "bernoulli": "what is drawn does not depend on the type of what it goes into",
 }
 
-WAYS = {
-    "along the last dimension": lambda a, k: np.repeat(a, k, -1) if a.ndim else a,
-    "along the first dimension": lambda a, k: np.repeat(a, k, 0) if a.ndim else a,
-}
+
+def along_last(array, k, largest):
+    return np.repeat(array, k, -1) if array.ndim else array
+
+
+def along_first(array, k, largest):
+    return np.repeat(array, k, 0) if array.ndim else array
+
+
+def largest_alone(array, k, largest):
+    return along_first(array, k, largest) if array.size == largest else array
+
+
+# Ways to make the arrays of a sample larger; where operands are not alike, the work should grow as they do
+WAYS = {True: (along_last, along_first), False: (largest_alone, along_first, along_last)}
 
 
 def single(array):
     return array.astype({"f": np.float32, "c": np.complex64}.get(array.dtype.kind, array.dtype))
 
 
-def large_call(name, sample):
+def arrays_of(call):
+    values = (v for value in (*call.args, *call.kwargs.values()) for v in (value if type(value) is list else (value,)))
+    return [value for value in values if isinstance(value, np.ndarray)]
+
+
+def large_call(name, sample, ways=None, layout=np.asarray):
     """The sample with operands of `SIZE` elements, or None if it can not be made large by repeating."""
-    largest = max((a.size for a in (*sample.args, *sample.kwargs.values()) if isinstance(a, np.ndarray)), default=0)
+    largest = max((array.size for array in arrays_of(sample)), default=0)
 
-    def repeated(change, k):
-        return Call(name, sample, lambda a: single(change(np.asarray(a), k)))
+    def repeated(way, k):
+        return Call(name, sample, lambda a: layout(single(way(np.asarray(a), k, largest))))
 
-    for change in WAYS.values() if largest else ():
+    ways = ways or WAYS[bool(flags_of(name) & ELEMENTWISE)]
+    for way in ways if largest else ():
         try:
-            sizes = [sum(out.numel() for out in repeated(change, k).run()) for k in (8, 16)]
-        except (RuntimeError, IndexError, ValueError, TypeError):
+            sizes = [sum(out.numel() for out in repeated(way, k).run()) for k in (8, 16)]
+        except (RuntimeError, IndexError, ValueError, TypeError, AttributeError):
             continue
         if sizes[1] <= 2 * sizes[0]:
-            return repeated(change, -(-SIZE // largest))
+            return repeated(way, -(-SIZE // largest))
     return None
+
+
+def call_with_leaves(name, sample, **how):
+    """The same of a sample whose result has a gradient, otherwise None."""
+    call = large_call(name, sample, **how) if sample.grad else None
+    return call if call is not None and call.leaves and call.outputs() else None
 
 
 def scratch(run):
@@ -94,7 +118,7 @@ def scratch(run):
 
 def in_place_call(name, sample):
     """A function of no arguments that runs the in-place form on a copy, or None if results do not fit into it."""
-    form, call = inplace_form(name), large_call(name, sample)
+    form, call = inplace_form(name), large_call(name, sample, WAYS[True])
     if form is None or call is None or not isinstance(call.args[0], cygrad.Tensor):
         return None
     copy = call.args[0].detach().clone()
@@ -115,6 +139,7 @@ in_loops = pytest.mark.skipif(bool(os.environ.get("CYGRAD_PURE")), reason="NumPy
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
     monkeypatch.setattr("cygrad._kernels.blocks.SIZE", BLOCK)
+    monkeypatch.setattr("cygrad._core.gradients_in_blocks.SIZE", BLOCK)
 
 
 @in_loops
@@ -135,6 +160,27 @@ def test_in_place(name):
     if run is None:
         pytest.skip("no sample of this op can be made large")
     assert (scratch(run) > SCRATCH) == (name in IS_COPIED), IS_COPIED.get(name)
+
+
+# --- Gradients that are computed block by block ------------------------------------------------
+
+
+@pytest.mark.parametrize("layout", [np.asarray, np.asfortranarray])
+@pytest.mark.parametrize("name", [name for name in DIFFERENTIABLE if flags_of(name) & ELEMENTWISE])
+def test_gradients_in_blocks(name, layout, monkeypatch):
+    """The same as of the whole, whether the incoming gradient is somebody else's, too, or not."""
+    call = first(partial(call_with_leaves, layout=layout), name)
+    if call is None:
+        pytest.skip("no sample of this op that has a gradient can be made large")
+    results = call.outputs()
+    weights = call.weights(results)
+    for outputs in (results, [result * 1.0 for result in results]):
+        found = call.gradients(weights, outputs, retain_graph=True)
+        with monkeypatch.context() as whole:
+            whole.setattr("cygrad._core.gradients_in_blocks.SIZE", 1 << 60)
+            expected = call.gradients(weights, outputs, retain_graph=True)
+        for a, b in zip(found, expected, strict=True):
+            np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-5)
 
 
 # --- What is written block by block ------------------------------------------------------------
@@ -173,3 +219,26 @@ def test_types_are_converted_block_by_block():
         cygrad.sinc(x, out=cygrad.empty(3 * BLOCK, dtype=cygrad.int64))
     with pytest.raises(RuntimeError, match="doesn't match the broadcast shape"):
         cygrad.ones(1, dtype=cygrad.float64).lerp_(x, 0.5)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+def test_an_interrupted_write_counts(error, monkeypatch):
+    """What is half written must not be used as what was saved."""
+    x = cygrad.linspace(0.1, 0.9, 4 * BLOCK, dtype=cygrad.float64, requires_grad=True)
+    y = x * 2
+    z = y.exp() * y
+    copyto, calls = np.copyto, []
+
+    def interrupted(*args, **kwargs):
+        calls.append(args)
+        if len(calls) == 3:
+            raise error
+        copyto(*args, **kwargs)
+
+    monkeypatch.setattr("cygrad._kernels.blocks.np.copyto", interrupted)
+    with pytest.raises(error):
+        y.sinc_()
+    monkeypatch.undo()
+    assert len(calls) == 3 and y._version == 1
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        z.sum().backward()
