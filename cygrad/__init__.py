@@ -42,6 +42,8 @@ newaxis = None  # in an index, a new dimension
 _MODULES = (
     "amp",
     "autograd",
+    "backends",
+    "cuda",
     "errors",
     "fft",
     "func",
@@ -68,12 +70,15 @@ _ON_FIRST_USE |= dict.fromkeys(("load", "save"), "cygrad.serialization")
 _ON_FIRST_USE |= dict.fromkeys(
     (
         "are_deterministic_algorithms_enabled",
+        "compile",
         "get_default_device",
         "get_deterministic_debug_mode",
+        "get_float32_matmul_precision",
         "is_deterministic_algorithms_warn_only_enabled",
         "is_warn_always_enabled",
         "set_default_device",
         "set_deterministic_debug_mode",
+        "set_float32_matmul_precision",
         "set_warn_always",
         "use_deterministic_algorithms",
     ),

@@ -3,6 +3,8 @@
 Results are always the same for the same input, warnings are Python's own, and tensors are made on the CPU.
 """
 
+import warnings
+
 from cygrad._core import messages
 from cygrad._core.device import check_device, cpu_device
 
@@ -14,6 +16,7 @@ class _Switches:
 
     debug_mode = 0  # 0, 1 or 2
     warn_always = False
+    matmul_precision = "highest"
 
 
 def use_deterministic_algorithms(mode, *, warn_only=False):
@@ -83,3 +86,33 @@ def get_default_device():
 def set_default_device(device):
     """Where new tensors are to be; None is the CPU, which is the only place. Raises RuntimeError for others."""
     check_device(device)
+
+
+def set_float32_matmul_precision(precision):
+    """Allow products of float32 to be less precise: 'highest', 'high' or 'medium'. Here they are always the first."""
+    if precision not in ("highest", "high", "medium"):
+        warnings.warn(
+            f"{precision} is not one of 'highest', 'high', or 'medium'; "
+            "the currentsetFloat32MatmulPrecision call has no effect.",
+            stacklevel=2,
+        )
+        return
+    _Switches.matmul_precision = precision
+
+
+def get_float32_matmul_precision():
+    """What `set_float32_matmul_precision` set."""
+    return _Switches.matmul_precision
+
+
+def compile(model=None, **options):
+    """A module or function as it is; a decorator where only options are given. Nothing is compiled.
+
+    >>> import cygrad
+    >>> @cygrad.compile(mode="max-autotune")
+    ... def double(x):
+    ...     return 2 * x
+    >>> double(cygrad.ones(2))
+    tensor([2., 2.])
+    """
+    return model if model is not None else lambda wrapped: wrapped
