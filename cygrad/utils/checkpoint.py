@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import weakref
 from collections.abc import Callable
+from copy import copy
 from typing import Any
 
 import cygrad
@@ -91,15 +92,22 @@ def check_backward_validity(inputs: Any) -> None:
         warn("None of the inputs have requires_grad=True. Gradients will be None")
 
 
-@contextlib.contextmanager
-def _random_numbers_of(state):
-    """Draw again what was drawn from `state` on, and put the generator back; None: draw on."""
-    if state is None:
-        yield
-        return
-    with cygrad.random.fork_rng():
-        cygrad.random.set_rng_state(state)
-        yield
+class _Surroundings:
+    """What the second run has to find as the first did: random numbers, if `preserve` is true, and autocast."""
+
+    def __init__(self, preserve):
+        self.state = cygrad.random.get_rng_state() if preserve else None
+        self.precision = cygrad.autocast("cpu", enabled=cygrad.is_autocast_enabled("cpu"))
+
+    @contextlib.contextmanager
+    def again(self):
+        """Run a block in them, and put everything back."""
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(copy(self.precision))  # one of its own: checkpoints nest
+            if self.state is not None:
+                stack.enter_context(cygrad.random.fork_rng())
+                cygrad.random.set_rng_state(self.state)
+            yield
 
 
 def checkpoint(
@@ -155,10 +163,10 @@ def checkpoint(
     if debug and context_fn is not noop_context_fn:
         raise ValueError("debug=True is incompatible with non-default context_fn")
     first, second = context_fn()
-    state = cygrad.random.get_rng_state() if preserve else None
+    surroundings = _Surroundings(preserve)
 
     def recompute(*inputs, **keywords):
-        with _random_numbers_of(state), second:
+        with surroundings.again(), second:
             function(*inputs, **keywords)
 
     record = _Record(recompute, determinism_check, debug, early_stop)
@@ -421,7 +429,7 @@ class CheckpointFunction(Function):
         """Run the function, unrecorded, and keep its arguments."""
         check_backward_validity(args)
         ctx.run_function = run_function
-        ctx.state = cygrad.random.get_rng_state() if preserve_rng_state else None
+        ctx.surroundings = _Surroundings(preserve_rng_state)
         ctx.inputs = [None if isinstance(value, Tensor) else value for value in args]
         ctx.places = [i for i, value in enumerate(args) if isinstance(value, Tensor)]
         ctx.save_for_backward(*[args[i] for i in ctx.places])
@@ -439,7 +447,7 @@ class CheckpointFunction(Function):
         inputs = list(ctx.inputs)
         for place, tensor in zip(ctx.places, ctx.saved_tensors, strict=True):
             inputs[place] = tensor
-        with _random_numbers_of(ctx.state), cygrad.enable_grad():
+        with ctx.surroundings.again(), cygrad.enable_grad():
             arguments = detach_variable(tuple(inputs))
             results = ctx.run_function(*arguments)
         both = zip(results if isinstance(results, tuple) else (results,), grads, strict=True)

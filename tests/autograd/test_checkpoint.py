@@ -463,6 +463,30 @@ def test_reentrant_needs_the_whole_backward():
         checkpoint(net, torch.ones(1), use_reentrant=True)
 
 
+@BOTH
+@pytest.mark.filterwarnings("ignore:None of the inputs have requires_grad=True")  # of the inner one, unrecorded
+@pytest.mark.parametrize("inner", [{}, {"enabled": False}], ids=["on", "off"])
+def test_the_second_run_has_the_precision_of_the_first(reentrant, inner):
+    """Backward runs outside of autocast; what is computed again is computed in it all the same."""
+    kinds = []
+
+    def product(x):
+        kinds.append((x @ x).dtype)
+        return checkpoint(net, x @ x, use_reentrant=reentrant)  # checkpoints nest
+
+    gradients = []
+    for function in (product, lambda x: checkpoint(product, x, use_reentrant=reentrant)):
+        x = torch.tensor([[0.3, 0.7], [0.1, 0.4]], requires_grad=True)
+        with torch.autocast("cpu", dtype=torch.float16), torch.autocast("cpu", dtype=torch.float16, **inner):
+            y = function(x)
+        assert not torch.is_autocast_enabled("cpu")
+        y.sum().backward()
+        assert not torch.is_autocast_enabled("cpu")
+        gradients.append(x.grad)
+    assert kinds == [torch.float32 if inner else torch.float16] * 3
+    assert torch.equal(*gradients)
+
+
 def test_bad_arguments():
     x = leaf(1.0)
     with pytest.warns(UserWarning, match="the use_reentrant parameter should be passed explicitly"):
