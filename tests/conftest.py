@@ -125,7 +125,11 @@ def sealed_state():
 # --- Leaks -------------------------------------------------------------------------------------
 
 LIVE_BEFORE = pytest.StashKey()
-FAILED = pytest.StashKey()
+LET_OFF = pytest.StashKey()
+
+# A count walks over all objects. What exists before a test is frozen, and so left out of the walk; but without the GIL
+# the walk is one over all memory, frozen or not, and takes longer than most tests: there it is made once for each file.
+ONCE_FOR_EACH_FILE = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 
 
 def live_objects():
@@ -135,41 +139,51 @@ def live_objects():
     return {"nodes": live_nodes(), "tensors": live_tensors()}
 
 
-@pytest.fixture(autouse=True)
-def live_before(request):
-    """Count before a test's own fixtures are made, but after those of its module and session.
+def watched(item):
+    """What leaves nothing behind: a test, or all tests of a file."""
+    return item.parent if ONCE_FOR_EACH_FILE else item
 
-    A count walks over all objects. What exists before the test is frozen, and so left out of the walk.
-    """
+
+def begin_watching(node):
     gc.collect()
     gc.freeze()
-    request.node.stash[LIVE_BEFORE] = live_objects()
+    node.stash[LIVE_BEFORE] = live_objects()
+
+
+@pytest.fixture(autouse=True)
+def live_before(request):
+    """Count before a test's own fixtures are made, but after those of its module and session."""
+    node = watched(request.node)
+    if node is request.node or LIVE_BEFORE not in node.stash:
+        begin_watching(node)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item, call):
     report = yield
-    if report.failed:
-        item.stash[FAILED] = True
+    if report.failed or item.get_closest_marker("leaks_ok"):
+        watched(item).stash[LET_OFF] = True
     return report
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_teardown(item):
+def pytest_runtest_teardown(item, nextitem):
     """After each test there are no more nodes and tensors than before it.
 
     This stands in the hook, not in a fixture's end, because only now all fixtures have let go.
     A failed test is let off: its traceback holds its variables.
     """
     result = yield
-    before = item.stash.get(LIVE_BEFORE, None)
-    if before is None or FAILED in item.stash or item.get_closest_marker("leaks_ok"):
-        return result
     if isinstance(item, pytest.Function):
         # pytest lets go of fixtures' values after this hook, of an instance's attributes never.
         item.funcargs.clear()
         if item.instance is not None:
             vars(item.instance).clear()
+    node = watched(item)
+    before = node.stash.get(LIVE_BEFORE, None)
+    is_last = nextitem is None or watched(nextitem) is not node
+    if before is None or LET_OFF in node.stash or not is_last:
+        return result
     after = live_objects()
     if any(after[kind] > before[kind] for kind in before):
         gc.collect()
@@ -177,5 +191,6 @@ def pytest_runtest_teardown(item):
     leaked = {kind: after[kind] - before[kind] for kind in before if after[kind] > before[kind]}
     if leaked:
         counts = " and ".join(f"{count} {kind}" for kind, count in leaked.items())
-        pytest.fail(f"the test left {counts} alive that gc.collect() cannot free", pytrace=False)
+        whose = "the tests of the file" if node is not item else "the test"
+        pytest.fail(f"{whose} left {counts} alive that gc.collect() cannot free", pytrace=False)
     return result
