@@ -107,7 +107,7 @@ cpdef Tensor rsub(object input, object other, object alpha=1):
     array = run2(RSUB, other, t, None)
     if isinstance(other, Tensor):
         return record2(RSUB, array, input, other, (alpha,))
-    return record1(RSUB_NUMBER, array, <Tensor>input, (alpha,))
+    return record1(RSUB_NUMBER, array, <Tensor>input, (alpha, other))
 
 
 cdef tuple former_order(str function, object alpha, object other):

@@ -150,6 +150,12 @@ def _scaled_sum(call):
     return entry(a, b, alpha=call.args[0]) if call.args else entry(a, b)
 
 
+@rule("rsub.Scalar")
+def _number_less(call):
+    alpha, other = call.args
+    return registry["rsub"].entry(call.full(call.inputs[0]), other, alpha)
+
+
 @rule("clamp clamp_min clamp_max clamp.Tensor clamp_min.Tensor clamp_max.Tensor")
 def _clamp(call):
     return registry[call.op.name].entry(*operands(call, call.inputs), *call.args)

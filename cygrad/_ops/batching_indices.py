@@ -4,6 +4,7 @@ Where the indices are the same for all samples the op runs as it is, one dimensi
 own, the number of the sample is one index more.
 """
 
+from cygrad._core.access import tensor_of
 from cygrad._core.batches import NoBatchingRule
 from cygrad._core.opdef import registry
 from cygrad._ops.batching import rule
@@ -95,6 +96,27 @@ def _take(call):
     places, x = call.full(call.kept[2]), call.full(call.inputs[0])
     places = places.reshape(call.size, -1) % max(1, call.inputs[0].numel())
     return call.shaped(x.reshape(call.size, -1).gather(1, places), call.out.shape)
+
+
+@rule("put")
+def _put(call):
+    (t, source), (accumulate, _) = call.inputs, call.args
+    x, count = call.full(t), t.numel()
+    numbers = call.full(call.kept[2]).reshape(call.size, -1) % max(1, count) + arange(call.size).view(-1, 1) * count
+    values = call.full(source).reshape(call.size, -1)
+    return call.shaped(registry["put"].entry(x.reshape(-1), numbers, values, accumulate), call.out.shape)
+
+
+@rule("index_fill index_fill.Tensor")
+def _index_fill(call):
+    t, dim, index = call.inputs[0], call.args[0], call.kept[2]
+    if not t.ndim or call.has(index):
+        raise NoBatchingRule("index_fill")
+    value = call.inputs[1] if len(call.inputs) > 1 else tensor_of(call.args[1])
+    values = call.near(value).to(t.dtype)
+    shape = (call.size, *t.shape[:dim], index.numel(), *t.shape[dim + 1 :])
+    values = values.view(-1, *(1,) * t.ndim).expand(shape)
+    return call.full(t).index_copy(dim % t.ndim + 1, index.reshape(-1) % t.shape[dim], values)
 
 
 @rule("embedding")

@@ -5,6 +5,8 @@ from cygrad._core.opdef import registry
 from cygrad._core.record import apply_n
 from cygrad._core.tensor import Tensor
 from cygrad._ops.batching import operands, regroup, rule
+from cygrad._ops.batching_layers import of_given_statistics
+from cygrad._ops.linear_systems import linalg_solve, linalg_solve_ex
 
 NONE, MEAN = 0, 1  # reductions of losses
 
@@ -147,8 +149,10 @@ def _scaled(call, found, parameters):
 def _batch_norm(call):
     x, *parameters = call.inputs
     mean, variance, training, eps = call.args[4:8]
-    if mean is not None or variance is not None or not training:
-        raise NoBatchingRule("batch_norm")  # which would change the statistics once for each sample
+    if not training:
+        return of_given_statistics(call)
+    if mean is not None or variance is not None:
+        raise NoBatchingRule("batch_norm")  # which changes statistics of each sample
     side_by_side = call.full(x).transpose(0, 1).flatten(1, 2)
     found = registry["batch_norm"].entry(side_by_side, None, None, None, None, True, 0.1, eps)
     found = regroup(found, (x.shape[0], call.size, *x.shape[1:])).transpose(0, 1)
@@ -246,14 +250,28 @@ def _decomposition(call):
     return registry[call.key].entry(call.full(call.inputs[0]), **named)
 
 
+@rule("cholesky_inverse linalg_householder_product")
+def _of_factors(call):
+    return registry[call.key].entry(*[call.full(x) for x in call.inputs], *call.args)
+
+
+@rule("cholesky_solve")
+def _solve_factored(call):
+    ndim = call.out.ndim
+    b, factor = (call.aligned(x, ndim) for x in call.inputs)
+    return call.shaped(registry["cholesky_solve"].entry(b, factor, *call.args), call.out.shape)
+
+
 @rule("linalg_solve_ex")
 def _solve(call):
     (left, is_vector), (a, b) = call.args, call.inputs
-    if a.ndim - 1 == b.ndim:
+    if a.ndim != b.ndim + is_vector:
         raise NoBatchingRule("linalg_solve_ex")
-    if is_vector or a.ndim != b.ndim:
-        raise NoBatchingRule("linalg_solve_ex")
-    return registry["linalg_solve_ex"].entry(call.full(a), call.full(b), left=left)
+    columns = call.full(b).unsqueeze(-1) if is_vector else call.full(b)
+    if len(call.outs) == 1:
+        return call.shaped(linalg_solve(call.full(a), columns, left=left), call.out.shape)
+    found, info = linalg_solve_ex(call.full(a), columns, left=left)
+    return call.shaped(found, call.out.shape), info
 
 
 @rule("linalg_solve_triangular")

@@ -84,15 +84,19 @@ def ctc_loss_of_package(
     padded = _padded(array_of(y).astype(np.int64, copy=False), lengths, x.shape[2])
     if x.dtype.name not in ("float32", "float64"):
         raise messages.not_implemented_for("ctc_loss_cpu", x.dtype)
-    states = kernels.states_of(padded, lengths, blank)
-    losses, alpha = kernels.forward(array_of(x), states, inputs, lengths, blank)
-    losses = record_n(CTC, losses, (x,), (states, inputs, lengths, blank, losses, alpha, zero_infinity))
+    losses = losses_of_states(x, kernels.states_of(padded, lengths, blank), inputs, lengths, blank, zero_infinity)
     if zero_infinity:
         losses = where(losses == float("inf"), 0.0, losses)
     if reduction == MEAN:
         losses = div(losses, tensor_of(lengths.clip(1).astype(array_of(x).dtype)))
     losses = reduced(losses, reduction)
     return losses if is_batched or not losses.ndim else squeeze(losses, 0)
+
+
+def losses_of_states(x, states, inputs, lengths, blank, zero_infinity):
+    """The losses of all samples, from the states that the outputs go through."""
+    losses, alpha = kernels.forward(array_of(x), states, inputs, lengths, blank)
+    return record_n(CTC, losses, (x,), (states, inputs, lengths, blank, losses, alpha, zero_infinity))
 
 
 def _lengths(given, name, position):

@@ -15,10 +15,12 @@ import numpy as np
 from cygrad._core import faults, messages
 from cygrad._core.access import array_of, tensor_of
 from cygrad._core.dtypes import as_dtype
+from cygrad._core.dual import is_forward
 from cygrad._core.opdef import ELSEWHERE, IN0, IN1, declare, named, publish
 from cygrad._core.record import record_n, result_type
 from cygrad._core.sites import warn
 from cygrad._core.state import get_modes
+from cygrad._core.tangents import has_samples
 from cygrad._kernels import normalizing as kernels
 from cygrad._ops.arguments import integers, require
 from cygrad._ops.arithmetic import add, mul, sub
@@ -198,6 +200,8 @@ def _batch_norm(input, weight, bias, running_mean, running_var, training, moment
     for value in (running_mean, running_var):
         if value is not None and not array_of(value).flags.writeable:
             raise faults.read_only_error(value)
+        if value is not None and is_forward():
+            _check_samples(input, value)
     result, middle, squares = _normalized(BATCH_NORM, input, weight, bias, frame, None, more)
     count = math.prod(shape) // channels if channels else 0
     if count:
@@ -205,6 +209,16 @@ def _batch_norm(input, weight, bias, running_mean, running_var, training, moment
         with np.errstate(all="ignore"):
             _follow(running_var, squares * (count / (count - 1) if count > 1 else math.nan), momentum)
     return result
+
+
+def _check_samples(input, running):
+    """Raise if each sample of `vmap` would change statistics that all have in common."""
+    if has_samples(input) and not has_samples(running):
+        raise RuntimeError(
+            "Batch norm got a batched tensor as input while the running_mean or running_var, which will be updated in "
+            "place, were not batched.\n"
+            "If you are using a module and do not need eval mode, please set `track_running_stats` to be False."
+        )
 
 
 def _follow(running, new, momentum):

@@ -51,6 +51,7 @@ def batching_rules():
     """The function that finds the batching rule of an op."""
     if "cygrad._ops.batching_products" not in modules:
         import_module("cygrad._ops.batching_indices")
+        import_module("cygrad._ops.batching_layers")
         import_module("cygrad._ops.batching_products")
     return modules["cygrad._ops.batching"].results
 

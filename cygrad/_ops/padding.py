@@ -85,7 +85,7 @@ _ROWS |= dict.fromkeys([("circular", dims) for dims in (1, 2, 3)], _by_elements(
 
 def pad_backward_rule(n, g):
     mode, counts, _ = n.args
-    return _with_elements(g, mode, counts)
+    return with_elements(g, mode, counts)
 
 
 PAD_BACKWARD = declare("pad_backward", pad_backward_rule, flags=LINEAR | PRIVATE, kernel=kernels.sum_back)
@@ -96,7 +96,8 @@ def pad_backward(input, mode, counts, shape):
     return apply1_args(PAD_BACKWARD, input, (mode, counts, shape), None)
 
 
-def _with_elements(t, mode, counts):
+def with_elements(t, mode, counts):
+    """`pad` in one of the modes that take elements of the tensor, after all checks."""
     array = kernels.by_elements(array_of(t), mode, counts)
     return record_n(_ROWS[mode, len(counts) // 2], array, (t,), (mode, counts, array_of(t).shape))
 
@@ -135,7 +136,7 @@ def pad(input, pad, mode="constant", value=None):
     if len(counts) not in (2, 4, 6) or t.ndim not in (len(counts) // 2 + 1, len(counts) // 2 + 2):
         raise NotImplementedError(f"Padding size {len(counts)} is not supported for {t.ndim}D input tensor.")
     _check_lengths(array_of(t).shape, mode, counts)
-    return _with_elements(t, mode, counts)
+    return with_elements(t, mode, counts)
 
 
 def _check_lengths(shape, mode, counts):

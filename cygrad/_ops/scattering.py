@@ -414,7 +414,7 @@ def index_fill(input, dim, index, value, *, out=None):
     operands = d, array_of(index).reshape(-1), filling
     if isinstance(value, Tensor):
         return placed(INDEX_FILL_TENSOR, operands, t, value, index, (d,), out)
-    return placed(INDEX_FILL, operands, t, None, index, (d,), out)
+    return placed(INDEX_FILL, operands, t, None, index, (d, filling), out)
 
 
 def _filling(t, value):

@@ -6,7 +6,7 @@ Each calls its view, and records the copy under the view's rule and arguments.
 import numpy as np
 
 from cygrad._core import messages
-from cygrad._core.access import array_of
+from cygrad._core.access import memory_of
 from cygrad._core.dual import is_recorded
 from cygrad._core.memory_format import contiguous_format
 from cygrad._core.opdef import FUNCTION_ONLY, publish, registry, variant
@@ -89,7 +89,7 @@ def _copy(name, view, args, named, input, out):
     if node is None and out is None and parts and is_recorded(parts[0]):  # by forward mode alone
         copies = tuple(clone(part, memory_format=contiguous_format) for part in parts)
         return copies if several else copies[0]
-    arrays = tuple(np.array(array_of(part), order="C") for part in parts)
+    arrays = tuple(np.array(memory_of(part), order="C") for part in parts)
     if out is not None:
         return _write(row, out if several else (out,), arrays, source, arguments, several)
     if several:
