@@ -1,4 +1,4 @@
-"""Build of the compiled part: one extension module for every ``.pyx`` below ``cygrad/``, and one for what they share.
+"""Build of the compiled part: a module for every ``.pyx`` below ``cygrad/``, all of them in one shared library.
 
 Metadata stands in ``pyproject.toml``; here is only what needs code. Two environment variables
 change the build:
@@ -27,6 +27,7 @@ from setuptools import Extension, setup
 from setuptools.command.bdist_wheel import bdist_wheel as setuptools_bdist_wheel
 from setuptools.command.build import build as setuptools_build
 from setuptools.command.build_ext import build_ext as setuptools_build_ext
+from setuptools.modified import newer_group
 
 try:
     from zopfli import zlib as zopfli
@@ -38,6 +39,7 @@ LINETRACE = os.environ.get("CYGRAD_LINETRACE", "0") not in ("", "0")
 
 # Generated C stands apart from the sources: nobody reads it, commits it or ships it.
 GENERATED = Path("build", "cython")
+SETTINGS = GENERATED / "settings.txt"
 
 DIRECTIVES = {
     "language_level": 3,  # Python 3 semantics, the only ones we know
@@ -64,7 +66,10 @@ LOW_DIRECTIVES = {
 
 # Kernels follow pointers before they look at anything else; from Python, None instead of an array would crash them.
 KERNEL_DIRECTIVES = LOW_DIRECTIVES | {"embedsignature": False, "allow_none_for_extension_args": False}
-LAYER_DIRECTIVES = {"_kernels": KERNEL_DIRECTIVES, "_core": LOW_DIRECTIVES}
+LAYER_DIRECTIVES = {
+    layer: DIRECTIVES | directives
+    for layer, directives in {"_kernels": KERNEL_DIRECTIVES, "_core": LOW_DIRECTIVES, "_ops": {}, "": {}}.items()
+}
 
 MACROS = [
     # The oldest NumPy a wheel built here must run on, whatever NumPy it is built with.
@@ -78,6 +83,7 @@ if LINETRACE:
 # No -march=native: a wheel must run on machines other than its builder's.
 # No -ffast-math: NaN, infinity and signed zero are part of the results we promise.
 GNU_COMPILE_ARGS = [
+    "-O2",  # as fast as -O3 for a chain of small operations, and a tenth smaller
     "-g0",  # debug information would be most of the wheel
     "-fno-asynchronous-unwind-tables",  # 6 % of the wheel; C code that throws no exception
     "-fno-ident",  # the compiler's name, once in each module
@@ -86,45 +92,35 @@ GNU_COMPILE_ARGS = [
     "-fno-math-errno",  # nobody reads errno, and sqrt becomes one instruction
     "-Wno-unused-function",  # Cython writes helpers that a given module may not need
 ]
+if sys.platform == "linux":
+    GNU_COMPILE_ARGS += ["-fno-align-functions", "-fno-align-jumps", "-fno-align-labels"]  # 2 %: filled with nothing
 MSVC_COMPILE_ARGS = ["/O2"]
 
-# Loops over elements are vectorised by -O3. What else a chain of small operations spends its time in is as fast
-# with -O2, which takes 12 % less of the wheel. The rest reads arguments, words errors or runs once for a whole array or
-# a whole pass (and the loops over elements ask for -O3 in their headers): for size, it takes another quarter less, and
-# some 10 % longer for arrays of a few elements.
-LOOPING = {"cygrad._kernels.arrays", "cygrad._kernels.rows"}
-FAST_FAMILIES = {"arithmetic"}
+# Modules by package and name. Loops over elements are vectorised by -O3, for which headers ask themselves. What reads
+# arguments, words errors or runs once for a whole array or a whole pass is compiled for size: a quarter smaller, and
+# some 10 % slower for arrays of a few elements.
+LOOPING = {"_kernels": ["arrays", "rows"]}
 SMALL = {
-    "cygrad._core": (
-        "access accumulate construct dtypes dual engine engine_hooks events function inplace node opdef scalar"
-        " tensor_hooks"
-    ).split(),
-    "cygrad._kernels": "activations elementwise native nn optim parallel pool reduce strided walk".split(),
+    "_core": "access construct dtypes dual engine_hooks events inplace scalar tensor_hooks".split(),
+    "_kernels": "activations elementwise native nn optim parallel pool reduce strided walk".split(),
+    "_ops": "arguments copying creation".split(),
+    "cygrad": ["_cython"],
 }
-# What takes room and saves no time where no loop over elements is.
-GNU_PLAIN_ARGS = [
-    "-DCYTHON_FAST_THREAD_STATE=0",  # 1 %: looks for an exception are all done in one way
-    "-DCYTHON_USE_DICT_VERSIONS=0",  # 1 %: and those for a module's name, on Python 3.11
-]
-if sys.platform == "linux":
-    GNU_PLAIN_ARGS += ["-fno-align-functions", "-fno-align-jumps", "-fno-align-labels"]  # 2 %: filled with nothing
 GNU_SMALL_ARGS = [
     "-Os",
-    "-DCYTHON_UNPACK_METHODS=0",  # 3 %: and calls of Python methods
+    "-DCYTHON_UNPACK_METHODS=0",  # 3 %: calls of Python methods are all done in one way
+    "-DCYTHON_FAST_THREAD_STATE=0",  # 1 %: so are looks for an exception
 ]
 if sys.platform == "linux":
-    GNU_SMALL_ARGS += [
-        "--param=max-inline-insns-size=6",  # so that reference counting stays inline
-        *("-fno-schedule-insns2", "-fno-caller-saves"),  # 3 %: instructions in a regular order compress better
-        # 3 %: jumps go where the source says, and ends of functions that return an error stay one
-        *("-fno-thread-jumps", "-fno-partial-inlining", "-fno-tree-dominator-opts", "-fno-gcse"),
-    ]
+    GNU_SMALL_ARGS.append("--param=max-inline-insns-size=6")  # so that reference counting stays inline
 
 # Included before what Cython writes; says itself why.
 PREFIX = Path("cygrad", "_core", "found_module.h")
 
+# The module after which the library is named that holds all others, and that tells their names (cygrad/_library.py).
+LIBRARY = Path("cygrad", "_compiled.c")
 # Holds once what Cython would put into each module: its function type, the parsing of keywords, ...
-SHARED = "cygrad._cython"
+SHARED = Path("cygrad", "_cython.c")
 # We use no memoryviews, which are half of that; Cython can leave them out since 3.3.
 UNSHARED = {"shared_utility_features_disabled": ["MemoryView"]}
 if not UNSHARED.keys() <= Options.default_options.keys():
@@ -144,29 +140,34 @@ def link_args():
     return {"linux": ["-Wl,-s", "-Wl,--build-id=none"], "darwin": ["-Wl,-x"]}.get(sys.platform, [])
 
 
-def is_small(module):
-    """Whether an extension module is compiled for size rather than for speed."""
-    package, _, name = module.rpartition(".")
-    if package == "cygrad._ops":
-        return name not in FAST_FAMILIES
-    return module == SHARED or name in SMALL.get(package, ())
+def compile_args(source, compiler_type):
+    """What a compiler is told when it compiles the C file of a source."""
+    if compiler_type == "msvc":
+        return [*MSVC_COMPILE_ARGS, f"/FI{PREFIX}"]
+    args = [*GNU_COMPILE_ARGS, "-include", PREFIX.as_posix()]
+    if source.stem in LOOPING.get(source.parent.name, ()):
+        args.append("-O3")
+    elif source.stem in SMALL.get(source.parent.name, ()):
+        args += GNU_SMALL_ARGS
+    return args
 
 
-def gnu_optimisation(module):
-    """What GCC and Clang are to optimise an extension module for."""
-    if module in LOOPING:
-        return ["-O3"]
-    return GNU_PLAIN_ARGS + (GNU_SMALL_ARGS if is_small(module) else ["-O2"])
+def module_name(source):
+    """The full name of the module that a source becomes."""
+    return ".".join(source.with_suffix("").parts)
 
 
-def extension(source):
-    """The extension module of one source, named after its place; C headers lie beside it."""
+def headers(source):
+    """The C headers that a source may include: those beside it, and what stands before everything."""
+    return sorted({*source.parent.glob("*.h"), PREFIX})
+
+
+def shared_library(sources):
+    """The one extension that setuptools is told of; how it is put together stands in `build_ext`."""
     return Extension(
-        ".".join(source.with_suffix("").parts),
-        [source.as_posix()],
-        include_dirs=[source.parent.as_posix(), numpy.get_include()],
-        depends=sorted(header.as_posix() for header in {*source.parent.glob("*.h"), PREFIX}),
-        define_macros=MACROS,
+        module_name(LIBRARY),
+        sources=[source.as_posix() for source in sources],
+        depends=sorted({header.as_posix() for source in sources for header in headers(source)}),
     )
 
 
@@ -234,16 +235,15 @@ class build(setuptools_build):
 
 
 class build_ext(setuptools_build_ext):
-    """Translates and compiles in parallel, and only what changed.
+    """Translates and compiles in parallel, and only what changed; links it all into one library.
 
     Translation waits until here, so that an sdist or a look at the metadata runs no compiler.
     """
 
     def run(self):
-        # In place, an extension module from a `.pyx` that has become a `.py` would still be imported instead of it.
-        modules = {module.name for module in self.extensions}
+        # In place, what an earlier build made from a `.pyx` that has become a `.py` would still be imported.
         for path in Path("cygrad").rglob("*.*"):
-            if is_stale(path, modules):
+            if is_stale(path, {module_name(LIBRARY)}):
                 path.unlink()
         super().run()
 
@@ -252,60 +252,76 @@ class build_ext(setuptools_build_ext):
         self.parallel = int(self.parallel or usable_cpus())
 
     def build_extensions(self):
-        if self.compiler.compiler_type == "msvc":
-            flags = {module.name: [*MSVC_COMPILE_ARGS, f"/FI{PREFIX}"] for module in self.extensions}
-            strip_args = []
-        else:
-            compile_args = [*GNU_COMPILE_ARGS, "-include", PREFIX.as_posix()]
-            flags = {module.name: compile_args + gnu_optimisation(module.name) for module in self.extensions}
-            strip_args = link_args()
-            # Where this machine keeps its Python says nothing on another one.
-            self.compiler.linker_so = [word for word in self.compiler.linker_so if not word.startswith("-Wl,-rpath")]
-        for module in self.extensions:
-            module.extra_compile_args = flags[module.name]
-            module.extra_link_args = strip_args
-        self._forget_other_settings(flags, strip_args)
-        self._translate()
-        super().build_extensions()
+        (library,) = self.extensions
+        units = self._translate([Path(source) for source in library.sources])
+        with ThreadPoolExecutor(self.parallel) as pool:
+            objects = list(pool.map(self._compile, *zip(*units)))
+        self._link(library, objects)
 
-    def _forget_other_settings(self, *flags):
-        # Time stamps tell that a source has changed, but not that it is to be compiled otherwise.
-        settings = repr((Cython.__version__, DIRECTIVES, LAYER_DIRECTIVES, MACROS, UNSHARED, flags))
-        stamp = GENERATED / "settings.txt"
-        if not stamp.exists() or stamp.read_text(encoding="utf-8") != settings:
+    def _keep_settings(self, *settings):
+        # Time stamps tell that a source has changed, but not that it is to be built otherwise.
+        text = repr((Cython.__version__, LAYER_DIRECTIVES, MACROS, UNSHARED, settings))
+        if not SETTINGS.exists() or SETTINGS.read_text(encoding="utf-8") != text:
             shutil.rmtree(GENERATED, ignore_errors=True)
             GENERATED.mkdir(parents=True)
-            stamp.write_text(settings, encoding="utf-8")
+            SETTINGS.write_text(text, encoding="utf-8")
 
-    def _translate(self):
-        layers: dict[str, list[Extension]] = {"_kernels": [], "_core": [], "_ops": []}
-        for module in self.extensions:
-            layers.get(module.name.split(".")[1], layers["_ops"]).append(module)
-        generated = {}
-        for layer, modules in layers.items():
-            directives = DIRECTIVES | LAYER_DIRECTIVES.get(layer, {})
+    def _translate(self, sources):
+        """Translate what is written in Cython; returns, for each C file, its module's source, itself and its macros."""
+        translated = [*(source for source in sources if source.suffix == ".pyx"), SHARED]
+        names = ("CYGRAD_MODULES", f'"{" ".join(sorted(map(module_name, translated)))}"')
+        units = [(source, source, [names]) for source in sources if source.suffix == ".c"]
+        kind = self.compiler.compiler_type
+        self._keep_settings(names, [compile_args(source, kind) for source in sources])
+        for layer, directives in LAYER_DIRECTIVES.items():
+            parts = [source for source in translated if source.parent == Path("cygrad", layer)]
             try:
-                translated = cythonize(
-                    modules,
+                extensions = cythonize(
+                    [Extension(module_name(source), [source.as_posix()]) for source in parts],
                     compiler_directives=directives,
                     build_dir=None if LINETRACE else GENERATED.as_posix(),  # coverage looks beside .pyx
                     nthreads=self.parallel,
                     annotate=ANNOTATE,
-                    shared_utility_qualified_name=SHARED,
+                    shared_utility_qualified_name=module_name(SHARED),
                     **UNSHARED,
                     force=self.force or LINETRACE,
                 )
             except CompileError as error:
                 sys.exit(f"Cython cannot translate {error}; its messages stand above")
-            generated.update({module.name: module.sources for module in translated})
-        for module in self.extensions:
-            module.sources = generated[module.name]
+            units += [(source, Path(extension.sources[0]), MACROS) for source, extension in zip(parts, extensions)]
+        return units
+
+    def _compile(self, source, unit, macros):
+        """Compile a C file, unless that has been done; returns its object file."""
+        (target,) = self.compiler.object_filenames([unit.as_posix()], output_dir=self.build_temp)
+        if self.force or newer_group([unit, SETTINGS, *headers(source)], target):
+            self.compiler.compile(
+                [unit.as_posix()],
+                output_dir=self.build_temp,
+                macros=macros,
+                include_dirs=[source.parent.as_posix(), numpy.get_include()],
+                extra_postargs=compile_args(source, self.compiler.compiler_type),
+            )
+        return target
+
+    def _link(self, library, objects):
+        # Where this machine keeps its Python says nothing on another one.
+        self.compiler.linker_so = [word for word in self.compiler.linker_so if not word.startswith("-Wl,-rpath")]
+        self.compiler.link_shared_object(
+            objects,
+            self.get_ext_fullpath(library.name),
+            libraries=self.get_libraries(library),
+            library_dirs=library.library_dirs,
+            extra_postargs=link_args(),
+            export_symbols=self.get_export_symbols(library),
+            build_temp=self.build_temp,
+            target_lang="c",
+        )
 
 
 # Processes that translate in parallel import this file again where they cannot fork.
 if __name__ == "__main__":
-    sources = sorted(Path("cygrad").rglob("*.pyx"))
     setup(
-        ext_modules=[extension(source) for source in (*sources, Path(*SHARED.split(".")).with_suffix(".c"))],
+        ext_modules=[shared_library([LIBRARY, *sorted(Path("cygrad").rglob("*.pyx"))])],
         cmdclass={"bdist_wheel": bdist_wheel, "build": build, "build_ext": build_ext},
     )

@@ -7,6 +7,7 @@ import sys as _sys
 from importlib import import_module as _import_module
 from math import e, inf, nan, pi
 
+from cygrad import _library  # before any module that lies in it
 from cygrad._core import convert as _convert
 from cygrad._core import dtypes as _dtypes
 from cygrad._core import tensor_hooks as _tensor_hooks

@@ -1,6 +1,8 @@
 """What installing and importing cygrad costs, and what the package is made of."""
 
+import importlib
 import importlib.metadata
+import importlib.util
 import io
 import os
 import re
@@ -13,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import cygrad
+from cygrad import _library
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 PACKAGE = Path(cygrad.__file__).resolve().parent
@@ -140,6 +143,22 @@ def test_wheel_stays_small():
             if path.suffix in (".py", ".pyi", ".so", ".pyd"):  # what a wheel takes: no sources of the compiled part
                 wheel.write(path, path.relative_to(PACKAGE))
     assert archive.tell() <= WHEEL_BUDGET_MB * 1e6
+
+
+def test_library_holds_every_compiled_module():
+    sources = {path.relative_to(CHECKOUT).with_suffix("").parts for path in CHECKOUT.glob("cygrad/**/*.pyx")}
+    assert _library.names == {".".join(parts) for parts in sources} | {"cygrad._cython"}
+    for name in _library.names:
+        module = importlib.import_module(name)
+        assert (module.__name__, module.__file__) == (name, _library._compiled.__file__)
+
+
+def test_no_other_module_is_looked_for_in_the_library():
+    for name in ("cygrad._core.nothing", "cygrad.nothing", "tensor", "cygrad._core._compiled"):
+        assert _library.LibraryFinder.find_spec(name) is None
+    assert importlib.util.find_spec("cygrad._core.nothing") is None
+    with pytest.raises(ModuleNotFoundError, match="No module named 'cygrad._core.nothing'"):
+        importlib.import_module("cygrad._core.nothing")
 
 
 def test_type_information_is_installed():

@@ -9,7 +9,7 @@ cimport numpy as cnp
 
 from cygrad._kernels.arrays cimport PURE, is_plain
 from cygrad._kernels.parallel cimport part_t, share
-from cygrad._kernels.products cimport matmul_loop
+from cygrad._kernels.blas cimport matmul_loop
 from cygrad._kernels.walk cimport Loop, loop_t
 
 cnp.import_array()

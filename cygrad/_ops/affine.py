@@ -10,9 +10,9 @@ from cygrad._core import messages
 from cygrad._core.access import array_of
 from cygrad._core.opdef import IN1, IN2, INPLACE, declare, publish
 from cygrad._core.record import record_n, result_type, write_into
+from cygrad._kernels.blas import addmm as sum_with_product
+from cygrad._kernels.blas import matmul
 from cygrad._kernels.blocks import SIZE
-from cygrad._kernels.products import addmm as sum_with_product
-from cygrad._kernels.products import matmul
 from cygrad._ops.arguments import wrap_dim
 from cygrad._ops.arithmetic import mul
 from cygrad._ops.checks import require_tensors

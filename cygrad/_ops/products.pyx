@@ -18,8 +18,8 @@ from cygrad._core.state cimport NO_GRAD, thread_state
 from cygrad._core.tensor cimport Tensor, wrap
 from cygrad._core import autocast, messages
 from cygrad._core.operands import unsupported_operand
-cimport cygrad._kernels.products as kernels
-from cygrad._kernels.products import dot as dot_kernel, matmul as matmul_kernel
+cimport cygrad._kernels.blas as kernels
+from cygrad._kernels.blas import dot as dot_kernel, matmul as matmul_kernel
 from cygrad._ops.arithmetic cimport add, mul, operand
 from cygrad._ops.pointwise cimport conjugate
 from cygrad._ops.views cimport reshaped, t, transpose, unsqueeze

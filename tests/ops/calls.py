@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 import cygrad
-from cygrad import _ops
+from cygrad import _library, _ops
 from cygrad._core.access import array_of, tensor_of
 from cygrad._core.opdef import PRIVATE, registry
 
@@ -28,8 +28,9 @@ def collect(what):
 
 def families():
     """The modules that declare ops."""
-    for info in pkgutil.iter_modules(_ops.__path__):
-        yield importlib.import_module(f"cygrad._ops.{info.name}")
+    names = {f"cygrad._ops.{info.name}" for info in pkgutil.iter_modules(_ops.__path__)}
+    names.update(name for name in _library.names if name.startswith("cygrad._ops."))
+    yield from map(importlib.import_module, sorted(names))
 
 
 SAMPLES = collect("samples")

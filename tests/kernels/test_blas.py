@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from kernels.arrays_zoo import layouts, values
 
-from cygrad._kernels import products
+from cygrad._kernels import blas
 
 DTYPES = ["b", "i", "l", "e", "f", "d", "g", "F", "D"]
 SHAPES = [
@@ -53,7 +53,7 @@ def check(actual, expected, n=1):
 def test_matmul(dtype, rng):
     for m, n in SHAPES:
         a, b = values(rng, m, dtype), values(rng, n, dtype)
-        check(products.matmul(a, b), product(a, b), m[-1])
+        check(blas.matmul(a, b), product(a, b), m[-1])
 
 
 @pytest.mark.parametrize("dtype", ["i", "e", "f", "D"])
@@ -62,52 +62,52 @@ def test_memory(m, n, dtype, rng):
     a, b = values(rng, m, dtype), values(rng, n, dtype)
     for _, x in layouts(a):
         for _, y in layouts(b):
-            check(products.matmul(x, y), product(a, b), m[-1])
+            check(blas.matmul(x, y), product(a, b), m[-1])
 
 
 def test_views_of_larger_matrices(rng):
     memory = values(rng, (40, 50), "f")
     for a in (memory[:10, :20], memory[::2, 3:23], memory[:, ::3], memory.T[:20, :20], memory[::-1, :20]):
         for b in (memory[: a.shape[1], :30], memory[: a.shape[1], 1:31:2], memory[: a.shape[1], :1]):
-            check(products.matmul(a, b), product(a, b), a.shape[1])
-            check(products.matmul(b.T, a.T), product(b.T, a.T), a.shape[1])
-            check(products.matmul(a, b[:, 0]), product(a, b[:, 0]), a.shape[1])
+            check(blas.matmul(a, b), product(a, b), a.shape[1])
+            check(blas.matmul(b.T, a.T), product(b.T, a.T), a.shape[1])
+            check(blas.matmul(a, b[:, 0]), product(a, b[:, 0]), a.shape[1])
     square = memory[:30, :30]
-    check(products.matmul(square, square.T), product(square, square.T), 30)
+    check(blas.matmul(square, square.T), product(square, square.T), 30)
     repeated = np.broadcast_to(memory[0], (6, 50))
-    check(products.matmul(repeated, memory.T), product(repeated, memory.T), 50)
+    check(blas.matmul(repeated, memory.T), product(repeated, memory.T), 50)
     stack = np.broadcast_to(memory, (3, 40, 50))
-    check(products.matmul(stack, memory.T), product(stack, memory.T), 50)
+    check(blas.matmul(stack, memory.T), product(stack, memory.T), 50)
 
 
 def test_large_products_release_the_gil_and_agree(rng):
     a, b = values(rng, (300, 200), "d"), values(rng, (200, 100), "d")
-    check(products.matmul(a, b), product(a, b), 200)
+    check(blas.matmul(a, b), product(a, b), 200)
     stack = values(rng, (20, 60, 50), "f")
-    check(products.matmul(stack, stack.transpose(0, 2, 1)), product(stack, stack.transpose(0, 2, 1)), 60)
+    check(blas.matmul(stack, stack.transpose(0, 2, 1)), product(stack, stack.transpose(0, 2, 1)), 60)
 
 
 def test_special_values():
     nan, inf = np.nan, np.inf
     a = np.array([[nan, 1], [inf, 1]])
-    np.testing.assert_array_equal(products.matmul(a, np.ones((2, 2))), [[nan, nan], [inf, inf]])
-    assert np.isnan(products.matmul(np.array([[inf, -inf]]), np.ones((2, 1))))
-    assert products.matmul(np.full((1, 9), 3e38, "f"), np.ones((9, 1), "f"))[0, 0] == inf
+    np.testing.assert_array_equal(blas.matmul(a, np.ones((2, 2))), [[nan, nan], [inf, inf]])
+    assert np.isnan(blas.matmul(np.array([[inf, -inf]]), np.ones((2, 1))))
+    assert blas.matmul(np.full((1, 9), 3e38, "f"), np.ones((9, 1), "f"))[0, 0] == inf
 
 
 def test_float16_is_added_up_in_float32():
     a = np.full((1, 4096), 1, "e")
-    assert products.matmul(a, a.T)[0, 0] == 4096
+    assert blas.matmul(a, a.T)[0, 0] == 4096
 
 
 def test_dot_and_outer(rng):
     for dtype in DTYPES:
         a, b = values(rng, 7, dtype), values(rng, 7, dtype)
-        check(products.dot(a, b), product(a, b), 7)
-        check(products.dot(a[::-2], b[::-2]), product(a[::-2], b[::-2]), 7)
-        check(products.outer(a, b[:4]), np.outer(a, b[:4]))
-    assert products.dot(a, b).shape == ()
-    for f in (products.dot, products.outer):
+        check(blas.dot(a, b), product(a, b), 7)
+        check(blas.dot(a[::-2], b[::-2]), product(a[::-2], b[::-2]), 7)
+        check(blas.outer(a, b[:4]), np.outer(a, b[:4]))
+    assert blas.dot(a, b).shape == ()
+    for f in (blas.dot, blas.outer):
         with pytest.raises(ValueError, match="two vectors"):
             f(np.ones((2, 2)), np.ones(2))
 
@@ -116,14 +116,14 @@ def test_dot_and_outer(rng):
 def test_addmm(dtype, rng):
     for bias in [(), (1,), (4,), (1, 4), (2, 1), (2, 4)]:
         a, b, c = values(rng, (2, 3), dtype), values(rng, (3, 4), dtype), values(rng, bias, dtype)
-        check(products.addmm(c, a, b), (c + product(a, b)).astype(dtype), 4)
-        check(products.addmm(c, a, b.T.copy().T), (c + product(a, b)).astype(dtype), 4)
+        check(blas.addmm(c, a, b), (c + product(a, b)).astype(dtype), 4)
+        check(blas.addmm(c, a, b.T.copy().T), (c + product(a, b)).astype(dtype), 4)
 
 
 def test_shapes_that_do_not_fit():
     for m, n in [((3,), (4,)), ((2, 3), (2, 3)), ((), (3,)), ((3,), ()), ((2, 2, 3), (3, 3, 4))]:
         with pytest.raises(ValueError, match="matmul|must match|broadcast"):
-            products.matmul(np.ones(m), np.ones(n))
+            blas.matmul(np.ones(m), np.ones(n))
     for bias in [(3,), (3, 4), (1, 2, 4)]:
         with pytest.raises(ValueError, match=r"must match|output with shape"):
-            products.addmm(np.ones(bias), np.ones((2, 3)), np.ones((3, 4)))
+            blas.addmm(np.ones(bias), np.ones((2, 3)), np.ones((3, 4)))

@@ -1,0 +1,27 @@
+"""Where `import` finds the compiled modules: all of them lie in one shared library.
+
+Apart, they would take a quarter more of the wheel, and each would have to be opened on its own: several modules in one
+library is what PEP 489 foresees (section "Multiple modules in one library"). The library bears the name of one of its
+modules, `cygrad._compiled`, which is found as usual and tells the names of the others.
+"""
+
+import sys
+from importlib.machinery import ExtensionFileLoader
+from importlib.util import spec_from_file_location
+
+import cygrad._compiled as _compiled
+
+names = frozenset(_compiled.names.split())
+
+
+class LibraryFinder:
+    """Finds a compiled module in the library, after Python has looked for a file of its name."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name not in names:
+            return None
+        return spec_from_file_location(name, loader=ExtensionFileLoader(name, _compiled.__file__))
+
+
+sys.meta_path.append(LibraryFinder)
