@@ -67,7 +67,7 @@ cdef extern from *:
     PyObject* cygrad_frame_code(cygrad_frame*) noexcept
     int cygrad_frame_lasti(cygrad_frame*) noexcept
 
-cdef str _our_files = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+cdef str _our_files = os.path.dirname(os.path.abspath(__file__)) + os.sep     # the library lies in `cygrad` itself
 
 
 cdef ThreadState* thread_state() noexcept:

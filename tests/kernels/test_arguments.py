@@ -8,11 +8,11 @@ import pytest
 from cygrad._kernels import (
     activations,
     arrays,
+    blas,
     elementwise,
     loops,
     nn,
     optim,
-    products,
     reduce,
     rows,
     strided,
@@ -48,10 +48,10 @@ CALLS = [
     (nn.nll_backward, (np.array(1.0, "f"), A, N, V, -100, 1, np.array(3.0, "f"))),
     (optim.sgd_step, ([A.copy()], [A], [A.copy()], 0.1, 0.9)),
     (optim.adam_step, ([A.copy()], [A], [A.copy()], [A.copy()], [A.copy()], [1], 0.1, 0.9, 0.99, 1e-8, 0.0, True)),
-    (products.matmul, (A, A)),
-    (products.dot, (V, V)),
-    (products.outer, (V, V)),
-    (products.addmm, (V, A, A)),
+    (blas.matmul, (A, A)),
+    (blas.dot, (V, V)),
+    (blas.outer, (V, V)),
+    (blas.addmm, (V, A, A)),
     *[(getattr(reduce, name), (A,)) for name in "sum mean prod amax amin var norm logsumexp".split()],
     *[(getattr(reduce, name), (A,)) for name in "all_ any_ count_nonzero argmax argmin".split()],
     (reduce.max_with_indices, (A, 0)),
@@ -80,7 +80,7 @@ def test_none_is_no_array(function, arguments):
 
 def test_every_function_is_called_above():
     called = {getattr(function, "__name__", None) for function, _ in CALLS}
-    for module in (arrays, elementwise, nn, optim, products, reduce, rows, strided):
+    for module in (arrays, blas, elementwise, nn, optim, reduce, rows, strided):
         functions = (value for value in vars(module).values() if inspect.isbuiltin(value))
         names = {function.__name__ for function in functions if function.__module__ == module.__name__}
         assert names, module.__name__
