@@ -11,6 +11,9 @@ from typing import Any
 
 Namespace = dict[str, Any]
 
+# Threads without work look for some, in OpenMP for 5 ms, and keep a processor from the other library's meanwhile.
+LEAD_IN = 0.015  # seconds
+
 
 @dataclass
 class Timing:
@@ -24,13 +27,15 @@ class Timing:
 def time_pair(ours: tuple[str, Namespace], theirs: tuple[str, Namespace], pairs: int, sample: float) -> Timing:
     """Time both statements `pairs` times, A B A B ..., each for about `sample` seconds.
 
-    What disturbs the machine disturbs neighbours alike, so the ratio is taken pair by pair.
+    What disturbs the machine disturbs neighbours alike, so the ratio is taken pair by pair. Before each sample the
+    statement runs untimed until the threads of the other one sleep and its own are awake.
     """
     timers = [_timer(*ours), _timer(*theirs)]
     numbers = [_repetitions(timer, sample) for timer in timers]
     samples: list[list[float]] = [[], []]
     for _ in range(pairs):
         for timer, number, seconds in zip(timers, numbers, samples):
+            timer.timeit(max(1, round(number * LEAD_IN / sample)))
             seconds.append(timer.timeit(number) / number)
     ratios = [a / b for a, b in zip(*samples)]
     ours_median, theirs_median = map(statistics.median, samples)
