@@ -2,6 +2,9 @@
 
 BLAS reads a matrix by rows or by columns at no cost, so transposed operands are not copied. Those with no dimension of
 adjacent elements are: without BLAS, the loop would be slower by far. See Note [NumPy's inner loops] in loops.pyx.
+
+Large products are cut into tiles that our own threads share, whose limits depend on the shapes alone (Note [Pieces] in
+parallel.pyx): threads of BLAS would get into the way of ours (blas_threads.h).
 """
 
 import numpy as np
@@ -11,13 +14,16 @@ from libc.string cimport memset
 
 from cygrad._kernels.arrays cimport MAXDIMS, NTYPES, PURE, Operand, cast, empty, is_plain, operand
 from cygrad._kernels.loops cimport PyUFuncObject, Ufunc
-from cygrad._kernels.walk cimport Core, Loop, Walk, coalesce, join, run
+from cygrad._kernels.parallel cimport blas_works_alone, share_products
+from cygrad._kernels.walk cimport Core, Loop, Walk, coalesce, join, run, run_at, run_shared
 from cygrad._kernels import by_numpy
 
 cnp.import_array()
 
 cdef enum:
     RELEASE_ABOVE_PRODUCTS = 100000     # multiplications; for fewer, keep the GIL
+    PIECE = 1 << 20                     # multiplications that are worth a thread
+    NARROW = 64                         # rows or columns that are not cut
 
 cdef Loop[NTYPES] _loops
 cdef Ufunc _add = Ufunc(np.add)
@@ -83,9 +89,82 @@ cdef inline void _run(Walk* walk, int t, Core* core, cnp.ndarray a, cnp.ndarray 
     data[2] = cnp.PyArray_BYTES(out)
     if work > RELEASE_ABOVE_PRODUCTS:
         with nogil:
-            run(walk, &_loops[t], data, core)
+            _share(walk, &_loops[t], data, core)
     else:
         run(walk, &_loops[t], data, core)
+
+
+cdef struct Tiles:
+    Walk* walk
+    Loop* loop
+    char** start
+    const Core* core
+    cnp.npy_intp rows, columns          # of a tile
+    cnp.npy_intp down, across           # tiles of a product
+
+
+cdef void _share(Walk* walk, Loop* loop, char** data, const Core* core) noexcept nogil:
+    """All products, in pieces: several small ones each, or tiles of large ones."""
+    cdef cnp.npy_intp work = core.dims[0] * core.dims[1] * core.dims[2], products = 1
+    cdef Tiles tiles = Tiles(walk, loop, data, core, core.dims[0], core.dims[2], 1, 1)
+    cdef Loop several = loop[0]
+    cdef int i
+    for i in range(walk.ndim):
+        products *= walk.dims[i]
+    if not blas_works_alone() or _is_square(data, core):
+        run(walk, loop, data, core)
+    elif work < PIECE:
+        several.piece = PIECE // work
+        run_shared(walk, &several, data, core)
+    else:
+        _cut(&tiles, core.dims[1])
+        share_products(_run_tiles, &tiles, products * tiles.down * tiles.across, 1)
+
+
+cdef bint _is_square(char** data, const Core* core) noexcept nogil:
+    """Whether this is a matrix times itself transposed, of which BLAS computes one half."""
+    return data[0] == data[1] and core.strides[0] == core.strides[3] and core.strides[1] == core.strides[2]
+
+
+cdef void _cut(Tiles* s, cnp.npy_intp depth) noexcept nogil:
+    """Halve the longer side of the tiles, which has BLAS read the least memory, as long as that is worth it.
+
+    For two threads or four, tiles are as small as that; for more only if they are large enough to be read twice.
+    """
+    cdef cnp.npy_intp work, count
+    while max(s.rows, s.columns) > NARROW:
+        work = s.rows * s.columns * depth
+        count = s.down * s.across
+        if work < 2 * PIECE or count >= 4 and work < 16 * PIECE or count >= 16 and work < 256 * PIECE:
+            return
+        if s.rows >= s.columns:
+            s.rows = _half(s.rows)
+            s.down = (s.core.dims[0] + s.rows - 1) // s.rows
+        else:
+            s.columns = _half(s.columns)
+            s.across = (s.core.dims[2] + s.columns - 1) // s.columns
+
+
+cdef cnp.npy_intp _half(cnp.npy_intp n) noexcept nogil:
+    """Half of n, rounded up to what BLAS computes together."""
+    return ((n + 1) // 2 + 15) // 16 * 16
+
+
+cdef void _run_tiles(void* context, Py_ssize_t first, Py_ssize_t n) noexcept nogil:
+    cdef Tiles* s = <Tiles*>context
+    cdef const Core* whole = s.core
+    cdef Core core = whole[0]
+    cdef char* data[3]
+    cdef cnp.npy_intp i, row, column
+    for i in range(first, first + n):
+        row = i // s.across % s.down * s.rows
+        column = i % s.across * s.columns
+        core.dims[0] = min(s.rows, whole.dims[0] - row)
+        core.dims[2] = min(s.columns, whole.dims[2] - column)
+        data[0] = s.start[0] + row * whole.strides[0]
+        data[1] = s.start[1] + column * whole.strides[3]
+        data[2] = s.start[2] + row * whole.strides[4] + column * whole.strides[5]
+        run_at(s.walk, s.loop, data, &core, i // (s.down * s.across))
 
 
 cdef inline int _set_core(Core* core, cnp.ndarray a, cnp.ndarray b) except -1:

@@ -13,6 +13,10 @@ ctypedef void (*part_t)(void* context, Py_ssize_t first, Py_ssize_t n) noexcept 
 # All `n` items, in pieces of so many. What becomes of an item must not depend on where its part begins or ends.
 cdef void share(part_t part, void* context, Py_ssize_t n, Py_ssize_t piece) noexcept nogil
 
+# The same for parts that call BLAS, which takes no threads of its own even if there is but one part; and whether that is so.
+cdef void share_products(part_t part, void* context, Py_ssize_t n, Py_ssize_t piece) noexcept nogil
+cdef bint blas_works_alone() noexcept nogil
+
 ctypedef struct Elements:       # of arrays that lie in memory alike
     int count
     char* data[5]

@@ -7,6 +7,9 @@ shape alone, never on the number of threads, and also one thread works piece by 
 whatever the number. Sums add up the sums of the pieces in their order.
 """
 
+import os
+import sys
+
 cimport numpy as cnp
 
 from cygrad._kernels import machine
@@ -16,16 +19,26 @@ cnp.import_array()
 cdef extern from "threads.h":
     void cygrad_share(part_t part, void* context, Py_ssize_t n, Py_ssize_t piece, int threads) noexcept nogil
     void cygrad_threads_begin() noexcept
+    bint cygrad_find_blas(const char* library) noexcept
 
 cdef int _threads = 0                       # 0: not asked yet
 
 cygrad_threads_begin()
+cdef bint _blas_works_alone = cygrad_find_blas(os.fsencode(sys.modules["numpy._core._multiarray_umath"].__file__))
+
+
+cdef bint blas_works_alone() noexcept nogil:
+    return _blas_works_alone
 
 
 cdef void share(part_t part, void* context, Py_ssize_t n, Py_ssize_t piece) noexcept nogil:
     if n < 2 * piece:
         part(context, 0, n)
-        return
+    else:
+        share_products(part, context, n, piece)
+
+
+cdef void share_products(part_t part, void* context, Py_ssize_t n, Py_ssize_t piece) noexcept nogil:
     if _threads == 0:
         with gil:
             num_threads()

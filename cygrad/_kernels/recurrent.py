@@ -16,6 +16,7 @@ import numpy as np
 import cygrad._kernels.native as native
 from cygrad._kernels import recurrent_by_numpy as by_numpy
 from cygrad._kernels.arrays import new_array
+from cygrad._kernels.blas import matmul
 from cygrad._kernels.norms import dense
 from cygrad._kernels.reduce import sum as total
 
@@ -75,7 +76,7 @@ def _before(first, each, sizes, is_reversed):
 
 
 def _input_products(x, w_ih):
-    return np.matmul(x, w_ih.T, out=_new(x, len(x), len(w_ih)))
+    return matmul(x, w_ih.T)
 
 
 def _bias(w_hh, b_ih, b_hh):
@@ -91,10 +92,10 @@ def _gradients(d_input, d_hidden, x, before, w_ih, d_h, wanted):
     """Those of (x, h0, w_ih, w_hh, b_ih, b_hh), given those of the products with the input and with the state."""
     b_ih = total(d_input, (0,)) if wanted[4] or (wanted[5] and d_input is d_hidden) else None
     return (
-        np.matmul(d_input, w_ih, out=_new(x, *x.shape)) if wanted[0] else None,
+        matmul(d_input, w_ih) if wanted[0] else None,
         d_h,
-        np.matmul(d_input.T, x) if wanted[2] else None,
-        np.matmul(d_hidden.T, before) if wanted[3] else None,
+        matmul(d_input.T, x) if wanted[2] else None,
+        matmul(d_hidden.T, before) if wanted[3] else None,
         b_ih,
         b_ih if d_input is d_hidden or not wanted[5] else total(d_hidden, (0,)),
     )
@@ -139,7 +140,7 @@ def lstm_backward(d_out, d_last, arrays, kept, out, sizes, is_reversed, wanted):
         before, steps = _before(first, cells, sizes, is_reversed), spans(sizes, is_reversed)[::-1]
         by_numpy.lstm_backward(steps, gates, weight, d_out, before, d_h, slopes, d_c, tanhs, projection, projected)
     before = _before(h0, out, sizes, is_reversed) if wanted[3] else None
-    d_w_hr = np.matmul(projected.T, hidden) if projected is not None and wanted[7] else None
+    d_w_hr = matmul(projected.T, hidden) if projected is not None and wanted[7] else None
     return (*_gradients(slopes, slopes, x, before, w_ih, d_h, wanted), d_c, d_w_hr)
 
 

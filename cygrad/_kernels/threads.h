@@ -32,12 +32,14 @@ static void cygrad_share(cygrad_part part, void *context, Py_ssize_t n, Py_ssize
 }
 
 static void cygrad_threads_begin(void) {}
+static int cygrad_find_blas(const char *library) { return (void)library, 0; }
 
 #else
 
 #include <sched.h>
 #include <signal.h>
 #include <time.h>
+#include "blas_threads.h"
 
 #define MOST_THREADS 64
 #define LOOKS 2000                      /* at the door before letting others have the processor */
@@ -172,13 +174,15 @@ static void close_door(void)
         else sched_yield();
 }
 
-/* part(context, first, count) for all pieces of 0 to n, by at most so many threads. */
+/* part(context, first, count) for all pieces of 0 to n, by at most so many threads; by the caller alone if the others are
+   taken. BLAS works alone meanwhile: that is switched for the whole process, by the one who has the threads. */
 static void cygrad_share(cygrad_part part, void *context, Py_ssize_t n, Py_ssize_t piece, int threads)
 {
-    Py_ssize_t pieces = (n + piece - 1) / piece;
+    const Py_ssize_t pieces = (n + piece - 1) / piece;
+    const int is_mine = pthread_mutex_trylock(&crew.taken) == 0, former = is_mine ? begin_blas_alone() : 1;
     if (threads > pieces) threads = (int)pieces;
     if (threads > MOST_THREADS) threads = MOST_THREADS;
-    if (threads > 1 && pthread_mutex_trylock(&crew.taken) == 0) {
+    if (is_mine && threads > 1) {
         threads = 1 + start_threads(threads - 1);
         crew.threads = threads;
         crew.part = part;
@@ -192,10 +196,11 @@ static void cygrad_share(cygrad_part part, void *context, Py_ssize_t n, Py_ssize
         open_door();
         work_off(0);
         close_door();
-        pthread_mutex_unlock(&crew.taken);
-        return;
+    } else {
+        for (Py_ssize_t i = 0; i < n; i += piece) part(context, i, n - i < piece ? n - i : piece);
     }
-    for (Py_ssize_t i = 0; i < n; i += piece) part(context, i, n - i < piece ? n - i : piece);
+    end_blas_alone(former);
+    if (is_mine) pthread_mutex_unlock(&crew.taken);
 }
 
 static void before_fork(void)

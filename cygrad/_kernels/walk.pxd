@@ -29,8 +29,9 @@ cdef bint memory_order(Walk* walk, int* order) noexcept
 cdef void coalesce(Walk* walk, int* order, cnp.npy_intp itemsize) noexcept
 cdef void lengthen_innermost(Walk* walk) noexcept nogil
 cdef void run(Walk* walk, Loop* loop, char** start, const Core* core=*) noexcept nogil
+cdef void run_at(Walk* walk, Loop* loop, char** start, const Core* core, cnp.npy_intp index) noexcept nogil
 
 # `run` for an output that has each element once, shared by threads if it is large (Note [Pieces] in parallel.pyx), and
 # for one whose steps are 0 where it collects: threads share the others.
-cdef void run_shared(Walk* walk, Loop* loop, char** start) noexcept nogil
+cdef void run_shared(Walk* walk, Loop* loop, char** start, const Core* core=*) noexcept nogil
 cdef void run_reduction(Walk* walk, Loop* loop, char** start) noexcept nogil

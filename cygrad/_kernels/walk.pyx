@@ -133,6 +133,11 @@ cdef void run(Walk* walk, Loop* loop, char** start, const Core* core=NULL) noexc
     _run_part(walk, loop, start, core, 0, rows, 0, walk.dims[0])
 
 
+cdef void run_at(Walk* walk, Loop* loop, char** start, const Core* core, cnp.npy_intp index) noexcept nogil:
+    """Call the loop at one index, counted with the innermost dimension first."""
+    _run_part(walk, loop, start, core, index // walk.dims[0], 1, index % walk.dims[0], 1)
+
+
 cdef void _run_part(Walk* walk, Loop* loop, char** start, const Core* core, cnp.npy_intp row, cnp.npy_intp rows,
                     cnp.npy_intp first, cnp.npy_intp length) noexcept nogil:
     """Of so many rows from one on, each an index of the outer dimensions, so many elements from one on."""
@@ -182,12 +187,13 @@ cdef struct Shared:             # a walk in pieces: parts of one row each, or se
     Walk* walk
     Loop* loop
     char** start
+    const Core* core
     cnp.npy_intp parts          # pieces of a row
 
 
 cdef void _run_rows(void* context, Py_ssize_t first, Py_ssize_t n) noexcept nogil:
     cdef Shared* s = <Shared*>context
-    _run_part(s.walk, s.loop, s.start, NULL, first, n, 0, s.walk.dims[0])
+    _run_part(s.walk, s.loop, s.start, s.core, first, n, 0, s.walk.dims[0])
 
 
 cdef void _run_parts_of_rows(void* context, Py_ssize_t first, Py_ssize_t n) noexcept nogil:
@@ -195,20 +201,21 @@ cdef void _run_parts_of_rows(void* context, Py_ssize_t first, Py_ssize_t n) noex
     cdef cnp.npy_intp length = s.walk.dims[0], i, begin
     for i in range(first, first + n):
         begin = i % s.parts * s.loop.piece
-        _run_part(s.walk, s.loop, s.start, NULL, i // s.parts, 1, begin, min(s.loop.piece, length - begin))
+        _run_part(s.walk, s.loop, s.start, s.core, i // s.parts, 1, begin, min(s.loop.piece, length - begin))
 
 
-cdef void run_shared(Walk* walk, Loop* loop, char** start) noexcept nogil:
+cdef void run_shared(Walk* walk, Loop* loop, char** start, const Core* core=NULL) noexcept nogil:
     cdef Shared s
     cdef cnp.npy_intp rows = 1
     cdef int d
     s.walk = walk
     s.loop = loop
     s.start = start
+    s.core = core
     for d in range(1, walk.ndim):
         rows *= walk.dims[d]
     if loop.piece == 0:
-        run(walk, loop, start)
+        run(walk, loop, start, core)
         return
     s.parts = (walk.dims[0] + loop.piece - 1) // loop.piece
     if s.parts > 1:
