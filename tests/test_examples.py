@@ -174,7 +174,9 @@ def test_characters_are_learnt_and_written(tmp_path):
 @pytest.mark.slow
 def test_characters_reach_a_loss_of_1_75(tmp_path):
     out = run_example("characters", tmp_path=tmp_path, timeout=900)
-    assert float(re.search(r"^validation loss (\d\.\d+);", out, re.M)[1]) < 1.75
+    loss, triples = map(float, re.search(r"^validation loss (\S+); .* triples (\S+)$", out, re.M).groups())
+    # The text is that of the interpreter's own library, of which other versions keep other modules for validation.
+    assert loss < (1.75 if sys.version_info[:2] == (3, 11) else 0.9 * triples)
 
 
 def test_cartpole_learns(tmp_path):
