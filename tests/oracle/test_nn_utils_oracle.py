@@ -367,16 +367,16 @@ def test_default_maps_and_errors_of_orthogonal():
 def test_weight_norm(dim):
     def program(lib, say):
         nn, utils = lib.nn, lib.nn.utils
-        old, new = (fill(nn.Conv1d(3, 4, 2)) for _ in range(2))
+        old, new = (fill(nn.Conv1d(3, 4, 2)).double() for _ in range(2))  # its sums cancel
         say(lambda: utils.weight_norm(old, dim=dim))
         say(lambda: utils.parametrizations.weight_norm(new, dim=dim))
         for layer in (old, new):
             say(dict(layer.state_dict()))
             say(layer.weight)
-            layer(lib.ones(1, 3, 4)).square().sum().backward()
+            layer(lib.ones(1, 3, 4, dtype=lib.float64)).square().sum().backward()
             say({n: p.grad for n, p in layer.named_parameters()})
         say(lambda: new.load_state_dict(fill(old).state_dict()))
-        say(new(lib.ones(1, 3, 4)) - old(lib.ones(1, 3, 4)))
+        say(new(lib.ones(1, 3, 4, dtype=lib.float64)) - old(lib.ones(1, 3, 4, dtype=lib.float64)))
         say(lambda: utils.weight_norm(old, dim=dim))
         say(dict(utils.remove_weight_norm(old).state_dict()))
         say(lambda: utils.remove_weight_norm(old))
