@@ -87,6 +87,46 @@ def test_large_products_release_the_gil_and_agree(rng):
     check(blas.matmul(stack, stack.transpose(0, 2, 1)), product(stack, stack.transpose(0, 2, 1)), 60)
 
 
+@pytest.mark.parametrize("dtype", ["i", "f", "d", "F"])
+@pytest.mark.parametrize(
+    ("m", "n"),
+    [
+        *[((1000, 70), (70, 130)), ((70, 300), (300, 1001)), ((515, 129), (129, 387)), ((64, 784), (784, 128))],
+        *[((3001,), (3001, 1003)), ((1003, 3001), (3001,)), ((33, 3000), (3000, 65)), ((66, 2000), (2000, 1))],
+        *[((40, 64, 64), (40, 64, 64)), ((5, 1, 130, 90), (1, 4, 90, 131)), ((3, 200, 150), (150, 190))],
+    ],
+)
+def test_products_in_tiles(m, n, dtype, rng):
+    a, b = values(rng, m, dtype), values(rng, n, dtype)
+    expected = product(a, b)
+    check(blas.matmul(a, b), expected, m[-1])
+    if len(m) > 1 and len(n) > 1:
+        columns = [np.ascontiguousarray(x.swapaxes(-1, -2)).swapaxes(-1, -2) for x in (a, b)]
+        check(blas.matmul(*columns), expected, m[-1])
+        check(blas.matmul(a, columns[1]), expected, m[-1])
+
+
+def test_large_matrix_times_itself_transposed(rng):
+    a = values(rng, (400, 300), "f")
+    found = blas.matmul(a, a.T)
+    check(found, product(a, a.T), 300)
+    np.testing.assert_array_equal(found, found.T)
+
+
+def test_blas_gets_its_threads_back(rng):
+    threadpoolctl = pytest.importorskip("threadpoolctl")
+
+    def count():
+        return [entry["num_threads"] for entry in threadpoolctl.threadpool_info() if entry["user_api"] == "blas"]
+
+    a = values(rng, (300, 300), "f")
+    for threads in (1, 2):
+        with threadpoolctl.threadpool_limits(threads, "blas"):
+            former = count()
+            blas.matmul(a, a)
+            assert count() == former
+
+
 def test_special_values():
     nan, inf = np.nan, np.inf
     a = np.array([[nan, 1], [inf, 1]])

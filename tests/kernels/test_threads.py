@@ -8,11 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from kernels.arrays_zoo import values
 
 import cygrad
 from cygrad._core import threads
 from cygrad._kernels import activations, copying, elementwise, machine, optim, reduce
 from cygrad._kernels.arrays import cast
+from cygrad._kernels.blas import matmul
 from cygrad._kernels.loops import Ufunc
 
 COUNTS = [1, 2, 3, 7, 64]
@@ -53,6 +55,16 @@ def test_runs(n, rng):
     results = for_all_counts(lambda: [add(x, y), exp(x), less(x, y), add(x, 2.0), add(x, x[:1])])
     for result, expected in zip(results, [x + y, np.exp(x), x < y, x + np.float32(2), x + x[0]]):
         np.testing.assert_array_equal(result, expected)
+
+
+@pytest.mark.parametrize(
+    ("m", "n"),
+    [((300, 200), (200, 500)), ((64, 784), (784, 128)), ((1, 3000), (3000, 1001)), ((50, 70, 60), (50, 60, 80))],
+)
+@pytest.mark.parametrize("dtype", ["f", "d", "F"])
+def test_products(m, n, dtype, rng):
+    a, b = values(rng, m, dtype), values(rng, n, dtype)
+    for_all_counts(lambda: [matmul(a, b), matmul(a, np.ascontiguousarray(b.swapaxes(-1, -2)).swapaxes(-1, -2))])
 
 
 @pytest.mark.parametrize(
