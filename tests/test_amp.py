@@ -39,6 +39,27 @@ def test_products_are_lower_and_losses_are_not():
     assert (x @ w).dtype is cygrad.float32
 
 
+def test_the_state_of_a_gru_is_as_precise_as_it_comes():
+    layer, x = nn.GRU(3, 2), cygrad.randn(5, 1, 3)
+    expected, last = layer(x)
+    with float16():
+        found, state = layer(x)
+        assert found.dtype is state.dtype is cygrad.float32
+        assert cygrad.equal(found, expected) and cygrad.equal(state, last)
+        assert layer(x.half())[0].dtype is cygrad.float16
+        assert layer(x.half(), last)[0].dtype is cygrad.float32
+        assert nn.LSTM(3, 2)(x)[0].dtype is cygrad.float16
+        packed = nn.utils.rnn.pack_sequence([x[:, 0], x[:2, 0]])
+        assert layer(packed)[0].data.dtype is cygrad.float32
+    found.sum().backward()
+    assert layer.weight_hh_l0.grad.dtype is cygrad.float32
+
+
+def test_bilinear_forms_are_not_lowered():
+    with float16():
+        assert nn.Bilinear(3, 2, 4, bias=False)(cygrad.ones(5, 3), cygrad.ones(5, 2)).dtype is cygrad.float32
+
+
 def test_other_threads_are_left_alone():
     x, seen = cygrad.ones(2, 2), []
     with float16():

@@ -17,24 +17,25 @@ from cygrad._core.tensor import Tensor
 # cygrad; PyTorch has the same for its CPU autocast.
 POLICIES = {
     "lower": """
-        addbmm addmm baddbmm bmm conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d gru
-        linalg_vecdot linear lstm matmul mm prelu rnn_relu rnn_tanh scaled_dot_product_attention
+        addbmm addmm baddbmm bmm conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d linalg_vecdot
+        linear lstm matmul mm prelu rnn_relu rnn_tanh scaled_dot_product_attention
     """,
     "float32": """
-        adaptive_avg_pool3d adaptive_max_pool3d adaptive_max_pool3d_with_indices avg_pool3d binary_cross_entropy
-        binary_cross_entropy_with_logits cdist cholesky cholesky_inverse cholesky_solve cosine_embedding_loss
-        cross_entropy ctc_loss fft fft2 fftn fractional_max_pool2d fractional_max_pool2d_with_indices
-        fractional_max_pool3d fractional_max_pool3d_with_indices geqrf grid_sample grid_sampler grid_sampler_2d
-        grid_sampler_3d hfft hinge_embedding_loss huber_loss ifft ifft2 ifftn ihfft inverse irfft irfft2 irfftn kl_div
-        l1_loss linalg_cholesky linalg_cholesky_ex linalg_cond linalg_eig linalg_eigh linalg_eigvals linalg_eigvalsh
-        linalg_householder_product linalg_inv linalg_inv_ex linalg_lstsq linalg_matrix_rank linalg_qr linalg_solve
-        linalg_svd linalg_svdvals linalg_tensorinv linalg_tensorsolve linear_cross_entropy lp_pool3d lu lu_solve
-        margin_ranking_loss max_pool3d max_unpool1d max_unpool2d max_unpool3d mse_loss
-        multi_margin_loss multilabel_margin_loss nanquantile nll_loss orgqr ormqr pinverse poisson_nll_loss polar prod
-        qr quantile rfft rfft2 rfftn smooth_l1_loss soft_margin_loss stft svd trace triangular_solve
-        triplet_margin_loss view_as_complex
+        adaptive_avg_pool3d adaptive_max_pool3d adaptive_max_pool3d_with_indices avg_pool3d bilinear
+        binary_cross_entropy binary_cross_entropy_with_logits cdist cholesky cholesky_inverse cholesky_solve
+        cosine_embedding_loss cross_entropy ctc_loss fft fft2 fftn fractional_max_pool2d
+        fractional_max_pool2d_with_indices fractional_max_pool3d fractional_max_pool3d_with_indices geqrf grid_sample
+        grid_sampler grid_sampler_2d grid_sampler_3d hfft hinge_embedding_loss huber_loss ifft ifft2 ifftn ihfft
+        inverse irfft irfft2 irfftn kl_div l1_loss linalg_cholesky linalg_cholesky_ex linalg_cond linalg_eig
+        linalg_eigh linalg_eigvals linalg_eigvalsh linalg_householder_product linalg_inv linalg_inv_ex linalg_lstsq
+        linalg_matrix_rank linalg_qr linalg_solve linalg_svd linalg_svdvals linalg_tensorinv linalg_tensorsolve
+        linear_cross_entropy lp_pool3d lu lu_solve margin_ranking_loss max_pool3d max_unpool1d max_unpool2d
+        max_unpool3d mse_loss multi_margin_loss multilabel_margin_loss nanquantile nll_loss orgqr ormqr pinverse
+        poisson_nll_loss polar prod qr quantile rfft rfft2 rfftn smooth_l1_loss soft_margin_loss stft svd trace
+        triangular_solve triplet_margin_loss view_as_complex
     """,
     "widest": "cat stack index_copy",
+    "state": "gru",  # whose state is added up: as precise as it and the input come
 }
 POLICY_OF = {name: policy for policy, names in POLICIES.items() for name in names.split()}
 ASK_THEMSELVES = {"bmm", "linear", "matmul", "mm"}  # products.pyx
@@ -193,6 +194,8 @@ def instead(entry, out, /, *args, **kwargs):
 def _wanted(policy, operands):
     if policy == "lower":
         return get_dtype("cpu")
+    if policy == "state":  # that of the parameters, which are in a list, does not count
+        return widest([value for value in operands if isinstance(value, Tensor)])
     return dtypes.by_name()["float32"] if policy == "float32" else widest(operands)
 
 

@@ -113,7 +113,7 @@ class autocast:
 
 
 def op_lists() -> dict[str, list[str]]:
-    """Which ops autocast computes in the lower precision, in float32, and in the widest type of their operands.
+    """Which ops autocast computes in the lower precision, in float32, and in the widest type of operands or state.
 
     >>> import cygrad
     >>> cygrad.amp.op_lists()["widest"]
