@@ -143,3 +143,23 @@ def test_scalers_are_copied_and_pickled_between_iterations():
     scaler.update()
     for other in (copy.deepcopy(scaler), pickle.loads(pickle.dumps(scaler))):
         assert other.state_dict() == scaler.state_dict()
+
+
+def test_a_loss_that_is_always_nan_is_told_once():
+    model, scaler = nn.Linear(2, 1), GradScaler("cpu")
+    optimizer = cygrad.optim.SGD(model.parameters(), lr=0.1)
+    before = model.weight.detach().clone()
+
+    def iterate(times):
+        for _ in range(times):
+            optimizer.zero_grad()
+            scaler.scale(model(cygrad.full((1, 2), float("nan"))).sum()).backward()
+            scaler.step(optimizer)
+            scaler.update()
+
+    iterate(40)
+    with pytest.warns(UserWarning, match="(?s)the scale of GradScaler has fallen to 3.0e-08.*detect_anomaly") as caught:
+        iterate(1)
+    assert caught[0].filename == __file__
+    iterate(300)
+    assert scaler.get_scale() == 0 and cygrad.equal(model.weight, before)

@@ -104,7 +104,8 @@ def embedding_of_package(weight, indices, padding_idx=-1, scale_grad_by_freq=Fal
     _check_indices(i, "embedding")
     table, places = array_of(w), array_of(i)
     if _out_of_range(places, len(table)):
-        raise IndexError("index out of range in self")
+        wrong = places[(places < 0) | (places >= len(table))].flat[0]
+        raise IndexError(f"index out of range in self\n  embedding: there is no row {wrong} of {len(table)}")
     result = record_n(
         EMBEDDING, table.take(places, 0), (w,), (padding_idx, bool(scale_grad_by_freq), sparse, table.shape)
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections import defaultdict
 from typing import Any
@@ -13,6 +14,7 @@ from cygrad._core.device import device as device_of
 __all__ = ["GradScaler"]
 
 _USED_SCALE = "This may indicate your script did not use scaler.scale(loss or outputs) earlier in the iteration."
+_HOPELESS = 2.0**-24  # a scale that no gradient in float16 needs
 _READY, _UNSCALED, _STEPPED = "ready", "unscaled", "stepped"
 
 
@@ -111,7 +113,7 @@ class GradScaler:
                 "Attempting to unscale FP16 gradients.\n"
                 "Keep the parameters in float32, and run the forward pass in cygrad.autocast."
             )
-        factor = 1.0 / scale.item()
+        factor = 1.0 / (scale.item() or math.nan)  # a scale that has vanished makes nothing finite
         nonfinite = 0
         with cygrad.no_grad():
             for grad in grads:
@@ -163,8 +165,17 @@ class GradScaler:
 
     def _adapt(self, scale: Tensor, nonfinite: bool) -> None:
         if nonfinite:
+            before = scale.item()
             scale.mul_(self._backoff_factor)
             self._growth_tracker = 0
+            if scale.item() < _HOPELESS <= before:
+                warnings.warn(
+                    f"the scale of GradScaler has fallen to {scale.item():.1e}, for gradients were infinite or NaN "
+                    "again and again, and no step was made.\n"
+                    "No scale helps: the loss itself or the inputs are infinite or NaN. "
+                    "with cygrad.autograd.detect_anomaly(): names the line that made the first NaN in backward.",
+                    stacklevel=3,
+                )
             return
         self._growth_tracker += 1
         if self._growth_tracker == self._growth_interval:

@@ -66,3 +66,10 @@ __all__ = [
     "sgd",
     "swa_utils",
 ]
+
+
+def __getattr__(name: str) -> None:
+    text = f"module 'cygrad.optim' has no attribute {name!r}"
+    if name == "SparseAdam":
+        text += "\nsparse gradients are out of scope: those of embeddings are dense, also with sparse=True; use Adam"
+    raise AttributeError(text, name=name)

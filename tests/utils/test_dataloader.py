@@ -521,3 +521,17 @@ def test_no_warnings_of_threads():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert len(list(DataLoader(range(5), num_workers=64))) == 5
+
+
+def test_errors_of_samples_say_what_to_do():
+    for samples in ([torch.ones(2), torch.ones(3)], [[1, 2], [1]]):
+        with pytest.raises(RuntimeError, match="equal size(.|\\n)*`collate_fn` for samples of different lengths"):
+            next(iter(DataLoader(samples, batch_size=2)))
+    with pytest.raises(ValueError, match="got num_samples=0\\n  the dataset is empty"):
+        DataLoader([], shuffle=True)
+    assert list(DataLoader([])) == []
+
+
+def test_random_split_warns_of_empty_parts():
+    with pytest.warns(UserWarning, match="^Length of split at index 1 is 0. This might result in an empty dataset.$"):
+        assert [len(part) for part in torch.utils.data.random_split(range(3), [0.9, 0.1])] == [3, 0]

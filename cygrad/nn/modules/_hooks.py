@@ -8,6 +8,7 @@ from typing import Any
 
 import cygrad
 from cygrad.nn.modules._backward_hooks import BackwardHooks, register_regular_hooks
+from cygrad.nn.modules._failures import TOLD, tell_module
 from cygrad.utils.hooks import HookDict, RemovableHandle, add_hook
 
 # Hooks of every module: {number: (kind, hook)}. One dictionary, so that a call tests one.
@@ -71,15 +72,19 @@ class Hooked:
         state["_is_full_backward_hook"] = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if (
-            self._forward_hooks
-            or self._forward_pre_hooks
-            or self._backward_hooks
-            or self._backward_pre_hooks
-            or _global_hooks
-        ):
-            return self._call_with_hooks(args, kwargs)
-        return self.forward(*args, **kwargs)
+        try:
+            if (
+                self._forward_hooks
+                or self._forward_pre_hooks
+                or self._backward_hooks
+                or self._backward_pre_hooks
+                or _global_hooks
+            ):
+                return self._call_with_hooks(args, kwargs)
+            return self.forward(*args, **kwargs)
+        except TOLD as error:
+            tell_module(error, self)
+            raise
 
     # Registration
 

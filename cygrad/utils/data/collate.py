@@ -26,9 +26,9 @@ def default_collate(batch: Sequence[Any]) -> Any:
     """
     first = batch[0]
     if isinstance(first, Tensor):
-        return cygrad.stack(tuple(batch))
+        return _stack(batch)
     if isinstance(first, (np.ndarray, np.generic)) and first.dtype.kind not in "USOV":
-        return cygrad.stack([_tensor(item) for item in batch])
+        return _stack([_tensor(item) for item in batch])
     if isinstance(first, float):
         return cygrad.tensor(batch, dtype=cygrad.float64)
     if isinstance(first, int):
@@ -41,7 +41,7 @@ def default_collate(batch: Sequence[Any]) -> Any:
         return type(first)(*(default_collate(column) for column in zip(*batch)))
     if isinstance(first, Sequence):
         if any(len(item) != len(first) for item in batch):
-            raise RuntimeError("each element in list of batch should be of equal size")
+            raise RuntimeError(f"each element in list of batch should be of equal size\n{_UNEQUAL}")
         return [default_collate(column) for column in zip(*batch)]
     found = first.dtype if isinstance(first, np.ndarray) else type(first)
     raise TypeError(
@@ -67,6 +67,16 @@ def default_convert(data: Any) -> Any:
     if isinstance(data, Sequence) and not isinstance(data, (str, bytes)):
         return [default_convert(value) for value in data]
     return data
+
+
+_UNEQUAL = "  give the DataLoader a `collate_fn` for samples of different lengths (nn.utils.rnn.pad_sequence pads them)"
+
+
+def _stack(samples: Sequence[Tensor]) -> Tensor:
+    try:
+        return cygrad.stack(tuple(samples))
+    except RuntimeError as error:
+        raise RuntimeError(f"{error}\n{_UNEQUAL}") from None
 
 
 def _tensor(value: Any) -> Tensor:

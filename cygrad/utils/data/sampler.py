@@ -75,7 +75,12 @@ class RandomSampler(Sampler[int]):
         self._num_samples = num_samples
         if not isinstance(replacement, bool):
             raise TypeError(f"replacement should be a boolean value, but got replacement={replacement}")
-        _check_positive("num_samples", self.num_samples)
+        try:
+            _check_positive("num_samples", self.num_samples)
+        except ValueError as error:
+            if num_samples is None:
+                raise ValueError(f"{error}\n  the dataset is empty: there is nothing to shuffle") from None
+            raise
 
     @property
     def num_samples(self) -> int:
