@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import cygrad as torch
+from cygrad.serialization import _files
 from helpers import fails
 
 OLD, NEW = torch.zeros(3000).tolist(), torch.ones(3000).tolist()
@@ -71,8 +72,44 @@ def test_killed_at_any_step(step, tmp_path):
     assert ended.returncode == -signal.SIGKILL, ended.stderr
     is_new = step in ("fsync of the directory", "end")
     assert torch.load(path).tolist() == (NEW if is_new else OLD)
+    unnamed = _files._open_unnamed(str(tmp_path))
+    if unnamed is not None:
+        os.close(unnamed)
+    if unnamed is not None and step != "replace":
+        assert os.listdir(tmp_path) == ["model"]  # nothing is left over
     torch.save(torch.ones(3000), path)
     assert torch.load(path).tolist() == NEW
+
+
+def without_unnamed_files(monkeypatch):
+    monkeypatch.delattr(os, "O_TMPFILE", raising=False)
+
+
+def without_proc(monkeypatch):
+    monkeypatch.setattr(_files, "_DESCRIPTORS", "/missing/")
+
+
+def on_another_file_system(monkeypatch):
+    def refuse(*arguments):
+        raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
+
+    monkeypatch.setattr(_files, "_bring_to_disk", lambda directory: None)  # which opens it
+    monkeypatch.setattr(os, "open", refuse)
+
+
+@pytest.mark.parametrize("how", [without_unnamed_files, without_proc, on_another_file_system])
+def test_where_files_have_names_from_the_beginning(how, tmp_path, monkeypatch):
+    path = tmp_path / "model"
+    torch.save(torch.zeros(3000), path)
+    os.chmod(path, 0o640)
+    how(monkeypatch)
+    torch.save(torch.ones(3000), path)
+    assert torch.load(path).tolist() == NEW and os.listdir(tmp_path) == ["model"]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    with pytest.raises(ZeroDivisionError), _files.replacing(str(path)) as file:
+        file.write(b"half")
+        raise ZeroDivisionError
+    assert torch.load(path).tolist() == NEW and os.listdir(tmp_path) == ["model"]
 
 
 @pytest.mark.parametrize("call", ["fsync", "replace"])
