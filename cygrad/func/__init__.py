@@ -5,7 +5,7 @@ All of them nest in any order. Inputs and outputs may be tuples, lists and dicti
 
 from cygrad.func.batching import vmap
 from cygrad.func.jacobians import hessian, jacfwd, jacrev
-from cygrad.func.modules import functional_call, stack_module_state
+from cygrad.func.modules import functional_call, replace_all_batch_norm_modules_, stack_module_state
 from cygrad.func.transforms import grad, grad_and_value, jvp, linearize, vjp
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "jacrev",
     "jvp",
     "linearize",
+    "replace_all_batch_norm_modules_",
     "stack_module_state",
     "vjp",
     "vmap",

@@ -1,9 +1,10 @@
 """Modules as functions of their parameters."""
 
+import cygrad
 from cygrad._ops.stacking import stack
 from cygrad.nn.utils.stateless import call_with as functional_call
 
-__all__ = ["functional_call", "stack_module_state"]
+__all__ = ["functional_call", "replace_all_batch_norm_modules_", "stack_module_state"]
 
 
 def stack_module_state(models):
@@ -26,6 +27,20 @@ def stack_module_state(models):
         raise RuntimeError("stack_module_state: Expected all models to be of the same class.")
     parameters = _stacked([dict(model.named_parameters()) for model in models])
     return parameters, _stacked([dict(model.named_buffers()) for model in models])
+
+
+def replace_all_batch_norm_modules_(root):
+    """Let the batch norms of a module keep no running statistics, which `vmap` could not change; gives the module.
+
+    >>> import cygrad
+    >>> cygrad.func.replace_all_batch_norm_modules_(cygrad.nn.BatchNorm1d(3)).running_mean is None
+    True
+    """
+    for module in root.modules():
+        if isinstance(module, cygrad.nn.modules.batchnorm._BatchNorm):
+            module.track_running_stats = False
+            module.running_mean = module.running_var = module.num_batches_tracked = None
+    return root
 
 
 def _stacked(states):

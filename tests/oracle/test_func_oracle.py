@@ -2,6 +2,7 @@
 
 import re
 
+import numpy as np
 import pytest
 
 import cygrad
@@ -200,3 +201,27 @@ def outcome(lib, expression):
 @pytest.mark.parametrize("expression", [line.strip() for line in EXPRESSIONS])
 def test_same_as_pytorch(expression):
     assert outcome(cygrad, expression) == outcome(torch, expression)
+
+
+def test_batch_norms_without_statistics():
+    """Their results for each sample of a batch, and gradients, where those with statistics cannot be mapped."""
+    x = np.random.default_rng(0).standard_normal((4, 5, 2))
+    results = []
+    for library in (cygrad, torch):
+        nn, func = library.nn, library.func
+        model = nn.Sequential(
+            nn.Linear(2, 3), nn.BatchNorm1d(3), nn.InstanceNorm1d(3, track_running_stats=True)
+        ).double()
+        for i, parameter in enumerate(model.parameters()):
+            parameter.data = library.linspace(i, 1, parameter.numel(), dtype=library.float64).view(parameter.shape)
+        assert func.replace_all_batch_norm_modules_(model) is model
+        first = model[:2]
+
+        def loss(parameters, sample, first=first, func=func):
+            return func.functional_call(first, parameters, (sample,)).tanh().sum()
+
+        gradients = func.vmap(func.grad(loss), in_dims=(None, 0))(dict(first.named_parameters()), library.tensor(x))
+        results.append((repr(model), list(model.state_dict()), {k: v.detach().numpy() for k, v in gradients.items()}))
+    assert results[0][:2] == results[1][:2]
+    for name, expected in results[1][2].items():
+        np.testing.assert_allclose(results[0][2][name], expected, rtol=1e-9, atol=1e-9)
