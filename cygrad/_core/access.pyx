@@ -2,6 +2,8 @@
 
 import gc
 
+import numpy as np
+
 from cygrad._core.accumulate cimport AccumulateGrad, keep_leaf
 from cygrad._core.dual cimport is_forward, note_read
 from cygrad._core.events cimport mark_start
@@ -52,8 +54,8 @@ def identity_of(Tensor t not None):
 
 
 def tensor_of(array, bint requires_grad=False):
-    """A tensor around `array`, not copied."""
-    cdef Tensor t = wrap(array)
+    """A tensor around `array`, not copied, or around the number that NumPy gives in place of a 0-dim array."""
+    cdef Tensor t = wrap(np.asarray(array) if isinstance(array, np.generic) else array)
     if requires_grad:
         set_leaf_requires_grad(t, True)
     return t

@@ -34,13 +34,14 @@ def cosines(length, symmetric, coefficients):
 def _long_cosines(length, turn, coefficients):
     """The same as one product of matrices: cos(a + b) is cos(a) cos(b) - sin(a) sin(b), with few different a and b."""
     width = math.isqrt(length) + 1
+    out = np.empty((width, width))  # first: there may not be so much memory
     k = np.arange(width)
     left, right = [np.full(width, float(coefficients[0]))], [np.ones(width)]
     for i, a in enumerate(coefficients[1:], 1):
         coarse, fine = k * (turn * i * width), k * (turn * i)
         left += [np.cos(coarse) * (-1) ** i * a, np.sin(coarse) * (-1) ** (i + 1) * a]
         right += [np.cos(fine), np.sin(fine)]
-    return (np.stack(left, 1) @ np.stack(right)).reshape(-1)[:length]
+    return np.matmul(np.stack(left, 1), np.stack(right), out=out).reshape(-1)[:length]
 
 
 def triangle(length, symmetric):

@@ -18,6 +18,8 @@ def bincount_rule(n, g):
     return index_select(g, 0, n.saved(2))
 
 
+LARGEST = 2**63 - 1  # a number that no result is long enough for
+
 BINCOUNT = declare("bincount", bincount_rule, flags=LINEAR, kernel=kernels.bincount, inputs="weights _ self")
 
 
@@ -25,7 +27,7 @@ def bincount(input, weights=None, minlength=0):
     """How often each number from 0 on occurs in `input`, a vector of integers; or the sum of the weights there.
 
     `minlength` is the least length of the result. Saves `input`. Gradient for `weights`: g at the numbers.
-    Raises RuntimeError for negative numbers and for weights of another length.
+    Raises RuntimeError for negative numbers, for 2**63 - 1 and for weights of another length.
 
     >>> import cygrad
     >>> cygrad.bincount(cygrad.tensor([1, 3, 1]))
@@ -39,6 +41,8 @@ def bincount(input, weights=None, minlength=0):
         raise RuntimeError("minlength should be >= 0")
     if numbers.ndim != 1 or (numbers.size and numbers.min() < 0):
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
+    if numbers.size and numbers.max() >= LARGEST:  # NumPy would write before its result
+        raise RuntimeError(f"maximum value of input overflowed, it should be < {LARGEST} but got {numbers.max()}")
     if weights is None:
         return record_n(BINCOUNT, kernels.bincount(None, numbers, least), (t,))
     given = require(weights, "bincount", "weights", 2)

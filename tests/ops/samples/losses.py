@@ -102,6 +102,7 @@ def distributions():
             *by_name(gaussian, x, p, positive(2, 1)),
             *by_name(gaussian, x, p, positive(2)),
             *by_name(gaussian, x, p, 2.0),
+            Sample((grid(), grid(), np.array(0.0)), numpy=lambda a, b, _: gaussian(a, b, 1e-6), smooth=False),
         ],
     }
 

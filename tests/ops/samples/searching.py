@@ -87,7 +87,8 @@ def errors():
             Sample((square,), {"dim": 2}),
             *calls((three * 1j,), ([1],)),
         ],
-        "bincount": calls((edges,), (i.reshape(2, 2),), (i - 9,), (np.array(1),), (i > 0,), (i, three), (i, None, -1)),
+        "bincount": calls((edges,), (i.reshape(2, 2),), (i - 9,), (np.array(1),), (i > 0,), (i, three), (i, None, -1))
+        + calls((np.array([0, 2**63 - 1]),)),
         "histc": calls((edges, 0), (edges, 3, 5, 1), (np.array([math.inf, 1]), 3), (i, 3)),
         "histogram": [
             *calls((edges, 0), (edges, square), (edges, three), (i, 3)),
