@@ -32,6 +32,10 @@ from cygrad._kernels import by_numpy
 
 cnp.import_array()
 
+cdef extern from "sanitized.h" nogil:     # nothing but in sanitized builds
+    void touch_ends(char** data, const cnp.npy_intp* dims, const cnp.npy_intp* steps, int count,
+                    bint is_product) noexcept
+
 cdef union Number:              # room for one value of any built-in type, aligned for it
     unsigned char boolean
     int int_
@@ -64,6 +68,7 @@ cdef inline int _run_flat(Loop* loop, int nin, cnp.npy_intp n, char* a, cnp.npy_
             flat.steps = steps
             share(_run_part, &flat, n, loop.piece if loop.piece != 0 else n)
     elif likely(n != 0):
+        touch_ends(data, &n, steps, nin + 1, False)
         loop.function(data, &n, steps, loop.data)
     return 0
 
@@ -82,6 +87,7 @@ cdef void _run_part(void* context, Py_ssize_t first, Py_ssize_t n) noexcept nogi
     cdef int k
     for k in range(f.count):
         data[k] = f.data[k] + first * f.steps[k]
+    touch_ends(data, &count, f.steps, f.count, False)
     f.loop.function(data, &count, f.steps, f.loop.data)
 
 

@@ -7,6 +7,7 @@
 
 #include <Python.h>
 #include <stdint.h>
+#include "sanitized.h"
 
 typedef struct {
     int is_double;
@@ -37,6 +38,7 @@ static void multiply_strided(const native_call *c, void *a, Py_ssize_t a_row, Py
     const Py_ssize_t size = c->itemsize, counts[4] = {1, m, n, p};
     const Py_ssize_t steps[9] = {0, 0, 0, a_row * size, a_column * size, b_row * size, b_column * size,
                                  out_row * size, size};
+    touch_ends(data, counts, steps, 3, 1);
     product_loops[c->is_double].function(data, counts, steps, product_loops[c->is_double].data);
 }
 

@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "lock.h"
+#include "sanitized.h"
 
 #if defined(__unix__) || defined(__APPLE__)
 #include <sys/mman.h>
@@ -26,10 +27,15 @@
 #endif
 
 #define POOLED ((size_t)1 << 15)
+#if CYGRAD_SANITIZED
+#define MAPPED ((size_t)PTRDIFF_MAX)    /* no block: outside of mapped ones nothing is noticed */
+#define HEADER 256                      /* what is read before the memory must not be memory of others */
+#else
 #define MAPPED ((size_t)1 << 20)        /* from here on blocks are mapped one by one, and really go when they are freed */
+#define HEADER 64                       /* keeps the memory behind it aligned for the widest vectors */
+#endif
 #define HUGE_PAGE ((size_t)1 << 21)
 #define SLACK ((size_t)1 << 24)
-#define HEADER 64                       /* keeps the memory behind it aligned for the widest vectors */
 #define CLASSES 256
 
 typedef struct { uint64_t current, peak, allocated, freed; } pool_counter;
@@ -95,6 +101,7 @@ static pool_block *from_system(size_t capacity)
 
 static void to_system(pool_block *block)
 {
+    ASAN_UNPOISON_MEMORY_REGION(block, HEADER + block->capacity);
 #ifdef CYGRAD_MAPS
     if (block->capacity >= MAPPED) munmap(block, mapped_size(block->capacity));
     else free(block);
@@ -130,6 +137,13 @@ static int class_of(size_t size, size_t *capacity)
     return 4 * shift + (int)quarters - 5;
 }
 
+static void give_back(pool_block *block)
+{
+    discount(RESERVED, block->capacity);
+    discount(SEGMENTS, 1);
+    to_system(block);
+}
+
 /* Free kept blocks, the largest first, until at most `allowed` bytes are reserved. */
 static void shrink_to(size_t allowed)
 {
@@ -137,9 +151,7 @@ static void shrink_to(size_t allowed)
         while (pool.free[k] && pool.counters[RESERVED].current > allowed) {
             pool_block *block = pool.free[k];
             pool.free[k] = block->next;
-            discount(RESERVED, block->capacity);
-            discount(SEGMENTS, 1);
-            to_system(block);
+            give_back(block);
         }
 }
 
@@ -169,6 +181,15 @@ static pool_block *new_block(size_t capacity)
 
 static pool_block *block_of(void *memory) { return (pool_block *)((char *)memory - HEADER); }
 
+/* The memory of a block, of which `requested` bytes may be used (Note [Sanitized builds]). */
+static void *memory_of(pool_block *block)
+{
+    char *memory = (char *)block + HEADER;
+    ASAN_POISON_MEMORY_REGION(block + 1, HEADER - sizeof *block);
+    ASAN_POISON_MEMORY_REGION(memory + block->requested, block->capacity - block->requested);
+    return memory;
+}
+
 static void *allocate_plain(size_t size)
 {
     pool_block *block = from_system(size);
@@ -176,7 +197,7 @@ static void *allocate_plain(size_t size)
     block->capacity = block->requested = size;
     block->code = NULL;
     block->size_class = -1;
-    return (char *)block + HEADER;
+    return memory_of(block);
 }
 
 /* Memory for `size` bytes, aligned to 64; NULL if there is none. `is_zero` tells whether it is known to be zero. */
@@ -213,7 +234,7 @@ static void *pool_allocate(size_t size, int *is_zero)
     } else
         pool.failures++;
     cygrad_release_lock(&pool.lock);
-    return block ? (char *)block + HEADER : NULL;
+    return block ? memory_of(block) : NULL;
 }
 
 /* Note who asked for a block. */
@@ -241,8 +262,12 @@ static void pool_free(void *memory)
     discount(REQUESTED, block->requested);
     discount(ALLOCATED, block->capacity);
     discount(ALLOCATIONS, 1);
-    block->next = pool.free[block->size_class];
-    pool.free[block->size_class] = block;
+    if (CYGRAD_SANITIZED)
+        give_back(block);
+    else {
+        block->next = pool.free[block->size_class];
+        pool.free[block->size_class] = block;
+    }
     cygrad_release_lock(&pool.lock);
     Py_XDECREF(code);                   /* not while the lock is held: what this frees may be an array */
 }
@@ -344,6 +369,7 @@ static void pool_after_fork(void) { cygrad_release_lock(&pool.lock); }
 static void pool_begin(void)
 {
     pool.in_use.next = pool.in_use.previous = &pool.in_use;
+    let_numpy_keep_nothing();
 #ifdef CYGRAD_FORKS
     pthread_atfork(pool_before_fork, pool_after_fork, pool_after_fork);
 #endif

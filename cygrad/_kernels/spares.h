@@ -7,6 +7,8 @@
 #ifndef CYGRAD_SPARES_H
 #define CYGRAD_SPARES_H
 
+#include "sanitized.h"
+
 #define SPARE_SLOTS 64
 #define SPARE_DEPTH 16
 #define SPARE_BYTES 1024
@@ -16,7 +18,7 @@ typedef struct {
     PyArrayObject* arrays[SPARE_DEPTH];
 } spare_slot;
 
-#ifdef Py_GIL_DISABLED   /* the table would need a lock, which costs what it saves */
+#if CYGRAD_SANITIZED || defined(Py_GIL_DISABLED)     /* the table would need a lock, which costs what it saves */
 #define spare_take(slots, ndim, dims, type) ((void)(slots), (PyObject*)NULL)
 #define spare_keep(slots, array, descrs, types) ((void)(slots))
 #define spare_drop(slots) ((void)(slots))

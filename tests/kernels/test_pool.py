@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sanitizing import keeps_memory
 
 import cygrad
 from cygrad._kernels import machine, pool
@@ -49,6 +50,7 @@ def put_back():
 # --- Counts ------------------------------------------------------------------------------------
 
 
+@keeps_memory
 def test_what_one_array_counts():
     before = counters()
     x = array(100_000)
@@ -136,6 +138,7 @@ def test_an_array_that_cannot_be_made_leaves_nothing():
 # --- Reuse -------------------------------------------------------------------------------------
 
 
+@keeps_memory
 def test_memory_is_aligned_and_used_again():
     x = array(500_000)
     place = x.ctypes.data
@@ -145,6 +148,7 @@ def test_memory_is_aligned_and_used_again():
     assert y.ctypes.data == place
 
 
+@keeps_memory
 def test_backward_needs_no_memory_but_that_of_forward():
     x = cygrad.ones(200_000, requires_grad=True)
 

@@ -8,6 +8,7 @@ import weakref
 
 import numpy as np
 import pytest
+from sanitizing import keeps_memory
 
 import cygrad as torch
 
@@ -27,6 +28,7 @@ def nothing_kept():
     torch.empty_cache()
 
 
+@keeps_memory
 @with_gil
 def test_the_array_of_a_dead_tensor_is_the_next_result():
     t = result()

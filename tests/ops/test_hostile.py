@@ -1,0 +1,123 @@
+"""Every op on input that nobody means: sizes and indices beyond all bounds, nan, empty and strange memory.
+
+An op may refuse, with an error that says why; but it neither crashes nor touches what lies beside its operands. A build
+with CYGRAD_SANITIZE=1 (tox -e asan) ends at any access outside of an array, also one that only reads.
+"""
+
+import contextlib
+import random
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ops.calls import DIFFERENTIABLE, SAMPLES, Cygrad, is_internal
+
+import cygrad
+
+NUMBERS = [0, 1, -1, 2, -2, 3, 7, 2**63 - 1, -(2**63), 2**62, -(2**40)]
+VALUES = [0.0, -0.0, -1.0, 1e308, -1e308, 1e-310, 1e30, 2.0**63, np.nan, np.inf, -np.inf]
+TYPES = ["e", "f", "d", "F", "D", "?", "u1", "i2", "i4", "i8"]
+GUARD = 64  # bytes on either side of an operand
+REFUSALS = (RuntimeError, ValueError, TypeError, IndexError, MemoryError, OverflowError, NotImplementedError)
+# Python's own errors, which PyTorch's functions of these names raise, too
+ALSO = dict.fromkeys(["lobpcg", "multi_head_attention_forward"], AssertionError)
+ALSO |= dict.fromkeys(["lp_pool1d", "lp_pool2d", "lp_pool3d"], ZeroDivisionError)
+# What takes time in proportion to the size of a number, in PyTorch as here
+ENDLESS = {"local_response_norm", "mvlgamma", "round.decimals", "tensor_split"}
+NAMES = [name for name in SAMPLES if not (is_internal(name) or name in ENDLESS or "polynomial" in name)]
+
+
+class Operands:
+    """Hostile variants of a sample's arguments, and what was in memory around them."""
+
+    def __init__(self, name, seed):
+        self.random = random.Random(seed)
+        self.share = self.random.choice([0, 0.1, 0.3, 0.8])  # of numbers that are replaced
+        self.differentiable = name in DIFFERENTIABLE
+        self.memory = []
+
+    def of(self, value):
+        """The value, or another in its place."""
+        if isinstance(value, np.ndarray):
+            return self.tensor(self.array(value) if self.random.random() < 0.7 else value)
+        if isinstance(value, (list, tuple)):
+            return type(value)(self.of(item) for item in value)
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and self.random.random() < self.share:
+            return self.random.choice(NUMBERS if isinstance(value, int) else VALUES)
+        return value
+
+    def array(self, a):
+        """An array with other elements, or of another type, shape or memory."""
+        choice = self.random.choice
+        with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
+            if a.size and a.dtype.kind in "iuf" and choice([True, False]):
+                a = a.copy()
+                for _ in range(choice([1, 1, 2, a.size])):
+                    number = choice(VALUES if a.dtype.kind == "f" else [*NUMBERS, *a.shape])
+                    a.flat[self.random.randrange(a.size)] = np.array(number).astype(a.dtype)
+            if self.random.random() < 0.2:
+                a = a.astype(choice(TYPES))
+            elif a.dtype == np.float64:
+                a = a.astype(choice("fd"))
+        axis = self.random.randrange(a.ndim) if a.ndim else None
+        changes = [lambda: a, lambda: a[None], lambda: a[..., None], lambda: a.T]
+        if a.ndim:
+            changes += [lambda: np.flip(a, axis), lambda: np.take(a, [], axis), lambda: np.repeat(a, 17, axis)]
+        if a.size:
+            changes += [lambda: np.broadcast_to(a.flat[0], a.shape), lambda: a.reshape(-1)[0]]
+        if a.ndim and a.shape[axis]:
+            changes.append(lambda: np.broadcast_to(np.take(a, [-1], axis), a.shape))
+        return np.asarray(choice(changes)())
+
+    def tensor(self, a):
+        """A tensor in memory whose ends are known, laid out as the array is or contiguous; perhaps not aligned."""
+        start = GUARD + self.random.choice([0, 0, 0, 1, 4])
+        block = np.full(2 * GUARD + a.nbytes + 8, 0xA5, np.uint8)
+        held = block[start : start + a.nbytes].view(a.dtype).reshape(a.shape)
+        held[...] = a
+        self.memory.append((block, block.copy()))
+        steps = [step and self.random.choice([1, 0]) for step in range(1, a.ndim + 1)]
+        if a.size and self.random.random() < 0.2:  # repeat elements instead
+            strides = [0 if not step else stride for step, stride in zip(steps, held.strides)]
+            held = np.lib.stride_tricks.as_strided(held, held.shape, strides)
+        elif a.ndim > 1 and self.random.random() < 0.3:
+            held = held.reshape(a.shape[::-1]).T
+        tensor = cygrad.from_numpy(held)
+        if self.differentiable and (tensor.is_floating_point() or tensor.is_complex()):
+            tensor.requires_grad_(self.random.random() < 0.7)
+        return tensor
+
+    def check(self):
+        for block, former in self.memory:
+            assert (block == former).all(), "an operand, or what lies beside it, was changed"
+
+
+@pytest.fixture(autouse=True)
+def little_memory():
+    former = cygrad.set_memory_limit(2**29)
+    yield
+    cygrad.set_memory_limit(former)
+
+
+def try_out(name, args, kwargs):
+    """Call the op, and run backward from what it gives."""
+    given = Cygrad.function(name)(*args, **kwargs)
+    results = given if isinstance(given, (list, tuple)) else [given]
+    results = [x for x in results if isinstance(x, cygrad.Tensor) and x.requires_grad]
+    cygrad.autograd.backward(results, [cygrad.ones_like(x) for x in results])
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=4, database=None)
+@given(seed=st.integers(0, 2**32))
+def test_hostile_input(name, seed):
+    operands = Operands(name, seed)
+    for sample in SAMPLES[name]:
+        args = operands.of(sample.args)
+        kwargs = {key: operands.of(value) for key, value in sample.kwargs.items()}
+        with contextlib.suppress(*REFUSALS, ALSO.get(name, RuntimeError)):
+            try_out(name, args, kwargs)
+        operands.check()
