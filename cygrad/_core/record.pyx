@@ -39,6 +39,7 @@ from cygrad._core.tensor cimport (
     become_volatile, bump, counter_of, cut, dtype_of, grad_fn_of, is_dual, is_tensor, requires_grad, version_of, wrap,
     wrap_as, wrap_like)
 from cygrad._kernels import blocks
+from cygrad._kernels.arrays cimport broadcasts_to
 from cygrad._kernels.loops cimport cast
 from cygrad._kernels.pool cimport call_kernel
 
@@ -539,8 +540,7 @@ cdef bint may_write_directly(OpDef op, Tensor out, object a, object b) noexcept:
         return type(b) in (int, float, bool) and (
             category_of_number(b) <= category_of_num(PyArray_TYPE(<ndarray>a)))
     xb = (<Tensor>b).array
-    return PyArray_TYPE(<ndarray>xb) == PyArray_TYPE(<ndarray>a) and (
-        PyArray_NDIM(<ndarray>xb) == 0 or PyArray_SAMESHAPE(<ndarray>xb, <ndarray>target))
+    return PyArray_TYPE(<ndarray>xb) == PyArray_TYPE(<ndarray>a) and broadcasts_to(<ndarray>xb, <ndarray>target)
 
 
 cdef Tensor write_direct(OpDef op, Tensor out, Tensor a, object b):

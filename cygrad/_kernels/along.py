@@ -18,6 +18,18 @@ def cumsum(a, axis, reverse=False):
 
 
 @silent
+def cumsum_within(a, axis):
+    """The running sum, written into the array itself."""
+    np.cumsum(a, axis, out=a)
+
+
+@silent
+def cumprod_within(a, axis):
+    """The running product, written into the array itself."""
+    np.cumprod(a, axis, out=a)
+
+
+@silent
 def cumprod(a, axis):
     """The running product along an axis."""
     if a.ndim == 0:

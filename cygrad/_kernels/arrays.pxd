@@ -94,3 +94,12 @@ cdef cnp.ndarray stack(list arrays, int axis, int typenum)
 
 cdef object value_of(object array)                              # of an array of one element, as a Python number
 cdef cnp.ndarray array_of_number(object number, int typenum)    # 0-dim; the number must fit the type
+
+
+cdef inline bint broadcasts_to(cnp.ndarray a, cnp.ndarray target) noexcept:
+    """Can `a` be read as an array of the shape of `target`?"""
+    cdef int i, before = cnp.PyArray_NDIM(target) - cnp.PyArray_NDIM(a)
+    for i in range(cnp.PyArray_NDIM(a)):
+        if before < 0 or cnp.PyArray_DIM(a, i) != 1 and cnp.PyArray_DIM(a, i) != cnp.PyArray_DIM(target, before + i):
+            return False
+    return True

@@ -86,9 +86,16 @@ class Pending:
             np.copyto(out[block], self._compute(block), casting="unsafe")
 
 
+class InPlace:
+    """A result for which an array of its shape and type is changed when it is written: `change(array)`."""
+
+    def __init__(self, array, change):
+        self.shape, self.dtype, self.write = array.shape, array.dtype, change
+
+
 def write(result, target):
-    """Into an array; the result is an array or a `Pending`."""
-    if isinstance(result, Pending):
+    """Into an array; the result is an array, a `Pending`, or an `InPlace` for the array."""
+    if isinstance(result, (Pending, InPlace)):
         result.write(target)
     else:
         np.copyto(target, result, casting="unsafe")

@@ -56,6 +56,16 @@ def triu(array, offset):
     return np.ascontiguousarray(np.triu(array, offset))
 
 
+def tril_within(array, offset):
+    """The same, written into the array itself."""
+    np.copyto(array, 0, where=~np.tri(*array.shape[-2:], offset, bool))
+
+
+def triu_within(array, offset):
+    """The same, written into the array itself."""
+    np.copyto(array, 0, where=np.tri(*array.shape[-2:], offset - 1, bool))
+
+
 def tril_indices(rows, columns, offset):
     """The indices, as two rows, of what `tril` keeps."""
     return np.stack(np.tril_indices(rows, offset, columns)) if rows and columns else np.zeros((2, 0), np.int64)

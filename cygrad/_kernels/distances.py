@@ -1,31 +1,59 @@
 """Distances between rows, cross products, and slices that are scaled down to a norm."""
 
+
 import numpy as np
 
 from cygrad._kernels.by_numpy import silent
 
-BLOCK = 1 << 15  # differences that are computed at once
+BLOCK = 1 << 15  # differences that are computed at once, of rows from those after them
+DIFFERENCES = 1 << 17  # the same, of all rows from all others
 TINY = 1e-7  # added to the norm that a slice is divided by
 
 
 @silent
 def cdist(x, y, p, by_product):
     """The p-norm distances of the rows of `x` from the rows of `y`, along the last two axes."""
-    if p == 2 and by_product and x.shape[-1]:
-        squares = np.square(x).sum(-1)[..., :, None] + np.square(y).sum(-1)[..., None, :]
-        squares -= 2 * np.matmul(x, y.swapaxes(-1, -2))
-        return np.sqrt(np.maximum(squares, 0, out=squares), out=squares)
+    batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
+    out = np.empty((*batch, x.shape[-2], y.shape[-2]), x.dtype)
+    x, y = (np.broadcast_to(a, (*batch, *a.shape[-2:])) for a in (x, y))
+    _write_distances(out, x, y, p, p == 2 and by_product and x.shape[-1] > 0)
+    return out
+
+
+def _write_distances(out, x, y, p, by_product):
+    """`cdist` of some matrices, or of one, or of some of its rows: as many at a time as make a block."""
+    size = out.size * (1 if by_product else x.shape[-1])
+    if size <= DIFFERENCES or out.ndim == 2 and len(out) == 1:
+        out[...] = _by_product(x, y) if by_product else _by_difference(x, y, p)
+    elif len(out) == 1:
+        _write_distances(out[0], x[0], y[0], p, by_product)
+    else:
+        step = max(1, len(out) * DIFFERENCES // size)
+        for start in range(0, len(out), step):
+            part = slice(start, start + step)
+            _write_distances(out[part], x[part], y[part] if out.ndim > 2 else y, p, by_product)
+
+
+def _by_product(x, y):
+    """2-norm distances, from the product of the matrices."""
+    squares = np.square(x).sum(-1)[..., :, None] + np.square(y).sum(-1)[..., None, :]
+    squares -= 2 * np.matmul(x, y.swapaxes(-1, -2))
+    return np.sqrt(np.maximum(squares, 0, out=squares), out=squares)
+
+
+def _by_difference(x, y, p):
+    """Distances from all differences."""
     difference = x[..., :, None, :] - y[..., None, :, :]
     if p == 2:
         return np.sqrt(np.einsum("...i,...i->...", difference, difference))
     if p == 0:
-        return (difference != 0).sum(-1).astype(x.dtype)
-    size = np.abs(difference)
+        return (difference != 0).sum(-1)
+    size = np.abs(difference, out=difference)
     if p == np.inf:
         return size.max(-1, initial=0)
     if p == 1:
         return size.sum(-1)
-    return ((size**p).sum(-1) ** (1 / p)).astype(x.dtype, copy=False)
+    return np.power(size, p, out=size).sum(-1) ** (1 / p)
 
 
 def pdist(x, p):
@@ -52,7 +80,8 @@ def cross(a, b, axis):
     out = np.empty((*a.shape[1 : axis + 1], 3, *a.shape[axis + 1 :]), a.dtype)
     parts = np.moveaxis(out, axis, 0)
     for i, (j, k) in enumerate(((1, 2), (2, 0), (0, 1))):
-        parts[i] = a[j] * b[k] - a[k] * b[j]
+        np.multiply(a[j], b[k], out=parts[i, ...])
+        parts[i, ...] -= a[k] * b[j]
     return out
 
 
@@ -64,6 +93,7 @@ def renorm(a, p, axis, largest):
     if p == np.inf:
         norms = size.max(others, keepdims=True, initial=0)
     else:
-        norms = (size**p).sum(others, keepdims=True) ** (1 / p)
-    factor = np.where(norms > largest, largest / (norms + TINY), 1)
-    return np.ascontiguousarray(a * factor.astype(size.dtype))
+        norms = np.power(size, p, out=size).sum(others, keepdims=True) ** (1 / p)
+    factor = np.where(norms > largest, largest / (norms + TINY), 1).astype(size.dtype)
+    del size  # before there is a result
+    return np.ascontiguousarray(a * factor)

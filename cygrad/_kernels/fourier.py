@@ -18,12 +18,12 @@ loops: Any = getattr(np.fft, "_pocketfft_umath", None)
 # -- along one dimension ---------------------------------------------------------------------------
 
 
-def _fft(a, dim, factor, forward=True):
-    """The transform of complex numbers, or the inverse one, times `factor`."""
+def _fft(a, dim, factor, forward, out):
+    """The transform of complex numbers, or the inverse one, times `factor`; into `out`, which may be `a`."""
     if loops is None:
         return np.fft.fft(a, axis=dim) * factor if forward else np.fft.ifft(a, axis=dim, norm="forward") * factor
     loop = loops.fft if forward else loops.ifft
-    return loop(a, factor, axes=[(dim,), (), (dim,)], out=np.empty(a.shape, a.dtype))
+    return loop(a, factor, axes=[(dim,), (), (dim,)], out=out)
 
 
 def _rfft(a, dim, factor):
@@ -64,10 +64,14 @@ def _factor(norm, forward, points, dtype):
 
 def c2c(a, dims, norm, forward):
     """The transform along `dims`, or its inverse."""
-    a = a.astype(_complex(a.dtype), copy=not dims)
+    kind = _complex(a.dtype)
+    if a.dtype != kind or not dims:
+        a = out = a.astype(kind, order="C")
+    else:
+        out = np.empty(a.shape, kind)
     factor = _factor(norm, forward, math.prod(a.shape[d] for d in dims), a.real.dtype)
     for dim in reversed(dims):
-        a, factor = _fft(a, dim, factor, forward), a.real.dtype.type(1)
+        a, factor = _fft(a, dim, factor, forward, out), a.real.dtype.type(1)
     return a
 
 
@@ -77,7 +81,9 @@ def r2c(a, dims, norm, onesided):
         return c2c(a, dims, norm, True)
     factor = _factor(norm, True, math.prod(a.shape[d] for d in dims), a.dtype)
     half = _rfft(a, dims[-1], factor)
-    return c2c(half, dims[:-1], "backward", True) if len(dims) > 1 else half
+    for dim in reversed(dims[:-1]):
+        half = _fft(half, dim, half.real.dtype.type(1), True, half)
+    return half
 
 
 def c2r(a, dims, norm, length):

@@ -1,7 +1,11 @@
 """Counting values, and what lies in intervals."""
 
+import math
+from typing import Any
+
 import numpy as np
 
+from cygrad._kernels import blocks
 from cygrad._kernels.by_numpy import silent
 
 
@@ -16,10 +20,16 @@ def bincount(weights, numbers, least):
 @silent
 def count_evenly(array, bins, low, high):
     """How many elements lie in equal parts of a range."""
-    values = array.reshape(-1)
+    flat = array.reshape(-1)
+    starts = range(0, flat.size, blocks.SIZE)
+    counts = (_evenly(flat[start : start + blocks.SIZE], bins, low, high) for start in starts)
+    return sum(counts, np.zeros(bins, np.int64)).astype(array.dtype)
+
+
+def _evenly(values, bins, low, high):
     values = values[(values >= low) & (values <= high)]
     places = ((values - values.dtype.type(low)) * bins / values.dtype.type(high - low)).astype(np.int64)
-    return np.bincount(np.minimum(places, bins - 1), minlength=bins).astype(array.dtype)
+    return np.bincount(np.minimum(places, bins - 1), minlength=bins)
 
 
 def _interval(values, edge, count):
@@ -38,6 +48,20 @@ def _interval(values, edge, count):
 def histogram(points, edges, weights, density):
     """How many rows, or how much of their weights, lie between the edges along each column."""
     shape = tuple(len(edge) - 1 for edge in edges)
+    counts: Any = 0
+    for start in range(0, max(len(points), 1), blocks.SIZE):
+        part = slice(start, start + blocks.SIZE)
+        counts = counts + _counts(points[part], edges, shape, None if weights is None else weights[part])
+    found = counts.reshape(shape).astype(points.dtype)
+    if density:
+        found = found / found.sum()
+        for d, edge in enumerate(edges):
+            found = found / np.diff(edge).reshape((-1,) + (1,) * (len(shape) - 1 - d))
+    return found
+
+
+def _counts(points, edges, shape, weights):
+    """The same for some of the rows, as a vector."""
     inside = np.ones(len(points), bool)
     flat = np.zeros(len(points), np.int64)
     for values, edge, count in zip(points.T, edges, shape):
@@ -45,10 +69,4 @@ def histogram(points, edges, weights, density):
         flat = flat * count + _interval(values, edge, count)
     if not inside.all():
         flat, weights = flat[inside], None if weights is None else weights[inside]
-    counts = np.bincount(flat, weights, int(np.prod(shape)))
-    found = counts.reshape(shape).astype(points.dtype)
-    if density:
-        found = found / found.sum()
-        for d, edge in enumerate(edges):
-            found = found / np.diff(edge).reshape((-1,) + (1,) * (len(shape) - 1 - d))
-    return found
+    return np.bincount(flat, weights, math.prod(shape))

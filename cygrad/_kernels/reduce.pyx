@@ -344,6 +344,10 @@ cdef cnp.ndarray _total(Ufunc ufunc, cnp.ndarray a, Shape* shape, int typenum, S
 cpdef cnp.ndarray sum(cnp.ndarray a, tuple axes=None, bint keepdim=False, int typenum=-1):
     """Sum over `axes`; bool and integers are added in int64 unless a type number is given."""
     cdef Shape shape
+    cdef int t = cnp.PyArray_TYPE(a)
+    if t < cnp.NPY_FLOAT and t != cnp.NPY_INT64 and typenum < 0 and cnp.PyArray_SIZE(a) > 1 << 15:
+        add = np.count_nonzero if t == cnp.NPY_BOOL else np.sum     # converts piece by piece
+        return np.asarray(add(a, axes, keepdims=keepdim), np.int64)
     _plan(&shape, a, axes, keepdim)
     return _total(_add, a, &shape, typenum, ZERO)
 
@@ -547,7 +551,7 @@ cdef tuple _shape_of(Shape* shape):
 
 cpdef cnp.ndarray count_nonzero(cnp.ndarray a, tuple axes=None, bint keepdim=False):
     """How many elements over `axes` differ from 0, as int64."""
-    return sum(cast(a, cnp.NPY_BOOL), axes, keepdim)
+    return np.asarray(np.count_nonzero(a, axes, keepdims=keepdim))
 
 
 cpdef cnp.ndarray argmax(cnp.ndarray a, object axis=None, bint keepdim=False):

@@ -39,7 +39,9 @@ def distinct_slices(array, axis):
     """The same for the slices along an axis, which are sorted by their first elements, then the next, ..."""
     slices = np.moveaxis(array, axis, 0)
     rows = slices.reshape(len(slices), math.prod(slices.shape[1:]))
-    order = np.lexsort(rows.T[::-1]) if rows.shape[1] else np.arange(len(rows))
+    order = np.arange(len(rows))
+    for column in reversed(rows.T):  # np.lexsort does the same, but keeps an iterator of its own for each column
+        order = order[np.argsort(column[order], kind="stable")]
     first = _starts(rows[order])
     inverse = np.empty(len(rows), np.int64)
     inverse[order] = np.cumsum(first) - 1

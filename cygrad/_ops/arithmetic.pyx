@@ -2,6 +2,8 @@
 
 from numpy cimport PyArray_TYPE, ndarray
 
+from functools import partial
+
 import numpy as np
 
 from cygrad._core.accumulate cimport is_unshared
@@ -20,8 +22,10 @@ from cygrad._core.tensor cimport Tensor, dtype_of, is_tensor, wrap
 from cygrad._core import messages
 from cygrad._core.operands import unsupported_operand
 cimport cygrad._kernels.elementwise as kernels
+from cygrad._kernels import blocks
 from cygrad._kernels.arrays cimport cast
 from cygrad._kernels.copying import element
+from cygrad._kernels.elementwise import power
 from cygrad._kernels.integers import whole_power
 from cygrad._ops.pointwise cimport conjugate, log, real_part, reciprocal
 from cygrad._ops.comparisons cimport where
@@ -122,10 +126,15 @@ cdef tuple former_order(str function, object alpha, object other):
 cdef Tensor scaled(OpDef op, object input, object other, object alpha, Tensor out):
     """The op on `input` and `alpha * other`, recorded as one."""
     cdef dtype kind = result_type((input, other))
-    array = run2(op, wrap(as_type(input, kind)), alpha_times(other, alpha, kind), None)
+    operands = as_type(input, kind), as_type(other, kind)
     if out is None:
-        return record2(op, array, input, other, (alpha,))
+        return record2(op, with_scaled(op, alpha, kind, *operands), input, other, (alpha,))
+    array = blocks.result_for(out.array, partial(with_scaled, op, alpha, kind), *operands)
     return write_into(op, out, array, (input, other), (alpha,))
+
+
+def with_scaled(OpDef op, alpha, dtype kind, a, b):
+    return run2(op, wrap(a), alpha_times(wrap(b), alpha, kind), None)
 
 
 cdef Tensor alpha_times(object value, object alpha, dtype kind):
@@ -334,7 +343,8 @@ cpdef Tensor pow(object input, object exponent, Tensor out=None):
     if type(exponent) is bool and is_bool(t):
         array = t.array | (not exponent)
     elif category_of_num(t.array.dtype.num) == FLOATING and not isinstance(exponent, complex):
-        array = kernels.power(t.array, exponent)
+        array = kernels.power(t.array, exponent) if out is None else (
+            blocks.result_for(out.array, power, t.array, exponent))
     else:
         array = run2(POW, t, exponent, None)
     return record1(POW, array, t, (exponent,)) if out is None else write_into(POW, out, array, (t,), (exponent,))

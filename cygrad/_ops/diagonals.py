@@ -1,6 +1,7 @@
 """Diagonals and triangles of matrices. All ops are linear and save nothing but shapes."""
 
 import math
+from functools import partial
 
 import numpy as np
 
@@ -8,9 +9,10 @@ from cygrad._core import messages
 from cygrad._core.access import array_of, tensor_of
 from cygrad._core.dtypes import as_dtype, by_name
 from cygrad._core.opdef import FUNCTION_ONLY, INPLACE, LINEAR, METHOD_ONLY, PRIVATE, VIEW, declare, publish, variant
-from cygrad._core.record import apply1_args, as_type, record_n, record_view, result_type
+from cygrad._core.record import apply1_args, as_type, record_n, record_view, result_type, write_into
 from cygrad._core.tensor import Tensor
 from cygrad._kernels import diagonals as kernels
+from cygrad._kernels.blocks import InPlace
 from cygrad._kernels.copying import copy
 from cygrad._ops.arguments import dim_argument, integer, require, tensor_list
 from cygrad._ops.strided import as_strided
@@ -267,6 +269,9 @@ def _triangle(op, t, diagonal, out):
         raise RuntimeError(f"{op.name}: input tensor must have at least 2 dimensions")
     if out is not None:
         messages.check_out_type(array_of(t), out)
+    if out is t:
+        change = partial(kernels.tril_within if op is TRIL else kernels.triu_within, offset=shift)
+        return write_into(op, t, InPlace(array_of(t), change), (t,), (shift,))
     return apply1_args(op, t, (shift,), out)
 
 

@@ -43,7 +43,8 @@ def computed(op, kernel, arrays, args, inputs, reduction, more=(), kept=None):
     function = partial(_with_args, kernel, args)
     is_large = max(a.size for a in arrays if a is not None) > blocks.SIZE
     if reduction == NONE or not is_large or arrays[0].dtype.char not in "fd":
-        return finished(op, function(*arrays), inputs, reduction, more, kept)
+        losses = blocks.in_blocks(function, arrays) if is_large else function(*arrays)
+        return finished(op, losses, inputs, reduction, more, kept)
     array, count = blocks.sum_in_blocks(function, arrays)
     if reduction == MEAN:
         array = array / array.dtype.type(count)

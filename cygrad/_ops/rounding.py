@@ -1,5 +1,7 @@
 """Rounding, and division with a whole quotient."""
 
+from functools import partial
+
 import numpy as np
 
 from cygrad._core import messages
@@ -16,6 +18,7 @@ from cygrad._core.record import (
 )
 from cygrad._core.tensor import Tensor
 from cygrad._kernels import by_numpy
+from cygrad._kernels.blocks import result_for
 from cygrad._ops.arithmetic import mul, neg
 from cygrad._ops.checks import require_kind
 from cygrad._ops.copying import zeros_of
@@ -167,7 +170,9 @@ def divide_by_number(op, ufunc, input, other, out):
     if not isinstance(other, NUMBER):
         tensor_argument(op, other, "other", 2)
     check_division(op.name + "_cpu", t, other)
-    return recorded(op, by_numpy.call(ufunc, *promoted(t, other, 0)), (t,), (other,), out)
+    target = None if out is None else array_of(out)
+    array = result_for(target, partial(by_numpy.call, ufunc), *promoted(t, other, 0))
+    return recorded(op, array, (t,), (other,), out)
 
 
 def quotient_rule(ufunc):

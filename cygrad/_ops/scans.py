@@ -1,5 +1,7 @@
 """Running sums, products, extrema and log-sums along a dimension, differences, integrals by the trapezoidal rule."""
 
+from functools import partial
+
 import numpy as np
 
 from cygrad._core import messages, return_types
@@ -9,7 +11,7 @@ from cygrad._core.dual import keep
 from cygrad._core.opdef import FUNCTION_ONLY, IN0, IN1, INPLACE, LINEAR, OUT0, declare, publish
 from cygrad._core.record import apply1_args, apply_n, as_type, record_outputs, recorded, tensor_argument, write_into
 from cygrad._core.state import get_modes
-from cygrad._kernels import along
+from cygrad._kernels import along, blocks
 from cygrad._ops.arguments import dim_argument, integer, require
 from cygrad._ops.arithmetic import add, div, mul, sub
 from cygrad._ops.checks import require_kind, require_real
@@ -67,7 +69,14 @@ def cumsum(input, dim=None, *, dtype=None, axis=None, out=None):
         wanted = as_dtype(dtype)
     else:
         wanted = t.dtype if t.is_floating_point() or t.is_complex() else dtype_of_number(0)
-    return recorded(CUMSUM, along.cumsum(as_type(t, wanted), dim), (t,), (dim, False), out)
+    array = within(along.cumsum_within, t, dim) if out is t and wanted is t.dtype else None
+    array = along.cumsum(as_type(t, wanted), dim) if array is None else array
+    return recorded(CUMSUM, array, (t,), (dim, False), out)
+
+
+def within(change, t, dim):
+    """What `change` makes of the memory of a tensor that is overwritten; None if it has no dimension."""
+    return blocks.InPlace(array_of(t), partial(change, axis=dim)) if t.dim() else None
 
 
 # -- running products -----------------------------------------------------------------------------
@@ -140,7 +149,8 @@ def cumprod(input, dim=None, *, dtype=None, out=None):
         t = t.to(dtype)
     elif out is None and not (t.is_floating_point() or t.is_complex()):
         t = t.long()
-    return apply_n(CUMPROD, (t,), (dim,), out)
+    array = within(along.cumprod_within, t, dim) if out is t else None
+    return apply_n(CUMPROD, (t,), (dim,), out) if array is None else write_into(CUMPROD, t, array, (t,), (dim,))
 
 
 # -- running extrema ------------------------------------------------------------------------------
