@@ -13,7 +13,7 @@ the first byte is written.
 """
 
 cimport numpy as cnp
-from numpy cimport NPY_FLOAT16, ndarray, PyArray_NDIM, PyArray_SIZE, PyArray_TYPE, PyArray_SAMESHAPE
+from numpy cimport NPY_FLOAT16, ndarray, PyArray_SIZE, PyArray_TYPE, PyArray_SAMESHAPE
 
 from functools import partial
 from types import FunctionType
