@@ -10,7 +10,6 @@ parallel.pyx): threads of BLAS would get into the way of ours (blas_threads.h).
 import numpy as np
 
 cimport numpy as cnp
-from libc.string cimport memset
 
 from cygrad._kernels.arrays cimport MAXDIMS, NTYPES, PURE, Operand, cast, empty, is_plain, operand
 from cygrad._kernels.loops cimport PyUFuncObject, Ufunc
@@ -80,7 +79,7 @@ cdef inline void _run(Walk* walk, int t, Core* core, cnp.ndarray a, cnp.ndarray 
     if cnp.PyArray_SIZE(out) == 0:
         return
     if work == 0:               # sums of nothing
-        memset(cnp.PyArray_DATA(out), 0, cnp.PyArray_NBYTES(out))
+        out.fill(0)
         return
     for i in range(walk.ndim):
         work *= walk.dims[i]
@@ -206,7 +205,7 @@ cpdef cnp.ndarray matmul(cnp.ndarray a, cnp.ndarray b):
     if t >= NTYPES or cnp.PyArray_TYPE(b) != t or _loops[t].function == NULL:
         return by_numpy.call(np.matmul, a, b)
     if cnp.PyArray_NDIM(a) > 2 or cnp.PyArray_NDIM(b) > 2:
-        return _stacked(t, a, b)
+        return _stacked(t, a, b, None)
     if core.dims[1] == 1 and core.dims[2] >= 8 and cnp.PyArray_NDIM(a) == cnp.PyArray_NDIM(b) == 2:
         return _multiply.call2(a, b, None)      # no sums: NumPy's loop would go element by element
     a = _readable(a)
@@ -227,17 +226,39 @@ cpdef cnp.ndarray matmul(cnp.ndarray a, cnp.ndarray b):
     return out
 
 
-cdef cnp.ndarray _stacked(int t, cnp.ndarray a, cnp.ndarray b):
-    """Products of stacks of matrices, whose leading dimensions are broadcast."""
+def matmul_into(cnp.ndarray a not None, cnp.ndarray b not None, cnp.ndarray out not None):
+    """The product of two stacks of matrices, written into an array of its shape and dtype, which is returned.
+
+    Its memory must not be that of the others. A dtype without a loop, and rows whose elements stand apart, are left to
+    ``numpy.matmul``.
+    """
+    cdef int t = cnp.PyArray_TYPE(a)
+    if (min(cnp.PyArray_NDIM(a), cnp.PyArray_NDIM(b)) < 3 or cnp.PyArray_TYPE(b) != t or cnp.PyArray_TYPE(out) != t
+            or t >= NTYPES or t == cnp.NPY_FLOAT16 or _loops[t].function == NULL or not _has_rows(out)):
+        return np.matmul(a, b, out=out)
+    return _stacked(t, a, b, out)
+
+
+cdef bint _has_rows(cnp.ndarray a) noexcept:
+    """Whether the last two dimensions are a matrix that BLAS can write."""
+    cdef int ndim = cnp.PyArray_NDIM(a)
+    cdef cnp.npy_intp itemsize = cnp.PyArray_ITEMSIZE(a), row
+    if ndim < 3 or not is_plain(a) or not cnp.PyArray_ISWRITEABLE(a):
+        return False
+    row = cnp.PyArray_STRIDE(a, ndim - 2)
+    return (cnp.PyArray_STRIDE(a, ndim - 1) == itemsize and row % itemsize == 0
+            and row >= cnp.PyArray_DIM(a, ndim - 1) * itemsize)
+
+
+cdef cnp.ndarray _stacked(int t, cnp.ndarray a, cnp.ndarray b, cnp.ndarray out):
+    """Products of stacks of matrices, whose leading dimensions are broadcast; into `out`, unless that is None."""
     cdef cnp.npy_intp[MAXDIMS] dims
     cdef int[MAXDIMS] order
     cdef Operand[2] stacks
     cdef Core core
     cdef Walk walk
-    cdef cnp.ndarray out
     cdef int i, ndim
-    cdef cnp.npy_intp step
-    if cnp.PyArray_NDIM(b) == 2 and cnp.PyArray_IS_C_CONTIGUOUS(a) and cnp.PyArray_SIZE(a) != 0:
+    if out is None and cnp.PyArray_NDIM(b) == 2 and cnp.PyArray_IS_C_CONTIGUOUS(a) and cnp.PyArray_SIZE(a) != 0:
         *leading, last = (<object>a).shape      # one product of all the rows
         out = matmul((<object>a).reshape(-1, last), b)
         return (<object>out).reshape(*leading, cnp.PyArray_DIM(b, 1))
@@ -253,12 +274,9 @@ cdef cnp.ndarray _stacked(int t, cnp.ndarray a, cnp.ndarray b):
     except RuntimeError as error:
         raise ValueError(str(error)) from None
     ndim = walk.ndim
-    step = core.dims[0] * core.dims[2] * cnp.PyArray_ITEMSIZE(a)
     for i in range(ndim):
         order[i] = i
         dims[ndim - 1 - i] = walk.dims[i]
-        walk.strides[2][i] = step
-        step *= walk.dims[i]
     if cnp.PyArray_NDIM(a) > 1:
         dims[ndim] = core.dims[0]
         ndim += 1
@@ -267,7 +285,14 @@ cdef cnp.ndarray _stacked(int t, cnp.ndarray a, cnp.ndarray b):
         ndim += 1
     if ndim > MAXDIMS:
         raise ValueError("too many dimensions")
-    out = empty(ndim, dims, t)
+    if out is None:
+        out = empty(ndim, dims, t)
+    elif cnp.PyArray_NDIM(out) != ndim or not cnp.PyArray_CompareLists(cnp.PyArray_DIMS(out), dims, ndim):
+        raise ValueError(f"a product of shape {[dims[i] for i in range(ndim)]} into an array of {(<object>out).shape}")
+    else:
+        core.strides[4] = cnp.PyArray_STRIDE(out, ndim - 2)
+    for i in range(walk.ndim):
+        walk.strides[2][i] = cnp.PyArray_STRIDE(out, walk.ndim - 1 - i)
     coalesce(&walk, order, 0)
     _run(&walk, t, &core, a, b, out)
     return out

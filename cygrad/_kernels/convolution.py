@@ -14,6 +14,7 @@ import numpy as np
 
 import cygrad._kernels.images as images
 from cygrad._kernels import depthwise, patchwise, winograd
+from cygrad._kernels.blas import matmul, matmul_into
 from cygrad._kernels.by_numpy import silent
 
 
@@ -120,14 +121,14 @@ def correlate_directly(x, w, where, groups):
         return out
     if where.is_plain():
         x = np.ascontiguousarray(x)
-        np.matmul(matrix, x.reshape(n, groups, w.shape[1], -1), out=out.reshape(n, groups, filters // groups, -1))
+        matmul_into(matrix, x.reshape(n, groups, w.shape[1], -1), out.reshape(n, groups, filters // groups, -1))
         return out
     for block, columns in patches(x, where, where.blocks(n, x.shape[1], x.itemsize)):
         n0, n1 = block[:2]
         if n1 - n0 == 1:
-            np.matmul(matrix, grouped(columns, groups), out=split_rows(places(out, block), groups))
+            matmul_into(matrix, grouped(columns, groups), split_rows(places(out, block), groups))
         else:
-            results = np.matmul(matrix, grouped(columns, groups)).reshape(filters, n1 - n0, *where.size)
+            results = matmul(matrix, grouped(columns, groups)).reshape(filters, n1 - n0, *where.size)
             out[n0:n1] = results.swapaxes(0, 1)
     return out
 
@@ -168,7 +169,7 @@ def spread_directly(g, w, where, groups):
         out = np.empty((n, channels, *where.image), g.dtype)
         matrix = w.reshape(groups, filters // groups, w.shape[1]).swapaxes(1, 2)
         g = np.ascontiguousarray(g).reshape(n, groups, filters // groups, -1)
-        np.matmul(matrix, g, out=out.reshape(n, groups, w.shape[1], -1))
+        matmul_into(matrix, g, out.reshape(n, groups, w.shape[1], -1))
         return out
     if set(where.stride) <= {1} and filters <= channels:  # copying patches is cheaper than adding them
         return correlate_directly(g, backwards(w, groups), where.backwards(), groups)
@@ -188,7 +189,7 @@ def spread_directly(g, w, where, groups):
         shape = (groups, matrix.shape[1], part.shape[2])
         if memory is None:
             memory = np.empty(math.prod(shape), g.dtype)
-        columns = np.matmul(matrix, part, out=memory[: math.prod(shape)].reshape(shape))
+        columns = matmul_into(matrix, part, memory[: math.prod(shape)].reshape(shape))
         if compiled:
             images.add_patches(as_images(out[n0:n1]), columns.reshape(-1), geometry_of(where, block))
             continue
@@ -223,10 +224,10 @@ def filter_gradient_directly(x, g, where, groups):
         x = np.ascontiguousarray(x).reshape(n, groups, channels, -1)
         g = g.reshape(n, groups, filters // groups, -1)
         for i in range(n):
-            out += np.matmul(g[i], x[i].swapaxes(1, 2))
+            out += matmul(g[i], x[i].swapaxes(1, 2))
         return out.reshape(shape)
     # Transposed, because BLAS takes half the time again for a product of few rows by transposed columns.
     turned = np.zeros((groups, out.shape[2], out.shape[1]), x.dtype)
     for block, columns in patches(x, where, where.blocks(n, x.shape[1], x.itemsize)):
-        turned += np.matmul(grouped(columns, groups), grouped(places(g, block), groups).swapaxes(1, 2))
+        turned += matmul(grouped(columns, groups), grouped(places(g, block), groups).swapaxes(1, 2))
     return np.ascontiguousarray(turned.swapaxes(1, 2)).reshape(shape)

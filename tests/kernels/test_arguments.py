@@ -49,6 +49,7 @@ CALLS = [
     (optim.sgd_step, ([A.copy()], [A], [A.copy()], 0.1, 0.9)),
     (optim.adam_step, ([A.copy()], [A], [A.copy()], [A.copy()], [A.copy()], [1], 0.1, 0.9, 0.99, 1e-8, 0.0, True)),
     (blas.matmul, (A, A)),
+    (blas.matmul_into, (A[None], A[None], A[None].copy())),
     (blas.dot, (V, V)),
     (blas.outer, (V, V)),
     (blas.addmm, (V, A, A)),

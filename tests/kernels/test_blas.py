@@ -106,6 +106,33 @@ def test_products_in_tiles(m, n, dtype, rng):
         check(blas.matmul(a, columns[1]), expected, m[-1])
 
 
+@pytest.mark.parametrize("dtype", ["i", "e", "f", "d", "F"])
+@pytest.mark.parametrize(
+    ("m", "n"),
+    [((2, 3, 4), (2, 4, 5)), ((1, 3, 4), (6, 4, 5)), ((5, 1, 130, 90), (1, 4, 90, 131)), ((2, 3, 0), (2, 0, 4))],
+)
+def test_products_into_an_array(m, n, dtype, rng):
+    a, b = values(rng, m, dtype), values(rng, n, dtype)
+    expected = product(a, b)
+    wide = np.full((*expected.shape[:-1], expected.shape[-1] + 3), 7, dtype)
+    for out in (np.full(expected.shape, 7, dtype), wide[..., 1:-2], wide[..., ::-1][..., 1:-2], wide[::-1, ..., :-3]):
+        if dtype == "e":  # which NumPy adds up in less than float32
+            expected = np.matmul(a, b)
+        assert blas.matmul_into(a, b, out) is out
+        check(out, expected, m[-1])
+    assert (wide[..., -1] == 7).all()
+
+
+def test_products_into_an_array_of_another_shape():
+    a, out = np.ones((2, 3, 3)), np.zeros((2, 3, 4))
+    with pytest.raises(ValueError, match="product of shape|mismatch"):  # ours, NumPy's
+        blas.matmul_into(a, a, out)
+    assert not out.any()
+    out.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        blas.matmul_into(a, np.ones((2, 3, 4)), out)
+
+
 def test_large_matrix_times_itself_transposed(rng):
     a = values(rng, (400, 300), "f")
     found = blas.matmul(a, a.T)
