@@ -1,6 +1,5 @@
 """Distances between rows, cross products, and slices that are scaled down to a norm."""
 
-
 import numpy as np
 
 from cygrad._kernels.by_numpy import silent

@@ -1,7 +1,7 @@
 """What integers stand for: rows of a matrix, sums of such rows, one-hot rows.
 
-Gradients of the matrix are dense, also where PyTorch's `sparse=True` gives sparse ones. Under the signatures of
-nn.functional; in the package the matrix comes first.
+Gradients of the matrix are dense; `sparse=True` is an error. Under the signatures of nn.functional; in the package the
+matrix comes first.
 """
 
 import numpy as np
@@ -62,6 +62,14 @@ def embedding_rule(n, g):
     return _added_rows(rows, indices, shape[0])
 
 
+def _refuse_sparse(name, sparse):
+    if sparse:
+        raise RuntimeError(
+            f"{name}: sparse gradients are out of scope\n"
+            "  leave sparse=False: the gradient is then dense, with the same values, and every optimizer takes it"
+        )
+
+
 EMBEDDING = declare(
     "embedding",
     embedding_rule,
@@ -76,13 +84,14 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
 
     The row `padding_idx` gets no gradient. Rows of a larger norm than `max_norm` are first scaled to it, in place.
     Saves `input`. Gradient: for each row the sum of g where it was taken; with `scale_grad_by_freq` their mean. Raises
-    IndexError for an integer that names no row, RuntimeError for other types and shapes.
+    IndexError for an integer that names no row, RuntimeError for other types and shapes and for `sparse=True`.
 
     >>> import cygrad
     >>> cygrad.nn.functional.embedding(cygrad.tensor([1, 0]), cygrad.eye(2))
     tensor([[0., 1.],
             [1., 0.]])
     """
+    _refuse_sparse("embedding", sparse)
     if padding_idx is None:
         padding_idx = -1
     else:
@@ -98,6 +107,7 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
 @named("embedding")
 def embedding_of_package(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
     """The rows of the matrix `weight` that `indices` name; `padding_idx`, if not negative, gets no gradient."""
+    _refuse_sparse("embedding", sparse)
     w, i = require(weight, "embedding", "weight"), require(indices, "embedding", "indices", 2)
     if w.ndim != 2:
         raise RuntimeError("'weight' must be 2-D")
@@ -179,7 +189,7 @@ def embedding_bag(
     A bag is a row of a matrix `input`; in a vector it starts at one of `offsets`, and with `include_last_offset` the
     last of them ends the last bag. `per_sample_weights`, in input's shape, weigh the rows of a sum. `padding_idx` does
     not count. An empty bag gives 0. Saves the integers, and what the gradients of the two factors need. Raises
-    ValueError or RuntimeError for what does not fit.
+    ValueError or RuntimeError for what does not fit, RuntimeError for `sparse=True`.
 
     >>> import cygrad
     >>> cygrad.nn.functional.embedding_bag(cygrad.tensor([[0, 1], [1, 1]]), cygrad.eye(2))
@@ -222,6 +232,7 @@ def embedding_bag(
         raise ValueError("max mode does not support scaling the gradient by the frequency")
     if mode == "max" and sparse:
         raise ValueError("max mode does not support sparse weights")
+    _refuse_sparse("embedding_bag", sparse)
     if max_norm is not None:
         embedding_renorm_(w, i, max_norm, norm_type)
     if weights is not None and mode != "sum":
@@ -250,6 +261,7 @@ def embedding_bag_of_package(
 
     `mode` is a code: 0 sum, 1 mean, 2 max. See nn.functional.embedding_bag.
     """
+    _refuse_sparse("embedding_bag", sparse)
     w, i = require(weight, "embedding_bag", "weight"), require(indices, "embedding_bag", "indices", 2)
     o = require(offsets, "embedding_bag", "offsets", 3)
     _check_indices(i, "embedding_bag")

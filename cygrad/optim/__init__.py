@@ -71,5 +71,5 @@ __all__ = [
 def __getattr__(name: str) -> None:
     text = f"module 'cygrad.optim' has no attribute {name!r}"
     if name == "SparseAdam":
-        text += "\nsparse gradients are out of scope: those of embeddings are dense, also with sparse=True; use Adam"
+        text += "\nsparse gradients are out of scope, those of embeddings are dense; use Adam"
     raise AttributeError(text, name=name)

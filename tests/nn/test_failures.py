@@ -93,6 +93,19 @@ def test_embedding_tells_which_row_is_missing():
     assert error.__notes__ == ["  in module '0' of Sequential, Embedding(3, 2)"]
 
 
+def test_sparse_gradients_are_refused_before_anything_is_changed():
+    layers = [nn.Embedding(4, 2, max_norm=1.0, sparse=True), nn.EmbeddingBag(4, 2, max_norm=1.0, sparse=True)]
+    for layer, name in zip(layers, ("embedding", "embedding_bag")):
+        before = layer.weight.detach().clone()
+        error = failure(layer, torch.tensor([[0, 1]]), kind=RuntimeError)
+        assert str(error).startswith(f"{name}: sparse gradients are out of scope\n  leave sparse=False")
+        assert layer.weight.equal(before)
+    with pytest.raises(RuntimeError, match="^embedding: sparse gradients are out of scope"):
+        torch.embedding(layers[0].weight, torch.tensor([0]), sparse=True)
+    with pytest.raises(RuntimeError, match="^embedding_bag: sparse gradients are out of scope"):
+        torch.embedding_bag(layers[1].weight, torch.tensor([0]), torch.tensor([0]), sparse=True)
+
+
 def test_sparse_adam_says_what_to_use():
     error = failure(lambda: torch.optim.SparseAdam, kind=AttributeError)
     assert "sparse gradients are out of scope" in str(error) and str(error).endswith("use Adam")
