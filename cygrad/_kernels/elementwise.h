@@ -58,8 +58,14 @@ DEFINE_SIGN(sign_double, double)
                 out[i] = b[i] ^ ((a[i] ^ b[i]) & -(BITS)c[i]);                                                  \
     }
 
+#if defined(__GNUC__)
+typedef uint64_t half_aligned __attribute__((aligned(4)));     /* numbers of complex64 may begin there */
+#else
+typedef uint64_t half_aligned;
+#endif
+
 DEFINE_SELECT(select_4, uint32_t)
-DEFINE_SELECT(select_8, uint64_t)
+DEFINE_SELECT(select_8, half_aligned)
 
 #undef DEFINE_SELECT
 

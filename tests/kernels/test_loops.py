@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from kernels.arrays_zoo import LENGTHS, layouts, unaligned, values
 
+from cygrad._kernels import elementwise
 from cygrad._kernels.arrays import cast, may_overlap
 from cygrad._kernels.loops import Ufunc
 
@@ -354,3 +355,10 @@ def test_may_overlap():
     assert not may_overlap(x[1::-1], x[:1:-1])
     assert not may_overlap(x, x.copy())
     assert not may_overlap(x, x[:0])
+
+
+@pytest.mark.parametrize("begin", [0, 1])
+def test_where_of_complex_numbers_that_begin_at_a_multiple_of_four_bytes(begin):
+    a = np.arange(2 * 67 + 1, dtype=np.float32)[begin : begin + 2 * 67].view(np.complex64)
+    condition = np.arange(67) % 3 == 0
+    np.testing.assert_array_equal(elementwise.where(condition, a, -a), np.where(condition, a, -a))
