@@ -21,8 +21,8 @@ typedef struct {
 static void span(const windows *w, int d, Py_ssize_t k, Py_ssize_t *begin, Py_ssize_t *end)
 {
     const Py_ssize_t shift = w->low[d] - k * w->dilation[d], stride = w->stride[d], past = w->image[d] + shift;
-    const Py_ssize_t low = shift > 0 ? (shift + stride - 1) / stride : 0;
-    const Py_ssize_t high = past > 0 ? (past + stride - 1) / stride : 0;
+    const Py_ssize_t low = shift > 0 ? (shift - 1) / stride + 1 : 0;
+    const Py_ssize_t high = past > 0 ? (past - 1) / stride + 1 : 0;      /* any stride fits */
     if (*begin < low) *begin = low < *end ? low : *end;
     if (*end > high) *end = high > *begin ? high : *begin;
 }

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from kernels.arrays_zoo import values
 
+import cygrad
 from cygrad._kernels import images
 from cygrad._kernels.sliding import Geometry
 
@@ -187,3 +188,9 @@ def test_what_does_not_fit_is_refused():
     ):
         with pytest.raises(ValueError):
             images.add_at(out, places, values_)
+
+
+def test_strides_of_any_size():
+    x = cygrad.arange(24.0).reshape(1, 2, 3, 4)
+    for function in (cygrad.nn.functional.unfold, cygrad.nn.functional.max_pool2d, cygrad.nn.functional.avg_pool2d):
+        assert cygrad.equal(function(x, 2, stride=2**63 - 1), function(x, 2, stride=50))
