@@ -4,7 +4,8 @@ BLAS reads a matrix by rows or by columns at no cost, so transposed operands are
 adjacent elements are: without BLAS, the loop would be slower by far. See Note [NumPy's inner loops] in loops.pyx.
 
 Large products are cut into tiles that our own threads share, whose limits depend on the shapes alone (Note [Pieces] in
-parallel.pyx): threads of BLAS would get into the way of ours (blas_threads.h).
+parallel.pyx): threads of BLAS would get into the way of ours (blas_threads.h). Tiles of float32 are multiplied by loops
+of our own where these have longer vectors than BLAS's (tiles.h).
 """
 
 import numpy as np
@@ -13,11 +14,17 @@ cimport numpy as cnp
 
 from cygrad._kernels.arrays cimport MAXDIMS, NTYPES, PURE, Operand, cast, empty, is_plain, operand
 from cygrad._kernels.loops cimport PyUFuncObject, Ufunc
-from cygrad._kernels.parallel cimport blas_works_alone, share_products
+from cygrad._kernels.parallel cimport blas_has_short_vectors, blas_works_alone, share_products
 from cygrad._kernels.walk cimport Core, Loop, Walk, coalesce, join, run, run_at, run_shared
 from cygrad._kernels import by_numpy
 
 cnp.import_array()
+
+cdef extern from "tiles.h":
+    bint has_long_vectors() noexcept
+    void multiply_tile(Py_ssize_t m, Py_ssize_t n, Py_ssize_t depth, const float* a, Py_ssize_t a_row,
+                       Py_ssize_t a_column, const float* b, Py_ssize_t b_row, Py_ssize_t b_column, float* out,
+                       Py_ssize_t out_row) noexcept nogil
 
 cdef enum:
     RELEASE_ABOVE_PRODUCTS = 100000     # multiplications; for fewer, keep the GIL
@@ -25,6 +32,7 @@ cdef enum:
     NARROW = 64                         # rows or columns that are not cut
 
 cdef Loop[NTYPES] _loops
+cdef bint _has_own_tiles = has_long_vectors() and blas_has_short_vectors()
 cdef Ufunc _add = Ufunc(np.add)
 cdef Ufunc _multiply = Ufunc(np.multiply)
 
@@ -163,7 +171,40 @@ cdef void _run_tiles(void* context, Py_ssize_t first, Py_ssize_t n) noexcept nog
         data[0] = s.start[0] + row * whole.strides[0]
         data[1] = s.start[1] + column * whole.strides[3]
         data[2] = s.start[2] + row * whole.strides[4] + column * whole.strides[5]
-        run_at(s.walk, s.loop, data, &core, i // (s.down * s.across))
+        if _has_own_tiles and s.loop == &_loops[<int>cnp.NPY_FLOAT] and s.walk.ndim == 1:
+            _run_own_tile(s, data, &core, i // (s.down * s.across))
+        else:
+            run_at(s.walk, s.loop, data, &core, i // (s.down * s.across))
+
+
+cdef void _run_own_tile(Tiles* s, char** data, Core* core, cnp.npy_intp index) noexcept nogil:
+    """By our own loops what of a tile they can multiply, and by BLAS the last rows and columns."""
+    cdef cnp.npy_intp m = core.dims[0], n = core.dims[2], rows = m // 8 * 8, columns = n // 16 * 16
+    cdef cnp.npy_intp[6] steps
+    cdef char* start[3]
+    cdef int i, k
+    for i in range(6):
+        steps[i] = core.strides[i] // <cnp.npy_intp>sizeof(float)
+    if rows > 0 and columns > 0:
+        for k in range(3):
+            start[k] = data[k] + index * s.walk.strides[k][0]
+        multiply_tile(rows, columns, core.dims[1], <const float*>start[0], steps[0], steps[1], <const float*>start[1],
+                      steps[2], steps[3], <float*>start[2], steps[4])
+    else:
+        rows = 0
+    if rows < m:
+        core.dims[0] = m - rows
+        start[0] = data[0] + rows * core.strides[0]
+        start[1] = data[1]
+        start[2] = data[2] + rows * core.strides[4]
+        run_at(s.walk, s.loop, start, core, index)
+    if 0 < rows and columns < n:
+        core.dims[0] = rows
+        core.dims[2] = n - columns
+        start[0] = data[0]
+        start[1] = data[1] + columns * core.strides[3]
+        start[2] = data[2] + columns * core.strides[5]
+        run_at(s.walk, s.loop, start, core, index)
 
 
 cdef inline int _set_core(Core* core, cnp.ndarray a, cnp.ndarray b) except -1:

@@ -16,6 +16,7 @@ cdef void share(part_t part, void* context, Py_ssize_t n, Py_ssize_t piece) noex
 # The same for parts that call BLAS, which takes no threads of its own even if there is but one part; and whether that is so.
 cdef void share_products(part_t part, void* context, Py_ssize_t n, Py_ssize_t piece) noexcept nogil
 cdef bint blas_works_alone() noexcept nogil
+cdef bint blas_has_short_vectors() noexcept     # and whether its loops leave those of 512 bits unused
 
 ctypedef struct Elements:       # of arrays that lie in memory alike
     int count

@@ -20,6 +20,7 @@ cdef extern from "threads.h":
     void cygrad_share(part_t part, void* context, Py_ssize_t n, Py_ssize_t piece, int threads) noexcept nogil
     void cygrad_threads_begin() noexcept
     bint cygrad_find_blas(const char* library) noexcept
+    bint cygrad_blas_has_short_vectors() noexcept
 
 cdef int _threads = 0                       # 0: not asked yet
 
@@ -29,6 +30,10 @@ cdef bint _blas_works_alone = cygrad_find_blas(os.fsencode(sys.modules["numpy._c
 
 cdef bint blas_works_alone() noexcept nogil:
     return _blas_works_alone
+
+
+cdef bint blas_has_short_vectors() noexcept:
+    return cygrad_blas_has_short_vectors()
 
 
 cdef void share(part_t part, void* context, Py_ssize_t n, Py_ssize_t piece) noexcept nogil:

@@ -33,6 +33,7 @@ static void cygrad_share(cygrad_part part, void *context, Py_ssize_t n, Py_ssize
 
 static void cygrad_threads_begin(void) {}
 static int cygrad_find_blas(const char *library) { return (void)library, 0; }
+static int cygrad_blas_has_short_vectors(void) { return 0; }
 
 #else
 
