@@ -128,7 +128,7 @@ static Py_ssize_t largest_side_by_side(const float *image, const float *past, co
 #ifdef CYGRAD_VECTORS
     const Py_ssize_t top = y * w->stride[0] - w->low[0], last = (w->kernel[0] - 1) * w->dilation[0];
     const Py_ssize_t stride = w->stride[1], last_tap = last * w->image[1] + (w->kernel[1] - 1) * w->dilation[1];
-    if (!HAS_PANELS || top < 0 || top + last >= w->image[0]) return x;
+    if (!HAS_PANELS || top < 0 || top + last >= w->image[0] || stride > w->image[1]) return x;
     for (; x < end; x += WIDE) {
         const Py_ssize_t corner = top * w->image[1] + x * stride - w->low[1];
         float best[WIDE];

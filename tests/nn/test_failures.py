@@ -21,6 +21,17 @@ class Net(nn.Module):
         return x
 
 
+class Calls(nn.Module):
+    """Calls a module that is no part of it."""
+
+    def __init__(self, stranger):
+        super().__init__()
+        self.strangers = [stranger]
+
+    def forward(self, x):
+        return self.strangers[0](x)
+
+
 def failure(function, *args, kind=RuntimeError):
     with pytest.raises(kind) as caught:
         function(*args)
@@ -45,13 +56,7 @@ def test_with_hooks_and_in_lazy_modules():
 
 
 def test_modules_that_are_no_parts():
-    stranger = nn.Linear(7, 1)
-
-    class Calls(nn.Module):
-        def forward(self, x):
-            return stranger(x)
-
-    error = failure(nn.Sequential(Calls()), torch.ones(2, 3))
+    error = failure(nn.Sequential(Calls(nn.Linear(7, 1))), torch.ones(2, 3))
     assert error.__notes__ == ["  in module Linear(in_features=7, out_features=1, bias=True)"]
 
 

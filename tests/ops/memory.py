@@ -1,6 +1,6 @@
 """Ops that need more memory than their results, what they save and a block: how much, and why.
 
-Sizes are in arrays as large as the largest of the operands and the results, and those of the NumPy that takes the most.
+Sizes are in arrays as large as the largest of the operands and the results, and those of the Python and NumPy that take the most.
 """
 
 
@@ -13,8 +13,8 @@ FORWARDS = _table(
     (
         "by LAPACK through NumPy, in double precision, or with copies of what it overwrites",
         {
-            1.25: "linalg_ldl_factor linalg_ldl_factor_ex",
             1.5: "ormqr linalg_lu linalg_lu_factor linalg_lu_factor_ex lu",
+            1.75: "linalg_ldl_factor linalg_ldl_factor_ex",
             2.0: "orgqr lu_unpack linalg_lu_solve",
             2.25: "det slogdet linalg_slogdet",
             2.5: "linalg_eig linalg_matrix_rank logdet",
@@ -104,7 +104,7 @@ FORWARDS = _table(
             2.5: "multi_margin_loss multilabel_margin_loss",
             3.0: "gaussian_nll_loss",
             5.0: "quantile nanquantile",
-            11.25: "combinations",
+            13.75: "combinations",
         },
     ),
 )
