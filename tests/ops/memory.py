@@ -1,6 +1,6 @@
 """Ops that need more memory than their results, what they save and a block: how much, and why.
 
-Sizes are in arrays as large as the largest of the operands and the results, with the Python and NumPy that take the most.
+Sizes are in arrays as large as the largest of the operands and the results, with the Python and NumPy that take most.
 """
 
 
