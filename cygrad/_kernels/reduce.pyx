@@ -589,7 +589,42 @@ cpdef tuple min_with_indices(cnp.ndarray a, int axis, bint keepdim=False):
     return amin(a, (axis,), keepdim), argmin(a, axis, keepdim)
 
 
+# --------------------------------------------------------------------------------------------------- bad numbers
+
+cdef struct Search:             # for what is not a number or not finite
+    const char* x
+    Py_ssize_t n                # elements
+    Py_ssize_t n_parts
+    bint is_double
+    bint inf
+    bint[64] found              # in each part
+
+
+cdef void _search_parts(void* context, Py_ssize_t first, Py_ssize_t count) noexcept nogil:
+    cdef Search* s = <Search*>context
+    cdef Py_ssize_t i, start
+    for i in range(first, first + count):
+        start = s.n * i // s.n_parts
+        s.found[i] = is_bad(s.is_double, s.x + start * (8 if s.is_double else 4),
+                            s.n * (i + 1) // s.n_parts - start, s.inf)
+
+
+cdef bint _found(Search* s) noexcept:
+    cdef Py_ssize_t i
+    cdef bint found = False
+    s.n_parts = min(max(1, s.n // LIGHT), 64)
+    if s.n <= RELEASE_ABOVE:
+        _search_parts(s, 0, 1)
+    else:
+        with nogil:
+            share(_search_parts, s, s.n_parts, 1)
+    for i in range(s.n_parts):
+        found |= s.found[i]
+    return found
+
+
 cdef bint has_bad(object a, bint inf) except -1:
+    cdef Search search
     cdef int num
     cdef bint complex_
     if type(a) is not cnp.ndarray:
@@ -598,8 +633,11 @@ cdef bint has_bad(object a, bint inf) except -1:
     complex_ = num == cnp.NPY_COMPLEX64 or num == cnp.NPY_COMPLEX128
     if (cnp.PyArray_IS_C_CONTIGUOUS(<cnp.ndarray>a) or cnp.PyArray_IS_F_CONTIGUOUS(<cnp.ndarray>a)) and (
             complex_ or num == cnp.NPY_FLOAT32 or num == cnp.NPY_FLOAT64):
-        return is_bad(num == cnp.NPY_FLOAT64 or num == cnp.NPY_COMPLEX128, cnp.PyArray_DATA(<cnp.ndarray>a),
-                      cnp.PyArray_SIZE(<cnp.ndarray>a) << complex_, inf)
+        search.x = <const char*>cnp.PyArray_DATA(<cnp.ndarray>a)
+        search.n = cnp.PyArray_SIZE(<cnp.ndarray>a) << complex_
+        search.is_double = num == cnp.NPY_FLOAT64 or num == cnp.NPY_COMPLEX128
+        search.inf = inf
+        return _found(&search)
     if num <= cnp.NPY_ULONGLONG:        # boolean or integer
         return False
     return bool((~np.isfinite(a) if inf else np.isnan(a)).any())

@@ -6,7 +6,11 @@ from cygrad._core.record import apply_n
 from cygrad._core.tensor import Tensor
 from cygrad._ops.batching import operands, regroup, rule
 from cygrad._ops.batching_layers import of_given_statistics
+from cygrad._ops.ldl import linalg_ldl_factor_ex, linalg_ldl_solve
+from cygrad._ops.least_squares import linalg_lstsq
 from cygrad._ops.linear_systems import linalg_solve, linalg_solve_ex
+from cygrad._ops.lu import linalg_lu, linalg_lu_factor_ex, lu_unpack, permutation
+from cygrad._ops.ranges import arange
 
 NONE, MEAN = 0, 1  # reductions of losses
 
@@ -255,6 +259,13 @@ def _of_factors(call):
     return registry[call.key].entry(*[call.full(x) for x in call.inputs], *call.args)
 
 
+@rule("linalg_pinv")
+def _pseudoinverse(call):
+    if not all(isinstance(bound, (int, float, type(None))) for bound in call.args):
+        raise NoBatchingRule(call.key)  # of bounds for each matrix
+    return apply_n(call.op, (call.full(call.inputs[0]),), call.args)
+
+
 @rule("cholesky_solve")
 def _solve_factored(call):
     ndim = call.out.ndim
@@ -281,3 +292,60 @@ def _solve_triangular(call):
     a, b = (call.aligned(x, ndim) for x in call.inputs)
     found = registry["linalg_solve_triangular"].entry(a, b, upper=upper, left=left, unitriangular=unitriangular)
     return found
+
+
+# -- LU and LDL factors, least squares ----------------------------------------------------------------
+
+
+@rule("linalg_lu_factor_ex")
+def _lu_factor(call):
+    if len(call.outs) == 1:
+        return _permutation(call)
+    return linalg_lu_factor_ex(call.full(call.inputs[0]), check_errors=call.args[1])
+
+
+@rule("linalg_lu_solve")
+def _permutation(call):
+    pivots, like = call.inputs[:2]
+    return permutation(call.key, call.full(pivots), call.out.shape[-1], like)
+
+
+@rule("linalg_lu")
+def _lu(call):
+    p, *triangles = linalg_lu(call.full(call.inputs[0]))
+    return p if len(call.outs) == 1 else triangles
+
+
+@rule("lu_unpack")
+def _lu_unpack(call):
+    x = call.inputs[0]
+    if len(call.outs) == 1:
+        return _permutation(call) if len(call.inputs) > 1 else x.new_zeros((call.size, 0))
+    if not call.args[1]:
+        return [x.new_zeros((call.size, 0))] * 2
+    return lu_unpack(call.full(x), arange(0), unpack_pivots=False)[1:]
+
+
+@rule("linalg_ldl_factor_ex")
+def _ldl_factor(call):
+    hermitian, check_errors = call.args
+    return linalg_ldl_factor_ex(call.full(call.inputs[0]), hermitian=hermitian, check_errors=check_errors)
+
+
+@rule("linalg_ldl_solve")
+def _ldl_solve(call):
+    factors, pivots, b = call.inputs
+    ndim = max(factors.ndim, b.ndim)
+    if call.has(factors) or call.has(pivots):
+        shape = (*(1,) * (ndim - factors.ndim), *factors.shape)
+        factors, pivots = call.shaped(call.full(factors), shape), call.shaped(call.full(pivots), shape[:-1])
+    return linalg_ldl_solve(factors, pivots, call.aligned(b, ndim), hermitian=call.args[0])
+
+
+@rule("linalg_lstsq")
+def _least_squares(call):
+    is_vector, rcond, driver = call.args
+    a, b = (call.full(x) for x in call.inputs)
+    found = linalg_lstsq(a, b.unsqueeze(-1) if is_vector else b, rcond, driver=driver)
+    parts = (part if out.numel() else part.new_zeros((call.size, 0)) for part, out in zip(found, call.outs, strict=True))
+    return [call.shaped(part, out.shape) for part, out in zip(parts, call.outs, strict=True)]

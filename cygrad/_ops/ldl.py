@@ -27,7 +27,7 @@ def factor_rule(n, g):
     raise RuntimeError("derivative for aten::linalg_ldl_factor_ex is not implemented")
 
 
-FACTOR = declare("linalg_ldl_factor_ex", factor_rule, flags=LINALG, inputs="self", node=NOT_IMPLEMENTED)
+FACTOR = declare("linalg_ldl_factor_ex", factor_rule, flags=LINALG, inputs="self", attributes="hermitian check_errors", node=NOT_IMPLEMENTED)
 
 
 def factors(A, hermitian, check_errors, name):
@@ -59,7 +59,7 @@ def linalg_ldl_factor(A, *, hermitian=False, out=None):
     tensor([-2, -2], dtype=torch.int32)
     """
     t, found = factors(A, hermitian, True, "linalg_ldl_factor")
-    return several(FACTOR, return_types.linalg_ldl_factor, found[:2], (t,), None, out, 1)
+    return several(FACTOR, return_types.linalg_ldl_factor, found[:2], (t,), (bool(hermitian), True), out, 1)
 
 
 def linalg_ldl_factor_ex(A, *, hermitian=False, check_errors=False, out=None):
@@ -73,14 +73,14 @@ def linalg_ldl_factor_ex(A, *, hermitian=False, check_errors=False, out=None):
     tensor(1, dtype=torch.int32)
     """
     t, found = factors(A, hermitian, check_errors, "linalg_ldl_factor_ex")
-    return several(FACTOR, return_types.linalg_ldl_factor_ex, found, (t,), None, out, 1)
+    return several(FACTOR, return_types.linalg_ldl_factor_ex, found, (t,), (bool(hermitian), bool(check_errors)), out, 1)
 
 
 def solve_rule(n, g):
     raise RuntimeError("derivative for aten::linalg_ldl_solve is not implemented")
 
 
-SOLVE = declare("linalg_ldl_solve", solve_rule, flags=LINALG, inputs="LD pivots B", node=NOT_IMPLEMENTED)
+SOLVE = declare("linalg_ldl_solve", solve_rule, flags=LINALG, inputs="LD pivots B", attributes="hermitian", node=NOT_IMPLEMENTED)
 
 
 def linalg_ldl_solve(LD, pivots, B, *, hermitian=False, out=None):
@@ -100,9 +100,9 @@ def linalg_ldl_solve(LD, pivots, B, *, hermitian=False, out=None):
     check_factors(t, p, b)
     x = kernels.ldl_solve(array_of(t), array_of(p), array_of(b), bool(hermitian))
     if out is None:
-        return record_n(SOLVE, x, (t, p, b), None)
+        return record_n(SOLVE, x, (t, p, b), (bool(hermitian),))
     messages.check_out_type(x, out)
-    return write_into(SOLVE, out, x, (t, p, b), None)
+    return write_into(SOLVE, out, x, (t, p, b), (bool(hermitian),))
 
 
 def check_factors(t, p, b):

@@ -9,7 +9,7 @@ from cygrad._core.record import record_outputs
 from cygrad._kernels import least_squares as kernels
 from cygrad._ops.arguments import broadcast_shape, require
 from cygrad._ops.arithmetic import add, mul, sub
-from cygrad._ops.matrices import LINALG, adjoint, constant
+from cygrad._ops.matrices import LINALG, adjoint
 from cygrad._ops.products import matmul
 from cygrad._ops.singular_values import check_finite, linalg_pinv, pinv_gradient
 from cygrad._ops.views import squeeze, unsqueeze
@@ -19,7 +19,7 @@ DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
 
 def lstsq_rule(n, grads):
     """Of X = P B with the pseudoinverse P; and of |R|^2, R = B - A X, which is orthogonal to what X changes."""
-    (is_vector,) = n.args
+    is_vector = n.args[0]
     of_x, of_squares = grads
     a, b = n.saved(0), n.saved(1)
     columns = unsqueeze(b, -1) if is_vector else b
@@ -48,7 +48,7 @@ LSTSQ = declare(
     saves=IN0 | IN1,
     flags=LINALG,
     inputs="self b",
-    attributes="is_vector",
+    attributes="is_vector rcond driver",
 )
 
 
@@ -71,7 +71,7 @@ def linalg_lstsq(input, b, rcond=None, *, driver=None):
     """
     t, other = require(input, "linalg_lstsq"), require(b, "linalg_lstsq", "b", 2)
     is_vector = check_call(t, other, driver)
-    driver = driver or "gelsy"
+    driver, given_rcond = driver or "gelsy", rcond
     a, columns = array_of(t), array_of(other)
     columns = columns[..., None] if is_vector else columns
     m, n = a.shape[-2:]
@@ -85,11 +85,10 @@ def linalg_lstsq(input, b, rcond=None, *, driver=None):
     if m > n and driver != "gelsy" and (rank == n).all():
         squares = kernels.residuals(a, columns, x)
     x = x[..., 0] if is_vector else x
-    found = record_outputs(LSTSQ, (x, squares), (t, other), (is_vector,), 2)
     rank = np.empty(0, np.int64) if driver == "gels" else np.asarray(rank, np.int64)
     values = values if driver in ("gelsd", "gelss") else nothing
-    rest = (constant("linalg_lstsq", array, t) for array in (rank, values))
-    return return_types.linalg_lstsq((*found, *rest))
+    args = (is_vector, given_rcond, driver)
+    return return_types.linalg_lstsq(record_outputs(LSTSQ, (x, squares, rank, values), (t, other), args, 2))
 
 
 def check_call(t, other, driver):

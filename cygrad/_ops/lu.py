@@ -9,7 +9,7 @@ factorization" (2011).
 import numpy as np
 
 from cygrad._core import return_types
-from cygrad._core.access import array_of, tensor_of
+from cygrad._core.access import array_of
 from cygrad._core.opdef import FUNCTION_ONLY, OUT0, OUT1, declare, publish
 from cygrad._core.record import record_outputs
 from cygrad._kernels import lu as kernels
@@ -92,17 +92,28 @@ def checked(A, function, shown, pivot):
 
 
 def factor_rule(n, g):
-    compact, (_, pivots) = n.saved_result(), n.args
+    compact = n.saved_output(0)
     m, columns = compact.shape[-2:]
     k = min(m, columns)
-    p = tensor_of(kernels.permutation(pivots, m, array_of(compact).dtype))
+    p = permutation("linalg_lu_factor_ex", n.saved_output(1), m, compact)
     of_lower = tril(g[..., :, :k], -1)
     return product_gradient(p, unit_lower(compact, k), triu(compact[..., :k, :]), of_lower, triu(g[..., :k, :]))
 
 
 FACTOR = declare(
-    "linalg_lu_factor_ex", factor_rule, saves=OUT0, flags=LINALG, inputs="A", outputs="LU", attributes="pivot pivots"
+    "linalg_lu_factor_ex",
+    factor_rule,
+    saves=OUT0 | OUT1,
+    flags=LINALG,
+    inputs="A",
+    outputs="LU pivots",
+    attributes="pivot _",
 )
+
+
+def permutation(name, pivots, m, *others):
+    """The matrices P with A = P L U, of the type of the first of `others`: constant, but made of the pivots."""
+    return constant(name, kernels.permutation(array_of(pivots), m, array_of(others[0]).dtype), pivots, *others)
 
 
 def factored(t, kind, function, check_errors, out, n=3):
@@ -115,7 +126,7 @@ def factored(t, kind, function, check_errors, out, n=3):
             "lu_solve would result in a division by zero. If you still want to perform the factorization, consider "
             "calling linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)"
         )
-    return several(FACTOR, kind, (compact, pivots, info)[:n], (t,), (True, pivots), out, 1)
+    return several(FACTOR, kind, (compact, pivots, info)[:n], (t,), (True, bool(check_errors)), out, 1)
 
 
 def linalg_lu_factor_ex(A, *, pivot=True, check_errors=False, out=None):
@@ -199,13 +210,13 @@ def unpacked(compact, pivots):
 
 
 def unpack_rule(n, grads):
-    (shape,) = n.args
+    shape, _ = n.args
     of_lower, of_upper = grads
     total = None if of_lower is None else lengthened(tril(of_lower, -1), shape[-1], -1)
     return total if of_upper is None else plus(total, lengthened(triu(of_upper), shape[-2], -2))
 
 
-UNPACK = declare("lu_unpack", unpack_rule, flags=FUNCTION_ONLY, inputs="LU_data", attributes="shape")
+UNPACK = declare("lu_unpack", unpack_rule, flags=FUNCTION_ONLY, inputs="LU_data", attributes="shape _")
 
 
 def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True, *, out=None):
@@ -222,35 +233,35 @@ def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True, *, out=N
             [2., 1.]])
     """
     t = require(LU_data, "lu_unpack", "LU_data")
-    pivots = array_of(require(LU_pivots, "lu_unpack", "LU_pivots", 2))
+    require(LU_pivots, "lu_unpack", "LU_pivots", 2)
     if t.dim() < 2:
         raise RuntimeError(
             f"torch.lu_unpack: Expected tensor with 2 or more dimensions. Got size: {list(t.shape)} instead"
         )
-    if unpack_pivots and pivots.dtype != np.int32:
+    pivots = array_of(LU_pivots) if unpack_pivots else None
+    if pivots is not None and pivots.dtype != np.int32:
         raise RuntimeError(
             "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.\n"
             "Note: this function is intended to be used with the output produced by torch.linalg.lu_factor"
         )
     compact = array_of(t)
     m, k = compact.shape[-2], min(compact.shape[-2:])
-    if unpack_pivots and (pivots.shape != (*compact.shape[:-2], k) or not in_range(pivots, m)):
+    if pivots is not None and (pivots.shape != (*compact.shape[:-2], k) or not in_range(pivots, m)):
         raise RuntimeError(
             "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive."
             "Did you properly pass the result of lu_factor?"
         )
     nothing = np.empty(0, compact.dtype)
-    p, lower, upper = nothing, nothing, nothing
+    lower, upper = nothing, nothing
     if unpack_data:
         _, lower, upper = unpacked(compact, np.ones((*compact.shape[:-2], k), np.int32))
-    if unpack_pivots:
-        p = kernels.permutation(pivots, m, compact.dtype)
+    p = permutation("lu_unpack", LU_pivots, m, t) if unpack_pivots else constant("lu_unpack", nothing, t)
     if out is not None:
         check_outs("lu_unpack", out, 3)
-        parts = zip((p, lower, upper), out)
+        parts = zip((array_of(p), lower, upper), out)
         return return_types.lu_unpack(delivered("lu_unpack", a, o, t) for a, o in parts)
-    found = record_outputs(UNPACK, (lower, upper), (t,), (compact.shape,), 2)
-    return return_types.lu_unpack((constant("lu_unpack", p, t), *found))
+    found = record_outputs(UNPACK, (lower, upper), (t,), (compact.shape, bool(unpack_data)), 2)
+    return return_types.lu_unpack((p, *found))
 
 
 def in_range(pivots, m):
@@ -276,9 +287,9 @@ def linalg_lu_solve(LU, pivots, B, *, left=True, adjoint=False, out=None):
     p = array_of(require(pivots, "linalg_lu_solve", "pivots", 2))
     check_lu_system(t, p, b, left)
     if left:
-        x = solution(t, p, b, adjoint)
+        x = solution(t, pivots, b, adjoint)
     else:
-        x = adjoint_of(solution(t, p, adjoint_of(b), not adjoint))
+        x = adjoint_of(solution(t, pivots, adjoint_of(b), not adjoint))
     return given("linalg_lu_solve", x, out, t, b)
 
 
@@ -286,7 +297,7 @@ adjoint_of = adjoint
 
 
 def solution(t, pivots, b, adjoint):
-    p = tensor_of(kernels.permutation(pivots, t.shape[-1], array_of(t).dtype))
+    p = permutation("linalg_lu_solve", pivots, t.shape[-1], t)
     if adjoint:
         return matmul(p, solve(adjoint_of(t), solve(adjoint_of(t), b, False), True, True, True))
     return solve(t, solve(t, matmul(transpose(p, -2, -1), b), False, True, True), True)

@@ -232,7 +232,6 @@ OTHER_SAVED = {
     "_saved_total_weight": "PyTorch leaves it at 0 where the sum is not divided by it",
     "PreluKernelBackward0._saved_weight": "PyTorch broadcasts it first",
     "AddcdivBackward0._saved_tensor1": "here of the type of the result",
-    "_saved_pivots": "an array here",
     **dict.fromkeys(("MulBackward0", "DivBackward0"), "PyTorch first converts an operand without dimensions"),
     **dict.fromkeys(
         (
