@@ -12,23 +12,33 @@ def trace_of(events):
     process = os.getpid()
     found = [_metadata("process_name", process, 0, f"cygrad {process}")]
     found += [_metadata("thread_name", process, t, f"thread {t}") for t in sorted({e.thread for e in events})]
+    nodes: dict[int, list] = {}  # by the id of the op that made them
     for event in events:
-        args = {"External id": event.id, "Source": event.site}
-        if event.sequence_nr >= 0:
-            args["Sequence number"] = event.sequence_nr
-        if event.input_shapes:
-            args["Input Dims"] = [list(shape) for shape in event.input_shapes]
-        if event.saved_bytes:
-            args["Saved bytes"] = event.saved_bytes
-        found.append(
-            _event("X", event, process, event.name, _CATEGORIES.get(event.scope, "cpu_op"))
-            | {"dur": _length(event), "args": args}
-        )
         if event.forward is not None:
-            arrow = {"id": event.id}
-            found.append(_event("s", event.forward, process, "fwdbwd", "fwdbwd") | arrow)
-            found.append(_event("f", event, process, "fwdbwd", "fwdbwd") | arrow | {"bp": "e"})
+            nodes.setdefault(event.forward.id, []).append(event)
+    for event in events:
+        found.append(_slice(event, process))
+        # A viewer hangs an arrow onto the slice that is open at its time, so it follows its slice, before others begin.
+        if event.forward is not None:
+            found.append(_arrow("f", event, process, event.id) | {"bp": "e"})
+        found += [_arrow("s", event, process, node.id) for node in nodes.get(event.id, ())]
     return {"schemaVersion": 1, "displayTimeUnit": "ms", "traceEvents": found}
+
+
+def _slice(event, process):
+    args = {"External id": event.id, "Source": event.site}
+    if event.sequence_nr >= 0:
+        args["Sequence number"] = event.sequence_nr
+    if event.input_shapes:
+        args["Input Dims"] = [list(shape) for shape in event.input_shapes]
+    if event.saved_bytes:
+        args["Saved bytes"] = event.saved_bytes
+    found = _event("X", event, process, event.name, _CATEGORIES.get(event.scope, "cpu_op"))
+    return found | {"dur": _length(event), "args": args}
+
+
+def _arrow(phase, event, process, number):
+    return _event(phase, event, process, "fwdbwd", "fwdbwd") | {"id": number}
 
 
 def _metadata(name, process, thread, text):

@@ -67,7 +67,7 @@ class profile:
         if self.entered:
             raise RuntimeError("Profiler context manager is not reentrant")
         self.entered = True
-        self._thread = threading.get_ident()
+        self._thread = threading.get_native_id()
         self._collected = Events(self.record_shapes, self.with_stack)
         self._collected.start()
         return self

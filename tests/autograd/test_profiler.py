@@ -429,37 +429,53 @@ PHASES = {
 }
 
 
+def read_trace(path):
+    """The trace in a file, which has to be JSON to the letter: Python would also read NaN."""
+    opened = gzip.open if str(path).endswith("gz") else open
+    with opened(path, "rt", encoding="utf-8") as file:
+        return json.load(file, parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
+
+
 def check_trace(trace):
-    """Is this what the Trace Event Format asks for?"""
+    """Is this what the Trace Event Format asks for? The slices, and for each arrow the two that it joins."""
     assert set(trace) >= {"traceEvents", "displayTimeUnit"}
+    assert trace["displayTimeUnit"] in ("ms", "ns")
     for event in trace["traceEvents"]:
         assert set(event) == PHASES[event["ph"]]
-        assert isinstance(event["pid"], int)
-        assert isinstance(event["tid"], int)
-        assert isinstance(event["ts"], (int, float))
+        for key in ("pid", "tid", "id"):
+            assert type(event.get(key, 1)) is int
+            assert 0 <= event.get(key, 1) < 2**32  # what viewers have room for
+        for key in ("ts", "dur"):
+            assert type(event.get(key, 1)) in (int, float)
         assert event["ts"] >= 0
         assert event.get("dur", 1) > 0
-        assert isinstance(event["name"], str)
-    slices = [event for event in trace["traceEvents"] if event["ph"] == "X"]
-    ends = {phase: [e for e in trace["traceEvents"] if e["ph"] == phase] for phase in "sf"}
-    assert [e["id"] for e in ends["s"]] == [e["id"] for e in ends["f"]]
-    assert len({e["id"] for e in ends["s"]}) == len(ends["s"])
-    for arrow in ends["s"] + ends["f"]:  # each end lies in a slice
-        assert any(s["ts"] == arrow["ts"] and s["tid"] == arrow["tid"] for s in slices)
-    check_nesting(slices)
-    return slices, ends
+        assert event.get("bp", "e") == "e"
+        assert all(type(event.get(key, "")) is str for key in ("name", "cat"))
+    return [event for event in trace["traceEvents"] if event["ph"] == "X"], arrows_of(trace["traceEvents"])
 
 
-def check_nesting(slices):
-    """In a thread, of two slices one holds the other, or they are apart, to the nanosecond."""
-    for thread in {s["tid"] for s in slices}:
-        spans = [(round(1e3 * s["ts"]), round(1e3 * (s["ts"] + s["dur"]))) for s in slices if s["tid"] == thread]
-        open_ends = []
-        for start, end in sorted(spans, key=lambda span: (span[0], -span[1])):
-            while open_ends and open_ends[-1] <= start:
-                open_ends.pop()
-            assert not open_ends or end <= open_ends[-1]
-            open_ends.append(end)
+def nanoseconds(microseconds):
+    return round(1e3 * microseconds)
+
+
+def arrows_of(events):
+    """Read the events as a viewer does: by time, with a stack of open slices for each thread, onto which arrows hang."""
+    stacks, tails, arrows = {}, {}, []
+    for event in sorted((e for e in events if e["ph"] != "M"), key=lambda e: nanoseconds(e["ts"])):
+        stack, start = stacks.setdefault((event["pid"], event["tid"]), []), nanoseconds(event["ts"])
+        while stack and stack[-1][0] <= start:
+            stack.pop()
+        if event["ph"] == "X":
+            end = nanoseconds(event["ts"] + event["dur"])
+            assert not stack or end <= stack[-1][0], "of two slices one holds the other, or they are apart"
+            stack.append((end, event))
+        elif event["ph"] == "s":
+            assert event["id"] not in tails
+            tails[event["id"]] = stack[-1][1]
+        else:
+            arrows.append((tails.pop(event["id"]), stack[-1][1]))
+    assert not tails, "arrows without an end"
+    return arrows
 
 
 @pytest.mark.parametrize("name", ["trace.json", "trace.json.gz"])
@@ -470,16 +486,34 @@ def test_chrome_trace(tmp_path, name):
             y = Cube.apply(x.sin()).sum()
         y.backward()
     prof.export_chrome_trace(tmp_path / name)
-    opened = gzip.open if name.endswith("gz") else open
-    with opened(tmp_path / name, "rt", encoding="utf-8") as file:
-        slices, ends = check_trace(json.load(file))
+    slices, arrows = check_trace(read_trace(tmp_path / name))
     assert [s["name"] for s in slices] == names(prof)
     assert slices[0]["cat"] == "user_annotation"
-    arrows = {}
-    for s, f in zip(ends["s"], ends["f"]):
-        start = next(x for x in slices if x["ts"] == s["ts"] and x["cat"] == "cpu_op")
-        arrows[start["name"]] = next(x["name"] for x in slices if x["ts"] == f["ts"])
-    assert arrows == {"aten::sin": "SinBackward0", "Cube": "CubeBackward", "aten::sum": "SumBackward0"}
+    assert [(s["name"], f["name"]) for s, f in arrows] == [
+        ("aten::sum", "SumBackward0"),
+        ("Cube", "CubeBackward"),
+        ("aten::sin", "SinBackward0"),
+    ]
+
+
+def test_arrows_of_a_step_join_what_belongs_together(tmp_path):
+    """Also where a pass is repeated, goes through a custom function, and is itself recorded."""
+    model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
+    with profile() as prof:
+        for _ in range(3):
+            loss = Cube.apply(model(torch.randn(5, 4)).exp()).mean()
+            (g,) = torch.autograd.grad(loss, model[0].weight, create_graph=True)
+            g.square().sum().backward(retain_graph=True)
+            loss.backward()
+    prof.export_chrome_trace(tmp_path / "trace.json")
+    slices, arrows = check_trace(read_trace(tmp_path / "trace.json"))
+    joined = {(s["args"]["External id"], f["args"]["External id"]) for s, f in arrows}
+    assert joined == {(e.forward.id, e.id) for e in prof.function_events if e.forward is not None}
+    assert len(joined) == len(arrows) > 50
+    ends = [(e.time_range.start, e.time_range.end) for e in prof.function_events]
+    for slice_, (start, end) in zip(slices, ends, strict=True):
+        assert slice_["ts"] == pytest.approx(start, abs=0.001)
+        assert slice_["ts"] + slice_["dur"] == pytest.approx(end, abs=0.002)
 
 
 def test_stacks_for_flame_graphs(tmp_path):
