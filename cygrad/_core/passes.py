@@ -136,7 +136,7 @@ def _check_implicit(expected, dtype):
 
 def _check_gradient(gradient, expected, dtype, index, batched):
     if not isinstance(gradient, Tensor):
-        raise TypeError(f"gradients can be either Tensors or None, but got {messages.type_name(gradient)}")
+        raise TypeError(f"gradients can be either Tensors or None, but got {type(gradient).__name__}")
     shape = gradient.shape[1:] if batched else gradient.shape
     if shape != expected:
         mismatch = f"grad_output[{index}] has a shape of {shape} and output[{index}] has a shape of {expected}."

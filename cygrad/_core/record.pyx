@@ -38,6 +38,7 @@ from cygrad._core.tensor cimport (
     KEEPS_CLASS, VIEW_DEFAULT, VIEW_INFERENCE, VIEW_MULTI_OUTPUT, VIEW_NO_GRAD, WAS_WRAPPED, Tensor, ViewMeta, alias,
     become_volatile, bump, counter_of, cut, dtype_of, grad_fn_of, is_dual, is_tensor, requires_grad, version_of, wrap,
     wrap_as, wrap_like)
+from cygrad._core import messages
 from cygrad._kernels import blocks
 from cygrad._kernels.arrays cimport broadcasts_to
 from cygrad._kernels.loops cimport cast
@@ -469,7 +470,7 @@ cpdef Tensor tensor_argument(OpDef op, object value, str name, int position):
     mark_start()
     if not isinstance(value, Tensor):
         raise TypeError(f"{op.name}(): argument '{name}' (position {position}) must be Tensor, "
-                        f"not {type(value).__name__}")
+                        f"not {messages.type_name(value)}")
     return <Tensor>value
 
 

@@ -347,5 +347,7 @@ def _least_squares(call):
     is_vector, rcond, driver = call.args
     a, b = (call.full(x) for x in call.inputs)
     found = linalg_lstsq(a, b.unsqueeze(-1) if is_vector else b, rcond, driver=driver)
-    parts = (part if out.numel() else part.new_zeros((call.size, 0)) for part, out in zip(found, call.outs, strict=True))
-    return [call.shaped(part, out.shape) for part, out in zip(parts, call.outs, strict=True)]
+    pairs = zip(found, call.outs, strict=True)
+    return [
+        call.shaped(part, out.shape) if out.numel() else part.new_zeros((call.size, *out.shape)) for part, out in pairs
+    ]

@@ -27,7 +27,14 @@ def factor_rule(n, g):
     raise RuntimeError("derivative for aten::linalg_ldl_factor_ex is not implemented")
 
 
-FACTOR = declare("linalg_ldl_factor_ex", factor_rule, flags=LINALG, inputs="self", attributes="hermitian check_errors", node=NOT_IMPLEMENTED)
+FACTOR = declare(
+    "linalg_ldl_factor_ex",
+    factor_rule,
+    flags=LINALG,
+    inputs="self",
+    attributes="hermitian check_errors",
+    node=NOT_IMPLEMENTED,
+)
 
 
 def factors(A, hermitian, check_errors, name):
@@ -73,14 +80,22 @@ def linalg_ldl_factor_ex(A, *, hermitian=False, check_errors=False, out=None):
     tensor(1, dtype=torch.int32)
     """
     t, found = factors(A, hermitian, check_errors, "linalg_ldl_factor_ex")
-    return several(FACTOR, return_types.linalg_ldl_factor_ex, found, (t,), (bool(hermitian), bool(check_errors)), out, 1)
+    args = (bool(hermitian), bool(check_errors))
+    return several(FACTOR, return_types.linalg_ldl_factor_ex, found, (t,), args, out, 1)
 
 
 def solve_rule(n, g):
     raise RuntimeError("derivative for aten::linalg_ldl_solve is not implemented")
 
 
-SOLVE = declare("linalg_ldl_solve", solve_rule, flags=LINALG, inputs="LD pivots B", attributes="hermitian", node=NOT_IMPLEMENTED)
+SOLVE = declare(
+    "linalg_ldl_solve",
+    solve_rule,
+    flags=LINALG,
+    inputs="LD pivots B",
+    attributes="hermitian",
+    node=NOT_IMPLEMENTED,
+)
 
 
 def linalg_ldl_solve(LD, pivots, B, *, hermitian=False, out=None):

@@ -2,6 +2,7 @@
 
 import warnings
 
+from cygrad._core import messages
 from cygrad._core.run import get_anomaly, set_anomaly
 from cygrad._core.state import set_watch
 
@@ -20,8 +21,11 @@ def is_anomaly_check_nan_enabled():
 
 
 def set_anomaly_enabled(mode, check_nan=True):
-    """Switch anomaly mode on or off."""
-    set_anomaly(bool(mode), bool(check_nan))
+    """Switch anomaly mode on or off. Raises TypeError for what is no bool."""
+    for position, (name, value) in enumerate((("enabled", mode), ("check_nan", check_nan)), 1):
+        if not isinstance(value, bool):
+            raise messages.wrong_type("set_anomaly_enabled", name, position, "bool", value)
+    set_anomaly(mode, check_nan)
 
 
 class set_detect_anomaly:
@@ -38,7 +42,7 @@ class set_detect_anomaly:
 
     def __init__(self, mode, check_nan=True):
         self._former = get_anomaly()
-        set_anomaly(bool(mode), bool(check_nan))
+        set_anomaly_enabled(mode, check_nan)
 
     def __enter__(self):
         pass
@@ -73,7 +77,7 @@ class detect_anomaly:
 
     def __enter__(self):
         self._former = get_anomaly()
-        set_anomaly(True, self._check_nan)
+        set_anomaly_enabled(True, self._check_nan)
 
     def __exit__(self, *exc_info):
         set_anomaly(*self._former)

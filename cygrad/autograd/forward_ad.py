@@ -7,7 +7,7 @@ mode] in `_core/tangents.py` tells how.
 
 from typing import NamedTuple
 
-from cygrad._core import tangents
+from cygrad._core import messages, tangents
 from cygrad._core.tensor import Tensor
 from cygrad.autograd.grad_mode import _Mode
 
@@ -38,12 +38,12 @@ def enter_dual_level():
 def exit_dual_level(*, level=None):
     """Close the dual level: the tangents of all tensors are gone. Raises RuntimeError if none is open."""
     count = len(tangents.dual_levels())
-    if not count:
-        raise RuntimeError("Dual level must be a positive number.")
     if level is not None and level != count - 1:
         raise RuntimeError(
             "Trying to exit a forward AD level that was not the last one that was created. This is not supported."
         )
+    if not count:
+        raise RuntimeError("Dual level must be a positive number.")
     tangents.leave(tangents.dual_levels()[-1])
 
 
@@ -65,12 +65,16 @@ class dual_level(_Mode):
         exit_dual_level()
 
 
-def _level(number):
+def _level(number, function):
     """The open level of this number, the innermost for None; None if there is none."""
     levels = tangents.dual_levels()
     if number is None:
         return levels[-1] if levels else None
-    return levels[number] if 0 <= number < len(levels) else None
+    if number < 0:
+        return None
+    if not isinstance(number, int) or isinstance(number, bool):
+        raise messages.wrong_keyword(function, "level", "int", number)
+    return levels[number] if number < len(levels) else None
 
 
 def make_dual(tensor, tangent, *, level=None):
@@ -79,7 +83,9 @@ def make_dual(tensor, tangent, *, level=None):
     `tangent` has the shape of `tensor`. Raises RuntimeError outside of a level and for another shape, ValueError for
     dtypes that have no derivatives.
     """
-    level = _level(level)
+    number, level = level, _level(level, "_make_dual")
+    if level is None and number is not None and number >= 0:
+        raise RuntimeError("Invalid level given to _make_dual")
     if level is None:
         raise RuntimeError(
             "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first."
@@ -103,7 +109,9 @@ def make_dual(tensor, tangent, *, level=None):
 
 def unpack_dual(tensor, *, level=None):
     """(primal, tangent) of a tensor; the tangent is None if it has none, or outside of a level."""
-    level = _level(level)
+    level = _level(level, "_unpack_dual")
     if level is None:
         return UnpackedDualTensor(tensor, None)
+    if not isinstance(tensor, Tensor):
+        raise messages.wrong_type("_unpack_dual", "dual", 1, "Tensor", tensor)
     return UnpackedDualTensor(*tangents.unpacked(tensor, level))

@@ -10,6 +10,7 @@ import inspect
 import warnings
 from typing import Any
 
+from cygrad._core import messages
 from cygrad._core.state import get_modes, set_modes
 
 NO_GRAD = 1  # the bits of `_core/state.pxd`
@@ -98,9 +99,7 @@ class set_grad_enabled(_Mode):
 
     def __init__(self, mode):
         if not isinstance(mode, bool):
-            raise TypeError(
-                f"set_grad_enabled(): argument 'enabled' (position 1) must be bool, not {type(mode).__name__}"
-            )
+            raise messages.wrong_type("set_grad_enabled", "enabled", 1, "bool", mode)
         self.mode = mode
         self._former = get_modes()
         set_modes(self._bits(self._former))

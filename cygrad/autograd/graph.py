@@ -109,7 +109,12 @@ class save_on_cpu(saved_tensors_hooks):
 
 @contextlib.contextmanager
 def disable_saved_tensors_hooks(error_message):
-    """For a block, `saved_tensors_hooks` raises RuntimeError with this message."""
+    """For a block, `saved_tensors_hooks` raises RuntimeError with this message; TypeError if it is no text."""
+    if not isinstance(error_message, str):
+        raise TypeError(
+            "_saved_tensors_hooks_disable(): incompatible function arguments. The following argument types are "
+            f"supported:\n  a str, not {type(error_message).__name__}"
+        )
     former = saved_tensors.disable_hooks(error_message)
     try:
         yield

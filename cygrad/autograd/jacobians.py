@@ -36,7 +36,7 @@ class Case:
 
     def __init__(self, func, inputs, eps):
         self.func = func
-        self.inputs = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
+        self.inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
         self.eps = eps
         self.variables = [x for x in self.inputs if isinstance(x, Tensor) and x.requires_grad]
         self.positions = [i for i, x in enumerate(self.inputs) if isinstance(x, Tensor) and x.requires_grad]

@@ -138,10 +138,10 @@ class record_function:
         self._ranges = []
 
     def __enter__(self):
-        for argument, value in (("name", self.name), ("args", self.args or "")):
-            if not isinstance(value, str):
+        for argument, value, wanted in (("name", self.name, "str"), ("args", self.args, "Optional[str]")):
+            if not isinstance(value, str) and (value is not None or wanted == "str"):
                 raise RuntimeError(
-                    "profiler::_record_function_enter_new() Expected a value of type 'str' for argument "
+                    f"profiler::_record_function_enter_new() Expected a value of type '{wanted}' for argument "
                     f"'{argument}' but instead found type '{type(value).__name__}'."
                 )
         self._ranges.append(begin_range(self.name))

@@ -1,5 +1,7 @@
 """`Variable`: a tensor under its old name."""
 
+from operator import index
+
 from cygrad._core import messages
 from cygrad._core.access import make_volatile
 from cygrad._core.engine import queue_callback
@@ -51,7 +53,7 @@ class Variable(metaclass=_VariableMeta):
             if requires_grad:
                 raise RuntimeError(messages.VOLATILE_REQUIRES_GRAD)
             make_volatile(variable)
-        if requires_grad:
+        if index(requires_grad):
             if not (data.is_floating_point() or data.is_complex()):
                 raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
             variable.requires_grad_()

@@ -3,6 +3,7 @@
 import functools
 
 from cygrad._core.engine import grad as gradients
+from cygrad._core.tensor import Tensor
 from cygrad._ops.parts import cat
 from cygrad._ops.ranges import eye
 from cygrad.autograd.grad_mode import enable_grad, is_grad_enabled
@@ -10,7 +11,7 @@ from cygrad.func.batching import vmap
 from cygrad.func.transforms import (
     checked_argnums,
     cut,
-    linearize,
+    linearized,
     reaches_outside,
     split_aux,
     started,
@@ -33,7 +34,7 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None):
     tensor([[2., 0.],
             [0., 4.]])
     """
-    if chunk_size is not None and chunk_size <= 0:
+    if not (chunk_size is None or chunk_size > 0):
         raise ValueError("jacrev: `chunk_size` should be greater than 0.")
 
     @functools.wraps(func)
@@ -43,6 +44,8 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None):
             own, args = started(args, argnums)
             output, aux = split_aux(func(*args, **kwargs), has_aux, "vjp(f, *primals)")
             outputs, leaves = tensors_of(output, "vjp(f, *primals)"), flatten(own)[0]
+            _check_real(leaves, "jacrev", "inputs")
+            _check_real(outputs, "jacrev", "outputs")
             outside = recorded and reaches_outside(outputs, leaves)
             blocks = [_rows(out, leaves, outside, chunk_size) for out in outputs]
         for leaf in leaves:
@@ -54,6 +57,14 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None):
         return (found, aux) if has_aux else found
 
     return wrapper
+
+
+def _check_real(tensors, name, word):
+    for i, t in enumerate(tensors):
+        if isinstance(t, Tensor) and t.is_complex():
+            raise RuntimeError(
+                f"{name}: Expected all {word} to be real but received complex tensor at flattened input idx: {i}"
+            )
 
 
 def _rows(output, inputs, outside, chunk_size):
@@ -92,8 +103,10 @@ def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
             kept.append(aux)
             return output
 
-        output, product = linearize(of_chosen, *chosen)
         inputs = flatten(chosen)[0]
+        _check_real(inputs, "jacfwd", "inputs")
+        output, product = linearized(of_chosen, chosen, "jvp(f, primals, tangents)")
+        _check_real(flatten(output)[0], "jacfwd", "outputs")
         blocks = [_columns(product, chosen, inputs, i, output, randomness) for i in range(len(inputs))]
         trees = [rebuild(chosen, row) for row in zip(*blocks, strict=True)]
         found = rebuild(output, trees if isinstance(argnums, tuple) else [tree[0] for tree in trees])

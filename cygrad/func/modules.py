@@ -19,7 +19,7 @@ def stack_module_state(models):
     >>> parameters["weight"].shape
     torch.Size([4, 3, 2])
     """
-    if not models:
+    if len(models) == 0:
         raise RuntimeError("stack_module_state: Expected at least one model, got 0.")
     if len({model.training for model in models}) > 1:
         raise RuntimeError("stack_module_state: Expected all models to have the same training/eval mode.")

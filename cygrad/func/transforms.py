@@ -70,8 +70,10 @@ def split_aux(output, has_aux, name):
 
 
 def tensors_of(tree, name):
-    """The leaves of a function's output, which must be tensors."""
+    """The leaves of a function's output, which must be tensors, one at least."""
     leaves = flatten(tree)[0]
+    if not leaves or leaves == [None]:
+        raise RuntimeError(f"{name}: Expected f to be a function that has non-empty output (got output = {leaves})")
     for leaf in leaves:
         if not isinstance(leaf, Tensor):
             raise RuntimeError(
@@ -83,13 +85,23 @@ def tensors_of(tree, name):
 # -- arguments -------------------------------------------------------------------------------------
 
 
+def check_has_derivative(tensors):
+    """Raise for tensors of integers, along which forward mode can not go."""
+    for t in tensors:
+        if isinstance(t, Tensor) and not (t.is_floating_point() or t.is_complex()):
+            raise ValueError(f"Expected primal to be floating point or complex, but got: {t.dtype}")
+
+
 def checked_argnums(argnums, count):
     """`argnums` as a tuple of places, all from the front."""
     places = (argnums,) if isinstance(argnums, int) else argnums
-    if not isinstance(places, tuple) or not all(isinstance(place, int) for place in places):
+    if not isinstance(places, tuple):
         raise RuntimeError(f"argnums must be int or Tuple[int, ...], got: {type(argnums)}")
     if not places:
         raise RuntimeError("argnums must be non-empty")
+    for place in places:
+        if not isinstance(place, int):
+            raise RuntimeError(f"argnum must be int, got: {type(place)}")
     if len(set(places)) != len(places):
         raise RuntimeError(f"argnums elements must be unique, got {places}")
     for place in places:
@@ -231,6 +243,11 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
         )
     if not inputs:
         raise RuntimeError(f"{name}: Expected primals to contain at least one Tensor.")
+    for word, values in (("primals", inputs), ("tangents", vectors)):
+        for value in values:
+            if not isinstance(value, Tensor):
+                raise RuntimeError(f"{name}: Expected {word} to only contain Tensors, got {type(value)}")
+    check_has_derivative(inputs)
     for x, v in zip(inputs, vectors, strict=True):
         forward.check_size(x, v)
     level = forward.enter()
@@ -260,11 +277,17 @@ def linearize(func, *primals):
     >>> derivative(cygrad.tensor([1.0, 10.0]))
     tensor([ 2., 40.])
     """
+    return linearized(func, primals, "linearize(f, *primals)")
+
+
+def linearized(func, primals, name):
+    """`linearize` for the function of that name."""
+    check_has_derivative(flatten(primals)[0])
     recorded = is_grad_enabled()
     with enable_grad():
         own = mapped(start, primals)
         output = func(*own)
-        outputs = tensors_of(output, "linearize(f, *primals)")
+        outputs = tensors_of(output, name)
         leaves = flatten(own)[0]
         outside = recorded and reaches_outside(outputs, leaves)
         u = [out.new_zeros(out.shape).requires_grad_() for out in outputs]
@@ -280,6 +303,11 @@ def linearize(func, *primals):
             if v.shape != x.shape:
                 raise RuntimeError(
                     f"tangent:{i} with shape {v.shape} in flattened pytree doesn't match the shape {x.shape} of the "
+                    "corresponding primal."
+                )
+            if v.dtype is not x.dtype:
+                raise RuntimeError(
+                    f"tangent:{i} with dtype {v.dtype} in flattened pytree doesn't match the dtype {x.dtype} of the "
                     "corresponding primal."
                 )
         create_graph = is_grad_enabled() and (outside or any(v.requires_grad for v in vectors))

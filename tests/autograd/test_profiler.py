@@ -459,7 +459,7 @@ def nanoseconds(microseconds):
 
 
 def arrows_of(events):
-    """Read the events as a viewer does: by time, with a stack of open slices for each thread, onto which arrows hang."""
+    """Read the events as a viewer does: by time, with a stack of open slices for each thread; arrows hang onto them."""
     stacks, tails, arrows = {}, {}, []
     for event in sorted((e for e in events if e["ph"] != "M"), key=lambda e: nanoseconds(e["ts"])):
         stack, start = stacks.setdefault((event["pid"], event["tid"]), []), nanoseconds(event["ts"])

@@ -27,8 +27,8 @@ WITHOUT_WARNING = """
     index_select layer_norm linalg_eigh linalg_inv linalg_norm linear log_softmax logsumexp masked_fill matmul maximum
     mean mm mse_loss mul mv nll_loss outer permute pow relu repeat reshape scaled_dot_product_attention scatter_add
     attention_by_blocks cross_entropy_of_softmax
-    cholesky_solve linalg_lstsq linalg_lu linalg_lu_factor linalg_lu_factor_ex linalg_lu_solve linalg_pinv linalg_solve lu
-    lu_solve lu_unpack put
+    cholesky_solve linalg_lstsq linalg_lu linalg_lu_factor linalg_lu_factor_ex linalg_lu_solve linalg_pinv linalg_solve
+    lu lu_solve lu_unpack put
     affine_grid_generator as_strided cdist channel_shuffle expand_copy gru lstm
     pad.circular pad.reflect1 pad.reflect2 pad.replicate1 pad.replicate2 permute_copy recurrent_layer renorm rnn_tanh
     select_copy slice_copy split_copy squeeze_copy t_copy transpose_copy unbind_copy unfold_copy unsqueeze_copy

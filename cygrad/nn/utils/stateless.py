@@ -65,7 +65,9 @@ def _merged(dicts: Any) -> Any:
     """One dictionary: the one given, so that changes reach the caller, or a new one of several."""
     if isinstance(dicts, Mapping):
         return dicts
-    if not isinstance(dicts, (list, tuple)) or not all(isinstance(each, Mapping) for each in dicts):
+    if isinstance(dicts, (list, tuple, str)) and not all(isinstance(each, Mapping) for each in dicts):
+        raise ValueError("Expected all elements of parameter_and_buffer_dicts to be dictionaries")
+    if not isinstance(dicts, (list, tuple)):
         raise ValueError(
             f"Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, but got {type(dicts)}"
         )

@@ -1,0 +1,52 @@
+"""Wrong arguments of the autograd namespace: an error or a result, and afterwards everything is as it was.
+
+`tests/oracle/test_wrong_calls_oracle.py` compares the errors with PyTorch's.
+"""
+
+import gc
+
+import pytest
+from autograd.wrong_calls import CALLS, arguments, outcome, wrong_values
+
+import cygrad as torch
+from cygrad._core import state, tangents
+from cygrad.autograd import forward_ad, graph
+
+
+def modes():
+    """All that a call could have left switched on in this thread or in all, and what a small pass gives."""
+    found = [state.get_modes(), state.set_forward(False), state.events_are_collected(), tangents.levels()]
+    found += [torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()]
+    for exchange in (state.set_on_save, state.set_on_write):
+        found.append(exchange(None))
+    found.append(state.set_watch(0))
+    with graph.saved_tensors_hooks(lambda t: t, lambda t: t), forward_ad.dual_level():
+        pass
+    x = torch.tensor([2.0], requires_grad=True)
+    (x * x.exp()).sum().backward()
+    return [*found, x.grad.item(), torch.vmap(lambda x: x.sum())(torch.ones(2, 3)).tolist()]
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_everything_is_as_it_was(call):
+    expected = modes()
+    assert expected[:9] == [0, False, False, (), False, True, None, None, 0]
+    for name in arguments(call):
+        for what in wrong_values(torch):
+            outcome(torch, call, name, what)
+            assert modes() == expected, f"{name}={what}"
+
+
+def test_nothing_survives():
+    """No node of any of the calls, whether it has ended in an error or not."""
+
+    def make_all_calls():
+        for call in CALLS:
+            for name in arguments(call):
+                for what in wrong_values(torch):
+                    outcome(torch, call, name, what)
+        gc.collect()
+        return graph.live_nodes()
+
+    first = make_all_calls()
+    assert make_all_calls() <= first
