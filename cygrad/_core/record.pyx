@@ -469,8 +469,7 @@ cdef object run2(OpDef op, object a, object b, object out, Tensor target=None):
 cpdef Tensor tensor_argument(OpDef op, object value, str name, int position):
     mark_start()
     if not isinstance(value, Tensor):
-        raise TypeError(f"{op.name}(): argument '{name}' (position {position}) must be Tensor, "
-                        f"not {messages.type_name(value)}")
+        raise messages.wrong_type(op.name, name, position, "Tensor", value)
     return <Tensor>value
 
 

@@ -253,12 +253,14 @@ def test_a_range_outlives_the_profiler():
 
 
 def test_names_must_be_text():
-    line = "profiler::_record_function_enter_new() Expected a value of type 'str' for argument '{}' but instead found "
-    line += "type 'int'."
-    with fails(RuntimeError, line.format("name")), record_function(3):
+    line = "profiler::_record_function_enter_new() Expected a value of type '{}' for argument '{}' but instead found "
+    line += "type '{}'."
+    with fails(RuntimeError, line.format("str", "name", "int")), record_function(3):
         pass
-    with fails(RuntimeError, line.format("args")), record_function("a", 3):
-        pass
+    for value in (3, 0, []):
+        with fails(RuntimeError, line.format("Optional[str]", "args", type(value).__name__)):
+            with record_function("a", value):
+                pass
 
 
 # ------------------------------------------------------------------ on and off
