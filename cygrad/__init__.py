@@ -10,6 +10,7 @@ from math import e, inf, nan, pi
 from cygrad import _library  # before any module that lies in it
 from cygrad._core import convert as _convert
 from cygrad._core import dtypes as _dtypes
+from cygrad._core import shared_memory as _shared_memory
 from cygrad._core import tensor_hooks as _tensor_hooks
 from cygrad._core.device import device
 from cygrad._core.dtypes import can_cast, dtype, get_default_dtype, set_default_dtype

@@ -21,6 +21,8 @@ def test_op_lists_name_ops():
     assert "cross_entropy" in lists["float32"]
     for names in lists.values():
         for name in names:
+            if "_pad" in name:  # what `pad` is made of
+                continue
             places = (cygrad, nn.functional, cygrad.linalg, cygrad.fft)
             assert any(hasattr(place, name.removeprefix("linalg_")) for place in places), name
 

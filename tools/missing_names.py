@@ -43,7 +43,7 @@ OUT_OF_SCOPE = {
         accelerator Accelerator.* Event Stream.* DeviceObjType record_stream OutOfMemoryError cpp compiled_with.*
         get_device_module has_(lapack|mkl|openmp|spectral) torch\.cpu xla .*cudagraph.* backends
         USE_(GLOBAL_DEPS|RTLD.*) init_num_threads (get|set)_num_interop_threads set_flush_denormal
-        (get|set)_float32_matmul_precision is_shared share_memory_ pin_memory get_file_path torch\.cpu
+        (get|set)_float32_matmul_precision get_file_path torch\.cpu
         scaled_(grouped_)?mm grouped_mm .*flash_attention_impls?
     """,
     "storage objects: memory is NumPy's": r"""
@@ -56,7 +56,7 @@ OUT_OF_SCOPE = {
         .*DataPipe DataChunk functional_datapipe runtime_validation.* argument_validation .*non_deterministic
         guaranteed_datapipes_determinism
     """,
-    "several processes or devices": "DataParallel share_memory",
+    "several processes or devices": "DataParallel",
     "names for annotations and internal use": r"""
         T_destination OptimizerP(re|ost)Hook dump_patches call_super_init factory_kwargs Container
         swap_in_optimizer_params_and_state

@@ -31,8 +31,9 @@ POLICIES = {
         linalg_matrix_rank linalg_qr linalg_solve linalg_svd linalg_svdvals linalg_tensorinv linalg_tensorsolve
         linear_cross_entropy lp_pool3d lu lu_solve margin_ranking_loss max_pool3d max_unpool1d max_unpool2d
         max_unpool3d mse_loss multi_margin_loss multilabel_margin_loss nanquantile nll_loss orgqr ormqr pinverse
-        poisson_nll_loss polar prod qr quantile rfft rfft2 rfftn smooth_l1_loss soft_margin_loss stft svd trace
-        triangular_solve triplet_margin_loss view_as_complex
+        poisson_nll_loss polar prod qr quantile reflection_pad1d reflection_pad2d replication_pad1d replication_pad2d
+        replication_pad3d rfft rfft2 rfftn smooth_l1_loss soft_margin_loss stft svd trace triangular_solve
+        triplet_margin_loss view_as_complex
     """,
     "widest": "cat stack index_copy",
     "state": "gru",  # whose state is added up: as precise as it and the input come

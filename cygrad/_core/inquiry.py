@@ -194,11 +194,6 @@ def ndimension(self):
     return self.ndim
 
 
-def is_pinned(self, device=None):
-    """Whether the memory is locked for transfers to a GPU: False."""
-    return False
-
-
 def _itemsize(self):
     """Bytes of one element."""
     return array_of(self).itemsize
@@ -261,7 +256,6 @@ bind(
         "element_size": element_size,
         "nelement": nelement,
         "ndimension": ndimension,
-        "is_pinned": is_pinned,
         "_is_view": _is_view,
         "itemsize": property(_itemsize),
         "nbytes": property(_nbytes),

@@ -2,6 +2,7 @@
 
 from cygrad._core import messages
 from cygrad._core.access import array_of
+from cygrad._core.autocast import POLICY_OF, guarded
 from cygrad._core.opdef import ELSEWHERE, FUNCTION_ONLY, LINEAR, PRIVATE, declare, publish
 from cygrad._core.record import apply1_args, record_n
 from cygrad._core.tensor import Tensor
@@ -102,6 +103,20 @@ def with_elements(t, mode, counts):
     return record_n(_ROWS[mode, len(counts) // 2], array, (t,), (mode, counts, array_of(t).shape))
 
 
+def _entry(mode, dims):
+    """`with_elements` under PyTorch's name of it; autocast knows some of these."""
+
+    def entry(t, counts):
+        return with_elements(t, mode, counts)
+
+    entry.__name__ = f"{_PYTORCH[mode]}_pad{dims}d"
+    return guarded(entry) if entry.__name__ in POLICY_OF else entry
+
+
+_PYTORCH = {"reflect": "reflection", "replicate": "replication", "circular": "circular"}
+_ENTRIES = {key: _entry(*key) for key in _ROWS}
+
+
 def pad(input, pad, mode="constant", value=None):
     """`input` with longer dimensions: `pad` counts (before, after) for the last dimension first; negative ones shorten.
 
@@ -136,7 +151,7 @@ def pad(input, pad, mode="constant", value=None):
     if len(counts) not in (2, 4, 6) or t.ndim not in (len(counts) // 2 + 1, len(counts) // 2 + 2):
         raise NotImplementedError(f"Padding size {len(counts)} is not supported for {t.ndim}D input tensor.")
     _check_lengths(array_of(t).shape, mode, counts)
-    return with_elements(t, mode, counts)
+    return _ENTRIES[mode, len(counts) // 2](t, counts)
 
 
 def _check_lengths(shape, mode, counts):

@@ -13,8 +13,8 @@ __all__ = ["as_tensor", "is_tensor_like"]
 
 
 def is_tensor_like(value: Any) -> bool:
-    """Whether `as_tensor` takes this: a tensor, or another library's tensor or array."""
-    return isinstance(value, Tensor) or (hasattr(value, "__array__") and hasattr(value, "shape"))
+    """Whether state dicts may hold this as a tensor: ours and PyTorch's may be, arrays not, as in PyTorch."""
+    return isinstance(value, Tensor) or hasattr(type(value), "__torch_function__")
 
 
 def as_tensor(value: Any) -> Tensor:

@@ -77,9 +77,19 @@ def test_assigned_tensors_become_the_parameters():
     assert isinstance(layer.weight, nn.Parameter) and layer.weight.dtype == torch.float64
 
 
-def test_arrays_of_other_libraries_are_taken():
+def test_arrays_are_no_tensors_and_the_remedy_works():
     layer = nn.Linear(1, 2)
-    layer.load_state_dict({"weight": np.array([[1.0], [2.0]]), "bias": np.zeros(2)})
+    state_dict = {"weight": np.array([[1.0], [2.0]]), "bias": np.zeros(2)}
+    with pytest.raises(RuntimeError) as caught:
+        layer.load_state_dict(state_dict)
+    first, second, third, remedy = str(caught.value).splitlines()
+    assert first == "Error(s) in loading state_dict for Linear:"
+    assert second == (
+        '\tWhile copying the parameter named "weight", expected torch.Tensor or Tensor-like object from checkpoint but '
+        "received <class 'numpy.ndarray'>"
+    )
+    assert '"bias"' in third
+    layer.load_state_dict(eval(remedy.removeprefix("Load tensors: "), {"torch": torch, "state_dict": state_dict}))
     assert values(layer) == {"weight": [[1.0], [2.0]], "bias": [0.0, 0.0]}
     assert layer.weight.dtype == torch.float32
 

@@ -24,7 +24,6 @@ OTHER_TYPES = {
     **dict.fromkeys(("lstm", "gru"), "PyTorch has two implementations, of which one keeps what it is given"),
     "multi_head_attention_forward": "the weights of attention stay in float32",
     "msort": "NumPy sorts what it is given",
-    "pad": "PyTorch pads with reflections in float32, and with constants in the type given",
 }
 # Ops whose types are compared: those that autocast knows, and some that it leaves alone.
 OTHERS = "mv dot add mul exp softmax log_softmax layer_norm batch_norm sum mean norm cumsum einsum chain_matmul".split()
@@ -63,6 +62,23 @@ def test_types_of_results(name):
             if theirs != "error":
                 ours = In(Cygrad, dtype).types(name, sample)
                 assert ours == theirs, dtype
+
+
+@pytest.mark.parametrize("mode", ["constant", "reflect", "replicate", "circular"])
+def test_padding(mode):
+    """Which is another op for each mode and number of dimensions."""
+
+    def program(lib, say):
+        for dims in (1, 2, 3):
+            for dtype in (lib.bfloat16, lib.float16, lib.float32, lib.float64):
+                x = lib.ones(1, 2, *(4,) * dims, dtype=dtype, requires_grad=True)
+                with lib.autocast("cpu"):
+                    y = lib.nn.functional.pad(x, (1, 2) * dims, mode=mode)
+                    say(y.dtype)
+                y.sum().backward()
+                say(x.grad)
+
+    compare(program)
 
 
 def test_switching():

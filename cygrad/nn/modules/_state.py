@@ -17,6 +17,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
+import numpy as np
+
 import cygrad
 from cygrad import Tensor
 from cygrad.nn.parameter import Parameter, is_lazy
@@ -153,8 +155,7 @@ class Stateful:
         """Copy tensors of `state_dict` into the parameters and buffers of the same names.
 
         With `strict` the names must match exactly. With `assign` the tensors themselves become
-        the parameters and buffers, dtype and all. Values may be tensors, or arrays and tensors of
-        other libraries (PyTorch's among them).
+        the parameters and buffers, dtype and all. Values may be tensors of cygrad's or of PyTorch's.
 
         Returns the missing and the unexpected keys. Raises `RuntimeError`, with nothing changed,
         that lists every mismatch.
@@ -193,7 +194,7 @@ class Stateful:
         if errors:
             raise RuntimeError(
                 "Error(s) in loading state_dict for {}:\n\t{}".format(type(self).__name__, "\n\t".join(errors))
-                + _advice(result)
+                + _advice(state, result)
             )
         return result
 
@@ -371,8 +372,10 @@ def _key_errors(keys: IncompatibleKeys) -> list[str]:
     return errors
 
 
-def _advice(keys: IncompatibleKeys) -> str:
-    """If every key misses or carries the same prefix, say so: it is what wrappers leave behind."""
+def _advice(state: Mapping[str, Any], keys: IncompatibleKeys) -> str:
+    """What to load instead of arrays; or where every key misses or carries the same prefix, as wrappers leave it."""
+    if any(isinstance(value, np.ndarray) for value in state.values()):
+        return "\nLoad tensors: {k: torch.from_numpy(v) for k, v in state_dict.items()}"
     missing, unexpected = keys
     if not missing or len(missing) != len(unexpected):
         return ""

@@ -213,6 +213,10 @@ class Module(Hooked, Stateful, Members):
         """Convert floating-point parameters and buffers to bfloat16 (needs ml_dtypes), in place."""
         return self._apply(lambda t: t.bfloat16() if t.is_floating_point() else t)
 
+    def share_memory(self) -> Self:
+        """Move parameters and buffers to memory that forked processes share."""
+        return self._apply(lambda t: t.share_memory_())
+
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Accepted, and changes nothing: ops are compiled already, and run one after the other."""
 

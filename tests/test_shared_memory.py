@@ -1,0 +1,92 @@
+"""Tensors in memory that forked processes share; pinned memory, which there is not."""
+
+import multiprocessing
+
+import numpy as np
+import pytest
+
+import cygrad as torch
+from cygrad import nn
+
+
+def add_one(tensors):
+    for tensor in tensors:
+        tensor += 1
+
+
+def in_a_fork(function, *args):
+    process = multiprocessing.get_context("fork").Process(target=function, args=args)
+    process.start()
+    process.join(60)
+    assert process.exitcode == 0
+
+
+# Python 3.12 and newer warn of forks in programs with threads, which cygrad's pool survives.
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_fork_changes_what_is_shared_and_nothing_else():
+    shared, other = torch.zeros(3), torch.zeros(3)
+    assert shared.share_memory_() is shared
+    assert shared.is_shared() and shared[1:].is_shared() and not other.is_shared()
+    in_a_fork(add_one, [shared, other])
+    assert shared.tolist() == [1.0, 1.0, 1.0] and other.tolist() == [0.0, 0.0, 0.0]
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_module_trained_in_a_fork():
+    model = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
+    parameters, before = list(model.parameters()), [p.detach().clone() for p in model.parameters()]
+    model(torch.ones(4, 2)).sum().backward()
+    assert model.share_memory() is model
+    assert all(a is b for a, b in zip(parameters, model.parameters()))
+    tensors = [*parameters, *model.buffers(), *(p.grad for p in parameters)]
+    assert all(tensor.is_shared() for tensor in tensors)
+
+    def train():
+        torch.optim.SGD(model.parameters(), lr=1.0).step()
+
+    in_a_fork(train)
+    for parameter, old in zip(parameters, before):
+        assert torch.allclose(parameter.detach(), old - parameter.grad)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: torch.tensor(2.5),
+        lambda: torch.zeros(0, 3),
+        lambda: torch.arange(6).view(2, 3).t(),
+        lambda: torch.ones(2, 3, 4, 5).to(memory_format=torch.channels_last) + 1,
+        lambda: torch.tensor([True, False]),
+        lambda: torch.tensor([1 + 2j]),
+        lambda: torch.ones(3, requires_grad=True) * 2,
+    ],
+)
+def test_everything_but_the_place_stays(make):
+    tensor, like = make(), make()
+    if tensor._base is not None:
+        tensor, like = tensor.detach().clone(), like.detach().clone()
+    tensor.share_memory_()
+    assert (tensor.dtype, tensor.stride(), tensor.requires_grad) == (like.dtype, like.stride(), like.requires_grad)
+    assert torch.equal(tensor, like) and tensor.is_shared()
+    assert tensor.share_memory_().data_ptr() == tensor.data_ptr()
+    assert not tensor.clone().is_shared()
+
+
+def test_a_view_is_refused():
+    with pytest.raises(RuntimeError, match="share the memory of the tensor it was taken from"):
+        torch.zeros(3)[1:].share_memory_()
+
+
+def test_a_mapped_file_is_not_shared(tmp_path):
+    torch.save({"x": torch.ones(100)}, tmp_path / "file")
+    assert not torch.load(tmp_path / "file")["x"].is_shared()
+    assert not torch.from_numpy(np.ones(3)).is_shared()
+
+
+def test_nothing_is_pinned():
+    x = torch.ones(2)
+    assert not x.is_pinned() and not x.is_pinned("cuda")
+    with pytest.raises(RuntimeError, match="Cannot access accelerator device when none is available"):
+        x.pin_memory()
+    with pytest.raises(RuntimeError, match="CPU device type not an accelerator"):
+        x.pin_memory("cpu")
