@@ -208,6 +208,15 @@ def adam(count: int, size: int) -> Callable[[Library], Names]:
     return setup
 
 
+LOADED = "for batch in loader: pass"
+
+
+def loader(torch: Library) -> Names:
+    """10,000 samples of 8 numbers and a label, in batches of 64 and a new order each time."""
+    data = torch.utils.data.TensorDataset(torch.ones(10_000, 8), torch.arange(10_000))
+    return {"loader": torch.utils.data.DataLoader(data, batch_size=64, shuffle=True)}
+
+
 ROWS = [
     Row("tanh, mul, exp, sigmoid of 10^3", ELEMENTWISE, elementwise(10**3), 0.25),
     Row("tanh, mul, exp, sigmoid of 10^4.8", ELEMENTWISE, elementwise(63_096), 0.5),
@@ -231,4 +240,5 @@ ROWS = [
         with_model(residual_block, (16, 32, 16, 16), (16, 32, 16, 16)), 0.8),
     Row("Adam on 100 tensors of 32", "optimizer.step()", adam(100, 32), 0.08),
     Row("Adam on 3000 tensors of 3500", "optimizer.step()", adam(3000, 3500), 0.5),
+    Row("DataLoader, 10000 small samples", LOADED, loader, 0.5),
 ]  # fmt: skip

@@ -81,6 +81,25 @@ def evaluate(model: nn.Module, loss_fn: nn.Module, data: Data) -> tuple[float, n
     return loss_fn(scores, data.test_y).item(), scores.argmax(dim=1).numpy()
 
 
+def train(data: Data, epochs: int) -> tuple[nn.Module, list[tuple[float, float]], np.ndarray]:
+    """A new model after so many epochs; the losses on training and test data; the digits read at the end."""
+    model, loss_fn = make_model(), nn.CrossEntropyLoss()
+    optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
+    losses: list[tuple[float, float]] = []
+    bar = tqdm(range(epochs), desc="training", unit="epoch", disable=None)  # None: on terminals
+    for _ in bar:
+        train_loss = train_epoch(model, loss_fn, optimizer, data)
+        test_loss, read = evaluate(model, loss_fn, data)
+        losses.append((train_loss, test_loss))
+        bar.set_postfix(loss=f"{train_loss:.4f}", test=f"{accuracy(data, read):.2%}")
+    return model, losses, read
+
+
+def accuracy(data: Data, read: np.ndarray) -> float:
+    """The part of the test images that was read rightly."""
+    return float((read == data.test_y.numpy()).mean())
+
+
 def figure(losses: list[tuple[float, float]], data: Data, read: np.ndarray, network: viz.Graph) -> Figure:
     """The loss curve, the misread digits and the network's graph on one page."""
     page = plt.figure(figsize=(13, 8), layout="constrained")
@@ -111,30 +130,21 @@ def figure(losses: list[tuple[float, float]], data: Data, read: np.ndarray, netw
     return page
 
 
-def run(epochs: int, seed: int, out: Path) -> float:
-    """Train, print what came of it, write the pictures; the accuracy on the test data."""
+def run(epochs: int, seed: int, out: Path) -> None:
+    """Train, print what came of it, write the pictures."""
     started = time.perf_counter()
     torch.manual_seed(seed)
-    data, model, loss_fn = Data(), make_model(), nn.CrossEntropyLoss()
-    optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
-
+    data = Data()
     print(f"training on {len(data.train_x)} images for {epochs} epochs", flush=True)
-    losses: list[tuple[float, float]] = []
-    bar = tqdm(range(epochs), desc="training", unit="epoch", disable=None)  # None: on terminals
-    for _ in bar:
-        train_loss = train_epoch(model, loss_fn, optimizer, data)
-        test_loss, read = evaluate(model, loss_fn, data)
-        losses.append((train_loss, test_loss))
-        accuracy = float((read == data.test_y.numpy()).mean())
-        bar.set_postfix(loss=f"{train_loss:.4f}", test=f"{accuracy:.2%}")
+    model, losses, read = train(data, epochs)
     trained = time.perf_counter()
 
     steps = epochs * -(-len(data.train_x) // BATCH)
-    print(f"test accuracy {accuracy:.2%} ({len(data.test_x)} images, seed {seed})")
+    print(f"test accuracy {accuracy(data, read):.2%} ({len(data.test_x)} images, seed {seed})")
     print(f"trained {epochs} epochs ({steps} steps) in {trained - started:.1f} s")
 
     model.train()
-    loss = loss_fn(model(data.train_x[:BATCH]), data.train_y[:BATCH])
+    loss = nn.functional.cross_entropy(model(data.train_x[:BATCH]), data.train_y[:BATCH])
     network = viz.graph(loss, params=model)
     out.mkdir(parents=True, exist_ok=True)
     network.save(out / "digits-network.svg")
@@ -142,7 +152,6 @@ def run(epochs: int, seed: int, out: Path) -> float:
     page.savefig(out / "digits.png", dpi=120)
     plt.close(page)
     print(f"wrote {out / 'digits.png'} and {out / 'digits-network.svg'}")
-    return accuracy
 
 
 def main() -> int:

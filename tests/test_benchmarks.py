@@ -79,3 +79,18 @@ def test_ops_compute_what_numpy_computes(rows):
             found, expected = eval(statement, ours, {}), eval(expression, theirs, {})
             if isinstance(found, cygrad.Tensor) and isinstance(expected, np.ndarray):
                 assert found.shape == expected.shape, statement
+
+
+def test_the_digits_are_learnt_by_the_example(rows):
+    for module in ("sklearn", "matplotlib", "threadpoolctl", "tqdm"):
+        pytest.importorskip(module, reason="needs cygrad[examples]")
+    digits = importlib.import_module("benchmarks.digits")
+    assert digits.training("cygrad")(3, 0) > 0.8
+
+
+@pytest.mark.oracle
+def test_the_digits_are_learnt_by_the_example_in_pytorch(rows):
+    for module in ("torch", "sklearn", "matplotlib", "threadpoolctl", "tqdm"):
+        pytest.importorskip(module, reason="compares with PyTorch (tox -e oracle)")
+    digits = importlib.import_module("benchmarks.digits")
+    assert digits.training("torch")(3, 0) > 0.8

@@ -121,18 +121,16 @@ def check_numbers(stride, padding, dilation, output_padding, groups):
         raise RuntimeError("non-positive groups is not supported")
 
 
-def check_types(x, w, b):
-    """Types of elements must be the same, and not boolean."""
-    if x.dtype is not w.dtype and x.dtype.type_name == "Double":
-        raise RuntimeError(f"expected scalar type Double but found {w.dtype.type_name}")
+def check_types(x, w, b, transposed):
+    """Types of elements must be the same, and not boolean; PyTorch looks at the bias first, if not transposed."""
+    if b is not None and x.dtype is not b.dtype and (x.dtype is w.dtype or not transposed):
+        raise RuntimeError(f"Input type ({messages.c_word(x)}) and bias type ({messages.c_word(b)}) should be the same")
+    if x.dtype is not w.dtype and x.dtype.type_name not in ("Float", "BFloat16"):
+        raise RuntimeError(f"expected scalar type {x.dtype.type_name} but found {w.dtype.type_name}")
     if x.dtype is not w.dtype:
         raise RuntimeError(
             f"Input type ({x.type()}) and weight type ({w.type()}) should be the same or input should be a MKLDNN "
             "tensor and weight is a dense tensor"
-        )
-    if b is not None and x.dtype is not b.dtype:
-        raise RuntimeError(
-            f"Input type ({messages.c_word(x).lower()}) and bias type ({messages.c_word(b).lower()}) should be the same"
         )
     if x.dtype.type_name == "Bool":
         raise messages.not_implemented_for("slow_conv2d_cpu", x.dtype)
@@ -256,7 +254,7 @@ def convolution(input, weight, bias, stride, padding, dilation, transposed, outp
 
 def convolved(x, w, b, stride, padding, dilation, transposed, output_padding, groups):
     """`convolution`, whose lists may be single ints too."""
-    check_types(x, w, b)
+    check_types(x, w, b, transposed)
     dims = max(w.dim() - 2, 1)
     stride, dilation = expanded(stride, "stride", dims), expanded(dilation, "dilation", dims)
     output_padding = expanded(output_padding, "output_padding", dims)

@@ -127,13 +127,14 @@ def _row(name, node, attributes, inputs="input weight bias", rule=_rule):
 def _check_types(input, kernel, *parameters):
     """Raise unless the input is floating point, and the parameters are of its type, or float32 for shorter ones."""
     kind = input.dtype
-    if not kind.is_floating_point:
-        raise messages.not_implemented_for(kernel, kind)
     given = [p for p in parameters if p is not None]
-    if given and given[0].dtype is not kind:
+    differs = bool(given) and given[0].dtype is not kind
+    if not kind.is_floating_point and (kernel == "batch_norm" or not differs):
+        raise messages.not_implemented_for(kernel, kind)
+    if differs:
         if any(p.dtype.name != "float32" for p in given):
             raise RuntimeError("mixed dtype (CPU): expect parameter to have scalar type of Float")
-        if kind.itemsize != 2:
+        if kind.itemsize != 2 or not kind.is_floating_point:
             raise RuntimeError("mixed dtype (CPU): all inputs must share same datatype.")
 
 
@@ -303,6 +304,8 @@ def _last_dims(input, normalized_shape, weight, bias, eps, function, centered):
                 f"{list(parameter.shape)} and normalized_shape = {list(wanted)}"
             )
     first = len(shape) - len(wanted)
+    if first < 0 and not centered:
+        raise ValueError(f"Input tensor must have at least {len(wanted)} dimensions, but got {len(shape)}")
     if first < 0 or shape[first:] != wanted:
         stars = "*, " if centered else "*"
         raise RuntimeError(
@@ -360,7 +363,7 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
             f"{messages.c_word(w)}, Cannot dispatch to fused implementation."
         )
     wide = as_dtype(kind) if w is None else result_type((x, w, tensor_of(np.empty(1, kind))))
-    if wide is not x.dtype:
+    if wide is not x.dtype or (w is not None and w.dtype is not wide):
         return rms_norm(x.to(wide), normalized_shape, w if w is None else w.to(wide), eps).to(x.dtype)
     return _normalized(RMS_NORM, x, w, None, frame, None, (frame.view[frame.axes[0] :],))[0]
 

@@ -12,8 +12,8 @@ from cygrad.optim.optimizer import Optimizer, check_learning_rate
 
 __all__ = ["LBFGS"]
 
-# What a step length has to fulfil (strong Wolfe conditions), and how often it is tried.
-_DECREASE, _CURVATURE, _TRIALS = 1e-4, 0.9, 25
+# What a step length has to fulfil (strong Wolfe conditions), and how short an interval of lengths may become.
+_DECREASE, _CURVATURE, _SHORTEST = 1e-4, 0.9, 1e-9
 
 
 class LBFGS(Optimizer):
@@ -25,8 +25,8 @@ class LBFGS(Optimizer):
     `tolerance_change`. Steps have the length `lr`, or with `line_search_fn="strong_wolfe"` one
     that fulfils the strong Wolfe conditions.
 
-    See J. Nocedal and S. Wright, "Numerical Optimization", algorithms 7.4, 3.5 and 3.6. The line
-    search interpolates by rules of its own: its trial steps are not PyTorch's.
+    See J. Nocedal and S. Wright, "Numerical Optimization", algorithms 7.4, 3.5 and 3.6. A length
+    whose loss is not finite counts as one too long.
 
     Raises `ValueError` for a negative `lr` and for more than one parameter group.
 
@@ -104,7 +104,7 @@ class LBFGS(Optimizer):
             done = 0
             if search is not None:
                 line = _Line(self, closure, direction, slope, loss, grad)
-                length, loss, grad = line.search(length)
+                length, loss, grad = line.search(length, o["max_eval"] - evaluations)
                 done = line.evaluations
             else:
                 self._move(length, direction)
@@ -181,8 +181,11 @@ def _find_direction(state: dict[str, Any], grad: Tensor, history: int) -> None:
     state["d"] = direction
 
 
+_Point = tuple[float, float, float, Tensor]  # on a line: length, loss, slope, gradient
+
+
 class _Line:
-    """The loss along a direction; points on it are (length, loss, slope, gradient)."""
+    """The loss along a direction."""
 
     def __init__(
         self, optimizer: LBFGS, closure: Callable, direction: Tensor, slope: float, loss: float, grad: Tensor
@@ -197,49 +200,71 @@ class _Line:
             param.copy_(origin)
         self.optimizer._move(length, self.direction)
 
-    def _point(self, length: float) -> tuple[float, float, float, Tensor]:
+    def _point(self, length: float) -> _Point:
         self._go_to(length)
         loss, grad = self.optimizer._evaluate(self.closure)
         self.evaluations += 1
         return length, loss, float(grad.dot(self.direction)), grad
 
-    def search(self, length: float) -> tuple[float, float, Tensor]:
-        """A length that fulfils the conditions, or the best one tried; the parameters are moved there."""
-        low, high = self.start, None
-        while self.evaluations < _TRIALS:
-            trial = self._point(length)
-            if not self._is_lower(trial, low):
-                high = trial
-            elif abs(trial[2]) <= -_CURVATURE * self.start[2]:
-                low = trial
-                break
-            else:
-                if trial[2] * ((trial[0] if high is None else high[0]) - low[0]) >= 0:
-                    high = low
-                low = trial
-            length = low[0] * 4 if high is None else _between(low, high)
-            if high is not None and abs(high[0] - low[0]) * _largest(self.direction) < 1e-9:
-                break
+    def search(self, length: float, trials: int) -> tuple[float, float, Tensor]:
+        """A length that fulfils the conditions, or the best of so many trials after the first; goes there."""
+        ends = self._bracket(length, trials)
+        low, high = sorted(ends, key=lambda point: point[1] if math.isfinite(point[1]) else math.inf)
+        if low is not high:
+            low = self._narrowed(low, high, trials)
         self._go_to(low[0])
         return low[0], low[1], low[3]
 
-    def _is_lower(self, trial: tuple, low: tuple) -> bool:
-        """Whether the loss there is finite, less than the best, and has decreased enough."""
-        enough = self.start[1] + _DECREASE * trial[0] * self.start[2]
-        return math.isfinite(trial[1]) and trial[1] <= enough and trial[1] < low[1]
+    def _bracket(self, length: float, trials: int) -> tuple[_Point, _Point]:
+        """Two lengths with one between them that fulfils the conditions; twice the same, if that one does."""
+        before, trial = self.start, self._point(length)
+        while self.evaluations <= trials:
+            if not self._decreases(trial) or (self.evaluations > 2 and trial[1] >= before[1]):
+                return before, trial
+            if abs(trial[2]) <= -_CURVATURE * self.start[2]:
+                return trial, trial
+            if trial[2] >= 0:
+                return before, trial
+            length = _between(before, trial, trial[0] + 0.01 * (trial[0] - before[0]), trial[0] * 10)
+            before, trial = trial, self._point(length)
+        return self.start, trial
+
+    def _narrowed(self, low: _Point, high: _Point, trials: int) -> _Point:
+        """The best point where the interval between these two, `low` the better one, is made shorter and shorter."""
+        was_near_an_end = False
+        while self.evaluations <= trials and abs(high[0] - low[0]) * _largest(self.direction) >= _SHORTEST:
+            first, last = sorted((low[0], high[0]))
+            margin = 0.1 * (last - first)
+            length = _between(low, high, first, last)
+            is_near_an_end = min(last - length, length - first) < margin
+            if is_near_an_end and (was_near_an_end or not first < length < last):
+                length = last - margin if last - length < length - first else first + margin
+                is_near_an_end = False
+            was_near_an_end = is_near_an_end
+            trial = self._point(length)
+            if not self._decreases(trial) or trial[1] >= low[1]:
+                low, high = (trial, low) if trial[1] < low[1] else (low, trial)
+                continue
+            if abs(trial[2]) <= -_CURVATURE * self.start[2]:
+                return trial
+            if trial[2] * (high[0] - low[0]) >= 0:
+                high = low
+            low = trial
+        return low
+
+    def _decreases(self, trial: _Point) -> bool:
+        """Whether the loss there is finite and has become less by enough."""
+        return math.isfinite(trial[1]) and trial[1] <= self.start[1] + _DECREASE * trial[0] * self.start[2]
 
 
-def _between(low: tuple, high: tuple) -> float:
-    """Where the cubic through both points has its minimum, kept off the ends of the interval."""
-    (a, fa, da, _), (b, fb, db, _) = low, high
-    middle, margin = (a + b) / 2, abs(b - a) * 0.1
-    if not (math.isfinite(fb) and math.isfinite(db)):
-        return middle
-    mean = da + db - 3 * (fa - fb) / (a - b)
-    square = mean * mean - da * db
-    if square < 0:
-        return middle
-    root = math.copysign(math.sqrt(square), b - a)
-    below = db - da + 2 * root
-    place = b - (b - a) * (db + root - mean) / below if below else middle
-    return min(max(place, min(a, b) + margin), max(a, b) - margin)
+def _between(a: _Point, b: _Point, least: float, most: float) -> float:
+    """Where the cubic through both points has its minimum, within bounds; the middle, where it has none."""
+    (x, fx, dx, _), (y, fy, dy, _) = sorted((a, b), key=lambda point: point[0])
+    mean = dx + dy - 3 * (fx - fy) / (x - y)
+    square = mean * mean - dx * dy
+    if not (square >= 0 and math.isfinite(square)):
+        return (least + most) / 2
+    root = math.sqrt(square)
+    below = dy - dx + 2 * root
+    place = y - (y - x) * (dy + root - mean) / below if below else math.nan
+    return min(max(place, least), most) if math.isfinite(place) else (least + most) / 2

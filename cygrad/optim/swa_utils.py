@@ -62,7 +62,10 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[[list[Tensor], list[T
     @cygrad.no_grad()
     def ema_update(ema_param_list: list[Tensor], current_param_list: list[Tensor], _: Any) -> None:
         for average, current in zip(ema_param_list, current_param_list):
-            average.lerp_(current, 1 - decay)
+            if _has_lerp(average):
+                average.lerp_(current, 1 - decay)
+            else:
+                average.copy_(average * decay + current * (1 - decay))
 
     return ema_update
 
@@ -73,9 +76,16 @@ def get_swa_multi_avg_fn() -> Callable[[list[Tensor], list[Tensor], Any], None]:
     @cygrad.no_grad()
     def swa_update(averaged_param_list: list[Tensor], current_param_list: list[Tensor], num_averaged: Any) -> None:
         for average, current in zip(averaged_param_list, current_param_list):
-            average.lerp_(current, 1 / (float(num_averaged) + 1))
+            if _has_lerp(average):
+                average.lerp_(current, 1 / (float(num_averaged) + 1))
+            else:
+                average.addcdiv_(current - average, cygrad.as_tensor(num_averaged) + 1)
 
     return swa_update
+
+
+def _has_lerp(tensor: Tensor) -> bool:
+    return tensor.is_floating_point() or tensor.is_complex()
 
 
 def _check_decay(decay: float) -> None:
@@ -143,14 +153,17 @@ class AveragedModel(Module):
         self.n_averaged += 1
 
     def _average(self, mine: list[Tensor], theirs: list[Tensor]) -> None:
-        inexact = [i for i, tensor in enumerate(mine) if tensor.is_floating_point() or tensor.is_complex()]
-        if self.avg_fn is not None:
+        if self.multi_avg_fn is None:
+            avg_fn = self.avg_fn or get_swa_avg_fn()
             for average, current in zip(mine, theirs):
-                average.copy_(self.avg_fn(average, current, self.n_averaged))
+                average.copy_(avg_fn(average, current, self.n_averaged))
             return
-        # A counter among the buffers has no average: it stays as it is.
-        update = self.multi_avg_fn or get_swa_multi_avg_fn()
-        update([mine[i] for i in inexact], [theirs[i] for i in inexact], self.n_averaged)
+        groups: dict[Any, tuple[list[Tensor], list[Tensor]]] = {}
+        for pair in zip(mine, theirs):
+            for tensors, tensor in zip(groups.setdefault(pair[0].dtype, ([], [])), pair):
+                tensors.append(tensor)
+        for of_one_type in groups.values():
+            self.multi_avg_fn(*of_one_type, self.n_averaged)
 
 
 @cygrad.no_grad()

@@ -135,6 +135,22 @@ def test_lbfgs_solves_a_quadratic(search):
     np.testing.assert_allclose(w.detach().numpy(), np.linalg.solve(matrix.numpy(), right.numpy()), atol=1e-5)
 
 
+def test_lbfgs_searches_where_the_loss_is_defined():
+    """The first length of each search leads to logarithms of negative numbers: it is too long, and not lower."""
+    w = torch.tensor([5.0, 8.0], dtype=torch.float64, requires_grad=True)
+    optimizer = torch.optim.LBFGS([w], lr=20.0, line_search_fn="strong_wolfe")
+
+    def closure():
+        optimizer.zero_grad()
+        loss = (w - w.log()).sum()
+        loss.backward()
+        return loss
+
+    for _ in range(8):
+        optimizer.step(closure)
+    np.testing.assert_allclose(w.detach().numpy(), [1.0, 1.0], rtol=1e-5)
+
+
 def test_lbfgs_knows_one_line_search():
     w = torch.zeros(3, requires_grad=True)
     with pytest.raises(RuntimeError, match="only 'strong_wolfe' is supported"):

@@ -61,6 +61,12 @@ EXPRESSIONS = lines("""
     F.grid_sample(x, far, "nearest", "reflection", False)
     F.conv1d(x[0], x[0, :, :, :3])
     F.conv2d(x.half(), x.half())
+    F.conv2d(x.double(), x[:, :, 1:], r[0, 0, :1])
+    F.conv2d(x.double(), x[:, :, 1:])
+    F.conv2d(x, x, r[0, 0, :1].half())
+    F.conv2d(x.half(), x, r[0, 0, :1].half())
+    F.conv2d(x.long(), x, r[0, 0, :1])
+    F.conv_transpose2d(x.double(), x.transpose(0, 1), r[0, 0, :1])
     F.interpolate(x.half(), 3, mode="bilinear")
 """)
 
