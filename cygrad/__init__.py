@@ -42,6 +42,7 @@ newaxis = None  # in an index, a new dimension
 
 # Found on first use: what not every program needs, and would take as long to import as all of the above.
 _MODULES = (
+    "accelerator",
     "amp",
     "autograd",
     "backends",

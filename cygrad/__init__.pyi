@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from cygrad import accelerator as accelerator
 from cygrad import amp as amp
 from cygrad import autograd as autograd
 from cygrad import backends as backends

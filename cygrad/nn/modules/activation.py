@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import cygrad
 from cygrad import Tensor
 from cygrad.nn import functional as F
+from cygrad.nn.modules import attention, rectifiers
 from cygrad.nn.modules._function_module import Activation
 from cygrad.nn.modules.module import Module
 
@@ -20,6 +23,14 @@ __all__ = [
     "Tanh",
     "Tanhshrink",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """PyTorch has the other activations and attention in this place, too."""
+    for place in (rectifiers, attention):
+        if name in place.__all__:
+            return getattr(place, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 class Tanh(Activation):

@@ -186,7 +186,7 @@ class Conv3d(_Conv):
     dims = 3
 
 
-class _ConvTranspose(_ConvNd):
+class _ConvTransposeNd(_ConvNd):
     """A transposed convolution."""
 
     transposed = True
@@ -238,7 +238,7 @@ class _ConvTranspose(_ConvNd):
         return tuple(n - low for n, low in zip(wanted, smallest))
 
 
-class ConvTranspose1d(_ConvTranspose):
+class ConvTranspose1d(_ConvTransposeNd):
     """The transpose of `Conv1d`: `F.conv_transpose1d` with its own weight and bias. See `ConvTranspose2d`.
 
     >>> import cygrad
@@ -249,7 +249,7 @@ class ConvTranspose1d(_ConvTranspose):
     dims = 1
 
 
-class ConvTranspose2d(_ConvTranspose):
+class ConvTranspose2d(_ConvTransposeNd):
     """The transpose of `Conv2d`: `F.conv_transpose2d` with its own weight and bias; makes images larger.
 
     `weight` has the shape (in_channels, out_channels / groups, *kernel_size), `bias` (out_channels,) or is None. Called
@@ -264,7 +264,7 @@ class ConvTranspose2d(_ConvTranspose):
     dims = 2
 
 
-class ConvTranspose3d(_ConvTranspose):
+class ConvTranspose3d(_ConvTransposeNd):
     """The transpose of `Conv3d`: `F.conv_transpose3d` with its own weight and bias. See `ConvTranspose2d`.
 
     >>> import cygrad

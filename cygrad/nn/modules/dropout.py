@@ -9,7 +9,7 @@ from cygrad.nn.modules._function_module import UnaryFunctionModule
 __all__ = ["AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout"]
 
 
-class _Dropout(UnaryFunctionModule):
+class _DropoutNd(UnaryFunctionModule):
     """What all dropout layers share."""
 
     _settings: ClassVar[tuple[str, ...]] = ("p", "training", "inplace")
@@ -26,7 +26,7 @@ class _Dropout(UnaryFunctionModule):
         return f"p={self.p}, inplace={self.inplace}"
 
 
-class Dropout(_Dropout):
+class Dropout(_DropoutNd):
     """In training, zeroes each element with probability `p` and scales the others by 1/(1-p).
 
     In evaluation it returns its input. Raises `ValueError` unless 0 <= p <= 1.
@@ -42,7 +42,7 @@ class Dropout(_Dropout):
     _function = "dropout"
 
 
-class Dropout1d(_Dropout):
+class Dropout1d(_DropoutNd):
     """`Dropout` of whole channels of sequences, (N, C, L) or (C, L).
 
     >>> import cygrad
@@ -54,7 +54,7 @@ class Dropout1d(_Dropout):
     _function = "dropout1d"
 
 
-class Dropout2d(_Dropout):
+class Dropout2d(_DropoutNd):
     """`Dropout` of whole channels of images, (N, C, H, W).
 
     >>> import cygrad
@@ -65,7 +65,7 @@ class Dropout2d(_Dropout):
     _function = "dropout2d"
 
 
-class Dropout3d(_Dropout):
+class Dropout3d(_DropoutNd):
     """`Dropout` of whole channels of volumes, (N, C, D, H, W) or (C, D, H, W).
 
     >>> import cygrad
@@ -76,7 +76,7 @@ class Dropout3d(_Dropout):
     _function = "dropout3d"
 
 
-class _AlphaDropout(_Dropout):
+class _AlphaDropout(_DropoutNd):
     # Never in place, as in PyTorch, though `inplace` may be given.
     _settings = ("p", "training")
 

@@ -24,7 +24,7 @@ from cygrad.nn.modules.normalization import (
     InstanceNorm1d,
     InstanceNorm2d,
     InstanceNorm3d,
-    _Channels,
+    _NormBase,
 )
 from cygrad.nn.parameter import UninitializedBuffer, UninitializedParameter, is_lazy
 
@@ -260,7 +260,7 @@ class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d):
 # --- Norms -------------------------------------------------------------------------------------
 
 
-class _LazyNorm(_LazyLayer, _Channels):
+class _LazyNorm(_LazyLayer, _NormBase):
     _size_name = "num_features"
 
     def __init__(

@@ -28,6 +28,9 @@ __all__ = [
     "SmoothL1Loss",
 ]
 
+# Bases of losses, under the names that programs import from here.
+_Loss, _WeightedLoss = Loss, WeightedLoss
+
 
 class L1Loss(TargetLoss):
     """The distance |input - target|, elementwise, then the mean, sum or none.

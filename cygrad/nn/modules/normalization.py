@@ -52,7 +52,7 @@ class _Affine(Module):
 # --- With running statistics -------------------------------------------------------------------
 
 
-class _Channels(_Affine):
+class _NormBase(_Affine):
     """Normalises each channel, dimension 1, and may keep running means and variances for evaluation."""
 
     # 2: `num_batches_tracked` is part of the state.
@@ -121,7 +121,7 @@ class _Channels(_Affine):
         )
 
 
-class _BatchNorm(_Channels):
+class _BatchNorm(_NormBase):
     def __init__(
         self,
         num_features: int,
@@ -195,7 +195,7 @@ class BatchNorm3d(_BatchNorm):
     ranks = (5,)
 
 
-class _InstanceNorm(_Channels):
+class _InstanceNorm(_NormBase):
     def __init__(
         self,
         num_features: int,

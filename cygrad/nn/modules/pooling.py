@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 
-class _MaxPool(UnaryFunctionModule):
+class _MaxPoolNd(UnaryFunctionModule):
     _settings = ("kernel_size", "stride", "padding", "dilation", "ceil_mode", "return_indices")
 
     def __init__(
@@ -50,7 +50,7 @@ class _MaxPool(UnaryFunctionModule):
         return self._settings[:-1]
 
 
-class MaxPool1d(_MaxPool):
+class MaxPool1d(_MaxPoolNd):
     """The largest element of each window of sequences, as `F.max_pool1d`.
 
     >>> import cygrad
@@ -61,7 +61,7 @@ class MaxPool1d(_MaxPool):
     _function = "max_pool1d"
 
 
-class MaxPool2d(_MaxPool):
+class MaxPool2d(_MaxPoolNd):
     """The largest element of each window of images, as `F.max_pool2d`.
 
     >>> import cygrad
@@ -72,7 +72,7 @@ class MaxPool2d(_MaxPool):
     _function = "max_pool2d"
 
 
-class MaxPool3d(_MaxPool):
+class MaxPool3d(_MaxPoolNd):
     """The largest element of each window of volumes, as `F.max_pool3d`.
 
     >>> import cygrad

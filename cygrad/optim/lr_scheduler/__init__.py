@@ -1,6 +1,7 @@
 """Schedules of learning rates."""
 
 from cygrad.optim.lr_scheduler.base import LRScheduler
+from cygrad.optim.lr_scheduler.base import _LRScheduler as _LRScheduler
 from cygrad.optim.lr_scheduler.combined import ChainedScheduler, SequentialLR
 from cygrad.optim.lr_scheduler.cosine import CosineAnnealingLR, CosineAnnealingWarmRestarts
 from cygrad.optim.lr_scheduler.cyclic import CyclicLR, OneCycleLR

@@ -174,6 +174,10 @@ def _copied(value: Any) -> Any:
     return value.clone() if isinstance(value, Tensor) else value
 
 
+class _LRScheduler(LRScheduler):
+    """The old name, for schedules of programs that are derived from it."""
+
+
 def values_of(optimizer: Optimizer, key: str) -> list[Any]:
     """An option of each group; tensors are copied, as steps change them in place."""
     return [_copied(group[key]) for group in optimizer.param_groups]
