@@ -116,3 +116,14 @@ def test_sparse_adam_says_what_to_use():
     assert "sparse gradients are out of scope" in str(error) and str(error).endswith("use Adam")
     with pytest.raises(AttributeError, match="^module 'cygrad.optim' has no attribute 'Nothing'$"):
         torch.optim.Nothing  # noqa: B018
+
+
+@pytest.mark.parametrize("layer", [nn.Conv2d(1, 1, 1), nn.MaxPool2d(2), nn.GELU(), nn.Linear(1, 1), nn.LogSoftmax(1)])
+def test_wrong_arguments_are_those_of_the_layer(layer):
+    class Own(type(layer)):
+        pass
+
+    layer.__class__ = Own
+    name = Own.__mro__[1].__name__
+    for call, text in ((layer, "missing 1 required positional argument: 'input'"), (lambda: layer(1, 2, 3), "takes")):
+        assert str(failure(call, kind=TypeError)).startswith(f"{name}.forward() {text}")

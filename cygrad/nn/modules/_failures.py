@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
+import cygrad
+
 # What wrong shapes, types and values raise. Others may be signals between a program's own parts.
 TOLD = (RuntimeError, ValueError, IndexError, TypeError)
 
@@ -12,6 +14,8 @@ TOLD = (RuntimeError, ValueError, IndexError, TypeError)
 def tell_module(error: BaseException, module: Any) -> None:
     """Note the innermost module that an error left, by its path from `module`, which it leaves now."""
     failed, note = getattr(error, "_failed_module", (module, None))
+    if note is None and type(error) is TypeError:
+        _name_the_layer(error, type(module))
     path = next((name for name, child in module.named_modules() if child is failed), None)
     if path is None or isinstance(error, RecursionError):  # called, but no part of `module`
         return
@@ -23,6 +27,20 @@ def tell_module(error: BaseException, module: Any) -> None:
     else:
         error.add_note(text)
     error._failed_module = failed, text  # type: ignore[attr-defined]
+
+
+def _name_the_layer(error: TypeError, kind: type) -> None:
+    """Let wrong arguments be those of a layer, where its `forward` is that of a base which PyTorch has not."""
+    base = next((each for each in kind.__mro__ if "forward" in vars(each)), kind)
+    layer = next((each for each in kind.__mro__ if hasattr(cygrad.nn, each.__name__)), base)
+    start = f"{base.__name__}.forward()"
+    if (
+        base is not layer
+        and base.__name__ not in ("_BatchNorm", "_InstanceNorm")
+        and base.__module__.startswith("cygrad.nn.modules.")
+        and str(error).startswith(start)
+    ):
+        error.args = (f"{layer.__name__}.forward()" + str(error).removeprefix(start),)
 
 
 def _described(module: Any) -> str:
