@@ -20,11 +20,12 @@ from typing import Any
 import numpy as np
 
 import cygrad
+from benchmarks import plain
 from benchmarks.machine import limit_threads
 from benchmarks.measure import time_least
 
 LIMIT = 1.5  # times NumPy
-ROUNDS, SECONDS = 6, 0.012
+ROUNDS, SECONDS = 30, 0.004
 
 
 def arrays() -> dict[str, np.ndarray]:
@@ -68,13 +69,33 @@ def arrays() -> dict[str, np.ndarray]:
         "slope": np.full(1, 0.25, np.float32),
         "tri": np.tril(normal(316, 316)) + 20 * np.eye(316, dtype=np.float32),
         "zc": (normal(250, 400) + 1j * normal(250, 400)).astype(np.complex64),
+        "four": normal(4, 250, 400),
+        "cube": normal(20, 20, 5000),
+        "vol": normal(4, 8, 14, 14, 14),
+        "kernel3": normal(8, 8, 3, 3, 3),
+        "signal": normal(4, 32, 781),
+        "kernel1": normal(64, 32, 5),
+        "patches": normal(4, 144, 1600),
+        "theta": normal(4, 2, 3),
+        "half": normal(50000),
+        "wi": normal(256, 400) / 20,
+        "wh": normal(256, 64) / 20,
+        "seq": normal(10, 25, 400),
+        "state": normal(1, 25, 64),
+        "tokens": normal(50, 60, 32),
+        "w_in": normal(96, 32) / 6,
+        "w_out": normal(32, 32) / 6,
+        "log_odds": plain.log_softmax(normal(50, 20, 100)),
     }
     return {**found, "spd": found["ms"] @ found["ms"].swapaxes(1, 2) + np.eye(32, dtype=np.float32)}
 
 
 def constants() -> dict[str, np.ndarray]:
     """Indices, masks and the like."""
+    from scipy.linalg import lu_factor
+
     rng = np.random.default_rng(1)
+    factors = [lu_factor(a) for a in rng.standard_normal((100, 32, 32)).astype(np.float32)]
     i, j = rng.integers(-4, 5, (250, 400)), rng.integers(0, 250, (250, 400))
     return {
         "i": i,
@@ -102,21 +123,26 @@ def constants() -> dict[str, np.ndarray]:
         "hm": rng.standard_normal((100, 40, 25)).astype(np.float32),
         "ht": rng.standard_normal((100, 25)).astype(np.float32),
         "fx": rng.standard_normal((250, 400)).astype(np.float32),
+        "pairs": rng.standard_normal((250, 200, 2)).astype(np.float32),
+        "lu": np.stack([a for a, _ in factors]),
+        "piv": np.stack([p for _, p in factors]) + np.int32(1),
+        "spectrum": np.fft.rfft(rng.standard_normal((1563, 256))).astype(np.complex64).T.copy(),
+        "halves": np.zeros((4, 16, 2), np.float32),
+        "halves3": np.zeros((4, 8, 3), np.float32),
+        "at1": 2 * np.arange(50000),
+        "at2": np.broadcast_to(np.arange(1600).reshape(40, 40)[::2, ::2], (4, 16, 20, 20)).copy(),
+        "at3": np.broadcast_to(np.arange(2744).reshape(14, 14, 14)[::2, ::2, ::2], (4, 8, 7, 7, 7)).copy(),
+        "grid": rng.uniform(-1, 1, (4, 40, 40, 2)).astype(np.float32),
+        "several": np.where(np.arange(400) < 5, rng.permuted(np.tile(np.arange(400), (250, 1)), axis=1), -1),
+        "spelled": rng.integers(1, 100, (20, 10)),
     }
-
-
-def softmax(x: np.ndarray) -> np.ndarray:
-    e = np.exp(x - x.max(-1, keepdims=True))
-    return e / e.sum(-1, keepdims=True)
-
-
-def normalized(x: np.ndarray, axes: Any) -> np.ndarray:
-    return (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + np.float32(1e-5))
 
 
 def namespaces() -> tuple[dict[str, Any], dict[str, Any]]:
     """The names in the statements of cygrad and of NumPy."""
     import scipy.linalg
+    import scipy.signal
+    import scipy.sparse.linalg
     import scipy.special
     import scipy.stats
 
@@ -128,11 +154,12 @@ def namespaces() -> tuple[dict[str, Any], dict[str, Any]]:
         "np": np,
         "sp": scipy.special,
         "slinalg": scipy.linalg,
+        "ssparse": scipy.sparse.linalg,
+        "swindows": scipy.signal.windows,
         "sstats": scipy.stats,
         "upper": np.triu_indices(316, 1),
         "rng": np.random.default_rng(2),
-        "softmax": softmax,
-        "normalized": normalized,
+        **{name: value for name, value in vars(plain).items() if callable(value)},
     }
     return {"torch": cygrad, "F": cygrad.nn.functional, **ours, **shared}, {**values, **constants(), **theirs, **shared}
 
@@ -159,9 +186,9 @@ def scratch_of(statement: str, namespace: dict[str, Any]) -> int:
 def main() -> None:
     """Print a line for each op, and at the end how many took too long."""
     warnings.simplefilter("ignore")
-    limit_threads(1, None)
     pattern = sys.argv[1] if len(sys.argv) > 1 else ""
     ours, theirs = namespaces()
+    limit_threads(1, None)  # now that SciPy has loaded its own BLAS
     slow = 0
     chosen = [pair for pair in lines() if pattern in pair[0]]
     print(f"{'':50} {'cygrad us':>10} {'NumPy us':>10} {'ratio':>6} {'scratch KB':>10}")

@@ -157,7 +157,9 @@ def is_contiguous(self, *, memory_format=contiguous_format):
 def memory_of(tensor):
     """The array of what `tensor` is a view of; its own if it is no view, or not since `.data` was set."""
     own = array_of(tensor)
-    base = own if tensor._base is None else array_of(tensor._base)
+    if tensor._base is None:
+        return own
+    base = array_of(tensor._base)
     return base if _owner(own) is _owner(base) else own
 
 
@@ -171,6 +173,8 @@ def _owner(array):
 def storage_offset(self):
     """Where the first element lies in the base's memory, in elements; 0 for what is no view."""
     memory = memory_of(self)
+    if memory is array_of(self):
+        return 0
     return (self.data_ptr() - memory.__array_interface__["data"][0]) // self.itemsize
 
 

@@ -92,7 +92,8 @@ def renorm(a, p, axis, largest):
     if p == np.inf:
         norms = size.max(others, keepdims=True, initial=0)
     else:
-        norms = np.power(size, p, out=size).sum(others, keepdims=True) ** (1 / p)
+        size = np.square(size, out=size) if p == 2 else np.power(size, p, out=size)
+        norms = size.sum(others, keepdims=True) ** (1 / p)
     factor = np.where(norms > largest, largest / (norms + TINY), 1).astype(size.dtype)
     del size  # before there is a result
     return np.ascontiguousarray(a * factor)

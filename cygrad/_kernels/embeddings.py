@@ -47,8 +47,7 @@ def sums_of_bags(table, places, bags, weights, counted, sizes, mean):
         rows = table.take(places, 0)
         if weights is not None:
             rows = rows * weights[:, None]
-        starts = np.flatnonzero(np.diff(bags, prepend=-1))
-        out[filled] = np.add.reduceat(rows, starts, 0)
+        add_rows(out, bags, rows)
         if mean:
             out[filled] /= sizes[filled, None].astype(table.dtype)
     return out

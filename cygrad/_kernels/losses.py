@@ -2,6 +2,10 @@
 
 import numpy as np
 
+from cygrad._kernels.blocks import SIZE
+from cygrad._kernels.elementwise import clamp
+from cygrad._kernels.elementwise import where as select
+
 
 def squared_error(x, y):
     """(x - y)^2."""
@@ -63,28 +67,44 @@ def multilabel_margin(x, target):
     Labels are those in `target` before the first -1. The sums are divided by the number of classes.
     """
     n, classes = x.shape
-    counted = np.logical_and.accumulate(target >= 0, 1)
+    ends = target < 0
+    counts = np.where(ends.any(1), ends.argmax(1), classes) if x.size else np.zeros(n, np.int64)
+    counted = np.arange(counts.max(initial=0)) < counts[:, None]
     is_label = np.zeros(x.shape, bool)
     where, place = np.nonzero(counted)
     is_label[where, target[where, place]] = True
     losses, slopes = np.zeros(n, x.dtype), np.zeros(x.shape, x.dtype)
-    for k in range(classes):  # one label of each row at a time, so that no third dimension takes memory
+    others = ~is_label
+    step = max(1, SIZE // max(1, classes))
+    for start in range(0, n, step):
+        block = slice(start, start + step)
+        _add_margins(x[block], target[block], counted[block], others[block], losses[block], slopes[block])
+    return losses / x.dtype.type(classes), slopes / x.dtype.type(classes), is_label.astype(x.dtype)
+
+
+def _add_margins(x, target, counted, others, losses, slopes):
+    for k in range(counted.shape[1]):  # one label of each row at a time: no third dimension takes memory
         rows = np.nonzero(counted[:, k])[0]
         label = target[rows, k]
+        part = slice(None) if len(rows) == len(x) else rows  # a slice makes no copies
         with np.errstate(all="ignore"):
-            gap = 1 - x[rows, label][:, None] + x[rows]
-        active = (gap > 0) & ~is_label[rows]
-        losses[rows] += np.where(active, gap, 0).sum(1, dtype=x.dtype)
-        slopes[rows] += active
-        slopes[rows, label] -= active.sum(1, dtype=x.dtype)
-    return losses / x.dtype.type(classes), slopes / x.dtype.type(classes), is_label.astype(x.dtype)
+            gap = (1 - x[rows, label])[:, None] + x[part]
+        active = gap > 0
+        active &= others[part]
+        losses[part] += select(active, gap, np.zeros((), x.dtype)).sum(1)
+        step = active.astype(x.dtype)
+        slopes[part] += step
+        slopes[rows, label] -= step.sum(1)
 
 
 def binary_cross_entropy(x, y, weight):
     """-(y * log(x) + (1 - y) * log(1 - x)) * weight; logarithms end at -100. `weight` may be None."""
-    least = x.dtype.type(-100)
     with np.errstate(all="ignore"):
-        losses = (y - 1) * np.maximum(np.log1p(-x), least) - y * np.maximum(np.log(x), least)
+        losses = clamp(np.asarray(np.log1p(-x)), -100.0, None)
+        losses *= y - 1
+        likely = clamp(np.asarray(np.log(x)), -100.0, None)
+        likely *= y
+        losses -= likely
         return np.asarray(losses if weight is None else losses * weight)
 
 

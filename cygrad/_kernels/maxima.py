@@ -90,20 +90,23 @@ def places_of_taps(where):
 def of_places(x, dims, indices):
     """The same of windows that tables give: for each dimension the places (results, taps) that a window takes.
 
-    The last taps of a window may repeat one before. `indices` is a list of tables for all planes, or one for each.
+    The last taps of a window may repeat one before. Each plane may have its own (planes, results, taps).
     """
     planes = planes_of(x, dims)
     image = planes.shape[1:]
     flat = planes.reshape(len(planes), math.prod(image))
-    own = len(indices) == len(planes) and len(planes) > 0 and isinstance(indices[0], list)
-    size = tuple(len(table) for table in (indices[0] if own else indices))
+    own = indices[0].ndim == 3
+    size = tuple(table.shape[-2] for table in indices)
+    taps = math.prod(table.shape[-1] for table in indices)
     values = np.empty((len(planes), math.prod(size)), x.dtype)
     places = np.empty(values.shape, np.int64)
-    windows = flat_windows(indices[0] if own else indices, image)
-    step = 1 if own else max(1, SCRATCH // max(1, windows.size * x.itemsize))
+    taken = flat_windows([table[:1] if own else table[None] for table in indices], image)
+    step = max(1, SCRATCH // max(1, math.prod(size) * taps * (x.itemsize + 8 * own)))
     for start in range(0, len(planes), step):
-        taken = flat_windows(indices[start], image) if own else windows
-        found = flat[start : start + step][:, taken]
+        stop = min(start + step, len(planes))
+        if own:
+            taken = flat_windows([table[start:stop] for table in indices], image)
+        found = np.take_along_axis(flat[start:stop, None], taken, -1)
         chosen = found.argmax(-1)
         if x.dtype.kind == "f":
             is_nan = np.isnan(found)
@@ -111,16 +114,17 @@ def of_places(x, dims, indices):
                 last = found.shape[-1] - 1 - is_nan[..., ::-1].argmax(-1)
                 chosen = np.where(is_nan.any(-1), last, chosen)
         values[start : start + step] = np.take_along_axis(found, chosen[..., None], -1)[..., 0]
-        places[start : start + step] = taken[np.arange(len(taken)), chosen]
+        places[start : start + step] = np.take_along_axis(taken, chosen[..., None], -1)[..., 0]
     shape = (*x.shape[: x.ndim - dims], *size)
     return values.reshape(shape), places.reshape(shape)
 
 
 def flat_windows(tables, image):
-    """The places (windows, taps) of windows in an image read as one row."""
-    windows = np.zeros((1, 1), np.int64)
+    """The places (planes, windows, taps) of windows in an image read as one row."""
+    windows = np.zeros((1, 1, 1), np.int64)
     for d, table in enumerate(tables):
         step = math.prod(image[d + 1 :])
-        windows = windows[:, None, :, None] + np.asarray(table)[None, :, None, :] * step
-        windows = windows.reshape(windows.shape[0] * windows.shape[1], -1)
+        windows = windows[:, :, None, :, None] + table[:, None, :, None, :] * step
+        planes, *size = windows.shape
+        windows = windows.reshape(planes, size[0] * size[1], size[2] * size[3])
     return windows

@@ -34,10 +34,12 @@ def polynomial(x, degree, family, order=0):
     """The derivative of that order of the polynomials of these degrees; 0 for a negative degree."""
     with np.errstate(all="ignore"):
         degree = np.asarray(degree).astype(np.int64)
+        lowest, highest = (degree.min(), degree.max()) if degree.size else (0, -1)
         x, degree = np.broadcast_arrays(x, degree)
         result = np.zeros(x.shape, x.dtype)
-        lowest, highest = (degree.min(), degree.max()) if degree.size else (0, -1)
         for m, value in enumerate(_derivatives(x, family, order, highest)):
+            if m == lowest == highest:
+                return value
             if m >= lowest:
                 np.copyto(result, value, where=degree == m)
     return result
@@ -45,14 +47,22 @@ def polynomial(x, degree, family, order=0):
 
 def _derivatives(x, family, order, highest):
     """The derivatives of that order of P_0, ..., P_highest, one after the other."""
+    if highest < 0:
+        return
     (start, slope), step = family
     zero = np.zeros_like(x)
-    former, latest = [zero] * (order + 1), [np.ones_like(x), *[zero] * order]
-    for m in range(highest + 1):
+    former = [np.ones_like(x), *[zero] * order]
+    yield former[order]
+    latest = [slope * x + start, zero + slope, *[zero] * order][: order + 1]
+    for m in range(1, highest + 1):
         yield latest[order]
-        a, b, c = (start, slope, 0) if m == 0 else step(m)
-        line = a + b * x
-        following = [line * latest[0] - c * former[0]]
-        for k in range(1, order + 1):
-            following.append(line * latest[k] + k * b * latest[k - 1] - c * former[k])
+        if m == highest:
+            return
+        a, b, c = step(m)
+        line = b * x if a == 0 else b * x + a
+        following = [line * latest[k] + k * b * latest[k - 1] for k in range(1, order + 1)]
+        line *= latest[0]
+        following.insert(0, line)
+        for k in range(order + 1):
+            following[k] -= former[k] if c == 1 else c * former[k]
         former, latest = latest, following

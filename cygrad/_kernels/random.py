@@ -8,17 +8,42 @@ from cygrad._kernels.arrays import new_array
 
 _FLOAT = np.dtype(np.float32).num
 _BLOCK = 8192  # numbers: what fits into the cache several times
+_FEW = 64  # up to here, one by one is faster
+_STEP = np.float32(2.0**-24)  # between numbers of single precision in [0.5, 1)
+
+
+def words(numbers, count):
+    """(first, 32 random bits each) of blocks of numbers, in which they are drawn faster than one by one."""
+    draw = numbers.bit_generator.random_raw
+    for start in range(0, count, _BLOCK):
+        n = min(_BLOCK, count - start)
+        yield start, draw((n + 1) // 2).view(np.uint32)[:n]
+
+
+def singles(numbers, shape):
+    """Of [0, 1), of single precision."""
+    if math.prod(shape) < _FEW:
+        return np.asarray(numbers.random(shape, np.float32))
+    out = new_array(shape, _FLOAT)
+    flat = out.reshape(-1)
+    for start, bits in words(numbers, flat.size):
+        part = flat[start : start + len(bits)]
+        part[...] = np.right_shift(bits, 8, out=bits).view(np.int32)
+        part *= _STEP
+    return out
 
 
 def uniform(numbers, shape, dtype):
     """Of [0, 1), floating point or complex."""
     if dtype.kind == "c":
         return _pairs(numbers.random, shape, dtype)
-    if dtype.itemsize >= 4:
+    if dtype.itemsize == 4:
+        return singles(numbers, shape)
+    if dtype.itemsize > 4:
         return np.asarray(numbers.random(shape, dtype), dtype)
     # as many bits as the short type has, so that none is rounded up to 1
     steps = 2 ** (np.finfo(dtype).nmant + 1 if dtype.kind == "f" else 8)  # else bfloat16
-    return np.asarray(np.floor(numbers.random(shape, np.float32) * steps) / steps).astype(dtype)
+    return np.asarray(np.floor(singles(numbers, shape) * steps) / steps).astype(dtype)
 
 
 def gaussian(numbers, shape, dtype):
@@ -28,7 +53,7 @@ def gaussian(numbers, shape, dtype):
     if dtype.itemsize > 4:
         return np.asarray(numbers.standard_normal(shape, dtype), dtype)
     size = math.prod(shape)
-    if size < 64:
+    if size < _FEW:
         return np.asarray(numbers.standard_normal(shape, np.float32)).astype(dtype, copy=False)
     return _box_muller(numbers, size).reshape(shape).astype(dtype, copy=False)
 
@@ -43,7 +68,7 @@ def _box_muller(numbers, size):
     out = new_array((2 * half,), _FLOAT)
     for start in range(0, half, _BLOCK):
         n = min(_BLOCK, half - start)
-        angle, distance = numbers.random((2, n), np.float32)
+        angle, distance = singles(numbers, (2, n))
         np.subtract(1, distance, distance)  # (0, 1]: no logarithm of 0
         np.log(distance, distance)
         np.multiply(distance, -2, distance)
@@ -79,14 +104,37 @@ def spread(array, mean, std):
 
 def whole_numbers(numbers, shape, low, high, dtype):
     """Of low, ..., high - 1, all of which the type can hold."""
+    if math.prod(shape) >= _FEW and high - low <= 2**32:
+        return _scaled_words(numbers, shape, low, high - low, dtype)
     if dtype.kind in "iub":
         return np.asarray(numbers.integers(low, high, shape, dtype), dtype)
     return np.asarray(numbers.integers(low, high, shape)).astype(dtype)
 
 
+def _scaled_words(numbers, shape, low, span, dtype):
+    """The same by multiplication: of 32 random bits times `span`, those above the first 32.
+
+    D. Lemire, "Fast random integer generation in an interval" (2019), which also tells what is to be drawn anew, so
+    that all numbers have the same probability.
+    """
+    out = np.empty(shape, dtype)
+    flat = out.reshape(-1)
+    surplus = (2**32 - span) % span
+    for start, bits in words(numbers, flat.size):
+        product = bits.astype(np.uint64)
+        product *= span
+        if surplus:
+            again = product.astype(np.uint32) < surplus
+            if again.any():
+                product[again] = numbers.integers(0, span, np.count_nonzero(again), np.uint64) << 32
+        product >>= 32
+        flat[start : start + len(bits)] = product.view(np.int64) + low
+    return out
+
+
 def keep_mask(numbers, shape, probability):
     """True with that probability, which may be an array that broadcasts to the shape."""
-    return np.asarray(numbers.random(shape, np.float32) < probability)
+    return np.asarray(singles(numbers, shape) < probability)
 
 
 def picked(numbers, weights, count):

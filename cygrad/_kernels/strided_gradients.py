@@ -37,11 +37,22 @@ def strided_gather(a, view, base):
 
 def strided_scatter(a, part, view, base):
     """A copy of `a`, laid out in geometry `base`, in which `view` shows `part`, or zeros if that is None."""
-    first = _blank(a.dtype, view, base)
-    result = restride(first, *base, 0)
-    result[...] = a
+    if _is_inside(a, view, base):
+        result = first = a.copy()
+    else:
+        first = _blank(a.dtype, view, base)
+        result = restride(first, *base, 0)
+        result[...] = a
     restride(first, *view)[...] = 0 if part is None else part
     return result
+
+
+def _is_inside(a, view, base):
+    """Whether a copy of `a` is all the memory that a view needs."""
+    if not a.flags.c_contiguous or (a.shape, a.strides) != base:
+        return False
+    low, high = extent(view[0], view[1], a.itemsize)
+    return low + view[2] >= 0 and high + view[2] <= a.nbytes
 
 
 def _may_overlap(shape, strides):

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from cygrad._kernels.blas import matmul
 from cygrad._kernels.rows import substitute_back
 
 BLOCK = 32  # rows that are solved together
@@ -12,41 +13,40 @@ BLOCK = 32  # rows that are solved together
 def solve_triangular(a, b, upper, unit):
     """X with A X = B, where only the `upper` or lower triangle of A is read, or without its diagonal if `unit`.
 
-    A zero on the diagonal gives infinities and nan, as the division does. Stacks broadcast.
+    A zero on the diagonal gives infinities and nan, as the division does. Stacks broadcast. By blocks of rows, each
+    after those that it depends on.
     """
-    a = np.triu(a, int(unit)) if upper else np.tril(a, -int(unit))
-    if unit:
-        np.einsum("...ii->...i", a)[...] = 1
-    with np.errstate(all="ignore"):
-        if upper:
-            return solve_upper(a, b)
-        return np.ascontiguousarray(solve_upper(a[..., ::-1, ::-1], b[..., ::-1, :])[..., ::-1, :])
-
-
-def solve_upper(a, b):
-    """For a clean upper triangle: by blocks from the last rows up."""
     n = a.shape[-1]
     stack = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    x = np.empty((*stack, *b.shape[-2:]), np.result_type(a, b))
-    for stop in range(n, 0, -BLOCK):
-        start = max(stop - BLOCK, 0)
-        rest = b[..., start:stop, :]
-        if stop < n:
-            rest = rest - a[..., start:stop, stop:] @ x[..., stop:, :]
-        x[..., start:stop, :] = solve_block(a[..., start:stop, start:stop], rest)
+    kind = np.result_type(a, b)
+    a, b = a.astype(kind, copy=False), b.astype(kind, copy=False)
+    x = np.empty((*stack, *b.shape[-2:]), kind)
+    starts = range(0, n, BLOCK)
+    with np.errstate(all="ignore"):
+        for start in reversed(starts) if upper else starts:
+            rows = slice(start, min(start + BLOCK, n))
+            known = slice(rows.stop, n) if upper else slice(0, start)
+            rest = b[..., rows, :]
+            if known.start < known.stop:
+                rest = rest - matmul(a[..., rows, known], x[..., known, :])
+            x[..., rows, :] = solve_block(a[..., rows, rows], rest, upper, unit)
     return x
 
 
-def solve_block(a, b):
-    """For few rows: one after the other, from the last up."""
+def solve_block(a, b, upper, unit):
+    """The same for few rows: one after the other, from the last of an upper triangle up."""
+    if not upper:
+        a, b = a[..., ::-1, ::-1], b[..., ::-1, :]
     stack = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    kind = np.result_type(a, b)
     n, width = b.shape[-2:]
-    x = np.broadcast_to(b, (*stack, n, width)).astype(kind, "C").reshape(math.prod(stack), n, width)
-    triangles = np.broadcast_to(a, (*stack, n, n)).astype(kind, "C").reshape(math.prod(stack), n, n)
+    x = np.array(np.broadcast_to(b, (*stack, n, width)), order="C").reshape(math.prod(stack), n, width)
+    triangles = np.array(np.broadcast_to(a, (*stack, n, n)), order="C").reshape(math.prod(stack), n, n)
+    if unit:
+        np.einsum("...ii->...i", triangles)[...] = 1
     if not substitute_back(triangles, x):
         solve_rows(triangles, x)
-    return x.reshape(*stack, n, width)
+    x = x.reshape(*stack, n, width)
+    return x if upper else x[..., ::-1, :]
 
 
 def solve_rows(a, x):

@@ -324,7 +324,12 @@ def spherical_bessel_array(x, order):
     if order:
         return by_scipy("spherical_jn", "special.spherical_bessel_j0")(np.int64(order), x)
     with np.errstate(all="ignore"):
-        return np.where(x == 0, x.dtype.type(1), np.where(np.isinf(x), x.dtype.type(0), np.sin(x) / x))
+        result = np.asarray(np.sin(x) / x)
+    unknown = np.isnan(result)
+    if unknown.any():
+        result[unknown & (x == 0)] = 1
+        result[unknown & np.isinf(x)] = 0
+    return result
 
 
 SPHERICAL_BESSEL = declare(

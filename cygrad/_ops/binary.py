@@ -369,10 +369,18 @@ def lcm(input, other, *, out=None):
     return apply2(LCM, input, other, out)
 
 
+def places_inside(bits, count):
+    """Which of `bits` are places of a number of so many bits; None if all are."""
+    if bits.size == 1 and 0 <= bits.item() < count:
+        return None
+    inside = (bits >= 0) & (bits < count)
+    return None if inside.all() else inside
+
+
 def shift_left_array(x, bits):
-    inside = (bits >= 0) & (bits < 8 * x.itemsize)
     shifted = np.left_shift(x, bits)
-    return shifted if inside.all() else np.where(inside, shifted, x.dtype.type(0))
+    inside = places_inside(bits, 8 * x.itemsize)
+    return shifted if inside is None else np.where(inside, shifted, x.dtype.type(0))
 
 
 BITWISE_LEFT_SHIFT = declare("bitwise_left_shift", flags=STEP, kernel=shift_left_array, numpy="left_shift")
@@ -389,10 +397,9 @@ def bitwise_left_shift(input, other, *, out=None):
 
 
 def shift_right_array(x, bits):
-    most = 8 * x.itemsize - (x.dtype.kind == "i")
-    inside = (bits >= 0) & (bits < most)
     shifted = np.right_shift(x, bits)
-    return shifted if inside.all() else np.where(inside, shifted, np.where(x < 0, -1, 0).astype(x.dtype))
+    inside = places_inside(bits, 8 * x.itemsize - (x.dtype.kind == "i"))
+    return shifted if inside is None else np.where(inside, shifted, np.where(x < 0, -1, 0).astype(x.dtype))
 
 
 BITWISE_RIGHT_SHIFT = declare("bitwise_right_shift", flags=STEP, kernel=shift_right_array, numpy="right_shift")

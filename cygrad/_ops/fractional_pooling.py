@@ -21,14 +21,16 @@ FRACTIONAL = {
 WORDS = ("time", "height", "width")
 
 
-def starts(sample, image, size, kernel):
-    """Where windows of one dimension begin; `sample` is a random number between 0 and 1."""
+def starts(samples, image, size, kernel):
+    """Where windows of one dimension begin (planes, size); `samples` are random numbers between 0 and 1."""
     if size == 1:
-        return np.array([image - kernel])
-    kind = type(sample)
+        return np.full((len(samples), 1), image - kernel)
+    kind = samples.dtype.type
     alpha = kind(image - kernel) / kind(size - 1)
-    found = ((np.arange(size).astype(kind) + sample) * alpha).astype(np.int64) - int(sample * alpha)
-    found[-1] = image - kernel
+    with np.errstate(all="ignore"):
+        found = ((np.arange(size).astype(kind) + samples[:, None]) * alpha).astype(np.int64)
+        found -= (samples * alpha).astype(np.int64)[:, None]
+    found[:, -1] = image - kernel
     return found
 
 
@@ -88,12 +90,11 @@ def check_samples(t, samples, batch, channels, dims):
 
 
 def windows(samples, image, size, kernel):
-    """For each plane the places of its windows, dimension by dimension."""
-    dims = len(image)
-    order = range(dims) if dims == 3 else (1, 0)  # of two numbers, the first is for the width
+    """The places (planes, windows, taps) of each plane's windows, dimension by dimension."""
+    order = range(3) if len(image) == 3 else (1, 0)  # of two numbers, the first is for the width
     return [
-        [starts(sample[order[d]], image[d], size[d], kernel[d])[:, None] + np.arange(kernel[d]) for d in range(dims)]
-        for sample in samples
+        starts(samples[:, i], *of_dim)[..., None] + np.arange(of_dim[-1])
+        for i, of_dim in zip(order, zip(image, size, kernel))
     ]
 
 

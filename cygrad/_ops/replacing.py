@@ -11,7 +11,7 @@ from cygrad._core.access import array_of, tensor_of
 from cygrad._core.opdef import LINEAR, declare, publish
 from cygrad._core.record import record_n
 from cygrad._kernels import diagonals, replacing, strided_gradients
-from cygrad._kernels.strided import overlaps_itself
+from cygrad._kernels.strided import overlaps_itself, restride
 from cygrad._ops.arguments import dim_argument, integer, require
 from cygrad._ops.diagonals import diagonal
 from cygrad._ops.parts import select
@@ -194,12 +194,12 @@ def as_strided_scatter(input, src, size, stride, storage_offset=None):
     t, part = require(input, "as_strided_scatter"), require(src, "as_strided_scatter", "src", 2)
     view = geometry_wanted(t, size, stride, storage_offset)
     _check_part(part, view[0])
-    shown = as_strided(t, size, stride, storage_offset)
-    if overlaps_itself(array_of(shown)):
-        raise faults.overlap_error(shown)
-    base = (array_of(t).shape, array_of(t).strides)
-    values = array_of(part).astype(array_of(t).dtype, copy=False)
-    array = strided_gradients.strided_scatter(array_of(t), values, view, base)
+    whole = array_of(t)
+    if overlaps_itself(restride(whole, *view)):
+        raise faults.overlap_error(as_strided(t, size, stride, storage_offset))
+    base = (whole.shape, whole.strides)
+    values = array_of(part).astype(whole.dtype, copy=False)
+    array = strided_gradients.strided_scatter(whole, values, view, base)
     return record_n(AS_STRIDED_SCATTER, array, (t, part), (view, base))
 
 

@@ -62,17 +62,18 @@ def geometry_wanted(t, size, stride, storage_offset):
         offset = integer(storage_offset, "as_strided", "storage_offset", 3)
     if len(shape) != len(steps):
         raise RuntimeError("mismatch in length of strides and shape")
-    if any(step < 0 for step in steps):
+    if min(steps, default=0) < 0:
         raise RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: {list(steps)}")
-    if any(length < 0 for length in shape):
+    if min(shape, default=0) < 0:
         raise RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)} and strides={list(steps)}")
     if offset < 0:
         raise RuntimeError(f"Tensor: invalid storage offset {offset}")
     check_memory(base, shape, steps, offset, array.itemsize)
     if 0 in shape:
         return shape, (array.itemsize,) * len(shape), 0
-    distance = array.__array_interface__["data"][0] - base.__array_interface__["data"][0]
-    return shape, tuple(step * array.itemsize for step in steps), offset * array.itemsize - distance
+    itemsize = array.itemsize
+    distance = 0 if base is array else array.ctypes.data - base.ctypes.data
+    return shape, tuple([step * itemsize for step in steps]), offset * itemsize - distance
 
 
 def check_memory(base, shape, steps, offset, itemsize):

@@ -3,6 +3,8 @@
 Each calls its view, and records the copy under the view's rule and arguments.
 """
 
+from typing import Any
+
 import numpy as np
 
 from cygrad._core import messages
@@ -66,45 +68,57 @@ _NODES = {
     "ReshapeAliasBackward0": "ViewBackward0",
     "UnsafeViewBackward0": "ViewBackward0",
 }
-_rows: dict[tuple, object] = {}
+_rows: dict[tuple, Any] = {}
 
 
 def _row(name, node):
     """The row under which a copy is recorded whose view made `node`; one without a gradient if it made none."""
-    made = None if node is None else _NODES.get(node.name(), node.name())
-    if (name, made) not in _rows:
-        of = next((row for row in registry.values() if row.node_name == made), registry["alias"])
-        own = "NarrowCopyBackward0" if name == "narrow_copy" else f"{made}_copy"
-        _rows[name, made] = variant(of, own if made else None, name=name)
-    return _rows[name, made]
+    made = None if node is None else node.name()
+    row = _rows.get((name, made))
+    if row is None:
+        kind = _NODES.get(made or "", made)
+        of = next((row for row in registry.values() if row.node_name == kind), registry["alias"])
+        own = "NarrowCopyBackward0" if name == "narrow_copy" else f"{kind}_copy"
+        row = _rows[name, made] = variant(of, own if made else None, name=name)
+    return row
 
 
 def _copy(name, view, args, named, input, out):
     source = require(input, name)
     shown = view(source, *args, **named)
-    several = isinstance(shown, tuple)
-    parts = shown if several else (shown,)
+    if isinstance(shown, tuple):
+        return _copies(name, shown, source, out)
+    node = shown.grad_fn
+    row, arguments = _row(name, node), None if node is None else node.args
+    if node is None and out is None and is_recorded(shown):  # by forward mode alone
+        return clone(shown, memory_format=contiguous_format)
+    array = np.array(memory_of(shown), order="C")
+    if out is not None:
+        return _write(row, (out,), (array,), source, arguments)[0]
+    return record_n(row, array, (source,), arguments)
+
+
+def _copies(name, parts, source, outs):
+    """The same of a view with several results."""
     node = parts[0].grad_fn if parts else None
     row, arguments = _row(name, node), None if node is None else node.args
-    if node is None and out is None and parts and is_recorded(parts[0]):  # by forward mode alone
-        copies = tuple(clone(part, memory_format=contiguous_format) for part in parts)
-        return copies if several else copies[0]
-    arrays = tuple(np.array(memory_of(part), order="C") for part in parts)
-    if out is not None:
-        return _write(row, out if several else (out,), arrays, source, arguments, several)
-    if several:
-        return record_outputs(row, arrays, (source,), arguments, len(arrays)) if arrays else ()
-    return record_n(row, arrays[0], (source,), arguments)
+    if node is None and outs is None and parts and is_recorded(parts[0]):
+        return tuple(clone(part, memory_format=contiguous_format) for part in parts)
+    arrays = tuple([np.array(memory_of(part), order="C") for part in parts])
+    if outs is not None:
+        _write(row, outs, arrays, source, arguments)
+        return None
+    return record_outputs(row, arrays, (source,), arguments, len(arrays)) if arrays else ()
 
 
-def _write(row, outs, arrays, source, arguments, several):
+def _write(row, outs, arrays, source, arguments):
     if len(outs) != len(arrays):
         raise RuntimeError(f"{row.name}() expected an out= argument of size {len(arrays)}, got size {len(outs)}")
     for out, array in zip(outs, arrays):
         messages.check_out_type(array, out)
     for out, array in zip(outs, arrays):
         write_into(row, out, array, (source,), arguments)
-    return None if several else outs[0]
+    return outs
 
 
 def _copy_form(name, view):

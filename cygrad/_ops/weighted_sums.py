@@ -175,7 +175,12 @@ def addcdiv_rule(n, g):
 
 def addcdiv_array(x, a, b, value):
     with np.errstate(all="ignore"):
-        return x + x.dtype.type(value) * (a / b)
+        term = np.asarray(a / b)
+        if value != 1:
+            np.multiply(term, x.dtype.type(value), out=term)
+        # no third array, if the sum lies in memory like the quotient
+        alike = (x.shape, x.strides) == (term.shape, term.strides)
+        return np.add(x, term, out=term if alike else None)
 
 
 ADDCDIV = declare(

@@ -241,6 +241,31 @@ def test_positive_weight():
     np.testing.assert_allclose(x.grad.numpy(), (1 - y) * s - factor * y * (1 - s))
 
 
+def test_multilabel_margin_of_many_rows():
+    """More elements than a block, and rows with different numbers of labels."""
+    rng = np.random.default_rng(0)
+    scores = torch.tensor(rng.standard_normal((700, 300)), requires_grad=True)
+    labels = rng.permuted(np.tile(np.arange(300), (700, 1)), axis=1)
+    labels[np.arange(300) >= rng.integers(0, 4, (700, 1))] = -1
+    losses = F.multilabel_margin_loss(scores, torch.tensor(labels), reduction="none")
+    losses.sum().backward()
+    for i in (0, 1, 436, 437, 699):
+        alone = scores[i].detach().requires_grad_()
+        loss = F.multilabel_margin_loss(alone, torch.tensor(labels[i]))
+        loss.backward()
+        np.testing.assert_allclose(losses[i].item(), loss.item())
+        np.testing.assert_allclose(scores.grad[i].numpy(), alone.grad.numpy())
+
+
+def test_windows_of_random_places_are_inside_for_any_number():
+    x = torch.arange(49.0).view(1, 1, 7, 7)
+    for number in (np.nan, 0.0, 0.5, 1.0):
+        values, places = F.fractional_max_pool2d(
+            x, 2, output_size=3, _random_samples=torch.full((1, 1, 2), number), return_indices=True
+        )
+        assert values.tolist() == places.float().tolist() and values[..., -1, -1].item() == 48
+
+
 def test_soft_margin_of_large_scores():
     x = torch.tensor([800.0, -800.0], requires_grad=True)
     loss = F.soft_margin_loss(x, torch.ones(2), reduction="none")

@@ -172,6 +172,24 @@ def test_integers():
     assert torch.zeros(9, dtype=torch.int64).random_().numpy().max() > 2**55
 
 
+@pytest.mark.parametrize("low", [0, -(2**31), -(2**63)])
+def test_integers_of_a_span_that_does_not_divide_the_bits(low):
+    """Of 2^32 words a fourth is drawn anew here; without it, some numbers came twice as often."""
+    made = torch.randint(low, low + 3 * 2**30, (3 * N + 1,)).numpy().astype(object) - low
+    assert 0 <= made.min() and made.max() < 3 * 2**30
+    thirds = np.bincount([int(number) >> 30 for number in made], minlength=3)
+    assert np.abs(thirds / len(made) - 1 / 3).max() < 0.02
+    remainders = np.bincount([int(number) % 3 for number in made], minlength=3)
+    assert np.abs(remainders / len(made) - 1 / 3).max() < 0.02
+
+
+def test_single_precision_has_the_numbers_of_the_generator():
+    """In blocks, as one by one."""
+    numbers = np.random.Generator(np.random.Philox(key=5))
+    made = torch.rand(3, 7001, generator=torch.Generator().manual_seed(5)).numpy()
+    np.testing.assert_array_equal(made, numbers.random((3, 7001), np.float32))
+
+
 def test_permutations():
     assert sorted(torch.randperm(100).tolist()) == list(range(100))
     firsts = [torch.randperm(4)[0].item() for _ in range(400)]
