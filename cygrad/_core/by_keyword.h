@@ -48,8 +48,34 @@ static int cygrad_check_missing(PyObject *function, const char *title, Py_ssize_
     return n == 0 ? 0 : -1;
 }
 
+/* Cython's error for an argument that must be a tensor, in PyTorch's words; other errors stay as they are. */
+static void cygrad_reword(const char *title) {
+    const char *before = "Argument '", *between = "' has incorrect type (expected ", *after = "Tensor, got ";
+    PyObject *kind, *value, *trace, *text, *name = NULL, *got = NULL;
+    const char *given, *middle = NULL, *end = NULL;
+    if (!PyErr_ExceptionMatches(PyExc_TypeError)) return;
+    PyErr_Fetch(&kind, &value, &trace);
+    text = value == NULL ? NULL : PyObject_Str(value);
+    given = text == NULL ? NULL : PyUnicode_AsUTF8(text);
+    if (given != NULL && strncmp(given, before, strlen(before)) == 0) middle = strstr(given, between);
+    if (middle != NULL) end = strstr(middle, after);
+    if (end != NULL) {
+        given += strlen(before);
+        end += strlen(after);
+        name = PyUnicode_FromStringAndSize(given, middle - given);
+        got = PyUnicode_FromStringAndSize(end, strlen(end) - 1);    /* without the bracket */
+    }
+    PyErr_Restore(kind, value, trace);
+    if (name != NULL && got != NULL)
+        PyErr_Format(PyExc_TypeError, "%s(): argument '%U' must be Tensor, not %U", title, name, got);
+    Py_XDECREF(name);
+    Py_XDECREF(got);
+    Py_XDECREF(text);
+}
+
 static PyObject *cygrad_call_checked(PyObject *function, PyObject *const *args, size_t nargsf, PyObject *names) {
     PyMethodDef *def = ((PyCFunctionObject *)function)->m_ml;
+    PyObject *result;
     Py_ssize_t given = PyVectorcall_NARGS(nargsf), most = def->ml_flags >> 16 & 0xff, least = def->ml_flags >> 24;
     if (given > most) {
         if (least < most)
@@ -61,8 +87,10 @@ static PyObject *cygrad_call_checked(PyObject *function, PyObject *const *args, 
         return NULL;
     }
     if (given < least && cygrad_check_missing(function, def->ml_name, given, least, names) < 0) return NULL;
-    return ((cygrad_with_keywords)(void (*)(void))def->ml_meth)(
+    result = ((cygrad_with_keywords)(void (*)(void))def->ml_meth)(
         ((PyCFunctionObject *)function)->m_self, args, given, names);
+    if (result == NULL) cygrad_reword(def->ml_name);
+    return result;
 }
 
 /* Have the calls of a compiled function checked, which takes so many arguments by position; whether it could be done. */

@@ -14,6 +14,7 @@ cdef class CopySlices(Node):
     cdef tuple grads_of_fn(self, Tensor part)
 
 cdef int check_inplace(Tensor t, str op_name, bint recording) except -1
+cdef Tensor out_argument(OpDef op, object out)          # None, or a tensor
 cdef int check_out(OpDef op, Tensor out, unsigned int flags) except -1
 cdef Tensor old_value(Tensor t)                         # a copy with the same history
 cdef int check_memory(Tensor t, bint may_overlap=*) except -1

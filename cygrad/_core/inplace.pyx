@@ -56,6 +56,12 @@ cdef object view_error(Tensor t, object op_name):
     return faults.view_error(t.grad_fn_, t.output_nr_, op_name, t.view.creation_meta, t.view.code, t.view.lasti)
 
 
+cdef Tensor out_argument(OpDef op, object out):
+    if out is None or isinstance(out, Tensor):
+        return out
+    raise messages.wrong_keyword(op.name.partition(".")[0], "out", "Tensor", out)
+
+
 cdef int check_out(OpDef op, Tensor out, unsigned int flags) except -1:
     """What is written into `out` is not recorded. `flags` tell whether an input requires grad, or is volatile."""
     cdef bint recorded = flags == REQUIRES_GRAD and op.rule != NULL

@@ -208,8 +208,9 @@ def check_result_type(from_num, to_num):
 def check_out_type(array, out):
     """Raise unless `out` has just the type of the result `array`, which some ops demand."""
     from cygrad._core.dtypes import dtype_by_num
+    from cygrad._core.tensor import Tensor
 
-    if array.dtype.num != out.dtype.num:
+    if isinstance(out, Tensor) and array.dtype.num != out.dtype.num:  # what is none is refused when it is written
         expected = c_name(dtype_by_num(array.dtype.num))
         raise RuntimeError(f"Expected out tensor to have dtype {expected}, but got {c_word(out)} instead")
 
@@ -321,6 +322,12 @@ def wrong_type(function, argument, position, wanted, value):
 def wrong_keyword(function, argument, wanted, value):
     """A keyword argument of a wrong type."""
     return TypeError(f"{function}(): argument '{argument}' must be {wanted}, not {type_name(value)}")
+
+
+def check_flag(function, argument, position, value):
+    """Raise unless `value` is True or False."""
+    if not isinstance(value, bool):
+        raise wrong_type(function, argument, position, "bool", value)
 
 
 def no_such_call(function, arguments, keywords, signatures):

@@ -16,12 +16,12 @@ cpdef tuple record_views(OpDef op, tuple arrays, Tensor a, tuple args)
 cdef Tensor model_of(tuple inputs)          # the input whose class the results get, if that is a subclass
 
 # Kernel, then record; with `out`, write into it (Note [Writing into a tensor]).
-cpdef Tensor apply1(OpDef op, object a, Tensor out)
-cpdef Tensor apply1_args(OpDef op, object a, tuple args, Tensor out)
-cpdef Tensor apply2(OpDef op, object a, object b, Tensor out)
+cpdef Tensor apply1(OpDef op, object a, object out)
+cpdef Tensor apply1_args(OpDef op, object a, tuple args, object out)
+cpdef Tensor apply2(OpDef op, object a, object b, object out)
 cdef Tensor operate2(OpDef op, object a, object b)              # apply2 of what is known to be tensors and numbers
 cdef bint may_write_directly(OpDef op, Tensor out, object a, object b) noexcept
-cpdef Tensor apply_n(OpDef op, tuple inputs, tuple args=*, Tensor out=*)
+cpdef Tensor apply_n(OpDef op, tuple inputs, tuple args=*, object out=*)
 
 # A node with edges and saved inputs, not yet joined to a result; `mask` tells what else is to be saved.
 cdef OpNode node_of(OpDef op, tuple inputs, tuple args, unsigned int* mask, bint dual=*)
@@ -30,8 +30,8 @@ cdef OpNode node_of(OpDef op, tuple inputs, tuple args, unsigned int* mask, bint
 cdef OpNode begin_write(OpDef op, Tensor out, tuple inputs, tuple args, unsigned int* mask, str label=*)
 cdef Tensor end_write(OpDef op, Tensor out, tuple inputs, OpNode node, unsigned int mask, str label=*)
 
-cpdef Tensor recorded(OpDef op, object array, tuple inputs, tuple args, Tensor out)  # record, or write into `out`
-cpdef Tensor write_into(OpDef op, Tensor out, object array, tuple inputs, tuple args)
+cpdef Tensor recorded(OpDef op, object array, tuple inputs, tuple args, object out)  # record, or write into `out`
+cpdef Tensor write_into(OpDef op, object target, object array, tuple inputs, tuple args)
 cpdef Tensor written_in_place(OpDef op, Tensor t, tuple inputs, tuple args, object kept, object write)
 cpdef object promoted(object a, object b, unsigned int flags)    # the operands as arrays of one type
 cpdef dtype result_type(tuple operands)                         # of tensors and numbers; None is passed over

@@ -26,7 +26,7 @@ from cygrad._core.dual cimport (
     begin_carrying, concerns_tangents, end_carrying, keep_written, leave_to_base, record_dual)
 from cygrad._core.events cimport IN_PLACE, OP, WITH_OUT, is_detailed, mark_start, note_op
 from cygrad._core.inplace cimport (
-    check_inplace, check_memory, check_operand_memory, check_out, check_result, keeps_shape, old_value,
+    check_inplace, check_memory, check_operand_memory, check_out, check_result, keeps_shape, old_value, out_argument,
     rebase_history, take_shape)
 from cygrad._core.node cimport begin_node, set_meta, set_metas
 from cygrad._core.opdef cimport (
@@ -117,8 +117,7 @@ cdef Tensor record1(OpDef op, object array, Tensor a, tuple args):
     cdef Tensor out = wrap_like(a, array)
     cdef unsigned int flags = watched(a)
     cdef ThreadState* state = thread_state()
-    cdef unsigned int modes = state.modes
-    cdef unsigned int mask
+    cdef unsigned int mask, modes = state.modes
     cdef OpNode node = None
     if state.watch:
         check_values(op, array, (a,), state)
@@ -144,10 +143,7 @@ cdef Tensor record2(OpDef op, object array, object a, object b, tuple args):
     cdef Tensor out
     cdef Tensor ta = None
     cdef Tensor tb = None
-    cdef unsigned int kept = 0
-    cdef unsigned int fa = 0
-    cdef unsigned int fb = 0
-    cdef unsigned int mask = 0
+    cdef unsigned int kept = 0, fa = 0, fb = 0, mask = 0
     cdef ThreadState* state = thread_state()
     cdef unsigned int modes = state.modes
     cdef OpNode node = None
@@ -473,18 +469,19 @@ cpdef Tensor tensor_argument(OpDef op, object value, str name, int position):
     return <Tensor>value
 
 
-cpdef Tensor apply1(OpDef op, object a, Tensor out):
+cpdef Tensor apply1(OpDef op, object a, object out):
     cdef Tensor t = tensor_argument(op, a, "input", 1)
     if out is None:
         return record1(op, run1(op, t.array, None), t, None)
+    out = out_argument(op, out)
     if op.ufunc is not None and may_write_directly(op, out, t.array, None):
         return write_direct(op, out, t, None)
     return write_into(op, out, run1(op, t.array, None, out), (t,), None)
 
 
-cpdef Tensor apply1_args(OpDef op, object a, tuple args, Tensor out):
+cpdef Tensor apply1_args(OpDef op, object a, tuple args, object out):
     cdef Tensor t = tensor_argument(op, a, "input", 1)
-    array = run_kernel(op, (t.array,), args, out)
+    array = run_kernel(op, (t.array,), args, out_argument(op, out))
     if out is None:
         return record1(op, array, t, args)
     return write_into(op, out, array, (t,), args)
@@ -495,12 +492,13 @@ cdef Tensor operate2(OpDef op, object a, object b):
     return record2(op, run2(op, a, b, None), a, b, None)
 
 
-cpdef Tensor apply2(OpDef op, object a, object b, Tensor out):
+cpdef Tensor apply2(OpDef op, object a, object b, object out):
     mark_start()
     check_operand(op, a, "input", 1)
     check_operand(op, b, "other", 2)
     if out is None:
         return operate2(op, a, b)
+    out = out_argument(op, out)
     if op.ufunc is not None and isinstance(a, Tensor) and may_write_directly(op, out, (<Tensor>a).array, b):
         return write_direct(op, out, <Tensor>a, b)
     return write_into(op, out, run2(op, a, b, None, out), (a, b), None)
@@ -512,11 +510,11 @@ cdef inline int check_operand(OpDef op, object value, str name, int position) ex
     return 0
 
 
-cpdef Tensor apply_n(OpDef op, tuple inputs, tuple args=None, Tensor out=None):
+cpdef Tensor apply_n(OpDef op, tuple inputs, tuple args=None, object out=None):
     """`inputs` are tensors, None or numbers; the kernel gets arrays in their place."""
     mark_start()
     arrays = tuple([(<Tensor>value).array if isinstance(value, Tensor) else value for value in inputs])
-    array = run_kernel(op, arrays, args or (), out)
+    array = run_kernel(op, arrays, args or (), out_argument(op, out))
     if out is None:
         return record_n(op, array, inputs, args)
     return write_into(op, out, array, inputs, args)
@@ -554,8 +552,9 @@ cdef Tensor write_direct(OpDef op, Tensor out, Tensor a, object b):
     return end_write(op, out, inputs, node, mask)
 
 
-cpdef Tensor write_into(OpDef op, Tensor out, object array, tuple inputs, tuple args):
-    """Write a computed result into `out`; in place if `out` is the first input."""
+cpdef Tensor write_into(OpDef op, object target, object array, tuple inputs, tuple args):
+    """Write a computed result into `target`; in place if that is the first input."""
+    cdef Tensor out = out_argument(op, target)
     cdef OpNode node
     cdef unsigned int mask = 0
     cdef bint other_shape = array.shape != out.array.shape and not keeps_shape(op, out, inputs)
@@ -573,7 +572,7 @@ cpdef Tensor write_into(OpDef op, Tensor out, object array, tuple inputs, tuple 
     return end_write(op, out, inputs, node, mask)
 
 
-cpdef Tensor recorded(OpDef op, object array, tuple inputs, tuple args, Tensor out):
+cpdef Tensor recorded(OpDef op, object array, tuple inputs, tuple args, object out):
     """A computed result, as a new tensor or written into `out`."""
     return record_n(op, array, inputs, args) if out is None else write_into(op, out, array, inputs, args)
 
@@ -582,11 +581,10 @@ cdef OpNode begin_write(OpDef op, Tensor out, tuple inputs, tuple args, unsigned
     """All checks, and the node with the history from before the write. None if nothing is recorded."""
     cdef unsigned int modes = thread_state().modes & ~FORWARD
     cdef bint in_place = out is inputs[0]
-    cdef bint recording
     cdef bint dual = thread_state().modes & FORWARD and concerns_tangents(op, inputs, args, out)
     cdef Tensor original
     flags, source = flags_and_source(inputs)
-    recording = flags & WATCHED == REQUIRES_GRAD and not modes
+    cdef bint recording = flags & WATCHED == REQUIRES_GRAD and not modes
     if in_place:
         check_inplace(out, label or op.name + "_", flags & REQUIRES_GRAD and not modes)
     else:

@@ -121,14 +121,19 @@ def _scaled_words(numbers, shape, low, span, dtype):
     flat = out.reshape(-1)
     surplus = (2**32 - span) % span
     for start, bits in words(numbers, flat.size):
-        product = bits.astype(np.uint64)
-        product *= span
+        product = np.multiply(bits, span, dtype=np.uint64)
         if surplus:
             again = product.astype(np.uint32) < surplus
             if again.any():
                 product[again] = numbers.integers(0, span, np.count_nonzero(again), np.uint64) << 32
-        product >>= 32
-        flat[start : start + len(bits)] = product.view(np.int64) + low
+        part = flat[start : start + len(bits)]
+        if dtype == np.int64:  # no third array
+            np.right_shift(product, 32, out=part.view(np.uint64))
+            if low:
+                part += low
+        else:
+            product >>= 32
+            part[...] = product.view(np.int64) + low if low else product
     return out
 
 

@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from cygrad._kernels.by_numpy import silent
+from cygrad._kernels.reduce import sum as total
 from cygrad._kernels.sliding import SCRATCH
 
 
@@ -65,6 +66,13 @@ class Table:
         return times if times * self.size == len(self) else 0
 
     @cached_property
+    def tiles(self):
+        """How many places each result sums, if these are all places in a row and not very few; else 0."""
+        count = self.places.shape[1]
+        plain = self.weights is None and count >= 8 and count * len(self) == self.size and (self.counts == count).all()
+        return count if plain and (self.places.reshape(-1) == np.arange(self.size)).all() else 0
+
+    @cached_property
     def spans(self):
         """The slice that each result sums, if there are few results of long ones; else None."""
         if self.weights is not None or self.places.shape[1] <= 4 * len(self) + 4:
@@ -117,6 +125,8 @@ def along(a, axis, table):
         if table.repeats:
             for i in range(table.repeats):
                 out[part, i :: table.repeats] = source[part]
+        elif table.tiles:
+            out[part] = total(source[part].reshape(-1, len(table), table.tiles, inner), (2,))
         elif table.spans is not None:
             for i, span in enumerate(table.spans):
                 np.add.reduce(source[part, span], axis=1, dtype=a.dtype, out=out[part, i])

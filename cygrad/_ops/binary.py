@@ -297,7 +297,7 @@ def float_power(input, exponent, *, out=None):
     """
     require_operands("float_power", input, exponent, "exponent")
     dtype = wide_type(input, exponent)
-    if out is not None and out.dtype is not dtype:
+    if isinstance(out, Tensor) and out.dtype is not dtype:
         raise RuntimeError(
             f"the output given to float_power has dtype {out.dtype.type_name} "
             f"but the operation's result requires dtype {dtype.type_name}"

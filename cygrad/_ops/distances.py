@@ -93,7 +93,7 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
             raise RuntimeError(f"cdist only supports floating-point dtypes, {name} got: {value.dtype.type_name}")
     if x.dtype is not y.dtype:
         raise RuntimeError(f"expected scalar type {x.dtype.type_name} but found {y.dtype.type_name}")
-    if p < 0:
+    if not p >= 0:  # nan, too
         raise RuntimeError("cdist only supports non-negative p values")
     broadcast_shape(array_of(x).shape[:-2], array_of(y).shape[:-2])
     by_product = compute_mode == _COMPUTE_MODES[1] or (
@@ -263,9 +263,9 @@ def renorm(input, p, dim, maxnorm, *, out=None):
         if isinstance(value, Tensor) or not isinstance(value, (int, float, complex)):
             raise messages.wrong_type("renorm", name, position, "Number", value)
     d = dim_argument(dim, t.ndim, "renorm", "dim", 3)
-    if isinstance(p, complex) or p <= 0:
+    if isinstance(p, complex) or not p > 0:
         raise RuntimeError("renorm: non-positive-norm not supported")
-    if maxnorm < 0:
+    if not maxnorm >= 0:
         raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm:g}")
     if t.ndim < 2:
         raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {t.ndim} dimensions")

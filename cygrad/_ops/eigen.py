@@ -12,6 +12,7 @@ from cygrad._core import messages, return_types
 from cygrad._core.access import array_of
 from cygrad._core.dual import is_recorded
 from cygrad._core.opdef import OUT0, OUT1, declare, publish
+from cygrad._core.tensor import Tensor
 from cygrad._kernels.eigen import eig, eigh, eigvals, eigvalsh
 from cygrad._ops.arguments import require
 from cygrad._ops.arithmetic import add, div, mul, sub
@@ -207,7 +208,7 @@ def linalg_eigvals(input, *, out=None):
 def check_castable(t, outs, shown, names):
     """Complex results go into complex tensors only."""
     for out, name in zip(outs, names):
-        if not out.is_complex():
+        if isinstance(out, Tensor) and not out.is_complex():
             kind = "ComplexDouble" if array_of(t).dtype.char in "dD" else "ComplexFloat"
             raise RuntimeError(
                 f"torch.{shown}: Expected {name} to be safely castable from {kind} dtype, but got {name} with dtype "

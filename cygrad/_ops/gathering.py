@@ -35,8 +35,8 @@ def keeping(result, value):
 def finished(op, array, t, added, index, args, out):
     """Record an op on `t` and `added` (or None) that saves `index`, or write its result into `out`."""
     if out is not None:
-        check_apart(out, index)
-        check_apart(out, t if added is None else added)
+        for operand in (index, t if added is None else added) if isinstance(out, Tensor) else ():
+            check_apart(out, operand)
         if out is not t:
             messages.check_out_type(array, out)
     inputs = (t,) if added is None else (t, added)

@@ -3,6 +3,7 @@
 from cygrad._core import messages
 from cygrad._core.opdef import FUNCTION_ONLY, IN0, declare, publish
 from cygrad._core.record import apply_n
+from cygrad._core.tensor import Tensor
 from cygrad._kernels.matrix_exponential import matrix_exp as matrix_exp_array
 from cygrad._ops.arguments import integer, require, tensor_list
 from cygrad._ops.delivering import given
@@ -146,7 +147,7 @@ def linalg_multi_dot(tensors, *, out=None):
     if last.dim() == 1:
         matrices[-1] = unsqueeze(last, 1)
     shape = tuple(first.shape[:-1]) + tuple(last.shape[1:])
-    if out is not None and out.dtype is not first.dtype:
+    if isinstance(out, Tensor) and out.dtype is not first.dtype:
         raise RuntimeError(
             f"multi_dot(): expected out tensor to have dtype {messages.c_word(first)} but got {messages.c_word(out)}"
         )

@@ -121,7 +121,9 @@ def qr(input, some=True, *, out=None):
     >>> cygrad.qr(cygrad.ones(3, 2), some=False).Q.shape
     torch.Size([3, 3])
     """
-    return qr_factors(require(input, "qr"), "reduced" if some else "complete", return_types.qr, out)
+    t = require(input, "qr")
+    messages.check_flag("qr", "some", 2, some)
+    return qr_factors(t, "reduced" if some else "complete", return_types.qr, out)
 
 
 # -- reflectors -----------------------------------------------------------------------------------

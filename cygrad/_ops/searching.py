@@ -102,7 +102,7 @@ def _check_sorter(sorter, sequence):
 
 
 def _check_kind(out, out_int32):
-    if out is not None and array_of(out).dtype != (np.int32 if out_int32 else np.int64):
+    if isinstance(out, Tensor) and array_of(out).dtype != (np.int32 if out_int32 else np.int64):
         raise RuntimeError(
             "torch.searchsorted(): output tensor's dtype is wrong, it can only be Int(int32) or Long(int64) depending "
             f"on whether out_int32 flag is True, but we got output tensor's dtype {out.dtype.type_name} and out_int32 "

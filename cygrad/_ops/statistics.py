@@ -197,7 +197,7 @@ def check_quantiles(function, t, q, interpolation):
 def quantiles(function, input, q, dim, keepdim, interpolation, ignore_nan, out):
     t = require(input, function)
     places = check_quantiles(function, t, q, interpolation)
-    if out is not None and out.dtype is not t.dtype:
+    if isinstance(out, Tensor) and out.dtype is not t.dtype:
         raise RuntimeError(f"{function}() out tensor must be same dtype as the input tensor")
     kept_dims = t.dim()
     if dim is None:

@@ -7,6 +7,7 @@ import numpy as np
 from cygrad._core import messages
 from cygrad._core.access import array_of, tensor_of
 from cygrad._core.opdef import FUNCTION_ONLY, INPLACE, LINEAR, PRIVATE, declare, publish
+from cygrad._core.tensor import Tensor
 from cygrad._kernels import picking as kernels
 from cygrad._ops.aggregates import nonzero
 from cygrad._ops.arguments import broadcast_shape, dim_argument, integer, integers, is_integer, require
@@ -40,7 +41,7 @@ def take(input, index, *, out=None):
     """
     t, where_from = require(input, "take"), require(index, "take", "index", 1)
     _check_numbers("take", t, where_from)
-    if out is not None and out.dtype is not t.dtype:
+    if isinstance(out, Tensor) and out.dtype is not t.dtype:
         raise RuntimeError(
             f"take(): self and out expected to have the same dtype, but got self.dtype = {t.dtype.type_name} and "
             f"out.dtype = {out.dtype.type_name}"
@@ -178,7 +179,7 @@ def masked_select(input, mask, *, out=None):
     t, chosen = require(input, "masked_select"), require(mask, "masked_select", "mask", 1)
     if str(chosen.dtype) != "torch.bool":
         raise RuntimeError("masked_select: expected BoolTensor for mask")
-    if out is not None and out.dtype is not t.dtype:
+    if isinstance(out, Tensor) and out.dtype is not t.dtype:
         raise RuntimeError("masked_select(): self and result must have the same scalar type")
     broadcast_shape(array_of(chosen).shape, array_of(t).shape)
     array = kernels.masked_select(array_of(t), array_of(chosen))

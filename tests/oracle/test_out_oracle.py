@@ -151,3 +151,32 @@ def test_text_of_the_warning():
         warnings.simplefilter("error")
         cygrad.sin(cygrad.ones(5), out=out)
     assert out.shape == (2, 2) and out._version == 1
+
+
+# -- what is no tensor ---------------------------------------------------------------------------------------
+
+NO_TENSORS = """
+torch.exp(x, out=(t,))
+torch.exp(x, out="t")
+torch.add(x, c, alpha=2, out=[t])
+torch.atan2(x, x, out=3)
+torch.complex(x, x, out=3)
+torch.polar(x, x, out=(t,))
+torch.cumsum(x, 0, out=[t])
+torch.trace(x[:, :2], out=t)
+torch.tril(x, out=(t,))
+torch.tril(x, out=1)
+torch.matmul(x, x.t(), out=[t])
+torch.gather(x, 0, j, out=(t,))
+torch.take(x, j, out=2)
+torch.masked_select(x, x > 0, out=2)
+torch.kron(x, x, out=3)
+torch.cat([x, x], out=(t,))
+torch.linalg.eigvals(x[:, :2], out=(t,))
+torch.linalg.qr(x, out=t)
+"""
+
+
+@pytest.mark.parametrize("call", lines(NO_TENSORS))
+def test_no_tensor(call):
+    check(call, names)
