@@ -218,8 +218,9 @@ def check_out_type(array, out):
 def check_clamp_type(result, out):
     """The same for `clamp` with numbers, whose text gives the second type C++'s name."""
     from cygrad._core.dtypes import can_cast
+    from cygrad._core.tensor import Tensor
 
-    if not can_cast(result, out.dtype):
+    if isinstance(out, Tensor) and not can_cast(result, out.dtype):
         raise RuntimeError(f"result type {result.type_name} can't be cast to the desired output type {c_word(out)}")
 
 

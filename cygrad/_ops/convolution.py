@@ -10,7 +10,7 @@ from cygrad._core.record import apply_n
 from cygrad._core.tensor import Tensor
 from cygrad._kernels import convolution as kernels
 from cygrad._kernels.sliding import Geometry
-from cygrad._ops.arguments import integer, integers, is_integer
+from cygrad._ops.arguments import integer, integers, is_integer, require
 from cygrad._ops.pointwise import conjugate
 from cygrad._ops.reductions import sum as total
 from cygrad._ops.views import squeeze, unsqueeze
@@ -246,8 +246,12 @@ def convolution(input, weight, bias, stride, padding, dilation, transposed, outp
     >>> cygrad.convolution(x, w, None, [1], [0], [1], False, [0], 1)
     tensor([[[3., 3.]]])
     """
+    require(input, "convolution"), require(weight, "convolution", "weight", 2)
+    if bias is not None:
+        require(bias, "convolution", "bias", 3)
     for position, (name, value) in enumerate((("stride", stride), ("padding", padding), ("dilation", dilation)), 4):
         integers(value, "convolution", name, position)
+    messages.check_flag("convolution", "transposed", 7, transposed)
     integers(output_padding, "convolution", "output_padding", 8)
     return convolved(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
 

@@ -46,6 +46,26 @@ def test_superfluous():
     compare(program)
 
 
+def test_of_a_wrong_kind():
+    """What is no tensor, no flag, and a nan where a number is compared with 0."""
+
+    def program(torch, say):
+        x, w = torch.ones(1, 1, 4), torch.ones(1, 1, 3)
+        lists = [1], [0], [1], False, [0], 1
+        for value in (None, 2, "x", [x], slice(1)):
+            say(lambda value=value: torch.convolution(value, w, None, *lists))
+            say(lambda value=value: torch.convolution(x, value, None, *lists))
+            say(lambda value=value: torch.convolution(x, w, value, *lists))
+            say(lambda value=value: torch.convolution(x, w, None, [1], [0], [1], value, [0], 1))
+            say(lambda value=value: torch.qr(x[0], value))
+        nan = float("nan")
+        say(lambda: torch.renorm(x, nan, 0, 1))
+        say(lambda: torch.renorm(x, 2, 0, nan))
+        say(lambda: torch.cdist(x, x, nan))
+
+    compare(program)
+
+
 def test_gradients_of_a_subclass():
     def program(torch, say):
         Length = type("Length", (torch.Tensor,), {})
