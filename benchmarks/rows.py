@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import layers, peers
+from benchmarks import derivatives, layers, peers
 from benchmarks.row import Library, Names, Row
 from cygrad._core.state import take_sites
 
@@ -188,5 +188,6 @@ ROWS = [
     Row("16-32-4, batch 1, SGD step", STEP, network("SGD", 1, (16, 32, 4), lr=0.01), 0.2,
         numpy=(NUMPY_STEP, numpy_network(1, (16, 32, 4)))),
     *layers.ROWS,
+    *derivatives.ROWS,
     *peers.rows(CHAIN, scalars, STEP, network("SGD", 64, lr=0.01)),
 ]  # fmt: skip

@@ -3,16 +3,18 @@
 import threading
 from typing import Any
 
+from cygrad._core import access
 from cygrad._core.access import array_of, count_of, joined
 from cygrad._core.dual import record_same
 from cygrad._core.hooks import Packed
 from cygrad._core.messages import type_name
 from cygrad._core.node import Node
-from cygrad._core.opdef import registry
+from cygrad._core.opdef import OpNode, registry
 from cygrad._core.state import get_modes, set_modes, set_on_save
 from cygrad._core.tensor import Tensor
 
 _NO_GRAD = 1  # the bit of `state.pxd`
+_OF_OPS = range(4)  # places of an OpNode
 _FREED = (
     "Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of the graph are "
     "freed when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the "
@@ -29,8 +31,8 @@ _CHANGED_INPUT = (
 )
 
 
-def _check_hooks(function, first, *hooks):
-    if not all(map(callable, hooks)):
+def _check_hooks(function, first, pack_hook, unpack_hook):
+    if not (callable(pack_hook) and callable(unpack_hook)):
         raise TypeError(
             f"{function}(): incompatible function arguments. The following argument types are supported:\n"
             f"    1. ({first}arg0: collections.abc.Callable, arg1: collections.abc.Callable) -> None"
@@ -40,21 +42,17 @@ def _check_hooks(function, first, *hooks):
 # -- one saved tensor --------------------------------------------------------------------------------------
 
 
-def _pack(node, place, hook, unpack_hook):
-    """Call `hook` with the tensor saved in `place` of `node`, and leave there what it returned."""
-    tensor, output_nr, _ = node._place(place)
+def _pack(node, place, tensor, output_nr, hook, unpack_hook):
+    """Call `hook` with the tensor saved in `place` of `node`, without recording, and leave there what it returned."""
     history = None
     if output_nr >= 0:
         tensor = joined(tensor, node, output_nr)
     elif tensor.requires_grad:
         history = tensor if tensor.grad_fn is None else (tensor.grad_fn, tensor.output_nr)
-    version, shape, dtype = count_of(tensor), tensor.shape, tensor.dtype
-    modes = get_modes()
-    set_modes(modes | _NO_GRAD)
-    try:
-        packed = hook(tensor)
-    finally:
-        set_modes(modes)
+    version, memory = count_of(tensor), access.memory_of(tensor)
+    shape, dtype = memory.shape, memory.dtype
+    del memory
+    packed = hook(tensor)
     if count_of(tensor) != version:
         raise RuntimeError(_CHANGED_INPUT)
 
@@ -64,10 +62,11 @@ def _pack(node, place, hook, unpack_hook):
             raise TypeError(
                 f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type_name(value)}"
             )
-        if value.shape != shape or value.dtype is not dtype:  # kernels trust what they have saved
+        memory = access.memory_of(value)
+        if memory.shape != shape or memory.dtype != dtype:  # kernels trust what they have saved
             raise RuntimeError(
-                f"the unpack hook of a saved tensor returned shape {tuple(value.shape)} and {value.dtype}, but "
-                f"{tuple(shape)} and {dtype} was saved"
+                f"the unpack hook of a saved tensor returned shape {memory.shape} and torch.{memory.dtype}, but "
+                f"{shape} and torch.{dtype} was saved"
             )
         if output_nr >= 0:
             return joined(value, node, output_nr)
@@ -95,7 +94,7 @@ class SavedTensor:
         Raises RuntimeError if there are hooks already, if the tensor is None or has been freed.
         """
         _check_hooks("register_hooks", "self: SavedTensor, ", pack_hook, unpack_hook)
-        value, _, freed = self._node._place(self._place)
+        value, output_nr, freed = self._node._place(self._place)
         if freed:
             raise RuntimeError(_FREED)
         if isinstance(value, Packed):
@@ -103,7 +102,11 @@ class SavedTensor:
         if value is None:
             raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
         if isinstance(value, Tensor):  # a number is kept as it is
-            _pack(self._node, self._place, pack_hook, unpack_hook)
+            modes = set_modes(get_modes() | _NO_GRAD)
+            try:
+                _pack(self._node, self._place, value, output_nr, pack_hook, unpack_hook)
+            finally:
+                set_modes(modes)
 
     @property
     def data(self):
@@ -133,15 +136,14 @@ _thread = _Thread()
 def _pack_all(node):
     """What the thread does with a node that has just saved its values."""
     pack_hook, unpack_hook = _thread.hooks[-1]
-    for place in _places(node):
-        value = node._place(place)[0]
-        if isinstance(value, Tensor):
-            _pack(node, place, pack_hook, unpack_hook)
-
-
-def _places(node):
-    saved = getattr(node, "_raw_saved_tensors", None)
-    return range(4) if saved is None else range(len(saved))
+    modes = set_modes(get_modes() | _NO_GRAD)
+    try:
+        for place in _OF_OPS if type(node) is OpNode else range(len(node._raw_saved_tensors)):
+            value, output_nr, _ = node._place(place)
+            if isinstance(value, Tensor):
+                _pack(node, place, value, output_nr, pack_hook, unpack_hook)
+    finally:
+        set_modes(modes)
 
 
 def push_hooks(pack_hook, unpack_hook):

@@ -6,6 +6,7 @@ A call is an expression; each of its free names that `right_values` has is an ar
 
 import ast
 import contextlib
+import functools
 import re
 import warnings
 
@@ -113,6 +114,7 @@ def right_values(library):
     }
 
 
+@functools.cache
 def namespace(library):
     """What else stands in `CALLS`."""
 

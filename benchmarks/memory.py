@@ -1,0 +1,72 @@
+"""Peak memory of training steps, beside what importing and a first small step take; see README.md beside this file.
+
+`python -m benchmarks.memory` runs each model with cygrad and with PyTorch, in a process of its own.
+"""
+
+from __future__ import annotations
+
+import importlib
+import resource
+import subprocess
+import sys
+from typing import Any
+
+from benchmarks import layers
+from benchmarks.layers import FORWARD_BACKWARD, lenet, residual_block, transformer_block, with_model
+from benchmarks.machine import limit_threads
+from benchmarks.rows import STEP, network
+
+STEPS = 10
+# name: (statement, setup)
+MODELS = {
+    "784-1024-10, batch 2048, Adam": (STEP, network("Adam", 2048, (784, 1024, 10))),
+    "LeNet, batch 512, SGD": (layers.STEP, lambda torch: lenet(torch, 512)),
+    "transformer block 32x128x128, 4 heads": (
+        FORWARD_BACKWARD,
+        with_model(transformer_block, (32, 128, 128), (32, 128, 128)),
+    ),
+    "residual block 64x32x16x16, batch norm": (
+        FORWARD_BACKWARD,
+        with_model(residual_block, (64, 32, 16, 16), (64, 32, 16, 16)),
+    ),
+}
+
+
+def main() -> None:
+    """Print the table; or, called with a library and a model, one figure."""
+    if len(sys.argv) == 3:
+        print(peak(importlib.import_module(sys.argv[1]), sys.argv[2]))
+        return
+    print(f"{'peak memory in MB':40}{'cygrad':>8}{'PyTorch':>9}{'ratio':>7}   (at most 1)")
+    for name in MODELS:
+        ours, theirs = (_in_a_process(library, name) for library in ("cygrad", "torch"))
+        print(f"{name:40}{ours / 1e6:8.1f}{theirs / 1e6:9.1f}{ours / theirs:7.2f}", flush=True)
+
+
+def _in_a_process(library: str, name: str) -> int:
+    command = [sys.executable, "-m", "benchmarks.memory", library, name]
+    return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def peak(torch: Any, name: str) -> int:
+    """Bytes by which the resident memory of this process grows."""
+    limit_threads(1, torch)
+    statement, setup = MODELS[name]
+    small = torch.nn.Linear(2, 2)
+    small(torch.ones(1, 2)).sum().backward()
+    torch.optim.Adam(small.parameters()).step()
+    before = _most()
+    names = setup(torch)
+    code = compile(statement, "<step>", "exec")
+    for _ in range(STEPS):
+        exec(code, names)
+    return _most() - before
+
+
+def _most() -> int:
+    """The most memory that this process has had, in bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+if __name__ == "__main__":
+    main()

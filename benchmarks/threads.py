@@ -1,0 +1,55 @@
+"""Independent training in several threads; see README.md beside this file.
+
+`python -m benchmarks.threads` trains a network in each of 1, 2, ... threads, and tells how many times as many steps are
+done in the same time. Only free-threaded builds of CPython can gain from it where steps are short.
+"""
+
+from __future__ import annotations
+
+import statistics
+import threading
+import time
+
+import cygrad
+from benchmarks.machine import describe, limit_threads, usable_cpus
+from benchmarks.rows import STEP, network
+
+STEPS, ROUNDS = 300, 9
+SIZES = {"16-32-4, batch 8": (8, (16, 32, 4)), "784-128-10, batch 64": (64, (784, 128, 10))}
+
+
+def main() -> None:
+    """Print the table."""
+    limit_threads(1, None)
+    for name, text in describe(1, None).items():
+        print(f"{name:>10}  {text}")
+    for name, (batch, sizes) in SIZES.items():
+        for count in range(2, usable_cpus() + 1):
+            ratios = [count * seconds(1, batch, sizes) / seconds(count, batch, sizes) for _ in range(ROUNDS)]
+            print(f"{name:24} {count} threads: {statistics.median(ratios):.2f} times the steps of one", flush=True)
+
+
+def seconds(count: int, batch: int, sizes: tuple[int, int, int]) -> float:
+    """What `STEPS` steps in each of so many threads take."""
+    code = compile(STEP, "<step>", "exec")
+    ready = threading.Barrier(count + 1)
+
+    def work() -> None:
+        names = network("SGD", batch, sizes, lr=0.01)(cygrad)
+        exec(code, names)
+        ready.wait()
+        for _ in range(STEPS):
+            exec(code, names)
+
+    threads = [threading.Thread(target=work) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    ready.wait()
+    start = time.perf_counter()
+    for thread in threads:
+        thread.join()
+    return time.perf_counter() - start
+
+
+if __name__ == "__main__":
+    main()
