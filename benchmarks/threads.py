@@ -23,23 +23,29 @@ def main() -> None:
     limit_threads(1, None)
     for name, text in describe(1, None).items():
         print(f"{name:>10}  {text}")
+    print(
+        "\ntimes the steps of one thread: by the clock, and by the processor time of a step, where others run as well"
+    )
     for name, (batch, sizes) in SIZES.items():
         for count in range(2, usable_cpus() + 1):
-            ratios = [count * seconds(1, batch, sizes) / seconds(count, batch, sizes) for _ in range(ROUNDS)]
-            print(f"{name:24} {count} threads: {statistics.median(ratios):.2f} times the steps of one", flush=True)
+            pairs = [(seconds(1, batch, sizes), seconds(count, batch, sizes)) for _ in range(ROUNDS)]
+            clock, used = (statistics.median(count * one[i] / many[i] for one, many in pairs) for i in range(2))
+            print(f"{name:24} {count} threads  {clock:6.2f} {used:6.2f}", flush=True)
 
 
-def seconds(count: int, batch: int, sizes: tuple[int, int, int]) -> float:
-    """What `STEPS` steps in each of so many threads take."""
-    code = compile(STEP, "<step>", "exec")
-    ready = threading.Barrier(count + 1)
+def seconds(count: int, batch: int, sizes: tuple[int, int, int]) -> tuple[float, float]:
+    """What `STEPS` steps in each of so many threads take: by the clock, and of processor time in a thread."""
+    ready, used = threading.Barrier(count + 1), []
 
     def work() -> None:
+        code = compile(STEP, "<step>", "exec")  # its own: threads that share one wait for each other's counts of it
         names = network("SGD", batch, sizes, lr=0.01)(cygrad)
         exec(code, names)
         ready.wait()
+        start = time.thread_time()
         for _ in range(STEPS):
             exec(code, names)
+        used.append(time.thread_time() - start)
 
     threads = [threading.Thread(target=work) for _ in range(count)]
     for thread in threads:
@@ -48,7 +54,7 @@ def seconds(count: int, batch: int, sizes: tuple[int, int, int]) -> float:
     start = time.perf_counter()
     for thread in threads:
         thread.join()
-    return time.perf_counter() - start
+    return time.perf_counter() - start, statistics.mean(used)
 
 
 if __name__ == "__main__":
