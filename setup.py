@@ -71,8 +71,9 @@ LOW_DIRECTIVES = {
 # Kernels follow pointers before they look at anything else; from Python, None instead of an array would crash them.
 KERNEL_DIRECTIVES = LOW_DIRECTIVES | {"embedsignature": False, "allow_none_for_extension_args": False}
 LAYER_DIRECTIVES = {
-    layer: DIRECTIVES | directives
-    for layer, directives in {"_kernels": KERNEL_DIRECTIVES, "_core": LOW_DIRECTIVES, "_ops": {}, "": {}}.items()
+    "_kernels": DIRECTIVES | KERNEL_DIRECTIVES,
+    "_core": DIRECTIVES | LOW_DIRECTIVES,
+    **dict.fromkeys(("_ops", "nn/modules", ""), DIRECTIVES),
 }
 
 MACROS = [

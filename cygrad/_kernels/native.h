@@ -7,16 +7,8 @@
 
 #include <Python.h>
 #include <stdint.h>
+#include "native_call.h"
 #include "sanitized.h"
-
-typedef struct {
-    int is_double;
-    Py_ssize_t itemsize, piece;
-    char *data[14];
-    Py_ssize_t n[17];
-    double real;
-    int failed;
-} native_call;
 
 typedef void (*native_part)(void *context, Py_ssize_t first, Py_ssize_t count);
 

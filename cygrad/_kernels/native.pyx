@@ -17,14 +17,6 @@ cnp.import_array()
 cdef extern from "native.h":
     enum:
         LOOPS
-    ctypedef struct native_call:
-        bint is_double
-        Py_ssize_t itemsize
-        Py_ssize_t piece
-        char* data[14]
-        Py_ssize_t n[17]
-        double real
-        bint failed
     ctypedef struct product_loop:
         loop_t function
         void* data
@@ -50,6 +42,10 @@ def has_loops(cnp.ndarray a not None):
 def has_loop(int loop):
     """Whether the compiler could make that loop, and this processor can run it."""
     return bool(native_has(loop))
+
+
+cdef part_t loop_of(int loop) noexcept:
+    return native_parts[loop]
 
 
 def run(int loop, tuple arrays, tuple numbers, double real, Py_ssize_t items, Py_ssize_t piece):

@@ -4,13 +4,16 @@ Their loops (`nn.h`) work on float32 and float64; float16 goes through float32, 
 several passes over pieces that stay in the nearest cache.
 """
 
+import numpy as np
+
 cimport numpy as cnp
 from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc
 from libc.string cimport memset
 
 from cygrad._kernels.arrays cimport (
     NTYPES, PURE, RELEASE_ABOVE, cast, dense, empty, is_plain, same_shape)
-from cygrad._kernels.parallel cimport share
+from cygrad._kernels.native cimport loop_of, native_call
+from cygrad._kernels.parallel cimport part_t, share
 from cygrad._kernels.reduce cimport sum_middle
 from cygrad._kernels import by_numpy
 
@@ -38,9 +41,12 @@ cdef extern from "nn.h" nogil:
                           Py_ssize_t inner, const void* column) noexcept
     void log_softmax_gradient(bint is_double, const void* g, const void* y, void* out, Py_ssize_t blocks,
                               Py_ssize_t n, Py_ssize_t inner, const void* column) noexcept
+
 cdef enum:
     PIECE = 2048                # elements that are worked on together
     SHARE = 1 << 14             # elements that one thread works on
+    CROSS_ENTROPY = 12          # as in native.h
+    CROSS_ENTROPY_GRADIENT = 13
 
 
 # ---------------------------------------------------------------------------------------- helpers
@@ -286,23 +292,27 @@ cdef Targets _targets(cnp.ndarray target, cnp.ndarray weight, long long ignored)
     return targets
 
 
-cdef void _nll(Targets* targets, cnp.ndarray logp, real* losses, double* loss, double* total) noexcept:
+cdef struct Logarithms:         # of the probabilities: from row to row, and from class to class
+    const char* row
+    cnp.npy_intp down
+    cnp.npy_intp across
+
+
+cdef void _nll(Targets* targets, Logarithms logs, real* losses, double* loss, double* total) noexcept:
     """`losses` takes the loss of each row, or is NULL."""
     cdef Py_ssize_t i
-    cdef char* row = cnp.PyArray_BYTES(logp)
-    cdef cnp.npy_intp down = cnp.PyArray_STRIDE(logp, 0), across = cnp.PyArray_STRIDE(logp, 1)
     cdef real weight, value
     loss[0] = total[0] = 0
     for i in range(targets.n):
         value = 0
         if targets.classes[i] != targets.ignored:
             weight = (<real*>targets.weight)[targets.classes[i]] if targets.weight != NULL else 1
-            value = -weight * (<real*>(row + targets.classes[i] * across))[0]
+            value = -weight * (<const real*>(logs.row + targets.classes[i] * logs.across))[0]
             total[0] += weight
             loss[0] += value
         if losses != NULL:
             losses[i] = value
-        row += down
+        logs.row += logs.down
 
 
 cpdef tuple nll(cnp.ndarray logp, cnp.ndarray target, object weight, long long ignore_index, int reduction):
@@ -314,9 +324,6 @@ cpdef tuple nll(cnp.ndarray logp, cnp.ndarray target, object weight, long long i
     """
     cdef int t = cnp.PyArray_TYPE(logp)
     cdef Targets targets
-    cdef cnp.ndarray losses = None
-    cdef double loss, total
-    cdef cnp.npy_intp n
     if t != cnp.NPY_FLOAT and t != cnp.NPY_DOUBLE:
         logp = cast(logp, cnp.NPY_FLOAT if _is_narrow(t) else cnp.NPY_DOUBLE)
         result = nll(logp, target, weight, ignore_index, reduction)
@@ -327,13 +334,21 @@ cpdef tuple nll(cnp.ndarray logp, cnp.ndarray target, object weight, long long i
     if not is_plain(logp):
         logp = dense(logp)
     targets = _targets(target, weight, ignore_index)
+    return _reduced(&targets, Logarithms(cnp.PyArray_BYTES(logp), cnp.PyArray_STRIDE(logp, 0),
+                                         cnp.PyArray_STRIDE(logp, 1)), t, reduction)
+
+
+cdef tuple _reduced(Targets* targets, Logarithms logs, int t, int reduction):
+    """The loss and the total weight."""
+    cdef cnp.ndarray losses = None
+    cdef double loss, total
+    cdef cnp.npy_intp n = targets.n
     if reduction == NONE:
-        n = targets.n
         losses = empty(1, &n, t)
     if t == cnp.NPY_FLOAT:
-        _nll[float](&targets, logp, NULL if losses is None else <float*>cnp.PyArray_DATA(losses), &loss, &total)
+        _nll[float](targets, logs, NULL if losses is None else <float*>cnp.PyArray_DATA(losses), &loss, &total)
     else:
-        _nll[double](&targets, logp, NULL if losses is None else <double*>cnp.PyArray_DATA(losses), &loss, &total)
+        _nll[double](targets, logs, NULL if losses is None else <double*>cnp.PyArray_DATA(losses), &loss, &total)
     if reduction != NONE:
         losses = _number(loss / total if reduction == MEAN else loss, t)
     return losses, _number(total, t)
@@ -361,6 +376,12 @@ cdef void _nll_backward(Targets* targets, real* out, Py_ssize_t classes, const r
             out[i * classes + targets.classes[i]] = -weight * grad[i * step] / total
 
 
+cdef cnp.ndarray _gradient_of_loss(cnp.ndarray grad, int t, Py_ssize_t rows, bint for_each):
+    if cnp.PyArray_SIZE(grad) != (rows if for_each else 1):
+        raise ValueError(f"a gradient of shape {(<object>grad).shape} for a loss of {rows} rows")
+    return dense(cast(grad, t))
+
+
 cpdef cnp.ndarray nll_backward(cnp.ndarray grad, cnp.ndarray logp, cnp.ndarray target, object weight,
                                long long ignore_index, int reduction, cnp.ndarray total_weight):
     """The gradient of `nll` for ``logp``, of which only shape and dtype count. ``total_weight`` is what `nll` gave."""
@@ -375,9 +396,7 @@ cpdef cnp.ndarray nll_backward(cnp.ndarray grad, cnp.ndarray logp, cnp.ndarray t
     _check_targets(logp, target, ignore_index)
     weight = _class_weights(weight, t, cnp.PyArray_DIM(logp, 1))
     targets = _targets(target, weight, ignore_index)
-    grad = dense(cast(grad, t))
-    if cnp.PyArray_SIZE(grad) != (targets.n if step else 1):
-        raise ValueError(f"a gradient of shape {(<object>grad).shape} for a loss of {targets.n} rows")
+    grad = _gradient_of_loss(grad, t, targets.n, step)
     out = empty(2, cnp.PyArray_DIMS(logp), t)
     cdef double total = float(total_weight) if reduction == MEAN else 1
     if t == cnp.NPY_FLOAT:
@@ -386,4 +405,92 @@ cpdef cnp.ndarray nll_backward(cnp.ndarray grad, cnp.ndarray logp, cnp.ndarray t
     else:
         _nll_backward[double](&targets, <double*>cnp.PyArray_DATA(out), cnp.PyArray_DIM(logp, 1),
                               <double*>cnp.PyArray_DATA(grad), step, total)
+    return out
+
+
+# ---------------------------------------------------------------------------------------- cross-entropy
+
+
+cdef void _run_rows(int loop, int t, Py_ssize_t rows, Py_ssize_t classes, void** data) noexcept:
+    """A loop of scores.h over the rows of scores; `data` as it stands there."""
+    cdef native_call call
+    cdef part_t part = loop_of(loop)
+    cdef int i
+    for i in range(4):
+        call.data[i] = <char*>data[i]
+    call.n[0] = classes
+    call.is_double = t == cnp.NPY_DOUBLE
+    call.itemsize = 8 if call.is_double else 4
+    call.piece = max(1, SHARE // classes)
+    if rows > call.piece:
+        with nogil:
+            share(part, &call, rows, call.piece)
+    else:
+        part(&call, 0, rows)
+
+
+cpdef tuple cross_entropy(cnp.ndarray x, cnp.ndarray target, object weight, long long ignore_index, int reduction):
+    """`nll` of the log-softmax of the rows of scores (N, C): (loss, total weight, softmax of the rows)."""
+    cdef int t = cnp.PyArray_TYPE(x)
+    cdef Targets targets
+    cdef cnp.ndarray softmax, logs
+    if _is_narrow(t):
+        wide = cross_entropy(cast(x, cnp.NPY_FLOAT), target, weight, ignore_index, reduction)
+        return tuple([cast(result, t) for result in wide])
+    if not _has_kernel(t) or cnp.PyArray_SIZE(x) == 0:
+        logs = log_softmax(x, 1)
+        return *nll(logs, target, weight, ignore_index, reduction), by_numpy.call(np.exp, logs)
+    target = dense(cast(target, cnp.NPY_INT64))
+    _check_targets(x, target, ignore_index)
+    weight = _class_weights(weight, t, cnp.PyArray_DIM(x, 1))
+    targets = _targets(target, weight, ignore_index)
+    x = dense(x)
+    softmax = empty(2, cnp.PyArray_DIMS(x), t)
+    logs = empty(1, cnp.PyArray_DIMS(x), t)     # of the rows' own classes, which count as those of all
+    _run_rows(CROSS_ENTROPY, t, targets.n, cnp.PyArray_DIM(x, 1),
+              [cnp.PyArray_DATA(x), targets.classes, cnp.PyArray_DATA(softmax), cnp.PyArray_DATA(logs)])
+    loss, total = _reduced(&targets, Logarithms(cnp.PyArray_BYTES(logs), cnp.PyArray_ITEMSIZE(x), 0), t, reduction)
+    return loss, total, softmax
+
+
+cdef void _factors(Targets* targets, real* out, const real* grad, Py_ssize_t step, real total) noexcept:
+    """What the difference between softmax and target is multiplied by in each row; `step` as in `_nll_backward`."""
+    cdef Py_ssize_t i
+    for i in range(targets.n):
+        out[i] = 0
+        if targets.classes[i] != targets.ignored:
+            out[i] = grad[i * step] / total
+            if targets.weight != NULL:
+                out[i] *= (<real*>targets.weight)[targets.classes[i]]
+
+
+cpdef cnp.ndarray cross_entropy_backward(cnp.ndarray grad, cnp.ndarray softmax, cnp.ndarray target, object weight,
+                                         long long ignore_index, int reduction, cnp.ndarray total_weight):
+    """The gradient of `cross_entropy` for the scores. ``softmax`` and ``total_weight`` are what that gave."""
+    cdef int t = cnp.PyArray_TYPE(softmax)
+    cdef Targets targets
+    cdef cnp.ndarray out, factors
+    cdef bint step = reduction == NONE
+    cdef double total
+    if _is_narrow(t):
+        return cast(cross_entropy_backward(grad, cast(softmax, cnp.NPY_FLOAT), target, weight, ignore_index, reduction,
+                                           total_weight), t)
+    if not _has_kernel(t) or cnp.PyArray_SIZE(softmax) == 0:
+        of_logs = nll_backward(grad, softmax, target, weight, ignore_index, reduction, total_weight)
+        return of_logs - softmax * of_logs.sum(1, keepdims=True)
+    target = dense(cast(target, cnp.NPY_INT64))
+    _check_targets(softmax, target, ignore_index)
+    weight = _class_weights(weight, t, cnp.PyArray_DIM(softmax, 1))
+    targets = _targets(target, weight, ignore_index)
+    grad = _gradient_of_loss(grad, t, targets.n, step)
+    softmax = dense(softmax)
+    total = float(total_weight) if reduction == MEAN else 1
+    out = empty(2, cnp.PyArray_DIMS(softmax), t)
+    factors = empty(1, cnp.PyArray_DIMS(softmax), t)
+    if t == cnp.NPY_FLOAT:
+        _factors[float](&targets, <float*>cnp.PyArray_DATA(factors), <float*>cnp.PyArray_DATA(grad), step, <float>total)
+    else:
+        _factors[double](&targets, <double*>cnp.PyArray_DATA(factors), <double*>cnp.PyArray_DATA(grad), step, total)
+    _run_rows(CROSS_ENTROPY_GRADIENT, t, targets.n, cnp.PyArray_DIM(softmax, 1),
+              [cnp.PyArray_DATA(softmax), targets.classes, cnp.PyArray_DATA(factors), cnp.PyArray_DATA(out)])
     return out

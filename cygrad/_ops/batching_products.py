@@ -194,7 +194,8 @@ def _nll(call):
 
 @rule("cross_entropy_of_softmax")
 def _cross_entropy(call):
-    (target, weight), _ = call.kept[2]
+    kept = call.kept[2]
+    target, weight = kept[0] if isinstance(kept, tuple) else (kept, None)
     logs = call.full(call.inputs[0]).log_softmax(2)
     return [_nll_of(call, logs, target, weight), logs.exp()]
 

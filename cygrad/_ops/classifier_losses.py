@@ -12,7 +12,8 @@ from cygrad._core.dual import keep
 from cygrad._core.opdef import ELSEWHERE, IN0, OUT1, PRIVATE, declare, publish, variant
 from cygrad._core.record import record_n, record_outputs
 from cygrad._core.state import get_modes
-from cygrad._kernels import cross_entropy as kernels
+from cygrad._kernels.nn import cross_entropy as cross_entropy_array
+from cygrad._kernels.nn import cross_entropy_backward as cross_entropy_backward_array
 from cygrad._kernels.nn import nll as nll_array
 from cygrad._kernels.nn import nll_backward as nll_backward_rows
 from cygrad._ops import loss_checks as checks
@@ -61,8 +62,11 @@ def nll_backward_array(grad, target, weight, ignore_index, reduction, total, sha
 
 def nll_rule(n, g):
     ignore_index, reduction, total = n.args
-    shape = tuple(n.saved(0).shape)
-    return nll_loss_backward(g, n.saved(1), n.saved(2), ignore_index, reduction, total, shape)
+    input, target, weight = n.saved(0), n.saved(1), n.saved(2)
+    if input.ndim == 2 and reduction != NONE and get_modes() & NO_GRAD:
+        arrays = array_of(g), array_of(input), array_of(target), _array(weight)
+        return tensor_of(nll_backward_rows(*arrays, ignore_index, reduction, array_of(total)))
+    return nll_loss_backward(g, target, weight, ignore_index, reduction, total, tuple(input.shape))
 
 
 NLL = declare(
@@ -121,14 +125,19 @@ def nll_loss_backward(grad_output, target, weight, ignore_index, reduction, tota
 # -- negative log-likelihood of a softmax ------------------------------------------------------------------
 
 
+def kept_of(n):
+    """The target and the weight. Most losses have no weight, and then keep a target alone, which is faster."""
+    return kept_tensors(n, 2) if isinstance(n.saved(2), tuple) else (n.saved(2), None)
+
+
 def fused_rule(n, grads):
     g, of_softmax = grads
-    softmax, (target, weight) = n.saved_output(1), kept_tensors(n, 2)
+    softmax, (target, weight) = n.saved_output(1), kept_of(n)
     ignore_index, reduction, total = n.args
     grad = None
     if g is not None and get_modes() & NO_GRAD:
-        arrays = array_of(softmax), array_of(target), _array(weight)
-        grad = tensor_of(kernels.cross_entropy_backward(array_of(g), *arrays, ignore_index, reduction, array_of(total)))
+        arrays = array_of(g), array_of(softmax), array_of(target), _array(weight)
+        grad = tensor_of(cross_entropy_backward_array(*arrays, ignore_index, reduction, array_of(total)))
     elif g is not None:
         of_logarithm = nll_loss_backward(g, target, weight, ignore_index, reduction, total, tuple(softmax.shape))
         grad = sub(of_logarithm, mul(softmax, sum_of(of_logarithm, 1, True)))
@@ -148,15 +157,18 @@ FUSED = declare(
     outputs="_ _",
     attributes="ignore_index reduction total_weight",
 )
-LARGE = 1 << 16  # scores for which one pass saves more than its checks cost
+LARGE = 1 << 14  # scores for which one pass saves more than a graph like PyTorch's, of two nodes, is worth
 
 
 def cross_entropy_of_softmax(input, target, weight, ignore_index, reduction):
     """`nll_loss(log_softmax(input, 1), target)` for scores (N, C), as one op that makes the softmax and keeps it."""
     arrays = array_of(input), array_of(target), _array(weight)
-    loss, total, softmax = kernels.cross_entropy(*arrays, ignore_index, reduction)
+    loss, total, softmax = cross_entropy_array(*arrays, ignore_index, reduction)
     results = record_outputs(FUSED, (loss, softmax), (input,), (ignore_index, reduction, tensor_of(total)), 2)
-    keep_tensors(results[0], 2, (target, weight))
+    if weight is None:
+        keep(results[0], 2, target)
+    else:
+        keep_tensors(results[0], 2, (target, weight))
     return results
 
 
@@ -238,8 +250,7 @@ def cross_entropy(
         _check_target(values, classes, input, target)
     if not input.dtype.is_floating_point:
         raise messages.not_implemented_for("log_softmax_lastdim_kernel_impl", input.dtype)
-    is_large = values.ndim == 2 and values.size >= LARGE and kernels.has_loops(values)
-    if is_large and not has_probabilities and label_smoothing == 0:
+    if values.ndim == 2 and values.size >= LARGE and not has_probabilities and label_smoothing == 0:
         _check_weight(input, weight)
         return cross_entropy_of_softmax(input, target, weight, ignore_index, how)[0]
     logp = log_softmax_along(input, 1 if values.ndim > 1 else 0)

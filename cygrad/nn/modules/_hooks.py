@@ -8,11 +8,9 @@ from typing import Any
 
 import cygrad
 from cygrad.nn.modules._backward_hooks import BackwardHooks, register_regular_hooks
-from cygrad.nn.modules._failures import TOLD, tell_module
+from cygrad.nn.modules._use import Called
+from cygrad.nn.modules._use import global_hooks as _global_hooks
 from cygrad.utils.hooks import HookDict, RemovableHandle, add_hook
-
-# Hooks of every module: {number: (kind, hook)}. One dictionary, so that a call tests one.
-_global_hooks: HookDict = HookDict()
 
 
 class ForwardHook:
@@ -50,7 +48,7 @@ class ForwardHook:
         return output if result is None else result
 
 
-class Hooked:
+class Hooked(Called):
     """Makes a module callable: `module(x)` runs the hooks and `forward`.
 
     Base of `Module`. Hooks stand in dictionaries, by number, in the order they will run.
@@ -70,21 +68,6 @@ class Hooked:
         state["_backward_pre_hooks"] = HookDict()
         state["_backward_hooks"] = HookDict()
         state["_is_full_backward_hook"] = None
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        try:
-            if (
-                self._forward_hooks
-                or self._forward_pre_hooks
-                or self._backward_hooks
-                or self._backward_pre_hooks
-                or _global_hooks
-            ):
-                return self._call_with_hooks(args, kwargs)
-            return self.forward(*args, **kwargs)
-        except TOLD as error:
-            tell_module(error, self)
-            raise
 
     # Registration
 

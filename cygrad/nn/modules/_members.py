@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from cygrad import Tensor
+from cygrad.nn.modules._use import find_member
 from cygrad.nn.parameter import Buffer, Parameter
 from cygrad.utils import typename
 
@@ -109,16 +110,12 @@ class Members:
 
     # Attributes
 
-    def __getattr__(self, name: str) -> Any:
-        state = self.__dict__
-        if "_parameters" in state:
-            if name in state["_parameters"]:
-                return state["_parameters"][name]
-            if name in state["_modules"]:
-                return state["_modules"][name]
-            if name in state["_buffers"]:
-                return state["_buffers"][name]
-        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
+
+    else:
+        __getattr__ = find_member
 
     def __setattr__(self, name: str, value: Any) -> None:
         state = self.__dict__

@@ -1,0 +1,17 @@
+/* What loops that are called by number are given; what `data` and `n` hold is told beside each (native.h). */
+
+#ifndef CYGRAD_NATIVE_CALL_H
+#define CYGRAD_NATIVE_CALL_H
+
+#include <Python.h>
+
+typedef struct {
+    int is_double;
+    Py_ssize_t itemsize, piece;
+    char *data[14];
+    Py_ssize_t n[17];
+    double real;
+    int failed;
+} native_call;
+
+#endif
