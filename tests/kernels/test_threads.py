@@ -161,22 +161,27 @@ for _ in range(5):
     assert (x + 1).sum() == 200_000
 """
 
+# The threads and the child share no Python variable, as in test_pool.py.
 FORK_AMID_WORK = """
 import os, threading, cygrad
-cygrad.set_num_threads(3)
-stop = False
-def work():
-    x = cygrad.ones(100_000)
-    while not stop:
+
+def work(x, is_over):
+    while not is_over():
         x = x * 1.0
-threads = [threading.Thread(target=work) for _ in range(2)]
-for thread in threads: thread.start()
-for _ in range(30):
-    child = os.fork()
-    if child == 0:
-        os._exit(0 if (cygrad.ones(100_000) + 1).sum() == 200_000 else 1)
-    assert os.waitpid(child, 0)[1] == 0
-stop = True
+
+def fork_beside(threads, ones):
+    for thread in threads: thread.start()
+    for _ in range(30):
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if (ones(100_000) + 1).sum() == 200_000 else 1)
+        assert os.waitpid(child, 0)[1] == 0
+
+cygrad.set_num_threads(3)
+over = threading.Event()
+threads = [threading.Thread(target=work, args=(cygrad.ones(100_000), over.is_set)) for _ in range(2)]
+fork_beside(threads, cygrad.ones)
+over.set()
 for thread in threads: thread.join()
 """
 

@@ -433,6 +433,38 @@ def test_ctrl_c(crew, where, sigint):
     assert not multiprocessing.active_children()
 
 
+@pytest.mark.skipif(os.name == "nt", reason="needs signals")
+@pytest.mark.parametrize("crew", CREWS)
+@pytest.mark.parametrize("after", [False, True])
+def test_ctrl_c_while_workers_start(crew, after, sigint, monkeypatch):
+    starting = multiprocessing.get_context("fork").Process if crew else threading.Thread
+    start, came = starting.start, []
+
+    def interrupted(worker):
+        if after:
+            start(worker)
+        os.kill(os.getpid(), signal.SIGINT)
+        came.append(worker)
+        if not after:
+            start(worker)
+
+    monkeypatch.setattr(starting, "start", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        iter(DataLoader(range(10), num_workers=2, **crew))
+    assert len(came) == 2, "Ctrl-C was to wait until all workers have started"
+    monkeypatch.undo()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert sum(DataLoader(range(10), None, num_workers=2, **crew)) == 45
+
+
+def test_workers_can_be_started_in_any_thread():
+    sums = []
+    thread = threading.Thread(target=lambda: sums.append(sum(DataLoader(range(10), None, num_workers=2))))
+    thread.start()
+    thread.join()
+    assert sums == [45]
+
+
 PROGRAM = """
 import os, sys, time
 import cygrad as torch

@@ -9,13 +9,15 @@ batches do not depend on the number of workers, nor on which of them is faster.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import itertools
 import queue
+import signal
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -185,6 +187,27 @@ class Work:
 # -- crews -------------------------------------------------------------------------------------------------
 
 
+@contextlib.contextmanager
+def putting_off_ctrl_c() -> Iterator[None]:
+    """Let Ctrl-C wait until the block has ended.
+
+    Between the start of workers and the note of who ends them it would leave them running; and what is raised in the
+    functions that Python calls around a fork is printed, and lost.
+    """
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+        yield  # only the main thread is interrupted
+        return
+    came: list[tuple[int, Any]] = []
+    signal.signal(signal.SIGINT, lambda *call: came.append(call))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if came:
+            handler(*came[-1])
+
+
 class Crew:
     """The workers of a loader, and the way to them."""
 
@@ -222,7 +245,7 @@ class Threads(Crew):
                 thread = threading.Thread(target=_run_in_thread, args=arguments, daemon=True)
                 thread.start()
                 self.threads.append(thread)
-        except BaseException:  # Ctrl-C, or no more threads
+        except BaseException:  # no more threads, or no memory
             self.stop()
             raise
 

@@ -10,7 +10,17 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import cygrad
-from cygrad.utils.data._worker import Crew, Failure, NoMoreSamples, Reading, Task, Threads, Work, stream
+from cygrad.utils.data._worker import (
+    Crew,
+    Failure,
+    NoMoreSamples,
+    Reading,
+    Task,
+    Threads,
+    Work,
+    putting_off_ctrl_c,
+    stream,
+)
 from cygrad.utils.data.collate import default_collate, default_convert
 from cygrad.utils.data.dataset import IterableDataset
 from cygrad.utils.data.sampler import BatchSampler, RandomSampler, SequentialSampler, draw_seed
@@ -201,13 +211,14 @@ class DataLoader:
         processes = self.multiprocessing_context
         kind = "thread" if processes is None else "process"
         work = Work(self._reading(), self.num_workers, seed, self.worker_init_fn, kind)
-        if processes is None:
-            crew: Crew = Threads(work)
-        else:
-            from cygrad.utils.data._processes import Processes
+        with putting_off_ctrl_c():
+            if processes is None:
+                crew: Crew = Threads(work)
+            else:
+                from cygrad.utils.data._processes import Processes
 
-            crew = Processes(work, processes)
-        crew.end = weakref.finalize(owner, crew.stop)
+                crew = Processes(work, processes)
+            crew.end = weakref.finalize(owner, crew.stop)
         return crew
 
 
