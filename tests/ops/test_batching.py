@@ -81,7 +81,8 @@ class Batched:
             given = list(tensors)
             for place, t in zip(places, chosen, strict=True):
                 given[place] = t
-            return tuple((out * out.conj()).real for out in self.run(*given) if out.requires_grad)
+            found = tuple((out * out.conj()).real for out in self.run(*given) if out.requires_grad)
+            return found or (cygrad.zeros(()),)  # of results without a gradient, a constant
 
         outs, product = func.vjp(energies, *[tensors[place] for place in places])
         return product(tuple(out.new_ones(out.shape) for out in outs))
