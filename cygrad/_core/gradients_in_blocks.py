@@ -1,8 +1,10 @@
-"""The gradients of elementwise ops on large arrays, block by block.
+"""The gradients of elementwise ops on large arrays, block by block, and of ops on stacks, part by part.
 
 A rule is made of ops, each of which makes an array as large as the gradient. In a backward pass that is not recorded,
 the rule is run on one block after the other instead, so that all but the gradients is as large as a block.
 """
+
+from functools import wraps
 
 import numpy as np
 
@@ -10,6 +12,8 @@ from cygrad._core.access import memory_of, tensor_of
 from cygrad._core.hooks import Packed
 from cygrad._core.tensor import Tensor
 from cygrad._kernels import blocks
+from cygrad._kernels.reduce import sum_to
+from cygrad._kernels.stacks import cut
 
 SIZE = 1 << 20  # elements of a block: a rule takes some 20 microseconds beside its loops
 
@@ -20,8 +24,12 @@ def gradients(array, node, g, is_spare):
     `array` is that of `g`; `is_spare` tells whether nobody else has it, so that a result may take its memory.
     """
     saved = _saved_values(node) if array.size > 2 * SIZE else None
-    if saved is None or not all(_broadcasts(value, array.shape) for value in saved):
+    if saved is None or not any(value is not None for value in saved):
         return None
+    if not all(_broadcasts(value, array.shape) for value in saved):
+        return None
+    if any(expected is not None and expected[0] != array.shape for expected in node.expected_gradients()):
+        return _in_parts(node.run_rule, node, g, (0, 0, (), 0))
     rule = _Rule(node, saved, is_spare)
     try:
         found = blocks.in_blocks(rule.on_block, [array, *map(_array_of, saved)], array if is_spare else None, SIZE)
@@ -62,11 +70,13 @@ class _Rule:
 
 def _saved_values(node):
     """Inputs 0 to 2 and the result, as far as they are saved; None if to read them may call hooks, or fail."""
-    raw = [node._place(i) for i in range(4)]
-    if any(freed or type(value) is Packed for value, _, freed in raw) or all(value is None for value, _, _ in raw):
-        return None
-    read = [node.saved(i) if raw[i][0] is not None else None for i in range(3)]
-    return [*read, node.saved_result() if raw[3][0] is not None else None]
+    values = []
+    for i in range(4):
+        value, output, freed = node._place(i)
+        if freed or type(value) is Packed:
+            return None
+        values.append(None if value is None else node.saved_output(output) if output >= 0 else node.saved(i))
+    return values
 
 
 def _array_of(value):
@@ -85,3 +95,106 @@ def _broadcasts(value, shape):
         and array.ndim <= len(shape)
         and all(n in (1, m) for n, m in pairs)
     )
+
+
+# -- stacks ------------------------------------------------------------------------------------------------
+
+
+def in_parts(grads=2, saved=2, args=(), inputs=2):
+    """A decorator of rules: gradients, saved values and inputs have so many dimensions behind their stack.
+
+    One number for all, or one for each: of `saved` for inputs 0 to 2 and the result; or a function of the node. Of the
+    other arguments `args` tells it for those that are cut as well, and has None for others. Losses of elements are
+    stacks of numbers: 0 for all.
+    """
+
+    def decorated(rule):
+        @wraps(rule)
+        def by_parts(n, g):
+            found = _in_parts(rule, n, g, (grads, saved, args, inputs)) if n.may_run_in_parts(g) else None
+            return rule(n, g) if found is None else found
+
+        return by_parts
+
+    return decorated
+
+
+def _in_parts(rule, node, g, dims):
+    block = SIZE if dims[1] == 0 else blocks.SIZE
+    saved = _saved_values(node)
+    if saved is None:
+        return None
+    dims = [d(node) if callable(d) else d for d in dims]
+    given = g if type(g) is tuple else (g,)
+    args = node.args or ()
+    cutting = args[: len(dims[2])]
+    values = [*given, *saved, *cutting]
+    own = [*_each(dims[0], len(given)), *_each(dims[1], 4), *dims[2]]
+    arrays = [None if k is None else _plain_array(value) for value, k in zip(values, own)]
+    found = [(a, k) for a, k in zip(arrays, own) if a is not None]
+    stack = np.broadcast_shapes(*(a.shape[: a.ndim - k] for a, k in found))
+    size = max(a.size for a, _ in found)
+    if size <= 2 * block or max(stack, default=1) == 1:
+        return None
+    axis = int(np.argmax(stack))
+    length = stack[axis]
+    step = -(-length * block // size)
+    total = _Gradients(node, len(stack) - axis, length, dims[3])
+    for start in range(0, length, step):
+        part = slice(start, start + step)
+        here = [
+            value if a is None else _like(value, cut(a, part, a.ndim - k - len(stack) + axis))
+            for value, a, k in zip(values, arrays, own)
+        ]
+        n = node.part(here[len(given) : len(given) + 4], (*here[len(given) + 4 :], *args[len(cutting) :]))
+        total.add(rule(n, tuple(here[: len(given)]) if type(g) is tuple else here[0]), part)
+    return total.delivered()
+
+
+def _each(dims, count):
+    return dims if type(dims) is tuple else (dims,) * count
+
+
+def _plain_array(value):
+    return memory_of(value) if isinstance(value, Tensor) else value if isinstance(value, np.ndarray) else None
+
+
+def _like(value, array):
+    return tensor_of(array) if isinstance(value, Tensor) else array
+
+
+class _Gradients:
+    """The gradients of a node, of which parts come one after the other."""
+
+    def __init__(self, node, axis, length, dims):
+        self.axis, self.length, self.is_tuple = axis, length, False  # the axis counts from the stack's end
+        self.expected = node.expected_gradients()
+        self.dims = _each(dims, len(self.expected))
+        self.totals = [None] * len(self.expected)
+
+    def add(self, grads, part):
+        self.is_tuple = type(grads) is tuple
+        for i, grad in enumerate(grads if self.is_tuple else (grads,)):
+            if grad is not None and self.expected[i] is not None:
+                self._add_one(i, memory_of(grad), part)
+
+    def _add_one(self, i, array, part):
+        (whole, is_complex), total = self.expected[i], self.totals[i]
+        shape = list(whole)
+        axis = len(shape) - self.dims[i] - self.axis
+        along = axis >= 0 and shape[axis] != 1
+        if along:
+            shape[axis] = len(range(*part.indices(self.length)))
+        array = sum_to(array if is_complex else array.real, tuple(shape))
+        if along:
+            if total is None:
+                total = self.totals[i] = np.empty(whole, array.dtype)
+            total[(slice(None),) * axis + (part,)] = array
+        elif total is None:
+            self.totals[i] = array.copy()
+        else:
+            total += array
+
+    def delivered(self):
+        found = [None if total is None else tensor_of(total) for total in self.totals]
+        return tuple(found) if self.is_tuple else found[0]

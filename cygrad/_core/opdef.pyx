@@ -58,7 +58,8 @@ from numpy cimport PyArray_SIZE, ndarray
 
 import numpy as np
 
-from cygrad._core.node cimport forbid_making
+from cygrad._core.dtypes cimport COMPLEX, category_of_num
+from cygrad._core.node cimport Node, forbid_making, meta_of
 from cygrad._core.state cimport FORWARD, IN_RULE, NO_GRAD, WATCH_INF, WATCH_RESULTS, ThreadState, thread_state
 from cygrad._core.tensor cimport Tensor, alias, bind_methods, version_of, wrap, IS_INFERENCE, REQUIRES_GRAD
 from cygrad._core import faults, messages
@@ -226,18 +227,53 @@ cdef class OpNode(Node):
         finally:
             state.modes = modes
 
+    def part(self, saved, tuple args):
+        """A node like this one, whose inputs 0 to 2 and result, as far as they are saved, are `saved`."""
+        cdef OpNode node = OpNode.__new__(OpNode)
+        node.op, node.args, node.n_edges, node.n_outputs = self.op, args, self.n_edges, self.n_outputs
+        node.edge0, node.edge1, node.edge2 = [None if self.target(i) is None else self.op for i in range(3)]
+        node.more_edges = self.more_edges
+        node.saved0, node.saved1, node.saved2, node.result = saved
+        return node
+
+    def run_rule(self, OpNode part, grads):
+        """What the rule of this node makes of another's gradients."""
+        return self.op.rule(part, grads)
+
     def on_block(self, bint is_spare, Tensor grad, *saved):
         """What the rule makes of a block of the gradient, and of blocks of inputs 0 to 2 and of the result."""
         cdef ThreadState* state = thread_state()
-        cdef OpNode node = OpNode.__new__(OpNode)
-        node.op, node.args, node.n_edges, node.n_outputs = self.op, self.args, self.n_edges, 1
-        node.edge0, node.edge1, node.edge2 = [None if self.target(i) is None else self.op for i in range(3)]
-        node.saved0, node.saved1, node.saved2, node.result = saved
+        node = self.part(saved, self.args)
         state.spare = <void*>grad if is_spare else NULL
         try:
             return self.op.rule(node, grad)
         finally:
             state.spare = NULL
+
+    def may_run_in_parts(self, grads):
+        """May the rule be run on one part of large arrays after the other, as nobody records or watches what it does?"""
+        cdef ThreadState* state = thread_state()
+        if not state.modes & IN_RULE or state.modes & FORWARD or state.events != NULL:
+            return False
+        for value in (*(grads if type(grads) is tuple else (grads,)), self.saved0, self.saved1, self.saved2, self.result):
+            if is_large(value):
+                return True
+        return False
+
+    def expected_gradients(self):
+        """(shape, whether it is complex) of each gradient; None for an input that has none."""
+        cdef list expected = []
+        for i in range(self.n_edges):
+            target = self.target(i)
+            if target is None:
+                expected.append(None)
+                continue
+            if isinstance(target, Node):
+                shape, num = meta_of(<Node>target, self.target_nr(i))
+            else:
+                shape, num = (<Tensor>target).array.shape, (<Tensor>target).array.dtype.num
+            expected.append((shape, category_of_num(num) == COMPLEX))
+        return expected
 
     cpdef bint needs(self, int i) noexcept:
         """Whether the gradient of input `i` is wanted: by the graph, and by the pass that is running."""

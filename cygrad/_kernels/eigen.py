@@ -2,7 +2,10 @@
 
 import numpy as np
 
+from cygrad._kernels.stacks import over_stacks
 
+
+@over_stacks(2)
 def eigh(a, uplo):
     """(ascending eigenvalues, eigenvectors) of Hermitian matrices, of which one triangle is read."""
     try:
@@ -21,6 +24,7 @@ def hermitian_one_by_one(a, uplo):
     return values, vectors
 
 
+@over_stacks(2)
 def eigvalsh(a, uplo):
     try:
         return np.linalg.eigvalsh(a, uplo)
@@ -28,11 +32,13 @@ def eigvalsh(a, uplo):
         return hermitian_one_by_one(a, uplo)[0]
 
 
+@over_stacks(2)
 def eig(a):
     """(eigenvalues, eigenvectors), always complex."""
     return tuple(as_complex(part, a.dtype) for part in np.linalg.eig(a))
 
 
+@over_stacks(2)
 def eigvals(a):
     return as_complex(np.linalg.eigvals(a), a.dtype)
 

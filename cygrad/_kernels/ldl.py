@@ -11,10 +11,12 @@ import math
 import numpy as np
 
 from cygrad._kernels.lapack import routine
+from cygrad._kernels.stacks import over_stacks
 
 ALPHA = (1 + math.sqrt(17)) / 8
 
 
+@over_stacks(2)
 def ldl_factor(a, hermitian):
     """(LD, pivots, info): info is the number from 1 of the first block of D that is 0, or 0."""
     ld = np.tril(a)
@@ -111,6 +113,7 @@ def divided(columns, d):
     return columns @ inverse
 
 
+@over_stacks(2, 1, 2)
 def ldl_solve(ld, pivots, b, hermitian):
     """A^-1 B from the factors of A; stacks broadcast."""
     stack = np.broadcast_shapes(ld.shape[:-2], b.shape[:-2])

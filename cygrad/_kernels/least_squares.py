@@ -2,7 +2,10 @@
 
 import numpy as np
 
+from cygrad._kernels.stacks import over_stacks
 
+
+@over_stacks(2, 2)
 @np.errstate(all="ignore")
 def lstsq(a, b, rcond):
     """(X, rank, S): of all X for which |A X - B| is least the shortest.
@@ -22,6 +25,7 @@ def adjoint(a):
     return a.conj().swapaxes(-1, -2)
 
 
+@over_stacks(2, 2, 2)
 @np.errstate(all="ignore")
 def residuals(a, b, x):
     """The sum of squares of each column of A X - B."""

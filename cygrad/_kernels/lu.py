@@ -8,12 +8,14 @@ import math
 import numpy as np
 
 from cygrad._kernels.lapack import routine
+from cygrad._kernels.stacks import over_stacks
 from cygrad._kernels.triangular import solve_triangular
 
 BLOCK = 32  # columns that are eliminated before the rest is updated
 ONE_BY_ONE = 16  # rows from which on matrices are factored one after the other and not all at once
 
 
+@over_stacks(2)
 def lu_factor(a):
     """(LU, pivots, info): L without its diagonal of ones and U in one matrix, for A of shape (..., m, n).
 
@@ -81,6 +83,23 @@ def order_of_rows(pivots, m):
     return order.reshape(*pivots.shape[:-1], m)
 
 
+@over_stacks(2)
+def factors(a):
+    """The arrays P, L, U."""
+    lu, pivots, _ = lu_factor(a)
+    return permutation(pivots, a.shape[-2], a.dtype), *triangles(lu)
+
+
+@over_stacks(2)
+def triangles(lu):
+    """L and U."""
+    k = min(lu.shape[-2:])
+    lower = np.tril(lu[..., :, :k], -1)
+    lower += np.eye(lower.shape[-2], k, dtype=lu.dtype)
+    return lower, np.triu(lu[..., :k, :])
+
+
+@over_stacks(1)
 def permutation(pivots, m, dtype):
     """The matrices P with A = P L U."""
     return np.swapaxes(np.eye(m, dtype=dtype)[order_of_rows(pivots, m)], -1, -2)

@@ -8,6 +8,8 @@ import math
 
 import numpy as np
 
+from cygrad._kernels.stacks import over_stacks
+
 THETA = {
     "d": {
         3: 1.495585217958292e-2,
@@ -20,6 +22,7 @@ THETA = {
 }
 
 
+@over_stacks(2)
 def matrix_exp(a):
     """e^A; nan for matrices with nan or inf."""
     if not a.size:
@@ -57,9 +60,14 @@ def pade(a, m):
     c = [math.factorial(2 * m - j) / (whole * math.factorial(j) * math.factorial(m - j)) for j in range(m + 1)]
     one = np.eye(a.shape[-1], dtype=a.dtype)
     square = a @ a
-    power, even, odd = one, c[0] * one, c[1] * one
-    for j in range(2, m, 2):
+    power, even, odd = square, c[0] * one + c[2] * square, c[1] * one + c[3] * square
+    for j in range(4, m, 2):
         power = power @ square
-        even, odd = even + c[j] * power, odd + c[j + 1] * power
+        even += c[j] * power
+        odd += c[j + 1] * power
+    del power, square
     odd = a @ odd
-    return np.linalg.solve(even - odd, even + odd).astype(a.dtype, copy=False)
+    even += odd  # their sum
+    odd *= -2
+    odd += even
+    return np.linalg.solve(odd, even).astype(a.dtype, copy=False)

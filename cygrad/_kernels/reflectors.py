@@ -7,6 +7,7 @@ storage-efficient WY representation for products of Householder transformations"
 
 import numpy as np
 
+from cygrad._kernels.stacks import over_stacks
 from cygrad._kernels.triangular import solve_triangular
 
 
@@ -24,6 +25,7 @@ def inner(v, tau):
     return m
 
 
+@over_stacks(2, 1)
 @np.errstate(all="ignore")
 def product(a, tau):
     """The first n columns of the product, for A of shape (..., m, n)."""
@@ -32,6 +34,7 @@ def product(a, tau):
     return np.eye(*a.shape[-2:], dtype=a.dtype) - v @ (tau[..., :, None] * w)
 
 
+@over_stacks(2)
 def geqrf(a):
     """R above and on the diagonal, the reflectors below it, and tau."""
     if not a.size:

@@ -2,12 +2,16 @@
 
 import numpy as np
 
+from cygrad._kernels.stacks import over_stacks
 
+
+@over_stacks(2)
 def svd(a, full_matrices):
     """(U, S, Vh), or numpy.linalg.LinAlgError."""
     return tuple(np.linalg.svd(a, full_matrices=full_matrices))
 
 
+@over_stacks(2)
 def values(a, hermitian=False):
     """S alone, descending; of `hermitian` matrices the sizes of the eigenvalues, in no order."""
     if hermitian:
@@ -31,6 +35,7 @@ def tolerance(s, shape, atol, rtol):
     return np.maximum(0.0 if atol is None else atol, rtol * largest)
 
 
+@over_stacks(2, 0, 0)
 @np.errstate(all="ignore")
 def rank(a, atol, rtol, hermitian):
     """How many singular values do not count as 0."""
@@ -38,6 +43,7 @@ def rank(a, atol, rtol, hermitian):
     return np.count_nonzero(s > np.asarray(tolerance(s, a.shape, atol, rtol))[..., None], -1)
 
 
+@over_stacks(2, 0, 0)
 @np.errstate(all="ignore")
 def pinv(a, atol, rtol, hermitian):
     """The pseudoinverse of Moore and Penrose."""
@@ -54,6 +60,7 @@ def pinv(a, atol, rtol, hermitian):
     return (vh.conj().swapaxes(-1, -2) * inverse[..., None, :]) @ u.conj().swapaxes(-1, -2)
 
 
+@over_stacks(2)
 @np.errstate(all="ignore")
 def cofactors(a):
     """det(A) A^-T, for singular matrices, too: each product of all singular values but one, between the vectors."""

@@ -6,10 +6,12 @@ import numpy as np
 
 from cygrad._kernels.blas import matmul
 from cygrad._kernels.rows import substitute_back
+from cygrad._kernels.stacks import over_stacks
 
 BLOCK = 32  # rows that are solved together
 
 
+@over_stacks(2, 2)
 def solve_triangular(a, b, upper, unit):
     """X with A X = B, where only the `upper` or lower triangle of A is read, or without its diagonal if `unit`.
 

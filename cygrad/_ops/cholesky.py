@@ -8,8 +8,10 @@ import numpy as np
 
 from cygrad._core import messages, return_types
 from cygrad._core.access import array_of
+from cygrad._core.gradients_in_blocks import in_parts
 from cygrad._core.opdef import IN0, IN1, OUT0, declare, publish
 from cygrad._core.record import record_n, write_into
+from cygrad._kernels.stacks import over_stacks
 from cygrad._kernels.triangular import solve_triangular
 from cygrad._ops.arguments import broadcast_shape, require
 from cygrad._ops.arithmetic import add, mul, neg
@@ -33,6 +35,7 @@ from cygrad._ops.triangular import solve
 # -- arrays ---------------------------------------------------------------------------------------
 
 
+@over_stacks(2)
 def factor(a, upper):
     """(L or U, info): info is the order of the first leading minor of each matrix that is not positive, or 0."""
     lower = np.swapaxes(a, -1, -2).conj() if upper else a
@@ -67,6 +70,7 @@ def factor_one(a):
     return 0
 
 
+@over_stacks(2, 2)
 def solve_factored(b, factor, upper):
     """A^-1 B by the factor of A."""
     lower = np.swapaxes(factor, -1, -2).conj() if upper else factor
@@ -77,6 +81,7 @@ def solve_factored(b, factor, upper):
 # -- the factor -----------------------------------------------------------------------------------
 
 
+@in_parts()
 def factor_rule(n, g):
     (upper,) = n.args
     factor = n.saved_result()
@@ -182,6 +187,7 @@ def factor_gradient(factor, of_product, upper):
     return triu(matmul(triu(factor), of_product)) if upper else tril(matmul(of_product, tril(factor)))
 
 
+@in_parts()
 def solve_rule(n, g):
     (upper,) = n.args
     factor = n.saved(1)
@@ -219,6 +225,7 @@ def cholesky_solve(input, input2, upper=False, *, out=None):
     return write_into(SOLVE, out, x, (b, f), (bool(upper),))
 
 
+@in_parts()
 def inverse_rule(n, g):
     (upper,) = n.args
     factor, inverse = n.saved(0), n.saved_result()

@@ -12,6 +12,7 @@ from cygrad._core.dual import keep
 from cygrad._core.opdef import ELSEWHERE, IN0, OUT1, PRIVATE, declare, publish, variant
 from cygrad._core.record import record_n, record_outputs
 from cygrad._core.state import get_modes
+from cygrad._kernels import blocks
 from cygrad._kernels.nn import cross_entropy as cross_entropy_array
 from cygrad._kernels.nn import cross_entropy_backward as cross_entropy_backward_array
 from cygrad._kernels.nn import nll as nll_array
@@ -21,7 +22,7 @@ from cygrad._ops import soft_targets
 from cygrad._ops.arguments import require
 from cygrad._ops.arithmetic import add, mul, sub
 from cygrad._ops.keeping import keep_tensors, kept_tensors
-from cygrad._ops.loss_reductions import NONE, reduction_of
+from cygrad._ops.loss_reductions import MEAN, NONE, SUM, reduction_of
 from cygrad._ops.products import linear
 from cygrad._ops.reductions import sum as sum_of
 from cygrad._ops.softmax import log_softmax_along, softmax_backward_data
@@ -41,6 +42,29 @@ def as_rows(array):
     return np.moveaxis(array, 1, -1).reshape(-1, array.shape[1])
 
 
+def nll_of(array, classes, weight, ignore_index, reduction):
+    """(loss, total weight) for (C), (N, C) or (N, C, d1, ...), of which samples are made rows a block at a time."""
+    if array.ndim <= 2 or array.size <= blocks.SIZE:
+        return nll_array(as_rows(array), classes.reshape(-1), weight, ignore_index, reduction)
+    step = max(1, blocks.SIZE * len(array) // array.size)
+    parts = [
+        nll_array(
+            as_rows(array[start : start + step]),
+            classes[start : start + step].reshape(-1),
+            weight,
+            ignore_index,
+            NONE if reduction == NONE else SUM,
+        )
+        for start in range(0, len(array), step)
+    ]
+    losses, totals = zip(*parts)
+    total = np.asarray(sum(map(float, totals)), array.dtype)
+    if reduction == NONE:
+        return np.concatenate(losses), total
+    with np.errstate(all="ignore"):
+        return np.asarray(sum(map(float, losses)) / (total if reduction == MEAN else 1), array.dtype), total
+
+
 def from_rows(rows, shape):
     """The reverse."""
     if len(shape) <= 2:
@@ -50,7 +74,8 @@ def from_rows(rows, shape):
 
 def nll_backward_array(grad, target, weight, ignore_index, reduction, total, shape):
     """The gradient with respect to the log-probabilities of that shape."""
-    like = np.empty((target.size, shape[1 if len(shape) > 1 else 0]), grad.dtype)  # of which only shape and type count
+    rows = target.size, shape[1 if len(shape) > 1 else 0]
+    like = np.broadcast_to(np.zeros((), grad.dtype), rows)  # of which only shape and type count
     if reduction == NONE:
         grad = np.ascontiguousarray(grad).reshape(-1)
     rows = nll_backward_rows(grad, like, target.reshape(-1), weight, ignore_index, reduction, total)
@@ -86,8 +111,7 @@ def _array(optional):
 
 def _nll(input, target, weight, ignore_index, reduction):
     array, classes = array_of(input), array_of(target)
-    rows = array if array.ndim == 2 else as_rows(array)
-    loss, total = nll_array(rows, classes.reshape(-1), _array(weight), ignore_index, reduction)
+    loss, total = nll_of(array, classes, _array(weight), ignore_index, reduction)
     if reduction == NONE:
         loss = loss.reshape(classes.shape if array.ndim > 1 else ())
     args = ignore_index, reduction, tensor_of(total)

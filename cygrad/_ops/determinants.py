@@ -8,10 +8,12 @@ import numpy as np
 
 from cygrad._core import return_types
 from cygrad._core.access import array_of, tensor_of
+from cygrad._core.gradients_in_blocks import in_parts
 from cygrad._core.opdef import IN0, OUT0, declare, publish
 from cygrad._core.record import apply_n
 from cygrad._core.state import get_modes
 from cygrad._kernels import singular_values as kernels
+from cygrad._kernels.stacks import over_stacks
 from cygrad._ops.arguments import require
 from cygrad._ops.arithmetic import add, div, mul, neg
 from cygrad._ops.linear_systems import linalg_inv_ex
@@ -32,11 +34,13 @@ from cygrad._ops.selection import where
 # -- det ------------------------------------------------------------------------------------------
 
 
+@over_stacks(2)
 def det_array(a):
     with np.errstate(all="ignore"):
         return np.linalg.det(a)
 
 
+@in_parts(grads=0, saved=(2, 2, 2, 0))
 def det_rule(n, g):
     """g * det(A) * A^-H; with a singular matrix in the stack, by the cofactors."""
     a = n.saved(0)
@@ -91,6 +95,7 @@ def det(A, *, out=None):
     return apply_n(DET, (t,), None, out)
 
 
+@in_parts(grads=0)
 def slogdet_rule(n, grads):
     g_sign, g_log = grads
     a = n.saved(0)
@@ -129,10 +134,14 @@ def signs_and_logarithms(A, kind, out):
     t = require(A, "linalg_slogdet", "A")
     check_square(t, "linalg.slogdet")
     check_precision(t, "linalg.slogdet")
+    return several(SLOGDET, kind, slogdet_arrays(array_of(t)), (t,), None, out)
+
+
+@over_stacks(2)
+def slogdet_arrays(a):
     with np.errstate(all="ignore"):
-        sign, logarithm = np.linalg.slogdet(array_of(t))
-    arrays = np.asarray(np.where(np.isnan(logarithm), 0, sign).astype(sign.dtype)), np.asarray(logarithm)
-    return several(SLOGDET, kind, arrays, (t,), None, out)
+        sign, logarithm = np.linalg.slogdet(a)
+    return np.asarray(np.where(np.isnan(logarithm), 0, sign).astype(sign.dtype)), np.asarray(logarithm)
 
 
 def linalg_slogdet(A, *, out=None):

@@ -10,6 +10,7 @@ import numpy as np
 
 from cygrad._core import messages
 from cygrad._core.access import array_of, tensor_of
+from cygrad._core.gradients_in_blocks import in_parts
 from cygrad._core.opdef import ELEMENTWISE, ELSEWHERE, IN0, IN1, PRIVATE, declare, named, publish
 from cygrad._core.record import apply2, promoted
 from cygrad._core.sites import warn
@@ -37,6 +38,7 @@ def _optional(weight, function, name):
 # -- binary cross-entropy ----------------------------------------------------------------------------------
 
 
+@in_parts(0, 0, inputs=0)
 def bce_rule(n, g):
     x, weight = n.saved(0), n.saved(2)
     scale = spread(n, g)
@@ -97,6 +99,7 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
     return computed(BCE, kernels.binary_cross_entropy, (x, y, w), (), (input, target), how, (), weight)
 
 
+@in_parts(0, 0, (None, None, 0), 0)
 def bce_with_logits_rule(n, g):
     x, weight, pos_weight = n.saved(0), n.saved(2), n.args[2]
     scale = spread(n, g)

@@ -11,6 +11,7 @@ import numpy as np
 from cygrad._core import messages, return_types
 from cygrad._core.access import array_of
 from cygrad._core.dual import is_recorded
+from cygrad._core.gradients_in_blocks import in_parts
 from cygrad._core.opdef import OUT0, OUT1, declare, publish
 from cygrad._core.tensor import Tensor
 from cygrad._kernels.eigen import eig, eigh, eigvals, eigvalsh
@@ -60,6 +61,7 @@ def check_phase(diagonal, function):
         )
 
 
+@in_parts(grads=(1, 2), saved=(2, 2, 2, 1))
 def eigh_rule(n, grads):
     """V (diag(gL) + (V^H gV) / E) V^H."""
     of_values, of_vectors = grads
@@ -77,6 +79,7 @@ def eigh_rule(n, grads):
     return matmul(vectors, matmul(inner, adjoint(vectors)))
 
 
+@in_parts(grads=(1, 2), saved=(2, 2, 2, 1))
 def eig_rule(n, grads):
     """V^-H (diag(gL) + (V^H gV - V^H V diag(V^H gV)) / E^*) V^H."""
     of_values, of_vectors = grads

@@ -4,6 +4,7 @@ import numpy as np
 
 from cygrad._core import return_types
 from cygrad._core.access import array_of
+from cygrad._core.gradients_in_blocks import in_parts
 from cygrad._core.opdef import IN0, IN1, declare, publish
 from cygrad._core.record import record_outputs
 from cygrad._kernels import least_squares as kernels
@@ -17,6 +18,12 @@ from cygrad._ops.views import squeeze, unsqueeze
 DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
 
 
+def own_dims(n):
+    """Of B and the result."""
+    return 1 if n.args[0] else 2
+
+
+@in_parts(lambda n: (own_dims(n), 1), lambda n: (2, own_dims(n), 2, 2), inputs=lambda n: (2, own_dims(n)))
 def lstsq_rule(n, grads):
     """Of X = P B with the pseudoinverse P; and of |R|^2, R = B - A X, which is orthogonal to what X changes."""
     is_vector = n.args[0]

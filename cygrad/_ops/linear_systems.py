@@ -11,9 +11,11 @@ import numpy as np
 
 from cygrad._core import messages, return_types
 from cygrad._core.access import array_of
+from cygrad._core.gradients_in_blocks import in_parts
 from cygrad._core.opdef import IN0, OUT0, declare, publish
 from cygrad._core.record import record_n, write_into
 from cygrad._kernels import lu as kernels
+from cygrad._kernels.stacks import over_stacks
 from cygrad._kernels.triangular import solve_triangular
 from cygrad._ops.arguments import broadcast_shape, integer, integers, require
 from cygrad._ops.arithmetic import neg
@@ -37,6 +39,7 @@ from cygrad._ops.views import permute, reshape, unsqueeze
 # -- arrays ---------------------------------------------------------------------------------------
 
 
+@over_stacks(2, 2)
 def solve_array(a, b):
     """(A^-1 B, info): info is the number of the first zero pivot of each matrix, or 0. Stacks broadcast."""
     try:
@@ -49,6 +52,7 @@ def solve_array(a, b):
     return solve_triangular(lu, solve_triangular(lu, b, False, True), True, False), info
 
 
+@over_stacks(2)
 def inv_array(a):
     """(A^-1, info)."""
     try:
@@ -61,6 +65,7 @@ def inv_array(a):
 # -- inverse --------------------------------------------------------------------------------------
 
 
+@in_parts()
 def inv_rule(n, g):
     inverse = adjoint(n.saved_result())
     return neg(matmul(inverse, matmul(g, inverse)))
@@ -174,6 +179,12 @@ def solved(a, b, left, is_vector):
     return np.swapaxes(x, -1, -2), info
 
 
+def own_dims(n):
+    """Of the result or its gradient."""
+    return 1 if n.args[1] else 2
+
+
+@in_parts(own_dims, lambda n: (2, 2, 2, own_dims(n)), inputs=lambda n: (2, own_dims(n)))
 def solve_rule(n, g):
     left, is_vector = n.args
     a = n.saved(0)

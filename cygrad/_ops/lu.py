@@ -10,6 +10,7 @@ import numpy as np
 
 from cygrad._core import return_types
 from cygrad._core.access import array_of
+from cygrad._core.gradients_in_blocks import in_parts
 from cygrad._core.opdef import FUNCTION_ONLY, OUT0, OUT1, declare, publish
 from cygrad._core.record import record_outputs
 from cygrad._kernels import lu as kernels
@@ -91,6 +92,7 @@ def checked(A, function, shown, pivot):
     return t
 
 
+@in_parts(saved=(2, 1, 2, 2))
 def factor_rule(n, g):
     compact = n.saved_output(0)
     m, columns = compact.shape[-2:]
@@ -170,6 +172,7 @@ def lu(A, pivot=True, get_infos=False, out=None):
     return factored(t, tuple, "lu_factor_ex", False, out, 2)
 
 
+@in_parts(args=(2,))
 def lu_rule(n, grads):
     return product_gradient(n.args[0], n.saved_output(0), n.saved_output(1), *grads)
 
@@ -191,8 +194,7 @@ def linalg_lu(A, *, pivot=True, out=None):
             [0.5000, 1.0000]])
     """
     t = checked(A, "linalg_lu", "linalg.lu", pivot)
-    compact, pivots, _ = kernels.lu_factor(array_of(t))
-    parts = unpacked(compact, pivots)
+    parts = kernels.factors(array_of(t))
     if out is not None:
         check_outs("linalg_lu", out, 3)
         return return_types.linalg_lu(delivered("linalg_lu", a, o, t) for a, o in zip(parts, out))
@@ -200,15 +202,7 @@ def linalg_lu(A, *, pivot=True, out=None):
     return return_types.linalg_lu((p, *record_outputs(LU, parts[1:], (t,), (p, True), 2)))
 
 
-def unpacked(compact, pivots):
-    """The arrays P, L, U."""
-    m, n = compact.shape[-2:]
-    k = min(m, n)
-    lower = np.tril(compact[..., :, :k], -1)
-    lower += np.eye(m, k, dtype=compact.dtype)
-    return kernels.permutation(pivots, m, compact.dtype), lower, np.triu(compact[..., :k, :])
-
-
+@in_parts()
 def unpack_rule(n, grads):
     shape, _ = n.args
     of_lower, of_upper = grads
@@ -254,7 +248,7 @@ def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True, *, out=N
     nothing = np.empty(0, compact.dtype)
     lower, upper = nothing, nothing
     if unpack_data:
-        _, lower, upper = unpacked(compact, np.ones((*compact.shape[:-2], k), np.int32))
+        lower, upper = kernels.triangles(compact)
     p = permutation("lu_unpack", LU_pivots, m, t) if unpack_pivots else constant("lu_unpack", nothing, t)
     if out is not None:
         check_outs("lu_unpack", out, 3)

@@ -8,6 +8,7 @@ import numpy as np
 from cygrad._core import messages
 from cygrad._core.access import array_of, tensor_of
 from cygrad._core.dual import keep
+from cygrad._core.gradients_in_blocks import in_parts
 from cygrad._core.opdef import ELSEWHERE, IN0, declare, named, publish
 from cygrad._core.record import promoted
 from cygrad._kernels import losses as kernels
@@ -79,6 +80,7 @@ def _finished(op, losses, input, kept, reduction, more=()):
     return result
 
 
+@in_parts(0, 0, inputs=0)
 def soft_margin_rule(n, g):
     y = n.saved(1)
     return mul(mul(neg(y), sigmoid(neg(mul(n.saved(0), y)))), spread(n, g))

@@ -1,6 +1,7 @@
 """Powers and exponentials of square matrices, and products of several matrices."""
 
 from cygrad._core import messages
+from cygrad._core.gradients_in_blocks import in_parts
 from cygrad._core.opdef import FUNCTION_ONLY, IN0, declare, publish
 from cygrad._core.record import apply_n
 from cygrad._core.tensor import Tensor
@@ -50,6 +51,7 @@ def matrix_power(input, n, *, out=None):
     return given("matrix_power", result, out, input)
 
 
+@in_parts()
 def exp_rule(n, g):
     """The derivative at A^H in direction g: a block of e^[[A^H, g], [0, A^H]]."""
     a = adjoint(n.saved(0))

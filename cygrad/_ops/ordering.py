@@ -11,7 +11,7 @@ from cygrad._core.access import array_of, tensor_of
 from cygrad._core.dual import is_recorded
 from cygrad._core.opdef import publish
 from cygrad._core.record import apply_n, as_float32, tensor_argument
-from cygrad._kernels.ordering import middle_along, sorted_along
+from cygrad._kernels import ordering as kernels
 from cygrad._ops.arguments import dim_argument, integer
 from cygrad._ops.checks import require_kind
 from cygrad._ops.delivering import given
@@ -48,7 +48,7 @@ def sort(input, dim=-1, descending=False, *, stable=None, out=None):
     t, a, dim = prepared(op, input, dim)
     if t.is_complex():
         raise RuntimeError(" Sort does not support complex dtypes on CPU")
-    values, indices = (found.reshape(t.shape) for found in sorted_along(a, dim, descending))
+    values, indices = (found.reshape(t.shape) for found in kernels.sorted_along(a, dim, descending))
     return chosen_along(op, t, values, indices, dim, True, out, (descending,))
 
 
@@ -109,13 +109,8 @@ def topk(input, k, dim=-1, largest=True, sorted=True, *, out=None):
             raise RuntimeError(f"{word} dtypes on CPU")
     if t.dim() == 0:
         values, indices = a[0:1].reshape(()).copy(), np.zeros((), np.int64)
-    elif 0 < k < n // 8:  # much fewer than all: no need to sort the rest
-        part = np.argpartition(a, n - k if largest else k - 1, dim)
-        part = np.sort(np.take(part, range(n - k, n) if largest else range(k), dim), dim)
-        values, order = sorted_along(np.take_along_axis(a, part, dim), dim, largest)
-        indices = np.take_along_axis(part, order, dim)
     else:
-        values, indices = (np.take(found, range(k), dim) for found in sorted_along(a, dim, largest))
+        values, indices = kernels.first_along(a, dim, k, largest)
     return chosen_along(TOPK, t, values, indices, dim, True, out, (k, largest, sorted))
 
 
@@ -125,14 +120,6 @@ def picked(op, t, a, order, dim, keepdim, out, how=()):
     if t.dim() == 0 or not keepdim:
         values, indices = values.squeeze(dim), indices.squeeze(dim)
     return chosen_along(op, t, values, indices, dim, bool(keepdim), out, how)
-
-
-def first_nan_or(a, dim, order):
-    """Where there are nans along the dimension, the index of the first."""
-    if a.dtype.kind != "f" or not a.shape[dim]:
-        return order
-    is_nan = np.isnan(a)
-    return np.where(is_nan.any(dim, keepdims=True), np.argmax(is_nan, dim, keepdims=True), order)
 
 
 KTHVALUE = choice_along("kthvalue")
@@ -154,13 +141,7 @@ def kthvalue(input, k, dim=-1, keepdim=False, *, out=None):
     check_dim_not_empty(KTHVALUE, t, dim)
     if not 1 <= k <= a.shape[dim]:
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {dim}")
-    order = np.take(np.argpartition(a, k - 1, dim), [k - 1], dim) if a.size else np.zeros(one(a, dim), np.int64)
-    return picked(KTHVALUE, t, a, order, dim, keepdim, out, (k,))
-
-
-def one(a, dim):
-    """The shape with length 1 along a dimension."""
-    return a.shape[:dim] + (1,) + a.shape[dim + 1 :]
+    return picked(KTHVALUE, t, a, kernels.kth_along(a, dim, k - 1), dim, keepdim, out, (k,))
 
 
 # -- median ---------------------------------------------------------------------------------------
@@ -202,7 +183,7 @@ def median(input, dim=None, keepdim=False, *, out=None):
     if dim is None:
         return of_all(MEDIAN, input, out)
     t, a, dim = prepared(MEDIAN_DIM, input, dim, "median_out")
-    return along_dim(MEDIAN_DIM, t, a, first_nan_or(a, dim, middle_along(a, dim)), dim, keepdim, out)
+    return along_dim(MEDIAN_DIM, t, a, kernels.median_along(a, dim), dim, keepdim, out)
 
 
 def nanmedian(input, dim=None, keepdim=False, *, out=None):
@@ -217,7 +198,7 @@ def nanmedian(input, dim=None, keepdim=False, *, out=None):
     if dim is None:
         return of_all(NANMEDIAN, input, out)
     t, a, dim = prepared(NANMEDIAN_DIM, input, dim, "median_out")
-    return along_dim(NANMEDIAN_DIM, t, a, middle_along(a, dim), dim, keepdim, out)
+    return along_dim(NANMEDIAN_DIM, t, a, kernels.middle_along(a, dim), dim, keepdim, out)
 
 
 def of_all(op, input, out):
@@ -238,18 +219,6 @@ def along_dim(op, t, a, order, dim, keepdim, out):
 MODE = choice_along("mode")
 
 
-def most_frequent(a, dim):
-    """The index of the last of the most frequent elements along a dimension; of several, the smallest."""
-    order = np.argsort(a, dim, kind="stable")
-    ordered = np.moveaxis(np.take_along_axis(a, order, dim), dim, -1)
-    places = np.arange(ordered.shape[-1])
-    begins = np.ones(ordered.shape, bool)
-    begins[..., 1:] = ordered[..., 1:] != ordered[..., :-1]
-    lengths = places - np.maximum.accumulate(np.where(begins, places, 0), -1)
-    last = np.moveaxis(np.argmax(lengths, -1, keepdims=True), -1, dim)
-    return np.take_along_axis(order, last, dim)
-
-
 def mode(input, dim=-1, keepdim=False, *, out=None):
     """The most frequent elements along `dim`, of several the smallest: a tuple (values, indices).
 
@@ -263,8 +232,7 @@ def mode(input, dim=-1, keepdim=False, *, out=None):
     """
     t, a, dim = prepared(MODE, input, dim, "mode_cpu", booleans=True)
     check_dim_not_empty(MODE, t, dim)
-    order = most_frequent(a, dim) if a.size else np.zeros(one(a, dim), np.int64)
-    return picked(MODE, t, a, order, dim, keepdim, out)
+    return picked(MODE, t, a, kernels.most_frequent(a, dim), dim, keepdim, out)
 
 
 composite = {"argsort": 0, "msort": 0}

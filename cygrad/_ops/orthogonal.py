@@ -10,9 +10,11 @@ import numpy as np
 
 from cygrad._core import messages, return_types
 from cygrad._core.access import array_of
+from cygrad._core.gradients_in_blocks import in_parts
 from cygrad._core.opdef import IN0, IN1, OUT0, OUT1, declare, publish
 from cygrad._core.record import record_n, write_into
 from cygrad._kernels import reflectors as kernels
+from cygrad._kernels.stacks import over_stacks
 from cygrad._ops.arguments import require
 from cygrad._ops.arithmetic import add, mul, neg, sub
 from cygrad._ops.delivering import given
@@ -39,10 +41,21 @@ from cygrad._ops.views import unsqueeze
 
 def qr_arrays(a, mode):
     if mode == "r":
-        return np.empty(0, a.dtype), np.linalg.qr(a, mode="r")
+        return np.empty(0, a.dtype), triangular_factor(a)
+    return factors_of(a, mode)
+
+
+@over_stacks(2)
+def triangular_factor(a):
+    return np.linalg.qr(a, mode="r")
+
+
+@over_stacks(2)
+def factors_of(a, mode):
     return tuple(np.linalg.qr(a, mode=mode))
 
 
+@in_parts()
 def qr_rule(n, grads):
     (mode,) = n.args
     if mode == "r":
@@ -165,6 +178,7 @@ def inner(v, tau):
     return s, add(mul(s, unsqueeze(tau, -2)), eye(s.shape[-1], dtype=s.dtype))
 
 
+@in_parts(saved=(2, 1, 2, 2), inputs=(2, 1))
 def product_rule(n, g):
     """That of Q = E - V D W with (1 + S D) W = V1^H, where E is the identity's and V1 the first rows of V."""
     a, tau = n.saved(0), n.saved(1)

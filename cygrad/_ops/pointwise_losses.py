@@ -5,6 +5,7 @@ for l1_loss.
 """
 
 from cygrad._core.access import array_of
+from cygrad._core.gradients_in_blocks import in_parts
 from cygrad._core.opdef import ELSEWHERE, IN0, IN1, declare, publish
 from cygrad._core.record import promoted
 from cygrad._kernels import losses as kernels
@@ -80,6 +81,7 @@ def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", wei
 # -- absolute error, smoothed ------------------------------------------------------------------------------
 
 
+@in_parts(0, 0, inputs=0)
 def smooth_l1_rule(n, g):
     d = sub(n.saved(0), n.saved(1))
     beta = n.args[2]
@@ -125,6 +127,7 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
 # -- squared error up to a bound ---------------------------------------------------------------------------
 
 
+@in_parts(0, 0, inputs=0)
 def huber_rule(n, g):
     delta = n.args[2]
     d = sub(n.saved(0), n.saved(1))

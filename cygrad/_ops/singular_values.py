@@ -11,6 +11,7 @@ import numpy as np
 from cygrad._core import messages, return_types
 from cygrad._core.access import array_of
 from cygrad._core.dual import is_recorded
+from cygrad._core.gradients_in_blocks import in_parts
 from cygrad._core.opdef import IN0, OUT0, OUT1, OUT2, declare, publish
 from cygrad._core.record import record_n
 from cygrad._kernels import singular_values as kernels
@@ -38,6 +39,7 @@ from cygrad._ops.views import unsqueeze
 # -- singular values ------------------------------------------------------------------------------
 
 
+@in_parts(grads=(2, 1, 2), saved=(2, 1, 2, 2))
 def svd_rule(n, grads):
     of_u, of_s, of_vh = grads
     u, s, vh = (n.saved_output(i) for i in range(3))
@@ -202,6 +204,7 @@ def svd(input, some=True, compute_uv=True, *, out=None):
 # -- pseudoinverse, rank --------------------------------------------------------------------------
 
 
+@in_parts()
 def pinv_rule(n, g):
     return pinv_gradient(g, n.saved(0), n.saved_result())
 

@@ -4,6 +4,7 @@ import numpy as np
 
 from cygrad._core import return_types
 from cygrad._core.access import array_of
+from cygrad._core.gradients_in_blocks import in_parts
 from cygrad._core.opdef import IN0, IN1, OUT0, declare, publish
 from cygrad._core.record import record_n, write_into
 from cygrad._kernels import triangular as kernels
@@ -35,6 +36,7 @@ def triangle(t, upper, unit):
     return triu(t, int(unit)) if upper else tril(t, -int(unit))
 
 
+@in_parts()
 def solve_rule(n, g):
     upper, left, unit = n.args
     of_b = solve(adjoint(n.saved(0)), g, not upper, left, unit)
@@ -90,6 +92,7 @@ def linalg_solve_triangular(input, B, *, upper, left=True, unitriangular=False, 
     return record_n(SOLVE, x, (a, b), args) if out is None else write_into(SOLVE, out, x, (a, b), args)
 
 
+@in_parts()
 def triangular_solve_rule(n, grads):
     upper, transposed, unit = n.args
     g, g_copy = grads

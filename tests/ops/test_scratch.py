@@ -18,6 +18,7 @@ import cygrad
 from cygrad._core.opdef import ELEMENTWISE
 
 SIZE = 1 << 19  # elements of the largest operand: 2 MB of single precision
+MEDIUM = 1 << 17  # where results and not memory are compared
 BLOCK = 1 << 14  # elements of a block in these tests
 SCRATCH = 2 * SIZE  # bytes: half of an operand of single precision
 
@@ -71,8 +72,8 @@ def arrays_of(call):
     return [value for value in values if isinstance(value, np.ndarray)]
 
 
-def large_call(name, sample, ways=None, layout=np.asarray):
-    """The sample with operands of `SIZE` elements, or None if it can not be made large by repeating."""
+def large_call(name, sample, ways=None, layout=np.asarray, size=SIZE):
+    """The sample with operands of `size` elements, or None if it can not be made large by repeating."""
     largest = max((array.size for array in arrays_of(sample)), default=0)
 
     def repeated(way, k):
@@ -86,7 +87,7 @@ def large_call(name, sample, ways=None, layout=np.asarray):
         except (RuntimeError, IndexError, ValueError, TypeError, AttributeError, AssertionError):
             continue
         if sizes[1] <= 2 * sizes[0] and len(few) == len(more):
-            return repeated(way, -(-SIZE // largest))
+            return repeated(way, -(-size // largest))
     return None
 
 
@@ -184,22 +185,39 @@ def test_in_place(name):
 # --- Gradients that are computed block by block ------------------------------------------------
 
 
+def as_a_whole(monkeypatch, function, *args, **kwargs):
+    with monkeypatch.context() as whole:
+        whole.setattr("cygrad._kernels.blocks.SIZE", 1 << 60)
+        whole.setattr("cygrad._core.gradients_in_blocks.SIZE", 1 << 60)
+        return function(*args, **kwargs)
+
+
+def assert_close(found, expected):
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a.detach().numpy(), b.detach().numpy(), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_results_in_parts(name, monkeypatch):
+    """The same as of the whole."""
+    call = first(partial(large_call, size=MEDIUM), name)
+    if call is None:
+        pytest.skip("no sample of this op can be made large")
+    assert_close(call.run(), as_a_whole(monkeypatch, call.run))
+
+
 @pytest.mark.parametrize("layout", [np.asarray, np.asfortranarray])
-@pytest.mark.parametrize("name", [name for name in DIFFERENTIABLE if flags_of(name) & ELEMENTWISE])
-def test_gradients_in_blocks(name, layout, monkeypatch):
+@pytest.mark.parametrize("name", [name for name in DIFFERENTIABLE if name in PUBLIC or flags_of(name) & ELEMENTWISE])
+def test_gradients_in_parts(name, layout, monkeypatch):
     """The same as of the whole, whether the incoming gradient is somebody else's, too, or not."""
-    call = first(partial(call_with_leaves, layout=layout), name)
+    call = first(partial(call_with_leaves, layout=layout, size=MEDIUM), name)
     if call is None:
         pytest.skip("no sample of this op that has a gradient can be made large")
     results = call.outputs()
     weights = call.weights(results)
     for outputs in (results, [result * 1.0 for result in results]):
         found = call.gradients(weights, outputs, retain_graph=True)
-        with monkeypatch.context() as whole:
-            whole.setattr("cygrad._core.gradients_in_blocks.SIZE", 1 << 60)
-            expected = call.gradients(weights, outputs, retain_graph=True)
-        for a, b in zip(found, expected, strict=True):
-            np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-5)
+        assert_close(found, as_a_whole(monkeypatch, call.gradients, weights, outputs, retain_graph=True))
 
 
 # --- What is written block by block ------------------------------------------------------------

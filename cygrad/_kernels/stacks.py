@@ -1,0 +1,84 @@
+"""Functions of stacks of matrices, or along one dimension, on large arrays: for one part of the stack after the other.
+
+What such a function needs beside its results, such as LAPACK's copies, is then as large as a part.
+"""
+
+from functools import wraps
+
+import numpy as np
+
+from cygrad._kernels import blocks
+
+
+def over_stacks(*dims):
+    """A decorator of functions of arrays, of which argument i has `dims[i]` dimensions of its own, behind its stack.
+
+    Stacks broadcast; results have their dimensions first. A number or None may stand for an array.
+    """
+
+    last = max(i for i, own in enumerate(dims) if own)  # the first and this one may be the largest
+
+    def decorated(function):
+        @wraps(function)
+        def by_parts(*args):
+            if args[0].size > blocks.SIZE or args[last].size > blocks.SIZE:
+                return _over_stacks(function, dims, args)
+            return function(*args)
+
+        return by_parts
+
+    return decorated
+
+
+def _over_stacks(function, dims, args):
+    arrays = [(a, own) for a, own in zip(args, dims) if isinstance(a, np.ndarray)]
+    stack = np.broadcast_shapes(*(a.shape[: a.ndim - own] for a, own in arrays))
+    if max(stack, default=1) <= 1:
+        return function(*args)
+    axis = int(np.argmax(stack))
+    size = max(a.size for a, _ in arrays)
+
+    def compute(part):
+        parts = (cut(a, part, a.ndim - own - len(stack) + axis) for a, own in arrays)
+        return function(
+            *(next(parts) if isinstance(a, np.ndarray) else a for a in args[: len(dims)]), *args[len(dims) :]
+        )
+
+    return _in_parts(compute, stack[axis], axis, size)
+
+
+def along(function):
+    """A decorator of functions of an array and an axis, along which they work; results have as many dimensions."""
+
+    @wraps(function)
+    def by_parts(a, axis, *args):
+        if a.size <= blocks.SIZE:
+            return function(a, axis, *args)
+        others = list(a.shape)
+        others[axis] = 1
+        if max(others) == 1:
+            return function(a, axis, *args)
+        across = int(np.argmax(others))
+        return _in_parts(lambda part: by_parts(cut(a, part, across), axis, *args), a.shape[across], across, a.size)
+
+    return by_parts
+
+
+def cut(a, part, axis):
+    """A part of an array along a dimension, if it has that and does not broadcast along it."""
+    return a if axis < 0 or a.shape[axis] == 1 else a[(slice(None),) * axis + (part,)]
+
+
+def _in_parts(compute, length, axis, size):
+    """What `compute` gives for slices of that length, joined along a dimension of the results."""
+    step = -(-length // min(-(-size // blocks.SIZE), length))
+    outs: list[np.ndarray] = []
+    for start in range(0, length, step):
+        part = slice(start, start + step)
+        found = compute(part)
+        results = found if isinstance(found, tuple) else (found,)
+        if not outs:
+            outs = [np.empty_like(r, shape=(*r.shape[:axis], length, *r.shape[axis + 1 :])) for r in results]
+        for out, result in zip(outs, results):
+            out[(slice(None),) * axis + (part,)] = result
+    return tuple(outs) if isinstance(found, tuple) else outs[0]
