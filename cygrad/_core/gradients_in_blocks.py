@@ -10,11 +10,14 @@ import numpy as np
 
 from cygrad._core.access import memory_of, tensor_of
 from cygrad._core.hooks import Packed
+from cygrad._core.state import get_modes
 from cygrad._core.tensor import Tensor
 from cygrad._kernels import blocks
 from cygrad._kernels.reduce import sum_to
 from cygrad._kernels.stacks import cut
 
+NO_GRAD = 1  # the bit of `state.pxd`
+LARGE = 1 << 15  # elements of what is worth being used again
 SIZE = 1 << 20  # elements of a block: a rule takes some 20 microseconds beside its loops
 
 
@@ -95,6 +98,14 @@ def _broadcasts(value, shape):
         and array.ndim <= len(shape)
         and all(n in (1, m) for n, m in pairs)
     )
+
+
+# -- memory that is used again -----------------------------------------------------------------------------
+
+
+def reused(t):
+    """`out=` for an op on `t`, a large result of a rule's own: itself, in a backward pass that is not recorded."""
+    return t if memory_of(t).size > LARGE and get_modes() & NO_GRAD else None
 
 
 # -- stacks ------------------------------------------------------------------------------------------------

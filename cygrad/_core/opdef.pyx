@@ -150,6 +150,12 @@ cdef inline bint is_large(object grad) noexcept:
         PyArray_SIZE(<ndarray>(<Tensor>grad).array) > 1 << 15)
 
 
+cdef inline bint of_other_size(object saved, Tensor grad) noexcept:
+    """Is this a tensor that has been broadcast, so that its gradient will be summed?"""
+    return type(saved) is Tensor and type((<Tensor>saved).array) is ndarray and (
+        PyArray_SIZE(<ndarray>(<Tensor>saved).array) != PyArray_SIZE(<ndarray>grad.array))
+
+
 cdef object call_python_rule(OpNode n, object g):
     return n.op.python_rule(n, g)
 
@@ -217,7 +223,9 @@ cdef class OpNode(Node):
             return self.op.rule(self, grad)
         state.modes = modes | IN_RULE
         try:
-            if self.op.flags & (ELEMENTWISE | LINEAR | ONE_PASS) == ELEMENTWISE and is_large(grad) and not (
+            if self.op.flags & (ELEMENTWISE | LINEAR) == ELEMENTWISE and is_large(grad) and not (
+                    self.op.flags & ONE_PASS and not (of_other_size(self.saved0, grad) or of_other_size(self.saved1, grad))
+                    ) and not (
                     modes & FORWARD or state.unwanted or state.events != NULL):
                 from cygrad._core.gradients_in_blocks import gradients
                 found = call_kernel(gradients, ((<Tensor>grad).array,), (self, grad, state.spare == <void*>grad))

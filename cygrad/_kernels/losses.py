@@ -5,6 +5,7 @@ import numpy as np
 from cygrad._kernels.blocks import SIZE
 from cygrad._kernels.elementwise import clamp
 from cygrad._kernels.elementwise import where as select
+from cygrad._kernels.stacks import over_stacks
 
 
 def squared_error(x, y):
@@ -51,6 +52,7 @@ def kl_divergence(x, y):
         return losses
 
 
+@over_stacks(1, 0)
 def multi_margin(x, target, weight, margin, p):
     """Of each row the mean of (margin - x[target] + x)^p where positive, other classes than the target's."""
     rows = np.arange(len(x))
@@ -61,6 +63,7 @@ def multi_margin(x, target, weight, margin, p):
         return losses if weight is None else losses * weight[target]
 
 
+@over_stacks(1, 1)
 def multilabel_margin(x, target):
     """(losses, their derivatives, which classes are labels) of rows: 1 - x[label] + x[other] where positive.
 

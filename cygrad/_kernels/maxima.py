@@ -101,7 +101,7 @@ def of_places(x, dims, indices):
     values = np.empty((len(planes), math.prod(size)), x.dtype)
     places = np.empty(values.shape, np.int64)
     taken = flat_windows([table[:1] if own else table[None] for table in indices], image)
-    step = max(1, SCRATCH // max(1, math.prod(size) * taps * (x.itemsize + 8 * own)))
+    step = max(1, SCRATCH // 16 // max(1, math.prod(size) * taps * (x.itemsize + 8 * own)))
     for start in range(0, len(planes), step):
         stop = min(start + step, len(planes))
         if own:

@@ -53,11 +53,13 @@ def gradients(g, x, weight, middle, factor, frame, needs):
         if _are_runs(x, frame):
             return _gradients_of_runs(g, x, weight, middle, factor, frame, needs)
         xhat = standardized(x, middle, factor)
-    return (
-        input_gradient(g, xhat, factor, weight, frame.axes, frame.centered, frame.fixed) if of_input else None,
-        sum_to(np.asarray(g * xhat), frame.parameter) if of_weight else None,
-        sum_to(np.ascontiguousarray(g), frame.parameter) if of_bias else None,
-    )
+        products = np.asarray(g * xhat)
+    grad_weight = sum_to(products, frame.parameter) if of_weight else None
+    grad_bias = sum_to(np.ascontiguousarray(g), frame.parameter) if of_bias else None
+    grad_input = None
+    if of_input:
+        grad_input = input_gradient(g, xhat, products, factor, weight, frame.axes, frame.centered, frame.fixed)
+    return grad_input, grad_weight, grad_bias
 
 
 # -- by NumPy ----------------------------------------------------------------------------------------------
@@ -87,13 +89,17 @@ def scaled(a, weight, bias):
     return a
 
 
-def input_gradient(g, xhat, factor, weight, axes, centered, fixed):
-    """The gradient of the input: of `standardized` with statistics of x itself, or, if `fixed`, with given ones."""
-    h = g if weight is None else g * weight
+def input_gradient(g, xhat, products, factor, weight, axes, centered, fixed):
+    """The gradient of the input: of `standardized` with statistics of x itself, or, if `fixed`, with given ones.
+
+    `products` are g * xhat; both are overwritten.
+    """
+    own = weight is None or weight.dtype == xhat.dtype == products.dtype == g.dtype
     if fixed:
-        return h * factor
-    out = np.asarray(h * xhat)
+        return (g if weight is None else g * weight) * factor
+    out = products if weight is None else np.asarray(np.multiply(products, weight, out=products if own else None))
     np.multiply(xhat, mean(out, axes, True), out=out)
+    h = g if weight is None else np.asarray(np.multiply(g, weight, out=xhat if own else None))
     np.subtract(h, out, out=out)
     if centered:
         np.subtract(out, mean(np.ascontiguousarray(h), axes, True), out=out)

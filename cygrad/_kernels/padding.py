@@ -3,6 +3,7 @@
 import numpy as np
 
 from cygrad._kernels import scatter
+from cygrad._kernels.stacks import along
 
 MODES = ("reflect", "replicate", "circular")
 
@@ -46,6 +47,11 @@ def by_elements(array, mode, counts):
 
 def sum_back(values, mode, counts, shape):
     """Zeros of `shape` to which `values` are added where `by_elements` would have read them."""
+    return _sum_back(values, [axis for axis, *_ in _each_axis(len(shape), counts)], mode, counts, shape)
+
+
+@along
+def _sum_back(values, axes, mode, counts, shape):
     for axis, before, after in _each_axis(len(shape), counts):
         zeros = np.zeros((*values.shape[:axis], shape[axis], *values.shape[axis + 1 :]), values.dtype)
         values = scatter.index_add(zeros, axis, _places(mode, shape[axis], before, after), values)

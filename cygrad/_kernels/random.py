@@ -1,9 +1,11 @@
 """Arrays of random numbers. `numbers` is NumPy's generator to draw from; loops over many numbers are NumPy's own."""
 
 import math
+from functools import partial
 
 import numpy as np
 
+from cygrad._kernels import blocks
 from cygrad._kernels.arrays import new_array
 
 _FLOAT = np.dtype(np.float32).num
@@ -169,6 +171,12 @@ def picked_once(numbers, weights, count):
 
 def poisson(numbers, rates):
     """Of the type of `rates`, which are not negative."""
+    return (
+        blocks.in_blocks(partial(_poisson, numbers), (rates,)) if rates.size > blocks.SIZE else _poisson(numbers, rates)
+    )
+
+
+def _poisson(numbers, rates):
     limit = 2.0**62  # NumPy's integers end near; from there on the normal distribution is the same to rounding
     wide = rates.astype(np.float64)
     drawn = np.asarray(numbers.poisson(np.minimum(wide, limit)), np.float64)

@@ -9,6 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
+from cygrad._kernels import blocks
 from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.reduce import sum as total
 from cygrad._kernels.sliding import SCRATCH
@@ -100,25 +101,41 @@ def as_slice(index):
 
 
 @silent
-def resample(a, tables, first):
-    """Map the axes from `first` on by one table each; None leaves one as it is."""
+def resample(a, tables, first, divisor=None):
+    """Map the axes from `first` on by one table each, after a division; None leaves one as it is."""
     axes = [d for d, table in enumerate(tables, first) if table is not None]
     # What makes the array smaller comes first, rows before elements; what makes it larger last, elements before rows.
     axes.sort(key=lambda d: (growth(tables[d - first]) > 1, d if growth(tables[d - first]) <= 1 else -d))
-    for d in axes:
-        a = along(a, d, tables[d - first])
-    return a
+    outer = math.prod(a.shape[:first])
+    if len(axes) < 2 or a.size <= blocks.SIZE or outer < 2:
+        if divisor is not None:
+            a = np.divide(a, divisor)
+        for d in axes:
+            a = along(a, d, tables[d - first])
+        return a
+    source = np.ascontiguousarray(a).reshape(outer, *a.shape[first:])
+    sizes = [n if table is None else len(table) for n, table in zip(a.shape[first:], tables)]
+    out = np.empty((outer, *sizes), a.dtype)
+    step = max(1, blocks.SIZE * outer // a.size)
+    for start in range(0, outer, step):
+        part = source[start : start + step]
+        if divisor is not None:
+            part = np.divide(part, divisor)
+        for d in axes[:-1]:
+            part = along(part, d - first + 1, tables[d - first])
+        along(part, axes[-1] - first + 1, tables[axes[-1] - first], out[start : start + step])
+    return out.reshape(*a.shape[:first], *sizes)
 
 
 def growth(table):
     return len(table) / max(table.size, 1)
 
 
-def along(a, axis, table):
-    """Map one axis."""
+def along(a, axis, table, result=None):
+    """Map one axis, into `result` if there is one, which is contiguous."""
     outer, inner = math.prod(a.shape[:axis]), math.prod(a.shape[axis + 1 :])
     source = np.ascontiguousarray(a).reshape(outer, a.shape[axis], inner)
-    out = np.empty((outer, len(table), inner), a.dtype)
+    out = np.empty((outer, len(table), inner), a.dtype) if result is None else result.reshape(outer, -1, inner)
     step = max(1, SCRATCH // 4 // max(1, len(table) * inner * a.itemsize))
     for start in range(0, outer, step):
         part = slice(start, start + step)

@@ -7,6 +7,7 @@ import numpy as np
 
 import cygrad._kernels.images as images
 import cygrad._kernels.rows as rows
+from cygrad._kernels import blocks
 from cygrad._kernels.arrays import new_array
 
 
@@ -67,7 +68,14 @@ def add_at(out, axis, index, source, to_zeros=False):
     if index.ndim == 0:
         index, source = index.reshape(1), source.reshape(1)
     source = source[tuple(slice(0, n) for n in index.shape)]
-    add_rows(out.reshape(-1, 1), flat_positions(out.shape, axis, index).reshape(-1), source.reshape(-1, 1))
+    width = math.prod(out.shape[1:])
+    step = max(1, blocks.SIZE * len(index) // max(index.size, 1))
+    for start in range(0, len(index), step):  # positions take eight bytes each
+        part = slice(start, start + step)
+        places = flat_positions(out.shape, axis, index[part])
+        if axis:
+            places = places + start * width
+        add_rows(out.reshape(-1, 1), places.reshape(-1), source[part].reshape(-1, 1))
     return out
 
 

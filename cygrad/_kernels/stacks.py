@@ -48,18 +48,21 @@ def _over_stacks(function, dims, args):
 
 
 def along(function):
-    """A decorator of functions of an array and an axis, along which they work; results have as many dimensions."""
+    """A decorator of functions of an array and the axis or axes along which they work; results have as many dimensions.
+
+    What the other axes stand for does not depend on each other.
+    """
 
     @wraps(function)
-    def by_parts(a, axis, *args):
+    def by_parts(a, axes, *args):
         if a.size <= blocks.SIZE:
-            return function(a, axis, *args)
-        others = list(a.shape)
-        others[axis] = 1
-        if max(others) == 1:
-            return function(a, axis, *args)
-        across = int(np.argmax(others))
-        return _in_parts(lambda part: by_parts(cut(a, part, across), axis, *args), a.shape[across], across, a.size)
+            return function(a, axes, *args)
+        others = np.array(a.shape)
+        others[np.asarray(axes, int)] = 1
+        across = int(others.argmax())
+        if others[across] == 1:
+            return function(a, axes, *args)
+        return _in_parts(lambda part: by_parts(cut(a, part, across), axes, *args), a.shape[across], across, a.size)
 
     return by_parts
 

@@ -11,9 +11,11 @@ import numpy as np
 import cygrad._kernels.activations as kernels
 from cygrad._core import messages
 from cygrad._core.access import array_of, tensor_of
+from cygrad._core.gradients_in_blocks import in_parts
 from cygrad._core.opdef import ELEMENTWISE, ELSEWHERE, IN0, ONE_PASS, declare, publish
 from cygrad._core.record import apply1_args
 from cygrad._core.state import get_modes
+from cygrad._kernels.stacks import along
 from cygrad._ops.arguments import dim_argument, require
 from cygrad._ops.arithmetic import add, div, mul, neg, sub
 from cygrad._ops.checks import number_argument
@@ -225,13 +227,20 @@ def softsign(input):
     return div(input, add(magnitude(require(input, "softsign")), 1))
 
 
+@along
 def glu_array(a, dim):
     """The first half times the logistic function of the second."""
     first, second = np.split(a, 2, dim)
     with np.errstate(all="ignore"):
-        return np.asarray(first * kernels.sigmoid(second))
+        gate = kernels.sigmoid(second)
+        return np.multiply(first, gate, out=gate)
 
 
+def dims_of_halves(n):
+    return n.saved(0).ndim - n.args[0]
+
+
+@in_parts(dims_of_halves, dims_of_halves, inputs=dims_of_halves)
 def glu_rule(n, g):
     dim = n.args[0]
     first, second = chunk(n.saved(0), 2, dim)

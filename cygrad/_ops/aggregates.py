@@ -9,15 +9,22 @@ import cygrad._kernels.reduce as reduce
 from cygrad._core import messages
 from cygrad._core.access import array_of
 from cygrad._core.dtypes import get_default_dtype
+from cygrad._core.gradients_in_blocks import reused
 from cygrad._core.opdef import IN0, NONDIFF, OUT0, PRIVATE, declare, publish
 from cygrad._core.record import apply1_args, apply_n, as_type, record_n, recorded, tensor_argument
 from cygrad._core.tensor import Tensor
-from cygrad._kernels import along
+from cygrad._kernels import along, blocks, stacks
 from cygrad._ops.arguments import integers
 from cygrad._ops.arithmetic import div, mul, sub
 from cygrad._ops.pointwise import conjugate, exp
 from cygrad._ops.reductions import accumulator, axes_argument, flag_argument, restored
 from cygrad._ops.views import reshape
+
+
+def times(own, g):
+    """The gradient g times a result of the rule's own, in its memory."""
+    return mul(own, g, out=reused(own))
+
 
 # -- product --------------------------------------------------------------------------------------
 
@@ -53,7 +60,7 @@ def product_of_others(x, dim):
 def prod_rule(n, g):
     x = n.saved(0)
     if np.all(array_of(x)):
-        return mul(g, conjugate(div(n.saved_result(), x)))
+        return times(conjugate(div(n.saved_result(), x)), g)
     return mul(g, conjugate(reshape(product_of_others(reshape(x, -1), 0), x.shape)))
 
 
@@ -67,7 +74,7 @@ def prod_dim_rule(n, g):
         return g
     g = restored(g, x.shape, (dim,), keepdim)
     if np.all(array_of(x)):
-        return mul(g, conjugate(div(restored(n.saved_result(), x.shape, (dim,), keepdim), x)))
+        return times(conjugate(div(restored(n.saved_result(), x.shape, (dim,), keepdim), x)), g)
     return mul(g, conjugate(product_of_others(x, dim)))
 
 
@@ -121,7 +128,8 @@ def logsumexp_rule(n, g):
     axes, keepdim = n.args
     x = n.saved(0)
     result = restored(n.saved_result(), x.shape, axes, keepdim)
-    return mul(restored(g, x.shape, axes, keepdim), conjugate(exp(sub(x, result))))
+    apart = sub(x, result)
+    return times(conjugate(exp(apart, out=reused(apart))), restored(g, x.shape, axes, keepdim))
 
 
 LOGSUMEXP = declare("logsumexp", logsumexp_rule, saves=IN0 | OUT0, inputs="self", attributes="dim keepdim")
@@ -146,7 +154,15 @@ def logsumexp(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=N
         integers(dim, "logsumexp", "dim", 2)
     args = axes_argument(LOGSUMEXP, t, dim, None, ()), flag_argument(LOGSUMEXP, keepdim, keepdims)
     array = array_of(t) if t.is_floating_point() or t.is_complex() else as_type(t, get_default_dtype())
-    return recorded(LOGSUMEXP, reduce.logsumexp(array, *args), (t,), args, out)
+    return recorded(LOGSUMEXP, log_sums(array, *args), (t,), args, out)
+
+
+def log_sums(array, axes, keepdim):
+    """`reduce.logsumexp`, of large arrays part by part."""
+    if array.size <= blocks.SIZE or axes is None:
+        return reduce.logsumexp(array, axes, keepdim)
+    sums = stacks.along(lambda part, axes: reduce.logsumexp(part, axes, True))(array, axes)
+    return sums if keepdim else np.asarray(sums.squeeze(axes))
 
 
 # -- truth values of many -------------------------------------------------------------------------

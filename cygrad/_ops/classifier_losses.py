@@ -74,12 +74,25 @@ def from_rows(rows, shape):
 
 def nll_backward_array(grad, target, weight, ignore_index, reduction, total, shape):
     """The gradient with respect to the log-probabilities of that shape."""
+    classes = shape[1 if len(shape) > 1 else 0]
+    if reduction == NONE:
+        grad = np.ascontiguousarray(grad).reshape(target.shape)
+    if len(shape) <= 2 or target.size * classes <= blocks.SIZE:
+        return nll_gradient(grad, target, weight, ignore_index, reduction, total, shape)
+    out = np.empty(shape, grad.dtype)  # where rows are columns
+    step = max(1, blocks.SIZE * len(out) // out.size)
+    for start in range(0, len(out), step):
+        part = slice(start, start + step)
+        g = grad[part] if reduction == NONE else grad
+        out[part] = nll_gradient(g, target[part], weight, ignore_index, reduction, total, out[part].shape)
+    return out
+
+
+def nll_gradient(grad, target, weight, ignore_index, reduction, total, shape):
     rows = target.size, shape[1 if len(shape) > 1 else 0]
     like = np.broadcast_to(np.zeros((), grad.dtype), rows)  # of which only shape and type count
-    if reduction == NONE:
-        grad = np.ascontiguousarray(grad).reshape(-1)
-    rows = nll_backward_rows(grad, like, target.reshape(-1), weight, ignore_index, reduction, total)
-    return from_rows(rows, shape)
+    grad = grad.reshape(-1) if reduction == NONE else grad
+    return from_rows(nll_backward_rows(grad, like, target.reshape(-1), weight, ignore_index, reduction, total), shape)
 
 
 # -- and of tensors ----------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ import operator
 
 from cygrad._core import messages
 from cygrad._core.access import array_of
+from cygrad._core.gradients_in_blocks import reused
 from cygrad._core.opdef import FUNCTION_ONLY, LINEAR, declare, publish
 from cygrad._core.record import apply_n, tensor_argument
 from cygrad._core.tensor import Tensor
@@ -372,7 +373,8 @@ def kron(input, other, *, out=None):
 
 def trace_rule(n, g):
     (shape,) = n.args
-    return mul(expand(g, shape), eye(*shape, dtype=g.dtype))
+    one = eye(*shape, dtype=g.dtype)
+    return mul(one, expand(g, shape), out=reused(one))
 
 
 TRACE = declare(

@@ -4,6 +4,7 @@ import numpy as np
 
 from cygrad._core import messages
 from cygrad._core.access import array_of, tensor_of
+from cygrad._core.gradients_in_blocks import in_parts
 from cygrad._core.opdef import ELSEWHERE, FUNCTION_ONLY, IN0, IN1, INPLACE, LINEAR, OUT0, declare, publish
 from cygrad._core.record import apply_n
 from cygrad._core.sites import warn
@@ -23,6 +24,7 @@ from cygrad._ops.views import transpose, unsqueeze
 # -- distances between all pairs ---------------------------------------------------------------------------
 
 
+@in_parts()
 def cdist_rule(n, g):
     x, y, distance = n.saved(0), n.saved(1), n.saved_result()
     p = n.args[0]

@@ -199,7 +199,8 @@ def share_over_axes(n, g):
     axes, keepdim = n.args
     x = n.saved(0)
     reached = x == restored(n.saved_result(), x.shape, axes, keepdim)
-    return div(mul(restored(g, x.shape, axes, keepdim), reached), total(reached, axes, True))
+    share = div(restored(g, x.shape, axes, keepdim), total(reached, axes, True))
+    return where(reached, share, mul(share, 0.0))  # which is nan where nothing is reached
 
 
 def extreme_row(name, kernel):

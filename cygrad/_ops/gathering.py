@@ -5,6 +5,7 @@ import numpy as np
 from cygrad._core import messages
 from cygrad._core.access import array_of, tensor_of
 from cygrad._core.dual import keep
+from cygrad._core.gradients_in_blocks import in_parts
 from cygrad._core.inplace import check_apart
 from cygrad._core.opdef import INPLACE, LINEAR, MAY_OVERLAP, PRIVATE, declare, publish, registry, variant
 from cygrad._core.record import record_n, write_into, written_in_place
@@ -71,7 +72,8 @@ def check_bounds(index, length):
 
 
 def zeros_at(shape, g):
-    return tensor_of(np.zeros(shape, array_of(g).dtype))
+    """Zeros of g's type, of which one takes memory: to be copied."""
+    return tensor_of(np.broadcast_to(np.zeros((), array_of(g).dtype), shape))
 
 
 def index_select_rule(n, g):
@@ -357,6 +359,7 @@ MASKED_FILL = declare(
 )
 
 
+@in_parts(0, 0, inputs=0)
 def masked_fill_tensor_rule(n, g):
     mask = n.saved(2)
     return (

@@ -131,6 +131,7 @@ def _per_row(g, x):
     return unsqueeze(g, -1) if g.ndim and x.ndim == 2 else g
 
 
+@in_parts(lambda n: 0, lambda n: (1, 0, None, None), inputs=1)
 def multi_margin_rule(n, g):
     x, target, weight = n.saved(0), n.saved(1), n.saved(2)
     p, margin = n.args[2:]

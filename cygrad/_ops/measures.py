@@ -6,6 +6,7 @@ import numpy as np
 
 import cygrad._kernels.reduce as reduce
 from cygrad._core import messages
+from cygrad._core.gradients_in_blocks import reused
 from cygrad._core.opdef import IN0, OUT0, declare, publish
 from cygrad._core.record import apply_n
 from cygrad._core.sites import warn
@@ -27,7 +28,8 @@ def var_gradient(g, x, axes, correction, keepdim):
     """2 / (count - correction) * g * (x - mean)."""
     freedom = reduced_count(x, axes) - correction
     factor = 2 / freedom if freedom > 0 else math.inf
-    return mul(mul(restored(g, x.shape, axes, keepdim), factor), sub(x, mean(x, axes, True)))
+    apart = sub(x, mean(x, axes, True))
+    return mul(apart, mul(restored(g, x.shape, axes, keepdim), factor), out=reused(apart))
 
 
 def var_rule(n, g):

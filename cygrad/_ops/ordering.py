@@ -155,13 +155,22 @@ def median_of_all(a):
     is_float = flat.dtype.kind == "f"
     if is_float and np.isnan(flat).any():
         return np.asarray(np.nan, a.dtype)
-    return np.asarray(np.partition(flat, (flat.size - 1) // 2)[(flat.size - 1) // 2])
+    return middle_of(flat.copy())
+
+
+def middle_of(flat):
+    """The lower median of a vector of numbers, which are put into another order."""
+    place = (flat.size - 1) // 2
+    flat.partition(place)
+    return np.asarray(flat[place])
 
 
 def nanmedian_of_all(a):
     flat = a.reshape(-1)
-    numbers = flat[~np.isnan(flat)] if flat.dtype.kind == "f" else flat
-    return median_of_all(numbers)
+    if not flat.size or flat.dtype.kind != "f":
+        return median_of_all(flat)
+    numbers = flat[~np.isnan(flat)]
+    return middle_of(numbers) if numbers.size else median_of_all(numbers)
 
 
 MEDIAN = choice_of_all("median", median_of_all)

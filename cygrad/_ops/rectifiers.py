@@ -8,9 +8,11 @@ import numpy as np
 
 from cygrad._core import messages
 from cygrad._core.access import array_of, tensor_of
+from cygrad._core.gradients_in_blocks import in_parts
 from cygrad._core.limits import finfo
 from cygrad._core.opdef import ELEMENTWISE, ELSEWHERE, IN0, IN1, declare, named, publish, variant
 from cygrad._core.record import apply1_args, record_n, write_into
+from cygrad._kernels import blocks
 from cygrad._kernels.pointwise import where as select
 from cygrad._ops.activations import applied
 from cygrad._ops.arguments import require
@@ -141,10 +143,15 @@ def _threshold(op, input, threshold, value, out):
 
 def prelu_array(a, weight):
     """a where positive, else weight * a."""
+    return blocks.in_blocks(_prelu, (a, weight)) if a.size > blocks.SIZE else _prelu(a, weight)
+
+
+def _prelu(a, weight):
     with np.errstate(all="ignore"):
         return select(a > 0, a, a * weight)
 
 
+@in_parts(0, 0, inputs=0)
 def prelu_rule(n, g):
     x = n.saved(0)
     positive = x > 0

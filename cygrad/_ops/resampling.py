@@ -11,9 +11,8 @@ def resample_array(a, tables, divisor, back):
     """Through the tables, then divided by `divisor`; or with `back` the transpose of this."""
     first = a.ndim - len(tables)
     if back:
-        if divisor is not None:
-            a = np.divide(a, divisor.astype(a.dtype))
-        return kernels.resample(a, [None if table is None else table.transposed for table in tables], first)
+        by = None if divisor is None else divisor.astype(a.dtype)
+        return kernels.resample(a, [None if table is None else table.transposed for table in tables], first, by)
     out = kernels.resample(a, tables, first)
     if out is a:
         out = a.copy()

@@ -17,7 +17,7 @@ from cygrad._ops.arithmetic import add, div, mul, sub
 from cygrad._ops.checks import require_kind, require_real
 from cygrad._ops.creation import ones, zeros
 from cygrad._ops.delivering import given
-from cygrad._ops.gathering import scatter_add
+from cygrad._ops.gathering import scatter_add, zeros_at
 from cygrad._ops.logic import logical_xor
 from cygrad._ops.moving import flip
 from cygrad._ops.parts import cat, narrow
@@ -158,7 +158,7 @@ def cumprod(input, dim=None, *, dtype=None, out=None):
 
 def extremum_rule(n, g):
     shape, dim = n.args
-    return scatter_add(zeros(shape, dtype=g.dtype), dim, n.saved(1), g) if shape else g
+    return scatter_add(zeros_at(shape, g), dim, n.saved(1), g) if shape else g
 
 
 CUMMAX = declare("cummax", extremum_rule, saves=(0, IN1), inputs="self indices", attributes="self_sym_sizes dim")
@@ -202,13 +202,12 @@ def running_extremum(op, result_type, ufunc, input, dim, out):
     require_real(op, t)
     a = array_of(t)
     values = accumulated(ufunc, a, dim)
+    indices = np.zeros(a.shape, np.int64)
     if a.ndim:
         places = np.arange(a.shape[dim]).reshape([-1] + [1] * (a.ndim - 1 - dim))
         # nan is unlike all; where the value so far is nan, the index is that of the last nan
-        reached = (a == values) | (a != a)
-        indices = np.maximum.accumulate(np.where(reached, places, 0), dim)
-    else:
-        indices = np.zeros((), np.int64)
+        np.copyto(indices, places, where=(a == values) | (a != a))
+        np.maximum.accumulate(indices, dim, out=indices)
     args = (tuple(t.shape), dim)
     if out is not None:
         value, index = out

@@ -54,7 +54,9 @@ def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=N
     if sorter is not None:
         sequence = np.take_along_axis(sequence, array_of(sorter), -1)
     found = kernels.searchsorted(sequence, values, "right" if right or side == "right" else "left")
-    return _finished(SEARCHSORTED, found.astype(np.int32 if out_int32 else np.int64), (sorted_sequence, input), out)
+    return _finished(
+        SEARCHSORTED, found.astype(np.int32 if out_int32 else np.int64, copy=False), (sorted_sequence, input), out
+    )
 
 
 def _check_side(side, right):

@@ -221,6 +221,8 @@ def bounded(op, input, low, high, out):
         check_fits(bound, dtype)
         bounds.append(as_type(bound, dtype) if isinstance(bound, Tensor) else bound)
     target = None if out is None else array_of(out)
+    if by_tensors and target is None and input.numel() > blocks.SIZE:  # which takes a pass for each bound
+        return blocks.in_blocks(kernels.clamp, (as_type(input, dtype), *bounds)), by_tensors
     return blocks.result_for(target, kernels.clamp, as_type(input, dtype), *bounds), by_tensors
 
 

@@ -13,7 +13,7 @@ from cygrad._ops.aggregates import nonzero
 from cygrad._ops.arguments import broadcast_shape, dim_argument, integer, integers, is_integer, require
 from cygrad._ops.checks import first_outside
 from cygrad._ops.delivering import given
-from cygrad._ops.gathering import finished, gather, masked_fill
+from cygrad._ops.gathering import finished, gather, masked_fill, zeros_at
 from cygrad._ops.indexing import index_put
 from cygrad._ops.reshaping import broadcast_to
 from cygrad._ops.views import reshape
@@ -22,8 +22,7 @@ from cygrad._ops.views import reshape
 
 
 def take_rule(n, g):
-    zeros = tensor_of(np.zeros(n.args[0], array_of(g).dtype))
-    return put(zeros, n.saved(2), g, True)
+    return put(zeros_at(n.args[0], g), n.saved(2), g, True)
 
 
 TAKE = declare("take", take_rule, flags=LINEAR, kernel=kernels.take, inputs="self _ index", attributes="self_sym_sizes")
@@ -158,7 +157,7 @@ def take_along_dim(input, indices, dim=None, *, out=None):
 def masked_select_rule(n, g):
     mask = n.saved(2)
     shape = broadcast_shape(n.args[0], array_of(mask).shape)
-    return masked_scatter(tensor_of(np.zeros(shape, array_of(g).dtype)), mask, g)
+    return masked_scatter(zeros_at(shape, g), mask, g)
 
 
 MASKED_SELECT = declare(
@@ -243,7 +242,7 @@ def masked_scatter(input, mask, source, *, out=None):
 def masked_scatter_backward_rule(n, g):
     mask = n.saved(2)
     shape = broadcast_shape(n.args[0], array_of(mask).shape)
-    return masked_scatter(tensor_of(np.zeros(shape, array_of(g).dtype)), mask, g)
+    return masked_scatter(zeros_at(shape, g), mask, g)
 
 
 MASKED_SCATTER_BACKWARD = declare(

@@ -13,6 +13,7 @@ from cygrad._core.dtypes import as_dtype
 from cygrad._core.dtypes import promote_types_py as promote_types
 from cygrad._core.opdef import FUNCTION_ONLY, IN0, OUT0, declare, publish, variant
 from cygrad._core.record import apply_n
+from cygrad._ops.aggregates import times
 from cygrad._ops.arguments import integers, require
 from cygrad._ops.arithmetic import div, mul, pow
 from cygrad._ops.creation import zeros_like
@@ -35,13 +36,13 @@ def vector_norm_rule(n, g):
         return zeros_like(x)
     g = restored(g, x.shape, axes, keepdim)
     if ord == 1:
-        return mul(g, sgn(x))
+        return times(sgn(x), g)
     norm = restored(n.saved_result(), x.shape, axes, keepdim)
     # At a norm of 0 the gradient is 0, and so are its derivatives: nothing there is divided by 0.
     at_zero = norm == 0
     g, divisor = where(at_zero, 0.0, g), where(at_zero, 1.0, norm)
     if ord == 2:
-        return mul(g, div(x, divisor))
+        return times(div(x, divisor), g)
     size = abs(x)
     if math.isinf(ord):
         reached = (size == norm) | ((size != size) & (norm != norm))

@@ -23,16 +23,15 @@ FORWARDS = _table(
         "found by NumPy's orders, whose indices have 8 bytes and which copy what they sort",
         {
             0.75: "argsort median.dim nanmedian.dim",
-            1.0: "median searchsorted bucketize",
+            1.0: "median",
             1.25: "unique mode",
-            2.0: "nanmedian",
+            1.5: "nanmedian",
             3.25: "msort",
         },
     ),
     (
         "drawn by NumPy in double precision, or from tables",
         {
-            5.0: "poisson",
             8.75: "multinomial",
             9.25: "binomial",
         },
@@ -47,41 +46,28 @@ FORWARDS = _table(
         },
     ),
     (
-        "one compiled pass for each bound",
-        {
-            1.0: "clamp.Tensor",
-        },
-    ),
-    (
         "a copy in the order, of the length or in the type in which the loops read",
         {
             0.25: "max_unpool2d pad.reflect2 pad.replicate2 pad.circular",
-            0.5: "conv_transpose3d interpolate repeat max_unpool1d max_unpool3d pad.reflect3 pad.replicate3",
-            0.75: ("conv3d cross_entropy.smoothed instance_norm avg_pool3d adaptive_avg_pool3d lp_pool2d istft pdist"),
-            1.0: "conv1d ifft ihfft ihfftn ihfft2 cross_entropy.soft logsumexp max.dim min.dim nonzero stft",
-            1.25: "prelu irfftn hfftn irfft2 hfft2 avg_pool1d adaptive_avg_pool1d",
-            1.5: (
-                "irfft hfft adaptive_max_pool2d adaptive_max_pool2d_with_indices adaptive_max_pool3d "
-                "adaptive_max_pool3d_with_indices lp_pool3d"
-            ),
-            1.75: "fractional_max_pool3d_with_indices",
-            2.0: "adaptive_max_pool1d adaptive_max_pool1d_with_indices",
-            3.25: "fractional_max_pool2d_with_indices",
+            0.5: "conv_transpose3d repeat max_unpool1d max_unpool3d pad.reflect3 pad.replicate3",
+            0.75: "conv3d cross_entropy.smoothed instance_norm istft pdist lp_pool3d",
+            1.0: "conv1d ifft ihfft ihfftn ihfft2 cross_entropy.soft max.dim min.dim nonzero stft",
+            1.25: "irfftn hfftn irfft2 hfft2",
+            1.5: "irfft hfft",
         },
     ),
     (
         "made of other ops, whose results are kept where gradients are wanted",
         {
-            0.5: "glu margin_ranking_loss",
-            0.75: "soft_margin_loss baddbmm pairwise_distance",
+            0.5: "margin_ranking_loss multilabel_margin_loss",
+            0.75: "soft_margin_loss baddbmm pairwise_distance cummax cummin",
             1.0: (
                 "softmin gradient poisson_nll_loss hinge_embedding_loss linalg_vander addr l1_loss "
                 "smooth_l1_loss.l1 local_response_norm frobenius_norm trapezoid trapz cartesian_prod "
                 "cosine_similarity cosine_embedding_loss mvlgamma nansum nanmean isreal vander"
             ),
-            1.5: "multilabel_soft_margin_loss cummax cummin cumulative_trapezoid quantile nanquantile",
+            1.5: "multilabel_soft_margin_loss cumulative_trapezoid quantile nanquantile",
             2.0: "ndtr",
-            2.5: "multi_margin_loss multilabel_margin_loss",
             3.0: "gaussian_nll_loss",
             13.75: "combinations",
         },
@@ -91,17 +77,9 @@ FORWARDS = _table(
 # The same of gradients
 BACKWARDS = _table(
     (
-        "each gradient has the shape of the result before it is summed to that of its operand",
-        {
-            1.25: "masked_fill.Tensor",
-        },
-    ),
-    (
         "of factors and solutions: products of whole matrices",
         {
             0.75: "norm linalg_eigvals linalg_matrix_exp",
-            1.0: "linalg_norm",
-            1.25: "linalg_matrix_norm",
             2.75: "ormqr",
             3.0: "qr orgqr linalg_lu_solve matrix_power",
         },
@@ -109,43 +87,39 @@ BACKWARDS = _table(
     (
         "sums by NumPy, where an image has too few elements for loops of our own",
         {
-            2.25: "batch_norm group_norm",
-            2.5: "instance_norm",
+            1.25: "group_norm",
+            1.5: "batch_norm",
+            2.0: "instance_norm",
         },
     ),
     (
         "the rule is made of ops, and each has a result",
         {
             0.25: "repeat max_unpool3d expand_copy",
-            0.5: ("conv_transpose3d interpolate margin_ranking_loss scaled_dot_product_attention masked_scatter"),
-            0.75: (
-                "conv3d linalg_vander avg_pool2d avg_pool3d adaptive_avg_pool2d adaptive_avg_pool3d pairwise_distance"
-            ),
+            0.5: "conv_transpose3d margin_ranking_loss scaled_dot_product_attention masked_scatter",
+            0.75: "conv3d linalg_vander",
             1.0: (
-                "tanhshrink softmin fft rfft fftn ifftn fft2 ifft2 index_select poisson_nll_loss gaussian_nll_loss "
-                "hinge_embedding_loss trace cross_entropy.soft frobenius_norm diff avg_pool1d adaptive_avg_pool1d "
-                "lp_pool2d lp_pool3d matmul.matrix_stack hsplit vsplit dsplit combinations prod prod.dim_int "
-                "logsumexp var std linalg_vector_norm as_strided_scatter var_mean std_mean quantile nanquantile "
-                "cov corrcoef take masked_select tensor_split"
+                "tanhshrink softmin fft rfft fftn ifftn fft2 ifft2 poisson_nll_loss gaussian_nll_loss "
+                "hinge_embedding_loss cross_entropy.soft diff lp_pool2d lp_pool3d matmul.matrix_stack hsplit "
+                "vsplit dsplit as_strided_scatter var_mean std_mean quantile nanquantile cov corrcoef tensor_split"
             ),
-            1.25: "cumprod trapezoid trapz amax amin frexp",
-            1.5: "glu float_power bilinear ifft cross_entropy.smoothed lp_pool1d",
-            1.75: "cumulative_trapezoid pad.reflect1 pad.replicate1 stft",
+            1.25: (
+                "cumprod trapezoid trapz frexp lp_pool1d cross_entropy.2d cross_entropy.deep "
+                "cross_entropy.deep_none triplet_margin_loss triplet_margin_with_distance_loss"
+            ),
+            1.5: "float_power bilinear ifft cross_entropy.smoothed aminmax",
+            1.75: "cumulative_trapezoid stft",
             2.0: (
-                "softsign ihfft rfftn irfftn hfftn rfft2 irfft2 hfft2 cross_entropy.2d cross_entropy.deep "
-                "cross_entropy.deep_none outer ger rnn_tanh rnn_relu pad.reflect2 pad.reflect3 pad.replicate2 "
-                "pad.replicate3 pad.circular istft triplet_margin_loss triplet_margin_with_distance_loss "
-                "multi_head_attention_forward"
+                "softsign ihfft rfftn irfftn hfftn rfft2 irfft2 hfft2 rnn_tanh rnn_relu istft "
+                "multi_head_attention_forward normalize cosine_similarity"
             ),
-            2.25: "prelu conv1d irfft hfft scatter_reduce index_reduce aminmax",
-            2.5: "kron cosine_embedding_loss",
-            3.0: "gradient ihfftn ihfft2 local_response_norm normalize cosine_similarity",
-            3.25: "cummax cummin",
-            4.0: "renorm multi_margin_loss",
+            2.25: "conv1d irfft hfft scatter_reduce index_reduce",
+            2.5: "cosine_embedding_loss",
+            3.0: "gradient ihfftn ihfft2 local_response_norm",
+            4.0: "renorm",
             5.25: "pdist",
             5.75: "logcumsumexp",
             6.0: "vander",
-            11.25: "cdist",
         },
     ),
 )
