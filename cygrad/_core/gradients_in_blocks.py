@@ -131,7 +131,6 @@ def in_parts(grads=2, saved=2, args=(), inputs=2):
 
 
 def _in_parts(rule, node, g, dims):
-    block = SIZE if dims[1] == 0 else blocks.SIZE
     saved = _saved_values(node)
     if saved is None:
         return None
@@ -145,11 +144,11 @@ def _in_parts(rule, node, g, dims):
     found = [(a, k) for a, k in zip(arrays, own) if a is not None]
     stack = np.broadcast_shapes(*(a.shape[: a.ndim - k] for a, k in found))
     size = max(a.size for a, _ in found)
-    if size <= 2 * block or max(stack, default=1) == 1:
+    if size <= 2 * SIZE or max(stack, default=1) == 1:
         return None
     axis = int(np.argmax(stack))
     length = stack[axis]
-    step = -(-length * block // size)
+    step = -(-length * SIZE // size)
     total = _Gradients(node, len(stack) - axis, length, dims[3])
     for start in range(0, length, step):
         part = slice(start, start + step)

@@ -58,6 +58,8 @@ def gradients(g, x, weight, middle, factor, frame, needs):
     grad_bias = sum_to(np.ascontiguousarray(g), frame.parameter) if of_bias else None
     grad_input = None
     if of_input:
+        if grad_weight is products:  # not summed over anything
+            products = products.copy()
         grad_input = input_gradient(g, xhat, products, factor, weight, frame.axes, frame.centered, frame.fixed)
     return grad_input, grad_weight, grad_bias
 
@@ -97,9 +99,9 @@ def input_gradient(g, xhat, products, factor, weight, axes, centered, fixed):
     own = weight is None or weight.dtype == xhat.dtype == products.dtype == g.dtype
     if fixed:
         return (g if weight is None else g * weight) * factor
-    out = products if weight is None else np.asarray(np.multiply(products, weight, out=products if own else None))
+    out = products if weight is None else np.multiply(products, weight, out=products if own else None)
     np.multiply(xhat, mean(out, axes, True), out=out)
-    h = g if weight is None else np.asarray(np.multiply(g, weight, out=xhat if own else None))
+    h = g if weight is None else np.multiply(g, weight, out=xhat if own else None)
     np.subtract(h, out, out=out)
     if centered:
         np.subtract(out, mean(np.ascontiguousarray(h), axes, True), out=out)

@@ -68,6 +68,9 @@ def add_at(out, axis, index, source, to_zeros=False):
     if index.ndim == 0:
         index, source = index.reshape(1), source.reshape(1)
     source = source[tuple(slice(0, n) for n in index.shape)]
+    if index.size <= blocks.SIZE:
+        add_rows(out.reshape(-1, 1), flat_positions(out.shape, axis, index).reshape(-1), source.reshape(-1, 1))
+        return out
     width = math.prod(out.shape[1:])
     step = max(1, blocks.SIZE * len(index) // max(index.size, 1))
     for start in range(0, len(index), step):  # positions take eight bytes each

@@ -4,6 +4,8 @@
 labels stands in soft_targets.py.
 """
 
+import math
+
 import numpy as np
 
 from cygrad._core import messages
@@ -88,9 +90,16 @@ def nll_backward_array(grad, target, weight, ignore_index, reduction, total, sha
     return out
 
 
+def empty_like_all(shape, dtype):
+    """An array of which only shape and type count, and which takes little memory."""
+    if math.prod(shape) <= blocks.SIZE:
+        return np.empty(shape, dtype)
+    return np.broadcast_to(np.zeros((), dtype), shape)
+
+
 def nll_gradient(grad, target, weight, ignore_index, reduction, total, shape):
     rows = target.size, shape[1 if len(shape) > 1 else 0]
-    like = np.broadcast_to(np.zeros((), grad.dtype), rows)  # of which only shape and type count
+    like = empty_like_all(rows, grad.dtype)
     grad = grad.reshape(-1) if reduction == NONE else grad
     return from_rows(nll_backward_rows(grad, like, target.reshape(-1), weight, ignore_index, reduction, total), shape)
 

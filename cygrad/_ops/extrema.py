@@ -10,12 +10,13 @@ import cygrad._kernels.reduce as reduce
 from cygrad._core import messages, return_types
 from cygrad._core.access import array_of
 from cygrad._core.dual import keep
+from cygrad._core.gradients_in_blocks import reused
 from cygrad._core.opdef import IN0, IN1, LINEAR, NONDIFF, OUT0, PRIVATE, declare, publish
 from cygrad._core.record import apply_n, record_n, record_outputs, tensor_argument, write_into
 from cygrad._core.tensor import Tensor
 from cygrad._kernels import along
 from cygrad._ops.arguments import dim_argument, integers
-from cygrad._ops.arithmetic import div, mul
+from cygrad._ops.arithmetic import div
 from cygrad._ops.checks import require_kind
 from cygrad._ops.reductions import axes_argument, flag_argument, restored
 from cygrad._ops.reductions import sum as total
@@ -199,8 +200,8 @@ def share_over_axes(n, g):
     axes, keepdim = n.args
     x = n.saved(0)
     reached = x == restored(n.saved_result(), x.shape, axes, keepdim)
-    share = div(restored(g, x.shape, axes, keepdim), total(reached, axes, True))
-    return where(reached, share, mul(share, 0.0))  # which is nan where nothing is reached
+    own = where(reached, restored(g, x.shape, axes, keepdim), 0.0)
+    return div(own, total(reached, axes, True), out=reused(own))
 
 
 def extreme_row(name, kernel):

@@ -1,5 +1,7 @@
 """Reading and adding along one dimension by index, and filling by mask."""
 
+import math
+
 import numpy as np
 
 from cygrad._core import messages
@@ -10,7 +12,7 @@ from cygrad._core.inplace import check_apart
 from cygrad._core.opdef import INPLACE, LINEAR, MAY_OVERLAP, PRIVATE, declare, publish, registry, variant
 from cygrad._core.record import record_n, write_into, written_in_place
 from cygrad._core.tensor import Tensor
-from cygrad._kernels import copying, picking
+from cygrad._kernels import blocks, copying, picking
 from cygrad._kernels import scatter as kernels
 from cygrad._ops.arguments import broadcast_shape, dim_argument, require, wrap_dim
 from cygrad._ops.arithmetic import mul
@@ -72,8 +74,10 @@ def check_bounds(index, length):
 
 
 def zeros_at(shape, g):
-    """Zeros of g's type, of which one takes memory: to be copied."""
-    return tensor_of(np.broadcast_to(np.zeros((), array_of(g).dtype), shape))
+    """Zeros of g's type, to be copied; many take the memory of one."""
+    dtype = array_of(g).dtype
+    few = math.prod(shape) <= blocks.SIZE
+    return tensor_of(np.zeros(shape, dtype) if few else np.broadcast_to(np.zeros((), dtype), shape))
 
 
 def index_select_rule(n, g):
