@@ -201,7 +201,7 @@ def share_over_axes(n, g):
     x = n.saved(0)
     reached = x == restored(n.saved_result(), x.shape, axes, keepdim)
     own = where(reached, restored(g, x.shape, axes, keepdim), 0.0)
-    return div(own, total(reached, axes, True), out=reused(own))
+    return div(own, total(reached, axes, True).to(own.dtype), out=reused(own))
 
 
 def extreme_row(name, kernel):

@@ -11,6 +11,12 @@ def _table(*groups):
 
 FORWARDS = _table(
     (
+        "tables of the places of the windows, which differ from plane to plane",
+        {
+            1.25: "fractional_max_pool2d_with_indices",
+        },
+    ),
+    (
         "by LAPACK through NumPy, in double precision, or with copies of what it overwrites",
         {
             0.75: "linalg_lstsq",
