@@ -46,6 +46,8 @@ CALLS = [
     *[(getattr(activations, f"{name}_backward"), (A, A)) for name in "silu mish gelu threshold tanh sigmoid".split()],
     (nn.nll, (A, N, V, -100, 1)),
     (nn.nll_backward, (np.array(1.0, "f"), A, N, V, -100, 1, np.array(3.0, "f"))),
+    (nn.cross_entropy, (A, N, V, -100, 1)),
+    (nn.cross_entropy_backward, (np.array(1.0, "f"), A, N, V, -100, 1, np.array(3.0, "f"))),
     (optim.sgd_step, ([A.copy()], [A], [A.copy()], 0.1, 0.9)),
     (optim.adam_step, ([A.copy()], [A], [A.copy()], [A.copy()], [A.copy()], [1], 0.1, 0.9, 0.99, 1e-8, 0.0, True)),
     (blas.matmul, (A, A)),
@@ -62,7 +64,10 @@ CALLS = [
     (strided.restride, (A, (2, 2), (4, 4), 0)),
     (strided.overlaps_itself, (A,)),
 ]
-ALLOWED = [("nll", 2, None), ("nll_backward", 3, None), ("sgd_step", 2, [None])]
+ALLOWED = [
+    *[("nll", 2, None), ("nll_backward", 3, None), ("sgd_step", 2, [None])],
+    *[("cross_entropy", 2, None), ("cross_entropy_backward", 3, None)],
+]
 
 
 @pytest.mark.parametrize("function, arguments", CALLS, ids=lambda value: getattr(value, "__name__", ""))
