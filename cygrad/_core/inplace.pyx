@@ -282,7 +282,7 @@ cdef OpNode view_node(str name, Tensor t, tuple args):
     cdef OpNode node = OpNode.__new__(OpNode)
     begin_node(node, thread_state())
     node.op = lookup(name)
-    node.args = args
+    node.arguments = args
     node.code = t.view.code
     node.lasti = t.view.lasti
     return node

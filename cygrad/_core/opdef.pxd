@@ -50,7 +50,7 @@ cdef class OpNode(Node):
     cdef object saved0, saved1, saved2      # inputs: Tensor or Python number
     cdef object result                      # output, without history; further outputs lie in saved1 and saved2
     cdef long version0, version1, version2, version_result
-    cdef readonly tuple args                # the other arguments
+    cdef tuple arguments                    # the other ones, `args` in Python
     cdef object freed_by                    # site of the backward call that freed the saved values
 
     cpdef bint needs(self, int i) noexcept          # does input i want its gradient?

@@ -18,7 +18,7 @@ In its family file under `_ops/`, three things stand together:
 outputs a tuple in which missing gradients are None, but not all. It returns a tuple with a gradient or None for
 each input; with one input just the gradient. It is written with recorded ops on tensors, so that the gradient of
 the gradient follows. `n.needs(i)` tells whether input i wants its gradient, `n.saved(i)` and `n.saved_result()`
-give what the row says is saved, `n.args` holds the other arguments. A gradient may have the shape and dtype that
+give what the row says is saved, `n.arguments` holds the other arguments. A gradient may have the shape and dtype that
 broadcasting or promotion gave the output: the engine sums and casts it back to the input's.
 
 *row*: `op(name, rule)` (no rule: the op has no derivative, and NONDIFF among its flags). A second row of the same
@@ -238,7 +238,7 @@ cdef class OpNode(Node):
     def part(self, saved, tuple args):
         """A node like this one, whose inputs 0 to 2 and result, as far as they are saved, are `saved`."""
         cdef OpNode node = OpNode.__new__(OpNode)
-        node.op, node.args, node.n_edges, node.n_outputs = self.op, args, self.n_edges, self.n_outputs
+        node.op, node.arguments, node.n_edges, node.n_outputs = self.op, args, self.n_edges, self.n_outputs
         node.edge0, node.edge1, node.edge2 = [None if self.target(i) is None else self.op for i in range(3)]
         node.more_edges = self.more_edges
         node.saved0, node.saved1, node.saved2, node.result = saved
@@ -251,7 +251,7 @@ cdef class OpNode(Node):
     def on_block(self, bint is_spare, Tensor grad, *saved):
         """What the rule makes of a block of the gradient, and of blocks of inputs 0 to 2 and of the result."""
         cdef ThreadState* state = thread_state()
-        node = self.part(saved, self.args)
+        node = self.part(saved, self.arguments)
         state.spare = <void*>grad if is_spare else NULL
         try:
             return self.op.rule(node, grad)
@@ -421,6 +421,12 @@ cdef class OpNode(Node):
             self.result = value
         else:
             self.save_input(i, value)
+
+    @property
+    def args(self):
+        # Cython's own getter would lock the node, which the engine has locked while a rule runs: CPython 3.13 without
+        # the GIL then waits for itself, some 35 us.
+        return self.arguments
 
     @property
     def _freed_by(self):

@@ -75,7 +75,7 @@ cdef inline OpNode new_node(OpDef op, tuple args, ThreadState* state):
     cdef OpNode node = OpNode.__new__(OpNode)
     begin_node(node, state)
     node.op = op
-    node.args = args
+    node.arguments = args
     return node
 
 

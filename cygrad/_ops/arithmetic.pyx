@@ -37,7 +37,7 @@ cdef extern from "numpy/arrayobject.h":
 # -- add, sub ----------------------------------------------------------------------------------------------
 
 cdef object add_rule(OpNode n, object g):
-    return g, g if n.args is None else mul(g, n.args[0])
+    return g, g if n.arguments is None else mul(g, n.arguments[0])
 
 cdef OpDef ADD = op("add", add_rule).row(flags=LINEAR | ELEMENTWISE | INPLACE, ufunc="add", attributes="alpha")
 
@@ -60,7 +60,7 @@ cpdef Tensor add(object input, object other, object alpha=1, Tensor out=None):
 
 cdef object sub_rule(OpNode n, object g):
     if n.needs(1):
-        return g, neg(g) if n.args is None else mul(g, -n.args[0])
+        return g, neg(g) if n.arguments is None else mul(g, -n.arguments[0])
     return g, None
 
 cdef OpDef SUB = op("sub", sub_rule).row(flags=LINEAR | ELEMENTWISE | INPLACE, ufunc="subtract",
@@ -81,7 +81,7 @@ cpdef Tensor sub(object input, object other, object alpha=1, Tensor out=None):
 
 
 cdef object rsub_rule(OpNode n, object g):
-    return neg(g) if n.args[0] == 1 else mul(g, -n.args[0])
+    return neg(g) if n.arguments[0] == 1 else mul(g, -n.arguments[0])
 
 cdef OpDef RSUB_NUMBER = op("rsub.Scalar", rsub_rule).row(
     flags=LINEAR | ELEMENTWISE | PRIVATE, ufunc="subtract", inputs="self", attributes="alpha", node="RsubBackward1")
@@ -261,7 +261,7 @@ cdef object rounded_quotient(object input, object other, object mode, Tensor out
 # -- pow, neg ----------------------------------------------------------------------------------------------
 
 cdef object pow_rule(OpNode n, object g):
-    exponent = n.args[0]
+    exponent = n.arguments[0]
     if exponent == 0:
         return mul(g, 0)
     base = n.saved(0)
@@ -290,7 +290,7 @@ cdef OpDef POW_TENSORS = op("pow.Tensor_Tensor", pow_tensors_rule).row(
     node="PowBackward1")
 
 cdef object pow_of_number_rule(OpNode n, object g):
-    base, result = n.args[0], n.saved_result()
+    base, result = n.arguments[0], n.saved_result()
     if base == 0:
         return mul(g, where(not_negative(n.saved(0)), 0.0, float("-inf")))
     return mul(g, conj(mul(result, log(wrap(np.asarray(base, result.array.dtype))))))

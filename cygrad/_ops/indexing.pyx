@@ -268,7 +268,7 @@ cdef Py_ssize_t dims_indexed(list parts):
 # -- picking by tensors ------------------------------------------------------------------------------------
 
 cdef object index_rule(OpNode n, object g):
-    return index_backward(g, n.args[0], checked_indices(n, n.args[1]))
+    return index_backward(g, n.arguments[0], checked_indices(n, n.arguments[1]))
 
 cdef OpDef INDEX = op("index", index_rule).row(
     flags=LINEAR | PRIVATE, kernel=picking.index, inputs="self _ indices", attributes="self_sym_sizes")
@@ -314,7 +314,7 @@ cdef tuple checked_indices(OpNode n, tuple versions):
 
 
 cdef object index_backward_rule(OpNode n, object g):
-    return pick(g, checked_indices(n, n.args[1]))
+    return pick(g, checked_indices(n, n.arguments[1]))
 
 cdef OpDef INDEX_BACKWARD = op("index_backward", index_backward_rule).row(
     flags=LINEAR | PRIVATE, kernel=scatter.index_sum, inputs="self _ indices")
@@ -373,7 +373,7 @@ cdef object run_index(object kernel, Tensor t, list indices, object values, bint
 # -- putting by tensors ------------------------------------------------------------------------------------
 
 cdef object index_put_rule(OpNode n, object g):
-    accumulate, versions = n.args
+    accumulate, versions = n.arguments
     indices = checked_indices(n, versions)
     kept = g
     if n.needs(0) and not accumulate:

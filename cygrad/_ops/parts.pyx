@@ -34,7 +34,7 @@ cdef object checks():
 # -- select ------------------------------------------------------------------------------------------------
 
 cdef object select_rule(OpNode n, object g):
-    shape, dim, index = n.args
+    shape, dim, index = n.arguments
     return select_backward(g, shape, dim, index)
 
 cdef OpDef SELECT = op("select", select_rule).row(flags=PART, attributes="self_sym_sizes dim index")
@@ -66,7 +66,7 @@ cpdef Tensor select(object input, object dim, object index):
 
 
 cdef object select_backward_rule(OpNode n, object g):
-    return select(g, n.args[1], n.args[2])
+    return select(g, n.arguments[1], n.arguments[2])
 
 cdef OpDef SELECT_BACKWARD = op("select_backward", select_backward_rule).row(flags=EMBEDDING)
 
@@ -89,7 +89,7 @@ cdef object embedded(Tensor t, object whole, Geometry* g):
 # -- slice, narrow -----------------------------------------------------------------------------------------
 
 cdef object slice_rule(OpNode n, object g):
-    shape, dim, start, _, step = n.args
+    shape, dim, start, _, step = n.arguments
     return slice_backward(g, shape, dim, start, step)
 
 cdef OpDef SLICE = op("slice", slice_rule).row(flags=PART | PRIVATE, attributes="self_sym_sizes dim start end step")
@@ -104,7 +104,7 @@ cpdef Tensor slice(object input, Py_ssize_t dim, Py_ssize_t start, Py_ssize_t le
 
 
 cdef object slice_backward_rule(OpNode n, object g):
-    _, dim, start, step, length = n.args
+    _, dim, start, step, length = n.arguments
     return slice(g, dim, start, length, step)
 
 cdef OpDef SLICE_BACKWARD = op("slice_backward", slice_backward_rule).row(flags=EMBEDDING)
@@ -166,7 +166,7 @@ cdef tuple filled(object grads, list shapes):
 
 
 cdef object unbind_rule(OpNode n, object g):
-    shape, dim = n.args
+    shape, dim = n.arguments
     return stacked(filled(g, [shape[:dim] + shape[dim + 1:]] * shape[dim]), dim)
 
 cdef OpDef UNBIND = op("unbind", unbind_rule).row(flags=PART, attributes="self_sym_sizes dim")
@@ -203,7 +203,7 @@ cdef tuple parts(OpDef op, list arrays, Tensor t, tuple args):
 
 cdef object split_rule(OpNode n, object g):
     cdef list shapes = []
-    shape, lengths, dim = n.args
+    shape, lengths, dim = n.arguments
     for length in lengths:
         shapes.append(shape[:dim] + (length,) + shape[dim + 1:])
     return concatenated(filled(g, shapes), dim)
@@ -309,7 +309,7 @@ cdef object cat_rule(OpNode n, object g):
     cdef Py_ssize_t start = 0, length
     cdef int i
     cdef list grads = []
-    dim, lengths = n.args
+    dim, lengths = n.arguments
     for i in range(len(lengths)):
         length = lengths[i] or 0
         if not n.needs(i):
@@ -406,7 +406,7 @@ cdef object stack_rule(OpNode n, object g):
     cdef int i
     cdef list grads = []
     for i in range(n.n_edges):
-        grads.append(select(g, n.args[0], i) if n.needs(i) else None)
+        grads.append(select(g, n.arguments[0], i) if n.needs(i) else None)
     return tuple(grads)
 
 cdef OpDef STACK = op("stack", stack_rule).row(flags=JOINED, inputs="tensors", attributes="dim")

@@ -98,7 +98,7 @@ cdef Tensor without(Tensor a, Py_ssize_t dim):
 
 
 cdef object matmul_rule(OpNode n, object g):
-    cdef int kind = n.args[0]
+    cdef int kind = n.arguments[0]
     cdef Tensor a, b, grad_a = None, grad_b = None
     if kind == ROW:
         g = unsqueeze(g, -2)

@@ -68,12 +68,12 @@ cdef Py_ssize_t reduced_count(tuple shape, tuple axes) except -1:
 # -- sum ---------------------------------------------------------------------------------------------------
 
 cdef object sum_rule(OpNode n, object g):
-    return expanded(<Tensor>g, n.args[0])
+    return expanded(<Tensor>g, n.arguments[0])
 
 cdef OpDef SUM = op("sum", sum_rule).row(flags=LINEAR, inputs="self", attributes="self_sym_sizes")
 
 cdef object sum_dim_rule(OpNode n, object g):
-    axes, keepdim, shape = n.args
+    axes, keepdim, shape = n.arguments
     return spread(<Tensor>g, shape, axes, keepdim)
 
 cdef OpDef SUM_DIM = op("sum.dim", sum_dim_rule).row(
@@ -120,7 +120,7 @@ cdef Tensor sum_over(Tensor t, tuple axes, bint keepdim):
 
 
 cdef object sum_to_size_rule(OpNode n, object g):
-    return expanded(<Tensor>g, n.args[0])
+    return expanded(<Tensor>g, n.arguments[0])
 
 cdef OpDef SUM_TO_SIZE = op("sum_to_size", sum_to_size_rule).row(
     flags=LINEAR | METHOD_ONLY, inputs="self", node="SumBackward1")
@@ -148,14 +148,14 @@ def sum_to_size(input, *size):
 # -- mean --------------------------------------------------------------------------------------------------
 
 cdef object mean_rule(OpNode n, object g):
-    count, shape = n.args
+    count, shape = n.arguments
     return expanded(div(g, count), shape)
 
 cdef OpDef MEAN = op("mean", mean_rule).row(
     flags=LINEAR, inputs="self", attributes="self_sym_numel self_sym_sizes")
 
 cdef object mean_dim_rule(OpNode n, object g):
-    axes, keepdim, count, shape = n.args
+    axes, keepdim, count, shape = n.arguments
     return spread(div(g, count), shape, axes, keepdim)
 
 cdef OpDef MEAN_DIM = op("mean.dim", mean_dim_rule).row(

@@ -39,7 +39,7 @@ cdef object checks():
 # -- view, reshape -----------------------------------------------------------------------------------------
 
 cdef object view_rule(OpNode n, object g):
-    return reshaped(g, n.args[0])
+    return reshaped(g, n.arguments[0])
 
 cdef OpDef VIEW_ROW = op("view", view_rule).row(flags=MOVES | METHOD_ONLY, attributes="self_sym_sizes")
 cdef OpDef RESHAPE_ALIAS = op("reshape.alias", view_rule).row(
@@ -176,7 +176,7 @@ def product(lengths):
 # -- order of dimensions -----------------------------------------------------------------------------------
 
 cdef object transpose_rule(OpNode n, object g):
-    return transpose(g, n.args[0], n.args[1])
+    return transpose(g, n.arguments[0], n.arguments[1])
 
 cdef OpDef TRANSPOSE = op("transpose", transpose_rule).row(
     flags=MOVES, attributes="dim0 dim1", aliases="swapdims")
@@ -234,7 +234,7 @@ cdef int check_matrix(Geometry* g, str op) except -1:
 
 
 cdef object permute_rule(OpNode n, object g):
-    dims = n.args[0]
+    dims = n.arguments[0]
     return permuted(g, tuple(sorted(range(len(dims)), key=dims.__getitem__)))
 
 cdef OpDef PERMUTE = op("permute", permute_rule).row(flags=MOVES, attributes="dims")
@@ -298,7 +298,7 @@ def matrix_transpose(self):
 # -- dimensions of length 1 --------------------------------------------------------------------------------
 
 cdef object squeeze_rule(OpNode n, object g):
-    return reshaped(g, n.args[0])
+    return reshaped(g, n.arguments[0])
 
 cdef OpDef SQUEEZE = op("squeeze", squeeze_rule).row(flags=MOVES, attributes="self_sym_sizes")
 cdef OpDef SQUEEZE_DIM = op("squeeze.dim", squeeze_rule).row(
@@ -344,7 +344,7 @@ cdef tuple drop_dims(Geometry* g, object dim):
 
 
 cdef object unsqueeze_rule(OpNode n, object g):
-    return squeeze(g, n.args[0])
+    return squeeze(g, n.arguments[0])
 
 cdef OpDef UNSQUEEZE = op("unsqueeze", unsqueeze_rule).row(flags=MOVES, attributes="dim")
 
