@@ -1,26 +1,57 @@
 """Work along axes that is no reduction: running sums, shifts, picking by index."""
 
+import math
+
 import numpy as np
 
+import cygrad._kernels.native as native
+from cygrad._kernels.arrays import new_array
 from cygrad._kernels.by_numpy import silent
 
+RUNNING_SUMS = 16  # as in native.h
+PIECE = 1 << 14  # elements that one thread works on
+TOGETHER = 256  # lines side by side that are added together: as in scans.h
 
-@silent
+
 def cumsum(a, axis, reverse=False):
-    """The running sum along an axis, from the end if `reverse`."""
+    """The running sum along an axis, from the end if `reverse`. Single precision is added up in double precision."""
     if a.ndim == 0:
         return a.copy()
-    if reverse:
-        out = np.empty(a.shape, a.dtype)
-        np.cumsum(np.flip(a, axis), axis, out=np.flip(out, axis))
-        return out
-    return np.cumsum(a, axis, dtype=a.dtype)
+    if a.size and native.has_loops(a):
+        a = a if _is_dense(a) else np.require(a, a.dtype.newbyteorder("="), ["C", "A"])
+        return _running_sums(a, axis, reverse, new_array(a.shape, a.dtype.num))
+    return _cumsum_by_numpy(a, axis, reverse, np.empty(a.shape, a.dtype))
+
+
+def cumsum_within(a, axis):
+    """The running sum, written into the array itself."""
+    if a.size and native.has_loops(a) and _is_dense(a):
+        _running_sums(a, axis, False, a)
+    else:
+        _cumsum_by_numpy(a, axis, False, a)
+
+
+def _is_dense(a):
+    return a.flags.carray and a.dtype.isnative
+
+
+def _running_sums(a, axis, reverse, out):
+    n, inner = a.shape[axis], math.prod(a.shape[axis + 1 :])
+    together = min(inner, TOGETHER)
+    items, piece = a.size // (n * inner) * -(-inner // TOGETHER), max(4, PIECE // (n * together))
+    native.run(RUNNING_SUMS, (a, out), (n, inner, reverse), 0, items, piece)
+    return out
 
 
 @silent
-def cumsum_within(a, axis):
-    """The running sum, written into the array itself."""
-    np.cumsum(a, axis, out=a)
+def _cumsum_by_numpy(a, axis, reverse, out):
+    if a.dtype == np.float32:
+        out[...] = _cumsum_by_numpy(a.astype(np.float64), axis, reverse, np.empty(a.shape))
+    elif reverse:
+        np.cumsum(np.flip(a, axis), axis, a.dtype, np.flip(out, axis))
+    else:
+        np.cumsum(a, axis, a.dtype, out)
+    return out
 
 
 @silent

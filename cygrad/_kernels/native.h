@@ -47,18 +47,19 @@ static void multiply(const native_call *c, void *a, void *b, void *out, Py_ssize
 #include "recurrent.h"
 #include "winograd.h"
 #include "patchwise.h"
+#include "scans.h"
 
 enum {
     NORMALIZE_ROWS, ROWS_GRADIENT, MOMENTS, SCALE_RUNS, SUMS_OF_RUNS, COMBINE_RUNS,
     COPY_PATCHES, ADD_PATCHES, LARGEST, ADD_AT, RECURRENT, RECURRENT_GRADIENT,
-    CROSS_ENTROPY, CROSS_ENTROPY_GRADIENT, ATTENTION, ATTENTION_GRADIENT,
+    CROSS_ENTROPY, CROSS_ENTROPY_GRADIENT, ATTENTION, ATTENTION_GRADIENT, RUNNING_SUMS,
     WINOGRAD_FILTERS, WINOGRAD_RESULTS, WINOGRAD_SUMS, PATCHWISE_RESULTS, PATCHWISE_IMAGES, PATCHWISE_SUMS, LOOPS
 };
 
 static const native_part native_parts[LOOPS] = {
     normalize_rows_part, rows_gradient_part, moments_part, scale_runs_part, sums_of_runs_part, combine_runs_part,
     copy_patches_part, add_patches_part, largest_part, add_at_part, recurrent_part, recurrent_gradient_part,
-    cross_entropy_part, cross_entropy_gradient_part, attention_part, attention_gradient_part,
+    cross_entropy_part, cross_entropy_gradient_part, attention_part, attention_gradient_part, running_sums_part,
 #ifdef CYGRAD_VECTORS
     winograd_filters_part, winograd_results_part, winograd_sums_part, patchwise_results_part,
     patchwise_images_part, patchwise_sums_part,

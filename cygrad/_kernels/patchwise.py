@@ -12,7 +12,7 @@ import cygrad._kernels.native as native
 from cygrad._kernels import parallel
 from cygrad._kernels.arrays import new_array
 
-RESULTS, IMAGES, SUMS = range(19, 22)  # as in native.h
+RESULTS, IMAGES, SUMS = range(20, 23)  # as in native.h
 BAND = 1 << 17  # elements of images and results that are worked on at a time, which stay in the cache
 DEPTH = 128  # as in patchwise.h
 MOST_WEIGHTS = 1 << 17  # of a group; for more, which leave the cache, BLAS is faster

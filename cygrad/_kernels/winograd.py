@@ -9,7 +9,7 @@ import numpy as np
 import cygrad._kernels.native as native
 from cygrad._kernels import parallel
 
-FILTERS, RESULTS, SUMS = range(16, 19)  # as in native.h
+FILTERS, RESULTS, SUMS = range(17, 20)  # as in native.h
 POINTS, TAIL = 36, 16  # as in winograd.h
 SCRATCH = 1 << 18  # elements of transformed tiles at a time, which stay in the cache
 FEWEST_TILES = 64  # at a time; for fewer, reading the filters takes longer than the products

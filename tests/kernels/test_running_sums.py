@@ -1,0 +1,79 @@
+"""Running sums along an axis, from either end: against NumPy's in double precision."""
+
+import numpy as np
+import pytest
+from kernels.arrays_zoo import LENGTHS
+
+import cygrad
+from cygrad._kernels import along
+
+ACCURACY = {np.float32: 1e-6, np.float64: 1e-13}
+SHAPES = [(n,) for n in LENGTHS[1:]] + [
+    (3, 5),
+    (4, 9),
+    (13, 1),
+    (6, 40, 2),
+    (3, 5, 257),
+    (2, 3, 256),
+    (2, 0, 3),
+    (9, 70),
+]
+
+
+def by_numpy(a, axis, from_end):
+    a = a.astype("d")
+    return np.flip(np.cumsum(np.flip(a, axis), axis), axis) if from_end else np.cumsum(a, axis)
+
+
+@pytest.mark.parametrize("dtype", ACCURACY)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("from_end", [False, True])
+def test_sums_of_any_layout(from_end, shape, dtype):
+    a = np.random.default_rng(0).standard_normal(shape).astype(dtype)
+    for axis in range(a.ndim):
+        for view in (a, a[::-1], a[..., ::-1], np.asfortranarray(a), np.broadcast_to(a[:1], shape)):
+            found = along.cumsum(view, axis, from_end)
+            assert found.dtype == dtype
+            np.testing.assert_allclose(found, by_numpy(view, axis, from_end), ACCURACY[dtype], ACCURACY[dtype])
+
+
+@pytest.mark.parametrize("dtype", ACCURACY)
+def test_sums_within_the_array(dtype):
+    a = np.random.default_rng(0).standard_normal((6, 300)).astype(dtype)
+    for axis in range(2):
+        for view in (a.copy(), a.copy()[::-1], a.copy().T):
+            expected = by_numpy(view, axis, False)
+            along.cumsum_within(view, axis)
+            np.testing.assert_allclose(view, expected, 20 * ACCURACY[dtype], 20 * ACCURACY[dtype])
+
+
+def test_single_precision_is_added_in_double_precision():
+    a = np.full(3_000_000, 0.1, np.float32)
+    assert abs(along.cumsum(a, 0)[-1] - 300_000.0) < 0.1  # in single precision it is off by hundreds
+
+
+def test_infinities_and_nan():
+    a = np.array([[1, np.inf, 2, -np.inf, 3], [np.nan, 1, 2, 3, 4], [3e38, 3e38, -3e38, 1, 1]], np.float32)
+    np.testing.assert_array_equal(along.cumsum(a, 1)[0], [1, np.inf, np.inf, np.nan, np.nan])
+    assert np.isnan(along.cumsum(a, 1)[1]).all()
+    assert along.cumsum(a, 1)[2, 1] == np.inf
+
+
+def test_integers_complex_numbers_and_halves():
+    for dtype in ("i4", "u1", "F", "D", "e"):
+        a = np.arange(12).reshape(3, 4).astype(dtype)
+        for from_end in (False, True):
+            found = along.cumsum(a, 1, from_end)
+            assert found.dtype == a.dtype
+            np.testing.assert_array_equal(found, by_numpy(a.real, 1, from_end))
+
+
+@pytest.mark.parametrize("shape, axis", [((70, 1000), 1), ((300, 700), 0), ((5, 400, 300), 1)])
+def test_threads_do_not_change_a_bit(shape, axis):
+    a = np.random.default_rng(0).standard_normal(shape).astype("f")
+    former, found = cygrad.get_num_threads(), set()
+    for count in (1, 2, 5):
+        cygrad.set_num_threads(count)
+        found.add(along.cumsum(a, axis).tobytes() + along.cumsum(a, axis, True).tobytes())
+    cygrad.set_num_threads(former)
+    assert len(found) == 1
