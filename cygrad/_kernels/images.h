@@ -27,6 +27,21 @@ static void span(const windows *w, int d, Py_ssize_t k, Py_ssize_t *begin, Py_ss
     if (*end > high) *end = high > *begin ? high : *begin;
 }
 
+/* The first place of the image that the window of a result sees along one dimension, and one past the last. The window
+   may be far larger than the image. */
+static Py_ssize_t first_inside(const windows *w, int d, Py_ssize_t result)
+{
+    const Py_ssize_t first = result * w->stride[d] - w->low[d], step = w->dilation[d];
+    return first >= 0 ? first : step == 1 ? 0 : first + (step - 1 - first) / step * step;
+}
+
+static Py_ssize_t past_inside(const windows *w, int d, Py_ssize_t result)
+{
+    const Py_ssize_t first = result * w->stride[d] - w->low[d], room = w->image[d] - first, step = w->dilation[d];
+    if (room <= 0) return 0;
+    return w->kernel[d] - 1 < room / step ? first + (w->kernel[d] - 1) * step + 1 : w->image[d];
+}
+
 CYGRAD_BEGIN_PLAIN_LOOPS
 
 #define REAL float
@@ -250,13 +265,12 @@ static int NAME(add_at)(REAL *out, Py_ssize_t n, const int64_t *places, const RE
 static void NAME(largest_of_window)(const REAL *image, const windows *w, Py_ssize_t y, Py_ssize_t x, REAL *out,
                                     int64_t *place)
 {
-    const Py_ssize_t top = y * w->stride[0] - w->low[0], left = x * w->stride[1] - w->low[1];
+    const Py_ssize_t top = first_inside(w, 0, y), left = first_inside(w, 1, x);
+    const Py_ssize_t bottom = past_inside(w, 0, y), right = past_inside(w, 1, x);
     REAL best = 0;
     *place = -1;
-    for (Py_ssize_t row = top, ky = 0; ky < w->kernel[0]; ky++, row += w->dilation[0]) {
-        if (row < 0 || row >= w->image[0]) continue;
-        for (Py_ssize_t column = left, kx = 0; kx < w->kernel[1]; kx++, column += w->dilation[1]) {
-            if (column < 0 || column >= w->image[1]) continue;
+    for (Py_ssize_t row = top; row < bottom; row += w->dilation[0]) {
+        for (Py_ssize_t column = left; column < right; column += w->dilation[1]) {
             const REAL value = image[row * w->image[1] + column];
             const int better = (value > best) | (value != value) | (*place < 0);
             best = better ? value : best;

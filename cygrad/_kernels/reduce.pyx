@@ -605,7 +605,7 @@ cdef void _search_parts(void* context, Py_ssize_t first, Py_ssize_t count) noexc
     cdef Py_ssize_t i, start
     for i in range(first, first + count):
         start = s.n * i // s.n_parts
-        s.found[i] = is_bad(s.is_double, s.x + start * (8 if s.is_double else 4),
+        s.found[i] = is_bad(s.is_double, <const void*>(s.x + start * (8 if s.is_double else 4)),
                             s.n * (i + 1) // s.n_parts - start, s.inf)
 
 

@@ -63,7 +63,15 @@ def pinv(a, atol, rtol, hermitian):
 @over_stacks(2)
 @np.errstate(all="ignore")
 def cofactors(a):
-    """det(A) A^-T, for singular matrices, too: each product of all singular values but one, between the vectors."""
+    """det(A) A^-T, for singular matrices, too: each product of all singular values but one, between the vectors.
+
+    nan for matrices that are not finite, over which LAPACK may never end.
+    """
+    finite = np.isfinite(a).all((-2, -1))
+    if not finite.all():
+        out = np.full(a.shape, np.nan, a.dtype)
+        out[finite] = cofactors(a[finite])
+        return out
     u, s, vh = np.linalg.svd(a)
     below = np.cumprod(np.concatenate([np.ones_like(s[..., :1]), s[..., :-1]], -1), -1)
     above = np.cumprod(np.concatenate([np.ones_like(s[..., :1]), s[..., :0:-1]], -1), -1)[..., ::-1]

@@ -26,10 +26,20 @@ class Geometry:
         spans = []
         for d in range(len(self.size)):
             begin, end = rows if d == 0 else (0, self.size[d])
-            spans.append([self.span(d, k, begin, end) for k in range(self.kernel[d])])
-        for number, parts in enumerate(product(*spans)):
-            if None not in parts:
-                yield number, tuple([part[0] for part in parts]), tuple([part[1] for part in parts])
+            found = [(k, self.span(d, k, begin, end)) for k in self.seeing(d, begin, end)]
+            spans.append([tap for tap in found if tap[1] is not None])
+        for taps in product(*spans):
+            number = 0
+            for (k, _), size in zip(taps, self.kernel):
+                number = number * size + k
+            yield number, tuple([there for _, (there, _) in taps]), tuple([here for _, (_, here) in taps])
+
+    def seeing(self, d, begin, end):
+        """All taps that see the image from the results `begin` to `end`, of windows that may be far larger."""
+        step, low, stride = self.dilation[d], self.low[d], self.stride[d]
+        first = -((max(end - 1, begin) * stride - low) // step)
+        last = (self.image[d] - 1 + low - begin * stride) // step
+        return range(max(first, 0), min(last + 1, self.kernel[d]))
 
     def span(self, d, k, begin, end):
         """Slices of the results `begin` to `end` and of the image that tap `k` joins along dimension d, or None."""

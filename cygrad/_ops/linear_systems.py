@@ -17,7 +17,7 @@ from cygrad._core.record import record_n, write_into
 from cygrad._kernels import lu as kernels
 from cygrad._kernels.stacks import over_stacks
 from cygrad._kernels.triangular import solve_triangular
-from cygrad._ops.arguments import broadcast_shape, integer, integers, require
+from cygrad._ops.arguments import broadcast_shape, integer, integers, require, wrap_dim
 from cygrad._ops.arithmetic import neg
 from cygrad._ops.delivering import given
 from cygrad._ops.matrices import (
@@ -285,8 +285,8 @@ def linalg_tensorsolve(input, other, dims=None, *, out=None):
     """
     t, b = require(input, "linalg_tensorsolve"), require(other, "linalg_tensorsolve", "other", 2)
     if dims is not None:
-        moved = [d % t.dim() for d in integers(dims, "linalg_tensorsolve", "dims", 3)]
-        t = permute(t, [d for d in range(t.dim()) if d not in moved] + moved)
+        moved = [wrap_dim(d, t.dim()) for d in integers(dims, "linalg_tensorsolve", "dims", 3)]
+        t = permute(t, [d for d in range(t.dim()) if d not in moved] + moved) if t.dim() else t
     shape = tuple(t.shape[b.dim() :])
     rows = math.prod(shape)
     if rows != b.numel():

@@ -300,7 +300,7 @@ def chunk(input, chunks, dim=0, *, axis=None):
     length = PyArray_DIMS(<ndarray>t.array)[d]
     if length == 0:
         return split_at(SPLIT_WITH_SIZES, t, (0,) * count, d)
-    return split_at(SPLIT, t, even_lengths(length, (length + count - 1) // count), d)
+    return split_at(SPLIT, t, even_lengths(length, (length - 1) // count + 1), d)
 
 
 # -- cat ---------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ FORWARDS = _table(
         "by LAPACK through NumPy, in double precision, or with copies of what it overwrites",
         {
             0.75: "linalg_lstsq",
-            1.5: "norm",
+            2.25: "norm",
             2.0: "orgqr linalg_lu_solve",
             7.0: "qr",
         },

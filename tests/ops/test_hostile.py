@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from ops.calls import DIFFERENTIABLE, SAMPLES, Cygrad, is_internal
 
 import cygrad
+from cygrad._kernels import singular_values
 
 NUMBERS = [0, 1, -1, 2, -2, 3, 7, 2**63 - 1, -(2**63), 2**62, -(2**40)]
 VALUES = [0.0, -0.0, -1.0, 1e308, -1e308, 1e-310, 1e30, 2.0**63, np.nan, np.inf, -np.inf]
@@ -121,3 +122,45 @@ def test_hostile_input(name, seed):
         with contextlib.suppress(*REFUSALS, ALSO.get(name, RuntimeError)):
             try_out(name, args, kwargs)
         operands.check()
+
+
+# --- What once crashed, or did not end ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [5, 6, 2**31, 2**62, 2**63 - 1])
+def test_more_chunks_than_elements(count):
+    parts = cygrad.chunk(cygrad.arange(5), count)
+    assert [part.tolist() for part in parts] == [[0], [1], [2], [3], [4]]
+
+
+@pytest.mark.parametrize("dtype", [cygrad.float32, cygrad.float64])
+@pytest.mark.parametrize("kernel, padding", [(2**31 - 1, 2**30 - 1), (2**40, 2**39), (11, 5)])
+def test_windows_far_larger_than_the_image(kernel, padding, dtype):
+    F = cygrad.nn.functional
+    x = cygrad.arange(25, dtype=dtype).reshape(1, 1, 5, 5)
+    assert (F.max_pool2d(x, kernel, 1, padding) == 24).all()
+    rows = F.max_pool2d(x, (kernel, 1), 1, (padding, 0))
+    assert (rows == x[:, :, -1:]).all()
+    lines = F.max_pool1d(x[0, 0], kernel, 1, padding)
+    assert (lines == x[0, 0, :, -1:]).all()
+
+
+def test_dimensions_to_solve_for_are_checked():
+    a, b = 2 * cygrad.eye(4).reshape(2, 2, 4), cygrad.ones(2, 2)
+    for dims in ((5,), (-4,)):
+        with pytest.raises(IndexError, match=r"expected to be in range of \[-3, 2\]"):
+            cygrad.linalg.tensorsolve(a, b, dims)
+    with pytest.raises(IndexError, match="out of range"):
+        cygrad.linalg.tensorsolve(cygrad.tensor(3.0), cygrad.tensor(1.0), (1,))
+    assert cygrad.linalg.tensorsolve(cygrad.tensor(3.0), cygrad.tensor(6.0), (0,)).item() == 2
+
+
+def test_gradient_of_determinants_of_matrices_that_are_not_finite():
+    a = np.zeros((4, 3, 3), "f")
+    a[0], a[1, 0, 0], a[2, 1, 2], a[3, 0] = np.eye(3), np.inf, np.nan, 1
+    found = singular_values.cofactors(a)
+    np.testing.assert_allclose(found[0], np.eye(3), 1e-6, 1e-6)
+    assert np.isnan(found[1:3]).all() and (found[3] == 0).all()
+    x = cygrad.tensor(a, requires_grad=True)
+    cygrad.det(x).sum().backward()
+    assert x.grad[0].isfinite().all() and not x.grad[1].isfinite().any() and not x.grad[2].isfinite().any()
