@@ -198,5 +198,5 @@ def outcome(library, call, name, what):
             text = re.sub(r"0x[0-9a-f]+", "0x", first_line(error)).replace("cygrad", "torch")
             return class_of(error), text.replace("'torch.Tensor' object", "'Tensor' object")
         finally:
-            names.clear()  # once there are threads, CPython 3.13 without the GIL keeps functions made by `eval` for ever
+            names.clear()  # after a thread CPython 3.13 without the GIL keeps functions made by `eval` for ever
     return type(value).__name__
