@@ -194,8 +194,7 @@ def _nll(call):
 
 @rule("cross_entropy_of_softmax")
 def _cross_entropy(call):
-    kept = call.kept[2]
-    target, weight = kept[0] if isinstance(kept, tuple) else (kept, None)
+    (target, weight), _ = call.kept[2]
     logs = call.full(call.inputs[0]).log_softmax(2)
     return [_nll_of(call, logs, target, weight), logs.exp()]
 

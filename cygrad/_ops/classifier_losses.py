@@ -171,14 +171,9 @@ def nll_loss_backward(grad_output, target, weight, ignore_index, reduction, tota
 # -- negative log-likelihood of a softmax ------------------------------------------------------------------
 
 
-def kept_of(n):
-    """The target and the weight. Most losses have no weight, and then keep a target alone, which is faster."""
-    return kept_tensors(n, 2) if isinstance(n.saved(2), tuple) else (n.saved(2), None)
-
-
 def fused_rule(n, grads):
     g, of_softmax = grads
-    softmax, (target, weight) = n.saved_output(1), kept_of(n)
+    softmax, (target, weight) = n.saved_output(1), kept_tensors(n, 2)
     ignore_index, reduction, total = n.args
     grad = None
     if g is not None and get_modes() & NO_GRAD:
@@ -211,10 +206,7 @@ def cross_entropy_of_softmax(input, target, weight, ignore_index, reduction):
     arrays = array_of(input), array_of(target), _array(weight)
     loss, total, softmax = cross_entropy_array(*arrays, ignore_index, reduction)
     results = record_outputs(FUSED, (loss, softmax), (input,), (ignore_index, reduction, tensor_of(total)), 2)
-    if weight is None:
-        keep(results[0], 2, target)
-    else:
-        keep_tensors(results[0], 2, (target, weight))
+    keep_tensors(results[0], 2, (target, weight))
     return results
 
 
