@@ -1,4 +1,4 @@
-/* All steps of a recurrent layer in one direction, forward and backward; called from recurrent_steps.py.
+/* All steps of a recurrent layer in one direction, forward and backward; called from recurrent.py.
 
    A part does all steps of some sequences, which know nothing of the others. The rows of all steps stand one after the
    other: step t has those from starts[t] to starts[t + 1], one for each sequence that is so long. Per step there is one
@@ -53,7 +53,7 @@ CYGRAD_BEGIN_PLAIN_LOOPS
 
 CYGRAD_END_LOOPS
 
-enum { LSTM, GRU };             /* and RNN_TANH, RNN_RELU: as in recurrent_steps.py */
+enum { LSTM, GRU };             /* and RNN_TANH, RNN_RELU: as in recurrent.py */
 
 #define BOTH(name) {name##_f32, name##_f64}
 static const step_function steps_forward[][2] = {BOTH(lstm), BOTH(gru), BOTH(rnn_tanh), BOTH(rnn_relu)};

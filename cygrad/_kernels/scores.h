@@ -1,4 +1,4 @@
-/* Rows of scores, of which softmax makes probabilities: cross-entropy; called from cross_entropy.py. */
+/* Rows of scores, of which softmax makes probabilities: cross-entropy; called from nn.pyx. */
 
 #ifndef REAL                    /* the file includes itself once for each type */
 #ifndef CYGRAD_SCORES_H
