@@ -14,9 +14,12 @@ change the build:
 """
 
 import os
+import re
 import shutil
+import subprocess
 import sys
 import zipfile
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from unittest import mock
@@ -96,6 +99,8 @@ GNU_COMPILE_ARGS = [
     "-fno-stack-protector",  # 1 %: what Debian's Python adds to each function with an array
     "-fno-math-errno",  # nobody reads errno, and sqrt becomes one instruction
     "-Wno-unused-function",  # Cython writes helpers that a given module may not need
+    "-DCYTHON_UNPACK_METHODS=0",  # 2 %: calls of Python methods are all done in one way
+    "-DCYTHON_FAST_THREAD_STATE=0",  # 1 %: so are looks for an exception
 ]
 if sys.platform == "linux":
     GNU_COMPILE_ARGS += ["-fno-align-functions", "-fno-align-jumps", "-fno-align-labels"]  # 2 %: filled with nothing
@@ -110,16 +115,12 @@ SANITIZE_ARGS = [SANITIZERS, "-fno-wrapv", "-fno-omit-frame-pointer", "-O0", "-g
 # some 10 % slower for arrays of a few elements.
 LOOPING = {"_kernels": ["arrays", "rows"]}
 SMALL = {
-    "_core": "access construct dtypes dual engine_hooks events inplace scalar tensor_hooks".split(),
-    "_kernels": "activations elementwise native nn optim parallel pool reduce strided walk".split(),
-    "_ops": "arguments copying creation".split(),
+    "_core": "access construct dtypes dual engine_hooks events function inplace kernels scalar tensor_hooks".split(),
+    "_kernels": "activations anywhere dispatch elementwise native nn optim parallel pool reduce strided walk".split(),
+    "_ops": "arguments copying creation indexing parts views".split(),
     "cygrad": ["_cython"],
 }
-GNU_SMALL_ARGS = [
-    "-Os",
-    "-DCYTHON_UNPACK_METHODS=0",  # 3 %: calls of Python methods are all done in one way
-    "-DCYTHON_FAST_THREAD_STATE=0",  # 1 %: so are looks for an exception
-]
+GNU_SMALL_ARGS = ["-Os"]
 if sys.platform == "linux":
     GNU_SMALL_ARGS.append("--param=max-inline-insns-size=6")  # so that reference counting stays inline
 
@@ -161,6 +162,41 @@ def compile_args(source, compiler_type):
     elif source.stem in SMALL.get(source.parent.name, ()):
         args += GNU_SMALL_ARGS
     return args + SANITIZE_ARGS
+
+
+# Linking looks at all modules at once: the helper functions that Cython writes into each are there once, 9 % of the
+# wheel. It takes half a minute, so that builds in place do without it.
+WHOLE_ARGS = ["-flto=auto", "-fipa-icf"]
+
+
+def optimizes_whole(compiler, scratch):
+    """Whether this is GCC with what its link-time optimisation needs."""
+    if sys.platform != "linux" or SANITIZE or LINETRACE or compiler.compiler_type != "unix":
+        return False
+    source = Path(scratch, "probe.c")
+    source.parent.mkdir(parents=True, exist_ok=True)
+    source.write_text("#if defined(__clang__)\n#error\n#endif\nint probe(void) { return 0; }\n", encoding="utf-8")
+    command = [*compiler.compiler_so, *WHOLE_ARGS, "-shared", str(source), "-o", str(source.with_suffix(".so"))]
+    return subprocess.run(command, capture_output=True).returncode == 0
+
+
+IMPORTED_TYPE = re.compile(
+    r"^ *__pyx_mstate->(__pyx_ptype_\w+) = __Pyx_ImportType\w*\(.*?if \(!__pyx_mstate->\1\) __PYX_ERR\([^\n]*\n",
+    re.DOTALL | re.MULTILINE,
+)
+
+
+def drop_unused_types(unit):
+    """Take out of a C file the imports of types that the module does not use.
+
+    Cython has a module import every type that a `.pxd` it reads names, NumPy's fourteen among them.
+    """
+    text = unit.read_text(encoding="utf-8")
+    uses = Counter(re.findall(r"->(__pyx_ptype_\w+)", text))
+    # twice in its import, and twice where the collector looks at it
+    shorter = IMPORTED_TYPE.sub(lambda match: match[0] if uses[match[1]] > 4 else "", text)
+    if shorter != text:
+        unit.write_text(shorter, encoding="utf-8")
 
 
 def module_name(source):
@@ -264,6 +300,10 @@ class build_ext(setuptools_build_ext):
 
     def build_extensions(self):
         (library,) = self.extensions
+        self.whole_args = []
+        if not self.inplace and optimizes_whole(self.compiler, self.build_temp):
+            self.whole_args = WHOLE_ARGS
+            self.build_temp = str(Path(self.build_temp, "whole"))
         units = self._translate([Path(source) for source in library.sources])
         with ThreadPoolExecutor(self.parallel) as pool:
             objects = list(pool.map(self._compile, *zip(*units)))
@@ -300,6 +340,8 @@ class build_ext(setuptools_build_ext):
             except CompileError as error:
                 sys.exit(f"Cython cannot translate {error}; its messages stand above")
             units += [(source, Path(extension.sources[0]), MACROS) for source, extension in zip(parts, extensions)]
+        for _, unit, _ in units:
+            drop_unused_types(unit)
         return units
 
     def _compile(self, source, unit, macros):
@@ -311,7 +353,7 @@ class build_ext(setuptools_build_ext):
                 output_dir=self.build_temp,
                 macros=macros,
                 include_dirs=[source.parent.as_posix(), numpy.get_include()],
-                extra_postargs=compile_args(source, self.compiler.compiler_type),
+                extra_postargs=compile_args(source, self.compiler.compiler_type) + self.whole_args,
             )
         return target
 
@@ -323,7 +365,7 @@ class build_ext(setuptools_build_ext):
             self.get_ext_fullpath(library.name),
             libraries=self.get_libraries(library),
             library_dirs=library.library_dirs,
-            extra_postargs=link_args(),
+            extra_postargs=link_args() + self.whole_args,
             export_symbols=self.get_export_symbols(library),
             build_temp=self.build_temp,
             target_lang="c",
