@@ -1,0 +1,31 @@
+"""Several processes that train one model: cygrad has no such thing, and says so to programs that ask first."""
+
+__all__ = ["is_available", "is_initialized", "is_torchelastic_launched"]
+
+
+def is_available():
+    """Whether processes can work together: no. Programs that ask run in one process.
+
+    >>> import cygrad
+    >>> dist = cygrad.distributed
+    >>> dist.get_rank() if dist.is_available() and dist.is_initialized() else 0
+    0
+    """
+    return False
+
+
+def is_initialized():
+    """Whether this process is one of a group: no."""
+    return False
+
+
+def is_torchelastic_launched():
+    """Whether `torchrun` has started this process: no."""
+    return False
+
+
+def __getattr__(name):
+    raise AttributeError(
+        f"module 'cygrad.distributed' has no attribute {name!r}"
+        + ("" if name.startswith("__") else "\n  cygrad trains in one process: ask `distributed.is_available()` first")
+    )

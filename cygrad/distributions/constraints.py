@@ -1,0 +1,116 @@
+"""What parameters and values of distributions must be: `constraint.check(value)` tells where they are."""
+
+import cygrad
+
+__all__ = [
+    "Constraint", "boolean", "dependent", "greater_than", "greater_than_eq", "independent", "integer_interval",
+    "interval", "is_dependent", "less_than", "lower_cholesky", "nonnegative", "nonnegative_integer", "one_hot",
+    "positive", "positive_definite", "real", "real_vector", "simplex", "unit_interval",
+]  # fmt: skip
+
+
+class Constraint:
+    """A region: its name, the limits that its repr shows, and the test.
+
+    >>> import cygrad
+    >>> positive = cygrad.distributions.constraints.positive
+    >>> positive, positive.check(cygrad.tensor([1.0, -1.0]))
+    (GreaterThan(lower_bound=0.0), tensor([ True, False]))
+    """
+
+    def __init__(self, name, test, event_dim=0, is_discrete=False, **limits):
+        self._name, self._test, self._limits = name, test, limits
+        self.event_dim, self.is_discrete = event_dim, is_discrete
+        self.__dict__.update(limits)
+
+    def check(self, value):
+        """Where a tensor satisfies this: without the last `event_dim` dimensions, which are one value together."""
+        return self._test(value)
+
+    def __repr__(self):
+        return f"{self._name}({', '.join(f'{name}={limit}' for name, limit in self._limits.items())})"
+
+
+def greater_than(lower_bound):
+    """Numbers above a limit."""
+    return Constraint("GreaterThan", lambda x: x > lower_bound, lower_bound=lower_bound)
+
+
+def greater_than_eq(lower_bound):
+    """Numbers of at least a limit."""
+    return Constraint("GreaterThanEq", lambda x: x >= lower_bound, lower_bound=lower_bound)
+
+
+def less_than(upper_bound):
+    """Numbers below a limit."""
+    return Constraint("LessThan", lambda x: x < upper_bound, upper_bound=upper_bound)
+
+
+def interval(lower_bound, upper_bound):
+    """Numbers from one limit to another."""
+    limits = {"lower_bound": lower_bound, "upper_bound": upper_bound}
+    return Constraint("Interval", lambda x: (lower_bound <= x) & (x <= upper_bound), **limits)
+
+
+def integer_interval(lower_bound, upper_bound):
+    """Whole numbers from one limit to another."""
+
+    def test(x):
+        return (x % 1 == 0) & (lower_bound <= x) & (x <= upper_bound)
+
+    return Constraint("IntegerInterval", test, 0, True, lower_bound=lower_bound, upper_bound=upper_bound)
+
+
+class independent(Constraint):
+    """A constraint of which several dimensions are one value."""
+
+    def __init__(self, base_constraint, reinterpreted_batch_ndims):
+        self.base_constraint, self.reinterpreted_batch_ndims = base_constraint, reinterpreted_batch_ndims
+        self.event_dim = base_constraint.event_dim + reinterpreted_batch_ndims
+        self.is_discrete = base_constraint.is_discrete
+
+    def check(self, value):
+        """Where all of the last dimensions satisfy it."""
+        found = self.base_constraint.check(value)
+        n = self.reinterpreted_batch_ndims
+        return found.flatten(found.ndim - n).all(-1) if n else found
+
+    def __repr__(self):
+        return f"IndependentConstraint({self.base_constraint!r}, {self.reinterpreted_batch_ndims})"
+
+
+def is_dependent(constraint):
+    """Whether a constraint is to be asked of a distribution, as it depends on its parameters."""
+    return constraint is dependent
+
+
+def _is_simplex(x):
+    return (x >= 0).all(-1) & ((x.sum(-1) - 1).abs() < 1e-6)
+
+
+def _is_one_hot(x):
+    return ((x == 0) | (x == 1)).all(-1) & (x.sum(-1) == 1)
+
+
+def _is_lower_cholesky(x):
+    is_lower = (x.tril() == x).flatten(-2).all(-1)
+    return is_lower & (x.diagonal(0, -2, -1) > 0).all(-1)
+
+
+def _is_positive_definite(x):
+    is_symmetric = cygrad.isclose(x, x.mT, atol=1e-6).flatten(-2).all(-1)
+    return is_symmetric & (cygrad.linalg.cholesky_ex(x).info == 0)
+
+
+dependent = Constraint("Dependent", None)
+real = Constraint("Real", lambda x: x == x)
+boolean = Constraint("Boolean", lambda x: (x == 0) | (x == 1), 0, True)
+positive = greater_than(0.0)
+nonnegative = greater_than_eq(0.0)
+nonnegative_integer = Constraint("IntegerGreaterThan", lambda x: (x % 1 == 0) & (x >= 0), 0, True, lower_bound=0)
+unit_interval = interval(0.0, 1.0)
+simplex = Constraint("Simplex", _is_simplex, 1)
+one_hot = Constraint("OneHot", _is_one_hot, 1, True)
+lower_cholesky = Constraint("LowerCholesky", _is_lower_cholesky, 2)
+positive_definite = Constraint("PositiveDefinite", _is_positive_definite, 2)
+real_vector = independent(real, 1)

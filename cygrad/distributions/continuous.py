@@ -1,0 +1,236 @@
+"""Distributions of real numbers, each with its own location and scale."""
+
+import math
+
+import cygrad
+from cygrad.distributions import constraints
+from cygrad.distributions.distribution import Distribution, broadcast
+
+__all__ = ["Exponential", "Laplace", "LogNormal", "Normal", "Uniform"]
+
+
+class _LocationScale(Distribution):
+    has_rsample = True
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
+    support = constraints.real
+
+    def __init__(self, loc, scale, validate_args=None):
+        self.loc, self.scale = broadcast(loc, scale)
+        super().__init__(self.loc.shape, validate_args=validate_args)
+
+    mean = mode = property(lambda self: self.loc, doc="The mean, and the likeliest value.")
+
+    def rsample(self, sample_shape=()):
+        """Samples with gradients: those of location 0 and scale 1, scaled and moved."""
+        shape = self._extended_shape(sample_shape)
+        return self.loc + self.scale * self._unit(shape)
+
+    def _unit(self, shape):
+        raise NotImplementedError
+
+    def _scaled(self, value):
+        if self._validate_args:
+            self._validate_sample(value)
+        return (value - self.loc) / self.scale
+
+
+class Normal(_LocationScale):
+    r"""The normal distribution, of density :math:`\exp(-(x - loc)^2 / 2 scale^2) / (scale \sqrt{2 \pi})`.
+
+    >>> import cygrad
+    >>> from cygrad.distributions import Normal
+    >>> d = Normal(cygrad.tensor([0.0, 1.0]), 2.0)
+    >>> d.sample((3,)).shape, d.log_prob(cygrad.tensor(0.0))
+    (torch.Size([3, 2]), tensor([-1.6121, -1.7371]))
+    """
+
+    stddev = property(lambda self: self.scale, doc="The standard deviation.")
+    variance = property(lambda self: self.scale**2, doc="The variance.")
+
+    def _unit(self, shape):
+        return cygrad.randn(shape, dtype=self.loc.dtype, device=self.loc.device)
+
+    def log_prob(self, value):
+        """The logarithm of the density."""
+        return -(self._scaled(value) ** 2) / 2 - self.scale.log() - math.log(2 * math.pi) / 2
+
+    def cdf(self, value):
+        """The probability of at most `value`."""
+        return (1 + (self._scaled(value) / math.sqrt(2)).erf()) / 2
+
+    def icdf(self, value):
+        """The number below which a sample is with this probability."""
+        return self.loc + self.scale * (2 * value - 1).erfinv() * math.sqrt(2)
+
+    def entropy(self):
+        """log(scale) + log(2 pi e) / 2."""
+        return self.scale.log() + (1 + math.log(2 * math.pi)) / 2
+
+
+class LogNormal(Distribution):
+    """The exponential of a normal distribution."""
+
+    has_rsample = True
+    arg_constraints = Normal.arg_constraints
+    support = constraints.positive
+
+    def __init__(self, loc, scale, validate_args=None):
+        self.base_dist = Normal(loc, scale, validate_args=validate_args)
+        super().__init__(self.base_dist.batch_shape, validate_args=validate_args)
+
+    loc = property(lambda self: self.base_dist.loc, doc="The mean of the logarithm.")
+    scale = property(lambda self: self.base_dist.scale, doc="The standard deviation of the logarithm.")
+    mean = property(lambda self: (self.loc + self.scale**2 / 2).exp(), doc="The mean.")
+    mode = property(lambda self: (self.loc - self.scale**2).exp(), doc="The likeliest value.")
+    variance = property(lambda self: self.mean**2 * (self.scale**2).expm1(), doc="The variance.")
+
+    def expand(self, batch_shape, _instance=None):
+        """The same distribution for a larger `batch_shape`."""
+        return type(self)(self.loc.expand(batch_shape), self.scale.expand(batch_shape), self._validate_args)
+
+    def rsample(self, sample_shape=()):
+        """Samples with gradients."""
+        return self.base_dist.rsample(sample_shape).exp()
+
+    def log_prob(self, value):
+        """The logarithm of the density."""
+        if self._validate_args:
+            self._validate_sample(value)
+        return self.base_dist.log_prob(value.log()) - value.log()
+
+    def cdf(self, value):
+        """The probability of at most `value`."""
+        return self.base_dist.cdf(value.log())
+
+    def icdf(self, value):
+        """The number below which a sample is with this probability."""
+        return self.base_dist.icdf(value).exp()
+
+    def entropy(self):
+        """That of the normal distribution, and its mean."""
+        return self.base_dist.entropy() + self.loc
+
+
+class Laplace(_LocationScale):
+    r"""The distribution of density :math:`\exp(-|x - loc| / scale) / 2 scale`."""
+
+    variance = property(lambda self: 2 * self.scale**2, doc="The variance.")
+    stddev = property(lambda self: math.sqrt(2) * self.scale, doc="The standard deviation.")
+
+    def _unit(self, shape):
+        u = cygrad.rand(shape, dtype=self.loc.dtype, device=self.loc.device) - 0.5
+        return -u.sign() * (-2 * u.abs()).clamp(min=cygrad.finfo(u.dtype).eps - 1).log1p()
+
+    def log_prob(self, value):
+        """The logarithm of the density."""
+        return -self._scaled(value).abs() - (2 * self.scale).log()
+
+    def cdf(self, value):
+        """The probability of at most `value`."""
+        x = self._scaled(value)
+        return 0.5 - 0.5 * x.sign() * (-x.abs()).expm1()
+
+    def icdf(self, value):
+        """The number below which a sample is with this probability."""
+        x = value - 0.5
+        return self.loc - self.scale * x.sign() * (-2 * x.abs()).log1p()
+
+    def entropy(self):
+        """1 + log(2 scale)."""
+        return 1 + (2 * self.scale).log()
+
+
+class Uniform(Distribution):
+    """Numbers from `low` to `high`, all alike."""
+
+    has_rsample = True
+
+    def __init__(self, low, high, validate_args=None):
+        self.low, self.high = broadcast(low, high)
+        super().__init__(self.low.shape, validate_args=validate_args)
+
+    arg_constraints = property(
+        lambda self: {
+            "low": constraints.less_than(_plain(self.high)),
+            "high": constraints.greater_than(_plain(self.low)),
+        },
+        doc="What the parameters must be.",
+    )
+    support = property(lambda self: constraints.interval(_plain(self.low), _plain(self.high)), doc="Where values lie.")
+    mean = property(lambda self: (self.low + self.high) / 2, doc="The mean.")
+    mode = property(lambda self: self.low * cygrad.nan, doc="The likeliest value.")
+    variance = property(lambda self: (self.high - self.low) ** 2 / 12, doc="The variance.")
+    stddev = property(lambda self: (self.high - self.low) / 12**0.5, doc="The standard deviation.")
+
+    def rsample(self, sample_shape=()):
+        """Samples with gradients."""
+        shape = self._extended_shape(sample_shape)
+        unit = cygrad.rand(shape, dtype=self.low.dtype, device=self.low.device)
+        return self.low + unit * (self.high - self.low)
+
+    def log_prob(self, value):
+        """-log(high - low); -inf outside, which only an unchecked value can be."""
+        if self._validate_args:
+            self._validate_sample(value)
+        is_inside = (self.low <= value) & (value < self.high)
+        return is_inside.to(self.low.dtype).log() - (self.high - self.low).log()
+
+    def cdf(self, value):
+        """The probability of at most `value`."""
+        if self._validate_args:
+            self._validate_sample(value)
+        return ((value - self.low) / (self.high - self.low)).clamp(0, 1)
+
+    def icdf(self, value):
+        """The number below which a sample is with this probability."""
+        return self.low + value * (self.high - self.low)
+
+    def entropy(self):
+        """log(high - low)."""
+        return (self.high - self.low).log()
+
+
+def _plain(x):
+    """A limit as it is shown."""
+    return x.item() if not x.ndim else x.detach()
+
+
+class Exponential(Distribution):
+    r"""The distribution of density :math:`rate \exp(-rate\, x)` for :math:`x \ge 0`."""
+
+    has_rsample = True
+    arg_constraints = {"rate": constraints.positive}
+    support = constraints.nonnegative
+
+    def __init__(self, rate, validate_args=None):
+        (self.rate,) = broadcast(rate)
+        super().__init__(self.rate.shape, validate_args=validate_args)
+
+    mean = stddev = property(lambda self: 1 / self.rate, doc="The mean and the standard deviation.")
+    mode = property(lambda self: cygrad.zeros_like(self.rate), doc="The likeliest value.")
+    variance = property(lambda self: self.rate**-2, doc="The variance.")
+
+    def rsample(self, sample_shape=()):
+        """Samples with gradients."""
+        shape = self._extended_shape(sample_shape)
+        return cygrad.empty(shape, dtype=self.rate.dtype, device=self.rate.device).exponential_() / self.rate
+
+    def log_prob(self, value):
+        """The logarithm of the density."""
+        if self._validate_args:
+            self._validate_sample(value)
+        return self.rate.log() - self.rate * value
+
+    def cdf(self, value):
+        """The probability of at most `value`."""
+        if self._validate_args:
+            self._validate_sample(value)
+        return -(-self.rate * value).expm1()
+
+    def icdf(self, value):
+        """The number below which a sample is with this probability."""
+        return -(-value).log1p() / self.rate
+
+    def entropy(self):
+        """1 - log(rate)."""
+        return 1 - self.rate.log()

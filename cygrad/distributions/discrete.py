@@ -1,0 +1,238 @@
+"""Distributions of whole numbers and of classes."""
+
+import functools
+import math
+
+import cygrad
+import cygrad.nn.functional as F
+from cygrad.distributions import constraints
+from cygrad.distributions.distribution import Distribution, broadcast
+
+__all__ = ["Bernoulli", "Categorical", "OneHotCategorical", "Poisson"]
+
+
+def _check_one_is_given(probs, logits):
+    if (probs is None) == (logits is None):
+        raise ValueError("Either `probs` or `logits` must be specified, but not both.")
+
+
+def _away_from_ends(probs):
+    """Probabilities whose logarithms are finite."""
+    eps = cygrad.finfo(probs.dtype).eps
+    return probs.clamp(eps, 1 - eps)
+
+
+class Bernoulli(Distribution):
+    """1 with probability `probs`, else 0; `logits` are log(probs / (1 - probs)).
+
+    >>> import cygrad
+    >>> from cygrad.distributions import Bernoulli
+    >>> Bernoulli(cygrad.tensor([0.5, 0.25])).log_prob(cygrad.ones(2))
+    tensor([-0.6931, -1.3863])
+    """
+
+    has_enumerate_support = True
+    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support = constraints.boolean
+
+    def __init__(self, probs=None, logits=None, validate_args=None):
+        _check_one_is_given(probs, logits)
+        name, value = ("probs", probs) if logits is None else ("logits", logits)
+        (self.__dict__[name],) = broadcast(value)
+        self._param = self.__dict__[name]
+        super().__init__(self._param.shape, validate_args=validate_args)
+
+    @functools.cached_property
+    def probs(self):
+        """The probabilities of 1."""
+        return self.logits.sigmoid()
+
+    @functools.cached_property
+    def logits(self):
+        """log(probs / (1 - probs))."""
+        p = _away_from_ends(self.probs)
+        return p.log() - (-p).log1p()
+
+    mean = property(lambda self: self.probs, doc="The mean.")
+    variance = property(lambda self: self.probs * (1 - self.probs), doc="The variance.")
+    param_shape = property(lambda self: self._param.shape, doc="The shape of the parameters.")
+
+    @property
+    def mode(self):
+        """The likelier of 0 and 1; nan where there is none."""
+        return (self.probs >= 0.5).to(self.probs.dtype).masked_fill(self.probs == 0.5, cygrad.nan)
+
+    def sample(self, sample_shape=()):
+        """Samples, which have no gradients."""
+        with cygrad.no_grad():
+            return cygrad.bernoulli(self.probs.expand(self._extended_shape(sample_shape)))
+
+    def log_prob(self, value):
+        """The logarithm of the probability."""
+        if self._validate_args:
+            self._validate_sample(value)
+        logits, value = cygrad.broadcast_tensors(self.logits, value)
+        return -F.binary_cross_entropy_with_logits(logits, value, reduction="none")
+
+    def entropy(self):
+        """-p log p - (1 - p) log(1 - p)."""
+        return F.binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
+
+    def enumerate_support(self, expand=True):
+        """0 and 1, along a new first dimension."""
+        values = cygrad.arange(2, dtype=self._param.dtype, device=self._param.device)
+        values = values.view(-1, *[1] * len(self._batch_shape))
+        return values.expand(-1, *self._batch_shape) if expand else values
+
+
+class Categorical(Distribution):
+    """The number of a class: probabilities `probs` along the last dimension, or logarithms of them, `logits`.
+
+    Neither need be normalised.
+
+    >>> import cygrad
+    >>> from cygrad.distributions import Categorical
+    >>> d = Categorical(cygrad.tensor([1.0, 3.0]))
+    >>> d.probs, d.log_prob(cygrad.tensor(1)), d.entropy()
+    (tensor([0.2500, 0.7500]), tensor(-0.2877), tensor(0.5623))
+    """
+
+    has_enumerate_support = True
+    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+
+    def __init__(self, probs=None, logits=None, validate_args=None):
+        _check_one_is_given(probs, logits)
+        name, value = ("probs", probs) if logits is None else ("logits", logits)
+        if value.dim() < 1:
+            raise ValueError(f"`{name}` parameter must be at least one-dimensional.")
+        if logits is None:
+            self.probs = self._param = value / value.sum(-1, keepdim=True)
+        else:
+            self.logits = self._param = value - value.logsumexp(-1, keepdim=True)
+        super().__init__(self._param.shape[:-1], validate_args=validate_args)
+
+    @functools.cached_property
+    def probs(self):
+        """The probabilities of the classes."""
+        return self.logits.softmax(-1)
+
+    @functools.cached_property
+    def logits(self):
+        """Their logarithms."""
+        return _away_from_ends(self.probs).log()
+
+    def expand(self, batch_shape, _instance=None):
+        """The same distribution for a larger `batch_shape`."""
+        new = super().expand(batch_shape)
+        new._param = self._param.expand(tuple(batch_shape) + (self._num_events,))
+        return new
+
+    _num_events = property(lambda self: self._param.shape[-1])
+    param_shape = property(lambda self: self._param.shape, doc="The shape of the parameters.")
+    support = property(lambda self: constraints.integer_interval(0, self._num_events - 1), doc="Where values lie.")
+    mode = property(lambda self: self.probs.argmax(-1), doc="The likeliest value.")
+    mean = variance = property(
+        lambda self: self.probs.new_full(self._batch_shape, cygrad.nan), doc="The mean and the variance."
+    )
+
+    def sample(self, sample_shape=()):
+        """Samples, int64."""
+        rows = self.probs.detach().reshape(-1, self._num_events)
+        n = math.prod(sample_shape)
+        found = rows.multinomial(n, True).T if n else rows.new_zeros((0, len(rows)), dtype=cygrad.int64)
+        return found.reshape(self._extended_shape(sample_shape))
+
+    def log_prob(self, value):
+        """The logarithm of the probability of a class."""
+        if self._validate_args:
+            self._validate_sample(value)
+        value = value.long().unsqueeze(-1)
+        shape = cygrad.broadcast_shapes(value.shape[:-1], self.logits.shape[:-1])
+        logits = self.logits.expand(*shape, self._num_events)
+        return logits.gather(-1, value.expand(*shape, 1)).squeeze(-1)
+
+    def entropy(self):
+        """-sum p log p."""
+        logits = self.logits.clamp(min=cygrad.finfo(self.logits.dtype).min)
+        return -(logits * self.probs).sum(-1)
+
+    def enumerate_support(self, expand=True):
+        """All classes, along a new first dimension."""
+        values = cygrad.arange(self._num_events, device=self._param.device)
+        values = values.view(-1, *[1] * len(self._batch_shape))
+        return values.expand(-1, *self._batch_shape) if expand else values
+
+
+class OneHotCategorical(Distribution):
+    """A class as a row of zeros with a one; see `Categorical`."""
+
+    has_enumerate_support = True
+    arg_constraints = Categorical.arg_constraints
+    support = constraints.one_hot
+
+    def __init__(self, probs=None, logits=None, validate_args=None):
+        self._categorical = Categorical(probs, logits, validate_args=validate_args)
+        shape = self._categorical.param_shape
+        super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
+
+    probs = mean = property(lambda self: self._categorical.probs, doc="The probabilities of the classes.")
+    logits = property(lambda self: self._categorical.logits, doc="Their logarithms.")
+    variance = property(lambda self: self.probs * (1 - self.probs), doc="The variance.")
+    param_shape = property(lambda self: self._categorical.param_shape, doc="The shape of the parameters.")
+
+    @property
+    def mode(self):
+        """The likeliest class."""
+        return F.one_hot(self._categorical.mode, self._event_shape[0]).to(self.probs.dtype)
+
+    def expand(self, batch_shape, _instance=None):
+        """The same distribution for a larger `batch_shape`."""
+        new = super().expand(batch_shape)
+        new._categorical = self._categorical.expand(batch_shape)
+        return new
+
+    def sample(self, sample_shape=()):
+        """Samples, of the type of the probabilities."""
+        return F.one_hot(self._categorical.sample(sample_shape), self._event_shape[0]).to(self.probs.dtype)
+
+    def log_prob(self, value):
+        """The logarithm of the probability of a class."""
+        if self._validate_args:
+            self._validate_sample(value)
+        return self._categorical.log_prob(value.argmax(-1))
+
+    def entropy(self):
+        """-sum p log p."""
+        return self._categorical.entropy()
+
+    def enumerate_support(self, expand=True):
+        """All classes, along a new first dimension."""
+        rows = cygrad.eye(self._event_shape[0], dtype=self.probs.dtype, device=self.probs.device)
+        rows = rows.view(-1, *[1] * len(self._batch_shape), len(rows))
+        return rows.expand(-1, *self._batch_shape, -1) if expand else rows
+
+
+class Poisson(Distribution):
+    r"""Counts, of probability :math:`rate^k \exp(-rate) / k!`."""
+
+    arg_constraints = {"rate": constraints.nonnegative}
+    support = constraints.nonnegative_integer
+
+    def __init__(self, rate, validate_args=None):
+        (self.rate,) = broadcast(rate)
+        super().__init__(self.rate.shape, validate_args=validate_args)
+
+    mean = variance = property(lambda self: self.rate, doc="The mean and the variance.")
+    mode = property(lambda self: self.rate.floor(), doc="The likeliest value.")
+
+    def sample(self, sample_shape=()):
+        """Samples, which have no gradients."""
+        with cygrad.no_grad():
+            return cygrad.poisson(self.rate.expand(self._extended_shape(sample_shape)))
+
+    def log_prob(self, value):
+        """The logarithm of the probability."""
+        if self._validate_args:
+            self._validate_sample(value)
+        rate, value = cygrad.broadcast_tensors(self.rate, value)
+        return value.xlogy(rate) - rate - (value + 1).lgamma()

@@ -1,0 +1,229 @@
+"""The base of all distributions, and the ones in which several dimensions are one event."""
+
+from typing import Any
+
+import cygrad
+from cygrad import Tensor
+from cygrad.distributions import constraints
+
+__all__ = ["Distribution", "Independent"]
+
+Size: Any = cygrad.Size
+
+
+class Distribution:
+    """Random tensors of shape `sample_shape + batch_shape + event_shape`.
+
+    A subclass has `arg_constraints`, `support`, `mean`, `variance`, `log_prob(value)`, and `rsample(shape)`, whose
+    samples carry gradients to the parameters, or `sample(shape)`. What it lacks raises NotImplementedError. Parameters
+    and values are checked, unless `validate_args` is False: ValueError.
+    """
+
+    has_rsample: Any = False
+    has_enumerate_support: Any = False
+    arg_constraints: Any = {}
+    support: Any = None
+    _validate_args = __debug__
+    _batch_shape: Any
+    _event_shape: Any
+
+    def __init__(self, batch_shape=(), event_shape=(), validate_args=None):
+        self._batch_shape, self._event_shape = Size(batch_shape), Size(event_shape)
+        if validate_args is not None:
+            self._validate_args = validate_args
+        if self._validate_args:
+            self._check_parameters()
+
+    @staticmethod
+    def set_default_validate_args(value):
+        """Whether distributions that are made from now on check their parameters and values."""
+        if value not in (True, False):
+            raise ValueError
+        Distribution._validate_args = value
+
+    def _check_parameters(self):
+        for name, constraint in self.arg_constraints.items():
+            value = self.__dict__.get(name)  # not what is computed when asked for
+            if value is None or constraint is constraints.dependent:
+                continue
+            if not constraint.check(value).all():
+                raise ValueError(
+                    f"Expected parameter {name} ({type(value).__name__} of shape {tuple(value.shape)}) of distribution "
+                    f"{self!r} to satisfy the constraint {constraint!r}, but found invalid values:\n{_shown(value)}"
+                )
+
+    def _validate_sample(self, value):
+        """Raise unless `log_prob` can take a value."""
+        if not isinstance(value, Tensor):
+            raise ValueError("The value argument to log_prob must be a Tensor")
+        own = self._event_shape
+        if tuple(value.shape[value.ndim - len(own) :]) != tuple(own):
+            theirs = Size(value.shape[value.ndim - len(own) :])
+            raise ValueError(f"The right-most size of value must match event_shape: {theirs} vs {own}.")
+        expected = self._batch_shape + own
+        for i, j in zip(reversed(value.shape), reversed(expected), strict=False):
+            if i != 1 and j != 1 and i != j:
+                raise ValueError(
+                    f"Value is not broadcastable with batch_shape+event_shape: {value.shape} vs {Size(expected)}."
+                )
+        if self.support is not None and not self.support.check(value).all():
+            raise ValueError(
+                f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) to be within the "
+                f"support ({self.support!r}) of the distribution {self!r}, but found invalid values:\n{_shown(value)}"
+            )
+
+    @property
+    def batch_shape(self):
+        """The shape of the parameters: how many distributions there are."""
+        return self._batch_shape
+
+    @property
+    def event_shape(self):
+        """The shape of one sample of one of them."""
+        return self._event_shape
+
+    def _extended_shape(self, sample_shape=()):
+        return Size(tuple(sample_shape) + tuple(self._batch_shape) + tuple(self._event_shape))
+
+    def _missing(self, *args):
+        """Raises NotImplementedError: this distribution lacks it."""
+        raise NotImplementedError
+
+    log_prob: Any = _missing
+    cdf: Any = _missing
+    icdf: Any = _missing
+    entropy: Any = _missing
+    rsample: Any = _missing
+    enumerate_support: Any = _missing
+    mean: Any = property(_missing)
+    variance: Any = property(_missing)
+    mode: Any = property(_missing)
+
+    def expand(self, batch_shape, _instance=None):
+        """The same distribution for a larger `batch_shape`."""
+        new = type(self).__new__(type(self))
+        new.__dict__.update(self.__dict__)
+        for name, constraint in self.arg_constraints.items():
+            if name in self.__dict__:
+                x = self.__dict__[name]
+                events = x.shape[x.ndim - self._dims_of(name, constraint) :]
+                new.__dict__[name] = x.expand(tuple(batch_shape) + tuple(events))
+        new._batch_shape = Size(batch_shape)
+        return new
+
+    def _dims_of(self, name, constraint):
+        """How many dimensions of a parameter belong to one distribution."""
+        return constraint.event_dim
+
+    def sample(self, sample_shape=()):
+        """Samples without gradients."""
+        with cygrad.no_grad():
+            return self.rsample(sample_shape)
+
+    def sample_n(self, n):
+        """`sample((n,))`, its former name."""
+        return self.sample((n,))
+
+    @property
+    def stddev(self) -> Any:
+        """The square root of the variance."""
+        return self.variance.sqrt()
+
+    def perplexity(self):
+        """The exponential of the entropy."""
+        return self.entropy().exp()
+
+    def __repr__(self):
+        shown = [(name, self.__dict__[name]) for name in self.arg_constraints if name in self.__dict__]
+        texts = [f"{name}: {x.item() if x.numel() == 1 and not x.ndim else _short(x)}" for name, x in shown]
+        return f"{type(self).__name__}({', '.join(texts)})"
+
+
+def _short(x):
+    return x.shape if x.numel() != 1 else x
+
+
+def _shown(value):
+    return value.item() if not value.ndim else value.detach()
+
+
+def broadcast(*values):
+    """Parameters, which may be numbers, as tensors of one shape."""
+    if not all(isinstance(value, (Tensor, int, float)) for value in values):
+        raise ValueError(
+            "Input arguments must all be instances of Number, torch.Tensor or objects implementing __torch_function__."
+        )
+    like = next((value for value in values if isinstance(value, Tensor)), None)
+    dtype = cygrad.get_default_dtype() if like is None else like.dtype
+    device = None if like is None else like.device
+    tensors = [x if isinstance(x, Tensor) else cygrad.tensor(x, dtype=dtype, device=device) for x in values]
+    return cygrad.broadcast_tensors(*tensors)
+
+
+class Independent(Distribution):
+    """Another distribution, of which the last dimensions of the batch are one event, so that log_prob adds over them.
+
+    >>> import cygrad
+    >>> from cygrad.distributions import Independent, Normal
+    >>> d = Independent(Normal(cygrad.zeros(3, 2), 1.0), 1)
+    >>> d.batch_shape, d.event_shape, d.log_prob(cygrad.zeros(3, 2))
+    (torch.Size([3]), torch.Size([2]), tensor([-1.8379, -1.8379, -1.8379]))
+    """
+
+    def __init__(self, base_distribution, reinterpreted_batch_ndims, validate_args=None):
+        n, shape = reinterpreted_batch_ndims, base_distribution.batch_shape
+        if n > len(shape):
+            raise ValueError(
+                f"Expected reinterpreted_batch_ndims <= len(base_distribution.batch_shape), actual {n} vs {len(shape)}"
+            )
+        self.base_dist, self.reinterpreted_batch_ndims = base_distribution, n
+        events = tuple(shape[len(shape) - n :]) + tuple(base_distribution.event_shape)
+        super().__init__(shape[: len(shape) - n], events, validate_args)
+
+    has_rsample = property(lambda self: self.base_dist.has_rsample, doc="Whether samples have gradients.")
+    has_enumerate_support = property(
+        lambda self: not self.reinterpreted_batch_ndims and self.base_dist.has_enumerate_support,
+        doc="Whether all values can be listed.",
+    )
+    support = property(
+        lambda self: constraints.independent(self.base_dist.support, self.reinterpreted_batch_ndims),
+        doc="Where values lie.",
+    )
+    mean = property(lambda self: self.base_dist.mean, doc="The mean.")
+    mode = property(lambda self: self.base_dist.mode, doc="The likeliest value.")
+    variance = property(lambda self: self.base_dist.variance, doc="The variance.")
+
+    def expand(self, batch_shape, _instance=None):
+        """The same distribution for a larger `batch_shape`."""
+        n = self.reinterpreted_batch_ndims
+        base = self.base_dist.expand(tuple(batch_shape) + tuple(self.event_shape[:n]))
+        return type(self)(base, n, self._validate_args)
+
+    def sample(self, sample_shape=()):
+        """Samples without gradients."""
+        return self.base_dist.sample(sample_shape)
+
+    def rsample(self, sample_shape=()):
+        """Samples with gradients."""
+        return self.base_dist.rsample(sample_shape)
+
+    def log_prob(self, value):
+        """The logarithm of the density: the sum over the dimensions of an event."""
+        return self._added(self.base_dist.log_prob(value))
+
+    def entropy(self):
+        """The sum of the entropies."""
+        return self._added(self.base_dist.entropy())
+
+    def enumerate_support(self, expand=True):
+        """All values of the base, where no dimension was made part of an event."""
+        if self.reinterpreted_batch_ndims:
+            raise NotImplementedError("Enumeration over cartesian product is not implemented")
+        return self.base_dist.enumerate_support(expand)
+
+    def _added(self, x):
+        n = self.reinterpreted_batch_ndims
+        return x.flatten(x.ndim - n).sum(-1) if n else x
+
+    def __repr__(self):
+        return f"Independent({self.base_dist}, {self.reinterpreted_batch_ndims})"

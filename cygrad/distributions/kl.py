@@ -1,0 +1,113 @@
+"""How far one distribution is from another."""
+
+import cygrad
+from cygrad.distributions.continuous import Exponential, Laplace, LogNormal, Normal, Uniform
+from cygrad.distributions.discrete import Bernoulli, Categorical, OneHotCategorical, Poisson
+from cygrad.distributions.distribution import Independent
+from cygrad.distributions.multivariate_normal import MultivariateNormal
+
+__all__ = ["kl_divergence", "register_kl"]
+
+_formulas: dict = {}  # (class of p, class of q): formula
+
+
+def register_kl(type_p, type_q):
+    """A decorator: the function of (p, q) that `kl_divergence` calls for these classes and their subclasses."""
+
+    def note(function):
+        _formulas[type_p, type_q] = function
+        return function
+
+    return note
+
+
+def kl_divergence(p, q):
+    r"""The Kullback-Leibler divergence :math:`\int p \log(p / q)`.
+
+    Raises NotImplementedError for classes without a formula; `register_kl` adds one.
+
+    >>> import cygrad
+    >>> from cygrad.distributions import Normal, kl_divergence
+    >>> kl_divergence(Normal(0.0, 1.0), Normal(1.0, 1.0))
+    tensor(0.5000)
+    """
+    found = [(a, b) for a, b in _formulas if isinstance(p, a) and isinstance(q, b)]
+    if not found:
+        raise NotImplementedError(
+            f"No KL(p || q) is implemented for p type {type(p).__name__} and q type {type(q).__name__}"
+        )
+    nearest = min(found, key=lambda pair: (type(p).__mro__.index(pair[0]), type(q).__mro__.index(pair[1])))
+    return _formulas[nearest](p, q)
+
+
+@register_kl(Normal, Normal)
+def _normal(p, q):
+    ratio = (p.scale / q.scale) ** 2
+    return (ratio + ((p.loc - q.loc) / q.scale) ** 2 - 1 - ratio.log()) / 2
+
+
+@register_kl(LogNormal, LogNormal)
+def _log_normal(p, q):
+    return _normal(p.base_dist, q.base_dist)
+
+
+@register_kl(Bernoulli, Bernoulli)
+def _bernoulli(p, q):
+    def part(a, b):
+        return cygrad.where(a == 0, 0.0, cygrad.where(b == 0, cygrad.inf, a * (a / b).log()))
+
+    return part(p.probs, q.probs) + part(1 - p.probs, 1 - q.probs)
+
+
+@register_kl(Categorical, Categorical)
+def _categorical(p, q):
+    terms = p.probs * (p.logits - q.logits)
+    terms = terms.masked_fill((q.probs == 0).expand_as(terms), cygrad.inf)
+    return terms.masked_fill((p.probs == 0).expand_as(terms), 0).sum(-1)
+
+
+@register_kl(OneHotCategorical, OneHotCategorical)
+def _one_hot(p, q):
+    return _categorical(p._categorical, q._categorical)
+
+
+@register_kl(Uniform, Uniform)
+def _uniform(p, q):
+    found = ((q.high - q.low) / (p.high - p.low)).log()
+    return found.masked_fill((q.low > p.low) | (q.high < p.high), cygrad.inf)
+
+
+@register_kl(Exponential, Exponential)
+def _exponential(p, q):
+    ratio = q.rate / p.rate
+    return ratio - ratio.log() - 1
+
+
+@register_kl(Laplace, Laplace)
+def _laplace(p, q):
+    ratio, gap = p.scale / q.scale, (p.loc - q.loc).abs()
+    return -ratio.log() + gap / q.scale + ratio * (-gap / p.scale).exp() - 1
+
+
+@register_kl(Poisson, Poisson)
+def _poisson(p, q):
+    return p.rate * (p.rate.log() - q.rate.log()) - (p.rate - q.rate)
+
+
+@register_kl(MultivariateNormal, MultivariateNormal)
+def _multivariate_normal(p, q):
+    if p.event_shape != q.event_shape:
+        raise ValueError(
+            "KL-divergence between two Multivariate Normals with different event shapes cannot be computed"
+        )
+    scaled = cygrad.linalg.solve_triangular(q.scale_tril, p.scale_tril, upper=False)
+    gap = cygrad.linalg.solve_triangular(q.scale_tril, (q.loc - p.loc).unsqueeze(-1), upper=False)
+    spread = (scaled**2).sum((-2, -1)) + (gap**2).sum((-2, -1)) - p.event_shape[0]
+    return spread / 2 + q._half_log_det() - p._half_log_det()
+
+
+@register_kl(Independent, Independent)
+def _independent(p, q):
+    if p.reinterpreted_batch_ndims != q.reinterpreted_batch_ndims:
+        raise NotImplementedError
+    return p._added(kl_divergence(p.base_dist, q.base_dist))

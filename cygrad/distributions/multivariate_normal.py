@@ -1,0 +1,123 @@
+"""The normal distribution of vectors."""
+
+import functools
+import math
+
+import cygrad
+from cygrad.distributions import constraints
+from cygrad.distributions.distribution import Distribution
+
+__all__ = ["MultivariateNormal"]
+
+
+class MultivariateNormal(Distribution):
+    """Vectors of mean `loc` and covariances given as they are, by their inverse, or by their Cholesky factor.
+
+    >>> import cygrad
+    >>> from cygrad.distributions import MultivariateNormal
+    >>> d = MultivariateNormal(cygrad.zeros(2), covariance_matrix=cygrad.eye(2))
+    >>> d.event_shape, d.log_prob(cygrad.zeros(2))
+    (torch.Size([2]), tensor(-1.8379))
+    """
+
+    has_rsample = True
+    arg_constraints = {
+        "loc": constraints.real_vector,
+        "covariance_matrix": constraints.positive_definite,
+        "precision_matrix": constraints.positive_definite,
+        "scale_tril": constraints.lower_cholesky,
+    }
+    support = constraints.real_vector
+
+    def __init__(self, loc, covariance_matrix=None, precision_matrix=None, scale_tril=None, validate_args=None):
+        if loc.dim() < 1:
+            raise ValueError("loc must be at least one-dimensional.")
+        matrices = {
+            "covariance_matrix": covariance_matrix,
+            "precision_matrix": precision_matrix,
+            "scale_tril": scale_tril,
+        }
+        given = {name: matrix for name, matrix in matrices.items() if matrix is not None}
+        if len(given) != 1:
+            raise ValueError("Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified.")
+        ((name, matrix),) = given.items()
+        if matrix.dim() < 2:
+            raise ValueError(f"{name} must be at least two-dimensional, with optional leading batch dimensions")
+        batch = cygrad.broadcast_shapes(matrix.shape[:-2], loc.shape[:-1])
+        self.loc = loc.expand(*batch, -1)
+        self.__dict__[name] = matrix.expand(*batch, -1, -1)
+        super().__init__(batch, self.loc.shape[-1:], validate_args=validate_args)
+        if name == "scale_tril":
+            self._unbroadcasted_scale_tril = scale_tril
+        elif name == "covariance_matrix":
+            self._unbroadcasted_scale_tril = cygrad.linalg.cholesky(covariance_matrix)
+        else:
+            self._unbroadcasted_scale_tril = _factor_of_inverse(precision_matrix)
+
+    def expand(self, batch_shape, _instance=None):
+        """The same distribution for a larger `batch_shape`."""
+        new = super().expand(batch_shape)
+        for name in ("covariance_matrix", "precision_matrix", "scale_tril"):
+            if name in new.__dict__:
+                new.__dict__[name] = new.__dict__[name].expand(*batch_shape, -1, -1)
+        return new
+
+    @functools.cached_property
+    def scale_tril(self):
+        """The Cholesky factor of the covariances."""
+        return self._unbroadcasted_scale_tril.expand(*self._batch_shape, *self._event_shape, -1)
+
+    @functools.cached_property
+    def covariance_matrix(self):
+        """The covariances."""
+        factor = self._unbroadcasted_scale_tril
+        return (factor @ factor.mT).expand(*self._batch_shape, *self._event_shape, -1)
+
+    @functools.cached_property
+    def precision_matrix(self):
+        """The inverse of the covariances."""
+        return cygrad.cholesky_inverse(self._unbroadcasted_scale_tril).expand(
+            *self._batch_shape, *self._event_shape, -1
+        )
+
+    mean = mode = property(lambda self: self.loc, doc="The mean, and the likeliest value.")
+
+    @property
+    def variance(self):
+        """The diagonal of the covariances."""
+        found = (self._unbroadcasted_scale_tril**2).sum(-1)
+        return found.expand(self._extended_shape())
+
+    def rsample(self, sample_shape=()):
+        """Samples with gradients."""
+        unit = cygrad.randn(self._extended_shape(sample_shape), dtype=self.loc.dtype, device=self.loc.device)
+        return self.loc + (self._unbroadcasted_scale_tril @ unit.unsqueeze(-1)).squeeze(-1)
+
+    def log_prob(self, value):
+        """The logarithm of the density."""
+        if self._validate_args:
+            self._validate_sample(value)
+        factor = self._unbroadcasted_scale_tril
+        gap = (value - self.loc).unsqueeze(-1)
+        shape = cygrad.broadcast_shapes(gap.shape[:-2], factor.shape[:-2])
+        scaled = cygrad.linalg.solve_triangular(
+            factor.expand(*shape, *factor.shape[-2:]), gap.expand(*shape, *gap.shape[-2:]), upper=False
+        )
+        distance = (scaled**2).sum((-2, -1))
+        return -0.5 * (self._event_shape[0] * math.log(2 * math.pi) + distance) - self._half_log_det()
+
+    def entropy(self):
+        """n (1 + log 2 pi) / 2 + log det(covariances) / 2."""
+        found = 0.5 * self._event_shape[0] * (1 + math.log(2 * math.pi)) + self._half_log_det()
+        return found.expand(self._batch_shape)
+
+    def _half_log_det(self):
+        return self._unbroadcasted_scale_tril.diagonal(0, -2, -1).log().sum(-1)
+
+
+def _factor_of_inverse(precision):
+    """The lower Cholesky factor of the inverse: that of the matrix turned round gives its inverse, turned round."""
+    factor = cygrad.linalg.cholesky(precision.flip(-2, -1))
+    upper = factor.flip(-2, -1).mT
+    eye = cygrad.eye(precision.shape[-1], dtype=precision.dtype, device=precision.device)
+    return cygrad.linalg.solve_triangular(upper, eye.expand(precision.shape), upper=False)

@@ -1,0 +1,45 @@
+"""Modules on several devices, in the form that they have with at most one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cygrad.nn.modules import Module
+
+__all__ = ["DataParallel", "DistributedDataParallel"]
+
+
+class DataParallel(Module):
+    """Calls `module`: what PyTorch's class does where there are not several devices.
+
+    As there, the names in its `state_dict()` begin with `module.`. Raises ValueError for several devices.
+
+    >>> import cygrad
+    >>> model = cygrad.nn.DataParallel(cygrad.nn.Linear(2, 1))
+    >>> model(cygrad.ones(3, 2)).shape, list(model.state_dict())
+    (torch.Size([3, 1]), ['module.weight', 'module.bias'])
+    """
+
+    def __init__(self, module: Module, device_ids: Any = None, output_device: Any = None, dim: int = 0) -> None:
+        super().__init__()
+        if device_ids is not None and len(device_ids) > 1:
+            raise ValueError(
+                f"nn.DataParallel(device_ids={list(device_ids)}): cygrad computes on one device\n"
+                "  leave `device_ids` out"
+            )
+        self.module = module
+        self.dim, self.device_ids, self.output_device = dim, list(device_ids or []), output_device
+
+    def forward(self, *inputs: Any, **kwargs: Any) -> Any:
+        """What the module gives."""
+        return self.module(*inputs, **kwargs)
+
+
+class DistributedDataParallel(Module):
+    """Raises ValueError when made: there are no groups of processes. Programs import it before they ask."""
+
+    def __init__(self, module: Module, *args: Any, **kwargs: Any) -> None:
+        raise ValueError(
+            "Default process group has not been initialized, please make sure to call init_process_group.\n"
+            "  cygrad trains in one process: use the module itself unless `torch.distributed.is_available()`"
+        )

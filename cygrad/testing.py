@@ -1,0 +1,319 @@
+"""Comparing results in tests, and tensors to test with."""
+
+import collections.abc
+import numbers
+import warnings
+
+import numpy as np
+
+import cygrad
+from cygrad import Tensor
+
+__all__ = ["assert_allclose", "assert_close", "make_tensor"]
+
+_EQUAL = (0.0, 0.0)
+_TOLERANCES = {
+    cygrad.float16: (1e-3, 1e-5),
+    cygrad.float32: (1.3e-6, 1e-5),
+    cygrad.float64: (1e-7, 1e-7),
+    cygrad.complex64: (1.3e-6, 1e-5),
+    cygrad.complex128: (1e-7, 1e-7),
+}
+_TYPES_OF_NUMBERS = {int: cygrad.int64, float: cygrad.float64, complex: cygrad.complex128}
+
+
+def assert_close(
+    actual,
+    expected,
+    *,
+    allow_subclasses=True,
+    rtol=None,
+    atol=None,
+    equal_nan=False,
+    check_device=True,
+    check_dtype=True,
+    check_layout=True,
+    check_stride=False,
+    msg=None,
+):
+    """Raise AssertionError unless `|actual - expected| <= atol + rtol |expected|` holds for each element.
+
+    Compared are tensors, NumPy arrays, numbers, None, and sequences and mappings of these, which may be nested. Without
+    `rtol` and `atol`, which come together, the tolerances are those of the type: 1.3e-6 and 1e-5 for float32, 1e-7 and
+    1e-7 for float64, 1e-3 and 1e-5 for float16, 1.6e-2 and 1e-5 for bfloat16, 0 for integers; the larger ones where
+    types differ. Shapes must be equal, types as well with `check_dtype`, and strides with `check_stride`.
+    `msg` replaces the text of the error, or is a function that makes a text of it.
+
+    Raises TypeError for what can not be compared, and ValueError if only one of `rtol` and `atol` is given.
+
+    >>> import cygrad
+    >>> cygrad.testing.assert_close(cygrad.tensor([1.0, 2.0]), cygrad.tensor([1.0, 2.000001]))
+    >>> cygrad.testing.assert_close({"loss": 1.0}, {"loss": 1.5})
+    Traceback (most recent call last):
+        ...
+    AssertionError: Scalars are not close!
+    <BLANKLINE>
+    Expected 1.5 but got 1.0.
+    Absolute difference: 0.5 (up to 1e-07 allowed)
+    Relative difference: 0.3333333333333333 (up to 1e-07 allowed)
+    <BLANKLINE>
+    The failure occurred for item ['loss']
+    """
+    if (rtol is None) != (atol is None):
+        raise ValueError(
+            "Both 'rtol' and 'atol' must be either specified or omitted, but got no "
+            f"{'rtol' if rtol is None else 'atol'}."
+        )
+    if rtol is not None and (rtol < 0 or atol < 0):
+        raise ValueError(f"'rtol' and 'atol' must be at least 0, but got rtol={rtol} and atol={atol}.")
+    options = {
+        "allow_subclasses": allow_subclasses,
+        "tolerances": None if rtol is None else (rtol, atol),
+        "equal_nan": equal_nan,
+        "checked": [
+            name
+            for name, is_checked in (
+                ("shape", True),
+                ("device", check_device),
+                ("layout", check_layout),
+                ("dtype", check_dtype),
+                ("stride()", check_stride),
+            )
+            if is_checked
+        ],
+    }
+    for where, a, b in list(_pairs(actual, expected, "", allow_subclasses)):
+        text = _difference(a, b, options)
+        if text is not None:
+            text += where and f"\n\nThe failure occurred for item {where}"
+            raise AssertionError(msg(text) if callable(msg) else msg or text)
+
+
+def assert_allclose(actual, expected, rtol=None, atol=None, equal_nan=True, msg=""):
+    """The old name of `assert_close`: types and devices may differ, and nan is equal to nan."""
+    warnings.warn(
+        "`torch.testing.assert_allclose()` is deprecated since 1.12 and will be removed in a future release. Please "
+        "use `torch.testing.assert_close()` instead.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    actual, expected = (x if isinstance(x, Tensor) else cygrad.tensor(x) for x in (actual, expected))
+    if rtol is None and atol is None:
+        of_type = {cygrad.float16: (1e-3, 1e-3), cygrad.float32: (1e-4, 1e-5), cygrad.float64: (1e-5, 1e-8)}
+        rtol, atol = map(max, zip(*[of_type.get(x.dtype, _EQUAL) for x in (actual, expected)], strict=True))
+    assert_close(
+        actual, expected, rtol=rtol, atol=atol, equal_nan=equal_nan, check_device=False, check_dtype=False,
+        msg=msg or None,
+    )  # fmt: skip
+
+
+# -- what is compared with what ----------------------------------------------------------------
+
+
+def _is_sequence(x):
+    return isinstance(x, collections.abc.Sequence) and not isinstance(x, (str, bytes))
+
+
+def _pairs(a, b, where, allow_subclasses):
+    """(place, actual, expected) for all leaves; raises for containers that differ and for leaves of no known kind."""
+    if _is_sequence(a) and _is_sequence(b):
+        if len(a) != len(b):
+            raise _at(where, AssertionError, f"The length of the sequences mismatch: {len(a)} != {len(b)}")
+        for i, (x, y) in enumerate(zip(a, b, strict=True)):
+            yield from _pairs(x, y, f"{where}[{i}]", allow_subclasses)
+    elif isinstance(a, collections.abc.Mapping) and isinstance(b, collections.abc.Mapping):
+        if a.keys() != b.keys():
+            lacking, more = (sorted(x.keys() - y.keys(), key=str) for x, y in ((b, a), (a, b)))
+            raise _at(
+                where,
+                AssertionError,
+                f"The keys of the mappings do not match:\nMissing keys in the actual mapping: {lacking}\n"
+                f"Additional keys in the actual mapping: {more}",
+            )
+        for key in sorted(a.keys(), key=str):
+            yield from _pairs(a[key], b[key], f"{where}[{key!r}]", allow_subclasses)
+    elif _can_be_compared(a, b, allow_subclasses):
+        yield where, a, b
+    else:
+        text = f"No comparison pair was able to handle inputs of type {type(a)} and {type(b)}."
+        raise _at(where, TypeError, text)
+
+
+def _at(where, error, text):
+    return error(text + (where and f"\n\nThe failure occurred for item {where}"))
+
+
+def _can_be_compared(a, b, allow_subclasses):
+    if a is None or b is None:
+        return True
+    for kind in (Tensor, np.ndarray):
+        if isinstance(a, kind) and isinstance(b, kind):
+            return allow_subclasses or type(a) is type(b)
+    return all(isinstance(x, (numbers.Number, np.bool_)) for x in (a, b))
+
+
+# -- two leaves --------------------------------------------------------------------------------
+
+
+def _difference(a, b, options):
+    """What is said of two leaves; None if they are close."""
+    if a is None or b is None:
+        return None if a is b else f"None mismatch: {a} is not {b}"
+    if isinstance(a, (bool, np.bool_)) and isinstance(b, (bool, np.bool_)):
+        return None if a == b else f"Booleans mismatch: {a} is not {b}"
+    if isinstance(a, np.ndarray):
+        a, b = cygrad.as_tensor(a), cygrad.as_tensor(b)
+    return _of_tensors(a, b, options) if isinstance(a, Tensor) else _of_numbers(a, b, options)
+
+
+def _of_numbers(a, b, options):
+    a, b = (x.item() if isinstance(x, np.generic) else x for x in (a, b))
+    if "dtype" in options["checked"] and type(a) is not type(b):
+        return f"The (d)types do not match: {type(a)} != {type(b)}."
+    tolerances = options["tolerances"] or _tolerances(*[_TYPES_OF_NUMBERS.get(type(x), cygrad.int64) for x in (a, b)])
+    rtol, atol = tolerances
+    gap = abs(a - b)
+    is_close = a == b or (options["equal_nan"] and a != a and b != b)
+    if is_close or (gap <= atol + rtol * abs(b) and gap != float("inf")):
+        return None
+    return _of_scalars(a, b, gap, gap / abs(b) if b else float("inf"), tolerances)
+
+
+def _of_scalars(a, b, gap, ratio, tolerances):
+    kind, allowed = _words(tolerances)
+    return (
+        f"Scalars are not {kind}!\n\nExpected {b} but got {a}.\nAbsolute difference: {gap}{allowed[0]}\n"
+        f"Relative difference: {ratio}{allowed[1]}"
+    )
+
+
+def _words(tolerances):
+    """What the elements are not, and what is said behind the absolute and the relative difference."""
+    rtol, atol = tolerances
+    if rtol == atol == 0:
+        return "equal", ("", "")
+    return "close", (f" (up to {atol} allowed)", f" (up to {rtol} allowed)")
+
+
+def _tolerances(*dtypes):
+    """The tolerances for values of these types."""
+    return tuple(map(max, zip(*[_of_type(dtype) for dtype in dtypes], strict=True)))
+
+
+def _of_type(dtype):
+    found = _TOLERANCES.get(dtype)
+    if found is None and dtype.is_floating_point:  # bfloat16 takes a package to name, and has the fewest digits
+        return 1.6e-2, 1e-5
+    return found or _EQUAL
+
+
+def _of_tensors(a, b, options):
+    for name in options["checked"]:
+        ours, theirs = (getattr(x, name) if name != "stride()" else x.stride() for x in (a, b))
+        if ours != theirs:
+            return f"The values for attribute '{name}' do not match: {ours} != {theirs}."
+    rtol, atol = tolerances = options["tolerances"] or _tolerances(a.dtype, b.dtype)
+    a, b = a.detach().cpu(), b.detach().cpu()
+    if a.dtype is not b.dtype:
+        common = cygrad.promote_types(a.dtype, b.dtype)
+        a, b = a.to(common), b.to(common)
+    if a.dtype in (cygrad.bool, cygrad.uint8):  # whose differences have a sign
+        a, b = a.to(cygrad.int64), b.to(cygrad.int64)
+    close = cygrad.isclose(a, b, rtol=rtol, atol=atol, equal_nan=options["equal_nan"])
+    if close.all():
+        return None
+    if not a.ndim:
+        a, b = a.item(), b.item()
+        return _of_scalars(a, b, abs(a - b), abs(a - b) / abs(b) if b else float("inf"), tolerances)
+    gap = (a - b).abs()
+    ratio = gap / b.abs()
+    wrong, total = (~close).sum().item(), close.numel()
+    kind, allowed = _words(tolerances)
+    lines = [f"Tensor-likes are not {kind}!\n", f"Mismatched elements: {wrong} / {total} ({wrong / total:.1%})"]
+    for name, values, more in zip(("absolute", "relative"), (gap, ratio), allowed, strict=True):
+        values = values.masked_fill(close, 0)
+        place = int(values.argmax())
+        index = tuple(map(int, np.unravel_index(place, a.shape)))
+        lines.append(f"Greatest {name} difference: {values.flatten()[place].item()} at index {index}{more}")
+    return "\n".join(lines)
+
+
+# -- tensors to test with ----------------------------------------------------------------------
+
+
+def make_tensor(
+    *shape,
+    dtype,
+    device=None,
+    low=None,
+    high=None,
+    requires_grad=False,
+    noncontiguous=False,
+    exclude_zero=False,
+    memory_format=None,
+):
+    """A tensor of random numbers, of `low` (included) to `high` (excluded).
+
+    Without these, numbers lie in [-9, 9) for floating and complex types, in [-9, 10) for integers, in [0, 10) for
+    uint8. Limits beyond those of the type are moved to these. With `exclude_zero`, zeros become the next number above.
+    `noncontiguous` leaves a gap behind each element.
+
+    Raises ValueError for limits that are nan or in the wrong order, and for `requires_grad` of a type that has none.
+
+    >>> import cygrad
+    >>> x = cygrad.testing.make_tensor((2, 3), dtype=cygrad.float32, device="cpu", low=0, high=1)
+    >>> x.shape, bool((x >= 0).all()), bool((x < 1).all())
+    (torch.Size([2, 3]), True, True)
+    """
+    shape = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], collections.abc.Sequence) else shape
+    has_fractions = dtype.is_floating_point or dtype.is_complex
+    if noncontiguous and memory_format is not None:
+        raise ValueError(
+            "The parameters `noncontiguous` and `memory_format` are mutually exclusive, but got "
+            f"{noncontiguous=} and {memory_format=}"
+        )
+    if requires_grad and not has_fractions:
+        raise ValueError(f"`requires_grad=True` is not supported for boolean and integral dtypes, but got {dtype=}")
+    low, high = _limits(dtype, low, high, has_fractions)
+    x = _drawn(shape, dtype, low, high, has_fractions).to(device)
+    if exclude_zero:
+        x[x == 0] = cygrad.finfo(dtype).tiny if has_fractions else 1
+    if noncontiguous and x.numel() > 1:
+        x = x.repeat_interleave(2, dim=-1)[..., ::2]
+    elif memory_format is not None:
+        x = x.contiguous(memory_format=memory_format)
+    return x.requires_grad_(requires_grad)
+
+
+def _limits(dtype, low, high, has_fractions):
+    """The limits, within those of the type."""
+    if dtype is cygrad.bool:
+        least, end, default = 0, 2, (0, 2)
+    elif has_fractions:
+        least, end, default = -cygrad.finfo(dtype).max, cygrad.finfo(dtype).max, (-9, 9)
+    else:
+        least, end = cygrad.iinfo(dtype).min, cygrad.iinfo(dtype).max + 1
+        default = (max(-9, least), 10)
+    low, high = (d if x is None else x for x, d in zip((low, high), default, strict=True))
+    if low != low or high != high:
+        raise ValueError(f"`low` and `high` cannot be NaN, but got {low=} and {high=}")
+    if low > high or (low == high and not has_fractions):
+        raise ValueError(f"`low` must be less than `high`, but got {low} >= {high}")
+    if low >= end or high <= least:
+        raise ValueError(
+            f"The value interval specified by `low` and `high` is [{low}, {high}), but {dtype} only supports "
+            f"[{least}, {end})"
+        )
+    return max(low, least), min(high, end)
+
+
+def _drawn(shape, dtype, low, high, has_fractions):
+    if not has_fractions:
+        low, high = -int(-low // 1), -int(-high // 1)
+        return cygrad.randint(low, min(high, 2**63 - 1), shape).to(dtype)
+    if dtype.is_complex:
+        real = cygrad.float64 if dtype is cygrad.complex128 else cygrad.float32
+        return cygrad.complex(*[_drawn(shape, real, low, high, True) for _ in range(2)])
+    unit = cygrad.rand(shape, dtype=cygrad.float64)  # of which high - low may be too much for the type
+    x = (low * (1 - unit) + high * unit).to(dtype)
+    return x if low == high else x.where(x < high, cygrad.tensor(low, dtype=dtype))
