@@ -1,0 +1,151 @@
+"""Kernels on GPUs, where CuPy has the arrays.
+
+Note [Kernels on GPUs]
+----------------------
+A kernel is a function of arrays, then of other arguments. On CuPy's arrays `run` calls `form_of(kernel)` in its
+place:
+
+- for a ufunc of NumPy, CuPy's function of that name;
+- for `cygrad._kernels.<module>.<name>`, the function `cygrad._kernels.gpu.<module>.<name>` where there is one;
+- else the kernel itself: what is written in Python on NumPy's functions runs on CuPy's arrays as it stands, since NumPy
+  hands calls on to the arrays' own functions. New arrays must then be made beside others (`like=`), for CuPy converts
+  no array of NumPy's, and nothing may ask for a value, which would wait for the GPU.
+
+CuPy is imported when the first array on a GPU is asked for (`library.py`), never before.
+"""
+
+from importlib import import_module
+from types import FunctionType
+
+import numpy as np
+
+from cygrad._kernels.gpu.library import as_number, cupy, current_device, is_array, on_device
+
+_PACKAGE = "cygrad._kernels."
+_forms: dict = {}
+
+
+def run(kernel, arrays, args):
+    """`kernel(*arrays, *args)` on the GPU where the arrays are.
+
+    Among `arrays` may be numbers, None, and arrays of one element in the CPU's memory. Raises RuntimeError for arrays
+    on different devices.
+    """
+    return _call(kernel, device_of(arrays), (*map(as_number, arrays), *args), {})
+
+
+def call_form(kernel, a, in_memory, args, kwargs):
+    """`kernel(*args, **kwargs)` on the GPU where its argument `a` is; `in_memory` stands before it, or is None.
+
+    Raises RuntimeError if that is an array with dimensions.
+    """
+    if in_memory is not None and in_memory.ndim:
+        raise different_devices("cpu", f"cuda:{a.device.id}")
+    return _call(kernel, a.device.id, args, kwargs)
+
+
+def _call(kernel, device, args, kwargs):
+    form = form_of(kernel)
+    if device == current_device():
+        return form(*args, **kwargs)
+    with on_device(device):
+        return form(*args, **kwargs)
+
+
+def device_of(arrays):
+    """The number of the GPU that arrays have in common; arrays without dimensions may be in the CPU's memory."""
+    found = None
+    for a in arrays:
+        if is_array(a):
+            if found is None:
+                found = a.device.id
+            elif a.device.id != found:
+                raise different_devices(f"cuda:{found}", f"cuda:{a.device.id}")
+        elif isinstance(a, np.ndarray) and a.ndim:
+            gpu = next(f"cuda:{other.device.id}" for other in arrays if is_array(other))
+            raise different_devices(*((gpu, "cpu") if found is not None else ("cpu", gpu)))
+    return found
+
+
+def different_devices(first, second):
+    """The error for operands on two devices."""
+    return RuntimeError(
+        f"Expected all tensors to be on the same device, but found at least two devices, {first} and {second}!\n"
+        f"  move one of them first, as in x.to({(second if first == 'cpu' else first)!r})"
+    )
+
+
+def form_of(kernel):
+    """The function that stands for a kernel on GPUs."""
+    try:
+        return _forms[kernel]
+    except KeyError:
+        _forms[kernel] = found = _find(kernel)
+        return found
+
+
+def fitting(kernel, array):
+    """What runs a kernel on an array: its form, or it itself."""
+    return form_of(kernel) if is_array(array) else kernel
+
+
+def _find(kernel):
+    name = getattr(kernel, "__name__", "")
+    if isinstance(kernel, np.ufunc):
+        from cygrad._kernels.gpu import ufuncs
+
+        return getattr(ufuncs, name, None) or getattr(cupy(), name)
+    module = getattr(kernel, "module", None) or getattr(kernel, "__module__", None) or ""  # the first if compiled
+    if module.startswith("numpy"):
+        return getattr(cupy(), name)
+    if module.startswith(_PACKAGE) and not module.startswith(__name__):
+        place = f"{__name__}.{module.removeprefix(_PACKAGE)}"
+        try:
+            found = getattr(import_module(place), name, None)
+        except ModuleNotFoundError as error:
+            if error.name != place:
+                raise
+            found = None
+        if found is not None:
+            return found
+    around = getattr(kernel, "__wrapped__", None) or getattr(kernel, "func", None)
+    if not isinstance(kernel, FunctionType) and not isinstance(around, FunctionType):  # compiled
+        raise RuntimeError(f"{name} can not be computed on a GPU\n  move the tensors first, as in x.cpu()")
+    return kernel
+
+
+def view(a, shape, strides, offset):
+    """A view of the memory of `a` from `offset` bytes behind its first element, with these strides in bytes."""
+    require_array(a)
+    if 0 in shape:
+        return cupy().ndarray(shape, a.dtype, a.data, strides)
+    backwards = [i for i, stride in enumerate(strides) if stride < 0 and shape[i] > 1]
+    if not backwards:
+        return cupy().ndarray(shape, a.dtype, a.data + offset, strides)
+    start = offset + sum((shape[i] - 1) * strides[i] for i in backwards)  # CuPy makes none of negative strides
+    found = cupy().ndarray(shape, a.dtype, a.data + start, tuple(map(abs, strides)))
+    return found[tuple(slice(None, None, -1 if i in backwards else 1) for i in range(len(shape)))]
+
+
+def require_array(a):
+    """Raise TypeError for what is no array on a GPU."""
+    if not is_array(a):
+        raise TypeError(f"expected an array, not {type(a).__name__}")
+
+
+def lies_within(part, whole):
+    """Whether the extent in memory of one array lies within that of another, which may be elsewhere."""
+    if not (is_array(part) and is_array(whole)):
+        return False
+    low, high = extent(part)
+    low_whole, high_whole = extent(whole)
+    return low == high or (low_whole <= low and high <= high_whole)
+
+
+def extent(a):
+    """The addresses of the first byte of an array and of that behind its last."""
+    start = a.data.ptr
+    if a.size == 0:
+        return start, start
+    steps = [(length - 1) * stride for length, stride in zip(a.shape, a.strides)]
+    return start + sum(s for s in steps if s < 0), start + sum(s for s in steps if s > 0) + a.itemsize

@@ -1,0 +1,66 @@
+"""Elementwise functions on GPUs that CuPy has not, or has otherwise; the arguments are those of elementwise.pyx."""
+
+import numpy as np
+
+from cygrad._kernels.gpu.fused import elementwise
+from cygrad._kernels.gpu.library import as_number, cupy, is_array
+
+_rsqrt = elementwise("rsqrt", "T a", "T out", "out = T(rsqrt(W(a)));")
+_erf = elementwise("erf", "T a", "T out", "out = T(erf(W(a)));")
+
+
+def relu(a):
+    """max(a, 0); nan stays nan."""
+    return cupy().maximum(a, a.dtype.type(0))
+
+
+def copy_of_real(a):
+    """The real parts, as an array of their own."""
+    return a.real.copy()
+
+
+def rsqrt(a):
+    """1 / sqrt(a)."""
+    return _rsqrt(a) if a.dtype.kind == "f" else 1 / cupy().sqrt(a)
+
+
+def power(a, exponent):
+    """Floating-point `a` to a power."""
+    if exponent == 2:
+        return a * a
+    return cupy().power(a, a.dtype.type(exponent))
+
+
+def sign(a):
+    """-1, 0 or 1; a / |a| for complex a. nan gives 0."""
+    if a.dtype.kind == "b":
+        return a.copy()
+    if a.dtype.kind == "c":
+        size = cupy().abs(a)
+        return cupy().where(size == 0, a.dtype.type(0), a / cupy().where(size == 0, size.dtype.type(1), size))
+    found = cupy().sign(a)
+    return cupy().where(cupy().isnan(found), a.dtype.type(0), found) if a.dtype.kind == "f" else found
+
+
+def where(condition, a, b):
+    """Elements of `a` where the condition holds, else of `b`; all broadcast, `a` and `b` have one type."""
+    if not is_array(condition):  # one truth value in the CPU's memory
+        chosen, other = (a, b) if condition else (b, a)
+        chosen, other = (value if is_array(value) else cupy().full((), value[()]) for value in (chosen, other))
+        return cupy().broadcast_arrays(chosen, other)[0].copy()
+    return cupy().where(condition, as_number(a), as_number(b))
+
+
+def erf(a):
+    """The error function."""
+    return _erf(a)
+
+
+def clamp(a, low, high):
+    """min(max(a, low), high); a bound is an array of the type of `a`, a number, or None. nan stays nan."""
+    out = a
+    for function, bound in ((cupy().maximum, low), (cupy().minimum, high)):
+        if bound is not None:
+            with np.errstate(over="ignore"):
+                out = function(out, bound if is_array(bound) else a.dtype.type(bound))
+    return a.copy() if out is a else out

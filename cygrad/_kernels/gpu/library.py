@@ -1,0 +1,126 @@
+"""CuPy, imported when the first array on a GPU is asked for."""
+
+import numpy as np
+
+_found = None  # the module
+
+
+class switches:
+    """What the user asks of kernels."""
+
+    in_order = False  # are numbers that go to one place to be added in one order, whatever that costs?
+
+
+class CannotUse(RuntimeError):
+    """There is no GPU, or what is needed to compute on it is missing; the text says what."""
+
+
+def cupy():
+    """The module CuPy. Raises RuntimeError that tells what to install where it, or a GPU, is missing."""
+    global _found
+    if _found is None:
+        _found = _load()
+        from cygrad._kernels.dispatch import use_gpu  # which imports this module
+
+        use_gpu()
+    return _found
+
+
+def _load():
+    try:
+        import cupy as module
+    except ImportError as error:
+        raise CannotUse(
+            "No CUDA GPUs are available\n"
+            f"  cygrad computes on GPUs by CuPy, which can not be imported ({error}): pip install 'cygrad[cuda12]' or "
+            "'cygrad[cuda13]', after the version of CUDA that nvidia-smi shows, or use device='cpu'"
+        ) from None
+    try:
+        count = module.cuda.runtime.getDeviceCount()
+    except Exception as error:  # of classes that only CuPy has
+        raise CannotUse(
+            "No CUDA GPUs are available\n"
+            f"  CuPy {module.__version__} is installed, but the driver says: {error}; use device='cpu'"
+        ) from None
+    if not count:
+        raise CannotUse(
+            "No CUDA GPUs are available\n  the driver knows of none (CUDA_VISIBLE_DEVICES may hide them); use "
+            "device='cpu'"
+        )
+    return module
+
+
+def is_available():
+    """Whether there is a GPU, and what is needed to use it. Never raises."""
+    try:
+        return cupy() is not None
+    except CannotUse:
+        return False
+
+
+def is_loaded():
+    """Whether an array may be on a GPU already."""
+    return _found is not None
+
+
+def is_array(value):
+    """Whether this is an array on a GPU."""
+    return _found is not None and isinstance(value, _found.ndarray)
+
+
+def current_device():
+    """The number of the GPU that this thread uses."""
+    return cupy().cuda.runtime.getDevice()
+
+
+def on_device(index):
+    """A context in which the thread uses another GPU."""
+    return cupy().cuda.Device(index)
+
+
+def is_writable(a):
+    """May the elements of an array be changed? Those on GPUs always may."""
+    return not isinstance(a, np.ndarray) or a.flags.writeable
+
+
+def made(place, function, *args):
+    """What `function(library, *args)` makes: by CuPy on the GPU with the number `place`, by NumPy for None."""
+    if place is None:
+        return function(np, *args)
+    with on_device(place):
+        return function(cupy(), *args)
+
+
+def module_of(*arrays):
+    """The library that has the functions of these arrays: CuPy or NumPy."""
+    return _found if _found is not None and any(isinstance(a, _found.ndarray) for a in arrays) else np
+
+
+def as_array(value):
+    """An array of whatever device as it is; else NumPy's array of a number or a sequence."""
+    return value if type(value) is np.ndarray or is_array(value) else np.asarray(value)
+
+
+def dense(a):
+    """An array of whatever device in C order: it itself if it is. One without dimensions gets one."""
+    return np.ascontiguousarray(a) if isinstance(a, np.ndarray) else cupy().ascontiguousarray(a)
+
+
+def beside(value, array):
+    """A number, or an array in the CPU's memory, as an array where another is."""
+    if not is_array(array):
+        return np.asarray(value)
+    with on_device(array.device.id):
+        return cupy().asarray(value)
+
+
+def filled_like(array, shape, value, dtype):
+    """An array of one value where another is."""
+    found = np.empty(shape, dtype, like=array)
+    found.fill(value)
+    return found
+
+
+def as_number(value):
+    """An array on a GPU as it is; one of one element in the CPU's memory as a number of its type."""
+    return value[()] if isinstance(value, np.ndarray) else value

@@ -1,0 +1,69 @@
+"""Elementwise functions, and gradients of such, in one pass on GPUs: those of `_kernels/fused.py`, by their names.
+
+The formulas are those of `fused.h`.
+"""
+
+from functools import cache
+
+from cygrad._kernels.gpu.fused import elementwise
+from cygrad._kernels.gpu.library import as_number, is_array
+
+_FUNCTIONS = """
+template <typename W> __device__ W between(W x, W low, W high) { return x < low ? low : x > high ? high : x; }
+template <typename W> __device__ W logistic(W x) { return W(1) / (W(1) + exp(-x)); }
+template <typename W> __device__ W log_of_1_and_exp(W x) { return log1p(exp(x > 0 ? -x : x)); }
+template <typename W> __device__ W size(W x) { return x < 0 ? -x : x; }
+"""
+
+# Of x, y and z, elements of the operands, and of a, b and c, numbers.
+_FORMULAS = {
+    "leaky_relu": "x * (x > 0 ? W(1) : y)",
+    "threshold": "x <= a ? b : x",
+    "hardtanh": "between<W>(x, a, b)",
+    "hardsigmoid": "between<W>(x + W(3), W(0), W(6)) / W(6)",
+    "hardswish": "x * (between<W>(x + W(3), W(0), W(6)) / W(6))",
+    "hardshrink": "x >= -a && x <= a ? W(0) : x",
+    "softshrink": "size<W>(x) > a ? x - copysign(a, x) : x * W(0)",
+    "softplus": "x * a > b ? x : ((x * a > 0 ? x * a : W(0)) + log_of_1_and_exp<W>(x * a)) / a",
+    "logsigmoid": "(x < 0 ? x : W(0)) - log_of_1_and_exp<W>(x)",
+    "erfc": "erfc(x)",
+    "elu": "x > 0 ? x * b : expm1(x * c) * a",
+    "leaky_relu_gradient": "x * (y > 0 ? W(1) : z)",
+    "negative_products": "y > 0 ? W(0) : x * y",
+    "above": "y <= a ? W(0) : x",
+    "inside": "y <= a || y >= b ? W(0) : x",
+    "hardsigmoid_gradient": "y > W(-3) && y < W(3) ? x * W(1.0 / 6) : W(0)",
+    "hardswish_gradient": "y <= W(-3) ? W(0) : x * (y < W(3) ? y * W(1.0 / 3) + W(0.5) : W(1))",
+    "outside": "y >= -a && y <= a ? W(0) : x",
+    "softplus_gradient": "x * (y * a > b ? W(1) : logistic<W>(y * a))",
+    "logsigmoid_gradient": "x * logistic<W>(-y)",
+    "elu_gradient": "x * (y <= 0 ? exp(y * c) * a * c : b)",
+    "squared_error": "(x - y) * (x - y)",
+    "smooth_l1": "size<W>(x - y) < a ? (x - y) * (x - y) * b : size<W>(x - y) - W(0.5) * a",
+    "huber": "size<W>(x - y) < a ? (x - y) * (x - y) * W(0.5) : a * (size<W>(x - y) - W(0.5) * a)",
+    "binary_cross_entropy_with_logits": "(W(1) - y) * x + ((x < 0 ? -x : W(0)) + log_of_1_and_exp<W>(x))",
+    "soft_margin": "(x * y < 0 ? -x * y : W(0)) + log_of_1_and_exp<W>(x * y)",
+    "logaddexp": "(x < y ? y : x) + log_of_1_and_exp<W>(x == y ? W(0) : x - y)",
+    "squared_error_gradient": "W(2) * (x - y) * z",
+    "bounded_difference": "between<W>((x - y) * b, -a, a) * z",
+    "binary_cross_entropy_with_logits_gradient": "(logistic<W>(x) - y) * z",
+    "exponential_share": "logistic<W>(x == y ? W(0) : x - y) * z",
+    "soft_margin_gradient": "-logistic<W>(-x * y) * y * z",
+}
+
+
+@cache
+def _kernel(name, operands):
+    letters = "xyz"[:operands]
+    inputs = ", ".join([*(f"T given_{x}" for x in letters), *(f"float64 number_{a}" for a in "abc")])
+    values = ", ".join([*(f"{x} = W(given_{x})" for x in letters), *(f"{a} = W(number_{a})" for a in "abc")])
+    return elementwise(name, inputs, "T out", f"const W {values}; out = T({_FORMULAS[name]});", _FUNCTIONS)
+
+
+def fused(name, *operands, numbers=()):
+    """The function of arrays of one type that broadcast, or of numbers in the CPU's memory; None if it is not here."""
+    dtype = next(a.dtype for a in operands if is_array(a))
+    if name not in _FORMULAS or dtype.kind != "f" or any(a.dtype != dtype for a in operands if is_array(a)):
+        return None
+    given = [a if is_array(a) else dtype.type(as_number(a)) for a in operands]
+    return _kernel(name, len(given))(*given, *(float(n) for n in (*numbers, 0, 0, 0)[:3]))

@@ -1,0 +1,257 @@
+"""Softmax, negative log-likelihood and cross-entropy on GPUs; the arguments are those of `_kernels/nn.pyx`.
+
+A class that there is none of gives nan: to raise, as in memory, would be to wait for the GPU.
+"""
+
+from cygrad._kernels import by_numpy
+from cygrad._kernels.gpu.library import cupy, dense
+from cygrad._kernels.gpu.programs import Program, of_type, wide_type
+from cygrad._kernels.gpu.rows import RowProgram, split
+
+NONE, MEAN = 0, 1  # codes of reductions
+
+# -- softmax -----------------------------------------------------------------------------------------------
+# Along the last axis a row has a warp or a block of threads; along others, each column has one thread, and neighbours
+# read neighbouring elements.
+
+_EXPONENTIALS = """
+// The sum of exp(x - largest) over a row, and its largest element.
+__device__ W sum_of_exponentials(const Row& x, whole n, W* largest) {
+    W most = -infinity(W()), sum = 0;
+    EACH(i, k, n) most = Larger()(x.get(k, i), most);
+    *largest = most = over_row(most, Larger());
+    EACH(i, k, n) sum += exp(x.get(k, i) - most);
+    return over_row(sum, Add());
+}
+"""
+_ROWS = (
+    _EXPONENTIALS
+    + """
+extern "C" __global__ void softmax(const T* a, T* out, whole rows, whole n) {
+    EACH_ROW(row, rows) {
+        Row x(a + row * n, n);
+        W largest, sum = sum_of_exponentials(x, n, &largest);
+        W scale = LOGARITHM ? log(sum) : W(1) / sum;
+        EACH(i, k, n) {
+            W d = x.get(k, i) - largest;
+            out[row * n + i] = T(LOGARITHM ? d - scale : exp(d) * scale);
+        }
+    }
+}
+"""
+)
+_COLUMNS = """
+extern "C" __global__ void softmax_of_columns(const T* a, T* out, whole columns, whole n, whole after) {
+    EACH_OF(c, columns) {
+        const T* x = a + c / after * n * after + c % after;
+        T* y = out + (x - a);
+        W largest = W(x[0]), sum = 0;
+        for (whole i = 1; i < n; i++) { W v = W(x[i * after]); largest = v > largest || v != v ? v : largest; }
+        for (whole i = 0; i < n; i++) sum += exp(W(x[i * after]) - largest);
+        W scale = LOGARITHM ? log(sum) : W(1) / sum;
+        for (whole i = 0; i < n; i++) {
+            W d = W(x[i * after]) - largest;
+            y[i * after] = T(LOGARITHM ? d - scale : exp(d) * scale);
+        }
+    }
+}
+"""
+_ROWS_BACK = """
+extern "C" __global__ void softmax_backward(const T* grad, const T* result, T* out, whole rows, whole n) {
+    EACH_ROW(row, rows) {
+        Row g(grad + row * n, n), y(result + row * n, n);
+        W sum = 0;
+        EACH(i, k, n) sum += LOGARITHM ? g.get(k, i) : g.get(k, i) * y.get(k, i);
+        sum = over_row(sum, Add());
+        EACH(i, k, n) {
+            W v = y.get(k, i);
+            out[row * n + i] = T(LOGARITHM ? g.get(k, i) - exp(v) * sum : (g.get(k, i) - sum) * v);
+        }
+    }
+}
+"""
+_COLUMNS_BACK = """
+extern "C" __global__ void softmax_backward_of_columns(const T* grad, const T* result, T* out, whole columns, whole n,
+                                                       whole after) {
+    EACH_OF(c, columns) {
+        whole first = c / after * n * after + c % after;
+        const T *g = grad + first, *y = result + first;
+        W sum = 0;
+        for (whole i = 0; i < n; i++) sum += LOGARITHM ? W(g[i * after]) : W(g[i * after]) * W(y[i * after]);
+        for (whole i = 0; i < n; i++) {
+            W v = W(y[i * after]), own = W(g[i * after]);
+            out[first + i * after] = T(LOGARITHM ? own - exp(v) * sum : (own - sum) * v);
+        }
+    }
+}
+"""
+
+
+def _programs(logarithm):
+    macro = f"#define LOGARITHM {int(logarithm)}\n"
+    return (
+        (RowProgram("softmax", macro + _ROWS), Program("softmax_of_columns", macro + _COLUMNS)),
+        (
+            RowProgram("softmax_backward", macro + _ROWS_BACK),
+            Program("softmax_backward_of_columns", macro + _COLUMNS_BACK),
+        ),
+    )
+
+
+_SOFTMAX, _SOFTMAX_BACKWARD = _programs(False)
+_LOG_SOFTMAX, _LOG_SOFTMAX_BACKWARD = _programs(True)
+
+
+def _along(programs, arrays, axis):
+    arrays = [dense(a) for a in arrays]
+    a = arrays[0]
+    out = cupy().empty_like(a)
+    before, length, after = split(a.shape, axis)
+    if after == 1:
+        programs[0].over_rows(a.dtype, before, length, (*arrays, out))
+    else:
+        programs[1].over(a.dtype, before * after, (*arrays, out, before * after, length, after))
+    return out
+
+
+def _map(name, programs):
+    def function(a, axis):
+        if a.size == 0 or a.ndim == 0 or not programs[0].takes(a):
+            return getattr(by_numpy, name)(a, axis)
+        return _along(programs, (a,), axis % a.ndim)
+
+    return function
+
+
+def _gradient(name, programs):
+    def function(grad, out, axis):
+        if out.size == 0 or out.ndim == 0 or grad.shape != out.shape or not programs[0].takes(grad, out):
+            return getattr(by_numpy, name)(grad, out, axis)
+        return _along(programs, (grad, out), axis % out.ndim)
+
+    return function
+
+
+softmax = _map("softmax", _SOFTMAX)
+log_softmax = _map("log_softmax", _LOG_SOFTMAX)
+softmax_backward = _gradient("softmax_backward", _SOFTMAX_BACKWARD)
+log_softmax_backward = _gradient("log_softmax_backward", _LOG_SOFTMAX_BACKWARD)
+
+# -- losses of classes -------------------------------------------------------------------------------------
+# `losses` gets the loss of each row and `weights` the weight that it counts with; both of type W.
+
+_TARGET = """
+__device__ inline W weight_of(const T* weight, whole target, whole n) {
+    return target < 0 || target >= n ? nothing(W()) : weight ? W(weight[target]) : W(1);
+}
+"""
+_NLL = Program(
+    "nll",
+    _TARGET
+    + """
+extern "C" __global__ void nll(const T* logs, const whole* target, const T* weight, W* losses, W* weights, whole rows,
+                               whole n, whole down, whole across, whole ignored) {
+    EACH_OF(row, rows) {
+        whole t = target[row];
+        W w = t == ignored ? W(0) : weight_of(weight, t, n);
+        weights[row] = w;
+        losses[row] = t == ignored ? W(0) : w != w ? w : -w * W(logs[row * down + t * across]);
+    }
+}
+""",
+)
+_CROSS_ENTROPY = RowProgram(
+    "cross_entropy",
+    _EXPONENTIALS
+    + _TARGET
+    + """
+extern "C" __global__ void cross_entropy(const T* a, const whole* target, const T* weight, T* softmax, W* losses,
+                                         W* weights, whole ignored, whole rows, whole n) {
+    EACH_ROW(row, rows) {
+        Row x(a + row * n, n);
+        W largest, sum = sum_of_exponentials(x, n, &largest);
+        EACH(i, k, n) softmax[row * n + i] = T(exp(x.get(k, i) - largest) / sum);
+        if (threadIdx.x == 0) {
+            whole t = target[row];
+            W w = t == ignored ? W(0) : weight_of(weight, t, n);
+            weights[row] = w;
+            losses[row] = t == ignored ? W(0) : w != w ? w : -w * (W(a[row * n + t]) - largest - log(sum));
+        }
+    }
+}
+""",
+)
+_BACKWARD = (
+    _TARGET
+    + """
+extern "C" __global__ void cross_entropy_backward(const T* grad, whole step, const T* softmax, const whole* target,
+                                                  const T* weight, const W* total, T* out, whole ignored, whole rows,
+                                                  whole n) {
+    EACH_ROW(row, rows) {
+        whole t = target[row];
+        W factor = t == ignored ? W(0) : W(grad[row * step]) * weight_of(weight, t, n) / (total ? *total : W(1));
+        for (whole i = threadIdx.x; i < n; i += blockDim.x) {
+            W own = SOFTMAX ? W(softmax[row * n + i]) : W(0);
+            out[row * n + i] = T(t == ignored ? W(0) : factor * (own - (i == t ? W(1) : W(0))));
+        }
+    }
+}
+"""
+)
+_NLL_BACKWARD, _CROSS_ENTROPY_BACKWARD = (
+    RowProgram("cross_entropy_backward", f"#define SOFTMAX {of_scores}\n{_BACKWARD}") for of_scores in (0, 1)
+)
+
+
+def _reduced(losses, weights, dtype, reduction):
+    """(the loss, the total weight) of the losses and weights of rows."""
+    total = cupy().sum(weights)
+    if reduction != NONE:
+        losses = cupy().sum(losses)
+        losses = losses / total if reduction == MEAN else losses
+    return losses.astype(dtype, copy=False), total.astype(dtype, copy=False)
+
+
+def _room(x):
+    """Losses and weights of the rows."""
+    return [cupy().empty(len(x), wide_type(x.dtype)) for _ in range(2)]
+
+
+def nll(logp, target, weight, ignore_index, reduction):
+    """(the loss, the total weight): minus the weighted log-probabilities of the target classes."""
+    losses, weights = _room(logp)
+    down, across = (step // logp.itemsize for step in logp.strides)
+    rows, n = logp.shape
+    args = logp, of_type(target, "int64"), of_type(weight, logp.dtype), losses, weights
+    _NLL.over(logp.dtype, rows, (*args, rows, n, down, across, ignore_index))
+    return _reduced(losses, weights, logp.dtype, reduction)
+
+
+def cross_entropy(x, target, weight, ignore_index, reduction):
+    """(loss, total weight, softmax of the rows): `nll` of the log-softmax of the rows of scores."""
+    x, (losses, weights) = dense(x), _room(x)
+    softmax = cupy().empty_like(x)
+    args = x, of_type(target, "int64"), of_type(weight, x.dtype), softmax, losses, weights, ignore_index
+    rows, n = x.shape
+    _CROSS_ENTROPY.over_rows(x.dtype, rows, n, args)
+    return *_reduced(losses, weights, x.dtype, reduction), softmax
+
+
+def nll_backward(grad, logp, target, weight, ignore_index, reduction, total_weight):
+    """The gradient of `nll` for `logp`, of which only shape and type count."""
+    return _backward(_NLL_BACKWARD, grad, logp, None, target, weight, ignore_index, reduction, total_weight)
+
+
+def cross_entropy_backward(grad, softmax, target, weight, ignore_index, reduction, total_weight):
+    """The gradient of `cross_entropy` for the scores."""
+    args = softmax, dense(softmax), target, weight, ignore_index, reduction, total_weight
+    return _backward(_CROSS_ENTROPY_BACKWARD, grad, *args)
+
+
+def _backward(program, grad, like, softmax, target, weight, ignore_index, reduction, total_weight):
+    dtype, out = like.dtype, cupy().empty(like.shape, like.dtype)
+    total = of_type(total_weight, wide_type(dtype)) if reduction == MEAN else None
+    args = of_type(grad, dtype), int(reduction == NONE), softmax, of_type(target, "int64"), of_type(weight, dtype)
+    rows, n = like.shape
+    program.over_rows(dtype, rows, n, (*args, total, out, ignore_index))
+    return out

@@ -1,0 +1,345 @@
+"""Normalisation on GPUs, forward and backward; arguments and results are those of `_kernels/normalizing.py`.
+
+An array is either rows, each with statistics and all with weights along them (layer norm, rms norm), or runs
+(images, channels, places): those of one channel, or of the channels of a group, have statistics in common, and each run
+has one weight. Sums of runs become those of channels and groups by a few operations on small arrays.
+"""
+
+import math
+
+import numpy as np
+
+from cygrad._kernels import normalizing
+from cygrad._kernels.gpu.library import cupy, dense
+from cygrad._kernels.gpu.programs import Program, of_type, wide_type
+from cygrad._kernels.gpu.rows import RowProgram
+
+# -- rows --------------------------------------------------------------------------------------------------
+
+_NORMALIZE_ROWS = RowProgram(
+    "normalize_rows",
+    """
+extern "C" __global__ void normalize_rows(const T* a, const W* weight, const W* bias, T* out, W* middle, W* factor,
+                                          double eps, whole centered, whole rows, whole n) {
+    EACH_ROW(row, rows) {
+        Row x(a + row * n, n);
+        W m = 0, s = 0;
+        if (centered) {
+            EACH(i, k, n) m += x.get(k, i);
+            m = over_row(m, Add()) / W(n);
+        }
+        EACH(i, k, n) { W d = x.get(k, i) - m; s += d * d; }
+        W f = W(1) / sqrt(over_row(s, Add()) / W(n) + W(eps));
+        EACH(i, k, n) {
+            W v = (x.get(k, i) - m) * f;
+            if (weight) v *= weight[i];
+            if (bias) v += bias[i];
+            out[row * n + i] = T(v);
+        }
+        if (!threadIdx.x) { middle[row] = m; factor[row] = f; }
+    }
+}
+""",
+)
+_ROWS_GRADIENT = RowProgram(
+    "rows_gradient",
+    """
+extern "C" __global__ void rows_gradient(const T* grad, const T* a, const W* weight, const W* middle, const W* factor,
+                                         T* out, whole centered, whole rows, whole n) {
+    EACH_ROW(row, rows) {
+        Row g(grad + row * n, n), x(a + row * n, n);
+        W m = middle[row], f = factor[row], s = 0, p = 0;
+        EACH(i, k, n) {
+            W h = g.get(k, i) * (weight ? weight[i] : W(1));
+            s += h;
+            p += h * (x.get(k, i) - m) * f;
+        }
+        s = centered ? over_row(s, Add()) / W(n) : W(0);
+        p = over_row(p, Add()) / W(n);
+        EACH(i, k, n) {
+            W h = g.get(k, i) * (weight ? weight[i] : W(1));
+            out[row * n + i] = T(f * (h - s - (x.get(k, i) - m) * f * p));
+        }
+    }
+}
+""",
+)
+# Of some rows for each block, 32 columns of a matrix: the sums of g and of g * xhat, whose statistics are those of the
+# row or, with BY_COLUMN, of the column.
+_COLUMN_SUMS = Program(
+    "column_sums",
+    """
+extern "C" __global__ void column_sums(const T* grad, const T* a, const W* middle, const W* factor, W* products,
+                                       W* sums, whole rows, whole n, whole each) {
+    __shared__ W of_products[8][32], of_sums[8][32];
+    whole c = blockIdx.x * 32 + threadIdx.x, last = (blockIdx.y + 1) * each;
+    W p = 0, s = 0;
+    if (c < n)
+        for (whole row = blockIdx.y * each + threadIdx.y; row < (last < rows ? last : rows); row += 8) {
+            W g = W(grad[row * n + c]);
+            whole at = BY_COLUMN ? c : row;
+            if (products) p += g * (W(a[row * n + c]) - middle[at]) * factor[at];
+            s += g;
+        }
+    of_products[threadIdx.y][threadIdx.x] = p;
+    of_sums[threadIdx.y][threadIdx.x] = s;
+    __syncthreads();
+    if (threadIdx.y == 0 && c < n) {
+        for (int i = 1; i < 8; i++) { p += of_products[i][threadIdx.x]; s += of_sums[i][threadIdx.x]; }
+        if (products) products[blockIdx.y * n + c] = p;
+        sums[blockIdx.y * n + c] = s;
+    }
+}
+""",
+)
+_MOST_PARTS = 256
+
+
+def _column_sums(g, x, middle, factor, rows, n, by_column):
+    """(the sums of g * xhat or None if x is, the sums of g) of the columns of matrices."""
+    each = max(64, -(-rows // _MOST_PARTS))
+    parts = -(-rows // each)
+    products, sums = (cupy().empty((parts, n), wide_type(g.dtype)) for _ in range(2))
+    args = g, x, middle, factor, None if x is None else products, sums, rows, n, each
+    _COLUMN_SUMS.launch(g.dtype, (-(-n // 32), parts), (32, 8), args, BY_COLUMN=int(by_column))
+    return None if x is None else products.sum(0), sums.sum(0)
+
+
+def _normalized_rows(x, weight, bias, frame):
+    first = normalizing._first(frame)
+    rows, n = math.prod(frame.view[:first]), math.prod(frame.view[first:])
+    wide, x = wide_type(x.dtype), dense(x)
+    out = cupy().empty(frame.view, x.dtype)
+    middle, factor = (cupy().empty(frame.view[:first] + (1,) * len(frame.axes), wide) for _ in range(2))
+    args = x, of_type(weight, wide), of_type(bias, wide), out, middle, factor, float(frame.eps), int(frame.centered)
+    _NORMALIZE_ROWS.over_rows(x.dtype, rows, n, args)
+    return out, middle, factor, None
+
+
+def _gradients_of_rows(g, x, weight, middle, factor, frame, needs):
+    first = normalizing._first(frame)
+    rows, n = math.prod(frame.view[:first]), math.prod(frame.view[first:])
+    wide, x = wide_type(x.dtype), dense(x)
+    g, middle, factor = of_type(g, x.dtype), dense(middle), dense(factor)
+    grad = grad_weight = grad_bias = None
+    if needs[0]:
+        grad = cupy().empty(frame.view, x.dtype)
+        args = g, x, of_type(weight, wide), middle, factor, grad, int(frame.centered)
+        _ROWS_GRADIENT.over_rows(x.dtype, rows, n, args)
+    if needs[1] or needs[2]:
+        products, sums = _column_sums(g, x if needs[1] else None, middle, factor, rows, n, False)
+        grad_weight = products.reshape(frame.parameter) if needs[1] else None
+        grad_bias = sums.reshape(frame.parameter) if needs[2] else None
+    return grad, grad_weight, grad_bias
+
+
+# -- runs --------------------------------------------------------------------------------------------------
+
+_MOMENTS = RowProgram(
+    "moments",
+    """
+extern "C" __global__ void moments(const T* a, W* middle, W* squares, whole rows, whole n) {
+    EACH_ROW(row, rows) {
+        Row x(a + row * n, n);
+        W m = 0, s = 0;
+        EACH(i, k, n) m += x.get(k, i);
+        m = over_row(m, Add()) / W(n);
+        EACH(i, k, n) { W d = x.get(k, i) - m; s += d * d; }
+        s = over_row(s, Add()) / W(n);
+        if (!threadIdx.x) { middle[row] = m; squares[row] = s; }
+    }
+}
+""",
+)
+_RUN_SUMS = RowProgram(
+    "run_sums",
+    """
+extern "C" __global__ void run_sums(const T* grad, const T* a, const W* middle, const W* factor, W* products, W* sums,
+                                    whole count, whole rows, whole n) {
+    EACH_ROW(row, rows) {
+        Row g(grad + row * n, n);
+        W s = 0, p = 0;
+        EACH(i, k, n) {
+            s += g.get(k, i);
+            if (a) p += g.get(k, i) * (W(a[row * n + i]) - middle[row % count]);
+        }
+        s = over_row(s, Add());
+        p = over_row(p, Add());
+        if (!threadIdx.x) { sums[row] = s; if (a) products[row] = p * factor[row % count]; }
+    }
+}
+""",
+)
+# Of each run by its numbers, of which there are `count`: (a - middle) * scale + shift, and grad * scale more.
+_SCALE_RUNS = Program(
+    "scale_runs",
+    """
+extern "C" __global__ void scale_runs(const T* a, const W* middle, const W* scale, const W* shift, T* out, whole size,
+                                      whole n, whole count) {
+    EACH_OF(i, size) {
+        whole r = i / n % count;
+        W v = W(a[i]);
+        if (middle) v -= middle[r];
+        v *= scale[r];
+        out[i] = T(shift ? v + shift[r] : v);
+    }
+}
+""",
+)
+_COMBINE_RUNS = Program(
+    "combine_runs",
+    """
+extern "C" __global__ void combine_runs(const T* grad, const T* a, const W* middle, const W* scale, const W* along,
+                                        const W* level, T* out, whole size, whole n, whole count) {
+    EACH_OF(i, size) {
+        whole r = i / n % count;
+        out[i] = T(W(grad[i]) * scale[r] + (W(a[i]) - middle[r]) * along[r] + level[r]);
+    }
+}
+""",
+)
+
+
+class _Runs:
+    """How an array is runs: (images, channels, places), `own` the shape of statistics beside which weights stand.
+
+    For batch norm statistics are (channels); for group norm (images, groups, 1) beside weights (groups, channels).
+    """
+
+    def __init__(self, frame):
+        self.frame, view = frame, frame.view
+        self.in_groups = normalizing._groups_first(frame)
+        start = 3 if self.in_groups else 2
+        self.images, self.channels, self.places = view[0], math.prod(view[1:start]), math.prod(view[start:])
+        self.groups = view[1] if self.in_groups else None
+        self.rows = self.images * self.channels
+        self.kept = tuple(1 if axis in frame.axes else n for axis, n in enumerate(view))
+        self.count = self.rows if self.in_groups else self.channels  # of different runs
+
+    def over(self, sums):
+        """Means over runs of sums (images, channels), as (channels) or (images, groups, 1)."""
+        if self.in_groups:
+            return sums.reshape(self.images, self.groups, -1).mean(2, keepdims=True)
+        return sums.reshape(self.images, self.channels).mean(0)
+
+    def own(self, statistics):
+        """Statistics as (channels) or (images, groups, 1)."""
+        return statistics.reshape((self.images, self.groups, 1) if self.in_groups else (self.channels,))
+
+    def weights(self, values, dtype):
+        """Weights as (channels) or (groups, channels of a group); None for None."""
+        if values is None:
+            return None
+        return values.astype(dtype, copy=False).reshape((self.groups, -1) if self.in_groups else (self.channels,))
+
+    def each(self, values, dtype):
+        """What belongs to statistics or weights, for each different run."""
+        if self.in_groups:
+            values = cupy().broadcast_to(values, (self.images, self.groups, self.channels // self.groups))
+        return of_type(values, dtype)
+
+
+def _normalized_runs(x, weight, bias, frame, given):
+    runs, wide, x = _Runs(frame), wide_type(x.dtype), dense(x)
+    middle, squares = given or _moments(runs, x, wide)
+    middle, squares = (runs.own(a.astype(wide, copy=False)) for a in (middle, squares))
+    factor = 1 / cupy().sqrt(squares + wide.type(frame.eps))
+    weight, bias = runs.weights(weight, wide), runs.weights(bias, wide)
+    scale = factor if weight is None else factor * weight
+    shift = None if bias is None else runs.each(bias, wide)
+    out = cupy().empty(frame.view, x.dtype)
+    args = x, runs.each(middle, wide), runs.each(scale, wide), shift, out, x.size, runs.places, runs.count
+    _SCALE_RUNS.over(x.dtype, x.size, args)
+    return out, *(a.reshape(runs.kept) for a in (middle, factor, squares))
+
+
+def _moments(runs, x, wide):
+    """(means, mean squares about them) of what has statistics in common."""
+    if runs.places == 1:
+        a = x.reshape(runs.images, runs.channels).astype(wide, copy=False)
+        means, squares = a, cupy().zeros_like(a)
+    else:
+        means, squares = (cupy().empty((runs.images, runs.channels), wide) for _ in range(2))
+        _MOMENTS.over_rows(x.dtype, runs.rows, runs.places, (x, means, squares))
+    middle = runs.over(means)
+    away = means.reshape(runs.images, runs.groups, -1) - middle if runs.in_groups else means - middle
+    return middle, runs.over(squares) + runs.over(away * away)
+
+
+def _sums(runs, g, x, middle, factor, wide):
+    """(the sums of g * xhat, or None if x is, the sums of g) of runs, or of channels if a run is one element."""
+    if runs.places == 1 and not runs.in_groups:
+        return _column_sums(g, x, middle, factor, runs.images, runs.channels, True)
+    products, sums = (cupy().empty((runs.images, runs.channels), wide) for _ in range(2))
+    _RUN_SUMS.over_rows(g.dtype, runs.rows, runs.places, (g, x, middle, factor, products, sums, runs.count))
+    return None if x is None else products, sums
+
+
+def _gradients_of_runs(g, x, weight, middle, factor, frame, needs):
+    of_input, of_weight, of_bias = needs
+    runs, g = _Runs(frame), dense(g)
+    wide, x = wide_type(g.dtype), None if x is None else of_type(x, g.dtype)
+    middle, factor = (runs.own(a.astype(wide, copy=False)) for a in (middle, factor))
+    each_middle, w = runs.each(middle, wide), runs.weights(weight, wide)
+    grad = grad_weight = grad_bias = products = sums = None
+    if of_weight or of_bias or (of_input and not frame.fixed):
+        needs_products = of_weight or (of_input and not frame.fixed)
+        args = x if needs_products else None, each_middle, runs.each(factor, wide), wide
+        products, sums = _sums(runs, g, *args)
+        if of_weight:
+            grad_weight = products.reshape(-1, runs.channels).sum(0).reshape(frame.parameter)
+        if of_bias:
+            grad_bias = sums.reshape(-1, runs.channels).sum(0).reshape(frame.parameter)
+    if of_input:
+        grad = cupy().empty(frame.view, g.dtype)
+        scale = runs.each(factor if w is None else factor * w, wide)
+        if frame.fixed:
+            _SCALE_RUNS.over(g.dtype, g.size, (g, None, scale, None, grad, g.size, runs.places, runs.count))
+        else:
+            level, along = (_level(runs, a, w, g.size, factor) for a in (sums, products))
+            terms = g, x, each_middle, scale, runs.each(along * factor, wide), runs.each(level, wide), grad
+            _COMBINE_RUNS.over(g.dtype, g.size, (*terms, g.size, runs.places, runs.count))
+    return grad, grad_weight, grad_bias
+
+
+def _level(runs, sums, w, size, factor):
+    """What is subtracted from gradients: the mean of what the sums are of, times the factor, with the weights."""
+    if runs.in_groups:
+        sums = sums.reshape(runs.images, runs.groups, -1)
+        total = (sums if w is None else sums * w).sum(2, keepdims=True)
+        return total * (-factor / (size // max(runs.images * runs.groups, 1)))
+    total = sums.reshape(-1, runs.channels).sum(0)
+    return (total if w is None else total * w) * (-factor / (size // max(runs.channels, 1)))
+
+
+# -- both --------------------------------------------------------------------------------------------------
+
+
+def _are_rows(frame):
+    return normalizing._first(frame) >= 0 and not frame.fixed
+
+
+def normalized(x, weight, bias, frame, given):
+    """(result, mean, 1 / deviation, mean square about the mean or None)."""
+    if not x.size:
+        kept = tuple(1 if axis in frame.axes else n for axis, n in enumerate(frame.view))
+        middle = cupy().full(kept, np.nan, wide_type(x.dtype))
+        return cupy().empty(frame.view, x.dtype), middle, middle, middle
+    if _are_rows(frame):
+        return _normalized_rows(x, weight, bias, frame)
+    return _normalized_runs(x, weight, bias, frame, given)
+
+
+def gradients(g, x, weight, middle, factor, frame, needs):
+    """The gradients of input, weight and bias, from that of the result; None for those that are not needed."""
+    if not g.size:
+        wide = wide_type(g.dtype)
+        shapes = zip(needs, (frame.view, frame.parameter, frame.parameter))
+        return [cupy().zeros(shape, wide) if need else None for need, shape in shapes]
+    if _are_rows(frame) and x is not None:
+        return _gradients_of_rows(g, x, weight, middle, factor, frame, needs)
+    if _are_rows(frame):  # the bias alone
+        n = math.prod(frame.parameter)
+        _, sums = _column_sums(dense(g), None, None, None, g.size // n, n, False)
+        return None, None, sums.reshape(frame.parameter)
+    return _gradients_of_runs(g, x, weight, middle, factor, frame, needs)

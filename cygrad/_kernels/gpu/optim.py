@@ -1,0 +1,209 @@
+"""Optimizer steps on GPUs: all parameters of a type in one launch; the arguments are those of `_kernels/optim.pyx`.
+
+A table in the GPU's memory tells where the tensors are, and which part of which tensor each block changes. It is made
+anew only where a pointer differs from the last time. Tensors whose elements have no common order are changed one by
+one.
+"""
+
+import math
+from collections import defaultdict
+
+import numpy as np
+
+from cygrad._kernels import by_numpy
+from cygrad._kernels.gpu.library import cupy, dense, on_device
+from cygrad._kernels.gpu.programs import FLOATS, Program
+
+_CHUNK = 1 << 14  # elements of a block
+_THREADS = 256
+_MOST_TABLES = 64
+
+_TEXT = """
+// A row of `tensors`: pointers to parameter, gradient and state, NULL for what there is not, then the size.
+#define COLUMNS 6
+#define EACH_ELEMENT(i) \\
+    const whole* tensor = tensors + parts[2 * blockIdx.x] * COLUMNS; \\
+    T* p = (T*)tensor[0]; const T* g = (const T*)tensor[1]; \\
+    T *s0 = (T*)tensor[2], *s1 = (T*)tensor[3], *s2 = (T*)tensor[4]; \\
+    whole first = parts[2 * blockIdx.x + 1], last = first + CHUNK < tensor[5] ? first + CHUNK : tensor[5]; \\
+    for (whole i = first + threadIdx.x; i < last; i += blockDim.x)
+"""
+_SGD = Program(
+    "sgd",
+    _TEXT
+    + """
+extern "C" __global__ void sgd(const whole* tensors, const whole* parts, double lr, double momentum, double taken,
+                               double weight_decay, double sign, whole nesterov) {
+    EACH_ELEMENT(i) {
+        W x = W(p[i]), change = W(sign) * W(g[i]) + W(weight_decay) * x;
+        if (s0) {
+            W b = W(momentum) * W(s0[i]) + W(taken) * change;
+            s0[i] = T(b);
+            change = nesterov ? change + W(momentum) * b : b;
+        }
+        p[i] = T(x - W(lr) * change);
+    }
+}
+""",
+)
+_ADAM = Program(
+    "adam",
+    _TEXT
+    + """
+extern "C" __global__ void adam(const whole* tensors, const whole* parts, double gain1, double beta2, double gain2,
+                                double eps, double weight_decay, double shrink, double sign, double step_size,
+                                double root_of_correction) {
+    EACH_ELEMENT(i) {
+        W x = W(p[i]) * W(shrink), change = W(sign) * W(g[i]) + W(weight_decay) * x;
+        W m = W(s0[i]), v = W(s1[i]) * W(beta2) + W(gain2) * change * change;
+        m += (change - m) * W(gain1);
+        s0[i] = T(m);
+        s1[i] = T(v);
+        if (s2) {
+            W most = W(s2[i]);
+            v = v > most || v != v ? v : most;
+            s2[i] = T(v);
+        }
+        p[i] = T(x - W(step_size) * m / (sqrt(v) / W(root_of_correction) + W(eps)));
+    }
+}
+""",
+)
+_tables: dict = {}
+
+
+def _table(numbers):
+    """A matrix of whole numbers on the current GPU; the last ones are kept."""
+    key = cupy().cuda.runtime.getDevice(), numbers.shape, numbers.tobytes()
+    found = _tables.pop(key, None)
+    if found is None:
+        found = cupy().array(numbers)
+        if len(_tables) >= _MOST_TABLES:
+            _tables.pop(next(iter(_tables)))
+    _tables[key] = found
+    return found
+
+
+def _parts(sizes):
+    """(which tensor, the first element) of each block."""
+    counts = [-(-size // _CHUNK) for size in sizes]
+    owners = np.repeat(np.arange(len(sizes)), counts)
+    starts = np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return np.stack([owners, starts * _CHUNK], 1)
+
+
+def _launch(program, rows, numbers):
+    """One launch for tensors of one type on one device; `rows` hold parameter, gradient and state of each."""
+    pointers = [[*(0 if a is None else a.data.ptr for a in row), *[0] * (5 - len(row)), row[0].size] for row in rows]
+    parts = _parts([row[0].size for row in rows])
+    if len(parts):
+        tables = _table(np.array(pointers, np.int64)), _table(parts)
+        program.launch(rows[0][0].dtype, len(parts), _THREADS, (*tables, *numbers), CHUNK=_CHUNK)
+
+
+def _check(params, arrays, name):
+    """There is one array for each parameter, of its shape."""
+    if len(arrays) != len(params):
+        raise ValueError(f"{len(params)} parameters, but {len(arrays)} {name}")
+    for param, array in zip(params, arrays):
+        if array is not None and array.shape != param.shape:
+            raise ValueError(f"{name}: shape {array.shape} for a parameter of {param.shape}")
+
+
+def _in_groups(rows, settings):
+    """Rows by device, type and settings: those for one launch, and those to be changed one by one."""
+    together, alone = defaultdict(list), []
+    for (param, grad, *state), own in zip(rows, settings):
+        others = [a for a in state if a is not None]
+        if (
+            param.dtype.name in FLOATS
+            and all(a.flags.c_contiguous and a.dtype == param.dtype for a in (param, *others))
+            and grad.dtype == param.dtype
+        ):
+            together[param.device.id, param.dtype, tuple(own.items())].append((param, dense(grad), *state))
+        else:
+            alone.append((param, grad, *state, own))
+    return together, alone
+
+
+def sgd_step(
+    params,
+    grads,
+    momentum_buffers,
+    lr,
+    momentum=0,
+    dampening=0,
+    weight_decay=0,
+    nesterov=False,
+    maximize=False,
+):
+    """One step of stochastic gradient descent on each parameter."""
+    _check(params, grads, "gradients")
+    settings = []
+    if momentum:
+        _check(params, momentum_buffers, "momentum buffers")
+    for i, param in enumerate(params):
+        taken = 1 - dampening
+        if momentum and momentum_buffers[i] is None:
+            with on_device(param.device.id):
+                momentum_buffers[i] = cupy().zeros_like(param)
+            taken = 1
+        sign = -1 if maximize else 1
+        names = "lr", "momentum", "taken", "weight_decay", "sign", "nesterov"
+        settings.append(dict(zip(names, (lr, momentum, taken, weight_decay, sign, nesterov))))
+    buffers = momentum_buffers if momentum else [None] * len(params)
+    together, alone = _in_groups(zip(params, grads, buffers), settings)
+    for (device, _, own), rows in together.items():
+        *numbers, is_nesterov = (value for _, value in own)
+        with on_device(device):
+            _launch(_SGD, rows, (*map(float, numbers), int(is_nesterov)))
+    for row in alone:
+        with on_device(row[0].device.id):
+            by_numpy.sgd(*row)
+
+
+def adam_step(
+    params,
+    grads,
+    exp_avgs,
+    exp_avg_sqs,
+    max_exp_avg_sqs,
+    steps,
+    lr,
+    beta1,
+    beta2,
+    eps,
+    weight_decay=0,
+    amsgrad=False,
+    maximize=False,
+    decoupled=False,
+):
+    """One step of Adam on each parameter."""
+    largest = max_exp_avg_sqs if amsgrad else [None] * len(params)
+    for arrays, name in (
+        (grads, "gradients"),
+        (exp_avgs, "averages"),
+        (exp_avg_sqs, "averages of squares"),
+        (largest, "largest averages of squares"),
+    ):
+        _check(params, arrays, name)
+    shared = {
+        "gain1": 1 - beta1,
+        "beta2": beta2,
+        "gain2": 1 - beta2,
+        "eps": eps,
+        "weight_decay": 0 if decoupled else weight_decay,
+        "shrink": 1 - lr * weight_decay if decoupled else 1,
+        "sign": -1 if maximize else 1,
+    }
+    of_step = {
+        t: {**shared, "step_size": lr / (1 - beta1**t), "root_of_correction": math.sqrt(1 - beta2**t)}
+        for t in set(steps)
+    }
+    together, alone = _in_groups(zip(params, grads, exp_avgs, exp_avg_sqs, largest), [of_step[t] for t in steps])
+    for (device, _, own), rows in together.items():
+        with on_device(device):
+            _launch(_ADAM, rows, tuple(float(value) for _, value in own))
+    for row in alone:
+        with on_device(row[0].device.id):
+            by_numpy.adam(*row)

@@ -1,0 +1,44 @@
+"""Marks in the timeline of NVIDIA's profilers; nothing where there is no GPU."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from cygrad._kernels.gpu import library
+
+
+def _nvtx() -> Any:
+    return library.cupy().cuda.nvtx if library.is_available() else None
+
+
+def range_push(msg: str) -> None:
+    """Begin a range."""
+    if (nvtx := _nvtx()) is not None:
+        nvtx.RangePush(msg)
+
+
+def range_pop() -> None:
+    """End the innermost range."""
+    if (nvtx := _nvtx()) is not None:
+        nvtx.RangePop()
+
+
+def mark(msg: str) -> None:
+    """Mark a moment."""
+    if (nvtx := _nvtx()) is not None:
+        nvtx.Mark(msg)
+
+
+@contextmanager
+def range(msg: str) -> Iterator[None]:
+    """A range around a block.
+
+    >>> import cygrad
+    >>> with cygrad.cuda.nvtx.range("step"):
+    ...     loss = cygrad.ones(2).sum()
+    """
+    range_push(msg)
+    try:
+        yield
+    finally:
+        range_pop()

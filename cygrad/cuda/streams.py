@@ -1,0 +1,148 @@
+"""Streams, in which a GPU does its work in order, and events, which mark places in them."""
+
+from contextlib import ExitStack
+from typing import Any
+
+from cygrad._kernels.gpu import library
+from cygrad.cuda.devices import _index
+
+
+class Stream:
+    """A queue of work for a GPU, beside the default one.
+
+    `with cygrad.cuda.stream(s):` puts what follows into it.
+    """
+
+    def __init__(self, device: Any = None, priority: int = 0, *, of: Any = None) -> None:
+        index = _index(device)
+        self.device_index = index
+        with library.on_device(index):
+            self._stream = library.cupy().cuda.Stream(non_blocking=True, priority=priority) if of is None else of
+
+    @property
+    def cuda_stream(self) -> int:
+        """CUDA's handle."""
+        return self._stream.ptr
+
+    @property
+    def device(self) -> Any:
+        """The GPU it belongs to."""
+        from cygrad._core.device import device
+
+        return device("cuda", self.device_index)
+
+    def query(self) -> bool:
+        """Whether all work in it is done."""
+        return self._stream.done
+
+    def synchronize(self) -> None:
+        """Wait until all work in it is done."""
+        self._stream.synchronize()
+
+    def record_event(self, event: "Event | None" = None) -> "Event":
+        """Mark this place in the stream."""
+        event = Event() if event is None else event
+        event.record(self)
+        return event
+
+    def wait_event(self, event: "Event") -> None:
+        """Let what comes next here wait for a marked place of another stream."""
+        self._stream.wait_event(event._made())
+
+    def wait_stream(self, stream: "Stream") -> None:
+        """Let what comes next here wait for what another stream has got so far."""
+        self.wait_event(stream.record_event())
+
+    def __eq__(self, other: Any) -> bool:
+        return isinstance(other, Stream) and (self.device_index, self.cuda_stream) == (
+            other.device_index,
+            other.cuda_stream,
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.device_index, self.cuda_stream))
+
+    def __repr__(self) -> str:
+        return f"<torch.cuda.Stream device=cuda:{self.device_index} cuda_stream={self.cuda_stream:#x}>"
+
+
+class Event:
+    """A mark in a stream, for waiting and, with `enable_timing`, for measuring time."""
+
+    def __init__(self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> None:
+        if interprocess:
+            raise RuntimeError("events can not be shared by processes here")
+        self._timing, self._blocking = enable_timing, blocking
+        self._event: Any = None  # made on the GPU where it is first recorded
+
+    def _made(self) -> Any:
+        if self._event is None:
+            self._event = library.cupy().cuda.Event(block=self._blocking, disable_timing=not self._timing)
+        return self._event
+
+    def record(self, stream: Stream | None = None) -> None:
+        """Mark this place in a stream, by default the current one."""
+        (current_stream() if stream is None else stream)._stream.record(self._made())
+
+    def wait(self, stream: Stream | None = None) -> None:
+        """Let a stream, by default the current one, wait for this mark."""
+        (current_stream() if stream is None else stream).wait_event(self)
+
+    def query(self) -> bool:
+        """Whether all work before the mark is done."""
+        return self._event is None or self._event.done
+
+    def synchronize(self) -> None:
+        """Wait until all work before the mark is done."""
+        if self._event is not None:
+            self._event.synchronize()
+
+    def elapsed_time(self, end_event: "Event") -> float:
+        """Milliseconds from this mark to another. Raises unless both were made with `enable_timing` and recorded."""
+        if not (self._timing and end_event._timing):
+            raise ValueError("Both events must be created with argument 'enable_timing=True'.")
+        if self._event is None or end_event._event is None:
+            raise ValueError("Both events must be recorded before calculating elapsed time.")
+        return library.cupy().cuda.get_elapsed_time(self._event, end_event._event)
+
+
+def current_stream(device: Any = None) -> Stream:
+    """The stream that work of this thread goes to."""
+    index = _index(device)
+    with library.on_device(index):
+        return Stream(index, of=library.cupy().cuda.get_current_stream())
+
+
+def default_stream(device: Any = None) -> Stream:
+    """The stream that work goes to if nothing else is said."""
+    return Stream(_index(device), of=library.cupy().cuda.Stream.null)
+
+
+class StreamContext:
+    """A context in which work of this thread goes to a stream; None changes nothing."""
+
+    def __init__(self, stream: Stream | None) -> None:
+        self.stream = stream
+        self._contexts: list[ExitStack] = []
+
+    def __enter__(self) -> None:
+        entered = ExitStack()
+        if self.stream is not None:
+            entered.enter_context(library.on_device(self.stream.device_index))
+            entered.enter_context(self.stream._stream)
+        self._contexts.append(entered)
+
+    def __exit__(self, *error: Any) -> None:
+        self._contexts.pop().close()
+
+
+def stream(stream: Stream | None) -> StreamContext:
+    """A context in which work of this thread goes to `stream`."""
+    return StreamContext(stream)
+
+
+def set_stream(stream: Stream | None) -> None:
+    """Let work of this thread go to a stream from now on."""
+    if stream is not None:
+        library.on_device(stream.device_index).use()
+        stream._stream.use()

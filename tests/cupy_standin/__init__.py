@@ -1,0 +1,52 @@
+"""A strict stand-in for CuPy that runs on NumPy and the CPU, so that GPU code can be tested on any machine.
+
+    import cupy_standin
+
+    with cupy_standin.installed():
+        import cupy
+
+        with cupy_standin.watch() as seen:
+            x = cupy.ones(3) + 1
+        assert not seen.synchronizations
+
+It has CuPy's names and parameters and no others (`names.json` tells them), converts nothing to NumPy
+implicitly, gives 0-dim arrays where NumPy gives scalars, notes what synchronises, and runs the CUDA C++
+of kernels on the CPU.
+"""
+
+import sys
+from contextlib import contextmanager
+
+from .state import on_synchronize, watch
+
+ROOTS = ("cupy", "cupyx", "cupy_backends")
+__all__ = ["install", "installed", "on_synchronize", "watch"]
+
+
+def install():
+    """Put the stand-in where `import cupy` finds it; returns a function that undoes it."""
+    from .modules import all_modules
+
+    before = {name: module for name, module in sys.modules.items() if name.partition(".")[0] in ROOTS}
+    modules = all_modules()
+    for name in before:
+        del sys.modules[name]
+    sys.modules.update(modules)
+
+    def undo():
+        for name, module in modules.items():
+            if sys.modules.get(name) is module:
+                del sys.modules[name]
+        sys.modules.update(before)
+
+    return undo
+
+
+@contextmanager
+def installed():
+    """The stand-in as `cupy` within the block, whose value is the module."""
+    undo = install()
+    try:
+        yield sys.modules["cupy"]
+    finally:
+        undo()

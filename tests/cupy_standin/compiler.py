@@ -1,0 +1,134 @@
+"""C++ texts made into functions: compiled once by the system's compiler, and kept on disk."""
+
+import ctypes
+import functools
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+
+HERE = Path(__file__).parent
+HEADERS = sorted(HERE.glob("*.h"))
+FLAGS = ["-std=c++17", "-O1", "-fPIC", "-w", "-fno-strict-aliasing", "-ffp-contract=off",
+         "-U_FORTIFY_SOURCE"]  # fmt: skip
+MEETING = re.compile(r"__syncthreads|__syncwarp|__shfl|__ballot|__any_sync|__all_sync|__reduce_\w+_sync")
+lock = threading.Lock()
+being_compiled: dict = {}
+
+
+class CompileException(Exception):
+    """`cupy.cuda.compiler.CompileException`."""
+
+    def __init__(self, text, source):
+        super().__init__(text)
+        self.source = source
+
+
+@functools.cache
+def compiler():
+    """The system's C++ compiler, or None."""
+    if sys.platform == "win32":
+        return None  # fibers are made with ucontext
+    for name in (os.environ.get("CXX"), "c++", "g++", "clang++"):
+        if name and shutil.which(name.split()[0]):
+            return name.split()
+    return None
+
+
+def threads_meet(text):
+    """Whether threads wait for each other in a kernel, so that each needs a stack of its own."""
+    return MEETING.search(text) is not None
+
+
+@functools.cache
+def cache():
+    """The folder of what this compiler made of these headers, with the headers compiled beforehand."""
+    if compiler() is None:
+        raise RuntimeError("the stand-in for CuPy runs kernels by a C++ compiler, and there is none")
+    version = subprocess.run([*compiler(), "--version"], capture_output=True, text=True).stdout
+    key = digest(version, *FLAGS, *[path.read_text("utf-8") for path in HEADERS])
+    folder = Path(tempfile.gettempdir()) / f"cupy-standin-{os.getuid()}" / key
+    if not (folder / "ready").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        header = folder / "cuda_on_cpu.h"
+        for path in HEADERS:
+            replace(folder / path.name, path.read_bytes())
+        made = folder / f"made-{os.getpid()}.gch"
+        built = subprocess.run([*compiler(), *FLAGS, "-x", "c++-header", str(header), "-o", str(made)],
+                               capture_output=True, text=True)  # fmt: skip
+        if built.returncode:
+            raise CompileException(built.stderr, header.read_text("utf-8"))
+        made.replace(folder / "cuda_on_cpu.h.gch")
+        replace(folder / "ready", b"")
+    return folder
+
+
+def replace(path, content):
+    """Write a file at once, since others may be writing it too."""
+    new = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}")
+    new.write_bytes(content)
+    new.replace(path)
+
+
+def digest(*texts):
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:32]
+
+
+COMPLEX = re.compile(r'^\s*#\s*include\s*[<"]cupy/complex\.cuh[>"].*$', re.M)
+HARMLESS = re.compile(
+    r'^\s*#\s*include\s*[<"](cuda_fp16\.h|cuda_bf16\.h|cuda_runtime\.h|math_constants\.h|cupy/[\w/]+\.cuh|curand_kernel\.h)'
+    r'[>"].*$',
+    re.M,
+)
+DYNAMIC = re.compile(
+    r"extern\s+__shared__\s+((?:__align__|alignas)\s*\(\s*\w+\s*\)\s*)?([\w:<>\s]+?)\s+(\w+)\s*\[\s*\]\s*;"
+)
+
+
+def for_the_cpu(text):
+    """CUDA C++ with what no macro can turn into C++ replaced."""
+    text = COMPLEX.sub('#include "cuda_complex.h"', text)
+    text = HARMLESS.sub("", text)
+    return DYNAMIC.sub(r"\2* \3 = (\2*)cuda_on_cpu::shared_memory;", text)
+
+
+def library(text):
+    """The functions of a C++ text, as a `ctypes.CDLL`."""
+    key = digest(text)
+    with lock:
+        own = being_compiled.setdefault(key, threading.Lock())
+    with own:
+        return loaded(key, text)
+
+
+@functools.cache
+def loaded(key, text):
+    path = cache() / f"{key}.so"
+    if not path.exists():
+        source = cache() / f"{key}.{os.getpid()}.cpp"
+        source.write_text(f'#include "cuda_on_cpu.h"\n{text}', "utf-8")
+        made = source.with_suffix(".so")
+        built = subprocess.run([*compiler(), *FLAGS, "-shared", f"-I{cache()}", str(source), "-o", str(made)],
+                               capture_output=True, text=True)  # fmt: skip
+        source.unlink()
+        if built.returncode:
+            raise CompileException(built.stderr, text)
+        made.replace(path)
+    return ctypes.CDLL(str(path))
+
+
+class Failed(AssertionError):
+    """A kernel did what CUDA leaves undefined: read out of bounds, let its threads wait for each other forever."""
+
+
+def called(function, name, *arguments):
+    """Run a kernel's function, which returns a text where it failed."""
+    function.restype = ctypes.c_char_p
+    failure = function(*arguments)
+    if failure:
+        raise Failed(f"{name}: {failure.decode()}")

@@ -1,0 +1,176 @@
+"""The one way to NumPy: device arrays in, NumPy's functions inside, device arrays out."""
+
+import warnings
+
+import numpy as np
+
+from . import memory, state
+from .namespace import namespace
+
+
+def ndarray_class():
+    return namespace.ndarray
+
+
+# Functions of NumPy that warn of empty or undefined results, which CuPy's do not.
+WARNING = set(
+    """mean var std median average percentile quantile cov corrcoef nanmean nanvar nanstd nanmedian nanmax nanmin
+    nanargmax nanargmin polyfit""".split()
+)
+
+
+class Arguments:
+    """Device arrays among arguments, and the NumPy arrays that stand behind them."""
+
+    def __init__(self):
+        self.arrays = []
+
+    def host(self, value, name):
+        """`value` with NumPy arrays for the device arrays; a NumPy array in it is refused."""
+        if isinstance(value, ndarray_class()):
+            self.arrays.append(value)
+            return value._a
+        if isinstance(value, np.ndarray):
+            raise TypeError(f"Unsupported type {type(value)}")
+        if type(value) in (list, tuple):
+            return type(value)(self.host(v, name) for v in value)
+        return value
+
+    def check_device(self):
+        here = state.current_device()
+        for array in self.arrays:
+            there = array._memory.device_id
+            if there != here:
+                raise ValueError(
+                    f"Array device must be same as the current device: array device = {there} while current = {here}"
+                )
+
+    def memories(self):
+        return [array._memory for array in self.arrays]
+
+
+def warn_of_parts():
+    warnings.warn("Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning, 3)
+
+
+def strides_like(result):
+    """Dense strides in the order of `result`'s axes."""
+    order = sorted(range(result.ndim), key=lambda axis: (-abs(result.strides[axis]), axis))
+    strides, step = [0] * result.ndim, result.itemsize
+    for axis in reversed(order):
+        strides[axis] = step
+        step *= max(result.shape[axis], 1)
+    return tuple(strides)
+
+
+def allocate(shape, dtype, strides=None):
+    """An array of memory that nothing has written."""
+    dtype = checked_dtype(dtype)
+    nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    pointer = memory.alloc(nbytes)
+    array = np.ndarray(shape, dtype, pointer.mem._bytes, pointer._offset, strides)
+    if dtype.kind == "b":
+        array[...] = True
+    return ndarray_class()._of(array, pointer.mem)
+
+
+def fresh(result):
+    """A device array of new memory with the elements of a NumPy array."""
+    array = allocate(result.shape, result.dtype, strides_like(result))
+    np.copyto(array._a, result)
+    return array
+
+
+def checked_dtype(dtype):
+    dtype = np.dtype(dtype)
+    if dtype.char not in "?bhilqBHILQefdFD" and dtype.name != "bfloat16":
+        raise ValueError(f"Unsupported dtype {dtype}")
+    return dtype
+
+
+def view(array, of):
+    """A device array for a NumPy array that lies in the memory of `of`."""
+    mem = of._memory
+    if array.size:
+        low = np.lib.array_utils.byte_bounds(array)[0]
+        # Built anew, so that NumPy's read-only views can be written to as CuPy's can.
+        offset = array.__array_interface__["data"][0] - mem._bytes.ctypes.data
+        assert low >= mem._bytes.ctypes.data
+        array = np.ndarray(array.shape, array.dtype, mem._bytes, offset, array.strides)
+    return ndarray_class()._of(array, mem, of if of._base is None else of._base)
+
+
+def lies_in(array, mem):
+    start = mem._bytes.ctypes.data
+    return array.size and start <= array.__array_interface__["data"][0] < start + max(mem.size, 1)
+
+
+def device(result, arrays):
+    """Device arrays for what NumPy has returned, in tuples and lists too."""
+    if isinstance(result, (tuple, list)):
+        items = [device(item, arrays) for item in result]
+        return type(result)(*items) if hasattr(result, "_fields") else type(result)(items)
+    if not isinstance(result, (np.ndarray, np.generic, bool, int, float, complex)):
+        return result
+    result = np.asarray(result)
+    for array in arrays:
+        if result is array._a:
+            return array
+    for array in arrays:
+        if lies_in(result, array._memory):
+            return view(result, array)
+    return fresh(result)
+
+
+def flattened(result):
+    """The device arrays in a result."""
+    if isinstance(result, (tuple, list)):
+        return [array for item in result for array in flattened(item)]
+    return [result] if isinstance(result, ndarray_class()) else []
+
+
+def run(name, function, args, kwargs=None, *, anywhere=False, is_view=False):
+    """`function` of NumPy on device arrays, of any device where `anywhere`. A view needs no kernel."""
+    found = Arguments()
+    args = [found.host(value, name) for value in args]
+    kwargs = {key: found.host(value, name) for key, value in (kwargs or {}).items()}
+    if not (anywhere or is_view):
+        found.check_device()
+
+    def call():
+        with np.errstate(all="ignore"):
+            if name not in WARNING:
+                return function(*args, **kwargs)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return function(*args, **kwargs)
+
+    if is_view:
+        return device(call(), found.arrays)
+    if state.capturing() is None:
+        result = device(call(), found.arrays)
+        state.launch(name, lambda: None, [])
+        return result
+    before = [array._a.copy() for array in found.arrays]
+    result = device(call(), found.arrays)
+    for array, contents in zip(found.arrays, before):
+        np.copyto(array._a, contents)
+    outs = flattened(result)
+    targets = [out._a for out in outs]  # without the device arrays, whose memory may be freed before a replay
+
+    def again():
+        for target, new in zip(targets, flat_numpy(call())):
+            if not np.may_share_memory(target, new):
+                np.copyto(target, new)
+
+    state.launch(name, again, found.memories() + [out._memory for out in outs])
+    for out in outs:
+        if not any(out._memory is mem for mem in found.memories()):
+            out._memory._bytes.fill(memory.POISON)  # nothing has run
+    return result
+
+
+def flat_numpy(result):
+    if isinstance(result, (tuple, list)):
+        return [array for item in result for array in flat_numpy(item)]
+    return [np.asarray(result)] if isinstance(result, (np.ndarray, np.generic, bool, int, float, complex)) else []
