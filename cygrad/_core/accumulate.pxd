@@ -10,5 +10,5 @@ cdef class AccumulateGrad(Node):
 
 cdef AccumulateGrad new_accumulator(Tensor leaf)
 cdef int keep_leaf(AccumulateGrad node) except -1
-cdef bint is_unshared(Tensor t) noexcept
+cdef bint is_unshared(Tensor t) except -1
 cdef Tensor add_gradients(Tensor a, Tensor b)               # a + b; consumes a's memory if nobody else has it

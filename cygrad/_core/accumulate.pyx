@@ -11,7 +11,7 @@ cimport cython
 cimport numpy as cnp
 from cpython.object cimport PyObject
 from numpy cimport (
-    NPY_ARRAY_OWNDATA, NPY_ARRAY_WRITEABLE, PyArray_BASE, PyArray_CHKFLAGS, PyArray_IS_C_CONTIGUOUS, PyArray_NBYTES,
+    NPY_ARRAY_OWNDATA, NPY_ARRAY_WRITEABLE, PyArray_BASE, PyArray_CHKFLAGS, PyArray_NBYTES,
     PyArray_SAMESHAPE, PyArray_TYPE, ndarray)
 
 import time
@@ -26,6 +26,9 @@ from cygrad._core.tensor cimport (
     CUT_BACKWARD, IS_INFERENCE, REQUIRES_GRAD, Tensor, bump, cut, wrap, wrap_in_mode)
 from cygrad._core import messages
 from cygrad._core.hooks import check_post_accumulate_result
+from cygrad._kernels import gpu
+from cygrad._kernels.anywhere cimport is_contiguous, typenum_of
+from cygrad._kernels.arrays cimport is_on_cpu
 
 cnp.import_array()
 
@@ -108,21 +111,31 @@ cdef int keep_leaf(AccumulateGrad node) except -1:
     return 0
 
 
-cdef bint is_unshared(Tensor t) noexcept:
+cdef bint is_unshared(Tensor t) except -1:
     """Does nobody but the caller know this tensor and its memory, so that it may be taken over or written to?
 
-    The caller holds one reference to `t`, and none to its array, an ndarray.
+    The caller holds one reference to `t`, and none to its array.
     """
-    cdef ndarray array = <ndarray>t.array
-    cdef PyObject* base = <PyObject*>PyArray_BASE(array)
-    if Py_REFCNT(<PyObject*>t) > 1 or Py_REFCNT(<PyObject*>array) > 2 or not PyArray_IS_C_CONTIGUOUS(array):
+    cdef ndarray array
+    cdef PyObject* base
+    if Py_REFCNT(<PyObject*>t) > 1 or Py_REFCNT(<PyObject*>t.array) > 1 or not is_contiguous(t.array):
         return False
+    if not is_on_cpu(t.array):
+        return owns_gpu_memory(t.array)
+    array = <ndarray>t.array
+    base = <PyObject*>PyArray_BASE(array)
     if base == NULL:
         return owns_memory(array)
     # the reshaped whole of an array that nobody else has
     return (Py_REFCNT(base) == 1 and type(<object>base) is ndarray and PyArray_BASE(<ndarray>base) == NULL
             and PyArray_NBYTES(<ndarray>base) == PyArray_NBYTES(array) and owns_memory(<ndarray>base)
             and PyArray_CHKFLAGS(array, NPY_ARRAY_WRITEABLE))
+
+
+cdef bint owns_gpu_memory(object array) except -1:
+    """Has nobody else this memory? Views that `gpu.view` makes have no base: they hold the block itself."""
+    cdef object pointer = array.data, block = pointer.mem
+    return array.base is None and Py_REFCNT(<PyObject*>pointer) == 2 and Py_REFCNT(<PyObject*>block) == 2
 
 
 cdef inline bint owns_memory(ndarray array) noexcept:
@@ -151,13 +164,12 @@ cdef ndarray add_arrays(ndarray a, ndarray b, ndarray out):
     return _add.ufunc.call2(a, b, out)
 
 
-cdef inline bint same_layout(Tensor leaf, ndarray array):
+cdef inline bint same_layout(Tensor leaf, object array) except -1:
     """Does a C-contiguous gradient lie in memory as its leaf does?"""
-    return type(leaf.array) is not ndarray or PyArray_IS_C_CONTIGUOUS(<ndarray>leaf.array) or (
-        leaf.array.strides == (<object>array).strides)
+    return is_contiguous(leaf.array) or leaf.array.strides == array.strides
 
 
-cdef Tensor copied_like(Tensor leaf, ndarray array):
+cdef Tensor copied_like(Tensor leaf, object array):
     """A gradient of its own, in the memory order of its leaf."""
     new = np.empty_like(leaf.array, array.dtype)
     new[...] = array
@@ -169,7 +181,6 @@ cdef int accumulate(Tensor leaf, Tensor grad) except -1:
     are added in place, or out of place while the backward pass itself is recorded."""
     cdef Tensor present = leaf.grad_
     cdef unsigned int modes = thread_state().modes
-    cdef ndarray a, new
     cdef bint unshared
     if present is not None and present.flags & IS_INFERENCE and not modes & INFERENCE:
         raise RuntimeError(messages.INFERENCE_INPLACE)
@@ -177,22 +188,19 @@ cdef int accumulate(Tensor leaf, Tensor grad) except -1:
         leaf.grad_ = lookup("add").entry(present, grad) if present is not None else (
             lookup("copy").entry(wrap(np.empty_like(leaf.array)), grad))
         return 0
-    if type(grad.array) is not ndarray:
-        leaf.grad_ = wrap(grad.array.copy()) if present is None else lookup("add").entry(present, grad)
-        return 0
-    unshared = present is None and is_unshared(grad)
-    new = <ndarray>grad.array
     if present is None:
-        leaf.grad_ = grad if unshared and same_layout(leaf, new) else copied_like(leaf, new)
+        unshared = is_unshared(grad)
+        leaf.grad_ = grad if unshared and same_layout(leaf, grad.array) else copied_like(leaf, grad.array)
         if modes & INFERENCE:
             (<Tensor>leaf.grad_).flags |= IS_INFERENCE
         return cut(leaf.grad_, leaf, CUT_BACKWARD, "backward")
-    if type(present.array) is ndarray:
-        a = <ndarray>present.array
-        check_memory(present)
-        if PyArray_TYPE(a) == PyArray_TYPE(new):
-            add_arrays(a, new, a)
-            bump(present, "backward")
-            return 0
-    leaf.grad_ = lookup("add").entry(present, grad)
+    check_memory(present)
+    if typenum_of(present.array) != typenum_of(grad.array):
+        leaf.grad_ = lookup("add").entry(present, grad)
+        return 0
+    if is_on_cpu(present.array) and is_on_cpu(grad.array):
+        add_arrays(<ndarray>present.array, <ndarray>grad.array, <ndarray>present.array)
+    else:
+        gpu.run(np.add, (present.array, grad.array, present.array), ())
+    bump(present, "backward")
     return 0

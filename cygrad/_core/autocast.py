@@ -89,9 +89,8 @@ def set_enabled(device_type, enabled):
     """Switch it on or off."""
     kind = known_device(device_type)
     before, state.enabled[kind] = state.enabled[kind], bool(enabled)
-    if kind != "cpu" or before == bool(enabled):
-        return
-    _count_users(1 if enabled else -1)
+    if before != bool(enabled):
+        _count_users(1 if enabled else -1)
 
 
 def get_dtype(device_type):
@@ -154,7 +153,8 @@ def guard(module):
     """Let the entry points of a family that have a policy ask first."""
     for key, entry in list(module.items()):
         name = getattr(entry, "__name__", None)
-        if name in POLICY_OF and name not in ASK_THEMSELVES and entry.__module__ == module["__name__"]:
+        is_own = getattr(entry, "__module__", None) == module["__name__"]
+        if name in POLICY_OF and name not in ASK_THEMSELVES and is_own:
             module[key] = guarded(entry)
 
 
@@ -180,9 +180,12 @@ def instead(entry, out, /, *args, **kwargs):
             return keeper(entry, args, kwargs)
         finally:
             state.keeper = keeper
-    if not state.enabled["cpu"] or state.is_casting:
+    if state.is_casting or not any(state.enabled.values()):
         return None
-    dtype = _wanted(POLICY_OF[entry.__name__], (*args, *kwargs.values()))
+    kind = _kind_of((*args, *kwargs.values()))
+    if not state.enabled[kind]:
+        return None
+    dtype = _wanted(kind, POLICY_OF[entry.__name__], (*args, *kwargs.values()))
     operands = [cast(value, dtype) for value in args]
     named = {key: value if key == "out" else cast(value, dtype) for key, value in kwargs.items()}
     state.is_casting = True
@@ -192,9 +195,19 @@ def instead(entry, out, /, *args, **kwargs):
         state.is_casting = False
 
 
-def _wanted(policy, operands):
+def _kind_of(operands):
+    """The kind of device that an op's tensors are on."""
+    for value in operands:
+        if isinstance(value, Tensor):
+            return value.device.type
+        if type(value) in (list, tuple) and value:
+            return _kind_of(value)
+    return "cpu"
+
+
+def _wanted(kind, policy, operands):
     if policy == "lower":
-        return get_dtype("cpu")
+        return get_dtype(kind)
     if policy == "state":  # that of the parameters, which are in a list, does not count
         return widest([value for value in operands if isinstance(value, Tensor)])
     return dtypes.by_name()["float32"] if policy == "float32" else widest(operands)

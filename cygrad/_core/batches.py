@@ -35,12 +35,12 @@ class NoBatchingRule(RuntimeError):
         )
 
 
-def _tensors_in(value):
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, (tuple, list)):
-        for item in value:
-            yield from _tensors_in(item)
+def _add_tensors(values, found):
+    for value in values:
+        if isinstance(value, Tensor):
+            found.append(value)
+        elif isinstance(value, (tuple, list)):
+            _add_tensors(value, found)
 
 
 class Step:
@@ -54,7 +54,10 @@ class Step:
 
     def operands(self):
         """All tensors that it has read."""
-        return [*_tensors_in(self.inputs), *_tensors_in(self.args), *_tensors_in(tuple(self.kept.values()))]
+        found: list = []
+        for values in (self.inputs, self.args, self.kept.values()):
+            _add_tensors(values, found)
+        return found
 
 
 class Batch:

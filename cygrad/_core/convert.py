@@ -10,6 +10,8 @@ from cygrad._core.faults import not_a_leaf_to_copy, read_of_gradient
 from cygrad._core.opdef import registry
 from cygrad._core.state import get_modes
 from cygrad._core.tensor import Tensor
+from cygrad._kernels.gpu import basics
+from cygrad._kernels.gpu.library import is_array
 
 NO_GRAD = 1  # the bit of `state.pxd`
 
@@ -54,6 +56,11 @@ def numpy(self, *, force=False):
     if self.requires_grad and not force and not get_modes() & NO_GRAD:
         raise read_of_gradient(self)
     _check_memory(self)
+    if not isinstance(array_of(self), np.ndarray):
+        raise TypeError(
+            f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
+            "memory first."
+        )
     return array_of(self).view()  # another array object, whose shape the caller may set
 
 
@@ -122,7 +129,14 @@ def __reduce_ex__(self, protocol):
                 "suppress this warning",
                 stacklevel=2,
             )
-    return _rebuild, (type(self), array_of(self), self.requires_grad, attributes_of(self))
+    array, rest = array_of(self), (self.requires_grad, attributes_of(self))
+    if is_array(array):
+        return _rebuild_on_gpu, (type(self), basics.move(array, None), array.device.id, *rest)
+    return _rebuild, (type(self), array, *rest)
+
+
+def _rebuild_on_gpu(cls, array, index, requires_grad, attributes):
+    return _rebuild(cls, basics.move(array, index), requires_grad, attributes)
 
 
 # -- copies ---------------------------------------------------------------------------------------
@@ -155,6 +169,8 @@ def __deepcopy__(self, memo):
 
 def _copied_memory(array, memo):
     """`array` on a copy of the memory that it is a part of."""
+    if is_array(array):
+        return _copied_on_gpu(array, memo)
     owner = array
     while isinstance(owner.base, np.ndarray):
         owner = owner.base
@@ -166,6 +182,15 @@ def _copied_memory(array, memo):
         memo[id(memo[key])] = owner  # which keeps its id from being given to another array
     offset = array.__array_interface__["data"][0] - owner.__array_interface__["data"][0]
     return np.ndarray(array.shape, array.dtype, memo[key], offset, array.strides)
+
+
+def _copied_on_gpu(array, memo):
+    memory = array.data.mem
+    key = "memory", id(memory)
+    if key not in memo:
+        memo[key] = basics.copy_of_memory(array)
+        memo[id(memo[key])] = memory  # which keeps its id from being given to another
+    return basics.on_copied_memory(array, memo[key])
 
 
 def __repr__(self, *, tensor_contents=None):

@@ -1,6 +1,9 @@
 """Where a tensor's elements are."""
 
+from _thread import _local
+
 from cygrad._core.messages import no_such_call, wrong_type
+from cygrad._kernels.gpu.library import cupy, current_device
 
 
 class device:
@@ -52,21 +55,82 @@ class device:
     def __reduce__(self):
         return device, (str(self),)
 
+    def __enter__(self):
+        """In the block, new tensors that are asked to be nowhere else are on this device."""
+        defaults.in_use = True
+        _of_thread.__dict__.setdefault("outer", []).append(default_device())
+        _of_thread.device = self
+        return self
 
+    def __exit__(self, *error):
+        _of_thread.device = _of_thread.outer.pop()
+
+
+class defaults:
+    """Whether some thread may have changed where new tensors are."""
+
+    in_use = False
+
+
+_of_thread = _local()
 cpu_device = device("cpu")
+_device = device
+_gpus: dict[int, device] = {}  # by number
+
+
+def default_device():
+    """Where this thread's new tensors are that are asked to be nowhere else."""
+    return getattr(_of_thread, "device", cpu_device)
+
+
+def get_default_device():
+    """Where new tensors are that are asked to be nowhere else: the CPU, unless `set_default_device` or a block `with
+    torch.device(...)` says otherwise.
+
+    >>> import cygrad
+    >>> cygrad.get_default_device()
+    device(type='cpu')
+    """
+    found = default_device()
+    return check_device(found) if found.type == "cuda" and found.index is None else found
+
+
+def set_default_device(device):
+    """Where this thread's new tensors are to be that are asked to be nowhere else; None is the CPU.
+
+    What is made of other tensors is where these are. Raises RuntimeError for a GPU that is not there.
+    """
+    check_device(device)
+    _of_thread.device = cpu_device if device is None else _device(device)
+    defaults.in_use = defaults.in_use or _of_thread.device.type != "cpu"
+
+
+def device_of(array):
+    """The device of an array that is on a GPU."""
+    return device_at(array.device.id)
+
+
+def device_at(index):
+    """The GPU with this number."""
+    if index not in _gpus:
+        _gpus[index] = device("cuda", index)
+    return _gpus[index]
 
 
 def check_device(wanted):
-    """The device a new tensor is asked to be on.
+    """The device a new tensor is asked to be on; of a GPU with its number.
 
-    Raises RuntimeError for a GPU: this version keeps tensors on the CPU.
+    Raises RuntimeError if there is no such GPU, or what is needed to use it is missing.
     """
     if wanted is None:
         return cpu_device
     wanted = device(wanted)
-    if wanted.type != "cpu":
+    if wanted.type == "cpu":
+        return wanted
+    count = cupy().cuda.runtime.getDeviceCount()
+    index = current_device() if wanted.index is None else wanted.index
+    if not 0 <= index < count:
         raise RuntimeError(
-            "No CUDA GPUs are available\n"
-            "  cygrad: this version keeps tensors on the CPU; use device='cpu' or leave `device` out"
+            f"CUDA error: invalid device ordinal\n  there is no {wanted}: the GPUs are numbered from 0 to {count - 1}"
         )
-    return wanted
+    return device("cuda", index)

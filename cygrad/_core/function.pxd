@@ -3,8 +3,7 @@
 from cygrad._core.node cimport Node
 
 cdef class PyNode(Node):
-    cdef public tuple needs_input_grad
-    "For each argument of forward, whether it needs a gradient."
+    cdef tuple needs                        # for each argument of forward, whether it needs a gradient
     cdef public tuple to_save
     "What `save_for_backward` was given, until forward has returned."
     cdef public tuple non_differentiable

@@ -72,6 +72,15 @@ cdef class PyNode(Node):
     # -- for backward --------------------------------------------------------------------------------------
 
     @property
+    def needs_input_grad(self):
+        """For each argument of forward, whether it needs a gradient."""
+        return self.needs  # not by Cython's own getter: see `args` in opdef.pyx
+
+    @needs_input_grad.setter
+    def needs_input_grad(self, tuple value):
+        self.needs = value
+
+    @property
     def saved_tensors(self):
         """What forward saved, once it is done. Raises RuntimeError if it was changed in place since, or freed."""
         cdef Py_ssize_t i
@@ -210,7 +219,7 @@ cdef unsigned int take_inputs(PyNode node, tuple args) except? 0xFFFF:
         else:
             needs.append(False)
             tensors.append(False)
-    node.needs_input_grad = tuple(needs)
+    node.needs = tuple(needs)
     node.is_tensor_input = tuple(tensors)
     return flags
 

@@ -16,12 +16,9 @@ other view of that base, has an outdated `grad_fn` now: it remembers the version
 (`regenerate`). Chains of views need no more than that, because every view knows its place in its base.
 """
 
-import numpy as np
-
 cimport cython
 from numpy cimport (
-    NPY_ARRAY_C_CONTIGUOUS, NPY_ARRAY_F_CONTIGUOUS, NPY_ARRAY_WRITEABLE, PyArray_CHKFLAGS, PyArray_DATA,
-    PyArray_SAMESHAPE, ndarray)
+    NPY_ARRAY_C_CONTIGUOUS, NPY_ARRAY_F_CONTIGUOUS, NPY_ARRAY_WRITEABLE, PyArray_CHKFLAGS, ndarray)
 
 from cygrad._core.dtypes cimport COMPLEX, category_of_num
 from cygrad._core.node cimport begin_node, forbid_making, set_meta
@@ -31,10 +28,11 @@ from cygrad._core.tensor cimport (
     IS_INFERENCE, REQUIRES_GRAD, RETAINS_GRAD, VIEW_DEFAULT, WAS_WRAPPED, Tensor, grad_fn_of, requires_grad,
     version_of, wrap, wrap_in_mode)
 from cygrad._core import faults, messages
-from cygrad._kernels.arrays cimport may_overlap
+from cygrad._kernels.anywhere cimport may_overlap
+from cygrad._kernels.arrays cimport is_on_cpu
 from cygrad._kernels.strided cimport distance, lies_within, overlaps_itself, restride
 from cygrad._kernels.complex_parts import as_parts, from_parts, real_type
-from cygrad._kernels.copying import on_memory_of
+from cygrad._kernels.copying import empty_like, on_memory_of
 from cygrad._kernels.strided_gradients import laid_out
 
 
@@ -90,34 +88,27 @@ cdef int check_memory(Tensor t, bint may_overlap=False) except -1:
             return 0
     if not may_overlap and overlaps_itself(t.array):
         raise faults.overlap_error(t)
-    if not t.array.flags.writeable:
+    if is_on_cpu(t.array) and not t.array.flags.writeable:
         raise faults.read_only_error(t)
     return 0
 
 
 cdef int check_operand_memory(Tensor out, object operand) except -1:
     """Raise if an operand shares memory with `out` without being just the same elements."""
-    cdef ndarray a, b
     if operand is out or not isinstance(operand, Tensor):
         return 0
-    if type(out.array) is not ndarray or type((<Tensor>operand).array) is not ndarray:
-        return 0
-    a = <ndarray>out.array
-    b = <ndarray>(<Tensor>operand).array
+    a, b = out.array, (<Tensor>operand).array
     if not may_overlap(a, b) or not (is_dense(a) and is_dense(b)):
         return 0
-    if PyArray_DATA(a) != PyArray_DATA(b) or not PyArray_SAMESHAPE(a, b) or (
-            (<object>a).strides != (<object>b).strides):
+    if distance(a, b) or a.shape != b.shape or a.strides != b.strides:
         raise faults.overlapping_operand_error()
     return 0
 
 
 cpdef int check_apart(Tensor out, object operand) except -1:
     """Raise if an operand that is read while `out` is written, in another order, shares memory with it."""
-    cdef ndarray a, b
-    if isinstance(operand, Tensor) and type(out.array) is ndarray and type((<Tensor>operand).array) is ndarray:
-        a = <ndarray>out.array
-        b = <ndarray>(<Tensor>operand).array
+    if isinstance(operand, Tensor):
+        a, b = out.array, (<Tensor>operand).array
         if may_overlap(a, b) and is_dense(a) and is_dense(b):
             raise faults.overlapping_operand_error()
     return 0
@@ -139,6 +130,21 @@ cdef int check_result(object array, Tensor out, bint keeps) except -1:
     return 0
 
 
+def check_outputs(OpDef op, tuple outs, tuple arrays, tuple inputs):
+    """Raise if one of several results can not be written, before any of them is."""
+    cdef Tensor out
+    for value, array in zip(outs, arrays):
+        out = out_argument(op, value)
+        check_out(op, out, 0)
+        check_result(array, out, False)
+        check_memory(out)
+        for operand in inputs:
+            check_operand_memory(out, operand)
+        if out.flags & WAS_WRAPPED and array.shape != out.array.shape:
+            if on_memory_of(out.array, empty_like(array, out.array.dtype)) is None:
+                check_resizable(out)
+
+
 cpdef int check_resizable(Tensor t) except -1:
     """Raise if the memory of a tensor, which is too short, belongs to somebody else."""
     if t.flags & WAS_WRAPPED:
@@ -148,7 +154,7 @@ cpdef int check_resizable(Tensor t) except -1:
 
 cdef int take_shape(Tensor out, object array, bint warns) except -1:
     """Give `out` the shape of a result that will be written into it, on its own memory if that is long enough."""
-    blank = np.empty_like(array, out.array.dtype, subok=False)
+    blank = empty_like(array, out.array.dtype)
     found = on_memory_of(out.array, blank)
     if warns and out.array.size:
         messages.output_resized(out.array.shape, array.shape)
@@ -158,8 +164,10 @@ cdef int take_shape(Tensor out, object array, bint warns) except -1:
     return 0
 
 
-cdef inline bint is_dense(ndarray a) noexcept:
-    return PyArray_CHKFLAGS(a, NPY_ARRAY_C_CONTIGUOUS) or PyArray_CHKFLAGS(a, NPY_ARRAY_F_CONTIGUOUS)
+cdef inline bint is_dense(object a) except -1:
+    if not is_on_cpu(a):
+        return a.flags.c_contiguous or a.flags.f_contiguous
+    return PyArray_CHKFLAGS(<ndarray>a, NPY_ARRAY_C_CONTIGUOUS) or PyArray_CHKFLAGS(<ndarray>a, NPY_ARRAY_F_CONTIGUOUS)
 
 
 cdef inline bint is_complex(Tensor t):
@@ -193,7 +201,7 @@ def place_in_base(Tensor t not None):
     return t.view.base, geometry_of_base(t), geometry_in_base(t), splits_base(t), splits_view(t)
 
 
-cdef bint lies_in_base(Tensor t) noexcept:
+cdef bint lies_in_base(Tensor t) except -1:
     """False after `base.data = ...` has given the base other memory: the view then has a history of its own."""
     return lies_within(t.array, t.view.base.array)
 
@@ -307,7 +315,8 @@ cdef class CopySlices(Node):
 
     cdef tuple run_on_arrays(self, Tensor grad):
         shape, strides = self.base_geometry
-        memory = laid_out(shape, strides, real_type(grad.array.dtype) if self.splits_base else grad.array.dtype)
+        memory = laid_out(
+            shape, strides, real_type(grad.array.dtype) if self.splits_base else grad.array.dtype, grad.array)
         result = from_parts(memory) if self.splits_base else memory
         result[...] = grad.array
         shape, strides, offset = self.view_geometry

@@ -180,7 +180,8 @@ def storage_offset(self):
 
 def data_ptr(self):
     """Address of the first element."""
-    return array_of(self).__array_interface__["data"][0]
+    array = array_of(self)
+    return array.__array_interface__["data"][0] if isinstance(array, np.ndarray) else array.data.ptr
 
 
 def element_size(self):

@@ -64,6 +64,8 @@ from cygrad._core.state cimport FORWARD, IN_RULE, NO_GRAD, WATCH_INF, WATCH_RESU
 from cygrad._core.tensor cimport Tensor, alias, bind_methods, version_of, wrap, IS_INFERENCE, REQUIRES_GRAD
 from cygrad._core import faults, messages
 from cygrad._core.hooks import Packed
+from cygrad._kernels.anywhere cimport typenum_of, zeros_beside
+from cygrad._kernels.dispatch import in_memory
 from cygrad._kernels.loops cimport Ufunc
 from cygrad._kernels.pool cimport call_kernel
 from cygrad._kernels.reduce cimport has_bad
@@ -107,7 +109,7 @@ cdef class OpDef:
         """Fill in the row and register it; see the head of this file."""
         cdef int i
         self.flags = flags
-        self.kernel = kernel
+        self.kernel = in_memory(kernel)
         self.ufunc = None if ufunc is None else Ufunc(getattr(np, ufunc))
         self.node_name = node or "".join([word.title() for word in self.name.split("_")]) + "Backward0"
         for i in range(3):
@@ -465,8 +467,9 @@ cdef OpDef flat(OpDef op):
     return row
 
 
-cdef object zero_gradient(OpNode n, object g):
-    zeros = wrap(np.zeros((<Tensor>g).array.shape, (<Tensor>g).array.dtype))
+cdef object zero_gradient(OpNode n, object grad):
+    cdef Tensor g = <Tensor>grad
+    zeros = wrap(zeros_beside(g.array, g.array.shape, typenum_of(g.array)))
     return zeros if n.n_edges == 1 else (zeros,) + (None,) * (n.n_edges - 1)
 
 

@@ -13,10 +13,7 @@ the first byte is written.
 """
 
 cimport numpy as cnp
-from numpy cimport NPY_FLOAT16, ndarray, PyArray_SIZE, PyArray_TYPE, PyArray_SAMESHAPE
-
-from functools import partial
-from types import FunctionType
+from numpy cimport ndarray, PyArray_TYPE, PyArray_SAMESHAPE
 
 import numpy as np
 
@@ -25,12 +22,13 @@ from cygrad._core.dtypes cimport (
 from cygrad._core.dual cimport (
     begin_carrying, concerns_tangents, end_carrying, keep_written, leave_to_base, record_dual)
 from cygrad._core.events cimport IN_PLACE, OP, WITH_OUT, is_detailed, mark_start, note_op
+from cygrad._core.kernels cimport run_kernel
 from cygrad._core.inplace cimport (
     check_inplace, check_memory, check_operand_memory, check_out, check_result, keeps_shape, old_value, out_argument,
     rebase_history, take_shape)
 from cygrad._core.node cimport begin_node, set_meta, set_metas
 from cygrad._core.opdef cimport (
-    ELEMENTWISE, FLOAT_RESULT, IN0, IN1, MAY_OVERLAP, NONDIFF, OUT0, OpDef, OpNode, check_values, flat)
+    FLOAT_RESULT, IN0, IN1, MAY_OVERLAP, NONDIFF, OUT0, OpDef, OpNode, check_values, flat)
 from cygrad._core.state cimport (
     FORWARD, IN_RULE, INFERENCE, NO_GRAD, ThreadState, current_site, thread_state)
 from cygrad._core.tensor cimport (
@@ -39,10 +37,9 @@ from cygrad._core.tensor cimport (
     become_volatile, bump, counter_of, cut, dtype_of, grad_fn_of, is_dual, is_tensor, requires_grad, version_of, wrap,
     wrap_as, wrap_like)
 from cygrad._core import messages
-from cygrad._kernels import blocks
-from cygrad._kernels.arrays cimport broadcasts_to
-from cygrad._kernels.loops cimport cast
-from cygrad._kernels.pool cimport call_kernel
+from cygrad._kernels import blocks, gpu
+from cygrad._kernels.anywhere cimport cast
+from cygrad._kernels.arrays cimport broadcasts_to, is_on_cpu
 
 cnp.import_array()
 
@@ -373,59 +370,14 @@ cdef inline dtype combine_same(dtype a, dtype b):
 cpdef object as_type(object value, dtype wanted):
     if not isinstance(value, Tensor):
         return cast(np.asarray(value), wanted.num)
-    array = (<Tensor>value).array
-    if type(array) is ndarray:
-        return cast(<ndarray>array, wanted.num)
-    return array.astype(wanted.numpy, copy=False)
-
-
-cdef inline object as_array(object value):
-    """What a kernel gave: NumPy makes numbers of arrays without dimensions."""
-    return np.asarray(value) if isinstance(value, np.generic) else value
-
-
-cdef inline bint is_half(ndarray array) noexcept:
-    """Is the type of the elements float16 or another package's, which is bfloat16?"""
-    return PyArray_TYPE(array) == NPY_FLOAT16 or PyArray_TYPE(array) >= 256
-
-
-cdef object run_kernel(OpDef op, tuple arrays, tuple args, Tensor out=None):
-    """The result of a kernel; of an elementwise one in Python, blocks of a large one, which `write_into` may compute."""
-    if op.flags & ELEMENTWISE and (out is not None or type(op.kernel) is FunctionType):     # compiled: few passes
-        for array in arrays:
-            if type(array) is ndarray and PyArray_SIZE(<ndarray>array) > blocks.SIZE:
-                if out is not None and blocks.can_write(arrays, out.array):
-                    return blocks.pending(partial(run_block, op, args), arrays)
-                return call_kernel(partial(run_blocks, op, args), arrays, ())
-    return run_whole(op, arrays, args)
-
-
-def run_blocks(OpDef op, tuple args, *arrays):
-    return blocks.in_blocks(partial(run_block, op, args), arrays)
-
-
-def run_block(OpDef op, tuple args, *arrays):
-    return run_whole(op, arrays, args)
-
-
-cdef object run_whole(OpDef op, tuple arrays, tuple args):
-    """The result of a kernel. Numbers of half precision it gets as float32, as PyTorch computes with them."""
-    for array in arrays:
-        if type(array) is ndarray and is_half(<ndarray>array):
-            found = as_array(call_kernel(op.kernel, tuple(map(as_float32, arrays)), args))
-            with np.errstate(over="ignore"):
-                return found.astype(array.dtype) if found.dtype == np.float32 else found
-    return as_array(call_kernel(op.kernel, arrays, args))
-
-
-def as_float32(value):
-    """An array of half precision as float32."""
-    if type(value) is ndarray and is_half(<ndarray>value):
-        return value.astype(np.float32)
-    return value
+    return cast((<Tensor>value).array, wanted.num)
 
 
 cdef inline object run1(OpDef op, object array, object out, Tensor target=None):
+    if not is_on_cpu(array):
+        if op.flags & FLOAT_RESULT and category_of_num(array.dtype.num) < FLOATING:
+            array = cast(array, default_dtype().num)
+        return run_kernel(op, (array,), (), target) if op.ufunc is None else gpu.run(op.ufunc.numpy, (array,), ())
     if op.flags & FLOAT_RESULT and category_of_num(PyArray_TYPE(<ndarray>array)) < FLOATING:
         array = cast(<ndarray>array, default_dtype().num)
         out = None
@@ -434,11 +386,16 @@ cdef inline object run1(OpDef op, object array, object out, Tensor target=None):
     return op.ufunc.call1(<ndarray>array, <ndarray>out)
 
 
+cdef inline bint is_in_memory(object operand) noexcept:
+    """Is this no tensor on a GPU?"""
+    return not is_tensor(operand) or is_on_cpu((<Tensor>operand).array)
+
+
 cdef object run2(OpDef op, object a, object b, object out, Tensor target=None):
     """The result array of a binary op on tensors and numbers. `out` is used only if no conversion is needed."""
     cdef object xa, xb
     cdef int needed
-    if op.ufunc is not None:
+    if op.ufunc is not None and is_in_memory(a) and is_in_memory(b):
         if is_tensor(a):
             xa = (<Tensor>a).array
             needed = category_of_num(PyArray_TYPE(<ndarray>xa))
@@ -457,6 +414,8 @@ cdef object run2(OpDef op, object a, object b, object out, Tensor target=None):
     xa, xb = promoted(a, b, op.flags)
     if op.ufunc is None:
         return run_kernel(op, (xa, xb), (), target)
+    if not is_on_cpu(xa) or not is_on_cpu(xb):
+        return gpu.run(op.ufunc.numpy, (xa, xb), ())
     return op.ufunc.call2(<ndarray>xa, <ndarray>xb, None)
 
 
@@ -538,7 +497,8 @@ cdef bint may_write_directly(OpDef op, Tensor out, object a, object b) noexcept:
         return type(b) in (int, float, bool) and (
             category_of_number(b) <= category_of_num(PyArray_TYPE(<ndarray>a)))
     xb = (<Tensor>b).array
-    return PyArray_TYPE(<ndarray>xb) == PyArray_TYPE(<ndarray>a) and broadcasts_to(<ndarray>xb, <ndarray>target)
+    return is_on_cpu(xb) and PyArray_TYPE(<ndarray>xb) == PyArray_TYPE(<ndarray>a) and (
+        broadcasts_to(<ndarray>xb, <ndarray>target))
 
 
 cdef Tensor write_direct(OpDef op, Tensor out, Tensor a, object b):

@@ -27,8 +27,8 @@ from cygrad._core.node cimport Node, meta_matches, meta_of
 from cygrad._core.opdef cimport OpNode, lookup
 from cygrad._core.state cimport FORWARD, NO_GRAD, WATCH_INF, ThreadState, thread_state
 from cygrad._core.tensor cimport Tensor, accumulator_of, alias, wrap_in_mode
-from cygrad._kernels.loops cimport cast
-from cygrad._kernels.reduce cimport has_bad, sum_to
+from cygrad._kernels.anywhere cimport cast, sum_to
+from cygrad._kernels.reduce cimport has_bad
 
 cdef extern from "claim.h":
     bint cygrad_claim(unsigned long long* owner, unsigned long long run) noexcept
@@ -541,15 +541,15 @@ cdef Tensor fit_gradient(Tensor grad, object target, int nr, Node source, int in
     if grad.array.shape != shape:
         if not expands_to(shape, grad.array.shape):
             raise faults.invalid_gradient_shape(source, index, grad.array.shape, shape)
-        if thread_state().modes & NO_GRAD and type(grad.array) is ndarray:
-            grad = wrap_in_mode(sum_to(<ndarray>grad.array, shape))
+        if thread_state().modes & NO_GRAD:
+            grad = wrap_in_mode(sum_to(grad.array, shape))
         else:
             grad = lookup("sum_to_size").entry(grad, shape)
     if grad.array.dtype.num != num:
         if category_of_num(grad.array.dtype.num) == COMPLEX and category_of_num(num) != COMPLEX:
             grad = lookup("real_part").entry(grad)
-        if thread_state().modes & NO_GRAD and type(grad.array) is ndarray:
-            grad = wrap_in_mode(cast(<ndarray>grad.array, num))
+        if thread_state().modes & NO_GRAD:
+            grad = wrap_in_mode(cast(grad.array, num))
         else:
             grad = grad.to(dtype_of_num(num))
     return grad

@@ -6,7 +6,7 @@ Results are always the same for the same input, warnings are Python's own, and t
 import warnings
 
 from cygrad._core import messages
-from cygrad._core.device import check_device, cpu_device
+from cygrad._kernels.gpu.library import switches
 
 _MODES = ("default", "warn", "error")
 
@@ -20,7 +20,10 @@ class _Switches:
 
 
 def use_deterministic_algorithms(mode, *, warn_only=False):
-    """Ask for algorithms that give the same result each time. All of cygrad's do.
+    """Ask for algorithms that give the same result each time. On the CPU all of cygrad's do.
+
+    On GPUs, sums of what goes to one place (gradients of indices and embeddings, `scatter_add`, ...) then have a fixed
+    order, which takes longer.
 
     >>> import cygrad
     >>> cygrad.use_deterministic_algorithms(True)
@@ -30,7 +33,12 @@ def use_deterministic_algorithms(mode, *, warn_only=False):
     """
     if type(mode) is not bool:
         raise messages.wrong_type("_set_deterministic_algorithms", "mode", 1, "bool", mode)
-    _Switches.debug_mode = (1 if warn_only else 2) if mode else 0
+    _set_debug_mode((1 if warn_only else 2) if mode else 0)
+
+
+def _set_debug_mode(mode):
+    _Switches.debug_mode = mode
+    switches.in_order = mode > 0
 
 
 def are_deterministic_algorithms_enabled():
@@ -58,7 +66,7 @@ def set_deterministic_debug_mode(debug_mode):
         debug_mode = _MODES.index(debug_mode)
     if debug_mode not in (0, 1, 2):
         raise RuntimeError(f"invalid value of debug_mode, expected 0, 1, or 2, but got {debug_mode}")
-    _Switches.debug_mode = int(debug_mode)
+    _set_debug_mode(int(debug_mode))
 
 
 def get_deterministic_debug_mode():
@@ -76,16 +84,6 @@ def set_warn_always(b):
 def is_warn_always_enabled():
     """What `set_warn_always` set."""
     return _Switches.warn_always
-
-
-def get_default_device():
-    """Where new tensors are: the CPU."""
-    return cpu_device
-
-
-def set_default_device(device):
-    """Where new tensors are to be; None is the CPU, which is the only place. Raises RuntimeError for others."""
-    check_device(device)
 
 
 def set_float32_matmul_precision(precision):

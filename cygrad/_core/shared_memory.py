@@ -28,7 +28,7 @@ def _owner(array):
 
 def is_shared(self):
     """Whether processes that are forked see each other's changes of this tensor: after `share_memory_()`."""
-    return isinstance(_owner(array_of(self)), shared_class())
+    return not self.is_cpu or isinstance(_owner(array_of(self)), shared_class())
 
 
 def share_memory_(self):

@@ -14,8 +14,10 @@ def repr_of(tensor, *, class_name=None, is_parameter_prefix=False, tensor_conten
         name = None if node is None else node.name().rpartition("::")[2]
     except RuntimeError:  # a view whose base was changed in a way that its history can not follow
         name = "Invalid"
+    array = array_of(tensor)
     return tensor_str(
-        array_of(tensor),
+        array,
+        device=None if tensor.device.type == "cpu" else str(tensor.device),
         dtype_name=str(tensor.dtype),
         default_dtype_name=str(get_default_dtype()),
         requires_grad=tensor.requires_grad,

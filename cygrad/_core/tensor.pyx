@@ -18,7 +18,7 @@ from cygrad._core.state cimport INFERENCE, current_site, thread_state
 from cygrad._core.accumulate cimport new_accumulator
 from cygrad._core.inplace cimport regenerate
 from cygrad._core.engine cimport run_backward
-from cygrad._kernels.arrays cimport keep_spare
+from cygrad._kernels.arrays cimport is_on_cpu, keep_spare
 cimport cygrad._core.scalar as scalar
 cimport cygrad._ops.arguments as arguments
 cimport cygrad._ops.arithmetic as arithmetic
@@ -35,7 +35,7 @@ import numpy as np
 
 from cygrad._core import faults, messages, passes
 from cygrad._core.construct import legacy_array
-from cygrad._core.device import cpu_device
+from cygrad._core.device import cpu_device, device_of
 from cygrad._core.size import Size
 
 cnp.import_array()
@@ -233,7 +233,7 @@ cdef class Tensor:
     @property
     def device(self):
         """Where the elements are."""
-        return cpu_device
+        return cpu_device if is_on_cpu(self.array) else device_of(self.array)
 
     def stride(self, dim=None):
         """Steps between neighbours along each dimension (or along `dim`), in elements."""

@@ -10,6 +10,7 @@ from cygrad._kernels.arrays cimport (
     NTYPES, PURE, RELEASE_ABOVE, cast, dense, empty_like, is_plain, one_block, same_shape)
 from cygrad._kernels.parallel cimport share
 from cygrad._kernels import by_numpy
+from cygrad._kernels.dispatch import dispatching
 
 cnp.import_array()
 
@@ -62,15 +63,28 @@ cdef void _gradient_part(void* context, Py_ssize_t first, Py_ssize_t n) noexcept
     work.gradient(work.g + first, work.x + first, work.out + first, n)
 
 
-cdef class Map:
-    """A function of each element; `fallback` computes it by NumPy."""
+cdef class Pointwise:
+    """One of the loops, by its number; `fallback` computes it by NumPy."""
 
     cdef int function
     cdef object fallback
 
+    # where `gpu.form_of` looks for its form
+    @property
+    def __name__(self):
+        return self.fallback.__name__
+
+    @property
+    def module(self):
+        return "cygrad._kernels.activations"
+
     def __cinit__(self, int function, fallback):
         self.function = function
         self.fallback = fallback
+
+
+cdef class Map(Pointwise):
+    """A function of each element."""
 
     def __call__(self, cnp.ndarray a):
         cdef int t = cnp.PyArray_TYPE(a)
@@ -95,15 +109,8 @@ cdef class Map:
         return out
 
 
-cdef class Gradient:
+cdef class Gradient(Pointwise):
     """The gradient of a function from the one that comes in, and from the function's input or its result."""
-
-    cdef int function
-    cdef object fallback
-
-    def __cinit__(self, int function, fallback):
-        self.function = function
-        self.fallback = fallback
 
     def __call__(self, cnp.ndarray grad, cnp.ndarray a, bint over=False):
         """A new array, or, with `over`, the memory of `grad` if that is laid out as `a` is."""
@@ -158,3 +165,7 @@ threshold_backward = Gradient(THRESHOLD_OF_RESULT, by_numpy.threshold_backward)
 def gelu(cnp.ndarray a not None, str approximate="none"):
     """a times the normal distribution function at a, or, with "tanh", times what approximates it."""
     return gelu_tanh(a) if approximate == "tanh" else gelu_exact(a)
+
+
+dispatching(globals(), """sigmoid silu mish gelu_exact gelu_tanh silu_backward mish_backward gelu_backward gelu_tanh_backward
+    tanh_backward sigmoid_backward threshold_backward gelu""")

@@ -7,6 +7,8 @@ import numpy as np
 import cygrad._kernels.native as native
 from cygrad._kernels.arrays import new_array
 from cygrad._kernels.by_numpy import silent
+from cygrad._kernels.dispatch import dispatching
+from cygrad._kernels.gpu.library import as_array
 
 RUNNING_SUMS = 16  # as in native.h
 PIECE = 1 << 14  # elements that one thread works on
@@ -101,7 +103,7 @@ def select_along(a, index, axis, keepdim):
         return a.copy()
     index = index if keepdim else np.expand_dims(index, axis)
     values = np.take_along_axis(a, index, axis)
-    return values if keepdim else np.asarray(values.squeeze(axis))
+    return values if keepdim else as_array(values.squeeze(axis))
 
 
 def place_along(values, index, shape, axis, keepdim):
@@ -121,3 +123,6 @@ def nonzero(a):
     if a.ndim == 0:
         return np.empty((len(found[0]), 0), np.int64)
     return np.stack(found).T
+
+
+dispatching(globals(), "cumsum cumsum_within cumprod cumprod_within place_along nonzero")

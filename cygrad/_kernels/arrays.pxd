@@ -48,6 +48,10 @@ cdef inline Operand operand(cnp.ndarray a) noexcept:
     op.itemsize = cnp.PyArray_ITEMSIZE(a)
     return op
 
+# In memory that C code may follow pointers into; else on a GPU, where CuPy has it (gpu/__init__.py).
+cdef inline bint is_on_cpu(object array) noexcept:
+    return isinstance(array, cnp.ndarray)
+
 # Exactly an ndarray, aligned, in native byte order: C code may follow its pointer and strides.
 cdef inline bint is_plain(cnp.ndarray a) noexcept:
     return (likely(PyArray_CheckExact(a)) and likely(cnp.PyArray_ISALIGNED(a))

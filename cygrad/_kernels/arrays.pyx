@@ -183,10 +183,14 @@ ctypedef fused target_t:
     float
     double
 
+cdef extern from "half.h" nogil:
+    void float_to_half(const void* x, void* out, cnp.npy_intp n) noexcept
+    void half_to_float(const void* x, void* out, cnp.npy_intp n) noexcept
+
 ctypedef void (*cast_t)(const void*, void*, cnp.npy_intp) noexcept nogil
 
 cdef enum:                      # the types that have cast loops
-    BOOL, UINT8, INT32, INT64, FLOAT, DOUBLE
+    BOOL, UINT8, INT32, INT64, FLOAT, DOUBLE, HALF
     NCASTS
 
 cdef cast_t[NCASTS][NCASTS] _casts      # [from][to]
@@ -225,6 +229,8 @@ cdef void _enter_all_casts() noexcept:
     _enter_casts[cnp.npy_int64](INT64, 0)
     _enter_casts[float](FLOAT, 0)
     _enter_casts[double](DOUBLE, 0)
+    _casts[FLOAT][HALF] = float_to_half
+    _casts[HALF][FLOAT] = half_to_float
     for t in range(NTYPES):     # several type numbers have one size: which of them, the platform decides
         if t == cnp.NPY_BOOL:
             _cast_index[t] = BOOL
@@ -238,6 +244,8 @@ cdef void _enter_all_casts() noexcept:
             _cast_index[t] = INT32
         elif PyArray_EquivTypenums(t, cnp.NPY_INT64):
             _cast_index[t] = INT64
+        elif t == cnp.NPY_FLOAT16:
+            _cast_index[t] = HALF
         else:
             _cast_index[t] = -1
 
@@ -259,7 +267,7 @@ cpdef cnp.ndarray cast(cnp.ndarray a, int typenum):
     if t < NTYPES and 0 <= typenum < NTYPES and cnp.PyArray_IS_C_CONTIGUOUS(a) and is_plain(a) and not PURE:
         source = _cast_index[t]
         target = _cast_index[typenum]
-        if source >= 0 and target >= 0:
+        if source >= 0 and target >= 0 and _casts[source][target] != NULL:
             out = empty(cnp.PyArray_NDIM(a), cnp.PyArray_DIMS(a), typenum)
             elements.count = 0
             enter(&elements, a)

@@ -8,6 +8,7 @@ import numpy as np
 
 import cygrad._kernels.native as native
 from cygrad._kernels.arrays import new_array
+from cygrad._kernels.dispatch import dispatching
 
 ATTENTION, ATTENTION_GRADIENT = 14, 15  # as in native.h
 QUERIES = 64  # of a block, as in attention.h
@@ -15,7 +16,10 @@ FEWEST_KEYS, MOST_KEYS = 64, 256  # of a block
 SMALL = 1 << 18  # multiplications in a product for which BLAS takes no threads of its own
 PIECE = 1 << 14  # scores that one thread works on
 
-has_loops = native.has_loops
+
+def has_loops(a):
+    """Is there a loop, or on GPUs a kernel, for arrays of this type?"""
+    return native.has_loops(a) if isinstance(a, np.ndarray) else a.dtype.name in ("float32", "float64", "float16")
 
 
 def attend(query, key, value, mask, scale, is_causal):
@@ -91,3 +95,6 @@ def _places(array):
     for length, step in zip(array.shape[:-2], array.strides[:-2]):
         places = (places[:, None] + np.arange(length) * step).ravel()
     return places
+
+
+dispatching(globals(), "attend attend_backward")

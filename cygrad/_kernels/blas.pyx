@@ -17,6 +17,7 @@ from cygrad._kernels.loops cimport PyUFuncObject, Ufunc
 from cygrad._kernels.parallel cimport blas_has_short_vectors, blas_works_alone, share_products
 from cygrad._kernels.walk cimport Core, Loop, Walk, coalesce, join, run, run_at, run_shared
 from cygrad._kernels import by_numpy
+from cygrad._kernels.dispatch import dispatching
 
 cnp.import_array()
 
@@ -360,3 +361,6 @@ cpdef cnp.ndarray addmm(cnp.ndarray bias, cnp.ndarray a, cnp.ndarray b):
         return _add.call2(out, bias, out)
     except RuntimeError as error:
         raise ValueError(str(error)) from None
+
+
+dispatching(globals(), "matmul matmul_into dot outer addmm")

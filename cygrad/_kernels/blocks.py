@@ -5,12 +5,15 @@ processor's cache.
 """
 
 import math
+from functools import partial
 
 import numpy as np
 
+from cygrad._kernels.gpu.library import is_array
 from cygrad._kernels.reduce import sum as sum_of_array
 
 SIZE = 1 << 17  # elements of a block: 512 KB of single precision
+_FEW = 1 << 12  # elements for which a copy costs less than to ask whether it can be spared
 
 
 def in_blocks(function, arrays, spare=None, size=None):
@@ -20,6 +23,8 @@ def in_blocks(function, arrays, spare=None, size=None):
     takes the place of `spare`, which is one of the arrays or None, if it is of its type. Blocks have `size` elements,
     or `SIZE`.
     """
+    if any(map(is_array, arrays)):
+        return function(*arrays)
     plan = _planned(arrays, size)
     if plan is None:
         return function(*arrays)  # it says in its own words what is wrong
@@ -46,10 +51,13 @@ def can_write(arrays, target):
         isinstance(target, np.ndarray)
         and target.flags.c_contiguous
         and target.dtype.kind in "fc"  # what fails because of a value, such as a division, is of integers
-        and all(_is_same(a, target) or not np.may_share_memory(a, target) for a in arrays if isinstance(a, np.ndarray))
-        and _planned(arrays) is not None
-        and _planned(arrays)[0] == target.shape
+        and all(_is_apart(a, target) for a in arrays if isinstance(a, np.ndarray))
+        and _joined(arrays) == target.shape
     )
+
+
+def _is_apart(a, target):
+    return a is target or not np.may_share_memory(a, target) or _is_same(a, target)
 
 
 def _is_same(a, b):
@@ -67,6 +75,23 @@ def result_for(target, function, *arrays):
     if target is not None and is_large and can_write(arrays, target):
         return pending(function, arrays)
     return function(*arrays)
+
+
+def result_into(target, function, *arrays):
+    """`function(*arrays, out=target)`, left for `write`; None if it is better computed elsewhere, or must be.
+
+    The function puts its result, of the type of the arrays, into `out`: one of them, or an array that lies elsewhere.
+    """
+    fits = target is not None and target.size > _FEW and can_write(arrays, target) and target.itemsize > 2
+    if not fits or any(a.dtype != target.dtype for a in arrays if isinstance(a, np.ndarray)):
+        return None
+    return InPlace(target, partial(_put, function, arrays))
+
+
+def _put(function, arrays, out):
+    found = function(*arrays, out=out)
+    if found is not out:
+        np.copyto(out, found)
 
 
 class Pending:
@@ -103,6 +128,9 @@ def write(result, target):
 
 def sum_in_blocks(function, arrays):
     """The sum of all elements of `function(*arrays)`, of its type, and their number."""
+    if any(map(is_array, arrays)):
+        whole = function(*arrays)
+        return sum_of_array(whole), whole.size
     plan = _planned(arrays)
     if plan is None:
         return function(*arrays)
@@ -113,15 +141,22 @@ def sum_in_blocks(function, arrays):
 
 def _planned(arrays, size=None):
     """(shape of the result, operands, shape as the blocks see it, blocks); None if the operands do not broadcast."""
-    shapes = {a.shape for a in arrays if isinstance(a, np.ndarray)}
-    try:
-        shape = np.broadcast_shapes(*shapes) if len(shapes) > 1 else shapes.pop()
-    except ValueError:
+    shape = _joined(arrays)
+    if shape is None:
         return None
     if all(_is_one_run(a, shape) for a in arrays):
         flat_shape = (math.prod(shape),)
         return shape, [_flat(a) for a in arrays], flat_shape, _blocks(flat_shape, 0, size or SIZE)
     return shape, arrays, shape, _blocks(shape, int(np.argmax(shape)), size or SIZE)
+
+
+def _joined(arrays):
+    """The shape to which the arrays broadcast, or None."""
+    shapes = {a.shape for a in arrays if isinstance(a, np.ndarray)}
+    try:
+        return np.broadcast_shapes(*shapes) if len(shapes) > 1 else shapes.pop()
+    except ValueError:
+        return None
 
 
 def _is_one_run(a, shape):

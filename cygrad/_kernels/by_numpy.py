@@ -7,13 +7,19 @@ import math
 
 import numpy as np
 
+from cygrad._kernels import gpu
+from cygrad._kernels.gpu.library import as_array
+
 silent = np.errstate(all="ignore")
 
 
 @silent
 def call(ufunc, *arrays):
     """A ufunc on arrays of any kind; an array, also where NumPy gives a scalar."""
-    return np.asarray(ufunc(*[np.asarray(array) for array in arrays]))
+    given = [as_array(array) for array in arrays]
+    if any(map(gpu.is_array, given)):
+        return gpu.run(ufunc, given, ())
+    return as_array(ufunc(*given))
 
 
 @silent
@@ -27,7 +33,7 @@ def number(value, dtype):
 @silent
 def cast(array, dtype):
     """Another type, in the same memory order; of complex numbers the real part, without the warning."""
-    array = np.asarray(array)
+    array = as_array(array)
     if array.dtype.kind == "c" and dtype.kind not in "cb":
         array = array.real
     return array.astype(dtype)
@@ -36,7 +42,7 @@ def cast(array, dtype):
 @silent
 def reduce(ufunc, array, axes, out):
     """Reduce over axes, in the type of `out` and into it, which may keep them as dimensions of size 1."""
-    result = ufunc.reduce(np.asarray(array), axis=axes, dtype=out.dtype)
+    result = ufunc.reduce(as_array(array), axis=axes, dtype=out.dtype)
     out[...] = np.reshape(result, out.shape)
     return out
 
@@ -64,43 +70,43 @@ def log_softmax(array, axis):
 def softmax_backward(grad, out, axis):
     products = grad * out
     total = products.sum(axis, keepdims=True) if grad.ndim else products
-    return np.asarray((grad - total) * out)
+    return as_array((grad - total) * out)
 
 
 @silent
 def log_softmax_backward(grad, out, axis):
     total = grad.sum(axis, keepdims=True) if grad.ndim else grad
-    return np.asarray(grad - np.exp(out) * total)
+    return as_array(grad - np.exp(out) * total)
 
 
 def threshold_backward(grad, out):
-    return np.where(np.asarray(out) <= 0, grad.dtype.type(0), np.asarray(grad))
+    return np.where(as_array(out) <= 0, grad.dtype.type(0), as_array(grad))
 
 
 @silent
 def tanh_backward(grad, out):
-    return np.asarray(grad * (1 - out * out).conj())
+    return as_array(grad * (1 - out * out).conj())
 
 
 @silent
 def sigmoid_backward(grad, out):
-    return np.asarray(grad * ((1 - out) * out).conj())
+    return as_array(grad * ((1 - out) * out).conj())
 
 
 @silent
 def sigmoid(array):
-    return np.asarray(1 / (1 + np.exp(-array)))
+    return as_array(1 / (1 + np.exp(-array)))
 
 
 @silent
 def silu(a):
-    return np.asarray(a * sigmoid(a))
+    return as_array(a * sigmoid(a))
 
 
 @silent
 def silu_backward(grad, a):
     s = sigmoid(a)
-    return np.asarray(grad * (s * (1 + a * (1 - s))).conj())
+    return as_array(grad * (s * (1 + a * (1 - s))).conj())
 
 
 def tanh_of_softplus(a):
@@ -112,13 +118,13 @@ def tanh_of_softplus(a):
 
 @silent
 def mish(a):
-    return np.asarray(a * tanh_of_softplus(a))
+    return as_array(a * tanh_of_softplus(a))
 
 
 @silent
 def mish_backward(grad, a):
     t = tanh_of_softplus(a)
-    return np.asarray(grad * (t + a * sigmoid(a) * (1 - t * t)))
+    return as_array(grad * (t + a * sigmoid(a) * (1 - t * t)))
 
 
 def normal_distribution(a):
@@ -130,13 +136,13 @@ def normal_distribution(a):
 
 @silent
 def gelu(a):
-    return np.asarray(a * normal_distribution(a))
+    return as_array(a * normal_distribution(a))
 
 
 @silent
 def gelu_backward(grad, a):
     density = np.exp(-a * a / 2) / math.sqrt(2 * math.pi)
-    return np.asarray(grad * (normal_distribution(a) + a * density))
+    return as_array(grad * (normal_distribution(a) + a * density))
 
 
 def logistic_part(a):
@@ -148,14 +154,14 @@ def logistic_part(a):
 
 @silent
 def gelu_tanh(a):
-    return np.asarray(a * logistic_part(a)[0])
+    return as_array(a * logistic_part(a)[0])
 
 
 @silent
 def gelu_tanh_backward(grad, a):
     s = logistic_part(a)[0]
     slope = logistic_part(np.clip(a, -30, 30))[1]  # further out s is 0 or 1
-    return np.asarray(grad * (s + a * s * (1 - s) * slope))
+    return as_array(grad * (s + a * s * (1 - s) * slope))
 
 
 # --- Optimizers: the formulas stand in optim.pyx -------------------------------------------------

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from cygrad._kernels.gpu.library import as_array, is_array
 from cygrad._kernels.strided import restride
 
 _REAL = {np.dtype(np.complex64): np.dtype(np.float32), np.dtype(np.complex128): np.dtype(np.float64)}
@@ -21,21 +22,22 @@ def as_parts(a):
 def from_parts(a):
     """The inverse of `as_parts`; the two parts must lie side by side."""
     dtype = _COMPLEX[a.dtype]
-    return a.view(dtype)[..., 0] if a.size else np.empty(a.shape[:-1], dtype)
+    return a.view(dtype)[..., 0] if a.size else np.empty(a.shape[:-1], dtype, like=a)
 
 
 def angle(a):
     """The angle of complex numbers; of real ones 0 or pi."""
     if a.dtype.kind == "c":
         return np.arctan2(a.imag, a.real)
-    angles = np.asarray((a < 0) * a.dtype.type(np.pi))
+    angles = as_array((a < 0) * a.dtype.type(np.pi))
     np.copyto(angles, a, where=np.isnan(a))
     return angles
 
 
 def joined(real, imag):
     """A complex array of these parts, with broadcasting."""
-    result = np.empty(np.broadcast_shapes(real.shape, imag.shape), _COMPLEX[real.dtype])
+    shape = np.broadcast_shapes(real.shape, imag.shape)
+    result = np.empty(shape, _COMPLEX[real.dtype], like=next(filter(is_array, (real, imag)), None))
     result.real = real
     result.imag = imag
     return result

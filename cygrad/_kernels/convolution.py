@@ -16,6 +16,7 @@ import cygrad._kernels.images as images
 from cygrad._kernels import depthwise, patchwise, winograd
 from cygrad._kernels.blas import matmul, matmul_into
 from cygrad._kernels.by_numpy import silent
+from cygrad._kernels.dispatch import dispatching
 
 
 def patches(x, where, blocks):
@@ -105,7 +106,9 @@ def correlate(x, w, b, where, groups):
 
 def plus(out, b):
     """Results with a bias, one number for each filter, added to them."""
-    return out if b is None else np.add(out, b.reshape((-1,) + (1,) * (out.ndim - 2)), out=out)
+    if b is not None:
+        out += b.reshape((-1,) + (1,) * (out.ndim - 2))
+    return out
 
 
 def correlate_directly(x, w, where, groups):
@@ -231,3 +234,6 @@ def filter_gradient_directly(x, g, where, groups):
     for block, columns in patches(x, where, where.blocks(n, x.shape[1], x.itemsize)):
         turned += matmul(grouped(columns, groups), grouped(places(g, block), groups).swapaxes(1, 2))
     return np.ascontiguousarray(turned.swapaxes(1, 2)).reshape(shape)
+
+
+dispatching(globals(), "correlate spread filter_gradient")

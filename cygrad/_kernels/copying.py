@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from cygrad._kernels.arrays import new_array
+from cygrad._kernels.gpu import basics
 
 _LARGE = 2**20  # bytes
 _SHORT = 8  # elements of a last axis along which loops would be too many
@@ -41,6 +42,8 @@ def copy_in_order(array, order):
 
 def contiguous(array):
     """A dense copy in C order."""
+    if not isinstance(array, np.ndarray):
+        return array.copy("C")
     is_short = array.ndim > 1 and array.shape[-1] <= _SHORT and array.size > 1000 * _SHORT
     if not is_short and array.nbytes < _LARGE or array.dtype.kind not in "biufc" or array.dtype.num >= _BUILT_IN:
         return array.copy("C")
@@ -75,19 +78,28 @@ def is_in_order(array, order):
 def empty_like(array, dtype):
     """Uninitialised memory for an array of this shape, its axes in the order of the original's."""
     repeats = not all(array.strides)
+    if not isinstance(array, np.ndarray):
+        return basics.empty_like(array, dtype, "C" if repeats else "K")
     return np.empty_like(array, dtype, order="C" if repeats else "K", subok=False)
 
 
 def empty_in_order(array, order, dtype):
     """Uninitialised memory for an array of this shape, its axes in the given order, or as they are for None."""
     num = np.dtype(dtype).num
+    if not isinstance(array, np.ndarray):
+        shape = array.shape if order is None else tuple(array.shape[axis] for axis in order)
+        blank = basics.empty_beside(array, shape, dtype)
+        return blank if order is None else blank.transpose(_inverse(order))
     if order is None:
         return new_array(array.shape, num)
     return new_array(tuple(array.shape[axis] for axis in order), num).transpose(_inverse(order))
 
 
 def copy_into(target, values):
-    """Write `values`, broadcast and converted as C does, into `target`. Silent."""
+    """Write `values`, broadcast and converted as C does, into `target`; both on whatever device. Silent."""
+    if not (isinstance(target, np.ndarray) and isinstance(values, np.ndarray)):
+        basics.copy_into(target, values)
+        return
     if values.dtype == target.dtype:
         np.copyto(target, values)
         return
@@ -99,6 +111,8 @@ def copy_into(target, values):
 
 def on_memory_of(array, pattern):
     """An array with the shape and strides of `pattern` on the memory of `array`; None if that is too short."""
+    if not isinstance(array, np.ndarray):
+        return basics.on_memory_of(array, pattern)
     memory = memory_from(array)
     if memory.size < pattern.size:
         return None

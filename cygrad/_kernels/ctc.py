@@ -6,6 +6,16 @@ After A. Graves et al., "Connectionist Temporal Classification" (ICML 2006), sec
 
 import numpy as np
 
+from cygrad._kernels.dispatch import dispatching
+from cygrad._kernels.gpu.library import beside
+
+
+def in_rows(targets, lengths):
+    """Targets that stand one after the other as (N, S), each with something after its end."""
+    longest = int(lengths.max(initial=0))
+    places = (np.cumsum(lengths) - lengths)[:, None] + np.arange(longest)
+    return targets.take(beside(np.minimum(places, max(len(targets) - 1, 0)), targets))
+
 
 def states_of(targets, lengths, blank):
     """(N, 2 S + 1): the padded targets (N, S) with blanks around and between them, and blanks after their end."""
@@ -80,3 +90,6 @@ def backward(grad, log_probs, states, input_lengths, target_lengths, blank, loss
             inside = ((t < input_lengths) & counted)[:, None]
             out[t] = np.where(inside, (np.exp(log_probs[t]) - symbols) * grad[:, None], 0)
     return out
+
+
+dispatching(globals(), "states_of forward backward")

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from cygrad._kernels.gpu.library import dense
 from cygrad._kernels.strided import restride
 
 
@@ -20,7 +21,7 @@ def diagonal(array, offset, axis1, axis2):
 
 def on_diagonal(values, shape, offset, axis1, axis2):
     """Zeros of `shape` with these diagonals."""
-    array = np.zeros(shape, values.dtype)
+    array = np.zeros(tuple(shape), values.dtype, like=values)
     np.copyto(diagonal(array, offset, axis1, axis2), values)
     return array
 
@@ -37,7 +38,7 @@ def embed(values, offset, axis1, axis2):
 def block_diag(arrays, dtype):
     """Arrays of up to two axes, one after the other along a diagonal; zeros elsewhere."""
     blocks = [np.atleast_2d(array) for array in arrays]
-    out = np.zeros(np.sum([block.shape for block in blocks], axis=0), dtype)
+    out = np.zeros(tuple(map(sum, zip(*(block.shape for block in blocks)))), dtype, like=blocks[0])
     row = column = 0
     for block in blocks:
         height, width = block.shape
@@ -48,22 +49,22 @@ def block_diag(arrays, dtype):
 
 def tril(array, offset):
     """With zeros above a diagonal of the last two axes."""
-    return np.ascontiguousarray(np.tril(array, offset))
+    return dense(np.tril(array, offset))
 
 
 def triu(array, offset):
     """With zeros below a diagonal of the last two axes."""
-    return np.ascontiguousarray(np.triu(array, offset))
+    return dense(np.triu(array, offset))
 
 
 def tril_within(array, offset):
     """The same, written into the array itself."""
-    np.copyto(array, 0, where=~np.tri(array.shape[-2], array.shape[-1], offset, np.bool_))
+    np.copyto(array, 0, where=~np.tri(array.shape[-2], array.shape[-1], offset, np.bool_, like=array))
 
 
 def triu_within(array, offset):
     """The same, written into the array itself."""
-    np.copyto(array, 0, where=np.tri(array.shape[-2], array.shape[-1], offset - 1, np.bool_))
+    np.copyto(array, 0, where=np.tri(array.shape[-2], array.shape[-1], offset - 1, np.bool_, like=array))
 
 
 def tril_indices(rows, columns, offset):

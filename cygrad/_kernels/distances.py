@@ -1,8 +1,11 @@
 """Distances between rows, cross products, and slices that are scaled down to a norm."""
 
+from typing import Any
+
 import numpy as np
 
 from cygrad._kernels.by_numpy import silent
+from cygrad._kernels.gpu.library import dense
 
 BLOCK = 1 << 15  # differences that are computed at once, of rows from those after them
 DIFFERENCES = 1 << 17  # the same, of all rows from all others
@@ -23,7 +26,7 @@ def _write_distances(out, x, y, p, by_product):
     """`cdist` of some matrices, or of one, or of some of its rows: as many at a time as make a block."""
     size = out.size * (1 if by_product else x.shape[-1])
     if size <= DIFFERENCES or out.ndim == 2 and len(out) == 1:
-        out[...] = _by_product(x, y) if by_product else _by_difference(x, y, p)
+        out[...] = distances_by_product(x, y) if by_product else _by_difference(x, y, p)
     elif len(out) == 1:
         _write_distances(out[0], x[0], y[0], p, by_product)
     else:
@@ -33,7 +36,7 @@ def _write_distances(out, x, y, p, by_product):
             _write_distances(out[part], x[part], y[part] if out.ndim > 2 else y, p, by_product)
 
 
-def _by_product(x, y):
+def distances_by_product(x, y):
     """2-norm distances, from the product of the matrices."""
     squares = np.square(x).sum(-1)[..., :, None] + np.square(y).sum(-1)[..., None, :]
     squares -= 2 * np.matmul(x, y.swapaxes(-1, -2))
@@ -76,12 +79,21 @@ def cross(a, b, axis):
     """The cross products of vectors along an axis."""
     a, b = np.broadcast_arrays(a, b)
     a, b = np.moveaxis(a, axis, 0), np.moveaxis(b, axis, 0)
-    out = np.empty((*a.shape[1 : axis + 1], 3, *a.shape[axis + 1 :]), a.dtype)
+    out = np.empty((*a.shape[1 : axis + 1], 3, *a.shape[axis + 1 :]), a.dtype, like=a)
     parts = np.moveaxis(out, axis, 0)
     for i, (j, k) in enumerate(((1, 2), (2, 0), (0, 1))):
         np.multiply(a[j], b[k], out=parts[i, ...])
         parts[i, ...] -= a[k] * b[j]
     return out
+
+
+_vecdot: Any = np.vecdot  # NumPy's types know of no `axis`
+
+
+@silent
+def vecdot(a, b, axis):
+    """The inner products of the vectors along an axis of both, the first conjugated."""
+    return _vecdot(a, b, axis=axis)
 
 
 @silent
@@ -90,10 +102,10 @@ def renorm(a, p, axis, largest):
     others = tuple(d for d in range(a.ndim) if d != axis)
     size = np.abs(a)
     if p == np.inf:
-        norms = size.max(others, keepdims=True, initial=0)
+        norms = size.max(others, keepdims=True) if size.size else size.sum(others, keepdims=True)
     else:
         size = np.square(size, out=size) if p == 2 else np.power(size, p, out=size)
         norms = size.sum(others, keepdims=True) ** (1 / p)
     factor = np.where(norms > largest, largest / (norms + TINY), 1).astype(size.dtype)
     del size  # before there is a result
-    return np.ascontiguousarray(a * factor)
+    return dense(a * factor)

@@ -5,4 +5,4 @@ from numpy cimport ndarray
 cpdef ndarray relu(ndarray a)
 cpdef ndarray rsqrt(ndarray a)
 cpdef ndarray power(ndarray a, double exponent)
-cpdef ndarray clamp(ndarray a, object low, object high)
+cpdef ndarray clamp(ndarray a, object low, object high, ndarray out=*)

@@ -11,6 +11,7 @@ from numpy cimport (
 from cygrad._kernels.arrays cimport cast, empty_like, one_block
 from cygrad._kernels.loops cimport Ufunc
 from cygrad._kernels.parallel cimport HEAVY, LIGHT, Elements, enter, over
+from cygrad._kernels.dispatch import dispatching
 
 cnp.import_array()
 
@@ -39,6 +40,11 @@ cdef Ufunc _sqrt = Ufunc(np.sqrt)
 cpdef ndarray relu(ndarray a):
     """max(a, 0); nan stays nan."""
     return clamp(a, 0, None)
+
+
+def copy_of_real(ndarray a not None):
+    """The real parts, as an array of their own."""
+    return (<object>a).real.copy()
 
 
 cpdef ndarray rsqrt(ndarray a):
@@ -177,18 +183,21 @@ cdef void _erf_loop(char** data, Py_ssize_t n, const void* single) noexcept nogi
             (<double*>data[1])[i] = c_erf((<const double*>data[0])[i])
 
 
-cpdef ndarray clamp(ndarray a, object low, object high):
-    """min(max(a, low), high); a bound is an array of the type of `a`, a number, or None. nan stays nan."""
-    cdef ndarray out = a
+cpdef ndarray clamp(ndarray a, object low, object high, ndarray out=None):
+    """min(max(a, low), high); a bound is an array of the type of `a`, a number, or None. nan stays nan.
+
+    `out` may be an array for the result, which is `a` or lies elsewhere.
+    """
+    cdef ndarray found = a
     cdef bint by_numbers = not isinstance(low, ndarray) and not isinstance(high, ndarray)
     if by_numbers and PyArray_TYPE(a) in (cnp.NPY_FLOAT, cnp.NPY_DOUBLE):
-        return clamp_floats(a, -INFINITY if low is None else low, INFINITY if high is None else high)
+        return clamp_floats(a, -INFINITY if low is None else low, INFINITY if high is None else high, out)
     if low is not None:
-        out = _bounded(_maximum, a, low, None)
+        found = _bounded(_maximum, a, low, out if high is None else None)
     if high is not None:
-        reuse = low is not None and not isinstance(high, ndarray)
-        out = _bounded(_minimum, out, high, out if reuse else None)
-    return out
+        reuse = out is None and low is not None and not isinstance(high, ndarray)
+        found = _bounded(_minimum, found, high, found if reuse else out)
+    return found
 
 
 cdef struct Bounds:
@@ -197,14 +206,16 @@ cdef struct Bounds:
     double high
 
 
-cdef ndarray clamp_floats(ndarray a, double low, double high):
-    cdef ndarray out
+cdef ndarray clamp_floats(ndarray a, double low, double high, ndarray out):
     cdef Elements elements
     cdef Bounds bounds
     if low != low or high != high:
-        return np.full_like(a, np.nan)
+        out = np.empty_like(a) if out is None else out
+        (<object>out).fill(np.nan)
+        return out
     a = one_block(a)
-    out = empty_like(a)
+    if out is None or not PyArray_IS_C_CONTIGUOUS(a):
+        out = empty_like(a)
     bounds.single = PyArray_TYPE(a) == cnp.NPY_FLOAT
     bounds.low = low
     bounds.high = high
@@ -227,3 +238,6 @@ cdef ndarray _bounded(Ufunc ufunc, ndarray a, object bound, ndarray out):
     if isinstance(bound, ndarray):
         return ufunc.call2(a, <ndarray>bound, out)
     return ufunc.call2_scalar(a, bound, False, out)
+
+
+dispatching(globals(), "relu copy_of_real rsqrt power sign where erf clamp")

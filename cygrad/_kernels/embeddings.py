@@ -3,6 +3,7 @@
 import numpy as np
 
 from cygrad._kernels.arrays import new_array
+from cygrad._kernels.dispatch import dispatching
 from cygrad._kernels.scatter import add_rows
 
 
@@ -34,6 +35,16 @@ def scaled_to_norm(table, places, largest, p):
         longer = norms > largest
         factors = (largest / (norms[longer] + 1e-7)).astype(table.dtype)
         return places[longer], rows[longer] * factors[:, None]
+
+
+def bag_of_each(starts, count):
+    """Which bag each of `count` integers is in, of bags that start at these places."""
+    return np.repeat(np.arange(len(starts)), np.append(starts[1:], count) - starts if len(starts) else 0)
+
+
+def bag_sizes(bags, counted, count):
+    """How many integers that count each of `count` bags holds."""
+    return np.bincount(bags[counted], minlength=count)
 
 
 def sums_of_bags(table, places, bags, weights, counted, sizes, mean):
@@ -79,3 +90,8 @@ def largest_of_bags(table, places, bags, sizes, counted):
         rows[bag] = names[at]
         out[bag] = values[at, np.arange(values.shape[1])]
     return out, rows
+
+
+dispatching(
+    globals(), "added_rows index_scale scaled_to_norm bag_of_each bag_sizes sums_of_bags bag_scale largest_of_bags"
+)

@@ -4,6 +4,9 @@ import math
 
 import numpy as np
 
+from cygrad._kernels.dispatch import dispatching
+from cygrad._kernels.gpu.library import dense
+
 
 def unfold(x, where):
     """The windows of images (n, channels, *image): (n, channels * taps, places of the result)."""
@@ -31,7 +34,7 @@ def shuffle(x, factor):
     x = x.reshape(*others, channels // factor**2, factor, factor, height, width)
     n = len(others) + 1
     x = x.transpose(*range(n), n + 2, n, n + 3, n + 1)
-    return np.ascontiguousarray(x).reshape(*others, channels // factor**2, height * factor, width * factor)
+    return dense(x).reshape(*others, channels // factor**2, height * factor, width * factor)
 
 
 def unshuffle(x, factor):
@@ -40,4 +43,7 @@ def unshuffle(x, factor):
     x = x.reshape(*others, channels, height // factor, factor, width // factor, factor)
     n = len(others) + 1
     x = x.transpose(*range(n), n + 1, n + 3, n, n + 2)
-    return np.ascontiguousarray(x).reshape(*others, channels * factor**2, height // factor, width // factor)
+    return dense(x).reshape(*others, channels * factor**2, height // factor, width // factor)
+
+
+dispatching(globals(), "unfold fold")

@@ -12,6 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from cygrad._kernels.dispatch import dispatching
+from cygrad._kernels.gpu.library import module_of
+
 loops: Any = getattr(np.fft, "_pocketfft_umath", None)
 
 
@@ -93,28 +96,31 @@ def c2r(a, dims, norm, length):
     return _irfft(a, dims[-1], factor, length)
 
 
-def halved(length, by, ndim, dim, dtype):
-    """`by` for the frequencies that the one-sided transform keeps of a pair, 1 for the others; to multiply with."""
-    weights = np.ones(length // 2 + 1, dtype)
+def halved(length, by, beside, dim, dtype):
+    """`by` for the frequencies that the one-sided transform keeps of a pair, 1 for the others; to multiply `beside`."""
+    weights = module_of(beside).ones(length // 2 + 1, dtype)
     weights[1 : (length + 1) // 2] = by
-    return weights.reshape([-1 if i == dim else 1 for i in range(ndim)])
+    return weights.reshape([-1 if i == dim else 1 for i in range(beside.ndim)])
 
 
 def lengthened(a, dim, length):
     """Zeros behind the elements along a dimension."""
     shape = list(a.shape)
     shape[dim] = length
-    result = np.zeros(shape, a.dtype)
+    result = np.zeros(shape, a.dtype, like=a)
     result[(slice(None),) * dim + (slice(a.shape[dim]),)] = a
     return result
 
 
-def frequencies(length, spacing, onesided):
+def frequencies(library, length, spacing, onesided):
     """The frequencies of a transform, in cycles per unit of `spacing`."""
     if onesided:
-        steps = np.arange(length // 2 + 1)
+        steps = library.arange(length // 2 + 1)
     else:
-        steps = np.arange(length)
+        steps = library.arange(length)
         steps[(length + 1) // 2 :] -= length
     with np.errstate(all="ignore"):
         return steps * (np.float64(1) / np.float64(length * spacing))
+
+
+dispatching(globals(), "r2c")

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from cygrad._kernels.by_numpy import silent
+from cygrad._kernels.dispatch import dispatching
+from cygrad._kernels.gpu.library import beside
 from cygrad._kernels.scatter import add_rows
 
 CUBIC = -0.75
@@ -60,7 +62,7 @@ class Axis:
             at, slope = (grid + 1) / 2 * (size - 1), (size - 1) / 2
         else:
             at, slope = ((grid + 1) * size - 1) / 2, size / 2
-        slope = np.full(grid.shape, slope, grid.dtype)
+        slope = np.full_like(grid, slope)
         if mode != "bicubic":
             at, sign = padded(at, size, padding, align_corners)
             slope = slope * sign
@@ -118,6 +120,22 @@ def corners(points, sizes):
 
 
 @silent
+def neighbourhoods(grid, sizes, mode, padding, align_corners):
+    """What gradients ask of points: (lines, places, inside), each (n, of one thing, points).
+
+    For each dimension, the last one first, `lines` holds slope and offset of the share as a function of the grid; for
+    each combination of taps, `places` and `inside` hold what `corners` gives.
+    """
+    points = axes(grid, sizes, mode, padding, align_corners)
+    flat = grid.reshape(len(grid), math.prod(grid.shape[1:-1]), len(sizes))
+    lines = []
+    for i, axis in enumerate(points[::-1]):
+        lines += [axis.slope, axis.share - flat[..., i] * axis.slope]
+    places, inside = zip(*[found for _, *found in corners(points, sizes)], strict=True)
+    return np.stack(lines, 1).astype(grid.dtype, copy=False), np.stack(places, 1), np.stack(inside, 1)
+
+
+@silent
 def sample(x, grid, mode, padding, align_corners):
     """The images at the points of the grid."""
     sizes = x.shape[2:]
@@ -158,11 +176,16 @@ def add_columns(g, places, size):
     return out
 
 
-def affine_base(size, align_corners, dtype):
-    """The points (places, dimensions + 1) of a grid over an image of that size, with a 1 at the end."""
+def affine_base(size, align_corners, like):
+    """The points (places, dimensions + 1) of a grid over an image of that size, with a 1 at the end; as `like` is."""
     lines = []
+    dtype = like.dtype
     for n in size:
         line = np.linspace(-1, 1, n, dtype=dtype) if n > 1 else np.zeros(1, dtype)
         lines.append(line if align_corners else line * dtype.type((n - 1) / n))
     mesh = np.meshgrid(*lines, indexing="ij")
-    return np.stack([*reversed(mesh), np.ones(tuple(size), dtype)], -1).reshape(-1, len(size) + 1)
+    base = np.stack([*reversed(mesh), np.ones(tuple(size), dtype)], -1).reshape(-1, len(size) + 1)
+    return beside(base, like)
+
+
+dispatching(globals(), "sample take_columns add_columns")

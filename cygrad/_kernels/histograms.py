@@ -7,6 +7,7 @@ import numpy as np
 
 from cygrad._kernels import blocks
 from cygrad._kernels.by_numpy import silent
+from cygrad._kernels.dispatch import dispatching
 
 
 def bincount(weights, numbers, least):
@@ -70,3 +71,6 @@ def _counts(points, edges, shape, weights):
     if not inside.all():
         flat, weights = flat[inside], None if weights is None else weights[inside]
     return np.bincount(flat, weights, math.prod(shape))
+
+
+dispatching(globals(), "bincount count_evenly histogram")

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from cygrad._kernels.gpu.library import as_array, is_array
+
 
 def whole_power(power, base, exponent):
     """`base ** exponent` by the ufunc `power`; to a negative power all but 1 and -1 become 0.
@@ -23,9 +25,9 @@ def divide_towards_zero(a, b):
     """
     with np.errstate(all="ignore"):
         if a.dtype.kind == "f":
-            return np.asarray(np.trunc(np.true_divide(a, b)))
-        quotient = np.asarray(np.floor_divide(a, b))
+            return as_array(np.trunc(np.true_divide(a, b)))
+        quotient = as_array(np.floor_divide(a, b))
         below_zero = (a < 0) != (b < 0)
-        if below_zero.any():
+        if is_array(quotient) or below_zero.any():
             quotient += below_zero & (quotient * b != a)
         return quotient

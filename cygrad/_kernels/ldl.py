@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 
+from cygrad._kernels.dispatch import dispatching
 from cygrad._kernels.lapack import routine
 from cygrad._kernels.stacks import over_stacks
 
@@ -147,3 +148,6 @@ def solve(a, pivots, x, hermitian):
 def swap(x, i, j):
     if i != j:
         x[[i, j]] = x[[j, i]]
+
+
+dispatching(globals(), "ldl_factor ldl_solve")

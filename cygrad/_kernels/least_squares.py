@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from cygrad._kernels.gpu.library import dense
 from cygrad._kernels.stacks import over_stacks
 
 
@@ -15,10 +16,12 @@ def lstsq(a, b, rcond):
     stack = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     a = np.broadcast_to(a, (*stack, *a.shape[-2:]))
     u, s, vh = np.linalg.svd(a, full_matrices=False)
-    counts = np.ones(s.shape, bool) if rcond is None else s > rcond * s.max(-1, initial=0, keepdims=True)
+    counts = np.ones_like(s, dtype=bool)
+    if rcond is not None and s.shape[-1]:
+        counts = s > rcond * s.max(-1, keepdims=True)
     inverse = np.where(counts, 1 / s, 0).astype(s.dtype)
     x = adjoint(vh) @ (inverse[..., None] * (adjoint(u) @ b))
-    return np.ascontiguousarray(x), counts.sum(-1), s
+    return dense(x), counts.sum(-1), s
 
 
 def adjoint(a):

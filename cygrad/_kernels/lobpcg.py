@@ -57,6 +57,6 @@ def orthonormal(s, b):
         s = s[:, lengths > 0] / lengths[lengths > 0]
         gram = s.conj().T @ times(b, s)
         values, vectors = np.linalg.eigh((gram + gram.conj().T) / 2)
-        kept = values > values.max(initial=0) * np.finfo(values.dtype).eps * len(values)
+        kept = values > np.maximum(values.max(), 0) * np.finfo(values.dtype).eps * len(values)
         s = s @ (vectors[:, kept] / np.sqrt(values[kept]))[:, ::-1]
     return s

@@ -16,6 +16,8 @@ Where there is no loop, or memory is not plain, NumPy's function does the work; 
 everything that way.
 """
 
+import numpy as np
+
 cimport cython
 cimport numpy as cnp
 from cpython.exc cimport PyErr_Occurred
@@ -295,6 +297,10 @@ cdef class Ufunc:
                 self.loops[t].out_type = out_type
                 self.loops[t].piece = _piece(self.name, t)
             types += source.nargs
+        if ufunc is np.reciprocal:
+            self.quotient = Ufunc(np.divide)
+            for t in (cnp.NPY_FLOAT, cnp.NPY_DOUBLE):
+                self.loops[t].function = NULL
 
     def __repr__(self):
         return f"Ufunc({self.name})"
@@ -319,6 +325,8 @@ cdef class Ufunc:
         cdef Operand[1] inputs
         if not (likely(t < NTYPES) and likely(self.nin == 1) and likely(is_plain(a))
                 and likely(self.loops[t].function != NULL)):
+            if self.quotient is not None and t in (cnp.NPY_FLOAT, cnp.NPY_DOUBLE):
+                return self.quotient.call2_scalar(a, 1, True, out)
             return self._fallback(a, None, out)
         loop = &self.loops[t]
         if cnp.PyArray_IS_C_CONTIGUOUS(a) and (out is None or _takes_flat(out, a, a, loop.out_type)):

@@ -3,40 +3,49 @@
 import numpy as np
 
 from cygrad._kernels.blocks import SIZE
+from cygrad._kernels.dispatch import dispatching
 from cygrad._kernels.elementwise import clamp
 from cygrad._kernels.elementwise import where as select
+from cygrad._kernels.fused import by_loop
+from cygrad._kernels.gpu.library import as_array, is_array
 from cygrad._kernels.stacks import over_stacks
 
 
+@by_loop("squared_error", 2)
 def squared_error(x, y):
     """(x - y)^2."""
     with np.errstate(all="ignore"):
-        d = np.asarray(x - y)
+        d = as_array(x - y)
         return np.multiply(d, d, d)
 
 
+@by_loop("smooth_l1", 2, lambda beta: (beta, 0.5 / beta))
 def smooth_l1(x, y, beta):
     """0.5 * d^2 / beta up to a difference |d| of beta, |d| - 0.5 * beta beyond."""
     with np.errstate(all="ignore"):
-        d = np.abs(np.asarray(x - y))
+        d = np.abs(as_array(x - y))
         near = np.minimum(d, d.dtype.type(beta))
-        return np.asarray(near * (d - near * d.dtype.type(0.5)) / d.dtype.type(beta))
+        return as_array(near * (d - near * d.dtype.type(0.5)) / d.dtype.type(beta))
 
 
+@by_loop("huber", 2)
 def huber(x, y, delta):
     """0.5 * d^2 up to a difference |d| of delta, delta * (|d| - 0.5 * delta) beyond."""
     with np.errstate(all="ignore"):
-        d = np.abs(np.asarray(x - y))
+        d = np.abs(as_array(x - y))
         near = np.minimum(d, d.dtype.type(delta))
-        return np.asarray(near * (d - near * d.dtype.type(0.5)))
+        return as_array(near * (d - near * d.dtype.type(0.5)))
 
 
+@by_loop("soft_margin", 2)
 def soft_margin(x, y):
     """log(1 + exp(-x * y))."""
     with np.errstate(all="ignore"):
-        z = np.asarray(-x * y)
-        out = np.asarray(np.log1p(np.exp(z)))
+        z = as_array(-x * y)
+        out = as_array(np.log1p(np.exp(z)))
         too_large = np.isinf(out)
+        if is_array(out):
+            return np.where(too_large, z, out)
         if too_large.any():
             np.copyto(out, z, where=too_large)
         return out
@@ -45,8 +54,10 @@ def soft_margin(x, y):
 def kl_divergence(x, y):
     """y * (log(y) - x), where 0 times the logarithm of 0 is 0."""
     with np.errstate(all="ignore"):
-        losses = np.asarray(np.log(y) - x)
-        losses = np.asarray(losses * y)
+        losses = as_array(np.log(y) - x)
+        losses = as_array(losses * y)
+        if is_array(y):
+            return np.where(y == 0, -x * y, losses)
         if y.size and not y.min() > 0:
             np.copyto(losses, -x * y, where=y == 0)
         return losses
@@ -55,7 +66,7 @@ def kl_divergence(x, y):
 @over_stacks(1, 0)
 def multi_margin(x, target, weight, margin, p):
     """Of each row the mean of (margin - x[target] + x)^p where positive, other classes than the target's."""
-    rows = np.arange(len(x))
+    rows = np.arange(len(x), like=x)
     with np.errstate(all="ignore"):
         gap = np.maximum(x - x[rows, target][:, None] + x.dtype.type(margin), 0)
         gap[rows, target] = 0
@@ -103,14 +114,19 @@ def _add_margins(x, target, counted, others, losses, slopes):
 def binary_cross_entropy(x, y, weight):
     """-(y * log(x) + (1 - y) * log(1 - x)) * weight; logarithms end at -100. `weight` may be None."""
     with np.errstate(all="ignore"):
-        losses = clamp(np.asarray(np.log1p(-x)), -100.0, None)
+        losses = clamp(as_array(np.log1p(-x)), -100.0, None)
         losses *= y - 1
-        likely = clamp(np.asarray(np.log(x)), -100.0, None)
+        likely = clamp(as_array(np.log(x)), -100.0, None)
         likely *= y
         losses -= likely
-        return np.asarray(losses if weight is None else losses * weight)
+        return as_array(losses if weight is None else losses * weight)
 
 
+def _none_if_weighted(weight, pos_weight):
+    return () if weight is None and pos_weight is None else None
+
+
+@by_loop("binary_cross_entropy_with_logits", 2, _none_if_weighted)
 def binary_cross_entropy_with_logits(x, y, weight, pos_weight):
     """The same of sigmoid(x), exact for large |x|; `pos_weight` counts the first term more often. Both may be None."""
     with np.errstate(all="ignore"):
@@ -118,4 +134,7 @@ def binary_cross_entropy_with_logits(x, y, weight, pos_weight):
         if pos_weight is not None:
             minus_log_sigmoid = ((pos_weight - 1) * y + 1) * minus_log_sigmoid
         losses = (1 - y) * x + minus_log_sigmoid
-        return np.asarray(losses if weight is None else losses * weight)
+        return as_array(losses if weight is None else losses * weight)
+
+
+dispatching(globals(), "multilabel_margin")

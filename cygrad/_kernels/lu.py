@@ -7,6 +7,8 @@ import math
 
 import numpy as np
 
+from cygrad._kernels.dispatch import dispatching
+from cygrad._kernels.gpu.library import module_of
 from cygrad._kernels.lapack import routine
 from cygrad._kernels.stacks import over_stacks
 from cygrad._kernels.triangular import solve_triangular
@@ -95,7 +97,7 @@ def triangles(lu):
     """L and U."""
     k = min(lu.shape[-2:])
     lower = np.tril(lu[..., :, :k], -1)
-    lower += np.eye(lower.shape[-2], k, dtype=lu.dtype)
+    lower += module_of(lu).eye(lower.shape[-2], k, dtype=lu.dtype)
     return lower, np.triu(lu[..., :k, :])
 
 
@@ -103,3 +105,6 @@ def triangles(lu):
 def permutation(pivots, m, dtype):
     """The matrices P with A = P L U."""
     return np.swapaxes(np.eye(m, dtype=dtype)[order_of_rows(pivots, m)], -1, -2)
+
+
+dispatching(globals(), "lu_factor order_of_rows permutation")

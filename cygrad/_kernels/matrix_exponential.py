@@ -8,6 +8,8 @@ import math
 
 import numpy as np
 
+from cygrad._kernels.dispatch import dispatching
+from cygrad._kernels.gpu.library import module_of
 from cygrad._kernels.stacks import over_stacks
 
 THETA = {
@@ -58,7 +60,7 @@ def pade(a, m):
     """The quotient p(A) / p(-A), for p with coefficients (2m - j)! m! / ((2m)! j! (m - j)!)."""
     whole = math.factorial(2 * m) // math.factorial(m)
     c = [math.factorial(2 * m - j) / (whole * math.factorial(j) * math.factorial(m - j)) for j in range(m + 1)]
-    one = np.eye(a.shape[-1], dtype=a.dtype)
+    one = module_of(a).eye(a.shape[-1], dtype=a.dtype)
     square = a @ a
     power, even, odd = square, c[0] * one + c[2] * square, c[1] * one + c[3] * square
     for j in range(4, m, 2):
@@ -71,3 +73,6 @@ def pade(a, m):
     odd *= -2
     odd += even
     return np.linalg.solve(odd, even).astype(a.dtype, copy=False)
+
+
+dispatching(globals(), "matrix_exp")

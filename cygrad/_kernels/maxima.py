@@ -11,7 +11,10 @@ import numpy as np
 import cygrad._kernels.images as images
 from cygrad._kernels.arrays import new_array
 from cygrad._kernels.by_numpy import silent
+from cygrad._kernels.dispatch import dispatching
 from cygrad._kernels.sliding import SCRATCH
+
+_FEW_TAPS = 32  # of a window, for which calls of NumPy over all windows are few
 
 
 def lowest(dtype):
@@ -100,10 +103,18 @@ def of_places(x, dims, indices):
     taps = math.prod(table.shape[-1] for table in indices)
     values = np.empty((len(planes), math.prod(size)), x.dtype)
     places = np.empty(values.shape, np.int64)
+    shape = (*x.shape[: x.ndim - dims], *size)
+    if not values.size:
+        return values.reshape(shape), places.reshape(shape)
     taken = flat_windows([table[:1] if own else table[None] for table in indices], image)
-    step = max(1, SCRATCH // 16 // max(1, math.prod(size) * taps * (x.itemsize + 8 * own)))
+    at_once = 3 if taps <= _FEW_TAPS else taps
+    step = max(1, SCRATCH // 16 // max(1, math.prod(size) * at_once * (x.itemsize + 8 * own)))
     for start in range(0, len(planes), step):
         stop = min(start + step, len(planes))
+        if 0 < taps <= _FEW_TAPS:
+            tables = [table[start:stop] if own else table[None] for table in indices]
+            values[start:stop], places[start:stop] = by_taps(flat[start:stop], tables, image)
+            continue
         if own:
             taken = flat_windows([table[start:stop] for table in indices], image)
         found = np.take_along_axis(flat[start:stop, None], taken, -1)
@@ -115,8 +126,25 @@ def of_places(x, dims, indices):
                 chosen = np.where(is_nan.any(-1), last, chosen)
         values[start : start + step] = np.take_along_axis(found, chosen[..., None], -1)[..., 0]
         places[start : start + step] = np.take_along_axis(taken, chosen[..., None], -1)[..., 0]
-    shape = (*x.shape[: x.ndim - dims], *size)
     return values.reshape(shape), places.reshape(shape)
+
+
+def by_taps(rows, tables, image):
+    """The maximum of each window of rows and its place, one tap after the other; of nan the last."""
+    first = np.arange(len(rows))[:, None] * rows.shape[1]
+    flat, values = rows.reshape(-1), None
+    for tap in np.ndindex(*(table.shape[-1] for table in tables)):
+        at = flat_windows([table[..., t, None] for table, t in zip(tables, tap)], image)[..., 0]
+        found = flat.take(at + first)
+        if values is None:
+            values, best = found, np.array(np.broadcast_to(at, found.shape))
+            continue
+        better = found > values
+        if found.dtype.kind == "f":
+            better |= found != found
+        np.copyto(values, found, where=better)
+        np.copyto(best, at, where=better)
+    return values, best
 
 
 def flat_windows(tables, image):
@@ -128,3 +156,14 @@ def flat_windows(tables, image):
         planes, *size = windows.shape
         windows = windows.reshape(planes, size[0] * size[1], size[2] * size[3])
     return windows
+
+
+def unpooled(planes, places, count):
+    """Zeros (planes, count) with the elements of planes at these places; of several at one place the last counts."""
+    out = np.zeros((len(planes), count), planes.dtype)
+    if planes.size:
+        np.put_along_axis(out, places, planes, 1)
+    return out
+
+
+dispatching(globals(), "of_windows of_places unpooled")

@@ -48,12 +48,15 @@ static void multiply(const native_call *c, void *a, void *b, void *out, Py_ssize
 #include "winograd.h"
 #include "patchwise.h"
 #include "scans.h"
+#include "fused.h"
+#include "picks.h"
 
 enum {
     NORMALIZE_ROWS, ROWS_GRADIENT, MOMENTS, SCALE_RUNS, SUMS_OF_RUNS, COMBINE_RUNS,
     COPY_PATCHES, ADD_PATCHES, LARGEST, ADD_AT, RECURRENT, RECURRENT_GRADIENT,
     CROSS_ENTROPY, CROSS_ENTROPY_GRADIENT, ATTENTION, ATTENTION_GRADIENT, RUNNING_SUMS,
-    WINOGRAD_FILTERS, WINOGRAD_RESULTS, WINOGRAD_SUMS, PATCHWISE_RESULTS, PATCHWISE_IMAGES, PATCHWISE_SUMS, LOOPS
+    WINOGRAD_FILTERS, WINOGRAD_RESULTS, WINOGRAD_SUMS, PATCHWISE_RESULTS, PATCHWISE_IMAGES, PATCHWISE_SUMS,
+    FUSED, GATHER, FIRSTS, GATED, LOOPS
 };
 
 static const native_part native_parts[LOOPS] = {
@@ -63,10 +66,13 @@ static const native_part native_parts[LOOPS] = {
 #ifdef CYGRAD_VECTORS
     winograd_filters_part, winograd_results_part, winograd_sums_part, patchwise_results_part,
     patchwise_images_part, patchwise_sums_part,
+#else
+    NULL, NULL, NULL, NULL, NULL, NULL,
 #endif
+    fused_part, gather_part, firsts_part, gated_part,
 };
 
 /* Whether the compiler could make a loop, and the processor can run it. */
-static int native_has(int loop) { return loop < WINOGRAD_FILTERS || HAS_PANELS; }
+static int native_has(int loop) { return loop < WINOGRAD_FILTERS || loop >= FUSED || HAS_PANELS; }
 
 #endif

@@ -16,6 +16,7 @@ from cygrad._kernels.native cimport loop_of, native_call
 from cygrad._kernels.parallel cimport part_t, share
 from cygrad._kernels.reduce cimport sum_middle
 from cygrad._kernels import by_numpy
+from cygrad._kernels.dispatch import dispatching
 
 cnp.import_array()
 
@@ -494,3 +495,7 @@ cpdef cnp.ndarray cross_entropy_backward(cnp.ndarray grad, cnp.ndarray softmax, 
     _run_rows(CROSS_ENTROPY_GRADIENT, t, targets.n, cnp.PyArray_DIM(softmax, 1),
               [cnp.PyArray_DATA(softmax), targets.classes, cnp.PyArray_DATA(factors), cnp.PyArray_DATA(out)])
     return out
+
+
+dispatching(globals(), """softmax log_softmax softmax_backward log_softmax_backward nll nll_backward cross_entropy
+    cross_entropy_backward""")

@@ -14,6 +14,8 @@ import numpy as np
 
 import cygrad._kernels.norms as norms
 from cygrad._kernels.by_numpy import silent
+from cygrad._kernels.dispatch import dispatching
+from cygrad._kernels.gpu.library import as_array
 from cygrad._kernels.reduce import mean, sum_to
 
 LONGEST_ROW = 1 << 16  # elements whose sum may be taken in their own type
@@ -21,8 +23,8 @@ SHORTEST_RUN = 8  # for fewer elements a loop is not worth its start
 
 
 def wide(a):
-    """The array in a type to compute in; None for None."""
-    return a.astype(np.float32) if a is not None and a.dtype.itemsize == 2 else a
+    """The array in a type to compute in, which on GPUs kernels care for; None for None."""
+    return a.astype(np.float32) if isinstance(a, np.ndarray) and a.dtype.itemsize == 2 else a
 
 
 @silent
@@ -36,7 +38,7 @@ def normalized(x, weight, bias, frame, given):
     middle, squares = given or ((None, None) if _are_runs(x, frame) else statistics(x, frame.axes, frame.centered))
     if _are_runs(x, frame):
         return _normalized_runs(x, weight, bias, frame, middle, squares)
-    factor = np.asarray(1 / np.sqrt(squares + frame.eps)).astype(x.dtype, copy=False)
+    factor = as_array(1 / np.sqrt(squares + frame.eps)).astype(x.dtype, copy=False)
     return scaled(standardized(x, middle, factor), weight, bias), middle, factor, squares
 
 
@@ -53,12 +55,12 @@ def gradients(g, x, weight, middle, factor, frame, needs):
         if _are_runs(x, frame):
             return _gradients_of_runs(g, x, weight, middle, factor, frame, needs)
         xhat = standardized(x, middle, factor)
-        products = np.asarray(g * xhat)
+        products = as_array(g * xhat)
     grad_weight = sum_to(products, frame.parameter) if of_weight else None
     grad_bias = sum_to(np.ascontiguousarray(g), frame.parameter) if of_bias else None
     grad_input = None
     if of_input:
-        if grad_weight is products:  # not summed over anything
+        if grad_weight is not None and grad_weight is products:  # not summed over anything
             products = products.copy()
         grad_input = input_gradient(g, xhat, products, factor, weight, frame.axes, frame.centered, frame.fixed)
     return grad_input, grad_weight, grad_bias
@@ -77,8 +79,8 @@ def statistics(x, axes, centered):
 def standardized(x, middle, factor):
     """(x - middle) * factor."""
     if not isinstance(middle, np.ndarray):
-        return np.asarray(x * factor)
-    d = np.asarray(x - middle)
+        return as_array(x * factor)
+    d = as_array(x - middle)
     return np.multiply(d, factor, out=d)
 
 
@@ -238,3 +240,6 @@ def window_sums(a, size, before):
         if low < high:
             out[:, low:high] += a[:, low + shift : high + shift]
     return out
+
+
+dispatching(globals(), "normalized gradients")

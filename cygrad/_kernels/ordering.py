@@ -5,7 +5,15 @@ Large arrays are taken part by part, as indices have eight bytes each and NumPy 
 
 import numpy as np
 
+import cygrad._kernels.native as native
+from cygrad._kernels.arrays import new_array
+from cygrad._kernels.dispatch import dispatching
+from cygrad._kernels.gpu.library import as_array
 from cygrad._kernels.stacks import along
+
+FIRSTS = 25  # as in native.h
+MOST_FIRSTS = 32  # of a loop that puts each where it belongs among those found
+PIECE = 1 << 15  # elements that one thread works on
 
 
 def one(a, axis):
@@ -56,9 +64,24 @@ def _repair(a, values, order):
 # -- of some --------------------------------------------------------------------------------------
 
 
-@along
 def first_along(a, axis, k, largest):
     """(the k largest or smallest elements along an axis, in order, their indices)."""
+    if 0 < k <= MOST_FIRSTS and k < a.shape[axis] // 8 and type(a) is np.ndarray and native.has_loops(a):
+        return _by_loop(a, axis, k, largest)
+    return _first_along(a, axis, k, largest)
+
+
+def _by_loop(a, axis, k, largest):
+    rows = np.require(np.moveaxis(a, axis, -1), a.dtype.newbyteorder("="), ["C", "A"])
+    shape = (*rows.shape[:-1], k)
+    values, order = new_array(shape, a.dtype.num), np.empty(shape, np.int64)
+    n = a.shape[axis]
+    native.run(FIRSTS, (rows, values, order), (n, k, largest), 0, a.size // n, max(1, PIECE // n))
+    return tuple(np.ascontiguousarray(np.moveaxis(found, -1, axis)) for found in (values, order))
+
+
+@along
+def _first_along(a, axis, k, largest):
     n = a.shape[axis]
     if not 0 < k < n // 8:
         return tuple(np.take(found, range(k), axis) for found in _sorted(a, axis, largest))
@@ -114,3 +137,33 @@ def most_frequent(a, axis):
     np.subtract(places, lengths, out=lengths)
     last = np.moveaxis(np.argmax(lengths, -1, keepdims=True), -1, axis)
     return np.take_along_axis(order, last, axis)
+
+
+def median_of_all(a):
+    """The lower median of all elements; nan if one is nan, or there are none."""
+    flat = a.reshape(-1)
+    if not flat.size:
+        return np.asarray(np.nan if a.dtype.kind == "f" else np.iinfo(a.dtype).min, a.dtype)
+    is_float = flat.dtype.kind == "f"
+    if is_float and np.isnan(flat).any():
+        return np.asarray(np.nan, a.dtype)
+    return middle_of(flat.copy())
+
+
+def middle_of(flat):
+    """The lower median of a vector of numbers, which are put into another order."""
+    place = (flat.size - 1) // 2
+    flat.partition(place)
+    return as_array(flat[place])
+
+
+def nanmedian_of_all(a):
+    """The lower median of all elements, nans apart; nan of none."""
+    flat = a.reshape(-1)
+    if not flat.size or flat.dtype.kind != "f":
+        return median_of_all(flat)
+    numbers = flat[~np.isnan(flat)]
+    return middle_of(numbers) if numbers.size else median_of_all(numbers)
+
+
+dispatching(globals(), "sorted_along first_along kth_along median_along middle_along most_frequent")

@@ -16,7 +16,8 @@ def constant(array, counts, value):
         shape[axis] += before + after
         source[axis] = slice(max(-before, 0), length + min(after, 0))
         target[axis] = slice(max(before, 0), shape[axis] - max(after, 0))
-    out = np.full(shape, value, array.dtype)
+    out = np.empty(tuple(shape), array.dtype, like=array)
+    out.fill(value)
     out[tuple(target)] = array[tuple(source)]
     return out
 
@@ -28,9 +29,9 @@ def _each_axis(ndim, counts):
 
 def by_elements(array, mode, counts):
     """With elements of the array in the places that are added."""
-    if min(counts) < 0:  # some places mirror what is taken away
+    if min(counts) < 0 or not isinstance(array, np.ndarray):  # some places mirror what is taken away
         for axis, before, after in _each_axis(array.ndim, counts):
-            array = np.take(array, _places(mode, array.shape[axis], before, after), axis)
+            array = np.take(array, _places(mode, array.shape[axis], before, after, array), axis)
         return array
     shape, middle = list(array.shape), [slice(None)] * array.ndim
     for axis, before, after in _each_axis(array.ndim, counts):
@@ -39,7 +40,7 @@ def by_elements(array, mode, counts):
     out = np.empty(shape, array.dtype)
     out[tuple(middle)] = array
     for axis, before, after in _each_axis(array.ndim, counts):
-        places = _places(mode, array.shape[axis], before, after) + before
+        places = _places(mode, array.shape[axis], before, after, array) + before
         for target in (*range(before), *range(before + array.shape[axis], shape[axis])):
             out[(*middle[:axis], target)] = out[(*middle[:axis], places[target])]
     return out
@@ -53,14 +54,14 @@ def sum_back(values, mode, counts, shape):
 @along
 def _sum_back(values, axes, mode, counts, shape):
     for axis, before, after in _each_axis(len(shape), counts):
-        zeros = np.zeros((*values.shape[:axis], shape[axis], *values.shape[axis + 1 :]), values.dtype)
-        values = scatter.index_add(zeros, axis, _places(mode, shape[axis], before, after), values)
+        zeros = np.zeros((*values.shape[:axis], shape[axis], *values.shape[axis + 1 :]), values.dtype, like=values)
+        values = scatter.index_add(zeros, axis, _places(mode, shape[axis], before, after, values), values)
     return values
 
 
-def _places(mode, length, before, after):
-    """Which element stands where along an axis."""
-    places = np.arange(-before, length + after)
+def _places(mode, length, before, after, like):
+    """Which element stands where along an axis; an array beside another."""
+    places = np.arange(-before, length + after, like=like)
     if mode == "circular":  # what is left comes round
         first, last = max(-before, 0), length + min(after, 0)
         return first + (places - first) % max(last - first, 1)

@@ -1,17 +1,27 @@
 """Reading and writing what an index names. Negative indices count from the end where NumPy lets them."""
 
+import math
+
 import numpy as np
 
+import cygrad._kernels.native as native
+from cygrad._kernels.arrays import new_array
 from cygrad._kernels.blocks import SIZE
 from cygrad._kernels.copying import copy_into
+from cygrad._kernels.dispatch import dispatching
 from cygrad._kernels.elementwise import where
+from cygrad._kernels.gpu.library import as_array
+
+GATHER = 24  # as in native.h
+PIECE = 1 << 13  # elements that one thread works on
+_BY_SIZE: dict[int, type] = {4: np.float32, 8: np.float64}  # loops only copy
 
 
 def index(array, indices):
     """Fancy indexing; `indices` holds arrays of integers or booleans, and None for dimensions taken whole."""
     given = [i for i, index in enumerate(indices) if index is not None]
     if len(given) == 1 and indices[given[0]].dtype.kind != "b":
-        return np.asarray(np.take(array, indices[given[0]], given[0]))
+        return as_array(np.take(array, indices[given[0]], given[0]))
     return np.asarray(array[fancy(indices)], order="C")
 
 
@@ -43,9 +53,28 @@ def gather(array, axis, index):
     if array.ndim == 0 or index.size == 0:
         return np.full(index.shape, array if array.ndim == 0 else 0, array.dtype)
     if index.ndim == 0:
-        return np.asarray(array[index])
+        return as_array(array[index])
+    found = _gathered(array, axis, index) if type(array) is type(index) is np.ndarray else None
+    if found is not None:
+        return found
     others = np.indices(index.shape, sparse=True)
     return array[tuple(index if d == axis else own for d, own in enumerate(others))]
+
+
+def _gathered(array, axis, index):
+    """`gather` by a loop, which knows no negative indices, and needs as many places beside the axis; or None."""
+    shape = array.shape[:axis] + index.shape[axis : axis + 1] + array.shape[axis + 1 :]
+    kind = _BY_SIZE.get(array.itemsize) if array.dtype.kind in "fiuc" else None
+    if index.shape != shape or kind is None or not native.has_loops(np.empty(0, kind)):
+        return None
+    out = new_array(shape, array.dtype.num)
+    places = np.require(index, np.int64, ["C", "A"])
+    dense = np.require(array, array.dtype.newbyteorder("="), ["C", "A"])
+    inner = math.prod(shape[axis + 1 :])
+    arrays = dense.view(kind), places, out.view(kind)
+    numbers = array.shape[axis], shape[axis], inner
+    failed = native.run(GATHER, arrays, numbers, 0, out.size // inner, max(1, PIECE // inner))
+    return None if failed else out
 
 
 def masked_fill(array, value, mask):
@@ -74,7 +103,7 @@ def fill_where(array, value, mask):
 
 def take(array, numbers):
     """The elements of these numbers in the flattened array. Negative ones count from the end."""
-    return np.asarray(np.take(array.reshape(-1), numbers)) if array.size else np.empty(numbers.shape, array.dtype)
+    return as_array(np.take(array.reshape(-1), numbers)) if array.size else np.empty(numbers.shape, array.dtype)
 
 
 def put(array, numbers, values, accumulate):
@@ -113,3 +142,9 @@ def masked_first(array, mask, size):
     out = np.zeros(size, array.dtype)
     out[: chosen.size] = chosen
     return out
+
+
+dispatching(
+    globals(),
+    "index index_put index_select gather masked_fill fill_where take put masked_select masked_scatter masked_first",
+)

@@ -6,26 +6,27 @@ import numpy as np
 
 from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.elementwise import where as select
+from cygrad._kernels.gpu.library import as_array
 
 
 @silent
 def exp2(a):
     """2 to the power a; NumPy's function does not know complex numbers."""
-    return np.asarray(np.exp(a * math.log(2)) if a.dtype.kind == "c" else np.exp2(a))
+    return as_array(np.exp(a * math.log(2)) if a.dtype.kind == "c" else np.exp2(a))
 
 
 @silent
 def log10(a):
     """Logarithm to base 10; NumPy's loop for float32 gives 2.0000002 for 100."""
     if a.dtype != np.float32:
-        return np.asarray(np.log10(a))
+        return as_array(np.log10(a))
     return np.log10(a, out=np.empty_like(a), dtype=np.float64, casting="same_kind")
 
 
 def where(condition, a, b):
     """Elements of `a` where `condition` holds, else of `b`; all broadcast, `a` and `b` have one type."""
     try:
-        return select(np.asarray(condition), np.asarray(a), np.asarray(b))
+        return select(as_array(condition), as_array(a), as_array(b))
     except ValueError:
         raise RuntimeError(broadcast_failure(condition.shape, a.shape, b.shape)) from None
 
@@ -43,7 +44,7 @@ def isclose(a, b, rtol, atol, equal_nan):
     close = (a == b) | (np.isfinite(distance) & (distance <= atol + np.abs(rtol * b)))
     if equal_nan:
         close |= np.isnan(a) & np.isnan(b)
-    return np.asarray(close)
+    return as_array(close)
 
 
 def broadcast_failure(*shapes):

@@ -6,6 +6,8 @@ P_{m+1} = (a + b * x) * P_m - c * P_{m-1}. Differentiating the recurrence k time
 
 import numpy as np
 
+from cygrad._kernels.dispatch import dispatching
+
 
 def chebyshev(start, slope):
     return (start, slope), lambda m: (0, 2, 1)
@@ -66,3 +68,6 @@ def _derivatives(x, family, order, highest):
         for k in range(order + 1):
             following[k] -= former[k] if c == 1 else c * former[k]
         former, latest = latest, following
+
+
+dispatching(globals(), "polynomial")

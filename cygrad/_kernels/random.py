@@ -11,15 +11,16 @@ from cygrad._kernels.arrays import new_array
 _FLOAT = np.dtype(np.float32).num
 _BLOCK = 8192  # numbers: what fits into the cache several times
 _FEW = 64  # up to here, one by one is faster
+_NARROW = 1024  # spans up to here are found in 16 random bits, of which then few are drawn anew
 _STEP = np.float32(2.0**-24)  # between numbers of single precision in [0.5, 1)
 
 
-def words(numbers, count):
-    """(first, 32 random bits each) of blocks of numbers, in which they are drawn faster than one by one."""
-    draw = numbers.bit_generator.random_raw
+def words(numbers, count, kind=np.uint32):
+    """(first, random bits of that type each) of blocks of numbers, in which they are drawn faster than one by one."""
+    draw, each = numbers.bit_generator.random_raw, 8 // np.dtype(kind).itemsize
     for start in range(0, count, _BLOCK):
         n = min(_BLOCK, count - start)
-        yield start, draw((n + 1) // 2).view(np.uint32)[:n]
+        yield start, draw(-(-n // each)).view(kind)[:n]
 
 
 def singles(numbers, shape):
@@ -87,6 +88,16 @@ def _pairs(draw, shape, dtype):
     return draw((*shape, 2), part).view(dtype)[..., 0]
 
 
+def exponential(numbers, shape, dtype):
+    """Of the density exp(-x), of single precision for shorter types."""
+    return np.asarray(numbers.standard_exponential(shape, dtype if dtype.itemsize >= 4 else np.float32))
+
+
+def permutation(numbers, count, dtype):
+    """0, ..., count - 1 in random order."""
+    return numbers.permutation(count).astype(dtype, copy=False)
+
+
 def stretched(array, low, high):
     """Numbers of [0, 1) stretched to [low, high)."""
     if low == 0 and high == 1:
@@ -114,28 +125,27 @@ def whole_numbers(numbers, shape, low, high, dtype):
 
 
 def _scaled_words(numbers, shape, low, span, dtype):
-    """The same by multiplication: of 32 random bits times `span`, those above the first 32.
+    """The same by multiplication: of 16 or 32 random bits times `span`, those above the first 16 or 32.
 
     D. Lemire, "Fast random integer generation in an interval" (2019), which also tells what is to be drawn anew, so
     that all numbers have the same probability.
     """
     out = np.empty(shape, dtype)
     flat = out.reshape(-1)
-    surplus = (2**32 - span) % span
-    for start, bits in words(numbers, flat.size):
-        product = np.multiply(bits, span, dtype=np.uint64)
+    bits, half, whole = (16, np.uint16, np.uint32) if span <= _NARROW else (32, np.uint32, np.uint64)
+    surplus = (2**bits - span) % span
+    for start, drawn in words(numbers, flat.size, half):
+        product = np.multiply(drawn, span, dtype=whole)
         if surplus:
-            again = product.astype(np.uint32) < surplus
+            again = product.astype(half) < surplus
             if again.any():
-                product[again] = numbers.integers(0, span, np.count_nonzero(again), np.uint64) << 32
-        part = flat[start : start + len(bits)]
-        if dtype == np.int64:  # no third array
-            np.right_shift(product, 32, out=part.view(np.uint64))
-            if low:
-                part += low
+                product[again] = numbers.integers(0, span, np.count_nonzero(again), whole) << bits
+        part = flat[start : start + len(drawn)]
+        np.right_shift(product, bits, out=product)
+        if low:
+            np.add(product.view(product.dtype.char.lower()), low, out=part, dtype=np.int64, casting="unsafe")
         else:
-            product >>= 32
-            part[...] = product.view(np.int64) + low if low else product
+            part[...] = product
     return out
 
 

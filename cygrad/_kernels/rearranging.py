@@ -3,16 +3,18 @@
 import numpy as np
 
 from cygrad._kernels.copying import copy
+from cygrad._kernels.dispatch import dispatching
+from cygrad._kernels.gpu.library import as_array, dense
 
 
 def repeat(array, times):
     """The whole array `times[i]` times along each axis; there may be more of them than axes."""
-    return np.ascontiguousarray(np.tile(array, times)).reshape(_repeated_shape(array.shape, times))
-
-
-def _repeated_shape(shape, times):
-    shape = (1,) * (len(times) - len(shape)) + shape
-    return tuple(length * count for length, count in zip(shape, times))
+    shape = (1,) * (len(times) - array.ndim) + array.shape
+    interleaved = tuple(n for pair in zip(times, shape) for n in pair)
+    once = tuple(n for length in shape for n in (1, length))
+    result = np.empty(tuple(count * length for count, length in zip(times, shape)), array.dtype, like=array)
+    np.copyto(result.reshape(interleaved), array.reshape(once))
+    return result
 
 
 def sum_repeats(array, times, shape):
@@ -20,21 +22,29 @@ def sum_repeats(array, times, shape):
     shape = (1,) * (len(times) - len(shape)) + shape
     interleaved = [length for pair in zip(times, shape) for length in pair]
     axes = tuple(range(0, 2 * len(shape), 2))
-    return np.asarray(array.reshape(interleaved).sum(axes, dtype=array.dtype))
+    return as_array(array.reshape(interleaved).sum(axes, dtype=array.dtype))
 
 
 def flip(array, axes):
     """In reverse order along some axes."""
-    return copy(np.asarray(np.flip(array, axes)))
+    return copy(as_array(np.flip(array, axes)))
 
 
 def roll(array, shifts, axes):
     """Moved along axes, what leaves at one end coming in at the other; without axes the flat array is moved."""
     if not axes:
-        return np.ascontiguousarray(np.roll(array, shifts[0])).reshape(array.shape)
-    return np.ascontiguousarray(np.roll(array, shifts, axes))
+        return dense(np.roll(array, shifts[0])).reshape(array.shape)
+    return dense(np.roll(array, shifts, axes))
 
 
 def rot90(array, k, axes):
     """Turned by `k` right angles in the plane of two axes."""
-    return copy(np.asarray(np.rot90(array, k, axes)))
+    return copy(as_array(np.rot90(array, k, axes)))
+
+
+def repeated_indices(counts, total):
+    """Each index of a vector of counts, as often as its count says; their sum is `total`, or not known if None."""
+    return np.repeat(np.arange(counts.size, dtype=counts.dtype), counts)
+
+
+dispatching(globals(), "repeated_indices")

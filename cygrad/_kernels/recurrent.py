@@ -17,6 +17,7 @@ import cygrad._kernels.native as native
 from cygrad._kernels import recurrent_by_numpy as by_numpy
 from cygrad._kernels.arrays import new_array
 from cygrad._kernels.blas import matmul
+from cygrad._kernels.dispatch import dispatching
 from cygrad._kernels.norms import dense
 from cygrad._kernels.reduce import sum as total
 
@@ -62,17 +63,20 @@ def _transposed(weight):
     return None if weight is None else np.require(weight.T, None, ["C", "A"])
 
 
-def _before(first, each, sizes, is_reversed):
-    """The state that each row of each step started from: `first`, or that of its step before."""
+def states_before(first, each, sizes, is_reversed):
+    """In parts: the state that each row of each step started from, which is `first` or that of its step before."""
     n = sizes[0]
     if sizes[-1] == n:
-        parts = [each[n:], first] if is_reversed else [first, each[: len(each) - n]]
-    elif is_reversed:
+        return [each[n:], first] if is_reversed else [first, each[: len(each) - n]]
+    if is_reversed:
         steps = [each[start:stop] for start, stop in spans(sizes, False)[1:]]
-        parts = [np.concatenate([after, first[len(after) : n]]) for after, n in zip([*steps, first[:0]], sizes)]
-    else:
-        parts = [state[:n] for state, n in zip([first, *(each[a:b] for a, b in spans(sizes, False))], sizes)]
-    return np.concatenate(parts, out=_new(each, *each.shape))
+        return [np.concatenate([after, first[len(after) : n]]) for after, n in zip([*steps, first[:0]], sizes)]
+    return [state[:n] for state, n in zip([first, *(each[a:b] for a, b in spans(sizes, False))], sizes)]
+
+
+def _before(first, each, sizes, is_reversed):
+    """The same as one array."""
+    return np.concatenate(states_before(first, each, sizes, is_reversed), out=_new(each, *each.shape))
 
 
 def _input_products(x, w_ih):
@@ -88,7 +92,7 @@ def _or_zeros(grad, like):
     return np.zeros_like(like, order="C") if grad is None else np.array(dense(grad, like, like.shape))
 
 
-def _gradients(d_input, d_hidden, x, before, w_ih, d_h, wanted):
+def gradients_of(d_input, d_hidden, x, before, w_ih, d_h, wanted):
     """Those of (x, h0, w_ih, w_hh, b_ih, b_hh), given those of the products with the input and with the state."""
     b_ih = total(d_input, (0,)) if wanted[4] or (wanted[5] and d_input is d_hidden) else None
     return (
@@ -141,7 +145,7 @@ def lstm_backward(d_out, d_last, arrays, kept, out, sizes, is_reversed, wanted):
         by_numpy.lstm_backward(steps, gates, weight, d_out, before, d_h, slopes, d_c, tanhs, projection, projected)
     before = _before(h0, out, sizes, is_reversed) if wanted[3] else None
     d_w_hr = matmul(projected.T, hidden) if projected is not None and wanted[7] else None
-    return (*_gradients(slopes, slopes, x, before, w_ih, d_h, wanted), d_c, d_w_hr)
+    return (*gradients_of(slopes, slopes, x, before, w_ih, d_h, wanted), d_c, d_w_hr)
 
 
 # -- GRU -----------------------------------------------------------------------------------------------------
@@ -182,7 +186,7 @@ def gru_backward(d_out, d_last, arrays, kept, out, sizes, is_reversed, wanted):
     else:
         steps = spans(sizes, is_reversed)[::-1]
         by_numpy.gru_backward(steps, gates, weight, d_out, before, d_h, of_input, candidates, of_state)
-    return (*_gradients(of_input, of_state, x, before, w_ih, d_h, wanted), None, None)
+    return (*gradients_of(of_input, of_state, x, before, w_ih, d_h, wanted), None, None)
 
 
 # -- plain ---------------------------------------------------------------------------------------------------
@@ -217,15 +221,15 @@ def _rnn_backward(kind):
         else:
             by_numpy.rnn_backward(kind, spans(sizes, is_reversed)[::-1], out, weight, d_out, d_h, slopes)
         before = _before(h0, out, sizes, is_reversed) if wanted[3] else None
-        return (*_gradients(slopes, slopes, x, before, w_ih, d_h, wanted), None, None)
+        return (*gradients_of(slopes, slopes, x, before, w_ih, d_h, wanted), None, None)
 
     return rnn_backward
 
 
-FORWARD = {"lstm": lstm, "gru": gru, "rnn_tanh": _rnn("rnn_tanh"), "rnn_relu": _rnn("rnn_relu")}
-BACKWARD = {
-    "lstm": lstm_backward,
-    "gru": gru_backward,
-    "rnn_tanh": _rnn_backward("rnn_tanh"),
-    "rnn_relu": _rnn_backward("rnn_relu"),
-}
+rnn_tanh, rnn_relu = _rnn("rnn_tanh"), _rnn("rnn_relu")
+rnn_tanh_backward, rnn_relu_backward = _rnn_backward("rnn_tanh"), _rnn_backward("rnn_relu")
+
+dispatching(globals(), " ".join(f"{kind} {kind}_backward" for kind in GATES))
+
+FORWARD = {kind: globals()[kind] for kind in GATES}
+BACKWARD = {kind: globals()[f"{kind}_backward"] for kind in GATES}

@@ -23,6 +23,7 @@ from cygrad._kernels.loops cimport Ufunc
 from cygrad._kernels.parallel cimport LIGHT, share
 from cygrad._kernels.walk cimport Loop, Walk, coalesce, lengthen_innermost, memory_order, run, run_reduction
 from cygrad._kernels import by_numpy
+from cygrad._kernels.dispatch import dispatching
 
 cnp.import_array()
 
@@ -641,3 +642,7 @@ cdef bint has_bad(object a, bint inf) except -1:
     if num <= cnp.NPY_ULONGLONG:        # boolean or integer
         return False
     return bool((~np.isfinite(a) if inf else np.isnan(a)).any())
+
+
+dispatching(globals(), """sum prod mean sum_to var norm logsumexp amax amin all_ any_ count_nonzero argmax argmin
+    max_with_indices min_with_indices""")

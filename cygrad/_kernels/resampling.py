@@ -100,14 +100,33 @@ def as_slice(index):
     return slice(int(index[0]), int(index[-1]) + 1, step)
 
 
+def mapped(a, tables, divisor, back):
+    """Through the tables, then divided by `divisor`; or with `back` the transpose of this."""
+    first = a.ndim - len(tables)
+    if back:
+        tables = [None if table is None else table.transposed for table in tables]
+        divisor, by = None, None if divisor is None else divisor.astype(a.dtype)
+    else:
+        by = None
+    out = resample(a, tables, first, by)
+    if out is a:
+        out = a.copy()
+    if divisor is not None:
+        if out.dtype.kind in "iu":  # rounded towards zero
+            return (np.sign(out) * (np.abs(out) // divisor.astype(out.dtype))).astype(out.dtype)
+        out /= divisor.astype(out.dtype)
+    return out
+
+
 @silent
 def resample(a, tables, first, divisor=None):
     """Map the axes from `first` on by one table each, after a division; None leaves one as it is."""
-    axes = [d for d, table in enumerate(tables, first) if table is not None]
+    axes = [d for d, table in enumerate(tables, first) if table is not None and table.repeats != 1]
     # What makes the array smaller comes first, rows before elements; what makes it larger last, elements before rows.
     axes.sort(key=lambda d: (growth(tables[d - first]) > 1, d if growth(tables[d - first]) <= 1 else -d))
     outer = math.prod(a.shape[:first])
-    if len(axes) < 2 or a.size <= blocks.SIZE or outer < 2:
+    passes = len(axes) + (divisor is not None)
+    if not axes or passes < 2 or a.size <= blocks.SIZE or outer < 2:
         if divisor is not None:
             a = np.divide(a, divisor)
         for d in axes:

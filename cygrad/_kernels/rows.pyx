@@ -4,6 +4,7 @@ cimport numpy as cnp
 from numpy cimport PyArray_DATA, PyArray_DIM, PyArray_NDIM, PyArray_TYPE, ndarray, npy_int64
 
 from cygrad._kernels.arrays cimport RELEASE_ABOVE, is_plain
+from cygrad._kernels.dispatch import dispatching
 
 cnp.import_array()
 
@@ -116,3 +117,6 @@ def substitute_back(ndarray a not None, ndarray x not None):
     else:
         return False
     return True
+
+
+dispatching(globals(), "add_rows substitute_back")

@@ -9,6 +9,7 @@ import cygrad._kernels.images as images
 import cygrad._kernels.rows as rows
 from cygrad._kernels import blocks
 from cygrad._kernels.arrays import new_array
+from cygrad._kernels.dispatch import dispatching
 
 
 def add_rows(out, index, values):
@@ -214,3 +215,6 @@ def one_index_each(indices):
             dims.append(d)
             d += 1
     return plain, dims
+
+
+dispatching(globals(), "add_rows index_add add_at scattered scatter_add scatter scatter_reduce index_copy index_sum")

@@ -4,13 +4,16 @@ import math
 
 import numpy as np
 
+from cygrad._kernels.dispatch import dispatching
+from cygrad._kernels.gpu.library import as_array, dense
+
 # -- places in a sorted order ------------------------------------------------------------------------------
 
 
 def searchsorted(sequence, values, side):
     """Before which index along the last axis each value belongs; the other axes agree, or there are none."""
     if sequence.ndim == 1:
-        return np.asarray(np.searchsorted(sequence, values, side))
+        return as_array(np.searchsorted(sequence, values, side))
     found = np.empty(values.shape, np.int64)
     count, width = math.prod(sequence.shape[:-1]), values.shape[-1]
     rows = zip(found.reshape(count, width), sequence.reshape(count, sequence.shape[-1]), values.reshape(count, width))
@@ -22,28 +25,33 @@ def searchsorted(sequence, values, side):
 def isin(elements, tests, unique, invert):
     """Whether each element is among `tests`."""
     if elements.ndim == 0:  # NumPy's shortcuts sort
-        return np.asarray((elements == tests).any() != invert)
+        return as_array((elements == tests).any() != invert)
     return np.isin(elements, tests, assume_unique=unique, invert=invert)
 
 
 # -- distinct values ---------------------------------------------------------------------------------------
 
 
-def distinct(array):
-    """(values, where each element is among them, how many of each) of all elements, sorted; each nan is different."""
-    values, inverse, counts = np.unique(array, return_inverse=True, return_counts=True, equal_nan=False)
-    return values, inverse.reshape(array.shape), counts
+def distinct(array, inverse, counts):
+    """(values, where each element is among them, how many of each) of all elements, sorted; each nan is different.
+
+    The second and the third are None unless wanted.
+    """
+    if not inverse and not counts:
+        return np.unique(array, equal_nan=False), None, None
+    values, *more = np.unique(array, return_inverse=inverse, return_counts=counts, equal_nan=False)
+    return values, more[0].reshape(array.shape) if inverse else None, more[-1] if counts else None
 
 
 def distinct_slices(array, axis):
     """The same for the slices along an axis, which are sorted by their first elements, then the next, ..."""
     slices = np.moveaxis(array, axis, 0)
     rows = slices.reshape(len(slices), math.prod(slices.shape[1:]))
-    order = np.arange(len(rows))
+    order = np.arange(len(rows), like=rows)
     for column in reversed(rows.T):  # np.lexsort does the same, but keeps an iterator of its own for each column
         order = order[np.argsort(column[order], kind="stable")]
     first = _starts(rows[order])
-    inverse = np.empty(len(rows), np.int64)
+    inverse = np.empty(len(rows), np.int64, like=rows)
     inverse[order] = np.cumsum(first) - 1
     return _chosen(slices, order[first], axis), inverse, _lengths(first)
 
@@ -63,12 +71,13 @@ def runs_of_slices(array, axis, inverse, counts):
 
 
 def _chosen(slices, which, axis):
-    return np.moveaxis(np.ascontiguousarray(slices[which]), 0, axis)
+    return np.moveaxis(dense(slices[which]), 0, axis)
 
 
 def _starts(rows):
     """Whether each row differs from the one before it."""
-    first = np.ones(len(rows), bool)
+    first = np.empty(len(rows), bool, like=rows)
+    first[:1] = True
     if rows.shape[1] == 1:
         np.not_equal(rows[1:, 0], rows[:-1, 0], out=first[1:])
     else:
@@ -79,3 +88,6 @@ def _starts(rows):
 def _lengths(first, wanted=True):
     """How many follow each start until the next."""
     return np.diff(np.append(np.flatnonzero(first), len(first))) if wanted else None
+
+
+dispatching(globals(), "searchsorted isin distinct")

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from cygrad._kernels.gpu.library import as_array
 from cygrad._kernels.stacks import over_stacks
 
 
@@ -28,10 +29,12 @@ def first_not_finite(a):
 def tolerance(s, shape, atol, rtol):
     """The size up to which singular values count as 0, of shape (...); atol and rtol are None, or arrays or numbers."""
     if rtol is None:
-        rtol = np.finfo(s.dtype).eps * max(shape[-2:]) if atol is None or not np.any(atol) else 0.0
-        if isinstance(atol, np.ndarray) and atol.ndim:
-            rtol = np.where(atol > 0, 0.0, np.finfo(s.dtype).eps * max(shape[-2:]))
-    largest = s.max(-1) if s.shape[-1] else np.zeros(s.shape[:-1], s.dtype)
+        rtol = np.finfo(s.dtype).eps * max(shape[-2:])
+        if isinstance(atol, (int, float)):
+            rtol = 0.0 if atol else rtol
+        elif atol is not None:
+            rtol = np.where(atol > 0, 0.0, rtol)
+    largest = s.max(-1) if s.shape[-1] else np.zeros(s.shape[:-1], s.dtype, like=s)
     return np.maximum(0.0 if atol is None else atol, rtol * largest)
 
 
@@ -40,7 +43,7 @@ def tolerance(s, shape, atol, rtol):
 def rank(a, atol, rtol, hermitian):
     """How many singular values do not count as 0."""
     s = values(a, hermitian)
-    return np.count_nonzero(s > np.asarray(tolerance(s, a.shape, atol, rtol))[..., None], -1)
+    return np.count_nonzero(s > as_array(tolerance(s, a.shape, atol, rtol))[..., None], -1)
 
 
 @over_stacks(2, 0, 0)
@@ -48,14 +51,14 @@ def rank(a, atol, rtol, hermitian):
 def pinv(a, atol, rtol, hermitian):
     """The pseudoinverse of Moore and Penrose."""
     if not a.size:
-        return np.zeros((*a.shape[:-2], a.shape[-1], a.shape[-2]), a.dtype)
+        return np.zeros((*a.shape[:-2], a.shape[-1], a.shape[-2]), a.dtype, like=a)
     if hermitian:
         s, u = np.linalg.eigh(a)
         vh = u.conj().swapaxes(-1, -2)
-        small = np.abs(s) <= np.asarray(tolerance(np.abs(s), a.shape, atol, rtol))[..., None]
+        small = np.abs(s) <= as_array(tolerance(np.abs(s), a.shape, atol, rtol))[..., None]
     else:
         u, s, vh = np.linalg.svd(a, full_matrices=False)
-        small = s <= np.asarray(tolerance(s, a.shape, atol, rtol))[..., None]
+        small = s <= as_array(tolerance(s, a.shape, atol, rtol))[..., None]
     inverse = np.where(small, 0, 1 / np.where(small, 1, s)).astype(s.dtype)
     return (vh.conj().swapaxes(-1, -2) * inverse[..., None, :]) @ u.conj().swapaxes(-1, -2)
 

@@ -21,7 +21,7 @@ def over_stacks(*dims):
     def decorated(function):
         @wraps(function)
         def by_parts(*args):
-            if args[0].size > blocks.SIZE or args[last].size > blocks.SIZE:
+            if isinstance(args[0], np.ndarray) and max(args[0].size, args[last].size) > blocks.SIZE:
                 return _over_stacks(function, dims, args)
             return function(*args)
 
@@ -55,7 +55,7 @@ def along(function):
 
     @wraps(function)
     def by_parts(a, axes, *args):
-        if a.size <= blocks.SIZE:
+        if a.size <= blocks.SIZE or not isinstance(a, np.ndarray):
             return function(a, axes, *args)
         others = np.array(a.shape)
         others[np.asarray(axes, int)] = 1
@@ -63,6 +63,23 @@ def along(function):
         if others[across] == 1:
             return function(a, axes, *args)
         return _in_parts(lambda part: by_parts(cut(a, part, across), axes, *args), a.shape[across], across, a.size)
+
+    return by_parts
+
+
+def reducing(function):
+    """The same for functions of (array, axis, keepdims), which copy an array if its axis is not the last in memory."""
+    in_parts = along(function)
+
+    @wraps(function)
+    def by_parts(a, axis=None, keepdims=False):
+        is_copied = isinstance(a, np.ndarray) and axis is not None and a.ndim > 1 and a.strides[axis] != a.itemsize
+        if not is_copied or a.size <= blocks.SIZE:
+            return function(a, axis, keepdims)
+        found = in_parts(a, axis, True)
+        if keepdims:
+            return found
+        return tuple(one.squeeze(axis) for one in found) if isinstance(found, tuple) else found.squeeze(axis)
 
     return by_parts
 

@@ -1,7 +1,7 @@
 """Views as geometry: where the elements of an array lie in the memory of another."""
 
 from cygrad._kernels.arrays cimport MAXDIMS
-from numpy cimport ndarray, npy_intp
+from numpy cimport npy_intp
 
 ctypedef struct Geometry:
     int ndim
@@ -11,10 +11,10 @@ ctypedef struct Geometry:
 
 cdef int geometry_of(object a, Geometry* g) except -1       # of an array as it is: offset 0
 cdef object view_of(object a, Geometry* g)                  # what the geometry shows of the array's memory
-cpdef object restride(ndarray a, tuple shape, tuple strides, Py_ssize_t offset)
-cdef Py_ssize_t distance(object a, object b) noexcept       # bytes from the first element of b to that of a
-cdef bint lies_within(object part, object whole) noexcept   # in memory, gaps included
-cpdef bint overlaps_itself(ndarray array) noexcept
+cpdef object restride(object a, tuple shape, tuple strides, Py_ssize_t offset)
+cdef Py_ssize_t distance(object a, object b) except? -1      # bytes from the first element of b to that of a
+cdef bint lies_within(object part, object whole) except -1  # in memory, gaps included
+cpdef bint overlaps_itself(object array) except -1
 
 # Steps of views. The caller has checked dimensions and indices.
 cdef void select_at(Geometry* g, int dim, Py_ssize_t index) noexcept

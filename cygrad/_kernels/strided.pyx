@@ -8,7 +8,8 @@ cimport numpy as cnp
 from cpython.ref cimport Py_INCREF
 from numpy cimport PyArray_BYTES, PyArray_DESCR, PyArray_DIMS, PyArray_NDIM, PyArray_STRIDES, ndarray
 
-from cygrad._kernels.arrays cimport Operand, extent, operand
+from cygrad._kernels.arrays cimport Operand, extent, is_on_cpu, operand
+from cygrad._kernels import gpu
 
 cnp.import_array()
 
@@ -21,8 +22,12 @@ cdef extern from "numpy/arrayobject.h":
 # -- arrays and geometries ---------------------------------------------------------------------------------
 
 cdef int geometry_of(object a, Geometry* g) except -1:
-    cdef ndarray array = a
+    cdef ndarray array
     cdef int i
+    if not is_on_cpu(a):
+        gpu.require_array(a)
+        return enter_geometry(g, a.shape, a.strides, 0)
+    array = <ndarray>a
     g.ndim = PyArray_NDIM(array)
     g.offset = 0
     for i in range(g.ndim):
@@ -31,9 +36,26 @@ cdef int geometry_of(object a, Geometry* g) except -1:
     return 0
 
 
+cdef int enter_geometry(Geometry* g, tuple shape, tuple strides, Py_ssize_t offset) except -1:
+    cdef int i
+    check_ndim(len(shape))
+    g.ndim = <int>len(shape)
+    g.offset = offset
+    for i in range(g.ndim):
+        g.dims[i] = shape[i]
+        g.strides[i] = strides[i]
+    return 0
+
+
 cdef object view_of(object a, Geometry* g):
-    cdef ndarray array = a
-    cdef cnp.dtype descr = <cnp.dtype>PyArray_DESCR(array)
+    cdef ndarray array
+    cdef cnp.dtype descr
+    cdef int i
+    if not is_on_cpu(a):
+        return gpu.view(a, tuple([g.dims[i] for i in range(g.ndim)]), tuple([g.strides[i] for i in range(g.ndim)]),
+                        g.offset)
+    array = <ndarray>a
+    descr = <cnp.dtype>PyArray_DESCR(array)
     Py_INCREF(descr)            # the next line steals a reference
     view = PyArray_NewFromDescr(ndarray, descr, g.ndim, g.dims, g.strides, PyArray_BYTES(array) + g.offset,
                                 cnp.PyArray_FLAGS(array) & cnp.NPY_ARRAY_WRITEABLE, None)
@@ -42,19 +64,13 @@ cdef object view_of(object a, Geometry* g):
     return view
 
 
-cpdef object restride(ndarray a, tuple shape, tuple strides, Py_ssize_t offset):
+cpdef object restride(object a, tuple shape, tuple strides, Py_ssize_t offset):
     """A view of the memory of `a` from `offset` bytes behind its first element, with these strides in bytes.
 
     The caller answers for it that all of it lies in that memory.
     """
     cdef Geometry g
-    cdef int i
-    check_ndim(len(shape))
-    g.ndim = <int>len(shape)
-    g.offset = offset
-    for i in range(g.ndim):
-        g.dims[i] = shape[i]
-        g.strides[i] = strides[i]
+    enter_geometry(&g, shape, strides, offset)
     return view_of(a, &g)
 
 
@@ -64,29 +80,36 @@ cdef int check_ndim(Py_ssize_t ndim) except -1:
     return 0
 
 
-cdef Py_ssize_t distance(object a, object b) noexcept:
+cdef Py_ssize_t distance(object a, object b) except? -1:
+    if not is_on_cpu(a):
+        return a.data.ptr - b.data.ptr
     return PyArray_BYTES(<ndarray>a) - PyArray_BYTES(<ndarray>b)
 
 
-cdef bint lies_within(object part, object whole) noexcept:
-    cdef Operand inner = operand(<ndarray>part), outer = operand(<ndarray>whole)
+cdef bint lies_within(object part, object whole) except -1:
+    cdef Operand inner, outer
     cdef char* low
     cdef char* high
     cdef char* low_whole
     cdef char* high_whole
+    if not is_on_cpu(part) or not is_on_cpu(whole):
+        return gpu.lies_within(part, whole)
+    inner, outer = operand(<ndarray>part), operand(<ndarray>whole)
     extent(&inner, &low, &high)
     extent(&outer, &low_whole, &high_whole)
     return low == high or (low_whole <= low and high <= high_whole)
 
 
-cpdef bint overlaps_itself(ndarray array) noexcept:
+cpdef bint overlaps_itself(object array) except -1:
     """Whether a dimension of stride 0 makes several elements of `array` the same memory."""
+    cdef Geometry g
     cdef int i
     cdef bint repeats = False
-    for i in range(PyArray_NDIM(array)):
-        if PyArray_DIMS(array)[i] == 0:
+    geometry_of(array, &g)
+    for i in range(g.ndim):
+        if g.dims[i] == 0:
             return False
-        repeats = repeats or (PyArray_STRIDES(array)[i] == 0 and PyArray_DIMS(array)[i] > 1)
+        repeats = repeats or (g.strides[i] == 0 and g.dims[i] > 1)
     return repeats
 
 

@@ -13,6 +13,7 @@ import math
 
 import numpy as np
 
+from cygrad._kernels.dispatch import dispatching
 from cygrad._kernels.strided import restride
 
 
@@ -20,8 +21,8 @@ def strided_sum(g, view, base):
     """The gradient, in geometry `base`, of a tensor of which `g` is the gradient of a view in geometry `view`."""
     g, view = _sum_repeats(g, view)
     if _may_overlap(*view[:2]) or _may_overlap(*base):
-        return _sum_by_place(g, view, base)
-    first = _blank(g.dtype, view, base)
+        return sum_by_place(g, view, base)
+    first = _blank(g, view, base)
     restride(first, *view)[...] = g
     return restride(first, *base, 0)
 
@@ -29,10 +30,10 @@ def strided_sum(g, view, base):
 def strided_gather(a, view, base):
     """What geometry `view` shows of memory in which `a` lies in geometry `base`; zero where there is none of it."""
     if _may_overlap(*base):
-        a = _mean_by_place(a, base)
-    first = _blank(a.dtype, view, base)
+        a = mean_by_place(a, base)
+    first = _blank(a, view, base)
     restride(first, *base, 0)[...] = a
-    return restride(first, *view).copy()
+    return restride(first, *view).copy("C")
 
 
 def strided_scatter(a, part, view, base):
@@ -40,7 +41,7 @@ def strided_scatter(a, part, view, base):
     if _is_inside(a, view, base):
         result = first = a.copy()
     else:
-        first = _blank(a.dtype, view, base)
+        first = _blank(a, view, base)
         result = restride(first, *base, 0)
         result[...] = a
     restride(first, *view)[...] = 0 if part is None else part
@@ -90,23 +91,29 @@ def extent(shape, strides, itemsize):
     return low, high
 
 
-def laid_out(shape, strides, dtype):
-    """A new array of just these strides, with anything in it; its gaps are zero."""
+def laid_out(shape, strides, dtype, beside):
+    """A new array of just these strides, where `beside` is, with anything in it; its gaps are zero."""
     low, high = extent(shape, strides, dtype.itemsize)
     make = np.empty if high - low == dtype.itemsize * math.prod(shape) else np.zeros
-    memory = make((high - low + dtype.itemsize - 1) // dtype.itemsize, dtype)
+    memory = make((high - low + dtype.itemsize - 1) // dtype.itemsize, dtype, like=beside)
     return restride(memory, shape, strides, -low)
 
 
-def _blank(dtype, view, base):
+def _blank(like, view, base):
     """A 0-dim array at the first element of `base`, in zeroed memory with room for both geometries."""
+    dtype, (low, high) = like.dtype, extent_of_both(like.dtype, view, base)
+    memory = np.zeros(-(-max(high - low, dtype.itemsize) // dtype.itemsize), dtype, like=like)
+    return restride(memory, (), (), -low)
+
+
+def extent_of_both(dtype, view, base):
+    """(lowest, highest + 1): bytes around the first element of `base` that both geometries reach."""
     low, high = extent(base[0], base[1], dtype.itemsize)
     low_view, high_view = extent(view[0], view[1], dtype.itemsize)
     if low_view != high_view:
         low = min(low, view[2] + low_view)
         high = max(high, view[2] + high_view)
-    memory = np.zeros(-(-max(high - low, dtype.itemsize) // dtype.itemsize), dtype)
-    return restride(memory, (), (), -low)
+    return low, high
 
 
 def _places(shape, strides, offset=0):
@@ -117,7 +124,7 @@ def _places(shape, strides, offset=0):
     return places.reshape(-1)
 
 
-def _sum_by_place(g, view, base):
+def sum_by_place(g, view, base):
     places, which = np.unique(np.concatenate([_places(*view), _places(*base)]), return_inverse=True)
     in_view, in_base = np.split(which.reshape(-1), [g.size])
     totals = np.zeros(len(places), g.dtype)
@@ -126,10 +133,13 @@ def _sum_by_place(g, view, base):
     return (totals[in_base] / shares).astype(g.dtype, copy=False).reshape(base[0])
 
 
-def _mean_by_place(a, base):
+def mean_by_place(a, base):
     """The transpose of giving each element of one place an equal share: all of them get the mean."""
     places, which = np.unique(_places(*base), return_inverse=True)
     which = which.reshape(-1)
     totals = np.zeros(len(places), a.dtype)
     np.add.at(totals, which, a.reshape(-1))
     return (totals / np.bincount(which))[which].astype(a.dtype, copy=False).reshape(base[0])
+
+
+dispatching(globals(), "sum_by_place mean_by_place")

@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from cygrad._kernels.blas import matmul
+from cygrad._kernels.dispatch import dispatching
 from cygrad._kernels.rows import substitute_back
 from cygrad._kernels.stacks import over_stacks
 
@@ -20,9 +21,9 @@ def solve_triangular(a, b, upper, unit):
     """
     n = a.shape[-1]
     stack = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    kind = np.result_type(a, b)
+    kind = np.result_type(a.dtype, b.dtype)
     a, b = a.astype(kind, copy=False), b.astype(kind, copy=False)
-    x = np.empty((*stack, *b.shape[-2:]), kind)
+    x = np.empty((*stack, *b.shape[-2:]), kind, like=a)
     starts = range(0, n, BLOCK)
     with np.errstate(all="ignore"):
         for start in reversed(starts) if upper else starts:
@@ -54,3 +55,6 @@ def solve_block(a, b, upper, unit):
 def solve_rows(a, x):
     for i in range(a.shape[-1] - 1, -1, -1):
         x[:, i] = (x[:, i] - (a[:, i, None, i + 1 :] @ x[:, i + 1 :])[:, 0]) / a[:, i, i, None]
+
+
+dispatching(globals(), "solve_block")

@@ -21,7 +21,7 @@ def windows(array, axis, size, step):
 
 def sum_windows(values, shape, axis, size, step):
     """Zeros of `shape` to which `values` are added where `windows` would show them."""
-    out = np.zeros(shape, values.dtype)
+    out = np.zeros(shape, values.dtype, like=values)
     shown = windows(out, axis, size, step)
     if not shape or size <= shown.shape[axis]:
         for i in range(size):  # the same element of all windows is in different places

@@ -15,6 +15,8 @@ from cygrad._core.gradients_in_blocks import in_parts
 from cygrad._core.opdef import ELEMENTWISE, ELSEWHERE, IN0, ONE_PASS, declare, publish
 from cygrad._core.record import apply1_args
 from cygrad._core.state import get_modes
+from cygrad._kernels.fused import by_loop, fused, gated, gated_gradient
+from cygrad._kernels.gpu.library import as_array
 from cygrad._kernels.stacks import along
 from cygrad._ops.arguments import dim_argument, require
 from cygrad._ops.arithmetic import add, div, mul, neg, sub
@@ -39,6 +41,14 @@ def applied(op, inplace_op, input, args, inplace, kernel):
     if not require(input, op.name).dtype.is_floating_point:
         raise messages.not_implemented_for(kernel, input.dtype)
     return apply1_args(inplace_op, input, args, input) if inplace else apply1_args(op, input, args, None)
+
+
+def fused_gradient(name, *operands, numbers=()):
+    """A gradient by one loop of fused.h, in a backward pass that is not recorded; None where that has none."""
+    if not get_modes() & NO_GRAD:
+        return None
+    found = fused(name, *map(array_of, operands), numbers=numbers)
+    return None if found is None else tensor_of(found)
 
 
 # -- gelu --------------------------------------------------------------------------------------------------
@@ -131,12 +141,13 @@ def mish(input, inplace=False):
 # -- softplus, logsigmoid ----------------------------------------------------------------------------------
 
 
+@by_loop("softplus")
 def softplus_array(a, beta, threshold):
     """log(1 + exp(beta * a)) / beta, where beta * a is not so large that it is a."""
     with np.errstate(all="ignore"):
-        scaled = a if beta == 1 else np.asarray(a * a.dtype.type(beta))
+        scaled = a if beta == 1 else as_array(a * a.dtype.type(beta))
         out = np.log1p(np.exp(scaled))
-        out = np.asarray(out if beta == 1 else out / a.dtype.type(beta))
+        out = as_array(out if beta == 1 else out / a.dtype.type(beta))
         large = scaled > threshold
         if large.any():
             np.copyto(out, a, where=large)
@@ -145,6 +156,9 @@ def softplus_array(a, beta, threshold):
 
 def softplus_rule(n, g):
     beta, threshold = n.args
+    found = fused_gradient("softplus_gradient", g, n.saved(0), numbers=n.args)
+    if found is not None:
+        return found
     scaled = mul(n.saved(0), beta)
     return where(scaled > threshold, g, mul(g, sigmoid(scaled)))
 
@@ -153,7 +167,7 @@ SOFTPLUS = declare(
     "softplus",
     softplus_rule,
     saves=IN0,
-    flags=FLAGS,
+    flags=FLAGS | ONE_PASS,
     kernel=softplus_array,
     inputs="self",
     attributes="beta threshold",
@@ -173,21 +187,23 @@ def softplus(input, beta=1, threshold=20):
     return applied(SOFTPLUS, SOFTPLUS, input, args, False, "softplus_cpu")
 
 
+@by_loop("logsigmoid")
 def logsigmoid_array(a):
     """log(1 / (1 + exp(-a))), exact for large negative a as well."""
     with np.errstate(all="ignore"):
-        return np.asarray(np.minimum(a, 0) - np.log1p(np.exp(-np.abs(a))))
+        return as_array(np.minimum(a, 0) - np.log1p(np.exp(-np.abs(a))))
 
 
 def logsigmoid_rule(n, g):
-    return mul(g, sigmoid(neg(n.saved(0))))
+    found = fused_gradient("logsigmoid_gradient", g, n.saved(0))
+    return mul(g, sigmoid(neg(n.saved(0)))) if found is None else found
 
 
 LOGSIGMOID = declare(
     "logsigmoid",
     logsigmoid_rule,
     saves=IN0,
-    flags=FLAGS,
+    flags=FLAGS | ONE_PASS,
     kernel=logsigmoid_array,
     node="LogSigmoidBackward0",
     inputs="self",
@@ -227,9 +243,14 @@ def softsign(input):
     return div(input, add(magnitude(require(input, "softsign")), 1))
 
 
-@along
 def glu_array(a, dim):
     """The first half times the logistic function of the second."""
+    found = gated(a, dim)
+    return _glu_array(a, dim) if found is None else found
+
+
+@along
+def _glu_array(a, dim):
     first, second = np.split(a, 2, dim)
     with np.errstate(all="ignore"):
         gate = kernels.sigmoid(second)
@@ -240,8 +261,13 @@ def dims_of_halves(n):
     return n.saved(0).ndim - n.args[0]
 
 
-@in_parts(dims_of_halves, dims_of_halves, inputs=dims_of_halves)
 def glu_rule(n, g):
+    found = gated_gradient(array_of(g), array_of(n.saved(0)), n.args[0]) if get_modes() & NO_GRAD else None
+    return _glu_gradient(n, g) if found is None else tensor_of(found)
+
+
+@in_parts(dims_of_halves, dims_of_halves, inputs=dims_of_halves)
+def _glu_gradient(n, g):
     dim = n.args[0]
     first, second = chunk(n.saved(0), 2, dim)
     s = sigmoid(second)
@@ -300,7 +326,7 @@ def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
         )
     with np.errstate(all="ignore"):
         noise = -np.log(-np.log1p(-uniform(array.shape, logits.dtype, None, "gumbel_softmax")))
-    soft = softmax(div(add(logits, tensor_of(np.asarray(noise))), tau), dim)
+    soft = softmax(div(add(logits, tensor_of(as_array(noise))), tau), dim)
     if not hard:
         return soft
     found = array_of(soft)

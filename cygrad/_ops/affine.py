@@ -10,9 +10,11 @@ from cygrad._core import messages
 from cygrad._core.access import array_of
 from cygrad._core.opdef import IN1, IN2, INPLACE, declare, publish
 from cygrad._core.record import record_n, result_type, write_into
+from cygrad._core.tensor import Tensor
 from cygrad._kernels.blas import addmm as sum_with_product
 from cygrad._kernels.blas import matmul
 from cygrad._kernels.blocks import SIZE
+from cygrad._kernels.gpu.library import as_array
 from cygrad._ops.arguments import wrap_dim
 from cygrad._ops.arithmetic import mul
 from cygrad._ops.checks import require_tensors
@@ -38,12 +40,12 @@ def scaled_sum(base, product, beta, alpha):
     """beta * base + alpha * product."""
     with np.errstate(all="ignore"):
         if alpha != 1:
-            product = np.asarray(product * np.asarray(alpha).astype(product.dtype))
+            product = as_array(product * as_array(alpha).astype(product.dtype)[()])
         if beta == 0:
             return product
         if beta != 1:
-            base = np.asarray(base * np.asarray(beta).astype(base.dtype))
-        return np.asarray(base + product)
+            base = as_array(base * as_array(beta).astype(base.dtype)[()])
+        return as_array(base + product)
 
 
 def add_product_array(base, a, b, beta, alpha):
@@ -76,10 +78,20 @@ def addmv_rule(n, g):
     )
 
 
+FACTORS = (int, float, complex, np.number, Tensor)
+
+
 def added(op, inputs, beta, alpha, out):
     """The result of operands that have passed the checks."""
     args = beta, alpha
     for value in args:
+        if not isinstance(value, FACTORS) or isinstance(value, Tensor) and value.ndim:
+            name = op.name
+            given = {key: one for key, one in (("beta", beta), ("alpha", alpha)) if type(one) is not int or one != 1}
+            signature = ", ".join(f"Tensor {key}" for key in ("input", *op.inputs[1:]))
+            raise messages.no_such_call(
+                name, inputs, given, [f"{signature}, *, Number beta = 1, Number alpha = 1, Tensor out = None"]
+            )
         if isinstance(value, complex) and value.imag and not any(t.is_complex() for t in inputs):
             raise RuntimeError(f"value cannot be converted to type {messages.c_word(inputs[0])} without overflow")
     array = op.kernel(*map(array_of, inputs), *args)
@@ -226,9 +238,9 @@ def addbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None):
 def addr_array(base, a, b, beta, alpha):
     """beta * base + alpha * the outer product of two vectors."""
     if base.dtype == bool:
-        product = np.logical_and.outer(a, b) & bool(alpha)
+        product = np.logical_and(a[:, None], b) & bool(alpha)
         return (base & bool(beta)) | product
-    return scaled_sum(base, np.multiply.outer(a, b), beta, alpha)
+    return scaled_sum(base, a[:, None] * b, beta, alpha)
 
 
 def addr_rule(n, g):

@@ -14,6 +14,7 @@ from cygrad._core.opdef import IN0, NONDIFF, OUT0, PRIVATE, declare, publish
 from cygrad._core.record import apply1_args, apply_n, as_type, record_n, recorded, tensor_argument
 from cygrad._core.tensor import Tensor
 from cygrad._kernels import along, blocks, stacks
+from cygrad._kernels.gpu.library import as_array, dense
 from cygrad._ops.arguments import integers
 from cygrad._ops.arithmetic import div, mul, sub
 from cygrad._ops.pointwise import conjugate, exp
@@ -162,7 +163,7 @@ def log_sums(array, axes, keepdim):
     if array.size <= blocks.SIZE or axes is None:
         return reduce.logsumexp(array, axes, keepdim)
     sums = stacks.along(lambda part, axes: reduce.logsumexp(part, axes, True))(array, axes)
-    return sums if keepdim else np.asarray(sums.squeeze(axes))
+    return sums if keepdim else as_array(sums.squeeze(axes))
 
 
 # -- truth values of many -------------------------------------------------------------------------
@@ -182,7 +183,7 @@ def truth(op, input, dim, keepdim, axis, keepdims, out):
     nowhere = isinstance(dim, (tuple, list)) and not dim
     axes = () if nowhere else axes_argument(op, input, dim, None, ALL_SIGNATURES)
     args = axes, flag_argument(op, keepdim, keepdims)
-    array = op.kernel(array_of(input), *args)
+    array = (reduce.all_ if op is ALL else reduce.any_)(array_of(input), *args)
     if input.dtype.name == "uint8":  # stays: that was PyTorch's boolean once
         array = array.astype(np.uint8)
     return recorded(op, array, (input,), args, out)
@@ -251,7 +252,7 @@ def nonzero(input, *, as_tuple=False, out=None):
     if not as_tuple:
         return apply_n(NONZERO, (t,), None, out)
     indices = np.nonzero(np.atleast_1d(array_of(t)))
-    return tuple([record_n(NONZERO, np.ascontiguousarray(index), (t,)) for index in indices])
+    return tuple([record_n(NONZERO, dense(index), (t,)) for index in indices])
 
 
 functions = publish(globals())

@@ -23,7 +23,8 @@ from cygrad._core import messages
 from cygrad._core.operands import unsupported_operand
 cimport cygrad._kernels.elementwise as kernels
 from cygrad._kernels import blocks
-from cygrad._kernels.arrays cimport cast
+from cygrad._kernels.anywhere cimport cast
+from cygrad._kernels.arrays cimport is_on_cpu
 from cygrad._kernels.copying import element
 from cygrad._kernels.elementwise import power
 from cygrad._kernels.integers import whole_power
@@ -343,8 +344,10 @@ cpdef Tensor pow(object input, object exponent, Tensor out=None):
     if type(exponent) is bool and is_bool(t):
         array = t.array | (not exponent)
     elif category_of_num(t.array.dtype.num) == FLOATING and not isinstance(exponent, complex):
-        array = kernels.power(t.array, exponent) if out is None else (
-            blocks.result_for(out.array, power, t.array, exponent))
+        if is_on_cpu(t.array) and out is None:
+            array = kernels.power(<ndarray>t.array, exponent)
+        else:
+            array = blocks.result_for(None if out is None else out.array, power, t.array, exponent)
     else:
         array = run2(POW, t, exponent, None)
     return record1(POW, array, t, (exponent,)) if out is None else write_into(POW, out, array, (t,), (exponent,))

@@ -13,6 +13,7 @@ from cygrad._core.opdef import IN0, IN1, IN2, OUT0, PRIVATE, declare, publish
 from cygrad._core.record import record_n
 from cygrad._core.state import get_modes
 from cygrad._kernels import attention as kernels
+from cygrad._kernels.gpu.library import as_array, is_array, module_of
 from cygrad._ops.arithmetic import add, mul, sub
 from cygrad._ops.dropout import dropout
 from cygrad._ops.gathering import masked_fill
@@ -61,12 +62,12 @@ def _adds_to(mask, shape):
 def weights_of(query, key, mask=None, scale=None, is_causal=False):
     """`softmax(query @ key^T * scale + mask)`, 0 where the mask hides all."""
     if is_causal:
-        mask = hiding(~np.tri(query.shape[-2], key.shape[-2], dtype=bool), query)
+        mask = hiding(~module_of(array_of(query)).tri(query.shape[-2], key.shape[-2], dtype=bool), query)
     matches = scores(query, key, mask, scale)
-    if mask is None:
+    if mask is None or is_causal:  # no query is hidden from the first key
         return softmax(matches, -1)
     hidden = (array_of(mask) == -math.inf).all(-1, keepdims=True)
-    if not hidden.any():
+    if not is_array(hidden) and not hidden.any():  # to ask that of a GPU would be to wait for it
         return softmax(matches, -1)
     hidden = tensor_of(np.broadcast_to(hidden, (*matches.shape[:-1], 1)))
     return masked_fill(softmax(masked_fill(matches, hidden, 0.0), -1), hidden, 0.0)
@@ -84,9 +85,8 @@ def _scale(query, scale):
 
 def hiding(hidden, like):
     """What is added to scores: -inf where the array `hidden` is True, else 0."""
-    array = np.zeros(hidden.shape, array_of(like).dtype)
-    array[hidden] = -math.inf
-    return tensor_of(array)
+    kind = array_of(like).dtype.type
+    return tensor_of(as_array(np.where(hidden, kind(-math.inf), kind(0))))
 
 
 # -- by blocks ---------------------------------------------------------------------------------------------

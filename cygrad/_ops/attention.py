@@ -5,6 +5,7 @@ import numpy as np
 from cygrad._core import messages
 from cygrad._core.access import array_of, tensor_of
 from cygrad._core.opdef import ELSEWHERE, publish
+from cygrad._kernels.gpu.library import module_of
 from cygrad._ops.arguments import require
 from cygrad._ops.arithmetic import add
 from cygrad._ops.attended import attended, hiding, scores
@@ -128,14 +129,14 @@ def multi_head_attention_forward(
     length, batch, width = tensors[0].shape
     mask = _checked_mask(mask, length, tensors[1].shape[0], batch, num_heads)
     if is_causal and padding is None and not need_weights:  # the hint, which PyTorch trusts
-        mask = hiding(~np.tri(length, tensors[1].shape[0], dtype=bool), query)
+        mask = hiding(~module_of(array_of(query)).tri(length, tensors[1].shape[0], dtype=bool), query)
     tensors = _with_learnt(tensors, bias_k, bias_v)
     # (N, heads, L, width of a head)
     q, k, v = (permute(view(t, (len(t), batch, num_heads, width // num_heads)), (1, 2, 0, 3)) for t in tensors)
     k = k if static_k is None else view(static_k, (batch, num_heads, *static_k.shape[1:]))
     v = v if static_v is None else view(static_v, (batch, num_heads, *static_v.shape[1:]))
     if add_zero_attn:
-        k, v = (cat([t, tensor_of(np.zeros((batch, num_heads, 1, t.shape[3]), array_of(t).dtype))], 2) for t in (k, v))
+        k, v = (cat([t, _zeros(t, (batch, num_heads, 1, t.shape[3]))], 2) for t in (k, v))
     appended = (bias_k is not None) + bool(add_zero_attn)
     mask = _joined(_widened(mask, appended), _widened(padding, appended), k.shape[2])
     dropped = dropout_p if training else 0.0
@@ -253,8 +254,12 @@ def _widened(mask, appended):
     """The mask with zeros for keys that were appended."""
     if mask is None or not appended:
         return mask
-    zeros = np.zeros((*mask.shape[:-1], appended), array_of(mask).dtype)
-    return cat([mask, tensor_of(zeros)], -1)
+    return cat([mask, _zeros(mask, (*mask.shape[:-1], appended))], -1)
+
+
+def _zeros(like, shape):
+    """Zeros of the type and on the device of a tensor."""
+    return tensor_of(np.zeros(shape, array_of(like).dtype, like=array_of(like)))
 
 
 def _joined(mask, padding, keys):

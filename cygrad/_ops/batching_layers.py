@@ -7,10 +7,13 @@ from math import prod
 
 import numpy as np
 
+from cygrad._core.access import array_of
 from cygrad._core.batches import NoBatchingRule
 from cygrad._core.record import apply_n
+from cygrad._kernels import ctc as ctc_kernels
 from cygrad._ops.batching import RULES, Call, regroup, rule
-from cygrad._ops.ctc import losses_of_states
+from cygrad._ops.ctc import ctc_loss_backward, losses_of_states
+from cygrad._ops.grid_sampling import grid_neighbourhoods
 from cygrad._ops.normalization import batch_norm
 from cygrad._ops.padding import with_elements
 from cygrad._ops.parts import stack
@@ -68,6 +71,18 @@ def _grid_sampler(call):
     return call.shaped(apply_n(call.op, (x, grid), (tuple(x.shape), *call.args[1:])), call.out.shape)
 
 
+@rule("grid_neighbourhoods")
+def _grid_neighbourhoods(call):
+    found = grid_neighbourhoods(call.full(call.inputs[0]).flatten(0, 1), *call.args)
+    return [call.shaped(part, out.shape) for part, out in zip(found, call.outs, strict=True)]
+
+
+@rule("take_columns add_columns")
+def _columns(call):
+    x, places = (call.full(t).flatten(0, 1) for t in call.inputs)
+    return call.shaped(apply_n(call.op, (x, places), call.args), call.out.shape)
+
+
 @rule("affine_grid_generator")
 def _affine_grid(call):
     theta, (size, align_corners) = call.full(call.inputs[0]).flatten(0, 1), call.args
@@ -96,12 +111,25 @@ def _pad_backward(call):
 
 @rule("ctc_loss")
 def _ctc(call):
-    x = call.samples(call.inputs[0])
-    steps, n, symbols = call.inputs[0].shape
-    states, inputs, lengths, blank, *_, zero_infinity = call.args
-    states, inputs, lengths = (np.concatenate([each] * call.size) for each in (states, inputs, lengths))
-    rows = x.transpose(0, 1).reshape(steps, call.size * n, symbols)
-    return call.shaped(losses_of_states(rows, states, inputs, lengths, blank, zero_infinity), call.out.shape)
+    arguments = [*_ctc_arguments(call, call.inputs[0]), call.args[-1]]
+    return call.shaped(losses_of_states(*arguments), call.out.shape)
+
+
+@rule("ctc_loss_backward")
+def _ctc_backward(call):
+    g, log_probs = call.inputs
+    rows, *targets = _ctc_arguments(call, log_probs)
+    forward = ctc_kernels.forward(array_of(rows), *targets)
+    found = ctc_loss_backward(call.full(g).flatten(), rows, *targets, *forward, call.args[-1])
+    return regroup(found, (len(rows), call.size, *log_probs.shape[1:])).transpose(0, 1)
+
+
+def _ctc_arguments(call, log_probs):
+    """What `losses_of_states` takes, for the outputs and targets of all samples side by side."""
+    steps, n, symbols = log_probs.shape
+    states, inputs, lengths, blank, *_ = call.args
+    rows = call.full(log_probs).transpose(0, 1).reshape(steps, call.size * n, symbols)
+    return [rows, *[np.concatenate([each] * call.size) for each in (states, inputs, lengths)], blank]
 
 
 @rule("cdist")

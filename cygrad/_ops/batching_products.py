@@ -21,6 +21,8 @@ def product(call, a, b):
     """`matmul` of two operands."""
     if call.has(a) and not call.has(b) and b.ndim <= 2:
         return call.samples(a) @ b
+    if call.has(b) and not call.has(a) and a.ndim == 2 and b.ndim in (1, 2) and b.shape[1:].numel() == 1:
+        return (call.samples(b).flatten(1) @ a.transpose(0, 1)).unsqueeze(2)  # the vectors of all as one matrix
     a, b = _as_matrices(call, a, True), _as_matrices(call, b, False)
     ndim = max(a.ndim, b.ndim)
     a, b = (x.view(x.shape[:1] + (1,) * (ndim - x.ndim) + x.shape[1:]) for x in (a, b))

@@ -8,6 +8,7 @@ import numpy as np
 
 from cygrad._core.opdef import ELEMENTWISE, FLOAT_RESULT, IN0, PRIVATE, declare, publish
 from cygrad._core.record import apply1, apply1_args
+from cygrad._kernels.gpu.library import as_array, is_array
 from cygrad._ops.arithmetic import add, div, mul, neg, sub
 from cygrad._ops.by_scipy import SPECIAL, by_scipy, require_real_input, unary
 from cygrad._ops.pointwise import sgn
@@ -324,8 +325,10 @@ def spherical_bessel_array(x, order):
     if order:
         return by_scipy("spherical_jn", "special.spherical_bessel_j0")(np.int64(order), x)
     with np.errstate(all="ignore"):
-        result = np.asarray(np.sin(x) / x)
+        result = as_array(np.sin(x) / x)
     unknown = np.isnan(result)
+    if is_array(x):
+        return np.where(unknown, np.where(x == 0, x.dtype.type(1), np.where(np.isinf(x), x.dtype.type(0), x)), result)
     if unknown.any():
         result[unknown & (x == 0)] = 1
         result[unknown & np.isinf(x)] = 0

@@ -23,6 +23,9 @@ from cygrad._core.opdef import (
 )
 from cygrad._core.record import apply1_args, apply2, apply_n, as_type, result_type
 from cygrad._core.tensor import Tensor
+from cygrad._kernels.fused import by_loop
+from cygrad._kernels.gpu.library import is_array
+from cygrad._ops.activations import fused_gradient
 from cygrad._ops.arguments import require
 from cygrad._ops.arithmetic import add, div, mul, pow, sub
 from cygrad._ops.checks import (
@@ -159,7 +162,12 @@ def ldexp_array(x, exponent):
     with np.errstate(all="ignore"):
         if x.dtype.kind == "f" and exponent.dtype.kind == "i":
             of_type = np.finfo(x.dtype)
-            if exponent.size and exponent.min() >= of_type.minexp and exponent.max() < of_type.maxexp:
+            if (
+                exponent.size
+                and not is_array(exponent)
+                and exponent.min() >= of_type.minexp
+                and exponent.max() < of_type.maxexp
+            ):
                 return np.ldexp(x, exponent)
             return np.ldexp(x.dtype.type(1), exponent) * x  # which may overflow where NumPy's function does not
         return x * np.exp2(exponent).astype(exponent.dtype if exponent.dtype.kind in "fc" else x.dtype)
@@ -182,7 +190,12 @@ def ldexp(input, other, *, out=None):
 
 def logaddexp_rule(n, g):
     x, y = n.saved(0), n.saved(1)
-    return mul(g, share(x, y, exp)) if n.needs(0) else None, mul(g, share(y, x, exp)) if n.needs(1) else None
+    return _logaddexp_gradient(g, x, y) if n.needs(0) else None, _logaddexp_gradient(g, y, x) if n.needs(1) else None
+
+
+def _logaddexp_gradient(g, x, y):
+    found = fused_gradient("exponential_share", x, y, g)
+    return mul(g, share(x, y, exp)) if found is None else found
 
 
 def share(x, y, power):
@@ -191,6 +204,7 @@ def share(x, y, power):
     return conjugate(div(1, add(1, power(where(same, 0.0, sub(y, x))))))
 
 
+@by_loop("logaddexp", 2)
 def logaddexp_array(x, y):
     """log(exp(x) + exp(y)) without overflow."""
     with np.errstate(all="ignore"):
@@ -371,6 +385,8 @@ def lcm(input, other, *, out=None):
 
 def places_inside(bits, count):
     """Which of `bits` are places of a number of so many bits; None if all are."""
+    if is_array(bits):
+        return (bits >= 0) & (bits < count)
     if bits.size == 1 and 0 <= bits.item() < count:
         return None
     inside = (bits >= 0) & (bits < count)
@@ -399,7 +415,7 @@ def bitwise_left_shift(input, other, *, out=None):
 def shift_right_array(x, bits):
     shifted = np.right_shift(x, bits)
     inside = places_inside(bits, 8 * x.itemsize - (x.dtype.kind == "i"))
-    return shifted if inside is None else np.where(inside, shifted, np.where(x < 0, -1, 0).astype(x.dtype))
+    return shifted if inside is None else np.where(inside, shifted, -(x < 0).astype(x.dtype))
 
 
 BITWISE_RIGHT_SHIFT = declare("bitwise_right_shift", flags=STEP, kernel=shift_right_array, numpy="right_shift")

@@ -4,6 +4,8 @@ import numpy as np
 
 from cygrad._core import messages
 from cygrad._core.opdef import ELEMENTWISE, FLOAT_RESULT, FUNCTION_ONLY, IN0, INPLACE, METHOD_ONLY, declare
+from cygrad._kernels.gpu.library import is_array
+from cygrad._kernels.gpu.special import special_function
 from cygrad._ops.arguments import require
 
 SMOOTH = ELEMENTWISE | INPLACE | FLOAT_RESULT
@@ -17,6 +19,8 @@ def by_scipy(name, function, which=None):
     """
 
     def kernel(*arrays):
+        if any(map(is_array, arrays)):
+            return special_function(name, function, arrays, which)
         try:
             from scipy import special
         except ImportError:

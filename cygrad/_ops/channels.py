@@ -5,6 +5,7 @@ import numpy as np
 from cygrad._core.access import array_of
 from cygrad._core.opdef import FUNCTION_ONLY, LINEAR, declare, publish
 from cygrad._core.record import apply_n
+from cygrad._kernels.gpu.library import dense
 from cygrad._ops.arguments import integer, require
 from cygrad._ops.arithmetic import add
 from cygrad._ops.products import matmul
@@ -14,7 +15,7 @@ from cygrad._ops.views import permute, reshape, unsqueeze
 def shuffled_array(a, groups):
     """Channels 0, n / groups, 2 n / groups, ..., then 1, ..."""
     parts = a.reshape(a.shape[0], groups, a.shape[1] // groups, *a.shape[2:])
-    return np.ascontiguousarray(parts.swapaxes(1, 2)).reshape(a.shape)
+    return dense(parts.swapaxes(1, 2)).reshape(a.shape)
 
 
 def channel_shuffle_rule(n, g):

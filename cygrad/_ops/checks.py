@@ -1,12 +1,15 @@
 """What the families written in Python ask of their arguments; errors are in PyTorch's words."""
 
+from functools import wraps
+
 import numpy as np
 
 from cygrad._core import messages
 from cygrad._core.dual import is_forward
 from cygrad._core.record import result_type, tensor_argument
 from cygrad._core.tensor import Tensor
-from cygrad._ops.arguments import broadcast_shape
+from cygrad._kernels.gpu.library import is_array
+from cygrad._ops.arguments import broadcast_shape, is_integer
 
 
 def require_tensors(op, *values, names=("input", "other"), first=1):
@@ -58,10 +61,43 @@ def require_operands(function, a, b, second="other"):
 
 
 def first_outside(index, low, high):
-    """The first element of an array for which not low <= element < high, or None."""
-    if not index.size or (index.min() >= low and index.max() < high):
+    """The first element of an array for which not low <= element < high, or None; one on a GPU is not looked at."""
+    if not index.size or is_array(index) or (index.min() >= low and index.max() < high):
         return None
     return index[(index < low) | (index >= high)].flat[0]
+
+
+def typed(**kinds):
+    """A decorator: of these arguments each must be of that type, which is bool, int, float or str, as PyTorch demands.
+
+    A whole number counts as a float, and so does a tensor without dimensions; True counts as no int.
+    """
+
+    def decorate(function):
+        code = function.__code__
+        names = code.co_varnames[: code.co_argcount]
+
+        @wraps(function)
+        def checked(*args, **kwargs):
+            for position, (name, value) in enumerate(zip(names, args), 1):
+                if name in kinds and not _is_of(kinds[name], value):
+                    raise messages.wrong_type(checked.__name__, name, position, kinds[name].__name__, value)
+            for name, value in kwargs.items():
+                if name in kinds and not _is_of(kinds[name], value):
+                    raise messages.wrong_keyword(checked.__name__, name, kinds[name].__name__, value)
+            return function(*args, **kwargs)
+
+        return checked
+
+    return decorate
+
+
+def _is_of(kind, value):
+    if kind is int:
+        return is_integer(value) and not isinstance(value, bool)
+    if kind is float:
+        return isinstance(value, (int, float, np.number)) or (isinstance(value, Tensor) and not value.ndim)
+    return isinstance(value, kind)
 
 
 def number_argument(value, function, name, position):

@@ -11,6 +11,8 @@ from cygrad._core.access import array_of
 from cygrad._core.gradients_in_blocks import in_parts
 from cygrad._core.opdef import IN0, IN1, OUT0, declare, publish
 from cygrad._core.record import record_n, write_into
+from cygrad._kernels.cholesky import factor
+from cygrad._kernels.gpu.library import module_of
 from cygrad._kernels.stacks import over_stacks
 from cygrad._kernels.triangular import solve_triangular
 from cygrad._ops.arguments import broadcast_shape, require
@@ -33,41 +35,6 @@ from cygrad._ops.products import matmul
 from cygrad._ops.triangular import solve
 
 # -- arrays ---------------------------------------------------------------------------------------
-
-
-@over_stacks(2)
-def factor(a, upper):
-    """(L or U, info): info is the order of the first leading minor of each matrix that is not positive, or 0."""
-    lower = np.swapaxes(a, -1, -2).conj() if upper else a
-    info = np.zeros(a.shape[:-2], np.int32)
-    with np.errstate(all="ignore"):
-        found = factored_at_once(lower)
-        if found is None:
-            found = np.tril(lower)
-            stack = found.reshape(-1, *a.shape[-2:])
-            info.reshape(-1)[:] = [factor_one(matrix) for matrix in stack]
-            found = stack.reshape(a.shape)
-    return (np.swapaxes(found, -1, -2).conj() if upper else found), info
-
-
-def factored_at_once(lower):
-    """All factors, or None if a matrix has none."""
-    try:
-        found = np.linalg.cholesky(lower)
-    except np.linalg.LinAlgError:
-        return None
-    return None if np.isnan(np.einsum("...ii->...i", found)).any() else found
-
-
-def factor_one(a):
-    """Factor one lower triangle in place, column by column, as far as that goes; gives its info."""
-    for j in range(len(a)):
-        a[j:, j] -= a[j:, :j] @ a[j, :j].conj()
-        if not a[j, j].real > 0:
-            return j + 1
-        a[j, j] = np.sqrt(a[j, j].real)
-        a[j + 1 :, j] /= a[j, j]
-    return 0
 
 
 @over_stacks(2, 2)
@@ -104,7 +71,7 @@ FACTOR = declare(
 
 def factors(A, upper, name):
     """(tensor, factor, info) with the arguments checked."""
-    t = require(A, name, "A")
+    t = require(A, name)
     check_square(t, "linalg.cholesky")
     check_inexact(t, "linalg.cholesky")
     check_kernel(t, "cholesky_cpu")
@@ -251,7 +218,7 @@ def cholesky_inverse(input, upper=False, *, out=None):
     check_square(t, "cholesky_inverse")
     check_kernel(t, "cholesky_inverse_out_cpu")
     array = array_of(t)
-    zeros = np.einsum("...ii->...i", array) == 0
+    zeros = array.diagonal(0, -2, -1) == 0
     failure = first_failure(np.where(zeros.any(-1), zeros.argmax(-1) + 1, 0) if array.size else zeros.any(-1))
     if failure:
         number, pivot = failure
@@ -259,7 +226,7 @@ def cholesky_inverse(input, upper=False, *, out=None):
             f"cholesky_inverse: {batch_element(number, t.dim())}The diagonal element {pivot} is zero, "
             "the inversion could not be completed because the input matrix is singular."
         )
-    inverse = solve_factored(np.eye(t.shape[-1], dtype=array.dtype), array, bool(upper))
+    inverse = solve_factored(module_of(array).eye(t.shape[-1], dtype=array.dtype), array, bool(upper))
     if out is None:
         return record_n(INVERSE, inverse, (t,), (bool(upper),))
     return write_into(INVERSE, out, inverse, (t,), (bool(upper),))

@@ -15,6 +15,7 @@ from cygrad._core.opdef import ELSEWHERE, IN0, OUT1, PRIVATE, declare, publish, 
 from cygrad._core.record import record_n, record_outputs
 from cygrad._core.state import get_modes
 from cygrad._kernels import blocks
+from cygrad._kernels.gpu.library import dense, is_array
 from cygrad._kernels.nn import cross_entropy as cross_entropy_array
 from cygrad._kernels.nn import cross_entropy_backward as cross_entropy_backward_array
 from cygrad._kernels.nn import nll as nll_array
@@ -46,7 +47,7 @@ def as_rows(array):
 
 def nll_of(array, classes, weight, ignore_index, reduction):
     """(loss, total weight) for (C), (N, C) or (N, C, d1, ...), of which samples are made rows a block at a time."""
-    if array.ndim <= 2 or array.size <= blocks.SIZE:
+    if array.ndim <= 2 or array.size <= blocks.SIZE or is_array(array):
         return nll_array(as_rows(array), classes.reshape(-1), weight, ignore_index, reduction)
     step = max(1, blocks.SIZE * len(array) // array.size)
     parts = [
@@ -78,8 +79,8 @@ def nll_backward_array(grad, target, weight, ignore_index, reduction, total, sha
     """The gradient with respect to the log-probabilities of that shape."""
     classes = shape[1 if len(shape) > 1 else 0]
     if reduction == NONE:
-        grad = np.ascontiguousarray(grad).reshape(target.shape)
-    if len(shape) <= 2 or target.size * classes <= blocks.SIZE:
+        grad = dense(grad).reshape(target.shape)
+    if len(shape) <= 2 or target.size * classes <= blocks.SIZE or is_array(grad):
         return nll_gradient(grad, target, weight, ignore_index, reduction, total, shape)
     out = np.empty(shape, grad.dtype)  # where rows are columns
     step = max(1, blocks.SIZE * len(out) // out.size)

@@ -373,7 +373,7 @@ def kron(input, other, *, out=None):
 
 def trace_rule(n, g):
     (shape,) = n.args
-    one = eye(*shape, dtype=g.dtype)
+    one = eye(*shape, dtype=g.dtype, device=g.device)
     return mul(one, expand(g, shape), out=reused(one))
 
 

@@ -21,7 +21,7 @@ _TO = (
 
 
 def read_to(args, wanted, place, other, non_blocking, copy):
-    """(dtype or None, copy) from what `to` was given: positional arguments, then its keywords.
+    """(dtype or None, device or None, copy) from what `to` was given: positional arguments, then its keywords.
 
     Raises TypeError for arguments that fit no signature, RuntimeError for a device that is not there.
     """
@@ -37,14 +37,23 @@ def read_to(args, wanted, place, other, non_blocking, copy):
             wanted = given.pop(0)
         _, copy = given + [non_blocking, copy][len(given) :]
         if other is not None:
-            wanted = require(other, "to", "other").dtype
+            wanted, place = require(other, "to", "other").dtype, other.device
         elif wanted is not None:
             wanted = as_dtype(wanted)
     except (TypeError, ValueError):
         named = {} if wanted is None or wanted in args else {"dtype": wanted}
         raise messages.no_such_call("to", args, named, _TO) from None
-    check_device(place)
-    return wanted, copy
+    return wanted, None if place is None else check_device(place), copy
+
+
+def gpu_wanted(place):
+    """The GPU that `cuda` was asked for: by its number, by a device, or the current one for None."""
+    if place is None:
+        return check_device("cuda")
+    wanted = device("cuda", place) if isinstance(place, int) else device(place)
+    if wanted.type != "cuda":
+        raise RuntimeError("Invalid device, must be cuda device")
+    return check_device(wanted)
 
 
 def type_wanted(name):

@@ -1,6 +1,5 @@
 """Copies, conversions, and writing into tensors."""
 
-from numpy cimport PyArray_IS_C_CONTIGUOUS, PyArray_TYPE, ndarray
 
 import numpy as np
 
@@ -11,10 +10,11 @@ from cygrad._core.record cimport begin_write, end_write, record1, record2
 from cygrad._core.tensor cimport Tensor, dtype_of, wrap
 from cygrad._core import memory_format as formats
 from cygrad._core import messages
-from cygrad._core.device import check_device
+from cygrad._core.device import cpu_device
 from cygrad._core.dtypes import bfloat16_dtype, dtype as dtype_class
 from cygrad._kernels import copying as kernels
-from cygrad._kernels.arrays cimport cast, may_overlap, zeros
+from cygrad._kernels.anywhere cimport cast, is_contiguous, may_overlap, typenum_of, zeros_beside
+from cygrad._kernels.gpu.basics import move as move_array
 from cygrad._kernels.strided cimport overlaps_itself
 from cygrad._ops.arguments cimport broadcast_shape, require
 from cygrad._ops import copy_checks as checks
@@ -56,7 +56,7 @@ cpdef Tensor contiguous(object input, object memory_format=None):
     """
     cdef Tensor t = require(input, "contiguous")
     if memory_format is None or memory_format is formats.contiguous_format:
-        if PyArray_IS_C_CONTIGUOUS(<ndarray>t.array):
+        if is_contiguous(t.array):
             return t
         return record1(CLONE, kernels.contiguous(t.array), t, None)
     order = formats.order_of(memory_format, t.array.ndim, "contiguous")
@@ -67,7 +67,10 @@ cpdef Tensor contiguous(object input, object memory_format=None):
 
 # -- to ----------------------------------------------------------------------------------------------------
 
-cdef OpDef TO = op("to", same_rule).row(flags=LINEAR | METHOD_ONLY, node="ToCopyBackward0")
+cdef object to_rule(OpNode n, object g):
+    return g if n.arguments is None else moved(g, n.arguments[0], None, None)
+
+cdef OpDef TO = op("to", to_rule).row(flags=LINEAR | METHOD_ONLY, node="ToCopyBackward0")
 cdef OpDef TO_INTEGER = variant(TO)
 
 
@@ -83,10 +86,19 @@ def to(self, *args, dtype=None, device=None, other=None, non_blocking=False, cop
     """
     cdef Tensor t = require(self, "to")
     if len(args) != 1 or type(args[0]) is not dtype_class or other is not None or device is not None:
-        dtype, copy = checks.read_to(args, dtype, device, other, non_blocking, copy)
+        dtype, device, copy = checks.read_to(args, dtype, device, other, non_blocking, copy)
+        if device is not None and device != t.device:
+            return moved(t, device, dtype, memory_format)
     else:
         dtype = args[0]
     return converted_or_copied(t, dtype_of(t) if dtype is None else dtype, copy, memory_format)
+
+
+cdef Tensor moved(Tensor t, object device, object wanted, object memory_format):
+    """A copy on another device, in another dtype if one is given. Gradient: g, moved back."""
+    array = move_array(t.array, None if device.type == "cpu" else device.index)
+    result = record1(TO if is_float_num(typenum_of(array)) else TO_INTEGER, array, t, (t.device,))
+    return converted_or_copied(result, dtype_of(t) if wanted is None else wanted, False, memory_format)
 
 
 cdef Tensor converted_or_copied(Tensor t, dtype wanted, bint copy, object memory_format):
@@ -134,14 +146,16 @@ def type_(self, dtype=None, non_blocking=False):
 
 
 def cpu(self, memory_format=None):
-    """This tensor on the CPU, where it is."""
-    return converted_or_copied(require(self, "cpu"), dtype_of(self), False, memory_format)
+    """This tensor on the CPU, where it may be already. Gradient: g, moved back."""
+    return to(require(self, "cpu"), cpu_device, memory_format=memory_format)
 
 
 def cuda(self, device=None, non_blocking=False, memory_format=None):
-    """This tensor on a GPU. Raises RuntimeError where there is none."""
-    check_device("cuda" if device is None else device)
-    return self
+    """This tensor on a GPU, by default the current one, where it may be already. Gradient: g, moved back.
+
+    Raises RuntimeError where there is no such GPU.
+    """
+    return to(require(self, "cuda"), checks.gpu_wanted(device), non_blocking=non_blocking, memory_format=memory_format)
 
 
 def conversion(str name, dtype wanted):
@@ -161,7 +175,7 @@ def bfloat16(self, memory_format=None):
 # -- writing into a tensor ---------------------------------------------------------------------------------
 
 cpdef Tensor zeros_of(Tensor t):
-    return wrap(zeros(t.array.shape, PyArray_TYPE(t.array)))
+    return wrap(zeros_beside(t.array, t.array.shape, typenum_of(t.array)))
 
 
 cdef object copy_rule(OpNode n, object g):
@@ -177,7 +191,7 @@ cpdef Tensor copy(object input, object src):
     cdef Tensor t = require(input, "copy")
     cdef Tensor source = require(src, "copy", "src", 2)
     check_fits(t.array.shape, source.array.shape)
-    array = np.empty(t.array.shape, t.array.dtype)
+    array = np.empty_like(t.array, order="C")
     kernels.copy_into(array, source.array)
     return record2(COPY if is_float_num(t.array.dtype.num) else COPY_INTEGERS, array, t, source, None)
 
@@ -258,7 +272,7 @@ cpdef Tensor fill(object input, object value):
     """
     cdef Tensor t = require(input, "fill")
     filling = fill_array(value, t.array.dtype, "fill")
-    array = np.empty(t.array.shape, t.array.dtype)
+    array = np.empty_like(t.array, order="C")
     kernels.copy_into(array, filling)
     if not is_float_num(t.array.dtype.num):
         return record1(FILL_INTEGERS, array, t, None)
@@ -296,7 +310,7 @@ cdef OpDef ZERO = op("zero", fill_rule).row(flags=LINEAR | PRIVATE | MAY_OVERLAP
 cpdef Tensor zero(object input):
     """Zeros in the shape and dtype of `input`."""
     cdef Tensor t = require(input, "zero")
-    return record1(ZERO, zeros(t.array.shape, PyArray_TYPE(t.array)), t, None)
+    return record1(ZERO, zeros_of(t).array, t, None)
 
 
 def zero_(input):

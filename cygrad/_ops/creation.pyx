@@ -11,7 +11,7 @@ Ranges and grids stand in ranges.py, random numbers in random.py, what shares me
 """
 
 from numpy cimport (
-    PyArray_DIMS, PyArray_FillWithScalar, PyArray_IS_C_CONTIGUOUS, PyArray_NDIM, PyArray_TYPE, PyArray_ZEROS,
+    PyArray_DIMS, PyArray_FillWithScalar, PyArray_IS_C_CONTIGUOUS, PyArray_NDIM, PyArray_ZEROS,
     import_array, ndarray, npy_intp)
 
 from cygrad._core.construct cimport canonical, checked_lengths, data_array
@@ -21,9 +21,11 @@ from cygrad._core.state cimport INFERENCE, NO_GRAD, thread_state
 from cygrad._core.tensor cimport (
     IS_INFERENCE, REQUIRES_GRAD, WAS_WRAPPED, Tensor, bump, dtype_of, requires_grad as needs_grad, wrap, wrap_like)
 from cygrad._core import memory_format as formats
-from cygrad._core.device import check_device
+from cygrad._core.device import check_device, default_device, defaults
 from cygrad._kernels import copying
-from cygrad._kernels.arrays cimport MAXDIMS, empty as empty_array
+from cygrad._kernels.anywhere cimport typenum_of
+from cygrad._kernels.arrays cimport MAXDIMS, empty as empty_array, is_on_cpu
+from cygrad._kernels.gpu import basics, library as gpu_library
 from cygrad._ops.arguments cimport integers, require, shape_to_c, variadic
 
 import_array()
@@ -70,12 +72,30 @@ cdef dtype type_named(object wanted, str function):
         raise checks().wrong_dtype(wanted, function) from None
 
 
-cpdef int check_place(object device, object pin_memory) except -1:
+cpdef object check_place(object device, object pin_memory):
+    cdef object index = None
     if device is not None:
-        check_device(device)
+        index = index_of(device) if type(device) is not str or device != "cpu" else None
+    elif defaults.in_use:
+        index = index_of(default_device())
     if pin_memory:
         raise checks().pinned_memory()
-    return 0
+    return index
+
+
+cdef object index_of(object device):
+    wanted = check_device(device)
+    return None if wanted.type == "cpu" else wanted.index
+
+
+cpdef object place_beside(Tensor t, object device, object pin_memory):
+    return place_of(t) if device is None and not pin_memory else check_place(device or t.device, pin_memory)
+
+
+cpdef object place_of(Tensor t):
+    if t is None:
+        raise TypeError("expected a tensor, not None")
+    return None if is_on_cpu(t.array) else t.array.device.id
 
 
 # -- memory ------------------------------------------------------------------------------------------------
@@ -86,49 +106,56 @@ cdef ndarray blank(tuple size, dtype wanted):
     return empty_array(ndim, dims, wanted.num)
 
 
-cpdef ndarray blank_like(Tensor t, dtype wanted, object memory_format):
+cpdef object blank_like(Tensor t, dtype wanted, object memory_format):
     """Memory for a tensor of the shape of `t`; its dimensions lie in the order of those of `t` if nothing is said."""
     if memory_format is not None and memory_format is not formats.preserve_format:
         memory_format.check(t.array.ndim)
         return copying.empty_in_order(t.array, memory_format.order, wanted.numpy)
-    if PyArray_IS_C_CONTIGUOUS(<ndarray>t.array):
+    if is_on_cpu(t.array) and PyArray_IS_C_CONTIGUOUS(<ndarray>t.array):
         return empty_array(PyArray_NDIM(<ndarray>t.array), PyArray_DIMS(<ndarray>t.array), wanted.num)
     return copying.empty_like(t.array, wanted.numpy)
 
 
-cdef int fill(ndarray array, object value, dtype wanted) except -1:
-    """Raises RuntimeError if the type can not hold the value."""
-    if not (type(value) is int and 0 <= value < 128
+cdef object fitting(object value, dtype wanted):
+    """A number in a form that the type holds. Raises RuntimeError if it can not."""
+    if (type(value) is int and 0 <= value < 128
             or type(value) is float and wanted.category == FLOATING and -6e4 < value < 6e4):
-        value = copying.element(value, wanted.numpy)        # looks whether it fits, which takes longer than the rest
-    PyArray_FillWithScalar(array, value)
-    return 0
+        return value
+    return copying.element(value, wanted.numpy)        # looks whether it fits, which takes longer than the rest
 
 
-cpdef ndarray filled(tuple size, object value, dtype wanted):
-    cdef ndarray array = blank(size, wanted)
+cpdef object filled(tuple size, object value, dtype wanted, object place=None):
+    cdef ndarray array
     if value is not None:
-        fill(array, value, wanted)
+        value = fitting(value, wanted)
+    if place is not None:
+        return basics.filled(place, size, value, wanted.numpy)
+    array = blank(size, wanted)
+    if value is not None:
+        PyArray_FillWithScalar(array, value)
     return array
 
 
 # -- the new tensor ----------------------------------------------------------------------------------------
 
-cpdef Tensor fresh(object array, object requires_grad, str function, Tensor model=None):
-    cdef Tensor t = wrap(array) if model is None else wrap_like(model, array)
+cpdef Tensor fresh(object array, object requires_grad, str function, Tensor model=None, object place=None):
+    cdef Tensor t
+    if place is not None:
+        array = basics.moved(array, place)
+    t = wrap(array) if model is None else wrap_like(model, array)
     if thread_state().modes & INFERENCE:
         t.flags |= IS_INFERENCE
     if requires_grad is not False and requires_grad is not None:
-        if type(requires_grad) is not bool or not is_float_num(PyArray_TYPE(<ndarray>array)):
+        if type(requires_grad) is not bool or not is_float_num(typenum_of(array)):
             raise checks().cannot_require_grad(requires_grad, t, function)
         t.flags |= REQUIRES_GRAD
     return t
 
 
-cpdef Tensor delivered(object array, object out, object requires_grad, str function):
+cpdef Tensor delivered(object array, object out, object requires_grad, str function, object place=None):
     cdef Tensor target
     if out is None:
-        return fresh(array, requires_grad, function)
+        return fresh(array, requires_grad, function, None, place)
     target = out
     if needs_grad(target) and not thread_state().modes & NO_GRAD:
         raise checks().out_requires_grad(function)
@@ -140,8 +167,14 @@ cpdef Tensor delivered(object array, object out, object requires_grad, str funct
     return target
 
 
-cpdef Tensor from_values(object data, dtype wanted, object requires_grad, str function):
-    return fresh(data_array(data, wanted), requires_grad, function)
+cpdef Tensor from_values(object data, dtype wanted, object requires_grad, str function, object place=None):
+    cdef object array = (<Tensor>data).array if isinstance(data, Tensor) else data
+    if not isinstance(array, ndarray) and gpu_library.is_array(array):
+        array = basics.move(array, place)                              # a copy, there or in memory
+        if wanted is not None:
+            array = array.astype(wanted.numpy, copy=False)
+        return fresh(array, requires_grad, function)
+    return fresh(data_array(data, wanted), requires_grad, function, None, place)
 
 
 cpdef Tensor sharing(ndarray array):
@@ -167,10 +200,14 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
     >>> cygrad.tensor(0.5, dtype=cygrad.float64, requires_grad=True)
     tensor(0.5000, dtype=torch.float64, requires_grad=True)
     """
-    check_place(device, pin_memory)
+    place = check_place(device, pin_memory)
     if isinstance(data, Tensor):
         checks().warn_copy("torch.tensor(sourceTensor)")
-    return from_values(data, type_of_new(dtype, None, None, "tensor"), requires_grad, "tensor")
+        if place is None and device is None:
+            place = place_of(<Tensor>data)
+    elif device is None and place is None and gpu_library.is_array(data):
+        place = data.device.id
+    return from_values(data, type_of_new(dtype, None, None, "tensor"), requires_grad, "tensor", place)
 
 
 # -- filled ------------------------------------------------------------------------------------------------
@@ -185,8 +222,10 @@ def zeros(*size, out=None, dtype=None, layout=None, device=None, pin_memory=Fals
     """
     cdef npy_intp[MAXDIMS] dims
     cdef int ndim
-    check_place(device, pin_memory)
+    place = check_place(device, pin_memory)
     wanted = type_of_new(dtype, out, default_dtype(), "zeros")
+    if place is not None:
+        return delivered(filled(size_of(size, named, "zeros"), 0, wanted, place), out, requires_grad, "zeros")
     ndim = shape_to_c(size_of(size, named, "zeros"), dims)
     return delivered(PyArray_ZEROS(ndim, dims, wanted.num, 0), out, requires_grad, "zeros")
 
@@ -198,9 +237,9 @@ def ones(*size, out=None, dtype=None, layout=None, device=None, pin_memory=False
     >>> cygrad.ones(2, dtype=cygrad.int64)
     tensor([1, 1])
     """
-    check_place(device, pin_memory)
+    place = check_place(device, pin_memory)
     wanted = type_of_new(dtype, out, default_dtype(), "ones")
-    return delivered(filled(size_of(size, named, "ones"), 1, wanted), out, requires_grad, "ones")
+    return delivered(filled(size_of(size, named, "ones"), 1, wanted, place), out, requires_grad, "ones")
 
 
 def empty(*size, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False,
@@ -211,9 +250,9 @@ def empty(*size, out=None, dtype=None, layout=None, device=None, pin_memory=Fals
     >>> cygrad.empty(2, 3).shape
     torch.Size([2, 3])
     """
-    check_place(device, pin_memory)
+    place = check_place(device, pin_memory)
     wanted = type_of_new(dtype, out, default_dtype(), "empty")
-    array = blank(size_of(size, named, "empty"), wanted)
+    array = filled(size_of(size, named, "empty"), None, wanted, place)
     if memory_format is not None:
         array = blank_like(wrap(array), wanted, memory_format)
     return delivered(array, out, requires_grad, "empty")
@@ -229,10 +268,10 @@ def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, pi
     tensor([[7, 7],
             [7, 7]])
     """
-    check_place(device, pin_memory)
+    place = check_place(device, pin_memory)
     value = number(fill_value, "full", "fill_value", 2)
     wanted = type_of_new(dtype, out, dtype_of_scalar(value), "full")
-    array = filled(check_size(integers(size, "full", "size", 1)), value, wanted)
+    array = filled(check_size(integers(size, "full", "size", 1)), value, wanted, place)
     return delivered(array, out, requires_grad, "full")
 
 
@@ -288,11 +327,17 @@ def empty_like(input, *, dtype=None, layout=None, device=None, pin_memory=False,
 cdef Tensor like(object input, object value, object dtype_given, object device, object pin_memory,
                  object requires_grad, object memory_format, str function):
     cdef Tensor t = require(input, function)
-    check_place(device, pin_memory)
+    place = place_beside(t, device, pin_memory)
     wanted = type_of_new(dtype_given, None, dtype_of(t), function)
+    if place != place_of(t):
+        return fresh(filled(t.array.shape, value, wanted, place), requires_grad, function, t)
     array = blank_like(t, wanted, memory_format)
     if value is not None:
-        fill(array, value, wanted)
+        value = fitting(value, wanted)
+        if is_on_cpu(array):
+            PyArray_FillWithScalar(<ndarray>array, value)
+        else:
+            array.fill(value)
     return fresh(array, requires_grad, function, t)
 
 

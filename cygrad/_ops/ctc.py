@@ -8,7 +8,9 @@ from cygrad._core.opdef import ELSEWHERE, IN0, IN1, PRIVATE, declare, named, pub
 from cygrad._core.record import record_n
 from cygrad._core.tensor import Tensor
 from cygrad._kernels import ctc as kernels
-from cygrad._ops.arguments import each_integer, require
+from cygrad._kernels.gpu.basics import move
+from cygrad._kernels.gpu.library import beside, is_array
+from cygrad._ops.arguments import each_integer, is_integer, require
 from cygrad._ops.arithmetic import div
 from cygrad._ops.loss_reductions import MEAN, NONE, reduced, reduction_of
 from cygrad._ops.reductions import sum as total
@@ -70,6 +72,10 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
     return ctc_loss_of_package(log_probs, targets, input_lengths, target_lengths, blank, how, zero_infinity)
 
 
+def is_whole(value):
+    return is_integer(value) and not isinstance(value, bool)
+
+
 @named("ctc_loss")
 def ctc_loss_of_package(
     log_probs, targets, input_lengths, target_lengths, blank=0, reduction=NONE, zero_infinity=False
@@ -79,6 +85,15 @@ def ctc_loss_of_package(
     is_batched = x.ndim != 2
     if not is_batched:
         x = unsqueeze(x, 1)
+    given = input_lengths, target_lengths
+    kinds = (Tensor, tuple, list)
+    if not all(isinstance(one, kinds) for one in given) or not all(map(is_whole, (blank, reduction))):
+        signatures = [
+            f"Tensor log_probs, Tensor targets, {kind} input_lengths, {kind} target_lengths, int blank = 0, "
+            "int reduction = 1, bool zero_infinity = False"
+            for kind in ("Tensor", "tuple of ints")
+        ]
+        raise messages.no_such_call("ctc_loss", (log_probs, targets, *given, blank, reduction), {}, signatures)
     inputs, lengths = _lengths(input_lengths, "input_lengths", 3), _lengths(target_lengths, "target_lengths", 4)
     _check(x, inputs, lengths, blank)
     padded = _padded(array_of(y).astype(np.int64, copy=False), lengths, x.shape[2])
@@ -88,7 +103,7 @@ def ctc_loss_of_package(
     if zero_infinity:
         losses = where(losses == float("inf"), 0.0, losses)
     if reduction == MEAN:
-        losses = div(losses, tensor_of(lengths.clip(1).astype(array_of(x).dtype)))
+        losses = div(losses, tensor_of(beside(lengths.clip(1).astype(array_of(x).dtype), array_of(x))))
     losses = reduced(losses, reduction)
     return losses if is_batched or not losses.ndim else squeeze(losses, 0)
 
@@ -104,7 +119,8 @@ def _lengths(given, name, position):
     if isinstance(given, Tensor):
         if given.dtype.is_floating_point or given.dtype.is_complex:
             raise RuntimeError(f"{name} must be integral")
-        return array_of(given).reshape(-1).astype(np.int64)
+        array = array_of(given)
+        return (move(array, None) if is_array(array) else array).reshape(-1).astype(np.int64)
     if isinstance(given, int):
         given = (given,)
     if not isinstance(given, (list, tuple)):
@@ -141,8 +157,7 @@ def _padded(targets, lengths, symbols):
                 f"Expected tensor to have size {lengths.sum()} at dimension 0, but got size {len(targets)} for "
                 f"argument #2 'targets' {WHILE}"
             )
-        padded = np.zeros((len(lengths), longest), np.int64)
-        padded[np.arange(longest) < lengths[:, None]] = targets
+        padded = kernels.in_rows(targets, lengths)
     elif targets.ndim == 2:
         if len(targets) != len(lengths):
             raise RuntimeError(
@@ -159,6 +174,8 @@ def _padded(targets, lengths, symbols):
         raise RuntimeError(
             f"Expected 1 to 2 dimensions, but got {targets.ndim}-dimensional tensor for argument #2 'targets' {WHILE}"
         )
+    if is_array(padded):
+        return padded
     named_symbols = padded[np.arange(longest) < lengths[:, None]]
     if named_symbols.size and not (named_symbols.min() >= 0 and named_symbols.max() < symbols):
         raise RuntimeError(f"a target is outside the {symbols} symbols of log_probs")

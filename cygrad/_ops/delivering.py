@@ -5,6 +5,7 @@ from functools import cache
 from cygrad._core import messages
 from cygrad._core.access import array_of
 from cygrad._core.dual import is_recorded
+from cygrad._core.inplace import check_outputs
 from cygrad._core.opdef import variant
 from cygrad._core.record import write_into
 from cygrad._core.tensor import Tensor
@@ -16,6 +17,25 @@ from cygrad._ops.diagonals import TRIL
 def unrecorded(name):
     """A row without a derivative, for results that have none, and for `out=` of functions made of others."""
     return variant(TRIL, name=name)
+
+
+def write_several(op, outs, arrays, inputs, args=None):
+    """The tensors `outs` with a result in each, of which none is written if one can not be."""
+    arrays = tuple(arrays)
+    if not isinstance(outs, (tuple, list)):
+        raise messages.wrong_keyword(op.name.partition(".")[0], "out", "tuple of Tensors", outs)
+    if len(outs) != len(arrays):
+        raise TypeError(f"expected tuple of {len(arrays)} elements but got {len(outs)}")
+    outs = tuple(outs)
+    check_outputs(op, outs, arrays, inputs)
+    return tuple(write_into(op, out, array, inputs, args) for out, array in zip(outs, arrays))
+
+
+def given_several(name, arrays, outs, *inputs):
+    """The results of a function made of others, written into a tensor each."""
+    if any(map(is_recorded, inputs)):
+        raise out_requires_grad(name)
+    return write_several(unrecorded(name), outs, arrays, inputs)
 
 
 def given(name, result, out, *inputs):

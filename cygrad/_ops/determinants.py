@@ -13,6 +13,7 @@ from cygrad._core.opdef import IN0, OUT0, declare, publish
 from cygrad._core.record import apply_n
 from cygrad._core.state import get_modes
 from cygrad._kernels import singular_values as kernels
+from cygrad._kernels.gpu.library import as_array
 from cygrad._kernels.stacks import over_stacks
 from cygrad._ops.arguments import require
 from cygrad._ops.arithmetic import add, div, mul, neg
@@ -141,7 +142,7 @@ def signs_and_logarithms(A, kind, out):
 def slogdet_arrays(a):
     with np.errstate(all="ignore"):
         sign, logarithm = np.linalg.slogdet(a)
-    return np.asarray(np.where(np.isnan(logarithm), 0, sign).astype(sign.dtype)), np.asarray(logarithm)
+    return as_array(np.where(np.isnan(logarithm), 0, sign).astype(sign.dtype)), as_array(logarithm)
 
 
 def linalg_slogdet(A, *, out=None):

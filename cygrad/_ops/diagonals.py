@@ -15,6 +15,7 @@ from cygrad._kernels import diagonals as kernels
 from cygrad._kernels.blocks import InPlace
 from cygrad._kernels.copying import copy
 from cygrad._ops.arguments import dim_argument, integer, require, tensor_list
+from cygrad._ops.creation import check_place, fresh
 from cygrad._ops.strided import as_strided
 from cygrad._ops.views import reshape
 
@@ -283,7 +284,7 @@ def tril_indices(row, col, offset=0, *, dtype=None, device=None, layout=None, re
     tensor([[0, 1, 1],
             [0, 0, 1]])
     """
-    return _triangle_indices("tril_indices", kernels.tril_indices, row, col, offset, dtype)
+    return _triangle_indices("tril_indices", kernels.tril_indices, row, col, offset, dtype, device)
 
 
 def triu_indices(row, col, offset=0, *, dtype=None, device=None, layout=None, requires_grad=False):
@@ -294,10 +295,11 @@ def triu_indices(row, col, offset=0, *, dtype=None, device=None, layout=None, re
     tensor([[0, 0, 1],
             [0, 1, 1]])
     """
-    return _triangle_indices("triu_indices", kernels.triu_indices, row, col, offset, dtype)
+    return _triangle_indices("triu_indices", kernels.triu_indices, row, col, offset, dtype, device)
 
 
-def _triangle_indices(name, kernel, row, col, offset, dtype):
+def _triangle_indices(name, kernel, row, col, offset, dtype, device):
+    place = check_place(device, False)
     sizes = integer(row, name, "row", 1), integer(col, name, "col", 2)
     shift = integer(offset, name, "offset", 3)
     for size, axis in zip(sizes, ("row", "col")):
@@ -306,7 +308,7 @@ def _triangle_indices(name, kernel, row, col, offset, dtype):
     kind = by_name()["int64"] if dtype is None else as_dtype(dtype)
     if str(kind) not in ("torch.int64", "torch.int32"):
         raise messages.not_implemented_for(name, kind)
-    return tensor_of(kernel(*sizes, shift).astype(kind.numpy, copy=False))
+    return fresh(kernel(*sizes, shift).astype(kind.numpy, copy=False), False, name, None, place)
 
 
 composite = {"diag": 0, "diagflat": 0, "tril_indices": FUNCTION_ONLY, "triu_indices": FUNCTION_ONLY}

@@ -13,6 +13,7 @@ from cygrad._kernels import distances as kernels
 from cygrad._ops.arguments import broadcast_shape, dim_argument, require, wrap_dim
 from cygrad._ops.arithmetic import add, div, mul, neg, sub
 from cygrad._ops.checks import require_broadcast
+from cygrad._ops.diagonals import triu_indices
 from cygrad._ops.gathering import index_add, index_select, masked_fill
 from cygrad._ops.pointwise import abs as absolute
 from cygrad._ops.pointwise import conj_physical, sign
@@ -109,7 +110,7 @@ def pdist_rule(n, g):
     zeros = tensor_of(np.zeros_like(array_of(x)))
     if n.args[0] == 0 or not array_of(distance).size:
         return zeros
-    first, second = map(tensor_of, np.triu_indices(x.shape[0], 1))
+    first, second = triu_indices(x.shape[0], x.shape[0], 1, device=x.device).unbind()
     difference = sub(index_select(x, 0, first), index_select(x, 0, second))
     pull = _pulls(g, difference, unsqueeze(distance, -1), n.args[0])
     return sub(index_add(zeros, 0, first, pull), index_add(zeros, 0, second, pull))

@@ -2,11 +2,12 @@
 
 from cygrad._core import messages
 from cygrad._core.access import array_of
+from cygrad._core.kernels import as_float32
 from cygrad._core.opdef import NONDIFF, declare, publish
-from cygrad._core.record import as_float32, record_outputs
+from cygrad._core.record import record_outputs
 from cygrad._kernels import searching as kernels
 from cygrad._ops.arguments import dim_argument, require
-from cygrad._ops.checks import require_kind
+from cygrad._ops.checks import require_kind, typed
 
 UNIQUE = declare("unique", flags=NONDIFF, kernel=kernels.distinct)
 UNIQUE_CONSECUTIVE = declare("unique_consecutive", flags=NONDIFF, kernel=kernels.runs)
@@ -43,7 +44,7 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
     t = require(input, "_unique2")
     if dim is None:
         require_kind("bif", "unique", t)
-        found = kernels.distinct(as_float32(array_of(t)))
+        found = kernels.distinct(as_float32(array_of(t)), return_inverse, return_counts)
     else:
         d = _along(UNIQUE, t, dim)
         require_kind("bif", "unique_dim", t)
@@ -51,6 +52,7 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
     return _wanted(UNIQUE, found, t, return_inverse, return_counts)
 
 
+@typed(return_inverse=bool, return_counts=bool)
 def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
     """The first of each run of equal elements, or along `dim` of equal slices, in their order; see `unique`.
 

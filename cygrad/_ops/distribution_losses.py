@@ -15,11 +15,12 @@ from cygrad._core.opdef import ELEMENTWISE, ELSEWHERE, IN0, IN1, PRIVATE, declar
 from cygrad._core.record import apply2, promoted
 from cygrad._core.sites import warn
 from cygrad._kernels import losses as kernels
+from cygrad._kernels.gpu.library import as_array, is_array
 from cygrad._ops import loss_checks as checks
-from cygrad._ops.activations import logsigmoid
+from cygrad._ops.activations import fused_gradient, logsigmoid
 from cygrad._ops.arguments import broadcast_shape, require
 from cygrad._ops.arithmetic import add, div, mul, neg, sub
-from cygrad._ops.checks import require_kind
+from cygrad._ops.checks import require_kind, typed
 from cygrad._ops.gathering import masked_fill
 from cygrad._ops.loss_reductions import CODES, NONE, SUM, computed, reduced, reduction_of, spread
 from cygrad._ops.pointwise import exp, log, sigmoid, square
@@ -91,7 +92,7 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
     checks.check_floating(input, target, name)
     if w is not None:
         checks.check_expands(weight, x.shape)
-    if x.size and not (x.min() >= 0 and x.max() <= 1):
+    if x.size and not is_array(x) and not (x.min() >= 0 and x.max() <= 1):
         raise RuntimeError(
             "all elements of input should be between 0 and 1\n  for logits, which are any numbers, use "
             "binary_cross_entropy_with_logits"
@@ -99,8 +100,17 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
     return computed(BCE, kernels.binary_cross_entropy, (x, y, w), (), (input, target), how, (), weight)
 
 
-@in_parts(0, 0, (None, None, 0), 0)
 def bce_with_logits_rule(n, g):
+    if n.saved(2) is None and n.args[2] is None and not n.needs(1):
+        name = "binary_cross_entropy_with_logits_gradient"
+        found = fused_gradient(name, n.saved(0), n.saved(1), spread(n, g))
+        if found is not None:
+            return found, None
+    return _bce_with_logits_gradients(n, g)
+
+
+@in_parts(0, 0, (None, None, 0), 0)
+def _bce_with_logits_gradients(n, g):
     x, weight, pos_weight = n.saved(0), n.saved(2), n.args[2]
     scale = spread(n, g)
     if weight is not None:
@@ -153,6 +163,7 @@ def binary_cross_entropy_with_logits(
     return _with_logits(input, target, weight, pos_weight, how)
 
 
+@typed(reduction=int)
 @named("binary_cross_entropy_with_logits")
 def bce_with_logits_of_package(input, target, weight=None, pos_weight=None, reduction=NONE):
     """`binary_cross_entropy(sigmoid(input), target)`, exact for large inputs as well; `reduction` is a code."""
@@ -237,6 +248,7 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
     return div(result, x.shape[0]) if batchmean and x.ndim else result
 
 
+@typed(reduction=int, log_target=bool)
 @named("kl_div")
 def kl_div_of_package(input, target, reduction=NONE, *, log_target=False):
     """`target * (log(target) - input)` for log-probabilities `input`; `reduction` is a code: 0 none, 1 mean, 2 sum."""
@@ -273,6 +285,7 @@ def poisson_nll_loss(
     return _poisson(input, target, log_input, full, eps, reduction_of(reduction, size_average, reduce))
 
 
+@typed(log_input=bool, full=bool, eps=float, reduction=int)
 @named("poisson_nll_loss")
 def poisson_nll_of_package(input, target, log_input, full, eps, reduction):
     """Minus the log-likelihood of counts; `reduction` is a code: 0 none, 1 mean, 2 sum."""
@@ -314,8 +327,8 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
     if reduction not in CODES:
         raise ValueError(f"{reduction} is not valid")
     values = array_of(var)
-    if values.size and not values.min() >= eps:
-        var = add(var, tensor_of(values.clip(eps).astype(values.dtype) - values))
+    if is_array(values) or (values.size and not values.min() >= eps):
+        var = add(var, tensor_of(as_array(np.maximum(values, values.dtype.type(eps)) - values)))
     losses = mul(add(log(var), div(square(sub(x, y)), var)), 0.5)
     if full:
         losses = add(losses, 0.5 * math.log(2 * math.pi))

@@ -12,7 +12,8 @@ from cygrad._core.access import array_of
 from cygrad._core.device import check_device
 from cygrad._core.opdef import publish
 from cygrad._core.tensor import Tensor
-from cygrad._ops.creation import sharing
+from cygrad._kernels.gpu.library import cupy, is_available, on_device
+from cygrad._ops.creation import fresh, sharing
 from cygrad._ops.creation_checks import check_strides
 
 _VERSIONS = np.lib.NumpyVersion(np.__version__) >= "2.1.0"  # NumPy knows of versions, devices and copies
@@ -54,6 +55,14 @@ def __dlpack__(self, *, stream=-1, max_version=None, dl_device=None, copy=None):
     """
     if self.requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+    if not self.is_cpu:
+        how = {
+            "stream": None if stream == -1 else stream,
+            "max_version": max_version,
+            "dl_device": dl_device,
+            "copy": copy,
+        }
+        return array_of(self).__dlpack__(**{name: value for name, value in how.items() if value is not None})
     if stream is not None and (isinstance(stream, bool) or not isinstance(stream, int)):
         raise TypeError("stream must be ``int`` or ``none``")
     if stream not in (None, -1):
@@ -71,8 +80,23 @@ def __dlpack__(self, *, stream=-1, max_version=None, dl_device=None, copy=None):
 
 
 def __dlpack_device__(self):
-    """Where the memory is: (kDLCPU, 0)."""
-    return DLDeviceType.kDLCPU, 0
+    """Where the memory is: (kDLCPU, 0), or (kDLCUDA, the number of the GPU)."""
+    return (DLDeviceType.kDLCPU, 0) if self.is_cpu else (DLDeviceType.kDLCUDA, self.device.index)
+
+
+def _cuda_array_interface(self):
+    """The memory of a tensor on a GPU for other libraries there. Raises AttributeError for others."""
+    if self.is_cpu:
+        raise AttributeError(
+            "Can't get __cuda_array_interface__ on non-CUDA tensor type: torch.FloatTensor If CUDA data is "
+            "required use tensor.cuda() to copy tensor to device memory."
+        )
+    if self.requires_grad:
+        raise RuntimeError(
+            "Can't get __cuda_array_interface__ on Variable that requires grad. If gradients aren't required, use "
+            "var.detach() to get Variable that doesn't require grad."
+        )
+    return array_of(self).__cuda_array_interface__
 
 
 def to_dlpack(tensor):
@@ -145,6 +169,10 @@ def from_dlpack(ext_tensor, *, device=None, copy=None):
     capsule = ext_tensor
     if hasattr(ext_tensor, "__dlpack__"):
         kind, number = ext_tensor.__dlpack_device__()
+        if kind == DLDeviceType.kDLCUDA and is_available():
+            with on_device(number):
+                array = cupy().from_dlpack(ext_tensor)
+            return fresh(array.copy() if copy else array.view(), False, "from_dlpack")
         if kind not in _ON_CPU:
             raise BufferError(
                 f"the memory is on the device ({int(kind)}, {number}), not on the CPU\n"
@@ -173,5 +201,9 @@ def _capsule_of(other):
     return other.__dlpack__()
 
 
-methods = {"__dlpack__": __dlpack__, "__dlpack_device__": __dlpack_device__}
+methods = {
+    "__dlpack__": __dlpack__,
+    "__dlpack_device__": __dlpack_device__,
+    "__cuda_array_interface__": property(_cuda_array_interface),
+}
 functions = publish(globals()) | {"from_dlpack": from_dlpack, "to_dlpack": to_dlpack}

@@ -11,8 +11,10 @@ from cygrad._core import messages
 from cygrad._core.access import array_of, tensor_of
 from cygrad._core.opdef import named
 from cygrad._core.sites import warn
+from cygrad._kernels.gpu.library import as_array
 from cygrad._ops.arguments import require
 from cygrad._ops.arithmetic import add, mul
+from cygrad._ops.creation import place_of
 from cygrad._ops.random import keep_mask
 from cygrad._ops.views import squeeze, unsqueeze
 
@@ -50,12 +52,12 @@ def _dropped(input, p, train, inplace, function, by_channel=False, to_floor=Fals
         shape = shape[:2] + (1,) * (array.ndim - 2)
     if p == 1:
         return mul(input, tensor_of(np.zeros((), array.dtype)), out=out)
-    kept = keep_mask(shape, 1 - p, None)
+    kept = keep_mask(shape, 1 - p, None, place_of(input))
     if not to_floor:
-        return mul(input, tensor_of(np.asarray(kept * number(1 / (1 - p)))), out=out)
+        return mul(input, tensor_of(as_array(kept * number(1 / (1 - p)))), out=out)
     scale = 1 / math.sqrt((SELU_FLOOR**2 * p + 1) * (1 - p))
     shift = np.where(kept, number(SELU_FLOOR * scale * p), number(SELU_FLOOR * scale * (p - 1)))
-    return add(mul(input, tensor_of(np.asarray(kept * number(scale))), out=out), tensor_of(shift), out=out)
+    return add(mul(input, tensor_of(as_array(kept * number(scale))), out=out), tensor_of(shift), out=out)
 
 
 def dropout(input, p=0.5, training=True, inplace=False):

@@ -112,7 +112,7 @@ EIGH = declare(
 
 def hermitian(A, UPLO, function):
     """(tensor, whether the lower triangle is read), checked."""
-    t = require(A, function, "A")
+    t = require(A, function)
     check_square(t, "linalg.eigh")
     if not isinstance(UPLO, str) or UPLO.upper() not in ("L", "U"):
         raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")

@@ -14,9 +14,10 @@ from cygrad._core.record import record_n, record_outputs
 from cygrad._core.sites import warn
 from cygrad._core.state import get_modes
 from cygrad._kernels import embeddings as kernels
+from cygrad._kernels.gpu.library import is_array
 from cygrad._ops.arguments import integer, require
 from cygrad._ops.arithmetic import mul
-from cygrad._ops.checks import first_outside
+from cygrad._ops.checks import first_outside, typed
 from cygrad._ops.gathering import index_add, index_select, scatter_add
 from cygrad._ops.reductions import sum as total
 from cygrad._ops.views import reshape, unsqueeze
@@ -35,14 +36,14 @@ def _check_indices(indices, function):
 
 
 def _out_of_range(indices, count):
-    return indices.size and not (indices.min() >= 0 and indices.max() < count)
+    return indices.size and not is_array(indices) and not (indices.min() >= 0 and indices.max() < count)
 
 
 def _added_rows(rows, indices, count):
     """A matrix of `count` rows: the sums of the rows with the same index."""
     if get_modes() & NO_GRAD:
         return tensor_of(kernels.added_rows(array_of(rows), indices, count))
-    zeros = np.zeros((count, rows.shape[1]), array_of(rows).dtype)
+    zeros = np.zeros((count, rows.shape[1]), array_of(rows).dtype, like=array_of(rows))
     return index_add(tensor_of(zeros), 0, tensor_of(indices), rows)
 
 
@@ -144,8 +145,8 @@ def embedding_bag_rule(n, g):
     if mode == MAX:
         places, empty = largest
         if empty is not None:
-            g = mul(g, tensor_of(np.asarray(~empty[:, None], array_of(g).dtype)))
-        zeros = tensor_of(np.zeros(shape, array_of(g).dtype))
+            g = mul(g, tensor_of((~empty[:, None]).astype(array_of(g).dtype)))
+        zeros = tensor_of(np.zeros(shape, array_of(g).dtype, like=array_of(g)))
         return scatter_add(zeros, 0, tensor_of(places), g), None
     rows = index_select(g, 0, tensor_of(bags))
     grad_weights = None
@@ -217,7 +218,7 @@ def embedding_bag(
                 "if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length "
                 f"sequences. However, found offsets of type {type(offsets)}"
             )
-        offsets = tensor_of(np.arange(i.shape[0]) * i.shape[1])
+        offsets = tensor_of(np.arange(i.shape[0], like=array_of(i)) * i.shape[1])
         include_last_offset = False
         i, weights = reshape(i, -1), weights if weights is None else reshape(weights, -1)
     elif i.ndim != 1:
@@ -245,6 +246,7 @@ def embedding_bag(
     )[0]
 
 
+@typed(scale_grad_by_freq=bool, mode=int, sparse=bool, include_last_offset=bool)
 @named("embedding_bag")
 def embedding_bag_of_package(
     weight,
@@ -272,31 +274,31 @@ def embedding_bag_of_package(
         raise messages.not_implemented_for("embedding_bag", w.dtype)
     padding = -1 if padding_idx is None else padding_idx % len(table)
     starts = starts[:-1] if include_last_offset else starts
-    bags = np.repeat(np.arange(len(starts)), np.append(starts[1:], len(places)) - starts if len(starts) else 0)
+    bags = kernels.bag_of_each(starts, len(places))
     places = places.astype(np.int64, copy=False)
     weights = None if per_sample_weights is None else array_of(per_sample_weights)
     counted = places != padding
-    sizes = np.bincount(bags[counted], minlength=len(starts))
+    sizes = kernels.bag_sizes(bags, counted, len(starts))
     scale = largest = None
     if mode == MAX:
         result, rows = kernels.largest_of_bags(table, places, bags, sizes, counted)
-        largest = rows, (sizes == 0 if (sizes == 0).any() else None)
+        largest = rows, (sizes == 0 if is_array(sizes) or (sizes == 0).any() else None)
     else:
         result = kernels.sums_of_bags(table, places, bags, weights, counted, sizes, mode == MEAN)
         scale = kernels.bag_scale(places, bags, counted, sizes, mode == MEAN, scale_grad_by_freq, table.dtype)
-        rows = np.zeros(len(starts), np.int64)
+        rows = np.zeros(len(starts), np.int64, like=places)
     args = places, bags, scale, largest, mode, table.shape
     arrays = result, bags, sizes, rows
     return record_outputs(EMBEDDING_BAG, arrays, (w, per_sample_weights), args, 1)
 
 
 def _check_bags(table, places, starts, padding_idx):
-    if starts.size and starts[0] != 0:
+    if starts.size and not is_array(starts) and starts[0] != 0:
         raise RuntimeError(
             "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. However, "
             f"got {starts[0]}"
         )
-    if starts.size and not ((starts[1:] >= starts[:-1]).all() and starts[-1] <= len(places)):
+    if starts.size and not is_array(starts) and not ((starts[1:] >= starts[:-1]).all() and starts[-1] <= len(places)):
         raise RuntimeError(
             f"offsets[-1] can not be greater than input's length({len(places)}), and offsets must not decrease, but "
             f"got {starts.tolist()}"
@@ -319,6 +321,8 @@ def _check_bags(table, places, starts, padding_idx):
 
 def one_hot_array(a, num_classes):
     """int64, of one dimension more: 1 at the class, 0 elsewhere."""
+    if is_array(a):
+        return (a[..., None] == np.arange(num_classes, like=a)).astype(np.int64)
     rows = np.zeros((a.size, num_classes), np.int64)
     rows[np.arange(a.size), a.reshape(-1)] = 1
     return rows.reshape(*a.shape, num_classes)
@@ -348,7 +352,7 @@ def one_hot(tensor, num_classes=-1):
     if array.size == 0:
         if classes <= 0:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
-    else:
+    elif classes == -1 or not is_array(array):
         if array.min() < 0:
             raise RuntimeError("Class values must be non-negative.")
         if classes == -1:

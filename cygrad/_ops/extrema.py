@@ -4,6 +4,8 @@ nan counts as larger than all numbers for the largest, as smaller for the smalle
 `keepdims` see reductions.pyx.
 """
 
+from functools import partial
+
 import numpy as np
 
 import cygrad._kernels.reduce as reduce
@@ -12,12 +14,15 @@ from cygrad._core.access import array_of
 from cygrad._core.dual import keep
 from cygrad._core.gradients_in_blocks import reused
 from cygrad._core.opdef import IN0, IN1, LINEAR, NONDIFF, OUT0, PRIVATE, declare, publish
-from cygrad._core.record import apply_n, record_n, record_outputs, tensor_argument, write_into
+from cygrad._core.record import apply_n, record_n, record_outputs, tensor_argument
 from cygrad._core.tensor import Tensor
-from cygrad._kernels import along
+from cygrad._kernels import along, blocks
+from cygrad._kernels.gpu import is_array
+from cygrad._kernels.stacks import reducing
 from cygrad._ops.arguments import dim_argument, integers
 from cygrad._ops.arithmetic import div
 from cygrad._ops.checks import require_kind
+from cygrad._ops.delivering import write_several
 from cygrad._ops.reductions import axes_argument, flag_argument, restored
 from cygrad._ops.reductions import sum as total
 from cygrad._ops.selection import maximum, minimum, where
@@ -27,6 +32,9 @@ from cygrad._ops.selection import maximum, minimum, where
 
 def share_between_equals(n, g):
     x, chosen = n.saved(0), n.saved_result()
+    if is_array(array_of(x)):
+        reached = (x == chosen) | ((x != x) & (chosen != chosen))
+        return where(reached, div(g, total(reached)), 0.0)
     reached = (x != x) if np.isnan(array_of(chosen)) else (x == chosen)
     return where(reached, div(g, int(np.count_nonzero(array_of(reached)))), 0.0)
 
@@ -110,15 +118,28 @@ def chosen_along(op, t, values, indices, dim, keepdim, out, how=()):
     args = tuple(t.shape), dim, keepdim, *how
     values = values.astype(t.dtype.numpy, copy=False)
     if out is not None:
-        value, index = out
-        return result_type((write_into(op, value, values, (t,), args), write_into(op, index, indices, (t,), args)))
+        return result_type(write_several(op, out, (values, indices), (t,), args))
     value, index = record_outputs(op, (values, indices), (t,), args, 1)
     keep(value, 1, index)
     return result_type((value, index))
 
 
-MAX_DIM = choice_along("max.dim", reduce.max_with_indices, "MaxBackward0")
-MIN_DIM = choice_along("min.dim", reduce.min_with_indices, "MinBackward0")
+POSITIONS = reducing(reduce.argmax), reducing(reduce.argmin)
+
+
+def with_place(both, extreme, position, array, dim, keepdim):
+    """(the largest or smallest elements along a dimension, their indices); of large arrays the latter in parts."""
+    if not isinstance(array, np.ndarray) or array.size <= blocks.SIZE:
+        return both(array, dim, keepdim)
+    return extreme(array, (dim,), keepdim), position(array, dim, keepdim)
+
+
+MAX_DIM = choice_along(
+    "max.dim", partial(with_place, reduce.max_with_indices, reduce.amax, POSITIONS[0]), "MaxBackward0"
+)
+MIN_DIM = choice_along(
+    "min.dim", partial(with_place, reduce.min_with_indices, reduce.amin, POSITIONS[1]), "MinBackward0"
+)
 
 MAX_SIGNATURES = (
     "Tensor input, *, Tensor out = None",
@@ -189,7 +210,10 @@ def extreme_along(op, t, dim, keepdim, out):
     check_real(op, t)
     check_dim_not_empty(op, t, dim)
     array = array_of(t)
-    values, indices = op.kernel(array, dim, keepdim) if array.ndim else (array.copy(), np.zeros((), np.int64))
+    if array.ndim:
+        values, indices = op.kernel(array, dim, keepdim)
+    else:
+        values, indices = array.copy(), np.zeros((), np.int64, like=array)
     return chosen_along(op, t, values, indices, dim, keepdim, out)
 
 
@@ -254,7 +278,7 @@ def extreme_over(op, input, dim, keepdim, axis, keepdims, out):
 
 # -- where they are -------------------------------------------------------------------------------
 
-ARGMAX = declare("argmax", flags=NONDIFF, kernel=reduce.argmax)
+ARGMAX = declare("argmax", flags=NONDIFF, kernel=POSITIONS[0])
 
 
 def argmax(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):
@@ -270,7 +294,7 @@ def argmax(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None
     return position(ARGMAX, input, dim, keepdim, axis, keepdims, out)
 
 
-ARGMIN = declare("argmin", flags=NONDIFF, kernel=reduce.argmin)
+ARGMIN = declare("argmin", flags=NONDIFF, kernel=POSITIONS[1])
 
 
 def argmin(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):

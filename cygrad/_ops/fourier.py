@@ -8,12 +8,13 @@ Integers are first converted to the default float type. Nothing is saved.
 """
 
 from cygrad._core import messages
-from cygrad._core.access import tensor_of
+from cygrad._core.access import array_of, tensor_of
 from cygrad._core.dtypes import get_default_dtype
 from cygrad._core.opdef import LINEAR, PRIVATE, declare, publish
 from cygrad._core.record import apply_n
 from cygrad._core.tensor import Tensor
 from cygrad._kernels import fourier as kernels
+from cygrad._kernels.gpu.library import made
 from cygrad._ops.arguments import each_integer, integer, is_integer, require, wrap_dim
 from cygrad._ops.arithmetic import mul
 from cygrad._ops.complex_parts import conj
@@ -57,7 +58,7 @@ def fft_r2c_rule(n, g):
 
 
 def weights(by, g, dim, length):
-    return tensor_of(kernels.halved(length, by, g.ndim, dim, g.dtype.to_real().numpy))
+    return tensor_of(kernels.halved(length, by, array_of(g), dim, g.dtype.to_real().numpy))
 
 
 FFT_R2C = declare(
@@ -477,8 +478,8 @@ def fftfreq(n, d=1.0, *, out=None, dtype=None, layout=None, device=None, pin_mem
     >>> cygrad.fft.fftfreq(4)
     tensor([ 0.0000,  0.2500, -0.5000, -0.2500])
     """
-    check_place(device, pin_memory)
-    return frequencies("fftfreq", n, d, False, out, dtype, requires_grad)
+    place = check_place(device, pin_memory)
+    return frequencies("fftfreq", n, d, False, out, dtype, requires_grad, place)
 
 
 def rfftfreq(n, d=1.0, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
@@ -488,11 +489,11 @@ def rfftfreq(n, d=1.0, *, out=None, dtype=None, layout=None, device=None, pin_me
     >>> cygrad.fft.rfftfreq(4)
     tensor([0.0000, 0.2500, 0.5000])
     """
-    check_place(device, pin_memory)
-    return frequencies("rfftfreq", n, d, True, out, dtype, requires_grad)
+    place = check_place(device, pin_memory)
+    return frequencies("rfftfreq", n, d, True, out, dtype, requires_grad, place)
 
 
-def frequencies(function, n, d, onesided, out, dtype, requires_grad):
+def frequencies(function, n, d, onesided, out, dtype, requires_grad, place):
     n = integer(n, f"fft_{function}", "n", 1)
     if isinstance(d, bool) or not isinstance(d, (int, float)):
         raise messages.wrong_type(f"fft_{function}", "d", 2, "float", d)
@@ -503,7 +504,7 @@ def frequencies(function, n, d, onesided, out, dtype, requires_grad):
         raise messages.not_implemented_for("arange_cpu", wanted)
     if n < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
-    array = kernels.frequencies(n, d, onesided).astype(wanted.numpy)
+    array = made(place, kernels.frequencies, n, d, onesided).astype(wanted.numpy)
     return delivered(array, out, requires_grad, f"fft_{function}")
 
 

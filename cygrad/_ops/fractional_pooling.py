@@ -7,8 +7,8 @@ import numpy as np
 
 from cygrad._core import messages
 from cygrad._core.access import array_of
+from cygrad._core.kernels import as_float32
 from cygrad._core.opdef import publish
-from cygrad._core.record import as_float32
 from cygrad._kernels import maxima as kernels
 from cygrad._ops.arguments import require
 from cygrad._ops.max_pooling import choosing, recorded
@@ -24,11 +24,11 @@ WORDS = ("time", "height", "width")
 def starts(samples, image, size, kernel):
     """Where windows of one dimension begin (planes, size); `samples` are random numbers between 0 and 1."""
     if size == 1:
-        return np.full((len(samples), 1), image - kernel)
+        return np.zeros((len(samples), 1), np.int64, like=samples) + (image - kernel)
     kind = samples.dtype.type
     alpha = kind(image - kernel) / kind(size - 1)
     with np.errstate(all="ignore"):
-        found = ((np.arange(size).astype(kind) + samples[:, None]) * alpha).astype(np.int64)
+        found = ((np.arange(size, like=samples).astype(kind) + samples[:, None]) * alpha).astype(np.int64)
         found -= (samples * alpha).astype(np.int64)[:, None]
     found[:, -1] = image - kernel
     return found
@@ -56,7 +56,7 @@ def pool(dims, input, kernel_size, output_size, output_ratio, samples):
         raise messages.not_implemented_for("check_uniform_bounds", t.dtype)
     batch, channels = (1 if t.dim() == dims + 1 else t.shape[0]), t.shape[t.dim() - dims - 1]
     if samples is None:
-        samples = rand(batch, channels, dims, dtype=t.dtype)
+        samples = rand(batch, channels, dims, dtype=t.dtype, device=t.device)
     check_samples(t, samples, batch, channels, dims)
     image = tuple(t.shape[t.dim() - dims :])
     for word, n, k, m in zip(WORDS[-dims:], image, kernel, size):
@@ -93,7 +93,7 @@ def windows(samples, image, size, kernel):
     """The places (planes, windows, taps) of each plane's windows, dimension by dimension."""
     order = range(3) if len(image) == 3 else (1, 0)  # of two numbers, the first is for the width
     return [
-        starts(samples[:, i], *of_dim)[..., None] + np.arange(of_dim[-1])
+        starts(samples[:, i], *of_dim)[..., None] + np.arange(of_dim[-1], like=samples)
         for i, of_dim in zip(order, zip(image, size, kernel))
     ]
 

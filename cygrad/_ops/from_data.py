@@ -7,6 +7,7 @@ import numpy as np
 
 from cygrad._core.access import array_of
 from cygrad._core.construct import legacy_array
+from cygrad._core.device import cpu_device, device_at
 from cygrad._core.dtypes import get_default_dtype
 from cygrad._core.opdef import publish
 from cygrad._core.tensor import Tensor
@@ -20,6 +21,8 @@ from cygrad._ops.creation import (
     fresh,
     from_values,
     number,
+    place_beside,
+    place_of,
     sharing,
     size_of,
     type_of_new,
@@ -34,9 +37,9 @@ def scalar_tensor(s, *, dtype=None, device=None, requires_grad=False, layout=Non
     >>> cygrad.scalar_tensor(3)
     tensor(3.)
     """
-    check_place(device, pin_memory)
+    place = check_place(device, pin_memory)
     wanted = type_of_new(dtype, None, get_default_dtype(), "scalar_tensor")
-    return from_values(number(s, "scalar_tensor", "s", 1), wanted, requires_grad, "scalar_tensor")
+    return from_values(number(s, "scalar_tensor", "s", 1), wanted, requires_grad, "scalar_tensor", place)
 
 
 # -- arrays ------------------------------------------------------------------------------------------------
@@ -140,16 +143,26 @@ def as_tensor(data, dtype=None, device=None):
     >>> cygrad.as_tensor(a).numpy().base is a
     True
     """
-    check_place(device, False)
+    place = check_place(device, False)
     wanted = None if dtype is None else type_of_new(dtype, None, None, "as_tensor")
     if isinstance(data, Tensor):
-        return data if wanted is None else data.to(wanted)
+        return (
+            data if wanted is device is place is None else data.to(_device(place, device, data), wanted or data.dtype)
+        )
     if is_exported(data) or (isinstance(data, np.ndarray) and _can_share(data)):
         shared = sharing(data) if isinstance(data, np.ndarray) else from_dlpack(data)
-        if wanted is None or wanted is shared.dtype:
+        where = _device(place, device, shared)
+        if where == shared.device and (wanted is None or wanted is shared.dtype):
             return shared
-        data = shared.numpy()
-    return from_values(data, wanted, False, "as_tensor")
+        return shared.to(where, wanted or shared.dtype)
+    return from_values(data, wanted, False, "as_tensor", place)
+
+
+def _device(place, device, t):
+    """Where a tensor is wanted: on the GPU `place`, or in memory if that was asked for, else where it is."""
+    if place is not None:
+        return device_at(place)
+    return t.device if device is None else cpu_device
 
 
 def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
@@ -164,7 +177,7 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
     >>> cygrad.asarray([1, 2, 3])
     tensor([1, 2, 3])
     """
-    check_place(device, False)
+    place = check_place(device, False)
     wanted = None if dtype is None else type_of_new(dtype, None, None, "asarray")
     if isinstance(obj, np.ndarray) and _can_share(obj):
         obj = sharing(obj)
@@ -175,12 +188,15 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
     if not isinstance(obj, Tensor):
         if copy is False:
             raise ValueError("can't alias arbitrary sequence into a tensor.")
-        return from_values(obj, wanted, bool(requires_grad), "asarray")
+        return from_values(obj, wanted, bool(requires_grad), "asarray", place)
     if copy is False and wanted is not None and wanted is not obj.dtype:
         raise ValueError(f"can't alias tensor with dtype '{obj.dtype.type_name}' into dtype '{wanted.type_name}'.")
+    where = _device(place, device, obj)
+    if copy is False and where != obj.device:
+        raise ValueError(f"can't alias tensor from device '{obj.device}' to '{where}'.")
     if requires_grad is False:
         obj = obj.detach()
-    result = obj if wanted is None else obj.to(wanted)
+    result = obj if wanted is None and where == obj.device else obj.to(where, wanted or obj.dtype)
     if copy and array_of(result) is array_of(obj):
         result = clone(result)
     if requires_grad and not result.requires_grad:
@@ -215,22 +231,22 @@ def new_full(self, size, fill_value, *, dtype=None, device=None, requires_grad=F
 
 
 def _of_type(tensor, size, value, dtype, device, requires_grad, pin_memory, function):
-    check_place(device, pin_memory)
+    place = place_beside(tensor, device, pin_memory)
     wanted = type_of_new(dtype, None, tensor.dtype, function)
-    return fresh(filled(size, value, wanted), requires_grad, function, tensor)
+    return fresh(filled(size, value, wanted, place), requires_grad, function, tensor)
 
 
 def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
     """A copy of `data`, as `tensor` makes it, of this tensor's type."""
-    check_place(device, pin_memory)
+    place = place_beside(self, device, pin_memory)
     if isinstance(data, Tensor):
         checks.warn_copy("tensor.new_tensor(sourceTensor)")
-    return from_values(data, type_of_new(dtype, None, self.dtype, "new_tensor"), requires_grad, "new_tensor")
+    return from_values(data, type_of_new(dtype, None, self.dtype, "new_tensor"), requires_grad, "new_tensor", place)
 
 
 def new(self, *args, **named):
     """What `Tensor(...)` makes of the same arguments, but of this tensor's type: sizes or data. An old name."""
-    return fresh(legacy_array(args, named, self.dtype), False, "new", self)
+    return fresh(legacy_array(args, named, self.dtype), False, "new", self, place_of(self))
 
 
 methods = {method.__name__: method for method in (new, new_zeros, new_ones, new_empty, new_full, new_tensor)}

@@ -12,7 +12,7 @@ from cygrad._core.inplace import check_apart
 from cygrad._core.opdef import INPLACE, LINEAR, MAY_OVERLAP, PRIVATE, declare, publish, registry, variant
 from cygrad._core.record import record_n, write_into, written_in_place
 from cygrad._core.tensor import Tensor
-from cygrad._kernels import blocks, copying, picking
+from cygrad._kernels import blocks, copying, gpu, picking
 from cygrad._kernels import scatter as kernels
 from cygrad._ops.arguments import broadcast_shape, dim_argument, require, wrap_dim
 from cygrad._ops.arithmetic import mul
@@ -54,19 +54,23 @@ def placed(op, operands, t, added, index, args, out):
     """As `finished`, for an op whose kernel changes an array: a copy of that of `t`, or in place that itself."""
     if out is not t:
         array = array_of(t).copy("C")
-        op.kernel(array, *operands)
+        run_kernel(op, array, operands)
         return finished(op, array, t, added, index, args, out)
     inputs = (t,) if added is None else (t, added)
     for operand in (index, *inputs[1:]):
         check_apart(t, operand)
-    return written_in_place(op, t, inputs, args, index, lambda: op.kernel(array_of(t), *operands))
+    return written_in_place(op, t, inputs, args, index, lambda: run_kernel(op, array_of(t), operands))
+
+
+def run_kernel(op, array, operands):
+    gpu.fitting(op.kernel, array)(array, *operands)
 
 
 def check_bounds(index, length):
-    """Raise unless 0 <= index < length."""
+    """Raise unless 0 <= index < length. An index on a GPU is not looked at, which would wait for it."""
     if index.size and length == 0:
         raise RuntimeError("index_select(): self indexing axis dim should be positive")
-    if index.size and (index.min() < 0 or index.max() >= length):
+    if index.size and not gpu.is_array(index) and (index.min() < 0 or index.max() >= length):
         raise IndexError("index out of range in self")
 
 
@@ -75,9 +79,10 @@ def check_bounds(index, length):
 
 def zeros_at(shape, g):
     """Zeros of g's type, to be copied; many take the memory of one."""
-    dtype = array_of(g).dtype
+    like = array_of(g)
     few = math.prod(shape) <= blocks.SIZE
-    return tensor_of(np.zeros(shape, dtype) if few else np.broadcast_to(np.zeros((), dtype), shape))
+    zeros = np.zeros(shape if few else (), like.dtype, like=like)
+    return tensor_of(zeros if few else np.broadcast_to(zeros, shape))
 
 
 def index_select_rule(n, g):
@@ -111,12 +116,14 @@ def index_select(input, dim, index, *, out=None):
     if where.ndim > 1:
         raise IndexError("index_select(): Index is supposed to be a vector")
     check_integral(index, "index_select(): Expected dtype int32 or int64 for index")
+    if out is not None and not isinstance(out, Tensor):
+        raise messages.wrong_keyword("index_select", "out", "Tensor", out)
     if out is not None and out.dtype is not input.dtype:
         raise RuntimeError("index_select(): self and result must have the same scalar type")
     if a.ndim == 0 and where.size != 1:
         raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {where.size} value(s)")
     check_bounds(where, a.shape[d] if a.ndim else 1)
-    array = INDEX_SELECT.kernel(a, d, where.reshape(-1))
+    array = picking.index_select(a, d, where.reshape(-1))
     return finished(INDEX_SELECT, array, input, None, index, (d, a.shape), out)
 
 
@@ -160,7 +167,7 @@ def index_add(input, dim, index, source, *, alpha=1, out=None):
         check_each(where, a.shape, d)
     else:
         check_bounds(where, a.shape[0] if a.ndim else 1)
-    array = INDEX_ADD.kernel(a, d, where.reshape(-1), array_of(added), alpha)
+    array = kernels.index_add(a, d, where.reshape(-1), array_of(added), alpha)
     return finished(INDEX_ADD, array, t, added, index, (d, alpha, array_of(added).shape), out)
 
 
@@ -226,7 +233,7 @@ def gather(input, dim, index, *, sparse_grad=False, out=None):
     d = dim_argument(dim, a.ndim, "gather", "dim", 1)
     check_integral(index, "gather(): Expected dtype int32/int64 for index")
     check_gather(a.shape, where, d)
-    return finished(GATHER, GATHER.kernel(a, d, where), input, None, index, (d, a.shape), out)
+    return finished(GATHER, picking.gather(a, d, where), input, None, index, (d, a.shape), out)
 
 
 def put_back_rule(n, h):
@@ -258,8 +265,9 @@ def check_gather(shape, index, dim):
 
 
 def check_each(index, shape, dim):
+    """Raise unless 0 <= index < length of a dimension; see `check_bounds`."""
     length = shape[dim] if shape else 1
-    if index.size and (index.min() < 0 or index.max() >= length):
+    if index.size and not gpu.is_array(index) and (index.min() < 0 or index.max() >= length):
         wrong = index[(index < 0) | (index >= length)].reshape(-1)[0]
         raise RuntimeError(f"index {wrong} is out of bounds for dimension {dim} with size {length}")
 
@@ -308,7 +316,7 @@ def scatter_add(input, dim, index, src, *, out=None):
     check_same_dtype(t, added)
     source = array_of(added)
     check_scatter(a.shape, index, source.shape, d)
-    array = SCATTER_ADD.kernel(a, d, where, source) if where.size else a.copy()
+    array = kernels.scatter_add(a, d, where, source) if where.size else a.copy()
     return finished(SCATTER_ADD, array, t, added, index, (d, source.shape), out)
 
 
@@ -406,9 +414,9 @@ def masked_fill(input, mask, value, *, out=None):
     if kind_of(t.dtype) in "fc":
         row = MASKED_FILL_TENSOR if isinstance(value, Tensor) else MASKED_FILL
     if out is None:
-        return keeping(record_n(row, MASKED_FILL.kernel(a, element, where), inputs, (value,)), mask)
+        return keeping(record_n(row, picking.masked_fill(a, element, where), inputs, (value,)), mask)
     if out is not t:
-        return write_into(row, out, MASKED_FILL.kernel(a, element, where), inputs, (value,))
+        return write_into(row, out, picking.masked_fill(a, element, where), inputs, (value,))
     if shape != a.shape:
         raise RuntimeError(f"output with shape {list(a.shape)} doesn't match the broadcast shape {list(shape)}")
     if writes_expanded(t, value, "masked_fill_"):

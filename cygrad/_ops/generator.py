@@ -1,6 +1,6 @@
-"""Streams of random numbers: Philox, a counter-based generator, by NumPy's implementation.
+"""Streams of random numbers: Philox, a counter-based generator, by NumPy's implementation, and on GPUs by our own.
 
-NumPy's lock in each stream makes it safe to draw from several threads at once.
+NumPy's lock in each stream, and ours, make it safe to draw from several threads at once.
 """
 
 import contextlib
@@ -10,8 +10,10 @@ from _thread import _local, allocate_lock
 import numpy as np
 
 from cygrad._core.access import array_of, tensor_of
-from cygrad._core.device import check_device
+from cygrad._core.device import check_device, device_at
 from cygrad._core.tensor import Tensor
+from cygrad._kernels import random as kernels
+from cygrad._kernels.gpu import random as kernels_of_gpu
 
 _FIRST_SEED = 67280421310721  # what PyTorch's generators start with
 _STATE_WORDS = 14  # seed, counter (4), key (2), buffer (4), place in it, half a word left over (2)
@@ -36,7 +38,10 @@ class Generator:
         self.device = check_device(device)
         self._seed = _FIRST_SEED
         self._numpy = None
+        self._stream = None
         self._lock = allocate_lock()
+        if self.device.type == "cuda":
+            self._stream = kernels_of_gpu.Stream(self.device.index, _FIRST_SEED)
 
     def numpy_generator(self):
         """NumPy's generator of this stream."""
@@ -65,6 +70,8 @@ class Generator:
         with self._lock:
             self._seed = seed % 2**64
             self._numpy = None
+            if self._stream is not None:
+                self._stream = kernels_of_gpu.Stream(self.device.index, self._seed)
         return self
 
     def seed(self):
@@ -78,7 +85,9 @@ class Generator:
         return self._seed
 
     def get_state(self):
-        """Where in the stream we are, as a tensor of bytes."""
+        """Where in the stream we are, as a tensor of bytes; of a GPU's stream the seed and how far it has come."""
+        if self._stream is not None:
+            return tensor_of(np.array([self._seed, self._stream.offset], np.uint64).view(np.uint8))
         state = self.numpy_generator().bit_generator.state
         words = [
             self._seed,
@@ -99,8 +108,10 @@ class Generator:
         if not isinstance(new_state, Tensor):
             raise TypeError(f"expected a torch.ByteTensor, but got {type(new_state).__name__}")
         array = array_of(new_state)
-        if array.dtype != np.uint8:
+        if array.dtype != np.uint8 or not isinstance(array, np.ndarray):
             raise TypeError("RNG state must be a torch.ByteTensor")
+        if self._stream is not None:
+            return self._set_stream(array)
         if array.size != 8 * _STATE_WORDS:
             raise RuntimeError(
                 f"Expected a CPUGeneratorImplState of size {8 * _STATE_WORDS} but found the input "
@@ -119,16 +130,37 @@ class Generator:
         }
         return self
 
+    def _set_stream(self, array):
+        if array.size != 16:
+            raise RuntimeError("RNG state is wrong size")
+        seed, offset = map(int, np.ascontiguousarray(array).view(np.uint64).ravel())
+        self.manual_seed(seed)
+        self.set_offset(offset)
+        return self
+
+    def get_offset(self):
+        """How many times four words have been drawn from a GPU's stream. Raises RuntimeError for the CPU's."""
+        return self._on_gpu("get_offset").offset
+
+    def set_offset(self, offset):
+        """Go to a place in a GPU's stream. Raises RuntimeError for the CPU's."""
+        self._on_gpu("set_offset").offset = int(offset) % 2**64
+
+    def _on_gpu(self, method):
+        if self._stream is None:
+            raise RuntimeError(f"{method} is not supported on the CPU generator")
+        return self._stream
+
     def clone_state(self):
         """Another generator at the same place in the same stream."""
         return type(self)(self.device).set_state(self.get_state())
 
     def __reduce__(self):
-        return _restored, (array_of(self.get_state()),)
+        return _restored, (array_of(self.get_state()), str(self.device))
 
 
-def _restored(state):
-    return Generator().set_state(tensor_of(state))
+def _restored(state, device="cpu"):
+    return Generator(device).set_state(tensor_of(state))
 
 
 default_generator = Generator()
@@ -164,23 +196,67 @@ class drawing_from:
 
 def current_generator():
     """What this thread draws from: the default generator, unless it is in a block `drawing_from` another."""
-    return getattr(_of_thread, "generator", None) or default_generator
+    found = getattr(_of_thread, "generator", None)
+    return default_generator if found is None or found.device.type != "cpu" else found
 
 
-def numbers_of(generator, function):
-    """NumPy's generator of `generator`, or of the default one.
+def source_of(generator, function, place=None):
+    """(kernels, numbers): the functions that draw arrays for the GPU with the number `place` or for None in memory, and
+    what they draw from, that of `generator` or of the default one.
 
-    Raises TypeError for what is no Generator.
+    Raises TypeError for what is no Generator, RuntimeError for one of another kind of device.
     """
     if generator is None:
-        return current_generator().numpy_generator()
+        if place is not None:
+            return kernels_of_gpu, gpu_generator(place)._stream
+        return kernels, current_generator().numpy_generator()
     if not isinstance(generator, Generator):
         raise TypeError(f"{function}(): argument 'generator' must be torch.Generator, not {type(generator).__name__}")
-    return generator.numpy_generator()
+    wanted = "cpu" if place is None else "cuda"
+    if generator.device.type != wanted:
+        raise RuntimeError(f"Expected a '{wanted}' device type for generator but found '{generator.device.type}'")
+    if place is None:
+        return kernels, generator.numpy_generator()
+    if generator.device.index != place:
+        raise RuntimeError(f"Expected a generator of cuda:{place} but found one of {generator.device}")
+    return kernels_of_gpu, generator._stream
+
+
+# -- of GPUs -----------------------------------------------------------------------------------------------
+
+_of_gpus: dict[int, Generator] = {}
+_seeds: dict[int, int] = {}  # of GPUs whose generators were not used yet; -1 stands for all
+
+
+def gpu_generator(place):
+    """The default generator of the GPU with this number; the one of this thread, if it is in a block `drawing_from`."""
+    own = getattr(_of_thread, "generator", None)
+    if own is not None and own.device.type == "cuda" and own.device.index == place:
+        return own
+    found = _of_gpus.get(place)
+    if found is None:
+        new = Generator(device_at(place))
+        given = _seeds.get(place, _seeds.get(-1))
+        new.seed() if given is None else new.manual_seed(given)
+        found = _of_gpus.setdefault(place, new)
+    return found
+
+
+def seed_gpu(seed, place=-1):
+    """Seed the default generator of a GPU, or of all; now, or when it is first used."""
+    if place == -1:
+        _seeds.clear()
+    _seeds[place] = seed
+    for index, generator in _of_gpus.items():
+        if place in (-1, index):
+            generator.manual_seed(seed)
+
+
+# -- the default generator ---------------------------------------------------------------------------------
 
 
 def manual_seed(seed):
-    """Start the default generator's stream that belongs to `seed`, and return that generator.
+    """Start the default generator's stream that belongs to `seed`, and return that generator; those of GPUs, too.
 
     Raises ValueError for a seed of more than 64 bits.
 
@@ -188,12 +264,19 @@ def manual_seed(seed):
     >>> cygrad.manual_seed(7).initial_seed()
     7
     """
-    return current_generator().manual_seed(int(seed))
+    seed = int(seed)
+    found = current_generator().manual_seed(seed)
+    if found is default_generator:
+        seed_gpu(seed)
+    return found
 
 
 def seed():
-    """Start the default generator on a stream that nobody can foresee, and return its seed."""
-    return current_generator().seed()
+    """Start the default generators on a stream that nobody can foresee, and return its seed."""
+    found = current_generator().seed()
+    if current_generator() is default_generator:
+        seed_gpu(found)
+    return found
 
 
 def initial_seed():

@@ -1,17 +1,19 @@
 """Images at any place: a grid of points, made from affine maps, at which images are sampled."""
 
+import itertools
 import math
 
 import numpy as np
 
 from cygrad._core import messages
 from cygrad._core.access import array_of, tensor_of
-from cygrad._core.opdef import FUNCTION_ONLY, IN0, IN1, LINEAR, PRIVATE, declare, publish
-from cygrad._core.record import apply1_args, apply_n
+from cygrad._core.opdef import FUNCTION_ONLY, IN0, IN1, LINEAR, NONDIFF, PRIVATE, declare, publish
+from cygrad._core.record import apply1_args, apply_n, record_outputs
 from cygrad._core.sites import warn
 from cygrad._kernels import grids as kernels
 from cygrad._ops.arguments import integers, require
 from cygrad._ops.arithmetic import add, mul
+from cygrad._ops.checks import typed
 from cygrad._ops.creation import zeros
 from cygrad._ops.parts import select, stack
 from cygrad._ops.products import matmul
@@ -26,37 +28,46 @@ PADDINGS = ("zeros", "border", "reflection")
 
 
 def take_rule(n, g):
-    places, size = n.args
-    return add_columns(g, places, size)
+    return add_columns(g, n.saved(1), n.args[0]) if n.needs(0) else None, None
 
 
 TAKE_COLUMNS = declare(
     "take_columns",
     take_rule,
-    flags=PRIVATE | LINEAR,
+    saves=(IN1,),
+    flags=PRIVATE,
     kernel=lambda x, places, _: kernels.take_columns(x, places),
-    inputs="self",
+    inputs="self places",
 )
 
 
 def take_columns(input, places):
-    """Columns of matrices (n, rows, columns) at an array of places (n, count). Gradient: g added there."""
-    return apply1_args(TAKE_COLUMNS, input, (places, input.shape[2]), None)
+    """Columns of matrices (n, rows, columns) at places (n, count). Gradient: g added there."""
+    return apply_n(TAKE_COLUMNS, (input, places), (input.shape[2],))
 
 
 def add_rule(n, g):
-    return take_columns(g, n.args[0])
+    return take_columns(g, n.saved(1)) if n.needs(0) else None, None
 
 
-ADD_COLUMNS = declare("add_columns", add_rule, flags=PRIVATE | LINEAR, kernel=kernels.add_columns, inputs="self")
+ADD_COLUMNS = declare(
+    "add_columns", add_rule, saves=(IN1,), flags=PRIVATE, kernel=kernels.add_columns, inputs="self places"
+)
 
 
 def add_columns(input, places, size):
     """The transpose of `take_columns` for matrices of `size` columns. Gradient: g taken there."""
-    return apply1_args(ADD_COLUMNS, input, (places, size), None)
+    return apply_n(ADD_COLUMNS, (input, places), (size,))
 
 
 # -- grid_sample -------------------------------------------------------------------------------------------
+
+NEIGHBOURHOODS = declare("grid_neighbourhoods", flags=NONDIFF | PRIVATE, inputs="grid")
+
+
+def grid_neighbourhoods(grid, *how):
+    """Of the points of a grid, three tensors: see `neighbourhoods` in `_kernels/grids.py`."""
+    return record_outputs(NEIGHBOURHOODS, kernels.neighbourhoods(array_of(grid), *how), (grid,), how, 0)
 
 
 def grid_rule(n, g):
@@ -65,48 +76,43 @@ def grid_rule(n, g):
     grid = n.saved(1)
     sizes, dims = shape[2:], len(shape) - 2
     flat = reshape(grid, (shape[0], math.prod(grid.shape[1:-1]), dims))
-    points = kernels.axes(array_of(grid), sizes, mode, padding, align_corners)
+    lines, places, inside = grid_neighbourhoods(grid, sizes, mode, padding, align_corners)
     g = reshape(g, (shape[0], shape[1], flat.shape[1]))
-    weights, slopes = weights_of(points, flat, mode)
+    weights, slopes = weights_of(lines, flat, mode)
     count = math.prod(sizes)
     x = reshape(n.saved(0), (shape[0], shape[1], count)) if n.needs(1) and mode != "nearest" else None
     grad_x, grad_shares = None, [None] * dims
-    for taps, places, inside in kernels.corners(points, sizes):
+    for i, taps in enumerate(itertools.product(range(len(kernels.WEIGHTS[mode])), repeat=dims)):
         chosen = [weights[d][tap] for d, tap in enumerate(taps)]
-        everywhere = bool(inside.all())
-        inside = tensor_of(inside)
+        there, is_inside = select(places, 1, i), select(inside, 1, i)
         if n.needs(0):
-            weight = product(chosen, None if everywhere else inside, g.dtype)
-            part = add_columns(g if weight is None else mul(g, unsqueeze(weight, 1)), places, count)
+            weight = product(chosen, is_inside, g.dtype)
+            part = add_columns(mul(g, unsqueeze(weight, 1)), there, count)
             grad_x = part if grad_x is None else add(grad_x, part)
         if x is not None:
-            sums = total(mul(g, take_columns(x, places)), 1)
-            if not everywhere:
-                sums = where(inside, sums, 0.0)
+            sums = where(is_inside, total(mul(g, take_columns(x, there)), 1), 0.0)
             for d in range(dims):
                 others = [slopes[d][taps[d]], *chosen[:d], *chosen[d + 1 :]]
                 part = mul(sums, product(others, None, g.dtype))
                 grad_shares[d] = part if grad_shares[d] is None else add(grad_shares[d], part)
     grad_grid = None
     if n.needs(1):
-        grad_grid = zeros(tuple(grid.shape), dtype=grid.dtype)
+        grad_grid = zeros(tuple(grid.shape), dtype=grid.dtype, device=grid.device)
         if x is not None:
-            parts = [mul(part, tensor_of(axis.slope)) for part, axis in zip(grad_shares, points)]
-            grad_grid = reshape(stack(parts[::-1], -1), tuple(grid.shape))
+            parts = [mul(grad_shares[dims - 1 - i], select(lines, 1, 2 * i)) for i in range(dims)]
+            grad_grid = reshape(stack(parts, -1), tuple(grid.shape))
     return None if grad_x is None else reshape(grad_x, shape), grad_grid
 
 
-def weights_of(points, flat, mode):
+def weights_of(lines, flat, mode):
     """For each dimension, weights and slopes of its taps, as tensors that know how they depend on the grid."""
     weights, slopes = [], []
-    for d, axis in enumerate(points):
+    for d in reversed(range(flat.shape[2])):
         if mode == "nearest":
             weights.append([None])
             slopes.append([None])
             continue
-        grid = select(flat, 2, len(points) - 1 - d)
-        scaled = mul(grid, tensor_of(axis.slope))
-        share = add(scaled, tensor_of(axis.share - array_of(scaled)))
+        share = add(mul(select(flat, 2, d), select(lines, 1, 2 * d)), select(lines, 1, 2 * d + 1))
         weights.append([weight(share) for _, weight, _ in kernels.WEIGHTS[mode]])
         slopes.append([slope(share) for _, _, slope in kernels.WEIGHTS[mode]])
     return weights, slopes
@@ -178,6 +184,10 @@ def named(names, number, word):
     return names[number]
 
 
+NUMBERS = {"interpolation_mode": int, "padding_mode": int, "align_corners": bool}
+
+
+@typed(**NUMBERS)
 def grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners):
     """`grid_sample`, whose modes and paddings are numbers, in the order in which they stand there.
 
@@ -189,6 +199,7 @@ def grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners):
     return sampled("grid_sampler", input, grid, mode, padding, align_corners)
 
 
+@typed(**NUMBERS)
 def grid_sampler_2d(input, grid, interpolation_mode, padding_mode, align_corners):
     """`grid_sampler` of images. Saves both.
 
@@ -196,9 +207,12 @@ def grid_sampler_2d(input, grid, interpolation_mode, padding_mode, align_corners
     >>> cygrad.grid_sampler_2d(cygrad.arange(4.0).reshape(1, 1, 2, 2), cygrad.zeros(1, 1, 1, 2), 0, 0, True)
     tensor([[[[1.5000]]]])
     """
+    require(input, "grid_sampler_2d")
+    require(grid, "grid_sampler_2d", "grid", 2)
     return grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners)
 
 
+@typed(**NUMBERS)
 def grid_sampler_3d(input, grid, interpolation_mode, padding_mode, align_corners):
     """`grid_sampler` of volumes. Saves both.
 
@@ -206,6 +220,8 @@ def grid_sampler_3d(input, grid, interpolation_mode, padding_mode, align_corners
     >>> cygrad.grid_sampler_3d(cygrad.arange(8.0).reshape(1, 1, 2, 2, 2), cygrad.zeros(1, 1, 1, 1, 3), 0, 0, True)
     tensor([[[[[3.5000]]]]])
     """
+    require(input, "grid_sampler_3d")
+    require(grid, "grid_sampler_3d", "grid", 2)
     return grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners)
 
 
@@ -256,13 +272,13 @@ UNIT_SIZE = (
 
 
 def affine_array(theta, size, align_corners):
-    base = kernels.affine_base(size[2:], align_corners, theta.dtype)
+    base = kernels.affine_base(size[2:], align_corners, theta)
     return np.matmul(base, theta.swapaxes(1, 2)).reshape(size[0], *size[2:], len(size) - 2)
 
 
 def affine_rule(n, g):
     size, align_corners = n.args
-    base = tensor_of(kernels.affine_base(size[2:], align_corners, array_of(g).dtype))
+    base = tensor_of(kernels.affine_base(size[2:], align_corners, array_of(g)))
     return matmul(transpose(reshape(g, (size[0], base.shape[0], len(size) - 2)), 1, 2), base)
 
 
@@ -276,6 +292,7 @@ AFFINE_GRID = declare(
 )
 
 
+@typed(align_corners=bool)
 def affine_grid_generator(theta, size, align_corners):
     """`affine_grid` without its checks and warnings. Saves nothing. Gradient: the sum of g times the points.
 
@@ -284,7 +301,7 @@ def affine_grid_generator(theta, size, align_corners):
     tensor([[[[-1.,  0.],
               [ 1.,  0.]]]])
     """
-    t, size = require(theta, "affine_grid_generator"), integers(size, "affine_grid_generator", "size", 2)
+    t, size = require(theta, "affine_grid_generator", "theta"), integers(size, "affine_grid_generator", "size", 2)
     if len(size) not in (4, 5):
         raise RuntimeError(f"AffineGridGenerator needs 4d (spatial) or 5d (volumetric) inputs, but got {len(size)}d")
     if min(size) <= 0:

@@ -8,7 +8,9 @@ from cygrad._core.opdef import FUNCTION_ONLY, LINEAR, NONDIFF, declare, publish
 from cygrad._core.record import record_n, record_outputs, write_into
 from cygrad._core.tensor import Tensor
 from cygrad._kernels import histograms as kernels
+from cygrad._kernels.gpu.library import beside
 from cygrad._ops.arguments import integer, is_integer, require
+from cygrad._ops.delivering import write_several
 from cygrad._ops.gathering import finished, index_select
 
 # -- bincount ----------------------------------------------------------------------------------------------
@@ -112,8 +114,7 @@ def histogram(input, bins, *, range=None, weight=None, density=False, out=None):
     weights = _weights(t, points, None if weight is None else weight.reshape(-1))
     hist = kernels.histogram(points, edges, weights, density)
     if out is not None:
-        arrays = zip(out, (hist, edges[0]))
-        return return_types.histogram([write_into(HISTOGRAM, to, array, (t,), None) for to, array in arrays])
+        return return_types.histogram(write_several(HISTOGRAM, out, (hist, edges[0]), (t,)))
     return return_types.histogram(record_outputs(HISTOGRAM, (hist, edges[0]), (t,), None, 0))
 
 
@@ -188,7 +189,7 @@ def _even_edges(values, count, d, limits):
         raise RuntimeError(f"torch.histogramdd: dimension {d}'s range [{low:g}, {high:g}] is not finite")
     if low == high:
         low, high = low - 0.5, high + 0.5
-    return np.linspace(low, high, max(count, 0) + 1).astype(values.dtype)
+    return beside(np.linspace(low, high, max(count, 0) + 1).astype(values.dtype), values)
 
 
 def _weights(t, points, weight):

@@ -8,7 +8,7 @@ from cygrad._core.access import array_of, tensor_of
 from cygrad._core.dtypes import dtype_by_num
 from cygrad._core.sites import warn
 from cygrad._core.tensor import Tensor
-from cygrad._kernels import picking, scatter
+from cygrad._kernels import gpu, picking, scatter
 from cygrad._ops.arguments import type_name
 from cygrad._ops.creation import from_values
 
@@ -139,12 +139,16 @@ def check_mask(mask, shape, dim):
 
 
 def check_joined(indices):
-    """Raise IndexError for index arrays that do not broadcast."""
-    shapes = [index.shape for index in scatter.one_index_each(indices)[0]]
+    """The indices, masks on a GPU as where they hold. Raises IndexError for index arrays that do not broadcast."""
+    plain, dims = scatter.one_index_each(indices)
+    if any(map(gpu.is_array, plain)):  # what a mask says is waited for once
+        indices = [dict(zip(dims, plain)).get(d) for d in range(dims[-1] + 1)]
+    shapes = [index.shape for index in plain]
     if len(set(shapes)) == 1:
-        return
+        return indices
     try:
         np.broadcast_shapes(*shapes)
+        return indices
     except ValueError:
         text = ", ".join(str(list(shape)) for shape in shapes)
         raise IndexError(
@@ -174,6 +178,13 @@ def values_error(array, indices, values):
         f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to indexing "
         f"result of shape {list(result)}"
     )
+
+
+def check_devices(array, indices, values):
+    """Raise RuntimeError for an index or values on another device than the array, where the array's library refuses."""
+    if not gpu.is_array(array) and any(map(gpu.is_array, indices)):
+        raise RuntimeError("indices should be either on cpu or on the same device as the indexed tensor (cpu)")
+    gpu.device_of([array, values])
 
 
 def check_values(array, indices, values):

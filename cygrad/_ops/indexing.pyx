@@ -26,8 +26,9 @@ from cygrad._core.record cimport begin_write, end_write, record1, record_n, reco
 from cygrad._core.state cimport FORWARD, is_recording, thread_state
 from cygrad._core.tensor cimport Tensor, dtype_of, requires_grad, version_of, wrap
 from cygrad._core import faults, messages
-from cygrad._kernels import copying, picking, scatter
-from cygrad._kernels.arrays cimport cast
+from cygrad._kernels import copying, gpu, picking, scatter
+from cygrad._kernels.anywhere cimport cast
+from cygrad._kernels.arrays cimport is_on_cpu
 from cygrad._kernels.strided cimport (
     Geometry, geometry_of, insert_dim, overlaps_itself, select_at, slice_at, view_of)
 from cygrad._ops.arguments cimport require, type_name
@@ -323,7 +324,8 @@ cpdef Tensor index_backward(object input, tuple shape, tuple indices):
     """Zeros of `shape` with each element of `input` added where `index` read it."""
     cdef Tensor g = require(input, "index_backward")
     cdef Tensor result
-    array = INDEX_BACKWARD.kernel(g.array, shape, index_arrays_of_shape(shape, indices))
+    kernel = INDEX_BACKWARD.kernel if is_on_cpu(g.array) else gpu.form_of(INDEX_BACKWARD.kernel)
+    array = kernel(g.array, shape, index_arrays_of_shape(shape, indices))
     result = record1(INDEX_BACKWARD, array, g, (shape, versions_of(indices)))
     keep(result, 2, indices)
     return result
@@ -354,12 +356,14 @@ cdef list index_arrays_of_shape(tuple shape, tuple indices):
         arrays.append(array)
         dim += dims_taken(index)
     if len(indices) > 1:
-        checks().check_joined(arrays)
+        arrays = checks().check_joined(arrays)
     return arrays
 
 
 cdef object run_index(object kernel, Tensor t, list indices, object values, bint accumulate):
     """Call `picking.index` or `picking.index_put`, with PyTorch's words for what NumPy refuses."""
+    if not is_on_cpu(t.array):
+        kernel = gpu.form_of(kernel)
     try:
         if values is None:
             return kernel(t.array, indices)
@@ -368,6 +372,9 @@ cdef object run_index(object kernel, Tensor t, list indices, object values, bint
         raise checks().index_error(t.array.shape, indices) from None
     except ValueError:
         raise checks().values_error(t.array, indices, values) from None
+    except TypeError:
+        checks().check_devices(t.array, indices, values)
+        raise
 
 
 # -- putting by tensors ------------------------------------------------------------------------------------

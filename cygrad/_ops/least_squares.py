@@ -8,6 +8,7 @@ from cygrad._core.gradients_in_blocks import in_parts
 from cygrad._core.opdef import IN0, IN1, declare, publish
 from cygrad._core.record import record_outputs
 from cygrad._kernels import least_squares as kernels
+from cygrad._kernels.gpu.library import as_array
 from cygrad._ops.arguments import broadcast_shape, require
 from cygrad._ops.arithmetic import add, mul, sub
 from cygrad._ops.matrices import LINALG, adjoint
@@ -87,12 +88,12 @@ def linalg_lstsq(input, b, rcond=None, *, driver=None):
     elif rcond is None:
         rcond = np.finfo(a.dtype).eps * max(m, n)
     x, rank, values = kernels.lstsq(a, columns, rcond)
-    nothing = np.empty(0, values.dtype)
+    nothing = np.empty(0, values.dtype, like=values)
     squares = nothing
     if m > n and driver != "gelsy" and (rank == n).all():
         squares = kernels.residuals(a, columns, x)
     x = x[..., 0] if is_vector else x
-    rank = np.empty(0, np.int64) if driver == "gels" else np.asarray(rank, np.int64)
+    rank = np.empty(0, np.int64, like=values) if driver == "gels" else as_array(rank).astype(np.int64, copy=False)
     values = values if driver in ("gelsd", "gelss") else nothing
     args = (is_vector, given_rcond, driver)
     return return_types.linalg_lstsq(record_outputs(LSTSQ, (x, squares, rank, values), (t, other), args, 2))

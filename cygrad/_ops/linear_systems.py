@@ -15,6 +15,7 @@ from cygrad._core.gradients_in_blocks import in_parts
 from cygrad._core.opdef import IN0, OUT0, declare, publish
 from cygrad._core.record import record_n, write_into
 from cygrad._kernels import lu as kernels
+from cygrad._kernels.gpu.library import module_of
 from cygrad._kernels.stacks import over_stacks
 from cygrad._kernels.triangular import solve_triangular
 from cygrad._ops.arguments import broadcast_shape, integer, integers, require, wrap_dim
@@ -42,11 +43,13 @@ from cygrad._ops.views import permute, reshape, unsqueeze
 @over_stacks(2, 2)
 def solve_array(a, b):
     """(A^-1 B, info): info is the number of the first zero pivot of each matrix, or 0. Stacks broadcast."""
-    try:
-        with np.errstate(all="ignore"):
-            return np.linalg.solve(a, b), np.zeros(a.shape[:-2], np.int32)
-    except np.linalg.LinAlgError:
-        lu, pivots, info = kernels.lu_factor(a)
+    if isinstance(a, np.ndarray):
+        try:
+            with np.errstate(all="ignore"):
+                return np.linalg.solve(a, b), np.zeros(a.shape[:-2], np.int32)
+        except np.linalg.LinAlgError:
+            pass
+    lu, pivots, info = kernels.lu_factor(a)
     with np.errstate(all="ignore"):
         b = kernels.permutation(pivots, a.shape[-1], a.dtype).swapaxes(-1, -2) @ b
     return solve_triangular(lu, solve_triangular(lu, b, False, True), True, False), info
@@ -55,11 +58,13 @@ def solve_array(a, b):
 @over_stacks(2)
 def inv_array(a):
     """(A^-1, info)."""
-    try:
-        with np.errstate(all="ignore"):
-            return np.linalg.inv(a), np.zeros(a.shape[:-2], np.int32)
-    except np.linalg.LinAlgError:
-        return solve_array(a, np.eye(a.shape[-1], dtype=a.dtype))
+    if isinstance(a, np.ndarray):
+        try:
+            with np.errstate(all="ignore"):
+                return np.linalg.inv(a), np.zeros(a.shape[:-2], np.int32)
+        except np.linalg.LinAlgError:
+            pass
+    return solve_array(a, module_of(a).eye(a.shape[-1], dtype=a.dtype))
 
 
 # -- inverse --------------------------------------------------------------------------------------

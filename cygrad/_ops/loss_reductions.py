@@ -4,14 +4,14 @@ That is their "mean", their "sum", or "none" of these. Its deprecated predecesso
 """
 
 from functools import partial
-
-import numpy as np
+from types import FunctionType
 
 from cygrad._core.access import array_of
 from cygrad._core.dual import keep
 from cygrad._core.record import record_n
 from cygrad._core.sites import warn
 from cygrad._kernels import blocks
+from cygrad._kernels.gpu.library import as_array
 from cygrad._kernels.reduce import mean as mean_of_array
 from cygrad._kernels.reduce import sum as sum_of_array
 from cygrad._ops.arguments import require
@@ -30,7 +30,7 @@ def reduction_of(reduction, size_average, reduce):
     if size_average is not None or reduce is not None:
         reduction = "none" if reduce is False else "sum" if size_average is False else "mean"
         warn(f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.")
-    if reduction not in CODES:
+    if not isinstance(reduction, str) or reduction not in CODES:
         raise ValueError(f'{reduction} is not a valid value for reduction\n  it is "mean", "sum" or "none"')
     return CODES[reduction]
 
@@ -43,12 +43,13 @@ def computed(op, kernel, arrays, args, inputs, reduction, more=(), kept=None):
     function = partial(_with_args, kernel, args)
     is_large = max(a.size for a in arrays if a is not None) > blocks.SIZE
     if reduction == NONE or not is_large or arrays[0].dtype.char not in "fd":
+        is_large = is_large and type(kernel) is FunctionType
         losses = blocks.in_blocks(function, arrays) if is_large else function(*arrays)
         return finished(op, losses, inputs, reduction, more, kept)
     array, count = blocks.sum_in_blocks(function, arrays)
     if reduction == MEAN:
         array = array / array.dtype.type(count)
-    return _recorded(op, np.asarray(array), count, inputs, reduction, more, kept)
+    return _recorded(op, as_array(array), count, inputs, reduction, more, kept)
 
 
 def _with_args(kernel, args, *arrays):

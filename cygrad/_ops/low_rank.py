@@ -28,7 +28,7 @@ from cygrad._ops.views import expand, transpose, unsqueeze
 
 def approximate_basis(a, q, niter):
     """Orthonormal columns (m, q) near which the columns of A lie: Halko et al., algorithm 4.4."""
-    basis = linalg_qr(matmul(a, randn(a.shape[-1], q, dtype=a.dtype)))[0]
+    basis = linalg_qr(matmul(a, randn(a.shape[-1], q, dtype=a.dtype, device=a.device)))[0]
     for _ in range(niter):
         basis = linalg_qr(matmul(adjoint(a), basis))[0]
         basis = linalg_qr(matmul(a, basis))[0]
@@ -99,10 +99,10 @@ def lobpcg_rule(n, grads):
     inside = without_diagonal(div(inside, differences(values)))
     if of_values is not None:
         inside = add(inside, diag_embed(of_values))
-    away = 2 * float(np.abs(array_of(values)).max(initial=0)) + 1  # so that none of the systems is singular
+    away = 2 * float(np.abs(array_of(values)).max()) + 1  # so that none of the systems is singular
     shifted = sub(mul(matmul(x, adjoint(x)), away), a)
     each = unsqueeze(unsqueeze(values, -1), -1)
-    systems = add(unsqueeze(shifted, -3), mul(each, eye(a.shape[-1], dtype=a.dtype)))
+    systems = add(unsqueeze(shifted, -3), mul(each, eye(a.shape[-1], dtype=a.dtype, device=a.device)))
     turned = linalg_solve(systems, unsqueeze(transpose(outside, -2, -1), -1))[..., 0]
     return matmul(add(matmul(x, inside), transpose(turned, -2, -1)), adjoint(x))
 
@@ -163,7 +163,7 @@ def lobpcg(
             f"requested eigenpairs (={n})"
         )
     t = div(add(t, adjoint(t)), 2) if is_recorded(t) else t
-    start = randn(*t.shape[:-2], m, n, dtype=t.dtype) if X is None else require(X, "lobpcg", "X", 4)
+    start = randn(*t.shape[:-2], m, n, dtype=t.dtype, device=t.device) if X is None else require(X, "lobpcg", "X", 4)
     a = array_of(t)
     tol = np.finfo(a.dtype).eps ** 0.5 if tol is None else tol
     steps = 1000 if niter is None or niter < 0 else niter
@@ -177,7 +177,10 @@ def lobpcg(
 def each_lobpcg(a, matrices, start, options, report):
     """Over stacks."""
     stack, n = a.shape[:-2], start.shape[-1]
-    values, vectors = np.empty((*stack, n), a.real.dtype), np.empty((*stack, a.shape[-1], n), a.dtype)
+    values, vectors = (
+        np.empty(shape, dtype, like=a)
+        for shape, dtype in (((*stack, n), a.real.dtype), ((*stack, a.shape[-1], n), a.dtype))
+    )
     steps, tolerance, largest = options
     b, preconditioner = (np.broadcast_to(o, a.shape) if o is not None else None for o in matrices)
     start = np.broadcast_to(start, vectors.shape)
@@ -195,8 +198,8 @@ def watcher(t, b, tracker):
     def report(step, values, x, residuals, relative):
         ivars = {"istep": step}
         parts = {"E": values, "X": x, "R": residuals}
-        tensors = {name: tensor_of(np.array(array)) for name, array in parts.items()}
-        tracker(SimpleNamespace(A=t, B=b, ivars=ivars, tvars={"rerr": tensor_of(np.array(relative))}, **tensors))
+        tensors = {name: tensor_of(array.copy()) for name, array in parts.items()}
+        tracker(SimpleNamespace(A=t, B=b, ivars=ivars, tvars={"rerr": tensor_of(relative.copy())}, **tensors))
 
     return report
 

@@ -16,6 +16,7 @@ from cygrad._core.record import record_outputs
 from cygrad._kernels import lu as kernels
 from cygrad._ops.arguments import broadcast_shape, require
 from cygrad._ops.arithmetic import add
+from cygrad._ops.delivering import given_several
 from cygrad._ops.diagonals import tril, triu
 from cygrad._ops.matrices import (
     LINALG,
@@ -28,7 +29,6 @@ from cygrad._ops.matrices import (
     check_outs,
     check_same_dtype,
     constant,
-    delivered,
     first_failure,
     given,
     lengthened,
@@ -75,7 +75,7 @@ def plus(a, b, sign=1):
 def unit_lower(compact, k):
     """L from the compact format."""
     lower = compact[..., :, :k]
-    ones = eye(lower.shape[-2], k, dtype=compact.dtype)
+    ones = eye(lower.shape[-2], k, dtype=compact.dtype, device=compact.device)
     return add(tril(lower, -1), ones)
 
 
@@ -197,7 +197,7 @@ def linalg_lu(A, *, pivot=True, out=None):
     parts = kernels.factors(array_of(t))
     if out is not None:
         check_outs("linalg_lu", out, 3)
-        return return_types.linalg_lu(delivered("linalg_lu", a, o, t) for a, o in zip(parts, out))
+        return return_types.linalg_lu(given_several("linalg_lu", parts, out, t))
     p = constant("linalg_lu", parts[0], t)
     return return_types.linalg_lu((p, *record_outputs(LU, parts[1:], (t,), (p, True), 2)))
 
@@ -245,15 +245,14 @@ def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True, *, out=N
             "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive."
             "Did you properly pass the result of lu_factor?"
         )
-    nothing = np.empty(0, compact.dtype)
+    nothing = np.empty(0, compact.dtype, like=compact)
     lower, upper = nothing, nothing
     if unpack_data:
         lower, upper = kernels.triangles(compact)
     p = permutation("lu_unpack", LU_pivots, m, t) if unpack_pivots else constant("lu_unpack", nothing, t)
     if out is not None:
         check_outs("lu_unpack", out, 3)
-        parts = zip((array_of(p), lower, upper), out)
-        return return_types.lu_unpack(delivered("lu_unpack", a, o, t) for a, o in parts)
+        return return_types.lu_unpack(given_several("lu_unpack", (array_of(p), lower, upper), out, t))
     found = record_outputs(UNPACK, (lower, upper), (t,), (compact.shape, bool(unpack_data)), 2)
     return return_types.lu_unpack((p, *found))
 

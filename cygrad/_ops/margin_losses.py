@@ -12,8 +12,11 @@ from cygrad._core.gradients_in_blocks import in_parts
 from cygrad._core.opdef import ELSEWHERE, IN0, declare, named, publish
 from cygrad._core.record import promoted
 from cygrad._kernels import losses as kernels
+from cygrad._kernels.gpu.library import is_array
+from cygrad._ops.activations import fused_gradient
 from cygrad._ops.arguments import broadcast_shape, require
 from cygrad._ops.arithmetic import add, div, mul, neg, sub
+from cygrad._ops.checks import typed
 from cygrad._ops.distribution_losses import with_logits
 from cygrad._ops.gathering import gather
 from cygrad._ops.loss_reductions import CODES, NONE, computed, finished, reduced, reduction_of, spread
@@ -35,6 +38,7 @@ def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=No
     return hinge_embedding_of_package(input, target, margin, reduction_of(reduction, size_average, reduce))
 
 
+@typed(margin=float, reduction=int)
 @named("hinge_embedding_loss")
 def hinge_embedding_of_package(input, target, margin=1.0, reduction=NONE):
     """`input` where target is 1, `max(0, margin - input)` where it is -1; `reduction` is a code."""
@@ -62,6 +66,7 @@ def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, red
     return margin_ranking_of_package(a, b, target, margin, how)
 
 
+@typed(margin=float, reduction=int)
 @named("margin_ranking_loss")
 def margin_ranking_of_package(input1, input2, target, margin=0.0, reduction=NONE):
     """`max(0, margin - target * (input1 - input2))`; `reduction` is a code: 0 none, 1 mean, 2 sum."""
@@ -80,8 +85,13 @@ def _finished(op, losses, input, kept, reduction, more=()):
     return result
 
 
-@in_parts(0, 0, inputs=0)
 def soft_margin_rule(n, g):
+    found = fused_gradient("soft_margin_gradient", n.saved(0), n.saved(1), spread(n, g))
+    return _soft_margin_gradient(n, g) if found is None else found
+
+
+@in_parts(0, 0, inputs=0)
+def _soft_margin_gradient(n, g):
     y = n.saved(1)
     return mul(mul(neg(y), sigmoid(neg(mul(n.saved(0), y)))), spread(n, g))
 
@@ -137,8 +147,7 @@ def multi_margin_rule(n, g):
     p, margin = n.args[2:]
     scores = x if x.ndim == 2 else reshape(x, (1, -1))
     classes = array_of(target).reshape(-1)
-    labels = np.zeros(scores.shape, array_of(x).dtype)
-    labels[np.arange(len(classes)), classes] = 1
+    labels = (classes[:, None] == np.arange(scores.shape[1], like=classes)).astype(array_of(x).dtype)
     gap = add(sub(scores, gather(scores, 1, tensor_of(classes[:, None]))), margin)
     scale = np.where(array_of(gap) > 0, 1 - labels, 0) * labels.dtype.type(p / labels.shape[1])
     if weight is not None:
@@ -188,7 +197,7 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
     if not x.dtype.is_floating_point:
         raise messages.not_implemented_for("multi_margin_loss_cpu_kernel", x.dtype)
     _check_long(y)
-    if ((classes < 0) | (classes >= rows.shape[1])).any():
+    if not is_array(classes) and ((classes < 0) | (classes >= rows.shape[1])).any():
         raise RuntimeError("target out of range")
     weights = None if weight is None else array_of(weight)
     losses = kernels.multi_margin(rows, classes.reshape(-1), weights, margin, p).reshape(classes.shape)
@@ -228,7 +237,7 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
         raise RuntimeError(f"inconsistent target size: {list(labels.shape)} for input of size: {list(values.shape)}")
     _check_long(y)
     rows = values if values.ndim == 2 else values.reshape(1, -1)
-    if labels.size and not (labels.min() >= -1 and labels.max() < rows.shape[1]):
+    if labels.size and not is_array(labels) and not (labels.min() >= -1 and labels.max() < rows.shape[1]):
         raise RuntimeError("argument #2 'target' is out of range")
     if not x.dtype.is_floating_point:
         raise messages.not_implemented_for("multilabel_margin_loss_forward_out_frame", x.dtype)

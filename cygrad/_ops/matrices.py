@@ -6,11 +6,11 @@ from cygrad._core import messages
 from cygrad._core.access import array_of, tensor_of
 from cygrad._core.dual import is_recorded
 from cygrad._core.opdef import FUNCTION_ONLY, METHOD_ONLY
-from cygrad._core.record import record_n, record_outputs, write_into
+from cygrad._core.record import record_n, record_outputs
 from cygrad._core.tensor import Tensor
 from cygrad._ops.arguments import type_name
 from cygrad._ops.creation_checks import out_requires_grad
-from cygrad._ops.delivering import given, unrecorded
+from cygrad._ops.delivering import given, unrecorded, write_several
 from cygrad._ops.parts import cat
 from cygrad._ops.pointwise import conjugate
 from cygrad._ops.views import transpose, unsqueeze
@@ -129,7 +129,7 @@ def lengthened(t, length, dim):
         return t
     shape = list(t.shape)
     shape[dim] = missing
-    return cat((t, tensor_of(np.zeros(shape, array_of(t).dtype))), dim)
+    return cat((t, tensor_of(np.zeros(shape, array_of(t).dtype, like=array_of(t)))), dim)
 
 
 # -- results --------------------------------------------------------------------------------------
@@ -150,7 +150,7 @@ def several(op, kind, arrays, inputs, args, out=None, differentiable=None):
     check_outs(op.name, out, len(arrays))
     for array, one in zip(arrays, out):
         messages.check_out_type(array, one)
-    return kind(write_into(op, one, array, inputs, args) for one, array in zip(out, arrays))
+    return kind(write_several(op, out, arrays, inputs, args))
 
 
 def check_outs(name, out, n):

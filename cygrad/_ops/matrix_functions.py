@@ -45,7 +45,7 @@ def matrix_power(input, n, *, out=None):
         if n:
             t = matmul(t, t)
     if result is None:
-        result = t.clone().copy_(eye(t.shape[-1], dtype=t.dtype))  # which has a gradient: zero
+        result = t.clone().copy_(eye(t.shape[-1], dtype=t.dtype, device=t.device))  # which has a gradient: zero
     elif result is input:
         result = result.clone()
     return given("matrix_power", result, out, input)
@@ -76,7 +76,7 @@ def linalg_matrix_exp(A):
     tensor([[1., 0.],
             [0., 1.]])
     """
-    t = require(A, "linalg_matrix_exp", "A")
+    t = require(A, "linalg_matrix_exp")
     check_square(t, "linalg.matrix_exp")
     check_inexact(t, "linalg.matrix_exp")
     return apply_n(EXP, (t,))

@@ -10,8 +10,9 @@ import numpy as np
 
 from cygrad._core.access import array_of
 from cygrad._core.dual import is_recorded, keep
+from cygrad._core.kernels import as_float32
 from cygrad._core.opdef import FUNCTION_ONLY, IN1, METHOD_ONLY, declare, publish
-from cygrad._core.record import as_float32, record_outputs
+from cygrad._core.record import record_outputs
 from cygrad._kernels import maxima as kernels
 from cygrad._kernels.sliding import Geometry
 from cygrad._ops.arguments import require
@@ -28,7 +29,7 @@ def maxima_rule(n, g):
     shape, dims = n.args[:2]
     start = len(shape) - dims
     if 0 in shape:
-        return zeros(shape, dtype=g.dtype)
+        return zeros(shape, dtype=g.dtype, device=g.device)
     flat = *shape[:start], math.prod(shape[start:])
     return reshape(put_back(flatten(g, start), start, flatten(n.saved(1), start), flat), shape)
 

@@ -11,6 +11,7 @@ from cygrad._core.opdef import IN0, OUT0, declare, publish
 from cygrad._core.record import apply_n
 from cygrad._core.sites import warn
 from cygrad._core.tensor import Tensor
+from cygrad._kernels.gpu.library import as_array
 from cygrad._ops.arithmetic import div, mul, sub
 from cygrad._ops.reductions import axes_argument, flag_argument, mean, restored
 from cygrad._ops.selection import where
@@ -86,7 +87,7 @@ def var_arguments(op, t, dim, unbiased, keepdim, correction, axis, keepdims):
 
 
 def std_array(a, axes, correction, keepdim):
-    return np.asarray(np.sqrt(reduce.var(a, axes, correction, keepdim)))
+    return as_array(np.sqrt(reduce.var(a, axes, correction, keepdim)))
 
 
 def std_rule(n, g):

@@ -22,8 +22,10 @@ from cygrad._core.sites import warn
 from cygrad._core.state import get_modes
 from cygrad._core.tangents import has_samples
 from cygrad._kernels import normalizing as kernels
+from cygrad._kernels.gpu.library import as_array, is_writable
 from cygrad._ops.arguments import integers, require
 from cygrad._ops.arithmetic import add, mul, sub
+from cygrad._ops.checks import typed
 from cygrad._ops.loss_checks import check_constant
 from cygrad._ops.pointwise import rsqrt, square
 from cygrad._ops.reductions import mean
@@ -72,8 +74,8 @@ def _fused(n, g):
     needs = n.needs(0), n.needs(1), n.needs(2)
     grad, *others = kernels.gradients(kernels.wide(g.reshape(frame.view)), x, w, middle, factor, frame, needs)
     if grad is not None:
-        grad = tensor_of(np.asarray(grad, g.dtype).reshape(g.shape))
-    return grad, *[None if a is None else tensor_of(np.asarray(a).reshape(shape)) for a in others]
+        grad = tensor_of(as_array(grad).astype(g.dtype, copy=False).reshape(g.shape))
+    return grad, *[None if a is None else tensor_of(as_array(a).reshape(shape)) for a in others]
 
 
 def _recorded(n, g):
@@ -166,6 +168,7 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
     return _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
 
 
+@typed(training=bool, momentum=float, eps=float, cudnn_enabled=bool)
 @named("batch_norm")
 def batch_norm_of_package(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
     """`(input - mean) / sqrt(variance + eps) * weight + bias` for each channel; see nn.functional.batch_norm."""
@@ -199,7 +202,7 @@ def _batch_norm(input, weight, bias, running_mean, running_var, training, moment
         kept = tuple(kernels.wide(array_of(t).reshape(parameter)) for t in (running_mean, running_var))
         return _normalized(BATCH_NORM, input, weight, bias, frame, kept, more)[0]
     for value in (running_mean, running_var):
-        if value is not None and not array_of(value).flags.writeable:
+        if value is not None and not is_writable(array_of(value)):
             raise faults.read_only_error(value)
         if value is not None and is_forward():
             _check_samples(input, value)
@@ -255,6 +258,7 @@ def instance_norm(
     return _instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps)
 
 
+@typed(use_input_stats=bool, momentum=float, eps=float, cudnn_enabled=bool)
 @named("instance_norm")
 def instance_norm_of_package(
     input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled
@@ -393,6 +397,7 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
     return group_norm_of_package(input, num_groups, weight, bias, eps)
 
 
+@typed(num_groups=int, eps=float)
 @named("group_norm")
 def group_norm_of_package(input, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enabled=True):
     """`(input - mean) / sqrt(variance + eps) * weight + bias`, mean and variance over groups of channels."""

@@ -9,8 +9,9 @@ import numpy as np
 from cygrad._core import messages
 from cygrad._core.access import array_of, tensor_of
 from cygrad._core.dual import is_recorded
+from cygrad._core.kernels import as_float32
 from cygrad._core.opdef import publish
-from cygrad._core.record import apply_n, as_float32, tensor_argument
+from cygrad._core.record import apply_n, tensor_argument
 from cygrad._kernels import ordering as kernels
 from cygrad._ops.arguments import dim_argument, integer
 from cygrad._ops.checks import require_kind
@@ -44,6 +45,9 @@ def sort(input, dim=-1, descending=False, *, stable=None, out=None):
     >>> values, indices
     (tensor([1., 2., 3.]), tensor([1, 2, 0]))
     """
+    if stable is not None and not isinstance(stable, bool):
+        signature = "Tensor input, *, bool stable, int dim = -1, bool descending = False, tuple of Tensors out = None"
+        raise messages.no_such_call("sort", (input,), {"stable": stable}, [signature])
     op = SORT if stable is None else SORT_STABLE
     t, a, dim = prepared(op, input, dim)
     if t.is_complex():
@@ -108,7 +112,7 @@ def topk(input, k, dim=-1, largest=True, sorted=True, *, out=None):
         if is_refused:
             raise RuntimeError(f"{word} dtypes on CPU")
     if t.dim() == 0:
-        values, indices = a[0:1].reshape(()).copy(), np.zeros((), np.int64)
+        values, indices = a[0:1].reshape(()).copy(), np.zeros((), np.int64, like=a)
     else:
         values, indices = kernels.first_along(a, dim, k, largest)
     return chosen_along(TOPK, t, values, indices, dim, True, out, (k, largest, sorted))
@@ -147,34 +151,8 @@ def kthvalue(input, k, dim=-1, keepdim=False, *, out=None):
 # -- median ---------------------------------------------------------------------------------------
 
 
-def median_of_all(a):
-    """The lower median of all elements; nan if one is nan, or there are none."""
-    flat = a.reshape(-1)
-    if not flat.size:
-        return np.asarray(np.nan if a.dtype.kind == "f" else np.iinfo(a.dtype).min, a.dtype)
-    is_float = flat.dtype.kind == "f"
-    if is_float and np.isnan(flat).any():
-        return np.asarray(np.nan, a.dtype)
-    return middle_of(flat.copy())
-
-
-def middle_of(flat):
-    """The lower median of a vector of numbers, which are put into another order."""
-    place = (flat.size - 1) // 2
-    flat.partition(place)
-    return np.asarray(flat[place])
-
-
-def nanmedian_of_all(a):
-    flat = a.reshape(-1)
-    if not flat.size or flat.dtype.kind != "f":
-        return median_of_all(flat)
-    numbers = flat[~np.isnan(flat)]
-    return middle_of(numbers) if numbers.size else median_of_all(numbers)
-
-
-MEDIAN = choice_of_all("median", median_of_all)
-NANMEDIAN = choice_of_all("nanmedian", nanmedian_of_all)
+MEDIAN = choice_of_all("median", kernels.median_of_all)
+NANMEDIAN = choice_of_all("nanmedian", kernels.nanmedian_of_all)
 MEDIAN_DIM = choice_along("median.dim", node="MedianBackward1")
 NANMEDIAN_DIM = choice_along("nanmedian.dim", node="NanmedianBackward1")
 

@@ -41,7 +41,7 @@ from cygrad._ops.views import unsqueeze
 
 def qr_arrays(a, mode):
     if mode == "r":
-        return np.empty(0, a.dtype), triangular_factor(a)
+        return np.empty(0, a.dtype, like=a), triangular_factor(a)
     return factors_of(a, mode)
 
 
@@ -169,13 +169,13 @@ def geqrf(input, *, out=None):
 def vectors(a, k):
     """The Householder vectors, as columns."""
     lower = tril(a[..., :, :k], -1)
-    return add(lower, eye(a.shape[-2], k, dtype=a.dtype))
+    return add(lower, eye(a.shape[-2], k, dtype=a.dtype, device=a.device))
 
 
 def inner(v, tau):
     """(S, 1 + S D), with S = triu(V^H V, 1) and D = diag(tau): see the head of the kernel."""
     s = triu(matmul(adjoint(v), v), 1)
-    return s, add(mul(s, unsqueeze(tau, -2)), eye(s.shape[-1], dtype=s.dtype))
+    return s, add(mul(s, unsqueeze(tau, -2)), eye(s.shape[-1], dtype=s.dtype, device=s.device))
 
 
 @in_parts(saved=(2, 1, 2, 2), inputs=(2, 1))

@@ -12,11 +12,13 @@ from cygrad._core.limits import finfo
 from cygrad._core.opdef import publish, variant
 from cygrad._core.record import write_into
 from cygrad._core.tensor import Tensor
-from cygrad._kernels import random as kernels
+from cygrad._kernels import random as kernels_of_memory
+from cygrad._kernels.gpu import random as kernels_of_gpu
+from cygrad._kernels.gpu.library import as_array, is_array
 from cygrad._ops import creation_checks as checks
 from cygrad._ops.arguments import integer, require
-from cygrad._ops.creation import number
-from cygrad._ops.generator import numbers_of
+from cygrad._ops.creation import number, place_of
+from cygrad._ops.generator import source_of
 from cygrad._ops.random import gaussian, keep_mask, uniform, whole_numbers
 from cygrad._ops.sampling import BERNOULLI, check_probability, coins, spread
 
@@ -41,7 +43,7 @@ def real_number(value, function, name, position):
 def uniform_(self, from_=0, to=1, *, generator=None):
     """Overwrite this tensor with numbers drawn uniformly from [from, to), and return it."""
     low, high = real_number(from_, "uniform_", "from", 1), real_number(to, "uniform_", "to", 2)
-    array = uniform(array_of(self).shape, self.dtype, generator, "uniform_")
+    array = uniform(array_of(self).shape, self.dtype, generator, "uniform_", place_of(self))
     limit = finfo(self.dtype).max
     for value, name in ((low, "from"), (high, "to")):
         if not abs(value) <= limit:
@@ -53,12 +55,13 @@ def uniform_(self, from_=0, to=1, *, generator=None):
             f"uniform_ expects to-from <= std::numeric_limits<{self.dtype.type_name}>::max(), but found to="
             f"{high:g} and from={low:g} which result in to-from to exceed the limit"
         )
+    kernels = kernels_of_gpu if is_array(array) else kernels_of_memory
     return write_into(UNIFORM, self, kernels.stretched(array, low, high), (self,), None)
 
 
 def normal_(self, mean=0, std=1, *, generator=None):
     """Overwrite this tensor with numbers drawn from a normal distribution, and return it."""
-    array = gaussian(array_of(self).shape, self.dtype, generator, "normal_")
+    array = gaussian(array_of(self).shape, self.dtype, generator, "normal_", place_of(self))
     array = spread(array, real_number(mean, "normal_", "mean", 1), real_number(std, "normal_", "std", 2))
     return write_into(NORMAL_INPLACE, self, array, (self,), None)
 
@@ -73,9 +76,8 @@ def exponential_(self, lambd=1, *, generator=None):
     rate = real_number(lambd, "exponential_", "lambd", 1)
     if not rate > 0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={rate:g}")
-    numbers = numbers_of(generator, "exponential_")
-    kind = self.dtype.numpy if self.dtype.itemsize >= 4 else np.float32
-    array = np.asarray(numbers.standard_exponential(array_of(self).shape, kind) / rate)
+    kernels, numbers = source_of(generator, "exponential_", place_of(self))
+    array = as_array(kernels.exponential(numbers, array_of(self).shape, self.dtype.numpy) / rate)
     return write_into(EXPONENTIAL, self, array, (self,), None)
 
 
@@ -94,7 +96,7 @@ def random_(self, from_=None, to=None, *, generator=None):
         high = checks.limits(wanted)[1] + 1
     else:
         high = 2 ** checks.precision(wanted) + 1
-    array = whole_numbers(array_of(self).shape, low, high, wanted, generator, "random_")
+    array = whole_numbers(array_of(self).shape, low, high, wanted, generator, "random_", place_of(self))
     return write_into(RANDOM, self, array, (self,), None)
 
 
@@ -102,9 +104,9 @@ def bernoulli_(self, p=0.5, *, generator=None):
     """Overwrite this tensor with 1, with probability `p` (a number, or a tensor of them), or 0, and return it."""
     shape = array_of(self).shape
     if isinstance(p, Tensor):
-        return write_into(BERNOULLI_TENSOR, self, coins(p, shape, generator), (self, p), None)
+        return write_into(BERNOULLI_TENSOR, self, coins(p, shape, generator, place_of(self)), (self, p), None)
     check_probability(p)
-    return write_into(BERNOULLI_NUMBER, self, keep_mask(shape, p, generator), (self,), None)
+    return write_into(BERNOULLI_NUMBER, self, keep_mask(shape, p, generator, place_of(self)), (self,), None)
 
 
 # -- of other shapes ---------------------------------------------------------------------------------------
@@ -132,7 +134,8 @@ def cauchy_(self, median=0, sigma=1, *, generator=None):
             "Cauchy distribution is a continuous probability distribution. dtype must be a floating point but you "
             f"specified {messages.c_word(t)}"
         )
-    array = kernels.cauchy(numbers_of(generator, "cauchy_"), array_of(t).shape, t.dtype.numpy, middle, width)
+    kernels, numbers = source_of(generator, "cauchy_", place_of(t))
+    array = kernels.cauchy(numbers, array_of(t).shape, t.dtype.numpy, middle, width)
     return write_into(CAUCHY, t, array, (t,), None)
 
 
@@ -151,10 +154,10 @@ def log_normal_(self, mean=1, std=2, *, generator=None):
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={width:g}")
     if not t.dtype.is_floating_point:
         raise messages.not_implemented_for("log_normal_cpu", t.dtype)
-    array = spread(gaussian(array_of(t).shape, t.dtype, generator, "log_normal_"), middle, width)
+    array = spread(gaussian(array_of(t).shape, t.dtype, generator, "log_normal_", place_of(t)), middle, width)
     with np.errstate(over="ignore"):
         array = np.exp(array)
-    return write_into(LOG_NORMAL, t, np.asarray(array), (t,), None)
+    return write_into(LOG_NORMAL, t, as_array(array), (t,), None)
 
 
 def geometric_(self, p, *, generator=None):
@@ -172,7 +175,8 @@ def geometric_(self, p, *, generator=None):
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={chance:g}")
     if t.dtype.is_complex or t.dtype.numpy.kind == "b":
         raise messages.not_implemented_for("geometric_cpu", t.dtype)
-    array = kernels.geometric(numbers_of(generator, "geometric_"), array_of(t).shape, t.dtype.numpy, chance)
+    kernels, numbers = source_of(generator, "geometric_", place_of(t))
+    array = kernels.geometric(numbers, array_of(t).shape, t.dtype.numpy, chance)
     return write_into(GEOMETRIC, t, array, (t,), None)
 
 

@@ -142,10 +142,12 @@ def pad(input, pad, mode="constant", value=None):
             "Padding length should be less than or equal to two times the input dimension but got padding length "
             f"{len(counts)} and input of dimension {t.ndim}"
         )
-    if mode == "constant":
+    if isinstance(mode, str) and mode == "constant":
         return _constant(t, counts, 0 if value is None else value)
     if value:
         raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
+    if not isinstance(mode, str):
+        raise messages.wrong_type("pad", "mode", 3, "str", mode)
     if mode not in kernels.MODES:
         raise NotImplementedError(f"Unrecognised padding mode {mode}")
     if len(counts) not in (2, 4, 6) or t.ndim not in (len(counts) // 2 + 1, len(counts) // 2 + 2):

@@ -5,20 +5,16 @@ views return them as outputs of one node; such views can not be changed in place
 joined is new and contiguous.
 """
 
-from numpy cimport PyArray_CopyInto, PyArray_DIMS, PyArray_NDIM, PyArray_TYPE, import_array, ndarray
-
-import numpy as np
-
 from cygrad._core.opdef cimport FUNCTION_ONLY, LINEAR, PRIVATE, VIEW, OpDef, OpNode, op
 from cygrad._core.opdef import publish
 from cygrad._core.record cimport record1, record_n, record_view, record_views, result_type, write_into
 from cygrad._core.tensor cimport Tensor, dtype_of, wrap
 from cygrad._core.dtypes import can_cast
-from cygrad._kernels.arrays cimport concatenate, may_overlap, same_shape, stack as stack_arrays, zeros
+from cygrad._kernels.anywhere cimport (
+    concatenate, copy_into, length_of, may_overlap, ndim_of, stack as stack_arrays, typenum_of, zeros_beside)
 from cygrad._kernels.strided cimport Geometry, geometry_of, remove_dim, select_at, slice_at, view_of
 from cygrad._ops.arguments cimport dim_argument, integer, integers, require, tensor_list
 
-import_array()
 
 cdef unsigned int PART = VIEW | LINEAR
 cdef unsigned int EMBEDDING = LINEAR | PRIVATE
@@ -74,7 +70,7 @@ cpdef Tensor select_backward(object input, tuple shape, int dim, Py_ssize_t inde
     """Zeros of `shape` with `input` at `index` of dimension `dim`."""
     cdef Tensor t = require(input, "select_backward")
     cdef Geometry g
-    whole = zeros(shape, PyArray_TYPE(t.array))
+    whole = zeros_beside(t.array, shape, typenum_of(t.array))
     geometry_of(whole, &g)
     select_at(&g, dim, index)
     return record1(SELECT_BACKWARD, embedded(t, whole, &g), t, (shape, dim, index))
@@ -82,7 +78,7 @@ cpdef Tensor select_backward(object input, tuple shape, int dim, Py_ssize_t inde
 
 cdef object embedded(Tensor t, object whole, Geometry* g):
     """Write `t` where `g` looks at `whole`."""
-    PyArray_CopyInto(view_of(whole, g), t.array)
+    copy_into(view_of(whole, g), t.array)
     return whole
 
 
@@ -114,7 +110,7 @@ cpdef Tensor slice_backward(object input, tuple shape, int dim, Py_ssize_t start
     cdef Tensor t = require(input, "slice_backward")
     cdef Geometry g
     cdef Py_ssize_t length = t.array.shape[dim]
-    whole = zeros(shape, PyArray_TYPE(t.array))
+    whole = zeros_beside(t.array, shape, typenum_of(t.array))
     geometry_of(whole, &g)
     slice_at(&g, dim, start, length, step)
     return record1(SLICE_BACKWARD, embedded(t, whole, &g), t, (shape, dim, start, step, length))
@@ -131,13 +127,13 @@ cpdef Tensor narrow(object input, object dim, object start, object length):
     """
     cdef Tensor t = require(input, "narrow")
     cdef Py_ssize_t size, first, count
-    cdef int d, ndim = PyArray_NDIM(<ndarray>t.array)
+    cdef int d, ndim = ndim_of(t.array)
     if ndim == 0:
         raise checks().narrow_of_scalar()
     d = dim_argument(dim, ndim, "narrow", "dim", 1)
     if isinstance(start, Tensor):
         checks().check_start(start)
-    size = PyArray_DIMS(<ndarray>t.array)[d]
+    size = length_of(t.array, d)
     first = integer(start, "narrow", "start", 2)
     count = integer(length, "narrow", "length", 3)
     if first < 0:
@@ -161,7 +157,7 @@ cdef tuple filled(object grads, list shapes):
             given = <Tensor>g
     for i in range(len(shapes)):
         g = grads[i]
-        full.append(wrap(zeros(shapes[i], PyArray_TYPE(given.array))) if g is None else g)
+        full.append(wrap(zeros_beside(given.array, shapes[i], typenum_of(given.array))) if g is None else g)
     return tuple(full)
 
 
@@ -228,7 +224,7 @@ cdef tuple split_at(OpDef op, Tensor t, tuple lengths, int dim):
 
 
 cdef int dim_to_split(Tensor t, object dim, str name) except -1:
-    cdef int ndim = PyArray_NDIM(<ndarray>t.array)
+    cdef int ndim = ndim_of(t.array)
     if ndim == 0:
         raise checks().split_of_scalar(name)
     return dim_argument(dim, ndim, name, "dim", 2)
@@ -254,11 +250,11 @@ def split(tensor, split_size_or_sections=None, dim=0, *, split_size=None, axis=N
         dim = axis
     if type(sections) is not int and not checks().is_one_size(sections):
         sections = integers(sections, "split_with_sizes", "split_sizes", 2)
-        if PyArray_NDIM(<ndarray>t.array) == 0:
+        if ndim_of(t.array) == 0:
             raise checks().split_of_scalar("split")
         return split_with_sizes(t, sections, dim)
     d = dim_to_split(t, dim, "split")
-    size, length = integer(sections, "split", "split_size", 1), PyArray_DIMS(<ndarray>t.array)[d]
+    size, length = integer(sections, "split", "split_size", 1), length_of(t.array, d)
     if size <= 0 and (size < 0 or length):
         raise checks().wrong_split_size(size, length)
     return split_at(SPLIT, t, even_lengths(length, size), d)
@@ -278,7 +274,7 @@ def split_with_sizes(input, split_sizes, dim=0):
     cdef Tensor t = require(input, "split_with_sizes")
     cdef tuple lengths = integers(split_sizes, "split_with_sizes", "split_sizes", 1)
     cdef int d = dim_to_split(t, dim, "split_with_sizes")
-    checks().check_split_sizes(lengths, PyArray_DIMS(<ndarray>t.array)[d], d)
+    checks().check_split_sizes(lengths, length_of(t.array, d), d)
     return split_at(SPLIT_WITH_SIZES, t, lengths, d)
 
 
@@ -294,10 +290,10 @@ def chunk(input, chunks, dim=0, *, axis=None):
     cdef Tensor t = require(input, "chunk")
     cdef Py_ssize_t count = integer(chunks, "chunk", "chunks", 1), length
     cdef int d
-    if count <= 0 and PyArray_NDIM(<ndarray>t.array):
+    if count <= 0 and ndim_of(t.array):
         raise checks().no_chunks(count)
     d = dim_to_split(t, dim if axis is None else axis, "chunk")
-    length = PyArray_DIMS(<ndarray>t.array)[d]
+    length = length_of(t.array, d)
     if length == 0:
         return split_at(SPLIT_WITH_SIZES, t, (0,) * count, d)
     return split_at(SPLIT, t, even_lengths(length, (length - 1) // count + 1), d)
@@ -315,7 +311,7 @@ cdef object cat_rule(OpNode n, object g):
         if not n.needs(i):
             grads.append(None)
         elif lengths[i] is None:            # a skipped tensor of shape (0,)
-            grads.append(wrap(np.empty(0, (<Tensor>g).array.dtype)))
+            grads.append(wrap(zeros_beside((<Tensor>g).array, (0,), typenum_of((<Tensor>g).array))))
         else:
             grads.append(slice(g, dim, start, length))
         start += length
@@ -325,9 +321,9 @@ cdef OpDef CAT = op("cat", cat_rule).row(
     flags=JOINED, aliases="concat concatenate", inputs="tensors", attributes="dim")
 
 
-cdef inline bint is_skipped(Tensor t) noexcept:
+cdef inline bint is_skipped(Tensor t) except -1:
     """Of shape (0,): such tensors have always been passed over."""
-    return PyArray_NDIM(<ndarray>t.array) == 1 and PyArray_DIMS(<ndarray>t.array)[0] == 0
+    return ndim_of(t.array) == 1 and length_of(t.array, 0) == 0
 
 
 cpdef Tensor cat(object tensors, object dim=0, Tensor out=None, object axis=None):
@@ -346,28 +342,28 @@ cpdef Tensor cat(object tensors, object dim=0, Tensor out=None, object axis=None
     if not given:
         raise checks().nothing_to_cat()
     for t in given:
-        if PyArray_NDIM(<ndarray>t.array) == 0:
+        if ndim_of(t.array) == 0:
             raise checks().cat_of_scalar(given)
         if first is None and not is_skipped(t):
             first = t
     if first is None:
         first = given[0]
-    d = dim_argument(dim if axis is None else axis, PyArray_NDIM(<ndarray>first.array), "cat", "dim", 2)
+    d = dim_argument(dim if axis is None else axis, ndim_of(first.array), "cat", "dim", 2)
     for t in given:
-        if not is_skipped(t) and not agree(<ndarray>t.array, <ndarray>first.array, d):
+        if not is_skipped(t) and not agree(t.array, first.array, d):
             raise checks().cat_mismatch(given, first, d)
     if out is None:
         return concatenated(given, d)
     return joined_into(CAT, out, cat_array(given, d), given)
 
 
-cdef bint agree(ndarray a, ndarray b, int dim) noexcept:
+cdef bint agree(object a, object b, int dim) except -1:
     """Are the shapes the same but for the length of `dim`?"""
     cdef int i
-    if PyArray_NDIM(a) != PyArray_NDIM(b):
+    if ndim_of(a) != ndim_of(b):
         return False
-    for i in range(PyArray_NDIM(a)):
-        if i != dim and PyArray_DIMS(a)[i] != PyArray_DIMS(b)[i]:
+    for i in range(ndim_of(a)):
+        if i != dim and length_of(a, i) != length_of(b, i):
             return False
     return True
 
@@ -396,7 +392,7 @@ cdef Tensor concatenated(tuple tensors, int dim):
     cdef Tensor t
     cdef list lengths = []
     for t in tensors:
-        lengths.append(None if is_skipped(t) else PyArray_DIMS(<ndarray>t.array)[dim])
+        lengths.append(None if is_skipped(t) else length_of(t.array, dim))
     return record_n(CAT, cat_array(tensors, dim), tensors, (dim, lengths))
 
 
@@ -428,9 +424,9 @@ cpdef Tensor stack(object tensors, object dim=0, Tensor out=None, object axis=No
     if not given:
         raise checks().nothing_to_stack("stack")
     first = given[0]
-    d = dim_argument(dim if axis is None else axis, PyArray_NDIM(<ndarray>first.array) + 1, "stack", "dim", 2)
+    d = dim_argument(dim if axis is None else axis, ndim_of(first.array) + 1, "stack", "dim", 2)
     for t in given:
-        if not same_shape(<ndarray>t.array, <ndarray>first.array):
+        if not agree(t.array, first.array, -1):
             raise checks().stack_mismatch(given)
     if out is None:
         return stacked(given, d)

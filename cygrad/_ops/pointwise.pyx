@@ -6,8 +6,6 @@ converted to the default float type. Gradients of complex functions are PyTorch'
 
 import math
 
-import numpy as np
-
 from cygrad._core.dtypes cimport BOOLEAN, COMPLEX, dtype
 from cygrad._core.opdef cimport (
     ELEMENTWISE, FLOAT_RESULT, IN0, IN1, INPLACE, LINEAR, ONE_PASS, OUT0, PRIVATE, OpDef, OpNode, op)
@@ -15,6 +13,7 @@ from cygrad._core.opdef import publish
 from cygrad._core.record cimport apply1, tensor_argument
 from cygrad._core.tensor cimport Tensor, dtype_of, wrap
 from cygrad._kernels import elementwise as kernels
+from cygrad._kernels.anywhere cimport typenum_of, zeros_beside
 from cygrad._kernels import activations, pointwise
 cimport cygrad._ops.arguments as arguments
 from cygrad._ops.arithmetic cimport add, div, mul, neg, pow, spend, spend_div, spend_mul, sub
@@ -33,7 +32,7 @@ cpdef Tensor conjugate(Tensor t):
 
 
 cdef Tensor zeros_like(Tensor t):
-    return wrap(np.zeros(t.array.shape, t.array.dtype))
+    return wrap(zeros_beside(t.array, t.array.shape, typenum_of(t.array)))
 
 
 cdef object zero_rule(OpNode n, object g):
@@ -467,12 +466,8 @@ cpdef Tensor conj_physical(object input, Tensor out=None):
 cdef object real_part_rule(OpNode n, object g):
     return g
 
-def copy_of_real(a):
-    """Kernel of `real_part`."""
-    return a.real.copy()
-
 cdef OpDef REAL_PART = op("real_part", real_part_rule).row(
-    flags=ELEMENTWISE | PRIVATE, kernel=copy_of_real, inputs="self")
+    flags=ELEMENTWISE | PRIVATE, kernel=kernels.copy_of_real, inputs="self")
 
 cpdef Tensor real_part(Tensor t):
     """The real part, in memory of its own; a real tensor is returned as it is. Gradient: g."""

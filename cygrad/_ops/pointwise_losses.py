@@ -10,6 +10,7 @@ from cygrad._core.opdef import ELSEWHERE, IN0, IN1, declare, publish
 from cygrad._core.record import promoted
 from cygrad._kernels import losses as kernels
 from cygrad._ops import loss_checks as checks
+from cygrad._ops.activations import fused_gradient
 from cygrad._ops.arguments import broadcast_shape, require
 from cygrad._ops.arithmetic import mul, neg, sub
 from cygrad._ops.loss_reductions import NONE, computed, reduced, reduction_of, spread, weighted
@@ -21,7 +22,9 @@ from cygrad._ops.selection import where
 
 
 def mse_rule(n, g):
-    grad = mul(mul(sub(n.saved(0), n.saved(1)), 2), spread(n, g))
+    grad = fused_gradient("squared_error_gradient", n.saved(0), n.saved(1), spread(n, g))
+    if grad is None:
+        grad = mul(mul(sub(n.saved(0), n.saved(1)), 2), spread(n, g))
     return grad, neg(grad) if n.needs(1) else None
 
 
@@ -81,8 +84,14 @@ def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", wei
 # -- absolute error, smoothed ------------------------------------------------------------------------------
 
 
-@in_parts(0, 0, inputs=0)
 def smooth_l1_rule(n, g):
+    numbers = 1, 1 / n.args[2]
+    grad = fused_gradient("bounded_difference", n.saved(0), n.saved(1), spread(n, g), numbers=numbers)
+    return _smooth_l1_gradients(n, g) if grad is None else (grad, neg(grad) if n.needs(1) else None)
+
+
+@in_parts(0, 0, inputs=0)
+def _smooth_l1_gradients(n, g):
     d = sub(n.saved(0), n.saved(1))
     beta = n.args[2]
     grad = mul(where(magnitude(d) >= beta, sgn(d), mul(d, 1 / beta)), spread(n, g))
@@ -127,8 +136,14 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
 # -- squared error up to a bound ---------------------------------------------------------------------------
 
 
-@in_parts(0, 0, inputs=0)
 def huber_rule(n, g):
+    numbers = n.args[2], 1
+    grad = fused_gradient("bounded_difference", n.saved(0), n.saved(1), spread(n, g), numbers=numbers)
+    return _huber_gradients(n, g) if grad is None else (grad, neg(grad) if n.needs(1) else None)
+
+
+@in_parts(0, 0, inputs=0)
+def _huber_gradients(n, g):
     delta = n.args[2]
     d = sub(n.saved(0), n.saved(1))
     grad = mul(where(magnitude(d) < delta, d, mul(sgn(d), delta)), spread(n, g))

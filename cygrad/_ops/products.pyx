@@ -5,8 +5,7 @@ transposed operands as they are (`times`). Where a stack of matrices meets a sin
 tall matrix, so that one call of BLAS does the work, forward and for the single one's gradient.
 """
 
-cimport numpy as cnp
-from numpy cimport NPY_BOOL, PyArray_NDIM, PyArray_SwapAxes, PyArray_TYPE, ndarray
+from numpy cimport NPY_BOOL
 
 import math
 
@@ -18,13 +17,13 @@ from cygrad._core.state cimport NO_GRAD, thread_state
 from cygrad._core.tensor cimport Tensor, wrap
 from cygrad._core import autocast, messages
 from cygrad._core.operands import unsupported_operand
-cimport cygrad._kernels.blas as kernels
+cimport cygrad._kernels.anywhere as kernels
+from cygrad._kernels.anywhere cimport is_contiguous, length_of, ndim_of, swap_last, typenum_of
 from cygrad._kernels.blas import dot as dot_kernel, matmul as matmul_kernel
 from cygrad._ops.arithmetic cimport add, mul, operand
 from cygrad._ops.pointwise cimport conjugate
 from cygrad._ops.views cimport reshaped, t, transpose, unsqueeze
 
-cnp.import_array()
 
 cdef enum:                  # what the factors of a product are; kept in the node's `args`
     MATRIX                  # the second is a matrix,
@@ -55,23 +54,18 @@ autocast.follow(call_instead)
 
 # -- arrays ------------------------------------------------------------------------------------------------
 
-cdef inline ndarray flipped(ndarray a):
-    """The last two axes exchanged."""
-    return PyArray_SwapAxes(a, PyArray_NDIM(a) - 2, PyArray_NDIM(a) - 1)
-
-
 cdef tuple fold(tuple shape):
     cdef Py_ssize_t last = len(shape) - 1       # no negative indices: the build switches them off
     return math.prod(shape[:last]), shape[last]
 
 
-cdef ndarray product(ndarray a, ndarray b):
+cdef object product(object a, object b):
     """a @ b; a stack of matrices times a matrix or vector is one product of two matrices."""
-    if PyArray_NDIM(a) <= 2 or PyArray_NDIM(b) > 2:
+    cdef int ndim = ndim_of(a)
+    if ndim <= 2 or ndim_of(b) > 2:
         return kernels.matmul(a, b)
-    shape = (<object>a).shape
-    rows = kernels.matmul((<object>a).reshape(fold(shape)), b)
-    return (<object>rows).reshape(shape[:PyArray_NDIM(a) - 1] + (<object>b).shape[1:])
+    shape = a.shape
+    return kernels.matmul(a.reshape(fold(shape)), b).reshape(shape[:ndim - 1] + b.shape[1:])
 
 
 # -- gradients ---------------------------------------------------------------------------------------------
@@ -80,8 +74,8 @@ cpdef Tensor times(Tensor a, Tensor b, bint transpose_a, bint transpose_b):
     """The product, one or the other factor transposed and conjugated."""
     if thread_state().modes & NO_GRAD and category_of_num(a.array.dtype.num) != COMPLEX:
         # an ordinary backward pass records nothing: no need to make tensors of the transposed factors
-        return wrap(product(flipped(a.array) if transpose_a else a.array,
-                            flipped(b.array) if transpose_b else b.array))
+        return wrap(product(swap_last(a.array) if transpose_a else a.array,
+                            swap_last(b.array) if transpose_b else b.array))
     return matmul(transpose(conjugate(a), -2, -1) if transpose_a else a,
                   transpose(conjugate(b), -2, -1) if transpose_b else b)
 
@@ -123,22 +117,22 @@ cdef object matmul_rule(OpNode n, object g):
     return grad_a, grad_b
 
 
-cdef int kind_of(ndarray b) except -1:
+cdef int kind_of(object b) except -1:
     """The kind of a second factor whose first is no vector."""
-    if PyArray_NDIM(b) == 1:
+    cdef int ndim = ndim_of(b)
+    if ndim == 1:
         return COLUMN
-    if PyArray_NDIM(b) > 2:
+    if ndim > 2:
         return STACK
-    if (cnp.PyArray_IS_F_CONTIGUOUS(b) and not cnp.PyArray_IS_C_CONTIGUOUS(b)
-            and category_of_num(cnp.PyArray_TYPE(b)) != COMPLEX):
+    if not is_contiguous(b) and is_contiguous(swap_last(b)) and category_of_num(typenum_of(b)) != COMPLEX:
         return TRANSPOSED
     return MATRIX
 
 
 cdef Tensor multiplied(OpDef op, Tensor a, Tensor b, Tensor out):
     """The product of two tensors, of which only the numbers of dimensions have been checked."""
-    cdef int num = PyArray_TYPE(a.array)
-    if num != PyArray_TYPE(b.array) or num == NPY_BOOL:
+    cdef int num = typenum_of(a.array)
+    if num != typenum_of(b.array) or num == NPY_BOOL:
         checks().check_factors(op.name, a, b)
     try:
         array = product(a.array, b.array)
@@ -287,14 +281,15 @@ cpdef Tensor matmul(object input, object other, Tensor out=None):
 
 # -- linear ------------------------------------------------------------------------------------------------
 
-def linear_array(ndarray bias, ndarray a, ndarray weight):
+def linear_array(bias, a, weight):
     """a @ weight.T + bias, `a` being a vector, a matrix, or a stack of them."""
-    cdef ndarray transposed = PyArray_SwapAxes(weight, 0, 1)
-    if PyArray_NDIM(a) == 2:
+    cdef object transposed = swap_last(weight)
+    cdef int ndim = ndim_of(a)
+    if ndim == 2:
         return kernels.addmm(bias, a, transposed)
-    shape = (<object>a).shape
-    rows = kernels.addmm(bias, (<object>a).reshape(fold(shape)), transposed)
-    return (<object>rows).reshape(shape[:PyArray_NDIM(a) - 1] + (weight.shape[0],))
+    shape = a.shape
+    rows = kernels.addmm(bias, a.reshape(fold(shape)), transposed)
+    return rows.reshape(shape[:ndim - 1] + (length_of(weight, 0),))
 
 
 cdef object linear_rule(OpNode n, object g):
@@ -334,8 +329,8 @@ def linear(input, weight, bias=None):
     b = tensor_argument(LINEAR, bias, "bias", 3)
     if b.array.ndim > 1 and a.array.ndim != 2 or a.array.ndim == w.array.ndim == 1:
         return add(matmul(a, t(w)), b)
-    num = PyArray_TYPE(a.array)
-    if w.array.ndim != 2 or num != PyArray_TYPE(w.array) or num != PyArray_TYPE(b.array) or num == NPY_BOOL:
+    num = typenum_of(a.array)
+    if w.array.ndim != 2 or num != typenum_of(w.array) or num != typenum_of(b.array) or num == NPY_BOOL:
         checks().check_linear(a, w, b)
     try:
         array = linear_array(b.array, a.array, w.array)

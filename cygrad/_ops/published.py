@@ -292,7 +292,7 @@ METHODS = {
         "unique unique_consecutive "
     ),
     "dlpack": (
-        "__dlpack__ __dlpack_device__ "
+        "__cuda_array_interface__ __dlpack__ __dlpack_device__ "
     ),
     "extrema": (
         "amax amin argmax argmin max min "

@@ -5,14 +5,25 @@ costs half of what float64 does. Distributions with parameters, and tensors over
 sampling.py.
 """
 
+import numpy as np
+
 from cygrad._core import messages
 from cygrad._core.dtypes import as_dtype, dtype_of_number, get_default_dtype
 from cygrad._kernels import copying
-from cygrad._kernels import random as kernels
 from cygrad._ops import creation_checks as checks
 from cygrad._ops.arguments import require
-from cygrad._ops.creation import blank_like, check_place, check_size, delivered, fresh, size_of, type_of_new
-from cygrad._ops.generator import numbers_of
+from cygrad._ops.creation import (
+    blank_like,
+    check_place,
+    check_size,
+    delivered,
+    fresh,
+    place_beside,
+    place_of,
+    size_of,
+    type_of_new,
+)
+from cygrad._ops.generator import source_of
 
 # -- drawing arrays -------------------------------------------------------------------------------
 
@@ -23,40 +34,48 @@ def floating_point(kernel, dtype):
     return dtype.numpy
 
 
-def uniform(shape, dtype, generator, function):
+def uniform(shape, dtype, generator, function, place=None):
     """An array of numbers drawn uniformly from [0, 1)."""
     numpy_type = floating_point("check_uniform_bounds", dtype)
-    return kernels.uniform(numbers_of(generator, function), shape, numpy_type)
+    kernels, numbers = source_of(generator, function, place)
+    return kernels.uniform(numbers, shape, numpy_type)
 
 
-def gaussian(shape, dtype, generator, function):
+def gaussian(shape, dtype, generator, function, place=None):
     """An array of normally distributed numbers, of mean 0 and variance 1."""
     numpy_type = floating_point("normal_kernel_cpu", dtype)
-    return kernels.gaussian(numbers_of(generator, function), shape, numpy_type)
+    kernels, numbers = source_of(generator, function, place)
+    return kernels.gaussian(numbers, shape, numpy_type)
 
 
-def whole_numbers(shape, low, high, dtype, generator, function):
+def whole_numbers(shape, low, high, dtype, generator, function, place=None):
     """An array of integers drawn uniformly from low to high - 1."""
-    numbers = numbers_of(generator, function)
+    kernels, numbers = source_of(generator, function, place)
     if dtype.numpy.kind not in "iu" or not 0 <= low < high <= 128:  # every integer type can hold these
         checks.check_bounds(low, high, dtype)
     return kernels.whole_numbers(numbers, shape, low, high, dtype.numpy)
 
 
-def keep_mask(shape, probability, generator):
+def keep_mask(shape, probability, generator, place=None):
     """A boolean array, each element True with this probability."""
-    return kernels.keep_mask(numbers_of(generator, "bernoulli"), shape, probability)
+    kernels, numbers = source_of(generator, "bernoulli", place)
+    return kernels.keep_mask(numbers, shape, probability)
+
+
+def _place(place, out):
+    """Where to draw: on the device of `out`, if there is one."""
+    return place if out is None else place_of(out)
 
 
 # -- new tensors -------------------------------------------------------------------------------------------
 
 
-def drawn(function, draw, size, named, generator, out, dtype, requires_grad):
+def drawn(function, draw, size, named, generator, out, dtype, requires_grad, place):
     """A tensor of a given size, of numbers from `uniform` or `gaussian`."""
     if not size and not named:
         raise checks.no_size(function)
     wanted = type_of_new(dtype, out, get_default_dtype(), function)
-    array = draw(size_of(size, named, function), wanted, generator, function)
+    array = draw(size_of(size, named, function), wanted, generator, function, _place(place, out))
     return delivered(array, out, requires_grad, function)
 
 
@@ -80,8 +99,8 @@ def rand(
     >>> x.shape, bool(((0 <= x) & (x < 1)).all())
     (torch.Size([2, 3]), True)
     """
-    check_place(device, pin_memory)
-    return drawn("rand", uniform, size, named, generator, out, dtype, requires_grad)
+    place = check_place(device, pin_memory)
+    return drawn("rand", uniform, size, named, generator, out, dtype, requires_grad, place)
 
 
 def randn(
@@ -103,8 +122,8 @@ def randn(
     >>> cygrad.randn(2, 3).shape
     torch.Size([2, 3])
     """
-    check_place(device, pin_memory)
-    return drawn("randn", gaussian, size, named, generator, out, dtype, requires_grad)
+    place = check_place(device, pin_memory)
+    return drawn("randn", gaussian, size, named, generator, out, dtype, requires_grad, place)
 
 
 def randint(
@@ -129,10 +148,10 @@ def randint(
     >>> x.dtype, x.min().item() >= 3, x.max().item() <= 9
     (torch.int64, True, True)
     """
-    check_place(device, pin_memory)
+    place = check_place(device, pin_memory)
     first, last, shape = checks.randint_arguments(args, low, high, size)
     wanted = type_of_new(dtype, out, dtype_of_number(0), "randint")
-    array = whole_numbers(check_size(shape), first, last, wanted, generator, "randint")
+    array = whole_numbers(check_size(shape), first, last, wanted, generator, "randint", _place(place, out))
     return delivered(array, out, requires_grad, "randint")
 
 
@@ -141,6 +160,8 @@ def randint(
 
 def laid_out(array, t, memory_format, requires_grad, function):
     """A tensor of these values, with its dimensions in the memory order of `t`."""
+    if isinstance(array, np.ndarray) != t.is_cpu:
+        return fresh(array, requires_grad, function, t)
     if memory_format is not None or not t.is_contiguous():
         out = blank_like(t, as_dtype(array.dtype), memory_format)
         copying.copy_into(out, array)
@@ -148,9 +169,9 @@ def laid_out(array, t, memory_format, requires_grad, function):
     return fresh(array, requires_grad, function, t)
 
 
-def drawn_like(function, draw, t, generator, dtype, memory_format, requires_grad):
+def drawn_like(function, draw, t, generator, dtype, memory_format, requires_grad, place):
     """A tensor like `t`, of numbers from `uniform` or `gaussian`."""
-    array = draw(tuple(t.shape), type_of_new(dtype, None, t.dtype, function), generator, function)
+    array = draw(tuple(t.shape), type_of_new(dtype, None, t.dtype, function), generator, function, place)
     return laid_out(array, t, memory_format, requires_grad, function)
 
 
@@ -167,8 +188,8 @@ def rand_like(
 ):
     """Numbers drawn uniformly from [0, 1), in the shape and type of `input`."""
     require(input, "rand_like")
-    check_place(device, pin_memory)
-    return drawn_like("rand_like", uniform, input, generator, dtype, memory_format, requires_grad)
+    place = place_beside(input, device, pin_memory)
+    return drawn_like("rand_like", uniform, input, generator, dtype, memory_format, requires_grad, place)
 
 
 def randn_like(
@@ -184,8 +205,8 @@ def randn_like(
 ):
     """Numbers drawn from the normal distribution of mean 0 and variance 1, in the shape and type of `input`."""
     require(input, "randn_like")
-    check_place(device, pin_memory)
-    return drawn_like("randn_like", gaussian, input, generator, dtype, memory_format, requires_grad)
+    place = place_beside(input, device, pin_memory)
+    return drawn_like("randn_like", gaussian, input, generator, dtype, memory_format, requires_grad, place)
 
 
 functions = {name: globals()[name] for name in "rand randn randint rand_like randn_like".split()}

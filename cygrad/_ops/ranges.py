@@ -13,6 +13,7 @@ from cygrad._core.dtypes import dtype_of_number, get_default_dtype
 from cygrad._core.opdef import FUNCTION_ONLY, publish
 from cygrad._core.sites import warn
 from cygrad._core.tensor import Tensor
+from cygrad._kernels.gpu.library import made
 from cygrad._ops.arguments import integer, is_integer, require
 from cygrad._ops.creation import check_place, delivered, number, type_of_new
 
@@ -47,8 +48,8 @@ def arange(
     >>> cygrad.arange(3), cygrad.arange(1, 2, 0.5)
     (tensor([0, 1, 2]), tensor([1.0000, 1.5000]))
     """
-    check_place(device, pin_memory)
-    if start is end is step is out is dtype is None and _plain(bounds):
+    place = check_place(device, pin_memory)
+    if start is end is step is out is dtype is place is None and _plain(bounds):
         return delivered(np.arange(*bounds, dtype=np.int64), None, requires_grad, "arange")
     low, high, by = _bounds(bounds, start, end, step)
     is_whole = isinstance(low, int) and isinstance(high, int) and isinstance(by, int)
@@ -60,7 +61,7 @@ def arange(
         if by and not _whole(by):
             raise ValueError("step must be nonzero")
         low, high, by = _whole(low), _whole(high), _whole(by)
-    array = _range(low, high, by, wanted.numpy)
+    array = made(place, _range, low, high, by, wanted.numpy)
     if out is not None and 0 < out.numel() != array.size:
         warn(
             f"The number of elements in the out tensor of shape {list(out.shape)} is {out.numel()} which does not "
@@ -126,12 +127,12 @@ def _check_range(low, high, by):
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
 
 
-def _range(low, high, by, dtype):
+def _range(library, low, high, by, dtype):
     _check_range(low, high, by)
     if dtype.kind in "iu":
-        steps = np.arange(max(0, -(-(high - low) // by)), dtype=np.int64)
+        steps = library.arange(max(0, -(-(high - low) // by)), dtype=np.int64)
     else:
-        steps = np.arange(math.ceil((high - low) / by), dtype=np.float64)
+        steps = library.arange(math.ceil((high - low) / by), dtype=np.float64)
     if by != 1:  # each element from its index, so that rounding does not add up
         steps *= by
     if low:
@@ -155,7 +156,7 @@ def range(
         "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with "
         "Python's range builtin. Instead, use torch.arange, which produces values in [start, end)."
     )
-    check_place(device, pin_memory)
+    place = check_place(device, pin_memory)
     if end is None:
         start, end = 0, start
     low, high, by = (
@@ -169,8 +170,13 @@ def range(
     if kind in "iu":
         low, high, by = _whole(low), _whole(high), _whole(by)
     _check_range(low, high, by)
-    steps = np.arange(math.floor((high - low) / by) + 1, dtype=np.int64 if kind in "iu" else np.float64)
-    return _delivered((low + by * steps).astype(wanted.numpy, copy=False), out, requires_grad, "range")
+    array = made(place, _range_with_end, low, high, by, wanted.numpy)
+    return _delivered(array, out, requires_grad, "range")
+
+
+def _range_with_end(library, low, high, by, dtype):
+    steps = library.arange(math.floor((high - low) / by) + 1, dtype=np.int64 if dtype.kind in "iu" else np.float64)
+    return (low + by * steps).astype(dtype, copy=False)
 
 
 # -- linspace, logspace ------------------------------------------------------------------------------------
@@ -224,17 +230,17 @@ def _type_between(dtype, out, low, high, function):
     return wanted
 
 
-def _evenly_spaced(low, high, count, dtype):
+def _evenly_spaced(library, low, high, count, dtype):
     """From both ends towards the middle, so that both are hit exactly."""
     compute = np.dtype(np.float64 if dtype.kind in "iu" or dtype.itemsize < 4 else dtype)
-    array = np.empty(count, compute)
+    array = library.empty(count, compute)
     if count == 0:
         return array
     low, high = compute.type(low), compute.type(high)
     step = (high - low) / compute.type(max(count - 1, 1))
     half = max(count // 2, 1)
-    array[:half] = low + step * np.arange(half).astype(compute)
-    array[half:] = high - step * np.arange(count - half - 1, -1, -1).astype(compute)
+    array[:half] = low + step * library.arange(half).astype(compute)
+    array[half:] = high - step * library.arange(count - half - 1, -1, -1).astype(compute)
     return array
 
 
@@ -247,10 +253,10 @@ def linspace(
     >>> cygrad.linspace(0, 1, 5)
     tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
     """
-    check_place(device, pin_memory)
+    place = check_place(device, pin_memory)
     low, high, count = _ends(start, end, steps, "linspace")
     wanted = _type_between(dtype, out, low, high, "linspace")
-    array = _evenly_spaced(low, high, count, wanted.numpy)
+    array = made(place, _evenly_spaced, low, high, count, wanted.numpy)
     return _delivered(array.astype(wanted.numpy, copy=False), out, requires_grad, "linspace")
 
 
@@ -273,14 +279,13 @@ def logspace(
     >>> cygrad.logspace(0, 2, 3)
     tensor([  1.,  10., 100.])
     """
-    check_place(device, pin_memory)
+    place = check_place(device, pin_memory)
     low, high, count = _ends(start, end, steps, "logspace")
     wanted = _type_between(dtype, out, low, high, "logspace")
     compute = np.dtype(np.complex128 if wanted.numpy.kind == "c" else np.float64)
     with np.errstate(all="ignore"):
-        array = np.power(number(base, "logspace", "base", 4), _evenly_spaced(low, high, count, compute)).astype(
-            wanted.numpy
-        )
+        exponents = made(place, _evenly_spaced, low, high, count, compute)
+        array = np.power(number(base, "logspace", "base", 4), exponents).astype(wanted.numpy)
     return _delivered(array, out, requires_grad, "logspace")
 
 
@@ -312,6 +317,8 @@ def meshgrid(*tensors, indexing=None):
             raise RuntimeError("meshgrid expects all tensors to have the same dtype")
         if t.ndim > 1:
             raise RuntimeError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {t}")
+    if not isinstance(indexing, str):
+        raise messages.wrong_keyword("meshgrid", "indexing", "str", indexing)
     if indexing not in ("ij", "xy"):
         raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
     exchange = indexing == "xy" and len(tensors) > 1
@@ -332,14 +339,19 @@ def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, pin_memory
     tensor([[1., 0., 0.],
             [0., 1., 0.]])
     """
-    check_place(device, pin_memory)
+    place = check_place(device, pin_memory)
     rows = integer(n, "eye", "n", 1)
     columns = rows if m is None else integer(m, "eye", "m", 2)
     for length, name in ((rows, "n"), (columns, "m")):
         if length < 0:
             raise RuntimeError(f"{name} must be greater or equal to 0, got {length}")
     wanted = type_of_new(dtype, out, get_default_dtype(), "eye")
-    return delivered(np.eye(rows, columns, dtype=wanted.numpy), out, requires_grad, "eye")
+    array = made(place, _ones_on_diagonal, rows, columns, wanted.numpy)
+    return delivered(array, out, requires_grad, "eye")
+
+
+def _ones_on_diagonal(library, rows, columns, dtype):
+    return library.eye(rows, columns, dtype=dtype)
 
 
 composite = {"meshgrid": FUNCTION_ONLY}

@@ -10,11 +10,12 @@ from cygrad._core import messages
 from cygrad._core.access import array_of, tensor_of
 from cygrad._core.gradients_in_blocks import in_parts
 from cygrad._core.limits import finfo
-from cygrad._core.opdef import ELEMENTWISE, ELSEWHERE, IN0, IN1, declare, named, publish, variant
+from cygrad._core.opdef import ELEMENTWISE, ELSEWHERE, IN0, IN1, ONE_PASS, declare, named, publish, variant
 from cygrad._core.record import apply1_args, record_n, write_into
-from cygrad._kernels import blocks
+from cygrad._kernels.fused import by_loop
+from cygrad._kernels.gpu.library import as_array, beside
 from cygrad._kernels.pointwise import where as select
-from cygrad._ops.activations import applied
+from cygrad._ops.activations import applied, fused_gradient
 from cygrad._ops.arguments import require
 from cygrad._ops.arithmetic import mul
 from cygrad._ops.checks import number_argument
@@ -24,7 +25,7 @@ from cygrad._ops.random import uniform
 from cygrad._ops.selection import where
 from cygrad._ops.views import reshape
 
-FLAGS = ELEMENTWISE | ELSEWHERE
+FLAGS = ELEMENTWISE | ELSEWHERE | ONE_PASS
 
 
 # -- relu, leaky_relu, threshold ---------------------------------------------------------------------------
@@ -45,6 +46,7 @@ def relu_(input):
     return relu(input, True)
 
 
+@by_loop("leaky_relu", are_operands=True)
 def leaky_relu_array(a, slope):
     """a where positive, else slope * a."""
     with np.errstate(all="ignore"):
@@ -52,7 +54,9 @@ def leaky_relu_array(a, slope):
 
 
 def leaky_relu_rule(n, g):
-    return where(n.saved(0) > 0, g, mul(g, n.args[0]))
+    slope = tensor_of(np.asarray(n.args[0], array_of(g).dtype))
+    found = fused_gradient("leaky_relu_gradient", g, n.saved(0), slope)
+    return where(n.saved(0) > 0, g, mul(g, n.args[0])) if found is None else found
 
 
 LEAKY_RELU = declare(
@@ -83,12 +87,16 @@ def leaky_relu_(input, negative_slope=0.01):
     return leaky_relu(input, negative_slope, True)
 
 
+@by_loop("threshold")
 def threshold_array(a, threshold, value):
     """value up to the threshold, a above."""
     return select(a <= a.dtype.type(threshold), a.dtype.type(value), a)
 
 
 def threshold_rule(n, g):
+    found = fused_gradient("above", g, n.saved(0), numbers=n.args[:1])
+    if found is not None:
+        return found
     return where(n.saved(0) <= n.args[0], 0.0, g)
 
 
@@ -141,18 +149,24 @@ def _threshold(op, input, threshold, value, out):
 # -- learned and random slopes -----------------------------------------------------------------------------
 
 
+@by_loop("leaky_relu", 2)
 def prelu_array(a, weight):
     """a where positive, else weight * a."""
-    return blocks.in_blocks(_prelu, (a, weight)) if a.size > blocks.SIZE else _prelu(a, weight)
-
-
-def _prelu(a, weight):
     with np.errstate(all="ignore"):
         return select(a > 0, a, a * weight)
 
 
-@in_parts(0, 0, inputs=0)
 def prelu_rule(n, g):
+    x = n.saved(0)
+    grad_x = fused_gradient("leaky_relu_gradient", g, x, n.saved(1)) if n.needs(0) else None
+    if n.needs(0) and grad_x is None:
+        return _prelu_gradients(n, g)
+    grad_weight = fused_gradient("negative_products", g, x) if n.needs(1) else None
+    return _prelu_gradients(n, g) if n.needs(1) and grad_weight is None else (grad_x, grad_weight)
+
+
+@in_parts(0, 0, inputs=0)
+def _prelu_gradients(n, g):
     x = n.saved(0)
     positive = x > 0
     grad_x = where(positive, g, mul(n.saved(1), g)) if n.needs(0) else None
@@ -256,9 +270,10 @@ def _rrelu(input, lower, upper, training, generator, inplace):
     with np.errstate(all="ignore"):
         slopes = number((low + high) / 2)
         if training:
-            slopes = uniform(array.shape, x.dtype, generator, "rrelu") * number(high - low) + number(low)
+            drawn = beside(uniform(array.shape, x.dtype, generator, "rrelu"), array)
+            slopes = drawn * number(high - low) + number(low)
         noise = select(array > 0, number(1), slopes)
-        result = np.asarray(array * noise)
+        result = as_array(array * noise)
     args = low, high, training, tensor_of(noise)
     if inplace:
         return write_into(RRELU_INPLACE, x, result, (x,), args)
@@ -268,12 +283,16 @@ def _rrelu(input, lower, upper, training, generator, inplace):
 # -- pieces between bounds ---------------------------------------------------------------------------------
 
 
+@by_loop("hardtanh")
 def hardtanh_array(a, low, high):
     """a, but not beyond the bounds."""
-    return np.asarray(np.clip(a, a.dtype.type(low), a.dtype.type(high)))
+    return as_array(np.clip(a, a.dtype.type(low), a.dtype.type(high)))
 
 
 def hardtanh_rule(n, g):
+    found = fused_gradient("inside", g, n.saved(0), numbers=n.args)
+    if found is not None:
+        return found
     x, (low, high) = n.saved(0), n.args
     return where((x <= low) | (x >= high), 0.0, g)
 
@@ -326,14 +345,18 @@ def relu6(input, inplace=False):
     return hardtanh(require(input, "relu6"), 0, 6, inplace)
 
 
+@by_loop("hardsigmoid")
 def hardsigmoid_array(a):
     """a / 6 + 1 / 2, but not beyond 0 and 1."""
     number = a.dtype.type
     with np.errstate(all="ignore"):
-        return np.asarray(np.clip(a + number(3), number(0), number(6)) / number(6))
+        return as_array(np.clip(a + number(3), number(0), number(6)) / number(6))
 
 
 def hardsigmoid_rule(n, g):
+    found = fused_gradient("hardsigmoid_gradient", g, n.saved(0))
+    if found is not None:
+        return found
     x = n.saved(0)
     return where((x > -3) & (x < 3), mul(g, 1 / 6), 0.0)
 
@@ -351,13 +374,17 @@ def hardsigmoid(input, inplace=False):
     return applied(HARDSIGMOID, HARDSIGMOID, input, (), inplace, "hardsigmoid_cpu")
 
 
+@by_loop("hardswish")
 def hardswish_array(a):
     """a times its hardsigmoid."""
     with np.errstate(all="ignore"):
-        return np.asarray(a * hardsigmoid_array(a))
+        return as_array(a * hardsigmoid_array(a))
 
 
 def hardswish_rule(n, g):
+    found = fused_gradient("hardswish_gradient", g, n.saved(0))
+    if found is not None:
+        return found
     x = n.saved(0)
     middle = mul(g, x * (1 / 3) + 0.5)
     return where(x <= -3, 0.0, where(x < 3, middle, g))
@@ -380,10 +407,14 @@ def hardswish(input, inplace=False):
 
 
 def shrink_rule(n, g):
+    found = fused_gradient("outside", g, n.saved(0), numbers=n.args)
+    if found is not None:
+        return found
     x, lambd = n.saved(0), n.args[0]
     return where((x >= -lambd) & (x <= lambd), 0.0, g)
 
 
+@by_loop("hardshrink")
 def hardshrink_array(a, lambd):
     """0 between -lambd and lambd, else a."""
     number = a.dtype.type
@@ -391,7 +422,13 @@ def hardshrink_array(a, lambd):
 
 
 HARDSHRINK = declare(
-    "hardshrink", shrink_rule, saves=IN0, flags=ELEMENTWISE, kernel=hardshrink_array, inputs="self", attributes="lambd"
+    "hardshrink",
+    shrink_rule,
+    saves=IN0,
+    flags=ELEMENTWISE | ONE_PASS,
+    kernel=hardshrink_array,
+    inputs="self",
+    attributes="lambd",
 )
 
 
@@ -408,6 +445,7 @@ def hardshrink(input, lambd=0.5, *, out=None):
     return apply1_args(HARDSHRINK, input, (bound,), out)
 
 
+@by_loop("softshrink")
 def softshrink_array(a, lambd):
     """a moved towards 0 by lambd; 0 for what is nearer."""
     number = a.dtype.type
@@ -444,11 +482,16 @@ def softshrink(input, lambd=0.5, *, out=None):
 # -- exponential below zero --------------------------------------------------------------------------------
 
 
+def _numbers_of_elu(alpha, scale=1.0, input_scale=1.0):
+    return (alpha * scale, scale, input_scale) if input_scale > 0 else None
+
+
+@by_loop("elu", numbers=_numbers_of_elu)
 def elu_array(a, alpha, scale=1.0, input_scale=1.0):
     """scale * a where positive, else scale * alpha * (exp(input_scale * a) - 1)."""
     number = a.dtype.type
     with np.errstate(all="ignore"):
-        below = np.asarray(np.minimum(a, 0))
+        below = as_array(np.minimum(a, 0))
         if input_scale != 1:
             below *= number(input_scale)
         np.expm1(below, below)
@@ -457,12 +500,16 @@ def elu_array(a, alpha, scale=1.0, input_scale=1.0):
         return below
 
 
+@by_loop("elu", numbers=lambda alpha: _numbers_of_elu(alpha, 1.0, 1 / alpha))
 def celu_array(a, alpha):
     """The same for a slope that is the same on both sides of 0."""
     return elu_array(a, alpha, 1.0, 1 / alpha)
 
 
 def _elu_gradient(x, g, alpha, scale, input_scale):
+    found = fused_gradient("elu_gradient", g, x, numbers=(alpha * scale, scale, input_scale))
+    if found is not None and input_scale > 0:
+        return found
     # no exp of large numbers, whose infinity would turn the zero it is masked by into nan in higher gradients
     below = where(x < 0, x, 0.0)
     slope = mul(exp(below if input_scale == 1 else mul(below, input_scale)), alpha * scale * input_scale)

@@ -5,13 +5,15 @@ One recorded op computes all steps of one layer in one direction. Its inputs are
 """
 
 import math
+from typing import Any
 
 from cygrad._core import messages
 from cygrad._core.access import array_of, tensor_of
 from cygrad._core.dual import keep
 from cygrad._core.engine import grad
+from cygrad._core.kernels import as_float32
 from cygrad._core.opdef import FUNCTION_ONLY, PRIVATE, declare, publish
-from cygrad._core.record import as_float32, record_outputs
+from cygrad._core.record import record_outputs
 from cygrad._core.state import get_modes
 from cygrad._core.tensor import Tensor
 from cygrad._kernels import recurrent as kernels
@@ -184,6 +186,12 @@ def _padded(kind, input, states, *how, batch_first):
     return transpose(out, 0, 1) if batch_first else out, *last
 
 
+KINDS: dict[str, Any] = {
+    **dict.fromkeys(("has_biases", "train", "bidirectional", "batch_first"), bool),
+    "params": (tuple, list),
+    "num_layers": int,
+    "dropout": (int, float),
+}
 SETTINGS = ("params", "has_biases", "num_layers", "dropout", "train", "bidirectional")
 FORMS = {False: ("input", "hx", *SETTINGS, "batch_first"), True: ("data", "batch_sizes", "hx", *SETTINGS)}
 
@@ -197,7 +205,12 @@ def _call(kind, given, named):
     if len(given) + len(named) != len(names) or arguments.keys() != set(names):
         raise messages.no_such_call(kind, given, named, [_signature(form, hx_is_list) for form in FORMS.values()])
     hx = arguments["hx"]
-    if isinstance(hx, Tensor) is hx_is_list:
+    fit = all(isinstance(arguments[name], kind) for name, kind in KINDS.items() if name in arguments)
+    if (
+        not fit
+        or isinstance(arguments["num_layers"], bool)
+        or not isinstance(hx, (tuple, list) if hx_is_list else Tensor)
+    ):
         raise messages.no_such_call(kind, given, named, [_signature(form, hx_is_list) for form in FORMS.values()])
     states = tuple(hx) if hx_is_list else (hx,)
     if hx_is_list and len(states) != 2:

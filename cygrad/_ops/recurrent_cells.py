@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 from cygrad._core import messages
 from cygrad._core.opdef import FUNCTION_ONLY, publish
-from cygrad._core.tensor import Tensor
 from cygrad._ops.arguments import require
 from cygrad._ops.arithmetic import add, mul, sub
 from cygrad._ops.parts import chunk
@@ -81,7 +80,7 @@ def lstm_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
     >>> c
     tensor([[0.5000]])
     """
-    if isinstance(hx, Tensor):
+    if not isinstance(hx, (tuple, list)):
         raise messages.wrong_type("lstm_cell", "hx", 2, "tuple of Tensors", hx)
     if len(hx) != 2:
         raise RuntimeError("lstm_cell expects two hidden states")

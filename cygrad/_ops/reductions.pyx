@@ -11,7 +11,7 @@ from cygrad._core.opdef cimport LINEAR, METHOD_ONLY, PRIVATE, OpDef, OpNode, op
 from cygrad._core.opdef import publish
 from cygrad._core.record cimport record1, tensor_argument, write_into
 from cygrad._core.tensor cimport Tensor, dtype_of, requires_grad
-cimport cygrad._kernels.reduce as reduce
+cimport cygrad._kernels.anywhere as kernels
 cimport cygrad._ops.arguments as arguments
 from cygrad._ops.arithmetic cimport div
 from cygrad._ops.views cimport expanded, viewed
@@ -100,10 +100,10 @@ def sum(input, dim=None, keepdim=False, *, dtype=None, axis=None, keepdims=None,
     if dtype is not None:
         typenum = accumulator(t, dtype)
     if dim is None and axis is None and keepdim is False and keepdims is None:
-        return finish(SUM, reduce.sum(t.array, None, False, typenum), t, (t.array.shape,), out)
+        return finish(SUM, kernels.sum(t.array, None, False, typenum), t, (t.array.shape,), out)
     keep = flag_argument(SUM, keepdim, keepdims)
     axes = axes_argument(SUM, t, dim, axis, SUM_SIGNATURES)
-    array = reduce.sum(t.array, axes, keep, typenum)
+    array = kernels.sum(t.array, axes, keep, typenum)
     return finish(SUM_DIM, array, t, (axes, keep, t.array.shape), out)
 
 
@@ -116,7 +116,7 @@ cpdef int accumulator(Tensor t, object wanted) except -1:
 
 
 cdef Tensor sum_over(Tensor t, tuple axes, bint keepdim):
-    return record1(SUM_DIM, reduce.sum(t.array, axes, keepdim, -1), t, (axes, keepdim, t.array.shape))
+    return record1(SUM_DIM, kernels.sum(t.array, axes, keepdim, -1), t, (axes, keepdim, t.array.shape))
 
 
 cdef object sum_to_size_rule(OpNode n, object g):
@@ -142,7 +142,7 @@ def sum_to_size(input, *size):
     if len(wanted) > len(shape) or not np.all([
             m == n or m == 1 for m, n in zip(reversed(wanted), reversed(shape))]):
         raise RuntimeError(f"size {{{list(wanted)}}} is not expandable to size {{{list(shape)}}}.")
-    return record1(SUM_TO_SIZE, reduce.sum_to(t.array, wanted), t, (shape,))
+    return record1(SUM_TO_SIZE, kernels.sum_to(t.array, wanted), t, (shape,))
 
 
 # -- mean --------------------------------------------------------------------------------------------------
@@ -177,10 +177,10 @@ def mean(input, dim=None, keepdim=False, *, dtype=None, axis=None, keepdims=None
     cdef tuple shape = t.array.shape, axes
     cdef int typenum = mean_type(t, dtype)
     if dim is None and axis is None and keepdim is False and keepdims is None:
-        return finish(MEAN, reduce.mean(t.array, None, False, typenum), t, (t.array.size, shape), out)
+        return finish(MEAN, kernels.mean(t.array, None, False, typenum), t, (t.array.size, shape), out)
     keep = flag_argument(MEAN, keepdim, keepdims)
     axes = axes_argument(MEAN, t, dim, axis, SUM_SIGNATURES)
-    return finish(MEAN_DIM, reduce.mean(t.array, axes, keep, typenum), t,
+    return finish(MEAN_DIM, kernels.mean(t.array, axes, keep, typenum), t,
                   (axes, keep, reduced_count(shape, axes), shape), out)
 
 

@@ -8,6 +8,7 @@ from cygrad._core.opdef import LINEAR, METHOD_ONLY, PRIVATE, declare, publish
 from cygrad._core.record import apply1_args, record_n
 from cygrad._core.tensor import Tensor
 from cygrad._kernels import rearranging as kernels
+from cygrad._kernels.gpu.library import is_array
 from cygrad._ops.arguments import dim_argument, integer, is_integer, require, variadic
 from cygrad._ops.checks import check_unbatched
 from cygrad._ops.copying import clone
@@ -127,7 +128,7 @@ def _counts(repeats, shape, dim):
     if not shape:
         raise messages.no_dimensions(dim)
     if repeats.size == 1:
-        return np.full(shape[dim], repeats)
+        return np.broadcast_to(repeats.reshape(()), (shape[dim],))
     if repeats.size != shape[dim]:
         raise RuntimeError(
             f"repeats must have the same size as input along dim, but got repeats.size(0) = {repeats.size} and "
@@ -142,11 +143,13 @@ def _repeated_indices(repeats, output_size):
         raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
     if repeats.dtype not in (np.int64, np.int32):
         raise messages.not_implemented_for("repeat_interleave_cpu", tensor_of(repeats).dtype)
+    if is_array(repeats) and output_size is not None:  # no need to wait for the GPU
+        return kernels.repeated_indices(repeats, output_size)
     if repeats.size and repeats.min() < 0:
         raise RuntimeError("repeats can not be negative")
     if output_size is not None and output_size != repeats.sum():
         raise RuntimeError("allocated size does not match required size")
-    return np.repeat(np.arange(repeats.size, dtype=repeats.dtype), repeats)
+    return kernels.repeated_indices(repeats, None)
 
 
 composite = {"tile": 0, "repeat_interleave": 0}

@@ -28,7 +28,7 @@ def _check_part(part, shape):
 
 
 def _zeros_like(part, g):
-    return tensor_of(np.zeros(part, array_of(g).dtype))
+    return tensor_of(np.zeros(part, array_of(g).dtype, like=array_of(g)))
 
 
 # -- select ------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from cygrad._core import messages
 from cygrad._core.access import array_of, tensor_of
 from cygrad._core.opdef import ELEMENTWISE, PRIVATE, declare, publish
 from cygrad._core.record import apply2
@@ -25,6 +26,9 @@ _ROWS = {"floor": _row("floor", ufunc="floor_divide"), "trunc": _row("trunc", ke
 
 def divided(input, other, mode, out):
     """`input / other` rounded down ('floor') or towards 0 ('trunc')."""
+    if not isinstance(mode, str):
+        signatures = [f"Tensor input, {kind} other, *, str rounding_mode" for kind in ("Tensor", "Number")]
+        raise messages.no_such_call("div", (input, other), {"rounding_mode": mode}, signatures)
     if mode not in _ROWS:
         raise RuntimeError(f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{mode}'")
     if isinstance(input, Tensor) and isinstance(other, NUMBER):

@@ -19,6 +19,8 @@ from cygrad._core.record import (
 from cygrad._core.tensor import Tensor
 from cygrad._kernels import by_numpy
 from cygrad._kernels.blocks import result_for
+from cygrad._kernels.gpu.library import is_array
+from cygrad._ops.arguments import is_integer
 from cygrad._ops.arithmetic import mul, neg
 from cygrad._ops.checks import require_kind
 from cygrad._ops.copying import zeros_of
@@ -114,6 +116,9 @@ def round(input, *, decimals=0, out=None):
     >>> cygrad.round(cygrad.tensor([3.14159]), decimals=2)
     tensor([3.1400])
     """
+    if not is_integer(decimals) or isinstance(decimals, bool):
+        signatures = "Tensor input, *, Tensor out = None", "Tensor input, *, int decimals, Tensor out = None"
+        raise messages.no_such_call("round", (input,), {"decimals": decimals}, signatures)
     if decimals == 0:
         return rounded(ROUND, input, out)
     require_kind("f", "round_cpu", tensor_argument(ROUND, input, "input", 1))
@@ -152,7 +157,8 @@ def check_division(kernel, a, b):
     dtype = result_type((a, b))
     if dtype.name == "bool" or dtype.is_complex:
         raise messages.not_implemented_for(kernel, dtype)
-    if not dtype.is_floating_point and not np.all(array_of(b) if isinstance(b, Tensor) else b):
+    divisor = array_of(b) if isinstance(b, Tensor) else b
+    if not dtype.is_floating_point and not is_array(divisor) and not np.all(divisor):  # a GPU would be waited for
         raise RuntimeError("ZeroDivisionError")
 
 
@@ -182,7 +188,8 @@ def quotient_rule(ufunc):
         if not n.needs(1):
             return g, None
         a, b = (array_of(x) if isinstance(x, Tensor) else x for x in (n.saved(0), n.saved(1)))
-        quotient = by_numpy.call(ufunc, *(np.asarray(x, g.dtype.numpy) for x in (a, b)))
+        kind = g.dtype.numpy
+        quotient = by_numpy.call(ufunc, *(x.astype(kind) if is_array(x) else np.asarray(x, kind) for x in (a, b)))
         return g, neg(mul(g, tensor_of(quotient)))
 
     return rule

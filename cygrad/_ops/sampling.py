@@ -13,12 +13,14 @@ from cygrad._core.opdef import NONDIFF, declare, publish, variant
 from cygrad._core.record import record_n, write_into
 from cygrad._core.tensor import Tensor
 from cygrad._kernels import copying
-from cygrad._kernels import random as kernels
+from cygrad._kernels import random as kernels_of_memory
+from cygrad._kernels.gpu import random as kernels_of_gpu
+from cygrad._kernels.gpu.library import is_array
 from cygrad._ops import creation_checks as checks
 from cygrad._ops.arguments import broadcast_shape, integer, integers, require
 from cygrad._ops.copying import zeros_of
-from cygrad._ops.creation import check_place, check_size, delivered, number, type_of_new
-from cygrad._ops.generator import numbers_of
+from cygrad._ops.creation import check_place, check_size, delivered, number, place_beside, place_of, type_of_new
+from cygrad._ops.generator import source_of
 from cygrad._ops.random import gaussian, keep_mask, laid_out, whole_numbers
 
 
@@ -45,13 +47,14 @@ def randperm(
     >>> sorted(cygrad.randperm(4).tolist())
     [0, 1, 2, 3]
     """
-    check_place(device, pin_memory)
+    place = check_place(device, pin_memory)
     (count,) = check_size((integer(n, "randperm", "n", 1),))
     wanted = type_of_new(dtype, out, dtype_of_number(0), "randperm").numpy
     if wanted.kind in "bc":
         raise messages.not_implemented_for("randperm", type_of_new(dtype, out, None, "randperm"))
     copying.element(count, wanted)  # raises if it does not fit
-    array = numbers_of(generator, "randperm").permutation(count).astype(wanted, copy=False)
+    kernels, numbers = source_of(generator, "randperm", place if out is None else place_of(out))
+    array = kernels.permutation(numbers, count, wanted)
     return delivered(array, out, requires_grad, "randperm")
 
 
@@ -78,11 +81,11 @@ def randint_like(
         high = low_or_high
     name = "randint_like"
     t = require(input, name)
-    check_place(device, pin_memory)
+    place = place_beside(t, device, pin_memory)
     wanted = type_of_new(dtype, None, t.dtype, name)
     first = 0 if low is None else integer(low, name, "low", 2)
     last = integer(high, name, "high", 2 if low is None else 3)
-    array = whole_numbers(array_of(t).shape, first, last, wanted, generator, name)
+    array = whole_numbers(array_of(t).shape, first, last, wanted, generator, name, place)
     return laid_out(array, t, memory_format, requires_grad, name)
 
 
@@ -116,18 +119,19 @@ def normal(
     >>> cygrad.normal(cygrad.tensor([0.0, 100.0]), 0.1).round(decimals=-1).abs()
     tensor([  0., 100.])
     """
-    check_place(device, pin_memory)
+    place = check_place(device, pin_memory)
     inputs = tuple(value for value in (mean, std) if isinstance(value, Tensor))
     if not inputs:
         if size is None:
             raise checks.no_size_of_normal(mean, std)
         wanted = type_of_new(dtype, out, get_default_dtype(), "normal")
-        array = gaussian(check_size(integers(size, "normal", "size", 3)), wanted, generator, "normal")
+        array = gaussian(check_size(integers(size, "normal", "size", 3)), wanted, generator, "normal", place)
         array = spread(array, number(mean, "normal", "mean", 1), number(std, "normal", "std", 2))
         return delivered(array, out, requires_grad, "normal")
     if isinstance(std, Tensor) and std.is_complex():
         raise RuntimeError("normal expects standard deviation to be non-complex")
-    array = gaussian(broadcast_shape(_shape_of(mean), _shape_of(std)), inputs[0].dtype, generator, "normal")
+    place = place_of(inputs[0] if inputs[0].ndim else inputs[-1])
+    array = gaussian(broadcast_shape(_shape_of(mean), _shape_of(std)), inputs[0].dtype, generator, "normal", place)
     array = spread(array, *(array_of(value) if isinstance(value, Tensor) else value for value in (mean, std)))
     row = NORMAL_BOTH if len(inputs) == 2 else NORMAL_MEAN if inputs[0] is mean else NORMAL_STD
     return _recorded(row, array, inputs, out)
@@ -139,12 +143,12 @@ def _shape_of(value):
 
 def spread(array, mean, std):
     """Standard normal numbers with another mean and standard deviation; numbers or arrays."""
-    if isinstance(std, np.ndarray):
+    if isinstance(std, np.ndarray) or is_array(std):
         if (std < 0).any():
             raise RuntimeError("normal expects all elements of std >= 0.0")
     elif std < 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
-    return kernels.spread(array, mean, std)
+    return (kernels_of_gpu if is_array(array) else kernels_of_memory).spread(array, mean, std)
 
 
 # -- bernoulli, multinomial --------------------------------------------------------------------------------
@@ -164,8 +168,8 @@ def bernoulli(input, p=None, *, generator=None, out=None):
     array = array_of(t)
     if p is not None:
         check_probability(p)
-        return delivered(keep_mask(array.shape, p, generator).astype(array.dtype), out, False, "bernoulli")
-    return _recorded(BERNOULLI, coins(t, array.shape, generator).astype(array.dtype), (t,), out)
+        return delivered(keep_mask(array.shape, p, generator, place_of(t)).astype(array.dtype), out, False, "bernoulli")
+    return _recorded(BERNOULLI, coins(t, array.shape, generator, place_of(t)).astype(array.dtype), (t,), out)
 
 
 def check_probability(p):
@@ -173,19 +177,19 @@ def check_probability(p):
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
 
 
-def coins(p, shape, generator):
+def coins(p, shape, generator, place):
     """True with the probability that the element of the tensor `p` gives."""
     array = array_of(p)
     if not p.dtype.is_floating_point:
         raise messages.not_implemented_for("bernoulli_tensor_cpu_p_", p.dtype)
-    if not ((array >= 0) & (array <= 1)).all():
+    if isinstance(array, np.ndarray) and not ((array >= 0) & (array <= 1)).all():  # on a GPU this would wait
         raise RuntimeError(
             "Expected p_in >= 0 && p_in <= 1 to be true, but got false.  (Could this error message be improved?  If "
             "so, please report an enhancement request to PyTorch.)\n"
             "  probabilities must lie between 0 and 1; a sigmoid or softmax makes them of logits"
         )
     array = array_of(p.expand(shape))
-    return keep_mask(shape, array, generator)
+    return keep_mask(shape, array, generator, place)
 
 
 MULTINOMIAL = declare("multinomial", flags=NONDIFF, inputs="self")
@@ -205,12 +209,12 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
     count = integer(num_samples, "multinomial", "num_samples", 2)
     _check_weights(t, count, replacement)
     weights = np.atleast_2d(array_of(t)).astype(np.float64)
-    lowest, total = weights.min(-1, initial=np.inf), weights.sum(-1)
-    if not ((lowest >= 0) & np.isfinite(total)).all():
+    total = weights.sum(-1)
+    if not ((weights >= 0).all() & np.isfinite(total).all()):
         raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
     if not (total > 0).all():
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
-    numbers = numbers_of(generator, "multinomial")
+    kernels, numbers = source_of(generator, "multinomial", place_of(t))
     array = (kernels.picked if replacement else kernels.picked_once)(numbers, weights, count)
     return _recorded(MULTINOMIAL, array if t.ndim == 2 else array[0], (t,), out)
 
@@ -246,9 +250,10 @@ def poisson(input, generator=None):
     if not t.dtype.is_floating_point:
         raise messages.not_implemented_for("poisson_cpu", t.dtype)
     rates = array_of(t)
-    if not (rates >= 0).all():
+    if isinstance(rates, np.ndarray) and not (rates >= 0).all():  # on a GPU this would wait
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
-    return _recorded(POISSON, kernels.poisson(numbers_of(generator, "poisson"), rates), (t,))
+    kernels, numbers = source_of(generator, "poisson", place_of(t))
+    return _recorded(POISSON, kernels.poisson(numbers, rates), (t,))
 
 
 def no_derivative_rule(n, g):
@@ -275,7 +280,7 @@ def binomial(count, prob, generator=None):
     if trials.dtype is not chance.dtype:
         raise RuntimeError(f"Found dtype {chance.dtype.type_name} but expected {trials.dtype.type_name}")
     shape = broadcast_shape(_shape_of(trials), _shape_of(chance))
-    numbers = numbers_of(generator, "binomial")
+    kernels, numbers = source_of(generator, "binomial", place_of(trials))
     array = kernels.binomial(numbers, array_of(trials), array_of(chance), shape)
     return _recorded(BINOMIAL, array, (trials, chance))
 

@@ -11,12 +11,13 @@ from cygrad._core.dual import keep
 from cygrad._core.opdef import FUNCTION_ONLY, IN0, IN1, INPLACE, LINEAR, OUT0, declare, publish
 from cygrad._core.record import apply1_args, apply_n, as_type, record_outputs, recorded, tensor_argument, write_into
 from cygrad._core.state import get_modes
-from cygrad._kernels import along, blocks
+from cygrad._kernels import along, blocks, scans
+from cygrad._kernels.gpu.library import as_array
 from cygrad._ops.arguments import dim_argument, integer, require
 from cygrad._ops.arithmetic import add, div, mul, sub
 from cygrad._ops.checks import require_kind, require_real
 from cygrad._ops.creation import ones, zeros
-from cygrad._ops.delivering import given
+from cygrad._ops.delivering import given, write_several
 from cygrad._ops.gathering import scatter_add, zeros_at
 from cygrad._ops.logic import logical_xor
 from cygrad._ops.moving import flip
@@ -31,12 +32,6 @@ def dim_of(op, t, dim, position=2):
     if dim is None:
         raise TypeError(f'{op.name}() missing 1 required positional arguments: "dim"')
     return dim_argument(dim, t.dim(), op.name, "dim", position)
-
-
-def accumulated(ufunc, a, dim):
-    """`ufunc.accumulate`, for arrays without dimensions too."""
-    with np.errstate(all="ignore"):
-        return ufunc.accumulate(a, dim) if a.ndim else a.copy()
 
 
 # -- running sums ---------------------------------------------------------------------------------
@@ -111,7 +106,7 @@ def cumprod_gradient_by_parts(x, g, dim):
     for k in range(count):
         rest = count - k - 1
         after = cumprod(narrow(x, dim, k + 1, rest), dim)
-        products = cat([ones(narrow(x, dim, k, 1).shape, dtype=x.dtype), after], dim)
+        products = cat([ones(narrow(x, dim, k, 1).shape, dtype=x.dtype, device=x.device), after], dim)
         if until is not None:
             products = mul(until, products)
         parts.append(total(mul(narrow(g, dim, k, count - k), conjugate(products)), dim, True))
@@ -177,7 +172,7 @@ def cummax(input, dim=None, *, out=None):
     values=tensor([1., 3., 3.]),
     indices=tensor([0, 1, 1]))
     """
-    return running_extremum(CUMMAX, return_types.cummax, np.maximum, input, dim, out)
+    return running_extremum(CUMMAX, return_types.cummax, input, dim, out)
 
 
 def cummin(input, dim=None, *, out=None):
@@ -191,48 +186,25 @@ def cummin(input, dim=None, *, out=None):
     values=tensor([2., 2., 1.]),
     indices=tensor([0, 0, 2]))
     """
-    return running_extremum(CUMMIN, return_types.cummin, np.minimum, input, dim, out)
+    return running_extremum(CUMMIN, return_types.cummin, input, dim, out)
 
 
-def running_extremum(op, result_type, ufunc, input, dim, out):
+def running_extremum(op, result_type, input, dim, out):
     t = tensor_argument(op, input, "input", 1)
     if t.dim() == 0 and dim not in (-1, 0, None):
         raise IndexError(f"{op.name}(): Expected reduction dim -1 or 0 for scalar but got {dim}")
     dim = dim_of(op, t, dim)
     require_real(op, t)
-    a = array_of(t)
-    values = accumulated(ufunc, a, dim)
-    indices = np.zeros(a.shape, np.int64)
-    if a.ndim:
-        places = np.arange(a.shape[dim]).reshape([-1] + [1] * (a.ndim - 1 - dim))
-        # nan is unlike all; where the value so far is nan, the index is that of the last nan
-        np.copyto(indices, places, where=(a == values) | (a != a))
-        np.maximum.accumulate(indices, dim, out=indices)
+    values, indices = scans.running_extremum(array_of(t), dim, op is CUMMAX)
     args = (tuple(t.shape), dim)
     if out is not None:
-        value, index = out
-        return result_type((write_into(op, value, values, (t,), args), write_into(op, index, indices, (t,), args)))
+        return result_type(write_several(op, out, (values, indices), (t,), args))
     value, index = record_outputs(op, (values, indices), (t,), args, 1)
     keep(value, 1, index)
     return result_type((value, index))
 
 
 # -- running log-sum-exp --------------------------------------------------------------------------
-
-
-def logcumsumexp_array(a, dim):
-    """log(exp(a[0]) + ... + exp(a[i])) without overflow."""
-    if a.dtype.kind != "c" or a.ndim == 0:
-        return accumulated(np.logaddexp, a, dim)
-    # By the largest real part so far: r = exp(largest) * the sum of what is left.
-    out = a.copy()
-    rows, result = np.moveaxis(a, dim, 0), np.moveaxis(out, dim, 0)
-    with np.errstate(all="ignore"):
-        for i in range(1, len(rows)):
-            larger = np.where(result[i - 1].real >= rows[i].real, result[i - 1], rows[i])
-            smaller = np.where(result[i - 1].real >= rows[i].real, rows[i], result[i - 1])
-            result[i] = larger + np.log1p(np.exp(smaller - larger))
-    return out
 
 
 def logcumsumexp_rule(n, g):
@@ -244,7 +216,7 @@ def logcumsumexp_rule(n, g):
     if not get_modes() and array_of(nothing).any():  # recording: the logarithm of 0 has no derivative
         a = array_of(g)
         size = np.abs(a).max() or 1
-        shift = tensor_of(np.asarray(np.where(a.real < 0, -size, size), a.dtype))
+        shift = tensor_of(as_array(np.where(a.real < 0, -size, size)).astype(a.dtype))
         return sub(logcumsumexp_rule(n, add(g, shift)), logcumsumexp_rule(n, shift))  # it is linear
     if x.is_complex():
         x, y = conjugate(x), conjugate(y)
@@ -266,7 +238,7 @@ LOGCUMSUMEXP = declare(
     "logcumsumexp",
     logcumsumexp_rule,
     saves=IN0 | OUT0,
-    kernel=logcumsumexp_array,
+    kernel=scans.logcumsumexp,
     inputs="self",
     attributes="dim",
 )
@@ -358,7 +330,7 @@ def trapezoid(y, x=None, *, dx=1, dim=-1):
     """
     sums, dx, dim = trapezoids("trapezoid", y, x, dx, dim)
     if sums is None:
-        return zeros(y.shape[:dim] + y.shape[dim + 1 :], dtype=y.dtype)
+        return zeros(y.shape[:dim] + y.shape[dim + 1 :], dtype=y.dtype, device=y.device)
     if x is None:
         return mul(total(sums, dim), dx / 2)
     return div(total(mul(dx, sums), dim), 2)

@@ -13,6 +13,7 @@ from cygrad._core.sites import warn
 from cygrad._core.tensor import Tensor
 from cygrad._kernels import copying
 from cygrad._kernels import scatter as kernels
+from cygrad._kernels.gpu.library import filled_like, is_array
 from cygrad._ops.arguments import dim_argument, require
 from cygrad._ops.arithmetic import div, mul
 from cygrad._ops.checks import first_outside
@@ -29,6 +30,7 @@ from cygrad._ops.gathering import (
     padded,
     placed,
     scatter_add,
+    zeros_at,
 )
 from cygrad._ops.parts import slice as slice_of
 from cygrad._ops.selection import where
@@ -116,6 +118,11 @@ def _checked(t, dim, index, source, name):
     return d
 
 
+def _filled(t, value, dtype):
+    """An array of the shape of a tensor and where that is, of one value."""
+    return filled_like(array_of(t), array_of(t).shape, value, dtype)
+
+
 def _scatter_reduced(t, dim, index, source, reduce, out):
     if reduce not in _OLD_REDUCTIONS:
         raise RuntimeError("reduce argument must be either add or multiply.")
@@ -125,7 +132,7 @@ def _scatter_reduced(t, dim, index, source, reduce, out):
             "PyTorch release. Use torch.scatter_reduce instead for more reduction options."
         )
     else:
-        source = tensor_of(np.full(array_of(index).shape, copying.element(source, array_of(t).dtype)))
+        source = tensor_of(_filled(index, copying.element(source, array_of(t).dtype), array_of(t).dtype))
     return scatter_reduce(t, dim, index, source, _OLD_REDUCTIONS[reduce], out=out)
 
 
@@ -146,8 +153,8 @@ def _reduced_gradients(n, g, dim, index, reduce, include_self):
     if reduce == "sum":
         return g, gather(g, dim, index) if n.needs(1) else None
     if reduce == "mean":
-        ones = tensor_of(np.ones(array_of(index).shape, array_of(g).dtype))
-        counts = tensor_of(np.full(array_of(g).shape, int(include_self), array_of(g).dtype))
+        ones = tensor_of(_filled(index, 1, array_of(g).dtype))
+        counts = tensor_of(_filled(g, int(include_self), array_of(g).dtype))
         share = div(g, scatter_add(counts, dim, index, ones).clamp(min=1))
         return share, gather(share, dim, index) if n.needs(1) else None
     t, source = n.saved(0), _first(n.saved(1), array_of(index).shape)
@@ -155,7 +162,7 @@ def _reduced_gradients(n, g, dim, index, reduce, include_self):
         return _product_gradients(n, g, t, source, dim, index, include_self)
     result = n.saved_result()
     hit, sent = t == result, source == gather(result, dim, index)
-    counts = hit if include_self else tensor_of(np.zeros(array_of(t).shape, bool))
+    counts = hit if include_self else tensor_of(_filled(t, 0, bool))
     share = div(g, scatter_add(counts.to(g.dtype), dim, index, sent.to(g.dtype)).clamp(min=1))
     return where(hit, share, 0.0), where(sent, gather(share, dim, index), 0.0) if n.needs(1) else None
 
@@ -172,7 +179,7 @@ def _product_gradients(n, g, t, source, dim, index, include_self):
     others = scatter_reduce(
         masked_fill(t, zero, 1), dim, index, masked_fill(source, sent_zero, 1), "prod", include_self=include_self
     )
-    counts = zero if include_self else tensor_of(np.zeros(array_of(t).shape, bool))
+    counts = zero if include_self else tensor_of(_filled(t, 0, bool))
     single = scatter_add(counts.to(g.dtype), dim, index, sent_zero.to(g.dtype)) <= 1
     others = where(single, mul(g, others), 0.0)
     return where(zero, others, own), where(sent_zero, gather(others, dim, index), sent) if n.needs(1) else None
@@ -223,6 +230,8 @@ def scatter_reduce(input, dim, index, src, reduce, *, include_self=True, out=Non
     """
     t, where_to = require(input, "scatter_reduce"), require(index, "scatter_reduce", "index", 2)
     source = require(src, "scatter_reduce", "src", 3)
+    if not isinstance(reduce, str):
+        raise messages.wrong_type("scatter_reduce", "reduce", 5, "str", reduce)
     if reduce not in kernels.REDUCTIONS:
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
     d = _checked(t, dim, where_to, source, "scatter_reduce")
@@ -265,6 +274,8 @@ def index_reduce(input, dim, index, source, reduce, *, include_self=True, out=No
     """
     t, where_to = require(input, "index_reduce"), require(index, "index_reduce", "index", 2)
     added = require(source, "index_reduce", "source", 3)
+    if not isinstance(reduce, str):
+        raise messages.wrong_type("index_reduce", "reduce", 5, "str", reduce)
     if reduce not in kernels.REDUCTIONS or reduce == "sum":
         raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
     d = dim_argument(dim, t.ndim, "index_reduce", "dim", 1)
@@ -369,6 +380,9 @@ def index_fill_tensor_rule(n, g):
     dim, index = n.args[0], n.saved(2)
     named = None
     if n.needs(1):
+        if is_array(array_of(g)):
+            named = mul(g, index_fill(zeros_at(array_of(g).shape, g), dim, index, 1)).sum()
+            return index_fill(g, dim, index, 0) if n.needs(0) else None, named
         length = array_of(g).shape[dim] if g.ndim else 1
         places = tensor_of(np.unique(array_of(index) % max(length, 1)))
         named = index_select(g, dim, places).sum()

@@ -8,6 +8,7 @@ from cygrad._core.opdef import FUNCTION_ONLY, NONDIFF, declare, publish
 from cygrad._core.record import record_n, write_into
 from cygrad._core.tensor import Tensor
 from cygrad._kernels import searching as kernels
+from cygrad._kernels.gpu.library import beside, is_array
 
 QUIET = NONDIFF | FUNCTION_ONLY
 _NUMBERS = (int, float, complex)
@@ -43,7 +44,10 @@ def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=N
     """
     if not isinstance(sorted_sequence, Tensor) or not isinstance(input, (Tensor, *_NUMBERS)):
         raise messages.no_such_call("searchsorted", (sorted_sequence, input), {}, _SIGNATURES)
-    sequence, values = array_of(sorted_sequence), array_of(input) if isinstance(input, Tensor) else np.asarray(input)
+    sequence, values = (
+        array_of(sorted_sequence),
+        array_of(input) if isinstance(input, Tensor) else beside(input, array_of(sorted_sequence)),
+    )
     _check_side(side, right)
     _check_sequence(sequence.shape, values.shape)
     _check_sorter(sorter, sequence)
@@ -99,7 +103,7 @@ def _check_sorter(sorter, sequence):
         raise RuntimeError(
             f"torch.searchsorted(): sorter must be a tensor of long dtype but got dtype {sorter.dtype.type_name}"
         )
-    if order.size and (order.min() < 0 or order.max() >= sequence.shape[-1]):
+    if order.size and not is_array(order) and (order.min() < 0 or order.max() >= sequence.shape[-1]):
         raise RuntimeError("torch.searchsorted(): sorter index out of range")
 
 
@@ -157,7 +161,8 @@ def isin(elements, test_elements, *, assume_unique=False, invert=False, out=None
     for value in given:
         if isinstance(value, Tensor) and array_of(value).dtype.kind not in "fiu":
             raise RuntimeError(f"Unsupported input type encountered for isin(): {value.dtype.type_name}")
-    ours, tests = (array_of(value) if isinstance(value, Tensor) else np.asarray(value) for value in given)
+    like = array_of(next(value for value in given if isinstance(value, Tensor)))
+    ours, tests = (array_of(value) if isinstance(value, Tensor) else beside(value, like) for value in given)
     array = kernels.isin(ours, tests, bool(assume_unique), bool(invert))
     return _finished(ISIN, array, given if isinstance(elements, Tensor) else (test_elements,), out)
 

@@ -1,6 +1,7 @@
 """One of several values, element by element: the larger, the smaller, the bounded (`where`: in comparisons.pyx)."""
 
 import operator
+from functools import partial
 
 import cygrad._kernels.elementwise as kernels
 from cygrad._core import messages
@@ -223,7 +224,9 @@ def bounded(op, input, low, high, out):
     target = None if out is None else array_of(out)
     if by_tensors and target is None and input.numel() > blocks.SIZE:  # which takes a pass for each bound
         return blocks.in_blocks(kernels.clamp, (as_type(input, dtype), *bounds)), by_tensors
-    return blocks.result_for(target, kernels.clamp, as_type(input, dtype), *bounds), by_tensors
+    array = as_type(input, dtype)
+    result = None if by_tensors else blocks.result_into(target, partial(kernels.clamp, low=low, high=high), array)
+    return result or blocks.result_for(target, kernels.clamp, array, *bounds), by_tensors
 
 
 def clamp_min_rule(n, g):

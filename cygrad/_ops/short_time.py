@@ -57,10 +57,15 @@ def centered(window, width, size, like):
     """The window, or one of ones, with zeros on both sides up to `size`; None if it changes nothing."""
     if width == size:
         return window
-    window = ones(width, dtype=like.dtype) if window is None else window
+    window = ones(width, dtype=like.dtype, device=like.device) if window is None else window
     left = (size - width) // 2
     return pad(window, (left, size - width - left))
 
+
+SIGNATURE = (
+    "Tensor input, int n_fft, int hop_length = None, int win_length = None, Tensor window = None, "
+    "bool normalized = False, bool onesided = None, bool return_complex = None, bool align_to_window = None"
+)
 
 # -- from the signal ------------------------------------------------------------------------------
 
@@ -103,6 +108,8 @@ def stft(
     is_complex = t.is_complex() or (window is not None and window.is_complex())
     if window is None:
         warn(NO_WINDOW)
+    if return_complex is not None and not isinstance(return_complex, bool):
+        raise messages.no_such_call("stft", (t, n_fft), {"return_complex": return_complex}, [SIGNATURE])
     check_output_form(is_complex, return_complex)
     call = partial(
         described,
@@ -279,7 +286,7 @@ def overlapped(t, size, hop, window, half, normalized, return_complex):
     else:
         sections = fft_c2r(sections if half else narrow(sections, -1, 0, size // 2 + 1), dim, norm, size)
     if window is None:
-        window = ones(size, dtype=sections.dtype)
+        window = ones(size, dtype=sections.dtype, device=sections.device)
     sections = mul(sections, window)
     *batch, count, _ = sections.shape
     whole = size + hop * (count - 1)

@@ -10,6 +10,7 @@ from cygrad._core.opdef import ELSEWHERE, FUNCTION_ONLY, named, publish
 from cygrad._core.record import result_type
 from cygrad._ops.arguments import broadcast_shape, require, wrap_dim
 from cygrad._ops.arithmetic import add, div, mul, sub
+from cygrad._ops.checks import typed
 from cygrad._ops.loss_reductions import CODES, NONE, reduced, reduction_of
 from cygrad._ops.pointwise import sqrt
 from cygrad._ops.reductions import sum as total
@@ -76,6 +77,7 @@ def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, r
     return cosine_embedding_of_package(input1, input2, target, margin, reduction_of(reduction, size_average, reduce))
 
 
+@typed(margin=float, reduction=int)
 @named("cosine_embedding_loss")
 def cosine_embedding_of_package(input1, input2, target, margin=0.0, reduction=NONE):
     """`1 - cos` of pairs whose target is 1, `max(0, cos - margin)` where it is -1; `reduction` is a code."""
@@ -123,6 +125,7 @@ def triplet_margin_loss(
     return triplet_margin_of_package(anchor, positive, negative, margin, p, eps, swap, how)
 
 
+@typed(margin=float, p=float, eps=float, swap=bool, reduction=int)
 @named("triplet_margin_loss")
 def triplet_margin_of_package(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False, reduction=NONE):
     """`max(0, margin + |anchor - positive| - |anchor - negative|)` in the p-norm; `reduction` is a code."""

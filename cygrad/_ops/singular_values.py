@@ -15,9 +15,11 @@ from cygrad._core.gradients_in_blocks import in_parts
 from cygrad._core.opdef import IN0, OUT0, OUT1, OUT2, declare, publish
 from cygrad._core.record import record_n
 from cygrad._kernels import singular_values as kernels
+from cygrad._kernels.gpu.library import as_array
 from cygrad._ops.arguments import require
 from cygrad._ops.arithmetic import add, div, mul, sub
-from cygrad._ops.delivering import given
+from cygrad._ops.checks import typed
+from cygrad._ops.delivering import given, given_several
 from cygrad._ops.diagonals import diag_embed, diagonal
 from cygrad._ops.eigen import differences
 from cygrad._ops.matrices import (
@@ -129,6 +131,7 @@ def decomposed(t, full_matrices):
         ) from None
 
 
+@typed(full_matrices=bool)
 def linalg_svd(A, full_matrices=True, *, driver=None, out=None):
     """The singular value decomposition of matrices (..., m, n): a tuple (U, S, Vh) with A = U diag(S) Vh.
 
@@ -197,7 +200,7 @@ def svd(input, some=True, compute_uv=True, *, out=None):
         results = t.new_zeros((*batch, rows, rows)), linalg_svdvals(t), t.new_zeros((*batch, columns, columns))
     if out is not None:
         check_outs("svd", out, 3)
-        results = tuple(given("svd", result, one, t) for result, one in zip(results, out))
+        results = given_several("svd", map(array_of, results), out, t)
     return return_types.svd(results)
 
 
@@ -301,7 +304,7 @@ def linalg_matrix_rank(input, tol=None, hermitian=False, *, atol=None, rtol=None
     bounds = bound(atol, "linalg_matrix_rank", "atol"), bound(rtol, "linalg_matrix_rank", "rtol")
     if not hermitian:
         check_finite(t)
-    ranks = np.asarray(kernels.rank(array_of(t), *bounds, bool(hermitian)), np.int64)
+    ranks = as_array(kernels.rank(array_of(t), *bounds, bool(hermitian))).astype(np.int64, copy=False)
     return given("linalg_matrix_rank", constant("linalg_matrix_rank", ranks, t), out, t)
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 from cygrad._core.access import array_of, tensor_of
+from cygrad._kernels.gpu.library import as_array, is_array
 from cygrad._ops import loss_checks as checks
 from cygrad._ops.arithmetic import add, div, mul, neg
 from cygrad._ops.gathering import masked_fill
@@ -43,18 +44,24 @@ def soft_loss(logp, target, weight, ignore_index, reduction, smoothing):
     return div(losses, logp.numel() / classes if classes else 0.0)
 
 
+def _number(counted, classes, weight, like):
+    """What the classes that are counted weigh together, as a number, or on GPUs as a tensor."""
+    if is_array(counted):
+        own = counted if weight is None else counted * array_of(weight).take(np.maximum(classes, 0))
+        return tensor_of(own.sum().astype(array_of(like).dtype))
+    return float(counted.sum() if weight is None else array_of(weight)[classes[counted]].sum())
+
+
 def smoothed(by_class, logp, target, weight, ignore_index, reduction, smoothing):
     """Cross-entropy with class indices, part of which is spread over all classes; `by_class` is that without."""
     dim = _class_dim(logp)
     even = logp if weight is None else mul(logp, _per_class(weight, logp))
     even = neg(total(even, dim))
     classes = array_of(target)
-    ignored = np.asarray(classes == ignore_index)
+    ignored = as_array(classes == ignore_index)
     even = masked_fill(even, tensor_of(ignored.reshape(array_of(even).shape)), 0.0)
     if reduction == MEAN:
-        counted = ~ignored
-        number = counted.sum() if weight is None else array_of(weight)[classes[counted]].sum()
-        even = div(reduced(even, SUM), float(number))
+        even = div(reduced(even, SUM), _number(~ignored, classes, weight, even))
     else:
         even = reduced(even, reduction)
     return add(mul(by_class, 1 - smoothing), mul(even, smoothing / array_of(logp).shape[dim]))

@@ -10,6 +10,8 @@ import numpy as np
 
 from cygrad._core.opdef import ELEMENTWISE, FUNCTION_ONLY, IN0, IN1, INPLACE, METHOD_ONLY, declare, publish
 from cygrad._core.record import apply1, apply1_args, apply_n, tensor_argument
+from cygrad._kernels.fused import by_loop
+from cygrad._kernels.gpu.library import as_array
 from cygrad._ops.arguments import integer, require
 from cygrad._ops.arithmetic import add, div, mul, neg, sub
 from cygrad._ops.binary import as_tensors
@@ -26,7 +28,9 @@ def erfc_rule(n, g):
     return mul(g, mul(exp(neg(square(n.saved(0)))), -2 / math.sqrt(math.pi)))
 
 
-ERFC = unary("erfc", erfc_rule)
+ERFC = declare(
+    "erfc", erfc_rule, saves=IN0, flags=SMOOTH, kernel=by_loop("erfc")(by_scipy("erfc", "erfc")), inputs="self"
+)
 
 
 def erfc(input, *, out=None):
@@ -138,7 +142,7 @@ def entr_rule(n, g):
 
 def entr_array(x):
     with np.errstate(all="ignore"):
-        values = np.asarray(-x * np.log(np.maximum(x, 0)))  # log(0) is -inf
+        values = as_array(-x * np.log(np.maximum(x, 0)))  # log(0) is -inf
     np.copyto(values, 0, where=x == 0)
     return values
 
@@ -171,7 +175,7 @@ def xlog1py_rule(n, g):
 
 def xlog1py_array(x, y):
     with np.errstate(all="ignore"):
-        values = np.asarray(x * np.log1p(y))
+        values = as_array(x * np.log1p(y))
     np.copyto(values, 0, where=(x == 0) & ~np.isnan(y))
     return values
 

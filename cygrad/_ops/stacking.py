@@ -7,6 +7,7 @@ import numpy as np
 from cygrad._core.access import array_of, tensor_of
 from cygrad._core.opdef import FUNCTION_ONLY, publish
 from cygrad._core.size import Size
+from cygrad._kernels.gpu.library import beside
 from cygrad._ops import part_checks as checks
 from cygrad._ops.arguments import broadcast_shape, integer, integers, is_integer, require, tensor_list
 from cygrad._ops.gathering import index_select
@@ -120,6 +121,8 @@ def broadcast_shapes(*shapes):
     """
     result: tuple[int, ...] = ()
     for i, given in enumerate(shapes):
+        if not is_integer(given) and not isinstance(given, (tuple, list)):
+            raise RuntimeError(f"Input shapes should be of type ints, a tuple of ints, or a list of ints, got {given}")
         shape = integers((given,) if is_integer(given) else given, "broadcast_shapes", "shapes", i + 1)
         for length in shape:
             if length < 0:
@@ -166,9 +169,11 @@ def combinations(input, r=2, with_replacement=False):
     if count < 0:
         raise RuntimeError(f"Expect a non-negative number, but got {count}")
     if count == 0:
-        return tensor_of(np.empty(0, array_of(t).dtype))
+        return tensor_of(np.empty(0, array_of(t).dtype, like=array_of(t)))
     chosen = _pairs(t.numel(), with_replacement) if count == 2 else _choices(t.numel(), count, with_replacement)
-    return stack([index_select(t, 0, tensor_of(np.ascontiguousarray(column))) for column in chosen], 1)
+    return stack(
+        [index_select(t, 0, tensor_of(beside(np.ascontiguousarray(column), array_of(t)))) for column in chosen], 1
+    )
 
 
 def cartesian_prod(*tensors):

@@ -6,10 +6,11 @@ from cygrad._core import messages, return_types
 from cygrad._core.access import array_of, tensor_of
 from cygrad._core.opdef import FUNCTION_ONLY, publish
 from cygrad._core.tensor import Tensor
+from cygrad._kernels.gpu.library import beside, is_array
 from cygrad._ops.arguments import dim_argument, require
 from cygrad._ops.arithmetic import div, mul, sub
 from cygrad._ops.checks import check_unbatched, require_kind
-from cygrad._ops.delivering import given
+from cygrad._ops.delivering import given, given_several
 from cygrad._ops.diagonals import diagonal
 from cygrad._ops.extrema import amax, amin
 from cygrad._ops.gathering import gather
@@ -130,7 +131,7 @@ def aminmax(input, *, dim=None, keepdim=False, out=None):
     if out is not None:
         for one, result in zip(out, results):
             messages.check_out_type(array_of(result), one)
-        results = tuple(given("aminmax", result, one) for one, result in zip(out, results))
+        results = given_several("aminmax", map(array_of, results), out, t)
     return return_types.aminmax(results)
 
 
@@ -182,14 +183,14 @@ def check_quantiles(function, t, q, interpolation):
     if not isinstance(q, Tensor):
         if not 0 <= q <= 1:
             raise RuntimeError(f"{function}() q must be in the range [0, 1] but got {q}")
-        return np.asarray(q, np.float64)
+        return beside(np.float64(q), array_of(t))
     if q.dim() > 1:
         raise RuntimeError(f"{function}() q must be a scalar or 1D tensor")
     if q.dtype is not t.dtype:
         raise RuntimeError(f"{function}() q tensor must be same dtype as the input tensor")
     check_unbatched(function, q)
     places = array_of(q).astype(np.float64)
-    if not ((places >= 0) & (places <= 1)).all():
+    if not is_array(places) and not ((places >= 0) & (places <= 1)).all():
         raise RuntimeError(f"{function}() q values must be in the range [0, 1]")
     return places
 
@@ -234,7 +235,8 @@ def quantiles(function, input, q, dim, keepdim, interpolation, ignore_nan, out):
 
 def last_index(ordered, ignore_nan):
     """The index of the last element that counts, along the last dimension of sorted arrays, as a float."""
-    last = np.full(ordered.shape[:-1] + (1,), ordered.shape[-1] - 1.0)
+    last = np.empty(ordered.shape[:-1] + (1,), like=ordered)
+    last.fill(ordered.shape[-1] - 1.0)
     return np.maximum(last - np.isnan(ordered).sum(-1, keepdims=True), 0) if ignore_nan else last
 
 
@@ -301,7 +303,7 @@ def observation_weights(x, fweights, aweights):
                 f"cov(): expected {name} to have the same numel as there are observations in the input but got "
                 f"{weight.numel()} != {x.shape[1]}"
             )
-        if (array_of(weight) < 0).any():
+        if not is_array(array_of(weight)) and (array_of(weight) < 0).any():
             raise RuntimeError(f"cov(): {name} cannot be negative")
         weights = weight if weights is None else mul(weights, weight)
     return weights

@@ -9,6 +9,7 @@ from cygrad._core.access import array_of, tensor_of
 from cygrad._core.opdef import FUNCTION_ONLY, INPLACE, LINEAR, PRIVATE, declare, publish
 from cygrad._core.tensor import Tensor
 from cygrad._kernels import picking as kernels
+from cygrad._kernels.gpu.library import as_array, is_array
 from cygrad._ops.aggregates import nonzero
 from cygrad._ops.arguments import broadcast_shape, dim_argument, integer, integers, is_integer, require
 from cygrad._ops.checks import first_outside
@@ -70,7 +71,7 @@ def put_rule(n, g):
     index = n.saved(2)
     kept = g
     if n.needs(0) and not accumulate:
-        kept = put(g, index, tensor_of(np.zeros(array_of(index).shape, array_of(g).dtype)))
+        kept = put(g, index, zeros_at(array_of(index).shape, g))
     return kept, reshape(take(g, index), shape) if n.needs(1) else None
 
 
@@ -146,7 +147,9 @@ def take_along_dim(input, indices, dim=None, *, out=None):
     own[d] = other[d] = 1
     common = list(broadcast_shape(tuple(own), tuple(other)))
     places = np.broadcast_to(array_of(where_from), (*common[:d], count, *common[d + 1 :]))
-    if places.size and length and (places.min() < 0 or places.max() >= length):
+    if is_array(places):
+        places = places % max(length, 1)
+    elif places.size and length and (places.min() < 0 or places.max() >= length):
         places = places % length
     return gather(broadcast_to(t, (*common[:d], length, *common[d + 1 :])), d, tensor_of(places), out=out)
 
@@ -287,7 +290,8 @@ def nonzero_static(input, *, size, fill_value=-1, out=None):
     count = integer(size, "nonzero_static", "size", 1)
     if count < 0:
         raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
-    rows = np.full((count, found.shape[1]), fill_value, np.int64)
+    rows = np.empty((count, found.shape[1]), np.int64, like=found)
+    rows.fill(fill_value)
     rows[: min(count, len(found))] = found[:count]
     return given("nonzero_static", tensor_of(rows), out)
 
@@ -311,7 +315,7 @@ def unravel_index(indices, shape):
         raise ValueError(f"'shape' cannot have negative values, but got {tuple(lengths)}")
     found = []
     for length in reversed(lengths):
-        found.append(tensor_of(np.asarray(numbers % max(length, 1))))
+        found.append(tensor_of(as_array(numbers % max(length, 1))))
         numbers = numbers // max(length, 1)
     return tuple(reversed(found))
 

@@ -10,6 +10,7 @@ from cygrad._core.record import record_n, write_into
 from cygrad._kernels import triangular as kernels
 from cygrad._ops.arguments import broadcast_shape, require
 from cygrad._ops.arithmetic import add, neg
+from cygrad._ops.checks import typed
 from cygrad._ops.diagonals import tril, triu
 from cygrad._ops.matrices import (
     LINALG,
@@ -64,6 +65,7 @@ def solve(a, b, upper, left=True, unit=False):
     return record_n(SOLVE, array, (a, b), (upper, left, unit))
 
 
+@typed(upper=bool, left=bool, unitriangular=bool)
 def linalg_solve_triangular(input, B, *, upper, left=True, unitriangular=False, out=None):
     """X with A X = B, or X A = B if not `left`, for a triangular A of shape (..., n, n): `input`.
 

@@ -7,8 +7,9 @@ import numpy as np
 
 from cygrad._core.dtypes import get_default_dtype
 from cygrad._core.opdef import publish
+from cygrad._kernels.gpu.library import made
 from cygrad._ops.arguments import integers
-from cygrad._ops.creation import check_place, check_size, fresh, type_of_new
+from cygrad._ops.creation import check_place, check_size, filled, fresh, place_beside, type_of_new
 
 
 def empty_strided(size, stride, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
@@ -20,18 +21,19 @@ def empty_strided(size, stride, *, dtype=None, layout=None, device=None, require
     >>> cygrad.empty_strided((2, 3), (1, 2)).stride()
     (1, 2)
     """
-    return _strided(size, stride, dtype, get_default_dtype(), device, requires_grad, pin_memory, "empty_strided")
+    place = check_place(device, pin_memory)
+    return _strided(size, stride, dtype, get_default_dtype(), place, requires_grad, "empty_strided")
 
 
 def new_empty_strided(
     self, size, stride, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False
 ):
     """What `empty_strided` makes, of this tensor's type."""
-    return _strided(size, stride, dtype, self.dtype, device, requires_grad, pin_memory, "new_empty_strided")
+    place = place_beside(self, device, pin_memory)
+    return _strided(size, stride, dtype, self.dtype, place, requires_grad, "new_empty_strided")
 
 
-def _strided(size, stride, dtype, default, device, requires_grad, pin_memory, function):
-    check_place(device, pin_memory)
+def _strided(size, stride, dtype, default, place, requires_grad, function):
     wanted = type_of_new(dtype, None, default, function)
     lengths, steps = integers(size, function, "size", 1), integers(stride, function, "stride", 2)
     if len(lengths) != len(steps):
@@ -42,8 +44,15 @@ def _strided(size, stride, dtype, default, device, requires_grad, pin_memory, fu
     last = 0 if 0 in shape else 1 + sum((n - 1) * step for n, step in zip(shape, steps))
     if any(step < 0 for step in steps) or last * wanted.itemsize >= 2**63:
         raise RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)} and strides={list(steps)}")
-    array = np.ndarray(shape, wanted.numpy, np.empty(last, wanted.numpy), 0, [n * wanted.itemsize for n in steps])
+    array = made(place, _with_strides, shape, wanted.numpy, last, [n * wanted.itemsize for n in steps])
     return fresh(array, requires_grad, function)
+
+
+def _with_strides(library, shape, dtype, size, strides):
+    memory = library.empty(size, dtype)
+    if library is np:
+        return np.ndarray(shape, dtype, memory, 0, strides)
+    return library.ndarray(shape, dtype, memory.data, strides)
 
 
 def empty_permuted(
@@ -57,7 +66,7 @@ def empty_permuted(
     >>> cygrad.empty_permuted((2, 3, 4), (1, 0, 2)).stride()
     (4, 8, 1)
     """
-    check_place(device, pin_memory)
+    place = check_place(device, pin_memory)
     wanted = type_of_new(dtype, None, get_default_dtype(), "empty_permuted")
     lengths = integers(size, "empty_permuted", "size", 1)
     order = integers(physical_layout, "empty_permuted", "physical_layout", 2)
@@ -74,8 +83,8 @@ def empty_permuted(
             )
         if dim in order[:i]:
             raise RuntimeError("Duplicate dim not allowed")
-    array = np.empty(check_size(tuple(lengths[dim] for dim in order)), wanted.numpy)
-    return fresh(array.transpose(np.argsort(order)), requires_grad, "empty_permuted")
+    array = filled(check_size(tuple(lengths[dim] for dim in order)), None, wanted, place)
+    return fresh(array.transpose([order.index(dim) for dim in range(len(order))]), requires_grad, "empty_permuted")
 
 
 methods = {"new_empty_strided": new_empty_strided}

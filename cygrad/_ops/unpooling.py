@@ -8,7 +8,9 @@ from cygrad._core.access import array_of
 from cygrad._core.dual import keep
 from cygrad._core.opdef import FUNCTION_ONLY, IN1, METHOD_ONLY, declare, publish
 from cygrad._core.record import record_n
+from cygrad._kernels import maxima as kernels
 from cygrad._ops.arguments import require
+from cygrad._ops.checks import first_outside
 from cygrad._ops.gathering import gather
 from cygrad._ops.pooling_checks import numbers
 from cygrad._ops.views import flatten, reshape, squeeze, unsqueeze
@@ -63,17 +65,15 @@ def unpool(dims, t, indices, size):
             f"tensor with shape: {list(indices.shape)}"
         )
     count = math.prod(size)
-    wrong = (index < 0) | (index >= count)
-    if wrong.any():
+    wrong = first_outside(index, 0, count)
+    if wrong is not None:
         raise RuntimeError(
-            f"Found an invalid max index: {int(index[wrong][0])} (output volumes are of size "
-            f"{'x'.join(map(str, size))})"
+            f"Found an invalid max index: {wrong} (output volumes are of size {'x'.join(map(str, size))})"
         )
     others = tuple(t.shape[: t.dim() - dims])
     planes = math.prod(others)
-    out = np.zeros((planes, count), array_of(t).dtype)
-    if t.numel():
-        np.put_along_axis(out, index.reshape(planes, -1), array_of(t).reshape(planes, -1), 1)
+    rows = planes, math.prod(t.shape[t.dim() - dims :])
+    out = kernels.unpooled(array_of(t).reshape(rows), index.reshape(rows), count)
     result = record_n(row, out.reshape(*others, *size), (t,), (dims,))
     keep(result, 1, indices)
     return result

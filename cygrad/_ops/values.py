@@ -8,10 +8,12 @@ from cygrad._core import return_types
 from cygrad._core.access import array_of
 from cygrad._core.limits import finfo
 from cygrad._core.opdef import ELEMENTWISE, IN0, INPLACE, LINEAR, NONDIFF, OUT1, declare, publish
-from cygrad._core.record import apply1, apply1_args, record_outputs, tensor_argument, write_into
+from cygrad._core.record import apply1, apply1_args, record_outputs, tensor_argument
+from cygrad._kernels.gpu.library import as_array
 from cygrad._ops.arithmetic import div, mul, neg, sub
 from cygrad._ops.binary import ldexp
 from cygrad._ops.checks import require_real
+from cygrad._ops.delivering import write_several
 from cygrad._ops.selection import where
 
 QUESTION = ELEMENTWISE | NONDIFF
@@ -45,7 +47,7 @@ def infinite(op, input, out):
 
 
 def is_infinity(infinity):
-    return lambda x: x == infinity if x.dtype.kind == "f" else np.zeros(x.shape, bool)
+    return lambda x: x == infinity if x.dtype.kind == "f" else np.zeros(x.shape, bool, like=x)
 
 
 ISPOSINF = declare("isposinf", flags=QUESTION, kernel=is_infinity(np.inf), inputs="self")
@@ -207,9 +209,9 @@ def frexp(input, *, out=None):
     t = tensor_argument(FREXP, input, "input", 1)
     if not t.is_floating_point():
         raise RuntimeError("torch.frexp() only supports floating-point dtypes")
-    arrays = tuple(map(np.asarray, np.frexp(array_of(t))))
+    arrays = tuple(map(as_array, np.frexp(array_of(t))))
     if out is not None:
-        return return_types.frexp(tuple(write_into(FREXP, o, a, (t,), None) for o, a in zip(out, arrays)))
+        return return_types.frexp(write_several(FREXP, out, arrays, (t,)))
     return return_types.frexp(record_outputs(FREXP, arrays, (t,), None, 1))
 
 

@@ -14,7 +14,7 @@ from cygrad._ops.views import unsqueeze
 def powers(vectors, count):
     """1, x, x^2, ... in a new last dimension of `count` elements; the gradient is right at 0, too."""
     kind = vectors.dtype if vectors.dtype.is_floating_point or vectors.dtype.is_complex else dtype_of_number(0)
-    first = ones((*vectors.shape, min(count, 1)), dtype=kind)
+    first = ones((*vectors.shape, min(count, 1)), dtype=kind, device=vectors.device)
     if count <= 1:
         return first
     repeated = unsqueeze(vectors, -1).expand(*vectors.shape, count - 1)

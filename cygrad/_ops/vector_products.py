@@ -1,13 +1,9 @@
 """Outer and inner products of vectors; all but `vecdot` are made of other ops."""
 
-from typing import Any
-
-import numpy as np
-
 from cygrad._core.access import array_of
 from cygrad._core.opdef import IN0, IN1, declare, publish
 from cygrad._core.record import apply_n
-from cygrad._kernels.by_numpy import silent
+from cygrad._kernels import distances as kernels
 from cygrad._ops.arguments import broadcast_shape, dim_argument, require
 from cygrad._ops.arithmetic import mul
 from cygrad._ops.delivering import given
@@ -81,20 +77,12 @@ def vecdot_rule(n, g):
     return mul(conjugate(column), n.saved(1)) if n.needs(0) else None, mul(column, n.saved(0)) if n.needs(1) else None
 
 
-_vecdot: Any = np.vecdot  # NumPy's types know of no `axis`
-
-
-@silent
-def vecdot_array(a, b, dim):
-    return _vecdot(a, b, axis=dim)
-
-
 VECDOT = declare(
     "linalg_vecdot",
     vecdot_rule,
     saves=(IN1, IN0),
     flags=LINALG,
-    kernel=vecdot_array,
+    kernel=kernels.vecdot,
     inputs="x y",
     attributes="dim",
 )

@@ -5,17 +5,17 @@ Each calls its view, and records the copy under the view's rule and arguments.
 
 from typing import Any
 
-import numpy as np
-
 from cygrad._core import messages
 from cygrad._core.access import memory_of
 from cygrad._core.dual import is_recorded
 from cygrad._core.memory_format import contiguous_format
 from cygrad._core.opdef import FUNCTION_ONLY, publish, registry, variant
-from cygrad._core.record import record_n, record_outputs, write_into
+from cygrad._core.record import record_n, record_outputs
+from cygrad._kernels.copying import contiguous
 from cygrad._ops.arguments import require
 from cygrad._ops.complex_parts import view_as_complex, view_as_real
 from cygrad._ops.copying import clone
+from cygrad._ops.delivering import write_several
 from cygrad._ops.diagonals import diagonal
 from cygrad._ops.parts import narrow, select, split, split_with_sizes, unbind
 from cygrad._ops.parts import slice as slice_of
@@ -92,7 +92,7 @@ def _copy(name, view, args, named, input, out):
     row, arguments = _row(name, node), None if node is None else node.args
     if node is None and out is None and is_recorded(shown):  # by forward mode alone
         return clone(shown, memory_format=contiguous_format)
-    array = np.array(memory_of(shown), order="C")
+    array = contiguous(memory_of(shown))
     if out is not None:
         return _write(row, (out,), (array,), source, arguments)[0]
     return record_n(row, array, (source,), arguments)
@@ -104,7 +104,7 @@ def _copies(name, parts, source, outs):
     row, arguments = _row(name, node), None if node is None else node.args
     if node is None and outs is None and parts and is_recorded(parts[0]):
         return tuple(clone(part, memory_format=contiguous_format) for part in parts)
-    arrays = tuple([np.array(memory_of(part), order="C") for part in parts])
+    arrays = tuple([contiguous(memory_of(part)) for part in parts])
     if outs is not None:
         _write(row, outs, arrays, source, arguments)
         return None
@@ -112,12 +112,13 @@ def _copies(name, parts, source, outs):
 
 
 def _write(row, outs, arrays, source, arguments):
+    if not isinstance(outs, (tuple, list)):
+        raise messages.wrong_keyword(row.name, "out", "tuple of Tensors", outs)
     if len(outs) != len(arrays):
         raise RuntimeError(f"{row.name}() expected an out= argument of size {len(arrays)}, got size {len(outs)}")
     for out, array in zip(outs, arrays):
         messages.check_out_type(array, out)
-    for out, array in zip(outs, arrays):
-        write_into(row, out, array, (source,), arguments)
+    write_several(row, outs, arrays, (source,), arguments)
     return outs
 
 

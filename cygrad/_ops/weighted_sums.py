@@ -6,9 +6,12 @@ Each is one node. Shapes that do not broadcast raise RuntimeError.
 import numpy as np
 
 from cygrad._core import messages
+from cygrad._core.access import array_of
 from cygrad._core.opdef import ELEMENTWISE, IN0, IN1, IN2, INPLACE, LINEAR, declare, publish
-from cygrad._core.record import apply_n, result_type
+from cygrad._core.record import apply_n, result_type, write_into
 from cygrad._core.tensor import Tensor
+from cygrad._kernels import blocks
+from cygrad._kernels.gpu.library import as_array, is_array
 from cygrad._kernels.pointwise import where as select
 from cygrad._ops.arithmetic import div, mul, neg, sub
 from cygrad._ops.checks import NUMBERS, no_such_call, require_broadcast, require_kind, require_tensors
@@ -31,23 +34,22 @@ def lerp_rule(n, g):
     return mul(g, 1 - weight) if n.needs(0) else None, mul(g, weight) if n.needs(1) else None
 
 
-def lerp_array(start, end, weight):
+def lerp_array(start, end, weight, out=None):
     """start + weight * (end - start), exact at both ends: beyond the middle, end + (weight - 1) * (end - start)."""
     near = np.abs(weight) < 0.5
-    if np.ndim(weight) == 0:
+    if np.ndim(weight) == 0 and not is_array(weight):
         begin, weight = (start, weight) if near else (end, weight - 1)
     else:
         begin, weight = select(near, start, end), select(near, weight, weight - 1)
-    moved = np.asarray((end - start) * weight)
-    moved += begin
-    return moved
+    moved = as_array((end - start) * weight)
+    return np.add(moved, begin, out=moved if out is None else out)
 
 
 LERP_NUMBER = declare(
     "lerp.Scalar",
     lerp_rule,
     flags=ELEMENTWISE | LINEAR,
-    kernel=lambda x, y, weight: lerp_array(x, y, x.dtype.type(weight)),
+    kernel=lambda x, y, weight, out=None: lerp_array(x, y, x.dtype.type(weight), out),
     inputs="self end",
     attributes="weight",
     node="LerpBackward0",
@@ -91,11 +93,23 @@ def lerp(input, end, weight, *, out=None):
     require_broadcast(input, end)
     if not isinstance(weight, Tensor):
         require_kind("fc", "lerp_kernel_scalar", input)
-        return apply_n(LERP_NUMBER, (input, end), (weight,), out)
+        return computed(LERP_NUMBER, (input, end), (weight,), out)
     require_same_type(input, "weight", weight)
     require_broadcast(input, end, weight)
     require_kind("fc", "lerp_kernel_tensor", input)
-    return apply_n(LERP, (input, end, weight), None, out)
+    return computed(LERP, (input, end, weight), (), out)
+
+
+def computed(op, inputs, args, out):
+    """As `apply_n`, of a kernel that may write into `out`, which then is not computed elsewhere first."""
+    if isinstance(out, Tensor) and out.numel() <= blocks.SIZE:  # larger ones are computed by blocks
+        kernel = op.kernel
+        result = blocks.result_into(
+            array_of(out), lambda *arrays, out: kernel(*arrays, *args, out=out), *map(array_of, inputs)
+        )
+        if result is not None:
+            return write_into(op, out, result, inputs, args or None)
+    return apply_n(op, inputs, args or None, out)
 
 
 def require_same_type(input, name, value):
@@ -117,8 +131,14 @@ def addcmul_rule(n, g):
     )
 
 
-def addcmul_array(x, a, b, value):
-    return x + (a * b if value == 1 else x.dtype.type(value) * a * b)
+def addcmul_array(x, a, b, value, out=None):
+    term = as_array(a * b if value == 1 else x.dtype.type(value) * a * b)
+    return np.add(x, term, out=spare(x, term) if out is None else out)
+
+
+def spare(x, term):
+    """The memory of a term for its sum with `x`, if that lies in memory like the term."""
+    return term if (x.shape, x.strides) == (term.shape, term.strides) else None
 
 
 ADDCMUL = declare(
@@ -143,7 +163,7 @@ def addcmul(input, tensor1, tensor2, former=None, *, value=1, out=None):
     """
     if former is not None:
         tensor1, tensor2, value = former_order("addcmul", tensor1, tensor2, former)
-    return apply_n(ADDCMUL, three(ADDCMUL, input, tensor1, tensor2, value), (value,), out)
+    return computed(ADDCMUL, three(ADDCMUL, input, tensor1, tensor2, value), (value,), out)
 
 
 def former_order(function, value, tensor1, tensor2):
@@ -173,14 +193,12 @@ def addcdiv_rule(n, g):
     )
 
 
-def addcdiv_array(x, a, b, value):
+def addcdiv_array(x, a, b, value, out=None):
     with np.errstate(all="ignore"):
-        term = np.asarray(a / b)
+        term = as_array(a / b)
         if value != 1:
             np.multiply(term, x.dtype.type(value), out=term)
-        # no third array, if the sum lies in memory like the quotient
-        alike = (x.shape, x.strides) == (term.shape, term.strides)
-        return np.add(x, term, out=term if alike else None)
+        return np.add(x, term, out=spare(x, term) if out is None else out)
 
 
 ADDCDIV = declare(
@@ -209,7 +227,7 @@ def addcdiv(input, tensor1, tensor2, former=None, *, value=1, out=None):
     quotient = result_type((tensor1, tensor2))
     if not (quotient.is_floating_point or quotient.is_complex):
         raise RuntimeError(INTEGER_QUOTIENT)
-    return apply_n(ADDCDIV, three(ADDCDIV, input, tensor1, tensor2, value), (value,), out)
+    return computed(ADDCDIV, three(ADDCDIV, input, tensor1, tensor2, value), (value,), out)
 
 
 functions = publish(globals())

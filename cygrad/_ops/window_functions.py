@@ -8,6 +8,7 @@ from cygrad._core import messages
 from cygrad._core.dtypes import by_name, get_default_dtype
 from cygrad._core.opdef import FUNCTION_ONLY, publish
 from cygrad._kernels import window_functions as kernels
+from cygrad._kernels.gpu.library import made
 from cygrad._ops.arguments import integer
 from cygrad._ops.creation import check_place, delivered, type_of_new
 
@@ -18,9 +19,9 @@ NUTTALL = (0.3635819, 0.4891775, 0.1365995, 0.0106411)
 # -- of the package -------------------------------------------------------------------------------
 
 
-def made(function, kernel, length, periodic, more, dtype, device, pin_memory, requires_grad):
+def window(function, kernel, length, periodic, more, dtype, device, pin_memory, requires_grad):
     """The window that `kernel` computes, after all checks."""
-    check_place(device, pin_memory)
+    place = check_place(device, pin_memory)
     length = integer(length, function, "window_length", 1)
     if type(periodic) is not bool:
         raise messages.wrong_type(function, "periodic", 2, "bool", periodic)
@@ -35,7 +36,8 @@ def made(function, kernel, length, periodic, more, dtype, device, pin_memory, re
         )
     if length < 0:
         raise RuntimeError(f"{function} requires non-negative window_length, got window_length={length}")
-    return delivered(kernel(length, not periodic, *more).astype(wanted.numpy), None, requires_grad, function)
+    array = made(place, kernel, length, not periodic, *more)
+    return delivered(array.astype(wanted.numpy), None, requires_grad, function)
 
 
 def hann_window(
@@ -48,7 +50,7 @@ def hann_window(
     tensor([0.0000, 0.5000, 1.0000, 0.5000])
     """
     place = (dtype, device, pin_memory, requires_grad)
-    return made("hann_window", kernels.cosines, window_length, periodic, (HANN,), *place)
+    return window("hann_window", kernels.cosines, window_length, periodic, (HANN,), *place)
 
 
 def hamming_window(
@@ -70,7 +72,7 @@ def hamming_window(
     tensor([0.0800, 0.5400, 1.0000, 0.5400])
     """
     place = (dtype, device, pin_memory, requires_grad)
-    return made("hamming_window", kernels.cosines, window_length, periodic, ((alpha, beta),), *place)
+    return window("hamming_window", kernels.cosines, window_length, periodic, ((alpha, beta),), *place)
 
 
 def blackman_window(
@@ -83,7 +85,7 @@ def blackman_window(
     tensor([0.3400, 1.0000, 0.3400])
     """
     place = (dtype, device, pin_memory, requires_grad)
-    return made("blackman_window", kernels.cosines, window_length, periodic, (BLACKMAN,), *place)
+    return window("blackman_window", kernels.cosines, window_length, periodic, (BLACKMAN,), *place)
 
 
 def bartlett_window(
@@ -96,7 +98,7 @@ def bartlett_window(
     tensor([0.0000, 0.5000, 1.0000, 0.5000])
     """
     place = (dtype, device, pin_memory, requires_grad)
-    return made("bartlett_window", kernels.triangle, window_length, periodic, (), *place)
+    return window("bartlett_window", kernels.triangle, window_length, periodic, (), *place)
 
 
 def kaiser_window(
@@ -117,7 +119,7 @@ def kaiser_window(
     tensor([0.7898, 0.9450, 1.0000, 0.9450])
     """
     place = (dtype, device, pin_memory, requires_grad)
-    return made("kaiser_window", kernels.kaiser, window_length, periodic, (beta,), *place)
+    return window("kaiser_window", kernels.kaiser, window_length, periodic, (beta,), *place)
 
 
 # -- of signal.windows ----------------------------------------------------------------------------
@@ -125,14 +127,15 @@ def kaiser_window(
 
 def shaped(function, kernel, length, more, sym, dtype, device, requires_grad):
     """The window of `cygrad.signal.windows` that `kernel` computes, after all checks."""
-    check_place(device, False)
+    place = check_place(device, False)
     length = integer(length, function, "M", 1)
     if length < 0:
         raise ValueError(f"{function} requires non-negative window length, got M={length}")
     wanted = get_default_dtype() if dtype is None else dtype
     if wanted not in (by_name()["float32"], by_name()["float64"]):
         raise ValueError(f"{function} expects float32 or float64 dtypes, got: {wanted}")
-    return delivered(kernel(length, bool(sym), *more).astype(wanted.numpy), None, requires_grad, function)
+    array = made(place, kernel, length, bool(sym), *more)
+    return delivered(array.astype(wanted.numpy), None, requires_grad, function)
 
 
 def bartlett(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False):

@@ -1,0 +1,70 @@
+"""Running the kernel of an op: on a GPU, block by block, or on all elements at once."""
+
+from numpy cimport NPY_FLOAT16, ndarray, PyArray_SIZE, PyArray_TYPE
+
+from functools import partial
+from types import FunctionType
+
+import numpy as np
+
+from cygrad._core.opdef cimport ELEMENTWISE, OpDef
+from cygrad._core.tensor cimport Tensor
+from cygrad._kernels import blocks, gpu
+from cygrad._kernels.arrays cimport is_on_cpu
+from cygrad._kernels.pool cimport call_kernel
+
+
+cdef inline object as_array(object value):
+    """What a kernel gave: NumPy makes numbers of arrays without dimensions."""
+    return np.asarray(value) if isinstance(value, np.generic) else value
+
+
+cdef inline bint is_half(ndarray array) noexcept:
+    """Is the type of the elements float16 or another package's, which is bfloat16?"""
+    return PyArray_TYPE(array) == NPY_FLOAT16 or PyArray_TYPE(array) >= 256
+
+
+cdef object run_kernel(OpDef op, tuple arrays, tuple args, Tensor out=None):
+    """The result of a kernel; of an elementwise one in Python, blocks of a large one, which `write_into` may compute."""
+    if gpu_is_among(arrays):
+        return gpu.run(op.kernel, arrays, args)
+    if op.flags & ELEMENTWISE and (out is not None or type(op.kernel) is FunctionType):     # compiled: few passes
+        for array in arrays:
+            if type(array) is ndarray and PyArray_SIZE(<ndarray>array) > blocks.SIZE:
+                if out is not None and blocks.can_write(arrays, out.array):
+                    return blocks.pending(partial(run_block, op, args), arrays)
+                return call_kernel(partial(run_blocks, op, args), arrays, ())
+    return run_whole(op, arrays, args)
+
+
+cdef bint gpu_is_among(tuple arrays) noexcept:
+    """Is one of these arrays, numbers and others on a GPU?"""
+    for array in arrays:
+        if not is_on_cpu(array) and gpu.is_array(array):
+            return True
+    return False
+
+
+def run_blocks(OpDef op, tuple args, *arrays):
+    return blocks.in_blocks(partial(run_block, op, args), arrays)
+
+
+def run_block(OpDef op, tuple args, *arrays):
+    return run_whole(op, arrays, args)
+
+
+cdef object run_whole(OpDef op, tuple arrays, tuple args):
+    """The result of a kernel. Numbers of half precision it gets as float32, as PyTorch computes with them."""
+    for array in arrays:
+        if type(array) is ndarray and is_half(<ndarray>array):
+            found = as_array(call_kernel(op.kernel, tuple(map(as_float32, arrays)), args))
+            with np.errstate(over="ignore"):
+                return found.astype(array.dtype) if found.dtype == np.float32 else found
+    return as_array(call_kernel(op.kernel, arrays, args))
+
+
+def as_float32(value):
+    """An array of half precision as float32."""
+    if type(value) is ndarray and is_half(<ndarray>value):
+        return value.astype(np.float32)
+    return value

@@ -1,0 +1,44 @@
+"""Cholesky factors, over stacks, by NumPy's LAPACK function; where it fails, as far as they go."""
+
+import numpy as np
+
+from cygrad._kernels.dispatch import dispatching
+from cygrad._kernels.stacks import over_stacks
+
+
+@over_stacks(2)
+def factor(a, upper):
+    """(L or U, info): info is the order of the first leading minor of each matrix that is not positive, or 0."""
+    lower = np.swapaxes(a, -1, -2).conj() if upper else a
+    info = np.zeros(a.shape[:-2], np.int32)
+    with np.errstate(all="ignore"):
+        found = factored_at_once(lower)
+        if found is None:
+            found = np.tril(lower)
+            stack = found.reshape(-1, *a.shape[-2:])
+            info.reshape(-1)[:] = [factor_one(matrix) for matrix in stack]
+            found = stack.reshape(a.shape)
+    return (np.swapaxes(found, -1, -2).conj() if upper else found), info
+
+
+def factored_at_once(lower):
+    """All factors, or None if a matrix has none."""
+    try:
+        found = np.linalg.cholesky(lower)
+    except np.linalg.LinAlgError:
+        return None
+    return None if np.isnan(np.einsum("...ii->...i", found)).any() else found
+
+
+def factor_one(a):
+    """Factor one lower triangle in place, column by column, as far as that goes; gives its info."""
+    for j in range(len(a)):
+        a[j:, j] -= a[j:, :j] @ a[j, :j].conj()
+        if not a[j, j].real > 0:
+            return j + 1
+        a[j, j] = np.sqrt(a[j, j].real)
+        a[j + 1 :, j] /= a[j, j]
+    return 0
+
+
+dispatching(globals(), "factor")

@@ -1,0 +1,113 @@
+/* Elements picked along one dimension: by index (picking.py), or the largest or smallest (ordering.py). */
+
+#ifndef REAL                    /* the file includes itself once for each type */
+#ifndef CYGRAD_PICKS_H
+#define CYGRAD_PICKS_H
+
+#include <string.h>
+#include "clones.h"
+
+enum { LOOKED_AT = 64 };         /* elements together, whether one may be among the first */
+
+CYGRAD_BEGIN_PLAIN_LOOPS
+
+#define REAL float
+#define NAME(name) name##_f32
+#include "picks.h"
+#undef REAL
+#undef NAME
+
+#define REAL double
+#define NAME(name) name##_f64
+#include "picks.h"
+#undef REAL
+#undef NAME
+
+CYGRAD_END_LOOPS
+
+/* data: array (outer, length, inner), indices and results (outer, count, inner); n: length, count, inner. An item is a
+   row of the results. It has failed if an index is negative or too large. */
+static void gather_part(void *context, Py_ssize_t first, Py_ssize_t rows)
+{
+    native_call *c = context;
+    const Py_ssize_t inner = c->n[2];
+    const int64_t *index = (const int64_t *)c->data[1] + first * inner;
+    if (!BY_TYPE(c->is_double, gather_rows, AT(0, 0), index, AT(2, first * inner), first, rows, c->n)) c->failed = 1;
+}
+
+/* data: rows of n elements, the first k of each in order, their places; n: n, k, whether the largest are first. An item is
+   a row. */
+static void firsts_part(void *context, Py_ssize_t first, Py_ssize_t rows)
+{
+    const native_call *c = context;
+    const Py_ssize_t n = c->n[0], k = c->n[1];
+    for (Py_ssize_t i = first; i < first + rows; i++)
+        BY_TYPE(c->is_double, firsts_of_row, AT(0, i * n), n, AT(1, i * k), (int64_t *)c->data[2] + i * k, k, (int)c->n[2]);
+}
+
+#endif
+#else
+
+static int NAME(gather_rows)(const REAL *x, const int64_t *index, REAL *out, Py_ssize_t row, Py_ssize_t rows,
+                             const Py_ssize_t *n)
+{
+    const Py_ssize_t length = n[0], count = n[1], inner = n[2];
+    for (Py_ssize_t end = row + rows; row < end;) {
+        const REAL *from = x + row / count * length * inner;
+        Py_ssize_t here = count - row % count;
+        if (here > end - row) here = end - row;
+        row += here;
+        if (inner == 1) {
+            for (; here > 0; here--, index++, out++) {
+                if ((uint64_t)*index >= (uint64_t)length) return 0;
+                *out = from[*index];
+            }
+            continue;
+        }
+        for (; here > 0; here--, index += inner, out += inner)
+            for (Py_ssize_t i = 0; i < inner; i++) {
+                if ((uint64_t)index[i] >= (uint64_t)length) return 0;
+                out[i] = from[index[i] * inner + i];
+            }
+    }
+    return 1;
+}
+
+/* Whether a comes before b; nan is larger than all numbers. */
+CYGRAD_INLINE int NAME(is_before)(REAL a, REAL b, int largest)
+{
+    return largest ? a > b || (a != a && b == b) : a < b || (a == a && b != b);
+}
+
+/* How many elements there are, by runs, before one that may come before `last`. */
+static CYGRAD_CLONES Py_ssize_t NAME(later_ones)(const REAL *x, Py_ssize_t n, REAL last, int largest)
+{
+    Py_ssize_t i = 0;
+    for (; i + LOOKED_AT <= n; i += LOOKED_AT) {
+        int is_any = 0;
+        if (largest) for (int j = 0; j < LOOKED_AT; j++) is_any |= !(x[i + j] <= last);
+        else for (int j = 0; j < LOOKED_AT; j++) is_any |= !(x[i + j] >= last);
+        if (is_any) break;
+    }
+    return i;
+}
+
+static void NAME(firsts_of_row)(const REAL *x, Py_ssize_t n, REAL *values, int64_t *order, Py_ssize_t k, int largest)
+{
+    Py_ssize_t found = 0;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        Py_ssize_t place;
+        if (found == k) {
+            if (i % LOOKED_AT == 0) i += NAME(later_ones)(x + i, n - i, values[k - 1], largest);
+            if (i == n) break;
+            if (!NAME(is_before)(x[i], values[k - 1], largest)) continue;
+        }
+        place = found < k ? found++ : k - 1;
+        for (; place > 0 && NAME(is_before)(x[i], values[place - 1], largest); place--)
+            values[place] = values[place - 1], order[place] = order[place - 1];
+        values[place] = x[i];
+        order[place] = i;
+    }
+}
+
+#endif
