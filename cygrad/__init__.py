@@ -42,15 +42,22 @@ newaxis = None  # in an index, a new dimension
 
 # Found on first use: what not every program needs, and would take as long to import as all of the above.
 _MODULES = (
+    "__config__",
     "accelerator",
     "amp",
     "autograd",
     "backends",
+    "compiler",
     "cuda",
+    "distributed",
+    "distributions",
     "errors",
     "fft",
     "func",
+    "hub",
+    "jit",
     "linalg",
+    "multiprocessing",
     "nn",
     "ops",
     "optim",
@@ -60,6 +67,8 @@ _MODULES = (
     "serialization",
     "signal",
     "special",
+    "testing",
+    "types",
     "utils",
     "viz",
 )
@@ -74,12 +83,10 @@ _ON_FIRST_USE |= dict.fromkeys(
     (
         "are_deterministic_algorithms_enabled",
         "compile",
-        "get_default_device",
         "get_deterministic_debug_mode",
         "get_float32_matmul_precision",
         "is_deterministic_algorithms_warn_only_enabled",
         "is_warn_always_enabled",
-        "set_default_device",
         "set_deterministic_debug_mode",
         "set_float32_matmul_precision",
         "set_warn_always",
@@ -87,6 +94,7 @@ _ON_FIRST_USE |= dict.fromkeys(
     ),
     "cygrad._core.settings",
 )
+_ON_FIRST_USE |= dict.fromkeys(("get_default_device", "set_default_device"), "cygrad._core.device")
 _ON_FIRST_USE |= dict.fromkeys(
     ("get_num_interop_threads", "get_num_threads", "set_num_interop_threads", "set_num_threads"),
     "cygrad._core.threads",

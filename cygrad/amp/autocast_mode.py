@@ -40,6 +40,8 @@ class autocast:
     Matrix products, convolutions and attention get their operands in `dtype`, bfloat16 unless told otherwise (it
     needs the package `ml_dtypes`; float16 does not). Losses, norms of matrices, Fourier transforms and the like
     compute in float32. All other ops take what they get. float64 is left alone. `op_lists()` tells which are which.
+    `autocast("cuda")` does the same for tensors on GPUs, in float16 unless told otherwise, and leaves others alone;
+    without a GPU it warns and changes nothing.
 
     The mode is that of the thread, may be nested, and is switched off in part by `autocast("cpu", enabled=False)`.
     What parameters were cast to is kept until the outermost mode ends, unless `cache_enabled` is false or the
@@ -66,7 +68,7 @@ class autocast:
         self._enabled = bool(enabled) and self._is_possible()
 
     def _is_possible(self) -> bool:
-        if self.device == "cuda":
+        if self.device == "cuda" and not cygrad.cuda.is_available():
             warnings.warn(
                 "CUDA is not available or torch_xla is imported. Disabling autocast.\n"
                 'cygrad runs on the CPU: use autocast("cpu").',
@@ -75,9 +77,10 @@ class autocast:
             return False
         supported = {"torch.bfloat16", "torch.float16"}
         if str(self.fast_dtype) not in supported:
+            name = "CPU" if self.device == "cpu" else "CUDA"
             warnings.warn(
-                "In CPU autocast, but the target dtype is not supported. Disabling autocast.\n"
-                "CPU Autocast only supports dtypes of torch.bfloat16, torch.float16 currently.",
+                f"In {name} autocast, but the target dtype is not supported. Disabling autocast.\n"
+                f"{name} Autocast only supports dtypes of torch.bfloat16, torch.float16 currently.",
                 stacklevel=3,
             )
             return False

@@ -54,7 +54,7 @@ class GradScaler:
     ) -> None:
         self._device = device_of(device).type
         self._enabled = enabled
-        if enabled and self._device == "cuda":
+        if enabled and self._device == "cuda" and not cygrad.cuda.is_available():
             warnings.warn(
                 "torch.cuda.amp.GradScaler is enabled, but CUDA is not available.  Disabling.\n"
                 'cygrad runs on the CPU: use GradScaler("cpu").',

@@ -99,12 +99,20 @@ class saved_tensors_hooks:
 class save_on_cpu(saved_tensors_hooks):
     """For a block, keep what is saved for backward in the CPU's memory, as a copy.
 
-    `pin_memory` and `device_type` are there for scripts; all tensors are on the CPU here, and the copy protects what
-    is saved from changes in place.
+    What was on a GPU goes back to it when it is needed. Of a tensor on the CPU the copy protects what is saved from
+    changes in place. `pin_memory` and `device_type` are there for scripts.
     """
 
     def __init__(self, pin_memory=False, device_type="cuda"):
-        super().__init__(lambda tensor: tensor.detach().clone(), lambda copy: copy)
+        def pack(tensor):
+            tensor = tensor.detach()
+            return tensor.device, tensor.cpu() if tensor.is_cuda else tensor.clone()
+
+        def unpack(packed):
+            device, copy = packed
+            return copy.to(device)
+
+        super().__init__(pack, unpack)
 
 
 @contextlib.contextmanager

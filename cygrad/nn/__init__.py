@@ -1,11 +1,13 @@
 """Layers, losses, and the `Module` that models are made of."""
 
-from cygrad.nn import attention, functional, grad, init, modules, parameter, utils
+from cygrad.nn import attention, functional, grad, init, modules, parallel, parameter, utils
 from cygrad.nn.modules import *  # noqa: F403
+from cygrad.nn.parallel import DataParallel
 from cygrad.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 
 __all__ = [
     "Buffer",
+    "DataParallel",
     "Parameter",
     "UninitializedBuffer",
     "UninitializedParameter",
@@ -14,6 +16,7 @@ __all__ = [
     "grad",
     "init",
     "modules",
+    "parallel",
     "parameter",
     "utils",
 ]

@@ -173,14 +173,20 @@ def trunc_normal_(
     return tensor.copy_(drawn)
 
 
+def _drawn(function: Any, *size: int, generator: Any, dtype: Any = None) -> np.ndarray:
+    """Random numbers as an array, of whatever device's generator."""
+    device = "cpu" if generator is None else generator.device
+    return function(*size, generator=generator, dtype=dtype, device=device).cpu().numpy()
+
+
 def _proposals(low: float, high: float, generator: Any) -> Callable[[int], tuple]:
     """Draws `n` candidates for a standard normal in [low, high], and which of them to accept."""
 
     def uniforms(n: int) -> np.ndarray:
-        return cygrad.rand(n, generator=generator, dtype=cygrad.float64).numpy()
+        return _drawn(cygrad.rand, n, generator=generator, dtype=cygrad.float64)
 
     def normals(n: int) -> tuple:
-        drawn = cygrad.randn(n, generator=generator, dtype=cygrad.float64).numpy()
+        drawn = _drawn(cygrad.randn, n, generator=generator, dtype=cygrad.float64)
         return drawn, (low <= drawn) & (drawn <= high)
 
     mode = min(max(low, 0.0), high)  # where the density is highest
@@ -275,7 +281,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
         return tensor
     rows = tensor.shape[0]
     columns = tensor.numel() // rows
-    drawn = cygrad.randn(rows, columns, generator=generator, dtype=cygrad.float64).numpy()
+    drawn = _drawn(cygrad.randn, rows, columns, generator=generator, dtype=cygrad.float64)
     q, r = np.linalg.qr(drawn if rows >= columns else drawn.T)
     # Without the signs, q would not be uniformly distributed over the orthogonal matrices.
     q *= np.sign(np.diagonal(r))
@@ -290,7 +296,7 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
     rows, columns = tensor.shape
     n_zeros = math.ceil(sparsity * rows)
     tensor.normal_(0, std, generator=generator)
-    order = cygrad.rand(rows, columns, generator=generator).numpy().argsort(axis=0)
+    order = _drawn(cygrad.rand, rows, columns, generator=generator).argsort(axis=0)
     keep = cygrad.from_numpy((order.argsort(axis=0) >= n_zeros).astype(np.float32))
     return tensor.mul_(keep.to(tensor))
 

@@ -8,7 +8,7 @@ from typing import Any
 import cygrad
 from cygrad import Tensor
 from cygrad._core.access import array_of, arrays_for_update, tensor_of
-from cygrad._kernels.optim import sgd_step
+from cygrad._kernels.steps import sgd_step
 from cygrad.optim.optimizer import (
     Optimizer,
     check_implementation,

@@ -14,6 +14,8 @@ from cygrad.viz._layout import BOX_HEIGHT, Item, Layout, Point
 from cygrad.viz._modules import collapsed, module_paths
 from cygrad.viz._page import page
 
+LEVELS = 32  # of a tree of text that are drawn beside each other
+STEP = 3  # characters for each
 MARGIN = 14.0
 TITLE_SIZE = 13
 SIZE_SIZE = 11
@@ -68,23 +70,26 @@ class Graph:
     def text(self, details: bool = False) -> str:
         """An indented tree, from the outputs back; a vertex that comes again is not expanded.
 
-        Views and nodes with hooks are marked; `details` adds the bytes saved and the lines of the source.
+        Views and nodes with hooks are marked; `details` adds the bytes saved and the lines of the source. Far down, a
+        line begins with the number of levels that are left out on its left.
         """
         lines = []
         seen: set[Vertex] = set()
-        stack = [(v, "", "", "") for v in reversed(self.vertices) if v.kind == "output"]
+        stack = [(v, 0, "", "", "") for v in reversed(self.vertices) if v.kind == "output"]
         while stack:
-            vertex, before, branch, below = stack.pop()
+            vertex, depth, before, branch, below = stack.pop()
             again = vertex in seen and vertex.inputs
             seen.add(vertex)
-            lines.append(f"{before}{branch}{_text_label(vertex, details)}{' (see above)' if again else ''}")
+            cut = (depth // (LEVELS // 2) - 1) * (LEVELS // 2) if depth > LEVELS else 0
+            indent = f"{cut} … {before[STEP * (cut - depth) :]}" if cut else before
+            lines.append(f"{indent}{branch}{_text_label(vertex, details)}{' (see above)' if again else ''}")
             if again:
                 continue
-            inner = before + below
+            inner = (before + below)[-STEP * LEVELS :]  # more is never shown
             for i in range(len(vertex.inputs) - 1, -1, -1):
                 last = i == len(vertex.inputs) - 1
                 step = ("└─ ", "   ") if last else ("├─ ", "│  ")
-                stack.append((vertex.inputs[i], inner, *step))
+                stack.append((vertex.inputs[i], depth + bool(below), inner, *step))
         return "\n".join(lines)
 
     def __str__(self) -> str:

@@ -59,7 +59,7 @@ class RNNCellBase(Module):
                 raise ValueError(f"{name}: Expected {what} to be 1D or 2D, got {state.dim()}D instead")
         is_batched = input.dim() == 2
         x = input if is_batched else input.unsqueeze(0)
-        zeros = cygrad.zeros(len(x), self.hidden_size, dtype=x.dtype) if None in states else None
+        zeros = cygrad.zeros(len(x), self.hidden_size, dtype=x.dtype, device=x.device) if None in states else None
         states = tuple(zeros if s is None else s if is_batched else s.unsqueeze(0) for s in states)
         weights = self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh
         new = getattr(cygrad, function)(x, states if isinstance(hx, tuple) else states[0], *weights)

@@ -95,7 +95,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         is_batched = target_.dim() > 0
         input, target = (input_, target_) if is_batched else (input_.unsqueeze(0), target_.unsqueeze(0))
         in_head = target.clone()
-        rare = cygrad.zeros(len(target), dtype=input.dtype)
+        rare = cygrad.zeros(len(target), dtype=input.dtype, device=input.device)
         for i, (low, high) in enumerate(self._clusters()):
             inside = (target >= low) & (target < high)
             in_head = in_head.masked_fill(inside, self.shortlist_size + i)

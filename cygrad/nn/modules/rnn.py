@@ -177,7 +177,7 @@ class RNNBase(Module):
 
     def _zeros(self, input: Tensor, batch_sizes: Tensor | None) -> Any:
         """The state at the start."""
-        return cygrad.zeros(self.get_expected_hidden_size(input, batch_sizes), dtype=input.dtype)
+        return cygrad.zeros(self.get_expected_hidden_size(input, batch_sizes), dtype=input.dtype, device=input.device)
 
     def _check_states(self, hx: Any, dims: int) -> None:
         """Raise RuntimeError unless states have as many dimensions as the input."""
@@ -330,7 +330,7 @@ class LSTM(RNNBase):
 
     def _zeros(self, input: Tensor, batch_sizes: Tensor | None) -> Any:
         sizes = (self.get_expected_hidden_size, self.get_expected_cell_size)
-        return tuple(cygrad.zeros(size(input, batch_sizes), dtype=input.dtype) for size in sizes)
+        return tuple(cygrad.zeros(size(input, batch_sizes), dtype=input.dtype, device=input.device) for size in sizes)
 
     def _check_states(self, hx: Any, dims: int) -> None:
         if hx[0].dim() != dims or hx[1].dim() != dims:

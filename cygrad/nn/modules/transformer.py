@@ -44,7 +44,7 @@ def _canonical(mask: Tensor | None, name: str, like: Tensor) -> Tensor | None:
     if mask is None:
         return None
     if mask.dtype == cygrad.bool:
-        return cygrad.zeros(mask.shape, dtype=like.dtype).masked_fill_(mask, float("-inf"))
+        return cygrad.zeros(mask.shape, dtype=like.dtype, device=like.device).masked_fill_(mask, float("-inf"))
     if not mask.is_floating_point():
         raise AssertionError(f"only bool and floating types of {name} are supported")
     return mask

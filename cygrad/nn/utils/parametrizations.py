@@ -79,7 +79,7 @@ class _Orthogonal(Module):
     def _rebase(self, q: Tensor) -> Tensor:
         rows, columns = q.shape[-2:]
         if rows != columns:
-            q = cygrad.cat([q, cygrad.randn((*q.shape[:-2], rows, rows - columns), dtype=q.dtype)], -1)
+            q = cygrad.cat([q, cygrad.randn((*q.shape[:-2], rows, rows - columns), dtype=q.dtype, device=q.device)], -1)
         self.base = q.clone() if _is_orthogonal(q) else _orthogonalized(q)
         # Its strictly lower part is zero, so it is mapped to the identity, by Householder's map too.
         return -cygrad.eye(rows, columns, dtype=q.dtype).expand(*q.shape[:-2], rows, columns)

@@ -272,7 +272,7 @@ class RandomStructured(_Structured):
     """Prunes slices along `dim` at random."""
 
     def _scores(self, t: Tensor) -> Tensor:
-        return cygrad.rand(t.shape[self.dim])
+        return cygrad.rand(t.shape[self.dim], device=t.device)
 
     @classmethod
     def apply(cls, module: Any, name: str, amount: Any, dim: int = -1) -> Any:  # type: ignore[override]
