@@ -1,6 +1,6 @@
 """Imports point down only: the rules of docs/architecture.md, read off the sources.
 
-    5  nn  optim  serialization  utils  viz         the public names of the layer below
+    5  nn  optim  utils  viz  distributions ...     the public names of the layer below
     4  cygrad  cygrad.autograd  cygrad.linalg ...   everything public that is not layer 5
     3  cygrad._ops
     2  cygrad._core
@@ -22,7 +22,7 @@ SOURCES = sorted(path for pattern in ("*.py", "*.pyx", "*.pxd") for path in (CHE
 PRIVATE_LAYERS = {"_kernels": 1, "_core": 2, "_ops": 3}
 PUBLIC_LAYER = 4
 TOP_LAYER = 5
-TOP_PACKAGES = {"nn", "optim", "serialization", "utils", "distributed", "viz"}
+TOP_PACKAGES = {"nn", "optim", "serialization", "utils", "viz", "distributions"}
 
 UPWARD = {("cygrad/_core/tensor.pyx", "cygrad._ops"), ("cygrad/func/modules.py", "cygrad.nn.utils.stateless")}
 # What layer 5 may reach inside for: compiled steps over arrays, the functions of the op families that are public in
@@ -32,10 +32,10 @@ INWARD = {
     ("cygrad/nn/functional.py", "cygrad._ops"),
     ("cygrad/nn/parameter.py", "cygrad._core.show"),
     ("cygrad/optim/adam.py", "cygrad._core.access"),
-    ("cygrad/optim/adam.py", "cygrad._kernels.optim"),
+    ("cygrad/optim/adam.py", "cygrad._kernels.steps"),
     ("cygrad/optim/formula.py", "cygrad._core.access"),
     ("cygrad/optim/sgd.py", "cygrad._core.access"),
-    ("cygrad/optim/sgd.py", "cygrad._kernels.optim"),
+    ("cygrad/optim/sgd.py", "cygrad._kernels.steps"),
     ("cygrad/utils/_selective.py", "cygrad._core.access"),
     ("cygrad/utils/_selective.py", "cygrad._core.autocast"),
     ("cygrad/utils/_selective.py", "cygrad._core.saved_tensors"),

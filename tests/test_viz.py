@@ -304,3 +304,16 @@ def test_two_thousand_nodes_take_a_moment():
     before = time.process_time()
     picture.svg()
     assert time.process_time() - before < 30
+
+
+def test_text_of_a_deep_graph_stays_narrow():
+    x = torch.ones(2, requires_grad=True)
+    y = x
+    for _ in range(300):
+        y = (y * x).tanh()
+    lines = viz.graph(y, params={"x": x}, max_nodes=1000).text().splitlines()
+    assert max(map(len, lines)) < 3 * 32 + 40
+    assert len(lines) == 1 + 4 * 300 - 299  # tanh, mul and x for each step, and x once more
+    deep = [line for line in lines if "…" in line]
+    assert deep[0].startswith("16 … │") and deep[0].endswith("└─ MulBackward0 (2,)")
+    assert max(int(line.split(" … ")[0]) for line in deep) >= 560

@@ -117,11 +117,12 @@ class Call:
     """One sample on tensors. Arrays go through `change` before they become tensors."""
 
     def __init__(self, name, sample, change=None, requires_grad=True, on=Cygrad):
-        self.name, self.on, self.leaves = name, on, []
+        self.name, self.on, self.leaves, self.takes_tensors = name, on, [], False
         requires_grad = requires_grad and sample.grad and name in DIFFERENTIABLE
 
         def tensor(array):
             array = np.array(array)
+            self.takes_tensors = True
             made = on.tensor(array if change is None else change(array))
             if requires_grad and is_inexact(array):
                 self.leaves.append(made.requires_grad_())

@@ -54,10 +54,10 @@ FORWARDS = _table(
     (
         "a copy in the order, of the length or in the type in which the loops read",
         {
-            0.25: "max_unpool2d pad.reflect2 pad.replicate2 pad.circular",
-            0.5: "conv_transpose3d repeat max_unpool1d max_unpool3d pad.reflect3 pad.replicate3",
+            0.25: "pad.reflect2 pad.replicate2 pad.circular",
+            0.5: "conv_transpose3d max_unpool1d max_unpool3d pad.reflect3 pad.replicate3",
             0.75: "conv3d cross_entropy.smoothed instance_norm istft pdist lp_pool3d",
-            1.0: "conv1d ifft ihfft ihfftn ihfft2 cross_entropy.soft max.dim min.dim nonzero stft",
+            1.0: "conv1d ifft ihfft ihfftn ihfft2 cross_entropy.soft nonzero stft",
             1.25: "irfftn hfftn irfft2 hfft2",
             1.5: "irfft hfft",
         },
@@ -101,7 +101,7 @@ BACKWARDS = _table(
     (
         "the rule is made of ops, and each has a result",
         {
-            0.25: "repeat max_unpool3d expand_copy",
+            0.25: "repeat expand_copy",
             0.5: "conv_transpose3d margin_ranking_loss scaled_dot_product_attention masked_scatter",
             0.75: "conv3d linalg_vander",
             1.0: (

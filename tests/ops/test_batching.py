@@ -1,5 +1,7 @@
 """vmap of every op, on its samples, against a loop over the batch."""
 
+import functools
+
 import numpy as np
 import pytest
 from ops.calls import DIFFERENTIABLE, SAMPLES, Cygrad, is_inexact, replace
@@ -16,9 +18,9 @@ UNKNOWN_SHAPE = ["argwhere", "masked_select", "nonzero", "nonzero_static", "uniq
 UNKNOWN_SHAPE += ["where.indices"]
 RANDOM = ["bernoulli", "binomial", "fractional_max_pool2d_with_indices", "fractional_max_pool3d_with_indices"]
 RANDOM += ["multinomial", "poisson", "rrelu"]
-# Where `another` makes no sample of the kind (offsets that do not begin with 0, matrices that are singular no longer),
-# and private ops that take indices as arrays
-OTHER_KIND = ["embedding_bag", "linalg_cond", "linalg_inv_ex", "add_columns", "take_columns"]
+# Where `another` makes no sample of the kind: offsets that do not begin with 0, matrices that are singular no longer,
+# losses that are not those of the outputs
+OTHER_KIND = ["ctc_loss_backward", "embedding_bag", "linalg_cond", "linalg_inv_ex"]
 NAMES = [name for name in SAMPLES if name not in UNKNOWN_SHAPE + RANDOM + OTHER_KIND]
 MAY_BE_MASKS = ["index", "index_backward", "index_put"]
 WITHOUT_WARNING = """
@@ -29,14 +31,13 @@ WITHOUT_WARNING = """
     attention_by_blocks cross_entropy_of_softmax
     cholesky_solve linalg_lstsq linalg_lu linalg_lu_factor linalg_lu_factor_ex linalg_lu_solve linalg_pinv linalg_solve
     lu lu_solve lu_unpack put
-    affine_grid_generator as_strided cdist channel_shuffle expand_copy gru lstm
+    affine_grid_generator as_strided cdist channel_shuffle expand_copy grid_sampler_2d
+    grid_sampler_3d gru lstm
     pad.circular pad.reflect1 pad.reflect2 pad.replicate1 pad.replicate2 permute_copy recurrent_layer renorm rnn_tanh
     select_copy slice_copy split_copy squeeze_copy t_copy transpose_copy unbind_copy unfold_copy unsqueeze_copy
     select sigmoid slice softmax split sqrt stack std sub sum tanh transpose tril unbind unsqueeze var view where
 """.split()
 
-# whose gradients read which elements they took
-FORWARD_WITHOUT_WARNING = ["grid_sampler_2d", "grid_sampler_3d"]
 WITHOUT_GRADIENT = ["linalg_ldl_factor", "linalg_ldl_factor_ex", "linalg_ldl_solve"]
 
 pytestmark = pytest.mark.filterwarnings("ignore:There is a performance drop:UserWarning")
@@ -73,9 +74,9 @@ class Batched:
         inplace_form(self.name)(changed, *args[1:], **kwargs)
         return (changed,)
 
-    def gradients(self, *tensors):
-        """The gradients of the sums of squares of all results for the tensors that can have one."""
-        places = [i for i, array in enumerate(self.arrays) if is_inexact(array)]
+    def gradients(self, *tensors, places=None):
+        """The gradients of the sums of squares of all results for the tensors at these places, or all."""
+        places = places or [i for i, array in enumerate(self.arrays) if is_inexact(array)]
 
         def energies(*chosen):
             given = list(tensors)
@@ -90,11 +91,14 @@ class Batched:
     def ways(self):
         """For each way to batch: along which dimension each tensor has its samples, or None; and the inputs."""
         count = len(self.arrays)
-        ways = [(0,) * count]
+        yield (0,) * count, self.batches
         if count > 1:
-            ways += [tuple(0 if i == j else None for j in range(count)) for i in range(count)]
-        for dims in ways:
-            yield dims, [b if d == 0 else b[0] for b, d in zip(self.batches, dims, strict=True)]
+            yield from map(self.way, range(count))
+
+    def way(self, place):
+        """That in which one tensor has samples."""
+        dims = tuple(0 if i == place else None for i in range(len(self.arrays)))
+        return dims, [b if d == 0 else b[0] for b, d in zip(self.batches, dims, strict=True)]
 
 
 def _tensors_in(value):
@@ -103,9 +107,9 @@ def _tensors_in(value):
     return (value,) if isinstance(value, cygrad.Tensor) else ()
 
 
-def check(function, case):
+def check(function, case, ways=None):
     """`vmap` of a function against a loop, for each way to batch its inputs."""
-    for dims, inputs in case.ways():
+    for dims, inputs in ways or case.ways():
         rows = [function(*[x if d is None else x[i] for x, d in zip(inputs, dims, strict=True)]) for i in range(SIZE)]
         if any(len({part.shape for part in column}) > 1 for column in zip(*rows, strict=True)):
             return  # the shape of the result depends on the values
@@ -138,6 +142,15 @@ def test_gradients_of_samples(name):
             check(case.gradients, case)
 
 
+@pytest.mark.parametrize("name", [name for name in NAMES if name in DIFFERENTIABLE])
+def test_gradient_of_the_one_input_with_samples(name):
+    """Nothing that has samples may then be taken for the same in all of them."""
+    for case in cases(name):
+        for place, array in enumerate(case.arrays):
+            if len(case.arrays) > 1 and is_inexact(array) and case.sample.grad and case.sample.smooth:
+                check(functools.partial(case.gradients, places=[place]), case, [case.way(place)])
+
+
 @pytest.mark.parametrize("name", [name for name in WITH_INPLACE if name in NAMES])
 def test_vmap_of_inplace(name):
     for case in cases(name):
@@ -155,7 +168,7 @@ def test_vmap_of_inplace(name):
                 np.testing.assert_allclose(array_of(found), array_of(cygrad.stack(rows)), 1e-6, 1e-9)
 
 
-@pytest.mark.parametrize("name", WITHOUT_WARNING + FORWARD_WITHOUT_WARNING + WITHOUT_GRADIENT)
+@pytest.mark.parametrize("name", WITHOUT_WARNING + WITHOUT_GRADIENT)
 def test_has_a_rule(name):
     """The first sample, and the gradients there, without the loop over samples."""
     case = cases(name)[0]
@@ -223,6 +236,19 @@ def test_in_one_call(name, monkeypatch):
     gradients = [cygrad.autograd.grad(sum(t.square().sum() for t in outs), wanted) for outs in (found, expected)]
     for f, e in zip([*found, *gradients[0]], [*expected, *gradients[1]], strict=True):
         np.testing.assert_allclose(f.detach().numpy(), e.detach().numpy(), 1e-9, 1e-12)
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_gradient_of_ctc_in_one_call(depth, monkeypatch):
+    slopes = func.grad(lambda x: losses(x).dot(cygrad.tensor([2.0, 3.0], dtype=x.dtype)))
+    x = values(2, 3, 4, 2, 3).log_softmax(-1)
+    expected = cygrad.stack([cygrad.stack([slopes(row) for row in rows]) for rows in x])
+    monkeypatch.setattr("cygrad.func.batching._one_by_one", _refuse)
+    if depth == 2:
+        found = cygrad.vmap(cygrad.vmap(slopes))(x)
+    else:
+        found = cygrad.vmap(slopes)(x.flatten(0, 1)).view(x.shape)
+    np.testing.assert_allclose(array_of(found), array_of(expected), 1e-12)
 
 
 def test_what_is_shown_by_strides_lies_in_the_sample():

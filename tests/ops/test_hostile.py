@@ -145,6 +145,19 @@ def test_windows_far_larger_than_the_image(kernel, padding, dtype):
     assert (lines == x[0, 0, :, -1:]).all()
 
 
+@pytest.mark.parametrize("times", [2**62, 2**63 - 1])
+def test_more_copies_than_memory(times):
+    with pytest.raises(REFUSALS):
+        cygrad.ones(1, 4).repeat(times, 1)
+
+
+def test_pooling_to_no_windows():
+    x = cygrad.ones(2, 3, 4, 4, requires_grad=True)
+    y = cygrad.nn.functional.adaptive_max_pool2d(x, (0, 2))
+    y.sum().backward()
+    assert y.shape == (2, 3, 0, 2) and not x.grad.any()
+
+
 def test_dimensions_to_solve_for_are_checked():
     a, b = 2 * cygrad.eye(4).reshape(2, 2, 4), cygrad.ones(2, 2)
     for dims in ((5,), (-4,)):

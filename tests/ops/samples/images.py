@@ -72,6 +72,7 @@ def sampling():
             Sample((volume, deep, mode, padding, False), oracle_grad=False) for mode in (0, 1) for padding in (0, 1, 2)
         ],
         "grid_sampler": [how(0, 0, True), Sample((volume, deep, 0, 0, False), oracle_grad=False)],
+        "grid_neighbourhoods": [Sample((points, (3, 4), "bilinear", "zeros", True), grad=False)],
         "take_columns": [Sample((grid(2, 3, 4), places), numpy=taken)],
         "add_columns": [Sample((grid(2, 3, 3), places, 4))],
         "affine_grid_generator": [

@@ -1,0 +1,69 @@
+"""Every op on the samples of the generic tests, on a GPU or the stand-in: what the CPU gives, and its gradients."""
+
+import numpy as np
+import pytest
+from ops.calls import SAMPLES, Call, Cygrad
+from ops.missing_on_gpus import MISSING
+
+import cygrad
+from cygrad._core.access import array_of, tensor_of
+
+
+def calls_on(cupy):
+    class OnGpu(Cygrad):
+        """How a sample is run on a GPU."""
+
+        @staticmethod
+        def array(tensor):
+            array = array_of(tensor)
+            return array if isinstance(array, np.ndarray) else array.get()
+
+        @staticmethod
+        def tensor(array):
+            return tensor_of(cupy.array(array))
+
+    return OnGpu
+
+
+def assert_same(on_gpu, found, expected, what, is_moved=False):
+    if not isinstance(expected, cygrad.Tensor):
+        assert found == pytest.approx(expected, nan_ok=True), what
+        return
+    assert is_moved or found.device.type == "cuda", f"{what} is on the CPU"
+    a, b = on_gpu.array(found), array_of(expected)
+    assert (a.shape, a.dtype) == (b.shape, b.dtype), what
+    np.testing.assert_allclose(a, b, 2e-5, 2e-5, err_msg=what)
+
+
+def compare(name, sample, on_gpu, what):
+    cygrad.manual_seed(0)
+    expected_of, found_of = Call(name, sample), Call(name, sample, on=on_gpu)
+    expected, found = expected_of.run(), found_of.run()
+    if not sample.unique:
+        return
+    for i, (a, b) in enumerate(zip(found, expected, strict=True)):
+        # what makes tensors makes them on the CPU if nothing is said
+        assert_same(on_gpu, a, b, f"{what} result {i}", is_moved=name == "cpu" or not found_of.takes_tensors)
+    expected, found = ([out for out in outs if getattr(out, "requires_grad", False)] for outs in (expected, found))
+    assert len(found) == len(expected), f"{what}: other results have gradients"
+    if not expected:
+        return
+    grads = found_of.gradients(found_of.weights(found), found)
+    for i, (a, b) in enumerate(zip(grads, expected_of.gradients(expected_of.weights(expected), expected), strict=True)):
+        assert_same(on_gpu, a, b, f"{what} gradient {i}")
+
+
+@pytest.mark.parametrize("name", [name for name in SAMPLES if name not in MISSING])
+def test_as_on_the_cpu(name, cupy):
+    on_gpu = calls_on(cupy)
+    for i, sample in enumerate(SAMPLES[name]):
+        compare(name, sample, on_gpu, f"{name} sample {i}")
+
+
+@pytest.mark.parametrize("name", sorted(MISSING))
+def test_what_is_missing_is_refused(name, cupy):
+    # An op that runs has to leave the list.
+    on_gpu = calls_on(cupy)
+    with pytest.raises(RuntimeError, match="can not be computed on a GPU"):
+        for i, sample in enumerate(SAMPLES[name]):
+            compare(name, sample, on_gpu, f"{name} sample {i}")

@@ -1,0 +1,165 @@
+"""Training steps on a GPU, which the stand-in for CuPy is here, against the same on the CPU."""
+
+import cupy_standin
+import numpy as np
+import pytest
+from cupy_standin import compiler
+
+import cygrad
+import cygrad.nn.functional as F
+from cygrad import nn, optim
+from cygrad._kernels.gpu import library
+
+pytestmark = pytest.mark.skipif(compiler.compiler() is None, reason="kernels run by a C++ compiler: there is none")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def gpu():
+    with cupy_standin.installed(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(library, "_found", None)
+        library.cupy()
+        yield
+
+
+# --- Models ------------------------------------------------------------------------------------
+
+
+class OfLastStep(nn.Module):
+    def __init__(self, recurrent):
+        super().__init__()
+        self.recurrent, self.linear = recurrent, nn.Linear(8, 5)
+
+    def forward(self, x):
+        return self.linear(self.recurrent(x)[0][:, -1])
+
+
+class OfWords(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words, self.linear = nn.Embedding(11, 8), nn.Linear(8, 5)
+        self.layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
+
+    def forward(self, x):
+        return self.linear(self.layer(self.words(x)).mean(1))
+
+
+def mlp():
+    return nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.LayerNorm(16), nn.Linear(16, 5)), cygrad.randn(4, 6)
+
+
+def conv_net():
+    first = nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2)
+    second = nn.Conv2d(8, 8, 3, stride=2, padding=1, groups=2), nn.GroupNorm(2, 8), nn.SiLU()
+    last = nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 5)
+    return nn.Sequential(*first, *second, *last), cygrad.randn(4, 3, 8, 8)
+
+
+def lstm():
+    return OfLastStep(nn.LSTM(6, 8, 2, batch_first=True)), cygrad.randn(4, 7, 6)
+
+
+def gru():
+    return OfLastStep(nn.GRU(6, 8, batch_first=True)), cygrad.randn(4, 7, 6)
+
+
+def transformer():
+    return OfWords(), cygrad.arange(24).reshape(4, 6) % 11
+
+
+def losses(make, device, optimizer):
+    """Those of three steps, and what waited for the GPU in them."""
+    cygrad.manual_seed(0)
+    model, x = make()
+    model, x, y = model.to(device), x.to(device), cygrad.arange(4, device=device)
+    stepper = optimizer(model.parameters())
+    found = []
+    with cupy_standin.watch() as seen:
+        for _ in range(3):
+            stepper.zero_grad()
+            loss = F.cross_entropy(model(x), y)
+            loss.backward()
+            stepper.step()
+            found.append(loss)
+    return [loss.item() for loss in found], list(seen.synchronizations)
+
+
+@pytest.mark.parametrize("make", [mlp, conv_net, lstm, gru, transformer])
+@pytest.mark.parametrize(
+    "optimizer",
+    [lambda params: optim.SGD(params, 0.1, momentum=0.9), lambda params: optim.AdamW(params, 0.01)],
+    ids=["SGD", "AdamW"],
+)
+def test_a_training_step_is_that_of_the_cpu_and_never_waits(make, optimizer):
+    expected, _ = losses(make, "cpu", optimizer)
+    found, waits = losses(make, "cuda", optimizer)
+    np.testing.assert_allclose(found, expected, 2e-5)
+    assert not waits
+
+
+# --- Optimizers --------------------------------------------------------------------------------
+
+OPTIMIZERS = {
+    "SGD": {"momentum": 0.9, "nesterov": True, "weight_decay": 0.01},
+    "Adam": {"amsgrad": True},
+    "AdamW": {},
+    "NAdam": {},
+    "RAdam": {},
+    "Adamax": {},
+    "Adagrad": {},
+    "Adadelta": {},
+    "RMSprop": {"momentum": 0.5},
+    "Rprop": {},
+    "ASGD": {},
+}
+
+
+def stepped(name, device):
+    cygrad.manual_seed(0)
+    given = cygrad.randn(3, 4), cygrad.randn(5), cygrad.randn(4, 3).t(), cygrad.randn(20000).double()
+    params = [p.to(device).requires_grad_() for p in given]
+    stepper = getattr(optim, name)(params, lr=0.05, **OPTIMIZERS[name])
+    with cupy_standin.watch() as seen:
+        for _ in range(3):
+            stepper.zero_grad()
+            for p in params:
+                (p * p + p.sin()).sum().backward()
+            stepper.step()
+    return [p.detach().cpu().numpy() for p in params], list(seen.synchronizations)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_an_optimizer_steps_as_on_the_cpu_and_never_waits(name):
+    expected, _ = stepped(name, "cpu")
+    found, waits = stepped(name, "cuda")
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a, b, 1e-5, 1e-6)
+    assert not waits
+
+
+# --- Rows of all lengths, in all types -----------------------------------------------------------
+
+ROWS = {
+    "softmax": lambda x: F.softmax(x, -1),
+    "softmax of columns": lambda x: F.softmax(x, 0),
+    "log_softmax": lambda x: F.log_softmax(x, -1),
+    "layer_norm": lambda x: F.layer_norm(x, x.shape[-1:]),
+    "rms_norm": lambda x: F.rms_norm(x, x.shape[-1:]),
+    "cross_entropy": lambda x: F.cross_entropy(x, cygrad.tensor([1, -100, 0], device=x.device)),
+}
+
+
+@pytest.mark.parametrize("function", ROWS)
+@pytest.mark.parametrize("length", [7, 300, 5000, 20000])
+@pytest.mark.parametrize(("dtype", "bound"), [("float64", 1e-10), ("float32", 1e-5), ("float16", 4e-3)])
+def test_rows_of_any_length_in_any_type(function, length, dtype, bound):
+    cygrad.manual_seed(0)
+    x = cygrad.randn(3, length).to(getattr(cygrad, dtype))
+    wide = x.to(cygrad.float64).clone().requires_grad_()
+    own = x.cuda().requires_grad_()
+    expected, found = ROWS[function](wide), ROWS[function](own)
+    weight = cygrad.randn(tuple(expected.shape))
+    (expected * weight).sum().backward()
+    (found * weight.to(found.dtype).cuda()).sum().backward()
+    for a, b in ((found, expected), (own.grad, wide.grad)):
+        largest = b.abs().max().item()
+        np.testing.assert_allclose(a.detach().cpu().double().numpy(), b.detach().numpy(), bound, bound * largest)

@@ -1,0 +1,117 @@
+"""Elements picked along a dimension, and casts to half precision and back, against NumPy."""
+
+import numpy as np
+import pytest
+
+from cygrad import tensor
+from cygrad._kernels import ordering, parallel, picking
+
+SHAPES = [
+    ((7,), 0),
+    ((4, 5, 6), 0),
+    ((4, 5, 6), 1),
+    ((4, 5, 6), 2),
+    ((300, 400), 0),
+    ((300, 400), 1),
+    ((200, 3, 90), 1),
+]
+TYPES = [np.float16, np.float32, np.float64, np.int32, np.int64, np.uint8, np.complex64, np.complex128, np.bool_, ">f4"]
+
+
+@pytest.fixture
+def random():
+    return np.random.default_rng(0)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize(("shape", "axis"), SHAPES)
+def test_gather(random, shape, axis, dtype):
+    a = (random.standard_normal(shape) * 9).astype(dtype)
+    for count in (1, 3, 2 * shape[axis]):
+        index = random.integers(0, shape[axis], (*shape[:axis], count, *shape[axis + 1 :]))
+        expected = np.take_along_axis(a, index, axis)
+        assert np.array_equal(picking.gather(a, axis, index), expected)
+        assert np.array_equal(picking.gather(np.asfortranarray(a), axis, np.asfortranarray(index)), expected)
+        assert np.array_equal(picking.gather(a, axis, index - shape[axis]), expected)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("wrong", [100, -101, 2**62, -(2**63)])
+def test_gather_outside(random, axis, wrong):
+    a, index = random.standard_normal((100, 100)), random.integers(0, 100, (100, 100))
+    index[90, 90] = wrong
+    with pytest.raises(IndexError):
+        picking.gather(a, axis, index)
+
+
+def test_gather_from_other_lengths(random):
+    a, index = random.standard_normal((6, 50)), random.integers(0, 50, (4, 7))
+    assert np.array_equal(picking.gather(a, 1, index), np.take_along_axis(a[:4], index, 1))
+    assert picking.gather(a, 1, np.empty((6, 0), np.int64)).shape == (6, 0)
+
+
+@pytest.mark.parametrize("kind", ["any", "equal", "nan", "only nan", "infinite", "rising", "falling"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("shape", "axis"), [((5, 1000), 1), ((1000, 5), 0), ((3, 463, 7), 1), ((100, 257), 1)])
+def test_firsts(random, shape, axis, dtype, kind):
+    a = random.standard_normal(shape).astype(dtype)
+    if kind == "equal":
+        a = np.round(a * 3)
+    elif kind == "nan":
+        a[random.random(shape) < 0.02] = np.nan
+    elif kind == "only nan":
+        a[...] = np.nan
+    elif kind == "infinite":
+        a[random.random(shape) < 0.1] = np.inf
+        a[random.random(shape) < 0.1] = -np.inf
+    elif kind in ("rising", "falling"):
+        a = np.sort(a, axis)
+        a = np.flip(a, axis) if kind == "falling" else a
+    order = np.moveaxis(a, axis, -1)
+    for k in (1, 9, 32):
+        for largest in (False, True):
+            values, places = ordering.first_along(a, axis, k, largest)
+            # nan is larger than all numbers, equal elements keep their order
+            keys = [order, np.isnan(order)] if not largest else [-order, ~np.isnan(order)]
+            expected = np.lexsort(keys, -1)[..., :k]
+            assert np.array_equal(np.take_along_axis(a, places, axis), values, equal_nan=True)
+            assert np.array_equal(
+                np.moveaxis(values, axis, -1), np.take_along_axis(order, expected, -1), equal_nan=True
+            )
+
+
+def test_threads_change_nothing(random):
+    a, index = random.standard_normal((200, 500)), random.integers(0, 500, (200, 500))
+    former, found = parallel.num_threads(), []
+    try:
+        for count in (1, 2, 3):
+            parallel.set_num_threads(count)
+            found.append((picking.gather(a, 1, index), *ordering.first_along(a, 1, 10, True)))
+    finally:
+        parallel.set_num_threads(former)
+    for other in found[1:]:
+        assert all(np.array_equal(x, y) for x, y in zip(found[0], other))
+
+
+def test_every_half_to_single():
+    half = np.arange(65536, dtype=np.uint16).view(np.float16)
+    found = tensor(half).float().numpy()
+    numbers = ~np.isnan(half)
+    assert np.array_equal(found[numbers].view(np.uint32), half[numbers].astype(np.float32).view(np.uint32))
+    assert np.isnan(found[~numbers]).all()
+
+
+def test_single_to_half():
+    halves = np.arange(0x7C00, dtype=np.uint16).view(np.float16).astype(np.float64)
+    between = ((halves[1:] + halves[:-1]) / 2).astype(np.float32)  # equally near to both
+    near = [between, np.nextafter(between, np.float32(np.inf)), np.nextafter(between, np.float32(0))]
+    limits = np.array([65504, 65519.996, 65520, 1e30, np.inf, 0, 1e-45, 2.0**-25, 2.0**-26, np.nan], np.float32)
+    spread = np.arange(0, 2**32, 65537, dtype=np.uint64).astype(np.uint32).view(np.float32)
+    x = np.concatenate([*near, limits, spread])
+    x = np.concatenate([x, -x])
+    with np.errstate(all="ignore"):
+        expected = x.astype(np.float16)
+    found = tensor(x).half().numpy()
+    numbers = ~np.isnan(x)
+    assert np.array_equal(found[numbers].view(np.uint16), expected[numbers].view(np.uint16))
+    assert np.isnan(found[~numbers]).all()

@@ -1,0 +1,47 @@
+"""Whole training scripts, as people write them for PyTorch, print the same after `import cygrad as torch`.
+
+Those in `scripts/` are run as they are, and with the names in their import lines changed. What they print is compared
+word for word, numbers as numbers: training adds up differences of rounding.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch", reason="compares with PyTorch (tox -e oracle)")
+pytestmark = [pytest.mark.oracle, pytest.mark.slow]
+
+SCRIPTS = sorted((Path(__file__).parent / "scripts").glob("*.py"))
+ONE_THREAD = os.environ | {"OMP_NUM_THREADS": "1", "CYGRAD_NUM_THREADS": "1"}  # the arrays are small
+NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?")
+
+
+def for_cygrad(text):
+    """A script with its import lines changed."""
+    text = re.sub(r"^(\s*)import torch$", r"\1import cygrad as torch", text, flags=re.M)
+    text = re.sub(r"^(\s*)import torch\.([\w.]+) as (\w+)$", r"\1import cygrad.\2 as \3", text, flags=re.M)
+    return re.sub(r"^(\s*)from torch\b", r"\1from cygrad", text, flags=re.M)
+
+
+def printed(text, directory):
+    """What a script prints when it is run in a directory of its own."""
+    directory.mkdir()
+    (directory / "script.py").write_text(text, encoding="utf-8")
+    command = [sys.executable, "-W", "ignore", "script.py"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=directory, env=ONE_THREAD, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
+def test_a_script_prints_the_same(path, tmp_path):
+    text = path.read_text(encoding="utf-8")
+    ours, theirs = printed(for_cygrad(text), tmp_path / "ours"), printed(text, tmp_path / "theirs")
+    assert NUMBER.sub("#", ours) == NUMBER.sub("#", theirs)
+    for a, b in zip(ours.splitlines(), theirs.splitlines(), strict=True):
+        numbers = [list(map(float, NUMBER.findall(line))) for line in (a, b)]
+        assert numbers[0] == pytest.approx(numbers[1], rel=5e-3, abs=2e-3), f"{a}\nPyTorch: {b}"

@@ -1,0 +1,96 @@
+"""Samples of `cygrad.distributions`: their moments, shapes and gradients. The formulas are compared with PyTorch's."""
+
+import pytest
+
+import cygrad as torch
+from cygrad import distributions as d
+
+t = torch.tensor
+
+SAMPLED = [
+    d.Normal(1.0, 2.0),
+    d.LogNormal(0.0, 0.5),
+    d.Laplace(1.0, 2.0),
+    d.Uniform(-1.0, 3.0),
+    d.Exponential(2.0),
+    d.Poisson(3.0),
+    d.Bernoulli(0.3),
+    d.MultivariateNormal(t([0.0, 1.0]), t([[2.0, 0.5], [0.5, 1.0]])),
+    d.OneHotCategorical(t([0.2, 0.3, 0.5])),
+]
+
+
+@pytest.mark.parametrize("p", SAMPLED, ids=lambda p: type(p).__name__)
+def test_samples_have_the_moments(p):
+    x = p.sample((50_000,))
+    assert x.shape == (50_000, *p.event_shape)
+    torch.testing.assert_close(x.mean(0), p.mean, rtol=0.05, atol=0.03)
+    torch.testing.assert_close(x.var(0), p.variance, rtol=0.1, atol=0.03)
+
+
+def test_classes_are_drawn_as_often_as_they_should():
+    p = d.Categorical(t([[0.2, 0.3, 0.5], [1.0, 0.0, 0.0]]))
+    x = p.sample((50_000,))
+    assert x.shape == (50_000, 2) and x.dtype is torch.int64 and (x[:, 1] == 0).all()
+    shares = torch.bincount(x[:, 0]) / 50_000
+    torch.testing.assert_close(shares, t([0.2, 0.3, 0.5]), rtol=0, atol=0.01)
+    assert p.sample((0,)).shape == (0, 2) and p.sample().shape == (2,)
+
+
+def test_samples_carry_gradients():
+    loc, scale = t([0.0, 1.0], requires_grad=True), t([1.0, 2.0], requires_grad=True)
+    p = d.Normal(loc, scale)
+    x = p.rsample((3,))
+    x.sum().backward()
+    assert loc.grad.tolist() == [3, 3]
+    torch.testing.assert_close(scale.grad, ((x - loc) / scale).sum(0).detach())
+    assert not p.sample().requires_grad
+
+
+def test_checks_can_be_switched_off():
+    with pytest.raises(ValueError, match="Expected parameter scale"):
+        d.Normal(0.0, -1.0)
+    d.Distribution.set_default_validate_args(False)
+    try:
+        d.Normal(0.0, -1.0)
+    finally:
+        d.Distribution.set_default_validate_args(True)
+    with pytest.raises(ValueError):
+        d.Distribution.set_default_validate_args("perhaps")
+
+
+def test_divergences_can_be_added(monkeypatch):
+    monkeypatch.setattr("cygrad.distributions.kl._formulas", dict(d.kl._formulas))
+
+    class Special(d.Normal):
+        pass
+
+    @d.register_kl(Special, d.Normal)
+    def _(p, q):
+        return t(-1.0)
+
+    special = Special(0.0, 1.0)
+    assert d.kl_divergence(special, d.Normal(0.0, 1.0)) == -1  # nearer than that of Normal
+    assert d.kl_divergence(d.Normal(0.0, 1.0), special) == 0
+
+
+def test_each_class_has_a_module_as_in_pytorch():
+    from cygrad.distributions.categorical import Categorical
+    from cygrad.distributions.normal import Normal
+
+    assert (Categorical, Normal) == (d.Categorical, d.Normal)
+
+
+def test_a_policy_learns():
+    torch.manual_seed(0)
+    logits = torch.zeros(3, requires_grad=True)
+    optimizer = torch.optim.Adam([logits], lr=0.1)
+    reward = t([0.0, 1.0, 0.2])
+    for _ in range(60):
+        p = d.Categorical(logits=logits)
+        action = p.sample((32,))
+        loss = -(p.log_prob(action) * reward[action]).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    assert logits.argmax() == 1 and logits.softmax(0)[1] > 0.8

@@ -1,0 +1,145 @@
+"""What scripts import, ask and mark although cygrad has no use for it: each name does what it says, or says why not."""
+
+import hashlib
+import os
+import sys
+
+import pytest
+
+import cygrad as torch
+
+
+def fail_in_process(i, text):
+    if i == 1:
+        raise KeyError(text)
+
+
+def exit_in_process(i):
+    if i == 0:
+        os._exit(3)
+
+
+def note_in_process(i, directory):
+    (directory / str(i)).touch()
+
+
+def test_one_process():
+    from cygrad import distributed as dist
+
+    assert not dist.is_available() and not dist.is_initialized()
+    with pytest.raises(AttributeError, match="get_rank.*\n.*ask `distributed.is_available\\(\\)` first"):
+        dist.get_rank()
+    with pytest.raises(ValueError, match="^Default process group has not been initialized"):
+        torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 1))
+
+
+def test_data_parallel_on_one_device():
+    inner = torch.nn.Linear(2, 1)
+    model = torch.nn.DataParallel(inner)
+    assert model.module is inner and list(model.state_dict()) == ["module.weight", "module.bias"]
+    assert model(torch.ones(3, 2)).equal(inner(torch.ones(3, 2)))
+    with pytest.raises(ValueError, match="one device"):
+        torch.nn.DataParallel(inner, device_ids=[0, 1])
+
+
+def test_programs_for_torchscript_run_as_python():
+    from cygrad.jit import Final, script
+
+    class Model(torch.nn.Module):
+        size: Final[int] = 2
+
+        @torch.jit.export
+        def twice(self, x):
+            return 2 * x
+
+        @torch.jit.ignore
+        def once(self, x):
+            return x
+
+        @torch.jit.ignore(drop=True)
+        def never(self, x):
+            return x
+
+        @torch.jit.unused
+        def forward(self, x):
+            return self.twice(x) if not torch.jit.is_scripting() and not torch.jit.is_tracing() else None
+
+    model = Model()
+    assert script(model) is model and model(torch.ones(1)) == 2
+    with pytest.warns(UserWarning, match="cygrad does not trace"):
+        assert torch.jit.trace(model, torch.ones(1)) is model
+    for call in (lambda: torch.jit.save(model, "m.pt"), lambda: torch.jit.load("m.pt")):
+        with pytest.raises(RuntimeError, match="cygrad has no TorchScript\n.*state_dict"):
+            call()
+
+
+def test_programs_for_compilers_run_as_python():
+    assert not torch.compiler.is_compiling()
+    assert torch.compiler.disable(abs) is abs and torch.compiler.disable(recursive=False)(abs) is abs
+    assert torch.compiler.allow_in_graph(abs) is abs and torch.compiler.compile(abs) is abs
+
+
+def test_versions_and_types():
+    from cygrad.types import Device, Number
+
+    assert isinstance(torch.device("cpu"), Device) and isinstance(1.0, Number)
+    assert torch.version.cuda is None and torch.version.__version__ == torch.__version__
+    assert "NumPy" in torch.__config__.show() and "get_num_threads" in torch.__config__.parallel_info()
+
+
+def test_weights_from_the_net_are_downloaded_once(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr("cygrad.hub._chosen", [])
+    source = tmp_path / "weights.pt"
+    torch.save({"weight": torch.arange(3.0)}, source)
+    digest = hashlib.sha256(source.read_bytes()).hexdigest()
+    named = tmp_path / f"net-{digest[:8]}.pt"
+    source.rename(named)
+    for _ in range(2):
+        found = torch.hub.load_state_dict_from_url(named.as_uri(), check_hash=True, progress=False)
+        assert found["weight"].tolist() == [0, 1, 2]
+    assert capsys.readouterr().err.count("Downloading") == 1
+    assert os.listdir(tmp_path / "home" / "hub" / "checkpoints") == [named.name]
+    torch.hub.set_dir(tmp_path / "other")
+    assert torch.hub.get_dir() == str(tmp_path / "other")
+    with pytest.raises(RuntimeError, match="cygrad runs no code from the net\n.*load_state_dict_from_url"):
+        torch.hub.load("pytorch/vision", "resnet18")
+
+
+def test_a_wrong_file_is_not_kept(tmp_path):
+    (tmp_path / "a.pt").write_bytes(b"weights")
+    with pytest.raises(RuntimeError, match="invalid hash value"):
+        torch.hub.download_url_to_file((tmp_path / "a.pt").as_uri(), tmp_path / "b.pt", "0123", progress=False)
+    assert os.listdir(tmp_path) == ["a.pt"]
+
+
+FORKS = pytest.mark.skipif(sys.platform == "win32", reason="no fork")
+
+
+@FORKS
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # forking a process that has threads
+def test_spawn(tmp_path):
+    from cygrad import multiprocessing as mp
+
+    assert mp.spawn(note_in_process, (tmp_path,), nprocs=2, start_method="fork") is None
+    assert sorted(os.listdir(tmp_path)) == ["0", "1"]
+    with pytest.raises(
+        mp.ProcessRaisedException, match="(?s)-- Process 1 terminated with the following.*KeyError: 'why'"
+    ):
+        mp.spawn(fail_in_process, ("why",), nprocs=2, start_method="fork")
+    context = mp.spawn(exit_in_process, nprocs=1, join=False, start_method="fork")
+    with pytest.raises(mp.ProcessExitedException, match="^process 0 terminated with exit code 3$") as caught:
+        context.join()
+    assert (caught.value.exit_code, caught.value.error_index) == (3, 0)
+
+
+def test_multiprocessing_is_pythons():
+    import multiprocessing
+
+    from cygrad import multiprocessing as mp
+
+    assert mp.Process is multiprocessing.Process and mp.get_context("spawn").get_start_method() == "spawn"
+    mp.set_sharing_strategy("file_system")
+    assert mp.get_sharing_strategy() in mp.get_all_sharing_strategies()
+    with pytest.raises(AssertionError, match="expected 'file_descriptor'"):
+        mp.set_sharing_strategy("magic")
