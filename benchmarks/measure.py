@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 import time
 import timeit
@@ -45,18 +44,20 @@ def time_pair(ours: tuple[str, Namespace], theirs: tuple[str, Namespace], pairs:
 def time_least(ours: tuple[str, Namespace], theirs: tuple[str, Namespace], rounds: int, seconds: float) -> Timing:
     """The least processor time of this thread that each statement took, in turns of `seconds`; and the ratio of these.
 
-    What runs beside has no part in it but for caches, which the least escapes.
+    What runs beside has no part in it but for caches, which the least escapes. Of many samples the fiftieth part is
+    left out: the clock of a thread may stand still for a moment where processors are shared.
     """
     functions = [eval(f"lambda: {statement}", names) for statement, names in (ours, theirs)]
-    least = [math.inf, math.inf]
+    samples: list[list[float]] = [[], []]
     for _ in range(rounds):
-        for i, function in enumerate(functions):
+        for function, taken in zip(functions, samples):
             end = time.perf_counter() + seconds
             while time.perf_counter() < end:
                 start = time.thread_time()
                 function()
-                least[i] = min(least[i], time.thread_time() - start)
-    return Timing(least[0], least[1], least[0] / least[1])
+                taken.append(time.thread_time() - start)
+    our_least, their_least = (sorted(taken)[len(taken) // 50] for taken in samples)
+    return Timing(our_least, their_least, our_least / their_least)
 
 
 def time_alone(statement: str, namespace: Namespace, samples: int, sample: float) -> float:
@@ -72,6 +73,10 @@ def _timer(statement: str, namespace: Namespace) -> timeit.Timer:
 
 
 def _repetitions(timer: timeit.Timer, sample: float) -> int:
+    # The first times are long: with a number from these, samples and what runs before them would be too short.
+    end = time.perf_counter() + LEAD_IN
+    while time.perf_counter() < end:
+        timer.timeit(1)
     number = 1
     while (seconds := timer.timeit(number)) < sample / 4:
         number *= 2

@@ -56,7 +56,6 @@ OUT_OF_SCOPE = {
         .*DataPipe DataChunk functional_datapipe runtime_validation.* argument_validation .*non_deterministic
         guaranteed_datapipes_determinism
     """,
-    "several processes or devices": "DataParallel",
     "names for annotations and internal use": r"""
         T_destination OptimizerP(re|ost)Hook dump_patches call_super_init factory_kwargs Container
         swap_in_optimizer_params_and_state
