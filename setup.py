@@ -291,6 +291,7 @@ class build_ext(setuptools_build_ext):
     """
 
     def run(self):
+        self.stays_here = self.inplace  # setuptools builds elsewhere and copies: `inplace` is False meanwhile
         # In place, what an earlier build made from a `.pyx` that has become a `.py` would still be imported.
         for path in Path("cygrad").rglob("*.*"):
             if is_stale(path, {module_name(LIBRARY)}):
@@ -304,7 +305,7 @@ class build_ext(setuptools_build_ext):
     def build_extensions(self):
         (library,) = self.extensions
         self.whole_args = []
-        if not self.inplace and optimizes_whole(self.compiler, self.build_temp):
+        if not self.stays_here and optimizes_whole(self.compiler, self.build_temp):
             self.whole_args = WHOLE_ARGS
             self.build_temp = str(Path(self.build_temp, "whole"))
         units = self._translate([Path(source) for source in library.sources])
