@@ -96,7 +96,7 @@ cdef class PyNode(Node):
             value = self.saved[i]
             if value is not None:
                 if type(value) is packed:
-                    values.append(value.unpack(self))
+                    values.append(value(self))
                     continue
                 t = <Tensor>value
                 if version_of(t) != <long>self.versions[i]:
@@ -125,6 +125,11 @@ cdef class PyNode(Node):
             return None, -1, True
         self.check_place(i)
         return self.saved[i], self.saved_outputs[i], False
+
+    def _saved_tensors(self):
+        """[(place, tensor, which output that is or -1)] of all tensors that are saved."""
+        return [(i, value, self.saved_outputs[i]) for i, value in enumerate(self.saved or ())
+                if isinstance(value, Tensor)]
 
     cdef int check_place(self, int i) except -1:
         if self.saved is None or not 0 <= i < len(self.saved):

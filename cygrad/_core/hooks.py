@@ -1,5 +1,6 @@
 """Dictionaries of hooks, the handles that remove them, and what hooks may return."""
 
+import functools
 import itertools
 import weakref
 
@@ -14,13 +15,10 @@ class HookDict(dict):
     __slots__ = ("__weakref__",)
 
 
-class Packed:
-    """Lies in a node in place of a tensor it saved: `unpack(node)` gives the tensor."""
+class Packed(functools.partial):
+    """Lies in a node in place of a tensor it saved: called with the node, it gives the tensor."""
 
-    __slots__ = ("unpack",)
-
-    def __init__(self, unpack):
-        self.unpack = unpack
+    __slots__ = ()
 
 
 class RemovableHandle:

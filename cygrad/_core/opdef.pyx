@@ -359,7 +359,7 @@ cdef class OpNode(Node):
                 raise RuntimeError(messages.SAVED_DETACHED)
             return t
         if type(value) is packed:
-            return value.unpack(self)
+            return value(self)
         if self.freed_by is not None:
             raise faults.freed_error(self, self.freed_by)
         return value
@@ -378,7 +378,7 @@ cdef class OpNode(Node):
         if value is None:
             raise RuntimeError(f"{self.op.node_name} did not save its result")
         if type(value) is packed:
-            return value.unpack(self)
+            return value(self)
         kept = <Tensor?>value
         if version_of(kept) != version:
             raise faults.modified_error(kept, self, version, version_of(kept), True)
@@ -414,6 +414,19 @@ cdef class OpNode(Node):
             raise IndexError(f"a node has the places 0 to 3, not {i}")
         is_output = 0 < i < self.n_outputs and self.mask() & (OUT0 << i)
         return (self.saved0, self.saved1, self.saved2)[i], i if is_output else -1, self.freed_by is not None
+
+    def _saved_tensors(self):
+        """[(place, tensor, which output that is or -1)] of all tensors that are saved."""
+        cdef list found = []
+        if isinstance(self.saved0, Tensor):
+            found.append((0, self.saved0, -1))
+        if isinstance(self.saved1, Tensor):
+            found.append((1, *self._place(1)[:2]))
+        if isinstance(self.saved2, Tensor):
+            found.append((2, *self._place(2)[:2]))
+        if isinstance(self.result, Tensor):
+            found.append((3, self.result, 0))
+        return found
 
     def _replace(self, int i, value):
         """Put a `Packed` in place of a saved tensor."""

@@ -1,6 +1,7 @@
 """Hooks on what nodes save: the pack hook's result lies in the node in place of the tensor, until it is unpacked."""
 
 import threading
+from functools import partial
 from typing import Any
 
 from cygrad._core import access
@@ -9,12 +10,12 @@ from cygrad._core.dual import record_same
 from cygrad._core.hooks import Packed
 from cygrad._core.messages import type_name
 from cygrad._core.node import Node
-from cygrad._core.opdef import OpNode, registry
+from cygrad._core.opdef import registry
 from cygrad._core.state import get_modes, set_modes, set_on_save
 from cygrad._core.tensor import Tensor
 
 _NO_GRAD = 1  # the bit of `state.pxd`
-_OF_OPS = range(4)  # places of an OpNode
+_THIS = "this node"
 _FREED = (
     "Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of the graph are "
     "freed when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the "
@@ -47,34 +48,37 @@ def _pack(node, place, tensor, output_nr, hook, unpack_hook):
     history = None
     if output_nr >= 0:
         tensor = joined(tensor, node, output_nr)
+        history = _THIS  # not `node`, which would hold itself
     elif tensor.requires_grad:
-        history = tensor if tensor.grad_fn is None else (tensor.grad_fn, tensor.output_nr)
+        history = tensor.grad_fn
+        if history is None:
+            history = tensor  # a leaf
+        output_nr = tensor.output_nr
     version, memory = count_of(tensor), access.memory_of(tensor)
-    shape, dtype = memory.shape, memory.dtype
+    form = memory.shape, memory.dtype
     del memory
     packed = hook(tensor)
     if count_of(tensor) != version:
         raise RuntimeError(_CHANGED_INPUT)
+    node._replace(place, Packed(_unpack, unpack_hook, packed, form, history, output_nr))
 
-    def unpack(node):
-        value = unpack_hook(packed)
-        if not isinstance(value, Tensor):
-            raise TypeError(
-                f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type_name(value)}"
-            )
-        memory = access.memory_of(value)
-        if memory.shape != shape or memory.dtype != dtype:  # kernels trust what they have saved
-            raise RuntimeError(
-                f"the unpack hook of a saved tensor returned shape {memory.shape} and torch.{memory.dtype}, but "
-                f"{shape} and torch.{dtype} was saved"
-            )
-        if output_nr >= 0:
-            return joined(value, node, output_nr)
-        if history is None:
-            return value.detach()
-        return joined(value, *history) if isinstance(history, tuple) else joined(value, history)
 
-    node._replace(place, Packed(unpack))
+def _unpack(unpack_hook, packed, form, history, output_nr, node):
+    """The tensor that was packed, with its history."""
+    value = unpack_hook(packed)
+    if not isinstance(value, Tensor):
+        raise TypeError(
+            f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type_name(value)}"
+        )
+    memory = access.memory_of(value)
+    if (memory.shape, memory.dtype) != form:  # kernels trust what they have saved
+        raise RuntimeError(
+            f"the unpack hook of a saved tensor returned shape {memory.shape} and torch.{memory.dtype}, but "
+            f"{form[0]} and torch.{form[1]} was saved"
+        )
+    if history is None:
+        return value.detach()
+    return joined(value, node if history is _THIS else history, output_nr)
 
 
 class SavedTensor:
@@ -133,15 +137,13 @@ class _Thread(threading.local):
 _thread = _Thread()
 
 
-def _pack_all(node):
+def _pack_all(pack_hook, unpack_hook, node):
     """What the thread does with a node that has just saved its values."""
-    pack_hook, unpack_hook = _thread.hooks[-1]
-    modes = set_modes(get_modes() | _NO_GRAD)
+    modes = get_modes()
+    set_modes(modes | _NO_GRAD)
     try:
-        for place in _OF_OPS if type(node) is OpNode else range(len(node._raw_saved_tensors)):
-            value, output_nr, _ = node._place(place)
-            if isinstance(value, Tensor):
-                _pack(node, place, value, output_nr, pack_hook, unpack_hook)
+        for place, value, output_nr in node._saved_tensors():
+            _pack(node, place, value, output_nr, pack_hook, unpack_hook)
     finally:
         set_modes(modes)
 
@@ -152,14 +154,13 @@ def push_hooks(pack_hook, unpack_hook):
     if _thread.disabled is not None:
         raise RuntimeError(_thread.disabled)
     _thread.hooks += ((pack_hook, unpack_hook),)
-    set_on_save(_pack_all)
+    set_on_save(partial(_pack_all, pack_hook, unpack_hook))
 
 
 def pop_hooks():
     """Go back to the hooks from before."""
-    _thread.hooks = _thread.hooks[:-1]
-    if not _thread.hooks:
-        set_on_save(None)
+    _thread.hooks = hooks = _thread.hooks[:-1]
+    set_on_save(partial(_pack_all, *hooks[-1]) if hooks else None)
 
 
 def hooks_in_use():
