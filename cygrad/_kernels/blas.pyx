@@ -4,8 +4,8 @@ BLAS reads a matrix by rows or by columns at no cost, so transposed operands are
 adjacent elements are: without BLAS, the loop would be slower by far. See Note [NumPy's inner loops] in loops.pyx.
 
 Large products are cut into tiles that our own threads share, whose limits depend on the shapes alone (Note [Pieces] in
-parallel.pyx): threads of BLAS would get into the way of ours (blas_threads.h). Tiles of float32 are multiplied by loops
-of our own where these have longer vectors than BLAS's (tiles.h).
+parallel.pyx): threads of BLAS would get into the way of ours (blas_threads.h). Small products, and tiles of float32
+where our vectors are longer than BLAS's, are multiplied by loops of our own (products.h).
 """
 
 import numpy as np
@@ -15,25 +15,29 @@ cimport numpy as cnp
 from cygrad._kernels.arrays cimport MAXDIMS, NTYPES, PURE, Operand, cast, empty, is_plain, operand
 from cygrad._kernels.loops cimport PyUFuncObject, Ufunc
 from cygrad._kernels.parallel cimport blas_has_short_vectors, blas_works_alone, share_products
-from cygrad._kernels.walk cimport Core, Loop, Walk, coalesce, join, run, run_at, run_shared
+from cygrad._kernels.walk cimport Core, Loop, Walk, coalesce, join, loop_t, run, run_at, run_shared
 from cygrad._kernels import by_numpy
 from cygrad._kernels.dispatch import dispatching
 
 cnp.import_array()
 
-cdef extern from "tiles.h":
+cdef extern from "products.h":
+    ctypedef struct blas_loop:
+        loop_t function
+        void* data
+    bint has_own_tiles
     bint has_long_vectors() noexcept
-    void multiply_tile(Py_ssize_t m, Py_ssize_t n, Py_ssize_t depth, const float* a, Py_ssize_t a_row,
-                       Py_ssize_t a_column, const float* b, Py_ssize_t b_row, Py_ssize_t b_column, float* out,
-                       Py_ssize_t out_row) noexcept nogil
+    void multiply_float(char** args, const cnp.npy_intp* counts, const cnp.npy_intp* steps, void* data) noexcept nogil
+    void multiply_double(char** args, const cnp.npy_intp* counts, const cnp.npy_intp* steps, void* data) noexcept nogil
 
 cdef enum:
     RELEASE_ABOVE_PRODUCTS = 100000     # multiplications; for fewer, keep the GIL
     PIECE = 1 << 20                     # multiplications that are worth a thread
     NARROW = 64                         # rows or columns that are not cut
+    LARGE_OUTER = 1 << 17               # elements of a column times a row that threads share
 
 cdef Loop[NTYPES] _loops
-cdef bint _has_own_tiles = has_long_vectors() and blas_has_short_vectors()
+cdef blas_loop[2] _blas         # those for float and double, behind ours
 cdef Ufunc _add = Ufunc(np.add)
 cdef Ufunc _multiply = Ufunc(np.multiply)
 
@@ -52,8 +56,13 @@ cdef int _keep_loops(cnp.ufunc ufunc) except -1:
             _loops[t].function = source.functions[i]
             _loops[t].data = source.data[i]
             _loops[t].out_type = t
+    for i, t in enumerate((cnp.NPY_FLOAT, cnp.NPY_DOUBLE)):
+        _blas[i] = blas_loop(_loops[t].function, _loops[t].data)
+        _loops[t].function = multiply_double if i else multiply_float
+        _loops[t].data = &_blas[i]
     return 0
 
+has_own_tiles = has_long_vectors() and blas_has_short_vectors()
 _keep_loops(np.matmul)
 
 
@@ -172,40 +181,7 @@ cdef void _run_tiles(void* context, Py_ssize_t first, Py_ssize_t n) noexcept nog
         data[0] = s.start[0] + row * whole.strides[0]
         data[1] = s.start[1] + column * whole.strides[3]
         data[2] = s.start[2] + row * whole.strides[4] + column * whole.strides[5]
-        if _has_own_tiles and s.loop == &_loops[<int>cnp.NPY_FLOAT] and s.walk.ndim == 1:
-            _run_own_tile(s, data, &core, i // (s.down * s.across))
-        else:
-            run_at(s.walk, s.loop, data, &core, i // (s.down * s.across))
-
-
-cdef void _run_own_tile(Tiles* s, char** data, Core* core, cnp.npy_intp index) noexcept nogil:
-    """By our own loops what of a tile they can multiply, and by BLAS the last rows and columns."""
-    cdef cnp.npy_intp m = core.dims[0], n = core.dims[2], rows = m // 8 * 8, columns = n // 16 * 16
-    cdef cnp.npy_intp[6] steps
-    cdef char* start[3]
-    cdef int i, k
-    for i in range(6):
-        steps[i] = core.strides[i] // <cnp.npy_intp>sizeof(float)
-    if rows > 0 and columns > 0:
-        for k in range(3):
-            start[k] = data[k] + index * s.walk.strides[k][0]
-        multiply_tile(rows, columns, core.dims[1], <const float*>start[0], steps[0], steps[1], <const float*>start[1],
-                      steps[2], steps[3], <float*>start[2], steps[4])
-    else:
-        rows = 0
-    if rows < m:
-        core.dims[0] = m - rows
-        start[0] = data[0] + rows * core.strides[0]
-        start[1] = data[1]
-        start[2] = data[2] + rows * core.strides[4]
-        run_at(s.walk, s.loop, start, core, index)
-    if 0 < rows and columns < n:
-        core.dims[0] = rows
-        core.dims[2] = n - columns
-        start[0] = data[0]
-        start[1] = data[1] + columns * core.strides[3]
-        start[2] = data[2] + columns * core.strides[5]
-        run_at(s.walk, s.loop, start, core, index)
+        run_at(s.walk, s.loop, data, &core, i // (s.down * s.across))
 
 
 cdef inline int _set_core(Core* core, cnp.ndarray a, cnp.ndarray b) except -1:
@@ -248,7 +224,8 @@ cpdef cnp.ndarray matmul(cnp.ndarray a, cnp.ndarray b):
         return by_numpy.call(np.matmul, a, b)
     if cnp.PyArray_NDIM(a) > 2 or cnp.PyArray_NDIM(b) > 2:
         return _stacked(t, a, b, None)
-    if core.dims[1] == 1 and core.dims[2] >= 8 and cnp.PyArray_NDIM(a) == cnp.PyArray_NDIM(b) == 2:
+    if (core.dims[1] == 1 and core.dims[2] >= 8 and cnp.PyArray_NDIM(a) == cnp.PyArray_NDIM(b) == 2
+            and (core.dims[0] * core.dims[2] > LARGE_OUTER or t != cnp.NPY_FLOAT and t != cnp.NPY_DOUBLE)):
         return _multiply.call2(a, b, None)      # no sums: NumPy's loop would go element by element
     a = _readable(a)
     b = _readable(b)

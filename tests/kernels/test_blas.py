@@ -1,5 +1,6 @@
 """Matrix products against NumPy's, over shapes, dtypes and memory."""
 
+import itertools
 import warnings
 
 import numpy as np
@@ -104,6 +105,40 @@ def test_products_in_tiles(m, n, dtype, rng):
         columns = [np.ascontiguousarray(x.swapaxes(-1, -2)).swapaxes(-1, -2) for x in (a, b)]
         check(blas.matmul(*columns), expected, m[-1])
         check(blas.matmul(a, columns[1]), expected, m[-1])
+
+
+@pytest.mark.parametrize("dtype", ["f", "d"])
+@pytest.mark.parametrize("depth", [1, 2, 3, 4, 5, 7, 8, 9, 16, 31, 33])
+def test_small_products(depth, dtype, rng):
+    for m, n in itertools.product((1, 2, 8, 13), (1, 2, 3, 4, 5, 15, 16, 17, 33)):
+        memory = values(rng, (m * depth + depth * n + 3,), dtype)
+        a, b = memory[1 : 1 + m * depth], memory[2 + m * depth : 2 + m * depth + depth * n]  # at odd places
+        for x, y in itertools.product(
+            (a.reshape(m, depth), a.reshape(depth, m).T), (b.reshape(depth, n), b.reshape(n, depth).T)
+        ):
+            check(blas.matmul(x, y), product(x, y), depth)
+        out = np.full((3, m, n + 2), 7, dtype)
+        stack = np.stack([a.reshape(m, depth)] * 3)
+        blas.matmul_into(stack, np.stack([b.reshape(depth, n)] * 3), out[..., 1:-1])
+        check(out[1, :, 1:-1], product(stack[1], b.reshape(depth, n)), depth)
+        assert (out[..., [0, -1]] == 7).all()
+
+
+@pytest.mark.parametrize("dtype", ["f", "d"])
+def test_small_products_of_special_values(dtype):
+    a = np.array([[-0.0, 1, np.inf, 1], [1, 1, 1, np.nan]], dtype)
+    b = np.array([[1, 1], [0, 2], [0, 1], [1, 1]], dtype)
+    with np.errstate(invalid="ignore"):
+        for x, y in itertools.product((a, np.asfortranarray(a)), (b, np.asfortranarray(b))):
+            np.testing.assert_array_equal(blas.matmul(x, y), [[np.nan, np.inf], [np.nan, np.nan]])
+    column, row = np.array([[-0.0], [1e-45], [3]], dtype), np.array([[1, 0.5, -0.0, np.inf]], dtype)
+    with np.errstate(invalid="ignore"):
+        found, expected = blas.matmul(column, row), column * row
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))
+    small = np.linspace(-1, 1, 26, dtype=dtype).reshape(2, 13)
+    found = blas.matmul(small.T, small)
+    np.testing.assert_array_equal(found, found.T)
 
 
 @pytest.mark.parametrize("dtype", ["i", "e", "f", "d", "F"])
