@@ -318,18 +318,20 @@ def _split_names(params: Any) -> tuple[list[Any], list[str] | None]:
     return [parameter for _, parameter in pairs], [name for name, _ in pairs]
 
 
+_NUMBERS = ("step", "eta", "mu", "mu_product")  # of states: the CPU reads them at each step
+
+
 def _adapted(name: str, value: Any, parameter: Tensor) -> Any:
-    """A loaded value as this parameter's state: tensors copied, in the parameter's dtype."""
+    """A loaded value as this parameter's state: tensors copied, in the parameter's dtype and on its device."""
     if isinstance(value, dict):
         return {k: _adapted(k, v, parameter) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
         return type(value)(_adapted(name, item, parameter) for item in value)
     if not is_tensor_like(value):
         return value
-    tensor = as_tensor(value).detach().clone()
-    if name == "step" or not parameter.is_floating_point():
-        return tensor
-    return tensor.to(parameter.dtype)
+    tensor = as_tensor(value).detach()
+    wanted = parameter.dtype if name != "step" and parameter.is_floating_point() else tensor.dtype
+    return tensor.to("cpu" if name in _NUMBERS else parameter.device, wanted, copy=True)
 
 
 def loss_of(closure: Callable[[], Any] | None) -> Any:

@@ -13,7 +13,6 @@ from typing import Any
 import cygrad
 from cygrad.serialization import _safetensors, _tree
 from cygrad.serialization._files import map_file, replacing
-from cygrad.serialization._locations import check_location
 
 __all__ = ["load", "save"]
 
@@ -66,11 +65,13 @@ def load(
     are read-only: changing one in place raises RuntimeError, change a `clone()`. With `mmap=False` they are
     read at once and may be changed. PyTorch's files are read at once, unless `mmap=True`.
 
-    `map_location` says where tensors go that were on another device: `"cpu"`, or a dict or function of locations.
+    Tensors that were on a GPU go back there. `map_location` sends them elsewhere: a device or its name for all, a dict
+    from old locations (`"cpu"`, `"cuda:0"`) to new ones, or a function of a storage and its location that returns
+    `storage`, `storage.cpu()`, `storage.cuda(1)` or None, which is where it was.
     Only tensors, numbers, strings and plain containers of them are loaded, whatever `weights_only` says: classes named
     in a file are never imported, and nothing is executed. `pickle_module` and other arguments are ignored.
 
-    Raises RuntimeError for a damaged file, `pickle.UnpicklingError` for what is not loaded, EOFError for an empty file.
+    Raises RuntimeError for a damaged file and for a place that is not there, `pickle.UnpicklingError` for what is not loaded, EOFError for an empty file.
 
     >>> import cygrad, os, tempfile
     >>> with tempfile.TemporaryDirectory() as directory:
@@ -106,10 +107,9 @@ def _load_from(file: Any, path: Any, map_location: Any, mmap: bool | None) -> An
         content = file.read() if path is None else map_file(file)
         return read_archive(content, called, map_location, bool(mmap))
     if head[8:9] == b"{":
-        check_location(map_location, None, "cpu")
         is_mapped = path is not None and mmap is not False
         arrays, metadata = _safetensors.read(file, called, is_mapped, whole=path is not None)
-        return _tree.put_together(arrays, metadata, called)
+        return _tree.put_together(arrays, metadata, called, map_location)
     raise RuntimeError(
         f"{called} is neither of safetensors nor a zip file of PyTorch\n"
         + (

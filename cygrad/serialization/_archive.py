@@ -5,11 +5,13 @@ from __future__ import annotations
 import io
 import zipfile
 import zlib
+from pickle import UnpicklingError
 from typing import Any
 
 import numpy as np
 
-from cygrad.serialization._locations import check_location
+from cygrad._kernels.gpu.basics import move
+from cygrad.serialization._locations import Place, place_wanted
 from cygrad.serialization._memory import elements, numpy_type
 from cygrad.serialization._unpickler import unpickle
 
@@ -20,25 +22,34 @@ def read_archive(content: Any, called: str, map_location: Any, is_mapped: bool) 
     """The object in the bytes or mapped memory `content`; `is_mapped`: its tensors are to be this memory."""
     archive = _Archive(content, called)
     storages: dict[str, Storage] = {}
+    refused: list[Exception] = []
 
     def load_storage(kind: str, key: str, location: str, length: int) -> Storage:
         if key not in storages:
             record = archive.record(f"data/{key}", is_mapped)
-            storages[key] = Storage(key, record, location, archive.order)
+            storages[key] = storage = Storage(key, record, archive.order)
+            try:
+                storage.gpu = place_wanted(map_location, storage, location)
+            except Exception as error:
+                refused.append(error)
+                raise
         return storages[key].of_type(kind, length)
 
-    loaded = unpickle(bytes(archive.record("data.pkl", True)), load_storage)
-    for storage in storages.values():
-        check_location(map_location, storage, storage.location)
-    return loaded
+    try:
+        return unpickle(bytes(archive.record("data.pkl", True)), load_storage)
+    except UnpicklingError:
+        if refused:  # the user's function is to blame, not the file
+            raise refused[0] from None
+        raise
 
 
-class Storage:
-    """The memory that tensors of a file share; a `map_location` function gets it, and returns it or None."""
+class Storage(Place):
+    """The memory that tensors of a file share."""
 
-    def __init__(self, key: str, data: Any, location: str, order: str) -> None:
-        self.key, self.data, self.location, self.order = key, data, location, order
+    def __init__(self, key: str, data: Any, order: str) -> None:
+        self.key, self.data, self.order = key, data, order
         self.vectors: dict[str, np.ndarray] = {}
+        self.moved: dict[str, Any] = {}
 
     def of_type(self, kind: str, length: int) -> Storage:
         """This storage, which is to have `length` elements. Raises RuntimeError if it has not."""
@@ -56,9 +67,11 @@ class Storage:
             self.vectors[kind] = elements(self.data, 0, count, dtype, f"storage {self.key!r}", self.order)
         return self.vectors[kind]
 
-    def cpu(self) -> Storage:
-        """Where it is: for functions written as `lambda storage, location: storage.cpu()`."""
-        return self
+    def on_gpu(self, kind: str) -> Any:
+        """All elements, on its GPU."""
+        if kind not in self.moved:
+            self.moved[kind] = move(self.vector(kind), self.gpu)
+        return self.moved[kind]
 
 
 class _Archive:

@@ -5,26 +5,86 @@ from __future__ import annotations
 from typing import Any
 
 import cygrad
+from cygrad._core.access import memory_of, tensor_of
+from cygrad._kernels.gpu import library
+from cygrad._kernels.gpu.basics import move
 
 
-def check_location(map_location: Any, storage: Any, location: str) -> None:
-    """Raise RuntimeError unless `map_location` sends what was at `location` to the CPU."""
+class Place:
+    """Where a storage is: what a `map_location` function gets, to answer with `storage`, `storage.cpu()`,
+    `storage.cuda()` or None."""
+
+    gpu: int | None = None  # the number of the GPU that it is to be on; None for the CPU
+
+    def cpu(self) -> Place:
+        """On the CPU."""
+        return _at(None)
+
+    def cuda(self, device: Any = None) -> Place:
+        """On a GPU, by default the current one."""
+        return _at(_gpu("cuda" if device is None else device))
+
+
+def _at(gpu: int | None) -> Place:
+    place = Place()
+    place.gpu = gpu
+    return place
+
+
+def place_wanted(map_location: Any, storage: Place, location: str) -> int | None:
+    """The number of the GPU to which `map_location` sends what was at `location`; None for the CPU.
+
+    Raises RuntimeError if there is no such place.
+    """
     wanted: Any = location
     if isinstance(map_location, dict):
         wanted = map_location.get(location, location)
     elif isinstance(map_location, (str, cygrad.device)):
         wanted = map_location
-    elif map_location is not None and map_location(storage, location) is not None:
-        return  # a function that gives a storage: all of them are memory of the CPU
+    elif map_location is not None:
+        answer = map_location(storage, location)
+        if isinstance(answer, Place):
+            return answer.gpu
+        if answer is not None:
+            raise RuntimeError(
+                f"a map_location function returned a {type(answer).__name__}\n"
+                "  it is to return storage, storage.cpu(), storage.cuda() or None"
+            )
     kind = str(wanted).partition(":")[0]
     if kind == "cuda":
+        return _gpu(wanted)
+    if kind != "cpu":
+        raise RuntimeError(
+            f"don't know how to restore data location of torch.storage.UntypedStorage (tagged with {wanted})\n"
+            "  cygrad knows 'cpu' and 'cuda': use map_location='cpu'"
+        )
+    return None
+
+
+def _gpu(wanted: Any) -> int:
+    if not library.is_available():
         raise RuntimeError(
             "Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False. If you are "
             "running on a CPU-only machine, please use torch.load with map_location=torch.device('cpu') to map your "
             "storages to the CPU."
         )
-    if kind != "cpu":
+    place = cygrad.device("cuda", wanted) if isinstance(wanted, int) else cygrad.device(wanted)
+    index = library.current_device() if place.index is None else place.index
+    count = cygrad.cuda.device_count()
+    if index >= count:
         raise RuntimeError(
-            f"don't know how to restore data location of torch.storage.UntypedStorage (tagged with {wanted})\n"
-            "  cygrad: this version keeps tensors on the CPU; use map_location='cpu'"
+            f"Attempting to deserialize object on CUDA device {index} but torch.cuda.device_count() is {count}. Please "
+            "use torch.load with map_location to map your storages to an existing device."
         )
+    return index
+
+
+def placed(array: Any, gpu: int | None) -> Any:
+    """A tensor of an array: on its memory, or on a GPU."""
+    return cygrad.from_numpy(array) if gpu is None else tensor_of(move(array, gpu))
+
+
+def location_of(tensor: Any) -> str:
+    """Where a tensor is, as a file says it."""
+    array = memory_of(tensor)
+    return f"cuda:{array.device.id}" if library.is_array(array) else "cpu"

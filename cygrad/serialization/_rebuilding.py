@@ -9,6 +9,9 @@ import numpy as np
 
 import cygrad
 from cygrad import Tensor
+from cygrad._core.access import tensor_of
+from cygrad._kernels import gpu
+from cygrad.serialization._locations import placed
 
 _MOST_DIMS = 64  # what NumPy has
 
@@ -61,14 +64,18 @@ def _tensor(typed: Any, offset: Any, size: Any, stride: Any, dtype: str | None =
         raise ValueError(f"a tensor of shape {list(lengths)} is larger than any memory")
     last = offset + sum((length - 1) * step for length, step in zip(lengths, steps))
     if 0 in lengths:
-        return cygrad.from_numpy(np.empty(lengths, vector.dtype))
+        return placed(np.empty(lengths, vector.dtype), typed.storage.gpu)
     if last >= len(vector):
         raise ValueError(
             f"setStorage: sizes {list(lengths)}, strides {list(steps)}, storage offset {offset} are out of bounds for "
             f"storage of {len(vector)} elements"
         )
     strides = [step * vector.itemsize for step in steps]
-    return cygrad.from_numpy(np.lib.stride_tricks.as_strided(vector[offset:], lengths, strides))
+    if typed.storage.gpu is None:
+        return cygrad.from_numpy(np.lib.stride_tricks.as_strided(vector[offset:], lengths, strides))
+    moved = typed.storage.on_gpu(dtype or typed.dtype)
+    with gpu.library.on_device(typed.storage.gpu):
+        return tensor_of(gpu.view(moved, lengths, tuple(strides), offset * vector.itemsize))
 
 
 def _finished(tensor: Tensor, requires_grad: Any, metadata: Any) -> Tensor:

@@ -11,6 +11,9 @@ stand for themselves; everything else is an object of one entry, which names the
     {"tuple": [...]}  {"set": [...]}
     {"Size": [...]}  {"float": "nan"}  {"complex": [real, imag]}  {"bytes": hex}  {"bytearray": hex}
     {"dtype": name}  {"device": name}
+
+Tensors that were on GPUs go back there, as PyTorch has it, unless `map_location` says otherwise: the metadata name their
+places under `cygrad.locations`. Other readers of safetensors put them on the CPU.
 """
 
 from __future__ import annotations
@@ -24,9 +27,11 @@ import numpy as np
 
 import cygrad
 from cygrad import Tensor
+from cygrad.serialization._locations import Place, location_of, place_wanted, placed
 from cygrad.serialization._safetensors import METADATA, has_type
 
 _VERSION = 1
+_LOCATIONS = "cygrad.locations"  # of the metadata: a JSON object {name: "cuda:0"}, where not all were on the CPU
 _DICTIONARIES: dict[str, type] = {kind.__name__: kind for kind in (dict, OrderedDict, Counter)}
 _DEEPEST = 100
 
@@ -38,11 +43,20 @@ def take_apart(value: Any) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     """The arrays by name and the metadata that stand for an object; see Note [Trees]."""
     metadata = {"format": "pt"}  # what other readers want to see
     if _is_plain(value):
+        _note_locations(value, metadata)
         return {name: _array(tensor, name) for name, tensor in value.items()}, metadata
     taker = _Taker()
     tree = taker.take(value, ())
+    _note_locations(taker.tensors, metadata)
     metadata["cygrad"] = json.dumps({"version": _VERSION, "object": tree}, separators=(",", ":"))
     return taker.arrays, metadata
+
+
+def _note_locations(tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
+    """Say in the metadata which tensors were on GPUs."""
+    found = {name: location_of(tensor) for name, tensor in tensors.items()}
+    if any(location != "cpu" for location in found.values()):
+        metadata[_LOCATIONS] = json.dumps({name: place for name, place in found.items() if place != "cpu"})
 
 
 def _is_plain(value: Any) -> bool:
@@ -70,6 +84,7 @@ class _Taker:
 
     def __init__(self) -> None:
         self.arrays: dict[str, np.ndarray] = {}
+        self.tensors: dict[str, Tensor] = {}
         self.open: set[int] = set()  # the containers we are in
 
     def take(self, value: Any, place: tuple[str, ...]) -> Any:
@@ -97,6 +112,7 @@ class _Taker:
             number += 1
             name = f"{wanted}#{number}"
         self.arrays[name] = _array(tensor, name)
+        self.tensors[name] = tensor
         kind = "parameter" if isinstance(tensor, cygrad.nn.Parameter) else "tensor"
         return {kind: name, "requires_grad": True} if tensor.requires_grad else {kind: name}
 
@@ -138,9 +154,18 @@ def _not_saved(value: Any, place: tuple[str, ...]) -> TypeError:
 # -- putting together --------------------------------------------------------------------------------------
 
 
-def put_together(arrays: dict[str, np.ndarray], metadata: dict[str, str], called: str) -> Any:
+def put_together(arrays: dict[str, np.ndarray], metadata: dict[str, str], called: str, map_location: Any) -> Any:
     """The object that `take_apart` made these of, or the tensors by name if another program wrote them."""
-    tensors = {name: cygrad.from_numpy(array) for name, array in arrays.items()}
+    try:
+        locations = dict(json.loads(metadata.get(_LOCATIONS, "{}")))
+    except (ValueError, TypeError) as error:
+        raise RuntimeError(f"the locations of the tensors in {called} are damaged: {error}") from None
+    if isinstance(map_location, (str, cygrad.device)):
+        place_wanted(map_location, Place(), "cpu")  # which must be there, whether there are tensors or not
+    tensors = {
+        name: placed(array, place_wanted(map_location, Place(), str(locations.get(name, "cpu"))))
+        for name, array in arrays.items()
+    }
     if "cygrad" not in metadata:
         return tensors
     try:
