@@ -11,7 +11,9 @@ from _thread import _local, allocate_lock  # `threading` takes as long to import
 
 from cygrad._core import dtypes
 from cygrad._core.device import device
+from cygrad._core.placing import TOGETHER, WITH_NUMBERS, check
 from cygrad._core.tensor import Tensor
+from cygrad._kernels.gpu import library
 
 # What happens to the operands of an op that are floating-point, but not float64. The names are those of the ops in
 # cygrad; PyTorch has the same for its CPU autocast.
@@ -154,16 +156,20 @@ def guard(module):
     for key, entry in list(module.items()):
         name = getattr(entry, "__name__", None)
         is_own = getattr(entry, "__module__", None) == module["__name__"]
-        if name in POLICY_OF and name not in ASK_THEMSELVES and is_own:
+        if is_own and (name in POLICY_OF or name in TOGETHER or name in WITH_NUMBERS) and name not in ASK_THEMSELVES:
             module[key] = guarded(entry)
 
 
 def guarded(entry):
-    """An entry point that asks first."""
+    """An entry point that asks first, and looks where its operands are once an array may be on a GPU."""
+    name = entry.__name__
+    is_cast, is_placed = name in POLICY_OF, name in TOGETHER or name in WITH_NUMBERS
 
     @functools.wraps(entry)
     def call(*args, **kwargs):
-        found = instead(entry, None, *args, **kwargs) if _users else None
+        if is_placed and library._found is not None:
+            args, kwargs = check(name, args, kwargs)
+        found = instead(entry, None, *args, **kwargs) if _users and is_cast else None
         return entry(*args, **kwargs) if found is None else found
 
     return call

@@ -108,6 +108,8 @@ def check_grad_assignment(tensor, value):
         raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type_name(value)}")
     if value is tensor:
         raise RuntimeError("can't assign Variable as its own grad")
+    if value.device != tensor.device:
+        raise RuntimeError("assigned grad has data located on a different device")
     if value.shape != tensor.shape:
         raise RuntimeError(
             f"attempting to assign a gradient of size '{list(value.shape)}' to a tensor of size "

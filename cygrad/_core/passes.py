@@ -12,6 +12,7 @@ from cygrad._core.opdef import registry
 from cygrad._core.run import run_alone
 from cygrad._core.size import Size
 from cygrad._core.tensor import Tensor
+from cygrad._kernels.gpu import library
 
 
 def inputs_of(inputs, function):
@@ -105,7 +106,16 @@ def gradients_for(tensors, gradients):
     """One gradient or None for each tensor."""
     if gradients is None:
         return (None,) * len(tensors)
-    return (gradients,) if isinstance(gradients, Tensor) else tuple(gradients)
+    given = (gradients,) if isinstance(gradients, Tensor) else tuple(gradients)
+    if library._found is None:
+        return given
+    return tuple(map(_number_beside, given, tensors)) if len(given) == len(tensors) else given
+
+
+def _number_beside(gradient, tensor):
+    """A gradient without dimensions where its tensor is, as PyTorch takes it from anywhere."""
+    is_number = isinstance(gradient, Tensor) and isinstance(tensor, Tensor) and gradient.ndim == 0
+    return gradient.to(tensor.device) if is_number else gradient
 
 
 def check_roots(tensors, gradients, batched=False):
@@ -122,6 +132,8 @@ def check_roots(tensors, gradients, batched=False):
                 _check_implicit(shape, dtype)
         else:
             _check_gradient(gradient, shape, dtype, i, batched)
+            if library._found is not None and isinstance(tensor, Tensor):
+                _check_place(gradient, tensor)
     if len(tensors) != len(gradients):
         raise RuntimeError(f"got {len(tensors)} tensors and {len(gradients)} gradients")
 
@@ -152,6 +164,15 @@ def _check_gradient(gradient, expected, dtype, index, batched):
         raise RuntimeError(
             "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
             f"grad_output[{index}] has a dtype of {gradient.dtype} and output[{index}] has a dtype of {dtype}."
+        )
+
+
+def _check_place(gradient, tensor):
+    if gradient.device != tensor.device:
+        name = "GraphRoot" if tensor.grad_fn is None else tensor.grad_fn.name()
+        raise RuntimeError(
+            f"Function {name} returned an invalid gradient at index 0 - expected device {tensor.device} but got "
+            f"{gradient.device}"
         )
 
 

@@ -518,6 +518,8 @@ cpdef Tensor write_into(OpDef op, object target, object array, tuple inputs, tup
     cdef OpNode node
     cdef unsigned int mask = 0
     cdef bint other_shape = array.shape != out.array.shape and not keeps_shape(op, out, inputs)
+    if not (is_on_cpu(array) and is_on_cpu(out.array)):
+        gpu.check_out(array, out.array)
     if other_shape or out is not inputs[0]:
         check_out(op, out, flags_and_source(inputs)[0] & WATCHED)
     check_result(array, out, not other_shape)

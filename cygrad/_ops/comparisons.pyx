@@ -12,10 +12,11 @@ from cygrad._core.opdef import publish
 from cygrad._core.record cimport apply2, as_type, record2, result_type, tensor_argument, write_into
 from cygrad._core.tensor cimport Tensor, dtype_of
 from cygrad._ops.arithmetic cimport operand
-from cygrad._core import messages
+from cygrad._core import messages, placing
 from cygrad._core.operands import unordered
 from cygrad._kernels import pointwise
 from cygrad._kernels.copying import element
+from cygrad._kernels.gpu import library
 
 cdef unsigned int TRUTH = ELEMENTWISE | NONDIFF | INPLACE
 
@@ -192,6 +193,8 @@ cpdef object where(object condition, object input=None, object other=None, Tenso
         raise messages.no_such_call("where", given if other is None and input is not None else (
             condition, input, other), {}, WHERE_SIGNATURES)
     check_condition(<Tensor>condition)
+    if library._found is not None:
+        (condition, input, other), _ = placing.check("where", (condition, input, other), {})
     kind = result_type((input, other))
     widest = promote_types(kind, default_dtype()) if kind.category == FLOATING else kind
     check_fits(input, widest)

@@ -130,8 +130,8 @@ cdef Tensor converted(Tensor t, dtype wanted):
 
 
 def type_as(self, other):
-    """This tensor as the dtype of `other`."""
-    return converted(require(self, "type_as"), dtype_of(require(other, "type_as", "other")))
+    """This tensor as the dtype of `other`, on its device."""
+    return to(require(self, "type_as"), require(other, "type_as", "other"))
 
 
 def type_(self, dtype=None, non_blocking=False):

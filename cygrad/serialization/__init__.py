@@ -71,7 +71,8 @@ def load(
     Only tensors, numbers, strings and plain containers of them are loaded, whatever `weights_only` says: classes named
     in a file are never imported, and nothing is executed. `pickle_module` and other arguments are ignored.
 
-    Raises RuntimeError for a damaged file and for a place that is not there, `pickle.UnpicklingError` for what is not loaded, EOFError for an empty file.
+    Raises RuntimeError for a damaged file and for a place that is not there, `pickle.UnpicklingError` for what is not
+    loaded, EOFError for an empty file.
 
     >>> import cygrad, os, tempfile
     >>> with tempfile.TemporaryDirectory() as directory:

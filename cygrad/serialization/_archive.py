@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from cygrad._kernels.gpu.basics import move
-from cygrad.serialization._locations import Place, place_wanted
+from cygrad.serialization._locations import Place, place_wanted, placed
 from cygrad.serialization._memory import elements, numpy_type
 from cygrad.serialization._unpickler import unpickle
 
@@ -70,7 +69,7 @@ class Storage(Place):
     def on_gpu(self, kind: str) -> Any:
         """All elements, on its GPU."""
         if kind not in self.moved:
-            self.moved[kind] = move(self.vector(kind), self.gpu)
+            self.moved[kind] = placed(self.vector(kind), self.gpu)
         return self.moved[kind]
 
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import cygrad
-from cygrad._core.access import memory_of, tensor_of
-from cygrad._kernels.gpu import library
-from cygrad._kernels.gpu.basics import move
 
 
 class Place:
@@ -62,14 +59,14 @@ def place_wanted(map_location: Any, storage: Place, location: str) -> int | None
 
 
 def _gpu(wanted: Any) -> int:
-    if not library.is_available():
+    if not cygrad.cuda.is_available():
         raise RuntimeError(
             "Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False. If you are "
             "running on a CPU-only machine, please use torch.load with map_location=torch.device('cpu') to map your "
             "storages to the CPU."
         )
     place = cygrad.device("cuda", wanted) if isinstance(wanted, int) else cygrad.device(wanted)
-    index = library.current_device() if place.index is None else place.index
+    index = cygrad.cuda.current_device() if place.index is None else place.index
     count = cygrad.cuda.device_count()
     if index >= count:
         raise RuntimeError(
@@ -81,10 +78,5 @@ def _gpu(wanted: Any) -> int:
 
 def placed(array: Any, gpu: int | None) -> Any:
     """A tensor of an array: on its memory, or on a GPU."""
-    return cygrad.from_numpy(array) if gpu is None else tensor_of(move(array, gpu))
-
-
-def location_of(tensor: Any) -> str:
-    """Where a tensor is, as a file says it."""
-    array = memory_of(tensor)
-    return f"cuda:{array.device.id}" if library.is_array(array) else "cpu"
+    tensor = cygrad.from_numpy(array)
+    return tensor if gpu is None else tensor.to(f"cuda:{gpu}")

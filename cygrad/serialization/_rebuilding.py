@@ -9,8 +9,6 @@ import numpy as np
 
 import cygrad
 from cygrad import Tensor
-from cygrad._core.access import tensor_of
-from cygrad._kernels import gpu
 from cygrad.serialization._locations import placed
 
 _MOST_DIMS = 64  # what NumPy has
@@ -73,9 +71,7 @@ def _tensor(typed: Any, offset: Any, size: Any, stride: Any, dtype: str | None =
     strides = [step * vector.itemsize for step in steps]
     if typed.storage.gpu is None:
         return cygrad.from_numpy(np.lib.stride_tricks.as_strided(vector[offset:], lengths, strides))
-    moved = typed.storage.on_gpu(dtype or typed.dtype)
-    with gpu.library.on_device(typed.storage.gpu):
-        return tensor_of(gpu.view(moved, lengths, tuple(strides), offset * vector.itemsize))
+    return typed.storage.on_gpu(dtype or typed.dtype).as_strided(lengths, steps, offset).data
 
 
 def _finished(tensor: Tensor, requires_grad: Any, metadata: Any) -> Tensor:

@@ -12,8 +12,8 @@ stand for themselves; everything else is an object of one entry, which names the
     {"Size": [...]}  {"float": "nan"}  {"complex": [real, imag]}  {"bytes": hex}  {"bytearray": hex}
     {"dtype": name}  {"device": name}
 
-Tensors that were on GPUs go back there, as PyTorch has it, unless `map_location` says otherwise: the metadata name their
-places under `cygrad.locations`. Other readers of safetensors put them on the CPU.
+Tensors that were on GPUs go back there, as PyTorch has it, unless `map_location` says otherwise: the metadata name
+their places under `cygrad.locations`. Other readers of safetensors put them on the CPU.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import numpy as np
 
 import cygrad
 from cygrad import Tensor
-from cygrad.serialization._locations import Place, location_of, place_wanted, placed
+from cygrad.serialization._locations import Place, place_wanted, placed
 from cygrad.serialization._safetensors import METADATA, has_type
 
 _VERSION = 1
@@ -54,9 +54,9 @@ def take_apart(value: Any) -> tuple[dict[str, np.ndarray], dict[str, str]]:
 
 def _note_locations(tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
     """Say in the metadata which tensors were on GPUs."""
-    found = {name: location_of(tensor) for name, tensor in tensors.items()}
-    if any(location != "cpu" for location in found.values()):
-        metadata[_LOCATIONS] = json.dumps({name: place for name, place in found.items() if place != "cpu"})
+    found = {name: str(tensor.device) for name, tensor in tensors.items() if tensor.is_cuda}
+    if found:
+        metadata[_LOCATIONS] = json.dumps(found)
 
 
 def _is_plain(value: Any) -> bool:

@@ -48,7 +48,8 @@ def compare(name, sample, on_gpu, what):
     assert len(found) == len(expected), f"{what}: other results have gradients"
     if not expected:
         return
-    grads = found_of.gradients(found_of.weights(found), found)
+    weights = [weight.to(out.device) for weight, out in zip(found_of.weights(found), found, strict=True)]
+    grads = found_of.gradients(weights, found)
     for i, (a, b) in enumerate(zip(grads, expected_of.gradients(expected_of.weights(expected), expected), strict=True)):
         assert_same(on_gpu, a, b, f"{what} gradient {i}")
 

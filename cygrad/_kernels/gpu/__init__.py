@@ -75,6 +75,13 @@ def different_devices(first, second):
     )
 
 
+def check_out(array, out):
+    """Raise RuntimeError unless what is to be written into `out` is where it is."""
+    places = [f"cuda:{a.device.id}" if is_array(a) else "cpu" for a in (array, out)]
+    if places[0] != places[1]:
+        raise RuntimeError(f"Expected out tensor to have device {places[0]}, but got {places[1]} instead")
+
+
 def form_of(kernel):
     """The function that stands for a kernel on GPUs."""
     try:
