@@ -7,6 +7,7 @@ tuple of file, line and function.
 
 from cygrad._core.errors import (
     AutogradError,
+    CaptureError,
     ChangedInPlaceError,
     FreedGraphError,
     InvalidGradientError,
@@ -23,6 +24,7 @@ from cygrad._core.errors import (
 
 __all__ = [
     "AutogradError",
+    "CaptureError",
     "ChangedInPlaceError",
     "FreedGraphError",
     "InvalidGradientError",

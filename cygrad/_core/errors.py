@@ -106,6 +106,12 @@ class InvalidGradientError(AutogradError):
     __module__ = "cygrad.errors"
 
 
+class CaptureError(AutogradError):
+    """What a graph of a GPU's work can not hold was done in its capture. Sites: called."""
+
+    __module__ = "cygrad.errors"
+
+
 class LeavesGraphError(AutogradError):
     """NumPy or a deep copy would lose the gradient. Sites: called, recorded."""
 

@@ -67,11 +67,12 @@ class Generator:
         seed = int(seed)
         if not -(2**63) <= seed < 2**64:
             raise ValueError("Overflow when unpacking long long")
+        seed %= 2**64
         with self._lock:
-            self._seed = seed % 2**64
-            self._numpy = None
             if self._stream is not None:
-                self._stream = kernels_of_gpu.Stream(self.device.index, self._seed)
+                self._stream.restart(seed)
+            self._seed = seed
+            self._numpy = None
         return self
 
     def seed(self):
@@ -144,7 +145,7 @@ class Generator:
 
     def set_offset(self, offset):
         """Go to a place in a GPU's stream. Raises RuntimeError for the CPU's."""
-        self._on_gpu("set_offset").offset = int(offset) % 2**64
+        self._on_gpu("set_offset").restart(self._seed, int(offset))
 
     def _on_gpu(self, method):
         if self._stream is None:

@@ -17,6 +17,13 @@ from cygrad.cuda.devices import (
     synchronize,
 )
 from cygrad.cuda.devices import device_of_thread as device
+from cygrad.cuda.graphs import (
+    CUDAGraph,
+    graph,
+    graph_pool_handle,
+    is_current_stream_capturing,
+    make_graphed_callables,
+)
 from cygrad.cuda.memory import (
     empty_cache,
     max_memory_allocated,
@@ -43,6 +50,7 @@ from cygrad.cuda.random import (
 from cygrad.cuda.streams import Event, Stream, StreamContext, current_stream, default_stream, set_stream, stream
 
 __all__ = [
+    "CUDAGraph",
     "Event",
     "Stream",
     "StreamContext",
@@ -65,10 +73,14 @@ __all__ = [
     "seed_all",
     "set_rng_state",
     "set_rng_state_all",
+    "graph",
+    "graph_pool_handle",
     "init",
     "is_available",
     "is_bf16_supported",
+    "is_current_stream_capturing",
     "is_initialized",
+    "make_graphed_callables",
     "manual_seed",
     "manual_seed_all",
     "max_memory_allocated",

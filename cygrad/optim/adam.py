@@ -16,6 +16,7 @@ from cygrad.optim.optimizer import (
     check_implementation,
     check_learning_rate,
     loss_of,
+    rate_of,
 )
 
 __all__ = ["Adam", "AdamW"]
@@ -33,8 +34,8 @@ class Adam(Optimizer):
     `weight_decay` times the parameter is added to g, or with `decoupled_weight_decay` the
     parameter first shrinks by the factor 1 - lr * weight_decay (that is `AdamW`).
 
-    `foreach`, `fused` and `capturable` are accepted: a group is always updated in one compiled
-    pass. With `differentiable` the step is recorded, so that gradients flow through it.
+    `foreach` and `fused` are accepted: a group is always updated in one compiled pass. With `capturable`
+    the steps of parameters on GPUs are counted there, so that a graph can be captured. With `differentiable` the step is recorded, so that gradients flow through it.
 
     Raises `ValueError` for options out of range.
 
@@ -92,11 +93,12 @@ class Adam(Optimizer):
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Change every parameter that has a gradient."""
         loss = loss_of(closure)
+        self._check_capture()
         for group in self.param_groups:
             params = [p for p in group["params"] if p.grad is not None]
             if not params:
                 continue
-            states = [self._state_of(p, group["amsgrad"]) for p in params]
+            states = [self._state_of(p, group["amsgrad"], group["capturable"]) for p in params]
             if not group["differentiable"]:
                 _step_compiled(params, states, group)
                 continue
@@ -105,10 +107,10 @@ class Adam(Optimizer):
                     _step_recorded(param, state, group)
         return loss
 
-    def _state_of(self, param: Tensor, amsgrad: bool) -> dict[str, Tensor]:
+    def _state_of(self, param: Tensor, amsgrad: bool, capturable: bool) -> dict[str, Tensor]:
         state = self.state[param]
         if not state:
-            state["step"] = cygrad.tensor(0.0)
+            state["step"] = cygrad.tensor(0.0).to(param.device if capturable else "cpu")
             state["exp_avg"] = cygrad.zeros_like(param.detach())
             state["exp_avg_sq"] = cygrad.zeros_like(param.detach())
             if amsgrad:
@@ -171,8 +173,9 @@ def _step_compiled(params: list[Tensor], states: list[dict[str, Tensor]], group:
     def arrays(name: str) -> list[Any]:
         return [as_real(a) for a in arrays_for_update([state[name] for state in states])]
 
-    steps = []
-    for array in arrays("step"):
+    counted = group["capturable"] and params[0].is_cuda
+    steps: list[Any] = arrays("step") if counted else []
+    for array in () if counted else arrays("step"):
         steps.append(array.item() + 1)
         array.fill(steps[-1])
     adam_step(
@@ -182,7 +185,7 @@ def _step_compiled(params: list[Tensor], states: list[dict[str, Tensor]], group:
         arrays("exp_avg_sq"),
         arrays("max_exp_avg_sq") if amsgrad else None,
         steps,
-        float(group["lr"]),
+        rate_of(group) if counted else float(group["lr"]),
         float(beta1),
         float(beta2),
         group["eps"],

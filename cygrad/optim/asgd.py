@@ -25,7 +25,8 @@ class ASGD(FormulaOptimizer):
 
     See B. Polyak and A. Juditsky, "Acceleration of Stochastic Approximation by Averaging", 1992.
 
-    `foreach` and `capturable` are accepted and change nothing. With `differentiable` the step is
+    `foreach` is accepted and changes nothing. With `capturable` the steps of parameters on GPUs are counted there,
+    so that a graph can be captured. With `differentiable` the step is
     recorded, so that gradients flow through it.
 
     Raises `ValueError` for options out of range.
@@ -75,9 +76,11 @@ class ASGD(FormulaOptimizer):
         return {"step": average.pop("step"), "eta": eta, "mu": cygrad.tensor(1.0), **average}
 
     def _change(self, xp: Any, p: Any, g: Any, state: dict[str, Any], o: dict[str, Any], t: float) -> None:
-        average, eta, lr = state["ax"], float(state["eta"].item()), float(o["lr"])
+        average, eta, mu, lr = state["ax"], state["eta"], state["mu"], o["lr"]
+        if isinstance(t, float):
+            eta, mu, lr = float(eta.item()), float(mu.item()), float(lr)
         p *= 1 - o["lambd"] * eta
         p -= eta * g
-        average += float(state["mu"].item()) * (p - average)
+        average += mu * (p - average)
         state["eta"][...] = lr / (1 + o["lambd"] * lr * t) ** o["alpha"]
-        state["mu"][...] = 1 / max(1, t - o["t0"])
+        state["mu"][...] = 1 / (max(1, t - o["t0"]) if isinstance(t, float) else xp.maximum(1, t - o["t0"]))

@@ -10,7 +10,7 @@ import numpy as np
 import cygrad
 from cygrad import Tensor
 from cygrad._core.access import array_of, arrays_for_update
-from cygrad.optim.optimizer import Optimizer, as_real, loss_of
+from cygrad.optim.optimizer import Optimizer, _count_on_gpu, as_real, loss_of, rate_of
 
 __all__ = ["FormulaOptimizer"]
 
@@ -25,6 +25,8 @@ class FormulaOptimizer(Optimizer):
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Change every parameter that has a gradient."""
         loss = loss_of(closure)
+        if "capturable" in self.defaults:
+            self._check_capture()
         for group in self.param_groups:
             for param in group["params"]:
                 if param.grad is None:
@@ -32,6 +34,8 @@ class FormulaOptimizer(Optimizer):
                 state = self.state[param]
                 if not state:
                     state.update(self._first_state(param, group))
+                    if group.get("capturable") and param.is_cuda:
+                        _count_on_gpu(state, param)
                 if group["differentiable"]:
                     with cygrad.enable_grad():
                         self._step_recorded(param, state, group)
@@ -49,7 +53,7 @@ class FormulaOptimizer(Optimizer):
         raise NotImplementedError
 
     def _change(self, xp: Any, p: Any, g: Any, state: dict[str, Any], o: dict[str, Any], t: float) -> None:
-        """Change `p` and `state` in place, in step `t`.
+        """Change `p` and `state` in place, in step `t`, which is on the GPU where `capturable` says so.
 
         `xp` is NumPy or cygrad, as are the arrays or tensors: the parameter, its gradient (with
         `maximize` and `weight_decay` applied) and the state. `o` holds the group's options.
@@ -60,7 +64,7 @@ class FormulaOptimizer(Optimizer):
         p, *arrays = [as_real(a) for a in arrays_for_update([param, *state.values()])]
         grad = as_real(array_of(param.grad))
         with np.errstate(all="ignore"):  # infinities and NaN pass silently, as in all ops
-            self._advance(np, p, grad, dict(zip(state, arrays)), {**group, "lr": float(group["lr"])})
+            self._advance(np, p, grad, dict(zip(state, arrays)), {**group, "lr": rate_of(group)})
 
     def _step_recorded(self, param: Tensor, state: dict[str, Tensor], group: dict[str, Any]) -> None:
         if param.is_complex():
@@ -79,7 +83,8 @@ class FormulaOptimizer(Optimizer):
             p *= 1 - o["lr"] * decay
         elif decay:
             g = g + decay * p
-        self._change(xp, p, g, state, o, float(steps.item()))
+        on_gpu = not isinstance(steps, (np.ndarray, Tensor))
+        self._change(xp, p, g, state, o, steps.astype("float64") if on_gpu else float(steps.item()))
 
 
 def zeros(param: Tensor, *names: str) -> dict[str, Tensor]:

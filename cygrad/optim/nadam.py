@@ -29,7 +29,8 @@ class NAdam(FormulaOptimizer):
 
     See T. Dozat, "Incorporating Nesterov Momentum into Adam", 2016.
 
-    `foreach` and `capturable` are accepted and change nothing. With `differentiable` the step is
+    `foreach` is accepted and changes nothing. With `capturable` the steps of parameters on GPUs are counted there,
+    so that a graph can be captured. With `differentiable` the step is
     recorded, so that gradients flow through it.
 
     Raises `ValueError` for options out of range.
@@ -88,7 +89,7 @@ class NAdam(FormulaOptimizer):
         mu, next_mu = (beta1 * (1 - 0.5 * 0.96 ** (s * o["momentum_decay"])) for s in (t, t + 1))
         product = state["mu_product"]
         product *= mu
-        done = float(product.item())
+        done = float(product.item()) if isinstance(t, float) else product
         mean += (1 - beta1) * (g - mean)
         square *= beta2
         square += (1 - beta2) * g * g

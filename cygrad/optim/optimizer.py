@@ -12,6 +12,7 @@ from typing import Any
 
 import cygrad
 from cygrad import Tensor
+from cygrad._core.access import array_of
 from cygrad.utils import typename
 from cygrad.utils.gradients import clear_grad
 from cygrad.utils.hooks import HookDict, RemovableHandle, add_hook
@@ -100,6 +101,17 @@ class Optimizer:
             for parameter in group["params"]:
                 clear_grad(parameter, set_to_none)
 
+    def _check_capture(self) -> None:
+        """Raise RuntimeError where a graph would repeat the numbers of one step for ever."""
+        groups = self.param_groups
+        if all(group["capturable"] or not group["params"][0].is_cuda for group in groups if group["params"]):
+            return
+        if cygrad.cuda.is_current_stream_capturing():
+            raise RuntimeError(
+                f"Attempting CUDA graph capture of step() for an instance of {type(self).__name__} but "
+                "param_groups' capturable is False."
+            )
+
     # Groups
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
@@ -186,11 +198,14 @@ class Optimizer:
         old_numbers = itertools.chain.from_iterable(g["params"] for g in saved_groups)
         parameters = itertools.chain.from_iterable(g["params"] for g in self.param_groups)
         by_number = dict(zip(old_numbers, parameters))
+        capturable = {number: g.get("capturable") for g in saved_groups for number in g["params"]}
         state: defaultdict[Any, Any] = defaultdict(dict)
         for key, value in state_dict["state"].items():
             if key in by_number:
                 parameter = by_number[key]
                 state[parameter] = {k: _adapted(k, v, parameter) for k, v in value.items()}
+                if parameter.is_cuda and capturable.get(key):
+                    _count_on_gpu(state[parameter], parameter)
             else:
                 state[key] = value
         for group, saved in zip(self.param_groups, saved_groups):
@@ -332,6 +347,19 @@ def _adapted(name: str, value: Any, parameter: Tensor) -> Any:
     tensor = as_tensor(value).detach()
     wanted = parameter.dtype if name != "step" and parameter.is_floating_point() else tensor.dtype
     return tensor.to("cpu" if name in _NUMBERS else parameter.device, wanted, copy=True)
+
+
+def _count_on_gpu(state: dict[str, Any], parameter: Tensor) -> None:
+    """Move counts of steps and the like, in single precision, to where the parameter is."""
+    for name, value in state.items():
+        if isinstance(value, Tensor) and not value.is_cuda and value.dim() == 0:
+            state[name] = value.to(parameter.device, cygrad.float32)
+
+
+def rate_of(group: dict[str, Any]) -> Any:
+    """The learning rate: a number, or an array if it is a tensor on a GPU, which a graph reads anew each time."""
+    lr = group["lr"]
+    return array_of(lr).reshape(()) if isinstance(lr, Tensor) and lr.is_cuda else float(lr)
 
 
 def loss_of(closure: Callable[[], Any] | None) -> Any:

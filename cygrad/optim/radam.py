@@ -30,7 +30,8 @@ class RAdam(FormulaOptimizer):
 
     See L. Liu et al., "On the Variance of the Adaptive Learning Rate and Beyond", 2019.
 
-    `foreach` and `capturable` are accepted and change nothing. With `differentiable` the step is
+    `foreach` is accepted and changes nothing. With `capturable` the steps of parameters on GPUs are counted there,
+    so that a graph can be captured. With `differentiable` the step is
     recorded, so that gradients flow through it.
 
     Raises `ValueError` for options out of range.
@@ -89,7 +90,10 @@ class RAdam(FormulaOptimizer):
         limit = 2 / (1 - beta2) - 1
         length = limit - 2 * t * beta2**t / left
         update = o["lr"] / (1 - beta1**t) * mean
-        if length > 5:
-            rectified = (length - 4) * (length - 2) * limit / ((limit - 4) * (limit - 2) * length)
+        rectified = (length - 4) * (length - 2) * limit / ((limit - 4) * (limit - 2) * length)
+        if not isinstance(t, float):
+            root = xp.sqrt(xp.maximum(rectified * left, 0)) / (xp.sqrt(square) + o["eps"])
+            update = update * xp.where(length > 5, root, 1)
+        elif length > 5:
             update = update * ((rectified * left) ** 0.5 / (xp.sqrt(square) + o["eps"]))
         p -= update

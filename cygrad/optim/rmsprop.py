@@ -25,7 +25,8 @@ class RMSprop(FormulaOptimizer):
     See T. Tieleman and G. Hinton, Lecture 6.5 of "Neural Networks for Machine Learning", 2012;
     centered: A. Graves, "Generating Sequences With Recurrent Neural Networks", 2013.
 
-    `foreach` and `capturable` are accepted and change nothing. With `differentiable` the step is
+    `foreach` is accepted and changes nothing. With `capturable` the steps of parameters on GPUs are counted there,
+    so that a graph can be captured. With `differentiable` the step is
     recorded, so that gradients flow through it.
 
     Raises `ValueError` for options out of range.

@@ -25,7 +25,8 @@ class Rprop(FormulaOptimizer):
     See M. Riedmiller and H. Braun, "A Direct Adaptive Method for Faster Backpropagation Learning:
     The RPROP Algorithm", 1993. It is for gradients of the whole data, not of batches.
 
-    `foreach` and `capturable` are accepted and change nothing. With `differentiable` the step is
+    `foreach` is accepted and changes nothing. With `capturable` the steps of parameters on GPUs are counted there,
+    so that a graph can be captured. With `differentiable` the step is
     recorded, so that gradients flow through it.
 
     Raises `ValueError` for options out of range.

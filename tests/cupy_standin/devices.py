@@ -6,6 +6,7 @@ import weakref
 from . import memory, state
 
 NULL, PTDS = 0, 2
+made: weakref.WeakSet = weakref.WeakSet()  # streams
 
 
 class Device:
@@ -45,6 +46,9 @@ class Device:
         state.set_device(self.id)
 
     def synchronize(self):
+        if any(stream.is_capturing() for stream in made):
+            raise state.CUDARuntimeError("cudaErrorStreamCaptureUnsupported", "operation not permitted when stream is "
+                                         "capturing")  # fmt: skip
         state.synchronize("Device.synchronize")
 
     @property
@@ -79,6 +83,7 @@ class _Stream:
         self.ptr = ptr
         self.device_id = device_id
         self._capture = None
+        made.add(self)
 
     def __eq__(self, other):
         return isinstance(other, _Stream) and self.ptr == other.ptr
@@ -120,12 +125,11 @@ class _Stream:
     def priority(self):
         return 0
 
-    @property
     def is_capturing(self):
         return self._capture is not None
 
     def synchronize(self):
-        if self.is_capturing:
+        if self.is_capturing():
             raise RuntimeError("the current stream is capturing, so synchronous API calls are disallowed")
         state.synchronize("Stream.synchronize")
 
@@ -135,8 +139,15 @@ class _Stream:
         return event
 
     def wait_event(self, event):
-        if event._capture is not None:
+        if event._capture is not None and self._capture is not event._capture:
             self._capture = event._capture  # a fork of the capture
+            event._capture.forks.append(self)
+        elif self._capture is not None and event._capture is None:
+            raise state.CUDARuntimeError(
+                "cudaErrorStreamCaptureIsolation", "dependency created on uncaptured work in another stream"
+            )
+        elif self._capture is not None:
+            event._capture.joined.add(event._stream)
 
     def add_callback(self, callback, arg):
         callback(self, 0, arg)
@@ -147,14 +158,19 @@ class _Stream:
     def begin_capture(self, mode=None):
         if self.ptr == NULL:
             raise RuntimeError("cannot capture on the default (legacy) stream")
-        if self.is_capturing:
+        if self.is_capturing():
             raise RuntimeError("the stream is already capturing")
         self._capture = Capture(self)
 
     def end_capture(self):
-        if not self.is_capturing:
+        if not self.is_capturing():
             raise RuntimeError("cudaStreamEndCapture: the stream is not capturing")
         capture, self._capture = self._capture, None
+        unjoined = [fork for fork in capture.forks if fork is not self and fork not in capture.joined]
+        for fork in capture.forks:
+            fork._capture = None
+        if unjoined:
+            raise state.CUDARuntimeError("cudaErrorStreamCaptureUnjoined", "capturing stream has unjoined work")
         return Graph._of(capture)
 
 
@@ -216,12 +232,18 @@ class Event:
         stream = get_current_stream() if stream is None else stream
         self._time = time.perf_counter()
         self._capture = stream._capture
+        self._stream = stream
 
     def synchronize(self):
+        if self._capture is not None:
+            raise state.CUDARuntimeError("cudaErrorCapturedEvent", "operation not permitted on an event last recorded "
+                                         "in a capturing stream")  # fmt: skip
         state.synchronize("Event.synchronize")
 
 
 def get_elapsed_time(start_event, end_event):
+    if start_event._capture or end_event._capture:
+        raise state.CUDARuntimeError("cudaErrorCapturedEvent", "operation not permitted on a captured event")
     if not (start_event._timed and end_event._timed) or None in (start_event._time, end_event._time):
         raise state.CUDARuntimeError("cudaErrorInvalidResourceHandle", "invalid resource handle")
     return (end_event._time - start_event._time) * 1e3
@@ -238,6 +260,8 @@ class Capture:
         self.stream = stream
         self.work = []
         self.blocks = {}
+        self.forks = []
+        self.joined = set()
 
     def add(self, name, work, memories):
         self.work.append((name, work))

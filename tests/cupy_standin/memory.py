@@ -69,8 +69,14 @@ class PooledMemory(Memory):
 
     _is_free = True
 
-    def __init__(self, size, pool):
-        super().__init__(size)
+    def __init__(self, size, pool, base=None, blocks=None):
+        if base is None:
+            super().__init__(size)
+        else:
+            BaseMemory.__init__(self, size, base.device_id, base._bytes[:size])
+            self._red = base._red
+            self._bytes.fill(POISON)
+        self._base, self._blocks = base, blocks
         self._pool = weakref.ref(pool)
         self._state = pool._of(self.device_id)
         self._state["used"] += rounded(size)
@@ -83,6 +89,8 @@ class PooledMemory(Memory):
             tell("free_preprocess", **what, pmem_id=id(self))
             self._state["used"] -= rounded(self.size)
             self._state["free"] += rounded(self.size)
+            if self._base is not None:
+                self._blocks.append(self._base)
             tell("free_postprocess", **what, pmem_id=id(self))
 
     free = __del__
@@ -227,16 +235,20 @@ def address(mem):
 
 
 class MemoryPool:
-    """The pool of all devices, which keeps account of each alone and keeps nothing for reuse."""
+    """The pool of all devices, which keeps account of each alone. One with an allocator hands its blocks out again; others
+    keep nothing for reuse, so that what is read after it was freed shows."""
 
     def __init__(self, allocator=None):
         self._states = {}
+        self._allocator = allocator
         pools.add(self)
 
     def _of(self, device):
-        return self._states.setdefault(device, {"used": 0, "free": 0, "limit": 0})
+        return self._states.setdefault(device, {"used": 0, "free": 0, "limit": 0, "blocks": {}})
 
     def malloc(self, size):
+        if state.capturing() is not None and self is default_pool:
+            raise AssertionError("memory that a graph is to use is taken from a pool that others use")
         now = self._of(state.current_device())
         wanted = rounded(size)
         reused = min(wanted, now["free"])
@@ -248,12 +260,23 @@ class MemoryPool:
         now["free"] -= reused
         what = {"device_id": state.current_device(), "mem_size": wanted}
         tell("malloc_preprocess", **what, size=size)
-        mem = PooledMemory(size, self)
+        blocks = now["blocks"].setdefault(getattr(state.stream(), "ptr", 0), [])  # by stream, as in CuPy
+        mem = PooledMemory(size, self, self._block(wanted, blocks), blocks)
         tell("malloc_postprocess", **what, size=size, mem_ptr=mem.ptr, pmem_id=id(mem))
         return MemoryPointer(mem, 0)
 
+    def _block(self, wanted, blocks):
+        """The memory that the pool's allocator gave, the last that was freed first; None if there is no allocator."""
+        if self._allocator is None or not wanted:
+            return None
+        for i in range(len(blocks) - 1, -1, -1):
+            if blocks[i].size == wanted:
+                return blocks.pop(i)
+        return self._allocator(wanted).mem
+
     def free_all_blocks(self, stream=None):
         self._of(state.current_device())["free"] = 0
+        self._of(state.current_device())["blocks"].clear()
 
     def free_all_free(self):
         self.free_all_blocks()

@@ -110,8 +110,10 @@ def beside(value, array):
     """A number, or an array in the CPU's memory, as an array where another is."""
     if not is_array(array):
         return np.asarray(value)
+    from cygrad._kernels.gpu.capturing import uploaded  # which imports this module
+
     with on_device(array.device.id):
-        return cupy().asarray(value)
+        return value if is_array(value) else uploaded(np.asarray(value))
 
 
 def filled_like(array, shape, value, dtype):

@@ -11,7 +11,8 @@ from collections import defaultdict
 import numpy as np
 
 from cygrad._kernels import by_numpy
-from cygrad._kernels.gpu.library import cupy, dense, on_device
+from cygrad._kernels.gpu.capturing import current, kept, uploaded
+from cygrad._kernels.gpu.library import cupy, dense, is_array, on_device
 from cygrad._kernels.gpu.programs import FLOATS, Program
 
 _CHUNK = 1 << 14  # elements of a block
@@ -19,13 +20,13 @@ _THREADS = 256
 _MOST_TABLES = 64
 
 _TEXT = """
-// A row of `tensors`: pointers to parameter, gradient and state, NULL for what there is not, then the size.
-#define COLUMNS 6
+// A row of `tensors`: pointers to parameter, gradient, state and count of steps, NULL for what there is not; the size.
+#define COLUMNS 7
 #define EACH_ELEMENT(i) \\
     const whole* tensor = tensors + parts[2 * blockIdx.x] * COLUMNS; \\
     T* p = (T*)tensor[0]; const T* g = (const T*)tensor[1]; \\
     T *s0 = (T*)tensor[2], *s1 = (T*)tensor[3], *s2 = (T*)tensor[4]; \\
-    whole first = parts[2 * blockIdx.x + 1], last = first + CHUNK < tensor[5] ? first + CHUNK : tensor[5]; \\
+    whole first = parts[2 * blockIdx.x + 1], last = first + CHUNK < tensor[6] ? first + CHUNK : tensor[6]; \\
     for (whole i = first + threadIdx.x; i < last; i += blockDim.x)
 """
 _SGD = Program(
@@ -46,14 +47,7 @@ extern "C" __global__ void sgd(const whole* tensors, const whole* parts, double 
 }
 """,
 )
-_ADAM = Program(
-    "adam",
-    _TEXT
-    + """
-extern "C" __global__ void adam(const whole* tensors, const whole* parts, double gain1, double beta2, double gain2,
-                                double eps, double weight_decay, double shrink, double sign, double step_size,
-                                double root_of_correction) {
-    EACH_ELEMENT(i) {
+_OF_ADAM = """
         W x = W(p[i]) * W(shrink), change = W(sign) * W(g[i]) + W(weight_decay) * x;
         W m = W(s0[i]), v = W(s1[i]) * W(beta2) + W(gain2) * change * change;
         m += (change - m) * W(gain1);
@@ -67,6 +61,38 @@ extern "C" __global__ void adam(const whole* tensors, const whole* parts, double
         p[i] = T(x - W(step_size) * m / (sqrt(v) / W(root_of_correction) + W(eps)));
     }
 }
+"""
+_ADAM = Program(
+    "adam",
+    _TEXT
+    + """
+extern "C" __global__ void adam(const whole* tensors, const whole* parts, double gain1, double beta2, double gain2,
+                                double eps, double weight_decay, double shrink, double sign, double step_size,
+                                double root_of_correction) {
+    EACH_ELEMENT(i) {"""
+    + _OF_ADAM,
+)
+# The same with counts of steps in the GPU's memory, and with the learning rate there if `rate` is its address.
+_COUNTED_ADAM = Program(
+    "counted_adam",
+    _TEXT
+    + """
+extern "C" __global__ void counted_adam(const whole* tensors, const whole* parts, double beta1, double beta2, double lr,
+                                        whole rate, double eps, double weight_decay, double decay, double sign) {
+    const double t = *(const float*)tensors[parts[2 * blockIdx.x] * COLUMNS + 5];
+    if (rate) lr = *(const double*)rate;
+    const double shrink = 1 - lr * decay, gain1 = 1 - beta1, gain2 = 1 - beta2;
+    const double step_size = lr / (1 - pow(beta1, t)), root_of_correction = sqrt(1 - pow(beta2, t));
+    EACH_ELEMENT(i) {"""
+    + _OF_ADAM,
+)
+_COUNT = Program(
+    "count_steps",
+    _TEXT
+    + """
+extern "C" __global__ void count_steps(const whole* tensors, whole count) {
+    EACH_OF(i, count) *(float*)tensors[i * COLUMNS + 5] += 1;
+}
 """,
 )
 _tables: dict = {}
@@ -77,11 +103,13 @@ def _table(numbers):
     key = cupy().cuda.runtime.getDevice(), numbers.shape, numbers.tobytes()
     found = _tables.pop(key, None)
     if found is None:
-        found = cupy().array(numbers)
+        found = uploaded(numbers)
+        if current() is not None:
+            return found
         if len(_tables) >= _MOST_TABLES:
             _tables.pop(next(iter(_tables)))
     _tables[key] = found
-    return found
+    return kept(found)
 
 
 def _parts(sizes):
@@ -92,12 +120,19 @@ def _parts(sizes):
     return np.stack([owners, starts * _CHUNK], 1)
 
 
-def _launch(program, rows, numbers):
-    """One launch for tensors of one type on one device; `rows` hold parameter, gradient and state of each."""
-    pointers = [[*(0 if a is None else a.data.ptr for a in row), *[0] * (5 - len(row)), row[0].size] for row in rows]
+def _launch(program, rows, numbers, steps=()):
+    """One launch for tensors of one type on one device; `rows` hold parameter, gradient and state of each.
+
+    `steps`: their counts, which are counted up before.
+    """
+    pointers = [[*(0 if a is None else a.data.ptr for a in row), *[0] * (6 - len(row)), row[0].size] for row in rows]
+    for line, step in zip(pointers, steps):
+        line[5] = step.data.ptr
     parts = _parts([row[0].size for row in rows])
     if len(parts):
         tables = _table(np.array(pointers, np.int64)), _table(parts)
+        if steps:
+            _COUNT.over(rows[0][0].dtype, len(rows), (tables[0], len(rows)), CHUNK=_CHUNK)
         program.launch(rows[0][0].dtype, len(parts), _THREADS, (*tables, *numbers), CHUNK=_CHUNK)
 
 
@@ -178,7 +213,10 @@ def adam_step(
     maximize=False,
     decoupled=False,
 ):
-    """One step of Adam on each parameter."""
+    """One step of Adam on each parameter.
+
+    `steps` are numbers, or the counts before this step as arrays on the GPU; then `lr` may be one, too.
+    """
     largest = max_exp_avg_sqs if amsgrad else [None] * len(params)
     for arrays, name in (
         (grads, "gradients"),
@@ -187,6 +225,10 @@ def adam_step(
         (largest, "largest averages of squares"),
     ):
         _check(params, arrays, name)
+    if is_array(steps[0]):
+        settings = beta1, beta2, lr, eps, weight_decay, decoupled, maximize
+        _counted_adam(params, grads, exp_avgs, exp_avg_sqs, largest, steps, *settings)
+        return
     shared = {
         "gain1": 1 - beta1,
         "beta2": beta2,
@@ -207,3 +249,34 @@ def adam_step(
     for row in alone:
         with on_device(row[0].device.id):
             by_numpy.adam(*row)
+
+
+def _counted_adam(
+    params, grads, means, squares, largest, steps, beta1, beta2, lr, eps, weight_decay, decoupled, maximize
+):
+    """Adam without a number that depends on the step, so that a graph can repeat it."""
+    decay, decays = (0.0, weight_decay) if decoupled else (weight_decay, 0.0)
+    sign = -1.0 if maximize else 1.0
+    rate = lr.astype(np.float64) if is_array(lr) else None
+    # what goes by one launch is told apart by its number
+    together, alone = _in_groups(
+        zip(params, grads, means, squares, largest), [{"number": i} for i in range(len(steps))]
+    )
+    groups = defaultdict(list)
+    for (device, dtype, own), rows in together.items():
+        groups[device, dtype].append((rows[0], steps[own[0][1]]))
+    for (device, _), found in groups.items():
+        numbers = (*map(float, (beta1, beta2, 0 if rate is not None else lr)), 0 if rate is None else rate.data.ptr)
+        with on_device(device):
+            rows, counts = zip(*found)
+            _launch(_COUNTED_ADAM, rows, (*numbers, float(eps), float(decay), float(decays), sign), counts)
+    for *row, own in alone:
+        step = steps[own["number"]]
+        with on_device(row[0].device.id):
+            step += 1
+            t, lr_now = step.astype(np.float64), lr if rate is None else rate
+            by_numpy.adam(*row, {
+                "gain1": 1 - beta1, "beta2": beta2, "gain2": 1 - beta2, "eps": eps, "weight_decay": decay, "sign": sign,
+                "shrink": 1 - lr_now * decays, "step_size": lr_now / (1 - beta1**t),
+                "root_of_correction": cupy().sqrt(1 - beta2**t),
+            })  # fmt: skip

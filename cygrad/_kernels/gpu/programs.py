@@ -7,6 +7,7 @@ Arrays are passed as pointers to their memory, which must be contiguous, whole n
 
 import numpy as np
 
+from cygrad._kernels.gpu.capturing import current, kept, uploaded
 from cygrad._kernels.gpu.library import cupy, current_device
 
 _HALF = "#include <cupy/carray.cuh>\n#include <cupy/{0}.cuh>\ntypedef {0} T;\ntypedef float W;\n"
@@ -99,12 +100,14 @@ def on_gpu(array):
     if array is None or not isinstance(array, np.ndarray):
         return array
     if array.nbytes > _LARGEST:
-        return cupy().array(array)
+        return uploaded(array)
     key = current_device(), array.shape, array.dtype.char, array.tobytes()
     found = _kept.pop(key, None)
     if found is None:
-        found = cupy().array(array)
+        found = uploaded(array)
+        if current() is not None:
+            return found
         if len(_kept) >= _MOST:
             _kept.pop(next(iter(_kept)), None)
     _kept[key] = found  # the last in order, which goes last
-    return found
+    return kept(found)

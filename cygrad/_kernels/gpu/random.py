@@ -12,6 +12,7 @@ from threading import Lock
 
 import numpy as np
 
+from cygrad._kernels.gpu.capturing import current
 from cygrad._kernels.gpu.library import as_number, cupy, is_array, on_device
 
 
@@ -20,7 +21,18 @@ class Stream:
 
     def __init__(self, place, seed, offset=0):
         self.place, self.seed, self.offset = place, seed, offset
+        self._is_used = False
         self._lock = Lock()
+
+    def restart(self, seed, offset=0):
+        """Go to a place in the numbers of a seed. Raises RuntimeError in a capture, unless it is new."""
+        if self._is_used and current() is not None:
+            raise RuntimeError(
+                "Cannot call CUDAGeneratorImpl::set_current_seed during CUDA graph capture.\n"
+                "  a replay goes on where the generator is then: seed it before"
+            )
+        with self._lock:
+            self.seed, self.offset, self._is_used = seed, offset % 2**64, True
 
     def take(self, count):
         """(seed, first counter) of so many counters, which nobody else gets."""
@@ -72,12 +84,33 @@ struct Own {
 };
 """
 _DRAWN = "uint64 seed, uint64 first"
+_CAPTURED = "raw uint64 start, uint64 before"  # Note [Captures]
+_READ = "const unsigned long long seed = start[0], first = start[1] + before; "
 
 
 @cache
-def _kernel(name, inputs, outputs, operation, preamble, _library):
-    inputs = f"{_DRAWN}, {inputs}" if inputs else _DRAWN
-    return _library.ElementwiseKernel(inputs, outputs, operation, f"cygrad_{name}", preamble=_PHILOX + preamble)
+def _kernel(name, inputs, outputs, operation, preamble, is_captured, _library):
+    drawn = _CAPTURED if is_captured else _DRAWN
+    return _library.ElementwiseKernel(
+        f"{drawn}, {inputs}" if inputs else drawn,
+        outputs,
+        _READ + operation if is_captured else operation,
+        f"cygrad_{name}{'_captured' if is_captured else ''}",
+        preamble=_PHILOX + preamble,
+    )
+
+
+def _run(numbers, count, name, inputs, outputs, operation, preamble, arrays, **how):
+    """Launch a kernel that draws so many counters."""
+    capture = current()
+    drawn = numbers.take(count) if capture is None else capture.draw(numbers, count)
+    _kernel(name, inputs, outputs, operation, preamble, capture is not None, cupy())(*drawn, *arrays, **how)
+
+
+def set_start(numbers, count, start):
+    """Write where a replay that draws so many counters begins; the launch is of the current stream."""
+    text = "start[0] = seed; start[1] = first"
+    _kernel("start", "", "raw uint64 start", text, "", False, cupy())(*numbers.take(count), start, size=1)
 
 
 def _in_groups(numbers, shape, dtype, name, each, lines, inputs="", values=()):
@@ -91,8 +124,7 @@ def _in_groups(numbers, shape, dtype, name, each, lines, inputs="", values=()):
                 f"for (int k = 0; k < {each}; k++) if ({each} * i + k < count) out[{each} * i + k] = x[k];"
             )
             inputs = "int64 count" + (", " + inputs if inputs else "")
-            run = _kernel(name, inputs, "raw T out", text, "", cupy())
-            run(*numbers.take(groups), out.size, *values, out, size=groups)
+            _run(numbers, groups, name, inputs, "raw T out", text, "", (out.size, *values, out), size=groups)
     return out
 
 
@@ -100,7 +132,7 @@ def _for_each(numbers, name, inputs, arrays, out, operation, preamble=""):
     """`out`, each element of which is made of those of `arrays` by `operation` with the numbers `own`."""
     if out.size:
         text = f"Own own(seed, first + i); {operation}"
-        _kernel(name, inputs, "T out", text, preamble, cupy())(*numbers.take(out.size), *arrays, out)
+        _run(numbers, out.size, name, inputs, "T out", text, preamble, (*arrays, out))
     return out
 
 

@@ -8,6 +8,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from cygrad._kernels.gpu.capturing import current, kept, uploaded
 from cygrad._kernels.gpu.library import cupy, current_device, dense
 from cygrad._kernels.gpu.programs import FLOATS, Program, on_gpu
 from cygrad._kernels.gpu.sliding import TEXT, places
@@ -76,8 +77,11 @@ def _arrays_of(table):
         counts = None if (table.counts == table.places.shape[1]).all() else table.counts.astype(np.int32)
         weights = None if table.weights is None else np.asarray(table.weights, np.float64)
         given = table.places.astype(np.int32), counts, weights
-        found[index] = tuple(None if a is None else cupy().array(np.ascontiguousarray(a)) for a in given)
-    return found[index]
+        arrays = tuple(None if a is None else uploaded(np.ascontiguousarray(a)) for a in given)
+        if current() is not None:
+            return arrays
+        found[index] = arrays
+    return kept(found[index])
 
 
 def _divisor(divisor, dims):

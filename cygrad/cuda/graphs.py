@@ -1,0 +1,356 @@
+"""Captured graphs: work that is noted once and then started as one.
+
+    g = cygrad.cuda.CUDAGraph()
+    with cygrad.cuda.graph(g):
+        y = model(x)
+    x.copy_(next_input)
+    g.replay()          # computes y anew, from the x and into the y of the capture
+
+See Note [Captures] in `_kernels/gpu/capturing.py`.
+"""
+
+import gc
+import itertools
+import re
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import cygrad
+from cygrad._core import sites
+from cygrad._core.errors import CaptureError
+from cygrad._kernels.gpu import capturing, library
+from cygrad._kernels.gpu.random import set_start
+from cygrad.cuda.devices import synchronize
+from cygrad.cuda.memory import empty_cache
+from cygrad.cuda.streams import Stream, StreamContext, current_stream
+
+__all__ = ["CUDAGraph", "graph", "graph_pool_handle", "is_current_stream_capturing", "make_graphed_callables"]
+
+_SAID = re.compile("stream is capturing, so|StreamCapture|CapturedEvent")  # by CuPy and the driver
+_numbers = itertools.count(1)
+_pools: weakref.WeakValueDictionary[tuple[int, int], Any] = weakref.WeakValueDictionary()
+
+
+def is_current_stream_capturing() -> bool:
+    """Whether what this thread does now goes into a graph.
+
+    >>> import cygrad
+    >>> cygrad.cuda.is_current_stream_capturing()
+    False
+    """
+    return capturing.is_capturing()
+
+
+def graph_pool_handle() -> tuple[int, int]:
+    """A name for memory that several graphs are to share, which are then replayed in the order of their captures."""
+    return 0, next(_numbers)
+
+
+class CUDAGraph:
+    """Work of a GPU, noted between `capture_begin` and `capture_end`, and started as one by `replay`.
+
+    It reads and writes the memory that it had in the capture, which stays reserved as long as the graph lives; tensors
+    from outside that it uses have to be kept. Random numbers go on from replay to replay.
+    """
+
+    def __init__(self, keep_graph: bool = False) -> None:
+        self._pool: Any = None
+        self._handle: tuple[int, int] | None = None
+        self._capture: Any = None
+        self._graph: Any = None
+        self._device = -1
+
+    def capture_begin(self, pool: tuple[int, int] | None = None, capture_error_mode: str = "global") -> None:
+        """Begin; the current stream must not be the default one.
+
+        `pool`, from `graph_pool_handle()` or `pool()` of another graph, is the memory to take. Raises RuntimeError for
+        the default stream and for a graph that was captured before.
+        """
+        if capture_error_mode not in ("global", "thread_local", "relaxed"):
+            raise RuntimeError(f"Unknown capture error mode. Expected `global`, `thread_local`, or `relaxed`, got "
+                               f"{capture_error_mode}")  # fmt: skip
+        if self._graph is not None or self._capture is not None:
+            raise RuntimeError("This CUDAGraph instance already owns a captured graph. To capture a new graph, create a "
+                               "new instance.")  # fmt: skip
+        if current_stream().cuda_stream in (0, 1, 2):
+            raise RuntimeError("CUDA graphs must be captured on a non-default stream. (However, after capture, it's ok "
+                               "to replay them on the default stream.)")  # fmt: skip
+        handle = graph_pool_handle() if pool is None else pool
+        found = _pools.get(handle)
+        if found is None:
+            _pools[handle] = found = capturing.Pool()
+        self._device = library.current_device()
+        capture = capturing.Capture(found)
+        capture.begin()
+        self._handle, self._pool, self._capture = handle, found, capture
+
+    def capture_end(self) -> None:
+        """End the capture."""
+        if self._capture is None:
+            raise RuntimeError("capture_end() called before capture_begin().")
+        capture, self._capture = self._capture, None
+        self._graph = capture.end()
+        self._kept, self._drawn = capture.kept, capture.drawn
+
+    def replay(self) -> None:
+        """Start the work, in the current stream. Raises RuntimeError if nothing was captured."""
+        if self._graph is None:
+            raise RuntimeError("Called CUDAGraph::replay without a preceding successful capture.")
+        with library.on_device(self._device):
+            for numbers, (start, count) in self._drawn.items():
+                set_start(numbers, count, start)
+            self._graph.launch()
+
+    def reset(self) -> None:
+        """Forget the work, and give back the memory, unless a tensor or another graph still has it."""
+        self._graph = self._kept = self._drawn = self._pool = self._handle = None
+
+    def pool(self) -> tuple[int, int]:
+        """The name of this graph's memory, for other graphs to share it."""
+        if self._handle is None:
+            raise RuntimeError("Called CUDAGraph::pool() without a preceding successful capture.")
+        return self._handle
+
+
+class graph:
+    """A context in which work goes into a graph instead of running.
+
+    cuda_graph
+        a `CUDAGraph`; or a function without arguments, for `step = graph(function)`: it is run `warmup` times and then
+        captured, and `step()` replays it and gives what it gave in the capture, with the new values
+    pool
+        memory to share, from `graph_pool_handle()` or `CUDAGraph.pool()`
+    stream
+        where to capture; by default in a stream of its own
+
+    An op that has to wait for the GPU raises `cygrad.errors.CaptureError`, which names the line.
+    """
+
+    default_capture_stream: Stream | None = None
+
+    def __new__(cls, cuda_graph: Any, *args: Any, **kwargs: Any) -> Any:
+        """A context, or the replay of a function."""
+        if callable(cuda_graph):
+            return _replay_of(cuda_graph, *args, **kwargs)
+        return super().__new__(cls)
+
+    def __init__(
+        self, cuda_graph: CUDAGraph, pool: tuple[int, int] | None = None, stream: Stream | None = None,
+        capture_error_mode: str = "global"
+    ) -> None:  # fmt: skip
+        self.pool, self.capture_error_mode, self.cuda_graph = pool, capture_error_mode, cuda_graph
+        self.capture_stream = _capture_stream() if stream is None else stream
+        self.stream_ctx = StreamContext(self.capture_stream)
+
+    def __enter__(self) -> None:
+        synchronize()
+        gc.collect()
+        empty_cache()
+        self.stream_ctx.__enter__()
+        try:
+            self.cuda_graph.capture_begin(self.pool, self.capture_error_mode)
+        except BaseException:
+            self.stream_ctx.__exit__()
+            raise
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        try:
+            self.cuda_graph.capture_end()
+        except RuntimeError:  # the capture failed because of the error
+            if error is None:
+                raise
+        finally:
+            self.stream_ctx.__exit__()
+        if error is not None:
+            self.cuda_graph.reset()
+            if isinstance(error, RuntimeError) and _SAID.search(str(error)):
+                raise _refusal(error, traceback) from error
+
+
+def _capture_stream() -> Stream:
+    found = graph.default_capture_stream
+    if found is None or found.device_index != library.current_device():
+        found = graph.default_capture_stream = Stream()
+    return found
+
+
+def _is_ours(frame: Any) -> bool:
+    return sites.is_ours(frame.f_code) or frame.f_globals.get("__name__", "").startswith("cygrad.")
+
+
+def _refusal(error: BaseException, traceback: Any) -> CaptureError:
+    """The error that names the last line of the user's that called this package."""
+    place, name = None, "this"
+    while traceback is not None:
+        frame, inner = traceback.tb_frame, traceback.tb_next
+        if not _is_ours(frame) and (place is None or (inner is not None and _is_ours(inner.tb_frame))):
+            place = frame.f_code, traceback.tb_lasti
+            name = "this" if inner is None else inner.tb_frame.f_code.co_name.rpartition(".")[2]
+        traceback = inner
+    where = "" if place is None else f", at {sites.at(*place)}"
+    return CaptureError(
+        "CUDA error: operation not permitted when stream is capturing\n"
+        f"  `{name}` has to wait for the GPU or to move data, which a graph can not do{where}\n"
+        f"  CuPy says: {error}\n"
+        "  to mend it: leave the value on the GPU, and read it after `replay()`",
+        called=place,
+    )
+
+
+def _replay_of(
+    function: Callable[[], Any], pool: tuple[int, int] | None = None, stream: Stream | None = None, *, warmup: int = 3
+) -> Callable[[], Any]:
+    """What captures a function and replays it; see `graph`."""
+    captured = CUDAGraph()
+    context = graph(captured, pool, stream)
+    with _aside(context.capture_stream):
+        for _ in range(warmup):
+            function()
+    with context:
+        results = function()
+
+    def replay() -> Any:
+        captured.replay()
+        return results
+
+    replay.graph = captured  # type: ignore[attr-defined]
+    return replay
+
+
+class _aside(StreamContext):
+    """A stream as a context, which waits for the current one before, and which that waits for after."""
+
+    def __enter__(self) -> None:
+        self._outer = current_stream()
+        self.stream.wait_stream(self._outer)
+        super().__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__()
+        self._outer.wait_stream(self.stream)
+
+
+# -- callables ---------------------------------------------------------------------------------------------
+
+
+def make_graphed_callables(
+    callables: Any, sample_args: Any, num_warmup_iters: int = 3, allow_unused_input: bool = False,
+    pool: tuple[int, int] | None = None
+) -> Any:  # fmt: skip
+    """Functions or modules whose forward and backward are replays of graphs.
+
+    `callables` is one or a tuple of them, in the order in which they are going to run; `sample_args` has for each a
+    tuple of tensors like those it is going to get, whose `requires_grad` counts. A module is changed itself; it goes
+    back to its own `forward` where `training` is not as in the capture. Raises RuntimeError for hooks and for buffers
+    that require grad, TypeError for arguments that are no tensors.
+    """
+    single = not isinstance(callables, tuple)
+    functions = (callables,) if single else callables
+    samples = (sample_args,) if single else sample_args
+    handle = graph_pool_handle() if pool is None else pool
+    parts = [_Callable(function, args, allow_unused_input) for function, args in zip(functions, samples, strict=True)]
+    with _aside(_capture_stream()):
+        for part in parts:
+            for _ in range(num_warmup_iters):
+                part.run()
+                part.differentiate()
+            part.forget()
+    for part in parts:
+        with graph(part.forward_graph, pool=handle):
+            part.run()
+    for part in reversed(parts):
+        with graph(part.backward_graph, pool=handle):
+            part.differentiate()
+    made = tuple(part.made() for part in parts)
+    return made[0] if single else made
+
+
+class _Callable:
+    """One function or module, with the tensors that its graphs read and write."""
+
+    def __init__(self, function: Any, args: tuple[Any, ...], allow_unused: bool) -> None:
+        self.function, self.allow_unused = function, allow_unused
+        self.module = function if isinstance(function, cygrad.nn.Module) else None
+        if self.module is not None:
+            if self.module._backward_hooks or self.module._forward_hooks or self.module._forward_pre_hooks:
+                raise RuntimeError("Modules must not have hooks registered at the time they are passed. However, "
+                                   "registering hooks on modules after passing them through make_graphed_callables is "
+                                   "allowed.")  # fmt: skip
+            if any(b.requires_grad for b in self.module.buffers()):
+                raise RuntimeError("In any :class:`~torch.nn.Module` passed to :func:`~make_graphed_callables`, only "
+                                   "parameters may be trainable. All buffers must have ``requires_grad=False``.")  # fmt: skip
+        if not all(isinstance(arg, cygrad.Tensor) for arg in args):
+            raise TypeError("In the beta API, sample_args for each callable must contain only Tensors. Other types are "
+                            "not allowed.")  # fmt: skip
+        self.args = args
+        self.inputs = (*args, *(self.module.parameters() if self.module is not None else ()))
+        self.forward_graph, self.backward_graph = CUDAGraph(), CUDAGraph()
+        self.forget()
+
+    def forget(self) -> None:
+        """Let go of what the last run made."""
+        self.result: Any = None
+        self.outputs: tuple[Any, ...] = ()
+        self.grad_outputs: list[Any] = []
+        self.grads: list[Any] = []
+
+    def run(self) -> None:
+        self.result = self.function(*self.args)
+        self.outputs = (self.result,) if isinstance(self.result, cygrad.Tensor) else tuple(self.result)
+
+    def differentiate(self) -> None:
+        self.grad_outputs = [cygrad.empty_like(o) if o.requires_grad else None for o in self.outputs]
+        wanted = [i for i in self.inputs if i.requires_grad]
+        found: Any = iter(())
+        if wanted and any(o.requires_grad for o in self.outputs):
+            found = iter(
+                cygrad.autograd.grad(
+                    [o for o in self.outputs if o.requires_grad],
+                    wanted,
+                    [g for g in self.grad_outputs if g is not None],
+                    allow_unused=self.allow_unused,
+                )
+            )
+        self.grads = [next(found, None) if i.requires_grad else None for i in self.inputs]
+
+    def made(self) -> Any:
+        """The module, changed, or a function in place of the function."""
+        part = self
+
+        class Graphed(cygrad.autograd.Function):
+            @staticmethod
+            def forward(ctx: Any, *inputs: Any) -> Any:
+                for own, given in zip(part.args, inputs):
+                    _take(own, given)
+                part.forward_graph.replay()
+                return tuple(output.detach() for output in part.outputs)
+
+            @staticmethod
+            @cygrad.autograd.function.once_differentiable
+            def backward(ctx: Any, *grads: Any) -> Any:
+                for own, given in zip(part.grad_outputs, grads):
+                    if own is not None:
+                        _take(own, given)
+                part.backward_graph.replay()
+                return tuple(None if grad is None else grad.detach() for grad in part.grads)
+
+        def graphed(*args: Any) -> Any:
+            found = Graphed.apply(*args, *part.inputs[len(part.args) :])
+            return found[0] if isinstance(part.result, cygrad.Tensor) else type(part.result)(found)
+
+        module = self.module
+        if module is None:
+            return graphed
+        training, plain = module.training, module.forward
+
+        def forward(*args: Any, **kwargs: Any) -> Any:
+            return graphed(*args) if module.training == training and not kwargs else plain(*args, **kwargs)
+
+        module.forward = forward
+        return module
+
+
+def _take(own: Any, given: Any) -> None:
+    if own.data_ptr() != given.data_ptr():
+        own.detach().copy_(given)
