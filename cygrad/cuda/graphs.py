@@ -71,8 +71,9 @@ class CUDAGraph:
             raise RuntimeError(f"Unknown capture error mode. Expected `global`, `thread_local`, or `relaxed`, got "
                                f"{capture_error_mode}")  # fmt: skip
         if self._graph is not None or self._capture is not None:
-            raise RuntimeError("This CUDAGraph instance already owns a captured graph. To capture a new graph, create a "
-                               "new instance.")  # fmt: skip
+            raise RuntimeError(
+                "This CUDAGraph instance already owns a captured graph. To capture a new graph, create a new instance."
+            )
         if current_stream().cuda_stream in (0, 1, 2):
             raise RuntimeError("CUDA graphs must be captured on a non-default stream. (However, after capture, it's ok "
                                "to replay them on the default stream.)")  # fmt: skip
@@ -278,8 +279,10 @@ class _Callable:
                                    "registering hooks on modules after passing them through make_graphed_callables is "
                                    "allowed.")  # fmt: skip
             if any(b.requires_grad for b in self.module.buffers()):
-                raise RuntimeError("In any :class:`~torch.nn.Module` passed to :func:`~make_graphed_callables`, only "
-                                   "parameters may be trainable. All buffers must have ``requires_grad=False``.")  # fmt: skip
+                raise RuntimeError(
+                    "In any :class:`~torch.nn.Module` passed to :func:`~make_graphed_callables`, only "
+                    "parameters may be trainable. All buffers must have ``requires_grad=False``."
+                )
         if not all(isinstance(arg, cygrad.Tensor) for arg in args):
             raise TypeError("In the beta API, sample_args for each callable must contain only Tensors. Other types are "
                             "not allowed.")  # fmt: skip

@@ -25,8 +25,8 @@ class Adadelta(FormulaOptimizer):
     See M. Zeiler, "ADADELTA: An Adaptive Learning Rate Method", 2012.
 
     `foreach` is accepted and changes nothing. With `capturable` the steps of parameters on GPUs are counted there,
-    so that a graph can be captured. With `differentiable` the step is
-    recorded, so that gradients flow through it.
+    so that a graph can be captured. With `differentiable` the step is recorded, so that gradients flow
+    through it.
 
     Raises `ValueError` for options out of range.
 

@@ -9,6 +9,7 @@ import cygrad
 from cygrad import Tensor
 from cygrad._core.access import array_of, arrays_for_update
 from cygrad._kernels.steps import adam_step
+from cygrad.optim.formula import rate_of
 from cygrad.optim.optimizer import (
     Optimizer,
     as_real,
@@ -16,7 +17,6 @@ from cygrad.optim.optimizer import (
     check_implementation,
     check_learning_rate,
     loss_of,
-    rate_of,
 )
 
 __all__ = ["Adam", "AdamW"]
@@ -35,7 +35,8 @@ class Adam(Optimizer):
     parameter first shrinks by the factor 1 - lr * weight_decay (that is `AdamW`).
 
     `foreach` and `fused` are accepted: a group is always updated in one compiled pass. With `capturable`
-    the steps of parameters on GPUs are counted there, so that a graph can be captured. With `differentiable` the step is recorded, so that gradients flow through it.
+    the steps of parameters on GPUs are counted there, so that a graph can be captured. With
+    `differentiable` the step is recorded, so that gradients flow through it.
 
     Raises `ValueError` for options out of range.
 

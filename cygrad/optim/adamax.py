@@ -24,8 +24,8 @@ class Adamax(FormulaOptimizer):
     See D. Kingma and J. Ba, "Adam: A Method for Stochastic Optimization", 2014, section 7.1.
 
     `foreach` is accepted and changes nothing. With `capturable` the steps of parameters on GPUs are counted there,
-    so that a graph can be captured. With `differentiable` the step is
-    recorded, so that gradients flow through it.
+    so that a graph can be captured. With `differentiable` the step is recorded, so that gradients flow
+    through it.
 
     Raises `ValueError` for options out of range.
 

@@ -26,8 +26,8 @@ class ASGD(FormulaOptimizer):
     See B. Polyak and A. Juditsky, "Acceleration of Stochastic Approximation by Averaging", 1992.
 
     `foreach` is accepted and changes nothing. With `capturable` the steps of parameters on GPUs are counted there,
-    so that a graph can be captured. With `differentiable` the step is
-    recorded, so that gradients flow through it.
+    so that a graph can be captured. With `differentiable` the step is recorded, so that gradients flow
+    through it.
 
     Raises `ValueError` for options out of range.
 

@@ -10,7 +10,7 @@ import numpy as np
 import cygrad
 from cygrad import Tensor
 from cygrad._core.access import array_of, arrays_for_update
-from cygrad.optim.optimizer import Optimizer, _count_on_gpu, as_real, loss_of, rate_of
+from cygrad.optim.optimizer import Optimizer, _count_on_gpu, as_real, loss_of
 
 __all__ = ["FormulaOptimizer"]
 
@@ -90,3 +90,9 @@ class FormulaOptimizer(Optimizer):
 def zeros(param: Tensor, *names: str) -> dict[str, Tensor]:
     """A first state: a counter of steps, and zeros like the parameter under these names."""
     return {"step": cygrad.tensor(0.0), **{name: cygrad.zeros_like(param.detach()) for name in names}}
+
+
+def rate_of(group: dict[str, Any]) -> Any:
+    """The learning rate: a number, or an array if it is a tensor on a GPU, which a graph reads anew each time."""
+    lr = group["lr"]
+    return array_of(lr).reshape(()) if isinstance(lr, Tensor) and lr.is_cuda else float(lr)

@@ -30,8 +30,8 @@ class NAdam(FormulaOptimizer):
     See T. Dozat, "Incorporating Nesterov Momentum into Adam", 2016.
 
     `foreach` is accepted and changes nothing. With `capturable` the steps of parameters on GPUs are counted there,
-    so that a graph can be captured. With `differentiable` the step is
-    recorded, so that gradients flow through it.
+    so that a graph can be captured. With `differentiable` the step is recorded, so that gradients flow
+    through it.
 
     Raises `ValueError` for options out of range.
 

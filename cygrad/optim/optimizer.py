@@ -12,7 +12,6 @@ from typing import Any
 
 import cygrad
 from cygrad import Tensor
-from cygrad._core.access import array_of
 from cygrad.utils import typename
 from cygrad.utils.gradients import clear_grad
 from cygrad.utils.hooks import HookDict, RemovableHandle, add_hook
@@ -354,12 +353,6 @@ def _count_on_gpu(state: dict[str, Any], parameter: Tensor) -> None:
     for name, value in state.items():
         if isinstance(value, Tensor) and not value.is_cuda and value.dim() == 0:
             state[name] = value.to(parameter.device, cygrad.float32)
-
-
-def rate_of(group: dict[str, Any]) -> Any:
-    """The learning rate: a number, or an array if it is a tensor on a GPU, which a graph reads anew each time."""
-    lr = group["lr"]
-    return array_of(lr).reshape(()) if isinstance(lr, Tensor) and lr.is_cuda else float(lr)
 
 
 def loss_of(closure: Callable[[], Any] | None) -> Any:

@@ -31,8 +31,8 @@ class RAdam(FormulaOptimizer):
     See L. Liu et al., "On the Variance of the Adaptive Learning Rate and Beyond", 2019.
 
     `foreach` is accepted and changes nothing. With `capturable` the steps of parameters on GPUs are counted there,
-    so that a graph can be captured. With `differentiable` the step is
-    recorded, so that gradients flow through it.
+    so that a graph can be captured. With `differentiable` the step is recorded, so that gradients flow
+    through it.
 
     Raises `ValueError` for options out of range.
 

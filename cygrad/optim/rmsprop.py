@@ -26,8 +26,8 @@ class RMSprop(FormulaOptimizer):
     centered: A. Graves, "Generating Sequences With Recurrent Neural Networks", 2013.
 
     `foreach` is accepted and changes nothing. With `capturable` the steps of parameters on GPUs are counted there,
-    so that a graph can be captured. With `differentiable` the step is
-    recorded, so that gradients flow through it.
+    so that a graph can be captured. With `differentiable` the step is recorded, so that gradients flow
+    through it.
 
     Raises `ValueError` for options out of range.
 

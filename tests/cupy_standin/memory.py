@@ -235,8 +235,11 @@ def address(mem):
 
 
 class MemoryPool:
-    """The pool of all devices, which keeps account of each alone. One with an allocator hands its blocks out again; others
-    keep nothing for reuse, so that what is read after it was freed shows."""
+    """The pool of all devices, which keeps account of each alone.
+
+    One with an allocator hands its blocks out again; others keep nothing for reuse, so that what is read after it was
+    freed shows.
+    """
 
     def __init__(self, allocator=None):
         self._states = {}
