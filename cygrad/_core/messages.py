@@ -66,7 +66,8 @@ _TORCH_TYPE = {
 
 def type_word(array):
     """'torch.FloatTensor' and the like."""
-    return f"torch.{_TORCH_TYPE.get(str(array.dtype), str(array.dtype))}Tensor"
+    place = "" if type(array).__module__ == "numpy" else "cuda."
+    return f"torch.{place}{_TORCH_TYPE.get(str(array.dtype), str(array.dtype))}Tensor"
 
 
 def as_tensor(number):

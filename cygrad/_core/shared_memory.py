@@ -4,8 +4,9 @@ import functools
 
 import numpy as np
 
-from cygrad._core.access import array_of, bind, tensor_of
+from cygrad._core.access import array_of, bind, memory_of, tensor_of
 from cygrad._core.device import device as device_of
+from cygrad._kernels.gpu import library, pinned
 
 
 @functools.cache
@@ -54,18 +55,30 @@ def share_memory_(self):
 
 
 def is_pinned(self, device=None):
-    """Whether the memory is locked for transfers to a GPU: False."""
-    return False
+    """Whether the memory is locked for transfers to a GPU, which then need not wait."""
+    return self.is_cpu and pinned.is_pinned(memory_of(self))
 
 
 def pin_memory(self, device=None):
-    """A copy in memory that is locked for transfers to a GPU. Raises RuntimeError, as there is none."""
+    """A copy in memory that is locked for transfers to a GPU: `x.pin_memory().to("cuda", non_blocking=True)` lets the
+    CPU go on. Itself if it is there. Gradient: g.
+
+    Raises RuntimeError without a GPU, and for a tensor on one.
+    """
     if device is not None and device_of(device).type == "cpu":
         raise RuntimeError("CPU device type not an accelerator.")
-    raise RuntimeError(
-        "Cannot access accelerator device when none is available.\n"
-        "  leave `pin_memory` out, or ask `torch.cuda.is_available()` first"
-    )
+    if not library.is_available():
+        raise RuntimeError(
+            "Cannot access accelerator device when none is available.\n"
+            "  leave `pin_memory` out, or ask `torch.cuda.is_available()` first"
+        )
+    if not self.is_cpu:
+        raise RuntimeError(f"cannot pin '{self.type()}' only dense CPU tensors can be pinned")
+    if is_pinned(self):
+        return self
+    array = memory_of(self)
+    found = tensor_of(pinned.empty(array.shape, array.dtype, np.empty_like(array).strides))
+    return found.copy_(self)
 
 
 bind({"is_shared": is_shared, "share_memory_": share_memory_, "is_pinned": is_pinned, "pin_memory": pin_memory})

@@ -21,7 +21,7 @@ _TO = (
 
 
 def read_to(args, wanted, place, other, non_blocking, copy):
-    """(dtype or None, device or None, copy) from what `to` was given: positional arguments, then its keywords.
+    """(dtype or None, device or None, non_blocking, copy) from what `to` was given: positional arguments, then its keywords.
 
     Raises TypeError for arguments that fit no signature, RuntimeError for a device that is not there.
     """
@@ -35,7 +35,7 @@ def read_to(args, wanted, place, other, non_blocking, copy):
                 wanted = given.pop(0)
         elif given:
             wanted = given.pop(0)
-        _, copy = given + [non_blocking, copy][len(given) :]
+        non_blocking, copy = given + [non_blocking, copy][len(given) :]
         if other is not None:
             wanted, place = require(other, "to", "other").dtype, other.device
         elif wanted is not None:
@@ -43,7 +43,7 @@ def read_to(args, wanted, place, other, non_blocking, copy):
     except (TypeError, ValueError):
         named = {} if wanted is None or wanted in args else {"dtype": wanted}
         raise messages.no_such_call("to", args, named, _TO) from None
-    return wanted, None if place is None else check_device(place), copy
+    return wanted, None if place is None else check_device(place), non_blocking, copy
 
 
 def gpu_wanted(place):

@@ -9,7 +9,7 @@ cdef Tensor converted(Tensor t, dtype wanted)               # `t` itself if it h
 cpdef Tensor zeros_of(Tensor t)                             # zeros of the same shape and type, without history
 
 # In place, with history; `label` is what errors call the change.
-cdef Tensor copy_into(Tensor out, Tensor source, str label)
+cdef Tensor copy_into(Tensor out, Tensor source, str label, object non_blocking=*)
 cdef Tensor fill_with(Tensor out, object value, str label)  # a number or a 0-dim tensor
 cdef int warn_of_lost_part(Tensor source, dtype target) except -1       # if complex numbers become real
 cpdef object apart(object value, Tensor out)                 # `value`, or a copy if it is an element of `out`

@@ -14,6 +14,8 @@ from cygrad._core.device import cpu_device
 from cygrad._core.dtypes import bfloat16_dtype, dtype as dtype_class
 from cygrad._kernels import copying as kernels
 from cygrad._kernels.anywhere cimport cast, is_contiguous, may_overlap, typenum_of, zeros_beside
+from cygrad._kernels.arrays cimport is_on_cpu
+from cygrad._kernels.gpu import pinned
 from cygrad._kernels.gpu.basics import move as move_array
 from cygrad._kernels.strided cimport overlaps_itself
 from cygrad._ops.arguments cimport broadcast_shape, require
@@ -78,7 +80,8 @@ def to(self, *args, dtype=None, device=None, other=None, non_blocking=False, cop
     """This tensor as another dtype, on another device, or as `other` has them; itself if nothing changes.
 
     `to(dtype)`, `to(device)`, `to(device, dtype)`, `to(other)`. `copy=True` copies in any case. Saves nothing.
-    Gradient: g, converted back; none from a floating-point to an integer type.
+    Gradient: g, converted back; none from a floating-point to an integer type. With `non_blocking=True` the CPU does not
+    wait for a transfer from pinned memory, nor for one to the CPU, whose result is there after a `synchronize`.
 
     >>> import cygrad
     >>> cygrad.tensor([1, 2]).to(cygrad.float64)
@@ -86,17 +89,17 @@ def to(self, *args, dtype=None, device=None, other=None, non_blocking=False, cop
     """
     cdef Tensor t = require(self, "to")
     if len(args) != 1 or type(args[0]) is not dtype_class or other is not None or device is not None:
-        dtype, device, copy = checks.read_to(args, dtype, device, other, non_blocking, copy)
+        dtype, device, non_blocking, copy = checks.read_to(args, dtype, device, other, non_blocking, copy)
         if device is not None and device != t.device:
-            return moved(t, device, dtype, memory_format)
+            return moved(t, device, dtype, memory_format, non_blocking)
     else:
         dtype = args[0]
     return converted_or_copied(t, dtype_of(t) if dtype is None else dtype, copy, memory_format)
 
 
-cdef Tensor moved(Tensor t, object device, object wanted, object memory_format):
+cdef Tensor moved(Tensor t, object device, object wanted, object memory_format, object non_blocking=False):
     """A copy on another device, in another dtype if one is given. Gradient: g, moved back."""
-    array = move_array(t.array, None if device.type == "cpu" else device.index)
+    array = move_array(t.array, None if device.type == "cpu" else device.index, non_blocking)
     result = record1(TO if is_float_num(typenum_of(array)) else TO_INTEGER, array, t, (t.device,))
     return converted_or_copied(result, dtype_of(t) if wanted is None else wanted, False, memory_format)
 
@@ -209,17 +212,19 @@ def copy_(self, src, non_blocking=False):
     cdef Tensor t = require(self, "copy_", "self")
     if isinstance(src, (int, float, complex)):
         src = wrap(kernels.element(src, t.array.dtype))
-    return copy_into(t, require(src, "copy_", "other"), None)
+    return copy_into(t, require(src, "copy_", "other"), None, non_blocking)
 
 
-cdef Tensor copy_into(Tensor out, Tensor source, str label):
+cdef Tensor copy_into(Tensor out, Tensor source, str label, object non_blocking=False):
     cdef unsigned int mask = 0
     cdef tuple inputs = (out, source)
     row = COPY if is_float_num(out.array.dtype.num) else COPY_INTEGERS
     check_fits(out.array.shape, source.array.shape)
     node = begin_write(row, out, inputs, None, &mask, label)
     warn_of_lost_part(source, dtype_of(out))
-    kernels.copy_into(out.array, source.array)
+    if not (non_blocking and is_on_cpu(out.array) != is_on_cpu(source.array)
+            and pinned.copy_into(out.array, source.array)):
+        kernels.copy_into(out.array, source.array)
     return end_write(row, out, inputs, node, mask, label)
 
 

@@ -9,8 +9,8 @@ cpdef tuple size_of(tuple given, dict named, str function)      # from f(2, 3), 
 cpdef tuple check_size(tuple size, str function=*)              # RuntimeError for a negative length
 cpdef object number(object value, str function, str name, int position)     # a Python number, or TypeError
 cpdef dtype type_of_new(object wanted, object out, dtype default, str function)
-cpdef object check_place(object device, object pin_memory)      # the number of the GPU, or None for the CPU
-cpdef object place_beside(Tensor t, object device, object pin_memory)  # where `device` says, else where `t` is
+cpdef object check_place(object device, object pin_memory, bint can_pin=*)    # the GPU's number, None: the CPU, or PINNED
+cpdef object place_beside(Tensor t, object device, object pin_memory, bint can_pin=*)    # by default where `t` is
 cpdef object place_of(Tensor t)                                 # the same of a tensor
 
 cpdef object blank_like(Tensor t, dtype wanted, object memory_format)

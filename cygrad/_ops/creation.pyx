@@ -72,14 +72,14 @@ cdef dtype type_named(object wanted, str function):
         raise checks().wrong_dtype(wanted, function) from None
 
 
-cpdef object check_place(object device, object pin_memory):
+cpdef object check_place(object device, object pin_memory, bint can_pin=False):
     cdef object index = None
     if device is not None:
         index = index_of(device) if type(device) is not str or device != "cpu" else None
     elif defaults.in_use:
         index = index_of(default_device())
     if pin_memory:
-        raise checks().pinned_memory()
+        return checks().pinned_place(index, can_pin)
     return index
 
 
@@ -88,8 +88,8 @@ cdef object index_of(object device):
     return None if wanted.type == "cpu" else wanted.index
 
 
-cpdef object place_beside(Tensor t, object device, object pin_memory):
-    return place_of(t) if device is None and not pin_memory else check_place(device or t.device, pin_memory)
+cpdef object place_beside(Tensor t, object device, object pin_memory, bint can_pin=False):
+    return place_of(t) if device is None and not pin_memory else check_place(device or t.device, pin_memory, can_pin)
 
 
 cpdef object place_of(Tensor t):
@@ -200,7 +200,7 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
     >>> cygrad.tensor(0.5, dtype=cygrad.float64, requires_grad=True)
     tensor(0.5000, dtype=torch.float64, requires_grad=True)
     """
-    place = check_place(device, pin_memory)
+    place = check_place(device, pin_memory, True)
     if isinstance(data, Tensor):
         checks().warn_copy("torch.tensor(sourceTensor)")
         if place is None and device is None:
@@ -222,7 +222,7 @@ def zeros(*size, out=None, dtype=None, layout=None, device=None, pin_memory=Fals
     """
     cdef npy_intp[MAXDIMS] dims
     cdef int ndim
-    place = check_place(device, pin_memory)
+    place = check_place(device, pin_memory, True)
     wanted = type_of_new(dtype, out, default_dtype(), "zeros")
     if place is not None:
         return delivered(filled(size_of(size, named, "zeros"), 0, wanted, place), out, requires_grad, "zeros")
@@ -237,7 +237,7 @@ def ones(*size, out=None, dtype=None, layout=None, device=None, pin_memory=False
     >>> cygrad.ones(2, dtype=cygrad.int64)
     tensor([1, 1])
     """
-    place = check_place(device, pin_memory)
+    place = check_place(device, pin_memory, True)
     wanted = type_of_new(dtype, out, default_dtype(), "ones")
     return delivered(filled(size_of(size, named, "ones"), 1, wanted, place), out, requires_grad, "ones")
 
@@ -250,7 +250,7 @@ def empty(*size, out=None, dtype=None, layout=None, device=None, pin_memory=Fals
     >>> cygrad.empty(2, 3).shape
     torch.Size([2, 3])
     """
-    place = check_place(device, pin_memory)
+    place = check_place(device, pin_memory, True)
     wanted = type_of_new(dtype, out, default_dtype(), "empty")
     array = filled(size_of(size, named, "empty"), None, wanted, place)
     if memory_format is not None:
@@ -268,7 +268,7 @@ def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, pi
     tensor([[7, 7],
             [7, 7]])
     """
-    place = check_place(device, pin_memory)
+    place = check_place(device, pin_memory, True)
     value = number(fill_value, "full", "fill_value", 2)
     wanted = type_of_new(dtype, out, dtype_of_scalar(value), "full")
     array = filled(check_size(integers(size, "full", "size", 1)), value, wanted, place)
@@ -327,7 +327,7 @@ def empty_like(input, *, dtype=None, layout=None, device=None, pin_memory=False,
 cdef Tensor like(object input, object value, object dtype_given, object device, object pin_memory,
                  object requires_grad, object memory_format, str function):
     cdef Tensor t = require(input, function)
-    place = place_beside(t, device, pin_memory)
+    place = place_beside(t, device, pin_memory, True)
     wanted = type_of_new(dtype_given, None, dtype_of(t), function)
     if place != place_of(t):
         return fresh(filled(t.array.shape, value, wanted, place), requires_grad, function, t)

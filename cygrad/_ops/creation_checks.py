@@ -5,6 +5,7 @@ import numpy as np
 from cygrad._core import messages
 from cygrad._core.sites import warn
 from cygrad._core.tensor import Tensor
+from cygrad._kernels.gpu import library
 from cygrad._ops.arguments import integer, integers
 
 
@@ -156,12 +157,18 @@ def out_requires_grad(function):
     )
 
 
-def pinned_memory():
-    """`pin_memory=True`."""
-    return RuntimeError(
-        "pin_memory=True requires a CUDA or other accelerator backend; no pinned memory allocator is available on "
-        "this system."
-    )
+def pinned_place(index, can_pin):
+    """Where `pin_memory=True` puts a tensor that is asked to be on the GPU `index`, or on the CPU for None."""
+    if not library.is_available():
+        raise RuntimeError(
+            "pin_memory=True requires a CUDA or other accelerator backend; no pinned memory allocator is available on "
+            "this system."
+        )
+    if index is not None:
+        raise RuntimeError("Only dense CPU tensors can be pinned")
+    if not can_pin:
+        raise RuntimeError("pin_memory=True is not there for this function: call .pin_memory() on what it gives")
+    return library.PINNED
 
 
 def warn_copy(call):

@@ -37,7 +37,7 @@ def scalar_tensor(s, *, dtype=None, device=None, requires_grad=False, layout=Non
     >>> cygrad.scalar_tensor(3)
     tensor(3.)
     """
-    place = check_place(device, pin_memory)
+    place = check_place(device, pin_memory, True)
     wanted = type_of_new(dtype, None, get_default_dtype(), "scalar_tensor")
     return from_values(number(s, "scalar_tensor", "s", 1), wanted, requires_grad, "scalar_tensor", place)
 
@@ -231,14 +231,14 @@ def new_full(self, size, fill_value, *, dtype=None, device=None, requires_grad=F
 
 
 def _of_type(tensor, size, value, dtype, device, requires_grad, pin_memory, function):
-    place = place_beside(tensor, device, pin_memory)
+    place = place_beside(tensor, device, pin_memory, True)
     wanted = type_of_new(dtype, None, tensor.dtype, function)
     return fresh(filled(size, value, wanted, place), requires_grad, function, tensor)
 
 
 def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
     """A copy of `data`, as `tensor` makes it, of this tensor's type."""
-    place = place_beside(self, device, pin_memory)
+    place = place_beside(self, device, pin_memory, True)
     if isinstance(data, Tensor):
         checks.warn_copy("tensor.new_tensor(sourceTensor)")
     return from_values(data, type_of_new(dtype, None, self.dtype, "new_tensor"), requires_grad, "new_tensor", place)

@@ -3,7 +3,8 @@
 import numpy as np
 
 from cygrad._kernels.gpu import extent
-from cygrad._kernels.gpu.library import cupy, is_array, on_device
+from cygrad._kernels.gpu import pinned
+from cygrad._kernels.gpu.library import PINNED, cupy, is_array, on_device
 
 
 def cast(a, dtype):
@@ -32,16 +33,25 @@ def copy_into(target, values):
         target[...] = moved(values, target.device.id)
 
 
-def move(a, index):
-    """A copy of an array on the GPU with this number, or in the CPU's memory for None."""
+def move(a, index, may_run_on=False):
+    """A copy of an array on the GPU with this number, in the CPU's memory for None, or in locked memory for PINNED.
+
+    `may_run_on`: the CPU is not to wait where its memory is locked, and gets such memory.
+    """
     if index is None:
-        return a.get()
+        return pinned.fetched(a) if may_run_on else a.get()
+    if index == PINNED:
+        return pinned.pinned(a)
+    if may_run_on and pinned.is_pinned(a):
+        return pinned.sent(a, index)
     with on_device(index):
         return cupy().array(a)
 
 
 def moved(a, index):
-    """An array on the GPU with this number: `a` itself if it is there."""
+    """An array on the GPU with this number: `a` itself if it is there. In locked memory for PINNED."""
+    if index == PINNED:
+        return pinned.pinned(a)
     if is_array(a) and a.device.id == index:
         return a
     with on_device(index):
@@ -76,7 +86,9 @@ def empty_like(a, dtype, order):
 
 
 def filled(index, shape, value, dtype):
-    """An array on the GPU with this number, all of one value; uninitialised for None."""
+    """An array on the GPU with this number or PINNED, all of one value; uninitialised for None."""
+    if index == PINNED:
+        return pinned.filled(shape, value, dtype)
     with on_device(index):
         return cupy().empty(shape, dtype) if value is None else cupy().full(shape, value, dtype)
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 _found = None  # the module
+PINNED = -1  # stands for memory of the CPU that is locked for transfers, where the number of a GPU would stand
 
 
 class switches:

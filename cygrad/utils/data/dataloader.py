@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import cygrad
+from cygrad.utils.data._pinning import in_pinned_memory
 from cygrad.utils.data._worker import (
     Crew,
     Failure,
@@ -41,7 +42,8 @@ class DataLoader:
     Python. persistent_workers: keep them for the next iteration.
     collate_fn: makes a batch of a list of samples. worker_init_fn: is called with its number by each worker first.
     timeout: seconds to wait for a batch. generator: gives the order and the seed; else the default one does.
-    in_order: batches come in the order of the samples; else as they are ready. pin_memory changes nothing on the CPU.
+    in_order: batches come in the order of the samples; else as they are ready. pin_memory: tensors
+        of batches are copied to pinned memory, for `to("cuda", non_blocking=True)`; without a GPU it warns.
 
     The batches do not depend on the number of workers: what reading a batch draws by `cygrad.rand` and its like comes
     from a stream of its own. Each worker has a copy of the dataset, a shallow one if it is a thread. An exception in a
@@ -230,6 +232,17 @@ class _Batches(Iterator[Any]):
         self.seed = loader._seed()
         self.indices = iter(loader._index_sampler)
         self.given = 0
+        self.pins = loader.pin_memory and cygrad.cuda.is_available()
+        if loader.pin_memory and not self.pins:
+            warnings.warn(
+                "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be "
+                "used.",
+                stacklevel=4,
+            )
+
+    def pinned(self, batch: Any) -> Any:
+        """The batch in pinned memory, if that was asked for and there is a GPU."""
+        return in_pinned_memory(batch) if self.pins else batch
 
     def __len__(self) -> int:
         return len(self.loader)
@@ -262,7 +275,7 @@ class _InCaller(_Batches):
         with stream(self.seed, self.given):
             batch = self.read(indices)
         self.count()
-        return batch
+        return self.pinned(batch)
 
 
 class _WithWorkers(_Batches):
@@ -326,7 +339,7 @@ class _WithWorkers(_Batches):
         if isinstance(result, Failure):
             raise result.error()
         self.count()
-        return result
+        return self.pinned(result)
 
     def receive(self) -> None:
         """Wait for an answer of any worker. Raises RuntimeError when the time is over."""
