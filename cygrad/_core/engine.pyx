@@ -270,13 +270,27 @@ cdef int carry_out(Run run, bint create_graph) except -1:
     state.modes = (modes & ~NO_GRAD) if create_graph or run.cuts else (modes | NO_GRAD)
     state.unwanted = 0
     try:
-        run.execute()
+        if run.has_streams or state.stream != NULL:
+            execute_in_streams(run)
+        else:
+            run.execute()
         for callback in run.callbacks:      # may grow meanwhile
             callback()
     finally:
         state.modes = modes
         state.run = outer
         state.unwanted = unwanted
+    return 0
+
+
+cdef int execute_in_streams(Run run) except -1:
+    from cygrad._core.streams import Pass
+    run.streams = Pass()
+    try:
+        run.execute()
+    finally:
+        streams, run.streams = run.streams, None
+        streams.leave()
     return 0
 
 

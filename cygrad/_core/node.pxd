@@ -61,6 +61,7 @@ cdef class Node:
     cdef object code
     cdef int lasti
     # rarely there
+    cdef object stream                  # the place of the stream it was made in (streams.py)
     cdef NodeHooks hooks
     cdef dict metadata_
     cdef object __weakref__

@@ -214,6 +214,8 @@ cdef int begin_node(Node node, ThreadState* state) except -1:
     state.sequence += 1
     node.n_outputs = 1
     node.code = current_site(&node.lasti)
+    if state.stream != NULL:
+        node.stream = <object>state.stream
     return 0
 
 

@@ -31,6 +31,8 @@ cdef class Run:
     cdef unsigned long long oldest  # what was recorded before this number is no part of the pass
     cdef dict captures          # {(entry, output number): [positions in `captured`]}
     cdef list captured
+    cdef bint has_streams       # was a node made in a stream beside the default one?
+    cdef object streams         # None, or the `Pass` of streams.py
     cdef list callbacks
     cdef str caller             # 'backward' or 'grad'
     cdef object freed_by        # (caller, code, lasti, next sequence number): given to the nodes that this run frees

@@ -111,6 +111,8 @@ cdef class Run:
         cdef Node node
         while i < self.n_entries:
             node = <Node>self.entries[i].node
+            if node.stream is not None:
+                self.has_streams = True
             for k in range(node.n_edges):
                 target = node.target(k)
                 if target is not None and (self.oldest == 0 or node_of(target).sequence_nr >= self.oldest):
@@ -229,8 +231,12 @@ cdef class Run:
                 value = None
                 if not fits(grad, target, node.target_nr(k)):
                     grad = fit_gradient(grad, target, node.target_nr(k), node, k)
+                if self.streams is not None and self.entries[j].grad != NULL:
+                    self.streams.add(j, <object>self.entries[j].grad)
                 self.give(j, node.target_nr(k), grad)
                 grad = None
+                if self.streams is not None:
+                    self.streams.gave(j, node_of(target).stream, type(node_of(target)) is AccumulateGrad)
             self.entries[j].dependencies -= 1
             if self.entries[j].dependencies == 0:
                 self.push(j)
@@ -281,6 +287,8 @@ cdef class Run:
             e.grad = NULL
             if node.n_outputs > 1:
                 grad = tuple(<list>grad)
+        if self.streams is not None:
+            self.streams.enter(entry, node.stream, type(node) is AccumulateGrad, grad)
         if self.selective and e.captured:
             if node.hooks is not None and not e.needed:
                 grad = run_tensor_pre_hooks(node, grad)

@@ -21,6 +21,7 @@ ctypedef struct ThreadState:
     unsigned int watch              # WATCH_NAN and so on: what results are checked for
     void* on_save                   # NULL or a function of a new node, called when its values are saved (owned)
     void* on_write                  # NULL or a function of a tensor, called before its memory is changed (owned)
+    void* stream                    # NULL or the place of the stream in use (owned); see streams.py
     void* events                    # NULL or what the profiler collects in this thread (owned); see events.pyx
 
 cdef ThreadState* thread_state() noexcept

@@ -39,7 +39,8 @@ cdef extern from *:
     #endif
 
     typedef struct { unsigned int modes; unsigned long long sequence; void *run;
-        unsigned long long unwanted; void *spare; unsigned int watch; void *on_save; void *on_write; void *events;
+        unsigned long long unwanted; void *spare; unsigned int watch; void *on_save; void *on_write;
+        void *stream; void *events;
     } cygrad_thread_state;
     static CYGRAD_THREAD_LOCAL cygrad_thread_state CYGRAD_NEAR cygrad_state;
 
@@ -58,6 +59,7 @@ cdef extern from *:
         unsigned long long sequence
         void* on_save
         void* on_write
+        void* stream
         void* events
     cygrad_thread_state cygrad_state
     size_t* cygrad_code_entry(PyObject* code) noexcept
@@ -161,6 +163,11 @@ def set_on_save(function):
 def set_on_write(function):
     """What this thread calls with each tensor that is about to be changed in place; gives the former function."""
     return exchange(&cygrad_state.on_write, function)
+
+
+def set_stream(place):
+    """The place of the stream that nodes made in this thread run in, or None; gives the former."""
+    return exchange(&cygrad_state.stream, place)
 
 
 def events_are_collected():

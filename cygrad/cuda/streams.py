@@ -3,6 +3,8 @@
 from contextlib import ExitStack
 from typing import Any
 
+from cygrad._core.state import set_stream as mark_nodes
+from cygrad._core.streams import place_of
 from cygrad._kernels.gpu import library
 from cygrad.cuda.devices import _index
 
@@ -130,6 +132,7 @@ class StreamContext:
         if self.stream is not None:
             entered.enter_context(library.on_device(self.stream.device_index))
             entered.enter_context(self.stream._stream)
+            entered.callback(mark_nodes, mark_nodes(place_of(self.stream._stream, self.stream.device_index)))
         self._contexts.append(entered)
 
     def __exit__(self, *error: Any) -> None:
@@ -146,3 +149,4 @@ def set_stream(stream: Stream | None) -> None:
     if stream is not None:
         library.on_device(stream.device_index).use()
         stream._stream.use()
+        mark_nodes(place_of(stream._stream, stream.device_index))

@@ -252,6 +252,7 @@ def test_a_training_step_in_a_graph_is_that_of_ops(name):
         return trained(*own, x, y)
 
     side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
         for i in range(3):
             x.copy_(given[i][0])

@@ -149,7 +149,7 @@ def run(name, function, args, kwargs=None, *, anywhere=False, is_view=False):
         return device(call(), found.arrays)
     if state.capturing() is None:
         result = device(call(), found.arrays)
-        state.launch(name, lambda: None, [])
+        state.launch(name, lambda: None, found.memories() + [out._memory for out in flattened(result)])
         return result
     before = [array._a.copy() for array in found.arrays]
     result = device(call(), found.arrays)

@@ -50,6 +50,7 @@ class Device:
             raise state.CUDARuntimeError("cudaErrorStreamCaptureUnsupported", "operation not permitted when stream is "
                                          "capturing")  # fmt: skip
         state.synchronize("Device.synchronize")
+        state.waited(None, {own: n for own, n in state.counts.items() if own[0] == self.id})
 
     @property
     def compute_capability(self):
@@ -132,6 +133,10 @@ class _Stream:
         if self.is_capturing():
             raise RuntimeError("the current stream is capturing, so synchronous API calls are disallowed")
         state.synchronize("Stream.synchronize")
+        state.waited(None, state.seen_by(self._key()))
+
+    def _key(self):
+        return (state.current_device() if self.device_id < 0 else self.device_id), self.ptr
 
     def record(self, event=None):
         event = Event() if event is None else event
@@ -139,6 +144,7 @@ class _Stream:
         return event
 
     def wait_event(self, event):
+        state.waited(self._key(), event._seen)
         if event._capture is not None and self._capture is not event._capture:
             self._capture = event._capture  # a fork of the capture
             event._capture.forks.append(self)
@@ -186,6 +192,8 @@ class Stream(_Stream):
         else:
             Stream._made += 1
             super().__init__(Stream._made, state.current_device())
+            if non_blocking:
+                state.non_blocking.add(self._key())
 
     @property
     def is_non_blocking(self):
@@ -221,6 +229,7 @@ class Event:
         self._time = None
         self._timed = not disable_timing
         self._capture = None
+        self._seen = {}
         self.ptr = id(self)
         self.device_id = state.current_device()
 
@@ -233,12 +242,14 @@ class Event:
         self._time = time.perf_counter()
         self._capture = stream._capture
         self._stream = stream
+        self._seen = state.seen_by(stream._key())
 
     def synchronize(self):
         if self._capture is not None:
             raise state.CUDARuntimeError("cudaErrorCapturedEvent", "operation not permitted on an event last recorded "
                                          "in a capturing stream")  # fmt: skip
         state.synchronize("Event.synchronize")
+        state.waited(None, self._seen)
 
 
 def get_elapsed_time(start_event, end_event):
@@ -290,6 +301,10 @@ class Graph:
                     f"a graph is launched that uses a block of {size} bytes which has gone back to a pool that others "
                     "use: capture in a memory pool of the graph's own and keep it"
                 )
+        made = state.tick(state.key())
+        for block in self._capture.blocks:
+            if block() is not None:
+                block()._made = block()._used = made
         for name, work in self._capture.work:
             for seen in state.watchers:
                 seen.launches.append(name)

@@ -55,6 +55,7 @@ class Memory(BaseMemory):
         data = room[start : start + size]
         data[:] = POISON
         super().__init__(size, state.current_device(), data)
+        self._made = state.made_now()
 
     def check(self):
         """That nothing was written before or behind the block."""
@@ -76,8 +77,13 @@ class PooledMemory(Memory):
             BaseMemory.__init__(self, size, base.device_id, base._bytes[:size])
             self._red = base._red
             self._bytes.fill(POISON)
+            self._made = state.made_now()
         self._base, self._blocks = base, blocks
         self._pool = weakref.ref(pool)
+        own = self._owner = state.key()
+        for used in pool.read_elsewhere.pop((own, rounded(size)), ()):
+            if state.capturing() is None and not state.is_after(own, used):
+                raise AssertionError(f"stream {own} gets memory anew that stream {used[0]} may still use")
         self._state = pool._of(self.device_id)
         self._state["used"] += rounded(size)
         self._is_free = False
@@ -89,6 +95,9 @@ class PooledMemory(Memory):
             tell("free_preprocess", **what, pmem_id=id(self))
             self._state["used"] -= rounded(self.size)
             self._state["free"] += rounded(self.size)
+            used, pool = getattr(self, "_used", self._made), self._pool()
+            if pool is not None and not state.is_after(self._owner, used):
+                pool.read_elsewhere.setdefault((self._owner, rounded(self.size)), []).append(used)
             if self._base is not None:
                 self._blocks.append(self._base)
             tell("free_postprocess", **what, pmem_id=id(self))
@@ -243,6 +252,7 @@ class MemoryPool:
 
     def __init__(self, allocator=None):
         self._states = {}
+        self.read_elsewhere = {}  # by stream and size: uses by other streams of memory that came back
         self._allocator = allocator
         pools.add(self)
 

@@ -83,6 +83,68 @@ def set_device(index):
     local.device = index
 
 
+# --- The order of streams ----------------------------------------------------------------------
+#
+# Each stream counts what it gets. `known[stream]` tells up to which count of each other one it has waited for.
+
+counts: dict = {}
+known: dict = {}
+non_blocking: set = set()
+host: dict = {}  # what everybody knows, since the host has waited for it
+
+
+def key():
+    """The current stream, by its device and handle."""
+    return current_device(), getattr(stream(), "ptr", 0)
+
+
+def tick(own):
+    counts[own] = counts.get(own, 0) + 1
+    return own, counts[own]
+
+
+def waited(own, seen):
+    """A stream, or the host, has waited for what an event, or another stream, has seen."""
+    into = host if own is None else known.setdefault(own, {})
+    for other, count in seen.items():
+        into[other] = max(into.get(other, 0), count)
+
+
+def made_now():
+    """When memory is made: by nothing yet in a capture."""
+    now = tick(key())
+    return None if capturing() is not None else now
+
+
+def seen_by(own):
+    """What comes after all work that a stream has got so far comes after."""
+    return {**known.get(own, {}), own: counts.get(own, 0)}
+
+
+def is_after(own, made):
+    if made is None:
+        return True
+    other, count = made
+    if other == own or (other[0] == own[0] and 0 in (own[1], other[1]) and not {own, other} & non_blocking):
+        return True  # the default stream and others that block wait for each other
+    return max(known.get(own, {}).get(other, 0), host.get(other, 0)) >= count
+
+
+def check_order(name, memories):
+    """That the current stream has waited for the streams that made what it uses."""
+    own = key()
+    now = tick(own)
+    if capturing() is not None:  # nothing runs, and what has run is waited for before
+        return
+    for mem in memories:
+        made = getattr(mem, "_made", None)
+        if made is not None and not is_after(own, made):
+            raise AssertionError(f"{name} in stream {own} uses what stream {made[0]} makes, without waiting for it")
+        mem._used = now
+        if made is None:
+            mem._made = now
+
+
 # --- Launches ----------------------------------------------------------------------------------
 
 
@@ -100,6 +162,8 @@ def launch(name, work, memories):
     """Does `work` at once or, in a capture, when its graph is launched. `memories` are those it touches."""
     for seen in watchers:
         seen.launches.append(name)
+    if name != "copy":  # between devices it waits for both
+        check_order(name, memories)
     capture = capturing()
     if capture is None:
         return work()

@@ -1,0 +1,184 @@
+"""Work in several streams: backward runs where forward did, and what one stream makes another waits for.
+
+The stand-in fails where a stream uses what another makes without an event between them, and where memory goes to new
+arrays while another stream may still read it.
+"""
+
+import cupy_standin
+import pytest
+from cupy_standin import compiler
+
+import cygrad as torch
+from cygrad import nn
+from cygrad._kernels.gpu import library
+
+pytestmark = pytest.mark.skipif(
+    compiler.compiler() is None and not library.is_available(), reason="kernels run by a C++ compiler: there is none"
+)
+
+
+@pytest.fixture(autouse=True)
+def gpu(cupy):
+    return cupy
+
+
+class Noted(torch.autograd.Function):
+    """x, with the streams of forward and backward."""
+
+    streams: list = []
+
+    @staticmethod
+    def forward(ctx, x):
+        return x * 1
+
+    @staticmethod
+    def backward(ctx, grad):
+        Noted.streams.append(torch.cuda.current_stream())
+        return grad * 2
+
+
+def waiting(first, second):
+    """Streams that wait for the current one."""
+    for stream in (first, second):
+        stream.wait_stream(torch.cuda.current_stream())
+
+
+def test_the_standin_sees_a_race(gpu):
+    if library.cupy().__name__ == "cupy" and not hasattr(gpu.ndarray, "_of"):
+        pytest.skip("only the stand-in does")
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        x = torch.ones(4, device="cuda")
+    with pytest.raises(AssertionError, match="without waiting for it"):
+        x * 2
+    torch.cuda.current_stream().wait_stream(stream)
+    assert (x * 2).tolist() == [2, 2, 2, 2]
+    y = torch.ones(7, device="cuda")
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        z = y * 3
+    del y
+    with pytest.raises(AssertionError, match="may still use"):
+        torch.ones(7, device="cuda")
+    torch.cuda.synchronize()
+    assert z.tolist() == [3] * 7
+
+
+def test_a_rule_runs_in_the_stream_of_its_op():
+    first, second = torch.cuda.Stream(), torch.cuda.Stream()
+    x = torch.arange(4.0, device="cuda", requires_grad=True)
+    waiting(first, second)
+    Noted.streams.clear()
+    with torch.cuda.stream(first):
+        a = Noted.apply(x) * 3
+    with torch.cuda.stream(second):
+        b = Noted.apply(x).exp()
+    torch.cuda.current_stream().wait_stream(first)
+    torch.cuda.current_stream().wait_stream(second)
+    c = Noted.apply((a + b).sum())
+    here = torch.cuda.current_stream()
+    for _ in range(3):
+        c.backward(retain_graph=True)
+        assert torch.cuda.current_stream() == here
+        assert Noted.streams == [here, second, first]
+        Noted.streams.clear()
+    assert x.grad.tolist() == pytest.approx([3 * 4 * (3 + v) for v in torch.arange(4.0).exp().tolist()])
+
+
+def test_backward_in_another_stream_than_forward():
+    stream = torch.cuda.Stream()
+    x = torch.ones(5, device="cuda", requires_grad=True)
+    y = (Noted.apply(x) * x).sum()
+    stream.wait_stream(torch.cuda.current_stream())
+    Noted.streams.clear()
+    with torch.cuda.stream(stream):
+        y.backward()
+        assert torch.cuda.current_stream() == stream
+        doubled = x.grad * 2
+    assert Noted.streams == [torch.cuda.default_stream()]
+    torch.cuda.current_stream().wait_stream(stream)
+    assert doubled.tolist() == [6] * 5
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_branches_in_streams_train_as_in_one(times):
+    losses = []
+    for streams in (None, (torch.cuda.Stream(), torch.cuda.Stream())):
+        torch.manual_seed(0)
+        left, right, last = nn.Linear(6, 8).cuda(), nn.Linear(6, 8).cuda(), nn.Linear(8, 3).cuda()
+        parameters = [*left.parameters(), *right.parameters(), *last.parameters()]
+        stepper = torch.optim.Adam(parameters, lr=0.1)
+        x = torch.randn(4, 6).cuda()
+        found = []
+        for _ in range(3):
+            stepper.zero_grad()
+            parts = [x]
+            if streams is not None:
+                waiting(*streams)
+            for _ in range(times):
+                for i, branch in enumerate((left, right)):
+                    with torch.cuda.stream(streams[i] if streams else None):
+                        parts.append(branch(x).tanh())
+            for stream in streams or ():
+                torch.cuda.current_stream().wait_stream(stream)
+            loss = last(sum(parts[2:], parts[1])).square().mean()
+            with cupy_standin.watch() as seen:
+                loss.backward()
+                stepper.step()
+            assert not seen.synchronizations
+            found.append(loss.item())
+        losses.append(found)
+    assert losses[1] == losses[0]
+
+
+def test_gradients_asked_for_and_failures_leave_the_stream_as_it_was():
+    stream = torch.cuda.Stream()
+    x = torch.ones(3, device="cuda", requires_grad=True)
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        y = (x * 2).exp().sum()
+    here = torch.cuda.current_stream()
+    here.wait_stream(stream)
+    (g,) = torch.autograd.grad(y, x, create_graph=True)
+    g.sum().backward()
+    assert x.grad.tolist() == pytest.approx([4 * 7.389056] * 3, rel=1e-5)
+    y.grad_fn.register_prehook(lambda grads: 1 / 0)
+    with torch.cuda.stream(stream):
+        z = (x * 2).sum()
+    here.wait_stream(stream)
+    z.grad_fn.register_prehook(lambda grads: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        z.backward()
+    assert torch.cuda.current_stream() == here
+    assert (x * 2).sum().grad_fn is not None
+
+
+def test_gradients_of_what_another_stream_made_are_waited_for():
+    stream = torch.cuda.Stream()
+    x = torch.ones(3, device="cuda", requires_grad=True)
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        a = x * 2
+        y = a.exp().sum()
+    torch.cuda.current_stream().wait_stream(stream)
+    (g,) = torch.autograd.grad(y, a)
+    assert (g * 1).tolist() == pytest.approx([7.389056] * 3)
+
+
+def test_branches_in_a_captured_graph():
+    first, second = torch.cuda.Stream(), torch.cuda.Stream()
+    x = torch.ones(4, device="cuda", requires_grad=True)
+    g = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(g):
+        waiting(first, second)
+        parts = []
+        for stream, factor in ((first, 2), (second, 3)):
+            with torch.cuda.stream(stream):
+                parts.append((x * factor).exp())
+        for stream in (first, second):
+            torch.cuda.current_stream().wait_stream(stream)
+        x.grad = None
+        (parts[0] + parts[1]).sum().backward()
+    g.replay()
+    expected = 2 * torch.tensor(2.0).exp().item() + 3 * torch.tensor(3.0).exp().item()
+    assert x.grad.tolist() == pytest.approx([expected] * 4, rel=1e-5)
