@@ -35,7 +35,7 @@ CYGRAD_INLINE float tail_without_exponential(float t)
 
 CYGRAD_INLINE float tail_f32(float t, float *density)
 {
-    float e = exponential(-0.5f * t * t);
+    float e = exponential_below_0(-0.5f * t * t);
     *density = e * 0.3989422804014327f;
     return e * tail_without_exponential(t);
 }

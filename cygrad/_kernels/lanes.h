@@ -10,7 +10,7 @@
 
 /* A function that gives the sum of TERM(i) for i < n; TERM is made of the other arguments. */
 #define DEFINE_SUM(FUNCTION, TERM, ...)                                                                         \
-    static CYGRAD_CLONES REAL NAME(FUNCTION)(Py_ssize_t n, __VA_ARGS__)                                         \
+    static CYGRAD_WIDE_CLONES REAL NAME(FUNCTION)(Py_ssize_t n, __VA_ARGS__)                                         \
     {                                                                                                           \
         REAL lanes[LANES] = {0};                                                                                \
         Py_ssize_t i = 0;                                                                                       \
@@ -29,7 +29,7 @@
 
 /* Functions that give the largest of n > 0 numbers; a nan may be missed. */
 #define DEFINE_LARGEST()                                                                                        \
-    static CYGRAD_CLONES REAL NAME(largest_of_many)(const REAL *x, Py_ssize_t n)                                \
+    static CYGRAD_WIDE_CLONES REAL NAME(largest_of_many)(const REAL *x, Py_ssize_t n)                                \
     {                                                                                                           \
         REAL lanes[LANES], best;                                                                                \
         Py_ssize_t i = LANES;                                                                                   \

@@ -15,7 +15,7 @@
 CYGRAD_BEGIN_LOOPS
 
 #define REAL float
-#define EXP exponential
+#define EXP exponential_up_to_0     /* of differences from the largest, and of logarithms of probabilities */
 #define EXP_CLONES CYGRAD_WIDE_CLONES
 #define LOG logf
 #define NAME(name) name##_f32
@@ -140,9 +140,9 @@ static void NAME(logarithms)(REAL *x, Py_ssize_t n)
     }
 
 DEFINE_PASS(CYGRAD_CLONES, subtract, x[i] - c)
-DEFINE_PASS(CYGRAD_CLONES, multiply, x[i] * c)
+DEFINE_PASS(EXP_CLONES, multiply, x[i] * c)
 DEFINE_PASS(EXP_CLONES, exponentials_of_differences, EXP(x[i] - c))
-DEFINE_PASS(CYGRAD_CLONES, softmax_gradient, (x[i] - c) * y[i])
+DEFINE_PASS(EXP_CLONES, softmax_gradient, (x[i] - c) * y[i])
 DEFINE_PASS(EXP_CLONES, log_softmax_gradient, x[i] - EXP(y[i]) * c)
 #undef DEFINE_PASS
 #endif

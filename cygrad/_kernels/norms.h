@@ -21,18 +21,22 @@ CYGRAD_BEGIN_LOOPS
 
 #define REAL float
 #define SQRT sqrtf
+#define ROW_CLONES CYGRAD_WIDE_CLONES   /* a row stays in the nearest cache for all its passes */
 #define NAME(name) name##_f32
 #include "norms.h"
 #undef REAL
 #undef SQRT
+#undef ROW_CLONES
 #undef NAME
 
 #define REAL double
 #define SQRT sqrt
+#define ROW_CLONES CYGRAD_CLONES
 #define NAME(name) name##_f64
 #include "norms.h"
 #undef REAL
 #undef SQRT
+#undef ROW_CLONES
 #undef NAME
 
 CYGRAD_END_LOOPS
@@ -105,8 +109,8 @@ static void combine_runs_part(void *context, Py_ssize_t first, Py_ssize_t count)
 #endif
 #else
 
-#define DEFINE_LOOP(FUNCTION, RESULT, ...)                                                                      \
-    static CYGRAD_CLONES void NAME(FUNCTION)(Py_ssize_t n, __VA_ARGS__)                                         \
+#define DEFINE_LOOP(CLONES, FUNCTION, RESULT, ...)                                                              \
+    static CLONES void NAME(FUNCTION)(Py_ssize_t n, __VA_ARGS__)                                         \
     {                                                                                                           \
         CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++) RESULT;                                           \
     }
@@ -121,13 +125,13 @@ DEFINE_SUM(products, PRODUCT, const REAL *g, const REAL *x, REAL c)
 #undef SQUARE
 #undef PRODUCT
 
-DEFINE_LOOP(scale, out[i] = (x[i] - c) * a + b, const REAL *x, REAL *out, REAL c, REAL a, REAL b)
-DEFINE_LOOP(scale_by_row, out[i] = (x[i] - c) * f * w[i] + b[i],
+DEFINE_LOOP(CYGRAD_CLONES, scale, out[i] = (x[i] - c) * a + b, const REAL *x, REAL *out, REAL c, REAL a, REAL b)
+DEFINE_LOOP(ROW_CLONES, scale_by_row, out[i] = (x[i] - c) * f * w[i] + b[i],
             const REAL *x, REAL *out, REAL c, REAL f, const REAL *w, const REAL *b)
-DEFINE_LOOP(add, out[i] += g[i], const REAL *g, REAL *out)
-DEFINE_LOOP(combine_by_row, out[i] = g[i] * w[i] * a + ((x[i] - c) * b + d),
+DEFINE_LOOP(CYGRAD_CLONES, add, out[i] += g[i], const REAL *g, REAL *out)
+DEFINE_LOOP(ROW_CLONES, combine_by_row, out[i] = g[i] * w[i] * a + ((x[i] - c) * b + d),
             const REAL *g, const REAL *x, const REAL *w, REAL *out, REAL c, REAL a, REAL b, REAL d)
-DEFINE_LOOP(combine, out[i] = g[i] * a + ((x[i] - c) * b + d),
+DEFINE_LOOP(CYGRAD_CLONES, combine, out[i] = g[i] * a + ((x[i] - c) * b + d),
             const REAL *g, const REAL *x, REAL *out, REAL c, REAL a, REAL b, REAL d)
 #undef DEFINE_LOOP
 
@@ -155,8 +159,8 @@ static void NAME(normalize_rows)(const REAL *x, const REAL *w, const REAL *b, RE
 
 /* All that the gradients of a row need to know of it, in one pass: adds to the gradients of w and b, and gives the sums
    of g * w and of g * w * (x - c). */
-static CYGRAD_CLONES void NAME(add_row)(const REAL *g, const REAL *x, const REAL *w, Py_ssize_t n, REAL c, REAL f,
-                                        REAL *grad_w, REAL *grad_b, REAL sums[2])
+static ROW_CLONES void NAME(add_row)(const REAL *g, const REAL *x, const REAL *w, Py_ssize_t n, REAL c, REAL f,
+                                     REAL *grad_w, REAL *grad_b, REAL sums[2])
 {
     REAL level[16] = {0}, along[16] = {0};
     Py_ssize_t i = 0;
