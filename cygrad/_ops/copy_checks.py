@@ -21,7 +21,7 @@ _TO = (
 
 
 def read_to(args, wanted, place, other, non_blocking, copy):
-    """(dtype or None, device or None, non_blocking, copy) from what `to` was given: positional arguments, then its keywords.
+    """(dtype or None, device or None, non_blocking, copy) from what `to` was given: positions, then keywords.
 
     Raises TypeError for arguments that fit no signature, RuntimeError for a device that is not there.
     """

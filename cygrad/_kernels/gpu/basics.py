@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from cygrad._kernels.gpu import extent
-from cygrad._kernels.gpu import pinned
+from cygrad._kernels.gpu import extent, pinned
 from cygrad._kernels.gpu.library import PINNED, cupy, is_array, on_device
 
 

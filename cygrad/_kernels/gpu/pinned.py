@@ -66,7 +66,7 @@ def _keep(a):
 
 
 def copy_into(target, values):
-    """Write `values` into `target` on another device without waiting, where both are alike; False where they are not."""
+    """Write `values` into `target` on another device without waiting, if both are alike; False if they are not."""
     if target.shape != values.shape or target.dtype != values.dtype:
         return False
     if is_array(target):
