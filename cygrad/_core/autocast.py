@@ -1,15 +1,16 @@
 """Automatic mixed precision: which ops get their operands in another type, and where that is switched on.
 
-`publish` puts `guarded` around the entry points of the ops that `POLICIES` names; the products of matrices, which
-are called more often, ask for themselves (`products.pyx`). Nothing is asked while autocast is off in all threads, and
-no selective checkpoint runs, which stands before the same ops (`keeping`).
+`publish` puts `guarded` around the entry points of the ops that the policies name; those that are called more often ask
+for themselves: products of matrices (`products.pyx`), and what only GPUs have in their lists, where it looks for these
+anyway (`prepared` in `record.pyx`). Nothing is asked while autocast is off in all threads, and no selective checkpoint
+runs, which stands before the ops of the CPU's lists (`keeping`).
 """
 
 import contextlib
 import functools
 from _thread import _local, allocate_lock  # `threading` takes as long to import as an op family
 
-from cygrad._core import dtypes
+from cygrad._core import dtypes, record
 from cygrad._core.device import device
 from cygrad._core.placing import TOGETHER, WITH_NUMBERS, check
 from cygrad._core.tensor import Tensor
@@ -40,8 +41,38 @@ POLICIES = {
     "widest": "cat stack index_copy",
     "state": "gru",  # whose state is added up: as precise as it and the input come
 }
-POLICY_OF = {name: policy for policy, names in POLICIES.items() for name in names.split()}
-ASK_THEMSELVES = {"bmm", "linear", "matmul", "mm"}  # products.pyx
+
+# The same for tensors on GPUs, as PyTorch has it there.
+GPU_POLICIES = {
+    "lower": """
+        addbmm addmm addmv addr baddbmm bmm chain_matmul conv1d conv2d conv3d conv_transpose1d conv_transpose2d
+        conv_transpose3d einsum gru gru_cell linalg_multi_dot linalg_vecdot linear lstm lstm_cell matmul mm mv prelu
+        rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell scaled_dot_product_attention
+    """,
+    "float32": """
+        acos asin binary_cross_entropy_with_logits cdist cosh cosine_embedding_loss cosine_similarity cross_entropy
+        cumprod cumsum dist erfinv exp expm1 group_norm hinge_embedding_loss huber_loss interpolate kl_div l1_loss
+        layer_norm linalg_matrix_norm linalg_norm linalg_vector_norm linear_cross_entropy log log10 log1p log2
+        log_softmax logsumexp margin_ranking_loss mse_loss multi_margin_loss multilabel_margin_loss nll_loss norm
+        normalize nuclear_norm pdist poisson_nll_loss pow prod reciprocal renorm rms_norm rsqrt sinh smooth_l1_loss
+        soft_margin_loss softmax softmin softplus sum tan triplet_margin_loss upsample
+    """,
+    "widest": """
+        addcdiv addcmul atan2 bilinear cross dot grid_sample grid_sampler grid_sampler_2d grid_sampler_3d index_put
+        scatter_add tensordot vdot
+    """,
+    "refused": "binary_cross_entropy",
+}
+
+
+def _by_name(policies):
+    return {name: policy for policy, names in policies.items() for name in names.split()}
+
+
+POLICY_OF, GPU_POLICY_OF = _by_name(POLICIES), _by_name(GPU_POLICIES)
+# products.pyx, comparisons.pyx; record.pyx, arithmetic.pyx, reductions.pyx
+ASK_THEMSELVES = frozenset("bmm dot linear matmul mm mv where".split())
+PREPARED = frozenset("acos asin cosh erfinv exp expm1 log log10 log1p log2 pow reciprocal rsqrt sinh sum tan".split())
 
 
 class State(_local):
@@ -153,17 +184,18 @@ def widest(operands):
 
 def guard(module):
     """Let the entry points of a family that have a policy ask first."""
-    for key, entry in list(module.items()):
-        name = getattr(entry, "__name__", None)
-        is_own = getattr(entry, "__module__", None) == module["__name__"]
-        if is_own and (name in POLICY_OF or name in TOGETHER or name in WITH_NUMBERS) and name not in ASK_THEMSELVES:
-            module[key] = guarded(entry)
+    for space in (module, module.get("methods", {})):
+        for key, entry in list(space.items()):
+            name = getattr(entry, "__name__", None)
+            is_own = getattr(entry, "__module__", None) == module["__name__"]
+            if is_own and name in _GUARDED and not hasattr(entry, "asks"):
+                space[key] = guarded(entry)
 
 
 def guarded(entry):
     """An entry point that asks first, and looks where its operands are once an array may be on a GPU."""
     name = entry.__name__
-    is_cast, is_placed = name in POLICY_OF, name in TOGETHER or name in WITH_NUMBERS
+    is_cast, is_placed = name in POLICY_OF or name in GPU_POLICY_OF, name in TOGETHER or name in WITH_NUMBERS
 
     @functools.wraps(entry)
     def call(*args, **kwargs):
@@ -172,6 +204,7 @@ def guarded(entry):
         found = instead(entry, None, *args, **kwargs) if _users and is_cast else None
         return entry(*args, **kwargs) if found is None else found
 
+    call.asks = True
     return call
 
 
@@ -179,8 +212,9 @@ def instead(entry, out, /, *args, **kwargs):
     """What `entry(*args, **kwargs)` gives, if somebody stands before it in this thread; otherwise None."""
     if out is not None:
         kwargs["out"] = out
+    name = entry.__name__
     keeper = state.keeper
-    if keeper is not None:
+    if keeper is not None and name in POLICY_OF:
         state.keeper = None
         try:
             return keeper(entry, args, kwargs)
@@ -188,10 +222,14 @@ def instead(entry, out, /, *args, **kwargs):
             state.keeper = keeper
     if state.is_casting or not any(state.enabled.values()):
         return None
-    kind = _kind_of((*args, *kwargs.values()))
-    if not state.enabled[kind]:
+    values = (*args, *kwargs.values())
+    kind = _kind_of(values)
+    policy = (GPU_POLICY_OF if kind == "cuda" else POLICY_OF).get(name)
+    if policy is None or not state.enabled[kind] or kind == "cuda" and _is_left(name, values):
         return None
-    dtype = _wanted(kind, POLICY_OF[entry.__name__], (*args, *kwargs.values()))
+    if policy == "refused":
+        raise RuntimeError(_REFUSED)
+    dtype = _wanted(kind, policy, values)
     operands = [cast(value, dtype) for value in args]
     named = {key: value if key == "out" else cast(value, dtype) for key, value in kwargs.items()}
     state.is_casting = True
@@ -199,6 +237,34 @@ def instead(entry, out, /, *args, **kwargs):
         return entry(*operands, **named)
     finally:
         state.is_casting = False
+
+
+_GUARDED = (POLICY_OF.keys() | GPU_POLICY_OF.keys() | TOGETHER | WITH_NUMBERS.keys()) - ASK_THEMSELVES - PREPARED
+_TYPED = frozenset(
+    "cumprod cumsum linalg_matrix_norm linalg_norm linalg_vector_norm log_softmax norm prod softmax".split()
+)
+_REFUSED = """torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast.
+Many models use a sigmoid layer right before the binary cross entropy layer.
+In this case, combine the two layers using torch.nn.functional.binary_cross_entropy_with_logits
+or torch.nn.BCEWithLogitsLoss.  binary_cross_entropy_with_logits and BCEWithLogits are
+safe to autocast."""
+
+
+def _is_left(name, values):
+    """Whether the user names the type of an op's result, or an op for which there is no policy."""
+    if name in _TYPED:
+        return any(isinstance(value, dtypes.dtype) for value in values)
+    return name in ("interpolate", "upsample") and "area" in [value for value in values if isinstance(value, str)]
+
+
+def on_gpu(name, tensor):
+    """An operand, on a GPU, of an op that asks for itself: in float32 where that is its policy."""
+    if state.is_casting or not state.enabled["cuda"] or GPU_POLICY_OF.get(name) != "float32":
+        return tensor
+    return cast(tensor, dtypes.by_name()["float32"])
+
+
+follow(lambda asked: record.call_prepare(None if asked is None else on_gpu))
 
 
 def _kind_of(operands):

@@ -16,6 +16,7 @@ cpdef tuple record_views(OpDef op, tuple arrays, Tensor a, tuple args)
 cdef Tensor model_of(tuple inputs)          # the input whose class the results get, if that is a subclass
 
 # Kernel, then record; with `out`, write into it (Note [Writing into a tensor]).
+cdef Tensor prepared(str name, Tensor t)         # an operand on a GPU as autocast wants it
 cpdef Tensor apply1(OpDef op, object a, object out)
 cpdef Tensor apply1_args(OpDef op, object a, tuple args, object out)
 cpdef Tensor apply2(OpDef op, object a, object b, object out)

@@ -428,9 +428,24 @@ cpdef Tensor tensor_argument(OpDef op, object value, str name, int position):
     return <Tensor>value
 
 
+cdef object prepare = None      # `autocast.on_gpu` while autocast is on in some thread
+
+
+def call_prepare(function):
+    """Let ops on GPUs ask this function for their operands, or None."""
+    global prepare
+    prepare = function
+
+
+cdef Tensor prepared(str name, Tensor t):
+    """An operand of an op whose result is new: cast, if autocast wants that on GPUs."""
+    return t if prepare is None or is_on_cpu(t.array) else prepare(name, t)
+
+
 cpdef Tensor apply1(OpDef op, object a, object out):
     cdef Tensor t = tensor_argument(op, a, "input", 1)
     if out is None:
+        t = prepared(op.name, t)
         return record1(op, run1(op, t.array, None), t, None)
     out = out_argument(op, out)
     if op.ufunc is not None and may_write_directly(op, out, t.array, None):

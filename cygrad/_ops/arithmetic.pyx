@@ -15,7 +15,7 @@ from cygrad._core.opdef cimport (
     op)
 from cygrad._core.opdef import publish
 from cygrad._core.record cimport (
-    apply1, apply2, apply_n, as_type, may_write_directly, operate2, promoted, record1, record2, result_type, run2,
+    apply1, apply2, apply_n, as_type, may_write_directly, operate2, prepared, promoted, record1, record2, result_type, run2,
     tensor_argument, write_into)
 from cygrad._core.state cimport FORWARD, IN_RULE, ThreadState, thread_state
 from cygrad._core.tensor cimport Tensor, dtype_of, is_tensor, wrap
@@ -320,7 +320,10 @@ cpdef Tensor pow(object input, object exponent, Tensor out=None):
     """
     cdef Tensor t
     mark_start()
+    if out is None and isinstance(input, Tensor):
+        input = prepared("pow", <Tensor>input)
     if isinstance(exponent, Tensor):
+        exponent = prepared("pow", <Tensor>exponent) if out is None else exponent
         if is_bool(exponent) and (is_bool(input) or type(input) is bool):
             raise NotImplementedError("\"pow\" not implemented for 'Bool'\n  convert one of the two first, as in x.int()")
         if isinstance(input, Tensor):

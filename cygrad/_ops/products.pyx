@@ -211,6 +211,10 @@ cpdef Tensor mv(object input, object vec, Tensor out=None):
     >>> cygrad.mv(cygrad.tensor([[1.0, 2.0], [3.0, 4.0]]), cygrad.tensor([1.0, 1.0]))
     tensor([3., 7.])
     """
+    if instead is not None:
+        found = instead(mv, out, input, vec)
+        if found is not None:
+            return found
     cdef Tensor a = tensor_argument(MV, input, "input", 1), b = tensor_argument(MV, vec, "vec", 2)
     if a.array.ndim != 2 or b.array.ndim != 1:
         raise RuntimeError(f"vector + matrix @ vector expected, got 1, {a.array.ndim}, {b.array.ndim}")
@@ -233,6 +237,10 @@ cpdef Tensor dot(object input, object tensor, Tensor out=None):
     >>> cygrad.dot(cygrad.tensor([1.0, 2.0]), cygrad.tensor([3.0, 4.0]))
     tensor(11.)
     """
+    if instead is not None:
+        found = instead(dot, out, input, tensor)
+        if found is not None:
+            return found
     cdef Tensor a = tensor_argument(DOT, input, "input", 1), b = tensor_argument(DOT, tensor, "tensor", 2)
     if a.array.ndim != 1 or b.array.ndim != 1:
         raise RuntimeError(f"1D tensors expected, but got {a.array.ndim}D and {b.array.ndim}D tensors")

@@ -9,7 +9,7 @@ import numpy as np
 from cygrad._core.dtypes cimport FLOATING, as_dtype, dtype
 from cygrad._core.opdef cimport LINEAR, METHOD_ONLY, PRIVATE, OpDef, OpNode, op
 from cygrad._core.opdef import publish
-from cygrad._core.record cimport record1, tensor_argument, write_into
+from cygrad._core.record cimport prepared, record1, tensor_argument, write_into
 from cygrad._core.tensor cimport Tensor, dtype_of, requires_grad
 cimport cygrad._kernels.anywhere as kernels
 cimport cygrad._ops.arguments as arguments
@@ -99,6 +99,8 @@ def sum(input, dim=None, keepdim=False, *, dtype=None, axis=None, keepdims=None,
     cdef int typenum = -1
     if dtype is not None:
         typenum = accumulator(t, dtype)
+    elif out is None:
+        t = prepared("sum", t)
     if dim is None and axis is None and keepdim is False and keepdims is None:
         return finish(SUM, kernels.sum(t.array, None, False, typenum), t, (t.array.shape,), out)
     keep = flag_argument(SUM, keepdim, keepdims)

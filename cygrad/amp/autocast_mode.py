@@ -40,8 +40,9 @@ class autocast:
     Matrix products, convolutions and attention get their operands in `dtype`, bfloat16 unless told otherwise (it
     needs the package `ml_dtypes`; float16 does not). Losses, norms of matrices, Fourier transforms and the like
     compute in float32. All other ops take what they get. float64 is left alone. `op_lists()` tells which are which.
-    `autocast("cuda")` does the same for tensors on GPUs, in float16 unless told otherwise, and leaves others alone;
-    without a GPU it warns and changes nothing.
+    `autocast("cuda")` does the same for tensors on GPUs, by lists of their own (softmax, norms, sums, powers and
+    exponentials in float32, too), in float16 unless told otherwise, and leaves others alone; without a GPU it warns and
+    changes nothing.
 
     The mode is that of the thread, may be nested, and is switched off in part by `autocast("cpu", enabled=False)`.
     What parameters were cast to is kept until the outermost mode ends, unless `cache_enabled` is false or the
@@ -115,14 +116,17 @@ class autocast:
         return in_autocast
 
 
-def op_lists() -> dict[str, list[str]]:
+def op_lists(device_type: str = "cpu") -> dict[str, list[str]]:
     """Which ops autocast computes in the lower precision, in float32, and in the widest type of operands or state.
+
+    On GPUs (`op_lists("cuda")`) there are some that it refuses, too.
 
     >>> import cygrad
     >>> cygrad.amp.op_lists()["widest"]
     ['cat', 'index_copy', 'stack']
     """
-    return {policy: sorted(names.split()) for policy, names in core.POLICIES.items()}
+    lists = core.GPU_POLICIES if core.known_device(device_type) == "cuda" else core.POLICIES
+    return {policy: sorted(names.split()) for policy, names in lists.items()}
 
 
 def is_autocast_available(device_type: str) -> bool:

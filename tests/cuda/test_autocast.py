@@ -1,0 +1,115 @@
+"""Autocast on GPUs: the types that PyTorch's lists give, on a GPU or the stand-in."""
+
+import pytest
+from ops.calls import SAMPLES, Call, Cygrad
+
+import cygrad as torch
+import cygrad.nn.functional as F
+from cygrad._core import autocast as core
+from cygrad._core.access import tensor_of
+from cygrad.amp import op_lists
+
+
+@pytest.fixture(autouse=True)
+def gpu(cupy):
+    return cupy
+
+
+LISTED = {name for policy in ("lower", "float32", "widest") for name in op_lists("cuda")[policy]}
+INTERNAL = {"rnn_relu", "rnn_tanh", "gru", "lstm"}  # give lists of tensors: below
+
+
+def in_type(cupy, dtype):
+    """How samples are run: on the GPU, floats in one type."""
+
+    class In(Cygrad):
+        @staticmethod
+        def tensor(array):
+            tensor = tensor_of(cupy.array(array))
+            return tensor.to(dtype) if tensor.is_floating_point() else tensor
+
+    return In
+
+
+def names_a_type(sample):
+    return "dtype" in sample.kwargs or any(isinstance(value, torch.dtype) for value in sample.args)
+
+
+@pytest.mark.parametrize("given", [torch.float16, torch.float32])
+@pytest.mark.parametrize("name", sorted(LISTED & SAMPLES.keys() - INTERNAL))
+def test_types_are_those_of_the_lists(name, given, cupy):
+    wanted = {"lower": torch.float16, "float32": torch.float32, "widest": given}[core.GPU_POLICY_OF[name]]
+    seen = 0
+    for sample in SAMPLES[name]:
+        call = Call(name, sample, requires_grad=False, on=in_type(cupy, given))
+        tensors = [x for value in (*call.args, *call.kwargs.values()) for x in core_tensors(value)]
+        if names_a_type(sample) or not any(x.is_floating_point() for x in tensors):
+            continue
+        if any(x.is_complex() for x in tensors) or sample.kwargs.get("mode") == "area":
+            continue
+        with torch.autocast("cuda"):
+            found = call.run()[0]
+        assert found.dtype == wanted
+        seen += 1
+    assert seen
+
+
+def core_tensors(value):
+    if isinstance(value, (list, tuple)):
+        return [x for item in value for x in core_tensors(item)]
+    return [value] if isinstance(value, torch.Tensor) else []
+
+
+@pytest.mark.parametrize("name", ["RNN", "LSTM", "GRU"])
+def test_recurrent_layers(name):
+    layer, x = getattr(torch.nn, name)(3, 2).cuda(), torch.ones(5, 4, 3, device="cuda")
+    with torch.autocast("cuda"):
+        assert layer(x)[0].dtype == torch.float16
+    assert layer(x)[0].dtype == torch.float32
+
+
+def test_what_is_not_listed_takes_what_it_gets():
+    x = torch.ones(2, 3, device="cuda", dtype=torch.float16)
+    with torch.autocast("cuda"):
+        for call in (torch.relu, torch.sqrt, torch.sigmoid, torch.tanh, torch.mean, torch.neg, F.gelu):
+            assert call(x).dtype == torch.float16
+        assert x.sum(dtype=torch.float16).dtype == torch.float16  # the user's type
+        assert F.softmax(x, -1, dtype=torch.float16).dtype == torch.float16
+        assert (x**2).dtype == torch.float32
+        assert (2**x).dtype == torch.float32
+        assert x.clone().exp_().dtype == torch.float16  # in place nothing changes
+        assert x.double().exp().dtype == torch.float64
+        assert torch.exp(x.cpu()).dtype == torch.float16  # the CPU's lists are others
+        assert F.interpolate(x[None], scale_factor=2.0, mode="area").dtype == torch.float16
+        with torch.autocast("cuda", enabled=False):
+            assert torch.exp(x).dtype == torch.float16
+    assert torch.exp(x).dtype == torch.float16
+
+
+def test_gradients_come_back_in_the_type_of_the_leaf():
+    x = torch.full((3,), 0.5, device="cuda", dtype=torch.float16, requires_grad=True)
+    with torch.autocast("cuda"):
+        found = F.softmax(x.exp() + x**2 + x.log(), -1).prod()
+    found.backward()
+    assert found.dtype == torch.float32
+    assert x.grad.dtype == torch.float16
+
+
+def test_binary_cross_entropy_is_refused():
+    x, y = torch.full((3,), 0.5, device="cuda"), torch.ones(3, device="cuda")
+    with torch.autocast("cuda"), pytest.raises(RuntimeError) as caught:
+        F.binary_cross_entropy(x, y)
+    assert str(caught.value).startswith(
+        "torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast.\n"
+    )
+    with torch.autocast("cuda", enabled=False):
+        F.binary_cross_entropy(x, y)
+    with torch.autocast("cuda"):
+        F.binary_cross_entropy(x.cpu(), y.cpu())
+
+
+def test_lists_name_functions():
+    for policy, names in op_lists("cuda").items():
+        for name in names:
+            assert Cygrad.function(name) is not None, (policy, name)
+    assert op_lists()["widest"] == op_lists("cpu")["widest"]
