@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 import cygrad._kernels.native as native
+from cygrad._kernels import blocks
 from cygrad._kernels.arrays import new_array
 from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.dispatch import dispatching
@@ -118,11 +119,40 @@ def place_along(values, index, shape, axis, keepdim):
 
 
 def nonzero(a):
-    """The indices of what is not zero: (how many, dimensions), int64."""
-    found = np.nonzero(np.atleast_1d(a))
+    """The indices of what is not zero: (how many, dimensions), int64; those of a dimension lie side by side."""
     if a.ndim == 0:
-        return np.empty((len(found[0]), 0), np.int64)
-    return np.stack(found).T
+        return np.empty((int(bool(a)), 0), np.int64)
+    return first_nonzero(a, np.count_nonzero(a))
+
+
+def first_nonzero(a, count):
+    """The first `count` rows of the same, or all if there are fewer, of an array that has dimensions."""
+    out = np.empty((a.ndim, count), np.int64)
+    done = 0
+    for at, part in _pieces(a):
+        if done == count:
+            break
+        found = np.nonzero(part)
+        new = slice(done, min(done + len(found[0]), count))
+        done = new.stop
+        depth = len(at) - 1
+        out[:depth, new] = np.array(at[:-1], np.int64)[:, None]
+        for row, index in zip(out[depth:], found):
+            row[new] = index[: new.stop - new.start]
+        out[depth, new] += at[-1]
+    return out[:, :done].T
+
+
+def _pieces(a, at=()):
+    """(where it starts, the piece) for all of an array, each of a block at most."""
+    inner = math.prod(a.shape[1:])
+    if a.ndim > 1 and inner > blocks.SIZE:
+        for i in range(len(a)):
+            yield from _pieces(a[i], (*at, i))
+        return
+    step = max(1, blocks.SIZE // max(inner, 1))
+    for start in range(0, len(a), step):
+        yield (*at, start), a[start : start + step]
 
 
 dispatching(globals(), "cumsum cumsum_within cumprod cumprod_within place_along nonzero")

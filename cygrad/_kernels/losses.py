@@ -1,5 +1,7 @@
 """The losses of all elements. The arrays have one floating-point type."""
 
+import math
+
 import numpy as np
 
 from cygrad._kernels.blocks import SIZE
@@ -17,6 +19,13 @@ def squared_error(x, y):
     with np.errstate(all="ignore"):
         d = as_array(x - y)
         return np.multiply(d, d, d)
+
+
+def absolute_error(x, y):
+    """|x - y|."""
+    with np.errstate(all="ignore"):
+        d = as_array(x - y)
+        return np.abs(d, out=d)
 
 
 @by_loop("smooth_l1", 2, lambda beta: (beta, 0.5 / beta))
@@ -49,6 +58,44 @@ def soft_margin(x, y):
         if too_large.any():
             np.copyto(out, z, where=too_large)
         return out
+
+
+def hinge(x, y, margin):
+    """x where y is not -1, and max(0, margin - x) where it is not 1; both for other y."""
+    zero = np.zeros((), x.dtype, like=x)
+    with np.errstate(all="ignore"):
+        apart = as_array(np.maximum(x.dtype.type(margin) - x, zero))
+        return as_array(select(as_array(y != -1), x, zero) + select(as_array(y != 1), apart, zero))
+
+
+def margin_ranking(a, b, y, margin):
+    """max(0, margin - y * (a - b))."""
+    with np.errstate(all="ignore"):
+        losses = as_array((b - a) * y)
+        losses += losses.dtype.type(margin)
+        return np.maximum(losses, losses.dtype.type(0), out=losses)
+
+
+def poisson(x, y, log_input, full, eps):
+    """Minus the log-likelihood of counts y, whose expected values are exp(x), or x; `full` adds log(y!) for y > 1."""
+    with np.errstate(all="ignore"):
+        losses = as_array(np.exp(x) - y * x if log_input else x - y * np.log(x + x.dtype.type(eps)))
+        if full:
+            stirling = y * np.log(y) - y + np.log(y * y.dtype.type(2 * math.pi)) * y.dtype.type(0.5)
+            losses = as_array(losses + select(as_array(y > 1), as_array(stirling), np.zeros((), y.dtype, like=y)))
+        return losses
+
+
+def gaussian(x, y, var, constant):
+    """(log(var) + (x - y)^2 / var) / 2 + constant."""
+    with np.errstate(all="ignore"):
+        losses = as_array(x - y)
+        losses *= losses
+        losses = as_array(losses / var)
+        losses += np.log(var)
+        losses *= losses.dtype.type(0.5)
+        losses += losses.dtype.type(constant)
+        return losses
 
 
 def kl_divergence(x, y):

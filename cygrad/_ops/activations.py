@@ -223,24 +223,58 @@ def logsigmoid(input):
 # -- tanhshrink, softsign, glu -----------------------------------------------------------------------------
 
 
+def tanhshrink_array(a):
+    return np.subtract(a, np.tanh(a))
+
+
+def tanhshrink_rule(n, g):
+    return mul(g, square(tanh(conjugate(n.saved(0)))))
+
+
+TANHSHRINK = declare(
+    "tanhshrink", tanhshrink_rule, saves=IN0, flags=FLAGS, kernel=tanhshrink_array, node="SubBackward0", inputs="self"
+)
+
+
 def tanhshrink(input):
-    """`input - tanh(input)`. Gradient: g * tanh(input)^2.
+    """`input - tanh(input)`. Saves `input`. Gradient: g * tanh(input)^2.
 
     >>> import cygrad
     >>> cygrad.nn.functional.tanhshrink(cygrad.tensor([0.0, 1.0]))
     tensor([0.0000, 0.2384])
     """
-    return sub(input, tanh(require(input, "tanhshrink")))
+    kind = require(input, "tanhshrink").dtype
+    if not (kind.is_floating_point or kind.is_complex):
+        return sub(input, tanh(input))
+    return apply1_args(TANHSHRINK, input, (), None)
+
+
+def softsign_array(a):
+    with np.errstate(all="ignore"):
+        below = as_array(np.abs(a))
+        below += 1
+        return as_array(a / below)
+
+
+def softsign_rule(n, g):
+    return div(g, square(add(magnitude(n.saved(0)), 1)))
+
+
+SOFTSIGN = declare(
+    "softsign", softsign_rule, saves=IN0, flags=FLAGS, kernel=softsign_array, node="DivBackward0", inputs="self"
+)
 
 
 def softsign(input):
-    """`input / (1 + |input|)`. Gradient: g / (1 + |input|)^2.
+    """`input / (1 + |input|)`. Saves `input`. Gradient: g / (1 + |input|)^2.
 
     >>> import cygrad
     >>> cygrad.nn.functional.softsign(cygrad.tensor([-1.0, 3.0]))
     tensor([-0.5000,  0.7500])
     """
-    return div(input, add(magnitude(require(input, "softsign")), 1))
+    if not require(input, "softsign").dtype.is_floating_point:
+        return div(input, add(magnitude(input), 1))
+    return apply1_args(SOFTSIGN, input, (), None)
 
 
 def glu_array(a, dim):

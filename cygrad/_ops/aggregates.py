@@ -251,8 +251,8 @@ def nonzero(input, *, as_tuple=False, out=None):
     t = tensor_argument(NONZERO, input, "input", 1)
     if not as_tuple:
         return apply_n(NONZERO, (t,), None, out)
-    indices = np.nonzero(np.atleast_1d(array_of(t)))
-    return tuple([record_n(NONZERO, dense(index), (t,)) for index in indices])
+    a = array_of(t)
+    return tuple([record_n(NONZERO, dense(index), (t,)) for index in along.nonzero(a if a.ndim else a.reshape(1)).T])
 
 
 functions = publish(globals())

@@ -11,8 +11,8 @@ import numpy as np
 from cygrad._core import messages
 from cygrad._core.access import array_of, tensor_of
 from cygrad._core.gradients_in_blocks import in_parts
-from cygrad._core.opdef import ELEMENTWISE, ELSEWHERE, IN0, IN1, PRIVATE, declare, named, publish
-from cygrad._core.record import apply2, promoted
+from cygrad._core.opdef import ELEMENTWISE, ELSEWHERE, IN0, IN1, IN2, PRIVATE, declare, named, publish
+from cygrad._core.record import apply2, promoted, result_type
 from cygrad._core.sites import warn
 from cygrad._kernels import losses as kernels
 from cygrad._kernels.gpu.library import as_array, is_array
@@ -21,8 +21,17 @@ from cygrad._ops.activations import fused_gradient, logsigmoid
 from cygrad._ops.arguments import broadcast_shape, require
 from cygrad._ops.arithmetic import add, div, mul, neg, sub
 from cygrad._ops.checks import require_kind, typed
-from cygrad._ops.gathering import masked_fill
-from cygrad._ops.loss_reductions import CODES, NONE, SUM, computed, reduced, reduction_of, spread
+from cygrad._ops.loss_reductions import (
+    CODES,
+    NONE,
+    SUM,
+    by_reduction,
+    computed,
+    of_one_type,
+    reduced,
+    reduction_of,
+    spread,
+)
 from cygrad._ops.pointwise import exp, log, sigmoid, square
 from cygrad._ops.selection import clamp, where
 from cygrad._ops.views import unsqueeze
@@ -270,13 +279,40 @@ def _kl_div(input, target, reduction, log_target):
 # -- counts and numbers ------------------------------------------------------------------------------------
 
 
+@in_parts(0, 0, inputs=0)
+def poisson_rule(n, g):
+    x, y, scale = n.saved(0), n.saved(1), spread(n, g)
+    _how, _count, log_input, full, eps = n.args
+    grad_x = grad_y = None
+    if n.needs(0):
+        grad_x = mul(scale, sub(exp(x), y) if log_input else sub(1, div(y, add(x, eps))))
+    if n.needs(1):
+        slope = neg(x if log_input else log(add(x, eps)))
+        if full:
+            slope = add(slope, where(y > 1, add(log(y), div(0.5, y)), 0.0))
+        grad_y = mul(scale, slope)
+    return grad_x, grad_y
+
+
+POISSON = declare(
+    "poisson_nll_loss",
+    poisson_rule,
+    saves=IN0 | IN1,
+    flags=ELSEWHERE,
+    kernel=kernels.poisson,
+    inputs="self target",
+    attributes="reduction _ log_input full eps",
+)
+POISSON_BY_REDUCTION = by_reduction(POISSON, "SubBackward0"), by_reduction(POISSON, "AddBackward0")  # if full
+
+
 def poisson_nll_loss(
     input, target, log_input=True, full=False, size_average=None, eps=1e-8, reduce=None, reduction="mean"
 ):
     """Minus the log-likelihood of counts `target`, whose expected values are exp(input), or `input`.
 
     That is `exp(input) - target * input`, or, without `log_input`, `input - target * log(input + eps)`. `full` adds
-    Stirling's approximation of log(target!) for targets above 1.
+    Stirling's approximation of log(target!) for targets above 1. Saves both.
 
     >>> import cygrad
     >>> cygrad.nn.functional.poisson_nll_loss(cygrad.tensor([0.0, 1.0]), cygrad.tensor([1.0, 2.0]))
@@ -288,17 +324,43 @@ def poisson_nll_loss(
 @typed(log_input=bool, full=bool, eps=float, reduction=int)
 @named("poisson_nll_loss")
 def poisson_nll_of_package(input, target, log_input, full, eps, reduction):
-    """Minus the log-likelihood of counts; `reduction` is a code: 0 none, 1 mean, 2 sum."""
+    """Minus the log-likelihood of counts; `reduction` is a code: 0 none, 1 mean, 2 sum. Saves both."""
     return _poisson(input, target, log_input, full, eps, reduction)
 
 
 def _poisson(input, target, log_input, full, eps, reduction):
     x, y = require(input, "poisson_nll_loss"), require(target, "poisson_nll_loss", "target", 2)
-    losses = sub(exp(x), mul(y, x)) if log_input else sub(x, mul(y, log(add(x, eps))))
-    if full:
-        stirling = add(sub(mul(y, log(y)), y), mul(log(mul(y, 2 * math.pi)), 0.5))
-        losses = add(losses, masked_fill(stirling, y <= 1, 0))
-    return reduced(losses, reduction)
+    given = of_one_type(x, y)
+    if given is None:
+        raise messages.not_implemented_for("poisson_nll_loss", result_type((x, y)))
+    arrays, args = tuple(map(array_of, given)), (log_input, full, eps)
+    broadcast_shape(arrays[1].shape, arrays[0].shape)  # raises if they do not
+    row = POISSON_BY_REDUCTION[bool(full)][reduction]
+    return computed(row, kernels.poisson, arrays, args, given, reduction, args)
+
+
+@in_parts(0, 0, inputs=0)
+def gaussian_rule(n, g):
+    d, var, scale = sub(n.saved(0), n.saved(1)), n.saved(2), spread(n, g)
+    share = div(d, var)
+    grad = mul(scale, share) if n.needs(0) or n.needs(1) else None
+    return (
+        grad if n.needs(0) else None,
+        neg(grad) if n.needs(1) else None,
+        mul(scale, mul(sub(div(1, var), square(share)), 0.5)) if n.needs(2) else None,
+    )
+
+
+GAUSSIAN = declare(
+    "gaussian_nll_loss",
+    gaussian_rule,
+    saves=IN0 | IN1 | IN2,
+    flags=ELSEWHERE,
+    kernel=kernels.gaussian,
+    inputs="self target var",
+    attributes="reduction _ constant",
+)
+GAUSSIAN_BY_REDUCTION = by_reduction(GAUSSIAN, "MulBackward0"), by_reduction(GAUSSIAN, "AddBackward0")  # if full
 
 
 def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"):
@@ -306,7 +368,7 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
 
     That is `0.5 * (log(var) + (input - target)^2 / var)`, var being at least `eps`, whose gradient passes all the same.
     `full` adds log(2 pi) / 2. `var` is a number, or has input's shape, or that without the last dimension or with 1
-    there. Raises ValueError for other shapes and for negative variances.
+    there. Saves all three. Raises ValueError for other shapes and for negative variances.
 
     >>> import cygrad
     >>> cygrad.nn.functional.gaussian_nll_loss(cygrad.tensor([0.0]), cygrad.tensor([2.0]), cygrad.tensor([1.0]))
@@ -329,17 +391,20 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
     values = array_of(var)
     if is_array(values) or (values.size and not values.min() >= eps):
         var = add(var, tensor_of(as_array(np.maximum(values, values.dtype.type(eps)) - values)))
-    losses = mul(add(log(var), div(square(sub(x, y)), var)), 0.5)
-    if full:
-        losses = add(losses, 0.5 * math.log(2 * math.pi))
-    return reduced(losses, CODES[reduction])
+    given = of_one_type(x, y, var)
+    if given is None:
+        raise messages.not_implemented_for("gaussian_nll_loss", result_type((x, y, var)))
+    arrays, constant = tuple(map(array_of, given)), 0.5 * math.log(2 * math.pi) if full else 0.0
+    broadcast_shape(arrays[0].shape, arrays[1].shape)  # raises if they do not
+    row = GAUSSIAN_BY_REDUCTION[bool(full)][CODES[reduction]]
+    return computed(row, kernels.gaussian, arrays, (constant,), given, CODES[reduction], (constant,))
 
 
 def _has_negative(values):
     return bool(values.size) and not values.min() >= 0 and bool((values < 0).any())
 
 
-composite = dict.fromkeys(("kl_div", "poisson_nll_loss", "gaussian_nll_loss"), ELSEWHERE)
+composite = {"kl_div": ELSEWHERE}
 functions = publish(globals()) | {
     "binary_cross_entropy_with_logits": bce_with_logits_of_package,
     "kl_div": kl_div_of_package,

@@ -13,6 +13,7 @@ from cygrad._core.opdef import ELSEWHERE, IN0, IN1, NONDIFF, declare, named, pub
 from cygrad._core.record import record_n, record_outputs
 from cygrad._core.sites import warn
 from cygrad._core.state import get_modes
+from cygrad._kernels import blocks
 from cygrad._kernels import embeddings as kernels
 from cygrad._kernels.gpu.library import is_array
 from cygrad._ops.arguments import integer, require
@@ -323,8 +324,10 @@ def one_hot_array(a, num_classes):
     """int64, of one dimension more: 1 at the class, 0 elsewhere."""
     if is_array(a):
         return (a[..., None] == np.arange(num_classes, like=a)).astype(np.int64)
-    rows = np.zeros((a.size, num_classes), np.int64)
-    rows[np.arange(a.size), a.reshape(-1)] = 1
+    rows, classes = np.zeros((a.size, num_classes), np.int64), a.reshape(-1)
+    for start in range(0, a.size, blocks.SIZE):
+        part = classes[start : start + blocks.SIZE]
+        rows[start : start + blocks.SIZE][np.arange(len(part)), part] = 1
     return rows.reshape(*a.shape, num_classes)
 
 

@@ -7,8 +7,10 @@ from functools import partial
 from types import FunctionType
 
 from cygrad._core.access import array_of
+from cygrad._core.dtypes import get_default_dtype
 from cygrad._core.dual import keep
-from cygrad._core.record import record_n
+from cygrad._core.opdef import variant
+from cygrad._core.record import record_n, result_type
 from cygrad._core.sites import warn
 from cygrad._kernels import blocks
 from cygrad._kernels.gpu.library import as_array
@@ -77,6 +79,20 @@ def _recorded(op, array, count, inputs, reduction, more, kept):
     if kept is not None:
         keep(result, 2, kept)
     return result
+
+
+def by_reduction(row, none):
+    """The rows of a loss that PyTorch makes of several ops, by reduction: the last of these names the node."""
+    return tuple(variant(row, name) for name in (none, "MeanBackward0", "SumBackward0"))
+
+
+def of_one_type(*tensors):
+    """The tensors in the type that their losses have, or None if that is complex."""
+    kind = result_type(tensors)
+    if kind.is_complex:
+        return None
+    kind = kind if kind.is_floating_point else get_default_dtype()
+    return tuple([t if t.dtype is kind else t.to(kind) for t in tensors])
 
 
 def spread(n, g):

@@ -9,8 +9,8 @@ from cygrad._core import messages
 from cygrad._core.access import array_of, tensor_of
 from cygrad._core.dual import keep
 from cygrad._core.gradients_in_blocks import in_parts
-from cygrad._core.opdef import ELSEWHERE, IN0, declare, named, publish
-from cygrad._core.record import promoted
+from cygrad._core.opdef import ELSEWHERE, IN0, IN1, IN2, declare, named, publish
+from cygrad._core.record import promoted, result_type
 from cygrad._kernels import losses as kernels
 from cygrad._kernels.gpu.library import is_array
 from cygrad._ops.activations import fused_gradient
@@ -19,7 +19,17 @@ from cygrad._ops.arithmetic import add, div, mul, neg, sub
 from cygrad._ops.checks import typed
 from cygrad._ops.distribution_losses import with_logits
 from cygrad._ops.gathering import gather
-from cygrad._ops.loss_reductions import CODES, NONE, computed, finished, reduced, reduction_of, spread
+from cygrad._ops.loss_reductions import (
+    CODES,
+    NONE,
+    by_reduction,
+    computed,
+    finished,
+    of_one_type,
+    reduced,
+    reduction_of,
+    spread,
+)
 from cygrad._ops.pointwise import sigmoid
 from cygrad._ops.reductions import sum as total
 from cygrad._ops.selection import clamp_min, where
@@ -28,8 +38,27 @@ from cygrad._ops.views import reshape, unsqueeze
 # -- by element --------------------------------------------------------------------------------------------
 
 
+@in_parts(0, 0, inputs=0)
+def hinge_rule(n, g):
+    x, y, scale = n.saved(0), n.saved(1), spread(n, g)
+    return sub(where(y != -1, scale, 0.0), where((y != 1) & (n.args[2] - x >= 0), scale, 0.0))
+
+
+HINGE = declare(
+    "hinge_embedding_loss",
+    hinge_rule,
+    saves=IN0,
+    flags=ELSEWHERE,
+    inputs="self target",
+    attributes="reduction _ margin",
+)
+HINGE_BY_REDUCTION = by_reduction(HINGE, "AddBackward0")
+
+
 def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=None, reduction="mean"):
     """`input` where target is 1, `max(0, margin - input)` where it is -1; mean, sum, or of each element.
+
+    Saves both.
 
     >>> import cygrad
     >>> cygrad.nn.functional.hinge_embedding_loss(cygrad.tensor([0.2, 0.2]), cygrad.tensor([1.0, -1.0]))
@@ -41,16 +70,46 @@ def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=No
 @typed(margin=float, reduction=int)
 @named("hinge_embedding_loss")
 def hinge_embedding_of_package(input, target, margin=1.0, reduction=NONE):
-    """`input` where target is 1, `max(0, margin - input)` where it is -1; `reduction` is a code."""
+    """`input` where target is 1, `max(0, margin - input)` where it is -1; `reduction` is a code. Saves both."""
     x, y = require(input, "hinge_embedding_loss"), require(target, "hinge_embedding_loss", "target", 2)
-    apart = where(y != 1, clamp_min(sub(margin, x), 0), 0.0)
-    return reduced(add(apart, where(y != -1, x, 0.0)), reduction)
+    if x.is_complex():
+        raise messages.not_implemented_for("clamp", x.dtype)
+    broadcast_shape(array_of(y).shape, array_of(x).shape)  # raises if they do not
+    (x,) = of_one_type(x)
+    arrays = array_of(x), array_of(y)
+    result = computed(HINGE_BY_REDUCTION[reduction], kernels.hinge, arrays, (margin,), (x,), reduction, (margin,))
+    keep(result, 1, y)
+    return result
+
+
+@in_parts(0, 0, inputs=0)
+def margin_ranking_rule(n, g):
+    d, y = sub(n.saved(0), n.saved(1)), n.saved(2)
+    scale = where(n.args[2] - mul(d, y) >= 0, spread(n, g), 0.0)
+    grad = mul(scale, y) if n.needs(0) or n.needs(1) else None
+    return (
+        neg(grad) if n.needs(0) else None,
+        grad if n.needs(1) else None,
+        neg(mul(scale, d)) if n.needs(2) else None,
+    )
+
+
+MARGIN_RANKING = declare(
+    "margin_ranking_loss",
+    margin_ranking_rule,
+    saves=IN0 | IN1 | IN2,
+    flags=ELSEWHERE,
+    kernel=kernels.margin_ranking,
+    inputs="input1 input2 target",
+    attributes="reduction _ margin",
+)
+MARGIN_RANKING_BY_REDUCTION = by_reduction(MARGIN_RANKING, "ClampMinBackward0")
 
 
 def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
     """`max(0, margin - target * (input1 - input2))`, target 1 or -1; mean, sum, or of each element.
 
-    Raises RuntimeError for different numbers of dimensions.
+    Saves all three. Raises RuntimeError for different numbers of dimensions.
 
     >>> import cygrad
     >>> cygrad.nn.functional.margin_ranking_loss(cygrad.tensor([1.0]), cygrad.tensor([3.0]), cygrad.tensor([1.0]))
@@ -69,11 +128,15 @@ def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, red
 @typed(margin=float, reduction=int)
 @named("margin_ranking_loss")
 def margin_ranking_of_package(input1, input2, target, margin=0.0, reduction=NONE):
-    """`max(0, margin - target * (input1 - input2))`; `reduction` is a code: 0 none, 1 mean, 2 sum."""
+    """`max(0, margin - target * (input1 - input2))`; `reduction`: 0 none, 1 mean, 2 sum. Saves all three."""
     name = "margin_ranking_loss"
     a, b = require(input1, name, "input1"), require(input2, name, "input2", 2)
-    losses = add(mul(neg(require(target, name, "target", 3)), sub(a, b)), margin)
-    return reduced(clamp_min(losses, 0), reduction)
+    given = of_one_type(a, b, require(target, name, "target", 3))
+    if given is None:
+        raise messages.not_implemented_for("clamp", result_type((a, b, target)))
+    arrays, row = tuple(map(array_of, given)), MARGIN_RANKING_BY_REDUCTION[reduction]
+    broadcast_shape(arrays[2].shape, broadcast_shape(arrays[0].shape, arrays[1].shape))  # raises if they do not
+    return computed(row, kernels.margin_ranking, arrays, (margin,), given, reduction, (margin,))
 
 
 def _finished(op, losses, input, kept, reduction, more=()):
@@ -270,7 +333,7 @@ def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, r
     return reduced(div(total(losses, -1), x.shape[-1]), how)
 
 
-composite = dict.fromkeys(("hinge_embedding_loss", "margin_ranking_loss", "multilabel_soft_margin_loss"), ELSEWHERE)
+composite = {"multilabel_soft_margin_loss": ELSEWHERE}
 functions = publish(globals()) | {
     "hinge_embedding_loss": hinge_embedding_of_package,
     "margin_ranking_loss": margin_ranking_of_package,

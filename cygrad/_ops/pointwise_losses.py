@@ -1,7 +1,6 @@
 """Losses that compare an output with a target element by element: squared and absolute errors.
 
-`reduction` and its predecessors are described in loss_reductions.py. Each loss is one node, reduction included, except
-for l1_loss.
+`reduction` and its predecessors are described in loss_reductions.py. Each loss is one node, reduction included.
 """
 
 from cygrad._core.access import array_of
@@ -13,7 +12,7 @@ from cygrad._ops import loss_checks as checks
 from cygrad._ops.activations import fused_gradient
 from cygrad._ops.arguments import broadcast_shape, require
 from cygrad._ops.arithmetic import mul, neg, sub
-from cygrad._ops.loss_reductions import NONE, computed, reduced, reduction_of, spread, weighted
+from cygrad._ops.loss_reductions import NONE, by_reduction, computed, reduced, reduction_of, spread, weighted
 from cygrad._ops.pointwise import abs as magnitude
 from cygrad._ops.pointwise import sgn
 from cygrad._ops.selection import where
@@ -64,11 +63,38 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
     return computed(MSE, kernels.squared_error, (a, b), (), (x, y), how)
 
 
+@in_parts(0, 0, inputs=0)
+def l1_rule(n, g):
+    grad = mul(sgn(sub(n.saved(0), n.saved(1))), spread(n, g))
+    return grad, neg(grad) if n.needs(1) else None
+
+
+L1 = declare(
+    "l1_loss",
+    l1_rule,
+    saves=IN0 | IN1,
+    flags=ELSEWHERE,
+    kernel=kernels.absolute_error,
+    inputs="self target",
+    attributes="reduction",
+)
+L1_BY_REDUCTION = by_reduction(L1, "AbsBackward0")
+
+
+def _absolute_errors(x, y, how):
+    """The mean, sum or each of the absolute errors."""
+    a, b = array_of(x), array_of(y)
+    if how == NONE or a.dtype is not b.dtype or a.dtype.kind != "f":
+        return reduced(magnitude(sub(x, y)), how)
+    broadcast_shape(a.shape, b.shape)  # raises if they do not
+    return computed(L1_BY_REDUCTION[how], kernels.absolute_error, (a, b), (), (x, y), how)
+
+
 def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
     """The absolute error `|input - target|`; its mean, its sum, or that of each element.
 
-    `weight` of the input's shape weighs the elements. Gradient: g * sign(input - target), divided by their number for
-    the mean. Warns if input and target differ in shape, which broadcasts.
+    `weight` of the input's shape weighs the elements. Saves both. Gradient: g * sign(input - target), divided by their
+    number for the mean. Warns if input and target differ in shape, which broadcasts.
 
     >>> import cygrad
     >>> cygrad.nn.functional.l1_loss(cygrad.tensor([1.0, 2.0]), cygrad.tensor([0.0, 0.0]))
@@ -77,8 +103,9 @@ def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", wei
     x, y = require(input, "l1_loss"), require(target, "l1_loss", "target", 2)
     how = reduction_of(reduction, size_average, reduce)
     checks.warn_sizes(x, y)
-    losses = magnitude(sub(x, y))
-    return reduced(losses, how) if weight is None else weighted(losses, weight, x, how, "l1_loss")
+    if weight is None:
+        return _absolute_errors(x, y, how)
+    return weighted(_absolute_errors(x, y, NONE), weight, x, how, "l1_loss")
 
 
 # -- absolute error, smoothed ------------------------------------------------------------------------------
@@ -126,7 +153,7 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
     if beta < 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
     if beta == 0:
-        return reduced(magnitude(sub(x, y)), how)
+        return _absolute_errors(x, y, how)
     checks.check_floating(x, y, "smooth_l1_cpu")
     broadcast_shape(array_of(x).shape, array_of(y).shape)  # raises if they do not
     a, b = promoted(x, y, 0)

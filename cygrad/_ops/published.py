@@ -198,7 +198,7 @@ FUNCTIONS = {
     ),
     "special_functions": (
         "digamma digamma_ erfc erfc_ erfinv erfinv_ igamma igamma_ igammac igammac_ lgamma lgamma_ mvlgamma "
-        "polygamma "
+        "mvlgamma_ polygamma "
     ),
     "splitting": (
         "dsplit hsplit tensor_split unsafe_chunk unsafe_split unsafe_split_with_sizes vsplit "

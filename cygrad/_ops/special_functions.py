@@ -8,8 +8,10 @@ import math
 
 import numpy as np
 
-from cygrad._core.opdef import ELEMENTWISE, FUNCTION_ONLY, IN0, IN1, INPLACE, METHOD_ONLY, declare, publish
+from cygrad._core import messages
+from cygrad._core.opdef import ELEMENTWISE, FUNCTION_ONLY, IN0, IN1, INPLACE, declare, publish
 from cygrad._core.record import apply1, apply1_args, apply_n, tensor_argument
+from cygrad._kernels import elementwise as kernels
 from cygrad._kernels.fused import by_loop
 from cygrad._kernels.gpu.library import as_array
 from cygrad._ops.arguments import integer, require
@@ -17,8 +19,7 @@ from cygrad._ops.arithmetic import add, div, mul, neg, sub
 from cygrad._ops.binary import as_tensors
 from cygrad._ops.by_scipy import SMOOTH, SPECIAL, by_scipy, require_real_input, unary
 from cygrad._ops.checks import require_broadcast, require_operands, require_real, require_tensors
-from cygrad._ops.delivering import given
-from cygrad._ops.pointwise import erf, exp, log, log1p, square
+from cygrad._ops.pointwise import exp, log, log1p, square
 from cygrad._ops.selection import where
 
 # -- error functions ------------------------------------------------------------------------------
@@ -122,15 +123,32 @@ def log_ndtr(input, *, out=None):
     return apply1(LOG_NDTR, input, out)
 
 
+def ndtr_array(x):
+    values = as_array(kernels.erf(as_array(x * x.dtype.type(math.sqrt(0.5)))))
+    values += 1
+    values *= 0.5
+    return values
+
+
+def ndtr_rule(n, g):
+    return mul(g, mul(exp(mul(square(n.saved(0)), -0.5)), 1 / math.sqrt(2 * math.pi)))
+
+
+NDTR = declare("ndtr", ndtr_rule, saves=IN0, flags=SPECIAL, kernel=ndtr_array, node="MulBackward0", inputs="self")
+
+
 def ndtr(input, *, out=None):
     """The standard normal distribution function: `(1 + erf(input / sqrt(2))) / 2`. Does without SciPy.
+
+    Saves `input`. Gradient: g * exp(-input^2 / 2) / sqrt(2 pi).
 
     >>> import cygrad
     >>> cygrad.special.ndtr(cygrad.tensor([0.0, 1.96]))
     tensor([0.5000, 0.9750])
     """
-    values = erf(mul(require(input, "special_ndtr"), 1 / math.sqrt(2)))
-    return mul(add(values, 1), 0.5, out=out)
+    if require(input, "special_ndtr").is_complex():
+        raise messages.not_implemented_for("erf_vml_cpu", input.dtype)
+    return apply1(NDTR, input, out)
 
 
 # -- entropy ---------------------------------------------------------------------------------------
@@ -304,10 +322,40 @@ def polygamma_method_(self, n):
     return polygamma(n, self, out=self)
 
 
+LOG_GAMMA = by_scipy("gammaln", "lgamma")
+
+
+def mvlgamma_array(x, p):
+    total = LOG_GAMMA(as_array(x - x.dtype.type((p - 1) / 2)))
+    for j in range(p - 1):
+        total = as_array(total + LOG_GAMMA(as_array(x - x.dtype.type(j / 2))))
+    return as_array(total + x.dtype.type(p * (p - 1) / 4 * math.log(math.pi)))
+
+
+def mvlgamma_rule(n, g):
+    x, total = n.saved(0), None
+    for j in range(n.args[0]):
+        slope = digamma(sub(x, j / 2))
+        total = slope if total is None else add(total, slope)
+    return mul(g, total)
+
+
+MVLGAMMA = declare(
+    "mvlgamma",
+    mvlgamma_rule,
+    saves=IN0,
+    flags=SMOOTH,
+    kernel=mvlgamma_array,
+    inputs="self",
+    attributes="p",
+)
+
+
 def mvlgamma(input, p, *, out=None):
     """The logarithm of the multivariate gamma function of dimension `p`, for `input` > (p - 1) / 2.
 
-    It is p (p - 1) / 4 * log(pi) + the sum of lgamma(input - j / 2) over j < p, and its gradient follows from that.
+    It is p (p - 1) / 4 * log(pi) + the sum of lgamma(input - j / 2) over j < p. Saves `input`. Gradient: g * the sum of
+    digamma(input - j / 2).
 
     >>> import cygrad
     >>> cygrad.mvlgamma(cygrad.tensor([2.0]), 2)
@@ -317,15 +365,8 @@ def mvlgamma(input, p, *, out=None):
     t = require(input, "mvlgamma")
     if p < 1:
         raise RuntimeError("p has to be greater than or equal to 1")
-    result = p * (p - 1) / 4 * math.log(math.pi)
-    for j in range(p):
-        result = add(lgamma(sub(t, j / 2)), result)
-    return given("mvlgamma", result, out)
-
-
-def mvlgamma_(self, p):
-    """In-place form of `mvlgamma`."""
-    return self.copy_(mvlgamma(self, p))
+    require_real_input(LGAMMA, t)
+    return apply1_args(MVLGAMMA, t if t.is_floating_point() else t + 0.0, (p,), out)
 
 
 # -- incomplete gamma, zeta -----------------------------------------------------------------------
@@ -424,9 +465,7 @@ def zeta(input, other, *, out=None):
     return of_operands(ZETA, input, other, out)
 
 
-composite = {"mvlgamma": 0, "ndtr": FUNCTION_ONLY | METHOD_ONLY}
 methods = {
-    "mvlgamma_": mvlgamma_,
     "polygamma": polygamma_method,
     "polygamma_": polygamma_method_,
 }

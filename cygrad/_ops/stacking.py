@@ -1,12 +1,13 @@
 """Joining tensors of different numbers of dimensions, and giving them more: all are made of other ops."""
 
-import itertools
+import math
 
 import numpy as np
 
 from cygrad._core.access import array_of, tensor_of
 from cygrad._core.opdef import FUNCTION_ONLY, publish
 from cygrad._core.size import Size
+from cygrad._kernels.arrays import new_array
 from cygrad._kernels.gpu.library import beside
 from cygrad._ops import part_checks as checks
 from cygrad._ops.arguments import broadcast_shape, integer, integers, is_integer, require, tensor_list
@@ -145,14 +146,30 @@ def _require_vector(t):
         raise RuntimeError(f"Expect a 1D vector, but got shape {list(t.shape)}")
 
 
-def _pairs(length, with_replacement):
-    return np.triu_indices(length, 0 if with_replacement else 1)
-
-
 def _choices(length, count, with_replacement):
-    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
-    flat = np.fromiter(itertools.chain.from_iterable(choose(range(length), count)), np.int64)
-    return flat.reshape(-1, count).T
+    """The places of each choice: (choices, count), int64. Raises MemoryError for more than can be."""
+    most = length - 1 if with_replacement else length - count  # of what is chosen first
+    if most < 0:
+        return np.empty((0, count), np.int64)
+    log = math.lgamma(most + count + 1) - math.lgamma(count + 1) - math.lgamma(most + 1)
+    if log > math.log(2**59 / count):
+        raise MemoryError(f"Unable to allocate the places of e^{log:.0f} choices of {count} elements")
+    places = new_array((math.comb(most + count, count), count), np.dtype(np.int64).num)
+    # how many ways there are to end a choice, from its k-th last element on, by how far that is from `most`
+    endings = [np.ones(most + 1, np.int64)]
+    for _ in range(count - 1):
+        endings.append(np.cumsum(endings[-1]))
+    last = np.arange(most + 1)  # of each beginning of a choice; the next is the same or a later one
+    for k in range(count):
+        if k:
+            lengths = most + 1 - last
+            first = np.repeat(last - np.cumsum(lengths) + lengths, lengths)
+            first += np.arange(len(first))
+            last = first
+        places[:, k] = np.repeat(last, endings.pop()[most - last]) if len(endings) > 1 else last
+        if not with_replacement:
+            places[:, k] += k
+    return places
 
 
 def combinations(input, r=2, with_replacement=False):
@@ -170,10 +187,9 @@ def combinations(input, r=2, with_replacement=False):
         raise RuntimeError(f"Expect a non-negative number, but got {count}")
     if count == 0:
         return tensor_of(np.empty(0, array_of(t).dtype, like=array_of(t)))
-    chosen = _pairs(t.numel(), with_replacement) if count == 2 else _choices(t.numel(), count, with_replacement)
-    return stack(
-        [index_select(t, 0, tensor_of(beside(np.ascontiguousarray(column), array_of(t)))) for column in chosen], 1
-    )
+    places = _choices(t.numel(), count, with_replacement)
+    index = tensor_of(beside(places.reshape(-1), array_of(t)))
+    return reshape(index_select(t, 0, index), places.shape)
 
 
 def cartesian_prod(*tensors):
@@ -191,7 +207,7 @@ def cartesian_prod(*tensors):
         _require_vector(t)
     if len(given) == 1:
         return given[0]
-    return stack([reshape(t, (-1,)) for t in meshgrid(*given, indexing="ij")], 1)
+    return reshape(stack(meshgrid(*given, indexing="ij"), -1), (-1, len(given)))
 
 
 composite = dict.fromkeys(

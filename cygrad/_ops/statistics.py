@@ -4,9 +4,13 @@ import numpy as np
 
 from cygrad._core import messages, return_types
 from cygrad._core.access import array_of, tensor_of
-from cygrad._core.opdef import FUNCTION_ONLY, publish
+from cygrad._core.opdef import FUNCTION_ONLY, IN0, declare, publish
+from cygrad._core.record import apply_n
 from cygrad._core.tensor import Tensor
-from cygrad._kernels.gpu.library import beside, is_array
+from cygrad._kernels import blocks, elementwise
+from cygrad._kernels.gpu.library import as_array, beside, is_array
+from cygrad._kernels.reduce import sum as sum_of_array
+from cygrad._kernels.stacks import cut
 from cygrad._ops.arguments import dim_argument, require
 from cygrad._ops.arithmetic import div, mul, sub
 from cygrad._ops.checks import check_unbatched, require_kind
@@ -20,7 +24,7 @@ from cygrad._ops.measures import std, var
 from cygrad._ops.ordering import sort
 from cygrad._ops.pointwise import sqrt
 from cygrad._ops.products import matmul
-from cygrad._ops.reductions import mean
+from cygrad._ops.reductions import axes_argument, mean, restored
 from cygrad._ops.reductions import sum as total
 from cygrad._ops.reshaping import movedim
 from cygrad._ops.selection import clamp, where
@@ -30,8 +34,38 @@ from cygrad._ops.weighted_sums import lerp
 # -- without nan ----------------------------------------------------------------------------------
 
 
+def nansum_array(a, axes, keepdims):
+    """The sum over axes, or of all, with nan as 0; of large arrays block by block."""
+    if a.size <= blocks.SIZE or is_array(a):
+        return sum_of_array(_without_nan(a), axes, keepdims)
+    if axes is None:
+        return blocks.sum_in_blocks(_without_nan, (a,))[0].reshape((1,) * a.ndim * keepdims)
+    across = int(np.argmax(a.shape))
+    step = max(1, a.shape[across] * blocks.SIZE // a.size)
+    sums = [
+        sum_of_array(_without_nan(cut(a, slice(start, start + step), across)), axes, True)
+        for start in range(0, a.shape[across], step)
+    ]
+    found = np.concatenate(sums, across)
+    if across in axes:
+        found = sum_of_array(found, (across,), True)
+    return found if keepdims else found.squeeze(axes)
+
+
+def _without_nan(a):
+    return as_array(elementwise.where(as_array(np.isnan(a)), np.zeros((), a.dtype, like=a), a))
+
+
+def nansum_rule(n, g):
+    x, (axes, keepdim) = n.saved(0), n.args
+    return where(isnan(x), 0.0, restored(g, x.shape, axes, keepdim))
+
+
+NANSUM = declare("nansum", nansum_rule, saves=IN0, kernel=nansum_array, inputs="self", attributes="dim keepdim")
+
+
 def nansum(input, dim=None, keepdim=False, *, dtype=None, out=None):
-    """The sum over `dim`, or of all elements, with nan counted as 0. Gradient: g, and 0 at nan.
+    """The sum over `dim`, or of all elements, with nan counted as 0. Saves `input`. Gradient: g, and 0 at nan.
 
     >>> import cygrad
     >>> cygrad.nansum(cygrad.tensor([1.0, float("nan"), 2.0]))
@@ -40,13 +74,21 @@ def nansum(input, dim=None, keepdim=False, *, dtype=None, out=None):
     t = require(input, "nansum")
     if t.is_complex():
         raise RuntimeError("nansum on CPU does not support complex inputs")
-    kept = where(isnan(t), 0.0, t) if t.is_floating_point() else t
-    sums = total(kept, dim, keepdim, dtype=dtype) if dim is not None else total(kept, dtype=dtype)
-    return given("nansum", sums, out)
+    return given("nansum", _sum_of_numbers(t, dim, keepdim, dtype), out)
+
+
+def _sum_of_numbers(t, dim, keepdim, dtype):
+    if dtype is not None and t.dtype is not dtype:
+        t = t.to(dtype)
+    if array_of(t).dtype.char not in "fdFD":
+        kept = where(isnan(t), 0.0, t) if t.is_floating_point() else t
+        return total(kept, dim, keepdim) if dim is not None else total(kept)
+    axes = None if dim is None else axes_argument(NANSUM, t, dim, None, ())
+    return apply_n(NANSUM, (t,), (axes, bool(keepdim)))
 
 
 def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None):
-    """The mean over `dim`, or of all elements, of those that are not nan; nan of none.
+    """The mean over `dim`, or of all elements, of those that are not nan; nan of none. Gradient: that of `nansum`.
 
     >>> import cygrad
     >>> cygrad.nanmean(cygrad.tensor([1.0, float("nan"), 2.0]))
@@ -59,12 +101,7 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None):
         )
     numbers = ~isnan(t)
     count = total(numbers) if dim is None else total(numbers, dim, keepdim)
-    sums = (
-        total(where(numbers, t, 0.0), dtype=dtype)
-        if dim is None
-        else total(where(numbers, t, 0.0), dim, keepdim, dtype=dtype)
-    )
-    return given("nansum", div(sums, count), out)
+    return given("nansum", div(_sum_of_numbers(t, dim, keepdim, dtype), count), out)
 
 
 # -- two at once ----------------------------------------------------------------------------------
@@ -331,7 +368,6 @@ def corrcoef(input):
 
 
 composite = {
-    "nansum": 0,
     "nanmean": 0,
     "var_mean": FUNCTION_ONLY,
     "std_mean": FUNCTION_ONLY,

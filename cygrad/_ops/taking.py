@@ -9,6 +9,7 @@ from cygrad._core.access import array_of, tensor_of
 from cygrad._core.opdef import FUNCTION_ONLY, INPLACE, LINEAR, PRIVATE, declare, publish
 from cygrad._core.tensor import Tensor
 from cygrad._kernels import picking as kernels
+from cygrad._kernels.along import first_nonzero
 from cygrad._kernels.gpu.library import as_array, is_array
 from cygrad._ops.aggregates import nonzero
 from cygrad._ops.arguments import broadcast_shape, dim_argument, integer, integers, is_integer, require
@@ -286,10 +287,12 @@ def nonzero_static(input, *, size, fill_value=-1, out=None):
             [ 2],
             [-1]])
     """
-    found = array_of(nonzero(require(input, "nonzero_static")))
+    t = require(input, "nonzero_static")
     count = integer(size, "nonzero_static", "size", 1)
     if count < 0:
         raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
+    a = array_of(t)
+    found = array_of(nonzero(t)) if is_array(a) or a.ndim == 0 else first_nonzero(a, min(count, a.size))
     rows = np.empty((count, found.shape[1]), np.int64, like=found)
     rows.fill(fill_value)
     rows[: min(count, len(found))] = found[:count]

@@ -55,10 +55,23 @@ OTHER_NODES = {
     "diff": "PyTorch copies the input into zeros",
     **dict.fromkeys(
         (
+            "gaussian_nll_loss",
+            "hinge_embedding_loss",
+            "l1_loss",
+            "margin_ranking_loss",
+            "poisson_nll_loss",
+            "smooth_l1_loss.l1",
+            "softsign",
+            "tanhshrink",
+        ),
+        "one node here, of PyTorch's name, which saves the inputs alone",
+    ),
+    **dict.fromkeys(("cartesian_prod", "combinations"), "rows of one tensor here, not columns that are stacked"),
+    **dict.fromkeys(
+        (
             "aminmax",
             "corrcoef",
             "cov",
-            "nansum",
             "nanquantile",
             "quantile",
             "std_mean",
