@@ -44,7 +44,8 @@ def contiguous(array):
     """A dense copy in C order."""
     if not isinstance(array, np.ndarray):
         return array.copy("C")
-    is_short = array.ndim > 1 and array.shape[-1] <= _SHORT and array.size > 1000 * _SHORT
+    is_dense = array.flags.c_contiguous
+    is_short = not is_dense and array.ndim > 1 and array.shape[-1] <= _SHORT and array.size > 1000 * _SHORT
     if not is_short and array.nbytes < _LARGE or array.dtype.kind not in "biufc" or array.dtype.num >= _BUILT_IN:
         return array.copy("C")
     out = new_array(array.shape, array.dtype.num)

@@ -153,7 +153,8 @@ static void gated_part(void *context, Py_ssize_t first, Py_ssize_t count)
 #define DEFINE1_EXP(FUNCTION, ...) DEFINE_LOOP(EXP_CLONES, FUNCTION, x = xs[i], __VA_ARGS__)
 #define DEFINE2_EXP(FUNCTION, ...) DEFINE_LOOP(EXP_CLONES, FUNCTION, x = xs[i] COMMA y = ys[i], __VA_ARGS__)
 #define DEFINE3_EXP(FUNCTION, ...) DEFINE_LOOP(EXP_CLONES, FUNCTION, x = xs[i] COMMA y = ys[i] COMMA z = zs[i], __VA_ARGS__)
-#define BETWEEN(x, low, high) ((x) < (low) ? (low) : (x) > (high) ? (high) : (x))       /* nan stays nan */
+#define AT_LEAST(x, low) ((x) < (low) ? (low) : (x))    /* nan stays nan */
+#define BETWEEN(x, low, high) (AT_LEAST(x, low) > (high) ? (high) : AT_LEAST(x, low))
 #define SIGMOID_OF(x) (1 / (1 + EXP(-(x))))
 #define KEPT(x, condition) NAME(kept)(x, condition)
 
@@ -263,6 +264,7 @@ static void NAME(run_fused)(const native_call *c, Py_ssize_t first, Py_ssize_t c
 #undef DEFINE2_EXP
 #undef DEFINE3_EXP
 #undef BETWEEN
+#undef AT_LEAST
 #undef SIGMOID_OF
 #undef KEPT
 #endif
