@@ -32,6 +32,7 @@ cdef class Events:
     cdef long long first_tick, last_tick            # then
     cdef dict shapes            # {number of the event: shapes of its inputs}
     cdef dict stacks
+    cdef public object watcher  # None, or what is told when something begins and ends (autograd/_profiler_gpu.py)
     cdef object outer           # the events that were collected when these began
     cdef long long mark         # when the op that runs now began
     cdef PyObject* mark_code    # and where; not owned, only compared

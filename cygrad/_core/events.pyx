@@ -123,12 +123,16 @@ cdef Py_ssize_t begin_event(Events events, object owner, int kind, tuple inputs)
     if events.detailed:
         events.describe(event, inputs)
     events.mark = 0
+    if events.watcher is not None and kind != NODE:
+        events.watcher.begin(event, owner, kind, -1)
     return event
 
 
 cdef int end_event(Events events, Py_ssize_t event) except -1:
     events.events[event].end = cygrad_ticks()
     events.mark = 0
+    if events.watcher is not None:
+        events.watcher.end(event)
     return 0
 
 
@@ -157,6 +161,8 @@ cdef int note_op(ThreadState* state, object owner, int kind, Node node, object o
     cdef int lasti
     events.events[event].end = now
     events.mark = 0
+    if events.watcher is not None:
+        events.watcher.note(event, out)
     if events.detailed:
         events.describe(event, inputs)
     if kind == OP:
@@ -191,6 +197,8 @@ cdef int mark_line(ThreadState* state) except -1:
     cdef int lasti = 0
     code = current_site(&lasti)
     if events.mark == 0 or events.mark_code != <PyObject*>code or events.mark_lasti != lasti:
+        if events.watcher is not None:
+            events.watcher.mark()
         events.mark = cygrad_ticks()
         events.mark_code = <PyObject*>code
         events.mark_lasti = lasti

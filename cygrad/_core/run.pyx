@@ -392,6 +392,8 @@ cdef object profiled_call(Node node, object grad):
     cdef tuple grads = grad if type(grad) is tuple else (grad,)
     cdef Py_ssize_t event = begin_event(events, (<OpNode>node).op if type(node) is OpNode else node.name(), NODE, grads)
     set_node(events, event, node, True, 0)
+    if events.watcher is not None:
+        events.watcher.begin(event, (<OpNode>node).op if type(node) is OpNode else node.name(), NODE, node.sequence_nr)
     try:
         return node.call(grad)
     finally:

@@ -74,8 +74,15 @@ def event_table(events, sort_by, row_limit, widths, header, top_level_only, unit
         ("CPU total", lambda e: time_text(e.cpu_time_total, unit)),
         ("CPU time avg", lambda e: time_text(e.cpu_time, unit)),
     ]
+    on_device = None
     if any(event.device_time_total for event in events):
-        columns.append(("Device total", lambda e: time_text(e.device_time_total, unit)))
+        on_device = sum(event.self_device_time_total for event in events)
+        columns += [
+            ("Self CUDA", lambda e: time_text(e.self_device_time_total, unit)),
+            ("Self CUDA %", lambda e: _share(e.self_device_time_total, on_device)),
+            ("CUDA total", lambda e: time_text(e.device_time_total, unit)),
+            ("CUDA time avg", lambda e: time_text(e.device_time, unit)),
+        ]
     if events.profile_memory:
         columns.append(("CPU Mem", lambda e: memory_text(e.cpu_memory_usage)))
         columns.append(("Self CPU Mem", lambda e: memory_text(e.self_cpu_memory_usage)))
@@ -91,6 +98,8 @@ def event_table(events, sort_by, row_limit, widths, header, top_level_only, unit
     cells = [[cell(event) for _, cell in columns] for event in shown]
     more = f"... and {len(rows) - len(shown)} more rows\n" if len(shown) < len(rows) else ""
     footer = f"{more}Self CPU time total: {time_text(total, unit)}\n"
+    if on_device is not None:
+        footer += f"Self CUDA time total: {time_text(on_device, unit)}\n"
     return _layout([title for title, _ in columns], cells, left, header, footer)
 
 

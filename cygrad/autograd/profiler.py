@@ -13,6 +13,8 @@ import threading
 
 from cygrad._core.events import Events, begin_range, end_range
 from cygrad._core.sites import warn
+from cygrad._kernels.gpu.library import is_available
+from cygrad.autograd._profiler_gpu import DeviceTimes, Ranges
 from cygrad.autograd.profiler_util import EventList, FunctionEvent, FunctionEventAvg, events_of
 
 __all__ = [
@@ -36,8 +38,11 @@ class profile:
     with_stack
         keep the Python functions that were running
 
-    use_cuda, use_device, with_flops, with_modules, use_kineto, use_cpu, experimental_config and acc_events are taken as
-    PyTorch takes them, and change nothing.
+    use_cuda, or use_device="cuda"
+        measure the time on the GPU, too, by events around each op
+
+    with_flops, with_modules, use_kineto, use_cpu, experimental_config and acc_events are taken as PyTorch takes them, and
+    change nothing.
 
     >>> import cygrad
     >>> x = cygrad.ones(3, requires_grad=True)
@@ -55,8 +60,12 @@ class profile:
         self.enabled = enabled
         self.entered = False
         self.record_shapes, self.profile_memory, self.with_stack = record_shapes, profile_memory, with_stack
-        if use_cuda:
-            warn("CUDA is not available, disabling CUDA profiling")
+        self._times: DeviceTimes | None = None
+        if enabled and (use_cuda or use_device == "cuda"):
+            if is_available():
+                self._times = DeviceTimes()
+            else:
+                warn("CUDA is not available, disabling CUDA profiling")
         self._collected: Events | None = None
         self._thread = 0
         self._events = EventList()
@@ -69,6 +78,7 @@ class profile:
         self.entered = True
         self._thread = threading.get_native_id()
         self._collected = Events(self.record_shapes, self.with_stack)
+        self._collected.watcher = self._times
         self._collected.start()
         return self
 
@@ -80,7 +90,8 @@ class profile:
     def function_events(self):
         """What was found, an `EventList`."""
         if self._collected is not None and self._collected.stopped:
-            self._events = events_of(self._collected.rows(), self._thread, self.profile_memory)
+            times = None if self._times is None else self._times.times()
+            self._events = events_of(self._collected.rows(), self._thread, self.profile_memory, times)
             self._events.with_stack = self.with_stack
             self._collected = None
         return self._events
@@ -160,24 +171,39 @@ class record_function:
 
 
 class emit_nvtx:
-    """Would mark each op for NVIDIA's profilers; without CUDA it can only be disabled.
+    """Marks ops on GPUs, backward nodes and `record_function` in the timeline of NVIDIA's profilers.
 
-    Raises AssertionError on entering, as PyTorch without CUDA does.
+    The range of an op is called "aten::mul, seq = 5" where it is recorded, and that of the node which this makes
+    "MulBackward0, seq = 5". With `record_shapes` the sizes of arrays follow. Raises AssertionError on entering where
+    there is no GPU.
     """
 
     def __init__(self, enabled=True, record_shapes=False):
         self.enabled = enabled
+        self.entered = False
         self.record_shapes = record_shapes
 
     def __enter__(self):
-        if self.enabled:
+        if not self.enabled:
+            return None
+        if self.entered:
+            raise RuntimeError("NVTX annotation context manager is not reentrant")
+        if not is_available():
             raise AssertionError(
                 "Torch not compiled with CUDA enabled\n"
-                "  cygrad computes on the CPU; profile() and export_chrome_trace() need no CUDA"
+                "  there is no GPU that can be used; profile() and export_chrome_trace() need none"
             )
+        self.entered = True
+        self._events = Events()
+        self._events.watcher = Ranges(self.record_shapes)
+        self._events.watcher.start()
+        self._events.start()
+        return self
 
     def __exit__(self, *exc_info):
-        pass
+        if self.enabled:
+            self._events.stop()
+            self._events.watcher.stop()
 
 
 def load_nvprof(path):

@@ -70,6 +70,11 @@ class _Times:
         """Microseconds on another device."""
         return self.device_time_total
 
+    @property
+    def device_time_total_str(self: Any):
+        """`device_time_total` with its unit."""
+        return tables.time_text(self.device_time_total)
+
 
 class FunctionEvent(_Times):
     """One thing that ran: an op, a node of a backward pass, a custom function, or a range of the user's.
@@ -127,10 +132,15 @@ class FunctionEvent(_Times):
 
     @property
     def device_time_total(self):
-        """Microseconds on another device."""
+        """Microseconds on another device, with all that ran inside."""
         return sum(kernel.duration for kernel in self.kernels)
 
-    self_device_time_total = device_time_total
+    @property
+    def self_device_time_total(self):
+        """Microseconds on another device, without what ran inside."""
+        return self.device_time_total - sum(child.device_time_total for child in self.cpu_children)
+
+    self_cuda_time_total = self_device_time_total
 
     def append_kernel(self, name, device, duration):
         """Add a kernel of another device."""
@@ -287,14 +297,19 @@ class EventList(list):
                     file.write(f"{';'.join(frames)} {weight}\n")
 
 
-def events_of(rows, thread, profile_memory=False):
-    """The events of the rows that `Events.rows()` gave, as a tree, with links from forward to backward."""
+def events_of(rows, thread, profile_memory=False, device_times=None):
+    """The events of the rows that `Events.rows()` gave, as a tree, with links from forward to backward.
+
+    `device_times`: by number of a row, (which GPU, microseconds).
+    """
+    times = device_times or {}
+    rows = [(*row, times.get(number)) for number, row in enumerate(rows)]
     events = EventList(profile_memory=profile_memory)
     recorded: dict[tuple[int, int], FunctionEvent] = {}  # by what tells nodes apart
     open_events: list[FunctionEvent] = []
     rows.sort(key=lambda row: (row[0], -row[1]))
     for number, row in enumerate(rows, 1):
-        start, end, owner, kind, node, sequence, saved, allocated, code, offset, shapes, stack = row
+        start, end, owner, kind, node, sequence, saved, allocated, code, offset, shapes, stack, on_device = row
         name, overload = _name(owner, kind)
         event = FunctionEvent(
             number, name, thread, start, end, overload, None, shapes, _stack_lines(stack),
@@ -311,6 +326,9 @@ def events_of(rows, thread, profile_memory=False):
             event.fwd_thread = thread if event.forward is not None else None
         elif sequence >= 0:
             recorded[node, sequence] = event
+        if on_device is not None:
+            event.use_device = "cuda"
+            event.append_kernel(name, *on_device)
         events.append(event)
     return events
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from cygrad._core.sites import warn
+from cygrad._kernels.gpu.library import is_available, is_loaded
 from cygrad.autograd import profiler as _profiler
 from cygrad.autograd._profiler_trace import write_trace
 from cygrad.autograd.profiler import record_function
@@ -31,7 +32,7 @@ __all__ = [
 
 
 class ProfilerActivity(enum.Enum):
-    """What is watched; there is no more than the CPU."""
+    """What is watched: of these, CPU and CUDA can be."""
 
     CPU = 0
     XPU = 1
@@ -55,7 +56,8 @@ _RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 
 def supported_activities() -> set[ProfilerActivity]:
     """What can be watched."""
-    return {ProfilerActivity.CPU}
+    found = {ProfilerActivity.CPU}
+    return found | {ProfilerActivity.CUDA} if is_loaded() else found
 
 
 def schedule(
@@ -140,9 +142,17 @@ class profile:
         acc_events: bool = False,
         use_cuda: bool | None = None,
     ) -> None:
-        if activities is not None and ProfilerActivity.CPU not in set(activities):
+        wanted = supported_activities() if activities is None else set(activities)
+        if use_cuda is not None:
+            wanted = wanted - {ProfilerActivity.CUDA} | ({ProfilerActivity.CUDA} if use_cuda else set())
+        if ProfilerActivity.CPU not in wanted and not (ProfilerActivity.CUDA in wanted and is_available()):
             raise AssertionError("No valid profiler activities found")
-        self._options = {"record_shapes": record_shapes, "profile_memory": profile_memory, "with_stack": with_stack}
+        self._options = {
+            "record_shapes": record_shapes,
+            "profile_memory": profile_memory,
+            "with_stack": with_stack,
+            "use_cuda": ProfilerActivity.CUDA in wanted,
+        }
         self._schedule = schedule
         self._on_trace_ready = on_trace_ready
         self._metadata: dict[str, Any] = {}

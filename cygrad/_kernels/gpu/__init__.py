@@ -14,6 +14,7 @@ place:
 CuPy is imported when the first array on a GPU is asked for (`library.py`), never before.
 """
 
+from functools import partial
 from importlib import import_module
 from types import FunctionType
 
@@ -23,6 +24,7 @@ from cygrad._kernels.gpu.library import as_number, cupy, current_device, is_arra
 
 _PACKAGE = "cygrad._kernels."
 _forms: dict = {}
+around = None  # `around(kernel, form, args, kwargs)` calls each form in place of us, where somebody watches
 
 
 def run(kernel, arrays, args):
@@ -31,7 +33,23 @@ def run(kernel, arrays, args):
     Among `arrays` may be numbers, None, and arrays of one element in the CPU's memory. Raises RuntimeError for arrays
     on different devices.
     """
-    return _call(kernel, device_of(arrays), (*map(as_number, arrays), *args), {})
+    try:
+        return _call(kernel, device_of(arrays), (*map(as_number, arrays), *args), {})
+    except ValueError:
+        from cygrad._kernels.pointwise import broadcast_failure
+
+        shapes = [a.shape if is_array(a) else np.shape(a) for a in arrays]
+        if not isinstance(kernel, np.ufunc) or _broadcast(shapes):
+            raise
+        raise RuntimeError(broadcast_failure(*shapes)) from None
+
+
+def _broadcast(shapes):
+    """Do arrays of these shapes?"""
+    try:
+        return np.broadcast_shapes(*shapes) is not None
+    except ValueError:
+        return False
 
 
 def call_form(kernel, a, in_memory, args, kwargs):
@@ -46,6 +64,8 @@ def call_form(kernel, a, in_memory, args, kwargs):
 
 def _call(kernel, device, args, kwargs):
     form = form_of(kernel)
+    if around is not None:
+        form, args, kwargs = partial(around, kernel, form), (args, kwargs), {}
     if device == current_device():
         return form(*args, **kwargs)
     with on_device(device):

@@ -1,0 +1,110 @@
+"""What the profiler does about GPUs: times by events, and ranges in the timeline of NVIDIA's tools.
+
+Both are told by `Events` (events.pyx) when an op, a node, a custom function or a range of the user's begins and ends.
+"""
+
+from cygrad._core.events import NODE
+from cygrad._core.opdef import registry
+from cygrad._core.state import get_modes, next_sequence_nr
+from cygrad._kernels import gpu
+from cygrad._kernels.gpu import library
+from cygrad._kernels.gpu.capturing import is_capturing
+
+
+class DeviceTimes:
+    """Two events of CUDA around each op on a GPU. Nothing is waited for before `times` is asked."""
+
+    def __init__(self):
+        self._mark = None  # where the op that runs now began
+        self._pairs = {}
+
+    def _now(self):
+        if is_capturing():
+            return None
+        event = library.cupy().cuda.Event()
+        event.record()
+        return library.current_device(), event
+
+    def mark(self):
+        """An op begins."""
+        self._mark = self._now()
+
+    def note(self, number, out):
+        """It has ended; it was the event of this number."""
+        first, self._mark = self._mark, None
+        result = out[0] if isinstance(out, list) else out
+        if first is not None and getattr(result, "is_cuda", False):
+            self._pairs[number] = first, self._now()
+
+    def begin(self, number, owner, kind, sequence):
+        """Something begins in which there are ops."""
+        self._mark = None
+        self._pairs[number] = self._now(), None
+
+    def end(self, number):
+        """It ends."""
+        self._mark = None
+        self._pairs[number] = self._pairs[number][0], self._now()
+
+    def times(self):
+        """(number of the GPU, microseconds) by the event's number."""
+        found = {}
+        for number, (first, last) in self._pairs.items():
+            if first is not None and last is not None and first[0] == last[0]:
+                with library.on_device(first[0]):
+                    last[1].synchronize()
+                    found[number] = first[0], library.cupy().cuda.get_elapsed_time(first[1], last[1]) * 1e3
+        return found
+
+
+class Ranges:
+    """A range of NVTX for each node, custom function and range of the user's, and for each kernel of an op."""
+
+    def __init__(self, with_shapes):
+        self._with_shapes = with_shapes
+        self._nvtx = library.cupy().cuda.nvtx
+        self._names, self._rows = {}, 0
+
+    def _name(self, kernel):
+        """That of the op whose kernel it is; families come when they are first used."""
+        if len(registry) != self._rows:
+            self._rows = len(registry)
+            for op in list(registry.values()):
+                key = op.kernel if op.ufunc is None else op.ufunc.numpy
+                self._names.setdefault(key, f"aten::{op.name.partition('.')[0]}")
+        return self._names.get(kernel) or getattr(kernel, "__name__", "kernel")
+
+    def start(self):
+        """From now on kernels have ranges."""
+        self._outer, gpu.around = gpu.around, self._around
+
+    def stop(self):
+        """No more."""
+        gpu.around = self._outer
+
+    def _around(self, kernel, call, args, kwargs):
+        text = self._name(kernel)
+        if not get_modes():
+            text += f", seq = {next_sequence_nr()}"
+        if self._with_shapes:
+            text += f", sizes = {[list(a.shape) for a in args if hasattr(a, 'shape')]}"
+        self._nvtx.RangePush(text)
+        try:
+            return call(*args, **kwargs)
+        finally:
+            self._nvtx.RangePop()
+
+    def mark(self):
+        """An op begins; its kernels have ranges."""
+
+    def note(self, number, out):
+        """An op ends."""
+
+    def begin(self, number, owner, kind, sequence):
+        """Begin a range."""
+        name = getattr(owner, "node_name", owner)
+        self._nvtx.RangePush(f"{name}, seq = {sequence}" if kind == NODE else name)
+
+    def end(self, number):
+        """End it."""
+        self._nvtx.RangePop()
