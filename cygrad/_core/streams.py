@@ -4,8 +4,8 @@ Note [Streams of backward]
 --------------------------
 A node remembers the stream that was current when it was made (None for the default one), and its rule runs there. What
 a node gets from one in another stream is waited for by an event. Leaves collect in the stream that called backward,
-which at the end waits for all others, so that what comes next may use the gradients. Memory goes back to the stream that
-took it: gradients that another stream reads are kept until the end, where these streams wait for each other.
+which at the end waits for all others, so that what comes next may use the gradients. Memory goes back to the stream
+that took it: gradients that another stream reads are kept until the end, where these streams wait for each other.
 
 A place is (number of the GPU, CUDA's handle, CuPy's stream), or None.
 """

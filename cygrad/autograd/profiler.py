@@ -41,8 +41,8 @@ class profile:
     use_cuda, or use_device="cuda"
         measure the time on the GPU, too, by events around each op
 
-    with_flops, with_modules, use_kineto, use_cpu, experimental_config and acc_events are taken as PyTorch takes them, and
-    change nothing.
+    with_flops, with_modules, use_kineto, use_cpu, experimental_config and acc_events are taken as PyTorch takes them,
+    and change nothing.
 
     >>> import cygrad
     >>> x = cygrad.ones(3, requires_grad=True)
