@@ -1,12 +1,14 @@
-"""Switches of PyTorch's that change nothing here, so that programs can set them and read them back.
+"""Switches of PyTorch's: what GPUs need not do alike each time, or to the full precision; and such as change nothing
+here, so that programs can set them and read them back.
 
-Results are always the same for the same input, warnings are Python's own, and tensors are made on the CPU.
+On the CPU results are always the same for the same input. Warnings are Python's own.
 """
 
 import warnings
 
 from cygrad._core import messages
 from cygrad._kernels.gpu.library import switches
+from cygrad._kernels.gpu.precision import Precision, apply
 
 _MODES = ("default", "warn", "error")
 
@@ -16,7 +18,6 @@ class _Switches:
 
     debug_mode = 0  # 0, 1 or 2
     warn_always = False
-    matmul_precision = "highest"
 
 
 def use_deterministic_algorithms(mode, *, warn_only=False):
@@ -87,7 +88,10 @@ def is_warn_always_enabled():
 
 
 def set_float32_matmul_precision(precision):
-    """Allow products of float32 to be less precise: 'highest', 'high' or 'medium'. Here they are always the first."""
+    """Allow products of float32 on GPUs to be computed in TF32: 'high' or 'medium', and not 'highest', as at first.
+
+    Those on the CPU always have the precision of float32.
+    """
     if precision not in ("highest", "high", "medium"):
         warnings.warn(
             f"{precision} is not one of 'highest', 'high', or 'medium'; "
@@ -95,12 +99,66 @@ def set_float32_matmul_precision(precision):
             stacklevel=2,
         )
         return
-    _Switches.matmul_precision = precision
+    Precision.matmul = precision
+    apply()
 
 
 def get_float32_matmul_precision():
     """What `set_float32_matmul_precision` set."""
-    return _Switches.matmul_precision
+    return Precision.matmul
+
+
+class _Matmul:
+    """The attributes of `backends.cuda.matmul`. Others raise AttributeError."""
+
+    __slots__ = ()
+
+    @property
+    def allow_tf32(self):
+        """Whether products of float32 may be computed in TF32."""
+        return Precision.matmul != "highest"
+
+    @allow_tf32.setter
+    def allow_tf32(self, value):
+        Precision.matmul = "high" if _switch(value, "allow_tf32") else "highest"
+        apply()
+
+    @property
+    def allow_fp16_accumulation(self):
+        """Whether products of float16 may be added up in float16."""
+        return Precision.fp16_accumulation
+
+    @allow_fp16_accumulation.setter
+    def allow_fp16_accumulation(self, value):
+        Precision.fp16_accumulation = _switch(value, "allow_fp16_accumulation")
+        apply()
+
+    @property
+    def allow_fp16_reduced_precision_reduction(self):
+        """Whether parts of a sum may be added up in float16."""
+        return Precision.reduced["float16"]
+
+    @allow_fp16_reduced_precision_reduction.setter
+    def allow_fp16_reduced_precision_reduction(self, value):
+        Precision.reduced["float16"] = _switch(value, "allow_fp16_reduced_precision_reduction")
+
+    @property
+    def allow_bf16_reduced_precision_reduction(self):
+        """Whether parts of a sum may be added up in bfloat16."""
+        return Precision.reduced["bfloat16"]
+
+    @allow_bf16_reduced_precision_reduction.setter
+    def allow_bf16_reduced_precision_reduction(self, value):
+        Precision.reduced["bfloat16"] = _switch(value, "allow_bf16_reduced_precision_reduction")
+
+
+def _switch(value, name):
+    if type(value) is not bool:
+        raise RuntimeError(f"set_{name}_cublas expects a bool, but got {type(value).__name__}")
+    return value
+
+
+matmul_settings = _Matmul()
 
 
 def compile(model=None, **options):

@@ -21,9 +21,11 @@ def cupy():
     global _found
     if _found is None:
         _found = _load()
-        from cygrad._kernels.dispatch import use_gpu  # which imports this module
+        from cygrad._kernels.dispatch import use_gpu  # which import this module
+        from cygrad._kernels.gpu import precision
 
         use_gpu()
+        precision.apply()
     return _found
 
 
