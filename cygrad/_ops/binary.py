@@ -364,6 +364,7 @@ def gcd(input, other, *, out=None):
     tensor([6, 5])
     """
     require_tensors(GCD, input, other)
+    require_broadcast(input, other)
     require_kind("i", "gcd_cpu", input, other)
     return apply2(GCD, input, other, out)
 
@@ -379,6 +380,7 @@ def lcm(input, other, *, out=None):
     tensor([12])
     """
     require_tensors(LCM, input, other)
+    require_broadcast(input, other)
     require_kind("i", "lcm_cpu", input, other)
     return apply2(LCM, input, other, out)
 
@@ -433,9 +435,10 @@ def bitwise_right_shift(input, other, *, out=None):
 
 def shifted(op, kernel, input, other, out):
     require_operands(op.name, input, other)
+    if isinstance(input, Tensor) and isinstance(other, Tensor):
+        require_broadcast(input, other)
     require_kind("i", kernel, input, other)
     input, other = as_tensors(op, input, other)
-    require_broadcast(input, other)
     return apply_n(op, (input, other), None, out)
 
 

@@ -283,6 +283,8 @@ def cross_entropy(
     values, classes = array_of(input), array_of(require(target, "cross_entropy_loss", "target", 2))
     how = reduction_of(reduction, size_average, reduce)
     has_probabilities = values.shape == classes.shape
+    if not isinstance(label_smoothing, (int, float, np.number)) and not getattr(label_smoothing, "ndim", 1) == 0:
+        raise messages.wrong_type("cross_entropy_loss", "label_smoothing", 6, "float", label_smoothing)
     if label_smoothing > 1:
         raise checks.too_much_smoothing(label_smoothing)
     if not has_probabilities and values.ndim:

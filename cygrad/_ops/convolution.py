@@ -253,6 +253,7 @@ def convolution(input, weight, bias, stride, padding, dilation, transposed, outp
         integers(value, "convolution", name, position)
     messages.check_flag("convolution", "transposed", 7, transposed)
     integers(output_padding, "convolution", "output_padding", 8)
+    groups = integer(groups, "convolution", "groups", 9)
     return convolved(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
 
 

@@ -1,5 +1,7 @@
 """How `to` and its kin read their arguments, and what copies say of arguments that do not fit."""
 
+import numpy as np
+
 from cygrad._core import messages
 from cygrad._core.device import check_device, device
 from cygrad._core.dtypes import as_dtype, bfloat16_dtype, by_name
@@ -40,8 +42,14 @@ def read_to(args, wanted, place, other, non_blocking, copy):
             wanted, place = require(other, "to", "other").dtype, other.device
         elif wanted is not None:
             wanted = as_dtype(wanted)
+        for flag in (non_blocking, copy):
+            if not isinstance(flag, (bool, np.bool_)):
+                raise TypeError
     except (TypeError, ValueError):
-        named = {} if wanted is None or wanted in args else {"dtype": wanted}
+        flags = {"non_blocking": non_blocking, "copy": copy}
+        named = {name: flag for name, flag in flags.items() if not isinstance(flag, (bool, np.bool_))}
+        if not (wanted is None or any(wanted is given for given in args)):
+            named["dtype"] = wanted
         raise messages.no_such_call("to", args, named, _TO) from None
     return wanted, None if place is None else check_device(place), non_blocking, copy
 

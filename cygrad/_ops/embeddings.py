@@ -270,6 +270,8 @@ def embedding_bag_of_package(
     _check_indices(i, "embedding_bag")
     _check_indices(o, "embedding_bag")
     table, places, starts = array_of(w), array_of(i), array_of(o)
+    if padding_idx is not None:
+        padding_idx = integer(padding_idx, "embedding_bag", "padding_idx", 9)
     _check_bags(table, places, starts, padding_idx)
     if not w.dtype.is_floating_point:
         raise messages.not_implemented_for("embedding_bag", w.dtype)

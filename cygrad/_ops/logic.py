@@ -8,7 +8,7 @@ from cygrad._core.record import apply1, apply2, apply_n, tensor_argument
 from cygrad._core.tensor import Tensor
 from cygrad._kernels import pointwise
 from cygrad._ops.arguments import require
-from cygrad._ops.checks import require_kind, require_tensors
+from cygrad._ops.checks import require_broadcast, require_kind, require_tensors
 
 QUESTION = ELEMENTWISE | NONDIFF
 TRUTH = QUESTION | INPLACE
@@ -169,6 +169,8 @@ def bitwise(op, input, other, out):
         tensor_argument(op, input, "input", 1)
     if isinstance(input, NUMBER) and isinstance(other, NUMBER):
         require_kind("bi", op.name + "_cpu", input, other)
+    if isinstance(input, Tensor) and isinstance(other, Tensor):
+        require_broadcast(input, other)
     return apply2(op, input, other, out)
 
 

@@ -323,7 +323,7 @@ def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, r
     x, y = require(input, name), require(target, name, "target", 2)
     if size_average is not None or reduce is not None:
         how = reduction_of(reduction, size_average, reduce)
-    elif reduction in CODES:
+    elif isinstance(reduction, str) and reduction in CODES:
         how = CODES[reduction]
     else:
         raise ValueError(f"{reduction} is not valid")

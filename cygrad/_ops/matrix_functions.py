@@ -105,7 +105,10 @@ def chain_matmul(*matrices, out=None):
             [12.]])
     """
     for i, matrix in enumerate(matrices):
-        require(matrix, "chain_matmul", "matrices", i + 1)
+        if require(matrix, "chain_matmul", "matrices", i + 1).ndim != 2:
+            raise RuntimeError(f"Tensor dimension is {matrix.ndim}, expected 2 instead.")
+    if not matrices:
+        raise RuntimeError("chain_matmul(): Expected one or more matrices")
     if len(matrices) == 1:
         product = matrices[0].clone()
     else:

@@ -4,6 +4,7 @@ import numpy as np
 
 from cygrad._core import messages
 from cygrad._core.access import array_of
+from cygrad._core.dtypes import as_dtype
 from cygrad._core.opdef import FUNCTION_ONLY, NONDIFF, declare, publish
 from cygrad._core.record import record_n, write_into
 from cygrad._core.tensor import Tensor
@@ -31,6 +32,10 @@ _SIGNATURES = tuple(
 )
 
 
+def _kind_of(value):
+    return value.dtype if isinstance(value, Tensor) else as_dtype(np.asarray(value).dtype)
+
+
 def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=None, sorter=None, out=None):
     """Before which index of `sorted_sequence`, ascending along its last dimension, each value of `input` belongs.
 
@@ -52,9 +57,10 @@ def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=N
     _check_sequence(sequence.shape, values.shape)
     _check_sorter(sorter, sequence)
     _check_kind(out, out_int32)
-    kind = next((t for t in (sorted_sequence, input) if isinstance(t, Tensor) and t.is_complex()), None)
+    kinds = map(_kind_of, (sorted_sequence, input))
+    kind = next((kind for kind in kinds if kind.is_complex), None)
     if kind is not None:
-        raise messages.not_implemented_for("searchsorted_out_cpu", kind.dtype)
+        raise messages.not_implemented_for("searchsorted_out_cpu", kind)
     if sorter is not None:
         sequence = np.take_along_axis(sequence, array_of(sorter), -1)
     found = kernels.searchsorted(sequence, values, "right" if right or side == "right" else "left")
@@ -159,8 +165,9 @@ def isin(elements, test_elements, *, assume_unique=False, invert=False, out=None
     ):
         raise messages.no_such_call("isin", given, {}, _ISIN_SIGNATURES)
     for value in given:
-        if isinstance(value, Tensor) and array_of(value).dtype.kind not in "fiu":
-            raise RuntimeError(f"Unsupported input type encountered for isin(): {value.dtype.type_name}")
+        kind = _kind_of(value)
+        if kind.is_complex or kind.name == "bool":
+            raise RuntimeError(f"Unsupported input type encountered for isin(): {kind.type_name}")
     like = array_of(next(value for value in given if isinstance(value, Tensor)))
     ours, tests = (array_of(value) if isinstance(value, Tensor) else beside(value, like) for value in given)
     array = kernels.isin(ours, tests, bool(assume_unique), bool(invert))

@@ -145,7 +145,7 @@ def triplet_margin_with_distance_loss(
     >>> cygrad.nn.functional.triplet_margin_with_distance_loss(zero, zero, one, margin=3.0)
     tensor(2.0000)
     """
-    if reduction not in CODES:
+    if not isinstance(reduction, str) or reduction not in CODES:
         raise ValueError(f"{reduction} is not a valid value for reduction")
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")

@@ -147,14 +147,14 @@ def _require_vector(t):
 
 
 def _choices(length, count, with_replacement):
-    """The places of each choice: (choices, count), int64. Raises MemoryError for more than can be."""
+    """The places of each choice: (count, choices), int64. Raises MemoryError for more than can be."""
     most = length - 1 if with_replacement else length - count  # of what is chosen first
     if most < 0:
-        return np.empty((0, count), np.int64)
+        return np.empty((count, 0), np.int64)
     log = math.lgamma(most + count + 1) - math.lgamma(count + 1) - math.lgamma(most + 1)
     if log > math.log(2**59 / count):
         raise MemoryError(f"Unable to allocate the places of e^{log:.0f} choices of {count} elements")
-    places = new_array((math.comb(most + count, count), count), np.dtype(np.int64).num)
+    places = new_array((count, math.comb(most + count, count)), np.dtype(np.int64).num)
     # how many ways there are to end a choice, from its k-th last element on, by how far that is from `most`
     endings = [np.ones(most + 1, np.int64)]
     for _ in range(count - 1):
@@ -166,9 +166,9 @@ def _choices(length, count, with_replacement):
             first = np.repeat(last - np.cumsum(lengths) + lengths, lengths)
             first += np.arange(len(first))
             last = first
-        places[:, k] = np.repeat(last, endings.pop()[most - last]) if len(endings) > 1 else last
+        places[k] = np.repeat(last, endings.pop()[most - last]) if len(endings) > 1 else last
         if not with_replacement:
-            places[:, k] += k
+            places[k] += k
     return places
 
 
@@ -188,8 +188,7 @@ def combinations(input, r=2, with_replacement=False):
     if count == 0:
         return tensor_of(np.empty(0, array_of(t).dtype, like=array_of(t)))
     places = _choices(t.numel(), count, with_replacement)
-    index = tensor_of(beside(places.reshape(-1), array_of(t)))
-    return reshape(index_select(t, 0, index), places.shape)
+    return stack([index_select(t, 0, tensor_of(beside(column, array_of(t)))) for column in places], 1)
 
 
 def cartesian_prod(*tensors):
@@ -207,7 +206,7 @@ def cartesian_prod(*tensors):
         _require_vector(t)
     if len(given) == 1:
         return given[0]
-    return reshape(stack(meshgrid(*given, indexing="ij"), -1), (-1, len(given)))
+    return stack([reshape(t, (-1,)) for t in meshgrid(*given, indexing="ij")], 1)
 
 
 composite = dict.fromkeys(

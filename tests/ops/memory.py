@@ -66,7 +66,7 @@ FORWARDS = _table(
             0.75: "soft_margin_loss baddbmm pairwise_distance cummax cummin",
             1.0: (
                 "softmin gradient linalg_vander addr "
-                "local_response_norm frobenius_norm trapezoid trapz "
+                "local_response_norm frobenius_norm trapezoid trapz cartesian_prod "
                 "cosine_similarity cosine_embedding_loss vander"
             ),
             1.5: "multilabel_soft_margin_loss cumulative_trapezoid quantile nanquantile",

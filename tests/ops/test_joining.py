@@ -1,5 +1,7 @@
 """Joining tensors in plain words: shapes, types, memory, gradients, and what is refused in which words."""
 
+import itertools
+
 import pytest
 
 import cygrad as torch
@@ -160,3 +162,21 @@ ERRORS = {
 def test_errors(call, error, line):
     with fails(error, line):
         call()
+
+
+@pytest.mark.parametrize(
+    "length, r, with_replacement",
+    [(10**4, 5, False), (10**6, 5 * 10**5, False), (10**6, 10**6 - 1, False), (3, 2**40, True)],
+)
+def test_more_combinations_than_memory_can_hold(length, r, with_replacement):
+    """Refused before any work is done."""
+    with pytest.raises(MemoryError):
+        torch.combinations(torch.arange(length), r, with_replacement)
+
+
+@pytest.mark.parametrize("with_replacement", [False, True])
+def test_combinations_of_any_number(with_replacement):
+    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    for length, r in itertools.product(range(6), range(1, 6)):
+        found = torch.combinations(torch.arange(length), r, with_replacement)
+        assert found.shape[1] == r and found.tolist() == [list(c) for c in choose(range(length), r)]

@@ -66,7 +66,6 @@ OTHER_NODES = {
         ),
         "one node here, of PyTorch's name, which saves the inputs alone",
     ),
-    **dict.fromkeys(("cartesian_prod", "combinations"), "rows of one tensor here, not columns that are stacked"),
     **dict.fromkeys(
         (
             "aminmax",

@@ -25,14 +25,13 @@ STUMBLES = re.compile(
 )
 # Of several things that are wrong another one is found first, or an op of which it is made has its own words
 OTHERS_FIRST = {
-    *("gcd", "lcm", "bitwise_left_shift", "bitwise_right_shift", "ctc_loss", "ctc_loss.reduced", "embedding_bag"),
-    *("broadcast_shapes", "histogram", "histogramdd", "lobpcg", "stft", "to", "index_put", "convolution", "fold"),
-    *("gaussian_nll_loss", "chain_matmul", "lstm", "lstm_cell", "gru", "rnn_tanh", "rnn_relu", "narrow_copy"),
-    *("isin", "linalg_cond", "cross_entropy.smoothed", "triplet_margin_with_distance_loss"),
+    *("ctc_loss", "ctc_loss.reduced", "embedding_bag", "fold", "gaussian_nll_loss", "gru", "histogram", "histogramdd"),
+    *("index_put", "linalg_cond", "lobpcg", "lstm", "narrow_copy", "rnn_relu", "rnn_tanh"),
+    "triplet_margin_with_distance_loss",
 }
 # Of about 40 changes of an op's first sample
-MOST = {True: 14, False: 2}
-SAME_LINES = 0.70
+MOST = {True: 6, False: 2}
+SAME_LINES = 0.71
 
 AS_IT_IS = None, None, None
 
