@@ -6,7 +6,7 @@ import numpy as np
 
 import cygrad._kernels.native as native
 from cygrad._kernels import blocks
-from cygrad._kernels.arrays import new_array
+from cygrad._kernels.arrays import dense, new_array
 from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.dispatch import dispatching
 from cygrad._kernels.gpu.library import as_array
@@ -21,8 +21,7 @@ def cumsum(a, axis, reverse=False):
     if a.ndim == 0:
         return a.copy()
     if a.size and native.has_loops(a):
-        a = a if _is_dense(a) else np.require(a, a.dtype.newbyteorder("="), ["C", "A"])
-        return _running_sums(a, axis, reverse, new_array(a.shape, a.dtype.num))
+        return _running_sums(dense(a), axis, reverse, new_array(a.shape, a.dtype.num))
     return _cumsum_by_numpy(a, axis, reverse, np.empty(a.shape, a.dtype))
 
 

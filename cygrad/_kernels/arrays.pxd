@@ -85,7 +85,7 @@ cdef cnp.ndarray zeros(tuple shape, int typenum)
 cdef void keep_spare(PyObject* array)
 
 # `a` itself where it is plain and C-contiguous, or else such a copy; `one_block` lets pass Fortran's order, too.
-cdef cnp.ndarray dense(cnp.ndarray a)
+cpdef cnp.ndarray dense(cnp.ndarray a)
 cdef cnp.ndarray one_block(cnp.ndarray a)
 cdef cnp.ndarray empty_like(cnp.ndarray a)      # laid out like such a block
 

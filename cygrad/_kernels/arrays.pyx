@@ -150,7 +150,8 @@ cdef cnp.ndarray zeros(tuple shape, int typenum):
     return out
 
 
-cdef cnp.ndarray dense(cnp.ndarray a):
+cpdef cnp.ndarray dense(cnp.ndarray a):
+    """`a`, or a copy of it in one piece, aligned and in the machine's order of bytes."""
     if is_plain(a) and cnp.PyArray_IS_C_CONTIGUOUS(a):
         return a
     return np.array(a, dtype=cnp.PyArray_DescrFromType(cnp.PyArray_TYPE(a)), order="C")

@@ -7,7 +7,7 @@ import numpy as np
 
 import cygrad._kernels.native as native
 from cygrad._kernels import blocks
-from cygrad._kernels.arrays import new_array
+from cygrad._kernels.arrays import dense, new_array
 from cygrad._kernels.gpu import loops
 from cygrad._kernels.gpu.library import is_array
 
@@ -62,9 +62,7 @@ def _dense(operand, order):
         operand = operand[(slice(0, 1),) * operand.ndim]
     elif operand.size > 1 and order is not None:
         operand = operand.transpose(order)
-    if operand.flags.carray and operand.dtype.isnative:
-        return operand
-    return np.require(operand, operand.dtype.newbyteorder("="), ["C", "A"])
+    return dense(operand)
 
 
 def gated(a, dim):
@@ -89,9 +87,15 @@ def _run_gated(a, g, dim):
         raise ValueError(f"a gradient of shape {g.shape} for a result of shape {half}")
     width = math.prod(half[dim:])
     out = new_array(half if g is None else a.shape, a.dtype.num)
-    dense = [np.require(x, a.dtype.newbyteorder("="), ["C", "A"]) for x in (a, g) if x is not None]
     items = a.size // (2 * width) * -(-width // RUN)
-    native.run(GATED, (*dense, out), (width, g is not None), 0, items, max(1, PIECE // min(width, RUN)))
+    native.run(
+        GATED,
+        (*(dense(x) for x in (a, g) if x is not None), out),
+        (width, g is not None),
+        0,
+        items,
+        max(1, PIECE // min(width, RUN)),
+    )
     return out
 
 

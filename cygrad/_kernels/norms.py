@@ -8,7 +8,7 @@ normalizing.py puts together. Numbers that belong to runs are arrays (groups, ru
 import numpy as np
 
 import cygrad._kernels.native as native
-from cygrad._kernels.arrays import new_array
+from cygrad._kernels.arrays import dense, new_array
 
 NORMALIZE_ROWS, ROWS_GRADIENT, MOMENTS, SCALE_RUNS, SUMS_OF_RUNS, COMBINE_RUNS = range(6)  # as in native.h
 PIECE = 1 << 14  # elements that one thread works on
@@ -17,18 +17,18 @@ FEWEST_ROWS = 16  # of a piece, so that sums of pieces take little memory
 has_loops = native.has_loops
 
 
-def dense(a, like, shape):
+def fitting(a, like, shape):
     """The array, dense, which must have that shape and the type of another."""
     if a.shape != shape or a.dtype != like.dtype:
         raise ValueError(f"an array of shape {a.shape} and type {a.dtype} instead of {shape} and {like.dtype}")
-    return np.require(a, like.dtype.newbyteorder("="), ["C", "A"])
+    return dense(a)
 
 
 def floats(x, ndim):
     """The array, dense, of so many dimensions and of a type that has loops."""
     if type(x) is not np.ndarray or x.ndim != ndim or x.dtype not in (np.float32, np.float64):
         raise ValueError(f"not an array of {ndim} dimensions of float32 or float64")
-    return np.require(x, x.dtype.newbyteorder("="), ["C", "A"])
+    return dense(x)
 
 
 # -- rows --------------------------------------------------------------------------------------------------
@@ -46,7 +46,7 @@ def normalize_rows(x, weight, bias, eps, centered):
     """
     x = floats(x, 2)
     m, n = x.shape
-    weight, bias = dense(weight, x, (n,)), dense(bias, x, (n,))
+    weight, bias = fitting(weight, x, (n,)), fitting(bias, x, (n,))
     out, mean, factor = new_array(x.shape, x.dtype.num), np.empty(m, x.dtype), np.empty(m, x.dtype)
     native.run(NORMALIZE_ROWS, (x, weight, bias, out, mean, factor), (n, centered), eps, m, rows_of_piece(n))
     return out, mean, factor
@@ -56,7 +56,12 @@ def rows_gradients(g, x, weight, mean, factor, centered, of_input, of_weight, of
     """(gradient of x, of weight, of bias) of `normalize_rows`, from that of its result; None for what is not wanted."""
     x = floats(x, 2)
     m, n = x.shape
-    g, weight, mean, factor = dense(g, x, (m, n)), dense(weight, x, (n,)), dense(mean, x, (m,)), dense(factor, x, (m,))
+    g, weight, mean, factor = (
+        fitting(g, x, (m, n)),
+        fitting(weight, x, (n,)),
+        fitting(mean, x, (m,)),
+        fitting(factor, x, (m,)),
+    )
     piece = rows_of_piece(n)
     sums = (-(-m // piece), n)
     out = new_array(x.shape, x.dtype.num) if of_input else None
@@ -95,7 +100,7 @@ def scale_runs(x, mean, scale, shift, groups_first):
     x = floats(x, 3)
     of_groups, of_runs = shapes(x, groups_first)
     out = new_array(x.shape, x.dtype.num)
-    arrays = x, out, dense(mean, x, of_groups), dense(scale, x, of_runs), dense(shift, x, of_runs)
+    arrays = x, out, fitting(mean, x, of_groups), fitting(scale, x, of_runs), fitting(shift, x, of_runs)
     run_groups(SCALE_RUNS, x, groups_first, arrays)
     return out
 
@@ -105,7 +110,7 @@ def sums_of_runs(g, x, mean, groups_first):
     x = floats(x, 3)
     of_groups, of_runs = shapes(x, groups_first)
     sums, products = np.empty(of_runs, x.dtype), np.empty(of_runs, x.dtype)
-    arrays = dense(g, x, x.shape), x, dense(mean, x, of_groups), sums, products
+    arrays = fitting(g, x, x.shape), x, fitting(mean, x, of_groups), sums, products
     run_groups(SUMS_OF_RUNS, x, groups_first, arrays)
     return sums, products
 
@@ -115,7 +120,7 @@ def combine_runs(g, x, mean, scale, along, level, groups_first):
     x = floats(x, 3)
     of_groups, of_runs = shapes(x, groups_first)
     out = new_array(x.shape, x.dtype.num)
-    middle, slope, base = (dense(a, x, of_groups) for a in (mean, along, level))
-    arrays = dense(g, x, x.shape), x, out, middle, dense(scale, x, of_runs), slope, base
+    middle, slope, base = (fitting(a, x, of_groups) for a in (mean, along, level))
+    arrays = fitting(g, x, x.shape), x, out, middle, fitting(scale, x, of_runs), slope, base
     run_groups(COMBINE_RUNS, x, groups_first, arrays)
     return out

@@ -6,7 +6,7 @@ Large arrays are taken part by part, as indices have eight bytes each and NumPy 
 import numpy as np
 
 import cygrad._kernels.native as native
-from cygrad._kernels.arrays import new_array
+from cygrad._kernels.arrays import dense, new_array
 from cygrad._kernels.dispatch import dispatching
 from cygrad._kernels.gpu.library import as_array
 from cygrad._kernels.stacks import along
@@ -72,7 +72,7 @@ def first_along(a, axis, k, largest):
 
 
 def _by_loop(a, axis, k, largest):
-    rows = np.require(np.moveaxis(a, axis, -1), a.dtype.newbyteorder("="), ["C", "A"])
+    rows = dense(np.moveaxis(a, axis, -1))
     shape = (*rows.shape[:-1], k)
     values, order = new_array(shape, a.dtype.num), np.empty(shape, np.int64)
     n = a.shape[axis]

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 import cygrad._kernels.native as native
-from cygrad._kernels.arrays import new_array
+from cygrad._kernels.arrays import dense, new_array
 from cygrad._kernels.blocks import SIZE
 from cygrad._kernels.copying import copy_into
 from cygrad._kernels.dispatch import dispatching
@@ -68,10 +68,9 @@ def _gathered(array, axis, index):
     if index.shape != shape or kind is None or not native.has_loops(np.empty(0, kind)):
         return None
     out = new_array(shape, array.dtype.num)
-    places = np.require(index, np.int64, ["C", "A"])
-    dense = np.require(array, array.dtype.newbyteorder("="), ["C", "A"])
+    places = dense(index.astype(np.int64, copy=False))
     inner = math.prod(shape[axis + 1 :])
-    arrays = dense.view(kind), places, out.view(kind)
+    arrays = dense(array).view(kind), places, out.view(kind)
     numbers = array.shape[axis], shape[axis], inner
     failed = native.run(GATHER, arrays, numbers, 0, out.size // inner, max(1, PIECE // inner))
     return None if failed else out

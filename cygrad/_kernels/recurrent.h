@@ -65,18 +65,18 @@ static const step_function steps_backward[][2] = {
 enum { KIND, STEPS, REVERSED, WIDTH, OUT_WIDTH, GATES_WIDTH, IS_SMALL };
 
 /* A matrix that is multiplied with in each step, and the same in panels, or NULL. */
-typedef struct { void *matrix; float *panels; Py_ssize_t depth, n; } step_weight;
+typedef struct { void *matrix, *memory; float *panels; Py_ssize_t depth, n; } step_weight;
 
 /* Panels are left out where there is no use for them, or no memory. */
 static step_weight step_weight_of(const native_call *c, void *matrix, Py_ssize_t depth, Py_ssize_t n)
 {
-    step_weight w = {matrix, NULL, depth, n};
+    step_weight w = {matrix, NULL, NULL, depth, n};
 #ifdef CYGRAD_VECTORS
     if (!c->is_double && c->n[IS_SMALL] && HAS_PANELS && n % 16 == 0)
-        w.panels = PyMem_RawMalloc(depth * n * sizeof(float));
-    if (w.panels) {
+        w.memory = PyMem_RawMalloc(depth * n * sizeof(float) + 63);
+    if (w.memory) {
         const Py_ssize_t panel = panel_width();
-        float *to = w.panels;
+        float *to = w.panels = (float *)(((uintptr_t)w.memory + 63) & ~(uintptr_t)63);  /* vectors within lines of the cache */
         for (Py_ssize_t j = 0; j < n; j += panel)
             for (Py_ssize_t i = 0; i < depth; i++, to += n - j < panel ? n - j : panel)
                 memcpy(to, (const float *)matrix + i * n + j, (n - j < panel ? n - j : panel) * sizeof(float));
@@ -131,7 +131,7 @@ static void recurrent_part(void *context, Py_ssize_t first, Py_ssize_t count)
         if (c->data[PROJECTION]) multiply(c, hidden, AT(PROJECTION, 0), out, rows, width, out_width);
         memcpy(state, out, rows * out_width * c->itemsize);
     }
-    PyMem_RawFree(weight.panels);
+    PyMem_RawFree(weight.memory);
 }
 
 /* data: gates, weight of the state, gradient of what came out (or NULL), kept, first states of which `kept` has the
@@ -178,7 +178,7 @@ static void recurrent_gradient_part(void *context, Py_ssize_t first, Py_ssize_t 
             multiply_step(c, &weight, AT(SLOPES, at * gates_width), state, rows);
         }
     }
-    PyMem_RawFree(weight.panels);
+    PyMem_RawFree(weight.memory);
 }
 
 #endif

@@ -15,10 +15,10 @@ import numpy as np
 
 import cygrad._kernels.native as native
 from cygrad._kernels import recurrent_by_numpy as by_numpy
-from cygrad._kernels.arrays import new_array
+from cygrad._kernels.arrays import dense, new_array
 from cygrad._kernels.blas import matmul
 from cygrad._kernels.dispatch import dispatching
-from cygrad._kernels.norms import dense
+from cygrad._kernels.norms import fitting
 from cygrad._kernels.reduce import sum as total
 
 RECURRENT, RECURRENT_GRADIENT = 10, 11  # as in native.h
@@ -60,7 +60,7 @@ def _run(loop, kind, sizes, is_reversed, width, out_width, arrays):
 
 
 def _transposed(weight):
-    return None if weight is None else np.require(weight.T, None, ["C", "A"])
+    return None if weight is None else dense(weight.T)
 
 
 def states_before(first, each, sizes, is_reversed):
@@ -89,7 +89,7 @@ def _bias(w_hh, b_ih, b_hh):
 
 def _or_zeros(grad, like):
     """A gradient that is changed from step to step."""
-    return np.zeros_like(like, order="C") if grad is None else np.array(dense(grad, like, like.shape))
+    return np.zeros_like(like, order="C") if grad is None else np.array(fitting(grad, like, like.shape))
 
 
 def gradients_of(d_input, d_hidden, x, before, w_ih, d_h, wanted):
@@ -130,10 +130,10 @@ def lstm_backward(d_out, d_last, arrays, kept, out, sizes, is_reversed, wanted):
     x, h0, w_ih, w_hh, _, _, c0, w_hr = arrays
     gates, cells, tanhs, hidden = kept
     (out_width, width), rows = (out.shape[1], cells.shape[1]), len(gates)
-    weight, first = dense(w_hh, x, (4 * width, out_width)), dense(c0, x, (sizes[0], width))
-    projection = None if w_hr is None else dense(w_hr, x, (out_width, width))
-    d_out = None if d_out is None else dense(d_out, x, out.shape)
-    d_h, d_c = (_or_zeros(d, like) for d, like in zip(d_last, (dense(h0, x, (sizes[0], out_width)), first)))
+    weight, first = fitting(w_hh, x, (4 * width, out_width)), fitting(c0, x, (sizes[0], width))
+    projection = None if w_hr is None else fitting(w_hr, x, (out_width, width))
+    d_out = None if d_out is None else fitting(d_out, x, out.shape)
+    d_h, d_c = (_or_zeros(d, like) for d, like in zip(d_last, (fitting(h0, x, (sizes[0], out_width)), first)))
     slopes, projected = _new(x, *gates.shape), None if w_hr is None else _new(x, rows, out_width)
     if _has_loop(out):
         d_hidden = None if w_hr is None else np.empty_like(d_c)
@@ -175,8 +175,8 @@ def gru_backward(d_out, d_last, arrays, kept, out, sizes, is_reversed, wanted):
     x, h0, w_ih, w_hh, *_ = arrays
     gates, candidates = kept
     width = out.shape[1]
-    weight, first = dense(w_hh, x, (3 * width, width)), dense(h0, x, (sizes[0], width))
-    d_out, d_h = None if d_out is None else dense(d_out, x, out.shape), _or_zeros(d_last[0], first)
+    weight, first = fitting(w_hh, x, (3 * width, width)), fitting(h0, x, (sizes[0], width))
+    d_out, d_h = None if d_out is None else fitting(d_out, x, out.shape), _or_zeros(d_last[0], first)
     of_input, of_state = (_new(x, *gates.shape) for _ in range(2))
     before = _before(first, out, sizes, is_reversed) if wanted[3] or not _has_loop(out) else None
     if _has_loop(out):
@@ -212,8 +212,8 @@ def _rnn_backward(kind):
     def rnn_backward(d_out, d_last, arrays, kept, out, sizes, is_reversed, wanted):
         x, h0, w_ih, w_hh, *_ = arrays
         width = out.shape[1]
-        weight, first = dense(w_hh, x, (width, width)), dense(h0, x, (sizes[0], width))
-        d_out, d_h = None if d_out is None else dense(d_out, x, out.shape), _or_zeros(d_last[0], first)
+        weight, first = fitting(w_hh, x, (width, width)), fitting(h0, x, (sizes[0], width))
+        d_out, d_h = None if d_out is None else fitting(d_out, x, out.shape), _or_zeros(d_last[0], first)
         slopes = _new(x, *out.shape)
         if _has_loop(out):
             needed = out, weight, d_out, None, None, _starts(sizes), d_h, slopes

@@ -45,7 +45,7 @@ static void multiply_tile(Py_ssize_t m, Py_ssize_t n, Py_ssize_t depth, const fl
                           Py_ssize_t out_row)
 {
     const Py_ssize_t most = panel_width();
-    float panel[PANEL_ROWS * 32];
+    _Alignas(64) float panel[PANEL_ROWS * 32];   /* vectors within lines of the cache */
     for (Py_ssize_t k = 0; k < depth; k += PANEL_ROWS) {
         const Py_ssize_t rows = depth - k < PANEL_ROWS ? depth - k : PANEL_ROWS;
         for (Py_ssize_t j = 0, width; j < n; j += width) {

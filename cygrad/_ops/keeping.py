@@ -1,12 +1,13 @@
 """Several tensors in one place of a node, for rules that need more than a node has places."""
 
 from cygrad._core import faults, messages
+from cygrad._core.access import was_made_in_inference_mode
 from cygrad._core.dual import keep
 
 
 def version_of(tensor):
     """How often a tensor has changed; None for no tensor, and for those of inference mode, which do not count."""
-    return None if tensor is None or tensor.is_inference() else tensor._version
+    return None if tensor is None or was_made_in_inference_mode(tensor) else tensor._version
 
 
 def check_unchanged(n, tensor, version):
@@ -20,7 +21,7 @@ def keep_tensors(result, slot, tensors):
 
     Raises RuntimeError for tensors of inference mode, if `result` requires grad.
     """
-    if result.requires_grad and any(t is not None and t.is_inference() for t in tensors):
+    if result.requires_grad and any(t is not None and was_made_in_inference_mode(t) for t in tensors):
         raise RuntimeError(messages.INFERENCE_SAVED)
     keep(result, slot, (tensors, [version_of(t) for t in tensors]))
 

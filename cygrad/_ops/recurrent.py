@@ -115,13 +115,13 @@ def by_steps(kind, sizes, is_reversed, x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr):
 
 
 def _check_layer(kind, sizes, x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr):
-    _check_sizes(kind, sizes, math.prod(x.shape[:-1]))
-    size = x.shape[-1]
-    width = w_hh.shape[0] // GATES[kind]
+    *before, size = array_of(x).shape
+    _check_sizes(kind, sizes, math.prod(before))
+    width = len(w_hh) // GATES[kind]
     gates = GATES[kind] * width
-    out = width if w_hr is None else w_hr.shape[0]
+    out = width if w_hr is None else len(w_hr)
     expected = (
-        (*x.shape[:-1], size),
+        (*before, size),
         (sizes[0], out),
         (gates, size),
         (gates, out),
@@ -133,7 +133,7 @@ def _check_layer(kind, sizes, x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr):
     for tensor, shape, name in zip((x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr), (*expected, (out, width)), names):
         if tensor is None:
             continue
-        if tuple(tensor.shape) != shape:
+        if array_of(tensor).shape != shape:
             raise RuntimeError(f"{kind}: {name} has the shape {list(tensor.shape)}, but {list(shape)} was expected")
         if tensor.dtype is not x.dtype:
             raise RuntimeError(f"{kind}: input has the type {x.dtype}, but {name} {tensor.dtype}")
