@@ -133,18 +133,24 @@ def by_taps(rows, tables, image):
     """The maximum of each window of rows and its place, one tap after the other; of nan the last."""
     first = np.arange(len(rows))[:, None] * rows.shape[1]
     flat, values = rows.reshape(-1), None
-    for tap in np.ndindex(*(table.shape[-1] for table in tables)):
-        at = flat_windows([table[..., t, None] for table, t in zip(tables, tap)], image)[..., 0]
-        found = flat.take(at + first)
+    may_be_nan = flat.dtype.kind == "f" and np.isnan(flat.max())
+    are_runs = all((np.diff(table) == 1).all() for table in tables)  # then taps are as far apart in all windows
+    at, shifts = flat_windows([table[..., :1] for table in tables], image)[..., 0] + first, []
+    for number, tap in enumerate(np.ndindex(*(table.shape[-1] for table in tables))):
+        if are_runs:
+            shifts.append(sum(t * math.prod(image[d + 1 :]) for d, t in enumerate(tap)))
+        else:
+            at = flat_windows([table[..., t, None] for table, t in zip(tables, tap)], image)[..., 0] + first
+        found = flat[shifts[-1] if are_runs else 0 :].take(at)
         if values is None:
-            values, best = found, np.array(np.broadcast_to(at, found.shape))
+            values, best = found, np.zeros(found.shape, np.uint8) if are_runs else at
             continue
         better = found > values
-        if found.dtype.kind == "f":
+        if may_be_nan:
             better |= found != found
         np.copyto(values, found, where=better)
-        np.copyto(best, at, where=better)
-    return values, best
+        np.copyto(best, number if are_runs else at, where=better)
+    return values, (at + np.take(shifts, best) if are_runs else best) - first
 
 
 def flat_windows(tables, image):
