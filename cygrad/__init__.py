@@ -110,6 +110,7 @@ _ON_FIRST_USE |= dict.fromkeys(
     ),
     "cygrad._core.memory",
 )
+_ON_FIRST_USE["OutOfMemoryError"] = "cygrad._core.errors"
 _ON_FIRST_USE |= dict.fromkeys(
     ("is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_anomaly_enabled"), "cygrad.autograd.anomaly_mode"
 )

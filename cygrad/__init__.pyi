@@ -113,6 +113,9 @@ class IntTensor:
 class LongTensor:
     ...
 
+class OutOfMemoryError:
+    ...
+
 class ShortTensor:
     ...
 

@@ -112,6 +112,12 @@ class CaptureError(AutogradError):
     __module__ = "cygrad.errors"
 
 
+class OutOfMemoryError(RuntimeError):
+    """A GPU has less memory left than was asked for, also after what could be given back was."""
+
+    __module__ = "cygrad"
+
+
 class LeavesGraphError(AutogradError):
     """NumPy or a deep copy would lose the gradient. Sites: called, recorded."""
 

@@ -2,7 +2,9 @@
 
 import cygrad._kernels.arrays as arrays
 import cygrad._kernels.pool as pool
+from cygrad._core.errors import OutOfMemoryError
 from cygrad._core.sites import at
+from cygrad._kernels.gpu import allocating, library
 from cygrad._kernels.machine import size_text as _size
 
 _LISTED = 5  # lines that an error or a summary names
@@ -122,13 +124,54 @@ def explained(text):
     return "\n".join([head, *_largest_holders()])
 
 
+def gpu_is_full(size, device, text):
+    """The error for `size` bytes that a GPU does not have; `text` is CuPy's."""
+    with library.on_device(device):
+        free, total = library.cupy().cuda.runtime.memGetInfo()
+    used, reserved = allocating.measured(device)
+    limit = gpu_limit(device)
+    lines = [
+        f"CUDA out of memory. Tried to allocate {_binary(size)}. GPU {device} has a total capacity of {_binary(total)} "
+        f"of which {_binary(free)} is free. Of the allocated memory {_binary(used)} is in use by tensors, and "
+        f"{_binary(reserved - used)} is reserved but unallocated.",
+        "  what could be given back was, and it was tried again"
+        + (f"; the limit is {_binary(limit)} (torch.cuda.set_memory_limit)" if limit else ""),
+        *(f"  {line}" for line in holders_on_gpu(device)),
+    ]
+    return OutOfMemoryError("\n".join(lines))
+
+
+def gpu_limit(device):
+    """The most bytes that CuPy's pool may take on a GPU; 0 if there is no limit."""
+    with library.on_device(device):
+        return library.cupy().get_default_memory_pool().get_limit()
+
+
+def holders_on_gpu(device):
+    """Lines of text: which lines of the program made the arrays of 1 MB and more that hold the most on a GPU."""
+    return _largest_holders(allocating.holders(device))
+
+
+def _binary(size):
+    """A number of bytes as PyTorch writes it."""
+    if size < 1024:
+        return f"{size} bytes"
+    for unit in ("KiB", "MiB", "GiB"):
+        size /= 1024
+        if size < 1024:
+            break
+    return f"{size:.2f} {unit}"
+
+
 def _limit_text():
     return _size(pool.memory_limit()) if pool.memory_limit() else "none"
 
 
-def _largest_holders():
+def _largest_holders(held=None):
     """Lines of text: which lines of the program made the arrays that hold the most."""
-    by_place = _totals(((code, offset), 1, size) for code, offset, size in pool.holders())
+    if held is None:
+        held = [((code, offset), 1, size) for code, offset, size in pool.holders()]
+    by_place = _totals(held)
     by_line = _totals((at(*place), count, total) for place, (count, total) in by_place.items())
     largest = sorted(by_line.items(), key=lambda item: -item[1][1])[:_LISTED]
     lines = [

@@ -10,15 +10,15 @@ from cygrad._kernels import gpu
 # All tensors among the arguments have to be on one device.
 TOGETHER = frozenset(
     """
-    addbmm addmm addmv addr attention_by_blocks as_strided_scatter baddbmm batch_norm binary_cross_entropy
+    addbmm addmm addmv addr as_strided_scatter attention_by_blocks baddbmm batch_norm binary_cross_entropy
     binary_cross_entropy_with_logits bincount binomial block_diag bucketize cholesky_solve cosine_embedding_loss
-    cross_entropy cross_entropy_of_softmax ctc_loss diagonal_scatter embedding embedding_bag equal gather group_norm gru
-    hinge_embedding_loss histogram huber_loss index_add index_copy index_reduce index_select instance_norm isin
-    layer_norm linalg_householder_product linalg_lstsq linalg_lu_solve linalg_solve linalg_solve_ex
-    linalg_solve_triangular
-    linalg_tensorsolve linear_cross_entropy lobpcg lstm lu_solve lu_unpack masked_scatter masked_select max_unpool1d
-    max_unpool2d max_unpool3d meshgrid mse_loss multi_margin_loss multilabel_margin_loss multilabel_soft_margin_loss
-    nanquantile nll_loss orgqr prelu put quantile recurrent_layer repeat_interleave rms_norm rnn_relu rnn_tanh scatter
+    cross_entropy cross_entropy_of_softmax ctc_loss diagonal_scatter embedding embedding_bag equal gather
+    gaussian_nll_loss group_norm gru hinge_embedding_loss histogram huber_loss index_add index_copy index_reduce
+    index_select instance_norm isin l1_loss layer_norm linalg_householder_product linalg_lstsq linalg_lu_solve
+    linalg_solve linalg_solve_ex linalg_solve_triangular linalg_tensorsolve linear_cross_entropy lobpcg lstm
+    lu_solve lu_unpack margin_ranking_loss masked_scatter masked_select max_unpool1d max_unpool2d max_unpool3d
+    meshgrid mse_loss multi_margin_loss multilabel_margin_loss multilabel_soft_margin_loss nanquantile nll_loss
+    orgqr poisson_nll_loss prelu put quantile recurrent_layer repeat_interleave rms_norm rnn_relu rnn_tanh scatter
     scatter_add scatter_reduce searchsorted select_scatter slice_scatter smooth_l1_loss soft_margin_loss take
     take_along_dim triangular_solve
     """.split()

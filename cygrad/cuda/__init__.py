@@ -1,5 +1,6 @@
 """GPUs, by CuPy: devices, streams and events, memory. Without a GPU `is_available()` is False."""
 
+from cygrad._core.errors import OutOfMemoryError
 from cygrad.cuda import amp, nvtx
 from cygrad.cuda.devices import (
     can_device_access_peer,
@@ -26,6 +27,7 @@ from cygrad.cuda.graphs import (
 )
 from cygrad.cuda.memory import (
     empty_cache,
+    get_memory_limit,
     max_memory_allocated,
     max_memory_reserved,
     mem_get_info,
@@ -34,6 +36,7 @@ from cygrad.cuda.memory import (
     memory_stats,
     memory_summary,
     reset_peak_memory_stats,
+    set_memory_limit,
     set_per_process_memory_fraction,
 )
 from cygrad.cuda.random import (
@@ -52,6 +55,7 @@ from cygrad.cuda.streams import Event, Stream, StreamContext, current_stream, de
 __all__ = [
     "CUDAGraph",
     "Event",
+    "OutOfMemoryError",
     "Stream",
     "StreamContext",
     "amp",
@@ -66,6 +70,7 @@ __all__ = [
     "get_device_capability",
     "get_device_name",
     "get_device_properties",
+    "get_memory_limit",
     "get_rng_state",
     "get_rng_state_all",
     "initial_seed",
@@ -93,6 +98,7 @@ __all__ = [
     "nvtx",
     "reset_peak_memory_stats",
     "set_device",
+    "set_memory_limit",
     "set_per_process_memory_fraction",
     "set_stream",
     "stream",

@@ -3,11 +3,10 @@
 from typing import Any
 
 from cygrad._core.memory import empty_cache as _empty_cpu_cache
-from cygrad._kernels.gpu import library
+from cygrad._core.memory import gpu_limit, holders_on_gpu
+from cygrad._kernels.gpu import allocating, library
 from cygrad._kernels.machine import size_text
 from cygrad.cuda.devices import _index, is_initialized
-
-_peaks: dict[int, list[int]] = {}  # by GPU: the most bytes in use, and the most reserved, that were seen
 
 
 def _pool() -> Any:
@@ -16,18 +15,19 @@ def _pool() -> Any:
 
 def _read(device: Any) -> tuple[int, int]:
     """(bytes in use, bytes reserved) on a GPU; noted for the peaks."""
+    return allocating.measured(_index(device)) if is_initialized() else (0, 0)
+
+
+def _figures(device: Any) -> Any:
+    """The figures of a GPU, measured now."""
     if not is_initialized():
-        return 0, 0
-    index = _index(device)
-    with library.on_device(index):
-        used, reserved = _pool().used_bytes(), _pool().total_bytes()
-    peaks = _peaks.setdefault(index, [0, 0])
-    peaks[:] = max(peaks[0], used), max(peaks[1], reserved)
-    return used, reserved
+        return allocating.Ledger()
+    _read(device)
+    return allocating.ledger(_index(device))
 
 
 def memory_allocated(device: Any = None) -> int:
-    """How many bytes arrays take on a GPU.
+    """How many bytes arrays take on a GPU, each rounded up to 512.
 
     >>> import cygrad
     >>> cygrad.cuda.memory_allocated() >= 0
@@ -43,43 +43,50 @@ def memory_reserved(device: Any = None) -> int:
 
 def max_memory_reserved(device: Any = None) -> int:
     """How many bytes the pool held at most on a GPU, since the start or `reset_peak_memory_stats`."""
-    _read(device)
-    return _peaks[_index(device)][1] if is_initialized() else 0
+    return int(_figures(device).reserved_peak)
 
 
 def max_memory_allocated(device: Any = None) -> int:
-    """How many bytes arrays took at most on a GPU: what the pool had to reserve, which is that or a little more.
-
-    The pool asks the driver for memory only when it has none left, so that what it has reserved is the largest need so
-    far; `empty_cache` followed by `reset_peak_memory_stats` begins a new measurement.
-    """
-    return max_memory_reserved(device)
+    """How many bytes arrays took at most on a GPU, since the start or `reset_peak_memory_stats`: to 64 KB, or to a
+    thousandth, which is what counting costs less than (Note [Memory of GPUs] in `_kernels/gpu/allocating.py`)."""
+    return int(_figures(device).peak)
 
 
 def reset_peak_memory_stats(device: Any = None) -> None:
-    """Let the peaks begin anew, at what is reserved."""
+    """Let the peaks begin anew, at what is in use and reserved."""
     if is_initialized():
-        _peaks.pop(_index(device), None)
-        _read(device)
+        with library.on_device(_index(device)):
+            allocating.ledger(_index(device)).reset()
 
 
 def memory_stats(device: Any = None) -> dict[str, int]:
     """The figures as a flat dictionary, with PyTorch's names."""
-    used, reserved = _read(device)
-    peak = max_memory_reserved(device)
+    figures, (used, reserved) = _figures(device), _read(device)
     return {
         "allocated_bytes.all.current": used,
-        "allocated_bytes.all.peak": peak,
+        "allocated_bytes.all.peak": figures.peak,
         "reserved_bytes.all.current": reserved,
-        "reserved_bytes.all.peak": peak,
+        "reserved_bytes.all.peak": figures.reserved_peak,
+        "num_alloc_retries": figures.retries,
+        "num_ooms": figures.failures,
     }
 
 
 def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
-    """The figures as a text."""
-    used, reserved = _read(device)
-    rows = (("in use", used), ("reserved", reserved), ("reserved at most", max_memory_reserved(device)))
-    return "\n".join(["Memory of the GPU", *(f"{title:18}{size_text(size):>12}" for title, size in rows)])
+    """The figures as a text; unless `abbreviated`, with the lines of the program that hold the most."""
+    figures, (used, reserved) = _figures(device), _read(device)
+    rows = {
+        "in use": size_text(used),
+        "in use at most": size_text(figures.peak),
+        "reserved": size_text(reserved),
+        "reserved at most": size_text(figures.reserved_peak),
+        "retries": str(figures.retries),
+        "out of memory": str(figures.failures),
+    }
+    lines = ["Memory of the GPU", *(f"{title:18}{value:>12}" for title, value in rows.items())]
+    if is_initialized() and not abbreviated:
+        lines += holders_on_gpu(_index(device))
+    return "\n".join(lines)
 
 
 def empty_cache() -> None:
@@ -104,3 +111,24 @@ def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None
         raise ValueError(f"Invalid fraction value: {fraction}. Allowed range: 0~1")
     with library.on_device(_index(device)):
         _pool().set_limit(fraction=fraction)
+
+
+def get_memory_limit(device: Any = None) -> int:
+    """The most bytes that arrays may take on a GPU; 0 if there is no limit."""
+    return int(gpu_limit(_index(device))) if is_initialized() else 0
+
+
+def set_memory_limit(limit: int | None, device: Any = None) -> int:
+    """Set the most bytes that arrays may take on a GPU; 0 or None is no limit. Returns the former limit.
+
+    What needs more raises OutOfMemoryError. Raises TypeError for what is no int, ValueError for a negative one.
+    """
+    if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool)):
+        raise TypeError(f"set_memory_limit(): limit must be int or None, not {type(limit).__name__}")
+    if limit is not None and limit < 0:
+        raise ValueError(f"set_memory_limit(): {limit} is not a number of bytes")
+    index = _index(device)
+    former = int(gpu_limit(index))
+    with library.on_device(index):
+        _pool().set_limit(size=limit or 0)
+    return former

@@ -22,10 +22,11 @@ def cupy():
     if _found is None:
         _found = _load()
         from cygrad._kernels.dispatch import use_gpu  # which import this module
-        from cygrad._kernels.gpu import precision
+        from cygrad._kernels.gpu import allocating, precision
 
         use_gpu()
         precision.apply()
+        allocating.install(_found)
     return _found
 
 

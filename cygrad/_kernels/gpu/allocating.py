@@ -1,0 +1,140 @@
+"""Memory of GPUs, which CuPy's pool hands out: how much was in use at most, and which lines hold large blocks.
+
+Note [Memory of GPUs]
+---------------------
+CuPy's pool knows what is in use, not the most that ever was, and asking takes longer than an allocation. So each
+allocation adds to what was last in use; the pool is asked when that may be `SLACK` more than the peak, and whenever
+somebody reads the figures. The peak is right to 64 KB or a thousandth.
+
+The memory of large blocks is wrapped in one whose owner knows the line that asked for it. CuPy's own memory objects
+have no place for that, nor for a weak reference.
+"""
+
+import sys
+import weakref
+
+from cygrad._kernels.gpu.library import cupy, current_device, on_device
+
+LARGE = 1 << 20  # bytes of a block whose line is noted
+SLACK = 1 << 16
+_UNIT = 512  # CuPy's blocks are multiples of it
+
+
+class Ledger:
+    """The figures of a GPU."""
+
+    def __init__(self):
+        self.bound = 0  # no more is in use, in bytes
+        self.limit = 0  # of `bound`: then the pool is asked
+        self.peak = self.reserved_peak = 0
+        self.retries = self.failures = 0
+
+    def measure(self):
+        """(bytes in use, bytes reserved) on the current GPU, noted for the peaks."""
+        pool = cupy().get_default_memory_pool()
+        used, reserved = pool.used_bytes(), pool.total_bytes()
+        self.bound = used
+        self.peak, self.reserved_peak = max(self.peak, used), max(self.reserved_peak, reserved)
+        self.limit = self.peak + max(SLACK, self.peak >> 10)
+        return used, reserved
+
+    def reset(self):
+        """Let the peaks begin anew, on the current GPU."""
+        self.peak = self.reserved_peak = 0
+        self.measure()
+
+
+class Block:
+    """The owner of a large block: the pool's memory, its size, and the line that asked for it."""
+
+    __slots__ = ("pointer", "size", "place", "__weakref__")
+
+    def __init__(self, pointer, size, place):
+        self.pointer, self.size, self.place = pointer, size, place
+
+
+_ledgers: dict[int, Ledger] = {}
+_blocks: weakref.WeakSet = weakref.WeakSet()
+
+
+class connected:
+    """What the layer above knows: the error for too little memory."""
+
+    explain = staticmethod(lambda size, device, text: MemoryError(text))
+
+
+def connect(explain):
+    """Be told what to raise for (size, GPU, CuPy's text)."""
+    connected.explain = explain
+
+
+def user_place():
+    """(code, offset) of the innermost Python line that is neither of cygrad nor of CuPy or NumPy; (None, 0) if none."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        root = frame.f_globals.get("__name__", "").partition(".")[0]
+        if root not in ("cygrad", "numpy") and not root.startswith("cupy"):
+            return frame.f_code, frame.f_lasti
+        frame = frame.f_back
+    return None, 0
+
+
+def ledger(device):
+    """The figures of the GPU with this number."""
+    found = _ledgers.get(device)
+    if found is None:
+        found = _ledgers.setdefault(device, Ledger())
+    return found
+
+
+def measured(device):
+    """(bytes in use, bytes reserved) on a GPU."""
+    with on_device(device):
+        return ledger(device).measure()
+
+
+def holders(device):
+    """((code, offset), 1, size) of each large block on a GPU."""
+    return [(b.place, 1, b.size) for b in list(_blocks) if b.pointer.device_id == device]
+
+
+def install(module):
+    """Stand before CuPy's pool, unless the user has chosen another allocator."""
+    malloc = module.get_default_memory_pool().malloc
+    if module.cuda.get_allocator() == malloc:
+        module.cuda.set_allocator(_allocator(module, malloc))
+
+
+def _allocator(module, malloc):
+    memory = module.cuda.memory
+    too_little, wrapped, pointer_to = memory.OutOfMemoryError, memory.UnownedMemory, memory.MemoryPointer
+
+    def allocate(size):
+        try:
+            pointer = malloc(size)
+        except too_little:
+            pointer = again(size)
+        device = pointer.device_id
+        found = _ledgers.get(device) or ledger(device)
+        found.bound += (size + _UNIT - 1) & -_UNIT
+        if found.bound > found.limit:
+            found.measure()
+        if size < LARGE:
+            return pointer
+        block = Block(pointer, size, user_place())
+        _blocks.add(block)
+        return pointer_to(wrapped(pointer.ptr, size, block, device), 0)
+
+    def again(size):
+        device = current_device()
+        found = ledger(device)
+        found.retries += 1
+        module.get_default_memory_pool().free_all_blocks()
+        module.get_default_pinned_memory_pool().free_all_blocks()
+        try:
+            return malloc(size)
+        except too_little as error:
+            found.failures += 1
+            raise connected.explain(size, device, str(error)) from None
+
+    return allocate

@@ -1,0 +1,129 @@
+"""The memory of a GPU: figures, limits, and what is said when it is full; on a GPU or the stand-in."""
+
+import gc
+
+import pytest
+
+import cygrad as torch
+from cygrad._kernels.gpu import allocating
+
+MIB = 1 << 20
+
+
+@pytest.fixture(autouse=True)
+def gpu(cupy):
+    gc.collect()
+    torch.cuda.empty_cache()
+    former = torch.cuda.get_memory_limit()
+    yield cupy
+    torch.cuda.set_memory_limit(former)
+    torch.cuda.empty_cache()
+
+
+def megabytes(count):
+    return torch.zeros(count * MIB // 4, device="cuda")
+
+
+def test_what_is_in_use_is_exact():
+    before = torch.cuda.memory_allocated()
+    kept = [torch.zeros(n, device="cuda") for n in (1, 128, 129, 100_000)]
+    assert torch.cuda.memory_allocated() - before == 512 + 512 + 1024 + 400_384
+    large = megabytes(3)
+    view = large[5:].view(-1)
+    del large
+    assert torch.cuda.memory_allocated() - before == 402_432 + 3 * MIB
+    del view, kept
+    assert torch.cuda.memory_allocated() == before
+
+
+@pytest.mark.parametrize("size", [1000, 300_000, 3 * MIB])
+def test_the_peak_is_seen_though_nobody_asks(size):
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    kept = [torch.zeros(size // 4, device="cuda") for _ in range(200)]
+    del kept
+    for _ in range(50):
+        torch.zeros(size // 4, device="cuda")
+    peak = torch.cuda.max_memory_allocated() - before
+    wanted = 200 * -(-size // 512) * 512
+    assert wanted - max(allocating.SLACK, wanted / 1000) <= peak <= wanted
+    torch.cuda.reset_peak_memory_stats()
+    assert torch.cuda.max_memory_allocated() == torch.cuda.memory_allocated() == before
+    stats = torch.cuda.memory_stats()
+    assert stats["allocated_bytes.all.current"] == stats["allocated_bytes.all.peak"] == before
+
+
+def test_limits():
+    assert torch.cuda.set_memory_limit(10 * MIB) == 0
+    assert torch.cuda.get_memory_limit("cuda:0") == 10 * MIB
+    megabytes(9)
+    with pytest.raises(torch.cuda.OutOfMemoryError):
+        megabytes(11)
+    torch.cuda.set_per_process_memory_fraction(0.5)
+    assert torch.cuda.get_memory_limit() == torch.cuda.get_device_properties().total_memory // 2
+    assert torch.cuda.set_memory_limit(None) > 0
+    assert torch.cuda.get_memory_limit() == 0
+    with pytest.raises(TypeError, match="limit must be int or None, not str"):
+        torch.cuda.set_memory_limit("1G")
+    with pytest.raises(ValueError, match="-1 is not a number of bytes"):
+        torch.cuda.set_memory_limit(-1)
+
+
+def test_a_full_gpu_names_the_lines_that_hold_the_most():
+    before = torch.cuda.memory_stats()
+    torch.cuda.set_memory_limit(torch.cuda.memory_allocated() + 20 * MIB)
+    weights = megabytes(6)
+    kept = [torch.ones(MIB, device="cuda", requires_grad=True) for _ in range(2)]  # the most
+    with pytest.raises(torch.cuda.OutOfMemoryError) as caught:
+        weights.repeat(3)
+    text = str(caught.value)
+    assert type(caught.value) is torch.cuda.OutOfMemoryError is torch.OutOfMemoryError
+    first, second, *lines = text.splitlines()
+    assert first.startswith("CUDA out of memory. Tried to allocate 18.00 MiB. GPU 0 has a total capacity of ")
+    assert "the limit is " in second
+    assert lines[0] == "  The most is held by"
+    assert lines[1].strip().startswith("8 MB in 2 arrays made at ")
+    assert lines[1].endswith("# the most`")
+    assert "6 MB in 1 array made at " in lines[2]
+    after = torch.cuda.memory_stats()
+    assert after["num_ooms"] == before["num_ooms"] + 1
+    assert after["num_alloc_retries"] == before["num_alloc_retries"] + 1
+    assert "# the most`" in torch.cuda.memory_summary()
+    assert "# the most`" not in torch.cuda.memory_summary(abbreviated=True)
+    # All is as it was, and goes on.
+    assert weights.sum() == 0
+    assert weights._version == 0
+    torch.cuda.set_memory_limit(None)
+    (kept[0] * kept[1]).sum().backward()
+    assert kept[0].grad.sum().item() == MIB
+
+
+def test_a_tensor_that_could_not_be_changed_is_as_it_was():
+    x = torch.ones(2 * MIB, device="cuda")
+    torch.cuda.set_memory_limit(torch.cuda.memory_allocated() + 4 * MIB)
+    with pytest.raises(torch.OutOfMemoryError):
+        x.copy_(torch.cat([x[MIB:] * 2, x[:MIB]]))
+    assert x._version == 0
+    assert x.sum().item() == 2 * MIB
+
+
+def test_what_the_pool_keeps_is_given_back_before_it_is_full():
+    torch.cuda.set_memory_limit(torch.cuda.memory_allocated() + 10 * MIB)
+    for count in (2, 3, 5, 9, 4, 8):
+        megabytes(count)
+
+
+def test_allocators_of_users_are_left_alone(gpu):
+    pool = gpu.cuda.MemoryPool()
+    with gpu.cuda.using_allocator(pool.malloc):
+        x = megabytes(2)
+    assert pool.used_bytes() == 2 * MIB
+    del x
+    assert pool.used_bytes() == 0
+
+
+def test_without_a_gpu_nothing_is_in_use(monkeypatch):
+    monkeypatch.setattr("cygrad._kernels.gpu.library._found", None)
+    assert torch.cuda.memory_allocated() == torch.cuda.max_memory_allocated() == torch.cuda.max_memory_reserved() == 0
+    assert torch.cuda.get_memory_limit() == 0
+    assert torch.cuda.memory_summary().startswith("Memory of the GPU")
