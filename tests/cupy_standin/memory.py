@@ -89,7 +89,7 @@ class PooledMemory(Memory):
         self._is_free = False
 
     def __del__(self):
-        if not self._is_free:
+        if not self._is_free and tell is not None:  # else the interpreter ends
             self._is_free = True
             what = {"device_id": self.device_id, "mem_size": rounded(self.size), "mem_ptr": self.ptr}
             tell("free_preprocess", **what, pmem_id=id(self))

@@ -1,5 +1,7 @@
 """Elementwise functions on GPUs that CuPy has not, or has otherwise; the arguments are those of elementwise.pyx."""
 
+import math
+
 import numpy as np
 
 from cygrad._kernels.gpu.fused import elementwise
@@ -9,9 +11,18 @@ _rsqrt = elementwise("rsqrt", "T a", "T out", "out = T(rsqrt(W(a)));")
 _erf = elementwise("erf", "T a", "T out", "out = T(erf(W(a)));")
 
 
+_relu = elementwise("relu", "T a", "T out", "out = a <= T(0) ? T(0) : a;")
+_clamp = elementwise(
+    "clamp",
+    "T a, float64 low, float64 high",
+    "T out",
+    "const W x = a; out = T(x < W(low) ? W(low) : x > W(high) ? W(high) : x);",
+)
+
+
 def relu(a):
     """max(a, 0); nan stays nan."""
-    return cupy().maximum(a, a.dtype.type(0))
+    return _relu(a) if a.dtype.kind == "f" else cupy().maximum(a, a.dtype.type(0))
 
 
 def copy_of_real(a):
@@ -58,6 +69,10 @@ def erf(a):
 
 def clamp(a, low, high):
     """min(max(a, low), high); a bound is an array of the type of `a`, a number, or None. nan stays nan."""
+    if a.dtype.kind == "f" and not is_array(low) and not is_array(high):
+        low, high = -math.inf if low is None else float(low), math.inf if high is None else float(high)
+        if low <= high:
+            return _clamp(a, low, high)
     out = a
     for function, bound in ((cupy().maximum, low), (cupy().minimum, high)):
         if bound is not None:

@@ -9,6 +9,7 @@ PINNED = -1  # stands for memory of the CPU that is locked for transfers, where 
 class switches:
     """What the user asks of kernels."""
 
+    own_launches = True  # are kernels of ours launched where CuPy's functions would do?
     in_order = False  # are numbers that go to one place to be added in one order, whatever that costs?
 
 

@@ -5,6 +5,7 @@ The formulas are those of `fused.h`.
 
 from functools import cache
 
+from cygrad._kernels.gpu import library
 from cygrad._kernels.gpu.fused import elementwise
 from cygrad._kernels.gpu.library import as_number, is_array
 
@@ -53,17 +54,37 @@ _FORMULAS = {
 
 
 @cache
-def _kernel(name, operands):
+def _kernel(name, operands, arrays):
+    """The kernel for so many operands, of which the first ones are of the type of the elements."""
     letters = "xyz"[:operands]
-    inputs = ", ".join([*(f"T given_{x}" for x in letters), *(f"float64 number_{a}" for a in "abc")])
+    kinds = [f"T given_{x}" if i < arrays else f"float64 given_{x}" for i, x in enumerate(letters)]
+    inputs = ", ".join([*kinds, *(f"float64 number_{a}" for a in "abc")])
     values = ", ".join([*(f"{x} = W(given_{x})" for x in letters), *(f"{a} = W(number_{a})" for a in "abc")])
-    return elementwise(name, inputs, "T out", f"const W {values}; out = T({_FORMULAS[name]});", _FUNCTIONS)
+    name_of_kernel = name if arrays == operands else f"{name}_{arrays}"
+    return elementwise(name_of_kernel, inputs, "T out", f"const W {values}; out = T({_FORMULAS[name]});", _FUNCTIONS)
 
 
 def fused(name, *operands, numbers=()):
     """The function of arrays of one type that broadcast, or of numbers in the CPU's memory; None if it is not here."""
+    if name not in _FORMULAS:
+        return None
+    ndarray, count, arrays = library._found.ndarray, len(operands), 0
+    for a in operands:
+        if type(a) is not ndarray:
+            break
+        arrays += 1
+    three = (*map(float, numbers), 0.0, 0.0, 0.0)[:3]
+    if arrays == count:
+        found = _kernel(name, count, count).launched((*operands, *three))
+    elif arrays == count - 1 and arrays and operands[0].dtype.kind == "f":  # then a number
+        number = float(operands[0].dtype.type(as_number(operands[arrays])))
+        found = _kernel(name, count, arrays).launched((*operands[:arrays], number, *three))
+    else:
+        found = None
+    if found is not None:
+        return found
     dtype = next(a.dtype for a in operands if is_array(a))
-    if name not in _FORMULAS or dtype.kind != "f" or any(a.dtype != dtype for a in operands if is_array(a)):
+    if dtype.kind != "f" or any(a.dtype != dtype for a in operands if is_array(a)):
         return None
     given = [a if is_array(a) else dtype.type(as_number(a)) for a in operands]
-    return _kernel(name, len(given))(*given, *(float(n) for n in (*numbers, 0, 0, 0)[:3]))
+    return _kernel(name, count, count)(*given, *three)

@@ -58,14 +58,17 @@ class Program:
         names = {a.dtype.name for a in arrays if a is not None}
         return len(names) == 1 and names.pop() in self.types
 
+    def kernel(self, dtype, **macros):
+        """What launches it for a type: `kernel(blocks, threads, args)`."""
+        defined = "".join(f"#define {macro} {value}\n" for macro, value in macros.items())
+        return cupy().RawKernel(f"{defined}{_TYPES[dtype.name]}{_SHARED}{self.text}", self.name)
+
     def launch(self, dtype, blocks, threads, args, **macros):
         """Run it on a grid of so many blocks of so many threads, one dimension of which is a number."""
         key = (dtype.name, *macros.items())
         kernel = self._compiled.get(key)
         if kernel is None:
-            defined = "".join(f"#define {macro} {value}\n" for macro, value in macros.items())
-            text = f"{defined}{_TYPES[dtype.name]}{_SHARED}{self.text}"
-            kernel = self._compiled[key] = cupy().RawKernel(text, self.name)
+            kernel = self._compiled[key] = self.kernel(dtype, **macros)
         kernel(
             blocks if isinstance(blocks, tuple) else (blocks,),
             threads if isinstance(threads, tuple) else (threads,),

@@ -1,0 +1,101 @@
+"""Short launches of elementwise functions: what they compute, and what goes to CuPy's own functions instead."""
+
+import cupy_standin
+import numpy as np
+import pytest
+from cupy_standin import compiler
+
+import cygrad as torch
+import cygrad.nn.functional as F
+from cygrad._kernels.gpu import library
+
+pytestmark = pytest.mark.skipif(
+    compiler.compiler() is None and not library.is_available(), reason="kernels run by a C++ compiler: there is none"
+)
+
+
+@pytest.fixture(autouse=True)
+def gpu(cupy):
+    return cupy
+
+
+FUNCTIONS = {
+    "add": lambda x, y: x + y,
+    "sub": lambda x, y: x - y,
+    "mul": lambda x, y: x * y,
+    "div": lambda x, y: x / y,
+    "number": lambda x, y: (x * 2.5 + 1) / 3 - 0.25,
+    "number first": lambda x, y: 2.5 / y - 1.5,
+    "exp": lambda x, y: x.exp(),
+    "log": lambda x, y: y.log(),
+    "sqrt": lambda x, y: y.sqrt(),
+    "tanh": lambda x, y: x.tanh(),
+    "neg": lambda x, y: -x,
+    "relu": lambda x, y: F.relu(x),
+    "clamp": lambda x, y: x.clamp(-0.5, 0.25) + x.clamp(min=0.1) * x.clamp(max=-0.1),
+    "leaky_relu": lambda x, y: F.leaky_relu(x, 0.1),
+    "hardtanh": lambda x, y: F.hardtanh(x, -0.4, 0.6),
+    "softplus": lambda x, y: F.softplus(x, 2.0),
+    "gelu": lambda x, y: F.gelu(x),
+}
+
+
+def operands(dtype, device, how):
+    torch.manual_seed(0)
+    x, y = torch.randn(6, 35), torch.rand(6, 35) + 0.5
+    x[0, :4] = torch.tensor([float("nan"), float("inf"), -float("inf"), -0.0])
+    x, y = (t.to(dtype).to(device) for t in (x, y))
+    if how == "transposed":
+        return x.t(), y.t()
+    if how == "strided":
+        return x[:, ::2], y[:, ::2]
+    if how == "broadcast":
+        return x, y[:1]
+    if how == "empty":
+        return x[:0], y[:0]
+    return x, y
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("how", ["dense", "transposed", "strided", "broadcast", "empty"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16], ids=["single", "double", "half"])
+def test_as_on_the_cpu(name, how, dtype):
+    found, expected = ([FUNCTIONS[name](*operands(dtype, device, how))][0] for device in ("cuda", "cpu"))
+    assert found.dtype == expected.dtype == dtype and found.shape == expected.shape
+    bound = {torch.float16: 4e-3, torch.float32: 2e-6, torch.float64: 1e-12}[dtype]
+    a, b = (t.detach().cpu().double().numpy() for t in (found, expected))
+    np.testing.assert_allclose(a, b, bound, bound, equal_nan=True)
+
+
+def test_one_launch_for_dense_arrays_of_one_type():
+    x, y = (torch.ones(3, 4, device="cuda") for _ in range(2))
+    whole = torch.ones(3, 4, device="cuda", dtype=torch.int64)
+    with cupy_standin.watch() as seen:
+        x * y
+        x * y.double()
+        x.t() * y.t()
+        x * y[:1]
+        whole * whole
+        x * 2
+        x * torch.tensor(2.0)
+    if not seen.launches:
+        pytest.skip("only the stand-in tells of launches")
+    own = [name for name in seen.launches if name.startswith("cygrad_")]
+    assert own == ["cygrad_multiply"] * 2 + ["cygrad_multiply_number"] * 2  # the second after a cast
+
+
+def test_kernels_are_kept_by_type_and_not_made_anew(gpu, monkeypatch):
+    x = torch.ones(5, device="cuda", requires_grad=True)
+    ((x * x + 1).exp() / 3).sum().backward()
+    monkeypatch.setattr(gpu, "RawKernel", None)  # nothing is made a second time
+    monkeypatch.setattr(gpu, "ElementwiseKernel", None)
+    x.grad = None
+    ((x * x + 1).exp() / 3).sum().backward()
+    assert x.grad.tolist() == pytest.approx([2 * 7.389056 / 3] * 5, rel=1e-5)
+
+
+def test_shapes_that_do_not_go_together():
+    with pytest.raises(
+        RuntimeError, match=r"^The size of tensor a \(3\) must match the size of tensor b \(4\) at non-s"
+    ):
+        torch.ones(2, 3, device="cuda") + torch.ones(4, device="cuda")
