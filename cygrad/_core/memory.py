@@ -156,11 +156,9 @@ def _binary(size):
     """A number of bytes as PyTorch writes it."""
     if size < 1024:
         return f"{size} bytes"
-    for unit in ("KiB", "MiB", "GiB"):
-        size /= 1024
-        if size < 1024:
-            break
-    return f"{size:.2f} {unit}"
+    powers = {"GiB": 30, "MiB": 20, "KiB": 10}
+    unit = next(name for name, power in powers.items() if size >= 1 << power)
+    return f"{size / (1 << powers[unit]):.2f} {unit}"
 
 
 def _limit_text():

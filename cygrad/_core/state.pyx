@@ -118,7 +118,6 @@ def _explain_shortage_of_gpu(size, device, text):
     return gpu_is_full(size, device, text)
 
 
-
 def current_place():
     """(code, offset) of the innermost Python line outside cygrad."""
     cdef int lasti

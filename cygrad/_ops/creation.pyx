@@ -201,6 +201,8 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
     tensor(0.5000, dtype=torch.float64, requires_grad=True)
     """
     place = check_place(device, pin_memory, True)
+    if not isinstance(data, Tensor):
+        data = gpu_library.taken(data)
     if isinstance(data, Tensor):
         checks().warn_copy("torch.tensor(sourceTensor)")
         if place is None and device is None:

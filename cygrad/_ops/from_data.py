@@ -5,12 +5,13 @@ Also the methods that make tensors of this tensor's type. The keywords are descr
 
 import numpy as np
 
-from cygrad._core.access import array_of
+from cygrad._core.access import array_of, tensor_of
 from cygrad._core.construct import legacy_array
 from cygrad._core.device import cpu_device, device_at
 from cygrad._core.dtypes import get_default_dtype
 from cygrad._core.opdef import publish
 from cygrad._core.tensor import Tensor
+from cygrad._kernels.gpu import library
 from cygrad._ops import creation_checks as checks
 from cygrad._ops.arguments import integer, integers
 from cygrad._ops.copying import clone
@@ -149,13 +150,20 @@ def as_tensor(data, dtype=None, device=None):
         return (
             data if wanted is device is place is None else data.to(_device(place, device, data), wanted or data.dtype)
         )
-    if is_exported(data) or (isinstance(data, np.ndarray) and _can_share(data)):
-        shared = sharing(data) if isinstance(data, np.ndarray) else from_dlpack(data)
+    data = data if is_exported(data) else _taken(data)
+    if isinstance(data, Tensor) or is_exported(data) or (isinstance(data, np.ndarray) and _can_share(data)):
+        shared = sharing(data) if isinstance(data, np.ndarray) else data
+        shared = shared if isinstance(shared, Tensor) else from_dlpack(shared)
         where = _device(place, device, shared)
         if where == shared.device and (wanted is None or wanted is shared.dtype):
             return shared
         return shared.to(where, wanted or shared.dtype)
     return from_values(data, wanted, False, "as_tensor", place)
+
+
+def _taken(data):
+    found = library.taken(data)
+    return data if found is data else tensor_of(found)
 
 
 def _device(place, device, t):
@@ -183,6 +191,10 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
         obj = sharing(obj)
     elif is_exported(obj):
         obj = from_dlpack(obj)
+    elif not isinstance(obj, Tensor):
+        obj = _taken(obj)
+    if isinstance(obj, Tensor):
+        pass
     elif not isinstance(obj, (Tensor, np.ndarray, np.generic)) and _is_buffer(obj):
         obj = frombuffer(obj, dtype=get_default_dtype() if wanted is None else wanted)
     if not isinstance(obj, Tensor):

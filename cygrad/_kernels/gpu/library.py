@@ -83,6 +83,16 @@ def on_device(index):
     return cupy().cuda.Device(index)
 
 
+def taken(value):
+    """What lies on a GPU by the protocol `__cuda_array_interface__` as an array on that memory; anything else as it is.
+
+    CuPy is loaded for it.
+    """
+    if isinstance(value, (np.ndarray, list, tuple, int, float)) or not hasattr(value, "__cuda_array_interface__"):
+        return value
+    return cupy().asarray(value)
+
+
 def is_writable(a):
     """May the elements of an array be changed? Those on GPUs always may."""
     return not isinstance(a, np.ndarray) or a.flags.writeable
