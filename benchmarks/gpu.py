@@ -59,9 +59,9 @@ def matmul(torch):
     return lambda: a @ b
 
 
-def mlp_step(torch):
+def mlp_step(torch, **how):
     model = torch.nn.Sequential(torch.nn.Linear(784, 128), torch.nn.ReLU(), torch.nn.Linear(128, 10)).cuda()
-    optimizer = torch.optim.Adam(model.parameters())
+    optimizer = torch.optim.Adam(model.parameters(), **how)
     x, y = torch.randn(64, 784, device="cuda"), torch.randint(0, 10, (64,), device="cuda")
 
     def run():
@@ -70,6 +70,11 @@ def mlp_step(torch):
         optimizer.step()
 
     return run
+
+
+def captured_step(torch):
+    """The same step as a graph of cygrad's, against PyTorch's ops."""
+    return cygrad.cuda.graph(mlp_step(cygrad, capturable=True)) if torch is cygrad else mlp_step(torch)
 
 
 def transformer(torch):
@@ -115,6 +120,7 @@ MAKERS = {
     "cross-entropy 8192x4096": cross_entropy,
     "matmul 4096": matmul,
     "784-128-10 step with Adam": mlp_step,
+    "784-128-10 step with Adam, captured": captured_step,
     "transformer block 32x512x768": transformer,
     "convolutions 64x3x32x32": convolutions,
     "Adam of 3000 tensors": adam,

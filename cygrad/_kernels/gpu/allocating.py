@@ -13,6 +13,7 @@ have no place for that, nor for a weak reference.
 import sys
 import weakref
 
+from cygrad._kernels.gpu.capturing import pools
 from cygrad._kernels.gpu.library import cupy, current_device, on_device
 
 LARGE = 1 << 20  # bytes of a block whose line is noted
@@ -32,8 +33,10 @@ class Ledger:
     def measure(self):
         """(bytes in use, bytes reserved) on the current GPU, noted for the peaks."""
         pool = cupy().get_default_memory_pool()
-        used, reserved = pool.used_bytes(), pool.total_bytes()
-        self.bound = used
+        self.bound = used = pool.used_bytes()
+        reserved = pool.total_bytes()
+        for graph in list(pools):
+            used, reserved = used + graph.pool.used_bytes(), reserved + graph.pool.total_bytes()
         self.peak, self.reserved_peak = max(self.peak, used), max(self.reserved_peak, reserved)
         self.limit = self.peak + max(SLACK, self.peak >> 10)
         return used, reserved

@@ -9,6 +9,7 @@ Numbers of a generator start at a place that is read on the GPU, where each repl
 """
 
 import sys
+import weakref
 from threading import local
 
 import numpy as np
@@ -16,6 +17,7 @@ import numpy as np
 from cygrad._kernels.gpu.library import cupy, current_device, is_loaded
 
 _of_thread = local()
+pools: weakref.WeakSet = weakref.WeakSet()  # those of all graphs
 
 
 class Pool:
@@ -25,11 +27,17 @@ class Pool:
         cuda, blocks = cupy().cuda, []
 
         def allocate(size):
-            blocks.append(cuda.Memory(size))
-            return cuda.MemoryPointer(blocks[-1], 0)
+            try:
+                block = cuda.Memory(size)
+            except cuda.runtime.CUDARuntimeError:
+                cupy().get_default_memory_pool().free_all_blocks()
+                block = cuda.Memory(size)
+            blocks.append(block)
+            return cuda.MemoryPointer(block, 0)
 
         self._blocks, self._device = blocks, cuda.Device
         self.pool = cuda.MemoryPool(allocate)
+        pools.add(self)
 
     def __del__(self):
         for index in () if sys.is_finalizing() else {block.device_id for block in self._blocks}:

@@ -11,7 +11,7 @@ _rsqrt = elementwise("rsqrt", "T a", "T out", "out = T(rsqrt(W(a)));")
 _erf = elementwise("erf", "T a", "T out", "out = T(erf(W(a)));")
 
 
-_relu = elementwise("relu", "T a", "T out", "out = a <= T(0) ? T(0) : a;")
+_relu = elementwise("relu", "T a", "T out", "out = W(a) <= W(0) ? T(0) : a;")
 _clamp = elementwise(
     "clamp",
     "T a, float64 low, float64 high",
