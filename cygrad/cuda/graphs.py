@@ -216,6 +216,7 @@ def _replay_of(
         return results
 
     replay.graph = captured  # type: ignore[attr-defined]
+    replay.function = function  # type: ignore[attr-defined]  # with the tensors that it uses
     return replay
 
 

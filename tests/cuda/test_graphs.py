@@ -82,6 +82,16 @@ def test_a_function_is_warmed_up_captured_and_replayed():
     assert replay().tolist() == [30, 30] and replay().tolist() == [40, 40] and len(calls) == 3
 
 
+def test_a_captured_function_keeps_its_tensors():
+    def made():
+        x = torch.ones(1000, device="cuda")
+        return torch.cuda.graph(lambda: x + 1)
+
+    replay = made()
+    others = [torch.zeros(1000, device="cuda") for _ in range(3)]
+    assert replay().sum().item() == 2000 and all(o.sum().item() == 0 for o in others)
+
+
 def test_the_memory_of_a_graph_is_nobody_elses_and_goes_with_it():
     x, g = torch.ones(1000, device="cuda"), torch.cuda.CUDAGraph()
     with torch.cuda.graph(g):
