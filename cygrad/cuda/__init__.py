@@ -51,6 +51,7 @@ from cygrad.cuda.random import (
     set_rng_state_all,
 )
 from cygrad.cuda.streams import Event, Stream, StreamContext, current_stream, default_stream, set_stream, stream
+from cygrad.cuda.waiting import get_sync_debug_mode, set_sync_debug_mode
 
 __all__ = [
     "CUDAGraph",
@@ -71,6 +72,7 @@ __all__ = [
     "get_device_name",
     "get_device_properties",
     "get_memory_limit",
+    "get_sync_debug_mode",
     "get_rng_state",
     "get_rng_state_all",
     "initial_seed",
@@ -99,6 +101,7 @@ __all__ = [
     "reset_peak_memory_stats",
     "set_device",
     "set_memory_limit",
+    "set_sync_debug_mode",
     "set_per_process_memory_fraction",
     "set_stream",
     "stream",
