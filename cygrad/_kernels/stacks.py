@@ -57,14 +57,50 @@ def along(function):
     def by_parts(a, axes, *args):
         if a.size <= blocks.SIZE or not isinstance(a, np.ndarray):
             return function(a, axes, *args)
-        others = np.array(a.shape)
-        others[np.asarray(axes, int)] = 1
-        across = int(others.argmax())
-        if others[across] == 1:
+        lengths = np.array(a.shape)
+        lengths[np.asarray(axes, int)] = 1
+        if lengths.max() == 1:
             return function(a, axes, *args)
-        return _in_parts(lambda part: by_parts(cut(a, part, across), axes, *args), a.shape[across], across, a.size)
+        whole = [slice(None)] * a.ndim
+
+        def shape_of(result):
+            return tuple(n if m == 1 else m for n, m in zip(result.shape, lengths.tolist()))
+
+        return _joined(((index, function(a[index], axes, *args)) for index in _parts(whole, lengths, a.size)), shape_of)
 
     return by_parts
+
+
+def _parts(index, lengths, size):
+    """Indices of parts of a block each, of an array of that size, cut where dimensions have lengths above 1."""
+    across = int(lengths.argmax())
+    length = int(lengths[across])
+    if size <= blocks.SIZE or length == 1:
+        yield tuple(index)
+        return
+    step = -(-length // min(-(-size // blocks.SIZE), length))
+    first = index[across].start or 0
+    for start in range(0, length, step):
+        stop = min(start + step, length)
+        rest = lengths.copy()
+        rest[across] = stop - start
+        part = [*index[:across], slice(first + start, first + stop), *index[across + 1 :]]
+        yield from _parts(part, rest, size // length * (stop - start))
+
+
+def _joined(parts, shape_of):
+    """The results of parts, (index, array or tuple of arrays), each in an array of the shape for the whole."""
+    outs: list[np.ndarray] = []
+    is_tuple = False
+    for index, found in parts:
+        is_tuple = isinstance(found, tuple)
+        results = found if is_tuple else (found,)
+        if not outs:
+            outs = [np.empty_like(r, shape=shape_of(r)) for r in results]
+        for out, result in zip(outs, results):
+            out[index] = result
+        del found, results, result  # before the next ones are made
+    return tuple(outs) if is_tuple else outs[0]
 
 
 def reducing(function):
@@ -92,13 +128,7 @@ def cut(a, part, axis):
 def _in_parts(compute, length, axis, size):
     """What `compute` gives for slices of that length, joined along a dimension of the results."""
     step = -(-length // min(-(-size // blocks.SIZE), length))
-    outs: list[np.ndarray] = []
-    for start in range(0, length, step):
-        part = slice(start, start + step)
-        found = compute(part)
-        results = found if isinstance(found, tuple) else (found,)
-        if not outs:
-            outs = [np.empty_like(r, shape=(*r.shape[:axis], length, *r.shape[axis + 1 :])) for r in results]
-        for out, result in zip(outs, results):
-            out[(slice(None),) * axis + (part,)] = result
-    return tuple(outs) if isinstance(found, tuple) else outs[0]
+    before = (slice(None),) * axis
+    parts = (slice(start, start + step) for start in range(0, length, step))
+    found = (((*before, part), compute(part)) for part in parts)
+    return _joined(found, lambda r: (*r.shape[:axis], length, *r.shape[axis + 1 :]))

@@ -21,7 +21,7 @@ from cygrad._ops.delivering import given, write_several
 from cygrad._ops.gathering import scatter_add, zeros_at
 from cygrad._ops.logic import logical_xor
 from cygrad._ops.moving import flip
-from cygrad._ops.parts import cat, narrow
+from cygrad._ops.parts import cat, narrow, select
 from cygrad._ops.pointwise import abs, conjugate, exp, log
 from cygrad._ops.reductions import accumulator
 from cygrad._ops.reductions import sum as total
@@ -290,8 +290,8 @@ def diff(input, n=1, dim=-1, prepend=None, append=None, *, out=None):
     return given("sub", result, out)
 
 
-def trapezoids(function, y, x, dx, dim):
-    """The sums of neighbours, and their distances as a tensor or a number."""
+def _distances(function, y, x, dx, dim):
+    """How far samples are apart, as a tensor or a number; and the dimension, not negative."""
     y = require(y, function, "y")
     if x is not None:
         require(x, function, "x", 2)
@@ -305,9 +305,7 @@ def trapezoids(function, y, x, dx, dim):
         )
     dim = dim_argument(dim, y.dim(), function, "dim", 3)
     n = y.shape[dim]
-    if not n:
-        return None, dx, dim
-    if x is not None:
+    if n and x is not None:
         if x.dim() == 1:
             if x.shape[0] != n:
                 raise RuntimeError(f"{function}: There must be one `x` value for each sample point")
@@ -316,7 +314,13 @@ def trapezoids(function, y, x, dx, dim):
             raise RuntimeError(f"{function}: There must be one `x` value for each sample point")
         along = dim - y.dim()
         dx = sub(narrow(x, along, 1, n - 1), narrow(x, along, 0, n - 1))
-    return add(narrow(y, dim, 1, n - 1), narrow(y, dim, 0, n - 1)), dx, dim
+    return dx, dim
+
+
+def _of_neighbours(y, dim):
+    """The sums of neighbours."""
+    n = y.shape[dim]
+    return add(narrow(y, dim, 1, n - 1), narrow(y, dim, 0, n - 1))
 
 
 def trapezoid(y, x=None, *, dx=1, dim=-1):
@@ -328,12 +332,12 @@ def trapezoid(y, x=None, *, dx=1, dim=-1):
     >>> cygrad.trapezoid(cygrad.tensor([1.0, 5.0, 10.0]))
     tensor(10.5000)
     """
-    sums, dx, dim = trapezoids("trapezoid", y, x, dx, dim)
-    if sums is None:
+    dx, dim = _distances("trapezoid", y, x, dx, dim)
+    if not y.shape[dim]:
         return zeros(y.shape[:dim] + y.shape[dim + 1 :], dtype=y.dtype, device=y.device)
     if x is None:
-        return mul(total(sums, dim), dx / 2)
-    return div(total(mul(dx, sums), dim), 2)
+        return mul(sub(total(y, dim), mul(add(select(y, dim, 0), select(y, dim, -1)), 0.5)), dx)
+    return div(total(mul(dx, _of_neighbours(y, dim)), dim), 2)
 
 
 def cumulative_trapezoid(y, x=None, *, dx=1, dim=-1):
@@ -343,9 +347,10 @@ def cumulative_trapezoid(y, x=None, *, dx=1, dim=-1):
     >>> cygrad.cumulative_trapezoid(cygrad.tensor([1.0, 5.0, 10.0]))
     tensor([ 3.0000, 10.5000])
     """
-    sums, dx, dim = trapezoids("cumulative_trapezoid", y, x, dx, dim)
-    if sums is None:
+    dx, dim = _distances("cumulative_trapezoid", y, x, dx, dim)
+    if not y.shape[dim]:
         return cumsum(y, dim)
+    sums = _of_neighbours(y, dim)
     if x is None:
         return cumsum(mul(sums, dx / 2), dim)
     return div(cumsum(mul(dx, sums), dim), 2)

@@ -6,6 +6,7 @@ import numpy as np
 
 from cygrad._core import return_types
 from cygrad._core.access import array_of
+from cygrad._core.gradients_in_blocks import in_parts
 from cygrad._core.limits import finfo
 from cygrad._core.opdef import ELEMENTWISE, IN0, INPLACE, LINEAR, NONDIFF, OUT1, declare, publish
 from cygrad._core.record import apply1, apply1_args, record_outputs, tensor_argument
@@ -191,6 +192,7 @@ def logit(input, eps=None, *, out=None):
 # -- frexp ----------------------------------------------------------------------------------------
 
 
+@in_parts(0, 0, inputs=0)
 def frexp_rule(n, g):
     return ldexp(g, neg(n.saved_output(1)))
 

@@ -28,11 +28,10 @@ FORWARDS = _table(
     (
         "found by NumPy's orders, whose indices have 8 bytes and which copy what they sort",
         {
-            0.75: "argsort median.dim nanmedian.dim",
+            0.75: "argsort median.dim nanmedian.dim msort",
             1.0: "median",
             1.25: "unique mode",
-            1.5: "nanmedian",
-            3.25: "msort",
+            1.5: "nanmedian quantile nanquantile",
         },
     ),
     (
@@ -43,9 +42,11 @@ FORWARDS = _table(
         },
     ),
     (
-        "NumPy's indices, of which each dimension gets its own",
+        "indices of 8 bytes, for each dimension, element or column of the result",
         {
+            0.75: "cummax cummin",
             1.0: "unravel_index",
+            3.0: "combinations",
         },
     ),
     (
@@ -53,24 +54,29 @@ FORWARDS = _table(
         {
             0.25: "pad.reflect2 pad.replicate2 pad.circular",
             0.5: "conv_transpose3d max_unpool1d max_unpool3d pad.reflect3 pad.replicate3",
-            0.75: "conv3d cross_entropy.smoothed instance_norm istft pdist lp_pool3d",
-            1.0: "conv1d ifft ihfft ihfftn ihfft2 cross_entropy.soft stft",
+            0.75: "conv3d cross_entropy.smoothed instance_norm istft lp_pool3d pdist soft_margin_loss",
+            1.0: "conv1d cross_entropy.soft stft",
+            1.5: "multilabel_soft_margin_loss",
+        },
+    ),
+    (
+        "a Fourier transform along the longest dimension, whose plan and padded rows are as long",
+        {
+            1.0: "ifft ihfft ihfftn ihfft2",
             1.25: "irfftn hfftn irfft2 hfft2",
             1.5: "irfft hfft",
         },
     ),
     (
-        "made of other ops, whose results are kept where gradients are wanted",
+        "made of ops that PyTorch makes it of, under its nodes' names: the result of one is the operand of the next",
         {
             0.5: "multilabel_margin_loss",
-            0.75: "soft_margin_loss baddbmm pairwise_distance cummax cummin",
+            0.75: "baddbmm pairwise_distance",
             1.0: (
-                "softmin gradient linalg_vander addr "
-                "local_response_norm frobenius_norm trapezoid trapz cartesian_prod "
-                "cosine_similarity cosine_embedding_loss vander"
+                "addr cartesian_prod cosine_embedding_loss cosine_similarity frobenius_norm gradient linalg_vander "
+                "local_response_norm softmin vander"
             ),
-            1.5: "multilabel_soft_margin_loss cumulative_trapezoid quantile nanquantile",
-            3.0: "combinations",
+            1.5: "cumulative_trapezoid",
         },
     ),
 )
@@ -81,6 +87,8 @@ BACKWARDS = _table(
         "of factors and solutions: products of whole matrices",
         {
             0.75: "norm linalg_eigvals linalg_matrix_exp",
+            1.0: "cov corrcoef matmul.matrix_stack",
+            1.5: "bilinear",
             2.75: "ormqr",
             3.0: "qr orgqr linalg_lu_solve matrix_power",
         },
@@ -94,29 +102,60 @@ BACKWARDS = _table(
         },
     ),
     (
-        "the rule is made of ops, and each has a result",
+        "it comes from several results, or along several paths: one gradient waits for the other",
+        {
+            1.0: ("diff dsplit hsplit nanquantile quantile softmin std_mean tensor_split var_mean vsplit"),
+            1.25: "triplet_margin_loss triplet_margin_with_distance_loss",
+            1.5: "aminmax trapezoid trapz",
+            1.75: "cumulative_trapezoid",
+            2.0: "cosine_similarity normalize",
+            2.5: "cosine_embedding_loss",
+            3.0: "gradient local_response_norm",
+        },
+    ),
+    (
+        "Fourier transforms along the longest dimension: complex, or of rows that are padded",
+        {
+            1.0: "fft rfft fftn ifftn fft2 ifft2",
+            1.5: "ifft",
+            1.75: "stft",
+            2.0: "ihfft rfftn irfftn hfftn rfft2 irfft2 hfft2 istft",
+            2.25: "irfft hfft",
+            3.0: "ihfftn ihfft2",
+        },
+    ),
+    (
+        "a copy in the order, of the length or in the type in which the loops read",
         {
             0.25: "repeat expand_copy",
             0.5: "conv_transpose3d scaled_dot_product_attention masked_scatter",
-            0.75: "conv3d linalg_vander",
-            1.0: (
-                "softmin fft rfft fftn ifftn fft2 ifft2 "
-                "cross_entropy.soft diff lp_pool2d lp_pool3d matmul.matrix_stack hsplit "
-                "vsplit dsplit as_strided_scatter var_mean std_mean quantile nanquantile cov corrcoef tensor_split"
-            ),
-            1.25: (
-                "cumprod trapezoid trapz frexp lp_pool1d cross_entropy.2d cross_entropy.deep "
-                "cross_entropy.deep_none triplet_margin_loss triplet_margin_with_distance_loss"
-            ),
-            1.5: "float_power bilinear ifft cross_entropy.smoothed aminmax",
-            1.75: "cumulative_trapezoid stft",
-            2.0: (
-                "ihfft rfftn irfftn hfftn rfft2 irfft2 hfft2 rnn_tanh rnn_relu istft "
-                "multi_head_attention_forward normalize cosine_similarity"
-            ),
-            2.25: "conv1d irfft hfft scatter_reduce index_reduce",
-            2.5: "cosine_embedding_loss",
-            3.0: "gradient ihfftn ihfft2 local_response_norm",
+            0.75: "conv3d",
+            1.0: "as_strided_scatter lp_pool2d lp_pool3d",
+            1.25: "lp_pool1d",
+            1.5: "float_power",
+            2.25: "conv1d",
+        },
+    ),
+    (
+        "probabilities of all classes, where these do not lie side by side or the target has one for each",
+        {
+            1.0: "cross_entropy.soft",
+            1.25: "cross_entropy.2d cross_entropy.deep cross_entropy.deep_none",
+            1.5: "cross_entropy.smoothed",
+        },
+    ),
+    (
+        "of all steps, or of all heads, at once",
+        {
+            2.0: "rnn_tanh rnn_relu multi_head_attention_forward",
+        },
+    ),
+    (
+        "running or whole products, sums and norms along a dimension, right where elements are 0 or infinite",
+        {
+            0.75: "linalg_vander",
+            1.25: "cumprod",
+            2.25: "scatter_reduce index_reduce",
             4.0: "renorm",
             5.25: "pdist",
             5.75: "logcumsumexp",
