@@ -87,7 +87,7 @@ class FunctionEvent(_Times):
     is_async = is_remote = False
     is_legacy = True
     node_id = -1
-    use_device = None
+    use_device: str | None = None
     device_memory_usage = self_device_memory_usage = 0
     count = 1
 

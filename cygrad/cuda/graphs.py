@@ -13,7 +13,8 @@ import gc
 import itertools
 import re
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import cygrad
@@ -220,17 +221,16 @@ def _replay_of(
     return replay
 
 
-class _aside(StreamContext):
-    """A stream as a context, which waits for the current one before, and which that waits for after."""
-
-    def __enter__(self) -> None:
-        self._outer = current_stream()
-        self.stream.wait_stream(self._outer)
-        super().__enter__()
-
-    def __exit__(self, *error: Any) -> None:
-        super().__exit__()
-        self._outer.wait_stream(self.stream)
+@contextmanager
+def _aside(stream: Stream) -> Iterator[None]:
+    """Another stream in the block, which waits for the current one before, and which that waits for after."""
+    outer = current_stream()
+    stream.wait_stream(outer)
+    try:
+        with StreamContext(stream):
+            yield
+    finally:
+        outer.wait_stream(stream)
 
 
 # -- callables ---------------------------------------------------------------------------------------------
@@ -351,7 +351,7 @@ class _Callable:
         def forward(*args: Any, **kwargs: Any) -> Any:
             return graphed(*args) if module.training == training and not kwargs else plain(*args, **kwargs)
 
-        module.forward = forward
+        module.__dict__["forward"] = forward
         return module
 
 

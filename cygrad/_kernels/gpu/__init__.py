@@ -17,6 +17,7 @@ CuPy is imported when the first array on a GPU is asked for (`library.py`), neve
 from functools import partial
 from importlib import import_module
 from types import FunctionType
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from cygrad._kernels.gpu.library import as_number, cupy, current_device, is_arra
 
 _PACKAGE = "cygrad._kernels."
 _forms: dict = {}
-around = None  # `around(kernel, form, args, kwargs)` calls each form in place of us, where somebody watches
+around: Any = None  # `around(kernel, form, args, kwargs)` calls each form in place of us, where somebody watches
 
 
 def run(kernel, arrays, args):

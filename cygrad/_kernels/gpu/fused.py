@@ -7,6 +7,8 @@ the rest of a recorded op. So where the arrays are dense, alike in shape and of 
 is launched as a kernel of plain pointers, which is looked up by the type alone; all else goes the other way.
 """
 
+from typing import Any
+
 from cygrad._kernels.gpu import library
 from cygrad._kernels.gpu.library import cupy, switches
 from cygrad._kernels.gpu.programs import FLOATS, MOST_BLOCKS, THREADS, Program
@@ -37,14 +39,16 @@ class Elementwise:
     def __init__(self, name, inputs, outputs, operation, preamble=""):
         self.__name__ = name
         self._given = inputs, outputs, operation, preamble
-        self._kernel = self._library = None
+        self._kernel: Any = None
+        self._library: Any = None  # whose kernels these are
+        self._library_of_types: Any = None
         kinds = [part.split() for part in inputs.split(",")]
         self._arrays = sum(kind[0] == "T" for kind in kinds)
         plain = all(len(kind) == 2 and kind[0] in ("T", "float64") for kind in kinds)
         self._is_direct = plain and outputs.split()[0] == "T" and "," not in outputs
         self._is_direct &= all(kind[0] == "T" for kind in kinds[: self._arrays]) and self._arrays > 0
         self._by_type: dict = {}
-        self._program = Program(f"cygrad_{name}", self._text(kinds)) if self._is_direct else None
+        self._program: Any = Program(f"cygrad_{name}", self._text(kinds)) if self._is_direct else None
 
     def _text(self, kinds):
         _, outputs, operation, preamble = self._given
@@ -89,8 +93,6 @@ class Elementwise:
         if count:
             kernel((min(-(-count // THREADS), MOST_BLOCKS),), (THREADS,), (*operands, out, count))
         return out
-
-    _library_of_types = None
 
 
 def elementwise(name, inputs, outputs, operation, preamble=""):

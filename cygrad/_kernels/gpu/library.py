@@ -1,8 +1,10 @@
 """CuPy, imported when the first array on a GPU is asked for."""
 
+from typing import Any
+
 import numpy as np
 
-_found = None  # the module
+_found: Any = None  # the module
 PINNED = -1  # stands for memory of the CPU that is locked for transfers, where the number of a GPU would stand
 
 

@@ -257,26 +257,27 @@ def _counted_adam(
     """Adam without a number that depends on the step, so that a graph can repeat it."""
     decay, decays = (0.0, weight_decay) if decoupled else (weight_decay, 0.0)
     sign = -1.0 if maximize else 1.0
-    rate = lr.astype(np.float64) if is_array(lr) else None
     # what goes by one launch is told apart by its number
-    together, alone = _in_groups(
-        zip(params, grads, means, squares, largest), [{"number": i} for i in range(len(steps))]
-    )
+    numbered = [{"number": i} for i in range(len(steps))]
+    together, alone = _in_groups(zip(params, grads, means, squares, largest), numbered)
     groups = defaultdict(list)
     for (device, dtype, own), rows in together.items():
         groups[device, dtype].append((rows[0], steps[own[0][1]]))
     for (device, _), found in groups.items():
-        numbers = (*map(float, (beta1, beta2, 0 if rate is not None else lr)), 0 if rate is None else rate.data.ptr)
         with on_device(device):
+            rate = cupy().asarray(lr).astype(np.float64) if is_array(lr) else None
+            given = (float(lr), 0) if rate is None else (0.0, rate.data.ptr)
             rows, counts = zip(*found)
-            _launch(_COUNTED_ADAM, rows, (*numbers, float(eps), float(decay), float(decays), sign), counts)
+            numbers = float(beta1), float(beta2), *given, float(eps), float(decay), float(decays), sign
+            _launch(_COUNTED_ADAM, rows, numbers, counts)
     for *row, own in alone:
         step = steps[own["number"]]
         with on_device(row[0].device.id):
             step += 1
-            t, lr_now = step.astype(np.float64), lr if rate is None else rate
-            by_numpy.adam(*row, {
+            t, rate = step.astype(np.float64), cupy().asarray(lr) if is_array(lr) else lr
+            settings = {
                 "gain1": 1 - beta1, "beta2": beta2, "gain2": 1 - beta2, "eps": eps, "weight_decay": decay, "sign": sign,
-                "shrink": 1 - lr_now * decays, "step_size": lr_now / (1 - beta1**t),
+                "shrink": 1 - rate * decays, "step_size": rate / (1 - beta1**t),
                 "root_of_correction": cupy().sqrt(1 - beta2**t),
-            })  # fmt: skip
+            }  # fmt: skip
+            by_numpy.adam(*(*row, settings))
