@@ -116,8 +116,11 @@ SANITIZE_ARGS = [SANITIZERS, "-fno-wrapv", "-fno-omit-frame-pointer", "-O0", "-g
 LOOPING = {"_kernels": ["arrays", "rows"]}
 SMALL = {
     "_core": "access construct dtypes dual engine_hooks events function inplace kernels scalar tensor_hooks".split(),
-    "_kernels": "activations anywhere dispatch elementwise native nn optim parallel pool reduce strided walk".split(),
-    "_ops": "arguments copying creation indexing parts views".split(),
+    "_kernels": [
+        *"activations anywhere blas dispatch elementwise native".split(),
+        *"nn optim parallel pool reduce strided walk".split(),
+    ],
+    "_ops": "arguments comparisons copying creation indexing parts pointwise reductions views".split(),
     "cygrad": ["_cython"],
 }
 GNU_SMALL_ARGS = ["-Os"]
@@ -165,8 +168,8 @@ def compile_args(source, compiler_type):
 
 
 # Linking looks at all modules at once: the helper functions that Cython writes into each are there once, 9 % of the
-# wheel. It takes half a minute, so that builds in place do without it.
-WHOLE_ARGS = ["-flto=auto", "-fipa-icf"]
+# wheel. It takes half a minute, so that builds in place do without it. There, lines in tracebacks are exact, too.
+WHOLE_ARGS = ["-flto=auto", "-fipa-icf", "-DCYGRAD_COARSE_LINES"]
 # What an interpreter adds to the linker's command counts for code made while linking: Debian's has `-g`, for which GCC
 # writes unwind tables, 3 % of the wheel.
 WHOLE_LINK_ARGS = [*WHOLE_ARGS, "-g0", "-fno-asynchronous-unwind-tables"]
@@ -189,17 +192,31 @@ IMPORTED_TYPE = re.compile(
 )
 
 
-def drop_unused_types(unit):
-    """Take out of a C file the imports of types that the module does not use.
+# What a function begins its line with, up to the first place that can fail, and how such a place tells where it is.
+FIRST_LINE = re.compile(r"(?<= int __pyx_lineno = )0(?=;.*?__PYX_ERR\(\d+, (\d+),)", re.DOTALL)
+MARKED_LINE = re.compile(r"(?<= __pyx_lineno = )lineno(?=; \(void\) __pyx_lineno;)")
+COARSE_LINES = (
+    "\n#ifdef CYGRAD_COARSE_LINES\n#define CYGRAD_LINE(first, exact) first\n#else\n"
+    "#define CYGRAD_LINE(first, exact) exact\n#endif\n"
+)
 
-    Cython has a module import every type that a `.pxd` it reads names, NumPy's fourteen among them.
+
+def shorten(unit):
+    """Rewrite a C file of Cython's so that less is compiled of it.
+
+    Cython has a module import every type that a `.pxd` it reads names, NumPy's fourteen among them: imports of types
+    that the module does not use are taken out. And each of 18,000 places that can fail notes its line for tracebacks,
+    2 % of the wheel: with CYGRAD_COARSE_LINES a frame of a compiled function shows the first of its lines for all.
     """
     text = unit.read_text(encoding="utf-8")
+    if COARSE_LINES in text:
+        return
     uses = Counter(re.findall(r"->(__pyx_ptype_\w+)", text))
     # twice in its import, and twice where the collector looks at it
-    shorter = IMPORTED_TYPE.sub(lambda match: match[0] if uses[match[1]] > 4 else "", text)
-    if shorter != text:
-        unit.write_text(shorter, encoding="utf-8")
+    text = IMPORTED_TYPE.sub(lambda match: match[0] if uses[match[1]] > 4 else "", text)
+    text = FIRST_LINE.sub(lambda match: f"CYGRAD_LINE({match[1]}, 0)", text)
+    text = MARKED_LINE.sub("CYGRAD_LINE(__pyx_lineno, lineno)", text)
+    unit.write_text(COARSE_LINES + text, encoding="utf-8")
 
 
 def module_name(source):
@@ -344,8 +361,9 @@ class build_ext(setuptools_build_ext):
             except CompileError as error:
                 sys.exit(f"Cython cannot translate {error}; its messages stand above")
             units += [(source, Path(extension.sources[0]), MACROS) for source, extension in zip(parts, extensions)]
-        for _, unit, _ in units:
-            drop_unused_types(unit)
+        for source, unit, _ in units:
+            if source.suffix == ".pyx":
+                shorten(unit)
         return units
 
     def _compile(self, source, unit, macros):
