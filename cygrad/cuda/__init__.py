@@ -52,6 +52,7 @@ from cygrad.cuda.random import (
 )
 from cygrad.cuda.streams import Event, Stream, StreamContext, current_stream, default_stream, set_stream, stream
 from cygrad.cuda.waiting import get_sync_debug_mode, set_sync_debug_mode
+from cygrad.cuda.warming import warmup
 
 __all__ = [
     "CUDAGraph",
@@ -106,4 +107,5 @@ __all__ = [
     "set_stream",
     "stream",
     "synchronize",
+    "warmup",
 ]

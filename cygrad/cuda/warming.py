@@ -1,0 +1,96 @@
+"""Compiling kernels before they are needed: `warmup`."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import cygrad
+from cygrad.cuda.devices import _index, synchronize
+from cygrad.cuda.random import get_rng_state, set_rng_state
+
+__all__ = ["warmup"]
+
+# Functions of one tensor.
+_ACTIVATIONS = """
+    abs celu cos elu erf exp gelu hardsigmoid hardswish hardtanh leaky_relu log logsigmoid mish relu relu6 rsqrt selu
+    sigmoid silu sin softplus sqrt tanh
+""".split()
+
+
+def _f() -> Any:
+    return cygrad.nn.functional  # imported when first used
+
+
+def _first(count: int, x: Any) -> Any:
+    return cygrad.arange(count, device=x.device)
+
+
+def _layer(kind: Any, x: Any) -> Any:
+    return kind(8, 4).to(x.device, x.dtype)(x)[0]
+
+
+def _step(kind: Any, x: Any) -> None:
+    x.grad = cygrad.ones_like(x)
+    kind([x], lr=0.1).step()
+
+
+# Of a tensor of shape (4, 8), which requires a gradient.
+_CALLS: dict[str, Callable[[Any], Any]] = {
+    "softmax": lambda x: _f().softmax(x, -1),
+    "log_softmax": lambda x: _f().log_softmax(x, -1),
+    "cross_entropy": lambda x: _f().cross_entropy(x, _first(4, x)),
+    "nll_loss": lambda x: _f().nll_loss(x, _first(4, x)),
+    "mse_loss": lambda x: _f().mse_loss(x, x.detach()),
+    "l1_loss": lambda x: _f().l1_loss(x, x.detach()),
+    "smooth_l1_loss": lambda x: _f().smooth_l1_loss(x, x.detach()),
+    "binary_cross_entropy_with_logits": lambda x: _f().binary_cross_entropy_with_logits(x, x.detach()),
+    "layer_norm": lambda x: _f().layer_norm(x, (8,)),
+    "rms_norm": lambda x: _f().rms_norm(x, (8,)),
+    "batch_norm": lambda x: _f().batch_norm(x, None, None, training=True),
+    "group_norm": lambda x: _f().group_norm(x, 2),
+    "dropout": lambda x: _f().dropout(x),
+    "embedding": lambda x: _f().embedding(_first(4, x), x),
+    "scaled_dot_product_attention": lambda x: _f().scaled_dot_product_attention(*[x.view(1, 1, 4, 8)] * 3),
+    "conv2d": lambda x: _f().conv2d(x.view(1, 1, 4, 8), x.view(1, 1, 4, 8)[:, :, :3, :3], padding=1),
+    "max_pool2d": lambda x: _f().max_pool2d(x.view(1, 1, 4, 8), 2),
+    "avg_pool2d": lambda x: _f().avg_pool2d(x.view(1, 1, 4, 8), 2),
+    "linear": lambda x: _f().linear(x, x),
+    "lstm": lambda x: _layer(cygrad.nn.LSTM, x),
+    "gru": lambda x: _layer(cygrad.nn.GRU, x),
+    "cumsum": lambda x: x.cumsum(0),
+    "gather": lambda x: x.gather(0, _first(4, x).unsqueeze(1)),
+    "index_select": lambda x: x.index_select(0, _first(4, x)),
+    "sum": lambda x: x.sum(0),
+    "SGD": lambda x: _step(cygrad.optim.SGD, x),
+    "Adam": lambda x: _step(cygrad.optim.Adam, x),
+    "AdamW": lambda x: _step(cygrad.optim.AdamW, x),
+}
+
+
+def warmup(ops: Iterable[str] | None = None, dtypes: Iterable[Any] = (cygrad.float32,), device: Any = None) -> None:
+    """Run ops forward and backward on a few numbers, so that their kernels are compiled, and kept on disk by CuPy.
+
+    `ops` are names of functions of one tensor, or of what a training step is made of (losses, normalisations,
+    `"conv2d"`, `"lstm"`, `"Adam"`, ...); None is all of the latter, with the activations. Random numbers that come
+    later are the same as without. Raises ValueError for other names, RuntimeError where there is no GPU.
+    """
+    index = _index(device)
+    names = [*_CALLS, *_ACTIVATIONS] if ops is None else list(ops)
+    calls = [_call_of(name) for name in names]
+    state = get_rng_state(index)
+    for dtype in dtypes:
+        for call in calls:
+            x = cygrad.full((4, 8), 0.5, dtype=dtype, device=f"cuda:{index}", requires_grad=True)
+            with cygrad.enable_grad():
+                found = call(x)
+                if found is not None and found.requires_grad:
+                    found.sum().backward()
+    set_rng_state(state, index)
+    synchronize(index)
+
+
+def _call_of(name: str) -> Callable[[Any], Any]:
+    for place in (_CALLS.get, lambda name: getattr(_f(), name, None), lambda name: getattr(cygrad, name, None)):
+        found: Any = place(name)
+        if callable(found):
+            return found  # type: ignore[no-any-return]
+    raise ValueError(f"warmup(): no op is called {name!r}")

@@ -1,0 +1,50 @@
+"""Kernels are compiled before they are needed, on a GPU or the stand-in."""
+
+import cupy_standin
+import pytest
+
+import cygrad as torch
+from cygrad.cuda.warming import _ACTIVATIONS, _CALLS
+
+
+@pytest.fixture(autouse=True)
+def gpu(cupy):
+    return cupy
+
+
+def launched(call):
+    with cupy_standin.watch() as seen:
+        call()
+    return set(seen.launches)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_all_that_it_names_runs(dtype):
+    names = launched(lambda: torch.cuda.warmup(dtypes=[dtype]))
+    assert len(names) > len(_CALLS)
+
+
+def test_what_is_run_later_is_compiled():
+    x = torch.full((5, 7), 0.5, device="cuda", requires_grad=True)
+    warm = launched(lambda: torch.cuda.warmup(["gelu", "softmax", "layer_norm"]))
+    later = launched(lambda: torch.softmax(torch.nn.functional.gelu(x), -1).sum().backward())
+    kernels = {name for name in later if "cygrad" in name}
+    assert kernels
+    assert kernels <= warm
+
+
+def test_random_numbers_are_those_without():
+    torch.cuda.manual_seed(3)
+    expected = torch.rand(4, device="cuda").tolist()
+    torch.cuda.manual_seed(3)
+    torch.cuda.warmup(["dropout"])
+    assert torch.rand(4, device="cuda").tolist() == expected
+
+
+def test_names():
+    with torch.no_grad():
+        torch.cuda.warmup(["square", "Adam"], [torch.float64], "cuda:0")
+    with pytest.raises(ValueError, match=r"^warmup\(\): no op is called 'sotfmax'"):
+        torch.cuda.warmup(["sotfmax"])
+    for name in _ACTIVATIONS:
+        assert hasattr(torch.nn.functional, name) or hasattr(torch, name)
