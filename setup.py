@@ -216,7 +216,8 @@ def shorten(unit):
     text = IMPORTED_TYPE.sub(lambda match: match[0] if uses[match[1]] > 4 else "", text)
     text = FIRST_LINE.sub(lambda match: f"CYGRAD_LINE({match[1]}, 0)", text)
     text = MARKED_LINE.sub("CYGRAD_LINE(__pyx_lineno, lineno)", text)
-    unit.write_text(COARSE_LINES + text, encoding="utf-8")
+    first, rest = text.split("\n", 1)  # by which Cython knows its own files again
+    unit.write_text(first + COARSE_LINES + rest, encoding="utf-8")
 
 
 def module_name(source):
