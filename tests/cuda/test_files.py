@@ -145,6 +145,22 @@ def test_state_dicts_cross_devices(name, source, target):
         np.testing.assert_allclose(a.cpu().numpy(), b.cpu().numpy(), 1e-4, 1e-5)
 
 
+def test_steps_that_are_counted_on_the_gpu_stay_there():
+    def optimizer(parameters):
+        return torch.optim.Adam(parameters, lr=0.05, capturable=True)
+
+    expected, _ = trained("cuda", optimizer, 4)
+    model, stepper = trained("cuda", optimizer)
+    held = again({"model": model.state_dict(), "optimizer": stepper.state_dict()}, map_location="cpu")
+    other, other_stepper = trained("cuda", optimizer, 1)
+    other.load_state_dict(held["model"])
+    other_stepper.load_state_dict(held["optimizer"])
+    assert all(state["step"].is_cuda for state in other_stepper.state.values())
+    go_on(other, other_stepper, 2)
+    for a, b in zip(other.parameters(), expected.parameters(), strict=True):
+        np.testing.assert_allclose(a.detach().cpu().numpy(), b.detach().cpu().numpy(), 1e-4, 1e-5)
+
+
 def test_assigned_state_is_where_it_was():
     model = torch.nn.Linear(2, 2)
     model.load_state_dict({key: value.cuda() for key, value in model.state_dict().items()}, assign=True)
