@@ -9,6 +9,7 @@ run, and a failure keeps the page from being written.
 
 import argparse
 import sys
+import textwrap
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,17 @@ What the generic tests verify of each op, on the samples in `tests/ops/samples/`
 | view | the result shares the input's memory |
 
 The same tests try operands that are strided, broadcast, empty and 0-dim. Where PyTorch has the function, values,
-gradients, second gradients, types, shapes and errors are compared with its own (`tests/oracle/`).
+gradients, second gradients, types, shapes and errors are compared with its own (`tests/oracle/`). An empty place: there is
+no such form in PyTorch either, or no sample of it here. Ops stand by the file of `cygrad/_ops/` that holds them; at the
+end, those without marks.
+"""
+
+REST = """\
+## Without marks
+
+Their results are random, they are given no tensors, or they pass what they are given on to an op above. Each has tests of
+its own.
+
 """
 
 
@@ -128,9 +139,28 @@ def place_of(base):
     return base
 
 
+def rest(shown):
+    """The public functions of ops that have no marks, as users write them."""
+    names = []
+    for place in ("", *PLACES):
+        holder: Any = cygrad
+        for part in filter(None, place.split(".")):
+            holder = getattr(holder, part)
+        for name in dir(holder):
+            function = getattr(holder, name)
+            home = getattr(function, "__module__", None) or ""
+            is_op = callable(function) and not isinstance(function, type) and home.startswith("cygrad._ops.")
+            public = f"{place}.{name}" if place else name
+            has_marks = public in shown or (name in shown and f"Tensor.{name}" not in shown)
+            if is_op and not name.startswith("_") and not name.endswith("_") and not has_marks:
+                names.append(public)
+    return names
+
+
 def page():
     """The whole text."""
     found = ops()
+    shown = set()
     lines = [HEAD]
     for family in sorted(found, key=lambda family: family.__name__):
         title = (family.__doc__ or family.__name__).strip().splitlines()[0].rstrip(".")
@@ -145,8 +175,10 @@ def page():
         for base, names in sorted(found[family].items()):
             row = registry[base] if base in registry else None
             aliases = "".join(f", `{alias}`" for alias in row.aliases) if row is not None else ""
+            shown.update((base, place_of(base), *(row.aliases if row is not None else ())))
             lines.append(f"| `{place_of(base)}`{aliases} | " + " | ".join(marks(names)) + " |")
         lines.append("")
+    lines.append(REST + "\n".join(textwrap.wrap(", ".join(f"`{name}`" for name in rest(shown)), 120)))
     return "\n".join(lines).rstrip() + "\n"
 
 
