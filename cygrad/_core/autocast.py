@@ -204,7 +204,7 @@ def guarded(entry):
         found = instead(entry, None, *args, **kwargs) if _users and is_cast else None
         return entry(*args, **kwargs) if found is None else found
 
-    call.asks = True
+    call.asks = True  # type: ignore[attr-defined]
     return call
 
 

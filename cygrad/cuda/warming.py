@@ -92,5 +92,5 @@ def _call_of(name: str) -> Callable[[Any], Any]:
     for place in (_CALLS.get, lambda name: getattr(_f(), name, None), lambda name: getattr(cygrad, name, None)):
         found: Any = place(name)
         if callable(found):
-            return found  # type: ignore[no-any-return]
+            return found
     raise ValueError(f"warmup(): no op is called {name!r}")

@@ -12,6 +12,7 @@ have no place for that, nor for a weak reference.
 
 import sys
 import weakref
+from types import FrameType
 
 from cygrad._kernels.gpu.capturing import pools
 from cygrad._kernels.gpu.library import cupy, current_device, on_device
@@ -73,7 +74,7 @@ def connect(explain):
 
 def user_place():
     """(code, offset) of the innermost Python line that is neither of cygrad nor of CuPy or NumPy; (None, 0) if none."""
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         root = frame.f_globals.get("__name__", "").partition(".")[0]
         if root not in ("cygrad", "numpy") and not root.startswith("cupy"):
