@@ -45,16 +45,16 @@ What the generic tests verify of each op, on the samples in `tests/ops/samples/`
 | view | the result shares the input's memory |
 
 The same tests try operands that are strided, broadcast, empty and 0-dim. Where PyTorch has the function, values,
-gradients, second gradients, types, shapes and errors are compared with its own (`tests/oracle/`). An empty place: there is
-no such form in PyTorch either, or no sample of it here. Ops stand by the file of `cygrad/_ops/` that holds them; at the
-end, those without marks.
+gradients, second gradients, types, shapes and errors are compared with its own (`tests/oracle/`). An empty place: there
+is no such form in PyTorch either, or no sample of it here. Ops stand by the file of `cygrad/_ops/` that holds them; at
+the end, those without marks.
 """
 
 REST = """\
 ## Without marks
 
-Their results are random, they are given no tensors, or they pass what they are given on to an op above. Each has tests of
-its own.
+Their results are random, they are given no tensors, or they pass what they are given on to an op above. Each has tests
+of its own.
 
 """
 
@@ -160,7 +160,7 @@ def rest(shown):
 def page():
     """The whole text."""
     found = ops()
-    shown = set()
+    shown: set[str] = set()
     lines = [HEAD]
     for family in sorted(found, key=lambda family: family.__name__):
         title = (family.__doc__ or family.__name__).strip().splitlines()[0].rstrip(".")
