@@ -26,9 +26,13 @@ typedef {wide} W;
 // Whether the later of two elements is the result; of a sum both are.
 __device__ inline bool wins(W late, W early) {{ return late != late || (early == early && late {order} early); }}
 __device__ inline W both(W late, W early) {{
+#if {is_sum}
     if (late == early) return late + W(0.6931471805599453);
     W d = late - early;
     return d > 0 ? late + log1p(exp(-d)) : d <= 0 ? early + log1p(exp(d)) : d;
+#else
+    return late;  // whole numbers have no exp
+#endif
 }}
 extern "C" __global__ void cygrad_scan(const T* a, T* out, long long* places, long long lines, long long n,
                                        long long inner) {{
