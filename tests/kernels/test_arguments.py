@@ -25,6 +25,7 @@ N = np.array([0, 1, 2])
 
 CALLS = [
     (arrays.cast, (A, 12)),
+    (arrays.dense, (A,)),
     (arrays.drop_spares, ()),
     (arrays.may_overlap, (A, A)),
     (arrays.new_array, ((2, 3), 11)),
