@@ -281,6 +281,16 @@ def test_page():
     assert viz.graph(loss).html().count("<svg") == 1
 
 
+def test_each_picture_of_a_page_has_arrowheads_of_its_own():
+    model, loss = network()
+    page = viz.graph(loss, params=model).html()
+    pictures = re.findall(r"<svg.*?</svg>", page, re.DOTALL)
+    named = [re.findall(r'<marker id="(\w+)"', picture) for picture in pictures]
+    assert len(pictures) > 1 and len({name for (name,) in named}) == len(pictures)
+    for picture, (name,) in zip(pictures, named, strict=True):
+        assert set(re.findall(r"url\(#(\w+)\)", picture)) == {name}
+
+
 # ------------------------------------------------------------------ large graphs
 
 

@@ -25,12 +25,19 @@ def page(levels: list[tuple[str, Graph]], title: str) -> str:
         f'<label for="l{i}">{escape(name)}</label>\n'
         for i, (name, _) in enumerate(levels)
     )
-    pictures = "".join(f'<section id="p{i}">{graph.svg()}</section>\n' for i, (_, graph) in enumerate(levels))
+    # Each picture has arrowheads of its own: those of a section that is not shown are not drawn.
+    pictures = "".join(
+        f'<section id="p{i}">{_own_arrows(graph.svg(), i)}</section>\n' for i, (_, graph) in enumerate(levels)
+    )
     return (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>\n'
         f"<style>{_STYLE}{rules}</style></head>\n<body><h1>{escape(title)}</h1>\n{buttons}{pictures}"
         f"{_table(levels[-1][1])}</body></html>"
     )
+
+
+def _own_arrows(svg: str, i: int) -> str:
+    return svg.replace('<marker id="arrow"', f'<marker id="arrow{i}"').replace("url(#arrow)", f"url(#arrow{i})")
 
 
 def _table(graph: Graph) -> str:
