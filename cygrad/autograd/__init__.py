@@ -15,6 +15,7 @@ from cygrad.autograd.grad_mode import (
     inference_mode,
     no_grad,
     set_grad_enabled,
+    set_multithreading_enabled,
 )
 from cygrad.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
 from cygrad.autograd.variable import Variable
@@ -40,6 +41,7 @@ __all__ = [
     "profiler",
     "set_detect_anomaly",
     "set_grad_enabled",
+    "set_multithreading_enabled",
 ]
 
 

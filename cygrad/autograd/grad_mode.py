@@ -148,6 +148,28 @@ class inference_mode(_Mode):
         return inference_mode(self.mode)
 
 
+class set_multithreading_enabled(_Mode):
+    """For programs that ask PyTorch to run backward in the thread that calls it: here that is always so.
+
+    >>> import cygrad
+    >>> x = cygrad.ones(1, requires_grad=True)
+    >>> with cygrad.autograd.set_multithreading_enabled(False):
+    ...     (x * 2).backward()
+    """
+
+    def __init__(self, mode):
+        if not isinstance(mode, bool):
+            raise messages.wrong_type("set_multithreading_enabled", "enabled", 1, "bool", mode)
+        self.mode = mode
+
+    def _bits(self, modes):
+        return modes
+
+    def clone(self):
+        """A fresh instance."""
+        return set_multithreading_enabled(self.mode)
+
+
 # -- decorating --------------------------------------------------------------------------------------------
 
 

@@ -455,8 +455,31 @@ def test_leaf_made_in_inference_mode_records_nothing_even_outside():
         y.backward()
 
 
+def test_multithreading_may_be_switched_and_changes_nothing():
+    x = leaf(3.0)
+
+    @torch.autograd.set_multithreading_enabled(False)
+    def run():
+        assert torch.is_grad_enabled()
+        (x * x).backward()
+
+    run()
+    with torch.autograd.grad_mode.set_multithreading_enabled(True), torch.no_grad():
+        assert not (x * x).requires_grad
+    assert x.grad.tolist() == [6.0] and torch.is_grad_enabled()
+    with fails(TypeError, "set_multithreading_enabled(): argument 'enabled' (position 1) must be bool, not int"):
+        torch.autograd.set_multithreading_enabled(1)
+
+
 @pytest.mark.parametrize(
-    "mode", [torch.no_grad(), torch.enable_grad(), torch.inference_mode(), torch.inference_mode(False)]
+    "mode",
+    [
+        torch.no_grad(),
+        torch.enable_grad(),
+        torch.inference_mode(),
+        torch.inference_mode(False),
+        torch.autograd.set_multithreading_enabled(False),
+    ],
 )
 def test_clone(mode):
     copy = mode.clone()
