@@ -52,13 +52,8 @@ def is_deterministic_algorithms_warn_only_enabled():
     return _Switches.debug_mode == 1
 
 
-def set_deterministic_debug_mode(debug_mode):
-    """The same switch as a number or a word: 0 'default', 1 'warn', 2 'error'.
-
-    Raises TypeError for another type, RuntimeError for another value.
-    """
-    if not isinstance(debug_mode, (int, str)):
-        raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode)}")
+def number_of_mode(debug_mode):
+    """0, 1 or 2 for 'default', 'warn' or 'error', or one of these numbers. Raises RuntimeError for another value."""
     if isinstance(debug_mode, str):
         if debug_mode not in _MODES:
             raise RuntimeError(
@@ -67,7 +62,17 @@ def set_deterministic_debug_mode(debug_mode):
         debug_mode = _MODES.index(debug_mode)
     if debug_mode not in (0, 1, 2):
         raise RuntimeError(f"invalid value of debug_mode, expected 0, 1, or 2, but got {debug_mode}")
-    _set_debug_mode(int(debug_mode))
+    return int(debug_mode)
+
+
+def set_deterministic_debug_mode(debug_mode):
+    """The same switch as a number or a word: 0 'default', 1 'warn', 2 'error'.
+
+    Raises TypeError for another type, RuntimeError for another value.
+    """
+    if not isinstance(debug_mode, (int, str)):
+        raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode)}")
+    _set_debug_mode(number_of_mode(debug_mode))
 
 
 def get_deterministic_debug_mode():

@@ -9,13 +9,13 @@ from functools import wraps
 from typing import Any
 
 from cygrad._core import sites
+from cygrad._core.settings import number_of_mode
 from cygrad._kernels import gpu
 from cygrad._kernels.gpu import library
 from cygrad._kernels.gpu.allocating import user_place
 
 __all__ = ["get_sync_debug_mode", "set_sync_debug_mode"]
 
-_MODES = ("default", "warn", "error")
 # What of CuPy has to know a value, or how many there are.
 _METHODS = "get item tolist tobytes nonzero __bool__ __int__ __float__ __complex__ __index__".split()
 _FUNCTIONS = "argwhere asnumpy bincount flatnonzero nonzero unique".split()
@@ -36,19 +36,12 @@ def set_sync_debug_mode(debug_mode: int | str) -> None:
     The text names the line of the program. Waits that are asked for, as `synchronize()`, are not told. Raises
     RuntimeError for another value, and where there is no GPU.
     """
-    if isinstance(debug_mode, str):
-        if debug_mode not in _MODES:
-            raise RuntimeError(
-                "invalid value of debug_mode, expected one of `default`, `warn`, `error`, but got " + debug_mode
-            )
-        debug_mode = _MODES.index(debug_mode)
-    if debug_mode not in (0, 1, 2):
-        raise RuntimeError(f"invalid value of debug_mode, expected 0, 1, or 2, but got {debug_mode}")
+    mode = number_of_mode(debug_mode)
     module = library.cupy()
     while _Mode.undo:
         _Mode.undo.pop()()
-    _Mode.current = int(debug_mode)
-    if debug_mode:
+    _Mode.current = mode
+    if mode:
         _watch(module)
     gpu._forms.clear()  # which may hold functions of the other mode
 
