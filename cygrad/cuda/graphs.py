@@ -320,28 +320,10 @@ class _Callable:
 
     def made(self) -> Any:
         """The module, changed, or a function in place of the function."""
-        part = self
-
-        class Graphed(cygrad.autograd.Function):
-            @staticmethod
-            def forward(ctx: Any, *inputs: Any) -> Any:
-                for own, given in zip(part.args, inputs):
-                    _take(own, given)
-                part.forward_graph.replay()
-                return tuple(output.detach() for output in part.outputs)
-
-            @staticmethod
-            @cygrad.autograd.function.once_differentiable
-            def backward(ctx: Any, *grads: Any) -> Any:
-                for own, given in zip(part.grad_outputs, grads):
-                    if own is not None:
-                        _take(own, given)
-                part.backward_graph.replay()
-                return tuple(None if grad is None else grad.detach() for grad in part.grads)
 
         def graphed(*args: Any) -> Any:
-            found = Graphed.apply(*args, *part.inputs[len(part.args) :])
-            return found[0] if isinstance(part.result, cygrad.Tensor) else type(part.result)(found)
+            found = _Replay.apply(self, *args, *self.inputs[len(self.args) :])
+            return found[0] if isinstance(self.result, cygrad.Tensor) else type(self.result)(found)
 
         module = self.module
         if module is None:
@@ -353,6 +335,28 @@ class _Callable:
 
         module.__dict__["forward"] = forward
         return module
+
+
+class _Replay(cygrad.autograd.Function):
+    """The replays of a `_Callable`, which is the first argument."""
+
+    @staticmethod
+    def forward(ctx: Any, part: _Callable, *inputs: Any) -> Any:
+        for own, given in zip(part.args, inputs):
+            _take(own, given)
+        part.forward_graph.replay()
+        ctx.part = part
+        return tuple(output.detach() for output in part.outputs)
+
+    @staticmethod
+    @cygrad.autograd.function.once_differentiable
+    def backward(ctx: Any, *grads: Any) -> Any:
+        part = ctx.part
+        for own, given in zip(part.grad_outputs, grads):
+            if own is not None:
+                _take(own, given)
+        part.backward_graph.replay()
+        return None, *(None if grad is None else grad.detach() for grad in part.grads)
 
 
 def _take(own: Any, given: Any) -> None:
