@@ -27,6 +27,7 @@ class _Mode:
 
     current = 0
     undo: list[Callable[[], None]] = []
+    reads_are_watched = False
     is_telling = False  # within one that waits, others are not told
 
 
@@ -61,15 +62,22 @@ def _watch(module: Any) -> None:
         for name in names:
             if hasattr(place, name):
                 _replace(place, name, _telling(getattr(place, name)))
+    if not _Mode.reads_are_watched:
+        _watch_reads(module)
+        _Mode.reads_are_watched = True
+
+
+def _watch_reads(module: Any) -> None:
+    """Replace what reads `x[...]` for ever: CPython 3.13 calls a former one once a class has changed 1,000 times."""
     read = module.ndarray.__getitem__
 
     def getitem(self: Any, index: Any) -> Any:
         parts = index if isinstance(index, tuple) else (index,)
-        if any(isinstance(part, module.ndarray) and part.dtype == "bool" for part in parts):
+        if _Mode.current and any(isinstance(part, module.ndarray) and part.dtype == "bool" for part in parts):
             return _told("reading by a mask", read, self, index)
         return read(self, index)
 
-    _replace(module.ndarray, "__getitem__", getitem)
+    module.ndarray.__getitem__ = getitem
 
 
 def _replace(place: Any, name: str, new: Any) -> None:

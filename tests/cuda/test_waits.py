@@ -1,5 +1,7 @@
 """Which ops wait for the GPU, and how the program is told where it does; on a GPU or the stand-in."""
 
+import warnings
+
 import cupy_standin
 import pytest
 from ops.calls import SAMPLES, Call, Cygrad
@@ -96,6 +98,8 @@ def test_modes():
 
 
 def test_all_is_put_back(cupy):
+    torch.cuda.set_sync_debug_mode(1)
+    torch.cuda.set_sync_debug_mode(0)  # the function that reads by an index stays, and asks for the mode
     before = dict(vars(cupy.ndarray)), cupy.nonzero, cupy.linalg.eig if hasattr(cupy.linalg, "eig") else None
     torch.cuda.set_sync_debug_mode(1)
     assert cupy.nonzero is not before[1]
@@ -103,3 +107,7 @@ def test_all_is_put_back(cupy):
     torch.cuda.set_sync_debug_mode(0)
     assert dict(vars(cupy.ndarray)) == before[0]
     assert cupy.nonzero is before[1]
+    x = torch.arange(4.0, device="cuda")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert x[x > 1].tolist() == [2.0, 3.0]
