@@ -4,6 +4,7 @@ import cupy_standin
 import pytest
 from cupy_standin import compiler
 
+import cygrad
 from cygrad._kernels import gpu
 from cygrad._kernels.gpu import library
 
@@ -24,3 +25,11 @@ def cupy():
     library._found = None
     gpu._forms.clear()
     gpu._forms.update(before)
+
+
+@pytest.fixture
+def second(cupy):
+    """The name of a second GPU."""
+    if cygrad.cuda.device_count() < 2:
+        pytest.skip("needs two GPUs")
+    return "cuda:1"

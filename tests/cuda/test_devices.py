@@ -10,12 +10,6 @@ def gpu(cupy):
     return cupy
 
 
-@pytest.fixture
-def second():
-    if torch.cuda.device_count() < 2:
-        pytest.skip("needs two GPUs")
-
-
 def test_what_is_known_of_a_gpu():
     assert torch.cuda.is_available() and torch.cuda.is_initialized() and torch.cuda.device_count() >= 1
     properties = torch.cuda.get_device_properties(0)

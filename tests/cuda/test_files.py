@@ -16,13 +16,6 @@ def gpu(cupy):
     return cupy
 
 
-@pytest.fixture
-def second():
-    if torch.cuda.device_count() < 2:
-        pytest.skip("needs two GPUs")
-    return "cuda:1"
-
-
 def from_pytorch(location="cuda:0"):
     """A file of two views of one storage, of the whole and of every second element."""
     memory = storage("FloatStorage", "0", 6, location)
