@@ -126,6 +126,8 @@ SMALL = {
 GNU_SMALL_ARGS = ["-Os"]
 if sys.platform == "linux":
     GNU_SMALL_ARGS.append("--param=max-inline-insns-size=6")  # so that reference counting stays inline
+# GCC for x86 would else write `rep movsb` for each memcpy, which takes longer to begin than 128 bytes take to copy.
+GNU_STRING_ARGS = ["-mstringop-strategy=libcall"]
 
 # Included before what Cython writes; says itself why.
 PREFIX = Path("cygrad", "_core", "found_module.h")
@@ -155,15 +157,15 @@ def link_args():
     return {"linux": ["-Wl,-s", "-Wl,--build-id=none"], "darwin": ["-Wl,-x"]}.get(sys.platform, [])
 
 
-def compile_args(source, compiler_type):
-    """What a compiler is told when it compiles the C file of a source."""
+def compile_args(source, compiler_type, string_args):
+    """What a compiler is told when it compiles the C file of a source; `string_args` if that is to be small."""
     if compiler_type == "msvc":
         return [*MSVC_COMPILE_ARGS, f"/FI{PREFIX}"]
     args = [*GNU_COMPILE_ARGS, "-include", PREFIX.as_posix()]
     if source.stem in LOOPING.get(source.parent.name, ()):
         args.append("-O3")
     elif source.stem in SMALL.get(source.parent.name, ()):
-        args += GNU_SMALL_ARGS
+        args += GNU_SMALL_ARGS + string_args
     return args + SANITIZE_ARGS
 
 
@@ -175,15 +177,15 @@ WHOLE_ARGS = ["-flto=auto", "-fipa-icf", "-DCYGRAD_COARSE_LINES"]
 WHOLE_LINK_ARGS = [*WHOLE_ARGS, "-g0", "-fno-asynchronous-unwind-tables"]
 
 
-def optimizes_whole(compiler, scratch):
-    """Whether this is GCC with what its link-time optimisation needs."""
+def understood(args, compiler, scratch):
+    """These arguments if the compiler is a GCC that knows them and has what they need, else none."""
     if sys.platform != "linux" or SANITIZE or LINETRACE or compiler.compiler_type != "unix":
-        return False
+        return []
     source = Path(scratch, "probe.c")
     source.parent.mkdir(parents=True, exist_ok=True)
     source.write_text("#if defined(__clang__)\n#error\n#endif\nint probe(void) { return 0; }\n", encoding="utf-8")
-    command = [*compiler.compiler_so, *WHOLE_ARGS, "-shared", str(source), "-o", str(source.with_suffix(".so"))]
-    return subprocess.run(command, capture_output=True).returncode == 0
+    command = [*compiler.compiler_so, *args, "-shared", str(source), "-o", str(source.with_suffix(".so"))]
+    return args if subprocess.run(command, capture_output=True).returncode == 0 else []
 
 
 IMPORTED_TYPE = re.compile(
@@ -322,9 +324,9 @@ class build_ext(setuptools_build_ext):
 
     def build_extensions(self):
         (library,) = self.extensions
-        self.whole_args = []
-        if not self.stays_here and optimizes_whole(self.compiler, self.build_temp):
-            self.whole_args = WHOLE_ARGS
+        self.string_args = understood(GNU_STRING_ARGS, self.compiler, self.build_temp)
+        self.whole_args = [] if self.stays_here else understood(WHOLE_ARGS, self.compiler, self.build_temp)
+        if self.whole_args:
             self.build_temp = str(Path(self.build_temp, "whole"))
         units = self._translate([Path(source) for source in library.sources])
         with ThreadPoolExecutor(self.parallel) as pool:
@@ -345,7 +347,7 @@ class build_ext(setuptools_build_ext):
         names = ("CYGRAD_MODULES", f'"{" ".join(sorted(map(module_name, translated)))}"')
         units = [(source, source, [names]) for source in sources if source.suffix == ".c"]
         kind = self.compiler.compiler_type
-        self._keep_settings(names, [compile_args(source, kind) for source in sources])
+        self._keep_settings(names, [compile_args(source, kind, self.string_args) for source in sources])
         for layer, directives in LAYER_DIRECTIVES.items():
             parts = [source for source in translated if source.parent == Path("cygrad", layer)]
             try:
@@ -376,7 +378,7 @@ class build_ext(setuptools_build_ext):
                 output_dir=self.build_temp,
                 macros=macros,
                 include_dirs=[source.parent.as_posix(), numpy.get_include()],
-                extra_postargs=compile_args(source, self.compiler.compiler_type) + self.whole_args,
+                extra_postargs=compile_args(source, self.compiler.compiler_type, self.string_args) + self.whole_args,
             )
         return target
 

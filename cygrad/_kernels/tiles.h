@@ -4,7 +4,6 @@
 #ifndef CYGRAD_TILES_H
 #define CYGRAD_TILES_H
 
-#include <string.h>
 #include "panels.h"
 
 #if defined(CYGRAD_VECTORS) && defined(__x86_64__)
@@ -13,12 +12,14 @@ enum { PANEL_ROWS = 256 };      /* of 32 columns, in the nearest cache while all
 
 static int has_long_vectors(void) { return !!__builtin_cpu_supports("avx512f"); }
 
-/* `width` columns of b, a multiple of 4, as a panel. Either the rows or the columns of b have no gaps. */
-static void fill_panel(const float *b, Py_ssize_t row, Py_ssize_t column, Py_ssize_t rows, Py_ssize_t width, float *to)
+/* `width` columns of b, a multiple of 16, as a panel. Either the rows or the columns of b have no gaps. */
+TUNED static void fill_panel(const float *b, Py_ssize_t row, Py_ssize_t column, Py_ssize_t rows, Py_ssize_t width,
+                             float *to)
 {
     Py_ssize_t i = 0;
     if (column == 1) {
-        for (; i < rows; i++) memcpy(to + i * width, b + i * row, width * sizeof(float));
+        for (; i < rows; i++)
+            for (Py_ssize_t j = 0; j < width; j += WIDE) STORE(to + i * width + j, LOAD(b + i * row + j));
         return;
     }
     for (; i + 4 <= rows; i += 4)
