@@ -37,14 +37,15 @@ def attended(query, key, value, mask=None, scale=None, is_causal=False, dropout_
 
 
 def _is_large(query, key, value, mask, is_causal):
-    """Are there many scores, of a type and of shapes that the op takes?"""
+    """Are there many scores, or are they on a GPU, of a type and of shapes that the op takes?"""
     q, k, v = array_of(query), array_of(key), array_of(value)
     of_head, heads = q.shape[-2] * k.shape[-2], math.prod(q.shape[:-2])
-    if heads * of_head < LARGE and not (is_causal and of_head >= LARGE_CAUSAL and heads) or not q.size or not v.size:
+    is_many = is_array(q) or heads * of_head >= LARGE or (is_causal and of_head >= LARGE_CAUSAL and heads)
+    if not is_many or not q.size or not v.size:
         return False
     if not q.shape[:-2] == k.shape[:-2] == v.shape[:-2] or q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
         return False
-    return kernels.has_loops(q) and q.dtype == k.dtype == v.dtype and _adds_to(mask, (*q.shape[:-1], k.shape[-2]))
+    return q.dtype == k.dtype == v.dtype and kernels.takes(q, v) and _adds_to(mask, (*q.shape[:-1], k.shape[-2]))
 
 
 def _adds_to(mask, shape):
@@ -130,7 +131,7 @@ def attention_by_blocks(query, key, value, mask=None, scale=None, is_causal=Fals
     """
     q, k, v = array_of(query), array_of(key), array_of(value)
     scale, mask = float(_scale(query, scale)), None if mask is None else mask.to(query.dtype)
-    if kernels.has_loops(q):
+    if kernels.takes(q, v):
         out, logs = kernels.attend(q, k, v, None if mask is None else array_of(mask), scale, is_causal)
         logs = tensor_of(logs)
     else:

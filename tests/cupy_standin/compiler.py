@@ -90,8 +90,16 @@ DYNAMIC = re.compile(
 )
 
 
+# The tensor cores' instruction that kernels write in assembly, with its operands in arrays c, a and b.
+MMA = re.compile(
+    r'asm\s+volatile\s*\(\s*"mma\.sync\.aligned\.m16n8k16\.row\.col\.f32\."\s*(\w+)[^;]*;"\s*'
+    r':\s*("\+f"\(c\[\d\]\),?\s*){4}:\s*("r"\(a\[\d\]\),?\s*){4}("r"\(b\[\d\]\),?\s*){2}\)\s*;'
+)
+
+
 def for_the_cpu(text):
     """CUDA C++ with what no macro can turn into C++ replaced."""
+    text = MMA.sub(r"cuda_on_cpu::multiply_fragments(\1, c, a, b);", text)
     text = COMPLEX.sub('#include "cuda_complex.h"', text)
     text = HARMLESS.sub("", text)
     return DYNAMIC.sub(r"\2* \3 = (\2*)cuda_on_cpu::shared_memory;", text)

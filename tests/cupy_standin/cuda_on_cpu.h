@@ -395,3 +395,4 @@ T __reduce_min_sync(unsigned mask, T v) { return cuda_on_cpu_reduce(mask, v, [](
 #include "cuda_types.h"
 #include "cuda_math.h"
 #include "cuda_arrays.h"
+#include "cuda_tensor_cores.h"

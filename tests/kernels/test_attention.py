@@ -20,7 +20,7 @@ SIZES = [  # leading dimensions, queries, keys, size of a key, of a value; aroun
     ((2, 1), 70, 520, 3, 2),
     ((1, 2), 63, 129, 64, 80),
 ]
-needs_loops = pytest.mark.skipif(not kernels.has_loops(np.ones(1)), reason="its loops are switched off")
+needs_loops = pytest.mark.skipif(not kernels.takes(np.ones(1), np.ones(1)), reason="its loops are switched off")
 
 
 @pytest.fixture

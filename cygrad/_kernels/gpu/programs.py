@@ -41,6 +41,7 @@ __device__ inline double nothing(double) { return __longlong_as_double(0x7ffffff
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 THREADS = 256
 MOST_BLOCKS = 1 << 20
+_UNASKED = 48 << 10  # bytes of shared memory that a block may have without a word
 
 
 class Program:
@@ -63,16 +64,23 @@ class Program:
         defined = "".join(f"#define {macro} {value}\n" for macro, value in macros.items())
         return cupy().RawKernel(f"{defined}{_TYPES[dtype.name]}{_SHARED}{self.text}", self.name)
 
-    def launch(self, dtype, blocks, threads, args, **macros):
-        """Run it on a grid of so many blocks of so many threads, one dimension of which is a number."""
-        key = (dtype.name, *macros.items())
+    def launch(self, dtype, blocks, threads, args, shared=0, **macros):
+        """Run it on a grid of so many blocks of so many threads, one dimension of which is a number.
+
+        `shared` are the bytes of shared memory that the launch gives to a block, beside those in the text.
+        """
+        asked = shared > _UNASKED
+        key = (dtype.name, *macros.items(), current_device() if asked else None)
         kernel = self._compiled.get(key)
         if kernel is None:
             kernel = self._compiled[key] = self.kernel(dtype, **macros)
+            if asked:
+                kernel.max_dynamic_shared_size_bytes = shared
         kernel(
             blocks if isinstance(blocks, tuple) else (blocks,),
             threads if isinstance(threads, tuple) else (threads,),
             args,
+            shared_mem=shared,
         )
 
     def over(self, dtype, count, args, **macros):
