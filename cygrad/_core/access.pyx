@@ -8,7 +8,8 @@ from cygrad._core.accumulate cimport AccumulateGrad, keep_leaf
 from cygrad._core.dual cimport is_forward, note_read
 from cygrad._core.events cimport mark_start
 from cygrad._core.node cimport Node
-from cygrad._core.state cimport thread_state
+from cygrad._core.opdef cimport OpDef, OpNode
+from cygrad._core.state cimport ThreadState, thread_state
 from cygrad._core.tensor cimport (
     IS_INFERENCE, IS_VOLATILE, REQUIRES_GRAD, WAS_WRAPPED, Tensor, accumulator_of, alias, become, bind_methods, bump,
     set_leaf_requires_grad, version_of, wrap)
@@ -128,6 +129,24 @@ def replace_array(Tensor t not None, array, str op_name):
     """Give a tensor other memory, of the same type, and count that as a change."""
     t.array = array
     bump(t, op_name)
+
+
+def keep_apart(tuple views, tuple arrays, OpDef row):
+    """Let views that were just made be the copies `arrays` of what they show, recorded under `row`.
+
+    False, and nothing is changed, if more than their node knows of them.
+    """
+    cdef ThreadState* state = thread_state()
+    cdef Tensor t = views[0]
+    cdef Py_ssize_t i
+    if type(t.grad_fn_) is not OpNode or t.view is None or state.modes or state.watch or state.events != NULL:
+        return False
+    (<OpNode>t.grad_fn_).op = row
+    for i in range(len(views)):
+        t = views[i]
+        t.array, t.view, t.counter = arrays[i], None, None
+        t.flags &= ~WAS_WRAPPED
+    return True
 
 
 def count_of(Tensor t not None):

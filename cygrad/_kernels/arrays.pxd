@@ -87,6 +87,7 @@ cdef void keep_spare(PyObject* array)
 # `a` itself where it is plain and C-contiguous, or else such a copy; `one_block` lets pass Fortran's order, too.
 cpdef cnp.ndarray dense(cnp.ndarray a)
 cdef cnp.ndarray one_block(cnp.ndarray a)
+cpdef object dense_copy(object a)               # of what is dense; otherwise None
 cdef cnp.ndarray empty_like(cnp.ndarray a)      # laid out like such a block
 
 # `a` itself if it has that type already, else a new array in the memory order of `a`.

@@ -5,7 +5,7 @@ import os
 cimport numpy as cnp
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 import numpy as np
 
@@ -155,6 +155,16 @@ cpdef cnp.ndarray dense(cnp.ndarray a):
     if is_plain(a) and cnp.PyArray_IS_C_CONTIGUOUS(a):
         return a
     return np.array(a, dtype=cnp.PyArray_DescrFromType(cnp.PyArray_TYPE(a)), order="C")
+
+
+cpdef object dense_copy(object a):
+    """A copy of an array that is dense already; of others None."""
+    if not is_on_cpu(a) or PURE or not is_plain(<cnp.ndarray>a) or not cnp.PyArray_IS_C_CONTIGUOUS(<cnp.ndarray>a) or (
+            cnp.PyArray_TYPE(<cnp.ndarray>a) > cnp.NPY_CLONGDOUBLE):
+        return None
+    out = empty(cnp.PyArray_NDIM(<cnp.ndarray>a), cnp.PyArray_DIMS(<cnp.ndarray>a), cnp.PyArray_TYPE(<cnp.ndarray>a))
+    memcpy(cnp.PyArray_DATA(out), cnp.PyArray_DATA(<cnp.ndarray>a), cnp.PyArray_NBYTES(<cnp.ndarray>a))
+    return out
 
 
 cdef cnp.ndarray one_block(cnp.ndarray a):

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from cygrad._kernels.arrays import new_array
+from cygrad._kernels.arrays import dense_copy, new_array
 from cygrad._kernels.gpu import basics
 
 _LARGE = 2**20  # bytes
@@ -29,6 +29,9 @@ _C_NAMES = {
 
 def copy(array):
     """A dense copy whose dimensions lie in memory in the order of the original's."""
+    found = dense_copy(array)
+    if found is not None:
+        return found
     if array.flags.c_contiguous:
         return contiguous(array)
     repeats = any(stride == 0 and length > 1 for stride, length in zip(array.strides, array.shape))
@@ -42,6 +45,9 @@ def copy_in_order(array, order):
 
 def contiguous(array):
     """A dense copy in C order."""
+    found = dense_copy(array)
+    if found is not None:
+        return found
     if not isinstance(array, np.ndarray):
         return array.copy("C")
     is_dense = array.flags.c_contiguous

@@ -1,20 +1,31 @@
 """Copies of arrays, in the same order of memory, with other values in one part."""
 
 from cygrad._kernels.copying import copy, copy_into
+from cygrad._kernels.diagonals import diagonal
 
 
-def at_view(array, part, view):
-    """With `part` where `view(copy)` looks."""
+def at_diagonal(array, part, *where):
+    """With `part` on the diagonals of `diagonals.diagonal`."""
     out = copy(array)
-    copy_into(view(out), part)
+    copy_into(diagonal(out, *where), part)
     return out
 
 
 def at_index(array, part, axis, index):
     """With `part` at an index of the axis."""
-    return at_view(array, part, lambda out: out[(slice(None),) * axis + (index, ...)])
+    return _at(array, part, (slice(None),) * axis + (index, ...))
 
 
 def at_slice(array, part, axis, start, stop, step):
     """With `part` in the slice of the axis."""
-    return at_view(array, part, lambda out: out[(slice(None),) * axis + (slice(start, stop, step),)])
+    where = slice(start, stop, step)
+    return _at(array, part, (*(slice(None),) * axis, where) if axis else where)
+
+
+def _at(array, part, where):
+    out = copy(array)
+    if part.dtype == out.dtype:
+        out[where] = part
+    else:
+        copy_into(out[where], part)
+    return out

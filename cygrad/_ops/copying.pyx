@@ -14,7 +14,7 @@ from cygrad._core.device import cpu_device
 from cygrad._core.dtypes import bfloat16_dtype, dtype as dtype_class
 from cygrad._kernels import copying as kernels
 from cygrad._kernels.anywhere cimport cast, is_contiguous, may_overlap, typenum_of, zeros_beside
-from cygrad._kernels.arrays cimport is_on_cpu
+from cygrad._kernels.arrays cimport dense_copy, is_on_cpu
 from cygrad._kernels.gpu import pinned
 from cygrad._kernels.gpu.basics import move as move_array
 from cygrad._kernels.strided cimport overlaps_itself
@@ -47,7 +47,8 @@ cpdef Tensor clone(object input, object memory_format=None):
 
 cdef object copied(Tensor t, object memory_format):
     if memory_format is formats.preserve_format:
-        return kernels.copy(t.array)
+        found = dense_copy(t.array)
+        return kernels.copy(t.array) if found is None else found
     return kernels.copy_in_order(t.array, formats.order_of(memory_format, t.array.ndim, "clone"))
 
 

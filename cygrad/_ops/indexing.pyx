@@ -12,7 +12,7 @@ Writing uses the same views and puts the value into the last one.
 """
 
 from cpython.slice cimport PySlice_AdjustIndices, PySlice_Unpack
-from numpy cimport NPY_BOOL, NPY_INT32, NPY_INT64, NPY_UINT8
+from numpy cimport NPY_BOOL, NPY_INT32, NPY_INT64, NPY_UINT8, ndarray
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from cygrad._core.tensor cimport Tensor, dtype_of, requires_grad, version_of, wr
 from cygrad._core import faults, messages
 from cygrad._kernels import copying, gpu, picking, scatter
 from cygrad._kernels.anywhere cimport cast
-from cygrad._kernels.arrays cimport is_on_cpu
+from cygrad._kernels.arrays cimport is_on_cpu, same_shape
 from cygrad._kernels.strided cimport (
     Geometry, geometry_of, insert_dim, overlaps_itself, select_at, slice_at, view_of)
 from cygrad._ops.arguments cimport require, type_name
@@ -339,7 +339,9 @@ cdef list index_arrays_of_shape(tuple shape, tuple indices):
     """The arrays of index tensors, bytes as booleans. Raises IndexError for a mask that does not fit."""
     cdef list arrays = []
     cdef Py_ssize_t dim = 0
+    cdef bint alike = True      # so that nothing is left to check
     cdef Tensor index
+    cdef object first = None
     for value in indices:
         if value is None:
             arrays.append(None)
@@ -353,9 +355,16 @@ cdef list index_arrays_of_shape(tuple shape, tuple indices):
             if array.dtype != bool:
                 checks().warn_of_bytes()
                 array = array != 0
+            alike = False
+        elif not is_on_cpu(array):
+            alike = False
+        elif first is None:
+            first = array
+        else:
+            alike = alike and same_shape(<ndarray>first, <ndarray>array)
         arrays.append(array)
         dim += dims_taken(index)
-    if len(indices) > 1:
+    if not alike and len(indices) > 1:
         arrays = checks().check_joined(arrays)
     return arrays
 
@@ -413,14 +422,14 @@ cpdef Tensor index_put(object input, object indices, object values, bint accumul
         return put_into_copy(t, checked, new, accumulate)
     if out is t:
         return put(t, checked, new, accumulate, None)
-    array = put_array(wrap(t.array.copy()), index_arrays(t, checked), new, accumulate)
+    array = put_array(wrap(copying.contiguous(t.array)), index_arrays(t, checked), new, accumulate)
     return write_into(INDEX_PUT, out, array, (t, new), None)
 
 
 cdef Tensor put_into_copy(Tensor t, tuple indices, Tensor values, bint accumulate):
     cdef Tensor result
     row = INDEX_PUT if is_float_num(t.array.dtype.num) else INDEX_PUT_UNRECORDED
-    array = put_array(wrap(t.array.copy()), index_arrays(t, indices), values, accumulate)
+    array = put_array(wrap(copying.contiguous(t.array)), index_arrays(t, indices), values, accumulate)
     result = record_n(row, array, (t, values), (accumulate, versions_of(indices)))
     keep(result, 2, indices)
     return result

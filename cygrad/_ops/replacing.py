@@ -66,8 +66,11 @@ def select_scatter(input, src, dim, index):
     t, part = require(input, "select_scatter"), require(src, "select_scatter", "src", 2)
     d = integer(dim, "select_scatter", "dim", 3)
     i = integer(index, "select_scatter", "index", 4)
-    _check_part(part, array_of(select(t, d, i)).shape)
-    d = dim_argument(d, t.ndim, "select_scatter", "dim", 3)
+    shape = array_of(t).shape
+    if not (-len(shape) <= d < len(shape) and -shape[d] <= i < shape[d]):
+        select(t, d, i)  # which says what is wrong
+    d %= len(shape)
+    _check_part(part, shape[:d] + shape[d + 1 :])
     array = replacing.at_index(array_of(t), array_of(part), d, i)
     return record_n(SELECT_SCATTER, array, (t, part), (d, i, array_of(part).shape))
 
@@ -105,19 +108,20 @@ def slice_scatter(input, src, dim=0, start=None, end=None, step=1):
     t, part = require(input, "slice_scatter"), require(src, "slice_scatter", "src", 2)
     d, first, stop, stride, count = bounds_of_slice(t, dim, start, end, step, "slice_scatter")
     shape = array_of(t).shape
-    _check_part(part, (*shape[:d], count, *shape[d + 1 :]))
+    _check_part(part, shape[:d] + (count,) + shape[d + 1 :])
     array = replacing.at_slice(array_of(t), array_of(part), d, first, stop, stride)
     return record_n(SLICE_SCATTER, array, (t, part), (d, first, stop, stride, array_of(part).shape))
 
 
 def bounds_of_slice(t, dim, start, end, step, name):
     """(dimension, start, stop, step, number of elements), all within the tensor."""
-    if not t.ndim:
+    shape = array_of(t).shape
+    if not shape:
         raise IndexError("slice() cannot be applied to a 0-dim tensor.")
-    d = dim_argument(dim, t.ndim, name, "dim", 1)
+    d = dim_argument(dim, len(shape), name, "dim", 1)
     if step <= 0:
         raise RuntimeError("slice step must be positive")
-    first, stop, stride = slice(start, end, step).indices(array_of(t).shape[d])
+    first, stop, stride = slice(start, end, step).indices(shape[d])
     return d, first, stop, stride, len(range(first, stop, stride))
 
 
@@ -136,7 +140,7 @@ DIAGONAL_SCATTER = declare(
     "diagonal_scatter",
     diagonal_scatter_rule,
     flags=LINEAR,
-    kernel=replacing.at_view,
+    kernel=replacing.at_diagonal,
     inputs="self src",
     attributes="offset dim1 dim2",
 )
@@ -153,9 +157,16 @@ def diagonal_scatter(input, src, offset=0, dim1=0, dim2=1):
             [0., 1.]])
     """
     t, part = require(input, "diagonal_scatter"), require(src, "diagonal_scatter", "src", 2)
-    _check_part(part, array_of(diagonal(t, offset, dim1, dim2)).shape)
-    where = (int(offset), dim1 % t.ndim, dim2 % t.ndim)
-    array = replacing.at_view(array_of(t), array_of(part), lambda a: diagonals.diagonal(a, *where))
+    ndim = t.ndim
+    where = (
+        integer(offset, "diagonal_scatter", "offset", 3),
+        dim_argument(dim1, ndim, "diagonal_scatter", "dim1", 4),
+        dim_argument(dim2, ndim, "diagonal_scatter", "dim2", 5),
+    )
+    if where[1] == where[2]:
+        diagonal(t, *where)  # which says what is wrong
+    _check_part(part, diagonals.diagonal(array_of(t), *where).shape)
+    array = replacing.at_diagonal(array_of(t), array_of(part), *where)
     return record_n(DIAGONAL_SCATTER, array, (t, part), (*where, array_of(part).shape))
 
 

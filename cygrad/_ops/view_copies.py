@@ -1,12 +1,13 @@
 """Forms of the views that copy: the same elements in memory of their own, contiguous, with the view's gradient.
 
-Each calls its view, and records the copy under the view's rule and arguments.
+Each calls its view, and records the copy under the view's rule and arguments: in the view's own node, where nobody
+else knows of it.
 """
 
 from typing import Any
 
 from cygrad._core import messages
-from cygrad._core.access import memory_of
+from cygrad._core.access import keep_apart, memory_of
 from cygrad._core.dual import is_recorded
 from cygrad._core.memory_format import contiguous_format
 from cygrad._core.opdef import FUNCTION_ONLY, publish, registry, variant
@@ -86,29 +87,30 @@ def _row(name, node):
 def _copy(name, view, args, named, input, out):
     source = require(input, name)
     shown = view(source, *args, **named)
-    if isinstance(shown, tuple):
+    if type(shown) is tuple:
         return _copies(name, shown, source, out)
     node = shown.grad_fn
-    row, arguments = _row(name, node), None if node is None else node.args
     if node is None and out is None and is_recorded(shown):  # by forward mode alone
         return clone(shown, memory_format=contiguous_format)
-    array = contiguous(memory_of(shown))
+    row, arguments, array = _row(name, node), None if node is None else node.args, contiguous(memory_of(shown))
     if out is not None:
         return _write(row, (out,), (array,), source, arguments)[0]
-    return record_n(row, array, (source,), arguments)
+    return shown if keep_apart((shown,), (array,), row) else record_n(row, array, (source,), arguments)
 
 
 def _copies(name, parts, source, outs):
     """The same of a view with several results."""
     node = parts[0].grad_fn if parts else None
-    row, arguments = _row(name, node), None if node is None else node.args
     if node is None and outs is None and parts and is_recorded(parts[0]):
         return tuple(clone(part, memory_format=contiguous_format) for part in parts)
+    row, arguments = _row(name, node), None if node is None else node.args
     arrays = tuple([contiguous(memory_of(part)) for part in parts])
     if outs is not None:
         _write(row, outs, arrays, source, arguments)
         return None
-    return record_outputs(row, arrays, (source,), arguments, len(arrays)) if arrays else ()
+    if not arrays or keep_apart(parts, arrays, row):
+        return parts
+    return record_outputs(row, arrays, (source,), arguments, len(arrays))
 
 
 def _write(row, outs, arrays, source, arguments):

@@ -327,9 +327,13 @@ def squeeze(input, dim=None, *, axis=None):
 
 cdef tuple drop_dims(Geometry* g, object dim):
     """Take the wanted dimensions out of `g`; gives the row for this form of the call and its arguments."""
+    cdef int i
     if dim is None:
-        row, dims, args = SQUEEZE, tuple(range(g.ndim)), ()
-    elif isinstance(dim, (list, tuple)):
+        for i in range(g.ndim - 1, -1, -1):
+            if g.dims[i] == 1:
+                remove_dim(g, i)
+        return SQUEEZE, ()
+    if isinstance(dim, (list, tuple)):
         dims = wrap_dims(integers(dim, "squeeze", "dim", 1), g.ndim)
         row, args = SQUEEZE_DIMS, (dims,)
     elif not is_integer(dim):
