@@ -40,7 +40,7 @@ OUT_OF_SCOPE = {
     """,
     "other devices, their streams and libraries": r"""
         cuda.* cudnn.* miopen.* mkldnn.* .*mkldnn.* mps mtia xpu ipu maia vulkan is_(ipu|maia|mtia|vulkan.*|xla|xpu)
-        accelerator Accelerator.* Event Stream.* DeviceObjType record_stream OutOfMemoryError cpp compiled_with.*
+        accelerator Accelerator.* Event Stream.* DeviceObjType OutOfMemoryError cpp compiled_with.*
         get_device_module has_(lapack|mkl|openmp|spectral) torch\.cpu xla .*cudagraph.* backends
         USE_(GLOBAL_DEPS|RTLD.*) init_num_threads (get|set)_num_interop_threads set_flush_denormal
         (get|set)_float32_matmul_precision get_file_path torch\.cpu

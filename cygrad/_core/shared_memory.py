@@ -6,7 +6,7 @@ import numpy as np
 
 from cygrad._core.access import array_of, bind, memory_of, tensor_of
 from cygrad._core.device import device as device_of
-from cygrad._kernels.gpu import library, pinned
+from cygrad._kernels.gpu import allocating, library, pinned
 
 
 @functools.cache
@@ -81,4 +81,15 @@ def pin_memory(self, device=None):
     return found.copy_(self)
 
 
-bind({"is_shared": is_shared, "share_memory_": share_memory_, "is_pinned": is_pinned, "pin_memory": pin_memory})
+def record_stream(self, s):
+    """Say that another stream uses this tensor of a GPU: once it is gone, its memory goes to others only after what
+    that stream has got by then is done. Raises NotImplementedError for a tensor on the CPU.
+    """
+    if self.is_cpu:
+        raise NotImplementedError(
+            "Could not run 'aten::record_stream' with arguments from the 'CPU' backend.\n  memory of the CPU has no streams"
+        )
+    allocating.lend(array_of(self), s.device_index, s._stream)
+
+
+bind({f.__name__: f for f in (is_shared, share_memory_, is_pinned, pin_memory, record_stream)})

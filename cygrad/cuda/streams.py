@@ -84,7 +84,9 @@ class Event:
 
     def record(self, stream: Stream | None = None) -> None:
         """Mark this place in a stream, by default the current one."""
-        (current_stream() if stream is None else stream)._stream.record(self._made())
+        stream = current_stream() if stream is None else stream
+        with library.on_device(stream.device_index):  # to which the event then belongs
+            stream._stream.record(self._made())
 
     def wait(self, stream: Stream | None = None) -> None:
         """Let a stream, by default the current one, wait for this mark."""

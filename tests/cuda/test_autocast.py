@@ -77,6 +77,7 @@ def test_what_is_not_listed_takes_what_it_gets():
         assert F.softmax(x, -1, dtype=torch.float16).dtype == torch.float16
         assert (x**2).dtype == torch.float32
         assert (2**x).dtype == torch.float32
+        assert (2 / x).dtype == torch.float32  # a reciprocal
         assert x.clone().exp_().dtype == torch.float16  # in place nothing changes
         assert x.double().exp().dtype == torch.float64
         assert torch.exp(x.cpu()).dtype == torch.float16  # the CPU's lists are others

@@ -235,10 +235,14 @@ class Event:
 
     @property
     def done(self):
+        if self._capture is None:
+            state.waited(None, self._seen)  # so that the host knows it now
         return True
 
     def record(self, stream=None):
         stream = get_current_stream() if stream is None else stream
+        if stream.device_id >= 0 and stream.device_id != self.device_id:
+            raise state.CUDARuntimeError("cudaErrorInvalidResourceHandle", "the event is of another device")
         self._time = time.perf_counter()
         self._capture = stream._capture
         self._stream = stream

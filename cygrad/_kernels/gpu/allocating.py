@@ -8,13 +8,16 @@ somebody reads the figures. The peak is right to 64 KB or a thousandth.
 
 The memory of large blocks is wrapped in one whose owner knows the line that asked for it. CuPy's own memory objects
 have no place for that, nor for a weak reference.
+
+What other streams read (`lend`) is kept when nobody else holds it any more, until these have come so far: each allocation
+looks, for CuPy's pool hands memory on at once.
 """
 
 import sys
 import weakref
 from types import FrameType
 
-from cygrad._kernels.gpu.capturing import pools
+from cygrad._kernels.gpu.capturing import current, pools
 from cygrad._kernels.gpu.library import cupy, current_device, on_device
 
 LARGE = 1 << 20  # bytes of a block whose line is noted
@@ -59,6 +62,7 @@ class Block:
 
 _ledgers: dict[int, Ledger] = {}
 _blocks: weakref.WeakSet = weakref.WeakSet()
+_lent: dict = {}  # by the id of memory: it, the (GPU, stream) that read it, and events, once it is held here alone
 
 
 class connected:
@@ -102,6 +106,32 @@ def holders(device):
     return [(b.place, 1, b.size) for b in list(_blocks) if b.pointer.device_id == device]
 
 
+def lend(a, index, stream):
+    """Hand on the memory of an array only after what a stream of a GPU has got by then is done."""
+    capture = current()
+    if capture is not None:
+        capture.kept.append(a)
+        return
+    _, streams, events = _lent.setdefault(id(a.data.mem), (a.data.mem, [], []))
+    events.clear()
+    if (index, stream) not in streams:
+        streams.append((index, stream))
+
+
+def _take_back(wait=False):
+    """Let go of lent memory that no stream reads any more; `wait` for those that do."""
+    for key, entry in list(_lent.items()):
+        streams, events = entry[1:]
+        if not events and sys.getrefcount(entry[0]) <= 2:  # the entry's, and that of this call
+            for index, stream in streams:
+                with on_device(index):
+                    events.append(stream.record(cupy().cuda.Event(disable_timing=True)))
+        for event in events if wait else ():
+            event.synchronize()
+        if events and all(event.done for event in events):
+            _lent.pop(key, None)
+
+
 def install(module):
     """Stand before CuPy's pool, unless the user has chosen another allocator."""
     malloc = module.get_default_memory_pool().malloc
@@ -114,6 +144,8 @@ def _allocator(module, malloc):
     too_little, wrapped, pointer_to = memory.OutOfMemoryError, memory.UnownedMemory, memory.MemoryPointer
 
     def allocate(size):
+        if _lent:
+            _take_back()
         try:
             pointer = malloc(size)
         except too_little:
@@ -133,6 +165,7 @@ def _allocator(module, malloc):
         device = current_device()
         found = ledger(device)
         found.retries += 1
+        _take_back(wait=True)
         module.get_default_memory_pool().free_all_blocks()
         module.get_default_pinned_memory_pool().free_all_blocks()
         try:
