@@ -87,7 +87,8 @@ def record_stream(self, s):
     """
     if self.is_cpu:
         raise NotImplementedError(
-            "Could not run 'aten::record_stream' with arguments from the 'CPU' backend.\n  memory of the CPU has no streams"
+            "Could not run 'aten::record_stream' with arguments from the 'CPU' backend.\n"
+            "  memory of the CPU has no streams"
         )
     allocating.lend(array_of(self), s.device_index, s._stream)
 

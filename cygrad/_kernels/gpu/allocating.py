@@ -9,8 +9,8 @@ somebody reads the figures. The peak is right to 64 KB or a thousandth.
 The memory of large blocks is wrapped in one whose owner knows the line that asked for it. CuPy's own memory objects
 have no place for that, nor for a weak reference.
 
-What other streams read (`lend`) is kept when nobody else holds it any more, until these have come so far: each allocation
-looks, for CuPy's pool hands memory on at once.
+What other streams read (`lend`) is kept when nobody else holds it any more, until these have come so far: each
+allocation looks, for CuPy's pool hands memory on at once.
 """
 
 import sys
