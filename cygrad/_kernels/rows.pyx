@@ -81,15 +81,23 @@ def add_rows(ndarray out not None, ndarray rows not None, ndarray values not Non
 
 cdef void _substitute(number_t* x, const number_t* a, Py_ssize_t n, Py_ssize_t width) noexcept nogil:
     cdef Py_ssize_t i, j, k
-    cdef number_t factor
+    cdef number_t* row
+    cdef const number_t* known
+    cdef const number_t* factors
     for i in range(n - 1, -1, -1):
-        for j in range(i + 1, n):
-            factor = a[i * n + j]
+        row, factors = x + i * width, a + i * n
+        j = i + 1
+        while j + 4 <= n:               # four at once, so that the row is read and written less often
+            known = x + j * width
             for k in range(width):
-                x[i * width + k] -= factor * x[j * width + k]
-        factor = a[i * n + i]
+                row[k] -= (factors[j] * known[k] + factors[j + 1] * known[width + k]
+                           + (factors[j + 2] * known[2 * width + k] + factors[j + 3] * known[3 * width + k]))
+            j += 4
+        for j in range(j, n):
+            for k in range(width):
+                row[k] -= factors[j] * x[j * width + k]
         for k in range(width):
-            x[i * width + k] /= factor
+            row[k] /= factors[i]
 
 
 cdef void _substitute_stack(number_t example, ndarray a, ndarray x) noexcept nogil:
