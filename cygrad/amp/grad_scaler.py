@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
 from collections import defaultdict
@@ -9,7 +10,9 @@ from typing import Any
 
 import cygrad
 from cygrad import Tensor
+from cygrad._core.access import array_of, arrays_for_update, tensor_of
 from cygrad._core.device import device as device_of
+from cygrad._kernels.gpu import optim, scaling
 
 __all__ = ["GradScaler"]
 
@@ -28,6 +31,9 @@ class GradScaler:
     Each iteration: `scaler.scale(loss).backward()`, `scaler.step(optimizer)`, `scaler.update()`. A step with such a
     gradient is left out and the scale multiplied by `backoff_factor`; after `growth_interval` steps without one it is
     multiplied by `growth_factor`. To clip gradients, call `scaler.unscale_(optimizer)` before.
+
+    On a GPU nothing waits, and all can be captured in a graph, with SGD, and with Adam if it is `capturable`; other
+    optimizers wait once for each step.
 
     With `enabled=False` all is passed through, and `step` is `optimizer.step`. Wrong order raises errors that
     say what was called when.
@@ -72,7 +78,7 @@ class GradScaler:
         self._growth_factor = growth_factor
         self._backoff_factor = backoff_factor
         self._growth_interval = growth_interval
-        self._growth_tracker = 0  # steps since the scale last changed, or had an infinite gradient
+        self._growth_tracker: Any = 0  # steps since the scale last changed, or had an infinite gradient
         self._per_optimizer: defaultdict[int, dict[str, Any]] = defaultdict(_fresh_state)
 
     # The iteration
@@ -81,13 +87,13 @@ class GradScaler:
         """The loss, or the losses in nested lists and tuples, times the scale."""
         if not self._enabled:
             return outputs
-        if self._scale is None:
-            self._scale = cygrad.tensor(float(self._init_scale))
         return self._scaled(outputs)
 
     def _scaled(self, outputs: Any) -> Any:
         if isinstance(outputs, Tensor):
-            return outputs * self._scale
+            if self._scale is None:
+                self._scale = cygrad.full((), float(self._init_scale), dtype=cygrad.float32, device=outputs.device)
+            return outputs * (self._scale if self._scale.is_cpu else self._scale.to(outputs.device))
         if isinstance(outputs, (list, tuple)):
             return type(outputs)([self._scaled(each) for each in outputs])
         if hasattr(outputs, "__iter__"):
@@ -113,6 +119,10 @@ class GradScaler:
                 "Attempting to unscale FP16 gradients.\n"
                 "Keep the parameters in float32, and run the forward pass in cygrad.autocast."
             )
+        state["stage"] = _UNSCALED
+        if scale.is_cuda and grads and all(grad.device == scale.device for grad in grads):
+            state["nonfinite"] = tensor_of(scaling.unscale(arrays_for_update(grads), array_of(scale)))
+            return
         factor = 1.0 / (scale.item() or math.nan)  # a scale that has vanished makes nothing finite
         nonfinite = 0
         with cygrad.no_grad():
@@ -120,7 +130,6 @@ class GradScaler:
                 grad.mul_(factor)
                 nonfinite += not bool(grad.isfinite().all())
         state["nonfinite"] = nonfinite if grads else None
-        state["stage"] = _UNSCALED
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         """`optimizer.step(*args, **kwargs)`, unless a gradient is infinite or NaN; unscales first if need be.
@@ -142,9 +151,12 @@ class GradScaler:
                 "No inf checks were recorded for this optimizer.\n"
                 "None of its parameters has a gradient: was scaler.scale(loss).backward() called, after zero_grad()?"
             )
-        result = None if state["nonfinite"] else optimizer.step(*args, **kwargs)
         state["stage"] = _STEPPED
-        return result
+        found = state["nonfinite"]
+        if isinstance(found, Tensor) and optimizer._can_leave_out(found.device):
+            with optim.unless(array_of(found)):
+                return optimizer.step(*args, **kwargs)
+        return None if found else optimizer.step(*args, **kwargs)
 
     def update(self, new_scale: Any = None) -> None:
         """Adapt the scale, or set it to `new_scale`; at the end of each iteration."""
@@ -160,11 +172,19 @@ class GradScaler:
                     "No inf checks were recorded prior to update.\n"
                     "Call scaler.step(optimizer) before, in each iteration."
                 )
-            self._adapt(scale, any(found))
+            self._adapt(scale, found)
         self._per_optimizer.clear()
 
-    def _adapt(self, scale: Tensor, nonfinite: bool) -> None:
-        if nonfinite:
+    def _adapt(self, scale: Tensor, found: list[Any]) -> None:
+        if scale.is_cuda and all(isinstance(each, Tensor) for each in found):
+            if not isinstance(self._growth_tracker, Tensor):
+                self._growth_tracker = cygrad.full((), self._growth_tracker, dtype=cygrad.int32, device=scale.device)
+            largest = functools.reduce(cygrad.maximum, found)
+            arrays = *arrays_for_update([scale, self._growth_tracker]), array_of(largest)
+            scaling.adapt(*arrays, self._growth_factor, self._backoff_factor, self._growth_interval)
+            return
+        self._growth_tracker = self._steps()
+        if any(found):
             before = scale.item()
             scale.mul_(self._backoff_factor)
             self._growth_tracker = 0
@@ -201,6 +221,9 @@ class GradScaler:
         return self._scale
 
     # Options and state
+
+    def _steps(self) -> int:
+        return int(self._growth_tracker)
 
     def get_scale(self) -> float:
         """The scale; 1.0 if not enabled."""
@@ -245,7 +268,7 @@ class GradScaler:
             "growth_factor": self._growth_factor,
             "backoff_factor": self._backoff_factor,
             "growth_interval": self._growth_interval,
-            "_growth_tracker": self._growth_tracker,
+            "_growth_tracker": self._steps(),
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -272,5 +295,5 @@ class GradScaler:
                     "A GradScaler instance may only be pickled at the beginning of an iteration, "
                     "or at the end after scaler.update()."
                 )
-            state.update(_init_scale=self.get_scale(), _scale=None)
+            state.update(_init_scale=self.get_scale(), _scale=None, _growth_tracker=self._steps())
         return state

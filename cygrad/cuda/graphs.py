@@ -15,6 +15,7 @@ import re
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import cygrad
@@ -61,6 +62,7 @@ class CUDAGraph:
         self._capture: Any = None
         self._graph: Any = None
         self._device = -1
+        self._keeps, self._is_debugged = keep_graph, False
 
     def capture_begin(self, pool: tuple[int, int] | None = None, capture_error_mode: str = "global") -> None:
         """Begin; the current stream must not be the default one.
@@ -107,6 +109,40 @@ class CUDAGraph:
     def reset(self) -> None:
         """Forget the work, and give back the memory, unless a tensor or another graph still has it."""
         self._graph = self._kept = self._drawn = self._pool = self._handle = None
+
+    def instantiate(self) -> None:
+        """Make what `replay` starts. `capture_end` has done so; nothing of it can have changed since."""
+        if self._graph is None:
+            raise RuntimeError("capture_end() must have been called before calling instantiate")
+        if not self._keeps:
+            raise RuntimeError("instantiate() is intended to be called by the user only when keep_graph=true")
+
+    def raw_cuda_graph(self) -> int:
+        """CUDA's handle, for a graph made with `keep_graph=True`."""
+        if not self._keeps or self._graph is None:
+            raise RuntimeError(
+                "You cannot access the raw cudaGraph_t instance unless CUDAGraph was initialized with keep_graph=true, "
+                "and before the capture has ended."
+            )
+        return self._graph.graph
+
+    def register_generator_state(self, generator: Any) -> None:
+        """Let numbers of a generator go on from replay to replay, as all that a capture uses do."""
+        if not isinstance(generator, cygrad.Generator):
+            raise TypeError(f"register_generator_state() takes a Generator, not {type(generator).__name__}")
+        if generator.device.type != "cuda":
+            raise RuntimeError(f"Expected a 'cuda' device type for generator but found '{generator.device.type}'")
+
+    def enable_debug_mode(self) -> None:
+        """Let `debug_dump` write."""
+        self._is_debugged = True
+
+    def debug_dump(self, debug_path: str) -> None:
+        """Write the work as a graph in DOT, after `enable_debug_mode` and a capture; otherwise warn."""
+        if not self._is_debugged or self._graph is None:
+            sites.warn("CUDA Graphs debug not enabled, set with [graph].enable_debug_mode() before the capture")
+            return
+        Path(debug_path).write_text(self._graph.debug_dot_str(1), "utf-8")  # with all that CUDA tells
 
     def pool(self) -> tuple[int, int]:
         """The name of this graph's memory, for other graphs to share it."""

@@ -91,6 +91,12 @@ class Adam(Optimizer):
             },
         )
 
+    def _can_leave_out(self, device: Any) -> bool:
+        return all(
+            g["capturable"] and not g["differentiable"] and all(p.device == device for p in g["params"])
+            for g in self.param_groups
+        )
+
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Change every parameter that has a gradient."""
         loss = loss_of(closure)

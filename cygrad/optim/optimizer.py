@@ -100,6 +100,10 @@ class Optimizer:
             for parameter in group["params"]:
                 clear_grad(parameter, set_to_none)
 
+    def _can_leave_out(self, device: Any) -> bool:
+        """Can a step leave itself out where a number on that GPU says so (`unless` in `_kernels/gpu/optim.py`)?"""
+        return False
+
     def _check_capture(self) -> None:
         """Raise RuntimeError where a graph would repeat the numbers of one step for ever."""
         groups = self.param_groups

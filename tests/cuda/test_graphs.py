@@ -356,3 +356,46 @@ def test_a_graphed_function():
     hooked.register_forward_hook(lambda *_: None)
     with pytest.raises(RuntimeError, match="^Modules must not have hooks"):
         torch.cuda.make_graphed_callables(hooked, (w,))
+
+
+# --- What a graph tells ------------------------------------------------------------------------
+
+
+def test_a_graph_is_dumped_and_its_handle_given(tmp_path):
+    x, g = zeros(3), torch.cuda.CUDAGraph(keep_graph=True)
+    with pytest.raises(RuntimeError, match="^capture_end"):
+        g.instantiate()
+    with pytest.raises(RuntimeError, match="^You cannot access the raw cudaGraph_t"):
+        g.raw_cuda_graph()
+    with pytest.warns(UserWarning, match="debug not enabled"):
+        g.debug_dump(str(tmp_path / "graph"))
+    g.enable_debug_mode()
+    with torch.cuda.graph(g):
+        x += 1
+    g.instantiate()
+    g.replay()
+    assert x.tolist() == [1, 1, 1]
+    assert g.raw_cuda_graph() > 0
+    g.debug_dump(str(tmp_path / "graph"))
+    assert (tmp_path / "graph").read_text().startswith("digraph")
+    plain = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(plain):
+        x += 1
+    with pytest.raises(RuntimeError, match="only when keep_graph=true"):
+        plain.instantiate()
+
+
+def test_numbers_of_a_registered_generator_go_on():
+    generator, g = torch.Generator("cuda").manual_seed(5), torch.cuda.CUDAGraph()
+    expected = [torch.rand(3, device="cuda", generator=generator).tolist() for _ in range(2)]
+    generator.manual_seed(5)
+    g.register_generator_state(generator)
+    with torch.cuda.graph(g):
+        found = torch.rand(3, device="cuda", generator=generator)
+    for numbers in expected:
+        g.replay()
+        assert found.tolist() == numbers
+    with pytest.raises(RuntimeError, match="^Expected a 'cuda' device type"):
+        g.register_generator_state(torch.Generator())
+    with pytest.raises(TypeError):
+        g.register_generator_state(3)

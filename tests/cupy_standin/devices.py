@@ -317,6 +317,10 @@ class Graph:
     def upload(self, stream=None):
         pass
 
+    def debug_dot_str(self, flags=0):
+        nodes = "".join(f'  "{i}: {name}";\n' for i, (name, _) in enumerate(self._capture.work))
+        return f"digraph dot {{\n{nodes}}}\n"
+
 
 # --- The runtime -------------------------------------------------------------------------------
 

@@ -2,11 +2,14 @@
 
 A table in the GPU's memory tells where the tensors are, and which part of which tensor each block changes. It is made
 anew only where a pointer differs from the last time. Tensors whose elements have no common order are changed one by
-one.
+one. Within `unless(found)` a step changes nothing if the number there is not 0.
 """
 
 import math
 from collections import defaultdict
+from contextlib import contextmanager
+from threading import local
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +22,7 @@ _CHUNK = 1 << 14  # elements of a block
 _THREADS = 256
 _MOST_TABLES = 64
 
-_TEXT = """
+TEXT = """
 // A row of `tensors`: pointers to parameter, gradient, state and count of steps, NULL for what there is not; the size.
 #define COLUMNS 7
 #define EACH_ELEMENT(i) \\
@@ -31,10 +34,11 @@ _TEXT = """
 """
 _SGD = Program(
     "sgd",
-    _TEXT
+    TEXT
     + """
 extern "C" __global__ void sgd(const whole* tensors, const whole* parts, double lr, double momentum, double taken,
-                               double weight_decay, double sign, whole nesterov) {
+                               double weight_decay, double sign, whole nesterov, const float* found) {
+    if (found && *found) return;
     EACH_ELEMENT(i) {
         W x = W(p[i]), change = W(sign) * W(g[i]) + W(weight_decay) * x;
         if (s0) {
@@ -64,21 +68,24 @@ _OF_ADAM = """
 """
 _ADAM = Program(
     "adam",
-    _TEXT
+    TEXT
     + """
 extern "C" __global__ void adam(const whole* tensors, const whole* parts, double gain1, double beta2, double gain2,
                                 double eps, double weight_decay, double shrink, double sign, double step_size,
-                                double root_of_correction) {
+                                double root_of_correction, const float* found) {
+    if (found && *found) return;
     EACH_ELEMENT(i) {"""
     + _OF_ADAM,
 )
 # The same with counts of steps in the GPU's memory, and with the learning rate there if `rate` is its address.
 _COUNTED_ADAM = Program(
     "counted_adam",
-    _TEXT
+    TEXT
     + """
 extern "C" __global__ void counted_adam(const whole* tensors, const whole* parts, double beta1, double beta2, double lr,
-                                        whole rate, double eps, double weight_decay, double decay, double sign) {
+                                        whole rate, double eps, double weight_decay, double decay, double sign,
+                                        const float* found) {
+    if (found && *found) return;
     const double t = *(const float*)tensors[parts[2 * blockIdx.x] * COLUMNS + 5];
     if (rate) lr = *(const double*)rate;
     const double shrink = 1 - lr * decay, gain1 = 1 - beta1, gain2 = 1 - beta2;
@@ -88,14 +95,43 @@ extern "C" __global__ void counted_adam(const whole* tensors, const whole* parts
 )
 _COUNT = Program(
     "count_steps",
-    _TEXT
+    TEXT
     + """
-extern "C" __global__ void count_steps(const whole* tensors, whole count) {
+extern "C" __global__ void count_steps(const whole* tensors, whole count, const float* found) {
+    if (found && *found) return;
     EACH_OF(i, count) *(float*)tensors[i * COLUMNS + 5] += 1;
 }
 """,
 )
 _tables: dict = {}
+
+
+class _Unless(local):
+    """Where a number is that forbids the steps of this thread, or None."""
+
+    found: Any = None
+
+
+_unless = _Unless()
+
+
+@contextmanager
+def unless(found):
+    """A block whose steps change nothing if the number in an array on their GPU is not 0."""
+    _unless.found = found
+    try:
+        yield
+    finally:
+        _unless.found = None
+
+
+def _alone(step, row, *args):
+    """`step(*row, *args)`, which changes arrays of the row."""
+    changed = [] if _unless.found is None else [a for a in row if is_array(a)]
+    copies = [a.copy() for a in changed]
+    step(*row, *args)
+    for a, copy in zip(changed, copies):
+        a[...] = cupy().where(_unless.found != 0, copy, a)
 
 
 def _table(numbers):
@@ -120,7 +156,7 @@ def _parts(sizes):
     return np.stack([owners, starts * _CHUNK], 1)
 
 
-def _launch(program, rows, numbers, steps=()):
+def launch(program, rows, numbers, steps=()):
     """One launch for tensors of one type on one device; `rows` hold parameter, gradient and state of each.
 
     `steps`: their counts, which are counted up before.
@@ -132,7 +168,7 @@ def _launch(program, rows, numbers, steps=()):
     if len(parts):
         tables = _table(np.array(pointers, np.int64)), _table(parts)
         if steps:
-            _COUNT.over(rows[0][0].dtype, len(rows), (tables[0], len(rows)), CHUNK=_CHUNK)
+            _COUNT.over(rows[0][0].dtype, len(rows), (tables[0], len(rows), _unless.found), CHUNK=_CHUNK)
         program.launch(rows[0][0].dtype, len(parts), _THREADS, (*tables, *numbers), CHUNK=_CHUNK)
 
 
@@ -191,10 +227,10 @@ def sgd_step(
     for (device, _, own), rows in together.items():
         *numbers, is_nesterov = (value for _, value in own)
         with on_device(device):
-            _launch(_SGD, rows, (*map(float, numbers), int(is_nesterov)))
+            launch(_SGD, rows, (*map(float, numbers), int(is_nesterov), _unless.found))
     for row in alone:
         with on_device(row[0].device.id):
-            by_numpy.sgd(*row)
+            _alone(by_numpy.sgd, row)
 
 
 def adam_step(
@@ -245,10 +281,10 @@ def adam_step(
     together, alone = _in_groups(zip(params, grads, exp_avgs, exp_avg_sqs, largest), [of_step[t] for t in steps])
     for (device, _, own), rows in together.items():
         with on_device(device):
-            _launch(_ADAM, rows, tuple(float(value) for _, value in own))
+            launch(_ADAM, rows, (*(float(value) for _, value in own), _unless.found))
     for row in alone:
         with on_device(row[0].device.id):
-            by_numpy.adam(*row)
+            _alone(by_numpy.adam, row)
 
 
 def _counted_adam(
@@ -269,15 +305,15 @@ def _counted_adam(
             given = (float(lr), 0) if rate is None else (0.0, rate.data.ptr)
             rows, counts = zip(*found)
             numbers = float(beta1), float(beta2), *given, float(eps), float(decay), float(decays), sign
-            _launch(_COUNTED_ADAM, rows, numbers, counts)
+            launch(_COUNTED_ADAM, rows, (*numbers, _unless.found), counts)
     for *row, own in alone:
         step = steps[own["number"]]
         with on_device(row[0].device.id):
-            step += 1
+            step += 1 if _unless.found is None else _unless.found == 0
             t, rate = step.astype(np.float64), cupy().asarray(lr) if is_array(lr) else lr
             settings = {
                 "gain1": 1 - beta1, "beta2": beta2, "gain2": 1 - beta2, "eps": eps, "weight_decay": decay, "sign": sign,
                 "shrink": 1 - rate * decays, "step_size": rate / (1 - beta1**t),
                 "root_of_correction": cupy().sqrt(1 - beta2**t),
             }  # fmt: skip
-            by_numpy.adam(*(*row, settings))
+            _alone(by_numpy.adam, row, settings)
