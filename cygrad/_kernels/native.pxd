@@ -7,7 +7,7 @@ cdef extern from "native_call.h":
         bint is_double
         Py_ssize_t itemsize
         Py_ssize_t piece
-        char* data[14]
+        char* data[23]
         Py_ssize_t n[17]
         double real
         bint failed

@@ -5,6 +5,8 @@ What a loop takes stands beside it in its header. `run` sees to it that pointers
 have the sizes that the numbers say is what the caller checks.
 """
 
+from libc.string cimport memset
+
 cimport numpy as cnp
 
 from cygrad._kernels.arrays cimport PURE, is_plain
@@ -51,13 +53,15 @@ cdef part_t loop_of(int loop) noexcept:
 def run(int loop, tuple arrays, tuple numbers, double real, Py_ssize_t items, Py_ssize_t piece):
     """Run a loop over so many items, in pieces for threads; tells whether it failed. The first array says the type.
 
-    Arrays are dense, and of float32 or float64 (or of integers, where a loop takes those); None is a NULL.
+    Arrays are dense, and of float32 or float64 (or of integers, where a loop takes those); None, and what is left out at
+    the end, is a NULL.
     """
     cdef native_call c
     cdef cnp.ndarray array
     cdef Py_ssize_t i
     cdef part_t part
-    fits = 0 <= loop < LOOPS and len(arrays) <= 14 and len(numbers) <= 17
+    memset(&c, 0, sizeof(c))
+    fits = 0 <= loop < LOOPS and len(arrays) <= 23 and len(numbers) <= 17
     if not fits or not has_loops(arrays[0]) or not native_has(loop):
         raise ValueError(f"no loop {loop}")
     for i in range(len(arrays)):
@@ -71,7 +75,6 @@ def run(int loop, tuple arrays, tuple numbers, double real, Py_ssize_t items, Py
     c.itemsize = 8 if c.is_double else 4
     c.piece = max(piece, 1)
     c.real = real
-    c.failed = False
     part = native_parts[loop]
     with nogil:
         share(part, &c, items, c.piece)

@@ -8,7 +8,7 @@
 typedef struct {
     int is_double;
     Py_ssize_t itemsize, piece;
-    char *data[14];
+    char *data[23];
     Py_ssize_t n[17];
     double real;
     int failed;

@@ -61,25 +61,28 @@ static const step_function steps_backward[][2] = {
     BOTH(lstm_slopes), BOTH(gru_slopes), BOTH(rnn_tanh_slopes), BOTH(rnn_relu_slopes)};
 #undef BOTH
 
-/* n of both: kind, steps, from the last to the first, width, elements of an output, of a row of gates, are products small */
-enum { KIND, STEPS, REVERSED, WIDTH, OUT_WIDTH, GATES_WIDTH, IS_SMALL };
+/* n of both: kind, steps, from the last to the first, width, elements of an output, of a row of gates, are products small,
+   elements of a row of the input if a part does what is to do with that, too, else 0, and sequences */
+enum { KIND, STEPS, REVERSED, WIDTH, OUT_WIDTH, GATES_WIDTH, IS_SMALL, IN_WIDTH, SEQUENCES };
 
-/* A matrix that is multiplied with in each step, and the same in panels, or NULL. */
-typedef struct { void *matrix, *memory; float *panels; Py_ssize_t depth, n; } step_weight;
+/* A matrix (depth, n) that is multiplied with in each step, and the same in panels, or NULL. */
+typedef struct { void *matrix, *memory; float *panels; Py_ssize_t row, column, depth, n; } step_weight;
 
 /* Panels are left out where there is no use for them, or no memory. */
-static step_weight step_weight_of(const native_call *c, void *matrix, Py_ssize_t depth, Py_ssize_t n)
+static step_weight step_weight_of(const native_call *c, void *matrix, Py_ssize_t row, Py_ssize_t column, Py_ssize_t depth,
+                                  Py_ssize_t n)
 {
-    step_weight w = {matrix, NULL, NULL, depth, n};
+    step_weight w = {matrix, NULL, NULL, row, column, depth, n};
 #ifdef CYGRAD_VECTORS
     if (!c->is_double && c->n[IS_SMALL] && HAS_PANELS && n % 16 == 0)
         w.memory = PyMem_RawMalloc(depth * n * sizeof(float) + 63);
     if (w.memory) {
         const Py_ssize_t panel = panel_width();
         float *to = w.panels = (float *)(((uintptr_t)w.memory + 63) & ~(uintptr_t)63);  /* vectors within lines of the cache */
-        for (Py_ssize_t j = 0; j < n; j += panel)
-            for (Py_ssize_t i = 0; i < depth; i++, to += n - j < panel ? n - j : panel)
-                memcpy(to, (const float *)matrix + i * n + j, (n - j < panel ? n - j : panel) * sizeof(float));
+        for (Py_ssize_t j = 0, width; j < n; j += width, to += depth * width) {
+            width = n - j < panel ? n - j : panel;
+            fill_panel((const float *)matrix + j * column, row, column, depth, width, to);
+        }
     }
 #endif
     return w;
@@ -93,7 +96,7 @@ static void multiply_step(const native_call *c, const step_weight *w, void *a, v
         return;
     }
 #endif
-    multiply(c, a, w->matrix, out, rows, w->depth, w->n);
+    multiply_strided(c, a, w->depth, 1, w->matrix, w->row, w->column, out, w->n, rows, w->depth, w->n);
 }
 
 /* The rows of step t that belong to the sequences from `first` on; 0 if there is no such step. */
@@ -103,19 +106,23 @@ static Py_ssize_t rows_of(const native_call *c, const int64_t *starts, Py_ssize_
     return rows < 0 ? 0 : rows < count ? rows : count;
 }
 
-/* data: gates, weight of the state (transposed), bias, state, out, room for products (a row for each sequence), starts,
-   kept, cell, tanh of the cells, and for projections what is projected and the weight (transposed).
+/* data: gates, weight of the state, bias, state, out, room for products (a row for each sequence), starts, kept, cell,
+   tanh of the cells, for projections what is projected and the weight (transposed), and the input and its weight where
+   the gates do not hold their product yet.
 
    `kept` are the cells of an LSTM, and of a GRU the products with the state in its third gate. Those of a plain RNN,
    whose gates are what comes out, are NULL, as are those from `cell` on for all but an LSTM. State and cell have a row
    for each sequence: at first where it starts from, at last where it ends. */
 static void recurrent_part(void *context, Py_ssize_t first, Py_ssize_t count)
 {
-    enum { GATES, WEIGHT, BIAS, STATE, OUT, PRODUCTS, STARTS, KEPT, CELL, TANHS, HIDDEN, PROJECTION };
+    enum { GATES, WEIGHT, BIAS, STATE, OUT, PRODUCTS, STARTS, KEPT, CELL, TANHS, HIDDEN, PROJECTION, INPUT, OF_INPUT };
     const native_call *c = context;
     const Py_ssize_t *n = c->n, width = n[WIDTH], out_width = n[OUT_WIDTH], gates_width = n[GATES_WIDTH];
+    const Py_ssize_t in_width = n[IN_WIDTH];
     const int64_t *starts = (const int64_t *)c->data[STARTS];
-    const step_weight weight = step_weight_of(c, AT(WEIGHT, 0), out_width, gates_width);
+    const step_weight weight = step_weight_of(c, AT(WEIGHT, 0), 1, out_width, out_width, gates_width);
+    step_weight of_input = {0};
+    if (in_width) of_input = step_weight_of(c, AT(OF_INPUT, 0), 1, in_width, in_width, gates_width);
     for (Py_ssize_t k = 0; k < n[STEPS]; k++) {
         const Py_ssize_t t = n[REVERSED] ? n[STEPS] - 1 - k : k, at = starts[t] + first;
         const Py_ssize_t rows = rows_of(c, starts, t, first, count);
@@ -126,12 +133,82 @@ static void recurrent_part(void *context, Py_ssize_t first, Py_ssize_t count)
             .state = state, .out = hidden, .kept = AT(KEPT, at * width), .cell = AT(CELL, first * width),
             .tanhs = AT(TANHS, at * width), .rows = rows, .width = width};
         if (rows == 0) continue;
+        if (in_width) multiply_step(c, &of_input, AT(INPUT, at * in_width), step.gates, rows);
         multiply_step(c, &weight, state, step.products, rows);
         steps_forward[n[KIND]][c->is_double](&step);
         if (c->data[PROJECTION]) multiply(c, hidden, AT(PROJECTION, 0), out, rows, width, out_width);
         memcpy(state, out, rows * out_width * c->itemsize);
     }
     PyMem_RawFree(weight.memory);
+    PyMem_RawFree(of_input.memory);
+}
+
+/* What a gradient's part has if it computes the gradients of input and weights, too: the input, its weight, what came out,
+   the first states, room for as many rows as the slopes have of the wider of input and output, and the gradients, or NULL
+   for those nobody wants: of the input, and for each part of its weight, of that of the state, and three rows, of the
+   bias, of that of the state (of a GRU), and room. */
+enum { INPUTS = 14, INPUT_WEIGHT, OUTPUTS, FIRST_STATES, ROOM, D_INPUT, D_INPUT_WEIGHT, D_WEIGHT, D_BIASES };
+
+/* Rows of each step that belong to `count` sequences, one step after the other in `part`, from where they stand between
+   those of all sequences, or back to there. Those of step `absent` are left out. */
+static void gather_steps(const native_call *c, char *all, char *part, Py_ssize_t first, Py_ssize_t count, Py_ssize_t width,
+                         Py_ssize_t absent, int is_back)
+{
+    const Py_ssize_t size = count * width * c->itemsize;
+    for (Py_ssize_t t = 0; t < c->n[STEPS]; t++) {
+        char *there = all + (t * c->n[SEQUENCES] + first) * width * c->itemsize;
+        if (t != absent) memcpy(is_back ? there : part, is_back ? part : there, size);
+        part += t == absent ? 0 : size;
+    }
+}
+
+/* The states that each step of the part started from, one step after the other. */
+static void gather_states(const native_call *c, char *part, Py_ssize_t first, Py_ssize_t count)
+{
+    const Py_ssize_t width = c->n[OUT_WIDTH], steps = c->n[STEPS], size = count * width * c->itemsize;
+    const int is_reversed = (int)c->n[REVERSED];
+    gather_steps(c, c->data[OUTPUTS], part + (is_reversed ? 0 : size), first, count, width, is_reversed ? 0 : steps - 1, 0);
+    memcpy(part + (is_reversed ? (steps - 1) * size : 0), c->data[FIRST_STATES] + first * width * c->itemsize, size);
+}
+
+/* The sum of rows, by way of sums of some of them, which are in `room`: so fewer digits are lost. */
+static void add_rows_of(const native_call *c, char *rows, Py_ssize_t count, Py_ssize_t width, char *sum, char *room)
+{
+    const Py_ssize_t size = width * c->itemsize, some = 64;
+    memset(sum, 0, size);
+    for (Py_ssize_t i = 0; i < count; i++, rows += size) {
+        if (i % some == 0) memcpy(room, rows, size);
+        else BY_TYPE(c->is_double, add, width, (void *)rows, (void *)room);
+        if (i % some == some - 1 || i == count - 1) BY_TYPE(c->is_double, add, width, (void *)room, (void *)sum);
+    }
+}
+
+/* All from the slopes of a part, which stand one step after the other: so its thread finds them near. */
+static void gradients_of_part(const native_call *c, char *slopes, char *of_state, Py_ssize_t first, Py_ssize_t count)
+{
+    const Py_ssize_t *n = c->n, in_width = n[IN_WIDTH], width = n[OUT_WIDTH], gates = n[GATES_WIDTH];
+    const Py_ssize_t rows = n[STEPS] * count, part = first / c->piece;
+    void *room = AT(ROOM, n[STEPS] * first * (in_width > width ? in_width : width));
+    if (c->data[D_INPUT_WEIGHT]) {
+        gather_steps(c, c->data[INPUTS], room, first, count, in_width, -1, 0);
+        multiply_strided(c, slopes, 1, gates, room, in_width, 1, AT(D_INPUT_WEIGHT, part * gates * in_width), in_width,
+                         gates, rows, in_width);
+    }
+    if (c->data[D_WEIGHT]) {
+        gather_states(c, room, first, count);
+        multiply_strided(c, of_state, 1, gates, room, width, 1, AT(D_WEIGHT, part * gates * width), width, gates, rows,
+                         width);
+    }
+    if (c->data[D_INPUT]) {
+        multiply(c, slopes, AT(INPUT_WEIGHT, 0), room, rows, gates, in_width);
+        gather_steps(c, c->data[D_INPUT], room, first, count, in_width, -1, 1);
+    }
+    if (c->data[D_BIASES]) {
+        char *sums = AT(D_BIASES, part * 3 * gates);
+        const Py_ssize_t size = gates * c->itemsize;
+        add_rows_of(c, slopes, rows, gates, sums, sums + 2 * size);
+        if (of_state != slopes) add_rows_of(c, of_state, rows, gates, sums + size, sums + 2 * size);
+    }
 }
 
 /* data: gates, weight of the state, gradient of what came out (or NULL), kept, first states of which `kept` has the
@@ -148,12 +225,13 @@ static void recurrent_gradient_part(void *context, Py_ssize_t first, Py_ssize_t 
     const native_call *c = context;
     const Py_ssize_t *n = c->n, width = n[WIDTH], out_width = n[OUT_WIDTH], gates_width = n[GATES_WIDTH];
     const int64_t *starts = (const int64_t *)c->data[STARTS];
-    const step_weight weight = step_weight_of(c, AT(WEIGHT, 0), gates_width, out_width);
+    const step_weight weight = step_weight_of(c, AT(WEIGHT, 0), out_width, 1, gates_width, out_width);
     void *state = AT(STATE, first * out_width);
     for (Py_ssize_t k = 0; k < n[STEPS]; k++) {
         const Py_ssize_t t = n[REVERSED] ? k : n[STEPS] - 1 - k, before = n[REVERSED] ? t + 1 : t - 1;
         const Py_ssize_t at = starts[t] + first, rows = rows_of(c, starts, t, first, count);
         const Py_ssize_t later = rows_of(c, starts, before, first, rows);      /* which do not begin with this step */
+        const Py_ssize_t own = n[IN_WIDTH] ? first * n[STEPS] + t * count : at; /* where the slopes go */
         void *hidden = state;
         if (rows == 0) continue;
         if (c->data[GRAD]) BY_TYPE(c->is_double, add, rows * out_width, AT(GRAD, at * out_width), state);
@@ -167,18 +245,22 @@ static void recurrent_gradient_part(void *context, Py_ssize_t first, Py_ssize_t 
                 .gates = AT(GATES, (at + row) * gates_width), .state = (char *)hidden + row * width * c->itemsize,
                 .cell = AT(CELL, (first + row) * width), .tanhs = AT(TANHS, (at + row) * width),
                 .before = row < later ? AT(KEPT, (starts[before] + first) * width) : AT(INITIAL, (first + row) * width),
-                .slopes = AT(SLOPES, (at + row) * gates_width), .of_state = AT(OF_STATE, (at + row) * gates_width),
+                .slopes = AT(SLOPES, (own + row) * gates_width), .of_state = AT(OF_STATE, (own + row) * gates_width),
                 .rows = end - row, .width = width};
             steps_backward[n[KIND]][c->is_double](&step);
         }
         if (n[KIND] == GRU) {
-            multiply_step(c, &weight, AT(OF_STATE, at * gates_width), AT(CELL, first * width), rows);
+            multiply_step(c, &weight, AT(OF_STATE, own * gates_width), AT(CELL, first * width), rows);
             BY_TYPE(c->is_double, add, rows * width, AT(CELL, first * width), state);
         } else {
-            multiply_step(c, &weight, AT(SLOPES, at * gates_width), state, rows);
+            multiply_step(c, &weight, AT(SLOPES, own * gates_width), state, rows);
         }
     }
     PyMem_RawFree(weight.memory);
+    if (n[IN_WIDTH]) {
+        char *slopes = AT(SLOPES, first * n[STEPS] * gates_width);
+        gradients_of_part(c, slopes, n[KIND] == GRU ? AT(OF_STATE, first * n[STEPS] * gates_width) : slopes, first, count);
+    }
 }
 
 #endif

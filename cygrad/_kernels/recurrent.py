@@ -3,7 +3,8 @@
 The rows of all steps stand one after the other: `x` is (rows, I), step t has sizes[t] rows, of which there are never
 more than in the step before; `is_reversed` goes from the last step to the first. All products with the input are one
 product of matrices, and so are the gradients of the weights. The steps between are a loop in `recurrent.h`, which
-threads share by sequences, or one of recurrent_by_numpy.py where that is switched off.
+threads share by sequences, or one of recurrent_by_numpy.py where that is switched off. Where all this is small, each
+thread does also the products of its sequences, of which it has everything near.
 
 Forward functions give (out, final states, what backward needs), backward functions the gradients of
 (x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr), None for those not in `wanted`.
@@ -21,10 +22,12 @@ from cygrad._kernels.dispatch import dispatching
 from cygrad._kernels.norms import fitting
 from cygrad._kernels.reduce import sum as total
 
-RECURRENT, RECURRENT_GRADIENT = 10, 11  # as in native.h
+RECURRENT, RECURRENT_GRADIENT, WITH_PANELS = 10, 11, 17  # as in native.h; the last is one of those that need panels
+INPUTS = 14  # where the input stands among the arrays of a gradient, as in recurrent.h
 GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}  # in the order of recurrent.h
 FEWEST_ROWS, PARTS = 8, 4  # what sequences of one part are a multiple of, and parts for threads
 SMALL = 1 << 18  # multiplications in a product for which BLAS takes no threads of its own
+SMALL_WEIGHT = 1 << 16  # elements of a weight whose gradient each part has room for
 
 
 def _new(like, *shape):
@@ -51,16 +54,34 @@ def _has_loop(out):
     return native.has_loops(out) and out.size > 0
 
 
-def _run(loop, kind, sizes, is_reversed, width, out_width, arrays):
+def _part(n):
+    """How many of n sequences a thread takes at a time."""
+    return -(-n // (PARTS * FEWEST_ROWS)) * FEWEST_ROWS
+
+
+def _is_small(n, weight):
+    return _part(n) * weight.size <= SMALL
+
+
+def _run(loop, kind, sizes, is_reversed, width, out_width, arrays, in_width=0):
     """Run a loop of recurrent.h over all sequences, the second of whose arrays is the weight of the state."""
-    rows = -(-sizes[0] // (PARTS * FEWEST_ROWS)) * FEWEST_ROWS
-    is_small = rows * arrays[1].size <= SMALL
-    numbers = list(GATES).index(kind), len(sizes), is_reversed, width, out_width, GATES[kind] * width, is_small
-    native.run(loop, arrays, numbers, 0, sizes[0], rows if is_small else sizes[0])
+    n, is_small = sizes[0], _is_small(sizes[0], arrays[1])
+    kinds = list(GATES).index(kind), len(sizes), is_reversed
+    numbers = *kinds, width, out_width, GATES[kind] * width, is_small, in_width, n
+    native.run(loop, arrays, numbers, 0, n, _part(n) if is_small else n)
 
 
-def _transposed(weight):
-    return None if weight is None else dense(weight.T)
+def _fits_parts(sizes, x, w_ih, w_hh):
+    """Whether threads have room for all there is of their sequences, which are equally long."""
+    return sizes[0] == sizes[-1] and _is_small(sizes[0], w_hh) and w_ih.size <= SMALL_WEIGHT and _has_loop(x)
+
+
+def _gates(x, w_ih, w_hh, sizes):
+    """What becomes gates: products with the input, or room if the loop is to multiply, and what it needs for that."""
+    has_panels = x.dtype == np.float32 and len(w_ih) % 16 == 0 and native.has_loop(WITH_PANELS)
+    if has_panels and sizes[0] % FEWEST_ROWS == 0 and _fits_parts(sizes, x, w_ih, w_hh):
+        return _new(x, len(x), len(w_ih)), (dense(x), dense(w_ih)), x.shape[1]
+    return _input_products(x, w_ih), (None, None), 0
 
 
 def states_before(first, each, sizes, is_reversed):
@@ -105,29 +126,65 @@ def gradients_of(d_input, d_hidden, x, before, w_ih, d_h, wanted):
     )
 
 
+def _gradients_of(slopes, of_state, d_h, arrays, out, sizes, is_reversed, wanted):
+    x, h0, w_ih, *_ = arrays
+    before = _before(h0, out, sizes, is_reversed) if wanted[3] else None
+    return gradients_of(slopes, of_state, x, before, w_ih, d_h, wanted)
+
+
+def _gradients_in_parts(kind, given, slopes, of_state, arrays, out, sizes, is_reversed, wanted):
+    """Run the loop that takes `given`, and that computes the gradients of (x, w_ih, w_hh, b_ih, b_hh), too."""
+    gates, width, n = slopes.shape[1], out.shape[1], sizes[0]
+    x = fitting(arrays[0], out, (len(out), arrays[0].shape[1]))
+    h0, w_ih = fitting(arrays[1], x, (n, width)), fitting(arrays[2], x, (gates, x.shape[1]))
+    parts = 1 if n < 2 * _part(n) else -(-n // _part(n))  # as `share` has it in parallel.pyx
+    room = _new(x, len(x), max(x.shape[1], width))
+    shapes = x.shape, (parts, *w_ih.shape), (parts, gates, width), (parts, 3, gates)
+    wants = wanted[0], wanted[2], wanted[3], wanted[4] or wanted[5]
+    d_x, *of_weights = (_new(x, *shape) if want else None for shape, want in zip(shapes, wants))
+    needed = *given, *[None] * (INPUTS - len(given)), x, w_ih, dense(out), h0, room, d_x, *of_weights
+    _run(RECURRENT_GRADIENT, kind, sizes, is_reversed, gates // GATES[kind], width, needed, x.shape[1])
+    d_w_ih, d_w_hh, d_biases = (None if d is None else total(d, (0,)) for d in of_weights)
+    if d_biases is None:
+        return d_x, d_w_ih, d_w_hh, None, None
+    of_input = d_biases[0].copy()
+    return d_x, d_w_ih, d_w_hh, of_input, of_input if of_state is slopes else d_biases[1].copy()
+
+
+def _gradients_by_loop(kind, given, d_h, slopes, of_state, arrays, out, sizes, is_reversed, wanted):
+    """Run the loop that takes `given`; returns the gradients of (x, h0, w_ih, w_hh, b_ih, b_hh)."""
+    x, _, w_ih, w_hh, *_, w_hr = arrays
+    if w_hr is None and _fits_parts(sizes, x, w_ih, w_hh):
+        d_x, *others = _gradients_in_parts(kind, given, slopes, of_state, arrays, out, sizes, is_reversed, wanted)
+        return d_x, d_h, *others
+    _run(RECURRENT_GRADIENT, kind, sizes, is_reversed, slopes.shape[1] // GATES[kind], out.shape[1], given)
+    return _gradients_of(slopes, of_state, d_h, arrays, out, sizes, is_reversed, wanted)
+
+
 # -- LSTM ----------------------------------------------------------------------------------------------------
 
 
 def lstm(x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr, sizes, is_reversed):
     """Gates i, f, g, o: c = f * c + i * g, h = o * tanh(c), or that times w_hr transposed."""
     (out_width, width), rows = (h0.shape[1], c0.shape[1]), len(x)
-    gates, bias = _input_products(x, w_ih), _bias(w_hh, b_ih, b_hh)
+    gates, of_input, in_width = _gates(x, w_ih, w_hh, sizes)
+    bias = _bias(w_hh, b_ih, b_hh)
     h, c = (np.array(a, order="C") for a in (h0, c0))
     out, cells, tanhs = (_new(x, rows, n) for n in (out_width, width, width))
     hidden = None if w_hr is None else _new(x, rows, width)
-    weight, projection = _transposed(w_hh), _transposed(w_hr)
+    projection = None if w_hr is None else dense(w_hr.T)
     if _has_loop(out):
         products = np.empty((sizes[0], 4 * width), x.dtype)
-        arrays = gates, weight, bias, h, out, products, _starts(sizes), cells, c, tanhs, hidden, projection
-        _run(RECURRENT, "lstm", sizes, is_reversed, width, out_width, arrays)
+        arrays = gates, dense(w_hh), bias, h, out, products, _starts(sizes), cells, c, tanhs, hidden, projection
+        _run(RECURRENT, "lstm", sizes, is_reversed, width, out_width, (*arrays, *of_input), in_width)
     else:
-        by_numpy.lstm(spans(sizes, is_reversed), gates, weight, bias, h, out, cells, c, tanhs, hidden, projection)
+        by_numpy.lstm(spans(sizes, is_reversed), gates, w_hh.T, bias, h, out, cells, c, tanhs, hidden, projection)
     return out, (h, c), (gates, cells, tanhs, hidden)
 
 
 def lstm_backward(d_out, d_last, arrays, kept, out, sizes, is_reversed, wanted):
     """The gradients, given those of out and of the final states."""
-    x, h0, w_ih, w_hh, _, _, c0, w_hr = arrays
+    x, h0, _, w_hh, _, _, c0, w_hr = arrays
     gates, cells, tanhs, hidden = kept
     (out_width, width), rows = (out.shape[1], cells.shape[1]), len(gates)
     weight, first = fitting(w_hh, x, (4 * width, out_width)), fitting(c0, x, (sizes[0], width))
@@ -138,14 +195,14 @@ def lstm_backward(d_out, d_last, arrays, kept, out, sizes, is_reversed, wanted):
     if _has_loop(out):
         d_hidden = None if w_hr is None else np.empty_like(d_c)
         of_cell = gates, weight, d_out, cells, first, _starts(sizes), d_h, slopes, d_c, tanhs, None
-        needed = *of_cell, projection, projected, d_hidden
-        _run(RECURRENT_GRADIENT, "lstm", sizes, is_reversed, width, out_width, needed)
+        given = *of_cell, projection, projected, d_hidden
+        found = _gradients_by_loop("lstm", given, d_h, slopes, slopes, arrays, out, sizes, is_reversed, wanted)
     else:
         before, steps = _before(first, cells, sizes, is_reversed), spans(sizes, is_reversed)[::-1]
         by_numpy.lstm_backward(steps, gates, weight, d_out, before, d_h, slopes, d_c, tanhs, projection, projected)
-    before = _before(h0, out, sizes, is_reversed) if wanted[3] else None
+        found = _gradients_of(slopes, slopes, d_h, arrays, out, sizes, is_reversed, wanted)
     d_w_hr = matmul(projected.T, hidden) if projected is not None and wanted[7] else None
-    return (*gradients_of(slopes, slopes, x, before, w_ih, d_h, wanted), d_c, d_w_hr)
+    return *found, d_c, d_w_hr
 
 
 # -- GRU -----------------------------------------------------------------------------------------------------
@@ -154,39 +211,40 @@ def lstm_backward(d_out, d_last, arrays, kept, out, sizes, is_reversed, wanted):
 def gru(x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr, sizes, is_reversed):
     """Gates r, z: n = tanh(W_in x + b_in + r * (W_hn h + b_hn)), h = (1 - z) * n + z * h."""
     width = h0.shape[1]
-    gates, bias = _input_products(x, w_ih), np.zeros(4 * width, x.dtype)
+    gates, of_input, in_width = _gates(x, w_ih, w_hh, sizes)
+    bias = np.zeros(4 * width, x.dtype)
     if b_ih is not None:
         bias[: 3 * width] = b_ih
         bias[: 2 * width] += b_hh[: 2 * width]
         bias[3 * width :] = b_hh[2 * width :]
-    h, weight = np.array(h0, order="C"), _transposed(w_hh)
+    h = np.array(h0, order="C")
     out, candidates = (_new(x, len(x), width) for _ in range(2))
     if _has_loop(out):
         products = np.empty((sizes[0], 3 * width), x.dtype)
-        arrays = gates, weight, bias, h, out, products, _starts(sizes), candidates, None, None, None, None
-        _run(RECURRENT, "gru", sizes, is_reversed, width, width, arrays)
+        arrays = gates, dense(w_hh), bias, h, out, products, _starts(sizes), candidates, *[None] * 4, *of_input
+        _run(RECURRENT, "gru", sizes, is_reversed, width, width, arrays, in_width)
     else:
-        by_numpy.gru(spans(sizes, is_reversed), gates, weight, bias, h, out, candidates)
+        by_numpy.gru(spans(sizes, is_reversed), gates, w_hh.T, bias, h, out, candidates)
     return out, (h,), (gates, candidates)
 
 
 def gru_backward(d_out, d_last, arrays, kept, out, sizes, is_reversed, wanted):
     """The gradients, given those of out and of the final state."""
-    x, h0, w_ih, w_hh, *_ = arrays
+    x, h0, _, w_hh, *_ = arrays
     gates, candidates = kept
     width = out.shape[1]
     weight, first = fitting(w_hh, x, (3 * width, width)), fitting(h0, x, (sizes[0], width))
     d_out, d_h = None if d_out is None else fitting(d_out, x, out.shape), _or_zeros(d_last[0], first)
     of_input, of_state = (_new(x, *gates.shape) for _ in range(2))
-    before = _before(first, out, sizes, is_reversed) if wanted[3] or not _has_loop(out) else None
     if _has_loop(out):
         room = np.empty_like(d_h)
-        needed = gates, weight, d_out, out, first, _starts(sizes), d_h, of_input, room, candidates, of_state
-        _run(RECURRENT_GRADIENT, "gru", sizes, is_reversed, width, width, (*needed, None, None, None))
+        given = gates, weight, d_out, out, first, _starts(sizes), d_h, of_input, room, candidates, of_state
+        found = _gradients_by_loop("gru", given, d_h, of_input, of_state, arrays, out, sizes, is_reversed, wanted)
     else:
-        steps = spans(sizes, is_reversed)[::-1]
+        before, steps = _before(first, out, sizes, is_reversed), spans(sizes, is_reversed)[::-1]
         by_numpy.gru_backward(steps, gates, weight, d_out, before, d_h, of_input, candidates, of_state)
-    return (*gradients_of(of_input, of_state, x, before, w_ih, d_h, wanted), None, None)
+        found = _gradients_of(of_input, of_state, d_h, arrays, out, sizes, is_reversed, wanted)
+    return *found, None, None
 
 
 # -- plain ---------------------------------------------------------------------------------------------------
@@ -195,14 +253,14 @@ def gru_backward(d_out, d_last, arrays, kept, out, sizes, is_reversed, wanted):
 def _rnn(kind):
     def rnn(x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr, sizes, is_reversed):
         width = h0.shape[1]
-        out, bias = _input_products(x, w_ih), _bias(w_hh, b_ih, b_hh)
-        h, weight = np.array(h0, order="C"), _transposed(w_hh)
+        out, of_input, in_width = _gates(x, w_ih, w_hh, sizes)
+        h, bias = np.array(h0, order="C"), _bias(w_hh, b_ih, b_hh)
         if _has_loop(out):
             products = np.empty((sizes[0], width), x.dtype)
-            arrays = out, weight, bias, h, out, products, _starts(sizes), None, None, None, None, None
-            _run(RECURRENT, kind, sizes, is_reversed, width, width, arrays)
+            arrays = out, dense(w_hh), bias, h, out, products, _starts(sizes), *[None] * 5, *of_input
+            _run(RECURRENT, kind, sizes, is_reversed, width, width, arrays, in_width)
         else:
-            by_numpy.rnn(kind, spans(sizes, is_reversed), out, weight, bias, h)
+            by_numpy.rnn(kind, spans(sizes, is_reversed), out, w_hh.T, bias, h)
         return out, (h,), ()
 
     return rnn
@@ -210,18 +268,18 @@ def _rnn(kind):
 
 def _rnn_backward(kind):
     def rnn_backward(d_out, d_last, arrays, kept, out, sizes, is_reversed, wanted):
-        x, h0, w_ih, w_hh, *_ = arrays
+        x, h0, _, w_hh, *_ = arrays
         width = out.shape[1]
         weight, first = fitting(w_hh, x, (width, width)), fitting(h0, x, (sizes[0], width))
         d_out, d_h = None if d_out is None else fitting(d_out, x, out.shape), _or_zeros(d_last[0], first)
         slopes = _new(x, *out.shape)
         if _has_loop(out):
-            needed = out, weight, d_out, None, None, _starts(sizes), d_h, slopes
-            _run(RECURRENT_GRADIENT, kind, sizes, is_reversed, width, width, (*needed, *[None] * 6))
+            given = out, weight, d_out, None, None, _starts(sizes), d_h, slopes
+            found = _gradients_by_loop(kind, given, d_h, slopes, slopes, arrays, out, sizes, is_reversed, wanted)
         else:
             by_numpy.rnn_backward(kind, spans(sizes, is_reversed)[::-1], out, weight, d_out, d_h, slopes)
-        before = _before(h0, out, sizes, is_reversed) if wanted[3] else None
-        return (*gradients_of(slopes, slopes, x, before, w_ih, d_h, wanted), None, None)
+            found = _gradients_of(slopes, slopes, d_h, arrays, out, sizes, is_reversed, wanted)
+        return *found, None, None
 
     return rnn_backward
 

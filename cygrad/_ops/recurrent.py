@@ -142,7 +142,8 @@ def _check_layer(kind, sizes, x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr):
 
 
 def _check_sizes(kind, sizes, rows):
-    if not sizes or sizes[-1] < 0 or sum(sizes) != rows or sorted(sizes, reverse=True) != list(sizes):
+    is_sorted = len(set(sizes)) < 2 or sorted(sizes, reverse=True) == list(sizes)
+    if not sizes or sizes[-1] < 0 or sum(sizes) != rows or not is_sorted:
         raise RuntimeError(f"{kind}: {rows} rows are not steps of the sizes {list(sizes)}, each at most the one before")
 
 
@@ -196,33 +197,45 @@ SETTINGS = ("params", "has_biases", "num_layers", "dropout", "train", "bidirecti
 FORMS = {False: ("input", "hx", *SETTINGS, "batch_first"), True: ("data", "batch_sizes", "hx", *SETTINGS)}
 
 
+TYPES = {form: tuple(KINDS.get(name, object) for name in names) for form, names in FORMS.items()}
+
+
+def _ordered(names, given, named):
+    """Arguments in the order of their names; None if there are others."""
+    if not named and len(given) == len(names):
+        return given
+    arguments = dict(zip(names, given)) | named
+    is_complete = len(given) + len(named) == len(names) and arguments.keys() == set(names)
+    return tuple(arguments[name] for name in names) if is_complete else None
+
+
 def _call(kind, given, named):
     """Either form of the functions of the package: of padded sequences, or of packed ones."""
     hx_is_list = kind == "lstm"
     is_packed = "batch_sizes" in named or (len(given) > 3 and isinstance(given[3], (list, tuple)))
-    names = FORMS[is_packed]
-    arguments = dict(zip(names, given)) | named
-    if len(given) + len(named) != len(names) or arguments.keys() != set(names):
-        raise messages.no_such_call(kind, given, named, [_signature(form, hx_is_list) for form in FORMS.values()])
-    hx = arguments["hx"]
-    fit = all(isinstance(arguments[name], kind) for name, kind in KINDS.items() if name in arguments)
+    names, types = FORMS[is_packed], TYPES[is_packed]
+    values = _ordered(names, given, named)
     if (
-        not fit
-        or isinstance(arguments["num_layers"], bool)
-        or not isinstance(hx, (tuple, list) if hx_is_list else Tensor)
+        values is None
+        or not all(map(isinstance, values, types))
+        or isinstance(values[names.index("num_layers")], bool)
+        or not isinstance(values[names.index("hx")], (tuple, list) if hx_is_list else Tensor)
     ):
         raise messages.no_such_call(kind, given, named, [_signature(form, hx_is_list) for form in FORMS.values()])
+    if is_packed:
+        x, batch_sizes, hx, *how = values
+    else:
+        x, hx, *how, batch_first = values
     states = tuple(hx) if hx_is_list else (hx,)
     if hx_is_list and len(states) != 2:
         raise RuntimeError("lstm expects two hidden states")
-    how = [arguments[name] for name in SETTINGS]
-    x = require(arguments[names[0]], kind, names[0])
+    x = require(x, kind, names[0])
     if is_packed:
-        sizes = tuple(arguments["batch_sizes"].tolist())
+        sizes = tuple(batch_sizes.tolist())
         return _layers(kind, x if sum(sizes) >= len(x) else narrow(x, 0, 0, sum(sizes)), sizes, states, *how)
     if x.ndim != 3:
         raise IndexError(f"Dimension out of range (expected to be in range of [-{x.ndim}, {x.ndim - 1}], but got 2)")
-    return _padded(kind, x, states, *how, batch_first=arguments["batch_first"])
+    return _padded(kind, x, states, *how, batch_first=batch_first)
 
 
 def _signature(names, hx_is_list):

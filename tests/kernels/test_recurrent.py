@@ -124,3 +124,18 @@ def test_a_weight_of_another_shape_is_refused_backward(kind, rng):
     arrays[3] = arrays[3][:, :-1]
     with pytest.raises(ValueError, match="instead of"):
         gradients(rng, kind, arrays, results, (3, 3), False)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("sizes", [(16,) * 3, (20,) * 3, (4, 3)])
+def test_gradients_that_nobody_wants_change_no_other(kind, sizes, rng):
+    arrays = layer(rng, kind, sizes, 16, np.float32, size=12)
+    out, last, kept = recurrent.FORWARD[kind](*arrays, sizes, False)
+    grads = np.ones_like(out), [np.ones_like(a) for a in last]
+    wanted = [a is not None for a in arrays]
+    every = recurrent.BACKWARD[kind](*grads, arrays, kept, out, sizes, False, wanted)
+    for i in (0, 2, 3, 4, 5):
+        alone = [k == i for k in range(len(arrays))]
+        found = recurrent.BACKWARD[kind](*grads, arrays, kept, out, sizes, False, alone)
+        np.testing.assert_array_equal(found[i], every[i])
+        assert found[0] is None or i == 0

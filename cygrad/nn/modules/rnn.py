@@ -135,7 +135,7 @@ class RNNBase(Module):
 
     def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
         """Raise RuntimeError for an input, padded or packed, of other sizes or ValueError of another type."""
-        weight = self._flat_weights[0]
+        weight = getattr(self, self._all_weights[0][0])
         if input.dtype != weight.dtype and not cygrad.is_autocast_enabled("cpu"):
             raise ValueError(
                 f"RNN input dtype ({input.dtype}) does not match weight dtype ({weight.dtype}). Convert input: "
@@ -177,7 +177,7 @@ class RNNBase(Module):
 
     def _zeros(self, input: Tensor, batch_sizes: Tensor | None) -> Any:
         """The state at the start."""
-        return cygrad.zeros(self.get_expected_hidden_size(input, batch_sizes), dtype=input.dtype, device=input.device)
+        return input.new_zeros(self.get_expected_hidden_size(input, batch_sizes))
 
     def _check_states(self, hx: Any, dims: int) -> None:
         """Raise RuntimeError unless states have as many dimensions as the input."""
@@ -329,8 +329,8 @@ class LSTM(RNNBase):
         return tuple(_reordered(state, permutation) for state in hx)
 
     def _zeros(self, input: Tensor, batch_sizes: Tensor | None) -> Any:
-        sizes = (self.get_expected_hidden_size, self.get_expected_cell_size)
-        return tuple(cygrad.zeros(size(input, batch_sizes), dtype=input.dtype, device=input.device) for size in sizes)
+        state = super()._zeros(input, batch_sizes)
+        return state, input.new_zeros(self.get_expected_cell_size(input, batch_sizes)) if self.proj_size else state
 
     def _check_states(self, hx: Any, dims: int) -> None:
         if hx[0].dim() != dims or hx[1].dim() != dims:
