@@ -1,9 +1,11 @@
-"""Recurrent cells: one step of an LSTM, a GRU or a plain RNN, made of other ops."""
+"""Recurrent cells: one step of an LSTM, a GRU or a plain RNN, made of other ops; on GPUs, of a layer's kernels."""
 
 from collections.abc import Callable
 
 from cygrad._core import messages
+from cygrad._core.access import array_of
 from cygrad._core.opdef import FUNCTION_ONLY, publish
+from cygrad._kernels.gpu.library import is_array
 from cygrad._ops.arguments import require
 from cygrad._ops.arithmetic import add, mul, sub
 from cygrad._ops.parts import chunk
@@ -67,7 +69,20 @@ def _cell(kind, input, states, w_ih, w_hh, b_ih, b_hh):
                 f"{what} first dim must be {GATES[kind]} * hidden_size = {GATES[kind] * width}, but got "
                 f"{weight.shape[0]}"
             )
+    if is_array(array_of(input)) and _fit(input, w_ih, w_hh, b_ih, b_hh, *states):
+        from cygrad._ops.recurrent import recurrent_layer  # which imports this module
+
+        # a layer of one step, whose gates are one kernel
+        _, *new = recurrent_layer(kind, (len(input),), False, input, states[0], w_ih, w_hh, b_ih, b_hh, *states[1:])
+        return tuple(new)
     return STEPS[kind](linear(input, w_ih, b_ih), linear(states[0], w_hh, b_hh), *states)
+
+
+def _fit(input, w_ih, w_hh, b_ih, b_hh, *states):
+    """Are there rows of one type, and both biases, of full size, or none?"""
+    biases = [b for b in (b_ih, b_hh) if b is not None]
+    fit = len(input) > 0 and len(biases) != 1 and all(b.shape == w_ih.shape[:1] for b in biases)
+    return fit and all(t.dtype is input.dtype for t in (w_ih, w_hh, *biases, *states))
 
 
 def lstm_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
