@@ -27,6 +27,30 @@ def test_the_first_lines_of_a_script(monkeypatch):
     assert torch.cuda.device_count() == torch.cuda.memory_allocated() == torch.cuda.max_memory_allocated(0) == 0
 
 
+def test_libraries_that_are_not_in_use(monkeypatch):
+    backends = torch.backends
+    assert not (backends.mkl.is_available() or backends.mkldnn.is_available() or backends.openmp.is_available())
+    for way in ("flash", "math", "mem_efficient", "cudnn"):
+        is_enabled = getattr(backends.cuda, f"{way}_sdp_enabled")
+        assert is_enabled()
+        getattr(backends.cuda, f"enable_{way}_sdp")(False)
+        assert not is_enabled()
+        getattr(backends.cuda, f"enable_{way}_sdp")(True)
+    with pytest.raises(KeyError), backends.cuda.sdp_kernel(enable_flash=False):
+        assert not backends.cuda.flash_sdp_enabled()
+        raise KeyError
+    assert backends.cuda.flash_sdp_enabled()
+    with backends.mkldnn.flags(enabled=False):
+        backends.mha.set_fastpath_enabled(False)
+    assert not backends.mha.get_fastpath_enabled()
+    backends.mha.set_fastpath_enabled(True)
+
+
+def test_there_are_no_tensors_without_elements():
+    with pytest.raises(RuntimeError, match="^Expected one of cpu, cuda.*: meta\n.*nn.utils.skip_init"):
+        torch.empty(2, device="meta")
+
+
 @pytest.mark.parametrize(
     "call", ["current_device()", "synchronize()", "get_device_name(0)", "get_device_properties(0)", "set_device(0)"]
 )

@@ -14,7 +14,7 @@ from cygrad._core.tensor cimport (
     IS_INFERENCE, IS_VOLATILE, REQUIRES_GRAD, WAS_WRAPPED, Tensor, accumulator_of, alias, become, bind_methods, bump,
     set_leaf_requires_grad, version_of, wrap)
 from cygrad._core import faults
-from cygrad._kernels.arrays cimport is_on_cpu
+from cygrad._kernels.arrays cimport is_read_only
 
 
 def live_tensors():
@@ -27,7 +27,7 @@ def arrays_for_update(list tensors):
     cdef Tensor t
     cdef list arrays = []
     for t in tensors:
-        if is_on_cpu(t.array) and not t.array.flags.writeable:
+        if is_read_only(t.array):
             raise faults.read_only_error(t)
         arrays.append(t.array)
     for t in tensors:

@@ -5,6 +5,11 @@ from _thread import _local
 from cygrad._core.messages import no_such_call, wrong_type
 from cygrad._kernels.gpu.library import cupy, current_device
 
+_REMEDIES = {
+    "meta": "\n  there are no tensors without elements here: nn.utils.skip_init makes a module without filling it, "
+    "copy.deepcopy a template for functional_call",
+}
+
 
 class device:
     """The kind of a device and its number: `device('cpu')`, `device('cuda:0')`, `device('cuda', 0)`.
@@ -31,7 +36,9 @@ class device:
             raise wrong_type("device", "index", 2, "int", index)
         kind, _, number = str(type).partition(":")
         if kind not in ("cpu", "cuda"):
-            raise RuntimeError(f"Expected one of cpu, cuda device type at start of device string: {type}")
+            raise RuntimeError(
+                f"Expected one of cpu, cuda device type at start of device string: {type}{_REMEDIES.get(kind, '')}"
+            )
         if number and not number.isdigit():
             raise RuntimeError(f"Invalid device string: '{type}'")
         object.__setattr__(self, "type", kind)

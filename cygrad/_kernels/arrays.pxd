@@ -52,6 +52,9 @@ cdef inline Operand operand(cnp.ndarray a) noexcept:
 cdef inline bint is_on_cpu(object array) noexcept:
     return isinstance(array, cnp.ndarray)
 
+cdef inline bint is_read_only(object array) noexcept:
+    return is_on_cpu(array) and not cnp.PyArray_ISWRITEABLE(<cnp.ndarray>array)
+
 # Exactly an ndarray, aligned, in native byte order: C code may follow its pointer and strides.
 cdef inline bint is_plain(cnp.ndarray a) noexcept:
     return (likely(PyArray_CheckExact(a)) and likely(cnp.PyArray_ISALIGNED(a))

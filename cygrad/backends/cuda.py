@@ -5,6 +5,8 @@
 `matmul.allow_fp16_reduced_precision_reduction`, `..bf16..` (True): parts of long sums may be added in half precision.
 `matmul.allow_fp16_accumulation` (False): products of float16 may be added up in float16.
 
+PyTorch's ways to compute attention (`enable_flash_sdp`, `sdp_kernel`, ...) can be set, and change nothing.
+
 >>> import cygrad
 >>> cygrad.backends.cuda.matmul.allow_tf32 = True
 >>> cygrad.get_float32_matmul_precision()
@@ -12,10 +14,57 @@
 >>> cygrad.backends.cuda.matmul.allow_tf32 = False
 """
 
+from contextlib import contextmanager
+
 import cygrad
 from cygrad._core.settings import matmul_settings as matmul
 
-__all__ = ["is_built", "matmul"]
+__all__ = [
+    "cudnn_sdp_enabled",
+    "enable_cudnn_sdp",
+    "enable_flash_sdp",
+    "enable_math_sdp",
+    "enable_mem_efficient_sdp",
+    "flash_sdp_enabled",
+    "is_built",
+    "math_sdp_enabled",
+    "matmul",
+    "mem_efficient_sdp_enabled",
+    "sdp_kernel",
+]
+
+_ways = dict.fromkeys(("flash", "math", "mem_efficient", "cudnn"), True)
+
+
+def _switch(way):
+    def enable(enabled):
+        _ways[way] = bool(enabled)
+
+    def is_enabled():
+        return _ways[way]
+
+    for function, name in ((enable, f"enable_{way}_sdp"), (is_enabled, f"{way}_sdp_enabled")):
+        function.__name__ = function.__qualname__ = name
+    enable.__doc__ = f"Allow the way of attention that PyTorch calls {way}; here nothing changes."
+    is_enabled.__doc__ = f"What `enable_{way}_sdp` set, at first True."
+    return enable, is_enabled
+
+
+enable_flash_sdp, flash_sdp_enabled = _switch("flash")
+enable_math_sdp, math_sdp_enabled = _switch("math")
+enable_mem_efficient_sdp, mem_efficient_sdp_enabled = _switch("mem_efficient")
+enable_cudnn_sdp, cudnn_sdp_enabled = _switch("cudnn")
+
+
+@contextmanager
+def sdp_kernel(enable_flash=True, enable_math=True, enable_mem_efficient=True, enable_cudnn=True):
+    """A block in which these are set."""
+    before = dict(_ways)
+    _ways.update(flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn)
+    try:
+        yield
+    finally:
+        _ways.update(before)
 
 
 def is_built():

@@ -98,7 +98,10 @@ class Optimizer:
         """Drop the gradients of all parameters; with `set_to_none=False` fill them with zeros."""
         for group in self.param_groups:
             for parameter in group["params"]:
-                clear_grad(parameter, set_to_none)
+                if set_to_none:
+                    parameter.grad = None
+                else:
+                    clear_grad(parameter, False)
 
     def _can_leave_out(self, device: Any) -> bool:
         """Can a step leave itself out where a number on that GPU says so (`unless` in `_kernels/gpu/optim.py`)?"""

@@ -329,6 +329,15 @@ def test_to_empty_keeps_shapes():
     assert layer.weight.shape == (3, 2) and layer.weight.requires_grad
 
 
+def test_orders_of_memory_are_for_images():
+    model = nn.ModuleList([nn.Conv2d(2, 3, 3), nn.Conv1d(2, 3, 3), nn.Linear(2, 3)])
+    assert model.to(memory_format=torch.channels_last) is model
+    assert model[0].weight.is_contiguous(memory_format=torch.channels_last)
+    assert model[1].weight.is_contiguous() and model[2].weight.is_contiguous()
+    model.to(dtype=torch.float64, memory_format=torch.contiguous_format)
+    assert model[0].weight.is_contiguous() and model[2].weight.dtype == torch.float64
+
+
 # ------------------------------------------------------------------ repr and copies
 
 

@@ -567,3 +567,19 @@ def test_errors_of_samples_say_what_to_do():
 def test_random_split_warns_of_empty_parts():
     with pytest.warns(UserWarning, match="^Length of split at index 1 is 0. This might result in an empty dataset.$"):
         assert [len(part) for part in torch.utils.data.random_split(range(3), [0.9, 0.1])] == [3, 0]
+
+
+def test_samples_of_other_types_are_collated_by_functions_of_the_caller(monkeypatch):
+    from cygrad.utils.data._utils import collate
+
+    def largest(batch, *, collate_fn_map):
+        assert collate_fn_map
+        return max(batch)
+
+    batch = [{"x": {1, 2}, "y": 1.0}, {"x": {1}, "y": 2.0}]
+    with pytest.raises(TypeError, match="found <class 'set'>"):
+        default_collate(batch)
+    monkeypatch.setitem(collate.default_collate_fn_map, set, lambda batch, *, collate_fn_map: list(map(len, batch)))
+    found = default_collate(batch)
+    assert found["x"] == [2, 1] and found["y"].equal(torch.tensor([1.0, 2.0], dtype=torch.float64))
+    assert collate.collate([(1, 3), (4, 2)], collate_fn_map={(int, float): largest}) == [4, 3]

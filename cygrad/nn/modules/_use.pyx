@@ -15,13 +15,21 @@ cdef class Called:
 
     def __call__(self, *args, **kwargs):
         try:
-            if (self._forward_hooks or self._forward_pre_hooks or self._backward_hooks or self._backward_pre_hooks
-                    or global_hooks):
+            if global_hooks or _has_hooks(self, self.__dict__):
                 return self._call_with_hooks(args, kwargs)
             return self.forward(*args, **kwargs)
         except TOLD as error:
             tell_module(error, self)
             raise
+
+
+cdef bint _has_hooks(module, dict state) except -1:
+    # Not by attributes, of which each would take longer: a class with `__getattr__` has no fast way to them.
+    try:
+        return bool(state["_forward_hooks"] or state["_forward_pre_hooks"] or state["_backward_hooks"]
+                    or state["_backward_pre_hooks"])
+    except KeyError:
+        return bool(module._forward_hooks)      # an error that names what is missing
 
 
 def find_member(self, str name not None):

@@ -76,6 +76,9 @@ class Linear(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Map the last dimension of `input`."""
+        own = self._parameters
+        if "weight" in own and "bias" in own:  # look-ups as attributes would take a quarter of a small layer's time
+            return F.linear(input, own["weight"], own["bias"])
         return F.linear(input, self.weight, self.bias)
 
     def extra_repr(self) -> str:

@@ -173,8 +173,11 @@ class Module(Hooked, Stateful, Members):
                 stacklevel=2,
             )
 
+        order = kwargs.pop("memory_format", None)  # of images and volumes: other weights stay as they are
+
         def convert(tensor: Tensor) -> Tensor:
-            moved = tensor.to(*args, **kwargs)
+            ordered = {} if order is None or tensor.dim() not in (4, 5) else {"memory_format": order}
+            moved = tensor.to(*args, **kwargs, **ordered) if args or kwargs or ordered else tensor
             if dtype is None or tensor.is_floating_point() or tensor.is_complex():
                 return moved
             return tensor.to(moved.device)

@@ -17,37 +17,45 @@ def default_collate(batch: Sequence[Any]) -> Any:
     """Samples of the same structure as one such structure of batches.
 
     Tensors and arrays are stacked along a new first dimension, numbers become a tensor (floats one of float64),
-    strings and bytes a list; dicts, tuples with names, and other sequences (as lists) are gone into.
-    Raises TypeError for other types, RuntimeError for sequences or tensors that differ in length.
+    strings and bytes a list; dicts, tuples with names, and other sequences (as lists) are gone into. For other types,
+    `default_collate_fn_map` takes functions.
+    Raises TypeError for types it does not know, RuntimeError for sequences or tensors that differ in length.
 
     >>> from cygrad.utils.data import default_collate
     >>> default_collate([{"x": 1, "name": "a"}, {"x": 2, "name": "b"}])
     {'x': tensor([1, 2]), 'name': ['a', 'b']}
     """
+    return collate(batch, collate_fn_map=default_collate_fn_map)
+
+
+def collate(batch: Sequence[Any], *, collate_fn_map: dict | None = None) -> Any:
+    """As `default_collate`, with functions of your own: `collate_fn_map[type](batch, collate_fn_map=collate_fn_map)`
+    makes a batch of samples of a type, or of types derived from it. The keys are types and tuples of types.
+
+    >>> from cygrad.utils.data._utils.collate import collate
+    >>> collate([{"x": 1}, {"x": 2}], collate_fn_map={int: lambda batch, *, collate_fn_map: sum(batch)})
+    {'x': 3}
+    """
     first = batch[0]
-    if isinstance(first, Tensor):
-        return _stack(batch)
-    if isinstance(first, (np.ndarray, np.generic)) and first.dtype.kind not in "USOV":
-        return _stack([_tensor(item) for item in batch])
-    if isinstance(first, float):
-        return cygrad.tensor(batch, dtype=cygrad.float64)
-    if isinstance(first, int):
-        return cygrad.tensor(batch)
-    if isinstance(first, (str, bytes)):
-        return batch
+    functions = collate_fn_map or {}
+    if type(first) in functions:
+        return functions[type(first)](batch, collate_fn_map=functions)
+    for types, function in functions.items():
+        if isinstance(first, types):
+            return function(batch, collate_fn_map=functions)
+
+    def column(values: Sequence[Any]) -> Any:
+        return collate(values, collate_fn_map=functions)
+
     if isinstance(first, Mapping):
-        return _like(first, {key: default_collate([item[key] for item in batch]) for key in first})
+        return _like(first, {key: column([item[key] for item in batch]) for key in first})
     if isinstance(first, tuple) and hasattr(first, "_fields"):
-        return type(first)(*(default_collate(column) for column in zip(*batch)))
+        return type(first)(*map(column, zip(*batch)))
     if isinstance(first, Sequence):
         if any(len(item) != len(first) for item in batch):
             raise RuntimeError(f"each element in list of batch should be of equal size\n{_UNEQUAL}")
-        return [default_collate(column) for column in zip(*batch)]
-    found = first.dtype if isinstance(first, np.ndarray) else type(first)
-    raise TypeError(
-        f"default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {found}\n"
-        "  give the DataLoader a `collate_fn` of your own for other samples"
-    )
+        return [column(values) for values in zip(*batch)]
+    raise _unknown(type(first))
 
 
 def default_convert(data: Any) -> Any:
@@ -72,11 +80,24 @@ def default_convert(data: Any) -> Any:
 _UNEQUAL = "  give the DataLoader a `collate_fn` for samples of different lengths (nn.utils.rnn.pad_sequence pads them)"
 
 
-def _stack(samples: Sequence[Tensor]) -> Tensor:
+def _unknown(found: Any) -> TypeError:
+    return TypeError(
+        f"default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {found}\n"
+        "  give the DataLoader a `collate_fn` of your own for other samples"
+    )
+
+
+def _stack(samples: Sequence[Tensor], *, collate_fn_map: Any = None) -> Tensor:
     try:
         return cygrad.stack(tuple(samples))
     except RuntimeError as error:
         raise RuntimeError(f"{error}\n{_UNEQUAL}") from None
+
+
+def _stack_arrays(samples: Sequence[Any], *, collate_fn_map: Any = None) -> Tensor:
+    if samples[0].dtype.kind in "USOV":
+        raise _unknown(samples[0].dtype if isinstance(samples[0], np.ndarray) else type(samples[0]))
+    return _stack([_tensor(sample) for sample in samples])
 
 
 def _tensor(value: Any) -> Tensor:
@@ -89,3 +110,12 @@ def _like(mapping: Mapping, items: dict) -> Any:
         return type(mapping)(items)  # type: ignore[call-arg]
     except TypeError:  # it is made of other arguments
         return items
+
+
+default_collate_fn_map: dict = {
+    Tensor: _stack,
+    (np.ndarray, np.generic): _stack_arrays,
+    float: lambda batch, *, collate_fn_map: cygrad.tensor(batch, dtype=cygrad.float64),
+    int: lambda batch, *, collate_fn_map: cygrad.tensor(batch),
+    (str, bytes): lambda batch, *, collate_fn_map: batch,
+}

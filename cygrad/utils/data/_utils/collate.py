@@ -1,5 +1,5 @@
 """Making batches of samples, in PyTorch's place."""
 
-from cygrad.utils.data.collate import default_collate, default_convert
+from cygrad.utils.data.collate import collate, default_collate, default_collate_fn_map, default_convert
 
-__all__ = ["default_collate", "default_convert"]
+__all__ = ["collate", "default_collate", "default_collate_fn_map", "default_convert"]
