@@ -130,6 +130,44 @@ def in_parts(grads=2, saved=2, args=(), inputs=2):
     return decorated
 
 
+def in_slices(axis_of):
+    """A decorator of rules with one gradient, which like all that is saved has the shape of the incoming one.
+
+    What lies along the axis `axis_of(node, shape)` does not depend on each other; None stands for no such axis.
+    """
+
+    def decorated(rule):
+        @wraps(rule)
+        def by_parts(n, g):
+            found = _in_slices(rule, n, g, axis_of) if n.may_run_in_parts(g) else None
+            return rule(n, g) if found is None else found
+
+        return by_parts
+
+    return decorated
+
+
+def beside(node, shape):
+    """The longest axis but the one in the first argument, along which the op works."""
+    return max((d for d in range(len(shape)) if d != node.args[0]), key=shape.__getitem__, default=None)
+
+
+def _in_slices(rule, node, g, axis_of):
+    array, saved = memory_of(g), _saved_values(node)
+    axis = axis_of(node, array.shape)
+    if saved is None or axis is None or array.size <= 2 * SIZE or type(array) is not np.ndarray:
+        return None
+    out, step = None, max(1, array.shape[axis] * SIZE // array.size)
+    for start in range(0, array.shape[axis], step):
+        part = (slice(None),) * axis + (slice(start, start + step),)
+        here = [None if value is None else tensor_of(memory_of(value)[part]) for value in saved]
+        found = memory_of(rule(node.part(here, node.args), tensor_of(array[part])))
+        if out is None:
+            out = np.empty(array.shape, found.dtype)
+        out[part] = found
+    return tensor_of(out)
+
+
 def _in_parts(rule, node, g, dims):
     saved = _saved_values(node)
     if saved is None:

@@ -75,6 +75,30 @@ def pdist(x, p):
 
 
 @silent
+def pdist_gradient(g, x, distance, p):
+    """The gradient of `pdist` for p > 0, of as many columns at a time as make a block."""
+    out, n = np.zeros_like(x), len(x)
+    step = max(1, BLOCK // n)
+    for first in range(0, x.shape[1], step):
+        points, grads = (a[:, first : first + step] for a in (x, out))
+        start = 0
+        for row in range(n - 1):
+            pairs = slice(start, start := start + n - 1 - row)
+            pull = points[row] - points[row + 1 :]
+            if p == np.inf:
+                pull = np.sign(pull) * (np.abs(pull) == distance[pairs, None])
+            elif p != 1:
+                size = np.abs(pull) / distance[pairs, None]
+                pull = np.where(pull == 0, 0, np.sign(pull) * size ** (p - 1)).astype(x.dtype, copy=False)
+            else:
+                pull = np.sign(pull)
+            pull *= g[pairs, None]
+            grads[row] += pull.sum(0)
+            grads[row + 1 :] -= pull
+    return out
+
+
+@silent
 def cross(a, b, axis):
     """The cross products of vectors along an axis."""
     a, b = np.broadcast_arrays(a, b)

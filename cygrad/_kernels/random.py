@@ -168,7 +168,8 @@ def picked_once(numbers, weights, count):
     """As `picked`, but no index of a row twice."""
     # the smallest of exponential waiting times, as if the events came at these rates
     with np.errstate(all="ignore"):
-        waiting = numbers.standard_exponential(weights.shape) / weights
+        waiting = numbers.standard_exponential(weights.shape)
+        np.divide(waiting, weights, waiting)
     if count == waiting.shape[1]:
         return waiting.argsort(1, kind="stable").astype(np.int64)
     first = waiting.argpartition(count - 1, 1)[:, :count]
@@ -200,11 +201,20 @@ def _poisson(numbers, rates):
 
 def binomial(numbers, trials, chance, shape):
     """Of the type of `trials`; nan where the chance or the number of trials is nan."""
+    out = np.empty(shape, trials.dtype)
+    drawn, n, p = out.reshape(-1), np.broadcast_to(trials, shape).flat, np.broadcast_to(chance, shape).flat
+    for start in range(0, out.size, blocks.SIZE):
+        part = slice(start, start + blocks.SIZE)
+        drawn[part] = _binomial(numbers, n[part], p[part])
+    return out
+
+
+def _binomial(numbers, trials, chance):
     p = np.clip(chance.astype(np.float64), 0, 1)
     n = np.clip(trials.astype(np.float64), 0, 2.0**62)
     unknown = np.isnan(p) | np.isnan(n)
-    drawn = numbers.binomial(np.where(np.isnan(n), 0, n).astype(np.int64), np.where(np.isnan(p), 0, p), shape)
-    return np.asarray(np.where(unknown, np.nan, drawn)).astype(trials.dtype)
+    drawn = numbers.binomial(np.where(np.isnan(n), 0, n).astype(np.int64), np.where(np.isnan(p), 0, p))
+    return np.where(unknown, np.nan, drawn)
 
 
 def cauchy(numbers, shape, dtype, median, sigma):

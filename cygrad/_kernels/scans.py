@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from cygrad._kernels import blocks
 from cygrad._kernels.dispatch import dispatching
 
 
@@ -33,6 +34,31 @@ def logcumsumexp(a, axis):
     with np.errstate(all="ignore"):
         for i in range(1, len(rows)):
             result[i] = log_of_sum(result[i - 1], rows[i])
+    return out
+
+
+def logcumsumexp_gradient(g, x, y, axis):
+    """The sum over k >= i of g[k] * exp(x[i] - y[k]), real, where y is `logcumsumexp` of x.
+
+    In logarithms, because neither factor is bounded, and so apart for g > 0 and g < 0; block by block, from the end.
+    """
+    out = np.empty_like(x)
+    rows, points, sums, result = (np.moveaxis(a, axis, 0) for a in (g, x, y, out))
+    after = {1: -np.inf, -1: -np.inf}  # what all further rows sum up to
+    step = max(1, len(rows) * blocks.SIZE // g.size)
+    with np.errstate(all="ignore"):
+        for start in reversed(range(0, len(rows), step)):
+            part = slice(start, start + step)
+            g, y = rows[part], sums[part]
+            sizes = np.log(np.abs(g)) - np.where(y == -np.inf, 0, y)
+            found = []
+            for sign in after:
+                logs = np.where((np.sign(g) == sign) & (y > -np.inf), sizes, x.dtype.type(-np.inf))[::-1]
+                logs[0] = np.logaddexp(logs[0], after[sign])
+                np.logaddexp.accumulate(logs, 0, out=logs)
+                after[sign] = logs[-1].copy()
+                found.append(np.exp(logs[::-1] + points[part]))
+            np.subtract(*found, out=result[part])
     return out
 
 

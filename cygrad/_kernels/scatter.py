@@ -171,6 +171,10 @@ def index_sum(values, shape, indices):
     """
     if len(indices) == 1 and indices[0].dtype == np.int64:
         return _rows_sum(values, shape, indices[0])
+    if len(indices) == 1 and indices[0].dtype == bool:  # no place twice
+        out = np.zeros(shape, values.dtype)
+        out[indices[0]] = values
+        return out
     plain, dims = one_index_each(indices)
     if len(plain) > 1:
         plain = np.broadcast_arrays(*plain)

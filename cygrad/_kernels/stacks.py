@@ -120,6 +120,35 @@ def reducing(function):
     return by_parts
 
 
+def reduced(function, a, axes, keepdim, join=None):
+    """`function(a, axes, keepdim)`, a reduction, of large arrays part by part.
+
+    Parts along an axis that is reduced give results of which `join(results, axes, True)` makes one; unless it is given,
+    there are none.
+    """
+    if not isinstance(a, np.ndarray) or a.size <= blocks.SIZE:
+        return function(a, axes, keepdim)
+    axes = tuple(range(a.ndim)) if axes is None else axes
+    found = _reduced(function, a, axes, join)
+    return found if keepdim else np.asarray(found.squeeze(axes))
+
+
+def is_of_rows(a, axes):
+    """Whether each result is of elements that lie side by side."""
+    return a.flags.c_contiguous and (axes is None or axes == tuple(range(a.ndim - len(axes), a.ndim)))
+
+
+def _reduced(function, a, axes, join):
+    lengths = [1 if join is None and axis in axes else length for axis, length in enumerate(a.shape)]
+    axis = int(np.argmax(lengths))
+    if a.size <= blocks.SIZE or lengths[axis] == 1:
+        return function(a, axes, True)
+    step = max(1, lengths[axis] * blocks.SIZE // a.size)
+    parts = (slice(start, start + step) for start in range(0, lengths[axis], step))
+    found = np.concatenate([_reduced(function, cut(a, part, axis), axes, join) for part in parts], axis)
+    return join(found, (axis,), True) if axis in axes else found
+
+
 def cut(a, part, axis):
     """A part of an array along a dimension, if it has that and does not broadcast along it."""
     return a if axis < 0 or a.shape[axis] == 1 else a[(slice(None),) * axis + (part,)]

@@ -11,6 +11,7 @@ from cygrad._core.access import array_of
 from cygrad._core.opdef import IN1, IN2, INPLACE, declare, publish
 from cygrad._core.record import record_n, result_type, write_into
 from cygrad._core.tensor import Tensor
+from cygrad._kernels import blocks
 from cygrad._kernels.blas import addmm as sum_with_product
 from cygrad._kernels.blas import matmul
 from cygrad._kernels.blocks import SIZE
@@ -37,7 +38,13 @@ from cygrad._ops.views import expand, squeeze, transpose, unsqueeze
 
 
 def scaled_sum(base, product, beta, alpha):
-    """beta * base + alpha * product."""
+    """beta * base + alpha * product, which may take the place of the product."""
+    if product.size > blocks.SIZE:
+        return blocks.in_blocks(lambda *parts: _scaled_sum(*parts, beta, alpha), (base, product), product)
+    return _scaled_sum(base, product, beta, alpha)
+
+
+def _scaled_sum(base, product, beta, alpha):
     with np.errstate(all="ignore"):
         if alpha != 1:
             product = as_array(product * as_array(alpha).astype(product.dtype)[()])

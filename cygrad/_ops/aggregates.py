@@ -13,8 +13,8 @@ from cygrad._core.gradients_in_blocks import reused
 from cygrad._core.opdef import IN0, NONDIFF, OUT0, PRIVATE, declare, publish
 from cygrad._core.record import apply1_args, apply_n, as_type, record_n, recorded, tensor_argument
 from cygrad._core.tensor import Tensor
-from cygrad._kernels import along, blocks, stacks
-from cygrad._kernels.gpu.library import as_array, dense
+from cygrad._kernels import along, stacks
+from cygrad._kernels.gpu.library import dense
 from cygrad._ops.arguments import integers
 from cygrad._ops.arithmetic import div, mul, sub
 from cygrad._ops.pointwise import conjugate, exp
@@ -160,10 +160,8 @@ def logsumexp(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=N
 
 def log_sums(array, axes, keepdim):
     """`reduce.logsumexp`, of large arrays part by part."""
-    if array.size <= blocks.SIZE or axes is None:
-        return reduce.logsumexp(array, axes, keepdim)
-    sums = stacks.along(lambda part, axes: reduce.logsumexp(part, axes, True))(array, axes)
-    return sums if keepdim else as_array(sums.squeeze(axes))
+    join = reduce.logsumexp if array.itemsize > 2 else None  # which would round once more
+    return stacks.reduced(reduce.logsumexp, array, axes, keepdim, join)
 
 
 # -- truth values of many -------------------------------------------------------------------------

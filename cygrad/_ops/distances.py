@@ -4,7 +4,7 @@ import numpy as np
 
 from cygrad._core import messages
 from cygrad._core.access import array_of, tensor_of
-from cygrad._core.gradients_in_blocks import in_parts
+from cygrad._core.gradients_in_blocks import in_parts, in_slices
 from cygrad._core.opdef import ELSEWHERE, FUNCTION_ONLY, IN0, IN1, INPLACE, LINEAR, OUT0, declare, publish
 from cygrad._core.record import apply_n
 from cygrad._core.sites import warn
@@ -107,8 +107,11 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
 
 def pdist_rule(n, g):
     x, distance = n.saved(0), n.saved_result()
+    is_zero = n.args[0] == 0 or not array_of(distance).size
+    if not is_zero and n.may_run_in_parts(g) and isinstance(array_of(x), np.ndarray):
+        return tensor_of(kernels.pdist_gradient(*map(array_of, (g, x, distance)), n.args[0]))
     zeros = tensor_of(np.zeros_like(array_of(x)))
-    if n.args[0] == 0 or not array_of(distance).size:
+    if is_zero:
         return zeros
     first, second = triu_indices(x.shape[0], x.shape[0], 1, device=x.device).unbind()
     difference = sub(index_select(x, 0, first), index_select(x, 0, second))
@@ -219,6 +222,7 @@ def cross(input, other, dim=None, *, out=None):
 # -- norms that are bounded --------------------------------------------------------------------------------
 
 
+@in_slices(lambda n, shape: n.args[1])
 def renorm_rule(n, g):
     p, dim, maxnorm = n.args
     x = n.saved(0)

@@ -11,6 +11,7 @@ from cygrad._core.opdef import IN0, OUT0, declare, publish
 from cygrad._core.record import apply_n
 from cygrad._core.sites import warn
 from cygrad._core.tensor import Tensor
+from cygrad._kernels import blocks, stacks
 from cygrad._kernels.gpu.library import as_array
 from cygrad._ops.arithmetic import div, mul, sub
 from cygrad._ops.reductions import axes_argument, flag_argument, mean, restored
@@ -37,7 +38,18 @@ def var_rule(n, g):
     return var_gradient(g, n.saved(0), *n.args)
 
 
-VAR = declare("var", var_rule, saves=IN0, kernel=reduce.var, inputs="self", attributes="dim correction keepdim")
+def var_array(a, axes, correction, keepdim):
+    """Of large arrays part by part, unless they are rows, whose distances from the mean are not kept."""
+    if a.size <= blocks.SIZE or stacks.is_of_rows(a, axes):
+        return reduce.var(a, axes, correction, keepdim)
+
+    def var(part, axes, keepdim):
+        return reduce.var(part, axes, correction, keepdim)
+
+    return stacks.reduced(var, a, axes, keepdim)
+
+
+VAR = declare("var", var_rule, saves=IN0, kernel=var_array, inputs="self", attributes="dim correction keepdim")
 
 VAR_SIGNATURES = (
     "Tensor input, tuple of ints dim, bool unbiased = True, bool keepdim = False, *, Tensor out = None",
@@ -87,7 +99,7 @@ def var_arguments(op, t, dim, unbiased, keepdim, correction, axis, keepdims):
 
 
 def std_array(a, axes, correction, keepdim):
-    return as_array(np.sqrt(reduce.var(a, axes, correction, keepdim)))
+    return as_array(np.sqrt(var_array(a, axes, correction, keepdim)))
 
 
 def std_rule(n, g):

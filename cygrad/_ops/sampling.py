@@ -12,7 +12,7 @@ from cygrad._core.dtypes import dtype_of_number, get_default_dtype
 from cygrad._core.opdef import NONDIFF, declare, publish, variant
 from cygrad._core.record import record_n, write_into
 from cygrad._core.tensor import Tensor
-from cygrad._kernels import copying
+from cygrad._kernels import blocks, copying
 from cygrad._kernels import random as kernels_of_memory
 from cygrad._kernels.gpu import random as kernels_of_gpu
 from cygrad._kernels.gpu.library import is_array
@@ -208,15 +208,29 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
     t = require(input, "multinomial")
     count = integer(num_samples, "multinomial", "num_samples", 2)
     _check_weights(t, count, replacement)
-    weights = np.atleast_2d(array_of(t)).astype(np.float64)
+    weights = array_of(t) if t.ndim == 2 else array_of(t)[None]
+    step = max(1, blocks.SIZE // weights.shape[1]) if isinstance(weights, np.ndarray) and weights.size else len(weights)
+    parts = [slice(start, start + step) for start in range(0, len(weights), step or 1)] or [slice(None)]
+    for part in parts:
+        _check_sums(weights[part].astype(np.float64))
+    kernels, numbers = source_of(generator, "multinomial", place_of(t))
+    draw = kernels.picked if replacement else kernels.picked_once
+    drawn = (draw(numbers, weights[part].astype(np.float64), count) for part in parts)
+    if len(parts) == 1:
+        array = next(drawn)
+    else:
+        array = np.empty((len(weights), count), np.int64)
+        for part, indices in zip(parts, drawn):
+            array[part] = indices
+    return _recorded(MULTINOMIAL, array if t.ndim == 2 else array[0], (t,), out)
+
+
+def _check_sums(weights):
     total = weights.sum(-1)
     if not ((weights >= 0).all() & np.isfinite(total).all()):
         raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
     if not (total > 0).all():
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
-    kernels, numbers = source_of(generator, "multinomial", place_of(t))
-    array = (kernels.picked if replacement else kernels.picked_once)(numbers, weights, count)
-    return _recorded(MULTINOMIAL, array if t.ndim == 2 else array[0], (t,), out)
 
 
 def _check_weights(t, count, replacement):

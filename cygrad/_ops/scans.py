@@ -8,6 +8,7 @@ from cygrad._core import messages, return_types
 from cygrad._core.access import array_of, tensor_of
 from cygrad._core.dtypes import as_dtype, dtype_of_number
 from cygrad._core.dual import keep
+from cygrad._core.gradients_in_blocks import beside, in_slices
 from cygrad._core.opdef import FUNCTION_ONLY, IN0, IN1, INPLACE, LINEAR, OUT0, declare, publish
 from cygrad._core.record import apply1_args, apply_n, as_type, record_outputs, recorded, tensor_argument, write_into
 from cygrad._core.state import get_modes
@@ -81,6 +82,7 @@ def cumsum_from_end(t, dim):
     return apply1_args(CUMSUM, t, (dim, True), None)
 
 
+@in_slices(beside)
 def cumprod_rule(n, g):
     (dim,) = n.args
     x = n.saved(0)
@@ -208,7 +210,16 @@ def running_extremum(op, result_type, input, dim, out):
 
 
 def logcumsumexp_rule(n, g):
-    """The sum over k >= i of g[k] * exp(x[i] - y[k]), in logarithms because neither factor is bounded."""
+    """The sum over k >= i of g[k] * exp(x[i] - y[k])."""
+    x = n.saved(0)
+    if n.may_run_in_parts(g) and isinstance(array_of(x), np.ndarray) and x.ndim and array_of(x).dtype.kind == "f":
+        return tensor_of(scans.logcumsumexp_gradient(*map(array_of, (g, x, n.saved_result())), n.args[0]))
+    return _in_logarithms(n, g)
+
+
+@in_slices(beside)
+def _in_logarithms(n, g):
+    """The same by ops, in logarithms because neither factor is bounded."""
     (dim,) = n.args
     x = n.saved(0)
     y = n.saved_result()
@@ -217,7 +228,7 @@ def logcumsumexp_rule(n, g):
         a = array_of(g)
         size = np.abs(a).max() or 1
         shift = tensor_of(as_array(np.where(a.real < 0, -size, size)).astype(a.dtype))
-        return sub(logcumsumexp_rule(n, add(g, shift)), logcumsumexp_rule(n, shift))  # it is linear
+        return sub(_in_logarithms(n, add(g, shift)), _in_logarithms(n, shift))  # it is linear
     if x.is_complex():
         x, y = conjugate(x), conjugate(y)
         size = log(where(nothing, 1.0, g))

@@ -6,13 +6,16 @@ that are equal, each gets its share.
 
 import math
 
+import numpy as np
+
 import cygrad._kernels.reduce as reduce
-from cygrad._core import messages
-from cygrad._core.access import array_of
+from cygrad._core import gradients_in_blocks, messages
+from cygrad._core.access import array_of, tensor_of
 from cygrad._core.dtypes import as_dtype
 from cygrad._core.dtypes import promote_types_py as promote_types
 from cygrad._core.opdef import FUNCTION_ONLY, IN0, OUT0, declare, publish, variant
 from cygrad._core.record import apply_n
+from cygrad._kernels import blocks, stacks
 from cygrad._ops.aggregates import times
 from cygrad._ops.arguments import integers, require
 from cygrad._ops.arithmetic import div, mul, pow
@@ -26,7 +29,14 @@ from cygrad._ops.selection import where
 
 
 def norm_array(a, ord, axes, keepdim):
-    return reduce.norm(a, ord, axes, keepdim)
+    """Of large arrays part by part: a norm of norms is the norm of all, but for the count of what is not 0."""
+    if a.size <= blocks.SIZE or ord == 2 and stacks.is_of_rows(a, axes):  # whose squares are not kept
+        return reduce.norm(a, ord, axes, keepdim)
+
+    def norm(part, axes, keepdim):
+        return reduce.norm(part, ord, axes, keepdim)
+
+    return stacks.reduced(norm, a, axes, keepdim, norm if ord else reduce.sum)
 
 
 def vector_norm_rule(n, g):
@@ -43,10 +53,22 @@ def vector_norm_rule(n, g):
     g, divisor = where(at_zero, 0.0, g), where(at_zero, 1.0, norm)
     if ord == 2:
         return times(div(x, divisor), g)
-    size = abs(x)
     if math.isinf(ord):
+        size = abs(x)
         reached = (size == norm) | ((size != size) & (norm != norm))
         return mul(div(mul(g, reached), total(reached, axes, True)), sgn(x))
+    if n.may_run_in_parts(g) and isinstance(array_of(x), np.ndarray):
+
+        def part(*arrays):
+            return array_of(_times_slope(*map(tensor_of, arrays), ord))
+
+        arrays = [array_of(t) for t in (g, x, divisor)]
+        return tensor_of(blocks.in_blocks(part, arrays, None, gradients_in_blocks.SIZE))
+    return _times_slope(g, x, divisor, ord)
+
+
+def _times_slope(g, x, divisor, ord):
+    size = abs(x)
     slope = pow(div(where(size == 0, 1.0, size), divisor), ord - 1)
     return mul(g, mul(sgn(x), slope))
 

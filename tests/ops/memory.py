@@ -35,13 +35,6 @@ FORWARDS = _table(
         },
     ),
     (
-        "drawn by NumPy in double precision, or from tables",
-        {
-            8.75: "multinomial",
-            9.25: "binomial",
-        },
-    ),
-    (
         "indices of 8 bytes, for each dimension, element or column of the result",
         {
             0.75: "cummax cummin",
@@ -71,9 +64,9 @@ FORWARDS = _table(
         "made of ops that PyTorch makes it of, under its nodes' names: the result of one is the operand of the next",
         {
             0.5: "multilabel_margin_loss",
-            0.75: "baddbmm pairwise_distance",
+            0.75: "pairwise_distance",
             1.0: (
-                "addr cartesian_prod cosine_embedding_loss cosine_similarity frobenius_norm gradient linalg_vander "
+                "cartesian_prod cosine_embedding_loss cosine_similarity gradient linalg_vander "
                 "local_response_norm softmin vander"
             ),
             1.5: "cumulative_trapezoid",
@@ -153,13 +146,10 @@ BACKWARDS = _table(
     (
         "running or whole products, sums and norms along a dimension, right where elements are 0 or infinite",
         {
-            0.75: "linalg_vander",
             1.25: "cumprod",
+            1.75: "vander",
+            2.0: "renorm",
             2.25: "scatter_reduce index_reduce",
-            4.0: "renorm",
-            5.25: "pdist",
-            5.75: "logcumsumexp",
-            6.0: "vander",
         },
     ),
 )

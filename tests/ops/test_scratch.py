@@ -181,6 +181,30 @@ def test_in_place(name):
     assert (scratch(run) > SCRATCH) == (name in IS_COPIED), IS_COPIED.get(name)
 
 
+# What the first samples above do not reach: other orders of norms, leading dimensions, masks
+FURTHER = {
+    "norm": lambda x: x.norm(3),
+    "norm of columns": lambda x: x.norm(2, 0),
+    "largest": lambda x: x.norm(float("inf"), 1),
+    "count": lambda x: cygrad.linalg.vector_norm(x, 0),
+    "var of columns": lambda x: x.var(0),
+    "logsumexp of all": lambda x: x.logsumexp((0, 1)),
+    "gradient by a mask": lambda x: cygrad.autograd.grad((y := x.detach().requires_grad_())[y > 0.5].sum(), y),
+    "gradient of norms": lambda x: cygrad.autograd.grad((y := x.detach().requires_grad_()).norm(3, 0).sum(), y),
+    "gradient of cumprod": lambda x: cygrad.autograd.grad((y := x.detach().requires_grad_()).cumprod(0).sum(), y),
+}
+
+
+@in_loops
+@pytest.mark.parametrize("what", FURTHER)
+def test_further(what, monkeypatch):
+    x = cygrad.linspace(0.1, 0.9, SIZE).view(-1, 64)
+    used = scratch(lambda: FURTHER[what](x))
+    whole = as_a_whole(monkeypatch, FURTHER[what], x)
+    assert used <= (SCRATCH if "gradient" not in what else 3 * SCRATCH)
+    assert_close(*([found] if isinstance(found, cygrad.Tensor) else found for found in (FURTHER[what](x), whole)))
+
+
 # --- Gradients that are computed block by block ------------------------------------------------
 
 
