@@ -1,5 +1,6 @@
-"""Settings of cuDNN, which is not in use: convolutions on GPUs are products by cuBLAS, whose precision
-`backends.cuda.matmul` sets, and always the same for the same input. What is set here is kept, and changes nothing.
+"""Settings of cuDNN, which computes convolutions on GPUs where the package nvidia-cudnn-frontend and cuDNN are there:
+whether it is `enabled`, `allow_tf32` (True) in float32, `deterministic`. Without it convolutions are products by
+cuBLAS, whose precision `backends.cuda.matmul` sets, always the same for the same input. `benchmark` changes nothing.
 
 >>> import cygrad
 >>> cygrad.backends.cudnn.benchmark = True
@@ -9,6 +10,9 @@ False
 """
 
 from contextlib import contextmanager
+
+from cygrad._kernels.gpu import cudnn as _kernels
+from cygrad._kernels.gpu import library as _library
 
 __all__ = [
     "allow_tf32",
@@ -28,22 +32,23 @@ benchmark = False
 benchmark_limit = 10
 deterministic = False
 allow_tf32 = True
+_kernels.settings = globals()  # where users assign
 _FLAGS = ("enabled", "benchmark", "benchmark_limit", "deterministic", "allow_tf32")
 
 
 def is_available():
-    """Whether cuDNN can be used: no."""
-    return False
+    """Whether cuDNN can be used."""
+    return _library.is_available() and _kernels.module() is not None
 
 
 def is_acceptable(tensor):
-    """Whether cuDNN computes with this tensor: no."""
-    return False
+    """Whether cuDNN computes with this tensor."""
+    return tensor.is_cuda and tensor.is_floating_point() and enabled and is_available()
 
 
 def version():
-    """The version of cuDNN: None."""
-    return None
+    """The version of cuDNN, as a number; None where it can not be used."""
+    return _kernels.module().backend_version() if is_available() else None
 
 
 def set_flags(_enabled=None, _benchmark=None, _benchmark_limit=None, _deterministic=None, _allow_tf32=None):

@@ -13,7 +13,8 @@ from cygrad._kernels.gpu import library
 def cupy():
     """CuPy, or its stand-in, which cygrad finds in its place."""
     if library.is_available():
-        yield library.cupy()
+        with cygrad.backends.cudnn.flags(enabled=True, allow_tf32=False):
+            yield library.cupy()
         return
     before = dict(gpu._forms)
     with cupy_standin.installed() as module:

@@ -1,4 +1,5 @@
 """Convolution on GPUs: products of matrices over windows, by cuBLAS; see `_kernels/convolution.py` for the three forms.
+What cuDNN does, where it can be used (`cudnn.py`), is left to it.
 
 Windows of some images at a time are made columns, in scratch memory that does not grow with the number of images.
 Filters with a channel of their own are sums over taps, in one kernel.
@@ -8,6 +9,7 @@ import math
 from typing import Any
 
 from cygrad._kernels.convolution import backwards, is_depthwise, plus
+from cygrad._kernels.gpu import cudnn
 from cygrad._kernels.gpu.blas import matmul
 from cygrad._kernels.gpu.folding import add_columns, columns_of
 from cygrad._kernels.gpu.library import cupy, dense
@@ -157,6 +159,8 @@ def correlate(x, w, b, where, groups):
         return plus(_each_channel(_CORRELATE, x, w, (n, filters, *where.size), where), b)
     if not (n * filters * count and w.size):
         return plus(cupy().zeros((n, filters, *where.size), x.dtype), b)
+    if (found := cudnn.computed("conv_fprop", (x, w), (n, filters, *where.size), where, groups)) is not None:
+        return plus(found, b)
     x, rows = dense(x), w[0].size
     matrix = dense(w).reshape(groups, filters // groups, rows)
     if where.is_plain():
@@ -185,6 +189,8 @@ def spread(g, w, b, where, groups):
     if not (out.size and g.size and w.size):
         out.fill(0)
         return plus(out, b)
+    if (found := cudnn.computed("conv_dgrad", (g, w), out.shape, where, groups)) is not None:
+        return plus(found, b)
     rows = w[0].size
     matrix = w.reshape(groups, filters // groups, rows).swapaxes(1, 2)
     g = dense(g).reshape(n, groups, filters // groups, count)
@@ -214,6 +220,8 @@ def filter_gradient(x, g, where, groups):
         return _tap_sums(x, g, where)
     if not (x.size and g.size):
         return cupy().zeros(shape, x.dtype)
+    if (found := cudnn.computed("conv_wgrad", (x, g), shape, where, groups)) is not None:
+        return found
     x, g, rows = dense(x), dense(g).reshape(n, filters, count), channels * taps(where)
     out: Any = None
     for first, last in _blocks(n, rows * groups, count, x.itemsize):

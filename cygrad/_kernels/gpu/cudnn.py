@@ -1,0 +1,122 @@
+"""Convolutions by cuDNN, through the package nvidia-cudnn-frontend where it is installed; None for what it refuses.
+
+For each geometry a plan is built once and kept. Convolutions in groups stay products of our own.
+"""
+
+import math
+from functools import cache
+from importlib import import_module
+from threading import local
+from typing import Any
+
+from cygrad._kernels.gpu.capturing import is_capturing
+from cygrad._kernels.gpu.library import cupy, current_device, dense, switches
+
+_TYPES = {"float16": "HALF", "bfloat16": "BFLOAT16", "float32": "FLOAT", "float64": "DOUBLE"}
+_MOST = 1024
+_plans: dict = {}  # by what `computed` is asked for: (graph, its tensors), or None if there is none
+_of_thread = local()  # .handles: by GPU
+settings: dict[str, Any] = {"enabled": True, "deterministic": False, "allow_tf32": True}  # of backends.cudnn
+
+
+@cache
+def module():
+    """The package with cuDNN behind it, or None."""
+    try:
+        found = import_module("cudnn")
+        found.backend_version()
+    except Exception:  # that it is missing, or finds no library
+        return None
+    return found
+
+
+def computed(kind, given, shape, where, groups):
+    """A dense array of `shape`: `conv_fprop` of (images, filters), `conv_dgrad` of (results, filters) or `conv_wgrad` of
+    (images, results); or None."""
+    dtype = given[0].dtype
+    if groups != 1 or not settings["enabled"] or dtype.name not in _TYPES or module() is None or not _is_even(where):
+        return None
+    given = [dense(a) for a in given]
+    is_ordered = settings["deterministic"] or switches.in_order
+    geometry = tuple(map(tuple, (where.low, where.stride, where.dilation)))
+    key = current_device(), kind, dtype.name, *(a.shape for a in given), *geometry, is_ordered, settings["allow_tf32"]
+    if key not in _plans:
+        if is_capturing():  # to build one may wait for the GPU
+            return None
+        if len(_plans) >= _MOST:
+            _plans.pop(next(iter(_plans)), None)
+        _plans[key] = _tried(_plan, kind, given, shape, geometry, is_ordered)
+    if _plans[key] is None:
+        return None
+    out = cupy().empty(shape, dtype)
+    if _tried(_execute, *_plans[key], (*given, out)) is None:
+        _plans[key] = None
+        return None
+    return out
+
+
+def _tried(function, *args):
+    """`function(*args)`; None if it fails, as for what cuDNN has nothing for."""
+    try:
+        return function(*args)
+    except Exception:
+        return None
+
+
+def _is_even(where):
+    """Is the padding the same before and after the image, as far as windows reach?"""
+    return min(where.low) >= 0 and all(
+        (image + 2 * low - dilation * (kernel - 1) - 1) // stride + 1 == size
+        for image, low, dilation, kernel, stride, size in zip(
+            where.image, where.low, where.dilation, where.kernel, where.stride, where.size
+        )
+    )
+
+
+def _handle():
+    handles = _of_thread.__dict__.setdefault("handles", {})
+    device = current_device()
+    if device not in handles:
+        handles[device] = module().create_handle()
+    module().set_stream(handles[device], cupy().cuda.get_current_stream().ptr)
+    return handles[device]
+
+
+def _plan(kind, given, shape, geometry, is_ordered):
+    cudnn = module()
+    name = _TYPES[given[0].dtype.name]
+    own, wide = (getattr(cudnn.data_type, n) for n in (name, "DOUBLE" if name == "DOUBLE" else "FLOAT"))
+    graph = cudnn.pygraph(handle=_handle(), io_data_type=own, intermediate_data_type=wide, compute_data_type=wide)
+
+    def sizes(shape):
+        """(lengths, steps), with two dimensions of images at least."""
+        dim = [*shape[:2], *([1] if len(shape) == 3 else []), *shape[2:]]
+        return dim, [math.prod(dim[i + 1 :]) for i in range(len(dim))]
+
+    tensors = [
+        graph.tensor(name=f"given{i}", dim=dim, stride=stride, data_type=own)
+        for i, (dim, stride) in enumerate(sizes(a.shape) for a in given)
+    ]
+    before = [[value] if len(shape) == 3 else [] for value in (0, 1, 1)]
+    padding, stride, dilation = ([*first, *values] for first, values in zip(before, geometry))
+    out = getattr(graph, kind)(*tensors, padding=padding, stride=stride, dilation=dilation)
+    dim, steps = sizes(shape)
+    out.set_output(True).set_data_type(own).set_dim(dim).set_stride(steps)
+    graph.validate()
+    graph.build_operation_graph()
+    graph.create_execution_plans([cudnn.heur_mode.A, cudnn.heur_mode.FALLBACK])
+    notes = [cudnn.numerical_note.NONDETERMINISTIC] if is_ordered else []
+    if name == "FLOAT" and not settings["allow_tf32"]:
+        notes.append(cudnn.numerical_note.TENSOR_CORE)
+    if notes:
+        graph.deselect_numeric_notes(notes)
+    graph.check_support()
+    graph.build_plans()
+    return graph, (*tensors, out)
+
+
+def _execute(graph, tensors, arrays):
+    workspace = cupy().empty(max(graph.get_workspace_size(), 1), "uint8")
+    pointers = {tensor: array.data.ptr for tensor, array in zip(tensors, arrays)}
+    graph.execute(pointers, workspace.data.ptr, handle=_handle())
+    return True

@@ -1,0 +1,209 @@
+"""Convolutions through cuDNN's Python package: here a stand-in for it, which has its names and computes on the CPU.
+
+It takes no strides but dense ones, refuses what it is told to, and counts the plans that are built.
+"""
+
+import ctypes
+import math
+import sys
+from types import ModuleType, SimpleNamespace
+
+import numpy as np
+import pytest
+
+import cygrad as torch
+from cygrad._kernels.gpu import cudnn, library
+from cygrad.nn import functional as F
+
+TYPES = {"FLOAT": np.float32, "DOUBLE": np.float64, "HALF": np.float16}
+SIZES = [  # images, filters, options
+    ((2, 3, 9), (4, 3, 3), {"padding": 1}),
+    ((2, 3, 8, 7), (4, 3, 3, 2), {"stride": (2, 1), "padding": (1, 0), "dilation": (1, 2)}),
+    ((2, 2, 5, 6, 4), (3, 2, 2, 3, 2), {"padding": 1, "stride": 2}),
+]
+
+
+class Tensor:
+    def __init__(self, dim=None, stride=None):
+        self.dim, self.stride = dim, stride
+
+    def set_output(self, value):
+        return self
+
+    set_data_type = set_output
+
+    def set_dim(self, dim):
+        self.dim = dim
+        return self
+
+    def set_stride(self, stride):
+        self.stride = stride
+        return self
+
+
+class Graph:
+    """`cudnn.pygraph`."""
+
+    built = 0
+    refuses: tuple = ()
+    notes: tuple = ()
+
+    def __init__(self, *, handle, io_data_type, intermediate_data_type, compute_data_type):
+        self.dtype = TYPES[io_data_type]
+        assert compute_data_type == intermediate_data_type == ("DOUBLE" if io_data_type == "DOUBLE" else "FLOAT")
+        self.steps = []
+
+    def tensor(self, *, name, dim, stride, data_type):
+        return Tensor(dim, stride)
+
+    def _convolution(self, kind, first, second, padding, stride, dilation):
+        assert len(padding) == len(stride) == len(dilation) == len(first.dim) - 2 >= 2
+        self.how = kind, {"padding": padding, "stride": stride, "dilation": dilation}
+        return Tensor()
+
+    def conv_fprop(self, image, weight, *, padding, stride, dilation):
+        return self._convolution("conv_fprop", image, weight, padding, stride, dilation)
+
+    def conv_dgrad(self, loss, filter, *, padding, stride, dilation):
+        return self._convolution("conv_dgrad", loss, filter, padding, stride, dilation)
+
+    def conv_wgrad(self, image, loss, *, padding, stride, dilation):
+        return self._convolution("conv_wgrad", image, loss, padding, stride, dilation)
+
+    def validate(self):
+        self.steps.append("validate")
+
+    def build_operation_graph(self):
+        self.steps.append("build_operation_graph")
+
+    def create_execution_plans(self, modes):
+        assert modes == ["A", "FALLBACK"]
+        self.steps.append("create_execution_plans")
+
+    def deselect_numeric_notes(self, notes):
+        assert self.steps[-1] == "create_execution_plans"
+        Graph.notes = tuple(notes)
+
+    def check_support(self):
+        if self.how[0] in Graph.refuses:
+            raise RuntimeError("cudnnGraphNotSupportedError")
+        self.steps.append("check_support")
+
+    def build_plans(self):
+        assert self.steps == ["validate", "build_operation_graph", "create_execution_plans", "check_support"]
+        Graph.built += 1
+
+    def get_workspace_size(self):
+        return 64
+
+    def execute(self, pointers, workspace, handle):
+        assert workspace
+        arrays = []
+        for tensor, pointer in pointers.items():
+            assert tensor.stride == [math.prod(tensor.dim[i + 1 :]) for i in range(len(tensor.dim))]
+            size = math.prod(tensor.dim)
+            memory = (ctypes.c_char * (size * np.dtype(self.dtype).itemsize)).from_address(pointer)
+            arrays.append(np.frombuffer(memory, self.dtype).reshape(tensor.dim))
+        *given, out = arrays
+        first, second = (torch.from_numpy(a.astype(np.float64)) for a in given)
+        kind, how = self.how
+        image, weight = {
+            "conv_fprop": (first, second),
+            "conv_dgrad": (torch.zeros(*out.shape, dtype=torch.float64).requires_grad_(), second),
+            "conv_wgrad": (first, torch.zeros(*out.shape, dtype=torch.float64).requires_grad_()),
+        }[kind]
+        found = (F.conv2d if out.ndim == 4 else F.conv3d)(image, weight, **how)
+        if kind != "conv_fprop":
+            (found,) = torch.autograd.grad(found, image if kind == "conv_dgrad" else weight,
+                                           first if kind == "conv_dgrad" else second)  # fmt: skip
+        out[...] = found.numpy()
+
+
+@pytest.fixture(autouse=True)
+def package(cupy, monkeypatch):
+    """The stand-in as `import cudnn`."""
+    if not torch.cuda.get_device_name().startswith("Stand-in"):
+        pytest.skip("computes on the CPU")
+    found = ModuleType("cudnn")
+    found.backend_version = lambda: 91000
+    found.create_handle = lambda: SimpleNamespace(stream=0)
+    found.set_stream = lambda handle, stream: setattr(handle, "stream", stream)
+    found.pygraph = Graph
+    found.data_type = SimpleNamespace(FLOAT="FLOAT", DOUBLE="DOUBLE", HALF="HALF", BFLOAT16="BFLOAT16")
+    found.heur_mode = SimpleNamespace(A="A", FALLBACK="FALLBACK")
+    found.numerical_note = SimpleNamespace(TENSOR_CORE="TENSOR_CORE", NONDETERMINISTIC="NONDETERMINISTIC")
+    monkeypatch.setitem(sys.modules, "cudnn", found)
+    monkeypatch.setattr(Graph, "built", 0)
+    monkeypatch.setattr(Graph, "refuses", ())
+    monkeypatch.setattr(Graph, "notes", ())
+    cudnn.module.cache_clear()
+    cudnn._plans.clear()
+    yield found
+    cudnn.module.cache_clear()
+    cudnn._plans.clear()
+
+
+def run(device, shapes, options, transposed=False):
+    """(result, gradients of images, filters and bias), on the CPU."""
+    torch.manual_seed(0)
+    images, filters = shapes
+    x, w = torch.randn(*images), torch.randn(*filters)
+    if transposed:
+        x = torch.randn(images[0], filters[0], *images[2:])
+    b = torch.randn(filters[1] if transposed else filters[0])
+    x, w, b = (t.to(device).requires_grad_() for t in (x, w, b))
+    name = f"conv{'_transpose' if transposed else ''}{len(images) - 2}d"
+    out = getattr(F, name)(x, w, b, **options)
+    grads = torch.autograd.grad((out * out).sum(), (x, w, b))
+    return [t.detach().cpu() for t in (out, *grads)]
+
+
+@pytest.mark.parametrize("refuses", [(), ("conv_fprop",), ("conv_dgrad", "conv_wgrad")])
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("sizes", SIZES, ids=["1d", "2d", "3d"])
+def test_results_are_those_of_the_cpu(sizes, transposed, refuses):
+    *shapes, options = sizes
+    Graph.refuses = refuses
+    expected = run("cpu", shapes, options, transposed)
+    for _ in range(2):  # the second time with the plans of the first
+        for a, b in zip(run("cuda", shapes, options, transposed), expected, strict=True):
+            assert torch.allclose(a, b, rtol=1e-4, atol=1e-4)
+    assert Graph.built == 3 - len(refuses)
+
+
+def test_what_is_not_for_it_goes_the_other_way():
+    x, w = torch.randn(1, 4, 6, 6).cuda(), torch.randn(4, 2, 3, 3).cuda()
+    F.conv2d(x, w, groups=2)
+    with torch.backends.cudnn.flags(enabled=False):
+        F.conv2d(x, torch.randn(2, 4, 2, 2).cuda())
+    assert Graph.built == 0
+    a, b = torch.randn(1, 4, 6, 6, dtype=torch.complex64), torch.randn(2, 4, 2, 2, dtype=torch.complex64)
+    assert torch.allclose(F.conv2d(a.cuda(), b.cuda()).cpu(), F.conv2d(a, b), atol=1e-5)
+    assert Graph.built == 1  # for real and imaginary parts
+
+
+def test_settings_choose_among_plans():
+    x, w = torch.randn(1, 2, 6, 6).cuda(), torch.randn(2, 2, 3, 3).cuda()
+    F.conv2d(x, w)
+    assert Graph.notes == ()
+    with torch.backends.cudnn.flags(enabled=True, deterministic=True, allow_tf32=False):
+        F.conv2d(x, w)
+    assert Graph.notes == ("NONDETERMINISTIC", "TENSOR_CORE")
+    F.conv2d(x, w)
+    assert Graph.built == 2
+    assert torch.backends.cudnn.is_available()
+    assert torch.backends.cudnn.version() == 91000
+    assert torch.backends.cudnn.is_acceptable(x)
+
+
+def test_a_failing_plan_is_not_tried_again(monkeypatch):
+    def fail(self, pointers, workspace, handle):
+        raise RuntimeError("cuDNN")
+
+    x, w = torch.randn(1, 2, 6, 6).cuda(), torch.randn(2, 2, 3, 3).cuda()
+    monkeypatch.setattr(Graph, "execute", fail)
+    found = F.conv2d(x, w)
+    monkeypatch.undo()
+    assert torch.allclose(found.cpu(), F.conv2d(x.cpu(), w.cpu()), atol=1e-5)
+    assert list(cudnn._plans.values()) == [None]
+    assert library.is_available()
