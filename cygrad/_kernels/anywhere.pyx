@@ -5,7 +5,7 @@ there). Kernels that rows name need no function here: `run_kernel` in record.pyx
 """
 
 cimport numpy as cnp
-from numpy cimport PyArray_CopyInto, PyArray_DescrFromType, PyArray_SwapAxes
+from numpy cimport PyArray_DescrFromType, PyArray_SwapAxes
 
 cimport cygrad._kernels.arrays as arrays
 cimport cygrad._kernels.blas as blas
@@ -28,7 +28,7 @@ cdef object zeros_beside(object a, tuple shape, int typenum):
 
 cdef int copy_into(object target, object values) except -1:
     if is_on_cpu(target) and is_on_cpu(values):
-        return PyArray_CopyInto(<ndarray>target, <ndarray>values)
+        return arrays.copy_array(<ndarray>target, <ndarray>values)
     basics.copy_into(target, values)
     return 0
 

@@ -4,6 +4,7 @@ cimport numpy as cnp
 from cpython.object cimport PyObject, PyTypeObject
 
 from cygrad._kernels.parallel cimport RELEASE_ABOVE
+from cygrad._kernels.walk cimport MAXDIMS, Operand
 
 cdef extern from "numpy/arrayobject.h":
     PyTypeObject PyArray_Type
@@ -27,17 +28,9 @@ cdef extern from *:
 
 cdef enum:
     NTYPES = 24                 # NumPy's built-in type numbers, 0 (bool) to 23 (half)
-    MAXDIMS = 64                # NumPy's limit
 
 # CYGRAD_PURE=1 in the environment: everything goes through NumPy's own functions.
 cdef bint PURE
-
-ctypedef struct Operand:        # where the elements of an array are
-    char* data
-    int ndim
-    cnp.npy_intp* dims
-    cnp.npy_intp* strides
-    cnp.npy_intp itemsize
 
 cdef inline Operand operand(cnp.ndarray a) noexcept:
     cdef Operand op
@@ -92,6 +85,10 @@ cpdef cnp.ndarray dense(cnp.ndarray a)
 cdef cnp.ndarray one_block(cnp.ndarray a)
 cpdef object dense_copy(object a)               # of what is dense; otherwise None
 cdef cnp.ndarray empty_like(cnp.ndarray a)      # laid out like such a block
+
+# Write the elements of `a`, converted if need be, into `out`, to whose shape it broadcasts.
+cpdef int copy_array(cnp.ndarray out, cnp.ndarray a) except -1
+cpdef int fill(cnp.ndarray out, object value) except -1     # with a number
 
 # `a` itself if it has that type already, else a new array in the memory order of `a`.
 cpdef cnp.ndarray cast(cnp.ndarray a, int typenum)

@@ -9,8 +9,9 @@ from libc.string cimport memcpy, memset
 
 import numpy as np
 
-from cygrad._kernels.parallel cimport LIGHT, Elements, enter, over
+from cygrad._kernels.parallel cimport LIGHT, Elements, enter, over, share
 from cygrad._kernels.pool cimport POOLED, empty_pooled
+from cygrad._kernels.walk cimport Walk, coalesce, join, memory_order
 from cygrad._kernels import by_numpy
 
 cnp.import_array()
@@ -154,7 +155,9 @@ cpdef cnp.ndarray dense(cnp.ndarray a):
     """`a`, or a copy of it in one piece, aligned and in the machine's order of bytes."""
     if is_plain(a) and cnp.PyArray_IS_C_CONTIGUOUS(a):
         return a
-    return np.array(a, dtype=cnp.PyArray_DescrFromType(cnp.PyArray_TYPE(a)), order="C")
+    out = empty(cnp.PyArray_NDIM(a), cnp.PyArray_DIMS(a), cnp.PyArray_TYPE(a))
+    copy_array(out, a)
+    return out
 
 
 cpdef object dense_copy(object a):
@@ -163,7 +166,10 @@ cpdef object dense_copy(object a):
             cnp.PyArray_TYPE(<cnp.ndarray>a) > cnp.NPY_CLONGDOUBLE):
         return None
     out = empty(cnp.PyArray_NDIM(<cnp.ndarray>a), cnp.PyArray_DIMS(<cnp.ndarray>a), cnp.PyArray_TYPE(<cnp.ndarray>a))
-    memcpy(cnp.PyArray_DATA(out), cnp.PyArray_DATA(<cnp.ndarray>a), cnp.PyArray_NBYTES(<cnp.ndarray>a))
+    if cnp.PyArray_NBYTES(out) < POOLED:
+        memcpy(cnp.PyArray_DATA(out), cnp.PyArray_DATA(<cnp.ndarray>a), cnp.PyArray_NBYTES(out))
+    else:
+        copy_array(out, <cnp.ndarray>a)
     return out
 
 
@@ -175,6 +181,81 @@ cdef cnp.ndarray empty_like(cnp.ndarray a):
     cdef bint by_columns = cnp.PyArray_IS_F_CONTIGUOUS(a)
     return empty_strided(cnp.PyArray_NDIM(a), cnp.PyArray_DIMS(a), cnp.PyArray_STRIDES(a) if by_columns else NULL,
                          cnp.PyArray_TYPE(a))
+
+
+# -------------------------------------------------------------------------------------------------- copies
+
+
+cdef extern from "numpy/arrayobject.h":
+    int PyArray_FillWithScalar(cnp.ndarray, object) except -1
+
+cdef extern from "copies.h" nogil:
+    ctypedef struct copy_plan:
+        const char* source "from"
+        char* to
+        Py_ssize_t size
+        int ndim
+        cnp.npy_intp* dims
+        cnp.npy_intp* from_steps
+        cnp.npy_intp* to_steps
+    Py_ssize_t plan_copy(copy_plan*, Py_ssize_t most, Py_ssize_t* piece) noexcept
+    void copy_units(void* plan, Py_ssize_t first, Py_ssize_t count) noexcept
+
+
+cdef bint _has_copies(cnp.ndarray out, cnp.ndarray a) noexcept:
+    """Whether our own loops can copy `a` into `out`, which it fits and does not touch."""
+    cdef int t = cnp.PyArray_TYPE(a)
+    cdef Operand x, y
+    if (t >= NTYPES or t != cnp.PyArray_TYPE(out) or not (cnp.PyTypeNum_ISNUMBER(t) or t == cnp.NPY_BOOL)
+            or PURE or not is_plain(a) or not is_plain(out)
+            or not cnp.PyArray_ISWRITEABLE(out) or not broadcasts_to(a, out)):
+        return False
+    x, y = operand(a), operand(out)
+    return not extents_meet(&x, &y)
+
+
+cpdef int copy_array(cnp.ndarray out, cnp.ndarray a) except -1:
+    """Write the elements of `a`, which broadcasts to `out`, there; shared by threads if there are many."""
+    cdef Walk walk
+    cdef Operand[2] operands
+    cdef int[MAXDIMS] order
+    cdef copy_plan plan
+    cdef Py_ssize_t units, piece
+    if not _has_copies(out, a):
+        return cnp.PyArray_CopyInto(out, a)
+    if cnp.PyArray_SIZE(out) == 0:
+        return 0
+    operands[0], operands[1] = operand(out), operand(a)
+    join(&walk, 2, operands)
+    walk.count = 2
+    memory_order(&walk, order)
+    coalesce(&walk, order, operands[0].itemsize)
+    plan.size = operands[0].itemsize
+    if plan.size != 4 and plan.size != 8 and (walk.strides[0][0] != plan.size or walk.strides[1][0] != plan.size):
+        return cnp.PyArray_CopyInto(out, a)
+    plan.source = operands[1].data
+    plan.to = operands[0].data
+    plan.ndim = walk.ndim
+    plan.dims = walk.dims
+    plan.to_steps = walk.strides[0]
+    plan.from_steps = walk.strides[1]
+    units = plan_copy(&plan, LIGHT, &piece)
+    if cnp.PyArray_SIZE(out) <= RELEASE_ABOVE:
+        copy_units(&plan, 0, units)
+    else:
+        with nogil:
+            share(copy_units, &plan, units, piece)
+    return 0
+
+
+cpdef int fill(cnp.ndarray out, object value) except -1:
+    """Write a number, or an array of one, which the type can hold, into all of `out`."""
+    cdef cnp.ndarray one
+    if cnp.PyArray_NBYTES(out) < POOLED or cnp.PyArray_TYPE(out) >= NTYPES:
+        return PyArray_FillWithScalar(out, value)
+    one = empty(0, NULL, cnp.PyArray_TYPE(out))
+    PyArray_FillWithScalar(one, value)
+    return copy_array(out, one)
 
 
 # --------------------------------------------------------------------------------------------------- casts
@@ -291,11 +372,21 @@ cpdef cnp.ndarray cast(cnp.ndarray a, int typenum):
 # ------------------------------------------------------------------------------------------------- joining
 
 
+cdef enum:
+    JOINED = 1 << 18            # bytes; fewer are joined before Python code has begun
+
+
 cdef cnp.ndarray concatenate(list arrays, int axis, int typenum):
     cdef list converted = []
     cdef cnp.ndarray out
+    cdef Py_ssize_t nbytes = 0
     for array in arrays:
-        converted.append(cast(array, typenum))
+        out = cast(array, typenum)
+        converted.append(out)
+        nbytes += cnp.PyArray_NBYTES(out)
+    if nbytes >= JOINED and not PURE and typenum < NTYPES:
+        from cygrad._kernels.copying import joined
+        return joined(converted, axis)
     out = cnp.PyArray_Concatenate(converted, axis)      # in the memory order of the arrays, if they agree
     return out if cnp.PyArray_IS_C_CONTIGUOUS(out) else cnp.PyArray_GETCONTIGUOUS(out)
 

@@ -4,13 +4,9 @@ import math
 
 import numpy as np
 
-from cygrad._kernels.arrays import dense_copy, new_array
+from cygrad._kernels.arrays import copy_array, dense_copy, new_array
 from cygrad._kernels.gpu import basics
 
-_LARGE = 2**20  # bytes
-_SHORT = 8  # elements of a last axis along which loops would be too many
-_WIDE = 256  # elements along both axes of a transposed copy, for tiles to be worth it
-_TILE = 64, 512  # elements
 _BUILT_IN = 24  # types of other packages have larger numbers
 
 _C_NAMES = {
@@ -35,7 +31,11 @@ def copy(array):
     if array.flags.c_contiguous:
         return contiguous(array)
     repeats = any(stride == 0 and length > 1 for stride, length in zip(array.strides, array.shape))
-    return contiguous(array) if repeats else array.copy("K")
+    if repeats or not isinstance(array, np.ndarray):
+        return contiguous(array) if repeats else array.copy("K")
+    out = np.empty_like(array, order="K", subok=False)
+    copy_array(out, array)
+    return out
 
 
 def copy_in_order(array, order):
@@ -50,26 +50,10 @@ def contiguous(array):
         return found
     if not isinstance(array, np.ndarray):
         return array.copy("C")
-    is_dense = array.flags.c_contiguous
-    is_short = not is_dense and array.ndim > 1 and array.shape[-1] <= _SHORT and array.size > 1000 * _SHORT
-    if not is_short and array.nbytes < _LARGE or array.dtype.kind not in "biufc" or array.dtype.num >= _BUILT_IN:
+    if array.dtype.kind not in "biufc" or array.dtype.num >= _BUILT_IN:
         return array.copy("C")
     out = new_array(array.shape, array.dtype.num)
-    if is_short:
-        for i in range(array.shape[-1]):
-            out[..., i] = array[..., i]
-        return out
-    fastest = min(range(array.ndim), key=lambda axis: abs(array.strides[axis]))
-    shortest = min(array.shape[fastest], array.shape[-1])
-    if fastest == array.ndim - 1 or array.strides[fastest] != array.itemsize or shortest < _WIDE:
-        np.copyto(out, array)
-        return out
-    rows, columns = _TILE  # what is read along one axis and written along another stays in the cache
-    between = (slice(None),) * (array.ndim - fastest - 2)
-    for i in range(0, array.shape[fastest], rows):
-        for j in range(0, array.shape[-1], columns):
-            tile = (*(slice(None),) * fastest, slice(i, i + rows), *between, slice(j, j + columns))
-            out[tile] = array[tile]
+    copy_array(out, array)
     return out
 
 
@@ -90,6 +74,28 @@ def empty_like(array, dtype):
     return np.empty_like(array, dtype, order="C" if repeats else "K", subok=False)
 
 
+def joined(arrays, axis):
+    """Arrays of one type, one after the other along an axis."""
+    first = arrays[0]
+    sides = {(*a.shape[:axis], *a.shape[axis + 1 :]) for a in arrays}
+    if len(sides) > 1 or first.dtype.num >= _BUILT_IN:
+        return np.ascontiguousarray(np.concatenate(arrays, axis))  # it says in its own words what is wrong
+    length = sum(a.shape[axis] for a in arrays)
+    out = new_array((*first.shape[:axis], length, *first.shape[axis + 1 :]), first.dtype.num)
+    begin, before = 0, (slice(None),) * axis
+    for a in arrays:
+        copy_array(out[(*before, slice(begin, begin + a.shape[axis]))], a)
+        begin += a.shape[axis]
+    return out
+
+
+def empty_of(shape, array):
+    """Uninitialised memory for an array of that shape, of the type of another and on its device."""
+    if not isinstance(array, np.ndarray) or array.dtype.num >= _BUILT_IN:
+        return np.empty(shape, array.dtype, like=array)
+    return new_array(tuple(shape), array.dtype.num)
+
+
 def empty_in_order(array, order, dtype):
     """Uninitialised memory for an array of this shape, its axes in the given order, or as they are for None."""
     num = np.dtype(dtype).num
@@ -108,7 +114,7 @@ def copy_into(target, values):
         basics.copy_into(target, values)
         return
     if values.dtype == target.dtype:
-        np.copyto(target, values)
+        copy_array(target, values)
         return
     if values.dtype.kind == "c" and target.dtype.kind not in "cb":
         values = values.real

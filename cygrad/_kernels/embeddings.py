@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cygrad._kernels.arrays import new_array
+from cygrad._kernels.arrays import fill, new_array
 from cygrad._kernels.dispatch import dispatching
 from cygrad._kernels.scatter import add_rows
 
@@ -10,7 +10,7 @@ from cygrad._kernels.scatter import add_rows
 def added_rows(rows, indices, count):
     """A matrix of `count` rows: the sums of the rows with the same index."""
     out = new_array((count, rows.shape[1]), rows.dtype.num)
-    out.fill(0)
+    fill(out, 0)
     add_rows(out, indices, rows)
     return out
 

@@ -3,6 +3,8 @@
 import numpy as np
 
 from cygrad._kernels import scatter
+from cygrad._kernels.arrays import fill
+from cygrad._kernels.copying import copy_into, empty_of
 from cygrad._kernels.stacks import along
 
 MODES = ("reflect", "replicate", "circular")
@@ -16,9 +18,9 @@ def constant(array, counts, value):
         shape[axis] += before + after
         source[axis] = slice(max(-before, 0), length + min(after, 0))
         target[axis] = slice(max(before, 0), shape[axis] - max(after, 0))
-    out = np.empty(tuple(shape), array.dtype, like=array)
-    out.fill(value)
-    out[tuple(target)] = array[tuple(source)]
+    out = empty_of(shape, array)
+    fill(out, value) if isinstance(out, np.ndarray) else out.fill(value)
+    copy_into(out[(*target, ...)], array[(*source, ...)])
     return out
 
 
@@ -37,8 +39,8 @@ def by_elements(array, mode, counts):
     for axis, before, after in _each_axis(array.ndim, counts):
         shape[axis] += before + after
         middle[axis] = slice(before, before + array.shape[axis])
-    out = np.empty(shape, array.dtype)
-    out[tuple(middle)] = array
+    out = empty_of(shape, array)
+    copy_into(out[(*middle, ...)], array)
     for axis, before, after in _each_axis(array.ndim, counts):
         places = _places(mode, array.shape[axis], before, after, array) + before
         for target in (*range(before), *range(before + array.shape[axis], shape[axis])):

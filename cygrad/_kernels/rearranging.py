@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cygrad._kernels.copying import copy
+from cygrad._kernels.copying import copy, copy_into, empty_of
 from cygrad._kernels.dispatch import dispatching
 from cygrad._kernels.gpu.library import as_array, dense
 
@@ -12,8 +12,8 @@ def repeat(array, times):
     shape = (1,) * (len(times) - array.ndim) + array.shape
     interleaved = tuple(n for pair in zip(times, shape) for n in pair)
     once = tuple(n for length in shape for n in (1, length))
-    result = np.empty(tuple(count * length for count, length in zip(times, shape)), array.dtype, like=array)
-    np.copyto(result.reshape(interleaved), array.reshape(once))
+    result = empty_of(tuple(count * length for count, length in zip(times, shape)), array)
+    copy_into(result.reshape(interleaved), array.reshape(once))
     return result
 
 
@@ -34,7 +34,20 @@ def roll(array, shifts, axes):
     """Moved along axes, what leaves at one end coming in at the other; without axes the flat array is moved."""
     if not axes:
         return dense(np.roll(array, shifts[0])).reshape(array.shape)
-    return dense(np.roll(array, shifts, axes))
+    if not isinstance(array, np.ndarray):
+        return dense(np.roll(array, shifts, axes))
+    result = empty_of(array.shape, array)
+    parts = [((), ())]  # (where it comes from, where it goes)
+    totals = [0] * array.ndim
+    for shift, axis in zip(shifts, axes):
+        totals[axis] += shift
+    for length, total in zip(array.shape, totals):
+        shift = total % max(length, 1)
+        whole = [(slice(0, length - shift), slice(shift, length)), (slice(length - shift, length), slice(0, shift))]
+        parts = [((*a, c), (*b, d)) for a, b in parts for c, d in (whole if shift else whole[:1])]
+    for source, target in parts:
+        copy_into(result[target], array[source])
+    return result
 
 
 def rot90(array, k, axes):

@@ -8,7 +8,7 @@ import numpy as np
 import cygrad._kernels.images as images
 import cygrad._kernels.rows as rows
 from cygrad._kernels import blocks
-from cygrad._kernels.arrays import new_array
+from cygrad._kernels.arrays import fill, new_array
 from cygrad._kernels.dispatch import dispatching
 
 
@@ -62,7 +62,7 @@ def add_at(out, axis, index, source, to_zeros=False):
         images.add_at(flat_rows(out), flat_rows(places), flat_rows(source), to_zeros)
         return out
     if to_zeros:
-        out.fill(0)
+        fill(out, 0)
     if out.ndim == 0:
         add_rows(out.reshape(1, 1), index.reshape(-1), source.reshape(-1)[: index.size, None])
         return out

@@ -2,7 +2,15 @@
 
 cimport numpy as cnp
 
-from cygrad._kernels.arrays cimport MAXDIMS, Operand
+cdef enum:
+    MAXDIMS = 64                # NumPy's limit
+
+ctypedef struct Operand:        # where the elements of an array are
+    char* data
+    int ndim
+    cnp.npy_intp* dims
+    cnp.npy_intp* strides
+    cnp.npy_intp itemsize
 
 # Pointers, count, steps in bytes, and the loop's own data. See Note [NumPy's inner loops] in loops.pyx.
 ctypedef void (*loop_t)(char**, const cnp.npy_intp*, const cnp.npy_intp*, void*) noexcept nogil

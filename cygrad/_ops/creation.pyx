@@ -11,7 +11,7 @@ Ranges and grids stand in ranges.py, random numbers in random.py, what shares me
 """
 
 from numpy cimport (
-    PyArray_DIMS, PyArray_FillWithScalar, PyArray_IS_C_CONTIGUOUS, PyArray_NDIM, PyArray_ZEROS,
+    PyArray_DIMS, PyArray_IS_C_CONTIGUOUS, PyArray_NDIM, PyArray_ZEROS,
     import_array, ndarray, npy_intp)
 
 from cygrad._core.construct cimport canonical, checked_lengths, data_array
@@ -24,7 +24,7 @@ from cygrad._core import memory_format as formats
 from cygrad._core.device import check_device, default_device, defaults
 from cygrad._kernels import copying
 from cygrad._kernels.anywhere cimport typenum_of
-from cygrad._kernels.arrays cimport MAXDIMS, empty as empty_array, is_on_cpu
+from cygrad._kernels.arrays cimport MAXDIMS, empty as empty_array, fill, is_on_cpu
 from cygrad._kernels.gpu import basics, library as gpu_library
 from cygrad._ops.arguments cimport integers, require, shape_to_c, variadic
 
@@ -132,7 +132,7 @@ cpdef object filled(tuple size, object value, dtype wanted, object place=None):
         return basics.filled(place, size, value, wanted.numpy)
     array = blank(size, wanted)
     if value is not None:
-        PyArray_FillWithScalar(array, value)
+        fill(array, value)
     return array
 
 
@@ -337,7 +337,7 @@ cdef Tensor like(object input, object value, object dtype_given, object device, 
     if value is not None:
         value = fitting(value, wanted)
         if is_on_cpu(array):
-            PyArray_FillWithScalar(<ndarray>array, value)
+            fill(<ndarray>array, value)
         else:
             array.fill(value)
     return fresh(array, requires_grad, function, t)

@@ -25,8 +25,10 @@ N = np.array([0, 1, 2])
 
 CALLS = [
     (arrays.cast, (A, 12)),
+    (arrays.copy_array, (A.copy(), A)),
     (arrays.dense, (A,)),
     (arrays.drop_spares, ()),
+    (arrays.fill, (A.copy(), 1.0)),
     (arrays.may_overlap, (A, A)),
     (arrays.new_array, ((2, 3), 11)),
     (elementwise.clamp, (A, 0.0, 1.0)),

@@ -1,0 +1,169 @@
+/* Copies from strided memory to strided memory: of elements of 4 or 8 bytes, and of others where these lie side by side.
+
+   Dimension 0 is the one along which the result lies closest together. If the source does so along another one, that is
+   dimension 1, and the copy is `turned`: done in squares of 16 by 16 elements. A square is read row by row into a buffer
+   and written from there column by column, so that each line of the cache is fetched once, and few at a time: rows that
+   lie a power of two apart have their lines at the same places of a cache. */
+
+#ifndef CYGRAD_COPIES_H
+#define CYGRAD_COPIES_H
+
+#include <Python.h>
+#include <stdint.h>
+#include <string.h>
+#include "clones.h"
+
+#define SQUARE 16
+
+typedef struct {
+    const char *from;
+    char *to;
+    Py_ssize_t size;                                /* of an element */
+    int turned, ndim;
+    Py_ssize_t chunk[2];                            /* a unit of the work is so much of dimensions 0 and 1 */
+    Py_ssize_t *dims, *from_steps, *to_steps;
+} copy_plan;
+
+#if defined(__GNUC__)                               /* numbers of complex64 may begin where a float may */
+typedef uint64_t copied_8 __attribute__((aligned(4)));
+typedef uint32_t four __attribute__((vector_size(16), aligned(4)));
+#else
+typedef uint64_t copied_8;
+#endif
+
+#if defined(__clang__) || (defined(__GNUC__) && __GNUC__ >= 12)
+#define CYGRAD_SHUFFLES
+#endif
+
+CYGRAD_BEGIN_LOOPS
+
+#define DEFINE_COPIES(NAME, TYPE)                                                                               \
+    static void row_##NAME(const char *from, Py_ssize_t step, char *to, Py_ssize_t to_step, Py_ssize_t n)       \
+    {                                                                                                           \
+        TYPE *out = (TYPE *)to;                                                                                 \
+        const TYPE *in = (const TYPE *)from;                                                                    \
+        if (to_step == (Py_ssize_t)sizeof(TYPE) && step == 0) {                                                 \
+            const TYPE one = *in;                                                                               \
+            if (one == 0) memset(out, 0, n * sizeof one);                                                       \
+            else                                                                                                \
+                for (Py_ssize_t i = 0; i < n; i++) out[i] = one;                                                \
+        } else if (to_step == (Py_ssize_t)sizeof(TYPE) && step == -to_step) {                                   \
+            CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++) out[i] = in[-i];                              \
+        } else                                                                                                  \
+            for (; n > 0; n--, from += step, to += to_step) *(TYPE *)to = *(const TYPE *)from;                  \
+    }                                                                                                           \
+                                                                                                                \
+    static void square_##NAME(const char *from, const Py_ssize_t *step, char *to, const Py_ssize_t *to_step,    \
+                              Py_ssize_t m, Py_ssize_t n)                                                       \
+    {                                                                                                           \
+        TYPE buffer[SQUARE][SQUARE];                                                                            \
+        for (Py_ssize_t i = 0; i < m; i++)                                                                      \
+            for (Py_ssize_t j = 0; j < n; j++) buffer[i][j] = *(const TYPE *)(from + i * step[0] + j * step[1]); \
+        for (Py_ssize_t j = 0; j < n; j++)                                                                      \
+            for (Py_ssize_t i = 0; i < m; i++) *(TYPE *)(to + i * to_step[0] + j * to_step[1]) = buffer[i][j];  \
+    }
+
+DEFINE_COPIES(4, uint32_t)
+DEFINE_COPIES(8, copied_8)
+#undef DEFINE_COPIES
+
+#ifdef CYGRAD_SHUFFLES
+/* The same of elements of 4 bytes that lie side by side, four by four. */
+static void fours_of_square(const char *from, Py_ssize_t step, char *to, Py_ssize_t to_step, Py_ssize_t m)
+{
+    uint32_t buffer[SQUARE][SQUARE];
+    for (Py_ssize_t i = 0; i < m; i++) memcpy(buffer[i], from + i * step, sizeof buffer[i]);
+    for (int j = 0; j < SQUARE; j += 4, to += 4 * to_step)
+        for (Py_ssize_t i = 0; i < m; i += 4) {
+            const four a = *(four *)&buffer[i][j], b = *(four *)&buffer[i + 1][j];
+            const four c = *(four *)&buffer[i + 2][j], d = *(four *)&buffer[i + 3][j];
+            const four ab = __builtin_shufflevector(a, b, 0, 4, 1, 5), cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+            const four ba = __builtin_shufflevector(a, b, 2, 6, 3, 7), dc = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+            char *at = to + 4 * i;
+            *(four *)at = __builtin_shufflevector(ab, cd, 0, 1, 4, 5);
+            *(four *)(at + to_step) = __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
+            *(four *)(at + 2 * to_step) = __builtin_shufflevector(ba, dc, 0, 1, 4, 5);
+            *(four *)(at + 3 * to_step) = __builtin_shufflevector(ba, dc, 2, 3, 6, 7);
+        }
+}
+#endif
+
+static void copy_row(Py_ssize_t size, const char *from, Py_ssize_t step, char *to, Py_ssize_t to_step, Py_ssize_t n)
+{
+    if (step == size && to_step == size) memcpy(to, from, n * size);
+    else if (size == 4) row_4(from, step, to, to_step, n);
+    else row_8(from, step, to, to_step, n);
+}
+
+static void copy_square(Py_ssize_t size, const char *from, const Py_ssize_t *step, char *to, const Py_ssize_t *to_step,
+                        Py_ssize_t m, Py_ssize_t n)
+{
+#ifdef CYGRAD_SHUFFLES
+    if (size == 4 && m % 4 == 0 && n == SQUARE && step[1] == 4 && to_step[0] == 4)
+        fours_of_square(from, step[0], to, to_step[1], m);
+    else
+#endif
+    if (size == 4) square_4(from, step, to, to_step, m, n);
+    else square_8(from, step, to, to_step, m, n);
+}
+
+/* Completes a plan, whose dimensions may change their order: how many units of about `most` elements it has, and how many
+   make a piece of the work. */
+static Py_ssize_t plan_copy(copy_plan *plan, Py_ssize_t most, Py_ssize_t *piece)
+{
+    Py_ssize_t *const lists[3] = {plan->dims, plan->from_steps, plan->to_steps};
+    Py_ssize_t units = 1;
+    int near = 0;                       /* where the elements of the source lie closest together */
+    for (int d = 1; d < plan->ndim; d++)
+        if (plan->from_steps[d] && Py_ABS(plan->from_steps[d]) < Py_ABS(plan->from_steps[near])) near = d;
+    plan->turned = near > 0 && plan->dims[near] >= 4 && plan->dims[0] >= 4;
+    for (int k = 0; plan->turned && k < 3; k++) {
+        const Py_ssize_t kept = lists[k][1];
+        lists[k][1] = lists[k][near];
+        lists[k][near] = kept;
+    }
+    plan->chunk[0] = plan->turned ? most / SQUARE : most;
+    if (plan->chunk[0] > plan->dims[0]) plan->chunk[0] = plan->dims[0];
+    plan->chunk[1] = most / plan->chunk[0];
+    if (plan->turned) plan->chunk[1] -= plan->chunk[1] % SQUARE;
+    *piece = plan->chunk[0];
+    for (int d = 0; d < plan->ndim; d++) {
+        units *= d < 2 ? (plan->dims[d] + plan->chunk[d] - 1) / plan->chunk[d] : plan->dims[d];
+        if (d == 1) *piece *= plan->chunk[1] < plan->dims[1] ? plan->chunk[1] : plan->dims[1];
+    }
+    *piece = *piece < most ? most / *piece : 1;
+    return units;
+}
+
+/* Units of the work: of the chunks of dimension 0, then of dimension 1, at each index of the others. */
+static void copy_units(void *context, Py_ssize_t first, Py_ssize_t count)
+{
+    const copy_plan *plan = context;
+    for (Py_ssize_t unit = first; unit < first + count; unit++) {
+        Py_ssize_t rest = unit, n[2] = {1, 1};
+        const char *from = plan->from;
+        char *to = plan->to;
+        for (int d = 0; d < plan->ndim; d++) {
+            const Py_ssize_t chunk = d < 2 ? plan->chunk[d] : 1, chunks = (plan->dims[d] + chunk - 1) / chunk;
+            const Py_ssize_t at = rest % chunks * chunk;
+            rest /= chunks;
+            if (d < 2) n[d] = plan->dims[d] - at < chunk ? plan->dims[d] - at : chunk;
+            from += at * plan->from_steps[d];
+            to += at * plan->to_steps[d];
+        }
+        if (!plan->turned) {
+            const Py_ssize_t step = plan->ndim > 1 ? plan->from_steps[1] : 0, to_step = plan->ndim > 1 ? plan->to_steps[1] : 0;
+            for (Py_ssize_t j = 0; j < n[1]; j++)
+                copy_row(plan->size, from + j * step, plan->from_steps[0], to + j * to_step, plan->to_steps[0], n[0]);
+            continue;
+        }
+        for (Py_ssize_t j = 0; j < n[1]; j += SQUARE)
+            for (Py_ssize_t i = 0; i < n[0]; i += SQUARE)
+                copy_square(plan->size, from + i * plan->from_steps[0] + j * plan->from_steps[1], plan->from_steps,
+                            to + i * plan->to_steps[0] + j * plan->to_steps[1], plan->to_steps,
+                            n[0] - i < SQUARE ? n[0] - i : SQUARE, n[1] - j < SQUARE ? n[1] - j : SQUARE);
+    }
+}
+
+CYGRAD_END_LOOPS
+#endif
