@@ -27,6 +27,7 @@ CALLS = [
     (arrays.cast, (A, 12)),
     (arrays.copy_array, (A.copy(), A)),
     (arrays.dense, (A,)),
+    (arrays.dense_copy, (A,)),
     (arrays.drop_spares, ()),
     (arrays.fill, (A.copy(), 1.0)),
     (arrays.may_overlap, (A, A)),
@@ -71,6 +72,7 @@ CALLS = [
 ]
 ALLOWED = [
     *[("nll", 2, None), ("nll_backward", 3, None), ("sgd_step", 2, [None])],
+    *[("dense_copy", 0, wrong) for wrong in (None, "array", [None])],  # takes arrays of GPUs
     *[("cross_entropy", 2, None), ("cross_entropy_backward", 3, None)],
 ]
 
