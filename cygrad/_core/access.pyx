@@ -45,6 +45,17 @@ def array_of(Tensor t not None):
     return t.array
 
 
+def with_gradients(list tensors):
+    """Those of these tensors that have a gradient, and the arrays of the gradients."""
+    cdef Tensor t
+    cdef list having = [], grads = []
+    for t in tensors:
+        if t.grad_ is not None:
+            having.append(t)
+            grads.append(array_of(t.grad_))
+    return having, grads
+
+
 def memory_of(Tensor t not None):
     """The array of a tensor, for what asks for no values."""
     return t.array

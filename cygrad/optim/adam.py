@@ -7,7 +7,8 @@ from typing import Any
 
 import cygrad
 from cygrad import Tensor
-from cygrad._core.access import array_of, arrays_for_update
+from cygrad._core.access import arrays_for_update, with_gradients
+from cygrad._kernels.optim import count_steps
 from cygrad._kernels.steps import adam_step
 from cygrad.optim.formula import rate_of
 from cygrad.optim.optimizer import (
@@ -102,27 +103,20 @@ class Adam(Optimizer):
         loss = loss_of(closure)
         self._check_capture()
         for group in self.param_groups:
-            params = [p for p in group["params"] if p.grad is not None]
+            params, grads = with_gradients(group["params"])
             if not params:
                 continue
-            states = [self._state_of(p, group["amsgrad"], group["capturable"]) for p in params]
+            states = [self.state[p] for p in params]
+            for param, state in zip(params, states):
+                if not state:
+                    _begin(state, param, group)
             if not group["differentiable"]:
-                _step_compiled(params, states, group)
+                _step_compiled(params, grads, states, group)
                 continue
             with cygrad.enable_grad():
                 for param, state in zip(params, states):
                     _step_recorded(param, state, group)
         return loss
-
-    def _state_of(self, param: Tensor, amsgrad: bool, capturable: bool) -> dict[str, Tensor]:
-        state = self.state[param]
-        if not state:
-            state["step"] = cygrad.tensor(0.0).to(param.device if capturable else "cpu")
-            state["exp_avg"] = cygrad.zeros_like(param.detach())
-            state["exp_avg_sq"] = cygrad.zeros_like(param.detach())
-            if amsgrad:
-                state["max_exp_avg_sq"] = cygrad.zeros_like(param.detach())
-        return state
 
 
 class AdamW(Adam):
@@ -173,24 +167,35 @@ class AdamW(Adam):
             group["decoupled_weight_decay"] = True
 
 
-def _step_compiled(params: list[Tensor], states: list[dict[str, Tensor]], group: dict[str, Any]) -> None:
+def _begin(state: dict[str, Tensor], param: Tensor, group: dict[str, Any]) -> None:
+    state["step"] = cygrad.tensor(0.0).to(param.device if group["capturable"] else "cpu")
+    for name in ("exp_avg", "exp_avg_sq", "max_exp_avg_sq")[: 3 if group["amsgrad"] else 2]:
+        state[name] = cygrad.zeros_like(param.detach())
+
+
+def _step_compiled(
+    params: list[Tensor], grads: list[Any], states: list[dict[str, Tensor]], group: dict[str, Any]
+) -> None:
     beta1, beta2 = group["betas"]
     amsgrad = group["amsgrad"]
 
     def arrays(name: str) -> list[Any]:
-        return [as_real(a) for a in arrays_for_update([state[name] for state in states])]
+        return arrays_for_update([state[name] for state in states])
 
     counted = group["capturable"] and params[0].is_cuda
-    steps: list[Any] = arrays("step") if counted else []
-    for array in () if counted else arrays("step"):
-        steps.append(array.item() + 1)
-        array.fill(steps[-1])
+    steps: list[Any] = arrays("step") if counted else count_steps(arrays("step"))
+    values = arrays_for_update(params)
+    averages, squares = arrays("exp_avg"), arrays("exp_avg_sq")
+    largest = arrays("max_exp_avg_sq") if amsgrad else None
+    if any(dtype.kind == "c" for dtype in {array.dtype for array in values}):
+        for each in (values, grads, averages, squares, largest or []):
+            each[:] = map(as_real, each)
     adam_step(
-        [as_real(array) for array in arrays_for_update(params)],
-        [as_real(array_of(p.grad)) for p in params],
-        arrays("exp_avg"),
-        arrays("exp_avg_sq"),
-        arrays("max_exp_avg_sq") if amsgrad else None,
+        values,
+        grads,
+        averages,
+        squares,
+        largest,
         steps,
         rate_of(group) if counted else float(group["lr"]),
         float(beta1),

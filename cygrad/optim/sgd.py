@@ -7,7 +7,7 @@ from typing import Any
 
 import cygrad
 from cygrad import Tensor
-from cygrad._core.access import array_of, arrays_for_update, tensor_of
+from cygrad._core.access import arrays_for_update, tensor_of, with_gradients
 from cygrad._kernels.steps import sgd_step
 from cygrad.optim.optimizer import (
     Optimizer,
@@ -88,18 +88,18 @@ class SGD(Optimizer):
         """Change every parameter that has a gradient."""
         loss = loss_of(closure)
         for group in self.param_groups:
-            params = [p for p in group["params"] if p.grad is not None]
+            params, grads = with_gradients(group["params"])
             if not params:
                 continue
             if not group["differentiable"]:
-                self._step_compiled(params, group)
+                self._step_compiled(params, grads, group)
                 continue
             with cygrad.enable_grad():
                 for param in params:
                     self._step_recorded(param, group)
         return loss
 
-    def _step_compiled(self, params: list[Tensor], group: dict[str, Any]) -> None:
+    def _step_compiled(self, params: list[Tensor], grads: list[Any], group: dict[str, Any]) -> None:
         buffers: list[Tensor | None] = []
         arrays: list[Any] = []
         if group["momentum"]:
@@ -108,7 +108,7 @@ class SGD(Optimizer):
             arrays = [None if b is None else next(old) for b in buffers]
         sgd_step(
             arrays_for_update(params),
-            [array_of(p.grad) for p in params],
+            grads,
             arrays,
             float(group["lr"]),
             group["momentum"],

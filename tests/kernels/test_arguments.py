@@ -56,6 +56,7 @@ CALLS = [
     (nn.cross_entropy_backward, (np.array(1.0, "f"), A, N, V, -100, 1, np.array(3.0, "f"))),
     (optim.sgd_step, ([A.copy()], [A], [A.copy()], 0.1, 0.9)),
     (optim.adam_step, ([A.copy()], [A], [A.copy()], [A.copy()], [A.copy()], [1], 0.1, 0.9, 0.99, 1e-8, 0.0, True)),
+    (optim.count_steps, ([np.array(0.0, "f"), np.array(2)],)),
     (blas.matmul, (A, A)),
     (blas.matmul_into, (A[None], A[None], A[None].copy())),
     (blas.dot, (V, V)),
@@ -67,6 +68,7 @@ CALLS = [
     (reduce.min_with_indices, (A, 0)),
     (reduce.sum_to, (A, (3,))),
     (rows.add_rows, (A.copy(), N, A)),
+    (arrays.dense_copy, (A,)),
     (strided.restride, (A, (2, 2), (4, 4), 0)),
     (strided.overlaps_itself, (A,)),
 ]
@@ -74,6 +76,7 @@ ALLOWED = [
     *[("nll", 2, None), ("nll_backward", 3, None), ("sgd_step", 2, [None])],
     *[("dense_copy", 0, wrong) for wrong in (None, "array", [None])],  # takes arrays of GPUs
     *[("cross_entropy", 2, None), ("cross_entropy_backward", 3, None)],
+    *[("dense_copy", 0, wrong) for wrong in (None, "array", [None])],  # which says None to what is no array
 ]
 
 

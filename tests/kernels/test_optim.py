@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from kernels.arrays_zoo import LENGTHS, layouts, unaligned, values
 
-from cygrad._kernels.optim import adam_step, sgd_step
+from cygrad._kernels.optim import adam_step, count_steps, sgd_step
 
 SGD = [
     dict(zip(("momentum", "dampening", "weight_decay", "nesterov", "maximize"), row))
@@ -248,3 +248,9 @@ def test_as_pytorch(dtype, rng):
             optimizer.step()
             adam_step([p], [g], [m], [v], [x], [t], 0.01, 0.9, 0.99, 1e-8, **options)
             np.testing.assert_allclose(p, expected.detach().numpy(), **tolerance)
+
+
+def test_count_steps():
+    counts = [np.array(2.0, "f"), np.array(3.0), np.array(4), np.array([5.0, 0.0], "f")[:1].reshape(())]
+    assert count_steps(counts) == [3.0, 4.0, 5, 6.0]
+    assert [count.item() for count in counts] == [3.0, 4.0, 5, 6.0]

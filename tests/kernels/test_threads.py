@@ -312,6 +312,43 @@ def test_optimizer_steps(rng):
     np.testing.assert_allclose(results[2], x - 0.1 * np.sign(g), rtol=1e-3, atol=1e-3)
 
 
+def test_optimizer_steps_of_many_small_parameters(rng):
+    sizes = [0, 70_000, 3, 0, *range(4000, 4040), 1, 0]
+    values = [rng.standard_normal(n) for n in sizes]
+    grads = [rng.standard_normal(n) for n in sizes]
+    steps = [float(1 + i % 3) for i in range(len(sizes))]
+
+    def work():
+        sgd, adam, means, squares = ([x.copy() for x in values] for _ in range(4))
+        squares = [np.abs(x) for x in squares]
+        optim.sgd_step(sgd, grads, means, 0.1, momentum=0.9)
+        optim.adam_step(adam, grads, means, squares, None, steps, 0.1, 0.9, 0.999, 1e-8)
+        return [*sgd, *adam]
+
+    results = for_all_counts(work)
+    for x, g, p in zip(values, grads, results):
+        np.testing.assert_allclose(p, x - 0.1 * (0.9 * x + g), rtol=1e-12, atol=1e-12)
+    for x, g, step, p in zip(values, grads, steps, results[len(sizes) :]):
+        mean = 0.9 * (0.9 * x + g) + 0.1 * g
+        root = np.sqrt((0.999 * np.abs(x) + 0.001 * g * g) / (1 - 0.999**step))
+        np.testing.assert_allclose(p, x - 0.1 * mean / (1 - 0.9**step) / (root + 1e-8), rtol=1e-9, atol=1e-9)
+
+
+def test_parameters_that_share_memory_are_changed_one_after_the_other(rng):
+    x, g = rng.standard_normal((2, 200_000))
+
+    def work():
+        row = x.copy()
+        parameters = [row, row[:150_000], row[50_000:], row]
+        optim.sgd_step(parameters, [g, g[:150_000], g[50_000:], g], [], 0.1)
+        return [row]
+
+    (row,) = for_all_counts(work)
+    times = np.full(200_000, 4.0)
+    times[:50_000] = times[150_000:] = 3
+    np.testing.assert_allclose(row, x - 0.1 * times * g, rtol=1e-9, atol=1e-9)
+
+
 @pytest.mark.parametrize(
     ("shape", "axis"), [((4000, 50), 1), ((4000, 50), 0), ((30, 7000), 0), ((30, 7000), 1), ((20, 30, 400), 1)]
 )
