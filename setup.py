@@ -126,6 +126,7 @@ SMALL = {
 GNU_SMALL_ARGS = ["-Os"]
 if sys.platform == "linux":
     GNU_SMALL_ARGS.append("--param=max-inline-insns-size=6")  # so that reference counting stays inline
+GNU_MIDDLE_ARGS = ["-fno-gcse", "-fno-align-loops", "-freorder-blocks-algorithm=simple"]  # 7 % smaller, no slower
 # GCC for x86 would else write `rep movsb` for each memcpy, which takes longer to begin than 128 bytes take to copy.
 GNU_STRING_ARGS = ["-mstringop-strategy=libcall"]
 
@@ -166,6 +167,8 @@ def compile_args(source, compiler_type, string_args):
         args.append("-O3")
     elif source.stem in SMALL.get(source.parent.name, ()):
         args += GNU_SMALL_ARGS + string_args
+    else:
+        args += GNU_MIDDLE_ARGS
     return args + SANITIZE_ARGS
 
 
