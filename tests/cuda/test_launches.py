@@ -49,6 +49,8 @@ def operands(dtype, device, how):
         return x.t(), y.t()
     if how == "strided":
         return x[:, ::2], y[:, ::2]
+    if how == "sliced":  # which begin at no multiple of 16 bytes
+        return x.flatten()[1:], y.flatten()[1:]
     if how == "broadcast":
         return x, y[:1]
     if how == "empty":
@@ -57,7 +59,7 @@ def operands(dtype, device, how):
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-@pytest.mark.parametrize("how", ["dense", "transposed", "strided", "broadcast", "empty"])
+@pytest.mark.parametrize("how", ["dense", "sliced", "transposed", "strided", "broadcast", "empty"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16], ids=["single", "double", "half"])
 def test_as_on_the_cpu(name, how, dtype):
     found, expected = ([FUNCTIONS[name](*operands(dtype, device, how))][0] for device in ("cuda", "cpu"))

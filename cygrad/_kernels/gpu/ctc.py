@@ -64,7 +64,7 @@ extern "C" __global__ void ctc_backward({_ARGUMENTS}, const T* grad, const T* lo
                                         whole zero_infinity) {{
     whole n = blockIdx.x, input = inputs[n], target = targets[n];
     const whole* own = states + n * width;
-    T none = -infinity(T()), loss = losses[n], g = grad[n];
+    T none = -infinity(T()), loss = losses[n], g = grad[n], *shares = beta + (2 * count + n) * width;
     bool impossible = loss == infinity(T()) || loss == none;
     for (whole t = steps - 1; t >= 0; t--) {{
         T* now = beta + (t % 2 * count + n) * width;
@@ -82,9 +82,18 @@ extern "C" __global__ void ctc_backward({_ARGUMENTS}, const T* grad, const T* lo
                 if (s + 2 < width && skips(own, s + 2, blank)) v = both(v, after[s + 2]);
             }}
             now[s] = v + emitted[own[s]];
-            if (counts && !impossible)
-                atomicAdd(to + own[s], -exp(alpha[(t * count + n) * width + s] + v + loss) * g);
+            shares[s] = exp(alpha[(t * count + n) * width + s] + v + loss) * g;
         }}
+        __syncthreads();
+        if (counts && !impossible)
+            EACH_STATE(s) {{  // the first state of a symbol adds up those of all, always in one order
+                whole first = 0;
+                while (own[first] != own[s]) first++;
+                if (first < s) continue;
+                T sum = 0;
+                for (whole u = s; u < width; u++) if (own[u] == own[s]) sum += shares[u];
+                to[own[s]] -= sum;
+            }}
         __syncthreads();
     }}
 }}
@@ -126,7 +135,7 @@ def backward(grad, log_probs, states, input_lengths, target_lengths, blank, loss
     out = cupy().empty(log_probs.shape, dtype)
     if count:
         given = _arguments(log_probs, states, input_lengths, target_lengths)
-        beta = cupy().empty((2, count, width), dtype)
+        beta = cupy().empty((3, count, width), dtype)
         args = *given, of_type(grad, dtype), of_type(loss, dtype), dense(alpha), beta, out
         numbers = steps, count, symbols, width, blank, int(zero_infinity)
         _BACKWARD.launch(dtype, count, _THREADS, (*args, *numbers))

@@ -31,8 +31,8 @@ def module():
 
 
 def computed(kind, given, shape, where, groups):
-    """A dense array of `shape`: `conv_fprop` of (images, filters), `conv_dgrad` of (results, filters) or `conv_wgrad` of
-    (images, results); or None."""
+    """A dense array of `shape`: `conv_fprop` of (images, filters), `conv_dgrad` of (results, filters) or
+    `conv_wgrad` of (images, results); or None."""
     dtype = given[0].dtype
     if groups != 1 or not settings["enabled"] or dtype.name not in _TYPES or module() is None or not _is_even(where):
         return None
