@@ -184,7 +184,7 @@ def _in_parts(rule, node, g, dims):
     size = max(a.size for a, _ in found)
     if size <= 2 * SIZE or max(stack, default=1) == 1:
         return None
-    axis = int(np.argmax(stack))
+    axis = blocks.axis_to_cut(stack, size // SIZE)
     length = stack[axis]
     step = -(-length * SIZE // size)
     total = _Gradients(node, len(stack) - axis, length, dims[3])

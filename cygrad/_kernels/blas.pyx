@@ -122,10 +122,13 @@ cdef struct Tiles:
 
 cdef void _share(Walk* walk, Loop* loop, char** data, const Core* core) noexcept nogil:
     """All products, in pieces: several small ones each, or tiles of large ones."""
-    cdef cnp.npy_intp work = core.dims[0] * core.dims[1] * core.dims[2], products = 1
+    cdef cnp.npy_intp depth = core.dims[1], work, products = 1
     cdef Tiles tiles = Tiles(walk, loop, data, core, core.dims[0], core.dims[2], 1, 1)
     cdef Loop several = loop[0]
     cdef int i
+    if core.dims[0] == 1 or core.dims[2] == 1:
+        depth *= 8              # what waits for memory takes so much longer
+    work = core.dims[0] * depth * core.dims[2]
     for i in range(walk.ndim):
         products *= walk.dims[i]
     if not blas_works_alone() or _is_square(data, core):
@@ -134,7 +137,7 @@ cdef void _share(Walk* walk, Loop* loop, char** data, const Core* core) noexcept
         several.piece = PIECE // work
         run_shared(walk, &several, data, core)
     else:
-        _cut(&tiles, core.dims[1])
+        _cut(&tiles, depth)
         share_products(_run_tiles, &tiles, products * tiles.down * tiles.across, 1)
 
 

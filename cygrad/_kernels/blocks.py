@@ -147,7 +147,13 @@ def _planned(arrays, size=None):
     if all(_is_one_run(a, shape) for a in arrays):
         flat_shape = (math.prod(shape),)
         return shape, [_flat(a) for a in arrays], flat_shape, _blocks(flat_shape, 0, size or SIZE)
-    return shape, arrays, shape, _blocks(shape, int(np.argmax(shape)), size or SIZE)
+    size = size or SIZE
+    return shape, arrays, shape, _blocks(shape, axis_to_cut(shape, math.prod(shape) // size), size)
+
+
+def axis_to_cut(shape, count):
+    """The first axis long enough for so many parts, which then lie in one piece in most arrays; or the longest."""
+    return next((axis for axis, length in enumerate(shape) if length > 4 * count), int(np.argmax(shape)))
 
 
 def _joined(arrays):

@@ -35,8 +35,8 @@ def _over_stacks(function, dims, args):
     stack = np.broadcast_shapes(*(a.shape[: a.ndim - own] for a, own in arrays))
     if max(stack, default=1) <= 1:
         return function(*args)
-    axis = int(np.argmax(stack))
     size = max(a.size for a, _ in arrays)
+    axis = blocks.axis_to_cut(stack, size // blocks.SIZE)
 
     def compute(part):
         parts = (cut(a, part, a.ndim - own - len(stack) + axis) for a, own in arrays)
