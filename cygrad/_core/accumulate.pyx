@@ -23,7 +23,7 @@ from cygrad._core.node cimport begin_node, forbid_making
 from cygrad._core.opdef cimport OpDef, lookup
 from cygrad._core.state cimport INFERENCE, NO_GRAD, thread_state
 from cygrad._core.tensor cimport (
-    CUT_BACKWARD, IS_INFERENCE, REQUIRES_GRAD, Tensor, bump, cut, wrap, wrap_in_mode)
+    CUT_BACKWARD, IS_INFERENCE, REQUIRES_GRAD, Tensor, bump, cut, requires_grad, wrap, wrap_in_mode)
 from cygrad._core import messages
 from cygrad._core.hooks import check_post_accumulate_result
 from cygrad._kernels import gpu
@@ -82,7 +82,7 @@ cdef class AccumulateGrad(Node):
             for hook in tuple(self.hooks.post_accumulate.values()):
                 result = hook(leaf)
                 if result is not None:
-                    check_post_accumulate_result(result)
+                    check_post_accumulate_result(result, leaf)
         return None
 
 forbid_making(AccumulateGrad)
@@ -114,11 +114,13 @@ cdef int keep_leaf(AccumulateGrad node) except -1:
 cdef bint is_unshared(Tensor t) except -1:
     """Does nobody but the caller know this tensor and its memory, so that it may be taken over or written to?
 
-    The caller holds one reference to `t`, and none to its array.
+    The caller holds one reference to `t`, and none to its array. What requires grad (a saved tensor that a hook gave
+    back, which nobody else holds) is not taken: with it would come its history.
     """
     cdef ndarray array
     cdef PyObject* base
-    if Py_REFCNT(<PyObject*>t) > 1 or Py_REFCNT(<PyObject*>t.array) > 1 or not is_contiguous(t.array):
+    if (Py_REFCNT(<PyObject*>t) > 1 or Py_REFCNT(<PyObject*>t.array) > 1 or requires_grad(t)
+            or not is_contiguous(t.array)):
         return False
     if not is_on_cpu(t.array):
         return owns_gpu_memory(t.array)

@@ -306,10 +306,14 @@ cdef tuple captured_gradients(Run run, tuple inputs, bint create_graph, bint all
     if run.cuts:
         from cygrad._core.tangents import without_history
         run.captured = [None if result is None else without_history(result) for result in run.captured]
+    cdef list gradients = []
     for i, result in enumerate(run.captured):
         if result is not None:
             if not create_graph and isinstance(inputs[i], Tensor):
+                if 0 in (<Tensor>result).array.strides:     # so that it may be changed in place
+                    result = result.clone()
                 cut(<Tensor>result, <Tensor>inputs[i], CUT_BACKWARD, "grad")
         elif not allow_unused:
             raise faults.unused_input(inputs[i], i)
-    return tuple(run.captured)
+        gradients.append(result)
+    return tuple(gradients)

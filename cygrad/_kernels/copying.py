@@ -173,7 +173,7 @@ def _check_range(number, dtype):
         fits = abs(number) <= float(np.finfo(dtype).max)
     elif dtype.kind in "iu":
         limits = np.iinfo(dtype)
-        low = -limits.max if dtype.kind == "u" else limits.min
+        low = -limits.max if dtype.kind == "u" and isinstance(number, int) else limits.min
         fits = math.isfinite(number) and low <= number <= limits.max
     else:
         fits = True

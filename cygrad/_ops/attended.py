@@ -81,7 +81,7 @@ def scores(query, key, mask, scale=None):
 
 
 def _scale(query, scale):
-    return 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    return 1 / math.sqrt(query.shape[-1] or 1) if scale is None else scale
 
 
 def hiding(hidden, like):

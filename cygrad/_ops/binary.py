@@ -36,6 +36,7 @@ from cygrad._ops.checks import (
     require_operands,
     require_real,
     require_tensors,
+    write_converted,
 )
 from cygrad._ops.logic import isinf
 from cygrad._ops.pointwise import conjugate, exp, exp2, log, sgn
@@ -97,6 +98,15 @@ def in_type_of_result(op, input, other=0):
     if op.flags & FLOAT_RESULT and not (dtype.is_floating_point or dtype.is_complex):
         dtype = result_type((input, 1.0))
     return input if input.dtype is dtype else input.to(dtype)
+
+
+def of_one_type(op, input, other, out):
+    """The result of operands that are first converted to its type."""
+    dtype = result_type((input, other))
+    operands = tuple(t if t.dtype is dtype else t.to(dtype) for t in (input, other))
+    if out is input is not operands[0]:
+        return write_converted(out, apply_n(op, operands, None, None))
+    return apply_n(op, operands, None, out)
 
 
 def nextafter_rule(n, g):
@@ -185,6 +195,8 @@ def ldexp(input, other, *, out=None):
     """
     require_tensors(LDEXP, input, other)
     require_broadcast(input, other)
+    if other.is_floating_point() or other.is_complex():
+        return of_one_type(LDEXP, input, other, out)
     return apply_n(LDEXP, (in_type_of_result(LDEXP, input, 1.0), other), None, out)
 
 
@@ -229,7 +241,7 @@ def logaddexp(input, other, *, out=None):
     require_tensors(LOGADDEXP, input, other)
     require_kind("fc", "logaddexp_cpu", input, other)
     require_broadcast(input, other)
-    return apply_n(LOGADDEXP, (input, other), None, out)
+    return of_one_type(LOGADDEXP, input, other, out)
 
 
 def logaddexp2_rule(n, g):

@@ -5,6 +5,7 @@ from functools import wraps
 import numpy as np
 
 from cygrad._core import messages
+from cygrad._core.access import array_of
 from cygrad._core.dual import is_forward
 from cygrad._core.record import result_type, tensor_argument
 from cygrad._core.tensor import Tensor
@@ -35,6 +36,13 @@ def require_kind(kinds, kernel, *values):
 def require_real(op, *values, kernel=None, integers=True):
     """The common type of tensors and numbers must not be complex, nor, without `integers`, integral or boolean."""
     require_kind("bif" if integers else "f", kernel or f"{op.name}_cpu", *values)
+
+
+def write_converted(target, result):
+    """`target`, an operand that is changed in place and had to be converted to the type of `result`, which it takes."""
+    messages.check_result_type(array_of(result).dtype.num, array_of(target).dtype.num)
+    messages.check_inplace_shape(tuple(result.shape), tuple(target.shape))
+    return target.copy_(result)
 
 
 def require_broadcast(*tensors):

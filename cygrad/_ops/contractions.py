@@ -160,10 +160,10 @@ def check_sizes(operands, terms):
             sizes[label] = max(seen, size) if size else 0
 
 
-def summed(t, labels, kept):
+def summed(t, labels, kept, dtype=None):
     """The sum over all subscripts that are not kept."""
     gone = [i for i, label in enumerate(labels) if label not in kept]
-    return (total(t, gone) if gone else t), [label for label in labels if label in kept]
+    return (total(t, gone, dtype=dtype) if gone else t), [label for label in labels if label in kept]
 
 
 def narrowed(t, labels, other, other_labels):
@@ -177,8 +177,9 @@ def contracted(a, a_labels, b, b_labels, kept):
     """The product of two operands, summed over what is not kept."""
     a, a_labels = narrowed(a, a_labels, b, b_labels)
     b, b_labels = narrowed(b, b_labels, a, a_labels)
-    a, a_labels = summed(a, a_labels, kept | set(b_labels))
-    b, b_labels = summed(b, b_labels, kept | set(a_labels))
+    dtype = None if a.is_floating_point() or a.is_complex() else a.dtype  # without it, the sum of integers is int64
+    a, a_labels = summed(a, a_labels, kept | set(b_labels), dtype)
+    b, b_labels = summed(b, b_labels, kept | set(a_labels), dtype)
     both = [label for label in a_labels if label in b_labels]
     batch, over = [v for v in both if v in kept], [v for v in both if v not in kept]
     left, right = [v for v in a_labels if v not in both], [v for v in b_labels if v not in both]

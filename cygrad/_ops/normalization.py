@@ -191,6 +191,8 @@ def _batch_norm(input, weight, bias, running_mean, running_var, training, moment
             raise RuntimeError(f"{name} should contain {channels} elements not {value.numel()}")
         if value is not None and name.startswith("running"):
             check_constant(value, "native_batch_norm", name)
+    if (running_mean is None) != (running_var is None):
+        raise ValueError("running_mean and running_var must either both be None or neither be None")
     if len(shape) < 2:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-len(shape)}, 0], but got 1)")
     _check_types(input, "batch_norm", weight, bias, running_mean, running_var)

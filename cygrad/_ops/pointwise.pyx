@@ -342,7 +342,8 @@ cpdef Tensor relu(object input, Tensor out=None):
 
 
 cdef object threshold_backward_rule(OpNode n, object g):
-    return (threshold_backward(<Tensor>g, n.saved(1)) if n.needs(0) else None), None
+    return (threshold_backward(<Tensor>g, n.saved(1)) if n.needs(0) else None,
+            zeros_like(<Tensor>g) if n.needs(1) else None)     # no slope, but the input was used
 
 cdef OpDef THRESHOLD_BACKWARD = op("threshold_backward", threshold_backward_rule).row(
     saves=(IN1, 0), flags=LINEAR | ELEMENTWISE | PRIVATE, kernel=activations.threshold_backward,

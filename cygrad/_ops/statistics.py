@@ -283,8 +283,8 @@ def last_index(ordered, ignore_nan):
 def cov(input, *, correction=1, fweights=None, aweights=None):
     """The covariances of the rows of `input` (variables) over its columns (observations).
 
-    A vector is one variable: a 0-dim result. `fweights` (integers) say how often each observation counts, `aweights`
-    how much. The sum is divided by the number of observations less `correction`.
+    A vector, or one row, is one variable: a 0-dim result. `fweights` (integers) say how often each observation
+    counts, `aweights` how much. The sum is divided by the number of observations less `correction`.
 
     >>> import cygrad
     >>> cygrad.cov(cygrad.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
@@ -314,7 +314,7 @@ def cov(input, *, correction=1, fweights=None, aweights=None):
             correction = div(mul(total(mul(weights, aweights)), correction), count)
     norm = clamp(sub(sum_of, correction), min=0) if isinstance(sum_of, Tensor) else max(sum_of - correction, 0)
     result = div(matmul(weighted, adjoint(centred)), norm)
-    return reshape(result, ()) if t.dim() < 2 else result
+    return reshape(result, ()) if x.shape[0] == 1 else result
 
 
 def observation_weights(x, fweights, aweights):

@@ -14,7 +14,14 @@ from cygrad._kernels import blocks
 from cygrad._kernels.gpu.library import as_array, is_array
 from cygrad._kernels.pointwise import where as select
 from cygrad._ops.arithmetic import div, mul, neg, sub
-from cygrad._ops.checks import NUMBERS, no_such_call, require_broadcast, require_kind, require_tensors
+from cygrad._ops.checks import (
+    NUMBERS,
+    no_such_call,
+    require_broadcast,
+    require_kind,
+    require_tensors,
+    write_converted,
+)
 from cygrad._ops.pointwise import conjugate
 
 INTEGER_QUOTIENT = (
@@ -94,6 +101,8 @@ def lerp(input, end, weight, *, out=None):
     if not isinstance(weight, Tensor):
         require_kind("fc", "lerp_kernel_scalar", input)
         return computed(LERP_NUMBER, (input, end), (weight,), out)
+    if not weight.dim():
+        weight = weight.to(input.dtype)
     require_same_type(input, "weight", weight)
     require_broadcast(input, end, weight)
     require_kind("fc", "lerp_kernel_tensor", input)
@@ -163,7 +172,7 @@ def addcmul(input, tensor1, tensor2, former=None, *, value=1, out=None):
     """
     if former is not None:
         tensor1, tensor2, value = former_order("addcmul", tensor1, tensor2, former)
-    return computed(ADDCMUL, three(ADDCMUL, input, tensor1, tensor2, value), (value,), out)
+    return of_three(ADDCMUL, input, tensor1, tensor2, value, out)
 
 
 def former_order(function, value, tensor1, tensor2):
@@ -173,15 +182,18 @@ def former_order(function, value, tensor1, tensor2):
     return tensor1, tensor2, value
 
 
-def three(op, input, tensor1, tensor2, value):
-    """The operands in the type of the result."""
+def of_three(op, input, tensor1, tensor2, value, out):
+    """The result of operands that are first converted to its type."""
     require_tensors(op, input, tensor1, tensor2, names=("input", "tensor1", "tensor2"))
     require_broadcast(input, tensor1, tensor2)
     dtype = result_type((input, tensor1, tensor2))
     if isinstance(value, complex) and not dtype.is_complex:
         word = "float" if dtype.is_floating_point else "int64_t"
         raise RuntimeError(f"value cannot be converted to type {word} without overflow")
-    return tuple(t if t.dtype is dtype else t.to(dtype) for t in (input, tensor1, tensor2))
+    operands = tuple(t if t.dtype is dtype else t.to(dtype) for t in (input, tensor1, tensor2))
+    if out is input is not operands[0]:
+        return write_converted(out, computed(op, operands, (value,), None))
+    return computed(op, operands, (value,), out)
 
 
 def addcdiv_rule(n, g):
@@ -227,7 +239,7 @@ def addcdiv(input, tensor1, tensor2, former=None, *, value=1, out=None):
     quotient = result_type((tensor1, tensor2))
     if not (quotient.is_floating_point or quotient.is_complex):
         raise RuntimeError(INTEGER_QUOTIENT)
-    return computed(ADDCDIV, three(ADDCDIV, input, tensor1, tensor2, value), (value,), out)
+    return of_three(ADDCDIV, input, tensor1, tensor2, value, out)
 
 
 functions = publish(globals())

@@ -1,0 +1,121 @@
+"""What random programs, run by cygrad and by PyTorch, found: one test for each fault that was mended."""
+
+import pytest
+
+import cygrad as torch
+from cygrad.utils.checkpoint import checkpoint
+from helpers import fails, leaf
+
+F = torch.nn.functional
+
+
+@pytest.mark.parametrize("function", [lambda x, w: x.sin() * w, lambda x, w: x.sin() * x, lambda x, w: x.exp() / w])
+def test_gradient_through_a_checkpoint_has_no_history(function):
+    # the saved value that the checkpoint gave back was spent for the gradient, history and all
+    x, w = leaf(1.0, 2.0), leaf(3.0, 4.0)
+    checkpoint(function, x, w, use_reentrant=False).sum().backward()
+    for gradient in (x.grad, w.grad):
+        assert gradient is None or not gradient.requires_grad
+    (gradient,) = torch.autograd.grad(checkpoint(function, x, w, use_reentrant=False).sum(), x)
+    assert not gradient.requires_grad
+
+
+def test_gradient_of_mean_can_be_changed_in_place():
+    x = leaf(1.0, 2.0, 3.0, 4.0)
+    (gradient,) = torch.autograd.grad(x.mean(), x)
+    gradient.mul_(torch.tensor([1.0, 2.0, 3.0, 4.0]))
+    assert gradient.tolist() == [0.25, 0.5, 0.75, 1.0]
+
+
+def test_second_derivative_of_relu_is_zero_and_not_unused():
+    x = leaf(1.0, -2.0)
+    (gradient,) = torch.autograd.grad(F.relu(x * 3).sum(), x, create_graph=True)
+    assert gradient.requires_grad
+    (second,) = torch.autograd.grad(gradient.sum(), x)
+    assert second.tolist() == [0.0, 0.0]
+
+
+def test_hook_after_accumulation_may_return_the_leaf_only():
+    x = leaf(1.0)
+    x.register_post_accumulate_grad_hook(lambda parameter: parameter)
+    x.sum().backward()
+    x.register_post_accumulate_grad_hook(lambda parameter: parameter.grad)
+    with fails(RuntimeError, "Tensor post accumulate grad hooks should return None."):
+        x.sum().backward()
+
+
+@pytest.mark.parametrize("function", [torch.addcmul, torch.addcdiv])
+def test_changed_in_place_with_factors_of_a_wider_type(function):
+    name = function.__name__ + "_"
+    w = torch.tensor([2.0, 3.0], dtype=torch.float64, requires_grad=True)
+    t = torch.ones(2)
+    assert getattr(t, name)(w, w) is t
+    assert t.dtype is torch.float32
+    t.sum().backward()
+    x = torch.ones(2, dtype=torch.float64)
+    (expected,) = torch.autograd.grad(function(x, w, w).sum(), w)
+    assert w.grad.tolist() == expected.tolist()
+    with torch.no_grad(), fails(RuntimeError, "output with shape [1] doesn't match the broadcast shape [2]"):
+        getattr(torch.ones(1), name)(w, w)
+    with fails(RuntimeError, "result type Double can't be cast to the desired output type Int"):
+        getattr(torch.ones(2, dtype=torch.int32), name)(w, w)
+
+
+@pytest.mark.parametrize("function", [torch.logaddexp, torch.ldexp])
+@pytest.mark.parametrize(
+    ("first", "second", "result"),
+    [
+        (torch.ones(2), torch.ones((), dtype=torch.float64), torch.float32),
+        (torch.ones((), dtype=torch.float64), torch.ones(2), torch.float32),
+        (torch.ones(2, dtype=torch.float16), torch.ones(2), torch.float32),
+        (torch.ones(2), torch.ones(2, dtype=torch.int32), torch.float32),
+    ],
+)
+def test_type_of_result_of_two_types(function, first, second, result):
+    found = function(first, second)
+    assert found.dtype is result
+    torch.testing.assert_close(found, function(first.double(), second.double()).to(result))
+
+
+def test_ldexp_in_place_of_a_wider_type():
+    t = torch.ones(2, dtype=torch.float16)
+    assert t.ldexp_(torch.tensor([1.0, 2.0])).tolist() == [2.0, 4.0]
+    assert t.dtype is torch.float16
+
+
+def test_lerp_takes_a_weight_without_dimensions_of_another_type():
+    weight = torch.tensor(0.25, dtype=torch.float64, requires_grad=True)
+    result = torch.lerp(torch.zeros(2), torch.ones(2), weight)
+    assert result.dtype is torch.float32
+    result.sum().backward()
+    assert weight.grad.dtype is torch.float64
+    assert weight.grad.item() == 2
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int32])
+def test_einsum_of_integers_keeps_their_type(dtype):
+    a, b = torch.ones(2, 3, dtype=dtype), torch.ones(3, 4, dtype=dtype)
+    assert torch.einsum("ab,bz->zb", a, b).dtype is dtype
+    assert torch.einsum("ab,bz->a", a, b).tolist() == [12, 12]
+
+
+def test_covariance_of_one_row_has_no_dimensions():
+    assert torch.cov(torch.tensor([[1.0, 3.0]])).item() == 2
+    assert torch.cov(torch.tensor([[1.0, 3.0]])).shape == ()
+
+
+def test_attention_without_features():
+    query = torch.ones(3, 0)
+    assert F.scaled_dot_product_attention(query, query, query).shape == (3, 0)
+
+
+def test_negative_fractions_do_not_fit_into_uint8():
+    line = "value cannot be converted to type uint8_t without overflow"
+    with fails(RuntimeError, line):
+        torch.zeros(2, dtype=torch.uint8).fill_(-0.5)
+    assert torch.zeros(1, dtype=torch.uint8).fill_(-1).item() == 255
+
+
+def test_batch_norm_wants_both_running_statistics_or_none():
+    with fails(ValueError, "running_mean and running_var must either both be None or neither be None"):
+        F.batch_norm(torch.ones(2, 3), None, torch.ones(3), training=True)
