@@ -101,6 +101,7 @@ GNU_COMPILE_ARGS = [
     "-Wno-unused-function",  # Cython writes helpers that a given module may not need
     "-DCYTHON_UNPACK_METHODS=0",  # 2 %: calls of Python methods are all done in one way
     "-DCYTHON_FAST_THREAD_STATE=0",  # 1 %: so are looks for an exception
+    "-DCYTHON_COMPRESS_STRINGS=0",  # strings of all modules together are compressed better by the wheel
 ]
 if sys.platform == "linux":
     GNU_COMPILE_ARGS += ["-fno-align-functions", "-fno-align-jumps", "-fno-align-labels"]  # 2 %: filled with nothing
