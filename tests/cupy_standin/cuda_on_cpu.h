@@ -199,7 +199,8 @@ inline void run_fibers(unsigned count, bool backwards) {
 inline thread_local unsigned launches = 0;
 
 // Runs `call` for every thread of the grid; with fibers where threads meet. The order of blocks changes from launch to
-// launch and that of threads from block to block, so that what depends on it does not pass for determined.
+// launch and that of threads from block to block and every second launch, so that what depends on it does not pass for
+// determined.
 inline const char* run(void (*call)(void*), void* argument, const unsigned* sizes, size_t shared, bool meets) {
   grid_dim = {sizes[0], sizes[1], sizes[2]};
   block_dim = {sizes[3], sizes[4], sizes[5]};
@@ -209,13 +210,14 @@ inline const char* run(void (*call)(void*), void* argument, const unsigned* size
   shared_memory = room.data() + (64 - (uintptr_t)room.data() % 64) % 64;
   const unsigned count = block_dim.x * block_dim.y * block_dim.z;
   const uint64_t blocks = (uint64_t)grid_dim.x * grid_dim.y * grid_dim.z;
-  const bool last_first = launches++ % 2;
+  const bool last_first = launches % 2, turned = launches / 2 % 2;
+  launches++;
   for (uint64_t k = 0; k < blocks; k++) {
     const uint64_t b = last_first ? blocks - 1 - k : k;
     block_index = {(unsigned)(b % grid_dim.x), (unsigned)(b / grid_dim.x % grid_dim.y),
                    (unsigned)(b / grid_dim.x / grid_dim.y)};
     memset(shared_memory, 0xFF, shared);
-    const bool backwards = b % 2;
+    const bool backwards = b % 2 != turned;
     if (meets) {
       run_fibers(count, backwards);
     } else {

@@ -2,9 +2,78 @@
 
 import numpy as np
 
-from cygrad._kernels.gpu.library import cupy
+from cygrad._kernels.gpu.library import cupy, dense
+from cygrad._kernels.gpu.programs import FLOATS, Program
 from cygrad._kernels.gpu.scans import running
 from cygrad._kernels.ordering import one
+
+_LONG, _PART = 1024, 8  # rows from that length on are not sorted whole for a part of them
+# A block for each row finds the k-th element by 8 bits of its rank after the other, then takes, each in order, what
+# comes before it, and as many of its equals as are wanted. nan comes after all numbers.
+_FIRST = Program(
+    "first_of_rows",
+    """
+__device__ inline unsigned rank_of(float v) {
+    unsigned u = __float_as_uint(v == 0 ? 0.0f : v);
+    return v != v ? ~0u : u >> 31 ? ~u : u | 0x80000000u;
+}
+__device__ inline unsigned long long rank_of(double v) {
+    unsigned long long u = __double_as_longlong(v == 0 ? 0.0 : v), top = 1ull << 63;
+    return v != v ? ~0ull : u & top ? ~u : u | top;
+}
+__device__ inline unsigned rank_of(int v) { return (unsigned)v ^ 0x80000000u; }
+__device__ inline unsigned long long rank_of(long long v) { return (unsigned long long)v ^ 1ull << 63; }
+extern "C" __global__ void first_of_rows(const T* a, whole* places, whole n, whole k, whole largest) {
+    typedef decltype(rank_of(W())) Rank;
+    __shared__ unsigned counts[256], before_of[8][2];
+    __shared__ Rank found;
+    __shared__ whole wanted, taken[2];
+    const int t = threadIdx.x, lane = t & 31;
+    const Rank flip = largest ? ~(Rank)0 : (Rank)0;
+    a += blockIdx.x * n;
+    places += blockIdx.x * k;
+    if (!t) { found = 0; wanted = k; taken[0] = taken[1] = 0; }
+    for (int shift = sizeof(Rank) * 8 - 8; shift >= 0; shift -= 8) {
+        counts[t] = 0;
+        __syncthreads();
+        for (whole i = t; i < n; i += 256) {
+            Rank r = rank_of(W(a[i])) ^ flip;
+            if (shift + 8 == sizeof(Rank) * 8 || r >> (shift + 8) == found >> (shift + 8))
+                atomicAdd(&counts[r >> shift & 255], 1u);
+        }
+        __syncthreads();
+        if (!t) {
+            int bin = 0;
+            for (; counts[bin] < wanted; bin++) wanted -= counts[bin];
+            found |= (Rank)bin << shift;
+        }
+        __syncthreads();
+    }
+    const Rank last = found;
+    const whole equals = wanted;
+    for (whole start = 0; start < n; start += 256) {
+        const Rank r = start + t < n ? rank_of(W(a[start + t])) ^ flip : 0;
+        const int is[2] = {start + t < n && r < last, start + t < n && r == last};
+        int own[2];
+        for (int kind = 0; kind < 2; kind++) {
+            unsigned votes = __ballot_sync(0xffffffffu, is[kind]);
+            own[kind] = __popc(votes & ((1u << lane) - 1));
+            if (!lane) before_of[t >> 5][kind] = __popc(votes);
+        }
+        __syncthreads();
+        for (int kind = 0; kind < 2; kind++) {
+            whole at = taken[kind] + own[kind];
+            for (int warp = 0; warp < t >> 5; warp++) at += before_of[warp][kind];
+            if (is[kind] && (kind == 0 || at < equals)) places[kind ? k - equals + at : at] = start + t;
+        }
+        __syncthreads();
+        if (t < 2) for (int warp = 0; warp < 8; warp++) taken[t] += before_of[warp][t];
+        __syncthreads();
+    }
+}
+""",
+    (*FLOATS, "int8", "uint8", "int16", "int32", "int64"),
+)
 
 
 def sorted_along(a, axis, descending=False):
@@ -25,6 +94,14 @@ def _order(a, axis):
 
 def first_along(a, axis, k, largest):
     """(the k largest or smallest elements along an axis, in order, their indices)."""
+    n = a.shape[axis] if a.ndim else 0
+    if n >= _LONG and a.size and 0 < k <= n // _PART and _FIRST.takes(a):
+        rows = dense(cupy().moveaxis(a, axis, -1))
+        places = cupy().empty((*rows.shape[:-1], k), np.int64)
+        _FIRST.launch(a.dtype, rows.size // n, 256, (rows, places, n, k, int(largest)))
+        values, order = sorted_along(cupy().take_along_axis(rows, places, -1), -1, largest)
+        found = values, cupy().take_along_axis(places, order, -1)
+        return tuple(cupy().ascontiguousarray(cupy().moveaxis(f, -1, axis)) for f in found)
     part = (slice(None),) * axis + (slice(0, k),)
     return tuple(cupy().ascontiguousarray(found[part]) for found in sorted_along(a, axis, largest))
 
