@@ -287,10 +287,10 @@ def cross_entropy(
         raise messages.wrong_type("cross_entropy_loss", "label_smoothing", 6, "float", label_smoothing)
     if label_smoothing > 1:
         raise checks.too_much_smoothing(label_smoothing)
-    if not has_probabilities and values.ndim:
-        _check_target(values, classes, input, target)
     if not input.dtype.is_floating_point:
         raise messages.not_implemented_for("log_softmax_lastdim_kernel_impl", input.dtype)
+    if not has_probabilities and values.ndim:
+        _check_target(values, classes, input, target)
     if values.ndim == 2 and values.size >= LARGE and not has_probabilities and label_smoothing == 0:
         _check_weight(input, weight)
         return cross_entropy_of_softmax(input, target, weight, ignore_index, how)[0]

@@ -87,18 +87,19 @@ def ctc_loss_of_package(
         x = unsqueeze(x, 1)
     given = input_lengths, target_lengths
     kinds = (Tensor, tuple, list)
-    if not all(isinstance(one, kinds) for one in given) or not all(map(is_whole, (blank, reduction))):
+    are_alike = len({isinstance(one, Tensor) for one in given}) == 1
+    if not are_alike or not all(isinstance(one, kinds) for one in given) or not all(map(is_whole, (blank, reduction))):
         signatures = [
             f"Tensor log_probs, Tensor targets, {kind} input_lengths, {kind} target_lengths, int blank = 0, "
             "int reduction = 1, bool zero_infinity = False"
             for kind in ("Tensor", "tuple of ints")
         ]
         raise messages.no_such_call("ctc_loss", (log_probs, targets, *given, blank, reduction), {}, signatures)
+    if x.dtype.name not in ("float32", "float64"):
+        raise messages.not_implemented_for("ctc_loss_cpu", x.dtype)
     inputs, lengths = _lengths(input_lengths, "input_lengths", 3), _lengths(target_lengths, "target_lengths", 4)
     _check(x, inputs, lengths, blank)
     padded = _padded(array_of(y).astype(np.int64, copy=False), lengths, x.shape[2])
-    if x.dtype.name not in ("float32", "float64"):
-        raise messages.not_implemented_for("ctc_loss_cpu", x.dtype)
     losses = losses_of_states(x, kernels.states_of(padded, lengths, blank), inputs, lengths, blank, zero_infinity)
     if zero_infinity:
         losses = where(losses == float("inf"), 0.0, losses)

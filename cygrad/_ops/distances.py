@@ -207,6 +207,8 @@ def cross(input, other, dim=None, *, out=None):
     tensor([0, 0, 1])
     """
     a, b = require(input, "cross"), require(other, "cross", "other", 2)
+    if isinstance(dim, bool):
+        raise messages.wrong_type("cross", "dim", 3, "int", dim)
     if dim is None:
         warn(
             "Using torch.cross without specifying the dim arg is deprecated.\nPlease either pass the dim explicitly or "
@@ -272,6 +274,8 @@ def renorm(input, p, dim, maxnorm, *, out=None):
     d = dim_argument(dim, t.ndim, "renorm", "dim", 3)
     if isinstance(p, complex) or not p > 0:
         raise RuntimeError("renorm: non-positive-norm not supported")
+    if isinstance(maxnorm, complex):
+        raise RuntimeError("renorm: maxnorm must be real-valued")
     if not maxnorm >= 0:
         raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm:g}")
     if t.ndim < 2:

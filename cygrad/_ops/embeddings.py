@@ -13,6 +13,7 @@ from cygrad._core.opdef import ELSEWHERE, IN0, IN1, NONDIFF, declare, named, pub
 from cygrad._core.record import record_n, record_outputs
 from cygrad._core.sites import warn
 from cygrad._core.state import get_modes
+from cygrad._core.tensor import Tensor
 from cygrad._kernels import blocks
 from cygrad._kernels import embeddings as kernels
 from cygrad._kernels.gpu.library import is_array
@@ -269,6 +270,14 @@ def embedding_bag_of_package(
     o = require(offsets, "embedding_bag", "offsets", 3)
     _check_indices(i, "embedding_bag")
     _check_indices(o, "embedding_bag")
+    if mode not in MODES.values():
+        raise RuntimeError("`mode` must be sum, mean, or max.")
+    if isinstance(per_sample_weights, Tensor) and per_sample_weights.dtype is not w.dtype:
+        raise RuntimeError(
+            "Expected tensor for argument #1 'weight' to have the same type as tensor for argument #1 "
+            f"'per_sample_weights'; but type {messages.type_word(array_of(w))} does not equal "
+            f"{messages.type_word(array_of(per_sample_weights))} (while checking arguments for embedding_bag)"
+        )
     table, places, starts = array_of(w), array_of(i), array_of(o)
     if padding_idx is not None:
         padding_idx = integer(padding_idx, "embedding_bag", "padding_idx", 9)

@@ -97,6 +97,9 @@ HISTOGRAM = declare("histogram", flags=NONDIFF, kernel=kernels.histogram)
 HISTOGRAMDD = declare("histogramdd", flags=NONDIFF | FUNCTION_ONLY, kernel=kernels.histogram)
 
 
+_FORM = "Tensor input, {} bins, *, tuple of floats range = None, Tensor weight = None, bool density = False"
+
+
 def histogram(input, bins, *, range=None, weight=None, density=False, out=None):
     """The tuple (hist, bin_edges): how many elements, or how much weight, lies between each two edges.
 
@@ -109,6 +112,8 @@ def histogram(input, bins, *, range=None, weight=None, density=False, out=None):
     (tensor([2., 1.]), tensor([0.0000, 1.5000, 3.0000]))
     """
     t = require(input, "histogram")
+    if isinstance(bins, bool) or not (is_integer(bins) or isinstance(bins, Tensor)):
+        raise messages.no_such_call("histogram", (t, bins), {}, [_FORM.format(kind) for kind in ("Tensor", "int")])
     points = array_of(t).reshape(-1, 1)
     edges = _edges(t, points, [bins], range)
     weights = _weights(t, points, None if weight is None else weight.reshape(-1))
@@ -131,6 +136,14 @@ def histogramdd(input, bins, range=None, weight=None, density=False):
             [1., 1.]])
     """
     t = require(input, "histogramdd")
+    if not is_integer(bins) and not isinstance(bins, (tuple, list)):
+        kinds = "tuple of ints", "int", "tuple of Tensors"
+        raise messages.no_such_call(
+            "histogramdd", (t, bins), {}, [_FORM.format(kind).replace("*, ", "") for kind in kinds]
+        )
+    for i, edge in enumerate(() if is_integer(bins) else bins):
+        if not is_integer(edge) and not isinstance(edge, Tensor):
+            raise TypeError(f"expected Tensor as element {i} in argument 1, but got {messages.type_name(edge)}")
     if t.ndim < 2:
         raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")
     dims = t.shape[-1]
@@ -165,6 +178,11 @@ def _edges(t, points, bins, limits):
                 raise RuntimeError(
                     f"torch.histogramdd: bins tensor should have one dimension, but got {wanted.ndim} dimensions in "
                     f"the bins tensor for dimension {d}"
+                )
+            if wanted.dtype is not t.dtype:
+                raise RuntimeError(
+                    "torch.histogramdd: input tensor and bins tensors should have the same dtype, but got input with "
+                    f"dtype {messages.c_word(t)} and bins for dimension {d} with dtype {messages.c_word(wanted)}"
                 )
             edges.append(array_of(wanted).astype(points.dtype))
         else:

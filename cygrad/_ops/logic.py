@@ -167,10 +167,10 @@ NUMBER = (Tensor, int, float, complex)
 def bitwise(op, input, other, out):
     if not isinstance(other, Tensor):
         tensor_argument(op, input, "input", 1)
-    if isinstance(input, NUMBER) and isinstance(other, NUMBER):
-        require_kind("bi", op.name + "_cpu", input, other)
     if isinstance(input, Tensor) and isinstance(other, Tensor):
         require_broadcast(input, other)
+    if isinstance(input, NUMBER) and isinstance(other, NUMBER):
+        require_kind("bi", op.name + "_cpu", input, other)
     return apply2(op, input, other, out)
 
 

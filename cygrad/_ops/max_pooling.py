@@ -197,6 +197,8 @@ def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
 def adaptive(dims, input, size):
     function = f"adaptive_max_pool{dims}d"
     t = require(input, function)
+    if isinstance(size, (tuple, list)) and t.dim() <= len(size):
+        raise ValueError(f"Input dimension should be at least {len(size) + 1}\n  but its shape is {list(t.shape)}")
     size = output_size(size, t, function, dims)
     if len(size) != dims:
         raise RuntimeError(f"{function}(): internal error: output_size.size() must be {dims}")

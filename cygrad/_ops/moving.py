@@ -5,6 +5,7 @@ from cygrad._core.opdef import LINEAR, declare, publish
 from cygrad._core.record import apply1_args
 from cygrad._kernels import rearranging as kernels
 from cygrad._ops.arguments import integer, integers, is_integer, require, variadic, wrap_dim, wrap_dims
+from cygrad._ops.checks import of_tuple
 
 # -- flip --------------------------------------------------------------------------------------------------
 
@@ -117,4 +118,4 @@ def reversed_(self):
 
 composite = {"fliplr": 0, "flipud": 0}
 methods = {"__reversed__": reversed_}
-functions = publish(globals())
+functions = publish(globals()) | {"flip": of_tuple(flip, "dims")}

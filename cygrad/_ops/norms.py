@@ -16,7 +16,15 @@ from cygrad._ops.reductions import sum as total
 from cygrad._ops.reshaping import movedim
 from cygrad._ops.selection import where
 from cygrad._ops.singular_values import linalg_svdvals
-from cygrad._ops.vector_norms import axes_of, check_order, checked_out, converted, linalg_vector_norm, vector_norm
+from cygrad._ops.vector_norms import (
+    axes_of,
+    check_order,
+    check_real_order,
+    checked_out,
+    converted,
+    linalg_vector_norm,
+    vector_norm,
+)
 from cygrad._ops.views import unsqueeze
 
 # -- of matrices ----------------------------------------------------------------------------------
@@ -43,8 +51,9 @@ def linalg_matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None,
     (tensor(4.), tensor(5.))
     """
     t = require(A, "linalg_matrix_norm", "A")
+    check_real_order(ord, "matrix")
     if not isinstance(dim, (tuple, list)) or not isinstance(ord, (int, float, str)):
-        given_order = () if ord == "fro" else (ord,)
+        given_order = () if isinstance(ord, str) and ord == "fro" else (ord,)
         raise messages.no_such_call("linalg_matrix_norm", (t, *given_order), {"dim": dim}, MATRIX_NORMS)
     size = None if isinstance(ord, str) else math.fabs(ord)
     if size is None:
@@ -153,6 +162,7 @@ def linalg_norm(input, ord=None, dim=None, keepdim=False, *, dtype=None, out=Non
     (tensor(5.), tensor(4.), tensor([3., 4.]))
     """
     t = require(input, "linalg_norm")
+    check_real_order(ord, "matrix" if t.dim() == 2 and dim is None else "vector")
     dims = check_norm_call(t, ord, dim)
     if dims is not None and len(dims) not in (1, 2):
         raise RuntimeError(f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dims)}")
@@ -204,6 +214,11 @@ def linalg_cond(input, p=None, *, out=None):
     tensor(2.)
     """
     t = require(input, "linalg_cond")
+    if not isinstance(p, (int, float, str, type(None))):
+        signatures = [
+            f"Tensor input, {kind} p{end}, *, Tensor out = None" for kind, end in (("Number", " = None"), ("str", ""))
+        ]
+        raise messages.no_such_call("linalg_cond", (t, p), {}, signatures)
     check_matrices_of(t)
     if p is None or p in (2, -2):
         result = quotient_of_values(t, p == -2)

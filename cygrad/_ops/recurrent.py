@@ -23,7 +23,7 @@ from cygrad._ops.dropout import dropout
 from cygrad._ops.keeping import keep_tensors, kept_tensors
 from cygrad._ops.parts import cat, narrow, stack, unbind
 from cygrad._ops.products import linear
-from cygrad._ops.recurrent_cells import GATES, STEPS
+from cygrad._ops.recurrent_cells import GATES, STEPS, require_each
 from cygrad._ops.views import reshape, transpose, view
 
 # -- one layer in one direction ------------------------------------------------------------------------------
@@ -227,12 +227,18 @@ def _call(kind, given, named):
     else:
         x, hx, *how, batch_first = values
     states = tuple(hx) if hx_is_list else (hx,)
+    for name, tensors in (("hx", states), ("params", how[0])):
+        require_each(tensors, names.index(name))
     if hx_is_list and len(states) != 2:
         raise RuntimeError("lstm expects two hidden states")
     x = require(x, kind, names[0])
     if is_packed:
         sizes = tuple(batch_sizes.tolist())
         return _layers(kind, x if sum(sizes) >= len(x) else narrow(x, 0, 0, sum(sizes)), sizes, states, *how)
+    if how[0] and how[0][0].dtype is not x.dtype:
+        raise RuntimeError(
+            f"mat1 and mat2 must have the same dtype, but got {x.dtype.type_name} and {how[0][0].dtype.type_name}"
+        )
     if x.ndim != 3:
         raise IndexError(f"Dimension out of range (expected to be in range of [-{x.ndim}, {x.ndim - 1}], but got 2)")
     return _padded(kind, x, states, *how, batch_first=batch_first)

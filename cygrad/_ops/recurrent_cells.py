@@ -5,6 +5,7 @@ from collections.abc import Callable
 from cygrad._core import messages
 from cygrad._core.access import array_of
 from cygrad._core.opdef import FUNCTION_ONLY, publish
+from cygrad._core.tensor import Tensor
 from cygrad._kernels.gpu.library import is_array
 from cygrad._ops.arguments import require
 from cygrad._ops.arithmetic import add, mul, sub
@@ -40,6 +41,15 @@ STEPS: dict[str, Callable] = {"lstm": lstm_step, "gru": gru_step, "rnn_tanh": ta
 GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
 
 
+def require_each(tensors, position):
+    """All that is in a list must be tensors."""
+    for i, value in enumerate(tensors):
+        if not isinstance(value, Tensor):
+            raise TypeError(
+                f"expected Tensor as element {i} in argument {position}, but got {messages.type_name(value)}"
+            )
+
+
 # -- cells -------------------------------------------------------------------------------------------------
 
 
@@ -55,7 +65,7 @@ def _cell(kind, input, states, w_ih, w_hh, b_ih, b_hh):
             raise IndexError(
                 f"Dimension out of range (expected to be in range of [-1, 0], but got 1)\n  {name} takes a batch"
             )
-    if input.shape[1] != w_ih.shape[1]:
+    if w_ih.ndim > 1 and input.shape[1] != w_ih.shape[1]:
         raise RuntimeError(f"input has inconsistent input_size: got {input.shape[1]} expected {w_ih.shape[1]}")
     width = w_hh.shape[1]
     for i, state in enumerate(states):
@@ -97,6 +107,7 @@ def lstm_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
     """
     if not isinstance(hx, (tuple, list)):
         raise messages.wrong_type("lstm_cell", "hx", 2, "tuple of Tensors", hx)
+    require_each(hx, 1)
     if len(hx) != 2:
         raise RuntimeError("lstm_cell expects two hidden states")
     return _cell("lstm", input, tuple(hx), w_ih, w_hh, b_ih, b_hh)

@@ -6,7 +6,7 @@ part, and what the view shows of g.
 
 import numpy as np
 
-from cygrad._core import faults
+from cygrad._core import faults, messages
 from cygrad._core.access import array_of, tensor_of
 from cygrad._core.opdef import LINEAR, declare, publish
 from cygrad._core.record import record_n
@@ -121,6 +121,9 @@ def bounds_of_slice(t, dim, start, end, step, name):
     d = dim_argument(dim, len(shape), name, "dim", 1)
     if step <= 0:
         raise RuntimeError("slice step must be positive")
+    for value, what, position in ((start, "start", 4), (end, "end", 5)):
+        if value.__class__ is bool:
+            raise messages.wrong_type(name, what, position, "int", value)
     first, stop, stride = slice(start, end, step).indices(shape[d])
     return d, first, stop, stride, len(range(first, stop, stride))
 

@@ -1,8 +1,10 @@
 """Views that are made of other views, and the in-place forms: how a tensor looks at its own memory from now on."""
 
+from cygrad._core import messages
 from cygrad._core.access import array_of, tensor_of
 from cygrad._core.opdef import METHOD_ONLY, publish, registry, variant
 from cygrad._ops.arguments import dim_argument, integers, require, variadic, wrap_dim, wrap_dims
+from cygrad._ops.checks import of_tuple
 from cygrad._ops.copying import contiguous
 from cygrad._ops.views import (
     alias,
@@ -94,6 +96,9 @@ def movedim(input, source, destination):
     torch.Size([3, 4, 2])
     """
     ndim = require(input, "movedim").ndim
+    if isinstance(source, (list, tuple)) != isinstance(destination, (list, tuple)):
+        signatures = [f"Tensor input, {kind} source, {kind} destination" for kind in ("int", "tuple of ints")]
+        raise messages.no_such_call("movedim", (input, source, destination), {}, signatures)
     sources, targets = (
         integers(value if isinstance(value, (list, tuple)) else (value,), "movedim", name, position)
         for value, name, position in ((source, "source", 1), (destination, "destination", 2))
@@ -190,4 +195,4 @@ methods = {
     "squeeze_": squeeze_,
     "unsqueeze_": unsqueeze_,
 }
-functions = publish(globals())
+functions = publish(globals()) | {"broadcast_to": of_tuple(broadcast_to, "size")}

@@ -35,6 +35,8 @@ def divided(input, other, mode, out):
         check_division(f"div_{mode}_cpu", input, other)
         if isinstance(other, Tensor):
             require_broadcast(input, other)
+    elif not isinstance(input, Tensor) and isinstance(other, Tensor):
+        check_division(f"div_{mode}_cpu", input, other)
     return apply2(_ROWS[mode], input, other, out)
 
 

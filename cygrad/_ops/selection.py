@@ -12,7 +12,7 @@ from cygrad._core.record import apply2, as_type, recorded, result_type
 from cygrad._core.tensor import Tensor
 from cygrad._kernels import blocks
 from cygrad._ops.arithmetic import div
-from cygrad._ops.checks import require_tensors
+from cygrad._ops.checks import no_such_call, require_tensors
 from cygrad._ops.comparisons import check_fits, where
 
 
@@ -229,6 +229,14 @@ def bounded(op, input, low, high, out):
     return result or blocks.result_for(target, kernels.clamp, array, *bounds), by_tensors
 
 
+def require_bound(op, input, bound, name):
+    """The one bound of `clamp_min` or `clamp_max` must be there, and be real."""
+    if bound is None:
+        raise no_such_call(op.name, (input, bound), f"Tensor input, Tensor {name}", f"Tensor input, Number {name}")
+    if isinstance(bound, complex):
+        raise NotImplementedError("clamp is not supported for complex types")
+
+
 def clamp_min_rule(n, g):
     return kept(g, n.saved(0) >= n.args[0])
 
@@ -262,6 +270,7 @@ def clamp_min(input, min, *, out=None):
     >>> cygrad.clamp_min(cygrad.tensor([-2.0, 0.5]), 0)
     tensor([0.0000, 0.5000])
     """
+    require_bound(CLAMP_MIN, input, min, "min")
     array, by_tensors = bounded(CLAMP_MIN, input, min, None, out)
     if by_tensors:
         return recorded(CLAMP_MIN_TENSOR, array, (input, min), None, out)
@@ -301,6 +310,7 @@ def clamp_max(input, max, *, out=None):
     >>> cygrad.clamp_max(cygrad.tensor([-2.0, 0.5]), 0)
     tensor([-2.,  0.])
     """
+    require_bound(CLAMP_MAX, input, max, "max")
     array, by_tensors = bounded(CLAMP_MAX, input, None, max, out)
     if by_tensors:
         return recorded(CLAMP_MAX_TENSOR, array, (input, max), None, out)

@@ -140,7 +140,7 @@ def unsafe_split(tensor, split_size, dim=0):
 
     They do share memory: nothing else of it may be used after such a change.
     """
-    return _unbound(tensor, split(tensor, split_size, dim))
+    return _unbound(tensor, split(tensor, integer(split_size, "unsafe_split", "split_size", 2), dim))
 
 
 def unsafe_split_with_sizes(input, split_sizes, dim=0):

@@ -124,7 +124,13 @@ def linalg_vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None, out=Non
     return vector_norm(t, ord, axes_of(t, dim), flag_argument(VECTOR_NORM, keepdim, None), checked_out(t, out))
 
 
+def check_real_order(ord, kind):
+    if isinstance(ord, complex):
+        raise RuntimeError(f"linalg.{kind}_norm: Expected a non-complex scalar as the order of norm.")
+
+
 def check_order(ord):
+    check_real_order(ord, "vector")
     if isinstance(ord, bool) or not isinstance(ord, (int, float)):
         raise TypeError(
             f"linalg_vector_norm(): argument 'ord' (position 2) must be Number, not {messages.type_name(ord)}"

@@ -13,7 +13,8 @@ from cygrad._core.memory_format import contiguous_format
 from cygrad._core.opdef import FUNCTION_ONLY, publish, registry, variant
 from cygrad._core.record import record_n, record_outputs
 from cygrad._kernels.copying import contiguous
-from cygrad._ops.arguments import require
+from cygrad._ops.arguments import integer, integers, is_integer, require
+from cygrad._ops.checks import of_tuple
 from cygrad._ops.complex_parts import view_as_complex, view_as_real
 from cygrad._ops.copying import clone
 from cygrad._ops.delivering import write_several
@@ -31,16 +32,26 @@ def _of_slice(input, dim=0, start=None, end=None, step=1):
     return slice_of(input, d, first, count, stride)
 
 
+def _of_part(input, dim, start, length):
+    return narrow(input, dim, integer(start, "narrow_copy", "start", 3), length)
+
+
+def _of_pieces(input, split_size, dim=0):
+    return split(input, integer(split_size, "split_copy", "split_size", 2), dim)
+
+
 def _of_shape(input, *size, **named):
     """As `view`, but of tensors of any layout."""
     if not size and not named:
         return view(input)  # which says what is missing
+    if size and is_integer(size[0]):
+        raise messages.no_such_call("view_copy", (input, *size), named, ("torch.dtype dtype", "tuple of ints size"))
     dtype = named.get("dtype", size[0] if size else None)
     return view(input, dtype) if isinstance(dtype, type(input.dtype)) else reshape(input, *size, *named.values())
 
 
 def _expanded(input, size, *, implicit=False):
-    return expand(input, size)
+    return expand(input, integers(size, "expand_copy", "size", 2))
 
 
 _VIEWS = {
@@ -49,11 +60,11 @@ _VIEWS = {
     "detach": lambda input: input.detach(),
     "diagonal": diagonal,
     "expand": _expanded,
-    "narrow": narrow,
-    "permute": permute,
+    "narrow": _of_part,
+    "permute": of_tuple(permute, "dims"),
     "select": select,
     "slice": _of_slice,
-    "split": split,
+    "split": _of_pieces,
     "split_with_sizes": split_with_sizes,
     "squeeze": squeeze,
     "t": t,

@@ -26,6 +26,7 @@ from cygrad._kernels.strided cimport (
 from cygrad._ops.arguments cimport (
     dim_argument, integers, is_integer, require, shape_to_c, variadic, wrap_dim, wrap_dims)
 from cygrad._ops.copying cimport contiguous
+from cygrad._ops.checks import of_tuple
 
 cdef unsigned int MOVES = VIEW | LINEAR
 
@@ -475,3 +476,4 @@ cpdef int may_look_otherwise(Tensor x, str op_name) except -1:
 composite = {"reshape": 0, "flatten": 0, "swapaxes": 0}
 methods = {"T": property(reversed_dims), "mT": property(matrix_transpose)}
 functions = publish(globals())
+functions.update({name: of_tuple(globals()[name], what) for name, what in (("reshape", "shape"), ("permute", "dims"))})
