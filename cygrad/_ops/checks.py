@@ -121,15 +121,3 @@ def check_unbatched(name, *tensors):
         from cygrad._core.tangents import refuse_samples  # not before there is a level
 
         refuse_samples(name, [t for t in tensors if isinstance(t, Tensor)])
-
-
-def of_tuple(entry, name):
-    """The function of the package for a method that also takes integers one by one: it takes a tuple alone."""
-
-    @wraps(entry)
-    def function(input, *given, **named):
-        if given and not isinstance(given[0], (tuple, list)):
-            raise messages.wrong_type(entry.__name__, name, 2, "tuple of ints", given[0])
-        return entry(input, *given, **named)
-
-    return function

@@ -14,7 +14,6 @@ from cygrad._core.opdef import FUNCTION_ONLY, publish, registry, variant
 from cygrad._core.record import record_n, record_outputs
 from cygrad._kernels.copying import contiguous
 from cygrad._ops.arguments import integer, integers, is_integer, require
-from cygrad._ops.checks import of_tuple
 from cygrad._ops.complex_parts import view_as_complex, view_as_real
 from cygrad._ops.copying import clone
 from cygrad._ops.delivering import write_several
@@ -23,6 +22,7 @@ from cygrad._ops.parts import narrow, select, split, split_with_sizes, unbind
 from cygrad._ops.parts import slice as slice_of
 from cygrad._ops.replacing import bounds_of_slice
 from cygrad._ops.strided import as_strided
+from cygrad._ops.tuples import of_tuple
 from cygrad._ops.views import alias, expand, permute, reshape, squeeze, t, transpose, unsqueeze, view
 from cygrad._ops.windows import unfold
 

@@ -26,7 +26,7 @@ from cygrad._kernels.strided cimport (
 from cygrad._ops.arguments cimport (
     dim_argument, integers, is_integer, require, shape_to_c, variadic, wrap_dim, wrap_dims)
 from cygrad._ops.copying cimport contiguous
-from cygrad._ops.checks import of_tuple
+from cygrad._ops.tuples import of_tuple
 
 cdef unsigned int MOVES = VIEW | LINEAR
 
