@@ -10,9 +10,10 @@ from cygrad._core.tensor import Tensor
 from cygrad._kernels import rearranging as kernels
 from cygrad._kernels.gpu.library import is_array
 from cygrad._ops.arguments import dim_argument, integer, is_integer, require, variadic
-from cygrad._ops.checks import check_unbatched, of_tuple
+from cygrad._ops.checks import check_unbatched
 from cygrad._ops.copying import clone
 from cygrad._ops.gathering import index_select
+from cygrad._ops.tuples import of_tuple
 from cygrad._ops.views import flatten, unsqueeze
 
 # -- repeat ------------------------------------------------------------------------------------------------
