@@ -1,6 +1,7 @@
 """Peak memory of training steps, beside what importing and a first small step take; see README.md beside this file.
 
-`python -m benchmarks.memory` runs each model with cygrad and with PyTorch, in a process of its own.
+`python -m benchmarks.memory [PATTERN]` runs larger models, and the statements of the table's rows, with cygrad and with
+PyTorch, each in a process of its own; with a pattern only those with this in their name.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 from benchmarks import layers
 from benchmarks.layers import FORWARD_BACKWARD, lenet, residual_block, transformer_block, with_model
 from benchmarks.machine import limit_threads
-from benchmarks.rows import STEP, network
+from benchmarks.rows import ROWS, STEP, network
 
 STEPS = 10
 # name: (statement, setup)
@@ -29,6 +30,7 @@ MODELS = {
         FORWARD_BACKWARD,
         with_model(residual_block, (64, 32, 16, 16), (64, 32, 16, 16)),
     ),
+    **{row.name: (row.statement, row.setup) for row in ROWS if row.rival == "PyTorch"},
 }
 
 
@@ -37,10 +39,12 @@ def main() -> None:
     if len(sys.argv) == 3:
         print(peak(importlib.import_module(sys.argv[1]), sys.argv[2]))
         return
-    print(f"{'peak memory in MB':40}{'cygrad':>8}{'PyTorch':>9}{'ratio':>7}   (at most 1)")
+    print(f"{'peak memory in MB':43}{'cygrad':>8}{'PyTorch':>9}{'ratio':>7}   (at most 1)")
     for name in MODELS:
+        if name.find(sys.argv[-1]) < 0 < len(sys.argv) - 1:
+            continue
         ours, theirs = (_in_a_process(library, name) for library in ("cygrad", "torch"))
-        print(f"{name:40}{ours / 1e6:8.1f}{theirs / 1e6:9.1f}{ours / theirs:7.2f}", flush=True)
+        print(f"{name:43}{ours / 1e6:8.1f}{theirs / 1e6:9.1f}{ours / max(theirs, 1):7.2f}", flush=True)
 
 
 def _in_a_process(library: str, name: str) -> int:

@@ -32,7 +32,9 @@ def product(a, tau):
     """The first n columns of the product, for A of shape (..., m, n)."""
     v = vectors(a, tau.shape[-1])
     w = solve_triangular(inner(v, tau), v[..., : a.shape[-1], :].conj().swapaxes(-1, -2), True, True)
-    return module_of(a).eye(*a.shape[-2:], dtype=a.dtype) - v @ (tau[..., :, None] * w)
+    w *= tau[..., :, None]
+    found = v @ w
+    return np.subtract(module_of(a).eye(*a.shape[-2:], dtype=a.dtype), found, out=found)
 
 
 @over_stacks(2)
