@@ -95,7 +95,11 @@ class device_of(device_of_thread):
 
 def synchronize(device: Any = None) -> None:
     """Wait until a GPU has done its work. Raises RuntimeError where there is none."""
-    library.on_device(_index(device)).synchronize()
+    place = library.on_device(_index(device))
+    try:
+        place.synchronize()
+    except RuntimeError as error:
+        raise library.explained(error) from None
 
 
 def get_device_properties(device: Any = None) -> Any:

@@ -33,23 +33,29 @@ def _step(kind: Any, x: Any) -> None:
     kind([x], lr=0.1).step()
 
 
-# Of a tensor of shape (4, 8), which requires a gradient.
+# What has other kernels for other shapes.
+_SHAPES: dict[str, Any] = {
+    **dict.fromkeys("softmax log_softmax cross_entropy layer_norm rms_norm".split(), ((1, 5_000), (1, 17_000))),
+    "scaled_dot_product_attention": ((4, 64), (4, 128)),
+}
+
+# Of a tensor of shape (4, 8), or one of `_SHAPES`, which requires a gradient.
 _CALLS: dict[str, Callable[[Any], Any]] = {
     "softmax": lambda x: _f().softmax(x, -1),
     "log_softmax": lambda x: _f().log_softmax(x, -1),
-    "cross_entropy": lambda x: _f().cross_entropy(x, _first(4, x)),
+    "cross_entropy": lambda x: _f().cross_entropy(x, _first(len(x), x)),
     "nll_loss": lambda x: _f().nll_loss(x, _first(4, x)),
     "mse_loss": lambda x: _f().mse_loss(x, x.detach()),
     "l1_loss": lambda x: _f().l1_loss(x, x.detach()),
     "smooth_l1_loss": lambda x: _f().smooth_l1_loss(x, x.detach()),
     "binary_cross_entropy_with_logits": lambda x: _f().binary_cross_entropy_with_logits(x, x.detach()),
-    "layer_norm": lambda x: _f().layer_norm(x, (8,)),
-    "rms_norm": lambda x: _f().rms_norm(x, (8,)),
+    "layer_norm": lambda x: _f().layer_norm(x, x.shape[1:]),
+    "rms_norm": lambda x: _f().rms_norm(x, x.shape[1:]),
     "batch_norm": lambda x: _f().batch_norm(x, None, None, training=True),
     "group_norm": lambda x: _f().group_norm(x, 2),
     "dropout": lambda x: _f().dropout(x),
     "embedding": lambda x: _f().embedding(_first(4, x), x),
-    "scaled_dot_product_attention": lambda x: _f().scaled_dot_product_attention(*[x.view(1, 1, 4, 8)] * 3),
+    "scaled_dot_product_attention": lambda x: _f().scaled_dot_product_attention(*[x.view(1, 1, *x.shape)] * 3),
     "conv2d": lambda x: _f().conv2d(x.view(1, 1, 4, 8), x.view(1, 1, 4, 8)[:, :, :3, :3], padding=1),
     "max_pool2d": lambda x: _f().max_pool2d(x.view(1, 1, 4, 8), 2),
     "avg_pool2d": lambda x: _f().avg_pool2d(x.view(1, 1, 4, 8), 2),
@@ -71,15 +77,17 @@ def warmup(ops: Iterable[str] | None = None, dtypes: Iterable[Any] = (cygrad.flo
 
     `ops` are names of functions of one tensor, or of what a training step is made of (losses, normalisations,
     `"conv2d"`, `"lstm"`, `"Adam"`, ...); None is all of the latter, with the activations. Random numbers that come
-    later are the same as without. Raises ValueError for other names, RuntimeError where there is no GPU.
+    later are the same as without. Kernels of CuPy that depend on shapes are compiled when first
+    used. Raises ValueError for other names, RuntimeError where there is no GPU.
     """
     index = _index(device)
     names = [*_CALLS, *_ACTIVATIONS] if ops is None else list(ops)
-    calls = [_call_of(name) for name in names]
+    calls = [(_call_of(name), (4, 8)) for name in names]
+    calls += [(_CALLS[name], shape) for name in names for shape in _SHAPES.get(name, ())]
     state = get_rng_state(index)
     for dtype in dtypes:
-        for call in calls:
-            x = cygrad.full((4, 8), 0.5, dtype=dtype, device=f"cuda:{index}", requires_grad=True)
+        for call, shape in calls:
+            x = cygrad.full(shape, 0.5, dtype=dtype, device=f"cuda:{index}", requires_grad=True)
             with cygrad.enable_grad():
                 found = call(x)
                 if found is not None and found.requires_grad:

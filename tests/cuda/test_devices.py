@@ -3,6 +3,7 @@
 import pytest
 
 import cygrad as torch
+from cygrad._kernels.gpu import library
 
 
 @pytest.fixture(autouse=True)
@@ -180,3 +181,28 @@ def test_a_view_that_grows_takes_the_memory_behind_it():
     with pytest.warns(UserWarning, match="An output with one or more elements was resized"):
         torch.add(torch.ones(3, device="cuda"), 1, out=part)
     assert whole.tolist() == [0, 2, 2, 2]
+
+
+def test_a_lost_gpu_is_told(cupy, monkeypatch):
+    error = cupy.cuda.runtime.CUDARuntimeError
+
+    def fail(*args, **kwargs):
+        raise error("cudaErrorIllegalAddress", "an illegal memory access was encountered")
+
+    x = torch.ones(3, device="cuda")
+    monkeypatch.setattr(cupy.ndarray, "get", fail)
+    with pytest.raises(RuntimeError, match=r"^CUDA error: cudaErrorIllegalAddress(?s:.*)the GPU is lost to this process"):
+        x.cpu()
+    monkeypatch.setattr(cupy, "flip", fail)
+    with pytest.raises(RuntimeError, match="start it anew"):
+        x.flip(0)
+    monkeypatch.setattr(cupy, "flip", lambda *args: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        x.flip(0)
+
+
+def test_an_old_cupy_is_refused(cupy, monkeypatch):
+    monkeypatch.setattr(library, "_found", None)
+    monkeypatch.setattr(cupy, "__version__", "13.6.0")
+    with pytest.raises(RuntimeError, match=r"(?s)^No CUDA GPUs are available.*CuPy 13.6.0 is too old: 14"):
+        torch.ones(1, device="cuda")

@@ -4,6 +4,7 @@ import cupy_standin
 import pytest
 
 import cygrad as torch
+from cygrad.cuda import warming
 from cygrad.cuda.warming import _ACTIVATIONS, _CALLS
 
 
@@ -19,7 +20,8 @@ def launched(call):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
-def test_all_that_it_names_runs(dtype):
+def test_all_that_it_names_runs(dtype, monkeypatch):
+    monkeypatch.setattr(warming, "_SHAPES", {})
     names = launched(lambda: torch.cuda.warmup(dtypes=[dtype]))
     assert len(names) > len(_CALLS)
 
@@ -31,6 +33,14 @@ def test_what_is_run_later_is_compiled():
     kernels = {name for name in later if "cygrad" in name}
     assert kernels
     assert kernels <= warm
+
+
+def test_rows_of_any_length_are_compiled(gpu, monkeypatch):
+    torch.cuda.warmup(["softmax"])
+    monkeypatch.setattr(gpu, "RawKernel", None)  # nothing is made a second time
+    for length in (8, 5_000, 17_000):
+        x = torch.zeros(1, length, device="cuda", requires_grad=True)
+        torch.softmax(x, -1).backward(torch.ones(1, length, device="cuda"))
 
 
 def test_random_numbers_are_those_without():

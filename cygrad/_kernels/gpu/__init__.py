@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from cygrad._kernels.gpu.library import as_number, cupy, current_device, is_array, on_device
+from cygrad._kernels.gpu.library import as_number, cupy, current_device, explained, is_array, on_device
 
 _PACKAGE = "cygrad._kernels."
 _forms: dict = {}
@@ -67,10 +67,15 @@ def _call(kernel, device, args, kwargs):
     form = form_of(kernel)
     if around is not None:
         form, args, kwargs = partial(around, kernel, form), (args, kwargs), {}
-    if device == current_device():
-        return form(*args, **kwargs)
-    with on_device(device):
-        return form(*args, **kwargs)
+    try:
+        if device == current_device():
+            return form(*args, **kwargs)
+        with on_device(device):
+            return form(*args, **kwargs)
+    except RuntimeError as error:
+        if (better := explained(error)) is error:
+            raise
+        raise better from error
 
 
 def device_of(arrays):

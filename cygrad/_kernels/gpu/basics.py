@@ -3,7 +3,7 @@
 import numpy as np
 
 from cygrad._kernels.gpu import extent, pinned
-from cygrad._kernels.gpu.library import PINNED, cupy, is_array, on_device
+from cygrad._kernels.gpu.library import PINNED, cupy, explained, is_array, on_device
 
 
 def cast(a, dtype):
@@ -38,7 +38,10 @@ def move(a, index, may_run_on=False):
     `may_run_on`: the CPU is not to wait where its memory is locked, and gets such memory.
     """
     if index is None:
-        return pinned.fetched(a) if may_run_on else a.get()
+        try:
+            return pinned.fetched(a) if may_run_on else a.get()
+        except RuntimeError as error:
+            raise explained(error) from None
     if index == PINNED:
         return pinned.pinned(a)
     if may_run_on and pinned.is_pinned(a):

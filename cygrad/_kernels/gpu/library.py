@@ -8,6 +8,14 @@ _found: Any = None  # the module
 PINNED = -1  # stands for memory of the CPU that is locked for transfers, where the number of a GPU would stand
 
 
+# What CUDA reports (cudaError..., CUDA_ERROR_...) after which nothing works any more.
+_LOST = """
+    DevicesUnavailable ECCUncorrectable IllegalAddress HardwareStackError IllegalInstruction MisalignedAddress
+    InvalidPc LaunchFailure LaunchTimeout NvlinkUncorrectable ContextIsDestroyed ECC_UNCORRECTABLE ILLEGAL_ADDRESS
+    LAUNCH_FAILED LAUNCH_TIMEOUT MISALIGNED_ADDRESS DEVICE_UNAVAILABLE CONTEXT_IS_DESTROYED
+""".split()
+
+
 class switches:
     """What the user asks of kernels."""
 
@@ -42,12 +50,15 @@ def _load():
             f"  cygrad computes on GPUs by CuPy, which can not be imported ({error}): pip install 'cygrad[cuda12]' or "
             "'cygrad[cuda13]', after the version of CUDA that nvidia-smi shows, or use device='cpu'"
         ) from None
+    if int(module.__version__.partition(".")[0]) < 14:
+        raise CannotUse(f"No CUDA GPUs are available\n  CuPy {module.__version__} is too old: 14 or newer is needed")
     try:
         count = module.cuda.runtime.getDeviceCount()
     except Exception as error:  # of classes that only CuPy has
         raise CannotUse(
             "No CUDA GPUs are available\n"
-            f"  CuPy {module.__version__} is installed, but the driver says: {error}; use device='cpu'"
+            f"  CuPy {module.__version__} is installed, but the driver says: {error}; where versions of CUDA do not go "
+            "together, install cygrad[cuda12] or [cuda13] after what nvidia-smi shows; or use device='cpu'"
         ) from None
     if not count:
         raise CannotUse(
@@ -68,6 +79,17 @@ def is_available():
 def is_loaded():
     """Whether an array may be on a GPU already."""
     return _found is not None
+
+
+def explained(error):
+    """The error to raise for one of CUDA's: where this process has lost the GPU, with a word on that."""
+    name = str(error).partition(":")[0]
+    if not any(word in name for word in _LOST):
+        return error
+    return RuntimeError(
+        f"CUDA error: {error}\n  the GPU is lost to this process, and so is all that was on it: start it anew; a kernel "
+        "that was started earlier may be to blame (CUDA_LAUNCH_BLOCKING=1 tells where)"
+    )
 
 
 def is_array(value):
