@@ -121,6 +121,20 @@ cdef bint concerns_tangents(OpDef op, tuple inputs, tuple args, Tensor out) exce
     return is_float_num(out.array.dtype.num)
 
 
+cdef int keep_samples(Tensor t, Tensor copy) except -1:
+    """Let a copy of `t`, which is about to be changed in place, have the samples of now."""
+    if thread_state().modes & FORWARD:
+        tangents().keep_samples(t, copy)
+    return 0
+
+
+cpdef int spread(Tensor t, Tensor blank) except -1:
+    """Let a new tensor have samples if `t` has, like which it was made, so that it can be changed in place."""
+    if thread_state().modes & FORWARD:
+        tangents().spread(t, blank)
+    return 0
+
+
 cdef int begin_carrying(OpDef op, Tensor out, Tensor original, tuple inputs, tuple args) except -1:
     """Before `out` is changed, of which `original` has the old value."""
     cdef unsigned int mask = 0
@@ -137,6 +151,7 @@ cdef object unchanged(object value, Tensor out):
     if not isinstance(value, Tensor) or (<Tensor>value).counter is None or (<Tensor>value).counter is not out.counter:
         return value
     copy = old_value(<Tensor>value)
+    keep_samples(<Tensor>value, copy)
     copy.tangents = tangents().all_of(value)
     return copy
 

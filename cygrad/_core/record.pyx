@@ -20,7 +20,7 @@ import numpy as np
 from cygrad._core.dtypes cimport (
     FLOATING, category_of_num, category_of_number, combine, default_dtype, dtype, dtype_of_scalar, promote_types)
 from cygrad._core.dual cimport (
-    begin_carrying, concerns_tangents, end_carrying, keep_written, leave_to_base, record_dual)
+    begin_carrying, concerns_tangents, end_carrying, keep_samples, keep_written, leave_to_base, record_dual)
 from cygrad._core.events cimport IN_PLACE, OP, WITH_OUT, is_detailed, mark_start, note_op
 from cygrad._core.kernels cimport run_kernel
 from cygrad._core.inplace cimport (
@@ -582,6 +582,7 @@ cdef OpNode begin_write(OpDef op, Tensor out, tuple inputs, tuple args, unsigned
         return None
     if dual or in_place and needs_old_value(op, inputs):
         original = old_value(out)
+        keep_samples(out, original)
         if dual:
             begin_carrying(op, out, original, inputs, args)
         inputs = (original,) + inputs[1:]

@@ -22,6 +22,7 @@ taken and put back by strides, as the gradients of views are (Note [Views and in
 """
 
 import threading
+from functools import partial
 from weakref import ref
 
 import numpy as np
@@ -360,6 +361,37 @@ def _follow(step):
     finally:
         set_modes(modes)
         _open_only(levels)
+
+
+def _give_samples(t, new, made_of):
+    """Let `new` have what `made_of` makes of the samples of `t`, if there are any."""
+    flush()
+    batch, outside = _batch_of((t,))
+    if batch is None:
+        return
+    levels, modes = _thread.levels, get_modes()
+    _open_only(outside)
+    set_modes(modes | NO_GRAD if history_is_cut() else modes)
+    try:
+        batch.set_samples(new, made_of(batch.samples(t)))
+        flush()
+    finally:
+        set_modes(modes)
+        _open_only(levels)
+
+
+def keep_samples(t, copy):
+    """Let a copy of `t`, which is about to be changed in place, have the samples of now."""
+    _give_samples(t, copy, partial(_op, "clone"))
+
+
+def spread(t, blank):
+    """Let a new tensor have samples if `t` has, like which it was made, so that it can be changed in place."""
+
+    def copies(samples):
+        return samples.new_empty((samples.shape[0], *blank.shape), dtype=blank.dtype).copy_(blank.detach())
+
+    _give_samples(t, blank, copies)
 
 
 def open_batch(size):

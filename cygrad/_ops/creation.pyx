@@ -16,6 +16,7 @@ from numpy cimport (
 
 from cygrad._core.construct cimport canonical, checked_lengths, data_array
 from cygrad._core.dtypes cimport FLOATING, as_dtype, default_dtype, dtype, dtype_of_scalar, is_float_num
+from cygrad._core.dual cimport spread
 from cygrad._core.inplace cimport check_memory, take_shape
 from cygrad._core.state cimport INFERENCE, NO_GRAD, thread_state
 from cygrad._core.tensor cimport (
@@ -340,7 +341,9 @@ cdef Tensor like(object input, object value, object dtype_given, object device, 
             fill(<ndarray>array, value)
         else:
             array.fill(value)
-    return fresh(array, requires_grad, function, t)
+    out = fresh(array, requires_grad, function, t)
+    spread(t, out)
+    return out
 
 
 functions = {name: globals()[name] for name in

@@ -9,6 +9,7 @@ from cygrad._core.access import array_of, tensor_of
 from cygrad._core.construct import legacy_array
 from cygrad._core.device import cpu_device, device_at
 from cygrad._core.dtypes import get_default_dtype
+from cygrad._core.dual import spread
 from cygrad._core.opdef import publish
 from cygrad._core.tensor import Tensor
 from cygrad._kernels.gpu import library
@@ -245,7 +246,9 @@ def new_full(self, size, fill_value, *, dtype=None, device=None, requires_grad=F
 def _of_type(tensor, size, value, dtype, device, requires_grad, pin_memory, function):
     place = place_beside(tensor, device, pin_memory, True)
     wanted = type_of_new(dtype, None, tensor.dtype, function)
-    return fresh(filled(size, value, wanted, place), requires_grad, function, tensor)
+    out = fresh(filled(size, value, wanted, place), requires_grad, function, tensor)
+    spread(tensor, out)
+    return out
 
 
 def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):

@@ -119,3 +119,62 @@ def test_negative_fractions_do_not_fit_into_uint8():
 def test_batch_norm_wants_both_running_statistics_or_none():
     with fails(ValueError, "running_mean and running_var must either both be None or neither be None"):
         F.batch_norm(torch.ones(2, 3), None, torch.ones(3), training=True)
+
+
+def changed(write):
+    """A function that changes a copy of its argument in place."""
+
+    def function(x):
+        y = x * 1
+        write(y, x)
+        return y
+
+    return function
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda y, x: y.sin_(),
+        lambda y, x: y[0].square_(),
+        lambda y, x: y.t()[0].pow_(3),
+        lambda y, x: y[0].mul_(x[1]),
+        lambda y, x: y.div_(y.sum()),
+    ],
+)
+@pytest.mark.parametrize("transform", ["grad", "jacrev", "jacfwd", "jvp"])
+def test_derivatives_for_each_sample_of_what_is_changed_in_place(write, transform):
+    # the old value, which the gradient needs, was that of the first sample for all
+    function, func = changed(write), torch.func
+    derivative = {
+        "grad": func.grad(lambda x: (function(x) ** 2).sum()),
+        "jacrev": func.jacrev(function),
+        "jacfwd": func.jacfwd(function),
+        "jvp": lambda x: func.jvp(function, (x,), (torch.full_like(x, 0.5),))[1],
+    }[transform]
+    batch = torch.rand(4, 2, 3, dtype=torch.float64) + 0.5
+    torch.testing.assert_close(func.vmap(derivative)(batch), torch.stack([derivative(x) for x in batch]))
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        torch.zeros_like,
+        torch.empty_like,
+        lambda x: x.new_zeros(2, 3),
+        lambda x: torch.ones_like(x, dtype=torch.float32),
+    ],
+)
+def test_tensors_made_like_one_that_has_samples_can_be_changed(made):
+    def function(x):
+        y = made(x)
+        y[0] = x[1] * 2
+        y[1].copy_(x[0])
+        return y
+
+    batch = torch.rand(5, 4, 2, 3)
+    torch.testing.assert_close(
+        torch.func.vmap(torch.func.vmap(function))(batch), torch.stack([batch[:, :, 1] * 2, batch[:, :, 0]], 2)
+    )
+    (gradient,) = torch.func.vmap(torch.func.vmap(torch.func.grad(lambda x: function(x).sum())))(batch)[:1].unbind()
+    assert gradient.tolist() == [[[1.0] * 3, [2.0] * 3]] * 4
