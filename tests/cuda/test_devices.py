@@ -191,10 +191,10 @@ def test_a_lost_gpu_is_told(cupy, monkeypatch):
 
     x = torch.ones(3, device="cuda")
     monkeypatch.setattr(cupy.ndarray, "get", fail)
-    with pytest.raises(RuntimeError, match=r"^CUDA error: cudaErrorIllegalAddress(?s:.*)the GPU is lost to this process"):
+    with pytest.raises(RuntimeError, match=r"(?s)^CUDA error: cudaErrorIllegalAddress.*GPU is lost to this"):
         x.cpu()
     monkeypatch.setattr(cupy, "flip", fail)
-    with pytest.raises(RuntimeError, match="start it anew"):
+    with pytest.raises(RuntimeError, match="start anew"):
         x.flip(0)
     monkeypatch.setattr(cupy, "flip", lambda *args: 1 / 0)
     with pytest.raises(ZeroDivisionError):

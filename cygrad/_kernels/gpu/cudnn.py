@@ -1,6 +1,5 @@
-"""Convolutions by cuDNN, through the package nvidia-cudnn-frontend where it is installed; None for what it refuses.
-
-For each geometry a plan is built once and kept. Convolutions in groups stay products of our own.
+"""Convolutions by cuDNN, through the package nvidia-cudnn-frontend where it is installed; None for what it refuses, and
+for those in groups. For each geometry a plan is built once and kept.
 """
 
 import math
@@ -56,7 +55,7 @@ def computed(kind, given, shape, where, groups):
 
 
 def _tried(function, *args):
-    """`function(*args)`; None if it fails, as for what cuDNN has nothing for."""
+    """`function(*args)`, or None if it fails."""
     try:
         return function(*args)
     except Exception:

@@ -1,5 +1,6 @@
 """CuPy, imported when the first array on a GPU is asked for."""
 
+import re
 from typing import Any
 
 import numpy as np
@@ -8,12 +9,8 @@ _found: Any = None  # the module
 PINNED = -1  # stands for memory of the CPU that is locked for transfers, where the number of a GPU would stand
 
 
-# What CUDA reports (cudaError..., CUDA_ERROR_...) after which nothing works any more.
-_LOST = """
-    DevicesUnavailable ECCUncorrectable IllegalAddress HardwareStackError IllegalInstruction MisalignedAddress
-    InvalidPc LaunchFailure LaunchTimeout NvlinkUncorrectable ContextIsDestroyed ECC_UNCORRECTABLE ILLEGAL_ADDRESS
-    LAUNCH_FAILED LAUNCH_TIMEOUT MISALIGNED_ADDRESS DEVICE_UNAVAILABLE CONTEXT_IS_DESTROYED
-""".split()
+# Parts of the names of CUDA's errors after which nothing works any more.
+_LOST = re.compile("unavailable|uncorrect|illegal|launch_?(fail|timeout)|misaligned|invalidpc|stackerror|destroyed")
 
 
 class switches:
@@ -83,12 +80,12 @@ def is_loaded():
 
 def explained(error):
     """The error to raise for one of CUDA's: where this process has lost the GPU, with a word on that."""
-    name = str(error).partition(":")[0]
-    if not any(word in name for word in _LOST):
+    name = str(error).partition(":")[0].lower()
+    if not name.startswith("cuda") or not _LOST.search(name):
         return error
     return RuntimeError(
-        f"CUDA error: {error}\n  the GPU is lost to this process, and so is all that was on it: start it anew; a kernel "
-        "that was started earlier may be to blame (CUDA_LAUNCH_BLOCKING=1 tells where)"
+        f"CUDA error: {error}\n  the GPU is lost to this process, with all that was on it: start anew; an earlier "
+        "kernel may be to blame (CUDA_LAUNCH_BLOCKING=1 tells which)"
     )
 
 

@@ -13,18 +13,13 @@ _LONG, _PART = 1024, 8  # rows from that length on are not sorted whole for a pa
 _FIRST = Program(
     "first_of_rows",
     """
-__device__ inline unsigned rank_of(float v) {
-    unsigned u = __float_as_uint(v == 0 ? 0.0f : v);
-    return v != v ? ~0u : u >> 31 ? ~u : u | 0x80000000u;
-}
-__device__ inline unsigned long long rank_of(double v) {
-    unsigned long long u = __double_as_longlong(v == 0 ? 0.0 : v), top = 1ull << 63;
+typedef unsigned long long Rank;
+__device__ inline Rank rank_of(double v) {
+    Rank u = __double_as_longlong(v == 0 ? 0.0 : v), top = 1ull << 63;
     return v != v ? ~0ull : u & top ? ~u : u | top;
 }
-__device__ inline unsigned rank_of(int v) { return (unsigned)v ^ 0x80000000u; }
-__device__ inline unsigned long long rank_of(long long v) { return (unsigned long long)v ^ 1ull << 63; }
+__device__ inline Rank rank_of(long long v) { return (Rank)v ^ 1ull << 63; }
 extern "C" __global__ void first_of_rows(const T* a, whole* places, whole n, whole k, whole largest) {
-    typedef decltype(rank_of(W())) Rank;
     __shared__ unsigned counts[256], before_of[8][2];
     __shared__ Rank found;
     __shared__ whole wanted, taken[2];
@@ -33,12 +28,12 @@ extern "C" __global__ void first_of_rows(const T* a, whole* places, whole n, who
     a += blockIdx.x * n;
     places += blockIdx.x * k;
     if (!t) { found = 0; wanted = k; taken[0] = taken[1] = 0; }
-    for (int shift = sizeof(Rank) * 8 - 8; shift >= 0; shift -= 8) {
+    for (int shift = 56; shift >= LOWEST; shift -= 8) {
         counts[t] = 0;
         __syncthreads();
         for (whole i = t; i < n; i += 256) {
-            Rank r = rank_of(W(a[i])) ^ flip;
-            if (shift + 8 == sizeof(Rank) * 8 || r >> (shift + 8) == found >> (shift + 8))
+            Rank r = rank_of((Wide)W(a[i])) ^ flip;
+            if (shift == 56 || r >> (shift + 8) == found >> (shift + 8))
                 atomicAdd(&counts[r >> shift & 255], 1u);
         }
         __syncthreads();
@@ -49,10 +44,10 @@ extern "C" __global__ void first_of_rows(const T* a, whole* places, whole n, who
         }
         __syncthreads();
     }
-    const Rank last = found;
+    const Rank last = found >> LOWEST;
     const whole equals = wanted;
     for (whole start = 0; start < n; start += 256) {
-        const Rank r = start + t < n ? rank_of(W(a[start + t])) ^ flip : 0;
+        const Rank r = start + t < n ? (rank_of((Wide)W(a[start + t])) ^ flip) >> LOWEST : 0;
         const int is[2] = {start + t < n && r < last, start + t < n && r == last};
         int own[2];
         for (int kind = 0; kind < 2; kind++) {
@@ -98,7 +93,10 @@ def first_along(a, axis, k, largest):
     if n >= _LONG and a.size and 0 < k <= n // _PART and _FIRST.takes(a):
         rows = dense(cupy().moveaxis(a, axis, -1))
         places = cupy().empty((*rows.shape[:-1], k), np.int64)
-        _FIRST.launch(a.dtype, rows.size // n, 256, (rows, places, n, k, int(largest)))
+        # what is computed in float32 has zeros at the end in float64
+        wide, lowest = ("long long", 0) if a.dtype.kind in "iu" else ("double", 0 if a.dtype.itemsize == 8 else 24)
+        args = rows, places, n, k, int(largest)
+        _FIRST.launch(a.dtype, rows.size // n, 256, args, Wide=wide, LOWEST=lowest)
         values, order = sorted_along(cupy().take_along_axis(rows, places, -1), -1, largest)
         found = values, cupy().take_along_axis(places, order, -1)
         return tuple(cupy().ascontiguousarray(cupy().moveaxis(f, -1, axis)) for f in found)
