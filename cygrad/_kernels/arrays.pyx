@@ -373,7 +373,7 @@ cpdef cnp.ndarray cast(cnp.ndarray a, int typenum):
 
 
 cdef enum:
-    JOINED = 1 << 18            # bytes; fewer are joined before Python code has begun
+    JOINED = 1 << 20            # bytes; fewer are joined before Python code has begun
 
 
 cdef cnp.ndarray concatenate(list arrays, int axis, int typenum):

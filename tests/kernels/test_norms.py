@@ -195,7 +195,7 @@ def test_loops_by_number_take_dense_arrays_only():
         (0, (x[:, ::2], w)),
         (0, (x.astype("i"), w)),
         (0, (x, np.ones(5, np.uint8)[1:].view("f"))),
-        (0, (x,) * 15),
+        (0, (x,) * 24),
     ):
         with pytest.raises(ValueError):
             native.run(loop, arrays, (), 0, 3, 1)
