@@ -89,6 +89,7 @@ _ON_FIRST_USE |= dict.fromkeys(
         "is_warn_always_enabled",
         "set_deterministic_debug_mode",
         "set_float32_matmul_precision",
+        "set_flush_denormal",
         "set_warn_always",
         "use_deterministic_algorithms",
     ),

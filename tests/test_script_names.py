@@ -143,3 +143,23 @@ def test_multiprocessing_is_pythons():
     assert mp.get_sharing_strategy() in mp.get_all_sharing_strategies()
     with pytest.raises(AssertionError, match="expected 'file_descriptor'"):
         mp.set_sharing_strategy("magic")
+
+
+def test_modules_that_pytorch_has_for_single_names():
+    import cygrad.nn.parallel.distributed
+    from cygrad.cuda.amp.autocast_mode import autocast
+    from cygrad.cuda.amp.grad_scaler import GradScaler
+    from cygrad.nn.parallel.data_parallel import DataParallel
+    from cygrad.utils import model_zoo
+
+    assert (autocast, GradScaler) == (torch.cuda.amp.autocast, torch.cuda.amp.GradScaler)
+    assert DataParallel is torch.nn.DataParallel and cygrad.nn.parallel is torch.nn.parallel
+    assert model_zoo.load_url is torch.hub.load_state_dict_from_url
+    assert torch.set_flush_denormal(True) is False
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.float16, torch.bfloat16, torch.complex64])
+def test_masks_made_in_place(dtype):
+    ones = torch.ones(2, 3, dtype=dtype)
+    assert ones.clone().triu_(1).tolist() == torch.tensor([[0, 1, 1], [0, 0, 1]]).to(dtype).tolist()
+    assert ones.clone().tril_(-1).tolist() == torch.tensor([[0, 0, 0], [1, 0, 0]]).to(dtype).tolist()

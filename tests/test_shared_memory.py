@@ -72,9 +72,26 @@ def test_everything_but_the_place_stays(make):
     assert not tensor.clone().is_shared()
 
 
-def test_a_view_is_refused():
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+@pytest.mark.parametrize("take", [lambda x: x[1:, ::2], lambda x: x.t(), lambda x: x.flatten()[5:], lambda x: x[3:]])
+def test_a_view_takes_its_base_along(take):
+    base = torch.arange(12.0).reshape(3, 4).clone()
+    view = take(base)
+    assert view.share_memory_() is view and view._base is base
+    assert view.is_shared() and base.is_shared() and view.tolist() == take(base).tolist()
+    in_a_fork(add_one, [view])
+    expected = torch.arange(12.0).reshape(3, 4)
+    take(expected).add_(1)
+    assert base.equal(expected) and view.equal(take(base))
+    view.mul_(2)
+    assert take(base).equal(view)
+
+
+def test_a_view_into_strided_memory_is_refused():
+    base = torch.from_numpy(np.arange(12.0).reshape(3, 4)[:, ::2])
     with pytest.raises(RuntimeError, match="share the memory of the tensor it was taken from"):
-        torch.zeros(3)[1:].share_memory_()
+        base[1:].share_memory_()
+    assert not base.is_shared()
 
 
 def test_a_mapped_file_is_not_shared(tmp_path):

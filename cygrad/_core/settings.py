@@ -92,6 +92,11 @@ def is_warn_always_enabled():
     return _Switches.warn_always
 
 
+def set_flush_denormal(mode):
+    """Ask for the smallest numbers to be taken for zero. Gives False: nothing changes."""
+    return False
+
+
 def set_float32_matmul_precision(precision):
     """Allow products of float32 on GPUs to be computed in TF32: 'high' or 'medium', and not 'highest', as at first.
 

@@ -35,8 +35,8 @@ def is_shared(self):
 def share_memory_(self):
     """Move the elements to memory that processes share which are forked from now on; returns the tensor.
 
-    Views made before keep the former memory, so a view itself can not be moved: RuntimeError. A process that is not
-    forked (spawn, forkserver) gets a copy.
+    A view takes the tensor it was taken from along. Other views, and what `detach()` and `.data` gave, keep the former
+    memory if they were made before. A process that is not forked (spawn, forkserver) gets a copy.
 
     >>> import cygrad
     >>> cygrad.ones(2).share_memory_().is_shared()
@@ -44,13 +44,18 @@ def share_memory_(self):
     """
     if is_shared(self):
         return self
-    if self._base is not None:
+    base = self if self._base is None else self._base
+    array, former = array_of(self), array_of(base)
+    memory = shared_class()(-1, max(former.nbytes, 1))
+    shared = np.ndarray(former.shape, former.dtype, memory, strides=np.empty_like(former).strides)
+    place = array.ctypes.data - former.ctypes.data
+    if base is not self and (shared.strides != former.strides or not 0 <= place <= former.nbytes):
         raise RuntimeError("share_memory_() of a view: share the memory of the tensor it was taken from, then take it")
-    array = array_of(self)
-    memory = shared_class()(-1, max(array.nbytes, 1))
-    shared = np.ndarray(array.shape, array.dtype, memory, strides=np.empty_like(array).strides)
-    shared[...] = array
-    self.data = tensor_of(shared)
+    own = np.ndarray(array.shape, array.dtype, memory, place, array.strides)
+    shared[...] = former
+    base.data = tensor_of(shared)
+    if base is not self:
+        self.data = tensor_of(own)
     return self
 
 

@@ -59,12 +59,12 @@ def triu(array, offset):
 
 def tril_within(array, offset):
     """The same, written into the array itself."""
-    np.copyto(array, 0, where=~np.tri(array.shape[-2], array.shape[-1], offset, np.bool_, like=array))
+    np.copyto(array, False, where=~np.tri(array.shape[-2], array.shape[-1], offset, np.bool_, like=array))
 
 
 def triu_within(array, offset):
     """The same, written into the array itself."""
-    np.copyto(array, 0, where=np.tri(array.shape[-2], array.shape[-1], offset - 1, np.bool_, like=array))
+    np.copyto(array, False, where=np.tri(array.shape[-2], array.shape[-1], offset - 1, np.bool_, like=array))
 
 
 def tril_indices(rows, columns, offset):

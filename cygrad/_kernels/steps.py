@@ -3,6 +3,8 @@
 import cygrad._kernels.optim as optim
 from cygrad._kernels.gpu.library import is_array, is_loaded
 
+count_steps = optim.count_steps  # in memory
+
 
 def sgd_step(params, grads, momentum_buffers, *settings):
     """`optim.sgd_step` on each parameter where it is."""

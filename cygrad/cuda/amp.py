@@ -1,5 +1,6 @@
 """The old names of `cygrad.amp` for GPUs."""
 
+import sys
 import warnings
 
 import cygrad
@@ -31,3 +32,7 @@ def _warn(name):
         FutureWarning,
         stacklevel=3,
     )
+
+
+# PyTorch has a module for each.
+sys.modules.update({f"{__name__}.{_name}": sys.modules[__name__] for _name in ("autocast_mode", "grad_scaler")})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from cygrad.nn.modules import Module
@@ -43,3 +44,7 @@ class DistributedDataParallel(Module):
             "Default process group has not been initialized, please make sure to call init_process_group.\n"
             "  cygrad trains in one process: use the module itself unless `torch.distributed.is_available()`"
         )
+
+
+# PyTorch has a module for each.
+sys.modules.update({f"{__name__}.{_name}": sys.modules[__name__] for _name in ("data_parallel", "distributed")})

@@ -7,7 +7,7 @@ from cygrad.utils._names import typename
 
 __all__ = ["dlpack", "hooks", "interop", "typename"]
 
-_ON_FIRST_USE = {"checkpoint", "data", "scipy", "tensorboard"}  # slow to import, or by optional packages
+_ON_FIRST_USE = {"checkpoint", "data", "model_zoo", "scipy", "tensorboard"}  # slow to import, or by optional packages
 
 
 def __getattr__(name):

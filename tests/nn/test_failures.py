@@ -127,3 +127,9 @@ def test_wrong_arguments_are_those_of_the_layer(layer):
     name = Own.__mro__[1].__name__
     for call, text in ((layer, "missing 1 required positional argument: 'input'"), (lambda: layer(1, 2, 3), "takes")):
         assert str(failure(call, kind=TypeError)).startswith(f"{name}.forward() {text}")
+
+
+def test_assertions_of_layers_tell_their_module():
+    model = nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2, 8), 1)
+    error = failure(model, torch.ones(3, 2, 5), kind=AssertionError)
+    assert "'layers.0.self_attn' of TransformerEncoder" in error.__notes__[0]

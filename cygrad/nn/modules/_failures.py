@@ -8,7 +8,7 @@ from typing import Any
 import cygrad
 
 # What wrong shapes, types and values raise. Others may be signals between a program's own parts.
-TOLD = (RuntimeError, ValueError, IndexError, TypeError)
+TOLD = (RuntimeError, ValueError, IndexError, TypeError, AssertionError)
 
 
 def tell_module(error: BaseException, module: Any) -> None:

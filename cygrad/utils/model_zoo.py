@@ -1,0 +1,5 @@
+"""The old name of `hub.load_state_dict_from_url`."""
+
+from cygrad.hub import load_state_dict_from_url as load_url
+
+__all__ = ["load_url"]
