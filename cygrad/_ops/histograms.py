@@ -112,7 +112,7 @@ def histogram(input, bins, *, range=None, weight=None, density=False, out=None):
     (tensor([2., 1.]), tensor([0.0000, 1.5000, 3.0000]))
     """
     t = require(input, "histogram")
-    if isinstance(bins, bool) or not (is_integer(bins) or isinstance(bins, Tensor)):
+    if isinstance(bins, bool) or not (isinstance(bins, Tensor) or is_integer(bins)):
         raise messages.no_such_call("histogram", (t, bins), {}, [_FORM.format(kind) for kind in ("Tensor", "int")])
     points = array_of(t).reshape(-1, 1)
     edges = _edges(t, points, [bins], range)
@@ -136,13 +136,13 @@ def histogramdd(input, bins, range=None, weight=None, density=False):
             [1., 1.]])
     """
     t = require(input, "histogramdd")
-    if not is_integer(bins) and not isinstance(bins, (tuple, list)):
+    if isinstance(bins, Tensor) or not (isinstance(bins, (tuple, list)) or is_integer(bins)):
         kinds = "tuple of ints", "int", "tuple of Tensors"
         raise messages.no_such_call(
             "histogramdd", (t, bins), {}, [_FORM.format(kind).replace("*, ", "") for kind in kinds]
         )
-    for i, edge in enumerate(() if is_integer(bins) else bins):
-        if not is_integer(edge) and not isinstance(edge, Tensor):
+    for i, edge in enumerate(bins if isinstance(bins, (tuple, list)) else ()):
+        if not (isinstance(edge, Tensor) or is_integer(edge)):
             raise TypeError(f"expected Tensor as element {i} in argument 1, but got {messages.type_name(edge)}")
     if t.ndim < 2:
         raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")

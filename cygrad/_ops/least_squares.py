@@ -11,6 +11,7 @@ from cygrad._kernels import least_squares as kernels
 from cygrad._kernels.gpu.library import as_array
 from cygrad._ops.arguments import broadcast_shape, require
 from cygrad._ops.arithmetic import add, mul, sub
+from cygrad._ops.delivering import write_several
 from cygrad._ops.matrices import LINALG, adjoint
 from cygrad._ops.products import matmul
 from cygrad._ops.singular_values import check_finite, linalg_pinv, pinv_gradient
@@ -60,7 +61,7 @@ LSTSQ = declare(
 )
 
 
-def linalg_lstsq(input, b, rcond=None, *, driver=None):
+def linalg_lstsq(input, b, rcond=None, *, driver=None, out=None):
     """The least squares solution of A X = B: a tuple (solution, residuals, rank, singular_values).
 
     A = `input` is (..., m, n); B = `b` is (..., m, k), or of vectors: (..., m). The solution is (..., n, k); where
@@ -96,7 +97,10 @@ def linalg_lstsq(input, b, rcond=None, *, driver=None):
     rank = np.empty(0, np.int64, like=values) if driver == "gels" else as_array(rank).astype(np.int64, copy=False)
     values = values if driver in ("gelsd", "gelss") else nothing
     args = (is_vector, given_rcond, driver)
-    return return_types.linalg_lstsq(record_outputs(LSTSQ, (x, squares, rank, values), (t, other), args, 2))
+    arrays = x, squares, rank, values
+    if out is not None:
+        return return_types.linalg_lstsq(write_several(LSTSQ, out, arrays, (t, other), args))
+    return return_types.linalg_lstsq(record_outputs(LSTSQ, arrays, (t, other), args, 2))
 
 
 def check_call(t, other, driver):

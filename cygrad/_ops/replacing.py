@@ -9,7 +9,7 @@ import numpy as np
 from cygrad._core import faults, messages
 from cygrad._core.access import array_of, tensor_of
 from cygrad._core.opdef import LINEAR, declare, publish
-from cygrad._core.record import record_n
+from cygrad._core.record import record_n, recorded
 from cygrad._kernels import diagonals, replacing, strided_gradients
 from cygrad._kernels.strided import overlaps_itself, restride
 from cygrad._ops.arguments import dim_argument, integer, require
@@ -96,7 +96,7 @@ SLICE_SCATTER = declare(
 )
 
 
-def slice_scatter(input, src, dim=0, start=None, end=None, step=1):
+def slice_scatter(input, src, dim=0, start=None, end=None, step=1, *, out=None):
     """`input` with `src` in place of `input[start:end:step]` along dimension `dim`.
 
     Raises RuntimeError for another shape of `src` or a step that is not positive. Saves nothing.
@@ -110,7 +110,7 @@ def slice_scatter(input, src, dim=0, start=None, end=None, step=1):
     shape = array_of(t).shape
     _check_part(part, shape[:d] + (count,) + shape[d + 1 :])
     array = replacing.at_slice(array_of(t), array_of(part), d, first, stop, stride)
-    return record_n(SLICE_SCATTER, array, (t, part), (d, first, stop, stride, array_of(part).shape))
+    return recorded(SLICE_SCATTER, array, (t, part), (d, first, stop, stride, array_of(part).shape), out)
 
 
 def bounds_of_slice(t, dim, start, end, step, name):
