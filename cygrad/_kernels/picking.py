@@ -12,7 +12,8 @@ from cygrad._kernels.dispatch import dispatching
 from cygrad._kernels.elementwise import where
 from cygrad._kernels.gpu.library import as_array
 
-GATHER = 24  # as in native.h
+GATHER, TAKE = 24, 27  # as in native.h
+_FEW = 1 << 14  # elements that NumPy has taken before our loop has begun
 PIECE = 1 << 13  # elements that one thread works on
 _BY_SIZE: dict[int, type] = {4: np.float32, 8: np.float64}  # loops only copy
 
@@ -21,7 +22,7 @@ def index(array, indices):
     """Fancy indexing; `indices` holds arrays of integers or booleans, and None for dimensions taken whole."""
     given = [i for i, index in enumerate(indices) if index is not None]
     if len(given) == 1 and indices[given[0]].dtype.kind != "b":
-        return as_array(np.take(array, indices[given[0]], given[0]))
+        return _take(array, indices[given[0]], given[0])
     return np.asarray(array[fancy(indices)], order="C")
 
 
@@ -45,7 +46,21 @@ def index_select(array, axis, index):
     """The slices `index` along an axis."""
     if array.ndim == 0:
         return array.copy()
-    return np.take(array, index, axis)
+    return _take(array, index, axis)
+
+
+def _take(array, index, axis):
+    """`np.take`, of many elements by a loop that threads share."""
+    shape = array.shape[:axis] + index.shape + array.shape[axis + 1 :]
+    kind = _BY_SIZE.get(array.itemsize) if type(array) is np.ndarray and array.dtype.kind in "fiuc" else None
+    if kind is not None and math.prod(shape) > _FEW and native.has_loops(np.empty(0, kind)):
+        out = new_array(shape, array.dtype.num)
+        inner = math.prod(shape[axis + index.ndim :])
+        arrays = dense(array).view(kind), dense(index.astype(np.int64, copy=False)), out.view(kind)
+        numbers = array.shape[axis], index.size, inner * array.itemsize
+        if not native.run(TAKE, arrays, numbers, 0, out.size // inner, max(1, PIECE // inner)):
+            return out
+    return as_array(np.take(array, index, axis))  # which says in its own words what is wrong
 
 
 def gather(array, axis, index):

@@ -35,6 +35,28 @@ static void gather_part(void *context, Py_ssize_t first, Py_ssize_t rows)
     if (!BY_TYPE(c->is_double, gather_rows, AT(0, 0), index, AT(2, first * inner), first, rows, c->n)) c->failed = 1;
 }
 
+/* data: array (outer, length, inner), indices (count), results (outer, count, inner); n: length, count, bytes of inner. An
+   item is a row of the results; negative indices count from the end. It has failed if an index is out of range. */
+static void take_part(void *context, Py_ssize_t first, Py_ssize_t rows)
+{
+    native_call *c = context;
+    const Py_ssize_t length = c->n[0], count = c->n[1], size = c->n[2];
+    for (Py_ssize_t row = first; row < first + rows;) {
+        const char *from = c->data[0] + row / count * length * size;
+        const Py_ssize_t rest = count - row % count;
+        const Py_ssize_t stop = rest < first + rows - row ? row + rest : first + rows;
+        const int64_t *index = (const int64_t *)c->data[1] + row % count;
+        char *out = c->data[2] + row * size;
+        for (; row < stop; row++, out += size) {
+            const int64_t i = *index < 0 ? *index + length : *index;
+            index++;
+            if (i < 0 || i >= length) c->failed = 1;
+            else if (size == 4) memcpy(out, from + i * 4, 4);
+            else memcpy(out, from + i * size, size);
+        }
+    }
+}
+
 /* data: rows of n elements, the first k of each in order, their places; n: n, k, whether the largest are first. An item is
    a row. */
 static void firsts_part(void *context, Py_ssize_t first, Py_ssize_t rows)

@@ -115,3 +115,19 @@ def test_single_to_half():
     numbers = ~np.isnan(x)
     assert np.array_equal(found[numbers].view(np.uint16), expected[numbers].view(np.uint16))
     assert np.isnan(found[~numbers]).all()
+
+
+@pytest.mark.parametrize("dtype", ["f", "d", "i", "F", "D", "?"])
+@pytest.mark.parametrize("shape, axis, count", [((900, 70), 0, 1000), ((70, 900), 1, 300), ((9, 40, 50), 1, (20, 3))])
+def test_slices_by_index(shape, axis, count, dtype):
+    rng = np.random.default_rng(5)
+    a = rng.integers(0, 2, shape).astype(dtype)
+    index = rng.integers(-shape[axis], shape[axis], count)
+    for array in (a, np.asfortranarray(a), a[::-1]):
+        found = picking.index(array, [None] * axis + [index])
+        expected = np.take(array, index, axis)
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(found, expected)
+    for wrong in (shape[axis], -shape[axis] - 1):
+        with pytest.raises(IndexError):
+            picking.index(a, [None] * axis + [np.full(count, wrong)])
