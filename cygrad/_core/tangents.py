@@ -343,6 +343,19 @@ def _check_write(step):
         batch.check_write(step)
 
 
+def _on_levels(outside, run):
+    """Run what only the levels outside of a batch are to follow."""
+    levels, modes = _thread.levels, get_modes()
+    _open_only(outside)
+    set_modes(modes | NO_GRAD if history_is_cut() else modes)
+    try:
+        run()
+        flush()
+    finally:
+        set_modes(modes)
+        _open_only(levels)
+
+
 def _follow(step):
     """Do with the samples what an op has done."""
     operands = step.operands()
@@ -351,16 +364,8 @@ def _follow(step):
     batch, outside = _batch_of(operands)
     if batch is None:
         return
-    levels, modes = _thread.levels, get_modes()
-    _open_only(outside)
-    set_modes(modes | NO_GRAD if history_is_cut() else modes)
-    try:
-        found = batch.results(step)
-        (batch.overwrite if step.writes else batch.give)(step, found)
-        flush()
-    finally:
-        set_modes(modes)
-        _open_only(levels)
+    give = batch.overwrite if step.writes else batch.give
+    _on_levels(outside, lambda: give(step, batch.results(step)))
 
 
 def _give_samples(t, new, made_of):
@@ -369,15 +374,7 @@ def _give_samples(t, new, made_of):
     batch, outside = _batch_of((t,))
     if batch is None:
         return
-    levels, modes = _thread.levels, get_modes()
-    _open_only(outside)
-    set_modes(modes | NO_GRAD if history_is_cut() else modes)
-    try:
-        batch.set_samples(new, made_of(batch.samples(t)))
-        flush()
-    finally:
-        set_modes(modes)
-        _open_only(levels)
+    _on_levels(outside, lambda: batch.set_samples(new, made_of(batch.samples(t))))
 
 
 def keep_samples(t, copy):
