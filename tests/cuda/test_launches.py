@@ -101,3 +101,18 @@ def test_shapes_that_do_not_go_together():
         RuntimeError, match=r"^The size of tensor a \(3\) must match the size of tensor b \(4\) at non-s"
     ):
         torch.ones(2, 3, device="cuda") + torch.ones(4, device="cuda")
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("how", ["dense", "strided"])
+def test_bfloat16_is_computed_in_single_precision(name, how):
+    pytest.importorskip("ml_dtypes")
+    found, expected = (FUNCTIONS[name](*operands(torch.bfloat16, device, how)) for device in ("cuda", "cpu"))
+    assert found.dtype == torch.bfloat16
+    np.testing.assert_allclose(found.float().cpu(), expected.float(), 2e-2, 2e-2, equal_nan=True)
+
+
+def test_distances_of_bfloat16():
+    pytest.importorskip("ml_dtypes")
+    x = torch.arange(12.0).reshape(4, 3).to(torch.bfloat16)
+    assert torch.cdist(x.cuda(), x.cuda(), p=1).tolist() == torch.cdist(x, x, p=1).tolist()

@@ -22,7 +22,7 @@ def _map(name, formula):
     fused = elementwise(name, "T a", "T out", f"W x = a; out = T({formula});", _FUNCTIONS)
 
     def function(a):
-        return fused(a) if a.dtype.kind == "f" else getattr(by_numpy, name)(a)
+        return fused(a) if a.dtype.kind in "fV" else getattr(by_numpy, name)(a)
 
     return function
 
@@ -31,7 +31,7 @@ def _gradient(name, formula):
     fused = elementwise(name, "T grad, T a", "T out", f"W g = grad, x = a; out = T({formula});", _FUNCTIONS)
 
     def function(grad, a, over=False):
-        return fused(grad, a) if a.dtype.kind == "f" else getattr(by_numpy, name)(grad, a)
+        return fused(grad, a) if a.dtype.kind in "fV" else getattr(by_numpy, name)(grad, a)
 
     return function
 

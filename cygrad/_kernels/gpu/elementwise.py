@@ -22,7 +22,7 @@ _clamp = elementwise(
 
 def relu(a):
     """max(a, 0); nan stays nan."""
-    return _relu(a) if a.dtype.kind == "f" else cupy().maximum(a, a.dtype.type(0))
+    return _relu(a) if a.dtype.kind in "fV" else cupy().maximum(a, a.dtype.type(0))
 
 
 def copy_of_real(a):
@@ -32,7 +32,7 @@ def copy_of_real(a):
 
 def rsqrt(a):
     """1 / sqrt(a)."""
-    return _rsqrt(a) if a.dtype.kind == "f" else 1 / cupy().sqrt(a)
+    return _rsqrt(a) if a.dtype.kind in "fV" else 1 / cupy().sqrt(a)
 
 
 def power(a, exponent):
@@ -69,7 +69,7 @@ def erf(a):
 
 def clamp(a, low, high):
     """min(max(a, low), high); a bound is an array of the type of `a`, a number, or None. nan stays nan."""
-    if a.dtype.kind == "f" and not is_array(low) and not is_array(high):
+    if a.dtype.kind in "fV" and not is_array(low) and not is_array(high):
         low, high = -math.inf if low is None else float(low), math.inf if high is None else float(high)
         if low <= high:
             return _clamp(a, low, high)

@@ -18,6 +18,7 @@ from cygrad._kernels.gpu.programs import FLOATS, MOST_BLOCKS, THREADS, Program
 _WIDE = """
 template <typename T> struct wide { typedef T type; };
 template <> struct wide<float16> { typedef float type; };
+template <> struct wide<bfloat16> { typedef float type; };
 """
 _BODY = """
 struct alignas(16) Pack {{ T v[16 / sizeof(T)]; }};

@@ -76,7 +76,7 @@ def fused(name, *operands, numbers=()):
     three = (*map(float, numbers), 0.0, 0.0, 0.0)[:3]
     if arrays == count:
         found = _kernel(name, count, count).launched((*operands, *three))
-    elif arrays == count - 1 and arrays and operands[0].dtype.kind == "f":  # then a number
+    elif arrays == count - 1 and arrays and operands[0].dtype.kind in "fV":  # then a number
         number = float(operands[0].dtype.type(as_number(operands[arrays])))
         found = _kernel(name, count, arrays).launched((*operands[:arrays], number, *three))
     else:
@@ -84,7 +84,7 @@ def fused(name, *operands, numbers=()):
     if found is not None:
         return found
     dtype = next(a.dtype for a in operands if is_array(a))
-    if dtype.kind != "f" or any(a.dtype != dtype for a in operands if is_array(a)):
+    if dtype.kind not in "fV" or any(a.dtype != dtype for a in operands if is_array(a)):
         return None
     given = [a if is_array(a) else dtype.type(as_number(a)) for a in operands]
     return _kernel(name, count, count)(*given, *three)
