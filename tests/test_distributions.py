@@ -94,3 +94,15 @@ def test_a_policy_learns():
         loss.backward()
         optimizer.step()
     assert logits.argmax() == 1 and logits.softmax(0)[1] > 0.8
+
+
+@pytest.mark.parametrize("kind", ["TanhTransform", "SigmoidTransform", "ExpTransform"])
+def test_transformed_densities_add_up_to_one(kind):
+    transform = getattr(d, kind)(cache_size=1)
+    moved = d.TransformedDistribution(d.Normal(0.1, 0.8), [transform, d.AffineTransform(2.0, -3.0)])
+    edges = moved.icdf(torch.linspace(0.999, 0.001, 4001))
+    x = (edges[1:] + edges[:-1]) / 2
+    total = (moved.log_prob(x).exp() * (edges[1:] - edges[:-1]).abs()).sum()
+    assert abs(total.item() - 0.998) < 1e-3
+    assert torch.allclose(moved.cdf(edges), torch.linspace(0.999, 0.001, 4001), atol=1e-4)
+    assert torch.allclose(d.identity_transform(x), x) and not d.identity_transform.log_abs_det_jacobian(x, x).any()
