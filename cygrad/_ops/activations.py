@@ -1,7 +1,8 @@
 """Smooth nonlinearities of neural networks: found in nn.functional alone.
 
 They save their input, and all but `glu` keep its shape. With `inplace` they overwrite and return it. Backward passes
-that are not recorded run fused kernels. Those made of straight pieces, and the kin of `elu`, stand in rectifiers.py.
+that are not recorded run fused kernels. Those made of straight pieces stand in rectifiers.py, the kin of `elu` in
+exponential_units.py.
 """
 
 import math

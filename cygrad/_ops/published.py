@@ -68,6 +68,9 @@ FUNCTIONS = {
     "embeddings": (
         "embedding embedding_bag embedding_renorm_ "
     ),
+    "exponential_units": (
+        "celu celu_ selu selu_ "
+    ),
     "extrema": (
         "amax amin argmax argmin max min "
     ),
@@ -147,7 +150,7 @@ FUNCTIONS = {
         "arange eye linspace logspace meshgrid range "
     ),
     "rectifiers": (
-        "celu celu_ hardshrink prelu relu_ rrelu rrelu_ selu selu_ threshold threshold_ "
+        "hardshrink prelu relu_ rrelu rrelu_ threshold threshold_ "
     ),
     "recurrent": (
         "gru lstm rnn_relu rnn_tanh "

@@ -45,6 +45,7 @@ from cygrad._ops.distribution_losses import (
 )
 from cygrad._ops.dropout import alpha_dropout, dropout, dropout1d, dropout2d, dropout3d, feature_alpha_dropout
 from cygrad._ops.embeddings import embedding, embedding_bag, one_hot
+from cygrad._ops.exponential_units import celu, celu_, elu, elu_, selu, selu_
 from cygrad._ops.folding import fold, pixel_shuffle, pixel_unshuffle, unfold
 from cygrad._ops.fractional_pooling import (
     fractional_max_pool2d,
@@ -82,10 +83,6 @@ from cygrad._ops.pointwise import sigmoid, tanh
 from cygrad._ops.pointwise_losses import huber_loss, l1_loss, mse_loss, smooth_l1_loss
 from cygrad._ops.products import linear
 from cygrad._ops.rectifiers import (
-    celu,
-    celu_,
-    elu,
-    elu_,
     hardshrink,
     hardsigmoid,
     hardswish,
@@ -99,8 +96,6 @@ from cygrad._ops.rectifiers import (
     relu_,
     rrelu,
     rrelu_,
-    selu,
-    selu_,
     softshrink,
     threshold,
     threshold_,
