@@ -79,7 +79,7 @@ def parameters(function, method=False):
 
 def members(cls):
     """The body of a class."""
-    lines = []
+    lines = [f"    {name}: Any" for name in vars(cls).get("__annotations__", {}) if name not in vars(cls)]
     for name, value in sorted(vars(cls).items()):
         if keyword.iskeyword(name) or (name.startswith("_") and not name.startswith("__")):
             continue

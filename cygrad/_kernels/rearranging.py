@@ -37,7 +37,7 @@ def roll(array, shifts, axes):
     if not isinstance(array, np.ndarray):
         return dense(np.roll(array, shifts, axes))
     result = empty_of(array.shape, array)
-    parts = [((), ())]  # (where it comes from, where it goes)
+    parts: list[tuple[tuple, tuple]] = [((), ())]  # (where it comes from, where it goes)
     totals = [0] * array.ndim
     for shift, axis in zip(shifts, axes):
         totals[axis] += shift

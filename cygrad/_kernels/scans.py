@@ -58,7 +58,8 @@ def logcumsumexp_gradient(g, x, y, axis):
                 np.logaddexp.accumulate(logs, 0, out=logs)
                 after[sign] = logs[-1].copy()
                 found.append(np.exp(logs[::-1] + points[part]))
-            np.subtract(*found, out=result[part])
+            positive, negative = found
+            np.subtract(positive, negative, out=result[part])
     return out
 
 

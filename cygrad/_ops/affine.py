@@ -40,7 +40,7 @@ from cygrad._ops.views import expand, squeeze, transpose, unsqueeze
 def scaled_sum(base, product, beta, alpha):
     """beta * base + alpha * product, which may take the place of the product."""
     if product.size > blocks.SIZE:
-        return blocks.in_blocks(lambda *parts: _scaled_sum(*parts, beta, alpha), (base, product), product)
+        return blocks.in_blocks(lambda base, product: _scaled_sum(base, product, beta, alpha), (base, product), product)
     return _scaled_sum(base, product, beta, alpha)
 
 

@@ -109,7 +109,7 @@ def pdist_rule(n, g):
     x, distance = n.saved(0), n.saved_result()
     is_zero = n.args[0] == 0 or not array_of(distance).size
     if not is_zero and n.may_run_in_parts(g) and isinstance(array_of(x), np.ndarray):
-        return tensor_of(kernels.pdist_gradient(*map(array_of, (g, x, distance)), n.args[0]))
+        return tensor_of(kernels.pdist_gradient(array_of(g), array_of(x), array_of(distance), n.args[0]))
     zeros = tensor_of(np.zeros_like(array_of(x)))
     if is_zero:
         return zeros

@@ -10,7 +10,7 @@ from _thread import _local, allocate_lock
 import numpy as np
 
 from cygrad._core.access import array_of, tensor_of
-from cygrad._core.device import check_device, device_at
+from cygrad._core.device import check_device, device, device_at
 from cygrad._core.tensor import Tensor
 from cygrad._kernels import random as kernels
 from cygrad._kernels.gpu import random as kernels_of_gpu
@@ -33,6 +33,8 @@ class Generator:
     """
 
     __module__ = "cygrad"
+
+    device: device
 
     def __init__(self, device="cpu"):
         self.device = check_device(device)

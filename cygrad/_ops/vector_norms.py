@@ -59,8 +59,8 @@ def vector_norm_rule(n, g):
         return mul(div(mul(g, reached), total(reached, axes, True)), sgn(x))
     if n.may_run_in_parts(g) and isinstance(array_of(x), np.ndarray):
 
-        def part(*arrays):
-            return array_of(_times_slope(*map(tensor_of, arrays), ord))
+        def part(g, x, divisor):
+            return array_of(_times_slope(tensor_of(g), tensor_of(x), tensor_of(divisor), ord))
 
         arrays = [array_of(t) for t in (g, x, divisor)]
         return tensor_of(blocks.in_blocks(part, arrays, None, gradients_in_blocks.SIZE))

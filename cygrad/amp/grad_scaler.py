@@ -180,8 +180,9 @@ class GradScaler:
             if not isinstance(self._growth_tracker, Tensor):
                 self._growth_tracker = cygrad.full((), self._growth_tracker, dtype=cygrad.int32, device=scale.device)
             largest = functools.reduce(cygrad.maximum, found)
-            arrays = *arrays_for_update([scale, self._growth_tracker]), array_of(largest)
-            scaling.adapt(*arrays, self._growth_factor, self._backoff_factor, self._growth_interval)
+            own, steps = arrays_for_update([scale, self._growth_tracker])
+            numbers = self._growth_factor, self._backoff_factor, self._growth_interval
+            scaling.adapt(own, steps, array_of(largest), *numbers)
             return
         self._growth_tracker = self._steps()
         if any(found):
