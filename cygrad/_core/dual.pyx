@@ -6,6 +6,7 @@ from cygrad._core.node cimport set_meta, set_metas
 from cygrad._core.opdef cimport OUT0, OpDef, OpNode
 from cygrad._core.record cimport node_of, record1, record_outputs
 from cygrad._core.state cimport FORWARD, INFERENCE, ThreadState, is_recording, thread_state
+from cygrad._core.state import set_forward
 from cygrad._core.tensor cimport IS_INFERENCE, Tensor, counter_of, is_dual, requires_grad, wrap
 
 
@@ -13,6 +14,38 @@ cdef object tangents():
     """The module of that name, imported with the first dual level."""
     from cygrad._core import tangents
     return tangents
+
+
+cdef tuple _levels = ()
+
+
+def take_levels(*parts):
+    """What of tangents.py `leave` needs: the state of the thread, `flush`, and whether a batch is open."""
+    global _levels
+    _levels = parts
+
+
+def leave(level):
+    """Close a level, and those that an interrupted program left open inside of it.
+
+    It is compiled, so that Ctrl-C can come before it or after it, but not before the level is closed.
+    """
+    thread, flush, has_batch = _levels
+    cdef tuple inner = ()
+    cdef Py_ssize_t i
+    try:
+        flush()
+    finally:
+        for i, each in enumerate(thread.levels):
+            if each is level:
+                inner, thread.levels = thread.levels[i:], thread.levels[:i]
+                break
+        set_forward(bool(thread.levels))
+        thread.written = thread.writing = thread.step = None
+        for each in inner:
+            each.close()
+        if not has_batch():
+            thread.reads = {}
 
 
 cpdef bint is_forward() noexcept:

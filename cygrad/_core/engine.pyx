@@ -262,11 +262,11 @@ cdef int carry_out(Run run, bint create_graph) except -1:
     code = current_site(&lasti)
     run.freed_by = (run.caller, code, lasti, state.sequence)
     run.callbacks = []
-    state.run = <void*>run
     if modes & FORWARD:
         from cygrad._core.tangents import flush
-        flush()
+        flush()                         # which may raise: nothing has been changed yet
         run.cuts = not create_graph     # tangents need the recorded form of the rules
+    state.run = <void*>run
     state.modes = (modes & ~NO_GRAD) if create_graph or run.cuts else (modes | NO_GRAD)
     state.unwanted = 0
     try:

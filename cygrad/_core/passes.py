@@ -194,8 +194,9 @@ def batched(grad, outputs, inputs, gradients, keep_last, **options):
     from cygrad._core import batches, tangents  # which few programs need
 
     try:
-        batch = tangents.open_batch(sizes[0])
+        batch = batches.Batch(sizes[0])
         try:
+            tangents.open_batch(batch)
             found = grad(outputs, inputs, [batch.first(gradient) for gradient in gradients], True, **options)
             samples = tangents.close_batch(batch, found)
         finally:

@@ -29,7 +29,8 @@ import numpy as np
 
 from cygrad._core import access, messages
 from cygrad._core.batches import Batch, NoBatchingRule, Step
-from cygrad._core.dual import complete, kept_results, record_same
+from cygrad._core.dual import complete, kept_results, record_same, take_levels
+from cygrad._core.dual import leave as leave  # which is part of this module but compiled
 from cygrad._core.engine import gradients_since
 from cygrad._core.function import call_jvp
 from cygrad._core.inplace import place_in_base
@@ -82,25 +83,12 @@ def dual_levels():
 
 
 def enter(level=None):
-    """Open a level inside of the others."""
+    """Open a level inside of the others. To `leave` it even if Ctrl-C comes at once, make it before."""
     flush()
     level = level or Level()
     _thread.levels += (level,)
     set_forward(True)
     return level
-
-
-def leave(level):
-    """Close the innermost level."""
-    try:
-        flush()
-    finally:
-        _thread.written = _thread.writing = _thread.step = None
-        _thread.levels = _thread.levels[:-1]
-        if not _has_batch():
-            _thread.reads = {}
-        set_forward(bool(_thread.levels))
-        level.close()
 
 
 def _open_only(levels):
@@ -274,8 +262,8 @@ def _carry(node, flags, inputs, results, recorded=None):
         if all(tangent is None for tangent in tangents):
             continue
         wanted = any(t.requires_grad for t in (*tangents, *inputs) if isinstance(t, Tensor))
-        _open_only(levels[:depth])
         try:
+            _open_only(levels[:depth])
             found = _derivative(node, flags, inputs, tangents, results, wanted and not get_modes() & NO_GRAD)
             for result, tangent in zip(results, found, strict=True):
                 set_tangent(result, level, tangent)
@@ -300,6 +288,9 @@ def _kept(nodes, results):
 
 def _has_batch():
     return any(isinstance(level, Batch) for level in _thread.levels)
+
+
+take_levels(_thread, flush, _has_batch)
 
 
 def note_step(op, outs, inputs, args):
@@ -346,9 +337,9 @@ def _check_write(step):
 def _on_levels(outside, run):
     """Run what only the levels outside of a batch are to follow."""
     levels, modes = _thread.levels, get_modes()
-    _open_only(outside)
-    set_modes(modes | NO_GRAD if history_is_cut() else modes)
     try:
+        _open_only(outside)
+        set_modes(modes | NO_GRAD if history_is_cut() else modes)
         run()
         flush()
     finally:
@@ -391,11 +382,11 @@ def spread(t, blank):
     _give_samples(t, blank, copies)
 
 
-def open_batch(size):
+def open_batch(batch):
     """Open a batch inside of the other levels."""
     if not _has_batch():
         _thread.reads = {}
-    return enter(Batch(size))
+    enter(batch)
 
 
 def close_batch(batch, results):

@@ -5,7 +5,7 @@ import warnings
 from collections import namedtuple
 
 from cygrad._core import tangents
-from cygrad._core.batches import NoBatchingRule
+from cygrad._core.batches import Batch, NoBatchingRule
 from cygrad._core.tensor import Tensor
 from cygrad._ops.generator import get_rng_state, set_rng_state
 from cygrad._ops.parts import cat
@@ -98,8 +98,9 @@ def _at_once(func, args, kwargs, leaves, dims):
     Raises NoBatchingRule.
     """
     whole = [x if d is None else x.movedim(d, 0) for x, d in zip(leaves, dims, strict=True)]
-    batch = tangents.open_batch(_batch_size(leaves, dims))
+    batch = Batch(_batch_size(leaves, dims))
     try:
+        tangents.open_batch(batch)
         own = [x if d is None else batch.first(x) for x, d in zip(whole, dims, strict=True)]
         output = func(*rebuild(args, own), **kwargs)
         return output, tangents.close_batch(batch, flatten(output)[0])

@@ -250,8 +250,9 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
     check_has_derivative(inputs)
     for x, v in zip(inputs, vectors, strict=True):
         forward.check_size(x, v)
-    level = forward.enter()
+    level = forward.Level()
     try:
+        forward.enter(level)
         duals = [forward.dual(x, v, level) for x, v in zip(inputs, vectors, strict=True)]
         output, aux = split_aux(func(*rebuild(primals, duals)), has_aux, name)
         outputs = tensors_of(output, name)

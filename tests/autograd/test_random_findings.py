@@ -1,8 +1,13 @@
 """What random programs, run by cygrad and by PyTorch, found: one test for each fault that was mended."""
 
+import sys
+
 import pytest
 
 import cygrad as torch
+from cygrad._core import tangents
+from cygrad._core.dual import is_forward
+from cygrad._core.run import current_run
 from cygrad.utils.checkpoint import checkpoint
 from helpers import fails, leaf
 
@@ -178,3 +183,41 @@ def test_tensors_made_like_one_that_has_samples_can_be_changed(made):
     )
     (gradient,) = torch.func.vmap(torch.func.vmap(torch.func.grad(lambda x: function(x).sum())))(batch)[:1].unbind()
     assert gradient.tolist() == [[[1.0] * 3, [2.0] * 3]] * 4
+
+
+@pytest.mark.parametrize("transform", ["jvp", "vmap", "jacfwd", "jacrev"])
+def test_interrupt_at_any_call_leaves_no_level_open(transform):
+    # as Ctrl-C does, which CPython raises where a function written in Python begins
+    func, x = torch.func, torch.rand(2, 3)
+    run = {
+        "jvp": lambda: func.jvp(lambda x: x.sin() * x, (x,), (x,)),
+        "vmap": lambda: func.vmap(lambda x: x.sin().sum() * x)(x),
+        "jacfwd": lambda: func.jacfwd(lambda x: x * 2)(x),
+        "jacrev": lambda: func.vmap(func.jacrev(lambda x: x.sin()))(x),
+    }[transform]
+    run()
+
+    def interrupt(frame, event, arg):
+        nonlocal left
+        if event == "call" and frame.f_code.co_name not in ("<genexpr>", "<lambda>"):  # finalizers swallow it
+            left -= 1
+            if left == 0:
+                raise KeyboardInterrupt
+
+    total, ended = 0, False
+    while not ended:
+        total += 1
+        left = total
+        sys.setprofile(interrupt)
+        try:
+            run()
+            ended = True
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.setprofile(None)
+        assert current_run() == (0, [])
+        assert tangents.levels() == ()
+        assert not is_forward()
+        assert torch.is_grad_enabled()
+    assert total > 10
