@@ -121,9 +121,9 @@ def bounds_of_slice(t, dim, start, end, step, name):
     d = dim_argument(dim, len(shape), name, "dim", 1)
     if step <= 0:
         raise RuntimeError("slice step must be positive")
-    for value, what, position in ((start, "start", 4), (end, "end", 5)):
-        if value.__class__ is bool:
-            raise messages.wrong_type(name, what, position, "int", value)
+    if start.__class__ is bool or end.__class__ is bool:
+        what, position = ("start", 4) if start.__class__ is bool else ("end", 5)
+        raise messages.wrong_type(name, what, position, "int", True)
     first, stop, stride = slice(start, end, step).indices(shape[d])
     return d, first, stop, stride, len(range(first, stop, stride))
 
