@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-import torch
 
 import cygrad
 
+torch = pytest.importorskip("torch", reason="compares with PyTorch (tox -e oracle)")
 pytestmark = pytest.mark.oracle
 
 LIBRARIES = cygrad, torch
