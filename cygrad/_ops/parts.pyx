@@ -272,15 +272,17 @@ def split_with_sizes(input, split_sizes, dim=0):
     Raises RuntimeError if the lengths do not sum up to the length of the dimension.
     """
     cdef Tensor t = require(input, "split_with_sizes")
-    cdef Py_ssize_t length, size = 0
+    cdef Py_ssize_t length, size
+    cdef bint fits = True
     cdef tuple lengths = integers(split_sizes, "split_with_sizes", "split_sizes", 1)
     cdef int d = dim_to_split(t, dim, "split_with_sizes")
     length = length_of(t.array, d)
     for size in lengths:
-        length -= size
-        if size < 0:
+        fits = 0 <= size <= length  # looked at one by one: the sum of large ones may be any number
+        if not fits:
             break
-    if length or size < 0:
+        length -= size
+    if length or not fits:
         checks().check_split_sizes(lengths, length_of(t.array, d), d)
     return split_at(SPLIT_WITH_SIZES, t, lengths, d)
 

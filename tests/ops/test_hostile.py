@@ -127,6 +127,12 @@ def test_hostile_input(name, seed):
 # --- What once crashed, or did not end ---------------------------------------------------------
 
 
+@pytest.mark.parametrize("sizes", [[2**62] * 4 + [5], [2**63 - 1, 6], [2**63 - 1, 2**63 - 1, 7]])
+def test_sizes_whose_sum_is_beyond_integers(sizes):
+    with pytest.raises(RuntimeError, match="to sum exactly to 5"):
+        cygrad.split_with_sizes(cygrad.arange(5), sizes)
+
+
 @pytest.mark.parametrize("count", [5, 6, 2**31, 2**62, 2**63 - 1])
 def test_more_chunks_than_elements(count):
     parts = cygrad.chunk(cygrad.arange(5), count)
