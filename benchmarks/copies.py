@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import math
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
@@ -73,9 +74,7 @@ def main() -> None:
     parser.add_argument("pattern", nargs="?", default="")
     parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
-    torch: Any = None
-    if find_spec("torch") is not None:
-        import torch
+    torch: Any = import_module("torch") if find_spec("torch") is not None else None
     limit_threads(arguments.threads, torch)
     print(f"{'times a plain copy, of PyTorch':34}" + "".join(f"{f'{side} x {side}':>16}" for side in SIDES))
     for name, statement in OPS.items():
