@@ -29,6 +29,7 @@ cpdef enum:             # OpDef.flags
     PRIVATE = 256           # neither: used by rules and other entry points
     MAY_OVERLAP = 512       # in place, elements of the tensor may share memory: what it writes there is the same
     ONE_PASS = 1024         # the rule of an elementwise op makes no large array but the gradients
+    SELECTS = 2048          # elements of a gradient are those of the incoming one, or 0: no rule makes a nan so
 
 cdef class OpDef:
     cdef readonly str name              # 'mul'

@@ -24,7 +24,7 @@ from cygrad._core.dtypes cimport COMPLEX, category_of_num, dtype_of_num
 from cygrad._core.engine_hooks cimport run_post_hooks, run_pre_hooks, run_tensor_pre_hooks
 from cygrad._core.events cimport NODE, Events, begin_event, end_event, set_node
 from cygrad._core.node cimport Node, meta_matches, meta_of
-from cygrad._core.opdef cimport OpNode, lookup
+from cygrad._core.opdef cimport SELECTS, OpNode, lookup
 from cygrad._core.state cimport FORWARD, NO_GRAD, WATCH_INF, ThreadState, thread_state
 from cygrad._core.tensor cimport Tensor, accumulator_of, alias, wrap_in_mode
 from cygrad._kernels.anywhere cimport cast, sum_to
@@ -308,7 +308,7 @@ cdef class Run:
                     grads = node.call(grad) if state.events == NULL else profiled_call(node, grad)
             state.spare = NULL
             state.unwanted = 0
-            if anomaly_check or state.watch:
+            if anomaly_check or (state.watch and not selects(node)):
                 check_gradients(self, node, grads, grad)
         if node.hooks is not None and node.hooks.post:
             grads = run_post_hooks(node, self.fitted(node, grads), grad)
@@ -376,10 +376,15 @@ cdef class Run:
         return top
 
 
+cdef inline bint selects(Node node) noexcept:
+    """Is the gradient free of what `nan_check` looks for if the incoming one is?"""
+    return type(node) is OpNode and (<OpNode>node).op.flags & SELECTS != 0
+
+
 cdef inline void* spare_gradient(Node node, object grad, ThreadState* state) noexcept:
     """The gradient that `step` holds, if nobody else has it and nothing but the rule is going to read it."""
     if (state.modes & (NO_GRAD | FORWARD) == NO_GRAD and type(node) is OpNode and node.hooks is None
-            and state.events == NULL and not state.watch and not anomaly_check
+            and state.events == NULL and not anomaly_check and (not state.watch or selects(node))
             and type(grad) is Tensor and type((<Tensor>grad).array) is ndarray
             and is_unshared(<Tensor>grad)):
         return <void*>grad

@@ -594,34 +594,25 @@ cpdef tuple min_with_indices(cnp.ndarray a, int axis, bint keepdim=False):
 
 cdef struct Search:             # for what is not a number or not finite
     const char* x
-    Py_ssize_t n                # elements
-    Py_ssize_t n_parts
     bint is_double
     bint inf
-    bint[64] found              # in each part
+    bint found
 
 
-cdef void _search_parts(void* context, Py_ssize_t first, Py_ssize_t count) noexcept nogil:
+cdef void _search_part(void* context, Py_ssize_t first, Py_ssize_t n) noexcept nogil:
     cdef Search* s = <Search*>context
-    cdef Py_ssize_t i, start
-    for i in range(first, first + count):
-        start = s.n * i // s.n_parts
-        s.found[i] = is_bad(s.is_double, <const void*>(s.x + start * (8 if s.is_double else 4)),
-                            s.n * (i + 1) // s.n_parts - start, s.inf)
+    if is_bad(s.is_double, <const void*>(s.x + first * (8 if s.is_double else 4)), n, s.inf):
+        s.found = True          # nobody writes anything else meanwhile
 
 
-cdef bint _found(Search* s) noexcept:
-    cdef Py_ssize_t i
-    cdef bint found = False
-    s.n_parts = min(max(1, s.n // LIGHT), 64)
-    if s.n <= RELEASE_ABOVE:
-        _search_parts(s, 0, 1)
+cdef bint _found(Search* s, Py_ssize_t n) noexcept:
+    s.found = False
+    if n <= RELEASE_ABOVE:
+        _search_part(s, 0, n)
     else:
         with nogil:
-            share(_search_parts, s, s.n_parts, 1)
-    for i in range(s.n_parts):
-        found |= s.found[i]
-    return found
+            share(_search_part, s, n, LIGHT)    # as what wrote them: each thread finds its part in its cache
+    return s.found
 
 
 cdef bint has_bad(object a, bint inf) except -1:
@@ -635,10 +626,9 @@ cdef bint has_bad(object a, bint inf) except -1:
     if (cnp.PyArray_IS_C_CONTIGUOUS(<cnp.ndarray>a) or cnp.PyArray_IS_F_CONTIGUOUS(<cnp.ndarray>a)) and (
             complex_ or num == cnp.NPY_FLOAT32 or num == cnp.NPY_FLOAT64):
         search.x = <const char*>cnp.PyArray_DATA(<cnp.ndarray>a)
-        search.n = cnp.PyArray_SIZE(<cnp.ndarray>a) << complex_
         search.is_double = num == cnp.NPY_FLOAT64 or num == cnp.NPY_COMPLEX128
         search.inf = inf
-        return _found(&search)
+        return _found(&search, cnp.PyArray_SIZE(<cnp.ndarray>a) << complex_)
     if num <= cnp.NPY_ULONGLONG:        # boolean or integer
         return False
     return bool((~np.isfinite(a) if inf else np.isnan(a)).any())

@@ -8,7 +8,7 @@ import math
 
 from cygrad._core.dtypes cimport BOOLEAN, COMPLEX, dtype
 from cygrad._core.opdef cimport (
-    ELEMENTWISE, FLOAT_RESULT, IN0, IN1, INPLACE, LINEAR, ONE_PASS, OUT0, PRIVATE, OpDef, OpNode, op)
+    ELEMENTWISE, FLOAT_RESULT, IN0, IN1, INPLACE, LINEAR, ONE_PASS, OUT0, PRIVATE, SELECTS, OpDef, OpNode, op)
 from cygrad._core.opdef import publish
 from cygrad._core.record cimport apply1, tensor_argument
 from cygrad._core.tensor cimport Tensor, dtype_of, wrap
@@ -322,7 +322,7 @@ cdef object relu_rule(OpNode n, object g):
     return threshold_backward(<Tensor>g, n.saved_result())
 
 cdef OpDef RELU = op("relu", relu_rule).row(
-    saves=OUT0, flags=ELEMENTWISE | INPLACE | ONE_PASS, kernel=kernels.relu, inputs="self")
+    saves=OUT0, flags=ELEMENTWISE | INPLACE | ONE_PASS | SELECTS, kernel=kernels.relu, inputs="self")
 
 cpdef Tensor relu(object input, Tensor out=None):
     """`max(input, 0)`, elementwise. Saves the result. Gradient: g where the input is positive, else 0.

@@ -73,9 +73,10 @@ def _call(kernel, device, args, kwargs):
         with on_device(device):
             return form(*args, **kwargs)
     except RuntimeError as error:
-        if (better := explained(error)) is error:
+        # No variable keeps the error, which holds the frames: what these hold would stay until the collector comes.
+        if explained(error) is error:
             raise
-        raise better from error
+        raise explained(error) from error
 
 
 def device_of(arrays):
