@@ -31,8 +31,10 @@ def copy(array):
     if array.flags.c_contiguous:
         return contiguous(array)
     repeats = any(stride == 0 and length > 1 for stride, length in zip(array.strides, array.shape))
-    if repeats or not isinstance(array, np.ndarray):
-        return contiguous(array) if repeats else array.copy("K")
+    if repeats:
+        return contiguous(array)
+    if not isinstance(array, np.ndarray):
+        return array.copy("K")
     out = np.empty_like(array, order="K", subok=False)
     copy_array(out, array)
     return out

@@ -19,7 +19,10 @@ def constant(array, counts, value):
         source[axis] = slice(max(-before, 0), length + min(after, 0))
         target[axis] = slice(max(before, 0), shape[axis] - max(after, 0))
     out = empty_of(shape, array)
-    fill(out, value) if isinstance(out, np.ndarray) else out.fill(value)
+    if isinstance(out, np.ndarray):
+        fill(out, value)
+    else:
+        out.fill(value)
     copy_into(out[(*target, ...)], array[(*source, ...)])
     return out
 
