@@ -4,9 +4,10 @@ from functools import lru_cache
 
 import numpy as np
 
+from cygrad._core import messages
 from cygrad._core.opdef import FUNCTION_ONLY, METHOD_ONLY, publish
 from cygrad._kernels.resampling import Table
-from cygrad._ops.arguments import require
+from cygrad._ops.arguments import require, wrap_dim
 from cygrad._ops.arithmetic import mul, pow
 from cygrad._ops.pointwise import abs, sign
 from cygrad._ops.pooling_checks import check_elements, numbers, output_size, windows
@@ -41,9 +42,23 @@ def window_lengths(image, kernel, stride, padding, size, with_padding):
 AVERAGE = {dims: resampling(f"AvgPool{dims}DBackward0") for dims in (2, 3)}
 
 
+def _check_image(shape):
+    if not shape:
+        raise messages.no_dimensions(-3)
+    if len(shape) < 3:
+        wrap_dim(-3, len(shape))  # which raises, in PyTorch's words
+    if len(shape) > 4:
+        raise RuntimeError(
+            "Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but "
+            f"got:{list(shape)}\n  the last two dimensions are the image: flatten those before them into one"
+        )
+
+
 def average(dims, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
     function = f"avg_pool{dims}d"
     t = require(input, function)
+    if dims == 2:
+        _check_image(t.shape)
     kernel, stride, padding, _, size = windows(t, function, kernel_size, stride, padding, 1, ceil_mode, dims)
     if divisor_override == 0:
         raise RuntimeError("divisor must be not zero")

@@ -202,24 +202,28 @@ def result_size(x, w, stride, padding, dilation):
 
 def check_places(x, w):
     if 0 in w.shape[2:]:
-        raise RuntimeError(f"the filters have no elements: weight of size {list(w.shape)}")
+        kernel = w.shape[2:]
+        high = (1, *kernel)[-2:]  # a row is an image one pixel high here, and in `transposed_size`
+        text = f": {' x '.join(map(str, kernel))} (TxHxW)" if len(kernel) == 3 else _by_words("kernel", high)
+        raise RuntimeError(f"kernel size should be greater than zero, but got{text}")
     if 0 in x.shape[2:]:
         raise RuntimeError(
             f"Only zero batch or zero channel inputs are supported, but got input shape: {list(x.shape)}"
         )
 
 
-_WORDS = ("depth", "height", "width")
+def _by_words(name, values):
+    words = ("depth", "height", "width")[-len(values) :]
+    return "".join(f" {name}_{word}: {value}" for word, value in zip(words, values))
 
 
 def transposed_size(x, w, stride, padding, dilation, output_padding):
     """The size of a transposed convolution's result, without images and channels."""
-    dims = len(stride)
     if any(o >= s and o >= d for o, s, d in zip(output_padding, stride, dilation)):
-        words = _WORDS[-dims:]
-        given = [("output_padding", output_padding), ("stride", stride), ("dilation", dilation)]
-        text = " ".join(f"{name}_{word}: {value}" for name, values in given for word, value in zip(words, values))
-        raise RuntimeError(f"output padding must be smaller than either stride or dilation, but got {text}")
+        given = (("output_padding", output_padding, 0), ("stride", stride, 1), ("dilation", dilation, 1))
+        rows = [(name, values if len(stride) > 1 else (row, *values)) for name, values, row in given]
+        text = "".join(_by_words(name, values) for name, values in rows)
+        raise RuntimeError(f"output padding must be smaller than either stride or dilation, but got{text}")
     check_places(x, w)
     size = [
         (n - 1) * s - 2 * p + d * (k - 1) + o + 1

@@ -112,4 +112,4 @@ def check_class_weight(weight, input, function, prefix=""):
 
 def too_much_smoothing(smoothing):
     """A `label_smoothing` above 1."""
-    return RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {smoothing}")
+    return RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {smoothing:g}")
