@@ -570,7 +570,7 @@ cdef OpNode begin_write(OpDef op, Tensor out, tuple inputs, tuple args, unsigned
     for value in inputs:
         check_operand_memory(out, value)
     if thread_state().on_write != NULL:
-        (<object>thread_state().on_write)(out)
+        inputs = (<object>thread_state().on_write)(out, inputs)     # copies of those that lie there, too
     if op.rule == NULL and in_place and (recording and requires_grad(out) or dual and is_dual(out)):
         op = flat(op)
     dual = dual and op.rule != NULL

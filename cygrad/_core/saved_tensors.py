@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from cygrad._core import access
-from cygrad._core.access import array_of, count_of, joined
+from cygrad._core.access import count_of, joined
 from cygrad._core.dual import record_same
 from cygrad._core.hooks import Packed
 from cygrad._core.messages import type_name
@@ -183,7 +183,7 @@ def disable_hooks(message):
 
 def memory_of(tensor):
     """A key that tensors on the same memory share as long as one of them is alive."""
-    array = array_of(tensor)
+    array = access.memory_of(tensor)
     while array.base is not None and type(array.base) is type(array):
         array = array.base
     return id(array)

@@ -20,7 +20,7 @@ ctypedef struct ThreadState:
     void* spare                     # the gradient that the running node got, if nobody else has it (not owned)
     unsigned int watch              # WATCH_NAN and so on: what results are checked for
     void* on_save                   # NULL or a function of a new node, called when its values are saved (owned)
-    void* on_write                  # NULL or a function of a tensor, called before its memory is changed (owned)
+    void* on_write                  # NULL or called before memory is changed; gives the operands (owned)
     void* stream                    # NULL or the place of the stream in use (owned); see streams.py
     void* events                    # NULL or what the profiler collects in this thread (owned); see events.pyx
 

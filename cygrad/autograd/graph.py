@@ -12,6 +12,7 @@ from cygrad._core.passes import GradientEdge
 from cygrad._core.run import notes_of_run, will_run
 from cygrad._core.state import set_on_write
 from cygrad._core.tensor import Tensor
+from cygrad.autograd.grad_mode import no_grad
 from cygrad.autograd.hook_order import hook_order, print_hook_order
 
 __all__ = [
@@ -235,10 +236,20 @@ class _MutationContext:
             )
         return saved.tensor
 
-    def before_write(self, tensor):
-        """Copy what is saved of memory that is about to be changed."""
-        for saved in self.unchanged.pop(saved_tensors.memory_of(tensor), ()):
-            saved.tensor = tensor_of(array_of(saved.tensor).copy())
+    def before_write(self, tensor, operands=()):
+        """Copy what is saved of memory that is about to be changed. Gives the operands to be saved for backward."""
+        memory = saved_tensors.memory_of(tensor)
+        for saved in self.unchanged.pop(memory, ()):
+            saved.tensor = self.copy(saved.tensor)
+        first, *others = operands or (tensor,)
+        return first, *[
+            x.clone() if isinstance(x, Tensor) and saved_tensors.memory_of(x) == memory else x for x in others
+        ]
+
+    @staticmethod
+    def copy(tensor):
+        """A copy of what is saved."""
+        return tensor_of(array_of(tensor).copy())
 
 
 @contextlib.contextmanager
@@ -270,3 +281,28 @@ def allow_mutation_on_saved_tensors():
         set_on_write(None)
         context.clear()
         context.open = False
+
+
+@contextlib.contextmanager
+def copies_of_saved():
+    """As `allow_mutation_on_saved_tensors`, but it nests, and backward may be called later."""
+    context = _MutationContext()
+    context.copy = _clone
+    former = set_on_write(None)
+
+    def before_write(tensor, operands=()):
+        if former is not None:
+            operands = former(tensor, operands)
+        return context.before_write(tensor, operands)
+
+    try:
+        set_on_write(before_write)
+        with saved_tensors_hooks(context.pack, context.unpack):
+            yield
+    finally:
+        set_on_write(former)
+
+
+def _clone(tensor):
+    with no_grad():
+        return tensor.clone()

@@ -10,7 +10,10 @@ import functools
 from cygrad._core import tangents as forward
 from cygrad._core.engine import grad as gradients
 from cygrad._core.tensor import Tensor
+from cygrad._ops.generator import get_rng_state, set_rng_state
 from cygrad.autograd.grad_mode import enable_grad, is_grad_enabled
+from cygrad.autograd.graph import copies_of_saved
+from cygrad.errors import ChangedInPlaceError
 from cygrad.func.trees import flatten, mapped, rebuild
 
 
@@ -273,6 +276,8 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
 def linearize(func, *primals):
     """(output, function from v to J v): `func` computed once, and its derivative as often as wanted.
 
+    `func` is computed twice if it changes tensors in place that backward needs: then with copies of these.
+
     >>> import cygrad
     >>> output, derivative = cygrad.func.linearize(lambda x: x**2, cygrad.tensor([1.0, 2.0]))
     >>> derivative(cygrad.tensor([1.0, 10.0]))
@@ -285,14 +290,28 @@ def linearized(func, primals, name):
     """`linearize` for the function of that name."""
     check_has_derivative(flatten(primals)[0])
     recorded = is_grad_enabled()
-    with enable_grad():
+    state = get_rng_state()
+
+    def run():
         own = mapped(start, primals)
         output = func(*own)
-        outputs = tensors_of(output, name)
-        leaves = flatten(own)[0]
-        outside = recorded and reaches_outside(outputs, leaves)
+        return output, tensors_of(output, name), flatten(own)[0]
+
+    def transpose(outputs, leaves):
         u = [out.new_zeros(out.shape).requires_grad_() for out in outputs]
-        transposed = derivative(outputs, leaves, u, True)
+        return u, derivative(outputs, leaves, u, True)
+
+    with enable_grad():
+        output, outputs, leaves = run()
+        try:
+            u, transposed = transpose(outputs, leaves)
+        except ChangedInPlaceError:
+            # forward mode needs no old values, so it is no mistake to change them: once more, with copies of them
+            set_rng_state(state)
+            with copies_of_saved():
+                output, outputs, leaves = run()
+                u, transposed = transpose(outputs, leaves)
+        outside = recorded and reaches_outside(outputs, leaves)
 
     def product(*tangents):
         vectors, form = flatten(tangents)

@@ -179,3 +179,61 @@ def forward_levels():
     from cygrad._core import tangents
 
     return tangents.levels()
+
+
+def in_place(name):
+    """A function that overwrites what backward needs, and the same function without."""
+
+    def divided(x):
+        y = x.exp()
+        return y.div_(y.sum())
+
+    def squared(x):
+        y = x.sin()
+        y.mul_(y)
+        return y.mul_(y.view(3)) + y.norm()
+
+    def softmax(x):
+        y = x * 2
+        y.sub_(y.max()).exp_()
+        return y.div_(y.sum()).sqrt_()
+
+    return {
+        "divided": (divided, lambda x: x.softmax(0)),
+        "squared": (squared, lambda x: x.sin() ** 4 + (x.sin() ** 4).norm()),
+        "softmax": (softmax, lambda x: (x * 2).softmax(0).sqrt()),
+    }[name]
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop")  # copies are made for one sample after the other
+@pytest.mark.parametrize("name", ["divided", "squared", "softmax"])
+def test_forward_derivatives_of_functions_that_overwrite(name):
+    changing, plain = in_place(name)
+    expected = func.jacrev(plain)(X)
+    assert torch.allclose(func.jacfwd(changing)(X), expected)
+    assert torch.allclose(func.jvp(changing, (X,), (V,))[1], expected @ V)
+    output, product = func.linearize(changing, X)
+    assert torch.allclose(output, plain(X)) and torch.allclose(product(V), expected @ V)
+    assert torch.allclose(func.jacfwd(func.jacfwd(changing))(X), func.hessian(plain)(X))
+    batch = torch.stack([X, X * 2])
+    assert torch.allclose(func.vmap(func.jacfwd(changing))(batch), func.vmap(func.jacrev(plain))(batch))
+    for transform in (func.grad(lambda x: changing(x).sum()), func.jacrev(changing), func.hessian(changing)):
+        with pytest.raises(torch.errors.ChangedInPlaceError):
+            transform(X)
+    with torch.autograd.graph.allow_mutation_on_saved_tensors():
+        assert torch.allclose(func.jacrev(changing)(X), expected)
+        x = X.clone().requires_grad_()
+        changing(x).sum().backward()
+    assert torch.allclose(x.grad, expected.sum(0))
+
+
+def test_a_function_that_overwrites_draws_the_same_numbers_again():
+    masks = []
+
+    def dropped(x):
+        y = x.exp()
+        masks.append(torch.rand(3, dtype=x.dtype))
+        return y.mul_(masks[-1]).div_(y.sum())
+
+    func.jacfwd(dropped)(X)
+    assert len(masks) == 2 and torch.equal(*masks)
