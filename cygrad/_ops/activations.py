@@ -13,8 +13,8 @@ import cygrad._kernels.activations as kernels
 from cygrad._core import messages
 from cygrad._core.access import array_of, tensor_of
 from cygrad._core.gradients_in_blocks import in_parts
-from cygrad._core.opdef import ELEMENTWISE, ELSEWHERE, IN0, ONE_PASS, declare, publish
-from cygrad._core.record import apply1_args
+from cygrad._core.opdef import ELEMENTWISE, ELSEWHERE, IN0, ONE_PASS, PRIVATE, declare, publish
+from cygrad._core.record import apply1_args, record_n
 from cygrad._core.state import get_modes
 from cygrad._kernels.fused import by_loop, fused, gated, gated_gradient
 from cygrad._kernels.gpu.library import as_array
@@ -50,6 +50,20 @@ def fused_gradient(name, *operands, numbers=()):
         return None
     found = fused(name, *map(array_of, operands), numbers=numbers)
     return None if found is None else tensor_of(found)
+
+
+def tied_rule(n, g):
+    return g if n.needs(0) else None, g.new_zeros(g.shape) if n.needs(1) else None
+
+
+TIED = declare("tied", tied_rule, flags=ELEMENTWISE | PRIVATE, inputs="grad_output self")
+
+
+def tied(g, x):
+    """`g`, made of `x` with slope 0: in a pass that is recorded it requires grad if `x` does, as PyTorch has it."""
+    if get_modes() & NO_GRAD:
+        return g
+    return record_n(TIED, array_of(g).copy(), (g, x))
 
 
 # -- gelu --------------------------------------------------------------------------------------------------

@@ -329,6 +329,11 @@ def _ordered(call):
     return [call.shaped(part, call.out.shape) for part in found]
 
 
+@rule("tied")
+def _tied(call):
+    return registry["tied"].entry(*map(call.full, call.inputs))
+
+
 @rule("prelu")
 def _prelu(call):
     return apply_n(call.op, tuple(operands(call, call.inputs)))

@@ -22,6 +22,7 @@ from cygrad._kernels.nn import nll as nll_array
 from cygrad._kernels.nn import nll_backward as nll_backward_rows
 from cygrad._ops import loss_checks as checks
 from cygrad._ops import soft_targets
+from cygrad._ops.activations import tied
 from cygrad._ops.arguments import require
 from cygrad._ops.arithmetic import add, mul, sub
 from cygrad._ops.keeping import keep_tensors, kept_tensors
@@ -114,7 +115,7 @@ def nll_rule(n, g):
     if input.ndim == 2 and reduction != NONE and get_modes() & NO_GRAD:
         arrays = array_of(g), array_of(input), array_of(target), _array(weight)
         return tensor_of(nll_backward_rows(*arrays, ignore_index, reduction, array_of(total)))
-    return nll_loss_backward(g, target, weight, ignore_index, reduction, total, tuple(input.shape))
+    return tied(nll_loss_backward(g, target, weight, ignore_index, reduction, total, tuple(input.shape)), input)
 
 
 NLL = declare(

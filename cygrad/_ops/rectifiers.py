@@ -15,7 +15,7 @@ from cygrad._core.record import apply1_args, record_n, write_into
 from cygrad._kernels.fused import by_loop
 from cygrad._kernels.gpu.library import as_array, beside
 from cygrad._kernels.pointwise import where as select
-from cygrad._ops.activations import applied, fused_gradient
+from cygrad._ops.activations import applied, fused_gradient, tied
 from cygrad._ops.arguments import require
 from cygrad._ops.arithmetic import mul
 from cygrad._ops.checks import number_argument
@@ -53,9 +53,9 @@ def leaky_relu_array(a, slope):
 
 
 def leaky_relu_rule(n, g):
-    slope = tensor_of(np.asarray(n.args[0], array_of(g).dtype))
-    found = fused_gradient("leaky_relu_gradient", g, n.saved(0), slope)
-    return where(n.saved(0) > 0, g, mul(g, n.args[0])) if found is None else found
+    slope, x = tensor_of(np.asarray(n.args[0], array_of(g).dtype)), n.saved(0)
+    found = fused_gradient("leaky_relu_gradient", g, x, slope)
+    return tied(where(x > 0, g, mul(g, n.args[0])), x) if found is None else found
 
 
 LEAKY_RELU = declare(
@@ -96,7 +96,7 @@ def threshold_rule(n, g):
     found = fused_gradient("above", g, n.saved(0), numbers=n.args[:1])
     if found is not None:
         return found
-    return where(n.saved(0) <= n.args[0], 0.0, g)
+    return tied(where(n.saved(0) <= n.args[0], 0.0, g), n.saved(0))
 
 
 THRESHOLD = declare(
@@ -168,7 +168,7 @@ def prelu_rule(n, g):
 def _prelu_gradients(n, g):
     x = n.saved(0)
     positive = x > 0
-    grad_x = where(positive, g, mul(n.saved(1), g)) if n.needs(0) else None
+    grad_x = tied(where(positive, g, mul(n.saved(1), g)), x) if n.needs(0) else None
     return grad_x, where(positive, 0.0, mul(x, g)) if n.needs(1) else None
 
 
@@ -214,7 +214,7 @@ def prelu(input, weight):
 
 
 def rrelu_rule(n, g):
-    return mul(g, n.args[3])
+    return tied(mul(g, n.args[3]), n.saved(0))
 
 
 RRELU = declare(
@@ -293,7 +293,7 @@ def hardtanh_rule(n, g):
     if found is not None:
         return found
     x, (low, high) = n.saved(0), n.args
-    return where((x <= low) | (x >= high), 0.0, g)
+    return tied(where((x <= low) | (x >= high), 0.0, g), x)
 
 
 HARDTANH = declare(
@@ -410,7 +410,7 @@ def shrink_rule(n, g):
     if found is not None:
         return found
     x, lambd = n.saved(0), n.args[0]
-    return where((x >= -lambd) & (x <= lambd), 0.0, g)
+    return tied(where((x >= -lambd) & (x <= lambd), 0.0, g), x)
 
 
 @by_loop("hardshrink")

@@ -251,3 +251,31 @@ def test_a_recorded_gradient_is_a_copy_as_in_pytorch():
     (x * x).sum().backward(create_graph=True)
     assert repr(x.grad) == "tensor([4., 4.], grad_fn=<AddBackward0>)"
     assert first.tolist() == [2, 2]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: F.leaky_relu(x, 0.1),
+        lambda x: F.leaky_relu_(x * 1),
+        F.hardtanh,
+        F.relu6,
+        F.relu,
+        F.softshrink,
+        F.hardshrink,
+        lambda x: F.threshold(x, 0.1, 20.0),
+        lambda x: F.prelu(x, torch.tensor([0.25])),
+        lambda x: F.rrelu(x, training=True),
+        lambda x: F.nll_loss(x[None], torch.tensor([1])),
+    ],
+)
+def test_second_derivatives_of_straight_pieces_are_zero_and_there(function):
+    x = leaf(-1.5, -0.3, 0.2, 0.7, float("inf"), float("nan"))
+    torch.manual_seed(0)
+    (g,) = torch.autograd.grad(function(x).sum(), x, create_graph=True)
+    assert g.requires_grad  # as PyTorch's does, although nothing comes of it
+    (second,) = torch.autograd.grad(g.sum(), x)
+    assert second.tolist() == [0.0] * 6
+    torch.manual_seed(0)
+    (plain,) = torch.autograd.grad(function(x).sum(), x)
+    assert not plain.requires_grad and torch.allclose(plain, g, equal_nan=True)
