@@ -10,6 +10,7 @@ import numpy as np
 
 from cygrad._core.access import memory_of, tensor_of
 from cygrad._core.hooks import Packed
+from cygrad._core.record import record_n
 from cygrad._core.state import get_modes
 from cygrad._core.tensor import Tensor
 from cygrad._kernels import blocks
@@ -108,6 +109,17 @@ def reused(t):
     return t if memory_of(t).size > LARGE and get_modes() & NO_GRAD else None
 
 
+def over(op, row, function, t):
+    """`op(t)` for a result that nobody else will see and no node saves: in its memory if that is large.
+
+    `function(array, out=array)` computes there what an op of that row gives.
+    """
+    array = memory_of(t)
+    if type(array) is not np.ndarray or array.size <= LARGE or get_modes() & ~NO_GRAD:
+        return op(t)
+    return record_n(row, function(array, out=array), (t,))
+
+
 # -- stacks ------------------------------------------------------------------------------------------------
 
 
@@ -131,9 +143,10 @@ def in_parts(grads=2, saved=2, args=(), inputs=2):
 
 
 def in_slices(axis_of):
-    """A decorator of rules with one gradient, which like all that is saved has the shape of the incoming one.
+    """A decorator of rules with one gradient, in which what lies along an axis does not depend on each other.
 
-    What lies along the axis `axis_of(node, shape)` does not depend on each other; None stands for no such axis.
+    The axis is `axis_of(node, shape)`, or None. The gradient and all that is saved have the length of the incoming one
+    there.
     """
 
     def decorated(rule):
@@ -157,14 +170,17 @@ def _in_slices(rule, node, g, axis_of):
     axis = axis_of(node, array.shape)
     if saved is None or axis is None or array.size <= 2 * SIZE or type(array) is not np.ndarray:
         return None
+    (shape, is_complex), *_ = node.expected_gradients()
     out, step = None, max(1, array.shape[axis] * SIZE // array.size)
     for start in range(0, array.shape[axis], step):
         part = (slice(None),) * axis + (slice(start, start + step),)
         here = [None if value is None else tensor_of(memory_of(value)[part]) for value in saved]
         found = memory_of(rule(node.part(here, node.args), tensor_of(array[part])))
+        found = found if is_complex else found.real
         if out is None:
-            out = np.empty(array.shape, found.dtype)
+            out = np.empty(shape, found.dtype)
         out[part] = found
+        del here, found  # before the next are made
     return tensor_of(out)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from cygrad._kernels.dispatch import dispatching
 from cygrad._kernels.gpu.library import module_of
+from cygrad._kernels.stacks import along
 
 loops: Any = getattr(np.fft, "_pocketfft_umath", None)
 
@@ -65,13 +66,13 @@ def _factor(norm, forward, points, dtype):
 # -- along several ---------------------------------------------------------------------------------
 
 
-def c2c(a, dims, norm, forward):
-    """The transform along `dims`, or its inverse."""
+def c2c(a, dims, norm, forward, is_own=False):
+    """The transform along `dims`, or its inverse, which may overwrite `a` if that `is_own`."""
     kind = _complex(a.dtype)
     if a.dtype != kind or not dims:
         a = out = a.astype(kind, order="C")
     else:
-        out = np.empty(a.shape, kind)
+        out = a if is_own and loops is not None else np.empty(a.shape, kind)
     factor = _factor(norm, forward, math.prod(a.shape[d] for d in dims), a.real.dtype)
     for dim in reversed(dims):
         a, factor = _fft(a, dim, factor, forward, out), a.real.dtype.type(1)
@@ -89,18 +90,24 @@ def r2c(a, dims, norm, onesided):
     return half
 
 
-def c2r(a, dims, norm, length):
-    """The real inverse of the one-sided transform; `length` is that of the last of `dims`."""
+@along
+def c2r(a, dims, norm, length, is_own=False):
+    """The real inverse of the one-sided transform; `length` is that of the last of `dims`. See `c2c` for `is_own`."""
     factor = _factor(norm, False, math.prod(a.shape[d] for d in dims[:-1]) * length, a.real.dtype)
-    a = c2c(a, dims[:-1], "forward", False) if len(dims) > 1 else a.astype(_complex(a.dtype), copy=False)
+    a = c2c(a, dims[:-1], "forward", False, is_own) if len(dims) > 1 else a.astype(_complex(a.dtype), copy=False)
     return _irfft(a, dims[-1], factor, length)
 
 
 def halved(length, by, beside, dim, dtype):
     """`by` for the frequencies that the one-sided transform keeps of a pair, 1 for the others; to multiply `beside`."""
     weights = module_of(beside).ones(length // 2 + 1, dtype)
-    weights[1 : (length + 1) // 2] = by
+    of_pairs(weights, 0, length)[...] = by
     return weights.reshape([-1 if i == dim else 1 for i in range(beside.ndim)])
+
+
+def of_pairs(a, dim, length):
+    """The frequencies that stand for two, along a dimension of a one-sided transform of that length."""
+    return a[(slice(None),) * dim + (slice(1, (length + 1) // 2),)]
 
 
 def lengthened(a, dim, length):

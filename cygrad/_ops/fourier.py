@@ -7,9 +7,12 @@ numbers keeps one half of its frequencies, those kept for two count twice.
 Integers are first converted to the default float type. Nothing is saved.
 """
 
+import numpy as np
+
 from cygrad._core import messages
-from cygrad._core.access import array_of, tensor_of
+from cygrad._core.access import array_of, memory_of, tensor_of
 from cygrad._core.dtypes import get_default_dtype
+from cygrad._core.gradients_in_blocks import in_slices, over, reused
 from cygrad._core.opdef import LINEAR, PRIVATE, declare, publish
 from cygrad._core.record import apply_n
 from cygrad._core.tensor import Tensor
@@ -17,7 +20,7 @@ from cygrad._kernels import fourier as kernels
 from cygrad._kernels.gpu.library import made
 from cygrad._ops.arguments import each_integer, integer, is_integer, require, wrap_dim
 from cygrad._ops.arithmetic import mul
-from cygrad._ops.complex_parts import conj
+from cygrad._ops.complex_parts import CONJ, conj
 from cygrad._ops.creation import check_place, delivered, type_of_new
 from cygrad._ops.moving import roll
 from cygrad._ops.parts import narrow
@@ -29,6 +32,12 @@ SCALED_BACK = {"backward": "forward", "forward": "backward", "ortho": "ortho"}  
 # -- the ops --------------------------------------------------------------------------------------
 
 
+def beside(n, shape):
+    """The longest axis along which nothing is transformed."""
+    return max((d for d in range(len(shape)) if d not in n.args[0]), key=shape.__getitem__, default=None)
+
+
+@in_slices(beside)
 def fft_c2c_rule(n, g):
     dims, norm, forward = n.args
     return fft_c2c(g, dims, SCALED_BACK[norm], not forward)
@@ -50,11 +59,13 @@ def fft_c2c(input, dims, norm, forward, out=None):
     return apply_n(FFT_C2C, (input,), (dims, norm, forward), out)
 
 
+@in_slices(beside)
 def fft_r2c_rule(n, g):
     dims, norm, onesided, length = n.args
     if not onesided:
         return fft_c2c(g, dims, SCALED_BACK[norm], False)  # of which the engine takes the real part
-    return fft_c2r(mul(g, weights(0.5, g, dims[-1], length)), dims, SCALED_BACK[norm], length)
+    halved = mul(g, weights(0.5, g, dims[-1], length))
+    return fft_c2r(halved, dims, SCALED_BACK[norm], length, is_own=reused(halved) is not None)
 
 
 def weights(by, g, dim, length):
@@ -80,10 +91,15 @@ def fft_r2c(input, dims, norm, onesided, out=None):
     return apply_n(FFT_R2C, (input,), (dims, norm, onesided, input.shape[dims[-1]]), out)
 
 
+@in_slices(beside)
 def fft_c2r_rule(n, g):
-    dims, norm, length = n.args
+    dims, norm, length, *_ = n.args
     spectrum = fft_r2c(g, dims, SCALED_BACK[norm], True)
-    return mul(spectrum, weights(2, spectrum, dims[-1], length))
+    if reused(spectrum) is None:
+        return mul(spectrum, weights(2, spectrum, dims[-1], length))
+    pairs = kernels.of_pairs(memory_of(spectrum), dims[-1], length)
+    pairs *= 2
+    return spectrum
 
 
 FFT_C2R = declare(
@@ -97,12 +113,13 @@ FFT_C2R = declare(
 )
 
 
-def fft_c2r(input, dims, norm, length, out=None):
+def fft_c2r(input, dims, norm, length, out=None, is_own=False):
     """The real inverse of the one-sided transform; `length` is that of the result's last dimension.
 
+    `is_own` allows to overwrite `input`.
     Gradient: the one-sided transform of g, with twice the weight where a frequency stands for two.
     """
-    return apply_n(FFT_C2R, (input,), (dims, norm, length), out)
+    return apply_n(FFT_C2R, (input,), (dims, norm, length, True) if is_own else (dims, norm, length), out)
 
 
 def lengthened_rule(n, g):
@@ -290,7 +307,8 @@ def ifft(input, n=None, dim=-1, norm=None, *, out=None):
 
 
 def conjugated(t, out):
-    return conj(t) if out is None else conj_physical(t, out=out)
+    """The conjugate of a transform, in its memory."""
+    return over(conj, CONJ, np.conjugate, t) if out is None else conj_physical(t, out=out)
 
 
 def rfft(input, n=None, dim=-1, norm=None, *, out=None):

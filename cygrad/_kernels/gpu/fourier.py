@@ -26,7 +26,7 @@ def _whole(a, dims, norm, onesided):
     return cupy().ascontiguousarray(found[half])
 
 
-def c2r(a, dims, norm, length):
+def c2r(a, dims, norm, length, is_own=False):
     """The real inverse of the one-sided transform; `length` is that of the last of `dims`."""
     lengths = [a.shape[dim] for dim in dims[:-1]] + [length]
     if not a.size:
