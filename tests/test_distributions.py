@@ -17,6 +17,21 @@ SAMPLED = [
     d.Bernoulli(0.3),
     d.MultivariateNormal(t([0.0, 1.0]), t([[2.0, 0.5], [0.5, 1.0]])),
     d.OneHotCategorical(t([0.2, 0.3, 0.5])),
+    d.OneHotCategoricalStraightThrough(t([0.2, 0.3, 0.5])),
+    d.Gamma(0.5, 2.0),
+    d.Chi2(3.0),
+    d.InverseGamma(8.0, 4.0),
+    d.Beta(0.5, 2.0),
+    d.Dirichlet(t([0.2, 1.0, 3.0])),
+    d.StudentT(12.0, 1.0, 0.5),
+    d.Gumbel(1.0, 0.5),
+    d.HalfNormal(2.0),
+    d.Geometric(0.6),
+    d.Binomial(5, t(0.3)),
+    d.NegativeBinomial(3.0, logits=t(-0.4)),
+    d.MixtureSameFamily(
+        d.Categorical(t([0.3, 0.7])), d.Independent(d.Normal(t([[0.0, 1.0], [2.0, 3.0]]), t([[1.0], [0.5]])), 1)
+    ),
 ]
 
 
@@ -45,6 +60,40 @@ def test_samples_carry_gradients():
     assert loc.grad.tolist() == [3, 3]
     torch.testing.assert_close(scale.grad, ((x - loc) / scale).sum(0).detach())
     assert not p.sample().requires_grad
+
+
+def test_gradients_of_gamma_samples_are_those_of_their_quantiles():
+    special = pytest.importorskip("scipy.special")
+    for concentration in (0.3, 4.0):
+        a = torch.full((200,), concentration, dtype=torch.float64, requires_grad=True)
+        x = d.Gamma(a, 1.0).rsample()
+        x.sum().backward()
+        level, step = special.gammainc(concentration, x.detach().numpy()), 1e-5
+        above, below = (special.gammaincinv(concentration + s, level) for s in (step, -step))
+        torch.testing.assert_close(a.grad, torch.from_numpy((above - below) / (2 * step)), rtol=1e-4, atol=1e-9)
+
+
+def test_relaxed_classes_learn_which_one_is_best():
+    logits = torch.zeros(3, requires_grad=True)
+    optimizer = torch.optim.Adam([logits], lr=0.1)
+    for kind in (d.RelaxedOneHotCategorical, d.OneHotCategoricalStraightThrough):
+        logits.detach().zero_()
+        for _ in range(60):
+            options = () if kind is d.OneHotCategoricalStraightThrough else (t(0.5),)
+            x = kind(*options, logits=logits).rsample((32,))
+            optimizer.zero_grad()
+            (x * t([1.0, 0.0, 0.8])).sum(-1).mean().backward()
+            optimizer.step()
+        assert logits.argmax() == 1
+
+
+def test_samples_of_small_concentrations_are_finite():
+    x = d.Dirichlet(torch.full((100, 3), 1e-4)).rsample()
+    assert x.isfinite().all() and torch.allclose(x.sum(-1), torch.ones(100))
+    a = torch.full((100,), 1e-4, requires_grad=True)
+    x = d.Gamma(a, 1.0).rsample()
+    x.sum().backward()
+    assert (x > 0).all() and a.grad.isfinite().all()
 
 
 def test_checks_can_be_switched_off():

@@ -26,9 +26,10 @@ TOP_PACKAGES = {"nn", "optim", "serialization", "utils", "viz", "distributions"}
 
 UPWARD = {("cygrad/_core/tensor.pyx", "cygrad._ops"), ("cygrad/func/modules.py", "cygrad.nn.utils.stateless")}
 # What layer 5 may reach inside for: compiled steps over arrays, the functions of the op families that are public in
-# nn.functional alone, the repr of a tensor, the devices of DLPack, the handle that every hook returns, and for
-# checkpoints the backward pass that runs; for them and for pictures the user's lines.
+# nn.functional alone, the repr of a tensor, the devices of DLPack, gamma distributed numbers, the handle that every
+# hook returns, and for checkpoints the backward pass that runs; for them and for pictures the user's lines.
 INWARD = {
+    ("cygrad/distributions/_implicit.py", "cygrad._ops.sampling"),
     ("cygrad/nn/functional.py", "cygrad._ops"),
     ("cygrad/nn/parameter.py", "cygrad._core.show"),
     ("cygrad/optim/adam.py", "cygrad._core.access"),

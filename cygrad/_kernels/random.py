@@ -217,6 +217,14 @@ def _binomial(numbers, trials, chance):
     return np.where(unknown, np.nan, drawn)
 
 
+def log_gamma(numbers, concentration):
+    """Logarithms of numbers of the gamma distributions of these parameters, all float64."""
+    with np.errstate(all="ignore"):
+        return np.log(numbers.standard_gamma(concentration + 1)) - (
+            numbers.standard_exponential(concentration.shape) / concentration
+        )
+
+
 def cauchy(numbers, shape, dtype, median, sigma):
     """Of density sigma / (pi * (sigma^2 + (x - median)^2))."""
     with np.errstate(over="ignore"):

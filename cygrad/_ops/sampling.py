@@ -7,7 +7,7 @@ gradients are zero, as in PyTorch.
 import numpy as np
 
 from cygrad._core import messages
-from cygrad._core.access import array_of
+from cygrad._core.access import array_of, tensor_of
 from cygrad._core.dtypes import dtype_of_number, get_default_dtype
 from cygrad._core.opdef import NONDIFF, declare, publish, variant
 from cygrad._core.record import record_n, write_into
@@ -297,6 +297,12 @@ def binomial(count, prob, generator=None):
     kernels, numbers = source_of(generator, "binomial", place_of(trials))
     array = kernels.binomial(numbers, array_of(trials), array_of(chance), shape)
     return _recorded(BINOMIAL, array, (trials, chance))
+
+
+def log_gammas(concentration):
+    """Logarithms, in float64, of numbers of gamma distributions, which themselves may vanish."""
+    kernels, numbers = source_of(None, "standard_gamma", place_of(concentration))
+    return tensor_of(kernels.log_gamma(numbers, array_of(concentration.detach().double())))
 
 
 functions = publish(globals()) | {"randperm": randperm, "randint_like": randint_like, "normal": normal}

@@ -3,9 +3,10 @@
 import cygrad
 
 __all__ = [
-    "Constraint", "boolean", "dependent", "greater_than", "greater_than_eq", "independent", "integer_interval",
-    "interval", "is_dependent", "less_than", "lower_cholesky", "nonnegative", "nonnegative_integer", "one_hot",
-    "positive", "positive_definite", "real", "real_vector", "simplex", "unit_interval",
+    "Constraint", "boolean", "dependent", "greater_than", "greater_than_eq", "half_open_interval", "independent",
+    "integer_interval", "interval", "is_dependent", "less_than", "lower_cholesky", "mixture_same_family", "nonnegative",
+    "nonnegative_integer", "one_hot", "positive", "positive_definite", "real", "real_vector", "simplex",
+    "unit_interval",
 ]  # fmt: skip
 
 
@@ -52,6 +53,12 @@ def interval(lower_bound, upper_bound):
     return Constraint("Interval", lambda x: (lower_bound <= x) & (x <= upper_bound), **limits)
 
 
+def half_open_interval(lower_bound, upper_bound):
+    """Numbers from one limit to another, which is left out."""
+    limits = {"lower_bound": lower_bound, "upper_bound": upper_bound}
+    return Constraint("HalfOpenInterval", lambda x: (lower_bound <= x) & (x < upper_bound), **limits)
+
+
 def integer_interval(lower_bound, upper_bound):
     """Whole numbers from one limit to another."""
 
@@ -77,6 +84,22 @@ class independent(Constraint):
 
     def __repr__(self):
         return f"IndependentConstraint({self.base_constraint!r}, {self.reinterpreted_batch_ndims})"
+
+
+class mixture_same_family(Constraint):
+    """What values of a mixture must be: a value of a part of it, which needs no dimension for the parts."""
+
+    def __init__(self, base_constraint):
+        self.base_constraint = base_constraint
+        self.event_dim, self.is_discrete = base_constraint.event_dim, base_constraint.is_discrete
+
+    def check(self, value):
+        """Where the parts could have given it."""
+        found = self.base_constraint.check(value.unsqueeze(-1 - self.event_dim))
+        return found.flatten(value.ndim - self.event_dim).all(-1)
+
+    def __repr__(self):
+        return f"MixtureSameFamilyConstraint({self.base_constraint!r})"
 
 
 def is_dependent(constraint):

@@ -43,7 +43,8 @@ class Distribution:
 
     def _check_parameters(self):
         for name, constraint in self.arg_constraints.items():
-            value = self.__dict__.get(name)  # not what is computed when asked for
+            is_cached = not isinstance(getattr(type(self), name, None), property)
+            value = self.__dict__.get(name) if is_cached else getattr(self, name)  # none that must be computed
             if value is None or constraint is constraints.dependent:
                 continue
             if not constraint.check(value).all():
@@ -97,7 +98,11 @@ class Distribution:
     enumerate_support: Any = _missing
     mean: Any = property(_missing)
     variance: Any = property(_missing)
-    mode: Any = property(_missing)
+
+    @property
+    def mode(self) -> Any:
+        """The likeliest value."""
+        raise NotImplementedError(f"{type(self)} does not implement mode")
 
     def expand(self, batch_shape, _instance=None):
         """The same distribution for a larger `batch_shape`."""

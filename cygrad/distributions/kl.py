@@ -2,9 +2,12 @@
 
 import cygrad
 from cygrad.distributions.continuous import Exponential, Laplace, LogNormal, Normal, Uniform
+from cygrad.distributions.counts import Binomial, Geometric
 from cygrad.distributions.discrete import Bernoulli, Categorical, OneHotCategorical, Poisson
 from cygrad.distributions.distribution import Independent
+from cygrad.distributions.gammas import Beta, Dirichlet, Gamma
 from cygrad.distributions.multivariate_normal import MultivariateNormal
+from cygrad.distributions.tails import HalfNormal
 
 __all__ = ["kl_divergence", "register_kl"]
 
@@ -92,6 +95,42 @@ def _laplace(p, q):
 @register_kl(Poisson, Poisson)
 def _poisson(p, q):
     return p.rate * (p.rate.log() - q.rate.log()) - (p.rate - q.rate)
+
+
+@register_kl(Geometric, Geometric)
+def _geometric(p, q):
+    return -p.entropy() - (-q.probs).log1p() / p.probs - q.logits
+
+
+@register_kl(Binomial, Binomial)
+def _binomial(p, q):
+    found = p.total_count * (p.probs * (p.logits - q.logits) + (-p.probs).log1p() - (-q.probs).log1p())
+    return found.masked_fill(p.total_count > q.total_count, cygrad.inf)
+
+
+@register_kl(HalfNormal, HalfNormal)
+def _half_normal(p, q):
+    return _normal(p.base_dist, q.base_dist)
+
+
+@register_kl(Gamma, Gamma)
+def _gamma(p, q):
+    a, b = p.concentration, q.concentration
+    shapes = b.lgamma() - a.lgamma() + (a - b) * a.digamma()
+    return b * (p.rate / q.rate).log() + shapes + (q.rate - p.rate) * a / p.rate
+
+
+@register_kl(Dirichlet, Dirichlet)
+def _dirichlet(p, q):
+    a, b = p.concentration, q.concentration
+    total = a.sum(-1, keepdim=True)
+    sizes = (total.squeeze(-1).lgamma() - a.lgamma().sum(-1)) - (b.sum(-1).lgamma() - b.lgamma().sum(-1))
+    return sizes + ((a - b) * (a.digamma() - total.digamma())).sum(-1)
+
+
+@register_kl(Beta, Beta)
+def _beta(p, q):
+    return _dirichlet(p._dirichlet, q._dirichlet)
 
 
 @register_kl(MultivariateNormal, MultivariateNormal)

@@ -1,30 +1,42 @@
-"""Invertible functions of each element, and distributions of what they give."""
+"""Invertible functions, and distributions of what they give."""
 
+import copy
 import math
 import weakref
 from typing import Any
 
 import cygrad
 from cygrad.distributions import constraints
-from cygrad.distributions.distribution import Distribution
+from cygrad.distributions.distribution import Distribution, Independent
 from cygrad.nn.functional import softplus
 
 __all__ = [
-    "AffineTransform", "ComposeTransform", "ExpTransform", "SigmoidTransform", "TanhTransform", "Transform",
-    "TransformedDistribution", "identity_transform",
+    "AffineTransform", "ComposeTransform", "ExpTransform", "IndependentTransform", "PowerTransform", "SigmoidTransform",
+    "SoftplusTransform", "TanhTransform", "Transform", "TransformedDistribution", "identity_transform",
 ]  # fmt: skip
+
+
+def _added(x, count):
+    """The sum over the last dimensions."""
+    return x.flatten(x.ndim - count).sum(-1) if count > 0 else x
+
+
+def _widened(constraint, event_dim):
+    """A constraint whose values have so many dimensions."""
+    more = event_dim - constraint.event_dim
+    return constraints.independent(constraint, more) if more > 0 else constraint
 
 
 class Transform:
     """A function `t(x)` with its inverse `t.inv(y)`, and the logarithm of its slope's size.
 
-    A subclass has `_call(x)`, `_inverse(y)`, `log_abs_det_jacobian(x, y)`, `domain` and `codomain`. With
+    A subclass has `_call(x)`, `_inverse(y)`, `log_abs_det_jacobian(x, y)`, `domain` and `codomain`, whose `event_dim`
+    tells how many dimensions are one argument, one result. With
     `cache_size=1` the inverse of the last result is the very argument it came from, without rounding.
     """
 
     bijective = True
-    sign = 1
-    event_dim = 0
+    sign: Any = 1
     domain: Any = constraints.real
     codomain: Any = constraints.real
 
@@ -65,14 +77,24 @@ class Transform:
         raise NotImplementedError
 
     def log_abs_det_jacobian(self, x, y):
-        """log |dy/dx|, of each element."""
+        """log |dy/dx| of each argument."""
         raise NotImplementedError
 
     def forward_shape(self, shape):
         """The shape of t(x) for x of this shape."""
         return shape
 
-    inverse_shape = forward_shape
+    def inverse_shape(self, shape):
+        """The shape of x for t(x) of this shape."""
+        return shape
+
+    def with_cache(self, cache_size=1):
+        """The same transform with such a cache."""
+        if self.cache_size == cache_size:
+            return self
+        new = copy.copy(self)
+        Transform.__init__(new, cache_size)
+        return new
 
     def __repr__(self):
         return f"{type(self).__name__}()"
@@ -85,6 +107,12 @@ class _Inverse(Transform):
         self.domain, self.codomain, self.sign = transform.codomain, transform.domain, transform.sign
 
     inv = property(lambda self: self._of)
+
+    def forward_shape(self, shape):
+        return self._of.inverse_shape(shape)
+
+    def inverse_shape(self, shape):
+        return self._of.forward_shape(shape)
 
     def _call(self, x):
         return self._of._back(x)
@@ -107,7 +135,21 @@ class ComposeTransform(Transform):
         self.parts = list(parts)
         self.sign = math.prod([part.sign for part in self.parts])
         if self.parts:
-            self.domain, self.codomain = self.parts[0].domain, self.parts[-1].codomain
+            ends = [(part.domain.event_dim, part.codomain.event_dim) for part in self.parts]
+            self.domain = _widened(self.parts[0].domain, _dims([(b, a) for a, b in reversed(ends)]))
+            self.codomain = _widened(self.parts[-1].codomain, _dims(ends))
+
+    def forward_shape(self, shape):
+        """The shape of t(x) for x of this shape."""
+        for part in self.parts:
+            shape = part.forward_shape(shape)
+        return shape
+
+    def inverse_shape(self, shape):
+        """The shape of x for t(x) of this shape."""
+        for part in reversed(self.parts):
+            shape = part.inverse_shape(shape)
+        return shape
 
     def _call(self, x):
         for part in self.parts:
@@ -121,12 +163,58 @@ class ComposeTransform(Transform):
 
     def log_abs_det_jacobian(self, x, y):
         """The sum over the parts."""
-        total = cygrad.zeros_like(x)
+        if not self.parts:
+            return cygrad.zeros_like(x)
+        total, dims = 0.0, self.domain.event_dim
         for part in self.parts:
             y = part(x)
-            total = total + part.log_abs_det_jacobian(x, y)
+            total = total + _added(part.log_abs_det_jacobian(x, y), dims - part.domain.event_dim)
+            dims += part.codomain.event_dim - part.domain.event_dim
             x = y
         return total
+
+    def __repr__(self):
+        return "ComposeTransform(\n    " + ",\n    ".join(map(repr, self.parts)) + "\n)"
+
+
+def _dims(ends):
+    """How many dimensions the results of transforms, one after the other, have, of their (arguments, results)."""
+    found = ends[0][0]
+    for before, after in ends:
+        found = max(found + after - before, after)
+    return found
+
+
+class IndependentTransform(Transform):
+    """Another transform, of which several dimensions are one argument, so that its logarithms are added."""
+
+    def __init__(self, base_transform, reinterpreted_batch_ndims, cache_size=0):
+        super().__init__(cache_size)
+        self.base_transform, n = base_transform.with_cache(cache_size), reinterpreted_batch_ndims
+        self.reinterpreted_batch_ndims, self.sign = n, base_transform.sign
+        self.domain = constraints.independent(base_transform.domain, n)
+        self.codomain = constraints.independent(base_transform.codomain, n)
+
+    def forward_shape(self, shape):
+        """The shape of t(x) for x of this shape."""
+        return self.base_transform.forward_shape(shape)
+
+    def inverse_shape(self, shape):
+        """The shape of x for t(x) of this shape."""
+        return self.base_transform.inverse_shape(shape)
+
+    def _call(self, x):
+        return self.base_transform(x)
+
+    def _inverse(self, y):
+        return self.base_transform.inv(y)
+
+    def log_abs_det_jacobian(self, x, y):
+        """The sum over the dimensions."""
+        return _added(self.base_transform.log_abs_det_jacobian(x, y), self.reinterpreted_batch_ndims)
+
+    def __repr__(self):
+        return f"IndependentTransform({self.base_transform!r}, {self.reinterpreted_batch_ndims})"
 
 
 identity_transform = ComposeTransform([])
@@ -137,9 +225,8 @@ class AffineTransform(Transform):
 
     def __init__(self, loc, scale, event_dim=0, cache_size=0):
         super().__init__(cache_size)
-        if event_dim:
-            raise NotImplementedError("AffineTransform(event_dim): use Independent for events of several elements")
-        self.loc, self.scale = loc, scale
+        self.loc, self.scale, self.event_dim = loc, scale, event_dim
+        self.domain = self.codomain = _widened(constraints.real, event_dim)
 
     sign = property(lambda self: cygrad.as_tensor(self.scale).sign(), doc="1 where it grows, -1 where it falls.")
 
@@ -150,8 +237,53 @@ class AffineTransform(Transform):
         return (y - self.loc) / self.scale
 
     def log_abs_det_jacobian(self, x, y):
-        """log |scale|."""
-        return cygrad.as_tensor(self.scale, dtype=x.dtype, device=x.device).abs().log().expand(x.shape)
+        """log |scale|, added over the dimensions of an event."""
+        slope = cygrad.as_tensor(self.scale, dtype=x.dtype, device=x.device).abs().log()
+        return _added(slope.expand(x.shape), self.event_dim)
+
+    def forward_shape(self, shape):
+        """The shape of t(x) for x of this shape."""
+        return cygrad.broadcast_shapes(shape, *[getattr(value, "shape", ()) for value in (self.loc, self.scale)])
+
+    inverse_shape = forward_shape
+
+
+class PowerTransform(Transform):
+    """x ** exponent, of positive numbers."""
+
+    domain = codomain = constraints.positive
+
+    def __init__(self, exponent, cache_size=0):
+        super().__init__(cache_size)
+        self.exponent = cygrad.as_tensor(exponent)
+
+    sign = property(lambda self: self.exponent.sign(), doc="1 where it grows, -1 where it falls.")
+
+    def _call(self, x):
+        return x**self.exponent
+
+    def _inverse(self, y):
+        return y ** (1 / self.exponent)
+
+    def log_abs_det_jacobian(self, x, y):
+        """log |exponent y / x|."""
+        return (self.exponent * y / x).abs().log()
+
+
+class SoftplusTransform(Transform):
+    """log(1 + exp(x))."""
+
+    codomain = constraints.positive
+
+    def _call(self, x):
+        return softplus(x)
+
+    def _inverse(self, y):
+        return (-y).expm1().neg().log() + y
+
+    def log_abs_det_jacobian(self, x, y):
+        """-log(1 + exp(-x))."""
+        return -softplus(-x)
 
 
 class ExpTransform(Transform):
@@ -217,8 +349,19 @@ class TransformedDistribution(Distribution):
         self.transforms = [transforms] if isinstance(transforms, Transform) else transforms
         if not isinstance(self.transforms, list) or not all(isinstance(t, Transform) for t in self.transforms):
             raise ValueError(f"transforms must be a Transform or list, but was {transforms}")
-        self.base_dist = base_distribution
-        super().__init__(base_distribution.batch_shape, base_distribution.event_shape, validate_args)
+        base, dims = base_distribution, len(base_distribution.event_shape)
+        shape = base.batch_shape + base.event_shape
+        whole = ComposeTransform(self.transforms)
+        needed, given = whole.domain.event_dim, whole.codomain.event_dim
+        if len(shape) < needed:
+            raise ValueError(f"base_distribution needs to have shape with size at least {needed}, but got {shape}.")
+        result = tuple(whole.forward_shape(shape))
+        wanted = tuple(whole.inverse_shape(result))
+        if wanted != tuple(shape):
+            base = base.expand(wanted[: len(wanted) - dims])
+        self.base_dist = Independent(base, needed - dims) if needed > dims else base
+        cut = len(result) - max(given, dims + given - needed)
+        super().__init__(result[:cut], result[cut:], validate_args)
 
     has_rsample = property(lambda self: self.base_dist.has_rsample, doc="Whether samples have gradients.")
 
@@ -227,12 +370,13 @@ class TransformedDistribution(Distribution):
         """Where values lie."""
         if not self.transforms:
             return self.base_dist.support
-        last, n = self.transforms[-1].codomain, len(self.event_shape)
-        return constraints.independent(last, n) if n else last
+        return _widened(self.transforms[-1].codomain, len(self.event_shape))
 
     def expand(self, batch_shape, _instance=None):
         """The same distribution for a larger `batch_shape`."""
-        return type(self)(self.base_dist.expand(batch_shape), self.transforms, self._validate_args)
+        shape = ComposeTransform(self.transforms).inverse_shape(tuple(batch_shape) + tuple(self.event_shape))
+        base = self.base_dist.expand(shape[: len(shape) - len(self.base_dist.event_shape)])
+        return type(self)(base, self.transforms, self._validate_args)
 
     def sample(self, sample_shape=()):
         """Samples without gradients."""
@@ -247,13 +391,13 @@ class TransformedDistribution(Distribution):
         """The logarithm of the density: that of the base at the inverse, less those of the slopes."""
         if self._validate_args:
             self._validate_sample(value)
-        n, total = len(self.event_shape), 0.0
+        dims, total = len(self.event_shape), 0.0
         for transform in reversed(self.transforms):
             x = transform.inv(value)
-            slope = transform.log_abs_det_jacobian(x, value)
-            total = total - (slope.flatten(slope.ndim - n).sum(-1) if n else slope)
+            dims += transform.domain.event_dim - transform.codomain.event_dim
+            total = total - _added(transform.log_abs_det_jacobian(x, value), dims - transform.domain.event_dim)
             value = x
-        return total + self.base_dist.log_prob(value)
+        return total + _added(self.base_dist.log_prob(value), dims - len(self.base_dist.event_shape))
 
     def cdf(self, value):
         """The probability of at most `value`."""

@@ -11,6 +11,7 @@ from cupy_standin import compiler
 import cygrad
 from cygrad._kernels import gpu
 from cygrad._kernels.gpu import library
+from cygrad.distributions import Beta, Dirichlet, Gamma
 
 pytestmark = pytest.mark.skipif(compiler.compiler() is None, reason="kernels run by a C++ compiler: there is none")
 
@@ -83,6 +84,8 @@ def test_streams_of_gpus_begin_anew_with_their_seed_and_state():
         (lambda n: cygrad.poisson(cygrad.full((n,), 3.0, device="cuda")), 3, 1.732),
         (lambda n: cygrad.poisson(cygrad.full((n,), 30.0, device="cuda")), 30, 5.477),
         (lambda n: cygrad.binomial(*(cygrad.full((n,), v, device="cuda") for v in (100.0, 0.6))), 60, 4.899),
+        (lambda n: Gamma(cygrad.full((n,), 0.5, device="cuda"), 2.0).sample(), 0.25, 0.3536),
+        (lambda n: Beta(cygrad.full((n,), 2.0, device="cuda"), 2.0).sample(), 0.5, 0.2236),
         (lambda n: cygrad.multinomial(cygrad.tensor([1.0, 2, 3, 0], device="cuda"), n, True), 1.3333, 0.7454),
     ],
 )
@@ -91,6 +94,15 @@ def test_numbers_have_the_mean_and_the_spread_of_their_distribution(draw, mean, 
     drawn = draw(20000).cpu().double()
     assert abs(drawn.mean().item() - mean) < 0.03 * std
     assert abs(drawn.std().item() - std) < 0.03 * std
+
+
+def test_samples_of_gamma_and_dirichlet_distributions_have_gradients_there():
+    a = cygrad.tensor([0.5, 2.0, 7.0], device="cuda", requires_grad=True)
+    for kind in (lambda a: Gamma(a, 1.0), Dirichlet):
+        x = kind(a).rsample()
+        (found,) = cygrad.autograd.grad(x[0], a)
+        assert found.is_cuda and found.isfinite().all()
+        assert found[0] > 0
 
 
 def test_pickles_and_copies_stay_on_their_gpu():

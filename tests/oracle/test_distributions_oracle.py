@@ -1,7 +1,10 @@
 """`cygrad.distributions` against PyTorch: densities, moments, divergences, and what is said of bad values."""
 
+import numpy as np
 import pytest
 from oracle.programs import compare
+
+import cygrad
 
 torch = pytest.importorskip("torch", reason="compares with PyTorch (tox -e oracle)")
 pytestmark = pytest.mark.oracle
@@ -23,11 +26,47 @@ DISTRIBUTIONS = {
     "d.MultivariateNormal(t([0.0, 1.0]), t([[2.0, 0.5], [0.5, 1.0]]))": [0.5, 1.5],
     "d.MultivariateNormal(t([0.0, 1.0]), precision_matrix=t([[2.0, 0.5], [0.5, 1.0]]))": [0.5, 1.5],
     "d.MultivariateNormal(t([[0.0, 1.0], [1.0, 1.0]]), scale_tril=t([[2.0, 0.0], [0.5, 1.0]]))": [0.5, 1.5],
+    "d.Gamma(t([1.0, 2.5]), t([1.0, 2.0]))": [0.5, 1.5],
+    "d.Gamma(t([0.5, 1.0]), 2.0)": [0.5, 1.5],
+    "d.Chi2(t([1.0, 3.0]))": [0.5, 1.5],
+    "d.InverseGamma(t([1.0, 2.5]), t([1.0, 2.0]))": [0.5, 1.5],
+    "d.Beta(t([1.5, 2.0]), t([0.5, 2.0]))": [0.5, 0.25],
+    "d.Beta(0.5, t([0.5, 0.25]))": [0.5, 0.25],
+    "d.Dirichlet(t([1.5, 2.0]))": [0.75, 0.25],
+    "d.Dirichlet(t([[0.5, 0.25], [1.0, 3.0]]))": [0.75, 0.25],
+    "d.StudentT(t([0.5, 3.0]), t([0.0, 1.0]), 2.0)": [0.5, 1.5],
+    "d.StudentT(t([1.5, 3.0]))": [0.5, 1.5],
+    "d.Cauchy(t([0.0, 1.0]), t([1.0, 2.0]))": [0.5, 1.5],
+    "d.Gumbel(t([0.0, 1.0]), t([1.0, 2.0]))": [0.5, 1.5],
+    "d.HalfNormal(t([1.0, 2.0]))": [0.5, 1.5],
+    "d.Geometric(t([0.3, 1.0]))": [2.0, 0.0],
+    "d.Geometric(logits=t([0.3, -1.0]))": [2.0, 0.0],
+    "d.Binomial(3, t([0.3, 0.9]))": [2.0, 0.0],
+    "d.Binomial(t([3.0, 4.0]), logits=t([0.3, 0.9]))": [2.0, 0.0],
+    "d.NegativeBinomial(3, t([0.3, 0.9]))": [2.0, 0.0],
+    "d.NegativeBinomial(t([0.0, 2.5]), logits=t([0.3, -0.9]))": [0.0, 3.0],
+    "d.OneHotCategoricalStraightThrough(t([0.2, 0.8]))": [0.0, 1.0],
+    "d.RelaxedBernoulli(t(0.5), t([0.3, 0.6]))": [0.3, 0.4],
+    "d.RelaxedBernoulli(t(0.5), logits=t([0.3, 0.6]))": [0.3, 0.4],
+    "d.RelaxedOneHotCategorical(t(0.5), t([0.3, 0.7]))": [0.6, 0.4],
+    "d.RelaxedOneHotCategorical(t(0.5), logits=t([[0.3, 0.7], [1.0, 2.0]]))": [0.6, 0.4],
+    "d.MixtureSameFamily(d.Categorical(t([0.3, 0.7])), d.Normal(t([0.0, 1.0]), 1.0))": [0.6, 0.4],
+    "d.MixtureSameFamily(d.Categorical(t([0.3, 0.7])), d.Independent(d.Normal(t([[0.0, 1.0], [2.0, 3.0]]), 1.0), 1))": [
+        0.6,
+        0.4,
+    ],
 }
 
 
 def named(lib):
     return {"d": lib.distributions, "t": lib.tensor, "lib": lib}
+
+
+def mode_of(p):
+    try:
+        return p.mode
+    except NotImplementedError as error:
+        return str(error).split("'")[-1]  # without the name of the library
 
 
 @pytest.mark.parametrize("text", DISTRIBUTIONS)
@@ -36,8 +75,9 @@ def test_what_a_distribution_tells(text):
         p = eval(text, named(lib))
         value = lib.tensor(DISTRIBUTIONS[text])
         say(repr(p))
-        for name in ("batch_shape", "event_shape", "has_rsample", "mean", "variance", "stddev", "mode"):
+        for name in ("batch_shape", "event_shape", "has_rsample", "mean", "variance", "stddev"):
             say(lambda name=name: getattr(p, name))
+        say(lambda: mode_of(p))
         say(repr(p.support))
         for name in ("log_prob", "cdf"):
             say(lambda name=name: getattr(p, name)(value))
@@ -70,6 +110,14 @@ DIVERGENCES = [
     ("d.OneHotCategorical(t([0.2, 0.8]))", "d.OneHotCategorical(t([0.5, 0.5]))"),
     ("d.Independent(d.Normal(t([0.0, 1.0]), 1.0), 1)", "d.Independent(d.Normal(t([1.0, 1.0]), 2.0), 1)"),
     (MVN % (0.0, 2.0), MVN % (1.0, 1.5)),
+    ("d.Gamma(1.5, 2.0)", "d.Gamma(t([2.0, 0.5]), 3.0)"),
+    ("d.Chi2(t(3.0))", "d.Chi2(t(4.0))"),
+    ("d.Beta(1.5, 2.0)", "d.Beta(t([2.0, 0.5]), 3.0)"),
+    ("d.Dirichlet(t([1.0, 2.0]))", "d.Dirichlet(t([2.0, 0.5]))"),
+    ("d.HalfNormal(1.0)", "d.HalfNormal(2.0)"),
+    ("d.Geometric(0.3)", "d.Geometric(t(0.6))"),
+    ("d.Binomial(3, t(0.3))", "d.Binomial(3, t(0.6))"),
+    ("d.Binomial(4, t(0.3))", "d.Binomial(3, t(0.6))"),
     ("d.Uniform(0.0, 1.0)", "d.Poisson(1.0)"),
 ]
 
@@ -109,6 +157,23 @@ BAD = [
     "d.MultivariateNormal(lib.zeros(2), t([[1.0, 0.0], [0.0, -1.0]]))",
     "d.MultivariateNormal(lib.zeros(2), lib.eye(2)).log_prob(lib.zeros(3))",
     "d.Independent(d.Normal(lib.zeros(3, 2), 1.0), 3)",
+    "d.Gamma(-1.0, 1.0)",
+    "d.Gamma(1.0, 1.0).log_prob(t(-1.0))",
+    "d.Beta(t(0.0), t(1.0))",
+    "d.Beta(1.0, 1.0).log_prob(t(2.0))",
+    "d.Dirichlet(t(1.0))",
+    "d.Dirichlet(t([1.0, -1.0]))",
+    "d.Dirichlet(t([1.0, 1.0])).log_prob(t([0.5, 0.6]))",
+    "d.HalfNormal(-1.0)",
+    "d.Geometric(t([0.0, 0.5]))",
+    "d.Binomial(3, t(0.3)).log_prob(t(4.0))",
+    "d.Binomial(t([3.0, 4.0]), t(0.3)).enumerate_support()",
+    "d.NegativeBinomial(3, t(1.0))",
+    "d.RelaxedBernoulli(t(0.5), t(0.3)).log_prob(t(1.5))",
+    "d.MixtureSameFamily(d.Normal(0.0, 1.0), d.Normal(t([0.0, 1.0]), 1.0))",
+    "d.MixtureSameFamily(d.Categorical(t([0.3, 0.7])), d.Normal(lib.zeros(3), 1.0))",
+    "d.MixtureSameFamily(d.Categorical(lib.ones(3, 2)), d.Normal(lib.zeros(2, 2), 1.0))",
+    "d.TransformedDistribution(d.Normal(0.0, 1.0), d.AffineTransform(0.0, 1.0, event_dim=1))",
 ]
 
 
@@ -133,5 +198,61 @@ def test_gradients_reach_the_parameters(text):
         p.log_prob(lib.tensor(DISTRIBUTIONS[text])).sum().backward()
         for x in leaves:
             say(x.grad)
+
+    compare(program)
+
+
+MOVED = {  # with the gradients that PyTorch finds for one sample
+    "gamma": lambda a, x: torch._standard_gamma_grad(a, x),
+    "dirichlet": lambda a, x: torch._dirichlet_grad(x, a, a.sum(-1, keepdim=True).expand_as(a)) * (1 - x),
+}
+
+
+@pytest.mark.parametrize("concentration", [0.1, 0.7, 2.5, 12.0, 200.0])
+@pytest.mark.parametrize("name", MOVED)
+def test_samples_move_with_the_concentration_as_in_pytorch(name, concentration):
+    a = cygrad.full((2000, 3), concentration, dtype=cygrad.float64, requires_grad=True)
+    d = cygrad.distributions
+    x = d.Gamma(a, 1.0).rsample() if name == "gamma" else d.Dirichlet(a).rsample()
+    x[:, 0].sum().backward()
+    expected = MOVED[name](*[torch.from_numpy(t.detach().numpy().copy()) for t in (a, x)]).numpy()[:, 0]
+    found = a.grad.numpy()[:, 0]
+    np.testing.assert_allclose(found, expected, rtol=2e-3, atol=1e-12)  # PyTorch's are polynomials
+
+
+def test_shares_keep_their_proportions_when_one_moves_as_in_pytorch():
+    a = cygrad.tensor([0.3, 1.0, 4.0], dtype=cygrad.float64, requires_grad=True)
+    weight = cygrad.tensor([1.0, -2.0, 0.5], dtype=cygrad.float64)
+    for _ in range(20):
+        x = cygrad.distributions.Dirichlet(a).rsample()
+        (found,) = cygrad.autograd.grad((x * weight).sum(), a)
+        b, y, g = (torch.from_numpy(t.detach().numpy().copy()) for t in (a, x, weight))
+        expected = torch.distributions.dirichlet._Dirichlet_backward(y, b, g)
+        np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=3e-3, atol=1e-9)
+
+
+TRANSFORMED = {
+    "d.Normal(t([0.0, 1.0]), 1.0)": ["d.AffineTransform(t([1.0, 2.0]), t([2.0, -3.0]), event_dim=1)"],
+    "d.Normal(0.0, t(1.0))": ["d.AffineTransform(t([1.0, 2.0]), t([2.0, -3.0]))", "d.ExpTransform()"],
+    "d.Normal(t([[0.0, 1.0]]), 1.0)": ["d.IndependentTransform(d.ExpTransform(), 1)"],
+    "d.Exponential(t([1.0, 2.0]))": ["d.PowerTransform(t(2.0))", "d.AffineTransform(0.0, 0.5, 1)"],
+    "d.Normal(t([1.0, 2.0]), 2.0)": ["d.SoftplusTransform()"],
+    "d.MultivariateNormal(t([0.0, 1.0]), lib.eye(2))": ["d.ExpTransform()", "d.PowerTransform(0.5).inv"],
+}
+
+
+@pytest.mark.parametrize("base", TRANSFORMED)
+def test_transformed_distributions(base):
+    def program(lib, say):
+        transforms = [eval(text, named(lib)) for text in TRANSFORMED[base]]
+        p = lib.distributions.TransformedDistribution(eval(base, named(lib)), transforms)
+        value = lib.tensor([0.5, 1.5])
+        say((tuple(p.batch_shape), tuple(p.event_shape), p.has_rsample, repr(p.support)))
+        say(p.log_prob(value))
+        say(lambda: p.cdf(value))
+        say(tuple(p.expand((3, 2) if not p.event_shape else (3,)).sample((4,)).shape))
+        composed = lib.distributions.ComposeTransform(transforms)
+        say((composed.domain.event_dim, composed.codomain.event_dim))
+        say(composed.inv.log_abs_det_jacobian(value, composed.inv(value)))
 
     compare(program)

@@ -322,6 +322,27 @@ def poisson(numbers, rates):
     return drawn.astype(rates.dtype)
 
 
+# By the cube of a normal number: G. Marsaglia, W. W. Tsang, "A simple method for generating gamma variables" (2000).
+_LOG_GAMMA = """
+__device__ double log_gamma(double a, Own& own) {
+    const double d = a + 2.0 / 3, c = 1 / sqrt(9 * d);
+    while (a > 0) {
+        const double x = own.normal(), v = 1 + c * x, cube = v * v * v;
+        if (v > 0 && log(own.uniform()) < 0.5 * x * x + d * (1 - cube + log(cube)))
+            return log(d * cube) + log(own.uniform()) / a;
+    }
+    return log(-1.0);
+}
+"""
+
+
+def log_gamma(numbers, concentration):
+    """Logarithms of numbers of the gamma distributions of these parameters, all float64."""
+    drawn = cupy().empty(concentration.shape, _DOUBLE)
+    text = "out = log_gamma(a, own);"
+    return _for_each(numbers, "log_gamma", "float64 a", (concentration,), drawn, text, _LOG_GAMMA)
+
+
 # Few expected successes are counted by the waits between them, many by transformed rejection: W. Hoermann, "The
 # generation of binomial random variates" (1993), algorithm BTRS.
 _BINOMIAL = """

@@ -1,0 +1,116 @@
+"""Samples of gamma and Dirichlet distributions, and how they move with the parameters.
+
+A sample x stays at its quantile F while a parameter p changes: dx/dp = -(dF/dp) / (dF/dx) (M. Figurnov, S. Mohamed,
+A. Mnih, "Implicit reparameterization gradients", 2018). For these distributions dF/dp / (dF/dx) is an integral over one
+side of x of a function that falls off from there: exp(fall(s)) * slope(s), for s from 0 to infinity.
+"""
+
+import cygrad
+from cygrad._ops.sampling import log_gammas
+from cygrad.autograd import Function
+from cygrad.autograd.function import once_differentiable
+
+_NODES = 72
+_END = 36.0  # what is less than exp(-36) of the largest value is left out
+
+
+def _integral(fall, slope, scale, end):
+    """By steps that grow with s: s = scale * exp(v - exp(-v)), which is precise where widths of all sizes meet."""
+    first = -3.0
+    step = ((end / scale).log().clamp(min=0.5) - first) / (_NODES - 1)
+    total = cygrad.zeros_like(end)
+    for i in range(_NODES):
+        v = first + i * step
+        s = scale * (v - (-v).exp()).exp()
+        total += fall(s).exp() * slope(s) * s * (1 + (-v).exp())
+    return total * step
+
+
+def _end_of(fall, fall_rate, end):
+    """Where `fall` has come to -_END, found from behind."""
+    for _ in range(12):
+        end = end - ((fall(end) + _END) / fall_rate(end)).clamp(min=0.0)
+    return end
+
+
+def _digamma(x):
+    """That of SciPy, which need not be installed: by the series for large numbers, from x + 8 down."""
+    found, z = cygrad.zeros_like(x), x + 8
+    for k in range(8):
+        found -= 1 / (x + k)
+    r = z**-2
+    return found + z.log() - 0.5 / z - r * (1 / 12 - r * (1 / 120 - r * (1 / 252 - r * (1 / 240 - r / 132))))
+
+
+def _gamma_gradient(a, x):
+    """dx/da of samples of Gamma(a, 1)."""
+    level = x.log() - _digamma(a)
+    is_low, side = x <= a, cygrad.where(x <= a, -1.0, 1.0)
+
+    def fall(s):
+        return side * a * s - x * (side * s).expm1()
+
+    def fall_rate(s):
+        return side * (a - x * (side * s).exp())
+
+    width = 1 / cygrad.maximum((a - x).abs(), x.clamp(min=1e-300).sqrt()).clamp(min=1.0)
+    k = _END / x
+    high = (k + k.log1p() + 2).log1p()
+    end = _end_of(fall, fall_rate, cygrad.where(is_low, (_END + x) / a, cygrad.minimum(high, (2 * k).sqrt())))
+    return side * x * _integral(fall, lambda s: level + side * s, width, end)
+
+
+def _beta_gradient(a, b, x):
+    """dx/da / (1 - x) of samples of Beta(a, b)."""
+    total = a + b
+    is_low, side = x * total <= a, cygrad.where(x * total <= a, -1.0, 1.0)
+    near, rate = cygrad.where(is_low, x, 1 - x), cygrad.where(is_low, a, b)
+    level = x.log() - _digamma(a) + _digamma(total)
+
+    def fall(s):
+        return -rate * s - total * (near * (-s).expm1()).log1p()
+
+    def fall_rate(s):
+        r = (-s).exp()
+        return -rate + total * near * r / (near * r + (1 - near))
+
+    def slope(s):
+        return level - (near * (-s).expm1()).log1p() - cygrad.where(is_low, s, 0.0)
+
+    width = 1 / cygrad.maximum((rate - total * near).abs(), (total * x * (1 - x)).sqrt()).clamp(min=1.0)
+    end = _end_of(fall, fall_rate, (_END - total * (-near).log1p()) / rate)
+    return side * x * _integral(fall, slope, width, end)
+
+
+class _StandardGamma(Function):
+    @staticmethod
+    def forward(ctx, a):
+        x = log_gammas(a).exp().to(a.dtype).clamp(min=cygrad.finfo(a.dtype).tiny)
+        ctx.save_for_backward(a, x)
+        return x
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, g):
+        a, x = ctx.saved_tensors
+        return g * _gamma_gradient(a.double(), x.double()).to(a.dtype)
+
+
+class _Dirichlet(Function):
+    @staticmethod
+    def forward(ctx, a):
+        x = log_gammas(a).softmax(-1).to(a.dtype)
+        ctx.save_for_backward(a, x)
+        return x
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, g):
+        a, x = ctx.saved_tensors
+        a, inside = a.double(), x.double().clamp(1e-300, 1 - cygrad.finfo(x.dtype).eps / 2)
+        moved = _beta_gradient(a, a.sum(-1, keepdim=True) - a, inside).to(x.dtype)  # the others keep their proportions
+        return moved * (g - (x * g).sum(-1, keepdim=True))
+
+
+standard_gamma = _StandardGamma.apply
+dirichlet = _Dirichlet.apply

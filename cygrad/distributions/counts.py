@@ -1,0 +1,177 @@
+"""Distributions of counts: of successes, and of failures before them."""
+
+import functools
+from typing import Any
+
+import cygrad
+import cygrad.nn.functional as F
+from cygrad.distributions import constraints
+from cygrad.distributions.discrete import _away_from_ends, _check_one_is_given
+from cygrad.distributions.distribution import Distribution, broadcast
+from cygrad.distributions.gammas import Gamma
+
+__all__ = ["Binomial", "Geometric", "NegativeBinomial"]
+
+
+class _Trials(Distribution):
+    """Trials that succeed with probability `probs`; `logits` are log(probs / (1 - probs))."""
+
+    support: Any = constraints.nonnegative_integer
+
+    def _take(self, probs, logits, *others):
+        _check_one_is_given(probs, logits)
+        found = broadcast(*others, probs if logits is None else logits)
+        self.__dict__["probs" if logits is None else "logits"] = self._param = found[-1]
+        return found
+
+    param_shape = property(lambda self: self._param.shape, doc="The shape of the parameters.")
+
+    @functools.cached_property
+    def probs(self):
+        """The probability of a success."""
+        return self.logits.sigmoid()
+
+    @functools.cached_property
+    def logits(self):
+        """log(probs / (1 - probs))."""
+        p = _away_from_ends(self.probs)
+        return p.log() - (-p).log1p()
+
+
+class Geometric(_Trials):
+    """How many trials fail before one succeeds."""
+
+    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
+
+    def __init__(self, probs=None, logits=None, validate_args=None):
+        self._take(probs, logits)
+        super().__init__(self._param.shape, validate_args=validate_args)
+        if self._validate_args and "probs" in self.__dict__ and not (self.probs > 0).all():
+            bad = self.probs[self.probs <= 0]
+            raise ValueError(
+                f"Expected parameter probs ({type(self.probs).__name__} of shape {tuple(self.probs.shape)}) of "
+                f"distribution {self!r} to be positive but found invalid values:\n{bad}"
+            )
+
+    mean = property(lambda self: 1.0 / self.probs - 1.0, doc="The mean.")
+    mode = property(lambda self: cygrad.zeros_like(self.probs), doc="The likeliest value.")
+    variance = property(lambda self: (1.0 / self.probs - 1.0) / self.probs, doc="The variance.")
+
+    def sample(self, sample_shape=()):
+        """Samples, which have no gradients."""
+        with cygrad.no_grad():
+            probs = self.probs.expand(self._extended_shape(sample_shape))
+            u = cygrad.rand_like(probs).clamp(min=cygrad.finfo(probs.dtype).tiny)
+            return (u.log() / (-probs).log1p()).floor()
+
+    def log_prob(self, value):
+        """The logarithm of the probability."""
+        if self._validate_args:
+            self._validate_sample(value)
+        value, probs = cygrad.broadcast_tensors(value, self.probs)
+        failures = probs.masked_fill((probs == 1) & (value == 0), 0.0)
+        return value * (-failures).log1p() + self.probs.log()
+
+    def entropy(self):
+        """That of one trial divided by the probability."""
+        return F.binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none") / self.probs
+
+
+class Binomial(_Trials):
+    """How many of `total_count` trials succeed.
+
+    >>> import cygrad
+    >>> d = cygrad.distributions.Binomial(2, cygrad.tensor(0.5))
+    >>> d.mean, d.log_prob(cygrad.tensor([0.0, 1.0])).exp()
+    (tensor(1.), tensor([0.2500, 0.5000]))
+    """
+
+    has_enumerate_support = True
+    arg_constraints = {
+        "total_count": constraints.nonnegative_integer, "probs": constraints.unit_interval, "logits": constraints.real
+    }  # fmt: skip
+
+    def __init__(self, total_count=1, probs=None, logits=None, validate_args=None):
+        self.total_count, _ = self._take(probs, logits, total_count)
+        super().__init__(self._param.shape, validate_args=validate_args)
+
+    @property
+    def support(self):
+        """Where values lie."""
+        n = self.total_count
+        return constraints.integer_interval(0, n if n.ndim else n.item())
+
+    mean = property(lambda self: self.total_count * self.probs, doc="The mean.")
+    variance = property(lambda self: self.mean * (1 - self.probs), doc="The variance.")
+
+    @property
+    def mode(self):
+        """The likeliest value."""
+        return ((self.total_count + 1) * self.probs).floor().clamp(max=self.total_count)
+
+    def sample(self, sample_shape=()):
+        """Samples, which have no gradients."""
+        shape = self._extended_shape(sample_shape)
+        with cygrad.no_grad():
+            return cygrad.binomial(self.total_count.expand(shape), self.probs.expand(shape))
+
+    def log_prob(self, value):
+        """The logarithm of the probability."""
+        if self._validate_args:
+            self._validate_sample(value)
+        n = self.total_count
+        ways = (n + 1).lgamma() - (value + 1).lgamma() - (n - value + 1).lgamma()
+        return ways + value * self.logits - n * F.softplus(self.logits)
+
+    def entropy(self):
+        """The entropy, where all numbers of trials are the same."""
+        n = self._only_count("Inhomogeneous total count not supported by `entropy`.")
+        logs = self.log_prob(self.enumerate_support(False)) if n else cygrad.zeros((1, *self._batch_shape))
+        return -(logs.exp() * logs).sum(0)
+
+    def _only_count(self, text):
+        n = int(self.total_count.max())
+        if not (self.total_count == n).all():
+            raise NotImplementedError(text)
+        return n
+
+    def enumerate_support(self, expand=True):
+        """All values, along a new first dimension."""
+        n = self._only_count("Inhomogeneous total count not supported by `enumerate_support`.")
+        values = cygrad.arange(1 + n, dtype=self._param.dtype, device=self._param.device)
+        values = values.view(-1, *[1] * len(self._batch_shape))
+        return values.expand(-1, *self._batch_shape) if expand else values
+
+
+class NegativeBinomial(_Trials):
+    """How many trials succeed before `total_count` of them fail, which need not be a whole number."""
+
+    arg_constraints = {
+        "total_count": constraints.greater_than_eq(0), "probs": constraints.half_open_interval(0.0, 1.0),
+        "logits": constraints.real,
+    }  # fmt: skip
+
+    def __init__(self, total_count, probs=None, logits=None, validate_args=None):
+        self.total_count, _ = self._take(probs, logits, total_count)
+        super().__init__(self._param.shape, validate_args=validate_args)
+
+    mean = property(lambda self: self.total_count * self.logits.exp(), doc="The mean.")
+    mode = property(
+        lambda self: ((self.total_count - 1) * self.logits.exp()).floor().clamp(min=0.0), doc="The likeliest value."
+    )
+    variance = property(lambda self: self.mean / (-self.logits).sigmoid(), doc="The variance.")
+
+    def sample(self, sample_shape=()):
+        """Samples, which have no gradients."""
+        with cygrad.no_grad():
+            rates = Gamma(self.total_count, (-self.logits).exp(), validate_args=False)
+            return cygrad.poisson(rates.sample(sample_shape))
+
+    def log_prob(self, value):
+        """The logarithm of the probability."""
+        if self._validate_args:
+            self._validate_sample(value)
+        n = self.total_count
+        ways = (n + value).lgamma() - (1.0 + value).lgamma() - n.lgamma()
+        ways = ways.masked_fill(n + value == 0.0, 0.0)
+        return ways + n * F.logsigmoid(-self.logits) + value * F.logsigmoid(self.logits)

@@ -1,0 +1,260 @@
+"""The gamma distribution, and those made of its samples, with gradients to all parameters."""
+
+import math
+
+import cygrad
+import cygrad.nn.functional as F
+from cygrad.distributions import constraints
+from cygrad.distributions._implicit import dirichlet, standard_gamma
+from cygrad.distributions.distribution import Distribution, broadcast
+
+__all__ = ["Beta", "Chi2", "Dirichlet", "Gamma", "InverseGamma", "StudentT"]
+
+lgamma, digamma = cygrad.lgamma, cygrad.digamma
+
+
+class Gamma(Distribution):
+    """Positive numbers of density rate^a x^(a - 1) exp(-rate x) / gamma(a), a being the `concentration`.
+
+    >>> import cygrad
+    >>> d = cygrad.distributions.Gamma(cygrad.tensor([1.0, 2.0]), 2.0)
+    >>> d.mean, d.log_prob(cygrad.tensor(1.0))
+    (tensor([0.5000, 1.0000]), tensor([-1.3069, -0.6137]))
+    """
+
+    has_rsample = True
+    arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
+    support = constraints.nonnegative
+
+    def __init__(self, concentration, rate, validate_args=None):
+        self.concentration, self.rate = broadcast(concentration, rate)
+        super().__init__(self.concentration.shape, validate_args=validate_args)
+
+    mean = property(lambda self: self.concentration / self.rate, doc="The mean.")
+    mode = property(lambda self: ((self.concentration - 1) / self.rate).clamp(min=0), doc="The likeliest value.")
+    variance = property(lambda self: self.concentration / self.rate**2, doc="The variance.")
+
+    def rsample(self, sample_shape=()):
+        """Samples with gradients."""
+        shape = self._extended_shape(sample_shape)
+        value = standard_gamma(self.concentration.expand(shape)) / self.rate
+        value.detach().clamp_(min=cygrad.finfo(value.dtype).tiny)
+        return value
+
+    def log_prob(self, value):
+        """The logarithm of the density."""
+        if self._validate_args:
+            self._validate_sample(value)
+        a, rate = self.concentration, self.rate
+        return a.xlogy(rate) + (a - 1).xlogy(value) - rate * value - lgamma(a)
+
+    def cdf(self, value):
+        """The probability of at most `value`."""
+        if self._validate_args:
+            self._validate_sample(value)
+        return cygrad.special.gammainc(self.concentration, self.rate * value)
+
+    def entropy(self):
+        """a - log(rate) + log(gamma(a)) + (1 - a) digamma(a)."""
+        a = self.concentration
+        return a - self.rate.log() + lgamma(a) + (1 - a) * digamma(a)
+
+
+class Chi2(Gamma):
+    """The sum of the squares of `df` normal numbers: Gamma(df / 2, 1 / 2)."""
+
+    arg_constraints = {"df": constraints.positive}
+
+    def __init__(self, df, validate_args=None):
+        super().__init__(0.5 * df, 0.5, validate_args)
+
+    df = property(lambda self: 2 * self.concentration, doc="The degrees of freedom.")
+
+    def expand(self, batch_shape, _instance=None):
+        """The same distribution for a larger `batch_shape`."""
+        return type(self)(self.df.expand(batch_shape), self._validate_args)
+
+
+class InverseGamma(Distribution):
+    """One divided by a gamma distribution's numbers."""
+
+    has_rsample = True
+    arg_constraints = Gamma.arg_constraints
+    support = constraints.positive
+
+    def __init__(self, concentration, rate, validate_args=None):
+        self.base_dist = Gamma(concentration, rate, validate_args)
+        super().__init__(self.base_dist.batch_shape, validate_args=validate_args)
+
+    concentration = property(lambda self: self.base_dist.concentration, doc="The concentration.")
+    rate = property(lambda self: self.base_dist.rate, doc="The rate.")
+    mode = property(lambda self: self.rate / (self.concentration + 1), doc="The likeliest value.")
+
+    @property
+    def mean(self):
+        """The mean; inf where there is none."""
+        a = self.concentration
+        return cygrad.where(a > 1, self.rate / (a - 1), cygrad.inf)
+
+    @property
+    def variance(self):
+        """The variance; inf where there is none."""
+        a = self.concentration
+        return cygrad.where(a > 2, self.rate**2 / ((a - 1) ** 2 * (a - 2)), cygrad.inf)
+
+    def expand(self, batch_shape, _instance=None):
+        """The same distribution for a larger `batch_shape`."""
+        return type(self)(self.concentration.expand(batch_shape), self.rate.expand(batch_shape), self._validate_args)
+
+    def rsample(self, sample_shape=()):
+        """Samples with gradients."""
+        return 1 / self.base_dist.rsample(sample_shape)
+
+    def log_prob(self, value):
+        """The logarithm of the density."""
+        if self._validate_args:
+            self._validate_sample(value)
+        return self.base_dist.log_prob(1 / value) - 2 * value.log()
+
+    def cdf(self, value):
+        """The probability of at most `value`."""
+        return 1 - self.base_dist.cdf(1 / value)
+
+    def entropy(self):
+        """a + log(rate) + log(gamma(a)) - (1 + a) digamma(a)."""
+        a = self.concentration
+        return a + self.rate.log() + lgamma(a) - (1 + a) * digamma(a)
+
+
+class Dirichlet(Distribution):
+    """Rows of shares, which add up to 1: gamma distributed numbers divided by their sum.
+
+    >>> import cygrad
+    >>> d = cygrad.distributions.Dirichlet(cygrad.tensor([1.0, 3.0]))
+    >>> d.mean, d.log_prob(cygrad.tensor([0.5, 0.5]))
+    (tensor([0.2500, 0.7500]), tensor(-0.2877))
+    """
+
+    has_rsample = True
+    arg_constraints = {"concentration": constraints.independent(constraints.positive, 1)}
+    support = constraints.simplex
+
+    def __init__(self, concentration, validate_args=None):
+        if concentration.dim() < 1:
+            raise ValueError("`concentration` parameter must be at least one-dimensional.")
+        self.concentration = concentration
+        super().__init__(concentration.shape[:-1], concentration.shape[-1:], validate_args)
+
+    _total = property(lambda self: self.concentration.sum(-1, keepdim=True))
+    mean = property(lambda self: self.concentration / self._total, doc="The mean.")
+
+    @property
+    def mode(self):
+        """The likeliest value; a corner where all concentrations are below 1."""
+        above = (self.concentration - 1).clamp(min=0)
+        found = above / above.sum(-1, keepdim=True)
+        corner = F.one_hot(found.argmax(-1), found.shape[-1]).to(found.dtype)
+        return cygrad.where((self.concentration < 1).all(-1, keepdim=True), corner, found)
+
+    @property
+    def variance(self):
+        """The variance of each share."""
+        a, total = self.concentration, self._total
+        return a * (total - a) / (total**2 * (total + 1))
+
+    def rsample(self, sample_shape=()):
+        """Samples with gradients."""
+        return dirichlet(self.concentration.expand(self._extended_shape(sample_shape)))
+
+    def log_prob(self, value):
+        """The logarithm of the density."""
+        if self._validate_args:
+            self._validate_sample(value)
+        a = self.concentration
+        return (a - 1).xlogy(value).sum(-1) + lgamma(a.sum(-1)) - lgamma(a).sum(-1)
+
+    def entropy(self):
+        """The entropy."""
+        a, total = self.concentration, self.concentration.sum(-1)
+        inner = ((a - 1) * digamma(a)).sum(-1)
+        return lgamma(a).sum(-1) - lgamma(total) - (a.shape[-1] - total) * digamma(total) - inner
+
+
+class Beta(Distribution):
+    """Numbers from 0 to 1 of density proportional to x^(concentration1 - 1) (1 - x)^(concentration0 - 1)."""
+
+    has_rsample = True
+    arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
+    support = constraints.unit_interval
+
+    def __init__(self, concentration1, concentration0, validate_args=None):
+        both = cygrad.stack(broadcast(concentration1, concentration0), -1)
+        self._dirichlet = Dirichlet(both, validate_args)
+        super().__init__(self._dirichlet.batch_shape, validate_args=validate_args)
+
+    concentration1 = property(lambda self: self._dirichlet.concentration[..., 0], doc="What draws to 1.")
+    concentration0 = property(lambda self: self._dirichlet.concentration[..., 1], doc="What draws to 0.")
+    mean = property(lambda self: self._dirichlet.mean[..., 0], doc="The mean.")
+    mode = property(lambda self: self._dirichlet.mode[..., 0], doc="The likeliest value.")
+    variance = property(lambda self: self._dirichlet.variance[..., 0], doc="The variance.")
+
+    def expand(self, batch_shape, _instance=None):
+        """The same distribution for a larger `batch_shape`."""
+        a, b = self.concentration1.expand(batch_shape), self.concentration0.expand(batch_shape)
+        return type(self)(a, b, self._validate_args)
+
+    def rsample(self, sample_shape=()):
+        """Samples with gradients."""
+        return self._dirichlet.rsample(sample_shape).select(-1, 0)
+
+    def log_prob(self, value):
+        """The logarithm of the density."""
+        if self._validate_args:
+            self._validate_sample(value)
+        return self._dirichlet.log_prob(cygrad.stack([value, 1.0 - value], -1))
+
+    def entropy(self):
+        """The entropy."""
+        return self._dirichlet.entropy()
+
+
+class StudentT(Distribution):
+    """A normal number divided by the root of a mean of `df` squares of such, scaled and moved."""
+
+    has_rsample = True
+    arg_constraints = {"df": constraints.positive, "loc": constraints.real, "scale": constraints.positive}
+    support = constraints.real
+
+    def __init__(self, df, loc=0.0, scale=1.0, validate_args=None):
+        self.df, self.loc, self.scale = broadcast(df, loc, scale)
+        super().__init__(self.df.shape, validate_args=validate_args)
+
+    mode = property(lambda self: self.loc, doc="The likeliest value.")
+    mean = property(lambda self: cygrad.where(self.df > 1, self.loc, cygrad.nan), doc="The mean; nan for df <= 1.")
+
+    @property
+    def variance(self):
+        """The variance: inf for df <= 2, nan for df <= 1."""
+        df = self.df
+        found = cygrad.where(df > 2, self.scale**2 * df / (df - 2), cygrad.inf)
+        return cygrad.where(df > 1, found, cygrad.nan)
+
+    def rsample(self, sample_shape=()):
+        """Samples with gradients."""
+        shape = self._extended_shape(sample_shape)
+        unit = cygrad.randn(shape, dtype=self.loc.dtype, device=self.loc.device)
+        return self.loc + self.scale * unit * (Chi2(self.df, False).rsample(sample_shape) / self.df).rsqrt()
+
+    def log_prob(self, value):
+        """The logarithm of the density."""
+        if self._validate_args:
+            self._validate_sample(value)
+        half, y = self.df / 2, (value - self.loc) / self.scale
+        size = self.scale.log() + 0.5 * self.df.log() + 0.5 * math.log(math.pi) + lgamma(half) - lgamma(half + 0.5)
+        return -(half + 0.5) * (y**2 / self.df).log1p() - size
+
+    def entropy(self):
+        """The entropy."""
+        half = self.df / 2
+        size = self.scale.log() + 0.5 * self.df.log() + 0.5 * math.log(math.pi) + lgamma(half) - lgamma(half + 0.5)
+        return size + (half + 0.5) * (digamma(half + 0.5) - digamma(half))

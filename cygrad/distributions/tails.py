@@ -1,0 +1,196 @@
+"""Real numbers of distributions beside the normal one, and mixtures."""
+
+import math
+
+import cygrad
+from cygrad.distributions import constraints
+from cygrad.distributions.continuous import Normal, _LocationScale
+from cygrad.distributions.discrete import Categorical
+from cygrad.distributions.distribution import Distribution
+
+__all__ = ["Cauchy", "Gumbel", "HalfNormal", "MixtureSameFamily"]
+
+_EULER = 0.57721566490153286
+
+
+class Cauchy(_LocationScale):
+    """The distribution of density 1 / (pi scale (1 + ((x - loc) / scale)^2)), which has no mean."""
+
+    mode = property(lambda self: self.loc, doc="The likeliest value.")
+    mean = property(lambda self: cygrad.full_like(self.loc, cygrad.nan), doc="nan.")
+    variance = property(lambda self: cygrad.full_like(self.loc, cygrad.inf), doc="inf.")
+
+    def _unit(self, shape):
+        return cygrad.empty(shape, dtype=self.loc.dtype, device=self.loc.device).cauchy_()
+
+    def log_prob(self, value):
+        """The logarithm of the density."""
+        return -math.log(math.pi) - self.scale.log() - (self._scaled(value) ** 2).log1p()
+
+    def cdf(self, value):
+        """The probability of at most `value`."""
+        return self._scaled(value).atan() / math.pi + 0.5
+
+    def icdf(self, value):
+        """The number below which a sample is with this probability."""
+        return (math.pi * (value - 0.5)).tan() * self.scale + self.loc
+
+    def entropy(self):
+        """log(4 pi scale)."""
+        return math.log(4 * math.pi) + self.scale.log()
+
+
+class Gumbel(_LocationScale):
+    """The distribution of largest values: P(X <= x) = exp(-exp(-(x - loc) / scale))."""
+
+    mode = property(lambda self: self.loc, doc="The likeliest value.")
+    mean = property(lambda self: self.loc + self.scale * _EULER, doc="The mean.")
+    stddev = property(lambda self: math.pi / math.sqrt(6) * self.scale, doc="The standard deviation.")
+    variance = property(lambda self: self.stddev**2, doc="The variance.")
+
+    def _unit(self, shape):
+        return -cygrad.empty(shape, dtype=self.loc.dtype, device=self.loc.device).exponential_().log()
+
+    def log_prob(self, value):
+        """The logarithm of the density."""
+        y = -self._scaled(value)
+        return y - y.exp() - self.scale.log()
+
+    def cdf(self, value):
+        """The probability of at most `value`."""
+        return (-(-self._scaled(value)).exp()).exp()
+
+    def icdf(self, value):
+        """The number below which a sample is with this probability."""
+        return self.loc - self.scale * (-value.log()).log()
+
+    def entropy(self):
+        """log(scale) + 1 + 0.5772."""
+        return self.scale.log() + (1 + _EULER)
+
+
+class HalfNormal(Distribution):
+    """The magnitude of a normal number of mean 0."""
+
+    has_rsample = True
+    arg_constraints = {"scale": constraints.positive}
+    support = constraints.nonnegative
+
+    def __init__(self, scale, validate_args=None):
+        self.base_dist = Normal(0, scale, validate_args=False)
+        super().__init__(self.base_dist.batch_shape, validate_args=validate_args)
+
+    scale = property(lambda self: self.base_dist.scale, doc="The standard deviation of the normal number.")
+    mean = property(lambda self: self.scale * math.sqrt(2 / math.pi), doc="The mean.")
+    mode = property(lambda self: cygrad.zeros_like(self.scale), doc="The likeliest value.")
+    variance = property(lambda self: self.scale**2 * (1 - 2 / math.pi), doc="The variance.")
+
+    def expand(self, batch_shape, _instance=None):
+        """The same distribution for a larger `batch_shape`."""
+        return type(self)(self.scale.expand(batch_shape), self._validate_args)
+
+    def rsample(self, sample_shape=()):
+        """Samples with gradients."""
+        return self.base_dist.rsample(sample_shape).abs()
+
+    def log_prob(self, value):
+        """The logarithm of the density."""
+        if self._validate_args:
+            self._validate_sample(value)
+        return cygrad.where(value >= 0, self.base_dist.log_prob(value) + math.log(2), -cygrad.inf)
+
+    def cdf(self, value):
+        """The probability of at most `value`."""
+        if self._validate_args:
+            self._validate_sample(value)
+        return 2 * self.base_dist.cdf(value) - 1
+
+    def icdf(self, value):
+        """The number below which a sample is with this probability."""
+        return self.base_dist.icdf((value + 1) / 2)
+
+    def entropy(self):
+        """That of the normal distribution less log(2)."""
+        return self.base_dist.entropy() - math.log(2)
+
+
+class MixtureSameFamily(Distribution):
+    """Samples of one of several distributions, the last dimension of a batch; a `Categorical` tells of which.
+
+    >>> import cygrad
+    >>> from cygrad.distributions import Categorical, MixtureSameFamily, Normal
+    >>> d = MixtureSameFamily(Categorical(cygrad.ones(2)), Normal(cygrad.tensor([-1.0, 1.0]), 0.5))
+    >>> d.mean, d.variance
+    (tensor(0.), tensor(1.2500))
+    """
+
+    def __init__(self, mixture_distribution, component_distribution, validate_args=None):
+        mixture, parts = mixture_distribution, component_distribution
+        if not isinstance(mixture, Categorical):
+            raise ValueError(" The Mixture distribution needs to be an  instance of torch.distributions.Categorical")
+        if not isinstance(parts, Distribution):
+            raise ValueError("The Component distribution need to be an instance of torch.distributions.Distribution")
+        own, theirs = mixture.batch_shape, parts.batch_shape[:-1]
+        for a, b in zip(reversed(own), reversed(theirs), strict=False):
+            if a != 1 and b != 1 and a != b:
+                raise ValueError(
+                    f"`mixture_distribution.batch_shape` ({own}) is not compatible with "
+                    f"`component_distribution.batch_shape`({theirs})"
+                )
+        count, expected = mixture.logits.shape[-1], parts.batch_shape[-1]
+        if count != expected:
+            raise ValueError(
+                f"`mixture_distribution component` ({count}) does not equal `component_distribution.batch_shape[-1]` "
+                f"({expected})"
+            )
+        self._mixture_distribution, self._component_distribution = mixture, parts
+        super().__init__(theirs, parts.event_shape, validate_args)
+
+    mixture_distribution = property(lambda self: self._mixture_distribution, doc="Which part a sample is of.")
+    component_distribution = property(lambda self: self._component_distribution, doc="The parts.")
+    support = property(
+        lambda self: constraints.mixture_same_family(self.component_distribution.support), doc="Where values lie."
+    )
+
+    def expand(self, batch_shape, _instance=None):
+        """The same distribution for a larger `batch_shape`."""
+        parts = self.component_distribution.expand((*batch_shape, self.component_distribution.batch_shape[-1]))
+        return type(self)(self.mixture_distribution.expand(batch_shape), parts, self._validate_args)
+
+    def _mean_of(self, x):
+        probs = self.mixture_distribution.probs
+        return (probs.reshape(probs.shape + (1,) * len(self.event_shape)) * x).sum(-1 - len(self.event_shape))
+
+    mean = property(lambda self: self._mean_of(self.component_distribution.mean), doc="The mean.")
+
+    @property
+    def variance(self):
+        """The mean of the variances, and the variance of the means."""
+        parts, n = self.component_distribution, len(self.event_shape)
+        gap = parts.mean - self.mean.unsqueeze(-1 - n)
+        return self._mean_of(parts.variance) + self._mean_of(gap**2)
+
+    def log_prob(self, value):
+        """The logarithm of the density."""
+        if self._validate_args:
+            self._validate_sample(value)
+        logs = self.component_distribution.log_prob(value.unsqueeze(-1 - len(self.event_shape)))
+        return (logs + self.mixture_distribution.logits.log_softmax(-1)).logsumexp(-1)
+
+    def cdf(self, value):
+        """The probability of at most `value`."""
+        below = self.component_distribution.cdf(value.unsqueeze(-1 - len(self.event_shape)))
+        return (below * self.mixture_distribution.probs).sum(-1)
+
+    def sample(self, sample_shape=()):
+        """Samples, which have no gradients."""
+        with cygrad.no_grad():
+            n = len(self.event_shape)
+            which = self.mixture_distribution.expand(self.batch_shape).sample(sample_shape)
+            found = self.component_distribution.sample(sample_shape)
+            which = which.reshape(which.shape + (1,) * (n + 1))
+            dim = which.ndim - 1 - n
+            return found.gather(dim, which.expand(which.shape[: dim + 1] + self.event_shape)).squeeze(dim)
+
+    def __repr__(self):
+        return f"MixtureSameFamily(\n  {self.mixture_distribution},\n  {self.component_distribution})"
