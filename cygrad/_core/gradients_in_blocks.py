@@ -109,7 +109,12 @@ def reused(t):
     return t if memory_of(t).size > LARGE and get_modes() & NO_GRAD else None
 
 
-def over(op, row, function, t):
+def owned(t):
+    """`out=` for an op on `t`, which nobody else will see and no node saves: itself, if it is large."""
+    return t if memory_of(t).size > LARGE and (t.is_floating_point() or t.is_complex()) else None
+
+
+def over(op, row, function, t, args=None):
     """`op(t)` for a result that nobody else will see and no node saves: in its memory if that is large.
 
     `function(array, out=array)` computes there what an op of that row gives.
@@ -117,7 +122,7 @@ def over(op, row, function, t):
     array = memory_of(t)
     if type(array) is not np.ndarray or array.size <= LARGE or get_modes() & ~NO_GRAD:
         return op(t)
-    return record_n(row, function(array, out=array), (t,))
+    return record_n(row, function(array, out=array), (t,), args)
 
 
 # -- stacks ------------------------------------------------------------------------------------------------

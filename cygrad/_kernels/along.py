@@ -68,21 +68,26 @@ def cumprod(a, axis):
     if a.ndim == 0:
         return a.copy()
     if a.shape[axis] > 1 and a.strides[axis] == 0:
-        return _powers(a, axis)
+        out = np.empty(a.shape, a.dtype)
+        put_powers(np.moveaxis(a, axis, -1)[..., 0], np.moveaxis(out, axis, -1))
+        return out
     return np.multiply.accumulate(a, axis)
 
 
-def _powers(a, axis):
-    """The same of one element repeated: twice as many powers at each step."""
-    out = np.empty(a.shape, a.dtype)
-    a, powers = np.moveaxis(a, axis, -1), np.moveaxis(out, axis, -1)
-    powers[..., 0] = a[..., 0]
-    count, known = a.shape[-1], 1
+@silent
+def put_powers(a, out):
+    """The powers of each element, from the first on, along the last axis of `out`: twice as many at each step."""
+    step = max(1, len(out) * blocks.SIZE // max(out.size, 1))
+    if out.ndim > 1 and step < len(out):  # NumPy copies what it does not see to be apart
+        for start in range(0, len(out), step):
+            put_powers(a[start : start + step], out[start : start + step])
+        return
+    out[..., 0] = a
+    count, known = out.shape[-1], 1
     while known < count:
         more = min(known, count - known)
-        np.multiply(powers[..., :more], powers[..., known - 1 : known], out=powers[..., known : known + more])
+        np.multiply(out[..., :more], out[..., known - 1 : known], out=out[..., known : known + more])
         known += more
-    return out
 
 
 def shift(a, axis, steps, fill):

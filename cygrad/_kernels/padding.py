@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cygrad._kernels import scatter
+from cygrad._kernels import blocks, scatter
 from cygrad._kernels.arrays import fill
 from cygrad._kernels.copying import copy_into, empty_of
 from cygrad._kernels.stacks import along
@@ -44,11 +44,20 @@ def by_elements(array, mode, counts):
         middle[axis] = slice(before, before + array.shape[axis])
     out = empty_of(shape, array)
     copy_into(out[(*middle, ...)], array)
-    for axis, before, after in _each_axis(array.ndim, counts):
-        places = _places(mode, array.shape[axis], before, after, array) + before
-        for target in (*range(before), *range(before + array.shape[axis], shape[axis])):
-            out[(*middle[:axis], target)] = out[(*middle[:axis], places[target])]
+    # what lies along the first dimension is taken in parts, as NumPy copies what it does not see to be apart
+    step = max(1, len(out) * blocks.SIZE // max(out.size, 1)) if shape[0] == array.shape[0] else len(out)
+    for start in range(0, len(out), step):
+        middle[0] = slice(start, start + step) if step < len(out) else middle[0]
+        _fill(out, middle, array.shape, mode, counts)
     return out
+
+
+def _fill(out, middle, shape, mode, counts):
+    """Put the elements that are added around the middle, axis by axis."""
+    for axis, before, after in _each_axis(len(shape), counts):
+        places = _places(mode, shape[axis], before, after, out) + before
+        for target in (*range(before), *range(before + shape[axis], out.shape[axis])):
+            out[(*middle[:axis], target)] = out[(*middle[:axis], places[target])]
 
 
 def sum_back(values, mode, counts, shape):

@@ -6,19 +6,21 @@ exponential_units.py.
 """
 
 import math
+from functools import partial
 
 import numpy as np
 
 import cygrad._kernels.activations as kernels
 from cygrad._core import messages
 from cygrad._core.access import array_of, tensor_of
-from cygrad._core.gradients_in_blocks import in_parts
+from cygrad._core.gradients_in_blocks import in_parts, over
 from cygrad._core.opdef import ELEMENTWISE, ELSEWHERE, IN0, ONE_PASS, PRIVATE, declare, publish
 from cygrad._core.record import apply1_args, record_n
 from cygrad._core.state import get_modes
 from cygrad._kernels.fused import by_loop, fused, gated, gated_gradient
 from cygrad._kernels.gpu.library import as_array
-from cygrad._kernels.stacks import along
+from cygrad._kernels.nn import softmax as softmax_array
+from cygrad._kernels.stacks import along, within
 from cygrad._ops.arguments import dim_argument, require
 from cygrad._ops.arithmetic import add, div, mul, neg, sub
 from cygrad._ops.checks import number_argument
@@ -27,7 +29,7 @@ from cygrad._ops.pointwise import abs as magnitude
 from cygrad._ops.pointwise import conjugate, erf, exp, sigmoid, square, tanh
 from cygrad._ops.random import uniform
 from cygrad._ops.selection import where
-from cygrad._ops.softmax import softmax
+from cygrad._ops.softmax import SOFTMAX, softmax
 
 NO_GRAD = 1  # the bit of `_core/state.pxd`
 FLAGS = ELEMENTWISE | ELSEWHERE
@@ -355,7 +357,11 @@ def softmin(input, dim=None, _stacklevel=3, dtype=None):
     >>> cygrad.nn.functional.softmin(cygrad.tensor([0.0, 0.0]), dim=0)
     tensor([0.5000, 0.5000])
     """
-    return softmax(neg(require(input, "softmin")), dim, _stacklevel, dtype)
+    turned = neg(require(input, "softmin"))
+    if dim is None or dtype is not None or not turned.ndim:
+        return softmax(turned, dim, _stacklevel, dtype)
+    axis = dim_argument(dim, turned.ndim, "softmax", "dim", 2)
+    return over(partial(softmax, dim=dim), SOFTMAX, partial(within, softmax_array, axis=axis), turned, (axis,))
 
 
 def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):

@@ -381,7 +381,7 @@ cdef bint is_whole_inverse(object base, Tensor exponent) except -1:
 
 
 cdef object neg_rule(OpNode n, object g):
-    return neg(g)
+    return spend(MUL, <Tensor>g, -1) if thread_state().spare == <void*>g else neg(g)
 
 cdef OpDef NEG = op("neg", neg_rule).row(flags=LINEAR | ELEMENTWISE | INPLACE, ufunc="negative", inputs="self",
                     aliases="negative")

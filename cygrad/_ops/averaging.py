@@ -5,6 +5,7 @@ from functools import lru_cache
 import numpy as np
 
 from cygrad._core import messages
+from cygrad._core.gradients_in_blocks import owned
 from cygrad._core.opdef import FUNCTION_ONLY, METHOD_ONLY, publish
 from cygrad._kernels.resampling import Table
 from cygrad._ops.arguments import require, wrap_dim
@@ -229,7 +230,8 @@ def norms(function, pool, dims, input, norm_type, kernel_size, stride, ceil_mode
     t = require(input, function)
     kernel = numbers(kernel_size, function, "kernel_size", 3, dims)
     means = pool(pow(t, norm_type), kernel, stride, 0, ceil_mode)
-    return pow(mul(mul(sign(means), relu(abs(means))), int(np.prod(kernel))), 1.0 / norm_type)
+    sums = mul(sign(means), relu(abs(means)))
+    return pow(mul(sums, int(np.prod(kernel)), out=owned(sums)), 1.0 / norm_type)
 
 
 def lp_pool1d(input, norm_type, kernel_size, stride=None, ceil_mode=False):

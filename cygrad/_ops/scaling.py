@@ -1,6 +1,7 @@
 """Dividing by a norm: that of neighbouring channels, or that of the whole along a dimension."""
 
 from cygrad._core.access import array_of
+from cygrad._core.gradients_in_blocks import owned
 from cygrad._core.opdef import ELSEWHERE, PRIVATE, declare, publish
 from cygrad._core.record import record_n
 from cygrad._kernels import normalizing as kernels
@@ -45,7 +46,8 @@ def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
     if x.numel() == 0:
         return x
     squares = channel_window(square(x), size, size // 2)
-    return div(x, power(add(mul(squares, alpha / size), k), beta))
+    squares = mul(squares, alpha / size, out=owned(squares))
+    return div(x, power(add(squares, k, out=owned(squares)), beta))
 
 
 def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):

@@ -6,6 +6,7 @@
 import numpy as np
 
 from cygrad._core.access import array_of, tensor_of
+from cygrad._core.gradients_in_blocks import owned
 from cygrad._core.opdef import ELSEWHERE, FUNCTION_ONLY, named, publish
 from cygrad._core.record import result_type
 from cygrad._ops.arguments import broadcast_shape, require, wrap_dim
@@ -58,7 +59,8 @@ def pairwise_distance(x1, x2, p=2, eps=1e-6, keepdim=False):
     tensor([5.0000])
     """
     a, b = require(x1, "pairwise_distance", "x1"), require(x2, "pairwise_distance", "x2", 2)
-    return linalg_vector_norm(add(sub(a, b), eps), p, -1, keepdim)
+    apart = sub(a, b)
+    return linalg_vector_norm(add(apart, eps, out=owned(apart)), p, -1, keepdim)
 
 
 # -- losses ------------------------------------------------------------------------------------------------

@@ -187,6 +187,8 @@ def combinations(input, r=2, with_replacement=False):
         raise RuntimeError(f"Expect a non-negative number, but got {count}")
     if count == 0:
         return tensor_of(np.empty(0, array_of(t).dtype, like=array_of(t)))
+    if count == 1:
+        return stack([t], 1)
     places = _choices(t.numel(), count, with_replacement)
     return stack([index_select(t, 0, tensor_of(beside(column, array_of(t)))) for column in places], 1)
 

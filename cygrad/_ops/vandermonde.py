@@ -1,24 +1,40 @@
 """Matrices of powers."""
 
+import numpy as np
+
+from cygrad._core.access import memory_of, tensor_of
 from cygrad._core.dtypes import dtype_of_number
-from cygrad._core.opdef import FUNCTION_ONLY, publish
+from cygrad._core.opdef import FUNCTION_ONLY, publish, registry
+from cygrad._core.record import record_n
+from cygrad._kernels.along import put_powers
 from cygrad._ops.arguments import integer, require
 from cygrad._ops.creation import ones
 from cygrad._ops.matrices import LINALG
-from cygrad._ops.moving import flip
+from cygrad._ops.moving import FLIP, flip
 from cygrad._ops.parts import cat
-from cygrad._ops.scans import cumprod
+from cygrad._ops.scans import CUMPROD, cumprod
 from cygrad._ops.views import unsqueeze
 
 
-def powers(vectors, count):
-    """1, x, x^2, ... in a new last dimension of `count` elements; the gradient is right at 0, too."""
+def powers(vectors, count, falling=False):
+    """1, x, x^2, ..., or `falling`, in a new last dimension of `count` elements; the gradient is right at 0, too."""
     kind = vectors.dtype if vectors.dtype.is_floating_point or vectors.dtype.is_complex else dtype_of_number(0)
-    first = ones((*vectors.shape, min(count, 1)), dtype=kind, device=vectors.device)
     if count <= 1:
-        return first
-    repeated = unsqueeze(vectors, -1).expand(*vectors.shape, count - 1)
-    return cat((first, cumprod(repeated, -1)), -1)
+        return ones((*vectors.shape, count), dtype=kind, device=vectors.device)
+    repeated, array = unsqueeze(vectors, -1).expand(*vectors.shape, count - 1), memory_of(vectors)
+    if array.dtype != kind.numpy or not isinstance(array, np.ndarray):
+        first = ones((*vectors.shape, 1), dtype=kind, device=vectors.device)
+        rows = cat((first, cumprod(repeated, -1)), -1)
+        return flip(rows, (-1,)) if falling else rows
+    # each op writes into the memory of the last one
+    out, last = np.empty((*array.shape, count), array.dtype), array.ndim
+    rising = out[..., ::-1] if falling else out
+    first = rising[..., :1]
+    first[...] = 1
+    put_powers(array, rising[..., 1:])
+    products = record_n(CUMPROD, rising[..., 1:], (repeated,), (last,))
+    rows = record_n(registry["cat"], rising[...], (tensor_of(first), products), (last, [1, count - 1]))
+    return record_n(FLIP, out, (rows,), ((last,),)) if falling else rows
 
 
 def vander(x, N=None, increasing=False):
@@ -39,8 +55,7 @@ def vander(x, N=None, increasing=False):
     count = len(t) if N is None else integer(N, "vander", "N", 2)
     if count < 0:
         raise RuntimeError("N must be non-negative.")
-    rows = powers(t, count)
-    return rows if increasing else flip(rows, (-1,))
+    return powers(t, count, not increasing)
 
 
 def linalg_vander(x, *, N=None):

@@ -39,14 +39,12 @@ FORWARDS = _table(
         {
             0.75: "cummax cummin",
             1.0: "unravel_index",
-            3.0: "combinations",
         },
     ),
     (
         "a copy in the order, of the length or in the type in which the loops read",
         {
-            0.25: "pad.reflect2 pad.replicate2 pad.circular",
-            0.5: "conv_transpose3d max_unpool1d max_unpool3d pad.reflect3 pad.replicate3",
+            0.5: "conv_transpose3d max_unpool1d max_unpool3d",
             0.75: "conv3d cross_entropy.smoothed instance_norm istft lp_pool3d pdist soft_margin_loss",
             1.0: "conv1d cross_entropy.soft stft",
             1.5: "multilabel_soft_margin_loss",
@@ -62,11 +60,7 @@ FORWARDS = _table(
         "made of ops that PyTorch makes it of, under its nodes' names: the result of one is the operand of the next",
         {
             0.5: "multilabel_margin_loss",
-            0.75: "pairwise_distance",
-            1.0: (
-                "cartesian_prod cosine_embedding_loss cosine_similarity gradient linalg_vander "
-                "local_response_norm softmin vander"
-            ),
+            1.0: "cartesian_prod cosine_embedding_loss cosine_similarity gradient",
             1.5: "cumulative_trapezoid",
         },
     ),
@@ -95,7 +89,7 @@ BACKWARDS = _table(
     (
         "it comes from several results, or along several paths: one gradient waits for the other",
         {
-            1.0: "diff dsplit hsplit nanquantile quantile softmin std_mean tensor_split var_mean vsplit",
+            1.0: "diff dsplit hsplit nanquantile quantile std_mean tensor_split var_mean vsplit",
             1.25: "triplet_margin_loss triplet_margin_with_distance_loss",
             1.5: "aminmax trapezoid trapz",
             1.75: "cumulative_trapezoid",
