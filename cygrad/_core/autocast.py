@@ -120,10 +120,12 @@ def is_enabled(device_type):
 
 def set_enabled(device_type, enabled):
     """Switch it on or off."""
-    kind = known_device(device_type)
-    before, state.enabled[kind] = state.enabled[kind], bool(enabled)
-    if before != bool(enabled):
-        _count_users(1 if enabled else -1)
+    kind, before = known_device(device_type), state.enabled[known_device(device_type)]
+    if enabled and not before:
+        _count_users(1)  # first: if Ctrl-C comes in between, one user too many does no harm
+    state.enabled[kind] = bool(enabled)
+    if before and not enabled:
+        _count_users(-1)
 
 
 def get_dtype(device_type):

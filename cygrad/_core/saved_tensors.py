@@ -6,12 +6,13 @@ from typing import Any
 
 from cygrad._core import access
 from cygrad._core.access import count_of, joined
+from cygrad._core.blocks import putting
 from cygrad._core.dual import record_same
 from cygrad._core.hooks import Packed
 from cygrad._core.messages import type_name
 from cygrad._core.node import Node
 from cygrad._core.opdef import registry
-from cygrad._core.state import get_modes, set_modes, set_on_save
+from cygrad._core.state import get_modes, save_by, set_modes, take_saving
 from cygrad._core.tensor import Tensor
 
 _NO_GRAD = 1  # the bit of `state.pxd`
@@ -106,8 +107,9 @@ class SavedTensor:
         if value is None:
             raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
         if isinstance(value, Tensor):  # a number is kept as it is
-            modes = set_modes(get_modes() | _NO_GRAD)
+            modes = get_modes()
             try:
+                set_modes(modes | _NO_GRAD)
                 _pack(self._node, self._place, value, output_nr, pack_hook, unpack_hook)
             finally:
                 set_modes(modes)
@@ -130,42 +132,42 @@ def raw_saved(node: Node, place):
 
 
 class _Thread(threading.local):
-    hooks: tuple = ()  # pairs, of which the last is used
+    hooks: tuple = ()  # (pack hook, unpack hook, `on_save`, `on_write`), of which the last is used
     disabled = None  # why there may be none
 
 
 _thread = _Thread()
+take_saving(_thread)
 
 
 def _pack_all(pack_hook, unpack_hook, node):
     """What the thread does with a node that has just saved its values."""
     modes = get_modes()
-    set_modes(modes | _NO_GRAD)
     try:
+        set_modes(modes | _NO_GRAD)
         for place, value, output_nr in node._saved_tensors():
             _pack(node, place, value, output_nr, pack_hook, unpack_hook)
     finally:
         set_modes(modes)
 
 
-def push_hooks(pack_hook, unpack_hook):
-    """From now on this thread gives what it saves to these hooks. Raises RuntimeError while hooks are disabled."""
+def write_hook():
+    """What this thread calls before memory is changed, or None."""
+    return _thread.hooks[-1][3] if _thread.hooks else None
+
+
+def plan_of_hooks(pack_hook, unpack_hook, on_write=None):
+    """The plan of a block with these hooks. Raises RuntimeError while hooks are disabled."""
     _check_hooks("_push_saved_tensors_default_hooks", "", pack_hook, unpack_hook)
     if _thread.disabled is not None:
         raise RuntimeError(_thread.disabled)
-    _thread.hooks += ((pack_hook, unpack_hook),)
-    set_on_save(partial(_pack_all, pack_hook, unpack_hook))
-
-
-def pop_hooks():
-    """Go back to the hooks from before."""
-    _thread.hooks = hooks = _thread.hooks[:-1]
-    set_on_save(partial(_pack_all, *hooks[-1]) if hooks else None)
+    entry = pack_hook, unpack_hook, partial(_pack_all, pack_hook, unpack_hook), on_write or write_hook()
+    return save_by, (*_thread.hooks, entry), _thread.hooks
 
 
 def hooks_in_use():
     """The pair of hooks that this thread gives what it saves to, or None."""
-    return _thread.hooks[-1] if _thread.hooks else None
+    return _thread.hooks[-1][:2] if _thread.hooks else None
 
 
 def stand_in(tensor):
@@ -173,12 +175,12 @@ def stand_in(tensor):
     return record_same(registry["alias"], tensor.detach().requires_grad_(), None)
 
 
-def disable_hooks(message):
-    """From now on `push_hooks` raises RuntimeError(message), or with None works again. Gives the former message."""
-    if message is not None and _thread.hooks:
+def plan_of_disabling(message):
+    """The plan of a block in which hooks raise RuntimeError(message), as this does where there are some."""
+    if _thread.hooks:
         raise RuntimeError(message)
-    former, _thread.disabled = _thread.disabled, message
-    return former
+    _thread.disabled = _thread.disabled  # is then in the dictionary of this thread
+    return putting(_thread.__dict__, "disabled", message)
 
 
 def memory_of(tensor):

@@ -13,6 +13,8 @@ by its address. The table holds no reference: our own code objects live as long 
 only ever go stale from "user's" to "ours", which is harmless.
 """
 
+cimport cython
+
 import os
 
 from cpython.object cimport PyObject
@@ -146,6 +148,11 @@ def set_modes(unsigned int modes):
     return former
 
 
+def get_watch():
+    """What this thread's results are checked for."""
+    return cygrad_state.watch
+
+
 def set_watch(unsigned int watch):
     """Set what this thread's results are checked for, and return the former bits."""
     former = cygrad_state.watch
@@ -161,16 +168,6 @@ cdef object exchange(void** place, object function):
         Py_INCREF(function)
     place[0] = NULL if function is None else <void*>function
     return former
-
-
-def set_on_save(function):
-    """What this thread calls with each node that has just saved its values; gives the former function, or None."""
-    return exchange(&cygrad_state.on_save, function)
-
-
-def set_on_write(function):
-    """What this thread calls with each tensor that is about to be changed in place; gives the former function."""
-    return exchange(&cygrad_state.on_write, function)
 
 
 def set_stream(place):
@@ -193,3 +190,50 @@ def set_forward(bint on):
 def next_sequence_nr():
     """The number that the next node of this thread gets."""
     return cygrad_state.sequence
+
+
+# -- blocks ------------------------------------------------------------------------------------------------
+# `__enter__` and `__exit__` of context managers written in Python. They are compiled, so that Ctrl-C can come before
+# or after them, but in no place that leaves a block without its end.
+
+cdef object _saving = None
+
+
+def take_saving(thread):
+    """Where the hooks on saved tensors of this thread stand: `thread.hooks`."""
+    global _saving
+    _saving = thread
+
+
+def save_by(tuple hooks):
+    """Use the last of these hooks: each has those for packing and unpacking, `on_save` and `on_write`."""
+    cdef tuple last = hooks[len(hooks) - 1] if hooks else (None,) * 4
+    _saving.hooks = hooks
+    exchange(&cygrad_state.on_save, last[2])
+    exchange(&cygrad_state.on_write, last[3])
+
+
+@cython.binding(True)
+def begin_block(self):
+    """Begin what `self._plan()` tells: (a compiled function, its argument now, its argument in the end).
+
+    Gives `self._context`.
+    """
+    cdef tuple plan = self._plan()
+    self._plans = plan, self._plans
+    try:
+        plan[0](plan[1])
+    except BaseException:
+        end_block(self)
+        raise
+    return self._context
+
+
+@cython.binding(True)
+def end_block(self, *exc_info):
+    """End what was begun last, by that function or by another one that the plan names; then call `self._ended`."""
+    cdef tuple plans = self._plans, plan = plans[0]
+    self._plans = plans[1]
+    plan[0 if len(plan) == 3 else 3](plan[2])
+    if self._ended is not None:
+        self._ended()

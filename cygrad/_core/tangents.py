@@ -459,8 +459,9 @@ def _diagonal(node, inputs, tangents, result, recorded):
     if result.is_complex() or any(inputs[i].is_complex() or v.is_complex() for i, v in pairs):
         return None
     dtype, shape, total = result.dtype, result.shape, None
-    former = set_modes(0 if recorded or _thread.levels else NO_GRAD)  # tangents of tangents need the recorded form
+    former = get_modes()
     try:
+        set_modes(0 if recorded or _thread.levels else NO_GRAD)  # tangents of tangents need the recorded form
         for i, v in pairs:
             v = v if v.dtype is dtype else v.to(dtype)
             v = v if v.shape == shape else _op("expand", v, shape)
@@ -479,8 +480,9 @@ def _transposed(node, tangents, results, recorded):
     """J v as the gradient of J^T u with respect to u."""
     oldest = next_sequence_nr()
     u = tuple(_zeros(result, True) for result in results)
-    former = set_modes(0)
+    former = get_modes()
     try:
+        set_modes(0)
         products = run_alone(node, u if len(u) > 1 else u[0], _unwanted(tangents))
     finally:
         set_modes(former)

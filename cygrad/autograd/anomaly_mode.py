@@ -3,8 +3,9 @@
 import warnings
 
 from cygrad._core import messages
+from cygrad._core.blocks import Block
 from cygrad._core.run import get_anomaly, set_anomaly
-from cygrad._core.state import set_watch
+from cygrad._core.state import get_watch, set_watch
 
 _WATCH_NAN, _WATCH_RESULTS, _WATCH_INF = 1, 2, 4  # the bits of `_core/state.pxd`
 
@@ -83,7 +84,7 @@ class detect_anomaly:
         set_anomaly(*self._former)
 
 
-class nan_check:
+class nan_check(Block):
     """For a block, raise at the first nan in this thread: in gradients, with `forward` in results of ops as well.
 
     With `inf` infinite numbers count, too. The error is an `errors.NonFiniteError` that names the op, the line, the
@@ -101,10 +102,6 @@ class nan_check:
 
     def __init__(self, forward=True, inf=False):
         self._bits = _WATCH_NAN | (_WATCH_RESULTS if forward else 0) | (_WATCH_INF if inf else 0)
-        self._former: list[int] = []
 
-    def __enter__(self):
-        self._former.append(set_watch(self._bits))
-
-    def __exit__(self, *exc_info):
-        set_watch(self._former.pop())
+    def _plan(self):
+        return set_watch, self._bits, get_watch()

@@ -29,10 +29,14 @@ def enter_dual_level():
     0
     >>> forward_ad.exit_dual_level()
     """
+    _enter(tangents.Level())
+    return 0
+
+
+def _enter(level):
     if tangents.dual_levels():
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
-    tangents.enter()
-    return 0
+    tangents.enter(level)
 
 
 def exit_dual_level(*, level=None):
@@ -58,11 +62,11 @@ class dual_level(_Mode):
     tensor([2., 0.])
     """
 
-    def __enter__(self):
-        return enter_dual_level()
+    _context = 0  # the number of the level
 
-    def __exit__(self, *exception):
-        exit_dual_level()
+    def _plan(self):
+        level = tangents.Level()
+        return _enter, level, level, tangents.leave
 
 
 def _level(number, function):

@@ -8,9 +8,9 @@ suspended.
 import functools
 import inspect
 import warnings
-from typing import Any
 
 from cygrad._core import messages
+from cygrad._core.blocks import Block
 from cygrad._core.state import get_modes, set_modes
 
 NO_GRAD = 1  # the bits of `_core/state.pxd`
@@ -34,10 +34,8 @@ def is_inference_mode_enabled():
     return bool(get_modes() & INFERENCE)
 
 
-class _Mode:
+class _Mode(Block):
     """A context manager and decorator that changes mode bits of the thread."""
-
-    _stack: Any  # (former bits, the stack below)
 
     def _bits(self, modes):
         """The thread's new bits, from the old ones."""
@@ -47,14 +45,9 @@ class _Mode:
         """A fresh instance, such as each call of a decorated function gets."""
         return type(self)()
 
-    def __enter__(self):
+    def _plan(self):
         former = get_modes()
-        set_modes(self._bits(former))
-        self._stack = (former, getattr(self, "_stack", None))
-
-    def __exit__(self, *exc_info):
-        former, self._stack = self._stack
-        set_modes(former)
+        return set_modes, self._bits(former), former
 
     def __call__(self, fn):
         return _decorated(fn, self.clone)
@@ -107,11 +100,8 @@ class set_grad_enabled(_Mode):
     def _bits(self, modes):
         return modes & ~(NO_GRAD | IN_RULE) if self.mode else modes | NO_GRAD
 
-    def __enter__(self):
-        set_modes(self._bits(get_modes()))
-
-    def __exit__(self, *exc_info):
-        set_modes(self._former)
+    def _plan(self):
+        return set_modes, self._bits(get_modes()), self._former
 
     def __call__(self, fn):
         set_modes(self._former)  # as a decorator it has no effect of its own

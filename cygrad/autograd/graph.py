@@ -6,11 +6,11 @@ from weakref import WeakSet
 
 from cygrad._core import saved_tensors
 from cygrad._core.access import array_of, count_change, tensor_of
+from cygrad._core.blocks import Block
 from cygrad._core.hooks import RemovableHandle
 from cygrad._core.node import Node, live_nodes
 from cygrad._core.passes import GradientEdge
 from cygrad._core.run import notes_of_run, will_run
-from cygrad._core.state import set_on_write
 from cygrad._core.tensor import Tensor
 from cygrad.autograd.grad_mode import no_grad
 from cygrad.autograd.hook_order import hook_order, print_hook_order
@@ -71,7 +71,7 @@ def increment_version(tensor):
 # -- hooks on saved tensors --------------------------------------------------------------------------------
 
 
-class saved_tensors_hooks:
+class saved_tensors_hooks(Block):
     """For a block, keep `pack_hook(tensor)` in place of each tensor that this thread saves for backward.
 
     When the tensor is needed, `unpack_hook` of that gives it back: a tensor of the same values, shape and dtype. The
@@ -90,11 +90,8 @@ class saved_tensors_hooks:
         self.pack_hook = pack_hook
         self.unpack_hook = unpack_hook
 
-    def __enter__(self):
-        saved_tensors.push_hooks(self.pack_hook, self.unpack_hook)
-
-    def __exit__(self, *exc_info):
-        saved_tensors.pop_hooks()
+    def _plan(self):
+        return saved_tensors.plan_of_hooks(self.pack_hook, self.unpack_hook)
 
 
 class save_on_cpu(saved_tensors_hooks):
@@ -116,19 +113,19 @@ class save_on_cpu(saved_tensors_hooks):
         super().__init__(pack, unpack)
 
 
-@contextlib.contextmanager
-def disable_saved_tensors_hooks(error_message):
+class disable_saved_tensors_hooks(Block, contextlib.ContextDecorator):
     """For a block, `saved_tensors_hooks` raises RuntimeError with this message; TypeError if it is no text."""
-    if not isinstance(error_message, str):
-        raise TypeError(
-            "_saved_tensors_hooks_disable(): incompatible function arguments. The following argument types are "
-            f"supported:\n  a str, not {type(error_message).__name__}"
-        )
-    former = saved_tensors.disable_hooks(error_message)
-    try:
-        yield
-    finally:
-        saved_tensors.disable_hooks(former)
+
+    def __init__(self, error_message):
+        if not isinstance(error_message, str):
+            raise TypeError(
+                "_saved_tensors_hooks_disable(): incompatible function arguments. The following argument types are "
+                f"supported:\n  a str, not {type(error_message).__name__}"
+            )
+        self._message = error_message
+
+    def _plan(self):
+        return saved_tensors.plan_of_disabling(self._message)
 
 
 # -- hooks on several gradients ----------------------------------------------------------------------------
@@ -212,6 +209,11 @@ class _MutationContext:
         self.saved: WeakSet = WeakSet()
         self.unchanged: dict = {}  # by memory: what is saved of it and not yet copied
         self.open = True
+        self.outer = None  # what is called before this one before memory is changed
+
+    def plan(self):
+        """That of a block in which this holds."""
+        return saved_tensors.plan_of_hooks(self.pack, self.unpack, self.before_write)
 
     def clear(self):
         """Forget all that is saved: what was recorded so far can no longer be differentiated."""
@@ -238,6 +240,8 @@ class _MutationContext:
 
     def before_write(self, tensor, operands=()):
         """Copy what is saved of memory that is about to be changed. Gives the operands to be saved for backward."""
+        if self.outer is not None:
+            operands = self.outer(tensor, operands)
         memory = saved_tensors.memory_of(tensor)
         for saved in self.unchanged.pop(memory, ()):
             saved.tensor = self.copy(saved.tensor)
@@ -252,8 +256,7 @@ class _MutationContext:
         return tensor_of(array_of(tensor).copy())
 
 
-@contextlib.contextmanager
-def allow_mutation_on_saved_tensors():
+class allow_mutation_on_saved_tensors(saved_tensors_hooks, contextlib.ContextDecorator):
     """For a block, tensors that backward needs may be changed in place: they are copied before their first change.
 
     Gives an object whose `clear()` forgets all that is saved. Backward must be called inside the block.
@@ -269,38 +272,33 @@ def allow_mutation_on_saved_tensors():
     >>> a.grad
     tensor([2., 2.])
     """
-    context = _MutationContext()
-    former = set_on_write(context.before_write)
-    if former is not None:
-        set_on_write(former)
-        raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
-    try:
-        with saved_tensors_hooks(context.pack, context.unpack):
-            yield context
-    finally:
-        set_on_write(None)
-        context.clear()
-        context.open = False
+
+    def __init__(self):
+        self._context = _MutationContext()
+
+    def _recreate_cm(self):
+        return allow_mutation_on_saved_tensors()
+
+    def _plan(self):
+        if saved_tensors.write_hook() is not None:
+            raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
+        return self._context.plan()
+
+    def _ended(self):
+        self._context.clear()
+        self._context.open = False
 
 
-@contextlib.contextmanager
-def copies_of_saved():
+class copies_of_saved(saved_tensors_hooks):
     """As `allow_mutation_on_saved_tensors`, but it nests, and backward may be called later."""
-    context = _MutationContext()
-    context.copy = _clone
-    former = set_on_write(None)
 
-    def before_write(tensor, operands=()):
-        if former is not None:
-            operands = former(tensor, operands)
-        return context.before_write(tensor, operands)
+    def __init__(self):
+        self._context = _MutationContext()
+        self._context.copy = _clone
+        self._context.outer = saved_tensors.write_hook()
 
-    try:
-        set_on_write(before_write)
-        with saved_tensors_hooks(context.pack, context.unpack):
-            yield
-    finally:
-        set_on_write(former)
+    def _plan(self):
+        return self._context.plan()
 
 
 def _clone(tensor):

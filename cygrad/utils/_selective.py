@@ -45,6 +45,9 @@ class SelectiveCheckpointContext:
         self.op_output = op_output
 
 
+# ops that no policy is asked about: of PyTorch's set, those that are ops here
+SAC_IGNORED_OPS = {aten.detach.default, aten.numel.default}
+
 _SAVE = (CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE)
 _COMPUTE_AGAIN, _USED = object(), object()
 _DIFFERS = (

@@ -14,32 +14,48 @@ from __future__ import annotations
 import contextlib
 import weakref
 from collections.abc import Callable
-from copy import copy
 from typing import Any
 
 import cygrad
 from cygrad import Tensor
+from cygrad._core.blocks import Block, putting
 from cygrad._core.run import is_selective, notes_of_run
 from cygrad._core.sites import at, warn
 from cygrad._core.state import current_place
 from cygrad.autograd.function import Function
 from cygrad.autograd.graph import saved_tensors_hooks
-from cygrad.utils._selective import CheckpointPolicy, SelectiveCheckpointContext, create_selective_checkpoint_contexts
+from cygrad.utils._selective import (
+    SAC_IGNORED_OPS,
+    CheckpointPolicy,
+    SelectiveCheckpointContext,
+    create_selective_checkpoint_contexts,
+)
+from cygrad.utils._surroundings import (
+    DefaultDeviceType,
+    Surroundings,
+    get_device_states,
+    of_thread,
+    set_device_states,
+)
 
 __all__ = [
     "CheckpointError",
     "CheckpointFunction",
     "CheckpointPolicy",
+    "DefaultDeviceType",
     "GraphExecGroup",
+    "SAC_IGNORED_OPS",
     "SelectiveCheckpointContext",
     "check_backward_validity",
     "checkpoint",
     "checkpoint_sequential",
     "create_selective_checkpoint_contexts",
     "detach_variable",
+    "get_device_states",
     "noop_context_fn",
     "set_checkpoint_debug_enabled",
     "set_checkpoint_early_stop",
+    "set_device_states",
 ]
 
 _overrides: dict[str, bool | None] = {"early_stop": None, "debug": None}  # by the two context managers below
@@ -49,14 +65,12 @@ class CheckpointError(RuntimeError):
     """What was computed again is not what was computed first."""
 
 
-@contextlib.contextmanager
-def _override(name, value):
-    former = _overrides[name]
-    _overrides[name] = value
-    try:
-        yield
-    finally:
-        _overrides[name] = former
+class _override(Block, contextlib.ContextDecorator):
+    def __init__(self, name, value):
+        self._name, self._value = name, value
+
+    def _plan(self):
+        return putting(_overrides, self._name, self._value)
 
 
 def set_checkpoint_early_stop(enable: bool) -> contextlib.AbstractContextManager[None]:
@@ -90,24 +104,6 @@ def check_backward_validity(inputs: Any) -> None:
     """Warn if none of the inputs requires grad."""
     if not any(isinstance(value, Tensor) and value.requires_grad for value in inputs):
         warn("None of the inputs have requires_grad=True. Gradients will be None")
-
-
-class _Surroundings:
-    """What the second run has to find as the first did: random numbers, if `preserve` is true, and autocast."""
-
-    def __init__(self, preserve):
-        self.state = cygrad.random.get_rng_state() if preserve else None
-        self.precision = cygrad.autocast("cpu", enabled=cygrad.is_autocast_enabled("cpu"))
-
-    @contextlib.contextmanager
-    def again(self):
-        """Run a block in them, and put everything back."""
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(copy(self.precision))  # one of its own: checkpoints nest
-            if self.state is not None:
-                stack.enter_context(cygrad.random.fork_rng())
-                cygrad.random.set_rng_state(self.state)
-            yield
 
 
 def checkpoint(
@@ -163,18 +159,22 @@ def checkpoint(
     if debug and context_fn is not noop_context_fn:
         raise ValueError("debug=True is incompatible with non-default context_fn")
     first, second = context_fn()
-    surroundings = _Surroundings(preserve)
+    surroundings = Surroundings(preserve, (args, kwargs))
 
     def recompute(*inputs, **keywords):
-        with surroundings.again(), second:
-            function(*inputs, **keywords)
+        surroundings.run(second, function, inputs, keywords)
 
     record = _Record(recompute, determinism_check, debug, early_stop)
     if not record.take_inputs(args, kwargs):  # nothing is recorded, so nothing is saved
-        with first:
-            return function(*args, **kwargs)
-    with saved_tensors_hooks(record.pack, record.unpack), first:
-        result = function(*args, **kwargs)
+        hooks = contextlib.nullcontext()
+    else:
+        hooks = saved_tensors_hooks(record.pack, record.unpack)
+    keeper = of_thread.keeper
+    try:
+        with hooks, first:
+            result = function(*args, **kwargs)
+    finally:
+        of_thread.keeper = keeper  # Ctrl-C may have come before the context put it back
     record.complete = True
     return result
 
@@ -254,29 +254,25 @@ class _CheckpointInputs(Function):
         raise AssertionError("Did not expect to backward on this graph")
 
 
-class GraphExecGroup:
+class GraphExecGroup(Block):
     """Backward passes inside this block share what is computed again: it is computed once for all of them.
 
     Each saved value may be used by one of these passes only.
     """
 
-    _innermost: GraphExecGroup | None = None
+    _innermost: dict[str, Any] = {"notes": None}
 
-    def __enter__(self) -> None:
-        if GraphExecGroup._innermost is not None:
+    def _plan(self):
+        if GraphExecGroup._innermost["notes"] is not None:
             raise RuntimeError("GraphExecGroup does not support nested usage.")
-        self.notes: dict[Any, Any] = {}
-        GraphExecGroup._innermost = self
-
-    def __exit__(self, *exc_info: object) -> None:
-        GraphExecGroup._innermost = None
-        self.notes.clear()
+        return putting(GraphExecGroup._innermost, "notes", {})
 
 
 def _notes():
     """Where what is computed again is kept: until the pass ends that runs, or else for one use."""
-    if GraphExecGroup._innermost is not None:
-        return GraphExecGroup._innermost.notes
+    shared = GraphExecGroup._innermost["notes"]
+    if shared is not None:
+        return shared
     return notes_of_run() if is_selective() is not None else {}
 
 
@@ -429,7 +425,7 @@ class CheckpointFunction(Function):
         """Run the function, unrecorded, and keep its arguments."""
         check_backward_validity(args)
         ctx.run_function = run_function
-        ctx.surroundings = _Surroundings(preserve_rng_state)
+        ctx.surroundings = Surroundings(preserve_rng_state, args)
         ctx.inputs = [None if isinstance(value, Tensor) else value for value in args]
         ctx.places = [i for i, value in enumerate(args) if isinstance(value, Tensor)]
         ctx.save_for_backward(*[args[i] for i in ctx.places])
@@ -447,9 +443,9 @@ class CheckpointFunction(Function):
         inputs = list(ctx.inputs)
         for place, tensor in zip(ctx.places, ctx.saved_tensors, strict=True):
             inputs[place] = tensor
-        with ctx.surroundings.again(), cygrad.enable_grad():
+        with cygrad.enable_grad():
             arguments = detach_variable(tuple(inputs))
-            results = ctx.run_function(*arguments)
+            results = ctx.surroundings.run(contextlib.nullcontext(), ctx.run_function, arguments, {})
         both = zip(results if isinstance(results, tuple) else (results,), grads, strict=True)
         pairs = [(value, grad) for value, grad in both if isinstance(value, Tensor) and value.requires_grad]
         if not pairs:

@@ -8,6 +8,7 @@ from autograd.wrong_calls import CALLS, arguments, outcome, wrong_values
 
 import cygrad as torch
 from cygrad._core import state, tangents
+from cygrad._core.saved_tensors import hooks_in_use, write_hook
 from cygrad.autograd import forward_ad, graph
 
 
@@ -15,8 +16,7 @@ def modes():
     """All that a call could have left switched on in this thread or in all, and what a small pass gives."""
     found = [state.get_modes(), state.set_forward(False), state.events_are_collected(), tangents.levels()]
     found += [torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()]
-    for exchange in (state.set_on_save, state.set_on_write):
-        found.append(exchange(None))
+    found += [hooks_in_use(), write_hook()]
     found.append(state.set_watch(0))
     with graph.saved_tensors_hooks(lambda t: t, lambda t: t), forward_ad.dual_level():
         pass

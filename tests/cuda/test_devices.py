@@ -4,6 +4,7 @@ import pytest
 
 import cygrad as torch
 from cygrad._kernels.gpu import library
+from cygrad.utils.checkpoint import DefaultDeviceType, checkpoint, get_device_states, set_device_states
 
 
 @pytest.fixture(autouse=True)
@@ -206,3 +207,27 @@ def test_an_old_cupy_is_refused(cupy, monkeypatch):
     monkeypatch.setattr(cupy, "__version__", "13.6.0")
     with pytest.raises(RuntimeError, match=r"(?s)^No CUDA GPUs are available.*CuPy 13.6.0 is too old: 14"):
         torch.ones(1, device="cuda")
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_checkpoints_draw_the_same_numbers_again_and_cast_as_before(reentrant):
+    types = []
+
+    def function(x):
+        types.append((x @ x).dtype)
+        return torch.nn.functional.dropout(x, 0.5) * torch.rand(4, 4, device="cuda")
+
+    x = torch.rand(4, 4, device="cuda").requires_grad_()
+    with torch.autocast("cuda"):
+        y = checkpoint(function, x, use_reentrant=reentrant)
+    before = torch.cuda.get_rng_state()
+    y.sum().backward()
+    assert torch.allclose(x.grad * x, y)  # the same elements were dropped, and the factors are the same
+    assert types == [torch.float16] * 2 and not torch.is_autocast_enabled("cuda")
+    assert torch.cuda.get_rng_state().equal(before)
+    devices, (state,) = get_device_states(x, [torch.ones(2), "text"])
+    assert devices == [0] and state.equal(before)
+    torch.rand(3, device="cuda")
+    set_device_states(devices, [state])
+    assert torch.cuda.get_rng_state().equal(before)
+    assert DefaultDeviceType.get_device_type() == "cuda"

@@ -209,3 +209,20 @@ def test_functions_that_change(name, early_stop, check):
         assert ours == theirs.split("\nTip: ", 1)[0].rstrip().removesuffix("\n.")
     else:
         assert (ours, theirs) == ("another error", "no error")
+
+
+def test_states_of_devices(monkeypatch):
+    monkeypatch.setattr(cygrad.utils.checkpoint.DefaultDeviceType, "_type", None)
+    monkeypatch.setattr(torch.utils.checkpoint.DefaultDeviceType, "_default_device_type", None)
+
+    def found(library):
+        module = library.utils.checkpoint
+        module.set_device_states([], [])
+        kinds = module.DefaultDeviceType
+        known = [module.get_device_states(library.ones(2), [3, library.ones(1)]), kinds.get_device_type()]
+        kinds.set_device_type()
+        return [*known, kinds.get_device_type()]
+
+    assert found(cygrad) == found(torch)
+    ignored = {op.name() for op in torch.utils.checkpoint.SAC_IGNORED_OPS}
+    assert {op.name() for op in cygrad.utils.checkpoint.SAC_IGNORED_OPS} < ignored

@@ -1,0 +1,83 @@
+"""What a checkpoint's second run has to find as the first did: random numbers, autocast."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+import cygrad
+from cygrad import Tensor
+from cygrad._core import autocast
+from cygrad.func.trees import flatten
+
+of_thread = autocast.state
+
+
+class DefaultDeviceType:
+    """The type of device that `set_device_states` means unless told otherwise: "cuda" where there is a GPU."""
+
+    _type: str | None = None
+
+    @staticmethod
+    def set_device_type(device: str = "cuda") -> None:
+        """Choose it."""
+        DefaultDeviceType._type = device
+
+    @staticmethod
+    def get_device_type() -> str:
+        """Tell it."""
+        return DefaultDeviceType._type or ("cuda" if cygrad.cuda.is_available() else "cpu")
+
+
+def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
+    """The numbers of the GPUs of the tensors among the arguments, and where their generators are."""
+    leaves = flatten(args)[0]
+    devices = [leaf.get_device() for leaf in leaves if isinstance(leaf, Tensor) and leaf.is_cuda]
+    return devices, [cygrad.cuda.get_rng_state(device) for device in devices]
+
+
+def set_device_states(devices: Sequence[int], states: Sequence[Tensor], *, device_type: str | None = None) -> None:
+    """Take the generators of these devices to where `get_device_states` found them."""
+    if (device_type or DefaultDeviceType.get_device_type()) == "meta":
+        return
+    for device, state in zip(devices, states, strict=False):
+        cygrad.cuda.set_rng_state(state, device)
+
+
+class Surroundings:
+    """Autocast of this thread and, if `preserve` is true, the generators of the CPU and of the arguments' GPUs."""
+
+    def __init__(self, preserve: bool, args: Any = ()) -> None:
+        self.autocast = {kind: (on, of_thread.dtypes.get(kind)) for kind, on in of_thread.enabled.items()}
+        self.others = of_thread.cache_enabled, of_thread.nesting, of_thread.keeper
+        self.generator = cygrad.random.get_rng_state() if preserve else None
+        self.devices, self.states = get_device_states(*args) if preserve else ([], [])
+
+    def restore(self) -> None:
+        """Make everything as it was. It may be called again after it was interrupted."""
+        for kind, (enabled, dtype) in self.autocast.items():
+            autocast.set_dtype(kind, dtype)
+            autocast.set_enabled(kind, enabled)
+        of_thread.cache_enabled, of_thread.nesting, of_thread.keeper = self.others
+        if not of_thread.nesting:
+            autocast.clear_cache()
+        if self.generator is not None:
+            cygrad.random.set_rng_state(self.generator)
+            set_device_states(self.devices, self.states, device_type="cuda")
+
+    def run(self, context: AbstractContextManager[Any], function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        """Call a function in them and in the context, and put everything back, whenever Ctrl-C comes."""
+        here = Surroundings(self.generator is not None)
+        here.devices = self.devices
+        here.states = [cygrad.cuda.get_rng_state(device) for device in self.devices]
+        try:
+            self.restore()
+            with context:
+                return function(*args, **kwargs)
+        finally:
+            try:
+                here.restore()
+            except KeyboardInterrupt:
+                here.restore()
+                raise
