@@ -67,6 +67,7 @@ _MODULES = (
     "serialization",
     "signal",
     "special",
+    "storage",
     "testing",
     "types",
     "utils",

@@ -8,6 +8,7 @@ from cygrad._core.memory_format import contiguous_format
 from cygrad._core.memory_format import memory_format as layout_in_memory
 from cygrad._core.record import result_type as result_type_of
 from cygrad._core.tensor import Tensor
+from cygrad._kernels.gpu.library import is_array
 
 
 class layout:
@@ -104,8 +105,8 @@ def is_tensor(obj):
 
 
 def is_storage(obj):
-    """Whether this is one of PyTorch's storage objects. There are none here: False."""
-    return False
+    """Whether this is the memory of a tensor, as `untyped_storage()` gives it."""
+    return getattr(type(obj), "_is_storage", False)
 
 
 def numel(input):
@@ -164,10 +165,17 @@ def memory_of(tensor):
 
 
 def _owner(array):
-    """The array that holds the memory which `array` shows."""
+    """What holds the memory which `array` shows."""
+    if is_array(array):
+        return array.data.mem
     while isinstance(array.base, np.ndarray):
         array = array.base
     return array
+
+
+def address(array):
+    """Where in memory the first element of an array is."""
+    return array.__array_interface__["data"][0] if isinstance(array, np.ndarray) else array.data.ptr
 
 
 def storage_offset(self):
@@ -175,13 +183,12 @@ def storage_offset(self):
     memory = memory_of(self)
     if memory is array_of(self):
         return 0
-    return (self.data_ptr() - memory.__array_interface__["data"][0]) // self.itemsize
+    return (self.data_ptr() - address(memory)) // self.itemsize
 
 
 def data_ptr(self):
     """Address of the first element."""
-    array = array_of(self)
-    return array.__array_interface__["data"][0] if isinstance(array, np.ndarray) else array.data.ptr
+    return address(array_of(self))
 
 
 def element_size(self):

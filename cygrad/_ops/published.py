@@ -213,6 +213,9 @@ FUNCTIONS = {
     "statistics": (
         "aminmax corrcoef cov nanmean nanquantile nansum quantile std_mean var_mean "
     ),
+    "storages": (
+        "TypedStorage UntypedStorage "
+    ),
     "strided": (
         "as_strided as_strided_ "
     ),
@@ -398,6 +401,9 @@ METHODS = {
     ),
     "statistics": (
         "aminmax corrcoef cov nanmean nanquantile nansum quantile "
+    ),
+    "storages": (
+        "_typed_storage set_ storage untyped_storage "
     ),
     "strided": (
         "as_strided as_strided_ "

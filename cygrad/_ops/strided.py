@@ -5,7 +5,7 @@ A view's geometry is (shape, strides, offset), a base's (shape, strides), in byt
 """
 
 from cygrad._core.access import array_of
-from cygrad._core.inquiry import memory_of
+from cygrad._core.inquiry import address, memory_of
 from cygrad._core.opdef import LINEAR, PRIVATE, VIEW, declare, publish, variant
 from cygrad._core.record import apply_n, record_view
 from cygrad._kernels import strided_gradients as kernels
@@ -72,7 +72,7 @@ def geometry_wanted(t, size, stride, storage_offset):
     if 0 in shape:
         return shape, (array.itemsize,) * len(shape), 0
     itemsize = array.itemsize
-    distance = 0 if base is array else array.ctypes.data - base.ctypes.data
+    distance = 0 if base is array else address(array) - address(base)
     return shape, tuple([step * itemsize for step in steps]), offset * itemsize - distance
 
 

@@ -59,3 +59,13 @@ def test_others_take_tensors(cupy):
     assert not hasattr(x.cpu(), "__cuda_array_interface__")
     with pytest.raises(RuntimeError, match="^Can't get __cuda_array_interface__ on Variable that requires grad"):
         x.requires_grad_().__cuda_array_interface__  # noqa: B018
+
+
+def test_storages_and_views_by_steps_on_a_gpu():
+    x = torch.arange(6.0, device="cuda").view(2, 3)
+    memory = x[1].untyped_storage()
+    assert memory.is_cuda and memory.data_ptr() == x.data_ptr() and memory.nbytes() == 24
+    assert (x[1].storage_offset(), x[1].as_strided((2, 2), (2, 1), 1).tolist()) == (3, [[1, 2], [3, 4]])
+    assert torch.zeros(0, device="cuda").set_(memory, 1, (2, 2)).tolist() == [[1, 2], [3, 4]]
+    with pytest.raises(RuntimeError, match='^Attempted to set the storage of a tensor on device "cpu" to a storage on'):
+        torch.zeros(0).set_(memory)
