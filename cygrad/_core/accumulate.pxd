@@ -1,5 +1,7 @@
 """AccumulateGrad: where gradients end."""
 
+from numpy cimport ndarray
+
 from cygrad._core.node cimport Node
 from cygrad._core.tensor cimport Tensor
 
@@ -11,4 +13,5 @@ cdef class AccumulateGrad(Node):
 cdef AccumulateGrad new_accumulator(Tensor leaf)
 cdef int keep_leaf(AccumulateGrad node) except -1
 cdef bint is_unshared(Tensor t) except -1
+cdef ndarray add_arrays(ndarray a, ndarray b, ndarray out)
 cdef Tensor add_gradients(Tensor a, Tensor b)               # a + b; consumes a's memory if nobody else has it

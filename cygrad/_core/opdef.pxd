@@ -1,5 +1,7 @@
 """One row per op, and the node of all built-in ops. The manual of the row format is in opdef.pyx."""
 
+from numpy cimport ndarray
+
 from cygrad._core.node cimport Node
 from cygrad._core.state cimport ThreadState
 from cygrad._core.tensor cimport Tensor
@@ -30,6 +32,7 @@ cpdef enum:             # OpDef.flags
     MAY_OVERLAP = 512       # in place, elements of the tensor may share memory: what it writes there is the same
     ONE_PASS = 1024         # the rule of an elementwise op makes no large array but the gradients
     SELECTS = 2048          # elements of a gradient are those of the incoming one, or 0: no rule makes a nan so
+    IS_PART = 4096          # the result is elements in places that `part_of` gives; the gradient is zeros elsewhere
 
 cdef class OpDef:
     cdef readonly str name              # 'mul'
@@ -58,6 +61,7 @@ cdef class OpNode(Node):
     cpdef object saved(self, int i)                 # saved input i, checked
     cpdef Tensor saved_result(self)                 # saved output, checked
     cpdef Tensor saved_output(self, int i)          # saved output i of several, checked
+    cdef object part_of(self, ndarray whole)        # the elements that a part looks at
     cpdef int save_input(self, int i, object value) except -1
     cdef int save_result(self, Tensor out) except -1
     cdef int save_outputs(self, list outs, unsigned int mask) except -1

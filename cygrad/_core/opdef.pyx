@@ -297,6 +297,12 @@ cdef class OpNode(Node):
             return self.edge2 is not None
         return 0 < i < self.n_edges and self.more_edges[i - 3][0] is not None
 
+    cdef object part_of(self, ndarray whole):
+        """The elements that this node, of a slice or of what is selected, looks at, in an array of the whole."""
+        dim = self.arguments[1]
+        where = slice(*self.arguments[2:]) if len(self.arguments) == 5 else self.arguments[2]
+        return whole[(slice(None),) * dim + (where, ...)]
+
     # -- saved values --------------------------------------------------------------------------------------
 
     cpdef int save_input(self, int i, object value) except -1:

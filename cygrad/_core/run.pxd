@@ -2,6 +2,7 @@
 
 from cpython.object cimport PyObject
 
+from cygrad._core.opdef cimport OpNode
 from cygrad._core.node cimport Node
 from cygrad._core.state cimport ThreadState
 from cygrad._core.tensor cimport Tensor
@@ -43,6 +44,7 @@ cdef class Run:
     cdef Py_ssize_t add(self, object target) except -1
     cdef int discover(self) except -1
     cdef int give(self, Py_ssize_t entry, int nr, Tensor grad) except -1
+    cdef bint add_part(self, OpNode node, Tensor grad, ThreadState* state) except -1
     cdef int select(self) except -1
     cdef int execute(self) except -1
     cdef int step(self, Py_ssize_t entry, ThreadState* state) except -1

@@ -17,14 +17,14 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memset
-from numpy cimport PyArray_SAMESHAPE, PyArray_TYPE, ndarray
+from numpy cimport PyArray_SAMESHAPE, PyArray_SIZE, PyArray_TYPE, ndarray
 
-from cygrad._core.accumulate cimport AccumulateGrad, add_gradients, is_unshared
+from cygrad._core.accumulate cimport AccumulateGrad, add_arrays, add_gradients, is_unshared
 from cygrad._core.dtypes cimport COMPLEX, category_of_num, dtype_of_num
 from cygrad._core.engine_hooks cimport run_post_hooks, run_pre_hooks, run_tensor_pre_hooks
 from cygrad._core.events cimport NODE, Events, begin_event, end_event, set_node
 from cygrad._core.node cimport Node, meta_matches, meta_of
-from cygrad._core.opdef cimport SELECTS, OpNode, lookup
+from cygrad._core.opdef cimport IS_PART, SELECTS, OpNode, lookup
 from cygrad._core.state cimport FORWARD, NO_GRAD, WATCH_INF, ThreadState, thread_state
 from cygrad._core.tensor cimport Tensor, accumulator_of, alias, wrap_in_mode
 from cygrad._kernels.anywhere cimport cast, sum_to
@@ -44,6 +44,7 @@ cdef bint anomaly_mode = False          # for all threads, as in PyTorch
 cdef bint anomaly_check = False         # look for nan
 
 cdef enum:
+    LEAST_WHOLE = 1 << 12       # elements of zeros that are worth being spared
     TURN = 1024                 # nodes between two offers of the GIL: short ones never give it up on their own
 
 
@@ -192,6 +193,35 @@ cdef class Run:
         grads[nr] = grad
         return 0
 
+    cdef bint add_part(self, OpNode node, Tensor grad, ThreadState* state) except -1:
+        """Add the gradient of a part to what has arrived for the whole, if nobody else has that, and say whether.
+
+        So the gradients of many parts make no array of zeros each.
+        """
+        cdef Py_ssize_t j = self.find(node.target(0))
+        cdef Entry* e = &self.entries[j]
+        cdef Tensor present
+        cdef bint fits
+        if (j < 0 or e.grad == NULL or (<Node>e.node).n_outputs != 1 or not state.modes & NO_GRAD
+                or state.modes & FORWARD or state.events != NULL or state.watch or anomaly_check
+                or node.hooks is not None or self.streams is not None):
+            return False
+        present = <Tensor>e.grad
+        if (type(present.array) is not ndarray or type(grad.array) is not ndarray
+                or PyArray_SIZE(<ndarray>present.array) < LEAST_WHOLE
+                or PyArray_TYPE(<ndarray>present.array) != PyArray_TYPE(<ndarray>grad.array)
+                or present.array.shape != node.arguments[0]):
+            return False
+        Py_XDECREF(e.grad)                      # now held by `present` alone
+        e.grad = NULL
+        fits = is_unshared(present)
+        Py_INCREF(present)
+        e.grad = <PyObject*>present
+        if fits:
+            part = node.part_of(<ndarray>present.array)
+            add_arrays(<ndarray>part, <ndarray>grad.array, <ndarray>part)
+        return fits
+
     cdef tuple fitted(self, Node node, object grads):
         """A node's results as its post-hooks see them: for each input its gradient, or None if nobody wants it."""
         cdef int k
@@ -303,6 +333,9 @@ cdef class Run:
             with cython.critical_section(node):     # another run may free what this one reads
                 if self.cuts and type(node) is AccumulateGrad:
                     cut_and_accumulate(node, grad)
+                elif type(node) is OpNode and (<OpNode>node).op.flags & IS_PART and (
+                        self.add_part(<OpNode>node, <Tensor>grad, state)):
+                    pass
                 else:
                     state.spare = spare_gradient(node, grad, state)
                     grads = node.call(grad) if state.events == NULL else profiled_call(node, grad)

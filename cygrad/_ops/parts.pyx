@@ -5,7 +5,7 @@ views return them as outputs of one node; such views can not be changed in place
 joined is new and contiguous.
 """
 
-from cygrad._core.opdef cimport FUNCTION_ONLY, LINEAR, PRIVATE, VIEW, OpDef, OpNode, op
+from cygrad._core.opdef cimport FUNCTION_ONLY, IS_PART, LINEAR, PRIVATE, VIEW, OpDef, OpNode, op
 from cygrad._core.opdef import publish
 from cygrad._core.record cimport record1, record_n, record_view, record_views, result_type, write_into
 from cygrad._core.tensor cimport Tensor, dtype_of, wrap
@@ -33,7 +33,7 @@ cdef object select_rule(OpNode n, object g):
     shape, dim, index = n.arguments
     return select_backward(g, shape, dim, index)
 
-cdef OpDef SELECT = op("select", select_rule).row(flags=PART, attributes="self_sym_sizes dim index")
+cdef OpDef SELECT = op("select", select_rule).row(flags=PART | IS_PART, attributes="self_sym_sizes dim index")
 
 cpdef Tensor select(object input, object dim, object index):
     """The part of `input` at `index` of dimension `dim`, which vanishes; the same as `input[:, ..., index]`.
@@ -88,7 +88,8 @@ cdef object slice_rule(OpNode n, object g):
     shape, dim, start, _, step = n.arguments
     return slice_backward(g, shape, dim, start, step)
 
-cdef OpDef SLICE = op("slice", slice_rule).row(flags=PART | PRIVATE, attributes="self_sym_sizes dim start end step")
+cdef OpDef SLICE = op("slice", slice_rule).row(flags=PART | PRIVATE | IS_PART,
+                                               attributes="self_sym_sizes dim start end step")
 
 cpdef Tensor slice(object input, Py_ssize_t dim, Py_ssize_t start, Py_ssize_t length, Py_ssize_t step=1):
     """`length` steps of dimension `dim` from `start` on, all within it: what `input[start:stop:step]` looks at."""

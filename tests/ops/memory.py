@@ -89,13 +89,14 @@ BACKWARDS = _table(
     (
         "it comes from several results, or along several paths: one gradient waits for the other",
         {
-            1.0: "diff dsplit hsplit nanquantile quantile std_mean tensor_split var_mean vsplit",
+            0.5: "trapezoid trapz",
+            0.75: "diff cumulative_trapezoid",
+            1.0: "nanquantile quantile std_mean var_mean",
             1.25: "triplet_margin_loss triplet_margin_with_distance_loss",
-            1.5: "aminmax trapezoid trapz",
-            1.75: "cumulative_trapezoid",
-            2.0: "cosine_similarity normalize",
+            1.5: "aminmax",
+            2.0: "cosine_similarity normalize gradient",
             2.5: "cosine_embedding_loss",
-            3.0: "gradient local_response_norm",
+            3.0: "local_response_norm",
         },
     ),
     (
