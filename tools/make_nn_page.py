@@ -39,7 +39,15 @@ NAMESPACES = (
     "torch.optim.lr_scheduler",
     "torch.optim.swa_utils",
     "torch.utils.data",
+    "torch.utils.checkpoint",
     "torch.amp",
+    "torch.autograd",
+    "torch.autograd.graph",
+    "torch.autograd.functional",
+    "torch.autograd.forward_ad",
+    "torch.autograd.profiler",
+    "torch.func",
+    "torch.profiler",
 )
 
 HEAD = """\

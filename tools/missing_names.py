@@ -36,11 +36,12 @@ OUT_OF_SCOPE = {
         AggregationType AVG SUM Benchmark.* ThroughputBenchmark Capsule DispatchKey.* .*DispatchKeyGuard Future
         futures fork wait cond while_loop DisableTorchFunction.* LiteScriptModule TYPE_CHECKING BufferDict
         ParameterDict ModuleDict reinforce module_load AnyType PRIVATE_OPS boolean_dispatch handle_torch_function
-        has_torch_function.* get_enum
+        has_torch_function.* get_enum region_activation_memory_budget ExecutionTraceObserver
     """,
     "other devices, their streams and libraries": r"""
         cuda.* cudnn.* miopen.* mkldnn.* .*mkldnn.* mps mtia xpu ipu maia vulkan is_(ipu|maia|mtia|vulkan.*|xla|xpu)
         accelerator Accelerator.* Event Stream.* DeviceObjType OutOfMemoryError cpp compiled_with.*
+        set_warn_on_accumulate_grad_stream_mismatch set_override_stale_capture_stream emit_itt
         get_device_module has_(lapack|mkl|openmp|spectral) torch\.cpu xla .*cudagraph.* backends
         USE_(GLOBAL_DEPS|RTLD.*) init_num_threads (get|set)_num_interop_threads set_flush_denormal
         (get|set)_float32_matmul_precision get_file_path torch\.cpu
@@ -61,6 +62,7 @@ OUT_OF_SCOPE = {
         swap_in_optimizer_params_and_state
     """,
     "gradients that are sparse": "SparseAdam",
+    "a leaf's gradient always lies in memory as the leaf does": "enforce_grad_layout_policy",
     "names of dimensions": r"align_.* name rename.* names refine_names",
     "removed: they only raise an error": r"symeig eig lstsq solve solve_ torch\.matrix_rank Tensor\.lstsq",
     "mixed precision on other devices": r".*autocast_(ipu|xla).* GradScaler",
@@ -70,7 +72,8 @@ OUT_OF_SCOPE = {
         choose_qparams.* assert_int_or_pair .*with_indices max_pool\dd_with_indices (prepare|thread|sym)_.*
         thread_safe_generator classproperty profiler_.* jagged compute_.* feature_dropout_? broadcast_shapes_
         sym_constrain.* nonzero_static vitals_enabled set_vital read_vitals cudnn_is_acceptable
-        legacy_contiguous_format grad_dtype
+        legacy_contiguous_format grad_dtype KinetoStepTracker MemRecordsAcc kineto_available debug_unwrap
+        NestedIOFunction
     """,
     "modules and helpers of the standard library": r"""
         builtins ctypes functools glob importlib inspect math os platform sys textwrap dataclasses fft\.Tensor

@@ -23,15 +23,33 @@ _KERNELS = """
 """
 
 
+class EnforceUnique:
+    """Raises RuntimeError for a key that it has seen before."""
+
+    def __init__(self):
+        self.seen = set()
+
+    def see(self, *key):
+        """Look at a key."""
+        if key in self.seen:
+            raise RuntimeError(f"duplicate key: {key}")
+        self.seen.add(key)
+
+
 def read_nvprof(path):
-    """The ranges in the file as events in microseconds, each with the kernels that were started inside it."""
+    """The ranges in the file as events in microseconds, each with the kernels that were started inside it.
+
+    Raises RuntimeError if two ranges have one number.
+    """
     if not os.path.exists(path):  # SQLite would make an empty file
         raise sqlite3.OperationalError(f"no such table: StringTable\n  there is no file {os.fspath(path)!r}")
     events = EventList()
     with contextlib.closing(sqlite3.connect(path)) as database:
         database.row_factory = sqlite3.Row
         open_events: list[FunctionEvent] = []
+        unique = EnforceUnique()
         for row in database.execute(_RANGES):
+            unique.see(row["id"])
             event = FunctionEvent(row["id"], row["name"], 0, row["start"] / 1e3, row["end"] / 1e3)
             while open_events and open_events[-1].time_range.end <= event.time_range.start:
                 open_events.pop()

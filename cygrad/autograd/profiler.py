@@ -15,14 +15,16 @@ from cygrad._core.events import Events, begin_range, end_range
 from cygrad._core.sites import warn
 from cygrad._kernels.gpu.library import is_available
 from cygrad.autograd._profiler_gpu import DeviceTimes, Ranges
-from cygrad.autograd.profiler_util import EventList, FunctionEvent, FunctionEventAvg, events_of
+from cygrad.autograd.profiler_util import DeviceType, EventList, FunctionEvent, FunctionEventAvg, events_of
 
 __all__ = [
+    "DeviceType",
     "EventList",
     "FunctionEvent",
     "FunctionEventAvg",
     "emit_nvtx",
     "load_nvprof",
+    "parse_nvprof_trace",
     "profile",
     "record_function",
 ]
@@ -60,6 +62,13 @@ class profile:
         self.enabled = enabled
         self.entered = False
         self.record_shapes, self.profile_memory, self.with_stack = record_shapes, profile_memory, with_stack
+        self.with_flops, self.with_modules, self.use_cpu, self.acc_events = (
+            with_flops,
+            with_modules,
+            use_cpu,
+            acc_events,
+        )
+        self.use_device = "cuda" if use_cuda else use_device
         self._times: DeviceTimes | None = None
         if enabled and (use_cuda or use_device == "cuda"):
             if is_available():
@@ -209,8 +218,21 @@ class emit_nvtx:
 def load_nvprof(path):
     """The ranges and kernels in a SQLite file of NVIDIA's nvprof, an `EventList`.
 
-    Raises sqlite3.OperationalError for what is no such file.
+    Raises sqlite3.OperationalError for what is no such file, RuntimeError for two ranges of one number.
     """
     from cygrad.autograd._nvprof import read_nvprof
 
     return read_nvprof(path)
+
+
+def parse_nvprof_trace(path):
+    """What `load_nvprof` gives, as a list."""
+    return list(load_nvprof(path))
+
+
+def __getattr__(name):
+    if name != "EnforceUnique":
+        raise AttributeError(f"module 'cygrad.autograd.profiler' has no attribute {name!r}")
+    from cygrad.autograd._nvprof import EnforceUnique  # with which SQLite is imported
+
+    return EnforceUnique

@@ -1,5 +1,6 @@
 """What a profiler found: events, lists of them, and averages; tables stand in `_profiler_table`."""
 
+import enum
 import itertools
 from typing import Any
 
@@ -7,7 +8,14 @@ from cygrad._core.events import FUNCTION, IN_PLACE, NODE, RANGE, WITH_OUT
 from cygrad._core.sites import is_ours, place
 from cygrad.autograd import _profiler_table as tables
 
-__all__ = ["EventList", "FunctionEvent", "FunctionEventAvg", "Interval", "Kernel"]
+__all__ = ["DeviceType", "EventList", "FunctionEvent", "FunctionEventAvg", "Interval", "Kernel"]
+
+
+class DeviceType(enum.Enum):
+    """Where an event ran."""
+
+    CPU = 0
+    CUDA = 1
 
 
 class Interval:
@@ -66,6 +74,16 @@ class _Times:
         return tables.time_text(self.self_cpu_time_total)
 
     @property
+    def device_time_str(self: Any):
+        """`device_time` with its unit."""
+        return tables.time_text(self.device_time)
+
+    @property
+    def self_device_time_total_str(self: Any):
+        """`self_device_time_total` with its unit."""
+        return tables.time_text(self.self_device_time_total)
+
+    @property
     def cuda_time_total(self: Any):
         """Microseconds on another device."""
         return self.device_time_total
@@ -84,25 +102,26 @@ class FunctionEvent(_Times):
     of the op that made it; `saved_bytes` is what the node keeps for backward.
     """
 
-    is_async = is_remote = False
-    is_legacy = True
-    node_id = -1
-    use_device: str | None = None
-    device_memory_usage = self_device_memory_usage = 0
     count = 1
 
     def __init__(
         self, id, name, thread, start_us, end_us, overload_name="", fwd_thread=None, input_shapes=None, stack=None,
-        scope=0, cpu_memory_usage=0, sequence_nr=-1, is_user_annotation=False, saved_bytes=0, code=None, offset=0
+        scope=0, use_device=None, cpu_memory_usage=0, device_memory_usage=0, is_async=False, is_remote=False,
+        sequence_nr=-1, node_id=-1, device_type=DeviceType.CPU, device_index=0, device_resource_id=None,
+        is_legacy=False, flops=None, trace_name=None, concrete_inputs=None, kwinputs=None, is_user_annotation=False,
+        is_python_function=False, *, saved_bytes=0, code=None, offset=0
     ):  # fmt: skip
         self.id, self.name, self.thread, self.overload_name = id, name, thread, overload_name
-        self.trace_name = self.key = name
+        self.trace_name, self.key = trace_name or name, name
         self.time_range = Interval(start_us, end_us)
-        self.fwd_thread, self.sequence_nr, self.scope = fwd_thread, sequence_nr, scope
-        self.input_shapes = input_shapes or []
+        self.fwd_thread, self.sequence_nr, self.scope, self.node_id = fwd_thread, sequence_nr, scope, node_id
+        self.input_shapes, self.concrete_inputs, self.kwinputs = input_shapes or [], concrete_inputs, kwinputs
         self.stack = stack or []
-        self.self_cpu_memory_usage = cpu_memory_usage
-        self.is_user_annotation = is_user_annotation
+        self.self_cpu_memory_usage, self.device_memory_usage = cpu_memory_usage, device_memory_usage
+        self.use_device, self.device_type, self.device_index = use_device, device_type, device_index
+        self.device_resource_id = thread if device_resource_id is None else device_resource_id
+        self.is_async, self.is_remote, self.is_legacy, self.flops = is_async, is_remote, is_legacy, flops
+        self.is_user_annotation, self.is_python_function = is_user_annotation, is_python_function
         self.saved_bytes = saved_bytes
         self.code, self.offset = code, offset
         self.cpu_children, self.cpu_parent, self.forward, self.kernels = [], None, None, []
@@ -142,6 +161,11 @@ class FunctionEvent(_Times):
 
     self_cuda_time_total = self_device_time_total
 
+    @property
+    def self_device_memory_usage(self):
+        """Bytes on another device, without what ran inside."""
+        return self.device_memory_usage - sum(child.device_memory_usage for child in self.cpu_children)
+
     def append_kernel(self, name, device, duration):
         """Add a kernel of another device."""
         self.kernels.append(Kernel(name, device, duration))
@@ -149,7 +173,11 @@ class FunctionEvent(_Times):
     def append_cpu_child(self, child):
         """Add an event that ran inside this one."""
         self.cpu_children.append(child)
-        child.cpu_parent = self
+        child.set_cpu_parent(self)
+
+    def set_cpu_parent(self, parent):
+        """Note the event inside of which this one ran."""
+        self.cpu_parent = parent
 
     def __repr__(self):
         return (
@@ -170,12 +198,18 @@ class FunctionEventAvg(_Times):
         self.cpu_memory_usage = self.self_cpu_memory_usage = self.saved_bytes = 0
         self.input_shapes, self.stack, self.overload_name, self.scope = None, None, "", 0
         self.cpu_parent, self.cpu_children = None, None
+        self.device_memory_usage = self.self_device_memory_usage = 0
+        self.is_async = self.is_remote = self.is_legacy = self.is_user_annotation = False
+        self.node_id, self.use_device, self.device_type = 0, None, DeviceType.CPU
 
     def add(self, other):
         """Add an event, or another sum."""
         if self.key is None:
             self.key, self.overload_name, self.scope = other.key, other.overload_name, other.scope
             self.input_shapes, self.stack, self.cpu_parent = other.input_shapes, other.stack, other.cpu_parent
+            self.is_async, self.is_remote, self.node_id = other.is_async, other.is_remote, other.node_id
+            self.use_device, self.device_type, self.is_legacy = other.use_device, other.device_type, other.is_legacy
+            self.is_user_annotation = other.is_user_annotation
         self.count += other.count
         for name in _SUMS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
@@ -198,6 +232,8 @@ _SUMS = (
     "self_device_time_total",
     "cpu_memory_usage",
     "self_cpu_memory_usage",
+    "device_memory_usage",
+    "self_device_memory_usage",
     "saved_bytes",
 )
 
@@ -313,7 +349,8 @@ def events_of(rows, thread, profile_memory=False, device_times=None):
         name, overload = _name(owner, kind)
         event = FunctionEvent(
             number, name, thread, start, end, overload, None, shapes, _stack_lines(stack),
-            _SCOPES.get(kind, 0), allocated if profile_memory else 0, sequence, kind == RANGE, saved, code, offset
+            _SCOPES.get(kind, 0), cpu_memory_usage=allocated if profile_memory else 0, sequence_nr=sequence,
+            is_user_annotation=kind == RANGE, saved_bytes=saved, code=code, offset=offset
         )  # fmt: skip
         while open_events and open_events[-1].time_range.end <= start:
             open_events.pop()

@@ -4,12 +4,14 @@ All of them nest in any order. Inputs and outputs may be tuples, lists and dicti
 """
 
 from cygrad.func.batching import vmap
+from cygrad.func.functionalizing import functionalize
 from cygrad.func.jacobians import hessian, jacfwd, jacrev
 from cygrad.func.modules import functional_call, replace_all_batch_norm_modules_, stack_module_state
 from cygrad.func.transforms import grad, grad_and_value, jvp, linearize, vjp
 
 __all__ = [
     "functional_call",
+    "functionalize",
     "grad",
     "grad_and_value",
     "hessian",

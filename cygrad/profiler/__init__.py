@@ -18,9 +18,10 @@ from cygrad._kernels.gpu.library import is_available, is_loaded
 from cygrad.autograd import profiler as _profiler
 from cygrad.autograd._profiler_trace import write_trace
 from cygrad.autograd.profiler import record_function
-from cygrad.autograd.profiler_util import EventList
+from cygrad.autograd.profiler_util import DeviceType, EventList
 
 __all__ = [
+    "DeviceType",
     "ProfilerAction",
     "ProfilerActivity",
     "profile",

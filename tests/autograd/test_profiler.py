@@ -1,9 +1,6 @@
-"""The profiler: which events there are, how they nest and link, averages, tables, traces."""
+"""The profiler: which events there are, how they nest and link, averages, tables."""
 
-import gzip
-import json
 import re
-import sqlite3
 
 import pytest
 from ops.calls import SAMPLES, Call
@@ -420,203 +417,24 @@ def test_by_line():
     assert "... and 2 more lines" in table
 
 
-# ------------------------------------------------------------------ files
-
-
-PHASES = {
-    "X": {"ph", "cat", "name", "pid", "tid", "ts", "dur", "args"},
-    "s": {"ph", "cat", "name", "pid", "tid", "ts", "id"},
-    "f": {"ph", "cat", "name", "pid", "tid", "ts", "id", "bp"},
-    "M": {"ph", "name", "pid", "tid", "ts", "args"},
-}
-
-
-def read_trace(path):
-    """The trace in a file, which has to be JSON to the letter: Python would also read NaN."""
-    opened = gzip.open if str(path).endswith("gz") else open
-    with opened(path, "rt", encoding="utf-8") as file:
-        return json.load(file, parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
-
-
-def check_trace(trace):
-    """Is this what the Trace Event Format asks for? The slices, and for each arrow the two that it joins."""
-    assert set(trace) >= {"traceEvents", "displayTimeUnit"}
-    assert trace["displayTimeUnit"] in ("ms", "ns")
-    for event in trace["traceEvents"]:
-        assert set(event) == PHASES[event["ph"]]
-        for key in ("pid", "tid", "id"):
-            assert type(event.get(key, 1)) is int
-            assert 0 <= event.get(key, 1) < 2**32  # what viewers have room for
-        for key in ("ts", "dur"):
-            assert type(event.get(key, 1)) in (int, float)
-        assert event["ts"] >= 0
-        assert event.get("dur", 1) > 0
-        assert event.get("bp", "e") == "e"
-        assert all(type(event.get(key, "")) is str for key in ("name", "cat"))
-    return [event for event in trace["traceEvents"] if event["ph"] == "X"], arrows_of(trace["traceEvents"])
-
-
-def nanoseconds(microseconds):
-    return round(1e3 * microseconds)
-
-
-def arrows_of(events):
-    """Read the events as a viewer does: by time, with a stack of open slices for each thread; arrows hang onto them."""
-    stacks, tails, arrows = {}, {}, []
-    for event in sorted((e for e in events if e["ph"] != "M"), key=lambda e: nanoseconds(e["ts"])):
-        stack, start = stacks.setdefault((event["pid"], event["tid"]), []), nanoseconds(event["ts"])
-        while stack and stack[-1][0] <= start:
-            stack.pop()
-        if event["ph"] == "X":
-            end = nanoseconds(event["ts"] + event["dur"])
-            assert not stack or end <= stack[-1][0], "of two slices one holds the other, or they are apart"
-            stack.append((end, event))
-        elif event["ph"] == "s":
-            assert event["id"] not in tails
-            tails[event["id"]] = stack[-1][1]
-        else:
-            arrows.append((tails.pop(event["id"]), stack[-1][1]))
-    assert not tails, "arrows without an end"
-    return arrows
-
-
-@pytest.mark.parametrize("name", ["trace.json", "trace.json.gz"])
-def test_chrome_trace(tmp_path, name):
-    x = leaf(1.0, 2.0)
-    with profile(record_shapes=True) as prof:
-        with record_function('a "quoted" name, ü'):
-            y = Cube.apply(x.sin()).sum()
-        y.backward()
-    prof.export_chrome_trace(tmp_path / name)
-    slices, arrows = check_trace(read_trace(tmp_path / name))
-    assert [s["name"] for s in slices] == names(prof)
-    assert slices[0]["cat"] == "user_annotation"
-    assert [(s["name"], f["name"]) for s, f in arrows] == [
-        ("aten::sum", "SumBackward0"),
-        ("Cube", "CubeBackward"),
-        ("aten::sin", "SinBackward0"),
-    ]
-
-
-def test_arrows_of_a_step_join_what_belongs_together(tmp_path):
-    """Also where a pass is repeated, goes through a custom function, and is itself recorded."""
-    model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
-    with profile() as prof:
-        for _ in range(3):
-            loss = Cube.apply(model(torch.randn(5, 4)).exp()).mean()
-            (g,) = torch.autograd.grad(loss, model[0].weight, create_graph=True)
-            g.square().sum().backward(retain_graph=True)
-            loss.backward()
-    prof.export_chrome_trace(tmp_path / "trace.json")
-    slices, arrows = check_trace(read_trace(tmp_path / "trace.json"))
-    joined = {(s["args"]["External id"], f["args"]["External id"]) for s, f in arrows}
-    assert joined == {(e.forward.id, e.id) for e in prof.function_events if e.forward is not None}
-    assert len(joined) == len(arrows) > 50
-    ends = [(e.time_range.start, e.time_range.end) for e in prof.function_events]
-    for slice_, (start, end) in zip(slices, ends, strict=True):
-        assert slice_["ts"] == pytest.approx(start, abs=0.001)
-        assert slice_["ts"] + slice_["dur"] == pytest.approx(end, abs=0.002)
-
-
-def test_stacks_for_flame_graphs(tmp_path):
-    x = torch.ones(300, 300)
-    with profile(with_stack=True) as prof:
-        for _ in range(5):
-            x @ x
-    prof.export_stacks(tmp_path / "stacks", "self_cpu_time_total")
-    lines = (tmp_path / "stacks").read_text(encoding="utf-8").splitlines()
-    assert lines
-    for line in lines:
-        frames, weight = line.rsplit(" ", 1)
-        assert "test_stacks_for_flame_graphs" in frames.split(";")[-1]
-        assert int(weight) > 0
-    with pytest.raises(ValueError, match="metric should be one of"):
-        prof.export_stacks(tmp_path / "stacks", "bytes")
-
-
-def test_nvprof(tmp_path):
-    path = tmp_path / "nvprof.sql"
-    database = sqlite3.connect(path)
-    database.executescript("""
-        CREATE TABLE StringTable (_id_ INTEGER PRIMARY KEY, value TEXT);
-        INSERT INTO StringTable VALUES (1, 'outer'), (2, 'mul'), (3, 'kernel of mul');
-        CREATE TABLE CUPTI_ACTIVITY_KIND_MARKER (_id_ INTEGER PRIMARY KEY, timestamp INT, flags INT, id INT,
-            objectKind INT, objectId BLOB, name INT, domain INT);
-        INSERT INTO CUPTI_ACTIVITY_KIND_MARKER (timestamp, flags, id, name) VALUES
-            (1000, 2, 1, 1), (2000, 2, 2, 2), (5000, 4, 2, 0), (9000, 4, 1, 0);
-        CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (_id_ INTEGER PRIMARY KEY, cbid INT, start INT, end INT,
-            processId INT, threadId INT, correlationId INT, returnValue INT);
-        INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME (cbid, start, end, correlationId) VALUES
-            (211, 2500, 2600, 7), (13, 6000, 6100, 8);
-        CREATE TABLE CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL (_id_ INTEGER PRIMARY KEY, start INT, end INT,
-            correlationId INT, name INT);
-        INSERT INTO CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL (start, end, correlationId, name) VALUES (7000, 10000, 7, 3);
-    """)
-    database.commit()
-    database.close()
-    outer, mul = profiler.load_nvprof(path)
-    assert (outer.name, outer.time_range.start, outer.cpu_time_total) == ("outer", 1.0, 8.0)
-    assert (mul.name, mul.cpu_parent, mul.cpu_time_total) == ("mul", outer, 3.0)
-    assert outer.self_cpu_time_total == 5.0
-    for event in (outer, mul):
-        assert [(kernel.name, kernel.duration) for kernel in event.kernels] == [("kernel of mul", 3.0)]
-    assert mul.cuda_time == 3.0
-    with pytest.raises(sqlite3.OperationalError, match="no such table: StringTable"):
-        profiler.load_nvprof(tmp_path / "missing.sql")
-
-
-def test_nvtx_needs_cuda():
-    with profiler.emit_nvtx(enabled=False):
-        pass
-    with fails(AssertionError, "Torch not compiled with CUDA enabled"), profiler.emit_nvtx():
-        pass
-
-
-# ------------------------------------------------------------------ with a schedule
-
-
-def test_rounds_of_a_schedule(tmp_path):
-    x, rounds = torch.ones(1), []
-    schedule = torch.profiler.schedule(wait=1, warmup=1, active=2, repeat=2)
-    with torch.profiler.profile(
-        schedule=schedule, on_trace_ready=lambda p: rounds.append((p.step_num, [e.name for e in p.events()]))
-    ) as prof:
-        for _ in range(10):
-            x.sin()
-            prof.step()
-    expected = [["ProfilerStep#2", "aten::sin", "ProfilerStep#3", "aten::sin"]]
-    expected += [["ProfilerStep#6", "aten::sin", "ProfilerStep#7", "aten::sin"]]
-    assert rounds == [(4, expected[0]), (8, expected[1])]
-
-
-def test_traces_for_tensorboard(tmp_path):
-    for zipped in (False, True):
-        ready = torch.profiler.tensorboard_trace_handler(str(tmp_path / "runs"), "me", use_gzip=zipped)
-        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], on_trace_ready=ready) as prof:
-            prof.add_metadata_json("lr", "0.5")
-            torch.ones(1).sin()
-    found = sorted(path.name for path in (tmp_path / "runs").iterdir())
-    assert [name.split(".", 2)[2] for name in found] == ["pt.trace.json", "pt.trace.json.gz"]
-    trace = json.loads((tmp_path / "runs" / found[0]).read_text(encoding="utf-8"))
-    check_trace(trace)
-    assert trace["lr"] == 0.5
-
-
-def test_bad_schedules():
-    with fails(AssertionError, "Invalid profiler schedule arguments. Got wait=-1 (need >= 0), ..."):
-        torch.profiler.schedule(wait=-1, warmup=1, active=1)
-    with fails(AssertionError, "Step must be non-negative. Got -1."):
-        torch.profiler.schedule(wait=1, warmup=1, active=1)(-1)
-    with pytest.warns(UserWarning, match="Profiler won't be using warmup"):
-        torch.profiler.schedule(wait=1, warmup=0, active=1)
-    with fails(AssertionError, "No valid profiler activities found"):
-        torch.profiler.profile(activities=[])
-    with fails(AssertionError, "Profiler must be initialized before accessing events"):
-        torch.profiler.profile().events()
-
-
 def test_what_a_hook_has_packed_is_not_counted():
     with profile() as prof, torch.autograd.graph.saved_tensors_hooks(lambda tensor: 3, lambda number: None):
         y = Cube.apply(leaf(1.0)).exp()
     assert y.requires_grad
     assert (named(prof, "Cube").saved_bytes, named(prof, "aten::exp").saved_bytes) == (0, 0)
+
+
+def test_events_made_by_hand():
+    parent = profiler.FunctionEvent(1, "outer", 7, 0, 10, cpu_memory_usage=64, device_memory_usage=32, flops=5)
+    child = profiler.FunctionEvent(2, "inner", 7, 2, 6, is_async=True, node_id=3, input_shapes=[[2]])
+    parent.append_cpu_child(child)
+    assert (parent.self_cpu_time_total, parent.flops, parent.device_resource_id, parent.trace_name) == (
+        6,
+        5,
+        7,
+        "outer",
+    )
+    assert (child.cpu_parent, child.is_async, child.node_id, child.sequence_nr) == (parent, True, 3, -1)
+    assert parent.device_type is profiler.DeviceType.CPU and parent.self_device_memory_usage == 32
+    total = profiler.EventList([parent, child]).total_average()
+    assert (total.count, total.device_memory_usage, total.cpu_time_total) == (2, 32, 14)

@@ -40,6 +40,16 @@ EXPRESSIONS = """
     F.grad(F.grad(lambda a:a**3))(s)
     F.grad(lambda a,*,k:(a*k).sum())(x,k=y)
     F.grad(lambda a: s*1)(x)
+    F.functionalize(lambda a:a.mul_(2))(x)
+    F.functionalize(lambda a:a.mul_(2))(x+0) is x
+    F.functionalize(lambda a:(a.exp(),a.view(-1,1)), remove="mutations_and_views")(x)
+    F.functionalize(lambda a:a, remove="foo")
+    F.functionalize(lambda a,k=None:{"r":k.mul_(a)})(x,k=y)
+    F.functionalize(3)(x)
+    F.functionalize(lambda:3)()
+    F.functionalize(lambda a:a.mul_(2))(lib.ones(3,requires_grad=True))
+    F.grad(F.functionalize(lambda a:(lambda b:b.mul_(b.sum()))(a.exp()).sum()))(x)
+    F.vmap(F.functionalize(lambda a:a.clone().add_(1)))(A)
     F.vjp(lambda a:a**2, x)[1](y)
     F.vjp(lambda a,b:a*b, x,y)[1](y)
     F.vjp(lambda a:(a**2,{"k":a}), x)[0]

@@ -1,0 +1,40 @@
+"""Functions without changes in place, as backward sees them."""
+
+import functools
+
+from cygrad._core.tensor import Tensor
+from cygrad.autograd.graph import copies_of_saved
+from cygrad.func.trees import flatten, mapped
+
+
+def functionalize(func, *, remove="mutations"):
+    """A function that gives what `func` gives, but whose changes in place do not matter to backward.
+
+    What backward needs is copied before `func` changes it, so that no gradient fails on a changed tensor. The tensors
+    that are given to the function are changed as `func` changes them. Results are tensors of their own. `remove`,
+    'mutations' or 'mutations_and_views', is for tracing in PyTorch, and makes no difference here; RuntimeError for
+    another one.
+
+    >>> import cygrad
+    >>> def normalized(x):
+    ...     y = x.exp()
+    ...     return y.div_(y.sum())
+    >>> x = cygrad.tensor([0.0, 0.0], requires_grad=True)
+    >>> cygrad.func.functionalize(normalized)(x)[0].backward()
+    >>> x.grad
+    tensor([ 0.2500, -0.2500])
+    """
+    if remove not in ("mutations", "mutations_and_views"):
+        raise RuntimeError(
+            f"functionalize(f, remove='mutations'): received invalid argument for remove={remove}. Valid options are:\n"
+            "  'mutations', 'mutations_and_views'"
+        )
+
+    @functools.wraps(func)
+    def wrapper(*args, **kwargs):
+        with copies_of_saved():
+            output = func(*args, **kwargs)
+        given = {id(leaf) for leaf in flatten((args, kwargs))[0]}
+        return mapped(lambda x: x.view_as(x) if isinstance(x, Tensor) and id(x) in given else x, output)
+
+    return wrapper
