@@ -28,8 +28,8 @@ LIMIT = 1.5  # times NumPy
 ROUNDS, SECONDS = 30, 0.004
 
 
-def arrays() -> dict[str, np.ndarray]:
-    """The operands that may have gradients, of single precision."""
+def arrays(rows: int = 250) -> dict[str, np.ndarray]:
+    """The operands that may have gradients, of single precision; most have so many rows of 400."""
     rng = np.random.default_rng(0)
 
     def normal(*shape: int) -> np.ndarray:
@@ -40,16 +40,16 @@ def arrays() -> dict[str, np.ndarray]:
 
     well = 6 * np.eye(32, dtype=np.float32)
     found = {
-        **{name: normal(250, 400) for name in "xyz"},
+        **{name: normal(rows, 400) for name in "xyz"},
         **{
             name: normal(*shape)
-            for name, shape in {"r": (400,), "c": (250, 1), "m": (316, 316), "diag": (250,)}.items()
+            for name, shape in {"r": (400,), "c": (rows, 1), "m": (316, 316), "diag": (min(rows, 400),)}.items()
         },
-        "p": between(0.3, 2.3, 250, 400),
-        "u": between(-0.9, 0.9, 250, 400),
-        "w": between(0.05, 0.95, 250, 400),
-        "w2": between(0.05, 0.95, 250, 400),
-        "y2": between(1, 3, 250, 400),
+        "p": between(0.3, 2.3, rows, 400),
+        "u": between(-0.9, 0.9, rows, 400),
+        "w": between(0.05, 0.95, rows, 400),
+        "w2": between(0.05, 0.95, rows, 400),
+        "y2": between(1, 3, rows, 400),
         "ms": normal(100, 32, 32) + well,
         "k1": normal(316, 8),
         "k2": normal(316, 8),
@@ -68,7 +68,7 @@ def arrays() -> dict[str, np.ndarray]:
         "t4": (normal(316, 316) + 20 * np.eye(316, dtype=np.float32)).reshape(4, 79, 316),
         "slope": np.full(1, 0.25, np.float32),
         "tri": np.tril(normal(316, 316)) + 20 * np.eye(316, dtype=np.float32),
-        "zc": (normal(250, 400) + 1j * normal(250, 400)).astype(np.complex64),
+        "zc": (normal(rows, 400) + 1j * normal(rows, 400)).astype(np.complex64),
         "four": normal(4, 250, 400),
         "cube": normal(20, 20, 5000),
         "vol": normal(4, 8, 14, 14, 14),
@@ -90,40 +90,40 @@ def arrays() -> dict[str, np.ndarray]:
     return {**found, "spd": found["ms"] @ found["ms"].swapaxes(1, 2) + np.eye(32, dtype=np.float32)}
 
 
-def constants() -> dict[str, np.ndarray]:
+def constants(rows: int = 250) -> dict[str, np.ndarray]:
     """Indices, masks and the like."""
     from scipy.linalg import lu_factor
 
     rng = np.random.default_rng(1)
     factors = [lu_factor(a) for a in rng.standard_normal((100, 32, 32)).astype(np.float32)]
-    i, j = rng.integers(-4, 5, (250, 400)), rng.integers(0, 250, (250, 400))
+    i, j = rng.integers(-4, 5, (rows, 400)), rng.integers(0, min(rows, 400), (rows, 400))
     return {
         "i": i,
-        "i2": rng.integers(1, 9, (250, 400)),
+        "i2": rng.integers(1, 9, (rows, 400)),
         "j": j,
-        "k": rng.integers(0, 250, 1000),
+        "k": rng.integers(0, rows, 1000),
         "kc": rng.integers(0, 400, 1000),
-        "b": rng.random((250, 400)) < 0.5,
-        "b2": rng.random((250, 400)) < 0.5,
-        "j8": rng.integers(-3, 4, (250, 400)).astype(np.int32),
+        "b": rng.random((rows, 400)) < 0.5,
+        "b2": rng.random((rows, 400)) < 0.5,
+        "j8": rng.integers(-3, 4, (rows, 400)).astype(np.int32),
         "two": np.array(2),
         "three": np.array(3),
-        "perm": rng.permutation(250),
-        "labels": rng.integers(0, 400, 250),
-        "ones": np.where(rng.random((250, 400)) < 0.5, 1, -1).astype(np.float32),
-        "rows": np.arange(250)[:, None],
+        "perm": rng.permutation(rows),
+        "labels": rng.integers(0, 400, rows),
+        "ones": np.where(rng.random((rows, 400)) < 0.5, 1, -1).astype(np.float32),
+        "rows": np.arange(rows)[:, None],
         "iflat": i.ravel(),
         "jflat": j.ravel(),
-        "j250": rng.integers(0, 250, 100000),
-        "j400": rng.integers(0, 400, 100000),
+        "j250": rng.integers(0, rows, 400 * rows),
+        "j400": rng.integers(0, 400, 400 * rows),
         "jflat1000": j.ravel()[:1000],
         "flat_w": rng.uniform(0.1, 1, 100000).astype(np.float32),
-        "counts": np.full((250, 400), 10, np.float32),
+        "counts": np.full((rows, 400), 10, np.float32),
         "win": np.hanning(256).astype(np.float32),
         "hm": rng.standard_normal((100, 40, 25)).astype(np.float32),
         "ht": rng.standard_normal((100, 25)).astype(np.float32),
-        "fx": rng.standard_normal((250, 400)).astype(np.float32),
-        "pairs": rng.standard_normal((250, 200, 2)).astype(np.float32),
+        "fx": rng.standard_normal((rows, 400)).astype(np.float32),
+        "pairs": rng.standard_normal((rows, 200, 2)).astype(np.float32),
         "lu": np.stack([a for a, _ in factors]),
         "piv": np.stack([p for _, p in factors]) + np.int32(1),
         "spectrum": np.fft.rfft(rng.standard_normal((1563, 256))).astype(np.complex64).T.copy(),
@@ -133,7 +133,7 @@ def constants() -> dict[str, np.ndarray]:
         "at2": np.broadcast_to(np.arange(1600).reshape(40, 40)[::2, ::2], (4, 16, 20, 20)).copy(),
         "at3": np.broadcast_to(np.arange(2744).reshape(14, 14, 14)[::2, ::2, ::2], (4, 8, 7, 7, 7)).copy(),
         "grid": rng.uniform(-1, 1, (4, 40, 40, 2)).astype(np.float32),
-        "several": np.where(np.arange(400) < 5, rng.permuted(np.tile(np.arange(400), (250, 1)), axis=1), -1),
+        "several": np.where(np.arange(400) < 5, rng.permuted(np.tile(np.arange(400), (rows, 1)), axis=1), -1),
         "spelled": rng.integers(1, 100, (20, 10)),
     }
 

@@ -14,6 +14,9 @@
 #include "exp.h"
 
 enum { RUN = 1024 };
+enum { ONE, EACH, SPREAD };     /* elements of an operand: one, one for each of the result, some for more than one */
+
+#define QUICK_CLONES CYGRAD_CLONES      /* of what many call; the others without an exponential wait for memory */
 
 CYGRAD_BEGIN_CHOOSING_LOOPS
 
@@ -58,6 +61,9 @@ CYGRAD_INLINE float upper_tail_f32(float t)
 CYGRAD_INLINE double upper_tail_f64(double t) { return erfc(t); }
 
 #define REAL float
+#define FINITE 3.4028234663852886e38f
+#define NEAREST rintf
+#define WHOLE truncf
 #define EXP exponential
 #define EXP_BELOW_0 exponential_below_0
 #define EXPM1 exponential_less_1
@@ -69,6 +75,9 @@ CYGRAD_INLINE double upper_tail_f64(double t) { return erfc(t); }
 #define NAME(name) name##_f32
 #include "fused.h"
 #undef REAL
+#undef FINITE
+#undef NEAREST
+#undef WHOLE
 #undef EXP
 #undef EXP_BELOW_0
 #undef EXPM1
@@ -80,6 +89,9 @@ CYGRAD_INLINE double upper_tail_f64(double t) { return erfc(t); }
 #undef NAME
 
 #define REAL double
+#define FINITE 1.7976931348623157e308
+#define NEAREST rint
+#define WHOLE trunc
 #define EXP exponential_of_double
 #define EXP_BELOW_0 exponential_of_double
 #define EXPM1 exponential_less_1_double
@@ -91,6 +103,9 @@ CYGRAD_INLINE double upper_tail_f64(double t) { return erfc(t); }
 #define NAME(name) name##_f64
 #include "fused.h"
 #undef REAL
+#undef FINITE
+#undef NEAREST
+#undef WHOLE
 #undef EXP
 #undef EXP_BELOW_0
 #undef EXPM1
@@ -103,8 +118,9 @@ CYGRAD_INLINE double upper_tail_f64(double t) { return erfc(t); }
 
 CYGRAD_END_LOOPS
 
-/* data: out, three operands or NULL, three numbers of double precision; n: the function, and for each operand whether it
-   has as many elements as the result. An item is an element. */
+/* data: out, three operands or NULL, three numbers of double precision; n: the function, for each operand which of these
+   it is, and of what is spread for each how many results in turn take an element, and how many elements there are. An
+   item is an element. */
 static void fused_part(void *context, Py_ssize_t first, Py_ssize_t count)
 {
     const native_call *c = context;
@@ -153,6 +169,11 @@ static void gated_part(void *context, Py_ssize_t first, Py_ssize_t count)
 #define DEFINE1_EXP(FUNCTION, ...) DEFINE_LOOP(EXP_CLONES, FUNCTION, x = xs[i], __VA_ARGS__)
 #define DEFINE2_EXP(FUNCTION, ...) DEFINE_LOOP(EXP_CLONES, FUNCTION, x = xs[i] COMMA y = ys[i], __VA_ARGS__)
 #define DEFINE3_EXP(FUNCTION, ...) DEFINE_LOOP(EXP_CLONES, FUNCTION, x = xs[i] COMMA y = ys[i] COMMA z = zs[i], __VA_ARGS__)
+#define DEFINE1_QUICK(FUNCTION, ...) DEFINE_LOOP(QUICK_CLONES, FUNCTION, x = xs[i], __VA_ARGS__)
+#define DEFINE2_QUICK(FUNCTION, ...) DEFINE_LOOP(QUICK_CLONES, FUNCTION, x = xs[i] COMMA y = ys[i], __VA_ARGS__)
+#define DEFINE3_QUICK(FUNCTION, ...) \
+    DEFINE_LOOP(QUICK_CLONES, FUNCTION, x = xs[i] COMMA y = ys[i] COMMA z = zs[i], __VA_ARGS__)
+#define WITHIN(bound, BEYOND, x) (((x) BEYOND (bound)) | ((bound) != (bound)) ? (bound) : (x))  /* nan stays nan */
 #define AT_LEAST(x, low) ((x) < (low) ? (low) : (x))    /* nan stays nan */
 #define BETWEEN(x, low, high) (AT_LEAST(x, low) > (high) ? (high) : AT_LEAST(x, low))
 #define SIGMOID_OF(x) (1 / (1 + EXP(-(x))))
@@ -167,9 +188,22 @@ DEFINE1(hardsigmoid, BETWEEN(x + 3, 0, 6) / 6)
 DEFINE1(hardswish, x * (BETWEEN(x + 3, 0, 6) / 6))
 DEFINE1(hardshrink, KEPT(x, !((x >= -a) & (x <= a))))
 DEFINE1(softshrink, x * (ABS(x) > a) - COPYSIGN(ABS(x) > a ? a : 0, x))
+DEFINE1_QUICK(frac, x - WHOLE(x))
+DEFINE1_QUICK(rounded, NEAREST(x * a / b) / a * b)
 DEFINE1_EXP(softplus, x * a > b ? x : ((x * a > 0 ? x * a : 0) + LOG1P(EXP_BELOW_0(-ABS(x * a)))) / a)
 DEFINE1_EXP(logsigmoid, (x < 0 ? x : 0) - LOG1P(EXP_BELOW_0(-ABS(x))))
 DEFINE1_EXP(erfc, x > 0 ? NAME(upper_tail)(BETWEEN(ABS(x), 0, 20)) : 2 - NAME(upper_tail)(BETWEEN(ABS(x), 0, 20)))
+
+/* Nan becomes a, what is infinite p[1] or p[2], or the largest and the least number of the type where these are nan. */
+static QUICK_CLONES void NAME(finite)(const REAL *xs, const REAL *ys, const REAL *zs, REAL *out, Py_ssize_t n,
+                                      const double *p)
+{
+    const REAL a = (REAL)p[0], b = p[1] == p[1] ? (REAL)p[1] : FINITE, negative = p[2] == p[2] ? (REAL)p[2] : -FINITE;
+    CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++) {
+        const REAL x = xs[i], bounded = x > FINITE ? b : x < -FINITE ? negative : x;
+        out[i] = x == x ? bounded : a;
+    }
+}
 
 /* For x > 0 it is b x, below a (exp(p[2] x) - 1). */
 static EXP_CLONES void NAME(elu)(const REAL *xs, const REAL *ys, const REAL *zs, REAL *out, Py_ssize_t n, const double *p)
@@ -190,6 +224,7 @@ DEFINE2(inside, KEPT(x, !((y <= a) | (y >= b))))
 DEFINE2(hardsigmoid_gradient, KEPT(x * (REAL)(1.0 / 6), (y > -3) & (y < 3)))
 DEFINE2(hardswish_gradient, KEPT(x * (y < 3 ? y * (REAL)(1.0 / 3) + (REAL)0.5 : 1), !(y <= -3)))
 DEFINE2(outside, KEPT(x, !((y >= -a) & (y <= a))))
+DEFINE2(where_finite, KEPT(x, ABS(y) <= FINITE))
 DEFINE2_EXP(softplus_gradient, x * (y * a > b ? 1 : SIGMOID_OF(y * a)))
 DEFINE2_EXP(logsigmoid_gradient, x * SIGMOID_OF(-y))
 
@@ -211,14 +246,22 @@ DEFINE2(smooth_l1, ABS(x - y) < a ? (x - y) * (x - y) * b : ABS(x - y) - (REAL)0
 DEFINE2(huber, ABS(x - y) < a ? (x - y) * (x - y) * (REAL)0.5 : a * (ABS(x - y) - (REAL)0.5 * a))
 DEFINE2_EXP(binary_cross_entropy_with_logits, (1 - y) * x + ((x < 0 ? -x : 0) + LOG1P(EXP_BELOW_0(-ABS(x)))))
 DEFINE2_EXP(soft_margin, (x * y < 0 ? -x * y : 0) + LOG1P(EXP_BELOW_0(-ABS(x * y))))
-DEFINE2_EXP(logaddexp, (x < y ? y : x) + LOG1P(EXP_BELOW_0(x == y ? 0 : -ABS(x - y))))
+DEFINE2_EXP(logaddexp, (x < y ? y : x) + LOG1P(EXP_BELOW_0(x == y ? 0 : -ABS(x - y) * a)) * b)
+DEFINE2_QUICK(lerp_by_number, (y - x) * a + (b > 0 ? y : x))
+
+/* -- of three */
+
+DEFINE3_QUICK(lerp, (y - x) * (ABS(z) < (REAL)0.5 ? z : z - 1) + (ABS(z) < (REAL)0.5 ? x : y))
+DEFINE3_QUICK(addcmul, x + a * y * z)
+DEFINE3_QUICK(addcdiv, x + y / z * a)
+DEFINE3_QUICK(clamped, WITHIN(z, >=, WITHIN(y, <=, x)))
 
 /* -- their gradients for x; z is the one that comes in */
 
 DEFINE3(squared_error_gradient, 2 * (x - y) * z)
 DEFINE3(bounded_difference, BETWEEN((x - y) * b, -a, a) * z)
 DEFINE3_EXP(binary_cross_entropy_with_logits_gradient, (SIGMOID_OF(x) - y) * z)
-DEFINE3_EXP(exponential_share, SIGMOID_OF(x == y ? 0 : x - y) * z)
+DEFINE3_EXP(exponential_share, SIGMOID_OF(x == y ? 0 : (x - y) * a) * z)
 DEFINE3_EXP(soft_margin_gradient, -y * SIGMOID_OF(-x * y) * z)
 
 /* -- halves of one array */
@@ -234,7 +277,26 @@ static void (*const NAME(fused)[])(const REAL *, const REAL *, const REAL *, REA
     NAME(outside), NAME(softplus_gradient), NAME(logsigmoid_gradient), NAME(elu_gradient), NAME(squared_error),
     NAME(smooth_l1), NAME(huber), NAME(binary_cross_entropy_with_logits), NAME(soft_margin), NAME(logaddexp),
     NAME(squared_error_gradient), NAME(bounded_difference), NAME(binary_cross_entropy_with_logits_gradient),
-    NAME(exponential_share), NAME(soft_margin_gradient)};
+    NAME(exponential_share), NAME(soft_margin_gradient), NAME(frac), NAME(rounded), NAME(finite), NAME(where_finite),
+    NAME(lerp_by_number), NAME(lerp), NAME(addcmul), NAME(addcdiv), NAME(clamped)};
+
+/* So many elements, from `first` on, of an operand that is spread. */
+static void NAME(spread)(const REAL *from, REAL *to, Py_ssize_t first, Py_ssize_t n, Py_ssize_t inner, Py_ssize_t period)
+{
+    Py_ssize_t at = first / inner % period, left = inner - first % inner;
+    while (n > 0) {
+        Py_ssize_t m = inner == 1 ? period - at : left;
+        if (m > n) m = n;
+        if (inner == 1) memcpy(to, from + at, m * sizeof *to);
+        else
+            for (Py_ssize_t i = 0; i < m; i++) to[i] = from[at];
+        at += inner == 1 ? m : 1;
+        if (at == period) at = 0;
+        left = inner;
+        to += m;
+        n -= m;
+    }
+}
 
 static void NAME(run_fused)(const native_call *c, Py_ssize_t first, Py_ssize_t count)
 {
@@ -242,16 +304,20 @@ static void NAME(run_fused)(const native_call *c, Py_ssize_t first, Py_ssize_t c
     const REAL *in[3];
     for (int k = 0; k < 3; k++) {
         in[k] = (const REAL *)c->data[k + 1];
-        if (in[k] && c->n[k + 1]) in[k] += first;
+        if (in[k] && c->n[k + 1] == EACH) in[k] += first;
         else if (in[k]) {
             for (int i = 0; i < RUN; i++) room[k][i] = *in[k];
             in[k] = room[k];
         }
     }
-    for (; count > 0; count -= RUN, out += RUN) {
-        NAME(fused)[c->n[0]](in[0], in[1], in[2], out, count < RUN ? count : RUN, (const double *)c->data[4]);
+    for (; count > 0; count -= RUN, out += RUN, first += RUN) {
+        const Py_ssize_t n = count < RUN ? count : RUN;
         for (int k = 0; k < 3; k++)
-            if (c->n[k + 1]) in[k] += RUN;
+            if (c->n[k + 1] == SPREAD)
+                NAME(spread)((const REAL *)c->data[k + 1], room[k], first, n, c->n[k + 4], c->n[k + 7]);
+        NAME(fused)[c->n[0]](in[0], in[1], in[2], out, n, (const double *)c->data[4]);
+        for (int k = 0; k < 3; k++)
+            if (c->n[k + 1] == EACH) in[k] += RUN;
     }
 }
 
@@ -260,6 +326,10 @@ static void NAME(run_fused)(const native_call *c, Py_ssize_t first, Py_ssize_t c
 #undef DEFINE1
 #undef DEFINE2
 #undef DEFINE3
+#undef DEFINE1_QUICK
+#undef DEFINE2_QUICK
+#undef DEFINE3_QUICK
+#undef WITHIN
 #undef DEFINE1_EXP
 #undef DEFINE2_EXP
 #undef DEFINE3_EXP

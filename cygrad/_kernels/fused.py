@@ -11,7 +11,7 @@ from cygrad._kernels.arrays import dense, new_array
 from cygrad._kernels.gpu import loops
 from cygrad._kernels.gpu.library import is_array
 
-FUSED, GATED = 23, 26  # as in native.h
+GATED = 26  # as in native.h
 PIECE = 1 << 14  # elements that one thread works on
 RUN = 1024  # elements of an item of GATED
 
@@ -21,44 +21,49 @@ _FUNCTIONS = (
     "leaky_relu_gradient negative_products above inside hardsigmoid_gradient hardswish_gradient outside "
     "softplus_gradient logsigmoid_gradient elu_gradient squared_error smooth_l1 huber binary_cross_entropy_with_logits "
     "soft_margin logaddexp squared_error_gradient bounded_difference binary_cross_entropy_with_logits_gradient "
-    "exponential_share soft_margin_gradient"
+    "exponential_share soft_margin_gradient frac rounded finite where_finite lerp_by_number lerp addcmul addcdiv "
+    "clamped"
 ).split()
 _NUMBERS = {name: i for i, name in enumerate(_FUNCTIONS)}
 
 
-def fused(name, *operands, numbers=()):
-    """The function of arrays of one type and shape, or of one element; None if that has no loop.
+def fused(name, *operands, numbers=(), out=None):
+    """The function of arrays of one type that broadcast to one of them; None if there is no loop for them.
 
-    The result lies in memory as the largest operand does, if that is dense.
+    Others than dense ones must be alike or of one element. The result lies in memory as the largest operand does, if
+    that is dense; or in `out`, an operand or an array that lies elsewhere.
     """
+    found = native.fused(_NUMBERS[name], operands, numbers, out)
+    if found is not None:
+        return found
     if any(map(is_array, operands)):
-        return loops.fused(name, *operands, numbers=numbers)
+        return loops.fused(name, *operands, numbers=numbers) if out is None else None
     largest = max(operands, key=np.size)
-    if type(largest) is not np.ndarray or not native.has_loops(largest):
-        return None
-    if not all(_fits(operand, largest) for operand in operands):
+    if not has_loop(*operands) or any(operand.shape != largest.shape and operand.size != 1 for operand in operands):
         return None
     order = None if largest.flags.c_contiguous else np.argsort([-abs(n) for n in largest.strides], kind="stable")
-    given = [_dense(operand, order) for operand in operands]
-    out = new_array(largest.shape if order is None else largest.transpose(order).shape, largest.dtype.num)
-    steps = [operand.size == largest.size for operand in given]
-    missing = 3 - len(given)
-    arrays = (out, *given, *[None] * missing, np.array([*numbers, 0.0, 0.0, 0.0][:3], float))
-    native.run(FUSED, arrays, (_NUMBERS[name], *steps, *[False] * missing), 0, largest.size, PIECE)
-    return out if order is None else out.transpose(np.argsort(order))
+    given = tuple(_dense(operand, order, operand is largest) for operand in operands)
+    made = native.fused(_NUMBERS[name], given, numbers)
+    if made is None:
+        return None
+    if order is not None:
+        made = made.transpose(np.argsort(order))
+    if out is None:
+        return made
+    np.copyto(out, made)
+    return out
 
 
-def _fits(operand, largest):
-    return (
-        type(operand) is np.ndarray
-        and operand.dtype == largest.dtype
-        and (operand.shape == largest.shape or (operand.size == 1 and operand.ndim <= largest.ndim))
+def has_loop(*operands):
+    """Whether `fused` has loops for such operands."""
+    return all(type(a) is np.ndarray and a.dtype == operands[0].dtype for a in operands) and native.has_loops(
+        operands[0]
     )
 
 
-def _dense(operand, order):
-    """An operand as loops take it, its dimensions in that order; one element where it is an expanded one."""
-    if operand.size > 1 and not any(operand.strides):
+def _dense(operand, order, is_largest):
+    """An operand as loops take it, its dimensions in that order; one element where another is larger than that."""
+    if operand.size > 1 and not any(operand.strides) and not is_largest:
         operand = operand[(slice(0, 1),) * operand.ndim]
     elif operand.size > 1 and order is not None:
         operand = operand.transpose(order)
@@ -103,7 +108,8 @@ class by_loop:
     """A decorator of functions of `count` arrays and of numbers: they are a loop of fused.h where that can be.
 
     `numbers` makes those of the loop of the function's, or None if there is no loop for these; `are_operands` tells
-    that they are operands of the loop. Large arrays are given to the function itself block by block.
+    that they are operands of the loop. Large arrays are given to the function itself block by block. With `out` it can
+    be called if the function can; that is as for `fused`.
     """
 
     def __init__(self, name, count=1, numbers=lambda *given: given, are_operands=False):
@@ -117,16 +123,18 @@ class _ByLoop:
     def __init__(self, loop, function):
         self.loop, self.function = loop, function
 
-    def __call__(self, *args):
+    def __call__(self, *args, out=None):
         loop, count = self.loop, self.loop.count
         arrays, numbers = args[:count], loop.numbers(*args[count:])
         found = None
         if numbers is not None and loop.are_operands:
             found = fused(loop.name, *arrays, *(np.asarray(n, arrays[0].dtype) for n in numbers))
         elif numbers is not None:
-            found = fused(loop.name, *arrays, numbers=numbers)
+            found = fused(loop.name, *arrays, numbers=numbers, out=out)
         if found is not None:
             return found
+        if out is not None:
+            return self.function(*args, out=out)
         if max((a.size for a in args if isinstance(a, np.ndarray)), default=0) <= blocks.SIZE:
             return self.function(*args)
         return blocks.in_blocks(self.function, args)

@@ -12,6 +12,8 @@ A loop takes pointers, a count, and steps in bytes. It expects exact types, alig
 output that either is an input, element for element, or touches none. An output step of 0 would tell it to reduce. It
 raises floating point flags, which nobody reads; only integer `power` sets a Python error, for a negative exponent.
 
+Where NumPy's own are slow, others stand in their place (ufuncs.h).
+
 Where there is no loop, or memory is not plain, NumPy's function does the work; CYGRAD_PURE=1 in the environment sends
 everything that way.
 """
@@ -37,6 +39,9 @@ cnp.import_array()
 cdef extern from "sanitized.h" nogil:     # nothing but in sanitized builds
     void touch_ends(char** data, const cnp.npy_intp* dims, const cnp.npy_intp* steps, int count,
                     bint is_product) noexcept
+
+cdef extern from "ufuncs.h":
+    void replace_loop(const char* name, int is_double, loop_t* loop, void** settings) noexcept
 
 cdef union Number:              # room for one value of any built-in type, aligned for it
     unsigned char boolean
@@ -297,6 +302,9 @@ cdef class Ufunc:
                 self.loops[t].out_type = out_type
                 self.loops[t].piece = _piece(self.name, t)
             types += source.nargs
+        for t in (cnp.NPY_FLOAT, cnp.NPY_DOUBLE):
+            if self.loops[t].function != NULL:
+                replace_loop(ufunc.__name__.encode(), t == cnp.NPY_DOUBLE, &self.loops[t].function, &self.loops[t].data)
         if ufunc is np.reciprocal:
             self.quotient = Ufunc(np.divide)
             for t in (cnp.NPY_FLOAT, cnp.NPY_DOUBLE):

@@ -9,8 +9,8 @@ from libc.string cimport memset
 
 cimport numpy as cnp
 
-from cygrad._kernels.arrays cimport PURE, is_plain
-from cygrad._kernels.parallel cimport part_t, share
+from cygrad._kernels.arrays cimport PURE, PyArray_CheckExact, broadcasts_to, empty, is_plain, same_shape
+from cygrad._kernels.parallel cimport LIGHT, RELEASE_ABOVE, part_t, share
 from cygrad._kernels.blas cimport matmul_loop
 from cygrad._kernels.walk cimport Loop, loop_t
 
@@ -19,6 +19,9 @@ cnp.import_array()
 cdef extern from "native.h":
     enum:
         LOOPS
+        FUSED
+        EACH
+        SPREAD
     ctypedef struct product_loop:
         loop_t function
         void* data
@@ -44,6 +47,74 @@ def has_loops(cnp.ndarray a not None):
 def has_loop(int loop):
     """Whether the compiler could make that loop, and this processor can run it."""
     return bool(native_has(loop))
+
+
+cdef Py_ssize_t _elements_behind(cnp.ndarray a, cnp.ndarray target) noexcept:
+    """How many elements of the target in turn take one of `a`; 0 if `a` is not repeated as a whole."""
+    cdef Py_ssize_t behind = 1
+    cdef int i = cnp.PyArray_NDIM(a) - 1, before = cnp.PyArray_NDIM(target) - cnp.PyArray_NDIM(a)
+    while i >= 0 and cnp.PyArray_DIM(a, i) == 1:
+        behind *= cnp.PyArray_DIM(target, before + i)
+        i -= 1
+    while i >= 0 and cnp.PyArray_DIM(a, i) == cnp.PyArray_DIM(target, before + i):
+        i -= 1
+    while i >= 0 and cnp.PyArray_DIM(a, i) == 1:
+        i -= 1
+    return behind if i < 0 else 0
+
+
+def fused(int number, tuple operands, tuple numbers, cnp.ndarray out=None):
+    """A function of fused.h of dense arrays of one type that broadcast to one of them, else None.
+
+    The result lies in `out` if that is not None: an operand, or an array that lies elsewhere.
+    """
+    cdef native_call c
+    cdef double[3] given
+    cdef cnp.ndarray a, largest = None
+    cdef int k, typenum, count = len(operands)
+    memset(&c, 0, sizeof(c))
+    memset(given, 0, sizeof(given))
+    for k in range(count):
+        if not PyArray_CheckExact(operands[k]):
+            return None
+        a = operands[k]
+        if not is_plain(a) or not cnp.PyArray_IS_C_CONTIGUOUS(a):
+            return None
+        c.data[k + 1] = cnp.PyArray_BYTES(a)
+        if largest is None or cnp.PyArray_SIZE(a) > cnp.PyArray_SIZE(largest):
+            largest = a
+    if not has_loops(largest):
+        return None
+    typenum = cnp.PyArray_TYPE(largest)
+    for k in range(count):
+        a = operands[k]
+        if cnp.PyArray_TYPE(a) != typenum or not broadcasts_to(a, largest):
+            return None
+        if same_shape(a, largest):
+            c.n[k + 1] = EACH
+        elif cnp.PyArray_SIZE(a) != 1:
+            c.n[k + 1] = SPREAD
+            c.n[k + 4] = _elements_behind(a, largest)
+            c.n[k + 7] = cnp.PyArray_SIZE(a)
+            if c.n[k + 4] == 0:
+                return None
+    if out is None:
+        out = empty(cnp.PyArray_NDIM(largest), cnp.PyArray_DIMS(largest), typenum)
+    elif not (is_plain(out) and cnp.PyArray_IS_C_CONTIGUOUS(out) and same_shape(out, largest)
+              and cnp.PyArray_TYPE(out) == typenum and cnp.PyArray_ISWRITEABLE(out)):
+        return None
+    for k in range(len(numbers)):
+        given[k] = numbers[k]
+    c.n[0] = number
+    c.data[0] = cnp.PyArray_BYTES(out)
+    c.data[4] = <char*>given
+    c.is_double = typenum == cnp.NPY_DOUBLE
+    if cnp.PyArray_SIZE(out) <= RELEASE_ABOVE:
+        native_parts[FUSED](&c, 0, cnp.PyArray_SIZE(out))
+    else:
+        with nogil:
+            share(native_parts[FUSED], &c, cnp.PyArray_SIZE(out), LIGHT)
+    return out
 
 
 cdef part_t loop_of(int loop) noexcept:

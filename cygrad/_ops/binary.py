@@ -23,8 +23,10 @@ from cygrad._core.opdef import (
 )
 from cygrad._core.record import apply1_args, apply2, apply_n, as_type, result_type
 from cygrad._core.tensor import Tensor
+from cygrad._kernels import by_numpy
 from cygrad._kernels.fused import by_loop
 from cygrad._kernels.gpu.library import is_array
+from cygrad._kernels.loops import Ufunc
 from cygrad._ops.activations import fused_gradient
 from cygrad._ops.arguments import require
 from cygrad._ops.arithmetic import add, div, mul, pow, sub
@@ -69,7 +71,7 @@ COPYSIGN_NUMBER = declare(
     kept_sign,
     saves=IN0 | OUT0,
     flags=ELEMENTWISE | FLOAT_RESULT,
-    kernel=lambda x, sign: np.copysign(x, x.dtype.type(sign)),
+    kernel=lambda x, sign: np.copysign(x, x.dtype.type(sign)) if is_array(x) else COPYSIGN.ufunc(x, sign),
     inputs="self",
     node="CopysignBackward1",
 )
@@ -131,12 +133,14 @@ def nextafter(input, other, *, out=None):
     return apply2(NEXTAFTER, input, other, out)
 
 
-HEAVISIDE = declare(
-    "heaviside",
-    flags=STEP,
-    kernel=lambda x, values: np.heaviside(x, values).astype(x.dtype, copy=False),
-    inputs="self values",
-)
+def heaviside_array(x, values):
+    if x.dtype.kind == "f" and not is_array(x):
+        return HEAVISIDE_OF_FLOATS(x, values)
+    return np.heaviside(x, values).astype(x.dtype, copy=False)
+
+
+HEAVISIDE_OF_FLOATS = Ufunc(np.heaviside)
+HEAVISIDE = declare("heaviside", flags=STEP, kernel=heaviside_array, inputs="self values")
 
 
 def heaviside(input, values, *, out=None):
@@ -202,12 +206,13 @@ def ldexp(input, other, *, out=None):
 
 def logaddexp_rule(n, g):
     x, y = n.saved(0), n.saved(1)
-    return _logaddexp_gradient(g, x, y) if n.needs(0) else None, _logaddexp_gradient(g, y, x) if n.needs(1) else None
+    return shared(g, x, y, exp) if n.needs(0) else None, shared(g, y, x, exp) if n.needs(1) else None
 
 
-def _logaddexp_gradient(g, x, y):
-    found = fused_gradient("exponential_share", x, y, g)
-    return mul(g, share(x, y, exp)) if found is None else found
+def shared(g, x, y, power):
+    """g times the share of x."""
+    found = fused_gradient("exponential_share", x, y, g, numbers=(1.0 if power is exp else math.log(2),))
+    return mul(g, share(x, y, power)) if found is None else found
 
 
 def share(x, y, power):
@@ -216,7 +221,7 @@ def share(x, y, power):
     return conjugate(div(1, add(1, power(where(same, 0.0, sub(y, x))))))
 
 
-@by_loop("logaddexp", 2)
+@by_loop("logaddexp", 2, lambda: (1.0, 1.0))
 def logaddexp_array(x, y):
     """log(exp(x) + exp(y)) without overflow."""
     with np.errstate(all="ignore"):
@@ -246,10 +251,22 @@ def logaddexp(input, other, *, out=None):
 
 def logaddexp2_rule(n, g):
     x, y = n.saved(0), n.saved(1)
-    return mul(g, share(x, y, exp2)) if n.needs(0) else None, mul(g, share(y, x, exp2)) if n.needs(1) else None
+    return shared(g, x, y, exp2) if n.needs(0) else None, shared(g, y, x, exp2) if n.needs(1) else None
 
 
-LOGADDEXP2 = declare("logaddexp2", logaddexp2_rule, saves=IN0 | IN1, flags=ELEMENTWISE, ufunc="logaddexp2")
+@by_loop("logaddexp", 2, lambda: (math.log(2), 1 / math.log(2)))
+def logaddexp2_array(x, y):
+    return by_numpy.call(np.logaddexp2, x, y)
+
+
+LOGADDEXP2 = declare(
+    "logaddexp2",
+    logaddexp2_rule,
+    saves=IN0 | IN1,
+    flags=ELEMENTWISE,
+    kernel=logaddexp2_array,
+    numpy="logaddexp2",
+)
 
 
 def logaddexp2(input, other, *, out=None):
@@ -263,7 +280,8 @@ def logaddexp2(input, other, *, out=None):
     """
     require_tensors(LOGADDEXP2, input, other)
     require_real(LOGADDEXP2, input, other, integers=False)
-    return apply2(LOGADDEXP2, input, other, out)
+    require_broadcast(input, other)
+    return of_one_type(LOGADDEXP2, input, other, out)
 
 
 def xlogy_rule(n, g):

@@ -19,6 +19,7 @@ from cygrad._core.record import (
 from cygrad._core.tensor import Tensor
 from cygrad._kernels import by_numpy
 from cygrad._kernels.blocks import result_for
+from cygrad._kernels.fused import by_loop
 from cygrad._kernels.gpu.library import is_array
 from cygrad._ops.arguments import is_integer
 from cygrad._ops.arithmetic import mul, neg
@@ -92,12 +93,17 @@ def trunc(input, *, out=None):
     return rounded(TRUNC, input, out, "trunc is not supported for complex inputs")
 
 
+@by_loop("rounded", numbers=lambda decimals: (10.0**decimals, 1.0) if decimals > 0 else (1.0, 10.0**-decimals))
+def round_array(a, decimals):
+    return by_numpy.call(lambda a: np.round(a, decimals), a)
+
+
 ROUND = declare("round", step_rule, flags=SMOOTH, ufunc="rint", inputs="self")
 ROUND_DECIMALS = declare(
     "round.decimals",
     step_rule,
     flags=SMOOTH | PRIVATE,
-    kernel=lambda a, decimals: by_numpy.call(lambda a: np.round(a, decimals), a),
+    kernel=round_array,
     node="RoundBackward1",
     inputs="self",
     attributes="decimals",
@@ -129,9 +135,12 @@ def pass_on(n, g):
     return g
 
 
-FRAC = declare(
-    "frac", pass_on, flags=SMOOTH, kernel=lambda a: by_numpy.call(lambda a: a - np.trunc(a), a), inputs="self"
-)
+@by_loop("frac")
+def frac_array(a):
+    return by_numpy.call(lambda a: a - np.trunc(a), a)
+
+
+FRAC = declare("frac", pass_on, flags=SMOOTH, kernel=frac_array, inputs="self")
 
 
 def frac(input, *, out=None):
@@ -170,27 +179,32 @@ def divide(op, kernel, input, other, out):
     return apply2(op, input, other, out)
 
 
-def divide_by_number(op, ufunc, input, other, out):
+def divided(ufunc, a, b):
+    """A `Ufunc` of two arrays, wherever they are."""
+    return by_numpy.call(ufunc.numpy, a, b) if is_array(a) or is_array(b) else ufunc(a, b)
+
+
+def divide_by_number(op, input, other, out):
     """`other` is no input of the node then."""
     t = tensor_argument(op, input, "input", 1)
     if not isinstance(other, NUMBER):
         tensor_argument(op, other, "other", 2)
     check_division(op.name + "_cpu", t, other)
     target = None if out is None else array_of(out)
-    array = result_for(target, partial(by_numpy.call, ufunc), *promoted(t, other, 0))
+    array = result_for(target, partial(divided, op.ufunc), *promoted(t, other, 0))
     return recorded(op, array, (t,), (other,), out)
 
 
-def quotient_rule(ufunc):
-    """The rule for `input - other * ufunc(input, other)`."""
+def quotient_rule(quotient):
+    """The rule for `input - other * quotient(input, other)`."""
 
     def rule(n, g):
         if not n.needs(1):
             return g, None
         a, b = (array_of(x) if isinstance(x, Tensor) else x for x in (n.saved(0), n.saved(1)))
         kind = g.dtype.numpy
-        quotient = by_numpy.call(ufunc, *(x.astype(kind) if is_array(x) else np.asarray(x, kind) for x in (a, b)))
-        return g, neg(mul(g, tensor_of(quotient)))
+        found = quotient(*(x.astype(kind) if is_array(x) else np.asarray(x, kind) for x in (a, b)))
+        return g, neg(mul(g, tensor_of(found)))
 
     return rule
 
@@ -224,7 +238,7 @@ def floor_divide(input, other, *, out=None):
 REMAINDER = declare("remainder", pass_on, flags=SMOOTH, ufunc="remainder", inputs="self")
 REMAINDER_TENSOR = declare(
     "remainder.Tensor",
-    quotient_rule(np.floor_divide),
+    quotient_rule(lambda a, b: divided(FLOOR_DIVIDE.ufunc, a, b)),
     saves=(0, IN0 | IN1),
     flags=ELEMENTWISE | PRIVATE,
     ufunc="remainder",
@@ -245,13 +259,13 @@ def remainder(input, other, *, out=None):
     """
     if isinstance(other, Tensor):
         return divide(REMAINDER_TENSOR, "remainder_cpu", input, other, out)
-    return divide_by_number(REMAINDER, np.remainder, input, other, out)
+    return divide_by_number(REMAINDER, input, other, out)
 
 
 FMOD = declare("fmod", pass_on, flags=SMOOTH, ufunc="fmod", inputs="self")
 FMOD_TENSOR = declare(
     "fmod.Tensor",
-    quotient_rule(lambda a, b: np.trunc(a / b)),
+    quotient_rule(lambda a, b: by_numpy.call(lambda a, b: np.trunc(a / b), a, b)),
     saves=(0, IN0 | IN1),
     flags=ELEMENTWISE | PRIVATE,
     ufunc="fmod",
@@ -273,7 +287,7 @@ def fmod(input, other, *, out=None):
     if isinstance(other, Tensor):
         tensor_argument(FMOD, input, "input", 1)
         return divide(FMOD_TENSOR, "fmod_cpu", input, other, out)
-    return divide_by_number(FMOD, np.fmod, input, other, out)
+    return divide_by_number(FMOD, input, other, out)
 
 
 functions = publish(globals())

@@ -11,6 +11,7 @@ from cygrad._core.opdef import ELEMENTWISE, IN0, IN1, IN2, INPLACE, PRIVATE, dec
 from cygrad._core.record import apply2, as_type, recorded, result_type
 from cygrad._core.tensor import Tensor
 from cygrad._kernels import blocks
+from cygrad._kernels.fused import fused
 from cygrad._ops.arithmetic import div
 from cygrad._ops.checks import no_such_call, require_tensors
 from cygrad._ops.comparisons import check_fits, where
@@ -222,6 +223,10 @@ def bounded(op, input, low, high, out):
         check_fits(bound, dtype)
         bounds.append(as_type(bound, dtype) if isinstance(bound, Tensor) else bound)
     target = None if out is None else array_of(out)
+    if isinstance(low, Tensor) and isinstance(high, Tensor) and target is None:
+        found = fused("clamped", as_type(input, dtype), *bounds)
+        if found is not None:
+            return found, by_tensors
     if by_tensors and target is None and input.numel() > blocks.SIZE:  # which takes a pass for each bound
         return blocks.in_blocks(kernels.clamp, (as_type(input, dtype), *bounds)), by_tensors
     array = as_type(input, dtype)

@@ -10,7 +10,9 @@ from cygrad._core.gradients_in_blocks import in_parts
 from cygrad._core.limits import finfo
 from cygrad._core.opdef import ELEMENTWISE, IN0, INPLACE, LINEAR, NONDIFF, OUT1, declare, publish
 from cygrad._core.record import apply1, apply1_args, record_outputs, tensor_argument
+from cygrad._kernels.fused import by_loop
 from cygrad._kernels.gpu.library import as_array
+from cygrad._ops.activations import fused_gradient
 from cygrad._ops.arithmetic import div, mul, neg, sub
 from cygrad._ops.binary import ldexp
 from cygrad._ops.checks import require_real
@@ -97,23 +99,31 @@ def isreal(input):
 # -- in place of special values -------------------------------------------------------------------
 
 
+def _numbers_of_finite(nan, posinf, neginf):
+    """nan stands for the largest and the least number of the type."""
+    if posinf != posinf or neginf != neginf:
+        return None
+    return 0.0 if nan is None else nan, math.nan if posinf is None else posinf, math.nan if neginf is None else neginf
+
+
+@by_loop("finite", numbers=_numbers_of_finite)
 def nan_to_num_array(x, nan, posinf, neginf):
     if x.dtype.kind == "c":
-        parts = [nan_to_num_array(part, nan, posinf, neginf) for part in (x.real, x.imag)]
+        parts = [nan_to_num_array(as_array(part), nan, posinf, neginf) for part in (x.real, x.imag)]
         return (parts[0] + 1j * parts[1]).astype(x.dtype, copy=False)
     if x.dtype.kind != "f":
         return x.copy()
     limits = np.finfo(x.dtype)
-    return np.nan_to_num(
-        x,
-        nan=0.0 if nan is None else nan,
-        posinf=limits.max if posinf is None else posinf,
-        neginf=limits.min if neginf is None else neginf,
-    )
+    nan = 0.0 if nan is None else nan
+    posinf, neginf = limits.max if posinf is None else posinf, limits.min if neginf is None else neginf
+    return np.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
 
 
 def nan_to_num_rule(n, g):
     x = n.saved(0)
+    found = fused_gradient("where_finite", g, x)
+    if found is not None:
+        return found
     return where((x != x) | (abs(x) == math.inf), 0.0, g)
 
 

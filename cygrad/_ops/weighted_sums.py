@@ -11,6 +11,7 @@ from cygrad._core.opdef import ELEMENTWISE, IN0, IN1, IN2, INPLACE, LINEAR, decl
 from cygrad._core.record import apply_n, result_type, write_into
 from cygrad._core.tensor import Tensor
 from cygrad._kernels import blocks
+from cygrad._kernels.fused import by_loop, has_loop
 from cygrad._kernels.gpu.library import as_array, is_array
 from cygrad._kernels.pointwise import where as select
 from cygrad._ops.arithmetic import div, mul, neg, sub
@@ -41,6 +42,7 @@ def lerp_rule(n, g):
     return mul(g, 1 - weight) if n.needs(0) else None, mul(g, weight) if n.needs(1) else None
 
 
+@by_loop("lerp", 3)
 def lerp_array(start, end, weight, out=None):
     """start + weight * (end - start), exact at both ends: beyond the middle, end + (weight - 1) * (end - start)."""
     near = np.abs(weight) < 0.5
@@ -52,11 +54,21 @@ def lerp_array(start, end, weight, out=None):
     return np.add(moved, begin, out=moved if out is None else out)
 
 
+def _numbers_of_lerp(weight):
+    is_far = not abs(weight) < 0.5
+    return None if isinstance(weight, complex) else (weight - 1 if is_far else weight, is_far)
+
+
+@by_loop("lerp_by_number", 2, _numbers_of_lerp)
+def lerp_by_number(start, end, weight, out=None):
+    return lerp_array.function(start, end, start.dtype.type(weight), out)
+
+
 LERP_NUMBER = declare(
     "lerp.Scalar",
     lerp_rule,
     flags=ELEMENTWISE | LINEAR,
-    kernel=lambda x, y, weight, out=None: lerp_array(x, y, x.dtype.type(weight), out),
+    kernel=lerp_by_number,
     inputs="self end",
     attributes="weight",
     node="LerpBackward0",
@@ -111,11 +123,9 @@ def lerp(input, end, weight, *, out=None):
 
 def computed(op, inputs, args, out):
     """As `apply_n`, of a kernel that may write into `out`, which then is not computed elsewhere first."""
-    if isinstance(out, Tensor) and out.numel() <= blocks.SIZE:  # larger ones are computed by blocks
-        kernel = op.kernel
-        result = blocks.result_into(
-            array_of(out), lambda *arrays, out: kernel(*arrays, *args, out=out), *map(array_of, inputs)
-        )
+    arrays = [array_of(t) for t in inputs] if isinstance(out, Tensor) else []
+    if arrays and (out.numel() <= blocks.SIZE or has_loop(*arrays)):  # larger ones are computed by blocks
+        result = blocks.result_into(array_of(out), lambda *arrays, out: op.kernel(*arrays, *args, out=out), *arrays)
         if result is not None:
             return write_into(op, out, result, inputs, args or None)
     return apply_n(op, inputs, args or None, out)
@@ -140,6 +150,7 @@ def addcmul_rule(n, g):
     )
 
 
+@by_loop("addcmul", 3, lambda value: None if isinstance(value, complex) else (value,))
 def addcmul_array(x, a, b, value, out=None):
     term = as_array(a * b if value == 1 else x.dtype.type(value) * a * b)
     return np.add(x, term, out=spare(x, term) if out is None else out)
@@ -205,6 +216,7 @@ def addcdiv_rule(n, g):
     )
 
 
+@by_loop("addcdiv", 3, lambda value: None if isinstance(value, complex) else (value,))
 def addcdiv_array(x, a, b, value, out=None):
     with np.errstate(all="ignore"):
         term = as_array(a / b)

@@ -49,12 +49,21 @@ CASES = {
     "huber": ((1, 0), (2,), lambda x, y: bent(x - y, 2)),
     "binary_cross_entropy_with_logits": ((1, 1), (), lambda x, y: (1 - y) * x + np.logaddexp(0, -x)),
     "soft_margin": ((1, 1), (), lambda x, y: np.logaddexp(0, -x * y)),
-    "logaddexp": ((1, 1), (), np.logaddexp),
+    "logaddexp": ((1, 1), (np.log(2), 1 / np.log(2)), np.logaddexp2),
     "squared_error_gradient": ((1, 1, 0), (), lambda x, y, z: 2 * (x - y) * z),
     "bounded_difference": ((1, 1, 1), (2, 0.5), lambda x, y, z: np.clip((x - y) * 0.5, -2, 2) * z),
     "binary_cross_entropy_with_logits_gradient": ((1, 1, 0), (), lambda x, y, z: (sigmoid(x) - y) * z),
-    "exponential_share": ((1, 1, 1), (), lambda x, y, z: sigmoid(np.where(x == y, 0, x - y)) * z),
+    "exponential_share": ((1, 1, 1), (0.5,), lambda x, y, z: sigmoid(np.where(x == y, 0, (x - y) * 0.5)) * z),
     "soft_margin_gradient": ((1, 1, 0), (), lambda x, y, z: -y * sigmoid(-x * y) * z),
+    "frac": ((1,), (), lambda x: x - np.trunc(x)),
+    "rounded": ((1,), (4, 1), lambda x: np.rint(x * 4) / 4),
+    "finite": ((1,), (2, 3, -4), lambda x: np.nan_to_num(x, nan=2, posinf=3, neginf=-4)),
+    "where_finite": ((1, 1), (), lambda x, y: np.where(np.isfinite(y), x, 0)),
+    "lerp_by_number": ((1, 1), (0.25, 0), lambda x, y: x + 0.25 * (y - x)),
+    "lerp": ((1, 1, 1), (), lambda x, y, z: np.where(np.abs(z) < 0.5, x + z * (y - x), y - (y - x) * (1 - z))),
+    "addcmul": ((1, 1, 1), (2,), lambda x, y, z: x + 2 * y * z),
+    "addcdiv": ((1, 1, 0), (2,), lambda x, y, z: x + y / z * 2),
+    "clamped": ((1, 1, 1), (), lambda x, y, z: np.minimum(np.maximum(x, y), z)),
 }
 
 
@@ -152,7 +161,36 @@ def test_no_loop():
     assert fused("hardtanh", x.astype(np.float16), numbers=(0, 1)) is None
     assert fused("hardtanh", np.arange(4), numbers=(0, 1)) is None
     assert fused("huber", x, x.astype(np.float64), numbers=(1,)) is None
-    assert fused("huber", x.reshape(2, 2), x[:2], numbers=(1,)) is None
+    assert fused("huber", x.reshape(2, 2), x[:3], numbers=(1,)) is None
+    assert fused("huber", x[:2, None], x[None, :3], numbers=(1,)) is None  # neither is as large as the result
+    assert fused("huber", x[:0], x[:1], numbers=(1,)) is None
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_broadcasting(dtype):
+    x, y, z = (a.reshape(6, 35, 20) for a in operands((1, 1, 1), dtype, 4200))
+    for b in (y[0], y[:, :, :1], y[:, :1, :1], y[0, 0], y[0, :, :1], y[:1, :1, :1], y[0, 0, 0]):
+        b = np.ascontiguousarray(b).reshape(b.shape)
+        full = np.broadcast_to(b, x.shape).copy()
+        assert np.array_equal(fused("addcmul", x, b, z, numbers=(2,)), fused("addcmul", x, full, z, numbers=(2,)))
+        assert np.array_equal(fused("lerp", b, z, x), fused("lerp", full, z, x))
+    assert fused("addcmul", x, np.ascontiguousarray(y[:, :1, ::2]), z, numbers=(2,)) is None
+    assert fused("addcmul", x, np.ascontiguousarray(y[:, :1]), z, numbers=(2,)) is None
+    large = np.tile(x, (20, 1, 1))
+    assert np.array_equal(
+        fused("addcmul", large, y[0], large, numbers=(2,)),
+        fused("addcmul", large, np.broadcast_to(y[0], large.shape).copy(), large, numbers=(2,)),
+    )
+
+
+def test_into_an_operand():
+    x, y = operands((1, 1), np.float32, 3000)
+    expected = fused("lerp_by_number", x, y, numbers=(0.25, 0))
+    assert fused("lerp_by_number", x, y, numbers=(0.25, 0), out=y) is y
+    assert np.array_equal(y, expected)
+    strided = np.zeros(6000, np.float32)[::2]
+    fused("lerp_by_number", x, x, numbers=(0.25, 0), out=strided)
+    assert np.array_equal(strided, x)
 
 
 @pytest.mark.parametrize("name", CASES)

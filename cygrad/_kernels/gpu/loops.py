@@ -44,11 +44,11 @@ _FORMULAS = {
     "huber": "size<W>(x - y) < a ? (x - y) * (x - y) * W(0.5) : a * (size<W>(x - y) - W(0.5) * a)",
     "binary_cross_entropy_with_logits": "(W(1) - y) * x + ((x < 0 ? -x : W(0)) + log_of_1_and_exp<W>(x))",
     "soft_margin": "(x * y < 0 ? -x * y : W(0)) + log_of_1_and_exp<W>(x * y)",
-    "logaddexp": "(x < y ? y : x) + log_of_1_and_exp<W>(x == y ? W(0) : x - y)",
+    "logaddexp": "(x < y ? y : x) + log_of_1_and_exp<W>(x == y ? W(0) : (x - y) * a) * b",
     "squared_error_gradient": "W(2) * (x - y) * z",
     "bounded_difference": "between<W>((x - y) * b, -a, a) * z",
     "binary_cross_entropy_with_logits_gradient": "(logistic<W>(x) - y) * z",
-    "exponential_share": "logistic<W>(x == y ? W(0) : x - y) * z",
+    "exponential_share": "logistic<W>(x == y ? W(0) : (x - y) * a) * z",
     "soft_margin_gradient": "-logistic<W>(-x * y) * y * z",
 }
 

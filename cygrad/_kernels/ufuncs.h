@@ -1,0 +1,262 @@
+/* Loops in the place of NumPy's where those call a function of C for each element: as fast as other elementwise work.
+
+   Each makes a short run of results. One that is not sure of a result leaves a nan there (a quotient too large to be
+   exact, an overflow on the way), and NumPy's own loop does that element: so results are NumPy's, also for unusual
+   operands. */
+
+#ifndef REAL                    /* the file includes itself once for each type */
+#ifndef CYGRAD_UFUNCS_H
+#define CYGRAD_UFUNCS_H
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+#include "clones.h"
+#include "exp.h"
+
+typedef void (*ufunc_loop)(char **data, const Py_ssize_t *n, const Py_ssize_t *steps, void *settings);
+enum { REST, REST_OF_DIVISOR, QUOTIENT };       /* what is wanted of a division */
+typedef int (*run_loop)(const void *xs, const void *ys, void *out, Py_ssize_t n, int wanted);   /* is there a nan? */
+
+typedef struct {
+    const char *name;
+    int nin;
+    run_loop loop;
+    int wanted;
+    ufunc_loop numpy;           /* NumPy's loop, and what it is given */
+    void *settings;
+} own_ufunc;
+
+/* Divisions need a product that is rounded together with a sum, in vectors. */
+#if defined(__GNUC__) && defined(__x86_64__)
+#define WITH_FMA __attribute__((target("avx2,fma")))
+#define HAS_FMA (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+#else
+#define WITH_FMA
+#ifdef FP_FAST_FMA
+#define HAS_FMA 1
+#else
+#define HAS_FMA 0
+#endif
+#endif
+
+CYGRAD_BEGIN_CHOOSING_LOOPS
+
+/* 2^x as 2^k exp(t log(2)) with t from -1/2 to 1/2. */
+CYGRAD_INLINE float power_with_base_2_f32(float x)
+{
+    const float rounder = 12582912.0f, limit = 150;
+    const float bounded = x > limit ? limit : x < -limit ? -limit : x;
+    const float rounded = bounded + rounder;
+    int32_t k, more;
+    float p = reduced((bounded - (rounded - rounder)) * 0.693147181f, &more) + 1;
+    p = x <= -limit ? 0 : p;
+    k = bits_of(rounded) - bits_of(rounder) + more;
+    return p * power_of_2(k >> 1) * power_of_2(k - (k >> 1));
+}
+
+CYGRAD_INLINE double power_with_base_2_f64(double x)
+{
+    const double rounder = 6755399441055744.0, limit = 1100;
+    const double bounded = x > limit ? limit : x < -limit ? -limit : x;
+    const double rounded = bounded + rounder;
+    uint64_t k, half, more;
+    double p = reduced_double((bounded - (rounded - rounder)) * 0.6931471805599453, &more) + 1;
+    p = x <= -limit ? 0 : p;
+    k = (uint64_t)bits_of_double(rounded) - (uint64_t)bits_of_double(rounder) + more;
+    half = ((k + 2048) >> 1) - 1024;
+    return p * power_of_2_double(half) * power_of_2_double(k - half);
+}
+
+#define REAL float
+#define BITS int32_t
+#define BITS_OF bits_of
+#define OF_BITS float_of
+#define WIDE double
+#define LARGEST 1e38            /* whose square has a WIDE */
+#define LEAST 0
+#define COPYSIGN copysignf
+#define ABS fabsf
+#define FMA fmaf
+#define ROUNDER 12582912.0f     /* 1.5 * 2^23 */
+#define LIMIT (1 << 21)
+#define ROOT_CLONES CYGRAD_CLONES
+#define NAME(name) name##_f32
+#include "ufuncs.h"
+#undef REAL
+#undef BITS
+#undef BITS_OF
+#undef OF_BITS
+#undef WIDE
+#undef LARGEST
+#undef LEAST
+#undef COPYSIGN
+#undef ABS
+#undef FMA
+#undef ROUNDER
+#undef LIMIT
+#undef ROOT_CLONES
+#undef NAME
+
+#define REAL double
+#define BITS int64_t
+#define BITS_OF bits_of_double
+#define OF_BITS double_of
+#define WIDE double
+#define LARGEST 1e150
+#define LEAST 1e-140
+#define COPYSIGN copysign
+#define ABS fabs
+#define FMA fma
+#define ROUNDER 6755399441055744.0      /* 1.5 * 2^52 */
+#define LIMIT (1LL << 50)
+#define ROOT_CLONES             /* as below: these wait for memory, or are seldom asked for */
+#define NAME(name) name##_f64
+#include "ufuncs.h"
+#undef REAL
+#undef BITS
+#undef BITS_OF
+#undef OF_BITS
+#undef WIDE
+#undef LARGEST
+#undef LEAST
+#undef COPYSIGN
+#undef ABS
+#undef FMA
+#undef ROUNDER
+#undef LIMIT
+#undef ROOT_CLONES
+#undef NAME
+
+CYGRAD_END_LOOPS
+
+static own_ufunc own_ufuncs[] = {
+#define BOTH(NAME, NIN, FUNCTION, WANTED) \
+    {NAME, NIN, FUNCTION##_f32, WANTED, NULL, NULL}, {NAME, NIN, FUNCTION##_f64, WANTED, NULL, NULL},
+    BOTH("fmod", 2, divided, REST) BOTH("remainder", 2, divided, REST_OF_DIVISOR)
+    BOTH("floor_divide", 2, divided, QUOTIENT) BOTH("hypot", 2, hypots, 0) BOTH("copysign", 2, copied_signs, 0)
+    BOTH("nextafter", 2, neighbours, 0) BOTH("heaviside", 2, steps, 0) BOTH("exp2", 1, powers_of_2, 0)
+#undef BOTH
+};
+
+enum { DIVISIONS = 3, OWN_RUN = 256 };    /* those at the beginning */
+
+static void copy_steps(char *to, Py_ssize_t to_step, const char *from, Py_ssize_t step, Py_ssize_t n, int is_double)
+{
+    for (; n > 0; n--, from += step, to += to_step)
+        if (is_double) memcpy(to, from, 8);
+        else memcpy(to, from, 4);
+}
+
+static void run_own(char **data, const Py_ssize_t *n, const Py_ssize_t *steps, void *settings)
+{
+    const own_ufunc *own = settings;
+    const int is_double = (own - own_ufuncs) % 2, nin = own->nin;
+    const Py_ssize_t size = is_double ? 8 : 4, to_step = steps[nin];
+    double room[3][OWN_RUN];
+    const char *in[2] = {data[0], data[nin - 1]};
+    char *out = data[nin];
+    for (Py_ssize_t done = 0; done < *n; done += OWN_RUN, out += OWN_RUN * to_step) {
+        const Py_ssize_t m = *n - done < OWN_RUN ? *n - done : OWN_RUN;
+        const void *given[2] = {in[0], in[1]};
+        for (int k = 0; k < nin; k++) {
+            if (steps[k] == size) continue;
+            if (steps[k] || !done) copy_steps((char *)room[k], size, in[k], steps[k], m, is_double);
+            given[k] = room[k];
+        }
+        /* NumPy's loop, if it has to, reads operands: they stay until the end of the run */
+        const int is_apart = to_step == size && out != in[0] && out != in[1];
+        char *const made = is_apart ? out : (char *)room[2];
+        if (own->loop(given[0], given[nin - 1], made, m, own->wanted))
+            for (Py_ssize_t i = 0; i < m; i++) {
+                const Py_ssize_t one = 1, none[3] = {0};
+                char *at[3] = {(char *)in[0] + i * steps[0], (char *)in[1] + i * steps[nin - 1]};
+                at[nin] = made + i * size;
+                if (is_double ? isnan(*(double *)at[nin]) : isnan(*(float *)at[nin]))
+                    own->numpy(at, &one, none, own->settings);
+            }
+        if (!is_apart) copy_steps(out, to_step, made, size, m, is_double);
+        in[0] += m * steps[0];
+        in[1] += m * steps[nin - 1];
+    }
+}
+
+/* Puts our loop in the place of NumPy's if there is one. */
+static void replace_loop(const char *name, int is_double, ufunc_loop *loop, void **settings)
+{
+    const int has_fma = HAS_FMA;
+    for (size_t i = (is_double != 0) + (has_fma ? 0 : 2 * DIVISIONS); i < sizeof own_ufuncs / sizeof *own_ufuncs; i += 2) {
+        own_ufunc *own = own_ufuncs + i;
+        if (strcmp(own->name, name)) continue;
+        if (!own->numpy) {
+            own->settings = *settings;
+            own->numpy = *loop;
+        }
+        *loop = run_own;
+        *settings = own;
+    }
+}
+
+#endif
+#else
+
+#define DEFINE_RUN(CLONES, FUNCTION, ...)                                                                       \
+    static CLONES int NAME(FUNCTION)(const void *xs, const void *ys, void *outs, Py_ssize_t n, int wanted)      \
+    {                                                                                                           \
+        BITS is_nan = 0;                                                                                        \
+        const REAL rounds_down = wanted != REST;                                                                \
+        const BITS of_divisor = -(wanted == REST_OF_DIVISOR), of_quotient = -(wanted == QUOTIENT);              \
+        REAL *const out = outs;                                                                                 \
+        (void)ys, (void)rounds_down, (void)of_divisor, (void)of_quotient;                                                                              \
+        CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++) {                                                 \
+            const REAL x = ((const REAL *)xs)[i];                                                               \
+            REAL r;                                                                                             \
+            __VA_ARGS__                                                                                         \
+            out[i] = r;                                                                                         \
+            is_nan |= r != r;                                                                                   \
+        }                                                                                                       \
+        return is_nan != 0;                                                                                     \
+    }
+#define DEFINE_RUN2(CLONES, FUNCTION, ...) \
+    DEFINE_RUN(CLONES, FUNCTION, const REAL y = ((const REAL *)ys)[i]; __VA_ARGS__)
+
+/* What is left of x / y, with the sign of x or of y, or the quotient, rounded down: exact, since the product is rounded
+   but once, after x is subtracted. The whole number that is nearest to the quotient may be one too far from 0. */
+DEFINE_RUN2(WITH_FMA, divided,
+    const REAL exact = x / y;
+    const REAL size = ABS(exact) < LIMIT ? ABS(exact) : (REAL)NAN;
+    REAL q = COPYSIGN((size + ROUNDER) - ROUNDER, exact);
+    REAL rest = FMA(-q, y, x);
+    const REAL over = COPYSIGN(1, x) * rest;
+    rest = over < 0 ? rest + COPYSIGN(y, x) : rest;
+    q = over < 0 ? q - COPYSIGN(1, exact) : q;
+    const REAL beside = COPYSIGN(rounds_down, y) * rest;
+    q = beside < 0 ? q - 1 : q;
+    q = q == 0 ? COPYSIGN(0, exact) : q;
+    q = rest == rest ? q : rest;
+    rest = COPYSIGN(beside < 0 ? rest + y : rest, OF_BITS((BITS_OF(y) & of_divisor) | (BITS_OF(x) & ~of_divisor)));
+    r = OF_BITS((BITS_OF(q) & of_quotient) | (BITS_OF(rest) & ~of_quotient));)
+
+DEFINE_RUN2(ROOT_CLONES, hypots,
+    const WIDE wide = x;
+    const WIDE s = sqrt(wide * wide + (WIDE)y * y);
+    r = (REAL)s;
+    r = s <= LARGEST && s >= LEAST ? r : (REAL)NAN;)
+
+DEFINE_RUN2(, copied_signs, r = COPYSIGN(x, y);)
+
+/* The bits of a number one further from 0 are one more. */
+DEFINE_RUN2(, neighbours,
+    const BITS step = x != x || x == 0 ? 0 : (x < y) == (x > 0) ? 1 : -1;
+    r = x == 0 ? COPYSIGN(OF_BITS(1), y) : OF_BITS(BITS_OF(x) + step);
+    r = x == y ? y : r;
+    r = x != x || y != y ? x + y : r;)
+
+DEFINE_RUN2(, steps, r = x == 0 ? y : x != x ? x : (REAL)(x > 0);)
+
+DEFINE_RUN(CYGRAD_WIDE_CLONES, powers_of_2, r = NAME(power_with_base_2)(x);)
+
+#undef DEFINE_RUN
+#undef DEFINE_RUN2
+#undef DEFINE_DIVISION
+#endif
