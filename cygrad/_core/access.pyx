@@ -56,6 +56,11 @@ def with_gradients(list tensors):
     return having, grads
 
 
+def versions_of(tensors):
+    """How often each tensor has changed; None for no tensor, and for those of inference mode, which do not count."""
+    return [None if t is None or (<Tensor?>t).flags & IS_INFERENCE else version_of(<Tensor>t) for t in tensors]
+
+
 def memory_of(Tensor t not None):
     """The array of a tensor, for what asks for no values."""
     return t.array

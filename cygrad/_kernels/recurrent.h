@@ -25,7 +25,7 @@ typedef struct {
 
 typedef void (*step_function)(const recurrent_step *);
 
-CYGRAD_BEGIN_PLAIN_LOOPS
+CYGRAD_BEGIN_CHOOSING_LOOPS
 
 #define REAL float
 #define SQUASHED squashed
@@ -143,32 +143,36 @@ static void recurrent_part(void *context, Py_ssize_t first, Py_ssize_t count)
     PyMem_RawFree(of_input.memory);
 }
 
-/* What a gradient's part has if it computes the gradients of input and weights, too: the input, its weight, what came out,
-   the first states, room for as many rows as the slopes have of the wider of input and output, and the gradients, or NULL
+/* What a gradient's part has if it computes the gradients of input and weights, too: the input, its weight, what came out
+   (NULL for an LSTM), the first states, room for as many rows as the slopes have of the wider of input and output, and the gradients, or NULL
    for those nobody wants: of the input, and for each part of its weight, of that of the state, and three rows, of the
    bias, of that of the state (of a GRU), and room. */
 enum { INPUTS = 14, INPUT_WEIGHT, OUTPUTS, FIRST_STATES, ROOM, D_INPUT, D_INPUT_WEIGHT, D_WEIGHT, D_BIASES };
 
 /* Rows of each step that belong to `count` sequences, one step after the other in `part`, from where they stand between
-   those of all sequences, or back to there. Those of step `absent` are left out. */
+   those of all sequences, or back to there. */
 static void gather_steps(const native_call *c, char *all, char *part, Py_ssize_t first, Py_ssize_t count, Py_ssize_t width,
-                         Py_ssize_t absent, int is_back)
+                         int is_back)
 {
     const Py_ssize_t size = count * width * c->itemsize;
-    for (Py_ssize_t t = 0; t < c->n[STEPS]; t++) {
+    for (Py_ssize_t t = 0; t < c->n[STEPS]; t++, part += size) {
         char *there = all + (t * c->n[SEQUENCES] + first) * width * c->itemsize;
-        if (t != absent) memcpy(is_back ? there : part, is_back ? part : there, size);
-        part += t == absent ? 0 : size;
+        memcpy(is_back ? there : part, is_back ? part : there, size);
     }
 }
 
-/* The states that each step of the part started from, one step after the other. */
+/* The states that each step of the part started from, one step after the other. An LSTM's are computed anew. */
 static void gather_states(const native_call *c, char *part, Py_ssize_t first, Py_ssize_t count)
 {
+    enum { GATES = 0, TANHS = 9 };      /* as below */
     const Py_ssize_t width = c->n[OUT_WIDTH], steps = c->n[STEPS], size = count * width * c->itemsize;
-    const int is_reversed = (int)c->n[REVERSED];
-    gather_steps(c, c->data[OUTPUTS], part + (is_reversed ? 0 : size), first, count, width, is_reversed ? 0 : steps - 1, 0);
-    memcpy(part + (is_reversed ? (steps - 1) * size : 0), c->data[FIRST_STATES] + first * width * c->itemsize, size);
+    const Py_ssize_t first_step = c->n[REVERSED] ? steps - 1 : 0;
+    for (Py_ssize_t t = 0; t < steps; t++, part += size) {
+        const Py_ssize_t at = (c->n[REVERSED] ? t + 1 : t - 1) * c->n[SEQUENCES] + first;
+        if (t == first_step) memcpy(part, c->data[FIRST_STATES] + first * width * c->itemsize, size);
+        else if (c->data[OUTPUTS]) memcpy(part, c->data[OUTPUTS] + at * width * c->itemsize, size);
+        else BY_TYPE(c->is_double, lstm_outputs, AT(GATES, at * 4 * width), AT(TANHS, at * width), part, count, width);
+    }
 }
 
 /* The sum of rows, by way of sums of some of them, which are in `room`: so fewer digits are lost. */
@@ -190,7 +194,7 @@ static void gradients_of_part(const native_call *c, char *slopes, char *of_state
     const Py_ssize_t rows = n[STEPS] * count, part = first / c->piece;
     void *room = AT(ROOM, n[STEPS] * first * (in_width > width ? in_width : width));
     if (c->data[D_INPUT_WEIGHT]) {
-        gather_steps(c, c->data[INPUTS], room, first, count, in_width, -1, 0);
+        gather_steps(c, c->data[INPUTS], room, first, count, in_width, 0);
         multiply_strided(c, slopes, 1, gates, room, in_width, 1, AT(D_INPUT_WEIGHT, part * gates * in_width), in_width,
                          gates, rows, in_width);
     }
@@ -201,7 +205,7 @@ static void gradients_of_part(const native_call *c, char *slopes, char *of_state
     }
     if (c->data[D_INPUT]) {
         multiply(c, slopes, AT(INPUT_WEIGHT, 0), room, rows, gates, in_width);
-        gather_steps(c, c->data[D_INPUT], room, first, count, in_width, -1, 1);
+        gather_steps(c, c->data[D_INPUT], room, first, count, in_width, 1);
     }
     if (c->data[D_BIASES]) {
         char *sums = AT(D_BIASES, part * 3 * gates);
@@ -300,6 +304,15 @@ static void NAME(lstm)(const recurrent_step *s)
         NAME(squash)(z + 3 * w, p + 3 * w, b + 3 * w, w, 1);
         NAME(lstm_state)(z, cell, kept, tanhs, out, w);
     }
+}
+
+/* What came out of some rows, of which gates and tangents are kept. */
+static void NAME(lstm_outputs)(const void *gates, const void *tanhs, void *to, Py_ssize_t rows, Py_ssize_t w)
+{
+    const REAL *z = gates, *t = tanhs;
+    REAL *out = to;
+    for (Py_ssize_t row = 0; row < rows; row++, z += 4 * w, t += w, out += w)
+        CYGRAD_INDEPENDENT for (Py_ssize_t j = 0; j < w; j++) out[j] = z[j + 3 * w] * t[j];
 }
 
 static CLONES void NAME(lstm_slopes)(const recurrent_step *s)

@@ -6,8 +6,8 @@ product of matrices, and so are the gradients of the weights. The steps between 
 threads share by sequences, or one of recurrent_by_numpy.py where that is switched off. Where all this is small, each
 thread does also the products of its sequences, of which it has everything near.
 
-Forward functions give (out, final states, what backward needs), backward functions the gradients of
-(x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr), None for those not in `wanted`.
+Forward functions give (out, final states, what backward needs: first the gates, or what came out of a plain RNN).
+Backward functions give the gradients of (x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr), None for those not in `wanted`.
 """
 
 from functools import lru_cache
@@ -25,6 +25,7 @@ from cygrad._kernels.reduce import sum as total
 RECURRENT, RECURRENT_GRADIENT, WITH_PANELS = 10, 11, 17  # as in native.h; the last is one of those that need panels
 INPUTS = 14  # where the input stands among the arrays of a gradient, as in recurrent.h
 GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}  # in the order of recurrent.h
+KINDS = {kind: i for i, kind in enumerate(GATES)}
 FEWEST_ROWS, PARTS = 8, 4  # what sequences of one part are a multiple of, and parts for threads
 SMALL = 1 << 18  # multiplications in a product for which BLAS takes no threads of its own
 SMALL_WEIGHT = 1 << 16  # elements of a weight whose gradient each part has room for
@@ -66,8 +67,7 @@ def _is_small(n, weight):
 def _run(loop, kind, sizes, is_reversed, width, out_width, arrays, in_width=0):
     """Run a loop of recurrent.h over all sequences, the second of whose arrays is the weight of the state."""
     n, is_small = sizes[0], _is_small(sizes[0], arrays[1])
-    kinds = list(GATES).index(kind), len(sizes), is_reversed
-    numbers = *kinds, width, out_width, GATES[kind] * width, is_small, in_width, n
+    numbers = KINDS[kind], len(sizes), is_reversed, width, out_width, GATES[kind] * width, is_small, in_width, n
     native.run(loop, arrays, numbers, 0, n, _part(n) if is_small else n)
 
 
@@ -110,7 +110,7 @@ def _bias(w_hh, b_ih, b_hh):
 
 def _or_zeros(grad, like):
     """A gradient that is changed from step to step."""
-    return np.zeros_like(like, order="C") if grad is None else np.array(fitting(grad, like, like.shape))
+    return np.zeros(like.shape, like.dtype) if grad is None else np.array(fitting(grad, like, like.shape))
 
 
 def gradients_of(d_input, d_hidden, x, before, w_ih, d_h, wanted):
@@ -134,17 +134,18 @@ def _gradients_of(slopes, of_state, d_h, arrays, out, sizes, is_reversed, wanted
 
 def _gradients_in_parts(kind, given, slopes, of_state, arrays, out, sizes, is_reversed, wanted):
     """Run the loop that takes `given`, and that computes the gradients of (x, w_ih, w_hh, b_ih, b_hh), too."""
-    gates, width, n = slopes.shape[1], out.shape[1], sizes[0]
-    x = fitting(arrays[0], out, (len(out), arrays[0].shape[1]))
+    (rows, gates), width, n = slopes.shape, arrays[3].shape[1], sizes[0]
+    x = fitting(arrays[0], slopes, (rows, arrays[0].shape[1]))
     h0, w_ih = fitting(arrays[1], x, (n, width)), fitting(arrays[2], x, (gates, x.shape[1]))
     parts = 1 if n < 2 * _part(n) else -(-n // _part(n))  # as `share` has it in parallel.pyx
     room = _new(x, len(x), max(x.shape[1], width))
     shapes = x.shape, (parts, *w_ih.shape), (parts, gates, width), (parts, 3, gates)
     wants = wanted[0], wanted[2], wanted[3], wanted[4] or wanted[5]
-    d_x, *of_weights = (_new(x, *shape) if want else None for shape, want in zip(shapes, wants))
-    needed = *given, *[None] * (INPUTS - len(given)), x, w_ih, dense(out), h0, room, d_x, *of_weights
+    d_x, *of_weights = [_new(x, *shape) if want else None for shape, want in zip(shapes, wants)]
+    outputs = None if out is None else dense(out)
+    needed = *given, *[None] * (INPUTS - len(given)), x, w_ih, outputs, h0, room, d_x, *of_weights
     _run(RECURRENT_GRADIENT, kind, sizes, is_reversed, gates // GATES[kind], width, needed, x.shape[1])
-    d_w_ih, d_w_hh, d_biases = (None if d is None else total(d, (0,)) for d in of_weights)
+    d_w_ih, d_w_hh, d_biases = [None if d is None else total(d, (0,)) if parts > 1 else d[0] for d in of_weights]
     if d_biases is None:
         return d_x, d_w_ih, d_w_hh, None, None
     of_input = d_biases[0].copy()
@@ -157,11 +158,18 @@ def _gradients_by_loop(kind, given, d_h, slopes, of_state, arrays, out, sizes, i
     if w_hr is None and _fits_parts(sizes, x, w_ih, w_hh):
         d_x, *others = _gradients_in_parts(kind, given, slopes, of_state, arrays, out, sizes, is_reversed, wanted)
         return d_x, d_h, *others
-    _run(RECURRENT_GRADIENT, kind, sizes, is_reversed, slopes.shape[1] // GATES[kind], out.shape[1], given)
+    _run(RECURRENT_GRADIENT, kind, sizes, is_reversed, slopes.shape[1] // GATES[kind], w_hh.shape[1], given)
+    if out is None and wanted[3]:
+        out = lstm_outputs(given[0], given[9])
     return _gradients_of(slopes, of_state, d_h, arrays, out, sizes, is_reversed, wanted)
 
 
 # -- LSTM ----------------------------------------------------------------------------------------------------
+
+
+def lstm_outputs(gates, tanhs):
+    """What came out, of what is kept: o * tanh(c)."""
+    return gates[:, 3 * tanhs.shape[1] :] * tanhs
 
 
 def lstm(x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr, sizes, is_reversed):
@@ -179,20 +187,21 @@ def lstm(x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr, sizes, is_reversed):
         _run(RECURRENT, "lstm", sizes, is_reversed, width, out_width, (*arrays, *of_input), in_width)
     else:
         by_numpy.lstm(spans(sizes, is_reversed), gates, w_hh.T, bias, h, out, cells, c, tanhs, hidden, projection)
-    return out, (h, c), (gates, cells, tanhs, hidden)
+    return out, (h, c), (gates, cells, tanhs, hidden, None if w_hr is None else out)
 
 
-def lstm_backward(d_out, d_last, arrays, kept, out, sizes, is_reversed, wanted):
+def lstm_backward(d_out, d_last, arrays, gates, kept, sizes, is_reversed, wanted):
     """The gradients, given those of out and of the final states."""
     x, h0, _, w_hh, _, _, c0, w_hr = arrays
-    gates, cells, tanhs, hidden = kept
-    (out_width, width), rows = (out.shape[1], cells.shape[1]), len(gates)
+    cells, tanhs, hidden, out = kept
+    rows, width = cells.shape
+    out_width = width if out is None else out.shape[1]
     weight, first = fitting(w_hh, x, (4 * width, out_width)), fitting(c0, x, (sizes[0], width))
     projection = None if w_hr is None else fitting(w_hr, x, (out_width, width))
-    d_out = None if d_out is None else fitting(d_out, x, out.shape)
+    d_out = None if d_out is None else fitting(d_out, x, (rows, out_width))
     d_h, d_c = (_or_zeros(d, like) for d, like in zip(d_last, (fitting(h0, x, (sizes[0], out_width)), first)))
     slopes, projected = _new(x, *gates.shape), None if w_hr is None else _new(x, rows, out_width)
-    if _has_loop(out):
+    if _has_loop(slopes):
         d_hidden = None if w_hr is None else np.empty_like(d_c)
         of_cell = gates, weight, d_out, cells, first, _starts(sizes), d_h, slopes, d_c, tanhs, None
         given = *of_cell, projection, projected, d_hidden
@@ -200,6 +209,7 @@ def lstm_backward(d_out, d_last, arrays, kept, out, sizes, is_reversed, wanted):
     else:
         before, steps = _before(first, cells, sizes, is_reversed), spans(sizes, is_reversed)[::-1]
         by_numpy.lstm_backward(steps, gates, weight, d_out, before, d_h, slopes, d_c, tanhs, projection, projected)
+        out = lstm_outputs(gates, tanhs) if out is None else out
         found = _gradients_of(slopes, slopes, d_h, arrays, out, sizes, is_reversed, wanted)
     d_w_hr = matmul(projected.T, hidden) if projected is not None and wanted[7] else None
     return *found, d_c, d_w_hr
@@ -225,13 +235,13 @@ def gru(x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr, sizes, is_reversed):
         _run(RECURRENT, "gru", sizes, is_reversed, width, width, arrays, in_width)
     else:
         by_numpy.gru(spans(sizes, is_reversed), gates, w_hh.T, bias, h, out, candidates)
-    return out, (h,), (gates, candidates)
+    return out, (h,), (gates, candidates, out)
 
 
-def gru_backward(d_out, d_last, arrays, kept, out, sizes, is_reversed, wanted):
+def gru_backward(d_out, d_last, arrays, gates, kept, sizes, is_reversed, wanted):
     """The gradients, given those of out and of the final state."""
     x, h0, _, w_hh, *_ = arrays
-    gates, candidates = kept
+    candidates, out = kept
     width = out.shape[1]
     weight, first = fitting(w_hh, x, (3 * width, width)), fitting(h0, x, (sizes[0], width))
     d_out, d_h = None if d_out is None else fitting(d_out, x, out.shape), _or_zeros(d_last[0], first)
@@ -261,15 +271,15 @@ def _rnn(kind):
             _run(RECURRENT, kind, sizes, is_reversed, width, width, arrays, in_width)
         else:
             by_numpy.rnn(kind, spans(sizes, is_reversed), out, w_hh.T, bias, h)
-        return out, (h,), ()
+        return out, (h,), (out,)
 
     return rnn
 
 
 def _rnn_backward(kind):
-    def rnn_backward(d_out, d_last, arrays, kept, out, sizes, is_reversed, wanted):
+    def rnn_backward(d_out, d_last, arrays, gates, kept, sizes, is_reversed, wanted):
         x, h0, _, w_hh, *_ = arrays
-        width = out.shape[1]
+        out, width = gates, gates.shape[1]
         weight, first = fitting(w_hh, x, (width, width)), fitting(h0, x, (sizes[0], width))
         d_out, d_h = None if d_out is None else fitting(d_out, x, out.shape), _or_zeros(d_last[0], first)
         slopes = _new(x, *out.shape)

@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from cygrad._core.access import array_of, tensor_of
+from cygrad._core.access import array_of, tensor_of, versions_of
 from cygrad._core.opdef import IN0, IN1, IN2, OUT0, PRIVATE, declare, publish
 from cygrad._core.record import record_n
 from cygrad._core.state import get_modes
@@ -17,7 +17,7 @@ from cygrad._kernels.gpu.library import as_array, is_array, module_of
 from cygrad._ops.arithmetic import add, mul, sub
 from cygrad._ops.dropout import dropout
 from cygrad._ops.gathering import masked_fill
-from cygrad._ops.keeping import check_unchanged, version_of
+from cygrad._ops.keeping import check_unchanged
 from cygrad._ops.products import matmul
 from cygrad._ops.reductions import sum as total
 from cygrad._ops.softmax import softmax
@@ -95,8 +95,8 @@ def hiding(hidden, like):
 
 def blocks_rule(n, g):
     query, key, value = (n.saved(i) for i in range(3))
-    mask, version, scale, is_causal, logs = n.args
-    check_unchanged(n, mask, version)
+    mask, versions, scale, is_causal, logs = n.args
+    check_unchanged(n, [mask], versions)
     if get_modes() & NO_GRAD and logs is not None:
         q, k, v, out = (array_of(t) for t in (query, key, value, n.saved_result()))
         added = None if mask is None else array_of(mask)
@@ -137,7 +137,7 @@ def attention_by_blocks(query, key, value, mask=None, scale=None, is_causal=Fals
     else:
         weights = weights_of(query.detach(), key.detach(), mask, scale, is_causal)
         out, logs = array_of(matmul(weights, value.detach())), None
-    args = mask, version_of(mask), scale, is_causal, logs
+    args = mask, versions_of([mask]), scale, is_causal, logs
     return record_n(BY_BLOCKS, out, (query, key, value), args)
 
 

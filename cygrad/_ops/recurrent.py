@@ -37,8 +37,8 @@ def layer_rule(n, grads):
         return _recorded_gradients(tensors, grads, wanted, n.args)
     d_out, *d_last = (None if g is None else as_float32(array_of(g)) for g in grads)
     d_out = None if d_out is None else _rows(d_out)
-    *kept, out = n.saved(1)
-    found = list(kernels.BACKWARD[kind](d_out, d_last, _arrays(tensors), kept, out, sizes, is_reversed, wanted))
+    gates, *kept = n.saved(1)
+    found = list(kernels.BACKWARD[kind](d_out, d_last, _arrays(tensors), gates, kept, sizes, is_reversed, wanted))
     if wanted[0]:
         found[0] = found[0].reshape(tensors[0].shape)
     return tuple(tensor_of(array) if want else None for array, want in zip(found, wanted))
@@ -75,17 +75,19 @@ def recurrent_layer(kind, sizes, is_reversed, x, h0, w_ih, w_hh, b_ih=None, b_hh
         return by_steps(kind, sizes, is_reversed, *tensors)
     out, last, kept = kernels.FORWARD[kind](*_arrays(tensors), sizes, is_reversed)
     dtype = array_of(x).dtype
-    results = tuple(array.astype(dtype, copy=False) for array in (out.reshape(*x.shape[:-1], out.shape[1]), *last))
+    shaped = out.reshape(*array_of(x).shape[:-1], out.shape[1])
+    results = tuple([array.astype(dtype, copy=False) for array in (shaped, *last)])
     results = record_outputs(LAYER, results, tensors, (kind, sizes, is_reversed), len(results))
     keep_tensors(results[0], 0, tensors)
-    keep(results[0], 1, (*kept, copy(out)))  # the result may be overwritten
+    keep(results[0], 1, [copy(out) if array is out else array for array in kept])  # the result may be overwritten
     return results
 
 
 def _arrays(tensors):
     """The arrays in at least single precision, the first one as rows."""
-    x, *others = (None if t is None else as_float32(array_of(t)) for t in tensors)
-    return [_rows(x), *others]
+    arrays = [None if t is None else as_float32(array_of(t)) for t in tensors]
+    arrays[0] = _rows(arrays[0])
+    return arrays
 
 
 def _rows(array):
@@ -114,6 +116,9 @@ def by_steps(kind, sizes, is_reversed, x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr):
     return reshape(out, (*x.shape[:-1], out.shape[1])), *last
 
 
+NAMES = "input", "hx", "weight_ih", "weight_hh", "bias_ih", "bias_hh", "cx", "weight_hr"
+
+
 def _check_layer(kind, sizes, x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr):
     *before, size = array_of(x).shape
     _check_sizes(kind, sizes, math.prod(before))
@@ -129,20 +134,20 @@ def _check_layer(kind, sizes, x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr):
         (gates,),
         (sizes[0], width),
     )
-    names = "input", "hx", "weight_ih", "weight_hh", "bias_ih", "bias_hh", "cx", "weight_hr"
-    for tensor, shape, name in zip((x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr), (*expected, (out, width)), names):
+    dtype = x.dtype
+    for i, (tensor, shape) in enumerate(zip((x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr), (*expected, (out, width)))):
         if tensor is None:
             continue
         if array_of(tensor).shape != shape:
-            raise RuntimeError(f"{kind}: {name} has the shape {list(tensor.shape)}, but {list(shape)} was expected")
-        if tensor.dtype is not x.dtype:
-            raise RuntimeError(f"{kind}: input has the type {x.dtype}, but {name} {tensor.dtype}")
-    if not (x.dtype.is_floating_point or x.dtype.is_complex):
-        raise messages.not_implemented_for("addmm_impl_cpu_", x.dtype)
+            raise RuntimeError(f"{kind}: {NAMES[i]} has the shape {list(tensor.shape)}, but {list(shape)} was expected")
+        if tensor.dtype is not dtype:
+            raise RuntimeError(f"{kind}: input has the type {dtype}, but {NAMES[i]} {tensor.dtype}")
+    if not (dtype.is_floating_point or dtype.is_complex):
+        raise messages.not_implemented_for("addmm_impl_cpu_", dtype)
 
 
 def _check_sizes(kind, sizes, rows):
-    is_sorted = len(set(sizes)) < 2 or sorted(sizes, reverse=True) == list(sizes)
+    is_sorted = not sizes or sizes.count(sizes[0]) == len(sizes) or sorted(sizes, reverse=True) == list(sizes)
     if not sizes or sizes[-1] < 0 or sum(sizes) != rows or not is_sorted:
         raise RuntimeError(f"{kind}: {rows} rows are not steps of the sizes {list(sizes)}, each at most the one before")
 
@@ -153,7 +158,7 @@ def _check_sizes(kind, sizes, rows):
 def _layers(kind, x, sizes, states, params, has_biases, num_layers, dropout_p, train, bidirectional):
     """(outputs, last states) of all layers; `x` is (T, N, I), or the rows of packed sequences."""
     directions = 2 if bidirectional else 1
-    is_projected = len(states) == 2 and states[0].shape[2] != states[1].shape[2]
+    is_projected = len(states) == 2 and states[0].size(2) != states[1].size(2)
     each = (4 if has_biases else 2) + is_projected
     if len(params) != num_layers * directions * each:
         raise RuntimeError("got an incorrect number of RNN parameters")
@@ -183,7 +188,7 @@ def _padded(kind, input, states, *how, batch_first):
     x = transpose(input, 0, 1) if batch_first else input
     if not len(x):
         raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
-    out, *last = _layers(kind, x, (x.shape[1],) * len(x), states, *how)
+    out, *last = _layers(kind, x, (x.size(1),) * len(x), states, *how)
     return transpose(out, 0, 1) if batch_first else out, *last
 
 

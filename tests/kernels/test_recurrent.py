@@ -31,10 +31,10 @@ def layer(rng, kind, sizes, width, dtype, out_width=None, size=4):
 
 def gradients(rng, kind, layer, results, sizes, is_reversed):
     """Of everything there is, from gradients of all that came out."""
-    out, last, kept = results
+    out, last, (gates, *kept) = results
     d_out, *d_last = (rng.standard_normal(a.shape).astype(a.dtype) for a in (out, *last))
     wanted = [a is not None for a in layer]
-    return recurrent.BACKWARD[kind](d_out, d_last, layer, kept, out, sizes, is_reversed, wanted)
+    return recurrent.BACKWARD[kind](d_out, d_last, layer, gates, kept, sizes, is_reversed, wanted)
 
 
 def assert_close(found, expected, accuracy):
@@ -130,12 +130,12 @@ def test_a_weight_of_another_shape_is_refused_backward(kind, rng):
 @pytest.mark.parametrize("sizes", [(16,) * 3, (20,) * 3, (4, 3)])
 def test_gradients_that_nobody_wants_change_no_other(kind, sizes, rng):
     arrays = layer(rng, kind, sizes, 16, np.float32, size=12)
-    out, last, kept = recurrent.FORWARD[kind](*arrays, sizes, False)
+    out, last, (gates, *kept) = recurrent.FORWARD[kind](*arrays, sizes, False)
     grads = np.ones_like(out), [np.ones_like(a) for a in last]
     wanted = [a is not None for a in arrays]
-    every = recurrent.BACKWARD[kind](*grads, arrays, kept, out, sizes, False, wanted)
+    every = recurrent.BACKWARD[kind](*grads, arrays, gates, kept, sizes, False, wanted)
     for i in (0, 2, 3, 4, 5):
         alone = [k == i for k in range(len(arrays))]
-        found = recurrent.BACKWARD[kind](*grads, arrays, kept, out, sizes, False, alone)
+        found = recurrent.BACKWARD[kind](*grads, arrays, gates, kept, sizes, False, alone)
         np.testing.assert_array_equal(found[i], every[i])
         assert found[0] is None or i == 0

@@ -10,7 +10,7 @@ Numbers of a generator start at a place that is read on the GPU, where each repl
 
 import sys
 import weakref
-from threading import local
+from _thread import _local as local  # `threading` takes longer to import than all of this package
 
 import numpy as np
 

@@ -9,7 +9,7 @@ from typing import Any
 from cygrad._kernels.gpu.blas import matmul
 from cygrad._kernels.gpu.library import cupy, dense
 from cygrad._kernels.gpu.programs import Program
-from cygrad._kernels.recurrent import gradients_of, spans, states_before
+from cygrad._kernels.recurrent import gradients_of, lstm_outputs, spans, states_before
 
 _SIGMOID = "__device__ inline W logistic(W x) { return W(1) / (W(1) + exp(-x)); }\n"
 
@@ -160,14 +160,14 @@ def lstm(x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr, sizes, is_reversed):
         _run(_LSTM, n, width, *args)
         if w_hr is not None:
             h[:n] = out[start:stop] = matmul(hidden[start:stop], w_hr.T)
-    return out, (h, c), (gates, cells, tanhs, hidden)
+    return out, (h, c), (gates, cells, tanhs, hidden, None if w_hr is None else out)
 
 
-def lstm_backward(d_out, d_last, arrays, kept, out, sizes, is_reversed, wanted):
+def lstm_backward(d_out, d_last, arrays, gates, kept, sizes, is_reversed, wanted):
     """The gradients, given those of out and of the final states."""
     x, h0, w_ih, w_hh, _, _, c0, w_hr = arrays
-    gates, cells, tanhs, hidden = kept
-    out_width, width = out.shape[1], cells.shape[1]
+    cells, tanhs, hidden, out = kept
+    out_width, width = w_hh.shape[1], cells.shape[1]
     d_out = None if d_out is None else dense(d_out)
     d_h, d_c = (_begun(d, x, (sizes[0], n)) for d, n in zip(d_last, (out_width, width)))
     slopes = _empty(x, *gates.shape)
@@ -183,7 +183,10 @@ def lstm_backward(d_out, d_last, arrays, kept, out, sizes, is_reversed, wanted):
         args = gates[start:stop], grad, own, before[start:stop], tanhs[start:stop], d_c[:n], slopes[start:stop]
         _run(_LSTM_BACKWARD, n, width, *args)
         d_h[:n] = matmul(slopes[start:stop], w_hh)
-    states = cupy().concatenate(states_before(h0, out, sizes, is_reversed)) if wanted[3] else None
+    states: Any = None
+    if wanted[3]:
+        out = lstm_outputs(gates, tanhs) if out is None else out
+        states = cupy().concatenate(states_before(h0, out, sizes, is_reversed))
     d_w_hr = matmul(projected.T, hidden) if projected is not None and wanted[7] else None
     return (*gradients_of(slopes, slopes, x, states, w_ih, d_h, wanted), d_c, d_w_hr)
 
@@ -201,13 +204,13 @@ def gru(x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr, sizes, is_reversed):
         products = dense(matmul(h[:n], w_hh.T))
         args = gates[start:stop], products, b_ih, b_hh, candidates[start:stop], h[:n], out[start:stop]
         _run(_GRU, n, width, *args)
-    return out, (h,), (gates, candidates)
+    return out, (h,), (gates, candidates, out)
 
 
-def gru_backward(d_out, d_last, arrays, kept, out, sizes, is_reversed, wanted):
+def gru_backward(d_out, d_last, arrays, gates, kept, sizes, is_reversed, wanted):
     """The gradients, given those of out and of the final state."""
     x, h0, w_ih, w_hh, *_ = arrays
-    gates, candidates = kept
+    candidates, out = kept
     width = out.shape[1]
     d_out, d_h = None if d_out is None else dense(d_out), _begun(d_last[0], x, (sizes[0], width))
     of_input, of_state = (_empty(x, *gates.shape) for _ in range(2))
@@ -230,15 +233,15 @@ def _rnn(is_tanh):
         for start, stop in spans(sizes, is_reversed):
             n = stop - start
             _run(_RNN, n, width, out[start:stop], dense(matmul(h[:n], w_hh.T)), bias, h[:n], is_tanh)
-        return out, (h,), ()
+        return out, (h,), (out,)
 
     return rnn
 
 
 def _rnn_backward(is_tanh):
-    def rnn_backward(d_out, d_last, arrays, kept, out, sizes, is_reversed, wanted):
+    def rnn_backward(d_out, d_last, arrays, gates, kept, sizes, is_reversed, wanted):
         x, h0, w_ih, w_hh, *_ = arrays
-        width = out.shape[1]
+        out, width = gates, gates.shape[1]
         d_out, d_h = None if d_out is None else dense(d_out), _begun(d_last[0], x, (sizes[0], width))
         slopes, out = _empty(x, *out.shape), dense(out)
         for start, stop in spans(sizes, is_reversed)[::-1]:

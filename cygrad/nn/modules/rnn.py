@@ -115,7 +115,8 @@ class RNNBase(Module):
 
     @property
     def _flat_weights(self) -> list[Tensor]:
-        return [getattr(self, name) for name in self._flat_weights_names]
+        own: dict[str, Any] = self._parameters  # others are weights by a parametrization
+        return [own[name] if name in own else getattr(self, name) for names in self._all_weights for name in names]
 
     @property
     def all_weights(self) -> list[list[Tensor]]:
@@ -179,6 +180,14 @@ class RNNBase(Module):
         """The state at the start."""
         return input.new_zeros(self.get_expected_hidden_size(input, batch_sizes))
 
+    def _begun(self, input: Tensor, hx: Any, batch_sizes: Tensor | None) -> Any:
+        """The state at the start, which is 0 unless given, when both it and the input are as they should be."""
+        if hx is None:
+            self.check_input(input, batch_sizes)
+            return self._zeros(input, batch_sizes)
+        self.check_forward_args(input, hx, batch_sizes)
+        return hx
+
     def _check_states(self, hx: Any, dims: int) -> None:
         """Raise RuntimeError unless states have as many dimensions as the input."""
         if hx.dim() != dims:
@@ -195,7 +204,7 @@ class RNNBase(Module):
         """(out, last state) of a batch, padded or packed."""
         how = (self._flat_weights, self.bias, self.num_layers, self.dropout, self.training, self.bidirectional)
         function = getattr(cygrad, self.mode.lower())
-        self.check_forward_args(x, hx, batch_sizes)
+        hx = self._begun(x, hx, batch_sizes)
         if batch_sizes is None:
             out, *last = function(x, hx, *how, self.batch_first)
         else:
@@ -205,7 +214,7 @@ class RNNBase(Module):
     def _forward(self, input: Any, hx: Any) -> Any:
         if isinstance(input, PackedSequence):
             data, batch_sizes, order, back = input
-            hx = self._zeros(data, batch_sizes) if hx is None else self.permute_hidden(hx, order)
+            hx = hx if hx is None else self.permute_hidden(hx, order)
             out, last = self._compute(data, hx, batch_sizes)
             return PackedSequence(out, batch_sizes, order, back), self.permute_hidden(last, back)
         if input.dim() not in (2, 3):
@@ -216,9 +225,7 @@ class RNNBase(Module):
             self._check_states(hx, input.dim())
         batch_dim = 0 if self.batch_first else 1
         x = input if is_batched else input.unsqueeze(batch_dim)
-        if hx is None:
-            hx = self._zeros(x, None)
-        elif not is_batched:
+        if hx is not None and not is_batched:
             hx = self._with_batch(hx)
         out, last = self._compute(x, hx, None)
         return (out, last) if is_batched else (out.squeeze(batch_dim), self._without_batch(last))
