@@ -12,6 +12,8 @@ from sys import modules
 
 import numpy as np
 
+from cygrad._kernels.arrays import keep_bfloat16
+
 cdef extern from "Python.h":
     ctypedef struct PyTypeObject:
         const char* tp_name
@@ -130,6 +132,7 @@ def bfloat16_dtype():
         new.name, new.type_name, new.num, new.itemsize, new.category = "bfloat16", "BFloat16", -1, 2, FLOATING
         new.is_signed = True
         return new
+    keep_bfloat16(np.dtype(bfloat16).num)
     return _make("bfloat16", "BFloat16", bfloat16, FLOATING)
 
 

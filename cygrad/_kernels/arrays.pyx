@@ -118,6 +118,11 @@ cdef cnp.ndarray empty_strided(int ndim, cnp.npy_intp* dims, cnp.npy_intp* strid
             return empty_pooled(descr, ndim, dims, strides, <size_t>nbytes)
     else:
         descr = cnp.PyArray_DescrFromType(typenum)
+        nbytes = 2
+        for i in range(ndim):
+            nbytes *= dims[i]
+        if typenum == _bfloat16 and POOLED <= nbytes < MOST_BYTES:
+            return empty_pooled(descr, ndim, dims, strides, <size_t>nbytes)
     Py_INCREF(descr)            # the next line steals a reference
     return PyArray_NewFromDescr(&PyArray_Type, <cnp.PyArray_Descr*>descr, ndim, dims, strides, NULL, 0, NULL)
 
@@ -278,15 +283,30 @@ ctypedef fused target_t:
 cdef extern from "half.h" nogil:
     void float_to_half(const void* x, void* out, cnp.npy_intp n) noexcept
     void half_to_float(const void* x, void* out, cnp.npy_intp n) noexcept
+    void float_to_bfloat16(const void* x, void* out, cnp.npy_intp n) noexcept
+    void bfloat16_to_float(const void* x, void* out, cnp.npy_intp n) noexcept
 
 ctypedef void (*cast_t)(const void*, void*, cnp.npy_intp) noexcept nogil
 
 cdef enum:                      # the types that have cast loops
-    BOOL, UINT8, INT32, INT64, FLOAT, DOUBLE, HALF
+    BOOL, UINT8, INT32, INT64, FLOAT, DOUBLE, HALF, BFLOAT16
     NCASTS
 
 cdef cast_t[NCASTS][NCASTS] _casts      # [from][to]
 cdef int[NTYPES] _cast_index            # by type number; -1 where there are none
+cdef int _bfloat16 = -1                 # the type number of another package's
+
+
+def keep_bfloat16(int typenum):
+    """bfloat16 has this type number from now on."""
+    global _bfloat16
+    _bfloat16 = typenum
+
+
+cdef inline int _index_of(int typenum) noexcept:
+    if 0 <= typenum < NTYPES:
+        return _cast_index[typenum]
+    return BFLOAT16 if typenum == _bfloat16 and typenum >= 0 else -1
 
 
 cdef void _convert(const source_t* a, target_t* out, cnp.npy_intp n) noexcept nogil:
@@ -323,6 +343,8 @@ cdef void _enter_all_casts() noexcept:
     _enter_casts[double](DOUBLE, 0)
     _casts[FLOAT][HALF] = float_to_half
     _casts[HALF][FLOAT] = half_to_float
+    _casts[FLOAT][BFLOAT16] = float_to_bfloat16
+    _casts[BFLOAT16][FLOAT] = bfloat16_to_float
     for t in range(NTYPES):     # several type numbers have one size: which of them, the platform decides
         if t == cnp.NPY_BOOL:
             _cast_index[t] = BOOL
@@ -356,9 +378,9 @@ cpdef cnp.ndarray cast(cnp.ndarray a, int typenum):
     cdef Elements elements
     if t == typenum and PyArray_ISNOTSWAPPED(a) and PyArray_CheckExact(a):
         return a
-    if t < NTYPES and 0 <= typenum < NTYPES and cnp.PyArray_IS_C_CONTIGUOUS(a) and is_plain(a) and not PURE:
-        source = _cast_index[t]
-        target = _cast_index[typenum]
+    if cnp.PyArray_IS_C_CONTIGUOUS(a) and is_plain(a) and not PURE:
+        source = _index_of(t)
+        target = _index_of(typenum)
         if source >= 0 and target >= 0 and _casts[source][target] != NULL:
             out = empty(cnp.PyArray_NDIM(a), cnp.PyArray_DIMS(a), typenum)
             elements.count = 0

@@ -117,6 +117,36 @@ def test_single_to_half():
     assert np.isnan(found[~numbers]).all()
 
 
+@pytest.mark.parametrize("n", [0, 1, 7, 8, 9, 31, 33, 1000, 70001])
+def test_halves_of_any_length(n):
+    x = np.random.default_rng(n).standard_normal(n + 1).astype(np.float32)[1:]
+    halves = tensor(x).half()
+    assert np.array_equal(halves.numpy(), x.astype(np.float16))
+    assert np.array_equal(halves.float().numpy(), x.astype(np.float16).astype(np.float32))
+
+
+def test_bfloat16():
+    bfloat16 = pytest.importorskip("ml_dtypes").bfloat16
+    every = np.arange(65536, dtype=np.uint16).view(bfloat16)
+    found = tensor(every).float().numpy()
+    numbers = ~np.isnan(found)
+    assert np.array_equal(found.view(np.uint32), np.arange(65536, dtype=np.uint32) << 16)
+    near = (np.arange(65536, dtype=np.uint32) << 16)[:, None] + np.array(
+        [0, 1, 0x7FFF, 0x8000, 0x8001, 0xFFFF], np.uint32
+    )
+    x = near.ravel().view(np.float32)
+    with np.errstate(all="ignore"):
+        expected = x.astype(bfloat16)
+    found = tensor(x).bfloat16()
+    numbers = ~np.isnan(x)
+    assert np.array_equal(found.float().numpy()[numbers], expected.astype(np.float32)[numbers])
+    assert np.isnan(found.float().numpy()[~numbers]).all()
+    for n in (0, 1, 15, 17, 33):
+        assert np.array_equal(
+            tensor(x[5000 : 5000 + n]).bfloat16().float().numpy(), expected[5000 : 5000 + n].astype("f4")
+        )
+
+
 @pytest.mark.parametrize("dtype", ["f", "d", "i", "F", "D", "?"])
 @pytest.mark.parametrize("shape, axis, count", [((900, 70), 0, 1000), ((70, 900), 1, 300), ((9, 40, 50), 1, (20, 3))])
 def test_slices_by_index(shape, axis, count, dtype):
