@@ -37,12 +37,17 @@ def _is_dense(a):
     return a.flags.carray and a.dtype.isnative
 
 
-def _running_sums(a, axis, reverse, out):
-    n, inner = a.shape[axis], math.prod(a.shape[axis + 1 :])
-    together = min(inner, TOGETHER)
-    items, piece = a.size // (n * inner) * -(-inner // TOGETHER), max(4, PIECE // (n * together))
-    native.run(RUNNING_SUMS, (a, out), (n, inner, reverse), 0, items, piece)
+def _running_sums(a, axis, reverse, out, are_products=False):
+    n, inner, items, piece = lines(a, axis)
+    native.run(RUNNING_SUMS, (a, out), (n, inner, reverse, are_products), 0, items, piece)
     return out
+
+
+def lines(a, axis):
+    """How the loops of scans.h see an array: elements of a line, lines side by side, items of work, and in a piece."""
+    n, inner = a.shape[axis], math.prod(a.shape[axis + 1 :])
+    items = a.size // (n * inner) * -(-inner // TOGETHER)
+    return n, inner, items, max(4, PIECE // (n * min(inner, TOGETHER)))
 
 
 @silent
@@ -59,18 +64,23 @@ def _cumsum_by_numpy(a, axis, reverse, out):
 @silent
 def cumprod_within(a, axis):
     """The running product, written into the array itself."""
+    if a.size and native.has_loops(a) and _is_dense(a):
+        _running_sums(a, axis, False, a, True)
+        return
     np.cumprod(a, axis, out=a)
 
 
 @silent
 def cumprod(a, axis):
-    """The running product along an axis."""
+    """The running product along an axis; of single precision it is made in double precision."""
     if a.ndim == 0:
         return a.copy()
     if a.shape[axis] > 1 and a.strides[axis] == 0:
         out = np.empty(a.shape, a.dtype)
         put_powers(np.moveaxis(a, axis, -1)[..., 0], np.moveaxis(out, axis, -1))
         return out
+    if a.size and native.has_loops(a):
+        return _running_sums(dense(a), axis, False, new_array(a.shape, a.dtype.num), True)
     return np.multiply.accumulate(a, axis)
 
 

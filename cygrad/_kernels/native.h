@@ -56,7 +56,7 @@ enum {
     COPY_PATCHES, ADD_PATCHES, LARGEST, ADD_AT, RECURRENT, RECURRENT_GRADIENT,
     CROSS_ENTROPY, CROSS_ENTROPY_GRADIENT, ATTENTION, ATTENTION_GRADIENT, RUNNING_SUMS,
     WINOGRAD_FILTERS, WINOGRAD_RESULTS, WINOGRAD_SUMS, PATCHWISE_RESULTS, PATCHWISE_IMAGES, PATCHWISE_SUMS,
-    FUSED, GATHER, FIRSTS, GATED, TAKE, LOOPS
+    FUSED, GATHER, FIRSTS, GATED, TAKE, RUNNING_EXTREMA, LOOPS
 };
 
 static const native_part native_parts[LOOPS] = {
@@ -69,7 +69,7 @@ static const native_part native_parts[LOOPS] = {
 #else
     NULL, NULL, NULL, NULL, NULL, NULL,
 #endif
-    fused_part, gather_part, firsts_part, gated_part, take_part,
+    fused_part, gather_part, firsts_part, gated_part, take_part, running_extrema_part,
 };
 
 /* Whether the compiler could make a loop, and the processor can run it. */

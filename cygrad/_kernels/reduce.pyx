@@ -21,7 +21,7 @@ from libc.string cimport memset
 from cygrad._kernels.arrays cimport MAXDIMS, NTYPES, PURE, RELEASE_ABOVE, cast, empty, is_plain
 from cygrad._kernels.loops cimport Ufunc
 from cygrad._kernels.parallel cimport LIGHT, share
-from cygrad._kernels.walk cimport Loop, Walk, coalesce, lengthen_innermost, memory_order, run, run_reduction
+from cygrad._kernels.walk cimport Loop, Walk, coalesce, lengthen_innermost, loop_t, memory_order, run, run_reduction
 from cygrad._kernels import by_numpy
 from cygrad._kernels.dispatch import dispatching
 
@@ -43,6 +43,9 @@ cdef extern from "reduce.h" nogil:
                      void* out) noexcept
     bint is_bad(bint is_double, const void* x, Py_ssize_t n, bint inf) noexcept
 
+cdef extern from "folds.h":
+    void replace_reduction(bint is_product, char kind, loop_t* loop, void** settings) noexcept
+
 cdef Ufunc _absolute = Ufunc(np.absolute)
 cdef Ufunc _add = Ufunc(np.add)
 cdef Ufunc _divide = Ufunc(np.divide)
@@ -55,8 +58,20 @@ cdef Ufunc _maximum = Ufunc(np.maximum)
 cdef Ufunc _minimum = Ufunc(np.minimum)
 cdef Ufunc _multiply = Ufunc(np.multiply)
 cdef Ufunc _power = Ufunc(np.power)
+cdef Ufunc _product = Ufunc(np.multiply)    # of these, loops may be our own
+cdef Ufunc _integer_sum = Ufunc(np.add)
 cdef Ufunc _sqrt = Ufunc(np.sqrt)
 cdef Ufunc _subtract = Ufunc(np.subtract)
+
+
+cdef void _replace(Ufunc ufunc, int t, char kind) noexcept:
+    if ufunc.loops[t].function != NULL:
+        replace_reduction(ufunc is _product, kind, &ufunc.loops[t].function, &ufunc.loops[t].data)
+
+_replace(_product, cnp.NPY_FLOAT, b"f")
+_replace(_product, cnp.NPY_DOUBLE, b"d")
+_replace(_product, cnp.NPY_INT64, b"i")
+_replace(_integer_sum, cnp.NPY_INT64, b"i")
 
 cdef struct Shape:              # what becomes of the dimensions of an array
     bint[MAXDIMS] reduced
@@ -350,14 +365,14 @@ cpdef cnp.ndarray sum(cnp.ndarray a, tuple axes=None, bint keepdim=False, int ty
         add = np.count_nonzero if t == cnp.NPY_BOOL else np.sum     # converts piece by piece
         return np.asarray(add(a, axes, keepdims=keepdim), np.int64)
     _plan(&shape, a, axes, keepdim)
-    return _total(_add, a, &shape, typenum, ZERO)
+    return _total(_integer_sum if t <= cnp.NPY_ULONGLONG else _add, a, &shape, typenum, ZERO)
 
 
 cpdef cnp.ndarray prod(cnp.ndarray a, tuple axes=None, bint keepdim=False, int typenum=-1):
     """Product over `axes`; bool and integers are multiplied in int64 unless a type number is given."""
     cdef Shape shape
     _plan(&shape, a, axes, keepdim)
-    return _total(_multiply, a, &shape, typenum, ONE)
+    return _total(_product, a, &shape, typenum, ONE)
 
 
 cpdef cnp.ndarray mean(cnp.ndarray a, tuple axes=None, bint keepdim=False, int typenum=-1):

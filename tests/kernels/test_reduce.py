@@ -160,6 +160,17 @@ def test_lengths(dtype, rng):
                 check(reduce.sum(b, (1,)), across, 4 * eps, 4 * eps * np.sqrt(width))
 
 
+@pytest.mark.parametrize("dtype", ["f", "d", "l", "i", "?"])
+def test_products_of_any_length(dtype, rng):
+    for n in [*LENGTHS[1:], 20001]:
+        a = (rng.uniform(0.99, 1.01, n) if dtype in "fd" else rng.integers(0, 2, n) * 2 + 1).astype(dtype)
+        expected = a.astype("d").prod() if dtype in "fd" else a.prod(dtype=np.int64)
+        np.testing.assert_allclose(reduce.prod(a), expected, 1e-4 if dtype == "f" else 1e-11)
+        rows = np.stack([a, a[::-1], a])
+        np.testing.assert_allclose(reduce.prod(rows, (1,)), np.full(3, expected), 1e-4 if dtype == "f" else 1e-11)
+        assert reduce.sum(rows[1]) == rows[1].astype(np.float64).sum() or dtype in "fd"
+
+
 def test_sums_are_at_least_as_accurate_as_numpys(rng):
     # The same sign everywhere: the error comes from adding alone.
     a = rng.random((50, 100_000), "f") + np.float32(0.1)

@@ -5,7 +5,7 @@ import pytest
 from kernels.arrays_zoo import LENGTHS
 
 import cygrad
-from cygrad._kernels import along
+from cygrad._kernels import along, scans
 
 ACCURACY = {np.float32: 1e-6, np.float64: 1e-13}
 SHAPES = [(n,) for n in LENGTHS[1:]] + [
@@ -77,3 +77,49 @@ def test_threads_do_not_change_a_bit(shape, axis):
         found.add(along.cumsum(a, axis).tobytes() + along.cumsum(a, axis, True).tobytes())
     cygrad.set_num_threads(former)
     assert len(found) == 1
+
+
+@pytest.mark.parametrize("dtype", ACCURACY)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_products_of_any_layout(shape, dtype):
+    a = np.random.default_rng(0).uniform(0.9, 1.1, shape).astype(dtype)
+    for axis in range(a.ndim):
+        for view in (a, a[::-1], a[..., ::-1], np.asfortranarray(a)):
+            expected = np.cumprod(view.astype("d"), axis)
+            found = along.cumprod(view, axis)
+            assert found.dtype == dtype
+            np.testing.assert_allclose(found, expected, 20 * ACCURACY[dtype])
+            inside = view.copy(order="K")
+            along.cumprod_within(inside, axis)
+            np.testing.assert_allclose(inside, expected, 200 * ACCURACY[dtype])
+
+
+def extrema_by_hand(a, axis, largest):
+    """One element after the other."""
+    rows = np.moveaxis(a, axis, 0)
+    values, places = np.empty_like(rows), np.zeros(rows.shape, np.int64)
+    best, place = rows[0], np.zeros(rows.shape[1:], np.int64)
+    for i, row in enumerate(rows):
+        taken = (row >= best if largest else row <= best) | np.isnan(row)
+        best, place = np.where(taken, row, best), np.where(taken, i, place)
+        values[i], places[i] = best, place
+    return np.moveaxis(values, 0, axis), np.moveaxis(places, 0, axis)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
+@pytest.mark.parametrize("shape", [shape for shape in SHAPES if 0 not in shape], ids=str)
+@pytest.mark.parametrize("largest", [False, True])
+def test_extrema_of_any_layout(largest, shape, dtype):
+    a = np.random.default_rng(0).integers(-9, 9, shape).astype(dtype)
+    unusual = a.copy()
+    if dtype != np.int64:
+        unusual[np.random.default_rng(1).random(shape) < 0.1] = np.nan
+        unusual[np.random.default_rng(2).random(shape) < 0.1] = -np.inf
+        unusual[np.random.default_rng(3).random(shape) < 0.1] = np.inf
+    for axis in range(a.ndim):
+        for view in (a, unusual, unusual[::-1], unusual[..., ::-1], np.asfortranarray(unusual)):
+            values, places = extrema_by_hand(view, axis, largest)
+            found_values, found_places = scans.running_extremum(view, axis, largest)
+            assert found_values.dtype == dtype
+            np.testing.assert_array_equal(found_values, values)
+            np.testing.assert_array_equal(found_places, places)

@@ -37,7 +37,6 @@ FORWARDS = _table(
     (
         "indices of 8 bytes, for each dimension, element or column of the result",
         {
-            0.75: "cummax cummin",
             1.0: "unravel_index",
         },
     ),
