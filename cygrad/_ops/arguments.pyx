@@ -83,7 +83,7 @@ cpdef tuple each_integer(tuple values, str op, str name, int position):
     plain = []
     for i in range(len(values)):
         try:
-            plain.append(integer(values[i], op, name, position))
+            plain.append(integer(int(values[i]) if i and type(values[i]) is bool else values[i], op, name, position))
         except TypeError:
             if i == 0:
                 raise TypeError(f"{op}(): argument '{name}' (position {position}) must be tuple of ints, but found "

@@ -338,7 +338,7 @@ def dims_to_contract(a, b, dims):
         dims = dims.tolist()
     if isinstance(dims, (list, tuple)) and len(dims) == 2 and all(isinstance(part, (list, tuple)) for part in dims):
         return list(dims[0]), list(dims[1])
-    if isinstance(dims, bool) or not isinstance(dims, int):
+    if not isinstance(dims, int):
         raise RuntimeError(
             "tensordot expects dims to be int or tuple[list[int], list[int]] or list[list[int]] containing two lists, "
             f"but got dims={dims}"

@@ -513,7 +513,7 @@ def rfftfreq(n, d=1.0, *, out=None, dtype=None, layout=None, device=None, pin_me
 
 def frequencies(function, n, d, onesided, out, dtype, requires_grad, place):
     n = integer(n, f"fft_{function}", "n", 1)
-    if isinstance(d, bool) or not isinstance(d, (int, float)):
+    if not isinstance(d, (int, float)):
         raise messages.wrong_type(f"fft_{function}", "d", 2, "float", d)
     wanted = type_of_new(dtype, out, get_default_dtype(), f"fft_{function}")
     if not (wanted.is_floating_point or wanted.is_complex):
@@ -552,7 +552,7 @@ def shifted(function, input, dim, extra):
     t = require(input, f"fft_{function}")
     dims = listed(dim, function, "dim", 2)
     dims = tuple(range(t.ndim)) if dims is None else tuple(wrap_dim(d, t.ndim) for d in dims)
-    return roll(t, [(t.shape[d] + extra) // 2 for d in dims], dims)
+    return roll(t, [(t.size(d) + extra) // 2 for d in dims], dims)
 
 
 functions = publish(globals())

@@ -100,7 +100,7 @@ HISTOGRAMDD = declare("histogramdd", flags=NONDIFF | FUNCTION_ONLY, kernel=kerne
 _FORM = "Tensor input, {} bins, *, tuple of floats range = None, Tensor weight = None, bool density = False"
 
 
-def histogram(input, bins, *, range=None, weight=None, density=False, out=None):
+def histogram(input, bins=100, *, range=None, weight=None, density=False, out=None):
     """The tuple (hist, bin_edges): how many elements, or how much weight, lies between each two edges.
 
     `bins` is a vector of ascending edges, or how many equal parts of `range` (or of the range of the elements). The

@@ -93,6 +93,7 @@ def cosine_embedding_of_package(input1, input2, target, margin=0.0, reduction=NO
             f"{y.ndim}D target tensor expects {y.ndim + 1}D input tensors, but found inputs with sizes "
             f"{list(a.shape)} and {list(b.shape)}."
         )
+    margin = int(margin) if isinstance(margin, bool) else margin
     squares = mul(*(add(total(mul(t, t), -1), COSINE_EPS) for t in (a, b)))
     cosine = div(total(mul(a, b), -1), sqrt(squares))
     alike = where(y == 1, sub(1, cosine), 0.0)

@@ -203,7 +203,7 @@ def nanquantile(input, q, dim=None, keepdim=False, *, interpolation="linear", ou
 
 def check_quantiles(function, t, q, interpolation):
     """The places asked for, as an array of float64."""
-    if not isinstance(q, Tensor) and (isinstance(q, bool) or not isinstance(q, (int, float))):
+    if not isinstance(q, (Tensor, int, float)):
         rest = 'int dim = None, bool keepdim = False, *, str interpolation = "linear", Tensor out = None'
         raise messages.no_such_call(
             function, (t, q), {}, [f"Tensor input, {word} q, {rest}" for word in ("Tensor", "float")]

@@ -311,9 +311,11 @@ def unravel_index(indices, shape):
     numbers = array_of(require(indices, "unravel_index", "indices"))
     if numbers.dtype.kind not in "iu":
         raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
-    if not is_integer(shape) and not isinstance(shape, (tuple, list)):
+    if isinstance(shape, int) or is_integer(shape):
+        shape = (int(shape),)
+    elif not isinstance(shape, (tuple, list)):
         raise TypeError(f"expected 'shape' to be int or sequence of ints, but got {type(shape)}")
-    lengths = integers((shape,) if is_integer(shape) else shape, "unravel_index", "shape", 2)
+    lengths = integers(shape, "unravel_index", "shape", 2)
     if any(length < 0 for length in lengths):
         raise ValueError(f"'shape' cannot have negative values, but got {tuple(lengths)}")
     found = []

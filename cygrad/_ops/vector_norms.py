@@ -131,7 +131,7 @@ def check_real_order(ord, kind):
 
 def check_order(ord):
     check_real_order(ord, "vector")
-    if isinstance(ord, bool) or not isinstance(ord, (int, float)):
+    if not isinstance(ord, (int, float)):
         raise TypeError(
             f"linalg_vector_norm(): argument 'ord' (position 2) must be Number, not {messages.type_name(ord)}"
         )
