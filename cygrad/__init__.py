@@ -54,6 +54,7 @@ _MODULES = (
     "errors",
     "fft",
     "func",
+    "functional",
     "hub",
     "jit",
     "linalg",

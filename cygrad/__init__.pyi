@@ -13,6 +13,7 @@ from cygrad import distributions as distributions
 from cygrad import errors as errors
 from cygrad import fft as fft
 from cygrad import func as func
+from cygrad import functional as functional
 from cygrad import hub as hub
 from cygrad import jit as jit
 from cygrad import linalg as linalg

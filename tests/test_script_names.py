@@ -163,3 +163,51 @@ def test_masks_made_in_place(dtype):
     ones = torch.ones(2, 3, dtype=dtype)
     assert ones.clone().triu_(1).tolist() == torch.tensor([[0, 1, 1], [0, 0, 1]]).to(dtype).tolist()
     assert ones.clone().tril_(-1).tolist() == torch.tensor([[0, 0, 0], [1, 0, 0]]).to(dtype).tolist()
+
+
+def test_names_in_places_that_scripts_import():
+    from cygrad.distributions.utils import broadcast_all, lazy_property, logits_to_probs, probs_to_logits
+    from cygrad.nn.init import _calculate_correct_fan
+    from cygrad.nn.modules.module import _IncompatibleKeys
+    from cygrad.nn.modules.transformer import _get_clones
+
+    assert torch.functional.einsum is torch.einsum
+    assert isinstance(torch.nn.Linear(1, 1).load_state_dict({}, strict=False), _IncompatibleKeys)
+    assert _calculate_correct_fan(torch.zeros(2, 3), "fan_out") == 2
+    assert len(_get_clones(torch.nn.ReLU(), 3)) == 3
+    assert [x.tolist() for x in broadcast_all(torch.zeros(2), 1)] == [[0, 0], [1, 1]]
+    p = torch.tensor([0.2, 0.8])
+    for is_binary in (True, False):
+        torch.testing.assert_close(logits_to_probs(probs_to_logits(p, is_binary), is_binary), p)
+
+    class Once:
+        calls = 0
+
+        @lazy_property
+        def value(self):
+            self.calls += 1
+            return self.calls
+
+    assert [once.value for once in [Once()] * 2] == [1, 1]
+
+
+def test_prefix_of_a_state_dict():
+    model = torch.nn.Linear(2, 1)
+    state = torch.nn.DataParallel(model).state_dict()
+    torch.nn.modules.utils.consume_prefix_in_state_dict_if_present(state, "module.")
+    assert list(state) == ["weight", "bias"] and list(state._metadata) == [""]
+    model.load_state_dict(state)
+
+
+def test_trees_by_pytorchs_names():
+    from cygrad.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
+
+    tree = {"a": [1, (2, 3)], "b": None}
+    leaves, form = tree_flatten(tree)
+    assert leaves == tree_leaves(tree) == [1, 2, 3, None]
+    assert tree_unflatten([4, 5, 6, 7], form) == {"a": [4, (5, 6)], "b": 7}
+    assert tree_map(lambda x, y: (x, y), (1, [2]), (3, [4])) == ((1, 3), [(2, 4)])
+    with pytest.raises(ValueError, match="two forms"):
+        tree_map(max, (1, 2), (1, [2]))
+    with pytest.raises(ValueError, match="1 leaves for a form of 4"):
+        tree_unflatten([1], form)

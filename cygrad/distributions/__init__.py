@@ -12,6 +12,7 @@ from cygrad.distributions import (
     relaxed,
     tails,
     transforms,
+    utils,
 )
 from cygrad.distributions.continuous import Exponential, Laplace, LogNormal, Normal, Uniform
 from cygrad.distributions.counts import Binomial, Geometric, NegativeBinomial
@@ -43,7 +44,7 @@ __all__ = [
     "MultivariateNormal", "NegativeBinomial", "Normal", "OneHotCategorical", "OneHotCategoricalStraightThrough",
     "Poisson", "PowerTransform", "RelaxedBernoulli", "RelaxedOneHotCategorical", "SigmoidTransform",
     "SoftplusTransform", "StudentT", "TanhTransform", "Transform", "TransformedDistribution", "Uniform", "constraints",
-    "identity_transform", "kl_divergence", "register_kl", "transforms",
+    "identity_transform", "kl_divergence", "register_kl", "transforms", "utils",
 ]  # fmt: skip
 
 # PyTorch has a module for each class.

@@ -214,7 +214,7 @@ def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
     return n_inputs * field, n_outputs * field
 
 
-def _fan(tensor: Tensor, mode: str) -> int:
+def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
     mode = mode.lower()
     modes = ["fan_in", "fan_out"]
     if mode not in modes:
@@ -248,7 +248,7 @@ def kaiming_uniform_(
     """
     if _is_empty(tensor):
         return tensor
-    bound = math.sqrt(3.0) * calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor, mode))
+    bound = math.sqrt(3.0) * calculate_gain(nonlinearity, a) / math.sqrt(_calculate_correct_fan(tensor, mode))
     return uniform_(tensor, -bound, bound, generator)
 
 
@@ -262,7 +262,7 @@ def kaiming_normal_(
     """Draw from the normal distribution with std = gain / sqrt(fan); see `kaiming_uniform_`."""
     if _is_empty(tensor):
         return tensor
-    std = calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor, mode))
+    std = calculate_gain(nonlinearity, a) / math.sqrt(_calculate_correct_fan(tensor, mode))
     return normal_(tensor, 0.0, std, generator)
 
 

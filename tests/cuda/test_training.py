@@ -163,3 +163,11 @@ def test_rows_of_any_length_in_any_type(function, length, dtype, bound):
     for a, b in ((found, expected), (own.grad, wide.grad)):
         largest = b.abs().max().item()
         np.testing.assert_allclose(a.detach().cpu().double().numpy(), b.detach().numpy(), bound, bound * largest)
+
+
+def test_padded_sequences_stay_on_their_gpu():
+    parts = [cygrad.ones(n, 2, device="cuda", requires_grad=True) for n in (1, 3)]
+    padded = cygrad.nn.utils.rnn.pad_sequence(parts, batch_first=True, padding_value=-1.0)
+    assert padded.is_cuda and padded[0, 1].tolist() == [-1, -1]
+    padded.sum().backward()
+    assert parts[0].grad.tolist() == [[1, 1]]

@@ -25,6 +25,8 @@ CALLS = {
         t.zeros(2, 3), t.tensor([0, 1])
     ),
     "offsets of a matrix": lambda t: t.nn.EmbeddingBag(5, 3)(t.zeros(2, 2, dtype=t.long), t.tensor([0, 1])),
+    "sequences of two widths": lambda t: t.nn.utils.rnn.pad_sequence([t.ones(2, 2), t.ones(3, 3)]),
+    "memory of a lazy layer": lambda t: t.nn.LazyLinear(2).share_memory(),
     "no offsets of a vector": lambda t: t.nn.EmbeddingBag(5, 3)(t.zeros(4, dtype=t.long)),
 }
 

@@ -2,6 +2,7 @@
 
 from cygrad.nn.modules import batchnorm as batchnorm
 from cygrad.nn.modules import instancenorm as instancenorm
+from cygrad.nn.modules import utils  # noqa: F401, by its place
 from cygrad.nn.modules.activation import (
     GLU,
     LogSigmoid,

@@ -16,6 +16,7 @@ from cygrad.nn.modules._hooks import (
     register_module_full_backward_pre_hook,
 )
 from cygrad.nn.modules._members import Members
+from cygrad.nn.modules._state import IncompatibleKeys as _IncompatibleKeys  # noqa: F401, scripts look for it here
 from cygrad.nn.modules._state import Stateful
 from cygrad.nn.parameter import is_lazy
 from cygrad.utils.gradients import clear_grad
@@ -218,6 +219,8 @@ class Module(Hooked, Stateful, Members):
 
     def share_memory(self) -> Self:
         """Move parameters and buffers to memory that forked processes share."""
+        for t in filter(is_lazy, [*self.parameters(), *self.buffers()]):
+            t.share_memory_()  # which raises
         return self._apply(lambda t: t.share_memory_())
 
     def compile(self, *args: Any, **kwargs: Any) -> None:

@@ -138,9 +138,17 @@ def pad_sequence(
     at_start = padding_side == "left"
     padded = []
     for part in parts:
-        filling = cygrad.full((longest - len(part), *part.shape[1:]), padding_value, dtype=first.dtype)
-        part = part.to(first.dtype)
-        padded.append(cygrad.cat([filling, part] if at_start else [part, filling]))
+        for dim in range(min(part.ndim, first.ndim) - 1, 0, -1):
+            if part.shape[dim] not in (1, first.shape[dim]):
+                raise RuntimeError(
+                    f"The size of tensor a ({first.shape[dim]}) must match the size of tensor b ({part.shape[dim]}) at "
+                    f"non-singleton dimension {dim}\n  sequences may differ in length alone, their first dimension"
+                )
+        part = part.to(first.dtype).expand(len(part), *first.shape[1:])
+        if len(part) < longest:
+            filling = part.new_full((longest - len(part), *part.shape[1:]), padding_value)
+            part = cygrad.cat([filling, part] if at_start else [part, filling])
+        padded.append(part)
     return cygrad.stack(padded, 0 if batch_first else 1)
 
 

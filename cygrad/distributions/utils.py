@@ -1,0 +1,30 @@
+"""What distributions of your own are made of, in PyTorch's place."""
+
+from functools import cached_property as lazy_property
+
+import cygrad
+from cygrad.distributions.discrete import _away_from_ends as clamp_probs
+from cygrad.distributions.distribution import broadcast
+
+__all__ = ["broadcast_all", "clamp_probs", "lazy_property", "logits_to_probs", "probs_to_logits"]
+
+
+def broadcast_all(*values):
+    """Tensors and numbers as tensors of one shape.
+
+    >>> import cygrad
+    >>> cygrad.distributions.utils.broadcast_all(cygrad.zeros(2), 1.0)
+    (tensor([0., 0.]), tensor([1., 1.]))
+    """
+    return tuple(broadcast(*values))
+
+
+def logits_to_probs(logits, is_binary=False):
+    """Probabilities of logarithms: sigmoid, or softmax along the last dimension."""
+    return cygrad.sigmoid(logits) if is_binary else logits.softmax(-1)
+
+
+def probs_to_logits(probs, is_binary=False):
+    """Logarithms of probabilities, kept finite: log(p / (1 - p)), or log(p)."""
+    p = clamp_probs(probs)
+    return p.log() - (-p).log1p() if is_binary else p.log()
