@@ -66,6 +66,11 @@ def memory_of(Tensor t not None):
     return t.array
 
 
+def is_spare(Tensor g not None):
+    """May a rule overwrite the gradient it got, as nobody else has it?"""
+    return thread_state().spare == <void*>g
+
+
 def identity_of(Tensor t not None):
     """A number that tensors have in common which show the same array."""
     return <size_t><void*>t.array

@@ -114,15 +114,19 @@ def owned(t):
     return t if memory_of(t).size > LARGE and (t.is_floating_point() or t.is_complex()) else None
 
 
+def is_own(t):
+    """Whether the memory of such a tensor may be taken: it is large, and no level of differentiation looks at it."""
+    array = memory_of(t)
+    return type(array) is np.ndarray and array.size > LARGE and not get_modes() & ~NO_GRAD
+
+
 def over(op, row, function, t, args=None):
     """`op(t)` for a result that nobody else will see and no node saves: in its memory if that is large.
 
     `function(array, out=array)` computes there what an op of that row gives.
     """
     array = memory_of(t)
-    if type(array) is not np.ndarray or array.size <= LARGE or get_modes() & ~NO_GRAD:
-        return op(t)
-    return record_n(row, function(array, out=array), (t,), args)
+    return record_n(row, function(array, out=array), (t,), args) if is_own(t) else op(t)
 
 
 # -- stacks ------------------------------------------------------------------------------------------------

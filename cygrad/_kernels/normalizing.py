@@ -13,10 +13,12 @@ import math
 import numpy as np
 
 import cygrad._kernels.norms as norms
+from cygrad._kernels import blocks
 from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.dispatch import dispatching
 from cygrad._kernels.gpu.library import as_array
 from cygrad._kernels.reduce import mean, sum_to
+from cygrad._kernels.stacks import cut
 
 LONGEST_ROW = 1 << 16  # elements whose sum may be taken in their own type
 SHORTEST_RUN = 8  # for fewer elements a loop is not worth its start
@@ -54,6 +56,67 @@ def gradients(g, x, weight, middle, factor, frame, needs):
             return _gradients_of_rows(g, x, weight, middle, factor, frame, needs)
         if _are_runs(x, frame):
             return _gradients_of_runs(g, x, weight, middle, factor, frame, needs)
+        axis = next((i for i, n in enumerate(x.shape) if n > 1), 0)
+        if type(x) is np.ndarray and x.size > blocks.SIZE:
+            if axis not in frame.axes:
+                return _gradients_in_parts(g, x, weight, middle, factor, frame, needs, axis)
+            if axis == 0 and frame.parameter == np.shape(middle):
+                return _gradients_by_sums(g, x, weight, middle, factor, frame, needs)
+    return _gradients(g, x, weight, middle, factor, frame, needs)
+
+
+def _gradients_in_parts(g, x, weight, middle, factor, frame, needs, axis):
+    """By NumPy, for one part after the other of the first axis, along which statistics are apart."""
+    found = [np.empty(x.shape, x.dtype) if needs[0] else None]
+    found += [np.zeros(frame.parameter, x.dtype) if wanted else None for wanted in needs[1:]]
+    for part in _blocks_of(x, axis):
+        arrays = (
+            cut(a, part, axis) if isinstance(a, np.ndarray) and a.ndim else a for a in (g, x, weight, middle, factor)
+        )
+        view, parameter = (
+            (*shape[:axis], min(shape[axis], part.stop - part.start), *shape[axis + 1 :])
+            for shape in (frame.view, frame.parameter)
+        )
+        grads = _gradients(*arrays, frame._replace(view=view, parameter=parameter), needs)
+        for whole, grad in zip(found, grads):
+            if grad is not None and whole.shape[axis] > 1:
+                cut(whole, part, axis)[...] = grad
+            elif grad is not None:
+                whole += grad
+        del grads, grad
+    return found
+
+
+def _blocks_of(x, axis=0):
+    length = x.shape[axis]
+    step = max(1, length * blocks.SIZE // x.size)
+    return [slice(start, min(start + step, length)) for start in range(0, length, step)]
+
+
+def _gradients_by_sums(g, x, weight, middle, factor, frame, needs):
+    """By NumPy, where each weight has statistics of its own, as in batch norm: block by block, first only the sums."""
+    products = sums = 0.0
+    for part in _blocks_of(x):
+        xhat = standardized(x[part], middle, factor)
+        products = products + sum_to(np.multiply(xhat, g[part], out=xhat), frame.parameter).astype(np.float64)
+        sums = sums + sum_to(np.ascontiguousarray(g[part]), frame.parameter).astype(np.float64)
+    grad_input = None
+    if needs[0]:
+        count = 0 if frame.fixed else factor.size / x.size
+        w = factor.dtype.type(1) if weight is None else weight
+        along, level, scale = ((a * factor * w).astype(x.dtype) for a in (products * count, sums * count, 1))
+        grad_input = np.empty(x.shape, x.dtype)
+        for part in _blocks_of(x):
+            xhat, scaled = standardized(x[part], middle, factor), np.multiply(g[part], scale, out=grad_input[part])
+            scaled -= np.multiply(xhat, along, out=xhat)
+            scaled -= level
+    grads = (products.astype(x.dtype), sums.astype(x.dtype))
+    return grad_input, *[grad if wanted else None for grad, wanted in zip(grads, needs[1:])]
+
+
+def _gradients(g, x, weight, middle, factor, frame, needs):
+    of_input, of_weight, of_bias = needs
+    if of_input or of_weight:
         xhat = standardized(x, middle, factor)
         products = as_array(g * xhat)
     grad_weight = sum_to(products, frame.parameter) if of_weight else None

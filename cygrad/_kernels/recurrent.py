@@ -15,6 +15,7 @@ from functools import lru_cache
 import numpy as np
 
 import cygrad._kernels.native as native
+from cygrad._kernels import blocks
 from cygrad._kernels import recurrent_by_numpy as by_numpy
 from cygrad._kernels.arrays import dense, new_array
 from cygrad._kernels.blas import matmul
@@ -128,8 +129,15 @@ def gradients_of(d_input, d_hidden, x, before, w_ih, d_h, wanted):
 
 def _gradients_of(slopes, of_state, d_h, arrays, out, sizes, is_reversed, wanted):
     x, h0, w_ih, *_ = arrays
-    before = _before(h0, out, sizes, is_reversed) if wanted[3] else None
-    return gradients_of(slopes, of_state, x, before, w_ih, d_h, wanted)
+    if not wanted[3] or sizes[-1] != sizes[0] or out.size <= blocks.SIZE:
+        before = _before(h0, out, sizes, is_reversed) if wanted[3] else None
+        return gradients_of(slopes, of_state, x, before, w_ih, d_h, wanted)
+    found = gradients_of(slopes, of_state, x, None, w_ih, d_h, (*wanted[:3], False, *wanted[4:]))
+    parts = states_before(h0, out, sizes, is_reversed)  # which are not copied side by side
+    cut = len(parts[0])
+    of_weight = matmul(of_state[:cut].T, parts[0])
+    of_weight += matmul(of_state[cut:].T, parts[1])
+    return (*found[:3], of_weight, *found[4:])
 
 
 def _gradients_in_parts(kind, given, slopes, of_state, arrays, out, sizes, is_reversed, wanted):

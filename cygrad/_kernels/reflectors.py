@@ -5,36 +5,84 @@ the product is 1 - V T V^H with T = D (1 + triu(V^H V, 1) D)^-1, D = diag(tau): 
 storage-efficient WY representation for products of Householder transformations" (1989).
 """
 
+from typing import Any
+
 import numpy as np
 
+from cygrad._kernels import blocks
 from cygrad._kernels.gpu.library import dense, module_of
 from cygrad._kernels.stacks import over_stacks
 from cygrad._kernels.triangular import solve_triangular
 
 
-def vectors(a, k):
-    """V, of shape (..., m, k)."""
-    v = np.tril(a[..., :, :k], -1)
-    v += module_of(v).eye(v.shape[-2], k, dtype=v.dtype)
+def vectors(a, k, start=0):
+    """Rows of V, of shape (..., rows, k), of which `a` has those from `start` on."""
+    if start >= k:
+        return a[..., :, :k]
+    v = np.tril(a[..., :, :k], start - 1)
+    v += module_of(v).eye(v.shape[-2], k, start, dtype=v.dtype)
     return v
 
 
-def inner(v, tau):
+def adjoint(v):
+    return v.conj().swapaxes(-1, -2)
+
+
+def inner(squares, tau):
     """1 + triu(V^H V, 1) D."""
-    m = np.triu(v.conj().swapaxes(-1, -2) @ v, 1) * tau[..., None, :]
+    m = np.triu(squares, 1) * tau[..., None, :]
     m += module_of(m).eye(m.shape[-1], dtype=m.dtype)
     return m
 
 
 @over_stacks(2, 1)
-@np.errstate(all="ignore")
 def product(a, tau):
     """The first n columns of the product, for A of shape (..., m, n)."""
-    v = vectors(a, tau.shape[-1])
-    w = solve_triangular(inner(v, tau), v[..., : a.shape[-1], :].conj().swapaxes(-1, -2), True, True)
+    return _product(a, tau, None)
+
+
+@np.errstate(all="ignore")
+def _product(a, tau, out):
+    """The same, by blocks of rows; into `out`, which may be `a`, unless that is None."""
+    (m, n), k = a.shape[-2:], tau.shape[-1]
+    step = max(1, m * blocks.SIZE // a.size if is_tall(a) else m)
+    parts = [slice(start, start + step) for start in range(0, max(m, 1), step)]
+    squares = 0
+    for rows in parts:
+        v = vectors(a[..., rows, :], k, rows.start)
+        squares = adjoint(v) @ v + squares
+    w = solve_triangular(inner(squares, tau), adjoint(vectors(a[..., :n, :], k)), True, True)
     w *= tau[..., :, None]
-    found = v @ w
-    return np.subtract(module_of(a).eye(*a.shape[-2:], dtype=a.dtype), found, out=found)
+    for rows in parts:
+        found = vectors(a[..., rows, :], k, rows.start) @ w
+        np.subtract(module_of(a).eye(*found.shape[-2:], rows.start, dtype=a.dtype), found, out=found)
+        if len(parts) == 1:
+            return found
+        out = np.empty(a.shape, a.dtype) if out is None else out
+        out[rows] = found
+    return out
+
+
+# -- QR of one matrix that is much longer than wide ------------------------------------------------
+
+lapack: Any = getattr(np.linalg, "_umath_linalg", None)
+factored = getattr(lapack, "qr_r_raw_n", None) or getattr(lapack, "qr_r_raw", None)
+TALL = 4  # rows for each column
+
+
+def is_tall(a):
+    """Whether it takes less memory to make Q of the reflectors block by block than to let LAPACK do it."""
+    m, n = a.shape[-2:]
+    return type(a) is np.ndarray and a.ndim == 2 and a.size > blocks.SIZE and m >= TALL * n
+
+
+@np.errstate(all="ignore")
+def tall_factors(a):
+    """Q and R of a matrix (m, n), in double precision as `numpy.linalg.qr` computes them."""
+    packed = a.astype(np.result_type(a.dtype, np.float64), order="C")
+    tau = factored(packed, signature="D->D" if packed.dtype.kind == "c" else "d->d")
+    r = np.triu(packed[: a.shape[1]]).astype(a.dtype)
+    return _product(packed, tau, packed if packed.dtype == a.dtype else np.empty(a.shape, a.dtype)), r
 
 
 @over_stacks(2)

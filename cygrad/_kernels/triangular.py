@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from cygrad._kernels import blocks
 from cygrad._kernels.blas import matmul
 from cygrad._kernels.dispatch import dispatching
 from cygrad._kernels.rows import substitute_back
@@ -13,17 +14,29 @@ BLOCK = 32  # rows that are solved together
 
 
 @over_stacks(2, 2)
-def solve_triangular(a, b, upper, unit):
+def solve_triangular(a, b, upper, unit, is_own=False):
     """X with A X = B, where only the `upper` or lower triangle of A is read, or without its diagonal if `unit`.
 
-    A zero on the diagonal gives infinities and nan, as the division does. Stacks broadcast. By blocks of rows, each
-    after those that it depends on.
+    A zero on the diagonal gives infinities and nan, as the division does. Stacks broadcast. X takes the memory of B if
+    that `is_own`. By blocks of columns, and of rows, each after those that it depends on.
     """
     n = a.shape[-1]
     stack = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     kind = np.result_type(a.dtype, b.dtype)
     a, b = a.astype(kind, copy=False), b.astype(kind, copy=False)
-    x = np.empty((*stack, *b.shape[-2:]), kind, like=a)
+    shape = (*stack, *b.shape[-2:])
+    x = b if is_own and b.shape == shape and isinstance(b, np.ndarray) else np.empty(shape, kind, like=a)
+    width = x.shape[-1]
+    step = max(1, blocks.SIZE // max(1, math.prod(stack) * min(n, BLOCK))) if isinstance(x, np.ndarray) else width
+    for start in range(0, width, max(1, step)):
+        columns = (..., slice(start, start + step))
+        solve_columns(a, b[columns], x[columns], upper, unit)
+    return x
+
+
+def solve_columns(a, b, x, upper, unit):
+    """The same, written into `x`, which may be `b`."""
+    n = a.shape[-1]
     starts = range(0, n, BLOCK)
     with np.errstate(all="ignore"):
         for start in reversed(starts) if upper else starts:
@@ -33,7 +46,6 @@ def solve_triangular(a, b, upper, unit):
             if known.start < known.stop:
                 rest = rest - matmul(a[..., rows, known], x[..., known, :])
             x[..., rows, :] = solve_block(a[..., rows, rows], rest, upper, unit)
-    return x
 
 
 def solve_block(a, b, upper, unit):

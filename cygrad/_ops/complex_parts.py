@@ -10,7 +10,9 @@ Gradients are PyTorch's: for a real loss L and z = x + iy the gradient is dL/dx 
 
 import warnings
 
-from cygrad._core.access import array_of
+import numpy as np
+
+from cygrad._core.access import array_of, is_spare, memory_of
 from cygrad._core.opdef import ELEMENTWISE, FLOAT_RESULT, FUNCTION_ONLY, IN0, IN1, LINEAR, OUT0, VIEW, declare, publish
 from cygrad._core.record import apply1, apply_n, record_view, tensor_argument
 from cygrad._core.tensor import Tensor
@@ -150,6 +152,9 @@ def set_imag(self, value):
 
 
 def conj_rule(n, g):
+    if is_spare(g):
+        np.conjugate(memory_of(g), out=memory_of(g))
+        return g
     return conj(g)
 
 

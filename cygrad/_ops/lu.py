@@ -10,7 +10,7 @@ import numpy as np
 
 from cygrad._core import return_types
 from cygrad._core.access import array_of
-from cygrad._core.gradients_in_blocks import in_parts
+from cygrad._core.gradients_in_blocks import in_parts, is_own
 from cygrad._core.opdef import FUNCTION_ONLY, OUT0, OUT1, declare, publish
 from cygrad._core.record import record_outputs
 from cygrad._kernels import lu as kernels
@@ -294,7 +294,8 @@ def solution(t, pivots, b, adjoint):
     p = permutation("linalg_lu_solve", pivots, t.shape[-1], t)
     if adjoint:
         return matmul(p, solve(adjoint_of(t), solve(adjoint_of(t), b, False), True, True, True))
-    return solve(t, solve(t, matmul(transpose(p, -2, -1), b), False, True, True), True)
+    moved = matmul(transpose(p, -2, -1), b)
+    return solve(t, solve(t, moved, False, True, True, is_own(moved)), True)
 
 
 def check_lu_system(t, pivots, b, left):

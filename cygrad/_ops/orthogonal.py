@@ -10,7 +10,7 @@ import numpy as np
 
 from cygrad._core import messages, return_types
 from cygrad._core.access import array_of
-from cygrad._core.gradients_in_blocks import in_parts
+from cygrad._core.gradients_in_blocks import in_parts, reused
 from cygrad._core.opdef import IN0, IN1, OUT0, OUT1, declare, publish
 from cygrad._core.record import record_n, write_into
 from cygrad._kernels import reflectors as kernels
@@ -52,6 +52,8 @@ def triangular_factor(a):
 
 @over_stacks(2)
 def factors_of(a, mode):
+    if mode == "reduced" and kernels.factored and kernels.is_tall(a):
+        return kernels.tall_factors(a)
     return tuple(np.linalg.qr(a, mode=mode))
 
 
@@ -92,7 +94,7 @@ def tall_gradient(q, r, of_q, of_r):
     both = add(upper, adjoint(upper))  # twice the real part on the diagonal, which is once too often
     both = sub(both, mul(diag_embed(diagonal(both, 0, -2, -1)), 0.5))
     moved = matmul(q, both)
-    return solve(adjoint(r), moved if of_q is None else add(of_q, moved), False, False)
+    return solve(adjoint(r), moved if of_q is None else add(moved, of_q, out=reused(moved)), False, False)
 
 
 QR = declare("linalg_qr", qr_rule, saves=OUT0 | OUT1, flags=LINALG, inputs="A", outputs="Q R", attributes="mode")

@@ -3,7 +3,7 @@
 import numpy as np
 
 from cygrad._core import return_types
-from cygrad._core.access import array_of
+from cygrad._core.access import array_of, is_spare
 from cygrad._core.gradients_in_blocks import in_parts
 from cygrad._core.opdef import IN0, IN1, OUT0, declare, publish
 from cygrad._core.record import record_n, write_into
@@ -26,9 +26,9 @@ from cygrad._ops.products import matmul
 from cygrad._ops.views import transpose
 
 
-def solve_array(a, b, upper, left, unit):
+def solve_array(a, b, upper, left, unit, is_own=False):
     if left:
-        return kernels.solve_triangular(a, b, upper, unit)
+        return kernels.solve_triangular(a, b, upper, unit, is_own)
     return kernels.solve_triangular(a.swapaxes(-1, -2), b.swapaxes(-1, -2), not upper, unit).swapaxes(-1, -2)
 
 
@@ -40,7 +40,7 @@ def triangle(t, upper, unit):
 @in_parts()
 def solve_rule(n, g):
     upper, left, unit = n.args
-    of_b = solve(adjoint(n.saved(0)), g, not upper, left, unit)
+    of_b = solve(adjoint(n.saved(0)), g, not upper, left, unit, is_spare(g))
     if not n.needs(0):
         return None, of_b
     x = n.saved_result()
@@ -59,10 +59,10 @@ SOLVE = declare(
 )
 
 
-def solve(a, b, upper, left=True, unit=False):
-    """`linalg_solve_triangular` for arguments known to be good."""
-    array = solve_array(array_of(a), array_of(b), upper, left, unit)
-    return record_n(SOLVE, array, (a, b), (upper, left, unit))
+def solve(a, b, upper, left=True, unit=False, spends=False):
+    """`linalg_solve_triangular` for arguments known to be good; it may overwrite `b` if it `spends` that."""
+    array = solve_array(array_of(a), array_of(b), upper, left, unit, spends)
+    return record_n(SOLVE, array[...] if spends else array, (a, b), (upper, left, unit))
 
 
 @typed(upper=bool, left=bool, unitriangular=bool)
