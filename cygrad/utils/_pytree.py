@@ -36,6 +36,7 @@ def tree_unflatten(leaves, treespec):
 def tree_map(func, tree, *rests):
     """A tree of what `func` makes of each leaf, and of those in its place in other trees of the same form.
 
+    >>> from cygrad.utils._pytree import tree_map
     >>> tree_map(lambda x, y: x + y, {"a": 1, "b": (2, 3)}, {"a": 10, "b": (20, 30)})
     {'a': 11, 'b': (22, 33)}
     """

@@ -28,6 +28,7 @@ _triple, _quadruple = _ntuple(3, "_triple"), _ntuple(4, "_quadruple")
 def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: str) -> None:
     """Take a prefix off the names of a state dict, in place: `"module."`, which `DataParallel` puts before them.
 
+    >>> from cygrad.nn.modules.utils import consume_prefix_in_state_dict_if_present
     >>> state = {"module.weight": 1}
     >>> consume_prefix_in_state_dict_if_present(state, "module.")
     >>> state
