@@ -40,6 +40,7 @@ NAMESPACES = (
     "torch.optim.swa_utils",
     "torch.utils.data",
     "torch.utils.checkpoint",
+    "torch.distributions",
     "torch.amp",
     "torch.autograd",
     "torch.autograd.graph",

@@ -48,7 +48,7 @@ OUT_OF_SCOPE = {
         scaled_(grouped_)?mm grouped_mm .*flash_attention_impls?
     """,
     "storage objects: memory is NumPy's": r"""
-        .*Storage.* storage storage_type untyped_storage UntypedStorage TypedStorage set_ is_set_to from_file
+        .*Storage storage_type is_set_to from_file
         const_data_ptr
     """,
     "half precision in complex numbers": "complex32 chalf",
