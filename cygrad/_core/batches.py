@@ -17,6 +17,7 @@ A tensor that requires grad outside requires grad inside too, so that transforms
 their results need a history. What has none inside, by `detach` or `no_grad`, has none outside.
 """
 
+from typing import Any
 from weakref import ref
 
 import numpy as np
@@ -63,6 +64,8 @@ class Step:
 class Batch:
     """A level (see tangents.py) at which tensors have samples."""
 
+    without_history: Any = None  # the function of tangents.py, set there
+
     def __init__(self, size):
         self.size = size
         self.given: list = []  # the arrays with the samples of the arguments
@@ -82,7 +85,7 @@ class Batch:
         found = self._samples.get(identity_of(t))
         if found is None:
             return None
-        return found[1].detach() if found[1].requires_grad and not t.requires_grad else found[1]
+        return self.without_history(found[1]) if found[1].requires_grad and not t.requires_grad else found[1]
 
     def set_samples(self, t, samples):
         """Let a tensor have these samples, along dimension 0."""

@@ -1,5 +1,6 @@
 """Hooks on what nodes save: the pack hook's result lies in the node in place of the tensor, until it is unpacked."""
 
+import sys
 import threading
 from functools import partial
 from typing import Any
@@ -58,13 +59,22 @@ def _pack(node, place, tensor, output_nr, hook, unpack_hook):
     version, memory = count_of(tensor), access.memory_of(tensor)
     form = memory.shape, memory.dtype
     del memory
+    tangents = _tangents_of(tensor, history, node, output_nr)
     packed = hook(tensor)
     if count_of(tensor) != version:
         raise RuntimeError(_CHANGED_INPUT)
-    node._replace(place, Packed(_unpack, unpack_hook, packed, form, history, output_nr))
+    node._replace(place, Packed(_unpack, unpack_hook, packed, form, history, output_nr, tangents))
 
 
-def _unpack(unpack_hook, packed, form, history, output_nr, node):
+def _tangents_of(tensor, history, node, output_nr):
+    """{level: tangent}, or None; that of a result will hold what it gets when its op has ended."""
+    tangents: Any = sys.modules.get("cygrad._core.tangents")  # which few programs need
+    if tangents is None or not tangents.levels():
+        return None
+    return tangents.of_packed(tensor) if history is not _THIS else tangents.of_packed_result(node, output_nr)
+
+
+def _unpack(unpack_hook, packed, form, history, output_nr, tangents, node):
     """The tensor that was packed, with its history."""
     value = unpack_hook(packed)
     if not isinstance(value, Tensor):
@@ -77,9 +87,12 @@ def _unpack(unpack_hook, packed, form, history, output_nr, node):
             f"the unpack hook of a saved tensor returned shape {memory.shape} and torch.{memory.dtype}, but "
             f"{form[0]} and torch.{form[1]} was saved"
         )
-    if history is None:
-        return value.detach()
-    return joined(value, node if history is _THIS else history, output_nr)
+    tensor = value.detach() if history is None else joined(value, node if history is _THIS else history, output_nr)
+    if tangents:
+        from cygrad._core.tangents import join_tangents
+
+        join_tangents(tensor, tangents)
+    return tensor
 
 
 class SavedTensor:

@@ -40,6 +40,7 @@ from cygrad._core.state import get_modes, next_sequence_nr, set_forward, set_mod
 from cygrad._core.tensor import Tensor
 
 NO_GRAD = 1  # the bit of `state.pxd`
+_NOTHING: dict = {}
 
 
 class Level:
@@ -63,6 +64,9 @@ class _Thread(threading.local):
     step: Step | None = None  # the last op, if a batch is open
     reads: dict = {}  # in a batch: tensors whose arrays were asked for and that were no operands since then
     writing: Step | None = None  # the write that is going on, if a batch is open
+    packed: dict = (
+        _NOTHING  # id of a node: (number of a result, where its tangents are to be noted), of what hooks packed
+    )
     written: tuple | None = None  # (node, mask, flags, inputs, tensor) of the write that is going on
 
 
@@ -191,6 +195,52 @@ def without_history(t):
     return bare
 
 
+Batch.without_history = staticmethod(without_history)
+
+
+# -- what hooks keep in place of a saved tensor ----------------------------------------------------
+
+
+def of_packed(t):
+    """{level: tangent} of a tensor; None is that of a batch of which it has samples."""
+    batches = [level for level in _thread.levels if isinstance(level, Batch) and level.has(t)]
+    packed = _taken()
+    former = set_forward(True)  # it is off while the op of which this is a part is recorded
+    try:
+        tangents = all_of(t) or {}
+        flush()
+    finally:
+        set_forward(former)
+        _thread.packed = packed
+    return tangents | dict.fromkeys(batches)
+
+
+def of_packed_result(node, number):
+    """The same of a result of the op that is just being recorded, when it will have any."""
+    found: dict = {}
+    _thread.packed = {**_thread.packed, id(node): [*_thread.packed.get(id(node), ()), (number, found)]}
+    return found
+
+
+def _taken():
+    """What has been noted of the op that has ended, which is forgotten."""
+    packed = _thread.packed
+    if packed:
+        _thread.packed = _NOTHING
+    return packed
+
+
+def join_tangents(t, found):
+    """Give an unpacked tensor those of these tangents whose levels are open. Raises NoBatchingRule for lost samples."""
+    flush()
+    for level, tangent in found.items():
+        if isinstance(level, Batch):
+            if level in _thread.levels and not level.has(t):
+                raise NoBatchingRule("? (what a hook made of a saved tensor)")
+        elif level in _thread.levels:
+            set_tangent(t, level, tangent)
+
+
 # -- after an op -----------------------------------------------------------------------------------
 
 
@@ -216,10 +266,11 @@ def flush():
     """Give the results of the last op their samples and tangents."""
     step, _thread.step = _thread.step, None
     deferred, _thread.deferred = _thread.deferred, None
+    packed = _taken()
     if step is not None:
-        _follow(step)
+        _follow(step, packed)
     if deferred is not None:
-        _carry(*deferred)
+        _carry(*deferred, packed=packed)
 
 
 def before_write(op, out, inputs, args):
@@ -244,16 +295,17 @@ def written_node():
 def end_write(t, recorded):
     """Give `t` its new samples and tangents, now that it was changed. `recorded` is its node in the history."""
     writing, _thread.writing = _thread.writing, None
+    packed = _taken()
     if writing is not None and writing.outs[0] is t:
-        _follow(writing)
+        _follow(writing, packed)
     written, _thread.written = _thread.written, None
     if written is not None and written[-1] is t:
         node, mask, flags, inputs, _ = written
         complete(node, t, mask)
-        _carry(node, flags, inputs, (t,), recorded)
+        _carry(node, flags, inputs, (t,), recorded, packed)
 
 
-def _carry(node, flags, inputs, results, recorded=None):
+def _carry(node, flags, inputs, results, recorded=None, packed=_NOTHING):
     """Give the results of an op their tangents at each open level."""
     levels = _thread.levels
     nodes = node, results[0].grad_fn if recorded is None else recorded
@@ -272,6 +324,9 @@ def _carry(node, flags, inputs, results, recorded=None):
             _open_only(levels)
         for kept, result in _kept(nodes, results):
             access.set_tangents(kept, all_of(result))
+    for each in nodes if packed else ():
+        for number, found in packed.get(id(each), ()):
+            found.update(all_of(results[number]) or {})
 
 
 def _kept(nodes, results):
@@ -347,7 +402,7 @@ def _on_levels(outside, run):
         _open_only(levels)
 
 
-def _follow(step):
+def _follow(step, packed=_NOTHING):
     """Do with the samples what an op has done."""
     operands = step.operands()
     for t in operands:
@@ -357,6 +412,9 @@ def _follow(step):
         return
     give = batch.overwrite if step.writes else batch.give
     _on_levels(outside, lambda: give(step, batch.results(step)))
+    for out in step.outs if packed else ():
+        for _, found in packed.get(id(out.grad_fn), ()):
+            found[batch] = None
 
 
 def _give_samples(t, new, made_of):

@@ -8,12 +8,8 @@ from cygrad._core.access import tensor_of
 from cygrad._core.batches import NoBatchingRule
 from cygrad._core.opdef import registry
 from cygrad._ops.batching import rule
+from cygrad._ops.index_checks import BOOLEAN_MASK
 from cygrad._ops.ranges import arange
-
-BOOLEAN_MASK = (
-    "vmap: We do not support batching operators that can support dynamic shape. Attempting to batch over indexing with "
-    "a boolean mask.\n  each sample may have another number of elements there: use torch.where, or multiply by the mask"
-)
 
 
 def along(call, index, shape, dim):

@@ -7,14 +7,29 @@ import numpy as np
 from cygrad._core.access import array_of, tensor_of
 from cygrad._core.dtypes import dtype_by_num
 from cygrad._core.sites import warn
+from cygrad._core.tangents import has_samples
 from cygrad._core.tensor import Tensor
 from cygrad._kernels import gpu, picking, scatter
 from cygrad._ops.arguments import type_name
 from cygrad._ops.creation import from_values
 
+BOOLEAN_MASK = (
+    "vmap: We do not support batching operators that can support dynamic shape. Attempting to batch over indexing with "
+    "a boolean mask.\n  each sample may have another number of elements there: use torch.where, or multiply by the mask"
+)
+
 TYPES = ("int64", "int32", "bool", "uint8")
 
 # -- reading --------------------------------------------------------------------------------------
+
+
+def is_batched(index):
+    """Is this number another one for each sample of a batch? Raises RuntimeError if it is a truth value, too."""
+    if not has_samples(index):
+        return False
+    if index.dtype.name in ("bool", "uint8"):
+        raise RuntimeError(BOOLEAN_MASK)
+    return True
 
 
 def unusual_part(part):

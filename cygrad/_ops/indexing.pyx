@@ -233,6 +233,8 @@ cdef object tensor_part(Tensor index):
     """A 0-dim tensor is an int or a bool."""
     kind = dtype_of(index)
     if index.array.ndim == 0 and index.array.dtype.kind in "biu":
+        if thread_state().modes & FORWARD and checks().is_batched(index):
+            return index.long()
         return bool(index.array) if kind.name in ("bool", "uint8") else int(index.array)
     if not is_index(index):
         raise checks().wrong_type()

@@ -7,11 +7,19 @@ suspended.
 
 import functools
 import inspect
+import threading
 import warnings
 
 from cygrad._core import messages
 from cygrad._core.blocks import Block
 from cygrad._core.state import get_modes, set_modes
+
+
+class _Switches(threading.local):
+    count = 0  # how often this thread has switched recording off
+
+
+switches = _Switches()
 
 NO_GRAD = 1  # the bits of `_core/state.pxd`
 INFERENCE = 2
@@ -47,7 +55,10 @@ class _Mode(Block):
 
     def _plan(self):
         former = get_modes()
-        return set_modes, self._bits(former), former
+        bits = self._bits(former)
+        if bits & NO_GRAD and not former & NO_GRAD:
+            switches.count += 1
+        return set_modes, bits, former
 
     def __call__(self, fn):
         return _decorated(fn, self.clone)
@@ -95,6 +106,8 @@ class set_grad_enabled(_Mode):
             raise messages.wrong_type("set_grad_enabled", "enabled", 1, "bool", mode)
         self.mode = mode
         self._former = get_modes()
+        if not mode:
+            switches.count += 1
         set_modes(self._bits(self._former))
 
     def _bits(self, modes):

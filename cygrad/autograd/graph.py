@@ -11,8 +11,9 @@ from cygrad._core.hooks import RemovableHandle
 from cygrad._core.node import Node, live_nodes
 from cygrad._core.passes import GradientEdge
 from cygrad._core.run import notes_of_run, will_run
+from cygrad._core.state import get_modes, set_modes
 from cygrad._core.tensor import Tensor
-from cygrad.autograd.grad_mode import no_grad
+from cygrad.autograd.grad_mode import NO_GRAD
 from cygrad.autograd.hook_order import hook_order, print_hook_order
 
 __all__ = [
@@ -302,5 +303,9 @@ class copies_of_saved(saved_tensors_hooks):
 
 
 def _clone(tensor):
-    with no_grad():
+    modes = get_modes()
+    try:
+        set_modes(modes | NO_GRAD)
         return tensor.clone()
+    finally:
+        set_modes(modes)

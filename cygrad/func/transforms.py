@@ -11,7 +11,7 @@ from cygrad._core import tangents as forward
 from cygrad._core.engine import grad as gradients
 from cygrad._core.tensor import Tensor
 from cygrad._ops.generator import get_rng_state, set_rng_state
-from cygrad.autograd.grad_mode import enable_grad, is_grad_enabled
+from cygrad.autograd.grad_mode import enable_grad, is_grad_enabled, switches
 from cygrad.autograd.graph import copies_of_saved
 from cygrad.errors import ChangedInPlaceError
 from cygrad.func.trees import flatten, mapped, rebuild
@@ -302,7 +302,9 @@ def linearized(func, primals, name):
         return u, derivative(outputs, leaves, u, True)
 
     with enable_grad():
+        before = switches.count
         output, outputs, leaves = run()
+        is_recorded = switches.count == before  # nowhere off: `no_grad` is nothing to forward mode
         try:
             u, transposed = transpose(outputs, leaves)
         except ChangedInPlaceError:
@@ -330,6 +332,8 @@ def linearized(func, primals, name):
                     f"tangent:{i} with dtype {v.dtype} in flattened pytree doesn't match the dtype {x.dtype} of the "
                     "corresponding primal."
                 )
+        if not is_recorded:
+            return jvp(func, primals, tangents)[1]
         create_graph = is_grad_enabled() and (outside or any(v.requires_grad for v in vectors))
         return rebuild(output, zeros_for(derivative(transposed, u, vectors, create_graph), u))
 

@@ -237,3 +237,51 @@ def test_a_function_that_overwrites_draws_the_same_numbers_again():
 
     func.jacfwd(dropped)(X)
     assert len(masks) == 2 and torch.equal(*masks)
+
+
+@pytest.mark.parametrize("name", ["sin", "square", "exp", "tanh", "softplus"])
+@pytest.mark.parametrize("inner", WAYS)
+def test_tangents_of_a_jacobian(name, inner):
+    function = getattr(torch.nn.functional if name == "softplus" else torch, name)
+    expected = func.jacrev(func.jacrev(function))(X) @ V
+    assert expected.any()
+    assert torch.allclose(func.jvp(inner(function), (X,), (V,))[1], expected)
+    assert torch.allclose(func.linearize(inner(function), X)[1](V), expected)
+    with torch.autograd.forward_ad.dual_level():
+        dual = inner(function)(torch.autograd.forward_ad.make_dual(X, V))
+        assert torch.allclose(torch.autograd.forward_ad.unpack_dual(dual).tangent, expected)
+
+
+def test_no_grad_is_nothing_to_forward_mode():
+    cube = torch.no_grad()(lambda x: (x**3).sum())
+
+    def paused(x):
+        with torch.set_grad_enabled(False):
+            y = x.exp()
+        return y * x
+
+    expected = func.jacrev(lambda x: x.exp() * x)(X)
+    assert torch.allclose(func.jacfwd(cube)(X), 3 * X**2)
+    assert torch.allclose(func.linearize(cube, X)[1](V), (3 * X**2 * V).sum())
+    assert torch.allclose(func.jacfwd(paused)(X), expected)
+    assert torch.allclose(func.jvp(paused, (X,), (V,))[1], expected @ V)
+    assert torch.allclose(func.jacfwd(func.grad(lambda x: (x**2).sum() + cube(x)))(X), 2 * torch.eye(3).double())
+
+
+def test_a_number_of_each_sample_as_an_index():
+    rows, places = torch.arange(6.0).reshape(2, 3), torch.tensor([2, 0], dtype=torch.int16)
+
+    def written(row, i):
+        row = row.clone()
+        row[i] = -1
+        return row
+
+    assert torch.vmap(lambda row, i: row[i])(rows, places).tolist() == [2, 3]
+    assert torch.vmap(lambda i: rows[:, i])(places).tolist() == [[2, 5], [0, 3]]
+    assert torch.vmap(written)(rows, places).tolist() == [[0, 1, -1], [-1, 4, 5]]
+    assert torch.vmap(lambda row, i: row[i], in_dims=(0, None))(rows, torch.tensor(1)).tolist() == [1, 4]
+    gradients = torch.vmap(func.grad(lambda row, i: row[i] ** 2))(rows, places)
+    assert gradients.tolist() == [[0, 0, 4], [6, 0, 0]]
+    for mask in (torch.tensor([True, False]), torch.tensor([1, 0], dtype=torch.uint8)):
+        with pytest.raises(RuntimeError, match="^vmap: We do not support batching operators that can support dynamic"):
+            torch.vmap(lambda row, b: row[b].sum())(rows, mask)
