@@ -2,10 +2,10 @@
 
 cimport numpy as cnp
 
-cpdef cnp.ndarray softmax(cnp.ndarray a, int axis)
-cpdef cnp.ndarray log_softmax(cnp.ndarray a, int axis)
-cpdef cnp.ndarray softmax_backward(cnp.ndarray grad, cnp.ndarray out, int axis)
-cpdef cnp.ndarray log_softmax_backward(cnp.ndarray grad, cnp.ndarray out, int axis)
+cpdef cnp.ndarray softmax(cnp.ndarray a, int axis, bint spends=*)
+cpdef cnp.ndarray log_softmax(cnp.ndarray a, int axis, bint spends=*)
+cpdef cnp.ndarray softmax_backward(cnp.ndarray grad, cnp.ndarray out, int axis, bint spends=*)
+cpdef cnp.ndarray log_softmax_backward(cnp.ndarray grad, cnp.ndarray out, int axis, bint spends=*)
 
 # (N, C) log-probabilities and N targets; reduction 0 none, 1 mean, 2 sum. Gives (loss, total_weight).
 cpdef tuple nll(cnp.ndarray logp, cnp.ndarray target, object weight, long long ignore_index, int reduction)

@@ -168,14 +168,14 @@ cdef void _run_with(Pass what, Blocks* b, const void* x, const void* y, void* ou
         rest -= k
 
 
-cdef cnp.ndarray _along(Pass what, cnp.ndarray a, cnp.ndarray result, int axis):
-    """The pass on dense arrays of float32 or float64; `result` is None in the forward passes."""
+cdef cnp.ndarray _along(Pass what, cnp.ndarray a, cnp.ndarray result, int axis, bint spends):
+    """The pass on dense arrays of float32 or float64; `result` is None in the forward passes. `spends` overwrites a."""
     cdef Blocks blocks
     cdef Work work
     cdef cnp.ndarray out
     a = dense(a)
     _divide_into_blocks(&blocks, a, axis)
-    out = empty(cnp.PyArray_NDIM(a), cnp.PyArray_DIMS(a), cnp.PyArray_TYPE(a))
+    out = a if spends else empty(cnp.PyArray_NDIM(a), cnp.PyArray_DIMS(a), cnp.PyArray_TYPE(a))
     if cnp.PyArray_SIZE(a) == 0:
         return out
     work.what = what
@@ -197,47 +197,47 @@ cdef cnp.ndarray _along(Pass what, cnp.ndarray a, cnp.ndarray result, int axis):
     return out
 
 
-cpdef cnp.ndarray softmax(cnp.ndarray a, int axis):
-    """exp(a) / sum(exp(a)) along `axis`; large numbers do not overflow."""
+cpdef cnp.ndarray softmax(cnp.ndarray a, int axis, bint spends=False):
+    """exp(a) / sum(exp(a)) along `axis`; large numbers do not overflow. The result may lie in `a` if it `spends` that."""
     cdef int t = cnp.PyArray_TYPE(a)
     _check_axis(a, axis)
     if _has_kernel(t):
-        return _along(SOFTMAX, a, None, axis)
+        return _along(SOFTMAX, a, None, axis, spends)
     if _is_narrow(t):
         return cast(softmax(cast(a, cnp.NPY_FLOAT), axis), t)
     return by_numpy.softmax(dense(a), axis)
 
 
-cpdef cnp.ndarray log_softmax(cnp.ndarray a, int axis):
+cpdef cnp.ndarray log_softmax(cnp.ndarray a, int axis, bint spends=False):
     """a - log(sum(exp(a))) along `axis`; large numbers do not overflow."""
     cdef int t = cnp.PyArray_TYPE(a)
     _check_axis(a, axis)
     if _has_kernel(t):
-        return _along(LOG_SOFTMAX, a, None, axis)
+        return _along(LOG_SOFTMAX, a, None, axis, spends)
     if _is_narrow(t):
         return cast(log_softmax(cast(a, cnp.NPY_FLOAT), axis), t)
     return by_numpy.log_softmax(dense(a), axis)
 
 
-cpdef cnp.ndarray softmax_backward(cnp.ndarray grad, cnp.ndarray out, int axis):
+cpdef cnp.ndarray softmax_backward(cnp.ndarray grad, cnp.ndarray out, int axis, bint spends=False):
     """(grad - sum(grad * out)) * out along `axis`, where `out` is the softmax."""
     cdef int t = cnp.PyArray_TYPE(out)
     _check_axis(out, axis)
     _check_equal(grad, out)
     if _has_kernel(t):
-        return _along(SOFTMAX_BACKWARD, grad, out, axis)
+        return _along(SOFTMAX_BACKWARD, grad, out, axis, spends)
     if _is_narrow(t):
         return cast(softmax_backward(cast(grad, cnp.NPY_FLOAT), cast(out, cnp.NPY_FLOAT), axis), t)
     return by_numpy.softmax_backward(grad, out, axis)
 
 
-cpdef cnp.ndarray log_softmax_backward(cnp.ndarray grad, cnp.ndarray out, int axis):
+cpdef cnp.ndarray log_softmax_backward(cnp.ndarray grad, cnp.ndarray out, int axis, bint spends=False):
     """grad - exp(out) * sum(grad) along `axis`, where `out` is the log-softmax."""
     cdef int t = cnp.PyArray_TYPE(out)
     _check_axis(out, axis)
     _check_equal(grad, out)
     if _has_kernel(t):
-        return _along(LOG_SOFTMAX_BACKWARD, grad, out, axis)
+        return _along(LOG_SOFTMAX_BACKWARD, grad, out, axis, spends)
     if _is_narrow(t):
         return cast(log_softmax_backward(cast(grad, cnp.NPY_FLOAT), cast(out, cnp.NPY_FLOAT), axis), t)
     return by_numpy.log_softmax_backward(grad, out, axis)

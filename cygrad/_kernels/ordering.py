@@ -126,17 +126,18 @@ def most_frequent(a, axis):
     """The index of the last of the most frequent elements along an axis; of several, the smallest."""
     if not a.size:
         return np.zeros(one(a, axis), np.int64)
-    order = np.argsort(a, axis, kind="stable")
-    ordered = np.moveaxis(np.take_along_axis(a, order, axis), axis, -1)
-    places = np.arange(ordered.shape[-1])
-    begins = np.ones(ordered.shape, bool)
-    np.not_equal(ordered[..., 1:], ordered[..., :-1], out=begins[..., 1:])
-    del ordered
-    lengths = np.where(begins, places, 0)
+    ordered = np.sort(a, axis)
+    rows = np.moveaxis(ordered, axis, -1)
+    places = np.arange(rows.shape[-1], dtype=np.int32 if rows.shape[-1] < 1 << 31 else np.int64)
+    begins = np.ones(rows.shape, bool)
+    np.not_equal(rows[..., 1:], rows[..., :-1], out=begins[..., 1:])
+    lengths = np.where(begins, places, places[:1])
+    del begins
     np.maximum.accumulate(lengths, -1, out=lengths)
     np.subtract(places, lengths, out=lengths)
-    last = np.moveaxis(np.argmax(lengths, -1, keepdims=True), -1, axis)
-    return np.take_along_axis(order, last, axis)
+    most = np.take_along_axis(rows, np.argmax(lengths, -1, keepdims=True), -1)
+    np.multiply(places, np.moveaxis(a, axis, -1) == most, out=lengths)  # 0 for nan, which is equal to nothing
+    return np.moveaxis(lengths.max(-1, keepdims=True), -1, axis).astype(np.int64)
 
 
 def median_of_all(a):

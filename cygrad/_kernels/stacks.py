@@ -71,15 +71,6 @@ def along(function):
     return by_parts
 
 
-def within(function, a, axis, out):
-    """`function(a, axis)`, of the shape and type of `a`, written part by part into `out`, which may be `a`."""
-    lengths = np.array(a.shape)
-    lengths[axis] = 1
-    for part in _parts([slice(None)] * a.ndim, lengths, a.size):
-        out[part] = function(a[part], axis)
-    return out
-
-
 def _parts(index, lengths, size):
     """Indices of parts of a block each, of an array of that size, cut where dimensions have lengths above 1."""
     across = int(lengths.argmax())

@@ -20,7 +20,7 @@ from cygrad._core.state import get_modes
 from cygrad._kernels.fused import by_loop, fused, gated, gated_gradient
 from cygrad._kernels.gpu.library import as_array
 from cygrad._kernels.nn import softmax as softmax_array
-from cygrad._kernels.stacks import along, within
+from cygrad._kernels.stacks import along
 from cygrad._ops.arguments import dim_argument, require
 from cygrad._ops.arithmetic import add, div, mul, neg, sub
 from cygrad._ops.checks import number_argument
@@ -361,7 +361,7 @@ def softmin(input, dim=None, _stacklevel=3, dtype=None):
     if dim is None or dtype is not None or not turned.ndim:
         return softmax(turned, dim, _stacklevel, dtype)
     axis = dim_argument(dim, turned.ndim, "softmax", "dim", 2)
-    return over(partial(softmax, dim=dim), SOFTMAX, partial(within, softmax_array, axis=axis), turned, (axis,))
+    return over(partial(softmax, dim=dim), SOFTMAX, lambda a, out: softmax_array(a, axis, True), turned, (axis,))
 
 
 def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):

@@ -1,6 +1,7 @@
 """Derivatives of what a tensor's elements are samples of, estimated by finite differences; made of other ops."""
 
 from cygrad._core.access import array_of
+from cygrad._core.gradients_in_blocks import owned
 from cygrad._core.opdef import FUNCTION_ONLY, publish
 from cygrad._core.tensor import Tensor
 from cygrad._ops.arguments import integer, integers, is_integer, require, wrap_dims
@@ -60,7 +61,8 @@ def _parts(t, d):
 
 def _evenly(t, d, step, order):
     length, part = _parts(t, d)
-    inner = div(sub(part(2, length - 2), part(0, length - 2)), 2 * step)
+    inner = sub(part(2, length - 2), part(0, length - 2))
+    inner = div(inner, 2 * step, out=owned(inner))
     if order == 1:
         first, last = div(sub(part(1), part(0)), step), div(sub(part(-1), part(-2)), step)
     else:

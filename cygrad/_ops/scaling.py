@@ -11,7 +11,6 @@ from cygrad._ops.arithmetic import pow as power
 from cygrad._ops.pointwise import square
 from cygrad._ops.selection import clamp_min
 from cygrad._ops.vector_norms import linalg_vector_norm
-from cygrad._ops.views import expand
 
 
 def channel_window_rule(n, g):
@@ -58,7 +57,7 @@ def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
     tensor([[0.6000, 0.8000]])
     """
     size = linalg_vector_norm(require(input, "normalize"), p, dim, keepdim=True)
-    return div(input, expand(clamp_min(size, eps), tuple(input.shape)), out=out)
+    return div(input, clamp_min(size, eps), out=out)
 
 
 composite = dict.fromkeys(("local_response_norm", "normalize"), ELSEWHERE)

@@ -8,7 +8,7 @@ from cygrad._core import messages, return_types
 from cygrad._core.access import array_of, tensor_of
 from cygrad._core.dtypes import as_dtype, dtype_of_number
 from cygrad._core.dual import keep
-from cygrad._core.gradients_in_blocks import beside, in_slices
+from cygrad._core.gradients_in_blocks import beside, in_slices, owned
 from cygrad._core.opdef import FUNCTION_ONLY, IN0, IN1, INPLACE, LINEAR, OUT0, declare, publish
 from cygrad._core.record import apply1_args, apply_n, as_type, record_outputs, recorded, tensor_argument, write_into
 from cygrad._core.state import get_modes
@@ -363,8 +363,9 @@ def cumulative_trapezoid(y, x=None, *, dx=1, dim=-1):
         return cumsum(y, dim)
     sums = _of_neighbours(y, dim)
     if x is None:
-        return cumsum(mul(sums, dx / 2), dim)
-    return div(cumsum(mul(dx, sums), dim), 2)
+        return cumsum(mul(sums, dx / 2, out=owned(sums)), dim)
+    integrals = cumsum(mul(dx, sums), dim)
+    return div(integrals, 2, out=owned(integrals))
 
 
 composite = {"diff": 0, "trapezoid": FUNCTION_ONLY, "trapz": FUNCTION_ONLY, "cumulative_trapezoid": FUNCTION_ONLY}

@@ -5,6 +5,7 @@ Under the signatures of nn.functional; the package and the Tensor have `softmax(
 
 import cygrad._kernels.nn as kernels
 from cygrad._core import messages
+from cygrad._core.access import is_spare, memory_of, tensor_of
 from cygrad._core.dtypes import as_dtype
 from cygrad._core.opdef import IN0, IN1, OUT0, PRIVATE, declare, named, publish
 from cygrad._core.record import apply1_args, apply_n
@@ -39,7 +40,13 @@ def implicit_dim(t, name):
 
 
 def softmax_rule(n, g):
-    return softmax_backward_data(g, n.saved_result(), *n.args)
+    found = spent(kernels.softmax_backward, n, g)
+    return softmax_backward_data(g, n.saved_result(), *n.args) if found is None else found
+
+
+def spent(kernel, n, g):
+    """The gradient in the memory of the incoming one, or None if somebody else has that."""
+    return tensor_of(kernel(memory_of(g), memory_of(n.saved_result()), *n.args, True)) if is_spare(g) else None
 
 
 SOFTMAX = declare("softmax", softmax_rule, saves=OUT0, kernel=kernels.softmax, inputs="self", attributes="dim")
@@ -108,7 +115,8 @@ def softmax_backward_data(grad_output, output, dim):
 
 
 def log_softmax_rule(n, g):
-    return log_softmax_backward_data(g, n.saved_result(), *n.args)
+    found = spent(kernels.log_softmax_backward, n, g)
+    return log_softmax_backward_data(g, n.saved_result(), *n.args) if found is None else found
 
 
 LOG_SOFTMAX = declare(

@@ -26,9 +26,9 @@ FORWARDS = _table(
     (
         "found by NumPy's orders, whose indices have 8 bytes and which copy what they sort",
         {
-            0.75: "argsort median.dim nanmedian.dim msort",
+            0.75: "argsort median.dim nanmedian.dim msort mode",
             1.0: "median",
-            1.25: "unique mode",
+            1.25: "unique",
             1.5: "nanmedian quantile nanquantile",
         },
     ),
@@ -57,8 +57,8 @@ FORWARDS = _table(
         "made of ops that PyTorch makes it of, under its nodes' names: the result of one is the operand of the next",
         {
             0.5: "multilabel_margin_loss",
+            0.75: "cumulative_trapezoid",
             1.0: "cartesian_prod cosine_embedding_loss cosine_similarity gradient",
-            1.5: "cumulative_trapezoid",
         },
     ),
 )
@@ -123,8 +123,6 @@ BACKWARDS = _table(
     (
         "probabilities of all classes, where these do not lie side by side or the target has one for each",
         {
-            1.0: "cross_entropy.soft",
-            1.25: "cross_entropy.2d cross_entropy.deep cross_entropy.deep_none",
             1.5: "cross_entropy.smoothed",
         },
     ),
