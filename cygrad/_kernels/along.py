@@ -11,7 +11,9 @@ from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.dispatch import dispatching
 from cygrad._kernels.gpu.library import as_array
 
-RUNNING_SUMS = 16  # as in native.h
+RUNNING_SUMS, NONZERO, COUNT_NONZERO = 16, 31, 32  # as in native.h
+COUNTED = 1 << 15  # elements whose number one thread finds
+_DOUBLES = np.zeros(1)
 PIECE = 1 << 14  # elements that one thread works on
 TOGETHER = 256  # lines side by side that are added together: as in scans.h
 
@@ -136,11 +138,40 @@ def nonzero(a):
     """The indices of what is not zero: (how many, dimensions), int64; those of a dimension lie side by side."""
     if a.ndim == 0:
         return np.empty((int(bool(a)), 0), np.int64)
-    return first_nonzero(a, np.count_nonzero(a))
+    return first_nonzero(a, count_nonzero(a))
+
+
+def count_nonzero(a):
+    """How many elements are not zero."""
+    a = np.asarray(a)
+    if not _has_places(a) or a.itemsize == 1 or a.size <= COUNTED:
+        return int(np.count_nonzero(a))
+    counts = np.empty(-(-a.size // COUNTED), np.int64)
+    arrays = _DOUBLES, dense(a).view(f"u{a.itemsize}"), counts
+    native.run(COUNT_NONZERO, arrays, (COUNTED, a.size, a.itemsize, a.dtype.kind == "f"), 0, counts.size, 2)
+    return int(counts.sum())
+
+
+def _has_places(a):
+    """Whether there are loops for what is not zero in such an array."""
+    is_known = a.dtype.kind == "b" or (a.dtype.kind in "fiu" and a.itemsize in (4, 8))
+    return is_known and native.has_loops(_DOUBLES) and a.dtype.isnative
+
+
+def _places(a, count):
+    """`first_nonzero` of a vector or a matrix with just so many."""
+    out = np.empty((a.ndim, count), np.int64)
+    arrays = _DOUBLES, dense(a).view(f"u{a.itemsize}"), *([None] * (2 - a.ndim)), *out
+    numbers = a.size // max(a.shape[-1], 1), a.shape[-1], a.itemsize, a.dtype.kind == "f", count
+    native.run(NONZERO, arrays, numbers, 0, 1, 1)
+    return out.T
 
 
 def first_nonzero(a, count):
     """The first `count` rows of the same, or all if there are fewer, of an array that has dimensions."""
+    if 0 < a.ndim <= 2 and count and a.size and type(a) is np.ndarray and _has_places(a):
+        count = min(count, count_nonzero(a))
+        return _places(a, count)
     out = np.empty((a.ndim, count), np.int64)
     done = 0
     for at, part in _pieces(a):

@@ -2,8 +2,14 @@
 
 import numpy as np
 
+import cygrad._kernels.native as native
+from cygrad._kernels.arrays import dense as dense_in_memory
+from cygrad._kernels.arrays import new_array
 from cygrad._kernels.gpu.library import dense
 from cygrad._kernels.strided import restride
+
+TRIANGLE = 30  # as in native.h
+PIECE = 1 << 14  # elements that one thread works on
 
 
 def diagonal(array, offset, axis1, axis2):
@@ -49,12 +55,35 @@ def block_diag(arrays, dtype):
 
 def tril(array, offset):
     """With zeros above a diagonal of the last two axes."""
-    return dense(np.tril(array, offset))
+    found = _triangle(array, offset, False)
+    return dense(np.tril(array, offset)) if found is None else found
 
 
 def triu(array, offset):
     """With zeros below a diagonal of the last two axes."""
-    return dense(np.triu(array, offset))
+    found = _triangle(array, offset, True)
+    return dense(np.triu(array, offset)) if found is None else found
+
+
+def _triangle(array, offset, is_upper):
+    """By a loop; None where there is none for the type."""
+    kind = {4: np.float32, 8: np.float64}.get(array.itemsize)
+    is_known = type(array) is np.ndarray and array.dtype.kind in "fiuc" and array.ndim > 1
+    if not is_known or kind is None or not native.has_loops(np.empty(0, kind)):
+        return None
+    rows, columns = array.shape[-2:]
+    out = new_array(array.shape, array.dtype.num)
+    offset = max(-rows, min(offset, columns))
+    arrays = dense_in_memory(array).view(kind), out.view(kind)
+    native.run(
+        TRIANGLE,
+        arrays,
+        (rows, columns, offset, is_upper),
+        0,
+        out.size // max(columns, 1),
+        1 + PIECE // max(columns, 1),
+    )
+    return out
 
 
 def tril_within(array, offset):

@@ -21,6 +21,7 @@ CYGRAD_BEGIN_PLAIN_LOOPS
 
 DEFINE_CLAMP(clamp_float, float)
 DEFINE_CLAMP(clamp_double, double)
+DEFINE_CLAMP(clamp_int64, int64_t)
 
 #undef DEFINE_CLAMP
 

@@ -1,8 +1,11 @@
 """Elementwise functions for which NumPy has no ufunc, one that differs from PyTorch's, or a slow one."""
 
+from types import NoneType
+
 import numpy as np
 
 cimport numpy as cnp
+from libc.stdint cimport INT64_MAX, INT64_MIN
 from libc.math cimport INFINITY, erf as c_erf, floor, fmod, isinf
 from numpy cimport (
     PyArray_ISBEHAVED_RO, PyArray_IS_C_CONTIGUOUS, PyArray_ITEMSIZE, PyArray_NDIM, PyArray_SIZE,
@@ -18,6 +21,8 @@ cnp.import_array()
 cdef extern from "elementwise.h" nogil:
     void clamp_float(const float* x, float* out, Py_ssize_t n, float low, float high) noexcept
     void clamp_double(const double* x, double* out, Py_ssize_t n, double low, double high) noexcept
+    void clamp_int64(const cnp.npy_int64* x, cnp.npy_int64* out, Py_ssize_t n, cnp.npy_int64 low,
+                     cnp.npy_int64 high) noexcept
     void sign_float(const float* x, float* out, Py_ssize_t n) noexcept
     void sign_double(const double* x, double* out, Py_ssize_t n) noexcept
     void select_4(const cnp.npy_uint8* c, const cnp.npy_uint32* a, const cnp.npy_uint32* b, cnp.npy_uint32* out,
@@ -192,6 +197,8 @@ cpdef ndarray clamp(ndarray a, object low, object high, ndarray out=None):
     cdef bint by_numbers = not isinstance(low, ndarray) and not isinstance(high, ndarray)
     if by_numbers and PyArray_TYPE(a) in (cnp.NPY_FLOAT, cnp.NPY_DOUBLE):
         return clamp_floats(a, -INFINITY if low is None else low, INFINITY if high is None else high, out)
+    if PyArray_TYPE(a) == cnp.NPY_INT64 and type(low) in (int, NoneType) and type(high) in (int, NoneType):
+        return clamp_integers(a, INT64_MIN if low is None else low, INT64_MAX if high is None else high, out)
     if low is not None:
         found = _bounded(_maximum, a, low, out if high is None else None)
     if high is not None:
@@ -204,6 +211,26 @@ cdef struct Bounds:
     bint single
     double low
     double high
+
+
+cdef ndarray clamp_integers(ndarray a, cnp.npy_int64 low, cnp.npy_int64 high, ndarray out):
+    cdef cnp.npy_int64[2] bounds
+    cdef Elements elements
+    a = one_block(a)
+    if out is None or not PyArray_IS_C_CONTIGUOUS(a):
+        out = empty_like(a)
+    bounds[0] = low
+    bounds[1] = high
+    elements.count = 0
+    enter(&elements, a)
+    enter(&elements, out)
+    over(&elements, _clamp_integers_loop, bounds, PyArray_SIZE(a), LIGHT)
+    return out
+
+
+cdef void _clamp_integers_loop(char** data, Py_ssize_t n, const void* bounds) noexcept nogil:
+    clamp_int64(<const cnp.npy_int64*>data[0], <cnp.npy_int64*>data[1], n, (<const cnp.npy_int64*>bounds)[0],
+                (<const cnp.npy_int64*>bounds)[1])
 
 
 cdef ndarray clamp_floats(ndarray a, double low, double high, ndarray out):

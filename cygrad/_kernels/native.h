@@ -50,13 +50,15 @@ static void multiply(const native_call *c, void *a, void *b, void *out, Py_ssize
 #include "scans.h"
 #include "fused.h"
 #include "picks.h"
+#include "places.h"
 
 enum {
     NORMALIZE_ROWS, ROWS_GRADIENT, MOMENTS, SCALE_RUNS, SUMS_OF_RUNS, COMBINE_RUNS,
     COPY_PATCHES, ADD_PATCHES, LARGEST, ADD_AT, RECURRENT, RECURRENT_GRADIENT,
     CROSS_ENTROPY, CROSS_ENTROPY_GRADIENT, ATTENTION, ATTENTION_GRADIENT, RUNNING_SUMS,
     WINOGRAD_FILTERS, WINOGRAD_RESULTS, WINOGRAD_SUMS, PATCHWISE_RESULTS, PATCHWISE_IMAGES, PATCHWISE_SUMS,
-    FUSED, GATHER, FIRSTS, GATED, TAKE, RUNNING_EXTREMA, LOOPS
+    FUSED, GATHER, FIRSTS, GATED, TAKE, RUNNING_EXTREMA,
+    SCATTER, TRIANGLE, NONZERO, COUNT_NONZERO, LOOPS
 };
 
 static const native_part native_parts[LOOPS] = {
@@ -70,6 +72,7 @@ static const native_part native_parts[LOOPS] = {
     NULL, NULL, NULL, NULL, NULL, NULL,
 #endif
     fused_part, gather_part, firsts_part, gated_part, take_part, running_extrema_part,
+    scatter_part, triangle_part, nonzero_part, count_nonzero_part,
 };
 
 /* Whether the compiler could make a loop, and the processor can run it. */

@@ -56,8 +56,13 @@ def _take(array, index, axis):
     if kind is not None and math.prod(shape) > _FEW and native.has_loops(np.empty(0, kind)):
         out = new_array(shape, array.dtype.num)
         inner = math.prod(shape[axis + index.ndim :])
-        arrays = dense(array).view(kind), dense(index.astype(np.int64, copy=False)), out.view(kind)
-        numbers = array.shape[axis], index.size, inner * array.itemsize
+        index = index.astype(np.int64, copy=False)
+        length, is_known = array.shape[axis], False
+        if inner == 1 and out.size > 8 * index.size:  # looked at once, and not for each row
+            is_known = index.size > 0 and bool(-length <= index.min() and index.max() < length)
+            index = np.where(index < 0, index + length, index) if is_known else index
+        arrays = dense(array).view(kind), dense(index), out.view(kind)
+        numbers = length, index.size, inner * array.itemsize, is_known
         if not native.run(TAKE, arrays, numbers, 0, out.size // inner, max(1, PIECE // inner)):
             return out
     return as_array(np.take(array, index, axis))  # which says in its own words what is wrong

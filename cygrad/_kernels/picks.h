@@ -36,7 +36,8 @@ static void gather_part(void *context, Py_ssize_t first, Py_ssize_t rows)
 }
 
 /* data: array (outer, length, inner), indices (count), results (outer, count, inner); n: length, count, bytes of inner. An
-   item is a row of the results; negative indices count from the end. It has failed if an index is out of range. */
+   item is a row of the results; negative indices count from the end. It has failed if an index is out of range; n[3] tells
+   that none is, nor negative. */
 static void take_part(void *context, Py_ssize_t first, Py_ssize_t rows)
 {
     native_call *c = context;
@@ -47,11 +48,18 @@ static void take_part(void *context, Py_ssize_t first, Py_ssize_t rows)
         const Py_ssize_t stop = rest < first + rows - row ? row + rest : first + rows;
         const int64_t *index = (const int64_t *)c->data[1] + row % count;
         char *out = c->data[2] + row * size;
+        if (c->n[3] && size == 4) {
+            const Py_ssize_t n = stop - row;
+            for (Py_ssize_t i = 0; i < n; i++) ((uint32_t *)out)[i] = ((const uint32_t *)from)[index[i]];
+            row = stop;
+            continue;
+        }
         for (; row < stop; row++, out += size) {
             const int64_t i = *index < 0 ? *index + length : *index;
             index++;
             if (i < 0 || i >= length) c->failed = 1;
             else if (size == 4) memcpy(out, from + i * 4, 4);
+            else if (size == 8) memcpy(out, from + i * 8, 8);
             else memcpy(out, from + i * size, size);
         }
     }

@@ -31,9 +31,6 @@ cdef extern from "numpy/arrayobject.h":
     object PyArray_ArgMax(cnp.ndarray, int axis, PyObject* out)
     object PyArray_ArgMin(cnp.ndarray, int axis, PyObject* out)
 
-cdef extern from "clones.h":    # for reduce.h
-    pass
-
 cdef extern from "reduce.h" nogil:
     # float if `is_double` is 0, else double
     void add_middle(bint is_double, const void* x, Py_ssize_t outer, Py_ssize_t n, Py_ssize_t inner, void* out) noexcept
@@ -58,20 +55,17 @@ cdef Ufunc _maximum = Ufunc(np.maximum)
 cdef Ufunc _minimum = Ufunc(np.minimum)
 cdef Ufunc _multiply = Ufunc(np.multiply)
 cdef Ufunc _power = Ufunc(np.power)
-cdef Ufunc _product = Ufunc(np.multiply)    # of these, loops may be our own
-cdef Ufunc _integer_sum = Ufunc(np.add)
 cdef Ufunc _sqrt = Ufunc(np.sqrt)
 cdef Ufunc _subtract = Ufunc(np.subtract)
 
-
-cdef void _replace(Ufunc ufunc, int t, char kind) noexcept:
+cdef void _replace(Ufunc ufunc, int t, bint is_product, char kind) noexcept:
     if ufunc.loops[t].function != NULL:
-        replace_reduction(ufunc is _product, kind, &ufunc.loops[t].function, &ufunc.loops[t].data)
+        replace_reduction(is_product, kind, &ufunc.loops[t].function, &ufunc.loops[t].data)
 
-_replace(_product, cnp.NPY_FLOAT, b"f")
-_replace(_product, cnp.NPY_DOUBLE, b"d")
-_replace(_product, cnp.NPY_INT64, b"i")
-_replace(_integer_sum, cnp.NPY_INT64, b"i")
+_replace(_multiply, cnp.NPY_FLOAT, True, b"f")
+_replace(_multiply, cnp.NPY_DOUBLE, True, b"d")
+_replace(_multiply, cnp.NPY_INT64, True, b"i")
+_replace(_add, cnp.NPY_INT64, False, b"i")
 
 cdef struct Shape:              # what becomes of the dimensions of an array
     bint[MAXDIMS] reduced
@@ -365,14 +359,14 @@ cpdef cnp.ndarray sum(cnp.ndarray a, tuple axes=None, bint keepdim=False, int ty
         add = np.count_nonzero if t == cnp.NPY_BOOL else np.sum     # converts piece by piece
         return np.asarray(add(a, axes, keepdims=keepdim), np.int64)
     _plan(&shape, a, axes, keepdim)
-    return _total(_integer_sum if t <= cnp.NPY_ULONGLONG else _add, a, &shape, typenum, ZERO)
+    return _total(_add, a, &shape, typenum, ZERO)
 
 
 cpdef cnp.ndarray prod(cnp.ndarray a, tuple axes=None, bint keepdim=False, int typenum=-1):
     """Product over `axes`; bool and integers are multiplied in int64 unless a type number is given."""
     cdef Shape shape
     _plan(&shape, a, axes, keepdim)
-    return _total(_product, a, &shape, typenum, ONE)
+    return _total(_multiply, a, &shape, typenum, ONE)
 
 
 cpdef cnp.ndarray mean(cnp.ndarray a, tuple axes=None, bint keepdim=False, int typenum=-1):
@@ -567,7 +561,9 @@ cdef tuple _shape_of(Shape* shape):
 
 cpdef cnp.ndarray count_nonzero(cnp.ndarray a, tuple axes=None, bint keepdim=False):
     """How many elements over `axes` differ from 0, as int64."""
-    return np.asarray(np.count_nonzero(a, axes, keepdims=keepdim))
+    from cygrad._kernels import along       # imports this file
+    is_whole = axes is None and not keepdim
+    return np.asarray(along.count_nonzero(a) if is_whole else np.count_nonzero(a, axes, keepdims=keepdim))
 
 
 cpdef cnp.ndarray argmax(cnp.ndarray a, object axis=None, bint keepdim=False):

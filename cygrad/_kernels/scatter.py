@@ -6,10 +6,14 @@ from typing import Any
 import numpy as np
 
 import cygrad._kernels.images as images
+import cygrad._kernels.native as native
 import cygrad._kernels.rows as rows
 from cygrad._kernels import blocks
-from cygrad._kernels.arrays import fill, new_array
+from cygrad._kernels.arrays import dense, fill, new_array
 from cygrad._kernels.dispatch import dispatching
+
+SCATTER = 29  # as in native.h
+PIECE = 1 << 13  # elements that one thread works on
 
 
 def add_rows(out, index, values):
@@ -92,8 +96,38 @@ REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
 _LOOPS = {"prod": np.multiply, "amax": np.maximum, "amin": np.minimum}
 
 
+def _scattered(out, axis, index, source):
+    """`scatter` by a loop, which knows no negative indices, and needs as many places beside the axis; tells whether."""
+    shape = out.shape[:axis] + index.shape[axis : axis + 1] + out.shape[axis + 1 :]
+    kind = {4: np.float32, 8: np.float64}.get(out.itemsize)
+    fits = (
+        type(out) is np.ndarray
+        and out.flags.carray
+        and out.dtype.isnative
+        and index.shape == shape
+        and kind is not None
+    )
+    if not fits or out.dtype.kind not in "fiuc" or not native.has_loops(np.empty(0, kind)) or not index.size:
+        return False
+    source = source[tuple(slice(0, n) for n in index.shape)] if source.ndim else source
+    values = dense(source.astype(out.dtype, copy=False)).view(kind)
+    if np.may_share_memory(out, values):
+        values = values.copy()
+    inner = math.prod(shape[axis + 1 :])
+    arrays = out.view(kind), dense(index.astype(np.int64, copy=False)), values
+    numbers = out.shape[axis], index.shape[axis], inner, values.size > 1
+    items = index.size // (index.shape[axis] * inner)
+    piece = max(1, PIECE * items // index.size)
+    if native.run(SCATTER, arrays, (*numbers, True), 0, items, piece):  # nothing is written then
+        return False
+    native.run(SCATTER, arrays, (*numbers, False), 0, items, piece)
+    return True
+
+
 def scatter(out, axis, index, source):
     """Write each element of `source`, or one number, into `out` at its own place, but at `index` along the axis."""
+    if out.ndim and index.ndim and _scattered(out, axis, index, source):
+        return
     if out.ndim <= 1 or index.ndim == 0:
         source = source.reshape(-1)[: index.size] if source.ndim else source
         out.reshape(out.shape or (1,))[index.reshape(-1)] = source

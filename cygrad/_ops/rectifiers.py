@@ -157,7 +157,7 @@ def prelu_array(a, weight):
 
 def prelu_rule(n, g):
     x = n.saved(0)
-    if n.saved(1).numel() != 1:
+    if n.needs(0) and n.saved(1).numel() != 1:
         return _prelu_gradients(n, g)
     grad_x = fused_gradient("leaky_relu_gradient", g, x, n.saved(1)) if n.needs(0) else None
     if n.needs(0) and grad_x is None:

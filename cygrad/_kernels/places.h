@@ -1,0 +1,132 @@
+/* Writing where an index tells, triangles of matrices, and where elements are not zero; called from scatter.py,
+   diagonals.py and along.py. Elements have 4 or 8 bytes, or 1 where that is said. */
+
+#ifndef CYGRAD_PLACES_H
+#define CYGRAD_PLACES_H
+
+#include <stdint.h>
+#include <string.h>
+#include "clones.h"
+
+CYGRAD_BEGIN_PLAIN_LOOPS
+
+#define DEFINE_SCATTER(NAME, TYPE)                                                                              \
+    static void NAME(TYPE *out, const int64_t *index, const TYPE *values, const Py_ssize_t *n)                  \
+    {                                                                                                           \
+        const Py_ssize_t count = n[1], inner = n[2], step = n[3];                                               \
+        for (Py_ssize_t k = 0; k < count; k++)                                                                  \
+            for (Py_ssize_t i = 0; i < inner; i++, index++, values += step) out[*index * inner + i] = *values;  \
+    }
+
+DEFINE_SCATTER(scatter_4, uint32_t)
+DEFINE_SCATTER(scatter_8, uint64_t)
+#undef DEFINE_SCATTER
+
+static CYGRAD_CLONES int are_within(const int64_t *index, Py_ssize_t n, int64_t length)
+{
+    int64_t is_outside = 0;
+    for (Py_ssize_t i = 0; i < n; i++) is_outside |= index[i] | (length - 1 - index[i]);
+    return is_outside >= 0;
+}
+
+/* The first `count` places among rows of `columns` elements, of which the bits of `mask` count. */
+#define DEFINE_NONZERO(NAME, TYPE)                                                                              \
+    static void NAME(const void *from, int64_t *row, int64_t *column, Py_ssize_t rows, Py_ssize_t columns,      \
+                     uint64_t mask, Py_ssize_t count)                                                           \
+    {                                                                                                           \
+        const TYPE *x = from;                                                                                   \
+        Py_ssize_t found = 0;                                                                                   \
+        for (Py_ssize_t i = 0; i < rows; i++, x += columns)                                                     \
+            for (Py_ssize_t j = 0; j < columns; j++) {                                                          \
+                if (found == count) return;                                                                     \
+                if (row) row[found] = i;                                                                        \
+                column[found] = j;                                                                              \
+                found += (x[j] & (TYPE)mask) != 0;                                                              \
+            }                                                                                                   \
+    }                                                                                                           \
+                                                                                                                \
+    static CYGRAD_CLONES Py_ssize_t NAME##_count(const void *from, Py_ssize_t n, uint64_t mask)                 \
+    {                                                                                                           \
+        const TYPE *x = from;                                                                                   \
+        TYPE found = 0;     /* of no more than 255 */                                                           \
+        for (Py_ssize_t i = 0; i < n; i++) found += (TYPE)((x[i] & (TYPE)mask) != 0);                           \
+        return (Py_ssize_t)found;                                                                               \
+    }
+
+DEFINE_NONZERO(nonzero_1, uint8_t)
+DEFINE_NONZERO(nonzero_4, uint32_t)
+DEFINE_NONZERO(nonzero_8, uint64_t)
+#undef DEFINE_NONZERO
+
+CYGRAD_END_LOOPS
+
+/* data: out (outer, length, inner), indices (outer, count, inner), values; n: length, count, inner, 1 if there is a value
+   for each index and 0 if there is one for all, and whether indices are just looked at: it has failed if one is negative or
+   too large. An item is one of the outer. */
+static void scatter_part(void *context, Py_ssize_t first, Py_ssize_t count)
+{
+    native_call *c = context;
+    for (Py_ssize_t i = first; i < first + count; i++) {
+        const Py_ssize_t at = i * c->n[1] * c->n[2];
+        const int64_t *index = (const int64_t *)c->data[1] + at;
+        void *out = AT(0, i * c->n[0] * c->n[2]), *values = AT(2, at * c->n[3]);
+        if (c->n[4]) c->failed |= !are_within(index, c->n[1] * c->n[2], c->n[0]);
+        else if (c->is_double) scatter_8(out, index, values, c->n);
+        else scatter_4(out, index, values, c->n);
+    }
+}
+
+/* data: matrices, the same with zeros above a diagonal or below it; n: rows, columns, the diagonal, whether what is above
+   stays. An item is a row. */
+static void triangle_part(void *context, Py_ssize_t first, Py_ssize_t count)
+{
+    const native_call *c = context;
+    const Py_ssize_t columns = c->n[1], size = c->itemsize;
+    for (Py_ssize_t row = first; row < first + count; row++) {
+        const char *from = AT(0, row * columns);
+        char *to = AT(1, row * columns);
+        Py_ssize_t end = row % c->n[0] + c->n[2] + (c->n[3] ? 0 : 1);      /* of the left part */
+        end = end < 0 ? 0 : end > columns ? columns : end;
+        if (c->n[3]) {
+            memset(to, 0, end * size);
+            memcpy(to + end * size, from + end * size, (columns - end) * size);
+        } else {
+            memcpy(to, from, end * size);
+            memset(to + end * size, 0, (columns - end) * size);
+        }
+    }
+}
+
+/* data: any array of doubles, elements, their rows or NULL, their columns; n: rows, columns, bytes of an element, whether
+   it is a floating-point number, how many are not 0. There is one item. */
+static void nonzero_part(void *context, Py_ssize_t first, Py_ssize_t count)
+{
+    const native_call *c = context;
+    const uint64_t mask = !c->n[3] ? UINT64_MAX : c->n[2] == 4 ? 0x7fffffff : 0x7fffffffffffffff;
+    int64_t *rows = (int64_t *)c->data[2], *columns = (int64_t *)c->data[3];
+    (void)first, (void)count;
+    (c->n[2] == 1 ? nonzero_1 : c->n[2] == 4 ? nonzero_4 : nonzero_8)(c->data[1], rows, columns, c->n[0], c->n[1], mask,
+                                                                     c->n[4]);
+}
+
+enum { COUNTED = 255 };      /* elements whose number has room in a byte */
+
+/* data: any array of doubles, elements, numbers for each part of n[0] elements; n: that, elements, bytes of an element,
+   whether it is a floating-point number. An item is a part. */
+static void count_nonzero_part(void *context, Py_ssize_t first, Py_ssize_t count)
+{
+    const native_call *c = context;
+    const uint64_t mask = !c->n[3] ? UINT64_MAX : c->n[2] == 4 ? 0x7fffffff : 0x7fffffffffffffff;
+    for (Py_ssize_t i = first; i < first + count; i++) {
+        const Py_ssize_t stop = (i + 1) * c->n[0] < c->n[1] ? (i + 1) * c->n[0] : c->n[1];
+        Py_ssize_t found = 0;
+        for (Py_ssize_t at = i * c->n[0]; at < stop; at += COUNTED) {
+            const Py_ssize_t n = stop - at < COUNTED ? stop - at : COUNTED;
+            found += (c->n[2] == 1 ? nonzero_1_count : c->n[2] == 4 ? nonzero_4_count : nonzero_8_count)(
+                c->data[1] + at * c->n[2], n, mask);
+        }
+        ((int64_t *)c->data[2])[i] = found;
+    }
+}
+
+#endif

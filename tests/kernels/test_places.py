@@ -1,0 +1,122 @@
+"""Loops of places.h against NumPy: writing by index, triangles, what is not zero; and clamped integers."""
+
+import numpy as np
+import pytest
+
+from cygrad._kernels import along, diagonals, elementwise, picking, reduce, scatter
+from tests.kernels.arrays_zoo import layouts
+
+TYPES = ["f", "d", "i", "l", "b", "?", "e", "F", "D", "u1", ">f4"]
+LENGTHS = [1, 2, 7, 16, 17, 254, 255, 256, 300, 511]
+
+
+def values(rng, shape, dtype):
+    """About half of them are zeros, of either sign."""
+    a = np.asarray(rng.integers(-3, 4, shape) * rng.integers(0, 2, shape), np.float64)
+    with np.errstate(all="ignore"):
+        return np.asarray(a.astype(dtype))
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_nonzero(dtype):
+    rng = np.random.default_rng(0)
+    for shape in [(0,), (3, 0), (2, 3, 4), (), *((n,) for n in LENGTHS), (5, 70), (70, 5), (1, 9), (300, 300)]:
+        a = values(rng, shape, dtype)
+        for _, array in layouts(a):
+            expected = np.argwhere(array) if array.ndim else np.empty((int(bool(array)), 0), np.int64)
+            found = along.nonzero(array)
+            assert found.dtype == np.int64
+            np.testing.assert_array_equal(found, expected)
+            assert reduce.count_nonzero(array) == len(expected)
+            if array.ndim:
+                np.testing.assert_array_equal(along.first_nonzero(array, 3), expected[:3])
+                np.testing.assert_array_equal(along.first_nonzero(array, 10**5)[:5], expected[:5])
+
+
+def test_unusual_values_are_not_zero():
+    for dtype in (np.float32, np.float64):
+        tiny = np.finfo(dtype).smallest_subnormal
+        a = np.array([0, -0.0, np.nan, -np.nan, np.inf, -np.inf, tiny, -tiny, 1], dtype)
+        np.testing.assert_array_equal(along.nonzero(a)[:, 0], np.arange(2, 9))
+        assert along.count_nonzero(np.tile(a, 9999)) == 7 * 9999
+    whole = np.array([0, -(2**63), 2**62, 1, 2**32, 0])
+    np.testing.assert_array_equal(along.nonzero(whole)[:, 0], [1, 2, 3, 4])
+    assert reduce.count_nonzero(np.tile(whole, 9999)) == 4 * 9999
+
+
+@pytest.mark.parametrize("dtype", ["f", "d", "i", "l", "F", "D", "?", "e"])
+@pytest.mark.parametrize(
+    "shape", [(4, 6), (6, 4), (1, 5), (5, 1), (3, 7, 5), (2, 3, 0), (2, 0, 3), (200, 300)], ids=str
+)
+def test_triangles(shape, dtype):
+    a = np.random.default_rng(0).integers(1, 9, shape).astype(dtype)
+    for k in (-9999, -7, -3, -1, 0, 1, 2, 5, 9999):
+        for _, array in layouts(a):
+            for own, plain in ((diagonals.tril, np.tril), (diagonals.triu, np.triu)):
+                found = own(array, k)
+                assert found.dtype == a.dtype and found.shape == shape
+                np.testing.assert_array_equal(found, plain(a, k))
+
+
+def scatter_by_hand(out, axis, index, source):
+    for at in np.ndindex(index.shape):
+        to = list(at)
+        to[axis] = index[at]
+        out[tuple(to)] = source[at] if source.ndim else source
+
+
+@pytest.mark.parametrize("dtype", ["f", "d", "i", "l", "F", "b", ">f4"])
+@pytest.mark.parametrize("shape, axis, count", [((7,), 0, 9), ((5, 6), 1, 8), ((5, 6), 0, 3), ((3, 4, 5), 1, 6)])
+def test_scatter(shape, axis, count, dtype):
+    rng = np.random.default_rng(0)
+    places = (*shape[:axis], count, *shape[axis + 1 :])
+    for small in (places, tuple(max(n - 1, 1) for n in places)):
+        index = rng.integers(0, shape[axis], small)
+        out = rng.integers(0, 9, shape).astype(dtype)
+        for source in (rng.integers(10, 99, places).astype(dtype), np.array(7, dtype)):
+            expected, found = out.copy(), out.copy()
+            scatter_by_hand(expected, axis, index, source)
+            scatter.scatter(found, axis, index, source)
+            np.testing.assert_array_equal(found, expected)
+            strided = np.repeat(out, 2, -1)[..., ::2]
+            scatter.scatter(strided, axis, index.astype(np.int32), source)
+            np.testing.assert_array_equal(strided, expected)
+
+
+def test_scatter_outside():
+    for wrong in (4, 10**12):
+        out, index = np.zeros((3, 4), np.float32), np.array([[0], [1], [wrong]])
+        with pytest.raises(IndexError):
+            scatter.scatter(out, 1, index, np.ones((3, 1), np.float32))
+        assert not out.any()
+
+
+def test_scatter_of_itself():
+    a = np.arange(12.0).reshape(3, 4)
+    index = np.array([[1, 2, 3, 0]] * 3)
+    scatter.scatter(a, 1, index, a)
+    np.testing.assert_array_equal(a, [[3, 0, 1, 2], [7, 4, 5, 6], [11, 8, 9, 10]])
+
+
+@pytest.mark.parametrize("dtype", ["f", "d", "i", "l"])
+def test_columns_by_index(dtype):
+    a = np.random.default_rng(0).integers(0, 99, (300, 70)).astype(dtype)
+    for index in (np.array([0, 69, -1, -70, 5]), np.arange(69, -1, -1), np.random.default_rng(1).integers(-70, 70, 90)):
+        for _, array in layouts(a):
+            np.testing.assert_array_equal(picking.index_select(array, 1, index), a[:, index])
+    for wrong in (70, -71):
+        with pytest.raises(IndexError):
+            picking.index_select(a, 1, np.full(90, wrong))
+
+
+@pytest.mark.parametrize("n", [0, *LENGTHS, 70001])
+def test_clamped_integers(n):
+    a = np.random.default_rng(n).integers(-(2**63), 2**63 - 1, n)
+    for low, high in ((-5, 2**62), (None, 3), (-(2**40), None), (9, -9), (-(2**63), 2**63 - 1)):
+        expected = a if low is None else np.maximum(a, low)
+        expected = expected if high is None else np.minimum(expected, high)
+        np.testing.assert_array_equal(elementwise.clamp(a, low, high), expected)
+        np.testing.assert_array_equal(elementwise.clamp(a[::-1], low, high), expected[::-1])
+        inside = a.copy()
+        assert elementwise.clamp(inside, low, high, inside) is inside
+        np.testing.assert_array_equal(inside, expected)
