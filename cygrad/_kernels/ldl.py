@@ -66,7 +66,7 @@ def choose(a, k):
     largest = below.max() if below.size else 0.0
     if max(own, largest) == 0 and not np.isnan(largest):
         return None, 1
-    if own >= ALPHA * largest:
+    if not below.size or own >= ALPHA * largest:
         return k, 1
     i = k + 1 + int(below.argmax())
     in_row = max(size(a[i, k:i]).max(), size(a[i + 1 :, i]).max() if i + 1 < len(a) else 0.0)

@@ -38,7 +38,15 @@ from cygrad._ops.selection import where
 @over_stacks(2)
 def det_array(a):
     with np.errstate(all="ignore"):
-        return np.linalg.det(a)
+        found = np.linalg.det(a)
+    return _marked(found, found == 0, a)
+
+
+def _marked(found, singular, a):
+    """nan in place of what LAPACK, which takes nan for no pivot, says of matrices with a nan."""
+    if type(a) is not np.ndarray or not singular.any():
+        return found
+    return np.where(singular & np.isnan(a).any((-2, -1)), found.dtype.type(np.nan), found)
 
 
 @in_parts(grads=0, saved=(2, 2, 2, 0))
@@ -142,6 +150,7 @@ def signs_and_logarithms(A, kind, out):
 def slogdet_arrays(a):
     with np.errstate(all="ignore"):
         sign, logarithm = np.linalg.slogdet(a)
+    logarithm = _marked(logarithm, logarithm == -np.inf, a)
     return as_array(np.where(np.isnan(logarithm), 0, sign).astype(sign.dtype)), as_array(logarithm)
 
 

@@ -27,6 +27,12 @@ def gradient(input, *, spacing=None, dim=None, edge_order=1):
     steps = _steps(t, spacing, len(wanted), given)
     if order not in (1, 2):
         raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
+    for step in steps:
+        if isinstance(step, Tensor) and step.ndim != 1:
+            raise RuntimeError(
+                "torch.gradient expected each element of spacing to have one dimension, but got an element with "
+                f"{step.ndim} dimensions!"
+            )
     dims = wrap_dims(wanted, t.ndim)
     for d in dims:
         if array_of(t).shape[d] < order + 1:

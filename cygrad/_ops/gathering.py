@@ -20,7 +20,8 @@ from cygrad._ops.checks import kind_of
 from cygrad._ops.copying import apart
 from cygrad._ops.indexing import writes_expanded
 from cygrad._ops.parts import slice_backward
-from cygrad._ops.views import reshape
+from cygrad._ops.reductions import sum as total
+from cygrad._ops.views import expand, reshape
 
 
 def check_integral(index, wanted):
@@ -205,7 +206,8 @@ def check_slices(name, t, dim, index, source):
 
 def gather_rule(n, g):
     dim, shape = n.args
-    return put_back(g, dim, n.saved(2), shape)
+    index = n.saved(2)  # which may have any shape if it is empty
+    return put_back(g, dim, index, shape) if index.numel() else expand(total(g), shape)
 
 
 GATHER = declare(

@@ -330,7 +330,7 @@ def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, r
     losses = with_logits(x, y)
     if weight is not None:
         losses = mul(losses, require(weight, name, "weight", 3))
-    return reduced(div(total(losses, -1), x.shape[-1]), how)
+    return reduced(div(total(losses, x.ndim - 1), x.shape[-1]), how)
 
 
 composite = {"multilabel_soft_margin_loss": ELSEWHERE}

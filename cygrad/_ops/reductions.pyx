@@ -20,6 +20,9 @@ from cygrad._core import messages
 
 # -- arguments and shapes ----------------------------------------------------------------------------------
 
+cdef int INT64 = np.dtype(np.int64).num
+
+
 cpdef tuple axes_argument(OpDef op, Tensor t, object dim, object axis, tuple signatures):
     cdef int ndim = t.array.ndim
     if axis is not None:
@@ -144,7 +147,10 @@ def sum_to_size(input, *size):
     if len(wanted) > len(shape) or not np.all([
             m == n or m == 1 for m, n in zip(reversed(wanted), reversed(shape))]):
         raise RuntimeError(f"size {{{list(wanted)}}} is not expandable to size {{{list(shape)}}}.")
-    return record1(SUM_TO_SIZE, kernels.sum_to(t.array, wanted), t, (shape,))
+    cdef object array = t.array
+    if array.dtype.kind in "biu":
+        array = kernels.cast(array, INT64)
+    return record1(SUM_TO_SIZE, kernels.sum_to(array, wanted), t, (shape,))
 
 
 # -- mean --------------------------------------------------------------------------------------------------
