@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import cygrad._kernels.images as images
+from cygrad._kernels import blocks
 from cygrad._kernels.arrays import new_array
 from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.dispatch import dispatching
@@ -167,8 +168,10 @@ def flat_windows(tables, image):
 def unpooled(planes, places, count):
     """Zeros (planes, count) with the elements of planes at these places; of several at one place the last counts."""
     out = np.zeros((len(planes), count), planes.dtype)
-    if planes.size:
-        np.put_along_axis(out, places, planes, 1)
+    step = max(1, len(planes) * blocks.SIZE // max(planes.size, 1))  # NumPy makes indices of all dimensions
+    for start in range(0, len(planes) if planes.size else 0, step):
+        part = slice(start, start + step)
+        np.put_along_axis(out[part], places[part], planes[part], 1)
     return out
 
 

@@ -9,7 +9,7 @@ and deep matrices and their software implementation" (2020) for wide ones.
 import numpy as np
 
 from cygrad._core import messages, return_types
-from cygrad._core.access import array_of
+from cygrad._core.access import array_of, memory_of
 from cygrad._core.gradients_in_blocks import in_parts, reused
 from cygrad._core.opdef import IN0, IN1, OUT0, OUT1, declare, publish
 from cygrad._core.record import record_n, write_into
@@ -171,7 +171,7 @@ def geqrf(input, *, out=None):
 def vectors(a, k):
     """The Householder vectors, as columns."""
     lower = tril(a[..., :, :k], -1)
-    return add(lower, eye(a.shape[-2], k, dtype=a.dtype, device=a.device))
+    return add(lower, eye(a.shape[-2], k, dtype=a.dtype, device=a.device), out=reused(lower))
 
 
 def inner(v, tau):
@@ -196,8 +196,14 @@ def product_rule(n, g):
     if not n.needs(0):
         return None, of_tau
     of_s = triu(mul(of_m, conjugate(row)), 1)
-    of_v = sub(matmul(v, add(of_s, adjoint(of_s))), matmul(g, adjoint(mul(column, w))))
-    of_v = add(of_v, lengthened(adjoint(of_rhs), a.shape[-2], -2))
+    of_v = matmul(v, add(of_s, adjoint(of_s)))
+    del v
+    of_v = sub(of_v, matmul(g, adjoint(mul(column, w))), out=reused(of_v))
+    if reused(of_v) is None:
+        of_v = add(of_v, lengthened(adjoint(of_rhs), a.shape[-2], -2))
+    else:
+        first = memory_of(of_v)[..., :columns, :]
+        first += memory_of(adjoint(of_rhs))
     return lengthened(tril(of_v, -1), columns, -1), of_tau
 
 

@@ -13,7 +13,7 @@ from cygrad._ops.arguments import broadcast_shape, require, wrap_dim
 from cygrad._ops.arithmetic import add, div, mul, sub
 from cygrad._ops.checks import typed
 from cygrad._ops.loss_reductions import CODES, NONE, reduced, reduction_of
-from cygrad._ops.pointwise import sqrt
+from cygrad._ops.pointwise import sqrt, square
 from cygrad._ops.reductions import sum as total
 from cygrad._ops.selection import clamp_min, minimum, where
 from cygrad._ops.vector_norms import linalg_vector_norm
@@ -94,7 +94,7 @@ def cosine_embedding_of_package(input1, input2, target, margin=0.0, reduction=NO
             f"{list(a.shape)} and {list(b.shape)}."
         )
     margin = int(margin) if isinstance(margin, bool) else margin
-    squares = mul(*(add(total(mul(t, t), -1), COSINE_EPS) for t in (a, b)))
+    squares = mul(*(add(total(square(t), -1), COSINE_EPS) for t in (a, b)))
     cosine = div(total(mul(a, b), -1), sqrt(squares))
     alike = where(y == 1, sub(1, cosine), 0.0)
     return reduced(add(alike, where(y == -1, clamp_min(sub(cosine, margin), 0), 0.0)), reduction)

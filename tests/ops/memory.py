@@ -41,7 +41,7 @@ FORWARDS = _table(
     (
         "a copy in the order, of the length or in the type in which the loops read",
         {
-            0.5: "conv_transpose3d max_unpool1d max_unpool3d",
+            0.5: "conv_transpose3d",
             0.75: "conv3d cross_entropy.smoothed instance_norm istft lp_pool3d pdist soft_margin_loss",
             1.0: "conv1d cross_entropy.soft stft",
             1.5: "multilabel_soft_margin_loss",
@@ -70,11 +70,11 @@ BACKWARDS = _table(
         {
             0.75: "norm linalg_eigvals linalg_matrix_exp",
             1.0: "cov corrcoef matmul.matrix_stack",
-            1.25: "qr",
+            1.25: "qr orgqr",
             1.5: "bilinear",
             2.0: "linalg_lu_solve",
             2.75: "ormqr",
-            3.0: "orgqr matrix_power",
+            3.0: "matrix_power",
         },
     ),
     (
@@ -90,9 +90,8 @@ BACKWARDS = _table(
             0.75: "diff cumulative_trapezoid",
             1.0: "nanquantile quantile std_mean var_mean",
             1.25: "triplet_margin_loss triplet_margin_with_distance_loss",
-            1.5: "aminmax",
+            1.5: "aminmax cosine_embedding_loss",
             2.0: "cosine_similarity normalize gradient",
-            2.5: "cosine_embedding_loss",
             3.0: "local_response_norm",
         },
     ),
