@@ -60,6 +60,7 @@ _MODULES = (
     "linalg",
     "multiprocessing",
     "nn",
+    "onnx",
     "ops",
     "optim",
     "profiler",

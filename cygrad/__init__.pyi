@@ -19,6 +19,7 @@ from cygrad import jit as jit
 from cygrad import linalg as linalg
 from cygrad import multiprocessing as multiprocessing
 from cygrad import nn as nn
+from cygrad import onnx as onnx
 from cygrad import ops as ops
 from cygrad import optim as optim
 from cygrad import profiler as profiler

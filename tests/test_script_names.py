@@ -211,3 +211,8 @@ def test_trees_by_pytorchs_names():
         tree_map(max, (1, 2), (1, [2]))
     with pytest.raises(ValueError, match="1 leaves for a form of 4"):
         tree_unflatten([1], form)
+
+
+def test_onnx_files_are_not_written():
+    with pytest.raises(NotImplementedError, match="ONNX.*\n.*with PyTorch"):
+        torch.onnx.export(torch.nn.Linear(1, 1), torch.ones(1), "model.onnx")

@@ -583,3 +583,19 @@ def test_samples_of_other_types_are_collated_by_functions_of_the_caller(monkeypa
     found = default_collate(batch)
     assert found["x"] == [2, 1] and found["y"].equal(torch.tensor([1.0, 2.0], dtype=torch.float64))
     assert collate.collate([(1, 3), (4, 2)], collate_fn_map={(int, float): largest}) == [4, 3]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_samplers_may_be_endless(workers):
+    sampler = RandomSampler(range(5), replacement=True, num_samples=10**12)
+    loader = DataLoader(range(5), batch_size=8, sampler=sampler, num_workers=workers)
+    batches = iter(loader)
+    drawn = [i for _ in range(300) for i in next(batches).tolist()]
+    assert len(loader) == 10**12 // 8 and set(drawn) == set(range(5))
+    del batches
+
+
+def test_indices_with_replacement_are_as_many_as_asked_for():
+    for count in (1, 1024, 2500):
+        drawn = list(RandomSampler(range(7), replacement=True, num_samples=count, generator=torch.Generator()))
+        assert len(drawn) == count and set(drawn) <= set(range(7))

@@ -53,6 +53,9 @@ class SequentialSampler(Sampler[int]):
         return len(self.data_source)
 
 
+_GROUP = 1024  # indices drawn at once
+
+
 class RandomSampler(Sampler[int]):
     """The indices of `data_source`, shuffled anew for each iteration; with `replacement`, drawn independently.
 
@@ -91,7 +94,9 @@ class RandomSampler(Sampler[int]):
         length = len(self.data_source)
         generator = self.generator or cygrad.Generator().manual_seed(draw_seed())
         if self.replacement:
-            return iter(cygrad.randint(length, (self.num_samples,), generator=generator).tolist())
+            counts = range(self.num_samples, 0, -_GROUP)  # not all at once: training loops ask for endless numbers
+            groups = (cygrad.randint(length, (min(n, _GROUP),), generator=generator).tolist() for n in counts)
+            return itertools.chain.from_iterable(groups)
         rounds = (cygrad.randperm(length, generator=generator).tolist() for _ in itertools.count())
         return itertools.islice(itertools.chain.from_iterable(rounds), self.num_samples)
 

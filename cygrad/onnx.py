@@ -1,0 +1,12 @@
+"""Scripts that can write ONNX files import this name; the files themselves are out of scope."""
+
+__all__ = ["export"]
+
+
+def export(*args, **kwargs):
+    """Raises NotImplementedError."""
+    raise NotImplementedError(
+        "cygrad writes no ONNX files\n"
+        "  torch.save(model.state_dict(), path) here, load_state_dict(safetensors.torch.load_file(path)) and "
+        "torch.onnx.export with PyTorch"
+    )
