@@ -63,9 +63,10 @@ cdef inline object edge_target(Tensor t):
 
 cdef int link(OpNode node, Tensor t, bint dual) except -1:
     """Add the edge for an input. What has a tangent gets one that leads nowhere, in the node that carries tangents."""
-    if watched(t) & REQUIRES_GRAD:
-        return node.add_edge(edge_target(t), t.output_nr_)
-    return node.add_edge(alias(t) if dual and is_dual(t) else None, 0)
+    cdef object target = edge_target(t) if watched(t) & REQUIRES_GRAD else None
+    if target is None:
+        return node.add_edge(alias(t) if dual and is_dual(t) else None, 0)
+    return node.add_edge(target, t.output_nr_)
 
 
 cdef inline OpNode new_node(OpDef op, tuple args, ThreadState* state):

@@ -239,7 +239,7 @@ def test_a_function_that_overwrites_draws_the_same_numbers_again():
     assert len(masks) == 2 and torch.equal(*masks)
 
 
-@pytest.mark.parametrize("name", ["sin", "square", "exp", "tanh", "softplus"])
+@pytest.mark.parametrize("name", ["sin", "square", "exp", "tanh", "sigmoid", "softplus"])
 @pytest.mark.parametrize("inner", WAYS)
 def test_tangents_of_a_jacobian(name, inner):
     function = getattr(torch.nn.functional if name == "softplus" else torch, name)
@@ -250,6 +250,28 @@ def test_tangents_of_a_jacobian(name, inner):
     with torch.autograd.forward_ad.dual_level():
         dual = inner(function)(torch.autograd.forward_ad.make_dual(X, V))
         assert torch.allclose(torch.autograd.forward_ad.unpack_dual(dual).tangent, expected)
+
+
+@pytest.mark.parametrize("function", [torch.tanh, torch.sigmoid, lambda x: x.tanh().tanh(), lambda x: x.tanh().log1p()])
+def test_third_derivatives_by_every_way(function):
+    first = func.grad(lambda x: function(x).sum())
+    expected = func.jacrev(func.jacrev(first))(X) @ V
+    for inner in WAYS:
+        assert torch.allclose(func.jvp(inner(first), (X,), (V,))[1], expected)
+        for outer in WAYS:
+            assert torch.allclose(outer(inner(first))(X) @ V, expected)
+
+
+def test_views_made_in_no_grad_keep_their_tangents():
+    x = X.clone().requires_grad_()
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(x, V)
+        with torch.no_grad():
+            products = torch.vmap(lambda row: row * dual.tanh())(torch.eye(3, dtype=X.dtype))
+            product = dual.view(3, 1).expand(3, 2) * 3
+        expected = torch.diag(V * (1 - X.tanh() ** 2))
+        assert torch.allclose(torch.autograd.forward_ad.unpack_dual(products).tangent, expected)
+        assert torch.allclose(torch.autograd.forward_ad.unpack_dual(product).tangent[:, 0], 3 * V)
 
 
 def test_no_grad_is_nothing_to_forward_mode():
