@@ -47,6 +47,11 @@ def pytest_report_header():
     return f"cygrad: {cygrad.__version__} from {Path(cygrad.__file__).parent}"
 
 
+def pytest_addoption(parser):
+    what = "where the generic tests of ops run: on the CPU, or on a GPU or the stand-in for one"
+    parser.addoption("--device", choices=("cpu", "cuda"), default="cpu", help=what)
+
+
 def pytest_configure():
     # The sources in the checkout would pass for the package while the wheel lacks a file.
     if os.environ.get("CYGRAD_TEST_INSTALLED"):
@@ -83,6 +88,34 @@ def _has_cuda():
         return cupy.cuda.runtime.getDeviceCount() > 0
     except Exception:  # without a driver, CuPy raises errors of its own
         return False
+
+
+# --- GPUs ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def cupy():
+    """CuPy, or its stand-in, which cygrad finds in its place."""
+    import cupy_standin
+    from cupy_standin import compiler
+
+    from cygrad._kernels import gpu
+    from cygrad._kernels.gpu import library
+
+    if library.is_available():
+        with cygrad.backends.cudnn.flags(enabled=True, allow_tf32=False):
+            yield library.cupy()
+        return
+    before = dict(gpu._forms)
+    with cupy_standin.installed() as module:
+        library._found = None
+        library.switches.own_launches = compiler.compiler() is not None
+        assert library.cupy() is module
+        yield module
+    library.switches.own_launches = True
+    library._found = None
+    gpu._forms.clear()
+    gpu._forms.update(before)
 
 
 # --- Seeds and global state --------------------------------------------------------------------

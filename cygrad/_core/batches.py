@@ -20,11 +20,11 @@ their results need a history. What has none inside, by `detach` or `no_grad`, ha
 from typing import Any
 from weakref import ref
 
-import numpy as np
-
 from cygrad._core.access import identity_of, memory_of, tensor_of
 from cygrad._core.opdef import registry
 from cygrad._core.tensor import Tensor
+from cygrad._kernels.gpu.basics import copy_into, may_overlap
+from cygrad._kernels.gpu.library import filled_like
 
 
 class NoBatchingRule(RuntimeError):
@@ -96,7 +96,10 @@ class Batch:
         """A tensor for the first of an argument's samples, or for zeros if there is none, which stands for all."""
         array = memory_of(samples)
         self.given.append(array)
-        t = tensor_of(np.array(array[0]) if self.size else np.zeros(array.shape[1:], array.dtype))
+        one = filled_like(array, array.shape[1:], 0, array.dtype)
+        if self.size:
+            copy_into(one, array[0])
+        t = tensor_of(one)
         if samples.requires_grad:
             t = t.requires_grad_().clone()  # no leaf: it may be changed in place
         self.set_samples(t, samples)
@@ -118,7 +121,7 @@ class Batch:
         samples = self.samples(step.outs[0])
         samples.copy_(found[0])
         array = memory_of(samples)
-        self.has_changed_given |= any(np.may_share_memory(array, given) for given in self.given)
+        self.has_changed_given |= any(may_overlap(array, given) for given in self.given)
 
     def check_write(self, step):
         """Raise if a tensor can not be changed in place, because it has no samples."""

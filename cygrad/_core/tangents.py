@@ -25,8 +25,6 @@ import threading
 from functools import partial
 from weakref import ref
 
-import numpy as np
-
 from cygrad._core import access, messages
 from cygrad._core.batches import Batch, NoBatchingRule, Step
 from cygrad._core.dual import complete, kept_results, record_same, take_levels
@@ -38,6 +36,7 @@ from cygrad._core.opdef import ELEMENTWISE, registry
 from cygrad._core.run import history_is_cut, run_alone, unfitted
 from cygrad._core.state import get_modes, next_sequence_nr, set_forward, set_modes
 from cygrad._core.tensor import Tensor
+from cygrad._kernels.gpu.library import filled_like
 
 NO_GRAD = 1  # the bit of `state.pxd`
 _NOTHING: dict = {}
@@ -136,7 +135,7 @@ def set_tangent(t, level, tangent):
 
 def _zeros(t, requires_grad=False):
     array = access.memory_of(t)
-    return access.tensor_of(np.zeros(array.shape, array.dtype), requires_grad)
+    return access.tensor_of(filled_like(array, array.shape, 0, array.dtype), requires_grad)
 
 
 def _op(name, *args):

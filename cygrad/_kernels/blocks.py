@@ -9,6 +9,7 @@ from functools import partial
 
 import numpy as np
 
+from cygrad._kernels.gpu.basics import copy_into
 from cygrad._kernels.gpu.library import is_array
 from cygrad._kernels.reduce import sum as sum_of_array
 
@@ -123,7 +124,7 @@ def write(result, target):
     if isinstance(result, (Pending, InPlace)):
         result.write(target)
     else:
-        np.copyto(target, result, casting="unsafe")
+        copy_into(target, result)
 
 
 def sum_in_blocks(function, arrays):

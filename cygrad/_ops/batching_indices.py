@@ -98,7 +98,8 @@ def _take(call):
 def _put(call):
     (t, source), (accumulate, _) = call.inputs, call.args
     x, count = call.full(t), t.numel()
-    numbers = call.full(call.kept[2]).reshape(call.size, -1) % max(1, count) + arange(call.size).view(-1, 1) * count
+    numbers = call.full(call.kept[2]).reshape(call.size, -1) % max(1, count)
+    numbers = numbers + arange(call.size, device=x.device).view(-1, 1) * count
     values = call.full(source).reshape(call.size, -1)
     return call.shaped(registry["put"].entry(x.reshape(-1), numbers, values, accumulate), call.out.shape)
 
@@ -108,7 +109,7 @@ def _index_fill(call):
     t, dim, index = call.inputs[0], call.args[0], call.kept[2]
     if not t.ndim or call.has(index):
         raise NoBatchingRule("index_fill")
-    value = call.inputs[1] if len(call.inputs) > 1 else tensor_of(call.args[1])
+    value = call.inputs[1] if len(call.inputs) > 1 else tensor_of(call.args[1]).to(t.device)
     values = call.near(value).to(t.dtype)
     shape = (call.size, *t.shape[:dim], index.numel(), *t.shape[dim + 1 :])
     values = values.view(-1, *(1,) * t.ndim).expand(shape)
@@ -148,7 +149,7 @@ class Places:
         rest = [i for i, index in enumerate(found) if index is None]
         self.order = [0, *[i + 1 for i in (*self.dims, *rest)]]  # the indexed dimensions first
         self.count = max(found[i].ndim for i in self.dims)
-        sample = arange(call.size)
+        sample = arange(call.size, device=found[self.dims[0]].device)
         self.indices = (sample.view(-1, *(1,) * self.count), *[call.aligned(found[i], self.count) for i in self.dims])
         together = self.dims == list(range(self.dims[0], self.dims[-1] + 1))
         self.lead = self.dims[0] if together else 0  # how many dimensions stand before what the indices give
@@ -185,5 +186,5 @@ def _index_put(call):
     x = call.full(t)
     places = Places(call, indices, t.ndim)
     shape = places.read(x.detach()).shape
-    new = call.aligned(values, len(shape) - 1).expand(shape)
+    new = call.aligned(values, len(shape) - 1).expand(shape).to(x.device)  # a number may be on the CPU
     return places.written(x, new, call.args[0])

@@ -325,7 +325,7 @@ def _lu_unpack(call):
         return _permutation(call) if len(call.inputs) > 1 else x.new_zeros((call.size, 0))
     if not call.args[1]:
         return [x.new_zeros((call.size, 0))] * 2
-    return lu_unpack(call.full(x), arange(0), unpack_pivots=False)[1:]
+    return lu_unpack(call.full(x), arange(0, device=x.device), unpack_pivots=False)[1:]
 
 
 @rule("linalg_ldl_factor_ex")

@@ -14,6 +14,7 @@ from cygrad._core.tensor import Tensor
 from cygrad._kernels import diagonals as kernels
 from cygrad._kernels.blocks import InPlace
 from cygrad._kernels.copying import copy
+from cygrad._kernels.gpu.library import is_array
 from cygrad._ops.arguments import dim_argument, integer, require, tensor_list
 from cygrad._ops.creation import check_place, fresh
 from cygrad._ops.strided import as_strided
@@ -270,7 +271,7 @@ def _triangle(op, t, diagonal, out):
         raise RuntimeError(f"{op.name}: input tensor must have at least 2 dimensions")
     if out is not None:
         messages.check_out_type(array_of(t), out)
-    if out is t:
+    if out is t and not is_array(array_of(t)):
         change = partial(kernels.tril_within if op is TRIL else kernels.triu_within, offset=shift)
         return write_into(op, t, InPlace(array_of(t), change), (t,), (shift,))
     return apply1_args(op, t, (shift,), out)

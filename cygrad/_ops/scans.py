@@ -13,7 +13,7 @@ from cygrad._core.opdef import FUNCTION_ONLY, IN0, IN1, INPLACE, LINEAR, OUT0, d
 from cygrad._core.record import apply1_args, apply_n, as_type, record_outputs, recorded, tensor_argument, write_into
 from cygrad._core.state import get_modes
 from cygrad._kernels import along, blocks, scans
-from cygrad._kernels.gpu.library import as_array
+from cygrad._kernels.gpu.library import as_array, is_array
 from cygrad._ops.arguments import dim_argument, integer, require
 from cygrad._ops.arithmetic import add, div, mul, sub
 from cygrad._ops.checks import require_kind, require_real
@@ -71,8 +71,9 @@ def cumsum(input, dim=None, *, dtype=None, axis=None, out=None):
 
 
 def within(change, t, dim):
-    """What `change` makes of the memory of a tensor that is overwritten; None if it has no dimension."""
-    return blocks.InPlace(array_of(t), partial(change, axis=dim)) if t.dim() else None
+    """What `change` makes of an overwritten tensor's memory; None if it has no dimension, or is on a GPU."""
+    array = array_of(t)
+    return blocks.InPlace(array, partial(change, axis=dim)) if t.dim() and not is_array(array) else None
 
 
 # -- running products -----------------------------------------------------------------------------

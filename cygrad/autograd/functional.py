@@ -5,8 +5,6 @@ can be differentiated again. In `strict` mode an output that does not depend on 
 derivative is zero.
 """
 
-import numpy as np
-
 from cygrad._core.access import array_of, tensor_of
 from cygrad._core.engine import grad
 from cygrad._core.tensor import Tensor
@@ -112,7 +110,7 @@ def _filled(grads, references, strict, create_graph, stage):
 
 def _dummies(tensors):
     """Zeros like the tensors, which require grad: what is linear in them can be transposed."""
-    return tuple(tensor_of(np.zeros_like(array_of(t)), True) for t in tensors)
+    return tuple(t.detach().new_zeros(t.shape, requires_grad=True) for t in tensors)
 
 
 # -- products with the Jacobian --------------------------------------------------------------------

@@ -39,6 +39,8 @@ class Adadelta(FormulaOptimizer):
     tensor([ 0.9968, -2.9968], requires_grad=True)
     """
 
+    _of_elements = ("square_avg", "acc_delta")
+
     def __init__(
         self,
         params: Iterable[Any],
@@ -82,3 +84,6 @@ class Adadelta(FormulaOptimizer):
         moved *= rho
         moved += (1 - rho) * update * update
         p -= o["lr"] * update
+
+    def _numbers(self, state: dict[str, Any], o: dict[str, Any], t: float) -> tuple[float, ...]:
+        return o["rho"], 1 - o["rho"], o["eps"], o["lr"]

@@ -39,6 +39,8 @@ class Adagrad(FormulaOptimizer):
     tensor([ 0.9000, -2.9000], requires_grad=True)
     """
 
+    _of_elements = ("sum",)
+
     def __init__(
         self,
         params: Iterable[Any],
@@ -86,3 +88,6 @@ class Adagrad(FormulaOptimizer):
         total = state["sum"]
         total += g * g
         p -= o["lr"] / (1 + (t - 1) * o["lr_decay"]) * g / (xp.sqrt(total) + o["eps"])
+
+    def _numbers(self, state: dict[str, Any], o: dict[str, Any], t: float) -> tuple[float, ...]:
+        return o["lr"] / (1 + (t - 1) * o["lr_decay"]), o["eps"]

@@ -38,6 +38,8 @@ class Adamax(FormulaOptimizer):
     tensor([ 0.9000, -2.9000], requires_grad=True)
     """
 
+    _of_elements = ("exp_avg", "exp_inf")
+
     def __init__(
         self,
         params: Iterable[Any],
@@ -77,3 +79,7 @@ class Adamax(FormulaOptimizer):
         mean += (1 - beta1) * (g - mean)
         largest[...] = xp.maximum(beta2 * largest, xp.abs(g) + o["eps"])
         p -= o["lr"] / (1 - beta1**t) * mean / largest
+
+    def _numbers(self, state: dict[str, Any], o: dict[str, Any], t: float) -> tuple[float, ...]:
+        beta1, beta2 = o["betas"]
+        return 1 - beta1, beta2, o["eps"], o["lr"] / (1 - beta1**t)

@@ -40,6 +40,8 @@ class ASGD(FormulaOptimizer):
     tensor([ 0.8000, -2.4000], requires_grad=True)
     """
 
+    _of_elements = ("ax",)
+
     def __init__(
         self,
         params: Iterable[Any],
@@ -84,3 +86,9 @@ class ASGD(FormulaOptimizer):
         average += mu * (p - average)
         state["eta"][...] = lr / (1 + o["lambd"] * lr * t) ** o["alpha"]
         state["mu"][...] = 1 / (max(1, t - o["t0"]) if isinstance(t, float) else xp.maximum(1, t - o["t0"]))
+
+    def _numbers(self, state: dict[str, Any], o: dict[str, Any], t: float) -> tuple[float, ...]:
+        eta, mu, lr = float(state["eta"].item()), float(state["mu"].item()), o["lr"]
+        state["eta"][...] = lr / (1 + o["lambd"] * lr * t) ** o["alpha"]
+        state["mu"][...] = 1 / max(1, t - o["t0"])
+        return 1 - o["lambd"] * eta, eta, mu

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -22,9 +22,11 @@ class FormulaOptimizer(Optimizer):
     operators: it runs on arrays, or with `differentiable` on tensors, recorded.
     """
 
+    _of_elements: ClassVar[tuple[str, ...] | None] = None  # names of state by element, where GPUs have the formula
+
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Change every parameter that has a gradient."""
-        loss = loss_of(closure)
+        loss, rows = loss_of(closure), []
         if "capturable" in self.defaults:
             self._check_capture()
         for group in self.param_groups:
@@ -39,8 +41,12 @@ class FormulaOptimizer(Optimizer):
                 if group["differentiable"]:
                     with cygrad.enable_grad():
                         self._step_recorded(param, state, group)
-                else:
+                elif not self._goes_along(rows, param, state, group):
                     self._step_arrays(param, state, group)
+        if rows:
+            from cygrad._kernels.gpu.optim import formula_step
+
+            formula_step(self._owner().__name__, rows)
         return loss
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -59,6 +65,35 @@ class FormulaOptimizer(Optimizer):
         `maximize` and `weight_decay` applied) and the state. `o` holds the group's options.
         """
         raise NotImplementedError
+
+    def _numbers(self, state: dict[str, Any], o: dict[str, Any], t: float) -> tuple[float, ...]:
+        """What is the same for all elements in step `t` of the formula for GPUs; `state` is that on the CPU."""
+        raise NotImplementedError
+
+    def _owner(self) -> type:
+        """The class whose formula this is: a subclass may have another one."""
+        return next(owner for owner in type(self).__mro__ if "_change" in vars(owner))
+
+    def _goes_along(self, rows: list, param: Tensor, state: dict[str, Tensor], group: dict[str, Any]) -> bool:
+        """Add to `rows` what is changed by one launch for all, on a GPU; False if that can not be."""
+        names = vars(self._owner()).get("_of_elements")
+        if names is None or not param.is_cuda or param.is_complex() or group.get("capturable"):
+            return False
+        if param.grad is None or not isinstance(rate := rate_of(group), float):
+            return False
+        from cygrad._kernels.gpu.optim import fits
+
+        given = [None if name not in state else array_of(state[name]) for name in names]
+        if not fits(array_of(param), grad := array_of(param.grad), given):
+            return False
+        p, *arrays = arrays_for_update([param, *state.values()])
+        values, o = dict(zip(state, arrays)), {**group, "lr": rate}
+        values["step"] += 1
+        decay, is_apart = o.get("weight_decay", 0), o.get("decoupled_weight_decay", False)
+        shared = -1 if o["maximize"] else 1, 0 if is_apart else decay, 1 - rate * decay if is_apart else 1
+        numbers = *shared, *self._numbers(values, o, float(values["step"].item()))
+        rows.append((p, grad, [values.get(name) for name in names], numbers))
+        return True
 
     def _step_arrays(self, param: Tensor, state: dict[str, Tensor], group: dict[str, Any]) -> None:
         p, *arrays = [as_real(a) for a in arrays_for_update([param, *state.values()])]

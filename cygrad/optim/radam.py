@@ -45,6 +45,8 @@ class RAdam(FormulaOptimizer):
     tensor([ 0.8000, -2.4000], requires_grad=True)
     """
 
+    _of_elements = ("exp_avg", "exp_avg_sq")
+
     def __init__(
         self,
         params: Iterable[Any],
@@ -90,10 +92,20 @@ class RAdam(FormulaOptimizer):
         limit = 2 / (1 - beta2) - 1
         length = limit - 2 * t * beta2**t / left
         update = o["lr"] / (1 - beta1**t) * mean
-        rectified = (length - 4) * (length - 2) * limit / ((limit - 4) * (limit - 2) * length)
+        rectified = 0
+        if not isinstance(t, float) or length > 5:
+            rectified = (length - 4) * (length - 2) * limit / ((limit - 4) * (limit - 2) * length)
         if not isinstance(t, float):
             root = xp.sqrt(xp.maximum(rectified * left, 0)) / (xp.sqrt(square) + o["eps"])
             update = update * xp.where(length > 5, root, 1)
         elif length > 5:
             update = update * ((rectified * left) ** 0.5 / (xp.sqrt(square) + o["eps"]))
         p -= update
+
+    def _numbers(self, state: dict[str, Any], o: dict[str, Any], t: float) -> tuple[float, ...]:
+        beta1, beta2 = o["betas"]
+        left, limit = 1 - beta2**t, 2 / (1 - beta2) - 1
+        length, root = limit - 2 * t * beta2**t / left, -1.0
+        if length > 5:
+            root = ((length - 4) * (length - 2) * limit / ((limit - 4) * (limit - 2) * length) * left) ** 0.5
+        return 1 - beta1, beta2, 1 - beta2, o["lr"] / (1 - beta1**t), root, o["eps"]

@@ -40,6 +40,8 @@ class RMSprop(FormulaOptimizer):
     tensor([ 0.5000, -2.5000], requires_grad=True)
     """
 
+    _of_elements = ("square_avg", "momentum_buffer", "grad_avg")
+
     def __init__(
         self,
         params: Iterable[Any],
@@ -98,3 +100,6 @@ class RMSprop(FormulaOptimizer):
             buffer += update
             update = buffer
         p -= o["lr"] * update
+
+    def _numbers(self, state: dict[str, Any], o: dict[str, Any], t: float) -> tuple[float, ...]:
+        return o["alpha"], 1 - o["alpha"], o["eps"], o["momentum"], o["lr"]

@@ -40,6 +40,8 @@ class Rprop(FormulaOptimizer):
     tensor([ 0.9000, -2.9000], requires_grad=True)
     """
 
+    _of_elements = ("prev", "step_size")
+
     def __init__(
         self,
         params: Iterable[Any],
@@ -82,3 +84,6 @@ class Rprop(FormulaOptimizer):
         g = xp.where(turn < 0, xp.zeros_like(g), g)
         p -= xp.sign(g) * size
         before[...] = g
+
+    def _numbers(self, state: dict[str, Any], o: dict[str, Any], t: float) -> tuple[float, ...]:
+        return *o["etas"], *o["step_sizes"]

@@ -74,7 +74,7 @@ def losses(make, device, optimizer):
     stepper = optimizer(model.parameters())
     found = []
     with cupy_standin.watch() as seen:
-        for _ in range(3):
+        for _ in range(7):
             stepper.zero_grad()
             loss = F.cross_entropy(model(x), y)
             loss.backward()
@@ -111,13 +111,23 @@ OPTIMIZERS = {
     "Rprop": {},
     "ASGD": {},
 }
+OTHERS = {
+    "NAdam": {"decoupled_weight_decay": True, "weight_decay": 0.1},
+    "RAdam": {"betas": (0.5, 0.99), "weight_decay": 0.1},
+    "Adamax": {"maximize": True, "weight_decay": 0.1},
+    "Adagrad": {"lr_decay": 0.1, "initial_accumulator_value": 0.2},
+    "Adadelta": {"weight_decay": 0.1},
+    "RMSprop": {"centered": True, "alpha": 0.9},
+    "Rprop": {"step_sizes": (0.04, 0.06)},
+    "ASGD": {"t0": 1, "weight_decay": 0.1},
+}
 
 
-def stepped(name, device):
+def stepped(name, device, how):
     cygrad.manual_seed(0)
     given = cygrad.randn(3, 4), cygrad.randn(5), cygrad.randn(4, 3).t(), cygrad.randn(20000).double()
     params = [p.to(device).requires_grad_() for p in given]
-    stepper = getattr(optim, name)(params, lr=0.05, **OPTIMIZERS[name])
+    stepper = getattr(optim, name)(params, lr=0.05, **how)
     with cupy_standin.watch() as seen:
         for _ in range(3):
             stepper.zero_grad()
@@ -129,11 +139,40 @@ def stepped(name, device):
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_an_optimizer_steps_as_on_the_cpu_and_never_waits(name):
-    expected, _ = stepped(name, "cpu")
-    found, waits = stepped(name, "cuda")
-    for a, b in zip(found, expected, strict=True):
-        np.testing.assert_allclose(a, b, 1e-5, 1e-6)
-    assert not waits
+    for how in (OPTIMIZERS[name], OTHERS.get(name)):
+        if how is not None:
+            expected, _ = stepped(name, "cpu", how)
+            found, waits = stepped(name, "cuda", how)
+            for a, b in zip(found, expected, strict=True):
+                np.testing.assert_allclose(a, b, 1e-5, 1e-6)
+            assert not waits
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_an_optimizer_changes_all_tensors_by_one_launch(name, cupy):
+    params = [cygrad.ones(5, 3, device="cuda", requires_grad=True) for _ in range(4)]
+    stepper = getattr(optim, name)(params, lr=0.1, **OPTIMIZERS[name])
+    for _ in range(2):  # the first makes the state
+        for p in params:
+            p.grad = p.detach() * 0.5
+        before = params[0]._version
+        with cupy_standin.watch() as seen:
+            stepper.step()
+    if not seen.launches:
+        pytest.skip("only the stand-in tells of launches")
+    assert [launch for launch in seen.launches if launch != "to device"] == [name.lower().removesuffix("w")]
+    assert params[0]._version == before + 1
+
+
+def test_a_formula_of_somebody_else_is_used():
+    class Halved(optim.Adagrad):
+        def _change(self, xp, p, g, state, o, t):
+            p *= 0.5
+
+    p = cygrad.ones(3, device="cuda", requires_grad=True)
+    p.grad = cygrad.ones(3, device="cuda")
+    Halved([p]).step()
+    assert p.tolist() == [0.5] * 3
 
 
 # --- Rows of all lengths, in all types -----------------------------------------------------------

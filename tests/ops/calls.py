@@ -1,4 +1,4 @@
-"""Running the samples of ops, on cygrad or on another library of the same interface."""
+"""Running the samples of ops, on cygrad, on its GPUs, or on another library of the same interface."""
 
 import importlib
 import inspect
@@ -66,6 +66,38 @@ class Cygrad:
         if is_internal(name):
             return registry[name].entry
         return public_function(cygrad, name)
+
+
+def on_gpu(cupy):
+    """How a sample is run on a GPU, whose arrays are those of `cupy`."""
+
+    class OnGpu(Cygrad):
+        array = staticmethod(in_memory)
+
+        @staticmethod
+        def tensor(array):
+            return tensor_of(uploaded(cupy, array))
+
+    return OnGpu
+
+
+def in_memory(tensor):
+    """The values of a tensor, which may be on a GPU, as an array of NumPy."""
+    array = array_of(tensor)
+    return array if isinstance(array, np.ndarray) else array.get()
+
+
+def uploaded(cupy, array):
+    """An array on the GPU with the values, and the strides, of one of NumPy."""
+    if array.flags.c_contiguous:
+        return cupy.array(array)
+    backwards = tuple(slice(None, None, -1 if step < 0 else 1) for step in array.strides)
+    forwards = array[backwards]
+    size = sum((n - 1) * step for n, step in zip(array.shape, forwards.strides)) // array.itemsize + 1
+    memory = cupy.empty(size if array.size else 0, array.dtype)
+    found = cupy.ndarray(array.shape, array.dtype, memory.data, forwards.strides)
+    found[...] = cupy.array(forwards)
+    return found[backwards]
 
 
 def public_function(library, name):

@@ -4,12 +4,12 @@ import functools
 
 import numpy as np
 import pytest
-from ops.calls import DIFFERENTIABLE, SAMPLES, Cygrad, is_inexact, replace
+from ops.calls import DIFFERENTIABLE, SAMPLES, Cygrad, in_memory, is_inexact, replace
 from ops.test_generic import WITH_INPLACE, inplace_form
 
 import cygrad
 from cygrad import func
-from cygrad._core.access import array_of, tensor_of
+from cygrad._core.access import array_of
 from cygrad._core.batches import NoBatchingRule
 
 SIZE = 3
@@ -53,10 +53,10 @@ def another(array, i):
 class Batched:
     """A sample of an op as a function of its tensors, and a batch for each of them."""
 
-    def __init__(self, name, sample):
+    def __init__(self, name, sample, on=Cygrad):
         self.name, self.sample, self.arrays = name, sample, []
         self._filled(self.arrays.append)
-        self.batches = [tensor_of(np.stack([another(a, i) for i in range(SIZE)])) for a in self.arrays]
+        self.batches = [on.tensor(np.stack([another(a, i) for i in range(SIZE)])) for a in self.arrays]
 
     def _filled(self, new):
         args = [replace(value, new) for value in self.sample.args]
@@ -117,11 +117,11 @@ def check(function, case, ways=None):
         for f, column in zip(found, zip(*rows, strict=True), strict=True):
             expected, what = cygrad.stack(column), f"{case.sample} {dims}"
             assert (f.shape, f.dtype) == (expected.shape, expected.dtype), what
-            np.testing.assert_allclose(array_of(f), array_of(expected), 1e-6, 1e-9, err_msg=what)
+            np.testing.assert_allclose(in_memory(f), in_memory(expected), 1e-6, 1e-9, err_msg=what)
 
 
-def cases(name):
-    found = [Batched(name, sample) for sample in SAMPLES[name]]
+def cases(name, on):
+    found = [Batched(name, sample, on) for sample in SAMPLES[name]]
     if name in MAY_BE_MASKS:
         found = [case for case in found if not any(array.dtype == bool for array in case.arrays)]
     if name.startswith("as_strided"):  # an offset, which counts from the base's first element, is another in a loop
@@ -130,33 +130,35 @@ def cases(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_vmap(name):
-    for case in cases(name):
+def test_vmap(name, on):
+    for case in cases(name, on):
         check(case.run, case)
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name in DIFFERENTIABLE])
-def test_gradients_of_samples(name):
-    for case in cases(name):
+def test_gradients_of_samples(name, on):
+    if name == "max_unpool2d" and on is not Cygrad:
+        pytest.skip("of several values for one place, any is written on a GPU")
+    for case in cases(name, on):
         if case.sample.grad and case.sample.smooth and any(map(is_inexact, case.arrays)):
             check(case.gradients, case)
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name in DIFFERENTIABLE])
-def test_gradient_of_the_one_input_with_samples(name):
+def test_gradient_of_the_one_input_with_samples(name, on):
     """Nothing that has samples may then be taken for the same in all of them."""
-    for case in cases(name):
+    for case in cases(name, on):
         for place, array in enumerate(case.arrays):
             if len(case.arrays) > 1 and is_inexact(array) and case.sample.grad and case.sample.smooth:
                 check(functools.partial(case.gradients, places=[place]), case, [case.way(place)])
 
 
 @pytest.mark.parametrize("name", [name for name in WITH_INPLACE if name in NAMES])
-def test_vmap_of_inplace(name):
-    for case in cases(name):
+def test_vmap_of_inplace(name, on):
+    for case in cases(name, on):
         first = case.arrays[0]
-        result = Batched(name, case.sample).run(*map(tensor_of, case.arrays))[0]
-        if case.sample.args[0] is not first or result.shape != first.shape or array_of(result).dtype != first.dtype:
+        result = case.run(*map(on.tensor, case.arrays))[0]
+        if case.sample.args[0] is not first or result.shape != first.shape or in_memory(result).dtype != first.dtype:
             continue
         for dims, inputs in case.ways():
             if dims[0] == 0:
@@ -165,13 +167,13 @@ def test_vmap_of_inplace(name):
                     for i in range(SIZE)
                 ]
                 found = cygrad.vmap(case.run_in_place, in_dims=dims)(*inputs)[0]
-                np.testing.assert_allclose(array_of(found), array_of(cygrad.stack(rows)), 1e-6, 1e-9)
+                np.testing.assert_allclose(in_memory(found), in_memory(cygrad.stack(rows)), 1e-6, 1e-9)
 
 
 @pytest.mark.parametrize("name", WITHOUT_WARNING + WITHOUT_GRADIENT)
-def test_has_a_rule(name):
+def test_has_a_rule(name, on):
     """The first sample, and the gradients there, without the loop over samples."""
-    case = cases(name)[0]
+    case = cases(name, on)[0]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("cygrad.func.batching._one_by_one", _refuse)
         check(case.run, case)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from ops.calls import DIFFERENTIABLE, Call
+from ops.calls import DIFFERENTIABLE, Call, Cygrad
 from ops.test_generic import STEP, WITH_INPLACE, assert_near, each_sample, inplace_form
 
 import cygrad
@@ -30,8 +30,8 @@ def along(f, leaves, directions):
 class DualCall(Call):
     """A sample whose leaves become dual tensors."""
 
-    def __init__(self, name, sample, requires_grad=False):
-        super().__init__(name, sample)
+    def __init__(self, name, sample, requires_grad=False, on=Cygrad):
+        super().__init__(name, sample, on=on)
         self.directions = self.weights(self.leaves, seed=2)
         self.requires_grad = requires_grad
         for leaf in self.leaves:
@@ -64,8 +64,8 @@ def tangents_of(tensors):
     return found
 
 
-def check_tangents(name, sample):
-    plain, call = DualCall(name, sample), DualCall(name, sample)
+def check_tangents(name, sample, on):
+    plain, call = DualCall(name, sample), DualCall(name, sample, on=on)
     if not plain.leaves:
         return
     recorded = [out.requires_grad for out in Call(name, sample).run() if is_real_or_complex(out)]
@@ -74,27 +74,30 @@ def check_tangents(name, sample):
         outs = [out for out in plain.run() if is_real_or_complex(out)]
         return [array_of(out) for out, counts in zip(outs, recorded, strict=True) if counts]
 
-    expected = along(results, plain.leaves, plain.directions)
-    with forward_ad.dual_level():
-        call.make_dual()
-        outs = [out for out in call.run() if is_real_or_complex(out)]
-        found = tangents_of(out for out, counts in zip(outs, recorded, strict=True) if counts)
-        assert not any(out.requires_grad for out in outs), sample
+    def tangents(call):
+        with forward_ad.dual_level():
+            call.make_dual()
+            outs = [out for out in call.run() if is_real_or_complex(out)]
+            assert not any(out.requires_grad for out in outs), sample
+            return tangents_of(out for out, counts in zip(outs, recorded, strict=True) if counts)
+
+    expected = along(results, plain.leaves, plain.directions) if on is Cygrad else tangents(plain)
+    found = tangents(call)
     if all(leaf.numel() for leaf in plain.leaves):  # else the mean of nothing is nan, and has no difference
         assert_near(found, expected, f"{sample}: tangent")
 
 
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
-def test_tangent(name):
+def test_tangent(name, on):
     for sample in each_sample(name, **SMOOTH):
-        check_tangents(name, sample)
+        check_tangents(name, sample, on)
 
 
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
-def test_tangent_of_gradient(name):
+def test_tangent_of_gradient(name, on):
     """Forward over reverse."""
     for sample in each_sample(name, **SMOOTH):
-        plain, call = DualCall(name, sample, True), DualCall(name, sample, True)
+        plain, call = DualCall(name, sample, True), DualCall(name, sample, True, on)
         weights = plain.weights(plain.outputs())
         if not weights:
             continue
@@ -102,18 +105,22 @@ def test_tangent_of_gradient(name):
         def gradients(plain=plain, weights=weights):
             return map(array_of, plain.gradients(weights))
 
-        expected = along(gradients, plain.leaves, plain.directions)
-        with forward_ad.dual_level():
-            call.make_dual()
-            found = tangents_of(call.gradients(weights))
+        def tangents(call):
+            weights = call.weights(call.outputs())
+            with forward_ad.dual_level():
+                call.make_dual()
+                return tangents_of(call.gradients(weights))
+
+        expected = along(gradients, plain.leaves, plain.directions) if on is Cygrad else tangents(plain)
+        found = tangents(call)
         assert_near(found, expected, f"{sample}: tangent of gradient", 1e-4)
 
 
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
-def test_gradient_of_tangent(name):
+def test_gradient_of_tangent(name, on):
     """Reverse over forward: the gradient of <J v, w> for x is what forward over reverse gives: the tangent of J^T w."""
     for sample in each_sample(name, **SMOOTH):
-        found, call = [], DualCall(name, sample, True)
+        found, call = [], DualCall(name, sample, True, on)
         weights = call.weights(call.outputs())
         if not weights:
             continue
@@ -130,10 +137,10 @@ def test_gradient_of_tangent(name):
 
 
 @pytest.mark.parametrize("name", [name for name in WITH_INPLACE if name in DIFFERENTIABLE])
-def test_tangent_of_inplace(name):
+def test_tangent_of_inplace(name, on):
     """In-place forms leave the tangent that the function gives; in a view it is part of the base's."""
     for sample in each_sample(name, **SMOOTH):
-        apart, call, view = (DualCall(name, sample) for _ in range(3))
+        apart, call, view = (DualCall(name, sample, on=on) for _ in range(3))
         first = call.args[0] if call.args else None
         if not isinstance(first, cygrad.Tensor) or not call.leaves or first is not call.leaves[0]:
             continue

@@ -4,10 +4,9 @@ import re
 
 import numpy as np
 import pytest
-from ops.calls import SAMPLES, Call, is_inexact
+from ops.calls import SAMPLES, Call, in_memory, is_inexact
 
 import cygrad
-from cygrad._core.access import array_of
 
 KINDS = ["float16", "bfloat16"]
 # What PyTorch refuses, too.
@@ -28,7 +27,7 @@ def rounded(kind, to):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", SAMPLES)
-def test_half_precision_stays(name, kind):
+def test_half_precision_stays(name, kind, on):
     if kind == "bfloat16":
         pytest.importorskip("ml_dtypes")
     half = getattr(cygrad, kind)
@@ -37,8 +36,8 @@ def test_half_precision_stays(name, kind):
         if not arrays or not sample.single or "dtype" in sample.kwargs or any(a.dtype.kind == "c" for a in arrays):
             continue
         try:
-            expected = Call(name, sample, rounded(half.numpy, np.float32)).run()
-            call = Call(name, sample, rounded(half.numpy, half.numpy))
+            expected = Call(name, sample, rounded(half.numpy, np.float32), on=on).run()
+            call = Call(name, sample, rounded(half.numpy, half.numpy), on=on)
             results = call.run()
         except (RuntimeError, NotImplementedError) as error:
             assert REFUSED.search(str(error)), f"{sample}: {error}"
@@ -59,7 +58,7 @@ def check(found, wanted, half, sample, name):
     assert found.shape == wanted.shape
     if wanted.dtype is not cygrad.float32 or name in OTHER_VALUES:
         return
-    a, b = array_of(found).astype(np.float64), array_of(wanted).astype(np.float64)
+    a, b = in_memory(found).astype(np.float64), in_memory(wanted).astype(np.float64)
     limit = cygrad.finfo(half).max
     known = np.isfinite(b) & (abs(b) < limit)
     np.testing.assert_allclose(a[known], b[known], 0.06, 0.06, err_msg=str(sample))

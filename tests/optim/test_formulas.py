@@ -155,3 +155,10 @@ def test_lbfgs_knows_one_line_search():
     w = torch.zeros(3, requires_grad=True)
     with pytest.raises(RuntimeError, match="only 'strong_wolfe' is supported"):
         torch.optim.LBFGS([w], line_search_fn="armijo").step(lambda: 1.0)
+
+
+def test_radam_where_the_rectification_never_begins():
+    p = torch.ones(2, requires_grad=True)
+    p.grad = torch.ones(2)
+    torch.optim.RAdam([p], lr=0.1, betas=(0.9, 0.6)).step()  # 2 / (1 - 0.6) - 1 is 4
+    np.testing.assert_allclose(p.detach().numpy(), [0.9, 0.9], 1e-6)

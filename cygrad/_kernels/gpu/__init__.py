@@ -8,8 +8,9 @@ place:
 - for a ufunc of NumPy, CuPy's function of that name;
 - for `cygrad._kernels.<module>.<name>`, the function `cygrad._kernels.gpu.<module>.<name>` where there is one;
 - else the kernel itself: what is written in Python on NumPy's functions runs on CuPy's arrays as it stands, since NumPy
-  hands calls on to the arrays' own functions. New arrays must then be made beside others (`like=`), for CuPy converts
-  no array of NumPy's, and nothing may ask for a value, which would wait for the GPU.
+  hands calls on to the arrays' own functions. That of a row gets half precision as float32, as in memory. New arrays
+  must then be made beside others (`like=`), for CuPy converts no array of NumPy's, and nothing may ask for a value,
+  which would wait for the GPU.
 
 CuPy is imported when the first array on a GPU is asked for (`library.py`), never before.
 """
@@ -25,6 +26,15 @@ from cygrad._kernels.gpu.library import as_number, cupy, current_device, explain
 
 _PACKAGE = "cygrad._kernels."
 _forms: dict = {}
+# Forms, by module and name, that get half precision as float32: CuPy's sorts and scans take no bfloat16, for one
+_IN_FLOAT32 = set(
+    """
+    ctc.backward grids.sample ordering.first_along ordering.kth_along ordering.median_along ordering.median_of_all
+    ordering.middle_along ordering.most_frequent ordering.nanmedian_of_all ordering.sorted_along scans.logcumsumexp
+    scans.running_extremum searching.distinct searching.frequencies searching.isin searching.searchsorted
+    triangular.solve_block
+    """.split()
+)
 around: Any = None  # `around(kernel, form, args, kwargs)` calls each form in place of us, where somebody watches
 
 
@@ -35,7 +45,7 @@ def run(kernel, arrays, args):
     on different devices.
     """
     try:
-        return _call(kernel, device_of(arrays), (*map(as_number, arrays), *args), {})
+        return _call(kernel, device_of(arrays), (*map(as_number, arrays), *args), {}, True)
     except ValueError:
         from cygrad._kernels.pointwise import broadcast_failure
 
@@ -63,8 +73,10 @@ def call_form(kernel, a, in_memory, args, kwargs):
     return _call(kernel, a.device.id, args, kwargs)
 
 
-def _call(kernel, device, args, kwargs):
+def _call(kernel, device, args, kwargs, is_pure=False):
     form = form_of(kernel)
+    if is_pure and form is kernel:  # on NumPy's functions, of which CuPy's know no bfloat16
+        form = partial(_in_float32, kernel)
     if around is not None:
         form, args, kwargs = partial(around, kernel, form), (args, kwargs), {}
     try:
@@ -141,23 +153,40 @@ def _find(kernel):
                 raise
             found = None
         if found is not None:
-            return found
+            is_widened = f"{module.removeprefix(_PACKAGE)}.{name}" in _IN_FLOAT32
+            return partial(_in_float32, found) if is_widened else found
     around = getattr(kernel, "__wrapped__", None) or getattr(kernel, "func", None)
     if not isinstance(kernel, FunctionType) and not isinstance(around, FunctionType):  # compiled
         raise RuntimeError(f"{name} can not be computed on a GPU\n  move the tensors first, as in x.cpu()")
     return kernel
 
 
+def _in_float32(form, *args):
+    """`form(*args)` where arrays of half precision become float32, and results become their type again."""
+    half = next((a.dtype for a in args if is_array(a) and a.dtype.name in ("float16", "bfloat16")), None)
+    if half is None:
+        return form(*args)
+    found = form(*(a.astype(np.float32) if is_array(a) and a.dtype == half else a for a in args))
+    if isinstance(found, tuple):
+        return tuple(_narrow(part, half) for part in found)
+    return _narrow(found, half)
+
+
+def _narrow(a, dtype):
+    return a.astype(dtype) if is_array(a) and a.dtype == np.float32 else a
+
+
 def view(a, shape, strides, offset):
     """A view of the memory of `a` from `offset` bytes behind its first element, with these strides in bytes."""
     require_array(a)
+    forwards = tuple(map(abs, strides))  # CuPy makes none of negative strides
     if 0 in shape:
-        return cupy().ndarray(shape, a.dtype, a.data, strides)
+        return cupy().ndarray(shape, a.dtype, a.data, forwards)
     backwards = [i for i, stride in enumerate(strides) if stride < 0 and shape[i] > 1]
+    start = offset + sum((shape[i] - 1) * strides[i] for i in backwards)
+    found = cupy().ndarray(shape, a.dtype, a.data + start, forwards)
     if not backwards:
-        return cupy().ndarray(shape, a.dtype, a.data + offset, strides)
-    start = offset + sum((shape[i] - 1) * strides[i] for i in backwards)  # CuPy makes none of negative strides
-    found = cupy().ndarray(shape, a.dtype, a.data + start, tuple(map(abs, strides)))
+        return found
     return found[tuple(slice(None, None, -1 if i in backwards else 1) for i in range(len(shape)))]
 
 

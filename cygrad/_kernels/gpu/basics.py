@@ -62,7 +62,9 @@ def moved(a, index):
 
 def may_overlap(a, b):
     """Whether the extents in memory of two arrays intersect; on different devices they do not."""
-    if not (is_array(a) and is_array(b)) or a.device.id != b.device.id:
+    if not (is_array(a) and is_array(b)):
+        return isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and np.may_share_memory(a, b)
+    if a.device.id != b.device.id:
         return False
     low_a, high_a = extent(a)
     low_b, high_b = extent(b)

@@ -154,9 +154,12 @@ def beside(value, array):
 
 def filled_like(array, shape, value, dtype):
     """An array of one value where another is."""
-    found = np.empty(shape, dtype, like=array)
-    found.fill(value)
-    return found
+    if not is_array(array):
+        found = np.empty(shape, dtype)
+        found.fill(value)
+        return found
+    with on_device(array.device.id):
+        return cupy().full(shape, value, dtype)
 
 
 def as_number(value):

@@ -103,6 +103,73 @@ extern "C" __global__ void count_steps(const whole* tensors, whole count, const 
 }
 """,
 )
+_FORMULA = """
+extern "C" __global__ void %s(const whole* tensors, const whole* parts, double sign, double decay, double shrink,
+                              double c0, double c1, double c2, double c3, double c4, double c5, double c6,
+                              const float* found) {
+    if (found && *found) return;
+    EACH_ELEMENT(i) {
+        W x = W(p[i]) * W(shrink), d = W(sign) * W(g[i]) + W(decay) * x;
+        %s
+        p[i] = T(x);
+    }
+}
+"""
+# The other optimizers: what becomes of x for the gradient d, and of the state, with what is the same for all elements
+# in c0 to c6 (`_numbers` of the classes in `optim`)
+_FORMULAS = {
+    "Adadelta": """W v = W(s0[i]) * W(c0) + W(c1) * d * d, moved = W(s1[i]);
+        W update = sqrt(moved + W(c2)) / sqrt(v + W(c2)) * d;
+        s0[i] = T(v);
+        s1[i] = T(moved * W(c0) + W(c1) * update * update);
+        x -= W(c3) * update;""",
+    "Adagrad": """W total = W(s0[i]) + d * d;
+        s0[i] = T(total);
+        x -= W(c0) * d / (sqrt(total) + W(c1));""",
+    "Adamax": """W m = W(s0[i]), before = W(s1[i]) * W(c1), now = fabs(d) + W(c2);
+        m += (d - m) * W(c0);
+        W most = now > before || now != now ? now : before;
+        s0[i] = T(m);
+        s1[i] = T(most);
+        x -= W(c3) * m / most;""",
+    "ASGD": """W average = W(s0[i]);
+        x = x * W(c0) - W(c1) * d;
+        s0[i] = T(average + W(c2) * (x - average));""",
+    "NAdam": """W m = W(s0[i]), v = W(s1[i]) * W(c1) + W(c2) * d * d;
+        m += (d - m) * W(c0);
+        s0[i] = T(m);
+        s1[i] = T(v);
+        x -= (W(c5) * m + W(c6) * d) / (sqrt(v / W(c3)) + W(c4));""",
+    "RAdam": """W m = W(s0[i]), v = W(s1[i]) * W(c1) + W(c2) * d * d;
+        m += (d - m) * W(c0);
+        s0[i] = T(m);
+        s1[i] = T(v);
+        W update = W(c3) * m;
+        x -= c4 < 0 ? update : update * (W(c4) / (sqrt(v) + W(c5)));""",
+    "RMSprop": """W v = W(s0[i]) * W(c0) + W(c1) * d * d;
+        s0[i] = T(v);
+        if (s2) {
+            W mean = W(s2[i]);
+            mean += (d - mean) * W(c1);
+            s2[i] = T(mean);
+            v -= mean * mean;
+        }
+        W update = d / (sqrt(v) + W(c2));
+        if (s1) {
+            update += W(s1[i]) * W(c3);
+            s1[i] = T(update);
+        }
+        x -= W(c4) * update;""",
+    "Rprop": """W turn = d * W(s0[i]), size = W(s1[i]);
+        size *= turn > 0 ? W(c1) : turn < 0 ? W(c0) : W(1);
+        size = size < W(c2) ? W(c2) : size > W(c3) ? W(c3) : size;
+        if (turn < 0) d = 0;
+        s0[i] = T(d);
+        s1[i] = T(size);
+        x -= (d > 0 ? W(1) : d < 0 ? W(-1) : d) * size;""",
+}
+_FORMULAS = {name: Program(name.lower(), TEXT + _FORMULA % (name.lower(), text)) for name, text in _FORMULAS.items()}
+_NUMBERS = 7
 _tables: dict = {}
 
 
@@ -181,16 +248,33 @@ def _check(params, arrays, name):
             raise ValueError(f"{name}: shape {array.shape} for a parameter of {param.shape}")
 
 
+def fits(param, grad, state):
+    """Can a launch change them: have they one type, and elements in one order?"""
+    others = [a for a in state if a is not None]
+    return (
+        param.dtype.name in FLOATS
+        and all(a.flags.c_contiguous and a.dtype == param.dtype for a in (param, *others))
+        and grad.dtype == param.dtype
+    )
+
+
+def formula_step(name, rows):
+    """One step of an optimizer of `_FORMULAS`. `rows`: a parameter, its gradient, its state, and its numbers each."""
+    groups = defaultdict(list)
+    for param, grad, state, numbers in rows:
+        groups[param.device.id, param.dtype, numbers].append((param, grad, state))
+    for (device, _, numbers), found in groups.items():
+        with on_device(device):
+            tensors = [(param, dense(grad), *state) for param, grad, state in found]
+            numbers = (*map(float, numbers), *[0.0] * (3 + _NUMBERS - len(numbers)))
+            launch(_FORMULAS[name], tensors, (*numbers, _unless.found))
+
+
 def _in_groups(rows, settings):
     """Rows by device, type and settings: those for one launch, and those to be changed one by one."""
     together, alone = defaultdict(list), []
     for (param, grad, *state), own in zip(rows, settings):
-        others = [a for a in state if a is not None]
-        if (
-            param.dtype.name in FLOATS
-            and all(a.flags.c_contiguous and a.dtype == param.dtype for a in (param, *others))
-            and grad.dtype == param.dtype
-        ):
+        if fits(param, grad, state):
             together[param.device.id, param.dtype, tuple(own.items())].append((param, dense(grad), *state))
         else:
             alone.append((param, grad, *state, own))

@@ -1,0 +1,22 @@
+"""Where the generic tests run their samples: `--device`."""
+
+import pytest
+from ops.calls import Cygrad, on_gpu
+
+import cygrad
+
+
+@pytest.fixture(scope="module")
+def on(request):
+    """How a sample is run: on the CPU, or, with `--device cuda`, on a GPU or the stand-in for one.
+
+    There sums have a fixed order, so that two ways to the same values can be compared bit for bit; `tests/cuda` has
+    them in any order.
+    """
+    if request.config.getoption("device") == "cpu":
+        yield Cygrad
+        return
+    how = on_gpu(request.getfixturevalue("cupy"))
+    cygrad.use_deterministic_algorithms(True)
+    yield how
+    cygrad.use_deterministic_algorithms(False)
