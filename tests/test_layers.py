@@ -35,6 +35,7 @@ INWARD = {
     ("cygrad/optim/adam.py", "cygrad._core.access"),
     ("cygrad/optim/adam.py", "cygrad._kernels.steps"),
     ("cygrad/optim/formula.py", "cygrad._core.access"),
+    ("cygrad/optim/formula.py", "cygrad._kernels.steps"),
     ("cygrad/optim/sgd.py", "cygrad._core.access"),
     ("cygrad/optim/sgd.py", "cygrad._kernels.steps"),
     ("cygrad/utils/_selective.py", "cygrad._core.access"),

@@ -11,11 +11,14 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 REPORT = CHECKOUT / "docs" / "gpu-report.md"
 
 
-def tests():
-    """(passed, failed, skipped) of tests/cuda."""
+GENERIC = [f"tests/ops/test_{name}.py" for name in ("generic", "forward_mode", "half", "batching")]
+
+
+def tests(*what):
+    """(passed, failed, skipped) of these tests."""
     with tempfile.TemporaryDirectory() as folder:
         results = Path(folder, "results.xml")
-        command = [sys.executable, "-m", "pytest", "tests/cuda", "-q", f"--junitxml={results}"]
+        command = [sys.executable, "-m", "pytest", *what, "-q", f"--junitxml={results}"]
         subprocess.run(command, cwd=CHECKOUT, check=False)
         (suite,) = ElementTree.parse(results).getroot().iter("testsuite")
     total, failed, errors, skipped = (int(suite.get(key, 0)) for key in ("tests", "failures", "errors", "skipped"))
@@ -50,7 +53,10 @@ def main():
 
     if not cygrad.cuda.is_available():
         raise SystemExit("there is no GPU: the report is left as it is")
-    passed, failed, skipped = tests()
+    found = {
+        "tests/cuda": tests("tests/cuda"),
+        "the generic tests of ops, `--device cuda`": tests(*GENERIC, "--device", "cuda"),
+    }
     from benchmarks.gpu import as_table, measured, peers
 
     lines = [
@@ -59,7 +65,7 @@ def main():
         f"Written by `tools/gpu_report.py` on {datetime.date.today()}.",
         "",
         *versions(),
-        f"- tests/cuda: {passed} passed, {failed} failed, {skipped} skipped",
+        *(f"- {what}: {p} passed, {f} failed, {s} skipped" for what, (p, f, s) in found.items()),
         "",
         as_table(measured(peers())),
     ]

@@ -43,3 +43,17 @@ def _by_place(params, *others):
         if places:
             found.append((module, places, [[values[i] for i in places] for values in given]))
     return found
+
+
+def fits(param, grad, state):
+    """Can `formula_step` change them?"""
+    from cygrad._kernels.gpu import optim as on_gpus
+
+    return on_gpus.fits(param, grad, state)
+
+
+def formula_step(name, rows):
+    """One step, on GPUs, of the optimizer with this name: (parameter, gradient, state, numbers) of each."""
+    from cygrad._kernels.gpu import optim as on_gpus
+
+    on_gpus.formula_step(name, rows)

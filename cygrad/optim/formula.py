@@ -10,6 +10,7 @@ import numpy as np
 import cygrad
 from cygrad import Tensor
 from cygrad._core.access import array_of, arrays_for_update
+from cygrad._kernels.steps import fits, formula_step
 from cygrad.optim.optimizer import Optimizer, _count_on_gpu, as_real, loss_of
 
 __all__ = ["FormulaOptimizer"]
@@ -44,8 +45,6 @@ class FormulaOptimizer(Optimizer):
                 elif not self._goes_along(rows, param, state, group):
                     self._step_arrays(param, state, group)
         if rows:
-            from cygrad._kernels.gpu.optim import formula_step
-
             formula_step(self._owner().__name__, rows)
         return loss
 
@@ -81,8 +80,6 @@ class FormulaOptimizer(Optimizer):
             return False
         if param.grad is None or not isinstance(rate := rate_of(group), float):
             return False
-        from cygrad._kernels.gpu.optim import fits
-
         given = [None if name not in state else array_of(state[name]) for name in names]
         if not fits(array_of(param), grad := array_of(param.grad), given):
             return False

@@ -197,10 +197,11 @@ class Call:
         """Random gradients in the shapes and types of `tensors`."""
         random = np.random.default_rng(seed)
         made = []
-        for array in map(self.on.array, tensors):
+        for tensor in tensors:
+            array = self.on.array(tensor)
             weight = random.uniform(0.5, 1.5, array.shape) * random.choice([-1, 1], array.shape)
             if array.dtype.kind == "c":
                 weight = weight + 1j * random.uniform(0.5, 1.5, array.shape)
-            weight = self.on.tensor(np.asarray(weight, array.dtype))
+            weight = self.on.tensor(np.asarray(weight, array.dtype)).to(tensor.device)
             made.append(weight.requires_grad_() if requires_grad else weight)
         return made

@@ -29,8 +29,9 @@ _forms: dict = {}
 # Forms, by module and name, that get half precision as float32: CuPy's sorts and scans take no bfloat16, for one
 _IN_FLOAT32 = set(
     """
-    ctc.backward grids.sample ordering.first_along ordering.kth_along ordering.median_along ordering.median_of_all
-    ordering.middle_along ordering.most_frequent ordering.nanmedian_of_all ordering.sorted_along scans.logcumsumexp
+    ctc.backward grids.sample ldl.ldl_factor ldl.ldl_solve
+    ordering.first_along ordering.kth_along ordering.median_along ordering.median_of_all ordering.middle_along
+    ordering.most_frequent ordering.nanmedian_of_all ordering.sorted_along scans.logcumsumexp
     scans.running_extremum searching.distinct searching.frequencies searching.isin searching.searchsorted
     triangular.solve_block
     """.split()

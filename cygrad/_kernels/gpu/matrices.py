@@ -39,6 +39,12 @@ def _kernel(name, text, kind, _library):
     return _library.RawKernel((_TYPES[kind] if kind else "") + text, name)
 
 
+def launch(name, text, dtype, count, args):
+    """Run a kernel on so many matrices, with a block of threads for each."""
+    if count:
+        _kernel(name, text, dtype.char, cupy())((count,), (_THREADS,), args)
+
+
 # A nan counts as the largest, and of several the first counts.
 _LU = """
 __device__ bool comes_first(R a, long long i, R b, long long j) {
