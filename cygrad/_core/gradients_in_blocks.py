@@ -14,11 +14,13 @@ from cygrad._core.record import record_n
 from cygrad._core.state import get_modes
 from cygrad._core.tensor import Tensor
 from cygrad._kernels import blocks
+from cygrad._kernels.blas import matmul
 from cygrad._kernels.reduce import sum_to
 from cygrad._kernels.stacks import cut
 
 NO_GRAD = 1  # the bit of `state.pxd`
 LARGE = 1 << 15  # elements of what is worth being used again
+THIN = 64  # columns from which on products of matrices one by one are worth it
 SIZE = 1 << 20  # elements of a block: a rule takes some 20 microseconds beside its loops
 
 
@@ -222,6 +224,32 @@ def _in_parts(rule, node, g, dims):
         n = node.part(here[len(given) : len(given) + 4], (*here[len(given) + 4 :], *args[len(cutting) :]))
         total.add(rule(n, tuple(here[: len(given)]) if type(g) is tuple else here[0]), part)
     return total.delivered()
+
+
+def of_common_factor(node, g, b):
+    """The gradient of one matrix that is multiplied with a whole stack `b`, block by block of that.
+
+    None if the matrix has a stack as well, or that can not be seen as one row of matrices.
+    """
+    shape, _ = node.expected_gradients()[0]
+    x, y = memory_of(g), memory_of(b)
+    if len(shape) != 2 or x.shape[:-2] != y.shape[:-2] or x.dtype != y.dtype or not node.may_run_in_parts(g):
+        return None
+    if not (x.size and y.size and x.flags.c_contiguous and y.flags.c_contiguous and type(y) is np.ndarray):
+        return None
+    x, y = (a.reshape(-1, *a.shape[-2:]) for a in (x, y))
+    step = max(1, len(x) * blocks.SIZE // max(x.size, y.size))
+    total = np.zeros(shape, x.dtype)
+    is_thin = x.shape[2] < THIN <= total.size
+    for start in range(0, len(x), step):
+        part = slice(start, start + step)
+        other = y[part].conj() if y.dtype.kind == "c" else y[part]
+        if is_thin:
+            rows, columns = (a.swapaxes(0, 1).reshape(a.shape[1], -1) for a in (x[part], other))
+            total += matmul(rows, columns.T)
+        else:
+            total += sum_to(matmul(x[part], other.swapaxes(1, 2)), shape)
+    return tensor_of(total)
 
 
 def _each(dims, count):

@@ -9,6 +9,8 @@ from numpy cimport NPY_BOOL
 
 import math
 
+from numpy cimport PyArray_SIZE, ndarray
+
 from cygrad._core.dtypes cimport COMPLEX, category_of_num
 from cygrad._core.opdef cimport FUNCTION_ONLY, IN0, IN1, IN2, METHOD_ONLY, OpDef, OpNode, op, variant
 from cygrad._core.opdef import publish
@@ -100,7 +102,11 @@ cdef object matmul_rule(OpNode n, object g):
         g = unsqueeze(g, -1)
     if n.needs(0):
         b = n.saved(1)
-        grad_a = times(g, b if kind != COLUMN else unsqueeze(b, 1), False, True)
+        if kind == STACK and type((<Tensor>g).array) is ndarray and PyArray_SIZE(<ndarray>(<Tensor>g).array) > 1 << 15:
+            from cygrad._core.gradients_in_blocks import of_common_factor
+            grad_a = of_common_factor(n, g, b)
+        if grad_a is None:
+            grad_a = times(g, b if kind != COLUMN else unsqueeze(b, 1), False, True)
         if kind == ROW:
             grad_a = without(grad_a, grad_a.array.ndim - 2)
     if n.needs(1):
