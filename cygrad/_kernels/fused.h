@@ -247,6 +247,7 @@ DEFINE2(huber, ABS(x - y) < a ? (x - y) * (x - y) * (REAL)0.5 : a * (ABS(x - y) 
 DEFINE2_EXP(binary_cross_entropy_with_logits, (1 - y) * x + ((x < 0 ? -x : 0) + LOG1P(EXP_BELOW_0(-ABS(x)))))
 DEFINE2_EXP(soft_margin, (x * y < 0 ? -x * y : 0) + LOG1P(EXP_BELOW_0(-ABS(x * y))))
 DEFINE2_EXP(logaddexp, (x < y ? y : x) + LOG1P(EXP_BELOW_0(x == y ? 0 : -ABS(x - y) * a)) * b)
+DEFINE2_QUICK(whole_quotient, WHOLE(x / y))
 DEFINE2_QUICK(lerp_by_number, (y - x) * a + (b > 0 ? y : x))
 
 /* -- of three */
@@ -278,7 +279,8 @@ static void (*const NAME(fused)[])(const REAL *, const REAL *, const REAL *, REA
     NAME(smooth_l1), NAME(huber), NAME(binary_cross_entropy_with_logits), NAME(soft_margin), NAME(logaddexp),
     NAME(squared_error_gradient), NAME(bounded_difference), NAME(binary_cross_entropy_with_logits_gradient),
     NAME(exponential_share), NAME(soft_margin_gradient), NAME(frac), NAME(rounded), NAME(finite), NAME(where_finite),
-    NAME(lerp_by_number), NAME(lerp), NAME(addcmul), NAME(addcdiv), NAME(clamped)};
+    NAME(lerp_by_number), NAME(lerp), NAME(addcmul), NAME(addcdiv), NAME(clamped),
+    NAME(whole_quotient)};
 
 /* So many elements, from `first` on, of an operand that is spread. */
 static void NAME(spread)(const REAL *from, REAL *to, Py_ssize_t first, Py_ssize_t n, Py_ssize_t inner, Py_ssize_t period)

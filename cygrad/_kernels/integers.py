@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from cygrad._kernels.fused import by_loop
 from cygrad._kernels.gpu.library import as_array, is_array
 
 
@@ -17,6 +18,7 @@ def whole_power(power, base, exponent):
     return np.where(negative, inverse, natural)
 
 
+@by_loop("whole_quotient", 2)
 def divide_towards_zero(a, b):
     """The quotient without what is behind the point, of numbers of any real type.
 

@@ -7,11 +7,16 @@ import numpy as np
 from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.elementwise import where as select
 from cygrad._kernels.gpu.library import as_array
+from cygrad._kernels.loops import Ufunc
+
+_POWER_OF_2 = Ufunc(np.exp2)
 
 
 @silent
 def exp2(a):
     """2 to the power a; NumPy's function does not know complex numbers."""
+    if type(a) is np.ndarray and a.dtype.kind == "f":
+        return _POWER_OF_2(a)
     return as_array(np.exp(a * math.log(2)) if a.dtype.kind == "c" else np.exp2(a))
 
 

@@ -63,6 +63,7 @@ CASES = {
     "lerp": ((1, 1, 1), (), lambda x, y, z: np.where(np.abs(z) < 0.5, x + z * (y - x), y - (y - x) * (1 - z))),
     "addcmul": ((1, 1, 1), (2,), lambda x, y, z: x + 2 * y * z),
     "addcdiv": ((1, 1, 0), (2,), lambda x, y, z: x + y / z * 2),
+    "whole_quotient": ((1, 1), (), lambda x, y: np.trunc(x / y)),
     "clamped": ((1, 1, 1), (), lambda x, y, z: np.minimum(np.maximum(x, y), z)),
 }
 
