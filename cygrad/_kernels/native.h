@@ -50,6 +50,7 @@ static void multiply(const native_call *c, void *a, void *b, void *out, Py_ssize
 #include "scans.h"
 #include "fused.h"
 #include "picks.h"
+#include "philox.h"
 #include "places.h"
 
 enum {
@@ -58,7 +59,7 @@ enum {
     CROSS_ENTROPY, CROSS_ENTROPY_GRADIENT, ATTENTION, ATTENTION_GRADIENT, RUNNING_SUMS,
     WINOGRAD_FILTERS, WINOGRAD_RESULTS, WINOGRAD_SUMS, PATCHWISE_RESULTS, PATCHWISE_IMAGES, PATCHWISE_SUMS,
     FUSED, GATHER, FIRSTS, GATED, TAKE, RUNNING_EXTREMA,
-    SCATTER, TRIANGLE, NONZERO, COUNT_NONZERO, LOOPS
+    SCATTER, TRIANGLE, NONZERO, COUNT_NONZERO, UNIFORM, LOOPS
 };
 
 static const native_part native_parts[LOOPS] = {
@@ -72,7 +73,7 @@ static const native_part native_parts[LOOPS] = {
     NULL, NULL, NULL, NULL, NULL, NULL,
 #endif
     fused_part, gather_part, firsts_part, gated_part, take_part, running_extrema_part,
-    scatter_part, triangle_part, nonzero_part, count_nonzero_part,
+    scatter_part, triangle_part, nonzero_part, count_nonzero_part, uniform_part,
 };
 
 /* Whether the compiler could make a loop, and the processor can run it. */

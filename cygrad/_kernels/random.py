@@ -5,12 +5,15 @@ from functools import partial
 
 import numpy as np
 
+import cygrad._kernels.native as native
 from cygrad._kernels import blocks
 from cygrad._kernels.arrays import new_array
 
 _FLOAT = np.dtype(np.float32).num
 _BLOCK = 8192  # numbers: what fits into the cache several times
 _FEW = 64  # up to here, one by one is faster
+_LONG = 2048  # from here on, NumPy is asked for its place in the stream
+UNIFORM = 33  # as in native.h
 _NARROW = 1024  # spans up to here are found in 16 random bits, of which then few are drawn anew
 _STEP = np.float32(2.0**-24)  # between numbers of single precision in [0.5, 1)
 
@@ -28,12 +31,36 @@ def singles(numbers, shape):
     if math.prod(shape) < _FEW:
         return np.asarray(numbers.random(shape, np.float32))
     out = new_array(shape, _FLOAT)
-    flat = out.reshape(-1)
-    for start, bits in words(numbers, flat.size):
-        part = flat[start : start + len(bits)]
-        part[...] = np.right_shift(bits, 8, out=bits).view(np.int32)
-        part *= _STEP
+    rest = out.reshape(-1)
+    if rest.size >= _LONG and native.has_loops(rest):
+        rest = rest[_by_counters(numbers, rest) :]
+    for start, bits in words(numbers, rest.size):
+        _scale(bits, rest[start : start + len(bits)])
     return out
+
+
+def _scale(bits, part):
+    """Numbers of [0, 1) from as many random words of 32 bits, of which the upper 24 count."""
+    part[...] = np.right_shift(bits, 8, out=bits).view(np.int32)
+    part *= _STEP
+
+
+def _by_counters(numbers, flat):
+    """Draw what whole counters of Philox give, by threads: NumPy's numbers, from its place; tell how many."""
+    generator = numbers.bit_generator
+    with generator.lock:
+        place = generator.state
+        kept = place["buffer"][place["buffer_pos"] :].view(np.uint32)  # drawn, but not yet given
+        counter, blocks = place["state"]["counter"], (flat.size - kept.size) // 8
+        if int(counter[0]) + blocks >= 2**63:
+            return 0
+        state = np.concatenate([counter, place["state"]["key"]]).view(np.int64).tolist()
+        counter[0] += blocks
+        generator.state = place | {"buffer_pos": 4}
+    _scale(kept.copy(), flat[: kept.size])
+    drawn = flat[kept.size : kept.size + 8 * blocks]
+    native.run(UNIFORM, (drawn,), tuple(state), 0, blocks, _BLOCK // 8)
+    return kept.size + drawn.size
 
 
 def uniform(numbers, shape, dtype):

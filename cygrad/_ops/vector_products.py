@@ -102,7 +102,8 @@ def linalg_vecdot(x, y, *, dim=-1, out=None):
     a, b = require(x, "linalg_vecdot", "x"), require(y, "linalg_vecdot", "y", 2)
     check_inexact(a, "linalg.vecdot")
     check_same_dtype(a, b, "linalg.vecdot", "xy")
-    shape = broadcast_shape(tuple(a.shape), tuple(b.shape))
+    shape, other = array_of(a).shape, array_of(b).shape
+    shape = shape if shape == other else broadcast_shape(shape, other)
     dim = dim_argument(dim, len(shape), "linalg_vecdot", "dim", 3)
     a, b = (t if array_of(t).shape == shape else expand(t, shape) for t in (a, b))
     if not shape:

@@ -362,3 +362,18 @@ def test_streams_of_a_thread_nest():
         b = torch.rand(2)
     assert torch.equal(torch.cat([a, b]), torch.rand(4, generator=torch.Generator().manual_seed(1)))
     assert inner.initial_seed() == 4 and outer.initial_seed() == 1
+
+
+@pytest.mark.parametrize("count", [2048, 2051, 20_000])
+@pytest.mark.parametrize("before", [0, 1, 7])
+def test_numbers_are_those_of_numpys_stream(count, before):
+    """Of many numbers, drawn by a loop of our own that threads share, and of those that are drawn afterwards."""
+    generator = torch.Generator().manual_seed(2**63 + 5)
+    words = np.random.Philox(key=2**63 + 5)
+    for _ in range(before):
+        generator.numpy_generator().bit_generator.random_raw()
+    words.random_raw(before)
+    for _ in range(2):
+        bits = words.random_raw(-(-count // 2)).view(np.uint32)[:count]
+        found = torch.rand(count, generator=generator)
+        assert (found.numpy() == (bits >> 8).astype(np.float32) / 2**24).all()

@@ -1,0 +1,64 @@
+/* Random numbers of single precision; called from random.py.
+
+   Philox4x64 with 10 rounds (J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw, "Parallel random numbers: as easy as
+   1, 2, 3", 2011), in NumPy's order: the words of counters one after another, the lower half of each word first. */
+
+#ifndef CYGRAD_PHILOX_H
+#define CYGRAD_PHILOX_H
+
+#include <stdint.h>
+#if defined(_MSC_VER)
+#include <intrin.h>
+#endif
+
+/* The upper half of a product. */
+static inline uint64_t upper_half(uint64_t a, uint64_t b)
+{
+#if defined(__SIZEOF_INT128__)
+    return (uint64_t)(((unsigned __int128)a * b) >> 64);
+#elif defined(_MSC_VER) && (defined(_M_X64) || defined(_M_ARM64))
+    return __umulh(a, b);
+#else
+    const uint64_t low = 0xFFFFFFFF, cross = (a >> 32) * (b & low), lowest = (a & low) * (b & low);
+    const uint64_t middle = (a & low) * (b >> 32) + (cross & low) + (lowest >> 32);
+    return (a >> 32) * (b >> 32) + (cross >> 32) + (middle >> 32);
+#endif
+}
+
+CYGRAD_BEGIN_PLAIN_LOOPS
+
+/* data: floats; n: the four words of the last counter that was used, the two of the key. An item is the eight numbers
+   of a counter; the lowest word may not overflow. */
+static void uniform_part(void *context, Py_ssize_t first, Py_ssize_t count)
+{
+    const native_call *c = context;
+    const uint64_t once = 0xD2E7470EE14C6C93, twice = 0xCA5A826395121157;
+    char *out = c->data[0] + 32 * first;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        uint64_t k = (uint64_t)c->n[4], l = (uint64_t)c->n[5], word[4];
+        uint64_t p = (uint64_t)(c->n[0] + first + 1 + i);
+        uint64_t q = (uint64_t)c->n[1], r = (uint64_t)c->n[2], s = (uint64_t)c->n[3];
+        for (int round = 0; round < 10; round++) {
+            const uint64_t a = p, b = r;
+            p = upper_half(twice, b) ^ q ^ k;
+            r = upper_half(once, a) ^ s ^ l;
+            q = twice * b;
+            s = once * a;
+            k += 0x9E3779B97F4A7C15;
+            l += 0xBB67AE8584CAA73B;
+        }
+        word[0] = p, word[1] = q, word[2] = r, word[3] = s;
+        memcpy(out + 32 * i, word, 32);
+    }
+    for (Py_ssize_t i = 0; i < 8 * count; i++) {        /* by vectors */
+        uint32_t bits;
+        float number;
+        memcpy(&bits, out + 4 * i, 4);
+        number = (float)(int32_t)(bits >> 8) * 5.9604644775390625e-8f; /* 2^-24 */
+        memcpy(out + 4 * i, &number, 4);
+    }
+}
+
+CYGRAD_END_LOOPS
+
+#endif
