@@ -140,7 +140,8 @@ def multilabel_margin(x, target):
     for start in range(0, n, step):
         block = slice(start, start + step)
         _add_margins(x[block], target[block], counted[block], others[block], losses[block], slopes[block])
-    return losses / x.dtype.type(classes), slopes / x.dtype.type(classes), is_label.astype(x.dtype)
+    slopes /= x.dtype.type(classes)
+    return losses / x.dtype.type(classes), slopes, is_label.astype(x.dtype)
 
 
 def _add_margins(x, target, counted, others, losses, slopes):

@@ -9,6 +9,7 @@ and over all axes after the second; all else is put together of NumPy's function
 """
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -67,17 +68,17 @@ def gradients(g, x, weight, middle, factor, frame, needs):
 
 def _gradients_in_parts(g, x, weight, middle, factor, frame, needs, axis):
     """By NumPy, for one part after the other of the first axis, along which statistics are apart."""
-    found = [np.empty(x.shape, x.dtype) if needs[0] else None]
+    found: list[Any] = [np.empty(x.shape, x.dtype) if needs[0] else None]
     found += [np.zeros(frame.parameter, x.dtype) if wanted else None for wanted in needs[1:]]
     for part in _blocks_of(x, axis):
-        arrays = (
+        arrays = [
             cut(a, part, axis) if isinstance(a, np.ndarray) and a.ndim else a for a in (g, x, weight, middle, factor)
-        )
+        ]
         view, parameter = (
             (*shape[:axis], min(shape[axis], part.stop - part.start), *shape[axis + 1 :])
             for shape in (frame.view, frame.parameter)
         )
-        grads = _gradients(*arrays, frame._replace(view=view, parameter=parameter), needs)
+        grads = _gradients(*(*arrays, frame._replace(view=view, parameter=parameter), needs))
         for whole, grad in zip(found, grads):
             if grad is not None and whole.shape[axis] > 1:
                 cut(whole, part, axis)[...] = grad
@@ -95,7 +96,8 @@ def _blocks_of(x, axis=0):
 
 def _gradients_by_sums(g, x, weight, middle, factor, frame, needs):
     """By NumPy, where each weight has statistics of its own, as in batch norm: block by block, first only the sums."""
-    products = sums = 0.0
+    products: Any = 0.0
+    sums: Any = 0.0
     for part in _blocks_of(x):
         xhat = standardized(x[part], middle, factor)
         products = products + sum_to(np.multiply(xhat, g[part], out=xhat), frame.parameter).astype(np.float64)

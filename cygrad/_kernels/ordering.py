@@ -148,12 +148,12 @@ def median_of_all(a):
     is_float = flat.dtype.kind == "f"
     if is_float and np.isnan(flat).any():
         return np.asarray(np.nan, a.dtype)
-    return middle_of(flat.copy())
+    return middle_of(flat.copy(), flat.size)
 
 
-def middle_of(flat):
-    """The lower median of a vector of numbers, which are put into another order."""
-    place = (flat.size - 1) // 2
+def middle_of(flat, count):
+    """The lower median of a vector of so many numbers, and nan, which are put into another order."""
+    place = (count - 1) // 2
     flat.partition(place)
     return as_array(flat[place])
 
@@ -163,8 +163,9 @@ def nanmedian_of_all(a):
     flat = a.reshape(-1)
     if not flat.size or flat.dtype.kind != "f":
         return median_of_all(flat)
-    numbers = flat[~np.isnan(flat)]
-    return middle_of(numbers) if numbers.size else median_of_all(numbers)
+    parts = (flat[start : start + PIECE] for start in range(0, flat.size, PIECE))
+    count = flat.size - sum(int(np.isnan(part).sum()) for part in parts)
+    return middle_of(flat.copy(), count) if count else median_of_all(flat[:0])
 
 
 dispatching(globals(), "sorted_along first_along kth_along median_along middle_along most_frequent")

@@ -66,7 +66,7 @@ def _product(a, tau, out):
 # -- QR of one matrix that is much longer than wide ------------------------------------------------
 
 lapack: Any = getattr(np.linalg, "_umath_linalg", None)
-factored = getattr(lapack, "qr_r_raw_n", None) or getattr(lapack, "qr_r_raw", None)
+factored: Any = getattr(lapack, "qr_r_raw_n", None) or getattr(lapack, "qr_r_raw", None)
 TALL = 4  # rows for each column
 
 
