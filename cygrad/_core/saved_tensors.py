@@ -1,6 +1,5 @@
 """Hooks on what nodes save: the pack hook's result lies in the node in place of the tensor, until it is unpacked."""
 
-import sys
 import threading
 from functools import partial
 from typing import Any
@@ -16,6 +15,7 @@ from cygrad._core.opdef import registry
 from cygrad._core.state import get_modes, save_by, set_modes, take_saving
 from cygrad._core.tensor import Tensor
 
+follower: Any = None  # the module tangents, once it is imported
 _NO_GRAD = 1  # the bit of `state.pxd`
 _THIS = "this node"
 _FREED = (
@@ -59,19 +59,14 @@ def _pack(node, place, tensor, output_nr, hook, unpack_hook):
     version, memory = count_of(tensor), access.memory_of(tensor)
     form = memory.shape, memory.dtype
     del memory
-    tangents = _tangents_of(tensor, history, node, output_nr)
+    tangents = None
+    if follower is not None and follower.levels():
+        is_result = history is _THIS
+        tangents = follower.of_packed_result(node, output_nr) if is_result else follower.of_packed(tensor)
     packed = hook(tensor)
     if count_of(tensor) != version:
         raise RuntimeError(_CHANGED_INPUT)
     node._replace(place, Packed(_unpack, unpack_hook, packed, form, history, output_nr, tangents))
-
-
-def _tangents_of(tensor, history, node, output_nr):
-    """{level: tangent}, or None; that of a result will hold what it gets when its op has ended."""
-    tangents: Any = sys.modules.get("cygrad._core.tangents")  # which few programs need
-    if tangents is None or not tangents.levels():
-        return None
-    return tangents.of_packed(tensor) if history is not _THIS else tangents.of_packed_result(node, output_nr)
 
 
 def _unpack(unpack_hook, packed, form, history, output_nr, tangents, node):
@@ -89,9 +84,7 @@ def _unpack(unpack_hook, packed, form, history, output_nr, tangents, node):
         )
     tensor = value.detach() if history is None else joined(value, node if history is _THIS else history, output_nr)
     if tangents:
-        from cygrad._core.tangents import join_tangents
-
-        join_tangents(tensor, tangents)
+        follower.join_tangents(tensor, tangents)
     return tensor
 
 
@@ -174,8 +167,10 @@ def plan_of_hooks(pack_hook, unpack_hook, on_write=None):
     _check_hooks("_push_saved_tensors_default_hooks", "", pack_hook, unpack_hook)
     if _thread.disabled is not None:
         raise RuntimeError(_thread.disabled)
-    entry = pack_hook, unpack_hook, partial(_pack_all, pack_hook, unpack_hook), on_write or write_hook()
-    return save_by, (*_thread.hooks, entry), _thread.hooks
+    hooks = _thread.hooks
+    if hooks and on_write is None:
+        on_write = hooks[-1][3]
+    return save_by, (*hooks, (pack_hook, unpack_hook, partial(_pack_all, pack_hook, unpack_hook), on_write)), hooks
 
 
 def hooks_in_use():
