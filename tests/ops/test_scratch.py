@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from ops.calls import DIFFERENTIABLE, SAMPLES, Call, flags_of, inplace_form, is_internal
+from ops.calls import COMPOSITES, DIFFERENTIABLE, SAMPLES, Call, flags_of, inplace_form, is_internal
 from ops.memory import BACKWARDS, FORWARDS
 
 import cygrad
@@ -242,6 +242,25 @@ def test_gradients_in_parts(name, layout, monkeypatch):
     for outputs in (results, [result * 1.0 for result in results]):
         found = call.gradients(weights, outputs, retain_graph=True)
         assert_close(found, as_a_whole(monkeypatch, call.gradients, weights, outputs, retain_graph=True))
+
+
+@pytest.mark.parametrize("name", [name for name in COMPOSITES if name in PUBLIC])
+def test_steps_that_take_memory(name, monkeypatch):
+    """Steps that take the memory of those before, as large ones do, give the same, also for a second derivative."""
+    calls = (Call(name, sample) for sample in SAMPLES[name])
+    call = next((call for call in calls if call.leaves and call.outputs()), None)
+    if call is None:
+        pytest.skip("no sample of this op has a gradient")
+    found = []
+    for large in (0, 1 << 60):
+        monkeypatch.setattr("cygrad._core.gradients_in_blocks.LARGE", large)
+        cygrad.manual_seed(0)
+        outputs = call.outputs()
+        weights = call.weights(outputs)
+        grads = call.gradients(weights, outputs, create_graph=True)
+        second = [grad.abs().sum() for grad in grads if grad.requires_grad]
+        found.append([*outputs, *grads, *(call.derive(second, call.leaves, call.weights(second)) if second else ())])
+    assert_close(*found)
 
 
 # --- What is written block by block ------------------------------------------------------------
