@@ -113,22 +113,32 @@ SANITIZE_ARGS = [SANITIZERS, "-fno-wrapv", "-fno-omit-frame-pointer", "-O0", "-g
 
 # Modules by package and name. Loops over elements are vectorised by -O3, for which headers ask themselves. What reads
 # arguments, words errors or runs once for a whole array or a whole pass is compiled for size: a quarter smaller, and
-# some 10 % slower for arrays of a few elements.
-LOOPING = {"_kernels": ["arrays", "rows"]}
+# some 10 % slower for arrays of a few elements. What records and runs graphs is compiled by -O2.
+LOOPING = {"_kernels": ["rows"]}
 SMALL = {
-    "_core": "access construct dtypes dual engine_hooks events function inplace kernels scalar tensor_hooks".split(),
+    "_core": [
+        *"access construct dtypes dual engine engine_hooks events".split(),
+        *"function inplace kernels opdef scalar tensor_hooks".split(),
+    ],
     "_kernels": [
         *"activations anywhere blas dispatch elementwise native".split(),
         *"nn optim parallel pool reduce strided walk".split(),
     ],
-    "_ops": "arguments comparisons copying creation indexing parts pointwise reductions views".split(),
+    "_ops": [
+        *"arguments arithmetic comparisons copying creation indexing".split(),
+        *"parts pointwise products reductions views".split(),
+    ],
     "cygrad": ["_cython"],
 }
-GNU_SMALL_ARGS = ["-Os"]
-if sys.platform == "linux":
-    GNU_SMALL_ARGS.append("--param=max-inline-insns-size=6")  # so that reference counting stays inline
-    GNU_SMALL_ARGS.append("--param=vect-epilogues-nomask=0")  # 3 %: loops for what vectors leave over have no vectors
-GNU_MIDDLE_ARGS = ["-fno-gcse", "-fno-align-loops", "-freorder-blocks-algorithm=simple"]  # 7 % smaller, no slower
+GNU_SMALL_ARGS, GNU_MIDDLE_ARGS = ["-Os"], []
+if sys.platform == "linux":  # where the compiler is GCC
+    GNU_SMALL_ARGS += [
+        "--param=max-inline-insns-size=6",  # so that reference counting stays inline
+        "--param=vect-epilogues-nomask=0",  # 3 %: loops for what vectors leave over have no vectors
+    ]
+    GNU_MIDDLE_ARGS += ["-fno-align-loops", "-freorder-blocks-algorithm=simple"]  # 7 % smaller, no slower
+    for args in (GNU_SMALL_ARGS, GNU_MIDDLE_ARGS):
+        args += ["-fno-tree-pre", "-fno-gcse", "-fno-code-hoisting"]  # 1 %: nothing is computed early for later
 # GCC for x86 would else write `rep movsb` for each memcpy, which takes longer to begin than 128 bytes take to copy.
 GNU_STRING_ARGS = ["-mstringop-strategy=libcall"]
 
