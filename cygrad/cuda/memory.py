@@ -47,8 +47,7 @@ def max_memory_reserved(device: Any = None) -> int:
 
 
 def max_memory_allocated(device: Any = None) -> int:
-    """How many bytes arrays took at most on a GPU, since the start or `reset_peak_memory_stats`: to 64 KB, or to a
-    thousandth, which is what counting costs less than (Note [Memory of GPUs] in `_kernels/gpu/allocating.py`)."""
+    """How many bytes arrays took at most on a GPU, since the start or `reset_peak_memory_stats`."""
     return int(_figures(device).peak)
 
 

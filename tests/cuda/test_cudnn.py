@@ -20,6 +20,7 @@ SIZES = [  # images, filters, options
     ((2, 3, 9), (4, 3, 3), {"padding": 1}),
     ((2, 3, 8, 7), (4, 3, 3, 2), {"stride": (2, 1), "padding": (1, 0), "dilation": (1, 2)}),
     ((2, 2, 5, 6, 4), (3, 2, 2, 3, 2), {"padding": 1, "stride": 2}),
+    ((2, 6, 8, 7), (4, 3, 3, 2), {"padding": 1, "groups": 2}),
 ]
 
 
@@ -45,6 +46,7 @@ class Graph:
     """`cudnn.pygraph`."""
 
     built = 0
+    done: set = set()  # the kinds that were computed
     refuses: tuple = ()
     notes: tuple = ()
 
@@ -112,11 +114,14 @@ class Graph:
             "conv_dgrad": (torch.zeros(*out.shape, dtype=torch.float64).requires_grad_(), second),
             "conv_wgrad": (first, torch.zeros(*out.shape, dtype=torch.float64).requires_grad_()),
         }[kind]
-        found = (F.conv2d if out.ndim == 4 else F.conv3d)(image, weight, **how)
+        groups = image.shape[1] // weight.shape[1]
+        with torch.enable_grad():  # also in a backward pass
+            found = (F.conv2d if out.ndim == 4 else F.conv3d)(image, weight, groups=groups, **how)
         if kind != "conv_fprop":
             (found,) = torch.autograd.grad(found, image if kind == "conv_dgrad" else weight,
                                            first if kind == "conv_dgrad" else second)  # fmt: skip
-        out[...] = found.numpy()
+        out[...] = found.detach().numpy()
+        Graph.done.add(kind)
 
 
 @pytest.fixture(autouse=True)
@@ -134,6 +139,7 @@ def package(cupy, monkeypatch):
     found.numerical_note = SimpleNamespace(TENSOR_CORE="TENSOR_CORE", NONDETERMINISTIC="NONDETERMINISTIC")
     monkeypatch.setitem(sys.modules, "cudnn", found)
     monkeypatch.setattr(Graph, "built", 0)
+    monkeypatch.setattr(Graph, "done", set())
     monkeypatch.setattr(Graph, "refuses", ())
     monkeypatch.setattr(Graph, "notes", ())
     cudnn.module.cache_clear()
@@ -150,7 +156,7 @@ def run(device, shapes, options, transposed=False):
     x, w = torch.randn(*images), torch.randn(*filters)
     if transposed:
         x = torch.randn(images[0], filters[0], *images[2:])
-    b = torch.randn(filters[1] if transposed else filters[0])
+    b = torch.randn(filters[1] * options.get("groups", 1) if transposed else filters[0])
     x, w, b = (t.to(device).requires_grad_() for t in (x, w, b))
     name = f"conv{'_transpose' if transposed else ''}{len(images) - 2}d"
     out = getattr(F, name)(x, w, b, **options)
@@ -160,7 +166,7 @@ def run(device, shapes, options, transposed=False):
 
 @pytest.mark.parametrize("refuses", [(), ("conv_fprop",), ("conv_dgrad", "conv_wgrad")])
 @pytest.mark.parametrize("transposed", [False, True])
-@pytest.mark.parametrize("sizes", SIZES, ids=["1d", "2d", "3d"])
+@pytest.mark.parametrize("sizes", SIZES, ids=["1d", "2d", "3d", "groups"])
 def test_results_are_those_of_the_cpu(sizes, transposed, refuses):
     *shapes, options = sizes
     Graph.refuses = refuses
@@ -168,18 +174,28 @@ def test_results_are_those_of_the_cpu(sizes, transposed, refuses):
     for _ in range(2):  # the second time with the plans of the first
         for a, b in zip(run("cuda", shapes, options, transposed), expected, strict=True):
             assert torch.allclose(a, b, rtol=1e-4, atol=1e-4)
-    assert Graph.built == 3 - len(refuses)
+    assert Graph.done == {"conv_fprop", "conv_dgrad", "conv_wgrad"} - set(refuses)
+    assert refuses or Graph.built == 3
 
 
 def test_what_is_not_for_it_goes_the_other_way():
-    x, w = torch.randn(1, 4, 6, 6).cuda(), torch.randn(4, 2, 3, 3).cuda()
-    F.conv2d(x, w, groups=2)
+    x, w = torch.randn(1, 4, 6, 6).cuda(), torch.randn(4, 1, 3, 3).cuda()
+    F.conv2d(x, w, groups=4)  # own kernels
     with torch.backends.cudnn.flags(enabled=False):
         F.conv2d(x, torch.randn(2, 4, 2, 2).cuda())
     assert Graph.built == 0
     a, b = torch.randn(1, 4, 6, 6, dtype=torch.complex64), torch.randn(2, 4, 2, 2, dtype=torch.complex64)
     assert torch.allclose(F.conv2d(a.cuda(), b.cuda()).cpu(), F.conv2d(a, b), atol=1e-5)
     assert Graph.built == 1  # for real and imaginary parts
+
+
+def test_kernels_of_two_sizes_that_give_the_same_shapes():
+    for _ in range(2):
+        for size in (3, 4):  # with steps of 2 both give 4 from 8
+            shapes, options = ((1, 2, 8, 8), (3, 2, size, size)), {"padding": 1, "stride": 2}
+            for a, b in zip(run("cuda", shapes, options), run("cpu", shapes, options), strict=True):
+                assert torch.allclose(a, b, rtol=1e-4, atol=1e-4)
+    assert Graph.built == 6
 
 
 def test_settings_choose_among_plans():

@@ -26,6 +26,7 @@ ALLOWED = {
     "view_as": "asks for a shape",
     "type_as": "moves",
     "copy": "moves",
+    "tied": "called by rules alone, and asks for a history",
     "fill.Tensor": "takes a number from anywhere",
     "index": "indices may be on the CPU; the other way is refused in other words",
     "index_put": "as index",

@@ -2,9 +2,9 @@
 
 Note [Memory of GPUs]
 ---------------------
-CuPy's pool knows what is in use, not the most that ever was, and asking takes longer than an allocation. So each
-allocation adds to what was last in use; the pool is asked when that may be `SLACK` more than the peak, and whenever
-somebody reads the figures. The peak is right to 64 KB or a thousandth.
+CuPy's pool knows what is in use, not the most that ever was. So it is asked after each allocation, which costs it two
+reads of counters; the peaks are exact. The memory of captured graphs, which pools of theirs hand out while they are
+captured, is counted whenever there are graphs.
 
 The memory of large blocks is wrapped in one whose owner knows the line that asked for it. CuPy's own memory objects
 have no place for that, nor for a weak reference.
@@ -21,28 +21,22 @@ from cygrad._kernels.gpu.capturing import current, pools
 from cygrad._kernels.gpu.library import cupy, current_device, on_device
 
 LARGE = 1 << 20  # bytes of a block whose line is noted
-SLACK = 1 << 16
-_UNIT = 512  # CuPy's blocks are multiples of it
 
 
 class Ledger:
     """The figures of a GPU."""
 
     def __init__(self):
-        self.bound = 0  # no more is in use, in bytes
-        self.limit = 0  # of `bound`: then the pool is asked
         self.peak = self.reserved_peak = 0
         self.retries = self.failures = 0
 
     def measure(self):
         """(bytes in use, bytes reserved) on the current GPU, noted for the peaks."""
         pool = cupy().get_default_memory_pool()
-        self.bound = used = pool.used_bytes()
-        reserved = pool.total_bytes()
+        used, reserved = pool.used_bytes(), pool.total_bytes()
         for graph in list(pools):
             used, reserved = used + graph.pool.used_bytes(), reserved + graph.pool.total_bytes()
         self.peak, self.reserved_peak = max(self.peak, used), max(self.reserved_peak, reserved)
-        self.limit = self.peak + max(SLACK, self.peak >> 10)
         return used, reserved
 
     def reset(self):
@@ -141,6 +135,8 @@ def install(module):
 
 def _allocator(module, malloc):
     memory = module.cuda.memory
+    pool = module.get_default_memory_pool()
+    used_bytes, total_bytes = pool.used_bytes, pool.total_bytes
     too_little, wrapped, pointer_to = memory.OutOfMemoryError, memory.UnownedMemory, memory.MemoryPointer
 
     def allocate(size):
@@ -152,9 +148,11 @@ def _allocator(module, malloc):
             pointer = again(size)
         device = pointer.device_id
         found = _ledgers.get(device) or ledger(device)
-        found.bound += (size + _UNIT - 1) & -_UNIT
-        if found.bound > found.limit:
+        used, reserved = used_bytes(), total_bytes()
+        if pools:
             found.measure()
+        elif used > found.peak or reserved > found.reserved_peak:
+            found.peak, found.reserved_peak = max(found.peak, used), max(found.reserved_peak, reserved)
         if size < LARGE:
             return pointer
         block = Block(pointer, size, user_place())

@@ -159,7 +159,7 @@ def correlate(x, w, b, where, groups):
         return plus(_each_channel(_CORRELATE, x, w, (n, filters, *where.size), where), b)
     if not (n * filters * count and w.size):
         return plus(cupy().zeros((n, filters, *where.size), x.dtype), b)
-    if (found := cudnn.computed("conv_fprop", (x, w), (n, filters, *where.size), where, groups)) is not None:
+    if (found := cudnn.computed("conv_fprop", (x, w), (n, filters, *where.size), where)) is not None:
         return plus(found, b)
     x, rows = dense(x), w[0].size
     matrix = dense(w).reshape(groups, filters // groups, rows)
@@ -189,7 +189,7 @@ def spread(g, w, b, where, groups):
     if not (out.size and g.size and w.size):
         out.fill(0)
         return plus(out, b)
-    if (found := cudnn.computed("conv_dgrad", (g, w), out.shape, where, groups)) is not None:
+    if (found := cudnn.computed("conv_dgrad", (g, w), out.shape, where)) is not None:
         return plus(found, b)
     rows = w[0].size
     matrix = w.reshape(groups, filters // groups, rows).swapaxes(1, 2)
@@ -220,7 +220,7 @@ def filter_gradient(x, g, where, groups):
         return _tap_sums(x, g, where)
     if not (x.size and g.size):
         return cupy().zeros(shape, x.dtype)
-    if (found := cudnn.computed("conv_wgrad", (x, g), shape, where, groups)) is not None:
+    if (found := cudnn.computed("conv_wgrad", (x, g), shape, where)) is not None:
         return found
     x, g, rows = dense(x), dense(g).reshape(n, filters, count), channels * taps(where)
     out: Any = None

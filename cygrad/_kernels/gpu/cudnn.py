@@ -1,5 +1,5 @@
-"""Convolutions by cuDNN, through the package nvidia-cudnn-frontend where it is installed; None for what it refuses, and
-for those in groups. For each geometry a plan is built once and kept.
+"""Convolutions by cuDNN, through the package nvidia-cudnn-frontend where it is installed; None for what it refuses. For
+each geometry a plan is built once and kept. It sees groups by the shapes: filters have a part of the channels.
 """
 
 import math
@@ -29,16 +29,17 @@ def module():
     return found
 
 
-def computed(kind, given, shape, where, groups):
+def computed(kind, given, shape, where):
     """A dense array of `shape`: `conv_fprop` of (images, filters), `conv_dgrad` of (results, filters) or
     `conv_wgrad` of (images, results); or None."""
     dtype = given[0].dtype
-    if groups != 1 or not settings["enabled"] or dtype.name not in _TYPES or module() is None or not _is_even(where):
+    if not settings["enabled"] or dtype.name not in _TYPES or module() is None or not _is_even(where):
         return None
     given = [dense(a) for a in given]
     is_ordered = settings["deterministic"] or switches.in_order
     geometry = tuple(map(tuple, (where.low, where.stride, where.dilation)))
-    key = current_device(), kind, dtype.name, *(a.shape for a in given), *geometry, is_ordered, settings["allow_tf32"]
+    shapes = *(a.shape for a in given), tuple(shape)  # the last is not told by the others where windows are in steps
+    key = current_device(), kind, dtype.name, *shapes, *geometry, is_ordered, settings["allow_tf32"]
     if key not in _plans:
         if is_capturing():  # to build one may wait for the GPU
             return None
