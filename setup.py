@@ -121,7 +121,7 @@ SMALL = {
         *"function inplace kernels opdef scalar tensor_hooks".split(),
     ],
     "_kernels": [
-        *"activations anywhere blas dispatch elementwise native".split(),
+        *"activations anywhere bad_numbers blas dispatch elementwise native".split(),
         *"nn optim parallel pool reduce strided walk".split(),
     ],
     "_ops": [

@@ -68,7 +68,7 @@ from cygrad._kernels.anywhere cimport typenum_of, zeros_beside
 from cygrad._kernels.dispatch import in_memory
 from cygrad._kernels.loops cimport Ufunc
 from cygrad._kernels.pool cimport call_kernel
-from cygrad._kernels.reduce cimport has_bad
+from cygrad._kernels.bad_numbers cimport has_bad
 
 
 cdef object packed = Packed

@@ -28,7 +28,7 @@ from cygrad._core.opdef cimport IS_PART, SELECTS, OpNode, lookup
 from cygrad._core.state cimport FORWARD, NO_GRAD, WATCH_INF, ThreadState, thread_state
 from cygrad._core.tensor cimport Tensor, accumulator_of, alias, wrap_in_mode
 from cygrad._kernels.anywhere cimport cast, sum_to
-from cygrad._kernels.reduce cimport has_bad
+from cygrad._kernels.bad_numbers cimport has_bad
 
 cdef extern from "claim.h":
     bint cygrad_claim(unsigned long long* owner, unsigned long long run) noexcept

@@ -18,30 +18,21 @@
 CYGRAD_BEGIN_LOOPS
 
 #define REAL float
-#define BITS int32_t
-#define LARGEST 0x7F7FFFFF      /* the bits of the largest finite number; one more is infinity */
 #define NAME(name) name##_f32
 #include "reduce.h"
 #undef REAL
-#undef BITS
-#undef LARGEST
 #undef NAME
 
 #define REAL double
-#define BITS int64_t
-#define LARGEST 0x7FEFFFFFFFFFFFFF
 #define NAME(name) name##_f64
 #include "reduce.h"
 #undef REAL
-#undef BITS
-#undef LARGEST
 #undef NAME
 
 CYGRAD_END_LOOPS
 
 /* Called with untyped pointers and a flag that tells the type. */
 #define add_middle(is_double, ...) ((is_double) ? add_middle_f64(__VA_ARGS__) : add_middle_f32(__VA_ARGS__))
-#define is_bad(is_double, ...) ((is_double) ? is_bad_f64(__VA_ARGS__) : is_bad_f32(__VA_ARGS__))
 #define add_columns(is_double, ...) ((is_double) ? add_columns_f64(__VA_ARGS__) : add_columns_f32(__VA_ARGS__))
 #define sum_of_row(is_double, ...) ((is_double) ? sum_of_row_f64(__VA_ARGS__) : sum_of_row_f32(__VA_ARGS__))
 #define add_squares(is_double, ...) ((is_double) ? add_squares_f64(__VA_ARGS__) : add_squares_f32(__VA_ARGS__))
@@ -164,26 +155,6 @@ static void NAME(add_squares)(const REAL *x, Py_ssize_t outer, Py_ssize_t n, con
 {
     for (Py_ssize_t i = 0; i < outer; i++)
         out[i] = (REAL)NAME(row)(x + i * n, n, NAME(block_of_squares), center ? center[i] : 0);
-}
-
-/* Is one of the numbers not a number, or with `inf` not finite? They are compared as integers, without a branch, side by
-   side: vectors that wait for one another would take twice as long. */
-static CYGRAD_WIDE_CLONES int NAME(is_bad)(const REAL *x, Py_ssize_t n, int inf)
-{
-    const BITS all = (BITS)(((uint64_t)1 << (8 * sizeof(BITS) - 1)) - 1), most = LARGEST + (BITS)!inf;
-    BITS found[64] = {0}, any = 0, bits;
-    Py_ssize_t i = 0;
-    for (; i + 64 <= n; i += 64)
-        for (int j = 0; j < 64; j++) {
-            memcpy(&bits, x + i + j, sizeof bits);
-            found[j] |= most - (bits & all);        /* negative if it is larger */
-        }
-    for (; i < n; i++) {
-        memcpy(&bits, x + i, sizeof bits);
-        any |= most - (bits & all);
-    }
-    for (int j = 0; j < 64; j++) any |= found[j];
-    return any < 0;
 }
 
 #endif

@@ -21,9 +21,6 @@ cpdef cnp.ndarray argmin(cnp.ndarray a, object axis=*, bint keepdim=*)
 cpdef tuple max_with_indices(cnp.ndarray a, int axis, bint keepdim=*)
 cpdef tuple min_with_indices(cnp.ndarray a, int axis, bint keepdim=*)
 
-# Is there a nan among the elements; or with `inf` an infinite number?
-cdef bint has_bad(object a, bint inf) except -1
-
 # Undo broadcasting: the sum of `a` over the dimensions in which an array of that shape was repeated.
 cpdef cnp.ndarray sum_to(cnp.ndarray a, tuple shape)
 cdef cnp.ndarray sum_to_dims(cnp.ndarray a, int ndim, cnp.npy_intp* dims)

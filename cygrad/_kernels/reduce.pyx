@@ -38,7 +38,6 @@ cdef extern from "reduce.h" nogil:
     double sum_of_row(bint is_double, const void* x, Py_ssize_t n) noexcept
     void add_squares(bint is_double, const void* x, Py_ssize_t outer, Py_ssize_t n, const void* center,
                      void* out) noexcept
-    bint is_bad(bint is_double, const void* x, Py_ssize_t n, bint inf) noexcept
 
 cdef extern from "folds.h":
     void replace_reduction(bint is_product, char kind, loop_t* loop, void** settings) noexcept
@@ -599,50 +598,6 @@ cpdef tuple max_with_indices(cnp.ndarray a, int axis, bint keepdim=False):
 cpdef tuple min_with_indices(cnp.ndarray a, int axis, bint keepdim=False):
     """(amin, argmin) along `axis`."""
     return amin(a, (axis,), keepdim), argmin(a, axis, keepdim)
-
-
-# --------------------------------------------------------------------------------------------------- bad numbers
-
-cdef struct Search:             # for what is not a number or not finite
-    const char* x
-    bint is_double
-    bint inf
-    bint found
-
-
-cdef void _search_part(void* context, Py_ssize_t first, Py_ssize_t n) noexcept nogil:
-    cdef Search* s = <Search*>context
-    if is_bad(s.is_double, <const void*>(s.x + first * (8 if s.is_double else 4)), n, s.inf):
-        s.found = True          # nobody writes anything else meanwhile
-
-
-cdef bint _found(Search* s, Py_ssize_t n) noexcept:
-    s.found = False
-    if n <= RELEASE_ABOVE:
-        _search_part(s, 0, n)
-    else:
-        with nogil:
-            share(_search_part, s, n, LIGHT)    # as what wrote them: each thread finds its part in its cache
-    return s.found
-
-
-cdef bint has_bad(object a, bint inf) except -1:
-    cdef Search search
-    cdef int num
-    cdef bint complex_
-    if type(a) is not cnp.ndarray:
-        return False
-    num = cnp.PyArray_TYPE(<cnp.ndarray>a)
-    complex_ = num == cnp.NPY_COMPLEX64 or num == cnp.NPY_COMPLEX128
-    if (cnp.PyArray_IS_C_CONTIGUOUS(<cnp.ndarray>a) or cnp.PyArray_IS_F_CONTIGUOUS(<cnp.ndarray>a)) and (
-            complex_ or num == cnp.NPY_FLOAT32 or num == cnp.NPY_FLOAT64):
-        search.x = <const char*>cnp.PyArray_DATA(<cnp.ndarray>a)
-        search.is_double = num == cnp.NPY_FLOAT64 or num == cnp.NPY_COMPLEX128
-        search.inf = inf
-        return _found(&search, cnp.PyArray_SIZE(<cnp.ndarray>a) << complex_)
-    if num <= cnp.NPY_ULONGLONG:        # boolean or integer
-        return False
-    return bool((~np.isfinite(a) if inf else np.isnan(a)).any())
 
 
 dispatching(globals(), """sum prod mean sum_to var norm logsumexp amax amin all_ any_ count_nonzero argmax argmin

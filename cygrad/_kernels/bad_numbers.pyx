@@ -1,0 +1,54 @@
+"""The search for nan and infinite numbers, which `nan_check` makes in every result and gradient."""
+
+import numpy as np
+
+cimport numpy as cnp
+
+from cygrad._kernels.arrays cimport RELEASE_ABOVE
+from cygrad._kernels.parallel cimport LIGHT, share
+
+cnp.import_array()
+
+cdef extern from "bad_numbers.h" nogil:
+    bint is_bad(bint is_double, const void* x, Py_ssize_t n, bint inf) noexcept
+
+cdef struct Search:             # for what is not a number or not finite
+    const char* x
+    bint is_double
+    bint inf
+    bint found
+
+
+cdef void _search_part(void* context, Py_ssize_t first, Py_ssize_t n) noexcept nogil:
+    cdef Search* s = <Search*>context
+    if is_bad(s.is_double, <const void*>(s.x + first * (8 if s.is_double else 4)), n, s.inf):
+        s.found = True          # nobody writes anything else meanwhile
+
+
+cdef bint _found(Search* s, Py_ssize_t n) noexcept:
+    s.found = False
+    if n <= RELEASE_ABOVE:
+        _search_part(s, 0, n)
+    else:
+        with nogil:
+            share(_search_part, s, n, LIGHT)    # as what wrote them: each thread finds its part in its cache
+    return s.found
+
+
+cdef bint has_bad(object a, bint inf) except -1:
+    cdef Search search
+    cdef int num
+    cdef bint complex_
+    if type(a) is not cnp.ndarray:
+        return False
+    num = cnp.PyArray_TYPE(<cnp.ndarray>a)
+    complex_ = num == cnp.NPY_COMPLEX64 or num == cnp.NPY_COMPLEX128
+    if (cnp.PyArray_IS_C_CONTIGUOUS(<cnp.ndarray>a) or cnp.PyArray_IS_F_CONTIGUOUS(<cnp.ndarray>a)) and (
+            complex_ or num == cnp.NPY_FLOAT32 or num == cnp.NPY_FLOAT64):
+        search.x = <const char*>cnp.PyArray_DATA(<cnp.ndarray>a)
+        search.is_double = num == cnp.NPY_FLOAT64 or num == cnp.NPY_COMPLEX128
+        search.inf = inf
+        return _found(&search, cnp.PyArray_SIZE(<cnp.ndarray>a) << complex_)
+    if num <= cnp.NPY_ULONGLONG:        # boolean or integer
+        return False
+    return bool((~np.isfinite(a) if inf else np.isnan(a)).any())
