@@ -270,7 +270,7 @@ def flush():
     if step is not None:
         _follow(step, packed)
     if deferred is not None:
-        _carry(*deferred, packed=packed)
+        _carry(*deferred, None, packed)
 
 
 def before_write(op, out, inputs, args):

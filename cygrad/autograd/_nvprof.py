@@ -41,7 +41,9 @@ def read_nvprof(path):
 
     Raises RuntimeError if two ranges have one number.
     """
-    if not os.path.exists(path):  # SQLite would make an empty file
+    if not os.path.exists(path):  # SQLite would make an empty file, if there is its directory
+        if not os.path.isdir(os.path.dirname(path) or "."):
+            raise sqlite3.OperationalError(f"unable to open database file\n  there is no file {os.fspath(path)!r}")
         raise sqlite3.OperationalError(f"no such table: StringTable\n  there is no file {os.fspath(path)!r}")
     events = EventList()
     with contextlib.closing(sqlite3.connect(path)) as database:

@@ -5,6 +5,7 @@ import inspect
 import warnings
 
 from cygrad._core.function import PyNode, apply_function
+from cygrad._core.sites import warn
 from cygrad._core.tensor import Tensor
 from cygrad.autograd.grad_mode import is_grad_enabled, no_grad
 
@@ -39,6 +40,14 @@ class Function(PyNode):
     """
 
     _backward_cls: type[PyNode]
+
+    def __init__(self, *args, **kwargs):
+        warn(
+            f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should "
+            "invoke them on the class itself. Instantiating an autograd function will raise an error in a future "
+            "version of PyTorch.",
+            DeprecationWarning,
+        )
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)

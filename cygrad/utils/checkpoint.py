@@ -165,9 +165,8 @@ def checkpoint(
         surroundings.run(second, function, inputs, keywords)
 
     record = _Record(recompute, determinism_check, debug, early_stop)
-    if not record.take_inputs(args, kwargs):  # nothing is recorded, so nothing is saved
-        hooks = contextlib.nullcontext()
-    else:
+    hooks: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
+    if record.take_inputs(args, kwargs):  # or nothing is recorded, so nothing is saved
         hooks = saved_tensors_hooks(record.pack, record.unpack)
     keeper = of_thread.keeper
     try:

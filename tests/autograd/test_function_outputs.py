@@ -284,3 +284,14 @@ def test_a_node_is_applied_once():
         apply_function(y.grad_fn, lambda a, b: (a, b), (x, y))
     y.backward()
     assert x.grad.tolist() == [2]
+
+
+def test_instances_of_functions_warn():
+    class Double(torch.autograd.Function):
+        pass
+
+    for make in (Double, torch.autograd.Function):
+        with pytest.warns(
+            DeprecationWarning, match="should not be instantiated. Methods on autograd functions are all"
+        ):
+            make()
