@@ -1,6 +1,6 @@
 """Several processes that train one model: cygrad has no such thing, and says so to programs that ask first."""
 
-__all__ = ["is_available", "is_initialized", "is_torchelastic_launched"]
+__all__ = ["destroy_process_group", "init_process_group", "is_available", "is_initialized", "is_torchelastic_launched"]
 
 
 def is_available():
@@ -22,6 +22,18 @@ def is_initialized():
 def is_torchelastic_launched():
     """Whether `torchrun` has started this process: no."""
     return False
+
+
+def init_process_group(*args, **kwargs):
+    """Raises RuntimeError. Scripts import this name whether or not they are started as several processes."""
+    raise RuntimeError(
+        "cygrad trains in one process: start the script without torchrun, and without its options for it"
+    )
+
+
+def destroy_process_group(group=None):
+    """Raises ValueError: there is none."""
+    raise ValueError("Default process group has not been initialized, please make sure to call init_process_group.")
 
 
 def __getattr__(name):

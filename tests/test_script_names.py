@@ -31,6 +31,10 @@ def test_one_process():
         dist.get_rank()
     with pytest.raises(ValueError, match="^Default process group has not been initialized"):
         torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 1))
+    with pytest.raises(RuntimeError, match="one process: start the script without torchrun"):
+        dist.init_process_group(backend="nccl")
+    with pytest.raises(ValueError, match="^Default process group has not been initialized"):
+        dist.destroy_process_group()
 
 
 def test_data_parallel_on_one_device():

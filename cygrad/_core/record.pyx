@@ -469,8 +469,7 @@ cdef Tensor operate2(OpDef op, object a, object b):
 
 cpdef Tensor apply2(OpDef op, object a, object b, object out):
     mark_start()
-    check_operand(op, a, "input", 1)
-    check_operand(op, b, "other", 2)
+    a, b = operand(op, a, "input", 1), operand(op, b, "other", 2)
     if out is None:
         return operate2(op, a, b)
     out = out_argument(op, out)
@@ -479,10 +478,11 @@ cpdef Tensor apply2(OpDef op, object a, object b, object out):
     return write_into(op, out, run2(op, a, b, None, out), (a, b), None)
 
 
-cdef inline int check_operand(OpDef op, object value, str name, int position) except -1:
-    if not is_tensor(value) and not isinstance(value, (int, float, complex)):
-        tensor_argument(op, value, name, position)
-    return 0
+cdef inline object operand(OpDef op, object value, str name, int position):
+    """A tensor or a number, which may be one of NumPy's."""
+    if is_tensor(value) or isinstance(value, (int, float, complex)):
+        return value
+    return value.item() if isinstance(value, np.generic) else tensor_argument(op, value, name, position)
 
 
 cpdef Tensor apply_n(OpDef op, tuple inputs, tuple args=None, object out=None):

@@ -13,6 +13,11 @@ from cygrad._kernels.gpu.library import is_array
 from cygrad._ops.arguments import broadcast_shape, is_integer
 
 
+def number_of(value):
+    """Python's number for one of NumPy's; all else as it is."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
 def require_tensors(op, *values, names=("input", "other"), first=1):
     """Each value must be a tensor; `op` is the row, `first` the position of the first value."""
     for position, (value, name) in enumerate(zip(values, names), first):

@@ -263,6 +263,8 @@ cdef object fill_array(object value, object numpy_dtype, str name):
         if (<Tensor>value).array.ndim:
             raise checks.fill_of_dims(value)
         return (<Tensor>value).array
+    if isinstance(value, np.generic):
+        value = value.item()
     if not isinstance(value, (int, float, complex)):
         raise checks.fill_of_no_number(value, name)
     return kernels.element(value, numpy_dtype)

@@ -16,7 +16,7 @@ from cygrad._kernels import blocks, copying, gpu, picking
 from cygrad._kernels import scatter as kernels
 from cygrad._ops.arguments import broadcast_shape, dim_argument, require, wrap_dim
 from cygrad._ops.arithmetic import mul
-from cygrad._ops.checks import kind_of
+from cygrad._ops.checks import kind_of, number_of
 from cygrad._ops.copying import apart
 from cygrad._ops.indexing import writes_expanded
 from cygrad._ops.parts import slice_backward
@@ -402,7 +402,7 @@ def masked_fill(input, mask, value, *, out=None):
     >>> cygrad.tensor([1.0, 2.0]).masked_fill(cygrad.tensor([True, False]), 0)
     tensor([0., 2.])
     """
-    t = require(input, "masked_fill")
+    t, value = require(input, "masked_fill"), number_of(value)
     if not isinstance(mask, Tensor) or not isinstance(value, (Tensor, int, float, complex)):
         signatures = "Tensor mask, Tensor value", "Tensor mask, Number value"
         raise messages.no_such_call("masked_fill", (mask, value), {}, signatures)

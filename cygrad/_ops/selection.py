@@ -13,7 +13,7 @@ from cygrad._core.tensor import Tensor
 from cygrad._kernels import blocks
 from cygrad._kernels.fused import fused
 from cygrad._ops.arithmetic import div
-from cygrad._ops.checks import no_such_call, require_tensors
+from cygrad._ops.checks import no_such_call, number_of, require_tensors
 from cygrad._ops.comparisons import check_fits, where
 
 
@@ -189,6 +189,7 @@ def clamp(input, min=None, max=None, *, out=None):
     >>> cygrad.clamp(cygrad.tensor([-2.0, 0.5, 3.0]), min=0, max=1)
     tensor([0.0000, 0.5000, 1.0000])
     """
+    min, max = number_of(min), number_of(max)
     if isinstance(input, Tensor) and isinstance(min, Tensor) != isinstance(max, Tensor):
         min, max = as_number(min, max), as_number(max, min)
     array, by_tensors = bounded(CLAMP, input, min, max, out)
@@ -275,6 +276,7 @@ def clamp_min(input, min, *, out=None):
     >>> cygrad.clamp_min(cygrad.tensor([-2.0, 0.5]), 0)
     tensor([0.0000, 0.5000])
     """
+    min = number_of(min)
     require_bound(CLAMP_MIN, input, min, "min")
     array, by_tensors = bounded(CLAMP_MIN, input, min, None, out)
     if by_tensors:
@@ -315,6 +317,7 @@ def clamp_max(input, max, *, out=None):
     >>> cygrad.clamp_max(cygrad.tensor([-2.0, 0.5]), 0)
     tensor([-2.,  0.])
     """
+    max = number_of(max)
     require_bound(CLAMP_MAX, input, max, "max")
     array, by_tensors = bounded(CLAMP_MAX, input, None, max, out)
     if by_tensors:

@@ -317,3 +317,13 @@ def test_out_is_taken_by_keyword_alone():
     assert x.item() == 4 and y.item() == 1
     assert torch.sqrt(x, out=y) is y and torch.sqrt(input=x, out=y).item() == 2
     assert list(map(torch.sqrt, [x])) == [2]
+
+
+@pytest.mark.parametrize("number", [np.float32, np.float64, np.int64])
+def test_numbers_of_numpy_are_numbers(number):
+    x, one = torch.tensor([-2.0, 0.5, 3.0]), number(1)
+    assert x.clamp(-one, one).tolist() == torch.clamp(x, min=-one).clamp_max(one).tolist() == [-1, 0.5, 1]
+    assert x.clone().clamp_(min=number(0)).tolist() == x.clamp_min(number(0)).tolist() == [0, 0.5, 3]
+    assert torch.mul(x, number(2)).tolist() == x.clone().mul_(number(2)).tolist() == torch.add(x, x).tolist()
+    assert torch.div(x, number(2)).tolist() == [-1, 0.25, 1.5] and torch.div(x, number(2)).dtype is torch.float32
+    assert x.masked_fill(x > 0, number(7)).tolist() == [-2, 7, 7] and torch.zeros(2).fill_(one).tolist() == [1, 1]
