@@ -270,7 +270,8 @@ def flush():
     if step is not None:
         _follow(step, packed)
     if deferred is not None:
-        _carry(*deferred, None, packed)
+        node, flags, inputs, results = deferred
+        _carry(node, flags, inputs, results, packed=packed)
 
 
 def before_write(op, out, inputs, args):
