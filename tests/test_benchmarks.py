@@ -81,6 +81,23 @@ def test_ops_compute_what_numpy_computes(rows):
                 assert found.shape == expected.shape, statement
 
 
+@pytest.mark.oracle
+def test_statements_compared_with_pytorch_mean_the_same(rows):
+    """The statements that the op table lacks run in both libraries, and at another size."""
+    torch = pytest.importorskip("torch", reason="compares with PyTorch (tox -e oracle)")
+    beside, ops = (importlib.import_module(f"benchmarks.{name}") for name in ("beside", "ops"))
+    ours, theirs = (beside.operands(library, 25, False) for library in (cygrad, torch))
+    own = beside.statements()[len(ops.lines()) :]
+    assert len(set(own)) == len(own) > 200
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for statement in own:
+            found, expected = eval(statement, ours, {}), eval(statement, theirs, {})
+            if isinstance(found, cygrad.Tensor):
+                assert tuple(found.shape) == tuple(expected.shape), statement
+                assert str(found.dtype) == str(expected.dtype), statement
+
+
 def test_the_digits_are_learnt_by_the_example(rows):
     for module in ("sklearn", "matplotlib", "threadpoolctl", "tqdm"):
         pytest.importorskip(module, reason="needs cygrad[examples]")

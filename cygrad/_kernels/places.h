@@ -18,15 +18,21 @@ CYGRAD_BEGIN_PLAIN_LOOPS
             for (Py_ssize_t i = 0; i < inner; i++, index++, values += step) out[*index * inner + i] = *values;  \
     }
 
+#if defined(__GNUC__)
+typedef uint64_t scattered_8 __attribute__((aligned(4)));      /* numbers of complex64 may begin there */
+#else
+typedef uint64_t scattered_8;
+#endif
+
 DEFINE_SCATTER(scatter_4, uint32_t)
-DEFINE_SCATTER(scatter_8, uint64_t)
+DEFINE_SCATTER(scatter_8, scattered_8)
 #undef DEFINE_SCATTER
 
 static CYGRAD_CLONES int are_within(const int64_t *index, Py_ssize_t n, int64_t length)
 {
     int64_t is_outside = 0;
-    for (Py_ssize_t i = 0; i < n; i++) is_outside |= index[i] | (length - 1 - index[i]);
-    return is_outside >= 0;
+    for (Py_ssize_t i = 0; i < n; i++) is_outside |= (index[i] < 0) | (index[i] >= length);
+    return !is_outside;
 }
 
 /* The first `count` places among rows of `columns` elements, of which the bits of `mask` count. */

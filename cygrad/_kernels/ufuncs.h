@@ -51,7 +51,7 @@ CYGRAD_INLINE float power_with_base_2_f32(float x)
     int32_t k, more;
     float p = reduced((bounded - (rounded - rounder)) * 0.693147181f, &more) + 1;
     p = x <= -limit ? 0 : p;
-    k = bits_of(rounded) - bits_of(rounder) + more;
+    k = (int32_t)((uint32_t)bits_of(rounded) - (uint32_t)bits_of(rounder) + (uint32_t)more);
     return p * power_of_2(k >> 1) * power_of_2(k - (k >> 1));
 }
 
