@@ -94,6 +94,8 @@ def elu_(input, alpha=1.0):
 def selu(input, inplace=False):
     """`elu` with the alpha and the scale under which layers keep mean 0 and variance 1.
 
+    At 0 its gradient is that of the negative side.
+
     >>> import cygrad
     >>> cygrad.nn.functional.selu(cygrad.tensor([-1.0, 2.0]))
     tensor([-1.1113,  2.1014])

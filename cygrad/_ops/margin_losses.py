@@ -109,7 +109,8 @@ MARGIN_RANKING_BY_REDUCTION = by_reduction(MARGIN_RANKING, "ClampMinBackward0")
 def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
     """`max(0, margin - target * (input1 - input2))`, target 1 or -1; mean, sum, or of each element.
 
-    Saves all three. Raises RuntimeError for different numbers of dimensions.
+    Saves all three. Gradients: -target * g and target * g where the loss is positive or just begins, else 0. Raises
+    RuntimeError for different numbers of dimensions.
 
     >>> import cygrad
     >>> cygrad.nn.functional.margin_ranking_loss(cygrad.tensor([1.0]), cygrad.tensor([3.0]), cygrad.tensor([1.0]))

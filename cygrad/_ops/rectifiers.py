@@ -71,7 +71,9 @@ LEAKY_RELU_INPLACE = variant(LEAKY_RELU, "LeakyReluBackward1")
 
 
 def leaky_relu(input, negative_slope=0.01, inplace=False):
-    """`input` where positive, else `negative_slope * input`. Saves `input`. Gradient: g, or g * negative_slope.
+    """`input` where positive, else `negative_slope * input`. Saves `input`.
+
+    Gradient: g, or g * negative_slope, also at 0.
 
     >>> import cygrad
     >>> cygrad.nn.functional.leaky_relu(cygrad.tensor([-1.0, 2.0]), 0.1)
@@ -112,7 +114,8 @@ THRESHOLD_INPLACE = variant(THRESHOLD, "ThresholdBackward1")
 
 
 def threshold(input, threshold, value, inplace=False):
-    """`input` where above `threshold`, else `value`. Saves `input`. Gradient: g, or 0. Raises NotImplementedError for
+    """`input` where above `threshold`, else `value`. Saves `input`. Gradient: g, or 0, also at
+    `threshold`. Raises NotImplementedError for
     truth values.
 
     >>> import cygrad
@@ -234,7 +237,7 @@ RRELU_INPLACE = variant(RRELU, "RreluWithNoiseBackward1")
 def rrelu(input, lower=0.125, upper=1.0 / 3, training=False, inplace=False):
     """`input` where positive, else multiplied by a slope: in training a random one for each element, else the middle.
 
-    Slopes are drawn uniformly from [lower, upper). Saves `input`. Gradient: g, or g * slope.
+    Slopes are drawn uniformly from [lower, upper). Saves `input`. Gradient: g, or g * slope, also at 0.
 
     >>> import cygrad
     >>> cygrad.nn.functional.rrelu(cygrad.tensor([-1.0, 2.0]), 0.1, 0.3)
@@ -434,7 +437,7 @@ HARDSHRINK = declare(
 
 
 def hardshrink(input, lambd=0.5, *, out=None):
-    """`input` where its magnitude exceeds `lambd`, else 0. Saves `input`. Gradient: g, or 0.
+    """`input` where its magnitude exceeds `lambd`, else 0. Saves `input`. Gradient: g, or 0, also at both ends.
 
     >>> import cygrad
     >>> cygrad.hardshrink(cygrad.tensor([-1.0, 0.2, 1.0]))
@@ -460,7 +463,9 @@ SOFTSHRINK = declare(
 
 
 def softshrink(input, lambd=0.5, *, out=None):
-    """`input` moved towards 0 by `lambd`; 0 where its magnitude is less. Saves `input`. Gradient: g, or 0.
+    """`input` moved towards 0 by `lambd`; 0 where its magnitude is less. Saves `input`.
+
+    Gradient: g, or 0, also at both ends.
 
     Raises RuntimeError for a negative `lambd`.
 

@@ -270,7 +270,7 @@ CLAMP_MIN_TENSOR = declare(
 def clamp_min(input, min, *, out=None):
     """`clamp` with a lower bound alone, a number or a tensor.
 
-    Saves `input` and `min`.
+    Saves `input` and `min`. Gradient: g, also at the bound, or 0.
 
     >>> import cygrad
     >>> cygrad.clamp_min(cygrad.tensor([-2.0, 0.5]), 0)
@@ -311,7 +311,7 @@ CLAMP_MAX_TENSOR = declare(
 def clamp_max(input, max, *, out=None):
     """`clamp` with an upper bound alone, a number or a tensor.
 
-    Saves `input` and `max`.
+    Saves `input` and `max`. Gradient: g, also at the bound, or 0.
 
     >>> import cygrad
     >>> cygrad.clamp_max(cygrad.tensor([-2.0, 0.5]), 0)
