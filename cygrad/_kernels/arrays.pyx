@@ -297,7 +297,7 @@ cdef int[NTYPES] _cast_index            # by type number; -1 where there are non
 cdef int _bfloat16 = -1                 # the type number of another package's
 
 
-def keep_bfloat16(int typenum):
+cdef void keep_bfloat16(int typenum) noexcept:
     """bfloat16 has this type number from now on."""
     global _bfloat16
     _bfloat16 = typenum
