@@ -114,7 +114,7 @@ SANITIZE_ARGS = [SANITIZERS, "-fno-wrapv", "-fno-omit-frame-pointer", "-O0", "-g
 # Modules by package and name. Loops over elements are vectorised by -O3, for which headers ask themselves. What reads
 # arguments, words errors or runs once for a whole array or a whole pass is compiled for size: a quarter smaller, and
 # some 10 % slower for arrays of a few elements. What records and runs graphs is compiled by -O2.
-LOOPING = {"_kernels": ["rows"]}
+LOOPING = {"_kernels": ["arrays", "rows"]}
 SMALL = {
     "_core": [
         *"access construct dtypes dual engine engine_hooks events".split(),
