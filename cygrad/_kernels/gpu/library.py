@@ -10,7 +10,7 @@ PINNED = -1  # stands for memory of the CPU that is locked for transfers, where 
 
 
 # Parts of the names of CUDA's errors after which nothing works any more.
-_LOST = re.compile("unavailable|uncorrect|illegal|launch_?(fail|timeout)|misaligned|invalidpc|stackerror|destroyed")
+_LOST = "unavailable|uncorrect|illegal|launch_?(fail|timeout)|misaligned|invalidpc|stackerror|destroyed"
 
 
 class switches:
@@ -81,7 +81,7 @@ def is_loaded():
 def explained(error):
     """The error to raise for one of CUDA's: where this process has lost the GPU, with a word on that."""
     name = str(error).partition(":")[0].lower()
-    if not name.startswith("cuda") or not _LOST.search(name):
+    if not name.startswith("cuda") or not re.search(_LOST, name):
         return error
     return RuntimeError(
         f"CUDA error: {error}\n  the GPU is lost to this process, with all that was on it: start anew; an earlier "
