@@ -27,7 +27,8 @@ class FormulaOptimizer(Optimizer):
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Change every parameter that has a gradient."""
-        loss, rows = loss_of(closure), []
+        loss = loss_of(closure)
+        rows: list[Any] = []
         if "capturable" in self.defaults:
             self._check_capture()
         for group in self.param_groups:

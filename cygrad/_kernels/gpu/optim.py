@@ -117,7 +117,7 @@ extern "C" __global__ void %s(const whole* tensors, const whole* parts, double s
 """
 # The other optimizers: what becomes of x for the gradient d, and of the state, with what is the same for all elements
 # in c0 to c6 (`_numbers` of the classes in `optim`)
-_FORMULAS = {
+_TEXTS = {
     "Adadelta": """W v = W(s0[i]) * W(c0) + W(c1) * d * d, moved = W(s1[i]);
         W update = sqrt(moved + W(c2)) / sqrt(v + W(c2)) * d;
         s0[i] = T(v);
@@ -168,7 +168,7 @@ _FORMULAS = {
         s1[i] = T(size);
         x -= (d > 0 ? W(1) : d < 0 ? W(-1) : d) * size;""",
 }
-_FORMULAS = {name: Program(name.lower(), TEXT + _FORMULA % (name.lower(), text)) for name, text in _FORMULAS.items()}
+_FORMULAS = {name: Program(name.lower(), TEXT + _FORMULA % (name.lower(), text)) for name, text in _TEXTS.items()}
 _NUMBERS = 7
 _tables: dict = {}
 
