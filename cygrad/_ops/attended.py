@@ -9,6 +9,7 @@ import math
 import numpy as np
 
 from cygrad._core.access import array_of, tensor_of, versions_of
+from cygrad._core.dual import is_recorded
 from cygrad._core.opdef import IN0, IN1, IN2, OUT0, PRIVATE, declare, publish
 from cygrad._core.record import record_n
 from cygrad._core.state import get_modes
@@ -54,7 +55,7 @@ def _adds_to(mask, shape):
         return True
     own = mask.shape
     fits = len(own) <= len(shape) and all(a in (1, b) for a, b in zip(own[::-1], shape[::-1]))
-    return fits and not mask.requires_grad
+    return fits and not is_recorded(mask)
 
 
 # -- by ops ------------------------------------------------------------------------------------------------

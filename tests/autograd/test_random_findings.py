@@ -8,6 +8,7 @@ import cygrad as torch
 from cygrad._core import tangents
 from cygrad._core.dual import is_forward
 from cygrad._core.run import current_run
+from cygrad.autograd import forward_ad
 from cygrad.utils.checkpoint import checkpoint
 from helpers import fails, leaf
 
@@ -221,3 +222,18 @@ def test_interrupt_at_any_call_leaves_no_level_open(transform):
         assert not is_forward()
         assert torch.is_grad_enabled()
     assert total > 10
+
+
+def test_large_attention_keeps_the_tangent_of_its_mask():
+    query = torch.linspace(-1, 1, 8 * 1100 * 64, dtype=torch.float64).reshape(8, 1100, 64)  # large enough for blocks
+    mask, tangent = (
+        torch.linspace(-1, 1, 1100 * 1100, dtype=torch.float64).reshape(1100, 1100),
+        torch.eye(1100).double(),
+    )
+    attend = F.scaled_dot_product_attention
+    with forward_ad.dual_level():
+        out = attend(query, query, query.sin(), attn_mask=forward_ad.make_dual(mask, tangent))
+        found = forward_ad.unpack_dual(out).tangent
+    step = 1e-6 * tangent
+    above, below = (attend(query, query, query.sin(), attn_mask=m) for m in (mask + step, mask - step))
+    torch.testing.assert_close(found, (above - below) / 2e-6, rtol=1e-5, atol=1e-7)
