@@ -111,7 +111,7 @@ MSVC_COMPILE_ARGS = ["/O2"]
 SANITIZERS = "-fsanitize=address,undefined,float-cast-overflow"
 SANITIZE_ARGS = [SANITIZERS, "-fno-wrapv", "-fno-omit-frame-pointer", "-O0", "-g1"] if SANITIZE else []
 
-# Modules by package and name. Loops over elements are vectorised by -O3, for which headers ask themselves. What reads
+# Modules by package and name. Loops over elements have vectors, for which headers ask themselves. What reads
 # arguments, words errors or runs once for a whole array or a whole pass is compiled for size: a quarter smaller, and
 # some 10 % slower for arrays of a few elements. What records and runs graphs is compiled by -O2.
 LOOPING = {"_kernels": ["arrays", "rows"]}
@@ -176,7 +176,7 @@ def compile_args(source, compiler_type, string_args):
         return [*MSVC_COMPILE_ARGS, f"/FI{PREFIX}"]
     args = [*GNU_COMPILE_ARGS, "-include", PREFIX.as_posix()]
     if source.stem in LOOPING.get(source.parent.name, ()):
-        args.append("-O3")
+        args += [*GNU_MIDDLE_ARGS, "-ftree-vectorize", "-fvect-cost-model=dynamic"]
     elif source.stem in SMALL.get(source.parent.name, ()):
         args += GNU_SMALL_ARGS + string_args
     else:

@@ -12,8 +12,8 @@
    CYGRAD_BEGIN_LOOPS and CYGRAD_END_LOOPS stand around loops, which are compiled for speed in modules that are
    compiled for size. Those that stand after CYGRAD_BEGIN_PLAIN_LOOPS hold no others of few turns, which would have to be
    written out, and take two thirds of the room as fast. Those after CYGRAD_BEGIN_CHOOSING_LOOPS choose between results,
-   which compilers compute both only if they need not care which operations raise flags; without "thread-jumps", GCC
-   does not tear apart what several choices have in common. */
+   which compilers compute both, as vectors have to, only if they need not care which operations raise flags; without
+   "thread-jumps", GCC does not tear apart what several choices have in common. The first kind may choose, too. */
 
 #ifndef CYGRAD_CLONES_H
 #define CYGRAD_CLONES_H
@@ -49,7 +49,7 @@
 #define CYGRAD_OPTIMIZE(...) \
     _Pragma("GCC push_options") CYGRAD_PRAGMA(GCC optimize("O2", "tree-vectorize", "vect-cost-model=dynamic", __VA_ARGS__))
 #define CYGRAD_PRAGMA(...) _Pragma(#__VA_ARGS__)
-#define CYGRAD_BEGIN_LOOPS CYGRAD_OPTIMIZE("align-loops=32", "peel-loops")
+#define CYGRAD_BEGIN_LOOPS CYGRAD_OPTIMIZE("align-loops=32", "peel-loops", "no-trapping-math", "no-thread-jumps")
 #define CYGRAD_BEGIN_PLAIN_LOOPS CYGRAD_OPTIMIZE("align-loops=32")
 #define CYGRAD_BEGIN_CHOOSING_LOOPS CYGRAD_OPTIMIZE("align-loops=32", "no-trapping-math", "no-thread-jumps")
 #define CYGRAD_END_LOOPS _Pragma("GCC pop_options")
