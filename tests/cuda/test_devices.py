@@ -194,12 +194,12 @@ def test_a_lost_gpu_is_told(cupy, monkeypatch):
     monkeypatch.setattr(cupy.ndarray, "get", fail)
     with pytest.raises(RuntimeError, match=r"(?s)^CUDA error: cudaErrorIllegalAddress.*GPU is lost to this"):
         x.cpu()
-    monkeypatch.setattr(cupy, "flip", fail)
+    monkeypatch.setattr(cupy, "cumprod", fail)
     with pytest.raises(RuntimeError, match="start anew"):
-        x.flip(0)
-    monkeypatch.setattr(cupy, "flip", lambda *args: 1 / 0)
+        x.cumprod(0)
+    monkeypatch.setattr(cupy, "cumprod", lambda *args: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        x.flip(0)
+        x.cumprod(0)
 
 
 def test_an_old_cupy_is_refused(cupy, monkeypatch):

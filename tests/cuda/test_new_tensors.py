@@ -9,7 +9,9 @@ import pytest
 from cupy_standin import compiler
 
 import cygrad
+from cygrad._core.access import array_of
 from cygrad._kernels import gpu
+from cygrad._kernels.dispatch import Kernel
 from cygrad._kernels.gpu import library
 from cygrad.distributions import Beta, Dirichlet, Gamma
 
@@ -141,6 +143,7 @@ def test_factors_multiply_to_the_matrix(n):
     assert cygrad.linalg.cholesky_ex(-square).info.tolist() == [1, 1]
 
 
-def test_what_no_library_has_says_so():
-    with pytest.raises(RuntimeError, match="linalg.ldl_factor can not be computed on a GPU"):
-        cygrad.linalg.ldl_factor(cygrad.eye(2, device="cuda"))
+def test_a_kernel_that_has_no_form_for_gpus_says_so():
+    compiled = Kernel(len, "length", "cygrad._kernels.blas")
+    with pytest.raises(RuntimeError, match="length can not be computed on a GPU"):
+        compiled(array_of(cygrad.eye(2, device="cuda")))
