@@ -258,5 +258,4 @@ DEFINE_RUN(CYGRAD_WIDE_CLONES, powers_of_2, r = NAME(power_with_base_2)(x);)
 
 #undef DEFINE_RUN
 #undef DEFINE_RUN2
-#undef DEFINE_DIVISION
 #endif

@@ -1,7 +1,8 @@
 """Whole training scripts, as people write them for PyTorch, print the same after `import cygrad as torch`.
 
 Those in `scripts/` are run as they are, and with the names in their import lines changed. What they print is compared
-word for word, numbers as numbers: training adds up differences of rounding.
+word for word, numbers as numbers: training adds up differences of rounding. What several scripts import of their own
+is in `scripts/imported/`.
 """
 
 import os
@@ -27,10 +28,12 @@ def for_cygrad(text):
     return re.sub(r"^(\s*)from torch\b", r"\1from cygrad", text, flags=re.M)
 
 
-def printed(text, directory):
-    """What a script prints when it is run in a directory of its own."""
+def printed(path, directory, translated=str):
+    """What a script prints when it is run in a directory of its own, as it is or translated."""
     directory.mkdir()
-    (directory / "script.py").write_text(text, encoding="utf-8")
+    shared = path.parent / "imported" / "shared.py"
+    for source, name in ((path, "script.py"), (shared, shared.name)):
+        (directory / name).write_text(translated(source.read_text(encoding="utf-8")), encoding="utf-8")
     command = [sys.executable, "-W", "ignore", "script.py"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=directory, env=ONE_THREAD, timeout=300)
     assert done.returncode == 0, done.stderr
@@ -39,8 +42,7 @@ def printed(text, directory):
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
 def test_a_script_prints_the_same(path, tmp_path):
-    text = path.read_text(encoding="utf-8")
-    ours, theirs = printed(for_cygrad(text), tmp_path / "ours"), printed(text, tmp_path / "theirs")
+    ours, theirs = printed(path, tmp_path / "ours", for_cygrad), printed(path, tmp_path / "theirs")
     assert NUMBER.sub("#", ours) == NUMBER.sub("#", theirs)
     for a, b in zip(ours.splitlines(), theirs.splitlines(), strict=True):
         numbers = [list(map(float, NUMBER.findall(line))) for line in (a, b)]
