@@ -20,7 +20,7 @@ _BY_SIZE: dict[int, type] = {4: np.float32, 8: np.float64}  # loops only copy
 
 def index(array, indices):
     """Fancy indexing; `indices` holds arrays of integers or booleans, and None for dimensions taken whole."""
-    given = [i for i, index in enumerate(indices) if index is not None]
+    given = [i for i, index in enumerate(indices) if index is not None] if len(indices) > 1 else (0,)
     if len(given) == 1 and indices[given[0]].dtype.kind != "b":
         return _take(array, indices[given[0]], given[0])
     return np.asarray(array[fancy(indices)], order="C")
@@ -52,8 +52,10 @@ def index_select(array, axis, index):
 def _take(array, index, axis):
     """`np.take`, of many elements by a loop that threads share."""
     shape = array.shape[:axis] + index.shape + array.shape[axis + 1 :]
+    if type(array) is np.ndarray and shape and math.prod(shape) <= _FEW:
+        return array.take(index, axis)  # a number if there is no dimension
     kind = _BY_SIZE.get(array.itemsize) if type(array) is np.ndarray and array.dtype.kind in "fiuc" else None
-    if kind is not None and math.prod(shape) > _FEW and native.has_loops(np.empty(0, kind)):
+    if kind is not None and native.has_loops(np.empty(0, kind)):
         out = new_array(shape, array.dtype.num)
         inner = math.prod(shape[axis + index.ndim :])
         index = index.astype(np.int64, copy=False)

@@ -25,8 +25,8 @@ def add_rows(out, index, values):
         values = np.ascontiguousarray(values, out.dtype)
         out = out.view(out.real.dtype)
         values = values.view(out.dtype)
-    index = np.ascontiguousarray(index, np.int64)
-    if not rows.add_rows(out, index, np.ascontiguousarray(values, out.dtype)):
+    index = dense(index.astype(np.int64, copy=False))
+    if not rows.add_rows(out, index, dense(values.astype(out.dtype, copy=False))):
         np.add.at(out, index, values)
 
 
@@ -231,9 +231,10 @@ def index_sum(values, shape, indices):
 def _rows_sum(values, shape, index):
     """`index_sum` for one index, that of the first dimension."""
     out = np.zeros(shape, values.dtype)
-    width = math.prod(shape[1:])
-    flat, values = out.reshape(shape[0], width), values.reshape(index.size, width)
-    index = index.reshape(-1)
+    matrix = shape[0], math.prod(shape[1:])
+    flat = out if len(shape) == 2 else out.reshape(matrix)
+    index = index if index.ndim == 1 else index.reshape(-1)
+    values = values.reshape(index.size, matrix[1])
     try:
         add_rows(flat, index, values)
     except IndexError:  # before anything was added

@@ -27,7 +27,7 @@ from cygrad._core.state cimport FORWARD, is_recording, thread_state
 from cygrad._core.tensor cimport Tensor, dtype_of, requires_grad, version_of, wrap
 from cygrad._core import faults, messages
 from cygrad._kernels import copying, gpu, picking, scatter
-from cygrad._kernels.anywhere cimport cast
+from cygrad._kernels.anywhere cimport cast, ndim_of, typenum_of
 from cygrad._kernels.arrays cimport is_on_cpu, same_shape
 from cygrad._kernels.strided cimport (
     Geometry, geometry_of, insert_dim, overlaps_itself, select_at, slice_at, view_of)
@@ -80,9 +80,9 @@ cdef Tensor stretch(Tensor t, object bounds):
     """`t[start:stop:step]`."""
     cdef Geometry g
     cdef Py_ssize_t start, stop, step, length
-    if t.array.ndim == 0:
-        raise checks().too_many(bounds, 0)
     geometry_of(t.array, &g)
+    if g.ndim == 0:
+        raise checks().too_many(bounds, 0)
     length = unpack_slice(bounds, g.dims[0], &start, &stop, &step)
     slice_at(&g, 0, start, length, step)
     return record_view(SLICE, view_of(t.array, &g), t,
@@ -153,10 +153,10 @@ cdef class Reading:
         return self.step(SELECT, args)
 
     cdef int slice(self, object bounds) except -1:
-        cdef Py_ssize_t start, stop, step, size = self.g.dims[self.dim], length
-        cdef bint from_start = bounds.start is None or bounds.start == 0
+        cdef Py_ssize_t start, stop, step, size = self.g.dims[self.dim], length, spelled
+        PySlice_Unpack(bounds, &spelled, &stop, &step)
         length = unpack_slice(bounds, size, &start, &stop, &step)
-        if length != size or step != 1 or not from_start:       # PyTorch, too, looks at the start as it is spelled
+        if length != size or step != 1 or spelled != 0:         # PyTorch, too, looks at the start as it is spelled
             args = (self.t.array.shape, self.dim, start, stop, step) if self.recording else None
             slice_at(&self.g, self.dim, start, length, step)
             self.step(SLICE, args)
@@ -231,11 +231,10 @@ cdef object index_part(object part):
 
 cdef object tensor_part(Tensor index):
     """A 0-dim tensor is an int or a bool."""
-    kind = dtype_of(index)
-    if index.array.ndim == 0 and index.array.dtype.kind in "biu":
+    if ndim_of(index.array) == 0 and index.array.dtype.kind in "biu":
         if thread_state().modes & FORWARD and checks().is_batched(index):
             return index.long()
-        return bool(index.array) if kind.name in ("bool", "uint8") else int(index.array)
+        return bool(index.array) if is_mask(index) else int(index.array)
     if not is_index(index):
         raise checks().wrong_type()
     return index
@@ -243,18 +242,18 @@ cdef object tensor_part(Tensor index):
 
 cdef inline bint is_index(Tensor index):
     """Is it of a type that indices have?"""
-    cdef int num = index.array.dtype.num
+    cdef int num = typenum_of(index.array)
     return num == NPY_INT64 or num == NPY_BOOL or num == NPY_INT32 or num == NPY_UINT8
 
 
 cdef bint is_mask(Tensor index):
-    cdef int num = index.array.dtype.num
+    cdef int num = typenum_of(index.array)
     return num == NPY_BOOL or num == NPY_UINT8
 
 
 cdef int dims_taken(Tensor index):
     """How many dimensions an index tensor chooses along."""
-    return index.array.ndim if is_mask(index) else 1
+    return ndim_of(index.array) if is_mask(index) else 1
 
 
 cdef Py_ssize_t dims_indexed(list parts):

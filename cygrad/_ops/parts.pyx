@@ -110,7 +110,7 @@ cpdef Tensor slice_backward(object input, tuple shape, int dim, Py_ssize_t start
     """Zeros of `shape` with `input` from `start` on along dimension `dim`."""
     cdef Tensor t = require(input, "slice_backward")
     cdef Geometry g
-    cdef Py_ssize_t length = t.array.shape[dim]
+    cdef Py_ssize_t length = length_of(t.array, dim)
     whole = zeros_beside(t.array, shape, typenum_of(t.array))
     geometry_of(whole, &g)
     slice_at(&g, dim, start, length, step)
