@@ -255,8 +255,9 @@ static void NAME(add_patches)(REAL *image, const REAL *patches, Py_ssize_t tap_s
 static int NAME(add_at)(REAL *out, Py_ssize_t n, const int64_t *places, const REAL *values, Py_ssize_t count)
 {
     for (Py_ssize_t i = 0; i < count; i++) {
-        if ((uint64_t)places[i] >= (uint64_t)n) return 0;
-        out[places[i]] += values[i];
+        const uint64_t at = INDEX(places + i);
+        if (at >= (uint64_t)n) return 0;
+        out[at] += values[i];
     }
     return 1;
 }

@@ -14,4 +14,7 @@ typedef struct {
     int failed;
 } native_call;
 
+/* An index, read once: what writes where it tells compares it first, and another thread may change it meanwhile. */
+#define INDEX(place) (*(const volatile uint64_t *)(place))
+
 #endif

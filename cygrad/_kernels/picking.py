@@ -61,8 +61,9 @@ def _take(array, index, axis):
         index = index.astype(np.int64, copy=False)
         length, is_known = array.shape[axis], False
         if inner == 1 and out.size > 8 * index.size:  # looked at once, and not for each row
-            is_known = index.size > 0 and bool(-length <= index.min() and index.max() < length)
-            index = np.where(index < 0, index + length, index) if is_known else index
+            own = np.where(index < 0, index + length, index)  # another thread may change what is not
+            is_known = index.size > 0 and bool(own.min() >= 0 and own.max() < length)
+            index = own if is_known else index
         arrays = dense(array).view(kind), dense(index), out.view(kind)
         numbers = length, index.size, inner * array.itemsize, is_known
         if not native.run(TAKE, arrays, numbers, 0, out.size // inner, max(1, PIECE // inner)):

@@ -55,8 +55,8 @@ static void take_part(void *context, Py_ssize_t first, Py_ssize_t rows)
             continue;
         }
         for (; row < stop; row++, out += size) {
-            const int64_t i = *index < 0 ? *index + length : *index;
-            index++;
+            int64_t i = (int64_t)INDEX(index++);
+            if (i < 0) i += length;
             if (i < 0 || i >= length) c->failed = 1;
             else if (size == 4) memcpy(out, from + i * 4, 4);
             else if (size == 8) memcpy(out, from + i * 8, 8);
@@ -89,15 +89,17 @@ static int NAME(gather_rows)(const REAL *x, const int64_t *index, REAL *out, Py_
         row += here;
         if (inner == 1) {
             for (; here > 0; here--, index++, out++) {
-                if ((uint64_t)*index >= (uint64_t)length) return 0;
-                *out = from[*index];
+                const uint64_t at = INDEX(index);
+                if (at >= (uint64_t)length) return 0;
+                *out = from[at];
             }
             continue;
         }
         for (; here > 0; here--, index += inner, out += inner)
             for (Py_ssize_t i = 0; i < inner; i++) {
-                if ((uint64_t)index[i] >= (uint64_t)length) return 0;
-                out[i] = from[index[i] * inner + i];
+                const uint64_t at = INDEX(index + i);
+                if (at >= (uint64_t)length) return 0;
+                out[i] = from[at * inner + i];
             }
     }
     return 1;

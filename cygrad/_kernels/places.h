@@ -15,7 +15,10 @@ CYGRAD_BEGIN_PLAIN_LOOPS
     {                                                                                                           \
         const Py_ssize_t count = n[1], inner = n[2], step = n[3];                                               \
         for (Py_ssize_t k = 0; k < count; k++)                                                                  \
-            for (Py_ssize_t i = 0; i < inner; i++, index++, values += step) out[*index * inner + i] = *values;  \
+            for (Py_ssize_t i = 0; i < inner; i++, index++, values += step) {                                   \
+                const uint64_t at = INDEX(index);                                                               \
+                if (at < (uint64_t)n[0]) out[at * inner + i] = *values;                                         \
+            }                                                                                                   \
     }
 
 #if defined(__GNUC__)
@@ -68,7 +71,7 @@ CYGRAD_END_LOOPS
 
 /* data: out (outer, length, inner), indices (outer, count, inner), values; n: length, count, inner, 1 if there is a value
    for each index and 0 if there is one for all, and whether indices are just looked at: it has failed if one is negative or
-   too large. An item is one of the outer. */
+   too large. Those that are nevertheless, since they were changed afterwards, are left out. An item is one of the outer. */
 static void scatter_part(void *context, Py_ssize_t first, Py_ssize_t count)
 {
     native_call *c = context;

@@ -1,12 +1,15 @@
 """Loops over the rows of matrices: added to those that an index names, and solved for one after the other."""
 
 cimport numpy as cnp
-from numpy cimport PyArray_DATA, PyArray_DIM, PyArray_NDIM, PyArray_TYPE, ndarray, npy_int64
+from numpy cimport PyArray_DATA, PyArray_DIM, PyArray_NDIM, PyArray_TYPE, ndarray, npy_int64, npy_uint64
 
 from cygrad._kernels.arrays cimport RELEASE_ABOVE, is_plain
 from cygrad._kernels.dispatch import dispatching
 
 cnp.import_array()
+
+cdef extern from "native_call.h" nogil:
+    npy_uint64 INDEX(const npy_int64* place) noexcept
 
 ctypedef fused number_t:
     float
@@ -16,35 +19,31 @@ ctypedef fused number_t:
 
 # -- added -------------------------------------------------------------------------------------------------
 
-cdef Py_ssize_t _first_outside(const npy_int64* rows, Py_ssize_t n, Py_ssize_t limit) noexcept nogil:
-    """The position of the first index that is negative or at least `limit`; n if there is none."""
-    cdef Py_ssize_t i
-    for i in range(n):
-        if not 0 <= rows[i] < limit:
-            return i
-    return n
-
-
-cdef void _add(number_t* out, const npy_int64* rows, const number_t* values, Py_ssize_t n,
-               Py_ssize_t width) noexcept nogil:
+cdef bint _add(number_t* out, const npy_int64* rows, const number_t* values, Py_ssize_t n, Py_ssize_t width,
+               Py_ssize_t limit) noexcept nogil:
+    """Tells whether all indices are 0 or more and below `limit`; adds up to the first that is not."""
     cdef Py_ssize_t i, j
+    cdef npy_uint64 at
     cdef number_t* row
     for i in range(n):
-        row = out + rows[i] * width
+        at = INDEX(rows + i)
+        if at >= <npy_uint64>limit:
+            return False
+        row = out + at * width
         for j in range(width):
             row[j] += values[i * width + j]
+    return True
 
 
-cdef void _run(number_t example, ndarray out, ndarray rows, ndarray values) noexcept:
-    cdef Py_ssize_t n = PyArray_DIM(values, 0), width = PyArray_DIM(values, 1)
+cdef bint _run(number_t example, ndarray out, ndarray rows, ndarray values) noexcept:
+    cdef Py_ssize_t n = PyArray_DIM(values, 0), width = PyArray_DIM(values, 1), limit = PyArray_DIM(out, 0)
     cdef number_t* target = <number_t*>PyArray_DATA(out)
     cdef const npy_int64* index = <const npy_int64*>PyArray_DATA(rows)
     cdef const number_t* source = <const number_t*>PyArray_DATA(values)
-    if n * width > RELEASE_ABOVE:
-        with nogil:
-            _add(target, index, source, n, width)
-    else:
-        _add(target, index, source, n, width)
+    if n * width <= RELEASE_ABOVE:
+        return _add(target, index, source, n, width, limit)
+    with nogil:
+        return _add(target, index, source, n, width, limit)
 
 
 cdef inline bint _is_dense(ndarray a, int ndim) noexcept:
@@ -55,8 +54,8 @@ def add_rows(ndarray out not None, ndarray rows not None, ndarray values not Non
     """Add row i of `values` to row `rows[i]` of `out`, one after the other.
 
     `out` and `values` are C-contiguous matrices of one type and width, `rows` is a vector of int64. Tells whether there
-    is a loop for the type; without one, nothing is added. Raises IndexError if `out` has no such row; negative ones are
-    none.
+    is a loop for the type; without one, nothing is added. Raises IndexError at the first row that `out` does not have;
+    negative ones are none.
     """
     cdef int t = PyArray_TYPE(out)
     cdef Py_ssize_t n = PyArray_DIM(rows, 0) if PyArray_NDIM(rows) == 1 else -1
@@ -64,16 +63,16 @@ def add_rows(ndarray out not None, ndarray rows not None, ndarray values not Non
             and PyArray_TYPE(values) == t and PyArray_TYPE(rows) == cnp.NPY_INT64
             and PyArray_DIM(values, 0) == n and PyArray_DIM(values, 1) == PyArray_DIM(out, 1)):
         raise ValueError("rows and values do not fit")
-    if _first_outside(<const npy_int64*>PyArray_DATA(rows), n, PyArray_DIM(out, 0)) < n:
-        raise IndexError("index out of range in self")
     if t == cnp.NPY_FLOAT:
-        _run[float](0, out, rows, values)
+        fits = _run[float](0, out, rows, values)
     elif t == cnp.NPY_DOUBLE:
-        _run[double](0, out, rows, values)
+        fits = _run[double](0, out, rows, values)
     elif t == cnp.NPY_INT64:
-        _run[npy_int64](0, out, rows, values)
+        fits = _run[npy_int64](0, out, rows, values)
     else:
         return False
+    if not fits:
+        raise IndexError("index out of range in self")
     return True
 
 

@@ -27,6 +27,8 @@ def add_rows(out, index, values):
         values = values.view(out.dtype)
     index = dense(index.astype(np.int64, copy=False))
     if not rows.add_rows(out, index, dense(values.astype(out.dtype, copy=False))):
+        if len(index) and not 0 <= index.min() <= index.max() < len(out):
+            raise IndexError("index out of range in self")
         np.add.at(out, index, values)
 
 

@@ -85,7 +85,8 @@ static void NAME(cross_entropy)(const REAL *x, const int64_t *classes, REAL *p, 
         NAME(exponentials)(n, x, p, most);
         sum = NAME(total)(n, p);
         NAME(scale)(n, p, p, 0, 1 / sum, 0);
-        logs[i] = classes[i] >= 0 && classes[i] < n ? (x[classes[i]] - most) - LOG(sum) : 0;
+        const uint64_t at = INDEX(classes + i);
+        logs[i] = at < (uint64_t)n ? (x[at] - most) - LOG(sum) : 0;
     }
 }
 
@@ -95,7 +96,8 @@ static void NAME(cross_entropy_gradient)(const REAL *p, const int64_t *classes, 
 {
     for (Py_ssize_t i = 0; i < rows; i++, p += n, out += n) {
         NAME(scale)(n, p, out, 0, factors[i], 0);
-        if (classes[i] >= 0 && classes[i] < n) out[classes[i]] -= factors[i];
+        const uint64_t at = INDEX(classes + i);
+        if (at < (uint64_t)n) out[at] -= factors[i];
     }
 }
 

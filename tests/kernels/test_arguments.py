@@ -107,6 +107,8 @@ def test_rows_that_do_not_fit_are_refused():
     for index in ([0, 3], [-1, 0]):
         with pytest.raises(IndexError, match="out of range"):
             rows.add_rows(out, np.array(index), values)
+    np.testing.assert_array_equal(out, [[1, 1], [0, 0], [0, 0]])  # one after the other, up to the first that is none
+    out[...] = 0
     frozen = out.copy()
     frozen.flags.writeable = False
     for bad in (

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cygrad._kernels import along, diagonals, elementwise, picking, reduce, scatter
+from cygrad._kernels import along, diagonals, elementwise, native, picking, reduce, scatter
 from tests.kernels.arrays_zoo import layouts
 
 TYPES = ["f", "d", "i", "l", "b", "?", "e", "F", "D", "u1", ">f4"]
@@ -89,6 +89,30 @@ def test_scatter_outside():
         with pytest.raises(IndexError):
             scatter.scatter(out, 1, index, np.ones((3, 1), np.float32))
         assert not out.any()
+
+
+@pytest.mark.parametrize("kind", ["f", "d"])
+def test_indices_changed_after_they_were_looked_at(kind):
+    # What the writing loop sees when another thread writes into the index between the two passes.
+    index = np.array([[0, 3, -1], [10**15, 2, -(2**63)], [4, 1, 2**63 - 1]])
+    memory = np.zeros(14, kind)
+    arrays = memory[1:13], index, np.arange(1, 10).astype(kind)
+    if not native.has_loops(memory):
+        return
+    numbers = 4, 3, 1, True
+    assert native.run(scatter.SCATTER, arrays, (*numbers, True), 0, 3, 1)
+    native.run(scatter.SCATTER, arrays, (*numbers, False), 0, 3, 1)
+    np.testing.assert_array_equal(memory, [0, 1, 0, 0, 2, 0, 0, 5, 0, 0, 8, 0, 0, 0])
+    found = np.full(9, 7, kind)
+    assert native.run(picking.GATHER, (memory[1:13], index, found), (4, 3, 1), 0, 9, 1)
+    np.testing.assert_array_equal(found, [1, 2, 7, 7, 5, 7, 7, 8, 7])
+
+
+def test_added_rows_outside():
+    for dtype in (np.float32, np.int64, np.float16):
+        for wrong in (-1, 3):
+            with pytest.raises(IndexError):
+                scatter.add_rows(np.zeros((3, 2), dtype), np.array([0, wrong]), np.ones((2, 2), dtype))
 
 
 def test_scatter_of_itself():
