@@ -15,9 +15,20 @@
 
 #define SEGMENT 4096            /* elements whose sum may be taken in their own type */
 
+#define NEAR 2048               /* numbers that stay in the nearest cache until the next pass, with results */
+#define ROWS_TOGETHER 16        /* at most */
+
 typedef struct { Py_ssize_t groups, group_step, runs, run_step, length; } run_layout;
 
 CYGRAD_BEGIN_LOOPS
+
+/* How many rows of n numbers go through each pass before the next: so many that none waits until its own sums are added
+   up, and so few that they stay in the nearest cache. */
+static Py_ssize_t rows_together(Py_ssize_t rows, Py_ssize_t n)
+{
+    const Py_ssize_t most = n * ROWS_TOGETHER < NEAR ? ROWS_TOGETHER : n < NEAR ? NEAR / n : 1;
+    return rows < most ? rows : most;
+}
 
 #define REAL float
 #define SQRT sqrtf
@@ -139,12 +150,13 @@ DEFINE_LOOP(CYGRAD_CLONES, combine, out[i] = g[i] * a + ((x[i] - c) * b + d),
 static void NAME(normalize_rows)(const REAL *x, const REAL *w, const REAL *b, REAL *out, REAL *mean, REAL *factor,
                                  Py_ssize_t rows, Py_ssize_t n, double eps, int centered)
 {
-    for (; rows > 0; rows--, x += n, out += n) {
-        const REAL c = centered ? NAME(total)(n, x) / n : 0;
-        const REAL f = 1 / SQRT(NAME(squares)(n, x, c) / n + (REAL)eps);
-        NAME(scale_by_row)(n, x, out, c, f, w, b);
-        *mean++ = c;
-        *factor++ = f;
+    for (Py_ssize_t count; rows > 0; rows -= count, x += count * n, out += count * n, mean += count, factor += count) {
+        count = rows_together(rows, n);
+        for (Py_ssize_t i = 0; i < count; i++) mean[i] = centered ? NAME(total)(n, x + i * n) / n : 0;
+        for (Py_ssize_t i = 0; i < count; i++)
+            factor[i] = 1 / SQRT(NAME(squares)(n, x + i * n, mean[i]) / n + (REAL)eps);
+        for (Py_ssize_t i = 0; i < count; i++)
+            NAME(scale_by_row)(n, x + i * n, out + i * n, mean[i], factor[i], w, b);
     }
 }
 
@@ -181,14 +193,14 @@ static ROW_CLONES void NAME(add_row)(const REAL *g, const REAL *x, const REAL *w
 static void NAME(rows_gradient)(const REAL *g, const REAL *x, const REAL *w, const REAL *mean, const REAL *factor,
                                 REAL *grad_x, REAL *grad_w, REAL *grad_b, Py_ssize_t rows, Py_ssize_t n, int centered)
 {
-    for (; rows > 0; rows--, g += n, x += n) {
-        const REAL c = *mean++, f = *factor++;
-        REAL sums[2];
-        NAME(add_row)(g, x, w, n, c, f, grad_w, grad_b, sums);
-        if (grad_x) {
-            const REAL level = centered ? sums[0] / n : 0, along = f * f * sums[1] / n;
-            NAME(combine_by_row)(n, g, x, w, grad_x, c, f, -f * along, -f * level);
-            grad_x += n;
+    REAL sums[ROWS_TOGETHER][2];
+    for (Py_ssize_t count; rows > 0; rows -= count, g += count * n, x += count * n, mean += count, factor += count) {
+        count = rows_together(rows, 2 * n);
+        for (Py_ssize_t i = 0; i < count; i++)
+            NAME(add_row)(g + i * n, x + i * n, w, n, mean[i], factor[i], grad_w, grad_b, sums[i]);
+        for (Py_ssize_t i = 0; grad_x && i < count; i++, grad_x += n) {
+            const REAL f = factor[i], level = centered ? sums[i][0] / n : 0, along = f * f * sums[i][1] / n;
+            NAME(combine_by_row)(n, g + i * n, x + i * n, w, grad_x, mean[i], f, -f * along, -f * level);
         }
     }
 }
