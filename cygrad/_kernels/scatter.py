@@ -239,7 +239,8 @@ def _rows_sum(values, shape, index):
     values = values.reshape(index.size, matrix[1])
     try:
         add_rows(flat, index, values)
-    except IndexError:  # before anything was added
+    except IndexError:  # at the first negative one, or there is no such row
+        out[...] = 0
         add_rows(flat, np.where(index < 0, index + shape[0], index), values)
     return out
 

@@ -115,6 +115,11 @@ def test_added_rows_outside():
                 scatter.add_rows(np.zeros((3, 2), dtype), np.array([0, wrong]), np.ones((2, 2), dtype))
 
 
+def test_sums_at_indices_of_both_signs():
+    index, values = np.array([0, 2, -1, 1]), np.arange(8.0).reshape(4, 2)
+    np.testing.assert_array_equal(scatter.index_sum(values, (3, 2), (index,)), [[0, 1], [6, 7], [6, 8]])
+
+
 def test_scatter_of_itself():
     a = np.arange(12.0).reshape(3, 4)
     index = np.array([[1, 2, 3, 0]] * 3)
