@@ -75,7 +75,7 @@ cpdef bint may_overlap(cnp.ndarray a, cnp.ndarray b) noexcept
 cdef cnp.ndarray empty(int ndim, cnp.npy_intp* dims, int typenum)
 cdef cnp.ndarray empty_strided(int ndim, cnp.npy_intp* dims, cnp.npy_intp* strides, int typenum)
 
-cdef cnp.ndarray zeros(tuple shape, int typenum)
+cpdef cnp.ndarray zeros(tuple shape, int typenum)
 cdef void keep_bfloat16(int typenum) noexcept
 
 # The caller's reference to an array is about to be its last: keep the array for a new one of its type and shape.

@@ -143,7 +143,8 @@ def new_array(tuple shape, int typenum):
     return empty(ndim, dims, typenum)
 
 
-cdef cnp.ndarray zeros(tuple shape, int typenum):
+cpdef cnp.ndarray zeros(tuple shape, int typenum):
+    """The same with zeros in it."""
     cdef cnp.npy_intp[MAXDIMS] dims
     cdef cnp.npy_intp size = 1
     cdef int i, ndim = _set_dims(shape, dims)

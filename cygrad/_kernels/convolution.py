@@ -14,6 +14,7 @@ import numpy as np
 
 import cygrad._kernels.images as images
 from cygrad._kernels import depthwise, patchwise, winograd
+from cygrad._kernels.arrays import new_array, zeros
 from cygrad._kernels.blas import matmul, matmul_into
 from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.dispatch import dispatching
@@ -30,7 +31,7 @@ def patches(x, where, blocks):
         shape = (channels, taps, n1 - n0, last - first, *where.size[1:])
         length = math.prod(shape)
         if memory is None:
-            memory = np.empty(length, x.dtype)
+            memory = new_array((length,), x.dtype.num)
         if compiled:
             images.copy_patches(as_images(x[n0:n1]), memory[:length], geometry_of(where, block))
             yield block, memory[:length].reshape(channels * taps, -1)
@@ -115,7 +116,7 @@ def correlate_directly(x, w, where, groups):
     n, filters = len(x), len(w)
     if is_depthwise(w, groups):
         return depthwise.correlate(x, w, where)
-    out = np.empty((n, filters, *where.size), x.dtype)
+    out = new_array((n, filters, *where.size), x.dtype.num)
     if not out.size:
         return out
     matrix = np.ascontiguousarray(w).reshape(groups, filters // groups, -1)
@@ -169,14 +170,14 @@ def spread_directly(g, w, where, groups):
     if is_depthwise(w, groups):
         return depthwise.spread(g, w, where)
     if where.is_plain() and g.size and w.size:
-        out = np.empty((n, channels, *where.image), g.dtype)
+        out = new_array((n, channels, *where.image), g.dtype.num)
         matrix = w.reshape(groups, filters // groups, w.shape[1]).swapaxes(1, 2)
         g = np.ascontiguousarray(g).reshape(n, groups, filters // groups, -1)
         matmul_into(matrix, g, out.reshape(n, groups, w.shape[1], -1))
         return out
     if set(where.stride) <= {1} and filters <= channels:  # copying patches is cheaper than adding them
         return correlate_directly(g, backwards(w, groups), where.backwards(), groups)
-    out = np.zeros((n, channels, *where.image), g.dtype)
+    out = zeros((n, channels, *where.image), g.dtype.num)
     if not out.size or not g.size or not w.size:
         return out
     g = np.ascontiguousarray(g)
@@ -191,7 +192,7 @@ def spread_directly(g, w, where, groups):
         part = grouped(places(g, block), groups)
         shape = (groups, matrix.shape[1], part.shape[2])
         if memory is None:
-            memory = np.empty(math.prod(shape), g.dtype)
+            memory = new_array((math.prod(shape),), g.dtype.num)
         columns = matmul_into(matrix, part, memory[: math.prod(shape)].reshape(shape))
         if compiled:
             images.add_patches(as_images(out[n0:n1]), columns.reshape(-1), geometry_of(where, block))
@@ -219,7 +220,7 @@ def filter_gradient_directly(x, g, where, groups):
     shape = (filters, channels, *where.kernel)
     if channels == 1 and filters == groups and groups > 1:
         return depthwise.filter_gradient(x, g, where)
-    out = np.zeros((groups, filters // groups, channels * math.prod(where.kernel)), x.dtype)
+    out = zeros((groups, filters // groups, channels * math.prod(where.kernel)), x.dtype.num)
     if not x.size or not g.size:
         return out.reshape(shape)
     g = np.ascontiguousarray(g)
@@ -230,7 +231,7 @@ def filter_gradient_directly(x, g, where, groups):
             out += matmul(g[i], x[i].swapaxes(1, 2))
         return out.reshape(shape)
     # Transposed, because BLAS takes half the time again for a product of few rows by transposed columns.
-    turned = np.zeros((groups, out.shape[2], out.shape[1]), x.dtype)
+    turned = zeros((groups, out.shape[2], out.shape[1]), x.dtype.num)
     for block, columns in patches(x, where, where.blocks(n, x.shape[1], x.itemsize)):
         turned += matmul(grouped(columns, groups), grouped(places(g, block), groups).swapaxes(1, 2))
     return np.ascontiguousarray(turned.swapaxes(1, 2)).reshape(shape)

@@ -8,7 +8,7 @@ normalizing.py puts together. Numbers that belong to runs are arrays (groups, ru
 import numpy as np
 
 import cygrad._kernels.native as native
-from cygrad._kernels.arrays import dense, fill, new_array
+from cygrad._kernels.arrays import dense, new_array, zeros
 
 NORMALIZE_ROWS, ROWS_GRADIENT, MOMENTS, SCALE_RUNS, SUMS_OF_RUNS, COMBINE_RUNS = range(6)  # as in native.h
 PIECE = 1 << 14  # elements that one thread works on
@@ -64,8 +64,7 @@ def rows_gradients(g, x, weight, mean, factor, centered, of_input, of_weight, of
     )
     piece = rows_of_piece(n)
     out = new_array(x.shape, x.dtype.num) if of_input else None
-    sums = new_array((2, -(-m // piece), n), x.dtype.num)  # of pieces, those for the weight and those for the bias
-    fill(sums, 0)
+    sums = zeros((2, -(-m // piece), n), x.dtype.num)  # of pieces, those for the weight and those for the bias
     native.run(ROWS_GRADIENT, (g, x, weight, mean, factor, out, *sums), (n, centered), 0, m, piece)
     grad_weight, grad_bias = sums.sum(1)
     return out, grad_weight if of_weight else None, grad_bias if of_bias else None

@@ -10,9 +10,10 @@ import numpy as np
 
 import cygrad._kernels.native as native
 from cygrad._kernels import parallel
-from cygrad._kernels.arrays import new_array
+from cygrad._kernels.arrays import new_array, zeros
 
 RESULTS, IMAGES, SUMS = range(20, 23)  # as in native.h
+FLOAT = np.dtype(np.float32).num
 BAND = 1 << 17  # elements of images and results that are worked on at a time, which stay in the cache
 DEPTH = 128  # as in patchwise.h
 MOST_WEIGHTS = 1 << 17  # of a group; for more, which leave the cache, BLAS is faster
@@ -61,7 +62,7 @@ class Plan:
     def run(self, loop, arrays, items, piece):
         """Run a loop with a scratch for each thread."""
         threads = parallel.num_threads()
-        scratch = np.empty(threads * self.length, np.float32), np.zeros(threads, np.int32)
+        scratch = new_array((threads * self.length,), FLOAT), np.zeros(threads, np.int32)
         native.run(loop, (*arrays, *scratch), (*self.numbers, threads, self.length), 0, items, piece)
 
 
@@ -86,7 +87,7 @@ def correlate(x, w, b, where, groups):
     """Results (n, filters, *size) of images, filters and a bias or None."""
     filters = len(w)
     plan = plan_of(where, len(x), w.shape, groups)
-    matrices = np.zeros((groups, rounded(filters // groups, 8), plan.taps.size), np.float32)
+    matrices = zeros((groups, rounded(filters // groups, 8), plan.taps.size), FLOAT)
     matrices[:, : filters // groups] = dense(w, plan.filters).reshape(groups, -1, plan.taps.size)
     bias = np.zeros(filters, np.float32) if b is None else dense(b, (filters,))
     out = new_array((len(x), filters, *where.size), x.dtype.num)
@@ -105,10 +106,10 @@ def spread(g, w, where, groups):
     plan = plan_of(where, n, w.shape, groups)
     # What is added one after the other must be apart in memory: taps beside one another come last.
     taps = np.ascontiguousarray(plan.taps.transpose(2, 1, 0))
-    matrices = np.zeros((groups, rounded(taps.size, 8), filters), np.float32)
+    matrices = zeros((groups, rounded(taps.size, 8), filters), FLOAT)
     w = dense(w, plan.filters).reshape(groups, filters, *plan.taps.shape)
     matrices[:, : taps.size] = w.transpose(0, 4, 3, 2, 1).reshape(groups, taps.size, filters)
-    out = np.zeros((n, channels * groups, *where.image), np.float32)
+    out = zeros((n, channels * groups, *where.image), FLOAT)
     plan.run(IMAGES, (dense(g, plan.results), matrices, taps, out), n * groups, 1)
     return out
 
@@ -120,7 +121,7 @@ def filter_gradient(x, g, where, groups):
     taps, filters = plan.taps.size, g.shape[1] // groups
     size = groups, rounded(taps, 8), rounded(filters, 16)
     piece = -(-plan.bands // min(MOST_SUMS, max(1, x.size // math.prod(size))))
-    sums = np.zeros((-(-plan.bands // piece), *size), np.float32)
+    sums = zeros((-(-plan.bands // piece), *size), FLOAT)
     plan.run(SUMS, (dense(x, plan.images), dense(g, plan.results), plan.taps, sums), plan.bands, piece)
     w = sums.sum(0)[:, :taps, :filters]
     return np.ascontiguousarray(w.swapaxes(1, 2)).reshape(shape) if np.isfinite(w).all() else None

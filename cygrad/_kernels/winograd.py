@@ -8,9 +8,11 @@ import numpy as np
 
 import cygrad._kernels.native as native
 from cygrad._kernels import parallel
+from cygrad._kernels.arrays import new_array, zeros
 
 FILTERS, RESULTS, SUMS = range(17, 20)  # as in native.h
 POINTS, TAIL = 36, 16  # as in winograd.h
+FLOAT = np.dtype(np.float32).num
 SCRATCH = 1 << 18  # elements of transformed tiles at a time, which stay in the cache
 FEWEST_TILES = 64  # at a time; for fewer, reading the filters takes longer than the products
 FEWEST_CHANNELS = 12  # which are rounded up to 16
@@ -62,7 +64,7 @@ class Plan:
     def scratch(self, length):
         """(memory for each thread, marks of what is taken), and the numbers that describe it."""
         threads = parallel.num_threads()
-        return (np.empty(threads * length, np.float32), np.zeros(threads, np.int32)), (threads, length, self.together)
+        return (new_array((threads * length,), FLOAT), np.zeros(threads, np.int32)), (threads, length, self.together)
 
 
 def correlate(x, w, b, where, backwards=False):
@@ -74,12 +76,12 @@ def correlate(x, w, b, where, backwards=False):
     x, w = dense(x, (len(x), channels, *where.image)), dense(w, (*w.shape[:2], 3, 3))
     plan = Plan(len(x), channels, made, where)
     steps = (9 * w.shape[1], 9) if backwards else (9, 9 * w.shape[1])
-    transformed = np.empty(POINTS * channels * rounded(made), np.float32)
+    transformed = new_array((POINTS * channels * rounded(made),), FLOAT)
     native.run(FILTERS, (w, transformed), (channels, made, *steps, backwards), 0, rounded(made) // 16, 1)
     bias = np.zeros(rounded(made), np.float32)
     if b is not None:
         bias[:made] = dense(b, (made,))
-    out = np.empty((len(x), made, *where.size), np.float32)
+    out = new_array((len(x), made, *where.size), FLOAT)
     arrays, sizes = plan.scratch(plan.length)
     arrays = x, transformed, out, bias, *arrays
     failed = native.run(RESULTS, arrays, (*plan.numbers, *sizes), 0, plan.strips, plan.together)
@@ -93,7 +95,7 @@ def filter_gradient(x, g, where):
     plan = Plan(len(x), channels, made, where)
     pieces = max(1, min(plan.strips * plan.columns // TILES_OF_SUM, MOST_SUMS))
     piece = -(-plan.strips // pieces)
-    sums = np.zeros((-(-plan.strips // piece), channels, 9, rounded(made)), np.float32)
+    sums = zeros((-(-plan.strips // piece), channels, 9, rounded(made)), FLOAT)
     arrays, sizes = plan.scratch(plan.length + plan.sums)
     native.run(SUMS, (x, g, sums, *arrays), (*plan.numbers, *sizes), 0, plan.strips, piece)
     filters = sums.sum(0)[..., :made].transpose(2, 0, 1)
