@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from cygrad._kernels import blocks
 from cygrad._kernels.dispatch import dispatching
 from cygrad._kernels.gpu.library import module_of
-from cygrad._kernels.stacks import along
+from cygrad._kernels.stacks import parts_of
 
 loops: Any = getattr(np.fft, "_pocketfft_umath", None)
 
@@ -40,12 +41,16 @@ def _rfft(a, dim, factor):
     return loop(a, factor, axes=[(dim,), (), (dim,)], out=out)
 
 
-def _irfft(a, dim, factor, length):
-    """The real inverse of `_rfft`, times `factor`."""
+def _irfft(a, dim, factor, out):
+    """The real inverse of `_rfft`, times `factor`, into `out`."""
     if loops is None:
-        return np.fft.irfft(a, length, dim, "forward") * factor
-    out = np.empty(_resized(a.shape, dim, length), a.real.dtype)
-    return loops.irfft(a, factor, axes=[(dim,), (), (dim,)], out=out)
+        out[...] = np.fft.irfft(a, out.shape[dim], dim, "forward") * factor
+        return
+    is_apart = not out.flags.c_contiguous and out.strides[dim] != out.itemsize and out.size > out.shape[dim]
+    found = np.empty(out.shape, out.dtype) if is_apart else out  # columns of a large array are far apart
+    loops.irfft(a, factor, axes=[(dim,), (), (dim,)], out=found)
+    if is_apart:
+        out[...] = found
 
 
 def _resized(shape, dim, length):
@@ -90,12 +95,133 @@ def r2c(a, dims, norm, onesided):
     return half
 
 
-@along
-def c2r(a, dims, norm, length, is_own=False):
-    """The real inverse of the one-sided transform; `length` is that of the last of `dims`. See `c2c` for `is_own`."""
+def c2r(a, dims, norm, length, pairs=1):
+    """The real inverse of the one-sided transform; `length` is that of the last of `dims`.
+
+    Frequencies that stand for two are multiplied by `pairs`.
+    """
     factor = _factor(norm, False, math.prod(a.shape[d] for d in dims[:-1]) * length, a.real.dtype)
-    a = c2c(a, dims[:-1], "forward", False, is_own) if len(dims) > 1 else a.astype(_complex(a.dtype), copy=False)
-    return _irfft(a, dims[-1], factor, length)
+    out = np.empty(_resized(a.shape, dims[-1], length), a.real.dtype)
+    for index in _beside(a, dims):
+        _c2r(a[index], dims, factor, length, pairs, out[index])
+    return out
+
+
+def _c2r(a, dims, factor, length, pairs, out):
+    *before, last = dims
+    if before and a.size > blocks.SIZE:
+        for here in _steps(a.shape[last], a.size):
+            part = c2c(a[_at(last, here)], before, "forward", False)
+            if pairs != 1:
+                part *= halved(length, pairs, a, last, a.real.dtype)[_at(last, here)]
+            _put(part, here, last, out)
+            del part  # before the next is made
+        return _to_real(out, last, factor)
+    a = c2c(a, before, "forward", False) if before else a.astype(_complex(a.dtype), copy=pairs != 1)
+    if pairs != 1:
+        of_pairs(a, last, length)[...] *= pairs
+    return _irfft(a, last, factor, out)
+
+
+# -- real parts -------------------------------------------------------------------------------------
+#
+# The spectrum of real numbers has conjugates at opposite frequencies, and takes as much room as they do: of half of it
+# real parts stand where they belong, imaginary parts where their conjugates would. So it is transformed where they are
+# to be, in blocks.
+
+
+def real_of_c2c(a, dims, norm, forward):
+    """The real part of `c2c`."""
+    factor = _factor(norm, forward, math.prod(a.shape[d] for d in dims), a.real.dtype)
+    out = np.empty(a.shape, a.real.dtype)
+    for index in _beside(a, dims, 4 * blocks.SIZE):
+        part = a[index]
+        if part.size > 4 * blocks.SIZE:
+            _real(part, dims, factor, forward, out[index])
+        else:
+            out[index] = c2c(part, dims, norm, forward).real
+    return out
+
+
+def real_of_r2c(a, dims, norm):
+    """The real part of the one-sided `r2c`."""
+    *before, last = dims
+    factor = _factor(norm, True, math.prod(a.shape[d] for d in dims), a.dtype)
+    out = np.empty(_resized(a.shape, last, a.shape[last] // 2 + 1), a.dtype)
+    for index in _beside(a, dims, 4 * blocks.SIZE):
+        part = a[index]
+        if part.size > 4 * blocks.SIZE and before:
+            _real(part, before, factor, True, out[index], last)
+        else:
+            out[index] = r2c(part, dims, norm, True).real
+    return out
+
+
+def _real(a, dims, factor, forward, out, last=None):
+    """The real part of a transform of many elements; that along `last` is one of real numbers, and comes first."""
+    dim = max(dims, key=a.shape.__getitem__)
+    length = a.shape[dim]
+    others = [d for d in dims if d != dim]
+    for here in _steps(length // 2 + 1, a.size // 2):
+        part, opposite = a[_at(dim, here)], _opposite(a, dim, here)
+        if last is not None:
+            part, opposite = (_rfft(one, last, one.dtype.type(1)) for one in (part, opposite))
+        for d in others:
+            opposite = _opposite(opposite, d, slice(0, a.shape[d]))
+        opposite = np.conjugate(opposite)
+        opposite += part
+        if forward:
+            np.conjugate(opposite, out=opposite)
+        _put(c2c(opposite, others, "forward", False, True) if others else opposite, here, dim, out)
+    _to_real(out, dim, factor / 2)
+
+
+def _opposite(a, dim, here):
+    """The frequencies opposite to some along a dimension."""
+    n = a.shape[dim]
+    rest = a[_at(dim, slice(n - max(here.start, 1), n - here.stop, -1))]
+    return rest if here.start else np.concatenate([a[_at(dim, slice(1))], rest], dim)
+
+
+def _put(part, here, dim, out):
+    """Frequencies `here` of a half along `dim` to where they and their opposites belong."""
+    length = out.shape[dim]
+    out[_at(dim, here)] = part.real
+    start, stop = max(here.start, 1), min(here.stop, (length + 1) // 2)
+    if start < stop:
+        out[_at(dim, slice(length - start, length - stop, -1))] = part.imag[
+            _at(dim, slice(start - here.start, stop - here.start))
+        ]
+
+
+def _to_real(out, dim, factor):
+    """Transform what `_put` has put there."""
+    length = out.shape[dim]
+    for index in _beside(out, (dim,)):
+        place = out[index]
+        half = np.zeros(_resized(place.shape, dim, length // 2 + 1), _complex(out.dtype))
+        half.real = place[_at(dim, slice(length // 2 + 1))]
+        of_pairs(half, dim, length).imag[...] = place[_at(dim, slice(None, length // 2, -1))]
+        _irfft(half, dim, out.dtype.type(factor), place)
+
+
+def _beside(a, dims, size=0):
+    """Indices of parts along dimensions that are not transformed, of an array of more elements than `size`."""
+    if a.size <= max(size, blocks.SIZE):
+        return [()]
+    lengths = np.array(a.shape)
+    lengths[list(dims)] = 1
+    return parts_of([slice(None)] * a.ndim, lengths, a.size)
+
+
+def _steps(length, size):
+    """Slices of a dimension of that length, of an array of that size, of a block each."""
+    step = max(1, length * blocks.SIZE // size)
+    return (slice(start, min(start + step, length)) for start in range(0, length, step))
+
+
+def _at(dim, index):
+    return (*(slice(None),) * dim, index)
 
 
 def halved(length, by, beside, dim, dtype):

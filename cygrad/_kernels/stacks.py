@@ -66,12 +66,14 @@ def along(function):
         def shape_of(result):
             return tuple(n if m == 1 else m for n, m in zip(result.shape, lengths.tolist()))
 
-        return _joined(((index, function(a[index], axes, *args)) for index in _parts(whole, lengths, a.size)), shape_of)
+        return _joined(
+            ((index, function(a[index], axes, *args)) for index in parts_of(whole, lengths, a.size)), shape_of
+        )
 
     return by_parts
 
 
-def _parts(index, lengths, size):
+def parts_of(index, lengths, size):
     """Indices of parts of a block each, of an array of that size, cut where dimensions have lengths above 1."""
     across = int(lengths.argmax())
     length = int(lengths[across])
@@ -85,7 +87,7 @@ def _parts(index, lengths, size):
         rest = lengths.copy()
         rest[across] = stop - start
         part = [*index[:across], slice(first + start, first + stop), *index[across + 1 :]]
-        yield from _parts(part, rest, size // length * (stop - start))
+        yield from parts_of(part, rest, size // length * (stop - start))
 
 
 def _joined(parts, shape_of):

@@ -12,7 +12,7 @@ import numpy as np
 from cygrad._core import messages
 from cygrad._core.access import array_of, memory_of, tensor_of
 from cygrad._core.dtypes import get_default_dtype
-from cygrad._core.gradients_in_blocks import in_slices, over, reused
+from cygrad._core.gradients_in_blocks import over, reused
 from cygrad._core.opdef import LINEAR, PRIVATE, declare, publish
 from cygrad._core.record import apply_n
 from cygrad._core.tensor import Tensor
@@ -32,15 +32,16 @@ SCALED_BACK = {"backward": "forward", "forward": "backward", "ortho": "ortho"}  
 # -- the ops --------------------------------------------------------------------------------------
 
 
-def beside(n, shape):
-    """The longest axis along which nothing is transformed."""
-    return max((d for d in range(len(shape)) if d not in n.args[0]), key=shape.__getitem__, default=None)
-
-
-@in_slices(beside)
 def fft_c2c_rule(n, g):
     dims, norm, forward = n.args
+    if is_of_reals(n, g):
+        return tensor_of(kernels.real_of_c2c(memory_of(g), dims, SCALED_BACK[norm], not forward))
     return fft_c2c(g, dims, SCALED_BACK[norm], not forward)
+
+
+def is_of_reals(n, g):
+    """Whether the real part alone is wanted, of many elements, and nobody records it."""
+    return n.may_run_in_parts(g) and not n.expected_gradients()[0][1]
 
 
 FFT_C2C = declare(
@@ -59,17 +60,13 @@ def fft_c2c(input, dims, norm, forward, out=None):
     return apply_n(FFT_C2C, (input,), (dims, norm, forward), out)
 
 
-@in_slices(beside)
 def fft_r2c_rule(n, g):
     dims, norm, onesided, length = n.args
-    if not onesided:
-        return fft_c2c(g, dims, SCALED_BACK[norm], False)  # of which the engine takes the real part
-    halved = mul(g, weights(0.5, g, dims[-1], length))
-    return fft_c2r(halved, dims, SCALED_BACK[norm], length, is_own=reused(halved) is not None)
-
-
-def weights(by, g, dim, length):
-    return tensor_of(kernels.halved(length, by, array_of(g), dim, g.dtype.to_real().numpy))
+    if onesided:
+        return fft_c2r(g, dims, SCALED_BACK[norm], length, pairs=0.5)
+    if is_of_reals(n, g):
+        return tensor_of(kernels.real_of_c2c(memory_of(g), dims, SCALED_BACK[norm], False))
+    return fft_c2c(g, dims, SCALED_BACK[norm], False)  # of which the engine takes the real part
 
 
 FFT_R2C = declare(
@@ -91,14 +88,19 @@ def fft_r2c(input, dims, norm, onesided, out=None):
     return apply_n(FFT_R2C, (input,), (dims, norm, onesided, input.shape[dims[-1]]), out)
 
 
-@in_slices(beside)
 def fft_c2r_rule(n, g):
-    dims, norm, length, *_ = n.args
+    dims, norm, length, pairs = n.args
+    if is_of_reals(n, g):
+        real = kernels.real_of_r2c(memory_of(g), dims, SCALED_BACK[norm])
+        kernels.of_pairs(real, dims[-1], length)[...] *= 2 * pairs
+        return tensor_of(real)
     spectrum = fft_r2c(g, dims, SCALED_BACK[norm], True)
+    if pairs == 0.5:
+        return spectrum
     if reused(spectrum) is None:
-        return mul(spectrum, weights(2, spectrum, dims[-1], length))
-    pairs = kernels.of_pairs(memory_of(spectrum), dims[-1], length)
-    pairs *= 2
+        weights = kernels.halved(length, 2 * pairs, array_of(spectrum), dims[-1], spectrum.dtype.to_real().numpy)
+        return mul(spectrum, tensor_of(weights))
+    kernels.of_pairs(memory_of(spectrum), dims[-1], length)[...] *= 2 * pairs
     return spectrum
 
 
@@ -113,13 +115,13 @@ FFT_C2R = declare(
 )
 
 
-def fft_c2r(input, dims, norm, length, out=None, is_own=False):
+def fft_c2r(input, dims, norm, length, out=None, pairs=1):
     """The real inverse of the one-sided transform; `length` is that of the result's last dimension.
 
-    `is_own` allows to overwrite `input`.
-    Gradient: the one-sided transform of g, with twice the weight where a frequency stands for two.
+    Frequencies that stand for two are first multiplied by `pairs`.
+    Gradient: the one-sided transform of g, with twice that weight where a frequency stands for two.
     """
-    return apply_n(FFT_C2R, (input,), (dims, norm, length, True) if is_own else (dims, norm, length), out)
+    return apply_n(FFT_C2R, (input,), (dims, norm, length, pairs), out)
 
 
 def lengthened_rule(n, g):

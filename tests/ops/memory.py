@@ -49,12 +49,6 @@ FORWARDS = _table(
         },
     ),
     (
-        "a Fourier transform along the longest dimension, whose plan and padded rows are as long",
-        {
-            1.25: "irfftn hfftn",
-        },
-    ),
-    (
         "made of ops that PyTorch makes it of, under its nodes' names: the result of one is the operand of the next",
         {
             0.5: "multilabel_margin_loss",
@@ -97,15 +91,10 @@ BACKWARDS = _table(
         },
     ),
     (
-        "Fourier transforms along the longest dimension: complex, or of rows that are padded",
+        "the conjugate of a gradient that is somebody else's, too, where PyTorch puts off to compute it",
         {
-            0.25: "fft",
-            0.75: "rfft",
-            1.0: "fftn ifftn rfftn istft",
-            1.25: "ifft irfftn hfftn ihfft2",
-            1.5: "stft",
-            1.75: "ihfft",
-            2.0: "ihfftn",
+            1.25: "ifft ihfft ihfft2",
+            1.5: "ihfftn",
         },
     ),
     (
@@ -127,8 +116,10 @@ BACKWARDS = _table(
         },
     ),
     (
-        "of all steps, or of all heads, at once",
+        "of all steps, or of all heads, or of all sections, at once",
         {
+            1.0: "istft",
+            1.5: "stft",
             2.0: "rnn_tanh rnn_relu multi_head_attention_forward",
         },
     ),

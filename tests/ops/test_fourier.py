@@ -105,3 +105,20 @@ def test_types_of_windows():
             cygrad.bartlett_window(3, dtype=dtype)
         with pytest.raises(ValueError, match="^cosine expects float32 or float64 dtypes, got: torch"):
             cygrad.signal.windows.cosine(3, dtype=dtype)
+
+
+@pytest.mark.parametrize("shape", [(7, 5), (8, 6), (6, 1, 9), (2, 3)])
+@pytest.mark.parametrize("forward", [False, True])
+def test_real_parts_in_blocks(shape, forward, monkeypatch):
+    """Of transforms along all dimensions, or all but one, of even and odd lengths."""
+    z = np.random.default_rng(0).normal(size=(*shape, 2)).view(complex)[..., 0]
+    for dims in (tuple(range(len(shape))), (0,), (len(shape) - 1,)):
+        last = z.shape[dims[-1]]
+        expected = [fourier.c2c(z, dims, "ortho", forward).real, fourier.r2c(z.real, dims, "ortho", True).real]
+        expected += [fourier.c2r(z, dims, "forward", n) for n in (2 * last - 2, 2 * last - 1) if n]
+        with monkeypatch.context() as small:
+            small.setattr("cygrad._kernels.blocks.SIZE", 1)
+            found = [fourier.real_of_c2c(z, dims, "ortho", forward), fourier.real_of_r2c(z.real, dims, "ortho")]
+            found += [fourier.c2r(z, dims, "forward", n) for n in (2 * last - 2, 2 * last - 1) if n]
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_allclose(one, other, 1e-10, 1e-12)

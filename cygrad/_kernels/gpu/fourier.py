@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from cygrad._kernels.fourier import halved
 from cygrad._kernels.gpu.library import cupy
 
 
@@ -26,8 +27,10 @@ def _whole(a, dims, norm, onesided):
     return cupy().ascontiguousarray(found[half])
 
 
-def c2r(a, dims, norm, length, is_own=False):
+def c2r(a, dims, norm, length, pairs=1):
     """The real inverse of the one-sided transform; `length` is that of the last of `dims`."""
+    if pairs != 1:
+        a = a * halved(length, pairs, a, dims[-1], a.real.dtype)
     lengths = [a.shape[dim] for dim in dims[:-1]] + [length]
     if not a.size:
         shape = list(a.shape)
