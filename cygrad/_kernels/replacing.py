@@ -19,12 +19,16 @@ def at_index(array, part, axis, index):
 def at_slice(array, part, axis, start, stop, step):
     """With `part` in the slice of the axis."""
     where = slice(start, stop, step)
-    return _at(array, part, (*(slice(None),) * axis, where) if axis else where)
+    if axis or part.dtype is not array.dtype:
+        return _at(array, part, (*(slice(None),) * axis, where))
+    out = copy(array)
+    out[where] = part
+    return out
 
 
 def _at(array, part, where):
     out = copy(array)
-    if part.dtype == out.dtype:
+    if part.dtype is out.dtype:
         out[where] = part
     else:
         copy_into(out[where], part)

@@ -7,16 +7,12 @@ from cygrad._kernels.strided import restride
 
 def windows(array, axis, size, step):
     """All windows of `size` elements along the axis, each `step` further; their elements are a last axis: a view."""
-    shape, strides = array.shape, array.strides
-    if not shape:
-        return restride(array, (size,), (array.itemsize,), 0)
-    count = (shape[axis] - size) // step + 1
-    return restride(
-        array,
-        (*shape[:axis], count, *shape[axis + 1 :], size),
-        (*strides[:axis], strides[axis] * step, *strides[axis + 1 :], strides[axis]),
-        0,
-    )
+    shape, strides = [*array.shape, size], [*array.strides, array.itemsize]
+    if len(shape) > 1:
+        strides[-1] = strides[axis]
+        strides[axis] *= step
+        shape[axis] = (shape[axis] - size) // step + 1
+    return restride(array, tuple(shape), tuple(strides), 0)
 
 
 def sum_windows(values, shape, axis, size, step):

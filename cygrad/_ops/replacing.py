@@ -107,10 +107,14 @@ def slice_scatter(input, src, dim=0, start=None, end=None, step=1, *, out=None):
     """
     t, part = require(input, "slice_scatter"), require(src, "slice_scatter", "src", 2)
     d, first, stop, stride, count = bounds_of_slice(t, dim, start, end, step, "slice_scatter")
-    shape = array_of(t).shape
-    _check_part(part, shape[:d] + (count,) + shape[d + 1 :])
-    array = replacing.at_slice(array_of(t), array_of(part), d, first, stop, stride)
-    return recorded(SLICE_SCATTER, array, (t, part), (d, first, stop, stride, array_of(part).shape), out)
+    array, source = array_of(t), array_of(part)
+    shape, wanted = source.shape, array.shape
+    if wanted[d] != count:
+        wanted = (*wanted[:d], count, *wanted[d + 1 :])
+    if shape != wanted:
+        _check_part(part, wanted)
+    array = replacing.at_slice(array, source, d, first, stop, stride)
+    return recorded(SLICE_SCATTER, array, (t, part), (d, first, stop, stride, shape), out)
 
 
 def bounds_of_slice(t, dim, start, end, step, name):
@@ -125,7 +129,7 @@ def bounds_of_slice(t, dim, start, end, step, name):
         what, position = ("start", 4) if start.__class__ is bool else ("end", 5)
         raise messages.wrong_type(name, what, position, "int", True)
     first, stop, stride = slice(start, end, step).indices(shape[d])
-    return d, first, stop, stride, len(range(first, stop, stride))
+    return d, first, stop, stride, 0 if stop <= first else (stop - first - 1) // stride + 1
 
 
 # -- diagonal ----------------------------------------------------------------------------------------------

@@ -32,9 +32,16 @@ def unfold(input, dimension, size, step):
             [1, 2, 3],
             [2, 3, 4]])
     """
+    shown, args = shown_by_unfold(input, dimension, size, step)
+    return record_view(UNFOLD, shown, input, args)
+
+
+def shown_by_unfold(input, dimension, size, step):
+    """(the windows, the arguments of the op)."""
     array = array_of(require(input, "unfold"))
     d = dim_argument(dimension, array.ndim, "unfold", "dimension", 1)
-    count, stride = integer(size, "unfold", "size", 2), integer(step, "unfold", "step", 3)
+    count = size if size.__class__ is int else integer(size, "unfold", "size", 2)
+    stride = step if step.__class__ is int else integer(step, "unfold", "step", 3)
     length = array.shape[d] if array.ndim else 1
     if count < 0:
         raise RuntimeError(f"size is {count} but must be >= 0")
@@ -42,7 +49,7 @@ def unfold(input, dimension, size, step):
         raise RuntimeError(f"maximum size for tensor at dimension {d} is {length} but size is {count}")
     if stride <= 0:
         raise RuntimeError(f"step is {stride} but must be > 0")
-    return record_view(UNFOLD, kernels.windows(array, d, count, stride), input, (array.shape, d, count, stride))
+    return kernels.windows(array, d, count, stride), (array.shape, d, count, stride)
 
 
 def unfold_backward_rule(n, g):
