@@ -51,6 +51,18 @@ CYGRAD_INLINE float log_of_1_and(float t)
 CYGRAD_INLINE float kept_f32(float x, int holds) { return float_of(bits_of(x) & -holds); }
 CYGRAD_INLINE double kept_f64(double x, int holds) { return double_of(bits_of_double(x) & -(int64_t)holds); }
 
+/* The probability that a standard normal number is smaller than -t, for t >= 0, divided by exp(-t^2 / 2): a polynomial of
+   1 / (1 + 0.35 t), whose relative error is least on [0, 14.6]: 3e-8 before rounding, also far out. */
+CYGRAD_INLINE float tail_without_exponential(float t)
+{
+    const float s = 1 / (1 + 0.35f * t), s2 = s * s, s4 = s2 * s2;
+    const float first = 0.13986374567236026f * s + 0.1396212908182001f;
+    const float second = 0.105558902393748f * s + 0.11981963468412934f;
+    const float third = 0.1593409391506948f * s - 0.023227209986834807f;
+    const float fourth = 0.1440396532823972f * s - 0.2558573156777862f;
+    return s * ((second * s2 + first) + s4 * ((fourth * s2 + third) - 0.029159656329106085f * s4));
+}
+
 /* erfc(t) for t >= 0. The square of half of the digits is exact; that of all has an error that exp makes larger. */
 CYGRAD_INLINE float upper_tail_f32(float t)
 {
