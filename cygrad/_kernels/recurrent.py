@@ -10,7 +10,7 @@ Forward functions give (out, final states, what backward needs: first the gates,
 Backward functions give the gradients of (x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr), None for those not in `wanted`.
 """
 
-from functools import lru_cache
+from functools import lru_cache, wraps
 
 import numpy as np
 
@@ -29,6 +29,7 @@ GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}  # in the order of r
 KINDS = {kind: i for i, kind in enumerate(GATES)}
 FEWEST_ROWS, PARTS = 8, 4  # what sequences of one part are a multiple of, and parts for threads
 SMALL = 1 << 18  # multiplications in a product for which BLAS takes no threads of its own
+MOST_ROWS = 1 << 11  # whose slopes there is always room for: fewer would make small products of matrices
 SMALL_WEIGHT = 1 << 16  # elements of a weight whose gradient each part has room for
 
 
@@ -172,6 +173,58 @@ def _gradients_by_loop(kind, given, d_h, slopes, of_state, arrays, out, sizes, i
     return _gradients_of(slopes, of_state, d_h, arrays, out, sizes, is_reversed, wanted)
 
 
+def _some_steps_at_a_time(backward):
+    """The same with room for the slopes of a block of steps, where sequences are equally long."""
+
+    @wraps(backward)
+    def by_blocks(d_out, d_last, arrays, gates, kept, sizes, is_reversed, wanted):
+        n, steps = sizes[0], len(sizes)
+        some = max(4 * blocks.SIZE // max(gates.shape[1], 1), MOST_ROWS) // max(n, 1)
+        if not 0 < some < steps or sizes[-1] != n:
+            return backward(d_out, d_last, arrays, gates, kept, sizes, is_reversed, wanted)
+        x, h0, *weights, c0, w_hr = arrays
+        starts = range(0, steps, some) if is_reversed else range(steps - some, -some, -some)
+        totals, d_x = None, _new(x, *x.shape) if wanted[0] else None
+        for start in starts:
+            here = slice(max(start, 0) * n, min(start + some, steps) * n)
+            before = slice(here.stop, here.stop + n) if is_reversed else slice(here.start - n, here.start)
+            first = h0, c0
+            if 0 <= before.start < steps * n:
+                first = _states_after(gates[before], [a if a is None else a[before] for a in kept])
+            found = backward(
+                None if d_out is None else d_out[here],
+                d_last,
+                (x[here], first[0], *weights, first[1], w_hr),
+                gates[here],
+                [a if a is None else a[here] for a in kept],
+                sizes[: (here.stop - here.start) // n],
+                is_reversed,
+                wanted,
+            )
+            d_last = (found[1],) if c0 is None else (found[1], found[6])
+            if wanted[0]:
+                d_x[here] = found[0]
+            of_weights = *found[2:6], found[7]
+            if totals is None:
+                totals = [a if a is None else np.array(a) for a in of_weights]  # one may stand for two
+            else:
+                for total_of, a in zip(totals, of_weights):
+                    if a is not None:
+                        total_of += a
+            del found, of_weights  # before the next are made
+        return d_x, d_last[0], *totals[:4], None if c0 is None else d_last[1], totals[4]
+
+    return by_blocks
+
+
+def _states_after(gates, kept):
+    """(h, c) after a step, of what it kept."""
+    if len(kept) == 4:
+        cells, tanhs, _, out = kept
+        return lstm_outputs(gates, tanhs) if out is None else out, cells
+    return kept[-1] if kept else gates, None
+
+
 # -- LSTM ----------------------------------------------------------------------------------------------------
 
 
@@ -198,6 +251,7 @@ def lstm(x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr, sizes, is_reversed):
     return out, (h, c), (gates, cells, tanhs, hidden, None if w_hr is None else out)
 
 
+@_some_steps_at_a_time
 def lstm_backward(d_out, d_last, arrays, gates, kept, sizes, is_reversed, wanted):
     """The gradients, given those of out and of the final states."""
     x, h0, _, w_hh, _, _, c0, w_hr = arrays
@@ -246,6 +300,7 @@ def gru(x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr, sizes, is_reversed):
     return out, (h,), (gates, candidates, out)
 
 
+@_some_steps_at_a_time
 def gru_backward(d_out, d_last, arrays, gates, kept, sizes, is_reversed, wanted):
     """The gradients, given those of out and of the final state."""
     x, h0, _, w_hh, *_ = arrays
@@ -285,6 +340,7 @@ def _rnn(kind):
 
 
 def _rnn_backward(kind):
+    @_some_steps_at_a_time
     def rnn_backward(d_out, d_last, arrays, gates, kept, sizes, is_reversed, wanted):
         x, h0, _, w_hh, *_ = arrays
         out, width = gates, gates.shape[1]

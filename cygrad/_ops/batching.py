@@ -241,7 +241,7 @@ SHIFTED = {
     "diag_embed": ".dd",
     "diagonal_backward": "s.dd",
     "fft_c2c": "D..",
-    "fft_c2r": "D..",
+    "fft_c2r": "D...",
     "fft_r2c": "D...",
     "flip": "D",
     "frobenius_norm": ".D.",

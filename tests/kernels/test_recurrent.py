@@ -139,3 +139,17 @@ def test_gradients_that_nobody_wants_change_no_other(kind, sizes, rng):
         found = recurrent.BACKWARD[kind](*grads, arrays, gates, kept, sizes, False, alone)
         np.testing.assert_array_equal(found[i], every[i])
         assert found[0] is None or i == 0
+
+
+@pytest.mark.parametrize(("kind", "out_width"), [*[(kind, None) for kind in KINDS], ("lstm", 3)])
+@pytest.mark.parametrize("is_reversed", [False, True])
+def test_gradients_of_some_steps_at_a_time(kind, out_width, is_reversed, rng, monkeypatch):
+    for sizes in ((8,) * 7, (3,) * 5):
+        arrays = layer(rng, kind, sizes, 4, np.float64, out_width)
+        results = recurrent.FORWARD[kind](*arrays, sizes, is_reversed)
+        expected = gradients(np.random.default_rng(1), kind, arrays, results, sizes, is_reversed)
+        with monkeypatch.context() as small:
+            small.setattr("cygrad._kernels.blocks.SIZE", 1)
+            small.setattr(recurrent, "MOST_ROWS", 2 * sizes[0])
+            found = gradients(np.random.default_rng(1), kind, arrays, results, sizes, is_reversed)
+        assert_close(found, expected, 1e-13)

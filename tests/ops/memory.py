@@ -120,7 +120,7 @@ BACKWARDS = _table(
         {
             1.0: "istft",
             1.5: "stft",
-            2.0: "rnn_tanh rnn_relu multi_head_attention_forward",
+            2.0: "multi_head_attention_forward",
         },
     ),
     (
