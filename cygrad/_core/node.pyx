@@ -147,7 +147,7 @@ cdef class Node:
     def _input_metadata(self):
         """((shape, NumPy type number), ...) of the gradients that come in."""
         cdef int i
-        return tuple(meta_of(self, i) for i in range(self.n_outputs))
+        return tuple([meta_of(self, i) for i in range(self.n_outputs)])
 
     def _sequence_nr(self):
         """The node's place in the order of recording."""

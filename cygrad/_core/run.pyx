@@ -605,6 +605,8 @@ cdef Tensor fit_gradient(Tensor grad, object target, int nr, Node source, int in
 
 cdef bint expands_to(tuple small, tuple large):
     """Could broadcasting have made `large` out of `small`?"""
-    if len(small) > len(large):
-        return False
-    return all(s == 1 or s == l for s, l in zip(reversed(small), reversed(large)))
+    cdef Py_ssize_t i, before = len(large) - len(small)
+    for i in range(len(small)):
+        if before < 0 or small[i] != 1 and small[i] != large[before + i]:
+            return False
+    return True

@@ -64,16 +64,17 @@ cdef inline int _compare_steps(Walk* walk, int i, int j) noexcept:
 
 cdef bint memory_order(Walk* walk, int* order) noexcept:
     """List the dimensions by growing steps in memory. Tells whether that is another order than they have."""
-    cdef int i, j, k, comparison
+    cdef int i, j, k, d, comparison
     cdef bint changed = False
     for i in range(walk.ndim):
         order[i] = i
     for i in range(1, walk.ndim):
-        k = i
+        k, d = i, i
         for j in range(i - 1, -1, -1):
-            comparison = _compare_steps(walk, order[j], order[k])
+            comparison = _compare_steps(walk, order[j], d)
             if comparison > 0:
-                order[j], order[k] = order[k], order[j]
+                order[k] = order[j]
+                order[j] = d
                 k = j
                 changed = True
             elif comparison < 0:
