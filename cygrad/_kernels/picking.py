@@ -51,9 +51,9 @@ def index_select(array, axis, index):
 
 def _take(array, index, axis):
     """`np.take`, of many elements by a loop that threads share."""
+    if type(array) is np.ndarray and index.ndim and index.size * array.size <= _FEW * array.shape[axis]:
+        return array.take(index, axis)
     shape = array.shape[:axis] + index.shape + array.shape[axis + 1 :]
-    if type(array) is np.ndarray and shape and math.prod(shape) <= _FEW:
-        return array.take(index, axis)  # a number if there is no dimension
     kind = _BY_SIZE.get(array.itemsize) if type(array) is np.ndarray and array.dtype.kind in "fiuc" else None
     if kind is not None and native.has_loops(np.empty(0, kind)):
         out = new_array(shape, array.dtype.num)

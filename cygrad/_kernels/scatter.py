@@ -9,7 +9,7 @@ import cygrad._kernels.images as images
 import cygrad._kernels.native as native
 import cygrad._kernels.rows as rows
 from cygrad._kernels import blocks
-from cygrad._kernels.arrays import dense, fill, new_array
+from cygrad._kernels.arrays import dense, fill, new_array, zeros
 from cygrad._kernels.dispatch import dispatching
 
 SCATTER = 29  # as in native.h
@@ -205,7 +205,7 @@ def index_sum(values, shape, indices):
 
     `indices` holds arrays of integers or booleans, and None for dimensions taken whole.
     """
-    if len(indices) == 1 and indices[0].dtype == np.int64:
+    if len(indices) == 1 and indices[0].dtype.kind == "i":
         return _rows_sum(values, shape, indices[0])
     if len(indices) == 1 and indices[0].dtype == bool:  # no place twice
         out = np.zeros(shape, values.dtype)
@@ -232,7 +232,7 @@ def index_sum(values, shape, indices):
 
 def _rows_sum(values, shape, index):
     """`index_sum` for one index, that of the first dimension."""
-    out = np.zeros(shape, values.dtype)
+    out = zeros(shape, values.dtype.num)
     matrix = shape[0], math.prod(shape[1:])
     flat = out if len(shape) == 2 else out.reshape(matrix)
     index = index if index.ndim == 1 else index.reshape(-1)
