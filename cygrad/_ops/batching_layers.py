@@ -12,6 +12,7 @@ from cygrad._core.batches import NoBatchingRule
 from cygrad._core.record import apply_n
 from cygrad._kernels import ctc as ctc_kernels
 from cygrad._ops.batching import RULES, Call, regroup, rule
+from cygrad._ops.channels import by_products
 from cygrad._ops.ctc import ctc_loss_backward, losses_of_states
 from cygrad._ops.grid_sampling import grid_neighbourhoods
 from cygrad._ops.normalization import batch_norm
@@ -88,6 +89,11 @@ def _affine_grid(call):
     theta, (size, align_corners) = call.full(call.inputs[0]).flatten(0, 1), call.args
     found = apply_n(call.op, (theta,), ((len(theta), *size[1:]), align_corners))
     return call.shaped(found, call.out.shape)
+
+
+@rule("trilinear")
+def _trilinear(call):
+    return call.shaped(by_products(*map(call.near, call.inputs)), call.out.shape)
 
 
 @rule("channel_shuffle")

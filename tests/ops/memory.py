@@ -66,7 +66,6 @@ BACKWARDS = _table(
             0.75: "norm linalg_eigvals linalg_matrix_exp",
             1.0: "cov corrcoef",
             1.25: "qr orgqr",
-            1.5: "bilinear",
             2.0: "linalg_lu_solve",
             2.75: "ormqr",
             3.0: "matrix_power",

@@ -77,6 +77,7 @@ def others():
             Sample((integers(1, 4, 2), 2), numpy=shuffle),
             Sample((np.zeros((0, 4, 2)), 2), numpy=lambda a, groups: a),
         ],
+        "trilinear": [Sample((x, y, w), numpy=bilinear)],
         "bilinear": [
             Sample((x, y, w), numpy=bilinear),
             Sample((x, y, w, grid(5)), numpy=bilinear),
