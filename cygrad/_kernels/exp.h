@@ -1,8 +1,9 @@
 /* The exponential: of float32 several times as fast as NumPy's and within 1.1 ulp, of float64 as fast and within 1.5.
 
-   With x = k log(2) + r and |r| <= log(2) / 2, exp(x) is 2^k exp(r), and exp(r) the first terms of its series. Each
-   step is one that all processors have as a vector instruction, and none depends on a branch. The k of nan is any number:
-   it is shifted without a sign.
+   With x = k log(2) + r and |r| <= log(2) / 2, exp(x) is 2^k exp(r), and exp(r) the first terms of its series; of float32
+   their factors are changed a little, so that one term less suffices (the greatest relative error is 3e-9). Each step is
+   one that all processors have as a vector instruction, and none depends on a branch. The k of nan is any number: it is
+   shifted without a sign.
 
    With m = exp(x) - 1 = 2^k (exp(r) - 1) + (2^k - 1), tanh(x / 2) is m / (m + 2), within 3 ulp, and the logistic
    function of x is (m + 1) / (m + 2): `squashed` is either, with q = 0 or 1. */
@@ -30,8 +31,8 @@ CYGRAD_INLINE float reduced(float x, int32_t *k)
     rounded -= rounder;
     r = (x - rounded * log_2) - rounded * rest_of_log_2;
     square = r * r;                         /* sums of pairs, which do not wait for each other (Estrin) */
-    p = (1.0f / 5040 * r + 1.0f / 720) * square + (1.0f / 120 * r + 1.0f / 24);
-    p = p * square + (1.0f / 6 * r + 0.5f);
+    p = 1.3814396e-3f * square + (8.36874666e-3f * r + 4.16683932e-2f);
+    p = p * square + (0.166665204f * r + 0.499999934f);
     return p * square + r;
 }
 
