@@ -1,9 +1,9 @@
-/* Compiled functions whose calls from Python are checked first: see `publish`.
+/* Functions whose calls from Python are checked: see `publishing.py`.
  *
  * C code gives `out` in its place, Python code by keyword alone, and Cython has no keyword-only arguments for such
- * functions; nor does it name an argument that is missing, as PyTorch does. So each call from Python first comes here,
- * which costs a nanosecond. How many arguments may be given by position stands in the third byte of the function's
- * flags, how many must be given in the fourth.
+ * functions. So each call of a compiled function from Python first comes here, which costs a nanosecond. How many
+ * arguments may be given by position stands in the third byte of the function's flags, how many must be given in the
+ * fourth. What a call that fails has to be told, or called again, is asked of `look_again` in `calls.py`.
  */
 #ifndef CYGRAD_BY_KEYWORD_H
 #define CYGRAD_BY_KEYWORD_H
@@ -12,65 +12,32 @@
 
 typedef PyObject *(*cygrad_with_keywords)(PyObject *, PyObject *const *, Py_ssize_t, PyObject *);
 
-/* The quoted names of the required arguments that are given neither by position nor by keyword. */
-static PyObject *cygrad_missing(PyObject *function, Py_ssize_t given, Py_ssize_t least, PyObject *names) {
-    PyObject *code = PyObject_GetAttrString(function, "__code__"), *missing = PyList_New(0);
-    PyObject *arguments = code == NULL ? NULL : PyObject_GetAttrString(code, "co_varnames");
-    int failed = missing == NULL || arguments == NULL;
-    for (Py_ssize_t i = given; !failed && i < least; i++) {
-        PyObject *name = PyTuple_GET_ITEM(arguments, i), *quoted;
-        int found = names == NULL ? 0 : PySequence_Contains(names, name);
-        if (found > 0) continue;
-        quoted = found < 0 ? NULL : PyUnicode_FromFormat("\"%U\"", name);
-        failed = quoted == NULL || PyList_Append(missing, quoted) < 0;
-        Py_XDECREF(quoted);
-    }
-    Py_XDECREF(code);
-    Py_XDECREF(arguments);
-    if (failed) Py_CLEAR(missing);
-    return missing;
-}
+static PyObject *cygrad_look_again;
 
-/* Raise PyTorch's error (its plural, too) if a required argument is missing. */
-static int cygrad_check_missing(PyObject *function, const char *title, Py_ssize_t given, Py_ssize_t least,
-                                PyObject *names) {
-    PyObject *missing = cygrad_missing(function, given, least, names), *comma, *joined;
-    Py_ssize_t n = missing == NULL ? -1 : PyList_GET_SIZE(missing);
-    if (n > 0 && (comma = PyUnicode_FromString(", ")) != NULL) {
-        if ((joined = PyUnicode_Join(comma, missing)) != NULL) {
-            PyErr_Format(PyExc_TypeError, "%s() missing %zd required positional argument%s: %U",
-                         title, n, n == 1 ? "s" : "", joined);
-            Py_DECREF(joined);
-        }
-        Py_DECREF(comma);
-    }
-    Py_XDECREF(missing);
-    return n == 0 ? 0 : -1;
-}
-
-/* Cython's error for an argument that must be a tensor, in PyTorch's words; other errors stay as they are. */
-static void cygrad_reword(const char *title) {
-    const char *before = "Argument '", *between = "' has incorrect type (expected ", *after = "Tensor, got ";
-    PyObject *kind, *value, *trace, *text, *name = NULL, *got = NULL;
-    const char *given, *middle = NULL, *end = NULL;
-    if (!PyErr_ExceptionMatches(PyExc_TypeError)) return;
+/* After a failure: a TypeError in PyTorch's words, or the result of the call with other arguments. */
+static PyObject *cygrad_again(PyObject *function, PyObject *const *args, Py_ssize_t given, PyObject *names) {
+    PyObject *kind, *value, *trace, *found = NULL, *result = NULL, *values;
+    Py_ssize_t n = given + (names ? PyTuple_GET_SIZE(names) : 0);
+    if (!PyErr_ExceptionMatches(PyExc_TypeError)) return NULL;
     PyErr_Fetch(&kind, &value, &trace);
-    text = value == NULL ? NULL : PyObject_Str(value);
-    given = text == NULL ? NULL : PyUnicode_AsUTF8(text);
-    if (given != NULL && strncmp(given, before, strlen(before)) == 0) middle = strstr(given, between);
-    if (middle != NULL) end = strstr(middle, after);
-    if (end != NULL) {
-        given += strlen(before);
-        end += strlen(after);
-        name = PyUnicode_FromStringAndSize(given, middle - given);
-        got = PyUnicode_FromStringAndSize(end, strlen(end) - 1);    /* without the bracket */
+    if ((values = PyTuple_New(n)) != NULL) {
+        for (Py_ssize_t i = 0; i < n; i++) PyTuple_SET_ITEM(values, i, Py_NewRef(args[i]));
+        found = PyObject_CallFunction(cygrad_look_again, "ONOO", function, values, names ? names : Py_None,
+                                      value ? value : Py_None);
     }
-    PyErr_Restore(kind, value, trace);
-    if (name != NULL && got != NULL)
-        PyErr_Format(PyExc_TypeError, "%s(): argument '%U' must be Tensor, not %U", title, name, got);
-    Py_XDECREF(name);
-    Py_XDECREF(got);
-    Py_XDECREF(text);
+    if (found == Py_None) {
+        Py_DECREF(found);
+        PyErr_Restore(kind, value, trace);
+        return NULL;
+    }
+    Py_XDECREF(kind);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
+    if (found == NULL) return NULL;
+    if (PyTuple_Check(found)) result = Py_NewRef(PyTuple_GET_ITEM(found, 0));
+    else PyErr_SetObject(PyExc_TypeError, found);
+    Py_DECREF(found);
+    return result;
 }
 
 static PyObject *cygrad_call_checked(PyObject *function, PyObject *const *args, size_t nargsf, PyObject *names) {
@@ -86,18 +53,29 @@ static PyObject *cygrad_call_checked(PyObject *function, PyObject *const *args, 
                          def->ml_name, most, most == 1 ? "" : "s", given);
         return NULL;
     }
-    if (given < least && cygrad_check_missing(function, def->ml_name, given, least, names) < 0) return NULL;
     result = ((cygrad_with_keywords)(void (*)(void))def->ml_meth)(
         ((PyCFunctionObject *)function)->m_self, args, given, names);
-    if (result == NULL) cygrad_reword(def->ml_name);
-    return result;
+    return result ? result : cygrad_again(function, args, given, names);
+}
+
+/* The calls of a function of Python, by the compiled function that stands before it and has it as its `m_self`. */
+static PyObject *cygrad_call_python(PyObject *function, PyObject *const *args, size_t nargsf, PyObject *names) {
+    PyObject *result = PyObject_Vectorcall(((PyCFunctionObject *)function)->m_self, args, nargsf, names);
+    return result ? result : cygrad_again(function, args, PyVectorcall_NARGS(nargsf), names);
+}
+
+static void cygrad_stand_before(PyObject *function, PyObject *python, PyObject *look_again) {
+    cygrad_look_again = look_again;
+    ((PyCFunctionObject *)function)->m_self = python;
+    ((PyCFunctionObject *)function)->vectorcall = cygrad_call_python;
 }
 
 /* Have the calls of a compiled function checked, which takes so many arguments by position; whether it could be done. */
-static int cygrad_check_calls(PyObject *function, int least, int most) {
+static int cygrad_check_calls(PyObject *function, int least, int most, PyObject *look_again) {
     PyCFunctionObject *f = (PyCFunctionObject *)function;
     const char *name = strrchr(Py_TYPE(function)->tp_name, '.');
     const int wanted = METH_FASTCALL | METH_KEYWORDS;
+    cygrad_look_again = look_again;
     if (strcmp(name ? name + 1 : Py_TYPE(function)->tp_name, "cython_function_or_method") != 0) return 0;
     if (f->vectorcall == NULL || (f->m_ml->ml_flags & 0xffff) != wanted || most > 127) return 0;
     f->m_ml->ml_flags |= least << 24 | most << 16;

@@ -47,7 +47,7 @@ cdef class OpDef:
     cdef readonly tuple outputs         # names of the results, likewise
     cdef readonly tuple attributes      # names of the other arguments, likewise
     cdef readonly tuple aliases         # other public names
-    cdef readonly object entry          # the public function
+    cdef public object entry            # the public function
 
 cdef class OpNode(Node):
     cdef OpDef op

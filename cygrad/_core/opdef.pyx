@@ -63,6 +63,7 @@ from cygrad._core.node cimport Node, forbid_making, meta_of
 from cygrad._core.state cimport FORWARD, IN_RULE, NO_GRAD, WATCH_INF, WATCH_RESULTS, ThreadState, thread_state
 from cygrad._core.tensor cimport Tensor, alias, bind_methods, version_of, wrap, IS_INFERENCE, REQUIRES_GRAD
 from cygrad._core import faults, messages
+from cygrad._core.calls import look_again
 from cygrad._core.hooks import Packed
 from cygrad._kernels.anywhere cimport typenum_of, zeros_beside
 from cygrad._kernels.dispatch import in_memory
@@ -88,16 +89,14 @@ class Registry(dict):
 
 
 cdef extern from "by_keyword.h":
-    bint check_calls "cygrad_check_calls"(object function, int least, int most)
-
-cdef enum:
-    VAR_POSITIONAL = 4      # inspect.CO_VARARGS
+    bint check_calls "cygrad_check_calls"(object function, int least, int most, object look_again)
+    void stand_before "cygrad_stand_before"(object function, object python, object look_again)
 
 
 registry = Registry()
 entries_by_ufunc = {}   # the entry points of the families that are imported, by the ufuncs of NumPy that mean them
-_unpublished = {}       # those whose entry point has not been bound
-_ufuncs = {}            # names of NumPy's ufuncs, by name of the row
+unpublished = {}        # those whose entry point has not been bound
+ufuncs_by_name = {}     # names of NumPy's ufuncs, by name of the row
 
 
 @cython.final
@@ -120,8 +119,8 @@ cdef class OpDef:
         self.aliases = tuple(aliases.split())
         if self.name in registry:
             raise ValueError(f"op {self.name!r} is declared twice")
-        registry[self.name] = _unpublished[self.name] = self
-        _ufuncs[self.name] = [*([ufunc] if ufunc else []), *numpy.split()]
+        registry[self.name] = unpublished[self.name] = self
+        ufuncs_by_name[self.name] = [*([ufunc] if ufunc else []), *numpy.split()]
         self.name = self.name.partition(".")[0]
         return self
 
@@ -494,59 +493,29 @@ cdef object zero_gradient(OpNode n, object grad):
 
 # -- from rows to the public namespace ---------------------------------------------------------------------
 
-def publish(module):
-    """Bind the entry points of a family's rows: gives {name: function} for the package, and makes the methods.
-
-    The methods' names are left in the module as `published_methods`.
-
-    `module` is a family's namespace (`globals()`): every row whose entry point it holds is bound. Functions
-    without a row (those made of other ops) are named in the module's `composite` dictionary
-    {name: flags}; methods that differ from the function of their name, in its `methods` {name: function}.
-    """
-    from cygrad._core.autocast import guard
-    guard(module)
-    functions = {}
-    methods = {}
-    rows = {name: (row.flags, row) for name, row in _unpublished.items() if name in module}
-    rows.update({name: (flags, None) for name, flags in module.get("composite", {}).items()})
-    for name, (flags, row) in rows.items():
-        entry = module[name]
-        names = (name,)
-        if row is not None:
-            (<OpDef>row).entry = entry
-            del _unpublished[name]
-            names += row.aliases
-        if flags & PRIVATE:
-            continue
-        _check_calls_of(getattr(entry, "__wrapped__", entry))
-        for ufunc in _ufuncs.get(name, ()):
-            entries_by_ufunc.setdefault(getattr(np, ufunc), entry)
-        for public in names:
-            if not flags & METHOD_ONLY:
-                functions[public] = entry
-            if not flags & FUNCTION_ONLY:
-                methods[public] = entry
-            if flags & INPLACE:
-                methods[public + "_"] = in_place = _inplace_form(entry, public + "_")
-                if not flags & METHOD_ONLY:
-                    functions[public + "_"] = in_place
-    methods.update(module.get("methods", {}))
+def publish(module, others=None):
+    """Bind the entry points of a family's rows: see `published` in `publishing.py`."""
+    from cygrad._core.publishing import published
+    functions, methods = published(module, others or {})
     bind_methods(methods)
-    module["published_methods"] = tuple(methods)
     return functions
 
 
-cdef int _check_calls_of(object entry) except -1:
-    """Calls of a compiled function name what is missing; `out` behind other arguments is given by keyword alone."""
-    code = getattr(entry, "__code__", None)
-    if code is not None and not code.co_flags & VAR_POSITIONAL:
-        names = code.co_varnames[:code.co_argcount]
-        required = len(names) - len(entry.__defaults__ or ())
-        check_calls(entry, required, names.index("out") if "out" in names else len(names))
-    return 0
+def check_function(function, int least, int most):
+    """Calls of a compiled function, which takes so many arguments by position, are looked at again if they fail."""
+    check_calls(function, least, most, look_again)
 
 
-def _inplace_form(entry, str name):
+def check_python(function):
+    """A function before one of Python, whose calls are looked at again if they fail."""
+    @cython.binding(True)
+    def checked():
+        pass
+    stand_before(checked, function, look_again)
+    return checked
+
+
+def inplace_form(entry, str name):
     @cython.binding(True)       # a method
     def in_place(input, *args, **kwargs):
         if not isinstance(input, Tensor):

@@ -192,4 +192,4 @@ def dim_order(self, *, ambiguity_check=False):
 methods = {
     method.__name__: method for method in (apply_, map_, map2_, resize, resize_, resize_as, resize_as_, dim_order)
 }
-functions = publish(globals()) | {"resize_as_": resize_as_}
+functions = publish(globals(), {"resize_as_": resize_as_})

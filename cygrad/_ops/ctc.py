@@ -183,4 +183,4 @@ def _padded(targets, lengths, symbols):
     return padded
 
 
-functions = publish(globals()) | {"ctc_loss": ctc_loss_of_package}
+functions = publish(globals(), {"ctc_loss": ctc_loss_of_package})

@@ -207,7 +207,8 @@ def _with_logits(input, target, weight, pos_weight, how):
         broadcast_shape(shape, w.shape)
     a, b = promoted(x, y, 0)
     kernel = kernels.binary_cross_entropy_with_logits
-    return computed(BCE_WITH_LOGITS, kernel, (a, b, w, p), (), (x, y), how, (pos_weight,), weight)
+    found = computed(BCE_WITH_LOGITS, kernel, (a, b, w, p), (), (x, y), how, (pos_weight,), weight)
+    return found.to(y.dtype) if w is None and p is None and y.is_floating_point() else found
 
 
 # -- Kullback-Leibler divergence ---------------------------------------------------------------------------
@@ -408,8 +409,11 @@ def _has_negative(values):
 
 
 composite = {"kl_div": ELSEWHERE}
-functions = publish(globals()) | {
-    "binary_cross_entropy_with_logits": bce_with_logits_of_package,
-    "kl_div": kl_div_of_package,
-    "poisson_nll_loss": poisson_nll_of_package,
-}
+functions = publish(
+    globals(),
+    {
+        "binary_cross_entropy_with_logits": bce_with_logits_of_package,
+        "kl_div": kl_div_of_package,
+        "poisson_nll_loss": poisson_nll_of_package,
+    },
+)

@@ -206,4 +206,4 @@ methods = {
     "__dlpack_device__": __dlpack_device__,
     "__cuda_array_interface__": property(_cuda_array_interface),
 }
-functions = publish(globals()) | {"from_dlpack": from_dlpack, "to_dlpack": to_dlpack}
+functions = publish(globals(), {"from_dlpack": from_dlpack, "to_dlpack": to_dlpack})

@@ -376,8 +376,11 @@ def one_hot(tensor, num_classes=-1):
     return record_n(ONE_HOT, one_hot_array(array, classes), (tensor,), (classes,))
 
 
-functions = publish(globals()) | {
-    "embedding": embedding_of_package,
-    "embedding_bag": embedding_bag_of_package,
-    "embedding_renorm_": embedding_renorm_,
-}
+functions = publish(
+    globals(),
+    {
+        "embedding": embedding_of_package,
+        "embedding_bag": embedding_bag_of_package,
+        "embedding_renorm_": embedding_renorm_,
+    },
+)

@@ -144,9 +144,12 @@ def celu_(input, alpha=1.0):
 
 
 # The package's forms of functions that nn.functional has with other arguments.
-functions = publish(globals()) | {
-    "celu": celu_of_package,
-    "celu_": celu_,
-    "selu": selu_of_package,
-    "selu_": selu_,
-}
+functions = publish(
+    globals(),
+    {
+        "celu": celu_of_package,
+        "celu_": celu_,
+        "selu": selu_of_package,
+        "selu_": selu_,
+    },
+)

@@ -13,7 +13,7 @@ from cygrad._core import messages
 from cygrad._core.access import array_of, memory_of, tensor_of
 from cygrad._core.dtypes import get_default_dtype
 from cygrad._core.gradients_in_blocks import over, reused
-from cygrad._core.opdef import LINEAR, PRIVATE, declare, publish
+from cygrad._core.opdef import ELSEWHERE, LINEAR, PRIVATE, declare, publish
 from cygrad._core.record import apply_n
 from cygrad._core.tensor import Tensor
 from cygrad._kernels import fourier as kernels
@@ -557,4 +557,9 @@ def shifted(function, input, dim, extra):
     return roll(t, [(t.size(d) + extra) // 2 for d in dims], dims)
 
 
+composite = dict.fromkeys(
+    "fft ifft rfft irfft hfft ihfft fft2 ifft2 rfft2 irfft2 hfft2 ihfft2 fftn ifftn rfftn irfftn hfftn ihfftn "
+    "fftfreq rfftfreq fftshift ifftshift".split(),
+    ELSEWHERE,
+)
 functions = publish(globals())

@@ -265,6 +265,6 @@ def new(self, *args, **named):
 
 
 methods = {method.__name__: method for method in (new, new_zeros, new_ones, new_empty, new_full, new_tensor)}
-functions = publish(globals()) | {
-    function.__name__: function for function in (scalar_tensor, from_numpy, frombuffer, as_tensor, asarray)
-}
+functions = publish(
+    globals(), {function.__name__: function for function in (scalar_tensor, from_numpy, frombuffer, as_tensor, asarray)}
+)

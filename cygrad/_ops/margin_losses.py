@@ -335,7 +335,10 @@ def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, r
 
 
 composite = {"multilabel_soft_margin_loss": ELSEWHERE}
-functions = publish(globals()) | {
-    "hinge_embedding_loss": hinge_embedding_of_package,
-    "margin_ranking_loss": margin_ranking_of_package,
-}
+functions = publish(
+    globals(),
+    {
+        "hinge_embedding_loss": hinge_embedding_of_package,
+        "margin_ranking_loss": margin_ranking_of_package,
+    },
+)

@@ -118,4 +118,4 @@ def reversed_(self):
 
 composite = {"fliplr": 0, "flipud": 0}
 methods = {"__reversed__": reversed_}
-functions = publish(globals()) | {"flip": of_tuple(flip, "dims")}
+functions = publish(globals(), {"flip": of_tuple(flip, "dims")})

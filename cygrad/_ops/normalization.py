@@ -435,10 +435,13 @@ def group_norm_of_package(input, num_groups, weight=None, bias=None, eps=1e-5, c
 
 
 composite = {"instance_norm": ELSEWHERE}
-functions = publish(globals()) | {
-    "batch_norm": batch_norm_of_package,
-    "group_norm": group_norm_of_package,
-    "instance_norm": instance_norm_of_package,
-    "layer_norm": layer_norm_of_package,
-    "rms_norm": rms_norm,
-}
+functions = publish(
+    globals(),
+    {
+        "batch_norm": batch_norm_of_package,
+        "group_norm": group_norm_of_package,
+        "instance_norm": instance_norm_of_package,
+        "layer_norm": layer_norm_of_package,
+        "rms_norm": rms_norm,
+    },
+)

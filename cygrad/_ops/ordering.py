@@ -76,7 +76,7 @@ def msort(input, *, out=None):
     """
     t, a, _ = prepared(SORT, input, 0)
     if out is None and not is_recorded(t) and not t.is_complex():
-        return tensor_of(np.sort(a, 0).reshape(t.shape))
+        return tensor_of(np.sort(a, 0).reshape(t.shape)).to(t.dtype)  # halves are sorted as floats
     values = sort(input, 0).values
     if out is not None:
         messages.check_out_type(array_of(values), out)

@@ -208,7 +208,8 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     checks.check_floating(x, y, "huber_cpu")
     a, b = promoted(x, y, 0)
     if weight is None:
-        return computed(HUBER, kernels.huber, (a, b), (delta,), (x, y), how, (float(delta),))
+        found = computed(HUBER, kernels.huber, (a, b), (delta,), (x, y), how, (float(delta),))
+        return found.to(x.dtype) if x.is_floating_point() else found
     if require(weight, "huber_loss", "weight", 5).shape != x.shape:
         raise ValueError("Weights and input must have the same size.")
     losses = computed(HUBER, kernels.huber, (a, b), (delta,), (x, y), NONE, (float(delta),))

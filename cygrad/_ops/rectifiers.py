@@ -486,10 +486,13 @@ def softshrink(input, lambd=0.5, *, out=None):
 
 
 # The package's forms of functions that nn.functional has with other arguments.
-functions = publish(globals()) | {
-    "relu_": relu_,
-    "rrelu": rrelu_of_package,
-    "rrelu_": rrelu_,
-    "threshold": threshold_of_package,
-    "threshold_": threshold_,
-}
+functions = publish(
+    globals(),
+    {
+        "relu_": relu_,
+        "rrelu": rrelu_of_package,
+        "rrelu_": rrelu_,
+        "threshold": threshold_of_package,
+        "threshold_": threshold_,
+    },
+)

@@ -154,4 +154,4 @@ def _repeated_indices(repeats, output_size):
 
 
 composite = {"tile": 0, "repeat_interleave": 0}
-functions = publish(globals()) | {"tile": of_tuple(tile, "dims")}
+functions = publish(globals(), {"tile": of_tuple(tile, "dims")})

@@ -195,4 +195,4 @@ methods = {
     "squeeze_": squeeze_,
     "unsqueeze_": unsqueeze_,
 }
-functions = publish(globals()) | {"broadcast_to": of_tuple(broadcast_to, "size")}
+functions = publish(globals(), {"broadcast_to": of_tuple(broadcast_to, "size")})

@@ -305,4 +305,4 @@ def log_gammas(concentration):
     return tensor_of(kernels.log_gamma(numbers, array_of(concentration.detach().double())))
 
 
-functions = publish(globals()) | {"randperm": randperm, "randint_like": randint_like, "normal": normal}
+functions = publish(globals(), {"randperm": randperm, "randint_like": randint_like, "normal": normal})

@@ -180,7 +180,10 @@ composite = {
     "triplet_margin_loss": ELSEWHERE,
     "triplet_margin_with_distance_loss": ELSEWHERE,
 }
-functions = publish(globals()) | {
-    "cosine_embedding_loss": cosine_embedding_of_package,
-    "triplet_margin_loss": triplet_margin_of_package,
-}
+functions = publish(
+    globals(),
+    {
+        "cosine_embedding_loss": cosine_embedding_of_package,
+        "triplet_margin_loss": triplet_margin_of_package,
+    },
+)

@@ -188,4 +188,4 @@ def log_softmax_backward_data(grad_output, output, dim):
 
 # The package's forms of functions that nn.functional has with other arguments.
 methods = {"softmax": softmax_of_package, "log_softmax": log_softmax_of_package}
-functions = publish(globals()) | methods
+functions = publish(globals(), methods)

@@ -195,4 +195,4 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
 
 
 methods = {f.__name__: f for f in (untyped_storage, storage, _typed_storage, set_)}
-functions = publish(globals()) | {"UntypedStorage": UntypedStorage, "TypedStorage": TypedStorage}
+functions = publish(globals(), {"UntypedStorage": UntypedStorage, "TypedStorage": TypedStorage})

@@ -142,4 +142,4 @@ def strided_scatter(input, part, view, base):
 
 
 methods = {"as_strided_": as_strided_}
-functions = publish(globals()) | methods
+functions = publish(globals(), methods)

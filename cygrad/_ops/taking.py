@@ -318,7 +318,7 @@ def unravel_index(indices, shape):
     lengths = integers(shape, "unravel_index", "shape", 2)
     if any(length < 0 for length in lengths):
         raise ValueError(f"'shape' cannot have negative values, but got {tuple(lengths)}")
-    found = []
+    numbers, found = numbers.astype(np.int64), []
     for length in reversed(lengths):
         found.append(tensor_of(as_array(numbers % max(length, 1))))
         numbers = numbers // max(length, 1)

@@ -88,4 +88,4 @@ def empty_permuted(
 
 
 methods = {"new_empty_strided": new_empty_strided}
-functions = publish(globals()) | {"empty_strided": empty_strided, "empty_permuted": empty_permuted}
+functions = publish(globals(), {"empty_strided": empty_strided, "empty_permuted": empty_permuted})

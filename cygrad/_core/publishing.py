@@ -1,0 +1,91 @@
+"""From rows to the public namespace."""
+
+from functools import update_wrapper
+from types import FunctionType
+
+import numpy as np
+
+from cygrad._core.opdef import (
+    FUNCTION_ONLY,
+    INPLACE,
+    METHOD_ONLY,
+    PRIVATE,
+    check_function,
+    check_python,
+    entries_by_ufunc,
+    inplace_form,
+    ufuncs_by_name,
+    unpublished,
+)
+
+VAR_POSITIONAL = 4  # inspect.CO_VARARGS
+
+
+def published(module, others):
+    """The entry points of a family: {name: function} for the package, and the same for the methods of Tensor.
+
+    The methods' names are left in the module as `published_methods`.
+
+    `module` is a family's namespace (`globals()`): every row whose entry point it holds is bound. Functions
+    without a row (those made of other ops) are named in the module's `composite` dictionary
+    {name: flags}; methods that differ from the function of their name, in its `methods` {name: function}; `others` are
+    functions that the package has under these names.
+    """
+    from cygrad._core.autocast import guard
+
+    guard(module)
+    functions = {}
+    methods = {}
+    looked_at = {}
+    rows = {name: (row.flags, row) for name, row in unpublished.items() if name in module}
+    rows.update({name: (flags, None) for name, flags in module.get("composite", {}).items()})
+    for name, (flags, row) in rows.items():
+        entry = module[name]
+        names = (name,)
+        if row is not None:
+            row.entry = entry
+            del unpublished[name]
+            names += row.aliases
+        if flags & PRIVATE:
+            continue
+        looked_at[entry] = module[name] = entry = _checked(entry)
+        for ufunc in ufuncs_by_name.get(name, ()):
+            entries_by_ufunc.setdefault(getattr(np, ufunc), entry)
+        for public in names:
+            if not flags & METHOD_ONLY:
+                functions[public] = entry
+            if not flags & FUNCTION_ONLY:
+                methods[public] = entry
+            if flags & INPLACE:
+                methods[public + "_"] = in_place = inplace_form(entry, public + "_")
+                if not flags & METHOD_ONLY:
+                    functions[public + "_"] = in_place
+    for entries, more in ((methods, module.get("methods", {})), (functions, others)):
+        for name, entry in more.items():
+            if entry not in looked_at:
+                looked_at[entry] = _checked(entry)
+            entries[name] = looked_at[entry]
+    module["published_methods"] = tuple(methods)
+    return functions, methods
+
+
+def _checked(entry):
+    """An entry point whose calls are looked at again if they fail: see `by_keyword.h`.
+
+    Not those of Python that take a tensor alone, which are short: one more call would be a tenth of their time.
+    """
+    plain = entry
+    while hasattr(plain, "__wrapped__"):
+        plain = plain.__wrapped__
+    code = getattr(plain, "__code__", None)
+    if code is None:
+        return entry
+    names = code.co_varnames[: code.co_argcount]
+    if not isinstance(plain, FunctionType):
+        if not code.co_flags & VAR_POSITIONAL:
+            required = len(names) - len(plain.__defaults__ or ())
+            check_function(plain, required, names.index("out") if "out" in names else len(names))
+        return entry
+    if len(names) < 2:
+        return entry
+    return update_wrapper(check_python(entry), entry)
