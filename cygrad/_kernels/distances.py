@@ -44,18 +44,27 @@ def distances_by_product(x, y):
 
 
 def _by_difference(x, y, p):
-    """Distances from all differences."""
+    """Distances from all differences, those of some columns at a time."""
+    pairs = max(1, x.size // max(x.shape[-1], 1) * y.shape[-2])
+    step = max(1, DIFFERENCES // pairs)
+    found = _powers(x[..., :step], y[..., :step], p)
+    for start in range(step, x.shape[-1], step):
+        here = slice(start, start + step)
+        (np.maximum if p == np.inf else np.add)(found, _powers(x[..., here], y[..., here], p), out=found)
+    return found if p in (0, 1, np.inf) else np.sqrt(found) if p == 2 else found ** (1 / p)
+
+
+def _powers(x, y, p):
+    """The sums of the differences' powers, or the largest difference."""
     difference = x[..., :, None, :] - y[..., None, :, :]
     if p == 2:
-        return np.sqrt(np.einsum("...i,...i->...", difference, difference))
+        return np.einsum("...i,...i->...", difference, difference)
     if p == 0:
         return (difference != 0).sum(-1)
     size = np.abs(difference, out=difference)
     if p == np.inf:
         return size.max(-1, initial=0)
-    if p == 1:
-        return size.sum(-1)
-    return np.power(size, p, out=size).sum(-1) ** (1 / p)
+    return size.sum(-1) if p == 1 else np.power(size, p, out=size).sum(-1)
 
 
 def pdist(x, p):

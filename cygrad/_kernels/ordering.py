@@ -128,16 +128,29 @@ def most_frequent(a, axis):
         return np.zeros(one(a, axis), np.int64)
     ordered = np.sort(a, axis)
     rows = np.moveaxis(ordered, axis, -1)
-    places = np.arange(rows.shape[-1], dtype=np.int32 if rows.shape[-1] < 1 << 31 else np.int64)
+    n = rows.shape[-1]
+    lengths = np.empty(rows.shape, np.int32 if n < 1 << 31 else np.int64)
     begins = np.ones(rows.shape, bool)
     np.not_equal(rows[..., 1:], rows[..., :-1], out=begins[..., 1:])
-    lengths = np.where(begins, places, places[:1])
+    for here, places in _places(n, lengths.dtype):
+        np.multiply(places, begins[..., here], out=lengths[..., here])
     del begins
-    np.maximum.accumulate(lengths, -1, out=lengths)
-    np.subtract(places, lengths, out=lengths)
+    np.maximum.accumulate(lengths, -1, out=lengths)  # where the run of equals begins
+    for here, places in _places(n, lengths.dtype):
+        np.subtract(places, lengths[..., here], out=lengths[..., here])
     most = np.take_along_axis(rows, np.argmax(lengths, -1, keepdims=True), -1)
-    np.multiply(places, np.moveaxis(a, axis, -1) == most, out=lengths)  # 0 for nan, which is equal to nothing
-    return np.moveaxis(lengths.max(-1, keepdims=True), -1, axis).astype(np.int64)
+    del lengths, ordered, rows
+    is_most = np.moveaxis(a, axis, -1) == most
+    last = n - 1 - np.argmax(is_most[..., ::-1], -1, keepdims=True)
+    last[np.isnan(most)] = 0  # which is equal to nothing
+    return np.moveaxis(last, -1, axis)
+
+
+def _places(n, dtype):
+    """Slices of n places, and their numbers."""
+    for start in range(0, n, PIECE // 4):
+        stop = min(start + PIECE // 4, n)
+        yield slice(start, stop), np.arange(start, stop, dtype=dtype)
 
 
 def median_of_all(a):

@@ -78,11 +78,58 @@ def is_tall(a):
 
 @np.errstate(all="ignore")
 def tall_factors(a):
-    """Q and R of a matrix (m, n), in double precision as `numpy.linalg.qr` computes them."""
+    """Q and R of a matrix (m, n), computed in double precision.
+
+    Blocks of rows have factors of their own, of whose R together the factors follow: J. Demmel, L. Grigori,
+    M. Hoemmen, J. Langou, "Communication-optimal parallel and sequential QR and LU factorizations" (2012).
+    """
+    m, n = a.shape
+    wide = np.result_type(a.dtype, np.float64)
+    step = max(blocks.SIZE // n, 4 * TALL * n)
+    parts = [slice(start, start + step) for start in range(0, m - n, step)]  # the last has at least n rows
+    parts[-1] = slice(parts[-1].start, m)
+    q, rs = np.empty(a.shape, a.dtype), np.empty((len(parts), n, n), wide)
+    for rows, r in zip(parts, rs):
+        q[rows], r[...] = np.linalg.qr(a[rows].astype(wide, copy=False))
+    qs, r = np.linalg.qr(rs.reshape(-1, n))
+    qs = qs.reshape(rs.shape)
+    signs = _signs_of_reflectors(q[:n].astype(wide) @ qs[0]) if _has_full_rank(r) else None
+    if signs is None:
+        return _factors_by_lapack(a, q)
+    qs *= signs
+    for rows, own in zip(parts, qs):
+        q[rows] = q[rows] @ own
+    return q, (signs[:, None] * r).astype(a.dtype)
+
+
+def _has_full_rank(r):
+    size = abs(r.diagonal())
+    return size.min() > len(r) * np.finfo(r.dtype).eps * size.max()
+
+
+def _signs_of_reflectors(top):
+    """The sign of each column of Q that a product of reflectors would have, from its first rows.
+
+    None if there is a column that needs no reflector. G. Ballard et al., "Reconstructing Householder vectors from
+    tall-skinny QR" (2015).
+    """
+    signs = np.empty(len(top), top.real.dtype)
+    for j in range(len(top)):
+        if abs(top[j, j]) >= 1 - 1e-12:
+            return None
+        signs[j] = -1 if top[j, j].real >= 0 else 1
+        top[j, j] -= signs[j]
+        top[j + 1 :, j] /= top[j, j]
+        top[j + 1 :, j + 1 :] -= top[j + 1 :, j, None] * top[j, j + 1 :]
+    return signs
+
+
+def _factors_by_lapack(a, q):
+    """The same, with copies of the whole; into `q`."""
     packed = a.astype(np.result_type(a.dtype, np.float64), order="C")
     tau = factored(packed, signature="D->D" if packed.dtype.kind == "c" else "d->d")
     r = np.triu(packed[: a.shape[1]]).astype(a.dtype)
-    return _product(packed, tau, packed if packed.dtype == a.dtype else np.empty(a.shape, a.dtype)), r
+    return _product(packed, tau, q), r
 
 
 @over_stacks(2)

@@ -9,10 +9,11 @@ and deep matrices and their software implementation" (2020) for wide ones.
 import numpy as np
 
 from cygrad._core import messages, return_types
-from cygrad._core.access import array_of, memory_of
+from cygrad._core.access import array_of, memory_of, tensor_of
 from cygrad._core.gradients_in_blocks import in_parts, reused
 from cygrad._core.opdef import IN0, IN1, OUT0, OUT1, declare, publish
 from cygrad._core.record import record_n, write_into
+from cygrad._kernels import blocks
 from cygrad._kernels import reflectors as kernels
 from cygrad._kernels.stacks import over_stacks
 from cygrad._ops.arguments import require
@@ -93,6 +94,18 @@ def tall_gradient(q, r, of_q, of_r):
     upper = triu(inner)
     both = add(upper, adjoint(upper))  # twice the real part on the diagonal, which is once too often
     both = sub(both, mul(diag_embed(diagonal(both, 0, -2, -1)), 0.5))
+    array, incoming = array_of(q), None if of_q is None else array_of(of_q)
+    if array.ndim > 2 or array.size <= blocks.SIZE or reused(q) is None or not isinstance(array, np.ndarray):
+        return rows_of_gradient(q, r, of_q, both)
+    out, step = np.empty_like(array), max(1, blocks.SIZE // array.shape[1])
+    for start in range(0, len(array), step):
+        part = slice(start, start + step)
+        of_part = None if of_q is None else tensor_of(incoming[part])
+        out[part] = array_of(rows_of_gradient(tensor_of(array[part]), r, of_part, both))
+    return tensor_of(out)
+
+
+def rows_of_gradient(q, r, of_q, both):
     moved = matmul(q, both)
     return solve(adjoint(r), moved if of_q is None else add(moved, of_q, out=reused(moved)), False, False)
 

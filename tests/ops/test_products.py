@@ -183,3 +183,31 @@ def test_an_empty_out_takes_the_shape_of_the_result(function, arguments):
     assert getattr(torch, function)(a, *arguments, out=out) is out and out.equal(expected)
     with pytest.raises(RuntimeError, match="don't support automatic differentiation"):
         getattr(torch, function)(a.requires_grad_(), *arguments, out=out)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128])
+@pytest.mark.parametrize("columns", [1, 3, 30])
+def test_qr_of_a_tall_matrix(dtype, columns, monkeypatch):
+    """By blocks of rows, but with the signs that LAPACK gives."""
+    monkeypatch.setattr("cygrad._kernels.blocks.SIZE", 256)
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=(1003, columns)) + (
+        1j * rng.normal(size=(1003, columns)) if dtype in (np.complex64, np.complex128) else 0
+    )
+    unlike = a * 10.0 ** -np.arange(columns)
+    for array in (a, unlike, np.eye(1003, columns), np.zeros((1003, columns)), np.full((1003, columns), np.nan)):
+        array = array.astype(dtype)
+        q, r = (factor.numpy() for factor in torch.linalg.qr(torch.tensor(array)))
+        assert q.dtype == r.dtype == dtype
+        eps = np.finfo(dtype).eps
+        for found, expected in zip((q, r), np.linalg.qr(array.astype(np.result_type(dtype, np.float64)))):
+            np.testing.assert_allclose(found, expected, 0, 50 * eps * max(1, np.abs(expected).max()))
+
+
+@pytest.mark.parametrize("p", [0, 1, 1.5, 2, np.inf])
+def test_distances_of_long_rows(p, monkeypatch):
+    x = np.random.default_rng(0).integers(0, 3, (4, 50)).astype(float)
+    expected = torch.pdist(torch.tensor(x), p).numpy()
+    monkeypatch.setattr("cygrad._kernels.distances.DIFFERENCES", 7)
+    np.testing.assert_allclose(torch.pdist(torch.tensor(x), p).numpy(), expected, 1e-12)
+    np.testing.assert_allclose(expected[0], np.linalg.norm(x[0] - x[1], p), 1e-12)
