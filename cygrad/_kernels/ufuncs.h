@@ -80,6 +80,7 @@ CYGRAD_INLINE double power_with_base_2_f64(double x)
 #define FMA fmaf
 #define ROUNDER 12582912.0f     /* 1.5 * 2^23 */
 #define LIMIT (1 << 21)
+#define WITH_EXPONENTIAL     /* of double, NumPy's is as fast */
 #define ROOT_CLONES CYGRAD_CLONES
 #define NAME(name) name##_f32
 #include "ufuncs.h"
@@ -95,6 +96,7 @@ CYGRAD_INLINE double power_with_base_2_f64(double x)
 #undef FMA
 #undef ROUNDER
 #undef LIMIT
+#undef WITH_EXPONENTIAL
 #undef ROOT_CLONES
 #undef NAME
 
@@ -137,6 +139,7 @@ static own_ufunc own_ufuncs[] = {
     BOTH("floor_divide", 2, divided, QUOTIENT) BOTH("hypot", 2, hypots, 0) BOTH("copysign", 2, copied_signs, 0)
     BOTH("nextafter", 2, neighbours, 0) BOTH("heaviside", 2, steps, 0) BOTH("exp2", 1, powers_of_2, 0)
 #undef BOTH
+    {"exp", 1, exponentials_f32, 0, NULL, NULL}
 };
 
 enum { DIVISIONS = 3, OWN_RUN = 256 };    /* those at the beginning */
@@ -255,6 +258,10 @@ DEFINE_RUN2(, neighbours,
 DEFINE_RUN2(, steps, r = x == 0 ? y : x != x ? x : (REAL)(x > 0);)
 
 DEFINE_RUN(CYGRAD_WIDE_CLONES, powers_of_2, r = NAME(power_with_base_2)(x);)
+
+#ifdef WITH_EXPONENTIAL
+DEFINE_RUN(CYGRAD_WIDE_CLONES, exponentials, r = exponential(x);)
+#endif
 
 #undef DEFINE_RUN
 #undef DEFINE_RUN2
