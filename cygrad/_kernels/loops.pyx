@@ -12,7 +12,8 @@ A loop takes pointers, a count, and steps in bytes. It expects exact types, alig
 output that either is an input, element for element, or touches none. An output step of 0 would tell it to reduce. It
 raises floating point flags, which nobody reads; only integer `power` sets a Python error, for a negative exponent.
 
-Where NumPy's own are slow, others stand in their place (ufuncs.h).
+Where NumPy's own are slow, others stand in their place (ufuncs.h); of these, `exp2` and `exp` of float32 may differ in the
+last bit.
 
 Where there is no loop, or memory is not plain, NumPy's function does the work; CYGRAD_PURE=1 in the environment sends
 everything that way.

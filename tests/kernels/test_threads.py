@@ -51,9 +51,9 @@ def for_all_counts(function):
 @pytest.mark.parametrize("n", [16383, 16384, 20001, 65536, 65537, 100_000, 300_001])
 def test_runs(n, rng):
     x, y = rng.standard_normal((2, n), dtype=np.float32)
-    add, exp, less = Ufunc(np.add), Ufunc(np.exp), Ufunc(np.less)
-    results = for_all_counts(lambda: [add(x, y), exp(x), less(x, y), add(x, 2.0), add(x, x[:1])])
-    for result, expected in zip(results, [x + y, np.exp(x), x < y, x + np.float32(2), x + x[0]]):
+    add, tanh, less = Ufunc(np.add), Ufunc(np.tanh), Ufunc(np.less)
+    results = for_all_counts(lambda: [add(x, y), tanh(x), less(x, y), add(x, 2.0), add(x, x[:1])])
+    for result, expected in zip(results, [x + y, np.tanh(x), x < y, x + np.float32(2), x + x[0]]):
         np.testing.assert_array_equal(result, expected)
 
 
