@@ -55,24 +55,28 @@ CYGRAD_INLINE double gelu_slope_f64(double x)
 #define BITS uint32_t
 #define EXP exponential
 #define EXP_CLONES CYGRAD_WIDE_CLONES
+#define MISH_CLONES EXP_CLONES
 #define NAME(name) name##_f32
 #include "activations.h"
 #undef REAL
 #undef BITS
 #undef EXP
 #undef EXP_CLONES
+#undef MISH_CLONES
 #undef NAME
 
 #define REAL double
 #define BITS uint64_t
 #define EXP exponential_of_double
 #define EXP_CLONES CYGRAD_CLONES
+#define MISH_CLONES                     /* clones take room */
 #define NAME(name) name##_f64
 #include "activations.h"
 #undef REAL
 #undef BITS
 #undef EXP
 #undef EXP_CLONES
+#undef MISH_CLONES
 #undef NAME
 
 CYGRAD_END_LOOPS
@@ -126,8 +130,8 @@ DEFINE_GRADIENT(EXP_CLONES, silu_gradient,
     const REAL s = 1 / (1 + EXP(-x));
     out[i] = g[i] * (s * (1 + x * (1 - s)));)
 
-DEFINE_MAP(EXP_CLONES, mish, out[i] = x * NAME(tanh_of_softplus)(x);)
-DEFINE_GRADIENT(EXP_CLONES, mish_gradient,
+DEFINE_MAP(MISH_CLONES, mish, out[i] = x * NAME(tanh_of_softplus)(x);)
+DEFINE_GRADIENT(MISH_CLONES, mish_gradient,
     const REAL t = NAME(tanh_of_softplus)(x), s = 1 / (1 + EXP(-x));
     out[i] = g[i] * (t + x * s * (1 - t * t));)
 

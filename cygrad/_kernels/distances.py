@@ -4,9 +4,14 @@ from typing import Any
 
 import numpy as np
 
+import cygrad._kernels.native as native
 from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.gpu.library import dense
 
+DISTANCES = 34  # as in native.h
+PIECE = 1 << 15  # differences that one thread works on
+COPIED = 1 << 16  # elements of columns that are copied at once
+_KINDS = {2: 0, 1: 1, np.inf: 2}  # as in distances.h
 BLOCK = 1 << 15  # differences that are computed at once, of rows from those after them
 DIFFERENCES = 1 << 17  # the same, of all rows from all others
 TINY = 1e-7  # added to the norm that a slice is divided by
@@ -18,7 +23,10 @@ def cdist(x, y, p, by_product):
     batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
     out = np.empty((*batch, x.shape[-2], y.shape[-2]), x.dtype)
     x, y = (np.broadcast_to(a, (*batch, *a.shape[-2:])) for a in (x, y))
-    _write_distances(out, x, y, p, p == 2 and by_product and x.shape[-1] > 0)
+    by_product = p == 2 and by_product and x.shape[-1] > 0
+    if not by_product and p in _KINDS and native.has_loops(x) and x.dtype == y.dtype and x.size and y.size:
+        return _by_loop(out, x, y, p, False)
+    _write_distances(out, x, y, p, by_product)
     return out
 
 
@@ -67,43 +75,67 @@ def _powers(x, y, p):
     return size.sum(-1) if p == 1 else np.power(size, p, out=size).sum(-1)
 
 
+def _by_loop(out, x, y, p, are_pairs):
+    """Overwrite `out` with distances of the rows of `x` from those of `y`, or just from those after them."""
+    rows, k = x.shape[-2:]
+    m = y.shape[-2]
+    items = x.size // k - are_pairs
+    step = max(1, COPIED // (max(x.size, y.size) // k))
+    for first in range(0, k, step):  # columns are made contiguous
+        xs = np.ascontiguousarray(x[..., first : first + step].swapaxes(-1, -2))
+        ys = xs if x is y else np.ascontiguousarray(y[..., first : first + step].swapaxes(-1, -2))
+        numbers = xs.shape[-2], rows, m, _KINDS[p], are_pairs, first > 0
+        native.run(DISTANCES, (xs, ys, out), numbers, 0, items, max(1, PIECE // (xs.shape[-2] * m)))
+    return np.sqrt(out, out=out) if p == 2 else out
+
+
 def pdist(x, p):
     """The p-norm distances of each row from those after it, one after the other."""
     n = len(x)
     out = np.empty(n * (n - 1) // 2, x.dtype)
+    if p in _KINDS and native.has_loops(x) and out.size and x.size:
+        return _by_loop(out, x, x, p, True)
     start = 0
     step = max(1, BLOCK // max(x.size, 1))  # rows at a time; distances from those before are thrown away
     for first in range(0, n - 1, step):
         last = min(first + step, n - 1)
         found = cdist(x[first:last], x[first + 1 :], p, False)
-        for row in range(last - first):
-            stop = start + n - 1 - first - row
-            out[start:stop] = found[row, row:]
-            start = stop
+        after = np.arange(n - 1 - first) >= np.arange(last - first)[:, None]
+        stop = start + np.count_nonzero(after)
+        out[start:stop] = found[after]
+        start = stop
     return out
 
 
 @silent
 def pdist_gradient(g, x, distance, p):
-    """The gradient of `pdist` for p > 0, of as many columns at a time as make a block."""
-    out, n = np.zeros_like(x), len(x)
-    step = max(1, BLOCK // n)
-    for first in range(0, x.shape[1], step):
-        points, grads = (a[:, first : first + step] for a in (x, out))
-        start = 0
-        for row in range(n - 1):
-            pairs = slice(start, start := start + n - 1 - row)
-            pull = points[row] - points[row + 1 :]
+    """The gradient of `pdist` for p > 0, of as many rows and columns at a time as make a block."""
+    n = len(x)
+    out = np.zeros_like(x)
+    own = np.arange(n)
+    step = max(1, BLOCK // max(n, 1))
+    for first in range(0, n if n > 1 else 0, step):
+        rows = own[first : first + step]
+        low, high = np.minimum(rows[:, None], own), np.maximum(rows[:, None], own)
+        places = low * (2 * n - 1 - low) // 2 + high - low - 1  # of each pair
+        places[rows - first, rows] = 0
+        weight, far = g[places], distance[places]
+        if p == 2:
+            weight /= np.where(far == 0, 1, far)
+        together = max(1, BLOCK // weight.size)
+        for begin in range(0, x.shape[1], together):
+            part = np.ascontiguousarray(x[:, begin : begin + together].T)
+            pull = part[:, rows, None] - part[:, None]
+            pull[:, rows - first, rows] = 0  # also of infinite ones
             if p == np.inf:
-                pull = np.sign(pull) * (np.abs(pull) == distance[pairs, None])
-            elif p != 1:
-                size = np.abs(pull) / distance[pairs, None]
+                pull = np.sign(pull) * (np.abs(pull) == far)
+            elif p == 1:
+                np.sign(pull, out=pull)
+            elif p != 2:
+                size = np.abs(pull) / far
                 pull = np.where(pull == 0, 0, np.sign(pull) * size ** (p - 1)).astype(x.dtype, copy=False)
-            else:
-                pull = np.sign(pull)
-            pull *= g[pairs, None]
-            grads[row] += pull.sum(0)
-            grads[row + 1 :] -= pull
+            pull *= weight
+            out[first : first + step, begin : begin + together] = pull.sum(-1).T
     return out
 
 

@@ -43,6 +43,8 @@ cdef extern from "sanitized.h" nogil:     # nothing but in sanitized builds
 
 cdef extern from "ufuncs.h":
     void replace_loop(const char* name, int is_double, loop_t* loop, void** settings) noexcept
+    void replace_logical(const char* name, bint is_double, loop_t differ, void* differ_settings, loop_t* loop,
+                         void** settings) noexcept
 
 cdef union Number:              # room for one value of any built-in type, aligned for it
     unsigned char boolean
@@ -284,6 +286,7 @@ cdef class Ufunc:
         cdef PyUFuncObject* source = <PyUFuncObject*>ufunc
         cdef int i, t, out_type
         cdef const char* types = source.types
+        cdef Ufunc other
         if not 1 <= source.nin <= 2 or source.nargs != source.nin + 1:
             raise ValueError(f"{ufunc.__name__} does not have one or two inputs and one output")
         self.name = ufunc.__name__
@@ -306,6 +309,11 @@ cdef class Ufunc:
         for t in (cnp.NPY_FLOAT, cnp.NPY_DOUBLE):
             if self.loops[t].function != NULL:
                 replace_loop(ufunc.__name__.encode(), t == cnp.NPY_DOUBLE, &self.loops[t].function, &self.loops[t].data)
+        if self.nin == 2 and self.name.startswith("logical"):
+            other = Ufunc(np.not_equal)
+            for t in (cnp.NPY_FLOAT, cnp.NPY_DOUBLE):
+                replace_logical(ufunc.__name__.encode(), t == cnp.NPY_DOUBLE, other.loops[t].function, other.loops[t].data,
+                                &self.loops[t].function, &self.loops[t].data)
         if ufunc is np.reciprocal:
             self.quotient = Ufunc(np.divide)
             for t in (cnp.NPY_FLOAT, cnp.NPY_DOUBLE):

@@ -95,6 +95,7 @@ def flat_rows(a):
 
 
 REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
+SLICE = 256  # elements for which a round of whole slices pays
 _LOOPS = {"prod": np.multiply, "amax": np.maximum, "amin": np.minimum}
 
 
@@ -170,6 +171,35 @@ def scatter_reduce(a, axis, index, source, reduce, include_self):
             divide = np.floor_divide if a.dtype.kind in "iu" else np.divide
             divide(flat, counts.astype(a.real.dtype, copy=False), out=flat)
     return out
+
+
+def index_reduce(a, axis, index, source, reduce, include_self):
+    """The same of slices: those of `source` are reduced into the slices that `index`, a vector, names along an axis."""
+    ranks = _ranks(index) if type(a) is np.ndarray and a.ndim == source.ndim > 0 and source.size else None
+    rounds = 0 if ranks is None else int(ranks.max()) + 1
+    if not rounds or reduce not in _LOOPS or rounds * SLICE > source.size:
+        along = index_of_slices(index, axis, source.shape)
+        return scatter_reduce(a, axis, along, source, reduce, include_self)
+    out = a.swapaxes(0, axis).copy("C")
+    source = source.swapaxes(0, axis)
+    with np.errstate(all="ignore"):
+        for rank in range(rounds):  # no place twice
+            rows = np.flatnonzero(ranks == rank) if rounds > 1 else slice(None)
+            places, values = index[rows], source[rows]
+            out[places] = values if rank == 0 and not include_self else _LOOPS[reduce](out[places], values)
+    return np.ascontiguousarray(out.swapaxes(0, axis))
+
+
+def _ranks(index):
+    """How often each element of a vector occurs before."""
+    order = np.argsort(index, kind="stable")
+    ordered = index[order]
+    numbers = np.arange(len(index))
+    first = np.ones(len(index), bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
+    ranks = np.empty_like(numbers)
+    ranks[order] = numbers - np.maximum.accumulate(numbers * first)
+    return ranks
 
 
 def index_of_slices(index, axis, shape):

@@ -4,8 +4,12 @@ import math
 
 import numpy as np
 
+from cygrad._kernels.arrays import new_array
 from cygrad._kernels.dispatch import dispatching
 from cygrad._kernels.gpu.library import as_array, dense
+
+INT64 = np.dtype(np.int64).num
+BLOCK = 1 << 15  # elements among which runs are looked for at once
 
 # -- places in a sorted order ------------------------------------------------------------------------------
 
@@ -59,15 +63,22 @@ def distinct_slices(array, axis):
 def runs(array, inverse, counts):
     """The first of each run of equal elements, and where each element is among them, and the lengths, if wanted."""
     flat = array.reshape(-1)
+    if type(flat) is np.ndarray:
+        return _runs(flat, inverse, counts, array.shape)
     first = _starts(flat[:, None])
-    return flat[first], (np.cumsum(first) - 1).reshape(array.shape) if inverse else None, _lengths(first, counts)
+    return flat[first], _numbers(first).reshape(array.shape) if inverse else None, _lengths(first, counts)
 
 
 def runs_of_slices(array, axis, inverse, counts):
     """The same for runs of equal slices along an axis."""
     slices = np.moveaxis(array, axis, 0)
     first = _starts(slices.reshape(len(slices), math.prod(slices.shape[1:])))
-    return _chosen(slices, first, axis), np.cumsum(first) - 1 if inverse else None, _lengths(first, counts)
+    return _chosen(slices, first, axis), _numbers(first) if inverse else None, _lengths(first, counts)
+
+
+def _numbers(first):
+    """The number of the run of each element."""
+    return np.cumsum(first) - 1
 
 
 def _chosen(slices, which, axis):
@@ -88,6 +99,39 @@ def _starts(rows):
 def _lengths(first, wanted=True):
     """How many follow each start until the next."""
     return np.diff(np.append(np.flatnonzero(first), len(first))) if wanted else None
+
+
+def _runs(flat, inverse, counts, shape):
+    """`runs` of a vector in memory, block by block."""
+    count = sum(int(np.count_nonzero(first)) for _, first in _starts_in_blocks(flat))
+    values = np.empty(count, flat.dtype)
+    numbers = new_array(flat.shape, INT64) if inverse else None
+    lengths = new_array((count,), INT64) if counts else None
+    done = 0
+    for begin, first in _starts_in_blocks(flat):
+        starts = np.flatnonzero(first)
+        part = slice(done, done + len(starts))
+        flat[begin : begin + BLOCK].take(starts, out=values[part], mode="clip")
+        if lengths is not None:
+            np.add(starts, begin, out=lengths[part])
+        if numbers is not None:
+            found = np.cumsum(first, out=numbers[begin : begin + BLOCK])
+            found += done - 1
+        done = part.stop
+    if lengths is not None and count:
+        for begin in range(0, count - 1, BLOCK):
+            part, behind = slice(begin, min(begin + BLOCK, count - 1)), slice(begin + 1, begin + BLOCK + 1)
+            lengths[part] = lengths[behind] - lengths[part]
+        lengths[-1] = flat.size - lengths[-1]
+    return values, None if numbers is None else numbers.reshape(shape), lengths
+
+
+def _starts_in_blocks(flat):
+    """(where it begins, whether its elements differ from those before) for each block."""
+    for begin in range(0, flat.size, BLOCK):
+        before = max(begin - 1, 0)
+        first = _starts(flat[before : begin + BLOCK, None])
+        yield begin, first[begin - before :]
 
 
 dispatching(globals(), "searchsorted isin distinct")

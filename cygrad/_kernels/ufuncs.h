@@ -43,7 +43,7 @@ typedef struct {
 CYGRAD_BEGIN_CHOOSING_LOOPS
 
 /* 2^x as 2^k exp(t log(2)) with t from -1/2 to 1/2. */
-CYGRAD_INLINE float power_with_base_2_f32(float x)
+CYGRAD_INLINE float power_with_base_2(float x)
 {
     const float rounder = 12582912.0f, limit = 150;
     const float bounded = x > limit ? limit : x < -limit ? -limit : x;
@@ -53,19 +53,6 @@ CYGRAD_INLINE float power_with_base_2_f32(float x)
     p = x <= -limit ? 0 : p;
     k = (int32_t)((uint32_t)bits_of(rounded) - (uint32_t)bits_of(rounder) + (uint32_t)more);
     return p * power_of_2(k >> 1) * power_of_2(k - (k >> 1));
-}
-
-CYGRAD_INLINE double power_with_base_2_f64(double x)
-{
-    const double rounder = 6755399441055744.0, limit = 1100;
-    const double bounded = x > limit ? limit : x < -limit ? -limit : x;
-    const double rounded = bounded + rounder;
-    uint64_t k, half, more;
-    double p = reduced_double((bounded - (rounded - rounder)) * 0.6931471805599453, &more) + 1;
-    p = x <= -limit ? 0 : p;
-    k = (uint64_t)bits_of_double(rounded) - (uint64_t)bits_of_double(rounder) + more;
-    half = ((k + 2048) >> 1) - 1024;
-    return p * power_of_2_double(half) * power_of_2_double(k - half);
 }
 
 #define REAL float
@@ -80,7 +67,7 @@ CYGRAD_INLINE double power_with_base_2_f64(double x)
 #define FMA fmaf
 #define ROUNDER 12582912.0f     /* 1.5 * 2^23 */
 #define LIMIT (1 << 21)
-#define WITH_EXPONENTIAL     /* of double, NumPy's is as fast */
+#define WITH_EXPONENTIALS       /* NumPy's of double are as fast, or faster */
 #define ROOT_CLONES CYGRAD_CLONES
 #define NAME(name) name##_f32
 #include "ufuncs.h"
@@ -96,7 +83,7 @@ CYGRAD_INLINE double power_with_base_2_f64(double x)
 #undef FMA
 #undef ROUNDER
 #undef LIMIT
-#undef WITH_EXPONENTIAL
+#undef WITH_EXPONENTIALS
 #undef ROOT_CLONES
 #undef NAME
 
@@ -137,9 +124,9 @@ static own_ufunc own_ufuncs[] = {
     {NAME, NIN, FUNCTION##_f32, WANTED, NULL, NULL}, {NAME, NIN, FUNCTION##_f64, WANTED, NULL, NULL},
     BOTH("fmod", 2, divided, REST) BOTH("remainder", 2, divided, REST_OF_DIVISOR)
     BOTH("floor_divide", 2, divided, QUOTIENT) BOTH("hypot", 2, hypots, 0) BOTH("copysign", 2, copied_signs, 0)
-    BOTH("nextafter", 2, neighbours, 0) BOTH("heaviside", 2, steps, 0) BOTH("exp2", 1, powers_of_2, 0)
+    BOTH("nextafter", 2, neighbours, 0) BOTH("heaviside", 2, steps, 0)
 #undef BOTH
-    {"exp", 1, exponentials_f32, 0, NULL, NULL}
+    {"exp2", 1, powers_of_2_f32, 0, NULL, NULL}, {"", 1, NULL, 0, NULL, NULL}, {"exp", 1, exponentials_f32, 0, NULL, NULL},
 };
 
 enum { DIVISIONS = 3, OWN_RUN = 256 };    /* those at the beginning */
@@ -182,6 +169,48 @@ static void run_own(char **data, const Py_ssize_t *n, const Py_ssize_t *steps, v
         in[0] += m * steps[0];
         in[1] += m * steps[nin - 1];
     }
+}
+
+/* Whether numbers are true, by NumPy's loop of !=, which has vectors as those of its logical functions have not. */
+typedef struct {
+    uint8_t of_both, of_one;    /* the result where both are true, and where one is */
+    ufunc_loop differ;
+    void *settings;
+} own_logical;
+
+enum { LOGICAL_RUN = 1024 };
+
+static void run_logical(char **data, const Py_ssize_t *n, const Py_ssize_t *steps, void *settings)
+{
+    const own_logical *own = settings;
+    const uint8_t of_both = own->of_both, of_one = own->of_one;
+    double zero = 0;
+    uint8_t truths[2][LOGICAL_RUN];
+    for (Py_ssize_t done = 0; done < *n; done += LOGICAL_RUN) {
+        const Py_ssize_t m = *n - done < LOGICAL_RUN ? *n - done : LOGICAL_RUN;
+        char *out = data[2] + done * steps[2];
+        for (int k = 0; k < 2; k++) {
+            const Py_ssize_t taken[3] = {steps[k], 0, 1};
+            char *given[3] = {data[k] + done * steps[k], (char *)&zero, (char *)truths[k]};
+            own->differ(given, &m, taken, own->settings);
+        }
+        for (Py_ssize_t i = 0; i < LOGICAL_RUN; i++)
+            truths[0][i] = (truths[0][i] & truths[1][i] & of_both) | ((truths[0][i] ^ truths[1][i]) & of_one);
+        if (steps[2] == 1) memcpy(out, truths[0], m);
+        else for (Py_ssize_t i = 0; i < m; i++) out[i * steps[2]] = (char)truths[0][i];
+    }
+}
+
+/* Puts it in the place of the loop of logical_or, logical_and or logical_xor, by that of not_equal. */
+static void replace_logical(const char *name, int is_double, ufunc_loop differ, void *differ_settings, ufunc_loop *loop,
+                            void **settings)
+{
+    static own_logical owns[6] = {{1, 1}, {1, 1}, {1, 0}, {1, 0}, {0, 1}, {0, 1}};
+    own_logical *own = owns + (name[8] == 'o' ? 0 : name[8] == 'a' ? 2 : 4) + (is_double != 0);
+    own->differ = differ;
+    own->settings = differ_settings;
+    *loop = run_logical;
+    *settings = own;
 }
 
 /* Puts our loop in the place of NumPy's if there is one. */
@@ -257,9 +286,8 @@ DEFINE_RUN2(, neighbours,
 
 DEFINE_RUN2(, steps, r = x == 0 ? y : x != x ? x : (REAL)(x > 0);)
 
-DEFINE_RUN(CYGRAD_WIDE_CLONES, powers_of_2, r = NAME(power_with_base_2)(x);)
-
-#ifdef WITH_EXPONENTIAL
+#ifdef WITH_EXPONENTIALS
+DEFINE_RUN(CYGRAD_WIDE_CLONES, powers_of_2, r = power_with_base_2(x);)
 DEFINE_RUN(CYGRAD_WIDE_CLONES, exponentials, r = exponential(x);)
 #endif
 

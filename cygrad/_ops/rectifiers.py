@@ -53,9 +53,12 @@ def leaky_relu_array(a, slope):
 
 
 def leaky_relu_rule(n, g):
-    slope, x = tensor_of(np.asarray(n.args[0], array_of(g).dtype)), n.saved(0)
-    found = fused_gradient("leaky_relu_gradient", g, x, slope)
-    return tied(where(x > 0, g, mul(g, n.args[0])), x) if found is None else found
+    return _leaky_gradient(g, n.saved(0), n.args[0])
+
+
+def _leaky_gradient(g, x, slope):
+    found = fused_gradient("leaky_relu_gradient", g, x, tensor_of(np.asarray(slope, array_of(g).dtype)))
+    return tied(where(x > 0, g, mul(g, slope)), x) if found is None else found
 
 
 LEAKY_RELU = declare(
@@ -219,7 +222,8 @@ def prelu(input, weight):
 
 
 def rrelu_rule(n, g):
-    return tied(mul(g, n.args[3]), n.saved(0))
+    low, high, training, noise = n.args
+    return tied(mul(g, noise), n.saved(0)) if training else _leaky_gradient(g, n.saved(0), (low + high) / 2)
 
 
 RRELU = declare(
@@ -270,15 +274,17 @@ def _rrelu(input, lower, upper, training, generator, inplace):
     if not x.dtype.is_floating_point:
         raise messages.not_implemented_for("rrelu_with_noise_out_cpu" if training else "leaky_relu_cpu", x.dtype)
     array = array_of(x)
-    number = array.dtype.type
-    with np.errstate(all="ignore"):
-        slopes = number((low + high) / 2)
-        if training:
-            drawn = beside(uniform(array.shape, x.dtype, generator, "rrelu"), array)
-            slopes = drawn * number(high - low) + number(low)
-        noise = select(array > 0, number(1), slopes)
-        result = as_array(array * noise)
-    args = low, high, training, tensor_of(noise)
+    noise = None
+    if training:
+        number = array.dtype.type
+        drawn = beside(uniform(array.shape, x.dtype, generator, "rrelu"), array)
+        with np.errstate(all="ignore"):
+            slopes = select(array > 0, number(1), drawn * number(high - low) + number(low))
+            result = as_array(array * slopes)
+        noise = tensor_of(slopes)
+    else:
+        result = leaky_relu_array(array, (low + high) / 2)
+    args = low, high, training, noise
     if inplace:
         return write_into(RRELU_INPLACE, x, result, (x,), args)
     return record_n(RRELU, result, (x,), args)

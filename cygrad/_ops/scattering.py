@@ -281,8 +281,8 @@ def index_reduce(input, dim, index, source, reduce, *, include_self=True, out=No
     d = dim_argument(dim, t.ndim, "index_reduce", "dim", 1)
     check_slices("index_reduce", t, d, where_to, added)
     check_bounds(array_of(where_to), array_of(t).shape[d] if t.ndim else 1)
-    along = kernels.index_of_slices(array_of(where_to), d, array_of(added).shape)
-    array = kernels.scatter_reduce(array_of(t), d, along, array_of(added), reduce, include_self)
+    operands = array_of(t), d, array_of(where_to).reshape(-1), array_of(added)
+    array = kernels.index_reduce(*operands, reduce, include_self)
     args = (d, reduce, bool(include_self), array_of(added).shape)
     return finished(INDEX_REDUCE, array, t, added, where_to, args, out)
 

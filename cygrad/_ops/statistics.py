@@ -35,7 +35,11 @@ from cygrad._ops.weighted_sums import lerp
 
 
 def nansum_array(a, axes, keepdims):
-    """The sum over axes, or of all, with nan as 0; of large arrays block by block."""
+    """The sum over axes, or of all, with nan as 0; of large arrays with a nan block by block."""
+    if not is_array(a):
+        found = sum_of_array(a, axes, keepdims)
+        if not np.isnan(found).any():
+            return found
     if a.size <= blocks.SIZE or is_array(a):
         return sum_of_array(_without_nan(a), axes, keepdims)
     if axes is None:

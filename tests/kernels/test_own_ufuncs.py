@@ -6,7 +6,8 @@ import pytest
 from cygrad._kernels.loops import Ufunc
 from tests.kernels.arrays_zoo import layouts
 
-NAMES = "fmod remainder floor_divide hypot copysign nextafter heaviside exp2 exp".split()
+NAMES = "logical_or logical_and logical_xor fmod remainder floor_divide hypot copysign nextafter heaviside".split()
+NAMES += ["exp2", "exp"]
 ULPS = {"hypot": 1, "exp2": 2, "exp": 2}  # the others are exact
 LENGTHS = [0, 1, 2, 3, 7, 8, 9, 15, 17, 33, 255, 256, 257, 511, 513, 1000, 70000]
 UNUSUAL = [0, 1, np.inf, np.nan, 3, 0.5, 0.1, 7.25, 1e-45, 1e-38, 1e38, 3e38, 1e20, 2**21, 2**24 + 1]
@@ -94,7 +95,7 @@ def test_numbers(name):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", NAMES[3:])
 def test_writing_into_an_operand(name, dtype):
     ufunc = getattr(np, name)
     for k in range(ufunc.nin):

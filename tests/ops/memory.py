@@ -44,6 +44,7 @@ FORWARDS = _table(
             0.5: "conv_transpose3d",
             0.75: "conv3d cross_entropy.smoothed instance_norm istft lp_pool3d soft_margin_loss",
             1.0: "conv1d cross_entropy.soft stft",
+            1.25: "cdist",
             1.5: "multilabel_soft_margin_loss",
         },
     ),

@@ -1,0 +1,77 @@
+/* Distances between the columns of matrices; called from distances.py. */
+
+#ifndef REAL                    /* the file includes itself once for each type */
+#ifndef CYGRAD_DISTANCES_H
+#define CYGRAD_DISTANCES_H
+
+#include <math.h>
+#include <string.h>
+#include "clones.h"
+
+enum { SQUARES, SIZES, LARGEST_SIZE };      /* what of the differences of two columns is added up, or looked for */
+enum { MET_TOGETHER = 128 };
+
+CYGRAD_BEGIN_CHOOSING_LOOPS
+
+#define REAL float
+#define ABS fabsf
+#define CLONES CYGRAD_CLONES
+#define NAME(name) name##_f32
+#include "distances.h"
+#undef REAL
+#undef ABS
+#undef CLONES
+#undef NAME
+
+#define REAL double
+#define ABS fabs
+#define CLONES
+#define NAME(name) name##_f64
+#include "distances.h"
+#undef REAL
+#undef ABS
+#undef CLONES
+#undef NAME
+
+CYGRAD_END_LOOPS
+
+/* data: matrices (k, rows), matrices (k, m), results (rows, m); n: k, rows, m, what is wanted, whether these are one matrix
+   of which each column only meets those after it, and whether it is added to the results. An item is a column of the
+   first. */
+static void distances_part(void *context, Py_ssize_t first, Py_ssize_t count)
+{
+    const native_call *c = context;
+    const Py_ssize_t k = c->n[0], rows = c->n[1], m = c->n[2];
+    for (Py_ssize_t i = first; i < first + count; i++) {
+        const Py_ssize_t row = i % rows, skipped = c->n[4] ? row + 1 : 0;
+        void *x = AT(0, i / rows * k * rows + row), *y = AT(1, i / rows * k * m + skipped);
+        void *out = AT(2, c->n[4] ? row * (2 * m - 1 - row) / 2 : i * m);
+        BY_TYPE(c->is_double, distances, x, rows, y, m, k, m - skipped, (int)c->n[3], (int)c->n[5],
+                out);
+    }
+}
+
+#endif
+#else
+
+static CLONES void NAME(distances)(const REAL *x, Py_ssize_t x_step, const REAL *y, Py_ssize_t y_step, Py_ssize_t k,
+                                   Py_ssize_t m, int wanted, int adds, REAL *out)
+{
+    for (; m > 0; m -= MET_TOGETHER, y += MET_TOGETHER, out += MET_TOGETHER) {
+        const Py_ssize_t n = m < MET_TOGETHER ? m : MET_TOGETHER;
+        if (!adds) memset(out, 0, n * sizeof *out);
+        for (Py_ssize_t i = 0; i < k; i++) {
+            const REAL a = x[i * x_step], *const b = y + i * y_step;
+            if (wanted == SQUARES)
+                CYGRAD_INDEPENDENT for (Py_ssize_t j = 0; j < n; j++) out[j] += (a - b[j]) * (a - b[j]);
+            else if (wanted == SIZES)
+                CYGRAD_INDEPENDENT for (Py_ssize_t j = 0; j < n; j++) out[j] += ABS(a - b[j]);
+            else CYGRAD_INDEPENDENT for (Py_ssize_t j = 0; j < n; j++) {
+                const REAL size = ABS(a - b[j]), before = out[j];
+                out[j] = (before >= size) | (before != before) ? before : size;
+            }
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,81 @@
+"""Orders by integers that hold elements and indices (ordering.py), and runs of equal elements (searching.py)."""
+
+import numpy as np
+import pytest
+
+from cygrad._kernels import ordering, searching
+from tests.kernels.arrays_zoo import layouts
+
+TYPES = ["f", "d", "e", "?", "b", "u1", "h", "u2", "i", "u4", "l", "u8"]
+SHAPES = [(0,), (1,), (9,), (1000,), (40000,), (4, 0), (0, 4), (30, 20), (5, 4, 6)]
+
+
+def rank(a, axis, descending):
+    """Indices by Python's own stable sort: nan counts as larger than all numbers."""
+    rows = np.moveaxis(a, axis, -1)
+    order = np.empty(rows.shape, np.int64)
+    for at in np.ndindex(rows.shape[:-1]):
+        row = rows[at].tolist()
+        sign = -1 if descending else 1
+        keys = [(sign, 0) if x != x else (0, sign * int(x) if isinstance(x, bool) else sign * x) for x in row]
+        order[at] = sorted(range(len(row)), key=keys.__getitem__)
+    return np.moveaxis(order, -1, axis)
+
+
+def examples(dtype, shape):
+    rng = np.random.default_rng(len(shape))
+    yield rng.integers(0, 5, shape).astype(dtype)
+    if dtype in "fde":
+        a = rng.standard_normal(shape).astype(dtype)
+        yield a
+        b = a.copy()
+        for i, unusual in enumerate((np.nan, np.inf, -np.inf, 0.0, -0.0, np.finfo(dtype).smallest_subnormal, -np.nan)):
+            b.reshape(-1)[i::11] = unusual
+        yield b
+    elif dtype != "?":
+        limits = np.iinfo(dtype)
+        yield rng.integers(limits.min, limits.max, shape, np.dtype(dtype), endpoint=True)
+        yield np.where(rng.random(shape) < 0.5, limits.min, limits.max).astype(dtype)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("dtype", TYPES)
+def test_order(dtype, shape):
+    for a in examples(dtype, shape):
+        for axis in range(a.ndim) if a.size < 10**4 else ():
+            for descending in (False, True):
+                expected = rank(a, axis, descending)
+                for _, array in layouts(a):
+                    values, order = ordering.sorted_along(array, axis, descending)
+                    assert order.dtype == np.int64 and values.dtype.newbyteorder("=") == a.dtype
+                    np.testing.assert_array_equal(order, expected)
+                    np.testing.assert_array_equal(values, np.take_along_axis(a, expected, axis))
+        if a.size >= 10**4:
+            values, order = ordering.sorted_along(a, 0, True)
+            np.testing.assert_array_equal(order, rank(a, 0, True))
+            np.testing.assert_array_equal(values, a[order])
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_first(dtype):
+    for a in examples(dtype, (3, 700)):
+        for k, largest in ((1, True), (40, False), (80, True)):
+            values, order = ordering.first_along(a, 1, k, largest)
+            np.testing.assert_array_equal(values, np.take_along_axis(a, rank(a, 1, largest)[:, :k], 1))
+            np.testing.assert_array_equal(values, np.take_along_axis(a, order, 1))
+            assert all(len(set(row)) == k for row in order.tolist())
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_runs(dtype, shape):
+    for a in examples(dtype, shape):
+        for _, array in layouts(a):
+            flat = a.reshape(-1)
+            starts = [i for i in range(flat.size) if i == 0 or flat[i] != flat[i - 1]]
+            values, numbers, lengths = searching.runs(array, True, True)
+            np.testing.assert_array_equal(values, flat[starts])
+            assert numbers.shape == shape and numbers.dtype == lengths.dtype == np.int64
+            np.testing.assert_array_equal(lengths, np.diff([*starts, flat.size]))
+            np.testing.assert_array_equal(numbers.reshape(-1), np.repeat(np.arange(len(starts)), lengths))
+            assert searching.runs(array, False, False)[1:] == (None, None)
