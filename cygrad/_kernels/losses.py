@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from cygrad._kernels.blocks import SIZE
+from cygrad._kernels import blocks
 from cygrad._kernels.dispatch import dispatching
 from cygrad._kernels.elementwise import clamp
 from cygrad._kernels.elementwise import where as select
@@ -58,6 +58,11 @@ def soft_margin(x, y):
         if too_large.any():
             np.copyto(out, z, where=too_large)
         return out
+
+
+def soft_margin_of_labels(x, y):
+    """The same for integers `y`."""
+    return soft_margin(x, y.astype(x.dtype))
 
 
 def hinge(x, y, margin):
@@ -131,17 +136,18 @@ def multilabel_margin(x, target):
     ends = target < 0
     counts = np.where(ends.any(1), ends.argmax(1), classes) if x.size else np.zeros(n, np.int64)
     counted = np.arange(counts.max(initial=0)) < counts[:, None]
-    is_label = np.zeros(x.shape, bool)
-    where, place = np.nonzero(counted)
-    is_label[where, target[where, place]] = True
+    is_target = np.zeros(x.shape, x.dtype)
+    for k in range(counted.shape[1]):
+        rows = np.flatnonzero(counted[:, k])
+        is_target[rows, target[rows, k]] = 1
     losses, slopes = np.zeros(n, x.dtype), np.zeros(x.shape, x.dtype)
-    others = ~is_label
-    step = max(1, SIZE // max(1, classes))
+    step = max(1, blocks.SIZE // (4 * max(1, classes)))
     for start in range(0, n, step):
         block = slice(start, start + step)
-        _add_margins(x[block], target[block], counted[block], others[block], losses[block], slopes[block])
-    slopes /= x.dtype.type(classes)
-    return losses / x.dtype.type(classes), slopes, is_label.astype(x.dtype)
+        _add_margins(x[block], target[block], counted[block], is_target[block] == 0, losses[block], slopes[block])
+    for sums in (losses, slopes):
+        sums /= x.dtype.type(classes)
+    return losses, slopes, is_target
 
 
 def _add_margins(x, target, counted, others, losses, slopes):
@@ -153,10 +159,11 @@ def _add_margins(x, target, counted, others, losses, slopes):
             gap = (1 - x[rows, label])[:, None] + x[part]
         active = gap > 0
         active &= others[part]
-        losses[part] += select(active, gap, np.zeros((), x.dtype)).sum(1)
-        step = active.astype(x.dtype)
-        slopes[part] += step
-        slopes[rows, label] -= step.sum(1)
+        np.copyto(gap, 0, where=~active)
+        losses[part] += gap.sum(1)
+        gap[...] = active
+        slopes[part] += gap
+        slopes[rows, label] -= gap.sum(1)
 
 
 def binary_cross_entropy(x, y, weight):

@@ -9,6 +9,7 @@ from cygrad._core import messages
 from cygrad._core.access import array_of
 from cygrad._core.kernels import as_float32
 from cygrad._core.opdef import publish
+from cygrad._kernels import blocks
 from cygrad._kernels import maxima as kernels
 from cygrad._ops.arguments import require
 from cygrad._ops.max_pooling import choosing, recorded
@@ -64,12 +65,29 @@ def pool(dims, input, kernel_size, output_size, output_ratio, samples):
             raise RuntimeError(f"{function}(): kernel_size and output_size must be positive, but got {k} and {m}")
         if m + k - 1 > n - (dims == 3):
             raise RuntimeError(f"{function}(): pool {word} {k} too large relative to input {word} {n}")
-    tables = windows(as_float32(array_of(samples)).reshape(-1, dims), image, size, kernel)
-    values, places = kernels.of_places(as_float32(array_of(t)), dims, tables)
+    drawn = as_float32(array_of(samples)).reshape(-1, dims)
+    values, places = maxima(as_float32(array_of(t)), dims, lambda part: windows(drawn[part], image, size, kernel))
     if not t.numel():
         shape = (*t.shape[: t.dim() - dims], *size)
         values, places = np.empty(shape, array_of(t).dtype), np.empty(shape, np.int64)
     return recorded(FRACTIONAL[dims], t, values, places, dims)
+
+
+def maxima(array, dims, tables_of):
+    """Of windows at places of each plane's own, and their indices; of large images some planes at a time."""
+    if array.size <= blocks.SIZE or not isinstance(array, np.ndarray):
+        return kernels.of_places(array, dims, tables_of(slice(None)))
+    outer, image = array.shape[: array.ndim - dims], array.shape[array.ndim - dims :]
+    planes = array.reshape(-1, *image)
+    step, values = max(1, len(planes) * blocks.SIZE // array.size), None
+    for start in range(0, len(planes), step):
+        part = slice(start, start + step)
+        found = kernels.of_places(planes[part], dims, tables_of(part))
+        if values is None:
+            values, places = (np.empty((len(planes), *one.shape[1:]), one.dtype) for one in found)
+        values[part], places[part] = found
+        del found  # before the next are made
+    return tuple(one.reshape(*outer, *one.shape[1:]) for one in (values, places))
 
 
 def check_samples(t, samples, batch, channels, dims):

@@ -179,7 +179,12 @@ def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="m
     broadcast_shape(array_of(x).shape, array_of(y).shape)  # raises if they do not
     if not x.dtype.is_floating_point:
         raise RuntimeError(f"result type Float can't be cast to the desired output type {x.dtype.type_name}")
-    result = computed(SOFT_MARGIN, kernels.soft_margin, promoted(x, y, 0), (), (x,), how)
+    kernel, arrays = kernels.soft_margin, (array_of(x), array_of(y))
+    if arrays[1].dtype.kind in "biu" and arrays[0].dtype.char in "fd" and not is_array(arrays[0]):
+        kernel = kernels.soft_margin_of_labels  # which converts block by block
+    else:
+        arrays = promoted(x, y, 0)
+    result = computed(SOFT_MARGIN, kernel, arrays, (), (x,), how)
     keep(result, 1, y)
     return result
 

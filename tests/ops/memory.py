@@ -11,12 +11,6 @@ def _table(*groups):
 
 FORWARDS = _table(
     (
-        "tables of the places of the windows, which differ from plane to plane",
-        {
-            1.25: "fractional_max_pool2d_with_indices",
-        },
-    ),
-    (
         "by LAPACK through NumPy, in double precision, or with copies of what it overwrites",
         {
             0.75: "linalg_lstsq",
@@ -42,7 +36,7 @@ FORWARDS = _table(
         "a copy in the order, of the length or in the type in which the loops read",
         {
             0.5: "conv_transpose3d",
-            0.75: "conv3d cross_entropy.smoothed instance_norm istft lp_pool3d soft_margin_loss",
+            0.75: "conv3d cross_entropy.smoothed instance_norm istft lp_pool3d",
             1.0: "conv1d cross_entropy.soft stft",
             1.25: "cdist",
             1.5: "multilabel_soft_margin_loss",
@@ -51,7 +45,6 @@ FORWARDS = _table(
     (
         "made of ops that PyTorch makes it of, under its nodes' names: the result of one is the operand of the next",
         {
-            0.5: "multilabel_margin_loss",
             0.75: "cumulative_trapezoid",
             1.0: "cartesian_prod cosine_embedding_loss cosine_similarity gradient",
         },
