@@ -159,11 +159,11 @@ def _add_margins(x, target, counted, others, losses, slopes):
             gap = (1 - x[rows, label])[:, None] + x[part]
         active = gap > 0
         active &= others[part]
-        np.copyto(gap, 0, where=~active)
-        losses[part] += gap.sum(1)
-        gap[...] = active
-        slopes[part] += gap
-        slopes[rows, label] -= gap.sum(1)
+        losses[part] += select(active, gap, np.zeros((), x.dtype)).sum(1)
+        del gap
+        step = active.astype(x.dtype)
+        slopes[part] += step
+        slopes[rows, label] -= step.sum(1)
 
 
 def binary_cross_entropy(x, y, weight):
