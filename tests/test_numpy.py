@@ -518,3 +518,26 @@ class Other:
 def test_other_libraries_may_answer():
     x = torch.ones(2)
     assert np.add(x, Other()) == np.add(Other(), x) == np.multiply(x, Other()) == "theirs"
+
+
+@pytest.mark.parametrize("ufunc", ["subtract", "divide", "power", "fmod", "copysign", "nextafter", "maximum", "add"])
+def test_the_initial_value_comes_first(ufunc):
+    array = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    found = getattr(np, ufunc).reduce(torch.from_numpy(array), initial=2.0)
+    np.testing.assert_allclose(found.numpy(), getattr(np, ufunc).reduce(array, initial=2.0))
+
+
+@pytest.mark.parametrize("ufunc", ["logical_and", "logical_or", "logical_xor"])
+def test_truth_values_are_accumulated(ufunc):
+    array = np.array([[1.0, 2.0, 0.0], [0.0, 5.0, 6.0]])
+    found = getattr(np, ufunc).accumulate(torch.from_numpy(array))
+    assert found.dtype is torch.bool and found.tolist() == getattr(np, ufunc).accumulate(array).tolist()
+
+
+@pytest.mark.parametrize("ufunc", ["hypot", "logaddexp", "logaddexp2", "nextafter", "heaviside"])
+def test_integers_become_floats(ufunc):
+    a, b = np.array([1, 2, 3]), np.array([3, 2, 0])
+    found = getattr(np, ufunc)(torch.from_numpy(a), torch.from_numpy(b))
+    np.testing.assert_allclose(found.numpy(), getattr(np, ufunc)(a, b), 1e-6)
+    mixed = getattr(np, ufunc)(torch.from_numpy(a * 1.0), torch.from_numpy(b))
+    np.testing.assert_allclose(mixed.numpy(), getattr(np, ufunc)(a * 1.0, b), 1e-12)

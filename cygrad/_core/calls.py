@@ -16,7 +16,7 @@ OTHER_NAMES = {
     "element": "elements",
     "test_element": "test_elements",
 }
-NO_TENSOR = ("must be Number, not Tensor", "must be float, not Tensor")
+NO_TENSOR = re.compile(r"must be (Number|float), not Tensor$|invalid combination of arguments")
 FIRST = ("input", "x", "a", "x1")
 VARIADIC = 4 | 8  # inspect.CO_VARARGS, CO_VARKEYWORDS
 NOT_A_TENSOR = re.compile(r"Argument '(\w+)' has incorrect type \(expected .*Tensor, got (.*)\)")
@@ -69,14 +69,16 @@ def _simple(value, text):
     """Python's number for one of NumPy, and for a tensor where the text says that it must be none; str for bytes."""
     if isinstance(value, np.generic):
         return value.item()
-    if isinstance(value, Tensor) and text.endswith(NO_TENSOR) and not value.ndim and not value.requires_grad:
+    if isinstance(value, Tensor) and NO_TENSOR.search(text) and not value.ndim and not value.requires_grad:
         return value.item()
+    if isinstance(value, complex) and not value.imag and text.endswith("not complex"):
+        return value.real
     return value.decode() if isinstance(value, bytes) and value.isascii() else value
 
 
 def _known(name, arguments, given, names):
     """What an argument of this name is called here, if the function has none of the name."""
     other = OTHER_NAMES.get(name)
-    if name in FIRST and not given and arguments:
-        other = arguments[0]
+    if name in FIRST:
+        other = "input" if "input" in arguments or not arguments or given else arguments[0]
     return other if name not in arguments and other in arguments and other not in names else name

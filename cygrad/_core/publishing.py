@@ -86,6 +86,6 @@ def _checked(entry):
             required = len(names) - len(plain.__defaults__ or ())
             check_function(plain, required, names.index("out") if "out" in names else len(names))
         return entry
-    if len(names) < 2:
+    if len(names) < 2 and not code.co_flags & VAR_POSITIONAL:
         return entry
     return update_wrapper(check_python(entry), entry)

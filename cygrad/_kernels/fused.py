@@ -41,7 +41,9 @@ def fused(name, *operands, numbers=(), out=None):
     largest = max(operands, key=np.size)
     if not has_loop(*operands) or any(operand.shape != largest.shape and operand.size != 1 for operand in operands):
         return None
-    order = None if largest.flags.c_contiguous else np.argsort([-abs(n) for n in largest.strides], kind="stable")
+    order = None  # where steps of 0 leave it open, as in PyTorch
+    if not largest.flags.c_contiguous and all(largest.strides):
+        order = np.argsort([-abs(n) for n in largest.strides], kind="stable")
     given = tuple(_dense(operand, order, operand is largest) for operand in operands)
     made = native.fused(_NUMBERS[name], given, numbers)
     if made is None:

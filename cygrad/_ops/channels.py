@@ -20,7 +20,8 @@ from cygrad._ops.views import permute, reshape, squeeze, transpose, unsqueeze
 def shuffled_array(a, groups):
     """Channels 0, n / groups, 2 n / groups, ..., then 1, ..."""
     parts = a.reshape(a.shape[0], groups, a.shape[1] // groups, *a.shape[2:])
-    return dense(parts.swapaxes(1, 2)).reshape(a.shape)
+    found = dense(parts.swapaxes(1, 2)).reshape(a.shape)
+    return found.copy() if groups in (1, a.shape[1]) else found  # which may be the memory of `a`
 
 
 def channel_shuffle_rule(n, g):

@@ -335,7 +335,7 @@ def _matrix(t, order, rows, columns):
 
 def dims_to_contract(a, b, dims):
     if isinstance(dims, Tensor):
-        dims = dims.tolist()
+        dims = dims.tolist() if dims.numel() > 1 else int(dims)
     if isinstance(dims, (list, tuple)) and len(dims) == 2 and all(isinstance(part, (list, tuple)) for part in dims):
         return list(dims[0]), list(dims[1])
     if not isinstance(dims, int):

@@ -27,6 +27,7 @@ from cygrad._ops.loss_reductions import (
     SUM,
     by_reduction,
     computed,
+    known,
     of_one_type,
     reduced,
     reduction_of,
@@ -339,7 +340,7 @@ def _poisson(input, target, log_input, full, eps, reduction):
         raise messages.not_implemented_for("poisson_nll_loss", result_type((x, y)))
     arrays, args = tuple(map(array_of, given)), (log_input, full, eps)
     broadcast_shape(arrays[1].shape, arrays[0].shape)  # raises if they do not
-    row = POISSON_BY_REDUCTION[bool(full)][reduction]
+    row = POISSON_BY_REDUCTION[bool(full)][known(reduction)]
     return computed(row, kernels.poisson, arrays, args, given, reduction, args)
 
 

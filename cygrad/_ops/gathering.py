@@ -30,6 +30,11 @@ def check_integral(index, wanted):
         raise RuntimeError(wanted)
 
 
+def of_any_type(index):
+    """An index, which may be of any type if it is empty."""
+    return index if index.numel() else index.long()
+
+
 def keeping(result, value):
     """The result, for the rule of which `value` is saved in the third place."""
     keep(result, 2, value)
@@ -231,9 +236,11 @@ def gather(input, dim, index, *, sparse_grad=False, out=None):
     tensor([[1, 1],
             [4, 3]])
     """
-    a, where = array_of(require(input, "gather")), array_of(require(index, "gather", "index", 2))
+    a, index = array_of(require(input, "gather")), require(index, "gather", "index", 2)
     d = dim_argument(dim, a.ndim, "gather", "dim", 1)
+    index = of_any_type(index)
     check_integral(index, "gather(): Expected dtype int32/int64 for index")
+    where = array_of(index)
     check_gather(a.shape, where, d)
     return finished(GATHER, picking.gather(a, d, where), input, None, index, (d, a.shape), out)
 
@@ -312,10 +319,12 @@ def scatter_add(input, dim, index, src, *, out=None):
     tensor([1., 0., 5.])
     """
     t, added = require(input, "scatter_add"), require(src, "scatter_add", "src", 3)
-    a, where = array_of(t), array_of(require(index, "scatter_add", "index", 2))
+    a, index = array_of(t), require(index, "scatter_add", "index", 2)
     d = dim_argument(dim, a.ndim, "scatter_add", "dim", 1)
+    index = of_any_type(index)
     check_integral(index, "scatter(): Expected dtype int32/int64 for index")
     check_same_dtype(t, added)
+    where = array_of(index)
     source = array_of(added)
     check_scatter(a.shape, index, source.shape, d)
     array = kernels.scatter_add(a, d, where, source) if where.size else a.copy()

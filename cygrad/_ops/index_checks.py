@@ -199,7 +199,8 @@ def check_devices(array, indices, values):
     """Raise RuntimeError for an index or values on another device than the array, where the array's library refuses."""
     if not gpu.is_array(array) and any(map(gpu.is_array, indices)):
         raise RuntimeError("indices should be either on cpu or on the same device as the indexed tensor (cpu)")
-    gpu.device_of([array, values])
+    if gpu.is_array(array) or gpu.is_array(values):
+        gpu.device_of([array, values])
 
 
 def check_values(array, indices, values):

@@ -37,11 +37,17 @@ def reduction_of(reduction, size_average, reduce):
     return CODES[reduction]
 
 
+def known(code):
+    """A code of a reduction; others than those of mean and sum stand for none."""
+    return code if code in (MEAN, SUM) else NONE
+
+
 # -- as part of the loss's own node ------------------------------------------------------------------------
 
 
 def computed(op, kernel, arrays, args, inputs, reduction, more=(), kept=None):
     """As `finished`, with the losses of all elements computed by an elementwise kernel; large ones, block by block."""
+    reduction = known(reduction)
     function = partial(_with_args, kernel, args)
     is_large = max(a.size for a in arrays if a is not None) > blocks.SIZE
     if reduction == NONE or not is_large or arrays[0].dtype.char not in "fd":

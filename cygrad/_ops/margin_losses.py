@@ -25,6 +25,7 @@ from cygrad._ops.loss_reductions import (
     by_reduction,
     computed,
     finished,
+    known,
     of_one_type,
     reduced,
     reduction_of,
@@ -77,7 +78,9 @@ def hinge_embedding_of_package(input, target, margin=1.0, reduction=NONE):
     broadcast_shape(array_of(y).shape, array_of(x).shape)  # raises if they do not
     (x,) = of_one_type(x)
     arrays = array_of(x), array_of(y)
-    result = computed(HINGE_BY_REDUCTION[reduction], kernels.hinge, arrays, (margin,), (x,), reduction, (margin,))
+    result = computed(
+        HINGE_BY_REDUCTION[known(reduction)], kernels.hinge, arrays, (margin,), (x,), reduction, (margin,)
+    )
     keep(result, 1, y)
     return result
 
@@ -135,7 +138,7 @@ def margin_ranking_of_package(input1, input2, target, margin=0.0, reduction=NONE
     given = of_one_type(a, b, require(target, name, "target", 3))
     if given is None:
         raise messages.not_implemented_for("clamp", result_type((a, b, target)))
-    arrays, row = tuple(map(array_of, given)), MARGIN_RANKING_BY_REDUCTION[reduction]
+    arrays, row = tuple(map(array_of, given)), MARGIN_RANKING_BY_REDUCTION[known(reduction)]
     broadcast_shape(arrays[2].shape, broadcast_shape(arrays[0].shape, arrays[1].shape))  # raises if they do not
     return computed(row, kernels.margin_ranking, arrays, (margin,), given, reduction, (margin,))
 

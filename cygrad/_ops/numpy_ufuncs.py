@@ -6,18 +6,18 @@ means is computed by NumPy, which raises PyTorch's error for tensors that requir
 """
 
 import sys
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
 
 from cygrad._core.access import tensor_of
-from cygrad._core.dtypes import as_dtype
+from cygrad._core.dtypes import as_dtype, get_default_dtype
 from cygrad._core.opdef import ELEMENTWISE, OUT0, PRIVATE, declare, entries_by_ufunc, publish, registry
 from cygrad._core.record import apply1, result_type
 from cygrad._core.tensor import Tensor
 from cygrad._ops.arithmetic import div, mul
-from cygrad._ops.creation import from_values
+from cygrad._ops.creation import from_values, full_like
 from cygrad._ops.numpy_operands import Foreign, as_tensor, convert, deliver, operand, public, select, wrapped
 from cygrad._ops.on_first_use import import_all
 from cygrad._ops.parts import stack, unbind
@@ -102,6 +102,13 @@ def apply(function, operands):
             value if isinstance(value, Tensor) else from_values(value, kind, False, "tensor") for value in operands
         ]
         return function(*tensors)
+    except (NotImplementedError, RuntimeError):  # of one type alone, or not of integers
+        common = result_type(tuple(operands))
+        if not (common.is_floating_point or common.is_complex):
+            common = get_default_dtype()
+        if all(isinstance(value, Tensor) and value.dtype is common for value in operands):
+            raise
+        return function(*(as_tensor(value).to(common) for value in operands))
 
 
 # -- the methods of ufuncs ---------------------------------------------------------------------------------
@@ -139,13 +146,13 @@ def reduce_(ufunc, array, axis=0, dtype=None, out=None, keepdims=False, initial=
                 "specify 'initial'"
             )
         t = select(where, t, identity)
-    result = reduced(ufunc, t, axis, keepdims)
-    if initial is not None:
+    result = reduced(ufunc, t, axis, keepdims, initial)
+    if initial is not None and ufunc in REDUCTIONS:
         result = call(ufunc, result, initial)
     return deliver(result, out)
 
 
-def reduced(ufunc, t, axis, keepdims):
+def reduced(ufunc, t, axis, keepdims, initial=None):
     dims = tuple(range(t.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     dims = tuple(sorted(dim % t.ndim if t.ndim and -t.ndim <= dim < t.ndim else dim for dim in dims))
     if not dims:
@@ -163,9 +170,11 @@ def reduced(ufunc, t, axis, keepdims):
     else:
         check_binary(ufunc)
         slices = unbind(flat, -1)
+        if initial is not None:
+            slices = (full_like(slices[0], initial), *slices) if slices else ()
         if not slices:
             raise ValueError(f"zero-size array to reduction operation {ufunc.__name__} which has no identity")
-        result = reduce(function_of(ufunc), slices)
+        result = reduce(partial(call, ufunc), slices)
     return result.reshape([1 if dim in dims else n for dim, n in enumerate(t.shape)]) if keepdims else result
 
 
@@ -185,9 +194,9 @@ def accumulate(ufunc, array, axis=0, dtype=None, out=None):
         result = public(name)(t, axis)
         result = result[0] if isinstance(result, tuple) else result
     else:
-        parts = list(unbind(t, axis))
+        parts = list(unbind(t.bool() if ufunc.__name__.startswith("logical") else t, axis))
         for i in range(1, len(parts)):
-            parts[i] = function_of(ufunc)(parts[i - 1], parts[i])
+            parts[i] = call(ufunc, parts[i - 1], parts[i])
         result = stack(parts, axis) if parts else t.clone()
     return deliver(result, out)
 
