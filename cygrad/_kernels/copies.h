@@ -14,12 +14,15 @@
 #include "clones.h"
 
 #define SQUARE 16
+#define FEW 8            /* elements of a row, which take longer to begin than to copy */
+#define ALONG 512
+#define STRIP 64         /* columns of squares that are read together */
 
 typedef struct {
     const char *from;
     char *to;
     Py_ssize_t size;                                /* of an element */
-    int turned, ndim;
+    int turned, ndim, ahead;                        /* whether rows of the next squares are fetched meanwhile */
     Py_ssize_t chunk[2];                            /* a unit of the work is so much of dimensions 0 and 1 */
     Py_ssize_t *dims, *from_steps, *to_steps;
 } copy_plan;
@@ -27,8 +30,11 @@ typedef struct {
 #if defined(__GNUC__)                               /* numbers of complex64 may begin where a float may */
 typedef uint64_t copied_8 __attribute__((aligned(4)));
 typedef uint32_t four __attribute__((vector_size(16), aligned(4)));
+typedef uint64_t two __attribute__((vector_size(16), aligned(4)));
+#define CYGRAD_PREFETCH(place) __builtin_prefetch(place)
 #else
 typedef uint64_t copied_8;
+#define CYGRAD_PREFETCH(place) ((void)(place))
 #endif
 
 #if defined(__clang__) || (defined(__GNUC__) && __GNUC__ >= 12)
@@ -49,6 +55,8 @@ CYGRAD_BEGIN_LOOPS
                 for (Py_ssize_t i = 0; i < n; i++) out[i] = one;                                                \
         } else if (to_step == (Py_ssize_t)sizeof(TYPE) && step == -to_step) {                                   \
             CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++) out[i] = in[-i];                              \
+        } else if (to_step == (Py_ssize_t)sizeof(TYPE) && step == 2 * to_step) {                                \
+            CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++) out[i] = in[2 * i];                           \
         } else                                                                                                  \
             for (; n > 0; n--, from += step, to += to_step) *(TYPE *)to = *(const TYPE *)from;                  \
     }                                                                                                           \
@@ -86,6 +94,19 @@ static void fours_of_square(const char *from, Py_ssize_t step, char *to, Py_ssiz
             *(four *)(at + 3 * to_step) = __builtin_shufflevector(ba, dc, 2, 3, 6, 7);
         }
 }
+
+/* The same of elements of 8 bytes, two by two. */
+static void twos_of_square(const char *from, Py_ssize_t step, char *to, Py_ssize_t to_step, Py_ssize_t m)
+{
+    uint64_t buffer[SQUARE][SQUARE];
+    for (Py_ssize_t i = 0; i < m; i++) memcpy(buffer[i], from + i * step, sizeof buffer[i]);
+    for (int j = 0; j < SQUARE; j += 2, to += 2 * to_step)
+        for (Py_ssize_t i = 0; i < m; i += 2) {
+            const two a = *(two *)&buffer[i][j], b = *(two *)&buffer[i + 1][j];
+            *(two *)(to + 8 * i) = __builtin_shufflevector(a, b, 0, 2);
+            *(two *)(to + to_step + 8 * i) = __builtin_shufflevector(a, b, 1, 3);
+        }
+}
 #endif
 
 static void copy_row(Py_ssize_t size, const char *from, Py_ssize_t step, char *to, Py_ssize_t to_step, Py_ssize_t n)
@@ -99,9 +120,10 @@ static void copy_square(Py_ssize_t size, const char *from, const Py_ssize_t *ste
                         Py_ssize_t m, Py_ssize_t n)
 {
 #ifdef CYGRAD_SHUFFLES
-    if (size == 4 && m % 4 == 0 && n == SQUARE && step[1] == 4 && to_step[0] == 4)
-        fours_of_square(from, step[0], to, to_step[1], m);
-    else
+    if (m % 4 == 0 && n == SQUARE && step[1] == size && to_step[0] == size) {
+        if (size == 4) fours_of_square(from, step[0], to, to_step[1], m);
+        else twos_of_square(from, step[0], to, to_step[1], m);
+    } else
 #endif
     if (size == 4) square_4(from, step, to, to_step, m, n);
     else square_8(from, step, to, to_step, m, n);
@@ -122,7 +144,9 @@ static Py_ssize_t plan_copy(copy_plan *plan, Py_ssize_t most, Py_ssize_t *piece)
         lists[k][1] = lists[k][near];
         lists[k][near] = kept;
     }
-    plan->chunk[0] = plan->turned ? most / SQUARE : most;
+    /* lines so far apart would push each other out of the cache */
+    plan->ahead = plan->turned && plan->from_steps[0] % 2048;
+    plan->chunk[0] = plan->ahead ? most / STRIP : plan->turned ? most / SQUARE : most;
     if (plan->chunk[0] > plan->dims[0]) plan->chunk[0] = plan->dims[0];
     plan->chunk[1] = most / plan->chunk[0];
     if (plan->turned) plan->chunk[1] -= plan->chunk[1] % SQUARE;
@@ -153,15 +177,31 @@ static void copy_units(void *context, Py_ssize_t first, Py_ssize_t count)
         }
         if (!plan->turned) {
             const Py_ssize_t step = plan->ndim > 1 ? plan->from_steps[1] : 0, to_step = plan->ndim > 1 ? plan->to_steps[1] : 0;
-            for (Py_ssize_t j = 0; j < n[1]; j++)
+            if (n[0] < FEW && n[1] > n[0] && (plan->size == 4 || plan->size == 8)) {
+                /* along the other dimension, as much as stays in the cache */
+                for (Py_ssize_t j = 0; j < n[1]; j += ALONG)
+                    for (Py_ssize_t i = 0; i < n[0]; i++)
+                        copy_row(plan->size, from + j * step + i * plan->from_steps[0], step,
+                                 to + j * to_step + i * plan->to_steps[0], to_step, n[1] - j < ALONG ? n[1] - j : ALONG);
+                continue;
+            }
+            for (Py_ssize_t j = 0; j < n[1]; j++) {
+                /* of a row that is read from its end the processor does not expect the next one's */
+                for (Py_ssize_t k = 0; plan->from_steps[0] < 0 && j + 1 < n[1] && k < n[0] && k < 512; k += 8)
+                    CYGRAD_PREFETCH(from + (j + 1) * step + k * plan->from_steps[0]);
                 copy_row(plan->size, from + j * step, plan->from_steps[0], to + j * to_step, plan->to_steps[0], n[0]);
+            }
             continue;
         }
-        for (Py_ssize_t j = 0; j < n[1]; j += SQUARE)
-            for (Py_ssize_t i = 0; i < n[0]; i += SQUARE)
+        for (Py_ssize_t i = 0; i < n[0]; i += SQUARE)
+            for (Py_ssize_t j = 0; j < n[1]; j += SQUARE) {
+                if (plan->ahead && i + 2 * SQUARE <= n[0])
+                    for (int k = SQUARE; k < 2 * SQUARE; k++)
+                        CYGRAD_PREFETCH(from + (i + k) * plan->from_steps[0] + j * plan->from_steps[1]);
                 copy_square(plan->size, from + i * plan->from_steps[0] + j * plan->from_steps[1], plan->from_steps,
                             to + i * plan->to_steps[0] + j * plan->to_steps[1], plan->to_steps,
                             n[0] - i < SQUARE ? n[0] - i : SQUARE, n[1] - j < SQUARE ? n[1] - j : SQUARE);
+            }
     }
 }
 

@@ -33,8 +33,10 @@ def test_all_layouts(shape, dtype):
             assert (memory == np.full((), 7, dtype)).all(), (name, order)
 
 
-@pytest.mark.parametrize("dtype", ["u1", "f4", "c16"])
-@pytest.mark.parametrize("shape", [(700, 300), (300, 700), (33, 17, 301), (5, 2051, 16), (70000,), (40000, 3)], ids=str)
+@pytest.mark.parametrize("dtype", ["u1", "f4", "f8", "c16"])
+@pytest.mark.parametrize(
+    "shape", [(700, 300), (300, 700), (33, 17, 301), (5, 2051, 16), (70000,), (40000, 3), (100, 1024)], ids=str
+)
 def test_many_elements_for_every_number_of_threads(shape, dtype):
     a = values(np.random.default_rng(1), shape, dtype)
     former = cygrad.get_num_threads()
