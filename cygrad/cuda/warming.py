@@ -35,7 +35,10 @@ def _step(kind: Any, x: Any) -> None:
 
 # What has other kernels for other shapes.
 _SHAPES: dict[str, Any] = {
-    **dict.fromkeys("softmax log_softmax cross_entropy layer_norm rms_norm".split(), ((1, 5_000), (1, 17_000))),
+    **dict.fromkeys(
+        "softmax log_softmax cross_entropy layer_norm rms_norm".split(),
+        ((1, 600), (1, 5_000), (1, 10_000), (1, 17_000)),
+    ),
     "scaled_dot_product_attention": ((4, 64), (4, 128)),
 }
 

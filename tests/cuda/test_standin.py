@@ -402,6 +402,8 @@ def test_raw_kernels_with_barriers_and_warps(cupy):
         module.get_function("beyond")((1,), (1,), (y, np.int32(1)))
     with pytest.raises(cupy.cuda.runtime.CUDARuntimeError, match="INVALID_VALUE"):
         sums((1,), (2048,), (x, y, np.int32(3)))
+    with pytest.raises(cupy.cuda.runtime.CUDARuntimeError, match="OUT_OF_RESOURCES"):
+        sums((1,), (512,), (x, y, np.int32(3)), shared_mem=64)
     with pytest.raises(cupy.cuda.runtime.CUDARuntimeError, match="NOT_FOUND"):
         module.get_function("missing")
 

@@ -9,6 +9,7 @@ from . import compiler, compute, memory, state
 
 LIMIT = 48 * 1024  # bytes of shared memory that a block has without asking
 MOST = 232448
+UNTOLD = 256  # threads of a block that have registers enough, however many the compiler gives to each
 GLOBAL = re.compile(r"(template\s*<[^{};]*>\s*)?__global__\s+void\s+(?:__launch_bounds__\s*\([^()]*\)\s*)?(\w+)\s*\(")
 
 
@@ -114,6 +115,8 @@ class Function:
         threads = block[0] * block[1] * block[2]
         if not 0 < threads <= 1024 or block[2] > 64:
             refuse("CUDA_ERROR_INVALID_VALUE", f"a block of {block} threads")
+        if threads > UNTOLD and "__launch_bounds__" not in self._kernel.code:
+            refuse("CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", f"{threads} threads, of which the compiler was not told")
         if min(grid) < 1 or max(grid[1:]) > 65535 or grid[0] > 2**31 - 1:
             refuse("CUDA_ERROR_INVALID_VALUE", f"a grid of {grid} blocks")
         if shared_mem > min(self._kernel.max_dynamic_shared_size_bytes, MOST):

@@ -30,9 +30,9 @@ extern "C" __global__ void correlate(const T* images, const T* filters, T* out, 
     const int places = g.size[0] * g.size[1] * g.size[2], image = g.image[0] * g.image[1] * g.image[2];
     const int taps = g.kernel[0] * g.kernel[1] * g.kernel[2];
     EACH_OF(i, total) {
-        whole plane = i / places;
+        whole plane = quotient(i, places);
         At o = at(i - plane * places, g.size);
-        const T *x = images + plane * image, *w = filters + plane % channels * taps;
+        const T *x = images + plane * image, *w = filters + rest(plane, channels) * taps;
         W sum = 0;
         for (int k0 = 0; k0 < g.kernel[0]; k0++) {
             int a = seen(g, 0, o.x[0], k0);
@@ -58,9 +58,9 @@ extern "C" __global__ void spread(const T* results, const T* filters, T* out, Pl
     const int places = g.size[0] * g.size[1] * g.size[2], image = g.image[0] * g.image[1] * g.image[2];
     const int taps = g.kernel[0] * g.kernel[1] * g.kernel[2];
     EACH_OF(i, total) {
-        whole plane = i / image;
+        whole plane = quotient(i, image);
         At p = at(i - plane * image, g.image);
-        const T *y = results + plane * places, *w = filters + plane % channels * taps;
+        const T *y = results + plane * places, *w = filters + rest(plane, channels) * taps;
         W sum = 0;
         for (int k0 = 0; k0 < g.kernel[0]; k0++) {
             int a = seeing(g, 0, p.x[0], k0);

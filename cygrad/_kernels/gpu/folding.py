@@ -21,9 +21,9 @@ extern "C" __global__ void unfold(const T* images, T* columns, Places g, whole t
     const int places = g.size[0] * g.size[1] * g.size[2], image = g.image[0] * g.image[1] * g.image[2];
     const int taps = g.kernel[0] * g.kernel[1] * g.kernel[2];
     EACH_OF(i, total) {
-        whole plane = i / places;
+        whole plane = quotient(i, places);
         int p = i - plane * places;
-        whole n = plane / channels, c = plane - n * channels;
+        whole n = quotient(plane, channels), c = plane - n * channels;
         At o = at(p, g.size);
         const T* from = images + plane * image;
         T* to = columns + n * each + c * taps * down + p;
@@ -47,8 +47,8 @@ extern "C" __global__ void fold(const T* columns, T* images, Places g, whole tot
                                 whole down) {
     const int image = g.image[0] * g.image[1] * g.image[2], taps = g.kernel[0] * g.kernel[1] * g.kernel[2];
     EACH_OF(i, total) {
-        whole plane = i / image;
-        whole n = plane / channels, c = plane - n * channels;
+        whole plane = quotient(i, image);
+        whole n = quotient(plane, channels), c = plane - n * channels;
         At p = at(i - plane * image, g.image);
         const T* from = columns + n * each + c * taps * down;
         W sum = 0;

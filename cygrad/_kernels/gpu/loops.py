@@ -3,6 +3,7 @@
 The formulas are those of `fused.h`.
 """
 
+import re
 from functools import cache
 
 from cygrad._kernels.gpu import library
@@ -59,7 +60,8 @@ def _kernel(name, operands, arrays):
     letters = "xyz"[:operands]
     kinds = [f"T given_{x}" if i < arrays else f"float64 given_{x}" for i, x in enumerate(letters)]
     inputs = ", ".join([*kinds, *(f"float64 number_{a}" for a in "abc")])
-    values = ", ".join([*(f"{x} = W(given_{x})" for x in letters), *(f"{a} = W(number_{a})" for a in "abc")])
+    numbers = (f"{a} = W(number_{a})" for a in "abc" if re.search(rf"\b{a}\b", _FORMULAS[name]))
+    values = ", ".join([*(f"{x} = W(given_{x})" for x in letters), *numbers])
     name_of_kernel = name if arrays == operands else f"{name}_{arrays}"
     return elementwise(name_of_kernel, inputs, "T out", f"const W {values}; out = T({_FORMULAS[name]});", _FUNCTIONS)
 

@@ -31,7 +31,7 @@ extern "C" __global__ void of_windows(const T* images, T* values, whole* places,
                                       whole total) {
     const int count = g.size[0] * g.size[1] * g.size[2], image = g.image[0] * g.image[1] * g.image[2];
     EACH_OF(i, total) {
-        whole plane = i / count;
+        whole plane = quotient(i, count);
         At o = at(i - plane * count, g.size);
         const T* x = images + plane * image;
         Largest best;
@@ -68,7 +68,7 @@ extern "C" __global__ void of_places(const T* images, T* values, whole* places, 
                                      const whole* t2, Places g, whole own, whole total) {
     const int count = g.size[0] * g.size[1] * g.size[2], image = g.image[0] * g.image[1] * g.image[2];
     EACH_OF(i, total) {
-        whole plane = i / count, table = own ? plane : 0;
+        whole plane = quotient(i, count), table = own ? plane : 0;
         At o = at(i - plane * count, g.size);
         const T* x = images + plane * image;
         const whole* a = t0 + (table * g.size[0] + o.x[0]) * g.kernel[0];
@@ -132,7 +132,7 @@ extern "C" __global__ void unpooled(const T* planes, const whole* places, T* out
                                     whole total) {
     EACH_OF(i, total) {
         whole place = places[i];
-        if (place >= 0 && place < count) out[i / each * count + place] = planes[i];
+        if (place >= 0 && place < count) out[quotient(i, each) * count + place] = planes[i];
     }
 }
 """,

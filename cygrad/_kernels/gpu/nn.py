@@ -32,9 +32,10 @@ extern "C" __global__ void softmax(const T* a, T* out, whole rows, whole n) {
         Row x(a + row * n, n);
         W largest, sum = sum_of_exponentials(x, n, &largest);
         W scale = LOGARITHM ? log(sum) : W(1) / sum;
+        Made y{out + row * n};
         EACH(i, k, n) {
             W d = x.get(k, i) - largest;
-            out[row * n + i] = T(LOGARITHM ? d - scale : exp(d) * scale);
+            y.put(k, i, LOGARITHM ? d - scale : exp(d) * scale);
         }
     }
 }
@@ -63,9 +64,10 @@ extern "C" __global__ void softmax_backward(const T* grad, const T* result, T* o
         W sum = 0;
         EACH(i, k, n) sum += LOGARITHM ? g.get(k, i) : g.get(k, i) * y.get(k, i);
         sum = over_row(sum, Add());
+        Made to{out + row * n};
         EACH(i, k, n) {
             W v = y.get(k, i);
-            out[row * n + i] = T(LOGARITHM ? g.get(k, i) - exp(v) * sum : (g.get(k, i) - sum) * v);
+            to.put(k, i, LOGARITHM ? g.get(k, i) - exp(v) * sum : (g.get(k, i) - sum) * v);
         }
     }
 }
@@ -170,7 +172,9 @@ extern "C" __global__ void cross_entropy(const T* a, const whole* target, const 
     EACH_ROW(row, rows) {
         Row x(a + row * n, n);
         W largest, sum = sum_of_exponentials(x, n, &largest);
-        EACH(i, k, n) softmax[row * n + i] = T(exp(x.get(k, i) - largest) / sum);
+        Made y{softmax + row * n};
+        W scale = W(1) / sum;
+        EACH(i, k, n) y.put(k, i, exp(x.get(k, i) - largest) * scale);
         if (threadIdx.x == 0) {
             whole t = target[row];
             W w = t == ignored ? W(0) : weight_of(weight, t, n);
@@ -190,9 +194,11 @@ extern "C" __global__ void cross_entropy_backward(const T* grad, whole step, con
     EACH_ROW(row, rows) {
         whole t = target[row];
         W factor = t == ignored ? W(0) : W(grad[row * step]) * weight_of(weight, t, n) / (total ? *total : W(1));
-        for (whole i = threadIdx.x; i < n; i += blockDim.x) {
-            W own = SOFTMAX ? W(softmax[row * n + i]) : W(0);
-            out[row * n + i] = T(t == ignored ? W(0) : factor * (own - (i == t ? W(1) : W(0))));
+        Line<T> p{softmax + row * n};
+        Made to{out + row * n};
+        EACH(i, k, n) {
+            W own = SOFTMAX ? p.get(k, i) : W(0);
+            to.put(k, i, t == ignored ? W(0) : factor * (own - (i == t ? W(1) : W(0))));
         }
     }
 }

@@ -30,11 +30,13 @@ extern "C" __global__ void normalize_rows(const T* a, const W* weight, const W* 
         }
         EACH(i, k, n) { W d = x.get(k, i) - m; s += d * d; }
         W f = W(1) / sqrt(over_row(s, Add()) / W(n) + W(eps));
+        Line<W> scale{weight}, shift{bias};
+        Made y{out + row * n};
         EACH(i, k, n) {
             W v = (x.get(k, i) - m) * f;
-            if (weight) v *= weight[i];
-            if (bias) v += bias[i];
-            out[row * n + i] = T(v);
+            if (weight) v *= scale.get(k, i);
+            if (bias) v += shift.get(k, i);
+            y.put(k, i, v);
         }
         if (!threadIdx.x) { middle[row] = m; factor[row] = f; }
     }
@@ -49,16 +51,18 @@ extern "C" __global__ void rows_gradient(const T* grad, const T* a, const W* wei
     EACH_ROW(row, rows) {
         Row g(grad + row * n, n), x(a + row * n, n);
         W m = middle[row], f = factor[row], s = 0, p = 0;
+        Line<W> scale{weight};
         EACH(i, k, n) {
-            W h = g.get(k, i) * (weight ? weight[i] : W(1));
+            W h = g.get(k, i) * (weight ? scale.get(k, i) : W(1));
             s += h;
             p += h * (x.get(k, i) - m) * f;
         }
         s = centered ? over_row(s, Add()) / W(n) : W(0);
         p = over_row(p, Add()) / W(n);
+        Made y{out + row * n};
         EACH(i, k, n) {
-            W h = g.get(k, i) * (weight ? weight[i] : W(1));
-            out[row * n + i] = T(f * (h - s - (x.get(k, i) - m) * f * p));
+            W h = g.get(k, i) * (weight ? scale.get(k, i) : W(1));
+            y.put(k, i, f * (h - s - (x.get(k, i) - m) * f * p));
         }
     }
 }
@@ -157,11 +161,12 @@ _RUN_SUMS = RowProgram(
 extern "C" __global__ void run_sums(const T* grad, const T* a, const W* middle, const W* factor, W* products, W* sums,
                                     whole count, whole rows, whole n) {
     EACH_ROW(row, rows) {
-        Row g(grad + row * n, n);
-        W s = 0, p = 0;
+        Line<T> g{grad + row * n}, x{a + row * n};
+        W s = 0, p = 0, m = a ? middle[row % count] : W(0);
         EACH(i, k, n) {
-            s += g.get(k, i);
-            if (a) p += g.get(k, i) * (W(a[row * n + i]) - middle[row % count]);
+            W own = g.get(k, i);
+            s += own;
+            if (a) p += own * (x.get(k, i) - m);
         }
         s = over_row(s, Add());
         p = over_row(p, Add());
@@ -174,10 +179,10 @@ extern "C" __global__ void run_sums(const T* grad, const T* a, const W* middle, 
 _SCALE_RUNS = Program(
     "scale_runs",
     """
-extern "C" __global__ void scale_runs(const T* a, const W* middle, const W* scale, const W* shift, T* out, whole size,
-                                      whole n, whole count) {
+extern "C" __global__ void scale_runs(const T* a, const W* middle, const W* scale, const W* shift, T* out, whole count,
+                                      whole size, whole n) {
     EACH_OF(i, size) {
-        whole r = i / n % count;
+        whole r = rest(quotient(i, n), count);
         W v = W(a[i]);
         if (middle) v -= middle[r];
         v *= scale[r];
@@ -190,14 +195,56 @@ _COMBINE_RUNS = Program(
     "combine_runs",
     """
 extern "C" __global__ void combine_runs(const T* grad, const T* a, const W* middle, const W* scale, const W* along,
-                                        const W* level, T* out, whole size, whole n, whole count) {
+                                        const W* level, T* out, whole count, whole size, whole n) {
     EACH_OF(i, size) {
-        whole r = i / n % count;
+        whole r = rest(quotient(i, n), count);
         out[i] = T(W(grad[i]) * scale[r] + (W(a[i]) - middle[r]) * along[r] + level[r]);
     }
 }
 """,
 )
+# The same where runs are long: what belongs to a run is found once.
+_SCALE_LONG_RUNS = RowProgram(
+    "scale_long_runs",
+    """
+extern "C" __global__ void scale_long_runs(const T* a, const W* middle, const W* scale, const W* shift, T* out,
+                                           whole count, whole rows, whole n) {
+    EACH_ROW(row, rows) {
+        Line<T> x{a + row * n};
+        Made y{out + row * n};
+        whole r = row % count;
+        W m = middle ? middle[r] : W(0), f = scale[r], b = shift ? shift[r] : W(0);
+        EACH(i, k, n) y.put(k, i, (x.get(k, i) - m) * f + b);
+    }
+}
+""",
+)
+_COMBINE_LONG_RUNS = RowProgram(
+    "combine_long_runs",
+    """
+extern "C" __global__ void combine_long_runs(const T* grad, const T* a, const W* middle, const W* scale,
+                                             const W* along, const W* level, T* out, whole count, whole rows,
+                                             whole n) {
+    EACH_ROW(row, rows) {
+        Line<T> g{grad + row * n}, x{a + row * n};
+        Made y{out + row * n};
+        whole r = row % count;
+        W m = middle[r], f = scale[r], by = along[r], b = level[r];
+        EACH(i, k, n) y.put(k, i, g.get(k, i) * f + (x.get(k, i) - m) * by + b);
+    }
+}
+""",
+)
+_LONG_RUN = 64
+
+
+def _each_run(short, long, runs, out, args):
+    """Run one of two programs, which end with (out, count, and what both classes of programs add)."""
+    args = *args, out, runs.count
+    if runs.places >= _LONG_RUN:
+        long.over_rows(out.dtype, runs.rows, runs.places, args)
+    else:
+        short.over(out.dtype, out.size, (*args, out.size, runs.places))
 
 
 class _Runs:
@@ -248,8 +295,8 @@ def _normalized_runs(x, weight, bias, frame, given):
     scale = factor if weight is None else factor * weight
     shift = None if bias is None else runs.each(bias, wide)
     out = cupy().empty(frame.view, x.dtype)
-    args = x, runs.each(middle, wide), runs.each(scale, wide), shift, out, x.size, runs.places, runs.count
-    _SCALE_RUNS.over(x.dtype, x.size, args)
+    args = x, runs.each(middle, wide), runs.each(scale, wide), shift
+    _each_run(_SCALE_RUNS, _SCALE_LONG_RUNS, runs, out, args)
     return out, *(a.reshape(runs.kept) for a in (middle, factor, squares))
 
 
@@ -294,11 +341,11 @@ def _gradients_of_runs(g, x, weight, middle, factor, frame, needs):
         grad = cupy().empty(frame.view, g.dtype)
         scale = runs.each(factor if w is None else factor * w, wide)
         if frame.fixed:
-            _SCALE_RUNS.over(g.dtype, g.size, (g, None, scale, None, grad, g.size, runs.places, runs.count))
+            _each_run(_SCALE_RUNS, _SCALE_LONG_RUNS, runs, grad, (g, None, scale, None))
         else:
             level, along = (_level(runs, a, w, g.size, factor) for a in (sums, products))
-            terms = g, x, each_middle, scale, runs.each(along * factor, wide), runs.each(level, wide), grad
-            _COMBINE_RUNS.over(g.dtype, g.size, (*terms, g.size, runs.places, runs.count))
+            terms = g, x, each_middle, scale, runs.each(along * factor, wide), runs.each(level, wide)
+            _each_run(_COMBINE_RUNS, _COMBINE_LONG_RUNS, runs, grad, terms)
     return grad, grad_weight, grad_bias
 
 

@@ -32,6 +32,11 @@ typedef long long whole;
 // Every element of a grid, whatever its size.
 #define EACH_OF(i, count) \\
     for (whole i = blockIdx.x * (whole)blockDim.x + threadIdx.x; i < (count); i += gridDim.x * (whole)blockDim.x)
+// Of numbers that are not negative; to divide those of 32 bits takes a fifth of the time.
+__device__ inline whole quotient(whole a, whole b) {
+    return (a | b) >> 32 ? a / b : (whole)((unsigned)a / (unsigned)b);
+}
+__device__ inline whole rest(whole a, whole b) { return a - quotient(a, b) * b; }
 __device__ inline float infinity(float) { return __int_as_float(0x7f800000); }
 __device__ inline double infinity(double) { return __longlong_as_double(0x7ff0000000000000LL); }
 __device__ inline float nothing(float) { return __int_as_float(0x7fffffff); }

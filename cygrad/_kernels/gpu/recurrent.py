@@ -19,7 +19,7 @@ def _program(name, arguments, body):
     text = f"""{_SIGMOID}
 extern "C" __global__ void {name}({arguments}, whole width, whole total) {{
     EACH_OF(e, total) {{
-        whole row = e / width, i = e - row * width;
+        whole row = quotient(e, width), i = e - row * width;
         {body}
     }}
 }}

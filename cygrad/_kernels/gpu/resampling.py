@@ -26,7 +26,7 @@ extern "C" __global__ void resample(const T* a, T* out, Places g, const int* p0,
                                     const double* w2, const double* divisor, whole back, whole total) {
     const int count = g.size[0] * g.size[1] * g.size[2];
     EACH_OF(i, total) {
-        whole plane = i / count;
+        whole plane = quotient(i, count);
         At o = at(i - plane * count, g.size);
         const T* x = a + plane * g.image[0] * g.image[1] * g.image[2];
         int a0 = o.x[0] * g.kernel[0], a1 = o.x[1] * g.kernel[1], a2 = o.x[2] * g.kernel[2];

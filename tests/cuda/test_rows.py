@@ -1,0 +1,74 @@
+"""Functions of rows of every length: kept in registers or not, moved 16 bytes at once or by elements."""
+
+import pytest
+from cupy_standin import compiler
+
+import cygrad as torch
+import cygrad.nn.functional as F
+from cygrad._kernels.gpu import library
+from cygrad._kernels.gpu.rows import RowProgram
+
+pytestmark = pytest.mark.skipif(
+    compiler.compiler() is None and not library.is_available(), reason="kernels run by a C++ compiler: there is none"
+)
+
+
+@pytest.fixture(autouse=True)
+def gpu(cupy):
+    return cupy
+
+
+def cross_entropy(x):
+    return F.cross_entropy(x, torch.tensor([1, 7, -100], device=x.device), reduction="none")
+
+
+def layer_norm(x):
+    n = x.shape[-1]
+    weight = torch.linspace(0.5, 2.0, n, dtype=x.dtype, device=x.device)
+    return F.layer_norm(x, (n,), weight, weight - 1)
+
+
+def batch_norm(x):
+    return F.batch_norm(x[None], None, None, training=True)
+
+
+def softmax(x):
+    return x.softmax(-1)
+
+
+FUNCTIONS = softmax, layer_norm, cross_entropy, batch_norm
+LENGTHS = {softmax: (12, 13, 4097, 16400), layer_norm: (9001,), cross_entropy: (13,), batch_norm: (9, 90)}
+CASES = [(function, 600, dtype) for function in FUNCTIONS for dtype in (torch.float32, torch.float16)]
+CASES += [(function, n, torch.float32) for function in FUNCTIONS for n in LENGTHS[function]]
+
+
+@pytest.mark.parametrize("function, n, dtype", CASES)
+def test_rows_are_those_of_the_cpu(function, n, dtype):
+    given = torch.randn(3, n).to(dtype)
+    weights = torch.linspace(-1, 1, 3 * n).reshape(3, n)
+    found = []
+    for device in ("cpu", "cuda"):
+        x = given.to(device, copy=True).requires_grad_()
+        y = function(x).float()
+        (y * (weights.to(device) if y.ndim > 1 else weights[:, 0].to(device))).sum().backward()
+        found += [(y.detach().cpu(), x.grad.float().cpu())]
+    tolerance = {"rtol": 1e-4, "atol": 1e-5} if dtype == torch.float32 else {"rtol": 1e-2, "atol": 5e-3}
+    for mine, other in zip(*found):
+        torch.testing.assert_close(other, mine, **tolerance)
+
+
+def test_rows_that_begin_anywhere(monkeypatch):
+    packs, launch = [], RowProgram.launch
+
+    def noted(self, *args, **macros):
+        packs.append(macros["PACK"])
+        return launch(self, *args, **macros)
+
+    monkeypatch.setattr(RowProgram, "launch", noted)
+    base = torch.randn(2 * 600 + 1)
+    for start, pack in ((0, 4), (1, 1)):
+        x = base[start : start + 1200].reshape(2, 600)
+        on_gpu = base.cuda()[start : start + 1200].reshape(2, 600)
+        torch.testing.assert_close(on_gpu.softmax(-1).cpu(), x.softmax(-1))
+        assert packs == [pack]
+        packs.clear()
