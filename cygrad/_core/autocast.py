@@ -184,9 +184,9 @@ def widest(operands):
 # -- standing before an op ---------------------------------------------------------------------------------
 
 
-def guard(module):
-    """Let the entry points of a family that have a policy ask first."""
-    for space in (module, module.get("methods", {})):
+def guard(module, others):
+    """Let the entry points of a family that have a policy ask first, there and among `others` that it publishes."""
+    for space in (module, module.get("methods", {}), others):
         for key, entry in list(space.items()):
             name = getattr(entry, "__name__", None)
             is_own = getattr(entry, "__module__", None) == module["__name__"]

@@ -33,7 +33,7 @@ def published(module, others):
     """
     from cygrad._core.autocast import guard
 
-    guard(module)
+    guard(module, others)
     functions = {}
     methods = {}
     looked_at = {}
