@@ -1,5 +1,6 @@
 """Averages over windows of images: pooling with windows of one size, with a wanted number of windows, and by a norm."""
 
+import math
 from functools import lru_cache
 
 import numpy as np
@@ -229,13 +230,19 @@ def adaptive_avg_pool3d(input, output_size):
 def norms(function, pool, dims, input, norm_type, kernel_size, stride, ceil_mode):
     t = require(input, function)
     kernel = numbers(kernel_size, function, "kernel_size", 3, dims)
+    if isinstance(norm_type, (int, float)) and math.isinf(norm_type):
+        from cygrad._ops import max_pooling  # which imports this module
+
+        largest = getattr(max_pooling, f"max_pool{dims}d")
+        sign_of = math.copysign(1, norm_type)  # the smallest is minus the largest of the negative
+        return mul(largest(mul(abs(t), sign_of), kernel, stride, 0, 1, ceil_mode), sign_of)
     means = pool(pow(t, norm_type), kernel, stride, 0, ceil_mode)
     sums = mul(sign(means), relu(abs(means)))
     return pow(mul(sums, int(np.prod(kernel)), out=owned(sums)), 1.0 / norm_type)
 
 
 def lp_pool1d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
-    """The `norm_type`-norm of each window of a sequence; see `lp_pool2d`.
+    """The `norm_type`-norm of each window of a sequence; see `lp_pool2d`. Gradient: 0 where the sum is not positive.
 
     >>> import cygrad
     >>> cygrad.nn.functional.lp_pool1d(cygrad.tensor([[3.0, 4.0]]), 2, 2)
@@ -246,6 +253,9 @@ def lp_pool1d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
 
 def lp_pool2d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
     """`(sum of input^norm_type)^(1 / norm_type)` over each window of images; windows are as in `avg_pool2d`.
+
+    For inf it is the largest magnitude, for -inf the smallest. Gradient: 0 where the sum is not positive; of equal
+    magnitudes the first has all.
 
     >>> import cygrad
     >>> cygrad.nn.functional.lp_pool2d(cygrad.tensor([[[3.0, 0.0], [0.0, 4.0]]]), 2, 2)

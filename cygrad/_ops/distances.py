@@ -259,8 +259,8 @@ RENORM = declare(
 def renorm(input, p, dim, maxnorm, *, out=None):
     """`input` with each slice along `dim` that has a larger p-norm than `maxnorm` scaled down to that norm.
 
-    Saves `input`. Gradient: that of the scaling. Raises RuntimeError for p <= 0, a negative `maxnorm`, integers, and
-    less than two dimensions.
+    Saves `input`. Gradient: that of the scaling; g where the norm is `maxnorm` or less. Raises RuntimeError for p <= 0,
+    a negative `maxnorm`, integers, and less than two dimensions.
 
     >>> import cygrad
     >>> cygrad.renorm(cygrad.tensor([[3.0, 4.0], [0.3, 0.4]]), 2, 0, 1)

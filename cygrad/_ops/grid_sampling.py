@@ -189,7 +189,7 @@ NUMBERS = {"interpolation_mode": int, "padding_mode": int, "align_corners": bool
 
 @typed(**NUMBERS)
 def grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners):
-    """`grid_sample`, whose modes and paddings are numbers, in the order in which they stand there.
+    """`grid_sample`, whose modes and paddings are numbers, in the order in which they stand there; gradients are its.
 
     >>> import cygrad
     >>> cygrad.grid_sampler(cygrad.arange(4.0).reshape(1, 1, 2, 2), cygrad.zeros(1, 1, 1, 2), 0, 0, True)
@@ -201,7 +201,7 @@ def grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners):
 
 @typed(**NUMBERS)
 def grid_sampler_2d(input, grid, interpolation_mode, padding_mode, align_corners):
-    """`grid_sampler` of images. Saves both.
+    """`grid_sampler` of images. Saves both. Gradient: as of `grid_sample`, also where the slope changes.
 
     >>> import cygrad
     >>> cygrad.grid_sampler_2d(cygrad.arange(4.0).reshape(1, 1, 2, 2), cygrad.zeros(1, 1, 1, 2), 0, 0, True)
@@ -214,7 +214,7 @@ def grid_sampler_2d(input, grid, interpolation_mode, padding_mode, align_corners
 
 @typed(**NUMBERS)
 def grid_sampler_3d(input, grid, interpolation_mode, padding_mode, align_corners):
-    """`grid_sampler` of volumes. Saves both.
+    """`grid_sampler` of volumes. Saves both. Gradient: as of `grid_sample`, also where the slope changes.
 
     >>> import cygrad
     >>> cygrad.grid_sampler_3d(cygrad.arange(8.0).reshape(1, 1, 2, 2, 2), cygrad.zeros(1, 1, 1, 1, 3), 0, 0, True)
@@ -240,7 +240,8 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
     image's 'reflection'. The result is (n, channels, rows, columns).
 
     Saves both. Gradients: of `input`, g times the weights of the elements; of `grid`, the slopes of the weights times
-    the elements times g, and 0 with 'nearest' and where padding holds a point at the border. Warns if `align_corners`
+    the elements times g, and 0 with 'nearest' and where padding holds a point at the border; at the center of an
+    element, where the slope changes, that of the side of the larger coordinates. Warns if `align_corners`
     is left out. Raises RuntimeError for shapes and types that do not fit, ValueError for an unknown mode or padding.
 
     >>> import cygrad

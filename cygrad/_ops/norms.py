@@ -111,6 +111,8 @@ def of_values(t, ord, row, column, keepdim):
 def nuclear_norm(input, dim=None, keepdim=False, *, out=None):
     """The sum of the singular values of matrices, in the last two dimensions unless `dim` says others.
 
+    Gradient: g * U V^H, also where singular values are 0: there one of many, which depends on U and V.
+
     >>> import cygrad
     >>> cygrad.nuclear_norm(cygrad.tensor([[3.0, 0.0], [0.0, -4.0]]))
     tensor(7.)

@@ -310,6 +310,8 @@ def rnn_tanh(*args, **kwargs):
 def rnn_relu(*args, **kwargs):
     """(out, h_n): `nn.RNN` as a function, with the arguments of `gru`; h = relu(w_ih x + b_ih + w_hh h + b_hh).
 
+    Gradient: as of `relu`, 0 at 0.
+
     >>> import cygrad
     >>> eye = [cygrad.ones(1, 1), cygrad.ones(1, 1)]
     >>> cygrad.rnn_relu(cygrad.ones(2, 1, 1), cygrad.zeros(1, 1, 1), eye, False, 1, 0.0, False, False, False)[1]

@@ -170,7 +170,7 @@ def converted(t, wanted, function):
 
 
 def frobenius_norm(input, dim, keepdim=False, *, out=None):
-    """The Euclidean norm over one or two dimensions; all if `dim` is empty.
+    """The Euclidean norm over one or two dimensions; all if `dim` is empty. Gradient: g * x / r; 0 where it is 0.
 
     >>> import cygrad
     >>> cygrad.frobenius_norm(cygrad.tensor([[3.0, 4.0]]), dim=(0, 1))
