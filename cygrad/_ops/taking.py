@@ -321,7 +321,7 @@ def unravel_index(indices, shape):
     numbers, found = numbers.astype(np.int64), []
     for length in reversed(lengths):
         found.append(tensor_of(as_array(numbers % max(length, 1))))
-        numbers = numbers // max(length, 1)
+        numbers //= max(length, 1)
     return tuple(reversed(found))
 
 
