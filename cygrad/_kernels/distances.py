@@ -101,7 +101,7 @@ def pdist(x, p):
         last = min(first + step, n - 1)
         found = cdist(x[first:last], x[first + 1 :], p, False)
         after = np.arange(n - 1 - first) >= np.arange(last - first)[:, None]
-        stop = start + np.count_nonzero(after)
+        stop = start + int(np.count_nonzero(after))
         out[start:stop] = found[after]
         start = stop
     return out

@@ -184,7 +184,8 @@ def _some_steps_at_a_time(backward):
             return backward(d_out, d_last, arrays, gates, kept, sizes, is_reversed, wanted)
         x, h0, *weights, c0, w_hr = arrays
         starts = range(0, steps, some) if is_reversed else range(steps - some, -some, -some)
-        totals, d_x = None, _new(x, *x.shape) if wanted[0] else None
+        totals: Any = None
+        d_x: Any = _new(x, *x.shape) if wanted[0] else None
         for start in starts:
             here = slice(max(start, 0) * n, min(start + some, steps) * n)
             before = slice(here.stop, here.stop + n) if is_reversed else slice(here.start - n, here.start)

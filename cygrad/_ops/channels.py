@@ -1,6 +1,7 @@
 """Reordering channels, and the product of two inputs under a stack of matrices."""
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -101,7 +102,7 @@ def trilinear_rule(n, g):
     if len(parts) < 2:
         return _gradients(n, g, *inputs, shape)
     a, b, weight = inputs
-    totals = [None, None, np.empty(shape, array_of(g).dtype) if n.needs(2) else None]
+    totals: list[Any] = [None, None, np.empty(shape, array_of(g).dtype) if n.needs(2) else None]
     for here in parts:
         g_here, own = tensor_of(array_of(g)[:, here]), None if weight is None else tensor_of(array_of(weight)[here])
         found = _gradients(n, g_here, a, b, own, (g_here.shape[1], *shape[1:]))

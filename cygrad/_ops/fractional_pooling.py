@@ -3,6 +3,8 @@
 After Graham, "Fractional max-pooling" (2014), with the pseudo-random sequences of overlapping windows described there.
 """
 
+from typing import Any
+
 import numpy as np
 
 from cygrad._core import messages
@@ -79,7 +81,8 @@ def maxima(array, dims, tables_of):
         return kernels.of_places(array, dims, tables_of(slice(None)))
     outer, image = array.shape[: array.ndim - dims], array.shape[array.ndim - dims :]
     planes = array.reshape(-1, *image)
-    step, values = max(1, len(planes) * blocks.SIZE // array.size), None
+    step = max(1, len(planes) * blocks.SIZE // array.size)
+    values: Any = None
     for start in range(0, len(planes), step):
         part = slice(start, start + step)
         found = kernels.of_places(planes[part], dims, tables_of(part))

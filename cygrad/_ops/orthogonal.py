@@ -6,6 +6,8 @@ rows as columns; J. Roberts, D. Roberts, "QR and LQ decomposition matrix backpro
 and deep matrices and their software implementation" (2020) for wide ones.
 """
 
+from typing import Any
+
 import numpy as np
 
 from cygrad._core import messages, return_types
@@ -94,7 +96,8 @@ def tall_gradient(q, r, of_q, of_r):
     upper = triu(inner)
     both = add(upper, adjoint(upper))  # twice the real part on the diagonal, which is once too often
     both = sub(both, mul(diag_embed(diagonal(both, 0, -2, -1)), 0.5))
-    array, incoming = array_of(q), None if of_q is None else array_of(of_q)
+    array = array_of(q)
+    incoming: Any = None if of_q is None else array_of(of_q)
     if array.ndim > 2 or array.size <= blocks.SIZE or reused(q) is None or not isinstance(array, np.ndarray):
         return rows_of_gradient(q, r, of_q, both)
     out, step = np.empty_like(array), max(1, blocks.SIZE // array.shape[1])
