@@ -11,6 +11,7 @@ Backward functions give the gradients of (x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_h
 """
 
 from functools import lru_cache, wraps
+from typing import Any
 
 import numpy as np
 
