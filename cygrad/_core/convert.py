@@ -24,7 +24,7 @@ def tolist(self):
     [[1, 2], [3, 4]]
     """
     _check_memory(self)
-    return array_of(self).tolist()
+    return basics.in_memory(array_of(self)).tolist()
 
 
 def _check_memory(t):

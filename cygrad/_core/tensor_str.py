@@ -20,6 +20,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cygrad._kernels.gpu.basics import in_memory
+
 __all__ = ["get_printoptions", "printoptions", "set_printoptions", "tensor_str"]
 
 
@@ -254,7 +256,7 @@ def _summarised(array: Any, options: PrintOptions) -> tuple[np.ndarray, tuple[bo
             for length, cut in zip(array.shape, elided)
         )
         array = array[np.ix_(*edges)]
-    return array if isinstance(array, np.ndarray) else array.get(), elided
+    return in_memory(array), elided
 
 
 # ---- step 2: the elements

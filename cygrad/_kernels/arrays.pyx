@@ -456,7 +456,7 @@ cdef object value_of(object array):
             return (<const cnp.npy_int32*>memory)[0]
         if num == cnp.NPY_UINT8:
             return (<const unsigned char*>memory)[0]
-    return array.item()
+    return by_numpy.item(array)
 
 
 cdef cnp.ndarray array_of_number(object number, int typenum):

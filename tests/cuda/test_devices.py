@@ -194,6 +194,9 @@ def test_a_lost_gpu_is_told(cupy, monkeypatch):
     monkeypatch.setattr(cupy.ndarray, "get", fail)
     with pytest.raises(RuntimeError, match=r"(?s)^CUDA error: cudaErrorIllegalAddress.*GPU is lost to this"):
         x.cpu()
+    for read in (x.tolist, x[0].item, lambda: float(x[0]), lambda: bool(x[0] > 0), lambda: repr(x), x[0].tolist):
+        with pytest.raises(RuntimeError, match=r"(?s)^CUDA error: cudaErrorIllegalAddress.*GPU is lost to this"):
+            read()
     monkeypatch.setattr(cupy, "cumprod", fail)
     with pytest.raises(RuntimeError, match="start anew"):
         x.cumprod(0)

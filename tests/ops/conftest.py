@@ -22,9 +22,24 @@ def on(request):
     cygrad.use_deterministic_algorithms(False)
 
 
+@pytest.fixture
+def by_default(on, request):
+    """For tests that make their tensors themselves: these are where `--device` says."""
+    if request.config.getoption("device") == "cpu":
+        yield
+        return
+    cygrad.set_default_device("cuda")
+    yield
+    cygrad.set_default_device(None)
+
+
 def pytest_collection_modifyitems(config, items):
-    """On a GPU only what takes the device: the rest is the same as on the CPU."""
+    """On a GPU only what takes the device: the rest is the same as on the CPU.
+
+    Errors are left out: they name types of the CPU, and what an index says is not looked at on a GPU.
+    """
     if config.getoption("device") != "cpu":
-        left_out = {item for item in items if item.path.parent.name == "ops" and "on" not in item.fixturenames}
+        of_ops = [item for item in items if item.path.parent.name == "ops"]
+        left_out = {item for item in of_ops if "on" not in item.fixturenames or item.originalname == "test_errors"}
         config.hook.pytest_deselected(items=list(left_out))
         items[:] = [item for item in items if item not in left_out]

@@ -7,6 +7,8 @@ import pytest
 import cygrad as torch
 from helpers import fails, leaf
 
+pytestmark = pytest.mark.usefixtures("by_default")
+
 
 def numbered(*shape):
     return torch.arange(float(torch.Size(shape).numel())).reshape(shape).clone()

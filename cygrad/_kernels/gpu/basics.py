@@ -26,7 +26,7 @@ def empty_beside(beside, shape, dtype):
 def copy_into(target, values):
     """Write `values`, broadcast and converted as C does, into `target`, from whatever device to whatever device."""
     if not is_array(target):
-        np.copyto(target, values.get() if is_array(values) else values, casting="unsafe")
+        np.copyto(target, in_memory(values), casting="unsafe")
         return
     with on_device(target.device.id):
         target[...] = moved(values, target.device.id)
@@ -48,6 +48,11 @@ def move(a, index, may_run_on=False):
         return pinned.sent(a, index)
     with on_device(index):
         return cupy().array(a)
+
+
+def in_memory(a):
+    """An array of the CPU's memory as it is, and a copy there of one on a GPU."""
+    return move(a, None) if is_array(a) else a
 
 
 def moved(a, index):
