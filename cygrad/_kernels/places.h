@@ -11,14 +11,17 @@
 CYGRAD_BEGIN_PLAIN_LOOPS
 
 #define DEFINE_SCATTER(NAME, TYPE)                                                                              \
-    static void NAME(TYPE *out, const int64_t *index, const TYPE *values, const Py_ssize_t *n)                  \
+    static int NAME(TYPE *out, const int64_t *index, const TYPE *values, const Py_ssize_t *n)                   \
     {                                                                                                           \
         const Py_ssize_t count = n[1], inner = n[2], step = n[3];                                               \
-        for (Py_ssize_t k = 0; k < count; k++)                                                                  \
-            for (Py_ssize_t i = 0; i < inner; i++, index++, values += step) {                                   \
-                const uint64_t at = INDEX(index);                                                               \
-                if (at < (uint64_t)n[0]) out[at * inner + i] = *values;                                         \
-            }                                                                                                   \
+        int is_outside = 0;                                                                                     \
+        for (Py_ssize_t k = count * inner, i = 0; k > 0; k--, index++, values += step) {                        \
+            const uint64_t at = INDEX(index);                                                                   \
+            if (at < (uint64_t)n[0]) out[at * inner + i] = *values;                                             \
+            else is_outside = 1;                                                                                \
+            if (++i == inner) i = 0;                                                                            \
+        }                                                                                                       \
+        return is_outside;                                                                                      \
     }
 
 #if defined(__GNUC__)
@@ -30,13 +33,6 @@ typedef uint64_t scattered_8;
 DEFINE_SCATTER(scatter_4, uint32_t)
 DEFINE_SCATTER(scatter_8, scattered_8)
 #undef DEFINE_SCATTER
-
-static CYGRAD_CLONES int are_within(const int64_t *index, Py_ssize_t n, int64_t length)
-{
-    int64_t is_outside = 0;
-    for (Py_ssize_t i = 0; i < n; i++) is_outside |= (index[i] < 0) | (index[i] >= length);
-    return !is_outside;
-}
 
 /* The first `count` places among rows of `columns` elements, of which the bits of `mask` count. */
 #define DEFINE_NONZERO(NAME, TYPE)                                                                              \
@@ -70,8 +66,8 @@ DEFINE_NONZERO(nonzero_8, uint64_t)
 CYGRAD_END_LOOPS
 
 /* data: out (outer, length, inner), indices (outer, count, inner), values; n: length, count, inner, 1 if there is a value
-   for each index and 0 if there is one for all, and whether indices are just looked at: it has failed if one is negative or
-   too large. Those that are nevertheless, since they were changed afterwards, are left out. An item is one of the outer. */
+   for each index and 0 if there is one for all. An item is one of the outer. It has failed if an index is negative or too
+   large; for those nothing is written. */
 static void scatter_part(void *context, Py_ssize_t first, Py_ssize_t count)
 {
     native_call *c = context;
@@ -79,9 +75,7 @@ static void scatter_part(void *context, Py_ssize_t first, Py_ssize_t count)
         const Py_ssize_t at = i * c->n[1] * c->n[2];
         const int64_t *index = (const int64_t *)c->data[1] + at;
         void *out = AT(0, i * c->n[0] * c->n[2]), *values = AT(2, at * c->n[3]);
-        if (c->n[4]) c->failed |= !are_within(index, c->n[1] * c->n[2], c->n[0]);
-        else if (c->is_double) scatter_8(out, index, values, c->n);
-        else scatter_4(out, index, values, c->n);
+        if (c->is_double ? scatter_8(out, index, values, c->n) : scatter_4(out, index, values, c->n)) c->failed = 1;
     }
 }
 

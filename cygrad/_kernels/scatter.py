@@ -41,9 +41,16 @@ def index_add(a, axis, index, source, alpha=1):
     if axis:
         a, source = a.swapaxes(0, axis), source.swapaxes(0, axis)
     out = a.copy("C")
+    index_add_to(out, index, source)
+    return np.ascontiguousarray(out.swapaxes(0, axis)) if axis else out
+
+
+def index_add_to(out, index, source, alpha=1):
+    """The same along the first axis of an array, which is dense, in place."""
+    if alpha != 1:
+        source = source * np.asarray(alpha, source.dtype)
     width = math.prod(out.shape[1:])
     add_rows(out.reshape(len(out), width), index, source.reshape(len(index), width))
-    return np.ascontiguousarray(out.swapaxes(0, axis)) if axis else out
 
 
 def scatter_add(a, axis, index, source):
@@ -100,7 +107,10 @@ _LOOPS = {"prod": np.multiply, "amax": np.maximum, "amin": np.minimum}
 
 
 def _scattered(out, axis, index, source):
-    """`scatter` by a loop, which knows no negative indices, and needs as many places beside the axis; tells whether."""
+    """`scatter` by a loop, which needs as many places beside the axis; False if there is none, or for other indices.
+
+    It knows no negative ones, and leaves those out.
+    """
     shape = out.shape[:axis] + index.shape[axis : axis + 1] + out.shape[axis + 1 :]
     kind = {4: np.float32, 8: np.float64}.get(out.itemsize)
     fits = (
@@ -121,10 +131,7 @@ def _scattered(out, axis, index, source):
     numbers = out.shape[axis], index.shape[axis], inner, values.size > 1
     items = index.size // (index.shape[axis] * inner)
     piece = max(1, PIECE * items // index.size)
-    if native.run(SCATTER, arrays, (*numbers, True), 0, items, piece):  # nothing is written then
-        return False
-    native.run(SCATTER, arrays, (*numbers, False), 0, items, piece)
-    return True
+    return not native.run(SCATTER, arrays, numbers, 0, items, piece)
 
 
 def scatter(out, axis, index, source):
@@ -153,6 +160,10 @@ def places_of(a, axis, index, source):
 def scatter_reduce(a, axis, index, source, reduce, include_self):
     """A copy of `a` with the elements of `source` reduced into the places where `scatter` would write them."""
     out = a.copy("C")
+    if reduce == "sum" and index.size:
+        if not include_self:
+            scatter(out, axis, index, np.zeros((), a.dtype))
+        return add_at(out, axis, index, source)
     places, values = places_of(a, axis, index, source)
     flat = out.reshape(-1)
     with np.errstate(all="ignore"):

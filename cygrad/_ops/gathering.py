@@ -68,6 +68,18 @@ def placed(op, operands, t, added, index, args, out):
     return written_in_place(op, t, inputs, args, index, lambda: run_kernel(op, array_of(t), operands))
 
 
+def is_dense(a):
+    """Whether it is in memory, in order, so that elements are added where they belong."""
+    return type(a) is np.ndarray and a.ndim > 0 and a.flags.carray
+
+
+def added_within(op, t, added, index, args, add):
+    """As `finished` in place, for what adds to the array of `t` itself."""
+    for operand in (index, added):
+        check_apart(t, operand)
+    return written_in_place(op, t, (t, added), args, index, add)
+
+
 def run_kernel(op, array, operands):
     gpu.fitting(op.kernel, array)(array, *operands)
 
@@ -76,8 +88,14 @@ def check_bounds(index, length):
     """Raise unless 0 <= index < length. An index on a GPU is not looked at, which would wait for it."""
     if index.size and length == 0:
         raise RuntimeError("index_select(): self indexing axis dim should be positive")
-    if index.size and not gpu.is_array(index) and (index.min() < 0 or index.max() >= length):
+    if index.size and not gpu.is_array(index) and _is_outside(index, length):
         raise IndexError("index out of range in self")
+
+
+def _is_outside(index, length):
+    if index.dtype != np.int64:
+        return index.min() < 0 or index.max() >= length
+    return index.view(np.uint64).max() >= length  # negative ones are large
 
 
 # -- index_select, index_add ----------------------------------------------------------------------
@@ -173,8 +191,10 @@ def index_add(input, dim, index, source, *, alpha=1, out=None):
         check_each(where, a.shape, d)
     else:
         check_bounds(where, a.shape[0] if a.ndim else 1)
-    array = kernels.index_add(a, d, where.reshape(-1), array_of(added), alpha)
-    return finished(INDEX_ADD, array, t, added, index, (d, alpha, array_of(added).shape), out)
+    operands, args = (where.reshape(-1), array_of(added), alpha), (d, alpha, array_of(added).shape)
+    if out is t and d == 0 and is_dense(a):
+        return added_within(INDEX_ADD, t, added, index, args, lambda: kernels.index_add_to(a, *operands))
+    return finished(INDEX_ADD, kernels.index_add(a, d, *operands), t, added, index, args, out)
 
 
 def check_slices(name, t, dim, index, source):
@@ -276,7 +296,7 @@ def check_gather(shape, index, dim):
 def check_each(index, shape, dim):
     """Raise unless 0 <= index < length of a dimension; see `check_bounds`."""
     length = shape[dim] if shape else 1
-    if index.size and not gpu.is_array(index) and (index.min() < 0 or index.max() >= length):
+    if index.size and not gpu.is_array(index) and _is_outside(index, length):
         wrong = index[(index < 0) | (index >= length)].reshape(-1)[0]
         raise RuntimeError(f"index {wrong} is out of bounds for dimension {dim} with size {length}")
 
@@ -327,6 +347,9 @@ def scatter_add(input, dim, index, src, *, out=None):
     where = array_of(index)
     source = array_of(added)
     check_scatter(a.shape, index, source.shape, d)
+    if out is t and where.size and is_dense(a):
+        args = d, source.shape
+        return added_within(SCATTER_ADD, t, added, index, args, lambda: kernels.add_at(a, d, where, source))
     array = kernels.scatter_add(a, d, where, source) if where.size else a.copy()
     return finished(SCATTER_ADD, array, t, added, index, (d, source.shape), out)
 
