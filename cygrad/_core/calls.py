@@ -62,7 +62,10 @@ def look_again(function, values, names, error):
         with suppress(TypeError):
             return (function(*simple[:given], **dict(zip(names, simple[given:]))),)
     match = NOT_A_TENSOR.match(text)
-    return match and f"{title}(): argument '{match[1]}' must be Tensor, not {match[2]}"
+    if match:
+        return f"{title}(): argument '{match[1]}' must be Tensor, not {match[2]}"
+    named = text.startswith(f"{plain.__name__}() ") and title != plain.__name__
+    return title + text.removeprefix(plain.__name__) if named else None
 
 
 def _simple(value, text):

@@ -194,9 +194,9 @@ def _with_logits(input, target, weight, pos_weight, how):
     name = "binary_cross_entropy_with_logits"
     x, y = require(input, name), require(target, name, "target", 2)
     w, p = _optional(weight, name, "weight"), _optional(pos_weight, name, "pos_weight")
-    shape = broadcast_shape(array_of(x).shape, array_of(y).shape)
     if not x.dtype.is_floating_point:
         raise messages.not_implemented_for("log_sigmoid_cpu", x.dtype)
+    shape = broadcast_shape(array_of(x).shape, array_of(y).shape)
     if not (y.dtype.is_floating_point or y.dtype.is_complex):
         raise RuntimeError(
             f"result type {x.dtype.type_name} can't be cast to the desired output type {y.dtype.type_name}\n"

@@ -2,6 +2,7 @@
 
 import math
 import operator
+import re
 import sys
 
 import numpy as np
@@ -294,6 +295,25 @@ def test_missing_arguments_are_named(call, names):
         call(torch.ones(2, 2))
     assert torch.mul(other=torch.tensor(2.0), input=torch.tensor(3.0)) == 6
     assert torch.transpose(torch.ones(2, 3), dim1=0, dim0=1).shape == (3, 2)
+
+
+def test_numpys_names_and_numbers():
+    x = torch.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    assert torch.var_mean(x, axis=1, keepdims=True)[1].tolist() == [[1.5], [3.5]]
+    assert torch.fft.fft(x, axis=0).shape == x.kthvalue(1, axis=0).values.unsqueeze(0).expand(2, 2).shape
+    assert torch.eq(x1=x, x2=np.int64(2)).tolist() == [[False, True], [False, False]]
+    squares = torch.pow(x, np.float32(2))
+    assert squares.tolist() == [[1, 4], [9, 16]] and squares.grad_fn.name() == "PowBackward0"
+    assert torch.dist(x, torch.zeros(2, 2), torch.tensor(1)).item() == 10
+    for call, text in (
+        (lambda: torch.gather(x, 0), 'gather() missing 1 required positional arguments: "index"'),
+        (lambda: torch.kthvalue(x, 1, q=3), "kthvalue() got an unexpected keyword argument 'q'"),
+        (lambda: torch.kthvalue(x, 1, axis=0, dim=0), "kthvalue() got an unexpected keyword argument 'axis'"),
+        (lambda: torch.fft.fft(x, q=3), "fft_fft() got an unexpected keyword argument 'q'"),
+        (lambda: torch.renorm(x, np.str_("a"), 0, 1.0), "renorm(): argument 'p' (position 2) must be Number"),
+    ):
+        with pytest.raises(TypeError, match=rf"^{re.escape(text)}"):
+            call()
 
 
 def test_power_modulo_is_refused():
