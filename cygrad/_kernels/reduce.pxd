@@ -13,13 +13,6 @@ cpdef cnp.ndarray norm(cnp.ndarray a, double p=*, tuple axes=*, bint keepdim=*)
 cpdef cnp.ndarray logsumexp(cnp.ndarray a, tuple axes=*, bint keepdim=*)
 cpdef cnp.ndarray all_(cnp.ndarray a, tuple axes=*, bint keepdim=*)
 cpdef cnp.ndarray any_(cnp.ndarray a, tuple axes=*, bint keepdim=*)
-cpdef cnp.ndarray count_nonzero(cnp.ndarray a, tuple axes=*, bint keepdim=*)
-
-# Positions are int64; axis None looks at the array as if it were flat.
-cpdef cnp.ndarray argmax(cnp.ndarray a, object axis=*, bint keepdim=*)
-cpdef cnp.ndarray argmin(cnp.ndarray a, object axis=*, bint keepdim=*)
-cpdef tuple max_with_indices(cnp.ndarray a, int axis, bint keepdim=*)
-cpdef tuple min_with_indices(cnp.ndarray a, int axis, bint keepdim=*)
 
 # Undo broadcasting: the sum of `a` over the dimensions in which an array of that shape was repeated.
 cpdef cnp.ndarray sum_to(cnp.ndarray a, tuple shape)

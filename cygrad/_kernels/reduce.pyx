@@ -14,7 +14,6 @@ row.
 import numpy as np
 
 cimport numpy as cnp
-from cpython.object cimport PyObject
 from libc.math cimport INFINITY
 from libc.string cimport memset
 
@@ -26,10 +25,6 @@ from cygrad._kernels import by_numpy
 from cygrad._kernels.dispatch import dispatching
 
 cnp.import_array()
-
-cdef extern from "numpy/arrayobject.h":
-    object PyArray_ArgMax(cnp.ndarray, int axis, PyObject* out)
-    object PyArray_ArgMin(cnp.ndarray, int axis, PyObject* out)
 
 cdef extern from "reduce.h" nogil:
     # float if `is_double` is 0, else double
@@ -185,13 +180,18 @@ cdef void _copy_first(Walk walk, Loop* loop, char** data) noexcept:
     run(&walk, loop, operands)
 
 
+cdef enum:
+    PARTIAL = 1 << 17           # partial sums there is room for
+
+
 cdef bint _add_contiguous(Walk* walk, int t, cnp.ndarray a, cnp.ndarray out) except -1:
     """Sum by our own loops where `a` is one dense block; tells whether it is."""
     cdef Py_ssize_t[5] sizes                # kept, reduced, kept, reduced, kept: from the innermost outwards
     cdef cnp.npy_intp step = cnp.PyArray_ITEMSIZE(a), result_step = step, rows
+    cdef Py_ssize_t outer, start, count, together
     cdef int k, role = 0
     cdef bint is_double
-    cdef const void* x
+    cdef const char* x
     cdef cnp.ndarray partial
     if t != cnp.NPY_FLOAT and t != cnp.NPY_DOUBLE:
         return False
@@ -212,15 +212,30 @@ cdef bint _add_contiguous(Walk* walk, int t, cnp.ndarray a, cnp.ndarray out) exc
             return False
         sizes[role] *= walk.dims[k]
     is_double = t == cnp.NPY_DOUBLE
-    x = cnp.PyArray_DATA(a)
+    x = cnp.PyArray_BYTES(a)
     if sizes[3] == 1:
         _sum_block(is_double, x, sizes[2] * sizes[4], sizes[1], sizes[0], cnp.PyArray_DATA(out))
-    else:                       # first what is adjacent, then the partial sums
-        rows = sizes[4] * sizes[3] * sizes[2] * sizes[0]
-        partial = empty(1, &rows, t)
+        return True
+    # First what is adjacent, then the partial sums: of a block of the kept dimension in the middle, if there are many
+    together = sizes[4] * sizes[2]
+    if together * sizes[3] * sizes[0] > PARTIAL:
+        together = max(1, min(sizes[2], PARTIAL // (sizes[3] * sizes[0])))
+    rows = together * sizes[3] * sizes[0]
+    partial = empty(1, &rows, t)
+    step = cnp.PyArray_ITEMSIZE(a)
+    if together == sizes[4] * sizes[2]:
         _sum_block(is_double, x, rows // sizes[0], sizes[1], sizes[0], cnp.PyArray_DATA(partial))
         _sum_block(is_double, cnp.PyArray_DATA(partial), sizes[4], sizes[3], sizes[2] * sizes[0],
                    cnp.PyArray_DATA(out))
+        return True
+    for outer in range(sizes[4]):
+        for start in range(0, sizes[2], together):
+            count = min(together, sizes[2] - start)
+            for k in range(sizes[3]):
+                _sum_block(is_double, x + ((outer * sizes[3] + k) * sizes[2] + start) * sizes[1] * sizes[0] * step,
+                           count, sizes[1], sizes[0], cnp.PyArray_BYTES(partial) + k * count * sizes[0] * step)
+            _sum_block(is_double, cnp.PyArray_DATA(partial), 1, sizes[3], count * sizes[0],
+                       cnp.PyArray_BYTES(out) + (outer * sizes[2] + start) * sizes[0] * step)
     return True
 
 
@@ -558,47 +573,4 @@ cdef tuple _shape_of(Shape* shape):
     return tuple([shape.dims[i] for i in range(shape.ndim)])
 
 
-cpdef cnp.ndarray count_nonzero(cnp.ndarray a, tuple axes=None, bint keepdim=False):
-    """How many elements over `axes` differ from 0, as int64."""
-    from cygrad._kernels import along       # imports this file
-    is_whole = axes is None and not keepdim
-    return np.asarray(along.count_nonzero(a) if is_whole else np.count_nonzero(a, axes, keepdims=keepdim))
-
-
-cpdef cnp.ndarray argmax(cnp.ndarray a, object axis=None, bint keepdim=False):
-    """Position of the first nan, or else of the first largest element, along `axis`. No elements: ``ValueError``."""
-    return _position(a, axis, keepdim, True)
-
-
-cpdef cnp.ndarray argmin(cnp.ndarray a, object axis=None, bint keepdim=False):
-    """Position of the first nan, or else of the first smallest element, along `axis`. No elements: ``ValueError``."""
-    return _position(a, axis, keepdim, False)
-
-
-cdef cnp.ndarray _position(cnp.ndarray a, object axis, bint keepdim, bint largest):
-    cdef Shape shape
-    cdef cnp.ndarray flat = a
-    cdef int dim = 0
-    _plan(&shape, a, None if axis is None else (axis,), keepdim)
-    if axis is None:
-        flat = cnp.PyArray_Ravel(a, cnp.NPY_CORDER)
-    else:
-        dim = axis
-    if shape.count == 0:
-        raise ValueError("the position of the largest or smallest of no elements")
-    found = PyArray_ArgMax(flat, dim, NULL) if largest else PyArray_ArgMin(flat, dim, NULL)
-    return cast(np.asarray(found).reshape(_shape_of(&shape)), cnp.NPY_INT64)
-
-
-cpdef tuple max_with_indices(cnp.ndarray a, int axis, bint keepdim=False):
-    """(amax, argmax) along `axis`."""
-    return amax(a, (axis,), keepdim), argmax(a, axis, keepdim)
-
-
-cpdef tuple min_with_indices(cnp.ndarray a, int axis, bint keepdim=False):
-    """(amin, argmin) along `axis`."""
-    return amin(a, (axis,), keepdim), argmin(a, axis, keepdim)
-
-
-dispatching(globals(), """sum prod mean sum_to var norm logsumexp amax amin all_ any_ count_nonzero argmax argmin
-    max_with_indices min_with_indices""")
+dispatching(globals(), "sum prod mean sum_to var norm logsumexp amax amin all_ any_")

@@ -13,7 +13,7 @@ from cygrad._core.gradients_in_blocks import reused
 from cygrad._core.opdef import IN0, NONDIFF, OUT0, PRIVATE, declare, publish
 from cygrad._core.record import apply1_args, apply_n, as_type, record_n, recorded, tensor_argument
 from cygrad._core.tensor import Tensor
-from cygrad._kernels import along, stacks
+from cygrad._kernels import along, positions, stacks
 from cygrad._kernels.gpu.library import dense
 from cygrad._ops.arguments import integers
 from cygrad._ops.arithmetic import div, mul, sub
@@ -215,7 +215,7 @@ def any(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):
     return truth(ANY, input, dim, keepdim, axis, keepdims, out)
 
 
-COUNT_NONZERO = declare("count_nonzero", flags=NONDIFF, kernel=reduce.count_nonzero)
+COUNT_NONZERO = declare("count_nonzero", flags=NONDIFF, kernel=positions.count_nonzero)
 
 
 def count_nonzero(input, dim=None, *, axis=None):

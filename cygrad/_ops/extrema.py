@@ -16,7 +16,7 @@ from cygrad._core.gradients_in_blocks import reused
 from cygrad._core.opdef import IN0, IN1, LINEAR, NONDIFF, OUT0, PRIVATE, declare, publish
 from cygrad._core.record import apply_n, record_n, record_outputs, tensor_argument
 from cygrad._core.tensor import Tensor
-from cygrad._kernels import along, blocks
+from cygrad._kernels import along, blocks, positions
 from cygrad._kernels.gpu import is_array
 from cygrad._kernels.stacks import reducing
 from cygrad._ops.arguments import dim_argument, integers
@@ -124,7 +124,7 @@ def chosen_along(op, t, values, indices, dim, keepdim, out, how=()):
     return result_type((value, index))
 
 
-POSITIONS = reducing(reduce.argmax), reducing(reduce.argmin)
+POSITIONS = reducing(positions.argmax), reducing(positions.argmin)
 
 
 def with_place(both, extreme, position, array, dim, keepdim):
@@ -135,10 +135,10 @@ def with_place(both, extreme, position, array, dim, keepdim):
 
 
 MAX_DIM = choice_along(
-    "max.dim", partial(with_place, reduce.max_with_indices, reduce.amax, POSITIONS[0]), "MaxBackward0"
+    "max.dim", partial(with_place, positions.max_with_indices, reduce.amax, POSITIONS[0]), "MaxBackward0"
 )
 MIN_DIM = choice_along(
-    "min.dim", partial(with_place, reduce.min_with_indices, reduce.amin, POSITIONS[1]), "MinBackward0"
+    "min.dim", partial(with_place, positions.min_with_indices, reduce.amin, POSITIONS[1]), "MinBackward0"
 )
 
 MAX_SIGNATURES = (

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import cygrad
-from cygrad._kernels import along, diagonals, elementwise, native, picking, reduce, scatter
+from cygrad._kernels import along, diagonals, elementwise, native, picking, positions, scatter
 from tests.kernels.arrays_zoo import layouts
 
 TYPES = ["f", "d", "i", "l", "b", "?", "e", "F", "D", "u1", ">f4"]
@@ -28,7 +28,7 @@ def test_nonzero(dtype):
             found = along.nonzero(array)
             assert found.dtype == np.int64
             np.testing.assert_array_equal(found, expected)
-            assert reduce.count_nonzero(array) == len(expected)
+            assert positions.count_nonzero(array) == len(expected)
             if array.ndim:
                 np.testing.assert_array_equal(along.first_nonzero(array, 3), expected[:3])
                 np.testing.assert_array_equal(along.first_nonzero(array, 10**5)[:5], expected[:5])
@@ -42,7 +42,7 @@ def test_unusual_values_are_not_zero():
         assert along.count_nonzero(np.tile(a, 9999)) == 7 * 9999
     whole = np.array([0, -(2**63), 2**62, 1, 2**32, 0])
     np.testing.assert_array_equal(along.nonzero(whole)[:, 0], [1, 2, 3, 4])
-    assert reduce.count_nonzero(np.tile(whole, 9999)) == 4 * 9999
+    assert positions.count_nonzero(np.tile(whole, 9999)) == 4 * 9999
 
 
 @pytest.mark.parametrize("dtype", ["f", "d", "i", "l", "F", "D", "?", "e"])

@@ -92,7 +92,7 @@ BACKWARDS = _table(
     (
         "a copy in the order, of the length or in the type in which the loops read",
         {
-            0.25: "repeat expand_copy",
+            0.25: "repeat",
             0.5: "conv_transpose3d scaled_dot_product_attention masked_scatter",
             0.75: "conv3d",
             1.0: "lp_pool2d lp_pool3d",
