@@ -43,6 +43,21 @@ def rows(function):
     return make
 
 
+def forward(function):
+    """A function of 10^8 elements, forward alone: what is read and written once."""
+
+    def make(torch):
+        x = torch.randn(24576, 4096, device="cuda")
+
+        def run():
+            with torch.no_grad():
+                function(torch, x)
+
+        return run
+
+    return make
+
+
 def cross_entropy(torch):
     x = torch.randn(8192, 4096, device="cuda", requires_grad=True)
     target = torch.randint(0, 4096, (8192,), device="cuda")
@@ -54,9 +69,14 @@ def cross_entropy(torch):
     return run
 
 
-def matmul(torch):
-    a, b = (torch.randn(4096, 4096, device="cuda") for _ in range(2))
-    return lambda: a @ b
+def matmul(dtype):
+    """The product of two matrices of 4096 x 4096."""
+
+    def make(torch):
+        a, b = (torch.randn(4096, 4096, device="cuda", dtype=getattr(torch, dtype)) for _ in range(2))
+        return lambda: a @ b
+
+    return make
 
 
 def mlp_step(torch, **how):
@@ -118,7 +138,11 @@ MAKERS = {
     "softmax 8192x4096": rows(lambda torch, x: torch.softmax(x, -1)),
     "layer norm 8192x4096": rows(lambda torch, x: torch.nn.functional.layer_norm(x, (4096,))),
     "cross-entropy 8192x4096": cross_entropy,
-    "matmul 4096": matmul,
+    "gelu 24576x4096, forward": forward(lambda torch, x: torch.nn.functional.gelu(x)),
+    "softmax 24576x4096, forward": forward(lambda torch, x: torch.softmax(x, -1)),
+    "layer norm 24576x4096, forward": forward(lambda torch, x: torch.nn.functional.layer_norm(x, (4096,))),
+    "matmul 4096": matmul("float32"),
+    "matmul 4096, bfloat16": matmul("bfloat16"),
     "784-128-10 step with Adam": mlp_step,
     "784-128-10 step with Adam, captured": captured_step,
     "transformer block 32x512x768": transformer,
@@ -137,19 +161,33 @@ def milliseconds(torch, run):
     return start.elapsed_time(end)
 
 
-def measured(peers):
-    """{row: {library: median in milliseconds}}; `peers` are libraries by name."""
-    table = {}
-    for row, make in MAKERS.items():
-        runs = {name: make(torch) for name, torch in peers.items()}
-        times: dict[str, list[float]] = {name: [] for name in peers}
-        for turn in range(ROUNDS + 3):  # the first compile kernels and fill pools
-            for name, run in runs.items():
-                time = milliseconds(peers[name], run)
-                if turn >= 3:
-                    times[name].append(time)
-        table[row] = {name: statistics.median(values) for name, values in times.items()}
-    return table
+# Bytes that a row reads and writes at least
+BYTES = {row: 2 * 4 * 24576 * 4096 for row in MAKERS if row.endswith("forward")}
+
+
+def row(name):
+    """{"times": {library: median in milliseconds}, "share": that of the memory's bandwidth, if it is what counts}."""
+    libraries = peers()
+    runs = {library: MAKERS[name](torch) for library, torch in libraries.items()}
+    times: dict[str, list[float]] = {library: [] for library in libraries}
+    for turn in range(ROUNDS + 3):  # the first compile kernels and fill pools
+        for library, run in runs.items():
+            time = milliseconds(libraries[library], run)
+            if turn >= 3:
+                times[library].append(time)
+    medians = {library: statistics.median(values) for library, values in times.items()}
+    if name not in BYTES:
+        return {"times": medians}
+    return {"times": medians, "share": BYTES[name] / (medians["cygrad"] / 1000) / bandwidth()}
+
+
+def bandwidth():
+    """Bytes that the memory of the GPU could move in a second."""
+    from cygrad._kernels.gpu.library import cupy
+
+    attribute = cupy().cuda.runtime.deviceGetAttribute
+    kilohertz, bits = 36, 37  # numbers of CUDA's attributes
+    return 2 * 1000 * attribute(kilohertz, 0) * attribute(bits, 0) / 8
 
 
 def peers():
@@ -164,18 +202,22 @@ def peers():
     return found
 
 
-def as_table(table):
+def as_table(table, shares):
     """The figures as a table of Markdown."""
-    names = list(next(iter(table.values())))
-    lines = ["| work | " + " | ".join(f"{name} (ms)" for name in names) + " | ratio |"]
-    lines.append("|---" * (len(names) + 2) + "|")
+    names = sorted({name for times in table.values() for name in times}, key=str.lower)
+    lines = ["| work | " + " | ".join(f"{name} (ms)" for name in names) + " | ratio | of bandwidth |"]
+    lines.append("|---" * (len(names) + 3) + "|")
     for row, times in table.items():
         ratio = f"{times['cygrad'] / times['PyTorch']:.2f}" if "PyTorch" in times else ""
-        lines.append(f"| {row} | " + " | ".join(f"{times[name]:.3f}" for name in names) + f" | {ratio} |")
+        share = f"{100 * shares[row]:.0f} %" if shares.get(row) else ""
+        cells = (f"{times[name]:.3f}" if name in times else "" for name in names)
+        lines.append(f"| {row} | " + " | ".join(cells) + f" | {ratio} | {share} |")
     return "\n".join(lines)
 
 
 if __name__ == "__main__":
     if not cygrad.cuda.is_available():
         raise SystemExit("there is no GPU")
-    print(as_table(measured(peers())))
+    found = {name: row(name) for name in MAKERS}
+    times, shares = ({name: r.get(key) for name, r in found.items()} for key in ("times", "share"))
+    print(as_table(times, shares))
