@@ -81,7 +81,13 @@ def _keys(a, axis, descending):
     if descending:
         np.invert(keys, out=keys)
     np.left_shift(keys, bits, out=keys)
-    np.bitwise_or(keys, np.arange(n, dtype=keys.dtype).reshape((n,) + (1,) * (a.ndim - 1 - axis)), out=keys)
+    behind = (1,) * (a.ndim - 1 - axis)
+    if n <= PIECE:
+        np.bitwise_or(keys, np.arange(n, dtype=keys.dtype).reshape((n, *behind)), out=keys)
+        return keys, bits, least
+    for here, places in _places(n, keys.dtype):  # numbers of all would be as large as the keys of one row
+        part = keys[(slice(None),) * axis + (here,)]
+        np.bitwise_or(part, places.reshape((-1, *behind)), out=part)
     return keys, bits, least
 
 

@@ -79,3 +79,15 @@ def test_runs(dtype, shape):
             np.testing.assert_array_equal(lengths, np.diff([*starts, flat.size]))
             np.testing.assert_array_equal(numbers.reshape(-1), np.repeat(np.arange(len(starts)), lengths))
             assert searching.runs(array, False, False)[1:] == (None, None)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_long_rows(axis):
+    """Whose places are numbered in pieces."""
+    a = np.random.default_rng(0).integers(0, 999, (2, ordering.PIECE + 5)).astype(np.float32)
+    a = a if axis else np.asfortranarray(a.T)
+    for descending in (False, True):
+        values, order = ordering.sorted_along(a, axis, descending)
+        expected = np.argsort(-a if descending else a, axis, kind="stable")
+        np.testing.assert_array_equal(order, expected)
+        np.testing.assert_array_equal(values, np.take_along_axis(a, expected, axis))
