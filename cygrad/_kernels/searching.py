@@ -9,6 +9,7 @@ from cygrad._kernels.dispatch import dispatching
 from cygrad._kernels.gpu.library import as_array, dense
 
 INT64 = np.dtype(np.int64).num
+FEW = 1 << 14  # elements that are looked at once
 BLOCK = 1 << 15  # elements among which runs are looked for at once
 
 # -- places in a sorted order ------------------------------------------------------------------------------
@@ -63,7 +64,7 @@ def distinct_slices(array, axis):
 def runs(array, inverse, counts):
     """The first of each run of equal elements, and where each element is among them, and the lengths, if wanted."""
     flat = array.reshape(-1)
-    if type(flat) is np.ndarray:
+    if type(flat) is np.ndarray and (inverse or counts or flat.size > FEW):
         return _runs(flat, inverse, counts, array.shape)
     first = _starts(flat[:, None])
     return flat[first], _numbers(first).reshape(array.shape) if inverse else None, _lengths(first, counts)
