@@ -186,14 +186,14 @@ def run_tests():
     """Run the generic tests of which the page tells; the first failure ends it."""
     for name in calls.SAMPLES:
         if name in calls.DIFFERENTIABLE:
-            test_generic.test_gradient(name)
-            test_generic.test_second_gradient(name)
-            test_forward_mode.test_tangent(name)
-            test_forward_mode.test_tangent_of_gradient(name)
+            test_generic.test_gradient(name, calls.Cygrad)
+            test_generic.test_second_gradient(name, calls.Cygrad)
+            test_forward_mode.test_tangent(name, calls.Cygrad)
+            test_forward_mode.test_tangent_of_gradient(name, calls.Cygrad)
         if name in test_generic.WITH_INPLACE:
-            test_generic.test_inplace(name)
+            test_generic.test_inplace(name, calls.Cygrad)
         if test_generic.takes_out(name):
-            test_generic.test_out(name)
+            test_generic.test_out(name, calls.Cygrad)
 
 
 def main():
