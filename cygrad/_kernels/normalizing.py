@@ -30,14 +30,17 @@ def wide(a):
     return a.astype(np.float32) if isinstance(a, np.ndarray) and a.dtype.itemsize == 2 else a
 
 
-@silent
 def normalized(x, weight, bias, frame, given):
     """(result, mean, 1 / deviation, mean square about the mean or None) of an array of shape `frame.view`.
 
     `given` is (mean, mean square) or None; weight and bias have the shape `frame.parameter`, or are None.
     """
-    if _are_rows(x, frame):
-        return _normalized_rows(x, weight, bias, frame)
+    first = _first_of_rows(x, frame)
+    return _normalized_rows(x, weight, bias, frame, first) if first >= 0 else _in_passes(x, weight, bias, frame, given)
+
+
+@silent
+def _in_passes(x, weight, bias, frame, given):
     middle, squares = given or ((None, None) if _are_runs(x, frame) else statistics(x, frame.axes, frame.centered))
     if _are_runs(x, frame):
         return _normalized_runs(x, weight, bias, frame, middle, squares)
@@ -53,8 +56,9 @@ def gradients(g, x, weight, middle, factor, frame, needs):
     """
     of_input, of_weight, of_bias = needs
     if of_input or of_weight:
-        if _are_rows(x, frame):
-            return _gradients_of_rows(g, x, weight, middle, factor, frame, needs)
+        first = _first_of_rows(x, frame)
+        if first >= 0:
+            return _gradients_of_rows(g, x, weight, middle, factor, frame, needs, first)
         if _are_runs(x, frame):
             return _gradients_of_runs(g, x, weight, middle, factor, frame, needs)
         axis = next((i for i, n in enumerate(x.shape) if n > 1), 0)
@@ -184,35 +188,37 @@ def _first(frame):
     return first if frame.axes[:1] == (first,) and frame.parameter == (1,) * first + frame.view[first:] else -1
 
 
-def _are_rows(x, frame):
-    first = _first(frame)
-    return first >= 0 and not frame.fixed and norms.has_loops(x) and 0 < math.prod(x.shape[first:]) <= LONGEST_ROW
+def _first_of_rows(x, frame):
+    """The same for arrays whose rows have a loop; else -1."""
+    first = -1 if frame.fixed or not norms.has_loops(x) else _first(frame)
+    return first if first >= 0 and 0 < math.prod(frame.view[first:]) <= LONGEST_ROW else -1
 
 
-def _as_rows(x, frame):
-    first = _first(frame)
-    return x.reshape(math.prod(frame.view[:first]), math.prod(frame.view[first:]))
+def shaped(a, shape):
+    """The array with that shape."""
+    return a if a.shape == shape else a.reshape(shape)
 
 
 def _flat_weight(x, weight, fill, length):
     return np.full(length, fill, x.dtype) if weight is None else weight.reshape(-1)
 
 
-def _normalized_rows(x, weight, bias, frame):
-    rows = _as_rows(x, frame)
-    w, b = (_flat_weight(x, p, fill, rows.shape[1]) for p, fill in ((weight, 1), (bias, 0)))
+def _normalized_rows(x, weight, bias, frame, first):
+    view = frame.view
+    n = math.prod(view[first:])
+    w, b = _flat_weight(x, weight, 1, n), _flat_weight(x, bias, 0, n)
+    rows = shaped(x, (math.prod(view[:first]), n))
     out, middle, factor = norms.normalize_rows(rows, w, b, frame.eps, frame.centered)
-    kept = frame.view[: _first(frame)] + (1,) * len(frame.axes)
-    return out.reshape(frame.view), middle.reshape(kept), factor.reshape(kept), None
+    kept = view[:first] + (1,) * (len(view) - first)
+    return shaped(out, view), middle.reshape(kept), factor.reshape(kept), None
 
 
-def _gradients_of_rows(g, x, weight, middle, factor, frame, needs):
-    rows = _as_rows(x, frame)
-    w = _flat_weight(x, weight, 1, rows.shape[1])
-    found = norms.rows_gradients(
-        _as_rows(g, frame), rows, w, middle.reshape(-1), factor.reshape(-1), frame.centered, *needs
-    )
-    return [None if a is None else a.reshape(s) for a, s in zip(found, (frame.view, frame.parameter, frame.parameter))]
+def _gradients_of_rows(g, x, weight, middle, factor, frame, needs, first):
+    n = math.prod(frame.view[first:])
+    shape = math.prod(frame.view[:first]), n
+    given = shaped(x, shape), _flat_weight(x, weight, 1, n), middle.reshape(-1), factor.reshape(-1)
+    found = norms.rows_gradients(shaped(g, shape), *given, frame.centered, *needs)
+    return [None if a is None else shaped(a, s) for a, s in zip(found, (frame.view, frame.parameter, frame.parameter))]
 
 
 # -- groups of runs ----------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ Under the signatures of nn.functional; the package's forms have their own order 
 """
 
 import math
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -51,15 +52,22 @@ class Frame(NamedTuple):
 def _normalized(op, input, weight, bias, frame, given=None, more=()):
     """(result, mean, mean square) of a normalisation; the node's args begin with those that `_rule` needs."""
     array = array_of(input)
-    x = kernels.wide(array.reshape(frame.view))
-    w, b = (None if p is None else kernels.wide(array_of(p)).reshape(frame.parameter) for p in (weight, bias))
+    x = kernels.wide(kernels.shaped(array, frame.view))
+    w, b = _broadcast(weight, frame), _broadcast(bias, frame)
     result, middle, factor, squares = kernels.normalized(x, w, b, frame, given)
-    result = result.reshape(array.shape).astype(array.dtype, copy=False)
+    result = kernels.shaped(result, array.shape)
+    if result.dtype != array.dtype:
+        result = result.astype(array.dtype)
     # Weight and bias have one shape. It stands beside them, since the weight is saved for the input's gradient alone.
-    shape = next((tuple(p.shape) for p in (weight, bias) if p is not None), None)
+    one = bias if weight is None else weight
+    shape = None if one is None else tuple(one.shape)
     args = frame, middle, factor, shape, *more
     inputs = (input, weight, bias)[: len(op.inputs)]
     return record_n(op, result, inputs, args), middle, squares
+
+
+def _broadcast(parameter, frame):
+    return None if parameter is None else kernels.wide(array_of(parameter)).reshape(frame.parameter)
 
 
 def _rule(n, g):
@@ -70,7 +78,7 @@ def _fused(n, g):
     frame, middle, factor, shape = n.args[:4]
     input, weight = n.saved(0), n.saved(1)
     x = None if input is None else kernels.wide(array_of(input).reshape(frame.view))
-    w = None if weight is None else kernels.wide(array_of(weight)).reshape(frame.parameter)
+    w = _broadcast(weight, frame)
     needs = n.needs(0), n.needs(1), n.needs(2)
     grad, *others = kernels.gradients(kernels.wide(g.reshape(frame.view)), x, w, middle, factor, frame, needs)
     if grad is not None:
@@ -318,8 +326,13 @@ def _last_dims(input, normalized_shape, weight, bias, eps, function, centered):
             f"Given normalized_shape={list(wanted)}, expected input with shape [{stars}{', '.join(map(str, wanted))}], "
             f"but got input of size{list(shape)}"
         )
-    before = tuple(range(first))
-    return Frame(shape, tuple(range(first, len(shape))), (1,) * first + wanted, before, centered, False, float(eps))
+    return _frame_of_last(shape, first, centered, float(eps))
+
+
+@lru_cache(256)
+def _frame_of_last(shape, first, centered, eps):
+    dims = tuple(range(len(shape)))
+    return Frame(shape, dims[first:], (1,) * first + shape[first:], dims[:first], centered, False, eps)
 
 
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
