@@ -17,6 +17,7 @@ import tempfile
 import time
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
+from typing import Any
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 SHARDS = 12  # of the largest files of tests, by the names of the tests
@@ -37,7 +38,7 @@ def parts():
     """{name: (kind, what it is given)}, the most telling first."""
     from benchmarks.gpu import MAKERS
 
-    found = {"versions": ("versions", None)}
+    found: dict[str, tuple[str, Any]] = {"versions": ("versions", None)}
     first = ["test_launches", "test_rows", "test_attention", "test_training", "test_ops"]
     files = {path.stem: path for path in sorted((CHECKOUT / "tests" / "cuda").glob("test_*.py"))}
     for name in [*first, *(set_aside for set_aside in files if set_aside not in first)]:

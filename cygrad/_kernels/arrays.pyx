@@ -13,6 +13,7 @@ from cygrad._kernels.parallel cimport LIGHT, Elements, enter, over, share
 from cygrad._kernels.pool cimport POOLED, empty_pooled
 from cygrad._kernels.walk cimport Walk, coalesce, join, memory_order
 from cygrad._kernels import by_numpy
+from cygrad._kernels.gpu.library import item
 
 cnp.import_array()
 
@@ -456,7 +457,7 @@ cdef object value_of(object array):
             return (<const cnp.npy_int32*>memory)[0]
         if num == cnp.NPY_UINT8:
             return (<const unsigned char*>memory)[0]
-    return by_numpy.item(array)
+    return item(array)
 
 
 cdef cnp.ndarray array_of_number(object number, int typenum):

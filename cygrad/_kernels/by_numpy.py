@@ -23,15 +23,6 @@ def call(ufunc, *arrays):
 
 
 @silent
-def item(array):
-    """The only element of an array as a Python number."""
-    if not isinstance(array, np.ndarray):
-        from cygrad._kernels.gpu.basics import in_memory
-
-        array = in_memory(array)
-    return array.item()
-
-
 def number(value, dtype):
     """A Python number as a 0-dim array in native byte order."""
     array = np.empty((), dtype.newbyteorder("="))

@@ -192,6 +192,7 @@ def test_a_lost_gpu_is_told(cupy, monkeypatch):
 
     x = torch.ones(3, device="cuda")
     monkeypatch.setattr(cupy.ndarray, "get", fail)
+    monkeypatch.setattr(cupy.ndarray, "item", fail)
     with pytest.raises(RuntimeError, match=r"(?s)^CUDA error: cudaErrorIllegalAddress.*GPU is lost to this"):
         x.cpu()
     for read in (x.tolist, x[0].item, lambda: float(x[0]), lambda: bool(x[0] > 0), lambda: repr(x), x[0].tolist):

@@ -9,6 +9,7 @@ import pytest
 from cupy_standin import compiler
 
 import cygrad as torch
+import cygrad.nn.functional as F
 from cygrad import nn
 from cygrad._kernels.gpu import allocating, library
 
@@ -241,3 +242,20 @@ def test_events_belong_to_the_device_of_their_stream(second):
     other.record()
     assert event.query()
     assert other.query()
+
+
+def test_what_kernels_keep_is_made_in_each_stream():
+    """On the stand-in it is an error to use what another stream makes, without waiting for it."""
+    x = torch.randn(2, 3, 8, 8, device="cuda")
+    scores = torch.randn(5, 2, 4, device="cuda").log_softmax(-1)
+    target = torch.ones(2, 3, dtype=torch.int64, device="cuda")
+    torch.cuda.synchronize()
+    found = []
+    for stream in (torch.cuda.Stream(), torch.cuda.Stream()):
+        with torch.cuda.stream(stream):
+            resized, pooled = F.interpolate(x, size=(5, 11), mode="bilinear"), F.adaptive_max_pool2d(x, 3)
+            loss = F.ctc_loss(scores, target, torch.tensor([5, 5]), torch.tensor([3, 2]))
+            found.append((resized, pooled, loss))
+    torch.cuda.synchronize()
+    for one, other in zip(*found):
+        assert torch.equal(one, other)

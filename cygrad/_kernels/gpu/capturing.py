@@ -115,6 +115,11 @@ def uploaded(array):
     return found
 
 
+def place():
+    """The current GPU and stream. What is kept by it was made there before, so that no stream has to wait for it."""
+    return current_device(), cupy().cuda.get_current_stream().ptr
+
+
 def kept(value):
     """What a cache gave, an array or a tuple of such: a capture keeps it."""
     capture = current()

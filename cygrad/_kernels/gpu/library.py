@@ -89,6 +89,14 @@ def explained(error):
     )
 
 
+def item(array):
+    """The only element of an array of whatever device as a Python number."""
+    try:
+        return array.item()
+    except RuntimeError as error:
+        raise explained(error) from None
+
+
 def is_array(value):
     """Whether this is an array on a GPU."""
     return _found is not None and isinstance(value, _found.ndarray)

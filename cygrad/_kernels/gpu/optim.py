@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from cygrad._kernels import by_numpy
-from cygrad._kernels.gpu.capturing import current, kept, uploaded
+from cygrad._kernels.gpu.capturing import current, kept, place, uploaded
 from cygrad._kernels.gpu.library import cupy, dense, is_array, on_device
 from cygrad._kernels.gpu.programs import FLOATS, Program
 
@@ -170,7 +170,9 @@ _TEXTS = {
 }
 _FORMULAS = {name: Program(name.lower(), TEXT + _FORMULA % (name.lower(), text)) for name, text in _TEXTS.items()}
 _NUMBERS = 7
+_NONE = [0] * 6
 _tables: dict = {}
+_is_float: dict = {}  # by type: is it one of FLOATS?
 
 
 class _Unless(local):
@@ -203,7 +205,7 @@ def _alone(step, row, *args):
 
 def _table(numbers):
     """A matrix of whole numbers on the current GPU; the last ones are kept."""
-    key = cupy().cuda.runtime.getDevice(), numbers.shape, numbers.tobytes()
+    key = place(), numbers.shape, numbers.tobytes()
     found = _tables.pop(key, None)
     if found is None:
         found = uploaded(numbers)
@@ -228,7 +230,12 @@ def launch(program, rows, numbers, steps=()):
 
     `steps`: their counts, which are counted up before.
     """
-    pointers = [[*(0 if a is None else a.data.ptr for a in row), *[0] * (6 - len(row)), row[0].size] for row in rows]
+    pointers = []
+    for row in rows:
+        line = [0 if a is None else a.data.ptr for a in row]
+        line += _NONE[len(row) :]
+        line.append(row[0].size)
+        pointers.append(line)
     for line, step in zip(pointers, steps):
         line[5] = step.data.ptr
     parts = _parts([row[0].size for row in rows])
@@ -240,22 +247,26 @@ def launch(program, rows, numbers, steps=()):
 
 
 def _check(params, arrays, name):
-    """There is one array for each parameter, of its shape."""
+    """There is one array for each parameter, of its size; to ask CuPy for shapes takes longer."""
     if len(arrays) != len(params):
         raise ValueError(f"{len(params)} parameters, but {len(arrays)} {name}")
     for param, array in zip(params, arrays):
-        if array is not None and array.shape != param.shape:
+        if array is not None and array.size != param.size:
             raise ValueError(f"{name}: shape {array.shape} for a parameter of {param.shape}")
 
 
 def fits(param, grad, state):
     """Can a launch change them: have they one type, and elements in one order?"""
-    others = [a for a in state if a is not None]
-    return (
-        param.dtype.name in FLOATS
-        and all(a.flags.c_contiguous and a.dtype == param.dtype for a in (param, *others))
-        and grad.dtype == param.dtype
-    )
+    dtype = param.dtype
+    is_known = _is_float.get(dtype)
+    if is_known is None:
+        is_known = _is_float[dtype] = dtype.name in FLOATS
+    if not is_known or grad.dtype != dtype or not param.flags.c_contiguous:
+        return False
+    for a in state:
+        if a is not None and (a.dtype != dtype or not a.flags.c_contiguous):
+            return False
+    return True
 
 
 def formula_step(name, rows):
@@ -273,9 +284,14 @@ def formula_step(name, rows):
 def _in_groups(rows, settings):
     """Rows by device, type and settings: those for one launch, and those to be changed one by one."""
     together, alone = defaultdict(list), []
+    keys: dict = {}  # by the identity of settings, which many rows share
     for (param, grad, *state), own in zip(rows, settings):
         if fits(param, grad, state):
-            together[param.device.id, param.dtype, tuple(own.items())].append((param, dense(grad), *state))
+            key = keys.get(id(own))
+            if key is None:
+                key = keys[id(own)] = tuple(own.items())
+            grad = grad if grad.flags.c_contiguous else dense(grad)
+            together[param.device.id, param.dtype, key].append((param, grad, *state))
         else:
             alone.append((param, grad, *state, own))
     return together, alone

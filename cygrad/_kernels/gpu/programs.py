@@ -7,7 +7,7 @@ Arrays are passed as pointers to their memory, which must be contiguous, whole n
 
 import numpy as np
 
-from cygrad._kernels.gpu.capturing import current, kept, uploaded
+from cygrad._kernels.gpu.capturing import current, kept, place, uploaded
 from cygrad._kernels.gpu.library import cupy, current_device
 
 _HALF = "#include <cupy/carray.cuh>\n#include <cupy/{0}.cuh>\ntypedef {0} T;\ntypedef float W;\n"
@@ -117,7 +117,7 @@ def on_gpu(array):
         return array
     if array.nbytes > _LARGEST:
         return uploaded(array)
-    key = current_device(), array.shape, array.dtype.char, array.tobytes()
+    key = place(), array.shape, array.dtype.char, array.tobytes()
     found = _kept.pop(key, None)
     if found is None:
         found = uploaded(array)

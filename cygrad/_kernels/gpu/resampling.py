@@ -8,8 +8,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from cygrad._kernels.gpu.capturing import current, kept, uploaded
-from cygrad._kernels.gpu.library import cupy, current_device, dense
+from cygrad._kernels.gpu.capturing import current, kept, place, uploaded
+from cygrad._kernels.gpu.library import cupy, dense
 from cygrad._kernels.gpu.programs import FLOATS, Program, on_gpu
 from cygrad._kernels.gpu.sliding import TEXT, places
 from cygrad._kernels.resampling import growth
@@ -53,7 +53,7 @@ extern "C" __global__ void resample(const T* a, T* out, Places g, const int* p0,
 """,
     (*FLOATS, "uint8", "int8", "int16", "int32", "int64"),
 )
-_of_tables: WeakKeyDictionary = WeakKeyDictionary()  # (places, counts, weights) on GPUs
+_of_tables: WeakKeyDictionary = WeakKeyDictionary()  # (places, counts, weights) by place
 
 
 class _Places:
@@ -72,7 +72,7 @@ def _arrays_of(table):
     if table is None:
         return None, None, None
     found = _of_tables.setdefault(table, {})
-    index = current_device()
+    index = place()
     if index not in found:
         counts = None if (table.counts == table.places.shape[1]).all() else table.counts.astype(np.int32)
         weights = None if table.weights is None else np.asarray(table.weights, np.float64)
