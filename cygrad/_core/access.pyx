@@ -66,6 +66,11 @@ def memory_of(Tensor t not None):
     return t.array
 
 
+def form_of(Tensor t not None):
+    """(shape, NumPy's type) of a tensor."""
+    return t.array.shape, t.array.dtype
+
+
 def is_spare(Tensor g not None):
     """May a rule overwrite the gradient it got, as nobody else has it?"""
     return thread_state().spare == <void*>g

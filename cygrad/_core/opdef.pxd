@@ -66,6 +66,7 @@ cdef class OpNode(Node):
     cdef int save_result(self, Tensor out) except -1
     cdef int save_outputs(self, list outs, unsigned int mask) except -1
     cdef unsigned int mask(self) noexcept
+    cdef int output_in(self, int i) noexcept        # the output saved there, or -1
 
 cdef OpDef op(str name, rule_t rule=*)      # then .row(...), which tells the rest
 cpdef OpDef variant(OpDef row, str node=*, unsigned int flags=*, str name=*)    # with another node, or no derivative

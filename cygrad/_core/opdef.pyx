@@ -417,8 +417,10 @@ cdef class OpNode(Node):
             return self.result, 0, self.freed_by is not None
         if not 0 <= i < 3:
             raise IndexError(f"a node has the places 0 to 3, not {i}")
-        is_output = 0 < i < self.n_outputs and self.mask() & (OUT0 << i)
-        return (self.saved0, self.saved1, self.saved2)[i], i if is_output else -1, self.freed_by is not None
+        return (self.saved0, self.saved1, self.saved2)[i], self.output_in(i), self.freed_by is not None
+
+    cdef int output_in(self, int i) noexcept:
+        return i if 0 < i < self.n_outputs and self.mask() & (OUT0 << i) else -1
 
     def _saved_tensors(self):
         """[(place, tensor, which output that is or -1)] of all tensors that are saved."""
@@ -426,9 +428,9 @@ cdef class OpNode(Node):
         if isinstance(self.saved0, Tensor):
             found.append((0, self.saved0, -1))
         if isinstance(self.saved1, Tensor):
-            found.append((1, *self._place(1)[:2]))
+            found.append((1, self.saved1, self.output_in(1)))
         if isinstance(self.saved2, Tensor):
-            found.append((2, *self._place(2)[:2]))
+            found.append((2, self.saved2, self.output_in(2)))
         if isinstance(self.result, Tensor):
             found.append((3, self.result, 0))
         return found

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from cygrad._core import access
-from cygrad._core.access import count_of, joined
+from cygrad._core.access import count_of, form_of, joined
 from cygrad._core.blocks import putting
 from cygrad._core.dual import record_same
 from cygrad._core.hooks import Packed
@@ -56,10 +56,7 @@ def _pack(node, place, tensor, output_nr, hook, unpack_hook):
         if history is None:
             history = tensor  # a leaf
         output_nr = tensor.output_nr
-    version, memory = count_of(tensor), access.memory_of(tensor)
-    form = memory.shape, memory.dtype
-    del memory
-    tangents = None
+    version, form, tangents = count_of(tensor), form_of(tensor), None
     if follower is not None and follower.levels():
         is_result = history is _THIS
         tangents = follower.of_packed_result(node, output_nr) if is_result else follower.of_packed(tensor)
@@ -76,10 +73,10 @@ def _unpack(unpack_hook, packed, form, history, output_nr, tangents, node):
         raise TypeError(
             f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type_name(value)}"
         )
-    memory = access.memory_of(value)
-    if (memory.shape, memory.dtype) != form:  # kernels trust what they have saved
+    found = form_of(value)
+    if found != form:  # kernels trust what they have saved
         raise RuntimeError(
-            f"the unpack hook of a saved tensor returned shape {memory.shape} and torch.{memory.dtype}, but "
+            f"the unpack hook of a saved tensor returned shape {found[0]} and torch.{found[1]}, but "
             f"{form[0]} and torch.{form[1]} was saved"
         )
     tensor = value.detach() if history is None else joined(value, node if history is _THIS else history, output_nr)
