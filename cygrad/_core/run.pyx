@@ -567,11 +567,11 @@ def get_anomaly():
     return anomaly_mode, anomaly_check
 
 
-def set_anomaly(bint enabled, bint check_nan):
-    """Switch anomaly mode."""
+def set_anomaly(tuple wanted not None):
+    """Switch anomaly mode; `wanted` is such a pair."""
     global anomaly_mode, anomaly_check
-    anomaly_mode = enabled
-    anomaly_check = enabled and check_nan
+    anomaly_mode, anomaly_check = wanted
+    anomaly_check = anomaly_check and anomaly_mode
 
 
 # -- undoing broadcasting and promotion, in one place for all rules ------------------------------------------

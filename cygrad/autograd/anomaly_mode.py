@@ -23,13 +23,17 @@ def is_anomaly_check_nan_enabled():
 
 def set_anomaly_enabled(mode, check_nan=True):
     """Switch anomaly mode on or off. Raises TypeError for what is no bool."""
+    set_anomaly(_checked(mode, check_nan))
+
+
+def _checked(mode, check_nan):
     for position, (name, value) in enumerate((("enabled", mode), ("check_nan", check_nan)), 1):
         if not isinstance(value, bool):
             raise messages.wrong_type("set_anomaly_enabled", name, position, "bool", value)
-    set_anomaly(mode, check_nan)
+    return mode, check_nan
 
 
-class set_detect_anomaly:
+class set_detect_anomaly(Block):
     """Switch anomaly mode on or off: at once, and as a context manager until the end of the block.
 
     With `check_nan` a backward pass raises RuntimeError at the first node whose result holds a nan. The error names the
@@ -45,14 +49,11 @@ class set_detect_anomaly:
         self._former = get_anomaly()
         set_anomaly_enabled(mode, check_nan)
 
-    def __enter__(self):
-        pass
-
-    def __exit__(self, *exc_info):
-        set_anomaly(*self._former)
+    def _plan(self):
+        return set_anomaly, get_anomaly(), self._former
 
 
-class detect_anomaly:
+class detect_anomaly(Block):
     """Anomaly mode for a block, with a warning; see `set_detect_anomaly`.
 
     >>> import cygrad, warnings
@@ -69,19 +70,14 @@ class detect_anomaly:
 
     def __init__(self, check_nan=True):
         self._check_nan = check_nan
-        self._former = get_anomaly()
         warnings.warn(
             "Anomaly Detection has been enabled. This mode will increase the runtime and should only be "
             "enabled for debugging.",
             stacklevel=2,
         )
 
-    def __enter__(self):
-        self._former = get_anomaly()
-        set_anomaly_enabled(True, self._check_nan)
-
-    def __exit__(self, *exc_info):
-        set_anomaly(*self._former)
+    def _plan(self):
+        return set_anomaly, _checked(True, self._check_nan), get_anomaly()
 
 
 class nan_check(Block):

@@ -11,6 +11,7 @@ It sees the thread that opened it, as PyTorch's does; another thread opens one o
 import functools
 import threading
 
+from cygrad._core.blocks import Block
 from cygrad._core.events import Events, begin_range, end_range
 from cygrad._core.sites import warn
 from cygrad._kernels.gpu.library import is_available
@@ -30,7 +31,7 @@ __all__ = [
 ]
 
 
-class profile:
+class profile(Block):
     """Collects events in the block, of this thread: ops, custom functions, backward nodes, `record_function`.
 
     record_shapes
@@ -79,21 +80,17 @@ class profile:
         self._thread = 0
         self._events = EventList()
 
-    def __enter__(self):
+    def _plan(self):
         if not self.enabled:
-            return None
+            return bool, None, None
         if self.entered:
             raise RuntimeError("Profiler context manager is not reentrant")
         self.entered = True
         self._thread = threading.get_native_id()
-        self._collected = Events(self.record_shapes, self.with_stack)
-        self._collected.watcher = self._times
-        self._collected.start()
-        return self
-
-    def __exit__(self, *exc_info):
-        if self._collected is not None:
-            self._collected.stop()
+        self._collected = collected = Events(self.record_shapes, self.with_stack)
+        collected.watcher = self._times
+        self._context = self
+        return Events.start, collected, collected, Events.stop
 
     @property
     def function_events(self):

@@ -35,7 +35,7 @@ def examples(dtype, shape):
     elif dtype != "?":
         limits = np.iinfo(dtype)
         yield rng.integers(limits.min, limits.max, shape, np.dtype(dtype), endpoint=True)
-        yield np.where(rng.random(shape) < 0.5, limits.min, limits.max).astype(dtype)
+        yield np.array([limits.min, limits.max], dtype)[rng.integers(0, 2, shape)]
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
