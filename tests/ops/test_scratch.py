@@ -20,7 +20,7 @@ from cygrad._core.opdef import ELEMENTWISE
 SIZE = 1 << 19  # elements of the largest operand: 2 MB of single precision
 MEDIUM = 1 << 17  # where results and not memory are compared
 BLOCK = 1 << 14  # elements of a block in these tests
-SCRATCH = 2 * SIZE  # bytes: half of an operand of single precision
+SCRATCH = 2 * SIZE + 512  # bytes: half of an operand of single precision, and Python's objects around arrays
 
 # Not made large: what takes a call of NumPy for each image, sequence or part, and products as long as they are wide
 LEFT_OUT = {
