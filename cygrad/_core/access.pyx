@@ -4,15 +4,12 @@ import gc
 
 import numpy as np
 
-from cygrad._core.accumulate cimport AccumulateGrad, keep_leaf
 from cygrad._core.dual cimport is_forward, note_read
 from cygrad._core.events cimport mark_start
-from cygrad._core.node cimport Node
 from cygrad._core.opdef cimport OpDef, OpNode
 from cygrad._core.state cimport ThreadState, thread_state
 from cygrad._core.tensor cimport (
-    IS_INFERENCE, IS_VOLATILE, REQUIRES_GRAD, WAS_WRAPPED, Tensor, accumulator_of, alias, become, bind_methods, bump,
-    set_leaf_requires_grad, version_of, wrap)
+    IS_INFERENCE, IS_VOLATILE, WAS_WRAPPED, Tensor, become, bind_methods, bump, set_leaf_requires_grad, version_of, wrap)
 from cygrad._core import faults
 from cygrad._kernels.arrays cimport is_read_only
 
@@ -64,11 +61,6 @@ def versions_of(tensors):
 def memory_of(Tensor t not None):
     """The array of a tensor, for what asks for no values."""
     return t.array
-
-
-def form_of(Tensor t not None):
-    """(shape, NumPy's type) of a tensor."""
-    return t.array.shape, t.array.dtype
 
 
 def is_spare(Tensor g not None):
@@ -175,24 +167,6 @@ def keep_apart(tuple views, tuple arrays, OpDef row):
     return True
 
 
-def count_of(Tensor t not None):
-    """How often the memory of a tensor was changed in place; 0 for inference tensors, which do not count."""
-    return version_of(t)
-
-
 def count_change(Tensor t not None, str op_name):
     """Count a change of a tensor's memory that no op has made."""
     bump(t, op_name)
-
-
-def joined(Tensor t not None, history, int output_nr=0):
-    """The memory of `t` in a tensor whose history is output `output_nr` of the node `history`, or is that of a leaf."""
-    cdef Tensor new = alias(t)
-    new.flags |= REQUIRES_GRAD
-    if isinstance(history, Tensor):         # what is accumulated at the new tensor goes to the leaf
-        new.accumulator = accumulator_of(<Tensor>history)
-        keep_leaf(<AccumulateGrad>new.accumulator)
-    else:
-        new.grad_fn_ = <Node?>history
-        new.output_nr_ = output_nr
-    return new

@@ -4,6 +4,7 @@ from cygrad._core.opdef cimport OpDef, OpNode
 from cygrad._core.tensor cimport Tensor
 
 cpdef bint is_forward() noexcept                # is a level open?
+cdef bint any_level() except -1                 # is one, though it may be left alone just now?
 cdef int check_read(Tensor t, bint in_condition) except -1      # before a value is read
 cdef int note_read(Tensor t) except -1                          # before the array is looked at
 cpdef bint is_recorded(Tensor t)                # does what is computed from it get a history, or a tangent?

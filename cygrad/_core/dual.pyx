@@ -53,6 +53,10 @@ cpdef bint is_forward() noexcept:
     return thread_state().modes & FORWARD
 
 
+cdef bint any_level() except -1:
+    return len(_levels) > 0 and len(<tuple>_levels[0].levels) > 0
+
+
 cdef int check_read(Tensor t, bint in_condition) except -1:
     """A value is about to be read."""
     tangents().check_read(t, in_condition)

@@ -22,5 +22,4 @@ cdef class PyNode(Node):
     cdef dict __dict__
 
     cdef tuple materialized(self, tuple grads)
-    cdef int check_place(self, int i) except -1
     cdef tuple checked(self, object results)

@@ -8,6 +8,7 @@ cimport cython
 import numpy as np
 
 from cygrad._core.node cimport begin_node
+from cygrad._core.opdef cimport Packed
 from cygrad._core.events cimport FUNCTION, Events, begin_event, end_event, set_node
 from cygrad._core.inplace cimport check_inplace, rebase_history
 from cygrad._core.state cimport FORWARD, NO_GRAD, ThreadState, is_recording, thread_state
@@ -16,10 +17,6 @@ from cygrad._core.tensor cimport (
     Tensor, alias, bump, grad_fn_of, requires_grad, version_of, wrap)
 from cygrad._core.dtypes cimport dtype_of_num, is_float_num
 from cygrad._core import faults, messages
-from cygrad._core.hooks import Packed
-
-cdef object packed = Packed
-
 
 cdef object wording():
     """The module that words what is wrong, imported when it is needed."""
@@ -95,8 +92,8 @@ cdef class PyNode(Node):
         for i in range(len(self.saved)):
             value = self.saved[i]
             if value is not None:
-                if type(value) is packed:
-                    values.append(value(self))
+                if type(value) is Packed:
+                    values.append((<Packed>value).unpacked(self))
                     continue
                 t = <Tensor>value
                 if version_of(t) != <long>self.versions[i]:
@@ -123,25 +120,23 @@ cdef class PyNode(Node):
         """(what is saved in place `i`, which output that is or -1, have the saved values been freed)."""
         if self.freed_by is not None:
             return None, -1, True
-        self.check_place(i)
+        if not 0 <= i < self.n_places():
+            raise IndexError(f"nothing is saved in place {i}")
         return self.saved[i], self.saved_outputs[i], False
 
-    def _saved_tensors(self):
-        """[(place, tensor, which output that is or -1)] of all tensors that are saved."""
-        return [(i, value, self.saved_outputs[i]) for i, value in enumerate(self.saved or ())
-                if isinstance(value, Tensor)]
+    cdef Py_ssize_t n_places(self):
+        return 0 if self.saved is None else len(self.saved)
 
-    cdef int check_place(self, int i) except -1:
-        if self.saved is None or not 0 <= i < len(self.saved):
-            raise IndexError(f"nothing is saved in place {i}")
+    cdef object value_in(self, Py_ssize_t i):
+        return self.saved[i] if i < self.n_places() else None       # a hook may have freed them
+
+    cdef int output_in(self, Py_ssize_t i) except -2:
+        return self.saved_outputs[i]
+
+    cdef int put_packed(self, Py_ssize_t i, object packed) except -1:
+        if i < self.n_places():
+            self.saved[i] = packed
         return 0
-
-    def _replace(self, int i, value):
-        """Put a `Packed` in place of a saved tensor."""
-        if type(value) is not packed:
-            raise TypeError("only a Packed can take the place of what is saved")
-        self.check_place(i)
-        self.saved[i] = value
 
     @property
     def saved_variables(self):

@@ -9,7 +9,7 @@ from functools import wraps
 import numpy as np
 
 from cygrad._core.access import memory_of, tensor_of
-from cygrad._core.hooks import Packed
+from cygrad._core.opdef import Packed
 from cygrad._core.record import record_n
 from cygrad._core.state import get_modes
 from cygrad._core.tensor import Tensor

@@ -1,6 +1,5 @@
 """Dictionaries of hooks, the handles that remove them, and what hooks may return."""
 
-import functools
 import itertools
 import weakref
 
@@ -13,12 +12,6 @@ class HookDict(dict):
     """Hooks by number, in the order of registration; weakly referable, so that a handle keeps nothing alive."""
 
     __slots__ = ("__weakref__",)
-
-
-class Packed(functools.partial):
-    """Lies in a node in place of a tensor it saved: called with the node, it gives the tensor."""
-
-    __slots__ = ()
 
 
 class RemovableHandle:

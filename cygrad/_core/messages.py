@@ -44,6 +44,11 @@ VOLATILE_BACKWARD = (
     "differentiated\n"
     "  to differentiate it, make the Variable without volatile; to leave other code unrecorded, use no_grad()"
 )
+PACK_CHANGED = (
+    "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot be "
+    "modified by in-place operations as this can lead to unexpected side-effects. Please open an issue if you need to "
+    "perform in-place operations on the input to a pack hook."
+)
 OVERLAP = (
     "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
     "Please clone() the tensor before performing the operation."

@@ -72,6 +72,11 @@ cdef class Node:
     cdef object call(self, object grad)  # one gradient, or a tuple of them if n_outputs > 1; gives a tuple or one
     cdef int release_variables(self, object freed_by) except -1
     cdef bint takes_undefined(self) noexcept    # is it run even if no gradient came?
+    # places where tensors may be saved: their number, what is there, which output that is or -1
+    cdef Py_ssize_t n_places(self)
+    cdef object value_in(self, Py_ssize_t i)
+    cdef int output_in(self, Py_ssize_t i) except -2
+    cdef int put_packed(self, Py_ssize_t i, object packed) except -1
     cpdef str name(self)
     cdef NodeHooks ensure_hooks(self)
     cdef int add_edge(self, object target, int nr) except -1

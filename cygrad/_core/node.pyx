@@ -59,6 +59,18 @@ cdef class Node:
     cdef bint takes_undefined(self) noexcept:
         return False
 
+    cdef Py_ssize_t n_places(self):
+        return 0
+
+    cdef object value_in(self, Py_ssize_t i):
+        return None
+
+    cdef int output_in(self, Py_ssize_t i) except -2:
+        return -1
+
+    cdef int put_packed(self, Py_ssize_t i, object packed) except -1:
+        return 0
+
     cpdef str name(self):
         """PyTorch's name of this kind of node, such as 'MulBackward0'."""
         return type(self).__name__

@@ -66,7 +66,15 @@ cdef class OpNode(Node):
     cdef int save_result(self, Tensor out) except -1
     cdef int save_outputs(self, list outs, unsigned int mask) except -1
     cdef unsigned int mask(self) noexcept
-    cdef int output_in(self, int i) noexcept        # the output saved there, or -1
+
+cdef class Packed:
+    cdef object packed, unpack_hook     # what the hook made of the tensor, and what makes it one again
+    cdef object shape, dtype            # that it had
+    cdef object history                 # the node or the leaf that it had; None if it had none, or is the node's result
+    cdef object tangents                # {level: tangent}, or None
+    cdef int output_nr                  # which output of `history`, or of the node; -1 for a tensor without history
+
+    cdef Tensor unpacked(self, Node node)       # the tensor that was packed, with its history
 
 cdef OpDef op(str name, rule_t rule=*)      # then .row(...), which tells the rest
 cpdef OpDef variant(OpDef row, str node=*, unsigned int flags=*, str name=*)    # with another node, or no derivative

@@ -58,21 +58,20 @@ from numpy cimport PyArray_SIZE, ndarray
 
 import numpy as np
 
+from cygrad._core.accumulate cimport AccumulateGrad, keep_leaf
 from cygrad._core.dtypes cimport COMPLEX, category_of_num
+from cygrad._core.dual cimport any_level
 from cygrad._core.node cimport Node, forbid_making, meta_of
 from cygrad._core.state cimport FORWARD, IN_RULE, NO_GRAD, WATCH_INF, WATCH_RESULTS, ThreadState, thread_state
-from cygrad._core.tensor cimport Tensor, alias, bind_methods, version_of, wrap, IS_INFERENCE, REQUIRES_GRAD
+from cygrad._core.tensor cimport (
+    IS_INFERENCE, REQUIRES_GRAD, Tensor, accumulator_of, alias, bind_methods, grad_fn_of, requires_grad, version_of, wrap)
 from cygrad._core import faults, messages
 from cygrad._core.calls import look_again
-from cygrad._core.hooks import Packed
 from cygrad._kernels.anywhere cimport typenum_of, zeros_beside
 from cygrad._kernels.dispatch import in_memory
 from cygrad._kernels.loops cimport Ufunc
 from cygrad._kernels.pool cimport call_kernel
 from cygrad._kernels.bad_numbers cimport has_bad
-
-
-cdef object packed = Packed
 
 
 class Registry(dict):
@@ -363,8 +362,8 @@ cdef class OpNode(Node):
             if t.grad_fn_ is None and isinstance(self.target(i), Node):
                 raise RuntimeError(messages.SAVED_DETACHED)
             return t
-        if type(value) is packed:
-            return value(self)
+        if type(value) is Packed:
+            return (<Packed>value).unpacked(self)
         if self.freed_by is not None:
             raise faults.freed_error(self, self.freed_by)
         return value
@@ -382,8 +381,8 @@ cdef class OpNode(Node):
             raise faults.freed_error(self, self.freed_by)
         if value is None:
             raise RuntimeError(f"{self.op.node_name} did not save its result")
-        if type(value) is packed:
-            return value(self)
+        if type(value) is Packed:
+            return (<Packed>value).unpacked(self)
         kept = <Tensor?>value
         if version_of(kept) != version:
             raise faults.modified_error(kept, self, version, version_of(kept), True)
@@ -413,36 +412,25 @@ cdef class OpNode(Node):
 
     def _place(self, int i):
         """(what is saved as input 0, 1, 2 or, for 3, as result; which output that is or -1; have they been freed)."""
-        if i == 3:
-            return self.result, 0, self.freed_by is not None
-        if not 0 <= i < 3:
+        if not 0 <= i < self.n_places():
             raise IndexError(f"a node has the places 0 to 3, not {i}")
-        return (self.saved0, self.saved1, self.saved2)[i], self.output_in(i), self.freed_by is not None
+        return self.value_in(i), self.output_in(i), self.freed_by is not None
 
-    cdef int output_in(self, int i) noexcept:
-        return i if 0 < i < self.n_outputs and self.mask() & (OUT0 << i) else -1
+    cdef Py_ssize_t n_places(self):
+        return 4
 
-    def _saved_tensors(self):
-        """[(place, tensor, which output that is or -1)] of all tensors that are saved."""
-        cdef list found = []
-        if isinstance(self.saved0, Tensor):
-            found.append((0, self.saved0, -1))
-        if isinstance(self.saved1, Tensor):
-            found.append((1, self.saved1, self.output_in(1)))
-        if isinstance(self.saved2, Tensor):
-            found.append((2, self.saved2, self.output_in(2)))
-        if isinstance(self.result, Tensor):
-            found.append((3, self.result, 0))
-        return found
+    cdef object value_in(self, Py_ssize_t i):
+        return self.saved0 if i == 0 else self.saved1 if i == 1 else self.saved2 if i == 2 else self.result
 
-    def _replace(self, int i, value):
-        """Put a `Packed` in place of a saved tensor."""
-        if type(value) is not packed:
-            raise TypeError("only a Packed can take the place of what is saved")
+    cdef int output_in(self, Py_ssize_t i) except -2:
+        return 0 if i == 3 else i if 0 < i < self.n_outputs and self.mask() & (OUT0 << i) else -1
+
+    cdef int put_packed(self, Py_ssize_t i, object packed) except -1:
         if i == 3:
-            self.result = value
+            self.result = packed
         else:
-            self.save_input(i, value)
+            self.save_input(i, packed)
+        return 0
 
     @property
     def args(self):
@@ -463,6 +451,81 @@ cdef class OpNode(Node):
         return read(self, self.op, name)
 
 forbid_making(OpNode)
+
+
+# -- what hooks pack ---------------------------------------------------------------------------------------
+
+@cython.final
+cdef class Packed:
+    """Lies in a node in place of a tensor it saved: what a hook made of that, until another one makes it a tensor."""
+
+    cdef Tensor unpacked(self, Node node):
+        cdef object value = self.unpack_hook(self.packed)
+        if not isinstance(value, Tensor) or (<Tensor>value).array.shape != self.shape or (
+                (<Tensor>value).array.dtype != self.dtype):     # kernels trust what they have saved
+            from cygrad._core.saved_tensors import unlike
+            raise unlike(value, self.shape, self.dtype)
+        if self.history is None and self.output_nr < 0:
+            value = value.detach()
+        else:
+            value = joined(<Tensor>value, node if self.history is None else self.history, self.output_nr)
+        if self.tangents:
+            from cygrad._core.tangents import join_tangents
+            join_tangents(value, self.tangents)
+        return <Tensor>value
+
+forbid_making(Packed)
+
+
+cdef Packed pack(Node node, Tensor t, int output_nr, object pack_hook, object unpack_hook):
+    """What lies in `node` in place of `t`, which is its result `output_nr` or, if that is -1, one of its inputs."""
+    cdef Packed new = Packed.__new__(Packed)
+    cdef long version = version_of(t)
+    if any_level():
+        from cygrad._core import tangents
+        new.tangents = tangents.of_packed(t) if output_nr < 0 else tangents.of_packed_result(node, output_nr)
+    if output_nr >= 0:
+        t = joined(t, node, output_nr)          # and no history: `node` would hold itself
+    elif requires_grad(t):
+        new.history = grad_fn_of(t)
+        output_nr = t.output_nr_
+        if new.history is None:
+            new.history = t                     # a leaf
+    new.output_nr = output_nr
+    new.unpack_hook = unpack_hook
+    new.shape, new.dtype = t.array.shape, t.array.dtype
+    new.packed = pack_hook(t)
+    if version_of(t) != version:
+        raise RuntimeError(messages.PACK_CHANGED)
+    return new
+
+
+def pack_saved(object pack_hook, object unpack_hook, Node node not None, int place=-1):
+    """Pack, without recording, all tensors that `node` has saved, or that in one place."""
+    cdef ThreadState* state = thread_state()
+    cdef unsigned int modes = state.modes
+    cdef Py_ssize_t i
+    state.modes |= NO_GRAD
+    try:
+        for i in range(node.n_places()):
+            value = node.value_in(i)
+            if isinstance(value, Tensor) and (place < 0 or place == i):
+                node.put_packed(i, pack(node, <Tensor>value, node.output_in(i), pack_hook, unpack_hook))
+    finally:
+        state.modes = modes
+
+
+cdef Tensor joined(Tensor t, object history, int output_nr):
+    """The memory of `t` in a tensor whose history is output `output_nr` of the node `history`, or is that of a leaf."""
+    cdef Tensor new = alias(t)
+    new.flags |= REQUIRES_GRAD
+    if isinstance(history, Tensor):         # what is accumulated at the new tensor goes to the leaf
+        new.accumulator = accumulator_of(<Tensor>history)
+        keep_leaf(<AccumulateGrad>new.accumulator)
+    else:
+        new.grad_fn_ = <Node?>history
+        new.output_nr_ = output_nr
+    return new
 
 
 cdef int check_values(OpDef op, object array, tuple inputs, ThreadState* state) except -1:

@@ -5,19 +5,14 @@ from functools import partial
 from typing import Any
 
 from cygrad._core import access
-from cygrad._core.access import count_of, form_of, joined
 from cygrad._core.blocks import putting
 from cygrad._core.dual import record_same
-from cygrad._core.hooks import Packed
 from cygrad._core.messages import type_name
 from cygrad._core.node import Node
-from cygrad._core.opdef import registry
-from cygrad._core.state import get_modes, save_by, set_modes, take_saving
+from cygrad._core.opdef import Packed, pack_saved, registry
+from cygrad._core.state import save_by, take_saving
 from cygrad._core.tensor import Tensor
 
-follower: Any = None  # the module tangents, once it is imported
-_NO_GRAD = 1  # the bit of `state.pxd`
-_THIS = "this node"
 _FREED = (
     "Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of the graph are "
     "freed when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the "
@@ -26,11 +21,6 @@ _FREED = (
 _SET_BEFORE = (
     "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of hooks is "
     "allowed at a time."
-)
-_CHANGED_INPUT = (
-    "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot be "
-    "modified by in-place operations as this can lead to unexpected side-effects. Please open an issue if you need to "
-    "perform in-place operations on the input to a pack hook."
 )
 
 
@@ -45,44 +35,17 @@ def _check_hooks(function, first, pack_hook, unpack_hook):
 # -- one saved tensor --------------------------------------------------------------------------------------
 
 
-def _pack(node, place, tensor, output_nr, hook, unpack_hook):
-    """Call `hook` with the tensor saved in `place` of `node`, without recording, and leave there what it returned."""
-    history = None
-    if output_nr >= 0:
-        tensor = joined(tensor, node, output_nr)
-        history = _THIS  # not `node`, which would hold itself
-    elif tensor.requires_grad:
-        history = tensor.grad_fn
-        if history is None:
-            history = tensor  # a leaf
-        output_nr = tensor.output_nr
-    version, form, tangents = count_of(tensor), form_of(tensor), None
-    if follower is not None and follower.levels():
-        is_result = history is _THIS
-        tangents = follower.of_packed_result(node, output_nr) if is_result else follower.of_packed(tensor)
-    packed = hook(tensor)
-    if count_of(tensor) != version:
-        raise RuntimeError(_CHANGED_INPUT)
-    node._replace(place, Packed(_unpack, unpack_hook, packed, form, history, output_nr, tangents))
-
-
-def _unpack(unpack_hook, packed, form, history, output_nr, tangents, node):
-    """The tensor that was packed, with its history."""
-    value = unpack_hook(packed)
+def unlike(value, shape, dtype):
+    """The error for what an unpack hook returned in place of a tensor of this shape and dtype."""
     if not isinstance(value, Tensor):
-        raise TypeError(
+        return TypeError(
             f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type_name(value)}"
         )
-    found = form_of(value)
-    if found != form:  # kernels trust what they have saved
-        raise RuntimeError(
-            f"the unpack hook of a saved tensor returned shape {found[0]} and torch.{found[1]}, but "
-            f"{form[0]} and torch.{form[1]} was saved"
-        )
-    tensor = value.detach() if history is None else joined(value, node if history is _THIS else history, output_nr)
-    if tangents:
-        follower.join_tangents(tensor, tangents)
-    return tensor
+    memory = access.memory_of(value)
+    return RuntimeError(
+        f"the unpack hook of a saved tensor returned shape {memory.shape} and torch.{memory.dtype}, but "
+        f"{shape} and torch.{dtype} was saved"
+    )
 
 
 class SavedTensor:
@@ -102,20 +65,14 @@ class SavedTensor:
         Raises RuntimeError if there are hooks already, if the tensor is None or has been freed.
         """
         _check_hooks("register_hooks", "self: SavedTensor, ", pack_hook, unpack_hook)
-        value, output_nr, freed = self._node._place(self._place)
+        value, _, freed = self._node._place(self._place)
         if freed:
             raise RuntimeError(_FREED)
         if isinstance(value, Packed):
             raise RuntimeError(_SET_BEFORE)
         if value is None:
             raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
-        if isinstance(value, Tensor):  # a number is kept as it is
-            modes = get_modes()
-            try:
-                set_modes(modes | _NO_GRAD)
-                _pack(self._node, self._place, value, output_nr, pack_hook, unpack_hook)
-            finally:
-                set_modes(modes)
+        pack_saved(pack_hook, unpack_hook, self._node, self._place)  # a number is kept as it is
 
     @property
     def data(self):
@@ -143,17 +100,6 @@ _thread = _Thread()
 take_saving(_thread)
 
 
-def _pack_all(pack_hook, unpack_hook, node):
-    """What the thread does with a node that has just saved its values."""
-    modes = get_modes()
-    try:
-        set_modes(modes | _NO_GRAD)
-        for place, value, output_nr in node._saved_tensors():
-            _pack(node, place, value, output_nr, pack_hook, unpack_hook)
-    finally:
-        set_modes(modes)
-
-
 def write_hook():
     """What this thread calls before memory is changed, or None."""
     return _thread.hooks[-1][3] if _thread.hooks else None
@@ -167,7 +113,7 @@ def plan_of_hooks(pack_hook, unpack_hook, on_write=None):
     hooks = _thread.hooks
     if hooks and on_write is None:
         on_write = hooks[-1][3]
-    return save_by, (*hooks, (pack_hook, unpack_hook, partial(_pack_all, pack_hook, unpack_hook), on_write)), hooks
+    return save_by, (*hooks, (pack_hook, unpack_hook, partial(pack_saved, pack_hook, unpack_hook), on_write)), hooks
 
 
 def hooks_in_use():

@@ -21,12 +21,11 @@ level J v is computed with only the outer ones open. A view has no tangents of i
 taken and put back by strides, as the gradients of views are (Note [Views and in-place]).
 """
 
-import sys
 import threading
 from functools import partial
 from weakref import ref
 
-from cygrad._core import access, messages, saved_tensors
+from cygrad._core import access, messages
 from cygrad._core.batches import Batch, NoBatchingRule, Step
 from cygrad._core.dual import complete, kept_results, record_same, take_levels
 from cygrad._core.dual import leave as leave  # which is part of this module but compiled
@@ -347,7 +346,6 @@ def _has_batch():
 
 
 take_levels(_thread, flush, _has_batch)
-saved_tensors.follower = sys.modules[__name__]
 
 
 def note_step(op, outs, inputs, args):
