@@ -39,14 +39,15 @@ CYGRAD_END_LOOPS
 #else
 
 /* Is one of the numbers not a number, or with `inf` not finite? They are compared as integers, without a branch, side by
-   side: vectors that wait for one another would take twice as long. */
+   side: vectors that wait for one another would take twice as long, and many would not stay in registers. */
 static CYGRAD_WIDE_CLONES int NAME(is_bad)(const REAL *x, Py_ssize_t n, int inf)
 {
+    enum { LANES = 128 / sizeof(BITS) };
     const BITS all = (BITS)(((uint64_t)1 << (8 * sizeof(BITS) - 1)) - 1), most = LARGEST + (BITS)!inf;
-    BITS found[64] = {0}, any = 0, bits;
+    BITS found[LANES] = {0}, any = 0, bits;
     Py_ssize_t i = 0;
-    for (; i + 64 <= n; i += 64)
-        for (int j = 0; j < 64; j++) {
+    for (; i + LANES <= n; i += LANES)
+        for (int j = 0; j < LANES; j++) {
             memcpy(&bits, x + i + j, sizeof bits);
             found[j] |= most - (bits & all);        /* negative if it is larger */
         }
@@ -54,7 +55,7 @@ static CYGRAD_WIDE_CLONES int NAME(is_bad)(const REAL *x, Py_ssize_t n, int inf)
         memcpy(&bits, x + i, sizeof bits);
         any |= most - (bits & all);
     }
-    for (int j = 0; j < 64; j++) any |= found[j];
+    for (int j = 0; j < LANES; j++) any |= found[j];
     return any < 0;
 }
 
