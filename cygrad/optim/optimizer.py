@@ -23,6 +23,7 @@ __all__ = [
     "register_optimizer_step_pre_hook",
 ]
 
+ParamsT = Iterable[Any]  # a name for annotations
 _global_pre_hooks: HookDict = HookDict()
 _global_post_hooks: HookDict = HookDict()
 
@@ -54,7 +55,7 @@ class Optimizer:
     >>> optimizer.zero_grad()
     """
 
-    def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
+    def __init__(self, params: ParamsT, defaults: dict[str, Any]) -> None:
         self.defaults = defaults
         self._init_hooks()
         if isinstance(params, Tensor):

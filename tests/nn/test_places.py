@@ -15,10 +15,12 @@ nn.modules.activation: MultiheadAttention ReLU GELU Softmax Tanh PReLU
 nn.modules.batchnorm: _BatchNorm _NormBase BatchNorm2d
 nn.modules.conv: _ConvNd _ConvTransposeNd Conv2d
 nn.modules.dropout: _DropoutNd
+nn.modules.module: _addindent
 nn.modules.loss: _Loss _WeightedLoss CrossEntropyLoss
 nn.modules.pooling: _MaxPoolNd
 nn.modules.utils: _ntuple _single _pair _triple _quadruple
 optim.adamw: AdamW
+optim.optimizer: ParamsT
 optim.lr_scheduler: _LRScheduler
 utils.data._utils.collate: default_collate default_convert
 version: cuda hip
@@ -82,3 +84,4 @@ def test_bases_for_own_classes():
     schedule.step()
     assert schedule.get_last_lr() == [0.5]
     assert nn.modules.utils._pair(3) == (3, 3) and nn.modules.utils._ntuple(2)([1, 2]) == (1, 2)
+    assert nn.modules.module._addindent("a\nb\nc", 3) == "a\n   b\n   c"

@@ -17,6 +17,7 @@ import pytest
 
 import cygrad as torch
 from cygrad.utils.data import (
+    ChainDataset,
     DataLoader,
     Dataset,
     IterableDataset,
@@ -166,6 +167,17 @@ def test_iterable_datasets(options):
         assert not last or all(len(batch) == 3 for batch in batches)
         loader = DataLoader(dataset, size, drop_last=last, **options)
         assert [list(map(str, loader)) for _ in range(2)] == [list(map(str, batches))] * 2
+
+
+def test_an_iterable_dataset_is_asked_for_its_length_by_len_alone():
+    class Stream(IterableDataset):
+        def __iter__(self):
+            return iter(range(3))
+
+    chain = ChainDataset([Stream(), Stream()])
+    assert list(DataLoader(chain, batch_size=None)) == [0, 1, 2, 0, 1, 2]
+    with pytest.raises(TypeError, match="has no len"):
+        len(DataLoader(chain))
 
 
 @pytest.mark.parametrize("options", WORKERS)

@@ -33,6 +33,10 @@ __all__ = [
 ]
 
 
+def _addindent(s_: str, numSpaces: int) -> str:
+    return s_.replace("\n", "\n" + " " * numSpaces)
+
+
 class Module(Hooked, Stateful, Members):
     """A layer or a model: parameters, buffers, submodules, and `forward` that computes with them.
 
@@ -242,7 +246,7 @@ class Module(Hooked, Stateful, Members):
     def __repr__(self) -> str:
         extra = self.extra_repr()
         lines = extra.split("\n") if extra else []
-        children = [f"({name}): " + repr(module).replace("\n", "\n  ") for name, module in self._modules.items()]
+        children = [f"({name}): {_addindent(repr(module), 2)}" for name, module in self._modules.items()]
         if not children and len(lines) <= 1:
             return f"{self._get_name()}({extra})"
         body = "".join(f"\n  {line}" for line in [*lines, *children])

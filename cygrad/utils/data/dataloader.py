@@ -65,6 +65,7 @@ class DataLoader:
     sampler: Any
     batch_sampler: Any
     _crew: Crew | None = None
+    _said: int | None = None  # what `len` of an iterable dataset told
     _is_made = False
 
     def __init__(
@@ -186,9 +187,10 @@ class DataLoader:
         if not self.is_iterable:
             return len(self._index_sampler)
         length = len(self.dataset)
-        if self.batch_size is None:
-            return length
-        return length // self.batch_size if self.drop_last else -(-length // self.batch_size)
+        if self.batch_size is not None:
+            length = length // self.batch_size if self.drop_last else -(-length // self.batch_size)
+        self._said = length
+        return length
 
     @property
     def _index_sampler(self) -> Any:
@@ -248,12 +250,12 @@ class _Batches(Iterator[Any]):
         return len(self.loader)
 
     def count(self) -> None:
-        """Count a batch, and warn if an iterable dataset gives more than it said."""
+        """Count a batch, and warn if an iterable dataset gives more than it said when it was asked."""
         self.given += 1
         loader = self.loader
-        if loader.is_iterable and hasattr(loader.dataset, "__len__") and self.given == len(loader) + 1:
+        if loader._said is not None and self.given == loader._said + 1:
             warnings.warn(
-                f"Length of IterableDataset {loader.dataset} was reported to be {len(loader)}(when accessing "
+                f"Length of IterableDataset {loader.dataset} was reported to be {loader._said}(when accessing "
                 f"len(dataloader)), but {self.given} samples have been fetched. "
                 + (
                     "Each worker gives all samples unless the dataset asks get_worker_info()."
