@@ -9,9 +9,11 @@ runs, which stands before the ops of the CPU's lists (`keeping`).
 import contextlib
 import functools
 from _thread import _local, allocate_lock  # `threading` takes as long to import as an op family
+from types import FunctionType
 
 from cygrad._core import dtypes, record
 from cygrad._core.device import device
+from cygrad._core.opdef import ask_first, standing_before
 from cygrad._core.placing import TOGETHER, WITH_NUMBERS, check
 from cygrad._core.tensor import Tensor
 from cygrad._kernels.gpu import library
@@ -106,6 +108,14 @@ def _count_users(change):
         _users += change
         for function in _followers:
             function(instead if _users else None)
+        _ask()
+
+
+def _ask():
+    ask_first(_users > 0 or library._found is not None)
+
+
+library.followers.append(_ask)
 
 
 def known_device(name):
@@ -191,7 +201,10 @@ def guard(module, others):
             name = getattr(entry, "__name__", None)
             is_own = getattr(entry, "__module__", None) == module["__name__"]
             if is_own and name in _GUARDED and not hasattr(entry, "asks"):
-                space[key] = guarded(entry)
+                asking = guarded(entry)
+                if isinstance(entry, FunctionType):  # which asks if that matters, see `by_keyword.h`
+                    asking = functools.update_wrapper(standing_before((entry, asking)), asking)
+                space[key] = asking
 
 
 def guarded(entry):

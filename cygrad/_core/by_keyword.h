@@ -58,16 +58,38 @@ static PyObject *cygrad_call_checked(PyObject *function, PyObject *const *args, 
     return result ? result : cygrad_again(function, args, given, names);
 }
 
-/* The calls of a function of Python, by the compiled function that stands before it and has it as its `m_self`. */
+static int cygrad_asking;       /* whether it matters if a function asks first: see `autocast.guard` */
+
+/* The calls of a function of Python, by the compiled function that stands before it and has it as its `m_self`, or the
+   pair of it and of what asks first. */
 static PyObject *cygrad_call_python(PyObject *function, PyObject *const *args, size_t nargsf, PyObject *names) {
-    PyObject *result = PyObject_Vectorcall(((PyCFunctionObject *)function)->m_self, args, nargsf, names);
+    PyObject *python = ((PyCFunctionObject *)function)->m_self, *result;
+    if (PyTuple_CheckExact(python)) python = PyTuple_GET_ITEM(python, cygrad_asking);
+    result = PyObject_Vectorcall(python, args, nargsf, names);
     return result ? result : cygrad_again(function, args, PyVectorcall_NARGS(nargsf), names);
 }
 
-static void cygrad_stand_before(PyObject *function, PyObject *python, PyObject *look_again) {
+/* The calls of an in-place form: those of another function with the first argument as `out`, too. Its `m_self` is the
+   tuple of that function, of ("out",), of Tensor and of a function of Python for calls that are unusual, or wrong. */
+static PyObject *cygrad_call_in_place(PyObject *function, PyObject *const *args, size_t nargsf, PyObject *names) {
+    PyObject *all[12], **parts = ((PyTupleObject *)((PyCFunctionObject *)function)->m_self)->ob_item, *result;
+    Py_ssize_t given = PyVectorcall_NARGS(nargsf), n = given + (names ? PyTuple_GET_SIZE(names) : 0);
+    if (!given || n > 11 || !PyObject_TypeCheck(args[0], (PyTypeObject *)parts[2]) ||
+        (names && PySequence_Contains(names, PyTuple_GET_ITEM(parts[1], 0))))
+        return PyObject_Vectorcall(parts[3], args, nargsf, names);
+    memcpy(all, args, n * sizeof(PyObject *));
+    all[n] = args[0];
+    names = names ? PySequence_Concat(names, parts[1]) : Py_NewRef(parts[1]);
+    if (names == NULL) return NULL;
+    result = PyObject_Vectorcall(parts[0], all, given, names);
+    Py_DECREF(names);
+    return result;
+}
+
+static void cygrad_stand_before(PyObject *function, PyObject *behind, int in_place, PyObject *look_again) {
     cygrad_look_again = look_again;
-    ((PyCFunctionObject *)function)->m_self = python;
-    ((PyCFunctionObject *)function)->vectorcall = cygrad_call_python;
+    ((PyCFunctionObject *)function)->m_self = Py_NewRef(behind);
+    ((PyCFunctionObject *)function)->vectorcall = in_place ? cygrad_call_in_place : cygrad_call_python;
 }
 
 /* Have the calls of a compiled function checked, which takes so many arguments by position; whether it could be done. */

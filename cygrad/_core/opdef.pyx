@@ -89,7 +89,8 @@ class Registry(dict):
 
 cdef extern from "by_keyword.h":
     bint check_calls "cygrad_check_calls"(object function, int least, int most, object look_again)
-    void stand_before "cygrad_stand_before"(object function, object python, object look_again)
+    void stand_before "cygrad_stand_before"(object function, object behind, bint in_place, object look_again)
+    int asking "cygrad_asking"
 
 
 registry = Registry()
@@ -571,21 +572,16 @@ def check_function(function, int least, int most):
     check_calls(function, least, most, look_again)
 
 
-def check_python(function):
-    """A function before one of Python, whose calls are looked at again if they fail."""
-    @cython.binding(True)
-    def checked():
-        pass
-    stand_before(checked, function, look_again)
-    return checked
-
-
-def inplace_form(entry, str name):
+def standing_before(behind, bint in_place=False):
+    """A new compiled function before one of Python, or a tuple of several: see `by_keyword.h`."""
     @cython.binding(True)       # a method
-    def in_place(input, *args, **kwargs):
-        if not isinstance(input, Tensor):
-            raise messages.wrong_type(name, "input", 1, "Tensor", input)
-        return entry(input, *args, out=input, **kwargs)
-    in_place.__name__ = in_place.__qualname__ = name
-    in_place.__doc__ = f"In-place form of `{name.removesuffix('_')}`: writes the result into this tensor and returns it."
-    return in_place
+    def standing(input, *args, **kwargs):
+        pass
+    stand_before(standing, behind, in_place, look_again)
+    return standing
+
+
+def ask_first(bint somebody):
+    """Whether functions that may have to ask first do so from now on."""
+    global asking
+    asking = somebody

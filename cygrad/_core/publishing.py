@@ -5,18 +5,19 @@ from types import FunctionType
 
 import numpy as np
 
+from cygrad._core import messages
 from cygrad._core.opdef import (
     FUNCTION_ONLY,
     INPLACE,
     METHOD_ONLY,
     PRIVATE,
     check_function,
-    check_python,
     entries_by_ufunc,
-    inplace_form,
+    standing_before,
     ufuncs_by_name,
     unpublished,
 )
+from cygrad._core.tensor import Tensor
 
 VAR_POSITIONAL = 4  # inspect.CO_VARARGS
 
@@ -57,7 +58,7 @@ def published(module, others):
             if not flags & FUNCTION_ONLY:
                 methods[public] = entry
             if flags & INPLACE:
-                methods[public + "_"] = in_place = inplace_form(entry, public + "_")
+                methods[public + "_"] = in_place = _in_place_form(entry, public + "_")
                 if not flags & METHOD_ONLY:
                     functions[public + "_"] = in_place
     for entries, more in ((methods, module.get("methods", {})), (functions, others)):
@@ -86,6 +87,22 @@ def _checked(entry):
             required = len(names) - len(plain.__defaults__ or ())
             check_function(plain, required, names.index("out") if "out" in names else len(names))
         return entry
-    if len(names) < 2 and not code.co_flags & VAR_POSITIONAL:
+    if hasattr(entry, "asks") or len(names) < 2 and not code.co_flags & VAR_POSITIONAL:
         return entry
-    return update_wrapper(check_python(entry), entry)
+    return update_wrapper(standing_before(entry), entry)
+
+
+def _in_place_form(entry, name):
+    def unusual(*args, **kwargs):
+        if not args:
+            if "input" not in kwargs:
+                raise TypeError(f'{name}() missing 1 required positional arguments: "input"')
+            args = (kwargs.pop("input"),)
+        if not isinstance(args[0], Tensor):
+            raise messages.wrong_type(name, "input", 1, "Tensor", args[0])
+        return entry(*args, out=args[0], **kwargs)
+
+    form = standing_before((entry, ("out",), Tensor, unusual), True)
+    form.__name__ = form.__qualname__ = name
+    form.__doc__ = f"In-place form of `{name.removesuffix('_')}`: writes the result into this tensor and returns it."
+    return form

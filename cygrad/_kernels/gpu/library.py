@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 _found: Any = None  # the module
+followers: list = []  # functions that are called once it is there
 PINNED = -1  # stands for memory of the CPU that is locked for transfers, where the number of a GPU would stand
 
 
@@ -35,6 +36,8 @@ def cupy():
         use_gpu()
         precision.apply()
         allocating.install(_found)
+        for function in followers:
+            function()
     return _found
 
 
