@@ -5,6 +5,7 @@ All are made of other ops, whose gradients they have, except `trace`.
 
 import math
 import operator
+from functools import lru_cache
 
 from cygrad._core import messages
 from cygrad._core.access import array_of
@@ -20,7 +21,7 @@ from cygrad._ops.diagonals import diagonal
 from cygrad._ops.products import bmm, mm
 from cygrad._ops.ranges import eye
 from cygrad._ops.reductions import sum as total
-from cygrad._ops.views import expand, permute, reshape, squeeze, unsqueeze
+from cygrad._ops.views import expand, permute, reshape, squeeze
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 ELLIPSIS = -1
@@ -84,22 +85,22 @@ def labels_of_list(labels):
     return read
 
 
-def without_ellipses(operands, terms, output):
+def without_ellipses(shapes, terms, output):
     """The labels with numbers from 52 on in place of ellipses, whose dimensions are aligned at the right."""
     covered = 0
-    for number, (t, labels) in enumerate(zip(operands, terms)):
+    for number, (shape, labels) in enumerate(zip(shapes, terms)):
         named = len(labels) - (ELLIPSIS in labels)
         if ELLIPSIS in labels:
-            if named > t.dim():
+            if named > len(shape):
                 raise RuntimeError(
                     f"einsum(): the number of subscripts in the equation ({named}) is more than the number of "
-                    f"dimensions ({t.dim()}) for operand {number}"
+                    f"dimensions ({len(shape)}) for operand {number}"
                 )
-            covered = max(covered, t.dim() - named)
-        elif named != t.dim():
+            covered = max(covered, len(shape) - named)
+        elif named != len(shape):
             raise RuntimeError(
                 f"einsum(): the number of subscripts in the equation ({named}) does not match the number of "
-                f"dimensions ({t.dim()}) for operand {number} and no ellipsis was given"
+                f"dimensions ({len(shape)}) for operand {number} and no ellipsis was given"
             )
     extra = list(range(52, 52 + covered))
 
@@ -107,7 +108,7 @@ def without_ellipses(operands, terms, output):
         at = labels.index(ELLIPSIS) if ELLIPSIS in labels else len(labels)
         return labels[:at] + extra[covered - n :] + labels[at + 1 :] if ELLIPSIS in labels else labels
 
-    terms = [spelled(labels, t.dim() - len(labels) + 1) for t, labels in zip(operands, terms)]
+    terms = [spelled(labels, len(shape) - len(labels) + 1) for shape, labels in zip(shapes, terms)]
     if output is None:
         flat = [label for labels in terms for label in labels]
         output = extra + sorted(label for label in set(flat) if label < 52 and flat.count(label) == 1)
@@ -127,29 +128,76 @@ def check_output(terms, output):
             )
 
 
-# -- einsum: computing ----------------------------------------------------------------------------
+# -- einsum: planning -----------------------------------------------------------------------------
 
 
-def diagonalised(t, labels, number):
-    """The operand with repeated subscripts taken along their diagonal."""
-    for label in set(labels):
-        while labels.count(label) > 1:
-            first = labels.index(label)
-            second = labels.index(label, first + 1)
-            if t.shape[first] != t.shape[second]:
-                raise RuntimeError(
-                    f"einsum(): subscript {LETTERS[label]} is repeated for operand {number} but the sizes don't match, "
-                    f"{t.shape[second]} != {t.shape[first]}"
-                )
-            t = diagonal(t, 0, first, second)
-            labels = [v for i, v in enumerate(labels) if i not in (first, second)] + [label]
-    return t, labels
+class Part:
+    """An operand, or a product of several: its dimensions as planned, and the ops that give it these."""
+
+    def __init__(self, shape, labels):
+        self.shape, self.labels, self.ops = tuple(shape), list(labels), []
+
+    def sizes(self):
+        return dict(zip(self.labels, self.shape))
+
+    def drop(self, op, gone):
+        """Without the dimensions that `op`, which takes them, leaves out."""
+        if gone:
+            self.ops.append((op, tuple(gone)))
+            kept = [d for d in range(len(self.shape)) if d not in gone]
+            self.shape = tuple([self.shape[d] for d in kept])
+            self.labels = [self.labels[d] for d in kept]
+
+    def arrange(self, wanted, shape=None):
+        """Permuted into the order of the subscripts among `wanted` that it has, then of another shape."""
+        order = [self.labels.index(v) for v in wanted if v in self.labels]
+        if order != list(range(len(order))):
+            self.ops.append((permute, tuple(order)))
+        self.shape = tuple([self.shape[d] for d in order])
+        if shape is not None and shape != self.shape:
+            self.ops.append((reshape, shape))
+
+    def take_diagonals(self, number):
+        """Repeated subscripts along their diagonal."""
+        for label in set(self.labels):
+            while self.labels.count(label) > 1:
+                first = self.labels.index(label)
+                second = self.labels.index(label, first + 1)
+                n = self.shape[first]
+                if n != self.shape[second]:
+                    raise RuntimeError(
+                        f"einsum(): subscript {LETTERS[label]} is repeated for operand {number} but the sizes don't "
+                        f"match, {self.shape[second]} != {n}"
+                    )
+                self.ops.append((_diagonal, (first, second)))
+                kept = [d for d in range(len(self.shape)) if d not in (first, second)]
+                self.shape = (*[self.shape[d] for d in kept], n)
+                self.labels = [*[self.labels[d] for d in kept], label]
+
+    def narrow(self, other):
+        """Without the dimensions of length 1 that stand against longer ones: broadcasting them is leaving them out."""
+        long = {label for label, size in other.sizes().items() if size != 1}
+        found = enumerate(zip(self.labels, self.shape))
+        self.drop(squeeze, [d for d, (label, size) in found if size == 1 and label in long])
+
+    def sum(self, kept, op):
+        """Summed over all subscripts that are not kept."""
+        self.drop(op, [d for d, label in enumerate(self.labels) if label not in kept])
 
 
-def check_sizes(operands, terms):
+def _diagonal(t, dims):
+    return diagonal(t, 0, *dims)
+
+
+def _summed(t, dims):
+    """The sum of integers of their own type; that of `sum` is int64."""
+    return total(t, dims, dtype=None if t.is_floating_point() or t.is_complex() else t.dtype)
+
+
+def check_sizes(parts):
     sizes: dict[int, int] = {}
-    for number, (t, labels) in enumerate(zip(operands, terms)):
-        for label, size in zip(labels, t.shape):
+    for number, part in enumerate(parts):
+        for label, size in zip(part.labels, part.shape):
             seen = sizes.get(label, 1)
             if size not in (1, seen) and seen != 1:
                 name = LETTERS[label] if label < 52 else "..."
@@ -160,85 +208,91 @@ def check_sizes(operands, terms):
             sizes[label] = max(seen, size) if size else 0
 
 
-def summed(t, labels, kept, dtype=None):
-    """The sum over all subscripts that are not kept."""
-    gone = [i for i, label in enumerate(labels) if label not in kept]
-    return (total(t, gone, dtype=dtype) if gone else t), [label for label in labels if label in kept]
-
-
-def narrowed(t, labels, other, other_labels):
-    """Without the dimensions of length 1 that stand against longer ones: broadcasting them is leaving them out."""
-    long = {label for label, size in zip(other_labels, other.shape) if size != 1}
-    gone = [i for i, (label, size) in enumerate(zip(labels, t.shape)) if size == 1 and label in long]
-    return (squeeze(t, tuple(gone)) if gone else t), [label for i, label in enumerate(labels) if i not in gone]
-
-
-def contracted(a, a_labels, b, b_labels, kept):
-    """The product of two operands, summed over what is not kept."""
-    a, a_labels = narrowed(a, a_labels, b, b_labels)
-    b, b_labels = narrowed(b, b_labels, a, a_labels)
-    dtype = None if a.is_floating_point() or a.is_complex() else a.dtype  # without it, the sum of integers is int64
-    a, a_labels = summed(a, a_labels, kept | set(b_labels), dtype)
-    b, b_labels = summed(b, b_labels, kept | set(a_labels), dtype)
-    both = [label for label in a_labels if label in b_labels]
+def contracted(a, b, kept):
+    """(the product of two parts that have been arranged for it, the op that makes it)."""
+    a.narrow(b)
+    b.narrow(a)
+    a.sum(kept.union(b.labels), _summed)
+    b.sum(kept.union(a.labels), _summed)
+    both = [label for label in a.labels if label in b.labels]
     batch, over = [v for v in both if v in kept], [v for v in both if v not in kept]
-    left, right = [v for v in a_labels if v not in both], [v for v in b_labels if v not in both]
-    labels = batch + left + right
+    left, right = [v for v in a.labels if v not in both], [v for v in b.labels if v not in both]
+    labels, sizes = batch + left + right, {**a.sizes(), **b.sizes()}
+    product = Part([sizes[v] for v in labels], labels)
     if not over:
-        return mul(aligned(a, a_labels, labels), aligned(b, b_labels, labels)), labels
-    sizes = {**dict(zip(a_labels, a.shape)), **dict(zip(b_labels, b.shape))}
-    stacks, rows, inner, columns = (math.prod(sizes[v] for v in part) for part in (batch, left, over, right))
-    a = permute(a, [a_labels.index(v) for v in batch + left + over])
-    b = permute(b, [b_labels.index(v) for v in batch + over + right])
-    if batch:
-        product = bmm(reshape(a, (stacks, rows, inner)), reshape(b, (stacks, inner, columns)))
-    else:
-        product = mm(reshape(a, (rows, inner)), reshape(b, (inner, columns)))
-    return reshape(product, tuple(sizes[v] for v in labels)), labels
+        for part in (a, b):
+            own = part.sizes()
+            part.arrange(labels, tuple([own.get(v, 1) for v in labels]))
+        return product, mul
+    stacks, rows, inner, columns = (math.prod([sizes[v] for v in part]) for part in (batch, left, over, right))
+    first = (stacks,) if batch else ()
+    a.arrange(batch + left + over, (*first, rows, inner))
+    b.arrange(batch + over + right, (*first, inner, columns))
+    if product.shape != (*first, rows, columns):
+        product.ops.append((reshape, product.shape))
+    return product, bmm if batch else mm
 
 
-def aligned(t, labels, wanted):
-    """Permuted into the order of the wanted subscripts, with dimensions of length 1 for those it lacks."""
-    t = permute(t, [labels.index(v) for v in wanted if v in labels])
-    for i, label in enumerate(wanted):
-        if label not in labels:
-            t = unsqueeze(t, i)
-    return t
+def planned(terms, output, shapes):
+    """What is to be done: [(the two operands that are multiplied next, the ops of each, how, the ops of the product)].
+
+    The product goes to the end of the list of operands. What remains to be done with the last one stands behind.
+    """
+    terms, output = without_ellipses(shapes, terms, output)
+    parts, steps = [Part(shape, labels) for shape, labels in zip(shapes, terms)], []
+    for number, part in enumerate(parts):
+        part.take_diagonals(number)
+    check_sizes(parts)
+    for pair in pairs_in_order(parts, output):
+        i, j = sorted(pair)
+        b, a = parts.pop(j), parts.pop(i)
+        product, multiply = contracted(a, b, set(output).union(*[part.labels for part in parts]))
+        steps.append((i, j, tuple(a.ops), tuple(b.ops), multiply))
+        parts.append(product)
+    last = parts[0]
+    last.sum(output, total)
+    last.arrange(output)
+    return steps, tuple(last.ops)
 
 
-def pairs_in_order(operands, terms, output):
+@lru_cache(maxsize=1024)
+def planned_for(equation, shapes):
+    """The same for an equation."""
+    return planned(*read_equation(equation, len(shapes)), shapes)
+
+
+def pairs_in_order(parts, output):
     """Which operands to multiply next; the product goes to the end of the list.
 
     It is opt_einsum's choice if that is installed, else from the left.
     """
-    n = len(operands)
+    n = len(parts)
     if n > 2:
         try:
             import opt_einsum
         except ImportError:
             pass
         else:
+            terms = [part.labels for part in parts]
             sides = ["".join(map(opt_einsum.get_symbol, labels)) for labels in (*terms, output)]
             equation = ",".join(sides[:-1]) + "->" + sides[-1]
-            path = opt_einsum.contract_path(equation, *(tuple(t.shape) for t in operands), shapes=True)[0]
+            path = opt_einsum.contract_path(equation, *[part.shape for part in parts], shapes=True)[0]
             if all(len(pair) == 2 for pair in path):
                 return path
-    return left_to_right(n)
-
-
-def left_to_right(n):
     return [(0, 1)] + [(0, length - 1) for length in range(n - 1, 1, -1)] if n > 1 else []
+
+
+# -- einsum: computing ----------------------------------------------------------------------------
 
 
 def check_operands(operands):
     for i, operand in enumerate(operands):
         if not isinstance(operand, Tensor):
             raise TypeError(f"expected Tensor as element {i} in argument 1, but got {type_name(operand)}")
-    kinds = [t.dtype for t in operands]
-    for kind in kinds[1:]:
-        if kind is not kinds[0]:
-            first, other = kinds[0].type_name, kind.type_name
-            raise RuntimeError(f"expected scalar type {first} but found {other}")
+    kind = operands[0].dtype if operands else None
+    for operand in operands:
+        if operand.dtype is not kind:
+            raise RuntimeError(f"expected scalar type {kind.type_name} but found {operand.dtype.type_name}")
 
 
 def einsum(*args):
@@ -269,24 +323,23 @@ def einsum(*args):
     if isinstance(args[0], str):
         operands = list(args[1]) if len(args) == 2 and isinstance(args[1], (list, tuple)) else list(args[1:])
         check_operands(operands)
-        terms, output = read_equation(args[0], len(operands))
+        plan = planned_for if len(operands) <= 2 else planned_for.__wrapped__  # what opt_einsum says may change
+        steps, last = plan(args[0], tuple([array_of(t).shape for t in operands]))
     else:
         operands, terms, output = read_sublists(args)
         check_operands(operands)
-    terms, output = without_ellipses(operands, terms, output)
-    for number, (t, labels) in enumerate(zip(operands, terms)):
-        operands[number], terms[number] = diagonalised(t, labels, number)
-    check_sizes(operands, terms)
-    for pair in pairs_in_order(operands, terms, output):
-        chosen = [(operands.pop(i), terms.pop(i)) for i in sorted(pair, reverse=True)]
-        result, labels = chosen.pop()
-        for other, other_labels in reversed(chosen):
-            kept = set(output).union(*terms)
-            result, labels = contracted(result, labels, other, other_labels, kept)
-        operands.append(result)
-        terms.append(labels)
-    result, labels = summed(operands[0], terms[0], output)
-    return permute(result, [labels.index(v) for v in output])
+        steps, last = planned(terms, output, [array_of(t).shape for t in operands])
+    for i, j, ops_of_a, ops_of_b, multiply in steps:
+        b, a = operands.pop(j), operands.pop(i)
+        operands.append(multiply(_changed(a, ops_of_a), _changed(b, ops_of_b)))
+    result = _changed(operands[0], last)
+    return result if result is not operands[0] or steps else permute(result, list(range(result.dim())))
+
+
+def _changed(t, ops):
+    for op, how in ops:
+        t = op(t, how)
+    return t
 
 
 # -- tensordot, kron ------------------------------------------------------------------------------
