@@ -38,8 +38,8 @@ from cygrad._core.tensor cimport (
     wrap_as, wrap_like)
 from cygrad._core import messages
 from cygrad._kernels import blocks, gpu
-from cygrad._kernels.anywhere cimport cast
-from cygrad._kernels.arrays cimport broadcasts_to, is_on_cpu
+from cygrad._kernels.anywhere cimport cast, typenum_of
+from cygrad._kernels.arrays cimport broadcasts_to, copy_array, is_on_cpu
 
 cnp.import_array()
 
@@ -543,7 +543,10 @@ cpdef Tensor write_into(OpDef op, object target, object array, tuple inputs, tup
     if other_shape:
         take_shape(out, array, True)
     try:
-        blocks.write(array, out.array)
+        if type(array) is ndarray and PyArray_TYPE(<ndarray>array) == typenum_of(out.array) and is_on_cpu(out.array):
+            copy_array(<ndarray>out.array, <ndarray>array)
+        else:
+            blocks.write(array, out.array)
     except BaseException:       # Ctrl-C, or no memory, between two blocks
         bump(out, op.name + "_")
         raise

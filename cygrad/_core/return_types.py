@@ -20,7 +20,7 @@ class ReturnType(tuple):
 
     def __new__(cls, items):
         """From a sequence of the items."""
-        self = super().__new__(cls, items)
+        self = tuple.__new__(cls, items)
         if len(self) != len(cls._fields):
             raise TypeError(f"{cls.__name__}() takes a {len(cls._fields)}-sequence ({len(self)}-sequence given)")
         return self

@@ -14,7 +14,7 @@ from cygrad._kernels.gpu.library import is_array
 from cygrad._kernels.reduce import sum as sum_of_array
 
 SIZE = 1 << 17  # elements of a block: 512 KB of single precision
-_FEW = 1 << 12  # elements for which a copy costs less than to ask whether it can be spared
+FEW = 1 << 12  # elements for which a copy costs less than to ask whether it can be spared
 
 
 def in_blocks(function, arrays, spare=None, size=None):
@@ -72,10 +72,9 @@ def pending(function, arrays):
 
 def result_for(target, function, *arrays):
     """`function(*arrays)`, of which large blocks are left for `write` if `target`, an array or None, can take them."""
-    is_large = any(isinstance(a, np.ndarray) and a.size > SIZE for a in arrays)
-    if target is not None and is_large and can_write(arrays, target):
-        return pending(function, arrays)
-    return function(*arrays)
+    if target is None or target.size <= SIZE or not can_write(arrays, target):
+        return function(*arrays)
+    return pending(function, arrays)
 
 
 def result_into(target, function, *arrays):
@@ -83,7 +82,7 @@ def result_into(target, function, *arrays):
 
     The function puts its result, of the type of the arrays, into `out`: one of them, or an array that lies elsewhere.
     """
-    fits = target is not None and target.size > _FEW and can_write(arrays, target) and target.itemsize > 2
+    fits = target is not None and target.size > FEW and can_write(arrays, target) and target.itemsize > 2
     if not fits or any(a.dtype != target.dtype for a in arrays if isinstance(a, np.ndarray)):
         return None
     return InPlace(target, partial(_put, function, arrays))

@@ -1,6 +1,7 @@
 """Copies: in some order of memory, into other arrays, and of Python numbers into arrays."""
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
@@ -176,16 +177,19 @@ def element(number, dtype):
 
 
 def _check_range(number, dtype):
-    if dtype.kind in "fc" and math.isfinite(number):
-        fits = abs(number) <= float(np.finfo(dtype).max)
-    elif dtype.kind in "iu":
-        limits = np.iinfo(dtype)
-        low = -limits.max if dtype.kind == "u" and isinstance(number, int) else limits.min
-        fits = math.isfinite(number) and low <= number <= limits.max
-    else:
-        fits = True
-    if not fits:
-        raise _does_not_fit(dtype)
+    low, high = _limits(dtype)
+    if not low <= number <= high and (dtype.kind in "iu" or math.isfinite(number)):
+        if dtype.kind != "u" or not isinstance(number, int) or not -high <= number < 0:  # which wraps
+            raise _does_not_fit(dtype)
+
+
+@lru_cache
+def _limits(dtype):
+    """The smallest and largest number of a type, or infinities."""
+    if dtype.kind in "fc":
+        high = float(np.finfo(dtype).max)
+        return -high, high
+    return (np.iinfo(dtype).min, np.iinfo(dtype).max) if dtype.kind in "iu" else (-math.inf, math.inf)
 
 
 def _does_not_fit(dtype):

@@ -67,22 +67,13 @@ def triu(array, offset):
 
 def _triangle(array, offset, is_upper):
     """By a loop; None where there is none for the type."""
-    kind = {4: np.float32, 8: np.float64}.get(array.itemsize)
-    is_known = type(array) is np.ndarray and array.dtype.kind in "fiuc" and array.ndim > 1
-    if not is_known or kind is None or not native.has_loops(np.empty(0, kind)):
+    if type(array) is not np.ndarray or array.ndim < 2 or not native.can_move(array):
         return None
     rows, columns = array.shape[-2:]
     out = new_array(array.shape, array.dtype.num)
     offset = max(-rows, min(offset, columns))
-    arrays = dense_in_memory(array).view(kind), out.view(kind)
-    native.run(
-        TRIANGLE,
-        arrays,
-        (rows, columns, offset, is_upper),
-        0,
-        out.size // max(columns, 1),
-        1 + PIECE // max(columns, 1),
-    )
+    numbers, items = (rows, columns, offset, is_upper), out.size // max(columns, 1)
+    native.run(TRIANGLE, (dense_in_memory(array), out), numbers, 0, items, 1 + PIECE // max(columns, 1))
     return out
 
 

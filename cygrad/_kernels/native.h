@@ -80,4 +80,7 @@ static const native_part native_parts[LOOPS] = {
 /* Whether the compiler could make a loop, and the processor can run it. */
 static int native_has(int loop) { return loop < WINOGRAD_FILTERS || loop >= FUSED || HAS_PANELS; }
 
+/* Whether it only moves elements, of 4 or 8 bytes, whatever these are. */
+static int native_moves(int loop) { return loop == GATHER || loop == TAKE || loop == SCATTER || loop == TRIANGLE; }
+
 #endif

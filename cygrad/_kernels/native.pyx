@@ -5,6 +5,7 @@ What a loop takes stands beside it in its header. `run` sees to it that pointers
 have the sizes that the numbers say is what the caller checks.
 """
 
+from libc.stdint cimport uint64_t
 from libc.string cimport memset
 
 cimport numpy as cnp
@@ -28,6 +29,7 @@ cdef extern from "native.h":
     product_loop product_loops[2]
     const part_t native_parts[]
     bint native_has(int loop) nogil
+    bint native_moves(int loop)
 
 
 cdef void _keep_product_loop(bint is_double) noexcept:
@@ -42,6 +44,25 @@ _keep_product_loop(True)
 def has_loops(cnp.ndarray a not None):
     """Whether there are loops for the type of the array."""
     return cnp.PyArray_TYPE(a) in (cnp.NPY_FLOAT, cnp.NPY_DOUBLE) and not PURE
+
+
+def can_move(cnp.ndarray a not None):
+    """Whether loops that only move elements take those of the array."""
+    return cnp.PyArray_ITEMSIZE(a) in (4, 8) and cnp.PyArray_TYPE(a) <= cnp.NPY_CLONGDOUBLE and (
+        cnp.PyArray_ISNOTSWAPPED(a) and not PURE)
+
+
+def outside(cnp.ndarray index not None, Py_ssize_t length):
+    """Whether one of the elements is negative, or not less than `length`; None if there are others ways to find out."""
+    cdef const uint64_t* element = <const uint64_t*>cnp.PyArray_DATA(index)
+    cdef Py_ssize_t i, n = cnp.PyArray_SIZE(index)
+    if cnp.PyArray_TYPE(index) != cnp.NPY_INT64 or not is_plain(index) or not cnp.PyArray_IS_C_CONTIGUOUS(index) or (
+            n > RELEASE_ABOVE):
+        return None
+    for i in range(n):
+        if element[i] >= <uint64_t>length:
+            return True
+    return False
 
 
 def has_loop(int loop):
@@ -124,8 +145,8 @@ cdef part_t loop_of(int loop) noexcept:
 def run(int loop, tuple arrays, tuple numbers, double real, Py_ssize_t items, Py_ssize_t piece):
     """Run a loop over so many items, in pieces for threads; tells whether it failed. The first array says the type.
 
-    Arrays are dense, and of float32 or float64 (or of integers, where a loop takes those); None, and what is left out at
-    the end, is a NULL.
+    Arrays are dense, and of float32 or float64, but for loops that take others; None, and what is left out at the end, is
+    a NULL.
     """
     cdef native_call c
     cdef cnp.ndarray array
@@ -133,7 +154,7 @@ def run(int loop, tuple arrays, tuple numbers, double real, Py_ssize_t items, Py
     cdef part_t part
     memset(&c, 0, sizeof(c))
     fits = 0 <= loop < LOOPS and len(arrays) <= 23 and len(numbers) <= 17
-    if not fits or not has_loops(arrays[0]) or not native_has(loop):
+    if not fits or not native_has(loop) or not (has_loops(arrays[0]) or native_moves(loop) and can_move(arrays[0])):
         raise ValueError(f"no loop {loop}")
     for i in range(len(arrays)):
         array = arrays[i]
@@ -142,7 +163,7 @@ def run(int loop, tuple arrays, tuple numbers, double real, Py_ssize_t items, Py
         c.data[i] = NULL if array is None else cnp.PyArray_BYTES(array)
     for i in range(len(numbers)):
         c.n[i] = numbers[i]
-    c.is_double = cnp.PyArray_TYPE(arrays[0]) == cnp.NPY_DOUBLE
+    c.is_double = cnp.PyArray_ITEMSIZE(arrays[0]) == 8
     c.itemsize = 8 if c.is_double else 4
     c.piece = max(piece, 1)
     c.real = real

@@ -14,6 +14,7 @@ from cygrad._kernels.stacks import along, cut
 
 FIRSTS = 25  # as in native.h
 MOST_FIRSTS = 32  # of a loop that puts each where it belongs among those found
+FEW = 1 << 16  # elements times length of a row, up to which that loop sorts rows that are as short
 PIECE = 1 << 15  # elements that one thread works on
 
 
@@ -28,7 +29,14 @@ def one(a, axis):
 @along
 def sorted_along(a, axis, descending=False):
     """(the elements in order along an axis, their indices)."""
+    if _is_few(a, axis):
+        return _by_loop(a, axis, a.shape[axis], descending)
     return _sorted(a, axis, descending)
+
+
+def _is_few(a, axis):
+    n = a.shape[axis]
+    return 0 < n <= MOST_FIRSTS and a.size * n <= FEW and type(a) is np.ndarray and native.has_loops(a)
 
 
 def _sorted(a, axis, descending):
@@ -125,18 +133,19 @@ def _repair(a, values, order):
 
 def first_along(a, axis, k, largest):
     """(the k largest or smallest elements along an axis, in order, their indices)."""
-    if 0 < k <= MOST_FIRSTS and k < a.shape[axis] // 8 and type(a) is np.ndarray and native.has_loops(a):
-        return _by_loop(a, axis, k, largest)
+    if 0 < k <= MOST_FIRSTS and (k < a.shape[axis] // 8 or _is_few(a, axis)):
+        if type(a) is np.ndarray and native.has_loops(a):
+            return _by_loop(a, axis, k, largest)
     return _first_along(a, axis, k, largest)
 
 
 def _by_loop(a, axis, k, largest):
-    rows = dense(np.moveaxis(a, axis, -1))
-    shape = (*rows.shape[:-1], k)
+    rows = dense(a.swapaxes(axis, -1))
+    *outer, n = rows.shape
+    shape = (*outer, k)
     values, order = new_array(shape, a.dtype.num), np.empty(shape, np.int64)
-    n = a.shape[axis]
     native.run(FIRSTS, (rows, values, order), (n, k, largest), 0, a.size // n, max(1, PIECE // n))
-    return tuple(np.ascontiguousarray(np.moveaxis(found, -1, axis)) for found in (values, order))
+    return dense(values.swapaxes(axis, -1)), dense(order.swapaxes(axis, -1))
 
 
 @along
@@ -158,30 +167,33 @@ def _first_along(a, axis, k, largest):
 @along
 def kth_along(a, axis, k):
     """The index of the k-th smallest element along an axis, counted from 0; 0 if there are no elements."""
-    return np.take(np.argpartition(a, k, axis), [k], axis) if a.size else np.zeros(one(a, axis), np.int64)
+    if not a.size:
+        return np.zeros(one(a, axis), np.int64)
+    order = _by_loop(a, axis, k + 1, False)[1] if _is_few(a, axis) else np.argpartition(a, k, axis)
+    return order.take([k], axis)
 
 
 @along
 def median_along(a, axis):
     """The index of the lower median along an axis; where there is a nan, of the first."""
+    is_nan = np.isnan(a) if a.dtype.kind == "f" and a.shape[axis] else None
+    if is_nan is None or not is_nan.any():
+        return middle_of_numbers(a, axis)
     order = middle_along(a, axis)
-    if a.dtype.kind != "f" or not a.shape[axis]:
-        return order
-    is_nan = np.isnan(a)
     return np.where(is_nan.any(axis, keepdims=True), np.argmax(is_nan, axis, keepdims=True), order)
+
+
+def middle_of_numbers(a, axis):
+    return kth_along(a, axis, max(a.shape[axis] - 1, 0) // 2)
 
 
 @along
 def middle_along(a, axis):
     """The index of the lower median along an axis, nans apart; 0 for an axis of length 0."""
-    length = a.shape[axis]
-    if not a.size:
-        return np.zeros(one(a, axis), np.int64)
-    missing = np.isnan(a).sum(axis, keepdims=True) if a.dtype.kind == "f" else 0
-    if not np.any(missing):
-        place = (length - 1) // 2
-        return np.take(np.argpartition(a, place, axis), [place], axis)
-    places = np.maximum(length - missing - 1, 0) // 2
+    is_nan = np.isnan(a) if a.dtype.kind == "f" else None
+    if is_nan is None or not is_nan.any():
+        return middle_of_numbers(a, axis)
+    places = np.maximum(a.shape[axis] - is_nan.sum(axis, keepdims=True) - 1, 0) // 2
     return np.take_along_axis(np.argsort(a, axis, kind="stable"), places, axis)
 
 

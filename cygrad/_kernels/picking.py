@@ -6,7 +6,7 @@ import numpy as np
 
 import cygrad._kernels.native as native
 from cygrad._kernels.arrays import dense, new_array
-from cygrad._kernels.blocks import SIZE
+from cygrad._kernels.blocks import FEW, SIZE
 from cygrad._kernels.copying import copy_into
 from cygrad._kernels.dispatch import dispatching
 from cygrad._kernels.elementwise import where
@@ -15,7 +15,7 @@ from cygrad._kernels.gpu.library import as_array
 GATHER, TAKE = 24, 27  # as in native.h
 _FEW = 1 << 14  # elements that NumPy has taken before our loop has begun
 PIECE = 1 << 13  # elements that one thread works on
-_BY_SIZE: dict[int, type] = {4: np.float32, 8: np.float64}  # loops only copy
+_INT64 = np.dtype(np.int64)
 
 
 def index(array, indices):
@@ -54,8 +54,7 @@ def _take(array, index, axis):
     if type(array) is np.ndarray and index.ndim and index.size * array.size <= _FEW * array.shape[axis]:
         return array.take(index, axis)
     shape = array.shape[:axis] + index.shape + array.shape[axis + 1 :]
-    kind = _BY_SIZE.get(array.itemsize) if type(array) is np.ndarray and array.dtype.kind in "fiuc" else None
-    if kind is not None and native.has_loops(np.empty(0, kind)):
+    if type(array) is np.ndarray and native.can_move(array):
         out = new_array(shape, array.dtype.num)
         inner = math.prod(shape[axis + index.ndim :])
         index = index.astype(np.int64, copy=False)
@@ -64,8 +63,7 @@ def _take(array, index, axis):
             own = np.where(index < 0, index + length, index)  # another thread may change what is not
             is_known = index.size > 0 and bool(own.min() >= 0 and own.max() < length)
             index = own if is_known else index
-        arrays = dense(array).view(kind), dense(index), out.view(kind)
-        numbers = length, index.size, inner * array.itemsize, is_known
+        arrays, numbers = (dense(array), dense(index), out), (length, index.size, inner * array.itemsize, is_known)
         if not native.run(TAKE, arrays, numbers, 0, out.size // inner, max(1, PIECE // inner)):
             return out
     return as_array(np.take(array, index, axis))  # which says in its own words what is wrong
@@ -77,25 +75,29 @@ def gather(array, axis, index):
         return np.full(index.shape, array if array.ndim == 0 else 0, array.dtype)
     if index.ndim == 0:
         return as_array(array[index])
-    found = _gathered(array, axis, index) if type(array) is type(index) is np.ndarray else None
+    found = gather_by_loop(array, axis, index)
     if found is not None:
         return found
     others = np.indices(index.shape, sparse=True)
     return array[tuple(index if d == axis else own for d, own in enumerate(others))]
 
 
-def _gathered(array, axis, index):
-    """`gather` by a loop, which knows no negative indices, and needs as many places beside the axis; or None."""
-    shape = array.shape[:axis] + index.shape[axis : axis + 1] + array.shape[axis + 1 :]
-    kind = _BY_SIZE.get(array.itemsize) if array.dtype.kind in "fiuc" else None
-    if index.shape != shape or kind is None or not native.has_loops(np.empty(0, kind)):
+def gather_by_loop(array, axis, index):
+    """`gather` by a loop, which knows no negative indices, and needs as many places beside the axis; or None.
+
+    The index need not have been looked at.
+    """
+    if not (type(array) is type(index) is np.ndarray and index.ndim == array.ndim > 0 and native.can_move(array)):
         return None
-    out = new_array(shape, array.dtype.num)
-    places = dense(index.astype(np.int64, copy=False))
-    inner = math.prod(shape[axis + 1 :])
-    arrays = dense(array).view(kind), places, out.view(kind)
-    numbers = array.shape[axis], shape[axis], inner
-    failed = native.run(GATHER, arrays, numbers, 0, out.size // inner, max(1, PIECE // inner))
+    length, (*outer, count), inner = array.shape[axis], index.shape[: axis + 1], index.shape[axis + 1 :]
+    shape = (*outer, length, *inner)
+    if shape != array.shape or not index.size:
+        return None
+    out = new_array(index.shape, array.dtype.num)
+    places = dense(index if index.dtype is _INT64 else index.astype(np.int64, copy=False))
+    width = math.prod(inner)
+    numbers = length, count, width
+    failed = native.run(GATHER, (dense(array), places, out), numbers, 0, out.size // width, max(1, PIECE // width))
     return None if failed else out
 
 
@@ -114,7 +116,7 @@ def element_of(value, dtype):
 def fill_where(array, value, mask):
     """Write `value` into `array` where the mask holds."""
     element = element_of(value, array.dtype)
-    if not array.flags.c_contiguous or mask.shape != array.shape:
+    if array.size <= FEW or not array.flags.c_contiguous or mask.shape != array.shape:
         np.copyto(array, element, where=mask)
         return
     flat, chosen = array.reshape(-1), mask.reshape(-1)

@@ -111,27 +111,20 @@ def _scattered(out, axis, index, source):
 
     It knows no negative ones, and leaves those out.
     """
-    shape = out.shape[:axis] + index.shape[axis : axis + 1] + out.shape[axis + 1 :]
-    kind = {4: np.float32, 8: np.float64}.get(out.itemsize)
-    fits = (
-        type(out) is np.ndarray
-        and out.flags.carray
-        and out.dtype.isnative
-        and index.shape == shape
-        and kind is not None
-    )
-    if not fits or out.dtype.kind not in "fiuc" or not native.has_loops(np.empty(0, kind)) or not index.size:
+    length, (*outer, count), inner = out.shape[axis], index.shape[: axis + 1], index.shape[axis + 1 :]
+    if type(out) is not np.ndarray or not native.can_move(out) or not out.flags.carray:
         return False
-    source = source[tuple(slice(0, n) for n in index.shape)] if source.ndim else source
-    values = dense(source.astype(out.dtype, copy=False)).view(kind)
-    if np.may_share_memory(out, values):
+    if (*outer, length, *inner) != out.shape or not index.size:
+        return False
+    if source.ndim and source.shape != index.shape:
+        source = source[tuple([slice(n) for n in index.shape])]
+    values = dense(source.astype(out.dtype, copy=False))
+    if values.size > 1 and np.may_share_memory(out, values):
         values = values.copy()
-    inner = math.prod(shape[axis + 1 :])
-    arrays = out.view(kind), dense(index.astype(np.int64, copy=False)), values
-    numbers = out.shape[axis], index.shape[axis], inner, values.size > 1
-    items = index.size // (index.shape[axis] * inner)
-    piece = max(1, PIECE * items // index.size)
-    return not native.run(SCATTER, arrays, numbers, 0, items, piece)
+    width = math.prod(inner)
+    numbers, items = (length, count, width, values.size > 1), math.prod(outer)
+    places = dense(index.astype(np.int64, copy=False))
+    return not native.run(SCATTER, (out, places, values), numbers, 0, items, max(1, PIECE * items // index.size))
 
 
 def scatter(out, axis, index, source):

@@ -129,7 +129,10 @@ cdef int shape_to_c(tuple shape, npy_intp* dims) except -1:
 
 
 cpdef tuple broadcast_shape(tuple a, tuple b):
-    cdef Py_ssize_t i, ndim = max(len(a), len(b))
+    cdef Py_ssize_t i, ndim
+    if a == b:
+        return a
+    ndim = max(len(a), len(b))
     left, right = (1,) * (ndim - len(a)) + a, (1,) * (ndim - len(b)) + b
     for i in range(ndim - 1, -1, -1):
         if left[i] != right[i] and left[i] != 1 and right[i] != 1:

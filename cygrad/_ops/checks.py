@@ -52,9 +52,9 @@ def write_converted(target, result):
 
 def require_broadcast(*tensors):
     """The shape of all tensors together, or RuntimeError."""
-    shape = ()
-    for tensor in tensors:
-        shape = broadcast_shape(shape, tuple(tensor.shape))
+    shape = array_of(tensors[0]).shape
+    for tensor in tensors[1:]:
+        shape = broadcast_shape(shape, array_of(tensor).shape)
     return shape
 
 

@@ -115,8 +115,8 @@ def chosen_along(op, t, values, indices, dim, keepdim, out, how=()):
     `how`: what else the op was told, for its batching rule.
     """
     result_type = getattr(return_types, op.name)
-    args = tuple(t.shape), dim, keepdim, *how
-    values = values.astype(t.dtype.numpy, copy=False)
+    args = array_of(t).shape, dim, keepdim, *how
+    values = values.astype(array_of(t).dtype, copy=False)
     if out is not None:
         return result_type(write_several(op, out, (values, indices), (t,), args))
     value, index = record_outputs(op, (values, indices), (t,), args, 1)
@@ -328,7 +328,7 @@ def position(op, input, dim, keepdim, axis, keepdims, out):
 
 
 def check_real(op, t):
-    if t.is_complex():
+    if t.dtype.is_complex:
         raise RuntimeError(f"{op.name}(): does not support complex input")
 
 
@@ -341,7 +341,7 @@ def check_not_empty(op, t):
 
 
 def check_dim_not_empty(op, t, dim):
-    if t.ndim and t.shape[dim] == 0:
+    if t.ndim and array_of(t).shape[dim] == 0:
         raise IndexError(f"{op.name}(): Expected reduction dim {dim} to have non-zero size.")
 
 

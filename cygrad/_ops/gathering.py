@@ -12,7 +12,7 @@ from cygrad._core.inplace import check_apart
 from cygrad._core.opdef import INPLACE, LINEAR, MAY_OVERLAP, PRIVATE, declare, publish, registry, variant
 from cygrad._core.record import record_n, write_into, written_in_place
 from cygrad._core.tensor import Tensor
-from cygrad._kernels import blocks, copying, gpu, picking
+from cygrad._kernels import blocks, copying, gpu, native, picking
 from cygrad._kernels import scatter as kernels
 from cygrad._ops.arguments import broadcast_shape, dim_argument, require, wrap_dim
 from cygrad._ops.arithmetic import mul
@@ -59,7 +59,7 @@ def finished(op, array, t, added, index, args, out):
 def placed(op, operands, t, added, index, args, out):
     """As `finished`, for an op whose kernel changes an array: a copy of that of `t`, or in place that itself."""
     if out is not t:
-        array = array_of(t).copy("C")
+        array = copying.contiguous(array_of(t))
         run_kernel(op, array, operands)
         return finished(op, array, t, added, index, args, out)
     inputs = (t,) if added is None else (t, added)
@@ -93,6 +93,9 @@ def check_bounds(index, length):
 
 
 def _is_outside(index, length):
+    found = native.outside(index, length)
+    if found is not None:
+        return found
     if index.dtype != np.int64:
         return index.min() < 0 or index.max() >= length
     return index.view(np.uint64).max() >= length  # negative ones are large
@@ -261,8 +264,11 @@ def gather(input, dim, index, *, sparse_grad=False, out=None):
     index = of_any_type(index)
     check_integral(index, "gather(): Expected dtype int32/int64 for index")
     where = array_of(index)
-    check_gather(a.shape, where, d)
-    return finished(GATHER, picking.gather(a, d, where), input, None, index, (d, a.shape), out)
+    array = picking.gather_by_loop(a, d, where)
+    if array is None:
+        check_gather(a.shape, where, d)
+        array = picking.gather(a, d, where)
+    return finished(GATHER, array, input, None, index, (d, a.shape), out)
 
 
 def put_back_rule(n, h):
@@ -371,9 +377,17 @@ def check_same_dtype(t, source):
 
 
 def check_scatter(shape, index, source, dim):
-    other = tuple(index.shape)
-    if index.numel() == 0:
-        return
+    where = array_of(index)
+    other = where.shape
+    if where.size:
+        are_alike = source == other and len(shape) == len(other) > 0
+        if not are_alike or (*shape[:dim], other[dim], *shape[dim + 1 :]) != other:
+            _check_sizes(shape, other, source, dim)
+        check_each(where, shape, dim)
+
+
+def _check_sizes(shape, other, source, dim):
+    """Raise unless the index, of shape `other`, is nowhere larger than what is written and what is written to."""
     if max(len(shape), 1) != max(len(other), 1):
         raise _other_dimensions("self", shape, other)
     if max(len(source), 1) != max(len(other), 1):
@@ -385,7 +399,6 @@ def check_scatter(shape, index, source, dim):
                 f"Expected index {list(other)} to be no larger than self {list(shape)} apart from dimension {dim} and "
                 f"to be no larger size than src {list(source)}"
             )
-    check_each(array_of(index), shape, dim)
 
 
 # -- masked_fill ----------------------------------------------------------------------------------
@@ -442,7 +455,7 @@ def masked_fill(input, mask, value, *, out=None):
         value = apart(value, t)
     a, where = array_of(t), array_of(mask)
     element = mask_value(a, mask, value)
-    shape = broadcast_shape(where.shape, a.shape)
+    shape = a.shape if where.shape == a.shape else broadcast_shape(where.shape, a.shape)
     inputs = (t, value) if isinstance(value, Tensor) else (t,)
     row = MASKED_FILL_UNRECORDED
     if kind_of(t.dtype) in "fc":

@@ -13,6 +13,7 @@ from cygrad._core.kernels import as_float32
 from cygrad._core.opdef import publish
 from cygrad._core.record import apply_n, tensor_argument
 from cygrad._kernels import ordering as kernels
+from cygrad._kernels.picking import gather
 from cygrad._ops.arguments import dim_argument, integer
 from cygrad._ops.checks import require_kind
 from cygrad._ops.delivering import given
@@ -25,7 +26,8 @@ def prepared(op, input, dim, kernel=None, booleans=False, position=2):
     dim = dim_argument(dim, t.dim(), op.name, "dim", position)
     if kernel is not None:
         require_kind("bif" if booleans else "if", kernel, t)
-    return t, np.atleast_1d(as_float32(array_of(t))), dim
+    a = as_float32(array_of(t))
+    return t, a if a.ndim else a.reshape(1), dim
 
 
 # -- sort -----------------------------------------------------------------------------------------
@@ -50,9 +52,11 @@ def sort(input, dim=-1, descending=False, *, stable=None, out=None):
         raise messages.no_such_call("sort", (input,), {"stable": stable}, [signature])
     op = SORT if stable is None else SORT_STABLE
     t, a, dim = prepared(op, input, dim)
-    if t.is_complex():
+    if t.dtype.is_complex:
         raise RuntimeError(" Sort does not support complex dtypes on CPU")
-    values, indices = (found.reshape(t.shape) for found in kernels.sorted_along(a, dim, descending))
+    values, indices = kernels.sorted_along(a, dim, descending)
+    if not t.ndim:
+        values, indices = values.reshape(()), indices.reshape(())
     return chosen_along(op, t, values, indices, dim, True, out, (descending,))
 
 
@@ -105,12 +109,9 @@ def topk(input, k, dim=-1, largest=True, sorted=True, *, out=None):
     n = a.shape[dim]
     if not 0 <= k <= n:
         raise RuntimeError("selected index k out of range")
-    for is_refused, word in (
-        (t.is_complex(), " topk does not support complex"),
-        (a.dtype == bool, "topk does not support bool"),
-    ):
-        if is_refused:
-            raise RuntimeError(f"{word} dtypes on CPU")
+    if a.dtype.kind in "bc":
+        word = "topk does not support bool" if a.dtype.kind == "b" else " topk does not support complex"
+        raise RuntimeError(f"{word} dtypes on CPU")
     if t.dim() == 0:
         values, indices = a[0:1].reshape(()).copy(), np.zeros((), np.int64, like=a)
     else:
@@ -120,7 +121,7 @@ def topk(input, k, dim=-1, largest=True, sorted=True, *, out=None):
 
 def picked(op, t, a, order, dim, keepdim, out, how=()):
     """The result of ops that choose one element; `order` has the length 1 along the dimension."""
-    values, indices = np.take_along_axis(a, order, dim), order
+    values, indices = gather(a, dim, order), order
     if t.dim() == 0 or not keepdim:
         values, indices = values.squeeze(dim), indices.squeeze(dim)
     return chosen_along(op, t, values, indices, dim, bool(keepdim), out, how)

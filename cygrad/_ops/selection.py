@@ -215,7 +215,7 @@ def bounded(op, input, low, high, out):
     if low is None and high is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     dtype = result_type((input, low, high))
-    if out is not None and not by_tensors:
+    if out is not None and not by_tensors and not (out is input and out.dtype is dtype):
         messages.check_clamp_type(dtype, out)
     if dtype.is_complex:
         raise NotImplementedError("clamp is not supported for complex types")
@@ -231,6 +231,8 @@ def bounded(op, input, low, high, out):
     if by_tensors and target is None and input.numel() > blocks.SIZE:  # which takes a pass for each bound
         return blocks.in_blocks(kernels.clamp, (as_type(input, dtype), *bounds)), by_tensors
     array = as_type(input, dtype)
+    if target is None or target.size <= blocks.FEW:
+        return kernels.clamp(array, *bounds), by_tensors
     result = None if by_tensors else blocks.result_into(target, partial(kernels.clamp, low=low, high=high), array)
     return result or blocks.result_for(target, kernels.clamp, array, *bounds), by_tensors
 

@@ -123,8 +123,10 @@ def lerp(input, end, weight, *, out=None):
 
 def computed(op, inputs, args, out):
     """As `apply_n`, of a kernel that may write into `out`, which then is not computed elsewhere first."""
-    arrays = [array_of(t) for t in inputs] if isinstance(out, Tensor) else []
-    if arrays and (out.numel() <= blocks.SIZE or has_loop(*arrays)):  # larger ones are computed by blocks
+    if isinstance(out, Tensor) and out.numel() > blocks.FEW:
+        arrays = [array_of(t) for t in inputs]
+        if out.numel() > blocks.SIZE and not has_loop(*arrays):  # which is computed by blocks
+            return apply_n(op, inputs, args or None, out)
         result = blocks.result_into(array_of(out), lambda *arrays, out: op.kernel(*arrays, *args, out=out), *arrays)
         if result is not None:
             return write_into(op, out, result, inputs, args or None)
@@ -201,7 +203,7 @@ def of_three(op, input, tensor1, tensor2, value, out):
     if isinstance(value, complex) and not dtype.is_complex:
         word = "float" if dtype.is_floating_point else "int64_t"
         raise RuntimeError(f"value cannot be converted to type {word} without overflow")
-    operands = tuple(t if t.dtype is dtype else t.to(dtype) for t in (input, tensor1, tensor2))
+    operands = tuple([t if t.dtype is dtype else t.to(dtype) for t in (input, tensor1, tensor2)])
     if out is input is not operands[0]:
         return write_converted(out, computed(op, operands, (value,), None))
     return computed(op, operands, (value,), out)
