@@ -47,7 +47,7 @@ np.arctan2(x, B)
 np.copysign(1.5, x) * x
 np.hypot(x, 2.0)
 np.logaddexp(x, B)
-np.heaviside(x, 0.5) * x
+np.heaviside(B, 0.5) * x
 np.float_power(B, x)
 np.ldexp(x, 2)
 np.divmod(x, 0.7)[1]

@@ -266,7 +266,9 @@ cdef object pow_rule(OpNode n, object g):
     if exponent == 0:
         return mul(g, 0)
     base = n.saved(0)
-    lowered = base if exponent == 2 and type(exponent) is not complex else pow(base, exponent - 1)
+    lowered = base
+    if exponent != 2 or type(exponent) is complex or not thread_state().modes & IN_RULE:    # base^1 has a second derivative
+        lowered = pow(base, exponent - 1)
     return spend(MUL, g, conj(mul(lowered, exponent)))
 
 cdef OpDef POW = op("pow", pow_rule).row(

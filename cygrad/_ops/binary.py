@@ -140,13 +140,29 @@ def heaviside_array(x, values):
 
 
 HEAVISIDE_OF_FLOATS = Ufunc(np.heaviside)
-HEAVISIDE = declare("heaviside", flags=STEP, kernel=heaviside_array, inputs="self values")
+
+
+def heaviside_rule(n, g):
+    raise RuntimeError(
+        "derivative for aten::heaviside is not implemented\n  it is a step function: cut it with `.detach()`"
+    )
+
+
+HEAVISIDE = declare(
+    "heaviside",
+    heaviside_rule,
+    flags=ELEMENTWISE | INPLACE,
+    kernel=heaviside_array,
+    inputs="self values",
+    node="torch::autograd::NotImplemented",
+)
 
 
 def heaviside(input, values, *, out=None):
-    """0 where `input` is negative, 1 where it is positive, `values` where it is 0. Without a derivative.
+    """0 where `input` is negative, 1 where it is positive, `values` where it is 0.
 
-    Raises RuntimeError for operands of different types and for complex ones.
+    Has no derivative: backward through it raises RuntimeError, as in PyTorch. Saves nothing. Raises RuntimeError for
+    operands of different types and for complex ones.
 
     >>> import cygrad
     >>> cygrad.heaviside(cygrad.tensor([-1.5, 0.0, 2.0]), cygrad.tensor([0.5]))

@@ -1,23 +1,34 @@
-"""The distinct values of a tensor. Without derivatives."""
+"""The distinct values of a tensor. Nobody wrote their derivatives, in PyTorch either: backward raises an error."""
 
 from cygrad._core import messages
 from cygrad._core.access import array_of
 from cygrad._core.kernels import as_float32
-from cygrad._core.opdef import NONDIFF, declare, publish
+from cygrad._core.opdef import declare, publish, variant
 from cygrad._core.record import record_outputs
 from cygrad._kernels import searching as kernels
 from cygrad._ops.arguments import dim_argument, require
 from cygrad._ops.checks import require_kind, typed
 
-UNIQUE = declare("unique", flags=NONDIFF, kernel=kernels.distinct)
-UNIQUE_CONSECUTIVE = declare("unique_consecutive", flags=NONDIFF, kernel=kernels.runs)
+_NAMES = {"Unique2Backward0": "_unique2", "UniqueDimBackward0": "unique_dim"}
+
+
+def _no_derivative(n, g):
+    raise NotImplementedError(
+        f"the derivative for '{_NAMES.get(n.name(), 'unique_consecutive')}' is not implemented.\n"
+        "  cut the values with `.detach()`, or pick elements of the tensor, as in x[index], which has one"
+    )
+
+
+UNIQUE = declare("unique", _no_derivative, inputs="self", node="Unique2Backward0", kernel=kernels.distinct)
+UNIQUE_DIM = variant(UNIQUE, "UniqueDimBackward0")
+UNIQUE_CONSECUTIVE = declare("unique_consecutive", _no_derivative, inputs="self", kernel=kernels.runs)
 
 
 def _wanted(op, found, t, *wanted):
     """The values alone, or a tuple with what else is wanted."""
     values = found[0].astype(array_of(t).dtype, copy=False)  # numbers of half precision are sorted as float32
     arrays = (values, *(array for array, flag in zip(found[1:], wanted) if flag))
-    results = record_outputs(op, arrays, (t,), None, 0)
+    results = record_outputs(op, arrays, (t,), None, 1)
     return results if len(results) > 1 else results[0]
 
 
@@ -35,7 +46,8 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
     """The distinct elements, or along `dim` the distinct slices, always in ascending order.
 
     With `return_inverse` also where each element of `input` is among them, with `return_counts` also how often each
-    occurs: then a tuple. Each nan is different. Raises NotImplementedError for complex tensors.
+    occurs: then a tuple. Each nan is different. Raises NotImplementedError for complex tensors, and in backward. Saves
+    nothing.
 
     >>> import cygrad
     >>> cygrad.unique(cygrad.tensor([3, 1, 3]), return_counts=True)
@@ -45,16 +57,18 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
     if dim is None:
         require_kind("bif", "unique", t)
         found = kernels.distinct(as_float32(array_of(t)), return_inverse, return_counts)
-    else:
-        d = _along(UNIQUE, t, dim)
-        require_kind("bif", "unique_dim", t)
-        found = kernels.distinct_slices(as_float32(array_of(t)), d)
-    return _wanted(UNIQUE, found, t, return_inverse, return_counts)
+        return _wanted(UNIQUE, found, t, return_inverse, return_counts)
+    d = _along(UNIQUE_DIM, t, dim)
+    require_kind("bif", "unique_dim", t)
+    found = kernels.distinct_slices(as_float32(array_of(t)), d)
+    return _wanted(UNIQUE_DIM, found, t, return_inverse, return_counts)
 
 
 @typed(return_inverse=bool, return_counts=bool)
 def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
     """The first of each run of equal elements, or along `dim` of equal slices, in their order; see `unique`.
+
+    Saves nothing.
 
     >>> import cygrad
     >>> cygrad.unique_consecutive(cygrad.tensor([1, 1, 2, 1]))

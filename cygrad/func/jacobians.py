@@ -12,10 +12,10 @@ from cygrad.func.transforms import (
     checked_argnums,
     cut,
     linearized,
+    outputs_of,
     reaches_outside,
     split_aux,
     started,
-    tensors_of,
 )
 from cygrad.func.trees import flatten, mapped, rebuild
 
@@ -45,14 +45,8 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None):
             leaves = flatten(own)[0]
             _check_real(leaves, "jacrev", "inputs")
             output, aux = split_aux(func(*args, **kwargs), has_aux, "vjp(f, *primals)")
-            outputs = tensors_of(output, "vjp(f, *primals)")
+            outputs = outputs_of(output)
             _check_real(outputs, "jacrev", "outputs")
-            for out in outputs:
-                if not out.is_floating_point():
-                    raise RuntimeError(
-                        "vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with "
-                        f"dtype {out.dtype}"
-                    )
             outside = recorded and reaches_outside(outputs, leaves)
             blocks = [_rows(out, leaves, outside, chunk_size) for out in outputs]
         for leaf in leaves:

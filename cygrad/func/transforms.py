@@ -85,13 +85,30 @@ def tensors_of(tree, name):
     return leaves
 
 
+def has_derivative(t):
+    """Whether this tensor is of a type that has derivatives."""
+    return t.is_floating_point() or t.is_complex()
+
+
+def outputs_of(tree):
+    """The leaves of the output of a function that a backward pass is to begin at."""
+    leaves = tensors_of(tree, "vjp(f, *primals)")
+    for leaf in leaves:
+        if not has_derivative(leaf):
+            raise RuntimeError(
+                "vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with dtype "
+                f"{leaf.dtype}"
+            )
+    return leaves
+
+
 # -- arguments -------------------------------------------------------------------------------------
 
 
 def check_has_derivative(tensors):
     """Raise for tensors of integers, along which forward mode can not go."""
     for t in tensors:
-        if isinstance(t, Tensor) and not (t.is_floating_point() or t.is_complex()):
+        if isinstance(t, Tensor) and not has_derivative(t):
             raise ValueError(f"Expected primal to be floating point or complex, but got: {t.dtype}")
 
 
@@ -204,7 +221,7 @@ def vjp(func, *primals, has_aux=False):
     with enable_grad():
         own = mapped(start, primals)
         output, aux = split_aux(func(*own), has_aux, "vjp(f, *primals)")
-        outputs = tensors_of(output, "vjp(f, *primals)")
+        outputs = outputs_of(output)
         leaves = flatten(own)[0]
         outside = recorded and reaches_outside(outputs, leaves)
 
@@ -298,8 +315,9 @@ def linearized(func, primals, name):
         return output, tensors_of(output, name), flatten(own)[0]
 
     def transpose(outputs, leaves):
-        u = [out.new_zeros(out.shape).requires_grad_() for out in outputs]
-        return u, derivative(outputs, leaves, u, True)
+        smooth = [out for out in outputs if has_derivative(out)]
+        u = [out.new_zeros(out.shape).requires_grad_() for out in smooth]
+        return u, derivative(smooth, leaves, u, True)
 
     with enable_grad():
         before = switches.count
@@ -335,6 +353,7 @@ def linearized(func, primals, name):
         if not is_recorded:
             return jvp(func, primals, tangents)[1]
         create_graph = is_grad_enabled() and (outside or any(v.requires_grad for v in vectors))
-        return rebuild(output, zeros_for(derivative(transposed, u, vectors, create_graph), u))
+        found = iter(zeros_for(derivative(transposed, u, vectors, create_graph), u))
+        return rebuild(output, [next(found) if has_derivative(t) else t.new_zeros(t.shape) for t in outputs])
 
     return (output if outside else mapped(cut, output)), product

@@ -6,6 +6,7 @@ import pytest
 
 import cygrad as torch
 from cygrad import func
+from helpers import fails
 
 X = torch.tensor([0.5, -1.0, 2.0], dtype=torch.float64)
 V = torch.tensor([1.0, 2.0, -0.5], dtype=torch.float64)
@@ -307,3 +308,19 @@ def test_a_number_of_each_sample_as_an_index():
     for mask in (torch.tensor([True, False]), torch.tensor([1, 0], dtype=torch.uint8)):
         with pytest.raises(RuntimeError, match="^vmap: We do not support batching operators that can support dynamic"):
             torch.vmap(lambda row, b: row[b].sum())(rows, mask)
+
+
+def test_outputs_without_derivatives():
+    def function(x):
+        return {"values": x * 2, "place": x.argmax(), "signs": x > 0}
+
+    x = torch.tensor([1.0, 3.0])
+    for found in (torch.func.jacfwd(function)(x), torch.func.jacfwd(torch.func.vmap(function))(x[None])):
+        assert found["values"].squeeze().tolist() == [[2, 0], [0, 2]]
+        assert not found["place"].any() and found["place"].dtype is torch.int64
+        assert not found["signs"].any() and found["signs"].dtype is torch.bool
+    products = torch.func.linearize(function, x)[1](torch.ones(2))
+    assert products["values"].tolist() == [2, 2] and products["place"].item() == 0
+    for run in (lambda: torch.func.vjp(function, x), lambda: torch.func.jacrev(function)(x)):
+        with fails(RuntimeError, "vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got ..."):
+            run()

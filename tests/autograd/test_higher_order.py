@@ -279,3 +279,14 @@ def test_second_derivatives_of_straight_pieces_are_zero_and_there(function):
     torch.manual_seed(0)
     (plain,) = torch.autograd.grad(function(x).sum(), x)
     assert not plain.requires_grad and torch.allclose(plain, g, equal_nan=True)
+
+
+@pytest.mark.parametrize("exponent", [2, 3.0])
+def test_each_derivative_of_a_power_is_recorded_until_it_is_zero(exponent):
+    x = leaf(1.0, 2.0)
+    y, factor = x**exponent, 1.0
+    for n in range(int(exponent)):
+        (y,) = torch.autograd.grad(y.sum(), x, create_graph=True)
+        factor *= exponent - n
+        assert y.requires_grad and y.tolist() == [factor * base ** (exponent - n - 1) for base in (1, 2)]
+    assert torch.autograd.grad(y.sum(), x)[0].tolist() == [0, 0]

@@ -140,12 +140,37 @@ def test_comparison_with_what_is_no_number():
     assert (1.5 > x).tolist() == [True, False]
 
 
-def test_floor_divide_has_no_derivative():
+@pytest.mark.parametrize("name", ["floor_divide", "heaviside"])
+def test_steps_have_no_derivative(name):
     x = leaf(5.0, 7.0)
-    y = x // 2
+    y = getattr(torch, name)(x, torch.tensor([2.0]))
     assert kind(y.grad_fn) == "NotImplemented"
-    with fails(RuntimeError, "derivative for aten::floor_divide is not implemented"):
+    with fails(RuntimeError, f"derivative for aten::{name} is not implemented"):
         y.sum().backward()
+
+
+@pytest.mark.parametrize(
+    ("name", "node", "options"),
+    [
+        ("_unique2", "Unique2", {}),
+        ("unique_dim", "UniqueDim", {"dim": 0}),
+        ("unique_consecutive", "UniqueConsecutive", {}),
+        ("unique_consecutive", "UniqueConsecutive", {"dim": 0}),
+    ],
+)
+def test_distinct_values_have_no_derivative(name, node, options):
+    x = leaf(1.0, 1.0, 3.0)
+    function = torch.unique_consecutive if "consecutive" in name else torch.unique
+    values, places, counts = function(x, return_inverse=True, return_counts=True, **options)
+    assert kind(values.grad_fn) == f"{node}Backward0"
+    assert values.tolist() == [1, 3] and not places.requires_grad and not counts.requires_grad
+    for run in (
+        lambda: (values * x[1:]).sum().backward(),
+        lambda: torch.func.grad(lambda x: function(x, **options).sum())(x),
+    ):
+        with fails(NotImplementedError, f"the derivative for '{name}' is not implemented."):
+            run()
+    assert function(torch.tensor([2, 2]), **options).tolist() == [2]
 
 
 # --- Types -------------------------------------------------------------------------------------
