@@ -4,6 +4,8 @@ import math
 
 import numpy as np
 
+import cygrad._kernels.images as images
+from cygrad._kernels.arrays import new_array, zeros
 from cygrad._kernels.dispatch import dispatching
 from cygrad._kernels.gpu.library import dense
 
@@ -11,21 +13,30 @@ from cygrad._kernels.gpu.library import dense
 def unfold(x, where):
     """The windows of images (n, channels, *image): (n, channels * taps, places of the result)."""
     taps = math.prod(where.kernel)
+    shape = len(x), x.shape[1] * taps, math.prod(where.size)
+    if images.has_loops(x):
+        columns = new_array(shape, x.dtype.num)
+        images.copy_patches(dense(x).reshape(1, -1, *where.image), columns.reshape(-1), where.whole)
+        return columns
     make = np.zeros if any(where.low) else np.empty
     columns = make((len(x), x.shape[1], taps, *where.size), x.dtype)
     for tap, there, here in where.taps():
         columns[(slice(None), slice(None), tap, *there)] = x[(slice(None), slice(None), *here)]
-    return columns.reshape(len(x), x.shape[1] * taps, math.prod(where.size))
+    return columns.reshape(shape)
 
 
 def fold(columns, where):
     """Images to which each column has been added at its window: the transpose of `unfold`."""
     taps = math.prod(where.kernel)
+    if images.has_loops(columns):
+        found = zeros((len(columns), columns.shape[1] // taps, *where.image), columns.dtype.num)
+        images.add_patches(found.reshape(1, -1, *where.image), dense(columns).reshape(-1), where.whole)
+        return found
     columns = columns.reshape(len(columns), columns.shape[1] // taps, taps, *where.size)
-    images = np.zeros((*columns.shape[:2], *where.image), columns.dtype)
+    found = np.zeros((*columns.shape[:2], *where.image), columns.dtype)
     for tap, there, here in where.taps():
-        images[(slice(None), slice(None), *here)] += columns[(slice(None), slice(None), tap, *there)]
-    return images
+        found[(slice(None), slice(None), *here)] += columns[(slice(None), slice(None), tap, *there)]
+    return found
 
 
 def shuffle(x, factor):

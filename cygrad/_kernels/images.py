@@ -4,12 +4,16 @@ Arrays are dense, of float32 or float64; planes of images are shared among threa
 (image, kernel, stride, dilation, low, first row, last row, width), the first five pairs: see sliding.py.
 """
 
+from functools import lru_cache
+
 import numpy as np
 
 import cygrad._kernels.native as native
 
 COPY_PATCHES, ADD_PATCHES, LARGEST, ADD_AT = range(6, 10)  # as in native.h
 PIECE = 1 << 14  # elements that one thread works on
+
+PLACES = np.dtype(np.int64)
 
 has_loops = native.has_loops
 
@@ -23,14 +27,20 @@ def check(a, dtype, ndim, writes):
 
 def run(loop, x, arrays, geometry, work):
     """Run a loop over the planes of images x."""
+    if x.shape[2:] != geometry[0]:
+        raise ValueError(f"images of shape {x.shape} in windows of {geometry}")
+    n, channels = x.shape[:2]
+    native.run(loop, (x, *arrays), (*numbers_of(geometry), channels, n), 0, n * channels, PIECE // max(work, 1))
+
+
+@lru_cache(256)
+def numbers_of(geometry):
+    """What the loops take of a geometry."""
     image, kernel, stride, dilation, low, first, last, width = geometry
-    if x.dtype not in (np.float32, np.float64) or x.shape[2:] != tuple(image):
-        raise ValueError(f"images of shape {x.shape} and type {x.dtype} in windows of {geometry}")
     if min(*kernel, *stride, *dilation) < 1 or not 0 <= first <= last or width < 0:
         raise ValueError(f"windows of {geometry}")
     low = low[0] - first * stride[0], low[1]  # so that the first row that is wanted is row 0
-    numbers = *image, *kernel, *stride, *dilation, *low, last - first, width, x.shape[1], x.shape[0]
-    native.run(loop, (x, *arrays), numbers, 0, x.shape[0] * x.shape[1], PIECE // max(work, 1))
+    return *image, *kernel, *stride, *dilation, *low, last - first, width
 
 
 def join(loop, x, patches, geometry, writes):
@@ -60,19 +70,26 @@ def largest(x, values, places, geometry):
     """
     check(x, x.dtype, 4, False)
     check(values, x.dtype, 1, True)
-    check(places, np.int64, 1, True)
-    image, kernel, stride, dilation, low, first, last, width = geometry
-    size = (last - first) * width
-    if image[0] * image[1] >= 1 << 31:
-        raise ValueError("images are too large")
+    check(places, PLACES, 1, True)
+    work = taps_of(geometry)
+    size = work // (geometry[1][0] * geometry[1][1])
     if not values.size == places.size == x.shape[0] * x.shape[1] * size:
         raise ValueError(f"{values.size} results for {x.shape} in {geometry}")
+    run(LARGEST, x, (values, places), geometry, work)
+
+
+@lru_cache(256)
+def taps_of(geometry):
+    """How many taps all windows of one plane have together; each has to see something of it."""
+    image, kernel, stride, dilation, low, first, last, width = geometry
+    if image[0] * image[1] >= 1 << 31:
+        raise ValueError("images are too large")
     for d, (begin, end) in enumerate(((first, last), (0, width))):
         beyond = (end - 1) * stride[d] - low[d] >= image[d]
         before = begin * stride[d] - low[d] + (kernel[d] - 1) * dilation[d] < 0
         if beyond or before or (low[d] > 0 and dilation[d] > 1):
             raise ValueError(f"a window of {geometry} sees nothing of the image")
-    run(LARGEST, x, (values, places), geometry, size * kernel[0] * kernel[1])
+    return (last - first) * width * kernel[0] * kernel[1]
 
 
 def add_at(out, places, values, to_zeros=False):
@@ -81,7 +98,7 @@ def add_at(out, places, values, to_zeros=False):
     Raises IndexError for a place that is none; negative ones are none.
     """
     check(out, out.dtype, 2, True)
-    check(places, np.int64, 2, False)
+    check(places, PLACES, 2, False)
     check(values, out.dtype, 2, False)
     if not len(out) == len(places) == len(values) or places.shape != values.shape:
         raise ValueError("places and values do not fit")

@@ -4,13 +4,14 @@ Of equal elements the first counts, of several nan the last.
 """
 
 import math
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 import cygrad._kernels.images as images
 from cygrad._kernels import blocks
-from cygrad._kernels.arrays import new_array
+from cygrad._kernels.arrays import dense, new_array
 from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.dispatch import dispatching
 from cygrad._kernels.sliding import SCRATCH
@@ -28,13 +29,24 @@ def planes_of(x, dims):
     return np.ascontiguousarray(x).reshape(-1, *x.shape[x.ndim - dims :])
 
 
-@silent
 def of_windows(x, where, with_places):
     """(largest elements, their places or None) of windows of one size, without copies of them."""
-    dims = len(where.size)
-    fits = 0 < math.prod(where.image) < 1 << 31 and not (max(where.dilation) > 1 and any(where.low))
-    if images.has_loops(x) and dims <= 2 and x.size and fits:
+    if images.has_loops(x) and x.size and suits(where):
         return largest_of_windows(x, where)
+    return _of_windows(x, where, with_places)
+
+
+@lru_cache(256)
+def suits(where):
+    """Whether the compiled loops know these windows."""
+    is_apart = max(where.dilation) > 1 and any(where.low)
+    return len(where.size) <= 2 and 0 < math.prod(where.image) < 1 << 31 and not is_apart
+
+
+@silent
+def _of_windows(x, where, with_places):
+    """By NumPy."""
+    dims = len(where.size)
     planes, shape = planes_of(x, dims), (*x.shape[: x.ndim - dims], *where.size)
     values = np.full((len(planes), *where.size), lowest(x.dtype), x.dtype)
     places = np.empty(values.shape, np.int64) if with_places else None
@@ -55,11 +67,11 @@ def of_windows(x, where, with_places):
 
 def largest_of_windows(x, where):
     """The same by compiled loops."""
-    dims = len(where.size)
-    shape = (*x.shape[: x.ndim - dims], *where.size)
-    values, places = (new_array((math.prod(shape),), dtype.num) for dtype in (x.dtype, np.dtype(np.int64)))
-    geometry = where.flat()
-    images.largest(planes_of(x, dims).reshape(-1, 1, *geometry[0]), values, places, geometry)
+    outer = x.shape[: x.ndim - len(where.size)]
+    shape, size = outer + where.size, (math.prod(outer) * math.prod(where.size),)
+    values, places = new_array(size, x.dtype.num), new_array(size, images.PLACES.num)
+    geometry = where.whole
+    images.largest(dense(x).reshape(1, -1, *geometry[0]), values, places, geometry)
     return values.reshape(shape), places.reshape(shape)
 
 

@@ -5,14 +5,19 @@ from results to inputs, is a table too.
 """
 
 import math
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
+import cygrad._kernels.native as native
 from cygrad._kernels import blocks
+from cygrad._kernels.arrays import dense, new_array
 from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.reduce import sum as total
 from cygrad._kernels.sliding import SCRATCH
+
+RESAMPLE = 35  # as in native.h
+FEW = 1 << 11  # elements, for which calls of NumPy take longer than a plain loop
 
 
 class Table:
@@ -23,10 +28,9 @@ class Table:
 
     def __init__(self, size, places, counts=None, weights=None):
         self.size = size  # of the input
-        self.places = np.asarray(places, np.int64)
-        width = self.places.shape[1]
-        self.counts = np.full(len(self.places), width) if counts is None else np.asarray(counts)
-        self.weights = weights
+        self.places = np.ascontiguousarray(places, np.int64)
+        self.counts = np.full(len(places), self.places.shape[1]) if counts is None else np.asarray(counts, np.int64)
+        self.weights = None if weights is None else np.ascontiguousarray(weights, np.float64)
 
     def __len__(self):
         return len(self.places)
@@ -81,6 +85,11 @@ class Table:
         spans = [as_slice(row[:count]) for row, count in zip(self.places, self.counts)]
         return spans if all(isinstance(span, slice) for span in spans) else None
 
+    @cached_property
+    def has_loop(self):
+        """Whether each result is the sum of few, which the compiled loop adds one after the other."""
+        return not self.tiles and self.spans is None
+
 
 def repeats(places):
     """How many times each place of the input is taken, if all are, one after the other; else 0."""
@@ -104,7 +113,7 @@ def mapped(a, tables, divisor, back):
     """Through the tables, then divided by `divisor`; or with `back` the transpose of this."""
     first = a.ndim - len(tables)
     if back:
-        tables = [None if table is None else table.transposed for table in tables]
+        tables = tuple([None if table is None else table.transposed for table in tables])
         divisor, by = None, None if divisor is None else divisor.astype(a.dtype)
     else:
         by = None
@@ -118,19 +127,28 @@ def mapped(a, tables, divisor, back):
     return out
 
 
-@silent
+@lru_cache(256)
+def passes(tables):
+    """The axes that have a table which does something, counted from the first table's, in the order to map them.
+
+    What makes the array smaller comes first, rows before elements; what makes it larger last, elements before rows.
+    """
+    axes = [d for d, table in enumerate(tables) if table is not None and table.repeats != 1]
+    return sorted(axes, key=lambda d: (growth(tables[d]) > 1, d if growth(tables[d]) <= 1 else -d))
+
+
+divided = silent(np.divide)
+
+
 def resample(a, tables, first, divisor=None):
     """Map the axes from `first` on by one table each, after a division; None leaves one as it is."""
-    axes = [d for d, table in enumerate(tables, first) if table is not None and table.repeats != 1]
-    # What makes the array smaller comes first, rows before elements; what makes it larger last, elements before rows.
-    axes.sort(key=lambda d: (growth(tables[d - first]) > 1, d if growth(tables[d - first]) <= 1 else -d))
+    axes = passes(tables)
     outer = math.prod(a.shape[:first])
-    passes = len(axes) + (divisor is not None)
-    if not axes or passes < 2 or a.size <= blocks.SIZE or outer < 2:
+    if a.size <= blocks.SIZE or outer < 2 or not axes or len(axes) + (divisor is not None) < 2:
         if divisor is not None:
-            a = np.divide(a, divisor)
+            a = divided(a, divisor)
         for d in axes:
-            a = along(a, d, tables[d - first])
+            a = along(a, first + d, tables[d])
         return a
     source = np.ascontiguousarray(a).reshape(outer, *a.shape[first:])
     sizes = [n if table is None else len(table) for n, table in zip(a.shape[first:], tables)]
@@ -139,10 +157,10 @@ def resample(a, tables, first, divisor=None):
     for start in range(0, outer, step):
         part = source[start : start + step]
         if divisor is not None:
-            part = np.divide(part, divisor)
+            part = divided(part, divisor)
         for d in axes[:-1]:
-            part = along(part, d - first + 1, tables[d - first])
-        along(part, axes[-1] - first + 1, tables[axes[-1] - first], out[start : start + step])
+            part = along(part, d + 1, tables[d])
+        along(part, axes[-1] + 1, tables[axes[-1]], out[start : start + step])
     return out.reshape(*a.shape[:first], *sizes)
 
 
@@ -153,6 +171,17 @@ def growth(table):
 def along(a, axis, table, result=None):
     """Map one axis, into `result` if there is one, which is contiguous."""
     outer, inner = math.prod(a.shape[:axis]), math.prod(a.shape[axis + 1 :])
+    if result is None and a.size <= FEW and table.has_loop and native.has_loops(a):
+        m, width = table.places.shape
+        result = new_array((*a.shape[:axis], m, *a.shape[axis + 1 :]), a.dtype.num)
+        arrays = dense(a), result, table.places, table.counts, table.weights
+        native.run(RESAMPLE, arrays, (m, width, table.size, inner), 0, outer, outer)
+        return result
+    return along_by_numpy(a, axis, table, result, outer, inner)
+
+
+@silent
+def along_by_numpy(a, axis, table, result, outer, inner):
     source = np.ascontiguousarray(a).reshape(outer, a.shape[axis], inner)
     out = np.empty((outer, len(table), inner), a.dtype) if result is None else result.reshape(outer, -1, inner)
     step = max(1, SCRATCH // 4 // max(1, len(table) * inner * a.itemsize))

@@ -1,6 +1,7 @@
 """Windows that slide over images: which place of the result sees which place of the image."""
 
 import math
+from functools import cached_property, lru_cache
 from itertools import product
 
 SCRATCH = 1 << 20  # bytes of scratch memory at a time, about half of a second-level cache
@@ -67,6 +68,11 @@ class Geometry:
         one = [(1, *values) for values in (self.image, self.kernel, self.stride, self.dilation)]
         return *one, (0, self.low[0] - first * self.stride[0]), 0, 1, last - first
 
+    @cached_property
+    def whole(self):
+        """The same of all rows."""
+        return self.flat()
+
     def blocks(self, images, channels, itemsize):
         """(first image, one after the last, first row of the result, one after the last) of the parts of the work."""
         row = channels * math.prod(self.kernel) * math.prod(self.size[1:]) * itemsize
@@ -80,3 +86,6 @@ class Geometry:
             for n in range(images)
             for first in range(0, self.size[0], step)
         ]
+
+
+geometry = lru_cache(256)(Geometry)  # of tuples

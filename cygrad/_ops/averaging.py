@@ -6,6 +6,7 @@ from functools import lru_cache
 import numpy as np
 
 from cygrad._core import messages
+from cygrad._core.access import array_of
 from cygrad._core.gradients_in_blocks import owned
 from cygrad._core.opdef import FUNCTION_ONLY, METHOD_ONLY, publish
 from cygrad._kernels.resampling import Table
@@ -59,21 +60,33 @@ def _check_image(shape):
 def average(dims, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
     function = f"avg_pool{dims}d"
     t = require(input, function)
+    shape = array_of(t).shape
     if dims == 2:
-        _check_image(t.shape)
+        _check_image(shape)
     kernel, stride, padding, _, size = windows(t, function, kernel_size, stride, padding, 1, ceil_mode, dims)
     if divisor_override == 0:
         raise RuntimeError("divisor must be not zero")
     check_elements(t, function if dims == 2 else "avg_pool3d_out_frame")
-    geometry = list(zip(t.shape[t.dim() - dims :], kernel, stride, padding, size))
-    divisor = np.ones(())
+    tables, divisor = tables_of(shape[len(shape) - dims :], kernel, stride, padding, size, bool(count_include_pad))
     if divisor_override is not None:
         divisor = np.asarray(float(divisor_override))
-    else:
-        for one in geometry:
-            lengths = window_lengths(*one, bool(count_include_pad))
-            divisor = divisor[..., None] * (lengths[:1] if (lengths == lengths[0]).all() else lengths)
-    return resample(t, [window_table(*one) for one in geometry], divisor, row=AVERAGE[dims])
+    return resample(t, tables, divisor, row=AVERAGE[dims])
+
+
+@lru_cache(256)
+def tables_of(*geometry):
+    """(the table of each dimension, how many places windows have); the last argument tells whether padding counts."""
+    *geometry, with_padding = geometry
+    each = list(zip(*geometry))
+    return tuple([window_table(*one) for one in each]), places_of([window_lengths(*one, with_padding) for one in each])
+
+
+def places_of(lengths):
+    """How many places windows have, by how many they have along each dimension; 1 where all have the same."""
+    divisor = np.ones(())
+    for one in lengths:
+        divisor = divisor[..., None] * (one[:1] if (one == one[:1]).all() else one)
+    return divisor
 
 
 def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
@@ -137,6 +150,13 @@ def adaptive_spans(image, size):
     return numbers * image // max(size, 1), -(-(numbers + 1) * image // max(size, 1))
 
 
+@lru_cache(256)
+def adaptive_tables(image, size):
+    """(the table of each dimension, how many places windows have)."""
+    tables, lengths = zip(*map(adaptive_table, image, size))
+    return tables, places_of(lengths)
+
+
 @lru_cache(maxsize=256)
 def adaptive_table(image, size):
     first, last = adaptive_spans(image, size)
@@ -150,11 +170,12 @@ ADAPTIVE = {dims: resampling(f"AdaptiveAvgPool{dims}DBackward0") for dims in (2,
 def adaptive_average(dims, input, size):
     function = f"adaptive_avg_pool{dims}d"
     t = require(input, function)
+    shape = array_of(t).shape
     size = output_size(size, t, function, dims)
     if len(size) != dims:
         raise RuntimeError(f"{function}: output_size must be {dims}")
-    if t.dim() not in (dims + 1, dims + 2):
-        raise RuntimeError(f"{function}(): Expected {dims + 1}D or {dims + 2}D tensor, but got {list(t.shape)}")
+    if len(shape) not in (dims + 1, dims + 2):
+        raise RuntimeError(f"{function}(): Expected {dims + 1}D or {dims + 2}D tensor, but got {list(shape)}")
     if min(size) < 0:
         raise RuntimeError(
             f"{function}: elements of output_size must be greater than or equal to 0 but received "
@@ -162,20 +183,14 @@ def adaptive_average(dims, input, size):
         )
     if set(size) == {1}:
         return mean(t, tuple(range(-1, -dims - 1, -1)), True)
-    image = tuple(t.shape[t.dim() - dims :])
-    for d in range(t.dim() - dims - 1, t.dim()):
-        if t.shape[d] == 0 and d > t.dim() - dims - 1:
-            raise RuntimeError(
-                f"{function}(): Expected input to have non-zero size for non-batch dimensions, but input has sizes "
-                f"{list(t.shape)} with dimension {d} being empty"
-            )
+    image = shape[len(shape) - dims :]
+    if 0 in image:
+        raise RuntimeError(
+            f"{function}(): Expected input to have non-zero size for non-batch dimensions, but input has sizes "
+            f"{list(shape)} with dimension {len(shape) - dims + image.index(0)} being empty"
+        )
     check_elements(t, function, integers=False)
-    tables, divisor = [], np.ones(())
-    for n, m in zip(image, size):
-        table, lengths = adaptive_table(n, m)
-        tables.append(table)
-        divisor = divisor[..., None] * (lengths[:1] if len(set(lengths.tolist())) == 1 else lengths)
-    return resample(t, tables, divisor, row=ADAPTIVE[dims])
+    return resample(t, *adaptive_tables(image, size), row=ADAPTIVE[dims])
 
 
 def adaptive_avg_pool1d(input, output_size):

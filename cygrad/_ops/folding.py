@@ -1,12 +1,13 @@
 """Windows of images as columns of a matrix and back; elements of channels as places of an image and back."""
 
 import math
+from functools import lru_cache
 
 from cygrad._core import messages
 from cygrad._core.opdef import FUNCTION_ONLY, LINEAR, METHOD_ONLY, PRIVATE, declare, publish
 from cygrad._core.record import apply1_args
 from cygrad._kernels import folding as kernels
-from cygrad._kernels.sliding import Geometry
+from cygrad._kernels.sliding import geometry
 from cygrad._ops.arguments import integer, integers, is_integer, require
 
 # -- windows and columns -----------------------------------------------------------------------------------
@@ -17,7 +18,7 @@ def im2col_rule(n, g):
 
 
 def im2col_array(x, size, kernel, dilation, padding, stride):
-    where = Geometry(size, kernel, blocks(size, kernel, dilation, padding, stride), stride, dilation, padding)
+    where = geometry(size, kernel, blocks(size, kernel, dilation, padding, stride), stride, dilation, padding)
     return kernels.unfold(x, where) if x.ndim == 4 else kernels.unfold(x[None], where)[0]
 
 
@@ -36,7 +37,7 @@ def col2im_rule(n, g):
 
 
 def col2im_array(x, size, kernel, dilation, padding, stride):
-    where = Geometry(size, kernel, blocks(size, kernel, dilation, padding, stride), stride, dilation, padding)
+    where = geometry(size, kernel, blocks(size, kernel, dilation, padding, stride), stride, dilation, padding)
     return kernels.fold(x, where) if x.ndim == 3 else kernels.fold(x[None], where)[0]
 
 
@@ -50,6 +51,7 @@ def col2im(input, size, kernel, dilation, padding, stride):
     return apply1_args(COL2IM, input, (size, kernel, dilation, padding, stride), None)
 
 
+@lru_cache(256)
 def blocks(size, kernel, dilation, padding, stride):
     """How many windows there are, in each dimension."""
     given = zip(size, kernel, dilation, padding, stride)
@@ -72,6 +74,13 @@ def read_windows(function, first, kernel_size, dilation, padding, stride):
     dilation = pair(dilation, function, "dilation", first + 1)
     padding = pair(padding, function, "padding", first + 2)
     stride = pair(stride, function, "stride", first + 3)
+    return check_windows(kernel, dilation, padding, stride)
+
+
+@lru_cache(256)
+def check_windows(*given):
+    """Raise unless windows of pairs (kernel, dilation, padding, stride) can be; else the pairs."""
+    kernel, dilation, padding, stride = given
     for name, short, values in (
         ("kernel size", "kernel", kernel),
         ("dilation", "dilation", dilation),
@@ -82,7 +91,7 @@ def read_windows(function, first, kernel_size, dilation, padding, stride):
             raise RuntimeError(f"{name} should be greater than zero, but got {text}")
     if min(padding) < 0:
         raise RuntimeError(f"padding should be non-negative, but got pad_height: {padding[0]} pad_width: {padding[1]}")
-    return kernel, dilation, padding, stride
+    return given
 
 
 def check_elements(t, kernel):

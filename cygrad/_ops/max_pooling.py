@@ -14,7 +14,7 @@ from cygrad._core.kernels import as_float32
 from cygrad._core.opdef import FUNCTION_ONLY, IN1, METHOD_ONLY, declare, publish
 from cygrad._core.record import record_outputs
 from cygrad._kernels import maxima as kernels
-from cygrad._kernels.sliding import Geometry
+from cygrad._kernels.sliding import geometry
 from cygrad._ops.arguments import require
 from cygrad._ops.averaging import adaptive_spans
 from cygrad._ops.creation import zeros
@@ -50,10 +50,11 @@ ADAPTIVE = {
 
 def recorded(row, t, values, places, dims, how=None):
     """(values, places) as tensors; places may be None where nothing is recorded. `how`: the arguments of the entry."""
-    values = values.astype(array_of(t).dtype, copy=False)
+    array = array_of(t)
+    values = values.astype(array.dtype, copy=False)
     if places is None:
         return record_outputs(row, (values,), (t,), None, 1)[0], None
-    value, index = record_outputs(row, (values, places), (t,), (tuple(t.shape), dims, how), 1)
+    value, index = record_outputs(row, (values, places), (t,), (array.shape, dims, how), 1)
     keep(value, 1, index)
     return value, index
 
@@ -68,8 +69,9 @@ def pool(dims, input, kernel_size, stride, padding, dilation, ceil_mode, with_pl
         t, function, kernel_size, stride, padding, dilation, ceil_mode, dims
     )
     check_elements(t, function)
-    where = Geometry(t.shape[t.dim() - dims :], kernel, size, stride, dilation, padding)
-    values, places = kernels.of_windows(as_float32(array_of(t)), where, with_places or is_recorded(t))
+    array = array_of(t)
+    where = geometry(array.shape[array.ndim - dims :], kernel, size, stride, dilation, padding)
+    values, places = kernels.of_windows(as_float32(array), where, with_places or is_recorded(t))
     return recorded(MAX_POOL[dims], t, values, places, dims, (kernel, stride, padding, dilation, ceil_mode))
 
 
@@ -204,19 +206,20 @@ def adaptive(dims, input, size):
         raise RuntimeError(f"{function}(): internal error: output_size.size() must be {dims}")
     if t.dim() not in (dims + 1, dims + 2):
         raise RuntimeError(f"{function}(): Expected {dims + 1}D or {dims + 2}D tensor, but got: {list(t.shape)}")
-    for d in range(t.dim() - dims - 1, t.dim()):
-        if t.shape[d] == 0 and d > 0:
+    shape = array_of(t).shape
+    for d in range(max(len(shape) - dims - 1, 1), len(shape)):
+        if shape[d] == 0:
             raise RuntimeError(
                 f"{function}(): Expected input to have non-zero size for non-batch dimensions, but input has sizes "
-                f"{list(t.shape)} with dimension {d} being empty"
+                f"{list(shape)} with dimension {d} being empty"
             )
     if min(size) < 0:
         raise RuntimeError(f"{function}(): elements of output_size must not be negative, but got {list(size)}")
     check_elements(t, function, integers=False)
-    image = tuple(t.shape[t.dim() - dims :])
+    image = shape[len(shape) - dims :]
     if all(m and n % m == 0 for n, m in zip(image, size)):
-        kernel = [n // m for n, m in zip(image, size)]
-        where = Geometry(image, kernel, size, kernel, (1,) * dims, (0,) * dims)
+        kernel = tuple([n // m for n, m in zip(image, size)])
+        where = geometry(image, kernel, size, kernel, (1,) * dims, (0,) * dims)
         values, places = kernels.of_windows(as_float32(array_of(t)), where, True)
     else:
         tables = []

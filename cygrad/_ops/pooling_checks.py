@@ -1,6 +1,9 @@
 """What poolings ask of their arguments; errors are in PyTorch's words."""
 
+from functools import lru_cache
+
 from cygrad._core import messages
+from cygrad._core.access import array_of
 from cygrad._ops.arguments import integer, integers, is_integer
 
 NUMBERS = {1: "one", 2: "two", 3: "three"}
@@ -30,8 +33,15 @@ def windows(t, function, kernel_size, stride, padding, dilation, ceil_mode, dims
     stride = numbers(stride, function, "stride", 3, dims, kernel)
     padding = numbers(padding, function, "padding", 4, dims)
     dilation = numbers(dilation, function, "dilation", 5, dims)
-    check_images(t, dims)
-    image = tuple(t.shape[t.dim() - dims :])
+    size = results(array_of(t).shape, kernel, stride, padding, dilation, bool(ceil_mode), dims)
+    return kernel, stride, padding, dilation, size
+
+
+@lru_cache(256)
+def results(shape, kernel, stride, padding, dilation, ceil_mode, dims):
+    """How many windows there are along each dimension; they have to fit."""
+    check_images(shape, dims)
+    image = shape[len(shape) - dims :]
     if min(stride) == 0:
         raise RuntimeError("stride should not be zero")
     if min(kernel) <= 0:
@@ -58,12 +68,12 @@ def windows(t, function, kernel_size, stride, padding, dilation, ceil_mode, dims
     given = zip(image, kernel, stride, padding, dilation)
     size = tuple([places(n, k, s, p, d, ceil_mode) for n, k, s, p, d in given])
     if min(size) < 1:
-        channels = t.shape[t.dim() - dims - 1]
+        channels = shape[len(shape) - dims - 1]
         raise RuntimeError(
             f"Given input size: ({'x'.join(map(str, (channels, *image)))}). Calculated output size: "
             f"({'x'.join(map(str, (channels, *size)))}). Output size is too small"
         )
-    return kernel, stride, padding, dilation, size
+    return size
 
 
 def words(name, values):
@@ -80,23 +90,23 @@ def places(n, k, s, p, d, ceil_mode):
     return count - 1 if (count - 1) * s >= n + p else count
 
 
-def check_images(t, dims):
+def check_images(shape, dims):
     """`dims` spatial dimensions, channels, and perhaps a batch, of which only the batch may be empty."""
-    shape = list(t.shape)
     if len(shape) not in (dims + 1, dims + 2):
         raise RuntimeError(f"non-empty {dims + 1}D or {dims + 2}D (batch mode) tensor expected for input")
     if 0 in shape[len(shape) - dims - 1 :]:
         raise RuntimeError(
             f"Expected {dims + 1}D or {dims + 2}D (batch mode) tensor with optional 0 dim batch size for input, but "
-            f"got:{shape}"
+            f"got:{list(shape)}"
         )
 
 
 def check_elements(t, kernel, integers=True):
     """Real numbers, and with `integers` integers, but no truth values."""
-    if t.is_floating_point() or (integers and not t.is_complex() and t.dtype.type_name != "Bool"):
+    dtype = t.dtype
+    if dtype.is_floating_point or (integers and not dtype.is_complex and dtype.type_name != "Bool"):
         return
-    raise messages.not_implemented_for(kernel, t.dtype)
+    raise messages.not_implemented_for(kernel, dtype)
 
 
 def output_size(given, t, function, dims):

@@ -1,0 +1,43 @@
+/* Sums of places of the input by tables, along one axis; called from resampling.py, for arrays of few elements. */
+
+#ifndef CYGRAD_RESAMPLING_H
+#define CYGRAD_RESAMPLING_H
+
+#include <stdint.h>
+#include "clones.h"
+
+CYGRAD_BEGIN_PLAIN_LOOPS
+
+/* out (m, inner) from x (n, inner): result i is the sum of places[i][t] * weights[i][t] for t below counts[i]. */
+#define DEFINE_RESAMPLED(NAME, REAL)                                                                                \
+    static void NAME(const REAL *x, REAL *out, const native_call *c)                                                \
+    {                                                                                                               \
+        const int64_t *places = (const int64_t *)c->data[2], *counts = (const int64_t *)c->data[3];                 \
+        const double *weights = (const double *)c->data[4];                                                         \
+        const Py_ssize_t m = c->n[0], width = c->n[1], inner = c->n[3];                                             \
+        for (Py_ssize_t i = 0; i < m; i++, out += inner) {                                                          \
+            for (Py_ssize_t k = 0; counts[i] == 0 && k < inner; k++) out[k] = 0;                                    \
+            for (Py_ssize_t t = 0; t < counts[i]; t++) {                                                            \
+                const REAL *from = x + places[i * width + t] * inner;                                               \
+                const REAL weight = weights ? (REAL)weights[i * width + t] : 1;                                     \
+                for (Py_ssize_t k = 0; k < inner; k++)                                                              \
+                    out[k] = t ? out[k] + weight * from[k] : weight * from[k];                                      \
+            }                                                                                                       \
+        }                                                                                                           \
+    }
+
+DEFINE_RESAMPLED(resampled_f32, float)
+DEFINE_RESAMPLED(resampled_f64, double)
+
+CYGRAD_END_LOOPS
+
+/* data: x (outer, n, inner), out (outer, m, inner), places (m, width), counts (m,), weights like places or NULL;
+   n: m, width, n, inner */
+static void resample_part(void *context, Py_ssize_t first, Py_ssize_t count)
+{
+    const native_call *c = context;
+    for (Py_ssize_t i = first; i < first + count; i++)
+        BY_TYPE(c->is_double, resampled, AT(0, i * c->n[2] * c->n[3]), AT(1, i * c->n[0] * c->n[3]), c);
+}
+
+#endif
