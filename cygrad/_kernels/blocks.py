@@ -48,13 +48,17 @@ def in_blocks(function, arrays, spare=None, size=None):
 
 def can_write(arrays, target):
     """Whether blocks may be written into `target` while operands are still read: these are it, or lie elsewhere."""
-    return (
-        isinstance(target, np.ndarray)
-        and target.flags.c_contiguous
-        and target.dtype.kind in "fc"  # what fails because of a value, such as a division, is of integers
-        and all(_is_apart(a, target) for a in arrays if isinstance(a, np.ndarray))
-        and _joined(arrays) == target.shape
-    )
+    if not isinstance(target, np.ndarray) or not target.flags.c_contiguous:
+        return False
+    if target.dtype.kind not in "fc":  # what fails because of a value, such as a division, is of integers
+        return False
+    shape, are_alike = target.shape, True
+    for a in arrays:
+        if a is not target and isinstance(a, np.ndarray):
+            are_alike = are_alike and a.shape == shape
+            if not _is_apart(a, target):
+                return False
+    return are_alike or _joined(arrays) == shape
 
 
 def _is_apart(a, target):
@@ -82,9 +86,11 @@ def result_into(target, function, *arrays):
 
     The function puts its result, of the type of the arrays, into `out`: one of them, or an array that lies elsewhere.
     """
-    fits = target is not None and target.size > FEW and can_write(arrays, target) and target.itemsize > 2
-    if not fits or any(a.dtype != target.dtype for a in arrays if isinstance(a, np.ndarray)):
+    if target is None or target.size <= FEW or not can_write(arrays, target) or target.itemsize <= 2:
         return None
+    for a in arrays:
+        if a is not target and isinstance(a, np.ndarray) and a.dtype != target.dtype:
+            return None
     return InPlace(target, partial(_put, function, arrays))
 
 

@@ -1,7 +1,7 @@
 """Elementwise functions, and gradients of such, that are one pass in a compiled loop (fused.h)."""
 
 import math
-from functools import update_wrapper
+from functools import partial, update_wrapper
 
 import numpy as np
 
@@ -56,11 +56,26 @@ def fused(name, *operands, numbers=(), out=None):
     return out
 
 
+def add_scaled(a, b, factor, target=None):
+    """`a + factor * b` in one pass, or what `blocks.write` makes it in `target`; None if there is no loop for that."""
+    if not (type(b) is np.ndarray and native.has_loops(a)):
+        return None
+    function = partial(_add_scaled, np.ones((), a.dtype), factor)
+    result = blocks.result_into(target, function, a, b)
+    return function(a, b) if result is None else result
+
+
+def _add_scaled(one, factor, a, b, out=None):
+    found = fused("addcmul", a, b, one, numbers=(factor,), out=out)
+    return np.add(a, b * a.dtype.type(factor), out=out) if found is None else found
+
+
 def has_loop(*operands):
     """Whether `fused` has loops for such operands."""
-    return all(type(a) is np.ndarray and a.dtype == operands[0].dtype for a in operands) and native.has_loops(
-        operands[0]
-    )
+    first = operands[0]
+    if type(first) is not np.ndarray or not native.has_loops(first):
+        return False
+    return all(type(a) is np.ndarray and a.dtype == first.dtype for a in operands)
 
 
 def _dense(operand, order, is_largest):

@@ -1,6 +1,6 @@
 """Addition to powers, and the operators."""
 
-from numpy cimport PyArray_TYPE, ndarray
+from numpy cimport PyArray_SIZE, PyArray_TYPE, ndarray
 
 from functools import partial
 
@@ -27,6 +27,7 @@ from cygrad._kernels.anywhere cimport cast
 from cygrad._kernels.arrays cimport is_on_cpu
 from cygrad._kernels.copying import element
 from cygrad._kernels.elementwise import power
+from cygrad._kernels.fused import add_scaled
 from cygrad._kernels.integers import whole_power
 from cygrad._ops.pointwise cimport conjugate, log, real_part, reciprocal
 from cygrad._ops.comparisons cimport where
@@ -124,13 +125,23 @@ cdef tuple former_order(str function, object alpha, object other):
     return other, alpha
 
 
+cdef Py_ssize_t FEW = blocks.FEW
+
+
 cdef Tensor scaled(OpDef op, object input, object other, object alpha, Tensor out):
     """The op on `input` and `alpha * other`, recorded as one."""
     cdef dtype kind = result_type((input, other))
-    operands = as_type(input, kind), as_type(other, kind)
+    cdef object a = as_type(input, kind), b = as_type(other, kind), array = None
+    cdef object target = None if out is None else out.array
+    cdef bint is_large = is_on_cpu(a) and PyArray_SIZE(<ndarray>a) > FEW
+    if is_large and kind.category == FLOATING and type(alpha) in (float, int):
+        array = add_scaled(a, b, -alpha if op is SUB else alpha, target)
+    if array is None and is_large and out is not None:
+        array = blocks.result_for(target, partial(with_scaled, op, alpha, kind), a, b)
+    elif array is None:
+        array = with_scaled(op, alpha, kind, a, b)
     if out is None:
-        return record2(op, with_scaled(op, alpha, kind, *operands), input, other, (alpha,))
-    array = blocks.result_for(out.array, partial(with_scaled, op, alpha, kind), *operands)
+        return record2(op, array, input, other, (alpha,))
     return write_into(op, out, array, (input, other), (alpha,))
 
 

@@ -197,8 +197,11 @@ def former_order(function, value, tensor1, tensor2):
 
 def of_three(op, input, tensor1, tensor2, value, out):
     """The result of operands that are first converted to its type."""
-    require_tensors(op, input, tensor1, tensor2, names=("input", "tensor1", "tensor2"))
+    if not (isinstance(input, Tensor) and isinstance(tensor1, Tensor) and isinstance(tensor2, Tensor)):
+        require_tensors(op, input, tensor1, tensor2, names=("input", "tensor1", "tensor2"))
     require_broadcast(input, tensor1, tensor2)
+    if input.dtype is tensor1.dtype is tensor2.dtype and not isinstance(value, complex):
+        return computed(op, (input, tensor1, tensor2), (value,), out)
     dtype = result_type((input, tensor1, tensor2))
     if isinstance(value, complex) and not dtype.is_complex:
         word = "float" if dtype.is_floating_point else "int64_t"
@@ -249,7 +252,8 @@ def addcdiv(input, tensor1, tensor2, former=None, *, value=1, out=None):
     """
     if former is not None:
         tensor1, tensor2, value = former_order("addcdiv", tensor1, tensor2, former)
-    require_tensors(ADDCDIV, input, tensor1, tensor2, names=("input", "tensor1", "tensor2"))
+    if not (isinstance(tensor1, Tensor) and isinstance(tensor2, Tensor)):
+        require_tensors(ADDCDIV, input, tensor1, tensor2, names=("input", "tensor1", "tensor2"))
     quotient = result_type((tensor1, tensor2))
     if not (quotient.is_floating_point or quotient.is_complex):
         raise RuntimeError(INTEGER_QUOTIENT)
