@@ -6,12 +6,12 @@ anyway (`prepared` in `record.pyx`). Nothing is asked while autocast is off in a
 runs, which stands before the ops of the CPU's lists (`keeping`).
 """
 
-import contextlib
 import functools
-from _thread import _local, allocate_lock  # `threading` takes as long to import as an op family
+from _thread import _local, allocate_lock, get_ident  # `threading` takes as long to import as an op family
 from types import FunctionType
 
 from cygrad._core import dtypes, record
+from cygrad._core.blocks import Block, putting
 from cygrad._core.device import device
 from cygrad._core.opdef import ask_first, standing_before
 from cygrad._core.placing import TOGETHER, WITH_NUMBERS, check
@@ -81,8 +81,8 @@ class State(_local):
     """What autocast is for a thread."""
 
     def __init__(self):
-        self.enabled = {"cpu": False, "cuda": False}
-        self.dtypes = {"cuda": dtypes.by_name()["float16"]}  # "cpu": when first asked for
+        # for a kind of device: is it on, and the lower precision, which is asked for when first needed on the CPU
+        self.cpu, self.cuda = (False, None), (False, dtypes.by_name()["float16"])
         self.nesting = 0
         self.is_casting = False  # within one op nothing is cast again
         self.keeper = None  # of a selective checkpoint
@@ -93,7 +93,7 @@ class State(_local):
 state = State()
 
 _lock = allocate_lock()
-_users = 0  # threads in which autocast is on, and selective checkpoints that run
+_askers: set = set()  # threads in which autocast is on, or a selective checkpoint runs
 _followers: list = []
 
 
@@ -102,17 +102,20 @@ def follow(function):
     _followers.append(function)
 
 
-def _count_users(change):
-    global _users
+def note_user(begins=False):
+    """Somebody begins to stand before the ops of this thread, or has ended. One thread too many does no harm."""
     with _lock:
-        _users += change
+        if begins or state.cpu[0] or state.cuda[0] or state.keeper is not None:
+            _askers.add(get_ident())
+        else:
+            _askers.discard(get_ident())
         for function in _followers:
-            function(instead if _users else None)
+            function(instead if _askers else None)
         _ask()
 
 
 def _ask():
-    ask_first(_users > 0 or library._found is not None)
+    ask_first(bool(_askers) or library._found is not None)
 
 
 library.followers.append(_ask)
@@ -125,28 +128,28 @@ def known_device(name):
 
 def is_enabled(device_type):
     """Whether this thread casts operands on that device."""
-    return state.enabled[known_device(device_type)]
+    return getattr(state, known_device(device_type))[0]
 
 
 def set_enabled(device_type, enabled):
     """Switch it on or off."""
-    kind, before = known_device(device_type), state.enabled[known_device(device_type)]
-    if enabled and not before:
-        _count_users(1)  # first: if Ctrl-C comes in between, one user too many does no harm
-    state.enabled[kind] = bool(enabled)
-    if before and not enabled:
-        _count_users(-1)
+    kind = known_device(device_type)
+    if enabled:
+        note_user(True)  # first: Ctrl-C may come in between
+    setattr(state, kind, (bool(enabled), getattr(state, kind)[1]))
+    if not enabled:
+        note_user()
 
 
 def get_dtype(device_type):
     """The lower precision of a device."""
-    kind = known_device(device_type)
-    return state.dtypes.get(kind) or dtypes.bfloat16_dtype()
+    return getattr(state, known_device(device_type))[1] or dtypes.bfloat16_dtype()
 
 
 def set_dtype(device_type, dtype):
     """Choose the lower precision of a device."""
-    state.dtypes[known_device(device_type)] = dtype
+    kind = known_device(device_type)
+    setattr(state, kind, (getattr(state, kind)[0], dtype))
 
 
 def clear_cache():
@@ -216,7 +219,7 @@ def guarded(entry):
     def call(*args, **kwargs):
         if is_placed and library._found is not None:
             args, kwargs = check(name, args, kwargs)
-        found = instead(entry, None, *args, **kwargs) if _users and is_cast else None
+        found = instead(entry, None, *args, **kwargs) if _askers and is_cast else None
         return entry(*args, **kwargs) if found is None else found
 
     call.asks = True  # type: ignore[attr-defined]
@@ -235,12 +238,12 @@ def instead(entry, out, /, *args, **kwargs):
             return keeper(entry, args, kwargs)
         finally:
             state.keeper = keeper
-    if state.is_casting or not any(state.enabled.values()):
+    if state.is_casting or not (state.cpu[0] or state.cuda[0]):
         return None
     values = (*args, *kwargs.values())
     kind = _kind_of(values)
     policy = (GPU_POLICY_OF if kind == "cuda" else POLICY_OF).get(name)
-    if policy is None or not state.enabled[kind] or kind == "cuda" and _is_left(name, values):
+    if policy is None or not getattr(state, kind)[0] or kind == "cuda" and _is_left(name, values):
         return None
     if policy == "refused":
         raise RuntimeError(_REFUSED)
@@ -274,7 +277,7 @@ def _is_left(name, values):
 
 def on_gpu(name, tensor):
     """An operand, on a GPU, of an op that asks for itself: in float32 where that is its policy."""
-    if state.is_casting or not state.enabled["cuda"] or GPU_POLICY_OF.get(name) != "float32":
+    if state.is_casting or not state.cuda[0] or GPU_POLICY_OF.get(name) != "float32":
         return tensor
     return cast(tensor, dtypes.by_name()["float32"])
 
@@ -300,13 +303,32 @@ def _wanted(kind, policy, operands):
     return dtypes.by_name()["float32"] if policy == "float32" else widest(operands)
 
 
-@contextlib.contextmanager
-def keeping(keeper):
+# -- blocks ------------------------------------------------------------------------------------------------
+
+
+class keeping(Block):
     """A block in which `keeper(entry, args, kwargs)` stands before the heavy ops of this thread."""
-    former, state.keeper = state.keeper, keeper
-    _count_users(1)
-    try:
-        yield
-    finally:
-        state.keeper = former
-        _count_users(-1)
+
+    _ended = staticmethod(note_user)
+
+    def __init__(self, keeper):
+        self._keeper = keeper
+
+    def _plan(self):
+        note_user(True)
+        return putting(state.__dict__, "keeper", self._keeper)
+
+
+def plan_of_mode(kind, enabled, dtype, cache_enabled):
+    """The plan of a block in which autocast is on, or off. `note_user` is to be called after it."""
+    if enabled:
+        note_user(True)
+    place, nesting = state.__dict__, state.nesting
+    former = {key: place[key] for key in (kind, "cache_enabled", "nesting")}
+    if not nesting:
+        former["cache"] = {}
+    return (
+        functools.partial(dict.update, place),
+        {kind: (enabled, dtype), "cache_enabled": cache_enabled, "nesting": nesting + 1},
+        former,
+    )

@@ -220,13 +220,14 @@ def begin_block(self):
     Gives `self._context`.
     """
     cdef tuple plan = self._plan()
+    context = self._context             # now: it may be a property, in Python
     self._plans = plan, self._plans
     try:
         plan[0](plan[1])
     except BaseException:
         end_block(self)
         raise
-    return self._context
+    return context
 
 
 @cython.binding(True)

@@ -9,6 +9,7 @@ from typing import Any
 
 import cygrad
 from cygrad._core import autocast as core
+from cygrad._core.blocks import Block
 
 __all__ = [
     "autocast",
@@ -34,7 +35,7 @@ __all__ = [
 ]
 
 
-class autocast:
+class autocast(Block):
     """Inside `with autocast("cpu"):` ops choose the precision that suits them; also a decorator of functions.
 
     Matrix products, convolutions and attention get their operands in `dtype`, bfloat16 unless told otherwise (it
@@ -54,6 +55,8 @@ class autocast:
     ...     print(layer(x).dtype)
     torch.float16
     """
+
+    _ended = staticmethod(core.note_user)
 
     def __init__(
         self,
@@ -89,21 +92,12 @@ class autocast:
             cygrad.zeros((), dtype=self.fast_dtype)  # raises the error that says what to install
         return True
 
-    def __enter__(self) -> autocast:
-        state = core.state
-        self._before = core.is_enabled(self.device), state.dtypes.get(self.device), state.cache_enabled
-        core.set_dtype(self.device, self.fast_dtype)
-        core.set_enabled(self.device, self._enabled)
-        state.cache_enabled = self._cache_enabled
-        state.nesting += 1
+    @property
+    def _context(self) -> autocast:
         return self
 
-    def __exit__(self, *exception: Any) -> None:
-        if autocast_decrement_nesting() == 0:
-            core.clear_cache()
-        enabled, dtype, core.state.cache_enabled = self._before
-        core.set_enabled(self.device, enabled)
-        core.set_dtype(self.device, dtype)
+    def _plan(self) -> Any:
+        return core.plan_of_mode(self.device, self._enabled, self.fast_dtype, self._cache_enabled)
 
     def __call__(self, func: Callable) -> Callable:
         """`func`, run in this mode."""
@@ -136,7 +130,7 @@ def is_autocast_available(device_type: str) -> bool:
     >>> cygrad.amp.is_autocast_available("cpu")
     True
     """
-    return core.known_device(device_type) in core.state.enabled
+    return core.known_device(device_type) in ("cpu", "cuda")
 
 
 # --- Custom functions --------------------------------------------------------------------------

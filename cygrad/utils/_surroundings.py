@@ -49,17 +49,16 @@ class Surroundings:
     """Autocast of this thread and, if `preserve` is true, the generators of the CPU and of the arguments' GPUs."""
 
     def __init__(self, preserve: bool, args: Any = ()) -> None:
-        self.autocast = {kind: (on, of_thread.dtypes.get(kind)) for kind, on in of_thread.enabled.items()}
-        self.others = of_thread.cache_enabled, of_thread.nesting, of_thread.keeper
+        place = of_thread.__dict__
+        self.autocast = {key: place[key] for key in ("cpu", "cuda", "cache_enabled", "nesting", "keeper")}
         self.generator = cygrad.random.get_rng_state() if preserve else None
         self.devices, self.states = get_device_states(*args) if preserve else ([], [])
 
     def restore(self) -> None:
         """Make everything as it was. It may be called again after it was interrupted."""
-        for kind, (enabled, dtype) in self.autocast.items():
-            autocast.set_dtype(kind, dtype)
-            autocast.set_enabled(kind, enabled)
-        of_thread.cache_enabled, of_thread.nesting, of_thread.keeper = self.others
+        autocast.note_user(True)
+        of_thread.__dict__.update(self.autocast)
+        autocast.note_user()
         if not of_thread.nesting:
             autocast.clear_cache()
         if self.generator is not None:

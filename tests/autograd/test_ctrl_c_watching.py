@@ -1,4 +1,4 @@
-"""Ctrl-C at every place while results are watched, timed or transformed: nothing of it goes on afterwards."""
+"""Ctrl-C at every place while results are watched, timed, cast or transformed: nothing of it goes on afterwards."""
 
 import warnings
 
@@ -15,6 +15,7 @@ def nothing_is_watched():
     nothing_is_left()
     assert not torch.is_anomaly_enabled() and not events_are_collected()
     assert np.isnan(torch.tensor([-1.0]).log().item())  # nan_check would raise
+    assert torch.is_autocast_cache_enabled() and torch.get_autocast_dtype("cpu") is torch.bfloat16
 
 
 def anomaly(x):
@@ -53,7 +54,14 @@ def functional(x):
     torch.autograd.gradcheck(torch.sin, x.detach().double().requires_grad_())
 
 
-@pytest.mark.parametrize("run", [anomaly, nan_check, profiled, transformed, functional])
+def autocasting(x):
+    with torch.autocast("cpu", dtype=torch.float16, cache_enabled=False):
+        with torch.autocast("cpu", enabled=False):
+            torch.mm(x.expand(1, 1), x.expand(1, 1))
+        torch.amp.autocast("cpu", dtype=torch.float16)(torch.cat)([x.expand(1)])
+
+
+@pytest.mark.parametrize("run", [anomaly, nan_check, profiled, transformed, functional, autocasting])
 def test_nothing_goes_on(run):
     x = torch.tensor(0.5, requires_grad=True)
     interrupted_everywhere(lambda: run(x), nothing_is_watched)
