@@ -130,7 +130,8 @@ class by_loop:
     """
 
     def __init__(self, name, count=1, numbers=lambda *given: given, are_operands=False):
-        self.name, self.count, self.numbers, self.are_operands = name, count, numbers, are_operands
+        self.name, self.number, self.count = name, _NUMBERS[name], count
+        self.numbers, self.are_operands = numbers, are_operands
 
     def __call__(self, function):
         return update_wrapper(_ByLoop(self, function), function)
@@ -143,13 +144,14 @@ class _ByLoop:
     def __call__(self, *args, out=None):
         loop, count = self.loop, self.loop.count
         arrays, numbers = args[:count], loop.numbers(*args[count:])
-        found = None
-        if numbers is not None and loop.are_operands:
-            found = fused(loop.name, *arrays, *(np.asarray(n, arrays[0].dtype) for n in numbers))
-        elif numbers is not None:
-            found = fused(loop.name, *arrays, numbers=numbers, out=out)
-        if found is not None:
-            return found
+        if numbers is not None:
+            if loop.are_operands:
+                arrays, numbers = (*arrays, *[np.asarray(n, arrays[0].dtype) for n in numbers]), ()
+            found = native.fused(loop.number, arrays, numbers, out)
+            if found is None:
+                found = fused(loop.name, *arrays, numbers=numbers, out=out)
+            if found is not None:
+                return found
         if out is not None:
             return self.function(*args, out=out)
         if max((a.size for a in args if isinstance(a, np.ndarray)), default=0) <= blocks.SIZE:

@@ -33,7 +33,7 @@ def kind_of(dtype):
 
 def require_kind(kinds, kernel, *values):
     """The common type of tensors and numbers must be of one of these kinds; else the error names PyTorch's kernel."""
-    dtype = result_type(values)
+    dtype = values[0].dtype if len(values) == 1 else result_type(values)
     if kind_of(dtype) not in kinds:
         raise messages.not_implemented_for(kernel, dtype)
 

@@ -10,7 +10,7 @@ from cygrad._core.record cimport begin_write, end_write, record1, record2
 from cygrad._core.tensor cimport Tensor, dtype_of, wrap
 from cygrad._core import memory_format as formats
 from cygrad._core import messages
-from cygrad._core.device import cpu_device
+from cygrad._core.device import cpu_device, device as device_class
 from cygrad._core.dtypes import bfloat16_dtype, dtype as dtype_class
 from cygrad._kernels import copying as kernels
 from cygrad._kernels.anywhere cimport cast, is_contiguous, may_overlap, typenum_of, zeros_beside
@@ -89,13 +89,20 @@ def to(self, *args, dtype=None, device=None, other=None, non_blocking=False, cop
     tensor([1., 2.], dtype=torch.float64)
     """
     cdef Tensor t = require(self, "to")
-    if len(args) != 1 or type(args[0]) is not dtype_class or other is not None or device is not None:
+    cdef object one = args[0] if len(args) == 1 and device is None else device if not args else None
+    if other is None and type(one) is dtype_class:
+        dtype = one
+    elif other is not None or dtype is not None or type(copy) is not bool or not is_where(t, one):
         dtype, device, non_blocking, copy = checks.read_to(args, dtype, device, other, non_blocking, copy)
         if device is not None and device != t.device:
             return moved(t, device, dtype, memory_format, non_blocking)
-    else:
-        dtype = args[0]
     return converted_or_copied(t, dtype_of(t) if dtype is None else dtype, copy, memory_format)
+
+
+cdef bint is_where(Tensor t, object device):
+    """Is a tensor in memory, and this the CPU? In most calls it is."""
+    return is_on_cpu(t.array) and (device is cpu_device or type(device) is str and device == "cpu" or (
+        type(device) is device_class and device.type == "cpu" and device.index is None))
 
 
 cdef Tensor moved(Tensor t, object device, object wanted, object memory_format, object non_blocking=False):
@@ -151,6 +158,8 @@ def type_(self, dtype=None, non_blocking=False):
 
 def cpu(self, memory_format=None):
     """This tensor on the CPU, where it may be already. Gradient: g, moved back."""
+    if memory_format is None and isinstance(self, Tensor) and is_on_cpu((<Tensor>self).array):
+        return self
     return to(require(self, "cpu"), cpu_device, memory_format=memory_format)
 
 
