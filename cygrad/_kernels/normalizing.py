@@ -1,7 +1,6 @@
 """Subtracting means and dividing by deviations, over some axes of an array, forward and backward.
 
-An array is normalised by a `frame` (_ops/normalization.py): its shape, the axes of the statistics, the shape of weight
-and bias, and whether statistics are given. Statistics keep the axes they are over, of length 1. float16 and its kin are
+An array is normalised by a `Frame`. Statistics keep the axes they are over, of length 1. float16 and its kin are
 computed in float32.
 
 float32 and float64 have loops of their own (norms.pyx) for statistics over the last axes, over all axes but the second,
@@ -9,6 +8,7 @@ and over all axes after the second; all else is put together of NumPy's function
 """
 
 import math
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,65 @@ LONGEST_ROW = 1 << 16  # elements whose sum may be taken in their own type
 SHORTEST_RUN = 8  # for fewer elements a loop is not worth its start
 
 
+class Frame:
+    """How an input is looked at, and what its statistics are."""
+
+    def __init__(self, view, axes, parameter, shared, centered, fixed, eps):
+        self.view = view  # the shape
+        self.axes = axes  # over which the statistics are
+        self.parameter = parameter  # the shape of weight and bias, which broadcasts
+        self.shared = shared  # the axes along which it does
+        self.centered = centered  # is a mean subtracted?
+        self.fixed = fixed  # are the statistics given, and not those of the input?
+        self.eps = eps
+        self.kept = tuple([1 if axis in axes else n for axis, n in enumerate(view)])  # the shape of statistics
+
+    def of_part(self, view, parameter):
+        """The same for a part of the input."""
+        return Frame(view, self.axes, parameter, self.shared, self.centered, self.fixed, self.eps)
+
+    @cached_property
+    def first(self):
+        """The first axis of the statistics, if they and weights are over that and all later ones; or -1."""
+        first = len(self.view) - len(self.axes)
+        return first if self.axes[:1] == (first,) and self.parameter == (1,) * first + self.view[first:] else -1
+
+    @cached_property
+    def row(self):
+        """How many elements have statistics in common, if these are rows for which there are loops; or 0."""
+        length = 0 if self.fixed or self.first < 0 else math.prod(self.view[self.first :])
+        return length if length <= LONGEST_ROW else 0
+
+    @cached_property
+    def groups_first(self):
+        """Whether groups are along the first two axes, as with group norm, or along the second, as with batch norm."""
+        return self.axes[:1] == (2,)
+
+    @cached_property
+    def runs(self):
+        """The shape of the input as groups of runs, for which there are loops; or None."""
+        ndim, start = len(self.view), 3 if self.groups_first else 2
+        length = math.prod(self.view[start:])
+        if (
+            self.axes not in ((0, *range(2, ndim)), tuple(range(2, ndim)))
+            or self.parameter[start:] != (1,) * (ndim - start)
+            or length < SHORTEST_RUN
+            or 0 in self.view
+        ):
+            return None
+        first, second = self.view[:2]
+        return (first * second, self.view[2], length) if self.groups_first else (first, second, length)
+
+    @cached_property
+    def spread(self):
+        """(the shape of what belongs to runs, of what belongs to groups, of weights), which broadcast."""
+        first, second = self.view[:2]
+        if self.groups_first:
+            inner = self.view[2]
+            return (first, second, inner), (first, second, 1), (1, second, inner)
+        return (second, first), (second, 1), (second, 1)
+
+
 def wide(a):
     """The array in a type to compute in, which on GPUs kernels care for; None for None."""
     return a.astype(np.float32) if isinstance(a, np.ndarray) and a.dtype.itemsize == 2 else a
@@ -35,15 +94,17 @@ def normalized(x, weight, bias, frame, given):
 
     `given` is (mean, mean square) or None; weight and bias have the shape `frame.parameter`, or are None.
     """
-    first = _first_of_rows(x, frame)
-    return _normalized_rows(x, weight, bias, frame, first) if first >= 0 else _in_passes(x, weight, bias, frame, given)
+    if norms.has_loops(x):
+        if frame.row:
+            return (*norms.normalize_rows(x, weight, bias, frame.row, frame.kept, frame.eps, frame.centered), None)
+        if frame.runs:
+            return _normalized_runs(x, weight, bias, frame, *given or (None, None))
+    return _in_passes(x, weight, bias, frame, given)
 
 
 @silent
 def _in_passes(x, weight, bias, frame, given):
-    middle, squares = given or ((None, None) if _are_runs(x, frame) else statistics(x, frame.axes, frame.centered))
-    if _are_runs(x, frame):
-        return _normalized_runs(x, weight, bias, frame, middle, squares)
+    middle, squares = given or statistics(x, frame.axes, frame.centered)
     factor = as_array(1 / np.sqrt(squares + frame.eps)).astype(x.dtype, copy=False)
     return scaled(standardized(x, middle, factor), weight, bias), middle, factor, squares
 
@@ -56,11 +117,11 @@ def gradients(g, x, weight, middle, factor, frame, needs):
     """
     of_input, of_weight, of_bias = needs
     if of_input or of_weight:
-        first = _first_of_rows(x, frame)
-        if first >= 0:
-            return _gradients_of_rows(g, x, weight, middle, factor, frame, needs, first)
-        if _are_runs(x, frame):
-            return _gradients_of_runs(g, x, weight, middle, factor, frame, needs)
+        if norms.has_loops(x):
+            if frame.row:
+                return norms.rows_gradients(g, x, weight, middle, factor, frame.parameter, frame.centered, *needs)
+            if frame.runs:
+                return _gradients_of_runs(g, x, weight, middle, factor, frame, needs)
         axis = next((i for i, n in enumerate(x.shape) if n > 1), 0)
         if type(x) is np.ndarray and x.size > blocks.SIZE:
             if axis not in frame.axes:
@@ -82,7 +143,7 @@ def _gradients_in_parts(g, x, weight, middle, factor, frame, needs, axis):
             (*shape[:axis], min(shape[axis], part.stop - part.start), *shape[axis + 1 :])
             for shape in (frame.view, frame.parameter)
         )
-        grads = _gradients(*(*arrays, frame._replace(view=view, parameter=parameter), needs))
+        grads = _gradients(*(*arrays, frame.of_part(view, parameter), needs))
         for whole, grad in zip(found, grads):
             if grad is not None and whole.shape[axis] > 1:
                 cut(whole, part, axis)[...] = grad
@@ -179,108 +240,52 @@ def input_gradient(g, xhat, products, factor, weight, axes, centered, fixed):
     return np.multiply(out, factor, out=out)
 
 
-# -- rows --------------------------------------------------------------------------------------------------
-
-
-def _first(frame):
-    """The first axis of the statistics, if they are over that and all later ones, and weights are over the same."""
-    first = len(frame.view) - len(frame.axes)
-    return first if frame.axes[:1] == (first,) and frame.parameter == (1,) * first + frame.view[first:] else -1
-
-
-def _first_of_rows(x, frame):
-    """The same for arrays whose rows have a loop; else -1."""
-    first = -1 if frame.fixed or not norms.has_loops(x) else _first(frame)
-    return first if first >= 0 and 0 < math.prod(frame.view[first:]) <= LONGEST_ROW else -1
-
-
 def shaped(a, shape):
     """The array with that shape."""
     return a if a.shape == shape else a.reshape(shape)
 
 
-def _flat_weight(x, weight, fill, length):
-    return np.full(length, fill, x.dtype) if weight is None else weight.reshape(-1)
-
-
-def _normalized_rows(x, weight, bias, frame, first):
-    view = frame.view
-    n = math.prod(view[first:])
-    w, b = _flat_weight(x, weight, 1, n), _flat_weight(x, bias, 0, n)
-    rows = shaped(x, (math.prod(view[:first]), n))
-    out, middle, factor = norms.normalize_rows(rows, w, b, frame.eps, frame.centered)
-    kept = view[:first] + (1,) * (len(view) - first)
-    return shaped(out, view), middle.reshape(kept), factor.reshape(kept), None
-
-
-def _gradients_of_rows(g, x, weight, middle, factor, frame, needs, first):
-    n = math.prod(frame.view[first:])
-    shape = math.prod(frame.view[:first]), n
-    given = shaped(x, shape), _flat_weight(x, weight, 1, n), middle.reshape(-1), factor.reshape(-1)
-    found = norms.rows_gradients(shaped(g, shape), *given, frame.centered, *needs)
-    return [None if a is None else shaped(a, s) for a, s in zip(found, (frame.view, frame.parameter, frame.parameter))]
-
-
 # -- groups of runs ----------------------------------------------------------------------------------------
 
 
-def _groups_first(frame):
-    """Whether groups are along the first two axes, as with group norm, or along the second, as with batch norm."""
-    return frame.axes[:1] == (2,)
-
-
-def _are_runs(x, frame):
-    ndim = len(frame.view)
-    start = 3 if _groups_first(frame) else 2
-    return (
-        frame.axes in ((0, *range(2, ndim)), tuple(range(2, ndim)))
-        and frame.parameter[start:] == (1,) * (ndim - start)
-        and norms.has_loops(x)
-        and math.prod(frame.view[start:]) >= SHORTEST_RUN
-        and math.prod(frame.view) > 0
-    )
-
-
-def _as_runs(x, frame):
-    first, second, *rest = frame.view
-    if _groups_first(frame):
-        return x.reshape(first * second, rest[0], math.prod(rest[1:]))
-    return x.reshape(first, second, math.prod(rest))
-
-
-def _for_runs(values, frame):
-    """Weights as an array (groups, runs)."""
-    first, second, *rest = frame.view
-    if _groups_first(frame):
-        return np.broadcast_to(values.reshape(1, second, rest[0]), (first, second, rest[0])).reshape(-1, rest[0])
-    return np.broadcast_to(values.reshape(second, 1), (second, first))
+def _for_runs(frame, dtype, of_groups, weight):
+    """Numbers of groups times weights, or numbers alone: an array (groups, runs)."""
+    shape, groups_shape, weights_shape = frame.spread
+    out = np.empty(shape, dtype)
+    if weight is None:
+        out[...] = of_groups if type(of_groups) is int else of_groups.reshape(groups_shape)
+    elif type(of_groups) is int:
+        out[...] = weight.reshape(weights_shape)
+    else:
+        np.multiply(of_groups.reshape(groups_shape), weight.reshape(weights_shape), out)
+    return out if out.ndim == 2 else out.reshape(-1, shape[2])
 
 
 def _over_runs(sums, frame):
     """Sums (groups, runs) over all that share a weight."""
-    if _groups_first(frame):
+    if frame.groups_first:
         return sums.reshape(frame.view[:3]).sum(0)
     return sums.sum(1)
 
 
+@silent
 def _normalized_runs(x, weight, bias, frame, middle, squares):
-    runs, groups_first = _as_runs(x, frame), _groups_first(frame)
+    runs, groups_first = x.reshape(frame.runs), frame.groups_first
     if middle is None:
         middle, squares = norms.moments(runs, groups_first)
-    kept = tuple(1 if axis in frame.axes else n for axis, n in enumerate(frame.view))
-    middle, squares = middle.astype(x.dtype, copy=False).reshape(-1), squares.reshape(-1)
+    else:
+        middle, squares = middle.astype(x.dtype, copy=False).reshape(-1), squares.reshape(-1)
     factor = (1 / np.sqrt(squares + frame.eps)).astype(x.dtype, copy=False)
-    scale = factor[:, None] * _for_runs(np.ones(frame.parameter, x.dtype) if weight is None else weight, frame)
-    shift = _for_runs(np.zeros(frame.parameter, x.dtype) if bias is None else bias, frame)
-    out = norms.scale_runs(runs, middle, scale, np.ascontiguousarray(shift), groups_first)
+    scale, shift = _for_runs(frame, x.dtype, factor, weight), _for_runs(frame, x.dtype, 0, bias)
+    out = norms.scale_runs(runs, middle, scale, shift, groups_first)
+    kept = frame.kept
     return out.reshape(frame.view), middle.reshape(kept), factor.reshape(kept), squares.reshape(kept)
 
 
 def _gradients_of_runs(g, x, weight, middle, factor, frame, needs):
     of_input, of_weight, of_bias = needs
-    groups_first = _groups_first(frame)
-    runs, grads, middle, factor = _as_runs(x, frame), _as_runs(g, frame), middle.reshape(-1), factor.reshape(-1)
-    w = _for_runs(np.ones(frame.parameter, x.dtype) if weight is None else weight, frame)
+    groups_first = frame.groups_first
+    runs, grads, middle, factor = x.reshape(frame.runs), g.reshape(frame.runs), middle.reshape(-1), factor.reshape(-1)
     grad_input = grad_weight = grad_bias = None
     if of_weight or of_bias or not frame.fixed:
         sums, products = norms.sums_of_runs(grads, runs, middle, groups_first)
@@ -289,14 +294,17 @@ def _gradients_of_runs(g, x, weight, middle, factor, frame, needs):
         if of_bias:
             grad_bias = _over_runs(sums, frame).reshape(frame.parameter)
     if of_input:
-        scale = factor[:, None] * w
+        scale = _for_runs(frame, x.dtype, factor, weight)
         if frame.fixed:
             none = np.zeros_like(scale)
             grad_input = norms.scale_runs(grads, np.zeros_like(middle), scale, none, groups_first)
         else:
             count = runs.size // len(middle)
-            level = -factor * (w * sums).sum(1) / count
-            along = -(factor**3) * (w * products).sum(1) / count
+            if weight is not None:
+                w = _for_runs(frame, x.dtype, 1, weight)
+                sums, products = w * sums, w * products
+            level = -factor * sums.sum(1) / count
+            along = -(factor**3) * products.sum(1) / count
             grad_input = norms.combine_runs(grads, runs, middle, scale, along, level, groups_first)
         grad_input = grad_input.reshape(frame.view)
     return grad_input, grad_weight, grad_bias

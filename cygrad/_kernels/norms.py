@@ -5,6 +5,8 @@ first dimension and each group's runs along the second, or the other way round: 
 normalizing.py puts together. Numbers that belong to runs are arrays (groups, runs), those of groups (groups,).
 """
 
+import math
+
 import numpy as np
 
 import cygrad._kernels.native as native
@@ -26,7 +28,7 @@ def fitting(a, like, shape):
 
 def floats(x, ndim):
     """The array, dense, of so many dimensions and of a type that has loops."""
-    if type(x) is not np.ndarray or x.ndim != ndim or x.dtype not in (np.float32, np.float64):
+    if type(x) is not np.ndarray or x.ndim != ndim or not has_loops(x):
         raise ValueError(f"not an array of {ndim} dimensions of float32 or float64")
     return dense(x)
 
@@ -38,34 +40,43 @@ def rows_of_piece(n):
     return max(FEWEST_ROWS, PIECE // max(n, 1))
 
 
-def normalize_rows(x, weight, bias, eps, centered):
-    """(result, mean, factor) for rows x (m, n): (x - mean) * factor * weight + bias.
+def each(values, like, count, fill=1):
+    """The array, dense, which must have so many elements of the type of another; for None one filled with a number."""
+    if values is None:
+        values = new_array((count,), like.dtype.num)
+        values.fill(fill)
+    elif values.size != count or values.dtype != like.dtype:
+        raise ValueError(f"an array of {values.size} elements and type {values.dtype}, not {count} and {like.dtype}")
+    return dense(values)
 
-    factor is 1 / sqrt(variance + eps), weight and bias are (n,). Not `centered`: the mean is 0. The last two results
-    are (m,).
+
+def normalize_rows(x, weight, bias, n, kept, eps, centered):
+    """(result, mean, factor) for an array of rows of n elements: (x - mean) * factor * weight + bias.
+
+    factor is 1 / sqrt(variance + eps); weight and bias have n elements, or are None. Not `centered`: the mean is 0. The
+    last two results have the shape `kept`.
     """
-    x = floats(x, 2)
-    m, n = x.shape
-    weight, bias = fitting(weight, x, (n,)), fitting(bias, x, (n,))
-    out, mean, factor = new_array(x.shape, x.dtype.num), np.empty(m, x.dtype), np.empty(m, x.dtype)
-    native.run(NORMALIZE_ROWS, (x, weight, bias, out, mean, factor), (n, centered), eps, m, rows_of_piece(n))
+    x = dense(x)
+    typenum, m = x.dtype.num, x.size // n
+    out, mean, factor = new_array(x.shape, typenum), new_array(kept, typenum), new_array(kept, typenum)
+    if mean.size != m:
+        raise ValueError(f"statistics of shape {kept} for {m} rows")
+    arrays = x, each(weight, x, n), each(bias, x, n, 0), out, mean, factor
+    native.run(NORMALIZE_ROWS, arrays, (n, centered), eps, m, rows_of_piece(n))
     return out, mean, factor
 
 
-def rows_gradients(g, x, weight, mean, factor, centered, of_input, of_weight, of_bias):
-    """(gradient of x, of weight, of bias) of `normalize_rows`, from that of its result; None for what is not wanted."""
-    x = floats(x, 2)
-    m, n = x.shape
-    g, weight, mean, factor = (
-        fitting(g, x, (m, n)),
-        fitting(weight, x, (n,)),
-        fitting(mean, x, (m,)),
-        fitting(factor, x, (m,)),
-    )
-    piece = rows_of_piece(n)
+def rows_gradients(g, x, weight, mean, factor, shape, centered, of_input, of_weight, of_bias):
+    """(gradient of x, of weight, of bias) of `normalize_rows`, from that of its result; None for what is not wanted.
+
+    The last two have that shape, of as many elements as a row.
+    """
+    x, n = dense(x), math.prod(shape)
+    m, piece = x.size // n, rows_of_piece(n)
+    given = each(g, x, x.size), x, each(weight, x, n), each(mean, x, m), each(factor, x, m)
     out = new_array(x.shape, x.dtype.num) if of_input else None
-    sums = zeros((2, -(-m // piece), n), x.dtype.num)  # of pieces, those for the weight and those for the bias
-    native.run(ROWS_GRADIENT, (g, x, weight, mean, factor, out, *sums), (n, centered), 0, m, piece)
+    sums = zeros((2, -(-m // piece), *shape), x.dtype.num)  # of pieces, those for the weight and those for the bias
+    native.run(ROWS_GRADIENT, (*given, out, *sums), (n, centered), 0, m, piece)
     grad_weight, grad_bias = sums.sum(1)
     return out, grad_weight if of_weight else None, grad_bias if of_bias else None
 
@@ -89,7 +100,8 @@ def shapes(x, groups_first):
 def moments(x, groups_first):
     """(mean, mean square about it) of each group."""
     x = floats(x, 3)
-    mean, square = (np.empty(shapes(x, groups_first)[0], x.dtype) for _ in range(2))
+    of_groups = shapes(x, groups_first)[0]
+    mean, square = np.empty(of_groups, x.dtype), np.empty(of_groups, x.dtype)
     run_groups(MOMENTS, x, groups_first, (x, mean, square))
     return mean, square
 

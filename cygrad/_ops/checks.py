@@ -87,14 +87,16 @@ def typed(**kinds):
     """
 
     def decorate(function):
-        code = function.__code__
-        names = code.co_varnames[: code.co_argcount]
+        names = function.__code__.co_varnames[: function.__code__.co_argcount]
+        places = [(place, kinds[name]) for place, name in enumerate(names) if name in kinds]
 
         @wraps(function)
         def checked(*args, **kwargs):
-            for position, (name, value) in enumerate(zip(names, args), 1):
-                if name in kinds and not _is_of(kinds[name], value):
-                    raise messages.wrong_type(checked.__name__, name, position, kinds[name].__name__, value)
+            for place, kind in places:
+                if place >= len(args):
+                    break
+                if type(args[place]) is not kind and not _is_of(kind, args[place]):
+                    raise messages.wrong_type(checked.__name__, names[place], place + 1, kind.__name__, args[place])
             for name, value in kwargs.items():
                 if name in kinds and not _is_of(kinds[name], value):
                     raise messages.wrong_keyword(checked.__name__, name, kinds[name].__name__, value)

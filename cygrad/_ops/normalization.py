@@ -9,7 +9,6 @@ Under the signatures of nn.functional; the package's forms have their own order 
 
 import math
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 
@@ -23,7 +22,9 @@ from cygrad._core.sites import warn
 from cygrad._core.state import get_modes
 from cygrad._core.tangents import has_samples
 from cygrad._kernels import normalizing as kernels
+from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.gpu.library import as_array, is_writable
+from cygrad._kernels.normalizing import Frame
 from cygrad._ops.arguments import integers, require
 from cygrad._ops.arithmetic import add, mul, sub
 from cygrad._ops.checks import typed
@@ -37,18 +38,6 @@ from cygrad._ops.views import reshape
 NO_GRAD = 1  # the bit of `_core/state.pxd`
 
 
-class Frame(NamedTuple):
-    """How an input is looked at, and what its statistics are."""
-
-    view: tuple  # the shape
-    axes: tuple  # over which the statistics are
-    parameter: tuple  # the shape of weight and bias, which broadcasts
-    shared: tuple  # the axes along which it does
-    centered: bool  # is a mean subtracted?
-    fixed: bool  # are the statistics given, and not those of the input?
-    eps: float
-
-
 def _normalized(op, input, weight, bias, frame, given=None, more=()):
     """(result, mean, mean square) of a normalisation; the node's args begin with those that `_rule` needs."""
     array = array_of(input)
@@ -60,14 +49,14 @@ def _normalized(op, input, weight, bias, frame, given=None, more=()):
         result = result.astype(array.dtype)
     # Weight and bias have one shape. It stands beside them, since the weight is saved for the input's gradient alone.
     one = bias if weight is None else weight
-    shape = None if one is None else tuple(one.shape)
+    shape = None if one is None else array_of(one).shape
     args = frame, middle, factor, shape, *more
     inputs = (input, weight, bias)[: len(op.inputs)]
     return record_n(op, result, inputs, args), middle, squares
 
 
 def _broadcast(parameter, frame):
-    return None if parameter is None else kernels.wide(array_of(parameter)).reshape(frame.parameter)
+    return None if parameter is None else kernels.shaped(kernels.wide(array_of(parameter)), frame.parameter)
 
 
 def _rule(n, g):
@@ -82,8 +71,8 @@ def _fused(n, g):
     needs = n.needs(0), n.needs(1), n.needs(2)
     grad, *others = kernels.gradients(kernels.wide(g.reshape(frame.view)), x, w, middle, factor, frame, needs)
     if grad is not None:
-        grad = tensor_of(as_array(grad).astype(g.dtype, copy=False).reshape(g.shape))
-    return grad, *[None if a is None else tensor_of(as_array(a).reshape(shape)) for a in others]
+        grad = tensor_of(kernels.shaped(as_array(grad).astype(g.dtype, copy=False), g.shape))
+    return grad, *[None if a is None else tensor_of(kernels.shaped(as_array(a), shape)) for a in others]
 
 
 def _recorded(n, g):
@@ -137,12 +126,16 @@ def _row(name, node, attributes, inputs="input weight bias", rule=_rule):
 def _check_types(input, kernel, *parameters):
     """Raise unless the input is floating point, and the parameters are of its type, or float32 for shorter ones."""
     kind = input.dtype
-    given = [p for p in parameters if p is not None]
-    differs = bool(given) and given[0].dtype is not kind
+    for given in parameters:
+        if given is not None:
+            break
+    else:
+        given = input
+    differs = given.dtype is not kind
     if not kind.is_floating_point and (kernel == "batch_norm" or not differs):
         raise messages.not_implemented_for(kernel, kind)
     if differs:
-        if any(p.dtype.name != "float32" for p in given):
+        if any(p is not None and p.dtype.name != "float32" for p in parameters):
             raise RuntimeError("mixed dtype (CPU): expect parameter to have scalar type of Float")
         if kind.itemsize != 2 or not kind.is_floating_point:
             raise RuntimeError("mixed dtype (CPU): all inputs must share same datatype.")
@@ -170,9 +163,9 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
             [ 1.0000]])
     """
     if training:
-        shape = require(input, "batch_norm").shape
+        shape = array_of(require(input, "batch_norm")).shape
         if math.prod(shape[:1] + shape[2:]) == 1:
-            raise ValueError(f"Expected more than 1 value per channel when training, got input size {shape}")
+            raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.shape}")
     return _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
 
 
@@ -184,45 +177,46 @@ def batch_norm_of_package(input, weight, bias, running_mean, running_var, traini
 
 
 def _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
-    given = [
-        (name, _optional(value, "batch_norm", name, position))
-        for position, (name, value) in enumerate(
-            (("weight", weight), ("bias", bias), ("running_mean", running_mean), ("running_var", running_var)), 2
-        )
-    ]
-    shape = tuple(require(input, "batch_norm").shape)
+    name = "batch_norm"
+    w, b = _optional(weight, name, "weight", 2), _optional(bias, name, "bias", 3)
+    means, variances = _optional(running_mean, name, "running_mean", 4), _optional(running_var, name, "running_var", 5)
+    shape = array_of(require(input, name)).shape
     channels = shape[1] if len(shape) > 1 else 0
-    for name, value in given[2:] + given[:2]:
-        if value is None and name.startswith("running") and not training:
-            raise RuntimeError(f"{name} must be defined in evaluation mode")
-        if value is not None and value.numel() != channels:
-            raise RuntimeError(f"{name} should contain {channels} elements not {value.numel()}")
-        if value is not None and name.startswith("running"):
-            check_constant(value, "native_batch_norm", name)
-    if (running_mean is None) != (running_var is None):
+    for word, value in (("running_mean", means), ("running_var", variances), ("weight", w), ("bias", b)):
+        if value is not None:
+            if array_of(value).size != channels:
+                raise RuntimeError(f"{word} should contain {channels} elements not {value.numel()}")
+            if value is means or value is variances:
+                check_constant(value, "native_batch_norm", word)
+        elif not training and word.startswith("running"):
+            raise RuntimeError(f"{word} must be defined in evaluation mode")
+    if (means is None) != (variances is None):
         raise ValueError("running_mean and running_var must either both be None or neither be None")
     if len(shape) < 2:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-len(shape)}, 0], but got 1)")
-    _check_types(input, "batch_norm", weight, bias, running_mean, running_var)
-    others = (0, *range(2, len(shape)))
-    parameter = (1, channels) + (1,) * (len(shape) - 2)
-    frame = Frame(shape, others, parameter, others, True, not training, float(eps))
-    more = running_mean, running_var, training, frame.eps
+    _check_types(input, name, w, b, means, variances)
+    frame = _frame_of_batch(shape, not training, float(eps))
+    more = means, variances, training, frame.eps
     if not training:
-        kept = tuple(kernels.wide(array_of(t).reshape(parameter)) for t in (running_mean, running_var))
-        return _normalized(BATCH_NORM, input, weight, bias, frame, kept, more)[0]
-    for value in (running_mean, running_var):
+        kept = tuple([kernels.wide(array_of(t).reshape(frame.parameter)) for t in (means, variances)])
+        return _normalized(BATCH_NORM, input, w, b, frame, kept, more)[0]
+    for value in (means, variances):
         if value is not None and not is_writable(array_of(value)):
             raise faults.read_only_error(value)
         if value is not None and is_forward():
             _check_samples(input, value)
-    result, middle, squares = _normalized(BATCH_NORM, input, weight, bias, frame, None, more)
+    result, middle, squares = _normalized(BATCH_NORM, input, w, b, frame, None, more)
     count = math.prod(shape) // channels if channels else 0
-    if count:
-        _follow(running_mean, middle, momentum)
-        with np.errstate(all="ignore"):
-            _follow(running_var, squares * (count / (count - 1) if count > 1 else math.nan), momentum)
+    if count and means is not None:
+        times = count / (count - 1) if count > 1 else math.nan
+        _follow(array_of(means), middle, array_of(variances), squares, times, momentum)
     return result
+
+
+@lru_cache(256)
+def _frame_of_batch(shape, fixed, eps):
+    others = (0, *range(2, len(shape)))
+    return Frame(shape, others, (1, shape[1]) + (1,) * (len(shape) - 2), others, True, fixed, eps)
 
 
 def _check_samples(input, running):
@@ -235,11 +229,13 @@ def _check_samples(input, running):
         )
 
 
-def _follow(running, new, momentum):
+@silent
+def _follow(means, middle, variances, squares, times, momentum):
     """Let running statistics take over a part of new ones. As in PyTorch, that is no change that is counted."""
-    if running is not None:
-        array = array_of(running)
-        array[...] = array * (1 - momentum) + new.reshape(array.shape) * momentum
+    means *= 1 - momentum
+    means += middle.reshape(means.shape) * momentum
+    variances *= 1 - momentum
+    variances += (squares * times).reshape(variances.shape) * momentum
 
 
 def instance_norm(
@@ -305,14 +301,14 @@ RMS_NORM = _row("rms_norm", "MulBackward0", "normalized_shape", "input weight", 
 def _last_dims(input, normalized_shape, weight, bias, eps, function, centered):
     """The frame of a normalisation over the last dimensions, which must have these lengths."""
     wanted = integers(normalized_shape, function, "normalized_shape", 2)
-    shape = tuple(input.shape)
+    shape = array_of(input).shape
     if not wanted:
         raise RuntimeError(
             "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
             "normalized_shape = []"
         )
     for name, parameter in (("weight", weight), ("bias", bias)):
-        if parameter is not None and parameter.shape != wanted:
+        if parameter is not None and array_of(parameter).shape != wanted:
             raise RuntimeError(
                 f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape "
                 f"{list(parameter.shape)} and normalized_shape = {list(wanted)}"
@@ -404,7 +400,7 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
     tensor([[-1.0000,  1.0000,  0.0000,  0.0000]])
     """
     name = "group_norm"
-    shape = tuple(require(input, name).shape)
+    shape = array_of(require(input, name)).shape
     if len(shape) < 2:
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {len(shape)}")
     if math.prod((shape[0] * shape[1] // num_groups, *shape[2:])) == 1:
@@ -418,7 +414,7 @@ def group_norm_of_package(input, num_groups, weight=None, bias=None, eps=1e-5, c
     """`(input - mean) / sqrt(variance + eps) * weight + bias`, mean and variance over groups of channels."""
     name = "group_norm"
     x, w, b = require(input, name), _optional(weight, name, "weight", 3), _optional(bias, name, "bias", 4)
-    shape = tuple(x.shape)
+    shape = array_of(x).shape
     if num_groups <= 0:
         raise RuntimeError(f"Expected num groups to be greater than 0, got {num_groups}")
     if len(shape) < 2 or shape[1] % num_groups:
@@ -427,24 +423,24 @@ def group_norm_of_package(input, num_groups, weight=None, bias=None, eps=1e-5, c
             f"and num_groups={num_groups}"
         )
     for parameter, word in ((w, "weight"), (b, "bias")):
-        if parameter is not None and parameter.shape != shape[1:2]:
+        if parameter is not None and array_of(parameter).shape != shape[1:2]:
             raise RuntimeError(
                 f"Expected {word} to be a vector of size equal to the number of channels in input, but got {word} of "
                 f"shape {list(w.shape if w is not None else parameter.shape)} and input of shape {list(shape)}"
             )
     _check_types(x, "GroupNormKernelImpl", w, b)
+    frame = _frame_of_groups(shape, int(num_groups), float(eps))
+    return _normalized(GROUP_NORM, x, w, b, frame, None, (num_groups, frame.eps))[0]
+
+
+@lru_cache(256)
+def _frame_of_groups(shape, num_groups, eps):
     inner = (num_groups, shape[1] // num_groups)
     ndim = len(shape) + 1
-    frame = Frame(
-        shape[:1] + inner + shape[2:],
-        tuple(range(2, ndim)),
-        (1, *inner) + (1,) * (ndim - 3),
-        (0, *range(3, ndim)),
-        True,
-        False,
-        float(eps),
+    parameter = (1, *inner) + (1,) * (ndim - 3)
+    return Frame(
+        shape[:1] + inner + shape[2:], tuple(range(2, ndim)), parameter, (0, *range(3, ndim)), True, False, eps
     )
-    return _normalized(GROUP_NORM, x, w, b, frame, None, (num_groups, frame.eps))[0]
 
 
 composite = {"instance_norm": ELSEWHERE}

@@ -9,7 +9,6 @@ import math
 
 import numpy as np
 
-from cygrad._kernels import normalizing
 from cygrad._kernels.gpu.library import cupy, dense
 from cygrad._kernels.gpu.programs import Program, of_type, wide_type
 from cygrad._kernels.gpu.rows import RowProgram
@@ -110,7 +109,7 @@ def _column_sums(g, x, middle, factor, rows, n, by_column):
 
 
 def _normalized_rows(x, weight, bias, frame):
-    first = normalizing._first(frame)
+    first = frame.first
     rows, n = math.prod(frame.view[:first]), math.prod(frame.view[first:])
     wide, x = wide_type(x.dtype), dense(x)
     out = cupy().empty(frame.view, x.dtype)
@@ -121,7 +120,7 @@ def _normalized_rows(x, weight, bias, frame):
 
 
 def _gradients_of_rows(g, x, weight, middle, factor, frame, needs):
-    first = normalizing._first(frame)
+    first = frame.first
     rows, n = math.prod(frame.view[:first]), math.prod(frame.view[first:])
     wide, x = wide_type(x.dtype), dense(x)
     g, middle, factor = of_type(g, x.dtype), dense(middle), dense(factor)
@@ -255,7 +254,7 @@ class _Runs:
 
     def __init__(self, frame):
         self.frame, view = frame, frame.view
-        self.in_groups = normalizing._groups_first(frame)
+        self.in_groups = frame.groups_first
         start = 3 if self.in_groups else 2
         self.images, self.channels, self.places = view[0], math.prod(view[1:start]), math.prod(view[start:])
         self.groups = view[1] if self.in_groups else None
@@ -363,7 +362,7 @@ def _level(runs, sums, w, size, factor):
 
 
 def _are_rows(frame):
-    return normalizing._first(frame) >= 0 and not frame.fixed
+    return frame.first >= 0 and not frame.fixed
 
 
 def normalized(x, weight, bias, frame, given):
