@@ -43,6 +43,14 @@ def test_the_row_without_a_rival_runs(rows):
     exec(rows.SITE_STATEMENT, dict(rows.SITE_NAMES))
 
 
+def test_every_small_call_runs(rows):
+    small = importlib.import_module("benchmarks.small")
+    statements = small.read_statements()
+    assert len(set(statements)) == len(statements)
+    for statement, with_gradient in statements:
+        small.prepared(statement, with_gradient, cygrad).timeit(1)
+
+
 def test_the_chain_by_hand_has_the_same_gradient(rows):
     ours, by_hand = rows.scalars(cygrad), rows.numpy_chain()
     exec(rows.CHAIN.rsplit("\n", 2)[0], ours)  # all but the line that drops the gradients
