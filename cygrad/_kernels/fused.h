@@ -51,27 +51,6 @@ CYGRAD_INLINE float log_of_1_and(float t)
 CYGRAD_INLINE float kept_f32(float x, int holds) { return float_of(bits_of(x) & -holds); }
 CYGRAD_INLINE double kept_f64(double x, int holds) { return double_of(bits_of_double(x) & -(int64_t)holds); }
 
-/* The probability that a standard normal number is smaller than -t, for t >= 0, divided by exp(-t^2 / 2): a polynomial of
-   1 / (1 + 0.35 t), whose relative error is least on [0, 14.6]: 3e-8 before rounding, also far out. */
-CYGRAD_INLINE float tail_without_exponential(float t)
-{
-    const float s = 1 / (1 + 0.35f * t), s2 = s * s, s4 = s2 * s2;
-    const float first = 0.13986374567236026f * s + 0.1396212908182001f;
-    const float second = 0.105558902393748f * s + 0.11981963468412934f;
-    const float third = 0.1593409391506948f * s - 0.023227209986834807f;
-    const float fourth = 0.1440396532823972f * s - 0.2558573156777862f;
-    return s * ((second * s2 + first) + s4 * ((fourth * s2 + third) - 0.029159656329106085f * s4));
-}
-
-/* erfc(t) for t >= 0. The square of half of the digits is exact; that of all has an error that exp makes larger. */
-CYGRAD_INLINE float upper_tail_f32(float t)
-{
-    const float high = float_of(bits_of(t) & ~0xfff), rest = (high - t) * (high + t);
-    return exponential(-high * high) * (1 + rest * (1 + 0.5f * rest)) * 2 * tail_without_exponential(1.41421356f * t);
-}
-
-CYGRAD_INLINE double upper_tail_f64(double t) { return erfc(t); }
-
 #define REAL float
 #define FINITE 3.4028234663852886e38f
 #define NEAREST rintf
@@ -204,7 +183,7 @@ DEFINE1_QUICK(frac, x - WHOLE(x))
 DEFINE1_QUICK(rounded, NEAREST(x * a / b) / a * b)
 DEFINE1_EXP(softplus, x * a > b ? x : ((x * a > 0 ? x * a : 0) + LOG1P(EXP_BELOW_0(-ABS(x * a)))) / a)
 DEFINE1_EXP(logsigmoid, (x < 0 ? x : 0) - LOG1P(EXP_BELOW_0(-ABS(x))))
-DEFINE1_EXP(erfc, x > 0 ? NAME(upper_tail)(BETWEEN(ABS(x), 0, 20)) : 2 - NAME(upper_tail)(BETWEEN(ABS(x), 0, 20)))
+DEFINE_LOOP(, erfc, x = xs[i], (REAL)erfc(x))      /* of many in float32 see tables.py */
 
 /* Nan becomes a, what is infinite p[1] or p[2], or the largest and the least number of the type where these are nan. */
 static QUICK_CLONES void NAME(finite)(const REAL *xs, const REAL *ys, const REAL *zs, REAL *out, Py_ssize_t n,

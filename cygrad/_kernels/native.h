@@ -54,6 +54,7 @@ static void multiply(const native_call *c, void *a, void *b, void *out, Py_ssize
 #include "places.h"
 #include "distances.h"
 #include "resampling.h"
+#include "tables.h"
 
 enum {
     NORMALIZE_ROWS, ROWS_GRADIENT, MOMENTS, SCALE_RUNS, SUMS_OF_RUNS, COMBINE_RUNS,
@@ -61,7 +62,7 @@ enum {
     CROSS_ENTROPY, CROSS_ENTROPY_GRADIENT, ATTENTION, ATTENTION_GRADIENT, RUNNING_SUMS,
     WINOGRAD_FILTERS, WINOGRAD_RESULTS, WINOGRAD_SUMS, PATCHWISE_RESULTS, PATCHWISE_IMAGES, PATCHWISE_SUMS,
     FUSED, GATHER, FIRSTS, GATED, TAKE, RUNNING_EXTREMA,
-    SCATTER, TRIANGLE, NONZERO, COUNT_NONZERO, UNIFORM, DISTANCES, RESAMPLE, LOOPS
+    SCATTER, TRIANGLE, NONZERO, COUNT_NONZERO, UNIFORM, DISTANCES, RESAMPLE, TABLED, LOOPS
 };
 
 static const native_part native_parts[LOOPS] = {
@@ -76,6 +77,7 @@ static const native_part native_parts[LOOPS] = {
 #endif
     fused_part, gather_part, firsts_part, gated_part, take_part, running_extrema_part,
     scatter_part, triangle_part, nonzero_part, count_nonzero_part, uniform_part, distances_part, resample_part,
+    tabled_part,
 };
 
 /* Whether the compiler could make a loop, and the processor can run it. */

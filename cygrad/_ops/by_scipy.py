@@ -1,11 +1,14 @@
 """Ops whose values come from SciPy, which is optional: without it they raise an ImportError that says so."""
 
+from functools import lru_cache
+
 import numpy as np
 
 from cygrad._core import messages
 from cygrad._core.opdef import ELEMENTWISE, FLOAT_RESULT, FUNCTION_ONLY, IN0, INPLACE, METHOD_ONLY, declare
 from cygrad._kernels.gpu.library import is_array
 from cygrad._kernels.gpu.special import special_function
+from cygrad._kernels.tables import Tabled
 from cygrad._ops.arguments import require
 
 SMOOTH = ELEMENTWISE | INPLACE | FLOAT_RESULT
@@ -21,11 +24,11 @@ def by_scipy(name, function, which=None):
     def kernel(*arrays):
         if any(map(is_array, arrays)):
             return special_function(name, function, arrays, which)
-        try:
-            from scipy import special
-        except ImportError:
-            text = f"cygrad.{function} takes its values from SciPy, which is not installed\n  pip install scipy"
-            raise ImportError(text) from None
+        special = _scipy(function)
+        if not any(isinstance(a, np.ndarray) for a in arrays[:-1]):
+            found = _table(name, which, arrays[:-1])(arrays[-1])
+            if found is not None:
+                return found
         dtype = np.result_type(*(a for a in arrays if isinstance(a, np.ndarray)))
         with np.errstate(all="ignore"):
             if dtype == np.float16:
@@ -34,6 +37,27 @@ def by_scipy(name, function, which=None):
             return np.asarray(values if which is None else values[which]).astype(dtype, copy=False)
 
     return kernel
+
+
+def _scipy(function):
+    try:
+        from scipy import special
+    except ImportError:
+        text = f"cygrad.{function} takes its values from SciPy, which is not installed\n  pip install scipy"
+        raise ImportError(text) from None
+    return special
+
+
+@lru_cache(64)
+def _table(name, which, numbers):
+    """The table of a function of SciPy's of one array, behind these numbers."""
+    from scipy import special
+
+    def function(x):
+        values = getattr(special, name)(*numbers, x)
+        return values if which is None else values[which]
+
+    return Tabled(function, negative=name != "polygamma")  # which takes as long there as the number is large
 
 
 def require_real_input(op, input, kernel=None, name="input"):

@@ -12,8 +12,10 @@ from cygrad._core import messages
 from cygrad._core.opdef import ELEMENTWISE, FUNCTION_ONLY, IN0, IN1, INPLACE, declare, publish
 from cygrad._core.record import apply1, apply1_args, apply_n, tensor_argument
 from cygrad._kernels import elementwise as kernels
+from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.fused import by_loop
 from cygrad._kernels.gpu.library import as_array
+from cygrad._kernels.tables import Tabled
 from cygrad._ops.arguments import integer, require
 from cygrad._ops.arithmetic import add, div, mul, neg, sub
 from cygrad._ops.binary import as_tensors
@@ -29,9 +31,16 @@ def erfc_rule(n, g):
     return mul(g, mul(exp(neg(square(n.saved(0)))), -2 / math.sqrt(math.pi)))
 
 
-ERFC = declare(
-    "erfc", erfc_rule, saves=IN0, flags=SMOOTH, kernel=by_loop("erfc")(by_scipy("erfc", "erfc")), inputs="self"
-)
+ERFC_TABLE = Tabled(np.vectorize(math.erfc, [float]))
+ERFC_VALUES = by_loop("erfc")(by_scipy("erfc", "erfc"))
+
+
+def erfc_array(x):
+    found = ERFC_TABLE(x)
+    return ERFC_VALUES(x) if found is None else found
+
+
+ERFC = declare("erfc", erfc_rule, saves=IN0, flags=SMOOTH, kernel=erfc_array, inputs="self")
 
 
 def erfc(input, *, out=None):
@@ -49,7 +58,22 @@ def erfinv_rule(n, g):
     return mul(g, mul(exp(square(erfinv(n.saved(0)))), math.sqrt(math.pi) / 2))
 
 
-ERFINV = unary("erfinv", erfinv_rule)
+def erfinv_from_1(y):
+    """erfinv(1 - y) / (1 - y)."""
+    x = 1 - y
+    return np.where(x == 0, math.sqrt(math.pi) / 2, ERFCINV(y) / np.where(x == 0, 1, x))
+
+
+@silent
+def erfinv_array(x):
+    """SciPy's; of float32 x times a function of 1 - |x|, which is exact where that function is steep."""
+    found = ERFINV_TABLE(np.asarray(1 - abs(x))) if type(x) is np.ndarray and x.dtype == np.float32 else None
+    return ERFINV_VALUES(x) if found is None else np.multiply(found, x, out=found)
+
+
+ERFINV_VALUES, ERFCINV = by_scipy("erfinv", "erfinv"), by_scipy("erfcinv", "erfinv")
+ERFINV_TABLE = Tabled(erfinv_from_1)
+ERFINV = declare("erfinv", erfinv_rule, saves=IN0, flags=SMOOTH, kernel=erfinv_array, inputs="self")
 
 
 def erfinv(input, *, out=None):
@@ -86,7 +110,19 @@ def ndtri_rule(n, g):
     return mul(g, mul(exp(div(square(ndtri(n.saved(0))), 2)), math.sqrt(2 * math.pi)))
 
 
-NDTRI = unary("ndtri", ndtri_rule, flags=SPECIAL, node="SpecialNdtriBackward0")
+@silent
+def ndtri_array(x):
+    """SciPy's; of float32 above 1/2 that of 1 - x, which is exact and where it is steep."""
+    if type(x) is not np.ndarray or x.dtype != np.float32:
+        return NDTRI_VALUES(x)
+    values = NDTRI_VALUES(np.asarray(np.minimum(x, 1 - x)))
+    return np.copysign(values, x - x.dtype.type(0.5), out=values)
+
+
+NDTRI_VALUES = by_scipy("ndtri", "special.ndtri")
+NDTRI = declare(
+    "ndtri", ndtri_rule, saves=IN0, flags=SPECIAL, kernel=ndtri_array, inputs="self", node="SpecialNdtriBackward0"
+)
 
 
 def ndtri(input, *, out=None):
@@ -252,11 +288,19 @@ def lgamma(input, *, out=None):
 
 
 def digamma_array(x):
+    found = DIGAMMA_TABLE(x)
+    return digamma_values(x) if found is None else found
+
+
+def digamma_values(x):
     """SciPy's, but at the poles -inf at 0, inf at -0 and nan at negative integers, as in PyTorch."""
     values = by_scipy("digamma", "digamma")(x)
     with np.errstate(all="ignore"):
         values = np.where(x == 0, np.copysign(x.dtype.type(np.inf), -x), values)
         return np.where((x < 0) & (x == np.floor(x)), x.dtype.type(np.nan), values)
+
+
+DIGAMMA_TABLE = Tabled(digamma_values)
 
 
 def digamma_rule(n, g):
