@@ -138,6 +138,8 @@ def stretched(array, low, high):
 
 def spread(array, mean, std):
     """Standard normal numbers with another mean and standard deviation, which are numbers or arrays."""
+    if isinstance(mean, (int, float)) and isinstance(std, (int, float)) and mean == 0 and std == 1:
+        return array
     with np.errstate(all="ignore"):
         return np.asarray(array * np.asarray(std, array.dtype) + np.asarray(mean, array.dtype))
 

@@ -10,17 +10,18 @@ from cygrad._core import messages
 from cygrad._core.access import array_of
 from cygrad._core.limits import finfo
 from cygrad._core.opdef import publish, variant
-from cygrad._core.record import write_into
+from cygrad._core.record import written_in_place
 from cygrad._core.tensor import Tensor
 from cygrad._kernels import random as kernels_of_memory
+from cygrad._kernels.copying import copy_into
 from cygrad._kernels.gpu import random as kernels_of_gpu
 from cygrad._kernels.gpu.library import as_array, is_array
 from cygrad._ops import creation_checks as checks
 from cygrad._ops.arguments import integer, require
 from cygrad._ops.creation import number, place_of
 from cygrad._ops.generator import source_of
-from cygrad._ops.random import gaussian, keep_mask, uniform, whole_numbers
-from cygrad._ops.sampling import BERNOULLI, check_probability, coins, spread
+from cygrad._ops.random import floating_point, gaussian, keep_mask, uniform, whole_numbers
+from cygrad._ops.sampling import BERNOULLI, check_deviation, check_probability, coins, spread
 
 UNIFORM = variant(BERNOULLI, "UniformBackward0", name="uniform")
 NORMAL_INPLACE = variant(BERNOULLI, "NormalBackward0", name="normal")
@@ -28,6 +29,11 @@ EXPONENTIAL = variant(BERNOULLI, "ExponentialBackward0", name="exponential")
 RANDOM = variant(BERNOULLI, "RandomBackward2", name="random")
 BERNOULLI_TENSOR = variant(BERNOULLI, "BernoulliBackward1")
 BERNOULLI_NUMBER = variant(BERNOULLI, "BernoulliBackward2")
+
+
+def overwritten(op, t, draw, *others):
+    """`t` with the array that `draw()` gives written into it, which is called after all checks: errors draw nothing."""
+    return written_in_place(op, t, (t, *others), None, None, lambda: copy_into(array_of(t), draw()))
 
 
 def real_number(value, function, name, position):
@@ -43,7 +49,7 @@ def real_number(value, function, name, position):
 def uniform_(self, from_=0, to=1, *, generator=None):
     """Overwrite this tensor with numbers drawn uniformly from [from, to), and return it."""
     low, high = real_number(from_, "uniform_", "from", 1), real_number(to, "uniform_", "to", 2)
-    array = uniform(array_of(self).shape, self.dtype, generator, "uniform_", place_of(self))
+    floating_point("check_uniform_bounds", self.dtype)
     limit = finfo(self.dtype).max
     for value, name in ((low, "from"), (high, "to")):
         if not abs(value) <= limit:
@@ -55,15 +61,24 @@ def uniform_(self, from_=0, to=1, *, generator=None):
             f"uniform_ expects to-from <= std::numeric_limits<{self.dtype.type_name}>::max(), but found to="
             f"{high:g} and from={low:g} which result in to-from to exceed the limit"
         )
-    kernels = kernels_of_gpu if is_array(array) else kernels_of_memory
-    return write_into(UNIFORM, self, kernels.stretched(array, low, high), (self,), None)
+
+    def draw():
+        array = uniform(array_of(self).shape, self.dtype, generator, "uniform_", place_of(self))
+        return (kernels_of_gpu if is_array(array) else kernels_of_memory).stretched(array, low, high)
+
+    return overwritten(UNIFORM, self, draw)
 
 
 def normal_(self, mean=0, std=1, *, generator=None):
     """Overwrite this tensor with numbers drawn from a normal distribution, and return it."""
-    array = gaussian(array_of(self).shape, self.dtype, generator, "normal_", place_of(self))
-    array = spread(array, real_number(mean, "normal_", "mean", 1), real_number(std, "normal_", "std", 2))
-    return write_into(NORMAL_INPLACE, self, array, (self,), None)
+    mean, std = real_number(mean, "normal_", "mean", 1), real_number(std, "normal_", "std", 2)
+    check_deviation(std)
+    floating_point("normal_kernel_cpu", self.dtype)
+
+    def draw():
+        return spread(gaussian(array_of(self).shape, self.dtype, generator, "normal_", place_of(self)), mean, std)
+
+    return overwritten(NORMAL_INPLACE, self, draw)
 
 
 def exponential_(self, lambd=1, *, generator=None):
@@ -77,8 +92,11 @@ def exponential_(self, lambd=1, *, generator=None):
     if not rate > 0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={rate:g}")
     kernels, numbers = source_of(generator, "exponential_", place_of(self))
-    array = as_array(kernels.exponential(numbers, array_of(self).shape, self.dtype.numpy) / rate)
-    return write_into(EXPONENTIAL, self, array, (self,), None)
+
+    def draw():
+        return as_array(kernels.exponential(numbers, array_of(self).shape, self.dtype.numpy) / rate)
+
+    return overwritten(EXPONENTIAL, self, draw)
 
 
 def random_(self, from_=None, to=None, *, generator=None):
@@ -96,17 +114,17 @@ def random_(self, from_=None, to=None, *, generator=None):
         high = checks.limits(wanted)[1] + 1
     else:
         high = 2 ** checks.precision(wanted) + 1
-    array = whole_numbers(array_of(self).shape, low, high, wanted, generator, "random_", place_of(self))
-    return write_into(RANDOM, self, array, (self,), None)
+    arguments = array_of(self).shape, low, high, wanted, generator, "random_", place_of(self)
+    return overwritten(RANDOM, self, lambda: whole_numbers(*arguments))
 
 
 def bernoulli_(self, p=0.5, *, generator=None):
     """Overwrite this tensor with 1, with probability `p` (a number, or a tensor of them), or 0, and return it."""
     shape = array_of(self).shape
     if isinstance(p, Tensor):
-        return write_into(BERNOULLI_TENSOR, self, coins(p, shape, generator, place_of(self)), (self, p), None)
+        return overwritten(BERNOULLI_TENSOR, self, lambda: coins(p, shape, generator, place_of(self)), p)
     check_probability(p)
-    return write_into(BERNOULLI_NUMBER, self, keep_mask(shape, p, generator, place_of(self)), (self,), None)
+    return overwritten(BERNOULLI_NUMBER, self, lambda: keep_mask(shape, p, generator, place_of(self)))
 
 
 # -- of other shapes ---------------------------------------------------------------------------------------
@@ -135,8 +153,7 @@ def cauchy_(self, median=0, sigma=1, *, generator=None):
             f"specified {messages.c_word(t)}"
         )
     kernels, numbers = source_of(generator, "cauchy_", place_of(t))
-    array = kernels.cauchy(numbers, array_of(t).shape, t.dtype.numpy, middle, width)
-    return write_into(CAUCHY, t, array, (t,), None)
+    return overwritten(CAUCHY, t, lambda: kernels.cauchy(numbers, array_of(t).shape, t.dtype.numpy, middle, width))
 
 
 def log_normal_(self, mean=1, std=2, *, generator=None):
@@ -154,10 +171,13 @@ def log_normal_(self, mean=1, std=2, *, generator=None):
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={width:g}")
     if not t.dtype.is_floating_point:
         raise messages.not_implemented_for("log_normal_cpu", t.dtype)
-    array = spread(gaussian(array_of(t).shape, t.dtype, generator, "log_normal_", place_of(t)), middle, width)
-    with np.errstate(over="ignore"):
-        array = np.exp(array)
-    return write_into(LOG_NORMAL, t, as_array(array), (t,), None)
+
+    def draw():
+        array = spread(gaussian(array_of(t).shape, t.dtype, generator, "log_normal_", place_of(t)), middle, width)
+        with np.errstate(over="ignore"):
+            return as_array(np.exp(array))
+
+    return overwritten(LOG_NORMAL, t, draw)
 
 
 def geometric_(self, p, *, generator=None):
@@ -176,8 +196,7 @@ def geometric_(self, p, *, generator=None):
     if t.dtype.is_complex or t.dtype.numpy.kind == "b":
         raise messages.not_implemented_for("geometric_cpu", t.dtype)
     kernels, numbers = source_of(generator, "geometric_", place_of(t))
-    array = kernels.geometric(numbers, array_of(t).shape, t.dtype.numpy, chance)
-    return write_into(GEOMETRIC, t, array, (t,), None)
+    return overwritten(GEOMETRIC, t, lambda: kernels.geometric(numbers, array_of(t).shape, t.dtype.numpy, chance))
 
 
 methods = {

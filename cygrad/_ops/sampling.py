@@ -125,14 +125,18 @@ def normal(
         if size is None:
             raise checks.no_size_of_normal(mean, std)
         wanted = type_of_new(dtype, out, get_default_dtype(), "normal")
-        array = gaussian(check_size(integers(size, "normal", "size", 3)), wanted, generator, "normal", place)
-        array = spread(array, number(mean, "normal", "mean", 1), number(std, "normal", "std", 2))
+        shape = check_size(integers(size, "normal", "size", 3))
+        mean, std = number(mean, "normal", "mean", 1), number(std, "normal", "std", 2)
+        check_deviation(std)
+        array = spread(gaussian(shape, wanted, generator, "normal", place), mean, std)
         return delivered(array, out, requires_grad, "normal")
     if isinstance(std, Tensor) and std.is_complex():
         raise RuntimeError("normal expects standard deviation to be non-complex")
     place = place_of(inputs[0] if inputs[0].ndim else inputs[-1])
+    mean_of, deviation = (array_of(value) if isinstance(value, Tensor) else value for value in (mean, std))
+    check_deviation(deviation)
     array = gaussian(broadcast_shape(_shape_of(mean), _shape_of(std)), inputs[0].dtype, generator, "normal", place)
-    array = spread(array, *(array_of(value) if isinstance(value, Tensor) else value for value in (mean, std)))
+    array = spread(array, mean_of, deviation)
     row = NORMAL_BOTH if len(inputs) == 2 else NORMAL_MEAN if inputs[0] is mean else NORMAL_STD
     return _recorded(row, array, inputs, out)
 
@@ -141,13 +145,17 @@ def _shape_of(value):
     return array_of(value).shape if isinstance(value, Tensor) else ()
 
 
-def spread(array, mean, std):
-    """Standard normal numbers with another mean and standard deviation; numbers or arrays."""
+def check_deviation(std):
+    """Raise for a negative standard deviation, a number or an array; before anything is drawn."""
     if isinstance(std, np.ndarray) or is_array(std):
         if (std < 0).any():
             raise RuntimeError("normal expects all elements of std >= 0.0")
     elif std < 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
+
+
+def spread(array, mean, std):
+    """Standard normal numbers with another mean and standard deviation; numbers or arrays."""
     return (kernels_of_gpu if is_array(array) else kernels_of_memory).spread(array, mean, std)
 
 

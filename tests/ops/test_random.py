@@ -297,6 +297,20 @@ def test_overwriting_is_refused_where_it_would_be_wrong(name):
     assert leaf._version == 1
 
 
+def test_what_is_refused_draws_nothing():
+    before = torch.get_rng_state()
+    leaf, x = torch.ones(3, requires_grad=True), torch.ones(3)
+    calls = [getattr(leaf, name) for name in IN_PLACE]
+    calls += [lambda: x.uniform_(3, 1), lambda: x.normal_(0, -1), lambda: x.exponential_(-1), lambda: x.bernoulli_(2)]
+    calls += [lambda: x.random_(5, 2), lambda: x.cauchy_(0, 0), lambda: x.log_normal_(0, 0), lambda: x.geometric_(1)]
+    calls += [lambda: torch.normal(0.0, -1.0, (2,)), lambda: torch.normal(x, -x), lambda: x.long().normal_()]
+    calls += [lambda: x.bernoulli_(x + 1), lambda: torch.randint(5, 2, (3,)), lambda: torch.bernoulli(x + 1)]
+    for call in calls:
+        with pytest.raises((RuntimeError, NotImplementedError)):
+            call()
+        assert torch.equal(torch.get_rng_state(), before)
+
+
 def test_overwriting_a_view_changes_its_base():
     base = torch.zeros(2, 3)
     base[:, 1].uniform_(1, 2)
