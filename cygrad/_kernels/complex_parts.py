@@ -36,14 +36,26 @@ def angle(a):
 
 def joined(real, imag):
     """A complex array of these parts, with broadcasting."""
-    shape = np.broadcast_shapes(real.shape, imag.shape)
-    result = np.empty(shape, _COMPLEX[real.dtype], like=next(filter(is_array, (real, imag)), None))
+    result = _blank(real, imag)
     result.real = real
     result.imag = imag
     return result
 
 
+def _blank(real, imag):
+    """Uninitialised memory for a complex array of these parts."""
+    shape = real.shape
+    if imag.shape != shape:
+        shape = np.broadcast_shapes(shape, imag.shape)
+    return np.empty(shape, _COMPLEX[real.dtype], like=real if is_array(real) else imag)
+
+
 def polar(size, angle):
     """A complex array of these sizes and angles, with broadcasting."""
     with np.errstate(all="ignore"):
+        if type(size) is type(angle) is np.ndarray:
+            result = _blank(size, angle)
+            np.multiply(size, np.cos(angle), result.real)
+            np.multiply(size, np.sin(angle), result.imag)
+            return result
         return joined(size * np.cos(angle), size * np.sin(angle))

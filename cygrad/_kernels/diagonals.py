@@ -1,5 +1,7 @@
 """Diagonals and triangles of matrices, which lie along two axes of an array."""
 
+from functools import lru_cache
+
 import numpy as np
 
 import cygrad._kernels.native as native
@@ -14,7 +16,13 @@ PIECE = 1 << 14  # elements that one thread works on
 
 def diagonal(array, offset, axis1, axis2):
     """The diagonals `offset` above the main ones as a last axis: a view."""
-    shape, strides = list(array.shape), list(array.strides)
+    return restride(array, *layout(array.shape, array.strides, offset, axis1, axis2))
+
+
+@lru_cache(256)
+def layout(shape, strides, offset, axis1, axis2):
+    """(shape, strides, first byte) of diagonals."""
+    shape, strides = list(shape), list(strides)
     rows, columns, down, right = shape[axis1], shape[axis2], strides[axis1], strides[axis2]
     length = min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns)
     start = offset * right if offset >= 0 else -offset * down
@@ -22,7 +30,7 @@ def diagonal(array, offset, axis1, axis2):
         del shape[axis], strides[axis]
     shape.append(max(length, 0))
     strides.append(down + right)
-    return restride(array, tuple(shape), tuple(strides), start if length > 0 else 0)
+    return tuple(shape), tuple(strides), start if length > 0 else 0
 
 
 def on_diagonal(values, shape, offset, axis1, axis2):
@@ -71,7 +79,8 @@ def _triangle(array, offset, is_upper):
         return None
     rows, columns = array.shape[-2:]
     out = new_array(array.shape, array.dtype.num)
-    offset = max(-rows, min(offset, columns))
+    if not -rows <= offset <= columns:
+        offset = columns if offset > 0 else -rows
     numbers, items = (rows, columns, offset, is_upper), out.size // max(columns, 1)
     native.run(TRIANGLE, (dense_in_memory(array), out), numbers, 0, items, 1 + PIECE // max(columns, 1))
     return out
@@ -89,9 +98,15 @@ def triu_within(array, offset):
 
 def tril_indices(rows, columns, offset):
     """The indices, as two rows, of what `tril` keeps."""
-    return np.stack(np.tril_indices(rows, offset, columns)) if rows and columns else np.zeros((2, 0), np.int64)
+    return _places(rows, columns, offset, False)
 
 
 def triu_indices(rows, columns, offset):
     """The indices, as two rows, of what `triu` keeps."""
-    return np.stack(np.triu_indices(rows, offset, columns)) if rows and columns else np.zeros((2, 0), np.int64)
+    return _places(rows, columns, offset - 1, True)
+
+
+def _places(rows, columns, offset, is_upper):
+    """Where `np.tri` is 1; or, `is_upper`, 0."""
+    kept = np.greater_equal.outer(np.arange(rows), np.arange(-offset, columns - offset)) ^ is_upper
+    return np.array(kept.nonzero())

@@ -1,5 +1,7 @@
 """Arrays with longer or shorter axes. Counts are (before, after) for the last axis, then the one before it, ..."""
 
+from functools import lru_cache
+
 import numpy as np
 
 from cygrad._kernels import blocks, scatter
@@ -12,19 +14,25 @@ MODES = ("reflect", "replicate", "circular")
 
 def constant(array, counts, value):
     """With `value` in the places that are added."""
-    shape, source, target = list(array.shape), [slice(None)] * array.ndim, [slice(None)] * array.ndim
-    for axis, before, after in _each_axis(array.ndim, counts):
-        length = shape[axis]
-        shape[axis] += before + after
-        source[axis] = slice(max(-before, 0), length + min(after, 0))
-        target[axis] = slice(max(before, 0), shape[axis] - max(after, 0))
+    shape, source, target = _spans(array.shape, counts)
     out = empty_of(shape, array)
     if isinstance(out, np.ndarray):
         fill(out, value)
     else:
         out.fill(value)
-    copy_into(out[(*target, ...)], array[(*source, ...)])
+    copy_into(out[target], array if source is None else array[source])
     return out
+
+
+@lru_cache(256)
+def _spans(shape, counts):
+    """(the shape with more at the ends, what is kept or None for all, where that goes)."""
+    lengths, source, target = list(shape), [slice(None)] * len(shape), [slice(None)] * len(shape)
+    for axis, before, after in _each_axis(len(shape), counts):
+        lengths[axis] += before + after
+        source[axis] = slice(max(-before, 0), shape[axis] + min(after, 0))
+        target[axis] = slice(max(before, 0), lengths[axis] - max(after, 0))
+    return tuple(lengths), (*source, ...) if min(counts, default=0) < 0 else None, (*target, ...)
 
 
 def _each_axis(ndim, counts):
@@ -34,6 +42,10 @@ def _each_axis(ndim, counts):
 
 def by_elements(array, mode, counts):
     """With elements of the array in the places that are added."""
+    if array.size <= blocks.FEW and isinstance(array, np.ndarray):
+        for axis, before, after in _each_axis(array.ndim, counts):
+            array = array.take(_few_places(mode, array.shape[axis], before, after), axis)
+        return array
     if min(counts) < 0 or not isinstance(array, np.ndarray):  # some places mirror what is taken away
         for axis, before, after in _each_axis(array.ndim, counts):
             array = np.take(array, _places(mode, array.shape[axis], before, after, array), axis)
@@ -83,3 +95,8 @@ def _places(mode, length, before, after, like):
         return places.clip(0, length - 1)
     places = np.abs(places)
     return np.where(places >= length, 2 * (length - 1) - places, places)
+
+
+@lru_cache(64)
+def _few_places(mode, length, before, after):
+    return _places(mode, length, before, after, None)

@@ -1,5 +1,7 @@
 """Repeating and moving the elements of arrays. All results are new arrays."""
 
+from functools import lru_cache
+
 import numpy as np
 
 from cygrad._kernels.copying import copy, copy_into, empty_of
@@ -27,10 +29,15 @@ def sum_repeats(array, times, shape):
 
 def flip(array, axes):
     """In reverse order along some axes."""
+    return copy(as_array(reverse(array, axes)))
+
+
+def reverse(array, axes):
+    """A view, in reverse order along some axes."""
     parts = [slice(None)] * array.ndim
     for axis in axes:
         parts[axis] = slice(None, None, -1)
-    return copy(as_array(array[tuple(parts)]))
+    return array[tuple(parts)]
 
 
 def roll(array, shifts, axes):
@@ -40,22 +47,30 @@ def roll(array, shifts, axes):
     if not isinstance(array, np.ndarray):
         return dense(np.roll(array, shifts, axes))
     result = empty_of(array.shape, array)
-    parts: list[tuple[tuple, tuple]] = [((), ())]  # (where it comes from, where it goes)
-    totals = [0] * array.ndim
-    for shift, axis in zip(shifts, axes):
-        totals[axis] += shift
-    for length, total in zip(array.shape, totals):
-        shift = total % max(length, 1)
-        whole = [(slice(0, length - shift), slice(shift, length)), (slice(length - shift, length), slice(0, shift))]
-        parts = [((*a, c), (*b, d)) for a, b in parts for c, d in (whole if shift else whole[:1])]
-    for source, target in parts:
+    for source, target in parts_of(array.shape, shifts, axes):
         copy_into(result[target], array[source])
     return result
 
 
+@lru_cache(256)
+def parts_of(shape, shifts, axes):
+    """(where it comes from, where it goes) for each part of what is moved."""
+    parts: list[tuple[tuple, tuple]] = [((), ())]
+    totals = [0] * len(shape)
+    for shift, axis in zip(shifts, axes):
+        totals[axis] += shift
+    for length, total in zip(shape, totals):
+        shift = total % max(length, 1)
+        whole = [(slice(0, length - shift), slice(shift, length)), (slice(length - shift, length), slice(0, shift))]
+        parts = [((*a, c), (*b, d)) for a, b in parts for c, d in (whole if shift else whole[:1])]
+    return parts
+
+
 def rot90(array, k, axes):
     """Turned by `k` right angles in the plane of two axes."""
-    return copy(as_array(np.rot90(array, k, axes)))
+    first, second = axes
+    turned = array.swapaxes(first, second) if k % 2 else array
+    return copy(as_array(reverse(turned, ((), (first,), axes, (second,))[k % 4])))
 
 
 def repeated_indices(counts, total):

@@ -104,8 +104,10 @@ def in_type_of_result(op, input, other=0):
 
 def of_one_type(op, input, other, out):
     """The result of operands that are first converted to its type."""
-    dtype = result_type((input, other))
-    operands = tuple(t if t.dtype is dtype else t.to(dtype) for t in (input, other))
+    operands = input, other
+    dtype = result_type(operands)
+    if input.dtype is not dtype or other.dtype is not dtype:
+        operands = tuple([t if t.dtype is dtype else t.to(dtype) for t in operands])
     if out is input is not operands[0]:
         return write_converted(out, apply_n(op, operands, None, None))
     return apply_n(op, operands, None, out)

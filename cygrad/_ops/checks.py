@@ -20,8 +20,9 @@ def number_of(value):
 
 def require_tensors(op, *values, names=("input", "other"), first=1):
     """Each value must be a tensor; `op` is the row, `first` the position of the first value."""
-    for position, (value, name) in enumerate(zip(values, names), first):
-        tensor_argument(op, value, name, position)
+    for i, value in enumerate(values):
+        if not isinstance(value, Tensor):
+            tensor_argument(op, value, names[i], first + i)  # which raises
 
 
 def kind_of(dtype):
@@ -54,7 +55,9 @@ def require_broadcast(*tensors):
     """The shape of all tensors together, or RuntimeError."""
     shape = array_of(tensors[0]).shape
     for tensor in tensors[1:]:
-        shape = broadcast_shape(shape, array_of(tensor).shape)
+        other = array_of(tensor).shape
+        if other != shape:
+            shape = broadcast_shape(shape, other)
     return shape
 
 
@@ -73,9 +76,22 @@ def require_operands(function, a, b, second="other"):
         raise no_such_call(function, (a, b), *(form.format(second) for form in forms))
 
 
+_UNSIGNED = {"l": np.uint64, "q": np.uint64, "i": np.uint32}
+
+
+def are_within(index, low, high):
+    """Whether low <= element < high for all integers of an array. In one pass if low is 0: negative ones are large."""
+    if not index.size:
+        return True
+    unsigned = _UNSIGNED.get(index.dtype.char) if low == 0 else None
+    if unsigned is not None and index.flags.c_contiguous:
+        return bool(np.maximum.reduce(index.view(unsigned), None) < high)
+    return bool(index.min() >= low and index.max() < high)
+
+
 def first_outside(index, low, high):
     """The first element of an array for which not low <= element < high, or None; one on a GPU is not looked at."""
-    if not index.size or is_array(index) or (index.min() >= low and index.max() < high):
+    if is_array(index) or are_within(index, low, high):
         return None
     return index[(index < low) | (index >= high)].flat[0]
 

@@ -295,7 +295,7 @@ def complex(real, imag, *, out=None):
 
 def require_parts(a, b, out):
     """Raise unless two tensors can be the parts of complex numbers, and `out` take these."""
-    if not (a.is_floating_point() and b.is_floating_point()):
+    if not (a.dtype.is_floating_point and b.dtype.is_floating_point):
         raise RuntimeError(
             f"Expected both inputs to be Half, Float or Double tensors but got {a.dtype.type_name} and "
             f"{b.dtype.type_name}"

@@ -307,7 +307,7 @@ def _triangle_indices(name, kernel, row, col, offset, dtype, device):
         if size < 0:
             raise RuntimeError(f"{axis} must be non-negative, got{size}")
     kind = by_name()["int64"] if dtype is None else as_dtype(dtype)
-    if str(kind) not in ("torch.int64", "torch.int32"):
+    if kind.name not in ("int64", "int32"):
         raise messages.not_implemented_for(name, kind)
     return fresh(kernel(*sizes, shift).astype(kind.numpy, copy=False), False, name, None, place)
 

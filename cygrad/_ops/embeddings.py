@@ -4,6 +4,8 @@ Gradients of the matrix are dense; `sparse=True` is an error. Under the signatur
 matrix comes first.
 """
 
+from functools import lru_cache
+
 import numpy as np
 
 from cygrad._core import messages
@@ -19,7 +21,7 @@ from cygrad._kernels import embeddings as kernels
 from cygrad._kernels.gpu.library import is_array
 from cygrad._ops.arguments import integer, require
 from cygrad._ops.arithmetic import mul
-from cygrad._ops.checks import first_outside, typed
+from cygrad._ops.checks import are_within, first_outside, typed
 from cygrad._ops.gathering import index_add, index_select, scatter_add
 from cygrad._ops.reductions import sum as total
 from cygrad._ops.views import reshape, unsqueeze
@@ -38,7 +40,7 @@ def _check_indices(indices, function):
 
 
 def _out_of_range(indices, count):
-    return indices.size and not is_array(indices) and not (indices.min() >= 0 and indices.max() < count)
+    return not is_array(indices) and not are_within(indices, 0, count)
 
 
 def _added_rows(rows, indices, count):
@@ -331,10 +333,23 @@ def _check_bags(table, places, starts, padding_idx):
 # -- one_hot -----------------------------------------------------------------------------------------------
 
 
+_FEW_CLASSES = 64
+
+
+@lru_cache(_FEW_CLASSES)
+def unit_rows(count):
+    """The identity matrix, which nobody may change."""
+    rows = np.eye(count, dtype=np.int64)
+    rows.flags.writeable = False
+    return rows
+
+
 def one_hot_array(a, num_classes):
     """int64, of one dimension more: 1 at the class, 0 elsewhere."""
     if is_array(a):
         return (a[..., None] == np.arange(num_classes, like=a)).astype(np.int64)
+    if num_classes <= _FEW_CLASSES and a.size <= blocks.SIZE:
+        return unit_rows(num_classes).take(a, 0)
     rows, classes = np.zeros((a.size, num_classes), np.int64), a.reshape(-1)
     for start in range(0, a.size, blocks.SIZE):
         part = classes[start : start + blocks.SIZE]
@@ -358,7 +373,7 @@ def one_hot(tensor, num_classes=-1):
     """
     array = array_of(require(tensor, "one_hot"))
     classes = integer(num_classes, "one_hot", "num_classes", 2)
-    if array.dtype != np.int64:
+    if tensor.dtype.name != "int64":
         raise RuntimeError(
             "one_hot is only applicable to index tensor of type LongTensor.\n"
             f"  this one is {tensor.dtype}: convert it with .long()"
@@ -366,7 +381,9 @@ def one_hot(tensor, num_classes=-1):
     if array.size == 0:
         if classes <= 0:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
-    elif classes == -1 or not is_array(array):
+    elif is_array(array) and classes != -1 or classes > 0 and are_within(array, 0, classes):
+        pass
+    else:
         if array.min() < 0:
             raise RuntimeError("Class values must be non-negative.")
         if classes == -1:

@@ -55,7 +55,8 @@ def equal(input, other):
     True
     """
     a, b = require(input, "equal"), require(other, "equal", "other", 2)
-    return bool(np.array_equal(array_of(a), array_of(b)))
+    x, y = array_of(a), array_of(b)
+    return x.shape == y.shape and not np.count_nonzero(x != y)
 
 
 # -- what kind of number --------------------------------------------------------------------------

@@ -76,7 +76,7 @@ def roll(input, shifts, dims=()):
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
     if dims and t.ndim == 0:
         raise messages.no_dimensions(dims[0])
-    return apply1_args(ROLL, t, (shifts, tuple(wrap_dim(dim, t.ndim) for dim in dims)), None)
+    return apply1_args(ROLL, t, (shifts, tuple([wrap_dim(dim, t.ndim) for dim in dims])), None)
 
 
 # -- rot90 -------------------------------------------------------------------------------------------------
@@ -108,7 +108,7 @@ def rot90(input, k=1, dims=(0, 1)):
         raise RuntimeError(f"expected total dims >= 2, but got total dims = {t.ndim}")
     if plane[0] == plane[1] or abs(plane[0] - plane[1]) == t.ndim:
         raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {plane[0]} and dim1 = {plane[1]}")
-    return apply1_args(ROT90, t, (count, tuple(wrap_dim(dim, t.ndim) for dim in plane)), None)
+    return apply1_args(ROT90, t, (count, tuple([wrap_dim(dim, t.ndim) for dim in plane])), None)
 
 
 def reversed_(self):

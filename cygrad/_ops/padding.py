@@ -49,12 +49,14 @@ def _constant(t, counts, value):
             "Length of pad should be no more than twice the number of dimensions of the input. Pad length is "
             f"{len(counts)}while the input has {t.ndim}dimensions."
         )
-    for length, before, after in zip(reversed(array_of(t).shape), counts[::2], counts[1::2]):
-        left = length + min(before, 0)
-        if left < 0 or left + min(after, 0) < 0:
-            raise RuntimeError("narrow(): length must be non-negative.")
-    filling = element(value.item() if isinstance(value, Tensor) else value, array_of(t).dtype)
-    return record_n(CONSTANT_PAD_ND, kernels.constant(array_of(t), counts, filling), (t,), (counts, filling))
+    array = array_of(t)
+    if min(counts, default=0) < 0:
+        for length, before, after in zip(reversed(array.shape), counts[::2], counts[1::2]):
+            left = length + min(before, 0)
+            if left < 0 or left + min(after, 0) < 0:
+                raise RuntimeError("narrow(): length must be non-negative.")
+    filling = element(value.item() if isinstance(value, Tensor) else value, array.dtype)
+    return record_n(CONSTANT_PAD_ND, kernels.constant(array, counts, filling), (t,), (counts, filling))
 
 
 # -- by elements -------------------------------------------------------------------------------------------

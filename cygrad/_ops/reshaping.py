@@ -1,5 +1,7 @@
 """Views that are made of other views, and the in-place forms: how a tensor looks at its own memory from now on."""
 
+from functools import lru_cache
+
 from cygrad._core import messages
 from cygrad._core.access import array_of, tensor_of
 from cygrad._core.opdef import METHOD_ONLY, publish, registry, variant
@@ -99,10 +101,22 @@ def movedim(input, source, destination):
     if isinstance(source, (list, tuple)) != isinstance(destination, (list, tuple)):
         signatures = [f"Tensor input, {kind} source, {kind} destination" for kind in ("int", "tuple of ints")]
         raise messages.no_such_call("movedim", (input, source, destination), {}, signatures)
-    sources, targets = (
-        integers(value if isinstance(value, (list, tuple)) else (value,), "movedim", name, position)
-        for value, name, position in ((source, "source", 1), (destination, "destination", 2))
-    )
+    if type(source) is type(destination) is int:
+        sources, targets = (source,), (destination,)
+    else:
+        sources, targets = (
+            integers(value if isinstance(value, (list, tuple)) else (value,), "movedim", name, position)
+            for value, name, position in ((source, "source", 1), (destination, "destination", 2))
+        )
+    if ndim == 0:
+        _moved(1, sources, targets)  # which checks them
+        return alias(input)
+    return permute(input, _moved(ndim, sources, targets))
+
+
+@lru_cache(256)
+def _moved(ndim, sources, targets):
+    """The order of the dimensions when those of `sources` have been moved to `targets`."""
     if len(sources) != len(targets):
         raise RuntimeError(
             f"movedim: Invalid source or destination dims: source ({list(sources)} dims) should contain the same "
@@ -113,11 +127,9 @@ def movedim(input, source, destination):
     for name, given, dims in (("source", sources, from_dims), ("destination", targets, to_dims)):
         if len(set(dims)) < len(dims):
             raise RuntimeError(f"movedim: repeated dim in `{name}` ({list(given)})")
-    if ndim == 0:
-        return alias(input)
     others = iter([dim for dim in range(ndim) if dim not in from_dims])
     moved = dict(zip(to_dims, from_dims))
-    return permute(input, [moved[i] if i in moved else next(others) for i in range(ndim)])
+    return tuple([moved[i] if i in moved else next(others) for i in range(ndim)])
 
 
 moveaxis = movedim
