@@ -26,6 +26,12 @@ SAMPLED = [
     d.StudentT(12.0, 1.0, 0.5),
     d.Gumbel(1.0, 0.5),
     d.HalfNormal(2.0),
+    d.Pareto(0.5, 8.0),
+    d.Weibull(2.0, 1.5),
+    d.Kumaraswamy(1.5, 0.7),
+    d.FisherSnedecor(4.0, 20.0),
+    d.Multinomial(4, t([0.2, 0.3, 0.5])),
+    d.LowRankMultivariateNormal(t([0.0, 1.0]), t([[1.0], [-0.5]]), t([0.5, 1.0])),
     d.Geometric(0.6),
     d.Binomial(5, t(0.3)),
     d.NegativeBinomial(3.0, logits=t(-0.4)),
@@ -41,6 +47,24 @@ def test_samples_have_the_moments(p):
     assert x.shape == (50_000, *p.event_shape)
     torch.testing.assert_close(x.mean(0), p.mean, rtol=0.05, atol=0.03)
     torch.testing.assert_close(x.var(0), p.variance, rtol=0.1, atol=0.03)
+
+
+@pytest.mark.parametrize("concentration", [1e-6, 0.5, 6.0, 400.0])
+def test_angles_are_as_near_to_their_mean_as_they_should(concentration):
+    p = d.VonMises(2.5, t([concentration]))
+    x = p.sample((20_000,))
+    assert x.shape == (20_000, 1) and x.abs().max() <= 3.1416
+    torch.testing.assert_close((x - 2.5).cos().mean(0), 1 - p.variance, rtol=0.02, atol=0.02)
+    assert (x - 2.5).sin().mean().abs() < 0.02
+
+
+def test_shares_of_sticks_have_gradients():
+    loc = torch.zeros(3, requires_grad=True)
+    p = d.LogisticNormal(loc, torch.ones(3))
+    x = p.rsample((5,))
+    assert x.shape == (5, 4) and torch.allclose(x.sum(-1), torch.ones(5))
+    x[:, 0].sum().backward()
+    assert loc.grad[0] > 0 and not loc.grad[1:].any()
 
 
 def test_classes_are_drawn_as_often_as_they_should():

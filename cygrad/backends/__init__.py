@@ -1,5 +1,73 @@
-"""Settings of the libraries that PyTorch computes with, for programs that set them: none is in use, nothing changes."""
+"""Settings of the libraries that PyTorch computes with, for programs that set them: but for GPUs nothing changes."""
 
-from cygrad.backends import cuda, cudnn, mha, mkl, mkldnn, mps, openmp, opt_einsum
+import importlib.util as _util
+import sys as _sys
+from contextlib import nullcontext as _nullcontext
+from types import ModuleType as _ModuleType
+
+from cygrad.backends import cuda, cudnn
 
 __all__ = ["cuda", "cudnn", "mha", "mkl", "mkldnn", "mps", "openmp", "opt_einsum"]
+
+
+def _no():
+    """Whether it is in use: no."""
+    return False
+
+
+def _block(*args, **settings):
+    """A block that changes nothing."""
+    return _nullcontext()
+
+
+def _find_opt_einsum():
+    """Whether it is installed."""
+    return _util.find_spec("opt_einsum") is not None
+
+
+def _get_fastpath_enabled():
+    """What was set, at first True."""
+    return mha._enabled
+
+
+def _set_fastpath_enabled(value):
+    """Set it."""
+    mha._enabled = value
+
+
+def _module(name, doc, **members):
+    module = _ModuleType(f"{__name__}.{name}", doc)
+    module.__dict__.update(members, __all__=sorted(members))
+    _sys.modules[module.__name__] = module
+    return module
+
+
+mha = _module(
+    "mha",
+    "PyTorch's fast path of attention in evaluation. Here one way serves all: what is set changes nothing.",
+    get_fastpath_enabled=_get_fastpath_enabled,
+    set_fastpath_enabled=_set_fastpath_enabled,
+)
+mha._enabled = True
+mkl = _module(
+    "mkl",
+    "Intel's library of linear algebra, which is not in use: products are NumPy's BLAS's, or our own.",
+    is_available=_no,
+    verbose=_block,
+)
+mkldnn = _module(
+    "mkldnn",
+    "Intel's library of layers, which is not in use. What is set here is kept, and changes nothing.",
+    deterministic=False,
+    enabled=True,
+    flags=_block,
+    is_available=_no,
+    verbose=_block,
+)
+mps = _module("mps", "GPUs of Apple, which are not in use.", is_available=_no, is_built=_no)
+openmp = _module("openmp", "OpenMP, which is not in use: threads are our own (`set_num_threads`).", is_available=_no)
+opt_einsum = _module(
+    "opt_einsum",
+    "The package opt_einsum, which `einsum` asks for the order of three or more operands if it is installed.",
+    is_available=_find_opt_einsum,
+)

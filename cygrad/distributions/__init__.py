@@ -9,20 +9,38 @@ from cygrad.distributions import (
     discrete,
     distribution,
     gammas,
+    more_transforms,
+    multivariate_normal,
+    powers,
     relaxed,
     tails,
     transforms,
     utils,
 )
 from cygrad.distributions.continuous import Exponential, Laplace, LogNormal, Normal, Uniform
-from cygrad.distributions.counts import Binomial, Geometric, NegativeBinomial
+from cygrad.distributions.counts import Binomial, Geometric, Multinomial, NegativeBinomial
 from cygrad.distributions.discrete import Bernoulli, Categorical, OneHotCategorical, Poisson
 from cygrad.distributions.distribution import Distribution, Independent
-from cygrad.distributions.gammas import Beta, Chi2, Dirichlet, Gamma, InverseGamma, StudentT
+from cygrad.distributions.gammas import Beta, Chi2, Dirichlet, FisherSnedecor, Gamma, InverseGamma, StudentT
 from cygrad.distributions.kl import kl_divergence, register_kl
-from cygrad.distributions.multivariate_normal import MultivariateNormal
+from cygrad.distributions.more_transforms import (
+    AbsTransform,
+    CatTransform,
+    CorrCholeskyTransform,
+    CumulativeDistributionTransform,
+    LowerCholeskyTransform,
+    PositiveDefiniteTransform,
+    ReshapeTransform,
+    SoftmaxTransform,
+    StackTransform,
+    StickBreakingTransform,
+    biject_to,
+    transform_to,
+)
+from cygrad.distributions.multivariate_normal import LowRankMultivariateNormal, MultivariateNormal
+from cygrad.distributions.powers import Kumaraswamy, LogisticNormal, Pareto, Weibull
 from cygrad.distributions.relaxed import OneHotCategoricalStraightThrough, RelaxedBernoulli, RelaxedOneHotCategorical
-from cygrad.distributions.tails import Cauchy, Gumbel, HalfNormal, MixtureSameFamily
+from cygrad.distributions.tails import Cauchy, Gumbel, HalfCauchy, HalfNormal, MixtureSameFamily, VonMises
 from cygrad.distributions.transforms import (
     AffineTransform,
     ComposeTransform,
@@ -38,24 +56,31 @@ from cygrad.distributions.transforms import (
 )
 
 __all__ = [
-    "AffineTransform", "Bernoulli", "Beta", "Binomial", "Categorical", "Cauchy", "Chi2", "ComposeTransform",
-    "Dirichlet", "Distribution", "ExpTransform", "Exponential", "Gamma", "Geometric", "Gumbel", "HalfNormal",
-    "Independent", "IndependentTransform", "InverseGamma", "Laplace", "LogNormal", "MixtureSameFamily",
+    "AbsTransform", "AffineTransform", "Bernoulli", "Beta", "Binomial", "CatTransform", "Categorical", "Cauchy",
+    "Chi2", "ComposeTransform", "CorrCholeskyTransform", "CumulativeDistributionTransform", "Dirichlet",
+    "Distribution", "ExpTransform", "Exponential", "FisherSnedecor", "Gamma", "Geometric", "Gumbel", "HalfCauchy",
+    "HalfNormal", "Independent", "IndependentTransform", "InverseGamma", "Kumaraswamy", "Laplace", "LogNormal",
+    "LogisticNormal", "LowRankMultivariateNormal", "LowerCholeskyTransform", "MixtureSameFamily", "Multinomial",
     "MultivariateNormal", "NegativeBinomial", "Normal", "OneHotCategorical", "OneHotCategoricalStraightThrough",
-    "Poisson", "PowerTransform", "RelaxedBernoulli", "RelaxedOneHotCategorical", "SigmoidTransform",
-    "SoftplusTransform", "StudentT", "TanhTransform", "Transform", "TransformedDistribution", "Uniform", "constraints",
-    "identity_transform", "kl_divergence", "register_kl", "transforms", "utils",
+    "Pareto", "Poisson", "PositiveDefiniteTransform", "PowerTransform", "RelaxedBernoulli",
+    "RelaxedOneHotCategorical", "ReshapeTransform", "SigmoidTransform", "SoftmaxTransform", "SoftplusTransform",
+    "StackTransform", "StickBreakingTransform", "StudentT", "TanhTransform", "Transform", "TransformedDistribution",
+    "Uniform", "VonMises", "Weibull", "biject_to", "constraints", "identity_transform", "kl_divergence",
+    "register_kl", "transform_to", "transforms", "utils",
 ]  # fmt: skip
 
 # PyTorch has a module for each class.
 for _names, _module in (
     ("exponential laplace log_normal normal uniform", continuous),
-    ("binomial geometric negative_binomial", counts),
+    ("binomial geometric multinomial negative_binomial", counts),
     ("bernoulli categorical one_hot_categorical poisson", discrete),
     ("independent", distribution),
-    ("beta chi2 dirichlet gamma inverse_gamma studentT", gammas),
+    ("beta chi2 dirichlet fishersnedecor gamma inverse_gamma studentT", gammas),
     ("relaxed_bernoulli relaxed_categorical", relaxed),
-    ("cauchy gumbel half_normal mixture_same_family", tails),
+    ("cauchy gumbel half_cauchy half_normal mixture_same_family von_mises", tails),
+    ("constraint_registry", more_transforms),
+    ("lowrank_multivariate_normal", multivariate_normal),
+    ("kumaraswamy logistic_normal pareto weibull", powers),
     ("transformed_distribution", transforms),
 ):
     sys.modules.update({f"{__name__}.{_name}": _module for _name in _names.split()})

@@ -3,10 +3,10 @@
 import cygrad
 
 __all__ = [
-    "Constraint", "boolean", "dependent", "greater_than", "greater_than_eq", "half_open_interval", "independent",
-    "integer_interval", "interval", "is_dependent", "less_than", "lower_cholesky", "mixture_same_family", "nonnegative",
-    "nonnegative_integer", "one_hot", "positive", "positive_definite", "real", "real_vector", "simplex",
-    "unit_interval",
+    "Constraint", "boolean", "corr_cholesky", "dependent", "greater_than", "greater_than_eq", "half_open_interval",
+    "independent", "integer_interval", "interval", "is_dependent", "less_than", "lower_cholesky",
+    "mixture_same_family", "multinomial", "nonnegative", "nonnegative_integer", "one_hot", "positive",
+    "positive_definite", "real", "real_vector", "simplex", "unit_interval",
 ]  # fmt: skip
 
 
@@ -68,6 +68,11 @@ def integer_interval(lower_bound, upper_bound):
     return Constraint("IntegerInterval", test, 0, True, lower_bound=lower_bound, upper_bound=upper_bound)
 
 
+def multinomial(upper_bound):
+    """Counts that add up to at most a limit."""
+    return Constraint("Multinomial", lambda x: (x >= 0).all(-1) & (x.sum(-1) <= upper_bound), 1, True)
+
+
 class independent(Constraint):
     """A constraint of which several dimensions are one value."""
 
@@ -120,6 +125,12 @@ def _is_lower_cholesky(x):
     return is_lower & (x.diagonal(0, -2, -1) > 0).all(-1)
 
 
+def _is_corr_cholesky(x):
+    tolerance = cygrad.finfo(x.dtype).eps * x.shape[-1] * 10
+    rows = (x**2).sum(-1)
+    return _is_lower_cholesky(x) & ((rows - 1).abs() < tolerance).all(-1)
+
+
 def _is_positive_definite(x):
     is_symmetric = cygrad.isclose(x, x.mT, atol=1e-6).flatten(-2).all(-1)
     return is_symmetric & (cygrad.linalg.cholesky_ex(x).info == 0)
@@ -135,5 +146,6 @@ unit_interval = interval(0.0, 1.0)
 simplex = Constraint("Simplex", _is_simplex, 1)
 one_hot = Constraint("OneHot", _is_one_hot, 1, True)
 lower_cholesky = Constraint("LowerCholesky", _is_lower_cholesky, 2)
+corr_cholesky = Constraint("CorrCholesky", _is_corr_cholesky, 2)
 positive_definite = Constraint("PositiveDefinite", _is_positive_definite, 2)
 real_vector = independent(real, 1)

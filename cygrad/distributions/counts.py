@@ -6,11 +6,11 @@ from typing import Any
 import cygrad
 import cygrad.nn.functional as F
 from cygrad.distributions import constraints
-from cygrad.distributions.discrete import _away_from_ends, _check_one_is_given
+from cygrad.distributions.discrete import Categorical, _away_from_ends, _check_one_is_given
 from cygrad.distributions.distribution import Distribution, broadcast
 from cygrad.distributions.gammas import Gamma
 
-__all__ = ["Binomial", "Geometric", "NegativeBinomial"]
+__all__ = ["Binomial", "Geometric", "Multinomial", "NegativeBinomial"]
 
 
 class _Trials(Distribution):
@@ -175,3 +175,57 @@ class NegativeBinomial(_Trials):
         ways = (n + value).lgamma() - (1.0 + value).lgamma() - n.lgamma()
         ways = ways.masked_fill(n + value == 0.0, 0.0)
         return ways + n * F.logsigmoid(-self.logits) + value * F.logsigmoid(self.logits)
+
+
+class Multinomial(Distribution):
+    """How many of `total_count` draws are of each class.
+
+    >>> import cygrad
+    >>> d = cygrad.distributions.Multinomial(3, cygrad.tensor([0.5, 0.5]))
+    >>> d.mean, d.log_prob(cygrad.tensor([3.0, 0.0])).exp()
+    (tensor([1.5000, 1.5000]), tensor(0.1250))
+    """
+
+    arg_constraints = Categorical.arg_constraints
+
+    def __init__(self, total_count=1, probs=None, logits=None, validate_args=None):
+        if not isinstance(total_count, int):
+            raise NotImplementedError("inhomogeneous total_count is not supported")
+        self.total_count, self._categorical = total_count, Categorical(probs, logits)
+        shape = self._categorical.param_shape
+        super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
+
+    support = property(lambda self: constraints.multinomial(self.total_count), doc="Where values lie.")
+    probs = property(lambda self: self._categorical.probs, doc="The probabilities of the classes.")
+    logits = property(lambda self: self._categorical.logits, doc="Their logarithms.")
+    param_shape = property(lambda self: self._categorical.param_shape, doc="The shape of the parameters.")
+    mean = property(lambda self: self.total_count * self.probs, doc="The means.")
+    variance = property(lambda self: self.mean * (1 - self.probs), doc="The variances.")
+
+    def expand(self, batch_shape, _instance=None):
+        """The same distribution for a larger `batch_shape`."""
+        new = super().expand(batch_shape)
+        new._categorical = self._categorical.expand(batch_shape)
+        return new
+
+    def sample(self, sample_shape=()):
+        """Samples, which have no gradients."""
+        with cygrad.no_grad():
+            drawn = self._categorical.sample((self.total_count, *sample_shape))
+            return F.one_hot(drawn, self._event_shape[0]).sum(0).to(self.probs.dtype)
+
+    def log_prob(self, value):
+        """The logarithm of the probability."""
+        if self._validate_args:
+            self._validate_sample(value)
+        logits, value = cygrad.broadcast_tensors(self.logits, value)
+        logits = logits.masked_fill((value == 0) & (logits == -cygrad.inf), 0.0)
+        return (value.sum(-1) + 1).lgamma() + (logits * value - (value + 1).lgamma()).sum(-1)
+
+    def entropy(self):
+        """The entropy: a sum over all counts of one class."""
+        n = cygrad.tensor(self.total_count, dtype=self.probs.dtype, device=self.probs.device)
+        trials = Binomial(self.total_count, self.probs, validate_args=False)
+        counts = trials.enumerate_support(expand=False)[1:]
+        terms = trials.log_prob(counts).exp() * (counts + 1).lgamma()
+        return n * self._categorical.entropy() - (n + 1).lgamma() + terms.sum([0, -1])

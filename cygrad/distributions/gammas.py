@@ -8,7 +8,7 @@ from cygrad.distributions import constraints
 from cygrad.distributions._implicit import dirichlet, standard_gamma
 from cygrad.distributions.distribution import Distribution, broadcast
 
-__all__ = ["Beta", "Chi2", "Dirichlet", "Gamma", "InverseGamma", "StudentT"]
+__all__ = ["Beta", "Chi2", "Dirichlet", "FisherSnedecor", "Gamma", "InverseGamma", "StudentT"]
 
 lgamma, digamma = cygrad.lgamma, cygrad.digamma
 
@@ -258,3 +258,47 @@ class StudentT(Distribution):
         half = self.df / 2
         size = self.scale.log() + 0.5 * self.df.log() + 0.5 * math.log(math.pi) + lgamma(half) - lgamma(half + 0.5)
         return size + (half + 0.5) * (digamma(half + 0.5) - digamma(half))
+
+
+class FisherSnedecor(Distribution):
+    """The ratio of two numbers of Chi2, each divided by its degrees of freedom."""
+
+    has_rsample = True
+    arg_constraints = {"df1": constraints.positive, "df2": constraints.positive}
+    support = constraints.positive
+
+    def __init__(self, df1, df2, validate_args=None):
+        self.df1, self.df2 = broadcast(df1, df2)
+        super().__init__(self.df1.shape, validate_args=validate_args)
+
+    @property
+    def mean(self):
+        """The mean; nan where there is none."""
+        return cygrad.where(self.df2 > 2, self.df2 / (self.df2 - 2), cygrad.nan)
+
+    @property
+    def mode(self):
+        """The likeliest value; nan where the density grows without bound."""
+        a, b = self.df1, self.df2
+        return cygrad.where(a > 2, (a - 2) / a * b / (b + 2), cygrad.nan)
+
+    @property
+    def variance(self):
+        """The variance; nan where there is none."""
+        a, b = self.df1, self.df2
+        found = 2 * b**2 * (a + b - 2) / (a * (b - 2) ** 2 * (b - 4))
+        return cygrad.where(b > 4, found, cygrad.nan)
+
+    def rsample(self, sample_shape=()):
+        """Samples with gradients."""
+        x, y = (Gamma(df / 2, df, validate_args=False).rsample(sample_shape) for df in (self.df1, self.df2))
+        found = x / y
+        return found.clamp(min=cygrad.finfo(found.dtype).tiny)
+
+    def log_prob(self, value):
+        """The logarithm of the density."""
+        if self._validate_args:
+            self._validate_sample(value)
+        a, b, ratio = self.df1 / 2, self.df2 / 2, self.df1 / self.df2
+        size = lgamma(a + b) - lgamma(a) - lgamma(b) + a * ratio.log()
+        return size + (a - 1) * value.log() - (a + b) * (ratio * value).log1p()

@@ -7,7 +7,7 @@ import cygrad
 from cygrad.distributions import constraints
 from cygrad.distributions.distribution import Distribution
 
-__all__ = ["MultivariateNormal"]
+__all__ = ["LowRankMultivariateNormal", "MultivariateNormal"]
 
 
 class MultivariateNormal(Distribution):
@@ -121,3 +121,69 @@ def _factor_of_inverse(precision):
     upper = factor.flip(-2, -1).mT
     eye = cygrad.eye(precision.shape[-1], dtype=precision.dtype, device=precision.device)
     return cygrad.linalg.solve_triangular(upper, eye.expand(precision.shape), upper=False)
+
+
+class LowRankMultivariateNormal(Distribution):
+    """Vectors of covariances `cov_factor @ cov_factor.mT + cov_diag.diag()`, without a matrix of so many columns."""
+
+    has_rsample = True
+    arg_constraints = {
+        "loc": constraints.real_vector,
+        "cov_factor": constraints.independent(constraints.real, 2),
+        "cov_diag": constraints.independent(constraints.positive, 1),
+    }
+    support = constraints.real_vector
+
+    def __init__(self, loc, cov_factor, cov_diag, validate_args=None):
+        if loc.dim() < 1:
+            raise ValueError("loc must be at least one-dimensional.")
+        if cov_factor.dim() < 2:
+            raise ValueError("cov_factor must be at least two-dimensional, with optional leading batch dimensions")
+        shape = loc.shape[-1:]
+        if cov_factor.shape[-2:-1] != shape:
+            raise ValueError(f"cov_factor must be a batch of matrices with shape {shape[0]} x m")
+        if cov_diag.shape[-1:] != shape:
+            raise ValueError(f"cov_diag must be a batch of vectors with shape {shape}")
+        batch = cygrad.broadcast_shapes(loc.shape[:-1], cov_factor.shape[:-2], cov_diag.shape[:-1])
+        self.loc, self.cov_diag = loc.expand(*batch, -1), cov_diag.expand(*batch, -1)
+        self.cov_factor = cov_factor.expand(*batch, -1, -1)
+        super().__init__(batch, shape, validate_args=validate_args)
+
+    mean = mode = property(lambda self: self.loc, doc="The mean, and the likeliest value.")
+    variance = property(lambda self: (self.cov_factor**2).sum(-1) + self.cov_diag, doc="The variances.")
+    covariance_matrix = property(
+        lambda self: self.cov_factor @ self.cov_factor.mT + self.cov_diag.diag_embed(), doc="The covariances."
+    )
+    scale_tril = property(lambda self: cygrad.linalg.cholesky(self.covariance_matrix), doc="Their Cholesky factor.")
+    precision_matrix = property(lambda self: cygrad.linalg.inv(self.covariance_matrix), doc="Their inverse.")
+
+    def _capacitance(self):
+        """The Cholesky factor of I + W^T D^-1 W, and W^T D^-1, W being the factor and D the diagonal."""
+        scaled = self.cov_factor.mT / self.cov_diag.unsqueeze(-2)
+        inner = scaled @ self.cov_factor
+        return cygrad.linalg.cholesky(
+            inner + cygrad.eye(inner.shape[-1], dtype=inner.dtype, device=inner.device)
+        ), scaled
+
+    def _log_det(self, factor):
+        return 2 * factor.diagonal(dim1=-2, dim2=-1).log().sum(-1) + self.cov_diag.log().sum(-1)
+
+    def rsample(self, sample_shape=()):
+        """Samples with gradients."""
+        shape, like = self._extended_shape(sample_shape), {"dtype": self.loc.dtype, "device": self.loc.device}
+        unit = cygrad.randn((*shape[:-1], self.cov_factor.shape[-1], 1), **like)
+        spread = (self.cov_factor @ unit).squeeze(-1)
+        return self.loc + spread + self.cov_diag.sqrt() * cygrad.randn(shape, **like)
+
+    def log_prob(self, value):
+        """The logarithm of the density."""
+        if self._validate_args:
+            self._validate_sample(value)
+        gap, (factor, scaled) = value - self.loc, self._capacitance()
+        inner = cygrad.linalg.solve_triangular(factor, scaled @ gap.unsqueeze(-1), upper=False)
+        distance = (gap**2 / self.cov_diag).sum(-1) - (inner**2).sum((-2, -1))
+        return -0.5 * (self._event_shape[0] * math.log(2 * math.pi) + self._log_det(factor) + distance)
+
+    def entropy(self):
+        """n (1 + log 2 pi) / 2 + log det(covariances) / 2."""
+        return 0.5 * (self._event_shape[0] * (1 + math.log(2 * math.pi)) + self._log_det(self._capacitance()[0]))

@@ -1,4 +1,4 @@
-"""Real numbers of distributions beside the normal one, and mixtures."""
+"""Real numbers of distributions beside the normal one, angles, and mixtures."""
 
 import math
 
@@ -6,9 +6,9 @@ import cygrad
 from cygrad.distributions import constraints
 from cygrad.distributions.continuous import Normal, _LocationScale
 from cygrad.distributions.discrete import Categorical
-from cygrad.distributions.distribution import Distribution
+from cygrad.distributions.distribution import Distribution, broadcast
 
-__all__ = ["Cauchy", "Gumbel", "HalfNormal", "MixtureSameFamily"]
+__all__ = ["Cauchy", "Gumbel", "HalfCauchy", "HalfNormal", "MixtureSameFamily", "VonMises"]
 
 _EULER = 0.57721566490153286
 
@@ -69,21 +69,18 @@ class Gumbel(_LocationScale):
         return self.scale.log() + (1 + _EULER)
 
 
-class HalfNormal(Distribution):
-    """The magnitude of a normal number of mean 0."""
-
+class _Half(Distribution):
     has_rsample = True
     arg_constraints = {"scale": constraints.positive}
     support = constraints.nonnegative
+    _of: type
 
     def __init__(self, scale, validate_args=None):
-        self.base_dist = Normal(0, scale, validate_args=False)
+        self.base_dist = self._of(0, scale, validate_args=False)
         super().__init__(self.base_dist.batch_shape, validate_args=validate_args)
 
-    scale = property(lambda self: self.base_dist.scale, doc="The standard deviation of the normal number.")
-    mean = property(lambda self: self.scale * math.sqrt(2 / math.pi), doc="The mean.")
+    scale = property(lambda self: self.base_dist.scale, doc="The scale of the number with its sign.")
     mode = property(lambda self: cygrad.zeros_like(self.scale), doc="The likeliest value.")
-    variance = property(lambda self: self.scale**2 * (1 - 2 / math.pi), doc="The variance.")
 
     def expand(self, batch_shape, _instance=None):
         """The same distribution for a larger `batch_shape`."""
@@ -110,8 +107,74 @@ class HalfNormal(Distribution):
         return self.base_dist.icdf((value + 1) / 2)
 
     def entropy(self):
-        """That of the normal distribution less log(2)."""
+        """That of the number with its sign less log(2)."""
         return self.base_dist.entropy() - math.log(2)
+
+
+class HalfNormal(_Half):
+    """The magnitude of a normal number of mean 0."""
+
+    _of = Normal
+    mean = property(lambda self: self.scale * math.sqrt(2 / math.pi), doc="The mean.")
+    variance = property(lambda self: self.scale**2 * (1 - 2 / math.pi), doc="The variance.")
+
+
+class HalfCauchy(_Half):
+    """The magnitude of a number of the Cauchy distribution at 0."""
+
+    _of = Cauchy
+    mean = variance = property(lambda self: cygrad.full_like(self.scale, cygrad.inf), doc="inf.")
+
+
+class VonMises(Distribution):
+    """Angles from -pi to pi, of density exp(concentration cos(x - loc)) / (2 pi I0(concentration)).
+
+    >>> import cygrad
+    >>> d = cygrad.distributions.VonMises(0.0, cygrad.tensor(4.0))
+    >>> d.log_prob(cygrad.tensor([0.0, 3.0]))
+    tensor([-0.2628, -8.2228])
+    """
+
+    arg_constraints = {"loc": constraints.real, "concentration": constraints.positive}
+    support = constraints.real
+
+    def __init__(self, loc, concentration, validate_args=None):
+        self.loc, self.concentration = broadcast(loc, concentration)
+        super().__init__(self.loc.shape, validate_args=validate_args)
+
+    mean = mode = property(lambda self: self.loc, doc="The mean angle, and the likeliest one.")
+
+    @property
+    def variance(self):
+        """One less the mean of cos(x - loc)."""
+        k = self.concentration
+        return 1 - cygrad.special.i1e(k) / cygrad.special.i0e(k)
+
+    def log_prob(self, value):
+        """The logarithm of the density."""
+        if self._validate_args:
+            self._validate_sample(value)
+        k = self.concentration
+        return k * (value - self.loc).cos() - math.log(2 * math.pi) - (k + cygrad.special.i0e(k).log())
+
+    def sample(self, sample_shape=()):
+        """Samples, which have no gradients, by the method of Best and Fisher."""
+        with cygrad.no_grad():
+            shape = self._extended_shape(sample_shape)
+            k = self.concentration.double().expand(shape)
+            root = 1 + (1 + 4 * k**2).sqrt()
+            rho = (root - (2 * root).sqrt()) / (2 * k)
+            r = cygrad.where(k < 1e-5, 1 / k + k, (1 + rho**2) / (2 * rho))
+            found, is_done = cygrad.zeros_like(r), cygrad.zeros_like(r, dtype=cygrad.bool)
+            while not is_done.all():
+                u = cygrad.rand((3, *shape), dtype=k.dtype, device=k.device)
+                z = (math.pi * u[0]).cos()
+                f = (1 + r * z) / (r + z)
+                c = k * (r - f)
+                is_good = (c * (2 - c) > u[1]) | ((c / u[1]).log() + 1 >= c)
+                found = cygrad.where(is_good & ~is_done, (u[2] - 0.5).sign() * f.clamp(-1, 1).acos(), found)
+                is_done |= is_good
+            return ((found + math.pi + self.loc) % (2 * math.pi) - math.pi).to(self.loc.dtype)
 
 
 class MixtureSameFamily(Distribution):

@@ -1,12 +1,13 @@
 """Optimizers: they change parameters along their gradients."""
 
+import sys as _sys
+
 from cygrad.optim import (
     adadelta,
     adafactor,
     adagrad,
     adam,
     adamax,
-    adamw,
     asgd,
     lbfgs,
     lr_scheduler,
@@ -68,6 +69,8 @@ __all__ = [
     "sgd",
     "swa_utils",
 ]
+
+adamw = _sys.modules[f"{__name__}.adamw"] = adam  # PyTorch has a module for each class
 
 
 def __getattr__(name: str) -> None:

@@ -39,6 +39,22 @@ DISTRIBUTIONS = {
     "d.Cauchy(t([0.0, 1.0]), t([1.0, 2.0]))": [0.5, 1.5],
     "d.Gumbel(t([0.0, 1.0]), t([1.0, 2.0]))": [0.5, 1.5],
     "d.HalfNormal(t([1.0, 2.0]))": [0.5, 1.5],
+    "d.HalfCauchy(t([1.0, 2.0]))": [0.5, 1.5],
+    "d.Pareto(t([0.1, 0.25]), t([0.5, 3.0]))": [0.5, 1.5],
+    "d.Pareto(0.25, t(1.5))": [0.5, 1.5],
+    "d.Weibull(t([1.0, 2.0]), t([1.5, 3.0]))": [0.5, 1.5],
+    "d.Weibull(1.0, t(0.5))": [0.5, 1.5],
+    "d.Kumaraswamy(t([0.5, 2.0]), t([2.0, 0.5]))": [0.5, 0.25],
+    "d.LogisticNormal(t([0.0, 1.0]), t([1.0, 2.0]))": [0.2, 0.3, 0.5],
+    "d.LogisticNormal(t(1.0), t(2.0))": [0.2, 0.8],
+    "d.FisherSnedecor(t([1.0, 3.0]), t([3.0, 5.0]))": [0.5, 1.5],
+    "d.FisherSnedecor(2.0, t(1.0))": [0.5, 1.5],
+    "d.VonMises(t([0.0, 1.0]), t([0.5, 7.0]))": [0.5, 1.5],
+    "d.VonMises(0.5, t(3.0))": [0.5, 1.5],
+    "d.Multinomial(3, t([0.2, 0.8]))": [1.0, 2.0],
+    "d.Multinomial(3, logits=t([[0.2, 0.8], [1.0, -1.0]]))": [3.0, 0.0],
+    "d.LowRankMultivariateNormal(t([0.0, 1.0]), t([[1.0], [0.5]]), t([0.5, 2.0]))": [0.5, 1.5],
+    "d.LowRankMultivariateNormal(lib.zeros(3, 2), t([[1.0, 0.1], [0.5, 2.0]]), t([0.5, 2.0]))": [0.5, 1.5],
     "d.Geometric(t([0.3, 1.0]))": [2.0, 0.0],
     "d.Geometric(logits=t([0.3, -1.0]))": [2.0, 0.0],
     "d.Binomial(3, t([0.3, 0.9]))": [2.0, 0.0],
@@ -174,6 +190,25 @@ BAD = [
     "d.MixtureSameFamily(d.Categorical(t([0.3, 0.7])), d.Normal(lib.zeros(3), 1.0))",
     "d.MixtureSameFamily(d.Categorical(lib.ones(3, 2)), d.Normal(lib.zeros(2, 2), 1.0))",
     "d.TransformedDistribution(d.Normal(0.0, 1.0), d.AffineTransform(0.0, 1.0, event_dim=1))",
+    "d.Multinomial(t(3), t([0.2, 0.8]))",
+    "d.Multinomial(3, t([0.2, 0.8])).log_prob(t([4.0, 0.0]))",
+    "d.Multinomial(3)",
+    "d.Pareto(1.0, -1.0)",
+    "d.Pareto(1.0, 2.0).log_prob(t(0.5))",
+    "d.Weibull(0.0, 1.0)",
+    "d.VonMises(0.0, -1.0)",
+    "d.LogisticNormal(t([0.0, 1.0]), 1.0).log_prob(t([0.5, 0.6, 0.1]))",
+    "d.LowRankMultivariateNormal(t(0.0), t([[1.0]]), t([1.0]))",
+    "d.LowRankMultivariateNormal(t([0.0]), t([1.0]), t([1.0]))",
+    "d.LowRankMultivariateNormal(t([0.0, 1.0]), t([[1.0]]), t([1.0]))",
+    "d.LowRankMultivariateNormal(t([0.0]), t([[1.0]]), t([1.0, 2.0]))",
+    "d.ReshapeTransform((2, 3), (5,))",
+    "d.ReshapeTransform((2, 3), (6,))(lib.zeros(3, 2))",
+    "d.ReshapeTransform((2, 3), (6,)).forward_shape((3, 2))",
+    "d.ReshapeTransform((2, 3), (6,)).forward_shape((3,))",
+    "d.CorrCholeskyTransform().forward_shape((4,))",
+    "d.CorrCholeskyTransform().inverse_shape((4, 3))",
+    "d.biject_to(3)",
 ]
 
 
@@ -254,5 +289,75 @@ def test_transformed_distributions(base):
         composed = lib.distributions.ComposeTransform(transforms)
         say((composed.domain.event_dim, composed.codomain.event_dim))
         say(composed.inv.log_abs_det_jacobian(value, composed.inv(value)))
+
+    compare(program)
+
+
+TRANSFORMS = {
+    "d.AbsTransform()": [-0.5, 1.5],
+    "d.SoftmaxTransform()": [[-0.5, 1.5, 0.1]],
+    "d.StickBreakingTransform()": [[-0.5, 1.5, 0.1], [0.0, 30.0, 1.0]],
+    "d.LowerCholeskyTransform()": [[0.5, 1.0], [-0.3, 0.2]],
+    "d.PositiveDefiniteTransform()": [[[0.5, 1.0], [-0.3, 0.2]]],
+    "d.CorrCholeskyTransform()": [[0.5, 1.0, -0.3], [0.1, 0.2, 3.0]],
+    "d.ReshapeTransform((2, 2), (4,))": [[[0.5, 1.0], [-0.3, 0.2]]],
+    "d.CumulativeDistributionTransform(d.Normal(0.5, 2.0))": [0.5, -1.5],
+    "d.CatTransform([d.ExpTransform(), d.AffineTransform(1.0, 2.0)], 0, [2, 1])": [0.5, -1.5, 0.1],
+    "d.CatTransform([d.ExpTransform(), d.AffineTransform(1.0, 2.0)], dim=-1)": [[0.5, -1.5], [1.0, 2.0]],
+    "d.StackTransform([d.ExpTransform(), d.AffineTransform(1.0, 2.0)], 1)": [[0.5, -1.5], [1.0, 2.0]],
+}
+
+
+@pytest.mark.parametrize("text", TRANSFORMS)
+def test_transforms_of_several_elements(text):
+    def program(lib, say):
+        t = eval(text, named(lib))
+        x = lib.tensor(TRANSFORMS[text], requires_grad=True)
+        y = t(x)
+        say((t.domain.event_dim, t.codomain.event_dim, t.bijective))
+        say(y)
+        say(tuple(y.shape))
+        say(lambda: tuple(t.forward_shape(x.shape)))
+        say(lambda: tuple(t.inverse_shape(y.shape)))
+        say(t.inv(y))
+        (grad,) = lib.autograd.grad((y * lib.arange(y.numel()).view(y.shape)).sum(), x)
+        say(grad)
+        if t.bijective:
+            say(t.log_abs_det_jacobian(x, y))
+
+    compare(program)
+
+
+CONSTRAINTS = {
+    "real": [0.5, -1.0],
+    "positive": [0.5, -1.0],
+    "nonnegative": [0.5, -1.0],
+    "greater_than(1.5)": [0.5, -1.0],
+    "greater_than_eq(t(1.5))": [0.5, -1.0],
+    "less_than(1.5)": [0.5, -1.0],
+    "unit_interval": [0.5, -1.0],
+    "interval(-1.0, 2.0)": [0.5, -1.0],
+    "half_open_interval(-1.0, t(2.0))": [0.5, -1.0],
+    "simplex": [0.5, -1.0],
+    "real_vector": [0.5, -1.0],
+    "independent(lib.distributions.constraints.positive, 1)": [0.5, -1.0],
+    "lower_cholesky": [[0.5, 1.0], [-0.3, 0.2]],
+    "positive_definite": [[0.5, 1.0], [-0.3, 0.2]],
+    "corr_cholesky": [0.5, -1.0, 1.0],
+}
+
+
+@pytest.mark.parametrize("text", CONSTRAINTS)
+def test_ways_to_constraints(text):
+    def program(lib, say):
+        constraint = eval(f"lib.distributions.constraints.{text}", named(lib))
+        only = "lower" in text or "definite" in text
+        for find in (lib.distributions.transform_to, lib.distributions.biject_to)[: 1 if only else 2]:
+            transform = find(constraint)
+            y = transform(lib.tensor(CONSTRAINTS[text]))
+            say(repr(transform)[:40] + repr(constraint))
+            say(y)
+            say(constraint.check(y))
+        say(constraint.check(lib.zeros_like(y) - 2))
 
     compare(program)

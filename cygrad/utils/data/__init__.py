@@ -1,5 +1,8 @@
 """Samples, their order, and loading them in batches by threads or processes."""
 
+import sys as _sys
+
+from cygrad.utils.data import collate as _collate
 from cygrad.utils.data import distributed
 from cygrad.utils.data._worker import get_worker_info
 from cygrad.utils.data.collate import default_collate, default_convert
@@ -46,3 +49,7 @@ __all__ = [
     "get_worker_info",
     "random_split",
 ]
+
+# PyTorch has the collating of samples one package deeper.
+_utils = _sys.modules[__name__]
+_sys.modules |= {f"{__name__}._utils": _utils, f"{__name__}._utils.collate": _collate}

@@ -1,0 +1,341 @@
+"""Transforms of vectors and matrices, and those that lead from all real numbers to a constraint."""
+
+import math
+
+import cygrad
+import cygrad.nn.functional as F
+from cygrad.distributions import constraints
+from cygrad.distributions.transforms import (
+    AffineTransform,
+    ComposeTransform,
+    ExpTransform,
+    IndependentTransform,
+    SigmoidTransform,
+    Transform,
+    identity_transform,
+)
+
+__all__ = [
+    "AbsTransform", "CatTransform", "ConstraintRegistry", "CorrCholeskyTransform", "CumulativeDistributionTransform",
+    "LowerCholeskyTransform", "PositiveDefiniteTransform", "ReshapeTransform", "SoftmaxTransform", "StackTransform",
+    "StickBreakingTransform", "biject_to", "transform_to",
+]  # fmt: skip
+
+
+class AbsTransform(Transform):
+    """|x|, whose inverse is taken to be positive."""
+
+    bijective = False
+    codomain = constraints.positive
+
+    def _call(self, x):
+        return x.abs()
+
+    def _inverse(self, y):
+        return y
+
+
+class SoftmaxTransform(Transform):
+    """softmax(x) of vectors, whose inverse is taken to be log(y)."""
+
+    bijective = False
+    domain = constraints.real_vector
+    codomain = constraints.simplex
+
+    def _call(self, x):
+        return x.softmax(-1)
+
+    def _inverse(self, y):
+        return y.log()
+
+
+def _odds(x):
+    """The logarithms of n, ..., 2, 1 for vectors of n elements."""
+    return cygrad.arange(x.shape[-1], 0, -1, dtype=x.dtype, device=x.device).log()
+
+
+class StickBreakingTransform(Transform):
+    """Shares that add up to 1 of vectors of one element less: each breaks its part off what is left of a stick.
+
+    >>> import cygrad
+    >>> shares = cygrad.distributions.StickBreakingTransform()
+    >>> shares(cygrad.zeros(3)), shares.inv(cygrad.tensor([0.5, 0.5]))
+    (tensor([0.2500, 0.2500, 0.2500, 0.2500]), tensor([0.]))
+    """
+
+    domain = constraints.real_vector
+    codomain = constraints.simplex
+    bijective = True
+
+    def _call(self, x):
+        part = (x - _odds(x)).sigmoid().clamp(cygrad.finfo(x.dtype).tiny, 1 - cygrad.finfo(x.dtype).eps)
+        return F.pad(part, (0, 1), value=1.0) * F.pad((1 - part).cumprod(-1), (1, 0), value=1.0)
+
+    def _inverse(self, y):
+        left = (1 - y[..., :-1].cumsum(-1)).clamp(min=cygrad.finfo(y.dtype).tiny)
+        return y[..., :-1].log() - left.log() + _odds(left)
+
+    def log_abs_det_jacobian(self, x, y):
+        """The logarithm of the determinant of the first shares' derivatives."""
+        x = x - _odds(x)
+        return (F.logsigmoid(x) - x + y[..., :-1].log()).sum(-1)
+
+    def forward_shape(self, shape):
+        """The shape of t(x) for x of this shape."""
+        return (*shape[:-1], shape[-1] + 1)
+
+    def inverse_shape(self, shape):
+        """The shape of x for t(x) of this shape."""
+        return (*shape[:-1], shape[-1] - 1)
+
+
+class LowerCholeskyTransform(Transform):
+    """The lower triangle of a matrix, with the exponential of its diagonal."""
+
+    bijective = False
+    domain = constraints.independent(constraints.real, 2)
+    codomain = constraints.lower_cholesky
+
+    def _call(self, x):
+        return x.tril(-1) + x.diagonal(dim1=-2, dim2=-1).exp().diag_embed()
+
+    def _inverse(self, y):
+        return y.tril(-1) + y.diagonal(dim1=-2, dim2=-1).log().diag_embed()
+
+
+class PositiveDefiniteTransform(LowerCholeskyTransform):
+    """L L^T of what `LowerCholeskyTransform` gives."""
+
+    codomain = constraints.positive_definite
+
+    def _call(self, x):
+        factor = super()._call(x)
+        return factor @ factor.mT
+
+    def _inverse(self, y):
+        return super()._inverse(cygrad.linalg.cholesky(y))
+
+
+class CorrCholeskyTransform(Transform):
+    """The Cholesky factor of n x n correlations of vectors of n (n - 1) / 2 elements."""
+
+    domain = constraints.real_vector
+    codomain = constraints.corr_cholesky
+
+    def _call(self, x):
+        eps = cygrad.finfo(x.dtype).eps
+        n = self.forward_shape(x.shape)[-1]
+        rows, columns = cygrad.tril_indices(n, n, -1, device=x.device)
+        part = cygrad.zeros((*x.shape[:-1], n, n), dtype=x.dtype, device=x.device)
+        part[..., rows, columns] = x.tanh().clamp(eps - 1, 1 - eps)
+        left = (1 - part**2).sqrt().cumprod(-1)
+        return (part + cygrad.eye(n, dtype=x.dtype, device=x.device)) * F.pad(left[..., :-1], (1, 0), value=1.0)
+
+    @staticmethod
+    def _below(y, diagonal=-1):
+        rows, columns = cygrad.tril_indices(*y.shape[-2:], diagonal, device=y.device)
+        return y[..., rows, columns]
+
+    def _inverse(self, y):
+        left = F.pad(1 - (y * y).cumsum(-1)[..., :-1], (1, 0), value=1.0)
+        return (self._below(y) / self._below(left).sqrt()).atanh()
+
+    def log_abs_det_jacobian(self, x, y):
+        """The logarithm of the determinant of the derivatives of what lies below the diagonal."""
+        sticks = 0.5 * self._below(1 - (y * y).cumsum(-1), -2).log().sum(-1)
+        return sticks - 2 * (x + F.softplus(-2 * x) - math.log(2.0)).sum(-1)
+
+    def forward_shape(self, shape):
+        """The shape of t(x) for x of this shape."""
+        n = round((0.25 + 2 * shape[-1]) ** 0.5 + 0.5)
+        if n * (n - 1) // 2 != shape[-1]:
+            raise ValueError("Input is not a flattened lower-diagonal number")
+        return (*shape[:-1], n, n)
+
+    def inverse_shape(self, shape):
+        """The shape of x for t(x) of this shape."""
+        if shape[-2] != shape[-1]:
+            raise ValueError("Input is not square")
+        return (*shape[:-2], shape[-1] * (shape[-1] - 1) // 2)
+
+
+class ReshapeTransform(Transform):
+    """The same elements in another shape."""
+
+    def __init__(self, in_shape, out_shape, cache_size=0):
+        self.in_shape, self.out_shape = cygrad.Size(in_shape), cygrad.Size(out_shape)
+        if self.in_shape.numel() != self.out_shape.numel():
+            raise ValueError("in_shape, out_shape have different numbers of elements")
+        super().__init__(cache_size)
+        self.domain = constraints.independent(constraints.real, len(self.in_shape))
+        self.codomain = constraints.independent(constraints.real, len(self.out_shape))
+
+    def _batch(self, x):
+        return x.shape[: x.ndim - len(self.in_shape)]
+
+    def _call(self, x):
+        return x.reshape(self._batch(x) + self.out_shape)
+
+    def _inverse(self, y):
+        return y.reshape(y.shape[: y.ndim - len(self.out_shape)] + self.in_shape)
+
+    def log_abs_det_jacobian(self, x, y):
+        """0."""
+        return x.new_zeros(self._batch(x))
+
+    def _replaced(self, shape, old, new):
+        cut = len(shape) - len(old)
+        if cut < 0:
+            raise ValueError("Too few dimensions on input")
+        if tuple(shape[cut:]) != tuple(old):
+            raise ValueError(f"Shape mismatch: expected {shape[cut:]} but got {old}")
+        return tuple(shape[:cut]) + tuple(new)
+
+    def forward_shape(self, shape):
+        """The shape of t(x) for x of this shape."""
+        return self._replaced(shape, self.in_shape, self.out_shape)
+
+    def inverse_shape(self, shape):
+        """The shape of x for t(x) of this shape."""
+        return self._replaced(shape, self.out_shape, self.in_shape)
+
+
+class CumulativeDistributionTransform(Transform):
+    """The cdf of a distribution: uniform numbers of its samples."""
+
+    codomain = constraints.unit_interval
+
+    def __init__(self, distribution, cache_size=0):
+        super().__init__(cache_size)
+        self.distribution = distribution
+
+    domain = property(lambda self: self.distribution.support, doc="Where arguments lie.")
+
+    def _call(self, x):
+        return self.distribution.cdf(x)
+
+    def _inverse(self, y):
+        return self.distribution.icdf(y)
+
+    def log_abs_det_jacobian(self, x, y):
+        """The logarithm of the density."""
+        return self.distribution.log_prob(x)
+
+
+class CatTransform(Transform):
+    """Each part of a tensor along a dimension by a transform of its own."""
+
+    def __init__(self, tseq, dim=0, lengths=None, cache_size=0):
+        super().__init__(cache_size)
+        self.transforms, self.dim = [t.with_cache(cache_size) for t in tseq], dim
+        self.lengths = [1] * len(self.transforms) if lengths is None else list(lengths)
+        dims = max(t.domain.event_dim for t in self.transforms), max(t.codomain.event_dim for t in self.transforms)
+        self.event_dim = dims[0]
+        self.domain, self.codomain = (constraints.independent(constraints.real, n) for n in dims)
+        self.bijective = all(t.bijective for t in self.transforms)
+
+    length = property(lambda self: sum(self.lengths), doc="The length of the dimension.")
+
+    def _parts(self, x):
+        return x.split(self.lengths, self.dim)
+
+    def _joined(self, parts):
+        return cygrad.cat(parts, self.dim)
+
+    def _call(self, x):
+        return self._joined([t(part) for t, part in zip(self.transforms, self._parts(x), strict=True)])
+
+    def _inverse(self, y):
+        return self._joined([t.inv(part) for t, part in zip(self.transforms, self._parts(y), strict=True)])
+
+    def log_abs_det_jacobian(self, x, y):
+        """The logarithms of the parts, joined; added, where the dimension belongs to an argument."""
+        found, dims = [], self.domain.event_dim
+        for t, a, b in zip(self.transforms, self._parts(x), self._parts(y), strict=True):
+            logs = t.log_abs_det_jacobian(a, b)
+            more = dims - t.domain.event_dim
+            found.append(logs.flatten(logs.ndim - more).sum(-1) if more else logs)
+        dim = self.dim - x.ndim if self.dim >= 0 else self.dim
+        return self._joined_at(found, dim + dims) if dim + dims < 0 else sum(found)
+
+    def _joined_at(self, parts, dim):
+        return cygrad.cat(parts, dim)
+
+
+class StackTransform(CatTransform):
+    """Each slice of a tensor along a dimension by a transform of its own."""
+
+    def __init__(self, tseq, dim=0, cache_size=0):
+        super().__init__(tseq, dim, cache_size=cache_size)
+
+    def _parts(self, x):
+        return x.unbind(self.dim)
+
+    def _joined(self, parts):
+        return cygrad.stack(parts, self.dim)
+
+    def _joined_at(self, parts, dim):
+        return cygrad.stack(parts, dim)
+
+
+class ConstraintRegistry:
+    """What transform leads from all real numbers to a constraint: by the constraint's kind.
+
+    >>> import cygrad
+    >>> from cygrad.distributions import biject_to, constraints
+    >>> biject_to(constraints.interval(-1.0, 2.0))(cygrad.tensor(0.0))
+    tensor(0.5000)
+    """
+
+    def __init__(self):
+        self._factories = {}
+
+    def register(self, constraint, factory=None):
+        """Let `factory(constraint)` make the transform for constraints of this one's kind; or a decorator for it."""
+        if factory is None:
+            return lambda factory: self.register(constraint, factory)
+        self._factories[_kind(constraint)] = factory
+        return factory
+
+    def __call__(self, constraint):
+        factory = self._factories.get(_kind(constraint))
+        if factory is None:
+            raise NotImplementedError(f"Cannot transform {type(constraint).__name__} constraints")
+        return factory(constraint)
+
+
+def _kind(constraint):
+    return getattr(constraint, "_name", type(constraint))
+
+
+def _inside(constraint):
+    low, high = constraint.lower_bound, constraint.upper_bound
+    unit = SigmoidTransform()
+    if isinstance(low, (int, float)) and low == 0 and isinstance(high, (int, float)) and high == 1:
+        return unit
+    return ComposeTransform([unit, AffineTransform(low, high - low)])
+
+
+def _above(constraint):
+    return ComposeTransform([ExpTransform(), AffineTransform(constraint.lower_bound, 1)])
+
+
+biject_to, transform_to = ConstraintRegistry(), ConstraintRegistry()
+for _registry in (biject_to, transform_to):
+    _registry.register(constraints.real, lambda c: identity_transform)
+    _registry.register(constraints.positive, _above)
+    _registry.register(constraints.nonnegative, _above)
+    _registry.register(
+        constraints.less_than(0), lambda c: ComposeTransform([ExpTransform(), AffineTransform(c.upper_bound, -1)])
+    )
+    _registry.register(constraints.unit_interval, _inside)
+    _registry.register(constraints.half_open_interval(0, 1), _inside)
+    _registry.register(
+        constraints.real_vector,
+        lambda c, find=_registry: IndependentTransform(find(c.base_constraint), c.reinterpreted_batch_ndims),
+    )
+    _registry.register(constraints.corr_cholesky, lambda c: CorrCholeskyTransform())
+biject_to.register(constraints.simplex, lambda c: StickBreakingTransform())
+transform_to.register(constraints.simplex, lambda c: SoftmaxTransform())
+transform_to.register(constraints.lower_cholesky, lambda c: LowerCholeskyTransform())
+transform_to.register(constraints.positive_definite, lambda c: PositiveDefiniteTransform())

@@ -1,0 +1,134 @@
+"""What transforms make of uniform, exponential and normal numbers, each with a name of its own."""
+
+import cygrad
+from cygrad.distributions import constraints
+from cygrad.distributions.continuous import Exponential, Normal, Uniform
+from cygrad.distributions.distribution import broadcast
+from cygrad.distributions.more_transforms import StickBreakingTransform
+from cygrad.distributions.transforms import AffineTransform, ExpTransform, PowerTransform, TransformedDistribution
+
+__all__ = ["Kumaraswamy", "LogisticNormal", "Pareto", "Weibull"]
+
+_EULER = 0.57721566490153286
+
+
+class _Made(TransformedDistribution):
+    def expand(self, batch_shape, _instance=None):
+        """The same distribution for a larger `batch_shape`."""
+        values = {name: getattr(self, name).expand(batch_shape) for name in self.arg_constraints}
+        return type(self)(**values, validate_args=self._validate_args)
+
+
+class Pareto(_Made):
+    """Numbers of at least `scale`: P(X > x) = (scale / x)^alpha."""
+
+    arg_constraints = {"alpha": constraints.positive, "scale": constraints.positive}
+
+    def __init__(self, scale, alpha, validate_args=None):
+        self.scale, self.alpha = broadcast(scale, alpha)
+        steps = [ExpTransform(), AffineTransform(0, self.scale)]
+        super().__init__(Exponential(self.alpha, validate_args), steps, validate_args)
+
+    support = property(lambda self: constraints.greater_than_eq(self.scale), doc="Where values lie.")
+    mode = property(lambda self: self.scale, doc="The likeliest value.")
+
+    @property
+    def mean(self):
+        """The mean; inf where there is none."""
+        a = self.alpha.clamp(min=1)
+        return a * self.scale / (a - 1)
+
+    @property
+    def variance(self):
+        """The variance; inf where there is none."""
+        a = self.alpha.clamp(min=2)
+        return self.scale**2 * a / ((a - 1) ** 2 * (a - 2))
+
+    def entropy(self):
+        """log(scale / alpha) + 1 + 1 / alpha."""
+        return (self.scale / self.alpha).log() + (1 + 1 / self.alpha)
+
+
+class Weibull(_Made):
+    """Positive numbers: P(X > x) = exp(-(x / scale)^concentration).
+
+    >>> import cygrad
+    >>> d = cygrad.distributions.Weibull(2.0, cygrad.tensor([1.0, 2.0]))
+    >>> d.mean, d.log_prob(cygrad.tensor(1.0))
+    (tensor([2.0000, 1.7725]), tensor([-1.1931, -0.9431]))
+    """
+
+    arg_constraints = {"scale": constraints.positive, "concentration": constraints.positive}
+    support = constraints.positive
+
+    def __init__(self, scale, concentration, validate_args=None):
+        self.scale, self.concentration = broadcast(scale, concentration)
+        steps = [PowerTransform(1 / self.concentration), AffineTransform(0, self.scale)]
+        super().__init__(Exponential(cygrad.ones_like(self.scale), validate_args), steps, validate_args)
+
+    def _moment(self, n):
+        return (1 + n / self.concentration).lgamma().exp() * self.scale**n
+
+    mean = property(lambda self: self._moment(1), doc="The mean.")
+    variance = property(lambda self: self._moment(2) - self._moment(1) ** 2, doc="The variance.")
+
+    @property
+    def mode(self):
+        """The likeliest value; nan where the density has no greatest value."""
+        c = self.concentration
+        return self.scale * ((c - 1) / c) ** (1 / c)
+
+    def entropy(self):
+        """0.5772 (1 - 1 / concentration) + log(scale / concentration) + 1."""
+        return _EULER * (1 - 1 / self.concentration) + (self.scale / self.concentration).log() + 1
+
+
+class Kumaraswamy(_Made):
+    """Numbers from 0 to 1, a = `concentration1` and b = `concentration0`: P(X > x) = (1 - x^a)^b."""
+
+    arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
+    support = constraints.unit_interval
+
+    def __init__(self, concentration1, concentration0, validate_args=None):
+        self.concentration1, self.concentration0 = a, b = broadcast(concentration1, concentration0)
+        unit = Uniform(cygrad.zeros_like(b), cygrad.ones_like(b), validate_args)
+        steps = [PowerTransform(1 / b), AffineTransform(1, -1), PowerTransform(1 / a)]
+        super().__init__(unit, steps, validate_args)
+
+    def _moment(self, n):
+        b, c = self.concentration0, 1 + n / self.concentration1
+        return b * (c.lgamma() + b.lgamma() - (c + b).lgamma()).exp()
+
+    mean = property(lambda self: self._moment(1), doc="The mean.")
+    variance = property(lambda self: self._moment(2) - self._moment(1) ** 2, doc="The variance.")
+
+    @property
+    def mode(self):
+        """The likeliest value; nan where the density grows without bound."""
+        a, b = self.concentration1, self.concentration0
+        return cygrad.where((a < 1) | (b < 1), cygrad.nan, ((a - 1) / (a * b - 1)) ** (1 / a))
+
+    def entropy(self):
+        """1 - 1 / b + (1 - 1 / a) (digamma(b + 1) + 0.5772) - log(a b)."""
+        a, b = self.concentration1, self.concentration0
+        return 1 - 1 / b + (1 - 1 / a) * ((b + 1).digamma() + _EULER) - a.log() - b.log()
+
+
+class LogisticNormal(TransformedDistribution):
+    """Shares that add up to 1, made of normal numbers by breaking a stick."""
+
+    arg_constraints = Normal.arg_constraints
+    support = constraints.simplex
+
+    def __init__(self, loc, scale, validate_args=None):
+        base = Normal(loc, scale, validate_args)
+        base = base if base.batch_shape else base.expand([1])
+        super().__init__(base, StickBreakingTransform(), validate_args)
+
+    def expand(self, batch_shape, _instance=None):
+        """The same distribution for a larger `batch_shape`."""
+        shape = (*batch_shape, self.loc.shape[-1])
+        return type(self)(self.loc.expand(shape), self.scale.expand(shape), self._validate_args)
+
+    loc = property(lambda self: self.base_dist.base_dist.loc, doc="The means of the normal numbers.")
+    scale = property(lambda self: self.base_dist.base_dist.scale, doc="Their standard deviations.")
