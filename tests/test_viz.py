@@ -258,6 +258,15 @@ def test_each_module_is_one_box():
         picture.collapse(0)
 
 
+def test_modules_whose_input_goes_on_beside_them():
+    layer = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True, dropout=0.0)
+    small = viz.graph(layer(torch.ones(2, 3, 4)).sum(), params=layer).collapse(1)
+    assert {v.name for v in small.vertices if v.kind == "module"} == set(
+        "self_attn norm1 linear1 linear2 norm2".split()
+    )
+    assert not [v for v in small.vertices if v.kind == "parameter"]
+
+
 def test_a_module_that_is_used_again_and_again():
     layer, other = nn.Linear(4, 4), nn.Linear(4, 4)
     h = torch.ones(2, 4)

@@ -5,6 +5,7 @@ import math
 import cygrad
 import cygrad.nn.functional as F
 from cygrad.distributions import constraints
+from cygrad.distributions.distribution import Size
 from cygrad.distributions.transforms import (
     AffineTransform,
     ComposeTransform,
@@ -133,7 +134,7 @@ class CorrCholeskyTransform(Transform):
 
     @staticmethod
     def _below(y, diagonal=-1):
-        rows, columns = cygrad.tril_indices(*y.shape[-2:], diagonal, device=y.device)
+        rows, columns = cygrad.tril_indices(y.shape[-2], y.shape[-1], diagonal, device=y.device)
         return y[..., rows, columns]
 
     def _inverse(self, y):
@@ -163,7 +164,7 @@ class ReshapeTransform(Transform):
     """The same elements in another shape."""
 
     def __init__(self, in_shape, out_shape, cache_size=0):
-        self.in_shape, self.out_shape = cygrad.Size(in_shape), cygrad.Size(out_shape)
+        self.in_shape, self.out_shape = Size(in_shape), Size(out_shape)
         if self.in_shape.numel() != self.out_shape.numel():
             raise ValueError("in_shape, out_shape have different numbers of elements")
         super().__init__(cache_size)
@@ -239,14 +240,14 @@ class CatTransform(Transform):
     def _parts(self, x):
         return x.split(self.lengths, self.dim)
 
-    def _joined(self, parts):
-        return cygrad.cat(parts, self.dim)
+    def _joined(self, parts, dim):
+        return cygrad.cat(parts, dim)
 
     def _call(self, x):
-        return self._joined([t(part) for t, part in zip(self.transforms, self._parts(x), strict=True)])
+        return self._joined([t(part) for t, part in zip(self.transforms, self._parts(x), strict=True)], self.dim)
 
     def _inverse(self, y):
-        return self._joined([t.inv(part) for t, part in zip(self.transforms, self._parts(y), strict=True)])
+        return self._joined([t.inv(part) for t, part in zip(self.transforms, self._parts(y), strict=True)], self.dim)
 
     def log_abs_det_jacobian(self, x, y):
         """The logarithms of the parts, joined; added, where the dimension belongs to an argument."""
@@ -256,10 +257,7 @@ class CatTransform(Transform):
             more = dims - t.domain.event_dim
             found.append(logs.flatten(logs.ndim - more).sum(-1) if more else logs)
         dim = self.dim - x.ndim if self.dim >= 0 else self.dim
-        return self._joined_at(found, dim + dims) if dim + dims < 0 else sum(found)
-
-    def _joined_at(self, parts, dim):
-        return cygrad.cat(parts, dim)
+        return self._joined(found, dim + dims) if dim + dims < 0 else sum(found)
 
 
 class StackTransform(CatTransform):
@@ -271,10 +269,7 @@ class StackTransform(CatTransform):
     def _parts(self, x):
         return x.unbind(self.dim)
 
-    def _joined(self, parts):
-        return cygrad.stack(parts, self.dim)
-
-    def _joined_at(self, parts, dim):
+    def _joined(self, parts, dim):
         return cygrad.stack(parts, dim)
 
 

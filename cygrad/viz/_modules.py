@@ -17,7 +17,7 @@ def module_paths(vertices: list[Vertex]) -> dict[Vertex, Path]:
     """
     own: dict[Vertex, Path] = {v: _owner(v) for v in vertices if v.kind == "parameter" and v.named}
     for vertex in vertices:
-        parameters = [own[source] for source in vertex.inputs if source in own]
+        parameters = [own[source] for source in vertex.inputs if source.kind == "parameter" and source in own]
         if vertex.kind == "op" and parameters:
             own[vertex] = _common(parameters)
     users: dict[Vertex, list[Vertex]] = {}
