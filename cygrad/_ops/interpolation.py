@@ -203,7 +203,7 @@ def interpolate(
     check_mode(t, mode, align_corners, antialias)
     size, factors = wanted_size(t, size, scale_factor, recompute_scale_factor, mode)
     dims = t.dim() - 2
-    if mode not in MODES or dims not in (1, 2, 3):
+    if mode not in MODES or dims not in (1, 2, 3) or (mode in ("bicubic", "lanczos") and dims != 2):
         raise NotImplementedError(
             f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {t.dim()}D) for the modes: nearest | linear "
             f"| bilinear | bicubic | trilinear | lanczos | area | nearest-exact (got {mode})"

@@ -56,6 +56,8 @@ EXPRESSIONS = lines("""
     F.grid_sample(x, F.affine_grid(theta, (1, 3, 2, 4), True), "other")
     F.grid_sample(x, F.affine_grid(theta, (1, 3, 2, 4), True), padding_mode="other")
     F.grid_sample(x, far, align_corners=True)
+    F.interpolate(x[0], 3, mode="bicubic")
+    F.interpolate(x, 3, mode="linear")
     F.grid_sample(x, far, "bilinear", "border", True)
     F.grid_sample(x, far, "bilinear", "reflection", True)
     F.grid_sample(x, far, "nearest", "reflection", False)
