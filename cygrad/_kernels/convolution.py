@@ -9,6 +9,7 @@ few images or for some rows of one image at a time, in scratch memory that stays
 """
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
@@ -39,13 +40,19 @@ def patches(x, where, blocks):
         columns = memory[:length].reshape(shape)
         if (shape, first if shape[3] != where.size[0] else 0) != done:
             done = shape, first if shape[3] != where.size[0] else 0
-            joins = list(where.taps(first, last))
+            joins = joins_of(where, first, last)
             if any(where.low) or len(joins) < taps or reaches_beyond(where):
                 columns[...] = 0
         planes = x[n0:n1].swapaxes(0, 1)
         for tap, there, here in joins:
             columns[(slice(None), tap, slice(None), *there)] = planes[(slice(None), slice(None), *here)]
         yield block, columns.reshape(channels * taps, (n1 - n0) * (last - first) * width)
+
+
+@lru_cache(64)
+def joins_of(where, first, last):
+    """What `Geometry.taps` gives, as a list."""
+    return list(where.taps(first, last))
 
 
 def are_compiled(x, where):

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 import cygrad._kernels.native as native
+from cygrad._kernels.arrays import dense as dense_in_memory
 from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.gpu.library import dense
 
@@ -20,9 +21,11 @@ TINY = 1e-7  # added to the norm that a slice is divided by
 @silent
 def cdist(x, y, p, by_product):
     """The p-norm distances of the rows of `x` from the rows of `y`, along the last two axes."""
-    batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
+    batch = x.shape[:-2]
+    if y.shape[:-2] != batch:
+        batch = np.broadcast_shapes(batch, y.shape[:-2])
+        x, y = (np.broadcast_to(a, (*batch, *a.shape[-2:])) for a in (x, y))
     out = np.empty((*batch, x.shape[-2], y.shape[-2]), x.dtype)
-    x, y = (np.broadcast_to(a, (*batch, *a.shape[-2:])) for a in (x, y))
     by_product = p == 2 and by_product and x.shape[-1] > 0
     if not by_product and p in _KINDS and native.has_loops(x) and x.dtype == y.dtype and x.size and y.size:
         return _by_loop(out, x, y, p, False)
@@ -82,8 +85,8 @@ def _by_loop(out, x, y, p, are_pairs):
     items = x.size // k - are_pairs
     step = max(1, COPIED // (max(x.size, y.size) // k))
     for first in range(0, k, step):  # columns are made contiguous
-        xs = np.ascontiguousarray(x[..., first : first + step].swapaxes(-1, -2))
-        ys = xs if x is y else np.ascontiguousarray(y[..., first : first + step].swapaxes(-1, -2))
+        xs = dense_in_memory(x[..., first : first + step].swapaxes(-1, -2))
+        ys = xs if x is y else dense_in_memory(y[..., first : first + step].swapaxes(-1, -2))
         numbers = xs.shape[-2], rows, m, _KINDS[p], are_pairs, first > 0
         native.run(DISTANCES, (xs, ys, out), numbers, 0, items, max(1, PIECE // (xs.shape[-2] * m)))
     return np.sqrt(out, out=out) if p == 2 else out
@@ -142,13 +145,14 @@ def pdist_gradient(g, x, distance, p):
 @silent
 def cross(a, b, axis):
     """The cross products of vectors along an axis."""
-    a, b = np.broadcast_arrays(a, b)
-    a, b = np.moveaxis(a, axis, 0), np.moveaxis(b, axis, 0)
-    out = np.empty((*a.shape[1 : axis + 1], 3, *a.shape[axis + 1 :]), a.dtype, like=a)
-    parts = np.moveaxis(out, axis, 0)
-    for i, (j, k) in enumerate(((1, 2), (2, 0), (0, 1))):
-        np.multiply(a[j], b[k], out=parts[i, ...])
-        parts[i, ...] -= a[k] * b[j]
+    if a.shape != b.shape:
+        a, b = np.broadcast_arrays(a, b)
+    out = np.empty(a.shape, a.dtype, like=a)
+    a, b, parts = a.swapaxes(axis, 0), b.swapaxes(axis, 0), out.swapaxes(axis, 0)
+    for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+        part = parts[i, ...]
+        np.multiply(a[j], b[k], out=part)
+        part -= a[k] * b[j]
     return out
 
 

@@ -53,12 +53,15 @@ def _irfft(a, dim, factor, out):
         out[...] = found
 
 
+_COMPLEX = {real: np.dtype(kind) for real, kind in zip("fFdD", "FFDD")}
+
+
 def _resized(shape, dim, length):
     return (*shape[:dim], length, *shape[dim + 1 :])
 
 
 def _complex(dtype):
-    return np.result_type(dtype, np.complex64)
+    return _COMPLEX.get(dtype.char) or np.result_type(dtype, np.complex64)
 
 
 def _factor(norm, forward, points, dtype):
@@ -80,7 +83,7 @@ def c2c(a, dims, norm, forward, is_own=False):
         out = a if is_own and loops is not None else np.empty(a.shape, kind)
     factor = _factor(norm, forward, math.prod(a.shape[d] for d in dims), a.real.dtype)
     for dim in reversed(dims):
-        a, factor = _fft(a, dim, factor, forward, out), a.real.dtype.type(1)
+        a, factor = _fft(a, dim, factor, forward, out), type(factor)(1)
     return a
 
 
@@ -91,7 +94,7 @@ def r2c(a, dims, norm, onesided):
     factor = _factor(norm, True, math.prod(a.shape[d] for d in dims), a.dtype)
     half = _rfft(a, dims[-1], factor)
     for dim in reversed(dims[:-1]):
-        half = _fft(half, dim, half.real.dtype.type(1), True, half)
+        half = _fft(half, dim, type(factor)(1), True, half)
     return half
 
 

@@ -22,6 +22,8 @@ def bincount(weights, numbers, least):
 def count_evenly(array, bins, low, high):
     """How many elements lie in equal parts of a range."""
     flat = array.reshape(-1)
+    if flat.size <= blocks.SIZE:
+        return _evenly(flat, bins, low, high).astype(array.dtype)
     starts = range(0, flat.size, blocks.SIZE)
     counts = (_evenly(flat[start : start + blocks.SIZE], bins, low, high) for start in starts)
     return sum(counts, np.zeros(bins, np.int64)).astype(array.dtype)

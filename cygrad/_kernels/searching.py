@@ -18,7 +18,7 @@ BLOCK = 1 << 15  # elements among which runs are looked for at once
 def searchsorted(sequence, values, side):
     """Before which index along the last axis each value belongs; the other axes agree, or there are none."""
     if sequence.ndim == 1:
-        return as_array(np.searchsorted(sequence, values, side))
+        return as_array(sequence.searchsorted(values, side))
     found = np.empty(values.shape, np.int64)
     count, width = math.prod(sequence.shape[:-1]), values.shape[-1]
     rows = zip(found.reshape(count, width), sequence.reshape(count, sequence.shape[-1]), values.reshape(count, width))

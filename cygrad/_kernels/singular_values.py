@@ -22,8 +22,10 @@ def values(a, hermitian=False):
 
 def first_not_finite(a):
     """The number of the first matrix with inf or nan, or None."""
-    bad = ~np.isfinite(a).all((-2, -1)).reshape(-1)
-    return int(bad.argmax()) if bad.any() else None
+    good = np.isfinite(a)
+    if np.count_nonzero(good) == a.size:
+        return None
+    return int((~good.all((-2, -1)).reshape(-1)).argmax())
 
 
 def tolerance(s, shape, atol, rtol):

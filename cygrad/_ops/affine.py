@@ -195,7 +195,9 @@ def baddbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None):
     """
     require_tensors(BADDBMM, input, batch1, batch2, names=("input", "batch1", "batch2"))
     check_stacks(batch1, batch2)
-    expand(input, (*batch1.shape[:2], batch2.shape[2]))
+    wanted = (*array_of(batch1).shape[:2], array_of(batch2).shape[2])
+    if array_of(input).shape != wanted:
+        expand(input, wanted)  # which raises, if that can not be
     check_stack_sizes(batch1, batch2)
     if input.dtype is not batch1.dtype:
         raise RuntimeError(

@@ -25,7 +25,7 @@ from cygrad._core.record import apply1_args, apply2, apply_n, as_type, result_ty
 from cygrad._core.tensor import Tensor
 from cygrad._kernels import by_numpy
 from cygrad._kernels.fused import by_loop
-from cygrad._kernels.gpu.library import is_array
+from cygrad._kernels.gpu.library import as_array, is_array
 from cygrad._kernels.loops import Ufunc
 from cygrad._ops.activations import fused_gradient
 from cygrad._ops.arguments import require
@@ -313,7 +313,10 @@ def xlogy_rule(n, g):
 def xlogy_array(x, y):
     """x * log(y), and 0 where x is 0, unless y is nan."""
     with np.errstate(all="ignore"):
-        return np.where((x == 0) & ~np.isnan(y), 0, x * np.log(y)).astype(np.result_type(x, y), copy=False)
+        found = as_array(x * np.log(y))
+    if is_array(x) or np.count_nonzero(x) != x.size:
+        np.copyto(found, 0, where=(x == 0) & ~np.isnan(y))
+    return found
 
 
 XLOGY = declare("xlogy", xlogy_rule, saves=(IN0 | IN1, IN0 | IN1), flags=SMOOTH, kernel=xlogy_array)
@@ -340,7 +343,14 @@ def as_tensors(op, *values):
     dtype = result_type(values)
     if op.flags & FLOAT_RESULT and not (dtype.is_floating_point or dtype.is_complex):
         dtype = result_type((*values, 1.0))
-    return [value.to(dtype) if isinstance(value, Tensor) else tensor_of(as_type(value, dtype)) for value in values]
+    return [
+        tensor_of(as_type(value, dtype))
+        if not isinstance(value, Tensor)
+        else value
+        if value.dtype is dtype
+        else value.to(dtype)
+        for value in values
+    ]
 
 
 def wide_type(base, exponent):
@@ -440,7 +450,7 @@ def places_inside(bits, count):
     if bits.size == 1 and 0 <= bits.item() < count:
         return None
     inside = (bits >= 0) & (bits < count)
-    return None if inside.all() else inside
+    return None if np.count_nonzero(inside) == inside.size else inside
 
 
 def shift_left_array(x, bits):

@@ -414,12 +414,21 @@ def kron(input, other, *, out=None):
     """
     require(input, "kron")
     require(other, "kron", "other", 2)
-    n = max(input.dim(), other.dim())
-    shapes = [(1,) * (n - t.dim()) + tuple(t.shape) for t in (input, other)]
-    a = reshape(input, tuple(v for size in shapes[0] for v in (size, 1)))
-    b = reshape(other, tuple(v for size in shapes[1] for v in (1, size)))
-    product = reshape(mul(a, b), tuple(p * q for p, q in zip(*shapes)))
+    first, second, shape = _kron_shapes(array_of(input).shape, array_of(other).shape)
+    product = reshape(mul(reshape(input, first), reshape(other, second)), shape)
     return given("kron", product, out, input, other)
+
+
+@lru_cache(256)
+def _kron_shapes(first, second):
+    """(the shapes in which two tensors are multiplied, that of their Kronecker product)."""
+    n = max(len(first), len(second))
+    first, second = (1,) * (n - len(first)) + first, (1,) * (n - len(second)) + second
+    return (
+        tuple([v for size in first for v in (size, 1)]),
+        tuple([v for size in second for v in (1, size)]),
+        tuple([p * q for p, q in zip(first, second)]),
+    )
 
 
 # -- trace ----------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from cygrad._core.opdef import FUNCTION_ONLY, IN0, IN1, PRIVATE, declare, publis
 from cygrad._core.record import apply_n
 from cygrad._core.tensor import Tensor
 from cygrad._kernels import convolution as kernels
-from cygrad._kernels.sliding import Geometry
+from cygrad._kernels.sliding import geometry
 from cygrad._ops.arguments import integer, integers, is_integer, require
 from cygrad._ops.pointwise import conjugate
 from cygrad._ops.reductions import sum as total
@@ -21,14 +21,14 @@ from cygrad._ops.views import squeeze, unsqueeze
 def convolution_array(x, w, b, stride, padding, dilation, transposed, output_padding, groups, size):
     """`size` is that of the result, without images and channels; what padding it takes at the end follows from it."""
     if transposed:
-        where = Geometry(size, w.shape[2:], x.shape[2:], stride, dilation, padding)
+        where = geometry(size, w.shape[2:], x.shape[2:], stride, dilation, padding)
         return kernels.spread(x, w, b, where, groups)
-    where = Geometry(x.shape[2:], w.shape[2:], size, stride, dilation, padding)
+    where = geometry(x.shape[2:], w.shape[2:], size, stride, dilation, padding)
     return kernels.correlate(x, w, b, where, groups)
 
 
 def filter_gradient_array(x, g, kernel, stride, padding, dilation, groups):
-    where = Geometry(x.shape[2:], kernel, g.shape[2:], stride, dilation, padding)
+    where = geometry(x.shape[2:], kernel, g.shape[2:], stride, dilation, padding)
     return kernels.filter_gradient(x, g, where, groups)
 
 

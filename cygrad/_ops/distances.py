@@ -89,18 +89,19 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     for value, name in ((x, "X1"), (y, "X2")):
         if value.ndim < 2:
             raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {value.ndim}D")
-    if x.shape[-1] != y.shape[-1]:
+    own, other = array_of(x).shape, array_of(y).shape
+    if own[-1] != other[-1]:
         raise RuntimeError(f"X1 and X2 must have the same number of columns. X1: {x.shape[-1]} X2: {y.shape[-1]}")
     for value, name in ((x, "X1"), (y, "X2")):
-        if not value.is_floating_point():
+        if not value.dtype.is_floating_point:
             raise RuntimeError(f"cdist only supports floating-point dtypes, {name} got: {value.dtype.type_name}")
     if x.dtype is not y.dtype:
         raise RuntimeError(f"expected scalar type {x.dtype.type_name} but found {y.dtype.type_name}")
     if not p >= 0:  # nan, too
         raise RuntimeError("cdist only supports non-negative p values")
-    broadcast_shape(array_of(x).shape[:-2], array_of(y).shape[:-2])
+    broadcast_shape(own[:-2], other[:-2])
     by_product = compute_mode == _COMPUTE_MODES[1] or (
-        compute_mode == _COMPUTE_MODES[0] and max(x.shape[-2], y.shape[-2]) > 25
+        compute_mode == _COMPUTE_MODES[0] and max(own[-2], other[-2]) > 25
     )
     return apply_n(CDIST, (x, y), (float(p), by_product))
 
@@ -184,7 +185,7 @@ def _cross(a, b, dim, out):
     if a.ndim != b.ndim:
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
     d = wrap_dim(dim, a.ndim)
-    if a.ndim == 0 or a.shape[d] != 3 or b.shape[d] != 3:
+    if a.ndim == 0 or not array_of(a).shape[d] == array_of(b).shape[d] == 3:
         lengths = [t.shape[d] if t.ndim else 1 for t in (a, b)]
         raise RuntimeError(
             f"linalg.cross: inputs dimension {dim} must have length 3. Got {lengths[0]} and {lengths[1]}"
@@ -192,7 +193,7 @@ def _cross(a, b, dim, out):
     require_broadcast(a, b)
     if a.dtype is not b.dtype:
         raise RuntimeError(f"expected scalar type {a.dtype.type_name} but found {b.dtype.type_name}")
-    if str(a.dtype) == "torch.bool":
+    if a.dtype.name == "bool":
         raise messages.not_implemented_for("cross", a.dtype)
     return apply_n(CROSS, (a, b), (d,), out)
 

@@ -85,7 +85,7 @@ def fft_r2c(input, dims, norm, onesided, out=None):
 
     Gradient: the real transform back, of g with half the weight where a frequency stands for two.
     """
-    return apply_n(FFT_R2C, (input,), (dims, norm, onesided, input.shape[dims[-1]]), out)
+    return apply_n(FFT_R2C, (input,), (dims, norm, onesided, array_of(input).shape[dims[-1]]), out)
 
 
 def fft_c2r_rule(n, g):
@@ -150,9 +150,10 @@ def lengthened(input, dim, length):
 def prepared(input, function, only_real=None):
     """`input` as a tensor of numbers with a fraction; `only_real` is the error's text for a complex one."""
     t = require(input, f"fft_{function}")
-    if only_real and t.is_complex():
-        raise RuntimeError(only_real.format(t.dtype.type_name))
-    if not (t.is_floating_point() or t.is_complex()):
+    dtype = t.dtype
+    if only_real and dtype.is_complex:
+        raise RuntimeError(only_real.format(dtype.type_name))
+    if not (dtype.is_floating_point or dtype.is_complex):
         t = t.to(get_default_dtype())
     if t.dtype.itemsize < 4:
         raise RuntimeError(f"Unsupported dtype {t.dtype.type_name}")
@@ -176,7 +177,8 @@ def one_dim(t, n, dim, function, default=None):
     if t.ndim == 0:
         raise messages.no_dimensions(dim)
     dim = wrap_dim(dim, t.ndim)
-    length = t.shape[dim] if default is None else default(t.shape[dim])
+    length = array_of(t).shape[dim]
+    length = length if default is None else default(length)
     if n is not None:
         length = integer(n, f"fft_{function}", "n", 2)
     checked([length])
@@ -204,7 +206,8 @@ def several_dims(input, s, dim, function, last=None):
     if last is not None and not dims:
         raise RuntimeError(f"{function.replace('2', 'n')} must transform at least one axis")
     s = (-1,) * len(dims) if s is None else s
-    lengths = checked([t.shape[d] if given == -1 else given for given, d in zip(s, dims)])
+    shape = array_of(t).shape
+    lengths = checked([shape[d] if given == -1 else given for given, d in zip(s, dims)])
     if last is not None and s[-1] == -1:
         lengths[-1] = last(lengths[-1])
     return dims, checked(lengths)
@@ -231,10 +234,11 @@ def listed(values, function, name, position):
 
 def resized(t, dims, lengths):
     """The first elements along each dimension, or all and zeros behind them."""
+    shape = array_of(t).shape
     for dim, length in zip(dims, lengths):
-        if length < t.shape[dim]:
+        if length < shape[dim]:
             t = narrow(t, dim, 0, length)
-        elif length > t.shape[dim]:
+        elif length > shape[dim]:
             t = lengthened(t, dim, length)
     return t
 

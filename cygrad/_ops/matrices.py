@@ -41,7 +41,8 @@ def check_square(t, shown, name="A"):
 
 def check_lengths(t, before="", name="A"):
     """The last two lengths must be equal."""
-    if t.shape[-1] != t.shape[-2]:
+    shape = array_of(t).shape
+    if shape[-1] != shape[-2]:
         raise RuntimeError(
             f"{before}{name} must be batches of square matrices, but they are {t.shape[-2]} by {t.shape[-1]} matrices"
         )
@@ -49,7 +50,7 @@ def check_lengths(t, before="", name="A"):
 
 def check_inexact(t, shown):
     """Floating-point or complex numbers."""
-    if not (t.is_floating_point() or t.is_complex()):
+    if not (t.dtype.is_floating_point or t.dtype.is_complex):
         raise RuntimeError(f"{shown}: Expected a floating point or complex tensor as input. Got {t.dtype.type_name}")
 
 
@@ -77,7 +78,7 @@ def check_same_dtype(a, b, shown, names):
 
 def check_equation(a, b, shown, left):
     """Can B be a right-hand side of the system with A? Both hold matrices."""
-    if b.shape[-2 if left else -1] != a.shape[-1]:
+    if array_of(b).shape[-2 if left else -1] != array_of(a).shape[-1]:
         raise RuntimeError(
             f"{shown}: Incompatible shapes of A and B for the equation {'AX = B' if left else 'XA = B'} "
             f"({a.shape[-2]}x{a.shape[-1]} and {b.shape[-2]}x{b.shape[-1]})"
@@ -106,6 +107,8 @@ def batch_element(number, ndim):
 
 def first_failure(info):
     """(number of the first matrix whose info is not 0, that info), or None."""
+    if not np.count_nonzero(info):
+        return None
     bad = info.reshape(-1).nonzero()[0]
     return (int(bad[0]), int(info.reshape(-1)[bad[0]])) if bad.size else None
 

@@ -9,6 +9,7 @@ import math
 import numpy as np
 
 from cygrad._core import messages
+from cygrad._core.access import array_of
 from cygrad._ops.views import expand
 
 
@@ -83,10 +84,10 @@ def check_stacks(a, b):
 
 def check_stack_sizes(a, b):
     """Do two stacks of matrices fit, of which none broadcasts?"""
-    expected = [a.shape[0], a.shape[2]]
-    if list(b.shape[:2]) != expected:
+    (count, _, inner), found = array_of(a).shape, array_of(b).shape[:2]
+    if found != (count, inner):
         raise RuntimeError(
-            f"Expected size for first two dimensions of batch2 tensor to be: {expected} but got: {list(b.shape[:2])}."
+            f"Expected size for first two dimensions of batch2 tensor to be: {[count, inner]} but got: {list(found)}."
             + misfit(a, b)
         )
 

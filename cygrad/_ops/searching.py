@@ -15,6 +15,10 @@ QUIET = NONDIFF | FUNCTION_ONLY
 _NUMBERS = (int, float, complex)
 
 
+def _kind_of(value):
+    return value.dtype if isinstance(value, Tensor) else as_dtype(np.asarray(value).dtype)
+
+
 def _finished(op, array, inputs, out):
     if out is None:
         return record_n(op, array, inputs)
@@ -30,10 +34,6 @@ _SIGNATURES = tuple(
     "Tensor sorter = None, Tensor out = None"
     for value in ("Tensor input", "Number self")
 )
-
-
-def _kind_of(value):
-    return value.dtype if isinstance(value, Tensor) else as_dtype(np.asarray(value).dtype)
 
 
 def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=None, sorter=None, out=None):
@@ -57,16 +57,16 @@ def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=N
     _check_sequence(sequence.shape, values.shape)
     _check_sorter(sorter, sequence)
     _check_kind(out, out_int32)
-    kinds = map(_kind_of, (sorted_sequence, input))
-    kind = next((kind for kind in kinds if kind.is_complex), None)
-    if kind is not None:
-        raise messages.not_implemented_for("searchsorted_out_cpu", kind)
+    for value in (sorted_sequence, input):
+        kind = _kind_of(value)
+        if kind.is_complex:
+            raise messages.not_implemented_for("searchsorted_out_cpu", kind)
     if sorter is not None:
         sequence = np.take_along_axis(sequence, array_of(sorter), -1)
     found = kernels.searchsorted(sequence, values, "right" if right or side == "right" else "left")
-    return _finished(
-        SEARCHSORTED, found.astype(np.int32 if out_int32 else np.int64, copy=False), (sorted_sequence, input), out
-    )
+    if out_int32 or found.itemsize != 8:
+        found = found.astype(np.int32 if out_int32 else np.int64)
+    return _finished(SEARCHSORTED, found, (sorted_sequence, input), out)
 
 
 def _check_side(side, right):

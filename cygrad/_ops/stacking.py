@@ -7,6 +7,7 @@ import numpy as np
 from cygrad._core.access import array_of, tensor_of
 from cygrad._core.opdef import FUNCTION_ONLY, publish
 from cygrad._core.size import Size
+from cygrad._core.tensor import Tensor
 from cygrad._kernels.arrays import new_array
 from cygrad._kernels.gpu.library import beside
 from cygrad._ops import part_checks as checks
@@ -29,7 +30,7 @@ def hstack(tensors, *, out=None):
 
     Raises RuntimeError as `cat` does.
     """
-    given = [atleast_1d(t) for t in _joinable(tensors, "hstack")]
+    given = [t if isinstance(t, Tensor) and t.ndim else atleast_1d(t) for t in _joinable(tensors, "hstack")]
     return cat(given, 0 if given[0].ndim == 1 else 1, out=out)
 
 
@@ -43,7 +44,8 @@ def vstack(tensors, *, out=None):
     tensor([[1, 2],
             [3, 4]])
     """
-    return cat([atleast_2d(t) for t in _joinable(tensors, "vstack")], 0, out=out)
+    given = [t if isinstance(t, Tensor) and t.ndim > 1 else atleast_2d(t) for t in _joinable(tensors, "vstack")]
+    return cat(given, 0, out=out)
 
 
 row_stack = vstack

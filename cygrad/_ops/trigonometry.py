@@ -10,6 +10,7 @@ import numpy as np
 
 from cygrad._core.opdef import ELEMENTWISE, FLOAT_RESULT, IN0, IN1, INPLACE, LINEAR, OUT0, declare, publish
 from cygrad._core.record import apply1, apply2, tensor_argument
+from cygrad._kernels.gpu.library import as_array
 from cygrad._ops.arithmetic import add, div, mul, neg, sub
 from cygrad._ops.checks import require_real, require_tensors
 from cygrad._ops.pointwise import conjugate, cos, rsqrt, sin
@@ -260,7 +261,9 @@ def sinc_array(x):
     """sin(pi x) / (pi x), and 1 at 0."""
     with np.errstate(all="ignore"):
         scaled = x * x.dtype.type(math.pi)
-        return np.where(x == 0, x.dtype.type(1), np.sin(scaled) / scaled)
+        found = as_array(np.sin(scaled) / scaled)
+    np.copyto(found, 1, where=x == 0)
+    return found
 
 
 def sinc_rule(n, g):
