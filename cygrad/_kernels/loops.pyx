@@ -11,6 +11,7 @@ are NumPy's, bit for bit.
 A loop takes pointers, a count, and steps in bytes. It expects exact types, aligned pointers, native byte order, and an
 output that either is an input, element for element, or touches none. An output step of 0 would tell it to reduce. It
 raises floating point flags, which nobody reads; only integer `power` sets a Python error, for a negative exponent.
+Some of NumPy 2.4 write outputs that have gaps wrongly (`_DENSE`): they get only dense ones.
 
 Where NumPy's own are slow, others stand in their place (ufuncs.h); of these, `exp2` and `exp` of float32 may differ in the
 last bit.
@@ -173,17 +174,22 @@ cdef cnp.ndarray _run_general(Loop* loop, int nin, Operand* inputs, cnp.ndarray 
     else:
         _check_output(&walk, out, loop.out_type)
         _enter_output(&walk, out)
-        if not is_plain(out) or not _is_safe(&walk, inputs, out):
+        if not is_plain(out) or not _is_safe(&walk, inputs, out) or loop.is_dense and not cnp.PyArray_IS_C_CONTIGUOUS(out):
             result = _run_general(loop, nin, inputs, None)
             cnp.PyArray_CopyInto(out, result)
             return out
-        memory_order(&walk, order)
+        if loop.is_dense:
+            for i in range(walk.ndim):
+                order[i] = i
+        else:
+            memory_order(&walk, order)
     for i in range(walk.ndim):
         size *= walk.dims[i]
     if size == 0:
         return out
     coalesce(&walk, order, cnp.PyArray_ITEMSIZE(out))
-    lengthen_innermost(&walk)
+    if not loop.is_dense:
+        lengthen_innermost(&walk)
     for i in range(nin):
         data[i] = inputs[i].data
     data[nin] = cnp.PyArray_BYTES(out)
@@ -265,6 +271,9 @@ cdef frozenset _FAST = frozenset(
     " not_equal positive sign signbit square subtract".split())
 
 
+cdef frozenset _DENSE = frozenset("isfinite isinf isnan negative signbit".split())
+
+
 cdef cnp.npy_intp _piece(str name, int typenum) noexcept:
     """How many elements to do at once when threads share the work."""
     if name == "power" and typenum < cnp.NPY_FLOAT:
@@ -305,6 +314,7 @@ cdef class Ufunc:
                 self.loops[t].data = source.data[i]
                 self.loops[t].out_type = out_type
                 self.loops[t].piece = _piece(self.name, t)
+                self.loops[t].is_dense = self.name in _DENSE
             types += source.nargs
         for t in (cnp.NPY_FLOAT, cnp.NPY_DOUBLE):
             if self.loops[t].function != NULL:

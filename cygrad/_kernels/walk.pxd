@@ -20,6 +20,7 @@ ctypedef struct Loop:           # how a ufunc treats inputs of one type
     void* data
     int out_type
     cnp.npy_intp piece          # elements that are worth the trip to another thread; 0: not to be cut
+    bint is_dense               # it needs outputs without gaps
 
 ctypedef struct Walk:           # the index space, innermost dimension first
     int count                               # operands: inputs, then output

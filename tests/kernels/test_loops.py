@@ -147,6 +147,25 @@ def test_layouts(dtype, rng):
                 assert np.array_equal(ufuncs[np.add](x, y), a + b), (name, other)
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "int32"])
+@pytest.mark.parametrize("shape", [(8, 2, 4), (9, 3, 8), (600, 2, 300)])
+def test_loops_that_write_gaps_wrongly_get_none(dtype, shape, rng):
+    """NumPy 2.4 with AVX-512: `negative` of steps of 64 or 16 bytes, the questions whatever the input."""
+    whole = (rng.normal(size=shape) * 9).astype(dtype)
+    for a in (whole[:, :1], whole[:, -1], whole[:, :, 1:], whole[:, :, ::2], whole[:, :, 0], whole[:, 1:].T):
+        dense = np.ascontiguousarray(a)
+        gaps = np.zeros([2 * n for n in a.shape], dtype)
+        target = gaps[tuple([slice(None, None, 2)] * a.ndim)]
+        for found in (Ufunc(np.negative)(a), Ufunc(np.negative)(a, out=np.empty(a.shape, dtype))):
+            np.testing.assert_array_equal(found, 0 - dense)
+        np.testing.assert_array_equal(Ufunc(np.negative)(a, out=target), 0 - dense)
+        assert np.count_nonzero(gaps) == np.count_nonzero(dense)
+        if dtype.startswith("float"):
+            np.testing.assert_array_equal(Ufunc(np.signbit)(a), dense < 0)
+            for ufunc, expected in ((np.isnan, False), (np.isinf, False), (np.isfinite, True)):
+                assert (Ufunc(ufunc)(a) == expected).all()
+
+
 def test_the_result_keeps_the_memory_order_of_dense_inputs(rng):
     a = values(rng, (2, 3, 4), "f")
     for axes in ((0, 1, 2), (2, 1, 0), (1, 0, 2), (1, 2, 0)):
