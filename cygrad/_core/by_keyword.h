@@ -61,12 +61,18 @@ static PyObject *cygrad_call_checked(PyObject *function, PyObject *const *args, 
 static int cygrad_asking;       /* whether it matters if a function asks first: see `autocast.guard` */
 
 /* The calls of a function of Python, by the compiled function that stands before it and has it as its `m_self`, or the
-   pair of it and of what asks first. */
+   pair of it and of what asks first; or, if all that it does is to call `apply1` with a row, it, `apply1` and the row. */
 static PyObject *cygrad_call_python(PyObject *function, PyObject *const *args, size_t nargsf, PyObject *names) {
     PyObject *python = ((PyCFunctionObject *)function)->m_self, *result;
-    if (PyTuple_CheckExact(python)) python = PyTuple_GET_ITEM(python, cygrad_asking);
-    result = PyObject_Vectorcall(python, args, nargsf, names);
-    return result ? result : cygrad_again(function, args, PyVectorcall_NARGS(nargsf), names);
+    Py_ssize_t given = PyVectorcall_NARGS(nargsf), n = PyTuple_CheckExact(python) ? PyTuple_GET_SIZE(python) : 0;
+    if (n == 3 && given == 1 && names == NULL) {
+        PyObject *values[] = {PyTuple_GET_ITEM(python, 2), args[0], Py_None};
+        result = PyObject_Vectorcall(PyTuple_GET_ITEM(python, 1), values, 3, NULL);
+    } else {
+        if (n) python = PyTuple_GET_ITEM(python, n == 2 ? cygrad_asking : 0);
+        result = PyObject_Vectorcall(python, args, nargsf, names);
+    }
+    return result ? result : cygrad_again(function, args, given, names);
 }
 
 /* The calls of an in-place form: those of another function with the first argument as `out`, too. Its `m_self` is the
