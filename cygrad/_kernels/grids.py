@@ -74,12 +74,12 @@ class Axis:
             if mode == "bicubic":
                 place, _ = padded(place, size, padding, align_corners)
             self.inside.append((place >= 0) & (place < size))
-            self.places.append(np.clip(np.nan_to_num(place), 0, size - 1).astype(np.int64))
+            self.places.append(np.fmin(np.fmax(place, 0), size - 1).astype(np.int64))  # 0 for nan
 
 
 def padded(at, size, padding, align_corners):
     """Coordinates brought into the image, if `padding` asks for that, and their slopes."""
-    sign = np.ones_like(at)
+    sign: Any = 1
     if padding == "zeros":
         return at, sign
     if padding == "reflection":
@@ -150,7 +150,7 @@ def sample(x, grid, mode, padding, align_corners):
                 weight = weights[d][tap] if weight is None else weight * weights[d][tap]
         for i in range(len(x)):
             part = flat[i].take(places[i], axis=1)
-            if not inside[i].all():
+            if np.count_nonzero(inside[i]) != inside[i].size:
                 part[:, ~inside[i]] = 0
             if weight is not None:
                 part *= weight[i]

@@ -31,6 +31,8 @@ def isin(elements, tests, unique, invert):
     """Whether each element is among `tests`."""
     if elements.ndim == 0:  # NumPy's shortcuts sort
         return as_array((elements == tests).any() != invert)
+    if elements.size * tests.size <= FEW and isinstance(elements, np.ndarray):
+        return (elements[..., None] == tests.reshape(-1)).any(-1) ^ invert
     return np.isin(elements, tests, assume_unique=unique, invert=invert)
 
 

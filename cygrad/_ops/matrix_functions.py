@@ -1,6 +1,9 @@
 """Powers and exponentials of square matrices, and products of several matrices."""
 
+from functools import lru_cache
+
 from cygrad._core import messages
+from cygrad._core.access import array_of
 from cygrad._core.gradients_in_blocks import in_parts
 from cygrad._core.opdef import FUNCTION_ONLY, IN0, declare, publish
 from cygrad._core.record import apply_n
@@ -118,8 +121,18 @@ def chain_matmul(*matrices, out=None):
 
 def in_best_order(matrices):
     """Cormen et al., Introduction to Algorithms, 15.2: the cheapest place to split each part of the chain."""
-    sizes = [matrices[0].shape[0]] + [m.shape[1] for m in matrices]
-    n = len(matrices)
+    place = splits((array_of(matrices[0]).shape[0], *[array_of(m).shape[1] for m in matrices]))
+
+    def product(i, j):
+        return matrices[i] if i == j else mm(product(i, place[i, j]), product(place[i, j] + 1, j))
+
+    return product(0, len(matrices) - 1)
+
+
+@lru_cache(256)
+def splits(sizes):
+    """Where to split the product of the matrices i to j, of those with these lengths."""
+    n = len(sizes) - 1
     cost, place = {(i, i): 0 for i in range(n)}, {}
     for length in range(1, n):
         for i in range(n - length):
@@ -127,11 +140,7 @@ def in_best_order(matrices):
             cost[i, j], place[i, j] = min(
                 (cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)
             )
-
-    def product(i, j):
-        return matrices[i] if i == j else mm(product(i, place[i, j]), product(place[i, j] + 1, j))
-
-    return product(0, n - 1)
+    return place
 
 
 def linalg_multi_dot(tensors, *, out=None):

@@ -51,7 +51,8 @@ ADAPTIVE = {
 def recorded(row, t, values, places, dims, how=None):
     """(values, places) as tensors; places may be None where nothing is recorded. `how`: the arguments of the entry."""
     array = array_of(t)
-    values = values.astype(array.dtype, copy=False)
+    if values.dtype != array.dtype:
+        values = values.astype(array.dtype)
     if places is None:
         return record_outputs(row, (values,), (t,), None, 1)[0], None
     value, index = record_outputs(row, (values, places), (t,), (array.shape, dims, how), 1)

@@ -13,6 +13,8 @@ def numbers(value, function, name, position, dims, empty=None):
     """An int, or a list of one or `dims` ints, as `dims` ints; `empty` stands for None and the empty list."""
     if value is None and empty is not None:
         return empty
+    if type(value) is int and 0 <= value < 1 << 31:
+        return (value,) * dims
     if is_integer(value):
         return (integer(value, function, name, position),) * dims
     given = integers(value, function, name, position)
