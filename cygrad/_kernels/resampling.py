@@ -142,7 +142,7 @@ divided = silent(np.divide)
 
 def resample(a, tables, first, divisor=None):
     """Map the axes from `first` on by one table each, after a division; None leaves one as it is."""
-    axes = passes(tables)
+    axes = passes(tuple(tables))
     outer = math.prod(a.shape[:first])
     if a.size <= blocks.SIZE or outer < 2 or not axes or len(axes) + (divisor is not None) < 2:
         if divisor is not None:
