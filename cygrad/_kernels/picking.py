@@ -11,6 +11,7 @@ from cygrad._kernels.copying import copy_into
 from cygrad._kernels.dispatch import dispatching
 from cygrad._kernels.elementwise import where
 from cygrad._kernels.gpu.library import as_array
+from cygrad._kernels.scatter import as_vector, index_add_to
 
 GATHER, TAKE = 24, 27  # as in native.h
 _FEW = 1 << 14  # elements that NumPy has taken before our loop has begun
@@ -34,12 +35,26 @@ def fancy(indices):
 def index_put(array, indices, values, accumulate=False):
     """Write into `array` where `index` would read, or add there, also several times."""
     where = fancy(indices)
-    if accumulate:
+    if accumulate and _adds_rows(array, indices):
+        index = np.where(indices[0] < 0, indices[0] + len(array), indices[0])
+        values = np.broadcast_to(values, index.shape + array.shape[1:])
+        index_add_to(array, index.reshape(-1), values.reshape(index.size, *array.shape[1:]))
+    elif accumulate:
         with np.errstate(all="ignore"):
             np.add.at(array, where, values.astype(array.dtype, copy=False))
     else:
         array[where] = values
     return array
+
+
+def _adds_rows(array, indices):
+    """Whether one index, of the first dimension, names rows that are there of an array that is dense."""
+    if type(array) is not np.ndarray or len(indices) != 1 or not array.flags.carray or not indices[0].size:
+        return False
+    index = indices[0]
+    return (
+        index.dtype.kind == "i" and array.dtype.kind in "fc" and -len(array) <= index.min() <= index.max() < len(array)
+    )
 
 
 def index_select(array, axis, index):
@@ -89,6 +104,9 @@ def gather_by_loop(array, axis, index):
     """
     if not (type(array) is type(index) is np.ndarray and index.ndim == array.ndim > 0 and native.can_move(array)):
         return None
+    vector = as_vector(index, axis, array.shape)
+    if vector is not None:
+        return None if vector.min() < 0 or vector.max() >= array.shape[axis] else _take(array, vector, axis)
     length, (*outer, count), inner = array.shape[axis], index.shape[: axis + 1], index.shape[axis + 1 :]
     shape = (*outer, length, *inner)
     if shape != array.shape or not index.size:

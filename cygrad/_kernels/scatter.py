@@ -16,8 +16,10 @@ SCATTER = 29  # as in native.h
 PIECE = 1 << 13  # elements that one thread works on
 
 
-def add_rows(out, index, values):
+def add_rows(out, index, values, extreme=0):
     """Add row i of `values` to row `index[i]` of `out`, a C-contiguous matrix, one after the other.
+
+    `extreme` is as for `rows.add_rows`, and of types that these have loops for.
 
     Raises IndexError if `out` has no such row; negative ones are none.
     """
@@ -26,10 +28,20 @@ def add_rows(out, index, values):
         out = out.view(out.real.dtype)
         values = values.view(out.dtype)
     index = dense(index.astype(np.int64, copy=False))
-    if not rows.add_rows(out, index, dense(values.astype(out.dtype, copy=False))):
+    if not rows.add_rows(out, index, dense(values.astype(out.dtype, copy=False)), extreme):
         if len(index) and not 0 <= index.min() <= index.max() < len(out):
             raise IndexError("index out of range in self")
         np.add.at(out, index, values)
+
+
+def as_vector(index, axis, shape):
+    """The indices along an axis if an index is expanded along all others, as long as in `shape`; else None."""
+    if not 1 < index.ndim == len(shape) or not 0 < index.shape[axis] < index.size:
+        return None
+    for d, stride in enumerate(index.strides):
+        if d != axis and (stride and index.shape[d] > 1 or index.shape[d] != shape[d]):
+            return None
+    return index[(0,) * axis + (slice(None),) + (0,) * (index.ndim - axis - 1)]
 
 
 def index_add(a, axis, index, source, alpha=1):
@@ -45,12 +57,12 @@ def index_add(a, axis, index, source, alpha=1):
     return np.ascontiguousarray(out.swapaxes(0, axis)) if axis else out
 
 
-def index_add_to(out, index, source, alpha=1):
-    """The same along the first axis of an array, which is dense, in place."""
+def index_add_to(out, index, source, alpha=1, extreme=0):
+    """The same along the first axis of an array, which is dense, in place. `extreme` is as for `rows.add_rows`."""
     if alpha != 1:
         source = source * np.asarray(alpha, source.dtype)
     width = math.prod(out.shape[1:])
-    add_rows(out.reshape(len(out), width), index, source.reshape(len(index), width))
+    add_rows(out.reshape(len(out), width), index, source.reshape(len(index), width), extreme)
 
 
 def scatter_add(a, axis, index, source):
@@ -76,6 +88,10 @@ def add_at(out, axis, index, source, to_zeros=False):
         return out
     if to_zeros:
         fill(out, 0)
+    vector = None if axis else as_vector(index, 0, out.shape)
+    if vector is not None:
+        index_add_to(out, vector, source[tuple([slice(n) for n in index.shape])])
+        return out
     if out.ndim == 0:
         add_rows(out.reshape(1, 1), index.reshape(-1), source.reshape(-1)[: index.size, None])
         return out
@@ -152,6 +168,16 @@ def places_of(a, axis, index, source):
 
 def scatter_reduce(a, axis, index, source, reduce, include_self):
     """A copy of `a` with the elements of `source` reduced into the places where `scatter` would write them."""
+    vector = as_vector(index, axis, a.shape)
+    if vector is not None:
+        found = _reduced_slices(a, axis, vector, source[tuple([slice(n) for n in index.shape])], reduce, include_self)
+        if found is not None:
+            return found
+    return _reduced(a, axis, index, source, reduce, include_self)
+
+
+def _reduced(a, axis, index, source, reduce, include_self):
+    """The same one element after the other."""
     out = a.copy("C")
     if reduce == "sum" and index.size:
         if not include_self:
@@ -169,24 +195,45 @@ def scatter_reduce(a, axis, index, source, reduce, include_self):
                 flat[places] = 1 if reduce == "prod" else values
             _LOOPS[reduce].at(flat, places, values)
         if reduce == "mean":
-            counts = np.full(flat.size, bool(include_self), np.result_type(a.real.dtype, np.float32))
-            add_rows(counts.reshape(-1, 1), places, np.ones((places.size, 1), counts.dtype))
-            np.maximum(counts, 1, out=counts)
-            divide = np.floor_divide if a.dtype.kind in "iu" else np.divide
-            divide(flat, counts.astype(a.real.dtype, copy=False), out=flat)
+            _divide_by_counts(flat, places, include_self)
     return out
+
+
+def _divide_by_counts(out, index, include_self):
+    """Divide each row of `out`, in place, by how often the index, a vector, names it, and once more for itself."""
+    counts = np.full(len(out), bool(include_self), np.result_type(out.real.dtype, np.float32))
+    add_rows(counts.reshape(-1, 1), index, np.ones((index.size, 1), counts.dtype))
+    np.maximum(counts, 1, out=counts)
+    divide = np.floor_divide if out.dtype.kind in "iu" else np.divide
+    divide(out, counts.astype(out.real.dtype, copy=False).reshape(-1, *[1] * (out.ndim - 1)), out=out)
 
 
 def index_reduce(a, axis, index, source, reduce, include_self):
     """The same of slices: those of `source` are reduced into the slices that `index`, a vector, names along an axis."""
-    ranks = _ranks(index) if type(a) is np.ndarray and a.ndim == source.ndim > 0 and source.size else None
+    found = _reduced_slices(a, axis, index, source, reduce, include_self)
+    if found is not None:
+        return found
+    return scatter_reduce(a, axis, index_of_slices(index, axis, source.shape), source, reduce, include_self)
+
+
+def _reduced_slices(a, axis, index, source, reduce, include_self):
+    """`index_reduce` by calls of whole slices, or None where these would be too many."""
+    if type(a) is not np.ndarray or not a.ndim == source.ndim > 0 or not source.size:
+        return None
+    extreme = {"amax": 1, "amin": -1}.get(reduce, 0) if native.has_loops(a) else 0
+    ranks = _ranks(index) if reduce in _LOOPS and not extreme else None
     rounds = 0 if ranks is None else int(ranks.max()) + 1
-    if not rounds or reduce not in _LOOPS or rounds * SLICE > source.size:
-        along = index_of_slices(index, axis, source.shape)
-        return scatter_reduce(a, axis, along, source, reduce, include_self)
+    if rounds * SLICE > source.size:
+        return None
     out = a.swapaxes(0, axis).copy("C")
     source = source.swapaxes(0, axis)
     with np.errstate(all="ignore"):
+        if ranks is None:
+            if not include_self:
+                out[index] = source if extreme else 0
+            index_add_to(out, index, source, extreme=extreme)
+            if reduce == "mean":
+                _divide_by_counts(out, index, include_self)
         for rank in range(rounds):  # no place twice
             rows = np.flatnonzero(ranks == rank) if rounds > 1 else slice(None)
             places, values = index[rows], source[rows]

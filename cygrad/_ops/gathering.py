@@ -302,6 +302,8 @@ def check_gather(shape, index, dim):
 def check_each(index, shape, dim):
     """Raise unless 0 <= index < length of a dimension; see `check_bounds`."""
     length = shape[dim] if shape else 1
+    if 0 in index.strides:  # what is expanded is looked at once
+        index = index[tuple([slice(None if stride else 1) for stride in index.strides])]
     if index.size and not gpu.is_array(index) and _is_outside(index, length):
         wrong = index[(index < 0) | (index >= length)].reshape(-1)[0]
         raise RuntimeError(f"index {wrong} is out of bounds for dimension {dim} with size {length}")

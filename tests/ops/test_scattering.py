@@ -69,3 +69,52 @@ def test_source_that_shares_memory(name):
     with pytest.raises(RuntimeError, match="unsupported operation"):
         getattr(x, name)(0, tensor([1, 0, 3, 2]), x.view(4))
     np.testing.assert_array_equal(x.numpy(), [0, 1, 2, 3])
+
+
+EXPANDED = {
+    "scatter_add": lambda x, i, s, dim: x.scatter_add(dim, i, s),
+    "gather": lambda x, i, s, dim: x.gather(dim, i),
+    **{
+        f"{reduce} {include}": lambda x, i, s, dim, how=(reduce, include): x.scatter_reduce(
+            dim, i, s, how[0], include_self=how[1]
+        )
+        for reduce in ("sum", "prod", "mean", "amax", "amin")
+        for include in (True, False)
+    },
+}
+
+
+@pytest.mark.parametrize("dim", [0, 1, 2])
+@pytest.mark.parametrize("name", EXPANDED)
+def test_an_expanded_index_means_what_a_full_one_means(name, dim):
+    draw = np.random.default_rng(dim)
+    x, s = (tensor(draw.integers(1, 4, (5, 6, 7)).astype(float), requires_grad=True) for _ in range(2))
+    shape = [1, 1, 1]
+    shape[dim] = 300 if name == "gather" else x.shape[dim]
+    wide = list(x.shape)
+    wide[dim] = shape[dim]
+    index = tensor(draw.integers(0, x.shape[dim], shape)).expand(wide)
+    with cygrad.no_grad():
+        s[0, 0, 0] = float("nan")
+    full, short = (EXPANDED[name](x, i, s, dim) for i in (index.clone(), index))
+    np.testing.assert_array_equal(short.detach(), full.detach())
+    inputs = [x] if name == "gather" else [x, s]
+    for found, expected in zip(autograd.grad(short.sum(), inputs), autograd.grad(full.sum(), inputs)):
+        np.testing.assert_allclose(found, expected, rtol=1e-14)
+    for wrong in (-1, x.shape[dim]):
+        with pytest.raises(RuntimeError, match=f"index {wrong} is out of bounds for dimension {dim}"):
+            EXPANDED[name](x, cygrad.full_like(index, wrong)[:1, :1, :1].expand(x.shape), s, dim)
+
+
+def test_rows_are_added_by_index_put_as_numpy_does():
+    draw = np.random.default_rng(0)
+    x, index, values = draw.random((4, 3)), draw.integers(-4, 4, (2, 50)), draw.random((50, 3))
+    expected = x.copy()
+    np.add.at(expected, index, values)
+    y = tensor(x)
+    y.index_put_((tensor(index),), tensor(values), accumulate=True)
+    np.testing.assert_allclose(y, expected, rtol=1e-13)
+    before = y.clone()
+    with pytest.raises(IndexError, match="out of bounds"):
+        y.index_put_((tensor([0, 4]),), tensor(1.0, dtype=y.dtype), accumulate=True)
+    assert cygrad.equal(y, before)
