@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from cygrad._kernels.arrays import copy_array
 from cygrad._kernels.gpu.library import as_array, is_array
 from cygrad._kernels.strided import restride
 
@@ -37,8 +38,12 @@ def angle(a):
 def joined(real, imag):
     """A complex array of these parts, with broadcasting."""
     result = _blank(real, imag)
-    result.real = real
-    result.imag = imag
+    if is_array(result):
+        result.real = real
+        result.imag = imag
+    else:
+        copy_array(result.real, np.asarray(real))
+        copy_array(result.imag, np.asarray(imag))
     return result
 
 

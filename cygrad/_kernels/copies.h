@@ -17,6 +17,7 @@
 #define FEW 8            /* elements of a row, which take longer to begin than to copy */
 #define ALONG 512
 #define STRIP 64         /* columns of squares that are read together */
+#define MANY (1 << 21)   /* elements of which not all stay in a cache */
 
 typedef struct {
     const char *from;
@@ -31,10 +32,10 @@ typedef struct {
 typedef uint64_t copied_8 __attribute__((aligned(4)));
 typedef uint32_t four __attribute__((vector_size(16), aligned(4)));
 typedef uint64_t two __attribute__((vector_size(16), aligned(4)));
-#define CYGRAD_PREFETCH(place) __builtin_prefetch(place)
+#define CYGRAD_PREFETCH(place, nearness) __builtin_prefetch(place, 0, nearness)
 #else
 typedef uint64_t copied_8;
-#define CYGRAD_PREFETCH(place) ((void)(place))
+#define CYGRAD_PREFETCH(place, nearness) ((void)(place))
 #endif
 
 #if defined(__clang__) || (defined(__GNUC__) && __GNUC__ >= 12)
@@ -144,8 +145,8 @@ static Py_ssize_t plan_copy(copy_plan *plan, Py_ssize_t most, Py_ssize_t *piece)
         lists[k][1] = lists[k][near];
         lists[k][near] = kept;
     }
-    /* lines so far apart would push each other out of the cache */
-    plan->ahead = plan->turned && plan->from_steps[0] % 2048;
+    /* lines so far apart push each other out of the nearest cache, and where all lies in the last one that is slower */
+    plan->ahead = plan->turned && (plan->from_steps[0] % 2048 || plan->dims[0] * plan->dims[1] > MANY);
     plan->chunk[0] = plan->ahead ? most / STRIP : plan->turned ? most / SQUARE : most;
     if (plan->chunk[0] > plan->dims[0]) plan->chunk[0] = plan->dims[0];
     plan->chunk[1] = most / plan->chunk[0];
@@ -188,7 +189,7 @@ static void copy_units(void *context, Py_ssize_t first, Py_ssize_t count)
             for (Py_ssize_t j = 0; j < n[1]; j++) {
                 /* of a row that is read from its end the processor does not expect the next one's */
                 for (Py_ssize_t k = 0; plan->from_steps[0] < 0 && j + 1 < n[1] && k < n[0] && k < 512; k += 8)
-                    CYGRAD_PREFETCH(from + (j + 1) * step + k * plan->from_steps[0]);
+                    CYGRAD_PREFETCH(from + (j + 1) * step + k * plan->from_steps[0], 3);
                 copy_row(plan->size, from + j * step, plan->from_steps[0], to + j * to_step, plan->to_steps[0], n[0]);
             }
             continue;
@@ -197,7 +198,7 @@ static void copy_units(void *context, Py_ssize_t first, Py_ssize_t count)
             for (Py_ssize_t j = 0; j < n[1]; j += SQUARE) {
                 if (plan->ahead && i + 2 * SQUARE <= n[0])
                     for (int k = SQUARE; k < 2 * SQUARE; k++)
-                        CYGRAD_PREFETCH(from + (i + k) * plan->from_steps[0] + j * plan->from_steps[1]);
+                        CYGRAD_PREFETCH(from + (i + k) * plan->from_steps[0] + j * plan->from_steps[1], 2);
                 copy_square(plan->size, from + i * plan->from_steps[0] + j * plan->from_steps[1], plan->from_steps,
                             to + i * plan->to_steps[0] + j * plan->to_steps[1], plan->to_steps,
                             n[0] - i < SQUARE ? n[0] - i : SQUARE, n[1] - j < SQUARE ? n[1] - j : SQUARE);

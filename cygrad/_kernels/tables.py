@@ -18,6 +18,7 @@ from cygrad._kernels.arrays import dense, new_array
 
 TABLED = 36  # as in native.h
 PIECE = 1 << 13  # elements that one thread works on
+BLOCK = 1 << 14  # elements that are given to the function at once
 DEGREE = 7
 MOST = 8  # 2 to this are the rows of an exponent
 HOPEFUL = 5  # as many halvings are done at least
@@ -46,16 +47,21 @@ class Tabled:
         x = dense(x)
         out = new_array(x.shape, x.dtype.num)
         if self._run(self.table, x, out):
-            flat, values = x.reshape(-1), out.reshape(-1)
-            rest = np.flatnonzero(values != values)
-            kinds = flat[rest].view(np.uint32) >> 23
-            if np.any(self.table[0][kinds] == UNKNOWN):
-                self.table = table = self._with(self.table, kinds)
-                self._run(table, x, out)
-                rest = rest[values[rest] != values[rest]]
-            with np.errstate(all="ignore"):
-                values[rest] = self.function(flat[rest].astype(np.float64))
+            x, values = x.reshape(-1), out.reshape(-1)
+            for start in range(0, x.size, BLOCK):
+                self._ask(x[start : start + BLOCK], values[start : start + BLOCK])
         return out
+
+    def _ask(self, x, values):
+        """Put in what the table did not have."""
+        rest = np.flatnonzero(values != values)
+        kinds = x[rest].view(np.uint32) >> 23
+        if np.any(self.table[0][kinds] == UNKNOWN):
+            self.table = table = self._with(self.table, kinds)
+            self._run(table, x, values)
+            rest = rest[values[rest] != values[rest]]
+        with np.errstate(all="ignore"):
+            values[rest] = self.function(x[rest].astype(np.float64))
 
     def _run(self, table, x, out):
         return native.run(TABLED, (x, out, table[1], table[2]), (), 0, x.size, PIECE)

@@ -1,6 +1,6 @@
 """Ops whose values come from SciPy, which is optional: without it they raise an ImportError that says so."""
 
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -36,7 +36,7 @@ def by_scipy(name, function, which=None):
             values = getattr(special, name)(*arrays)
             return np.asarray(values if which is None else values[which]).astype(dtype, copy=False)
 
-    return kernel
+    return partial(kernel)  # which, not being a function, gets large arrays whole
 
 
 def _scipy(function):

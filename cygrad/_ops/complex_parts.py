@@ -9,6 +9,7 @@ Gradients are PyTorch's: for a real loss L and z = x + iy the gradient is dL/dx 
 """
 
 import warnings
+from functools import partial
 
 import numpy as np
 
@@ -275,7 +276,11 @@ def complex_rule(n, g):
 
 
 COMPLEX = declare(
-    "complex", complex_rule, flags=ELEMENTWISE | LINEAR | FUNCTION_ONLY, kernel=kernels.joined, inputs="real imag"
+    "complex",
+    complex_rule,
+    flags=ELEMENTWISE | LINEAR | FUNCTION_ONLY,
+    kernel=partial(kernels.joined),
+    inputs="real imag",
 )
 
 

@@ -5,6 +5,7 @@ function of the package are in `cygrad.special`.
 """
 
 import math
+from functools import partial
 
 import numpy as np
 
@@ -40,7 +41,7 @@ def erfc_array(x):
     return ERFC_VALUES(x) if found is None else found
 
 
-ERFC = declare("erfc", erfc_rule, saves=IN0, flags=SMOOTH, kernel=erfc_array, inputs="self")
+ERFC = declare("erfc", erfc_rule, saves=IN0, flags=SMOOTH, kernel=partial(erfc_array), inputs="self")
 
 
 def erfc(input, *, out=None):
@@ -307,7 +308,7 @@ def digamma_rule(n, g):
     return mul(g, polygamma(1, n.saved(0)))
 
 
-DIGAMMA = declare("digamma", digamma_rule, saves=IN0, flags=SMOOTH, kernel=digamma_array, inputs="self")
+DIGAMMA = declare("digamma", digamma_rule, saves=IN0, flags=SMOOTH, kernel=partial(digamma_array), inputs="self")
 
 
 def digamma(input, *, out=None):
@@ -335,7 +336,7 @@ POLYGAMMA = declare(
     polygamma_rule,
     saves=IN0,
     flags=ELEMENTWISE | FUNCTION_ONLY,
-    kernel=polygamma_array,
+    kernel=partial(polygamma_array),
     inputs="self",
     attributes="n",
 )
