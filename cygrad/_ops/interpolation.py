@@ -9,6 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from cygrad._core import messages
+from cygrad._core.access import array_of
 from cygrad._core.opdef import FUNCTION_ONLY, METHOD_ONLY, publish
 from cygrad._core.sites import warn
 from cygrad._kernels.resampling import Table
@@ -130,7 +131,7 @@ def check_mode(t, mode, align_corners, antialias):
 
 def wanted_size(t, size, scale_factor, recompute, mode):
     """(the size of the result, the factor of each dimension or None)."""
-    image = list(t.shape[2:])
+    image = array_of(t).shape[2:]
     dims = len(image)
     if size is not None and scale_factor is not None:
         raise ValueError("only one of size or scale_factor should be defined")
@@ -139,17 +140,17 @@ def wanted_size(t, size, scale_factor, recompute, mode):
     if size is not None:
         if recompute:
             raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
-        return explicit_size(size, image), [None] * dims
+        return explicit_size(size, image), (None,) * dims
     factors = list(scale_factor) if isinstance(scale_factor, (list, tuple)) else [scale_factor] * dims
     if len(factors) != dims:
         raise ValueError(
             "Input and scale_factor must have the same number of spatial dimensions, but got input with spatial "
-            f"dimensions of {image} and scale_factor of shape {scale_factor}. Please provide input tensor in (N, C, "
-            "d1, d2, ...,dK) format and scale_factor in (s1, s2, ...,sK) format."
+            f"dimensions of {list(image)} and scale_factor of shape {scale_factor}. Please provide input tensor in (N, "
+            "C, d1, d2, ...,dK) format and scale_factor in (s1, s2, ...,sK) format."
         )
-    factors = [float(factor) for factor in factors]
-    found = [int(math.floor(n * factor)) for n, factor in zip(image, factors)]
-    return found, [None] * dims if recompute or mode == "area" else factors
+    factors = tuple([float(factor) for factor in factors])
+    found = tuple([math.floor(n * factor) for n, factor in zip(image, factors)])
+    return found, (None,) * dims if recompute or mode == "area" else factors
 
 
 def explicit_size(size, image):
@@ -158,15 +159,15 @@ def explicit_size(size, image):
     elif len(size) != len(image):
         raise ValueError(
             "Input and output must have the same number of spatial dimensions, but got input with spatial dimensions "
-            f"of {image} and output size of {size}. Please provide input tensor in (N, C, d1, d2, ...,dK) format and "
-            "output size in (o1, o2, ...,oK) format."
+            f"of {list(image)} and output size of {size}. Please provide input tensor in (N, C, d1, d2, ...,dK) format "
+            "and output size in (o1, o2, ...,oK) format."
         )
     if not all(map(is_integer, size)):
         raise TypeError(
             "expected size to be one of int or Tuple[int] or Tuple[int, int] or Tuple[int, int, int], but got size "
             f"with types {[type(n) for n in size]}"
         )
-    return [int(n) for n in size]
+    return tuple([int(n) for n in size])
 
 
 def interpolate(
@@ -202,7 +203,8 @@ def interpolate(
     t = require(input, "interpolate")
     check_mode(t, mode, align_corners, antialias)
     size, factors = wanted_size(t, size, scale_factor, recompute_scale_factor, mode)
-    dims = t.dim() - 2
+    image = array_of(t).shape[2:]
+    dims = len(image)
     if mode not in MODES or dims not in (1, 2, 3) or (mode in ("bicubic", "lanczos") and dims != 2):
         raise NotImplementedError(
             f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {t.dim()}D) for the modes: nearest | linear "
@@ -212,22 +214,26 @@ def interpolate(
         raise NotImplementedError(f"Got {t.dim()}D input, but {mode} mode needs {BY_DIMS[mode] + 2}D input")
     if mode == "area":
         return AREA[dims](t, size)
-    image = tuple(t.shape[2:])
     check_sizes(t, image, size)
     kernel = "upsample_nearest" if mode.startswith("nearest") else f"upsample_{mode}"
-    if not (t.is_floating_point() or t.dtype.type_name == "Byte"):
+    name = t.dtype.type_name
+    if not (t.dtype.is_floating_point or name == "Byte"):
         raise messages.not_implemented_for(f"{kernel}{dims}d_channels_last", t.dtype)
-    kind = np.float64 if t.dtype.type_name == "Double" else np.float32
-    tables = [
-        table_of(mode, n, m, factor, bool(align_corners), kind, antialias) for n, m, factor in zip(image, size, factors)
-    ]
+    kind = np.float64 if name == "Double" else np.float32
+    tables = tables_of(mode, image, size, factors, bool(align_corners), kind, bool(antialias))
     row = ROWS[mode, dims, bool(antialias)]
-    if t.dtype.type_name == "Byte" and not mode.startswith("nearest"):
+    if name == "Byte" and not mode.startswith("nearest"):
         for d in range(dims - 1, -1, -1):  # what is between two dimensions is rounded, too
             one = [table if i == d else None for i, table in enumerate(tables)]
             t = resample(t.float(), one, row=row).round().clamp(0, 255).to(t.dtype)
         return t
     return resample(t, tables, row=row)
+
+
+@lru_cache(256)
+def tables_of(mode, image, size, factors, *how):
+    """The table of each dimension."""
+    return tuple([table_of(mode, n, m, factor, *how) for n, m, factor in zip(image, size, factors)])
 
 
 def table_of(mode, image, size, factor, align_corners, kind, antialias):

@@ -148,10 +148,10 @@ class _BatchNorm(_NormBase):
         """Normalise by the batch in training, by the running statistics (where there are some) in evaluation."""
         self._check_input_dim(input)
         weight_of_batch = self._count_batch()
-        has_statistics = self.running_mean is not None or self.running_var is not None
-        kept = not self.training or self.track_running_stats
-        mean, var = (self.running_mean, self.running_var) if kept else (None, None)
-        by_batch = self.training or not has_statistics
+        mean, var = self.running_mean, self.running_var
+        by_batch = self.training or mean is None and var is None
+        if self.training and not self.track_running_stats:
+            mean = var = None
         return F.batch_norm(input, mean, var, self.weight, self.bias, by_batch, weight_of_batch, self.eps)
 
 
