@@ -3,6 +3,7 @@
 import numpy as np
 
 from cygrad._kernels.arrays import copy_array
+from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.gpu.library import as_array, is_array
 from cygrad._kernels.strided import restride
 
@@ -55,12 +56,12 @@ def _blank(real, imag):
     return np.empty(shape, _COMPLEX[real.dtype], like=real if is_array(real) else imag)
 
 
+@silent
 def polar(size, angle):
     """A complex array of these sizes and angles, with broadcasting."""
-    with np.errstate(all="ignore"):
-        if type(size) is type(angle) is np.ndarray:
-            result = _blank(size, angle)
-            np.multiply(size, np.cos(angle), result.real)
-            np.multiply(size, np.sin(angle), result.imag)
-            return result
-        return joined(size * np.cos(angle), size * np.sin(angle))
+    if type(size) is type(angle) is np.ndarray:
+        result = _blank(size, angle)
+        np.multiply(size, np.cos(angle), result.real)
+        np.multiply(size, np.sin(angle), result.imag)
+        return result
+    return joined(size * np.cos(angle), size * np.sin(angle))

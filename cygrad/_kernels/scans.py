@@ -6,15 +6,16 @@ import cygrad._kernels.native as native
 from cygrad._kernels import blocks
 from cygrad._kernels.along import lines
 from cygrad._kernels.arrays import dense, new_array
+from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.dispatch import dispatching
 
 RUNNING_EXTREMA = 28  # as in native.h
 
 
+@silent
 def accumulated(ufunc, a, axis):
     """`ufunc.accumulate`, for arrays without dimensions too."""
-    with np.errstate(all="ignore"):
-        return ufunc.accumulate(a, axis) if a.ndim else a.copy()
+    return ufunc.accumulate(a, axis) if a.ndim else a.copy()
 
 
 def running_extremum(a, axis, largest):

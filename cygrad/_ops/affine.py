@@ -15,6 +15,7 @@ from cygrad._kernels import blocks
 from cygrad._kernels.blas import addmm as sum_with_product
 from cygrad._kernels.blas import matmul
 from cygrad._kernels.blocks import SIZE
+from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.gpu.library import as_array
 from cygrad._ops.arguments import wrap_dim
 from cygrad._ops.arithmetic import mul
@@ -44,15 +45,15 @@ def scaled_sum(base, product, beta, alpha):
     return _scaled_sum(base, product, beta, alpha)
 
 
+@silent
 def _scaled_sum(base, product, beta, alpha):
-    with np.errstate(all="ignore"):
-        if alpha != 1:
-            product = as_array(product * as_array(alpha).astype(product.dtype)[()])
-        if beta == 0:
-            return product
-        if beta != 1:
-            base = as_array(base * as_array(beta).astype(base.dtype)[()])
-        return as_array(base + product)
+    if alpha != 1:
+        product = as_array(product * as_array(alpha).astype(product.dtype)[()])
+    if beta == 0:
+        return product
+    if beta != 1:
+        base = as_array(base * as_array(beta).astype(base.dtype)[()])
+    return as_array(base + product)
 
 
 def add_product_array(base, a, b, beta, alpha):

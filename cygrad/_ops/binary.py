@@ -310,10 +310,10 @@ def xlogy_rule(n, g):
     )
 
 
+@by_numpy.silent
 def xlogy_array(x, y):
     """x * log(y), and 0 where x is 0, unless y is nan."""
-    with np.errstate(all="ignore"):
-        found = as_array(x * np.log(y))
+    found = as_array(x * np.log(y))
     if is_array(x) or np.count_nonzero(x) != x.size:
         np.copyto(found, 0, where=(x == 0) & ~np.isnan(y))
     return found

@@ -195,9 +195,9 @@ def entr_rule(n, g):
     return mul(g, sub(-1, log(n.saved(0))))
 
 
+@silent
 def entr_array(x):
-    with np.errstate(all="ignore"):
-        values = as_array(-x * np.log(np.maximum(x, 0)))  # log(0) is -inf
+    values = as_array(-x * np.log(np.maximum(x, 0)))  # log(0) is -inf
     np.copyto(values, 0, where=x == 0)
     return values
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from cygrad._core.opdef import ELEMENTWISE, FLOAT_RESULT, IN0, IN1, INPLACE, LINEAR, OUT0, declare, publish
 from cygrad._core.record import apply1, apply2, tensor_argument
+from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.gpu.library import as_array
 from cygrad._ops.arithmetic import add, div, mul, neg, sub
 from cygrad._ops.checks import require_real, require_tensors
@@ -257,11 +258,11 @@ def rad2deg(input, *, out=None):
 NEAR = 0.01  # below it, four terms of the series are exact to double precision
 
 
+@silent
 def sinc_array(x):
     """sin(pi x) / (pi x), and 1 at 0."""
-    with np.errstate(all="ignore"):
-        scaled = x * x.dtype.type(math.pi)
-        found = as_array(np.sin(scaled) / scaled)
+    scaled = x * x.dtype.type(math.pi)
+    found = as_array(np.sin(scaled) / scaled)
     np.copyto(found, 1, where=x == 0)
     return found
 
