@@ -222,6 +222,7 @@ np.diag(x, 1)
 np.diagflat(x[0])
 np.pad(x, 1)
 np.pad(x, ((1, 0), (0, 2)), constant_values=2.0)
+np.pad(x, ((1, 0), (0, 2)), constant_values=((2.0, 2.0),))
 np.pad(x, ((1, 0), (0, 2)), mode="edge")
 np.pad(x, 1, mode="reflect")
 np.pad(x, (2, 1), mode="wrap")
@@ -541,3 +542,38 @@ def test_integers_become_floats(ufunc):
     np.testing.assert_allclose(found.numpy(), getattr(np, ufunc)(a, b), 1e-6)
     mixed = getattr(np, ufunc)(torch.from_numpy(a * 1.0), torch.from_numpy(b))
     np.testing.assert_allclose(mixed.numpy(), getattr(np, ufunc)(a * 1.0, b), 1e-12)
+
+
+@pytest.mark.skipif(np.lib.NumpyVersion(np.__version__) < "2.4.0", reason="NumPy asks for no __numpy_dtype__ yet")
+def test_dtypes_are_types_of_elements_to_numpy():
+    assert np.dtype(torch.float32) == np.float32 and np.zeros(2, dtype=torch.int16).dtype == np.int16
+    assert np.promote_types(torch.ones(2).dtype, np.float64) == np.float64
+
+
+def test_sparse_matrices_of_scipy():
+    sparse = pytest.importorskip("scipy.sparse")
+    assert sparse.csr_matrix(np.eye(3)).dot(torch.arange(3.0)).tolist() == [0.0, 1.0, 2.0]
+    assert not hasattr(torch.float32, "dtype") and not hasattr(
+        torch.float32, "kind"
+    )  # as where PyTorch's are told apart
+
+
+def test_matplotlib_asks_for_columns_and_mixes_tensors_with_none():
+    x = torch.arange(6.0).view(2, 3)
+    assert x.to_numpy() is not None and (x.to_numpy() == x.numpy()).all()
+    a, none = np.broadcast_arrays(x, None)
+    assert (a == x.numpy()).all() and none.shape == (2, 3) and none[0, 0] is None
+    text = "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
+    with fails(RuntimeError, text):
+        x.requires_grad_().to_numpy()
+    with fails(RuntimeError, text):
+        np.broadcast_arrays(x, None)
+
+
+def test_padding_that_only_numpy_knows():
+    x = torch.arange(3.0)
+    for options in ({"constant_values": (1, 2)}, {"mode": "mean"}, {"mode": "reflect", "reflect_type": "odd"}):
+        found = np.pad(x, 2, **options)
+        assert isinstance(found, torch.Tensor) and (found.numpy() == np.pad(x.numpy(), 2, **options)).all()
+        with pytest.raises(TypeError, match="of a tensor that requires grad does not know the mode"):
+            np.pad(x.clone().requires_grad_(), 2, **options)

@@ -43,6 +43,16 @@ cdef class dtype:
         raise TypeError("dtypes are not created: use cygrad.float32, cygrad.int64, ...")
 
     @property
+    def __numpy_dtype__(self):
+        """The NumPy dtype, for NumPy 2.4 and newer, which then take this for one of their own."""
+        return self.numpy
+
+    @property
+    def char(self):
+        """NumPy's letter for it, which SciPy asks the results of NumPy's functions for."""
+        return self.numpy.char
+
+    @property
     def is_floating_point(self):
         """Whether this is a real floating-point type."""
         return self.category == FLOATING

@@ -294,5 +294,15 @@ def array_function(self, func, types, args, kwargs):
     return meant(*args, **kwargs)
 
 
-methods = {"__array_function__": array_function}
+def to_numpy(self):
+    """`self.numpy()`: Matplotlib, pandas and others ask for it by this name, and take what lacks it for nested lists.
+
+    >>> import cygrad
+    >>> cygrad.arange(2).to_numpy()
+    array([0, 1])
+    """
+    return self.numpy()
+
+
+methods = {"__array_function__": array_function, "to_numpy": to_numpy}
 functions = publish(globals())

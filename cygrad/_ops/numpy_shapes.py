@@ -12,6 +12,7 @@ from cygrad._ops.numpy_operands import (
     method_of,
     public,
     typed,
+    wrapped,
 )
 from cygrad._ops.numpy_ufuncs import reduce_
 
@@ -66,7 +67,11 @@ def broadcast_to(array, shape, subok=False):
 
 @means("broadcast_arrays")
 def broadcast_arrays(*args, subok=False):
-    return tuple(public("broadcast_tensors")(*map(as_tensor, args)))
+    try:
+        tensors = [as_tensor(arg) for arg in args]
+    except (RuntimeError, TypeError):  # None and texts, which Matplotlib has among them
+        return np.broadcast_arrays(*convert(args), subok=subok)
+    return tuple(public("broadcast_tensors")(*tensors))
 
 
 @means("flip")
@@ -243,15 +248,16 @@ def rollaxis(a, axis, start=0):
 def pad(array, pad_width, mode="constant", **options):
     t = as_tensor(array)
     widths = np.broadcast_to(np.asarray(pad_width), (t.ndim, 2)).tolist()
-    if mode == "constant":
-        fill = options.pop("constant_values", 0)
-        if options or np.ndim(fill):
-            raise TypeError("pad() of a tensor takes one constant for all edges")
+    fills = np.unique(options.get("constant_values", 0)) if mode == "constant" else ()
+    if len(fills) == 1 and options.keys() <= {"constant_values"}:
+        (fill,) = fills.tolist()
         flat = [width for pair in reversed(widths) for width in pair]
         return public("nn.functional.pad")(t, flat, value=fill)
+    if mode not in ("edge", "wrap", "reflect", "symmetric") or options.get("reflect_type", "even") != "even":
+        if t.requires_grad:
+            raise TypeError(f"pad() of a tensor that requires grad does not know the mode {mode!r} with {options}")
+        return wrapped(np.pad(convert(t), pad_width, mode, **options))
     places = [np.pad(np.arange(n), pair, mode, **options) for n, pair in zip(t.shape, widths)]
-    if not all(place.dtype.kind in "iu" for place in places) or mode not in ("edge", "wrap", "reflect", "symmetric"):
-        raise TypeError(f"pad() of a tensor does not know the mode {mode!r}")
     for dim, place in enumerate(places):
         t = public("index_select")(t, dim, as_tensor(place))
     return t

@@ -339,7 +339,7 @@ METHODS = {
         "norm "
     ),
     "numpy_functions": (
-        "__array_function__ "
+        "__array_function__ to_numpy "
     ),
     "numpy_ufuncs": (
         "__array_ufunc__ "
