@@ -7,6 +7,7 @@ from cygrad.func.batching import vmap
 from cygrad.func.functionalizing import functionalize
 from cygrad.func.jacobians import hessian, jacfwd, jacrev
 from cygrad.func.modules import functional_call, replace_all_batch_norm_modules_, stack_module_state
+from cygrad.func.rearranging import rearrange
 from cygrad.func.transforms import grad, grad_and_value, jvp, linearize, vjp
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "jacrev",
     "jvp",
     "linearize",
+    "rearrange",
     "replace_all_batch_norm_modules_",
     "stack_module_state",
     "vjp",

@@ -324,3 +324,81 @@ def test_outputs_without_derivatives():
     for run in (lambda: torch.func.vjp(function, x), lambda: torch.func.jacrev(function)(x)):
         with fails(RuntimeError, "vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got ..."):
             run()
+
+
+# -- rearrange -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("pattern", "lengths", "expected"),
+    [
+        ("b c d -> d b c", {}, lambda x: x.permute(2, 0, 1)),
+        ("b c d -> b (d c)", {}, lambda x: x.transpose(1, 2).reshape(2, 12)),
+        ("b (c k) d -> (b k) c d", {"k": 2}, lambda x: x.view(2, 2, 2, 3).transpose(1, 2).reshape(4, 2, 3)),
+        ("b (c k) d -> b c k d", {"c": 4, "k": 1}, lambda x: x.unsqueeze(2)),
+        ("b ... -> ... b", {}, lambda x: x.permute(1, 2, 0)),
+        ("b ... -> b (...)", {}, lambda x: x.flatten(1)),
+        ("... d -> d () (...)", {}, lambda x: x.reshape(8, 3).T.unsqueeze(1)),
+        ("b c d -> b 1 c (d 1)", {}, lambda x: x.unsqueeze(1)),
+        ("… d -> d …", {}, lambda x: x.movedim(2, 0)),
+    ],
+)
+def test_rearrange(pattern, lengths, expected):
+    x = torch.arange(24.0).reshape(2, 4, 3)
+    assert torch.equal(func.rearrange(x, pattern, **lengths), expected(x))
+    for stacked in ([x, -x], (x, -x)):
+        found = func.rearrange(stacked, "first " + pattern.replace("->", "-> first"), **lengths)
+        assert torch.equal(found[1], expected(-x))
+    assert torch.equal(func.vmap(lambda row: func.rearrange(row, "a b -> (b a)"))(x), x.transpose(1, 2).flatten(1))
+
+
+def test_a_rearranged_tensor_is_a_view_where_it_can_be_and_has_a_gradient():
+    x = torch.zeros(2, 6)
+    func.rearrange(x, "a (b c) -> c b a", b=3)[1, 0, 0] = 1
+    assert x[0].tolist() == [0, 1, 0, 0, 0, 0]
+    g = func.grad(lambda x: (func.rearrange(x, "a b -> (b a)") * torch.arange(4.0)).sum())(torch.ones(2, 2))
+    assert g.tolist() == [[0, 2], [1, 3]]
+    assert func.rearrange(torch.tensor(3.0), "-> 1").tolist() == [3]
+    assert func.rearrange(torch.zeros(0, 3), "(a c) b -> a c b", a=2).shape == (2, 0, 3)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "lengths", "line"),
+    [
+        ("b c", {}, "Pattern must contain a single '->' separator"),
+        ("b c -> b", {}, "Identifiers only on one side of rearrange expression (should be on both): {'c'}"),
+        (
+            "b -> b",
+            {},
+            "Number of dimensions in pattern (1) must be equal to the number of dimensions in the tensor (2)",
+        ),
+        (
+            "b c d ... -> d c b ...",
+            {},
+            "Number of dimensions in pattern (3) must be less than or equal to the number ...",
+        ),
+        ("b b -> b b", {}, "Indexing expression contains duplicate dimension 'b'"),
+        ("(b c -> b c", {}, "Imbalanced parentheses in expression: '(b c '"),
+        ("b c) -> b c", {}, "Brackets are not balanced"),
+        ("((b) c) -> b c", {}, "Axis composition is one-level (brackets inside brackets not allowed)"),
+        ("b c -> b c", {"d": 3}, "Identifiers not found in rearrange expression: {'d'}"),
+        ("b 1c -> b 1c", {}, "Invalid axis identifier: 1c"),
+        ("b _c -> b _c", {}, "Invalid axis identifier: _c"),
+        ("b-c d -> d b-c", {}, "Unknown character '-'"),
+        ("b c -> ... b c", {}, "Ellipsis found in right side, but not left side of a pattern b c -> ... b c"),
+        ("b (...) -> b ...", {}, "Ellipsis is parenthesis in the left side is not allowed: b (...) -> b ..."),
+        ("b ... ... -> b ...", {}, "Expression may contain dots only inside ellipsis (...); only one ellipsis for ..."),
+        (".. b -> b", {}, "Expression may contain dots only inside ellipsis (...)"),
+        ("b c -> b 2 c", {}, "rearrange only supports unnamed axes of size 1"),
+        ("b (c d) -> b c d", {}, "cannot infer the sizes of two dimensions at once c and d"),
+        ("b (c d) -> b c d", {"c": 3}, "inferred dimension does not evenly fit into larger dimension: 4 vs (3, '?')"),
+        ("b (c d) -> b c d", {"c": 0}, "inferred dimension does not evenly fit into larger dimension: 4 vs (0, '?')"),
+        ("b c -> b c", {"b": 3}, "Dimension sizes to do not match (2 != 3) when matching dimension pack ('b',)"),
+        ("b 1 -> b", {}, "Dimension sizes to do not match (4 != 1) when matching dimension pack ()"),
+    ],
+)
+def test_patterns_that_do_not_fit(pattern, lengths, line):
+    with fails(ValueError, line):
+        func.rearrange(torch.ones(2, 4), pattern, **lengths)
+    with fails(TypeError, "rearrange axis lengths must be integers, got: <class 'str'>"):
+        func.rearrange(torch.ones(2, 4), "b c -> b c", b="2")
