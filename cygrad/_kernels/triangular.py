@@ -6,6 +6,7 @@ import numpy as np
 
 from cygrad._kernels import blocks
 from cygrad._kernels.blas import matmul
+from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.dispatch import dispatching
 from cygrad._kernels.rows import substitute_back
 from cygrad._kernels.stacks import over_stacks
@@ -21,9 +22,10 @@ def solve_triangular(a, b, upper, unit, is_own=False):
     that `is_own`. By blocks of columns, and of rows, each after those that it depends on.
     """
     n = a.shape[-1]
-    stack = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    kind = np.result_type(a.dtype, b.dtype)
-    a, b = a.astype(kind, copy=False), b.astype(kind, copy=False)
+    stack, kind = stack_of(a, b), a.dtype
+    if b.dtype != kind:
+        kind = np.result_type(kind, b.dtype)
+        a, b = a.astype(kind, copy=False), b.astype(kind, copy=False)
     shape = (*stack, *b.shape[-2:])
     x = b if is_own and b.shape == shape and isinstance(b, np.ndarray) else np.empty(shape, kind, like=a)
     width = x.shape[-1]
@@ -34,34 +36,46 @@ def solve_triangular(a, b, upper, unit, is_own=False):
     return x
 
 
+def stack_of(a, b):
+    """The shape of two stacks of matrices together."""
+    stack = a.shape[:-2]
+    return stack if b.shape[:-2] == stack else np.broadcast_shapes(stack, b.shape[:-2])
+
+
+@silent
 def solve_columns(a, b, x, upper, unit):
     """The same, written into `x`, which may be `b`."""
     n = a.shape[-1]
     starts = range(0, n, BLOCK)
-    with np.errstate(all="ignore"):
-        for start in reversed(starts) if upper else starts:
-            rows = slice(start, min(start + BLOCK, n))
-            known = slice(rows.stop, n) if upper else slice(0, start)
-            rest = b[..., rows, :]
-            if known.start < known.stop:
-                rest = rest - matmul(a[..., rows, known], x[..., known, :])
-            x[..., rows, :] = solve_block(a[..., rows, rows], rest, upper, unit)
+    for start in reversed(starts) if upper else starts:
+        rows = slice(start, min(start + BLOCK, n))
+        known = slice(rows.stop, n) if upper else slice(0, start)
+        rest = b[..., rows, :]
+        if known.start < known.stop:
+            rest = rest - matmul(a[..., rows, known], x[..., known, :])
+        x[..., rows, :] = solve_block(a[..., rows, rows], rest, upper, unit)
 
 
 def solve_block(a, b, upper, unit):
     """The same for few rows: one after the other, from the last of an upper triangle up."""
     if not upper:
         a, b = a[..., ::-1, ::-1], b[..., ::-1, :]
-    stack = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    stack = stack_of(a, b)
     n, width = b.shape[-2:]
-    x = np.array(np.broadcast_to(b, (*stack, n, width)), order="C").reshape(math.prod(stack), n, width)
-    triangles = np.array(np.broadcast_to(a, (*stack, n, n)), order="C").reshape(math.prod(stack), n, n)
+    x, triangles = stacked(b, stack), stacked(a, stack)
     if unit:
         np.einsum("...ii->...i", triangles)[...] = 1
     if not substitute_back(triangles, x):
         solve_rows(triangles, x)
     x = x.reshape(*stack, n, width)
     return x if upper else x[..., ::-1, :]
+
+
+def stacked(a, stack):
+    """A dense copy of matrices that broadcast to a stack, as a stack of one dimension."""
+    if a.shape[:-2] != stack:
+        a = np.broadcast_to(a, (*stack, *a.shape[-2:]))
+    return np.array(a, order="C").reshape(math.prod(stack), *a.shape[-2:])
 
 
 def solve_rows(a, x):

@@ -76,9 +76,8 @@ def average(dims, input, kernel_size, stride, padding, ceil_mode, count_include_
 @lru_cache(256)
 def tables_of(*geometry):
     """(the table of each dimension, how many places windows have); the last argument tells whether padding counts."""
-    *geometry, with_padding = geometry
-    each = list(zip(*geometry))
-    return tuple([window_table(*one) for one in each]), places_of([window_lengths(*one, with_padding) for one in each])
+    each = list(zip(*geometry[:-1]))
+    return tuple([window_table(*one) for one in each]), places_of([window_lengths(*one, geometry[-1]) for one in each])
 
 
 def places_of(lengths):
@@ -190,7 +189,8 @@ def adaptive_average(dims, input, size):
             f"{list(shape)} with dimension {len(shape) - dims + image.index(0)} being empty"
         )
     check_elements(t, function, integers=False)
-    return resample(t, *adaptive_tables(image, size), row=ADAPTIVE[dims])
+    tables, divisor = adaptive_tables(image, size)
+    return resample(t, tables, divisor, row=ADAPTIVE[dims])
 
 
 def adaptive_avg_pool1d(input, output_size):

@@ -148,9 +148,9 @@ def wanted_size(t, size, scale_factor, recompute, mode):
             f"dimensions of {list(image)} and scale_factor of shape {scale_factor}. Please provide input tensor in (N, "
             "C, d1, d2, ...,dK) format and scale_factor in (s1, s2, ...,sK) format."
         )
-    factors = tuple([float(factor) for factor in factors])
+    factors = [float(factor) for factor in factors]
     found = tuple([math.floor(n * factor) for n, factor in zip(image, factors)])
-    return found, (None,) * dims if recompute or mode == "area" else factors
+    return found, (None,) * dims if recompute or mode == "area" else tuple(factors)
 
 
 def explicit_size(size, image):
