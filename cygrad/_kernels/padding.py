@@ -6,10 +6,11 @@ import numpy as np
 
 from cygrad._kernels import blocks, scatter
 from cygrad._kernels.arrays import fill
-from cygrad._kernels.copying import copy_into, empty_of
+from cygrad._kernels.copying import contiguous, copy_into, empty_of
 from cygrad._kernels.stacks import along
 
 MODES = ("reflect", "replicate", "circular")
+MOST_APART = 7  # places that are copied one by one
 
 
 def constant(array, counts, value):
@@ -67,9 +68,31 @@ def by_elements(array, mode, counts):
 def _fill(out, middle, shape, mode, counts):
     """Put the elements that are added around the middle, axis by axis."""
     for axis, before, after in _each_axis(len(shape), counts):
-        places = _places(mode, shape[axis], before, after, out) + before
-        for target in (*range(before), *range(before + shape[axis], out.shape[axis])):
-            out[(*middle[:axis], target)] = out[(*middle[:axis], places[target])]
+        for target, source in _edges(mode, shape[axis], before, after):
+            out[(*middle[:axis], target)] = out[(*middle[:axis], source)]
+
+
+@lru_cache(64)
+def _edges(mode, length, before, after):
+    """Which places are copied where, beside the middle: slices, or numbers where these are few, for longer loops."""
+    end = before + length
+    total = end + after
+    if mode == "reflect":
+        last = end - 2 - after
+        sources = slice(2 * before, before, -1), slice(end - 2, last if last >= 0 else None, -1)
+    elif mode == "replicate":
+        sources = slice(before, before + 1), slice(end - 1, end)
+    else:
+        sources = slice(length, length + before), slice(before, before + after)
+    pairs = list(zip((slice(0, before), slice(end, total)), sources))
+    if before + after > MOST_APART:
+        return [pair for pair in pairs if pair[0].start < pair[0].stop]
+    places = range(total)
+    return [
+        (place, places[source][k % max(len(places[source]), 1)])
+        for target, source in pairs
+        for k, place in enumerate(places[target])
+    ]
 
 
 def sum_back(values, mode, counts, shape):
@@ -80,9 +103,28 @@ def sum_back(values, mode, counts, shape):
 @along
 def _sum_back(values, axes, mode, counts, shape):
     for axis, before, after in _each_axis(len(shape), counts):
+        if min(before, after) >= 0 and isinstance(values, np.ndarray):
+            values = _folded(values, axis, mode, before, shape[axis], after)
+            continue
         zeros = np.zeros((*values.shape[:axis], shape[axis], *values.shape[axis + 1 :]), values.dtype, like=values)
         values = scatter.index_add(zeros, axis, _places(mode, shape[axis], before, after, values), values)
     return values
+
+
+def _folded(values, axis, mode, before, length, after):
+    """The middle along an axis, with what stands beside it added where it came from."""
+    here = (slice(None),) * axis
+    out = contiguous(values[(*here, slice(before, before + length))])
+    for target, source in _edges(mode, length, before, after):
+        added = values[(*here, target)]
+        if isinstance(source, int):
+            out[(*here, source - before)] += added
+            continue
+        if mode == "replicate":
+            added = added.sum(axis, keepdims=True)
+        stop = None if source.stop is None or source.stop < before else source.stop - before
+        out[(*here, slice(source.start - before, stop, source.step))] += added
+    return out
 
 
 def _places(mode, length, before, after, like):
