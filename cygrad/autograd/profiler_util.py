@@ -271,12 +271,23 @@ class EventList(list):
         widths = {"name": max_name_column_width, "shapes": max_shapes_column_width, "source": max_src_column_width}
         return tables.event_table(self, sort_by, row_limit, widths, header, top_level_events_only, time_unit)
 
-    def key_averages(self, group_by_input_shape=False, group_by_stack_n=0, group_by_overload_name=False):
-        """Sums over the events of one name, and if wanted of one list of input shapes and one Python stack."""
+    def key_averages(
+        self,
+        group_by_input_shapes=False,
+        group_by_stack_n=0,
+        group_by_overload_name=False,
+        *,
+        group_by_input_shape=False,
+    ):
+        """Sums over the events of one name, and if wanted of one list of input shapes and one Python stack.
+
+        `group_by_input_shape` is the name that the argument has in `profile.key_averages`.
+        """
+        by_shapes = group_by_input_shapes or group_by_input_shape
         sums: dict[tuple[str, ...], FunctionEventAvg] = {}
         for event in self:
             key = [event.key]
-            if group_by_input_shape:
+            if by_shapes:
                 key.append(str(event.input_shapes))
             if group_by_overload_name:
                 key.append(event.overload_name)
@@ -284,7 +295,7 @@ class EventList(list):
             sums.setdefault(tuple(key), FunctionEventAvg()).add(event)
         for found in sums.values():
             found.stack = (found.stack or [])[:group_by_stack_n]
-            found.input_shapes = found.input_shapes if group_by_input_shape else ""
+            found.input_shapes = found.input_shapes if by_shapes else ""
             found.overload_name = found.overload_name if group_by_overload_name else ""
         return EventList(sums.values(), self.profile_memory, self.with_stack)
 

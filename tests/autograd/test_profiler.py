@@ -333,8 +333,11 @@ def test_averages():
     assert by_name["aten::sin"].cpu_time_total == pytest.approx(total)
     assert by_name["aten::sin"].cpu_time == pytest.approx(total / 4)
     assert by_name["aten::sin"].self_cpu_memory_usage == 3 * 8 + 16
-    by_shape = prof.key_averages(group_by_input_shape=True)
-    assert [(a.count, a.input_shapes) for a in by_shape] == [(3, [[2]]), (1, [[4]])]
+    for by_shape in (
+        prof.key_averages(group_by_input_shape=True),
+        prof.function_events.key_averages(group_by_input_shapes=True),
+    ):
+        assert [(a.count, a.input_shapes) for a in by_shape] == [(3, [[2]]), (1, [[4]])]
     everything = prof.total_average()
     assert (everything.key, everything.count) == ("Total", 4)
     assert everything.self_cpu_time_total == pytest.approx(prof.self_cpu_time_total)
