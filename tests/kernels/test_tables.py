@@ -126,6 +126,18 @@ def test_layouts():
 
 
 @pytest.mark.skipif(has_no_tables(), reason="there are no loops")
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_no_number_has_a_row_outside(name):
+    table = Tabled(FUNCTIONS[name])
+    table(floats())
+    first, places, rows = table.table
+    assert rows.flags.c_contiguous and places.flags.c_contiguous and places.dtype == np.int32
+    assert places.min() >= 0 and places[:, 1].max() <= 23
+    assert np.all(places[:, 0] + (0x7FFFFF >> places[:, 1]) < len(rows))
+    assert np.array_equal(places[:, 0], np.maximum(first, 0))
+
+
+@pytest.mark.skipif(has_no_tables(), reason="there are no loops")
 def test_threads_change_nothing():
     x, before = floats(100_000), parallel.num_threads()
     results = []
