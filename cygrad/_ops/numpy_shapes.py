@@ -248,9 +248,9 @@ def rollaxis(a, axis, start=0):
 def pad(array, pad_width, mode="constant", **options):
     t = as_tensor(array)
     widths = np.broadcast_to(np.asarray(pad_width), (t.ndim, 2)).tolist()
-    fills = np.unique(options.get("constant_values", 0)) if mode == "constant" else ()
-    if len(fills) == 1 and options.keys() <= {"constant_values"}:
-        (fill,) = fills.tolist()
+    fills = np.unique(options.get("constant_values", 0)).tolist()
+    if mode == "constant" and len(fills) == 1 and options.keys() <= {"constant_values"}:
+        (fill,) = fills
         flat = [width for pair in reversed(widths) for width in pair]
         return public("nn.functional.pad")(t, flat, value=fill)
     if mode not in ("edge", "wrap", "reflect", "symmetric") or options.get("reflect_type", "even") != "even":

@@ -192,6 +192,7 @@ class Multinomial(Distribution):
         if not isinstance(total_count, int):
             raise NotImplementedError("inhomogeneous total_count is not supported")
         self.total_count, self._categorical = total_count, Categorical(probs, logits)
+        self._of_one_class = Binomial(total_count, self.probs, validate_args=validate_args)
         shape = self._categorical.param_shape
         super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
 
@@ -206,6 +207,7 @@ class Multinomial(Distribution):
         """The same distribution for a larger `batch_shape`."""
         new = super().expand(batch_shape)
         new._categorical = self._categorical.expand(batch_shape)
+        new._of_one_class = self._of_one_class.expand(tuple(batch_shape) + tuple(self._event_shape))
         return new
 
     def sample(self, sample_shape=()):
@@ -225,7 +227,6 @@ class Multinomial(Distribution):
     def entropy(self):
         """The entropy: a sum over all counts of one class."""
         n = cygrad.tensor(self.total_count, dtype=self.probs.dtype, device=self.probs.device)
-        trials = Binomial(self.total_count, self.probs, validate_args=False)
-        counts = trials.enumerate_support(expand=False)[1:]
-        terms = trials.log_prob(counts).exp() * (counts + 1).lgamma()
+        counts = self._of_one_class.enumerate_support(expand=False)[1:]
+        terms = self._of_one_class.log_prob(counts).exp() * (counts + 1).lgamma()
         return n * self._categorical.entropy() - (n + 1).lgamma() + terms.sum([0, -1])

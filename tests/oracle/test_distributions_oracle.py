@@ -193,6 +193,7 @@ BAD = [
     "d.Multinomial(t(3), t([0.2, 0.8]))",
     "d.Multinomial(3, t([0.2, 0.8])).log_prob(t([4.0, 0.0]))",
     "d.Multinomial(3)",
+    "d.Multinomial(-1, t([0.2, 0.8]))",
     "d.Pareto(1.0, -1.0)",
     "d.Pareto(1.0, 2.0).log_prob(t(0.5))",
     "d.Weibull(0.0, 1.0)",
