@@ -57,7 +57,9 @@ def look_again(function, values, names, error):
         plural = "s" * (len(missing) == 1)  # as in PyTorch
         return f"{title}() missing {len(missing)} required positional argument{plural}: {', '.join(missing)}"
     text = str(error)
-    simple = [_simple(value, text) for value in values]
+    # Numbers of NumPy first: then tensors among them may be right
+    kind = "" if any(isinstance(value, np.generic) for value in values) else text
+    simple = [_simple(value, kind) for value in values]
     if any(a is not b for a, b in zip(simple, values)):
         with suppress(TypeError):
             return (function(*simple[:given], **dict(zip(names, simple[given:]))),)

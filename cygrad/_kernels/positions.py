@@ -13,7 +13,8 @@ from cygrad._kernels.reduce import amax, amin
 def count_nonzero(a, axes=None, keepdim=False):
     """How many elements over `axes` differ from 0."""
     is_whole = axes is None and not keepdim
-    return np.asarray(along.count_nonzero(a) if is_whole else np.count_nonzero(a, axes, keepdims=keepdim), np.int64)
+    count = along.count_nonzero(a) if is_whole else np.count_nonzero(a, axes, keepdims=keepdim)
+    return np.asarray(count, np.int64, order="C")
 
 
 def argmax(a, axis=None, keepdim=False):

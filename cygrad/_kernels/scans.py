@@ -15,7 +15,7 @@ RUNNING_EXTREMA = 28  # as in native.h
 @silent
 def accumulated(ufunc, a, axis):
     """`ufunc.accumulate`, for arrays without dimensions too."""
-    return ufunc.accumulate(a, axis) if a.ndim else a.copy()
+    return ufunc.accumulate(a, axis, out=np.empty(a.shape, a.dtype, like=a)) if a.ndim else a.copy()
 
 
 def running_extremum(a, axis, largest):

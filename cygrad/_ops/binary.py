@@ -137,11 +137,12 @@ def nextafter(input, other, *, out=None):
 
 def heaviside_array(x, values):
     if x.dtype.kind == "f" and not is_array(x):
-        return HEAVISIDE_OF_FLOATS(x, values)
-    return np.heaviside(x, values).astype(x.dtype, copy=False)
+        known = LARGER(x, -1.0)  # -1 for nan, of which NumPy's result is nan
+        return HEAVISIDE_OF_FLOATS(known, values, out=known if np.shape(values) in ((), x.shape) else None)
+    return np.where(x == 0, values, (x > 0).astype(x.dtype))
 
 
-HEAVISIDE_OF_FLOATS = Ufunc(np.heaviside)
+HEAVISIDE_OF_FLOATS, LARGER = Ufunc(np.heaviside), Ufunc(np.fmax)
 
 
 def heaviside_rule(n, g):
@@ -161,7 +162,7 @@ HEAVISIDE = declare(
 
 
 def heaviside(input, values, *, out=None):
-    """0 where `input` is negative, 1 where it is positive, `values` where it is 0.
+    """0 where `input` is negative or nan, 1 where it is positive, `values` where it is 0.
 
     Has no derivative: backward through it raises RuntimeError, as in PyTorch. Saves nothing. Raises RuntimeError for
     operands of different types and for complex ones.
@@ -192,6 +193,8 @@ def ldexp_rule(n, g):
 def ldexp_array(x, exponent):
     """x * 2**exponent."""
     with np.errstate(all="ignore"):
+        if exponent.dtype.kind in "bu":  # of which NumPy's powers are of half precision
+            exponent = exponent.astype(np.int32)
         if x.dtype.kind == "f" and exponent.dtype.kind == "i":
             of_type = np.finfo(x.dtype)
             if (

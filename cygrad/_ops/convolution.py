@@ -122,8 +122,8 @@ def check_numbers(stride, padding, dilation, output_padding, groups):
 
 
 def check_types(x, w, b, transposed):
-    """Types of elements must be the same, and not boolean; PyTorch looks at the bias first, if not transposed."""
-    if b is not None and x.dtype is not b.dtype and (x.dtype is w.dtype or not transposed):
+    """Types of elements must be the same, and not boolean; of the bias of a transposed convolution any real one."""
+    if b is not None and x.dtype is not b.dtype and (not transposed or b.is_complex() and x.dtype is w.dtype):
         raise RuntimeError(f"Input type ({messages.c_word(x)}) and bias type ({messages.c_word(b)}) should be the same")
     if x.dtype is not w.dtype and x.dtype.type_name not in ("Float", "BFloat16"):
         raise RuntimeError(f"expected scalar type {x.dtype.type_name} but found {w.dtype.type_name}")
@@ -264,6 +264,8 @@ def convolution(input, weight, bias, stride, padding, dilation, transposed, outp
 def convolved(x, w, b, stride, padding, dilation, transposed, output_padding, groups):
     """`convolution`, whose lists may be single ints too."""
     check_types(x, w, b, transposed)
+    if b is not None and x.dtype is not b.dtype:
+        b = b.to(x.dtype)
     dims = max(w.dim() - 2, 1)
     stride, dilation = expanded(stride, "stride", dims), expanded(dilation, "dilation", dims)
     output_padding = expanded(output_padding, "output_padding", dims)

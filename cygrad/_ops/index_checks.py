@@ -203,8 +203,8 @@ def check_devices(array, indices, values):
         gpu.device_of([array, values])
 
 
-def check_values(array, indices, values):
-    """Raise for a shape that does not broadcast, else for a dtype that differs."""
+def check_values(array, indices, values, accumulate):
+    """Raise for a shape that does not broadcast, else for a dtype that differs, but of one value where a mask holds."""
     try:
         result = array[picking.fancy(indices)].shape
     except IndexError:
@@ -216,7 +216,8 @@ def check_values(array, indices, values):
     if not fits:
         raise values_error(array, indices, values)
     own, other = dtype_by_num(array.dtype.num).type_name, values.dtype.type_name
-    if own != other:
+    kinds = [index.dtype.kind for index in indices if index is not None]
+    if own != other and (accumulate or values.numel() != 1 or kinds != ["b"]):
         raise RuntimeError(
             "Index put requires the source and destination dtypes match, got "
             f"{own} for the destination and {other} for the source."

@@ -439,7 +439,7 @@ cdef Tensor put_into_copy(Tensor t, tuple indices, Tensor values, bint accumulat
 cdef object put_array(Tensor t, list arrays, Tensor values, bint accumulate):
     """Change the array of `t`."""
     if dtype_of(t) is not dtype_of(values) or (values.array.ndim and values.array.ndim > result_ndim(t, arrays)):
-        checks().check_values(t.array, arrays, values)
+        checks().check_values(t.array, arrays, values, accumulate)
     return run_index(INDEX_PUT.kernel, t, arrays, values.array, accumulate)
 
 

@@ -83,13 +83,13 @@ def pool1d(input, kernel_size, stride, padding, dilation, ceil_mode, with_places
     kernel = numbers(kernel_size, function, "kernel_size", 2, 1)
     stride = numbers(stride, function, "stride", 3, 1, kernel)
     padding, dilation = numbers(padding, function, "padding", 4, 1), numbers(dilation, function, "dilation", 5, 1)
-    check1d(t, kernel[0], stride[0], padding[0], dilation[0], ceil_mode)
+    check1d(t, kernel[0], stride[0], padding[0], dilation[0], ceil_mode, with_places)
     given = ((1, *kernel), (1, *stride), (0, *padding), (1, *dilation), ceil_mode, with_places)
     values, places = pool(2, unsqueeze(t, -2), *given)
     return squeeze(values, -2), None if places is None else squeeze(places, -2)
 
 
-def check1d(t, kernel, stride, padding, dilation, ceil_mode):
+def check1d(t, kernel, stride, padding, dilation, ceil_mode, integers):
     shape = list(t.shape)
     if len(shape) not in (2, 3) or 0 in shape[-2:]:
         raise RuntimeError(
@@ -109,7 +109,7 @@ def check1d(t, kernel, stride, padding, dilation, ceil_mode):
     reach = shape[-1] + 2 * padding - dilation * (kernel - 1) - 1
     if reach < 0 and not (ceil_mode and -(-reach // stride) + 1 > 0):
         raise RuntimeError(f"max_pool1d() Invalid computed output size: {reach // stride + 1}")
-    check_elements(t, "max_pool1d_impl", integers=False)
+    check_elements(t, "max_pool1d_impl", integers)
 
 
 def max_pool1d_with_indices(

@@ -41,6 +41,8 @@ NO_GRAD = 1  # the bit of `_core/state.pxd`
 def _normalized(op, input, weight, bias, frame, given=None, more=()):
     """(result, mean, mean square) of a normalisation; the node's args begin with those that `_rule` needs."""
     array = array_of(input)
+    if op is GROUP_NORM or op is BATCH_NORM:
+        array = _in_order(array)
     x = kernels.wide(kernels.shaped(array, frame.view))
     w, b = _broadcast(weight, frame), _broadcast(bias, frame)
     result, middle, factor, squares = kernels.normalized(x, w, b, frame, given)
@@ -53,6 +55,14 @@ def _normalized(op, input, weight, bias, frame, given=None, more=()):
     args = frame, middle, factor, shape, *more
     inputs = (input, weight, bias)[: len(op.inputs)]
     return record_n(op, result, inputs, args), middle, squares
+
+
+def _in_order(array):
+    """An array that is contiguous, or an image that has its channels last, as the result will be."""
+    flags = array.flags
+    if flags.c_contiguous or (array.ndim > 3 and array.transpose((0, *range(2, array.ndim), 1)).flags.c_contiguous):
+        return array
+    return array.copy("C")
 
 
 def _broadcast(parameter, frame):
@@ -367,6 +377,8 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
             [0.0000, 1.4142]])
     """
     x, w = require(input, "rms_norm"), _optional(weight, "rms_norm", "weight", 3)
+    if x.is_complex():
+        return _rms_norm_by_ops(x, normalized_shape, w, eps)
     if not x.dtype.is_floating_point:
         raise messages.not_implemented_for("rms_norm", x.dtype)
     kind = np.dtype(np.float32) if x.dtype.itemsize == 2 else array_of(x).dtype
@@ -431,6 +443,14 @@ def group_norm_of_package(input, num_groups, weight=None, bias=None, eps=1e-5, c
     _check_types(x, "GroupNormKernelImpl", w, b)
     frame = _frame_of_groups(shape, int(num_groups), float(eps))
     return _normalized(GROUP_NORM, x, w, b, frame, None, (num_groups, frame.eps))[0]
+
+
+def _rms_norm_by_ops(x, normalized_shape, w, eps):
+    """`rms_norm` of complex elements."""
+    eps = float(np.finfo(array_of(x).dtype).eps) if eps is None else eps
+    frame = _last_dims(x, normalized_shape, w, None, eps, "rms_norm", False)
+    result = mul(x, rsqrt(add(mean(square(x), frame.axes, True), eps)))
+    return (result if w is None else mul(result, w)).to(x.dtype)
 
 
 @lru_cache(256)

@@ -318,6 +318,8 @@ def _distances(function, y, x, dx, dim):
     dim = dim_argument(dim, y.dim(), function, "dim", 3)
     n = y.shape[dim]
     if n and x is not None:
+        if 1 < x.dim() < y.dim():
+            x = x.reshape([1] * (y.dim() - x.dim()) + list(x.shape))
         if x.dim() == 1:
             if x.shape[0] != n:
                 raise RuntimeError(f"{function}: There must be one `x` value for each sample point")

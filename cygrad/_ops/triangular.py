@@ -84,8 +84,9 @@ def linalg_solve_triangular(input, B, *, upper, left=True, unitriangular=False, 
     check_square(a, "linalg.solve_triangular")
     check_matrices(b, "linalg.solve_triangular", "B")
     check_equation(a, b, "linalg.solve_triangular", left)
-    if a.dtype is not b.dtype and (b.is_complex() or a.is_complex() or not b.is_floating_point()):
+    if b.is_complex() and not a.is_complex():
         raise RuntimeError(f"expected scalar type {a.dtype.type_name} but found {b.dtype.type_name}")
+    b = b.to(a.dtype)
     broadcast_shape(tuple(a.shape[:-2]), tuple(b.shape[:-2]))
     check_kernel(a, "triangular_solve_cpu")
     args = (bool(upper), bool(left), bool(unitriangular))

@@ -4,6 +4,8 @@ Those of the package are periodic unless told otherwise: the window of length n 
 `cygrad.signal.windows` are symmetric unless `sym=False`. The other keywords are described in creation.pyx.
 """
 
+import numpy as np
+
 from cygrad._core import messages
 from cygrad._core.dtypes import by_name, get_default_dtype
 from cygrad._core.opdef import FUNCTION_ONLY, publish
@@ -128,6 +130,8 @@ def kaiser_window(
 def shaped(function, kernel, length, more, sym, dtype, device, requires_grad):
     """The window of `cygrad.signal.windows` that `kernel` computes, after all checks."""
     place = check_place(device, False)
+    if isinstance(length, (bool, float, np.generic)) and length in (0, 1):  # where PyTorch looks at nothing else
+        length = int(length)
     length = integer(length, function, "M", 1)
     if length < 0:
         raise ValueError(f"{function} requires non-negative window length, got M={length}")

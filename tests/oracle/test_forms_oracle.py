@@ -5,9 +5,10 @@ import inspect
 import numpy as np
 import pytest
 from ops.calls import SAMPLES, Cygrad, replace
-from oracle.answers import same
+from oracle.answers import answer, lines, same
 from oracle.test_ops_oracle import Torch
 
+import cygrad
 from helpers import class_of
 
 torch = pytest.importorskip("torch", reason="compares with PyTorch (tox -e oracle)")
@@ -140,3 +141,71 @@ class InMemory(Torch):
     @staticmethod
     def array(tensor):
         return tensor.detach().resolve_conj().numpy()
+
+
+# -- calls that users make ------------------------------------------------------------------------------------
+
+CALLS = """
+torch.heaviside(torch.tensor([float("nan"), 0.0, -1.0, 2.0]), torch.tensor(0.5))
+torch.heaviside(torch.tensor([float("nan"), 0.0, 2.0], dtype=torch.float16), torch.tensor([0.5], dtype=torch.float16))
+torch.heaviside(torch.tensor([3, 0, -2]), torch.tensor(7))
+torch.ldexp(torch.ones(2), torch.tensor([20, 100], dtype=torch.uint8))
+torch.ldexp(torch.ones(2, dtype=torch.float64), torch.tensor([20, 200], dtype=torch.uint8))
+torch.trapezoid(torch.arange(24.0).reshape(2, 3, 4), torch.tensor([[1.0, 2, 4, 7]]), dim=2)
+torch.trapezoid(torch.arange(24.0).reshape(2, 3, 4), torch.arange(12.0).reshape(3, 4) ** 2, dim=1)
+torch.cumulative_trapezoid(torch.arange(24.0).reshape(2, 3, 4), torch.arange(12.0).reshape(3, 4) ** 2, dim=2)
+torch.nn.functional.rms_norm(torch.tensor([[1 + 2j, 3 - 1j], [0.5j, 2]]), (2,))
+torch.nn.functional.rms_norm(torch.tensor([[1 + 2j, 3 - 1j], [0.5j, 2]]), (2, 2), torch.tensor([[1j, 2], [3, 4]]), 0.1)
+torch.max_pool1d_with_indices(torch.tensor([[3, 1, 4, 1, 5]]), 2)
+torch.conv_transpose1d(torch.ones(1, 1, 3), torch.ones(1, 1, 2), torch.tensor([2]))
+torch.conv_transpose2d(torch.ones(1, 1, 2, 2), torch.ones(1, 1, 2, 2), torch.tensor([0.5], dtype=torch.float64))
+torch.conv_transpose1d(torch.ones(1, 1, 3), torch.ones(1, 1, 2), torch.tensor([2j]))
+torch.linalg.solve_triangular(torch.eye(2) * 2, torch.tensor([[1], [3]]), upper=True)
+torch.linalg.solve_triangular(torch.eye(2) * 2j, torch.tensor([[1.0], [3.0]]), upper=True)
+torch.ones(3).index_put((torch.tensor([True, False, True]),), torch.tensor(5))
+torch.ones(3).index_put((torch.tensor([True, False, True]),), torch.tensor([5, 6]))
+torch.ones(3).index_put((torch.tensor([True, False, True]),), torch.tensor(5), accumulate=True)
+torch.index_fill(torch.ones(3), 0, torch.tensor(1), np.float32(0.5))
+torch.lerp(torch.tensor(1.0), torch.tensor(3.0), np.float32(0.5))
+torch.signal.windows.hann(1.0)
+torch.signal.windows.bartlett(False)
+torch.signal.windows.kaiser(np.float32(1))
+torch.signal.windows.kaiser(2.5)
+torch.det(input=torch.eye(2))
+torch.linalg.cholesky(input=torch.eye(2))
+"""
+
+
+def without_memory(outcome):
+    """What is in a tensor, or in several."""
+    if isinstance(outcome, list):
+        return [without_memory(item) for item in outcome]
+    return {key: outcome[key] for key in ("dtype", "shape", "values")}
+
+
+@pytest.mark.parametrize("expression", lines(CALLS))
+def test_calls(expression):
+    found, expected = (answer(library, expression, lambda library: {}, False)[0] for library in (cygrad, torch))
+    if isinstance(expected, tuple):
+        assert isinstance(found, tuple) and found[0] == expected[0], f"{found}, PyTorch gives {expected}"
+    else:
+        assert same(*map(without_memory, (found, expected))), f"{found}, PyTorch gives {expected}"
+
+
+# Results that `view` takes in PyTorch, of transposed operands
+CONTIGUOUS = """
+torch.nn.functional.group_norm(torch.rand(2, 4, 3).transpose(1, 2), 3)
+torch.nn.functional.group_norm(torch.rand(4, 3, 4, 2).permute(3, 0, 2, 1), 2)
+torch.nn.functional.batch_norm(torch.rand(3, 4).t(), None, None, training=True)
+torch.nn.functional.batch_norm(torch.rand(4, 3, 2).transpose(0, 2), torch.zeros(3), torch.ones(3))
+torch.nn.functional.instance_norm(torch.rand(2, 4, 3).transpose(1, 2))
+torch.logcumsumexp(torch.rand(3, 4).t(), 0)
+torch.cummax(torch.arange(12).reshape(3, 4).t(), 1)[0]
+torch.count_nonzero(torch.ones(2, 3, 4).transpose(0, 2), dim=1)
+"""
+
+
+@pytest.mark.parametrize("expression", lines(CONTIGUOUS))
+def test_contiguous_results(expression):
+    found, expected = (answer(library, expression, lambda library: {}, False)[0] for library in (cygrad, torch))
+    assert found["strides"] == expected["strides"]
