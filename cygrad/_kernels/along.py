@@ -72,7 +72,6 @@ def cumprod_within(a, axis):
     np.cumprod(a, axis, out=a)
 
 
-@silent
 def cumprod(a, axis):
     """The running product along an axis; of single precision it is made in double precision."""
     if a.ndim == 0:
@@ -83,7 +82,10 @@ def cumprod(a, axis):
         return out
     if a.size and native.has_loops(a):
         return _running_sums(dense(a), axis, False, new_array(a.shape, a.dtype.num), True)
-    return np.multiply.accumulate(a, axis)
+    return products(a, axis)
+
+
+products = silent(np.multiply.accumulate)
 
 
 @silent
