@@ -6,6 +6,7 @@ import numpy as np
 
 import cygrad._kernels.native as native
 from cygrad._kernels.arrays import dense as dense_in_memory
+from cygrad._kernels.blas import matmul
 from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.gpu.library import dense
 
@@ -113,6 +114,8 @@ def pdist(x, p):
 @silent
 def pdist_gradient(g, x, distance, p):
     """The gradient of `pdist` for p > 0, of as many rows and columns at a time as make a block."""
+    if p == 2 and x.dtype == np.float32 and isinstance(x, np.ndarray) and np.isfinite(x).all() and np.isfinite(g).all():
+        return _by_products(g, x, distance)
     n = len(x)
     out = np.zeros_like(x)
     own = np.arange(n)
@@ -139,6 +142,29 @@ def pdist_gradient(g, x, distance, p):
                 pull = np.where(pull == 0, 0, np.sign(pull) * size ** (p - 1)).astype(x.dtype, copy=False)
             pull *= weight
             out[first : first + step, begin : begin + together] = pull.sum(-1).T
+    return out
+
+
+def _by_products(g, x, distance):
+    """`pdist_gradient` for p = 2, in float64: what weights of some rows make of these and of those after them."""
+    n = len(x)
+    out = np.zeros_like(x)
+    step = max(1, BLOCK // max(n, 1))
+    together = max(1, BLOCK // max(n, 1))
+    for first in range(0, n - 1, step):
+        last = min(first + step, n - 1)
+        starts = [i * (2 * n - 1 - i) // 2 for i in range(first, last + 1)]
+        far = distance[starts[0] : starts[-1]]
+        share = np.divide(g[starts[0] : starts[-1]], far, out=np.zeros(far.size), where=far != 0)
+        weight = np.zeros((last - first, n - 1 - first))
+        for i in range(last - first):
+            weight[i, i:] = share[starts[i] - starts[0] : starts[i + 1] - starts[0]]
+        sums, sums_below = weight.sum(1, keepdims=True), weight.sum(0)[:, None]
+        for begin in range(0, x.shape[1], together):
+            here = slice(begin, begin + together)
+            rows, after = x[first:last, here].astype(np.float64), x[first + 1 :, here].astype(np.float64)
+            out[first:last, here] += sums * rows - matmul(weight, after)
+            out[first + 1 :, here] += sums_below * after - matmul(weight.T, rows)
     return out
 
 

@@ -94,3 +94,22 @@ def test_slices_reduced_by_index(reduce, include_self):
             np.testing.assert_array_equal(found, scatter.scatter_reduce(a, axis, along, source, reduce, include_self))
             np.testing.assert_array_equal(a, before)
             assert found.flags.c_contiguous
+
+
+@pytest.mark.parametrize("shape", [(1, 4), (2, 3), (3, 1), (250, 9), (40, 2000)])
+def test_gradient_of_pdist_in_single_precision(shape):
+    random = np.random.default_rng(0)
+    x = (random.standard_normal(shape) + 3).astype(np.float32)
+    x[-1] = x[0]
+    distance = distances.pdist(x, 2)
+    g = random.standard_normal(distance.shape).astype(np.float32)
+    exact = distances.pdist_gradient(*(a.astype(np.float64) for a in (g, x, distance)), 2)
+    found = distances.pdist_gradient(g, x, distance, 2)
+    assert found.dtype == np.float32
+    assert np.allclose(found, exact, 1e-5, 1e-5)
+    if shape == (250, 9):
+        g[7], x[5, 3] = np.inf, np.nan
+        with np.errstate(all="ignore"):
+            expected = distances.pdist_gradient(*(a.astype(np.float64) for a in (g, x, distance)), 2)
+        found = distances.pdist_gradient(g, x, distance, 2)
+        assert np.allclose(found, expected, 1e-5, 1e-4, equal_nan=True)
