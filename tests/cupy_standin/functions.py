@@ -5,6 +5,7 @@ import inspect
 import numpy as np
 
 from . import compute, names, state
+from .ufuncs import bfloat16
 
 # Functions that only look at an array or give a view of it, so that no kernel runs.
 VIEWS = set(
@@ -78,6 +79,7 @@ def wrapped(module, name, function, *, waits=False):
     expected = names.signature(text)
     arguments = numpy_call(function, expected)
     full = f"{module}.{name}"
+    function = without_bfloat16(function) if name == "clip" else function
     must_be_arrays = [p for p in expected.parameters if p in ARRAYS] if name not in LENIENT else []
 
     def call(*args, **kwargs):
@@ -268,7 +270,17 @@ def where(condition, x=None, y=None):
     for value in (condition, x, y):
         if not isinstance(value, (compute.ndarray_class(), bool, int, float, complex, np.generic)):
             raise TypeError(f"Unsupported type {type(value)}")
-    return compute.run("where", np.where, [condition, x, y])
+    return compute.run("where", without_bfloat16(np.where), [condition, x, y])
+
+
+def without_bfloat16(function):
+    """CuPy has no loop of it for bfloat16, and so gives float32."""
+
+    def call(*args, **kwargs):
+        args = [a.astype(np.float32) if getattr(a, "dtype", None) == bfloat16 else a for a in args]
+        return function(*args, **kwargs)
+
+    return call
 
 
 @differs
@@ -300,6 +312,8 @@ def matmul(*args, axes=None, axis=None, keepdims=False, casting="same_kind", dty
     for x in (a, b):
         if not isinstance(x, compute.ndarray_class()):
             raise TypeError(f"Unsupported type {type(x)}")
+        if x.dtype.name == "bfloat16" and max(a.ndim, b.ndim) > 2 and a.size and b.size:
+            raise TypeError("data type 'E' not understood")  # CuPy multiplies no stacks of them
     kwargs = {"out": out, "casting": casting}
     if axes is not None:
         kwargs["axes"] = axes

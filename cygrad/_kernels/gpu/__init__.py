@@ -26,12 +26,14 @@ from cygrad._kernels.gpu.library import as_number, cupy, current_device, explain
 
 _PACKAGE = "cygrad._kernels."
 _forms: dict = {}
-# Forms, by module and name, that get half precision as float32: CuPy's sorts and scans take no bfloat16, for one
+# Forms, by module and name, that get half precision as float32: CuPy's sorts and scans take no bfloat16, and squares
+# are soon too large
 _IN_FLOAT32 = set(
     """
-    ctc.backward grids.sample ldl.ldl_factor ldl.ldl_solve
+    ctc.backward distances.cdist distances.vecdot grids.sample ldl.ldl_factor ldl.ldl_solve
     ordering.first_along ordering.kth_along ordering.median_along ordering.median_of_all ordering.middle_along
-    ordering.most_frequent ordering.nanmedian_of_all ordering.sorted_along scans.logcumsumexp
+    ordering.most_frequent ordering.nanmedian_of_all ordering.sorted_along reduce.logsumexp reduce.norm reduce.var
+    scans.logcumsumexp
     scans.running_extremum searching.distinct searching.frequencies searching.isin searching.searchsorted
     triangular.solve_block
     """.split()
@@ -162,12 +164,12 @@ def _find(kernel):
     return kernel
 
 
-def _in_float32(form, *args):
-    """`form(*args)` where arrays of half precision become float32, and results become their type again."""
+def _in_float32(form, *args, **kwargs):
+    """`form(*args, **kwargs)` where arrays of half precision become float32, and results become their type again."""
     half = next((a.dtype for a in args if is_array(a) and a.dtype.name in ("float16", "bfloat16")), None)
     if half is None:
-        return form(*args)
-    found = form(*(a.astype(np.float32) if is_array(a) and a.dtype == half else a for a in args))
+        return form(*args, **kwargs)
+    found = form(*(a.astype(np.float32) if is_array(a) and a.dtype == half else a for a in args), **kwargs)
     if isinstance(found, tuple):
         return tuple(_narrow(part, half) for part in found)
     return _narrow(found, half)

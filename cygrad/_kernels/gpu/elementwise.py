@@ -12,6 +12,7 @@ _erf = elementwise("erf", "T a", "T out", "out = T(erf(W(a)));")
 
 
 _relu = elementwise("relu", "T a", "T out", "out = W(a) <= W(0) ? T(0) : a;")
+_chosen = elementwise("where", "bool condition, T a, T b", "T out", "out = condition ? a : b;")
 _clamp = elementwise(
     "clamp",
     "T a, float64 low, float64 high",
@@ -53,13 +54,24 @@ def sign(a):
     return cupy().where(cupy().isnan(found), a.dtype.type(0), found) if a.dtype.kind == "f" else found
 
 
+def choose(condition, a, b):
+    """CuPy's `where`, but of bfloat16, of which that makes float32."""
+    dtypes = [x.dtype for x in (a, b) if hasattr(x, "dtype")]
+    if not dtypes or any(dtype.name != "bfloat16" for dtype in dtypes):
+        return cupy().where(condition, a, b)
+    a, b = (x if is_array(x) else dtypes[0].type(x) for x in (a, b))
+    if not (is_array(a) or is_array(b)):
+        a = cupy().full((), a, dtypes[0])
+    return _chosen(condition.astype(bool, copy=False), a, b)
+
+
 def where(condition, a, b):
     """Elements of `a` where the condition holds, else of `b`; all broadcast, `a` and `b` have one type."""
     if not is_array(condition):  # one truth value in the CPU's memory
         chosen, other = (a, b) if condition else (b, a)
         chosen, other = (value if is_array(value) else cupy().full((), value[()]) for value in (chosen, other))
         return cupy().broadcast_arrays(chosen, other)[0].copy()
-    return cupy().where(condition, as_number(a), as_number(b))
+    return choose(condition, as_number(a), as_number(b))
 
 
 def erf(a):

@@ -5,6 +5,7 @@ import numpy as np
 from cygrad._kernels.gpu import reduce
 from cygrad._kernels.gpu.fused import elementwise
 from cygrad._kernels.gpu.library import cupy
+from cygrad._kernels.gpu.programs import wide_type
 from cygrad._kernels.gpu.scatter import add_rows
 from cygrad._kernels.gpu.searching import frequencies, searchsorted
 
@@ -27,7 +28,7 @@ def index_scale(indices, padding, by_frequency, dtype):
 def scaled_to_norm(table, places, largest, p):
     """(the places, their rows scaled to a norm of at most `largest`)."""
     rows = table[places]
-    norms = reduce.norm(rows, p, (1,), True)
+    norms = reduce.norm(rows.astype(wide_type(rows.dtype), copy=False), p, (1,), True)
     factors = cupy().where(norms > largest, largest / (norms + 1e-7), 1).astype(table.dtype)
     return places, rows * factors
 

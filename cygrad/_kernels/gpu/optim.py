@@ -15,6 +15,7 @@ import numpy as np
 
 from cygrad._kernels import by_numpy
 from cygrad._kernels.gpu.capturing import current, kept, place, uploaded
+from cygrad._kernels.gpu.elementwise import choose
 from cygrad._kernels.gpu.library import cupy, dense, is_array, on_device
 from cygrad._kernels.gpu.programs import FLOATS, Program
 
@@ -200,7 +201,7 @@ def _alone(step, row, *args):
     copies = [a.copy() for a in changed]
     step(*row, *args)
     for a, copy in zip(changed, copies):
-        a[...] = cupy().where(_unless.found != 0, copy, a)
+        a[...] = choose(_unless.found != 0, copy, a)
 
 
 def _table(numbers):

@@ -5,6 +5,7 @@ An index that is not there counts modulo the length, as whether it is would have
 
 import numpy as np
 
+from cygrad._kernels.gpu.elementwise import choose
 from cygrad._kernels.gpu.library import as_number, cupy, is_array
 from cygrad._kernels.gpu.scatter import index_shape, index_sum, joined_indices
 
@@ -70,7 +71,7 @@ def masked_fill(array, value, mask):
     """A copy, as large as the mask makes it, with `value` where the mask holds."""
     return (
         cupy()
-        .ascontiguousarray(cupy().where(mask, element_of(value, array.dtype), array))
+        .ascontiguousarray(choose(mask, element_of(value, array.dtype), array))
         .reshape(cupy().broadcast_shapes(array.shape, mask.shape))
     )
 
@@ -126,7 +127,7 @@ def masked_scatter(array, mask, source):
     """
     out, mask, numbers = _spread_mask(array, mask)
     if source.size and out.size:
-        out = cupy().where(mask, cupy().take(source.reshape(-1), numbers), out)
+        out = choose(mask, cupy().take(source.reshape(-1), numbers), out)
     return out
 
 

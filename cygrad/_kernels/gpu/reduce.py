@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from cygrad._kernels.gpu.elementwise import choose
 from cygrad._kernels.gpu.library import cupy
 
 _TYPES: dict = {np.dtype(char).num: np.dtype(char) for char in "?bBhHiIlLqQefdFD"}
@@ -9,12 +10,19 @@ _TYPES: dict = {np.dtype(char).num: np.dtype(char) for char in "?bBhHiIlLqQefdFD
 
 def sum(a, axes=None, keepdim=False, dtype=None):
     """The sum over `axes`, None for all; whole numbers and truth values are summed as int64."""
-    return cupy().sum(a, axes, _type(dtype) or _wide(a), keepdims=keepdim)
+    return _summed(cupy().sum, a, axes, _type(dtype) or _wide(a), keepdim)
 
 
 def prod(a, axes=None, keepdim=False, dtype=None):
     """The product, likewise."""
-    return cupy().prod(a, axes, _type(dtype) or _wide(a), keepdims=keepdim)
+    return _summed(cupy().prod, a, axes, _type(dtype) or _wide(a), keepdim)
+
+
+def _summed(function, a, axes, dtype, keepdim=False):
+    """A sum of half precision is added up in single: CuPy adds up float16 by itself where CUB does the work."""
+    if dtype.itemsize == 2 and dtype.kind in "fV":
+        return function(a, axes, np.float32, keepdims=keepdim).astype(dtype)
+    return function(a, axes, dtype, keepdims=keepdim)
 
 
 def _type(dtype):
@@ -28,7 +36,7 @@ def _wide(a):
 
 def mean(a, axes=None, keepdim=False, dtype=None):
     """The mean over `axes`; nan of no elements."""
-    return cupy().mean(a, axes, _type(dtype) or a.dtype, keepdims=keepdim)
+    return _summed(cupy().mean, a, axes, _type(dtype) or a.dtype, keepdim)
 
 
 def sum_to(a, shape):
@@ -37,7 +45,7 @@ def sum_to(a, shape):
     axes = tuple(range(before)) + tuple(
         before + i for i, length in enumerate(shape) if length == 1 and a.shape[before + i] != 1
     )
-    return (cupy().sum(a, axes, a.dtype) if axes else a).reshape(shape)
+    return (_summed(cupy().sum, a, axes, a.dtype) if axes else a).reshape(shape)
 
 
 def var(a, axes=None, correction=1, keepdim=False):
@@ -70,7 +78,7 @@ def logsumexp(a, axes=None, keepdim=False):
     if not a.size:
         return cupy().log(cupy().sum(a, axes, keepdims=keepdim))
     largest = cupy().amax(a, axes, keepdims=True)
-    largest = cupy().where(cupy().isfinite(largest), largest, a.dtype.type(0))
+    largest = choose(cupy().isfinite(largest), largest, a.dtype.type(0))
     total = cupy().log(cupy().sum(cupy().exp(a - largest), axes, keepdims=keepdim))
     return total + largest.reshape(total.shape)
 

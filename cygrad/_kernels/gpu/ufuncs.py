@@ -1,6 +1,6 @@
 """NumPy's functions on GPUs, where CuPy has them for fewer types, or takes long to launch them (Note [Launches])."""
 
-from cygrad._kernels.gpu import library
+from cygrad._kernels.gpu import blas, library
 from cygrad._kernels.gpu.fused import Elementwise
 from cygrad._kernels.gpu.library import cupy
 
@@ -58,6 +58,11 @@ for _name, _sign in _BINARY.items():
         Elementwise(f"{_name}_number", "T x, float64 y", "T out", f"out = T(W(x) {_sign} W(y))"),
         Elementwise(f"number_{_name}", "T x, float64 y", "T out", f"out = T(W(y) {_sign} W(x))"),
     )
+
+
+def matmul(a, b):
+    """Products of matrices."""
+    return blas.matmul(a, b)
 
 
 def logical_not(a):
