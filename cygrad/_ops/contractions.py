@@ -258,7 +258,8 @@ def planned(terms, output, shapes):
 @lru_cache(maxsize=1024)
 def planned_for(equation, shapes):
     """The same for an equation."""
-    return planned(*read_equation(equation, len(shapes)), shapes)
+    terms, output = read_equation(equation, len(shapes))
+    return planned(terms, output, shapes)
 
 
 def pairs_in_order(parts, output):
@@ -289,10 +290,10 @@ def check_operands(operands):
     for i, operand in enumerate(operands):
         if not isinstance(operand, Tensor):
             raise TypeError(f"expected Tensor as element {i} in argument 1, but got {type_name(operand)}")
-    kind = operands[0].dtype if operands else None
     for operand in operands:
-        if operand.dtype is not kind:
-            raise RuntimeError(f"expected scalar type {kind.type_name} but found {operand.dtype.type_name}")
+        if operand.dtype is not operands[0].dtype:
+            wanted = operands[0].dtype.type_name
+            raise RuntimeError(f"expected scalar type {wanted} but found {operand.dtype.type_name}")
 
 
 def einsum(*args):
