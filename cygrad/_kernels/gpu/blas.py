@@ -38,6 +38,9 @@ def _of_stacks(a, b):
     if first.shape[-1] != second.shape[-2]:
         raise ValueError(f"shapes {a.shape} and {b.shape} not aligned")
     batch = cupy().broadcast_shapes(first.shape[:-2], second.shape[:-2])
+    is_even = all(x.shape[:-2] == batch or math.prod(x.shape[:-2]) == 1 for x in (first, second))
+    if not is_even and a.dtype.itemsize > 2:  # CuPy makes no copies for it
+        return cupy().matmul(a, b)
     (x, of_x), (y, of_y) = (_stack(array, batch) for array in (first, second))
     (rows, inner), columns = x.shape[1:], y.shape[2]
     out = cupy().empty((math.prod(batch), rows, columns), a.dtype)
