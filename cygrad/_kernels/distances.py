@@ -9,6 +9,7 @@ from cygrad._kernels.arrays import dense as dense_in_memory
 from cygrad._kernels.blas import matmul
 from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.gpu.library import dense
+from cygrad._kernels.reduce import sum as sum_of_array
 
 DISTANCES = 34  # as in native.h
 PIECE = 1 << 15  # differences that one thread works on
@@ -195,12 +196,12 @@ def vecdot(a, b, axis):
 def renorm(a, p, axis, largest):
     """With each slice along the axis that has a larger p-norm scaled down to it."""
     others = tuple(d for d in range(a.ndim) if d != axis)
-    size = np.abs(a)
+    size = a if p == 2 and a.dtype.kind == "f" else np.abs(a)
     if p == np.inf:
         norms = size.max(others, keepdims=True) if size.size else size.sum(others, keepdims=True)
     else:
-        size = np.square(size, out=size) if p == 2 else np.power(size, p, out=size)
-        norms = size.sum(others, keepdims=True) ** (1 / p)
+        size = np.square(size, out=None if size is a else size) if p == 2 else np.power(size, p, out=size)
+        norms = sum_of_array(size, others, True) ** (1 / p)
     factor = np.where(norms > largest, largest / (norms + TINY), 1).astype(size.dtype)
     del size  # before there is a result
     return dense(a * factor)
