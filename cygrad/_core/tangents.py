@@ -113,7 +113,11 @@ def _tangent(t, level):
     if place is None:
         return (access.get_tangents(t) or {}).get(level)
     whole = _tangent(place[0], level)
-    return None if whole is None else _part(whole, *place[1:])
+    if whole is None:
+        return None
+    part = _part(whole, *place[1:])
+    flush()  # it gets samples now, while their batch is open
+    return part
 
 
 def all_of(t):

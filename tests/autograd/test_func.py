@@ -326,6 +326,29 @@ def test_outputs_without_derivatives():
             run()
 
 
+def _add_to_part(r):
+    r[1:].add_(5.0)
+    r[0].mul_(r[2])
+    return r
+
+
+def _scale_view(r):
+    r.view(3).mul_(2)
+    return r[1:]
+
+
+@pytest.mark.parametrize("change", [_add_to_part, _scale_view])
+def test_tangents_of_views_changed_in_place_are_those_of_each_sample(change):
+    rows = torch.tensor([[1.0, 2.0, 3.0], [10.0, 20.0, 30.0]])
+
+    def product(x, v):
+        return func.jvp(lambda x: change(x * 1), (x,), (v,))[1]
+
+    expected = [product(row, 2 * row) for row in rows]
+    assert torch.equal(func.vmap(product)(rows, 2 * rows), torch.stack(expected))
+    assert torch.equal(func.vmap(product, in_dims=(None, 0))(rows[1], rows)[1], product(rows[1], rows[1]))
+
+
 # -- rearrange -------------------------------------------------------------------------------------
 
 
