@@ -139,6 +139,8 @@ if sys.platform == "linux":  # where the compiler is GCC
     GNU_MIDDLE_ARGS += ["-fno-align-loops", "-freorder-blocks-algorithm=simple"]  # 7 % smaller, no slower
     for args in (GNU_SMALL_ARGS, GNU_MIDDLE_ARGS):
         args += ["-fno-tree-pre", "-fno-gcse", "-fno-code-hoisting"]  # 1 %: nothing is computed early for later
+        # 4 %: nothing is moved away from where it is used, which processors do themselves, so that code repeats itself
+        args += ["-fno-schedule-insns2", "-fno-caller-saves"]
 # GCC for x86 would else write `rep movsb` for each memcpy, which takes longer to begin than 128 bytes take to copy.
 GNU_STRING_ARGS = ["-mstringop-strategy=libcall"]
 
