@@ -2,6 +2,7 @@
 
 import math
 import re
+from typing import Any
 
 from cygrad._core.tensor import Tensor
 from cygrad._ops.parts import stack
@@ -67,7 +68,8 @@ def _sides(pattern, lengths):
 
 def _dimensions(side):
     """A tuple of names for each dimension on one side; "…" alone for those without names."""
-    found, names, inner = [], set(), None
+    found, names = [], set()
+    inner: Any = None
     for token in re.findall(r"\.+|\w+|[^ ]", side):
         if token == "(":
             if inner is not None:
