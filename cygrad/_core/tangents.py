@@ -299,10 +299,10 @@ def written_node():
 def end_write(t, recorded):
     """Give `t` its new samples and tangents, now that it was changed. `recorded` is its node in the history."""
     writing, _thread.writing = _thread.writing, None
+    written, _thread.written = _thread.written, None  # before the same write into samples
     packed = _taken()
     if writing is not None and writing.outs[0] is t:
         _follow(writing, packed)
-    written, _thread.written = _thread.written, None
     if written is not None and written[-1] is t:
         node, mask, flags, inputs, _ = written
         complete(node, t, mask)

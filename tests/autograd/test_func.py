@@ -349,6 +349,23 @@ def test_tangents_of_views_changed_in_place_are_those_of_each_sample(change):
     assert torch.equal(func.vmap(product, in_dims=(None, 0))(rows[1], rows)[1], product(rows[1], rows[1]))
 
 
+def test_tangents_of_what_changes_in_place_inside_of_two_levels():
+    x = torch.tensor([[[1.0, 2.0], [10.0, 20.0]], [[3.0, 4.0], [30.0, 40.0]]])
+
+    def squared(x):
+        r = x * 1
+        r.mul_(x)
+        return r
+
+    def product(x):
+        return func.jvp(squared, (x,), (torch.ones_like(x),))[1]
+
+    assert torch.equal(func.vmap(func.vmap(product))(x), 2 * x)
+    value, change = func.jvp(func.vmap(func.vmap(product)), (x,), (x,))
+    assert torch.equal(value, 2 * x) and torch.equal(change, 2 * x)
+    assert torch.equal(func.vmap(lambda x: func.jvp(product, (x,), (x,))[1])(x), 2 * x)
+
+
 # -- rearrange -------------------------------------------------------------------------------------
 
 
