@@ -267,7 +267,7 @@ def is_stale(path, modules):
 
 def deflated(data):
     """Data compressed by Zopfli, which takes a hundred times as long as zlib to make what every unzipper reads."""
-    return zopfli.compress(data, numiterations=15, blocksplittingmax=0)[2:-4]  # without zlib's own head and sum
+    return zopfli.compress(data, numiterations=5)[2:-4]  # without zlib's own head and sum
 
 
 class Deflated:
