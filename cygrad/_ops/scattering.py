@@ -93,6 +93,8 @@ def scatter(input, dim, index, src=None, *, value=None, reduce=None, out=None):
             [0., 0., 1.]])
     """
     t = require(input, "scatter")
+    if isinstance(value, Tensor) and not value.ndim and not value.requires_grad:
+        value = value.item()
     source = value if src is None else src
     if not isinstance(index, Tensor) or not isinstance(source, (Tensor, int, float, complex)):
         given = [argument for argument in (dim, index, source) if argument is not None]

@@ -167,6 +167,8 @@ torch.ones(3).index_put((torch.tensor([True, False, True]),), torch.tensor([5, 6
 torch.ones(3).index_put((torch.tensor([True, False, True]),), torch.tensor(5), accumulate=True)
 torch.index_fill(torch.ones(3), 0, torch.tensor(1), np.float32(0.5))
 torch.lerp(torch.tensor(1.0), torch.tensor(3.0), np.float32(0.5))
+torch.scatter(torch.zeros(3, dtype=torch.float64), 0, torch.tensor([0, 2]), value=torch.tensor(1.5))
+torch.scatter(torch.zeros(3, dtype=torch.float64), 0, torch.tensor([0, 2]), src=torch.tensor([1.5, 2.5]))
 torch.signal.windows.hann(1.0)
 torch.signal.windows.bartlett(False)
 torch.signal.windows.kaiser(np.float32(1))
