@@ -27,6 +27,8 @@ PAIRS = {
     "backwards": lambda a, b: (a.flip(0), b.flip(-1)),
     "heads": lambda a, b: (a.transpose(1, 2), b.permute(0, 2, 3, 1)),
     "one for all": lambda a, b: (a[:1, :1], b),
+    "one for all, every second": lambda a, b: (a[:1, :1, :, ::2], b[:, :, ::2]),
+    "one for all, backwards": lambda a, b: (a, b[:1, :1].flip(-1)),
     "one after": lambda a, b: (a, b[0, 0]),
     "one before": lambda a, b: (a[0, 0], b),
     "broadcast": lambda a, b: (a[:, :1], b[:1]),

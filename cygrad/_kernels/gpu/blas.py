@@ -73,7 +73,7 @@ def _stack(a, batch):
     found = _lines(a)
     if found is None:
         a = cupy().ascontiguousarray(a)
-        found = 0, a.shape[2], a.shape[1] * a.shape[2]
+        found = 0, a.shape[2], a.shape[1] * a.shape[2] if len(a) > 1 else 0
     return a, found
 
 
