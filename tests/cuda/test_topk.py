@@ -47,3 +47,14 @@ def test_gradients_go_to_the_first():
     x.topk(3).values.sum().backward()
     assert x.grad.sum(1).tolist() == [3, 3]
     assert (x.detach()[x.grad > 0].cpu() >= x.detach().cpu().sort(1).values[:, -3:].min()).all()
+
+
+def test_a_nan_with_a_sign_comes_last_too():
+    x = torch.tensor(np.copysign(np.float32([3, np.nan, 1, np.nan, 2]), np.float32([1, -1, 1, 1, -1])), device="cuda")
+    values, places = x.sort()
+    assert values[:3].tolist() == [-2, 1, 3]
+    assert places.tolist() == [4, 2, 0, 1, 3]
+    assert x.median().isnan().item()
+    assert x.nanmedian().item() == 1
+    assert torch.isin(torch.tensor([1.0, 5.0], device="cuda"), x).tolist() == [True, False]
+    assert x.unique()[:3].tolist() == [-2, 1, 3]

@@ -174,3 +174,12 @@ def flat_numpy(result):
     if isinstance(result, (tuple, list)):
         return [array for item in result for array in flat_numpy(item)]
     return [np.asarray(result)] if isinstance(result, (np.ndarray, np.generic, bool, int, float, complex)) else []
+
+
+def order(a, axis):
+    """The stable order along an axis. CuPy sorts vectors of float32 and float64 by their bits: -nan comes first."""
+    found = np.argsort(a, axis, kind="stable")
+    if a.ndim == 1 and a.dtype.char in "fd":
+        is_first = np.isnan(a[found]) & np.signbit(a[found])
+        found = np.concatenate([found[is_first], found[~is_first]])
+    return found

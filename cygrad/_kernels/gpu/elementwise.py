@@ -13,6 +13,9 @@ _erf = elementwise("erf", "T a", "T out", "out = T(erf(W(a)));")
 
 _relu = elementwise("relu", "T a", "T out", "out = W(a) <= W(0) ? T(0) : a;")
 _chosen = elementwise("where", "bool condition, T a, T b", "T out", "out = condition ? a : b;")
+_unsigned_nan = elementwise(
+    "unsigned_nan", "T x", "T out", "const W v = x; out = v == v ? x : T(__int_as_float(0x7fffffff));"
+)
 _clamp = elementwise(
     "clamp",
     "T a, float64 low, float64 high",
@@ -63,6 +66,11 @@ def choose(condition, a, b):
     if not (is_array(a) or is_array(b)):
         a = cupy().full((), a, dtypes[0])
     return _chosen(condition.astype(bool, copy=False), a, b)
+
+
+def to_sort(a):
+    """The array, with no sign of a nan where CuPy sorts by bits: vectors, in which -nan would come first."""
+    return _unsigned_nan(a) if a.ndim == 1 and a.dtype.char in "fd" else a
 
 
 def where(condition, a, b):

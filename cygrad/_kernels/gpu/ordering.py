@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from cygrad._kernels.gpu.elementwise import to_sort
 from cygrad._kernels.gpu.library import cupy, dense
 from cygrad._kernels.gpu.programs import FLOATS, Program
 from cygrad._kernels.gpu.scans import running
@@ -84,7 +85,7 @@ def sorted_along(a, axis, descending=False):
 def _order(a, axis):
     if not a.size:
         return cupy().zeros(a.shape, np.int64)
-    return cupy().argsort(a, axis).astype(np.int64, copy=False)
+    return cupy().argsort(to_sort(a), axis).astype(np.int64, copy=False)
 
 
 def first_along(a, axis, k, largest):
@@ -150,7 +151,7 @@ def median_of_all(a):
     """The lower median of all elements; nan if one is nan, or there are none."""
     if not a.size:
         return cupy().full((), np.nan if a.dtype.kind == "f" else np.iinfo(a.dtype).min, a.dtype)
-    ordered = cupy().sort(a.reshape(-1))
+    ordered = cupy().sort(to_sort(a.reshape(-1)))
     middle = ordered[(a.size - 1) // 2]
     return cupy().where(ordered[-1] != ordered[-1], ordered[-1], middle)  # a nan stands last
 
@@ -160,4 +161,4 @@ def nanmedian_of_all(a):
     if not a.size or a.dtype.kind != "f":
         return median_of_all(a)
     place = cupy().maximum(a.size - cupy().isnan(a).sum() - 1, 0) // 2
-    return cupy().take(cupy().sort(a.reshape(-1)), place)
+    return cupy().take(cupy().sort(to_sort(a.reshape(-1))), place)

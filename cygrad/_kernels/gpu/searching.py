@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from cygrad._kernels.gpu.elementwise import to_sort
 from cygrad._kernels.gpu.fused import elementwise
 from cygrad._kernels.gpu.library import cupy
 
@@ -36,7 +37,8 @@ def isin(elements, tests, unique, invert):
     if not tests.size:
         return cupy().full(elements.shape, bool(invert))
     kind = np.result_type(elements.dtype, tests.dtype)
-    ordered, elements = cupy().sort(tests.reshape(-1).astype(kind, copy=False)), elements.astype(kind, copy=False)
+    ordered = cupy().sort(to_sort(tests.reshape(-1).astype(kind, copy=False)))
+    elements = elements.astype(kind, copy=False)
     places = cupy().minimum(searchsorted(ordered, elements, "left"), len(ordered) - 1)
     found = ordered[places]
     return found != elements if invert else found == elements
@@ -54,7 +56,7 @@ def distinct(array, with_inverse, with_counts):
     The second and the third are None unless wanted. Waits for the GPU, as the number of values is needed.
     """
     flat = array.reshape(-1)
-    order = cupy().argsort(flat)
+    order = cupy().argsort(to_sort(flat))
     ordered = flat[order]
     first = cupy().ones(flat.size, bool)
     first[1:] = ordered[1:] != ordered[:-1]
