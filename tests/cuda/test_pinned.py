@@ -124,3 +124,7 @@ def test_a_loader_pins_its_batches(workers):
         assert batch["pair"].x.is_pinned()
         assert batch["pair"].name == "a"
         assert batch["list"] == [1, None, "pinned"]
+
+
+def test_a_number_in_pinned_memory_is_sent_without_waiting():
+    assert torch.tensor(1.5).pin_memory().to("cuda", non_blocking=True).tolist() == 1.5

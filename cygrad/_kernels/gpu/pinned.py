@@ -42,7 +42,7 @@ def sent(a, index):
     """A copy of an array in locked memory on the GPU with this number, for which the CPU does not wait."""
     with on_device(index):
         found = cupy().empty(a.shape, a.dtype)
-        found.set(np.ascontiguousarray(a))
+        found.set(np.ascontiguousarray(a).reshape(a.shape))  # which makes a vector of a number
         _keep(a)
     return found
 
