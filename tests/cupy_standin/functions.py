@@ -5,7 +5,6 @@ import inspect
 import numpy as np
 
 from . import compute, names, state
-from .ufuncs import bfloat16
 
 # Functions that only look at an array or give a view of it, so that no kernel runs.
 VIEWS = set(
@@ -277,7 +276,7 @@ def without_bfloat16(function):
     """CuPy has no loop of it for bfloat16, and so gives float32."""
 
     def call(*args, **kwargs):
-        args = [a.astype(np.float32) if getattr(a, "dtype", None) == bfloat16 else a for a in args]
+        args = [a.astype(np.float32) if str(getattr(a, "dtype", "")) == "bfloat16" else a for a in args]
         return function(*args, **kwargs)
 
     return call
