@@ -9,7 +9,8 @@ from cygrad._core.events cimport mark_start
 from cygrad._core.opdef cimport OpDef, OpNode
 from cygrad._core.state cimport ThreadState, thread_state
 from cygrad._core.tensor cimport (
-    IS_INFERENCE, IS_VOLATILE, WAS_WRAPPED, Tensor, become, bind_methods, bump, set_leaf_requires_grad, version_of, wrap)
+    IS_INFERENCE, IS_VOLATILE, WAS_WRAPPED, Tensor, alias, become, bind_methods, bump, set_leaf_requires_grad, version_of,
+    wrap)
 from cygrad._core import faults
 from cygrad._kernels.arrays cimport is_read_only
 
@@ -66,6 +67,11 @@ def memory_of(Tensor t not None):
 def is_spare(Tensor g not None):
     """May a rule overwrite the gradient it got, as nobody else has it?"""
     return thread_state().spare == <void*>g
+
+
+def same_array(Tensor t not None):
+    """The same array, and so the same samples in a batch, without history."""
+    return alias(t, True)
 
 
 def identity_of(Tensor t not None):

@@ -190,7 +190,7 @@ def _other(t, level):
 def without_history(t):
     """The same values and tangents, without history."""
     flush()
-    bare = t.detach()
+    bare = access.same_array(t)
     found = all_of(t)
     if found is not None:
         for level, tangent in found.items():
@@ -199,6 +199,19 @@ def without_history(t):
 
 
 Batch.without_history = staticmethod(without_history)
+
+
+def detach_samples(t, out):
+    """In a batch: `out`, which is `t.detach()`, has the samples of `t` without the tangents that these have outside."""
+    flush()
+    levels = _thread.levels
+    for i, level in enumerate(levels):
+        if isinstance(level, Batch) and level.has(t):
+            _open_only(levels[:i])
+            try:
+                level.set_samples(out, level.samples(t).detach())
+            finally:
+                _open_only(levels)
 
 
 # -- what hooks keep in place of a saved tensor ----------------------------------------------------

@@ -14,7 +14,7 @@ from cpython.object cimport PyObject
 from numpy cimport ndarray, PyArray_TYPE
 
 from cygrad._core.dtypes cimport default_dtype, dtype_of_num, is_float_num
-from cygrad._core.state cimport INFERENCE, current_site, thread_state
+from cygrad._core.state cimport FORWARD, INFERENCE, current_site, thread_state
 from cygrad._core.accumulate cimport new_accumulator
 from cygrad._core.inplace cimport regenerate
 from cygrad._core.engine cimport run_backward
@@ -179,6 +179,10 @@ cdef class Tensor:
         cdef Tensor out = alias(self, True)
         out.flags |= self.flags & IS_VOLATILE
         cut(out, self, CUT_DETACH, "detach")
+        if thread_state().modes & FORWARD:
+            from cygrad._core.tangents import detach_samples
+            out.array = self.array[...]     # by which its samples are found
+            detach_samples(self, out)
         return out
 
     # -- backward; hooks are in tensor_hooks.pyx ------------------------------------------------------------

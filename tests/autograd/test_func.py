@@ -442,3 +442,28 @@ def test_patterns_that_do_not_fit(pattern, lengths, line):
         func.rearrange(torch.ones(2, 4), pattern, **lengths)
     with fails(TypeError, "rearrange axis lengths must be integers, got: <class 'str'>"):
         func.rearrange(torch.ones(2, 4), "b c -> b c", b="2")
+
+
+def test_detach_in_a_batch_cuts_the_tangents_outside():
+    x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+    ones = torch.ones_like(x)
+
+    def half(a):
+        return a * a.detach()
+
+    def kept(a):
+        with torch.no_grad():
+            y = a * 2
+        return a * y
+
+    def shared(a):
+        b = a * 1
+        b.detach().add_(1)
+        return b * a
+
+    assert func.jvp(func.vmap(half), (x,), (ones,))[1].tolist() == x.tolist()
+    assert func.jvp(func.vmap(func.vmap(half)), (x,), (ones,))[1].tolist() == x.tolist()
+    assert func.jvp(func.vmap(kept), (x,), (ones,))[1].tolist() == (4 * x).tolist()
+    assert func.vmap(shared)(x).tolist() == [[2, 6], [12, 20]]
+    inner = func.vmap(lambda a: func.jvp(half, (a,), (a,))[1])
+    assert func.jvp(inner, (x,), (ones,))[1].tolist() == x.tolist()
