@@ -99,10 +99,16 @@ class FunctionEvent(_Times):
 
     `cpu_parent` and `cpu_children` make a tree of them; `sequence_nr` is that of the node an op recorded, and of the
     node that ran; `forward` of the latter is the event of the former; `site` is `file:line` of the op, and for a node
-    of the op that made it; `saved_bytes` is what the node keeps for backward.
+    of the op that made it; `saved_bytes` is what the node keeps for backward. What only PyTorch's tracer knows has the
+    value that stands for nothing there.
     """
 
     count = 1
+    activity_type, metadata_json, event_metadata = "cpu_op", "", None
+    external_id = linked_correlation_id = flow_id = flow_type = 0
+    flow_start = False
+    python_id = python_parent_id = python_module_id = -1
+    self_cpu_percent = total_cpu_percent = total_device_percent = -1
 
     def __init__(
         self, id, name, thread, start_us, end_us, overload_name="", fwd_thread=None, input_shapes=None, stack=None,
@@ -116,6 +122,7 @@ class FunctionEvent(_Times):
         self.time_range = Interval(start_us, end_us)
         self.fwd_thread, self.sequence_nr, self.scope, self.node_id = fwd_thread, sequence_nr, scope, node_id
         self.input_shapes, self.concrete_inputs, self.kwinputs = input_shapes or [], concrete_inputs, kwinputs
+        self.structured_input_shapes, self.structured_input_strides, self.input_dtypes = [], [], []
         self.stack = stack or []
         self.self_cpu_memory_usage, self.device_memory_usage = cpu_memory_usage, device_memory_usage
         self.use_device, self.device_type, self.device_index = use_device, device_type, device_index
@@ -166,6 +173,8 @@ class FunctionEvent(_Times):
         """Bytes on another device, without what ran inside."""
         return self.device_memory_usage - sum(child.device_memory_usage for child in self.cpu_children)
 
+    self_cuda_memory_usage = self_device_memory_usage
+
     def append_kernel(self, name, device, duration):
         """Add a kernel of another device."""
         self.kernels.append(Kernel(name, device, duration))
@@ -195,7 +204,7 @@ class FunctionEventAvg(_Times):
         self.key = None
         self.count = 0
         self.cpu_time_total = self.self_cpu_time_total = self.device_time_total = self.self_device_time_total = 0
-        self.cpu_memory_usage = self.self_cpu_memory_usage = self.saved_bytes = 0
+        self.cpu_memory_usage = self.self_cpu_memory_usage = self.saved_bytes = self.flops = 0
         self.input_shapes, self.stack, self.overload_name, self.scope = None, None, "", 0
         self.cpu_parent, self.cpu_children = None, None
         self.device_memory_usage = self.self_device_memory_usage = 0
@@ -212,7 +221,7 @@ class FunctionEventAvg(_Times):
             self.is_user_annotation = other.is_user_annotation
         self.count += other.count
         for name in _SUMS:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
+            setattr(self, name, getattr(self, name) + (getattr(other, name) or 0))
         return self
 
     __iadd__ = add
@@ -235,6 +244,7 @@ _SUMS = (
     "device_memory_usage",
     "self_device_memory_usage",
     "saved_bytes",
+    "flops",
 )
 
 

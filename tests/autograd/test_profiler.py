@@ -440,4 +440,4 @@ def test_events_made_by_hand():
     assert (child.cpu_parent, child.is_async, child.node_id, child.sequence_nr) == (parent, True, 3, -1)
     assert parent.device_type is profiler.DeviceType.CPU and parent.self_device_memory_usage == 32
     total = profiler.EventList([parent, child]).total_average()
-    assert (total.count, total.device_memory_usage, total.cpu_time_total) == (2, 32, 14)
+    assert (total.count, total.device_memory_usage, total.cpu_time_total, total.flops) == (2, 32, 14, 5)

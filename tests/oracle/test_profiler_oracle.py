@@ -65,3 +65,15 @@ def test_a_training_step():
     for pair in (["Cube", "CubeBackward"], ["aten::sin", "SinBackward0"], ["aten::exp", "ExpBackward0"]):
         assert pair in our_links
         assert pair in their_links
+
+
+def fields(library):
+    """The public attributes of an event, and of an average."""
+    with library.autograd.profiler.profile() as prof:
+        library.ones(2).sum()
+    return [{name for name in dir(thing[0]) if name[0] != "_"} for thing in (prof.function_events, prof.key_averages())]
+
+
+def test_events_have_the_fields_of_pytorch():
+    for ours, theirs in zip(fields(cygrad), fields(torch)):
+        assert theirs - ours == set()
