@@ -103,6 +103,8 @@ def _in_place_form(entry, name):
             args = (kwargs.pop("input"),)
         if not isinstance(args[0], Tensor):
             raise messages.wrong_type(name, "input", 1, "Tensor", args[0])
+        if "out" in kwargs:
+            raise TypeError(f"{name}() got an unexpected keyword argument 'out'")
         return entry(*args, out=args[0], **kwargs)
 
     form = standing_before((entry, ("out",), Tensor, unusual), True)

@@ -114,7 +114,8 @@ def lerp(input, end, weight, *, out=None):
         require_kind("fc", "lerp_kernel_scalar", input)
         return computed(LERP_NUMBER, (input, end), (weight,), out)
     if not weight.dim():
-        weight = weight.to(input.dtype)
+        kind = result_type((input, weight))  # complex if the weight alone is
+        input, end, weight = input.to(kind), end.to(kind), weight.to(kind)
     require_same_type(input, "weight", weight)
     require_broadcast(input, end, weight)
     require_kind("fc", "lerp_kernel_tensor", input)

@@ -372,3 +372,23 @@ def test_numbers_of_numpy_are_numbers(number):
     assert torch.mul(x, number(2)).tolist() == x.clone().mul_(number(2)).tolist() == torch.add(x, x).tolist()
     assert torch.div(x, number(2)).tolist() == [-1, 0.25, 1.5] and torch.div(x, number(2)).dtype is torch.float32
     assert x.masked_fill(x > 0, number(7)).tolist() == [-2, 7, 7] and torch.zeros(2).fill_(one).tolist() == [1, 1]
+
+
+def test_lerp_by_a_complex_number():
+    x = torch.tensor([1.0, 2.0], dtype=torch.float64, requires_grad=True)
+    y = torch.lerp(x, 3 * x, torch.tensor(1 + 2j))
+    assert y.dtype is torch.complex128 and y.tolist() == [3 + 4j, 6 + 8j]
+    y.real.sum().backward()
+    assert x.grad.tolist() == [3, 3]
+    with pytest.raises(RuntimeError, match="result type ComplexFloat can't be cast to the desired output type Float"):
+        torch.ones(2).lerp_(torch.ones(2), torch.tensor(1j))
+
+
+def test_in_place_forms_take_no_out():
+    x = torch.ones(2)
+    with pytest.raises(TypeError, match=r"clamp_\(\) got an unexpected keyword argument 'out'"):
+        x.clamp_(0, 1, out=x)
+    assert torch.relu_(input=x) is x
+    for call in (lambda: torch.relu_(), lambda: torch.relu_(3)):
+        with pytest.raises(TypeError, match=r"relu_\(\)"):
+            call()
