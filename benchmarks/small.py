@@ -52,19 +52,20 @@ def read_statements() -> list[tuple[str, bool]]:
     return found
 
 
-def prepared(statement: str, with_gradient: bool, library: Any) -> timeit.Timer:
-    """A timer of the statement with operands of a library; the gradient of its result is all ones."""
-    names = {"m": library, "np": np}
+def prepared(statement: str, with_gradient: bool, library: Any) -> tuple[str, dict[str, Any]]:
+    """What is to be timed, and its names, of a library; the gradient of the statement's result is all ones."""
+    names: dict[str, Any] = {"m": library, "np": np}
     exec(NAMES, names)
     if with_gradient:
         names["ones"] = library.ones_like(eval(statement, names))
         statement = f"({statement}).backward(ones)"
-    return timeit.Timer(statement, globals=names)
+    return statement, names
 
 
 def compare(statement: str, with_gradient: bool, libraries: list[Any]) -> list[float]:
     """The least time of a call with each library, in us."""
-    timers = [prepared(statement, with_gradient, library) for library in libraries]
+    given = [prepared(statement, with_gradient, library) for library in libraries]
+    timers = [timeit.Timer(statement, globals=names) for statement, names in given]
     rounds = [[timer.timeit(CALLS) for timer in timers] for _ in range(SAMPLES)]
     return [min(taken) / CALLS * 1e6 for taken in zip(*rounds)]
 
