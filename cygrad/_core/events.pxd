@@ -15,7 +15,7 @@ cpdef enum:                     # Event.kind
 
 cdef struct Event:
     long long start, end        # ticks (clock.h); end is 0 until it comes
-    PyObject* owner             # owned: the op's row, or a name
+    PyObject* owner             # owned: the op's row, a name, or the class that has the name
     PyObject* code              # owned, or NULL: the site of the op, or of the op that made the node
     void* node                  # not owned: only to tell which node it is
     unsigned long long sequence  # of the node; NO_NODE without one

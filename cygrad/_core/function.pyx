@@ -161,6 +161,9 @@ cdef class PyNode(Node):
             grads = self.materialized(grads)
         return self.checked(self._call_backward(grads))
 
+    cdef object label(self):
+        return type(self)
+
     def _call_backward(self, grads):
         return type(self)._forward_cls._backward_of()(self, *grads)
 
@@ -235,7 +238,7 @@ def apply_function(PyNode node not None, forward, args, setup_context=None):
     if state.events == NULL:
         return apply_quietly(node, forward, args, setup_context)
     events = <Events>state.events
-    event = begin_event(events, node.name(), FUNCTION, args)
+    event = begin_event(events, node.label(), FUNCTION, args)
     try:
         return apply_quietly(node, forward, args, setup_context)
     finally:
@@ -243,8 +246,12 @@ def apply_function(PyNode node not None, forward, args, setup_context=None):
         set_node(events, event, node, node.recorded, saved_bytes(node))
 
 
-cdef long long saved_bytes(PyNode node):
-    return sum([(<Tensor>value).array.nbytes for value in node.saved or () if isinstance(value, Tensor)])
+cdef long long saved_bytes(PyNode node) except -1:
+    cdef long long found = 0
+    for value in node.saved or ():
+        if isinstance(value, Tensor):
+            found += <long long>(<Tensor>value).array.nbytes
+    return found
 
 
 cdef object apply_quietly(PyNode node, object forward, tuple args, object setup_context):

@@ -78,6 +78,7 @@ cdef class Node:
     cdef int output_in(self, Py_ssize_t i) except -2
     cdef int put_packed(self, Py_ssize_t i, object packed) except -1
     cpdef str name(self)
+    cdef object label(self)             # the name, or at less cost what has the name, for the profiler
     cdef NodeHooks ensure_hooks(self)
     cdef int add_edge(self, object target, int nr) except -1
     cdef object target(self, int i)

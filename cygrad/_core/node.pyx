@@ -75,6 +75,9 @@ cdef class Node:
         """PyTorch's name of this kind of node, such as 'MulBackward0'."""
         return type(self).__name__
 
+    cdef object label(self):
+        return self.name()
+
     # -- edges ---------------------------------------------------------------------------------------------
 
     cdef int add_edge(self, object target, int nr) except -1:

@@ -217,6 +217,9 @@ cdef class OpNode(Node):
         """PyTorch's name of this kind of node, such as 'MulBackward0'."""
         return self.op.node_name
 
+    cdef object label(self):
+        return self.op
+
     cdef object call(self, object grad):
         cdef ThreadState* state = thread_state()
         cdef unsigned int modes = state.modes

@@ -428,10 +428,10 @@ cdef object profiled_call(Node node, object grad):
     """`node.call(grad)` as an event of the profiler."""
     cdef Events events = <Events>thread_state().events
     cdef tuple grads = grad if type(grad) is tuple else (grad,)
-    cdef Py_ssize_t event = begin_event(events, (<OpNode>node).op if type(node) is OpNode else node.name(), NODE, grads)
+    cdef Py_ssize_t event = begin_event(events, node.label(), NODE, grads)
     set_node(events, event, node, True, 0)
     if events.watcher is not None:
-        events.watcher.begin(event, (<OpNode>node).op if type(node) is OpNode else node.name(), NODE, node.sequence_nr)
+        events.watcher.begin(event, node.label(), NODE, node.sequence_nr)
     try:
         return node.call(grad)
     finally:

@@ -102,7 +102,7 @@ class Ranges:
 
     def begin(self, number, owner, kind, sequence):
         """Begin a range."""
-        name = getattr(owner, "node_name", owner)
+        name = owner.__name__ if isinstance(owner, type) else getattr(owner, "node_name", owner)
         self._nvtx.RangePush(f"{name}, seq = {sequence}" if kind == NODE else name)
 
     def end(self, number):

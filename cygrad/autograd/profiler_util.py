@@ -396,6 +396,7 @@ _SCOPES = {NODE: 1, RANGE: 7}  # PyTorch's numbers
 
 def _name(owner, kind):
     """(name, overload name) of an event, whose owner is the row of an op, or a name."""
+    owner = owner.__name__ if isinstance(owner, type) else owner
     if kind == NODE:
         return getattr(owner, "node_name", owner), ""
     name = getattr(owner, "name", owner)
