@@ -21,6 +21,8 @@ level J v is computed with only the outer ones open. A view has no tangents of i
 taken and put back by strides, as the gradients of views are (Note [Views and in-place]).
 """
 
+import os
+import sys
 import threading
 from functools import partial
 from weakref import ref
@@ -34,6 +36,7 @@ from cygrad._core.function import call_jvp
 from cygrad._core.inplace import place_in_base
 from cygrad._core.opdef import ELEMENTWISE, registry
 from cygrad._core.run import history_is_cut, run_alone, unfitted
+from cygrad._core.sites import is_ours
 from cygrad._core.state import get_modes, next_sequence_nr, set_forward, set_modes
 from cygrad._core.tensor import Tensor
 from cygrad._kernels.gpu.library import filled_like
@@ -61,7 +64,7 @@ class _Thread(threading.local):
     levels: tuple = ()  # those that are open, the outermost first
     deferred: tuple | None = None  # (node, flags, inputs, results) of the last op
     step: Step | None = None  # the last op, if a batch is open
-    reads: dict = {}  # in a batch: tensors whose arrays were asked for and that were no operands since then
+    reads: dict = {}  # in a batch: tensors whose arrays were asked for, and by whom, that were no operands since
     writing: Step | None = None  # the write that is going on, if a batch is open
     packed: dict = (
         _NOTHING  # id of a node: (number of a result, where its tangents are to be noted), of what hooks packed
@@ -472,16 +475,27 @@ def close_batch(batch, results):
     flush()
     found = [batch.samples(t) if isinstance(t, Tensor) else None for t in results]
     known = {access.identity_of(t) for t in results if isinstance(t, Tensor)}
-    for number, t in _thread.reads.items():
+    for number, (t, name) in _thread.reads.items():
         if number not in known and batch.has(t):
-            raise NoBatchingRule(f"? (what read a tensor of shape {tuple(t.shape)} and is not recorded)")
+            raise NoBatchingRule(f"{name}\n  it read a tensor of shape {tuple(t.shape)}, and is not recorded")
     return found
 
 
 def note_read(t):
     """Note that somebody asks for the array of a tensor."""
     if _has_batch():
-        _thread.reads[access.identity_of(t)] = t
+        _thread.reads[access.identity_of(t)] = t, _running_op()
+
+
+def _running_op():
+    """The name of the function of ours that the user's program, or a module, has called; '?' if it is compiled."""
+    name, frame = "?", sys._getframe(2)
+    while frame is not None and is_ours(frame.f_code):
+        code = frame.f_code
+        if f"{os.sep}_ops{os.sep}" in code.co_filename and "<locals>" not in code.co_qualname:  # no decorator's
+            name = code.co_name.removesuffix("_of_package")
+        frame = frame.f_back
+    return name
 
 
 def has_samples(t):

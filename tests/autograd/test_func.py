@@ -165,9 +165,18 @@ def test_what_was_changed_can_not_be_started_again():
 
 def test_values_read_without_an_op_are_noticed():
     x = torch.tensor([[5, 7], [1, 2]])
-    with pytest.warns(UserWarning, match="batching rule"):
+    with pytest.warns(UserWarning, match="batching rule for aten::unravel_index"):
         found = torch.vmap(lambda i: torch.unravel_index(i, (3, 4))[1])(x)
     assert found.equal(x % 4)
+
+
+def test_the_function_that_read_values_is_named():
+    x, offsets = torch.tensor([[0, 1, 1], [1, 0, 0]]), torch.tensor([0, 2])
+    table = torch.rand(2, 4)
+    with pytest.warns(UserWarning, match=r"batching rule for aten::embedding_bag\n  it read a tensor of shape"):
+        torch.vmap(lambda i: torch.nn.functional.embedding_bag(i, table, offsets))(x)
+    with pytest.warns(UserWarning, match="batching rule for aten::linalg_matrix_rank"):
+        torch.vmap(lambda tol: torch.linalg.matrix_rank(torch.eye(2), tol=tol))(torch.tensor([0.1, 2.0]))
 
 
 def test_after_an_error_no_batch_is_open():
