@@ -57,16 +57,17 @@ static void multiply(const native_call *c, void *a, void *b, void *out, Py_ssize
 #include "tables.h"
 
 enum {
-    NORMALIZE_ROWS, ROWS_GRADIENT, MOMENTS, SCALE_RUNS, SUMS_OF_RUNS, COMBINE_RUNS,
+    NORMALIZE_ROWS, ROWS_GRADIENT, NORMALIZE_RUNS, RUNS_GRADIENT, NORMALIZE_COLUMNS, COLUMNS_GRADIENT,
     COPY_PATCHES, ADD_PATCHES, LARGEST, ADD_AT, RECURRENT, RECURRENT_GRADIENT,
     CROSS_ENTROPY, CROSS_ENTROPY_GRADIENT, ATTENTION, ATTENTION_GRADIENT, RUNNING_SUMS,
     WINOGRAD_FILTERS, WINOGRAD_RESULTS, WINOGRAD_SUMS, PATCHWISE_RESULTS, PATCHWISE_IMAGES, PATCHWISE_SUMS,
     FUSED, GATHER, FIRSTS, GATED, TAKE, RUNNING_EXTREMA,
-    SCATTER, TRIANGLE, NONZERO, COUNT_NONZERO, UNIFORM, DISTANCES, RESAMPLE, TABLED, LOOPS
+    SCATTER, TRIANGLE, NONZERO, COUNT_NONZERO, UNIFORM, DISTANCES, RESAMPLE, TABLED, FOLLOW, LOOPS
 };
 
 static const native_part native_parts[LOOPS] = {
-    normalize_rows_part, rows_gradient_part, moments_part, scale_runs_part, sums_of_runs_part, combine_runs_part,
+    normalize_rows_part, rows_gradient_part, normalize_runs_part, runs_gradient_part, normalize_columns_part,
+    columns_gradient_part,
     copy_patches_part, add_patches_part, largest_part, add_at_part, recurrent_part, recurrent_gradient_part,
     cross_entropy_part, cross_entropy_gradient_part, attention_part, attention_gradient_part, running_sums_part,
 #ifdef CYGRAD_VECTORS
@@ -77,7 +78,7 @@ static const native_part native_parts[LOOPS] = {
 #endif
     fused_part, gather_part, firsts_part, gated_part, take_part, running_extrema_part,
     scatter_part, triangle_part, nonzero_part, count_nonzero_part, uniform_part, distances_part, resample_part,
-    tabled_part,
+    tabled_part, follow_part,
 };
 
 /* Whether the compiler could make a loop, and the processor can run it. */

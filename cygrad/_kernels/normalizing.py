@@ -3,7 +3,7 @@
 An array is normalised by a `Frame`. Statistics keep the axes they are over, of length 1. float16 and its kin are
 computed in float32.
 
-float32 and float64 have loops of their own (norms.pyx) for statistics over the last axes, over all axes but the second,
+float32 and float64 have loops of their own (norms.py) for statistics over the last axes, over all axes but the second,
 and over all axes after the second; all else is put together of NumPy's functions.
 """
 
@@ -23,6 +23,7 @@ from cygrad._kernels.stacks import cut
 
 LONGEST_ROW = 1 << 16  # elements whose sum may be taken in their own type
 SHORTEST_RUN = 8  # for fewer elements a loop is not worth its start
+FEW = 4096  # elements in all, for which it always is
 
 
 class Frame:
@@ -60,28 +61,42 @@ class Frame:
         return self.axes[:1] == (2,)
 
     @cached_property
-    def runs(self):
-        """The shape of the input as groups of runs, for which there are loops; or None."""
+    def has_groups(self):
+        """Whether elements are in groups, along the second axis or the first two, and weights are those of channels."""
         ndim, start = len(self.view), 3 if self.groups_first else 2
-        length = math.prod(self.view[start:])
-        if (
-            self.axes not in ((0, *range(2, ndim)), tuple(range(2, ndim)))
-            or self.parameter[start:] != (1,) * (ndim - start)
-            or length < SHORTEST_RUN
-            or 0 in self.view
-        ):
-            return None
-        first, second = self.view[:2]
-        return (first * second, self.view[2], length) if self.groups_first else (first, second, length)
+        axes, of_channels = tuple(range(2, ndim)), (1, *self.view[1:start]) + (1,) * (ndim - start)
+        return ndim > 1 and self.axes in (axes, (0, *axes)) and self.parameter == of_channels and 0 not in self.view
 
     @cached_property
-    def spread(self):
-        """(the shape of what belongs to runs, of what belongs to groups, of weights), which broadcast."""
-        first, second = self.view[:2]
+    def groups(self):
+        """The groups of an array in C order, if there are loops that are worth their start; or None."""
+        first, second, *sizes = self.view
         if self.groups_first:
-            inner = self.view[2]
-            return (first, second, inner), (first, second, 1), (1, second, inner)
-        return (second, first), (second, 1), (second, 1)
+            runs, *sizes = sizes
+        length = math.prod(sizes)
+        if length == 1 and not self.groups_first:
+            return norms.Columns(first, second)
+        if length < SHORTEST_RUN and math.prod(self.view) > FEW:
+            return None
+        if self.groups_first:
+            return norms.Runs(first * second, runs, length, (runs * length, length), second, (runs, 1))
+        return norms.Runs(second, first, length, (length, second * length), second, (1, 0))
+
+    @cached_property
+    def channels_last(self):
+        """(the groups of an image that has its channels last, the order of dimensions in memory, the order back)."""
+        ndim, (n, channels, *sizes) = len(self.view), self.view
+        orders = (0, *range(2, ndim), 1), (0, ndim - 1, *range(1, ndim - 1))
+        return norms.Columns(n * math.prod(sizes), channels), *orders
+
+    def groups_of(self, x):
+        """(groups for which there are loops, or None, the order of dimensions in which they are, the order back)."""
+        if not self.has_groups:
+            return None, None, None
+        if len(self.view) > 3 and not (self.groups_first or x.flags.c_contiguous):
+            if x.transpose(self.channels_last[1]).flags.c_contiguous:
+                return self.channels_last
+        return self.groups, None, None
 
 
 def wide(a):
@@ -97,8 +112,9 @@ def normalized(x, weight, bias, frame, given):
     if norms.has_loops(x):
         if frame.row:
             return (*norms.normalize_rows(x, weight, bias, frame.row, frame.kept, frame.eps, frame.centered), None)
-        if frame.runs:
-            return _normalized_runs(x, weight, bias, frame, *given or (None, None))
+        groups, *orders = frame.groups_of(x)
+        if groups:
+            return _normalized_groups(x, weight, bias, frame, given, groups, *orders)
     return _in_passes(x, weight, bias, frame, given)
 
 
@@ -120,8 +136,9 @@ def gradients(g, x, weight, middle, factor, frame, needs):
         if norms.has_loops(x):
             if frame.row:
                 return norms.rows_gradients(g, x, weight, middle, factor, frame.parameter, frame.centered, *needs)
-            if frame.runs:
-                return _gradients_of_runs(g, x, weight, middle, factor, frame, needs)
+            groups, *orders = frame.groups_of(x)
+            if groups:
+                return _gradients_of_groups(g, x, weight, middle, factor, frame, needs, groups, *orders)
         axis = next((i for i, n in enumerate(x.shape) if n > 1), 0)
         if type(x) is np.ndarray and x.size > blocks.SIZE:
             if axis not in frame.axes:
@@ -245,69 +262,49 @@ def shaped(a, shape):
     return a if a.shape == shape else a.reshape(shape)
 
 
-# -- groups of runs ----------------------------------------------------------------------------------------
+# -- groups ------------------------------------------------------------------------------------------------
 
 
-def _for_runs(frame, dtype, of_groups, weight):
-    """Numbers of groups times weights, or numbers alone: an array (groups, runs)."""
-    shape, groups_shape, weights_shape = frame.spread
-    out = np.empty(shape, dtype)
-    if weight is None:
-        out[...] = of_groups if type(of_groups) is int else of_groups.reshape(groups_shape)
-    elif type(of_groups) is int:
-        out[...] = weight.reshape(weights_shape)
-    else:
-        np.multiply(of_groups.reshape(groups_shape), weight.reshape(weights_shape), out)
-    return out if out.ndim == 2 else out.reshape(-1, shape[2])
+def _in_order(a, order):
+    return a if order is None else a.transpose(order)
 
 
-def _over_runs(sums, frame):
-    """Sums (groups, runs) over all that share a weight."""
-    if frame.groups_first:
-        return sums.reshape(frame.view[:3]).sum(0)
-    return sums.sum(1)
+def _normalized_groups(x, weight, bias, frame, given, groups, order, back):
+    if given:
+        given = [a.astype(x.dtype, copy=False) for a in given]
+    out, *found = norms.normalize_groups(_in_order(x, order), weight, bias, groups, frame.kept, frame.eps, given)
+    return _in_order(out, back), *found
 
 
-@silent
-def _normalized_runs(x, weight, bias, frame, middle, squares):
-    runs, groups_first = x.reshape(frame.runs), frame.groups_first
-    if middle is None:
-        middle, squares = norms.moments(runs, groups_first)
-    else:
-        middle, squares = middle.astype(x.dtype, copy=False).reshape(-1), squares.reshape(-1)
-    factor = (1 / np.sqrt(squares + frame.eps)).astype(x.dtype, copy=False)
-    scale, shift = _for_runs(frame, x.dtype, factor, weight), _for_runs(frame, x.dtype, 0, bias)
-    out = norms.scale_runs(runs, middle, scale, shift, groups_first)
-    kept = frame.kept
-    return out.reshape(frame.view), middle.reshape(kept), factor.reshape(kept), squares.reshape(kept)
-
-
-def _gradients_of_runs(g, x, weight, middle, factor, frame, needs):
+def _gradients_of_groups(g, x, weight, middle, factor, frame, needs, groups, order, back):
     of_input, of_weight, of_bias = needs
-    groups_first = frame.groups_first
-    runs, grads, middle, factor = x.reshape(frame.runs), g.reshape(frame.runs), middle.reshape(-1), factor.reshape(-1)
-    grad_input = grad_weight = grad_bias = None
-    if of_weight or of_bias or not frame.fixed:
-        sums, products = norms.sums_of_runs(grads, runs, middle, groups_first)
-        if of_weight:
-            grad_weight = _over_runs(products * factor[:, None], frame).reshape(frame.parameter)
-        if of_bias:
-            grad_bias = _over_runs(sums, frame).reshape(frame.parameter)
-    if of_input:
-        scale = _for_runs(frame, x.dtype, factor, weight)
-        if frame.fixed:
-            none = np.zeros_like(scale)
-            grad_input = norms.scale_runs(grads, np.zeros_like(middle), scale, none, groups_first)
-        else:
-            count = runs.size // len(middle)
-            if weight is not None:
-                w = _for_runs(frame, x.dtype, 1, weight)
-                sums, products = w * sums, w * products
-            level = -factor * sums.sum(1) / count
-            along = -(factor**3) * products.sum(1) / count
-            grad_input = norms.combine_runs(grads, runs, middle, scale, along, level, groups_first)
-        grad_input = grad_input.reshape(frame.view)
-    return grad_input, grad_weight, grad_bias
+    arrays = _in_order(g, order), _in_order(x, order), weight, middle, factor
+    wanted = frame.fixed, of_input, of_weight or of_bias
+    grad, sums, products = norms.groups_gradients(*arrays, groups, *wanted)
+    grad_weight, grad_bias = (
+        _of_weights(a, groups).reshape(frame.parameter) if needed else None
+        for a, needed in ((products, of_weight), (sums, of_bias))
+    )
+    return grad if grad is None else _in_order(grad, back), grad_weight, grad_bias
+
+
+def _of_weights(sums, groups):
+    """Sums over all groups that share a weight."""
+    return sums if groups.sums == groups.weights else sums.reshape(-1, groups.weights).sum(0)
+
+
+def follow(means, middle, variances, squares, count, momentum):
+    """Let running statistics take over a part of new ones, of so many elements each.
+
+    As in PyTorch, that is no change that is counted.
+    """
+    if norms.follow(means, middle, variances, squares, count, momentum):
+        return
+    with np.errstate(all="ignore"):
+        means *= 1 - momentum
+        means += middle.reshape(means.shape) * momentum
+        variances *= 1 - momentum
+        variances += (squares * (count / (count - 1) if count > 1 else math.nan)).reshape(variances.shape) * momentum
 
 
 def window_sums(a, size, before):

@@ -1,8 +1,7 @@
 """Normalisations of float32 and float64, forward and backward, in as few passes as there are (`norms.h`).
 
-Of rows: `normalize_rows` and `rows_gradients`. Of groups of runs, an array (a, b, length) whose groups are along its
-first dimension and each group's runs along the second, or the other way round: its passes one by one, which
-normalizing.py puts together. Numbers that belong to runs are arrays (groups, runs), those of groups (groups,).
+Of rows, which have statistics in common: `normalize_rows` and `rows_gradients`. Of groups, which are runs of elements
+or columns: `normalize_groups` and `groups_gradients`.
 """
 
 import math
@@ -12,7 +11,9 @@ import numpy as np
 import cygrad._kernels.native as native
 from cygrad._kernels.arrays import dense, new_array, zeros
 
-NORMALIZE_ROWS, ROWS_GRADIENT, MOMENTS, SCALE_RUNS, SUMS_OF_RUNS, COMBINE_RUNS = range(6)  # as in native.h
+NORMALIZE_ROWS, ROWS_GRADIENT, NORMALIZE_RUNS, RUNS_GRADIENT, NORMALIZE_COLUMNS, COLUMNS_GRADIENT = range(6)
+FOLLOW = 37  # as the others, as in native.h
+FEWEST_COLUMNS = 128  # of a piece, so that memory is read in lines
 PIECE = 1 << 14  # elements that one thread works on
 FEWEST_ROWS = 16  # of a piece, so that sums of pieces take little memory
 
@@ -26,11 +27,13 @@ def fitting(a, like, shape):
     return dense(a)
 
 
-def floats(x, ndim):
-    """The array, dense, of so many dimensions and of a type that has loops."""
-    if type(x) is not np.ndarray or x.ndim != ndim or not has_loops(x):
-        raise ValueError(f"not an array of {ndim} dimensions of float32 or float64")
-    return dense(x)
+def of_size(a, like, size):
+    """The array, dense, which must have that size and the type of another; None for None."""
+    if a is None:
+        return None
+    if a.size != size or a.dtype != like.dtype:
+        raise ValueError(f"an array of {a.size} elements and type {a.dtype}, not {size} and {like.dtype}")
+    return dense(a)
 
 
 # -- rows --------------------------------------------------------------------------------------------------
@@ -41,13 +44,11 @@ def rows_of_piece(n):
 
 
 def each(values, like, count, fill=1):
-    """The array, dense, which must have so many elements of the type of another; for None one filled with a number."""
+    """`of_size`, but for None an array filled with a number."""
     if values is None:
         values = new_array((count,), like.dtype.num)
         values.fill(fill)
-    elif values.size != count or values.dtype != like.dtype:
-        raise ValueError(f"an array of {values.size} elements and type {values.dtype}, not {count} and {like.dtype}")
-    return dense(values)
+    return of_size(values, like, count)
 
 
 def normalize_rows(x, weight, bias, n, kept, eps, centered):
@@ -81,57 +82,78 @@ def rows_gradients(g, x, weight, mean, factor, shape, centered, of_input, of_wei
     return out, grad_weight if of_weight else None, grad_bias if of_bias else None
 
 
-# -- groups of runs ----------------------------------------------------------------------------------------
+# -- groups ------------------------------------------------------------------------------------------------
 
 
-def run_groups(loop, x, groups_first, arrays):
-    """Run a loop over the groups of x."""
-    a, b, length = x.shape
-    groups, runs, steps = (a, b, (b * length, length)) if groups_first else (b, a, (length, b * length))
-    native.run(loop, arrays, (runs, length, *steps), 0, groups, PIECE // max(runs * length, 1))
+class Runs:
+    """Groups that are so many runs each, in memory in C order."""
+
+    normalize, gradient = NORMALIZE_RUNS, RUNS_GRADIENT
+
+    def __init__(self, groups, runs, length, steps, kinds, weight_steps):
+        """Steps are from group to group and from run to run; a weight is that of group % kinds * step + run * step."""
+        self.groups = groups
+        self.size = groups * runs * length
+        self.sums = groups * runs if weight_steps[1] else groups  # one for each weight of a group
+        self.weights = kinds * runs if weight_steps[1] else kinds
+        self.numbers = runs, length, *steps, kinds, *weight_steps
+        self.piece = PIECE // max(runs * length, 1)
 
 
-def shapes(x, groups_first):
-    """The shapes of what belongs to groups and to runs."""
-    groups, runs = x.shape[:2] if groups_first else x.shape[1::-1]
-    return (groups,), (groups, runs)
+class Columns:
+    """Groups that are columns of so many rows each."""
+
+    normalize, gradient = NORMALIZE_COLUMNS, COLUMNS_GRADIENT
+
+    def __init__(self, rows, columns):
+        self.groups = self.sums = self.weights = columns
+        self.size = rows * columns
+        self.numbers = rows, columns
+        self.piece = max(FEWEST_COLUMNS, PIECE // max(rows, 1))
 
 
-def moments(x, groups_first):
-    """(mean, mean square about it) of each group."""
-    x = floats(x, 3)
-    of_groups = shapes(x, groups_first)[0]
-    mean, square = np.empty(of_groups, x.dtype), np.empty(of_groups, x.dtype)
-    run_groups(MOMENTS, x, groups_first, (x, mean, square))
-    return mean, square
+def normalize_groups(x, weight, bias, groups, kept, eps, given):
+    """(result, mean, factor, mean square): (x - mean) * factor * weight + bias, each group with its own.
+
+    factor is 1 / sqrt(mean square about the mean + eps); given are mean and mean square, or None. Weight and bias have
+    an element for each kind of groups, and run of these; or are None. The last three results have the shape `kept`.
+    """
+    x = of_size(x, x, groups.size)
+    typenum, count = x.dtype.num, groups.groups
+    out, factor = new_array(x.shape, typenum), of_size(new_array(kept, typenum), x, count)
+    if given is None:
+        mean, square = new_array(kept, typenum), new_array(kept, typenum)
+    else:
+        mean, square = of_size(given[0], x, count), of_size(given[1], x, count)
+    arrays = x, of_size(weight, x, groups.weights), of_size(bias, x, groups.weights), out, mean, square, factor
+    native.run(groups.normalize, arrays, (*groups.numbers, given is not None), eps, count, groups.piece)
+    return out, mean, factor, square
 
 
-def scale_runs(x, mean, scale, shift, groups_first):
-    """(x - mean) * scale + shift: the mean that of the group, scale and shift those of the run."""
-    x = floats(x, 3)
-    of_groups, of_runs = shapes(x, groups_first)
-    out = new_array(x.shape, x.dtype.num)
-    arrays = x, out, fitting(mean, x, of_groups), fitting(scale, x, of_runs), fitting(shift, x, of_runs)
-    run_groups(SCALE_RUNS, x, groups_first, arrays)
-    return out
+def groups_gradients(g, x, weight, mean, factor, groups, fixed, of_input, of_weights):
+    """(gradient of x, sums of g, sums of g * (x - mean) * factor) of `normalize_groups`; None for what is not wanted.
+
+    Sums are for each group and weight of it: to be added up over groups of one kind. Fixed: statistics were given.
+    """
+    x, typenum = of_size(x, x, groups.size), x.dtype.num
+    given = of_size(g, x, groups.size), x, of_size(weight, x, groups.weights)
+    out = new_array(x.shape, typenum) if of_input else None
+    sums = products = None
+    if of_weights or not fixed:
+        sums, products = new_array((groups.sums,), typenum), new_array((groups.sums,), typenum)
+    arrays = *given, of_size(mean, x, groups.groups), of_size(factor, x, groups.groups), out, sums, products
+    native.run(groups.gradient, arrays, (*groups.numbers, fixed), 0, groups.groups, groups.piece)
+    return out, sums, products
 
 
-def sums_of_runs(g, x, mean, groups_first):
-    """For each run (the sum of g, the sum of g * (x - mean))."""
-    x = floats(x, 3)
-    of_groups, of_runs = shapes(x, groups_first)
-    sums, products = np.empty(of_runs, x.dtype), np.empty(of_runs, x.dtype)
-    arrays = fitting(g, x, x.shape), x, fitting(mean, x, of_groups), sums, products
-    run_groups(SUMS_OF_RUNS, x, groups_first, arrays)
-    return sums, products
-
-
-def combine_runs(g, x, mean, scale, along, level, groups_first):
-    """g * scale + (x - mean) * along + level: the scale that of the run, the others those of the group."""
-    x = floats(x, 3)
-    of_groups, of_runs = shapes(x, groups_first)
-    out = new_array(x.shape, x.dtype.num)
-    middle, slope, base = (fitting(a, x, of_groups) for a in (mean, along, level))
-    arrays = fitting(g, x, x.shape), x, out, middle, fitting(scale, x, of_runs), slope, base
-    run_groups(COMBINE_RUNS, x, groups_first, arrays)
-    return out
+def follow(means, middle, variances, squares, count, momentum):
+    """Let running statistics take over a part of new ones, of so many elements each; says whether there is a loop."""
+    if type(means) is not np.ndarray or not has_loops(means):
+        return False
+    if not means.dtype == variances.dtype == middle.dtype == squares.dtype:
+        return False
+    if not (means.flags.c_contiguous and variances.flags.c_contiguous):
+        return False
+    arrays = means, dense(middle), variances, dense(squares)
+    native.run(FOLLOW, arrays, (count,), momentum, means.size, means.size)
+    return True

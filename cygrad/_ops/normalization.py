@@ -22,7 +22,6 @@ from cygrad._core.sites import warn
 from cygrad._core.state import get_modes
 from cygrad._core.tangents import has_samples
 from cygrad._kernels import normalizing as kernels
-from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.gpu.library import as_array, is_writable
 from cygrad._kernels.normalizing import Frame
 from cygrad._ops.arguments import integers, require
@@ -216,10 +215,8 @@ def _batch_norm(input, weight, bias, running_mean, running_var, training, moment
         if value is not None and is_forward():
             _check_samples(input, value)
     result, middle, squares = _normalized(BATCH_NORM, input, w, b, frame, None, more)
-    count = math.prod(shape) // channels if channels else 0
-    if count and means is not None:
-        times = count / (count - 1) if count > 1 else math.nan
-        _follow(array_of(means), middle, array_of(variances), squares, times, momentum)
+    if means is not None and math.prod(shape):
+        kernels.follow(array_of(means), middle, array_of(variances), squares, math.prod(shape) // channels, momentum)
     return result
 
 
@@ -237,15 +234,6 @@ def _check_samples(input, running):
             "place, were not batched.\n"
             "If you are using a module and do not need eval mode, please set `track_running_stats` to be False."
         )
-
-
-@silent
-def _follow(means, middle, variances, squares, times, momentum):
-    """Let running statistics take over a part of new ones. As in PyTorch, that is no change that is counted."""
-    means *= 1 - momentum
-    means += middle.reshape(means.shape) * momentum
-    variances *= 1 - momentum
-    variances += (squares * times).reshape(variances.shape) * momentum
 
 
 def instance_norm(

@@ -54,7 +54,12 @@ FRAMES = [
     of_batch((3, 4, 9), True),
     of_batch((3, 4), True),
     of_batch((16, 32, 16, 16)),
+    of_batch((300, 600)),
+    of_batch((300, 600), True),
+    of_batch((700, 3, 1)),
+    of_batch((40, 30, 2, 2)),
     *[of_groups((3, 2, 5, n)) for n in (1, 7, 8, 33, 1000)],
+    of_groups((30, 20, 5, 2)),
     of_groups((3, 2, 1, 4, 4)),
     of_groups((3, 1, 4, 9)),
     of_groups((3, 2, 5)),
@@ -134,6 +139,37 @@ def test_any_memory_and_only_what_is_needed(frame, rng):
                         close(np.asarray(actual), wanted, "f", 10)
 
 
+@pytest.mark.parametrize("fixed", [False, True])
+@pytest.mark.parametrize("shape", [(3, 5, 4, 6), (70, 300, 2, 3), (2, 3, 2, 3, 4)])
+def test_channels_last(shape, fixed, rng):
+    """The result and the gradient have their channels last, too."""
+    frame = of_batch(shape, fixed)
+    x, g = values(rng, shape, "f"), values(rng, shape, "f")
+    w, b = values(rng, frame.parameter, "f"), values(rng, frame.parameter, "f")
+    given = tuple(np.abs(values(rng, frame.parameter, "f")) for _ in range(2)) if fixed else None
+    expected = by_formula(x, w, b, g, frame, given)
+    _, last, back = frame.channels_last
+    image = np.ascontiguousarray(x.transpose(last)).transpose(back)
+    result, middle, factor, _ = normalizing.normalized(image, w, b, frame, given)
+    close(result, expected[0], "f")
+    for grad in (g, np.ascontiguousarray(g.transpose(last)).transpose(back)):
+        found = normalizing.gradients(grad, image, w, middle, factor, frame, (True, True, True))
+        for actual, wanted in zip(found, expected[1:4]):
+            close(np.asarray(actual), wanted, "f", float(x.size) ** 0.5)
+        assert native.has_loops(x) <= (result.strides == image.strides == found[0].strides)
+
+
+@pytest.mark.parametrize("dtype", ["f", "d"])
+def test_running_statistics(dtype, rng):
+    middle, squares = values(rng, (1, 6, 1), dtype), np.abs(values(rng, (1, 6, 1), dtype))
+    for count, factor in ((10, 10 / 9), (1, np.nan)):
+        for step in (1, 2):
+            means, variances = np.ones(6 * step, dtype)[::step], np.full(6, 2, dtype)
+            normalizing.follow(means, middle, variances, squares, count, 0.25)
+            np.testing.assert_allclose(means, 0.75 + 0.25 * middle.ravel(), 1e-6)
+            np.testing.assert_allclose(variances, 1.5 + 0.25 * factor * squares.ravel(), 1e-6)
+
+
 @pytest.mark.parametrize("frame", [of_rows((2, 40), 1), of_batch((3, 2, 20)), of_groups((2, 1, 2, 20))], ids=str)
 def test_nan_and_infinity_stay_in_their_group(frame):
     for bad in (np.nan, np.inf, -np.inf):
@@ -162,15 +198,16 @@ def test_what_does_not_fit_is_refused():
     for g, m in ((x[:2], mean), (x, mean[:2]), (x.astype("d"), mean)):
         with pytest.raises(ValueError):
             norms.rows_gradients(g, x, w, m, mean, (4,), True, True, True, True)
-    runs, table = np.ones((3, 4, 5), "f"), np.ones((3, 4), "f")
+    groups, table = norms.Runs(3, 4, 5, (20, 5), 3, (4, 1)), np.ones(12, "f")
+    runs = np.ones((3, 4, 5), "f")
+    for given in ((runs[:2], table), (runs, table[:3]), (runs.astype("i"), table), (runs, table.astype("d"))):
+        with pytest.raises(ValueError):
+            norms.normalize_groups(*given, None, groups, (3,), EPS, None)
     with pytest.raises(ValueError):
-        norms.scale_runs(runs, mean, table, table, False)
-    with pytest.raises(ValueError):
-        norms.sums_of_runs(runs[:2], runs, mean, True)
-    with pytest.raises(ValueError):
-        norms.combine_runs(runs, runs, mean, table, mean[:2], mean, True)
-    with pytest.raises(ValueError):
-        norms.moments(x, True)
+        norms.normalize_groups(runs, None, None, groups, (4,), EPS, None)
+    for g, m in ((runs[:2], mean), (runs, mean[:2]), (runs.astype("d"), mean)):
+        with pytest.raises(ValueError):
+            norms.groups_gradients(g, runs, table, m, mean, groups, False, True, True)
 
 
 @pytest.mark.skipif(not norms.has_loops(np.ones(1)), reason="done by NumPy")
@@ -181,9 +218,6 @@ def test_empty_arrays():
     found = norms.rows_gradients(x, x, w, mean, factor, (4,), True, True, True, True)
     assert [a.shape for a in found] == [(0, 4), (4,), (4,)]
     assert not found[1].any()
-    for shape in ((0, 4, 5), (3, 0, 5), (3, 4, 0)):
-        mean, _ = norms.moments(np.ones(shape, "f"), True)
-        assert mean.shape == shape[:1]
 
 
 def test_loops_by_number_take_dense_arrays_only():
