@@ -182,6 +182,17 @@ def invalid_gradient_shape(node, index, got, expected):
     )
 
 
+def complex_gradient(node, index):
+    """A custom function returned a complex gradient for a real input."""
+    return InvalidGradientError(
+        "Expected isFloatingType(grad.scalar_type()) || (input_is_complex == grad_is_complex) to be true, but got "
+        "false.  (Could this error message be improved?  If so, please report an enhancement request to PyTorch.)\n"
+        f"  the gradient at index {index} of {node.name()} is complex, and the input real: return `grad.real`\n"
+        f"  {node.name()} was recorded at {at(*node._site)}",
+        recorded=node._site,
+    )
+
+
 def note_node(error, node):
     """Add to an exception of the user's code which node of the graph it came from; shown below its traceback."""
     if isinstance(error, AutogradError):  # which names its lines itself

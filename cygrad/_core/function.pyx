@@ -49,6 +49,7 @@ cdef class PyNode(Node):
 
     def save_for_forward(self, *tensors):
         """Keep these tensors for `jvp`."""
+        wording().check_for_forward(tensors)
         self.saved_for_forward = tensors
 
     def mark_dirty(self, *tensors):

@@ -46,6 +46,14 @@ def check_non_differentiable(value):
         raise RuntimeError(f"mark_non_differentiable only accepts variable arguments, but got {type_name(value)}")
 
 
+def check_for_forward(values):
+    """What save_for_forward was given."""
+    if not all(value is None or isinstance(value, Tensor) for value in values):
+        raise AssertionError(
+            "save_for_forward expects all arguments to be tensors; you should save non-tensors as attributes on ctx."
+        )
+
+
 def not_saved(value, index):
     """save_for_backward was given something that is not a tensor."""
     return TypeError(f"save_for_backward can only save variables, but argument {index} is of type {type_name(value)}")
@@ -89,7 +97,7 @@ def not_a_gradient(node, position, value):
     """`backward` returned something else than a tensor or None."""
     return _invalid(
         node,
-        f"expected Variable or None (got {type(value).__name__})",
+        f"expected Variable or None (got {type_name(value)})",
         f"that is the gradient of {_argument(node, position)}",
     )
 

@@ -63,9 +63,12 @@ def is_edge(value):
         return False
     if not isinstance(value.node, Node):
         raise TypeError(f"the node of a GradientEdge is a Node, not {messages.type_name(value.node)}")
+    if not isinstance(value.output_nr, int):
+        raise TypeError(f"tuple indices must be integers or slices, not {messages.type_name(value.output_nr)}")
     if not 0 <= value.output_nr < len(value.node._input_metadata):
         raise IndexError(
-            f"{value.node.name()} has {len(value.node._input_metadata)} outputs, and no output {value.output_nr}"
+            f"tuple index out of range\n  {value.node.name()} has {len(value.node._input_metadata)} outputs, and no "
+            f"output {value.output_nr}"
         )
     return True
 

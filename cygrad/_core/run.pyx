@@ -595,6 +595,8 @@ cdef Tensor fit_gradient(Tensor grad, object target, int nr, Node source, int in
             grad = lookup("sum_to_size").entry(grad, shape)
     if grad.array.dtype.num != num:
         if category_of_num(grad.array.dtype.num) == COMPLEX and category_of_num(num) != COMPLEX:
+            if type(source) is not OpNode:
+                raise faults.complex_gradient(source, index)
             grad = lookup("real_part").entry(grad)
         if thread_state().modes & NO_GRAD:
             grad = wrap_in_mode(cast(grad.array, num))

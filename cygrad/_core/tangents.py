@@ -626,7 +626,7 @@ def _check_jvp(found, outputs):
         )
     for i, value in enumerate(found):
         if value is not None and not isinstance(value, Tensor):
-            raise RuntimeError(f"expected Variable or None (got {type(value).__name__}) for grad output {i}.")
+            raise RuntimeError(f"expected Variable or None (got {messages.type_name(value)}) for grad output {i}.")
 
 
 def check_size(t, tangent):

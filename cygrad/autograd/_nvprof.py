@@ -9,8 +9,8 @@ from cygrad.autograd.profiler_util import EventList, FunctionEvent
 # A range is two markers of one number: the first has the name, the second has none.
 _RANGES = """
     SELECT first.id AS id, strings.value AS name, first.timestamp AS start, second.timestamp AS end
-    FROM CUPTI_ACTIVITY_KIND_MARKER AS first
-    INNER JOIN StringTable AS strings ON first.name = strings._id_
+    FROM StringTable AS strings
+    INNER JOIN CUPTI_ACTIVITY_KIND_MARKER AS first ON first.name = strings._id_
     INNER JOIN CUPTI_ACTIVITY_KIND_MARKER AS second ON first.id = second.id AND second.name = 0
     WHERE first.name != 0 ORDER BY start, end DESC
 """
@@ -41,10 +41,11 @@ def read_nvprof(path):
 
     Raises RuntimeError if two ranges have one number.
     """
+    path = os.fspath(path)
     if not os.path.exists(path):  # SQLite would make an empty file, if there is its directory
         if not os.path.isdir(os.path.dirname(path) or "."):
-            raise sqlite3.OperationalError(f"unable to open database file\n  there is no file {os.fspath(path)!r}")
-        raise sqlite3.OperationalError(f"no such table: StringTable\n  there is no file {os.fspath(path)!r}")
+            raise sqlite3.OperationalError(f"unable to open database file\n  there is no file {path!r}")
+        raise sqlite3.OperationalError(f"no such table: StringTable\n  there is no file {path!r}")
     events = EventList()
     with contextlib.closing(sqlite3.connect(path)) as database:
         database.row_factory = sqlite3.Row

@@ -65,7 +65,7 @@ def event_table(events, sort_by, row_limit, widths, header, top_level_only, unit
     rows = [event for event in events if event.cpu_parent is None] if top_level_only else list(events)
     if sort_by is not None:
         rows.sort(key=lambda event: getattr(event, sort_by), reverse=True)
-    shown = rows if row_limit < 0 else rows[:row_limit]
+    shown = rows if row_limit is None or row_limit < 0 else rows[:row_limit]
     columns: list[tuple[str, Callable[[Any], Any]]] = [
         ("Name", lambda e: _cut(e.key, widths["name"])),
         ("Self CPU %", lambda e: _share(e.self_cpu_time_total, total)),
@@ -158,7 +158,7 @@ def line_table(lines, sort_by, row_limit, width, header):
         return ""
     total = sum(line.time for line in lines)
     lines = sorted(lines, key=lambda line: getattr(line, sort_by), reverse=True)
-    shown = lines if row_limit < 0 else lines[:row_limit]
+    shown = lines if row_limit is None or row_limit < 0 else lines[:row_limit]
     titles = ["Source line", "Calls", "Forward", "Backward", "Total", "Total %", "Saved", "Source"]
     rows = [
         (

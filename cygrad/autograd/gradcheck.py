@@ -9,6 +9,7 @@ import warnings
 
 import numpy as np
 
+from cygrad._core import messages
 from cygrad._core.access import array_of
 from cygrad._core.engine import grad
 from cygrad._core.tensor import Tensor
@@ -71,6 +72,7 @@ def gradcheck(
         raise AssertionError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
     case = jacobians.Case(func, inputs, eps)
     _check_inputs(case.inputs)
+    _check_numbers(eps, atol, rtol, nondet_tol)
     try:
         outputs = case.outputs()
         if not outputs:
@@ -196,6 +198,19 @@ def _check_inputs(inputs):
                 "non-overlapping to be able to compute the numerical gradients correctly. You should call .contiguous "
                 "on the input before passing it to gradcheck."
             )
+
+
+def _check_numbers(eps, atol, rtol, nondet_tol):
+    """Raise for what PyTorch's operations do not take; here NumPy's would, or say something else."""
+    for operator, between, value in (("-", "for -:", eps), (">", "between instances of", nondet_tol)):
+        if not isinstance(value, (float, int, np.number, Tensor)):
+            what = "unsupported operand type(s)" if operator == "-" else "'>' not supported"
+            raise TypeError(f"{what} {between} 'Tensor' and '{type(value).__name__}'")
+    for name, place, value in (("rtol", 3, rtol), ("atol", 4, atol)):
+        if not isinstance(value, (float, int, np.number)):
+            raise messages.wrong_type("allclose", name, place, "float", value)
+        if value < 0:
+            raise RuntimeError(f"{name} must be greater than or equal to zero, but got {value}")
 
 
 def _check_no_gradient(case):

@@ -13,6 +13,7 @@ from cygrad._core.passes import GradientEdge
 from cygrad._core.run import notes_of_run, will_run
 from cygrad._core.state import get_modes, set_modes
 from cygrad._core.tensor import Tensor
+from cygrad._kernels.gpu.pinned import pinned
 from cygrad.autograd.grad_mode import NO_GRAD
 from cygrad.autograd.hook_order import hook_order, print_hook_order
 
@@ -99,17 +100,22 @@ class save_on_cpu(saved_tensors_hooks):
     """For a block, keep what is saved for backward in the CPU's memory, as a copy.
 
     What was on a GPU goes back to it when it is needed. Of a tensor on the CPU the copy protects what is saved from
-    changes in place. `pin_memory` and `device_type` are there for scripts.
+    changes in place. With `pin_memory` the copy of what was on a GPU lies in memory that is locked for transfers, and
+    comes back while the program goes on. `device_type` is there for scripts.
     """
 
     def __init__(self, pin_memory=False, device_type="cuda"):
+        pin_memory = bool(pin_memory)
+
         def pack(tensor):
-            tensor = tensor.detach()
-            return tensor.device, tensor.cpu() if tensor.is_cuda else tensor.clone()
+            device, tensor = tensor.device, tensor.detach()
+            if device.type == "cpu":
+                return device, tensor.clone()
+            return device, tensor_of(pinned(array_of(tensor))) if pin_memory else tensor.cpu()
 
         def unpack(packed):
             device, copy = packed
-            return copy.to(device)
+            return copy.to(device, non_blocking=pin_memory)
 
         super().__init__(pack, unpack)
 

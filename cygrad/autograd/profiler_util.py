@@ -272,7 +272,7 @@ class EventList(list):
         sort_by
             an attribute such as 'self_cpu_time_total', 'cpu_time_total', 'cpu_memory_usage', 'count', 'saved_bytes'
         row_limit
-            how many rows at most; -1: all
+            how many rows at most; -1 or None: all
         time_unit
             's', 'ms' or 'us' for all times; None: each time in the unit that suits it
 

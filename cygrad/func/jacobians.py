@@ -100,7 +100,7 @@ def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
             filled = list(args)
             for place, value in zip(places, values, strict=True):
                 filled[place] = value
-            output, aux = split_aux(func(*filled, **kwargs), has_aux, "jacfwd(f)(*args)")
+            output, aux = split_aux(func(*filled, **kwargs), has_aux, "jvp(f, primals, tangents)")
             kept.append(aux)
             return output
 

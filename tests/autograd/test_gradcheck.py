@@ -7,7 +7,7 @@ import pytest
 
 import cygrad as torch
 from cygrad.autograd import GradcheckError, gradcheck, gradgradcheck
-from helpers import first_line
+from helpers import fails, first_line
 
 
 def doubles(*values):
@@ -192,3 +192,21 @@ def test_is_of_the_module_of_its_name():
 
     assert sys.modules["cygrad.autograd.gradcheck"].gradcheck is torch.autograd.gradcheck
     assert issubclass(GradcheckError, RuntimeError)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "line"),
+    [
+        ({"eps": None}, TypeError, "unsupported operand type(s) for -: 'Tensor' and 'NoneType'"),
+        ({"eps": "a"}, TypeError, "unsupported operand type(s) for -: 'Tensor' and 'str'"),
+        ({"nondet_tol": []}, TypeError, "'>' not supported between instances of 'Tensor' and 'list'"),
+        ({"rtol": "a"}, TypeError, "allclose(): argument 'rtol' (position 3) must be float, not str"),
+        ({"atol": None}, TypeError, "allclose(): argument 'atol' (position 4) must be float, not NoneType"),
+        ({"rtol": -1}, RuntimeError, "rtol must be greater than or equal to zero, but got -1"),
+        ({"atol": -0.5}, RuntimeError, "atol must be greater than or equal to zero, but got -0.5"),
+    ],
+)
+def test_numbers_that_are_none(arguments, error, line):
+    for check in (gradcheck, gradgradcheck):
+        with fails(error, line):
+            check(torch.sin, doubles(1.0), **arguments)

@@ -199,10 +199,12 @@ def test_third_derivative_through_hooks():
 def test_an_edge_to_no_output_is_refused(number):
     y = leaf(1.0) * 2
     edge = graph.GradientEdge(y.grad_fn, number)
-    with pytest.raises(IndexError, match="has 1 outputs"):
+    with pytest.raises(IndexError, match="tuple index out of range\n  .* has 1 outputs"):
         torch.autograd.grad(y, edge)
     with pytest.raises(TypeError, match="is a Node, not int"):
         torch.autograd.grad(y, graph.GradientEdge(3, 0))
+    with fails(TypeError, "tuple indices must be integers or slices, not float"):
+        torch.autograd.grad(y, graph.GradientEdge(y.grad_fn, 0.5))
 
 
 def test_an_edge_keeps_the_graph_but_not_the_tensor():

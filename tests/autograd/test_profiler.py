@@ -372,6 +372,7 @@ def test_table():
     assert max(map(len, lines[2:8])) == len(rule) == len(lines[0])
     assert prof.key_averages().table(sort_by="count").splitlines()[3].startswith("aten::cos")
     assert "Self CPU Mem" not in table
+    assert prof.table(row_limit=None) == prof.table(row_limit=-1)
     top = prof.table(top_level_events_only=True)
     assert "aten::sin" not in top
     assert top.count("aten::cos") == 3

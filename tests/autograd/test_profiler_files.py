@@ -165,6 +165,11 @@ def test_nvprof(tmp_path):
     assert [event.name for event in profiler.parse_nvprof_trace(path)] == ["outer", "mul"]
     with pytest.raises(sqlite3.OperationalError, match="no such table: StringTable"):
         profiler.load_nvprof(tmp_path / "missing.sql")
+    (tmp_path / "empty.sql").touch()
+    with pytest.raises(sqlite3.OperationalError, match="no such table: StringTable"):
+        profiler.load_nvprof(tmp_path / "empty.sql")
+    with fails(TypeError, "expected str, bytes or os.PathLike object, not NoneType"):
+        profiler.load_nvprof(None)
     with sqlite3.connect(path) as database:
         database.execute(
             "INSERT INTO CUPTI_ACTIVITY_KIND_MARKER (timestamp, flags, id, name) VALUES (3, 2, 2, 2), (4, 4, 2, 0)"

@@ -30,8 +30,10 @@ func.jvp(f, primals, vectors)
 func.linearize(f, x)[1](v)
 func.jacrev(f, argnums, chunk_size=size)(x)
 func.jacfwd(f, argnums)(x)
+func.jacfwd(pair, has_aux=yes)(x.detach())
 func.hessian(s, argnums)(x)
 func.functional_call(module, parameters, primals)
+func.functional_call(module, parameters, primals, tie_weights=no, strict=flag)
 func.stack_module_state(modules)
 vmap(f, argnums, out_dims)(x)
 vmap(f, randomness=randomness, chunk_size=size)(x)
@@ -68,6 +70,7 @@ around(lambda: set_grad_enabled(no))
 around(lambda: inference_mode(no))
 no_grad()(f)(x)
 Square.apply(x)
+ForwardSave.apply(x, value)
 autograd.function.once_differentiable(f)
 autograd.Variable(x, requires_grad=yes)
 """.strip().splitlines()
@@ -111,6 +114,8 @@ def right_values(library):
         "contexts": lambda: (contextlib.nullcontext(), contextlib.nullcontext()),
         "functions": [lambda x: x + 1, lambda x: x * 2],
         "segments": 2,
+        "pair": lambda x: (x**2, x),
+        "value": None,
     }
 
 
@@ -136,10 +141,20 @@ def namespace(library):
         def backward(ctx, grad):
             return 2 * grad * ctx.saved_tensors[0]
 
+    class ForwardSave(library.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, value):
+            ctx.save_for_forward(value)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            return 2 * grad, None
+
     found = {name: getattr(library, name) for name in ("autograd", "func", "vmap", "no_grad", "inference_mode")}
     found |= {name: getattr(library.autograd, name) for name in ("graph", "profiler", "forward_ad")}
     found |= {name: value for name, value in vars(library.utils.checkpoint).items() if "checkpoint" in name}
-    found |= {"set_grad_enabled": library.set_grad_enabled, "Square": Square}
+    found |= {"set_grad_enabled": library.set_grad_enabled, "Square": Square, "ForwardSave": ForwardSave}
     return found | {"around": around, "in_level": in_level}
 
 

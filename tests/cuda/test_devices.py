@@ -168,12 +168,15 @@ def test_mixed_precision():
     assert model.bias.tolist() == pytest.approx([b - 0.3 for b in before], rel=1e-5) and scaler.is_enabled()
 
 
-def test_what_is_saved_may_wait_on_the_cpu():
+@pytest.mark.parametrize("pin", [False, True])
+def test_what_is_saved_may_wait_on_the_cpu(pin):
     x = torch.ones(3, device="cuda", requires_grad=True)
-    with torch.autograd.graph.save_on_cpu():
+    with torch.autograd.graph.save_on_cpu(pin_memory=pin):
         y = (x * 3).exp()
     y.sum().backward()
     assert x.grad.is_cuda and x.grad.tolist() == pytest.approx([60.2566] * 3, rel=1e-4)
+    device, kept = torch.autograd.graph.save_on_cpu(pin_memory=pin).pack_hook(y)
+    assert device == y.device and kept.is_cpu and kept.is_pinned() == pin and kept.tolist() == y.tolist()
 
 
 def test_a_view_that_grows_takes_the_memory_behind_it():

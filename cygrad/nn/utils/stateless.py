@@ -56,6 +56,8 @@ def call_with(
     tensor([[7.]])
     """
     given = _merged(parameter_and_buffer_dicts)
+    if not (tie_weights or isinstance(module, Module)):
+        raise TypeError(f"{module} is not an instance of torch.nn.Module")
     args = () if args is None else args if isinstance(args, tuple) else (args,)
     with _replaced(module, given, tie_weights, strict):
         return module(*args, **({} if kwargs is None else kwargs))
