@@ -61,7 +61,7 @@ def _without_origin(tensor):
         with np.errstate(all="ignore"):
             same = array.size == 1 and array.dtype.kind in "fc" and array.item() == array.dtype.type(value)
         if same:
-            text += f"; this number was read by .item() at {at(code, offset)}, and Python numbers have no gradient"
+            text += f"; .item() has read this value at {at(code, offset)}, and Python numbers have no gradient"
     if get_modes() & 1:
         text += "; grad mode is off now"
     return text

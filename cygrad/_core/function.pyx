@@ -373,7 +373,7 @@ cdef Tensor without_history(PyNode node, Tensor t, bint is_input):
         return t.detach() if is_input or t.view is None else t
     if is_input and not contains(node.dirty_tensors, t):
         t = alias_view(t)
-    if node.recorded and t.origin_kind == 0:
+    if node.recorded and (t.origin_kind == 0 or not is_input):      # whatever forward, which is not recorded, noted
         t.origin_code = node.code
         t.origin_lasti = node.lasti
         t.origin_kind = CUT_NON_DIFFERENTIABLE

@@ -581,7 +581,7 @@ cdef OpNode begin_write(OpDef op, Tensor out, tuple inputs, tuple args, unsigned
     if (not recording or op.rule == NULL) and not dual:
         if flags & IS_VOLATILE and not modes:
             become_volatile(out)
-        elif flags and in_place and not requires_grad(out):
+        elif in_place and not requires_grad(out):
             note_cut(op, out, source, flags, modes)
         return None
     if dual or in_place and needs_old_value(op, inputs):

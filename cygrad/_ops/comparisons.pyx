@@ -10,7 +10,7 @@ from cygrad._core.dual cimport keep
 from cygrad._core.opdef cimport ELEMENTWISE, IN2, INPLACE, NONDIFF, OpDef, OpNode, lookup, op
 from cygrad._core.opdef import publish
 from cygrad._core.record cimport apply2, as_type, record2, result_type, tensor_argument, write_into
-from cygrad._core.tensor cimport Tensor, dtype_of
+from cygrad._core.tensor cimport CUT_NONE, Tensor, cut, dtype_of
 from cygrad._ops.arithmetic cimport operand
 from cygrad._core import messages, placing
 from cygrad._core.operands import unordered
@@ -206,6 +206,8 @@ cpdef object where(object condition, object input=None, object other=None, Tenso
         return write_into(WHERE, out, array, (input, other), None)
     result = record2(WHERE, array, input, other, None)
     keep(result, 2, condition)
+    if result.grad_fn_ is None and result.origin_kind == CUT_NONE:
+        cut(result, condition, CUT_NONE, None)      # at the comparison
     return result
 
 

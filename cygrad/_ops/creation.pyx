@@ -20,7 +20,8 @@ from cygrad._core.dual cimport spread
 from cygrad._core.inplace cimport check_memory, take_shape
 from cygrad._core.state cimport INFERENCE, NO_GRAD, thread_state
 from cygrad._core.tensor cimport (
-    IS_INFERENCE, REQUIRES_GRAD, WAS_WRAPPED, Tensor, bump, dtype_of, requires_grad as needs_grad, wrap, wrap_like)
+    CUT_DETACH, IS_INFERENCE, REQUIRES_GRAD, WAS_WRAPPED, Tensor, bump, cut, dtype_of, requires_grad as needs_grad,
+    wrap, wrap_like)
 from cygrad._core import memory_format as formats
 from cygrad._core.device import check_device, default_device, defaults
 from cygrad._kernels import copying
@@ -210,7 +211,10 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
             place = place_of(<Tensor>data)
     elif device is None and place is None and gpu_library.is_array(data):
         place = data.device.id
-    return from_values(data, type_of_new(dtype, None, None, "tensor"), requires_grad, "tensor", place)
+    found = from_values(data, type_of_new(dtype, None, None, "tensor"), requires_grad, "tensor", place)
+    if isinstance(data, Tensor):
+        cut(found, data, CUT_DETACH, "torch.tensor")
+    return found
 
 
 # -- filled ------------------------------------------------------------------------------------------------

@@ -59,6 +59,34 @@ def test_why_no_grad_of_a_leaf_that_was_made_one_too_late():
     assert f":{line_number('cut')}" in text
 
 
+class Rounded(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        y = x * 2
+        ctx.mark_non_differentiable(y)
+        return y
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad
+
+
+@pytest.mark.filterwarnings("ignore:To copy construct from a tensor")
+@pytest.mark.parametrize(
+    ("cut", "words"),
+    [
+        (lambda x: torch.where(x > 1, torch.ones(2), torch.zeros(2)), "non-differentiable op gt"),
+        (lambda x: torch.zeros(2).copy_(x.detach()), "detach"),
+        (lambda x: torch.tensor(x), "torch.tensor"),
+        (Rounded.apply, "non-differentiable op RoundedBackward"),
+    ],
+    ids=["where", "copy_", "tensor", "marked"],
+)
+def test_why_no_grad_names_what_cut(cut, words):
+    text = torch.why_no_grad(cut(torch.ones(2, requires_grad=True)) * 3)
+    assert text.startswith(f"cut by {words} at ") and "test_error_classes.py" in text
+
+
 def test_why_no_grad_refuses_what_is_no_tensor():
     with pytest.raises(TypeError, match="must be Tensor, not int"):
         torch.why_no_grad(3)
