@@ -1,5 +1,7 @@
 """What `gradcheck` tells a person: the worst entry, its error at other steps, and what that means."""
 
+import functools
+
 import numpy as np
 
 from cygrad._core.access import array_of
@@ -114,17 +116,18 @@ class _Curve:
         self.central = np.array([(left + right) / 2 for left, right, _ in sides])
         self.gaps = np.array([abs(right - left) for left, right, _ in sides])
         self.repeated = max(noise for *_, noise in sides)
+        self.value = abs(self._at(case, o, part, i, row, column, 0.0))
         with np.errstate(invalid="ignore"):
             self.errors = np.abs(self.central - analytic)
 
     @staticmethod
-    def _sides(case, o, part, i, row, column, step):
+    def _at(case, o, part, i, row, column, move):
+        value = case.moved(i, column, move)[o][row]
+        return float(value.imag if part == "imaginary" else value.real)
+
+    def _sides(self, case, o, part, i, row, column, step):
         """(derivative to the left, to the right, difference of two calls at the same point)."""
-
-        def at(move):
-            value = case.moved(i, column, move)[o][row]
-            return float(value.imag if part == "imaginary" else value.real)
-
+        at = functools.partial(self._at, case, o, part, i, row, column)
         here, again = at(0.0), at(0.0)
         directions = (1, 1j) if array_of(case.variables[i]).dtype.kind == "c" else (1,)
         left = sum(unit * (here - at(-unit * step)) / step for unit in directions)
@@ -139,11 +142,15 @@ class _Curve:
         best = int(np.nanargmin(self.errors)) if np.isfinite(self.errors).any() else 0
         if not np.isfinite(self.analytic):
             return "wrong formula", "the analytic value is not finite"
+        jump = self._jump()
+        if jump:
+            return "kink in the function", f"it jumps by {jump:.3g} there; move the input off it"
         if self._has_kink(scale):
             return (
                 "kink in the function",
                 "the derivatives to the left and to the right stay apart; move the input off it",
             )
+        scale = max(abs(self.analytic), abs(self.central[best]))
         loose = max(atol, 10 * rtol * scale) if precision.itemsize < 8 else max(atol, rtol * scale)
         if self.errors[best] <= loose:
             word = "precision too low"
@@ -162,6 +169,13 @@ class _Curve:
         """Do the two sides stay apart as the step shrinks?"""
         near = self.gaps[2:6]
         return bool(np.all(np.isfinite(near)) and near.min() > 1e-2 * scale and near.max() < 3 * near.min())
+
+    def _jump(self):
+        """By how much the function jumps: what lies between the two sides does not shrink with the step. 0: not at all."""
+        changes = self.gaps[2:6] * _STEPS[2:6]
+        if np.all(np.isfinite(changes)) and changes.min() > 1e-4 * self.value and changes.max() < 1.1 * changes.min():
+            return changes[-1]
+        return 0.0
 
     def _plateau(self):
         """The value about which neighbouring steps agree best."""

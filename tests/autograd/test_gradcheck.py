@@ -97,6 +97,8 @@ FAULTS = {
     ),
     "leaky branch": ("kink in the function", lambda x: torch.where(x > 0, 3 * x, x), lambda: doubles(1.0, 0.0)),
     "relu at 0": ("kink in the function", torch.relu, lambda: doubles(0.0, 3.0)),
+    "jump": ("kink in the function", lambda x: x.floor() + x, lambda: doubles(1.0, 0.5)),
+    "jump from 0": ("kink in the function", lambda x: torch.where(x > 0, 3.0, 0.0) * x.exp(), lambda: doubles(0.0)),
     "float32": ("precision too low", torch.exp, lambda: torch.tensor([0.3, 2.0], requires_grad=True)),
     "float32 inside": ("precision too low", lambda x: x.float().exp().double(), lambda: doubles(0.3, 2.0)),
     "noise": ("not deterministic", noisy(), lambda: doubles(0.3, 2.0)),
