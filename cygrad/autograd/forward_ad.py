@@ -54,6 +54,9 @@ def exit_dual_level(*, level=None):
 class dual_level(_Mode):
     """Inside of it tensors may have tangents. A context manager, and a decorator.
 
+    A level is its thread's own, so that threads may each have one; in PyTorch there is one for all of them. Where
+    another thread computes with dual tensors of this one, their tangents stay behind.
+
     >>> import cygrad
     >>> from cygrad.autograd import forward_ad
     >>> with forward_ad.dual_level():

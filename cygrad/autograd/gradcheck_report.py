@@ -171,7 +171,7 @@ class _Curve:
         return bool(np.all(np.isfinite(near)) and near.min() > 1e-2 * scale and near.max() < 3 * near.min())
 
     def _jump(self):
-        """By how much the function jumps: what lies between the two sides does not shrink with the step. 0: not at all."""
+        """By how much the function jumps: the difference of the two sides does not shrink with the step. Or 0."""
         changes = self.gaps[2:6] * _STEPS[2:6]
         if np.all(np.isfinite(changes)) and changes.min() > 1e-4 * self.value and changes.max() < 1.1 * changes.min():
             return changes[-1]
