@@ -70,8 +70,14 @@ def test_several_outputs_and_a_leaf_of_its_own():
 def test_what_has_no_graph_is_refused():
     with fails(RuntimeError, "there is no graph: the tensor does not require grad..."):
         viz.graph(torch.ones(1))
-    with fails(TypeError, "graph() takes tensors, not int"):
-        viz.graph([3])
+    with pytest.raises(RuntimeError, match=r"(?s)there is no graph.*\n  cut by detach at .*test_viz.py"):
+        viz.graph((leaf(1.0) * 2).detach())
+    for value in (3, [3]):
+        with fails(TypeError, "graph() takes tensors, not int"):
+            viz.graph(value)
+    for params in (3, "ab", [torch.ones(1)]):
+        with fails(TypeError, "params of graph() is a module..."):
+            viz.graph(leaf(1.0), params=params)
 
 
 def test_large_graphs_are_cut_off():

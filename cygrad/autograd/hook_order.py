@@ -1,5 +1,8 @@
 """In which order the hooks of a tensor are called (Note [Order of hooks] in _core/engine_hooks.pyx)."""
 
+from cygrad._core import messages
+from cygrad._core.tensor import Tensor
+
 
 def _name(hook):
     code = getattr(hook, "__code__", None)
@@ -11,8 +14,12 @@ def hook_order(tensor):
     """What happens in backward when the gradient of `tensor` arrives: (what, hook) for each step, in order.
 
     The steps are "tensor hook", "retain_grad", "node pre-hook", "node" with the node in the hook's place,
-    "node post-hook" and "post-accumulate hook".
+    "node post-hook" and "post-accumulate hook"; there are none for a tensor that does not require grad.
     """
+    if not isinstance(tensor, Tensor):
+        raise messages.wrong_type("hook_order", "tensor", 1, "Tensor", tensor)
+    if not tensor.requires_grad:
+        return []
     node = tensor._accumulate_grad if tensor.grad_fn is None else tensor.grad_fn
     of_tensors, retains, before, after, accumulated = node._hooks
     number = tensor.output_nr

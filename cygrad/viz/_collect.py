@@ -147,4 +147,7 @@ def _names_of(params: Any) -> dict[int, str]:
         pairs = params.items()
     else:
         pairs = params
-    return {id(tensor): name for name, tensor in pairs}
+    try:
+        return {id(tensor): name for name, tensor in pairs}
+    except (TypeError, ValueError):
+        raise TypeError("params of graph() is a module, a dictionary {name: tensor}, or (name, tensor) pairs") from None

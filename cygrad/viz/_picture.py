@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import cos, pi, sin
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
-from cygrad import Tensor
+from cygrad import Tensor, why_no_grad
 from cygrad.viz._collect import Vertex, collect
 from cygrad.viz._layout import BOX_HEIGHT, Item, Layout, Point
 from cygrad.viz._modules import collapsed, module_paths
@@ -47,14 +47,14 @@ def graph(tensor: Tensor | Sequence[Tensor], params: Any = None, *, max_nodes: i
     >>> "bias" in picture.svg() and "weight" in picture.dot()
     True
     """
-    outputs = [tensor] if isinstance(tensor, Tensor) else list(tensor)
+    outputs = list(tensor) if isinstance(tensor, Iterable) and not isinstance(tensor, Tensor) else [tensor]
     for output in outputs:
         if not isinstance(output, Tensor):
             raise TypeError(f"graph() takes tensors, not {type(output).__name__}")
     if not any(output.requires_grad for output in outputs):
         raise RuntimeError(
-            "there is no graph: the tensor does not require grad and does not have a grad_fn\n"
-            "It was computed without grad mode, or from tensors none of which requires grad."
+            "there is no graph: the tensor does not require grad and does not have a grad_fn"
+            + "".join(f"\n  {why_no_grad(output)}" for output in outputs[:1])
         )
     return Graph(collect(outputs, params, max_nodes))
 

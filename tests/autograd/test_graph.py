@@ -43,6 +43,12 @@ def test_hook_order_lists_what_happens(capsys):
     assert "test_graph.py" in lines[0]
 
 
+def test_hook_order_where_no_gradient_arrives():
+    assert graph.hook_order(torch.ones(1)) == []
+    with fails(TypeError, "hook_order(): argument 'tensor' (position 1) must be Tensor, not int"):
+        graph.print_hook_order(3)
+
+
 def test_hook_order_of_a_leaf():
     x = leaf(1.0)
     called = []
