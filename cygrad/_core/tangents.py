@@ -25,6 +25,7 @@ import os
 import sys
 import threading
 from functools import partial
+from types import FrameType
 from weakref import ref
 
 from cygrad._core import access, messages
@@ -489,7 +490,8 @@ def note_read(t):
 
 def _running_op():
     """The name of the function of ours that the user's program, or a module, has called; '?' if it is compiled."""
-    name, frame = "?", sys._getframe(2)
+    name = "?"
+    frame: FrameType | None = sys._getframe(2)
     while frame is not None and is_ours(frame.f_code):
         code = frame.f_code
         if f"{os.sep}_ops{os.sep}" in code.co_filename and "<locals>" not in code.co_qualname:  # no decorator's
