@@ -122,12 +122,12 @@ cdef struct Tiles:
 
 cdef void _share(Walk* walk, Loop* loop, char** data, const Core* core) noexcept nogil:
     """All products, in pieces: several small ones each, or tiles of large ones."""
-    cdef cnp.npy_intp depth = core.dims[1], work, products = 1
+    cdef cnp.npy_intp depth = core.dims[1], thin = min(core.dims[0], core.dims[2]), work, products = 1
     cdef Tiles tiles = Tiles(walk, loop, data, core, core.dims[0], core.dims[2], 1, 1)
     cdef Loop several = loop[0]
     cdef int i
-    if core.dims[0] == 1 or core.dims[2] == 1:
-        depth *= 8              # what waits for memory takes so much longer
+    if thin < 8:
+        depth = depth * 8 // thin   # what waits for memory takes so much longer
     work = core.dims[0] * depth * core.dims[2]
     for i in range(walk.ndim):
         products *= walk.dims[i]

@@ -108,6 +108,19 @@ def test_products_in_tiles(m, n, dtype, rng):
 
 
 @pytest.mark.parametrize("dtype", ["f", "d"])
+@pytest.mark.parametrize("depth", [127, 600, 8192, 8195])
+def test_few_rows_or_columns(depth, dtype, rng):
+    """Matrices too large for the loops of small ones, of 2 rows to 26, and of as few columns."""
+    numbers = (2, 3, 7, 8, 9, 15, 16, 25, 26) if depth < 8192 else (2, 9, 26)
+    for few, many in itertools.product(numbers, (33, 260) if depth < 8192 else (17,)):
+        for m, n in ((few, many), (many, few)):
+            a, b = values(rng, (m, depth), dtype), values(rng, (depth, n), dtype)
+            expected = product(a, b)
+            for left, right in itertools.product((a, a.T.copy().T), (b, b.T.copy().T)):
+                check(blas.matmul(left, right), expected, depth)
+
+
+@pytest.mark.parametrize("dtype", ["f", "d"])
 @pytest.mark.parametrize("depth", [1, 2, 3, 4, 5, 7, 8, 9, 16, 31, 33])
 def test_small_products(depth, dtype, rng):
     for m, n in itertools.product((1, 2, 8, 13), (1, 2, 3, 4, 5, 15, 16, 17, 33)):
