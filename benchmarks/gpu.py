@@ -1,11 +1,16 @@
 """The same work on a GPU by cygrad and by PyTorch, in one process: medians of interleaved runs, timed by events.
 
-    python -m benchmarks.gpu
+    python -m benchmarks.gpu [ROW...]
 
-prints a table; `tools/gpu_report.py` puts it into docs/gpu-report.md.
+prints a line of JSON for each row when it begins and one when it ends; `tools/gpu_report.py` makes a table of them.
 """
 
+import json
 import statistics
+import sys
+import time
+import traceback
+from typing import Any
 
 import cygrad
 
@@ -108,21 +113,67 @@ def transformer(torch):
     return run
 
 
-def convolutions(torch):
-    nn = torch.nn
-    model = nn.Sequential(
-        nn.Conv2d(3, 64, 3, padding=1), nn.BatchNorm2d(64), nn.ReLU(),
-        nn.Conv2d(64, 128, 3, stride=2, padding=1), nn.BatchNorm2d(128), nn.ReLU(),
-        nn.Conv2d(128, 256, 3, stride=2, padding=1), nn.BatchNorm2d(256), nn.ReLU(),
-        nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(256, 10),
-    ).cuda()  # fmt: skip
-    x = torch.randn(64, 3, 32, 32, device="cuda")
+def resnet(uses_cudnn):
+    """A training step of a network of ResNet-18's shape on images of 32 x 32, with SGD."""
 
-    def run():
-        model.zero_grad()
-        model(x).sum().backward()
+    def make(torch):
+        nn = torch.nn
+        module: Any = nn.Module
 
-    return run
+        class Block(module):
+            def __init__(self, given, made):
+                super().__init__()
+                self.first = nn.Conv2d(given, made, 3, stride=made // given, padding=1, bias=False)
+                self.second = nn.Conv2d(made, made, 3, padding=1, bias=False)
+                self.norms = nn.ModuleList([nn.BatchNorm2d(made), nn.BatchNorm2d(made)])
+                self.past = nn.Conv2d(given, made, 1, stride=2, bias=False) if given != made else nn.Identity()
+
+            def forward(self, x):
+                y = torch.relu(self.norms[0](self.first(x)))
+                return torch.relu(self.norms[1](self.second(y)) + self.past(x))
+
+        widths = 64, 64, 64, 128, 128, 256, 256, 512, 512
+        blocks = [Block(given, made) for given, made in zip(widths, widths[1:])]
+        stem = nn.Conv2d(3, 64, 3, padding=1, bias=False), nn.BatchNorm2d(64), nn.ReLU()
+        end = nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10)
+        model = nn.Sequential(*stem, *blocks, *end).cuda()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+        x, y = torch.randn(128, 3, 32, 32, device="cuda"), torch.randint(0, 10, (128,), device="cuda")
+
+        def run():
+            with torch.backends.cudnn.flags(enabled=uses_cudnn or torch is not cygrad):
+                optimizer.zero_grad()
+                nn.functional.cross_entropy(model(x), y).backward()
+                optimizer.step()
+
+        return run
+
+    return make
+
+
+def reduction(shape, dim):
+    """A sum along a dimension."""
+
+    def make(torch):
+        x = torch.randn(*shape, device="cuda")
+        return lambda: x.sum(dim)
+
+    return make
+
+
+def launches(function):
+    """An op on 4 elements, recorded, 500 times (more would fill CUDA's queue): what the CPU takes for it."""
+
+    def make(torch):
+        x, y = (torch.randn(4, device="cuda", requires_grad=True) for _ in range(2))
+
+        def run():
+            for _ in range(500):
+                function(torch, x, y)
+
+        return run
+
+    return make
 
 
 def adam(torch):
@@ -138,6 +189,7 @@ MAKERS = {
     "softmax 8192x4096": rows(lambda torch, x: torch.softmax(x, -1)),
     "layer norm 8192x4096": rows(lambda torch, x: torch.nn.functional.layer_norm(x, (4096,))),
     "cross-entropy 8192x4096": cross_entropy,
+    "x + y 24576x4096, forward": forward(lambda torch, x: x + x),
     "gelu 24576x4096, forward": forward(lambda torch, x: torch.nn.functional.gelu(x)),
     "softmax 24576x4096, forward": forward(lambda torch, x: torch.softmax(x, -1)),
     "layer norm 24576x4096, forward": forward(lambda torch, x: torch.nn.functional.layer_norm(x, (4096,))),
@@ -146,13 +198,24 @@ MAKERS = {
     "784-128-10 step with Adam": mlp_step,
     "784-128-10 step with Adam, captured": captured_step,
     "transformer block 32x512x768": transformer,
-    "convolutions 64x3x32x32": convolutions,
+    "ResNet-18's shape, 128x3x32x32, without cuDNN": resnet(False),
+    "ResNet-18's shape, 128x3x32x32, with cuDNN": resnet(True),
     "Adam of 3000 tensors": adam,
+    "CPU time of 500 x * y, recorded": launches(lambda torch, x, y: x * y),
+    "CPU time of 500 tanh, recorded": launches(lambda torch, x, y: torch.tanh(x)),
+    "sum of 10^8": reduction((10**8,), 0),
+    "sums of 4 rows of 2.5 * 10^7": reduction((4, 25 * 10**6), 1),
+    "sums of 128 columns of 10^6": reduction((10**6, 128), 0),
 }
 
 
-def milliseconds(torch, run):
-    """How long the GPU takes for one run."""
+def milliseconds(torch, run, of_cpu=False):
+    """How long the GPU takes for one run, or the CPU."""
+    if of_cpu:
+        torch.cuda.synchronize()
+        begin = time.perf_counter()
+        run()
+        return (time.perf_counter() - begin) * 1000
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     start.record()
     run()
@@ -163,6 +226,8 @@ def milliseconds(torch, run):
 
 # Bytes that a row reads and writes at least
 BYTES = {row: 2 * 4 * 24576 * 4096 for row in MAKERS if row.endswith("forward")}
+BYTES |= {row: 4 * 10**8 for row in MAKERS if row.startswith("sum")}
+BYTES["sums of 128 columns of 10^6"] = 4 * 128 * 10**6
 
 
 def row(name):
@@ -172,17 +237,17 @@ def row(name):
     times: dict[str, list[float]] = {library: [] for library in libraries}
     for turn in range(ROUNDS + 3):  # the first compile kernels and fill pools
         for library, run in runs.items():
-            time = milliseconds(libraries[library], run)
+            taken = milliseconds(libraries[library], run, name.startswith("CPU"))
             if turn >= 3:
-                times[library].append(time)
+                times[library].append(taken)
     medians = {library: statistics.median(values) for library, values in times.items()}
-    if name not in BYTES:
+    if name not in BYTES or not (most := bandwidth()):
         return {"times": medians}
-    return {"times": medians, "share": BYTES[name] / (medians["cygrad"] / 1000) / bandwidth()}
+    return {"times": medians, "share": BYTES[name] / (medians["cygrad"] / 1000) / most}
 
 
 def bandwidth():
-    """Bytes that the memory of the GPU could move in a second."""
+    """Bytes that the memory of the GPU could move in a second, 0 where that is not told."""
     from cygrad._kernels.gpu.library import cupy
 
     attribute = cupy().cuda.runtime.deviceGetAttribute
@@ -215,9 +280,19 @@ def as_table(table, shares):
     return "\n".join(lines)
 
 
-if __name__ == "__main__":
+def print_rows(result, names):
+    """{"begin": name} and then {"row": name, ...}, the result or what went wrong, as a line of JSON for each name."""
     if not cygrad.cuda.is_available():
         raise SystemExit("there is no GPU")
-    found = {name: row(name) for name in MAKERS}
-    times, shares = ({name: r.get(key) for name, r in found.items()} for key in ("times", "share"))
-    print(as_table(times, shares))
+    for name in names:
+        print(json.dumps({"begin": name}), flush=True)
+        try:
+            found = result(name)
+        except Exception as error:  # the other rows are as good as before
+            text = f"{type(error).__name__}: {error}".splitlines()[0]
+            found = {"problem": text[:300], "output": traceback.format_exc()[-2000:]}
+        print(json.dumps({"row": name, **found}), flush=True)
+
+
+if __name__ == "__main__":
+    print_rows(row, sys.argv[1:] or MAKERS)

@@ -3,19 +3,24 @@
     python tools/gpu_report.py                  all parts that have no result yet, for at most nine minutes
     python tools/gpu_report.py --again NAME...  these parts once more (`--list` has their names)
 
-Each part is a process of its own: one that crashes or takes too long loses its own result and no other. Results are
-kept in build/gpu-report.json, so that the next call goes on. Without a GPU nothing is written.
+What tells the most comes first: whether the GPU computes what the CPU does, then the benchmark, then the tests, some at
+a time. Parts run in processes of their own: one that crashes or takes too long loses its own result and no other.
+Results are kept in build/gpu-report.json, so that the next call goes on. Without a GPU nothing is written.
 """
 
 import argparse
 import datetime
+import itertools
 import json
 import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import xml.etree.ElementTree as ElementTree
+from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +29,8 @@ SHARDS = 12  # of the largest files of tests, by the names of the tests
 GENERIC = ("generic", "forward_mode", "half", "batching", "views", "indexing")
 SHARED_OUT = "generic", "forward_mode", "batching"
 _SHARD = "CYGRAD_SHARD"
+_START = 60  # seconds for a program to begin
+_KEPT = 10  # seconds before the end in which nothing new begins
 
 
 def pytest_collection_modifyitems(config, items):
@@ -38,12 +45,14 @@ def parts():
     """{name: (kind, what it is given)}, the most telling first."""
     from benchmarks.gpu import MAKERS
 
+    checks = import_module("gpu_first_look").CHECKS  # of this folder, which is on the path of programs alone
     found: dict[str, tuple[str, Any]] = {"versions": ("versions", None)}
+    found |= {f"first look: {check}": ("rows", (("tools/gpu_first_look.py",), check)) for check in checks}
+    found |= {f"benchmark: {row}": ("rows", (("-m", "benchmarks.gpu"), row)) for row in MAKERS}
     first = ["test_launches", "test_rows", "test_attention", "test_training", "test_ops"]
     files = {path.stem: path for path in sorted((CHECKOUT / "tests" / "cuda").glob("test_*.py"))}
     for name in [*first, *(set_aside for set_aside in files if set_aside not in first)]:
         found[f"tests/cuda/{name}"] = "tests", ([str(files[name])], None)
-    found |= {f"benchmark: {row}": ("benchmark", row) for row in MAKERS}
     for name in GENERIC:
         given = [str(CHECKOUT / "tests" / "ops" / f"test_{name}.py"), "--device", "cuda"]
         count = SHARDS if name in SHARED_OUT else 1
@@ -53,16 +62,18 @@ def parts():
     return found
 
 
+def environment(**more):
+    """What processes of ours find in theirs."""
+    path = str(CHECKOUT), str(CHECKOUT / "tools"), os.environ.get("PYTHONPATH")
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, path)), **more}
+
+
 def ended(command, seconds, **more):
     """(what went wrong or None, the last lines of output) of a process."""
-    path = str(CHECKOUT), str(CHECKOUT / "tools"), os.environ.get("PYTHONPATH")
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, path)), **more}
     with tempfile.TemporaryFile("w+", errors="replace") as output:
         try:
-            code = subprocess.run(
-                command, cwd=CHECKOUT, env=environment, stdout=output, stderr=subprocess.STDOUT, timeout=seconds,
-                check=False,
-            ).returncode  # fmt: skip
+            how: dict[str, Any] = {"cwd": CHECKOUT, "env": environment(**more), "timeout": seconds}
+            code = subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, check=False, **how).returncode
             problem = None if code == 0 else f"ended with code {code}"
         except subprocess.TimeoutExpired:
             problem = f"had not ended after {seconds:.0f} seconds"
@@ -110,9 +121,51 @@ def from_process(code, seconds):
     return json.loads(output.strip().splitlines()[-1])
 
 
-def benchmark(row, seconds):
-    """The result of a row of the benchmark."""
-    return from_process(f"import json, benchmarks.gpu as b; print(json.dumps(b.row({row!r})))", seconds)
+def rows(command, names, end, each, keep):
+    """Run a program that prints rows, over and over until each of `names` has its result, or time is at its `end`.
+
+    `keep(name, result)` is called for each. The program ends or is ended with the row in which it crashes, or for which
+    it takes longer than `each` seconds; what is left is begun anew.
+    """
+    left = list(names)
+    while left and time.monotonic() < end:
+        with tempfile.TemporaryFile("w+", errors="replace") as output, tempfile.TemporaryFile("w+") as printed:
+            process = subprocess.Popen(
+                [sys.executable, *command, *left], cwd=CHECKOUT, env=environment(), stdout=printed, stderr=output
+            )
+            begun, since, place, problem = None, time.monotonic(), 0, None
+            while problem is None:
+                code = process.poll()  # before what it printed is read
+                printed.seek(place)
+                for line in printed:
+                    if not line.endswith("\n"):
+                        break
+                    place += len(line.encode())
+                    try:
+                        found = json.loads(line)
+                    except ValueError:  # of a library
+                        continue
+                    begun, since = found.get("begin"), time.monotonic()
+                    if found.get("row") in left:
+                        name = found.pop("row")
+                        left.remove(name)
+                        keep(name, found)
+                now = time.monotonic()
+                if code is not None:
+                    problem = f"ended with code {code}"
+                elif now > end or now - since > each + (_START if begun is None else 0):
+                    process.kill()
+                    process.wait()
+                    problem = f"had not ended after {now - since:.0f} seconds"
+                else:
+                    time.sleep(0.05)
+            output.seek(0)
+            said = output.read()[-3000:]
+        if time.monotonic() >= end:
+            return
+        for name in [name for name in left if name == begun] or left[:]:  # of none that was begun, all would end so
+            left.remove(name)
+            keep(name, {"problem": problem, "output": said})
 
 
 def versions(_, seconds):
@@ -151,8 +204,10 @@ def report(names, results):
     done = {name: results[name] for name in names if name in results}
     counted = {name: r for name, r in done.items() if "passed" in r}
     passed, failed, skipped = (sum(r[key] for r in counted.values()) for key in ("passed", "failed", "skipped"))
+    looks = [r for name, r in done.items() if name.startswith("first look")]
     lines = ["# GPU report", "", f"Written by `tools/gpu_report.py` on {datetime.date.today()}.", ""]
     lines += done.get("versions", {}).get("lines", [])
+    lines += [f"- {sum('problem' not in r for r in looks)} of {len(looks)} computations as on the CPU"] if looks else []
     lines += [f"- {len(counted)} parts of the tests: {passed} passed, {failed} failed, {skipped} skipped"]
     lines += [f"- {name}: {r['problem']}" for name, r in done.items() if "problem" in r]
     missing = [name for name in names if name not in done]
@@ -171,6 +226,59 @@ def report(names, results):
     return "\n".join(lines) + "\n"
 
 
+class Results:
+    """Those there are, kept in a file and shown on the page with each that is added."""
+
+    def __init__(self, known, state, page):
+        self.known, self.state, self.page = known, state, page
+        self.found = json.loads(state.read_text()) if state.exists() else {}
+        self._lock = threading.Lock()
+
+    def keep(self, name, found, seconds=None):
+        """Add one."""
+        with self._lock:
+            self.found[name] = found
+            self.state.parent.mkdir(parents=True, exist_ok=True)
+            whole = self.state.with_suffix(".new")  # so that an end in between loses nothing
+            whole.write_text(json.dumps(self.found, indent=1))
+            whole.replace(self.state)
+            self.page.write_text(report(self.known, self.found), encoding="utf-8")
+            said = {key: value for key, value in found.items() if key not in ("bad", "output")}
+            print(f"{name}: {said}" + (f" in {seconds:.0f} s" if seconds is not None else ""), flush=True)
+            for text in [*list(found.get("bad", {}).items())[:5], found.get("output", "")[-600:]]:
+                if text:
+                    print("   ", text, flush=True)
+
+
+def run(known, names, results, seconds, each, jobs):
+    """Run parts in their order, and tests, which come last, some at a time."""
+    end = time.monotonic() + seconds
+    alone = [(name, *known[name]) for name in names if known[name][0] != "tests"]
+    for (kind, program), group in itertools.groupby(alone, lambda part: (part[1], part[1] == "rows" and part[2][0])):
+        given = {(name if kind == "versions" else what[1]): name for name, _, what in group}
+        if kind == "versions":
+            for name in given:
+                results.keep(name, versions(None, each))
+        else:
+            keep = {row: (lambda _, found, name=name: results.keep(name, found)) for row, name in given.items()}
+            rows(program, list(given), end - _KEPT, each, lambda row, found, keep=keep: keep[row](row, found))
+
+    def test(name):
+        left = end - time.monotonic()
+        if left >= 2 * _KEPT:
+            start = time.monotonic()
+            found = tests(known[name][1], min(left - _KEPT, each))
+            if min(left - _KEPT, each) == each or "ended after" not in found.get(
+                "problem", ""
+            ):  # else there was no time
+                results.keep(name, found, time.monotonic() - start)
+
+    with ThreadPoolExecutor(jobs) as pool:
+        list(pool.map(test, [name for name in names if known[name][0] == "tests"]))
+    if any(name not in results.found for name in names):
+        print("no time is left: call this once more", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("names", nargs="*", help="parts; all that have no result if none is named")
@@ -178,12 +286,13 @@ def main():
     parser.add_argument("--list", action="store_true", help="print the names of all parts and end")
     parser.add_argument("--seconds", type=float, default=540, help="how long this call may take")
     parser.add_argument("--each", type=float, default=300, help="how long a part may take")
+    parser.add_argument("--jobs", type=int, default=min(8, (os.cpu_count() or 2) // 2), help="tests at a time")
     parser.add_argument(
         "--state", type=Path, default=CHECKOUT / "build" / "gpu-report.json", help="where results are kept"
     )
     parser.add_argument("--report", type=Path, default=CHECKOUT / "docs" / "gpu-report.md", help="the page")
     given = parser.parse_args()
-    sys.path.insert(0, str(CHECKOUT))
+    sys.path[:0] = str(CHECKOUT), str(CHECKOUT / "tools")
     known = parts()
     if given.list:
         print("\n".join(known))
@@ -195,27 +304,9 @@ def main():
     )
     if problem is not None:
         raise SystemExit(f"there is no GPU: the report is left as it is\n{output}".rstrip())
-    results = json.loads(given.state.read_text()) if given.state.exists() else {}
-    end = time.monotonic() + given.seconds
-    run = {"tests": tests, "benchmark": benchmark, "versions": versions}
-    for name in given.names or known:
-        left = end - time.monotonic()
-        if left < 20:
-            print("no time is left: call this once more", flush=True)
-            break
-        if name in results and not given.again:
-            continue
-        kind, what = known[name]
-        start = time.monotonic()
-        results[name] = found = run[kind](what, min(left - 10, given.each))
-        given.state.parent.mkdir(parents=True, exist_ok=True)
-        given.state.write_text(json.dumps(results, indent=1))
-        given.report.write_text(report(known, results), encoding="utf-8")
-        said = {key: value for key, value in found.items() if key not in ("bad", "output")}
-        print(f"{name}: {said} in {time.monotonic() - start:.0f} s", flush=True)
-        for text in [*list(found.get("bad", {}).items())[:5], found.get("output", "")[-600:]]:
-            if text:
-                print("   ", text, flush=True)
+    results = Results(known, given.state, given.report)
+    names = [name for name in given.names or known if given.again or name not in results.found]
+    run(known, names, results, given.seconds, given.each, max(given.jobs, 1))
 
 
 if __name__ == "__main__":

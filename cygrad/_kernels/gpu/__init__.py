@@ -22,7 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from cygrad._kernels.gpu.library import as_number, cupy, current_device, explained, is_array, on_device
+from cygrad._kernels.gpu import library
+from cygrad._kernels.gpu.library import cupy, current_device, explained, is_array, on_device
 
 _PACKAGE = "cygrad._kernels."
 _forms: dict = {}
@@ -47,8 +48,20 @@ def run(kernel, arrays, args):
     Among `arrays` may be numbers, None, and arrays of one element in the CPU's memory. Raises RuntimeError for arrays
     on different devices.
     """
+    ndarray, device, given = library._found.ndarray, None, []
+    for a in arrays:
+        if type(a) is ndarray:
+            index = a.data.device_id
+            if index != device and device is not None:
+                raise different_devices(f"cuda:{device}", f"cuda:{index}")
+            device = index
+        elif type(a) is np.ndarray:
+            if a.ndim:
+                device_of(arrays)  # raises
+            a = a[()]
+        given.append(a)
     try:
-        return _call(kernel, device_of(arrays), (*map(as_number, arrays), *args), {}, True)
+        return _call(kernel, device, (*given, *args), {}, True)
     except ValueError:
         from cygrad._kernels.pointwise import broadcast_failure
 
@@ -99,10 +112,11 @@ def device_of(arrays):
     found = None
     for a in arrays:
         if is_array(a):
+            index = a.data.device_id
             if found is None:
-                found = a.device.id
-            elif a.device.id != found:
-                raise different_devices(f"cuda:{found}", f"cuda:{a.device.id}")
+                found = index
+            elif index != found:
+                raise different_devices(f"cuda:{found}", f"cuda:{index}")
         elif isinstance(a, np.ndarray) and a.ndim:
             gpu = next(f"cuda:{other.device.id}" for other in arrays if is_array(other))
             raise different_devices(*((gpu, "cpu") if found is not None else ("cpu", gpu)))
@@ -158,6 +172,10 @@ def _find(kernel):
         if found is not None:
             is_widened = f"{module.removeprefix(_PACKAGE)}.{name}" in _IN_FLOAT32
             return partial(_in_float32, found) if is_widened else found
+    if hasattr(kernel, "loop"):
+        from cygrad._kernels.gpu.loops import form
+
+        return form(kernel, partial(_in_float32, kernel))
     around = getattr(kernel, "__wrapped__", None) or getattr(kernel, "func", None)
     if not isinstance(kernel, FunctionType) and not isinstance(around, FunctionType):  # compiled
         raise RuntimeError(f"{name} can not be computed on a GPU\n  move the tensors first, as in x.cpu()")

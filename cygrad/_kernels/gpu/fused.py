@@ -48,6 +48,7 @@ extern "C" __global__ void {name}({given}, T* made, whole count) {{
     }}
 }}
 """
+_THREADS, _OF_BLOCK = (THREADS,), 16 * THREADS  # bytes
 
 
 class Elementwise:
@@ -112,8 +113,10 @@ class Elementwise:
         first = operands[0]
         if type(first) is not ndarray:
             return None
-        dtype, shape, count = first.dtype, first.shape, first.size
-        for x in operands[: self._arrays]:
+        dtype, shape = first.dtype, first.shape
+        if not first.flags.c_contiguous:
+            return None
+        for x in operands[1 : self._arrays]:
             if type(x) is not ndarray or x.dtype != dtype or x.shape != shape or not x.flags.c_contiguous:
                 return None
         kernel = self._by_type.get(dtype.num)
@@ -123,9 +126,10 @@ class Elementwise:
             self._library_of_types = library._found
             kernel = self._by_type[dtype.num] = self._program.kernel(dtype)
         out = ndarray(shape, dtype)
+        count = out.size
         if count:
-            blocks = -(-count * dtype.itemsize // (16 * THREADS))
-            kernel((blocks if blocks < MOST_BLOCKS else MOST_BLOCKS,), (THREADS,), (*operands, out, count))
+            blocks = -(-count * dtype.itemsize // _OF_BLOCK)
+            kernel((blocks if blocks < MOST_BLOCKS else MOST_BLOCKS,), _THREADS, (*operands, out, count))
         return out
 
 

@@ -107,7 +107,7 @@ def is_array(value):
 
 def current_device():
     """The number of the GPU that this thread uses."""
-    return cupy().cuda.runtime.getDevice()
+    return (_found or cupy()).cuda.runtime.getDevice()
 
 
 def on_device(index):

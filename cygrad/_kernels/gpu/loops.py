@@ -52,6 +52,7 @@ _FORMULAS = {
     "exponential_share": "logistic<W>(x == y ? W(0) : (x - y) * a) * z",
     "soft_margin_gradient": "-logistic<W>(-x * y) * y * z",
 }
+_NONE = 0.0, 0.0, 0.0  # in place of numbers
 
 
 @cache
@@ -66,6 +67,30 @@ def _kernel(name, operands, arrays):
     return elementwise(name_of_kernel, inputs, "T out", f"const W {values}; out = T({_FORMULAS[name]});", _FUNCTIONS)
 
 
+def form(kernel, otherwise):
+    """The form of a function that is one of our loops (`by_loop`): a launch, or `otherwise` where that can not be."""
+    loop = kernel.loop
+    name, count, make, are_operands = loop.name, loop.count, loop.numbers, loop.are_operands
+    if name not in _FORMULAS:
+        return otherwise
+
+    def call(*args, **how):
+        arrays, ndarray = args[:count], library._found.ndarray
+        numbers = None if how else make(*args[count:])
+        if numbers is not None and all(type(a) is ndarray for a in arrays):
+            dtype = arrays[0].dtype
+            if dtype.kind in "fV":
+                if are_operands:
+                    numbers = [dtype.type(n) for n in numbers]
+                given = (*map(float, numbers), *_NONE[0 if are_operands else len(numbers) :])
+                found = _kernel(name, count + len(numbers) * are_operands, count).launched((*arrays, *given))
+                if found is not None:
+                    return found
+        return otherwise(*args, **how)
+
+    return call
+
+
 def fused(name, *operands, numbers=()):
     """The function of arrays of one type that broadcast, or of numbers in the CPU's memory; None if it is not here."""
     if name not in _FORMULAS:
@@ -75,7 +100,7 @@ def fused(name, *operands, numbers=()):
         if type(a) is not ndarray:
             break
         arrays += 1
-    three = (*map(float, numbers), 0.0, 0.0, 0.0)[:3]
+    three = (*map(float, numbers), *_NONE[len(numbers) :])
     if arrays == count:
         found = _kernel(name, count, count).launched((*operands, *three))
     elif arrays == count - 1 and arrays and operands[0].dtype.kind in "fV":  # then a number
