@@ -68,6 +68,8 @@ cpdef ndarray power(ndarray a, double exponent):
         return _sqrt.call1(a, None)
     if exponent == -1:
         return _reciprocal.call1(a, None)
+    if exponent == 1:
+        return _multiply.call2_scalar(a, exponent, False, None)
     if exponent == 2 or exponent == 3 or exponent == -2:
         out = _multiply.call2(a, a, None)
         return out if exponent == 2 else _multiply.call2(out, a, out) if exponent == 3 else _reciprocal.call1(out, out)

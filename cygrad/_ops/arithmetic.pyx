@@ -276,6 +276,8 @@ cdef object pow_rule(OpNode n, object g):
     exponent = n.arguments[0]
     if exponent == 0:
         return mul(g, 0)
+    if exponent == 1 and type(exponent) is not complex and thread_state().modes & IN_RULE:
+        return g
     base = n.saved(0)
     lowered = base
     if exponent != 2 or type(exponent) is complex or not thread_state().modes & IN_RULE:    # base^1 has a second derivative
