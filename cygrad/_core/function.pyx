@@ -109,6 +109,12 @@ cdef class PyNode(Node):
             values.append(value)
         return tuple(values)
 
+    def _let_go(self):
+        """Keep nothing for backward any longer; False where that is not what was asked for."""
+        if not self.in_jvp:
+            self.saved = None
+        return not self.in_jvp
+
     @property
     def _raw_saved_tensors(self):
         """The places of the saved tensors, each with `register_hooks(pack, unpack)`."""

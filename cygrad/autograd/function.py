@@ -19,6 +19,10 @@ class Function(PyNode):
     recorded, and `backward(ctx, *grad_outputs)`, which returns a gradient (or None) for each argument of forward.
     Alternatively `forward(*args)` with `setup_context(ctx, inputs, output)`. Call it as `MyFunction.apply(*args)`.
 
+    A class may set `boxed_grads_call = True`: then backward gets one list of the gradients. With
+    `clear_saved_tensors_on_access = True` the node lets go of its saved tensors as soon as they have been read, which
+    can be done only once.
+
     Instance methods `forward(self, *args)` and `backward(self, *grad_outputs)`, called as `MyFunction(...)(*args)`,
     are the old, deprecated style.
 
@@ -40,6 +44,7 @@ class Function(PyNode):
     """
 
     _backward_cls: type[PyNode]
+    boxed_grads_call = clear_saved_tensors_on_access = False
 
     def __init__(self, *args, **kwargs):
         warn(
@@ -51,7 +56,8 @@ class Function(PyNode):
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
-        cls._backward_cls = type(cls.__name__ + "Backward", (PyNode,), {"_forward_cls": cls})
+        once = {"saved_tensors": property(_saved_once)} if cls.clear_saved_tensors_on_access else {}
+        cls._backward_cls = type(cls.__name__ + "Backward", (PyNode,), {"_forward_cls": cls, **once})
 
     @staticmethod
     def forward(*args, **kwargs):
@@ -95,13 +101,15 @@ class Function(PyNode):
     @classmethod
     def _backward_of(cls):
         if cls.vjp is Function.vjp:
-            return cls.backward
-        if cls.backward is not Function.backward:
+            found = cls.backward
+        elif cls.backward is not Function.backward:
             raise RuntimeError(
                 "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only "
                 "implement one of them."
             )
-        return cls.vjp
+        else:
+            found = cls.vjp
+        return _boxed(found) if cls.boxed_grads_call else found
 
     # -- the old style -------------------------------------------------------------------------------------
 
@@ -125,6 +133,21 @@ class Function(PyNode):
 
     def _call_backward(self, grads):
         return self.backward(*grads)
+
+
+def _boxed(backward):
+    return lambda ctx, *grads: backward(ctx, list(grads))
+
+
+def _saved_once(ctx):
+    if getattr(ctx, "_is_cleared", False):
+        raise RuntimeError(
+            "saved_tensors can only be accessed once when clear_saved_tensors_on_access=True is set on the "
+            "autograd.Function. Either access saved_tensors only once, or set clear_saved_tensors_on_access=False."
+        )
+    found = PyNode.saved_tensors.__get__(ctx)
+    ctx._is_cleared = ctx._let_go()
+    return found
 
 
 def _in_order(forward, args, kwargs):

@@ -544,22 +544,3 @@ def test_node_and_tensor_hooks_on_a_function():
     y.grad_fn.register_hook(lambda gi, go: order.append("post"))
     y.backward()
     assert order == ["tensor", "pre", "post"]
-
-
-def test_a_complex_gradient_is_none_of_a_real_input():
-    class Turned(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            return x * 2
-
-        @staticmethod
-        def backward(ctx, grad):
-            return grad * 1j
-
-    x = torch.ones(2, requires_grad=True)
-    with fails(RuntimeError, "Expected isFloatingType(grad.scalar_type()) ||..."):
-        Turned.apply(x).sum().backward()
-    assert x.grad is None
-    z = torch.ones(2, dtype=torch.complex64, requires_grad=True)
-    Turned.apply(z).real.sum().backward()
-    assert z.grad.tolist() == [1j, 1j]

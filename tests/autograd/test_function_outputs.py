@@ -1,5 +1,7 @@
 """What `apply` makes of the tensors that forward returns, saves and marks, and of arguments given by name."""
 
+import weakref
+
 import pytest
 
 import cygrad as torch
@@ -295,3 +297,83 @@ def test_instances_of_functions_warn():
             DeprecationWarning, match="should not be instantiated. Methods on autograd functions are all"
         ):
             make()
+
+
+def test_a_complex_gradient_is_none_of_a_real_input():
+    class Turned(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 1j
+
+    x = torch.ones(2, requires_grad=True)
+    with fails(RuntimeError, "Expected isFloatingType(grad.scalar_type()) ||..."):
+        Turned.apply(x).sum().backward()
+    assert x.grad is None
+    z = torch.ones(2, dtype=torch.complex64, requires_grad=True)
+    Turned.apply(z).real.sum().backward()
+    assert z.grad.tolist() == [1j, 1j]
+
+
+def test_saved_tensors_may_go_once_they_are_read():
+    class Product(torch.autograd.Function):
+        clear_saved_tensors_on_access = True
+
+        @staticmethod
+        def forward(ctx, x, y):
+            x = x * 1
+            ctx.save_for_backward(x, y)
+            ctx.kept = weakref.ref(x)
+            return x * y
+
+        @staticmethod
+        def backward(ctx, grad):
+            x, y = ctx.saved_tensors
+            assert ctx.kept() is x
+            grads = grad * y, grad * x
+            del x
+            assert ctx.kept() is None
+            return grads
+
+    class Derived(Product):
+        pass
+
+    line = "saved_tensors can only be accessed once when clear_saved_tensors_on_access=True is set..."
+    for made in (Product, Derived):
+        x, y = leaf(2.0), leaf(3.0)
+        z = made.apply(x, y)
+        z.backward(retain_graph=True)
+        assert x.grad.item() == 3 and y.grad.item() == 2
+        with fails(RuntimeError, line):
+            z.backward()
+    node = Product.apply(x, y).grad_fn
+    assert len(node.saved_tensors) == 2
+    with fails(RuntimeError, line):
+        assert node.saved_tensors
+
+
+def test_gradients_in_a_box():
+    class Both(torch.autograd.Function):
+        boxed_grads_call = True
+
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2, x * 3
+
+        @staticmethod
+        def backward(ctx, grads):
+            assert type(grads) is list
+            first, second = grads
+            grads.clear()
+            return first * 2 + second * 3
+
+    x = leaf(1.0)
+    first, second = Both.apply(x)
+    (first + second * 10).backward()
+    assert x.grad.item() == 32
+    first, _ = Both.apply(x)
+    (g,) = torch.autograd.grad(first, x, create_graph=True)
+    assert g.item() == 2
