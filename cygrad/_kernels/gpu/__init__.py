@@ -33,7 +33,7 @@ _IN_FLOAT32 = set(
     """
     ctc.backward distances.cdist distances.vecdot grids.sample ldl.ldl_factor ldl.ldl_solve
     ordering.first_along ordering.kth_along ordering.median_along ordering.median_of_all ordering.middle_along
-    ordering.most_frequent ordering.nanmedian_of_all ordering.sorted_along reduce.logsumexp reduce.norm reduce.var
+    ordering.most_frequent ordering.nanmedian_of_all ordering.sorted_along
     scans.logcumsumexp
     scans.running_extremum searching.distinct searching.frequencies searching.isin searching.searchsorted
     triangular.solve_block

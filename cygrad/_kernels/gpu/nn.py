@@ -4,6 +4,8 @@ A class that there is none of gives nan: to raise, as in memory, would be to wai
 """
 
 from cygrad._kernels import by_numpy
+from cygrad._kernels.gpu.folds import folded
+from cygrad._kernels.gpu.fused import elementwise
 from cygrad._kernels.gpu.library import cupy, dense
 from cygrad._kernels.gpu.programs import Program, of_type, wide_type
 from cygrad._kernels.gpu.rows import RowProgram, split
@@ -104,11 +106,43 @@ _SOFTMAX, _SOFTMAX_BACKWARD = _programs(False)
 _LOG_SOFTMAX, _LOG_SOFTMAX_BACKWARD = _programs(True)
 
 
+# Where rows are too few for all multiprocessors: what belongs to a row is found by folds of many blocks.
+_FEW, _LONG = 64, 1 << 16
+
+
+def _long(name, inputs, formula):
+    return elementwise(f"{name}_of_long_rows", inputs, "T out", f"out = T({formula});")
+
+
+_OF_LONG_ROWS = (
+    _long("softmax", "T x, R m, R s", "exp(W(x) - W(m)) / W(s)"),
+    _long("log_softmax", "T x, R m, R s", "W(x) - W(m) - log(W(s))"),
+)
+_BACK_OF_LONG_ROWS = (
+    _long("softmax_backward", "T g, T y, R s", "(W(g) - W(s)) * W(y)"),
+    _long("log_softmax_backward", "T g, T y, R s", "W(g) - exp(W(y)) * W(s)"),
+)
+
+
+def _of_long_rows(logarithm, arrays):
+    """Softmax of the rows of a matrix, or from the gradient of its result, and that, that of the rows."""
+    a, *result = arrays
+    if result:
+        total = folded(a, (1,), "sum" if logarithm else "products", True, beside=None if logarithm else result[0])
+        return _BACK_OF_LONG_ROWS[logarithm](a, *result, total)
+    largest = folded(a, (1,), "largest", True)
+    total = folded(a, (1,), "exponentials", True, middle=largest)
+    return _OF_LONG_ROWS[logarithm](a, largest, total)
+
+
 def _along(programs, arrays, axis):
     arrays = [dense(a) for a in arrays]
     a = arrays[0]
-    out = cupy().empty_like(a)
     before, length, after = split(a.shape, axis)
+    if after == 1 and length >= _LONG and before < _FEW:
+        logarithm = programs in (_LOG_SOFTMAX, _LOG_SOFTMAX_BACKWARD)
+        return _of_long_rows(logarithm, [x.reshape(before, length) for x in arrays]).reshape(a.shape)
+    out = cupy().empty_like(a)
     if after == 1:
         programs[0].over_rows(a.dtype, before, length, (*arrays, out))
     else:

@@ -9,6 +9,7 @@ import math
 
 import numpy as np
 
+from cygrad._kernels.gpu.folds import folded
 from cygrad._kernels.gpu.library import cupy, dense
 from cygrad._kernels.gpu.programs import Program, of_type, wide_type
 from cygrad._kernels.gpu.rows import RowProgram
@@ -235,6 +236,7 @@ extern "C" __global__ void combine_long_runs(const T* grad, const T* a, const W*
 """,
 )
 _LONG_RUN = 64
+_FEW, _LONG = 64, 1 << 16
 
 
 def _each_run(short, long, runs, out, args):
@@ -261,6 +263,7 @@ class _Runs:
         self.rows = self.images * self.channels
         self.kept = tuple(1 if axis in frame.axes else n for axis, n in enumerate(view))
         self.count = self.rows if self.in_groups else self.channels  # of different runs
+        self.are_few = self.rows < _FEW and self.places >= _LONG  # too few for all multiprocessors
 
     def over(self, sums):
         """Means over runs of sums (images, channels), as (channels) or (images, groups, 1)."""
@@ -305,8 +308,14 @@ def _moments(runs, x, wide):
         a = x.reshape(runs.images, runs.channels).astype(wide, copy=False)
         means, squares = a, cupy().zeros_like(a)
     else:
-        means, squares = (cupy().empty((runs.images, runs.channels), wide) for _ in range(2))
-        _MOMENTS.over_rows(x.dtype, runs.rows, runs.places, (x, means, squares))
+        if runs.are_few:
+            a = x.reshape(runs.rows, runs.places)
+            means = folded(a, (1,), "sum", True, scale=1 / runs.places)
+            squares = folded(a, (1,), "centred squares", scale=1 / runs.places, middle=means)
+            means, squares = (m.reshape(runs.images, runs.channels) for m in (means, squares))
+        else:
+            means, squares = (cupy().empty((runs.images, runs.channels), wide) for _ in range(2))
+            _MOMENTS.over_rows(x.dtype, runs.rows, runs.places, (x, means, squares))
     middle = runs.over(means)
     away = means.reshape(runs.images, runs.groups, -1) - middle if runs.in_groups else means - middle
     return middle, runs.over(squares) + runs.over(away * away)
@@ -316,6 +325,16 @@ def _sums(runs, g, x, middle, factor, wide):
     """(the sums of g * xhat, or None if x is, the sums of g) of runs, or of channels if a run is one element."""
     if runs.places == 1 and not runs.in_groups:
         return _column_sums(g, x, middle, factor, runs.images, runs.channels, True)
+    if runs.are_few:
+        a, beside = (None if b is None else b.reshape(runs.rows, runs.places) for b in (g, x))
+        sums = folded(a, (1,), "sum")
+        if x is None:
+            return None, sums
+        middle, factor = (
+            m.reshape(-1) if m.size == runs.rows else cupy().tile(m, runs.images) for m in (middle, factor)
+        )
+        products = folded(a, (1,), "centred products", middle=middle, beside=beside)
+        return products * factor, sums
     products, sums = (cupy().empty((runs.images, runs.channels), wide) for _ in range(2))
     _RUN_SUMS.over_rows(g.dtype, runs.rows, runs.places, (g, x, middle, factor, products, sums, runs.count))
     return None if x is None else products, sums

@@ -10,7 +10,7 @@ of each thread of the row; the order of its sums does not depend on anything but
 from cygrad._kernels.gpu.library import is_array
 from cygrad._kernels.gpu.programs import FLOATS, Program
 
-_TEXT = """
+OVER_ROW = """
 struct Add { template <typename V> __device__ V operator()(V a, V b) const { return a + b; } };
 struct Larger { template <typename V> __device__ V operator()(V a, V b) const { return a > b || a != a ? a : b; } };
 
@@ -26,7 +26,10 @@ template <typename V, typename F> __device__ V over_row(V v, F f) {
     }
     return v;
 }
-
+"""
+_TEXT = (
+    OVER_ROW
+    + """
 // PACK neighbours.
 template <typename E> struct alignas(PACK * sizeof(E) < 16 ? PACK * sizeof(E) : 16) Pack { E v[PACK]; };
 template <typename E> __device__ inline void move_pack(E* to, const E* from) {
@@ -81,6 +84,7 @@ struct Row {
 #define EACH_ROW(row, rows) \\
     for (whole row = blockIdx.x * (whole)blockDim.y + threadIdx.y; row < (rows); row += gridDim.x * (whole)blockDim.y)
 """
+)
 WARP, LONGEST_BLOCK, MANY = 32, 1024, 16
 MOST_BLOCKS = 1 << 16
 
