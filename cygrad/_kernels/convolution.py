@@ -130,7 +130,7 @@ def correlate_directly(x, w, where, groups):
     if not matrix.size:
         out[...] = 0
         return out
-    if where.is_plain():
+    if where.is_plain:
         x = np.ascontiguousarray(x)
         matmul_into(matrix, x.reshape(n, groups, w.shape[1], -1), out.reshape(n, groups, filters // groups, -1))
         return out
@@ -163,7 +163,7 @@ def backwards(w, groups):
 def spread(g, w, b, where, groups):
     """Images (n, channels, *image) from results, filters and a bias or None: but for that, the transpose of
     `correlate` in its images."""
-    back = where.backwards()
+    back = where.backwards
     if winograd.suits(g, w.shape[1], back, groups):
         out = winograd.correlate(g, w, b, back, True)
         if out is not None:
@@ -176,14 +176,14 @@ def spread_directly(g, w, where, groups):
     n, filters, channels = len(g), len(w), w.shape[1] * groups
     if is_depthwise(w, groups):
         return depthwise.spread(g, w, where)
-    if where.is_plain() and g.size and w.size:
+    if where.is_plain and g.size and w.size:
         out = new_array((n, channels, *where.image), g.dtype.num)
         matrix = w.reshape(groups, filters // groups, w.shape[1]).swapaxes(1, 2)
         g = np.ascontiguousarray(g).reshape(n, groups, filters // groups, -1)
         matmul_into(matrix, g, out.reshape(n, groups, w.shape[1], -1))
         return out
     if set(where.stride) <= {1} and filters <= channels:  # copying patches is cheaper than adding them
-        return correlate_directly(g, backwards(w, groups), where.backwards(), groups)
+        return correlate_directly(g, backwards(w, groups), where.backwards, groups)
     out = zeros((n, channels, *where.image), g.dtype.num)
     if not out.size or not g.size or not w.size:
         return out
@@ -231,7 +231,7 @@ def filter_gradient_directly(x, g, where, groups):
     if not x.size or not g.size:
         return out.reshape(shape)
     g = np.ascontiguousarray(g)
-    if where.is_plain():
+    if where.is_plain:
         x = np.ascontiguousarray(x).reshape(n, groups, channels, -1)
         g = g.reshape(n, groups, filters // groups, -1)
         for i in range(n):

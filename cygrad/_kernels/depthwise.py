@@ -24,7 +24,7 @@ def spread(g, w, where):
     """Images from results and filters."""
     out = np.zeros((len(g), len(w), *where.image), g.dtype)
     if set(where.stride) <= {1}:
-        correlate_runs(g, np.flip(w, tuple(range(2, w.ndim))), where.backwards(), out)
+        correlate_runs(g, np.flip(w, tuple(range(2, w.ndim))), where.backwards, out)
         return out
     return sum_over_taps(out, g, w, [(tap, here, there) for tap, there, here in where.taps()])
 

@@ -10,10 +10,12 @@ import numpy as np
 
 import cygrad._kernels.native as native
 from cygrad._kernels import parallel
+from cygrad._kernels.arrays import dense as in_order
 from cygrad._kernels.arrays import new_array, zeros
 
 RESULTS, IMAGES, SUMS = range(20, 23)  # as in native.h
-FLOAT = np.dtype(np.float32).num
+SINGLE = np.dtype(np.float32)
+FLOAT = SINGLE.num
 BAND = 1 << 17  # elements of images and results that are worked on at a time, which stay in the cache
 DEPTH = 128  # as in patchwise.h
 MOST_WEIGHTS = 1 << 17  # of a group; for more, which leave the cache, BLAS is faster
@@ -22,13 +24,16 @@ MOST_SUMS = 16  # and not more sums are kept
 
 def suits(a, filters, where, groups):
     """Whether a convolution by filters of that shape is better done so; `a` is the images or the results."""
+    return a.dtype == SINGLE and native.has_loops(a) and _suits(a.shape, filters, where, groups)
+
+
+@lru_cache(256)
+def _suits(shape, filters, where, groups):
     return (
-        a.dtype == np.float32
-        and len(where.size) <= 2
+        len(where.size) <= 2
         and math.prod(where.kernel) > 1
         and 0 < math.prod(filters) <= MOST_WEIGHTS * groups
-        and min(*a.shape, *where.image, *where.size) > 0
-        and native.has_loops(a)
+        and min(*shape, *where.image, *where.size) > 0
         and native.has_loop(RESULTS)
     )
 
@@ -54,6 +59,8 @@ class Plan:
         for k, d, s, step, row in zip(kernel, dilation, stride, (stride[1] * plane, plane), (width, 1)):
             at = np.arange(k) * d
             self.taps = np.add.outer(self.taps, at % s * step + at // s * row)
+        # What is added one after the other must be apart in memory: taps beside one another come last.
+        self.turned = np.ascontiguousarray(self.taps.transpose(2, 1, 0))
         self.bands = n * groups * -(-size[0] // rows)
         self.length = channels * math.prod(stride) * plane + width + 16
         self.length += (rounded(taps, 8) + rounded(filters, 16)) * DEPTH + rounded(filters, 8) * places
@@ -66,21 +73,19 @@ class Plan:
         native.run(loop, (*arrays, *scratch), (*self.numbers, threads, self.length), 0, items, piece)
 
 
-planned = lru_cache(64)(Plan)  # a fifth of the time of a small convolution
-
-
+@lru_cache(64)
 def plan_of(where, n, filters, groups):
     """The plan for n images; `filters` is the shape of all."""
     one, none = ((i,) * (2 - len(where.size)) for i in (1, 0))
     numbers = (one + v for v in (where.image, where.kernel, where.size, where.stride, where.dilation))
-    return planned(*numbers, none + where.low, n, filters[1], filters[0] // groups, groups)
+    return Plan(*numbers, none + where.low, n, filters[1], filters[0] // groups, groups)
 
 
 def dense(a, shape):
     """The array, as one of that shape, and of float32."""
-    if a.size != math.prod(shape) or a.dtype != np.float32:
+    if a.size != math.prod(shape) or a.dtype != SINGLE:
         raise ValueError(f"an array of shape {a.shape} and type {a.dtype} instead of {shape}")
-    return np.require(a, np.float32, ["C", "A"]).reshape(shape)
+    return in_order(a).reshape(shape)
 
 
 def correlate(x, w, b, where, groups):
@@ -104,8 +109,7 @@ def spread(g, w, where, groups):
         return None
     n, filters, channels = len(g), len(w) // groups, w.shape[1]
     plan = plan_of(where, n, w.shape, groups)
-    # What is added one after the other must be apart in memory: taps beside one another come last.
-    taps = np.ascontiguousarray(plan.taps.transpose(2, 1, 0))
+    taps = plan.turned
     matrices = zeros((groups, rounded(taps.size, 8), filters), FLOAT)
     w = dense(w, plan.filters).reshape(groups, filters, *plan.taps.shape)
     matrices[:, : taps.size] = w.transpose(0, 4, 3, 2, 1).reshape(groups, taps.size, filters)

@@ -14,6 +14,7 @@ class Geometry:
         self.image, self.kernel, self.size = tuple(image), tuple(kernel), tuple(size)
         self.stride, self.dilation, self.low = tuple(stride), tuple(dilation), tuple(low)
 
+    @cached_property
     def is_plain(self):
         """Whether results and images are the same places, seen through one tap."""
         return set(self.kernel) <= {1} and set(self.stride) <= {1} and not any(self.low) and self.size == self.image
@@ -52,6 +53,7 @@ class Geometry:
             return None
         return slice(a - begin, b - begin), slice(a * stride + shift, (b - 1) * stride + shift + 1, stride)
 
+    @cached_property
     def backwards(self):
         """How images lie on results, if the stride is 1."""
         low = [d * (k - 1) - low for k, d, low in zip(self.kernel, self.dilation, self.low)]

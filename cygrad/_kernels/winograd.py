@@ -4,15 +4,19 @@ For float32 alone: results differ from those of direct sums by some 2e-6 of the 
 spread over a whole tile; then the functions give None, and the caller computes directly.
 """
 
+from functools import lru_cache
+
 import numpy as np
 
 import cygrad._kernels.native as native
 from cygrad._kernels import parallel
+from cygrad._kernels.arrays import dense as in_order
 from cygrad._kernels.arrays import new_array, zeros
 
 FILTERS, RESULTS, SUMS = range(17, 20)  # as in native.h
 POINTS, TAIL = 36, 16  # as in winograd.h
-FLOAT = np.dtype(np.float32).num
+SINGLE = np.dtype(np.float32)
+FLOAT = SINGLE.num
 SCRATCH = 1 << 18  # elements of transformed tiles at a time, which stay in the cache
 FEWEST_TILES = 64  # at a time; for fewer, reading the filters takes longer than the products
 FEWEST_CHANNELS = 12  # which are rounded up to 16
@@ -23,11 +27,14 @@ MOST_SUMS = 16  # and not more sums are kept
 
 def suits(x, made, where, groups):
     """Whether images x, from which so many channels are made, are better done so."""
-    if x.dtype != np.float32 or groups != 1 or not native.has_loops(x) or not native.has_loop(RESULTS):
+    return x.dtype == SINGLE and native.has_loops(x) and _suits(x.shape, made, where, groups)
+
+
+@lru_cache(256)
+def _suits(shape, made, where, groups):
+    if groups != 1 or where.kernel != (3, 3) or {*where.stride, *where.dilation} != {1} or not native.has_loop(RESULTS):
         return False
-    if where.kernel != (3, 3) or {*where.stride, *where.dilation} != {1}:
-        return False
-    n, channels = x.shape[:2]
+    n, channels = shape[:2]
     filters = POINTS * rounded(channels) * rounded(made)
     return min(channels, made) >= FEWEST_CHANNELS and filters <= 8 * n * (
         channels * where.image[0] * where.image[1] + made * where.size[0] * where.size[1]
@@ -36,9 +43,9 @@ def suits(x, made, where, groups):
 
 def dense(a, shape):
     """The array, which must be of that shape, and of float32."""
-    if a.shape != shape or a.dtype != np.float32:
+    if a.shape != shape or a.dtype != SINGLE:
         raise ValueError(f"an array of shape {a.shape} and type {a.dtype} instead of {shape}")
-    return np.require(a, np.float32, ["C", "A"])
+    return in_order(a)
 
 
 def rounded(channels):
@@ -67,6 +74,9 @@ class Plan:
         return (new_array((threads * length,), FLOAT), np.zeros(threads, np.int32)), (threads, length, self.together)
 
 
+plan_of = lru_cache(64)(Plan)
+
+
 def correlate(x, w, b, where, backwards=False):
     """Results (n, filters, *size) of images x, filters and a bias or None; None if they are not all finite.
 
@@ -74,7 +84,7 @@ def correlate(x, w, b, where, backwards=False):
     """
     channels, made = w.shape[:2] if backwards else w.shape[1::-1]
     x, w = dense(x, (len(x), channels, *where.image)), dense(w, (*w.shape[:2], 3, 3))
-    plan = Plan(len(x), channels, made, where)
+    plan = plan_of(len(x), channels, made, where)
     steps = (9 * w.shape[1], 9) if backwards else (9, 9 * w.shape[1])
     transformed = new_array((POINTS * channels * rounded(made),), FLOAT)
     native.run(FILTERS, (w, transformed), (channels, made, *steps, backwards), 0, rounded(made) // 16, 1)
@@ -92,7 +102,7 @@ def filter_gradient(x, g, where):
     """Filters (filters, channels, 3, 3) from images and results; None if they are not all finite."""
     channels, made = x.shape[1], g.shape[1]
     x, g = dense(x, (len(x), channels, *where.image)), dense(g, (len(x), made, *where.size))
-    plan = Plan(len(x), channels, made, where)
+    plan = plan_of(len(x), channels, made, where)
     pieces = max(1, min(plan.strips * plan.columns // TILES_OF_SUM, MOST_SUMS))
     piece = -(-plan.strips // pieces)
     sums = zeros((-(-plan.strips // piece), channels, 9, rounded(made)), FLOAT)

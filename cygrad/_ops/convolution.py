@@ -4,7 +4,10 @@ A convolution joins images, filters and results by a sum that is linear in each 
 `_kernels/convolution.py`, are one another's gradients, so that two rows give derivatives of any order.
 """
 
+from functools import lru_cache
+
 from cygrad._core import messages
+from cygrad._core.access import array_of
 from cygrad._core.opdef import FUNCTION_ONLY, IN0, IN1, PRIVATE, declare, publish
 from cygrad._core.record import apply_n
 from cygrad._core.tensor import Tensor
@@ -60,8 +63,8 @@ CONVOLUTION = declare(
 
 def convolve(x, w, b, stride, padding, dilation, transposed, output_padding, groups, size):
     """The row on tensors that fit; `size` is that of the result, without images and channels."""
-    args = (stride, padding, dilation, transposed, output_padding, groups, tuple(size))
-    return apply_n(CONVOLUTION, (x, w, b), (*args, tuple(x.shape[2:]), tuple(w.shape[2:])))
+    args = (stride, padding, dilation, transposed, output_padding, groups, size)
+    return apply_n(CONVOLUTION, (x, w, b), (*args, array_of(x).shape[2:], array_of(w).shape[2:]))
 
 
 def filter_gradient_rule(n, h):
@@ -88,16 +91,15 @@ FILTER_GRADIENT = declare(
 
 def filter_gradient(x, g, kernel, stride, padding, dilation, groups):
     """The gradient in the filters: `g` came in for the results on images `x`. Saves both."""
-    args = (tuple(kernel), stride, padding, dilation, groups, tuple(x.shape[2:]), tuple(g.shape[2:]))
+    args = (kernel, stride, padding, dilation, groups, array_of(x).shape[2:], array_of(g).shape[2:])
     return apply_n(FILTER_GRADIENT, (x, g), args)
 
 
 # -- reading arguments -------------------------------------------------------------------------------------
 
 
-def expanded(value, name, dims):
-    """An int, or a list of one or `dims` ints, as `dims` ints."""
-    given = (integer(value, "convolution", name, 0),) if is_integer(value) else integers(value, "convolution", name, 0)
+def expanded(given, name, dims):
+    """One or `dims` ints as `dims` ints."""
     if len(given) == 1:
         return given * dims
     if len(given) != dims:
@@ -136,9 +138,9 @@ def check_types(x, w, b, transposed):
         raise messages.not_implemented_for("slow_conv2d_cpu", x.dtype)
 
 
-def check_shapes(x, w, b, transposed, groups):
+def check_shapes(x_shape, w_shape, b_shape, transposed, groups):
     """Channels of images, filters and bias must fit."""
-    x_shape, w_shape = list(x.shape), list(w.shape)
+    x_shape, w_shape = list(x_shape), list(w_shape)
     if len(x_shape) != len(w_shape):
         raise RuntimeError(
             f"Expected {len(w_shape)}-dimensional input for {len(w_shape)}-dimensional weight {w_shape}, but got "
@@ -162,15 +164,15 @@ def check_shapes(x, w, b, transposed, groups):
             f"{x_shape[1]} channels instead"
         )
     filters = w_shape[1] * groups if transposed else w_shape[0]
-    if b is not None and list(b.shape) != [filters]:
+    if b_shape is not None and b_shape != (filters,):
         given = "transposed=1" if transposed else ""
         raise RuntimeError(
             f"Given {given + ', ' if given else ''}weight of size {w_shape}, expected bias to be 1-dimensional with "
-            f"{filters} elements, but got bias of size {list(b.shape)} instead"
+            f"{filters} elements, but got bias of size {list(b_shape)} instead"
         )
 
 
-def same_padding(padding, w, stride, dilation):
+def same_padding(padding, kernel, stride, dilation):
     """The zeros before the image that 'same' or 'valid' stands for."""
     if padding == "valid":
         return (0,) * len(stride)
@@ -178,7 +180,7 @@ def same_padding(padding, w, stride, dilation):
         raise RuntimeError(f"Invalid padding string: '{padding}'")
     if max(stride) > 1:
         raise RuntimeError("padding='same' is not supported for strided convolutions")
-    return tuple([d * (k - 1) // 2 for k, d in zip(w.shape[2:], dilation)])
+    return tuple([d * (k - 1) // 2 for k, d in zip(kernel, dilation)])
 
 
 def by(values):
@@ -186,9 +188,9 @@ def by(values):
     return f"({' x '.join(map(str, values))})"
 
 
-def result_size(x, w, stride, padding, dilation):
+def result_size(x_shape, kernel, stride, padding, dilation):
     """The size of a convolution's result, without images and channels."""
-    image, kernel = x.shape[2:], w.shape[2:]
+    image = x_shape[2:]
     padded = [n + 2 * p for n, p in zip(image, padding)]
     reach = [d * (k - 1) + 1 for k, d in zip(kernel, dilation)]
     if any(r > n for r, n in zip(reach, padded)):
@@ -196,19 +198,18 @@ def result_size(x, w, stride, padding, dilation):
             f"Calculated padded input size per channel: {by(padded)}. Kernel size: {by(reach)}. Kernel size can't be "
             "greater than actual input size"
         )
-    check_places(x, w)
+    check_places(x_shape, kernel)
     return tuple([(n - r) // s + 1 for n, r, s in zip(padded, reach, stride)])
 
 
-def check_places(x, w):
-    if 0 in w.shape[2:]:
-        kernel = w.shape[2:]
+def check_places(x_shape, kernel):
+    if 0 in kernel:
         high = (1, *kernel)[-2:]  # a row is an image one pixel high here, and in `transposed_size`
         text = f": {' x '.join(map(str, kernel))} (TxHxW)" if len(kernel) == 3 else _by_words("kernel", high)
         raise RuntimeError(f"kernel size should be greater than zero, but got{text}")
-    if 0 in x.shape[2:]:
+    if 0 in x_shape[2:]:
         raise RuntimeError(
-            f"Only zero batch or zero channel inputs are supported, but got input shape: {list(x.shape)}"
+            f"Only zero batch or zero channel inputs are supported, but got input shape: {list(x_shape)}"
         )
 
 
@@ -217,21 +218,21 @@ def _by_words(name, values):
     return "".join(f" {name}_{word}: {value}" for word, value in zip(words, values))
 
 
-def transposed_size(x, w, stride, padding, dilation, output_padding):
+def transposed_size(x_shape, kernel, stride, padding, dilation, output_padding):
     """The size of a transposed convolution's result, without images and channels."""
     if any(o >= s and o >= d for o, s, d in zip(output_padding, stride, dilation)):
         given = (("output_padding", output_padding, 0), ("stride", stride, 1), ("dilation", dilation, 1))
         rows = [(name, values if len(stride) > 1 else (row, *values)) for name, values, row in given]
         text = "".join(_by_words(name, values) for name, values in rows)
         raise RuntimeError(f"output padding must be smaller than either stride or dilation, but got{text}")
-    check_places(x, w)
+    check_places(x_shape, kernel)
     size = [
         (n - 1) * s - 2 * p + d * (k - 1) + o + 1
-        for n, k, s, p, d, o in zip(x.shape[2:], w.shape[2:], stride, padding, dilation, output_padding)
+        for n, k, s, p, d, o in zip(x_shape[2:], kernel, stride, padding, dilation, output_padding)
     ]
     if min(size) < 1:
         raise RuntimeError(
-            f"Given input size per channel: {by(x.shape[2:])}. Calculated output size per channel: {by(size)}. Output "
+            f"Given input size per channel: {by(x_shape[2:])}. Calculated output size per channel: {by(size)}. Output "
             "size is too small"
         )
     return tuple(size)
@@ -258,40 +259,66 @@ def convolution(input, weight, bias, stride, padding, dilation, transposed, outp
     messages.check_flag("convolution", "transposed", 7, transposed)
     integers(output_padding, "convolution", "output_padding", 8)
     groups = integer(groups, "convolution", "groups", 9)
-    return convolved(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
+    return convolved(1, input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
 
 
-def convolved(x, w, b, stride, padding, dilation, transposed, output_padding, groups):
-    """`convolution`, whose lists may be single ints too."""
+def convolved(dims, x, w, b, stride, padding, dilation, transposed, output_padding, groups):
+    """`convolution`, whose lists may be ints, too, that stand for so many."""
     check_types(x, w, b, transposed)
     if b is not None and x.dtype is not b.dtype:
         b = b.to(x.dtype)
-    dims = max(w.dim() - 2, 1)
+    shapes = array_of(x).shape, array_of(w).shape, None if b is None else array_of(b).shape
+    stride, padding = plain(stride, "stride", dims), plain(padding, "padding", dims)
+    dilation, output_padding = plain(dilation, "dilation", dims), plain(output_padding, "output_padding", dims)
+    return convolve(x, w, b, *planned(shapes, stride, padding, dilation, bool(transposed), output_padding, groups))
+
+
+def plain(value, name, dims):
+    """A number of any kind, or a list of such, as a tuple of ints, by which plans are found again; or a word."""
+    if type(value) is int:
+        return (value,) * dims
+    if isinstance(value, str):
+        return value
+    if is_integer(value):
+        return (integer(value, "convolution", name, 0),) * dims
+    return integers(value, "convolution", name, 0)
+
+
+@lru_cache(256)
+def planned(shapes, stride, padding, dilation, transposed, output_padding, groups):
+    """The arguments of `convolve` beside the tensors, of those shapes; raises for what does not fit."""
+    x_shape, w_shape, b_shape = shapes
+    kernel = w_shape[2:]
+    dims = max(len(kernel), 1)
     stride, dilation = expanded(stride, "stride", dims), expanded(dilation, "dilation", dims)
     output_padding = expanded(output_padding, "output_padding", dims)
     word = padding if isinstance(padding, str) else None
     if word:
-        padding = same_padding(padding, w, stride, dilation)
+        padding = same_padding(padding, kernel, stride, dilation)
     padding = expanded(padding, "padding", dims)
     check_numbers(stride, padding, dilation, output_padding, groups)
-    check_shapes(x, w, b, transposed, groups)
+    check_shapes(x_shape, w_shape, b_shape, transposed, groups)
     if transposed:
-        size = transposed_size(x, w, stride, padding, dilation, output_padding)
+        size = transposed_size(x_shape, kernel, stride, padding, dilation, output_padding)
     elif word == "same":
-        check_places(x, w)
-        size = tuple(x.shape[2:])
+        check_places(x_shape, kernel)
+        size = x_shape[2:]
     else:
-        size = result_size(x, w, stride, padding, dilation)
-    return convolve(x, w, b, stride, padding, dilation, bool(transposed), output_padding, groups, size)
+        size = result_size(x_shape, kernel, stride, padding, dilation)
+    return stride, padding, dilation, transposed, output_padding, groups, size
+
+
+def is_numbers(value):
+    return type(value) is int or isinstance(value, (list, tuple)) or is_integer(value)
 
 
 def convolution_of(dims, function, signature, x, w, b, stride, padding, dilation, transposed, output_padding, groups):
     """One of the functions below: reads what it is given, and takes images without their dimension."""
-    numbers = (stride, dilation, output_padding) + (() if isinstance(padding, str) and not transposed else (padding,))
     right = isinstance(x, Tensor) and isinstance(w, Tensor) and (b is None or isinstance(b, Tensor))
     if isinstance(padding, str) and transposed:
         raise TypeError(f"{function}(): argument 'padding' must be tuple of ints, not str")
-    if not right or not is_integer(groups) or not all(is_integer(v) or isinstance(v, (list, tuple)) for v in numbers):
+    right = right and (is_numbers(padding) or isinstance(padding, str)) and is_integer(groups)
+    if not (right and is_numbers(stride) and is_numbers(dilation) and is_numbers(output_padding)):
         given = [(x, ()), (w, ()), (b, None), (stride, 1), (padding, 0), (dilation, 1), (groups, 1)]
         while given[-1][0] is given[-1][1]:
             given.pop()  # what was left out
@@ -304,11 +331,8 @@ def convolution_of(dims, function, signature, x, w, b, stride, padding, dilation
     single = x.dim() == dims + 1
     if single:
         x = unsqueeze(x, 0)
-    stride, padding, dilation, output_padding = (
-        (v,) * dims if is_integer(v) else v for v in (stride, padding, dilation, output_padding)
-    )
     groups = integer(groups, function, "groups", 7)
-    result = convolved(x, w, b, stride, padding, dilation, transposed, output_padding, groups)
+    result = convolved(dims, x, w, b, stride, padding, dilation, transposed, output_padding, groups)
     return squeeze(result, 0) if single else result
 
 

@@ -88,7 +88,7 @@ def test_cutting_into_bands_changes_nothing(given, rng, monkeypatch):
     numbers_ = numbers(rng, 2, 3, 5, where)
     expected = all_three(*numbers_, where)
     monkeypatch.setattr(patchwise, "BAND", 1)
-    monkeypatch.setattr(patchwise, "planned", patchwise.Plan)
+    monkeypatch.setattr(patchwise, "plan_of", patchwise.plan_of.__wrapped__)
     found = all_three(*numbers_, where)
     np.testing.assert_array_equal(found[0], expected[0])
     assert_close(found[1:], by_numpy(*numbers_, where)[1:])

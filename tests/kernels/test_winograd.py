@@ -33,7 +33,7 @@ def numbers(rng, n, channels, made, where):
 def all_three(x, w, b, g, where):
     return (
         winograd.correlate(x, w, b, where),
-        winograd.correlate(g, w, None, where.backwards(), True),
+        winograd.correlate(g, w, None, where.backwards, True),
         winograd.filter_gradient(x, g, where),
     )
 

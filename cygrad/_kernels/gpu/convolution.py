@@ -163,7 +163,7 @@ def correlate(x, w, b, where, groups):
         return plus(found, b)
     x, rows = dense(x), w[0].size
     matrix = dense(w).reshape(groups, filters // groups, rows)
-    if where.is_plain():
+    if where.is_plain:
         out = matmul(matrix, x.reshape(n, groups, rows, count))
         return plus(out.reshape(n, filters, *where.size), b)
     joined = groups == 1 and count < _FEW_PLACES and n > 1
@@ -194,10 +194,10 @@ def spread(g, w, b, where, groups):
     rows = w[0].size
     matrix = w.reshape(groups, filters // groups, rows).swapaxes(1, 2)
     g = dense(g).reshape(n, groups, filters // groups, count)
-    if where.is_plain():
+    if where.is_plain:
         return plus(matmul(matrix, g).reshape(out.shape), b)
     if set(where.stride) <= {1} and filters <= channels:  # fewer columns
-        return correlate(g.reshape(n, filters, *where.size), backwards(w, groups), b, where.backwards(), groups)
+        return correlate(g.reshape(n, filters, *where.size), backwards(w, groups), b, where.backwards, groups)
     joined = groups == 1 and count < _FEW_PLACES and n > 1
     for first, last in _blocks(n, rows * groups, count, g.itemsize):
         if joined:
@@ -225,7 +225,7 @@ def filter_gradient(x, g, where, groups):
     x, g, rows = dense(x), dense(g).reshape(n, filters, count), channels * taps(where)
     out: Any = None
     for first, last in _blocks(n, rows * groups, count, x.itemsize):
-        if where.is_plain():
+        if where.is_plain:
             columns = _turned(x[first:last].reshape(last - first, rows * groups, count))
         else:
             columns = _columns(x[first:last], where, True)
