@@ -77,8 +77,9 @@ class Plan:
 def plan_of(where, n, filters, groups):
     """The plan for n images; `filters` is the shape of all."""
     one, none = ((i,) * (2 - len(where.size)) for i in (1, 0))
-    numbers = (one + v for v in (where.image, where.kernel, where.size, where.stride, where.dilation))
-    return Plan(*numbers, none + where.low, n, filters[1], filters[0] // groups, groups)
+    image, kernel, size = one + where.image, one + where.kernel, one + where.size
+    at = one + where.stride, one + where.dilation, none + where.low
+    return Plan(image, kernel, size, *at, n, filters[1], filters[0] // groups, groups)
 
 
 def dense(a, shape):
