@@ -13,7 +13,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:var"),
     pytest.mark.skipif(
         compiler.compiler() is None and not library.is_available(),
-        reason="kernels run by a C++ compiler: there is none",
+        reason="needs a C++ compiler or a GPU",
     ),
 ]
 

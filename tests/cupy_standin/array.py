@@ -39,9 +39,9 @@ class Flags:
 
 
 class ndarray:
-    """The stand-in's array: `_a` is a NumPy array over the bytes of `_memory`."""
+    """The stand-in's array: `_a` is a NumPy array over the bytes of `_memory`, which `data` alone holds, as in CuPy."""
 
-    __slots__ = ("_a", "_memory", "_base", "_ptr", "__weakref__")
+    __slots__ = ("_a", "_base", "_ptr", "data", "__weakref__")
     __array_priority__ = 100
     __hash__ = None
     __module__ = "cupy"
@@ -64,8 +64,9 @@ class ndarray:
     @classmethod
     def _of(cls, array, mem, base=None):
         self = object.__new__(cls)
-        self._a, self._memory, self._base = array, mem, base
+        self._a, self._base = array, base
         self._ptr = array.__array_interface__["data"][0] if array.nbytes else mem.ptr
+        self.data = memory.MemoryPointer(mem, self._ptr - mem.ptr)
         return self
 
     # --- What it is ----------------------------------------------------------------------------
@@ -86,6 +87,7 @@ class ndarray:
     def dtype(self):
         return self._a.dtype
 
+    _memory = property(lambda self: self.data.mem)
     ndim = property(lambda self: self._a.ndim)
     size = property(lambda self: self._a.size)
     itemsize = property(lambda self: self._a.itemsize)
@@ -96,10 +98,6 @@ class ndarray:
     @property
     def device(self):
         return self._memory.device
-
-    @property
-    def data(self):
-        return memory.MemoryPointer(self._memory, self._ptr - self._memory.ptr)
 
     @property
     def flat(self):
