@@ -138,7 +138,7 @@ def multi_head_attention_forward(
     if add_zero_attn:
         k, v = (cat([t, _zeros(t, (batch, num_heads, 1, t.shape[3]))], 2) for t in (k, v))
     appended = (bias_k is not None) + bool(add_zero_attn)
-    mask = _joined(_widened(mask, appended), _widened(padding, appended), k.shape[2])
+    mask = _joined(_widened(mask, appended), _widened(padding, appended), batch, k.shape[2])
     dropped = dropout_p if training else 0.0
     if need_weights:
         weights = softmax(scores(q, k, mask), -1)
@@ -262,13 +262,13 @@ def _zeros(like, shape):
     return tensor_of(np.zeros(shape, array_of(like).dtype, like=array_of(like)))
 
 
-def _joined(mask, padding, keys):
+def _joined(mask, padding, batch, keys):
     """Both masks, which may be None, as one."""
     if padding is None:
         return mask
-    batch = padding.shape[0]
-    if padding.shape[1] != keys:
-        raise AssertionError(f"Expected key_padded_mask.shape[1] to be {keys}, but got {padding.shape[1]}")
+    for d, length in enumerate((batch, keys)):
+        if padding.shape[d] != length:
+            raise AssertionError(f"Expected key_padded_mask.shape[{d}] to be {length}, but got {padding.shape[d]}")
     padding = reshape(padding, (batch, 1, 1, keys))
     return padding if mask is None else add(mask, padding)
 

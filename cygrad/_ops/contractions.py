@@ -7,7 +7,7 @@ import math
 import operator
 from functools import lru_cache
 
-from cygrad._core import messages
+from cygrad._core import autocast, messages
 from cygrad._core.access import array_of
 from cygrad._core.gradients_in_blocks import reused
 from cygrad._core.opdef import FUNCTION_ONLY, LINEAR, declare, publish
@@ -290,6 +290,8 @@ def check_operands(operands):
     for i, operand in enumerate(operands):
         if not isinstance(operand, Tensor):
             raise TypeError(f"expected Tensor as element {i} in argument 1, but got {type_name(operand)}")
+    if autocast.is_enabled("cpu"):
+        return  # products bring theirs to one type then
     for operand in operands:
         if operand.dtype is not operands[0].dtype:
             wanted = operands[0].dtype.type_name

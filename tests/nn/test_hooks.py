@@ -239,3 +239,21 @@ def test_regular_and_full_backward_hooks_exclude_each_other():
     module.register_full_backward_hook(lambda *_: None)
     with fails(RuntimeError, line):
         module.register_backward_hook(lambda *_: None)
+
+
+def test_hooks_stand_in_their_dictionaries_as_they_were_given():
+    layer = nn.Linear(2, 2)
+
+    def before(module, args):
+        return (args[0] * 2,)
+
+    handle = layer.register_forward_pre_hook(before)
+    layer.register_forward_hook(print)
+    assert list(layer._forward_pre_hooks.values()) == [before]
+    assert list(layer._forward_hooks.values()) == [print]
+    handle.remove()
+    assert not layer._forward_pre_hooks
+    nn.utils.prune.l1_unstructured(layer, "weight", amount=1)
+    nn.utils.prune.l1_unstructured(layer, "weight", amount=1)
+    (hook,) = layer._forward_pre_hooks.values()
+    assert hook._tensor_name == "weight" and len(list(hook)) == 2

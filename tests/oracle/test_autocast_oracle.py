@@ -5,6 +5,7 @@ from ops.calls import SAMPLES, Call, Cygrad
 from oracle.programs import compare, fill
 from oracle.test_ops_oracle import SHARED, Torch
 
+import cygrad
 from cygrad._core.autocast import POLICY_OF
 
 torch = pytest.importorskip("torch", reason="compares with PyTorch (tox -e oracle)")
@@ -299,3 +300,19 @@ def test_layers_take_what_a_product_gives(name, args, shape):
         say([p.grad is not None and p.grad.dtype for p in layer.parameters()])
 
     compare(program)
+
+
+EQUATIONS = {"ij,jk->ik": "lf", "ij,ij->ij": "lf", "ij,ij->": "lf", "i...,...j->ij": "fl", "ij,jk,kl->il": "flf"}
+
+
+@pytest.mark.parametrize("equation", EQUATIONS)
+def test_einsum_takes_operands_of_two_types(equation):
+    found = []
+    for library in (cygrad, torch):
+        kinds = {"l": library.bfloat16, "f": library.float32}
+        operands = [library.full((2, 2), 1.5, dtype=kinds[kind]) for kind in EQUATIONS[equation]]
+        operands = [t[0] if "..." in equation else t for t in operands]
+        with library.autocast("cpu"):
+            result = library.einsum(equation, *operands)
+        found.append((str(result.dtype), result.tolist()))
+    assert found[0] == found[1]

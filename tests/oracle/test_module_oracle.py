@@ -7,6 +7,8 @@ from collections import OrderedDict
 import pytest
 from oracle.programs import compare, fill
 
+import cygrad
+
 torch = pytest.importorskip("torch", reason="compares with PyTorch (tox -e oracle)")
 
 pytestmark = pytest.mark.oracle
@@ -360,3 +362,14 @@ def test_containers_of_parameters():
             say([row, table, [n for n, _ in row.named_parameters()], [n for n, _ in table.named_parameters()]])
 
     compare(program)
+
+
+@pytest.mark.parametrize("kind", [dict, OrderedDict, list])
+def test_order_of_parameter_dict(kind):
+    orders = []
+    for library in (cygrad, torch):
+        pairs = [(name, library.zeros(1)) for name in "cab"]
+        made = library.nn.ParameterDict(kind(pairs))
+        made.update(kind([("e", library.zeros(1)), ("d", library.zeros(1))]))
+        orders.append([list(made), [name for name, _ in made.named_parameters()], list(made.copy())])
+    assert orders[0] == orders[1]

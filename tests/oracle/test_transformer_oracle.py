@@ -111,6 +111,35 @@ def test_layer(text, arrays, named):
     assert public[0] == public[1]
 
 
+ENCODERS = [  # (the layer's other arguments, the encoder's, the padding, the mask, whether it is evaluated)
+    ("", "", "end", False, True),
+    ("activation='gelu'", "norm=nn.LayerNorm(6)", "float", False, True),
+    ("norm_first=True", "", "end", False, True),
+    ("bias=False", "", "end", False, True),
+    ("", "enable_nested_tensor=False", "end", False, True),
+    ("", "", "start", False, True),
+    ("", "", "end", True, True),
+    ("", "", "end", False, False),
+]
+
+
+@pytest.mark.parametrize(("layer", "encoder", "padded", "masked", "evaluated"), ENCODERS)
+def test_padding_gives_zeros_where_pytorch_leaves_it_out(layer, encoder, padded, masked, evaluated):
+    text = f"TransformerEncoder(nn.TransformerEncoderLayer(6, 2, 8, 0.0, batch_first=True, {layer}), 2, {encoder})"
+    ours, theirs = (made(library, text).train(not evaluated) for library in (cygrad, torch))
+    assert ours.use_nested_tensor == theirs.use_nested_tensor
+    ours.load_state_dict({k: cygrad.from_numpy(v.numpy().copy()) for k, v in theirs.state_dict().items()})
+    padding = {"end": PADDING, "start": PADDING[:, ::-1].copy()}.get(padded)
+    padding = np.where(PADDING, np.float32(-np.inf), np.float32(0)) if padding is None else padding
+    results = []
+    for library, model in ((cygrad, ours), (torch, theirs)):
+        mask = library.zeros(5, 5) if masked else None
+        with library.no_grad():
+            x = library.from_numpy(MEMORY.swapaxes(0, 1).astype(np.float32).copy())
+            results.append(model(x, mask, src_key_padding_mask=library.from_numpy(padding)).numpy())
+    np.testing.assert_allclose(*results, 1e-4, 1e-5)
+
+
 @pytest.mark.parametrize("kind", sorted({row[0].partition("(")[0] for row in CALLS}))
 def test_signatures(kind):
     names = ("__init__", "forward", *(["merge_masks"] if kind == "MultiheadAttention" else []))
@@ -144,6 +173,7 @@ def test_first_parameters_have_pytorchs_distribution(text):
         "MultiheadAttention(6, 2)(x, x, x[0])",
         "MultiheadAttention(6, 2)(x, x, x, key_padding_mask=torch.zeros(2, 5).long())",
         "MultiheadAttention(6, 2)(x, x, x, key_padding_mask=torch.zeros(2, 4))",
+        "MultiheadAttention(6, 2)(x, x, x, key_padding_mask=torch.zeros(1, 5))",
         "MultiheadAttention(6, 2, kdim=3)(x, torch.zeros(5, 2, 3), x[:4])",
         "MultiheadAttention(6, 2, kdim=3)(x[:, 0], torch.zeros(5, 3), x[:4, 0])",
         "MultiheadAttention(6, 2)(x, x, x[:4])",

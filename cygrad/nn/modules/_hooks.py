@@ -14,7 +14,7 @@ from cygrad.utils.hooks import HookDict, RemovableHandle, add_hook
 
 
 class ForwardHook:
-    """A hook before or after `forward`, and how it wants to be called."""
+    """A hook before or after `forward` that is called in another way than others, which are kept as they are."""
 
     __slots__ = ("always_call", "function", "with_kwargs")
 
@@ -80,7 +80,7 @@ class Hooked(Called):
         is `hook(module, args, kwargs)`, which may return `(args, kwargs)`. The handle returned
         removes the hook. `prepend` puts it before the hooks that are there.
         """
-        return add_hook(self._forward_pre_hooks, ForwardHook(hook, with_kwargs), prepend)
+        return add_hook(self._forward_pre_hooks, _entry(hook, with_kwargs), prepend)
 
     def register_forward_hook(
         self,
@@ -102,7 +102,7 @@ class Hooked(Called):
         torch.Size([5, 3])
         >>> handle.remove()
         """
-        return add_hook(self._forward_hooks, ForwardHook(hook, with_kwargs, always_call), prepend)
+        return add_hook(self._forward_hooks, _entry(hook, with_kwargs, always_call), prepend)
 
     def register_full_backward_pre_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
         """Call `hook(module, grad_output)` when the gradients of the outputs are known.
@@ -145,19 +145,19 @@ class Hooked(Called):
         try:
             return self._run_hooks_and_forward(args, kwargs, called)
         except Exception:
-            for number, hook in _hooks("forward", self._forward_hooks):
+            for number, hook in _forward_hooks("forward", self._forward_hooks):
                 if hook.always_call and number not in called:
                     self._run_despite_error(hook, args, kwargs)
             raise
 
     def _run_hooks_and_forward(self, args: tuple, kwargs: dict, called: set[int]) -> Any:
-        for _, hook in _hooks("forward_pre", self._forward_pre_hooks):
+        for _, hook in _forward_hooks("forward_pre", self._forward_pre_hooks):
             args, kwargs = hook.before(self, args, kwargs)
         backward = self._backward_hooks_of_call()
         if backward is not None:
             args = backward.watch_inputs(args)
         output = self.forward(*args, **kwargs)
-        for number, hook in _hooks("forward", self._forward_hooks):
+        for number, hook in _forward_hooks("forward", self._forward_hooks):
             called.add(number)
             output = hook.after(self, args, kwargs, output)
         if backward is not None:
@@ -187,15 +187,14 @@ class Hooked(Called):
 
 def register_module_forward_pre_hook(hook: Callable) -> RemovableHandle:
     """As `Module.register_forward_pre_hook`, for every module."""
-    return add_hook(_global_hooks, ("forward_pre", ForwardHook(hook)), prepend=False)
+    return add_hook(_global_hooks, ("forward_pre", hook), prepend=False)
 
 
 def register_module_forward_hook(
     hook: Callable, *, with_kwargs: bool = False, always_call: bool = False
 ) -> RemovableHandle:
     """As `Module.register_forward_hook`, for every module."""
-    entry = ForwardHook(hook, with_kwargs, always_call)
-    return add_hook(_global_hooks, ("forward", entry), prepend=False)
+    return add_hook(_global_hooks, ("forward", _entry(hook, with_kwargs, always_call)), prepend=False)
 
 
 def register_module_full_backward_pre_hook(hook: Callable) -> RemovableHandle:
@@ -206,6 +205,16 @@ def register_module_full_backward_pre_hook(hook: Callable) -> RemovableHandle:
 def register_module_full_backward_hook(hook: Callable) -> RemovableHandle:
     """As `Module.register_full_backward_hook`, for every module."""
     return add_hook(_global_hooks, ("full_backward", hook), prepend=False)
+
+
+def _entry(hook: Callable, with_kwargs: bool, always_call: bool = False) -> Any:
+    """What stands in a dictionary for a hook: itself, for those who look for theirs."""
+    return ForwardHook(hook, with_kwargs, always_call) if with_kwargs or always_call else hook
+
+
+def _forward_hooks(kind: str, own: dict) -> Iterator[tuple[int, ForwardHook]]:
+    for number, hook in _hooks(kind, own):
+        yield number, hook if isinstance(hook, ForwardHook) else ForwardHook(hook)
 
 
 def _hooks(kind: str, own: dict) -> Iterator[tuple[int, Any]]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Iterator
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from cygrad import Tensor
@@ -143,7 +144,7 @@ class ParameterDict(Module):
 
     def copy(self) -> ParameterDict:
         """A new dictionary with the same parameters."""
-        return ParameterDict({key: self[key] for key in self._keys})
+        return ParameterDict(self)
 
     def clear(self) -> None:
         """Remove everything."""
@@ -189,7 +190,12 @@ class ParameterDict(Module):
         return (self[key] for key in self._keys)
 
     def update(self, parameters: Any) -> None:
-        """Add values from a mapping or from pairs of name and value."""
+        """Add values from a mapping or from pairs of name and value.
+
+        Those of a plain `dict` are added in the order of their names, as in PyTorch: files of optimizers count on it.
+        """
+        if isinstance(parameters, Mapping) and not isinstance(parameters, OrderedDict):
+            parameters = sorted(parameters.items(), key=operator.itemgetter(0))
         for key, value in pairs_of(parameters, "ParameterDict"):
             self[key] = value
 

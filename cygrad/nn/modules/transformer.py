@@ -227,8 +227,9 @@ def _get_clones(layer: Module, count: int) -> ModuleList:
 class TransformerEncoder(Module):
     """`num_layers` copies of an encoder layer, one after the other, then `norm` if given.
 
-    `enable_nested_tensor` and `mask_check` are taken for PyTorch's sake; there are no nested tensors here. With
-    `is_causal=None` the mask is looked at.
+    With `enable_nested_tensor`, where PyTorch computes without the padding (in `eval()`, without gradients, batch
+    first, `src_key_padding_mask` alone, with the padding at the end unless `mask_check=False`), padding gives zeros, as
+    there. With `is_causal=None` the mask is looked at.
 
     >>> import cygrad
     >>> layer = cygrad.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
@@ -249,7 +250,7 @@ class TransformerEncoder(Module):
         self.num_layers = num_layers
         self.norm = norm
         self.enable_nested_tensor = enable_nested_tensor
-        self.use_nested_tensor = False
+        self.use_nested_tensor = enable_nested_tensor and _can_be_nested(encoder_layer)
         self.mask_check = mask_check
 
     def forward(
@@ -263,9 +264,40 @@ class TransformerEncoder(Module):
         padding = _canonical(src_key_padding_mask, "src_key_padding_mask", src)
         mask = _canonical(mask, "mask", src)
         hint = _is_causal(mask, is_causal, _length(src, self.layers))
+        hidden = self._hidden(src, mask, padding)
         for layer in self.layers:
             src = layer(src, src_mask=mask, is_causal=hint, src_key_padding_mask=padding)
+        if hidden is not None:
+            src = src.masked_fill(hidden, 0.0)
         return src if self.norm is None else self.norm(src)
+
+    def _hidden(self, src: Tensor, mask: Tensor | None, padding: Tensor | None) -> Tensor | None:
+        """What PyTorch leaves out: the padding, if it is all that is masked and no gradient is wanted."""
+        if not self.use_nested_tensor or self.layers[0].training or src.dim() != 3 or mask is not None:
+            return None
+        if padding is None or cygrad.is_autocast_enabled(src.device.type):
+            return None
+        if cygrad.is_grad_enabled() and any(t.requires_grad for t in (src, *self.layers[0].parameters())):
+            return None
+        hidden = padding != 0
+        if self.mask_check and bool((hidden[:, :-1] & ~hidden[:, 1:]).any()):
+            return None
+        return hidden.unsqueeze(2)
+
+
+def _can_be_nested(layer: Any) -> bool:
+    """Whether PyTorch would give nested tensors to such layers."""
+    if not isinstance(layer, TransformerEncoderLayer) or layer.norm_first:
+        return False
+    attention: Any = layer.self_attn
+    return (
+        attention.batch_first
+        and attention._qkv_same_embed_dim
+        and attention.in_proj_bias is not None
+        and attention.num_heads % 2 == 0
+        and layer.activation_relu_or_gelu != 0
+        and layer.norm1.eps == layer.norm2.eps
+    )
 
 
 def _length(x: Tensor, layers: Any) -> int:

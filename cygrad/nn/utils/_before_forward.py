@@ -7,9 +7,9 @@ from typing import Any
 
 def hook_on(module: Any, kind: type, name: str) -> tuple[int, Any] | None:
     """Number and hook of the one of class `kind` that computes the tensor of this name, if there is one."""
-    for number, entry in module._forward_pre_hooks.items():
-        if isinstance(entry.function, kind) and entry.function.name == name:  # type: ignore[attr-defined]
-            return number, entry.function
+    for number, hook in module._forward_pre_hooks.items():
+        if isinstance(hook, kind) and hook.name == name:  # type: ignore[attr-defined]
+            return number, hook
     return None
 
 

@@ -433,7 +433,5 @@ def is_pruned(module: Any) -> bool:
     False
     """
     return any(
-        isinstance(entry.function, BasePruningMethod)
-        for each in module.modules()
-        for entry in each._forward_pre_hooks.values()
+        isinstance(hook, BasePruningMethod) for each in module.modules() for hook in each._forward_pre_hooks.values()
     )
