@@ -255,7 +255,7 @@ class Optimizer:
     # Hooks
 
     def register_step_pre_hook(self, hook: Callable) -> RemovableHandle:
-        """Call `hook(optimizer, args, kwargs)` before each step; it may return new ones."""
+        """Call `hook(optimizer, args, kwargs)` before each step; it may return new ones. The optimizer leads `args`."""
         return add_hook(self._optimizer_step_pre_hooks, hook)
 
     def register_step_post_hook(self, hook: Callable) -> RemovableHandle:
@@ -307,6 +307,7 @@ def _with_hooks(step: Callable) -> Callable:
             return step(self, *args, **kwargs)
         if type(self).step is not step_with_hooks:
             return step(self, *args, **kwargs)
+        args = (self, *args)  # as PyTorch's hooks see and return them
         for hook in [*_global_pre_hooks.values(), *before.values()]:
             result = hook(self, args, kwargs)
             if result is None:
@@ -314,7 +315,7 @@ def _with_hooks(step: Callable) -> Callable:
             if not isinstance(result, tuple) or len(result) != 2:
                 raise RuntimeError(f"{step} must return None or a tuple of (new_args, new_kwargs), but got {result}.")
             args, kwargs = result
-        loss = step(self, *args, **kwargs)
+        loss = step(*args, **kwargs)
         for hook in [*after.values(), *_global_post_hooks.values()]:
             hook(self, args, kwargs)
         return loss

@@ -211,7 +211,7 @@ def test_hooks_run_once_where_step_calls_step():
 def test_pre_hook_may_replace_arguments():
     w = leaf(1.0)
     steps = SGD([w])
-    handle = steps.register_step_pre_hook(lambda s, args, kwargs: ((lambda: 7,), {}))
+    handle = steps.register_step_pre_hook(lambda s, args, kwargs: ((*args, lambda: 7), {}))
     assert steps.step() == 7
     handle.remove()
     steps.register_step_pre_hook(lambda *_: 3)

@@ -93,6 +93,12 @@ def test_hooks():
             handle.remove()
         optimizer.step()
         say(log)
+        optimizer.register_step_pre_hook(lambda s, args, kwargs: log.append((args[0] is s, len(args), kwargs)))
+        optimizer.register_step_post_hook(lambda s, args, kwargs: log.append((args[0] is s, len(args), kwargs)))
+        other = optimizer.register_step_pre_hook(lambda s, args, kwargs: ((*args[:1], lambda: lib.tensor(7.0)), {}))
+        say(lambda: optimizer.step(closure=lambda: lib.tensor(1.0)))
+        other.remove()
+        say(log)
         optimizer.register_step_pre_hook(lambda *values: 3)
         say(lambda: optimizer.step())
 
