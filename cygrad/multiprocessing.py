@@ -1,7 +1,7 @@
 """Python's `multiprocessing` under PyTorch's name, and `spawn`.
 
-Tensors whose memory was shared (`share_memory_()`) before a process was forked are the same memory in both. What goes
-through a queue or a pipe, or to a process that was not forked, is a copy.
+Tensors whose memory was shared (`share_memory_()`) before a process was forked are the same memory in both; on Linux
+also those in the arguments of a spawned process. What goes through a queue or a pipe is a copy.
 """
 
 import multiprocessing as _processes
@@ -14,7 +14,7 @@ __all__ += ["get_all_sharing_strategies", "get_sharing_strategy", "set_sharing_s
 
 
 def get_all_sharing_strategies():
-    """The names of the ways to share memory: one, which needs no file."""
+    """The names of the ways to share memory: one, by files without names."""
     return {"file_descriptor"}
 
 
@@ -24,7 +24,7 @@ def get_sharing_strategy():
 
 
 def set_sharing_strategy(new_strategy):
-    """Choose a way to share memory. Any of PyTorch's is taken and changes nothing: no file is kept open."""
+    """Choose a way to share memory. Any of PyTorch's is taken and changes nothing."""
     if new_strategy not in ("file_descriptor", "file_system"):
         raise AssertionError(f"expected 'file_descriptor' or 'file_system', got {new_strategy!r}")
 

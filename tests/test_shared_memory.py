@@ -1,6 +1,10 @@
 """Tensors in memory that forked processes share; pinned memory, which there is not."""
 
+import gc
 import multiprocessing
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -47,6 +51,58 @@ def test_a_module_trained_in_a_fork():
     in_a_fork(train)
     for parameter, old in zip(parameters, before):
         assert torch.allclose(parameter.detach(), old - parameter.grad)
+
+
+SPAWNED = """
+import multiprocessing, os, pickle
+import cygrad as torch
+
+def train(model, parts):
+    for part in parts:
+        part += 1
+    model(torch.ones(4, 2)).sum().backward()
+    torch.optim.SGD(model.parameters(), lr=1.0).step()
+
+if __name__ == "__main__":
+    model, base, other = torch.nn.Linear(2, 1).share_memory(), torch.zeros(2, 3).share_memory_(), torch.zeros(2)
+    before = [p.detach().clone() for p in model.parameters()]
+    context = multiprocessing.get_context("spawn")
+    process = context.Process(target=train, args=(model, [base[1], base.t()[2], other]))
+    process.start()
+    process.join(60)
+    assert process.exitcode == 0
+    assert base.tolist() == [[0, 0, 1], [1, 1, 2]] and other.tolist() == [0, 0]
+    assert all(torch.allclose(p.detach(), old - 4) for p, old in zip(model.parameters(), before))
+    assert torch.equal(pickle.loads(pickle.dumps(base)), base)
+
+    import resource, warnings
+
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+    many = [torch.zeros(1).share_memory_() for _ in range(99)]
+    assert all(t.is_shared() for t in many) and len(os.listdir("/proc/self/fd")) < 40
+    process = context.Process(target=print, args=(many[-1],))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        process.start()
+    process.join(60)
+    assert ["is copied for a new process" in str(w.message) for w in caught] == [True]
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="the system has no files without names")
+def test_a_spawned_process_changes_what_is_shared(tmp_path):
+    (tmp_path / "program.py").write_text(SPAWNED)
+    subprocess.run([sys.executable, tmp_path / "program.py"], check=True)
+
+
+@pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="the system has no files without names")
+def test_files_of_shared_memory_are_closed():
+    before = len(os.listdir("/proc/self/fd"))
+    shared = torch.zeros(3).share_memory_()
+    assert len(os.listdir("/proc/self/fd")) > before
+    del shared
+    gc.collect()
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from cygrad._core.access import array_of, attributes_of, bind, dictionary_of, of
 from cygrad._core.dual import is_forward
 from cygrad._core.faults import not_a_leaf_to_copy, read_of_gradient
 from cygrad._core.opdef import registry
+from cygrad._core.shared_memory import to_send
 from cygrad._core.state import get_modes
 from cygrad._core.tensor import Tensor
 from cygrad._kernels.gpu import basics
@@ -132,7 +133,7 @@ def __reduce_ex__(self, protocol):
     array, rest = array_of(self), (self.requires_grad, attributes_of(self))
     if is_array(array):
         return _rebuild_on_gpu, (type(self), basics.move(array, None), array.device.id, *rest)
-    return _rebuild, (type(self), array, *rest)
+    return _rebuild, (type(self), to_send(array), *rest)
 
 
 def _rebuild_on_gpu(cls, array, index, requires_grad, attributes):

@@ -1,6 +1,9 @@
-"""Where a tensor's memory lies: in memory that forked processes share, or locked for transfers to a GPU."""
+"""Where a tensor's memory lies: in memory that processes share, or locked for transfers to a GPU."""
 
 import functools
+import os
+import sys
+import warnings
 
 import numpy as np
 
@@ -11,13 +14,79 @@ from cygrad._kernels.gpu import allocating, library, pinned
 
 @functools.cache
 def shared_class():
-    """The class of memory that stays the same memory in a forked process."""
+    """The class of memory that stays the same memory in another process."""
     import mmap
 
     class Shared(mmap.mmap):
         """By its class `is_shared` tells it from a mapped file."""
 
+        file = None  # the descriptor by which a process that is no fork finds it
+
+        def __del__(self, close=os.close):
+            if self.file is not None:
+                close(self.file)
+
     return Shared
+
+
+def _shared(size):
+    """New memory; without a file where the system has none for it, or half of the files a process may open are open."""
+    try:
+        file = os.memfd_create("cygrad")
+    except (AttributeError, OSError):
+        return shared_class()(-1, size)
+    if file > os.sysconf("SC_OPEN_MAX") // 2:  # the lowest number that was free
+        os.close(file)
+        return shared_class()(-1, size)
+    try:
+        os.ftruncate(file, size)
+        return _mapped(file, size)
+    except BaseException:
+        os.close(file)
+        raise
+
+
+def _mapped(file, size):
+    memory = shared_class()(file, size)
+    memory.file = file
+    return memory
+
+
+class Handed:
+    """Stands for an array in what is sent to a process that is about to start."""
+
+    def __init__(self, array, owner):
+        place = array.ctypes.data - np.frombuffer(owner, np.uint8).ctypes.data
+        self.how = owner.file, len(owner), array.shape, array.dtype, place, array.strides
+
+    def __reduce__(self):
+        return _arrived, self.how
+
+
+def _arrived(file, size, shape, dtype, place, strides):
+    return np.ndarray(shape, dtype, _mapped(os.dup(file), size), place, strides)
+
+
+def to_send(array):
+    """What to pickle for an array: itself, but for shared memory that goes to a process which is being spawned."""
+    contexts = sys.modules.get("multiprocessing.context")
+    starting = None if contexts is None else contexts.get_spawning_popen()
+    if starting is None:
+        return array
+    owner = _owner(array)
+    if not isinstance(owner, shared_class()):
+        return array
+    files = getattr(starting, "_fds", None)
+    if owner.file is None or files is None or starting.method != "spawn":
+        warnings.warn(
+            "a tensor in shared memory is copied for a new process, which then changes its copy: use the start method "
+            "'fork', or 'spawn' on Linux with enough files (`ulimit -n`)",
+            stacklevel=2,
+        )
+        return array
+    if owner.file not in files:
+        starting.duplicate_for_child(owner.file)
+    return Handed(array, owner)
 
 
 def _owner(array):
@@ -28,15 +97,16 @@ def _owner(array):
 
 
 def is_shared(self):
-    """Whether processes that are forked see each other's changes of this tensor: after `share_memory_()`."""
+    """Whether processes see each other's changes of this tensor: after `share_memory_()`."""
     return not self.is_cpu or isinstance(_owner(array_of(self)), shared_class())
 
 
 def share_memory_(self):
-    """Move the elements to memory that processes share which are forked from now on; returns the tensor.
+    """Move the elements to memory that is shared with processes forked from now on; returns the tensor.
 
     A view takes the tensor it was taken from along. Other views, and what `detach()` and `.data` gave, keep the former
-    memory if they were made before. A process that is not forked (spawn, forkserver) gets a copy.
+    memory if they were made before. On Linux a spawned process shares what is in its arguments; what goes through a
+    queue, or to a process of a fork server, is a copy.
 
     >>> import cygrad
     >>> cygrad.ones(2).share_memory_().is_shared()
@@ -46,7 +116,7 @@ def share_memory_(self):
         return self
     base = self if self._base is None else self._base
     array, former = array_of(self), array_of(base)
-    memory = shared_class()(-1, max(former.nbytes, 1))
+    memory = _shared(max(former.nbytes, 1))
     shared = np.ndarray(former.shape, former.dtype, memory, strides=np.empty_like(former).strides)
     place = array.ctypes.data - former.ctypes.data
     if base is not self and (shared.strides != former.strides or not 0 <= place <= former.nbytes):
