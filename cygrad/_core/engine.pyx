@@ -5,7 +5,7 @@ from numpy cimport PyArray_NDIM, PyArray_SIZE, PyArray_TYPE, import_array, ndarr
 
 from cygrad._core.dtypes cimport FLOATING, category_of_num
 from cygrad._core.record cimport model_of
-from cygrad._core.run cimport Run
+from cygrad._core.run cimport Run, check_given
 from cygrad._core.state cimport FORWARD, NO_GRAD, ThreadState, current_site, thread_state
 from cygrad._core.tensor cimport (
     CUT_BACKWARD, IS_VOLATILE, REQUIRES_GRAD, Tensor, cut, grad_fn_of, requires_grad, set_leaf_requires_grad,
@@ -199,6 +199,8 @@ cdef int plant(Run run, tuple tensors, list roots) except -1:
     run.discover()
     for i in range(len(tensors)):
         entry, nr = entries[i]
+        if thread_state().watch:
+            check_given(i, <Tensor>roots[i])
         run.give(entry, nr, <Tensor>roots[i])
         roots[i] = None
     return 0

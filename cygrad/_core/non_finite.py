@@ -43,6 +43,18 @@ def bad_gradient(node, index, grad, incoming, nodes, inf):
     raise NonFiniteError(text, recorded=node._site)
 
 
+def bad_given(index, array, inf):
+    """`nan_check`: a backward pass was to begin with a nan, or with `inf` an infinite number."""
+    bad, place = _bad_places(array, inf), current_place()
+    word, first = _word(array, bad[0]), tuple(bad[0].tolist())
+    text = (
+        f"nan_check: the gradient that was given for output {index} has {word} values\n"
+        f"  at {at(*place)}\n"
+        f"  it has {_shape_and_type(array)}; the first {word} is at {first}, one of {len(bad)}"
+    )
+    raise NonFiniteError(text, computed=place)
+
+
 def _saved_there(node, shape, place):
     """The values that went into the op, as far as it has saved them."""
     found = []

@@ -509,10 +509,29 @@ cdef int check_gradients(Run run, Node node, object grads, object grad) except -
     """Anomaly mode and `nan_check`: raise if a node made a nan out of its gradient."""
     cdef bint inf = thread_state().watch & WATCH_INF
     cdef Py_ssize_t i
-    for i, value in enumerate(grads if type(grads) is tuple else (grads,)):
-        if isinstance(value, Tensor) and has_bad((<Tensor>value).array, inf):
-            from cygrad._core import non_finite
-            non_finite.bad_gradient(node, i, value, grad, run.nodes(), inf)
+    if type(grads) is tuple:
+        for i in range(len(<tuple>grads)):
+            check_gradient(run, node, i, (<tuple>grads)[i], grad, inf)
+    else:
+        check_gradient(run, node, 0, grads, grad, inf)
+    return 0
+
+
+cdef int check_gradient(Run run, Node node, Py_ssize_t i, object value, object grad, bint inf) except -1:
+    if value is grad and not anomaly_check:         # looked at before
+        return 0
+    if isinstance(value, Tensor) and has_bad((<Tensor>value).array, inf):
+        from cygrad._core import non_finite
+        non_finite.bad_gradient(node, i, value, grad, run.nodes(), inf)
+    return 0
+
+
+cdef int check_given(Py_ssize_t i, Tensor grad) except -1:
+    """`nan_check`: raise if there is a nan in a gradient that a backward pass begins with."""
+    cdef bint inf = thread_state().watch & WATCH_INF
+    if has_bad(grad.array, inf):
+        from cygrad._core import non_finite
+        non_finite.bad_given(i, grad.array, inf)
     return 0
 
 

@@ -4,7 +4,7 @@ import numpy as np
 
 cimport numpy as cnp
 
-from cygrad._kernels.arrays cimport RELEASE_ABOVE
+from cygrad._kernels.arrays cimport RELEASE_ABOVE, dense
 from cygrad._kernels.parallel cimport LIGHT, share
 
 cnp.import_array()
@@ -35,20 +35,28 @@ cdef bint _found(Search* s, Py_ssize_t n) noexcept:
     return s.found
 
 
+cdef cnp.ndarray _block(cnp.ndarray a):
+    """The elements in one block of memory, those that are repeated once."""
+    if cnp.PyArray_IS_C_CONTIGUOUS(a) or cnp.PyArray_IS_F_CONTIGUOUS(a):
+        return a
+    return dense((<object>a)[tuple([slice(None if step else 1) for step in (<object>a).strides])])
+
+
 cdef bint has_bad(object a, bint inf) except -1:
     cdef Search search
+    cdef cnp.ndarray block
     cdef int num
     cdef bint complex_
     if type(a) is not cnp.ndarray:
         return False
     num = cnp.PyArray_TYPE(<cnp.ndarray>a)
     complex_ = num == cnp.NPY_COMPLEX64 or num == cnp.NPY_COMPLEX128
-    if (cnp.PyArray_IS_C_CONTIGUOUS(<cnp.ndarray>a) or cnp.PyArray_IS_F_CONTIGUOUS(<cnp.ndarray>a)) and (
-            complex_ or num == cnp.NPY_FLOAT32 or num == cnp.NPY_FLOAT64):
-        search.x = <const char*>cnp.PyArray_DATA(<cnp.ndarray>a)
+    if complex_ or num == cnp.NPY_FLOAT32 or num == cnp.NPY_FLOAT64:
+        block = _block(a)
+        search.x = <const char*>cnp.PyArray_DATA(block)
         search.is_double = num == cnp.NPY_FLOAT64 or num == cnp.NPY_COMPLEX128
         search.inf = inf
-        return _found(&search, cnp.PyArray_SIZE(<cnp.ndarray>a) << complex_)
+        return _found(&search, cnp.PyArray_SIZE(block) << complex_)
     if num <= cnp.NPY_ULONGLONG:        # boolean or integer
         return False
     return bool((~np.isfinite(a) if inf else np.isnan(a)).any())

@@ -5,7 +5,7 @@ views return them as outputs of one node; such views can not be changed in place
 joined is new and contiguous.
 """
 
-from cygrad._core.opdef cimport FUNCTION_ONLY, IS_PART, LINEAR, PRIVATE, VIEW, OpDef, OpNode, op
+from cygrad._core.opdef cimport FUNCTION_ONLY, IS_PART, LINEAR, PRIVATE, SELECTS, VIEW, OpDef, OpNode, op
 from cygrad._core.opdef import publish
 from cygrad._core.record cimport record1, record_n, record_view, record_views, result_type, write_into
 from cygrad._core.tensor cimport Tensor, dtype_of, wrap
@@ -16,9 +16,9 @@ from cygrad._kernels.strided cimport Geometry, geometry_of, remove_dim, select_a
 from cygrad._ops.arguments cimport dim_argument, integer, integers, require, tensor_list
 
 
-cdef unsigned int PART = VIEW | LINEAR
+cdef unsigned int PART = VIEW | LINEAR | SELECTS
 cdef unsigned int EMBEDDING = LINEAR | PRIVATE
-cdef unsigned int JOINED = LINEAR | FUNCTION_ONLY
+cdef unsigned int JOINED = LINEAR | SELECTS | FUNCTION_ONLY
 
 
 cdef object checks():

@@ -13,7 +13,7 @@ from cygrad._core.dtypes cimport dtype, dtype_of_num
 from cygrad._core.events cimport mark_start
 from cygrad._core.inplace cimport check_inplace, give_history
 from cygrad._core.node cimport set_meta
-from cygrad._core.opdef cimport LINEAR, METHOD_ONLY, PRIVATE, VIEW, OpDef, OpNode, op
+from cygrad._core.opdef cimport LINEAR, METHOD_ONLY, PRIVATE, SELECTS, VIEW, OpDef, OpNode, op
 from cygrad._core.opdef import publish
 from cygrad._core.dual cimport begin_looking, end_carrying
 from cygrad._core.record cimport node_of, record1, record_view
@@ -28,7 +28,7 @@ from cygrad._ops.arguments cimport (
 from cygrad._ops.copying cimport contiguous
 from cygrad._ops.tuples import of_tuple
 
-cdef unsigned int MOVES = VIEW | LINEAR
+cdef unsigned int MOVES = VIEW | LINEAR | SELECTS
 
 
 cdef object checks():
@@ -46,7 +46,7 @@ cdef OpDef VIEW_ROW = op("view", view_rule).row(flags=MOVES | METHOD_ONLY, attri
 cdef OpDef RESHAPE_ALIAS = op("reshape.alias", view_rule).row(
     flags=MOVES | PRIVATE, node="ReshapeAliasBackward0", attributes="self_sym_sizes")
 cdef OpDef UNSAFE_VIEW = op("reshape.copy", view_rule).row(
-    flags=LINEAR | PRIVATE, node="UnsafeViewBackward0", attributes="self_sym_sizes")
+    flags=LINEAR | SELECTS | PRIVATE, node="UnsafeViewBackward0", attributes="self_sym_sizes")
 
 
 def view(input, *size, **named):

@@ -168,6 +168,31 @@ def test_one_bad_element_is_found_wherever_it_is(size, dtype, bad):
             x.clone()
 
 
+def test_a_gradient_that_is_given_is_looked_at():
+    x = leaf(1.0, 2.0)
+    for y in (x + 1, x.relu(), x.view(2, 1).expand(2, 1)):
+        with nan_check():
+            error = caught(lambda y=y: y.backward(torch.full(y.shape, float("nan"))))
+        assert first_line(error) == "nan_check: the gradient that was given for output 0 has nan values"
+        assert "it has shape (2" in str(error) and "is at (0" in str(error)
+        assert x.grad is None
+    with nan_check():
+        (x + 1).backward(torch.full((2,), float("inf")))
+    with nan_check(inf=True):
+        assert "has inf values" in first_line(caught(lambda: (x + 1).backward(torch.full((2,), float("inf")))))
+
+
+def test_one_element_that_is_repeated_is_looked_at_once():
+    x = torch.ones(3, requires_grad=True)
+    for bad in (1.0, float("nan")):
+        given = torch.tensor([1.0, bad, 1.0])[:, None].expand(3, 4)
+        with nan_check():
+            if bad == 1:
+                (x[:, None] * torch.ones(3, 4)).backward(given)
+            else:
+                assert "one of 4" in str(caught(lambda g=given: (x[:, None] * torch.ones(3, 4)).backward(g)))
+
+
 def test_gradients_are_looked_at_too():
     x = leaf(0.0, 1.0)
     y = x.sqrt()
