@@ -14,6 +14,7 @@
 #include "clones.h"
 
 #define SQUARE 16
+#define TALL 64          /* rows of what is turned at once where lines push each other out: columns are written as four lines */
 #define FEW 8            /* elements of a row, which take longer to begin than to copy */
 #define ALONG 512
 #define STRIP 64         /* columns of squares that are read together */
@@ -77,10 +78,10 @@ DEFINE_COPIES(8, copied_8)
 #undef DEFINE_COPIES
 
 #ifdef CYGRAD_SHUFFLES
-/* The same of elements of 4 bytes that lie side by side, four by four. */
-static void fours_of_square(const char *from, Py_ssize_t step, char *to, Py_ssize_t to_step, Py_ssize_t m)
+/* The same of elements of 4 bytes that lie side by side, four by four, and of m rows, for which there is room. */
+CYGRAD_INLINE void turn_fours(uint32_t (*buffer)[SQUARE], const char *from, Py_ssize_t step, char *to, Py_ssize_t to_step,
+                              Py_ssize_t m)
 {
-    uint32_t buffer[SQUARE][SQUARE];
     for (Py_ssize_t i = 0; i < m; i++) memcpy(buffer[i], from + i * step, sizeof buffer[i]);
     for (int j = 0; j < SQUARE; j += 4, to += 4 * to_step)
         for (Py_ssize_t i = 0; i < m; i += 4) {
@@ -94,6 +95,21 @@ static void fours_of_square(const char *from, Py_ssize_t step, char *to, Py_ssiz
             *(four *)(at + 2 * to_step) = __builtin_shufflevector(ba, dc, 0, 1, 4, 5);
             *(four *)(at + 3 * to_step) = __builtin_shufflevector(ba, dc, 2, 3, 6, 7);
         }
+}
+
+static void fours_of_square(const char *from, Py_ssize_t step, char *to, Py_ssize_t to_step, Py_ssize_t m)
+{
+    uint32_t buffer[SQUARE][SQUARE];    /* loops that are known to be so short are written out: half of the time */
+    turn_fours(buffer, from, step, to, to_step, m);
+}
+
+/* Of rows so far apart that lines push each other out of the nearest cache. */
+static void fours_of_rows(const char *from, Py_ssize_t step, char *to, Py_ssize_t to_step, Py_ssize_t m, Py_ssize_t n)
+{
+    uint32_t buffer[TALL][SQUARE];
+    for (Py_ssize_t j = 0; j < n; j += SQUARE, from += sizeof buffer[0], to += SQUARE * to_step)
+        for (Py_ssize_t i = 0; i < m; i += TALL)
+            turn_fours(buffer, from + i * step, step, to + 4 * i, to_step, m - i < TALL ? m - i : TALL);
 }
 
 /* The same of elements of 8 bytes, two by two. */
@@ -194,6 +210,13 @@ static void copy_units(void *context, Py_ssize_t first, Py_ssize_t count)
             }
             continue;
         }
+#ifdef CYGRAD_SHUFFLES
+        if (!plan->ahead && plan->size == 4 && n[0] % 4 == 0 && n[1] % SQUARE == 0 && plan->from_steps[1] == 4
+            && plan->to_steps[0] == 4) {
+            fours_of_rows(from, plan->from_steps[0], to, plan->to_steps[1], n[0], n[1]);
+            continue;
+        }
+#endif
         for (Py_ssize_t i = 0; i < n[0]; i += SQUARE)
             for (Py_ssize_t j = 0; j < n[1]; j += SQUARE) {
                 if (plan->ahead && i + 2 * SQUARE <= n[0])
