@@ -26,7 +26,7 @@ from typing import Any
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 SHARDS = 12  # of the largest files of tests, by the names of the tests
-GENERIC = ("generic", "forward_mode", "half", "batching", "views", "indexing")
+GENERIC = ("generic", "forward_mode", "half", "batching", "views", "indexing", "hostile")
 SHARED_OUT = "generic", "forward_mode", "batching"
 _SHARD = "CYGRAD_SHARD"
 _START = 60  # seconds for a program to begin

@@ -281,6 +281,9 @@ def embedding_bag_of_package(
             f"{messages.type_word(array_of(per_sample_weights))} (while checking arguments for embedding_bag)"
         )
     table, places, starts = array_of(w), array_of(i), array_of(o)
+    for array, what in ((places, "input"), (starts, "offsets")):
+        if array.ndim != 1:
+            raise RuntimeError(f"{what} has to be a 1D Tensor, but got Tensor of dimension {array.ndim}")
     if padding_idx is not None:
         padding_idx = integer(padding_idx, "embedding_bag", "padding_idx", 9)
     _check_bags(table, places, starts, padding_idx)

@@ -359,7 +359,12 @@ def take(a, indices, axis=None, out=None):
         raise TypeError(f"a cupy.ndarray is needed, not {type(a)}")
     if isinstance(indices, (list, np.ndarray)):
         indices = array(indices)
-    return compute.run("take", lambda a, i, out: np.take(a, i, axis, out=out, mode="wrap"), [a, indices, out])
+
+    def wrap(a, i, out):  # NumPy's own way is a loop of subtractions
+        n = a.size if axis is None else a.shape[axis]
+        return np.take(a, np.mod(i, n) if n else i, axis, out=out, mode="wrap")
+
+    return compute.run("take", wrap, [a, indices, out])
 
 
 @differs

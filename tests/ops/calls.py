@@ -78,6 +78,12 @@ def on_gpu(cupy):
         def tensor(array):
             return tensor_of(uploaded(cupy, array))
 
+        @staticmethod
+        def tensor_within(block, start, array):
+            """(a tensor with the shape and steps of an array on a copy of the bytes it begins within, that copy)."""
+            there = cupy.array(block)
+            return tensor_of(cupy.ndarray(array.shape, array.dtype, there.data + start, array.strides)), there
+
     return OnGpu
 
 

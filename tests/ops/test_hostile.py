@@ -33,8 +33,8 @@ NAMES = [name for name in SAMPLES if not (is_internal(name) or name in ENDLESS o
 class Operands:
     """Hostile variants of a sample's arguments, and what was in memory around them."""
 
-    def __init__(self, name, seed):
-        self.random = random.Random(seed)
+    def __init__(self, name, seed, on):
+        self.random, self.on = random.Random(seed), on
         self.share = self.random.choice([0, 0.1, 0.3, 0.8])  # of numbers that are replaced
         self.differentiable = name in DIFFERENTIABLE
         self.memory = []
@@ -74,30 +74,39 @@ class Operands:
 
     def tensor(self, a):
         """A tensor in memory whose ends are known, laid out as the array is or contiguous; perhaps not aligned."""
-        start = GUARD + self.random.choice([0, 0, 0, 1, 4])
+        moves = [0, 0, 0, 1, 4] if self.on is Cygrad else [0, 0, a.itemsize]  # a GPU wants aligned elements
+        start = GUARD + self.random.choice(moves)
         block = np.full(2 * GUARD + a.nbytes + 8, 0xA5, np.uint8)
         held = block[start : start + a.nbytes].view(a.dtype).reshape(a.shape)
         held[...] = a
-        self.memory.append((block, block.copy()))
+        if self.on is Cygrad:
+            self.memory.append((block, block.copy()))
         steps = [step and self.random.choice([1, 0]) for step in range(1, a.ndim + 1)]
         if a.size and self.random.random() < 0.2:  # repeat elements instead
             strides = [0 if not step else stride for step, stride in zip(steps, held.strides)]
             held = np.lib.stride_tricks.as_strided(held, held.shape, strides)
         elif a.ndim > 1 and self.random.random() < 0.3:
             held = held.reshape(a.shape[::-1]).T
-        tensor = cygrad.from_numpy(held)
+        if self.on is Cygrad:
+            tensor = cygrad.from_numpy(held)
+        else:
+            tensor, there = self.on.tensor_within(block, start, held)
+            self.memory.append((there, block))
         if self.differentiable and (tensor.is_floating_point() or tensor.is_complex()):
             tensor.requires_grad_(self.random.random() < 0.7)
         return tensor
 
     def check(self):
         for block, former in self.memory:
-            assert (block == former).all(), "an operand, or what lies beside it, was changed"
+            now = block if self.on is Cygrad else block.get()
+            assert (now == former).all(), "an operand, or what lies beside it, was changed"
 
 
 @pytest.fixture(autouse=True)
-def little_memory():
+def little_memory(request):
     former = cygrad.set_memory_limit(2**29)
+    if request.config.getoption("device") != "cpu":
+        request.getfixturevalue("cupy").get_default_memory_pool().set_limit(2**29)
     yield
     cygrad.set_memory_limit(former)
 
@@ -114,8 +123,8 @@ def try_out(name, args, kwargs):
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=4, database=None)
 @given(seed=st.integers(0, 2**32))
-def test_hostile_input(name, seed):
-    operands = Operands(name, seed)
+def test_hostile_input(name, on, seed):
+    operands = Operands(name, seed, on)
     for sample in SAMPLES[name]:
         args = operands.of(sample.args)
         kwargs = {key: operands.of(value) for key, value in sample.kwargs.items()}

@@ -19,6 +19,10 @@ __device__ inline T both(T a, T b) {
 __device__ inline bool skips(const whole* own, whole s, whole blank) {
     return s > 1 && own[s] != blank && own[s] != own[s - 2];
 }
+// What a symbol has; nan for one that there is not.
+__device__ inline T of_symbol(const T* emitted, whole symbol, whole symbols) {
+    return symbol >= 0 && symbol < symbols ? emitted[symbol] : nothing(T());
+}
 #define EACH_STATE(s) for (whole s = threadIdx.x; s < width; s += blockDim.x)
 """
 _ARGUMENTS = "const T* logs, const whole* states, const whole* inputs, const whole* targets"
@@ -40,7 +44,7 @@ extern "C" __global__ void ctc_forward({_ARGUMENTS}, T* alpha, T* losses, whole 
                 v = s ? both(before[s], before[s - 1]) : before[s];
                 if (skips(own, s, blank)) v = both(v, before[s - 2]);
             }}
-            now[s] = v + emitted[own[s]];
+            now[s] = v + of_symbol(emitted, own[s], symbols);
         }}
         __syncthreads();
     }}
@@ -81,7 +85,7 @@ extern "C" __global__ void ctc_backward({_ARGUMENTS}, const T* grad, const T* lo
                 v = s + 1 < width ? both(after[s], after[s + 1]) : after[s];
                 if (s + 2 < width && skips(own, s + 2, blank)) v = both(v, after[s + 2]);
             }}
-            now[s] = v + emitted[own[s]];
+            now[s] = v + of_symbol(emitted, own[s], symbols);
             shares[s] = exp(alpha[(t * count + n) * width + s] + v + loss) * g;
         }}
         __syncthreads();
@@ -89,7 +93,7 @@ extern "C" __global__ void ctc_backward({_ARGUMENTS}, const T* grad, const T* lo
             EACH_STATE(s) {{  // the first state of a symbol adds up those of all, always in one order
                 whole first = 0;
                 while (own[first] != own[s]) first++;
-                if (first < s) continue;
+                if (first < s || own[s] < 0 || own[s] >= symbols) continue;
                 T sum = 0;
                 for (whole u = s; u < width; u++) if (own[u] == own[s]) sum += shares[u];
                 to[own[s]] -= sum;

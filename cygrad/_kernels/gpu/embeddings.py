@@ -90,6 +90,7 @@ def largest_of_bags(table, places, bags, sizes, counted):
     count, width = len(sizes), table.shape[1]
     out, rows = cupy().zeros((count, width), table.dtype), cupy().zeros((count, width), np.int64)
     bounds = searchsorted(bags, cupy().arange(count + 1), "left")
-    if out.size:
+    if out.size and table.size:
+        places = places % len(table)  # those that are not there, too
         _largest(cupy().ascontiguousarray(table), places, counted, bounds, width, out, rows, size=out.size)
     return out, rows

@@ -49,6 +49,8 @@ def add_rows(out, index, values):
     index = cupy().ascontiguousarray(index, np.int64).reshape(-1)
     values = cupy().ascontiguousarray(values, out.dtype)
     count, width = out.shape
+    if values.size != index.size * width:  # kernels would read beyond them
+        raise ValueError(f"{index.size} rows of {width} elements, but {values.size} elements in all")
     if not values.size or not out.size:
         return
     if out.dtype.char in _ATOMIC and not switches.in_order:
