@@ -9,7 +9,14 @@ import sys
 from importlib.machinery import ExtensionFileLoader
 from importlib.util import spec_from_file_location
 
-import cygrad._compiled as _compiled
+try:
+    import cygrad._compiled as _compiled
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        f"{error}\n  the cygrad in {__file__.rpartition('_library')[0]} is not compiled for this Python; if another is "
+        "installed, start Python in another directory, or else compile this one: python setup.py build_ext --inplace",
+        name=error.name,
+    ) from None
 
 names = frozenset(_compiled.names.split())
 

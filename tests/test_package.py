@@ -155,6 +155,16 @@ def test_library_holds_every_compiled_module():
         assert (module.__name__, module.__file__) == (name, _library._compiled.__file__)
 
 
+def test_sources_that_are_not_compiled_say_so(tmp_path):
+    (tmp_path / "cygrad").mkdir()
+    for name in ("__init__.py", "_library.py"):
+        (tmp_path / "cygrad" / name).write_bytes((PACKAGE / name).read_bytes())
+    command = [sys.executable, "-S", "-c", "import cygrad"]  # -S: without what is installed
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert "ModuleNotFoundError: No module named 'cygrad._compiled'\n  the cygrad in " in run.stderr
+    assert run.stderr.endswith("or else compile this one: python setup.py build_ext --inplace\n")
+
+
 def test_no_other_module_is_looked_for_in_the_library():
     for name in ("cygrad._core.nothing", "cygrad.nothing", "tensor", "cygrad._core._compiled"):
         assert _library.LibraryFinder.find_spec(name) is None
