@@ -97,12 +97,13 @@ def test_a_spawned_process_changes_what_is_shared(tmp_path):
 
 @pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="the system has no files without names")
 def test_files_of_shared_memory_are_closed():
+    gc.collect()  # of other tests
     before = len(os.listdir("/proc/self/fd"))
     shared = torch.zeros(3).share_memory_()
     assert len(os.listdir("/proc/self/fd")) > before
     del shared
     gc.collect()
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(os.listdir("/proc/self/fd")) <= before
 
 
 @pytest.mark.parametrize(
