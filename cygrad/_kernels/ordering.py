@@ -6,6 +6,7 @@ Large arrays are taken part by part, as indices have eight bytes each and NumPy 
 import numpy as np
 
 import cygrad._kernels.native as native
+from cygrad._kernels import blocks
 from cygrad._kernels.arrays import dense, new_array
 from cygrad._kernels.dispatch import dispatching
 from cygrad._kernels.gpu.library import as_array
@@ -32,6 +33,16 @@ def sorted_along(a, axis, descending=False):
     if _is_few(a, axis):
         return _by_loop(a, axis, a.shape[axis], descending)
     return _sorted(a, axis, descending)
+
+
+@along
+def order_along(a, axis, descending=False):
+    """The indices of the elements in order along an axis."""
+    keys = None if _is_few(a, axis) or type(a) is not np.ndarray else _keys(a, axis, descending)
+    if keys is None:
+        return sorted_along(a, axis, descending)[1]
+    keys[0].sort(axis)
+    return _order_of_keys(*keys)
 
 
 def _is_few(a, axis):
@@ -70,22 +81,22 @@ def _keys(a, axis, descending):
     least: int = 0
     if not a.size or a.dtype.kind not in "biuf" or bits > 31 or (a.dtype.kind == "f" and a.itemsize > 4):
         return None
-    if a.dtype.kind == "f":
-        ordered = (a + np.float32(0)).view(np.int32)  # -0 is 0
-        signs = ordered >> 31
-        signs &= 0x7FFFFFFF
-        ordered ^= signs
-        del signs
-        np.copyto(ordered, 0x7FFFFFFF, where=np.isnan(a))
-    elif a.itemsize == 8:
+    if a.dtype.kind in "iu" and a.itemsize == 8:
         least = int(a.min())
         if (int(a.max()) - least).bit_length() + bits > 63:
             return None
-        ordered = a - a.dtype.type(least)
+    width = 4 if a.dtype.kind == "f" else a.itemsize
+    kind = np.int32 if width * 8 + bits < 32 else np.int64
+    if a.dtype.kind == "f":
+        keys = np.empty_like(a, kind)
+        if a.size > blocks.SIZE:
+            blocks.pending(_ranks, [a]).write(keys)
+        else:
+            keys[...] = _ranks(a)
+    elif least:
+        keys = np.subtract(a, a.dtype.type(least)).astype(kind, copy=False)
     else:
-        ordered = a
-    keys = ordered.astype(np.int32 if ordered.itemsize * 8 + bits < 32 else np.int64)
-    del ordered
+        keys = a.astype(kind)
     if descending:
         np.invert(keys, out=keys)
     np.left_shift(keys, bits, out=keys)
@@ -99,13 +110,28 @@ def _keys(a, axis, descending):
     return keys, bits, least
 
 
+def _ranks(a):
+    """Integers in the order of floats, of which they hold all but what is equal: -0 is 0, and nan the largest."""
+    ordered = (a + np.float32(0)).view(np.int32)
+    signs = ordered >> 31
+    signs &= 0x7FFFFFFF
+    ordered ^= signs
+    np.copyto(ordered, 0x7FFFFFFF, where=np.isnan(a))
+    return ordered
+
+
+def _order_of_keys(keys, bits, least):
+    """The indices alone, which take the place of keys of 8 bytes."""
+    mask = (1 << bits) - 1
+    return np.bitwise_and(keys, mask, out=keys) if keys.itemsize == 8 else (keys & mask).astype(np.int64)
+
+
 def _of_keys(a, axis, descending, keys, bits, least):
     """(the elements, their indices) of keys, which are overwritten."""
-    mask = (1 << bits) - 1
     if a.dtype.kind == "f":
-        order = np.bitwise_and(keys, mask, out=keys) if keys.itemsize == 8 else (keys & mask).astype(np.int64)
+        order = _order_of_keys(keys, bits, least)
         return gather(a, axis, order) if order.shape == a.shape else np.take_along_axis(a, order, axis), order
-    order = (keys & mask).astype(np.int64, copy=False)
+    order = (keys & (1 << bits) - 1).astype(np.int64, copy=False)
     np.right_shift(keys, bits, out=keys)
     if descending:
         np.invert(keys, out=keys)
@@ -169,8 +195,15 @@ def kth_along(a, axis, k):
     """The index of the k-th smallest element along an axis, counted from 0; 0 if there are no elements."""
     if not a.size:
         return np.zeros(one(a, axis), np.int64)
-    order = _by_loop(a, axis, k + 1, False)[1] if _is_few(a, axis) else np.argpartition(a, k, axis)
-    return order.take([k], axis)
+    if _is_few(a, axis):
+        return _by_loop(a, axis, k + 1, False)[1].take([k], axis)
+    if a.size <= blocks.FEW:
+        return np.argpartition(a, k, axis).take([k], axis)
+    value = np.partition(a, k, axis).take([k], axis)  # its index has less to move than indices of all
+    found = a == value
+    if a.dtype.kind == "f" and np.isnan(value).any():
+        found |= np.isnan(a) & np.isnan(value)
+    return found.argmax(axis, keepdims=True)
 
 
 @along
@@ -178,6 +211,7 @@ def median_along(a, axis):
     """The index of the lower median along an axis; where there is a nan, of the first."""
     is_nan = np.isnan(a) if a.dtype.kind == "f" and a.shape[axis] else None
     if is_nan is None or not is_nan.any():
+        del is_nan
         return middle_of_numbers(a, axis)
     order = middle_along(a, axis)
     return np.where(is_nan.any(axis, keepdims=True), np.argmax(is_nan, axis, keepdims=True), order)
@@ -192,6 +226,7 @@ def middle_along(a, axis):
     """The index of the lower median along an axis, nans apart; 0 for an axis of length 0."""
     is_nan = np.isnan(a) if a.dtype.kind == "f" else None
     if is_nan is None or not is_nan.any():
+        del is_nan
         return middle_of_numbers(a, axis)
     places = np.maximum(a.shape[axis] - is_nan.sum(axis, keepdims=True) - 1, 0) // 2
     return np.take_along_axis(np.argsort(a, axis, kind="stable"), places, axis)

@@ -10,8 +10,9 @@ from cygrad._core import messages
 from cygrad._core.access import array_of, tensor_of
 from cygrad._core.dual import is_recorded
 from cygrad._core.kernels import as_float32
-from cygrad._core.opdef import publish
-from cygrad._core.record import apply_n, tensor_argument
+from cygrad._core.opdef import NONDIFF, declare, publish
+from cygrad._core.record import apply_n, record_n, tensor_argument
+from cygrad._core.state import get_modes
 from cygrad._kernels import ordering as kernels
 from cygrad._kernels.picking import gather
 from cygrad._ops.arguments import dim_argument, integer
@@ -31,6 +32,8 @@ def prepared(op, input, dim, kernel=None, booleans=False, position=2):
 
 
 # -- sort -----------------------------------------------------------------------------------------
+
+FORWARD = 8  # the bit of `_core/state.pxd`
 
 SORT = choice_along("sort")
 SORT_STABLE = choice_along("sort.stable", node="SortBackward1")
@@ -60,6 +63,9 @@ def sort(input, dim=-1, descending=False, *, stable=None, out=None):
     return chosen_along(op, t, values, indices, dim, True, out, (descending,))
 
 
+ARGSORT = declare("argsort", flags=NONDIFF)
+
+
 def argsort(input, dim=-1, descending=False, *, stable=False):
     """The indices that sort `input` along `dim`, int64. Without a derivative.
 
@@ -67,6 +73,10 @@ def argsort(input, dim=-1, descending=False, *, stable=False):
     >>> cygrad.argsort(cygrad.tensor([3.0, 1.0, 2.0]))
     tensor([1, 2, 0])
     """
+    if isinstance(stable, bool) and not get_modes() & FORWARD:  # whose rule is that of sort
+        t, a, dim = prepared(SORT_STABLE, input, dim)
+        if not t.is_complex():
+            return record_n(ARGSORT, kernels.order_along(a, dim, descending).reshape(t.shape), (t,))
     return sort(input, dim, descending, stable=stable).indices
 
 
@@ -223,5 +233,5 @@ def mode(input, dim=-1, keepdim=False, *, out=None):
     return picked(MODE, t, a, kernels.most_frequent(a, dim), dim, keepdim, out)
 
 
-composite = {"argsort": 0, "msort": 0}
+composite = {"msort": 0}
 functions = publish(globals())

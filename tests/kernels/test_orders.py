@@ -50,10 +50,26 @@ def test_order(dtype, shape):
                     assert order.dtype == np.int64 and values.dtype.newbyteorder("=") == a.dtype
                     np.testing.assert_array_equal(order, expected)
                     np.testing.assert_array_equal(values, np.take_along_axis(a, expected, axis))
+                    np.testing.assert_array_equal(ordering.order_along(array, axis, descending), expected)
         if a.size >= 10**4:
             values, order = ordering.sorted_along(a, 0, True)
             np.testing.assert_array_equal(order, rank(a, 0, True))
             np.testing.assert_array_equal(values, a[order])
+
+
+@pytest.mark.parametrize("dtype", [dtype for dtype in TYPES if dtype != "?"])
+def test_kth(dtype):
+    """Of equal elements the first, as of nan."""
+    for a in examples(dtype, (3, 1700)):
+        for axis, k in ((1, 0), (1, 850), (1, 1699), (0, 1)):
+            kth = np.take_along_axis(a, rank(a, axis, False), axis).take([k], axis)
+            expected = ((a == kth) | (a != a) & (kth != kth)).argmax(axis, keepdims=True)
+            for _, array in layouts(a):
+                order = ordering.kth_along(array, axis, k)
+                assert order.dtype == np.int64
+                if a.shape[axis] > ordering.MOST_FIRSTS:
+                    np.testing.assert_array_equal(order, expected)
+                np.testing.assert_array_equal(np.take_along_axis(a, order, axis), kth)
 
 
 @pytest.mark.parametrize("dtype", TYPES)
