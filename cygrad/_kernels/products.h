@@ -29,6 +29,11 @@ typedef struct { Py_ssize_t m, depth, n, a_row, a_column, b_row, b_column, out_r
 static int has_own_tiles;       /* set when the module is imported */
 
 #define EXP_CLONES CYGRAD_WIDE_CLONES
+#if defined(__x86_64__)         /* without fused multiplications, two rows at once are no faster than one */
+#define PAIRS_TUNED __attribute__((target("avx2,fma")))
+#else
+#define PAIRS_TUNED
+#endif
 
 CYGRAD_BEGIN_PLAIN_LOOPS
 
@@ -133,6 +138,7 @@ static void multiply_double(char **args, const Py_ssize_t *counts, const Py_ssiz
 }
 
 #undef EXP_CLONES
+#undef PAIRS_TUNED
 #endif
 #else
 
@@ -201,7 +207,7 @@ static CYGRAD_CLONES void NAME(row_by_columns)(Py_ssize_t depth, Py_ssize_t n, c
 }
 
 /* The same of all rows, two of them at once. */
-static CYGRAD_CLONES void NAME(rows_by_columns)(const product *t, const REAL *left, const REAL *right, REAL *out)
+static PAIRS_TUNED void NAME(pairs_by_columns)(const product *t, const REAL *left, const REAL *right, REAL *out)
 {
     for (Py_ssize_t first = 0, j = 0; first < t->m; j + 4 < t->n ? (j += 4) : (j = 0, first += ROWS_AT_ONCE)) {
         const Py_ssize_t most = t->n - 1 - j, column = t->b_column, depth = t->depth;
@@ -234,6 +240,15 @@ static CYGRAD_CLONES void NAME(rows_by_columns)(const product *t, const REAL *le
     }
 }
 
+static void NAME(rows_by_columns)(const product *p, const REAL *a, const REAL *b, REAL *out)
+{
+    if (p->m > 1 && HAS_PANELS)
+        NAME(pairs_by_columns)(p, a, b, out);
+    else
+        for (Py_ssize_t i = 0; i < p->m; i++)
+            NAME(row_by_columns)(p->depth, p->n, a + i * p->a_row, b, p->b_column, out + i * p->out_row);
+}
+
 #undef WIDTH
 #undef READ
 #endif
@@ -249,8 +264,6 @@ static int NAME(small)(const product *p, const REAL *a, const REAL *b, REAL *out
     if (p->a_column == 1 && p->b_row == 1) {
         if (p->n == 1 && p->out_row == 1)       /* the same, transposed */
             NAME(row_by_columns)(p->depth, p->m, b, a, p->a_row, out);
-        else if (p->m == 1)
-            NAME(row_by_columns)(p->depth, p->n, a, b, p->b_column, out);
         else
             NAME(rows_by_columns)(p, a, b, out);
         return 1;
