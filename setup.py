@@ -131,7 +131,7 @@ SMALL = {
     "cygrad": ["_cython"],
 }
 # Small ones through which each operation on few elements goes
-BUSY = {*SMALL["_core"], *"activations arithmetic blas dispatch elementwise pointwise walk".split()}
+BUSY = {*"access arithmetic dispatch dtypes elementwise kernels opdef parallel pointwise pool scalar strided walk".split()}
 GNU_SMALL_ARGS, GNU_MIDDLE_ARGS, GNU_UNDOUBLED_ARGS = ["-Os"], [], []
 if sys.platform == "linux":  # where the compiler is GCC
     GNU_SMALL_ARGS += [
@@ -144,7 +144,8 @@ if sys.platform == "linux":  # where the compiler is GCC
         # 4 %: nothing is moved away from where it is used, which processors do themselves, so that code repeats itself
         args += ["-fno-schedule-insns2", "-fno-caller-saves"]
         args += ["-fno-tree-slsr", "-fno-partial-inlining"]
-    GNU_UNDOUBLED_ARGS += ["-fno-tree-dominator-opts"]  # 1 %: no branch is written twice where one of its ways is known
+    # 1 %: no branch is written twice where one of its ways is known, and functions stay what they are
+    GNU_UNDOUBLED_ARGS += ["-fno-tree-dominator-opts", "-fno-inline-functions-called-once", "-fno-shrink-wrap"]
 # GCC for x86 would else write `rep movsb` for each memcpy, which takes longer to begin than 128 bytes take to copy.
 GNU_STRING_ARGS = ["-mstringop-strategy=libcall"]
 
