@@ -130,9 +130,7 @@ SMALL = {
     ],
     "cygrad": ["_cython"],
 }
-# Small ones through which each operation on few elements goes
-BUSY = {*"access arithmetic dispatch dtypes elementwise kernels opdef parallel pointwise pool scalar strided walk".split()}
-GNU_SMALL_ARGS, GNU_MIDDLE_ARGS, GNU_UNDOUBLED_ARGS = ["-Os"], [], []
+GNU_SMALL_ARGS, GNU_MIDDLE_ARGS = ["-Os"], []
 if sys.platform == "linux":  # where the compiler is GCC
     GNU_SMALL_ARGS += [
         "--param=max-inline-insns-size=6",  # so that reference counting stays inline
@@ -143,9 +141,8 @@ if sys.platform == "linux":  # where the compiler is GCC
         args += ["-fno-tree-pre", "-fno-gcse", "-fno-code-hoisting"]  # 1 %: nothing is computed early for later
         # 4 %: nothing is moved away from where it is used, which processors do themselves, so that code repeats itself
         args += ["-fno-schedule-insns2", "-fno-caller-saves"]
-        args += ["-fno-tree-slsr", "-fno-partial-inlining"]
-    # 1 %: no branch is written twice where one of its ways is known, and functions stay what they are
-    GNU_UNDOUBLED_ARGS += ["-fno-tree-dominator-opts", "-fno-inline-functions-called-once", "-fno-shrink-wrap"]
+        # 1 %: no branch is written twice where one of its ways is known, and no part of a function apart from it
+        args += ["-fno-tree-dominator-opts", "-fno-tree-slsr", "-fno-partial-inlining"]
 # GCC for x86 would else write `rep movsb` for each memcpy, which takes longer to begin than 128 bytes take to copy.
 GNU_STRING_ARGS = ["-mstringop-strategy=libcall"]
 
@@ -185,7 +182,7 @@ def compile_args(source, compiler_type, string_args):
     if source.stem in LOOPING.get(source.parent.name, ()):
         args += [*GNU_MIDDLE_ARGS, "-ftree-vectorize", "-fvect-cost-model=dynamic"]
     elif source.stem in SMALL.get(source.parent.name, ()):
-        args += GNU_SMALL_ARGS + string_args + ([] if source.stem in BUSY else GNU_UNDOUBLED_ARGS)
+        args += GNU_SMALL_ARGS + string_args
     else:
         args += GNU_MIDDLE_ARGS
     return args + SANITIZE_ARGS

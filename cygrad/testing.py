@@ -107,7 +107,7 @@ def assert_allclose(actual, expected, rtol=None, atol=None, equal_nan=True, msg=
     )  # fmt: skip
 
 
-# -- what is compared with what ----------------------------------------------------------------
+# -- what is compared with what --
 
 
 def _is_sequence(x):
@@ -152,7 +152,7 @@ def _can_be_compared(a, b, allow_subclasses):
     return all(isinstance(x, (numbers.Number, np.bool_)) for x in (a, b))
 
 
-# -- two leaves --------------------------------------------------------------------------------
+# -- two leaves --
 
 
 def _difference(a, b, options):
@@ -238,7 +238,7 @@ def _of_tensors(a, b, options):
     return "\n".join(lines)
 
 
-# -- tensors to test with ----------------------------------------------------------------------
+# -- tensors to test with --
 
 
 def make_tensor(

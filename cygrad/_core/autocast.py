@@ -157,7 +157,7 @@ def clear_cache():
     state.cache.clear()
 
 
-# -- casting -----------------------------------------------------------------------------------------------
+# -- casting --
 
 
 def is_eligible(value):
@@ -194,7 +194,7 @@ def widest(operands):
     return found
 
 
-# -- standing before an op ---------------------------------------------------------------------------------
+# -- standing before an op --
 
 
 def guard(module, others):
@@ -303,7 +303,7 @@ def _wanted(kind, policy, operands):
     return dtypes.by_name()["float32"] if policy == "float32" else widest(operands)
 
 
-# -- blocks ------------------------------------------------------------------------------------------------
+# -- blocks --
 
 
 class keeping(Block):

@@ -40,7 +40,7 @@ def _check_memory(t):
             )
 
 
-# -- NumPy ----------------------------------------------------------------------------------------
+# -- NumPy --
 
 
 def numpy(self, *, force=False):
@@ -70,7 +70,7 @@ def __array__(self, dtype=None, copy=None):
     return np.array(numpy(self), dtype=dtype, copy=copy)
 
 
-# -- subclasses -----------------------------------------------------------------------------------
+# -- subclasses --
 
 
 def _make_subclass(cls, data, require_grad=False):
@@ -103,7 +103,7 @@ def as_subclass(self, cls):
     return of_class(cls, registry["alias"].entry(self), True)
 
 
-# -- pickles --------------------------------------------------------------------------------------
+# -- pickles --
 
 
 def _rebuild(cls, array, requires_grad, attributes):
@@ -140,7 +140,7 @@ def _rebuild_on_gpu(cls, array, index, requires_grad, attributes):
     return _rebuild(cls, basics.move(array, index), requires_grad, attributes)
 
 
-# -- copies ---------------------------------------------------------------------------------------
+# -- copies --
 
 
 def __copy__(self):

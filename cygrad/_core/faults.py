@@ -28,7 +28,7 @@ def short_name(node):
     return function + number.lstrip("0") if function and number.isdigit() else node.name().removesuffix("Backward")
 
 
-# -- saved tensors -----------------------------------------------------------------------------------------
+# -- saved tensors --
 
 _OPERATORS = {"add_": "+", "sub_": "-", "mul_": "*", "div_": "/", "pow_": "**", "floor_divide_": "//"}
 _CURES = {
@@ -77,7 +77,7 @@ def modified_error(tensor, node, expected, now, is_output):
     )
 
 
-# -- freed graphs ------------------------------------------------------------------------------------------
+# -- freed graphs --
 
 _LEAF = 2**64 - 1  # the sequence number of AccumulateGrad
 
@@ -144,7 +144,7 @@ def _cure_of_joint(old, user, new):
     return "move the line that makes this tensor into the loop, or use its `.detach()` if it is to stay as it is"
 
 
-# -- gradients ---------------------------------------------------------------------------------------------
+# -- gradients --
 
 
 def unused_input(value, index):
@@ -205,7 +205,7 @@ def note_node(error, node):
         error.add_note(f"  in the backward of {node.name()}, recorded at {at(*node._site)}")
 
 
-# -- leaving the graph -------------------------------------------------------------------------------------
+# -- leaving the graph --
 
 
 def read_of_gradient(tensor):
@@ -233,7 +233,7 @@ def not_a_leaf_to_copy(tensor):
     )
 
 
-# -- in-place ----------------------------------------------------------------------------------------------
+# -- in-place --
 
 
 def _leaf_cures(op_name, place):
@@ -347,7 +347,7 @@ def read_only_error(tensor):
     )
 
 
-# -- .grad of what is no leaf ------------------------------------------------------------------------------
+# -- .grad of what is no leaf --
 
 _warned: set[str] = set()
 

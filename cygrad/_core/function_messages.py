@@ -59,7 +59,7 @@ def not_saved(value, index):
     return TypeError(f"save_for_backward can only save variables, but argument {index} is of type {type_name(value)}")
 
 
-# -- what backward returned --------------------------------------------------------------------------------
+# -- what backward returned --
 
 
 def _names_of_inputs(node):

@@ -103,7 +103,7 @@ def _broadcasts(value, shape):
     )
 
 
-# -- memory that is used again -----------------------------------------------------------------------------
+# -- memory that is used again --
 
 
 def reused(t):
@@ -131,7 +131,7 @@ def over(op, row, function, t, args=None):
     return record_n(row, function(array, out=array), (t,), args) if is_own(t) else op(t)
 
 
-# -- stacks ------------------------------------------------------------------------------------------------
+# -- stacks --
 
 
 def in_parts(grads=2, saved=2, args=(), inputs=2):

@@ -44,7 +44,7 @@ class RemovableHandle:
         self.remove()
 
 
-# -- what hooks return -----------------------------------------------------------------------------------
+# -- what hooks return --
 
 
 def _hook_name(hook):

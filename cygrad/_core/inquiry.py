@@ -30,7 +30,7 @@ class layout:
 strided = layout("strided")
 
 
-# -- methods and functions ------------------------------------------------------------------------
+# -- methods and functions --
 
 
 def _require(value, function, name="input", position=1):
@@ -91,7 +91,7 @@ def is_distributed(input):
     return False
 
 
-# -- functions ------------------------------------------------------------------------------------
+# -- functions --
 
 
 def is_tensor(obj):
@@ -142,7 +142,7 @@ def result_type(tensor1, tensor2):
     return result_type_of(operands)
 
 
-# -- methods and attributes -----------------------------------------------------------------------
+# -- methods and attributes --
 
 
 def is_contiguous(self, *, memory_format=contiguous_format):

@@ -84,7 +84,7 @@ def as_tensor(number):
     return tensor_of(np.asarray(number))
 
 
-# -- asking for gradients ---------------------------------------------------------------------------------
+# -- asking for gradients --
 
 
 def non_scalar_hint(shape):
@@ -103,7 +103,7 @@ def only_float_requires_grad(dtype):
     )
 
 
-# -- assignments to .grad and .data ------------------------------------------------------------------------
+# -- assignments to .grad and .data --
 
 
 def check_grad_assignment(tensor, value):
@@ -185,7 +185,7 @@ def warn_scalar_of_gradient():
     )
 
 
-# -- shapes and types --------------------------------------------------------------------------------------
+# -- shapes and types --
 
 
 def contiguous_strides(shape):
@@ -262,7 +262,7 @@ NOT_RESIZABLE = (
 )
 
 
-# -- old names ---------------------------------------------------------------------------------------------
+# -- old names --
 
 
 def warn_volatile():
@@ -303,7 +303,7 @@ def only_inputs_deprecated():
     )
 
 
-# -- arguments ---------------------------------------------------------------------------------------------
+# -- arguments --
 
 
 def type_name(value):

@@ -40,7 +40,7 @@ def roots_of(tensors):
     return (tensors,) if isinstance(tensors, Tensor) or is_edge(tensors) else tuple(tensors)
 
 
-# -- gradient edges ----------------------------------------------------------------------------------------
+# -- gradient edges --
 
 
 class GradientEdge(NamedTuple):
@@ -102,7 +102,7 @@ def as_subclass(gradients, cls):
     return tuple(None if gradient is None else gradient.as_subclass(cls) for gradient in gradients)
 
 
-# -- roots -------------------------------------------------------------------------------------------------
+# -- roots --
 
 
 def gradients_for(tensors, gradients):

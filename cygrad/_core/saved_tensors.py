@@ -32,7 +32,7 @@ def _check_hooks(function, first, pack_hook, unpack_hook):
         )
 
 
-# -- one saved tensor --------------------------------------------------------------------------------------
+# -- one saved tensor --
 
 
 def unlike(value, shape, dtype):
@@ -88,7 +88,7 @@ def raw_saved(node: Node, place):
     return handle
 
 
-# -- all tensors that this thread saves --------------------------------------------------------------------
+# -- all tensors that this thread saves --
 
 
 class _Thread(threading.local):

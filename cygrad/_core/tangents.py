@@ -76,7 +76,7 @@ class _Thread(threading.local):
 _thread = _Thread()
 
 
-# -- levels ----------------------------------------------------------------------------------------
+# -- levels --
 
 
 def levels():
@@ -103,7 +103,7 @@ def _open_only(levels):
     set_forward(bool(levels))
 
 
-# -- the tangents of a tensor ----------------------------------------------------------------------
+# -- the tangents of a tensor --
 
 
 def tangent_of(t, level):
@@ -218,7 +218,7 @@ def detach_samples(t, out):
                 _open_only(levels)
 
 
-# -- what hooks keep in place of a saved tensor ----------------------------------------------------
+# -- what hooks keep in place of a saved tensor --
 
 
 def of_packed(t):
@@ -261,7 +261,7 @@ def join_tangents(t, found):
             set_tangent(t, level, tangent)
 
 
-# -- after an op -----------------------------------------------------------------------------------
+# -- after an op --
 
 
 def defer(node, flags, inputs, results):
@@ -359,7 +359,7 @@ def _kept(nodes, results):
                     yield kept, result
 
 
-# -- samples of a batch (Note [Batches] in batches.py) ---------------------------------------------
+# -- samples of a batch (Note [Batches] in batches.py) --
 
 
 def _has_batch():
@@ -527,7 +527,7 @@ def check_backward():
         raise RuntimeError(messages.BACKWARD_IN_TRANSFORM)
 
 
-# -- J v out of J^T u ------------------------------------------------------------------------------
+# -- J v out of J^T u --
 
 
 def _derivative(node, flags, inputs, tangents, results, recorded):
@@ -589,7 +589,7 @@ def _transposed(node, tangents, results, recorded):
     return tuple(_zeros(result) if f is None else f for f, result in zip(found, results, strict=True))
 
 
-# -- custom functions ------------------------------------------------------------------------------
+# -- custom functions --
 
 
 def carry_through_function(node, args, outputs):

@@ -67,7 +67,7 @@ def reduce(ufunc, array, axes, out):
     return out
 
 
-# --- Neural networks: the formulas stand in nn.pyx and activations.pyx ----------------------------
+# --- Neural networks: the formulas stand in nn.pyx and activations.pyx --
 
 
 @silent
@@ -184,7 +184,7 @@ def gelu_tanh_backward(grad, a):
     return as_array(grad * (s + a * s * (1 - s) * slope))
 
 
-# --- Optimizers: the formulas stand in optim.pyx -------------------------------------------------
+# --- Optimizers: the formulas stand in optim.pyx --
 
 
 @silent

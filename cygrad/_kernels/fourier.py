@@ -20,7 +20,7 @@ from cygrad._kernels.stacks import parts_of
 loops: Any = getattr(np.fft, "_pocketfft_umath", None)
 
 
-# -- along one dimension ---------------------------------------------------------------------------
+# -- along one dimension --
 
 
 def _fft(a, dim, factor, forward, out):
@@ -71,7 +71,7 @@ def _factor(norm, forward, points, dtype):
     return dtype.type(1 if (norm == "backward") == forward else 1 / points)
 
 
-# -- along several ---------------------------------------------------------------------------------
+# -- along several --
 
 
 def c2c(a, dims, norm, forward, is_own=False):
@@ -126,7 +126,7 @@ def _c2r(a, dims, factor, length, pairs, out):
     return _irfft(a, last, factor, out)
 
 
-# -- real parts -------------------------------------------------------------------------------------
+# -- real parts --
 #
 # The spectrum of real numbers has conjugates at opposite frequencies, and takes as much room as they do: of half of it
 # real parts stand where they belong, imaginary parts where their conjugates would. So it is transformed where they are

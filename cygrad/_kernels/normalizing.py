@@ -213,7 +213,7 @@ def _gradients(g, x, weight, middle, factor, frame, needs):
     return grad_input, grad_weight, grad_bias
 
 
-# -- by NumPy ----------------------------------------------------------------------------------------------
+# -- by NumPy --
 
 
 def statistics(x, axes, centered):
@@ -262,7 +262,7 @@ def shaped(a, shape):
     return a if a.shape == shape else a.reshape(shape)
 
 
-# -- groups ------------------------------------------------------------------------------------------------
+# -- groups --
 
 
 def _in_order(a, order):

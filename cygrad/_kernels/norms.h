@@ -39,21 +39,25 @@ static Py_ssize_t rows_together(Py_ssize_t rows, Py_ssize_t n)
 #define REAL float
 #define SQRT sqrtf
 #define ROW_CLONES CYGRAD_WIDE_CLONES   /* a row stays in the nearest cache for all its passes */
+#define COLUMN_CLONES CYGRAD_CLONES
 #define NAME(name) name##_f32
 #include "norms.h"
 #undef REAL
 #undef SQRT
 #undef ROW_CLONES
+#undef COLUMN_CLONES
 #undef NAME
 
 #define REAL double
 #define SQRT sqrt
 #define ROW_CLONES CYGRAD_CLONES
+#define COLUMN_CLONES
 #define NAME(name) name##_f64
 #include "norms.h"
 #undef REAL
 #undef SQRT
 #undef ROW_CLONES
+#undef COLUMN_CLONES
 #undef NAME
 
 CYGRAD_END_LOOPS
@@ -200,7 +204,7 @@ CYGRAD_BEGIN_PLAIN_LOOPS
 
 /* A function of n columns, with pointers to what belongs to each of them, for all rows. */
 #define DEFINE_COLUMNS(FUNCTION, TERM, STEP, ...)                                                               \
-    static CYGRAD_CLONES void NAME(FUNCTION)(Py_ssize_t rows, Py_ssize_t step, Py_ssize_t n, __VA_ARGS__)       \
+    static COLUMN_CLONES void NAME(FUNCTION)(Py_ssize_t rows, Py_ssize_t step, Py_ssize_t n, __VA_ARGS__)       \
     {                                                                                                           \
         for (; rows > 0; rows--, STEP) CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++) TERM;              \
     }

@@ -36,7 +36,7 @@ def of_size(a, like, size):
     return dense(a)
 
 
-# -- rows --------------------------------------------------------------------------------------------------
+# -- rows --
 
 
 def rows_of_piece(n):
@@ -82,7 +82,7 @@ def rows_gradients(g, x, weight, mean, factor, shape, centered, of_input, of_wei
     return out, grad_weight if of_weight else None, grad_bias if of_bias else None
 
 
-# -- groups ------------------------------------------------------------------------------------------------
+# -- groups --
 
 
 class Runs:

@@ -24,7 +24,7 @@ def one(a, axis):
     return a.shape[:axis] + (1,) + a.shape[axis + 1 :]
 
 
-# -- of all elements ------------------------------------------------------------------------------
+# -- of all elements --
 
 
 @along
@@ -154,7 +154,7 @@ def _repair(a, values, order):
     return True
 
 
-# -- of some --------------------------------------------------------------------------------------
+# -- of some --
 
 
 def first_along(a, axis, k, largest):

@@ -206,7 +206,7 @@ def picked_once(numbers, weights, count):
     return np.take_along_axis(first, order, 1).astype(np.int64, copy=False)
 
 
-# -- distributions with a parameter for each element -------------------------------------------------------
+# -- distributions with a parameter for each element --
 
 
 def poisson(numbers, rates):

@@ -39,7 +39,7 @@ def _new(like, *shape):
     return new_array(shape, like.dtype.num)
 
 
-# -- steps ---------------------------------------------------------------------------------------------------
+# -- steps --
 
 
 def spans(sizes, is_reversed):
@@ -227,7 +227,7 @@ def _states_after(gates, kept):
     return kept[-1] if kept else gates, None
 
 
-# -- LSTM ----------------------------------------------------------------------------------------------------
+# -- LSTM --
 
 
 def lstm_outputs(gates, tanhs):
@@ -279,7 +279,7 @@ def lstm_backward(d_out, d_last, arrays, gates, kept, sizes, is_reversed, wanted
     return *found, d_c, d_w_hr
 
 
-# -- GRU -----------------------------------------------------------------------------------------------------
+# -- GRU --
 
 
 def gru(x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr, sizes, is_reversed):
@@ -322,7 +322,7 @@ def gru_backward(d_out, d_last, arrays, gates, kept, sizes, is_reversed, wanted)
     return *found, None, None
 
 
-# -- plain ---------------------------------------------------------------------------------------------------
+# -- plain --
 
 
 def _rnn(kind):

@@ -63,7 +63,7 @@ def _product(a, tau, out):
     return out
 
 
-# -- QR of one matrix that is much longer than wide ------------------------------------------------
+# -- QR of one matrix that is much longer than wide --
 
 lapack: Any = getattr(np.linalg, "_umath_linalg", None)
 factored: Any = getattr(lapack, "qr_r_raw_n", None) or getattr(lapack, "qr_r_raw", None)

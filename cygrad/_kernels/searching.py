@@ -12,7 +12,7 @@ INT64 = np.dtype(np.int64).num
 FEW = 1 << 14  # elements that are looked at once
 BLOCK = 1 << 15  # elements among which runs are looked for at once
 
-# -- places in a sorted order ------------------------------------------------------------------------------
+# -- places in a sorted order --
 
 
 def searchsorted(sequence, values, side):
@@ -36,7 +36,7 @@ def isin(elements, tests, unique, invert):
     return np.isin(elements, tests, assume_unique=unique, invert=invert)
 
 
-# -- distinct values ---------------------------------------------------------------------------------------
+# -- distinct values --
 
 
 def distinct(array, inverse, counts):

@@ -68,7 +68,7 @@ def tied(g, x):
     return record_n(TIED, array_of(g).copy(), (g, x))
 
 
-# -- gelu --------------------------------------------------------------------------------------------------
+# -- gelu --
 
 
 def gelu_rule(n, g):
@@ -104,7 +104,7 @@ def gelu(input, *, approximate="none"):
     return applied(GELU, GELU, input, (approximate,), False, "GeluKernelImpl")
 
 
-# -- silu, mish --------------------------------------------------------------------------------------------
+# -- silu, mish --
 
 
 def silu_rule(n, g):
@@ -155,7 +155,7 @@ def mish(input, inplace=False):
     return applied(MISH, MISH, input, (), inplace, "mish_cpu")
 
 
-# -- softplus, logsigmoid ----------------------------------------------------------------------------------
+# -- softplus, logsigmoid --
 
 
 @by_loop("softplus")
@@ -237,7 +237,7 @@ def logsigmoid(input):
     return applied(LOGSIGMOID, LOGSIGMOID, input, (), False, "log_sigmoid_cpu")
 
 
-# -- tanhshrink, softsign, glu -----------------------------------------------------------------------------
+# -- tanhshrink, softsign, glu --
 
 
 def tanhshrink_array(a):
@@ -347,7 +347,7 @@ def glu(input, dim=-1):
     return applied(GLU, GLU, input, (dim,), False, "glu_cpu")
 
 
-# -- made of softmax ---------------------------------------------------------------------------------------
+# -- made of softmax --
 
 
 def softmin(input, dim=None, _stacklevel=3, dtype=None):

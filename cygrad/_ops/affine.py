@@ -35,7 +35,7 @@ from cygrad._ops.products import matmul as matmul_of
 from cygrad._ops.products import times
 from cygrad._ops.views import expand, squeeze, transpose, unsqueeze
 
-# -- addmm, addmv, baddbmm ------------------------------------------------------------------------
+# -- addmm, addmv, baddbmm --
 
 
 def scaled_sum(base, product, beta, alpha):

@@ -27,7 +27,7 @@ def times(own, g):
     return mul(own, g, out=reused(own))
 
 
-# -- product --------------------------------------------------------------------------------------
+# -- product --
 
 
 def shift_rule(n, g):
@@ -122,7 +122,7 @@ def prod(input, dim=None, keepdim=False, *, dtype=None, axis=None, keepdims=None
     return recorded(PROD_DIM, array, (t,), (axes[0] if axes else 0, keep), out)
 
 
-# -- log-sum-exp ----------------------------------------------------------------------------------
+# -- log-sum-exp --
 
 
 def logsumexp_rule(n, g):
@@ -164,7 +164,7 @@ def log_sums(array, axes, keepdim):
     return stacks.reduced(reduce.logsumexp, array, axes, keepdim, join)
 
 
-# -- truth values of many -------------------------------------------------------------------------
+# -- truth values of many --
 
 ALL_SIGNATURES = (
     "Tensor input, *, Tensor out = None",

@@ -58,7 +58,7 @@ def _adds_to(mask, shape):
     return fits and not is_recorded(mask)
 
 
-# -- by ops ------------------------------------------------------------------------------------------------
+# -- by ops --
 
 
 def weights_of(query, key, mask=None, scale=None, is_causal=False):
@@ -91,7 +91,7 @@ def hiding(hidden, like):
     return tensor_of(as_array(np.where(hidden, kind(-math.inf), kind(0))))
 
 
-# -- by blocks ---------------------------------------------------------------------------------------------
+# -- by blocks --
 
 
 def blocks_rule(n, g):

@@ -17,7 +17,7 @@ from cygrad._ops.repeating import repeat, repeat_interleave
 from cygrad._ops.softmax import softmax
 from cygrad._ops.views import permute, reshape, squeeze, unsqueeze, view
 
-# -- scaled dot products -----------------------------------------------------------------------------------
+# -- scaled dot products --
 
 
 def scaled_dot_product_attention(
@@ -71,7 +71,7 @@ def _check_attention(query, key, value, attn_mask, is_causal):
         raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
 
 
-# -- several heads -----------------------------------------------------------------------------------------
+# -- several heads --
 
 
 def multi_head_attention_forward(

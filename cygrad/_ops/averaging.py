@@ -21,7 +21,7 @@ from cygrad._ops.views import squeeze, unsqueeze
 
 ELSEWHERE = FUNCTION_ONLY | METHOD_ONLY  # found in nn.functional
 
-# -- windows of one size -----------------------------------------------------------------------------------
+# -- windows of one size --
 
 
 @lru_cache(maxsize=256)
@@ -140,7 +140,7 @@ def avg_pool3d(
     return average(3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
-# -- a wanted number of windows ----------------------------------------------------------------------------
+# -- a wanted number of windows --
 
 
 def adaptive_spans(image, size):
@@ -239,7 +239,7 @@ def adaptive_avg_pool3d(input, output_size):
     return adaptive_average(3, input, output_size)
 
 
-# -- by a norm ---------------------------------------------------------------------------------------------
+# -- by a norm --
 
 
 def norms(function, pool, dims, input, norm_type, kernel_size, stride, ceil_mode):

@@ -118,7 +118,7 @@ def _key_of(op):
     return _keys.get(op, op.name)
 
 
-# -- elementwise ops -------------------------------------------------------------------------------
+# -- elementwise ops --
 
 
 def operands(call, inputs, ndim=0):
@@ -229,7 +229,7 @@ def _zero(call):
     )
 
 
-# -- ops that run with shifted arguments -----------------------------------------------------------
+# -- ops that run with shifted arguments --
 
 # For each argument of the kernel: d a dimension, D dimensions (None: all), s the shape of the input, . as it is.
 SHIFTED = {
@@ -423,7 +423,7 @@ def _of_unknown_shape(call):
     )
 
 
-# -- views and rearrangements ----------------------------------------------------------------------
+# -- views and rearrangements --
 
 
 @rule("view reshape.alias reshape.copy squeeze squeeze.dim squeeze.dims unsqueeze alias squeeze")

@@ -128,7 +128,7 @@ def _embedding(call):
     return Places(call, (indices,), 2).read(call.full(table))
 
 
-# -- x[indices] ------------------------------------------------------------------------------------
+# -- x[indices] --
 
 
 class Places:

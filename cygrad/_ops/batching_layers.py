@@ -22,7 +22,7 @@ from cygrad._ops.recurrent import recurrent_layer
 from cygrad._ops.strided import as_strided
 from cygrad._ops.view_copies import composite as copying_forms
 
-# -- recurrent layers ------------------------------------------------------------------------------
+# -- recurrent layers --
 
 
 @rule("recurrent_layer")
@@ -50,7 +50,7 @@ def _each(call):
     return [stack(parts) for parts in zip(*found, strict=True)]
 
 
-# -- normalisation by given statistics -------------------------------------------------------------
+# -- normalisation by given statistics --
 
 
 def of_given_statistics(call):
@@ -63,7 +63,7 @@ def of_given_statistics(call):
     return regroup(found, (x.shape[0], call.size, *x.shape[1:])).transpose(0, 1)
 
 
-# -- images ----------------------------------------------------------------------------------------
+# -- images --
 
 
 @rule("grid_sampler_2d grid_sampler_3d")
@@ -112,7 +112,7 @@ def _pad_backward(call):
     return apply_n(call.op, (call.full(call.inputs[0]),), (mode, counts, (call.size, *shape)))
 
 
-# -- losses and distances --------------------------------------------------------------------------
+# -- losses and distances --
 
 
 @rule("ctc_loss")
@@ -152,7 +152,7 @@ def _renorm(call):
     return regroup(found, x.shape).movedim(1, dim + 1)
 
 
-# -- views -----------------------------------------------------------------------------------------
+# -- views --
 
 
 @rule("as_strided")

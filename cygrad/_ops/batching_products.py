@@ -14,7 +14,7 @@ from cygrad._ops.ranges import arange
 
 NONE, MEAN = 0, 1  # reductions of losses
 
-# -- products of matrices --------------------------------------------------------------------------
+# -- products of matrices --
 
 
 def product(call, a, b):
@@ -80,7 +80,7 @@ def _attention(call):
     return registry[call.key].entry(*(call.full(t) for t in call.inputs), None, scale, is_causal)
 
 
-# -- convolutions ----------------------------------------------------------------------------------
+# -- convolutions --
 
 
 @rule("convolution")
@@ -119,7 +119,7 @@ def _max_pool(call):
     return [call.shaped(part, out.shape) for part, out in zip(found, call.outs, strict=False)]
 
 
-# -- normalisations --------------------------------------------------------------------------------
+# -- normalisations --
 
 
 @rule("layer_norm rms_norm")
@@ -165,7 +165,7 @@ def _batch_norm(call):
     return _scaled(call, found, parameters)
 
 
-# -- losses ----------------------------------------------------------------------------------------
+# -- losses --
 
 
 def reduced(losses, reduction):
@@ -247,7 +247,7 @@ def _nll_backward(call):
     return found.new_zeros(full).scatter(channel, places.unsqueeze(channel), found.unsqueeze(channel))
 
 
-# -- linear algebra, which takes any number of matrices --------------------------------------------
+# -- linear algebra, which takes any number of matrices --
 
 
 @rule("linalg_inv_ex cholesky linalg_cholesky_ex linalg_eigh linalg_eig linalg_svd linalg_qr slogdet")
@@ -296,7 +296,7 @@ def _solve_triangular(call):
     return found
 
 
-# -- LU and LDL factors, least squares ----------------------------------------------------------------
+# -- LU and LDL factors, least squares --
 
 
 @rule("linalg_lu_factor_ex")

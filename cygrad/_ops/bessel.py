@@ -14,7 +14,7 @@ from cygrad._ops.by_scipy import SPECIAL, by_scipy, require_real_input, unary
 from cygrad._ops.pointwise import sgn
 from cygrad._ops.selection import where
 
-# -- modified, of the first kind -------------------------------------------------------------------
+# -- modified, of the first kind --
 
 
 def i0_rule(n, g):
@@ -132,7 +132,7 @@ def modified_bessel_i1(input, *, out=None):
     return apply1(MODIFIED_BESSEL_I1, input, out)
 
 
-# -- modified, of the second kind -------------------------------------------------------------------
+# -- modified, of the second kind --
 
 
 def modified_bessel_k0_rule(n, g):
@@ -223,7 +223,7 @@ def scaled_modified_bessel_k1(x, *, out=None):
     return apply1(SCALED_MODIFIED_BESSEL_K1, x, out)
 
 
-# -- of the first and second kind -------------------------------------------------------------------
+# -- of the first and second kind --
 
 
 def bessel_j0_rule(n, g):
@@ -308,7 +308,7 @@ def bessel_y1(input, *, out=None):
     return apply1(BESSEL_Y1, input, out)
 
 
-# -- spherical, Airy ------------------------------------------------------------------------------
+# -- spherical, Airy --
 
 
 def spherical_bessel_rule(n, g):

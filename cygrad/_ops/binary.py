@@ -50,7 +50,7 @@ STEP = ELEMENTWISE | INPLACE | NONDIFF
 DTYPES = by_name()
 
 
-# -- magnitude and sign, neighbours ---------------------------------------------------------------
+# -- magnitude and sign, neighbours --
 
 
 def copysign_rule(n, g):
@@ -180,7 +180,7 @@ def heaviside(input, values, *, out=None):
     return apply_n(HEAVISIDE, (input, values), None, out)
 
 
-# -- powers, exponentials and logarithms of two ---------------------------------------------------
+# -- powers, exponentials and logarithms of two --
 
 
 def ldexp_rule(n, g):
@@ -392,7 +392,7 @@ def float_power_(self, exponent):
     return self.pow_(exponent.to(dtype) if isinstance(exponent, Tensor) else exponent)
 
 
-# -- distance -------------------------------------------------------------------------------------
+# -- distance --
 
 
 def dist(input, other, p=2):
@@ -412,7 +412,7 @@ def dist(input, other, p=2):
     return vector_norm(sub(input, other), p, None, False)
 
 
-# -- integers -------------------------------------------------------------------------------------
+# -- integers --
 
 GCD = declare("gcd", flags=STEP, ufunc="gcd")
 

@@ -15,7 +15,7 @@ from cygrad._ops.arguments import each_integer, require, variadic
 from cygrad._ops.creation import blank_like
 from cygrad._ops.views import reshape
 
-# -- element by element ------------------------------------------------------------------------------------
+# -- element by element --
 
 
 def _without_history(function, *tensors):
@@ -84,7 +84,7 @@ def _mapped(function, self, others, callable):
     return _overwrite(t, [_number(callable(*values)) for values in zip(*arrays)])
 
 
-# -- size --------------------------------------------------------------------------------------------------
+# -- size --
 
 
 def resize_(self, *sizes, memory_format=None, **named):
@@ -163,7 +163,7 @@ def _reshaped(t, sizes):
     return reshape(t, size)
 
 
-# -- order -------------------------------------------------------------------------------------------------
+# -- order --
 
 
 def dim_order(self, *, ambiguity_check=False):

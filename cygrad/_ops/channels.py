@@ -62,7 +62,7 @@ def channel_shuffle(input, groups):
     return apply_n(CHANNEL_SHUFFLE, (input,), (groups,))
 
 
-# -- one product of three ----------------------------------------------------------------------------
+# -- one product of three --
 
 
 def by_products(a, b, weight):

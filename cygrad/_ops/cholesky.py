@@ -34,7 +34,7 @@ from cygrad._ops.matrices import (
 from cygrad._ops.products import matmul
 from cygrad._ops.triangular import solve
 
-# -- arrays ---------------------------------------------------------------------------------------
+# -- arrays --
 
 
 @over_stacks(2, 2)
@@ -45,7 +45,7 @@ def solve_factored(b, factor, upper):
     return solve_triangular(np.swapaxes(lower, -1, -2).conj(), inner, True, False)
 
 
-# -- the factor -----------------------------------------------------------------------------------
+# -- the factor --
 
 
 @in_parts()
@@ -146,7 +146,7 @@ def cholesky(input, upper=False, *, out=None):
     return write_into(CHOLESKY, out, found, (t,), (bool(upper),))
 
 
-# -- what is done with it -------------------------------------------------------------------------
+# -- what is done with it --
 
 
 def factor_gradient(factor, of_product, upper):

@@ -34,7 +34,7 @@ from cygrad._ops.views import reshape
 
 NO_GRAD = 1  # the bit of `_core/state.pxd`
 
-# -- negative log-likelihood of arrays ---------------------------------------------------------------------
+# -- negative log-likelihood of arrays --
 
 
 def as_rows(array):
@@ -106,7 +106,7 @@ def nll_gradient(grad, target, weight, ignore_index, reduction, total, shape):
     return from_rows(nll_backward_rows(grad, like, target.reshape(-1), weight, ignore_index, reduction, total), shape)
 
 
-# -- and of tensors ----------------------------------------------------------------------------------------
+# -- and of tensors --
 
 
 def nll_rule(n, g):
@@ -170,7 +170,7 @@ def nll_loss_backward(grad_output, target, weight, ignore_index, reduction, tota
     return result
 
 
-# -- negative log-likelihood of a softmax ------------------------------------------------------------------
+# -- negative log-likelihood of a softmax --
 
 
 def fused_rule(n, grads):
@@ -212,7 +212,7 @@ def cross_entropy_of_softmax(input, target, weight, ignore_index, reduction):
     return results
 
 
-# -- nll_loss ----------------------------------------------------------------------------------------------
+# -- nll_loss --
 
 
 def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
@@ -254,7 +254,7 @@ def _check_target(values, classes, input, target):
         checks.check_target(input, target)
 
 
-# -- cross_entropy -----------------------------------------------------------------------------------------
+# -- cross_entropy --
 
 
 def cross_entropy(

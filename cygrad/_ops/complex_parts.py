@@ -27,7 +27,7 @@ from cygrad._ops.pointwise import conj_physical, cos, sin, square
 from cygrad._ops.selection import where
 from cygrad._ops.views import transpose
 
-# -- views ----------------------------------------------------------------------------------------
+# -- views --
 
 
 def view_as_real_rule(n, g):
@@ -149,7 +149,7 @@ def set_imag(self, value):
     set_part(imag(self), value)
 
 
-# -- conjugates -----------------------------------------------------------------------------------
+# -- conjugates --
 
 
 def conj_rule(n, g):
@@ -244,7 +244,7 @@ def conjugate_transpose(self):
     return of_matrix(self, "H")
 
 
-# -- angle, and numbers from their parts ----------------------------------------------------------
+# -- angle, and numbers from their parts --
 
 
 def angle_rule(n, g):

@@ -26,7 +26,7 @@ from cygrad._ops.views import expand, permute, reshape, squeeze
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 ELLIPSIS = -1
 
-# -- einsum: reading the equation -----------------------------------------------------------------
+# -- einsum: reading the equation --
 
 
 def labels_of_term(term, operand, offset=0):
@@ -128,7 +128,7 @@ def check_output(terms, output):
             )
 
 
-# -- einsum: planning -----------------------------------------------------------------------------
+# -- einsum: planning --
 
 
 class Part:
@@ -283,7 +283,7 @@ def pairs_in_order(parts, output):
     return [(0, 1)] + [(0, length - 1) for length in range(n - 1, 1, -1)] if n > 1 else []
 
 
-# -- einsum: computing ----------------------------------------------------------------------------
+# -- einsum: computing --
 
 
 def check_operands(operands):
@@ -345,7 +345,7 @@ def _changed(t, ops):
     return t
 
 
-# -- tensordot, kron ------------------------------------------------------------------------------
+# -- tensordot, kron --
 
 
 def tensordot(a, b, dims=2, out=None):
@@ -434,7 +434,7 @@ def _kron_shapes(first, second):
     )
 
 
-# -- trace ----------------------------------------------------------------------------------------
+# -- trace --
 
 
 def trace_rule(n, g):

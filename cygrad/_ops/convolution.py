@@ -18,7 +18,7 @@ from cygrad._ops.pointwise import conjugate
 from cygrad._ops.reductions import sum as total
 from cygrad._ops.views import squeeze, unsqueeze
 
-# -- the two rows ------------------------------------------------------------------------------------------
+# -- the two rows --
 
 
 def convolution_array(x, w, b, stride, padding, dilation, transposed, output_padding, groups, size):
@@ -95,7 +95,7 @@ def filter_gradient(x, g, kernel, stride, padding, dilation, groups):
     return apply_n(FILTER_GRADIENT, (x, g), args)
 
 
-# -- reading arguments -------------------------------------------------------------------------------------
+# -- reading arguments --
 
 
 def expanded(given, name, dims):
@@ -238,7 +238,7 @@ def transposed_size(x_shape, kernel, stride, padding, dilation, output_padding):
     return tuple(size)
 
 
-# -- entry points ------------------------------------------------------------------------------------------
+# -- entry points --
 
 
 def convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):

@@ -25,7 +25,7 @@ def check_strides(array):
             )
 
 
-# -- sizes and numbers -------------------------------------------------------------------------------------
+# -- sizes and numbers --
 
 
 def negative_length():
@@ -85,7 +85,7 @@ def randint_arguments(args, low, high, size):
     return first, last, integers(size, "randint", "size", 2 if low is None else 3)
 
 
-# -- types -------------------------------------------------------------------------------------------------
+# -- types --
 
 
 def wrong_dtype(wanted, function):
@@ -134,7 +134,7 @@ def limits(dtype):
     return info.min, info.max
 
 
-# -- gradients and place -----------------------------------------------------------------------------------
+# -- gradients and place --
 
 
 def cannot_require_grad(requires_grad, tensor, function):

@@ -32,7 +32,7 @@ from cygrad._ops.parts import stack
 from cygrad._ops.pointwise import conjugate, log
 from cygrad._ops.selection import where
 
-# -- det ------------------------------------------------------------------------------------------
+# -- det --
 
 
 @over_stacks(2)

@@ -20,7 +20,7 @@ from cygrad._ops.creation import check_place, fresh
 from cygrad._ops.strided import as_strided
 from cygrad._ops.views import reshape
 
-# -- diagonal ----------------------------------------------------------------------------------------------
+# -- diagonal --
 
 
 def diagonal_rule(n, g):
@@ -179,7 +179,7 @@ def fill_diagonal_(self, fill_value, wrap=False):
     return self
 
 
-# -- blocks ------------------------------------------------------------------------------------------------
+# -- blocks --
 
 
 def block_diag_rule(n, g):
@@ -222,7 +222,7 @@ def block_diag(*tensors):
     return record_n(BLOCK_DIAG, array, given, ([array_of(t).shape for t in given],))
 
 
-# -- triangles ---------------------------------------------------------------------------------------------
+# -- triangles --
 
 
 def tril_rule(n, g):

@@ -22,7 +22,7 @@ from cygrad._ops.reductions import sum as total
 from cygrad._ops.selection import where
 from cygrad._ops.views import transpose, unsqueeze
 
-# -- distances between all pairs ---------------------------------------------------------------------------
+# -- distances between all pairs --
 
 
 @in_parts()
@@ -151,7 +151,7 @@ def pdist(input, p=2):
     return apply_n(PDIST, (x,), (float(p),))
 
 
-# -- cross products ----------------------------------------------------------------------------------------
+# -- cross products --
 
 
 def cross_rule(n, g):
@@ -222,7 +222,7 @@ def cross(input, other, dim=None, *, out=None):
     return _cross(a, b, dim, out)
 
 
-# -- norms that are bounded --------------------------------------------------------------------------------
+# -- norms that are bounded --
 
 
 @in_slices(lambda n, shape: n.args[1])

@@ -46,7 +46,7 @@ def _optional(weight, function, name):
     return array_of(weight)
 
 
-# -- binary cross-entropy ----------------------------------------------------------------------------------
+# -- binary cross-entropy --
 
 
 @in_parts(0, 0, inputs=0)
@@ -212,7 +212,7 @@ def _with_logits(input, target, weight, pos_weight, how):
     return found.to(y.dtype) if w is None and p is None and y.is_floating_point() else found
 
 
-# -- Kullback-Leibler divergence ---------------------------------------------------------------------------
+# -- Kullback-Leibler divergence --
 
 
 def kl_rule(n, g):
@@ -281,7 +281,7 @@ def _kl_div(input, target, reduction, log_target):
     return reduced(kl_divergence(x, y), reduction)
 
 
-# -- counts and numbers ------------------------------------------------------------------------------------
+# -- counts and numbers --
 
 
 @in_parts(0, 0, inputs=0)

@@ -44,7 +44,7 @@ class DLDeviceType(IntEnum):
 _ON_CPU = (DLDeviceType.kDLCPU, DLDeviceType.kDLCUDAHost, DLDeviceType.kDLROCMHost, DLDeviceType.kDLCUDAManaged)
 
 
-# -- out ---------------------------------------------------------------------------------------------------
+# -- out --
 
 
 def __dlpack__(self, *, stream=-1, max_version=None, dl_device=None, copy=None):
@@ -116,7 +116,7 @@ def to_dlpack(tensor):
     return __dlpack__(tensor)
 
 
-# -- in ----------------------------------------------------------------------------------------------------
+# -- in --
 
 
 class _Capsule:

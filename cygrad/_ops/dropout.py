@@ -95,7 +95,7 @@ def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
     return _dropped(input, p, training, inplace, "feature_alpha_dropout", by_channel=True, to_floor=True)
 
 
-# -- channels of one to three dimensions -------------------------------------------------------------------
+# -- channels of one to three dimensions --
 
 
 def dropout1d(input, p=0.5, training=True, inplace=False):
@@ -166,7 +166,7 @@ def _of_one_or_more(input, p, training, inplace, is_batch):
     return squeeze(_dropped(unsqueeze(input, 0), p, training, False, "feature_dropout", by_channel=True), 0)
 
 
-# -- the package's forms -----------------------------------------------------------------------------------
+# -- the package's forms --
 
 
 def _of_package(name, what, **how):

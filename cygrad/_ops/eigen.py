@@ -34,7 +34,7 @@ from cygrad._ops.pointwise import conjugate
 from cygrad._ops.products import matmul
 from cygrad._ops.views import unsqueeze
 
-# -- gradients ------------------------------------------------------------------------------------
+# -- gradients --
 
 
 def differences(values):
@@ -97,7 +97,7 @@ def eig_rule(n, grads):
     return linalg_solve_ex(adjoint(vectors), matmul(inner, adjoint(vectors)))[0]
 
 
-# -- Hermitian ------------------------------------------------------------------------------------
+# -- Hermitian --
 
 EIGH = declare(
     "linalg_eigh",
@@ -150,7 +150,7 @@ def linalg_eigvalsh(A, UPLO="L", *, out=None):
     return only_values("linalg_eigvalsh", eigvalsh(array_of(t), uplo), t, out)
 
 
-# -- general --------------------------------------------------------------------------------------
+# -- general --
 
 EIG = declare(
     "linalg_eig",

@@ -51,7 +51,7 @@ def _added_rows(rows, indices, count):
     return index_add(tensor_of(zeros), 0, tensor_of(indices), rows)
 
 
-# -- embedding ---------------------------------------------------------------------------------------------
+# -- embedding --
 
 
 def embedding_rule(n, g):
@@ -141,7 +141,7 @@ def embedding_renorm_(input, indices, max_norm, norm_type=2.0):
     return w
 
 
-# -- embedding_bag -----------------------------------------------------------------------------------------
+# -- embedding_bag --
 
 
 def embedding_bag_rule(n, g):
@@ -333,7 +333,7 @@ def _check_bags(table, places, starts, padding_idx):
         )
 
 
-# -- one_hot -----------------------------------------------------------------------------------------------
+# -- one_hot --
 
 
 _FEW_CLASSES = 64

@@ -27,7 +27,7 @@ from cygrad._ops.reductions import axes_argument, flag_argument, restored
 from cygrad._ops.reductions import sum as total
 from cygrad._ops.selection import maximum, minimum, where
 
-# -- of all elements: the gradient is shared between equal ones -----------------------------------
+# -- of all elements: the gradient is shared between equal ones --
 
 
 def share_between_equals(n, g):
@@ -48,7 +48,7 @@ MAX = choice_of_all("max", reduce.amax, "MaxBackward1")
 MIN = choice_of_all("min", reduce.amin, "MinBackward1")
 
 
-# -- along a dimension: the gradient goes to the element whose index is returned -------------------
+# -- along a dimension: the gradient goes to the element whose index is returned --
 
 
 def value_selecting_reduction_rule(n, g):
@@ -217,7 +217,7 @@ def extreme_along(op, t, dim, keepdim, out):
     return chosen_along(op, t, values, indices, dim, keepdim, out)
 
 
-# -- over several dimensions: the gradient is shared between equal ones ----------------------------
+# -- over several dimensions: the gradient is shared between equal ones --
 
 
 def share_over_axes(n, g):
@@ -276,7 +276,7 @@ def extreme_over(op, input, dim, keepdim, axis, keepdims, out):
     return apply_n(op, (t,), (axes, flag_argument(op, keepdim, keepdims)), out)
 
 
-# -- where they are -------------------------------------------------------------------------------
+# -- where they are --
 
 ARGMAX = declare("argmax", flags=NONDIFF, kernel=POSITIONS[0])
 
@@ -324,7 +324,7 @@ def position(op, input, dim, keepdim, axis, keepdims, out):
     return apply_n(op, (t,), (dim if t.ndim else None, flag_argument(op, keepdim, keepdims)), out)
 
 
-# -- checks ---------------------------------------------------------------------------------------
+# -- checks --
 
 
 def check_real(op, t):

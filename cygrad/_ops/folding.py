@@ -10,7 +10,7 @@ from cygrad._kernels import folding as kernels
 from cygrad._kernels.sliding import geometry
 from cygrad._ops.arguments import integer, integers, is_integer, require
 
-# -- windows and columns -----------------------------------------------------------------------------------
+# -- windows and columns --
 
 
 def im2col_rule(n, g):
@@ -177,7 +177,7 @@ def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
     return col2im(t, size, *given)
 
 
-# -- channels and places -----------------------------------------------------------------------------------
+# -- channels and places --
 
 
 def shuffle_rule(n, g):

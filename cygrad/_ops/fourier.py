@@ -29,7 +29,7 @@ from cygrad._ops.pointwise import conj_physical
 SCALED_BACK = {"backward": "forward", "forward": "backward", "ortho": "ortho"}  # the scale of the adjoint
 
 
-# -- the ops --------------------------------------------------------------------------------------
+# -- the ops --
 
 
 def fft_c2c_rule(n, g):
@@ -144,7 +144,7 @@ def lengthened(input, dim, length):
     return apply_n(LENGTHENED, (input,), (dim, length, input.shape[dim]))
 
 
-# -- arguments ------------------------------------------------------------------------------------
+# -- arguments --
 
 
 def prepared(input, function, only_real=None):
@@ -272,7 +272,7 @@ def twice(length):
     return 2 * (length - 1)
 
 
-# -- along one dimension --------------------------------------------------------------------------
+# -- along one dimension --
 
 
 def fft(input, n=None, dim=-1, norm=None, *, out=None):
@@ -376,7 +376,7 @@ def ihfft(input, n=None, dim=-1, norm=None, *, out=None):
     return conjugated(fft_r2c(resized(t, (dim,), (length,)), (dim,), norm, True), out)
 
 
-# -- along several --------------------------------------------------------------------------------
+# -- along several --
 
 
 def fftn(input, s=None, dim=None, norm=None, *, out=None):
@@ -452,7 +452,7 @@ def inverse_hermitian_of_several(function, input, s, dim, norm, out):
     return conjugated(fft_r2c(resized(t, dims, lengths), dims, norm, True), out)
 
 
-# -- along two ------------------------------------------------------------------------------------
+# -- along two --
 
 
 def fft2(input, s=None, dim=(-2, -1), norm=None, *, out=None):
@@ -492,7 +492,7 @@ def ihfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None):
     return inverse_hermitian_of_several("ihfft2", input, s, pair(dim, "ihfft2"), norm, out)
 
 
-# -- frequencies, and their order -----------------------------------------------------------------
+# -- frequencies, and their order --
 
 
 def fftfreq(n, d=1.0, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):

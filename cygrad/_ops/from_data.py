@@ -44,7 +44,7 @@ def scalar_tensor(s, *, dtype=None, device=None, requires_grad=False, layout=Non
     return from_values(number(s, "scalar_tensor", "s", 1), wanted, requires_grad, "scalar_tensor", place)
 
 
-# -- arrays ------------------------------------------------------------------------------------------------
+# -- arrays --
 
 
 def from_numpy(ndarray):
@@ -132,7 +132,7 @@ def _can_share(array):
     return array.dtype.isnative and not any(stride < 0 or stride % array.itemsize for stride in array.strides)
 
 
-# -- whatever it is ----------------------------------------------------------------------------------------
+# -- whatever it is --
 
 
 def as_tensor(data, dtype=None, device=None):
@@ -217,7 +217,7 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
     return result
 
 
-# -- methods: of this tensor's type ------------------------------------------------------------------------
+# -- methods: of this tensor's type --
 
 
 def new_zeros(self, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False, **named):

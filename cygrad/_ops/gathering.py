@@ -101,7 +101,7 @@ def _is_outside(index, length):
     return index.view(np.uint64).max() >= length  # negative ones are large
 
 
-# -- index_select, index_add ----------------------------------------------------------------------
+# -- index_select, index_add --
 
 
 def zeros_at(shape, g):
@@ -229,7 +229,7 @@ def check_slices(name, t, dim, index, source):
         )
 
 
-# -- gather, scatter_add --------------------------------------------------------------------------
+# -- gather, scatter_add --
 
 
 def gather_rule(n, g):
@@ -403,7 +403,7 @@ def _check_sizes(shape, other, source, dim):
             )
 
 
-# -- masked_fill ----------------------------------------------------------------------------------
+# -- masked_fill --
 
 
 def masked_fill_rule(n, g):

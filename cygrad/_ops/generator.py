@@ -225,7 +225,7 @@ def source_of(generator, function, place=None):
     return kernels_of_gpu, generator._stream
 
 
-# -- of GPUs -----------------------------------------------------------------------------------------------
+# -- of GPUs --
 
 _of_gpus: dict[int, Generator] = {}
 _seeds: dict[int, int] = {}  # of GPUs whose generators were not used yet; -1 stands for all
@@ -255,7 +255,7 @@ def seed_gpu(seed, place=-1):
             generator.manual_seed(seed)
 
 
-# -- the default generator ---------------------------------------------------------------------------------
+# -- the default generator --
 
 
 def manual_seed(seed):

@@ -24,7 +24,7 @@ from cygrad._ops.views import reshape, transpose, unsqueeze
 MODES = ("bilinear", "nearest", "bicubic")
 PADDINGS = ("zeros", "border", "reflection")
 
-# -- columns -----------------------------------------------------------------------------------------------
+# -- columns --
 
 
 def take_rule(n, g):
@@ -60,7 +60,7 @@ def add_columns(input, places, size):
     return apply_n(ADD_COLUMNS, (input, places), (size,))
 
 
-# -- grid_sample -------------------------------------------------------------------------------------------
+# -- grid_sample --
 
 NEIGHBOURHOODS = declare("grid_neighbourhoods", flags=NONDIFF | PRIVATE, inputs="grid")
 
@@ -269,7 +269,7 @@ UNIT_SIZE = (
     "intended use case of affine_grid. See the documentation of affine_grid for details."
 )
 
-# -- affine_grid -------------------------------------------------------------------------------------------
+# -- affine_grid --
 
 
 def affine_array(theta, size, align_corners):

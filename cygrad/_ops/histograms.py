@@ -13,7 +13,7 @@ from cygrad._ops.arguments import integer, is_integer, require
 from cygrad._ops.delivering import write_several
 from cygrad._ops.gathering import finished, index_select
 
-# -- bincount ----------------------------------------------------------------------------------------------
+# -- bincount --
 
 
 def bincount_rule(n, g):
@@ -55,7 +55,7 @@ def bincount(input, weights=None, minlength=0):
     return finished(BINCOUNT, kernels.bincount(array_of(given), numbers, least), given, None, t, None, None)
 
 
-# -- histograms --------------------------------------------------------------------------------------------
+# -- histograms --
 
 HISTC = declare("histc", flags=NONDIFF, kernel=kernels.count_evenly)
 

@@ -20,7 +20,7 @@ BOOLEAN_MASK = (
 
 TYPES = ("int64", "int32", "bool", "uint8")
 
-# -- reading --------------------------------------------------------------------------------------
+# -- reading --
 
 
 def is_batched(index):
@@ -94,7 +94,7 @@ def put_indices(t, indices):
     return tuple(indices)
 
 
-# -- errors ---------------------------------------------------------------------------------------
+# -- errors --
 
 
 def too_many(index, ndim):

@@ -20,7 +20,7 @@ from cygrad._ops.resampling import resample, resampling
 MODES = ("nearest", "linear", "bilinear", "bicubic", "trilinear", "lanczos", "area", "nearest-exact")
 BY_DIMS = {"linear": 1, "bilinear": 2, "bicubic": 2, "trilinear": 3, "lanczos": 2}
 
-# -- tables ------------------------------------------------------------------------------------------------
+# -- tables --
 
 
 def step(image, size, factor, align_corners, kind):
@@ -92,7 +92,7 @@ def smoothed(image, size, factor, align_corners, kind, mode):
     return Table(image, np.minimum(places, image - 1), last - first, weights)
 
 
-# -- interpolate -------------------------------------------------------------------------------------------
+# -- interpolate --
 
 
 def rows():

@@ -37,7 +37,7 @@ from cygrad._ops.matrices import (
 from cygrad._ops.products import matmul
 from cygrad._ops.views import permute, reshape, unsqueeze
 
-# -- arrays ---------------------------------------------------------------------------------------
+# -- arrays --
 
 
 @over_stacks(2, 2)
@@ -67,7 +67,7 @@ def inv_array(a):
     return solve_array(a, module_of(a).eye(a.shape[-1], dtype=a.dtype))
 
 
-# -- inverse --------------------------------------------------------------------------------------
+# -- inverse --
 
 
 @in_parts()
@@ -170,7 +170,7 @@ def linalg_tensorinv(input, ind=2, *, out=None):
     return given("linalg_tensorinv", reshape(inv_named(matrix, "inv"), last + first), out)
 
 
-# -- linear systems -------------------------------------------------------------------------------
+# -- linear systems --
 
 
 def solved(a, b, left, is_vector):

@@ -13,7 +13,7 @@ from cygrad._ops.checks import require_broadcast, require_kind, require_tensors
 QUESTION = ELEMENTWISE | NONDIFF
 TRUTH = QUESTION | INPLACE
 
-# -- nearly equal, equal --------------------------------------------------------------------------
+# -- nearly equal, equal --
 
 ISCLOSE = declare("isclose", flags=QUESTION, kernel=pointwise.isclose)
 
@@ -59,7 +59,7 @@ def equal(input, other):
     return x.shape == y.shape and not np.count_nonzero(x != y)
 
 
-# -- what kind of number --------------------------------------------------------------------------
+# -- what kind of number --
 
 ISNAN = declare("isnan", flags=QUESTION, ufunc="isnan")
 
@@ -100,7 +100,7 @@ def isfinite(input):
     return apply1(ISFINITE, input, None)
 
 
-# -- truth values ---------------------------------------------------------------------------------
+# -- truth values --
 
 
 def logical(op, input, other, out):
@@ -160,7 +160,7 @@ def logical_not(input, *, out=None):
     return apply1(LOGICAL_NOT, input, out)
 
 
-# -- bits -----------------------------------------------------------------------------------------
+# -- bits --
 
 NUMBER = (Tensor, int, float, complex)
 

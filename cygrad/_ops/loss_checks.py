@@ -5,7 +5,7 @@ from cygrad._core.record import result_type
 from cygrad._core.sites import warn
 from cygrad._ops.arguments import require
 
-# -- losses by element -------------------------------------------------------------------------------------
+# -- losses by element --
 
 
 def warn_sizes(input, target):
@@ -44,7 +44,7 @@ def check_expands(weight, shape):
             )
 
 
-# -- losses of classifiers ---------------------------------------------------------------------------------
+# -- losses of classifiers --
 
 
 def check_target(input, target):

@@ -42,7 +42,7 @@ def known(code):
     return code if code in (MEAN, SUM) else NONE
 
 
-# -- as part of the loss's own node ------------------------------------------------------------------------
+# -- as part of the loss's own node --
 
 
 def computed(op, kernel, arrays, args, inputs, reduction, more=(), kept=None):
@@ -106,7 +106,7 @@ def spread(n, g):
     return mul(g, 1 / n.args[1]) if n.args[0] == MEAN and n.args[1] else g
 
 
-# -- by further ops ----------------------------------------------------------------------------------------
+# -- by further ops --
 
 
 def reduced(losses, reduction):

@@ -23,7 +23,7 @@ from cygrad._ops.reductions import mean
 from cygrad._ops.singular_values import linalg_svd
 from cygrad._ops.views import expand, transpose, unsqueeze
 
-# -- random projections ---------------------------------------------------------------------------
+# -- random projections --
 
 
 def approximate_basis(a, q, niter):
@@ -82,7 +82,7 @@ def pca_lowrank(A, q=None, center=True, niter=2):
     return svd_lowrank(sub(a, mean(a, -2, True)) if center else a, q, niter)
 
 
-# -- LOBPCG ---------------------------------------------------------------------------------------
+# -- LOBPCG --
 
 
 def lobpcg_rule(n, grads):

@@ -41,7 +41,7 @@ from cygrad._ops.ranges import eye
 from cygrad._ops.triangular import solve
 from cygrad._ops.views import transpose
 
-# -- gradients ------------------------------------------------------------------------------------
+# -- gradients --
 
 
 def product_gradient(p, lower, upper, of_lower, of_upper):
@@ -80,7 +80,7 @@ def unit_lower(compact, k):
     return add(tril(lower, -1), ones)
 
 
-# -- factors --------------------------------------------------------------------------------------
+# -- factors --
 
 
 def checked(A, function, shown, pivot):
@@ -262,7 +262,7 @@ def in_range(pivots, m):
     return not pivots.size or (pivots.min() >= 1 and pivots.max() <= m)
 
 
-# -- systems --------------------------------------------------------------------------------------
+# -- systems --
 
 
 def linalg_lu_solve(LU, pivots, B, *, left=True, adjoint=False, out=None):

@@ -36,7 +36,7 @@ from cygrad._ops.reductions import sum as total
 from cygrad._ops.selection import clamp_min, where
 from cygrad._ops.views import reshape, unsqueeze
 
-# -- by element --------------------------------------------------------------------------------------------
+# -- by element --
 
 
 @in_parts(0, 0, inputs=0)
@@ -192,7 +192,7 @@ def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="m
     return result
 
 
-# -- between classes ---------------------------------------------------------------------------------------
+# -- between classes --
 
 
 def _check_rows(array):

@@ -24,7 +24,7 @@ class LinAlgError(RuntimeError):
     __module__ = "cygrad.linalg"
 
 
-# -- checks ---------------------------------------------------------------------------------------
+# -- checks --
 
 
 def check_matrices(t, shown, name="A"):
@@ -113,7 +113,7 @@ def first_failure(info):
     return (int(bad[0]), int(info.reshape(-1)[bad[0]])) if bad.size else None
 
 
-# -- expressions ----------------------------------------------------------------------------------
+# -- expressions --
 
 
 def adjoint(t):
@@ -135,7 +135,7 @@ def lengthened(t, length, dim):
     return cat((t, tensor_of(np.zeros(shape, array_of(t).dtype, like=array_of(t)))), dim)
 
 
-# -- results --------------------------------------------------------------------------------------
+# -- results --
 
 
 def delivered(name, array, out, t):

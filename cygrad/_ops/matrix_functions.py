@@ -18,7 +18,7 @@ from cygrad._ops.products import matmul, mm
 from cygrad._ops.ranges import eye
 from cygrad._ops.views import reshape, unsqueeze
 
-# -- powers, exponentials -------------------------------------------------------------------------
+# -- powers, exponentials --
 
 
 def matrix_power(input, n, *, out=None):
@@ -96,7 +96,7 @@ def matrix_exp(input):
     return linalg_matrix_exp(require(input, "matrix_exp"))
 
 
-# -- products of several --------------------------------------------------------------------------
+# -- products of several --
 
 
 def chain_matmul(*matrices, out=None):

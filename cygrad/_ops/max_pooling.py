@@ -60,7 +60,7 @@ def recorded(row, t, values, places, dims, how=None):
     return value, index
 
 
-# -- windows of one size -----------------------------------------------------------------------------------
+# -- windows of one size --
 
 
 def pool(dims, input, kernel_size, stride, padding, dilation, ceil_mode, with_places):
@@ -194,7 +194,7 @@ def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
     return found if return_indices else found[0]
 
 
-# -- a wanted number of windows ----------------------------------------------------------------------------
+# -- a wanted number of windows --
 
 
 def adaptive(dims, input, size):

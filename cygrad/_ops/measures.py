@@ -23,7 +23,7 @@ def reduced_count(t, axes):
     return t.numel() if axes is None else math.prod(t.shape[i] for i in axes)
 
 
-# -- variance -------------------------------------------------------------------------------------
+# -- variance --
 
 
 def var_gradient(g, x, axes, correction, keepdim):

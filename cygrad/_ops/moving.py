@@ -7,7 +7,7 @@ from cygrad._kernels import rearranging as kernels
 from cygrad._ops.arguments import integer, integers, is_integer, require, variadic, wrap_dim, wrap_dims
 from cygrad._ops.tuples import of_tuple
 
-# -- flip --------------------------------------------------------------------------------------------------
+# -- flip --
 
 
 def flip_rule(n, g):
@@ -46,7 +46,7 @@ def flipud(input):
     return flip(input, 0)
 
 
-# -- roll --------------------------------------------------------------------------------------------------
+# -- roll --
 
 
 def roll_rule(n, g):
@@ -79,7 +79,7 @@ def roll(input, shifts, dims=()):
     return apply1_args(ROLL, t, (shifts, tuple([wrap_dim(dim, t.ndim) for dim in dims])), None)
 
 
-# -- rot90 -------------------------------------------------------------------------------------------------
+# -- rot90 --
 
 
 def rot90_rule(n, g):

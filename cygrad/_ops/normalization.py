@@ -129,7 +129,7 @@ def _row(name, node, attributes, inputs="input weight bias", rule=_rule):
     )
 
 
-# -- checks ------------------------------------------------------------------------------------------------
+# -- checks --
 
 
 def _check_types(input, kernel, *parameters):
@@ -154,7 +154,7 @@ def _optional(value, function, name, position):
     return None if value is None else require(value, function, name, position)
 
 
-# -- over the batch ----------------------------------------------------------------------------------------
+# -- over the batch --
 
 BATCH_NORM = _row("batch_norm", "NativeBatchNormBackward0", "running_mean running_var training eps")
 
@@ -290,7 +290,7 @@ def _instance_norm(input, weight, bias, running_mean, running_var, use_input_sta
     return reshape(result, shape)
 
 
-# -- over the last dimensions ------------------------------------------------------------------------------
+# -- over the last dimensions --
 
 LAYER_NORM = _row("layer_norm", "NativeLayerNormBackward0", "normalized_shape")
 RMS_NORM = _row("rms_norm", "MulBackward0", "normalized_shape", "input weight", lambda n, g: _rule(n, g)[:2])
@@ -383,7 +383,7 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
     return _normalized(RMS_NORM, x, w, None, frame, None, (frame.view[frame.axes[0] :],))[0]
 
 
-# -- over groups of channels -------------------------------------------------------------------------------
+# -- over groups of channels --
 
 GROUP_NORM = _row("group_norm", "NativeGroupNormBackward0", "group eps")
 

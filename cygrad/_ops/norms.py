@@ -27,7 +27,7 @@ from cygrad._ops.vector_norms import (
 )
 from cygrad._ops.views import unsqueeze
 
-# -- of matrices ----------------------------------------------------------------------------------
+# -- of matrices --
 
 MATRIX_NORMS = (
     "Tensor input, Number ord, tuple of ints dim = {-2,-1}, bool keepdim = False, *, torch.dtype dtype = None, "
@@ -123,7 +123,7 @@ def nuclear_norm(input, dim=None, keepdim=False, *, out=None):
     return linalg_matrix_norm(t, "nuc", (-2, -1) if dim is None else dim, keepdim, out=out)
 
 
-# -- by any name ----------------------------------------------------------------------------------
+# -- by any name --
 
 
 def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
@@ -202,7 +202,7 @@ def check_norm_call(t, ord, dim):
     return None if dims is None else integers(dims, "linalg_norm", "dim", 3)
 
 
-# -- condition numbers ----------------------------------------------------------------------------
+# -- condition numbers --
 
 
 def linalg_cond(input, p=None, *, out=None):

@@ -26,7 +26,7 @@ from cygrad._ops.numpy_operands import (
 )
 from cygrad._ops.numpy_ufuncs import call
 
-# -- choosing ----------------------------------------------------------------------------------------------
+# -- choosing --
 
 
 @means("where")
@@ -121,7 +121,7 @@ def searchsorted(a, v, side="left", sorter=None):
     return public("searchsorted")(a, v, side=side, sorter=None if sorter is None else as_tensor(sorter))
 
 
-# -- in place: what NumPy does to arrays is done to tensors, and counted -------------------------------------
+# -- in place: what NumPy does to arrays is done to tensors, and counted --
 
 
 @means("copyto")
@@ -171,7 +171,7 @@ def at_places(a, places, values, index_of):
     a[tuple(map(as_tensor, index_of(places)))] = values.to(a.dtype) if isinstance(values, Tensor) else values
 
 
-# -- elementwise -------------------------------------------------------------------------------------------
+# -- elementwise --
 
 
 @means("round", "around")
@@ -230,7 +230,7 @@ def trapezoid(y, x=None, dx=1.0, axis=-1):
     return public("trapezoid")(as_tensor(y), dx=dx, dim=axis)
 
 
-# -- new ones like another ---------------------------------------------------------------------------------
+# -- new ones like another --
 
 
 def like(name):
@@ -253,7 +253,7 @@ def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None, *, d
     return public("full")(t.shape if shape is None else shape, fill_value, dtype=kind)
 
 
-# -- what only asks, whatever the tensor requires ----------------------------------------------------------
+# -- what only asks, whatever the tensor requires --
 
 
 def asking(function):
@@ -274,7 +274,7 @@ for _name in (
     means(_name)(asking(getattr(np, _name)))
 
 
-# -- the protocol ------------------------------------------------------------------------------------------
+# -- the protocol --
 
 
 def array_function(self, func, types, args, kwargs):

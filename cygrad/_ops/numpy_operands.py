@@ -14,7 +14,7 @@ from cygrad._ops.creation import from_values, sharing
 from cygrad._ops.parts import stack
 from cygrad._ops.selection import where
 
-# -- names -------------------------------------------------------------------------------------------------
+# -- names --
 
 FUNCTIONS: dict[Any, Any] = {}  # what each function of NumPy means; those that an older NumPy lacks are left out
 
@@ -50,7 +50,7 @@ def public(path):
     return found
 
 
-# -- operands and results ----------------------------------------------------------------------------------
+# -- operands and results --
 
 
 class Foreign(Exception):
@@ -135,7 +135,7 @@ def select(mask, t, other):
     return where(as_tensor(mask), t, from_values(other, t.dtype, False, "tensor"))
 
 
-# -- arguments ---------------------------------------------------------------------------------------------
+# -- arguments --
 
 
 def given(value, default=False):

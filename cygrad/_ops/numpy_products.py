@@ -2,7 +2,7 @@
 
 from cygrad._ops.numpy_operands import as_tensor, common, deliver, means, method_of, public, typed
 
-# -- products and linear algebra ---------------------------------------------------------------------------
+# -- products and linear algebra --
 
 
 @means("dot")
@@ -253,7 +253,7 @@ def interp(x, xp, fp, left=None, right=None, period=None):
     return public("where")(x > xp[-1], fp[-1] if right is None else right, result)
 
 
-# -- Fourier transforms ------------------------------------------------------------------------------------
+# -- Fourier transforms --
 
 
 def transform(name):

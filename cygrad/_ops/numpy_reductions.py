@@ -16,7 +16,7 @@ from cygrad._ops.numpy_operands import (
 )
 from cygrad._ops.numpy_ufuncs import reduce_
 
-# -- reductions --------------------------------------------------------------------------------------------
+# -- reductions --
 
 
 def reduction(ufunc):
@@ -174,7 +174,7 @@ def count_nonzero(a, axis=None, *, keepdims=False):
     return reduce_(np.add, as_tensor(a) != 0, axis, keepdims=keepdims)
 
 
-# -- without nan -------------------------------------------------------------------------------------------
+# -- without nan --
 
 
 def filled(a, fill):

@@ -16,7 +16,7 @@ from cygrad._ops.numpy_operands import (
 )
 from cygrad._ops.numpy_ufuncs import reduce_
 
-# -- shapes ------------------------------------------------------------------------------------------------
+# -- shapes --
 
 
 @means("reshape")
@@ -141,7 +141,7 @@ def copy(a, order="K", subok=False):
     return as_tensor(a).clone()
 
 
-# -- joining and splitting ---------------------------------------------------------------------------------
+# -- joining and splitting --
 
 
 @means("concatenate", "concat")

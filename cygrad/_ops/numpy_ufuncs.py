@@ -25,7 +25,7 @@ from cygrad._ops.pointwise import positive
 from cygrad._ops.products import matmul
 from cygrad._ops.rounding import floor_divide, remainder, trunc
 
-# -- what is not one op of PyTorch's -----------------------------------------------------------------------
+# -- what is not one op of PyTorch's --
 
 
 def cbrt_rule(n, g):
@@ -111,7 +111,7 @@ def apply(function, operands):
         return function(*(as_tensor(value).to(common) for value in operands))
 
 
-# -- the methods of ufuncs ---------------------------------------------------------------------------------
+# -- the methods of ufuncs --
 
 
 def call(ufunc, *inputs, out=None, where=True, dtype=None, **options):

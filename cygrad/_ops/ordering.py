@@ -31,7 +31,7 @@ def prepared(op, input, dim, kernel=None, booleans=False, position=2):
     return t, a if a.ndim else a.reshape(1), dim
 
 
-# -- sort -----------------------------------------------------------------------------------------
+# -- sort --
 
 FORWARD = 8  # the bit of `_core/state.pxd`
 
@@ -97,7 +97,7 @@ def msort(input, *, out=None):
     return given("sort", values, out)
 
 
-# -- some of the order ----------------------------------------------------------------------------
+# -- some of the order --
 
 TOPK = choice_along("topk")
 
@@ -159,7 +159,7 @@ def kthvalue(input, k, dim=-1, keepdim=False, *, out=None):
     return picked(KTHVALUE, t, a, kernels.kth_along(a, dim, k - 1), dim, keepdim, out, (k,))
 
 
-# -- median ---------------------------------------------------------------------------------------
+# -- median --
 
 
 MEDIAN = choice_of_all("median", kernels.median_of_all)
@@ -212,7 +212,7 @@ def along_dim(op, t, a, order, dim, keepdim, out):
     return picked(op, t, a, order, dim, keepdim, out)
 
 
-# -- mode -----------------------------------------------------------------------------------------
+# -- mode --
 
 MODE = choice_along("mode")
 

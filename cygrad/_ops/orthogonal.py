@@ -39,7 +39,7 @@ from cygrad._ops.reductions import sum as total
 from cygrad._ops.triangular import solve
 from cygrad._ops.views import unsqueeze
 
-# -- QR -------------------------------------------------------------------------------------------
+# -- QR --
 
 
 def qr_arrays(a, mode):
@@ -157,7 +157,7 @@ def qr(input, some=True, *, out=None):
     return qr_factors(t, "reduced" if some else "complete", return_types.qr, out)
 
 
-# -- reflectors -----------------------------------------------------------------------------------
+# -- reflectors --
 
 
 def geqrf_rule(n, grads):

@@ -127,7 +127,7 @@ def bernoulli_(self, p=0.5, *, generator=None):
     return overwritten(BERNOULLI_NUMBER, self, lambda: keep_mask(shape, p, generator, place_of(self)))
 
 
-# -- of other shapes ---------------------------------------------------------------------------------------
+# -- of other shapes --
 
 CAUCHY = variant(BERNOULLI, "CauchyBackward0", name="cauchy")
 LOG_NORMAL = variant(BERNOULLI, "LogNormalBackward0", name="log_normal")

@@ -10,7 +10,7 @@ from cygrad._kernels import padding as kernels
 from cygrad._kernels.copying import element
 from cygrad._ops.arguments import integers, require
 
-# -- by a number -------------------------------------------------------------------------------------------
+# -- by a number --
 
 
 def constant_pad_nd_rule(n, g):
@@ -59,7 +59,7 @@ def _constant(t, counts, value):
     return record_n(CONSTANT_PAD_ND, kernels.constant(array, counts, filling), (t,), (counts, filling))
 
 
-# -- by elements -------------------------------------------------------------------------------------------
+# -- by elements --
 
 
 def pad_rule(n, g):

@@ -1,6 +1,6 @@
 """What functions that cut and join tensors say of arguments that do not fit."""
 
-# -- one part ----------------------------------------------------------------------------------------------
+# -- one part --
 
 
 def select_of_scalar():
@@ -34,7 +34,7 @@ def narrow_out_of_range(start, length, size):
     return RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
 
 
-# -- several parts -----------------------------------------------------------------------------------------
+# -- several parts --
 
 
 def unbind_of_scalar():
@@ -79,7 +79,7 @@ def no_chunks(count):
     return RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {count}")
 
 
-# -- joining -----------------------------------------------------------------------------------------------
+# -- joining --
 
 
 def nothing_to_cat():

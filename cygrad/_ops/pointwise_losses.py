@@ -17,7 +17,7 @@ from cygrad._ops.pointwise import abs as magnitude
 from cygrad._ops.pointwise import sgn
 from cygrad._ops.selection import where
 
-# -- squared and absolute error ----------------------------------------------------------------------------
+# -- squared and absolute error --
 
 
 def mse_rule(n, g):
@@ -108,7 +108,7 @@ def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", wei
     return weighted(_absolute_errors(x, y, NONE), weight, x, how, "l1_loss")
 
 
-# -- absolute error, smoothed ------------------------------------------------------------------------------
+# -- absolute error, smoothed --
 
 
 def smooth_l1_rule(n, g):
@@ -160,7 +160,7 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
     return computed(SMOOTH_L1, kernels.smooth_l1, (a, b), (beta,), (x, y), how, (float(beta),))
 
 
-# -- squared error up to a bound ---------------------------------------------------------------------------
+# -- squared error up to a bound --
 
 
 def huber_rule(n, g):

@@ -31,7 +31,7 @@ def check_factors(op_name, a, b):
         check_stacked(left, right, a, b)
 
 
-# -- shapes ---------------------------------------------------------------------------------------
+# -- shapes --
 
 
 def fold(shape):
@@ -132,7 +132,7 @@ def stacked_shape(left, right):
     return np.broadcast_shapes(left, right)
 
 
-# -- types ----------------------------------------------------------------------------------------
+# -- types --
 
 
 def type_hint(a, b):
@@ -187,7 +187,7 @@ def check_vectors(a, b):
     check_not_bool(a, "dot")
 
 
-# -- sums of a tensor and a product ---------------------------------------------------------------
+# -- sums of a tensor and a product --
 
 
 def check_linear(a, w, b):

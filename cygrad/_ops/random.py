@@ -25,7 +25,7 @@ from cygrad._ops.creation import (
 )
 from cygrad._ops.generator import source_of
 
-# -- drawing arrays -------------------------------------------------------------------------------
+# -- drawing arrays --
 
 
 def floating_point(kernel, dtype):
@@ -67,7 +67,7 @@ def _place(place, out):
     return place if out is None else place_of(out)
 
 
-# -- new tensors -------------------------------------------------------------------------------------------
+# -- new tensors --
 
 
 def drawn(function, draw, size, named, generator, out, dtype, requires_grad, place):
@@ -155,7 +155,7 @@ def randint(
     return delivered(array, out, requires_grad, "randint")
 
 
-# -- like another ------------------------------------------------------------------------------------------
+# -- like another --
 
 
 def laid_out(array, t, memory_format, requires_grad, function):

@@ -17,7 +17,7 @@ from cygrad._kernels.gpu.library import made
 from cygrad._ops.arguments import integer, is_integer, require
 from cygrad._ops.creation import check_place, delivered, number, type_of_new
 
-# -- arange ------------------------------------------------------------------------------------------------
+# -- arange --
 
 _ARANGE = (
     "Number end, *, Tensor out = None, torch.dtype dtype = None, torch.layout layout = None, torch.device device "
@@ -179,7 +179,7 @@ def _range_with_end(library, low, high, by, dtype):
     return (low + by * steps).astype(dtype, copy=False)
 
 
-# -- linspace, logspace ------------------------------------------------------------------------------------
+# -- linspace, logspace --
 
 
 def _spaced_signatures(more):
@@ -289,7 +289,7 @@ def logspace(
     return _delivered(array, out, requires_grad, "logspace")
 
 
-# -- meshgrid, eye -----------------------------------------------------------------------------------------
+# -- meshgrid, eye --
 
 
 def meshgrid(*tensors, indexing=None):

@@ -27,7 +27,7 @@ from cygrad._ops.views import reshape
 FLAGS = ELEMENTWISE | ELSEWHERE | ONE_PASS
 
 
-# -- relu, leaky_relu, threshold ---------------------------------------------------------------------------
+# -- relu, leaky_relu, threshold --
 
 
 def relu(input, inplace=False):
@@ -151,7 +151,7 @@ def _threshold(op, input, threshold, value, out):
     return apply1_args(op, input, args, out)
 
 
-# -- learned and random slopes -----------------------------------------------------------------------------
+# -- learned and random slopes --
 
 
 @by_loop("leaky_relu", 2)
@@ -290,7 +290,7 @@ def _rrelu(input, lower, upper, training, generator, inplace):
     return record_n(RRELU, result, (x,), args)
 
 
-# -- pieces between bounds ---------------------------------------------------------------------------------
+# -- pieces between bounds --
 
 
 @by_loop("hardtanh")
@@ -413,7 +413,7 @@ def hardswish(input, inplace=False):
     return applied(HARDSWISH, HARDSWISH, input, (), inplace, "hardswish_cpu")
 
 
-# -- shrinking ---------------------------------------------------------------------------------------------
+# -- shrinking --
 
 
 def shrink_rule(n, g):

@@ -26,7 +26,7 @@ from cygrad._ops.products import linear
 from cygrad._ops.recurrent_cells import GATES, STEPS, require_each
 from cygrad._ops.views import reshape, transpose, view
 
-# -- one layer in one direction ------------------------------------------------------------------------------
+# -- one layer in one direction --
 
 
 def layer_rule(n, grads):
@@ -152,7 +152,7 @@ def _check_sizes(kind, sizes, rows):
         raise RuntimeError(f"{kind}: {rows} rows are not steps of the sizes {list(sizes)}, each at most the one before")
 
 
-# -- layers and directions -----------------------------------------------------------------------------------
+# -- layers and directions --
 
 
 def _layers(kind, x, sizes, states, params, has_biases, num_layers, dropout_p, train, bidirectional):
@@ -260,7 +260,7 @@ def _signature(names, hx_is_list):
     return ", ".join(f"{types.get(name, 'bool')} {name}" for name in names)
 
 
-# -- the package's functions ---------------------------------------------------------------------------------
+# -- the package's functions --
 
 
 def lstm(*args, **kwargs):

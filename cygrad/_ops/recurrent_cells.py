@@ -13,7 +13,7 @@ from cygrad._ops.parts import chunk
 from cygrad._ops.pointwise import relu, sigmoid, tanh
 from cygrad._ops.products import linear
 
-# -- formulas ----------------------------------------------------------------------------------------------
+# -- formulas --
 # of the products with the input and with the state, biases included, and of the states; they give the new states
 
 
@@ -50,7 +50,7 @@ def require_each(tensors, position):
             )
 
 
-# -- cells -------------------------------------------------------------------------------------------------
+# -- cells --
 
 
 def _cell(kind, input, states, w_ih, w_hh, b_ih, b_hh):

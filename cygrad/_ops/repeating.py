@@ -16,7 +16,7 @@ from cygrad._ops.gathering import index_select
 from cygrad._ops.tuples import of_tuple
 from cygrad._ops.views import flatten, unsqueeze
 
-# -- repeat ------------------------------------------------------------------------------------------------
+# -- repeat --
 
 
 def repeat_rule(n, g):
@@ -76,7 +76,7 @@ def tile(input, *dims, **named):
     return _repeated(t, (1,) * (t.ndim - len(times)) + times)
 
 
-# -- repeat_interleave -------------------------------------------------------------------------------------
+# -- repeat_interleave --
 
 
 def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):

@@ -31,7 +31,7 @@ def _zeros_like(part, g):
     return tensor_of(np.zeros(part, array_of(g).dtype, like=array_of(g)))
 
 
-# -- select ------------------------------------------------------------------------------------------------
+# -- select --
 
 
 def select_scatter_rule(n, g):
@@ -75,7 +75,7 @@ def select_scatter(input, src, dim, index):
     return record_n(SELECT_SCATTER, array, (t, part), (d, i, array_of(part).shape))
 
 
-# -- slice -------------------------------------------------------------------------------------------------
+# -- slice --
 
 
 def slice_scatter_rule(n, g):
@@ -132,7 +132,7 @@ def bounds_of_slice(t, dim, start, end, step, name):
     return d, first, stop, stride, 0 if stop <= first else (stop - first - 1) // stride + 1
 
 
-# -- diagonal ----------------------------------------------------------------------------------------------
+# -- diagonal --
 
 
 def diagonal_scatter_rule(n, g):
@@ -177,7 +177,7 @@ def diagonal_scatter(input, src, offset=0, dim1=0, dim2=1):
     return record_n(DIAGONAL_SCATTER, array, (t, part), (*where, array_of(part).shape))
 
 
-# -- strided -----------------------------------------------------------------------------------------------
+# -- strided --
 
 
 def as_strided_scatter_rule(n, g):

@@ -23,7 +23,7 @@ from cygrad._ops.views import (
     view,
 )
 
-# -- shapes ---------------------------------------------------------------------------------------
+# -- shapes --
 
 
 def view_as(input, other):
@@ -85,7 +85,7 @@ def unflatten(input, dim, sizes):
     return view(input, shape[:d] + inferred + shape[d + 1 :])
 
 
-# -- order of dimensions --------------------------------------------------------------------------
+# -- order of dimensions --
 
 
 def movedim(input, source, destination):
@@ -135,7 +135,7 @@ def _moved(ndim, sources, targets):
 moveaxis = movedim
 
 
-# -- in place -------------------------------------------------------------------------------------
+# -- in place --
 #
 # These change no element, but how the tensor itself looks at its memory from now on.
 

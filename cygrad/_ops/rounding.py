@@ -28,7 +28,7 @@ from cygrad._ops.copying import zeros_of
 
 SMOOTH = ELEMENTWISE | INPLACE
 
-# -- to whole numbers -----------------------------------------------------------------------------
+# -- to whole numbers --
 
 
 def step_rule(n, g):
@@ -156,7 +156,7 @@ def frac(input, *, out=None):
     return apply1(FRAC, input, out)
 
 
-# -- division with a whole quotient ---------------------------------------------------------------
+# -- division with a whole quotient --
 
 NUMBER = (Tensor, int, float, complex)
 

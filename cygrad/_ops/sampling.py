@@ -33,7 +33,7 @@ def _recorded(row, array, inputs, out=None):
     return record_n(row, array, inputs) if out is None else write_into(row, out, array, inputs, None)
 
 
-# -- integers ----------------------------------------------------------------------------------------------
+# -- integers --
 
 
 def randperm(
@@ -89,7 +89,7 @@ def randint_like(
     return laid_out(array, t, memory_format, requires_grad, name)
 
 
-# -- normal ------------------------------------------------------------------------------------------------
+# -- normal --
 
 BERNOULLI = declare("bernoulli", zero_rule, inputs="self")
 NORMAL_MEAN = variant(BERNOULLI, "NormalBackward1", name="normal")
@@ -159,7 +159,7 @@ def spread(array, mean, std):
     return (kernels_of_gpu if is_array(array) else kernels_of_memory).spread(array, mean, std)
 
 
-# -- bernoulli, multinomial --------------------------------------------------------------------------------
+# -- bernoulli, multinomial --
 
 
 def bernoulli(input, p=None, *, generator=None, out=None):
@@ -253,7 +253,7 @@ def _check_weights(t, count, replacement):
         raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
 
 
-# -- poisson, binomial -------------------------------------------------------------------------------------
+# -- poisson, binomial --
 
 POISSON = declare("poisson", zero_rule, inputs="self")
 

@@ -35,7 +35,7 @@ def dim_of(op, t, dim, position=2):
     return dim_argument(dim, t.dim(), op.name, "dim", position)
 
 
-# -- running sums ---------------------------------------------------------------------------------
+# -- running sums --
 
 
 def cumsum_rule(n, g):
@@ -76,7 +76,7 @@ def within(change, t, dim):
     return blocks.InPlace(array, partial(change, axis=dim)) if t.dim() and not is_array(array) else None
 
 
-# -- running products -----------------------------------------------------------------------------
+# -- running products --
 
 
 def cumsum_from_end(t, dim):
@@ -151,7 +151,7 @@ def cumprod(input, dim=None, *, dtype=None, out=None):
     return apply_n(CUMPROD, (t,), (dim,), out) if array is None else write_into(CUMPROD, t, array, (t,), (dim,))
 
 
-# -- running extrema ------------------------------------------------------------------------------
+# -- running extrema --
 
 
 def extremum_rule(n, g):
@@ -207,7 +207,7 @@ def running_extremum(op, result_type, input, dim, out):
     return result_type((value, index))
 
 
-# -- running log-sum-exp --------------------------------------------------------------------------
+# -- running log-sum-exp --
 
 
 def logcumsumexp_rule(n, g):
@@ -271,7 +271,7 @@ def logcumsumexp(input, dim=None, *, out=None):
     return apply_n(LOGCUMSUMEXP, (t,), (dim,), out)
 
 
-# -- differences and integrals --------------------------------------------------------------------
+# -- differences and integrals --
 
 
 def diff(input, n=1, dim=-1, prepend=None, append=None, *, out=None):

@@ -36,7 +36,7 @@ from cygrad._ops.gathering import (
 from cygrad._ops.parts import slice as slice_of
 from cygrad._ops.selection import where
 
-# -- scatter -----------------------------------------------------------------------------------------------
+# -- scatter --
 
 
 def scatter_rule(n, g):
@@ -140,7 +140,7 @@ def _scatter_reduced(t, dim, index, source, reduce, out):
     return scatter_reduce(t, dim, index, source, _OLD_REDUCTIONS[reduce], out=out)
 
 
-# -- scatter_reduce ----------------------------------------------------------------------------------------
+# -- scatter_reduce --
 
 
 def scatter_reduce_rule(n, g):
@@ -292,7 +292,7 @@ def index_reduce(input, dim, index, source, reduce, *, include_self=True, out=No
     return finished(INDEX_REDUCE, array, t, added, where_to, args, out)
 
 
-# -- index_copy, index_fill --------------------------------------------------------------------------------
+# -- index_copy, index_fill --
 
 
 def index_copy_rule(n, g):

@@ -25,7 +25,7 @@ def _finished(op, array, inputs, out):
     return write_into(op, out, array, inputs, None)
 
 
-# -- searchsorted ------------------------------------------------------------------------------------------
+# -- searchsorted --
 
 SEARCHSORTED = declare("searchsorted", flags=QUIET, kernel=kernels.searchsorted, inputs="sorted_sequence self")
 
@@ -136,7 +136,7 @@ def bucketize(input, boundaries, *, out_int32=False, right=False, out=None):
     return searchsorted(boundaries, input, out_int32=out_int32, right=right, out=out)
 
 
-# -- isin --------------------------------------------------------------------------------------------------
+# -- isin --
 
 ISIN = declare("isin", flags=QUIET, kernel=kernels.isin, inputs="elements test_elements")
 

@@ -22,7 +22,7 @@ def kept(g, mask):
     return where(mask, g, 0.0)
 
 
-# -- the larger, the smaller ----------------------------------------------------------------------
+# -- the larger, the smaller --
 
 
 def sharing(is_behind):
@@ -121,7 +121,7 @@ def fmin(input, other, *, out=None):
     return better(FMIN, input, other, out)
 
 
-# -- bounds ---------------------------------------------------------------------------------------
+# -- bounds --
 
 
 def clamp_rule(n, g):

@@ -67,7 +67,7 @@ SIGNATURE = (
     "bool normalized = False, bool onesided = None, bool return_complex = None, bool align_to_window = None"
 )
 
-# -- from the signal ------------------------------------------------------------------------------
+# -- from the signal --
 
 
 def stft(
@@ -184,7 +184,7 @@ def spectra(t, size, hop, window, is_complex, normalized, onesided, return_compl
     return result if return_complex is None or return_complex else view_as_real(result)
 
 
-# -- and back -------------------------------------------------------------------------------------
+# -- and back --
 
 
 def istft(

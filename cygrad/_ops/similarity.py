@@ -22,7 +22,7 @@ from cygrad._ops.views import expand
 COSINE_EPS = 1e-12
 
 
-# -- pairs of vectors --------------------------------------------------------------------------------------
+# -- pairs of vectors --
 
 
 def _unit(x, dim, eps):
@@ -63,7 +63,7 @@ def pairwise_distance(x1, x2, p=2, eps=1e-6, keepdim=False):
     return linalg_vector_norm(add(apart, eps, out=owned(apart)), p, -1, keepdim)
 
 
-# -- losses ------------------------------------------------------------------------------------------------
+# -- losses --
 
 
 def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):

@@ -38,7 +38,7 @@ from cygrad._ops.matrices import (
 from cygrad._ops.products import matmul
 from cygrad._ops.views import unsqueeze
 
-# -- singular values ------------------------------------------------------------------------------
+# -- singular values --
 
 
 @in_parts(grads=(2, 1, 2), saved=(2, 1, 2, 2))
@@ -204,7 +204,7 @@ def svd(input, some=True, compute_uv=True, *, out=None):
     return return_types.svd(results)
 
 
-# -- pseudoinverse, rank --------------------------------------------------------------------------
+# -- pseudoinverse, rank --
 
 
 @in_parts()

@@ -36,7 +36,7 @@ def implicit_dim(t, name):
     return 0 if t.ndim in (0, 1, 3) else 1
 
 
-# -- softmax -----------------------------------------------------------------------------------------------
+# -- softmax --
 
 
 def softmax_rule(n, g):
@@ -111,7 +111,7 @@ def softmax_backward_data(grad_output, output, dim):
     return apply_n(SOFTMAX_BACKWARD, (grad_output, output), (dim,))
 
 
-# -- log_softmax -------------------------------------------------------------------------------------------
+# -- log_softmax --
 
 
 def log_softmax_rule(n, g):

@@ -25,7 +25,7 @@ from cygrad._ops.checks import require_broadcast, require_operands, require_real
 from cygrad._ops.pointwise import exp, log, log1p, square
 from cygrad._ops.selection import where
 
-# -- error functions ------------------------------------------------------------------------------
+# -- error functions --
 
 
 def erfc_rule(n, g):
@@ -188,7 +188,7 @@ def ndtr(input, *, out=None):
     return apply1(NDTR, input, out)
 
 
-# -- entropy ---------------------------------------------------------------------------------------
+# -- entropy --
 
 
 def entr_rule(n, g):
@@ -267,7 +267,7 @@ def of_operands(op, input, other, out):
     return apply_n(op, (input, other), None, out)
 
 
-# -- gamma functions ------------------------------------------------------------------------------
+# -- gamma functions --
 
 
 def lgamma_rule(n, g):
@@ -414,7 +414,7 @@ def mvlgamma(input, p, *, out=None):
     return apply1_args(MVLGAMMA, t if t.is_floating_point() else t + 0.0, (p,), out)
 
 
-# -- incomplete gamma, zeta -----------------------------------------------------------------------
+# -- incomplete gamma, zeta --
 
 
 def no_gradient_of_first(n, name):

@@ -68,7 +68,7 @@ def _parts_between(t, bounds, dim, length):
     return tuple(views)
 
 
-# -- along one dimension of a matrix or a box --------------------------------------------------------------
+# -- along one dimension of a matrix or a box --
 
 
 def _split_along(name, least, dim, input, indices_or_sections, indices, sections):
@@ -115,7 +115,7 @@ def dsplit(input, indices_or_sections=None, *, indices=None, sections=None):
     return _split_along("dsplit", 3, 2, input, indices_or_sections, indices, sections)
 
 
-# -- without the bond of views -----------------------------------------------------------------------------
+# -- without the bond of views --
 
 _UNSAFE = {
     "SplitBackward0": variant(registry["split"], "UnsafeSplitBackward0", name="unsafe_split"),

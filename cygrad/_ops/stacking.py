@@ -140,7 +140,7 @@ def broadcast_shapes(*shapes):
     return Size(result)
 
 
-# -- tuples of elements ------------------------------------------------------------------------------------
+# -- tuples of elements --
 
 
 def _require_vector(t):

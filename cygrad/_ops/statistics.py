@@ -31,7 +31,7 @@ from cygrad._ops.selection import clamp, where
 from cygrad._ops.views import reshape, squeeze, unsqueeze
 from cygrad._ops.weighted_sums import lerp
 
-# -- without nan ----------------------------------------------------------------------------------
+# -- without nan --
 
 
 def nansum_array(a, axes, keepdims):
@@ -108,7 +108,7 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None):
     return given("nansum", div(_sum_of_numbers(t, dim, keepdim, dtype), count), out)
 
 
-# -- two at once ----------------------------------------------------------------------------------
+# -- two at once --
 
 
 def both(function, spread, input, dim, unbiased, correction, keepdim):
@@ -176,7 +176,7 @@ def aminmax(input, *, dim=None, keepdim=False, out=None):
     return return_types.aminmax(results)
 
 
-# -- quantiles ------------------------------------------------------------------------------------
+# -- quantiles --
 
 INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
@@ -281,7 +281,7 @@ def last_index(ordered, ignore_nan):
     return np.maximum(last - np.isnan(ordered).sum(-1, keepdims=True), 0) if ignore_nan else last
 
 
-# -- covariance -----------------------------------------------------------------------------------
+# -- covariance --
 
 
 def cov(input, *, correction=1, fweights=None, aweights=None):

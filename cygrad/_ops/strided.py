@@ -13,7 +13,7 @@ from cygrad._kernels.strided import restride
 from cygrad._ops.arguments import integer, integers, require
 from cygrad._ops.views import look_otherwise, may_look_otherwise
 
-# -- as_strided -----------------------------------------------------------------------------------
+# -- as_strided --
 
 
 def as_strided_rule(n, g):
@@ -87,7 +87,7 @@ def check_memory(base, shape, steps, offset, itemsize):
         )
 
 
-# -- its gradients --------------------------------------------------------------------------------
+# -- its gradients --
 
 
 def strided_sum_rule(n, g):

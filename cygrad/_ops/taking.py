@@ -20,7 +20,7 @@ from cygrad._ops.indexing import index_put
 from cygrad._ops.reshaping import broadcast_to
 from cygrad._ops.views import reshape
 
-# -- by number ---------------------------------------------------------------------------------------------
+# -- by number --
 
 
 def take_rule(n, g):
@@ -158,7 +158,7 @@ def take_along_dim(input, indices, dim=None, *, out=None):
     return gather(broadcast_to(t, (*common[:d], length, *common[d + 1 :])), d, tensor_of(places), out=out)
 
 
-# -- by mask -----------------------------------------------------------------------------------------------
+# -- by mask --
 
 
 def masked_select_rule(n, g):
@@ -267,7 +267,7 @@ def masked_scatter_backward(input, mask, shape):
     return finished(MASKED_SCATTER_BACKWARD, array, input, None, mask, (array_of(input).shape,), None)
 
 
-# -- where something is ------------------------------------------------------------------------------------
+# -- where something is --
 
 
 def argwhere(input):

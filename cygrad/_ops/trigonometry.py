@@ -20,7 +20,7 @@ from cygrad._ops.selection import where
 SMOOTH = ELEMENTWISE | INPLACE | FLOAT_RESULT
 
 
-# -- inverse trigonometric ------------------------------------------------------------------------
+# -- inverse trigonometric --
 
 
 def asin_rule(n, g):
@@ -106,7 +106,7 @@ def atan2(input, other, *, out=None):
     return apply2(ATAN2, input, other, out)
 
 
-# -- hyperbolic -----------------------------------------------------------------------------------
+# -- hyperbolic --
 
 
 def sinh_rule(n, g):
@@ -197,7 +197,7 @@ def atanh(input, *, out=None):
     return apply1(ATANH, input, out)
 
 
-# -- angles, sinc, hypot --------------------------------------------------------------------------
+# -- angles, sinc, hypot --
 
 
 def refuse_complex(op, input):

@@ -21,7 +21,7 @@ from cygrad._ops.selection import where
 
 QUESTION = ELEMENTWISE | NONDIFF
 
-# -- questions ------------------------------------------------------------------------------------
+# -- questions --
 
 
 def signbit_array(x):
@@ -96,7 +96,7 @@ def isreal(input):
     return apply1(ISREAL, input, None)
 
 
-# -- in place of special values -------------------------------------------------------------------
+# -- in place of special values --
 
 
 def _numbers_of_finite(nan, posinf, neginf):
@@ -154,7 +154,7 @@ def nan_to_num(input, nan=None, posinf=None, neginf=None, *, out=None):
     return apply1_args(NAN_TO_NUM, t, (nan, posinf, neginf), out)
 
 
-# -- logit ----------------------------------------------------------------------------------------
+# -- logit --
 
 
 def logit_array(x, eps):
@@ -199,7 +199,7 @@ def logit(input, eps=None, *, out=None):
     return apply1_args(LOGIT, t if t.is_floating_point() else t + 0.0, (eps,), out)
 
 
-# -- frexp ----------------------------------------------------------------------------------------
+# -- frexp --
 
 
 @in_parts(0, 0, inputs=0)

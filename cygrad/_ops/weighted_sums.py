@@ -34,7 +34,7 @@ INTEGER_QUOTIENT = (
 )
 
 
-# -- between two ---------------------------------------------------------------------------------
+# -- between two --
 
 
 def lerp_rule(n, g):
@@ -141,7 +141,7 @@ def require_same_type(input, name, value):
         )
 
 
-# -- and a product or quotient --------------------------------------------------------------------
+# -- and a product or quotient --
 
 
 def addcmul_rule(n, g):

@@ -18,7 +18,7 @@ HANN = (0.5, 0.5)
 BLACKMAN = (0.42, 0.5, 0.08)
 NUTTALL = (0.3635819, 0.4891775, 0.1365995, 0.0106411)
 
-# -- of the package -------------------------------------------------------------------------------
+# -- of the package --
 
 
 def window(function, kernel, length, periodic, more, dtype, device, pin_memory, requires_grad):
@@ -124,7 +124,7 @@ def kaiser_window(
     return window("kaiser_window", kernels.kaiser, window_length, periodic, (beta,), *place)
 
 
-# -- of signal.windows ----------------------------------------------------------------------------
+# -- of signal.windows --
 
 
 def shaped(function, kernel, length, more, sym, dtype, device, requires_grad):

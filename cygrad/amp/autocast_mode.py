@@ -133,7 +133,7 @@ def is_autocast_available(device_type: str) -> bool:
     return core.known_device(device_type) in ("cpu", "cuda")
 
 
-# --- Custom functions --------------------------------------------------------------------------
+# --- Custom functions --
 
 
 def custom_fwd(fwd: Callable | None = None, *, device_type: str, cast_inputs: Any = None) -> Callable:
@@ -201,7 +201,7 @@ def _cast(value: Any, dtype: Any) -> Any:
     return value
 
 
-# --- The state ---------------------------------------------------------------------------------
+# --- The state --
 
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:

@@ -25,7 +25,7 @@ from cygrad.autograd.grad_mode import enable_grad
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 
 
-# -- inputs and outputs ----------------------------------------------------------------------------
+# -- inputs and outputs --
 
 
 def _tuple_of(value, what, function):
@@ -113,7 +113,7 @@ def _dummies(tensors):
     return tuple(t.detach().new_zeros(t.shape, requires_grad=True) for t in tensors)
 
 
-# -- products with the Jacobian --------------------------------------------------------------------
+# -- products with the Jacobian --
 
 
 def vjp(func, inputs, v=None, create_graph=False, strict=False):
@@ -168,7 +168,7 @@ def _inputs_and_vector(inputs, v, function, create_graph):
     return is_tuple, inputs, v
 
 
-# -- products with the Hessian ---------------------------------------------------------------------
+# -- products with the Hessian --
 
 
 def vhp(func, inputs, v=None, create_graph=False, strict=False):
@@ -222,7 +222,7 @@ def _slopes(func, inputs, function, strict):
     return outputs, slopes
 
 
-# -- whole matrices --------------------------------------------------------------------------------
+# -- whole matrices --
 
 
 def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, strategy="reverse-mode"):

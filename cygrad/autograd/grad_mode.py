@@ -173,7 +173,7 @@ class set_multithreading_enabled(_Mode):
         return set_multithreading_enabled(self.mode)
 
 
-# -- decorating --------------------------------------------------------------------------------------------
+# -- decorating --
 
 
 def _decorated(fn, mode):

@@ -175,7 +175,7 @@ def _random_like(out, scattered):
     return randn((*out.shape, 2), dtype=dtype)[..., 0].detach().requires_grad_()
 
 
-# -- what is given -----------------------------------------------------------------------------------------
+# -- what is given --
 
 
 def _check_inputs(inputs):
@@ -221,7 +221,7 @@ def _check_no_gradient(case):
                 raise GradcheckError("Numerical gradient for function expected to be zero")
 
 
-# -- comparing ---------------------------------------------------------------------------------------------
+# -- comparing --
 
 
 def _agrees(analytic, numeric, atol, rtol):
@@ -266,7 +266,7 @@ def _deterministic(case, compute, nondet_tol):
     return first
 
 
-# -- other promises of backward ----------------------------------------------------------------------------
+# -- other promises of backward --
 
 
 def _check_linear(case, outputs):

@@ -67,7 +67,7 @@ def _short(jacobian):
     return f"\n{text}" if "\n" in text else text
 
 
-# -- the worst entry ---------------------------------------------------------------------------------------
+# -- the worst entry --
 
 
 def _explain(case, where, analytic, numeric, tolerances):

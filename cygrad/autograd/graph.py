@@ -70,7 +70,7 @@ def increment_version(tensor):
         count_change(value, "increment_version")
 
 
-# -- hooks on saved tensors --------------------------------------------------------------------------------
+# -- hooks on saved tensors --
 
 
 class saved_tensors_hooks(Block):
@@ -135,7 +135,7 @@ class disable_saved_tensors_hooks(Block, contextlib.ContextDecorator):
         return saved_tensors.plan_of_disabling(self._message)
 
 
-# -- hooks on several gradients ----------------------------------------------------------------------------
+# -- hooks on several gradients --
 
 
 class _MultiHandle(RemovableHandle):
@@ -197,7 +197,7 @@ def register_multi_grad_hook(tensors, fn, *, mode="all"):
     return _MultiHandle([tensor.register_hook(partial(collect, i)) for i, tensor in enumerate(tensors)])
 
 
-# -- changing what is saved --------------------------------------------------------------------------------
+# -- changing what is saved --
 
 
 class _Saved:

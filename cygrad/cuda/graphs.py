@@ -269,7 +269,7 @@ def _aside(stream: Stream) -> Iterator[None]:
         outer.wait_stream(stream)
 
 
-# -- callables ---------------------------------------------------------------------------------------------
+# -- callables --
 
 
 def make_graphed_callables(

@@ -102,7 +102,7 @@ def outputs_of(tree):
     return leaves
 
 
-# -- arguments -------------------------------------------------------------------------------------
+# -- arguments --
 
 
 def check_has_derivative(tensors):
@@ -140,7 +140,7 @@ def started(args, argnums):
     return (own if isinstance(argnums, tuple) else own[0]), filled
 
 
-# -- gradients -------------------------------------------------------------------------------------
+# -- gradients --
 
 
 def grad_and_value(func, argnums=0, has_aux=False):
@@ -206,7 +206,7 @@ def grad(func, argnums=0, has_aux=False):
     return wrapper
 
 
-# -- products with the Jacobian --------------------------------------------------------------------
+# -- products with the Jacobian --
 
 
 def vjp(func, *primals, has_aux=False):

@@ -81,7 +81,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     return math.sqrt(2.0 / (1 + slope**2))
 
 
-# --- Constants ---------------------------------------------------------------------------------
+# --- Constants --
 
 
 @no_grad()
@@ -127,7 +127,7 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     return tensor
 
 
-# --- Plain distributions -----------------------------------------------------------------------
+# --- Plain distributions --
 
 
 @no_grad()
@@ -202,7 +202,7 @@ def _proposals(low: float, high: float, generator: Any) -> Callable[[int], tuple
     return normals if mass > 0.1 else uniforms_under_density
 
 
-# --- Distributions that keep variances ---------------------------------------------------------
+# --- Distributions that keep variances --
 
 
 def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
@@ -266,7 +266,7 @@ def kaiming_normal_(
     return normal_(tensor, 0.0, std, generator)
 
 
-# --- Structured --------------------------------------------------------------------------------
+# --- Structured --
 
 
 @no_grad()
@@ -313,7 +313,7 @@ def _is_empty(tensor: Tensor) -> bool:
     return False
 
 
-# --- Old names ---------------------------------------------------------------------------------
+# --- Old names --
 
 
 def _deprecated(function: Callable[..., Tensor]) -> Callable[..., Tensor]:

@@ -372,7 +372,7 @@ def loss_of(closure: Callable[[], Any] | None) -> Any:
         return closure()
 
 
-# --- What the optimizers share -----------------------------------------------------------------
+# --- What the optimizers share --
 
 
 def check_learning_rate(lr: Any) -> None:

@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 
-# --- Averages ----------------------------------------------------------------------------------
+# --- Averages --
 
 
 def get_ema_avg_fn(decay: float = 0.999) -> Callable[[Tensor, Tensor, Any], Tensor]:
@@ -195,7 +195,7 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
     model.train(was_training)
 
 
-# --- The schedule ------------------------------------------------------------------------------
+# --- The schedule --
 
 
 class SWALR(LRScheduler):

@@ -43,7 +43,7 @@ def has_type(name: str) -> bool:
     return name in _NAMES
 
 
-# -- writing -----------------------------------------------------------------------------------------------
+# -- writing --
 
 
 def write(file: Any, arrays: dict[str, np.ndarray], metadata: dict[str, str]) -> None:
@@ -66,7 +66,7 @@ def write(file: Any, arrays: dict[str, np.ndarray], metadata: dict[str, str]) ->
         file.write(as_little_endian(arrays[name]))
 
 
-# -- reading -----------------------------------------------------------------------------------------------
+# -- reading --
 
 
 def read(file: Any, called: str, is_mapped: bool, whole: bool) -> tuple[dict[str, np.ndarray], dict[str, str]]:

@@ -36,7 +36,7 @@ _DICTIONARIES: dict[str, type] = {kind.__name__: kind for kind in (dict, Ordered
 _DEEPEST = 100
 
 
-# -- taking apart ------------------------------------------------------------------------------------------
+# -- taking apart --
 
 
 def take_apart(value: Any) -> tuple[dict[str, np.ndarray], dict[str, str]]:
@@ -151,7 +151,7 @@ def _not_saved(value: Any, place: tuple[str, ...]) -> TypeError:
     return TypeError(f"cygrad.save does not save a {kind.__module__}.{kind.__qualname__}{_at(place)}\n  {cure}")
 
 
-# -- putting together --------------------------------------------------------------------------------------
+# -- putting together --
 
 
 def put_together(arrays: dict[str, np.ndarray], metadata: dict[str, str], called: str, map_location: Any) -> Any:

@@ -221,7 +221,7 @@ def checkpoint_sequential(
     return chain(functions[len(cuts) * size :])(input)
 
 
-# -- without reentrance ------------------------------------------------------------------------------------
+# -- without reentrance --
 
 
 _MORE = "trying to save more tensors during recomputation than during the original forward pass."
@@ -413,7 +413,7 @@ def _description(saved):
     return f"{metadata['dtype']} {tuple(metadata['shape'])} at {at(*site)}"
 
 
-# -- with reentrance ---------------------------------------------------------------------------------------
+# -- with reentrance --
 
 
 class CheckpointFunction(Function):

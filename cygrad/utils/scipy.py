@@ -82,7 +82,7 @@ def minimize(
     return found
 
 
-# -- parameters --------------------------------------------------------------------------------------------
+# -- parameters --
 
 
 @contextmanager
@@ -156,7 +156,7 @@ def _joined(arrays: Iterable[np.ndarray]) -> np.ndarray:
     return np.concatenate([array.ravel() for array in arrays])
 
 
-# -- what SciPy calls --------------------------------------------------------------------------------------
+# -- what SciPy calls --
 
 
 class _Objective:

@@ -98,7 +98,7 @@ def _port(box: Item, neighbours: list[Item], neighbour: Item) -> float:
     return box.x - spread / 2 + spread * order.index(neighbour) / (len(order) - 1)
 
 
-# --- Layers ------------------------------------------------------------------------------------
+# --- Layers --
 
 
 def _layered(vertices: list[Vertex], width_of: Callable[[Vertex], float]) -> tuple:
@@ -149,7 +149,7 @@ def _chain(source: Item, target: Item, layers: list[list[Item]]) -> list[Item]:
     return chain
 
 
-# --- Order -------------------------------------------------------------------------------------
+# --- Order --
 
 
 def _order(layers: list[list[Item]]) -> None:
@@ -213,7 +213,7 @@ def _inversions(values: list[int]) -> int:
     return count
 
 
-# --- Positions ---------------------------------------------------------------------------------
+# --- Positions --
 
 
 def _place(layers: list[list[Item]]) -> None:

@@ -185,7 +185,7 @@ class Graph:
             _draw_box(axes, box, points_per_unit)
 
 
-# --- Labels ------------------------------------------------------------------------------------
+# --- Labels --
 
 
 def _text_label(vertex: Vertex, details: bool) -> str:
@@ -209,7 +209,7 @@ def _text_width(text: str, size: float) -> float:
     return size * (0.64 * len(text) - 0.26 * narrow + 0.24 * wide)
 
 
-# --- SVG ---------------------------------------------------------------------------------------
+# --- SVG --
 
 
 def _svg_edge(points: list[Point], count: int) -> str:
@@ -259,7 +259,7 @@ def _middle(points: list[Point]) -> Point:
     return (x0 + x1) / 2, (y0 + y1) / 2
 
 
-# --- matplotlib --------------------------------------------------------------------------------
+# --- matplotlib --
 
 
 def _draw_edge(axes: Any, points: list[Point], count: int, scale: float) -> None:

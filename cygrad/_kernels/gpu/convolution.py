@@ -20,7 +20,7 @@ from cygrad._kernels.gpu.sliding import TEXT, places, taps
 _SCRATCH = 1 << 28  # bytes of columns
 _FEW_PLACES = 256  # of images with fewer, several make one product
 
-# -- filters with a channel of their own -------------------------------------------------------------------
+# -- filters with a channel of their own --
 
 _CORRELATE = Program(
     "correlate",
@@ -116,7 +116,7 @@ def _tap_sums(x, g, where):
     return out.sum(0).astype(x.dtype, copy=False).reshape(x.shape[1], 1, *where.kernel)
 
 
-# -- products ----------------------------------------------------------------------------------------------
+# -- products --
 
 
 def _blocks(n, rows, count, itemsize):

@@ -12,7 +12,7 @@ from cygrad._kernels.gpu.rows import RowProgram, split
 
 NONE, MEAN = 0, 1  # codes of reductions
 
-# -- softmax -----------------------------------------------------------------------------------------------
+# -- softmax --
 # Along the last axis a row has a warp or a block of threads; along others, each column has one thread, and neighbours
 # read neighbouring elements.
 
@@ -173,7 +173,7 @@ log_softmax = _map("log_softmax", _LOG_SOFTMAX)
 softmax_backward = _gradient("softmax_backward", _SOFTMAX_BACKWARD)
 log_softmax_backward = _gradient("log_softmax_backward", _LOG_SOFTMAX_BACKWARD)
 
-# -- losses of classes -------------------------------------------------------------------------------------
+# -- losses of classes --
 # `losses` gets the loss of each row and `weights` the weight that it counts with; both of type W.
 
 _TARGET = """

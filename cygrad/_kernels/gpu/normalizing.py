@@ -14,7 +14,7 @@ from cygrad._kernels.gpu.library import cupy, dense
 from cygrad._kernels.gpu.programs import Program, of_type, wide_type
 from cygrad._kernels.gpu.rows import RowProgram
 
-# -- rows --------------------------------------------------------------------------------------------------
+# -- rows --
 
 _NORMALIZE_ROWS = RowProgram(
     "normalize_rows",
@@ -137,7 +137,7 @@ def _gradients_of_rows(g, x, weight, middle, factor, frame, needs):
     return grad, grad_weight, grad_bias
 
 
-# -- runs --------------------------------------------------------------------------------------------------
+# -- runs --
 
 _MOMENTS = RowProgram(
     "moments",
@@ -377,7 +377,7 @@ def _level(runs, sums, w, size, factor):
     return (total if w is None else total * w) * (-factor / (size // max(runs.channels, 1)))
 
 
-# -- both --------------------------------------------------------------------------------------------------
+# -- both --
 
 
 def _are_rows(frame):

@@ -136,7 +136,7 @@ def _for_each(numbers, name, inputs, arrays, out, operation, preamble=""):
     return out
 
 
-# -- of one distribution -----------------------------------------------------------------------------------
+# -- of one distribution --
 
 _SINGLE = np.dtype(np.float32)
 _DOUBLE = np.dtype(np.float64)
@@ -260,7 +260,7 @@ def geometric(numbers, shape, dtype, chance):
     return cupy().maximum(trials, 1).astype(dtype)
 
 
-# -- with a parameter for each element ---------------------------------------------------------------------
+# -- with a parameter for each element --
 
 _PICK = """
     const double at = own.uniform() * edges[i / count * columns + columns - 1];

@@ -142,7 +142,7 @@ def _products_with_input(x, w_ih):
     return dense(matmul(x, w_ih.T))
 
 
-# -- LSTM --------------------------------------------------------------------------------------------------
+# -- LSTM --
 
 
 def lstm(x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr, sizes, is_reversed):
@@ -191,7 +191,7 @@ def lstm_backward(d_out, d_last, arrays, gates, kept, sizes, is_reversed, wanted
     return (*gradients_of(slopes, slopes, x, states, w_ih, d_h, wanted), d_c, d_w_hr)
 
 
-# -- GRU ---------------------------------------------------------------------------------------------------
+# -- GRU --
 
 
 def gru(x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr, sizes, is_reversed):
@@ -223,7 +223,7 @@ def gru_backward(d_out, d_last, arrays, gates, kept, sizes, is_reversed, wanted)
     return (*gradients_of(of_input, of_state, x, before, w_ih, d_h, wanted), None, None)
 
 
-# -- plain -------------------------------------------------------------------------------------------------
+# -- plain --
 
 
 def _rnn(is_tanh):

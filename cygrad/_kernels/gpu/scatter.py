@@ -191,7 +191,7 @@ def flat_positions(shape, axis, index):
     return along if own is None else along + own
 
 
-# -- by index tensors --------------------------------------------------------------------------------------
+# -- by index tensors --
 
 
 def joined_indices(indices, device):

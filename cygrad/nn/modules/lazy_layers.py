@@ -116,7 +116,7 @@ class LazyLinear(_LazyLayer, Linear):
         return {"weight": (self.out_features, size)} | ({} if self.bias is None else {"bias": (self.out_features,)})
 
 
-# --- Convolutions ------------------------------------------------------------------------------
+# --- Convolutions --
 
 
 class _LazyConvNd(_LazyLayer, _ConvNd):
@@ -257,7 +257,7 @@ class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d):
     cls_to_become = ConvTranspose3d
 
 
-# --- Norms -------------------------------------------------------------------------------------
+# --- Norms --
 
 
 class _LazyNorm(_LazyLayer, _NormBase):

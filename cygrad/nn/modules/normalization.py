@@ -49,7 +49,7 @@ class _Affine(Module):
             init.zeros_(bias)
 
 
-# --- With running statistics -------------------------------------------------------------------
+# --- With running statistics --
 
 
 class _NormBase(_Affine):
@@ -269,7 +269,7 @@ class InstanceNorm3d(_InstanceNorm):
     ranks = (4, 5)
 
 
-# --- Without ----------------------------------------------------------------------------------
+# --- Without --
 
 
 def _shape(given: Any) -> tuple[int, ...]:

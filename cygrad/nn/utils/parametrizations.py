@@ -16,7 +16,7 @@ __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 _MAPS = ("matrix_exp", "cayley", "householder")
 
 
-# --- Orthogonal --------------------------------------------------------------------------------
+# --- Orthogonal --
 
 
 class _Orthogonal(Module):
@@ -143,7 +143,7 @@ def orthogonal(
     return parametrize.register_parametrization(module, name, parametrization, unsafe=True)
 
 
-# --- Weight norm -------------------------------------------------------------------------------
+# --- Weight norm --
 
 
 def norm_except(v: Tensor, dim: int) -> Tensor:
@@ -194,7 +194,7 @@ def weight_norm(module: Module, name: str = "weight", dim: int = 0) -> Module:
     return module
 
 
-# --- Spectral norm -----------------------------------------------------------------------------
+# --- Spectral norm --
 
 
 class _SpectralNorm(Module):

@@ -340,7 +340,7 @@ def _check_next(module: Module, name: str, parametrization: Module) -> None:
             )
 
 
-# --- The class of a parametrized module --------------------------------------------------------
+# --- The class of a parametrized module --
 
 
 def _choose_class(module: Any) -> None:

@@ -174,7 +174,7 @@ def _container_with(hook: BasePruningMethod, method: BasePruningMethod) -> Pruni
     return PruningContainer(*earlier, method)
 
 
-# --- Ways to prune -----------------------------------------------------------------------------
+# --- Ways to prune --
 
 
 class Identity(BasePruningMethod):
@@ -333,7 +333,7 @@ def _check_amount(amount: Any) -> None:
         raise ValueError(f"amount={amount} should either be a float in the range [0, 1] or a non-negative integer")
 
 
-# --- As functions ------------------------------------------------------------------------------
+# --- As functions --
 
 
 def identity(module: Any, name: str) -> Any:

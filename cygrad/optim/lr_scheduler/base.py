@@ -156,7 +156,7 @@ def _watch_steps(optimizer: Any) -> None:
     optimizer.step = noted
 
 
-# --- What the schedulers share -----------------------------------------------------------------
+# --- What the schedulers share --
 
 
 def check_optimizer(optimizer: Any) -> None:

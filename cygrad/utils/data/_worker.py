@@ -32,7 +32,7 @@ PATIENCE = 5.0  # seconds that a worker gets to finish its batch when it is to s
 _ODD = 0x9E3779B97F4A7C15  # 2**64 divided by the golden ratio: its multiples lie far from each other
 
 
-# -- reading a batch ---------------------------------------------------------------------------------------
+# -- reading a batch --
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def stream(seed: int, number: int) -> drawing_from:
     return drawing_from(cygrad.Generator().manual_seed((seed + (number + 1) * _ODD) % 2**64))
 
 
-# -- in the worker -----------------------------------------------------------------------------------------
+# -- in the worker --
 
 
 class WorkerInfo(NamedTuple):
@@ -184,7 +184,7 @@ class Work:
         return None
 
 
-# -- crews -------------------------------------------------------------------------------------------------
+# -- crews --
 
 
 @contextlib.contextmanager

@@ -253,7 +253,7 @@ def _shares(total: int, fractions: Sequence[float]) -> list[int]:
     return lengths
 
 
-# -- reading many ------------------------------------------------------------------------------------------
+# -- reading many --
 
 
 def read_items(dataset: Any, indices: list) -> list:
