@@ -141,8 +141,8 @@ if sys.platform == "linux":  # where the compiler is GCC
         args += ["-fno-tree-pre", "-fno-gcse", "-fno-code-hoisting"]  # 1 %: nothing is computed early for later
         # 4 %: nothing is moved away from where it is used, which processors do themselves, so that code repeats itself
         args += ["-fno-schedule-insns2", "-fno-caller-saves"]
-        # 1 %: no branch is written twice where one of its ways is known, and no part of a function apart from it
-        args += ["-fno-tree-dominator-opts", "-fno-tree-slsr", "-fno-partial-inlining"]
+        args += ["-fno-tree-slsr", "-fno-partial-inlining"]
+    GNU_SMALL_ARGS += ["-fno-tree-dominator-opts"]  # 1 %: no branch is written twice where one of its ways is known
 # GCC for x86 would else write `rep movsb` for each memcpy, which takes longer to begin than 128 bytes take to copy.
 GNU_STRING_ARGS = ["-mstringop-strategy=libcall"]
 
