@@ -232,7 +232,7 @@ ROWS = [
     Row("Hessian-vector product 64x64", HESSIAN_VECTOR, hessian_vector, 0.25),
     Row("transformer block 8x64x128, 4 heads", FORWARD_BACKWARD,
         with_model(transformer_block, (8, 64, 128), (8, 64, 128)), 0.6),
-    Row("LSTM, 50 steps of 16x32 to 64", FORWARD_BACKWARD, with_model(lstm, (50, 16, 32), (50, 16, 64)), 0.5),
+    Row("LSTM, 50 steps of 16x32 to 64", FORWARD_BACKWARD, with_model(lstm, (50, 16, 32), (50, 16, 64)), 0.35),
     Row("conv2d 16x32x32x32 to 64, 3x3", FORWARD_BACKWARD,
         with_model(convolution, (16, 32, 32, 32), (16, 64, 32, 32)), 0.9),
     Row("LeNet, batch 64, SGD step", STEP, lenet, 0.6),
