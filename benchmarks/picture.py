@@ -26,7 +26,10 @@ def _draw_ratios(axes: Any, rows: list[dict[str, Any]]) -> None:
     colors = [PLAIN if r["target"] is None else REACHED if r["ratio"] <= r["target"] else MISSED for r in rows]
     axes.barh(places, [row["ratio"] for row in rows], color=colors)
     for place, row in zip(places, rows):
-        axes.text(row["ratio"] * 1.06, place, f"{row['ratio']:.2f}", va="center", fontsize=7)
+        end = row["ratio"]
+        if row["target"] is not None and end <= row["target"] < 1.4 * end:
+            end = row["target"]  # or the mark would lie on the figure
+        axes.text(end * 1.06, place, f"{row['ratio']:.2f}", va="center", fontsize=7)
         if row["target"] is not None:
             axes.plot([row["target"]] * 2, [place - 0.4, place + 0.4], color="black", linewidth=1.5)
     axes.axvline(1, color="black", linewidth=0.6, linestyle=":")
