@@ -45,4 +45,5 @@ def _by_doubles(a, b):
         return None
     if not a.size or not b.size or min(a.min(), b.min()) <= -EXACT or max(a.max(), b.max()) >= EXACT or not b.all():
         return None
-    return as_array(np.true_divide(a, b).astype(np.int64))
+    quotient = np.empty(np.broadcast_shapes(a.shape, b.shape), np.int64)
+    return np.true_divide(a, b, out=quotient, casting="unsafe")  # the cast leaves out the fraction
