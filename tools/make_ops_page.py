@@ -88,7 +88,7 @@ def marks(names):
     samples = [(name, sample) for name in names for sample in calls.SAMPLES.get(name, ())]
     has_gradient = any(recorded(name, sample) for name, sample in samples)
     flags = [registry[name].flags for name in names if name in registry]
-    without = bool(flags) and all(f & NONDIFF for f in flags)
+    without = len(flags) == len(names) and all(f & NONDIFF for f in flags)
     gradient = NONE if without else YES if has_gradient else ""
     return (
         gradient,

@@ -95,7 +95,7 @@ PROD_SIGNATURES = (
 )
 
 
-def prod(input, dim=None, keepdim=False, *, dtype=None, axis=None, keepdims=None, out=None):
+def prod(input, dim=..., keepdim=False, *, dtype=None, axis=None, keepdims=None, out=None):
     """The product of the elements, of all or along one dimension.
 
     Integers and truth values are multiplied in int64, other types in their own or in `dtype`. Saves `input` and the
@@ -109,13 +109,13 @@ def prod(input, dim=None, keepdim=False, *, dtype=None, axis=None, keepdims=None
     """
     t = tensor_argument(PROD, input, "input", 1)
     typenum = -1 if dtype is None else accumulator(t, dtype)
-    if dim is None and axis is None:
+    if dim is ... and axis is None:
         if keepdim is not False or keepdims is not None:
             raise messages.no_such_call("prod", (t,), {"keepdim": keepdim}, PROD_SIGNATURES)
         return recorded(PROD, reduce.prod(array_of(t), None, False, typenum), (t,), None, out)
     keep = flag_argument(PROD, keepdim, keepdims)
     dim = dim if axis is None else axis
-    if isinstance(dim, (tuple, list)):
+    if dim is None or isinstance(dim, (tuple, list)):
         raise messages.no_such_call("prod", (t, dim), {}, PROD_SIGNATURES)
     axes = axes_argument(PROD, t, dim, None, PROD_SIGNATURES)
     array = reduce.prod(array_of(t), axes, keep, typenum)

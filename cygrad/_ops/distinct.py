@@ -32,6 +32,12 @@ def _wanted(op, found, t, *wanted):
     return results if len(results) > 1 else results[0]
 
 
+def _check_flags(function, **flags):
+    for name, flag in flags.items():
+        if not isinstance(flag, bool):
+            raise messages.wrong_keyword(function, name, "bool", flag)
+
+
 def _along(op, t, dim):
     """The dimension, in which alone there may be no elements."""
     d = dim_argument(dim, t.ndim, op.name, "dim", 5)
@@ -54,6 +60,8 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
     (tensor([1, 3]), tensor([1, 2]))
     """
     t = require(input, "_unique2")
+    function = "_unique2" if dim is None else "unique_dim"
+    _check_flags(function, sorted=sorted, return_inverse=return_inverse, return_counts=return_counts)
     if dim is None:
         require_kind("bif", "unique", t)
         found = kernels.distinct(as_float32(array_of(t)), return_inverse, return_counts)
@@ -75,6 +83,7 @@ def unique_consecutive(input, return_inverse=False, return_counts=False, dim=Non
     tensor([1, 2, 1])
     """
     t = require(input, "unique_consecutive")
+    _check_flags("unique_consecutive", return_inverse=return_inverse, return_counts=return_counts)
     if dim is None:
         found = kernels.runs(array_of(t), return_inverse, return_counts)
     else:

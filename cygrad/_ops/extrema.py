@@ -148,7 +148,7 @@ MAX_SIGNATURES = (
 )
 
 
-def max(input, dim=None, keepdim=False, *, other=None, axis=None, keepdims=None, out=None):
+def max(input, dim=..., keepdim=False, *, other=None, axis=None, keepdims=None, out=None):
     """The largest element; with `dim` (an int) the largest ones along it and where they are; or of two tensors.
 
     - `max(input)`: the largest of all elements. Saves `input` and it. Gradient: g, shared by all that are equal to it.
@@ -169,7 +169,7 @@ def max(input, dim=None, keepdim=False, *, other=None, axis=None, keepdims=None,
     return extreme((MAX, MAX_DIM, maximum), input, dim, keepdim, other, axis, keepdims, out)
 
 
-def min(input, dim=None, keepdim=False, *, other=None, axis=None, keepdims=None, out=None):
+def min(input, dim=..., keepdim=False, *, other=None, axis=None, keepdims=None, out=None):
     """The smallest element; with `dim` (an int) the smallest ones along it and where they are; or of two tensors.
 
     `min(input)`, `min(input, dim)` and `min(input, other)` save what those of `max` do, and have the same gradients and
@@ -189,18 +189,18 @@ def extreme(forms, input, dim, keepdim, other, axis, keepdims, out):
     """`max` or `min`; `forms` are the row for all elements, that for a dimension, and the function of two tensors."""
     of_all, of_dim, of_two = forms
     if isinstance(dim, Tensor):
-        dim, other = None, dim
+        dim, other = ..., dim
     if other is not None:
         return of_two(input, other, out=out)
     t = tensor_argument(of_all, input, "input", 1)
     dim = dim if axis is None else axis
-    if dim is None:
+    if dim is ...:
         if keepdim is not False or keepdims is not None:
             raise messages.no_such_call(of_all.name, (t,), {"keepdim": keepdim}, MAX_SIGNATURES)
         check_not_empty(of_all, t)
         require_kind("bif", of_all.name + "_all", t)
         return apply_n(of_all, (t,), None, out)
-    if isinstance(dim, (tuple, list)):
+    if dim is None or isinstance(dim, (tuple, list)):
         raise messages.no_such_call(of_all.name, (t, dim), {}, MAX_SIGNATURES)
     (dim,) = axes_argument(of_all, t, dim, None, MAX_SIGNATURES) or (0,)
     return extreme_along(of_dim, t, dim, flag_argument(of_all, keepdim, keepdims), out)

@@ -7,10 +7,10 @@ with names; the gradient goes to the elements at these indices. Equal elements k
 import numpy as np
 
 from cygrad._core import messages
-from cygrad._core.access import array_of, tensor_of
+from cygrad._core.access import array_of
 from cygrad._core.dual import is_recorded
 from cygrad._core.kernels import as_float32
-from cygrad._core.opdef import NONDIFF, declare, publish
+from cygrad._core.opdef import NONDIFF, PRIVATE, declare, publish
 from cygrad._core.record import apply_n, record_n, tensor_argument
 from cygrad._core.state import get_modes
 from cygrad._kernels import ordering as kernels
@@ -50,9 +50,10 @@ def sort(input, dim=-1, descending=False, *, stable=None, out=None):
     >>> values, indices
     (tensor([1., 2., 3.]), tensor([1, 2, 0]))
     """
-    if stable is not None and not isinstance(stable, bool):
+    if (stable is not None and not isinstance(stable, bool)) or not isinstance(descending, bool):
         signature = "Tensor input, *, bool stable, int dim = -1, bool descending = False, tuple of Tensors out = None"
-        raise messages.no_such_call("sort", (input,), {"stable": stable}, [signature])
+        named = {} if stable is None else {"stable": stable}
+        raise messages.no_such_call("sort", (input, dim, descending), named, [signature])
     op = SORT if stable is None else SORT_STABLE
     t, a, dim = prepared(op, input, dim)
     if t.dtype.is_complex:
@@ -73,11 +74,16 @@ def argsort(input, dim=-1, descending=False, *, stable=False):
     >>> cygrad.argsort(cygrad.tensor([3.0, 1.0, 2.0]))
     tensor([1, 2, 0])
     """
-    if isinstance(stable, bool) and not get_modes() & FORWARD:  # whose rule is that of sort
+    if (
+        isinstance(stable, bool) and isinstance(descending, bool) and not get_modes() & FORWARD
+    ):  # whose rule is that of sort
         t, a, dim = prepared(SORT_STABLE, input, dim)
         if not t.is_complex():
             return record_n(ARGSORT, kernels.order_along(a, dim, descending).reshape(t.shape), (t,))
     return sort(input, dim, descending, stable=stable).indices
+
+
+MSORT = declare("msort.values", flags=NONDIFF | PRIVATE)
 
 
 def msort(input, *, out=None):
@@ -90,7 +96,8 @@ def msort(input, *, out=None):
     """
     t, a, _ = prepared(SORT, input, 0)
     if out is None and not is_recorded(t) and not t.is_complex():
-        return tensor_of(np.sort(a, 0).reshape(t.shape)).to(t.dtype)  # halves are sorted as floats
+        found = np.sort(a, 0).reshape(t.shape).astype(array_of(t).dtype, copy=False)  # halves are sorted as floats
+        return record_n(MSORT, found, (t,))
     values = sort(input, 0).values
     if out is not None:
         messages.check_out_type(array_of(values), out)
@@ -168,7 +175,7 @@ MEDIAN_DIM = choice_along("median.dim", node="MedianBackward1")
 NANMEDIAN_DIM = choice_along("nanmedian.dim", node="NanmedianBackward1")
 
 
-def median(input, dim=None, keepdim=False, *, out=None):
+def median(input, dim=..., keepdim=False, *, out=None):
     """The median, the lower of the two in the middle; nan if there is a nan.
 
     Without `dim`, of all elements; g is shared by all that are equal to it. With `dim`, along it: a tuple
@@ -178,13 +185,13 @@ def median(input, dim=None, keepdim=False, *, out=None):
     >>> cygrad.median(cygrad.tensor([3.0, 1.0, 2.0, 4.0]))
     tensor(2.)
     """
-    if dim is None:
-        return of_all(MEDIAN, input, out)
+    if dim is ...:
+        return of_all(MEDIAN, input, keepdim, out)
     t, a, dim = prepared(MEDIAN_DIM, input, dim, "median_out")
     return along_dim(MEDIAN_DIM, t, a, kernels.median_along(a, dim), dim, keepdim, out)
 
 
-def nanmedian(input, dim=None, keepdim=False, *, out=None):
+def nanmedian(input, dim=..., keepdim=False, *, out=None):
     """The median of what is not nan, the lower of the two in the middle. See `median`.
 
     Saves `input` and the result; with `dim`, the indices alone.
@@ -193,13 +200,15 @@ def nanmedian(input, dim=None, keepdim=False, *, out=None):
     >>> cygrad.nanmedian(cygrad.tensor([3.0, 1.0, float("nan")]))
     tensor(1.)
     """
-    if dim is None:
-        return of_all(NANMEDIAN, input, out)
+    if dim is ...:
+        return of_all(NANMEDIAN, input, keepdim, out)
     t, a, dim = prepared(NANMEDIAN_DIM, input, dim, "median_out")
     return along_dim(NANMEDIAN_DIM, t, a, kernels.middle_along(a, dim), dim, keepdim, out)
 
 
-def of_all(op, input, out):
+def of_all(op, input, keepdim, out):
+    if keepdim is not False:
+        raise TypeError(f'{op.name}() missing 1 required positional arguments: "dim"')
     t = tensor_argument(op, input, "input", 1)
     require_kind("if", "median_cpu", t)
     return apply_n(op, (t,), None, out)
@@ -229,6 +238,7 @@ def mode(input, dim=-1, keepdim=False, *, out=None):
     indices=tensor(2))
     """
     t, a, dim = prepared(MODE, input, dim, "mode_cpu", booleans=True)
+    messages.check_flag("mode", "keepdim", 3, keepdim)
     check_dim_not_empty(MODE, t, dim)
     return picked(MODE, t, a, kernels.most_frequent(a, dim), dim, keepdim, out)
 

@@ -170,12 +170,12 @@ def transpose_(self, dim0, dim1):
     return look_otherwise(TRANSPOSE_INPLACE, self, array_of(transpose(x, a, b)), (a, b))
 
 
-def squeeze_(self, dim=None):
+def squeeze_(self, dim=...):
     """In-place form of `squeeze`: takes dimensions of length 1 away from this tensor."""
     x = bare(self, "squeeze_")
     array = array_of(squeeze(x, dim))
     shape = tuple(x.shape)
-    if dim is None:
+    if dim is ...:
         return look_otherwise(SQUEEZE_INPLACE, self, array, (shape,))
     if isinstance(dim, (list, tuple)):
         return look_otherwise(SQUEEZE_DIMS_INPLACE, self, array, (shape, wrap_dims(tuple(dim), x.ndim)))

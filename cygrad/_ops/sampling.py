@@ -215,6 +215,7 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
     """
     t = require(input, "multinomial")
     count = integer(num_samples, "multinomial", "num_samples", 2)
+    messages.check_flag("multinomial", "replacement", 3, replacement)
     _check_weights(t, count, replacement)
     weights = array_of(t) if t.ndim == 2 else array_of(t)[None]
     step = max(1, blocks.SIZE // weights.shape[1]) if isinstance(weights, np.ndarray) and weights.size else len(weights)

@@ -189,6 +189,8 @@ def svd(input, some=True, compute_uv=True, *, out=None):
     torch.Size([2, 2])
     """
     t = require(input, "svd")
+    messages.check_flag("svd", "some", 2, some)
+    messages.check_flag("svd", "compute_uv", 3, compute_uv)
     if t.dim() < 2:
         raise RuntimeError(f"linalg.svd: input should have at least 2 dimensions, but has {t.dim()} dimensions instead")
     if compute_uv:

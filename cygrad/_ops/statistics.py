@@ -24,7 +24,7 @@ from cygrad._ops.measures import std, var
 from cygrad._ops.ordering import sort
 from cygrad._ops.pointwise import sqrt
 from cygrad._ops.products import matmul
-from cygrad._ops.reductions import axes_argument, mean, restored
+from cygrad._ops.reductions import axes_argument, flag_argument, mean, restored
 from cygrad._ops.reductions import sum as total
 from cygrad._ops.reshaping import movedim
 from cygrad._ops.selection import clamp, where
@@ -86,9 +86,9 @@ def _sum_of_numbers(t, dim, keepdim, dtype):
         t = t.to(dtype)
     if array_of(t).dtype.char not in "fdFD":
         kept = where(isnan(t), 0.0, t) if t.is_floating_point() else t
-        return total(kept, dim, keepdim) if dim is not None else total(kept)
+        return total(kept, dim, keepdim)
     axes = None if dim is None else axes_argument(NANSUM, t, dim, None, ())
-    return apply_n(NANSUM, (t,), (axes, bool(keepdim)))
+    return apply_n(NANSUM, (t,), (axes, flag_argument(NANSUM, keepdim, None)))
 
 
 def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None):
@@ -104,7 +104,7 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None):
             f"nanmean(): expected input to have floating point or complex dtype but got {t.dtype.type_name}"
         )
     numbers = ~isnan(t)
-    count = total(numbers) if dim is None else total(numbers, dim, keepdim)
+    count = total(numbers, dim, flag_argument(NANSUM, keepdim, None))
     return given("nansum", div(_sum_of_numbers(t, dim, keepdim, dtype), count), out)
 
 
@@ -115,6 +115,9 @@ def both(function, spread, input, dim, unbiased, correction, keepdim):
     t = require(input, function)
     if not (t.is_floating_point() or t.is_complex()):
         raise RuntimeError(f"{function} only support floating point and complex dtypes")
+    if not isinstance(keepdim, bool):
+        signature = "Tensor input, tuple of ints dim, bool unbiased = True, bool keepdim = False"
+        raise messages.no_such_call(function, (t, dim), {"keepdim": keepdim}, [signature])
     if isinstance(dim, bool):  # the old form: var_mean(input, unbiased)
         dim, unbiased = None, dim
     if unbiased is not None:

@@ -308,7 +308,7 @@ cdef OpDef SQUEEZE_DIMS = op("squeeze.dims", squeeze_rule).row(
     flags=MOVES | PRIVATE, node="SqueezeBackward2", attributes="self_sym_sizes dim")
 
 
-def squeeze(input, dim=None, *, axis=None):
+def squeeze(input, dim=..., *, axis=None):
     """Without the dimensions of length 1: all of them, or those of `dim` (an int or several) that have it.
 
     Gradient: g in the input's shape. Raises IndexError for a dimension that is not there, RuntimeError for one named
@@ -329,7 +329,7 @@ def squeeze(input, dim=None, *, axis=None):
 cdef tuple drop_dims(Geometry* g, object dim):
     """Take the wanted dimensions out of `g`; gives the row for this form of the call and its arguments."""
     cdef int i
-    if dim is None:
+    if dim is ...:
         for i in range(g.ndim - 1, -1, -1):
             if g.dims[i] == 1:
                 remove_dim(g, i)

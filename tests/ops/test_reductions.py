@@ -166,3 +166,15 @@ def test_large_sums_are_accurate():
 def test_logsumexp_does_not_overflow():
     x = torch.tensor([[1000.0, 1000.0], [-1000.0, -INF]])
     assert x.logsumexp(1).tolist() == pytest.approx([1000 + math.log(2), -1000])
+
+
+def test_msort_in_inference_mode():
+    with torch.inference_mode():
+        found = torch.msort(torch.tensor([3.0, 1.0, 2.0]))
+    assert found.is_inference()
+    assert found.tolist() == [1.0, 2.0, 3.0]
+    half = torch.msort(torch.tensor([3.0, 1.0], dtype=torch.float16))
+    assert half.dtype is torch.float16
+    assert not half.is_inference()
+    rows = torch.tensor([[3.0, 1.0], [2.0, 4.0]])
+    assert torch.func.vmap(torch.msort)(rows).tolist() == [[1.0, 3.0], [2.0, 4.0]]

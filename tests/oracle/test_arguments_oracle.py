@@ -86,3 +86,39 @@ def test_format():
             say(f"{x}")
 
     compare(program)
+
+
+def test_none_is_no_dimension():
+    """Where PyTorch takes None for all dimensions, and where it takes it for none; a flag is True or False."""
+
+    def program(torch, say):
+        x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+        for name in "squeeze prod max min median nanmedian".split():
+            for function in (getattr(torch, name), lambda x, *args, name=name, **how: getattr(x, name)(*args, **how)):
+                for how in ({"dim": None}, {"keepdim": True}, {"dim": None, "keepdim": True}, {}):
+                    say(lambda function=function, how=how: kind_of_answer(function, x, **how))
+        for name in "sum nansum nanmean mean logsumexp amax all any argmax std var var_mean std_mean".split():
+            for keepdim in (True, False, 1, None):
+                for values in (x, x.long(), x > 2) if isinstance(keepdim, bool) else (x,):
+                    say(
+                        lambda name=name, keepdim=keepdim, values=values: kind_of_answer(
+                            getattr(torch, name), values, dim=None, keepdim=keepdim
+                        )
+                    )
+        for wrong in (1, None):
+            say(lambda wrong=wrong: torch.mode(x, 0, wrong))
+            say(lambda wrong=wrong: torch.svd(x, wrong))
+            say(lambda wrong=wrong: torch.unique(x, wrong))
+            say(lambda wrong=wrong: torch.unique(x, dim=0, return_counts=wrong))
+            say(lambda wrong=wrong: torch.unique_consecutive(x, return_counts=wrong))
+            say(lambda wrong=wrong: torch.multinomial(x, 1, wrong))
+            say(lambda wrong=wrong: kind_of_answer(torch.sort, x, 0, wrong))
+
+    def kind_of_answer(function, *args, **how):
+        try:
+            found = function(*args, **how)
+        except (TypeError, RuntimeError, NotImplementedError) as error:
+            return type(error).__name__
+        return [(r.shape, str(r.dtype), r.tolist()) for r in (found if isinstance(found, tuple) else (found,))]
+
+    compare(program)

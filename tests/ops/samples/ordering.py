@@ -45,6 +45,7 @@ def orders():
         ],
         "argsort": calls((x,), (x, 0), (x, 1, True), ((TIES,), {"stable": True}), (scalar,), (empty, 0)),
         "msort": calls((x,), (i,), (scalar,), (empty,)),
+        "msort.values": [Sample((i,), numpy=np.sort)],
         "topk": [
             *calls(
                 (x, 2),
