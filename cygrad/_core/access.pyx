@@ -163,7 +163,7 @@ def keep_apart(tuple views, tuple arrays, OpDef row):
     cdef ThreadState* state = thread_state()
     cdef Tensor t = views[0]
     cdef Py_ssize_t i
-    if type(t.grad_fn_) is not OpNode or t.view is None or state.modes or state.watch or state.events != NULL:
+    if type(t.grad_fn_) is not OpNode or t.view is None or state.modes or state.events != NULL:
         return False
     (<OpNode>t.grad_fn_).op = row
     for i in range(len(views)):

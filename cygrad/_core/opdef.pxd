@@ -32,6 +32,7 @@ cpdef enum:             # OpDef.flags
     MAY_OVERLAP = 512       # in place, elements of the tensor may share memory: what it writes there is the same
     ONE_PASS = 1024         # the rule of an elementwise op makes no large array but the gradients
     SELECTS = 2048          # elements of a gradient are those of the incoming one, or 0: no rule makes a nan so
+    PRODUCT = 8192          # gradients are matrix products of the incoming one and of what is saved of another input
     IS_PART = 4096          # the result is elements in places that `part_of` gives; the gradient is zeros elsewhere
 
 cdef class OpDef:
@@ -80,4 +81,5 @@ cdef OpDef op(str name, rule_t rule=*)      # then .row(...), which tells the re
 cpdef OpDef variant(OpDef row, str node=*, unsigned int flags=*, str name=*)    # with another node, or no derivative
 cdef OpDef lookup(str name)
 cdef OpDef flat(OpDef op)
-cdef int check_values(OpDef op, object array, tuple inputs, ThreadState* state) except -1
+cdef bint is_bad_result(OpDef op, object array, ThreadState* state) except -1
+cdef int refuse_result(OpDef op, object array, tuple inputs, ThreadState* state) except -1

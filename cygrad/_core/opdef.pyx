@@ -532,11 +532,15 @@ cdef Tensor joined(Tensor t, object history, int output_nr):
     return new
 
 
-cdef int check_values(OpDef op, object array, tuple inputs, ThreadState* state) except -1:
-    """`nan_check`: raise if there is a nan among the elements of a result."""
-    if state.watch & WATCH_RESULTS and state.run == NULL and has_bad(array, state.watch & WATCH_INF):
-        from cygrad._core import non_finite
-        non_finite.bad_result(op.name, array, inputs, state.watch & WATCH_INF)
+cdef bint is_bad_result(OpDef op, object array, ThreadState* state) except -1:
+    """`nan_check`: is there a nan among the elements of a result, unless it shows those of an operand?"""
+    return (state.watch & WATCH_RESULTS and state.run == NULL and not op.flags & VIEW
+            and has_bad(array, state.watch & WATCH_INF != 0))
+
+
+cdef int refuse_result(OpDef op, object array, tuple inputs, ThreadState* state) except -1:
+    from cygrad._core import non_finite
+    non_finite.bad_result(op.name, array, inputs, state.watch & WATCH_INF)
     return 0
 
 

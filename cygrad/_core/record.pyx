@@ -28,7 +28,7 @@ from cygrad._core.inplace cimport (
     rebase_history, take_shape)
 from cygrad._core.node cimport begin_node, set_meta, set_metas
 from cygrad._core.opdef cimport (
-    FLOAT_RESULT, IN0, IN1, MAY_OVERLAP, NONDIFF, OUT0, OpDef, OpNode, check_values, flat)
+    FLOAT_RESULT, IN0, IN1, MAY_OVERLAP, NONDIFF, OUT0, OpDef, OpNode, flat, is_bad_result, refuse_result)
 from cygrad._core.state cimport (
     FORWARD, IN_RULE, INFERENCE, NO_GRAD, ThreadState, current_site, thread_state)
 from cygrad._core.tensor cimport (
@@ -117,8 +117,8 @@ cdef Tensor record1(OpDef op, object array, Tensor a, tuple args):
     cdef ThreadState* state = thread_state()
     cdef unsigned int mask, modes = state.modes
     cdef OpNode node = None
-    if state.watch:
-        check_values(op, array, (a,), state)
+    if state.watch and is_bad_result(op, array, state):
+        refuse_result(op, array, (a,), state)
     if records(op, flags, modes):
         node = new_node(op, args, state)
         node.edge0 = edge_target(a)
@@ -154,8 +154,8 @@ cdef Tensor record2(OpDef op, object array, object a, object b, tuple args):
         fb = watched(tb)
         kept |= tb.flags
     out = wrap(array) if not kept & KEEPS_CLASS else wrap_as(model_of((a, b)), array)
-    if state.watch:
-        check_values(op, array, (a, b), state)
+    if state.watch and is_bad_result(op, array, state):
+        refuse_result(op, array, (a, b), state)
     if records(op, fa | fb, modes):
         node = new_node(op, args, state)
         node.n_edges = 2
@@ -243,8 +243,8 @@ cpdef Tensor record_n(OpDef op, object array, tuple inputs, tuple args=None):
         return record_dual(op, (array,), inputs, args, 1)[0]
     out = wrap_result(model_of(inputs), array)
     flags, source = flags_and_source(inputs)
-    if state.watch:
-        check_values(op, array, inputs, state)
+    if state.watch and is_bad_result(op, array, state):
+        refuse_result(op, array, inputs, state)
     if records(op, flags, state.modes):
         node = node_of(op, inputs, args, &mask)
         finish(node, out, mask, state)
@@ -270,7 +270,8 @@ cpdef tuple record_outputs(OpDef op, tuple arrays, tuple inputs, tuple args, int
     flags, source = flags_and_source(inputs)
     if state.watch:
         for array in arrays:
-            check_values(op, array, inputs, state)
+            if is_bad_result(op, array, state):
+                refuse_result(op, array, inputs, state)
     if not records(op, flags, state.modes):
         for out in outs:
             leave_unrecorded(op, out, source, flags, state.modes)
@@ -605,8 +606,8 @@ cdef bint needs_old_value(OpDef op, tuple inputs):
 cdef Tensor end_write(OpDef op, Tensor out, tuple inputs, OpNode node, unsigned int mask, str label=None):
     bump(out, label or (op.name + "_" if out is inputs[0] else op.name + "(out=)"))
     cdef ThreadState* state = thread_state()
-    if state.watch:
-        check_values(op, out.array, inputs, state)
+    if state.watch and is_bad_result(op, out.array, state):
+        refuse_result(op, out.array, inputs, state)
     if node is not None:
         set_meta(node, out.array)
         if mask & OUT0:

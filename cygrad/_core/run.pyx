@@ -24,11 +24,11 @@ from cygrad._core.dtypes cimport COMPLEX, category_of_num, dtype_of_num
 from cygrad._core.engine_hooks cimport run_post_hooks, run_pre_hooks, run_tensor_pre_hooks
 from cygrad._core.events cimport NODE, Events, begin_event, end_event, set_node
 from cygrad._core.node cimport Node, meta_matches, meta_of
-from cygrad._core.opdef cimport IS_PART, SELECTS, OpNode, lookup
+from cygrad._core.opdef cimport IS_PART, PRODUCT, SELECTS, OpNode, lookup
 from cygrad._core.state cimport FORWARD, NO_GRAD, WATCH_INF, ThreadState, thread_state
 from cygrad._core.tensor cimport Tensor, accumulator_of, alias, wrap_in_mode
 from cygrad._kernels.anywhere cimport cast, sum_to
-from cygrad._kernels.bad_numbers cimport has_bad
+from cygrad._kernels.bad_numbers cimport MOST_PRODUCTS, NOT_SMALL, has_bad
 
 cdef extern from "claim.h":
     bint cygrad_claim(unsigned long long* owner, unsigned long long run) noexcept
@@ -520,10 +520,26 @@ cdef int check_gradients(Run run, Node node, object grads, object grad) except -
 cdef int check_gradient(Run run, Node node, Py_ssize_t i, object value, object grad, bint inf) except -1:
     if value is grad and not anomaly_check:         # looked at before
         return 0
-    if isinstance(value, Tensor) and has_bad((<Tensor>value).array, inf):
+    if isinstance(value, Tensor) and not is_small_product(node, i, value, grad) and has_bad((<Tensor>value).array, inf):
         from cygrad._core import non_finite
         non_finite.bad_gradient(node, i, value, grad, run.nodes(), inf)
     return 0
+
+
+cdef bint is_small_product(Node node, Py_ssize_t i, Tensor product, object grad) except -1:
+    """Is a gradient a product of two factors that are so small that it is finite, and less to read than it?"""
+    cdef OpNode n
+    cdef Py_ssize_t size
+    if type(node) is not OpNode or not (<OpNode>node).op.flags & PRODUCT or type(grad) is not Tensor:
+        return False
+    n = <OpNode>node
+    other = n.saved1 if i != 1 else n.saved2 if n.n_edges == 3 else n.saved0
+    if type(other) is not Tensor or type((<Tensor>other).array) is not ndarray or type(product.array) is not ndarray:
+        return False
+    size = PyArray_SIZE(<ndarray>(<Tensor>grad).array)
+    return (size <= MOST_PRODUCTS
+            and 3 * (size + PyArray_SIZE(<ndarray>(<Tensor>other).array)) < 2 * PyArray_SIZE(<ndarray>product.array)
+            and not has_bad((<Tensor>grad).array, NOT_SMALL) and not has_bad((<Tensor>other).array, NOT_SMALL))
 
 
 cdef int check_given(Py_ssize_t i, Tensor grad) except -1:

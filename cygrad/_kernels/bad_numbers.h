@@ -13,21 +13,25 @@ CYGRAD_BEGIN_LOOPS
 #define REAL float
 #define BITS int32_t
 #define LARGEST 0x7F7FFFFF      /* the bits of the largest finite number; one more is infinity */
+#define SMALL 0x58800000        /* those of 2^50: sums of 2^26 products of two such numbers are finite */
 #define NAME(name) name##_f32
 #include "bad_numbers.h"
 #undef REAL
 #undef BITS
 #undef LARGEST
+#undef SMALL
 #undef NAME
 
 #define REAL double
 #define BITS int64_t
 #define LARGEST 0x7FEFFFFFFFFFFFFF
+#define SMALL 0x5E90000000000000    /* 2^490 */
 #define NAME(name) name##_f64
 #include "bad_numbers.h"
 #undef REAL
 #undef BITS
 #undef LARGEST
+#undef SMALL
 #undef NAME
 
 CYGRAD_END_LOOPS
@@ -38,12 +42,13 @@ CYGRAD_END_LOOPS
 #endif
 #else
 
-/* Is one of the numbers not a number, or with `inf` not finite? They are compared as integers, without a branch, side by
-   side: vectors that wait for one another would take twice as long, and many would not stay in registers. */
-static CYGRAD_WIDE_CLONES int NAME(is_bad)(const REAL *x, Py_ssize_t n, int inf)
+/* Is one of the numbers not a number; or with `bad` 1 not finite; or with 2 not small? They are compared as integers,
+   without a branch, side by side: vectors that wait for one another would take twice as long, and many would not stay in
+   registers. */
+static CYGRAD_WIDE_CLONES int NAME(is_bad)(const REAL *x, Py_ssize_t n, int bad)
 {
     enum { LANES = 128 / sizeof(BITS) };
-    const BITS all = (BITS)(((uint64_t)1 << (8 * sizeof(BITS) - 1)) - 1), most = LARGEST + (BITS)!inf;
+    const BITS all = (BITS)(((uint64_t)1 << (8 * sizeof(BITS) - 1)) - 1), most = bad == 2 ? SMALL : LARGEST + (BITS)!bad;
     BITS found[LANES] = {0}, any = 0, bits;
     Py_ssize_t i = 0;
     for (; i + LANES <= n; i += LANES)

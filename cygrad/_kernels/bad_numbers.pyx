@@ -10,18 +10,18 @@ from cygrad._kernels.parallel cimport LIGHT, share
 cnp.import_array()
 
 cdef extern from "bad_numbers.h" nogil:
-    bint is_bad(bint is_double, const void* x, Py_ssize_t n, bint inf) noexcept
+    bint is_bad(bint is_double, const void* x, Py_ssize_t n, int bad) noexcept
 
-cdef struct Search:             # for what is not a number or not finite
+cdef struct Search:             # for what is not a number, not finite or not small
     const char* x
     bint is_double
-    bint inf
+    int bad
     bint found
 
 
 cdef void _search_part(void* context, Py_ssize_t first, Py_ssize_t n) noexcept nogil:
     cdef Search* s = <Search*>context
-    if is_bad(s.is_double, <const void*>(s.x + first * (8 if s.is_double else 4)), n, s.inf):
+    if is_bad(s.is_double, <const void*>(s.x + first * (8 if s.is_double else 4)), n, s.bad):
         s.found = True          # nobody writes anything else meanwhile
 
 
@@ -42,7 +42,7 @@ cdef cnp.ndarray _block(cnp.ndarray a):
     return dense((<object>a)[tuple([slice(None if step else 1) for step in (<object>a).strides])])
 
 
-cdef bint has_bad(object a, bint inf) except -1:
+cdef bint has_bad(object a, int bad) except -1:
     cdef Search search
     cdef cnp.ndarray block
     cdef int num
@@ -55,8 +55,8 @@ cdef bint has_bad(object a, bint inf) except -1:
         block = _block(a)
         search.x = <const char*>cnp.PyArray_DATA(block)
         search.is_double = num == cnp.NPY_FLOAT64 or num == cnp.NPY_COMPLEX128
-        search.inf = inf
+        search.bad = bad
         return _found(&search, cnp.PyArray_SIZE(block) << complex_)
     if num <= cnp.NPY_ULONGLONG:        # boolean or integer
         return False
-    return bool((~np.isfinite(a) if inf else np.isnan(a)).any())
+    return bad == NOT_SMALL or bool((~np.isfinite(a) if bad else np.isnan(a)).any())

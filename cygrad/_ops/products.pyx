@@ -12,7 +12,7 @@ import math
 from numpy cimport PyArray_SIZE, ndarray
 
 from cygrad._core.dtypes cimport COMPLEX, category_of_num
-from cygrad._core.opdef cimport FUNCTION_ONLY, IN0, IN1, IN2, METHOD_ONLY, OpDef, OpNode, op, variant
+from cygrad._core.opdef cimport FUNCTION_ONLY, IN0, IN1, IN2, METHOD_ONLY, PRODUCT, OpDef, OpNode, op, variant
 from cygrad._core.opdef import publish
 from cygrad._core.record cimport record2, record_n, tensor_argument, write_into
 from cygrad._core.state cimport NO_GRAD, thread_state
@@ -154,7 +154,7 @@ cdef Tensor multiplied(OpDef op, Tensor a, Tensor b, Tensor out):
 
 # -- matrices ----------------------------------------------------------------------------------------------
 
-cdef OpDef MM = op("mm", matmul_rule).row(saves=(IN1, IN0), inputs="self mat2", kernel=matmul_kernel)
+cdef OpDef MM = op("mm", matmul_rule).row(saves=(IN1, IN0), inputs="self mat2", flags=PRODUCT, kernel=matmul_kernel)
 
 cpdef Tensor mm(object input, object mat2, Tensor out=None):
     """The product of two matrices, (n, k) and (k, m), of shape (n, m). Does not broadcast.
@@ -256,7 +256,8 @@ cpdef Tensor dot(object input, object tensor, Tensor out=None):
 # -- matmul ------------------------------------------------------------------------------------------------
 
 # One node whatever the shapes; each row is named as the last of the several that PyTorch makes.
-cdef OpDef MATMUL = op("matmul", matmul_rule).row(saves=(IN1, IN0), node="UnsafeViewBackward0", kernel=matmul_kernel)
+cdef OpDef MATMUL = op("matmul", matmul_rule).row(saves=(IN1, IN0), node="UnsafeViewBackward0", flags=PRODUCT,
+                                   kernel=matmul_kernel)
 cdef OpDef VECTOR_MATRIX = variant(MATMUL, "SqueezeBackward4")
 
 cpdef Tensor matmul(object input, object other, Tensor out=None):
@@ -314,7 +315,7 @@ cdef object linear_rule(OpNode n, object g):
 
 cdef OpDef LINEAR = op("linear", linear_rule).row(
     saves=(0, IN2, IN1), node="AddmmBackward0", inputs="self mat1 weight", kernel=linear_array,
-    flags=FUNCTION_ONLY | METHOD_ONLY)                          # neither: found in nn.functional
+    flags=FUNCTION_ONLY | METHOD_ONLY | PRODUCT)                # neither: found in nn.functional
 cdef OpDef LINEAR_FOLDED = variant(LINEAR, "ViewBackward0")     # PyTorch's last node if the input is no matrix
 
 def linear(input, weight, bias=None):

@@ -84,8 +84,8 @@ class nan_check(Block):
     """For a block, raise at the first nan in this thread: in gradients, with `forward` in results of ops as well.
 
     With `inf` infinite numbers count, too. The error is an `errors.NonFiniteError` that names the op, the line, the
-    shapes, dtypes and extents of the operands, and the first bad element. It takes one look at each result, some 5 %
-    of the training step of a network. A nan that comes from outside is found by the first op that gets it.
+    shapes, dtypes and extents of the operands, and the first bad element. It takes one look at each result, 2 to 4 %
+    of the training step of a network. A nan that comes from outside is found by the first op that computes with it.
 
     >>> import cygrad
     >>> with cygrad.autograd.nan_check():

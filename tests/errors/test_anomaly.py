@@ -193,6 +193,52 @@ def test_one_element_that_is_repeated_is_looked_at_once():
                 assert "one of 4" in str(caught(lambda g=given: (x[:, None] * torch.ones(3, 4)).backward(g)))
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("case", ["inf", "nan", "overflow", "large", "sum"])
+@pytest.mark.parametrize("product", ["linear", "stack of linear", "left", "right"])
+def test_a_large_gradient_made_of_small_factors(product, case, dtype):
+    """It is not read itself if its factors tell that it is finite, and they do not where they are large."""
+    x = torch.ones(2, 400, dtype=dtype)
+    w = torch.zeros(300, 400, dtype=dtype, requires_grad=True)
+    huge = torch.finfo(dtype).max ** 0.6
+    x[0, 399], x[1, 399] = {"inf": (np.inf, -np.inf), "nan": (np.nan, 1), "overflow": (huge, -huge)}.get(case, (1, 2))
+    given = torch.ones(2, 300, dtype=dtype)
+    if case == "large":  # but finite
+        given[0, 7] = huge
+    elif case == "overflow":
+        given[0, 299] = given[1, 299] = huge
+    elif case == "sum":  # the first is huge, the others are not
+        given[0, 7], x[0, 8] = huge, 1e-3
+    with torch.enable_grad():
+        if product == "linear":
+            y = torch.nn.functional.linear(x, w, torch.zeros(300, dtype=dtype))  # recorded
+        elif product == "stack of linear":
+            y = torch.nn.functional.linear(x[:, None], w, torch.zeros(300, dtype=dtype))[:, 0]  # recorded
+        elif product == "left":
+            y = (w @ x.t()).t()
+        else:
+            y = x @ w.t()
+    with nan_check(forward=False, inf=case == "overflow"):  # where products are fused into sums, no nan comes of that
+        if case in ("large", "sum"):
+            y.backward(given)
+            assert torch.equal(w.grad, given.t() @ x)
+        else:
+            message = str(caught(lambda: y.backward(given)))
+            assert "nan values in its" in message or "inf values in its" in message
+            assert ("(399, " if product == "right" else ", 399), one of ") in message
+            assert w.grad is None
+
+
+def test_what_a_view_shows_is_looked_at_by_the_next_op():
+    x = torch.tensor([[1.0, float("nan")], [2.0, 3.0]])
+    with nan_check():
+        y = x.t()[1].view(2, 1).expand(2, 3)
+        assert "nan_check: mul computed nan" in str(caught(lambda: y * 2))
+        for part in (*x.split(1), *x.unbind(1)):
+            if part.isnan().any():
+                assert "nan_check: clone computed nan" in str(caught(part.clone))
+
+
 def test_gradients_are_looked_at_too():
     x = leaf(0.0, 1.0)
     y = x.sqrt()
