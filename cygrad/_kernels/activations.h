@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include "clones.h"
 #include "exp.h"
+#include "vector_math.h"
 
 typedef void (*map_t)(const void *x, void *out, Py_ssize_t n);
 typedef void (*gradient_t)(const void *g, const void *x, void *out, Py_ssize_t n);
@@ -19,7 +20,7 @@ CYGRAD_BEGIN_CHOOSING_LOOPS
 /* The probability that a standard normal number is smaller than x, and the derivative of x times it. Less a half they
    are x times rational functions of x^2, whose greatest errors are least: 8e-9 and 3e-9 before rounding. Where they are
    0 or 1 up to rounding, they are just that. No exponential is needed, half of what they would take. */
-CYGRAD_INLINE float distribution_f32(float x)
+CYGRAD_INLINE float distribution(float x)
 {
     const float u = x * x, u2 = u * u;
     const float p = ((2.27493416e-8f * u + 6.35207408e-6f) * u2 + (1.68823728e-4f * u + 4.67724844e-3f)) * u2
@@ -32,7 +33,7 @@ CYGRAD_INLINE float distribution_f32(float x)
     return x > 5.5f ? 1 : y;
 }
 
-CYGRAD_INLINE float gelu_slope_f32(float x)
+CYGRAD_INLINE float gelu_slope(float x)
 {
     const float u = x * x, u2 = u * u, u4 = u2 * u2;
     const float p = ((1.97391882e-4f * u + 1.37636743e-2f) * u2 + (0.797884537f - 2.2900032e-2f * u))
@@ -44,39 +45,32 @@ CYGRAD_INLINE float gelu_slope_f32(float x)
     return x > 5.8f ? 1 : y;
 }
 
-CYGRAD_INLINE double distribution_f64(double x) { return 0.5 * erfc(x * -0.7071067811865476); }
-
-CYGRAD_INLINE double gelu_slope_f64(double x)
-{
-    return distribution_f64(x) + x * (exponential_of_double(-0.5 * x * x) * 0.3989422804014327);
-}
+#define LOGISTIC_f32(x) (1 / (1 + exponential(-(x))))
+#define NORMAL_f32 distribution
+#define GELU_SLOPE_f32 gelu_slope
 
 #define REAL float
 #define BITS uint32_t
-#define EXP exponential
 #define EXP_CLONES CYGRAD_WIDE_CLONES
-#define MISH_CLONES EXP_CLONES
+#define DEFINE_STAGED DEFINE_STAGED_f32
 #define NAME(name) name##_f32
 #include "activations.h"
 #undef REAL
 #undef BITS
-#undef EXP
 #undef EXP_CLONES
-#undef MISH_CLONES
+#undef DEFINE_STAGED
 #undef NAME
 
 #define REAL double
 #define BITS uint64_t
-#define EXP exponential_of_double
-#define EXP_CLONES CYGRAD_CLONES
-#define MISH_CLONES                     /* clones take room */
+#define EXP_CLONES              /* the stages have them */
+#define DEFINE_STAGED DEFINE_STAGED_f64
 #define NAME(name) name##_f64
 #include "activations.h"
 #undef REAL
 #undef BITS
-#undef EXP
 #undef EXP_CLONES
-#undef MISH_CLONES
+#undef DEFINE_STAGED
 #undef NAME
 
 CYGRAD_END_LOOPS
@@ -94,62 +88,55 @@ static const gradient_t gradients[][2] = {
 #endif
 #else
 
-#define DEFINE_MAP(CLONES, FUNCTION, ...)                                                                       \
-    static CLONES void NAME(FUNCTION)(const void *from, void *to, Py_ssize_t n)                                 \
-    {                                                                                                           \
-        const REAL *in = from;                                                                                  \
-        REAL *out = to;                                                                                         \
-        CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++) {                                                 \
-            const REAL x = in[i];                                                                               \
-            __VA_ARGS__                                                                                         \
-        }                                                                                                       \
-    }
+#define DEFINE_MAP(FUNCTION, STAGE, ARGUMENT, ...)                                                              \
+    DEFINE_STAGED(static EXP_CLONES void NAME(FUNCTION)(const void *from, void *to, Py_ssize_t n),              \
+                  const REAL *in = from; REAL *out = to;, const REAL x = in[i]; (void)x;, STAGE, ARGUMENT, __VA_ARGS__)
 
-/* x is the input, or for the last three functions the result. */
-#define DEFINE_GRADIENT(CLONES, FUNCTION, ...)                                                                  \
-    static CLONES void NAME(FUNCTION)(const void *grad, const void *from, void *to, Py_ssize_t n)               \
+#define DEFINE_GRADIENT(FUNCTION, STAGE, ARGUMENT, ...)                                                         \
+    DEFINE_STAGED(static EXP_CLONES void NAME(FUNCTION)(const void *grad, const void *from, void *to, Py_ssize_t n), \
+                  const REAL *g = grad; const REAL *in = from; REAL *out = to;, const REAL x = in[i]; (void)x;, STAGE, ARGUMENT, __VA_ARGS__)
+
+/* x is the result. */
+#define DEFINE_GRADIENT_OF_RESULT(FUNCTION, ...)                                                                \
+    static CYGRAD_CLONES void NAME(FUNCTION)(const void *grad, const void *from, void *to, Py_ssize_t n)        \
     {                                                                                                           \
         const REAL *g = grad, *in = from;                                                                       \
         REAL *out = to;                                                                                         \
         CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++) {                                                 \
             const REAL x = in[i];                                                                               \
-            __VA_ARGS__                                                                                         \
+            out[i] = __VA_ARGS__;                                                                               \
         }                                                                                                       \
     }
 
-/* The tangent of softplus(x) is m / (m + 2) for m = e^x (e^x + 2); beyond 20 it is 1. */
-CYGRAD_INLINE REAL NAME(tanh_of_softplus)(REAL x)
-{
-    const REAL e = EXP(x > 20 ? 20 : x), m = e * (e + 2);
-    return m / (m + 2);
-}
+DEFINE_MAP(sigmoid, LOGISTIC, x, e)
+DEFINE_MAP(silu, LOGISTIC, x, x * e)
+DEFINE_GRADIENT(silu_gradient, LOGISTIC, x, g[i] * (e * (1 + x * (1 - e))))
 
-DEFINE_MAP(EXP_CLONES, sigmoid, out[i] = 1 / (1 + EXP(-x));)
-DEFINE_MAP(EXP_CLONES, silu, out[i] = x / (1 + EXP(-x));)
-DEFINE_GRADIENT(EXP_CLONES, silu_gradient,
-    const REAL s = 1 / (1 + EXP(-x));
-    out[i] = g[i] * (s * (1 + x * (1 - s)));)
+/* With e = e^x the tangent of softplus(x) is m / (m + 2) for m = e (e + 2), and the logistic function e / (1 + e); beyond
+   20 both are 1. */
+#define UP_TO_20 x > 20 ? 20 : x
+#define TANH_OF_SOFTPLUS (e * (e + 2) / (e * (e + 2) + 2))
+DEFINE_MAP(mish, EXP, UP_TO_20, x * TANH_OF_SOFTPLUS)
+DEFINE_GRADIENT(mish_gradient, EXP, UP_TO_20,
+                g[i] * (TANH_OF_SOFTPLUS + x * (e / (1 + e)) * (1 - TANH_OF_SOFTPLUS * TANH_OF_SOFTPLUS)))
+#undef UP_TO_20
+#undef TANH_OF_SOFTPLUS
 
-DEFINE_MAP(MISH_CLONES, mish, out[i] = x * NAME(tanh_of_softplus)(x);)
-DEFINE_GRADIENT(MISH_CLONES, mish_gradient,
-    const REAL t = NAME(tanh_of_softplus)(x), s = 1 / (1 + EXP(-x));
-    out[i] = g[i] * (t + x * s * (1 - t * t));)
-
-DEFINE_MAP(EXP_CLONES, gelu, out[i] = x * NAME(distribution)(x);)
-DEFINE_GRADIENT(EXP_CLONES, gelu_gradient, out[i] = g[i] * NAME(gelu_slope)(x);)
+DEFINE_MAP(gelu, NORMAL, x, x * e)
+DEFINE_GRADIENT(gelu_gradient, GELU_SLOPE, x, g[i] * e)
 
 /* (1 + tanh(u)) / 2 is the logistic function of 2 u. */
 #define TWICE_INNER (REAL)1.5957691216057308 * x * (1 + (REAL)0.044715 * x * x)
-#define ITS_SLOPE (REAL)1.5957691216057308 * (1 + 3 * (REAL)0.044715 * near * near)
-DEFINE_MAP(EXP_CLONES, gelu_tanh, out[i] = x / (1 + EXP(-TWICE_INNER));)
-DEFINE_GRADIENT(EXP_CLONES, gelu_tanh_gradient,
-    const REAL s = 1 / (1 + EXP(-TWICE_INNER)), below = x > 30 ? 30 : x, near = below < -30 ? -30 : below;
-    out[i] = g[i] * (s + x * s * (1 - s) * ITS_SLOPE);)
+#define WITHIN_30 (x > 30 ? 30 : x < -30 ? -30 : x)
+#define ITS_SLOPE ((REAL)1.5957691216057308 * (1 + 3 * (REAL)0.044715 * WITHIN_30 * WITHIN_30))
+DEFINE_MAP(gelu_tanh, LOGISTIC, TWICE_INNER, x * e)
+DEFINE_GRADIENT(gelu_tanh_gradient, LOGISTIC, TWICE_INNER, g[i] * (e + x * e * (1 - e) * ITS_SLOPE))
 #undef TWICE_INNER
+#undef WITHIN_30
 #undef ITS_SLOPE
 
-DEFINE_GRADIENT(CYGRAD_CLONES, tanh_gradient, out[i] = g[i] * (1 - x * x);)
-DEFINE_GRADIENT(CYGRAD_CLONES, sigmoid_gradient, out[i] = g[i] * (1 - x) * x;)
+DEFINE_GRADIENT_OF_RESULT(tanh_gradient, g[i] * (1 - x * x))
+DEFINE_GRADIENT_OF_RESULT(sigmoid_gradient, g[i] * (1 - x) * x)
 
 /* Where x is nan the gradient passes, as in PyTorch. By bits, because compilers make a slow masked load of `?:`. */
 static CYGRAD_CLONES void NAME(threshold_gradient)(const void *grad, const void *from, void *to, Py_ssize_t n)
@@ -162,4 +149,5 @@ static CYGRAD_CLONES void NAME(threshold_gradient)(const void *grad, const void 
 
 #undef DEFINE_MAP
 #undef DEFINE_GRADIENT
+#undef DEFINE_GRADIENT_OF_RESULT
 #endif

@@ -36,7 +36,7 @@ CYGRAD_BEGIN_PLAIN_LOOPS
 
 #define REAL double
 #define LOG log
-#define EXP exponential_of_double
+#define EXP exp
 #define NAME(name) name##_f64
 #include "attention.h"
 #undef REAL

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 #include "clones.h"
+#include "vector_math.h"
 
 CYGRAD_BEGIN_PLAIN_LOOPS
 
@@ -72,7 +73,7 @@ DEFINE_SELECT(select_8, half_aligned)
 
 /* The error function of float32 within 0.51 ulp: erf(x) / x is a polynomial of x^2, here of degree 18, the
    interpolation at Chebyshev points up to |x| = 3.92. From there on the nearest float32 is 1. */
-static CYGRAD_CLONES void erf_float(const float *x, float *out, Py_ssize_t n)
+static CYGRAD_WIDE_CLONES void erf_float(const float *x, float *out, Py_ssize_t n)
 {
     const int32_t infinity = 0x7f800000, end = 0x407ae148;         /* 3.92 */
     CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++) {
@@ -107,6 +108,8 @@ static CYGRAD_CLONES void erf_float(const float *x, float *out, Py_ssize_t n)
         out[i] = (float)(a * p);
     }
 }
+
+DEFINE_STAGED_f64(static void erf_double(const double *x, double *out, Py_ssize_t n), , , ERF, x[i], e)
 
 CYGRAD_END_LOOPS
 #endif

@@ -6,7 +6,7 @@ import numpy as np
 
 cimport numpy as cnp
 from libc.stdint cimport INT64_MAX, INT64_MIN
-from libc.math cimport INFINITY, erf as c_erf, floor, fmod, isinf
+from libc.math cimport INFINITY, floor, fmod, isinf
 from numpy cimport (
     PyArray_ISBEHAVED_RO, PyArray_IS_C_CONTIGUOUS, PyArray_ITEMSIZE, PyArray_NDIM, PyArray_SIZE,
     PyArray_TYPE, ndarray)
@@ -30,6 +30,7 @@ cdef extern from "elementwise.h" nogil:
     void select_8(const cnp.npy_uint8* c, const cnp.npy_uint64* a, const cnp.npy_uint64* b, cnp.npy_uint64* out,
                   Py_ssize_t n, bint a_is_one, bint b_is_one) noexcept
     void erf_float(const float* x, float* out, Py_ssize_t n) noexcept
+    void erf_double(const double* x, double* out, Py_ssize_t n) noexcept
 
 cdef Ufunc _absolute = Ufunc(np.absolute)
 cdef Ufunc _copysign = Ufunc(np.copysign)
@@ -165,7 +166,7 @@ cdef void _select(char** data, Py_ssize_t n, const void* settings) noexcept nogi
 
 
 def erf(ndarray a not None):
-    """The error function; of float64 by the C library's."""
+    """The error function."""
     cdef ndarray out
     cdef Elements elements
     cdef int t = PyArray_TYPE(a)
@@ -182,12 +183,10 @@ def erf(ndarray a not None):
 
 
 cdef void _erf_loop(char** data, Py_ssize_t n, const void* single) noexcept nogil:
-    cdef Py_ssize_t i
     if (<bint*>single)[0]:
         erf_float(<const float*>data[0], <float*>data[1], n)
     else:
-        for i in range(n):
-            (<double*>data[1])[i] = c_erf((<const double*>data[0])[i])
+        erf_double(<const double*>data[0], <double*>data[1], n)
 
 
 cpdef ndarray clamp(ndarray a, object low, object high, ndarray out=None):

@@ -1,7 +1,7 @@
-/* The exponential: of float32 several times as fast as NumPy's and within 1.1 ulp, of float64 as fast and within 1.5.
+/* The exponential: several times as fast as NumPy's of float32, twice of float64, and within 1.1 ulp.
 
-   With x = k log(2) + r and |r| <= log(2) / 2, exp(x) is 2^k exp(r), and exp(r) the first terms of its series; of float32
-   their factors are changed a little, so that one term less suffices (the greatest relative error is 3e-9). Each step is
+   With x = k log(2) + r and |r| <= log(2) / 2, exp(x) is 2^k exp(r), and exp(r) the first terms of its series; their
+   factors are changed a little, so that fewer terms suffice (the greatest relative errors are 3e-9 and 4e-18). Each step is
    one that all processors have as a vector instruction, and none depends on a branch. The k of nan is any number: it is
    shifted without a sign.
 
@@ -87,23 +87,18 @@ CYGRAD_INLINE double reduced_double(double x, uint64_t *k)
 {
     const double log2_e = 1.4426950408889634, log_2 = 0.6931471803691238, rest_of_log_2 = 1.9082149292705877e-10;
     const double rounder = 6755399441055744.0;                      /* 1.5 * 2^52 */
-    double rounded = x * log2_e + rounder, r, p;
+    double rounded = x * log2_e + rounder, r, square, fourth, p;
     *k = (uint64_t)bits_of_double(rounded) - (uint64_t)bits_of_double(rounder);
     rounded -= rounder;
     r = (x - rounded * log_2) - rounded * rest_of_log_2;
-    p = 1.0 / 6227020800;
-    p = p * r + 1.0 / 479001600;
-    p = p * r + 1.0 / 39916800;
-    p = p * r + 1.0 / 3628800;
-    p = p * r + 1.0 / 362880;
-    p = p * r + 1.0 / 40320;
-    p = p * r + 1.0 / 5040;
-    p = p * r + 1.0 / 720;
-    p = p * r + 1.0 / 120;
-    p = p * r + 1.0 / 24;
-    p = p * r + 1.0 / 6;
-    p = p * r + 0.5;
-    return p * r * r + r;
+    square = r * r;
+    fourth = square * square;
+    p = (2.5000042896525087e-8 * r + 2.7630248066541508e-7) * fourth
+        + ((2.7557586430346133e-6 * r + 2.4801493099877015e-5) * square
+           + (1.9841269506519687e-4 * r + 1.3888888943629077e-3));
+    p = p * fourth + ((8.3333333334944861e-3 * r + 4.1666666666530163e-2) * square
+                      + (1.6666666666666412e-1 * r + 5.0000000000000106e-1));
+    return p * square + r;
 }
 
 CYGRAD_INLINE double exponential_of_double(double x)

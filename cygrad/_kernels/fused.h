@@ -13,7 +13,7 @@
 #include "clones.h"
 #include "exp.h"
 
-enum { RUN = 1024 };
+enum { RUN = STAGE_RUN };
 enum { ONE, EACH, SPREAD };     /* elements of an operand: one, one for each of the result, some for more than one */
 
 #define QUICK_CLONES CYGRAD_CLONES      /* of what many call; the others without an exponential wait for memory */
@@ -26,13 +26,6 @@ CYGRAD_INLINE float exponential_less_1(float x)
     int32_t k;
     const float e = reduced(x < -30 ? -30 : x, &k);
     return e * power_of_2(k) + (power_of_2(k) - 1);
-}
-
-CYGRAD_INLINE double exponential_less_1_double(double x)
-{
-    uint64_t k;
-    const double e = reduced_double(x < -60 ? -60 : x, &k);
-    return e * power_of_2_double(k) + (power_of_2_double(k) - 1);
 }
 
 /* log(1 + t) for t from 0 to 1, by the series of 2 artanh(t / (t + 2)), whose terms left out are below 1.5e-8 of it. */
@@ -48,6 +41,9 @@ CYGRAD_INLINE float log_of_1_and(float t)
     return 2 * s + 2 * s * q * p;
 }
 
+#define EXPM1_f32 exponential_less_1
+#define LOG1PEXP_f32(x) log_of_1_and(exponential_below_0(x))
+
 CYGRAD_INLINE float kept_f32(float x, int holds) { return float_of(bits_of(x) & -holds); }
 CYGRAD_INLINE double kept_f64(double x, int holds) { return double_of(bits_of_double(x) & -(int64_t)holds); }
 
@@ -55,56 +51,44 @@ CYGRAD_INLINE double kept_f64(double x, int holds) { return double_of(bits_of_do
 #define FINITE 3.4028234663852886e38f
 #define NEAREST rintf
 #define WHOLE truncf
-#define EXP exponential
-#define EXP_BELOW_0 exponential_below_0
-#define EXPM1 exponential_less_1
-#define LOG1P log_of_1_and
 #define ABS fabsf
 #define COPYSIGN copysignf
 #define CLONES                  /* these wait for memory */
 #define EXP_CLONES CYGRAD_CLONES
+#define DEFINE_STAGED DEFINE_STAGED_f32
 #define NAME(name) name##_f32
 #include "fused.h"
 #undef REAL
 #undef FINITE
 #undef NEAREST
 #undef WHOLE
-#undef EXP
-#undef EXP_BELOW_0
-#undef EXPM1
-#undef LOG1P
 #undef ABS
 #undef COPYSIGN
 #undef CLONES
 #undef EXP_CLONES
+#undef DEFINE_STAGED
 #undef NAME
 
 #define REAL double
 #define FINITE 1.7976931348623157e308
 #define NEAREST rint
 #define WHOLE trunc
-#define EXP exponential_of_double
-#define EXP_BELOW_0 exponential_of_double
-#define EXPM1 exponential_less_1_double
-#define LOG1P log1p
 #define ABS fabs
 #define COPYSIGN copysign
-#define EXP_CLONES
-#define CLONES                  /* double is seldom trained in, and clones take room */
+#define EXP_CLONES              /* the stages have them */
+#define CLONES CYGRAD_CLONES
+#define DEFINE_STAGED DEFINE_STAGED_f64
 #define NAME(name) name##_f64
 #include "fused.h"
 #undef REAL
 #undef FINITE
 #undef NEAREST
 #undef WHOLE
-#undef EXP
-#undef EXP_BELOW_0
-#undef EXPM1
-#undef LOG1P
 #undef ABS
 #undef COPYSIGN
 #undef CLONES
 #undef EXP_CLONES
+#undef DEFINE_STAGED
 #undef NAME
 
 CYGRAD_END_LOOPS
@@ -141,33 +125,37 @@ static void gated_part(void *context, Py_ssize_t first, Py_ssize_t count)
 #endif
 #else
 
-/* x, y and z are elements of the operands, a and b the first two of the numbers p. */
-#define DEFINE_LOOP(CLONES, FUNCTION, OPERANDS, ...)                                                            \
+/* x, y and z are elements of the operands, a, b and c the numbers p. */
+#define HEAD(CLONES, FUNCTION)                                                                                  \
     static CLONES void NAME(FUNCTION)(const REAL *xs, const REAL *ys, const REAL *zs, REAL *out, Py_ssize_t n,  \
-                                      const double *p)                                                          \
+                                      const double *p)
+#define NUMBERS                                                                                                 \
+    const REAL a = (REAL)p[0]; const REAL b = (REAL)p[1]; const REAL c = (REAL)p[2];                            \
+    (void)a; (void)b; (void)c; (void)ys; (void)zs;
+#define DEFINE_LOOP(CLONES, FUNCTION, OPERANDS, ...)                                                            \
+    HEAD(CLONES, FUNCTION)                                                                                      \
     {                                                                                                           \
-        const REAL a = (REAL)p[0], b = (REAL)p[1];                                                              \
-        (void)a, (void)b, (void)ys, (void)zs;                                                                   \
+        NUMBERS                                                                                                 \
         CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++) {                                                 \
-            const REAL OPERANDS;                                                                                \
+            OPERANDS                                                                                            \
             out[i] = __VA_ARGS__;                                                                               \
         }                                                                                                       \
     }
-#define COMMA ,
-#define DEFINE1(FUNCTION, ...) DEFINE_LOOP(CLONES, FUNCTION, x = xs[i], __VA_ARGS__)
-#define DEFINE2(FUNCTION, ...) DEFINE_LOOP(CLONES, FUNCTION, x = xs[i] COMMA y = ys[i], __VA_ARGS__)
-#define DEFINE3(FUNCTION, ...) DEFINE_LOOP(CLONES, FUNCTION, x = xs[i] COMMA y = ys[i] COMMA z = zs[i], __VA_ARGS__)
-#define DEFINE1_EXP(FUNCTION, ...) DEFINE_LOOP(EXP_CLONES, FUNCTION, x = xs[i], __VA_ARGS__)
-#define DEFINE2_EXP(FUNCTION, ...) DEFINE_LOOP(EXP_CLONES, FUNCTION, x = xs[i] COMMA y = ys[i], __VA_ARGS__)
-#define DEFINE3_EXP(FUNCTION, ...) DEFINE_LOOP(EXP_CLONES, FUNCTION, x = xs[i] COMMA y = ys[i] COMMA z = zs[i], __VA_ARGS__)
-#define DEFINE1_QUICK(FUNCTION, ...) DEFINE_LOOP(QUICK_CLONES, FUNCTION, x = xs[i], __VA_ARGS__)
-#define DEFINE2_QUICK(FUNCTION, ...) DEFINE_LOOP(QUICK_CLONES, FUNCTION, x = xs[i] COMMA y = ys[i], __VA_ARGS__)
-#define DEFINE3_QUICK(FUNCTION, ...) \
-    DEFINE_LOOP(QUICK_CLONES, FUNCTION, x = xs[i] COMMA y = ys[i] COMMA z = zs[i], __VA_ARGS__)
+#define OF1 const REAL x = xs[i]; (void)x;
+#define OF2 OF1 const REAL y = ys[i]; (void)y;
+#define OF3 OF2 const REAL z = zs[i]; (void)z;
+#define DEFINE1(FUNCTION, ...) DEFINE_LOOP(CLONES, FUNCTION, OF1, __VA_ARGS__)
+#define DEFINE2(FUNCTION, ...) DEFINE_LOOP(CLONES, FUNCTION, OF2, __VA_ARGS__)
+#define DEFINE3(FUNCTION, ...) DEFINE_LOOP(CLONES, FUNCTION, OF3, __VA_ARGS__)
+#define DEFINE1_EXP(FUNCTION, ...) DEFINE_STAGED(HEAD(EXP_CLONES, FUNCTION), NUMBERS, OF1, __VA_ARGS__)
+#define DEFINE2_EXP(FUNCTION, ...) DEFINE_STAGED(HEAD(EXP_CLONES, FUNCTION), NUMBERS, OF2, __VA_ARGS__)
+#define DEFINE3_EXP(FUNCTION, ...) DEFINE_STAGED(HEAD(EXP_CLONES, FUNCTION), NUMBERS, OF3, __VA_ARGS__)
+#define DEFINE1_QUICK(FUNCTION, ...) DEFINE_LOOP(QUICK_CLONES, FUNCTION, OF1, __VA_ARGS__)
+#define DEFINE2_QUICK(FUNCTION, ...) DEFINE_LOOP(QUICK_CLONES, FUNCTION, OF2, __VA_ARGS__)
+#define DEFINE3_QUICK(FUNCTION, ...) DEFINE_LOOP(QUICK_CLONES, FUNCTION, OF3, __VA_ARGS__)
 #define WITHIN(bound, BEYOND, x) (((x) BEYOND (bound)) | ((bound) != (bound)) ? (bound) : (x))  /* nan stays nan */
 #define AT_LEAST(x, low) ((x) < (low) ? (low) : (x))    /* nan stays nan */
 #define BETWEEN(x, low, high) (AT_LEAST(x, low) > (high) ? (high) : AT_LEAST(x, low))
-#define SIGMOID_OF(x) (1 / (1 + EXP(-(x))))
 #define KEPT(x, condition) NAME(kept)(x, condition)
 
 /* -- functions of x */
@@ -181,9 +169,9 @@ DEFINE1(hardshrink, KEPT(x, !((x >= -a) & (x <= a))))
 DEFINE1(softshrink, x * (ABS(x) > a) - COPYSIGN(ABS(x) > a ? a : 0, x))
 DEFINE1_QUICK(frac, x - WHOLE(x))
 DEFINE1_QUICK(rounded, NEAREST(x * a / b) / a * b)
-DEFINE1_EXP(softplus, x * a > b ? x : ((x * a > 0 ? x * a : 0) + LOG1P(EXP_BELOW_0(-ABS(x * a)))) / a)
-DEFINE1_EXP(logsigmoid, (x < 0 ? x : 0) - LOG1P(EXP_BELOW_0(-ABS(x))))
-DEFINE_LOOP(, erfc, x = xs[i], (REAL)erfc(x))      /* of many in float32 see tables.py */
+DEFINE1_EXP(softplus, LOG1PEXP, -ABS(x * a), x * a > b ? x : ((x * a > 0 ? x * a : 0) + e) / a)
+DEFINE1_EXP(logsigmoid, LOG1PEXP, -ABS(x), (x < 0 ? x : 0) - e)
+DEFINE_LOOP(, erfc, OF1, (REAL)erfc(x))      /* of many in float32 see tables.py */
 
 /* Nan becomes a, what is infinite p[1] or p[2], or the largest and the least number of the type where these are nan. */
 static QUICK_CLONES void NAME(finite)(const REAL *xs, const REAL *ys, const REAL *zs, REAL *out, Py_ssize_t n,
@@ -196,15 +184,8 @@ static QUICK_CLONES void NAME(finite)(const REAL *xs, const REAL *ys, const REAL
     }
 }
 
-/* For x > 0 it is b x, below a (exp(p[2] x) - 1). */
-static EXP_CLONES void NAME(elu)(const REAL *xs, const REAL *ys, const REAL *zs, REAL *out, Py_ssize_t n, const double *p)
-{
-    const REAL a = (REAL)p[0], b = (REAL)p[1], within = (REAL)p[2];
-    CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++) {
-        const REAL x = xs[i], below = EXPM1(x > 0 ? 0 : x * within) * a;
-        out[i] = x > 0 ? x * b : below;
-    }
-}
+/* For x > 0 it is b x, below a (exp(c x) - 1). */
+DEFINE1_EXP(elu, EXPM1, x > 0 ? 0 : x * c, x > 0 ? x * b : e * a)
 
 /* -- gradients: x is the one that comes in, y the input */
 
@@ -216,28 +197,20 @@ DEFINE2(hardsigmoid_gradient, KEPT(x * (REAL)(1.0 / 6), (y > -3) & (y < 3)))
 DEFINE2(hardswish_gradient, KEPT(x * (y < 3 ? y * (REAL)(1.0 / 3) + (REAL)0.5 : 1), !(y <= -3)))
 DEFINE2(outside, KEPT(x, !((y >= -a) & (y <= a))))
 DEFINE2(where_finite, KEPT(x, ABS(y) <= FINITE))
-DEFINE2_EXP(softplus_gradient, x * (y * a > b ? 1 : SIGMOID_OF(y * a)))
-DEFINE2_EXP(logsigmoid_gradient, x * SIGMOID_OF(-y))
+DEFINE2_EXP(softplus_gradient, LOGISTIC, y * a, x * (y * a > b ? 1 : e))
+DEFINE2_EXP(logsigmoid_gradient, LOGISTIC, -y, x * e)
 
-/* a, b and within as for the function. */
-static EXP_CLONES void NAME(elu_gradient)(const REAL *xs, const REAL *ys, const REAL *zs, REAL *out, Py_ssize_t n,
-                                      const double *p)
-{
-    const REAL b = (REAL)p[1], within = (REAL)p[2], slope = (REAL)(p[0] * p[2]);
-    CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++) {
-        const REAL y = ys[i], below = EXP(y > 0 ? 0 : y * within) * slope;
-        out[i] = xs[i] * (y <= 0 ? below : b);
-    }
-}
+/* a, b and c as for the function. */
+DEFINE2_EXP(elu_gradient, EXP, y > 0 ? 0 : y * c, x * (y <= 0 ? e * (a * c) : b))
 
 /* -- of two operands */
 
 DEFINE2(squared_error, (x - y) * (x - y))
 DEFINE2(smooth_l1, ABS(x - y) < a ? (x - y) * (x - y) * b : ABS(x - y) - (REAL)0.5 * a)
 DEFINE2(huber, ABS(x - y) < a ? (x - y) * (x - y) * (REAL)0.5 : a * (ABS(x - y) - (REAL)0.5 * a))
-DEFINE2_EXP(binary_cross_entropy_with_logits, (1 - y) * x + ((x < 0 ? -x : 0) + LOG1P(EXP_BELOW_0(-ABS(x)))))
-DEFINE2_EXP(soft_margin, (x * y < 0 ? -x * y : 0) + LOG1P(EXP_BELOW_0(-ABS(x * y))))
-DEFINE2_EXP(logaddexp, (x < y ? y : x) + LOG1P(EXP_BELOW_0(x == y ? 0 : -ABS(x - y) * a)) * b)
+DEFINE2_EXP(binary_cross_entropy_with_logits, LOG1PEXP, -ABS(x), (1 - y) * x + ((x < 0 ? -x : 0) + e))
+DEFINE2_EXP(soft_margin, LOG1PEXP, -ABS(x * y), (x * y < 0 ? -x * y : 0) + e)
+DEFINE2_EXP(logaddexp, LOG1PEXP, x == y ? 0 : -ABS(x - y) * a, (x < y ? y : x) + e * b)
 DEFINE2_QUICK(whole_quotient, WHOLE(x / y))
 DEFINE2_QUICK(lerp_by_number, (y - x) * a + (b > 0 ? y : x))
 
@@ -252,14 +225,14 @@ DEFINE3_QUICK(clamped, WITHIN(z, >=, WITHIN(y, <=, x)))
 
 DEFINE3(squared_error_gradient, 2 * (x - y) * z)
 DEFINE3(bounded_difference, BETWEEN((x - y) * b, -a, a) * z)
-DEFINE3_EXP(binary_cross_entropy_with_logits_gradient, (SIGMOID_OF(x) - y) * z)
-DEFINE3_EXP(exponential_share, SIGMOID_OF(x == y ? 0 : (x - y) * a) * z)
-DEFINE3_EXP(soft_margin_gradient, -y * SIGMOID_OF(-x * y) * z)
+DEFINE3_EXP(binary_cross_entropy_with_logits_gradient, LOGISTIC, x, (e - y) * z)
+DEFINE3_EXP(exponential_share, LOGISTIC, x == y ? 0 : (x - y) * a, e * z)
+DEFINE3_EXP(soft_margin_gradient, LOGISTIC, -x * y, -y * e * z)
 
 /* -- halves of one array */
 
-DEFINE2_EXP(gated, x * SIGMOID_OF(y))
-DEFINE3_EXP(gate_gradient, x * z * SIGMOID_OF(y) * SIGMOID_OF(-y))
+DEFINE2_EXP(gated, LOGISTIC, y, x * e)
+DEFINE3_EXP(gate_gradient, LOGISTIC, -ABS(y), x * z * e * (1 - e))      /* the same for y and -y */
 
 /* In the order of fused.py. */
 static void (*const NAME(fused)[])(const REAL *, const REAL *, const REAL *, REAL *, Py_ssize_t, const double *) = {
@@ -315,7 +288,11 @@ static void NAME(run_fused)(const native_call *c, Py_ssize_t first, Py_ssize_t c
 }
 
 #undef DEFINE_LOOP
-#undef COMMA
+#undef HEAD
+#undef NUMBERS
+#undef OF1
+#undef OF2
+#undef OF3
 #undef DEFINE1
 #undef DEFINE2
 #undef DEFINE3
@@ -328,6 +305,5 @@ static void NAME(run_fused)(const native_call *c, Py_ssize_t first, Py_ssize_t c
 #undef DEFINE3_EXP
 #undef BETWEEN
 #undef AT_LEAST
-#undef SIGMOID_OF
 #undef KEPT
 #endif

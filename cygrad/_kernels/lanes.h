@@ -28,8 +28,8 @@
 #define LARGER(a, b) ((a) > (b) ? (a) : (b))
 
 /* Functions that give the largest of n > 0 numbers; a nan may be missed. */
-#define DEFINE_LARGEST()                                                                                        \
-    static CYGRAD_WIDE_CLONES REAL NAME(largest_of_many)(const REAL *x, Py_ssize_t n)                                \
+#define DEFINE_LARGEST(CLONES)                                                                                  \
+    static CLONES REAL NAME(largest_of_many)(const REAL *x, Py_ssize_t n)                                       \
     {                                                                                                           \
         REAL lanes[LANES], best;                                                                                \
         Py_ssize_t i = LANES;                                                                                   \

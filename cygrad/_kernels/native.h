@@ -9,6 +9,8 @@
 #include <stdint.h>
 #include "native_call.h"
 #include "sanitized.h"
+#define CYGRAD_DEFINES_STAGES
+#include "vector_math.h"
 
 typedef void (*native_part)(void *context, Py_ssize_t first, Py_ssize_t count);
 

@@ -9,34 +9,64 @@
 #include <math.h>
 #include <string.h>
 #include "clones.h"
-#include "exp.h"
 #include "lanes.h"
+#include "vector_math.h"
 
 CYGRAD_BEGIN_LOOPS
 
 #define REAL float
 #define EXP exponential_up_to_0     /* of differences from the largest, and of logarithms of probabilities */
 #define EXP_CLONES CYGRAD_WIDE_CLONES
+#define DEFINE_STAGED DEFINE_STAGED_f32
 #define LOG logf
 #define NAME(name) name##_f32
 #include "nn.h"
 #undef REAL
 #undef EXP
 #undef EXP_CLONES
+#undef DEFINE_STAGED
 #undef LOG
 #undef NAME
 
 #define REAL double
-#define EXP exponential_of_double
 #define EXP_CLONES CYGRAD_CLONES
+#define DEFINE_STAGED DEFINE_STAGED_f64
 #define LOG log
 #define NAME(name) name##_f64
 #include "nn.h"
 #undef REAL
 #undef EXP
 #undef EXP_CLONES
+#undef DEFINE_STAGED
 #undef LOG
 #undef NAME
+
+static void exponentials_of_differences_f64(const double *x, const double *y, double *out, Py_ssize_t blocks,
+                                            Py_ssize_t n, Py_ssize_t inner, const double *column)
+{
+    subtract_f64(x, y, out, blocks, n, inner, column);
+    exponentials_f64(out, out, blocks * n * inner);
+}
+
+static void log_softmax_gradient_f64(const double *x, const double *y, double *out, Py_ssize_t blocks, Py_ssize_t n,
+                                     Py_ssize_t inner, const double *column)
+{
+    double run[STAGE_RUN];
+    for (; blocks > 0; blocks--, column += inner)
+        for (Py_ssize_t rest = n * inner, at = 0; rest > 0; rest -= STAGE_RUN) {
+            const Py_ssize_t m = rest < STAGE_RUN ? rest : STAGE_RUN;
+            exponentials_f64(y, run, m);
+            for (Py_ssize_t i = 0; i < m;) {
+                const Py_ssize_t row = inner == 1 ? m : inner - at, end = i + (row < m - i ? row : m - i);
+                if (inner == 1)
+                    CYGRAD_INDEPENDENT for (; i < end; i++) out[i] = x[i] - run[i] * *column;
+                else
+                    CYGRAD_INDEPENDENT for (; i < end; i++, at++) out[i] = x[i] - run[i] * column[at];
+                if (at == inner) at = 0;
+            }
+            x += m, y += m, out += m;
+        }
+}
 
 CYGRAD_END_LOOPS
 
@@ -56,7 +86,7 @@ CYGRAD_END_LOOPS
 #endif
 #else
 
-DEFINE_LARGEST()
+DEFINE_LARGEST(CYGRAD_WIDE_CLONES)
 
 static CYGRAD_CLONES void NAME(raise_columns)(const REAL *x, Py_ssize_t n, Py_ssize_t inner, REAL *column)
 {
@@ -109,10 +139,7 @@ static void NAME(invert)(REAL *x, Py_ssize_t n)
     for (Py_ssize_t i = 0; i < n; i++) x[i] = 1 / x[i];
 }
 
-static EXP_CLONES void NAME(exponentials)(const REAL *x, REAL *out, Py_ssize_t n)
-{
-    CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++) out[i] = EXP(x[i]);
-}
+DEFINE_STAGED(static EXP_CLONES void NAME(exponentials)(const REAL *x, REAL *out, Py_ssize_t n), , , EXP_UP_TO_0, x[i], e)
 
 static void NAME(logarithms)(REAL *x, Py_ssize_t n)
 {
@@ -141,8 +168,10 @@ static void NAME(logarithms)(REAL *x, Py_ssize_t n)
 
 DEFINE_PASS(CYGRAD_CLONES, subtract, x[i] - c)
 DEFINE_PASS(EXP_CLONES, multiply, x[i] * c)
-DEFINE_PASS(EXP_CLONES, exponentials_of_differences, EXP(x[i] - c))
 DEFINE_PASS(EXP_CLONES, softmax_gradient, (x[i] - c) * y[i])
+#ifdef EXP
+DEFINE_PASS(EXP_CLONES, exponentials_of_differences, EXP(x[i] - c))
 DEFINE_PASS(EXP_CLONES, log_softmax_gradient, x[i] - EXP(y[i]) * c)
+#endif
 #undef DEFINE_PASS
 #endif

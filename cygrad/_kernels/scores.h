@@ -6,43 +6,33 @@
 
 #include <math.h>
 #include "clones.h"
-#include "exp.h"
 #include "lanes.h"
+#include "vector_math.h"
 
 CYGRAD_BEGIN_LOOPS
 
 #define REAL float
-#define EXP exponential_below_0
-#define EXP_CLONES CYGRAD_WIDE_CLONES
+#define DEFINE_STAGED DEFINE_STAGED_f32
+#define WIDE_CLONES CYGRAD_WIDE_CLONES
 #define LOG logf
-#define FIND_LARGEST DEFINE_LARGEST()
 #define NAME(name) name##_f32
 #include "scores.h"
 #undef REAL
-#undef EXP
-#undef EXP_CLONES
+#undef DEFINE_STAGED
+#undef WIDE_CLONES
 #undef LOG
-#undef FIND_LARGEST
 #undef NAME
 
 #define REAL double
-#define EXP exponential_of_double       /* double is seldom trained in, and clones take room */
-#define EXP_CLONES
+#define DEFINE_STAGED DEFINE_STAGED_f64
+#define WIDE_CLONES             /* double is seldom trained in, and clones take room */
 #define LOG log
-#define FIND_LARGEST                                                                                            \
-    static double largest_f64(const double *x, Py_ssize_t n)                                                    \
-    {                                                                                                           \
-        double found = *x;                                                                                      \
-        for (Py_ssize_t i = 1; i < n; i++) found = LARGER(x[i], found);                                         \
-        return found;                                                                                           \
-    }
 #define NAME(name) name##_f64
 #include "scores.h"
 #undef REAL
-#undef EXP
-#undef EXP_CLONES
+#undef DEFINE_STAGED
+#undef WIDE_CLONES
 #undef LOG
-#undef FIND_LARGEST
 #undef NAME
 
 CYGRAD_END_LOOPS
@@ -68,12 +58,10 @@ static void cross_entropy_gradient_part(void *context, Py_ssize_t first, Py_ssiz
 #endif
 #else
 
-FIND_LARGEST
+DEFINE_LARGEST(WIDE_CLONES)
 
-static EXP_CLONES void NAME(exponentials)(Py_ssize_t n, const REAL *x, REAL *out, REAL c)
-{
-    CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++) out[i] = EXP(x[i] - c);
-}
+DEFINE_STAGED(static WIDE_CLONES void NAME(exponentials)(Py_ssize_t n, const REAL *x, REAL *out, REAL c), , , EXP_BELOW_0,
+              x[i] - c, e)
 
 /* A class that is none gets a 0; who called finds it. */
 static void NAME(cross_entropy)(const REAL *x, const int64_t *classes, REAL *p, REAL *logs, Py_ssize_t rows,

@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 #include "clones.h"
-#include "exp.h"
+#include "vector_math.h"
 
 typedef void (*ufunc_loop)(char **data, const Py_ssize_t *n, const Py_ssize_t *steps, void *settings);
 enum { REST, REST_OF_DIVISOR, QUOTIENT };       /* what is wanted of a division */
@@ -67,7 +67,7 @@ CYGRAD_INLINE float power_with_base_2(float x)
 #define FMA fmaf
 #define ROUNDER 12582912.0f     /* 1.5 * 2^23 */
 #define LIMIT (1 << 21)
-#define WITH_EXPONENTIALS       /* NumPy's of double are as fast, or faster */
+#define WITH_EXPONENTIALS       /* of double see vector_math.h; NumPy's exp2 is as fast */
 #define ROOT_CLONES CYGRAD_CLONES
 #define NAME(name) name##_f32
 #include "ufuncs.h"
@@ -117,6 +117,21 @@ CYGRAD_INLINE float power_with_base_2(float x)
 #undef ROOT_CLONES
 #undef NAME
 
+#define DEFINE_BY_STAGE(FUNCTION, STAGE, MAY_BE_NAN)                                                                        \
+    static int FUNCTION(const void *xs, const void *ys, void *outs, Py_ssize_t n, int wanted)                   \
+    {                                                                                                           \
+        double *out = outs, sum = 0;                                                                            \
+        (void)ys, (void)wanted;                                                                                 \
+        memcpy(out, xs, n * sizeof *out);                                                                       \
+        STAGE(out, n);                                                                                          \
+        if (MAY_BE_NAN)                                                                                         \
+            for (Py_ssize_t i = 0; i < n; i++) sum += out[i];                                                   \
+        return sum != sum;                                                                                      \
+    }
+DEFINE_BY_STAGE(exponentials_f64, cygrad_EXP_f64, 0)
+DEFINE_BY_STAGE(sines_f64, cygrad_SIN_f64, 1)
+DEFINE_BY_STAGE(cosines_f64, cygrad_COS_f64, 1)
+
 CYGRAD_END_LOOPS
 
 static own_ufunc own_ufuncs[] = {
@@ -125,8 +140,10 @@ static own_ufunc own_ufuncs[] = {
     BOTH("fmod", 2, divided, REST) BOTH("remainder", 2, divided, REST_OF_DIVISOR)
     BOTH("floor_divide", 2, divided, QUOTIENT) BOTH("hypot", 2, hypots, 0) BOTH("copysign", 2, copied_signs, 0)
     BOTH("nextafter", 2, neighbours, 0) BOTH("heaviside", 2, steps, 0)
+    {"exp2", 1, powers_of_2_f32, 0, NULL, NULL}, {"", 1, NULL, 0, NULL, NULL}, BOTH("exp", 1, exponentials, 0)
+    {"", 1, NULL, 0, NULL, NULL}, {"sin", 1, sines_f64, 0, NULL, NULL},
+    {"", 1, NULL, 0, NULL, NULL}, {"cos", 1, cosines_f64, 0, NULL, NULL},
 #undef BOTH
-    {"exp2", 1, powers_of_2_f32, 0, NULL, NULL}, {"", 1, NULL, 0, NULL, NULL}, {"exp", 1, exponentials_f32, 0, NULL, NULL},
 };
 
 enum { DIVISIONS = 3, OWN_RUN = 256 };    /* those at the beginning */

@@ -119,9 +119,9 @@ def test_gradients(rng):
 
 def test_threads_of_the_program_do_not_disturb_each_other(rng):
     x = rng.standard_normal(100_000)
-    expected = np.exp(x) + x
-    cygrad.set_num_threads(4)
     exp, add = Ufunc(np.exp), Ufunc(np.add)
+    expected = exp(x) + x
+    cygrad.set_num_threads(4)
     with ThreadPoolExecutor(5) as pool:
         for result in pool.map(lambda _: add(exp(x), x), range(60)):
             np.testing.assert_array_equal(result, expected)
