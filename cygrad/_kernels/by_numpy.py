@@ -56,7 +56,7 @@ def cast(array, dtype):
     array = as_array(array)
     if array.dtype.kind == "c" and dtype.kind not in "cb":
         array = array.real
-    return array.astype(dtype)
+    return array.astype(dtype, order="C" if 0 in array.strides else "K")  # in C order what is expanded
 
 
 @silent

@@ -289,7 +289,7 @@ cpdef Tensor fill(object input, object value):
     """
     cdef Tensor t = require(input, "fill")
     filling = fill_array(value, t.array.dtype, "fill")
-    array = np.empty_like(t.array, order="C")
+    array = np.empty_like(t.array, order="C" if 0 in t.array.strides else "K")
     kernels.copy_into(array, filling)
     if not is_float_num(t.array.dtype.num):
         return record1(FILL_INTEGERS, array, t, None)

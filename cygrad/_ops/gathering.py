@@ -56,10 +56,10 @@ def finished(op, array, t, added, index, args, out):
     return written_in_place(op, t, inputs, args, index, lambda: np.copyto(array_of(t), array))
 
 
-def placed(op, operands, t, added, index, args, out):
+def placed(op, operands, t, added, index, args, out, copy=copying.contiguous):
     """As `finished`, for an op whose kernel changes an array: a copy of that of `t`, or in place that itself."""
     if out is not t:
-        array = copying.contiguous(array_of(t))
+        array = copy(array_of(t))
         run_kernel(op, array, operands)
         return finished(op, array, t, added, index, args, out)
     inputs = (t,) if added is None else (t, added)

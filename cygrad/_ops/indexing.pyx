@@ -430,7 +430,7 @@ cpdef Tensor index_put(object input, object indices, object values, bint accumul
 cdef Tensor put_into_copy(Tensor t, tuple indices, Tensor values, bint accumulate):
     cdef Tensor result
     row = INDEX_PUT if is_float_num(t.array.dtype.num) else INDEX_PUT_UNRECORDED
-    array = put_array(wrap(copying.contiguous(t.array)), index_arrays(t, indices), values, accumulate)
+    array = put_array(wrap(copying.copy(t.array)), index_arrays(t, indices), values, accumulate)
     result = record_n(row, array, (t, values), (accumulate, versions_of(indices)))
     keep(result, 2, indices)
     return result

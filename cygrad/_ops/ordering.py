@@ -31,6 +31,16 @@ def prepared(op, input, dim, kernel=None, booleans=False, position=2):
     return t, a if a.ndim else a.reshape(1), dim
 
 
+def in_memory_order(find, a, dim, *args):
+    """What `find` gives of an array along a dimension, in memory in the order in which the array is."""
+    if a.flags.c_contiguous or 0 in a.strides:
+        return find(a, dim, *args)
+    order = sorted(range(a.ndim), key=lambda i: -abs(a.strides[i]))
+    back = sorted(order, key=order.__getitem__)
+    found = find(a.transpose(order), back[dim], *args)
+    return tuple(each.transpose(back) for each in found) if isinstance(found, tuple) else found.transpose(back)
+
+
 # -- sort --
 
 FORWARD = 8  # the bit of `_core/state.pxd`
@@ -58,7 +68,7 @@ def sort(input, dim=-1, descending=False, *, stable=None, out=None):
     t, a, dim = prepared(op, input, dim)
     if t.dtype.is_complex:
         raise RuntimeError(" Sort does not support complex dtypes on CPU")
-    values, indices = kernels.sorted_along(a, dim, descending)
+    values, indices = in_memory_order(kernels.sorted_along, a, dim, descending)
     if not t.ndim:
         values, indices = values.reshape(()), indices.reshape(())
     return chosen_along(op, t, values, indices, dim, True, out, (descending,))
@@ -79,7 +89,8 @@ def argsort(input, dim=-1, descending=False, *, stable=False):
     ):  # whose rule is that of sort
         t, a, dim = prepared(SORT_STABLE, input, dim)
         if not t.is_complex():
-            return record_n(ARGSORT, kernels.order_along(a, dim, descending).reshape(t.shape), (t,))
+            found = in_memory_order(kernels.order_along, a, dim, descending)
+            return record_n(ARGSORT, found.reshape(t.shape), (t,))
     return sort(input, dim, descending, stable=stable).indices
 
 
@@ -96,7 +107,8 @@ def msort(input, *, out=None):
     """
     t, a, _ = prepared(SORT, input, 0)
     if out is None and not is_recorded(t) and not t.is_complex():
-        found = np.sort(a, 0).reshape(t.shape).astype(array_of(t).dtype, copy=False)  # halves are sorted as floats
+        found = in_memory_order(np.sort, a, 0).reshape(t.shape)
+        found = found.astype(array_of(t).dtype, copy=False)  # halves are sorted as floats
         return record_n(MSORT, found, (t,))
     values = sort(input, 0).values
     if out is not None:

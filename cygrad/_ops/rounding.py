@@ -17,7 +17,7 @@ from cygrad._core.record import (
     tensor_argument,
 )
 from cygrad._core.tensor import Tensor
-from cygrad._kernels import by_numpy
+from cygrad._kernels import by_numpy, copying
 from cygrad._kernels.blocks import result_for
 from cygrad._kernels.fused import by_loop
 from cygrad._kernels.gpu.library import is_array
@@ -44,7 +44,7 @@ def rounded(op, input, out, refusal=None):
     if dtype.is_complex:
         raise NotImplementedError(refusal)
     if not dtype.is_floating_point:  # NumPy 2.0 would make floats of them
-        return recorded(op, array_of(input).copy(), (input,), None, out)
+        return recorded(op, copying.copy(array_of(input)), (input,), None, out)
     return apply1(op, input, out)
 
 

@@ -432,8 +432,8 @@ def index_fill(input, dim, index, value, *, out=None):
         raise IndexError(f"index {wrong} is out of bounds for dimension {d} with size {length}")
     operands = d, array_of(index).reshape(-1), filling
     if isinstance(value, Tensor):
-        return placed(INDEX_FILL_TENSOR, operands, t, value, index, (d,), out)
-    return placed(INDEX_FILL, operands, t, None, index, (d, filling), out)
+        return placed(INDEX_FILL_TENSOR, operands, t, value, index, (d,), out, copying.copy)
+    return placed(INDEX_FILL, operands, t, None, index, (d, filling), out, copying.copy)
 
 
 def _filling(t, value):

@@ -10,6 +10,7 @@ from cygrad._core.gradients_in_blocks import in_parts
 from cygrad._core.limits import finfo
 from cygrad._core.opdef import ELEMENTWISE, IN0, INPLACE, LINEAR, NONDIFF, OUT1, declare, publish
 from cygrad._core.record import apply1, apply1_args, record_outputs, tensor_argument
+from cygrad._kernels import copying
 from cygrad._kernels.fused import by_loop
 from cygrad._kernels.gpu.library import as_array
 from cygrad._ops.activations import fused_gradient
@@ -112,7 +113,7 @@ def nan_to_num_array(x, nan, posinf, neginf):
         parts = [nan_to_num_array(as_array(part), nan, posinf, neginf) for part in (x.real, x.imag)]
         return (parts[0] + 1j * parts[1]).astype(x.dtype, copy=False)
     if x.dtype.kind != "f":
-        return x.copy()
+        return copying.copy(x)
     limits = np.finfo(x.dtype)
     nan = 0.0 if nan is None else nan
     posinf, neginf = limits.max if posinf is None else posinf, limits.min if neginf is None else neginf

@@ -1,0 +1,66 @@
+"""How results lie in memory where operands do not lie in the order of their indices."""
+
+import numpy as np
+import pytest
+from ops.calls import SAMPLES, Call, Cygrad
+from oracle.test_ops_oracle import Torch
+
+import cygrad
+
+torch = pytest.importorskip("torch", reason="compares with PyTorch (tox -e oracle)")
+pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]
+
+NAMES = """abs add argsort atan2 ceil clone cumsum div eq exp fill flip floor gelu gt index_fill index_put mul neg pow
+relu round sigmoid softmax sort sqrt sub tanh trunc""".split()
+
+
+def in_order(order):
+    def change(array):
+        if array.ndim < 2:
+            return array.copy()
+        axes = order(array.ndim)
+        return array.transpose(axes).copy().transpose(np.argsort(axes))
+
+    return change
+
+
+def every_second(array):
+    return array.repeat(2, -1)[..., ::2] if array.ndim else array.copy()
+
+
+def expanded(array):
+    if not array.ndim or array.shape[0] < 2:
+        return array.copy()
+    return np.broadcast_to(array[:1].copy(), array.shape)
+
+
+LAYOUTS = {
+    "transposed": in_order(lambda n: (*range(n - 2), n - 1, n - 2)),
+    "reversed": in_order(lambda n: tuple(range(n))[::-1]),
+    "channels last": in_order(lambda n: (0, *range(2, n), 1)),
+    "last first": in_order(lambda n: (n - 1, *range(n - 1))),
+    "every second": every_second,
+    "expanded": expanded,
+}
+
+
+class FromNumpy(Cygrad):
+    tensor = staticmethod(cygrad.from_numpy)
+
+
+def strides(call):
+    """Of each result, but for dimensions of length 1."""
+    return [
+        [step for step, n in zip(result.stride(), result.shape) if n != 1] if result.numel() else None
+        for result in call.run()
+    ]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("name", NAMES)
+def test_of_all_operands(name, layout):
+    """On PyTorch and here the same."""
+    for sample in SAMPLES[name]:
+        if sample.any_layout:
+            calls = [Call(name, sample, LAYOUTS[layout], requires_grad=False, on=on) for on in (FromNumpy, Torch)]
+            assert strides(calls[0]) == strides(calls[1]), sample
