@@ -36,12 +36,11 @@ OUT_OF_SCOPE = {
         AggregationType AVG SUM Benchmark.* ThroughputBenchmark Capsule DispatchKey.* .*DispatchKeyGuard Future
         futures fork wait cond while_loop DisableTorchFunction.* LiteScriptModule TYPE_CHECKING BufferDict
         ParameterDict ModuleDict reinforce module_load AnyType PRIVATE_OPS boolean_dispatch handle_torch_function
-        has_torch_function.* get_enum region_activation_memory_budget ExecutionTraceObserver
+        has_torch_function.* get_enum ExecutionTraceObserver
     """,
     "other devices, their streams and libraries": r"""
         cuda.* cudnn.* miopen.* mkldnn.* .*mkldnn.* mps mtia xpu ipu maia vulkan is_(ipu|maia|mtia|vulkan.*|xla|xpu)
         accelerator Accelerator.* Event Stream.* DeviceObjType OutOfMemoryError cpp compiled_with.*
-        set_warn_on_accumulate_grad_stream_mismatch set_override_stale_capture_stream emit_itt
         get_device_module has_(lapack|mkl|openmp|spectral) torch\.cpu xla .*cudagraph.* backends
         USE_(GLOBAL_DEPS|RTLD.*) init_num_threads (get|set)_num_interop_threads set_flush_denormal
         (get|set)_float32_matmul_precision get_file_path torch\.cpu
@@ -62,7 +61,6 @@ OUT_OF_SCOPE = {
         swap_in_optimizer_params_and_state
     """,
     "gradients that are sparse": "SparseAdam",
-    "a leaf's gradient always lies in memory as the leaf does": "enforce_grad_layout_policy",
     "names of dimensions": r"align_.* name rename.* names refine_names",
     "removed: they only raise an error": r"symeig eig lstsq solve solve_ torch\.matrix_rank Tensor\.lstsq",
     "mixed precision on other devices": r".*autocast_(ipu|xla).* GradScaler",

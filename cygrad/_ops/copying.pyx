@@ -200,11 +200,11 @@ cdef OpDef COPY_INTEGERS = variant(COPY)
 
 
 cpdef Tensor copy(object input, object src):
-    """The elements of `src` in the shape and dtype of `input`."""
+    """The elements of `src` in the shape, dtype and order of memory of `input`."""
     cdef Tensor t = require(input, "copy")
     cdef Tensor source = require(src, "copy", "src", 2)
     check_fits(t.array.shape, source.array.shape)
-    array = np.empty_like(t.array, order="C")
+    array = np.empty_like(t.array)
     kernels.copy_into(array, source.array)
     return record2(COPY if is_float_num(t.array.dtype.num) else COPY_INTEGERS, array, t, source, None)
 

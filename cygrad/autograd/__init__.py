@@ -12,6 +12,7 @@ from cygrad.autograd.anomaly_mode import detect_anomaly, is_anomaly_enabled, nan
 from cygrad.autograd.function import Function
 from cygrad.autograd.grad_mode import (
     enable_grad,
+    enforce_grad_layout_policy,
     inference_mode,
     no_grad,
     set_grad_enabled,
@@ -27,6 +28,7 @@ __all__ = [
     "backward",
     "detect_anomaly",
     "enable_grad",
+    "enforce_grad_layout_policy",
     "forward_ad",
     "functional",
     "grad",

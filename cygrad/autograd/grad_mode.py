@@ -151,7 +151,25 @@ class inference_mode(_Mode):
         return inference_mode(self.mode)
 
 
-class set_multithreading_enabled(_Mode):
+class _Granted(_Mode):
+    """What PyTorch has to be asked for, and here is always so or never."""
+
+    _asked = ""  # PyTorch's function, whose name its errors tell
+
+    def __init__(self, mode):
+        if not isinstance(mode, bool):
+            raise messages.wrong_type(self._asked, "enabled", 1, "bool", mode)
+        self.mode = mode
+
+    def _bits(self, modes):
+        return modes
+
+    def clone(self):
+        """A fresh instance."""
+        return type(self)(self.mode)
+
+
+class set_multithreading_enabled(_Granted):
     """For programs that ask PyTorch to run backward in the thread that calls it: here that is always so.
 
     >>> import cygrad
@@ -160,17 +178,24 @@ class set_multithreading_enabled(_Mode):
     ...     (x * 2).backward()
     """
 
-    def __init__(self, mode):
-        if not isinstance(mode, bool):
-            raise messages.wrong_type("set_multithreading_enabled", "enabled", 1, "bool", mode)
-        self.mode = mode
+    _asked = "set_multithreading_enabled"
 
-    def _bits(self, modes):
-        return modes
 
-    def clone(self):
-        """A fresh instance."""
-        return set_multithreading_enabled(self.mode)
+class enforce_grad_layout_policy(_Granted):
+    """For programs that let PyTorch keep a gradient in another order of memory: here it always lies as its leaf does.
+
+    >>> import cygrad
+    >>> x = cygrad.ones(2, 3).t().requires_grad_()
+    >>> with cygrad.autograd.enforce_grad_layout_policy(False):
+    ...     x.backward(cygrad.ones(3, 2))
+    >>> x.grad.stride()
+    (1, 3)
+    """
+
+    _asked = "set_grad_layout_enforcement_enabled"
+
+    def __init__(self, enable=True):
+        super().__init__(enable)
 
 
 # -- decorating --

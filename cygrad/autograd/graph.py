@@ -4,7 +4,7 @@ import contextlib
 from functools import partial
 from weakref import WeakSet
 
-from cygrad._core import saved_tensors
+from cygrad._core import messages, saved_tensors
 from cygrad._core.access import array_of, count_change, tensor_of
 from cygrad._core.blocks import Block
 from cygrad._core.hooks import RemovableHandle
@@ -27,9 +27,12 @@ __all__ = [
     "increment_version",
     "live_nodes",
     "print_hook_order",
+    "region_activation_memory_budget",
     "register_multi_grad_hook",
     "save_on_cpu",
     "saved_tensors_hooks",
+    "set_override_stale_capture_stream",
+    "set_warn_on_accumulate_grad_stream_mismatch",
 ]
 
 
@@ -315,3 +318,37 @@ def _clone(tensor):
         return tensor.clone()
     finally:
         set_modes(modes)
+
+
+# -- what PyTorch's compiler and streams are told --
+
+
+def region_activation_memory_budget(budget):
+    """Raises RuntimeError, as PyTorch does where nothing is compiled: to save memory, use `utils.checkpoint`.
+
+    Raises TypeError for what is no number, ValueError for one that is not between 0 and 1.
+    """
+    name = "torch.autograd.graph.region_activation_memory_budget"
+    if isinstance(budget, bool) or not isinstance(budget, (int, float)):
+        raise TypeError(f"{name}: expects a float, got {type(budget).__name__}")
+    if not 0 <= budget <= 1:
+        raise ValueError(f"{name}: must be in [0, 1], got {budget}")
+    raise RuntimeError(
+        f"{name} can only be used inside a torch.compile region; it has no effect in eager mode.\n"
+        "  here nothing is compiled; cygrad.utils.checkpoint computes parts again in place of keeping what they save"
+    )
+
+
+def set_warn_on_accumulate_grad_stream_mismatch(enabled):
+    """Changes nothing: leaves collect in the stream that called backward, which waits for all others."""
+    _check_switch(enabled)
+
+
+def set_override_stale_capture_stream(enabled):
+    """Changes nothing: while a graph is captured, too, each node runs in the stream in which it was made."""
+    _check_switch(enabled)
+
+
+def _check_switch(enabled):
+    if not isinstance(enabled, bool):
+        raise RuntimeError(f"enabled must be a bool, but got {messages.type_name(enabled)}")

@@ -23,6 +23,7 @@ __all__ = [
     "EventList",
     "FunctionEvent",
     "FunctionEventAvg",
+    "emit_itt",
     "emit_nvtx",
     "load_nvprof",
     "parse_nvprof_trace",
@@ -210,6 +211,28 @@ class emit_nvtx:
         if self.enabled:
             self._events.stop()
             self._events.watcher.stop()
+
+
+class emit_itt:
+    """Would mark ops in the timeline of Intel's VTune, but for that a program must be linked with Intel's library.
+
+    So entering raises RuntimeError unless `enabled` is False: `profile` and `export_chrome_trace` need no library.
+    """
+
+    def __init__(self, enabled=True, record_shapes=False):
+        self.enabled = enabled
+        self.entered = False
+        self.record_shapes = record_shapes
+
+    def __enter__(self):
+        if self.enabled:
+            raise RuntimeError(
+                "ITT functions not installed. Are you sure you have a ITT build?\n"
+                "  profile() and export_chrome_trace() need none"
+            )
+
+    def __exit__(self, *exc_info):
+        pass
 
 
 def load_nvprof(path):

@@ -471,6 +471,26 @@ def test_multithreading_may_be_switched_and_changes_nothing():
         torch.autograd.set_multithreading_enabled(1)
 
 
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_gradients_lie_in_memory_as_their_leaves_whatever_is_asked_for(create_graph):
+    def strides():
+        x = torch.empty(2, 3, 4).permute(2, 0, 1).requires_grad_()
+        twice = (x * x).permute(2, 1, 0).contiguous().sum()
+        twice.backward(create_graph=create_graph, retain_graph=True)
+        first = x.grad.stride()
+        twice.backward()
+        return first, x.grad.stride()
+
+    expected = ((1, 12, 4), (1, 12, 4))
+    assert strides() == torch.autograd.enforce_grad_layout_policy(False)(strides)() == expected
+    with torch.autograd.enforce_grad_layout_policy(False):
+        assert strides() == expected
+    with fails(
+        TypeError, "set_grad_layout_enforcement_enabled(): argument 'enabled' (position 1) must be bool, not str"
+    ):
+        torch.autograd.enforce_grad_layout_policy("no")
+
+
 @pytest.mark.parametrize(
     "mode",
     [
@@ -479,6 +499,7 @@ def test_multithreading_may_be_switched_and_changes_nothing():
         torch.inference_mode(),
         torch.inference_mode(False),
         torch.autograd.set_multithreading_enabled(False),
+        torch.autograd.enforce_grad_layout_policy(False),
     ],
 )
 def test_clone(mode):

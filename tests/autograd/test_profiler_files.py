@@ -186,6 +186,13 @@ def test_nvtx_needs_cuda():
         pass
 
 
+def test_itt_needs_the_library_of_intel():
+    with profiler.emit_itt(enabled=False) as nothing:
+        assert nothing is None
+    with fails(RuntimeError, "ITT functions not installed. Are you sure you have a ITT build?"), profiler.emit_itt():
+        pass
+
+
 # ------------------------------------------------------------------ with a schedule
 
 
