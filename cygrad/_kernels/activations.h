@@ -49,6 +49,23 @@ CYGRAD_INLINE float gelu_slope(float x)
 #define NORMAL_f32 distribution
 #define GELU_SLOPE_f32 gelu_slope
 
+static void cygrad_NORMAL_f64(double *run, Py_ssize_t n)
+{
+    for (Py_ssize_t i = 0; i < n; i++) run[i] *= 0.7071067811865476;
+    cygrad_ERF_f64(run, n);
+    for (Py_ssize_t i = 0; i < n; i++) run[i] = 0.5 + 0.5 * run[i];
+}
+
+static void cygrad_GELU_SLOPE_f64(double *run, Py_ssize_t n)
+{
+    double slopes[STAGE_RUN];
+    CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++) slopes[i] = -0.5 * run[i] * run[i];
+    cygrad_EXP_f64(slopes, n);
+    CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++) slopes[i] *= 0.3989422804014327 * run[i];
+    cygrad_NORMAL_f64(run, n);
+    CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++) run[i] += slopes[i];
+}
+
 #define REAL float
 #define BITS uint32_t
 #define EXP_CLONES CYGRAD_WIDE_CLONES

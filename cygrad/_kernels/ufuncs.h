@@ -117,20 +117,20 @@ CYGRAD_INLINE float power_with_base_2(float x)
 #undef ROOT_CLONES
 #undef NAME
 
-#define DEFINE_BY_STAGE(FUNCTION, STAGE, MAY_BE_NAN)                                                                        \
+#define DEFINE_BY_STAGE(FUNCTION, MAY_BE_NAN, STAGE, ...)                                                                    \
     static int FUNCTION(const void *xs, const void *ys, void *outs, Py_ssize_t n, int wanted)                   \
     {                                                                                                           \
         double *out = outs, sum = 0;                                                                            \
         (void)ys, (void)wanted;                                                                                 \
         memcpy(out, xs, n * sizeof *out);                                                                       \
-        STAGE(out, n);                                                                                          \
+        STAGE(out, __VA_ARGS__);                                                                                \
         if (MAY_BE_NAN)                                                                                         \
             for (Py_ssize_t i = 0; i < n; i++) sum += out[i];                                                   \
         return sum != sum;                                                                                      \
     }
-DEFINE_BY_STAGE(exponentials_f64, cygrad_EXP_f64, 0)
-DEFINE_BY_STAGE(sines_f64, cygrad_SIN_f64, 1)
-DEFINE_BY_STAGE(cosines_f64, cygrad_COS_f64, 1)
+DEFINE_BY_STAGE(exponentials_f64, 0, cygrad_EXP_f64, n)
+DEFINE_BY_STAGE(sines_f64, 1, cygrad_sines_f64, n, 0)
+DEFINE_BY_STAGE(cosines_f64, 1, cygrad_sines_f64, n, 1)
 
 CYGRAD_END_LOOPS
 

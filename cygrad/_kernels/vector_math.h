@@ -18,19 +18,17 @@
 
 #define STAGES(STAGE)                                                                                           \
     STAGE(EXP, exponential_of_double(x))                                                                        \
-    STAGE(EXPM1, exponential_less_1_double(x))                  /* x up to 80 */                                \
-    STAGE(LOG1PEXP, log_of_1_and_double(exponential_of_double(x)))      /* log(1 + exp(x)) for x up to 0 */     \
+    STAGE(EXPM1, exponential_less_1_double(x))          /* x up to 80 */                                        \
+    STAGE(LOG1P, log_of_1_and_double(x))                /* x from 0 to 1 */                                     \
     STAGE(LOGISTIC, 1 / (1 + exponential_of_double(-x)))                                                        \
-    STAGE(TANH, squashed_double(2 * x, 0))                                                                      \
-    STAGE(SIN, sine(x, 0))                                      /* nan beyond LARGEST_ANGLE */                  \
-    STAGE(COS, sine(x, 1))                                                                                      \
-    STAGE(ERF, error_function(x, &e))                                                                           \
-    STAGE(NORMAL, normal_distribution(x, &e))                                                                   \
-    STAGE(GELU_SLOPE, normal_distribution(x, &e) + x * e * 0.3989422804014327)
+    STAGE(ERF, error_function(x))
 
 #define DECLARE_STAGE(NAME, FORMULA) CYGRAD_HIDDEN void cygrad_##NAME##_f64(double *run, Py_ssize_t n);
 STAGES(DECLARE_STAGE)
 #undef DECLARE_STAGE
+
+/* Sines, or cosines for 1 quarter of a turn; nan where they are not known. */
+CYGRAD_HIDDEN void cygrad_sines_f64(double *run, Py_ssize_t n, int64_t quarters);
 
 #ifdef CYGRAD_DEFINES_STAGES
 CYGRAD_BEGIN_CHOOSING_LOOPS
@@ -58,8 +56,6 @@ CYGRAD_INLINE double log_of_1_and_double(double t)
    number of quarters, and of the other sign from 2 on. They are r + r s p(s) and 1 - s / 2 + s^2 p(s), s = r^2, where the
    polynomials have the least greatest errors, 4e-18 and 5e-20. Pi / 2 is taken away in three parts, of which the first two
    have 33 bits: their products with so small a k are exact. What r has no bits for is `rest`. */
-#define LARGEST_ANGLE 1e6
-
 CYGRAD_INLINE double sine(double x, int64_t quarters)
 {
     const double rounder = 6755399441055744.0, rounded = x * 0.6366197723675814 + rounder, k = rounded - rounder;
@@ -74,14 +70,14 @@ CYGRAD_INLINE double sine(double x, int64_t quarters)
                            + (-1.3888888888874137e-3 * s + 4.16666666666666e-2));
     const int64_t at = bits_of_double(rounded) + quarters;
     const double size = at & 1 ? 1 - (0.5 * s - (s2 * even - r * rest)) : r == 0 ? r : r + (r * (s * odd) + rest);
-    return fabs(x) <= LARGEST_ANGLE ? double_of(bits_of_double(size) ^ (int64_t)((uint64_t)(at >> 1) << 63)) : NAN;
+    return fabs(x) <= 1e6 ? double_of(bits_of_double(size) ^ (int64_t)((uint64_t)(at >> 1) << 63)) : NAN;
 }
 
 /* x + x p(x^2) up to 1, and beyond it 1 - exp(-x^2) p(1 / (x + 2)): the polynomials have the least greatest errors, 7e-18
-   relative and 2e-17. That exponential is `e`. */
-CYGRAD_INLINE double error_function(double x, double *e)
+   relative and 2e-17. */
+CYGRAD_INLINE double error_function(double x)
 {
-    const double size = fabs(x) > 26 ? 26 : fabs(x), u = size * size, t = 1 / (size + 2), t2 = t * t, t4 = t2 * t2;
+    const double size = fabs(x) > 6 ? 6 : fabs(x), u = size * size, t = 1 / (size + 2), t2 = t * t, t4 = t2 * t2;
     const double u2 = u * u, u4 = u2 * u2;
     const double near = (((-7.779467191534695e-10 * u + 1.3710979671121973e-8) * u2
                           + (-1.6206313582529371e-7 * u + 1.644713154718395e-6)) * u4
@@ -96,29 +92,35 @@ CYGRAD_INLINE double error_function(double x, double *e)
                        + ((1.6889933064302118 * t + 1.1528734879039876) * t2
                           + (5.6294413921914372e-1 * t + 2.8565172448987534e-5));
     uint64_t k;
-    *e = reduced_double(-u, &k) + 1;
-    *e *= power_of_2_double(k);
-    return size < 1 ? x + x * near : copysign(1 - far * *e, x);
+    const double e = reduced_double(-u, &k) + 1;
+    return size < 1 ? x + x * near : copysign(1 - far * (e * power_of_2_double(k)), x);
 }
-
-/* The probability that a standard normal number is smaller than x; e is exp(-x^2 / 2). */
-CYGRAD_INLINE double normal_distribution(double x, double *e) { return 0.5 + 0.5 * error_function(x * 0.7071067811865476, e); }
 
 #define DEFINE_STAGE(NAME, FORMULA)                                                                             \
     CYGRAD_WIDE_CLONES void cygrad_##NAME##_f64(double *run, Py_ssize_t n)                                      \
     {                                                                                                           \
         CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++) {                                                 \
             const double x = run[i];                                                                            \
-            double e;                                                                                           \
-            (void)e;                                                                                            \
             run[i] = FORMULA;                                                                                   \
         }                                                                                                       \
     }
 STAGES(DEFINE_STAGE)
 #undef DEFINE_STAGE
 
+CYGRAD_WIDE_CLONES void cygrad_sines_f64(double *run, Py_ssize_t n, int64_t quarters)
+{
+    CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++) run[i] = sine(run[i], quarters);
+}
+
 CYGRAD_END_LOOPS
 #endif
+
+/* log(1 + exp(x)) for x up to 0 */
+CYGRAD_INLINE void cygrad_LOG1PEXP_f64(double *run, Py_ssize_t n)
+{
+    cygrad_EXP_f64(run, n);
+    cygrad_LOG1P_f64(run, n);
+}
 
 #define cygrad_EXP_UP_TO_0_f64 cygrad_EXP_f64
 #define cygrad_EXP_BELOW_0_f64 cygrad_EXP_f64
