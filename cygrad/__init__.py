@@ -17,6 +17,7 @@ from cygrad._core.dtypes import can_cast, dtype, get_default_dtype, set_default_
 from cygrad._core.dtypes import promote_types_py as promote_types
 from cygrad._core.inquiry import functions as _inquiries
 from cygrad._core.limits import finfo, iinfo
+from cygrad._core.publishing import published as _published
 from cygrad._core.size import Size
 from cygrad._core.tensor import Tensor
 from cygrad._ops.on_first_use import families as _families_on_first_use
@@ -37,6 +38,9 @@ _FAMILIES = (
 )
 for _family in _FAMILIES:
     globals().update(_import_module(f"cygrad._ops.{_family}").functions)
+_published(
+    {"__name__": __name__}, _import_module("cygrad._ops.creation").functions
+)  # their calls are looked at again if they fail
 globals().update(_inquiries)
 newaxis = None  # in an index, a new dimension
 

@@ -13,6 +13,7 @@ import pytest
 
 try:
     import cygrad
+    from cygrad._core import messages
     from cygrad._core.access import live_tensors
     from cygrad._core.node import live_nodes
     from cygrad._ops.on_first_use import import_all
@@ -128,6 +129,7 @@ def seeds():
     np.random.seed(0)  # noqa: NPY002  tests may use the global generator
     if cygrad:
         cygrad.manual_seed(0)
+        messages.said.clear()
     if "torch" in sys.modules:
         sys.modules["torch"].manual_seed(0)
 

@@ -76,9 +76,10 @@ static PyObject *cygrad_call_python(PyObject *function, PyObject *const *args, s
 }
 
 /* The calls of an in-place form: those of another function with the first argument as `out`, too. Its `m_self` is the
-   tuple of that function, of ("out",), of Tensor and of a function of Python for calls that are unusual, or wrong. */
+   tuple of that function, of ("out",), of Tensor and of a function of Python for calls that are unusual, or wrong, and for errors. */
 static PyObject *cygrad_call_in_place(PyObject *function, PyObject *const *args, size_t nargsf, PyObject *names) {
     PyObject *all[12], **parts = ((PyTupleObject *)((PyCFunctionObject *)function)->m_self)->ob_item, *result;
+    PyObject *kind, *error, *trace;
     Py_ssize_t given = PyVectorcall_NARGS(nargsf), n = given + (names ? PyTuple_GET_SIZE(names) : 0);
     if (!given || n > 11 || !PyObject_TypeCheck(args[0], (PyTypeObject *)parts[2]) ||
         (names && PySequence_Contains(names, PyTuple_GET_ITEM(parts[1], 0))))
@@ -89,6 +90,14 @@ static PyObject *cygrad_call_in_place(PyObject *function, PyObject *const *args,
     if (names == NULL) return NULL;
     result = PyObject_Vectorcall(parts[0], all, given, names);
     Py_DECREF(names);
+    if (result == NULL && PyErr_ExceptionMatches(PyExc_TypeError)) {
+        PyErr_Fetch(&kind, &error, &trace);
+        PyErr_NormalizeException(&kind, &error, &trace);
+        result = PyObject_CallOneArg(parts[3], error);      /* which raises it in the words of this form */
+        Py_XDECREF(kind);
+        Py_XDECREF(error);
+        Py_XDECREF(trace);
+    }
     return result;
 }
 

@@ -65,7 +65,8 @@ def look_again(function, values, names, error):
             return (function(*simple[:given], **dict(zip(names, simple[given:]))),)
     match = NOT_A_TENSOR.match(text)
     if match:
-        return f"{title}(): argument '{match[1]}' must be Tensor, not {match[2]}"
+        wrong = match[1] if match[1] in arguments else "out"
+        return f"{title}(): argument '{wrong}' must be Tensor, not {match[2]}"
     named = text.startswith(f"{plain.__name__}() ") and title != plain.__name__
     return title + text.removeprefix(plain.__name__) if named else None
 

@@ -175,14 +175,22 @@ def warn_imaginary_lost():
     warnings.warn("Casting complex values to real discards the imaginary part", UserWarning, stacklevel=2)
 
 
+said = set()  # what is said once in a process
+
+
 def warn_scalar_of_gradient():
-    """float() of a tensor that requires grad."""
+    """float() of a tensor that requires grad: once in a process, unless `set_warn_always` asks for more."""
+    from cygrad._core.settings import is_warn_always_enabled
+
+    if "scalar of gradient" in said and not is_warn_always_enabled():
+        return
     warnings.warn(
         "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
         "Consider using tensor.detach() first.",
         UserWarning,
         stacklevel=2,
     )
+    said.add("scalar of gradient")
 
 
 # -- shapes and types --

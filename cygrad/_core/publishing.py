@@ -1,5 +1,6 @@
 """From rows to the public namespace."""
 
+import re
 from functools import update_wrapper
 from types import FunctionType
 
@@ -95,8 +96,19 @@ def _checked(entry):
     return update_wrapper(standing_before(behind), entry)
 
 
+def _of_method(error, name):
+    """An error of the function in the words of its in-place form, which does not count the tensor itself."""
+    if type(error) is not TypeError:
+        return error
+    text = re.sub(r"^\w+\(\)", f"{name}()", str(error))
+    text = re.sub(r"\(position (\d+)\)", lambda match: f"(position {int(match[1]) - 1})", text, count=1)
+    return TypeError(re.sub(r"got \(Tensor(, )?", "got (", text, count=1))
+
+
 def _in_place_form(entry, name):
     def unusual(*args, **kwargs):
+        if args and isinstance(args[0], TypeError):
+            raise _of_method(args[0], name) from None
         if not args:
             if "input" not in kwargs:
                 raise TypeError(f'{name}() missing 1 required positional arguments: "input"')

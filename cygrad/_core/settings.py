@@ -81,7 +81,7 @@ def get_deterministic_debug_mode():
 
 
 def set_warn_always(b):
-    """Ask for warnings each time and not only once. Here Python's warning filters decide that."""
+    """Ask for warnings each time and not only once; of most, Python's warning filters decide that here."""
     if type(b) is not bool:
         raise RuntimeError(f"setWarnOnlyOnce expects a bool, but got {type(b).__name__}")
     _Switches.warn_always = b

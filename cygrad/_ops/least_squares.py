@@ -15,7 +15,7 @@ from cygrad._ops.delivering import write_several
 from cygrad._ops.matrices import LINALG, adjoint
 from cygrad._ops.products import matmul
 from cygrad._ops.singular_values import check_finite, linalg_pinv, pinv_gradient
-from cygrad._ops.views import squeeze, unsqueeze
+from cygrad._ops.views import expand, squeeze, unsqueeze
 
 DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
 
@@ -79,7 +79,10 @@ def linalg_lstsq(input, b, rcond=None, *, driver=None, out=None):
             [2.0000]])
     """
     t, other = require(input, "linalg_lstsq"), require(b, "linalg_lstsq", "b", 2)
-    is_vector = check_call(t, other, driver)
+    is_vector, batch = check_call(t, other, driver)
+    if t.dim() > other.dim() and not is_vector:  # matrices, for all of which there is one B
+        other = expand(other, (*batch, *other.shape[-2:]))
+        t = expand(t, (*batch, *t.shape[-2:]))
     driver, given_rcond = driver or "gelsy", rcond
     a, columns = array_of(t), array_of(other)
     columns = columns[..., None] if is_vector else columns
@@ -104,7 +107,7 @@ def linalg_lstsq(input, b, rcond=None, *, driver=None, out=None):
 
 
 def check_call(t, other, driver):
-    """Whether B holds vectors; errors are PyTorch's."""
+    """Whether B holds vectors, and the shape of the stack of systems; errors are PyTorch's."""
     shown = "torch.linalg.lstsq"
     if t.dim() < 2:
         raise RuntimeError(f"{shown}: input must have at least 2 dimensions.")
@@ -115,22 +118,22 @@ def check_call(t, other, driver):
             f"{shown}: Expected input and other to have the same dtype, but got input's dtype "
             f"{t.dtype.type_name} and other's dtype {other.dtype.type_name}"
         )
-    is_vector = t.dim() - 1 == other.dim()
-    if not is_vector and t.dim() != other.dim():
+    has_less = t.dim() - 1 == other.dim()
+    if not has_less and t.dim() != other.dim():
         raise RuntimeError(
             f"{shown}: input.dim() must be greater or equal to other.dim() and (input.dim() - other.dim()) <= 1"
         )
-    dim = -1 if other.dim() == 1 or is_vector and tuple(t.shape[:-1]) == tuple(other.shape) else -2
+    is_vector = has_less and (other.dim() == 1 or tuple(t.shape[:-1]) == tuple(other.shape))
+    dim = -1 if is_vector else -2
     if t.shape[-2] != other.shape[dim]:
         raise RuntimeError(f"{shown}: input.size(-2) should match other.size({dim})")
     if array_of(t).dtype.char not in "fdFD":
         raise RuntimeError("This function doesn't handle types other than float and double")
     if driver is not None and driver not in DRIVERS:
         raise RuntimeError(f"{shown}: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)")
-    batch = other.shape[:-1] if is_vector else other.shape[:-2]
-    broadcast_shape(tuple(t.shape[:-2]), tuple(batch))
+    batch = broadcast_shape(tuple(t.shape[:-2]), tuple(other.shape[: -1 if has_less else -2]))
     check_finite(t)
-    return is_vector
+    return is_vector, batch
 
 
 functions = publish(globals())

@@ -54,6 +54,7 @@ from cygrad.distributions.transforms import (
     TransformedDistribution,
     identity_transform,
 )
+from cygrad.utils.naming import name_initialisers
 
 __all__ = [
     "AbsTransform", "AffineTransform", "Bernoulli", "Beta", "Binomial", "CatTransform", "Categorical", "Cauchy",
@@ -68,6 +69,8 @@ __all__ = [
     "Uniform", "VonMises", "Weibull", "biject_to", "constraints", "identity_transform", "kl_divergence",
     "register_kl", "transform_to", "transforms", "utils",
 ]  # fmt: skip
+
+name_initialisers([globals()[_name] for _name in __all__], ("Transform", "OneHotCategorical"))
 
 # PyTorch has a module for each class.
 for _names, _module in (

@@ -253,6 +253,20 @@ def test_float_of_a_tensor_that_requires_grad_warns():
         assert float(leaf(2.0)) == 2.0
 
 
+def test_that_warning_is_given_once():
+    x = leaf(2.0)
+    with pytest.warns(UserWarning, match="Converting a tensor"):
+        float(x)
+    float(x)
+    complex(x)
+    torch.set_warn_always(True)
+    try:
+        with pytest.warns(UserWarning, match="Converting a tensor"):
+            float(x)
+    finally:
+        torch.set_warn_always(False)
+
+
 def test_index():
     assert [10, 11, 12][torch.tensor(1)] == 11
     assert list(range(5))[torch.tensor([1]) :] == [1, 2, 3, 4]

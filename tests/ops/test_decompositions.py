@@ -248,3 +248,14 @@ def test_gradients_as_pytorch(name, kind):
         found.append((grad.detach().numpy(), second.numpy()))
     for a, b in zip(*found):
         np.testing.assert_allclose(a, b, 1e-6, 1e-6)
+
+
+def test_least_squares_of_one_b_for_a_stack():
+    """B is of a dimension less than A, and holds no vectors: it stands for each matrix, as in PyTorch."""
+    a = torch.tensor([[[2.0, 1.0], [1.0, 3.0]]], requires_grad=True)
+    b = torch.tensor([[1.0, 2.0, 0.0], [3.0, 5.0, 1.0]], requires_grad=True)
+    found = torch.linalg.lstsq(a, b).solution
+    expected = torch.linalg.solve(a, b).expand(2, 2, 3)
+    assert torch.allclose(found, expected, atol=1e-5)
+    gradients = [torch.autograd.grad((each * each).sum(), (a, b)) for each in (found, expected)]
+    assert all(torch.allclose(x, y, atol=1e-4) for x, y in zip(*gradients, strict=True))

@@ -122,3 +122,44 @@ def test_none_is_no_dimension():
         return [(r.shape, str(r.dtype), r.tolist()) for r in (found if isinstance(found, tuple) else (found,))]
 
     compare(program)
+
+
+def test_in_place():
+    """In-place forms have their own name and do not count the tensor."""
+
+    def program(torch, say):
+        for name in "add_ mul_ sub_ div_ atan2_ eq_ copysign_ pow_".split():
+            for wrong in ("a", None, [1]):
+                say(lambda name=name, wrong=wrong: getattr(torch.ones(2, 2), name)(wrong))
+        say(lambda: torch.ones(2).mul_())
+        say(lambda: torch.ones(2).index_add_(0))
+
+    compare(program)
+
+
+def test_creation_without_arguments():
+    def program(torch, say):
+        for name in "tensor full zeros_like ones_like empty_like full_like".split():
+            for arguments in ((), ((2,), 1, 2, 3)):
+                say(lambda name=name, arguments=arguments: tuple(getattr(torch, name)(*arguments).shape))
+
+    compare(program)
+
+
+def test_classes_are_named():
+    def program(torch, say):
+        modules = """AvgPool2d CELU CircularPad2d ConstantPad1d Conv2d ConvTranspose1d CosineEmbeddingLoss Dropout ELU
+            Hardshrink LazyConv2d LogSigmoid MaxPool2d MaxUnpool2d Mish ReLU SELU SiLU Softmax Softmin Tanh Unfold
+            ZeroPad2d BatchNorm1d InstanceNorm2d Linear GELU"""
+        distributions = "Cauchy Gumbel HalfCauchy HalfNormal Laplace Normal Gamma Bernoulli Uniform"
+        schedules = "LambdaLR MultiplicativeLR StepLR"
+        for place, names in (
+            (torch.nn, modules),
+            (torch.distributions, distributions),
+            (torch.optim.lr_scheduler, schedules),
+        ):
+            for name in names.split():
+                say(lambda place=place, name=name: type(getattr(place, name)(unknown=1)).__name__)
+                say(lambda place=place, name=name: type(getattr(place, name)(*range(20))).__name__)
+
+    compare(program)

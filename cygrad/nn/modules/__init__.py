@@ -149,6 +149,7 @@ from cygrad.nn.modules.transformer import (
 )
 from cygrad.nn.modules.unpooling import MaxUnpool1d, MaxUnpool2d, MaxUnpool3d
 from cygrad.nn.modules.upsampling import Upsample, UpsamplingBilinear2d, UpsamplingNearest2d
+from cygrad.utils.naming import name_initialisers
 
 __all__ = [
     "AdaptiveAvgPool1d",
@@ -314,3 +315,9 @@ __all__ = [
     "ZeroPad2d",
     "ZeroPad3d",
 ]
+
+# Without those whose heirs PyTorch's texts do not name either
+name_initialisers(
+    [globals()[name] for name in __all__],
+    ("Loss", "WeightedLoss", "_BatchNorm", "_DropoutNd", "_InstanceNorm", "_MaxPoolNd"),
+)

@@ -16,6 +16,7 @@ from cygrad.optim.lr_scheduler.factors import (
     StepLR,
 )
 from cygrad.optim.lr_scheduler.plateau import ReduceLROnPlateau
+from cygrad.utils.naming import name_initialisers
 
 __all__ = [
     "ChainedScheduler",
@@ -35,3 +36,5 @@ __all__ = [
     "SequentialLR",
     "StepLR",
 ]
+
+name_initialisers([LambdaLR, MultiplicativeLR])

@@ -1,0 +1,23 @@
+"""Errors of `__init__` that name the class which the user has called, and not the one of ours that it inherits from."""
+
+from collections.abc import Iterable
+from types import FunctionType
+from typing import Any
+
+
+def name_initialisers(classes: Iterable[Any], kept: Iterable[str] = ()) -> None:
+    """Give each class that inherits its `__init__` a copy under its own name, unless the heir of a class in `kept`."""
+    for cls in classes:
+        if not isinstance(cls, type) or "__init__" in vars(cls):
+            continue
+        plain = cls.__init__
+        if not isinstance(plain, FunctionType) or plain.__qualname__.partition(".")[0] in kept:
+            continue
+        own = FunctionType(plain.__code__, plain.__globals__, "__init__", plain.__defaults__, plain.__closure__)
+        own.__kwdefaults__, own.__annotations__, own.__doc__ = (
+            plain.__kwdefaults__,
+            plain.__annotations__,
+            plain.__doc__,
+        )
+        own.__qualname__, own.__module__ = f"{cls.__name__}.__init__", plain.__module__
+        cls.__init__ = own
