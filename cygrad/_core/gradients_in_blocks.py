@@ -8,7 +8,7 @@ from functools import wraps
 
 import numpy as np
 
-from cygrad._core.access import memory_of, tensor_of
+from cygrad._core.access import is_spare, memory_of, tensor_of
 from cygrad._core.opdef import Packed
 from cygrad._core.record import record_n
 from cygrad._core.state import get_modes
@@ -117,7 +117,10 @@ def owned(t):
 
 
 def is_own(t):
-    """Whether the memory of such a tensor may be taken: it is large, and no level of differentiation looks at it."""
+    """Whether the memory of such a tensor may be taken, and steps that begin with it be one node.
+
+    It is large, and no level of differentiation looks at it.
+    """
     array = memory_of(t)
     return type(array) is np.ndarray and array.size > LARGE and not get_modes() & ~NO_GRAD
 
@@ -182,13 +185,13 @@ def _in_slices(rule, node, g, axis_of):
     if saved is None or axis is None or array.size <= 2 * SIZE or type(array) is not np.ndarray:
         return None
     (shape, is_complex), *_ = node.expected_gradients()
-    out, step = None, max(1, array.shape[axis] * SIZE // array.size)
+    out, step = array if is_spare(g) and array.shape == shape else None, max(1, array.shape[axis] * SIZE // array.size)
     for start in range(0, array.shape[axis], step):
         part = (slice(None),) * axis + (slice(start, start + step),)
         here = [None if value is None else tensor_of(memory_of(value)[part]) for value in saved]
         found = memory_of(rule(node.part(here, node.args), tensor_of(array[part])))
         found = found if is_complex else found.real
-        if out is None:
+        if out is None or out.dtype != found.dtype:
             out = np.empty(shape, found.dtype)
         out[part] = found
         del here, found  # before the next are made

@@ -8,6 +8,11 @@ from functools import wraps
 import numpy as np
 
 from cygrad._kernels import blocks
+from cygrad._kernels.arrays import new_array
+from cygrad._kernels.loops import Ufunc
+from cygrad._kernels.reduce import sum as sum_of_array
+
+_MULTIPLY = Ufunc(np.multiply)
 
 
 def over_stacks(*dims):
@@ -149,6 +154,25 @@ def _reduced(function, a, axes, join):
     parts = (slice(start, start + step) for start in range(0, lengths[axis], step))
     found = np.concatenate([_reduced(function, cut(a, part, axis), axes, join) for part in parts], axis)
     return join(found, (axis,), True) if axis in axes else found
+
+
+def sum_of_products(a, b, axes):
+    """The sum of a * b over axes (None: all), which stay, of arrays of one shape: products are made block by block."""
+    axes = tuple(range(a.ndim)) if axes is None else axes
+    if not isinstance(a, np.ndarray):
+        return sum_of_array(a * b, axes, True)
+    if a.size <= 4 * blocks.SIZE:
+        return sum_of_array(_MULTIPLY(a, b), axes, True)
+    across = blocks.axis_to_cut(a.shape, a.size // blocks.SIZE)
+    step = max(1, a.shape[across] * blocks.SIZE // a.size)
+    sums, products = [], new_array((0,), a.dtype.num)
+    for start in range(0, a.shape[across], step):
+        x, y = (cut(array, slice(start, start + step), across) for array in (a, b))
+        if products.shape != x.shape:
+            products = new_array(x.shape, a.dtype.num)
+        sums.append(sum_of_array(_MULTIPLY(x, y, out=products), axes, True))
+    found = np.concatenate(sums, across)
+    return sum_of_array(found, (across,), True) if across in axes else found
 
 
 def cut(a, part, axis):

@@ -1,16 +1,22 @@
 """Dividing by a norm: that of neighbouring channels, or that of the whole along a dimension."""
 
+import numpy as np
+
 from cygrad._core.access import array_of
-from cygrad._core.gradients_in_blocks import owned
-from cygrad._core.opdef import ELSEWHERE, PRIVATE, declare, publish
+from cygrad._core.gradients_in_blocks import beside, in_slices, is_own, owned, reused
+from cygrad._core.opdef import ELSEWHERE, IN0, PRIVATE, declare, publish
 from cygrad._core.record import record_n
+from cygrad._core.tensor import Tensor
 from cygrad._kernels import normalizing as kernels
-from cygrad._ops.arguments import require
-from cygrad._ops.arithmetic import add, div, mul
+from cygrad._kernels.loops import Ufunc
+from cygrad._ops.arguments import is_integer, require, wrap_dim
+from cygrad._ops.arithmetic import add, div, mul, sub
 from cygrad._ops.arithmetic import pow as power
 from cygrad._ops.pointwise import square
-from cygrad._ops.selection import clamp_min
-from cygrad._ops.vector_norms import linalg_vector_norm
+from cygrad._ops.selection import clamp_min, where
+from cygrad._ops.summed_products import sum_of_products
+from cygrad._ops.vector_norms import linalg_vector_norm, norm_array
+from cygrad._ops.views import reshape
 
 
 def channel_window_rule(n, g):
@@ -49,6 +55,47 @@ def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
     return div(x, power(add(squares, k, out=owned(squares)), beta))
 
 
+# -- slices by their 2-norm --
+
+
+@in_slices(beside)
+def unit_rule(n, g):
+    dim, eps, is_bounded = n.args
+    x = n.saved(0)
+    norm = linalg_vector_norm(x, 2, dim, True)
+    divisor = clamp_min(norm, eps)
+    direction = div(x, where(norm == 0, 1.0, norm))
+    along = sum_of_products(g, direction, dim)
+    along = reshape(along, tuple(norm.shape))
+    along = where(norm >= eps, along, 0.0 if is_bounded else mul(along, div(norm, divisor)))
+    direction = mul(direction, along, out=reused(direction))
+    grad = sub(g, direction, out=reused(direction))
+    return div(grad, divisor, out=reused(grad))
+
+
+_DIVIDE = Ufunc(np.divide)
+UNIT = declare(
+    "unit", unit_rule, saves=IN0, flags=PRIVATE, node="DivBackward0", inputs="self", attributes="dim eps is_bounded"
+)
+
+
+def unit(input, dim, eps, is_bounded):
+    """`input` over its 2-norm along `dim`, which is `eps` at least: is the gradient that of a bound, or as above it?"""
+    x = array_of(input)
+    norm = norm_array(x, 2.0, (dim,), True)
+    divisor = np.maximum(norm, x.dtype.type(eps), out=norm)
+    array = _DIVIDE(x, divisor) if isinstance(x, np.ndarray) else x / divisor
+    return record_n(UNIT, array, (input,), (dim, eps, is_bounded))
+
+
+def may_be_unit(t):
+    """Whether `unit` takes the tensor, and is better than the ops it stands for."""
+    return isinstance(t, Tensor) and is_own(t) and array_of(t).dtype.char in "fd" and array_of(t).flags.c_contiguous
+
+
+# -- both --
+
+
 def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
     """`input / max(norm, eps)`, the p-norm over dimension(s) `dim`.
 
@@ -56,6 +103,8 @@ def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
     >>> cygrad.nn.functional.normalize(cygrad.tensor([[3.0, 4.0]]))
     tensor([[0.6000, 0.8000]])
     """
+    if p == 2 and out is None and is_integer(dim) and may_be_unit(input):
+        return unit(input, wrap_dim(dim, input.ndim), eps, True)
     size = linalg_vector_norm(require(input, "normalize"), p, dim, keepdim=True)
     return div(input, clamp_min(size, eps), out=out)
 

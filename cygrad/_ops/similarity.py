@@ -15,7 +15,9 @@ from cygrad._ops.checks import typed
 from cygrad._ops.loss_reductions import CODES, NONE, reduced, reduction_of
 from cygrad._ops.pointwise import sqrt, square
 from cygrad._ops.reductions import sum as total
+from cygrad._ops.scaling import may_be_unit, unit
 from cygrad._ops.selection import clamp_min, minimum, where
+from cygrad._ops.summed_products import sum_of_products
 from cygrad._ops.vector_norms import linalg_vector_norm
 from cygrad._ops.views import expand
 
@@ -27,6 +29,8 @@ COSINE_EPS = 1e-12
 
 def _unit(x, dim, eps):
     """x divided by its norm, which is `eps` at least; that bound has no part in the gradient."""
+    if may_be_unit(x):
+        return unit(x, dim, eps, False)
     size = linalg_vector_norm(x, 2, dim, keepdim=True)
     short = array_of(size)
     return div(x, add(size, tensor_of(np.maximum(short, short.dtype.type(eps)) - short)))
@@ -48,7 +52,7 @@ def cosine_similarity(x1, x2, dim=1, eps=1e-8):
     shape = broadcast_shape(array_of(a).shape, array_of(b).shape)
     dim = wrap_dim(dim, len(shape))
     a, b = (expand(t.to(kind), shape) if t.shape != shape or t.dtype is not kind else t for t in (a, b))
-    return total(mul(_unit(a, dim, eps), _unit(b, dim, eps)), dim)
+    return sum_of_products(_unit(a, dim, eps), _unit(b, dim, eps), dim)
 
 
 def pairwise_distance(x1, x2, p=2, eps=1e-6, keepdim=False):

@@ -3,12 +3,14 @@
 import numpy as np
 
 from cygrad._core.access import array_of, tensor_of
+from cygrad._core.gradients_in_blocks import owned
 from cygrad._kernels.gpu.library import as_array, is_array
 from cygrad._ops import loss_checks as checks
 from cygrad._ops.arithmetic import add, div, mul, neg
 from cygrad._ops.gathering import masked_fill
 from cygrad._ops.loss_reductions import MEAN, NONE, SUM, reduced
 from cygrad._ops.reductions import sum as total
+from cygrad._ops.summed_products import sum_of_products
 from cygrad._ops.views import reshape
 
 
@@ -32,36 +34,42 @@ def soft_loss(logp, target, weight, ignore_index, reduction, smoothing):
         raise RuntimeError("ignore_index is not supported for floating point target")
     if smoothing > 0:
         target = add(mul(target, 1 - smoothing), smoothing / classes)
-    losses = mul(logp, target)
+    dim = _class_dim(logp) if reduction == NONE else None
     if weight is not None:
         checks.check_class_weight(weight, logp, "cross_entropy_loss", "cross_entropy: ")
-        losses = mul(losses, _per_class(weight, logp))
+        losses = neg(total(mul(mul(logp, target), _per_class(weight, logp)), dim))
+    else:
+        losses = neg(sum_of_products(logp, target, dim))
     if reduction == NONE:
-        return neg(total(losses, _class_dim(logp)))
-    losses = neg(total(losses))
+        return losses
     if reduction == SUM:
         return losses
     return div(losses, logp.numel() / classes if classes else 0.0)
 
 
-def _number(counted, classes, weight, like):
-    """What the classes that are counted weigh together, as a number, or on GPUs as a tensor."""
+def _number(ignored, classes, weight, like):
+    """What the classes that are not ignored weigh together, as a number, or on GPUs as a tensor."""
+    if weight is None and not is_array(ignored):
+        return float(ignored.size - ignored.sum())
+    counted = ~ignored
     if is_array(counted):
         own = counted if weight is None else counted * array_of(weight).take(np.maximum(classes, 0))
         return tensor_of(own.sum().astype(array_of(like).dtype))
-    return float(counted.sum() if weight is None else array_of(weight)[classes[counted]].sum())
+    return float(array_of(weight)[classes[counted]].sum())
 
 
 def smoothed(by_class, logp, target, weight, ignore_index, reduction, smoothing):
     """Cross-entropy with class indices, part of which is spread over all classes; `by_class` is that without."""
     dim = _class_dim(logp)
     even = logp if weight is None else mul(logp, _per_class(weight, logp))
-    even = neg(total(even, dim))
+    even = total(even, dim)
+    even = neg(even, out=owned(even))
     classes = array_of(target)
     ignored = as_array(classes == ignore_index)
-    even = masked_fill(even, tensor_of(ignored.reshape(array_of(even).shape)), 0.0)
+    if is_array(ignored) or ignored.any():
+        even = masked_fill(even, tensor_of(ignored.reshape(array_of(even).shape)), 0.0)
     if reduction == MEAN:
-        even = div(reduced(even, SUM), _number(~ignored, classes, weight, even))
+        even = div(reduced(even, SUM), _number(ignored, classes, weight, even))
     else:
         even = reduced(even, reduction)
     return add(mul(by_class, 1 - smoothing), mul(even, smoothing / array_of(logp).shape[dim]))

@@ -122,6 +122,15 @@ def by_norms():
             Sample((1e-13 * x,), {"eps": 1e-3}, lambda a, eps: a / eps),
             Sample((np.zeros((2, 2)),), numpy=lambda a: a, smooth=False, oracle_grad=False),
         ],
+        "unit": [
+            *(
+                Sample((x, dim, 1e-8, kind), numpy=lambda a, dim, *_: normalize(a, 2, dim))
+                for dim in (0, 1)
+                for kind in (False, True)
+            ),
+            Sample((1e-3 * x, 1, 5.0, True), numpy=lambda a, *_: a / 5),
+            Sample((np.zeros((2, 2)), 0, 1e-8, True), numpy=lambda a, *_: a, smooth=False),
+        ],
         "channel_window": [Sample((stack, size, size // 2), numpy=window) for size in (1, 2, 3, 9)],
     }
 

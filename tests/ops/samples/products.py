@@ -26,6 +26,10 @@ def plain():
         "dot": pairs(np.dot, (v, v + 1), (z[0], w[:, 0]), (i[0], j[:, 0]), (np.zeros(0), np.zeros(0))),
         "outer": pairs(np.outer, (u, v), (z[0], w[0]), (u, i[0]), (np.zeros(0), v)),
         "ger": pairs(np.outer, (u, v)),
+        "summed_products": [
+            Sample((a, 2 * a + 1, axes), numpy=lambda x, y, axes: (x * y).sum(axes))
+            for axes in (None, (0,), (1,), (0, 1))
+        ],
         "inner": pairs(np.inner, (a, tall), (v, v + 1), (grid(2, 2, 3), a), (a, np.asarray(2.5))),
     }
 
