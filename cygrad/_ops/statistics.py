@@ -4,11 +4,14 @@ import numpy as np
 
 from cygrad._core import messages, return_types
 from cygrad._core.access import array_of, tensor_of
+from cygrad._core.gradients_in_blocks import is_own
 from cygrad._core.opdef import FUNCTION_ONLY, IN0, declare, publish
 from cygrad._core.record import apply_n
 from cygrad._core.tensor import Tensor
 from cygrad._kernels import blocks, elementwise
 from cygrad._kernels.gpu.library import as_array, beside, is_array
+from cygrad._kernels.ranks import places_of_ranks
+from cygrad._kernels.reduce import amax as largest_of_array
 from cygrad._kernels.reduce import sum as sum_of_array
 from cygrad._kernels.stacks import cut
 from cygrad._ops.arguments import dim_argument, require
@@ -22,6 +25,7 @@ from cygrad._ops.logic import isnan
 from cygrad._ops.matrices import adjoint
 from cygrad._ops.measures import std, var
 from cygrad._ops.ordering import sort
+from cygrad._ops.parts import narrow
 from cygrad._ops.pointwise import sqrt
 from cygrad._ops.products import matmul
 from cygrad._ops.reductions import axes_argument, flag_argument, mean, restored
@@ -181,6 +185,8 @@ def aminmax(input, *, dim=None, keepdim=False, out=None):
 
 # -- quantiles --
 
+MOST_PLACES = 4  # for more, elements are sorted
+LEAST_ROW = 64  # elements; shorter rows are sorted
 INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
@@ -250,25 +256,31 @@ def quantiles(function, input, q, dim, keepdim, interpolation, ignore_nan, out):
     else:
         where_kept = dim_argument(dim, t.dim(), function, "dim", 3)
         t = movedim(t if t.dim() else unsqueeze(t, 0), where_kept, -1)
-    ordered = sort(t, -1).values
+    is_large = is_own(t) and places.size <= MOST_PLACES and t.shape[-1] > LEAST_ROW
+    ordered = t if is_large else sort(t, -1).values
     scale = last_index(array_of(ordered), ignore_nan)
     rank = scale * places.reshape(-1)
     if not ignore_nan:  # a nan stands last
-        rank = np.where(np.isnan(array_of(ordered)[..., -1:]), ordered.shape[-1] - 1, rank)
+        has_nan = largest_of_array(array_of(t), (t.ndim - 1,), True) if is_large else array_of(ordered)[..., -1:]
+        rank = np.where(np.isnan(has_nan), ordered.shape[-1] - 1, rank)
     if interpolation == "nearest":
         rank = np.rint(rank)
-    below, above = (tensor_of(f(rank).astype(np.int64)) for f in (np.floor, np.ceil))
+    below, above = (f(rank).astype(np.int64) for f in (np.floor, np.ceil))
     if interpolation in ("lower", "nearest"):
-        result = gather(ordered, -1, below)
+        result = _of_ranks(ordered, below, is_large)
     elif interpolation == "higher":
-        result = gather(ordered, -1, above)
+        result = _of_ranks(ordered, above, is_large)
     else:
         if interpolation == "midpoint":
             weight = tensor_of(np.full_like(rank, 0.5)).to(t.dtype)
         else:  # recorded, for a `q` that has a gradient
             places_of_q = reshape(q, (-1,)) if isinstance(q, Tensor) else tensor_of(places.reshape(-1)).to(t.dtype)
-            weight = sub(mul(places_of_q, tensor_of(scale).to(t.dtype)), below)
-        result = lerp(gather(ordered, -1, below), gather(ordered, -1, above), weight)
+            weight = sub(mul(places_of_q, tensor_of(scale).to(t.dtype)), tensor_of(below))
+        if is_large:
+            both = _of_ranks(ordered, np.concatenate((below, above), -1), True)
+            result = lerp(*(narrow(both, -1, start, places.size) for start in (0, places.size)), weight)
+        else:
+            result = lerp(_of_ranks(ordered, below, False), _of_ranks(ordered, above, False), weight)
     if keepdim:
         if where_kept is None:
             result = reshape(result, (1,) * kept_dims + (-1,))
@@ -277,8 +289,16 @@ def quantiles(function, input, q, dim, keepdim, interpolation, ignore_nan, out):
     return given(function, movedim(result, -1, 0) if places.ndim else squeeze(result, -1), out)
 
 
+def _of_ranks(t, rank, is_large):
+    """The elements of those ranks along the last dimension; if not `is_large`, of what is sorted."""
+    if is_large:
+        array = array_of(t)
+        rank = places_of_ranks(array.reshape(-1, array.shape[-1]), rank.reshape(-1, rank.shape[-1])).reshape(rank.shape)
+    return gather(t, -1, tensor_of(rank))
+
+
 def last_index(ordered, ignore_nan):
-    """The index of the last element that counts, along the last dimension of sorted arrays, as a float."""
+    """The index of the last element that counts, along the last dimension, as a float."""
     last = np.empty(ordered.shape[:-1] + (1,), like=ordered)
     last.fill(ordered.shape[-1] - 1.0)
     return np.maximum(last - np.isnan(ordered).sum(-1, keepdims=True), 0) if ignore_nan else last
