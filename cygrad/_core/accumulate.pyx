@@ -82,7 +82,7 @@ cdef class AccumulateGrad(Node):
             for hook in tuple(self.hooks.post_accumulate.values()):
                 result = hook(leaf)
                 if result is not None:
-                    check_post_accumulate_result(result, leaf)
+                    check_post_accumulate_result(hook, result, leaf)
         return None
 
 forbid_making(AccumulateGrad)

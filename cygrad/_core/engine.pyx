@@ -197,6 +197,7 @@ cdef int plant(Run run, tuple tensors, list roots) except -1:
         target = target_of(value, &nr)
         entries.append((run.add(target), nr))
     run.discover()
+    run.one_root = len(tensors) == 1
     for i in range(len(tensors)):
         entry, nr = entries[i]
         if thread_state().watch:
@@ -242,6 +243,7 @@ cdef int aim_at_inputs(Run run, tuple inputs, bint allow_unused) except -1:
     for i, value in enumerate(inputs):
         if isinstance(value, Tensor) and not requires_grad(<Tensor>value):
             raise faults.input_without_gradient(value, i)
+    for i, value in enumerate(inputs):
         entry = run.find(target_of(value, &nr))
         if entry >= 0:
             run.entries[entry].captured = True

@@ -70,12 +70,9 @@ def check_hook_result(hook, result, grad):
         raise RuntimeError(f"hook '{_hook_name(hook)}' has changed the size of value")
 
 
-def check_post_accumulate_result(result, leaf):
+def check_post_accumulate_result(hook, result, leaf):
     """What a hook that runs after accumulation returned: nothing is made of it, so it must be None, or the leaf."""
-    from cygrad._core.tensor import Tensor
-
-    if not isinstance(result, Tensor):
-        raise TypeError(f"expected Variable, but hook returned '{messages.type_name(result)}'")
+    check_hook_result(hook, result, leaf)
     if result is not leaf:
         raise RuntimeError("Tensor post accumulate grad hooks should return None.")
 

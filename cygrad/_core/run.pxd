@@ -28,6 +28,7 @@ cdef class Run:
     cdef dict foreign           # {node: entry} for nodes that another run owns
     cdef bint keep_graph
     cdef bint selective         # only some entries are needed
+    cdef bint one_root          # hooks on a root that leads to nothing that is needed are called, as in PyTorch
     cdef bint cuts              # recorded for the tangents alone: what leaves the pass has no history
     cdef unsigned long long oldest  # what was recorded before this number is no part of the pass
     cdef dict captures          # {(entry, output number): [positions in `captured`]}

@@ -309,14 +309,16 @@ cdef class Run:
         cdef Entry* e = &self.entries[entry]
         cdef Node node = <Node>e.node
         cdef object grad = None, grads = None
-        if self.selective and not e.needed and not e.captured:
-            return 0
         if e.grad != NULL:
             grad = <object>e.grad
             Py_XDECREF(e.grad)
             e.grad = NULL
             if node.n_outputs > 1:
                 grad = tuple(<list>grad)
+        if self.selective and not e.needed and not e.captured:
+            if self.one_root and node.hooks is not None and grad is not None:
+                run_tensor_pre_hooks(node, grad)
+            return 0
         if self.streams is not None:
             self.streams.enter(entry, node.stream, type(node) is AccumulateGrad, grad)
         if self.selective and e.captured:

@@ -237,3 +237,46 @@ def test_large_attention_keeps_the_tangent_of_its_mask():
     step = 1e-6 * tangent
     above, below = (attend(query, query, query.sin(), attn_mask=m) for m in (mask + step, mask - step))
     torch.testing.assert_close(found, (above - below) / 2e-6, rtol=1e-5, atol=1e-7)
+
+
+def test_an_input_without_gradient_is_told_before_one_that_is_not_used():
+    x, unused, constant = leaf(1.0), leaf(2.0), torch.ones(1)
+    with fails(RuntimeError, "One of the differentiated Tensors does not require grad"):
+        torch.autograd.grad(x * 2, [unused, constant])
+
+
+@pytest.mark.parametrize("of_leaf", [False, True])
+def test_hooks_on_a_single_root_are_called_though_it_leads_to_no_input(of_leaf):
+    x, other, seen = leaf(1.0), leaf(2.0), []
+    root = x if of_leaf else (x * 2).unbind()[0]
+    root.register_hook(lambda gradient: seen.append(gradient.item()))
+    for i in range(2):
+        root.backward(torch.full_like(root, 3.0), inputs=[other], retain_graph=True)
+        assert seen == [3.0] * (2 * i + 1)
+        assert torch.autograd.grad(root, other, torch.full_like(root, 3.0), True, allow_unused=True) == (None,)
+        assert seen == [3.0] * (2 * i + 2) and x.grad is None
+    torch.autograd.backward([root, x + 1], [None, None] if not of_leaf else None, inputs=[other])
+    assert seen == [3.0] * 4  # of several roots, those that lead to no input are left out
+    root.register_hook(lambda gradient: "nothing")
+    with fails(TypeError, "expected Variable, but hook returned 'str'"):
+        root.backward(inputs=[other])
+
+
+def test_what_a_hook_after_accumulation_may_not_return():
+    for value, line in {
+        "small": (lambda p: p.detach()[:1], "hook 'hook' has changed the size of value"),
+        "double": (
+            lambda p: p.detach().double(),
+            "hook 'hook' has changed the type of value (was torch.FloatTensor got torch.DoubleTensor)",
+        ),
+        "other": (lambda p: p.grad, "Tensor post accumulate grad hooks should return None."),
+    }.values():
+        x = leaf(1.0, 2.0)
+
+        def hook(p, value=value):
+            return value(p)
+
+        x.register_post_accumulate_grad_hook(hook)
+        with fails(RuntimeError, line):
+            x.sum().backward()
+        assert x.grad.tolist() == [1.0, 1.0]
