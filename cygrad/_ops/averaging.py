@@ -12,11 +12,11 @@ from cygrad._core.opdef import FUNCTION_ONLY, METHOD_ONLY, publish
 from cygrad._kernels.resampling import Table
 from cygrad._ops.arguments import require, wrap_dim
 from cygrad._ops.arithmetic import mul, pow
-from cygrad._ops.pointwise import abs, sign
+from cygrad._ops.pointwise import abs
 from cygrad._ops.pooling_checks import check_elements, numbers, output_size, windows
-from cygrad._ops.rectifiers import relu
 from cygrad._ops.reductions import mean
 from cygrad._ops.resampling import resample, resampling
+from cygrad._ops.selection import where
 from cygrad._ops.views import squeeze, unsqueeze
 
 ELSEWHERE = FUNCTION_ONLY | METHOD_ONLY  # found in nn.functional
@@ -252,7 +252,7 @@ def norms(function, pool, dims, input, norm_type, kernel_size, stride, ceil_mode
         sign_of = math.copysign(1, norm_type)  # the smallest is minus the largest of the negative
         return mul(largest(mul(abs(t), sign_of), kernel, stride, 0, 1, ceil_mode), sign_of)
     means = pool(pow(t, norm_type), kernel, stride, 0, ceil_mode)
-    sums = mul(sign(means), relu(abs(means)))
+    sums = where(means == 0, 0.0, means)  # which has no gradient there
     return pow(mul(sums, int(np.prod(kernel)), out=owned(sums)), 1.0 / norm_type)
 
 

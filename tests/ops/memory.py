@@ -11,6 +11,12 @@ def _table(*groups):
 
 FORWARDS = _table(
     (
+        "the powers of all elements, of which only the means of windows are kept",
+        {
+            1.0: "lp_pool2d lp_pool3d",
+        },
+    ),
+    (
         "by LAPACK through NumPy, in double precision, or with copies of what it overwrites",
         {
             0.75: "linalg_lstsq",
@@ -34,8 +40,7 @@ FORWARDS = _table(
     (
         "a copy in the order, of the length or in the type in which the loops read",
         {
-            0.5: "conv_transpose3d",
-            0.75: "conv3d instance_norm istft lp_pool3d",
+            0.75: "instance_norm istft",
             1.0: "conv1d stft",
             1.25: "cdist",
             1.5: "multilabel_soft_margin_loss",
@@ -52,6 +57,12 @@ FORWARDS = _table(
 
 # The same of gradients
 BACKWARDS = _table(
+    (
+        "the gradients of the powers of all elements",
+        {
+            1.0: "lp_pool1d lp_pool2d lp_pool3d",
+        },
+    ),
     (
         "of factors and solutions: products of whole matrices",
         {
@@ -92,10 +103,7 @@ BACKWARDS = _table(
         "a copy in the order, of the length or in the type in which the loops read",
         {
             0.25: "repeat",
-            0.5: "conv_transpose3d scaled_dot_product_attention masked_scatter",
-            0.75: "conv3d",
-            1.0: "lp_pool2d lp_pool3d",
-            1.25: "lp_pool1d",
+            0.5: "scaled_dot_product_attention masked_scatter",
             1.5: "float_power",
             2.25: "conv1d",
         },

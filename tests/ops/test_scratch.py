@@ -133,6 +133,7 @@ in_loops = pytest.mark.skipif(bool(os.environ.get("CYGRAD_PURE")), reason="NumPy
 def small_blocks(monkeypatch):
     monkeypatch.setattr("cygrad._kernels.blocks.SIZE", BLOCK)
     monkeypatch.setattr("cygrad._core.gradients_in_blocks.SIZE", BLOCK)
+    monkeypatch.setattr("cygrad._kernels.sliding.SCRATCH", 4 * BLOCK)
 
 
 def unit(call, results):
