@@ -78,7 +78,8 @@ def log_of_sum(a, b):
     """log(exp(a) + exp(b)) of complex numbers, without overflow."""
     is_first = a.real >= b.real
     larger, smaller = np.where(is_first, a, b), np.where(is_first, b, a)
-    return larger + np.log1p(np.exp(smaller - larger))
+    found = larger + np.log1p(np.exp(smaller - larger))
+    return np.where(larger.real == -np.inf, larger, found)  # the logarithm of 0
 
 
 dispatching(globals(), "running_extremum logcumsumexp")

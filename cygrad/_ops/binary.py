@@ -27,6 +27,7 @@ from cygrad._kernels import by_numpy
 from cygrad._kernels.fused import by_loop
 from cygrad._kernels.gpu.library import as_array, is_array
 from cygrad._kernels.loops import Ufunc
+from cygrad._kernels.scans import log_of_sum
 from cygrad._ops.activations import fused_gradient
 from cygrad._ops.arguments import require
 from cygrad._ops.arithmetic import add, div, mul, pow, sub
@@ -248,8 +249,7 @@ def logaddexp_array(x, y):
     with np.errstate(all="ignore"):
         if x.dtype.kind != "c" and y.dtype.kind != "c":
             return np.logaddexp(x, y)
-        larger = np.where(x.real >= y.real, x, y)
-        return larger + np.log1p(np.exp(np.where(x.real >= y.real, y, x) - larger))
+        return log_of_sum(x, y)
 
 
 LOGADDEXP = declare("logaddexp", logaddexp_rule, saves=IN0 | IN1, flags=ELEMENTWISE, kernel=logaddexp_array)

@@ -8,6 +8,7 @@ from cygrad._core import messages
 from cygrad._core.access import array_of
 from cygrad._core.dual import is_forward
 from cygrad._core.record import result_type, tensor_argument
+from cygrad._core.state import get_modes
 from cygrad._core.tensor import Tensor
 from cygrad._kernels.gpu.library import is_array
 from cygrad._ops.arguments import broadcast_shape, is_integer
@@ -144,3 +145,9 @@ def check_unbatched(name, *tensors):
         from cygrad._core.tangents import refuse_samples  # not before there is a level
 
         refuse_samples(name, [t for t in tensors if isinstance(t, Tensor)])
+
+
+def check_gradient_of_part(t, part):
+    """Raise if a copy of `t` with `part` in it would have to be differentiated although it holds integers."""
+    if part.requires_grad and not get_modes() & 1 and not (t.is_floating_point() or t.is_complex()):  # grad mode is on
+        raise RuntimeError(f"Autograd not support dtype: {t.dtype.type_name}")

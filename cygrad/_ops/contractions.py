@@ -290,12 +290,12 @@ def check_operands(operands):
     for i, operand in enumerate(operands):
         if not isinstance(operand, Tensor):
             raise TypeError(f"expected Tensor as element {i} in argument 1, but got {type_name(operand)}")
-    if autocast.is_enabled("cpu"):
-        return  # products bring theirs to one type then
-    for operand in operands:
-        if operand.dtype is not operands[0].dtype:
-            wanted = operands[0].dtype.type_name
-            raise RuntimeError(f"expected scalar type {wanted} but found {operand.dtype.type_name}")
+
+
+def check_types(a, b):
+    """Of a product of matrices; one of elements promotes them, and autocast brings them to one."""
+    if a.dtype is not b.dtype and not autocast.is_enabled("cpu"):
+        raise RuntimeError(f"expected scalar type {a.dtype.type_name} but found {b.dtype.type_name}")
 
 
 def einsum(*args):
@@ -334,6 +334,8 @@ def einsum(*args):
         steps, last = planned(terms, output, [array_of(t).shape for t in operands])
     for i, j, ops_of_a, ops_of_b, multiply in steps:
         b, a = operands.pop(j), operands.pop(i)
+        if multiply is not mul:
+            check_types(a, b)
         operands.append(multiply(_changed(a, ops_of_a), _changed(b, ops_of_b)))
     result = _changed(operands[0], last)
     return result if result is not operands[0] or steps else permute(result, list(range(result.dim())))

@@ -151,7 +151,8 @@ def slogdet_arrays(a):
     with np.errstate(all="ignore"):
         sign, logarithm = np.linalg.slogdet(a)
     logarithm = _marked(logarithm, logarithm == -np.inf, a)
-    return as_array(np.where(np.isnan(logarithm), 0, sign).astype(sign.dtype)), as_array(logarithm)
+    unknown = np.nan * (1 + 1j) if sign.dtype.kind == "c" else 0
+    return as_array(np.where(np.isnan(logarithm), unknown, sign).astype(sign.dtype)), as_array(logarithm)
 
 
 def linalg_slogdet(A, *, out=None):

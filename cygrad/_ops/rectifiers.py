@@ -94,7 +94,8 @@ def leaky_relu_(input, negative_slope=0.01):
 @by_loop("threshold")
 def threshold_array(a, threshold, value):
     """value up to the threshold, a above."""
-    return select(a <= a.dtype.type(threshold), a.dtype.type(value), a)
+    limit, other = (np.asarray(number).astype(a.dtype)[()] for number in (threshold, value))  # integers wrap around
+    return select(a <= limit, other, a)
 
 
 def threshold_rule(n, g):

@@ -13,6 +13,7 @@ from cygrad._core.record import record_n, recorded
 from cygrad._kernels import diagonals, replacing, strided_gradients
 from cygrad._kernels.strided import overlaps_itself, restride
 from cygrad._ops.arguments import dim_argument, integer, require
+from cygrad._ops.checks import check_gradient_of_part
 from cygrad._ops.diagonals import diagonal
 from cygrad._ops.parts import select
 from cygrad._ops.parts import slice as slice_of
@@ -25,6 +26,11 @@ def _check_part(part, shape):
             "expected src to have a size equal to the slice of self. "
             f"src size = {list(part.shape)}, slice size = {list(shape)}"
         )
+
+
+def _operands(t, part):
+    check_gradient_of_part(t, part)
+    return t, part
 
 
 def _zeros_like(part, g):
@@ -72,7 +78,7 @@ def select_scatter(input, src, dim, index):
     d %= len(shape)
     _check_part(part, shape[:d] + shape[d + 1 :])
     array = replacing.at_index(array_of(t), array_of(part), d, i)
-    return record_n(SELECT_SCATTER, array, (t, part), (d, i, array_of(part).shape))
+    return record_n(SELECT_SCATTER, array, _operands(t, part), (d, i, array_of(part).shape))
 
 
 # -- slice --
@@ -114,7 +120,7 @@ def slice_scatter(input, src, dim=0, start=None, end=None, step=1, *, out=None):
     if shape != wanted:
         _check_part(part, wanted)
     array = replacing.at_slice(array, source, d, first, stop, stride)
-    return recorded(SLICE_SCATTER, array, (t, part), (d, first, stop, stride, shape), out)
+    return recorded(SLICE_SCATTER, array, _operands(t, part), (d, first, stop, stride, shape), out)
 
 
 def bounds_of_slice(t, dim, start, end, step, name):
@@ -174,7 +180,7 @@ def diagonal_scatter(input, src, offset=0, dim1=0, dim2=1):
         diagonal(t, *where)  # which says what is wrong
     _check_part(part, diagonals.diagonal(array_of(t), *where).shape)
     array = replacing.at_diagonal(array_of(t), array_of(part), *where)
-    return record_n(DIAGONAL_SCATTER, array, (t, part), (*where, array_of(part).shape))
+    return record_n(DIAGONAL_SCATTER, array, _operands(t, part), (*where, array_of(part).shape))
 
 
 # -- strided --
@@ -218,7 +224,7 @@ def as_strided_scatter(input, src, size, stride, storage_offset=None):
     base = (whole.shape, whole.strides)
     values = array_of(part).astype(whole.dtype, copy=False)
     array = strided_gradients.strided_scatter(whole, values, view, base)
-    return record_n(AS_STRIDED_SCATTER, array, (t, part), (view, base))
+    return record_n(AS_STRIDED_SCATTER, array, _operands(t, part), (view, base))
 
 
 functions = publish(globals())

@@ -16,7 +16,7 @@ from cygrad._kernels import scatter as kernels
 from cygrad._kernels.gpu.library import filled_like, is_array
 from cygrad._ops.arguments import dim_argument, require
 from cygrad._ops.arithmetic import div, mul
-from cygrad._ops.checks import first_outside
+from cygrad._ops.checks import check_gradient_of_part, first_outside
 from cygrad._ops.gathering import (
     check_bounds,
     check_integral,
@@ -432,6 +432,8 @@ def index_fill(input, dim, index, value, *, out=None):
         raise IndexError(f"index {wrong} is out of bounds for dimension {d} with size {length}")
     operands = d, array_of(index).reshape(-1), filling
     if isinstance(value, Tensor):
+        if out is not t:
+            check_gradient_of_part(t, value)
         return placed(INDEX_FILL_TENSOR, operands, t, value, index, (d,), out, copying.copy)
     return placed(INDEX_FILL, operands, t, None, index, (d, filling), out, copying.copy)
 

@@ -19,7 +19,7 @@ from cygrad._kernels.gpu.library import as_array
 from cygrad._kernels.tables import Tabled
 from cygrad._ops.arguments import integer, require
 from cygrad._ops.arithmetic import add, div, mul, neg, sub
-from cygrad._ops.binary import as_tensors
+from cygrad._ops.binary import as_tensors, of_one_type
 from cygrad._ops.by_scipy import SMOOTH, SPECIAL, by_scipy, require_real_input, unary
 from cygrad._ops.checks import require_broadcast, require_operands, require_real, require_tensors
 from cygrad._ops.pointwise import exp, log, log1p, square
@@ -476,7 +476,7 @@ def of_two(op, input, other, out):
     require_tensors(op, input, other)
     require_real(op, input, other, integers=False)
     require_broadcast(input, other)
-    return apply_n(op, (input, other), None, out)
+    return of_one_type(op, input, other, out)
 
 
 def zeta_rule(n, g):

@@ -294,6 +294,8 @@ def nonzero_static(input, *, size, fill_value=-1, out=None):
     count = integer(size, "nonzero_static", "size", 1)
     if count < 0:
         raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
+    if not isinstance(fill_value, (int, np.integer)):
+        raise messages.wrong_keyword("nonzero_static", "fill_value", "int", fill_value)
     a = array_of(t)
     found = array_of(nonzero(t)) if is_array(a) or a.ndim == 0 else first_nonzero(a, min(count, a.size))
     rows = np.empty((count, found.shape[1]), np.int64, like=found)

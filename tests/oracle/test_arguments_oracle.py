@@ -163,3 +163,69 @@ def test_classes_are_named():
                 say(lambda place=place, name=name: type(getattr(place, name)(*range(20))).__name__)
 
     compare(program)
+
+
+def test_mixed_types():
+    """What promotes its operands, what refuses them, and what does not fit a type."""
+
+    def program(torch, say):
+        single = torch.ones(2)
+        for equation, a, b in (
+            ("i,j->ij", single, torch.arange(3)),
+            ("i,i->i", single, torch.ones(2).double()),
+            (",", torch.tensor(2.0), torch.tensor(3)),
+            ("ij,->ij", torch.ones(2, 2), torch.tensor(3)),
+            ("i,i->", single, torch.arange(2)),
+            ("ij,jk", torch.ones(2, 2), torch.ones(2, 2).double()),
+        ):
+            say(lambda equation=equation, a=a, b=b: torch.einsum(equation, a, b))
+        for bytes_ in ([1, 2], [0, 2]):
+            say(lambda bytes_=bytes_: torch.nn.functional.threshold(torch.tensor(bytes_, dtype=torch.uint8), 0, -1))
+        say(lambda: torch.nonzero_static(single, size=3, fill_value=1.5))
+        say(lambda: torch.nonzero_static(single, size=3, fill_value=1))
+
+    compare(program)
+
+
+def test_two_types_of_half_precision():
+    pytest.importorskip("ml_dtypes")
+    pytest.importorskip("scipy")
+
+    def program(torch, say):
+        half, other = torch.ones(2).half() * 2, torch.ones(2).bfloat16()
+        for name in ("igamma", "igammac"):
+            say(str(getattr(torch, name)(half, other).dtype))
+            say(str(getattr(torch, name)(half, half).dtype))
+
+    compare(program)
+
+
+def test_integers_with_a_part_that_requires_grad():
+    def program(torch, say):
+        whole, part = torch.zeros(2, 2, dtype=torch.int16), torch.ones(2, requires_grad=True)
+        calls = (
+            lambda: torch.slice_scatter(whole, part[None], 0, 0, 1),
+            lambda: torch.select_scatter(whole, part, 0, 0),
+            lambda: torch.diagonal_scatter(whole, part),
+            lambda: torch.as_strided_scatter(whole, part, (2,), (1,)),
+            lambda: whole.index_fill(0, torch.tensor([0]), part[0]),
+        )
+        for call in calls:
+            say(call)
+            with torch.no_grad():
+                say(call().tolist())
+
+    compare(program)
+
+
+def test_minus_infinity_of_complex_numbers():
+    def program(torch, say):
+        low = float("-inf")
+        for real in ([low, low, 0.0, 1.0], [0.0, low, 1.0], [low, low]):
+            z = torch.tensor(real) + 0j
+            say(torch.logcumsumexp(z, 0).real)
+            say(torch.logaddexp(z, z.flip(0)).real)
+        nan = torch.full((2, 2), float("nan")) + 0j
+        say(torch.linalg.slogdet(nan).sign.real)
+
+    compare(program)
