@@ -353,17 +353,21 @@ def trigamma_values(x):
     return np.where(x == np.inf, 0.0, found)
 
 
-TRIGAMMA_TABLE = Tabled(trigamma_values, negative=False)
+def trigamma_in_blocks(x):
+    return blocks.in_blocks(trigamma_values, (x,), size=1 << 12) if x.size > 1 << 12 else trigamma_values(x)
+
+
+TRIGAMMA_TABLE = Tabled(trigamma_in_blocks, negative=False)
 
 
 @silent
 def trigamma_array(x):
     if x.ndim == 0:
         return trigamma_array(x.reshape(1)).reshape(())
-    if x.dtype == np.float64:
-        return blocks.in_blocks(trigamma_values, (x,), size=1 << 13) if x.size > 1 << 13 else trigamma_values(x)
-    found = TRIGAMMA_TABLE(x.astype(np.float32, copy=False))
-    return (trigamma_values(x.astype(np.float64)) if found is None else found).astype(x.dtype, copy=False)
+    found = TRIGAMMA_TABLE(x if x.dtype == np.float64 else x.astype(np.float32, copy=False))
+    return (trigamma_in_blocks(x.astype(np.float64, copy=False)) if found is None else found).astype(
+        x.dtype, copy=False
+    )
 
 
 def polygamma_array(x, n):
