@@ -15,8 +15,10 @@ import numpy as np
 from cygrad._kernels import blocks
 from cygrad._kernels.dispatch import dispatching
 from cygrad._kernels.gpu.library import module_of
+from cygrad._kernels.loops import Ufunc
 from cygrad._kernels.stacks import parts_of
 
+_MULTIPLY = Ufunc(np.multiply)
 loops: Any = getattr(np.fft, "_pocketfft_umath", None)
 
 
@@ -31,13 +33,13 @@ def _fft(a, dim, factor, forward, out):
     return loop(a, factor, axes=[(dim,), (), (dim,)], out=out)
 
 
-def _rfft(a, dim, factor):
+def _rfft(a, dim, factor, out=None):
     """The one-sided transform of real numbers, times `factor`."""
     if loops is None:
-        return np.fft.rfft(a, axis=dim) * factor
+        return np.multiply(np.fft.rfft(a, axis=dim), factor, out=out)
     length = a.shape[dim]
     loop = loops.rfft_n_odd if length % 2 else loops.rfft_n_even
-    out = np.empty(_resized(a.shape, dim, length // 2 + 1), _complex(a.dtype))
+    out = np.empty(_resized(a.shape, dim, length // 2 + 1), _complex(a.dtype)) if out is None else out
     return loop(a, factor, axes=[(dim,), (), (dim,)], out=out)
 
 
@@ -96,6 +98,19 @@ def r2c(a, dims, norm, onesided):
     for dim in reversed(dims[:-1]):
         half = _fft(half, dim, type(factor)(1), True, half)
     return half
+
+
+def windowed_r2c(sections, window, norm):
+    """The one-sided transforms of sections along the last dimension, times a window, of a block of them at a time."""
+    dim = sections.ndim - 1
+    if not isinstance(sections, np.ndarray):
+        return r2c(sections * window, (dim,), norm, True)
+    length = sections.shape[dim]
+    factor = _factor(norm, True, length, sections.dtype)
+    out = np.empty(_resized(sections.shape, dim, length // 2 + 1), _complex(sections.dtype))
+    for index in _beside(sections, (dim,)):
+        _rfft(_MULTIPLY(sections[index], window), dim, factor, out[index])
+    return out
 
 
 def c2r(a, dims, norm, length, pairs=1):

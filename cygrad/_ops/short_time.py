@@ -2,19 +2,27 @@
 
 from functools import partial
 
+import numpy as np
+
 from cygrad._core import messages
-from cygrad._core.access import array_of
-from cygrad._core.opdef import publish
+from cygrad._core.access import array_of, tensor_of
+from cygrad._core.gradients_in_blocks import is_own, reused
+from cygrad._core.opdef import IN0, IN1, PRIVATE, declare, publish
+from cygrad._core.record import record_n
 from cygrad._core.sites import warn
 from cygrad._core.tensor import Tensor
+from cygrad._kernels import blocks
+from cygrad._kernels.fourier import windowed_r2c
+from cygrad._kernels.stacks import cut
 from cygrad._ops.arguments import integer, require, wrap_dim
 from cygrad._ops.arithmetic import div, mul
 from cygrad._ops.complex_parts import view_as_real
 from cygrad._ops.creation import ones
-from cygrad._ops.fourier import fft_c2c, fft_c2r, fft_r2c
+from cygrad._ops.fourier import SCALED_BACK, fft_c2c, fft_c2r, fft_r2c
 from cygrad._ops.padding import pad
 from cygrad._ops.parts import narrow
 from cygrad._ops.pointwise import square
+from cygrad._ops.reductions import sum as total
 from cygrad._ops.views import reshape, transpose
 from cygrad._ops.windows import unfold, unfold_backward
 
@@ -172,16 +180,76 @@ def spectra(t, size, hop, window, is_complex, normalized, onesided, return_compl
     """The transforms, after all checks."""
     if onesided and is_complex:
         raise RuntimeError("Cannot have onesided output if window or input is complex")
-    sections = unfold(t, -1, size, hop)
-    if window is not None:
-        sections = mul(sections, window)
-    dim, norm = (sections.ndim - 1,), "ortho" if normalized else "backward"
-    if is_complex:
-        result = fft_c2c(sections, dim, norm, True)
+    half, norm = onesided is None or bool(onesided), "ortho" if normalized else "backward"
+    if half and window is not None and is_own(t) and t.dtype is window.dtype and array_of(t).dtype.char in "fd":
+        result = windowed_spectra(t, window, size, hop, norm)
     else:
-        result = fft_r2c(sections, dim, norm, onesided is None or bool(onesided))
+        sections = unfold(t, -1, size, hop)
+        if window is not None:
+            sections = mul(sections, window)
+        dim = (sections.ndim - 1,)
+        result = fft_c2c(sections, dim, norm, True) if is_complex else fft_r2c(sections, dim, norm, half)
     result = transpose(result, -2, -1)
     return result if return_complex is None or return_complex else view_as_real(result)
+
+
+# -- of long signals --
+
+
+def windowed_spectra_rule(n, g):
+    size, hop, _, shape = n.args
+    sections = unfold(n.saved(0), -1, size, hop) if n.needs(1) else None
+    if array_of(g).size > 2 * blocks.SIZE and isinstance(array_of(g), np.ndarray) and n.may_run_in_parts(g):
+        return _gradients_in_parts(n, array_of(g), sections)
+    return _gradients(n, g, sections, shape)
+
+
+def _gradients(n, g, sections, shape):
+    """The gradients of a signal of that shape and of the window, from that of some spectra."""
+    size, hop, norm, _ = n.args
+    last = len(shape) - 1
+    back = fft_c2r(g, (last + 1,), SCALED_BACK[norm], size, pairs=0.5)
+    of_window = total(mul(back, sections), tuple(range(last + 1))) if n.needs(1) else None
+    if not n.needs(0):
+        return None, of_window
+    return unfold_backward(mul(back, n.saved(1), out=reused(back)), shape, last, size, hop), of_window
+
+
+def _gradients_in_parts(n, array, sections):
+    size, hop, _, shape = n.args
+    signal, window = (np.zeros(like, array.real.dtype) for like in (shape, (size,)))
+    axis = array.ndim - 2 if array.shape[-2] >= len(array) else 0
+    step = max(1, array.shape[axis] * 2 * blocks.SIZE // array.size)
+    for start in range(0, array.shape[axis], step):
+        part = cut(array, slice(start, start + step), axis)
+        places = slice(0, (part.shape[-2] - 1) * hop + size)
+        whole = signal[start : start + step] if axis < array.ndim - 2 else signal[..., start * hop :]
+        whole = whole[..., places]
+        some = None if sections is None else tensor_of(cut(array_of(sections), slice(start, start + step), axis))
+        of_signal, of_window = _gradients(n, tensor_of(part), some, whole.shape)
+        if of_signal is not None:
+            whole += array_of(of_signal)
+        if of_window is not None:
+            window += array_of(of_window)
+        del of_signal, of_window, part, some
+    return tensor_of(signal), tensor_of(window)
+
+
+WINDOWED_SPECTRA = declare(
+    "windowed_spectra",
+    windowed_spectra_rule,
+    saves=(IN1, IN0),
+    flags=PRIVATE,
+    node="FftR2CBackward0",
+    inputs="self window",
+)
+
+
+def windowed_spectra(t, window, size, hop, norm):
+    """The one-sided transforms of the sections of a real signal, times a window, which are not kept."""
+    array = array_of(t)
+    spectra = windowed_r2c(array_of(unfold(t.detach(), -1, size, hop)), array_of(window), norm)
+    return record_n(WINDOWED_SPECTRA, spectra, (t, window), (size, hop, norm, array.shape))
 
 
 # -- and back --

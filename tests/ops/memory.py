@@ -41,7 +41,7 @@ FORWARDS = _table(
         "a copy in the order, of the length or in the type in which the loops read",
         {
             0.75: "instance_norm istft",
-            1.0: "conv1d stft",
+            1.0: "conv1d",
             1.25: "cdist",
             1.5: "multilabel_soft_margin_loss",
         },
@@ -117,8 +117,8 @@ BACKWARDS = _table(
     (
         "of all steps, or of all heads, or of all sections, at once",
         {
+            0.5: "stft",  # that of the signal with what stands beside it
             1.0: "istft",
-            1.5: "stft",
             2.0: "multi_head_attention_forward",
         },
     ),

@@ -22,6 +22,10 @@ def samples():
     def made(cases, *more):
         return [Sample(args, kwargs, grad=False) for args, kwargs in (*cases, *more)]
 
+    def spectra(a, window, size, hop, norm):
+        sections = np.lib.stride_tricks.sliding_window_view(a, size, -1)[..., ::hop, :]
+        return np.fft.rfft(sections * window, norm=norm)
+
     return {
         "stft": stft(
             ((x, 8), given),
@@ -33,6 +37,10 @@ def samples():
             ((z, 8), {"window": window}),
             ((x, 8), {"window": window + 0.5j}),
         ),
+        "windowed_spectra": [
+            Sample((a, window[:size], size, hop, norm), numpy=spectra)
+            for a, size, hop, norm in ((x, 8, 2, "backward"), (x[0], 7, 3, "ortho"), (x, 8, 9, "backward"))
+        ],
         "istft": stft(
             ((spectrum, 8), {"window": window}),
             ((spectrum[0], 8, 3), {"window": window, "normalized": True}),
