@@ -103,6 +103,18 @@ def as_subclass(self, cls):
     return of_class(cls, registry["alias"].entry(self), True)
 
 
+def __init_subclass__(cls, **kwargs):
+    """Tells a class which expects calls that never come."""
+    super(Tensor, cls).__init_subclass__(**kwargs)
+    for name in ("__torch_function__", "__torch_dispatch__"):
+        if vars(cls).get(name) is not None:
+            warnings.warn(
+                f"{cls.__name__}.{name} will not be called: ops ask no class what to do. Methods and operators that "
+                "the class defines itself are called, and results are of it; see docs/architecture.md, Subclasses",
+                stacklevel=2,
+            )
+
+
 # -- pickles --
 
 
@@ -224,6 +236,7 @@ bind(
         "__array_priority__": 1000,  # as PyTorch's tensors have
         "_make_subclass": staticmethod(_make_subclass),
         "as_subclass": as_subclass,
+        "__init_subclass__": classmethod(__init_subclass__),
         "__reduce_ex__": __reduce_ex__,
         "__copy__": __copy__,
         "__deepcopy__": __deepcopy__,

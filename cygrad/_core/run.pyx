@@ -28,7 +28,7 @@ from cygrad._core.opdef cimport IS_PART, PRODUCT, SELECTS, OpNode, lookup
 from cygrad._core.state cimport FORWARD, NO_GRAD, WATCH_INF, ThreadState, thread_state
 from cygrad._core.tensor cimport Tensor, accumulator_of, alias, wrap_in_mode
 from cygrad._kernels.anywhere cimport cast, sum_to
-from cygrad._kernels.bad_numbers cimport MOST_PRODUCTS, NOT_SMALL, has_bad
+from cygrad._kernels.bad_numbers cimport are_small, has_bad
 
 cdef extern from "claim.h":
     bint cygrad_claim(unsigned long long* owner, unsigned long long run) noexcept
@@ -529,19 +529,13 @@ cdef int check_gradient(Run run, Node node, Py_ssize_t i, object value, object g
 
 
 cdef bint is_small_product(Node node, Py_ssize_t i, Tensor product, object grad) except -1:
-    """Is a gradient a product of two factors that are so small that it is finite, and less to read than it?"""
+    """Is a gradient a product of factors that show that it is finite?"""
     cdef OpNode n
-    cdef Py_ssize_t size
     if type(node) is not OpNode or not (<OpNode>node).op.flags & PRODUCT or type(grad) is not Tensor:
         return False
     n = <OpNode>node
     other = n.saved1 if i != 1 else n.saved2 if n.n_edges == 3 else n.saved0
-    if type(other) is not Tensor or type((<Tensor>other).array) is not ndarray or type(product.array) is not ndarray:
-        return False
-    size = PyArray_SIZE(<ndarray>(<Tensor>grad).array)
-    return (size <= MOST_PRODUCTS
-            and 3 * (size + PyArray_SIZE(<ndarray>(<Tensor>other).array)) < 2 * PyArray_SIZE(<ndarray>product.array)
-            and not has_bad((<Tensor>grad).array, NOT_SMALL) and not has_bad((<Tensor>other).array, NOT_SMALL))
+    return type(other) is Tensor and are_small((<Tensor>grad).array, (<Tensor>other).array, product.array)
 
 
 cdef int check_given(Py_ssize_t i, Tensor grad) except -1:

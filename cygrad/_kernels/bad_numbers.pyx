@@ -60,3 +60,12 @@ cdef bint has_bad(object a, int bad) except -1:
     if num <= cnp.NPY_ULONGLONG:        # boolean or integer
         return False
     return bad == NOT_SMALL or bool((~np.isfinite(a) if bad else np.isnan(a)).any())
+
+
+cdef bint are_small(object a, object b, object product) except -1:
+    cdef Py_ssize_t n
+    if type(a) is not cnp.ndarray or type(b) is not cnp.ndarray or type(product) is not cnp.ndarray:
+        return False
+    n = cnp.PyArray_SIZE(<cnp.ndarray>a)
+    return (n <= 1 << 26 and 3 * (n + cnp.PyArray_SIZE(<cnp.ndarray>b)) < 2 * cnp.PyArray_SIZE(<cnp.ndarray>product)
+            and not has_bad(a, NOT_SMALL) and not has_bad(b, NOT_SMALL))

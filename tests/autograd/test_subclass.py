@@ -138,3 +138,54 @@ def test_format_of_a_number():
     assert f"{x}" == "1.5" and f"{x:.2f}" == "1.50"
     x = x.as_subclass(Length)
     assert f"{x}" == str(x) == "Length(1.5000)" and f"{x:.2f}" == "1.50"
+
+
+@pytest.mark.parametrize("name", ["__torch_function__", "__torch_dispatch__"])
+def test_a_class_that_expects_calls_which_never_come_is_told(name):
+    def never(cls, func, types, args=(), kwargs=None):
+        pytest.fail("was called")
+
+    with pytest.warns(UserWarning, match=rf"Asked\.{name} will not be called") as record:
+        asked = type("Asked", (torch.Tensor,), {name: classmethod(never)})
+    assert len(record) == 1
+    assert type(torch.exp(torch.ones(2).as_subclass(asked)) + 1) is asked
+    type("NotAsked", (torch.Tensor,), {name: None})  # no warning: warnings are errors here
+    type("Derived", (asked,), {})
+
+
+def test_arguments_of_a_class_reach_what_stands_before_the_tensor():
+    class Named:
+        def __init_subclass__(cls, unit=None, **kwargs):
+            super().__init_subclass__(**kwargs)
+            cls.unit = unit
+
+    class Before(Named, torch.Tensor, unit="m"):
+        pass
+
+    class After(torch.Tensor, Named, unit="s"):
+        pass
+
+    assert (Before.unit, After.unit) == ("m", "s")
+    with pytest.raises(TypeError, match="takes no keyword arguments"):
+        type("Wrong", (torch.Tensor,), {}, unit="m")
+
+
+def test_operators_of_the_class_go_first():
+    class Noted(torch.Tensor):
+        def __add__(self, other):
+            calls.append("add")
+            return super().__add__(other)
+
+        def __radd__(self, other):
+            calls.append("radd")
+            return super().__radd__(other)
+
+        def exp(self):
+            calls.append("exp")
+            return super().exp()
+
+    calls = []
+    noted = torch.ones(2).as_subclass(Noted)
+    for result in (noted + 1, torch.ones(2) + noted, 1 + noted, noted.exp()):
+        assert type(result) is Noted
+    assert calls == ["add", "radd", "radd", "exp"]
