@@ -5,6 +5,7 @@ from functools import lru_cache
 import numpy as np
 
 import cygrad._kernels.native as native
+from cygrad._kernels import blocks
 from cygrad._kernels.arrays import dense as dense_in_memory
 from cygrad._kernels.arrays import new_array
 from cygrad._kernels.gpu.library import dense
@@ -108,5 +109,17 @@ def triu_indices(rows, columns, offset):
 
 def _places(rows, columns, offset, is_upper):
     """Where `np.tri` is 1; or, `is_upper`, 0."""
-    kept = np.greater_equal.outer(np.arange(rows), np.arange(-offset, columns - offset)) ^ is_upper
-    return np.array(kept.nonzero())
+    offset = min(max(offset, -rows), columns)
+    counts = np.clip(np.arange(offset + 1, offset + 1 + rows), 0, columns)  # in each row, where `np.tri` is 1
+    lengths = columns - counts if is_upper else counts
+    ends = np.cumsum(lengths)
+    out = np.empty((2, int(lengths.sum())), np.int64)
+    step = max(1, blocks.SIZE // max(columns, 1))
+    for start in range(0, rows, step):
+        here = slice(start, start + step)
+        first = ends[start] - lengths[start]
+        part = out[:, first : ends[min(start + step, rows) - 1]]
+        part[0] = np.repeat(np.arange(start, min(start + step, rows)), lengths[here])
+        before = ends[here] - lengths[here] - (counts[here] if is_upper else 0)
+        np.subtract(np.arange(first, first + part.shape[1]), np.repeat(before, lengths[here]), out=part[1])
+    return out

@@ -21,19 +21,24 @@ CYGRAD_INLINE int32_t bits_of(float x) { int32_t bits; memcpy(&bits, &x, sizeof 
 CYGRAD_INLINE float float_of(int32_t bits) { float x; memcpy(&x, &bits, sizeof x); return x; }
 CYGRAD_INLINE float power_of_2(int32_t k) { return float_of((int32_t)(((uint32_t)k + 127) << 23)); }
 
-/* exp(r) - 1 for the r of x, and k. */
+/* exp(r) - 1 for r up to log(2) / 2. */
+CYGRAD_INLINE float of_rest(float r)
+{
+    const float square = r * r;             /* sums of pairs, which do not wait for each other (Estrin) */
+    float p = 1.3814396e-3f * square + (8.36874666e-3f * r + 4.16683932e-2f);
+    p = p * square + (0.166665204f * r + 0.499999934f);
+    return p * square + r;
+}
+
+/* The same for the r of x, and k. */
 CYGRAD_INLINE float reduced(float x, int32_t *k)
 {
     const float log2_e = 1.44269504f, log_2 = 0.693359375f, rest_of_log_2 = -2.12194440e-4f;
     const float rounder = 12582912.0f;      /* 1.5 * 2^23: adding it leaves no room for a fraction */
-    float rounded = x * log2_e + rounder, r, square, p;
+    float rounded = x * log2_e + rounder;
     *k = bits_of(rounded) - bits_of(rounder);
     rounded -= rounder;
-    r = (x - rounded * log_2) - rounded * rest_of_log_2;
-    square = r * r;                         /* sums of pairs, which do not wait for each other (Estrin) */
-    p = 1.3814396e-3f * square + (8.36874666e-3f * r + 4.16683932e-2f);
-    p = p * square + (0.166665204f * r + 0.499999934f);
-    return p * square + r;
+    return of_rest((x - rounded * log_2) - rounded * rest_of_log_2);
 }
 
 CYGRAD_INLINE float exponential(float x)

@@ -48,10 +48,9 @@ CYGRAD_INLINE float power_with_base_2(float x)
     const float rounder = 12582912.0f, limit = 150;
     const float bounded = x > limit ? limit : x < -limit ? -limit : x;
     const float rounded = bounded + rounder;
-    int32_t k, more;
-    float p = reduced((bounded - (rounded - rounder)) * 0.693147181f, &more) + 1;
+    const int32_t k = (int32_t)((uint32_t)bits_of(rounded) - (uint32_t)bits_of(rounder));
+    float p = of_rest((bounded - (rounded - rounder)) * 0.693147181f) + 1;
     p = x <= -limit ? 0 : p;
-    k = (int32_t)((uint32_t)bits_of(rounded) - (uint32_t)bits_of(rounder) + (uint32_t)more);
     return p * power_of_2(k >> 1) * power_of_2(k - (k >> 1));
 }
 
