@@ -43,7 +43,7 @@ INWARD = {
     ("cygrad/utils/_selective.py", "cygrad._core.saved_tensors"),
     ("cygrad/utils/_surroundings.py", "cygrad._core.autocast"),
     ("cygrad/utils/checkpoint.py", "cygrad._core.blocks"),
-    ("cygrad/utils/checkpoint.py", "cygrad._core.run"),
+    ("cygrad/utils/checkpoint.py", "cygrad._core.engine"),
     ("cygrad/utils/checkpoint.py", "cygrad._core.sites"),
     ("cygrad/utils/checkpoint.py", "cygrad._core.state"),
     ("cygrad/utils/dlpack.py", "cygrad._ops.dlpack"),

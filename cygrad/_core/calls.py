@@ -74,7 +74,8 @@ def look_again(function, values, names, error):
 def _simple(value, text):
     """Python's number for one of NumPy, and for a tensor where the text says that it must be none; str for bytes."""
     if isinstance(value, np.generic):
-        return value.item()
+        number = value.item()
+        return value if isinstance(number, np.generic) else number  # Python has no such number as longdouble
     if isinstance(value, Tensor) and NO_TENSOR.search(text) and not value.ndim and not value.requires_grad:
         return value.item()
     if isinstance(value, complex) and not value.imag and text.endswith("not complex"):

@@ -5,12 +5,14 @@ from numpy cimport PyArray_NDIM, PyArray_SIZE, PyArray_TYPE, import_array, ndarr
 
 from cygrad._core.dtypes cimport FLOATING, category_of_num
 from cygrad._core.record cimport model_of
-from cygrad._core.run cimport Run, check_given
-from cygrad._core.state cimport FORWARD, NO_GRAD, ThreadState, current_site, thread_state
+from cygrad._core.node cimport Node
+from cygrad._core.run cimport Run
+from cygrad._core.state cimport FORWARD, NO_GRAD, WATCH_INF, ThreadState, current_site, thread_state
 from cygrad._core.tensor cimport (
     CUT_BACKWARD, IS_VOLATILE, REQUIRES_GRAD, Tensor, cut, grad_fn_of, requires_grad, set_leaf_requires_grad,
     wrap_in_mode)
 from cygrad._kernels.arrays cimport array_of_number
+from cygrad._kernels.bad_numbers cimport has_bad
 from cygrad._core import faults, messages, passes
 
 import numpy as np
@@ -321,3 +323,49 @@ cdef tuple captured_gradients(Run run, tuple inputs, bint create_graph, bint all
             raise faults.unused_input(inputs[i], i)
         gradients.append(result)
     return tuple(gradients)
+
+
+cdef int check_given(Py_ssize_t i, Tensor grad) except -1:
+    """`nan_check`: raise if there is a nan in a gradient that a backward pass begins with."""
+    cdef bint inf = thread_state().watch & WATCH_INF
+    if has_bad(grad.array, inf):
+        from cygrad._core import non_finite
+        non_finite.bad_given(i, grad.array, inf)
+    return 0
+
+
+# -- the pass that runs in this thread, for Python code of the package --------------------------------------
+
+def current_run():
+    """(number of the backward pass that runs in this thread or 0, its nodes)."""
+    cdef void* run = thread_state().run
+    return (0, []) if run == NULL else ((<Run>run).id, (<Run>run).nodes())
+
+
+def history_is_cut():
+    """Does a backward pass run in this thread whose gradients are recorded for their tangents or samples only?"""
+    cdef void* run = thread_state().run
+    return run != NULL and (<Run>run).cuts
+
+
+def notes_of_run():
+    """A dictionary that lives as long as the backward pass that runs in this thread; raises outside of one."""
+    cdef void* run = thread_state().run
+    if run == NULL:
+        raise RuntimeError("no backward pass is running")
+    if (<Run>run).notes is None:
+        (<Run>run).notes = {}
+    return (<Run>run).notes
+
+
+def is_selective():
+    """Does the backward pass that runs in this thread compute only the gradients asked for? None: no pass runs."""
+    cdef void* run = thread_state().run
+    return None if run == NULL else bool((<Run>run).selective)
+
+
+def will_run(Node node not None):
+    """Does the backward pass that runs in this thread want a gradient at this node?"""
+    cdef void* run = thread_state().run
+    cdef Py_ssize_t entry = -1 if run == NULL else (<Run>run).find(node)
+    return entry >= 0 and (<Run>run).wants(entry)

@@ -107,7 +107,7 @@ def freed_error(node, freed_by):
 
 def _joint(node, sequence):
     """((old node, output, new node) where the running pass enters what an earlier one has freed or None, the cure)."""
-    from cygrad._core.run import current_run
+    from cygrad._core.engine import current_run
 
     number, nodes = current_run()
     if not number:
@@ -170,6 +170,13 @@ def input_without_gradient(value, index):
         f"One of the differentiated Tensors does not require grad\n  inputs[{index}]: {why_no_grad(value)}\n"
         "  to mend it: set requires_grad=True on it before computing the outputs",
         called=current_place(),
+    )
+
+
+def too_few_gradients(node, got, expected):
+    """A node returned less than one gradient for each input."""
+    return RuntimeError(
+        f"Function {node.name()} returned an invalid number of gradients - got {got}, but expected {expected}"
     )
 
 

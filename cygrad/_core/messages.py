@@ -103,6 +103,14 @@ def only_float_requires_grad(dtype):
     )
 
 
+def refuse_gradient(is_volatile, dtype):
+    """requires_grad on what can have none: a volatile tensor, an integer one, or one from inference mode."""
+    if is_volatile:
+        raise RuntimeError(VOLATILE_REQUIRES_GRAD)
+    is_inexact = dtype.is_floating_point or dtype.is_complex
+    raise RuntimeError(INFERENCE_REQUIRES_GRAD if is_inexact else only_float_requires_grad(dtype))
+
+
 # -- assignments to .grad and .data --
 
 

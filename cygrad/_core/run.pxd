@@ -57,5 +57,3 @@ cdef class Run:
     cdef int push(self, Py_ssize_t entry) except -1
     cdef Py_ssize_t pop(self) noexcept
     cdef int capture(self, Py_ssize_t entry, object grad) except -1
-
-cdef int check_given(Py_ssize_t i, Tensor grad) except -1

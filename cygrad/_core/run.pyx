@@ -247,7 +247,7 @@ cdef class Run:
         cdef Tensor grad
         cdef bint several = type(grads) is tuple
         if several and len(<tuple>grads) < node.n_edges:
-            raise too_few_gradients(node, grads)
+            raise faults.too_few_gradients(node, len(<tuple>grads), node.n_edges)
         for k in range(node.n_edges):
             target = node.target(k)
             if target is None:
@@ -466,13 +466,8 @@ cdef tuple results_of(Node node, object grads):
     if type(grads) is not tuple:
         return (grads,) if node.n_edges == 1 else (None,) * node.n_edges
     if len(grads) < node.n_edges:
-        raise too_few_gradients(node, grads)
+        raise faults.too_few_gradients(node, len(grads), node.n_edges)
     return grads
-
-
-cdef object too_few_gradients(Node node, tuple grads):
-    return RuntimeError(f"Function {node.name()} returned an invalid number of gradients - "
-                        f"got {len(grads)}, but expected {node.n_edges}")
 
 
 cdef inline bint fits(Tensor grad, object target, int nr) except -1:
@@ -507,15 +502,22 @@ def run_alone(Node node, grad, unsigned long long unwanted=0):
     return tuple([None if grads[k] is None else fit(<Tensor?>grads[k], node, k) for k in range(node.n_edges)])
 
 
+def unfitted(Node node, grad, unsigned long long unwanted=0):
+    """The same in the shapes and dtypes that the rule gave them."""
+    cdef ThreadState* state = thread_state()
+    cdef unsigned long long former = state.unwanted
+    state.unwanted = unwanted
+    try:
+        return results_of(node, node.call(grad))
+    finally:
+        state.unwanted = former
+
+
 cdef int check_gradients(Run run, Node node, object grads, object grad) except -1:
     """Anomaly mode and `nan_check`: raise if a node made a nan out of its gradient."""
     cdef bint inf = thread_state().watch & WATCH_INF
-    cdef Py_ssize_t i
-    if type(grads) is tuple:
-        for i in range(len(<tuple>grads)):
-            check_gradient(run, node, i, (<tuple>grads)[i], grad, inf)
-    else:
-        check_gradient(run, node, 0, grads, grad, inf)
+    for i, value in enumerate(grads if type(grads) is tuple else (grads,)):
+        check_gradient(run, node, i, value, grad, inf)
     return 0
 
 
@@ -536,61 +538,6 @@ cdef bint is_small_product(Node node, Py_ssize_t i, Tensor product, object grad)
     n = <OpNode>node
     other = n.saved1 if i != 1 else n.saved2 if n.n_edges == 3 else n.saved0
     return type(other) is Tensor and are_small((<Tensor>grad).array, (<Tensor>other).array, product.array)
-
-
-cdef int check_given(Py_ssize_t i, Tensor grad) except -1:
-    """`nan_check`: raise if there is a nan in a gradient that a backward pass begins with."""
-    cdef bint inf = thread_state().watch & WATCH_INF
-    if has_bad(grad.array, inf):
-        from cygrad._core import non_finite
-        non_finite.bad_given(i, grad.array, inf)
-    return 0
-
-
-def current_run():
-    """(number of the backward pass that runs in this thread or 0, its nodes)."""
-    cdef void* run = thread_state().run
-    return (0, []) if run == NULL else ((<Run>run).id, (<Run>run).nodes())
-
-
-def history_is_cut():
-    """Does a backward pass run in this thread whose gradients are recorded for their tangents or samples only?"""
-    cdef void* run = thread_state().run
-    return run != NULL and (<Run>run).cuts
-
-
-def notes_of_run():
-    """A dictionary that lives as long as the backward pass that runs in this thread; raises outside of one."""
-    cdef void* run = thread_state().run
-    if run == NULL:
-        raise RuntimeError("no backward pass is running")
-    if (<Run>run).notes is None:
-        (<Run>run).notes = {}
-    return (<Run>run).notes
-
-
-def is_selective():
-    """Does the backward pass that runs in this thread compute only the gradients asked for? None: no pass runs."""
-    cdef void* run = thread_state().run
-    return None if run == NULL else bool((<Run>run).selective)
-
-
-def will_run(Node node not None):
-    """Does the backward pass that runs in this thread want a gradient at this node?"""
-    cdef void* run = thread_state().run
-    cdef Py_ssize_t entry = -1 if run == NULL else (<Run>run).find(node)
-    return entry >= 0 and (<Run>run).wants(entry)
-
-
-def unfitted(Node node, grad, unsigned long long unwanted=0):
-    """The same in the shapes and dtypes that the rule gave them."""
-    cdef ThreadState* state = thread_state()
-    cdef unsigned long long former = state.unwanted
-    state.unwanted = unwanted
-    try:
-        return results_of(node, node.call(grad))
-    finally:
-        state.unwanted = former
 
 
 def get_anomaly():

@@ -30,17 +30,16 @@ from weakref import ref
 
 from cygrad._core import access, messages
 from cygrad._core.batches import Batch, NoBatchingRule, Step
+from cygrad._core.derivatives import apply, derivative, zeros_like
 from cygrad._core.dual import complete, kept_results, record_same, take_levels
 from cygrad._core.dual import leave as leave  # which is part of this module but compiled
-from cygrad._core.engine import gradients_since
+from cygrad._core.engine import history_is_cut
 from cygrad._core.function import call_jvp
 from cygrad._core.inplace import place_in_base
-from cygrad._core.opdef import ELEMENTWISE, registry
-from cygrad._core.run import history_is_cut, run_alone, unfitted
+from cygrad._core.opdef import registry
 from cygrad._core.sites import is_ours
-from cygrad._core.state import get_modes, next_sequence_nr, set_forward, set_modes
+from cygrad._core.state import get_modes, set_forward, set_modes
 from cygrad._core.tensor import Tensor
-from cygrad._kernels.gpu.library import filled_like
 
 NO_GRAD = 1  # the bit of `state.pxd`
 _NOTHING: dict = {}
@@ -136,37 +135,28 @@ def set_tangent(t, level, tangent):
     if place is not None:
         base = place[0]
         whole = _tangent(base, level)
-        t, tangent = base, _with_part(_zeros(base) if whole is None else whole, tangent, *place[1:])
+        t, tangent = base, _with_part(zeros_like(base) if whole is None else whole, tangent, *place[1:])
     access.set_tangents(t, {**(access.get_tangents(t) or {}), level: tangent})
     level.holders.append(ref(t))
 
 
-def _zeros(t, requires_grad=False):
-    array = access.memory_of(t)
-    return access.tensor_of(filled_like(array, array.shape, 0, array.dtype), requires_grad)
-
-
-def _op(name, *args):
-    return registry[name].entry(*args)
-
-
 def _strided(name, *args):
     registry["as_strided"]  # brings the family of which `name` is a private op
-    return _op(name, *args)
+    return apply(name, *args)
 
 
 def _part(whole, base, view, splits_base, splits_view):
     """What a view shows of something like its base."""
-    part = _strided("strided_gather", _op("view_as_real", whole) if splits_base else whole, view, base)
-    return _op("view_as_complex", part) if splits_view else part
+    part = _strided("strided_gather", apply("view_as_real", whole) if splits_base else whole, view, base)
+    return apply("view_as_complex", part) if splits_view else part
 
 
 def _with_part(whole, part, base, view, splits_base, splits_view):
     """Something like the base, of which the view shows `part`."""
     if splits_base:
-        whole = _op("view_as_real", whole)
-    whole = _strided("strided_scatter", whole, _op("view_as_real", part) if splits_view else part, view, base)
-    return _op("view_as_complex", whole) if splits_base else whole
+        whole = apply("view_as_real", whole)
+    whole = _strided("strided_scatter", whole, apply("view_as_real", part) if splits_view else part, view, base)
+    return apply("view_as_complex", whole) if splits_base else whole
 
 
 def dual(t, tangent, level):
@@ -337,8 +327,10 @@ def _carry(node, flags, inputs, results, recorded=None, packed=_NOTHING):
         wanted = any(t.requires_grad for t in (*tangents, *inputs) if isinstance(t, Tensor))
         try:
             _open_only(levels[:depth])
-            found = _derivative(node, flags, inputs, tangents, results, wanted and not get_modes() & NO_GRAD)
+            recorded_too = wanted and not get_modes() & NO_GRAD
+            found, has_history = derivative(node, flags, inputs, tangents, results, recorded_too, bool(_thread.levels))
             for result, tangent in zip(results, found, strict=True):
+                tangent = without_history(tangent) if has_history else tangent
                 set_tangent(result, level, tangent)
             flush()
         finally:
@@ -449,7 +441,7 @@ def _give_samples(t, new, made_of):
 
 def keep_samples(t, copy):
     """Let a copy of `t`, which is about to be changed in place, have the samples of now."""
-    _give_samples(t, copy, partial(_op, "clone"))
+    _give_samples(t, copy, partial(apply, "clone"))
 
 
 def spread(t, blank):
@@ -527,68 +519,6 @@ def check_backward():
         raise RuntimeError(messages.BACKWARD_IN_TRANSFORM)
 
 
-# -- J v out of J^T u --
-
-
-def _derivative(node, flags, inputs, tangents, results, recorded):
-    """The tangents of the results of an op."""
-    if flags & ELEMENTWISE and len(results) == 1:
-        found = _diagonal(node, inputs, tangents, results[0], recorded)
-        if found is not None:
-            return (found,)
-    return _transposed(node, tangents, results, recorded)
-
-
-def _unwanted(tangents):
-    """Bit i is set if input i has no tangent."""
-    return sum(1 << i for i, tangent in enumerate(tangents[:64]) if tangent is None)
-
-
-def _diagonal(node, inputs, tangents, result, recorded):
-    """J v of a real elementwise op: for each input the rule on its tangent. None if that is not how the op is."""
-    pairs = [(i, tangent) for i, tangent in enumerate(tangents) if tangent is not None]
-    if result.is_complex() or any(inputs[i].is_complex() or v.is_complex() for i, v in pairs):
-        return None
-    dtype, shape, total = result.dtype, result.shape, None
-    former = get_modes()
-    try:
-        set_modes(0 if recorded or _thread.levels else NO_GRAD)  # tangents of tangents need the recorded form
-        for i, v in pairs:
-            v = v if v.dtype is dtype else v.to(dtype)
-            v = v if v.shape == shape else _op("expand", v, shape)
-            found = unfitted(node, v, (1 << len(inputs)) - 1 - (1 << i))[i]
-            if found is not None:
-                if found.shape != shape:
-                    return None
-                total = found if total is None else _op("add", total, found)
-        total = _zeros(result) if total is None else total if total.dtype is dtype else total.to(dtype)
-    finally:
-        set_modes(former)
-    return without_history(total) if not recorded and (_thread.levels or total.requires_grad) else total
-
-
-def _transposed(node, tangents, results, recorded):
-    """J v as the gradient of J^T u with respect to u."""
-    oldest = next_sequence_nr()
-    u = tuple(_zeros(result, True) for result in results)
-    former = get_modes()
-    try:
-        set_modes(0)
-        products = run_alone(node, u if len(u) > 1 else u[0], _unwanted(tangents))
-    finally:
-        set_modes(former)
-    pairs = [
-        (p, v if v.dtype is p.dtype else v.to(p.dtype))
-        for p, v in zip(products, tangents, strict=True)
-        if p is not None and v is not None and p.requires_grad
-    ]
-    found = (None,) * len(u)
-    if pairs:
-        products, vectors = zip(*pairs, strict=True)
-        found = gradients_since(oldest, products, u, vectors, recorded)
-    return tuple(_zeros(result) if f is None else f for f, result in zip(found, results, strict=True))
-
-
 # -- custom functions --
 
 
@@ -605,7 +535,7 @@ def carry_through_function(node, args, outputs):
             continue
         if node.materialize_grads:
             pairs = zip(tangents, args, strict=True)
-            tangents = [_zeros(x) if v is None and isinstance(x, Tensor) else v for v, x in pairs]
+            tangents = [zeros_like(x) if v is None and isinstance(x, Tensor) else v for v, x in pairs]
         _open_only(levels[:depth])
         try:
             found = call_jvp(node, tangents)

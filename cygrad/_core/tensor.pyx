@@ -592,12 +592,9 @@ cdef int set_leaf_requires_grad(Tensor t, bint value) except -1:
             return 0
         raise RuntimeError(messages.NON_LEAF_REQUIRES_GRAD)
     if value:
-        if t.flags & IS_VOLATILE:
-            raise RuntimeError(messages.VOLATILE_REQUIRES_GRAD)
-        if not is_float_num(t.array.dtype.num):
-            raise RuntimeError(messages.only_float_requires_grad(dtype_of(t)))
-        if t.flags & IS_INFERENCE and not thread_state().modes & INFERENCE:
-            raise RuntimeError(messages.INFERENCE_REQUIRES_GRAD)
+        if (t.flags & IS_VOLATILE or not is_float_num(t.array.dtype.num)
+                or t.flags & IS_INFERENCE and not thread_state().modes & INFERENCE):
+            messages.refuse_gradient(t.flags & IS_VOLATILE, dtype_of(t))
         t.flags |= REQUIRES_GRAD
     else:
         t.flags &= ~REQUIRES_GRAD

@@ -7,10 +7,10 @@ from weakref import WeakSet
 from cygrad._core import messages, saved_tensors
 from cygrad._core.access import array_of, count_change, tensor_of
 from cygrad._core.blocks import Block
+from cygrad._core.engine import notes_of_run, will_run
 from cygrad._core.hooks import RemovableHandle
 from cygrad._core.node import Node, live_nodes
 from cygrad._core.passes import GradientEdge
-from cygrad._core.run import notes_of_run, will_run
 from cygrad._core.state import get_modes, set_modes
 from cygrad._core.tensor import Tensor
 from cygrad._kernels.gpu.pinned import pinned

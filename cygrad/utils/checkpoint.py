@@ -19,7 +19,7 @@ from typing import Any
 import cygrad
 from cygrad import Tensor
 from cygrad._core.blocks import Block, putting
-from cygrad._core.run import is_selective, notes_of_run
+from cygrad._core.engine import is_selective, notes_of_run
 from cygrad._core.sites import at, warn
 from cygrad._core.state import current_place
 from cygrad.autograd.function import Function

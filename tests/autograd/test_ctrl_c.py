@@ -8,7 +8,7 @@ import pytest
 import cygrad as torch
 from cygrad._core import autocast, tangents
 from cygrad._core.dual import is_forward
-from cygrad._core.run import current_run
+from cygrad._core.engine import current_run
 from cygrad._core.saved_tensors import _thread, hooks_in_use
 from cygrad.autograd import forward_ad, graph
 from cygrad.utils import checkpoint as module

@@ -7,7 +7,7 @@ import pytest
 import cygrad as torch
 from cygrad._core import tangents
 from cygrad._core.dual import is_forward
-from cygrad._core.run import current_run
+from cygrad._core.engine import current_run
 from cygrad.autograd import forward_ad
 from cygrad.utils.checkpoint import checkpoint
 from helpers import fails, leaf

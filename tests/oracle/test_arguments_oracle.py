@@ -1,5 +1,6 @@
 """Wrong, missing and superfluous arguments: PyTorch's type of exception and its first line."""
 
+import numpy as np
 import pytest
 from oracle.programs import compare
 
@@ -227,5 +228,25 @@ def test_minus_infinity_of_complex_numbers():
             say(torch.logaddexp(z, z.flip(0)).real)
         nan = torch.full((2, 2), float("nan")) + 0j
         say(torch.linalg.slogdet(nan).sign.real)
+
+    compare(program)
+
+
+def test_numbers_that_python_lacks():
+    def program(torch, say):
+        wide = np.longdouble(1)
+        for call in (
+            lambda: torch.tensor(wide),
+            lambda: torch.full((2,), wide),
+            lambda: torch.chunk(torch.ones(2), wide),
+        ):
+            say(lambda call=call: attempt(call))
+
+    def attempt(call):
+        try:
+            call()
+        except (TypeError, RuntimeError) as error:
+            return "RecursionError" if isinstance(error, RecursionError) else "refused"
+        return "taken"
 
     compare(program)
