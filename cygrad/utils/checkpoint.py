@@ -252,6 +252,10 @@ class _CheckpointInputs(Function):
     def backward(ctx, *grads):
         raise AssertionError("Did not expect to backward on this graph")
 
+    @staticmethod
+    def jvp(ctx, *tangents):
+        return None
+
 
 class GraphExecGroup(Block):
     """Backward passes inside this block share what is computed again: it is computed once for all of them.

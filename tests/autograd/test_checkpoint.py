@@ -504,3 +504,35 @@ def test_bad_arguments():
         checkpoint_sequential([net], 1, x, use_reentrant=False, foo=2)
     with pytest.raises(ZeroDivisionError):
         checkpoint_sequential([net], 0, x, use_reentrant=False)
+
+
+def test_forward_mode_goes_through_a_checkpoint():
+    w = leaf(1.0, 2.0, 3.0)
+
+    def plain(y):
+        return y.sin() * y * w
+
+    def function(y):
+        return checkpoint(plain, y, use_reentrant=False)
+
+    x, v = torch.tensor([0.5, -1.25, 0.75]), torch.tensor([1.0, 0.5, 2.0])
+
+    def uses(f):
+        with torch.autograd.forward_ad.dual_level():
+            z = x.clone().requires_grad_()
+            y = f(torch.autograd.forward_ad.make_dual(z, v))
+            tangent = torch.autograd.forward_ad.unpack_dual(y).tangent
+            yield tangent
+            yield from torch.autograd.grad(tangent.sum(), [z, w], retain_graph=True)
+            yield from torch.autograd.grad(y.sum(), [z, w])
+        yield from torch.func.jvp(f, (x,), (v,))
+        yield from torch.func.jvp(torch.func.grad(lambda z: f(z).sum()), (x,), (v,))
+        yield torch.func.jacfwd(f)(x)
+        yield torch.func.hessian(lambda z: f(z).sum())(x)
+
+    for found, expected in zip(list(uses(function)), list(uses(plain)), strict=True):
+        torch.testing.assert_close(found, expected)
+    double = x.double().requires_grad_()
+    assert torch.autograd.gradcheck(
+        lambda y: checkpoint(lambda z: z.sin() * z, y, use_reentrant=False), double, check_forward_ad=True
+    )
