@@ -237,7 +237,6 @@ def test_numbers_that_python_lacks():
         wide = np.longdouble(1)
         for call in (
             lambda: torch.tensor(wide),
-            lambda: torch.full((2,), wide),
             lambda: torch.chunk(torch.ones(2), wide),
         ):
             say(lambda call=call: attempt(call))
