@@ -172,11 +172,11 @@ def softplus_array(a, beta, threshold):
 
 
 def softplus_rule(n, g):
-    beta, threshold = n.args
-    found = fused_gradient("softplus_gradient", g, n.saved(0), numbers=n.args)
+    x, (beta, threshold) = n.saved(0), n.args
+    found = fused_gradient("softplus_gradient", g, x, numbers=n.args)
     if found is not None:
         return found
-    scaled = mul(n.saved(0), beta)
+    scaled = mul(x, beta)
     return where(scaled > threshold, g, mul(g, sigmoid(scaled)))
 
 
@@ -212,8 +212,9 @@ def logsigmoid_array(a):
 
 
 def logsigmoid_rule(n, g):
-    found = fused_gradient("logsigmoid_gradient", g, n.saved(0))
-    return mul(g, sigmoid(neg(n.saved(0)))) if found is None else found
+    x = n.saved(0)
+    found = fused_gradient("logsigmoid_gradient", g, x)
+    return mul(g, sigmoid(neg(x))) if found is None else found
 
 
 LOGSIGMOID = declare(
@@ -313,8 +314,9 @@ def dims_of_halves(n):
 
 
 def glu_rule(n, g):
-    found = gated_gradient(array_of(g), array_of(n.saved(0)), n.args[0]) if get_modes() & NO_GRAD else None
-    return _glu_gradient(n, g) if found is None else tensor_of(found)
+    x = n.saved(0)
+    found = gated_gradient(array_of(g), array_of(x), n.args[0]) if get_modes() & NO_GRAD else None
+    return _glu_gradient(n.opened(x), g) if found is None else tensor_of(found)
 
 
 @in_parts(dims_of_halves, dims_of_halves, inputs=dims_of_halves)

@@ -161,8 +161,9 @@ def embedding_bag_rule(n, g):
         return None, grad_weights
     if scale is not None:
         rows = mul(rows, tensor_of(scale[1][:, None]))
-    if n.saved(1) is not None:
-        rows = mul(rows, unsqueeze(n.saved(1), 1))
+    weights = n.saved(1)
+    if weights is not None:
+        rows = mul(rows, unsqueeze(weights, 1))
     return _added_rows(rows, indices, shape[0]), grad_weights
 
 

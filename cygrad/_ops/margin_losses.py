@@ -153,8 +153,9 @@ def _finished(op, losses, input, kept, reduction, more=()):
 
 
 def soft_margin_rule(n, g):
-    found = fused_gradient("soft_margin_gradient", n.saved(0), n.saved(1), spread(n, g))
-    return _soft_margin_gradient(n, g) if found is None else found
+    x, y = n.saved(0), n.saved(1)
+    found = fused_gradient("soft_margin_gradient", x, y, spread(n, g))
+    return _soft_margin_gradient(n.opened(x, y), g) if found is None else found
 
 
 @in_parts(0, 0, inputs=0)

@@ -21,9 +21,10 @@ from cygrad._ops.selection import where
 
 
 def mse_rule(n, g):
-    grad = fused_gradient("squared_error_gradient", n.saved(0), n.saved(1), spread(n, g))
+    x, target = n.saved(0), n.saved(1)
+    grad = fused_gradient("squared_error_gradient", x, target, spread(n, g))
     if grad is None:
-        grad = mul(mul(sub(n.saved(0), n.saved(1)), 2), spread(n, g))
+        grad = mul(mul(sub(x, target), 2), spread(n, g))
     return grad, neg(grad) if n.needs(1) else None
 
 
@@ -112,9 +113,11 @@ def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", wei
 
 
 def smooth_l1_rule(n, g):
-    numbers = 1, 1 / n.args[2]
-    grad = fused_gradient("bounded_difference", n.saved(0), n.saved(1), spread(n, g), numbers=numbers)
-    return _smooth_l1_gradients(n, g) if grad is None else (grad, neg(grad) if n.needs(1) else None)
+    x, target = n.saved(0), n.saved(1)
+    grad = fused_gradient("bounded_difference", x, target, spread(n, g), numbers=(1, 1 / n.args[2]))
+    if grad is None:
+        return _smooth_l1_gradients(n.opened(x, target), g)
+    return grad, neg(grad) if n.needs(1) else None
 
 
 @in_parts(0, 0, inputs=0)
@@ -164,9 +167,11 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
 
 
 def huber_rule(n, g):
-    numbers = n.args[2], 1
-    grad = fused_gradient("bounded_difference", n.saved(0), n.saved(1), spread(n, g), numbers=numbers)
-    return _huber_gradients(n, g) if grad is None else (grad, neg(grad) if n.needs(1) else None)
+    x, target = n.saved(0), n.saved(1)
+    grad = fused_gradient("bounded_difference", x, target, spread(n, g), numbers=(n.args[2], 1))
+    if grad is None:
+        return _huber_gradients(n.opened(x, target), g)
+    return grad, neg(grad) if n.needs(1) else None
 
 
 @in_parts(0, 0, inputs=0)

@@ -99,10 +99,9 @@ def threshold_array(a, threshold, value):
 
 
 def threshold_rule(n, g):
-    found = fused_gradient("above", g, n.saved(0), numbers=n.args[:1])
-    if found is not None:
-        return found
-    return tied(where(n.saved(0) <= n.args[0], 0.0, g), n.saved(0))
+    x = n.saved(0)
+    found = fused_gradient("above", g, x, numbers=n.args[:1])
+    return tied(where(x <= n.args[0], 0.0, g), x) if found is None else found
 
 
 THRESHOLD = declare(
@@ -163,14 +162,15 @@ def prelu_array(a, weight):
 
 
 def prelu_rule(n, g):
-    x = n.saved(0)
-    if n.needs(0) and n.saved(1).numel() != 1:
-        return _prelu_gradients(n, g)
-    grad_x = fused_gradient("leaky_relu_gradient", g, x, n.saved(1)) if n.needs(0) else None
+    x, weight = n.saved(0), n.saved(1) if n.needs(0) else None
+    opened = n.opened(x, weight)
+    if n.needs(0) and weight.numel() != 1:
+        return _prelu_gradients(opened, g)
+    grad_x = fused_gradient("leaky_relu_gradient", g, x, weight) if n.needs(0) else None
     if n.needs(0) and grad_x is None:
-        return _prelu_gradients(n, g)
+        return _prelu_gradients(opened, g)
     grad_weight = fused_gradient("negative_products", g, x) if n.needs(1) else None
-    return _prelu_gradients(n, g) if n.needs(1) and grad_weight is None else (grad_x, grad_weight)
+    return _prelu_gradients(opened, g) if n.needs(1) and grad_weight is None else (grad_x, grad_weight)
 
 
 @in_parts(0, 0, inputs=0)
@@ -301,10 +301,10 @@ def hardtanh_array(a, low, high):
 
 
 def hardtanh_rule(n, g):
-    found = fused_gradient("inside", g, n.saved(0), numbers=n.args)
+    x, (low, high) = n.saved(0), n.args
+    found = fused_gradient("inside", g, x, numbers=n.args)
     if found is not None:
         return found
-    x, (low, high) = n.saved(0), n.args
     return tied(where((x <= low) | (x >= high), 0.0, g), x)
 
 
@@ -365,11 +365,9 @@ def hardsigmoid_array(a):
 
 
 def hardsigmoid_rule(n, g):
-    found = fused_gradient("hardsigmoid_gradient", g, n.saved(0))
-    if found is not None:
-        return found
     x = n.saved(0)
-    return where((x > -3) & (x < 3), mul(g, 1 / 6), 0.0)
+    found = fused_gradient("hardsigmoid_gradient", g, x)
+    return where((x > -3) & (x < 3), mul(g, 1 / 6), 0.0) if found is None else found
 
 
 HARDSIGMOID = declare("hardsigmoid", hardsigmoid_rule, saves=IN0, flags=FLAGS, kernel=hardsigmoid_array, inputs="self")
@@ -393,10 +391,10 @@ def hardswish_array(a):
 
 
 def hardswish_rule(n, g):
-    found = fused_gradient("hardswish_gradient", g, n.saved(0))
+    x = n.saved(0)
+    found = fused_gradient("hardswish_gradient", g, x)
     if found is not None:
         return found
-    x = n.saved(0)
     middle = mul(g, x * (1 / 3) + 0.5)
     return where(x <= -3, 0.0, where(x < 3, middle, g))
 
@@ -418,10 +416,10 @@ def hardswish(input, inplace=False):
 
 
 def shrink_rule(n, g):
-    found = fused_gradient("outside", g, n.saved(0), numbers=n.args)
+    x, lambd = n.saved(0), n.args[0]
+    found = fused_gradient("outside", g, x, numbers=n.args)
     if found is not None:
         return found
-    x, lambd = n.saved(0), n.args[0]
     return tied(where((x >= -lambd) & (x <= lambd), 0.0, g), x)
 
 

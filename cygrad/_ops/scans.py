@@ -212,9 +212,9 @@ def running_extremum(op, result_type, input, dim, out):
 
 def logcumsumexp_rule(n, g):
     """The sum over k >= i of g[k] * exp(x[i] - y[k])."""
-    x = n.saved(0)
-    if n.may_run_in_parts(g) and isinstance(array_of(x), np.ndarray) and x.ndim and array_of(x).dtype.kind == "f":
-        return tensor_of(scans.logcumsumexp_gradient(array_of(g), array_of(x), array_of(n.saved_result()), n.args[0]))
+    a = array_of(g)
+    if n.may_run_in_parts(g) and isinstance(a, np.ndarray) and a.ndim and a.dtype.kind == "f":
+        return tensor_of(scans.logcumsumexp_gradient(a, array_of(n.saved(0)), array_of(n.saved_result()), n.args[0]))
     return _in_logarithms(n, g)
 
 

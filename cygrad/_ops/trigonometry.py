@@ -76,16 +76,15 @@ def atan(input, *, out=None):
     return apply1(ATAN, input, out)
 
 
-def over_squares(n, g):
+def over_squares(g, y, x):
     """g / (y^2 + x^2), but 0 where both are 0."""
-    y, x = n.saved(0), n.saved(1)
     squares = add(mul(y, y), mul(x, x))
     return where(squares == 0, 0.0, div(g, squares))
 
 
 def atan2_rule(n, g):
-    share = over_squares(n, g)
     y, x = n.saved(0), n.saved(1)
+    share = over_squares(g, y, x)
     return mul(share, x) if n.needs(0) else None, neg(mul(share, y)) if n.needs(1) else None
 
 

@@ -214,11 +214,14 @@ def of_three(op, input, tensor1, tensor2, value, out):
 
 
 def addcdiv_rule(n, g):
-    share = div(mul(g, n.args[0]), conjugate(n.saved(2))) if n.needs(1) or n.needs(2) else None
+    share = None
+    if n.needs(1) or n.needs(2):
+        divisor = n.saved(2)
+        share = div(mul(g, n.args[0]), conjugate(divisor))
     return (
         g if n.needs(0) else None,
         share if n.needs(1) else None,
-        neg(mul(share, conjugate(div(n.saved(1), n.saved(2))))) if n.needs(2) else None,
+        neg(mul(share, conjugate(div(n.saved(1), divisor)))) if n.needs(2) else None,
     )
 
 

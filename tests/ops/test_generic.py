@@ -7,6 +7,8 @@ With `--device cuda` all that runs on a GPU, or on the stand-in for one, and is 
 the same tests compare with differences.
 """
 
+import itertools
+
 import numpy as np
 import pytest
 from ops.calls import (
@@ -238,6 +240,30 @@ def test_gradient_of_one_operand_alone(name, create_graph, on):
             assert (found is None) == (expected is None), f"{sample}: operand {i}"
             if found is not None:
                 assert_near([found], [expected], f"{sample}: gradient of operand", 1e-9)
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+@pytest.mark.parametrize("dtype", [np.float64, np.float16])
+@pytest.mark.parametrize("name", DIFFERENTIABLE)
+def test_saved_values_are_unpacked_once(name, dtype, create_graph):
+    """A pass that calls hooks asks them for each value once, also where no loop knows the type; a checkpoint counts."""
+    for sample in each_sample(name, grad=True, smooth=True):
+        asked: list[int] = []
+
+        def unpack(packed, asked=asked):
+            asked.append(packed[0])
+            return packed[1]
+
+        numbers = itertools.count()
+        call = Call(name, sample, lambda a: a.astype(dtype) if a.dtype.kind == "f" else a)
+        try:
+            with cygrad.autograd.graph.saved_tensors_hooks(lambda t, numbers=numbers: (next(numbers), t), unpack):
+                outputs = call.outputs()
+        except (RuntimeError, NotImplementedError):  # not of half precision
+            continue
+        if outputs:
+            call.gradients(call.weights(outputs), outputs, create_graph=create_graph)
+            assert len(set(asked)) == len(asked), sample
 
 
 def derivative(results, weights, leaf, create_graph=False):
