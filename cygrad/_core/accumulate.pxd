@@ -12,6 +12,6 @@ cdef class AccumulateGrad(Node):
 
 cdef AccumulateGrad new_accumulator(Tensor leaf)
 cdef int keep_leaf(AccumulateGrad node) except -1
-cdef bint is_unshared(Tensor t) except -1
+cdef bint is_unshared(Tensor t, Py_ssize_t held) except -1
 cdef ndarray add_arrays(ndarray a, ndarray b, ndarray out)
-cdef Tensor add_gradients(Tensor a, Tensor b)               # a + b; consumes a's memory if nobody else has it
+cdef Tensor add_gradients(Tensor a, Tensor b)               # a + b; consumes memory that nobody else has

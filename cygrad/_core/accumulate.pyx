@@ -111,15 +111,15 @@ cdef int keep_leaf(AccumulateGrad node) except -1:
     return 0
 
 
-cdef bint is_unshared(Tensor t) except -1:
+cdef bint is_unshared(Tensor t, Py_ssize_t held) except -1:
     """Does nobody but the caller know this tensor and its memory, so that it may be taken over or written to?
 
-    The caller holds one reference to `t`, and none to its array. What requires grad (a saved tensor that a hook gave
+    The caller holds so many references to `t`, and none to its array. What requires grad (a saved tensor that a hook gave
     back, which nobody else holds) is not taken: with it would come its history.
     """
     cdef ndarray array
     cdef PyObject* base
-    if (Py_REFCNT(<PyObject*>t) > 1 or Py_REFCNT(<PyObject*>t.array) > 1 or requires_grad(t)
+    if (Py_REFCNT(<PyObject*>t) > held or Py_REFCNT(<PyObject*>t.array) > 1 or requires_grad(t)
             or not is_contiguous(t.array)):
         return False
     if not is_on_cpu(t.array):
@@ -144,17 +144,24 @@ cdef inline bint owns_memory(ndarray array) noexcept:
     return PyArray_CHKFLAGS(array, NPY_ARRAY_OWNDATA | NPY_ARRAY_WRITEABLE)
 
 
+cdef enum:
+    HELD_BY_RUN = 3             # references to what a rule gave: among its gradients, as one of them, and fitted
+
+
 cdef Tensor add_gradients(Tensor a, Tensor b):
     cdef ndarray xa, xb
-    cdef bint unshared
+    cdef Tensor spare = None
     if thread_state().modes & NO_GRAD and type(a.array) is ndarray and type(b.array) is ndarray:
-        unshared = is_unshared(a)
+        if is_unshared(a, 1):
+            spare = a
+        elif is_unshared(b, HELD_BY_RUN):
+            spare = b
         xa = <ndarray>a.array
         xb = <ndarray>b.array
         if PyArray_TYPE(xa) == PyArray_TYPE(xb) and PyArray_SAMESHAPE(xa, xb):
-            if unshared:
-                add_arrays(xa, xb, xa)
-                return a
+            if spare is not None:
+                add_arrays(xa, xb, <ndarray>spare.array)
+                return spare
             return wrap_in_mode(add_arrays(xa, xb, None))
     return lookup("add").entry(a, b)
 
@@ -191,7 +198,7 @@ cdef int accumulate(Tensor leaf, Tensor grad) except -1:
             lookup("copy").entry(wrap(np.empty_like(leaf.array)), grad))
         return 0
     if present is None:
-        unshared = is_unshared(grad)
+        unshared = is_unshared(grad, 1)
         leaf.grad_ = grad if unshared and same_layout(leaf, grad.array) else copied_like(leaf, grad.array)
         if modes & INFERENCE:
             (<Tensor>leaf.grad_).flags |= IS_INFERENCE

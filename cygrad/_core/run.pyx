@@ -214,7 +214,7 @@ cdef class Run:
             return False
         Py_XDECREF(e.grad)                      # now held by `present` alone
         e.grad = NULL
-        fits = is_unshared(present)
+        fits = is_unshared(present, 1)
         Py_INCREF(present)
         e.grad = <PyObject*>present
         if fits:
@@ -421,7 +421,7 @@ cdef inline void* spare_gradient(Node node, object grad, ThreadState* state) noe
     if (state.modes & (NO_GRAD | FORWARD) == NO_GRAD and type(node) is OpNode and node.hooks is None
             and state.events == NULL and not anomaly_check and (not state.watch or selects(node))
             and type(grad) is Tensor and type((<Tensor>grad).array) is ndarray
-            and is_unshared(<Tensor>grad)):
+            and is_unshared(<Tensor>grad, 1)):
         return <void*>grad
     return NULL
 

@@ -188,7 +188,7 @@ cdef Tensor spend(OpDef op, Tensor g, object other):
         if op.kernel is not None:
             return apply_n(op, (g, other), None, None)
         if (type(other) is Tensor and state.modes & (IN_RULE | FORWARD) == IN_RULE and state.events == NULL
-                and is_unshared(<Tensor>other)
+                and is_unshared(<Tensor>other, 1)
                 and may_write_directly(op, <Tensor>other, g.array, other)):
             run2(op, g, other, (<Tensor>other).array)
             return <Tensor>other

@@ -159,3 +159,68 @@ def test_part_of_a_larger_array_is_copied():
     x = torch.ones(5, requires_grad=True)
     First.apply(x).sum().backward()
     assert x.grad.numpy().base is None or x.grad.numpy().base.nbytes == x.grad.nbytes
+
+
+def ways_to_keep():
+    """How a gradient that comes second, to meet one that is somebody else's, is seen: functions of it that keep it."""
+    kept = []
+
+    class Kept(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            kept.append(g * 2)
+            return kept[-1]
+
+    class AsArray(Kept):
+        @staticmethod
+        def backward(ctx, g):
+            kept.append((g * 2).numpy())
+            return torch.from_numpy(kept[-1])
+
+    class AsView(Kept):
+        @staticmethod
+        def backward(ctx, g):
+            kept.append((g * 2).view(-1))
+            return kept[-1].view(g.shape)
+
+    def hooked(x):
+        y = x * 2
+        y.grad_fn.register_hook(lambda grads, _: kept.append(grads[0]))
+        return y
+
+    return kept, {"tensor": Kept.apply, "array": AsArray.apply, "view": AsView.apply, "post-hook": hooked}
+
+
+@pytest.mark.parametrize("way", ["tensor", "array", "view", "post-hook"])
+def test_what_comes_second_stays_as_it_was_if_somebody_has_it(way):
+    kept, ways = ways_to_keep()
+    x = operands()[0].detach().requires_grad_()
+    y = x * 1
+    # The sum's gradient, expanded, comes first, as its node is the younger.
+    branch = ways[way](y)
+    total = y.sum()
+    (grad,) = torch.autograd.grad(branch.sum() + total, x)
+    assert np.array_equal(grad.numpy(), np.full((5, 7), 3, np.float32))
+    assert len(kept) == 1 and np.array_equal(np.asarray(kept[0]).reshape(5, 7), np.full((5, 7), 2, np.float32))
+
+
+def test_what_comes_second_for_two_stays_as_it_was():
+    class Both(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            return x + y
+
+        @staticmethod
+        def backward(ctx, g):
+            same = g * 2
+            return same, same
+
+    x, c = operands()
+    c.requires_grad_()
+    y, z = x * 1, c * 1
+    found = torch.autograd.grad(Both.apply(y, z).sum() + (y.sum() + z.sum()), (x, c))
+    assert [np.unique(grad.numpy()).tolist() for grad in found] == [[3], [3]]

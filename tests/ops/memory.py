@@ -85,7 +85,6 @@ BACKWARDS = _table(
         {
             0.5: "trapezoid trapz",
             0.75: "diff cumulative_trapezoid",
-            1.0: "std_mean var_mean",
             1.25: "triplet_margin_loss triplet_margin_with_distance_loss",
             1.5: "aminmax cosine_embedding_loss",
             2.0: "gradient",
@@ -106,12 +105,6 @@ BACKWARDS = _table(
             0.5: "scaled_dot_product_attention masked_scatter",
             1.5: "float_power",
             2.25: "conv1d",
-        },
-    ),
-    (
-        "probabilities of all classes, where these do not lie side by side or the target has one for each",
-        {
-            1.5: "cross_entropy.smoothed",
         },
     ),
     (
