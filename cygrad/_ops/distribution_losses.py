@@ -183,11 +183,11 @@ def bce_with_logits_of_package(input, target, weight=None, pos_weight=None, redu
     return _with_logits(input, target, weight, pos_weight, reduction)
 
 
-def with_logits(x, y):
-    """The binary cross-entropies of all elements, for logits and targets of any type."""
+def with_logits(x, y, how=NONE):
+    """The binary cross-entropies of all elements, or what `how` says of them, for logits and targets of any type."""
     broadcast_shape(array_of(y).shape, array_of(x).shape)  # raises if they do not
     arrays = (*promoted(x, y, 0), None, None)
-    return computed(BCE_WITH_LOGITS, kernels.binary_cross_entropy_with_logits, arrays, (), (x, y), NONE, (None,))
+    return computed(BCE_WITH_LOGITS, kernels.binary_cross_entropy_with_logits, arrays, (), (x, y), how, (None,))
 
 
 def _with_logits(input, target, weight, pos_weight, how):

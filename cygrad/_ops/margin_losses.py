@@ -8,7 +8,7 @@ import numpy as np
 from cygrad._core import messages
 from cygrad._core.access import array_of, tensor_of
 from cygrad._core.dual import keep
-from cygrad._core.gradients_in_blocks import in_parts
+from cygrad._core.gradients_in_blocks import in_parts, is_own
 from cygrad._core.opdef import ELSEWHERE, IN0, IN1, IN2, declare, named, publish
 from cygrad._core.record import promoted, result_type
 from cygrad._kernels import losses as kernels
@@ -21,6 +21,7 @@ from cygrad._ops.distribution_losses import with_logits
 from cygrad._ops.gathering import gather
 from cygrad._ops.loss_reductions import (
     CODES,
+    MEAN,
     NONE,
     by_reduction,
     computed,
@@ -337,6 +338,9 @@ def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, r
         how = CODES[reduction]
     else:
         raise ValueError(f"{reduction} is not valid")
+    if weight is None and how != NONE and is_own(x) and x.shape == y.shape:
+        loss = with_logits(x, y, how)
+        return loss if how == MEAN else div(loss, x.shape[-1])
     losses = with_logits(x, y)
     if weight is not None:
         losses = mul(losses, require(weight, name, "weight", 3))

@@ -43,7 +43,6 @@ FORWARDS = _table(
             0.75: "instance_norm istft",
             1.0: "conv1d",
             1.25: "cdist",
-            1.5: "multilabel_soft_margin_loss",
         },
     ),
     (
