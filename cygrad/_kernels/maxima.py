@@ -50,9 +50,10 @@ def _of_windows(x, where, with_places):
     planes, shape = planes_of(x, dims), (*x.shape[: x.ndim - dims], *where.size)
     values = np.full((len(planes), *where.size), lowest(x.dtype), x.dtype)
     places = np.empty(values.shape, np.int64) if with_places else None
-    joins = list(where.taps())
+    taps = list(where.taps())  # of a window far larger than the image, few
+    joins = [(number, there, here) for number, (_, there, here) in enumerate(taps)]
     step = max(1, SCRATCH // 4 // max(1, math.prod(where.image) * x.itemsize))
-    origins, shifts = places_of_taps(where)
+    origins, shifts = places_of_taps(where, [tap for tap, _, _ in taps])
     for start in range(0, len(planes), step):
         block, best = planes[start : start + step], values[start : start + step]
         for _, there, here in joins:
@@ -76,30 +77,32 @@ def largest_of_windows(x, where):
 
 
 def first_taps(block, best, joins):
-    """The number of the tap that each largest element comes from."""
-    count = joins[-1][0] + 1 if joins else 1
+    """The number of the join that each largest element comes from, or of joins where a window sees nothing."""
+    count = len(joins)
     kind = np.uint8 if count <= 255 else np.int64
-    left = np.zeros(best.shape, kind)  # how many taps there are from the one on that is the first
+    left = np.zeros(best.shape, kind)  # how many joins there are from the one on that is the first
     for tap, there, here in joins:
         where = (slice(None), *there)
         equal = (block[(slice(None), *here)] == best[where]).view(np.uint8)
         np.maximum(left[where], equal * kind(count - tap), out=left[where])
-    taps = np.where(left, kind(count) - left, kind(0))
+    taps = kind(count) - left
     if best.dtype.kind == "f" and np.isnan(best).any():
         for tap, there, here in joins:
             np.copyto(taps[(slice(None), *there)], tap, where=np.isnan(block[(slice(None), *here)]))
     return taps
 
 
-def places_of_taps(where):
-    """(the place of each window's tap 0, which may be outside; how far from there each tap is)."""
+def places_of_taps(where, taps):
+    """(the place of each window's tap 0, which may be outside; how far from there each of these taps is, and tap 0)."""
     origins: Any = np.zeros((), np.int64)
-    shifts = np.zeros(1, np.int64)
-    for d, (n, k) in enumerate(zip(where.size, where.kernel)):
+    shifts = [0] * (len(taps) + 1)
+    for d in range(len(where.size)):
         step = math.prod(where.image[d + 1 :])
-        origins = origins[..., None] + (np.arange(n) * where.stride[d] - where.low[d]) * step
-        shifts = (shifts[:, None] + np.arange(k) * where.dilation[d] * step).reshape(-1)
-    return origins, shifts
+        origins = origins[..., None] + (np.arange(where.size[d]) * where.stride[d] - where.low[d]) * step
+        inner = math.prod(where.kernel[d + 1 :])
+        for i, tap in enumerate(taps):  # whose numbers may be too large for NumPy
+            shifts[i] += tap // inner % where.kernel[d] * where.dilation[d] * step
+    return origins, np.array(shifts)
 
 
 @silent

@@ -148,7 +148,7 @@ def test_more_chunks_than_elements(count):
     assert [part.tolist() for part in parts] == [[0], [1], [2], [3], [4]]
 
 
-@pytest.mark.parametrize("dtype", [cygrad.float32, cygrad.float64])
+@pytest.mark.parametrize("dtype", [cygrad.float32, cygrad.float64, cygrad.float16])
 @pytest.mark.parametrize("kernel, padding", [(2**31 - 1, 2**30 - 1), (2**40, 2**39), (11, 5)])
 def test_windows_far_larger_than_the_image(kernel, padding, dtype):
     F = cygrad.nn.functional
@@ -158,6 +158,8 @@ def test_windows_far_larger_than_the_image(kernel, padding, dtype):
     assert (rows == x[:, :, -1:]).all()
     lines = F.max_pool1d(x[0, 0], kernel, 1, padding)
     assert (lines == x[0, 0, :, -1:]).all()
+    cube, places = F.max_pool3d(x[None], (11, kernel, kernel), 1, (5, padding, padding), return_indices=True)
+    assert (cube == 24).all() and (places == 24).all()
 
 
 @pytest.mark.parametrize("times", [2**62, 2**63 - 1])
