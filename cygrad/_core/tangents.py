@@ -64,6 +64,7 @@ class _Thread(threading.local):
     levels: tuple = ()  # those that are open, the outermost first
     deferred: tuple | None = None  # (node, flags, inputs, results) of the last op
     step: Step | None = None  # the last op, if a batch is open
+    modes = 0  # under which it was recorded
     reads: dict = {}  # in a batch: tensors whose arrays were asked for, and by whom, that were no operands since
     writing: Step | None = None  # the write that is going on, if a batch is open
     packed: dict = (
@@ -277,11 +278,19 @@ def flush():
     step, _thread.step = _thread.step, None
     deferred, _thread.deferred = _thread.deferred, None
     packed = _taken()
-    if step is not None:
-        _follow(step, packed)
-    if deferred is not None:
-        node, flags, inputs, results = deferred
-        _carry(node, flags, inputs, results, packed=packed)
+    if step is None and deferred is None:
+        return
+    modes = get_modes()
+    try:
+        if _thread.modes != modes:  # `no_grad` began or ended since
+            set_modes(_thread.modes)
+        if step is not None:
+            _follow(step, packed)
+        if deferred is not None:
+            node, flags, inputs, results = deferred
+            _carry(node, flags, inputs, results, packed=packed)
+    finally:
+        set_modes(modes)
 
 
 def before_write(op, out, inputs, args):
@@ -362,7 +371,8 @@ take_levels(_thread, flush, _has_batch)
 
 
 def note_step(op, outs, inputs, args):
-    """Note an op whose results get samples when the next op comes."""
+    """Note an op whose results get samples, or tangents, when the next op comes."""
+    _thread.modes = get_modes()
     if _has_batch():
         _thread.step = Step(op, outs, inputs, args)
 

@@ -280,3 +280,45 @@ def test_what_a_hook_after_accumulation_may_not_return():
         with fails(RuntimeError, line):
             x.sum().backward()
         assert x.grad.tolist() == [1.0, 1.0]
+
+
+def test_a_tangent_is_recorded_as_the_op_was_that_made_it():
+    # it was computed when the next op came, and recorded or not as things stood then
+    x, v = leaf(0.5, -1.25, 0.75), torch.ones(3)
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(x, v)
+        with torch.no_grad():
+            y = dual.sin()
+        assert not forward_ad.unpack_dual(y).tangent.requires_grad
+        y = dual.sin()
+        with torch.no_grad():
+            tangent = forward_ad.unpack_dual(y).tangent
+        (gradient,) = torch.autograd.grad(tangent.sum(), x)
+    assert torch.allclose(gradient, -x.detach().sin())
+
+
+def test_what_is_constant_by_no_grad_is_so_in_its_tangent_too():
+    def function(z):
+        with torch.no_grad():
+            y = z.sin()
+        return y * z  # the tangent is cos(z) * v * z + y * v, in which cos(z) and y are constant
+
+    x, v = torch.tensor([0.5, -1.25, 0.75]), torch.ones(3)
+    for derivative in (
+        lambda z: torch.func.jvp(function, (z,), (v,))[1],
+        lambda z: torch.func.jacfwd(function)(z).sum(0),
+    ):
+        _, gradient = torch.autograd.functional.vjp(derivative, x, v)
+        assert torch.allclose(gradient, x.cos())
+
+
+def test_what_follows_no_grad_in_a_batch_has_its_gradient():
+    def function(z):
+        with torch.no_grad():
+            y = z.sin()
+        return y + z.exp()
+
+    x, v = leaf(0.5, -1.25, 0.75), torch.ones(3)
+    torch.func.vmap(lambda z: torch.func.vjp(function, z)[1](v)[0])(torch.stack([x, x * 2]))[1].sum().backward()
+    assert torch.allclose(x.grad, 2 * (2 * x).exp())
+    assert torch.is_grad_enabled()
