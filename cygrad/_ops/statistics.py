@@ -278,7 +278,8 @@ def quantiles(function, input, q, dim, keepdim, interpolation, ignore_nan, out):
             weight = sub(mul(places_of_q, tensor_of(scale).to(t.dtype)), tensor_of(below))
         if is_large:
             both = _of_ranks(ordered, np.concatenate((below, above), -1), True)
-            result = lerp(*(narrow(both, -1, start, places.size) for start in (0, places.size)), weight)
+            count = places.size
+            result = lerp(narrow(both, -1, 0, count), narrow(both, -1, count, count), weight)
         else:
             result = lerp(_of_ranks(ordered, below, False), _of_ranks(ordered, above, False), weight)
     if keepdim:
