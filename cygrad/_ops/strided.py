@@ -6,8 +6,9 @@ A view's geometry is (shape, strides, offset), a base's (shape, strides), in byt
 
 from cygrad._core.access import array_of
 from cygrad._core.inquiry import address, memory_of
+from cygrad._core.kernels import as_float32
 from cygrad._core.opdef import LINEAR, PRIVATE, VIEW, declare, publish, variant
-from cygrad._core.record import apply_n, record_view
+from cygrad._core.record import record_n, record_view
 from cygrad._kernels import strided_gradients as kernels
 from cygrad._kernels.strided import restride
 from cygrad._ops.arguments import integer, integers, require
@@ -90,6 +91,18 @@ def check_memory(base, shape, steps, offset, itemsize):
 # -- its gradients --
 
 
+def _computed(kernel, view, base, *tensors):
+    """What a kernel gives: of half precision in single precision, where the steps between elements are longer."""
+    arrays = [None if t is None else array_of(t) for t in tensors]
+    wide = [None if a is None else as_float32(a) for a in arrays]
+    narrow, factor = arrays[0].dtype, wide[0].itemsize // arrays[0].itemsize
+    if factor != 1:
+        shape, strides, offset = view
+        view = shape, tuple(step * factor for step in strides), offset * factor
+        base = base[0], tuple(step * factor for step in base[1])
+    return kernel(*wide, view, base).astype(narrow, copy=False)
+
+
 def strided_sum_rule(n, g):
     return strided_gather(g, *n.args)
 
@@ -105,7 +118,7 @@ STRIDED_SUM = declare(
 
 def strided_sum(input, view, base):
     """The gradient of a tensor in geometry `base`, of which `input` is the gradient of a view in geometry `view`."""
-    return apply_n(STRIDED_SUM, (input,), (view, base))
+    return record_n(STRIDED_SUM, _computed(kernels.strided_sum, view, base, input), (input,), (view, base))
 
 
 def strided_gather_rule(n, g):
@@ -117,7 +130,7 @@ STRIDED_GATHER = declare("strided_gather", strided_gather_rule, flags=LINEAR | P
 
 def strided_gather(input, view, base):
     """What a view in geometry `view` shows of `input`, laid out in geometry `base`; zeros where it shows none of it."""
-    return apply_n(STRIDED_GATHER, (input,), (view, base))
+    return record_n(STRIDED_GATHER, _computed(kernels.strided_gather, view, base, input), (input,), (view, base))
 
 
 def strided_scatter_rule(n, g):
@@ -138,7 +151,8 @@ STRIDED_SCATTER = declare(
 
 def strided_scatter(input, part, view, base):
     """A copy of `input`, laid out in geometry `base`, in which a view in geometry `view` shows `part`; None: zeros."""
-    return apply_n(STRIDED_SCATTER, (input, part), (view, base))
+    array = _computed(kernels.strided_scatter, view, base, input, part)
+    return record_n(STRIDED_SCATTER, array, (input, part), (view, base))
 
 
 methods = {"as_strided_": as_strided_}

@@ -62,3 +62,28 @@ def check(found, wanted, half, sample, name):
     limit = cygrad.finfo(half).max
     known = np.isfinite(b) & (abs(b) < limit)
     np.testing.assert_allclose(a[known], b[known], 0.06, 0.06, err_msg=str(sample))
+
+
+def changed_views(a):
+    """Views by strides, and views that are changed in place."""
+    x = a * 1
+    x[1:3, ::2].mul_(2)
+    x.t()[0].add_(x[0, 0])
+    x.as_strided((2, 2), (1, 2), 3).mul_(3)
+    return x.as_strided((3, 2, 2), (1, 3, 1), 1) * 2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradients_of_strided_views(kind):
+    """Whose geometry is in bytes, of which half precision has fewer."""
+    if kind == "bfloat16":
+        pytest.importorskip("ml_dtypes")
+    found = []
+    for dtype in (getattr(cygrad, kind), cygrad.float32):
+        x = cygrad.arange(12).reshape(4, 3).to(dtype).requires_grad_()
+        result = changed_views(x)
+        weights = (cygrad.arange(12).reshape(3, 2, 2) % 3).to(dtype)
+        (gradient,) = cygrad.autograd.grad(result, x, weights)
+        _, tangent = cygrad.func.jvp(changed_views, (x.detach(),), (cygrad.ones(4, 3, dtype=dtype),))
+        found.append((gradient.tolist(), tangent.tolist()))
+    assert found[0] == found[1]
