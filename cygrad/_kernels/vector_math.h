@@ -20,7 +20,7 @@
     STAGE(EXP, exponential_of_double(x))                                                                        \
     STAGE(EXPM1, exponential_less_1_double(x))          /* x up to 80 */                                        \
     STAGE(LOG1P, log_of_1_and_double(x))                /* x from 0 to 1 */                                     \
-    STAGE(LOGISTIC, 1 / (1 + exponential_of_double(-x)))                                                        \
+    STAGE(LOGISTIC, logistic(x))                                                                                \
     STAGE(ERF, error_function(x))
 
 #define DECLARE_STAGE(NAME, FORMULA) CYGRAD_HIDDEN void cygrad_##NAME##_f64(double *run, Py_ssize_t n);
@@ -38,6 +38,17 @@ CYGRAD_INLINE double exponential_less_1_double(double x)
     uint64_t k;
     const double e = reduced_double(x < -60 ? -60 : x, &k);
     return e * power_of_2_double(k) + (power_of_2_double(k) - 1);
+}
+
+/* 1 / (1 + exp(-x)), where the exponential is infinite below -709.44; nan stays nan. */
+CYGRAD_INLINE double logistic(double x)
+{
+    uint64_t k;
+    double e;
+    x = x < -709.7 ? -709.7 : x;
+    x = x > 708 ? 708 : x;
+    e = reduced_double(-x, &k) + 1;
+    return 1 / (1 + e * power_of_2_double(k));
 }
 
 /* log(1 + t) for t from 0 to 1, as the one of (1 + t) / 2 where that is nearer to 1, by 2 artanh(s) = 2 s + 2 s q p(q)
