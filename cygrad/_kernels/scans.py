@@ -79,7 +79,7 @@ def log_of_sum(a, b):
     is_first = a.real >= b.real
     larger, smaller = np.where(is_first, a, b), np.where(is_first, b, a)
     found = larger + np.log1p(np.exp(smaller - larger))
-    return np.where(larger.real == -np.inf, larger, found)  # the logarithm of 0
+    return np.where(np.isinf(a.real) & (a.real == b.real), larger, found)  # whose difference is nan
 
 
 dispatching(globals(), "running_extremum logcumsumexp")
