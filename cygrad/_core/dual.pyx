@@ -130,8 +130,11 @@ cdef int leave_to_base(Tensor out) except -1:
 
 
 cpdef Tensor record_same(OpDef op, Tensor a, tuple args):
-    """The same memory with one node more: no view of `a`, so that it may have another tangent."""
-    cdef Tensor out = record1(op, a.array, a, args)
+    """The same memory with one node more: no view of `a`, so that it may have another tangent.
+
+    Its array is another object, by which a batch knows samples: where nothing is recorded, those of `a` stay as they are.
+    """
+    cdef Tensor out = record1(op, a.array.view(), a, args)
     if not a.flags & IS_INFERENCE:
         out.counter = counter_of(a)
     return out

@@ -322,3 +322,21 @@ def test_what_follows_no_grad_in_a_batch_has_its_gradient():
     torch.func.vmap(lambda z: torch.func.vjp(function, z)[1](v)[0])(torch.stack([x, x * 2]))[1].sum().backward()
     assert torch.allclose(x.grad, 2 * (2 * x).exp())
     assert torch.is_grad_enabled()
+
+
+@pytest.mark.parametrize(
+    "constant",
+    [
+        lambda z: torch.func.jvp(torch.sin, (z,), (torch.ones(3),))[1],
+        lambda z: forward_ad.make_dual(z, torch.ones(3)).detach(),
+    ],
+)
+def test_a_dual_made_without_recording_leaves_the_samples_of_its_tensor_alone(constant):
+    def function(z):
+        with torch.no_grad(), forward_ad.dual_level() if "make_dual" in constant.__code__.co_names else torch.no_grad():
+            constant(z)
+        return z.sin()
+
+    x = leaf(0.5, -1.25, 0.75)
+    torch.func.vmap(function)(torch.stack([x, x * 2]))[1].sum().backward()
+    assert torch.allclose(x.grad, 2 * (2 * x).cos())
