@@ -120,7 +120,6 @@ BACKWARDS = _table(
             1.25: "cumprod",
             1.75: "vander",
             2.0: "renorm",
-            2.25: "scatter_reduce index_reduce",
         },
     ),
 )
