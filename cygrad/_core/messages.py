@@ -183,7 +183,7 @@ def warn_imaginary_lost():
     warnings.warn("Casting complex values to real discards the imaginary part", UserWarning, stacklevel=2)
 
 
-said = set()  # what is said once in a process
+said: set[str] = set()  # what is said once in a process
 
 
 def warn_scalar_of_gradient():

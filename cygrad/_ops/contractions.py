@@ -189,9 +189,9 @@ def _diagonal(t, dims):
     return diagonal(t, 0, *dims)
 
 
-def _summed(t, dims):
+def _summed(t, dims, keepdim=False):
     """The sum of integers of their own type; that of `sum` is int64."""
-    return total(t, dims, dtype=None if t.is_floating_point() or t.is_complex() else t.dtype)
+    return total(t, dims, keepdim, dtype=None if t.is_floating_point() or t.is_complex() else t.dtype)
 
 
 def check_sizes(parts):
@@ -374,7 +374,7 @@ def tensordot(a, b, dims=2, out=None):
             )
     for (m, n), i, j in zip(lengths, of_a, of_b):  # a length of 1 is broadcast: the other is summed over
         if m != n:
-            a, b = (a, total(b, j, True)) if m == 1 else (total(a, i, True), b)
+            a, b = (a, _summed(b, j, True)) if m == 1 else (_summed(a, i, True), b)
     shape_a, shape_b = array_of(a).shape, array_of(b).shape
     of_a = [dim_argument(i, len(shape_a), "tensordot", "dims", 3) for i in of_a]
     of_b = [dim_argument(j, len(shape_b), "tensordot", "dims", 3) for j in of_b]

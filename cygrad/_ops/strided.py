@@ -4,6 +4,8 @@ See Note [Strided gradients] in cygrad/_kernels/strided_gradients.py and Note [V
 A view's geometry is (shape, strides, offset), a base's (shape, strides), in bytes.
 """
 
+from typing import Any
+
 from cygrad._core.access import array_of
 from cygrad._core.inquiry import address, memory_of
 from cygrad._core.kernels import as_float32
@@ -93,14 +95,14 @@ def check_memory(base, shape, steps, offset, itemsize):
 
 def _computed(kernel, view, base, *tensors):
     """What a kernel gives: of half precision in single precision, where the steps between elements are longer."""
-    arrays = [None if t is None else array_of(t) for t in tensors]
-    wide = [None if a is None else as_float32(a) for a in arrays]
-    narrow, factor = arrays[0].dtype, wide[0].itemsize // arrays[0].itemsize
+    wide: list[Any] = [None if t is None else as_float32(array_of(t)) for t in tensors]
+    narrow = array_of(tensors[0])
+    factor = wide[0].itemsize // narrow.itemsize
     if factor != 1:
         shape, strides, offset = view
         view = shape, tuple(step * factor for step in strides), offset * factor
         base = base[0], tuple(step * factor for step in base[1])
-    return kernel(*wide, view, base).astype(narrow, copy=False)
+    return kernel(*wide, view, base).astype(narrow.dtype, copy=False)
 
 
 def strided_sum_rule(n, g):

@@ -10,7 +10,7 @@ def name_initialisers(classes: Iterable[Any], kept: Iterable[str] = ()) -> None:
     for cls in classes:
         if not isinstance(cls, type) or "__init__" in vars(cls):
             continue
-        plain = cls.__init__
+        plain: Any = getattr(cls, "__init__")  # noqa: B009
         if not isinstance(plain, FunctionType) or plain.__qualname__.partition(".")[0] in kept:
             continue
         own = FunctionType(plain.__code__, plain.__globals__, "__init__", plain.__defaults__, plain.__closure__)
@@ -20,4 +20,4 @@ def name_initialisers(classes: Iterable[Any], kept: Iterable[str] = ()) -> None:
             plain.__doc__,
         )
         own.__qualname__, own.__module__ = f"{cls.__name__}.__init__", plain.__module__
-        cls.__init__ = own
+        setattr(cls, "__init__", own)  # noqa: B010

@@ -182,6 +182,8 @@ def test_mixed_types():
             say(lambda equation=equation, a=a, b=b: torch.einsum(equation, a, b))
         for bytes_ in ([1, 2], [0, 2]):
             say(lambda bytes_=bytes_: torch.nn.functional.threshold(torch.tensor(bytes_, dtype=torch.uint8), 0, -1))
+        small = torch.arange(6, dtype=torch.int8).reshape(2, 3)
+        say(lambda: torch.tensordot(small, torch.ones(1, 3, 4, dtype=torch.int8), 1))
         say(lambda: torch.nonzero_static(single, size=3, fill_value=1.5))
         say(lambda: torch.nonzero_static(single, size=3, fill_value=1))
 
