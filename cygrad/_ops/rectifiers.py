@@ -164,7 +164,7 @@ def prelu_array(a, weight):
 def prelu_rule(n, g):
     x, weight = n.saved(0), n.saved(1) if n.needs(0) else None
     opened = n.opened(x, weight)
-    if n.needs(0) and weight.numel() != 1:
+    if weight is not None and weight.numel() != 1:
         return _prelu_gradients(opened, g)
     grad_x = fused_gradient("leaky_relu_gradient", g, x, weight) if n.needs(0) else None
     if n.needs(0) and grad_x is None:
