@@ -97,6 +97,7 @@ GNU_COMPILE_ARGS = [
     "-fno-ident",  # the compiler's name, once in each module
     "-fno-plt",  # 2 %: functions of the interpreter are called through their table entry, without a stub before it
     "-fno-stack-protector",  # 1 %: what Debian's Python adds to each function with an array
+    "-fvisibility=hidden",  # modules begin with functions that say themselves that they are to be found
     "-fno-math-errno",  # nobody reads errno, and sqrt becomes one instruction
     "-Wno-unused-function",  # Cython writes helpers that a given module may not need
     "-DCYTHON_UNPACK_METHODS=0",  # 2 %: calls of Python methods are all done in one way
