@@ -16,7 +16,7 @@ REFUSED = re.compile(
     "[Ee]xpected .*float|handle types other than float and double|Unsupported input type"
 )
 # Results that tell the precision, here and in PyTorch.
-OTHER_VALUES = {"nextafter", "mvlgamma", "normalize"}
+OTHER_VALUES = {"nextafter", "mvlgamma", "normalize", "unit"}
 OTHER_TYPES = {"bincount"}  # single precision stays, all else gives double
 
 
