@@ -190,8 +190,8 @@ def compile_args(source, compiler_type, string_args):
 
 
 # Linking looks at all modules at once: the helper functions that Cython writes into each are there once, 9 % of the
-# wheel, and in one piece, 1 % more: pieces have copies of what is small. It takes half a minute, so that builds in place
-# do without it. There, lines in tracebacks are exact, too.
+# wheel, and in one piece, 1 % more: pieces have copies of what is small. It takes half a minute, so that builds in
+# place do without it. There, lines in tracebacks are exact, too.
 WHOLE_ARGS = ["-flto=auto", "-flto-partition=one", "-fipa-icf", "-DCYGRAD_COARSE_LINES"]
 # What an interpreter adds to the linker's command counts for code made while linking: Debian's has `-g`, for which GCC
 # writes unwind tables, 3 % of the wheel.
