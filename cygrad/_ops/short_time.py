@@ -181,7 +181,8 @@ def spectra(t, size, hop, window, is_complex, normalized, onesided, return_compl
     if onesided and is_complex:
         raise RuntimeError("Cannot have onesided output if window or input is complex")
     half, norm = onesided is None or bool(onesided), "ortho" if normalized else "backward"
-    if half and window is not None and is_own(t) and t.dtype is window.dtype and array_of(t).dtype.char in "fd":
+    are_alike = window is not None and t.dtype is window.dtype and type(array_of(window)) is np.ndarray
+    if half and are_alike and is_own(t) and array_of(t).dtype.char in "fd":
         result = windowed_spectra(t, window, size, hop, norm)
     else:
         sections = unfold(t, -1, size, hop)

@@ -15,7 +15,14 @@ REFUSED = (
     "^Expected all tensors to be on the same device, but found at least two devices, "
     "|^Input and (hidden|parameter) tensors are not at the same device, found input tensor at "
 )
-OF_RULES = {"masked_scatter_backward", "value_selecting_reduction"}  # no user calls them
+# No user calls them; whoever does has looked where the operands are.
+OF_RULES = {
+    "masked_scatter_backward",
+    "value_selecting_reduction",
+    "summed_products",
+    "windowed_spectra",
+    "strided_scatter",
+}
 
 # Ops that take operands from two devices, as PyTorch's do, or are none of the user's.
 ALLOWED = {

@@ -351,7 +351,7 @@ def test_out_is_taken_by_keyword_alone():
     for call, text in (
         (lambda: torch.sqrt(x, y), r"sqrt\(\) takes 1 positional argument but 2 were given"),
         (lambda: x.sqrt(y), r"sqrt\(\) takes 1 positional argument but 2 were given"),
-        (lambda: torch.sqrt_(x, y), r"sqrt\(\) takes 1 positional argument but 2 were given"),
+        (lambda: torch.sqrt_(x, y), r"sqrt_\(\) takes 1 positional argument but 2 were given"),
         (lambda: torch.mul(x, x, y), r"mul\(\) takes 2 positional arguments but 3 were given"),
         (lambda: torch.sin(*[x, y]), r"takes 1 positional"),
         (lambda: torch.sin(x, y), "positional"),
