@@ -16,8 +16,6 @@
 enum { RUN = STAGE_RUN };
 enum { ONE, EACH, SPREAD };     /* elements of an operand: one, one for each of the result, some for more than one */
 
-#define QUICK_CLONES CYGRAD_CLONES      /* of what many call; the others without an exponential wait for memory */
-
 CYGRAD_BEGIN_CHOOSING_LOOPS
 
 /* exp(x) - 1 for x up to 80. */
@@ -53,7 +51,6 @@ CYGRAD_INLINE double kept_f64(double x, int holds) { return double_of(bits_of_do
 #define WHOLE truncf
 #define ABS fabsf
 #define COPYSIGN copysignf
-#define CLONES                  /* these wait for memory */
 #define EXP_CLONES CYGRAD_CLONES
 #define DEFINE_STAGED DEFINE_STAGED_f32
 #define NAME(name) name##_f32
@@ -64,7 +61,6 @@ CYGRAD_INLINE double kept_f64(double x, int holds) { return double_of(bits_of_do
 #undef WHOLE
 #undef ABS
 #undef COPYSIGN
-#undef CLONES
 #undef EXP_CLONES
 #undef DEFINE_STAGED
 #undef NAME
@@ -76,7 +72,6 @@ CYGRAD_INLINE double kept_f64(double x, int holds) { return double_of(bits_of_do
 #define ABS fabs
 #define COPYSIGN copysign
 #define EXP_CLONES              /* the stages have them */
-#define CLONES CYGRAD_CLONES
 #define DEFINE_STAGED DEFINE_STAGED_f64
 #define NAME(name) name##_f64
 #include "fused.h"
@@ -86,7 +81,6 @@ CYGRAD_INLINE double kept_f64(double x, int holds) { return double_of(bits_of_do
 #undef WHOLE
 #undef ABS
 #undef COPYSIGN
-#undef CLONES
 #undef EXP_CLONES
 #undef DEFINE_STAGED
 #undef NAME
@@ -144,15 +138,12 @@ static void gated_part(void *context, Py_ssize_t first, Py_ssize_t count)
 #define OF1 const REAL x = xs[i]; (void)x;
 #define OF2 OF1 const REAL y = ys[i]; (void)y;
 #define OF3 OF2 const REAL z = zs[i]; (void)z;
-#define DEFINE1(FUNCTION, ...) DEFINE_LOOP(CLONES, FUNCTION, OF1, __VA_ARGS__)
-#define DEFINE2(FUNCTION, ...) DEFINE_LOOP(CLONES, FUNCTION, OF2, __VA_ARGS__)
-#define DEFINE3(FUNCTION, ...) DEFINE_LOOP(CLONES, FUNCTION, OF3, __VA_ARGS__)
+#define DEFINE1(FUNCTION, ...) DEFINE_LOOP(CYGRAD_CLONES, FUNCTION, OF1, __VA_ARGS__)
+#define DEFINE2(FUNCTION, ...) DEFINE_LOOP(CYGRAD_CLONES, FUNCTION, OF2, __VA_ARGS__)
+#define DEFINE3(FUNCTION, ...) DEFINE_LOOP(CYGRAD_CLONES, FUNCTION, OF3, __VA_ARGS__)
 #define DEFINE1_EXP(FUNCTION, ...) DEFINE_STAGED(HEAD(EXP_CLONES, FUNCTION), NUMBERS, OF1, __VA_ARGS__)
 #define DEFINE2_EXP(FUNCTION, ...) DEFINE_STAGED(HEAD(EXP_CLONES, FUNCTION), NUMBERS, OF2, __VA_ARGS__)
 #define DEFINE3_EXP(FUNCTION, ...) DEFINE_STAGED(HEAD(EXP_CLONES, FUNCTION), NUMBERS, OF3, __VA_ARGS__)
-#define DEFINE1_QUICK(FUNCTION, ...) DEFINE_LOOP(QUICK_CLONES, FUNCTION, OF1, __VA_ARGS__)
-#define DEFINE2_QUICK(FUNCTION, ...) DEFINE_LOOP(QUICK_CLONES, FUNCTION, OF2, __VA_ARGS__)
-#define DEFINE3_QUICK(FUNCTION, ...) DEFINE_LOOP(QUICK_CLONES, FUNCTION, OF3, __VA_ARGS__)
 #define WITHIN(bound, BEYOND, x) (((x) BEYOND (bound)) | ((bound) != (bound)) ? (bound) : (x))  /* nan stays nan */
 #define AT_LEAST(x, low) ((x) < (low) ? (low) : (x))    /* nan stays nan */
 #define BETWEEN(x, low, high) (AT_LEAST(x, low) > (high) ? (high) : AT_LEAST(x, low))
@@ -167,14 +158,14 @@ DEFINE1(hardsigmoid, BETWEEN(x + 3, 0, 6) / 6)
 DEFINE1(hardswish, x * (BETWEEN(x + 3, 0, 6) / 6))
 DEFINE1(hardshrink, KEPT(x, !((x >= -a) & (x <= a))))
 DEFINE1(softshrink, x * (ABS(x) > a) - COPYSIGN(ABS(x) > a ? a : 0, x))
-DEFINE1_QUICK(frac, x - WHOLE(x))
-DEFINE1_QUICK(rounded, NEAREST(x * a / b) / a * b)
+DEFINE1(frac, x - WHOLE(x))
+DEFINE1(rounded, NEAREST(x * a / b) / a * b)
 DEFINE1_EXP(softplus, LOG1PEXP, -ABS(x * a), x * a > b ? x : ((x * a > 0 ? x * a : 0) + e) / a)
 DEFINE1_EXP(logsigmoid, LOG1PEXP, -ABS(x), (x < 0 ? x : 0) - e)
 DEFINE_LOOP(, erfc, OF1, (REAL)erfc(x))      /* of many in float32 see tables.py */
 
 /* Nan becomes a, what is infinite p[1] or p[2], or the largest and the least number of the type where these are nan. */
-static QUICK_CLONES void NAME(finite)(const REAL *xs, const REAL *ys, const REAL *zs, REAL *out, Py_ssize_t n,
+static CYGRAD_CLONES void NAME(finite)(const REAL *xs, const REAL *ys, const REAL *zs, REAL *out, Py_ssize_t n,
                                       const double *p)
 {
     const REAL a = (REAL)p[0], b = p[1] == p[1] ? (REAL)p[1] : FINITE, negative = p[2] == p[2] ? (REAL)p[2] : -FINITE;
@@ -211,15 +202,15 @@ DEFINE2(huber, ABS(x - y) < a ? (x - y) * (x - y) * (REAL)0.5 : a * (ABS(x - y) 
 DEFINE2_EXP(binary_cross_entropy_with_logits, LOG1PEXP, -ABS(x), (1 - y) * x + ((x < 0 ? -x : 0) + e))
 DEFINE2_EXP(soft_margin, LOG1PEXP, -ABS(x * y), (x * y < 0 ? -x * y : 0) + e)
 DEFINE2_EXP(logaddexp, LOG1PEXP, x == y ? 0 : -ABS(x - y) * a, (x < y ? y : x) + e * b)
-DEFINE2_QUICK(whole_quotient, WHOLE(x / y))
-DEFINE2_QUICK(lerp_by_number, (y - x) * a + (b > 0 ? y : x))
+DEFINE2(whole_quotient, WHOLE(x / y))
+DEFINE2(lerp_by_number, (y - x) * a + (b > 0 ? y : x))
 
 /* -- of three */
 
-DEFINE3_QUICK(lerp, (y - x) * (ABS(z) < (REAL)0.5 ? z : z - 1) + (ABS(z) < (REAL)0.5 ? x : y))
-DEFINE3_QUICK(addcmul, x + a * y * z)
-DEFINE3_QUICK(addcdiv, x + y / z * a)
-DEFINE3_QUICK(clamped, WITHIN(z, >=, WITHIN(y, <=, x)))
+DEFINE3(lerp, (y - x) * (ABS(z) < (REAL)0.5 ? z : z - 1) + (ABS(z) < (REAL)0.5 ? x : y))
+DEFINE3(addcmul, x + a * y * z)
+DEFINE3(addcdiv, x + y / z * a)
+DEFINE3(clamped, WITHIN(z, >=, WITHIN(y, <=, x)))
 
 /* -- their gradients for x; z is the one that comes in */
 
@@ -296,9 +287,6 @@ static void NAME(run_fused)(const native_call *c, Py_ssize_t first, Py_ssize_t c
 #undef DEFINE1
 #undef DEFINE2
 #undef DEFINE3
-#undef DEFINE1_QUICK
-#undef DEFINE2_QUICK
-#undef DEFINE3_QUICK
 #undef WITHIN
 #undef DEFINE1_EXP
 #undef DEFINE2_EXP

@@ -1,5 +1,7 @@
 """Copies, conversions, and writing into tensors."""
 
+from libc.string cimport memset
+from numpy cimport PyArray_DATA, PyArray_ISONESEGMENT, PyArray_ISWRITEABLE, PyArray_NBYTES, ndarray
 
 import numpy as np
 
@@ -335,7 +337,10 @@ def zero_(input):
     cdef Tensor t = require(input, "zero_")
     cdef unsigned int mask = 0
     node = begin_write(ZERO, t, (t,), None, &mask, None)
-    t.array[...] = 0
+    if is_on_cpu(t.array) and PyArray_ISONESEGMENT(<ndarray>t.array) and PyArray_ISWRITEABLE(<ndarray>t.array):
+        memset(PyArray_DATA(<ndarray>t.array), 0, PyArray_NBYTES(<ndarray>t.array))     # twice as fast as NumPy's
+    else:
+        t.array[...] = 0
     return end_write(ZERO, t, (t,), node, mask, None)
 
 

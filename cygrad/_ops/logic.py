@@ -56,6 +56,8 @@ def equal(input, other):
     """
     a, b = require(input, "equal"), require(other, "equal", "other", 2)
     x, y = array_of(a), array_of(b)
+    if x is y and x.dtype.kind in "biu":
+        return True
     return x.shape == y.shape and not np.count_nonzero(x != y)
 
 
