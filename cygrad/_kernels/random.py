@@ -79,7 +79,7 @@ def uniform(numbers, shape, dtype):
 def gaussian(numbers, shape, dtype):
     """Of mean 0 and variance 1, floating point or complex."""
     if dtype.kind == "c":
-        return _pairs(numbers.standard_normal, shape, dtype) * dtype.type(math.sqrt(0.5))
+        return np.asarray(_pairs(numbers.standard_normal, shape, dtype) * dtype.type(math.sqrt(0.5)))
     if dtype.itemsize > 4:
         return np.asarray(numbers.standard_normal(shape, dtype), dtype)
     size = math.prod(shape)

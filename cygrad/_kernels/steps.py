@@ -45,13 +45,6 @@ def _by_place(params, *others):
     return found
 
 
-def fits(param, grad, state):
-    """Can `formula_step` change them?"""
-    from cygrad._kernels.gpu import optim as on_gpus
-
-    return on_gpus.fits(param, grad, state)
-
-
 def formula_step(name, rows):
     """One step, on GPUs, of the optimizer with this name: (parameter, gradient, state, numbers) of each."""
     from cygrad._kernels.gpu import optim as on_gpus

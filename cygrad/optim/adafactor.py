@@ -94,15 +94,15 @@ class Adafactor(Optimizer):
         eps, least = group["eps"]
         if eps is None:
             eps = cygrad.finfo(param.dtype).eps
-        size = min(lr, t**-0.5) * max(least, _rms(param))
+        size = _at_least(least, _rms(param)) * -min(lr, t**-0.5)  # a tensor, so that nothing waits for a GPU
         if group["weight_decay"]:
             param.mul_(1 - lr * group["weight_decay"])
         update = grad / _mean_square(grad, state, t ** group["beta2_decay"], eps).clamp_(min=eps * eps).sqrt_()
-        param.sub_(update, alpha=size / max(1.0, _rms(update) / group["d"]))
+        param.addcmul_(update, size / _at_least(1.0, _rms(update) / group["d"]))
 
     def _first_state(self, param: Tensor, grad: Tensor) -> dict[str, Tensor]:
         state = self.state[param]
-        state["step"] = cygrad.tensor(0.0)
+        state["step"] = cygrad.tensor(0.0, device="cpu")
         if grad.ndim > 1:
             *others, rows, columns = grad.shape
             state["row_var"] = grad.new_zeros((*others, rows, 1))
@@ -112,8 +112,13 @@ class Adafactor(Optimizer):
         return state
 
 
-def _rms(tensor: Tensor) -> float:
-    return float(tensor.norm() / tensor.numel() ** 0.5)
+def _rms(tensor: Tensor) -> Tensor:
+    return tensor.norm().double() / tensor.numel() ** 0.5
+
+
+def _at_least(least: float, number: Tensor) -> Tensor:
+    """The larger one; `least` where the number is nan."""
+    return number.fmax(cygrad.full_like(number, least))
 
 
 def _mean_square(grad: Tensor, state: dict[str, Tensor], weight: float, eps: float) -> Tensor:

@@ -82,7 +82,7 @@ class Adagrad(FormulaOptimizer):
     def _first_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
         first = group["initial_accumulator_value"]
         value = complex(first, first) if param.is_complex() else first
-        return {"step": cygrad.tensor(0.0), "sum": cygrad.full_like(param.detach(), value)}
+        return {"step": cygrad.tensor(0.0, device="cpu"), "sum": cygrad.full_like(param.detach(), value)}
 
     def _change(self, xp: Any, p: Any, g: Any, state: dict[str, Any], o: dict[str, Any], t: float) -> None:
         total = state["sum"]

@@ -75,7 +75,7 @@ class ASGD(FormulaOptimizer):
     def _first_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
         average = zeros(param, "ax")
         eta = cygrad.tensor(float(group["lr"]))
-        return {"step": average.pop("step"), "eta": eta, "mu": cygrad.tensor(1.0), **average}
+        return {"step": average.pop("step"), "eta": eta, "mu": cygrad.tensor(1.0, device="cpu"), **average}
 
     def _change(self, xp: Any, p: Any, g: Any, state: dict[str, Any], o: dict[str, Any], t: float) -> None:
         average, eta, mu, lr = state["ax"], state["eta"], state["mu"], o["lr"]

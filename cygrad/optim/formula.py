@@ -10,7 +10,7 @@ import numpy as np
 import cygrad
 from cygrad import Tensor
 from cygrad._core.access import array_of, arrays_for_update
-from cygrad._kernels.steps import fits, formula_step
+from cygrad._kernels.steps import formula_step
 from cygrad.optim.optimizer import Optimizer, _count_on_gpu, as_real, loss_of
 
 __all__ = ["FormulaOptimizer"]
@@ -77,12 +77,9 @@ class FormulaOptimizer(Optimizer):
     def _goes_along(self, rows: list, param: Tensor, state: dict[str, Tensor], group: dict[str, Any]) -> bool:
         """Add to `rows` what is changed by one launch for all, on a GPU; False if that can not be."""
         names = vars(self._owner()).get("_of_elements")
-        if names is None or not param.is_cuda or param.is_complex() or group.get("capturable"):
+        if names is None or not param.is_cuda or group.get("capturable"):
             return False
         if param.grad is None or not isinstance(rate := rate_of(group), float):
-            return False
-        given = [None if name not in state else array_of(state[name]) for name in names]
-        if not fits(array_of(param), grad := array_of(param.grad), given):
             return False
         p, *arrays = arrays_for_update([param, *state.values()])
         values, o = dict(zip(state, arrays)), {**group, "lr": rate}
@@ -90,7 +87,7 @@ class FormulaOptimizer(Optimizer):
         decay, is_apart = o.get("weight_decay", 0), o.get("decoupled_weight_decay", False)
         shared = -1 if o["maximize"] else 1, 0 if is_apart else decay, 1 - rate * decay if is_apart else 1
         numbers = *shared, *self._numbers(values, o, float(values["step"].item()))
-        rows.append((p, grad, [values.get(name) for name in names], numbers))
+        rows.append((p, array_of(param.grad), [values.get(name) for name in names], numbers))
         return True
 
     def _step_arrays(self, param: Tensor, state: dict[str, Tensor], group: dict[str, Any]) -> None:
@@ -122,7 +119,7 @@ class FormulaOptimizer(Optimizer):
 
 def zeros(param: Tensor, *names: str) -> dict[str, Tensor]:
     """A first state: a counter of steps, and zeros like the parameter under these names."""
-    return {"step": cygrad.tensor(0.0), **{name: cygrad.zeros_like(param.detach()) for name in names}}
+    return {"step": cygrad.tensor(0.0, device="cpu"), **{name: cygrad.zeros_like(param.detach()) for name in names}}
 
 
 def rate_of(group: dict[str, Any]) -> Any:

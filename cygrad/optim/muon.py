@@ -85,24 +85,35 @@ class Muon(Optimizer):
         loss = loss_of(closure)
         with cygrad.no_grad():
             for group in self.param_groups:
+                alike: dict[Any, list[Tensor]] = {}  # on GPUs, matrices of one shape go together
                 for param in group["params"]:
                     if param.grad is not None:
-                        self._change(param, param.grad, group)
+                        key = (param.device, param.dtype, param.shape) if param.is_cuda else param
+                        alike.setdefault(key, []).append(param)
+                for params in alike.values():
+                    self._change(params, group)
         return loss
 
-    def _change(self, param: Tensor, grad: Tensor, group: dict[str, Any]) -> None:
+    def _change(self, params: list[Tensor], group: dict[str, Any]) -> None:
+        first, updates = params[0], [self._update(param, group) for param in params]
+        given = cygrad.stack(updates) if len(params) > 1 else updates[0]
+        found = orthogonalized(given, group["ns_coefficients"], group["ns_steps"], group["eps"])
+        lr, factor = float(group["lr"]), _factor(first, group["adjust_lr_fn"])
+        for param, update in zip(params, found if len(params) > 1 else (found,)):
+            param.mul_(1 - lr * group["weight_decay"])
+            param.sub_(update, alpha=lr * factor)
+
+    def _update(self, param: Tensor, group: dict[str, Any]) -> Tensor:
+        """The momentum to be made orthogonal, with the gradient in it."""
         if param.is_complex():
             raise RuntimeError("Muon does not support complex parameters")
-        state, momentum = self.state[param], group["momentum"]
+        grad, state, momentum = param.grad, self.state[param], group["momentum"]
+        assert grad is not None
         if not state:
             state["momentum_buffer"] = cygrad.zeros_like(grad)
-        average = state["momentum_buffer"]
+        average: Tensor = state["momentum_buffer"]
         average.lerp_(grad, 1 - momentum)
-        update = grad.lerp(average, momentum) if group["nesterov"] else average
-        update = orthogonalized(update, group["ns_coefficients"], group["ns_steps"], group["eps"])
-        lr = float(group["lr"])
-        param.mul_(1 - lr * group["weight_decay"])
-        param.sub_(update, alpha=lr * _factor(param, group["adjust_lr_fn"]))
+        return grad.lerp(average, momentum) if group["nesterov"] else average
 
 
 def _factor(param: Tensor, adjust_lr_fn: str | None) -> float:
@@ -113,15 +124,16 @@ def _factor(param: Tensor, adjust_lr_fn: str | None) -> float:
 
 
 def orthogonalized(matrix: Tensor, coefficients: tuple[float, float, float], steps: int, eps: float) -> Tensor:
-    """The matrix with singular values of about 1: those of x become a*s + b*s**3 + c*s**5 in each step."""
+    """Matrices with singular values of about 1: those of x become a*s + b*s**3 + c*s**5 in each step."""
     if steps >= 100:
         raise ValueError("Number of steps must be less than 100 for computational efficiency")
     if len(coefficients) != 3:
         raise ValueError("Coefficients must be a tuple of exactly 3 values")
     a, b, c = coefficients
-    x = matrix.T if matrix.shape[0] > matrix.shape[1] else matrix
-    x = x / x.norm().clamp(min=eps)
+    is_tall = matrix.shape[-2] > matrix.shape[-1]
+    x = matrix.mT if is_tall else matrix
+    x = x / x.norm(dim=(-2, -1), keepdim=True).clamp(min=eps)
     for _ in range(steps):
-        square = x @ x.T
+        square = x @ x.mT
         x = a * x + (b * square + c * (square @ square)) @ x
-    return x.T if matrix.shape[0] > matrix.shape[1] else x
+    return x.mT if is_tall else x

@@ -84,7 +84,7 @@ class NAdam(FormulaOptimizer):
 
     def _first_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
         averages = zeros(param, "exp_avg", "exp_avg_sq")
-        return {"step": averages.pop("step"), "mu_product": cygrad.tensor(1.0), **averages}
+        return {"step": averages.pop("step"), "mu_product": cygrad.tensor(1.0, device="cpu"), **averages}
 
     def _change(self, xp: Any, p: Any, g: Any, state: dict[str, Any], o: dict[str, Any], t: float) -> None:
         (beta1, beta2), mean, square = o["betas"], state["exp_avg"], state["exp_avg_sq"]

@@ -126,13 +126,18 @@ OTHERS = {
 def stepped(name, device, how):
     cygrad.manual_seed(0)
     given = cygrad.randn(3, 4), cygrad.randn(5), cygrad.randn(4, 3).t(), cygrad.randn(20000).double()
-    params = [p.to(device).requires_grad_() for p in given]
+    images, other, matrix = (cygrad.randn(*shape).to(device) for shape in ((2, 3, 5, 4), (2, 3, 4), (4, 6)))
+    strided = images.to(memory_format=cygrad.channels_last), other[:, 1].detach(), matrix[:, ::2].detach()
+    complexes = [cygrad.randn(shape, dtype=cygrad.complex64).to(device) for shape in ((), (7,), (4, 3), (3, 4))]
+    complexes[-1] = complexes[-1].t()
+    params = [p.to(device).requires_grad_() for p in (*given, *strided, *complexes)]
     stepper = getattr(optim, name)(params, lr=0.05, **how)
     with cupy_standin.watch() as seen:
         for _ in range(3):
             stepper.zero_grad()
             for p in params:
-                (p * p + p.sin()).sum().backward()
+                loss = (p * p + p.sin()).sum()
+                (loss.abs() if p.is_complex() else loss).backward()
             stepper.step()
     return [p.detach().cpu().numpy() for p in params], list(seen.synchronizations)
 
@@ -150,7 +155,10 @@ def test_an_optimizer_steps_as_on_the_cpu_and_never_waits(name):
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_an_optimizer_changes_all_tensors_by_one_launch(name, cupy):
-    params = [cygrad.ones(5, 3, device="cuda", requires_grad=True) for _ in range(4)]
+    x = cygrad.ones(8, 6, device="cuda")
+    params = [x[:5], x.clone().t(), x.clone()[:, ::2], x.to(cygrad.complex64).t()]
+    params = [p.detach().requires_grad_() for p in params]
+    assert [p.is_contiguous() for p in params] == [True, False, False, False]
     stepper = getattr(optim, name)(params, lr=0.1, **OPTIMIZERS[name])
     for _ in range(2):  # the first makes the state
         for p in params:
@@ -160,8 +168,33 @@ def test_an_optimizer_changes_all_tensors_by_one_launch(name, cupy):
             stepper.step()
     if not seen.launches:
         pytest.skip("only the stand-in tells of launches")
-    assert [launch for launch in seen.launches if launch != "to device"] == [name.lower().removesuffix("w")]
+    kernels = [launch for launch in seen.launches if launch != "to device"]
+    assert kernels == ["astype", name.lower().removesuffix("w"), "setitem"], "what has gaps is copied"
     assert params[0]._version == before + 1
+
+
+@pytest.mark.parametrize(
+    "name, how", [("Muon", {}), ("Muon", {"nesterov": False}), ("Adafactor", {"weight_decay": 0.1})]
+)
+def test_optimizers_of_matrices_step_as_on_the_cpu_and_never_wait(name, how):
+    found, products = {}, []
+    for device in ("cpu", "cuda"):
+        cygrad.manual_seed(0)
+        given = [cygrad.randn(*shape) for shape in ((4, 6), (4, 6), (6, 4), (4, 6), (3, 3))]
+        given += [cygrad.randn(4, 6).double(), *([] if name == "Muon" else [cygrad.randn(5), cygrad.randn(2, 3, 4)])]
+        params = [p.to(device).requires_grad_() for p in given]
+        stepper = getattr(optim, name)(params, lr=0.05, **how)
+        for _ in range(3):
+            for p in params:
+                p.grad = p.detach().sin()
+            with cupy_standin.watch() as seen:
+                stepper.step()
+            assert not seen.synchronizations
+            products = [launch for launch in seen.launches if "matmul" in launch or "gemm" in launch.lower()]
+        found[device] = [p.detach().cpu().numpy() for p in params]
+    for a, b in zip(found["cuda"], found["cpu"], strict=True):
+        np.testing.assert_allclose(a, b, 1e-4, 1e-5)
+    assert len(products) == (4 * 15 if name == "Muon" else 0), "for each shape and type, three in each of five rounds"
 
 
 def test_a_formula_of_somebody_else_is_used():

@@ -150,6 +150,13 @@ def test_normal(dtype):
     assert abs(mean - 10) < 0.06 and abs(std - 2) < 0.06
 
 
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128, torch.float16], ids=str)
+def test_numbers_without_dimensions_are_tensors(dtype):
+    for made in (torch.randn((), dtype=dtype), torch.rand_like(torch.zeros((), dtype=dtype))):
+        assert made.device.type == "cpu" and made.dtype is dtype and made.shape == ()
+        assert made.to("cpu") is made
+
+
 def test_complex():
     z = torch.randn(N, dtype=torch.complex64).numpy()
     assert z.dtype == np.complex64

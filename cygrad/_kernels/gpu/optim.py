@@ -1,22 +1,20 @@
 """Optimizer steps on GPUs: all parameters of a type in one launch; the arguments are those of `_kernels/optim.pyx`.
 
 A table in the GPU's memory tells where the tensors are, and which part of which tensor each block changes. It is made
-anew only where a pointer differs from the last time. Tensors whose elements have no common order are changed one by
-one. Within `unless(found)` a step changes nothing if the number there is not 0.
+anew only where a pointer differs from the last time. Elements are changed in the order in which a parameter lies in
+memory; what lies otherwise is copied before, and back after. Complex numbers are changed as two real ones. Within
+`unless(found)` a step changes nothing if the number there is not 0.
 """
 
 import math
-from collections import defaultdict
 from contextlib import contextmanager
 from threading import local
 from typing import Any
 
 import numpy as np
 
-from cygrad._kernels import by_numpy
 from cygrad._kernels.gpu.capturing import current, kept, place, uploaded
-from cygrad._kernels.gpu.elementwise import choose
-from cygrad._kernels.gpu.library import cupy, dense, is_array, on_device
+from cygrad._kernels.gpu.library import cupy, is_array, on_device
 from cygrad._kernels.gpu.programs import FLOATS, Program
 
 _CHUNK = 1 << 14  # elements of a block
@@ -195,15 +193,6 @@ def unless(found):
         _unless.found = None
 
 
-def _alone(step, row, *args):
-    """`step(*row, *args)`, which changes arrays of the row."""
-    changed = [] if _unless.found is None else [a for a in row if is_array(a)]
-    copies = [a.copy() for a in changed]
-    step(*row, *args)
-    for a, copy in zip(changed, copies):
-        a[...] = choose(_unless.found != 0, copy, a)
-
-
 def _table(numbers):
     """A matrix of whole numbers on the current GPU; the last ones are kept."""
     key = place(), numbers.shape, numbers.tobytes()
@@ -256,13 +245,13 @@ def _check(params, arrays, name):
             raise ValueError(f"{name}: shape {array.shape} for a parameter of {param.shape}")
 
 
-def fits(param, grad, state):
-    """Can a launch change them: have they one type, and elements in one order?"""
+def _is_ready(param, grad, state):
+    """Have they one type that there are kernels for, and elements in the order of C?"""
     dtype = param.dtype
     is_known = _is_float.get(dtype)
     if is_known is None:
         is_known = _is_float[dtype] = dtype.name in FLOATS
-    if not is_known or grad.dtype != dtype or not param.flags.c_contiguous:
+    if not is_known or grad.dtype != dtype or not param.flags.c_contiguous or not grad.flags.c_contiguous:
         return False
     for a in state:
         if a is not None and (a.dtype != dtype or not a.flags.c_contiguous):
@@ -270,32 +259,57 @@ def fits(param, grad, state):
     return True
 
 
+def _in_order(param, grad, state, back):
+    """What a launch can change in their place; (array, copy of it) of what is copied goes to `back`."""
+    axes = sorted(range(param.ndim), key=lambda axis: -param.strides[axis])
+    if not param.transpose(axes).flags.c_contiguous:
+        axes.sort()
+    dtype, found = param.dtype, []
+    for i, a in enumerate((param, grad, *state)):
+        if a is not None:
+            a = a.transpose(axes)
+            if a.dtype != dtype or not a.flags.c_contiguous:
+                copy = a.astype(dtype, order="C")
+                if i != 1:  # gradients do not change
+                    back.append((a, copy))
+                a = copy
+            a = a.reshape(-1).view(dtype.char.lower()) if dtype.kind == "c" else a
+        found.append(a)
+    return found
+
+
+def _grouped(rows):
+    """[(device, numbers, rows for one launch, `back` of `_in_order`)] of (parameter, gradient, state, numbers)."""
+    groups: dict = {}
+    for param, grad, state, numbers in rows:
+        char = param.dtype.char
+        key = param.data.device_id, char.lower() if char in "FD" else char, numbers
+        together, back = groups.get(key) or groups.setdefault(key, ([], []))
+        if _is_ready(param, grad, state):
+            together.append((param, grad, *state))
+        else:
+            with on_device(key[0]):
+                together.append(_in_order(param, grad, state, back))
+    return [(device, numbers, *found) for (device, _, numbers), found in groups.items()]
+
+
+def launch_each(program, rows, further=()):
+    """A launch for each type, device and numbers of (parameter, gradient, state, numbers), `further` after these."""
+    for device, numbers, together, back in _grouped(rows):
+        with on_device(device):
+            launch(program, together, (*numbers, *further))
+            _put_back(back)
+
+
+def _put_back(copies):
+    for array, copy in copies:
+        array[...] = copy
+
+
 def formula_step(name, rows):
     """One step of an optimizer of `_FORMULAS`. `rows`: a parameter, its gradient, its state, and its numbers each."""
-    groups = defaultdict(list)
-    for param, grad, state, numbers in rows:
-        groups[param.device.id, param.dtype, numbers].append((param, grad, state))
-    for (device, _, numbers), found in groups.items():
-        with on_device(device):
-            tensors = [(param, dense(grad), *state) for param, grad, state in found]
-            numbers = (*map(float, numbers), *[0.0] * (3 + _NUMBERS - len(numbers)))
-            launch(_FORMULAS[name], tensors, (*numbers, _unless.found))
-
-
-def _in_groups(rows, settings):
-    """Rows by device, type and settings: those for one launch, and those to be changed one by one."""
-    together, alone = defaultdict(list), []
-    keys: dict = {}  # by the identity of settings, which many rows share
-    for (param, grad, *state), own in zip(rows, settings):
-        if fits(param, grad, state):
-            key = keys.get(id(own))
-            if key is None:
-                key = keys[id(own)] = tuple(own.items())
-            grad = grad if grad.flags.c_contiguous else dense(grad)
-            together[param.device.id, param.dtype, key].append((param, grad, *state))
-        else:
-            alone.append((param, grad, *state, own))
-    return together, alone
+    given = [(*row, (*map(float, numbers), *[0.0] * (3 + _NUMBERS - len(numbers)))) for *row, numbers in rows]
+    launch_each(_FORMULAS[name], given, (_unless.found,))
 
 
 def sgd_step(
@@ -311,27 +325,19 @@ def sgd_step(
 ):
     """One step of stochastic gradient descent on each parameter."""
     _check(params, grads, "gradients")
-    settings = []
     if momentum:
         _check(params, momentum_buffers, "momentum buffers")
-    for i, param in enumerate(params):
-        taken = 1 - dampening
-        if momentum and momentum_buffers[i] is None:
-            with on_device(param.device.id):
+    ends = float(weight_decay), -1.0 if maximize else 1.0, int(nesterov)
+    first, later = ((float(lr), float(momentum), float(taken), *ends) for taken in (1, 1 - dampening))
+    rows = []
+    for i, (param, grad) in enumerate(zip(params, grads)):
+        buffer = momentum_buffers[i] if momentum else None
+        rows.append((param, grad, (buffer,), later))
+        if momentum and buffer is None:
+            with on_device(param.data.device_id):
                 momentum_buffers[i] = cupy().zeros_like(param)
-            taken = 1
-        sign = -1 if maximize else 1
-        names = "lr", "momentum", "taken", "weight_decay", "sign", "nesterov"
-        settings.append(dict(zip(names, (lr, momentum, taken, weight_decay, sign, nesterov))))
-    buffers = momentum_buffers if momentum else [None] * len(params)
-    together, alone = _in_groups(zip(params, grads, buffers), settings)
-    for (device, _, own), rows in together.items():
-        *numbers, is_nesterov = (value for _, value in own)
-        with on_device(device):
-            launch(_SGD, rows, (*map(float, numbers), int(is_nesterov), _unless.found))
-    for row in alone:
-        with on_device(row[0].device.id):
-            _alone(by_numpy.sgd, row)
+            rows[-1] = param, grad, (momentum_buffers[i],), first
+    launch_each(_SGD, rows, (_unless.found,))
 
 
 def adam_step(
@@ -366,26 +372,12 @@ def adam_step(
         settings = beta1, beta2, lr, eps, weight_decay, decoupled, maximize
         _counted_adam(params, grads, exp_avgs, exp_avg_sqs, largest, steps, *settings)
         return
-    shared = {
-        "gain1": 1 - beta1,
-        "beta2": beta2,
-        "gain2": 1 - beta2,
-        "eps": eps,
-        "weight_decay": 0 if decoupled else weight_decay,
-        "shrink": 1 - lr * weight_decay if decoupled else 1,
-        "sign": -1 if maximize else 1,
-    }
-    of_step = {
-        t: {**shared, "step_size": lr / (1 - beta1**t), "root_of_correction": math.sqrt(1 - beta2**t)}
-        for t in set(steps)
-    }
-    together, alone = _in_groups(zip(params, grads, exp_avgs, exp_avg_sqs, largest), [of_step[t] for t in steps])
-    for (device, _, own), rows in together.items():
-        with on_device(device):
-            launch(_ADAM, rows, (*(float(value) for _, value in own), _unless.found))
-    for row in alone:
-        with on_device(row[0].device.id):
-            _alone(by_numpy.adam, row)
+    decay, shrink = (0, 1 - lr * weight_decay) if decoupled else (weight_decay, 1)
+    shared = 1 - beta1, beta2, 1 - beta2, eps, decay, shrink, -1 if maximize else 1
+    of_step = {t: (*map(float, shared), lr / (1 - beta1**t), math.sqrt(1 - beta2**t)) for t in set(steps)}
+    states = zip(exp_avgs, exp_avg_sqs, largest)
+    rows = [(*row, of_step[t]) for *row, t in zip(params, grads, states, steps)]
+    launch_each(_ADAM, rows, (_unless.found,))
 
 
 def _counted_adam(
@@ -394,27 +386,16 @@ def _counted_adam(
     """Adam without a number that depends on the step, so that a graph can repeat it."""
     decay, decays = (0.0, weight_decay) if decoupled else (weight_decay, 0.0)
     sign = -1.0 if maximize else 1.0
-    # what goes by one launch is told apart by its number
-    numbered = [{"number": i} for i in range(len(steps))]
-    together, alone = _in_groups(zip(params, grads, means, squares, largest), numbered)
-    groups = defaultdict(list)
-    for (device, dtype, own), rows in together.items():
-        groups[device, dtype].append((rows[0], steps[own[0][1]]))
-    for (device, _), found in groups.items():
+    groups: dict = {}  # the rows and the counts of what goes by one launch
+    for param, grad, state, step in zip(params, grads, zip(means, squares, largest), steps):
+        found: tuple[list, list] = groups.setdefault((param.data.device_id, param.dtype), ([], []))
+        found[0].append((param, grad, state, ()))
+        found[1].append(step)
+    for (device, _), (rows, counts) in groups.items():
+        [(_, _, together, back)] = _grouped(rows)
         with on_device(device):
             rate = cupy().asarray(lr).astype(np.float64) if is_array(lr) else None
             given = (float(lr), 0) if rate is None else (0.0, rate.data.ptr)
-            rows, counts = zip(*found)
             numbers = float(beta1), float(beta2), *given, float(eps), float(decay), float(decays), sign
-            launch(_COUNTED_ADAM, rows, (*numbers, _unless.found), counts)
-    for *row, own in alone:
-        step = steps[own["number"]]
-        with on_device(row[0].device.id):
-            step += 1 if _unless.found is None else _unless.found == 0
-            t, rate = step.astype(np.float64), cupy().asarray(lr) if is_array(lr) else lr
-            settings = {
-                "gain1": 1 - beta1, "beta2": beta2, "gain2": 1 - beta2, "eps": eps, "weight_decay": decay, "sign": sign,
-                "shrink": 1 - rate * decays, "step_size": rate / (1 - beta1**t),
-                "root_of_correction": cupy().sqrt(1 - beta2**t),
-            }  # fmt: skip
-            _alone(by_numpy.adam, row, settings)
+            launch(_COUNTED_ADAM, together, (*numbers, _unless.found), counts)
+            _put_back(back)

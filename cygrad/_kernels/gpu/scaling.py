@@ -3,8 +3,8 @@
 import numpy as np
 
 from cygrad._kernels.gpu.library import cupy, on_device
-from cygrad._kernels.gpu.optim import TEXT, launch
-from cygrad._kernels.gpu.programs import FLOATS, Program
+from cygrad._kernels.gpu.optim import TEXT, launch_each
+from cygrad._kernels.gpu.programs import Program
 
 _UNSCALE = Program(
     "unscale",
@@ -40,15 +40,7 @@ def unscale(grads, scale):
     """Divide gradients, all on the GPU of `scale`, in place; gives 1 in an array if one is infinite or nan, else 0."""
     with on_device(scale.device.id):
         found = cupy().zeros((), np.float32)
-        by_type: dict = {}
-        for grad in grads:
-            is_alone = not grad.flags.c_contiguous or grad.dtype.name not in FLOATS
-            by_type.setdefault(None if is_alone else grad.dtype, []).append(grad)
-        for grad in by_type.pop(None, ()):
-            grad *= (1 / scale).astype(grad.dtype)
-            cupy().maximum(found, ~cupy().isfinite(grad).all(), out=found)
-        for alike in by_type.values():
-            launch(_UNSCALE, [(grad, grad) for grad in alike], (scale, found))
+        launch_each(_UNSCALE, [(grad, grad, (), ()) for grad in grads], (scale, found))
     return found
 
 
