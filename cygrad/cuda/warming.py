@@ -37,7 +37,7 @@ def _step(kind: Any, x: Any) -> None:
 _SHAPES: dict[str, Any] = {
     **dict.fromkeys(
         "softmax log_softmax cross_entropy layer_norm rms_norm".split(),
-        ((1, 600), (1, 5_000), (1, 10_000), (1, 17_000)),
+        ((1, 600), (1, 5_000), (1, 10_000), (1, 17_000), (1, 70_000)),
     ),
     "scaled_dot_product_attention": ((4, 64), (4, 128)),
 }

@@ -57,6 +57,57 @@ def test_rows_are_those_of_the_cpu(function, n, dtype):
         torch.testing.assert_close(other, mine, **tolerance)
 
 
+LONG = 1 << 16
+
+
+def rms_norm(x):
+    n = x.shape[-1]
+    return F.rms_norm(x, (n,), torch.linspace(0.5, 2.0, n, dtype=x.dtype, device=x.device))
+
+
+def nll(x):
+    weight = torch.linspace(0.5, 2.0, x.shape[-1], dtype=x.dtype, device=x.device)
+    return F.nll_loss(x, torch.tensor([1, LONG - 1, -100], device=x.device), weight)
+
+
+def weighted(x):
+    weight = torch.linspace(0.5, 2.0, x.shape[-1], dtype=x.dtype, device=x.device)
+    return F.cross_entropy(x, torch.tensor([LONG - 1, -100, 7], device=x.device), weight)
+
+
+OF_LONG_ROWS = {
+    "softmax": softmax,
+    "log_softmax": lambda x: x.log_softmax(-1),
+    "columns": lambda x: x.t().softmax(0).t(),
+    "planes": lambda x: x.view(1, 3, -1).swapaxes(1, 2).contiguous().log_softmax(1)[0].t(),
+    "layer_norm": layer_norm,
+    "layer_norm alone": lambda x: F.layer_norm(x, x.shape[1:]),
+    "rms_norm": rms_norm,
+    "rms_norm alone": lambda x: F.rms_norm(x, x.shape[1:]),
+    "cross_entropy": cross_entropy,
+    "weighted": weighted,
+    "nll": nll,
+    "group_norm": lambda x: F.group_norm(x.view(1, 3, -1), 3)[0],
+}
+
+
+@pytest.mark.parametrize("name", OF_LONG_ROWS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
+def test_few_long_rows_are_shared_by_blocks(name, dtype, monkeypatch):
+    """Forward and backward, none by a program that has one block for each row."""
+    monkeypatch.setattr(RowProgram, "launch", lambda self, *args, **macros: pytest.fail(f"one block: {self.name}"))
+    given = (torch.randn(3, LONG) * 2).to(dtype)
+    weights, found = torch.linspace(-1, 1, LONG), []
+    for device in ("cpu", "cuda"):
+        x = given.to(device, torch.float32 if device == "cpu" else dtype, copy=True).requires_grad_()
+        y = OF_LONG_ROWS[name](x).float()
+        (y * weights.to(device) if y.ndim > 1 else y).sum().backward()
+        found += [(y.detach().cpu(), x.grad.float().cpu())]
+    bound = {torch.float32: 1e-4, torch.float16: 5e-3, torch.bfloat16: 4e-2}[dtype]
+    for mine, other in zip(*found):
+        torch.testing.assert_close(other, mine, rtol=bound, atol=bound * float(mine.abs().max()))
+
+
 def test_rows_that_begin_anywhere(monkeypatch):
     packs, launch = [], RowProgram.launch
 

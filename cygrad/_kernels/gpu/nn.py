@@ -8,7 +8,7 @@ from cygrad._kernels.gpu.folds import folded
 from cygrad._kernels.gpu.fused import elementwise
 from cygrad._kernels.gpu.library import cupy, dense
 from cygrad._kernels.gpu.programs import Program, of_type, wide_type
-from cygrad._kernels.gpu.rows import RowProgram, split
+from cygrad._kernels.gpu.rows import RowProgram, are_for_many_blocks, split
 
 NONE, MEAN = 0, 1  # codes of reductions
 
@@ -106,8 +106,7 @@ _SOFTMAX, _SOFTMAX_BACKWARD = _programs(False)
 _LOG_SOFTMAX, _LOG_SOFTMAX_BACKWARD = _programs(True)
 
 
-# Where rows are too few for all multiprocessors: what belongs to a row is found by folds of many blocks.
-_FEW, _LONG = 64, 1 << 16
+# Of few long rows: what belongs to a row is found by folds of many blocks.
 
 
 def _long(name, inputs, formula):
@@ -130,16 +129,26 @@ def _of_long_rows(logarithm, arrays):
     if result:
         total = folded(a, (1,), "sum" if logarithm else "products", True, beside=None if logarithm else result[0])
         return _BACK_OF_LONG_ROWS[logarithm](a, *result, total)
+    return _OF_LONG_ROWS[logarithm](a, *_sums_of_exponentials(a))
+
+
+def _sums_of_exponentials(a):
+    """(the largest element, the sum of the exponentials of all less that) of the rows of a matrix."""
     largest = folded(a, (1,), "largest", True)
-    total = folded(a, (1,), "exponentials", True, middle=largest)
-    return _OF_LONG_ROWS[logarithm](a, largest, total)
+    return largest, folded(a, (1,), "exponentials", True, middle=largest)
+
+
+_DEEP, _NARROW = 1 << 10, 1 << 12
 
 
 def _along(programs, arrays, axis):
     arrays = [dense(a) for a in arrays]
     a = arrays[0]
     before, length, after = split(a.shape, axis)
-    if after == 1 and length >= _LONG and before < _FEW:
+    if after > 1 and length >= _DEEP and before * after < _NARROW:  # a thread for each would be too few
+        turned = [x.reshape(before, length, after).swapaxes(1, 2) for x in arrays]
+        return dense(_along(programs, turned, 2).swapaxes(1, 2)).reshape(a.shape)
+    if after == 1 and are_for_many_blocks(before, length):
         logarithm = programs in (_LOG_SOFTMAX, _LOG_SOFTMAX_BACKWARD)
         return _of_long_rows(logarithm, [x.reshape(before, length) for x in arrays]).reshape(a.shape)
     out = cupy().empty_like(a)
@@ -186,12 +195,16 @@ _NLL = Program(
     _TARGET
     + """
 extern "C" __global__ void nll(const T* logs, const whole* target, const T* weight, W* losses, W* weights, whole rows,
-                               whole n, whole down, whole across, whole ignored) {
+                               whole n, whole down, whole across, whole ignored, const W* largest,
+                               const W* total) {
     EACH_OF(row, rows) {
         whole t = target[row];
         W w = t == ignored ? W(0) : weight_of(weight, t, n);
         weights[row] = w;
-        losses[row] = t == ignored ? W(0) : w != w ? w : -w * W(logs[row * down + t * across]);
+        if (t == ignored || w != w) { losses[row] = w; continue; }
+        W v = W(logs[row * down + t * across]);
+        if (largest) v = v - largest[row] - log(total[row]);  // of a score
+        losses[row] = -w * v;
     }
 }
 """,
@@ -238,8 +251,26 @@ extern "C" __global__ void cross_entropy_backward(const T* grad, whole step, con
 }
 """
 )
+_BACKWARD_OF_LONG_ROWS = (
+    _TARGET
+    + """
+extern "C" __global__ void cross_entropy_backward_of_long_rows(
+    const T* grad, whole step, const T* softmax, const whole* target, const T* weight, const W* total, T* out,
+    whole ignored, whole size, whole n) {
+    EACH_OF(i, size) {
+        const whole row = quotient(i, n), t = target[row];
+        const W own = (SOFTMAX ? W(softmax[i]) : W(0)) - (i - row * n == t ? W(1) : W(0));
+        out[i] = T(t == ignored ? W(0) : W(grad[row * step]) * weight_of(weight, t, n) / (total ? *total : W(1)) * own);
+    }
+}
+"""
+)
 _NLL_BACKWARD, _CROSS_ENTROPY_BACKWARD = (
-    RowProgram("cross_entropy_backward", f"#define SOFTMAX {of_scores}\n{_BACKWARD}") for of_scores in (0, 1)
+    (
+        RowProgram("cross_entropy_backward", f"#define SOFTMAX {of_scores}\n{_BACKWARD}"),
+        Program("cross_entropy_backward_of_long_rows", f"#define SOFTMAX {of_scores}\n{_BACKWARD_OF_LONG_ROWS}"),
+    )
+    for of_scores in (0, 1)
 )
 
 
@@ -263,17 +294,21 @@ def nll(logp, target, weight, ignore_index, reduction):
     down, across = (step // logp.itemsize for step in logp.strides)
     rows, n = logp.shape
     args = logp, of_type(target, "int64"), of_type(weight, logp.dtype), losses, weights
-    _NLL.over(logp.dtype, rows, (*args, rows, n, down, across, ignore_index))
+    _NLL.over(logp.dtype, rows, (*args, rows, n, down, across, ignore_index, None, None))
     return _reduced(losses, weights, logp.dtype, reduction)
 
 
 def cross_entropy(x, target, weight, ignore_index, reduction):
     """(loss, total weight, softmax of the rows): `nll` of the log-softmax of the rows of scores."""
     x, (losses, weights) = dense(x), _room(x)
-    softmax = cupy().empty_like(x)
-    args = x, of_type(target, "int64"), of_type(weight, x.dtype), softmax, losses, weights, ignore_index
-    rows, n = x.shape
-    _CROSS_ENTROPY.over_rows(x.dtype, rows, n, args)
+    given, (rows, n) = (x, of_type(target, "int64"), of_type(weight, x.dtype)), x.shape
+    if x.size and are_for_many_blocks(rows, n):
+        own = _sums_of_exponentials(x)
+        softmax = _OF_LONG_ROWS[0](x, *own)
+        _NLL.over(x.dtype, rows, (*given, losses, weights, rows, n, n, 1, ignore_index, *own))
+    else:
+        softmax = cupy().empty_like(x)
+        _CROSS_ENTROPY.over_rows(x.dtype, rows, n, (*given, softmax, losses, weights, ignore_index))
     return *_reduced(losses, weights, x.dtype, reduction), softmax
 
 
@@ -288,10 +323,14 @@ def cross_entropy_backward(grad, softmax, target, weight, ignore_index, reductio
     return _backward(_CROSS_ENTROPY_BACKWARD, grad, *args)
 
 
-def _backward(program, grad, like, softmax, target, weight, ignore_index, reduction, total_weight):
+def _backward(programs, grad, like, softmax, target, weight, ignore_index, reduction, total_weight):
     dtype, out = like.dtype, cupy().empty(like.shape, like.dtype)
     total = of_type(total_weight, wide_type(dtype)) if reduction == MEAN else None
     args = of_type(grad, dtype), int(reduction == NONE), softmax, of_type(target, "int64"), of_type(weight, dtype)
     rows, n = like.shape
-    program.over_rows(dtype, rows, n, (*args, total, out, ignore_index))
+    given = *args, total, out, ignore_index
+    if are_for_many_blocks(rows, n):
+        programs[1].over(dtype, out.size, (*given, out.size, n))
+    else:
+        programs[0].over_rows(dtype, rows, n, given)
     return out

@@ -10,9 +10,10 @@ import math
 import numpy as np
 
 from cygrad._kernels.gpu.folds import folded
+from cygrad._kernels.gpu.fused import elementwise
 from cygrad._kernels.gpu.library import cupy, dense
 from cygrad._kernels.gpu.programs import Program, of_type, wide_type
-from cygrad._kernels.gpu.rows import RowProgram
+from cygrad._kernels.gpu.rows import RowProgram, are_for_many_blocks
 
 # -- rows --
 
@@ -99,6 +100,18 @@ extern "C" __global__ void column_sums(const T* grad, const T* a, const W* middl
 _MOST_PARTS = 256
 
 
+# Of few long rows, with what belongs to each row beside its elements.
+_NORMALIZE_LONG = elementwise(
+    "normalize_long_rows", "T x, R m, R f, R w, R b", "T out", "out = T((W(x) - W(m)) * W(f) * W(w) + W(b));"
+)
+_LONG_GRADIENT = elementwise(
+    "long_rows_gradient",
+    "T g, T x, R m, R f, R w, R s, R p",
+    "T out",
+    "out = T(W(f) * (W(g) * W(w) - W(s) - (W(x) - W(m)) * W(f) * W(p)));",
+)
+
+
 def _column_sums(g, x, middle, factor, rows, n, by_column):
     """(the sums of g * xhat or None if x is, the sums of g) of the columns of matrices."""
     each = max(64, -(-rows // _MOST_PARTS))
@@ -113,11 +126,39 @@ def _normalized_rows(x, weight, bias, frame):
     first = frame.first
     rows, n = math.prod(frame.view[:first]), math.prod(frame.view[first:])
     wide, x = wide_type(x.dtype), dense(x)
+    kept = frame.view[:first] + (1,) * len(frame.axes)
+    if are_for_many_blocks(rows, n):
+        given = weight if weight is None else weight.reshape(-1), bias if bias is None else bias.reshape(-1)
+        out, *own = _normalized_long_rows(x.reshape(rows, n), *given, frame, wide)
+        return out.reshape(frame.view), *(a.reshape(kept) for a in own), None
     out = cupy().empty(frame.view, x.dtype)
-    middle, factor = (cupy().empty(frame.view[:first] + (1,) * len(frame.axes), wide) for _ in range(2))
+    middle, factor = (cupy().empty(kept, wide) for _ in range(2))
     args = x, of_type(weight, wide), of_type(bias, wide), out, middle, factor, float(frame.eps), int(frame.centered)
     _NORMALIZE_ROWS.over_rows(x.dtype, rows, n, args)
     return out, middle, factor, None
+
+
+def _normalized_long_rows(a, weight, bias, frame, wide):
+    rows, n = a.shape
+    middle = folded(a, (1,), "sum", True, scale=1 / n) if frame.centered else cupy().zeros((rows, 1), wide)
+    squares = folded(a, (1,), "centred squares", True, scale=1 / n, middle=middle)
+    factor = 1 / cupy().sqrt(squares + wide.type(frame.eps))
+    weight = wide.type(1) if weight is None else weight.astype(wide, copy=False)
+    bias = wide.type(0) if bias is None else bias.astype(wide, copy=False)
+    return _NORMALIZE_LONG(a, middle, factor, weight, bias), middle, factor
+
+
+def _gradient_of_long_rows(g, x, weight, middle, factor, frame, wide):
+    rows, n = x.shape
+    middle, factor, given, beside = middle.reshape(rows, 1), factor.reshape(rows, 1), g, x
+    if weight is None:
+        weight = wide.type(1)
+    else:
+        weight = weight.reshape(-1).astype(wide, copy=False)
+        given, beside = g.astype(wide, copy=False) * weight, x.astype(wide, copy=False)
+    level = folded(given, (1,), "sum", True, scale=1 / n) if frame.centered else cupy().zeros((rows, 1), wide)
+    along = folded(given, (1,), "centred products", True, scale=1 / n, middle=middle, beside=beside) * factor
+    return _LONG_GRADIENT(g, x, middle, factor, weight, level, along)
 
 
 def _gradients_of_rows(g, x, weight, middle, factor, frame, needs):
@@ -126,7 +167,10 @@ def _gradients_of_rows(g, x, weight, middle, factor, frame, needs):
     wide, x = wide_type(x.dtype), dense(x)
     g, middle, factor = of_type(g, x.dtype), dense(middle), dense(factor)
     grad = grad_weight = grad_bias = None
-    if needs[0]:
+    if needs[0] and are_for_many_blocks(rows, n):
+        given = g.reshape(rows, n), x.reshape(rows, n), weight, middle, factor
+        grad = _gradient_of_long_rows(*given, frame, wide).reshape(frame.view)
+    elif needs[0]:
         grad = cupy().empty(frame.view, x.dtype)
         args = g, x, of_type(weight, wide), middle, factor, grad, int(frame.centered)
         _ROWS_GRADIENT.over_rows(x.dtype, rows, n, args)
@@ -236,13 +280,12 @@ extern "C" __global__ void combine_long_runs(const T* grad, const T* a, const W*
 """,
 )
 _LONG_RUN = 64
-_FEW, _LONG = 64, 1 << 16
 
 
 def _each_run(short, long, runs, out, args):
     """Run one of two programs, which end with (out, count, and what both classes of programs add)."""
     args = *args, out, runs.count
-    if runs.places >= _LONG_RUN:
+    if runs.places >= _LONG_RUN and not runs.are_few:
         long.over_rows(out.dtype, runs.rows, runs.places, args)
     else:
         short.over(out.dtype, out.size, (*args, out.size, runs.places))
@@ -263,7 +306,7 @@ class _Runs:
         self.rows = self.images * self.channels
         self.kept = tuple(1 if axis in frame.axes else n for axis, n in enumerate(view))
         self.count = self.rows if self.in_groups else self.channels  # of different runs
-        self.are_few = self.rows < _FEW and self.places >= _LONG  # too few for all multiprocessors
+        self.are_few = are_for_many_blocks(self.rows, self.places)
 
     def over(self, sums):
         """Means over runs of sums (images, channels), as (channels) or (images, groups, 1)."""

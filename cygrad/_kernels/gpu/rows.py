@@ -87,6 +87,12 @@ struct Row {
 )
 WARP, LONGEST_BLOCK, MANY = 32, 1024, 16
 MOST_BLOCKS = 1 << 16
+_FEW, _LONG = 64, 1 << 16
+
+
+def are_for_many_blocks(rows, length):
+    """Are rows so long, and too few for all multiprocessors, that several blocks are to share each?"""
+    return rows < _FEW and length >= _LONG
 
 
 class RowProgram(Program):
