@@ -356,7 +356,7 @@ class build_ext(setuptools_build_ext):
 
     def _keep_settings(self, *settings):
         # Time stamps tell that a source has changed, but not that it is to be built otherwise.
-        text = repr((Cython.__version__, LAYER_DIRECTIVES, MACROS, UNSHARED, settings))
+        text = repr((Cython.__version__, numpy.__version__, LAYER_DIRECTIVES, MACROS, UNSHARED, settings))
         if not SETTINGS.exists() or SETTINGS.read_text(encoding="utf-8") != text:
             shutil.rmtree(GENERATED, ignore_errors=True)
             GENERATED.mkdir(parents=True)

@@ -56,8 +56,11 @@ class Step:
     def operands(self):
         """All tensors that it has read."""
         found: list = []
-        for values in (self.inputs, self.args, self.kept.values()):
-            _add_tensors(values, found)
+        _add_tensors(self.inputs, found)
+        if self.args:
+            _add_tensors(self.args, found)
+        if self.kept:
+            _add_tensors(self.kept.values(), found)
         return found
 
 
@@ -79,6 +82,14 @@ class Batch:
     def has(self, t):
         """Whether a tensor is another one for each sample."""
         return identity_of(t) in self._samples
+
+    def has_any(self, tensors):
+        """Whether one of these tensors is."""
+        known = self._samples
+        for t in tensors:
+            if identity_of(t) in known:
+                return True
+        return False
 
     def samples(self, t):
         """The samples of a tensor, along dimension 0 of a tensor, or None."""

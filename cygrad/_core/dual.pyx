@@ -10,10 +10,15 @@ from cygrad._core.state import set_forward
 from cygrad._core.tensor cimport IS_INFERENCE, Tensor, counter_of, is_dual, requires_grad, wrap
 
 
+cdef object found_tangents = None
+
 cdef object tangents():
     """The module of that name, imported with the first dual level."""
-    from cygrad._core import tangents
-    return tangents
+    global found_tangents
+    if found_tangents is None:
+        from cygrad._core import tangents as module
+        found_tangents = module
+    return found_tangents
 
 
 cdef tuple _levels = ()

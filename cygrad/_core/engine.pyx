@@ -106,8 +106,7 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
         passes.check_no_edges(targets)
     gradients = (None,) * len(outputs) if grad_outputs is None else passes.gradients_for(outputs, grad_outputs)
     if is_grads_batched:
-        results = passes.batched(grad, outputs, targets, gradients, retain_graph, create_graph=create_graph,
-                                 allow_unused=allow_unused)
+        results = passes.batched(run_grad, outputs, targets, gradients, retain_graph, create_graph, allow_unused)
     else:
         results = run_grad(outputs, gradients, targets, retain_graph, create_graph, allow_unused)
     if materialize_grads:
@@ -119,8 +118,9 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     return dict(zip(inputs, results)) if type(inputs) is dict else results
 
 
-cdef tuple run_grad(tuple outputs, tuple gradients, tuple inputs, bint retain_graph, bint create_graph,
-                    bint allow_unused):
+cpdef tuple run_grad(tuple outputs, tuple gradients, tuple inputs, bint retain_graph, bint create_graph,
+                     bint allow_unused):
+    """`grad` of what has been checked."""
     cdef Run run = Run.__new__(Run)
     run.caller = "grad"
     run.keep_graph = retain_graph

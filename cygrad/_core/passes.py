@@ -179,7 +179,7 @@ def _check_place(gradient, tensor):
         )
 
 
-def batched(grad, outputs, inputs, gradients, keep_last, **options):
+def batched(grad, outputs, inputs, gradients, keep_last, create_graph, allow_unused):
     """`grad` for each row of the gradients, of all at once: each result has one dimension more, the first."""
     check_roots(outputs, gradients, batched=True)
     if any(gradient is None for gradient in gradients):
@@ -200,7 +200,8 @@ def batched(grad, outputs, inputs, gradients, keep_last, **options):
         batch = batches.Batch(sizes[0])
         try:
             tangents.open_batch(batch)
-            found = grad(outputs, inputs, [batch.first(gradient) for gradient in gradients], True, **options)
+            firsts = tuple([batch.first(gradient) for gradient in gradients])
+            found = grad(outputs, firsts, inputs, True, create_graph, allow_unused)
             samples = tangents.close_batch(batch, found)
         finally:
             tangents.leave(batch)
@@ -209,11 +210,12 @@ def batched(grad, outputs, inputs, gradients, keep_last, **options):
     except batches.NoBatchingRule as error:
         warnings.warn(f"{error}\n  each gradient goes through the graph alone instead", UserWarning, stacklevel=2)
         rows = zip(*gradients, strict=True)
-        columns = zip(*[grad(outputs, inputs, row, True, **options) for row in rows], strict=True)
+        found = [grad(outputs, row, inputs, True, create_graph, allow_unused) for row in rows]
+        columns = zip(*found, strict=True)
         stack = registry["stack"].entry
         results = tuple(None if column[0] is None else stack(column) for column in columns)
     if not keep_last and sizes[0]:
-        grad(outputs, inputs, [gradient[0] for gradient in gradients], False, allow_unused=True)  # frees the graph
+        grad(outputs, tuple([gradient[0] for gradient in gradients]), inputs, False, False, True)  # frees the graph
     return results
 
 

@@ -126,7 +126,7 @@ def _tangent(t, level):
 
 def all_of(t):
     """{level: tangent} of the open levels, or None."""
-    found = {level: _tangent(t, level) for level in _thread.levels}
+    found = {level: _tangent(t, level) for level in dual_levels()}
     return {level: tangent for level, tangent in found.items() if tangent is not None} or None
 
 
@@ -275,11 +275,10 @@ def leave_to_base(result):
 
 def flush():
     """Give the results of the last op their samples and tangents."""
-    step, _thread.step = _thread.step, None
-    deferred, _thread.deferred = _thread.deferred, None
-    packed = _taken()
+    step, deferred, packed = _thread.step, _thread.deferred, _taken()
     if step is None and deferred is None:
         return
+    _thread.step = _thread.deferred = None
     modes = get_modes()
     try:
         if _thread.modes != modes:  # `no_grad` began or ended since
@@ -364,7 +363,10 @@ def _kept(nodes, results):
 
 
 def _has_batch():
-    return any(isinstance(level, Batch) for level in _thread.levels)
+    for level in _thread.levels:  # quicker than `any`; this is asked at each op
+        if isinstance(level, Batch):
+            return True
+    return False
 
 
 take_levels(_thread, flush, _has_batch)
@@ -400,9 +402,11 @@ def note_kept_write(value):
 def _batch_of(tensors):
     """(the innermost batch of which one of `tensors` has samples, the levels outside of it), or (None, ())."""
     levels = _thread.levels
-    for depth in range(len(levels) - 1, -1, -1):
-        if isinstance(levels[depth], Batch) and any(map(levels[depth].has, tensors)):
-            return levels[depth], levels[:depth]
+    depth = len(levels)
+    for level in reversed(levels):
+        depth -= 1
+        if isinstance(level, Batch) and level.has_any(tensors):
+            return level, levels[:depth]
     return None, ()
 
 
@@ -427,9 +431,9 @@ def _on_levels(outside, run):
 
 def _follow(step, packed=_NOTHING):
     """Do with the samples what an op has done."""
-    operands = step.operands()
-    for t in operands:
-        _thread.reads.pop(access.identity_of(t), None)
+    operands, reads = step.operands(), _thread.reads
+    for t in operands if reads else ():
+        reads.pop(access.identity_of(t), None)
     batch, outside = _batch_of(operands)
     if batch is None:
         return

@@ -1,8 +1,8 @@
 /* Products of matrices of float and double, behind the loops of NumPy's matmul, which call BLAS.
 
    BLAS takes longer to begin than to multiply small matrices, so these have loops of their own, as have a column and a
-   row, of which nothing is summed. Where BLAS leaves half of a processor's vectors unused, larger matrices of float have
-   them, too, in tiles (tiles.h). All else goes to BLAS. */
+   row, of which nothing is summed. On processors with the longest vectors larger matrices of float have them, too, in
+   tiles (tiles.h). All else goes to BLAS. */
 
 #ifndef REAL                    /* the file includes itself once for each type */
 #ifndef CYGRAD_PRODUCTS_H
@@ -26,7 +26,7 @@ typedef struct { void (*function)(char **, const Py_ssize_t *, const Py_ssize_t 
 /* a (m, depth) @ b (depth, n). The steps, in elements, of a's rows and columns, b's, and the rows of the result. */
 typedef struct { Py_ssize_t m, depth, n, a_row, a_column, b_row, b_column, out_row; } product;
 
-static int has_own_tiles;       /* set when the module is imported */
+static int has_own_tiles, is_blas_short;   /* set when the module is imported; the latter leaves half of the vectors unused */
 
 #define EXP_CLONES CYGRAD_WIDE_CLONES
 #if defined(__x86_64__)         /* without fused multiplications, two rows at once are no faster than one */
@@ -85,7 +85,7 @@ static void by_blas(const blas_loop *blas, char *a, char *b, char *out, const pr
 static int is_thin(const product *p, int has_tiles)
 {
     Py_ssize_t few = THIN - has_tiles;
-    if (p->b_column == 1 && has_own_tiles && !has_tiles) few = ROWS_BY_ROW;
+    if (p->b_column == 1 && is_blas_short && !has_tiles) few = ROWS_BY_ROW;
     if (p->b_column == 1 && p->depth <= THIN && p->m * p->out_row >= 4 * LARGE_MATRIX) few = p->m;
     if (p->b_column != 1 && p->depth * p->n >= LARGE_MATRIX) few = 2 * THIN - 1;
     return p->m > 1 && p->n > 1 && p->depth <= DEEP && (p->m <= few || (p->b_column != 1 && p->n < THIN));

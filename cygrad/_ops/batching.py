@@ -18,7 +18,7 @@ from cygrad._core.record import apply1, apply2, apply_n, result_type
 from cygrad._core.tensor import Tensor
 
 RULES: dict = {}  # name of a row: rule
-_keys: dict = {}  # row: its name in the registry
+_rules_of: dict = {}  # row: (its name in the registry, its rule or None)
 
 
 def rule(names):
@@ -90,32 +90,28 @@ def regroup(x, shape):
 
 def results(batch, step):
     """The samples of what an op gives; raises NoBatchingRule."""
-    key = _key_of(step.op)
-    call = Call(batch, step, key)
-    if key in RULES:
-        found = RULES[key](call)
-    elif key in SHIFTED:
-        found = shifted(call)
-    elif key in LEADING:
-        found = leading(call)
-    elif key in MERGED:
-        found = merged(call)
-    elif step.op.flags & ELEMENTWISE and not step.op.flags & VIEW:
-        found = elementwise(call)
-    else:
-        raise NoBatchingRule(step.op.name)
-    return _as_tuple(found)[: len(step.outs)]
+    op = step.op
+    key, function = _rules_of.get(op) or _rule_of(op)
+    if function is None:
+        raise NoBatchingRule(op.name)
+    return _as_tuple(function(Call(batch, step, key)))[: len(step.outs)]
 
 
 def _as_tuple(found):
     return (found,) if isinstance(found, Tensor) else tuple(found)
 
 
-def _key_of(op):
-    """The name of a row; of a variant, which has no place in the registry, that of its op."""
-    if op not in _keys:
-        _keys.update({row: name for name, row in registry.items()})
-    return _keys.get(op, op.name)
+def _rule_of(op):
+    """The name and the rule of a row; of a variant, which has no place in the registry, those of its op."""
+    key = next((name for name, row in registry.items() if row is op), op.name)
+    found = RULES.get(key)
+    for names, function in ((SHIFTED, shifted), (LEADING, leading), (MERGED, merged)):
+        if found is None and key in names:
+            found = function
+    if found is None and op.flags & ELEMENTWISE and not op.flags & VIEW:
+        found = elementwise
+    _rules_of[op] = key, found
+    return key, found
 
 
 # -- elementwise ops --

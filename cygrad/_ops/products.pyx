@@ -93,8 +93,20 @@ cdef Tensor without(Tensor a, Py_ssize_t dim):
     return reshaped(a, shape[:dim] + shape[dim + 1:])
 
 
+cdef object column_rule(OpNode n, Tensor g):
+    """Of a matrix by a vector."""
+    cdef Tensor grad_a = None, grad_b = None
+    if n.needs(0):
+        grad_a = times(unsqueeze(g, -1), unsqueeze(n.saved(1), 1), False, True)
+    if n.needs(1):
+        grad_b = times(n.saved(0), g, True, False)
+    return grad_a, grad_b
+
+
 cdef object matmul_rule(OpNode n, object g):
     cdef int kind = n.arguments[0]
+    if kind == COLUMN and (<Tensor>g).array.ndim == 1:
+        return column_rule(n, g)
     cdef Tensor a, b, grad_a = None, grad_b = None
     if kind == ROW:
         g = unsqueeze(g, -2)

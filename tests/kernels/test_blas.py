@@ -107,6 +107,13 @@ def test_products_in_tiles(m, n, dtype, rng):
         check(blas.matmul(a, columns[1]), expected, m[-1])
 
 
+@pytest.mark.parametrize(("m", "depth", "n"), [(1035, 300, 150), (2130, 40, 2130), (1024, 257, 128)])
+def test_tiles_of_columns_far_apart(m, depth, n, rng):
+    """They are put in order first, some rows at a time."""
+    a, b = values(rng, (depth, m), "f").T, values(rng, (depth, n), "f")
+    check(blas.matmul(a, b), product(a, b), depth)
+
+
 @pytest.mark.parametrize("dtype", ["f", "d"])
 @pytest.mark.parametrize("depth", [127, 600, 8192, 8195])
 def test_few_rows_or_columns(depth, dtype, rng):
