@@ -14,6 +14,7 @@ from cygrad._core.record import record_n
 from cygrad._core.state import get_modes
 from cygrad._core.tensor import Tensor
 from cygrad._kernels import blocks
+from cygrad._kernels.arrays import new_array
 from cygrad._kernels.blas import matmul
 from cygrad._kernels.reduce import sum_to
 from cygrad._kernels.stacks import cut
@@ -217,7 +218,7 @@ def _in_parts(rule, node, g, dims):
     axis = blocks.axis_to_cut(stack, size // SIZE)
     length = stack[axis]
     step = -(-length * SIZE // size)
-    total = _Gradients(node, len(stack) - axis, length, dims[3])
+    total = Gradients(node, len(stack) - axis, length, dims[3])
     for start in range(0, length, step):
         part = slice(start, start + step)
         here = [
@@ -267,7 +268,7 @@ def _like(value, array):
     return tensor_of(array) if isinstance(value, Tensor) else array
 
 
-class _Gradients:
+class Gradients:
     """The gradients of a node, of which parts come one after the other."""
 
     def __init__(self, node, axis, length, dims):
@@ -292,7 +293,7 @@ class _Gradients:
         array = sum_to(array if is_complex else array.real, tuple(shape))
         if along:
             if total is None:
-                total = self.totals[i] = np.empty(whole, array.dtype)
+                total = self.totals[i] = new_array(whole, array.dtype.num)
             total[(slice(None),) * axis + (part,)] = array
         elif total is None:
             self.totals[i] = array.copy()

@@ -285,10 +285,12 @@ cdef class Run:
         """Run until nothing is ready."""
         cdef ThreadState* state = thread_state()
         cdef unsigned int modes = state.modes
+        cdef unsigned long long unwanted = state.unwanted       # by the node in whose rule this pass runs
         cdef Py_ssize_t i, count = 0, entry = 0
         for i in range(self.n_entries):
             if self.entries[i].dependencies == 0:
                 self.push(i)
+        state.unwanted = 0
         try:
             while self.n_ready:
                 count += 1
@@ -302,6 +304,8 @@ cdef class Run:
         except Exception as error:
             faults.note_node(error, <Node>self.entries[entry].node)
             raise
+        finally:
+            state.unwanted = unwanted
         return 0
 
     cdef int step(self, Py_ssize_t entry, ThreadState* state) except -1:

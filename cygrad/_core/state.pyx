@@ -180,6 +180,11 @@ def events_are_collected():
     return cygrad_state.events != NULL
 
 
+def saving_is_watched():
+    """Whether there are hooks on saved tensors in this thread."""
+    return cygrad_state.on_save != NULL
+
+
 def set_forward(bint on):
     """Whether results get tangents; gives whether they did."""
     former = bool(cygrad_state.modes & FORWARD)

@@ -17,6 +17,7 @@ from cygrad._ops.pooling_checks import check_elements, numbers, output_size, win
 from cygrad._ops.reductions import mean
 from cygrad._ops.resampling import resample, resampling
 from cygrad._ops.selection import where
+from cygrad._ops.steps import in_steps
 from cygrad._ops.views import squeeze, unsqueeze
 
 ELSEWHERE = FUNCTION_ONLY | METHOD_ONLY  # found in nn.functional
@@ -251,9 +252,18 @@ def norms(function, pool, dims, input, norm_type, kernel_size, stride, ceil_mode
         largest = getattr(max_pooling, f"max_pool{dims}d")
         sign_of = math.copysign(1, norm_type)  # the smallest is minus the largest of the negative
         return mul(largest(mul(abs(t), sign_of), kernel, stride, 0, 1, ceil_mode), sign_of)
+    if isinstance(norm_type, (int, float)):
+        return _BY_DIMS[dims](t, pool, kernel, stride, ceil_mode, norm_type)
+    return _norms(t, pool, kernel, stride, ceil_mode, norm_type)
+
+
+def _norms(t, pool, kernel, stride, ceil_mode, norm_type):
     means = pool(pow(t, norm_type), kernel, stride, 0, ceil_mode)
     sums = where(means == 0, 0.0, means)  # which has no gradient there
-    return pow(mul(sums, int(np.prod(kernel)), out=owned(sums)), 1.0 / norm_type)
+    return pow(mul(sums, math.prod(kernel), out=owned(sums)), 1.0 / norm_type)
+
+
+_BY_DIMS = {dims: in_steps(dims, last=dims, node="PowBackward0")(_norms) for dims in (1, 2, 3)}
 
 
 def lp_pool1d(input, norm_type, kernel_size, stride=None, ceil_mode=False):

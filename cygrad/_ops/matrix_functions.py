@@ -16,6 +16,7 @@ from cygrad._ops.matrices import LINALG, adjoint, check_inexact, check_square
 from cygrad._ops.parts import cat
 from cygrad._ops.products import matmul, mm
 from cygrad._ops.ranges import eye
+from cygrad._ops.steps import in_steps
 from cygrad._ops.views import reshape, unsqueeze
 
 # -- powers, exponentials --
@@ -40,6 +41,15 @@ def matrix_power(input, n, *, out=None):
         )
     if n < 0:
         t, n = linalg_inv(t), -n
+    if n == 0:
+        result = t.clone().copy_(eye(t.shape[-1], dtype=t.dtype, device=t.device))  # which has a gradient: zero
+    else:
+        result = _power(t, n) if n > 1 else t.clone() if t is input else t
+    return given("matrix_power", result, out, input)
+
+
+@in_steps(2, last=2, node="UnsafeViewBackward0")
+def _power(t, n):
     result = None
     while n:
         if n & 1:
@@ -47,11 +57,7 @@ def matrix_power(input, n, *, out=None):
         n >>= 1
         if n:
             t = matmul(t, t)
-    if result is None:
-        result = t.clone().copy_(eye(t.shape[-1], dtype=t.dtype, device=t.device))  # which has a gradient: zero
-    elif result is input:
-        result = result.clone()
-    return given("matrix_power", result, out, input)
+    return result
 
 
 @in_parts()

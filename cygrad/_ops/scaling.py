@@ -14,6 +14,7 @@ from cygrad._ops.arithmetic import add, div, mul, sub
 from cygrad._ops.arithmetic import pow as power
 from cygrad._ops.pointwise import square
 from cygrad._ops.selection import clamp_min, where
+from cygrad._ops.steps import in_steps
 from cygrad._ops.summed_products import sum_of_products
 from cygrad._ops.vector_norms import linalg_vector_norm, norm_array
 from cygrad._ops.views import reshape
@@ -48,8 +49,11 @@ def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
         raise ValueError(
             f"Expected 3D or higher dimensionality                          input (got {x.ndim} dimensions)"
         )
-    if x.numel() == 0:
-        return x
+    return _over_responses(x, size, alpha, beta, k) if x.numel() else x
+
+
+@in_steps(-1, last=-1, node="DivBackward0")
+def _over_responses(x, size, alpha, beta, k):
     squares = channel_window(square(x), size, size // 2)
     squares = mul(squares, alpha / size, out=owned(squares))
     return div(x, power(add(squares, k, out=owned(squares)), beta))

@@ -3,6 +3,8 @@
 `reduction` and its predecessors are described in loss_reductions.py; the package's forms take its code.
 """
 
+from functools import partial
+
 import numpy as np
 
 from cygrad._core.access import array_of, tensor_of
@@ -17,6 +19,7 @@ from cygrad._ops.pointwise import sqrt, square
 from cygrad._ops.reductions import sum as total
 from cygrad._ops.scaling import may_be_unit, unit
 from cygrad._ops.selection import clamp_min, minimum, where
+from cygrad._ops.steps import in_steps
 from cygrad._ops.summed_products import sum_of_products
 from cygrad._ops.vector_norms import linalg_vector_norm
 from cygrad._ops.views import expand
@@ -98,10 +101,15 @@ def cosine_embedding_of_package(input1, input2, target, margin=0.0, reduction=NO
             f"{list(a.shape)} and {list(b.shape)}."
         )
     margin = int(margin) if isinstance(margin, bool) else margin
+    return reduced(_cosine_losses(a, b, y, margin), reduction)
+
+
+@in_steps(1, 1, 0, node="AddBackward0")
+def _cosine_losses(a, b, y, margin):
     squares = mul(*(add(total(square(t), -1), COSINE_EPS) for t in (a, b)))
     cosine = div(total(mul(a, b), -1), sqrt(squares))
     alike = where(y == 1, sub(1, cosine), 0.0)
-    return reduced(add(alike, where(y == -1, clamp_min(sub(cosine, margin), 0), 0.0)), reduction)
+    return add(alike, where(y == -1, clamp_min(sub(cosine, margin), 0), 0.0))
 
 
 def triplet_margin_loss(
@@ -136,10 +144,9 @@ def triplet_margin_loss(
 @named("triplet_margin_loss")
 def triplet_margin_of_package(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False, reduction=NONE):
     """`max(0, margin + |anchor - positive| - |anchor - negative|)` in the p-norm; `reduction` is a code."""
-    return _triplet(
-        anchor, positive, negative, lambda a, b: pairwise_distance(a, b, p, eps), margin, swap, reduction,
-        "triplet_margin_loss",
-    )  # fmt: skip
+    _check_triplet(anchor, positive, negative, "triplet_margin_loss")
+    losses = _triplet_by_parts(anchor, positive, negative, partial(pairwise_distance, p=p, eps=eps), margin, swap)
+    return reduced(losses, reduction)
 
 
 def triplet_margin_with_distance_loss(
@@ -156,12 +163,15 @@ def triplet_margin_with_distance_loss(
         raise ValueError(f"{reduction} is not a valid value for reduction")
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
-    distance = pairwise_distance if distance_function is None else distance_function
-    name = "triplet_margin_with_distance_loss"
-    return _triplet(anchor, positive, negative, distance, margin, swap, CODES[reduction], name)
+    _check_triplet(anchor, positive, negative, "triplet_margin_with_distance_loss")
+    if distance_function is None:
+        losses = _triplet_by_parts(anchor, positive, negative, pairwise_distance, margin, swap)
+    else:
+        losses = _triplet(anchor, positive, negative, distance_function, margin, swap)
+    return reduced(losses, CODES[reduction])
 
 
-def _triplet(anchor, positive, negative, distance, margin, swap, reduction, name):
+def _check_triplet(anchor, positive, negative, name):
     ranks = [
         require(t, name, word, position).ndim
         for position, (t, word) in enumerate(((anchor, "anchor"), (positive, "positive"), (negative, "negative")), 1)
@@ -171,10 +181,16 @@ def _triplet(anchor, positive, negative, distance, margin, swap, reduction, name
             "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: "
             f"anchor {ranks[0]}D, positive {ranks[1]}D, and negative {ranks[2]}D inputs"
         )
+
+
+def _triplet(anchor, positive, negative, distance, margin, swap):
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:
         far = minimum(far, distance(positive, negative))
-    return reduced(clamp_min(sub(add(near, margin), far), 0), reduction)
+    return clamp_min(sub(add(near, margin), far), 0)
+
+
+_triplet_by_parts = in_steps(1, 1, 1, node="ClampMinBackward0")(_triplet)
 
 
 composite = {

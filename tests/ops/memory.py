@@ -11,12 +11,6 @@ def _table(*groups):
 
 FORWARDS = _table(
     (
-        "the powers of all elements, of which only the means of windows are kept",
-        {
-            1.0: "lp_pool2d lp_pool3d",
-        },
-    ),
-    (
         "by LAPACK through NumPy, in double precision, or with copies of what it overwrites",
         {
             0.75: "linalg_lstsq",
@@ -49,19 +43,13 @@ FORWARDS = _table(
         "made of ops that PyTorch makes it of, under its nodes' names: the result of one is the operand of the next",
         {
             0.75: "cumulative_trapezoid",
-            1.0: "cartesian_prod cosine_embedding_loss gradient",
+            1.0: "cartesian_prod gradient",
         },
     ),
 )
 
 # The same of gradients
 BACKWARDS = _table(
-    (
-        "the gradients of the powers of all elements",
-        {
-            1.0: "lp_pool1d lp_pool2d lp_pool3d",
-        },
-    ),
     (
         "of factors and solutions: products of whole matrices",
         {
@@ -70,7 +58,6 @@ BACKWARDS = _table(
             1.25: "orgqr",
             2.0: "linalg_lu_solve",
             2.75: "ormqr",
-            3.0: "matrix_power",
         },
     ),
     (
@@ -84,10 +71,8 @@ BACKWARDS = _table(
         {
             0.5: "trapezoid trapz",
             0.75: "diff cumulative_trapezoid",
-            1.25: "triplet_margin_loss triplet_margin_with_distance_loss",
-            1.5: "aminmax cosine_embedding_loss",
+            1.5: "aminmax",
             2.0: "gradient",
-            3.0: "local_response_norm",
         },
     ),
     (

@@ -262,8 +262,10 @@ def test_steps_that_take_memory(name, monkeypatch):
     if call is None:
         pytest.skip("no sample of this op has a gradient")
     found = []
-    for large in (0, 1 << 60):
+    for large, part in ((0, 2), (1 << 60, 1 << 60)):
         monkeypatch.setattr("cygrad._core.gradients_in_blocks.LARGE", large)
+        monkeypatch.setattr("cygrad._core.gradients_in_blocks.SIZE", part)
+        monkeypatch.setattr("cygrad._kernels.blocks.SIZE", part)
         cygrad.manual_seed(0)
         outputs = call.outputs()
         weights = call.weights(outputs)

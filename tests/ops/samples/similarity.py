@@ -34,6 +34,13 @@ def pairs():
             Sample((x, y[:1]), numpy=cosine),
             Sample((x, integers(3, 4) + 10), numpy=cosine),
         ],
+        "steps": [
+            Sample((lambda a, b: (a * b).sum(-1), (1, 1), 0, [x, y]), numpy=lambda *_: (x * y).sum(-1)),
+            Sample(
+                (lambda a, b, c: a / b * c, (1, 1, 1), 1, [x, y[:1], v[:3, None]]),
+                numpy=lambda *_: x / y[0] * v[:3, None],
+            ),
+        ],
         "pairwise_distance": [
             *(
                 Sample(c, numpy=distance)

@@ -1,0 +1,126 @@
+"""Functions made of several ops, on large stacks of operands, as one node: part by part, forward and backward.
+
+Each part has a graph of its own, which the node keeps; what its gradients need besides is then as large as a part.
+"""
+
+from functools import wraps
+
+import numpy as np
+
+from cygrad._core import gradients_in_blocks
+from cygrad._core.access import array_of, memory_of, tensor_of
+from cygrad._core.dual import keep
+from cygrad._core.engine import grad
+from cygrad._core.gradients_in_blocks import NO_GRAD, Gradients
+from cygrad._core.opdef import PRIVATE, declare, publish, variant
+from cygrad._core.passes import GradientEdge
+from cygrad._core.record import record_n
+from cygrad._core.state import events_are_collected, get_modes, saving_is_watched
+from cygrad._kernels import blocks
+from cygrad._kernels.arrays import new_array
+from cygrad._kernels.stacks import cut
+from cygrad._ops.keeping import keep_tensors, kept_tensors
+from cygrad._ops.views import view
+
+
+def steps_rule(n, g):
+    tensors, parts = kept_tensors(n, 0), n.saved(1)
+    wanted = [n.needs(i) for i in range(len(tensors))]
+    function, dims, last, axis, length, args = n.args
+    if not get_modes() & NO_GRAD:
+        return _recorded(function, tensors, wanted, args, g)
+    array, total = memory_of(g), Gradients(n, axis, length, dims)
+    for part, leaves, edge in parts:
+        inputs = [t for t, want in zip(leaves, wanted) if want]
+        here = tensor_of(cut(array, part, array.ndim - last - axis))
+        found = iter(grad((edge,), inputs, (here,), retain_graph=True, allow_unused=True))
+        total.add(tuple(next(found) if want else None for want in wanted), part)
+    return total.delivered()
+
+
+def _recorded(function, tensors, wanted, args, g):
+    """The gradients as functions of the tensors."""
+    own = [view(t, t.shape) for t in tensors]  # one tensor may be several operands
+    for t, want in zip(own, wanted):
+        if want and not t.requires_grad:  # it has a tangent
+            t.requires_grad_()
+    inputs = [t for t, want in zip(own, wanted) if want]
+    found = iter(grad((function(*own, *args),), inputs, (g,), create_graph=True, allow_unused=True))
+    return tuple(next(found) if want else None for want in wanted)
+
+
+STEPS = declare(
+    "steps", steps_rule, flags=PRIVATE, inputs="self other third", attributes="function dims last axis length arguments"
+)
+
+
+def steps(function, dims, last, tensors, args=(), row=STEPS):
+    """`function(*tensors, *args)` of tensors in memory, with `dims` dimensions behind their stack, as one node.
+
+    The result has `last` dimensions behind the stack. Saves what the function saves.
+    """
+    arrays = [memory_of(t) for t in tensors]
+    stack = np.broadcast_shapes(*(a.shape[: a.ndim - own] for a, own in zip(arrays, dims)))
+    if not stack or not all(stack):
+        return function(*tensors, *args)
+    size = max(a.size for a in arrays)
+    axis = blocks.axis_to_cut(stack, size // blocks.SIZE)
+    length, behind = stack[axis], len(stack) - axis  # the axis, counted from the end of the stack
+    step = -(-length * blocks.SIZE // size)
+    parts, out = [], None
+    for start in range(0, length, step):
+        part = slice(start, start + step)
+        leaves = [
+            tensor_of(cut(a, part, a.ndim - own - behind), t.requires_grad and not get_modes())
+            for t, a, own in zip(tensors, arrays, dims)
+        ]
+        result = function(*leaves, *args)
+        found = array_of(result)
+        at = found.ndim - last - behind
+        if out is None:
+            out = new_array((*found.shape[:at], length, *found.shape[at + 1 :]), found.dtype.num)
+        cut(out, part, at)[...] = found
+        if result.requires_grad:
+            parts.append((part, leaves, GradientEdge(result.grad_fn, result.output_nr)))
+        del leaves, result, found
+    made = record_n(row, out, tuple(tensors), (function, tuple(dims), last, behind, length, args))
+    keep_tensors(made, 0, tensors)
+    keep(made, 1, parts)
+    return made
+
+
+def in_steps(*dims, last=0, node):
+    """A decorator of functions of tensors, with `dims` dimensions behind their stack, and of other arguments.
+
+    The result has `last` dimensions behind the stack. Numbers less than 0 count from the first tensor's dimensions.
+    Large operands are taken part by part, and the whole is a node with that name.
+    """
+    row = variant(STEPS, node)
+
+    def decorated(function):
+        @wraps(function)
+        def by_parts(*args):
+            tensors, rest = args[: len(dims)], args[len(dims) :]
+            if not _are_large(tensors):
+                return function(*args)
+            *own, behind = (tensors[0].ndim + d if d < 0 else d for d in (*dims, last))
+            return steps(function, own, behind, tensors, rest, row)
+
+        return by_parts
+
+    return decorated
+
+
+def _are_large(tensors):
+    """Whether parts are worth it, and nobody looks at single steps."""
+    arrays = [memory_of(t) for t in tensors]
+    return (
+        max(a.size for a in arrays) > 2 * gradients_in_blocks.SIZE
+        and all(type(a) is np.ndarray for a in arrays)
+        and not get_modes() & ~NO_GRAD
+        and not events_are_collected()
+        and not saving_is_watched()
+    )
+
+
+functions = publish(globals())
