@@ -27,12 +27,12 @@ def cumsum(a, axis, reverse=False):
     return _cumsum_by_numpy(a, axis, reverse, np.empty(a.shape, a.dtype))
 
 
-def cumsum_within(a, axis):
-    """The running sum, written into the array itself."""
+def cumsum_within(a, axis, reverse=False):
+    """The running sum, or that from the end, written into the array itself."""
     if a.size and native.has_loops(a) and _is_dense(a):
-        _running_sums(a, axis, False, a)
+        _running_sums(a, axis, reverse, a)
     else:
-        _cumsum_by_numpy(a, axis, False, a)
+        _cumsum_by_numpy(a, axis, reverse, a)
 
 
 def _is_dense(a):

@@ -2,11 +2,13 @@
 
 from cygrad._core.access import array_of
 from cygrad._core.gradients_in_blocks import owned
-from cygrad._core.opdef import FUNCTION_ONLY, publish
+from cygrad._core.opdef import FUNCTION_ONLY, publish, variant
 from cygrad._core.tensor import Tensor
+from cygrad._kernels import finite_differences as kernels
 from cygrad._ops.arguments import integer, integers, is_integer, require, wrap_dims
 from cygrad._ops.arithmetic import add, div, mul, neg, sub
 from cygrad._ops.parts import cat, narrow
+from cygrad._ops.steps import LINEAR_STEPS, is_own_number, linear_steps
 from cygrad._ops.views import reshape
 
 
@@ -37,8 +39,23 @@ def gradient(input, *, spacing=None, dim=None, edge_order=1):
     for d in dims:
         if array_of(t).shape[d] < order + 1:
             raise RuntimeError("torch.gradient expected each dimension size to be at least edge_order+1")
-    return tuple(
-        (_by_coordinates if isinstance(step, Tensor) else _evenly)(t, d, step, order) for d, step in zip(dims, steps)
+    if is_own_number(t, *steps) and len(dims) > 1:
+        args = (dims, steps, order)
+        return linear_steps(_along_each, kernels.each_difference, kernels.from_each_difference, t, args, EVENLY)
+    return _along_each(t, dims, steps, order)
+
+
+def _along_each(t, dims, steps, order):
+    return tuple(_along(t, d, step, order) for d, step in zip(dims, steps))
+
+
+def _along(t, d, step, order):
+    if isinstance(step, Tensor):
+        return _by_coordinates(t, d, step, order)
+    if not is_own_number(t, step):
+        return _evenly(t, d, step, order)
+    return linear_steps(
+        _evenly, kernels.central_differences, kernels.from_central_differences, t, (d, step, order), EVENLY
     )
 
 
@@ -63,6 +80,9 @@ def _parts(t, d):
     """(how many elements, a function that gives `count` of them from a place on)."""
     length = array_of(t).shape[d]
     return length, lambda start, count=1: narrow(t, d, start % length, count)
+
+
+EVENLY = variant(LINEAR_STEPS, "CatBackward0")
 
 
 def _evenly(t, d, step, order):

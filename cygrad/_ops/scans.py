@@ -4,15 +4,16 @@ from functools import partial
 
 import numpy as np
 
-from cygrad._core import messages, return_types
+from cygrad._core import gradients_in_blocks, messages, return_types
 from cygrad._core.access import array_of, tensor_of
 from cygrad._core.dtypes import as_dtype, dtype_of_number
 from cygrad._core.dual import keep
 from cygrad._core.gradients_in_blocks import beside, in_slices, owned
-from cygrad._core.opdef import FUNCTION_ONLY, IN0, IN1, INPLACE, LINEAR, OUT0, declare, publish
+from cygrad._core.opdef import FUNCTION_ONLY, IN0, IN1, INPLACE, LINEAR, OUT0, declare, publish, variant
 from cygrad._core.record import apply1_args, apply_n, as_type, record_outputs, recorded, tensor_argument, write_into
 from cygrad._core.state import get_modes
 from cygrad._kernels import along, blocks, scans
+from cygrad._kernels import finite_differences as kernels
 from cygrad._kernels.gpu.library import as_array, is_array
 from cygrad._ops.arguments import dim_argument, integer, require
 from cygrad._ops.arithmetic import add, div, mul, sub
@@ -27,6 +28,7 @@ from cygrad._ops.pointwise import abs, conjugate, exp, log
 from cygrad._ops.reductions import accumulator
 from cygrad._ops.reductions import sum as total
 from cygrad._ops.selection import where
+from cygrad._ops.steps import LINEAR_STEPS, is_own_number, linear_steps
 
 
 def dim_of(op, t, dim, position=2):
@@ -297,9 +299,22 @@ def diff(input, n=1, dim=-1, prepend=None, append=None, *, out=None):
     difference = logical_xor if str(t.dtype) == "torch.bool" else sub
     result = t if n else t.clone()
     for _ in range(min(n, t.shape[dim])):
-        length = result.shape[dim] - 1
-        result = difference(narrow(result, dim, 1, length), narrow(result, dim, 0, length))
+        if is_own_number(result):
+            args = (dim, -1)
+            result = linear_steps(of_neighbours, kernels.of_neighbours, kernels.to_neighbours, result, args, DIFFERENCE)
+        else:
+            result = of_neighbours(result, dim, difference)
     return given("sub", result, out)
+
+
+DIFFERENCE = variant(LINEAR_STEPS, "SubBackward0")
+
+
+def of_neighbours(t, dim, combine):
+    """What `combine` makes of elements and those before them: a function, or a sign for a sum or a difference."""
+    length = t.shape[dim] - 1
+    combine = {1: add, -1: sub}.get(combine, combine)
+    return combine(narrow(t, dim, 1, length), narrow(t, dim, 0, length))
 
 
 def _distances(function, y, x, dx, dim):
@@ -331,12 +346,6 @@ def _distances(function, y, x, dx, dim):
     return dx, dim
 
 
-def _of_neighbours(y, dim):
-    """The sums of neighbours."""
-    n = y.shape[dim]
-    return add(narrow(y, dim, 1, n - 1), narrow(y, dim, 0, n - 1))
-
-
 def trapezoid(y, x=None, *, dx=1, dim=-1):
     """The integral of `y` along `dim` by the trapezoidal rule: the sum of (x[i+1] - x[i]) * (y[i] + y[i+1]) / 2.
 
@@ -349,9 +358,20 @@ def trapezoid(y, x=None, *, dx=1, dim=-1):
     dx, dim = _distances("trapezoid", y, x, dx, dim)
     if not y.shape[dim]:
         return zeros(y.shape[:dim] + y.shape[dim + 1 :], dtype=y.dtype, device=y.device)
+    if x is None and is_own_number(y, dx) and y.numel() > max(1, gradients_in_blocks.LARGE) * y.shape[dim] > 1:
+        args = (dim, dx, y.shape[dim])
+        return linear_steps(_integrals, kernels.integrals, kernels.from_integrals, y, args, INTEGRAL)
     if x is None:
-        return mul(sub(total(y, dim), mul(add(select(y, dim, 0), select(y, dim, -1)), 0.5)), dx)
-    return div(total(mul(dx, _of_neighbours(y, dim)), dim), 2)
+        return _integrals(y, dim, dx)
+    return div(total(mul(dx, of_neighbours(y, dim, 1)), dim), 2)
+
+
+INTEGRAL = variant(LINEAR_STEPS, "MulBackward0")
+RUNNING_INTEGRAL = variant(LINEAR_STEPS, "CumsumBackward0")
+
+
+def _integrals(y, dim, dx, count=None):
+    return mul(sub(total(y, dim), mul(add(select(y, dim, 0), select(y, dim, -1)), 0.5)), dx)
 
 
 def cumulative_trapezoid(y, x=None, *, dx=1, dim=-1):
@@ -364,11 +384,18 @@ def cumulative_trapezoid(y, x=None, *, dx=1, dim=-1):
     dx, dim = _distances("cumulative_trapezoid", y, x, dx, dim)
     if not y.shape[dim]:
         return cumsum(y, dim)
-    sums = _of_neighbours(y, dim)
+    if x is None and is_own_number(y, dx):
+        found = kernels.running_integrals, kernels.from_running_integrals
+        return linear_steps(_running_integrals, *found, y, (dim, dx / 2), RUNNING_INTEGRAL)
     if x is None:
-        return cumsum(mul(sums, dx / 2, out=owned(sums)), dim)
-    integrals = cumsum(mul(dx, sums), dim)
+        return _running_integrals(y, dim, dx / 2)
+    integrals = cumsum(mul(dx, of_neighbours(y, dim, 1)), dim)
     return div(integrals, 2, out=owned(integrals))
+
+
+def _running_integrals(y, dim, factor):
+    sums = of_neighbours(y, dim, 1)
+    return cumsum(mul(sums, factor, out=owned(sums)), dim)
 
 
 composite = {"diff": 0, "trapezoid": FUNCTION_ONLY, "trapz": FUNCTION_ONLY, "cumulative_trapezoid": FUNCTION_ONLY}

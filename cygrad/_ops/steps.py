@@ -11,10 +11,10 @@ from cygrad._core import gradients_in_blocks
 from cygrad._core.access import array_of, memory_of, tensor_of
 from cygrad._core.dual import keep
 from cygrad._core.engine import grad
-from cygrad._core.gradients_in_blocks import NO_GRAD, Gradients
-from cygrad._core.opdef import PRIVATE, declare, publish, variant
+from cygrad._core.gradients_in_blocks import NO_GRAD, Gradients, is_own
+from cygrad._core.opdef import LINEAR, PRIVATE, declare, publish, variant
 from cygrad._core.passes import GradientEdge
-from cygrad._core.record import record_n
+from cygrad._core.record import record_n, record_outputs
 from cygrad._core.state import events_are_collected, get_modes, saving_is_watched
 from cygrad._kernels import blocks
 from cygrad._kernels.arrays import new_array
@@ -87,6 +87,52 @@ def steps(function, dims, last, tensors, args=(), row=STEPS):
     keep_tensors(made, 0, tensors)
     keep(made, 1, parts)
     return made
+
+
+# -- linear functions of one tensor --
+
+
+def linear_steps_rule(n, g):
+    function, transpose, args, shape = n.args
+    given = [one for one in (g if type(g) is tuple else (g,)) if one is not None]
+    if get_modes() & NO_GRAD:
+        if type(g) is not tuple:
+            return tensor_of(transpose(array_of(g), *args))
+        return tensor_of(transpose(tuple(None if one is None else array_of(one) for one in g), *args))
+    t = tensor_of(np.broadcast_to(np.zeros((), array_of(given[0]).dtype), shape), True)  # any
+    found = function(t, *args)
+    outs = [out for out, one in zip(found, g) if one is not None] if type(g) is tuple else (found,)
+    return grad(outs, (t,), given, create_graph=True)[0]
+
+
+LINEAR_STEPS = declare(
+    "linear_steps",
+    linear_steps_rule,
+    flags=PRIVATE | LINEAR,
+    inputs="self",
+    attributes="function transpose arguments shape",
+)
+
+
+def linear_steps(function, kernel, transpose, input, args, row=LINEAR_STEPS):
+    """`function(input, *args)` as one node: `kernel` is that function of arrays, `transpose` its transpose.
+
+    If there are several results, these are tuples; the transpose gets None for a gradient that there is not.
+    """
+    array = array_of(input)
+    found = kernel(array, *args)
+    args = (function, transpose, args, array.shape)
+    if type(found) is tuple:
+        return record_outputs(row, found, (input,), args, len(found))
+    return record_n(row, found, (input,), args)
+
+
+def is_own_number(t, *numbers):
+    """Whether `linear_steps` takes the tensor, and these are numbers."""
+    return is_own(t) and array_of(t).dtype.char in "fdFD" and all(type(x) in (int, float) for x in numbers)
+
+
+# -- what is taken by parts --
 
 
 def in_steps(*dims, last=0, node):

@@ -269,9 +269,12 @@ def test_steps_that_take_memory(name, monkeypatch):
         cygrad.manual_seed(0)
         outputs = call.outputs()
         weights = call.weights(outputs)
+        plain = call.gradients(weights, outputs, retain_graph=True)
         grads = call.gradients(weights, outputs, create_graph=True)
         second = [grad.abs().sum() for grad in grads if grad.requires_grad]
-        found.append([*outputs, *grads, *(call.derive(second, call.leaves, call.weights(second)) if second else ())])
+        found.append(
+            [*outputs, *plain, *grads, *(call.derive(second, call.leaves, call.weights(second)) if second else ())]
+        )
     assert_close(*found)
 
 

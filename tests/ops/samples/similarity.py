@@ -41,6 +41,12 @@ def pairs():
                 numpy=lambda *_: x / y[0] * v[:3, None],
             ),
         ],
+        "linear_steps": [
+            Sample(
+                (lambda t: t[0], lambda a: a[0], lambda g: np.pad(g[None], ((0, 2), (0, 0))), x, ()),
+                numpy=lambda *_: x[0],
+            ),
+        ],
         "pairwise_distance": [
             *(
                 Sample(c, numpy=distance)
