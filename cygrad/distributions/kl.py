@@ -1,16 +1,21 @@
 """How far one distribution is from another."""
 
+import math
+
 import cygrad
 from cygrad.distributions.continuous import Exponential, Laplace, LogNormal, Normal, Uniform
 from cygrad.distributions.counts import Binomial, Geometric
 from cygrad.distributions.discrete import Bernoulli, Categorical, OneHotCategorical, Poisson
 from cygrad.distributions.distribution import Independent
 from cygrad.distributions.gammas import Beta, Dirichlet, Gamma
-from cygrad.distributions.multivariate_normal import MultivariateNormal
-from cygrad.distributions.tails import HalfNormal
+from cygrad.distributions.multivariate_normal import LowRankMultivariateNormal, MultivariateNormal
+from cygrad.distributions.powers import Pareto
+from cygrad.distributions.tails import Cauchy, Gumbel, HalfNormal
+from cygrad.distributions.transforms import TransformedDistribution
 
 __all__ = ["kl_divergence", "register_kl"]
 
+EULER = 0.5772156649015329  # the mean of a Gumbel distribution
 _formulas: dict = {}  # (class of p, class of q): formula
 
 
@@ -92,6 +97,33 @@ def _laplace(p, q):
     return -ratio.log() + gap / q.scale + ratio * (-gap / p.scale).exp() - 1
 
 
+@register_kl(Cauchy, Cauchy)
+def _cauchy(p, q):
+    a, b = p.scale, q.scale
+    return (((a + b) ** 2 + (p.loc - q.loc) ** 2) / (4 * a * b)).log()
+
+
+@register_kl(Gumbel, Gumbel)
+def _gumbel(p, q):
+    ratio, gap = p.scale / q.scale, (p.loc - q.loc) / q.scale
+    return gap - ratio.log() + (ratio - 1) * EULER - 1 + ((1 + ratio).lgamma() - gap).exp()
+
+
+@register_kl(Pareto, Pareto)
+def _pareto(p, q):
+    ratio = q.alpha / p.alpha
+    found = q.alpha * (p.scale / q.scale).log() - ratio.log() + ratio - 1
+    return found.masked_fill(p.scale < q.scale, cygrad.inf)
+
+
+@register_kl(TransformedDistribution, TransformedDistribution)
+def _transformed(p, q):
+    if p.transforms != q.transforms or p.event_shape != q.event_shape:
+        raise NotImplementedError
+    found = kl_divergence(p.base_dist, q.base_dist)
+    return found.sum(list(range(found.ndim - len(p.batch_shape), 0))) if found.ndim > len(p.batch_shape) else found
+
+
 @register_kl(Poisson, Poisson)
 def _poisson(p, q):
     return p.rate * (p.rate.log() - q.rate.log()) - (p.rate - q.rate)
@@ -150,3 +182,63 @@ def _independent(p, q):
     if p.reinterpreted_batch_ndims != q.reinterpreted_batch_ndims:
         raise NotImplementedError
     return p._added(kl_divergence(p.base_dist, q.base_dist))
+
+
+@register_kl(LowRankMultivariateNormal, LowRankMultivariateNormal)
+@register_kl(LowRankMultivariateNormal, MultivariateNormal)
+@register_kl(MultivariateNormal, LowRankMultivariateNormal)
+def _low_rank(p, q):
+    return _multivariate_normal(*(MultivariateNormal(each.loc, each.covariance_matrix) for each in (p, q)))
+
+
+# -- of different classes --
+
+
+def _from(types, type_q):
+    """A decorator: a formula for all these classes of p."""
+
+    def note(function):
+        for type_p in types:
+            register_kl(type_p, type_q)(function)
+        return function
+
+    return note
+
+
+@_from((Beta, Exponential, Gamma, Gumbel, Laplace, Pareto, Uniform), Normal)
+def _to_normal(p, q):
+    spread = (p.variance + (p.mean - q.loc) ** 2) / (2 * q.scale**2)
+    return spread + q.scale.log() + math.log(2 * math.pi) / 2 - p.entropy()
+
+
+@_from((Beta, Gamma, Pareto), Exponential)
+def _to_exponential(p, q):
+    return q.rate * p.mean - q.rate.log() - p.entropy()
+
+
+@register_kl(Uniform, Exponential)
+def _uniform_to_exponential(p, q):
+    return _to_exponential(p, q).masked_fill(p.low < 0, cygrad.inf)
+
+
+@register_kl(Exponential, Gamma)
+def _exponential_to_gamma(p, q):
+    return _gamma(Gamma(cygrad.ones_like(p.rate), p.rate), q)
+
+
+@register_kl(Bernoulli, Poisson)
+def _bernoulli_to_poisson(p, q):
+    return q.rate - p.probs * q.rate.log() - p.entropy()
+
+
+@_from((Normal, Laplace, Gumbel), Beta)
+@_from((Normal, Laplace, Gumbel), Exponential)
+@_from((Normal, Laplace, Gumbel), Gamma)
+@_from((Normal, Laplace, Gumbel, Beta, Exponential, Gamma), Pareto)
+@_from((Normal, Laplace, Gumbel, Exponential, Gamma, Pareto), Uniform)
+@_from((Exponential, Gamma, Pareto), Beta)
+@_from((Poisson,), Bernoulli)
+@_from((Poisson,), Binomial)
+def _infinite(p, q):
+    """Some values of p can not come from q."""
+    return cygrad.full_like(p.mean, cygrad.inf)

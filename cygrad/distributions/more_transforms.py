@@ -26,6 +26,7 @@ __all__ = [
 class AbsTransform(Transform):
     """|x|, whose inverse is taken to be positive."""
 
+    parameters = ()
     bijective = False
     codomain = constraints.positive
 
@@ -39,6 +40,7 @@ class AbsTransform(Transform):
 class SoftmaxTransform(Transform):
     """softmax(x) of vectors, whose inverse is taken to be log(y)."""
 
+    parameters = ()
     bijective = False
     domain = constraints.real_vector
     codomain = constraints.simplex
@@ -64,6 +66,7 @@ class StickBreakingTransform(Transform):
     (tensor([0.2500, 0.2500, 0.2500, 0.2500]), tensor([0.]))
     """
 
+    parameters = ()
     domain = constraints.real_vector
     codomain = constraints.simplex
     bijective = True
@@ -93,6 +96,7 @@ class StickBreakingTransform(Transform):
 class LowerCholeskyTransform(Transform):
     """The lower triangle of a matrix, with the exponential of its diagonal."""
 
+    parameters = ()
     bijective = False
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.lower_cholesky

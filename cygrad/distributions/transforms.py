@@ -33,8 +33,10 @@ class Transform:
     A subclass has `_call(x)`, `_inverse(y)`, `log_abs_det_jacobian(x, y)`, `domain` and `codomain`, whose `event_dim`
     tells how many dimensions are one argument, one result. With
     `cache_size=1` the inverse of the last result is the very argument it came from, without rounding.
+    Two of one class are equal if their parameters are; of a class that does not name them, each only to itself.
     """
 
+    parameters: tuple[str, ...] | None = None
     bijective = True
     sign: Any = 1
     domain: Any = constraints.real
@@ -96,11 +98,19 @@ class Transform:
         Transform.__init__(new, cache_size)
         return new
 
+    def __eq__(self, other):
+        if self is other or type(self) is not type(other) or self.parameters is None:
+            return self is other
+        pairs = [(getattr(self, name), getattr(other, name)) for name in self.parameters]
+        return all(bool(cygrad.as_tensor(a == b).all()) for a, b in pairs)
+
     def __repr__(self):
         return f"{type(self).__name__}()"
 
 
 class _Inverse(Transform):
+    parameters = ("_of",)
+
     def __init__(self, transform):
         super().__init__()
         self._of = transform
@@ -129,6 +139,8 @@ class _Inverse(Transform):
 
 class ComposeTransform(Transform):
     """One transform after the other."""
+
+    parameters = ("parts",)
 
     def __init__(self, parts, cache_size=0):
         super().__init__(cache_size)
@@ -223,6 +235,8 @@ identity_transform = ComposeTransform([])
 class AffineTransform(Transform):
     """loc + scale * x."""
 
+    parameters = ("loc", "scale")
+
     def __init__(self, loc, scale, event_dim=0, cache_size=0):
         super().__init__(cache_size)
         self.loc, self.scale, self.event_dim = loc, scale, event_dim
@@ -251,6 +265,7 @@ class AffineTransform(Transform):
 class PowerTransform(Transform):
     """x ** exponent, of positive numbers."""
 
+    parameters = ("exponent",)
     domain = codomain = constraints.positive
 
     def __init__(self, exponent, cache_size=0):
@@ -273,6 +288,7 @@ class PowerTransform(Transform):
 class SoftplusTransform(Transform):
     """log(1 + exp(x))."""
 
+    parameters = ()
     codomain = constraints.positive
 
     def _call(self, x):
@@ -289,6 +305,7 @@ class SoftplusTransform(Transform):
 class ExpTransform(Transform):
     """exp(x)."""
 
+    parameters = ()
     codomain = constraints.positive
 
     def _call(self, x):
@@ -305,6 +322,7 @@ class ExpTransform(Transform):
 class SigmoidTransform(Transform):
     """1 / (1 + exp(-x)), kept off 0 and 1."""
 
+    parameters = ()
     codomain = constraints.unit_interval
 
     def _call(self, x):
@@ -322,6 +340,7 @@ class SigmoidTransform(Transform):
 class TanhTransform(Transform):
     """tanh(x). Its inverse loses digits near -1 and 1: take `cache_size=1` where samples are scored."""
 
+    parameters = ()
     codomain = constraints.interval(-1.0, 1.0)
 
     def _call(self, x):

@@ -111,6 +111,23 @@ def test_what_a_distribution_tells(text):
 
 
 MVN = "d.MultivariateNormal(t([%s, 1.0]), t([[%s, 0.5], [0.5, 1.0]]))"
+WIDE = "d.Normal(t([[{0}.0, 1.0], [0.5, 0.0]]), 1.0)"
+LOW = "d.LowRankMultivariateNormal(t([0.0, 1.0]), t([[1.0], [0.5]]), t([%s, 1.0]))"
+CONTINUOUS = [
+    *(
+        "d.Beta(1.5, t([2.0, 3.0]))",
+        "d.Exponential(t([1.0, 2.0]))",
+        "d.Gamma(1.5, t([2.0, 3.0]))",
+        "d.Gumbel(0.0, t([1.0, 2.0]))",
+    ),
+    *(
+        "d.Laplace(0.0, t([1.0, 2.0]))",
+        "d.Pareto(1.5, t([3.0, 1.0]))",
+        "d.Uniform(0.0, t([1.0, 2.0]))",
+        "d.Normal(0.0, t([1.0, 2.0]))",
+    ),
+]
+INFINITE = ("Nor", "Lap", "Gum")  # classes with all numbers for values
 DIVERGENCES = [
     ("d.Normal(0.0, 1.0)", "d.Normal(1.0, 2.0)"),
     ("d.LogNormal(0.0, 1.0)", "d.LogNormal(1.0, 2.0)"),
@@ -135,6 +152,31 @@ DIVERGENCES = [
     ("d.Binomial(3, t(0.3))", "d.Binomial(3, t(0.6))"),
     ("d.Binomial(4, t(0.3))", "d.Binomial(3, t(0.6))"),
     ("d.Uniform(0.0, 1.0)", "d.Poisson(1.0)"),
+    ("d.Cauchy(t([0.0, 1.0]), 1.0)", "d.Cauchy(3.0, 0.1)"),
+    ("d.Gumbel(t([0.0, 1.0]), 1.0)", "d.Gumbel(1.0, 2.0)"),
+    ("d.Pareto(t([2.0, 1.0]), 3.0)", "d.Pareto(1.5, 2.0)"),
+    (
+        f"d.TransformedDistribution({WIDE.format(0)}, [d.ExpTransform()])",
+        f"d.TransformedDistribution({WIDE.format(1)}, [d.ExpTransform()])",
+    ),
+    (
+        "d.TransformedDistribution(d.Normal(0.0, 1.0), [d.ExpTransform()])",
+        "d.TransformedDistribution(d.Normal(0.0, 1.0), [])",
+    ),
+    (LOW % 1.0, LOW % 2.0),
+    (LOW % 1.0, MVN % (1.0, 1.5)),
+    (MVN % (1.0, 1.5), LOW % 2.0),
+    *[(p, "d.Normal(0.5, 2.0)") for p in CONTINUOUS],
+    *[(p, "d.Exponential(1.5)") for p in CONTINUOUS if not p.startswith("d.Student")],
+    ("d.Exponential(t([1.0, 2.0]))", "d.Gamma(1.5, 2.0)"),
+    ("d.Bernoulli(t([0.3, 0.0]))", "d.Poisson(1.5)"),
+    *[
+        (p, q)
+        for p in CONTINUOUS
+        for q in ("d.Beta(0.5, 1.0)", "d.Pareto(1.5, 2.0)", "d.Uniform(0.0, 2.0)")
+        if p[2:5] in INFINITE
+    ],
+    *[("d.Poisson(t([1.0, 2.0]))", q) for q in ("d.Bernoulli(0.5)", "d.Binomial(3, t(0.5))")],
 ]
 
 
@@ -360,5 +402,27 @@ def test_ways_to_constraints(text):
             say(y)
             say(constraint.check(y))
         say(constraint.check(lib.zeros_like(y) - 2))
+
+    compare(program)
+
+
+SMALL_TRANSFORMS = [
+    *(
+        "d.ExpTransform()",
+        "d.AffineTransform(0.0, 2.0)",
+        "d.AffineTransform(t([0.0]), 2.0)",
+        "d.AffineTransform(0.0, t([3.0]))",
+    ),
+    *("d.PowerTransform(t(2.0))", "d.PowerTransform(3.0)", "d.ExpTransform().inv", "d.CorrCholeskyTransform()"),
+    *("d.ComposeTransform([d.ExpTransform(), d.TanhTransform()])", "d.ComposeTransform([d.ExpTransform()])"),
+    *("d.LowerCholeskyTransform()", "d.PositiveDefiniteTransform()", "d.StickBreakingTransform()"),
+]
+
+
+@pytest.mark.parametrize("one", SMALL_TRANSFORMS)
+def test_equal_transforms(one):
+    def program(lib, say):
+        for other in SMALL_TRANSFORMS:
+            say(lambda other=other: eval(one, named(lib)) == eval(other, named(lib)))
 
     compare(program)
