@@ -209,6 +209,32 @@ def test_a_lost_gpu_is_told(cupy, monkeypatch):
         x.cumprod(0)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CUDA_ERROR_NO_BINARY_FOR_GPU: no kernel image is available for execution on the device",
+        "cudaErrorNoKernelImageForDevice: no kernel image is available for execution on the device",
+        "CUDA_ERROR_UNSUPPORTED_PTX_VERSION: the provided PTX was compiled with an unsupported toolchain.",
+        "cudaErrorInsufficientDriver: CUDA driver version is insufficient for CUDA runtime version",
+        "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH: system has unsupported display driver / cuda driver combination",
+        "nvrtc: error: invalid value for --gpu-architecture (-arch)",
+        "NVRTC_ERROR_INVALID_OPTION (5)",
+        'Failure finding "libnvrtc.so.12": No such file: libnvrtc.so.12',
+        "Failed to find CUDA headers. Please install CUDA toolkit headers",
+    ],
+)
+@pytest.mark.parametrize("kind", [RuntimeError, type("CompileException", (Exception,), {})])
+def test_versions_that_do_not_go_together_are_told(cupy, monkeypatch, text, kind):
+    def fail(*args, **kwargs):
+        raise kind(text)
+
+    x = torch.ones(3, device="cuda")
+    monkeypatch.setattr(cupy, "cumprod", fail)
+    with pytest.raises(RuntimeError, match=r"(?s)^CUDA error: .*install cygrad\[cuda12\] or \[cuda13\]") as caught:
+        x.cumprod(0)
+    assert text in str(caught.value)
+
+
 def test_an_old_cupy_is_refused(cupy, monkeypatch):
     monkeypatch.setattr(library, "_found", None)
     monkeypatch.setattr(cupy, "__version__", "13.6.0")

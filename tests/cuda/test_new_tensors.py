@@ -40,6 +40,7 @@ def cupy(monkeypatch):
         "fft.fftfreq(5, {})",
         "tril_indices(3, 3, {})",
         "full((2,), 3, {})",
+        "full((), 65536.0, {})",
         "scalar_tensor(2, {})",
         "as_tensor([1, 2], {})",
     ],

@@ -230,6 +230,8 @@ def ones(shape, dtype=float, order="C"):
 def full(shape, fill_value, dtype=None, order="C"):
     if dtype is None:
         dtype = fill_value.dtype if hasattr(fill_value, "dtype") else np.array(fill_value).dtype
+    if isinstance(fill_value, np.ndarray):  # of one element: `copyto` takes that, alone of NumPy's arrays
+        fill_value = fill_value.item()
     new = empty(shape, dtype, order)
     new[...] = fill_value
     return new

@@ -100,7 +100,7 @@ def _call(kernel, device, args, kwargs, is_pure=False):
             return form(*args, **kwargs)
         with on_device(device):
             return form(*args, **kwargs)
-    except RuntimeError as error:
+    except Exception as error:  # that a kernel is not compiled is no RuntimeError
         # No variable keeps the error, which holds the frames: what these hold would stay until the collector comes.
         if explained(error) is error:
             raise

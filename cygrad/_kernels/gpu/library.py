@@ -13,6 +13,12 @@ PINNED = -1  # stands for memory of the CPU that is locked for transfers, where 
 # Parts of the names of CUDA's errors after which nothing works any more.
 _LOST = "unavailable|uncorrect|illegal|launch_?(fail|timeout)|misaligned|invalidpc|stackerror|destroyed"
 
+# Beginnings of those that say that libraries, driver and GPU do not fit.
+_UNFIT = (
+    "^(cuda.*(no_?binary|kernel_?image|ptx|insufficient_?driver|driver_?mismatch|compat_?not|jit_?compiler)|nvrtc|"
+    "fail(ure finding|ed to find cuda))"
+)
+
 
 class switches:
     """What the user asks of kernels."""
@@ -82,8 +88,13 @@ def is_loaded():
 
 
 def explained(error):
-    """The error to raise for one of CUDA's: where this process has lost the GPU, with a word on that."""
+    """The error to raise for one of CUDA's or CuPy's: with a word on what to do where that is known, else it itself."""
     name = str(error).partition(":")[0].lower()
+    if re.search(_UNFIT, name):
+        return RuntimeError(
+            f"CUDA error: {error}\n  versions of CUDA do not go together, or a part of it is missing: install "
+            "cygrad[cuda12] or [cuda13] after what nvidia-smi shows, and update the driver if that is older"
+        )
     if not name.startswith("cuda") or not re.search(_LOST, name):
         return error
     return RuntimeError(
