@@ -27,7 +27,8 @@ TOP_PACKAGES = {"nn", "optim", "serialization", "utils", "viz", "distributions"}
 UPWARD = {("cygrad/_core/tensor.pyx", "cygrad._ops"), ("cygrad/func/modules.py", "cygrad.nn.utils.stateless")}
 # What layer 5 may reach inside for: compiled steps over arrays, the functions of the op families that are public in
 # nn.functional alone, the repr of a tensor, the devices of DLPack, gamma distributed numbers, the handle that every
-# hook returns, and for checkpoints the backward pass that runs; for them and for pictures the user's lines.
+# hook returns, whether a profiler listens, and for checkpoints the backward pass that runs; for them and for pictures
+# the user's lines.
 INWARD = {
     ("cygrad/distributions/_implicit.py", "cygrad._ops.sampling"),
     ("cygrad/nn/functional.py", "cygrad._ops"),
@@ -36,6 +37,7 @@ INWARD = {
     ("cygrad/optim/adam.py", "cygrad._kernels.steps"),
     ("cygrad/optim/formula.py", "cygrad._core.access"),
     ("cygrad/optim/formula.py", "cygrad._kernels.steps"),
+    ("cygrad/optim/optimizer.py", "cygrad._core.state"),
     ("cygrad/optim/sgd.py", "cygrad._core.access"),
     ("cygrad/optim/sgd.py", "cygrad._kernels.steps"),
     ("cygrad/utils/_selective.py", "cygrad._core.access"),

@@ -69,8 +69,8 @@ class Batch:
 
     without_history: Any = None  # the function of tangents.py, set there
 
-    def __init__(self, size):
-        self.size = size
+    def __init__(self, size, randomness="error"):
+        self.size, self.randomness = size, randomness
         self.given: list = []  # the arrays with the samples of the arguments
         self.has_changed_given = False
         self._samples: dict = {}  # id of an array: (weak reference to the array, the tensor of all samples)

@@ -192,6 +192,11 @@ def set_forward(bint on):
     return former
 
 
+def is_forward():
+    """Whether results get tangents or samples."""
+    return bool(cygrad_state.modes & FORWARD)
+
+
 def next_sequence_nr():
     """The number that the next node of this thread gets."""
     return cygrad_state.sequence

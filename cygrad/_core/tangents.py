@@ -98,7 +98,8 @@ def enter(level=None):
     return level
 
 
-def _open_only(levels):
+def open_only(levels):
+    """Let only these levels be open. Those who call it `flush` before, and open the others again."""
     _thread.levels = levels
     set_forward(bool(levels))
 
@@ -202,11 +203,11 @@ def detach_samples(t, out):
     levels = _thread.levels
     for i, level in enumerate(levels):
         if isinstance(level, Batch) and level.has(t):
-            _open_only(levels[:i])
+            open_only(levels[:i])
             try:
                 level.set_samples(out, level.samples(t).detach())
             finally:
-                _open_only(levels)
+                open_only(levels)
 
 
 # -- what hooks keep in place of a saved tensor --
@@ -334,7 +335,7 @@ def _carry(node, flags, inputs, results, recorded=None, packed=_NOTHING):
             continue
         wanted = any(t.requires_grad for t in (*tangents, *inputs) if isinstance(t, Tensor))
         try:
-            _open_only(levels[:depth])
+            open_only(levels[:depth])
             recorded_too = wanted and not get_modes() & NO_GRAD
             found, has_history = derivative(node, flags, inputs, tangents, results, recorded_too, bool(_thread.levels))
             for result, tangent in zip(results, found, strict=True):
@@ -342,7 +343,7 @@ def _carry(node, flags, inputs, results, recorded=None, packed=_NOTHING):
                 set_tangent(result, level, tangent)
             flush()
         finally:
-            _open_only(levels)
+            open_only(levels)
         for kept, result in _kept(nodes, results):
             access.set_tangents(kept, all_of(result))
     for each in nodes if packed else ():
@@ -382,7 +383,7 @@ def note_step(op, outs, inputs, args):
 def before_look(op, t):
     """What `t` shows of its memory is about to change."""
     flush()
-    if _batch_of((t,))[0] is not None:
+    if batch_of((t,))[0] is not None:
         raise NoBatchingRule(op.name + "_")
 
 
@@ -399,7 +400,7 @@ def note_kept_write(value):
         _check_write(_thread.writing)
 
 
-def _batch_of(tensors):
+def batch_of(tensors):
     """(the innermost batch of which one of `tensors` has samples, the levels outside of it), or (None, ())."""
     levels = _thread.levels
     depth = len(levels)
@@ -411,22 +412,23 @@ def _batch_of(tensors):
 
 
 def _check_write(step):
-    batch, _ = _batch_of(step.operands())
+    batch, _ = batch_of(step.operands())
     if batch is not None:
         batch.check_write(step)
 
 
-def _on_levels(outside, run):
-    """Run what only the levels outside of a batch are to follow."""
+def on_levels(outside, run):
+    """What `run()` gives, which only the levels outside of a batch are to follow."""
     levels, modes = _thread.levels, get_modes()
     try:
-        _open_only(outside)
+        open_only(outside)
         set_modes(modes | NO_GRAD if history_is_cut() else modes)
-        run()
+        found = run()
         flush()
+        return found
     finally:
         set_modes(modes)
-        _open_only(levels)
+        open_only(levels)
 
 
 def _follow(step, packed=_NOTHING):
@@ -434,11 +436,11 @@ def _follow(step, packed=_NOTHING):
     operands, reads = step.operands(), _thread.reads
     for t in operands if reads else ():
         reads.pop(access.identity_of(t), None)
-    batch, outside = _batch_of(operands)
+    batch, outside = batch_of(operands)
     if batch is None:
         return
     give = batch.overwrite if step.writes else batch.give
-    _on_levels(outside, lambda: give(step, batch.results(step)))
+    on_levels(outside, lambda: give(step, batch.results(step)))
     for out in step.outs if packed else ():
         for _, found in packed.get(id(out.grad_fn), ()):
             found[batch] = None
@@ -447,10 +449,10 @@ def _follow(step, packed=_NOTHING):
 def _give_samples(t, new, made_of):
     """Let `new` have what `made_of` makes of the samples of `t`, if there are any."""
     flush()
-    batch, outside = _batch_of((t,))
+    batch, outside = batch_of((t,))
     if batch is None:
         return
-    _on_levels(outside, lambda: batch.set_samples(new, made_of(batch.samples(t))))
+    on_levels(outside, lambda: batch.set_samples(new, made_of(batch.samples(t))))
 
 
 def keep_samples(t, copy):
@@ -509,20 +511,20 @@ def _running_op():
 def has_samples(t):
     """Whether a tensor is another one for each sample of an open batch."""
     flush()
-    return _batch_of((t,))[0] is not None
+    return batch_of((t,))[0] is not None
 
 
 def refuse_samples(name, tensors):
     """Raise NoBatchingRule if one of these is another tensor for each sample."""
     flush()
-    if _batch_of(tensors)[0] is not None:
+    if batch_of(tensors)[0] is not None:
         raise NoBatchingRule(name)
 
 
 def check_read(t, in_condition):
     """Raise if a value is read that is another one for each sample."""
     flush()
-    batch, _ = _batch_of((t,))
+    batch, _ = batch_of((t,))
     if batch is not None:
         raise batch.read_error(in_condition)
 
@@ -539,8 +541,8 @@ def check_backward():
 def carry_through_function(node, args, outputs):
     """Give the outputs of a custom function the tangents that its `jvp` makes of those of its arguments."""
     flush()
-    batch, _ = _batch_of(args)
-    if batch is not None:
+    batch, _ = batch_of(args)
+    if batch is not None and not getattr(node, "_is_batched", False):
         raise NoBatchingRule(node.name())
     levels = _thread.levels
     for depth, level in enumerate(levels):
@@ -550,7 +552,7 @@ def carry_through_function(node, args, outputs):
         if node.materialize_grads:
             pairs = zip(tangents, args, strict=True)
             tangents = [zeros_like(x) if v is None and isinstance(x, Tensor) else v for v, x in pairs]
-        _open_only(levels[:depth])
+        open_only(levels[:depth])
         try:
             found = call_jvp(node, tangents)
             found = found if isinstance(found, tuple) else (found,)
@@ -561,7 +563,7 @@ def carry_through_function(node, args, outputs):
                     set_tangent(out, level, tangent)
             flush()
         finally:
-            _open_only(levels)
+            open_only(levels)
 
 
 def _check_jvp(found, outputs):

@@ -17,8 +17,9 @@ from numpy cimport (
 from cygrad._core.construct cimport canonical, checked_lengths, data_array
 from cygrad._core.dtypes cimport FLOATING, as_dtype, default_dtype, dtype, dtype_of_scalar, is_float_num
 from cygrad._core.dual cimport spread
+from cygrad._core.events cimport OP, WITH_OUT, mark_start, note_op
 from cygrad._core.inplace cimport check_memory, take_shape
-from cygrad._core.state cimport INFERENCE, NO_GRAD, thread_state
+from cygrad._core.state cimport INFERENCE, NO_GRAD, ThreadState, thread_state
 from cygrad._core.tensor cimport (
     CUT_DETACH, IS_INFERENCE, REQUIRES_GRAD, WAS_WRAPPED, Tensor, bump, cut, dtype_of, requires_grad as needs_grad,
     wrap, wrap_like)
@@ -76,6 +77,7 @@ cdef dtype type_named(object wanted, str function):
 
 cpdef object check_place(object device, object pin_memory, bint can_pin=False):
     cdef object index = None
+    mark_start()
     if device is not None:
         index = index_of(device) if type(device) is not str or device != "cpu" else None
     elif defaults.in_use:
@@ -91,6 +93,7 @@ cdef object index_of(object device):
 
 
 cpdef object place_beside(Tensor t, object device, object pin_memory, bint can_pin=False):
+    mark_start()
     return place_of(t) if device is None and not pin_memory else check_place(device or t.device, pin_memory, can_pin)
 
 
@@ -141,16 +144,19 @@ cpdef object filled(tuple size, object value, dtype wanted, object place=None):
 # -- the new tensor ----------------------------------------------------------------------------------------
 
 cpdef Tensor fresh(object array, object requires_grad, str function, Tensor model=None, object place=None):
+    cdef ThreadState* state = thread_state()
     cdef Tensor t
     if place is not None:
         array = basics.moved(array, place)
     t = wrap(array) if model is None else wrap_like(model, array)
-    if thread_state().modes & INFERENCE:
+    if state.modes & INFERENCE:
         t.flags |= IS_INFERENCE
     if requires_grad is not False and requires_grad is not None:
         if type(requires_grad) is not bool or not is_float_num(typenum_of(array)):
             raise checks().cannot_require_grad(requires_grad, t, function)
         t.flags |= REQUIRES_GRAD
+    if state.events != NULL and function:
+        note_op(state, function, OP, None, t, ())
     return t
 
 
@@ -166,6 +172,8 @@ cpdef Tensor delivered(object array, object out, object requires_grad, str funct
         take_shape(target, array, False)
     copying.copy_into(target.array, array)
     bump(target, f"{function}(out=)")
+    if thread_state().events != NULL:
+        note_op(thread_state(), function, WITH_OUT, None, target, ())
     return target
 
 

@@ -6,6 +6,7 @@ import warnings
 
 from cygrad._core.function import PyNode, apply_function
 from cygrad._core.sites import warn
+from cygrad._core.state import is_forward
 from cygrad._core.tensor import Tensor
 from cygrad.autograd.grad_mode import is_grad_enabled, no_grad
 
@@ -21,7 +22,8 @@ class Function(PyNode):
 
     A class may set `boxed_grads_call = True`: then backward gets one list of the gradients. With
     `clear_saved_tensors_on_access = True` the node lets go of its saved tensors as soon as they have been read, which
-    can be done only once.
+    can be done only once. `generate_vmap_rule = True` lets `cygrad.func.vmap` call `forward` and
+    `setup_context` once for all samples; else it calls the method `vmap`, or takes the samples one by one.
 
     Instance methods `forward(self, *args)` and `backward(self, *grad_outputs)`, called as `MyFunction(...)(*args)`,
     are the old, deprecated style.
@@ -44,7 +46,7 @@ class Function(PyNode):
     """
 
     _backward_cls: type[PyNode]
-    boxed_grads_call = clear_saved_tensors_on_access = False
+    boxed_grads_call = clear_saved_tensors_on_access = generate_vmap_rule = _has_vmap = False
 
     def __init__(self, *args, **kwargs):
         warn(
@@ -57,6 +59,7 @@ class Function(PyNode):
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
         once = {"saved_tensors": property(_saved_once)} if cls.clear_saved_tensors_on_access else {}
+        cls._has_vmap = cls.vmap is not Function.vmap
         cls._backward_cls = type(cls.__name__ + "Backward", (PyNode,), {"_forward_cls": cls, **once})
 
     @staticmethod
@@ -86,6 +89,18 @@ class Function(PyNode):
             "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
         )
 
+    @staticmethod
+    def vmap(info, in_dims, *args):
+        """The outputs for all samples of a batch, and the dimensions along which they lie (None: all are the same).
+
+        Called by `vmap` for a class with `setup_context`. `args` are those of `apply`, with the samples of a tensor
+        along the dimension that `in_dims` has for it, None for what has none; `info` has `batch_size` and `randomness`.
+        """
+        raise NotImplementedError(
+            "To use autograd.Function with vmap, you must either override the vmap staticmethod or set "
+            "generate_vmap_rule=True."
+        )
+
     @classmethod
     def apply(cls, *args, **kwargs):
         """Compute the outputs and record this function as one node."""
@@ -96,6 +111,10 @@ class Function(PyNode):
             return apply_function(ctx, functools.partial(cls.forward, ctx), args)
         if kwargs or getattr(cls.forward, "__defaults__", True) or getattr(cls.forward, "__kwdefaults__", True):
             args = _with_defaults(cls.forward, args, kwargs)
+        if (cls._has_vmap or cls.generate_vmap_rule) and is_forward():
+            from cygrad._core.batched_functions import apply_to_samples
+
+            return apply_to_samples(cls, ctx, args)
         return apply_function(ctx, cls.forward, args, cls.setup_context)
 
     @classmethod

@@ -28,6 +28,10 @@ _UNDEFINED = (
     "Expected backward function to handle undefined output grads. Please look at 'Notes about undefined output "
     "gradients' in 'tools/autograd/derivatives.yaml'"
 )
+_NOT_ZERO = (
+    "Expected all input grads to be undefined or zero when all output grads are undefined or zero. Please look at "
+    '"Notes about undefined output gradients" in "tools/autograd/derivatives.yaml"'
+)
 
 
 def gradcheck(
@@ -215,7 +219,14 @@ def _check_numbers(eps, atol, rtol, nondet_tol):
 
 def _check_no_gradient(case):
     """No output requires grad: then they must not depend on the inputs."""
-    for row in case.numeric(case.all_outputs()):
+    outputs = case.all_outputs()
+    for i, out in enumerate(outputs):
+        if array_of(out).dtype.kind == "b":
+            raise RuntimeError(
+                "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+                f"`logical_xor()` operator instead.\n  output {i} is of bools, which have no differences"
+            )
+    for row in case.numeric(outputs):
         for jacobian in row:
             if np.any(jacobian != 0):
                 raise GradcheckError("Numerical gradient for function expected to be zero")
@@ -304,7 +315,7 @@ def _check_undefined(case):
             text = f"{_UNDEFINED}\n  backward without a gradient for outputs {list(chosen)}: {error}"
             raise GradcheckError(text) from error
         if any(g is not None and np.any(array_of(g) != 0) for g in found):
-            raise GradcheckError(f"{_UNDEFINED}\n  it is not zero without a gradient for outputs {list(chosen)}")
+            raise GradcheckError(f"{_NOT_ZERO}\n  it is not zero without a gradient for outputs {list(chosen)}")
 
 
 def _check_batched(case, outputs):

@@ -147,7 +147,7 @@ class record_function:
     ...     with cygrad.autograd.profiler.record_function("the sum"):
     ...         total = cygrad.ones(3).sum()
     >>> [(event.name, event.cpu_parent and event.cpu_parent.name) for event in prof.function_events]
-    [('the sum', None), ('aten::sum', 'the sum')]
+    [('the sum', None), ('aten::ones', 'the sum'), ('aten::sum', 'the sum')]
     """
 
     def __init__(self, name, args=None):

@@ -77,7 +77,7 @@ def _mapped(func, args, kwargs, leaves, dims, options):
     """The results for all samples: at once, or one after the other where that can not be."""
     state = get_rng_state()
     try:
-        output, found = _at_once(func, args, kwargs, leaves, dims)
+        output, found = _at_once(func, args, kwargs, leaves, dims, options.randomness)
     except NoBatchingRule as error:
         warnings.warn(f"{error}\n  {options.name} is called once for each sample instead", UserWarning, stacklevel=3)
         set_rng_state(state)
@@ -92,13 +92,13 @@ def _mapped(func, args, kwargs, leaves, dims, options):
     return rebuild(output, [_placed(*each, size, options) for each in outputs])
 
 
-def _at_once(func, args, kwargs, leaves, dims):
+def _at_once(func, args, kwargs, leaves, dims, randomness):
     """(what the function gives for the first sample, for each tensor in it all samples, or None if they are the same).
 
     Raises NoBatchingRule.
     """
     whole = [x if d is None else x.movedim(d, 0) for x, d in zip(leaves, dims, strict=True)]
-    batch = Batch(_batch_size(leaves, dims))
+    batch = Batch(_batch_size(leaves, dims), randomness)
     try:
         tangents.open_batch(batch)
         own = [x if d is None else batch.first(x) for x, d in zip(whole, dims, strict=True)]

@@ -233,7 +233,9 @@ def vjp(func, *primals, has_aux=False):
                 f"function. cotangents: {form}, primal output: {flatten(output)[1]}"
             )
         if create_graph is None:
-            create_graph = is_grad_enabled() and (outside or any(v.requires_grad for v in vectors))
+            create_graph = is_grad_enabled() and (
+                outside or any(isinstance(v, Tensor) and v.requires_grad for v in vectors)
+            )
         found = zeros_for(derivative(outputs, leaves, vectors, create_graph), leaves)
         return rebuild(primals, found)
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import cygrad
 from cygrad import Tensor
+from cygrad._core.state import events_are_collected
 from cygrad.utils import typename
 from cygrad.utils.gradients import clear_grad
 from cygrad.utils.hooks import HookDict, RemovableHandle, add_hook
@@ -303,10 +304,20 @@ def _with_hooks(step: Callable) -> Callable:
     @functools.wraps(step)
     def step_with_hooks(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
         before, after = self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks
-        if not (before or after or _global_pre_hooks or _global_post_hooks):
+        profiled = events_are_collected()
+        if not (before or after or _global_pre_hooks or _global_post_hooks or profiled):
             return step(self, *args, **kwargs)
         if type(self).step is not step_with_hooks:
             return step(self, *args, **kwargs)
+        if profiled:
+            from cygrad.autograd.profiler import record_function
+
+            with record_function(f"Optimizer.step#{type(self).__name__}.step"):
+                return run(self, args, kwargs)
+        return run(self, args, kwargs)
+
+    def run(self: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        before, after = self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks
         args = (self, *args)  # as PyTorch's hooks see and return them
         for hook in [*_global_pre_hooks.values(), *before.values()]:
             result = hook(self, args, kwargs)

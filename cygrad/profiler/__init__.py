@@ -123,7 +123,7 @@ class profile:
     >>> import cygrad
     >>> with cygrad.profiler.profile(record_shapes=True) as prof:
     ...     total = cygrad.ones(2, 3).sum()
-    >>> prof.events()[0].input_shapes
+    >>> prof.events()[-1].input_shapes
     [[2, 3]]
     """
 

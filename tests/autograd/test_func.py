@@ -476,3 +476,9 @@ def test_detach_in_a_batch_cuts_the_tangents_outside():
     assert func.vmap(shared)(x).tolist() == [[2, 6], [12, 20]]
     inner = func.vmap(lambda a: func.jvp(half, (a,), (a,))[1])
     assert func.jvp(inner, (x,), (ones,))[1].tolist() == x.tolist()
+
+
+def test_cotangents_that_are_no_tensors():
+    _, product = func.vjp(torch.sin, X)
+    with fails(TypeError, "gradients can be either Tensors or None, but got int"):
+        product(3)

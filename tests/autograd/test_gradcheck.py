@@ -212,3 +212,25 @@ def test_numbers_that_are_none(arguments, error, line):
     for check in (gradcheck, gradgradcheck):
         with fails(error, line):
             check(torch.sin, doubles(1.0), **arguments)
+
+
+def test_a_gradient_of_nothing_that_is_something():
+    class One(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.set_materialize_grads(False)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            return torch.ones(1, dtype=torch.double) if grad is None else grad * 2
+
+    line = "Expected all input grads to be undefined or zero when all output grads are undefined or zero. Please ..."
+    with fails(GradcheckError, line):
+        gradcheck(One.apply, doubles(1.0))
+
+
+def test_bools_have_no_differences():
+    line = "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` ..."
+    with fails(RuntimeError, line):
+        gradcheck(lambda x: x > 0, doubles(1.0))

@@ -318,15 +318,55 @@ def test_many_events():
     assert starts == sorted(starts)
 
 
+def test_what_makes_tensors_is_noted():
+    model = torch.ones(2, 3)
+    with profile(profile_memory=True) as prof:
+        torch.randn(200, 200)
+        torch.arange(4)
+        torch.tensor([1.0, 2.0])
+        torch.zeros_like(model)
+        torch.eye(2, out=torch.empty(2, 2))
+        model.new_ones(3)
+        torch.randperm(3)
+    found = [(event.name, event.cpu_memory_usage) for event in prof.function_events]
+    assert found[0][0] == "aten::randn"
+    assert found[1:] == [
+        ("aten::arange", 32),
+        ("aten::tensor", 8),
+        ("aten::zeros_like", 24),
+        ("aten::empty", 16),
+        ("aten::eye", 0),  # has no memory of its own
+        ("aten::new_ones", 12),
+        ("aten::randperm", 24),
+    ]
+    drawn = prof.function_events[0]
+    assert drawn.cpu_time > max(event.cpu_time for event in prof.function_events[1:]), "it began when it was called"
+
+
+def test_steps_of_optimizers_are_ranges():
+    parameter = torch.nn.Parameter(torch.ones(2))
+    optimizer = torch.optim.SGD([parameter], lr=0.1)
+    parameter.grad = torch.ones(2)
+    with profile() as prof:
+        optimizer.step()
+    assert [event.name for event in prof.function_events][0] == "Optimizer.step#SGD.step"
+    handle = optimizer.register_step_post_hook(lambda *_: parameter.data.zero_())
+    with profile() as prof:
+        optimizer.step()
+    handle.remove()
+    assert "aten::zero_" in [event.name for event in prof.function_events if event.cpu_parent]
+    assert parameter.tolist() == [0, 0]
+
+
 # ------------------------------------------------------------------ averages and tables
 
 
 def test_averages():
-    x = torch.ones(2)
+    x, y = torch.ones(2), torch.ones(4)
     with profile(record_shapes=True, profile_memory=True) as prof:
         for _ in range(3):
             x.sin()
-        torch.ones(4).sin()
+        y.sin()
     by_name = {average.key: average for average in prof.key_averages()}
     assert by_name["aten::sin"].count == 4
     total = sum(event.cpu_time_total for event in prof.function_events)
@@ -347,9 +387,10 @@ def test_averages_by_stack():
     def one(x):
         return x.sin()
 
+    ones = torch.ones(1)
     with profile(with_stack=True) as prof:
-        one(torch.ones(1))
-        torch.ones(1).sin()
+        one(ones)
+        ones.sin()
     averages = prof.key_averages(group_by_stack_n=1)
     assert [(a.key, len(a.stack), a.count) for a in averages] == [("aten::sin", 1, 1)] * 2
 

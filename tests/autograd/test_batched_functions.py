@@ -1,0 +1,167 @@
+"""Custom functions under `vmap`."""
+
+import pytest
+
+import cygrad as torch
+from cygrad import func
+from helpers import fails
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+
+class Scaled(torch.autograd.Function):
+    """k x**2, by NumPy."""
+
+    calls: list = []
+
+    @staticmethod
+    def forward(x, k):
+        return torch.from_numpy(x.detach().numpy() ** 2) * k
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(inputs[0] * 2)
+        ctx.save_for_forward(inputs[0])
+        ctx.k = inputs[1]
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * ctx.saved_tensors[0] * ctx.k, None
+
+    @staticmethod
+    def jvp(ctx, tangent, _):
+        return tangent * 2 * ctx.saved_tensors[0] * ctx.k
+
+    @staticmethod
+    def vmap(info, in_dims, x, k):
+        Scaled.calls.append((info.batch_size, info.randomness, in_dims))
+        return Scaled.apply(x, k), in_dims[0]
+
+
+class Generated(torch.autograd.Function):
+    """(k x**2, the sum of x)."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x, k):
+        return x * x * k, x.sum()
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(inputs[0] * 2)
+        ctx.save_for_forward(inputs[0])
+        ctx.k = inputs[1]
+
+    @staticmethod
+    def backward(ctx, grad, grad_of_sum):
+        return grad * ctx.saved_tensors[0] * ctx.k + grad_of_sum, None
+
+    @staticmethod
+    def jvp(ctx, tangent, _):
+        return tangent * 2 * ctx.saved_tensors[0] * ctx.k, tangent.sum()
+
+
+TWO = "Expected the vmap staticmethod to have two returns, an output and out_dims with pytree structure ..."
+X = torch.tensor([[1.0, -2.0], [3.0, 0.5], [-1.0, 4.0]])
+
+
+def by_hand(x):
+    return 3 * x**2
+
+
+def scaled(x):
+    return Scaled.apply(x, 3.0)
+
+
+def generated(x):
+    return Generated.apply(x, 3.0)[0]
+
+
+@pytest.mark.parametrize("f", [scaled, generated])
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda f: func.vmap(f)(X),
+        lambda f: func.vmap(f, out_dims=1)(X) * 2,
+        lambda f: func.vmap(func.vmap(f))(X[None]),
+        lambda f: func.vmap(func.grad(lambda x: f(x).sum()))(X),
+        lambda f: func.vmap(func.jacrev(f))(X),
+        lambda f: func.vmap(func.grad(lambda x: f(x * x).sin().sum()))(X),
+        lambda f: func.vmap(lambda x: func.jvp(f, (x,), (x + 1,))[1])(X),
+        lambda f: func.vmap(f)(X[:0]),
+        lambda f: func.jacfwd(f)(X[0]),
+    ],
+)
+def test_transforms_agree_with_the_formula(f, use):
+    assert torch.allclose(use(f), use(by_hand))
+
+
+def test_vmap_is_called_with_all_samples():
+    Scaled.calls.clear()
+    func.vmap(Scaled.apply, in_dims=(0, None), randomness="same")(X, 2.0)
+    assert Scaled.calls == [(3, "same", (0, None))]
+
+
+def test_a_function_of_samples_is_differentiated_outside():
+    x = X.clone().requires_grad_()
+    func.vmap(lambda a: scaled(a).sin())(x).sum().backward()
+    assert torch.allclose(x.grad, (3 * X**2).cos() * 6 * X)
+    assert torch.allclose(func.jvp(func.vmap(scaled), (X,), (X,))[1], 6 * X * X)
+
+
+def test_what_a_generated_rule_can_not_differentiate_outside_goes_sample_by_sample():
+    x = X.clone().requires_grad_()
+    with pytest.warns(UserWarning, match="batching rule for aten::GeneratedBackward"):
+        func.vmap(generated)(x).sum().backward()
+    assert torch.equal(x.grad, 6 * X)
+    with pytest.warns(UserWarning, match="batching rule for aten::GeneratedBackward"):
+        found = func.jvp(func.vmap(generated), (X,), (X,))
+    assert torch.equal(found[1], 6 * X * X)
+
+
+def test_outputs_without_samples_and_along_other_dimensions():
+    class Turned(Scaled):
+        @staticmethod
+        def vmap(info, in_dims, x, k):
+            return Scaled.apply(x, k).t(), 1
+
+    class Same(Scaled):
+        @staticmethod
+        def vmap(info, in_dims, x, k):
+            return x[0], None
+
+    assert torch.equal(func.vmap(lambda x: Turned.apply(x, 1.0))(X), X**2)
+    assert torch.equal(func.vmap(lambda x: Same.apply(x, 1.0), out_dims=None)(X), X[0])
+
+
+def test_errors():
+    class Both(Scaled):
+        generate_vmap_rule = True
+
+    class Alone(Scaled):
+        @staticmethod
+        def vmap(info, in_dims, x, k):
+            return x
+
+    class Three(Scaled):
+        @staticmethod
+        def vmap(info, in_dims, x, k):
+            return x, 0, 0
+
+    class TooMany(Scaled):
+        @staticmethod
+        def vmap(info, in_dims, x, k):
+            return x, (0, 0)
+
+    with fails(RuntimeError, "You tried to vmap over Both, but it has both generate_vmap_rule=True and an ..."):
+        func.vmap(lambda x: Both.apply(x, 1.0))(X)
+    with fails(RuntimeError, TWO):
+        func.vmap(lambda x: Alone.apply(x, 1.0))(X)
+    with fails(RuntimeError, TWO):
+        func.vmap(lambda x: Three.apply(x, 1.0))(X)
+    with fails(RuntimeError, "The vmap staticmethod of TooMany returned 1 outputs and 2 out_dims"):
+        func.vmap(lambda x: TooMany.apply(x, 1.0))(X)
+    with fails(NotImplementedError, "To use autograd.Function with vmap, you must either override the vmap ..."):
+        torch.autograd.Function.vmap(None, (0,), X)
+    assert torch.equal(func.vmap(scaled)(X), by_hand(X))  # as before
