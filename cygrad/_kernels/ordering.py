@@ -9,7 +9,6 @@ import cygrad._kernels.native as native
 from cygrad._kernels import blocks
 from cygrad._kernels.arrays import dense, new_array
 from cygrad._kernels.dispatch import dispatching
-from cygrad._kernels.gpu.library import as_array
 from cygrad._kernels.picking import gather
 from cygrad._kernels.stacks import along, cut
 
@@ -266,30 +265,27 @@ def _places(n, dtype):
 
 def median_of_all(a):
     """The lower median of all elements; nan if one is nan, or there are none."""
-    flat = a.reshape(-1)
-    if not flat.size:
-        return np.asarray(np.nan if a.dtype.kind == "f" else np.iinfo(a.dtype).min, a.dtype)
-    is_float = flat.dtype.kind == "f"
-    if is_float and np.isnan(flat).any():
-        return np.asarray(np.nan, a.dtype)
-    return middle_of(flat.copy(), flat.size)
-
-
-def middle_of(flat, count):
-    """The lower median of a vector of so many numbers, and nan, which are put into another order."""
-    place = (count - 1) // 2
-    flat.partition(place)
-    return as_array(flat[place])
+    return _middle_of_all(a.reshape(-1), False)
 
 
 def nanmedian_of_all(a):
     """The lower median of all elements, nans apart; nan of none."""
-    flat = a.reshape(-1)
-    if not flat.size or flat.dtype.kind != "f":
-        return median_of_all(flat)
-    parts = (flat[start : start + PIECE] for start in range(0, flat.size, PIECE))
-    count = flat.size - sum(int(np.isnan(part).sum()) for part in parts)
-    return middle_of(flat.copy(), count) if count else median_of_all(flat[:0])
+    return _middle_of_all(a.reshape(-1), True)
+
+
+def _middle_of_all(flat, ignore_nan):
+    from cygrad._kernels.ranks import count_of_numbers, value_of_rank  # which imports this module
+
+    is_float = flat.dtype.kind == "f"
+    count = count_of_numbers(flat) if is_float else flat.size
+    if not count or (count < flat.size and not ignore_nan):
+        return np.asarray(np.nan if is_float else np.iinfo(flat.dtype).min, flat.dtype)
+    place = (count - 1) // 2
+    if flat.size > 16 * blocks.SIZE:
+        return np.asarray(value_of_rank(flat, place, count))
+    flat = flat.copy()
+    flat.partition(place)  # nan stand last
+    return np.asarray(flat[place])
 
 
 dispatching(globals(), "sorted_along first_along kth_along median_along middle_along most_frequent")

@@ -15,10 +15,10 @@ def places_of_ranks(rows, ranks):
     n = rows.shape[1]
     if n > blocks.SIZE:
         for row, of_row, places in zip(rows, ranks.tolist(), out):
-            count = sum(int(np.count_nonzero(part == part)) for part in _parts(row))
+            count = count_of_numbers(row)
             for j, rank in enumerate(of_row):
                 again = j and of_row[j - 1] == rank
-                places[j] = places[j - 1] if again else _place(row, _value(row, rank, count), rank)
+                places[j] = places[j - 1] if again else _place(row, value_of_rank(row, rank, count), rank)
         return out
     step = max(1, blocks.SIZE // n)
     for start in range(0, len(rows), step):
@@ -27,11 +27,16 @@ def places_of_ranks(rows, ranks):
     return out
 
 
+def count_of_numbers(vector):
+    """How many elements are not nan."""
+    return sum(int(np.count_nonzero(part == part)) for part in _parts(vector))
+
+
 def _parts(vector):
     return (vector[start : start + blocks.SIZE] for start in range(0, vector.size, blocks.SIZE))
 
 
-def _value(vector, rank, count):
+def value_of_rank(vector, rank, count):
     """The element of that rank, of which `count` are numbers."""
     if rank >= count:
         return vector.dtype.type(np.nan)

@@ -3,20 +3,21 @@
 import numpy as np
 
 from cygrad._core import messages, return_types
-from cygrad._core.access import array_of, tensor_of
-from cygrad._core.gradients_in_blocks import is_own
-from cygrad._core.opdef import FUNCTION_ONLY, IN0, declare, publish
-from cygrad._core.record import apply_n
+from cygrad._core.access import array_of, memory_of, tensor_of
+from cygrad._core.gradients_in_blocks import is_own, reused
+from cygrad._core.opdef import FUNCTION_ONLY, IN0, OUT0, OUT1, PRIVATE, declare, publish
+from cygrad._core.record import apply_n, record_outputs
 from cygrad._core.tensor import Tensor
-from cygrad._kernels import blocks, elementwise
+from cygrad._kernels import blocks, elementwise, reduce
+from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.gpu.library import as_array, beside, is_array
 from cygrad._kernels.ranks import places_of_ranks
-from cygrad._kernels.reduce import amax as largest_of_array
 from cygrad._kernels.reduce import sum as sum_of_array
 from cygrad._kernels.stacks import cut
 from cygrad._ops.arguments import dim_argument, require
-from cygrad._ops.arithmetic import div, mul, sub
+from cygrad._ops.arithmetic import add, div, mul, sub
 from cygrad._ops.checks import check_unbatched, require_kind
+from cygrad._ops.creation import zeros_like
 from cygrad._ops.delivering import given, given_several
 from cygrad._ops.diagonals import diagonal
 from cygrad._ops.extrema import amax, amin
@@ -115,6 +116,61 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None):
 # -- two at once --
 
 
+def _shares(x, *given):
+    """The sum of gradients: `given` are (result, what elements equal to it get, what others get), ..."""
+    found = None
+    for result, share, nothing in zip(given[::3], given[1::3], given[2::3]):
+        part = where(x == result, share, nothing)
+        found = part if found is None else add(found, part, out=reused(found))
+    return found
+
+
+@silent
+def _shared_arrays(x, *given):
+    """`_shares` of arrays in memory."""
+    out = np.empty_like(x)
+    out[...] = sum(given[2::3])
+    for result, share in zip(given[::3], given[1::3]):
+        reached = x == result
+        if 8 * np.count_nonzero(reached) < reached.size:
+            np.add(out, share, out=out, where=reached)
+        else:
+            out += np.where(reached, share, 0)
+    return out
+
+
+def both_extrema_rule(n, grads):
+    axes, keepdim = n.args
+    x, tensors = n.saved(0), []
+    for i, g in enumerate(grads):
+        if g is not None:
+            g, result = (restored(t, x.shape, axes, keepdim) for t in (g, n.saved_output(i)))
+            number = total(x == result, axes, True).to(g.dtype)
+            tensors += [result, div(g, number), where(number == 0, np.nan, zeros_like(number))]  # 0: it is nan
+    if not n.may_run_in_parts(grads):
+        return _shares(x, *tensors)
+    return tensor_of(blocks.in_blocks(_shared_arrays, [memory_of(t) for t in (x, *tensors)]))
+
+
+BOTH_EXTREMA = declare(
+    "both_extrema",
+    both_extrema_rule,
+    saves=IN0 | OUT0 | OUT1,
+    flags=PRIVATE,
+    node="AminmaxBackward0",
+    inputs="self",
+    outputs="min max",
+    attributes="dim keepdim",
+)
+
+
+def both_extrema(t, axes, keepdim):
+    """The smallest and the largest elements over axes, as one node."""
+    array = array_of(t)
+    arrays = tuple(as_array(extremum(array, axes, keepdim)) for extremum in (reduce.amin, reduce.amax))
+    return record_outputs(BOTH_EXTREMA, arrays, (t,), (axes, keepdim), 2)
+
+
 def both(function, spread, input, dim, unbiased, correction, keepdim):
     t = require(input, function)
     if not (t.is_floating_point() or t.is_complex()):
@@ -175,7 +231,10 @@ def aminmax(input, *, dim=None, keepdim=False, out=None):
         dims = dim_argument(dim, t.dim(), "aminmax", "dim", 2)
         if t.dim() and not t.shape[dims]:
             raise IndexError(f"aminmax: Expected reduction dim {dims} to have non-zero size.")
-    results = (amin(t, dims, keepdim), amax(t, dims, keepdim)) if t.dim() else (t.clone(), t.clone())
+    if is_own(t) and t.is_floating_point():
+        results = both_extrema(t, dims if isinstance(dims, tuple) else (dims,), keepdim)
+    else:
+        results = (amin(t, dims, keepdim), amax(t, dims, keepdim)) if t.dim() else (t.clone(), t.clone())
     if out is not None:
         for one, result in zip(out, results):
             messages.check_out_type(array_of(result), one)
@@ -261,7 +320,7 @@ def quantiles(function, input, q, dim, keepdim, interpolation, ignore_nan, out):
     scale = last_index(array_of(ordered), ignore_nan)
     rank = scale * places.reshape(-1)
     if not ignore_nan:  # a nan stands last
-        has_nan = largest_of_array(array_of(t), (t.ndim - 1,), True) if is_large else array_of(ordered)[..., -1:]
+        has_nan = reduce.amax(array_of(t), (t.ndim - 1,), True) if is_large else array_of(ordered)[..., -1:]
         rank = np.where(np.isnan(has_nan), ordered.shape[-1] - 1, rank)
     if interpolation == "nearest":
         rank = np.rint(rank)

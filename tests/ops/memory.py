@@ -21,7 +21,6 @@ FORWARDS = _table(
         "found by NumPy's orders, whose indices have 8 bytes and which copy what they sort",
         {
             0.75: "msort",
-            1.0: "median nanmedian",
             1.25: "unique",
         },
     ),
@@ -63,12 +62,6 @@ BACKWARDS = _table(
         "sums by NumPy, where an image has too few elements for loops of our own",
         {
             0.75: "instance_norm",
-        },
-    ),
-    (
-        "it comes from several results, or along several paths: one gradient waits for the other",
-        {
-            1.5: "aminmax",
         },
     ),
     (

@@ -31,6 +31,12 @@ def samples():
             *calls((x,), ((x,), {"dim": 0}), ((x,), {"dim": -1, "keepdim": True}), (i,), (scalar,)),
             *calls((np.array([1.0, 1.0, 0.0, 0.0]),), (NANS,), smooth=False),
         ],
+        "both_extrema": [
+            Sample(
+                (x, axes, keep), numpy=lambda a, axes, keep: (a.min(axes, keepdims=keep), a.max(axes, keepdims=keep))
+            )
+            for axes, keep in (((0,), False), ((0, 1), False), ((1,), True))
+        ],
         "quantile": [
             Sample((x, 0.3), numpy=np.quantile),
             *calls((x, places), (x, places, 0), (x, 0.7, 1, True), (x, places, 1, True), ((x, 0.5), {"keepdim": True})),
