@@ -55,13 +55,13 @@ STEPS = declare(
 
 
 def steps(function, dims, last, tensors, args=(), row=STEPS):
-    """`function(*tensors, *args)` of tensors in memory, with `dims` dimensions behind their stack, as one node.
+    """`function(*tensors, *args)` of tensors with `dims` dimensions behind their stack, as one node if in memory.
 
     The result has `last` dimensions behind the stack. Saves what the function saves.
     """
     arrays = [memory_of(t) for t in tensors]
     stack = np.broadcast_shapes(*(a.shape[: a.ndim - own] for a, own in zip(arrays, dims)))
-    if not stack or not all(stack):
+    if not stack or not all(stack) or not _are_in_memory(arrays):
         return function(*tensors, *args)
     size = max(a.size for a in arrays)
     axis = blocks.axis_to_cut(stack, size // blocks.SIZE)
@@ -162,11 +162,15 @@ def _are_large(tensors):
     arrays = [memory_of(t) for t in tensors]
     return (
         max(a.size for a in arrays) > 2 * gradients_in_blocks.SIZE
-        and all(type(a) is np.ndarray for a in arrays)
+        and _are_in_memory(arrays)
         and not get_modes() & ~NO_GRAD
         and not events_are_collected()
         and not saving_is_watched()
     )
+
+
+def _are_in_memory(arrays):
+    return all(type(a) is np.ndarray for a in arrays)
 
 
 functions = publish(globals())
