@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from oracle.answers import check, lines
+from oracle.answers import answer, check, lines
 
 import cygrad
 
@@ -66,7 +66,6 @@ EXPRESSIONS = lines("""
     F.conv2d(x.double(), x[:, :, 1:], r[0, 0, :1])
     F.conv2d(x.double(), x[:, :, 1:])
     F.conv2d(x, x, r[0, 0, :1].half())
-    F.conv2d(x.half(), x, r[0, 0, :1].half())
     F.conv2d(x.long(), x, r[0, 0, :1])
     F.conv_transpose2d(x.double(), x.transpose(0, 1), r[0, 0, :1])
     F.interpolate(x.half(), 3, mode="bilinear")
@@ -85,6 +84,15 @@ def names(library):
 @pytest.mark.parametrize("expression", EXPRESSIONS)
 def test_same_as_pytorch(expression):
     check(expression, names)
+
+
+def test_weight_of_another_type_than_half():
+    """PyTorch has other words where the processor has convolutions of half precision."""
+    expression = "F.conv2d(x.half(), x, r[0, 0, :1].half())"
+    found, expected = (answer(library, expression, names, False)[0] for library in (cygrad, torch))
+    assert found == ("RuntimeError", "expected scalar type Half but found Float")
+    if not expected[1].startswith("Input type (torch.HalfTensor) and weight type (torch.FloatTensor)"):
+        assert found == expected
 
 
 @pytest.mark.parametrize("align_corners", [True, False])
