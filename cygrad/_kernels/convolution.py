@@ -14,6 +14,7 @@ from functools import lru_cache
 import numpy as np
 
 import cygrad._kernels.images as images
+from cygrad._kernels import blocks as parts
 from cygrad._kernels import depthwise, patchwise, winograd
 from cygrad._kernels.arrays import new_array, zeros
 from cygrad._kernels.blas import matmul, matmul_into
@@ -134,7 +135,7 @@ def correlate_directly(x, w, where, groups):
         x = np.ascontiguousarray(x)
         matmul_into(matrix, x.reshape(n, groups, w.shape[1], -1), out.reshape(n, groups, filters // groups, -1))
         return out
-    for block, columns in patches(x, where, where.blocks(n, x.shape[1], x.itemsize)):
+    for block, columns in patches(x, where, where.blocks(n, x.shape[1], x.itemsize, filters)):
         n0, n1 = block[:2]
         if n1 - n0 == 1:
             matmul_into(matrix, grouped(columns, groups), split_rows(places(out, block), groups))
@@ -192,7 +193,7 @@ def spread_directly(g, w, where, groups):
     joins: list = []
     rows = memory = None
     compiled = are_compiled(out, where)
-    for block in where.blocks(n, channels, g.itemsize):
+    for block in where.blocks(n, channels, g.itemsize, filters):
         n0, n1, first, last = block
         if rows != (first, last):
             rows, joins = (first, last), list(where.taps(first, last))
@@ -228,7 +229,7 @@ def filter_gradient_directly(x, g, where, groups):
     if channels == 1 and filters == groups and groups > 1:
         return depthwise.filter_gradient(x, g, where)
     out = zeros((groups, filters // groups, channels * math.prod(where.kernel)), x.dtype.num)
-    if not x.size or not g.size:
+    if not out.size or not x.size or not g.size:
         return out.reshape(shape)
     g = np.ascontiguousarray(g)
     if where.is_plain:
@@ -238,10 +239,15 @@ def filter_gradient_directly(x, g, where, groups):
             out += matmul(g[i], x[i].swapaxes(1, 2))
         return out.reshape(shape)
     # Transposed, because BLAS takes half the time again for a product of few rows by transposed columns.
-    turned = zeros((groups, out.shape[2], out.shape[1]), x.dtype.num)
-    for block, columns in patches(x, where, where.blocks(n, x.shape[1], x.itemsize)):
-        turned += matmul(grouped(columns, groups), grouped(places(g, block), groups).swapaxes(1, 2))
-    return np.ascontiguousarray(turned.swapaxes(1, 2)).reshape(shape)
+    is_large = out.size > parts.SIZE
+    turned = out.swapaxes(1, 2) if is_large else zeros((groups, out.shape[2], out.shape[1]), x.dtype.num)
+    step = max(1, out.shape[1] * parts.SIZE // out.size)
+    for block, columns in patches(x, where, where.blocks(n, x.shape[1], x.itemsize, filters)):
+        columns, results = grouped(columns, groups), grouped(places(g, block), groups).swapaxes(1, 2)
+        for start in range(0, out.shape[1], step):
+            some = (..., slice(start, start + step))
+            turned[some] += matmul(columns, results[some])
+    return (out if is_large else np.ascontiguousarray(turned.swapaxes(1, 2))).reshape(shape)
 
 
 dispatching(globals(), "correlate spread filter_gradient")

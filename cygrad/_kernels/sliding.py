@@ -75,12 +75,16 @@ class Geometry:
         """The same of all rows."""
         return self.flat()
 
-    def blocks(self, images, channels, itemsize):
-        """(first image, one after the last, first row of the result, one after the last) of the parts of the work."""
+    def blocks(self, images, channels, itemsize, filters=0):
+        """(first image, one after the last, first row of the result, one after the last) of the parts of the work.
+
+        The results of several images together are scratch memory as well, if there are so many `filters`.
+        """
         row = channels * math.prod(self.kernel) * math.prod(self.size[1:]) * itemsize
         one = row * self.size[0]
         if one <= 2 * SCRATCH:
-            step = max(1, SCRATCH // max(one, 1))
+            results = filters * math.prod(self.size) * itemsize
+            step = max(1, SCRATCH // max(one, results, 1))
             return [(n, min(n + step, images), 0, self.size[0]) for n in range(0, images, step)]
         step = max(1, SCRATCH // row)
         return [
