@@ -18,6 +18,7 @@ from cygrad._kernels.gpu.library import module_of
 from cygrad._kernels.loops import Ufunc
 from cygrad._kernels.stacks import parts_of
 
+SCALED_BACK = {"backward": "forward", "forward": "backward", "ortho": "ortho"}  # the scale of the adjoint
 _MULTIPLY = Ufunc(np.multiply)
 loops: Any = getattr(np.fft, "_pocketfft_umath", None)
 
@@ -100,6 +101,19 @@ def r2c(a, dims, norm, onesided):
     return half
 
 
+def conjugate_of_r2c(a, dims, norm, onesided, length):
+    """The conjugate of `r2c`."""
+    found = r2c(a, dims, norm, onesided)
+    return np.conjugate(found, out=found)
+
+
+def from_conjugate_of_r2c(g, dims, norm, onesided, length):
+    """The transpose: real numbers from complex ones."""
+    if onesided:
+        return c2r(g, dims, SCALED_BACK[norm], length, 0.5, True)
+    return real_of_c2c(g, dims, norm, True)
+
+
 def windowed_r2c(sections, window, norm):
     """The one-sided transforms of sections along the last dimension, times a window, of a block of them at a time."""
     dim = sections.ndim - 1
@@ -113,29 +127,34 @@ def windowed_r2c(sections, window, norm):
     return out
 
 
-def c2r(a, dims, norm, length, pairs=1):
+def c2r(a, dims, norm, length, pairs=1, of_conjugate=False):
     """The real inverse of the one-sided transform; `length` is that of the last of `dims`.
 
-    Frequencies that stand for two are multiplied by `pairs`.
+    Frequencies that stand for two are multiplied by `pairs`; it may be that `of_conjugate` of `a`.
     """
     factor = _factor(norm, False, math.prod(a.shape[d] for d in dims[:-1]) * length, a.real.dtype)
     out = np.empty(_resized(a.shape, dims[-1], length), a.real.dtype)
     for index in _beside(a, dims):
-        _c2r(a[index], dims, factor, length, pairs, out[index])
+        _c2r(a[index], dims, factor, length, pairs, of_conjugate, out[index])
     return out
 
 
-def _c2r(a, dims, factor, length, pairs, out):
+def _c2r(a, dims, factor, length, pairs, of_conjugate, out):
     *before, last = dims
     if before and a.size > blocks.SIZE:
         for here in _steps(a.shape[last], a.size):
-            part = c2c(a[_at(last, here)], before, "forward", False)
+            part = a[_at(last, here)]
+            part = c2c(np.conjugate(part) if of_conjugate else part, before, "forward", False, of_conjugate)
             if pairs != 1:
                 part *= halved(length, pairs, a, last, a.real.dtype)[_at(last, here)]
             _put(part, here, last, out)
             del part  # before the next is made
         return _to_real(out, last, factor)
-    a = c2c(a, before, "forward", False) if before else a.astype(_complex(a.dtype), copy=pairs != 1)
+    if of_conjugate:
+        a = np.conjugate(a)
+        a = c2c(a, before, "forward", False, True) if before else a
+    else:
+        a = c2c(a, before, "forward", False) if before else a.astype(_complex(a.dtype), copy=pairs != 1)
     if pairs != 1:
         of_pairs(a, last, length)[...] *= pairs
     return _irfft(a, last, factor, out)

@@ -7,27 +7,24 @@ numbers keeps one half of its frequencies, those kept for two count twice.
 Integers are first converted to the default float type. Nothing is saved.
 """
 
-import numpy as np
-
 from cygrad._core import messages
 from cygrad._core.access import array_of, memory_of, tensor_of
 from cygrad._core.dtypes import get_default_dtype
-from cygrad._core.gradients_in_blocks import over, reused
-from cygrad._core.opdef import ELSEWHERE, LINEAR, PRIVATE, declare, publish
+from cygrad._core.gradients_in_blocks import reused
+from cygrad._core.opdef import ELSEWHERE, LINEAR, PRIVATE, declare, publish, variant
 from cygrad._core.record import apply_n
 from cygrad._core.tensor import Tensor
 from cygrad._kernels import fourier as kernels
+from cygrad._kernels.fourier import SCALED_BACK
 from cygrad._kernels.gpu.library import made
 from cygrad._ops.arguments import each_integer, integer, is_integer, require, wrap_dim
 from cygrad._ops.arithmetic import mul
-from cygrad._ops.complex_parts import CONJ, conj
+from cygrad._ops.complex_parts import conj
 from cygrad._ops.creation import check_place, delivered, type_of_new
 from cygrad._ops.moving import roll
 from cygrad._ops.parts import narrow
 from cygrad._ops.pointwise import conj_physical
-
-SCALED_BACK = {"backward": "forward", "forward": "backward", "ortho": "ortho"}  # the scale of the adjoint
-
+from cygrad._ops.steps import LINEAR_STEPS, is_own_number, linear_steps
 
 # -- the ops --
 
@@ -309,12 +306,25 @@ def ifft(input, n=None, dim=-1, norm=None, *, out=None):
     if t.is_complex():
         return to_complex("ifft", t, (dim,), (length,), norm, False, out)
     norm = normalization(norm, "ifft", inverse=True)
-    return conjugated(fft_r2c(resized(t, (dim,), (length,)), (dim,), norm, False), out)
+    return conjugate_of_reals(resized(t, (dim,), (length,)), (dim,), norm, False, out)
 
 
-def conjugated(t, out):
-    """The conjugate of a transform, in its memory."""
-    return over(conj, CONJ, np.conjugate, t) if out is None else conj_physical(t, out=out)
+def conjugate_of_reals(t, dims, norm, onesided, out=None):
+    """The conjugate of the transform of a real tensor: in its memory, as one node, if that is large."""
+    if out is not None:
+        return conj_physical(fft_r2c(t, dims, norm, onesided), out=out)
+    if not is_own_number(t):
+        return conj(fft_r2c(t, dims, norm, onesided))
+    args = dims, norm, onesided, array_of(t).shape[dims[-1]]
+    function = _conjugate_of_reals, kernels.conjugate_of_r2c, kernels.from_conjugate_of_r2c
+    return linear_steps(*function, t, args, CONJUGATE_OF_REALS)
+
+
+def _conjugate_of_reals(t, dims, norm, onesided, length):
+    return conj(fft_r2c(t, dims, norm, onesided))
+
+
+CONJUGATE_OF_REALS = variant(LINEAR_STEPS, "ConjBackward0")
 
 
 def rfft(input, n=None, dim=-1, norm=None, *, out=None):
@@ -373,7 +383,7 @@ def ihfft(input, n=None, dim=-1, norm=None, *, out=None):
     dim, length = one_dim(t, n, dim, "ihfft")
     check_out(out, "ihfft", True)
     norm = normalization(norm, "ihfft", inverse=True)
-    return conjugated(fft_r2c(resized(t, (dim,), (length,)), (dim,), norm, True), out)
+    return conjugate_of_reals(resized(t, (dim,), (length,)), (dim,), norm, True, out)
 
 
 # -- along several --
@@ -449,7 +459,7 @@ def inverse_hermitian_of_several(function, input, s, dim, norm, out):
     t = prepared(input, function, "Only supports floating-point dtypes, but found: {}")
     check_out(out, function, True)
     norm = normalization(norm, function, inverse=True)
-    return conjugated(fft_r2c(resized(t, dims, lengths), dims, norm, True), out)
+    return conjugate_of_reals(resized(t, dims, lengths), dims, norm, True, out)
 
 
 # -- along two --

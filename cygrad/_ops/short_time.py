@@ -12,13 +12,13 @@ from cygrad._core.record import record_n
 from cygrad._core.sites import warn
 from cygrad._core.tensor import Tensor
 from cygrad._kernels import blocks
-from cygrad._kernels.fourier import windowed_r2c
+from cygrad._kernels.fourier import SCALED_BACK, windowed_r2c
 from cygrad._kernels.stacks import cut
 from cygrad._ops.arguments import integer, require, wrap_dim
 from cygrad._ops.arithmetic import div, mul
 from cygrad._ops.complex_parts import view_as_real
 from cygrad._ops.creation import ones
-from cygrad._ops.fourier import SCALED_BACK, fft_c2c, fft_c2r, fft_r2c
+from cygrad._ops.fourier import fft_c2c, fft_c2r, fft_r2c
 from cygrad._ops.padding import pad
 from cygrad._ops.parts import narrow
 from cygrad._ops.pointwise import square

@@ -99,7 +99,8 @@ def linear_steps_rule(n, g):
         if type(g) is not tuple:
             return tensor_of(transpose(array_of(g), *args))
         return tensor_of(transpose(tuple(None if one is None else array_of(one) for one in g), *args))
-    t = tensor_of(np.broadcast_to(np.zeros((), array_of(given[0]).dtype), shape), True)  # any
+    zero = np.zeros((), array_of(given[0]).dtype)
+    t = tensor_of(np.broadcast_to(zero if n.expected_gradients()[0][1] else zero.real, shape), True)  # any
     found = function(t, *args)
     outs = [out for out, one in zip(found, g) if one is not None] if type(g) is tuple else (found,)
     return grad(outs, (t,), given, create_graph=True)[0]
