@@ -104,6 +104,21 @@ def put_powers(a, out):
         known += more
 
 
+def unravelled(numbers, lengths):
+    """The positions along each axis, in int64, of the elements of these numbers in a flat array of that shape."""
+    if numbers.size > blocks.SIZE and lengths:
+        return blocks.in_blocks(lambda block: _unravelled(block, lengths), [numbers])
+    return _unravelled(numbers, lengths)
+
+
+def _unravelled(numbers, lengths):
+    numbers, found = numbers.astype(np.int64), []
+    for length in reversed(lengths):
+        found.append(as_array(numbers % max(length, 1)))
+        numbers //= max(length, 1)
+    return tuple(reversed(found))
+
+
 def shift(a, axis, steps, fill):
     """`a` moved along an axis by `steps` places (backwards if negative), with `fill` in the places left free."""
     out = np.full_like(a, fill)

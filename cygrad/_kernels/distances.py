@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 import cygrad._kernels.native as native
+from cygrad._kernels import blocks
 from cygrad._kernels.arrays import dense as dense_in_memory
 from cygrad._kernels.blas import matmul
 from cygrad._kernels.by_numpy import silent
@@ -30,7 +31,7 @@ def cdist(x, y, p, by_product):
     out = np.empty((*batch, x.shape[-2], y.shape[-2]), x.dtype)
     by_product = p == 2 and by_product and x.shape[-1] > 0
     if not by_product and p in _KINDS and native.has_loops(x) and x.dtype == y.dtype and x.size and y.size:
-        return _by_loop(out, x, y, p, False)
+        return _by_loop_in_parts(out, x, y, p)
     _write_distances(out, x, y, p, by_product)
     return out
 
@@ -78,6 +79,21 @@ def _powers(x, y, p):
     if p == np.inf:
         return size.max(-1, initial=0)
     return size.sum(-1) if p == 1 else np.power(size, p, out=size).sum(-1)
+
+
+def _by_loop_in_parts(out, x, y, p):
+    """`_by_loop` of some matrices of a large stack at a time, so that copies are made of these alone."""
+    size = max(x.size, y.size)
+    if out.ndim == 2 or size <= blocks.SIZE:
+        _by_loop(out, x, y, p, False)
+    elif len(out) == 1:
+        _by_loop_in_parts(out[0], x[0], y[0], p)
+    else:
+        step = max(1, len(out) * blocks.SIZE // size)
+        for start in range(0, len(out), step):
+            part = slice(start, start + step)
+            _by_loop_in_parts(out[part], x[part], y[part], p)
+    return out
 
 
 def _by_loop(out, x, y, p, are_pairs):

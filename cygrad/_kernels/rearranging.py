@@ -21,10 +21,11 @@ def repeat(array, times):
 
 def sum_repeats(array, times, shape):
     """The sum of the copies that `repeat` makes of an array of that shape."""
+    out = empty_of(shape, array)
     shape = (1,) * (len(times) - len(shape)) + shape
     interleaved = [length for pair in zip(times, shape) for length in pair]
-    axes = tuple(range(0, 2 * len(shape), 2))
-    return as_array(array.reshape(interleaved).sum(axes, dtype=array.dtype))
+    array.reshape(interleaved).sum(tuple(range(0, 2 * len(shape), 2)), array.dtype, out.reshape(shape))
+    return out
 
 
 def flip(array, axes):

@@ -9,8 +9,8 @@ from cygrad._core.access import array_of, tensor_of
 from cygrad._core.opdef import FUNCTION_ONLY, INPLACE, LINEAR, PRIVATE, declare, publish
 from cygrad._core.tensor import Tensor
 from cygrad._kernels import picking as kernels
-from cygrad._kernels.along import first_nonzero
-from cygrad._kernels.gpu.library import as_array, is_array
+from cygrad._kernels.along import first_nonzero, unravelled
+from cygrad._kernels.gpu.library import is_array
 from cygrad._ops.aggregates import nonzero
 from cygrad._ops.arguments import broadcast_shape, dim_argument, integer, integers, is_integer, require
 from cygrad._ops.checks import first_outside
@@ -323,11 +323,7 @@ def unravel_index(indices, shape):
     lengths = integers(shape, "unravel_index", "shape", 2)
     if any(length < 0 for length in lengths):
         raise ValueError(f"'shape' cannot have negative values, but got {tuple(lengths)}")
-    numbers, found = numbers.astype(np.int64), []
-    for length in reversed(lengths):
-        found.append(tensor_of(as_array(numbers % max(length, 1))))
-        numbers //= max(length, 1)
-    return tuple(reversed(found))
+    return tuple(map(tensor_of, unravelled(numbers, lengths)))
 
 
 def index_put_(input, indices, values, accumulate=False):
