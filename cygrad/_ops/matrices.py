@@ -5,14 +5,17 @@ import numpy as np
 from cygrad._core import messages
 from cygrad._core.access import array_of, tensor_of
 from cygrad._core.dual import is_recorded
+from cygrad._core.gradients_in_blocks import reused
 from cygrad._core.opdef import FUNCTION_ONLY, METHOD_ONLY
 from cygrad._core.record import record_n, record_outputs
 from cygrad._core.tensor import Tensor
+from cygrad._kernels import blas, blocks
 from cygrad._ops.arguments import type_name
 from cygrad._ops.creation_checks import out_requires_grad
 from cygrad._ops.delivering import given, unrecorded, write_several
 from cygrad._ops.parts import cat
 from cygrad._ops.pointwise import conjugate
+from cygrad._ops.products import matmul
 from cygrad._ops.views import transpose, unsqueeze
 
 LINALG = FUNCTION_ONLY | METHOD_ONLY  # neither: found in cygrad.linalg
@@ -118,6 +121,31 @@ def first_failure(info):
 
 def adjoint(t):
     return conjugate(transpose(t, -2, -1))
+
+
+def times_adjoint(a, b):
+    """`a @ adjoint(b)`."""
+    if not _are_long(a, b):
+        return matmul(a, adjoint(b))
+    return tensor_of(_times_adjoint(array_of(a), array_of(b)))
+
+
+def adjoint_times(a, b):
+    """`adjoint(a) @ b`."""
+    if not _are_long(b, a):
+        return matmul(adjoint(a), b)
+    return tensor_of(_times_adjoint(array_of(b).T, array_of(a).T).T)
+
+
+def _are_long(a, b):
+    """Whether two matrices, of which b is to be conjugated, are multiplied part by part: nobody records it."""
+    return b.is_complex() and reused(b) is not None and a.ndim == b.ndim == 2 and isinstance(array_of(b), np.ndarray)
+
+
+def _times_adjoint(a, b):
+    step = max(1, b.shape[1] * blocks.SIZE // b.size)
+    parts = (slice(start, start + step) for start in range(0, b.shape[1], step))
+    return sum(blas.matmul(a[:, part], np.conjugate(b[:, part]).T) for part in parts)
 
 
 def as_matrix(t):

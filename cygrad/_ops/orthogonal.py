@@ -36,6 +36,7 @@ from cygrad._ops.pointwise import conjugate
 from cygrad._ops.products import matmul
 from cygrad._ops.ranges import eye
 from cygrad._ops.reductions import sum as total
+from cygrad._ops.steps import in_steps
 from cygrad._ops.triangular import solve
 from cygrad._ops.views import unsqueeze
 
@@ -300,6 +301,7 @@ def ormqr(input, input2, input3, left=True, transpose=False, *, out=None):
     return given("ormqr", result, out, a, tau, c)
 
 
+@in_steps(2, 1, 2, last=2, node="SubBackward0")
 def multiplied(a, tau, c, turned):
     """C - V D M^-1 V^H C with M = 1 + S D, or C - V (D M^-1)^H V^H C."""
     v = vectors(a, tau.shape[-1])

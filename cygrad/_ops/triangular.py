@@ -15,12 +15,14 @@ from cygrad._ops.diagonals import tril, triu
 from cygrad._ops.matrices import (
     LINALG,
     adjoint,
+    adjoint_times,
     check_equation,
     check_kernel,
     check_matrices,
     check_old_system,
     check_square,
     several,
+    times_adjoint,
 )
 from cygrad._ops.products import matmul
 from cygrad._ops.views import transpose
@@ -44,7 +46,7 @@ def solve_rule(n, g):
     if not n.needs(0):
         return None, of_b
     x = n.saved_result()
-    of_a = matmul(of_b, adjoint(x)) if left else matmul(adjoint(x), of_b)
+    of_a = times_adjoint(of_b, x) if left else adjoint_times(x, of_b)
     return triangle(neg(of_a), upper, unit), of_b
 
 

@@ -25,17 +25,9 @@ FORWARDS = _table(
         },
     ),
     (
-        "indices of 8 bytes, for each dimension, element or column of the result",
-        {
-            1.0: "unravel_index",
-        },
-    ),
-    (
         "a copy in the order, of the length or in the type in which the loops read",
         {
             0.75: "instance_norm istft",
-            1.0: "conv1d",
-            1.25: "cdist",
         },
     ),
     (
@@ -52,10 +44,8 @@ BACKWARDS = _table(
         "of factors and solutions: products of whole matrices",
         {
             0.75: "norm linalg_eigvals linalg_matrix_exp",
-            1.0: "cov corrcoef",
+            1.0: "cov corrcoef linalg_lu_solve",
             1.25: "orgqr",
-            2.0: "linalg_lu_solve",
-            2.75: "ormqr",
         },
     ),
     (
@@ -65,19 +55,9 @@ BACKWARDS = _table(
         },
     ),
     (
-        "the conjugate of a gradient that is somebody else's, too, where PyTorch puts off to compute it",
-        {
-            1.25: "ifft ihfft ihfft2",
-            1.5: "ihfftn",
-        },
-    ),
-    (
         "a copy in the order, of the length or in the type in which the loops read",
         {
-            0.25: "repeat",
             0.5: "scaled_dot_product_attention masked_scatter",
-            1.5: "float_power",
-            2.25: "conv1d",
         },
     ),
     (
