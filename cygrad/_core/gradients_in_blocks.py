@@ -36,7 +36,7 @@ def gradients(array, node, g, is_spare):
     if not all(_broadcasts(value, array.shape) for value in saved):
         return None
     if any(expected is not None and expected[0] != array.shape for expected in node.expected_gradients()):
-        return _in_parts(node.run_rule, node, g, (0, 0, (), 0))
+        return _in_parts(node.run_rule, node, g, (0, 0, (), 0), SIZE)
     rule = _Rule(node, saved, is_spare)
     try:
         found = blocks.in_blocks(rule.on_block, [array, *map(_array_of, saved)], array if is_spare else None, SIZE)
@@ -138,18 +138,19 @@ def over(op, row, function, t, args=None):
 # -- stacks --
 
 
-def in_parts(grads=2, saved=2, args=(), inputs=2):
+def in_parts(grads=2, saved=2, args=(), inputs=2, smaller=1):
     """A decorator of rules: gradients, saved values and inputs have so many dimensions behind their stack.
 
     One number for all, or one for each: of `saved` for inputs 0 to 2 and the result; or a function of the node. Of the
     other arguments `args` tells it for those that are cut as well, and has None for others. Losses of elements are
-    stacks of numbers: 0 for all.
+    stacks of numbers: 0 for all. Rules that make many arrays on the way have so many times smaller parts.
     """
 
     def decorated(rule):
         @wraps(rule)
         def by_parts(n, g):
-            found = _in_parts(rule, n, g, (grads, saved, args, inputs)) if n.may_run_in_parts(g) else None
+            dims = grads, saved, args, inputs
+            found = _in_parts(rule, n, g, dims, SIZE // smaller) if n.may_run_in_parts(g) else None
             return rule(n, g) if found is None else found
 
         return by_parts
@@ -199,7 +200,7 @@ def _in_slices(rule, node, g, axis_of):
     return tensor_of(out)
 
 
-def _in_parts(rule, node, g, dims):
+def _in_parts(rule, node, g, dims, block):
     saved = _saved_values(node)
     if saved is None:
         return None
@@ -213,11 +214,11 @@ def _in_parts(rule, node, g, dims):
     found = [(a, k) for a, k in zip(arrays, own) if a is not None]
     stack = np.broadcast_shapes(*(a.shape[: a.ndim - k] for a, k in found))
     size = max(a.size for a, _ in found)
-    if size <= 2 * SIZE or max(stack, default=1) == 1:
+    if size <= 2 * block or max(stack, default=1) == 1:
         return None
-    axis = blocks.axis_to_cut(stack, size // SIZE)
+    axis = blocks.axis_to_cut(stack, size // block)
     length = stack[axis]
-    step = -(-length * SIZE // size)
+    step = -(-length * block // size)
     total = Gradients(node, len(stack) - axis, length, dims[3])
     for start in range(0, length, step):
         part = slice(start, start + step)
@@ -254,6 +255,14 @@ def of_common_factor(node, g, b):
         else:
             total += sum_to(matmul(x[part], other.swapaxes(1, 2)), shape)
     return tensor_of(total)
+
+
+def summed(node, i, g):
+    """A gradient that is to be scaled for input `i`: summed before, if that was broadcast and nobody records it."""
+    expected, array = node.expected_gradients()[i], memory_of(g)
+    if expected is None or expected[0] == array.shape or not node.may_run_in_parts(g):
+        return g
+    return tensor_of(sum_to(array, expected[0]))
 
 
 def _each(dims, count):

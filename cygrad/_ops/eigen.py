@@ -79,7 +79,7 @@ def eigh_rule(n, grads):
     return matmul(vectors, matmul(inner, adjoint(vectors)))
 
 
-@in_parts(grads=(1, 2), saved=(2, 2, 2, 1))
+@in_parts(grads=(1, 2), saved=(2, 2, 2, 1), smaller=4)
 def eig_rule(n, grads):
     """V^-H (diag(gL) + (V^H gV - V^H V diag(V^H gV)) / E^*) V^H."""
     of_values, of_vectors = grads

@@ -60,7 +60,7 @@ def _power(t, n):
     return result
 
 
-@in_parts()
+@in_parts(smaller=4)
 def exp_rule(n, g):
     """The derivative at A^H in direction g: a block of e^[[A^H, g], [0, A^H]]."""
     a = adjoint(n.saved(0))

@@ -48,6 +48,8 @@ def svd_rule(n, grads):
     k, rows, columns = s.shape[-1], u.shape[-2], vh.shape[-1]
     u, vh = u[..., :, :k], vh[..., :k, :]
     if of_u is None and of_vh is None:
+        if rows > columns:  # the smaller factor is multiplied
+            return matmul(u, mul(unsqueeze(of_s, -1), vh))
         return matmul(mul(u, unsqueeze(of_s, -2)), vh)
     of_u, of_vh = (None if of_u is None else of_u[..., :, :k]), (None if of_vh is None else of_vh[..., :k, :])
     left = None if of_u is None else skew(matmul(adjoint(u), of_u))

@@ -6,9 +6,10 @@ from cygrad._core import messages, return_types
 from cygrad._core.access import array_of, memory_of, tensor_of
 from cygrad._core.gradients_in_blocks import is_own, reused
 from cygrad._core.opdef import FUNCTION_ONLY, IN0, OUT0, OUT1, PRIVATE, declare, publish
-from cygrad._core.record import apply_n, record_outputs
+from cygrad._core.record import apply_n, record_n, record_outputs
 from cygrad._core.tensor import Tensor
 from cygrad._kernels import blocks, elementwise, reduce
+from cygrad._kernels.blas import matmul as product
 from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.gpu.library import as_array, beside, is_array
 from cygrad._kernels.ranks import places_of_ranks
@@ -367,6 +368,19 @@ def last_index(ordered, ignore_nan):
 # -- covariance --
 
 
+def gram_rule(n, g):
+    return matmul(add(g, adjoint(g)), n.saved(0))
+
+
+GRAM = declare("gram", gram_rule, saves=IN0, flags=PRIVATE, node="MmBackward0", inputs="self")
+
+
+def gram(x):
+    """`matmul(x, adjoint(x))` as one op, with one gradient."""
+    a = array_of(x)
+    return record_n(GRAM, product(a, a.conj().T if x.is_complex() else a.T), (x,), None)
+
+
 def cov(input, *, correction=1, fweights=None, aweights=None):
     """The covariances of the rows of `input` (variables) over its columns (observations).
 
@@ -400,7 +414,8 @@ def cov(input, *, correction=1, fweights=None, aweights=None):
             sum_of = count
             correction = div(mul(total(mul(weights, aweights)), correction), count)
     norm = clamp(sub(sum_of, correction), min=0) if isinstance(sum_of, Tensor) else max(sum_of - correction, 0)
-    result = div(matmul(weighted, adjoint(centred)), norm)
+    products = gram(centred) if weighted is centred and is_own(centred) else matmul(weighted, adjoint(centred))
+    result = div(products, norm)
     return reshape(result, ()) if x.shape[0] == 1 else result
 
 

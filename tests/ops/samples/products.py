@@ -30,6 +30,7 @@ def plain():
             Sample((a, 2 * a + 1, axes), numpy=lambda x, y, axes: (x * y).sum(axes))
             for axes in (None, (0,), (1,), (0, 1))
         ],
+        "gram": [Sample((x,), numpy=lambda x: x @ x.conj().T) for x in (a, z)],
         "inner": pairs(np.inner, (a, tall), (v, v + 1), (grid(2, 2, 3), a), (a, np.asarray(2.5))),
     }
 
