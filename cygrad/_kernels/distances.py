@@ -11,6 +11,7 @@ from cygrad._kernels.blas import matmul
 from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.gpu.library import dense
 from cygrad._kernels.reduce import sum as sum_of_array
+from cygrad._kernels.stacks import reduced, sum_of_products
 
 DISTANCES = 34  # as in native.h
 PIECE = 1 << 15  # differences that one thread works on
@@ -221,3 +222,36 @@ def renorm(a, p, axis, largest):
     factor = np.where(norms > largest, largest / (norms + TINY), 1).astype(size.dtype)
     del size  # before there is a result
     return dense(a * factor)
+
+
+def has_renorm_gradient(x, p):
+    """Whether `renorm_gradient` knows the norm and the type."""
+    return p != np.inf and isinstance(x, np.ndarray) and x.dtype.char in "fd"
+
+
+@silent
+def renorm_gradient(g, x, p, axis, largest):
+    """The gradient of `renorm` of real numbers, block by block."""
+    others = tuple(d for d in range(x.ndim) if d != axis)
+
+    def sums_of_powers(a, axes, keepdims):
+        return sum_of_array(np.square(a) if p == 2 else np.abs(a) ** p, axes, keepdims)
+
+    norms = reduced(sums_of_powers, x, others, True, sum_of_array) ** (1 / p)
+    is_long = norms > largest
+    if not is_long.any():
+        return g
+    safe = np.where(is_long, norms, 1).astype(x.dtype)
+    factor = np.where(is_long, largest / (safe + TINY), 1).astype(x.dtype)
+    along = sum_of_products(g, x, others)
+    shrink = np.where(is_long, along * (largest / (safe + TINY) ** 2), 0).astype(x.dtype)
+
+    def slopes(g, x, factor, shrink, safe):
+        if p == 2:
+            slope = x / safe
+        else:
+            slope = np.where(x == 0, 0, np.sign(x) * (np.abs(x) / safe) ** (p - 1)).astype(x.dtype)
+        slope *= shrink
+        return np.subtract(g * factor, slope, out=slope)
+
+    return blocks.in_blocks(slopes, [g, x, factor, shrink, safe])

@@ -225,8 +225,15 @@ def cross(input, other, dim=None, *, out=None):
 # -- norms that are bounded --
 
 
-@in_slices(lambda n, shape: n.args[1])
 def renorm_rule(n, g):
+    x = n.saved(0)
+    if n.may_run_in_parts(g) and kernels.has_renorm_gradient(array_of(x), n.args[0]):
+        return tensor_of(kernels.renorm_gradient(array_of(g), array_of(x), *n.args))
+    return _renorm_gradient(n.opened(x), g)
+
+
+@in_slices(lambda n, shape: n.args[1])
+def _renorm_gradient(n, g):
     p, dim, maxnorm = n.args
     x = n.saved(0)
     others = [d for d in range(x.ndim) if d != dim]
