@@ -23,14 +23,14 @@ def cumsum(a, axis, reverse=False):
     if a.ndim == 0:
         return a.copy()
     if a.size and native.has_loops(a):
-        return _running_sums(dense(a), axis, reverse, new_array(a.shape, a.dtype.num))
+        return _running_sums(*_with_result(a), axis, reverse)
     return _cumsum_by_numpy(a, axis, reverse, np.empty(a.shape, a.dtype))
 
 
 def cumsum_within(a, axis, reverse=False):
     """The running sum, or that from the end, written into the array itself."""
     if a.size and native.has_loops(a) and _is_dense(a):
-        _running_sums(a, axis, reverse, a)
+        _running_sums(a, a, axis, reverse)
     else:
         _cumsum_by_numpy(a, axis, reverse, a)
 
@@ -39,7 +39,13 @@ def _is_dense(a):
     return a.flags.carray and a.dtype.isnative
 
 
-def _running_sums(a, axis, reverse, out, are_products=False):
+def _with_result(a):
+    """The array, dense, and one for a result, which are one if it is a copy."""
+    found = dense(a)
+    return found, new_array(a.shape, a.dtype.num) if found is a else found
+
+
+def _running_sums(a, out, axis, reverse, are_products=False):
     n, inner, items, piece = lines(a, axis)
     native.run(RUNNING_SUMS, (a, out), (n, inner, reverse, are_products), 0, items, piece)
     return out
@@ -67,7 +73,7 @@ def _cumsum_by_numpy(a, axis, reverse, out):
 def cumprod_within(a, axis):
     """The running product, written into the array itself."""
     if a.size and native.has_loops(a) and _is_dense(a):
-        _running_sums(a, axis, False, a, True)
+        _running_sums(a, a, axis, False, True)
         return
     np.cumprod(a, axis, out=a)
 
@@ -81,7 +87,7 @@ def cumprod(a, axis):
         put_powers(np.moveaxis(a, axis, -1)[..., 0], np.moveaxis(out, axis, -1))
         return out
     if a.size and native.has_loops(a):
-        return _running_sums(dense(a), axis, False, new_array(a.shape, a.dtype.num), True)
+        return _running_sums(*_with_result(a), axis, False, True)
     return products(a, axis)
 
 

@@ -5,10 +5,10 @@ from functools import partial
 import numpy as np
 
 from cygrad._core import gradients_in_blocks, messages, return_types
-from cygrad._core.access import array_of, tensor_of
+from cygrad._core.access import array_of, memory_of, tensor_of
 from cygrad._core.dtypes import as_dtype, dtype_of_number
 from cygrad._core.dual import keep
-from cygrad._core.gradients_in_blocks import beside, in_slices, owned
+from cygrad._core.gradients_in_blocks import beside, in_slices, owned, reused
 from cygrad._core.opdef import FUNCTION_ONLY, IN0, IN1, INPLACE, LINEAR, OUT0, declare, publish, variant
 from cygrad._core.record import apply1_args, apply_n, as_type, record_outputs, recorded, tensor_argument, write_into
 from cygrad._core.state import get_modes
@@ -93,15 +93,30 @@ def cumprod_rule(n, g):
         return g
     is_zero = x == 0
     if not array_of(is_zero).any():
-        return div(cumsum_from_end(mul(g, conjugate(cumprod(x, dim))), dim), conjugate(x))
+        shares = running_shares(x, g, dim)
+        return div(shares, conjugate(x), out=reused(shares))
     if not get_modes():  # recording
         return cumprod_gradient_by_parts(x, g, dim)
     # Up to the first zero as above; at the first zero the product of the others counts; beyond it nothing does.
     zeros_so_far = cumsum(is_zero, dim)
     is_first = is_zero & (zeros_so_far == 1)
-    before = div(cumsum_from_end(mul(g, conjugate(cumprod(x, dim))), dim), conjugate(where(is_zero, 1.0, x)))
-    others = cumsum_from_end(mul(g, conjugate(cumprod(where(is_first, 1.0, x), dim))), dim)
+    before = running_shares(x, g, dim)
+    before = div(before, conjugate(where(is_zero, 1.0, x)), out=reused(before))
+    others = running_shares(where(is_first, 1.0, x), g, dim)
     return where(zeros_so_far == 0, before, where(is_first, others, 0.0))
+
+
+def running_shares(x, g, dim):
+    """The running sum from the end of g times the conjugate of the running product."""
+    products = cumprod(x, dim)
+    array = memory_of(products)
+    if reused(products) is None or is_array(array):
+        return cumsum_from_end(mul(g, conjugate(products)), dim)
+    if products.is_complex():
+        np.conjugate(array, out=array)
+    shares = mul(g, products, out=products)
+    along.cumsum_within(memory_of(shares), dim, True)
+    return shares
 
 
 def cumprod_gradient_by_parts(x, g, dim):

@@ -13,6 +13,7 @@ from cygrad._ops.matrices import LINALG
 from cygrad._ops.moving import FLIP, flip
 from cygrad._ops.parts import cat
 from cygrad._ops.scans import CUMPROD, cumprod
+from cygrad._ops.steps import in_steps
 from cygrad._ops.views import unsqueeze
 
 
@@ -37,6 +38,11 @@ def powers(vectors, count, falling=False):
     return record_n(FLIP, out, (rows,), ((last,),)) if falling else rows
 
 
+@in_steps(0, last=1, node="FlipBackward0")
+def falling_powers(vectors, count):
+    return powers(vectors, count, True)
+
+
 def vander(x, N=None, increasing=False):
     """The powers of each element in a row: `x` (n), result (n, N), where N is n if left out.
 
@@ -55,7 +61,7 @@ def vander(x, N=None, increasing=False):
     count = len(t) if N is None else integer(N, "vander", "N", 2)
     if count < 0:
         raise RuntimeError("N must be non-negative.")
-    return powers(t, count, not increasing)
+    return powers(t, count) if increasing else falling_powers(t, count)
 
 
 def linalg_vander(x, *, N=None):
