@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from cygrad._kernels import blocks
 from cygrad._kernels.arrays import new_array
 from cygrad._kernels.dispatch import dispatching
 from cygrad._kernels.gpu.library import as_array, dense
@@ -53,14 +54,33 @@ def distinct(array, inverse, counts):
 def distinct_slices(array, axis):
     """The same for the slices along an axis, which are sorted by their first elements, then the next, ..."""
     slices = np.moveaxis(array, axis, 0)
-    rows = slices.reshape(len(slices), math.prod(slices.shape[1:]))
-    order = np.arange(len(rows), like=rows)
-    for column in reversed(rows.T):  # np.lexsort does the same, but keeps an iterator of its own for each column
-        order = order[np.argsort(column[order], kind="stable")]
-    first = _starts(rows[order])
-    inverse = np.empty(len(rows), np.int64, like=rows)
+    order = np.arange(len(slices), like=slices)
+    columns = _blocks_of_columns(slices)
+    for some in reversed(columns):
+        for column in reversed(_columns(slices, some).T):  # np.lexsort keeps an iterator of its own for each column
+            order = order[np.argsort(column[order], kind="stable")]
+    first = np.zeros(len(slices), bool, like=slices)
+    first[:1] = True
+    for some in columns:
+        first |= _starts(_columns(slices, some)[order])
+    inverse = np.empty(len(slices), np.int64, like=slices)
     inverse[order] = np.cumsum(first) - 1
     return _chosen(slices, order[first], axis), inverse, _lengths(first)
+
+
+def _blocks_of_columns(slices):
+    """The numbers of columns to look at together, if slices are seen as rows: ranges, or None for all."""
+    width = math.prod(slices.shape[1:])
+    if slices.size <= blocks.SIZE or slices.ndim == 1 or not isinstance(slices, np.ndarray):
+        return [None]
+    step = max(1, blocks.SIZE // len(slices))
+    return [range(start, min(start + step, width)) for start in range(0, width, step)]
+
+
+def _columns(slices, numbers):
+    if numbers is None:
+        return slices.reshape(len(slices), math.prod(slices.shape[1:]))
+    return slices[(slice(None), *np.unravel_index(np.asarray(numbers), slices.shape[1:]))]
 
 
 def runs(array, inverse, counts):

@@ -91,7 +91,7 @@ def linalg_lstsq(input, b, rcond=None, *, driver=None, out=None):
         rcond = None
     elif rcond is None:
         rcond = np.finfo(a.dtype).eps * max(m, n)
-    x, rank, values = kernels.lstsq(a, columns, rcond)
+    x, rank, values = kernels.lstsq(a, columns, rcond, driver in ("gelsd", "gelss"))
     nothing = np.empty(0, values.dtype, like=values)
     squares = nothing
     if m > n and driver != "gelsy" and (rank == n).all():

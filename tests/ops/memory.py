@@ -13,7 +13,6 @@ FORWARDS = _table(
     (
         "by LAPACK through NumPy, in double precision, or with copies of what it overwrites",
         {
-            0.75: "linalg_lstsq",
             2.25: "norm",  # from NumPy 2.5 on, which copies what LAPACK overwrites
         },
     ),
@@ -21,7 +20,6 @@ FORWARDS = _table(
         "found by NumPy's orders, whose indices have 8 bytes and which copy what they sort",
         {
             0.75: "msort",
-            1.25: "unique",
         },
     ),
     (
@@ -43,8 +41,7 @@ BACKWARDS = _table(
     (
         "of factors and solutions: products of whole matrices",
         {
-            0.75: "norm linalg_eigvals linalg_matrix_exp",
-            1.0: "cov corrcoef linalg_lu_solve",
+            1.0: "linalg_lu_solve",
             1.25: "orgqr",
         },
     ),
@@ -57,7 +54,19 @@ BACKWARDS = _table(
     (
         "a copy in the order, of the length or in the type in which the loops read",
         {
-            0.5: "scaled_dot_product_attention masked_scatter",
+            0.5: "masked_scatter",
+        },
+    ),
+    (
+        "of both operands in double precision: what is saved are copies, so that a part can not be cast by itself",
+        {
+            1.5: "float_power",
+        },
+    ),
+    (
+        "weights of all keys, as many as there may be before attention is done by blocks",
+        {
+            0.5: "scaled_dot_product_attention",
         },
     ),
     (
@@ -66,14 +75,6 @@ BACKWARDS = _table(
             0.5: "stft",  # that of the signal with what stands beside it
             1.0: "istft",
             2.0: "multi_head_attention_forward",
-        },
-    ),
-    (
-        "running or whole products, sums and norms along a dimension, right where elements are 0 or infinite",
-        {
-            1.25: "cumprod",
-            1.75: "vander",
-            2.0: "renorm",
         },
     ),
 )
