@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 import cygrad._kernels.native as native
+from cygrad._kernels import blocks
 from cygrad._kernels.arrays import dense, new_array
 from cygrad._kernels.blocks import FEW, SIZE
 from cygrad._kernels.copying import copy_into
@@ -180,9 +181,16 @@ def masked_scatter(array, mask, source):
 
 def masked_first(array, mask, size):
     """`size` elements: those where the mask holds, then zeros."""
-    chosen = masked_select(array, mask)
-    out = np.zeros(size, array.dtype)
-    out[: chosen.size] = chosen
+    if array.shape != mask.shape:
+        array, mask = np.broadcast_arrays(array, mask)
+    array, mask = np.atleast_1d(array), np.atleast_1d(mask)
+    out, done = np.zeros(size, array.dtype), 0
+    step = max(1, len(array) * blocks.SIZE // max(array.size, 1))
+    for start in range(0, len(array), step):
+        part = slice(start, start + step)
+        chosen = array[part][mask[part]]
+        out[done : done + chosen.size] = chosen
+        done += chosen.size
     return out
 
 

@@ -15,14 +15,17 @@ def check_unchanged(n, tensors, versions):
             raise faults.modified_error(tensor, n, version, current, False)
 
 
-def keep_tensors(result, slot, tensors):
+def keep_tensors(result, slot, tensors, changing=()):
     """Save tensors, or None, beside the inputs, for the rule of what just made `result`.
 
-    Raises RuntimeError for tensors of inference mode, if `result` requires grad.
+    Those of the numbers `changing` may change. Raises RuntimeError for tensors of inference mode, if `result` requires
+    grad.
     """
     versions = versions_of(tensors)
     if result.requires_grad and any(v is None and t is not None for t, v in zip(tensors, versions)):
         raise RuntimeError(messages.INFERENCE_SAVED)
+    if changing:
+        versions = [None if i in changing else version for i, version in enumerate(versions)]
     keep(result, slot, (tensors, versions))
 
 

@@ -23,6 +23,7 @@ from cygrad._ops.padding import pad
 from cygrad._ops.parts import narrow
 from cygrad._ops.pointwise import square
 from cygrad._ops.reductions import sum as total
+from cygrad._ops.steps import in_steps
 from cygrad._ops.views import reshape, transpose
 from cygrad._ops.windows import unfold, unfold_backward
 
@@ -307,11 +308,12 @@ def istft(
     half = t.shape[-2] != size if onesided is None else bool(onesided)
     check_spectra(call, t, size, hop, width, window, half, return_complex)
     window = centered(window, width, size, t.real)
-    y, envelope = overlapped(t, size, hop, window, half, normalized, return_complex)
+    if window is None:
+        window = ones(size, dtype=t.dtype if return_complex else t.real.dtype, device=t.device)
     whole = size + hop * (t.shape[-1] - 1)
     start = size // 2 if center else 0
     end = start + integer(length, "istft", "length", 9) if length is not None else whole - (size // 2 if center else 0)
-    y = divided(call, y, envelope, start, min(end, whole))
+    y = signals(t, window, size, hop, half, normalized, return_complex, start, min(end, whole), call)
     if end > whole:
         warn(
             "The length of signal is shorter than the length parameter. Result is being padded with zeros in the tail. "
@@ -346,6 +348,12 @@ def check_spectra(call, t, size, hop, width, window, half, return_complex):
         raise RuntimeError("Cannot have onesided output if window or input is complex")
 
 
+@in_steps(2, 1, last=1, node="DivBackward0", linear=(0,))
+def signals(t, window, size, hop, half, normalized, return_complex, start, end, call):
+    y, envelope = overlapped(t, size, hop, window, half, normalized, return_complex)
+    return divided(call, y, envelope, start, end)
+
+
 def overlapped(t, size, hop, window, half, normalized, return_complex):
     """The sum of the sections, and the sum of the squares of their windows."""
     sections = transpose(t, -2, -1)
@@ -354,8 +362,6 @@ def overlapped(t, size, hop, window, half, normalized, return_complex):
         sections = fft_c2c(sections, dim, norm, False)
     else:
         sections = fft_c2r(sections if half else narrow(sections, -1, 0, size // 2 + 1), dim, norm, size)
-    if window is None:
-        window = ones(size, dtype=sections.dtype, device=sections.device)
     sections = mul(sections, window)
     *batch, count, _ = sections.shape
     whole = size + hop * (count - 1)

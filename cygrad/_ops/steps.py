@@ -54,10 +54,11 @@ STEPS = declare(
 )
 
 
-def steps(function, dims, last, tensors, args=(), row=STEPS):
+def steps(function, dims, last, tensors, args=(), row=STEPS, linear=()):
     """`function(*tensors, *args)` of tensors with `dims` dimensions behind their stack, as one node if in memory.
 
-    The result has `last` dimensions behind the stack. Saves what the function saves.
+    The result has `last` dimensions behind the stack. Saves what the function saves; tensors of the numbers `linear`,
+    in which it is linear, may change.
     """
     arrays = [memory_of(t) for t in tensors]
     stack = np.broadcast_shapes(*(a.shape[: a.ndim - own] for a, own in zip(arrays, dims)))
@@ -84,7 +85,7 @@ def steps(function, dims, last, tensors, args=(), row=STEPS):
             parts.append((part, leaves, GradientEdge(result.grad_fn, result.output_nr)))
         del leaves, result, found
     made = record_n(row, out, tuple(tensors), (function, tuple(dims), last, behind, length, args))
-    keep_tensors(made, 0, tensors)
+    keep_tensors(made, 0, tensors, linear)
     keep(made, 1, parts)
     return made
 
@@ -136,11 +137,11 @@ def is_own_number(t, *numbers):
 # -- what is taken by parts --
 
 
-def in_steps(*dims, last=0, node):
+def in_steps(*dims, last=0, node, linear=()):
     """A decorator of functions of tensors, with `dims` dimensions behind their stack, and of other arguments.
 
     The result has `last` dimensions behind the stack. Numbers less than 0 count from the first tensor's dimensions.
-    Large operands are taken part by part, and the whole is a node with that name.
+    Large operands are taken part by part, and the whole is a node with that name; `linear` is that of `steps`.
     """
     row = variant(STEPS, node)
 
@@ -151,7 +152,7 @@ def in_steps(*dims, last=0, node):
             if not _are_large(tensors):
                 return function(*args)
             *own, behind = (tensors[0].ndim + d if d < 0 else d for d in (*dims, last))
-            return steps(function, own, behind, tensors, rest, row)
+            return steps(function, own, behind, tensors, rest, row, linear)
 
         return by_parts
 

@@ -25,7 +25,7 @@ FORWARDS = _table(
     (
         "a copy in the order, of the length or in the type in which the loops read",
         {
-            0.75: "instance_norm istft",
+            0.75: "instance_norm",
         },
     ),
     (
@@ -52,12 +52,6 @@ BACKWARDS = _table(
         },
     ),
     (
-        "a copy in the order, of the length or in the type in which the loops read",
-        {
-            0.5: "masked_scatter",
-        },
-    ),
-    (
         "of both operands in double precision: what is saved are copies, so that a part can not be cast by itself",
         {
             1.5: "float_power",
@@ -73,7 +67,6 @@ BACKWARDS = _table(
         "of all steps, or of all heads, or of all sections, at once",
         {
             0.5: "stft",  # that of the signal with what stands beside it
-            1.0: "istft",
             2.0: "multi_head_attention_forward",
         },
     ),

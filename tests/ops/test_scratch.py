@@ -337,3 +337,17 @@ def test_an_interrupted_write_counts(error, monkeypatch):
     assert len(calls) == 3 and y._version == 1
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         z.sum().backward()
+
+
+def test_what_a_function_is_linear_in_may_change():
+    """Parts of it are operands of nodes that save nothing of them; what is saved is looked after as ever."""
+    spectra = cygrad.linspace(0.1, 0.9, 5 * BLOCK, dtype=cygrad.complex64).view(-1, 5, 8).requires_grad_()
+    window = cygrad.ones(8)
+    signal = cygrad.istft(t := spectra * 1, 8, window=window)
+    t.zero_()
+    (found,) = cygrad.autograd.grad(signal.sum(), spectra, retain_graph=True)
+    (expected,) = cygrad.autograd.grad(sum(cygrad.istft(s, 8, window=window).sum() for s in spectra), spectra)
+    assert_close([found], [expected])
+    window.zero_()
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        signal.sum().backward()
