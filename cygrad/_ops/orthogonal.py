@@ -191,9 +191,22 @@ def vectors(a, k):
     return add(lower, eye(a.shape[-2], k, dtype=a.dtype, device=a.device), out=reused(lower))
 
 
-def inner(v, tau):
+def rows_of_vectors(a, k):
+    """The same by blocks of rows, each as (its first row, one after its last, vectors): one unless A is tall."""
+    array = array_of(a)
+    if reused(a) is None or not kernels.is_tall(array):
+        yield 0, array.shape[-2], vectors(a, k)
+        return
+    rows, columns = array.shape
+    step = max(columns, blocks.SIZE // columns)
+    for start in range(0, rows, step):
+        part = array[start : start + step]
+        yield start, start + len(part), tensor_of(kernels.vectors(part, k, start))
+
+
+def inner(squares, tau):
     """(S, 1 + S D), with S = triu(V^H V, 1) and D = diag(tau): see the head of the kernel."""
-    s = triu(matmul(adjoint(v), v), 1)
+    s = triu(squares, 1)
     return s, add(mul(s, unsqueeze(tau, -2)), eye(s.shape[-1], dtype=s.dtype, device=s.device))
 
 
@@ -202,26 +215,48 @@ def product_rule(n, g):
     """That of Q = E - V D W with (1 + S D) W = V1^H, where E is the identity's and V1 the first rows of V."""
     a, tau = n.saved(0), n.saved(1)
     columns, k = a.shape[-1], tau.shape[-1]
-    v = vectors(a, k)
-    s, m = inner(v, tau)
+    squares = products = first = None
+    for start, stop, v in rows_of_vectors(a, k):
+        turned = adjoint(v)
+        squares = plus(squares, matmul(turned, v))
+        products = plus(products, matmul(turned, g[..., start:stop, :]))
+        first = v[..., :columns, :] if first is None else first
+    s, m = inner(squares, tau)
     row, column = unsqueeze(tau, -2), unsqueeze(tau, -1)
-    w = solve(m, adjoint(v[..., :columns, :]), True, True, True)
-    of_y = neg(matmul(adjoint(v), g))
+    w = solve(m, adjoint(first), True, True, True)
+    of_y = neg(products)
     of_rhs = solve(adjoint(m), mul(of_y, conjugate(column)), False, True, True)
     of_m = neg(matmul(of_rhs, adjoint(w)))
     of_tau = add(total(mul(of_y, conjugate(w)), -1), total(mul(conjugate(s), of_m), -2))
     if not n.needs(0):
         return None, of_tau
     of_s = triu(mul(of_m, conjugate(row)), 1)
-    of_v = matmul(v, add(of_s, adjoint(of_s)))
-    del v
-    of_v = sub(of_v, matmul(g, adjoint(mul(column, w))), out=reused(of_v))
-    if reused(of_v) is None:
-        of_v = add(of_v, lengthened(adjoint(of_rhs), a.shape[-2], -2))
-    else:
-        first = memory_of(of_v)[..., :columns, :]
-        first += memory_of(adjoint(of_rhs))
-    return lengthened(tril(of_v, -1), columns, -1), of_tau
+    factors = add(of_s, adjoint(of_s)), adjoint(mul(column, w))
+    del v, turned, first
+    out = None
+    for start, stop, v in rows_of_vectors(a, k):
+        found = rows_of_product_gradient(v, g[..., start:stop, :], *factors, None if start else adjoint(of_rhs), start)
+        if stop - start == a.shape[-2]:
+            return lengthened(found, columns, -1), of_tau
+        out = np.zeros(a.shape, array_of(found).dtype) if out is None else out
+        out[start:stop, :k] = array_of(found)
+    return tensor_of(out), of_tau
+
+
+def plus(total, more):
+    return more if total is None else add(total, more)
+
+
+def rows_of_product_gradient(v, g, of_v, of_g, of_first, start):
+    """Rows of the gradient of V from row `start` on; `of_first` is added to the first of all."""
+    found = matmul(v, of_v)
+    found = sub(found, matmul(g, of_g), out=reused(found))
+    if of_first is not None and reused(found) is None:
+        found = add(found, lengthened(of_first, found.shape[-2], -2))
+    elif of_first is not None:
+        first = memory_of(found)[..., : of_first.shape[-2], :]
+        first += memory_of(of_first)
+    return tril(found, start - 1)
 
 
 PRODUCT = declare("linalg_householder_product", product_rule, saves=IN0 | IN1, flags=LINALG, inputs="input tau")
@@ -305,7 +340,7 @@ def ormqr(input, input2, input3, left=True, transpose=False, *, out=None):
 def multiplied(a, tau, c, turned):
     """C - V D M^-1 V^H C with M = 1 + S D, or C - V (D M^-1)^H V^H C."""
     v = vectors(a, tau.shape[-1])
-    _, m = inner(v, tau)
+    _, m = inner(matmul(adjoint(v), v), tau)
     column = unsqueeze(tau, -1)
     part = matmul(adjoint(v), c)
     if turned:

@@ -42,7 +42,6 @@ BACKWARDS = _table(
         "of factors and solutions: products of whole matrices",
         {
             1.0: "linalg_lu_solve",
-            1.25: "orgqr",
         },
     ),
     (
