@@ -5,7 +5,9 @@ import math
 import numpy as np
 
 from cygrad._core.access import array_of, tensor_of
-from cygrad._core.opdef import FUNCTION_ONLY, publish
+from cygrad._core.gradients_in_blocks import is_own
+from cygrad._core.opdef import FUNCTION_ONLY, LINEAR, PRIVATE, declare, publish
+from cygrad._core.record import record_n
 from cygrad._core.size import Size
 from cygrad._core.tensor import Tensor
 from cygrad._kernels.arrays import new_array
@@ -13,7 +15,7 @@ from cygrad._kernels.gpu.library import beside
 from cygrad._ops import part_checks as checks
 from cygrad._ops.arguments import broadcast_shape, integer, integers, is_integer, require, tensor_list
 from cygrad._ops.gathering import index_select
-from cygrad._ops.parts import cat, stack
+from cygrad._ops.parts import cat, select, stack
 from cygrad._ops.ranges import meshgrid
 from cygrad._ops.views import expand, reshape, unsqueeze
 
@@ -195,6 +197,31 @@ def combinations(input, r=2, with_replacement=False):
     return stack([index_select(t, 0, tensor_of(beside(column, array_of(t)))) for column in places], 1)
 
 
+def stacked_grids_rule(n, g):
+    grids = reshape(g, (*n.args[0], g.shape[-1]))
+    return tuple([select(grids, -1, i) if n.needs(i) else None for i in range(g.shape[-1])])
+
+
+STACKED_GRIDS = declare(
+    "stacked_grids",
+    stacked_grids_rule,
+    flags=LINEAR | PRIVATE,
+    node="StackBackward0",
+    inputs="tensors",
+    attributes="shape",
+)
+
+
+def stacked_grids(grids):
+    """The elements of grids of one shape and type, in memory, beside each other as columns: as one op."""
+    arrays = [array_of(grid) for grid in grids]
+    shape = arrays[0].shape
+    out = new_array((*shape, len(arrays)), arrays[0].dtype.num)
+    for i, array in enumerate(arrays):
+        out[..., i] = array
+    return record_n(STACKED_GRIDS, out.reshape(-1, len(arrays)), tuple(grids), (shape,))
+
+
 def cartesian_prod(*tensors):
     """All rows with one element of each vector, in order; the vector itself if there is one.
 
@@ -210,7 +237,10 @@ def cartesian_prod(*tensors):
         _require_vector(t)
     if len(given) == 1:
         return given[0]
-    return stack([reshape(t, (-1,)) for t in meshgrid(*given, indexing="ij")], 1)
+    grids = meshgrid(*given, indexing="ij")
+    if is_own(grids[0]):
+        return stacked_grids(grids)
+    return stack([reshape(t, (-1,)) for t in grids], 1)
 
 
 composite = dict.fromkeys(

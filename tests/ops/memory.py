@@ -28,12 +28,6 @@ FORWARDS = _table(
             0.75: "instance_norm",
         },
     ),
-    (
-        "made of ops that PyTorch makes it of, under its nodes' names: the result of one is the operand of the next",
-        {
-            1.0: "cartesian_prod",
-        },
-    ),
 )
 
 # The same of gradients

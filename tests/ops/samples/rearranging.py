@@ -45,6 +45,9 @@ def samples():
         "combinations": each((v,), (v, 1), (v, 3), (integers(4), 2), numpy=combinations)
         + [Sample((v, 2, True), numpy=combinations)]
         + each((v, 0), (v, 4), (np.zeros(0),)),
+        "stacked_grids": [
+            Sample(([a, 2 * a],), numpy=lambda grids: np.stack(grids, -1).reshape(-1, 2)) for a in (x, z)
+        ],
         "cartesian_prod": each((v, grid(2)), (v, grid(2), grid(1)), (z[0], z[1]), (v, np.zeros(0)), numpy=product)
         + each((v,)),
         "broadcast_shapes": each(((2, 1), (3,)), ((2, 1), 3), (), ((0, 1), (1, 4))),
