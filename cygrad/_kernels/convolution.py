@@ -21,6 +21,8 @@ from cygrad._kernels.blas import matmul, matmul_into
 from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.dispatch import dispatching
 
+LARGE_FILTERS = 8  # blocks of filters, whose gradient is found by some of them at a time
+
 
 def patches(x, where, blocks):
     """Each block with its patches, an array (channels * taps, images * places) that is overwritten by the next one."""
@@ -239,14 +241,15 @@ def filter_gradient_directly(x, g, where, groups):
             out += matmul(g[i], x[i].swapaxes(1, 2))
         return out.reshape(shape)
     # Transposed, because BLAS takes half the time again for a product of few rows by transposed columns.
-    is_large = out.size > parts.SIZE
+    is_large = out.size > LARGE_FILTERS * parts.SIZE
     turned = out.swapaxes(1, 2) if is_large else zeros((groups, out.shape[2], out.shape[1]), x.dtype.num)
-    step = max(1, out.shape[1] * parts.SIZE // out.size)
+    step = max(1, out.shape[1] * parts.SIZE // out.size) if is_large else out.shape[1]
     for block, columns in patches(x, where, where.blocks(n, x.shape[1], x.itemsize, filters)):
         columns, results = grouped(columns, groups), grouped(places(g, block), groups).swapaxes(1, 2)
         for start in range(0, out.shape[1], step):
             some = (..., slice(start, start + step))
-            turned[some] += matmul(columns, results[some])
+            total = turned[some]
+            total += matmul(columns, results[some])
     return (out if is_large else np.ascontiguousarray(turned.swapaxes(1, 2))).reshape(shape)
 
 

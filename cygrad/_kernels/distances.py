@@ -9,6 +9,7 @@ from cygrad._kernels import blocks
 from cygrad._kernels.arrays import dense as dense_in_memory
 from cygrad._kernels.blas import matmul
 from cygrad._kernels.by_numpy import silent
+from cygrad._kernels.elementwise import power
 from cygrad._kernels.gpu.library import dense
 from cygrad._kernels.reduce import sum as sum_of_array
 from cygrad._kernels.stacks import reduced, sum_of_products
@@ -235,7 +236,7 @@ def renorm_gradient(g, x, p, axis, largest):
     others = tuple(d for d in range(x.ndim) if d != axis)
 
     def sums_of_powers(a, axes, keepdims):
-        return sum_of_array(np.square(a) if p == 2 else np.abs(a) ** p, axes, keepdims)
+        return sum_of_array(np.square(a) if p == 2 else power(np.abs(a), p), axes, keepdims)
 
     norms = reduced(sums_of_powers, x, others, True, sum_of_array) ** (1 / p)
     is_long = norms > largest
@@ -247,10 +248,11 @@ def renorm_gradient(g, x, p, axis, largest):
     shrink = np.where(is_long, along * (largest / (safe + TINY) ** 2), 0).astype(x.dtype)
 
     def slopes(g, x, factor, shrink, safe):
-        if p == 2:
-            slope = x / safe
-        else:
-            slope = np.where(x == 0, 0, np.sign(x) * (np.abs(x) / safe) ** (p - 1)).astype(x.dtype)
+        slope = x / safe
+        if p != 2:
+            slope = np.copysign(power(np.abs(slope, out=slope), p - 1), x)
+        if p <= 1:
+            slope[x == 0] = 0
         slope *= shrink
         return np.subtract(g * factor, slope, out=slope)
 

@@ -5,6 +5,7 @@ from functools import cached_property, lru_cache
 from itertools import product
 
 SCRATCH = 1 << 20  # bytes of scratch memory at a time, about half of a second-level cache
+RESULTS = 8  # times as much for results
 
 
 class Geometry:
@@ -78,13 +79,13 @@ class Geometry:
     def blocks(self, images, channels, itemsize, filters=0):
         """(first image, one after the last, first row of the result, one after the last) of the parts of the work.
 
-        The results of several images together are scratch memory as well, if there are so many `filters`.
+        Results of several images together are scratch memory as well, some times as large, if there are many `filters`.
         """
         row = channels * math.prod(self.kernel) * math.prod(self.size[1:]) * itemsize
         one = row * self.size[0]
         if one <= 2 * SCRATCH:
             results = filters * math.prod(self.size) * itemsize
-            step = max(1, SCRATCH // max(one, results, 1))
+            step = max(1, SCRATCH // max(one, results // RESULTS, 1))
             return [(n, min(n + step, images), 0, self.size[0]) for n in range(0, images, step)]
         step = max(1, SCRATCH // row)
         return [

@@ -63,7 +63,7 @@ cpdef Tensor add(object input, object other, object alpha=1, Tensor out=None):
 cdef object sub_rule(OpNode n, object g):
     if n.needs(1):
         of_other = g
-        if is_on_cpu((<Tensor>g).array) and PyArray_SIZE(<ndarray>(<Tensor>g).array) > 1 << 15:
+        if is_on_cpu((<Tensor>g).array) and PyArray_SIZE(<ndarray>(<Tensor>g).array) > 1 << 18:
             from cygrad._core.gradients_in_blocks import summed
             of_other = summed(n, 1, g)
         return g, neg(of_other) if n.arguments is None else mul(of_other, -n.arguments[0])

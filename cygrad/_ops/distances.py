@@ -228,7 +228,8 @@ def cross(input, other, dim=None, *, out=None):
 def renorm_rule(n, g):
     x = n.saved(0)
     if n.may_run_in_parts(g) and kernels.has_renorm_gradient(array_of(x), n.args[0]):
-        return tensor_of(kernels.renorm_gradient(array_of(g), array_of(x), *n.args))
+        found = kernels.renorm_gradient(array_of(g), array_of(x), *n.args)
+        return g if found is array_of(g) else tensor_of(found)
     return _renorm_gradient(n.opened(x), g)
 
 

@@ -192,11 +192,17 @@ def vectors(a, k):
 
 
 def rows_of_vectors(a, k):
-    """The same by blocks of rows, each as (its first row, one after its last, vectors): one unless A is tall."""
+    """The same by blocks of rows, each as (its first row, one after its last, vectors): a list of one, or one by one.
+
+    The latter if A is tall, and nobody records it.
+    """
     array = array_of(a)
     if reused(a) is None or not kernels.is_tall(array):
-        yield 0, array.shape[-2], vectors(a, k)
-        return
+        return [(0, array.shape[-2], vectors(a, k))]
+    return _blocks_of_vectors(array, k)
+
+
+def _blocks_of_vectors(array, k):
     rows, columns = array.shape
     step = max(columns, blocks.SIZE // columns)
     for start in range(0, rows, step):
@@ -216,7 +222,8 @@ def product_rule(n, g):
     a, tau = n.saved(0), n.saved(1)
     columns, k = a.shape[-1], tau.shape[-1]
     squares = products = first = None
-    for start, stop, v in rows_of_vectors(a, k):
+    parts = rows_of_vectors(a, k)
+    for start, stop, v in parts:
         turned = adjoint(v)
         squares = plus(squares, matmul(turned, v))
         products = plus(products, matmul(turned, g[..., start:stop, :]))
@@ -234,7 +241,7 @@ def product_rule(n, g):
     factors = add(of_s, adjoint(of_s)), adjoint(mul(column, w))
     del v, turned, first
     out = None
-    for start, stop, v in rows_of_vectors(a, k):
+    for start, stop, v in parts if type(parts) is list else rows_of_vectors(a, k):
         found = rows_of_product_gradient(v, g[..., start:stop, :], *factors, None if start else adjoint(of_rhs), start)
         if stop - start == a.shape[-2]:
             return lengthened(found, columns, -1), of_tau
