@@ -13,17 +13,17 @@ FORWARDS = _table(
     (
         "by LAPACK through NumPy, in double precision, or with copies of what it overwrites",
         {
-            2.25: "norm",  # from NumPy 2.5 on, which copies what LAPACK overwrites
+            2.25: "norm",  # of few large matrices; from NumPy 2.5 on, which copies what LAPACK overwrites
         },
     ),
     (
-        "found by NumPy's orders, whose indices have 8 bytes and which copy what they sort",
+        "found by NumPy's orders: indices of 8 bytes, and a dense copy, of each of few columns",
         {
             0.75: "msort",
         },
     ),
     (
-        "a copy in the order, of the length or in the type in which the loops read",
+        "weights repeated for each image, as PyTorch does, and mean squares, where an image has few elements",
         {
             0.75: "instance_norm",
         },
@@ -33,13 +33,13 @@ FORWARDS = _table(
 # The same of gradients
 BACKWARDS = _table(
     (
-        "of factors and solutions: products of whole matrices",
+        "the conjugate of a complex gradient in rows, and the solution that its order keeps apart",
         {
             1.25: "linalg_lu_solve",
         },
     ),
     (
-        "sums by NumPy, where an image has too few elements for loops of our own",
+        "gradients of weights for each image, which are then summed, as in PyTorch, where an image has few elements",
         {
             0.75: "instance_norm",
         },
@@ -57,9 +57,14 @@ BACKWARDS = _table(
         },
     ),
     (
-        "of all steps, or of all heads, or of all sections, at once",
+        "of the padded signal, from which that of the signal is cut",
         {
-            0.5: "stft",  # that of the signal with what stands beside it
+            0.5: "stft",
+        },
+    ),
+    (
+        "of projected keys and values of all heads, and of one of these in the order of the projection",
+        {
             2.0: "multi_head_attention_forward",
         },
     ),
