@@ -23,6 +23,7 @@ from cygrad._core.accumulate cimport AccumulateGrad, add_arrays, add_gradients, 
 from cygrad._core.dtypes cimport COMPLEX, category_of_num, dtype_of_num
 from cygrad._core.engine_hooks cimport run_post_hooks, run_pre_hooks, run_tensor_pre_hooks
 from cygrad._core.events cimport NODE, Events, begin_event, end_event, set_node
+from cygrad._core.inplace cimport CopySlices
 from cygrad._core.node cimport Node, meta_matches, meta_of
 from cygrad._core.opdef cimport IS_PART, PRODUCT, SELECTS, OpNode, lookup
 from cygrad._core.state cimport FORWARD, NO_GRAD, WATCH_INF, ThreadState, thread_state
@@ -577,7 +578,7 @@ cdef Tensor fit_gradient(Tensor grad, object target, int nr, Node source, int in
             grad = lookup("sum_to_size").entry(grad, shape)
     if grad.array.dtype.num != num:
         if category_of_num(grad.array.dtype.num) == COMPLEX and category_of_num(num) != COMPLEX:
-            if type(source) is not OpNode:
+            if type(source) is not OpNode and not changes_by_op(source):
                 raise faults.complex_gradient(source, index)
             grad = lookup("real_part").entry(grad)
         if thread_state().modes & NO_GRAD:
@@ -585,6 +586,11 @@ cdef Tensor fit_gradient(Tensor grad, object target, int nr, Node source, int in
         else:
             grad = grad.to(dtype_of_num(num))
     return grad
+
+
+cdef bint changes_by_op(Node source) noexcept:
+    """Is this the history of a tensor of which a view was changed by a built-in op?"""
+    return type(source) is CopySlices and type((<CopySlices>source).fn) is OpNode
 
 
 cdef bint expands_to(tuple small, tuple large):

@@ -91,7 +91,10 @@ def cumprod(a, axis):
     return products(a, axis)
 
 
-products = silent(np.multiply.accumulate)
+@silent
+def products(a, axis):
+    """The running product by NumPy, in C order."""
+    return np.multiply.accumulate(a, axis, out=np.empty(a.shape, a.dtype))
 
 
 @silent

@@ -166,17 +166,24 @@ def element(number, dtype):
         if dtype.kind == "c":
             _check_range(max(abs(number.real), abs(number.imag)), dtype)
             return np.array(number, dtype)
-        if number.imag and dtype.kind != "b":
+        if dtype.kind == "b":
+            return np.array(bool(number))
+        if number.imag:
             raise _does_not_fit(dtype)
-        number = number if dtype.kind == "b" else number.real
+        number = number.real
     if isinstance(number, int) and not -(2**63) <= number < 2**64:
         raise OverflowError("int too big to convert")
-    _check_range(number, dtype)
     if dtype.kind == "b":
         return np.array(bool(number))
+    _check_range(number, dtype)
     if dtype.kind in "iu":
         return np.array(int(number)).astype(dtype)
     return np.array(number, dtype)
+
+
+def number(value):
+    """A Python number as a 0-dim array of the widest type of its kind. Raises OverflowError beyond 64 bits."""
+    return element(value, np.uint64 if isinstance(value, int) and value >= 2**63 else type(value))
 
 
 def _check_range(number, dtype):

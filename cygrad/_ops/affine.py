@@ -89,8 +89,8 @@ def addmv_rule(n, g):
 FACTORS = (int, float, complex, np.number, Tensor)
 
 
-def added(op, inputs, beta, alpha, out):
-    """The result of operands that have passed the checks."""
+def added(op, inputs, beta, alpha, out, check_type=messages.check_out_type):
+    """The result of operands that have passed the checks; `check_type` tells whether `out` can hold it."""
     args = beta, alpha
     for value in args:
         if not isinstance(value, FACTORS) or isinstance(value, Tensor) and value.ndim:
@@ -105,7 +105,7 @@ def added(op, inputs, beta, alpha, out):
     array = op.kernel(*map(array_of, inputs), *args)
     if out is None:
         return record_n(op, array, inputs, args)
-    messages.check_out_type(array, out)
+    check_type(array, out)
     if out is inputs[0] and out.shape != array.shape:
         raise RuntimeError(
             f"Bad in-place call: input tensor size {list(out.shape)} and output tensor size {list(array.shape)} "
@@ -282,14 +282,20 @@ def addr(input, vec1, vec2, *, beta=1, alpha=1, out=None):
             raise RuntimeError(f"addr: Expected 1-D argument {name}, but got {t.ndim}-D")
     if out is input and tuple(input.shape) != (len(vec1), len(vec2)):
         raise RuntimeError(f"size mismatch, input: {list(input.shape)}, v1: {list(vec1.shape)}, v2: {list(vec2.shape)}")
-    expand(input, (len(vec1), len(vec2)))
+    base = expand(input, (len(vec1), len(vec2)))
     if not any(t.is_floating_point() or t.is_complex() for t in (input, vec1, vec2)):
         for value, name in ((beta, "beta"), (alpha, "alpha")):
             if isinstance(value, (float, complex)):
                 raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
-    kind = result_type((input, vec1, vec2))
-    base, *vectors = (t if t.dtype is kind or t is out else t.to(kind) for t in (input, vec1, vec2))
-    return added(ADDR, (base, *vectors), beta, alpha, out)
+    kind = result_type((base, vec1, vec2))  # in which `input` counts as a matrix, whatever its shape
+    operands = tuple(t if t.dtype is kind else t.to(kind) for t in (input, vec1, vec2))
+    return added(ADDR, operands, beta, alpha, out, check_holds)
+
+
+def check_holds(array, out):
+    """Raise unless a result can be converted to the type of `out`; what is no tensor is refused when it is written."""
+    if isinstance(out, Tensor):
+        messages.check_result_type(array.dtype.num, out.dtype.num)
 
 
 functions = publish(globals())

@@ -223,7 +223,7 @@ def copy_(self, src, non_blocking=False):
     """
     cdef Tensor t = require(self, "copy_", "self")
     if isinstance(src, (int, float, complex)):
-        src = wrap(kernels.element(src, t.array.dtype))
+        src = wrap(kernels.number(src))     # what does not fit wraps around, which `fill_` would refuse
     return copy_into(t, require(src, "copy_", "other"), None, non_blocking)
 
 

@@ -188,7 +188,7 @@ def min(input, dim=..., keepdim=False, *, other=None, axis=None, keepdims=None, 
 def extreme(forms, input, dim, keepdim, other, axis, keepdims, out):
     """`max` or `min`; `forms` are the row for all elements, that for a dimension, and the function of two tensors."""
     of_all, of_dim, of_two = forms
-    if isinstance(dim, Tensor):
+    if isinstance(dim, Tensor) and keepdim is False and keepdims is None:  # else it is a dimension
         dim, other = ..., dim
     if other is not None:
         return of_two(input, other, out=out)

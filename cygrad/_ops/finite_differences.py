@@ -61,6 +61,8 @@ def _along(t, d, step, order):
 
 def _steps(t, spacing, count, given):
     """A number or a vector of coordinates for each dimension."""
+    if isinstance(spacing, Tensor) and not spacing.ndim and not spacing.requires_grad:
+        spacing = spacing.item()
     if spacing is None or not isinstance(spacing, (list, tuple)):
         return [1 if spacing is None else spacing] * count
     if len(spacing) != count and given:

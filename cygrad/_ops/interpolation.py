@@ -92,6 +92,20 @@ def smoothed(image, size, factor, align_corners, kind, mode):
     return Table(image, np.minimum(places, image - 1), last - first, weights)
 
 
+def for_bytes(table):
+    """The table with weights as PyTorch has them for bytes: as fine as 16 bits can hold, so that sums are exact."""
+    weights = table.weights.copy()
+    for tap in range(weights.shape[1] - 1, 0, -1):  # what lies beyond the edge counts to the element there
+        same = table.places[:, tap] == table.places[:, tap - 1]
+        weights[same, tap - 1] += weights[same, tap]
+        weights[same, tap] = 0
+    largest, bits = float(np.max(weights)), 0
+    while bits < 22 and int(largest * 2 ** (bits + 1) + 0.5) < 1 << 15:
+        bits += 1
+    weights = np.trunc(weights * 2.0**bits + np.copysign(0.5, weights)) / 2.0**bits
+    return Table(table.size, table.places, table.counts, weights)
+
+
 # -- interpolate --
 
 
@@ -219,13 +233,17 @@ def interpolate(
     name = t.dtype.type_name
     if not (t.dtype.is_floating_point or name == "Byte"):
         raise messages.not_implemented_for(f"{kernel}{dims}d_channels_last", t.dtype)
-    kind = np.float64 if name == "Double" else np.float32
+    is_byte_image = name == "Byte" and dims == 2 and not mode.startswith("nearest")
+    kind = np.float64 if name == "Double" or is_byte_image else np.float32
     tables = tables_of(mode, image, size, factors, bool(align_corners), kind, bool(antialias))
     row = ROWS[mode, dims, bool(antialias)]
     if name == "Byte" and not mode.startswith("nearest"):
         for d in range(dims - 1, -1, -1):  # what is between two dimensions is rounded, too
             one = [table if i == d else None for i, table in enumerate(tables)]
-            t = resample(t.float(), one, row=row).round().clamp(0, 255).to(t.dtype)
+            if is_byte_image:
+                one[d] = for_bytes(tables[d])
+            between = resample(t.float(), one, row=row)
+            t = (between.add(0.5).floor() if is_byte_image else between.round()).clamp(0, 255).to(t.dtype)
         return t
     return resample(t, tables, row=row)
 

@@ -162,12 +162,14 @@ NUMBER = (Tensor, int, float, complex)
 
 
 def check_division(kernel, a, b):
-    """Only real numbers; whole numbers are not divided by 0."""
+    """Only real numbers; whole numbers, if there are any, are not divided by 0."""
     dtype = result_type((a, b))
     if dtype.name == "bool" or dtype.is_complex:
         raise messages.not_implemented_for(kernel, dtype)
     divisor = array_of(b) if isinstance(b, Tensor) else b
-    if not dtype.is_floating_point and not is_array(divisor) and not np.all(divisor):  # a GPU would be waited for
+    if dtype.is_floating_point or is_array(divisor):  # a GPU would be waited for
+        return
+    if not np.all(divisor) and not (isinstance(a, Tensor) and a.numel() == 0):
         raise RuntimeError("ZeroDivisionError")
 
 

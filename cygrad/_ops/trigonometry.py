@@ -83,7 +83,7 @@ def over_squares(g, y, x):
 
 
 def atan2_rule(n, g):
-    y, x = n.saved(0), n.saved(1)
+    y, x = n.saved(0).to(g.dtype), n.saved(1).to(g.dtype)  # squares of integers would wrap around
     share = over_squares(g, y, x)
     return mul(share, x) if n.needs(0) else None, neg(mul(share, y)) if n.needs(1) else None
 

@@ -223,3 +223,43 @@ def test_adjoint_attributes(name):
     else:
         with pytest.raises(RuntimeError, match=r"Got 3-D tensor. For batches of matrices, consider using tensor.mH"):
             _ = batch.H
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda z, v: z.__setitem__(0, v),
+        lambda z, v: z[0].add_(v),
+        lambda z, v: z[0].mul_(v),
+        lambda z, v: z.real[0].copy_(v),
+    ],
+)
+def test_real_values_written_into_a_part(write):
+    """Their gradients are the real parts, to any order."""
+    z = cygrad.tensor([[1 + 2j, 3j], [2 + 1j, 1j]], dtype=cygrad.complex128)
+    v = cygrad.tensor([0.5, 2.0], dtype=cygrad.float64, requires_grad=True)
+
+    def function(v):
+        changed = z.clone()
+        write(changed, v)
+        return (changed * changed.conj()).real.sum() * changed.abs().sum()
+
+    assert cygrad.autograd.gradcheck(function, v) and cygrad.autograd.gradgradcheck(function, v)
+
+
+def test_a_custom_function_that_changes_a_part_is_still_checked():
+    class Turned(cygrad.autograd.Function):
+        @staticmethod
+        def forward(ctx, part, v):
+            ctx.mark_dirty(part)
+            return part.add_(v)
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad, grad * 1j
+
+    v = cygrad.ones(2, requires_grad=True)
+    z = cygrad.zeros(2, 2, dtype=cygrad.complex64)
+    Turned.apply(z[0], v)
+    with pytest.raises(RuntimeError, match=r"^Expected isFloatingType\(grad.scalar_type\(\)\)"):
+        z.abs().sum().backward()

@@ -384,6 +384,13 @@ def test_lerp_by_a_complex_number():
         torch.ones(2).lerp_(torch.ones(2), torch.tensor(1j))
 
 
+def test_gradient_of_atan2_of_an_integer():
+    """Its square would wrap around in its own type."""
+    x = scalar(2.0)
+    torch.atan2(torch.tensor(100, dtype=torch.uint8), x).backward()
+    assert x.grad.item() == pytest.approx(-100 / (100**2 + 2**2))
+
+
 def test_in_place_forms_take_no_out():
     x = torch.ones(2)
     with pytest.raises(TypeError, match=r"clamp_\(\) got an unexpected keyword argument 'out'"):

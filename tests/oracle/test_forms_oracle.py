@@ -175,6 +175,27 @@ torch.signal.windows.kaiser(np.float32(1))
 torch.signal.windows.kaiser(2.5)
 torch.det(input=torch.eye(2))
 torch.linalg.cholesky(input=torch.eye(2))
+torch.addr(torch.tensor(1.5, dtype=torch.float64), torch.ones(2), torch.ones(3))
+torch.zeros(2, 3, dtype=torch.bfloat16).float().addr_(torch.ones(2, dtype=torch.float64), torch.ones(3))
+torch.zeros(2, 3, dtype=torch.int32).addr_(torch.ones(2), torch.ones(3))
+torch.addr(torch.zeros(2, 3), torch.ones(2), torch.ones(3), out=torch.zeros(2, 3, dtype=torch.float64))
+torch.max(torch.arange(6.0).reshape(2, 3), torch.tensor(1), True)
+torch.min(torch.arange(6.0).reshape(2, 3), torch.tensor(0), keepdim=True)
+torch.gradient(torch.arange(5.0) ** 2, spacing=torch.tensor(2.0))
+torch.zeros(2, dtype=torch.int8).copy_(300)
+torch.zeros(2, dtype=torch.int8).copy_(2j)
+torch.zeros(2, dtype=torch.float16).copy_(1e10)
+torch.zeros(2, dtype=torch.int64).copy_(2**63)
+torch.zeros(2).copy_(2**63)
+torch.zeros(2).copy_(2**70)
+torch.zeros(2, dtype=torch.bool).fill_(1j)
+torch.zeros(2, dtype=torch.bool).masked_fill_(torch.tensor([True, False]), torch.tensor(1j))
+torch.nn.functional.pad(torch.zeros(2, dtype=torch.bool), (1, 1), value=1j)
+torch.zeros(0, dtype=torch.int64) // 0
+torch.zeros(0, 3, dtype=torch.int32).remainder_(torch.tensor([1, 0, 1]))
+torch.fmod(torch.zeros(0, dtype=torch.int64), torch.tensor(0))
+torch.div(torch.zeros(0, dtype=torch.int64), 0, rounding_mode="floor")
+torch.div(torch.tensor([1, 0]), 0, rounding_mode="floor")
 """
 
 
@@ -204,6 +225,8 @@ torch.nn.functional.instance_norm(torch.rand(2, 4, 3).transpose(1, 2))
 torch.logcumsumexp(torch.rand(3, 4).t(), 0)
 torch.cummax(torch.arange(12).reshape(3, 4).t(), 1)[0]
 torch.count_nonzero(torch.ones(2, 3, 4).transpose(0, 2), dim=1)
+torch.cumprod(torch.arange(1, 7).reshape(2, 3).t(), 0)
+torch.cumprod(torch.arange(1, 7).reshape(2, 3).t() * 1j, 1)
 """
 
 

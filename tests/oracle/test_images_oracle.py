@@ -109,3 +109,20 @@ def test_gradients_of_grid_sample(mode, padding, align_corners):
         found.append((x.grad.numpy(), points.grad.numpy()))
     for ours, theirs in zip(*found):
         np.testing.assert_allclose(ours, theirs, 1e-4, 1e-5)
+
+
+@pytest.mark.parametrize("antialias", [True, False])
+@pytest.mark.parametrize("align_corners", [True, False])
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+def test_images_of_bytes(mode, align_corners, antialias):
+    """Bit for bit: weights of 16 bits, rounded after each dimension, halves up."""
+    rng = np.random.default_rng(0)
+    for shape, size in (((4, 4), (5, 5)), ((7, 3), (4, 9)), ((11, 10), (5, 3)), ((2, 5), (13, 4))):
+        image = rng.integers(0, 256, (2, 3, *shape), np.uint8)
+        found, expected = (
+            library.nn.functional.interpolate(
+                library.from_numpy(image), size, mode=mode, align_corners=align_corners, antialias=antialias
+            )
+            for library in (cygrad, torch)
+        )
+        np.testing.assert_array_equal(found.numpy(), expected.numpy())
