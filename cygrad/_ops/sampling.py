@@ -173,11 +173,11 @@ def bernoulli(input, p=None, *, generator=None, out=None):
     tensor([0., 1.])
     """
     t = require(input, "bernoulli")
-    array = array_of(t)
+    shape, kind = array_of(t).shape, array_of(out if isinstance(out, Tensor) else t).dtype
     if p is not None:
         check_probability(p)
-        return delivered(keep_mask(array.shape, p, generator, place_of(t)).astype(array.dtype), out, False, "bernoulli")
-    return _recorded(BERNOULLI, coins(t, array.shape, generator, place_of(t)).astype(array.dtype), (t,), out)
+        return delivered(keep_mask(shape, p, generator, place_of(t)).astype(kind), out, False, "bernoulli")
+    return _recorded(BERNOULLI, coins(t, shape, generator, place_of(t)).astype(kind), (t,), out)
 
 
 def check_probability(p):

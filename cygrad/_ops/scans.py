@@ -12,6 +12,7 @@ from cygrad._core.gradients_in_blocks import beside, in_slices, owned, reused
 from cygrad._core.opdef import FUNCTION_ONLY, IN0, IN1, INPLACE, LINEAR, OUT0, declare, publish, variant
 from cygrad._core.record import apply1_args, apply_n, as_type, record_outputs, recorded, tensor_argument, write_into
 from cygrad._core.state import get_modes
+from cygrad._core.tensor import Tensor
 from cygrad._kernels import along, blocks, scans
 from cygrad._kernels import finite_differences as kernels
 from cygrad._kernels.gpu.library import as_array, is_array
@@ -60,16 +61,30 @@ def cumsum(input, dim=None, *, dtype=None, axis=None, out=None):
     """
     t = tensor_argument(CUMSUM, input, "input", 1)
     dim = dim_of(CUMSUM, t, dim if axis is None else axis)
-    if out is t and t.dtype.name == "bool":
-        raise messages.not_implemented_for("cumsum_out_cpu", t.dtype)
-    if dtype is not None:
-        accumulator(t, dtype)  # checks that it has gradients if they are wanted
-        wanted = as_dtype(dtype)
-    else:
-        wanted = t.dtype if t.is_floating_point() or t.is_complex() else dtype_of_number(0)
+    wanted = accumulated_in(CUMSUM, t, dtype, out)
     array = within(along.cumsum_within, t, dim) if out is t and wanted is t.dtype else None
     array = along.cumsum(as_type(t, wanted), dim) if array is None else array
     return recorded(CUMSUM, array, (t,), (dim, False), out)
+
+
+def accumulated_in(op, t, dtype, out):
+    """The type that a running sum or product is made in: `dtype`, else that of `out`, else int64 for integers."""
+    if dtype is not None:
+        accumulator(t, dtype)  # checks that it has gradients if they are wanted
+        wanted = as_dtype(dtype)
+        if out is t and wanted is not t.dtype:
+            raise RuntimeError(
+                f"Bad in-place call: input tensor dtype {messages.c_word(t)} and output tensor dtype "
+                f"{messages.c_name(wanted)} should match"
+            )
+        if isinstance(out, Tensor) and out.dtype is not wanted:
+            messages.check_out_type(np.empty(0, wanted.numpy), out)
+        return wanted
+    if not isinstance(out, Tensor):
+        return t.dtype if t.is_floating_point() or t.is_complex() else dtype_of_number(0)
+    if out.dtype.name == "bool":
+        raise messages.not_implemented_for(f"{op.name}_out_cpu", out.dtype)
+    return out.dtype
 
 
 def within(change, t, dim):
@@ -159,12 +174,9 @@ def cumprod(input, dim=None, *, dtype=None, out=None):
     """
     t = tensor_argument(CUMPROD, input, "input", 1)
     dim = dim_of(CUMPROD, t, dim)
-    if out is t and str(t.dtype) == "torch.bool":
-        raise messages.not_implemented_for("cumprod_out_cpu", t.dtype)
-    if dtype is not None:
-        t = t.to(dtype)
-    elif out is None and not (t.is_floating_point() or t.is_complex()):
-        t = t.long()
+    wanted = accumulated_in(CUMPROD, t, dtype, out)
+    if wanted is not t.dtype:
+        t = t.to(wanted)
     array = within(along.cumprod_within, t, dim) if out is t else None
     return apply_n(CUMPROD, (t,), (dim,), out) if array is None else write_into(CUMPROD, t, array, (t,), (dim,))
 

@@ -179,8 +179,8 @@ torch.addr(torch.tensor(1.5, dtype=torch.float64), torch.ones(2), torch.ones(3))
 torch.zeros(2, 3, dtype=torch.bfloat16).float().addr_(torch.ones(2, dtype=torch.float64), torch.ones(3))
 torch.zeros(2, 3, dtype=torch.int32).addr_(torch.ones(2), torch.ones(3))
 torch.addr(torch.zeros(2, 3), torch.ones(2), torch.ones(3), out=torch.zeros(2, 3, dtype=torch.float64))
-torch.max(torch.arange(6.0).reshape(2, 3), torch.tensor(1), True)
-torch.min(torch.arange(6.0).reshape(2, 3), torch.tensor(0), keepdim=True)
+[*torch.max(torch.arange(6.0).reshape(2, 3), torch.tensor(1), True)]
+[*torch.min(torch.arange(6.0).reshape(2, 3), torch.tensor(0), keepdim=True)]
 torch.gradient(torch.arange(5.0) ** 2, spacing=torch.tensor(2.0))
 torch.zeros(2, dtype=torch.int8).copy_(300)
 torch.zeros(2, dtype=torch.int8).copy_(2j)
@@ -196,6 +196,15 @@ torch.zeros(0, 3, dtype=torch.int32).remainder_(torch.tensor([1, 0, 1]))
 torch.fmod(torch.zeros(0, dtype=torch.int64), torch.tensor(0))
 torch.div(torch.zeros(0, dtype=torch.int64), 0, rounding_mode="floor")
 torch.div(torch.tensor([1, 0]), 0, rounding_mode="floor")
+torch.bernoulli(torch.tensor([0.0, 1.0]), out=torch.ones(2, dtype=torch.int64))
+torch.bernoulli(torch.tensor([0.0, 1.0]), out=torch.ones(2, dtype=torch.bool))
+torch.cumsum(torch.full((3,), 1.5), 0, out=torch.zeros(3, dtype=torch.int64))
+torch.cumsum(torch.full((3,), 1.5j), 0, out=torch.zeros(3))
+torch.cumprod(torch.tensor([100, 100], dtype=torch.int8), 0, out=torch.zeros(2, dtype=torch.int64))
+torch.cumsum(torch.tensor([1, 2]), 0, out=torch.zeros(2, dtype=torch.bool))
+torch.cumsum(torch.ones(2), 0, dtype=torch.float32, out=torch.zeros(2, dtype=torch.int64))
+torch.ones(2).cumsum_(0, dtype=torch.int64)
+torch.ones(2).cumprod_(0, dtype=torch.float32)
 """
 
 
