@@ -157,6 +157,9 @@ _ON_FIRST_USE |= dict.fromkeys(
 )
 
 
+_ON_FIRST_USE["GradScaler"] = "cygrad.amp.grad_scaler"
+
+
 def __getattr__(name):
     if name not in _ON_FIRST_USE:
         raise AttributeError(f"module 'cygrad' has no attribute {name!r}", name=name, obj=_sys.modules[__name__])

@@ -11,6 +11,10 @@ from cygrad import nn
 from cygrad.amp import GradScaler, autocast, op_lists
 
 
+def test_the_scaler_is_public_where_autocast_is():
+    assert cygrad.GradScaler is GradScaler and cygrad.autocast is autocast
+
+
 def float16():
     return autocast("cpu", dtype=cygrad.float16)
 

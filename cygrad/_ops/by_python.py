@@ -6,6 +6,7 @@ import numpy as np
 
 from cygrad._core import messages
 from cygrad._core.access import array_of, replace_array, tensor_of
+from cygrad._core.dtypes import dtype as dtype_class
 from cygrad._core.inplace import check_resizable
 from cygrad._core.opdef import publish
 from cygrad._core.sites import warn
@@ -189,7 +190,23 @@ def dim_order(self, *, ambiguity_check=False):
     return tuple(order)
 
 
+def to_dense(self, dtype=None, *, masked_grad=None):
+    """This tensor, whose layout is always dense; with `dtype` as that type. `masked_grad` is of sparse tensors alone.
+
+    >>> import cygrad
+    >>> cygrad.tensor([1.0, 2.0]).to_dense()
+    tensor([1., 2.])
+    """
+    t = require(self, "to_dense", "self")
+    if dtype is None:
+        return t
+    if not isinstance(dtype, dtype_class):
+        raise messages.wrong_type("to_dense", "dtype", 1, "torch.dtype", dtype)
+    return t.to(dtype)
+
+
 methods = {
-    method.__name__: method for method in (apply_, map_, map2_, resize, resize_, resize_as, resize_as_, dim_order)
+    method.__name__: method
+    for method in (apply_, map_, map2_, resize, resize_, resize_as, resize_as_, dim_order, to_dense)
 }
 functions = publish(globals(), {"resize_as_": resize_as_})

@@ -274,7 +274,7 @@ METHODS = {
         "logaddexp2 nextafter nextafter_ xlogy xlogy_ "
     ),
     "by_python": (
-        "apply_ dim_order map2_ map_ resize resize_ resize_as resize_as_ "
+        "apply_ dim_order map2_ map_ resize resize_ resize_as resize_as_ to_dense "
     ),
     "cholesky": (
         "cholesky cholesky_inverse cholesky_solve "
