@@ -19,7 +19,7 @@ from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.gpu.library import as_array
 from cygrad._ops.arguments import wrap_dim
 from cygrad._ops.arithmetic import mul
-from cygrad._ops.checks import require_tensors
+from cygrad._ops.checks import require_tensors, write_converted
 from cygrad._ops.pointwise import conjugate
 from cygrad._ops.product_checks import (
     check_matrix,
@@ -289,6 +289,8 @@ def addr(input, vec1, vec2, *, beta=1, alpha=1, out=None):
                 raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
     kind = result_type((base, vec1, vec2))  # in which `input` counts as a matrix, whatever its shape
     operands = tuple(t if t.dtype is kind else t.to(kind) for t in (input, vec1, vec2))
+    if out is input is not operands[0]:
+        return write_converted(out, added(ADDR, operands, beta, alpha, None))
     return added(ADDR, operands, beta, alpha, out, check_holds)
 
 
