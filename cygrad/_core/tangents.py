@@ -50,6 +50,7 @@ class Level:
 
     def __init__(self):
         self.holders = []  # weak references to the tensors that have a tangent here
+        self.has_history = False  # does a direction that was given require grad?
 
     def close(self):
         """Take the tangents from all tensors that are still alive."""
@@ -125,6 +126,11 @@ def _tangent(t, level):
     return part
 
 
+def directions_have_history():
+    """Whether a tangent may have a history although its tensor has none: where a direction that was given has one."""
+    return any(level.has_history for level in dual_levels())
+
+
 def all_of(t):
     """{level: tangent} of the open levels, or None."""
     found = {level: _tangent(t, level) for level in dual_levels()}
@@ -164,6 +170,7 @@ def _with_part(whole, part, base, view, splits_base, splits_view):
 def dual(t, tangent, level):
     """The same memory with a tangent at a level, besides those that `t` has at others."""
     out = _other(t, level)
+    level.has_history |= tangent.requires_grad
     set_tangent(out, level, tangent)
     return out
 
@@ -183,18 +190,16 @@ def _other(t, level):
     return out
 
 
-def without_history(t):
-    """The same values and tangents, without history."""
+def without_history(t, keeps=None):
+    """The same values and tangents, without history, but for the tangents for which `keeps(tangent)` is true."""
     flush()
     bare = access.same_array(t)
-    found = all_of(t)
-    if found is not None:
-        for level, tangent in found.items():
-            set_tangent(bare, level, without_history(tangent))
+    for level, tangent in (all_of(t) or {}).items():
+        set_tangent(bare, level, tangent if keeps and keeps(tangent) else without_history(tangent, keeps))
     return bare
 
 
-Batch.without_history = staticmethod(without_history)
+Batch.without_history = staticmethod(lambda samples: without_history(samples, lambda _: directions_have_history()))
 
 
 def detach_samples(t, out):

@@ -11,13 +11,15 @@ from cygrad.func.batching import vmap
 from cygrad.func.transforms import (
     checked_argnums,
     cut,
+    cut_all,
+    is_followed,
     linearized,
     outputs_of,
     reaches_outside,
     split_aux,
     started,
 )
-from cygrad.func.trees import flatten, mapped, rebuild
+from cygrad.func.trees import flatten, rebuild
 
 
 def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None):
@@ -48,12 +50,12 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None):
             outputs = outputs_of(output)
             _check_real(outputs, "jacrev", "outputs")
             outside = recorded and reaches_outside(outputs, leaves)
-            blocks = [_rows(out, leaves, outside, chunk_size) for out in outputs]
+            blocks = [_rows(out, leaves, is_followed(outside, recorded), chunk_size) for out in outputs]
         for leaf in leaves:
             if leaf.is_leaf:
                 leaf.requires_grad_(False)
         if not outside:
-            blocks, aux = [[cut(block) for block in row] for row in blocks], mapped(cut, aux)
+            blocks, aux = [[cut(block, leaves) for block in row] for row in blocks], cut_all(aux, leaves)
         found = rebuild(output, [rebuild(own, row) for row in blocks])
         return (found, aux) if has_aux else found
 
@@ -68,11 +70,11 @@ def _check_real(tensors, name, word):
             )
 
 
-def _rows(output, inputs, outside, chunk_size):
+def _rows(output, inputs, followed, chunk_size):
     """The Jacobian of one output with respect to each input, so many elements of the output at once."""
     if not output.requires_grad or not output.numel():
         return [x.new_zeros(output.shape + x.shape) for x in inputs]
-    keep = {"retain_graph": True, "create_graph": outside, "allow_unused": True, "is_grads_batched": True}
+    keep = {"retain_graph": True, "create_graph": followed, "allow_unused": True, "is_grads_batched": True}
     units = eye(output.numel(), dtype=output.dtype).view(-1, *output.shape).split(chunk_size or output.numel())
     parts = list(zip(*[gradients(output, inputs, part, **keep) for part in units], strict=True))
     shapes = [output.shape + x.shape for x in inputs]
@@ -101,7 +103,7 @@ def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
             for place, value in zip(places, values, strict=True):
                 filled[place] = value
             output, aux = split_aux(func(*filled, **kwargs), has_aux, "jvp(f, primals, tangents)")
-            kept.append(aux)
+            kept.append((aux, flatten(values)[0]))
             return output
 
         inputs = flatten(chosen)[0]
@@ -111,7 +113,7 @@ def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
         blocks = [_columns(product, chosen, inputs, i, output, randomness) for i in range(len(inputs))]
         trees = [rebuild(chosen, row) for row in zip(*blocks, strict=True)]
         found = rebuild(output, trees if isinstance(argnums, tuple) else [tree[0] for tree in trees])
-        return (found, mapped(cut, kept[0])) if has_aux else found
+        return (found, cut_all(*kept[0])) if has_aux else found
 
     return wrapper
 

@@ -30,11 +30,30 @@ def zeros_for(found, references):
     return [x.new_zeros(x.shape) if g is None else g for g, x in zip(found, references, strict=True)]
 
 
-def cut(t):
-    """Without history, but with its tangents."""
+def cut(t, own):
+    """Without history, but with its tangents, which keep theirs if it reaches something besides the tensors `own`."""
     if not isinstance(t, Tensor):
         return t
-    return forward.without_history(t) if forward.levels() else t.detach()
+    if not forward.levels():
+        return t.detach()
+    keeps = None
+    if forward.directions_have_history():
+        keeps = functools.partial(_reaches_outside, own)
+    return forward.without_history(t, keeps)
+
+
+def cut_all(tree, own):
+    """A tree of which each tensor is cut."""
+    return mapped(lambda t: cut(t, own), tree)
+
+
+def _reaches_outside(own, tangent):
+    return tangent.requires_grad and reaches_outside([tangent], own)
+
+
+def is_followed(outside, recorded):
+    """Is a derivative differentiated on: for what is outside, or for the directions of tangents?"""
+    return outside or (recorded and forward.directions_have_history())
 
 
 def reaches_outside(outputs, own):
@@ -163,12 +182,13 @@ def grad_and_value(func, argnums=0, has_aux=False):
             _check_scalar(output, name)
             leaves = flatten(own)[0]
             outside = recorded and reaches_outside([output], leaves)
-            found = zeros_for(derivative((output,), leaves, (None,), outside), leaves)
+            followed = is_followed(outside, recorded)
+            found = zeros_for(derivative((output,), leaves, (None,), followed), leaves)
         for leaf in leaves:
             if leaf.is_leaf:
                 leaf.requires_grad_(False)
         if not outside:
-            found, output, aux = [cut(g) for g in found], cut(output), mapped(cut, aux)
+            found, output, aux = [cut(g, leaves) for g in found], cut(output, leaves), cut_all(aux, leaves)
         found = rebuild(own, found)
         return (found, (output, aux)) if has_aux else (found, output)
 
@@ -232,14 +252,13 @@ def vjp(func, *primals, has_aux=False):
                 "Expected pytree structure of cotangents to be the same as pytree structure of outputs to the "
                 f"function. cotangents: {form}, primal output: {flatten(output)[1]}"
             )
-        if create_graph is None:
-            create_graph = is_grad_enabled() and (
-                outside or any(isinstance(v, Tensor) and v.requires_grad for v in vectors)
-            )
-        found = zeros_for(derivative(outputs, leaves, vectors, create_graph), leaves)
-        return rebuild(primals, found)
+        recorded = is_grad_enabled()
+        reaches = recorded and (outside or any(isinstance(v, Tensor) and v.requires_grad for v in vectors))
+        followed = is_followed(reaches, recorded) if create_graph is None else create_graph
+        found = zeros_for(derivative(outputs, leaves, vectors, followed), leaves)
+        return rebuild(primals, found if reaches or not followed else [cut(g, leaves) for g in found])
 
-    shown = (output, aux) if outside else (mapped(cut, output), mapped(cut, aux))
+    shown = (output, aux) if outside else (cut_all(output, leaves), cut_all(aux, leaves))
     return (shown[0], product, shown[1]) if has_aux else (shown[0], product)
 
 
@@ -354,8 +373,12 @@ def linearized(func, primals, name):
                 )
         if not is_recorded:
             return jvp(func, primals, tangents)[1]
-        create_graph = is_grad_enabled() and (outside or any(v.requires_grad for v in vectors))
-        found = iter(zeros_for(derivative(transposed, u, vectors, create_graph), u))
+        recorded = is_grad_enabled()
+        reaches = recorded and (outside or any(v.requires_grad for v in vectors))
+        followed = is_followed(reaches, recorded)
+        found = iter(zeros_for(derivative(transposed, u, vectors, followed), u))
+        if followed and not reaches:
+            found = (cut(t, [*leaves, *u]) for t in found)
         return rebuild(output, [next(found) if has_derivative(t) else t.new_zeros(t.shape) for t in outputs])
 
-    return (output if outside else mapped(cut, output)), product
+    return (output if outside else cut_all(output, leaves)), product

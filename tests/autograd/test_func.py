@@ -482,3 +482,30 @@ def test_cotangents_that_are_no_tensors():
     _, product = func.vjp(torch.sin, X)
     with fails(TypeError, "gradients can be either Tensors or None, but got int"):
         product(3)
+
+
+def _cubes(x):
+    return (x**3).sum()
+
+
+PRODUCTS_WITH_HESSIAN = {
+    "grad": lambda x, v: func.jvp(func.grad(_cubes), (x,), (v,))[1],
+    "vjp": lambda x, v: func.jvp(lambda x: func.vjp(lambda x: x**3, x)[1](torch.ones(2))[0], (x,), (v,))[1],
+    "jacrev": lambda x, v: func.jvp(func.jacrev(_cubes), (x,), (v,))[1],
+    "jacfwd": lambda x, v: func.jvp(func.jacfwd(_cubes), (x,), (v,))[1],
+    "hessian": lambda x, v: func.jvp(lambda x: func.hessian(lambda x: (x**4).sum() / 4)(x).sum(0), (x,), (v,))[1],
+    "vmap": lambda x, v: func.jvp(lambda x: torch.vmap(func.grad(lambda x: x**3))(x), (x,), (v,))[1],
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS_WITH_HESSIAN)
+def test_direction_of_a_gradient_has_a_history(name):
+    """The Hessian is the derivative of its product with a vector for that vector."""
+    x, v = torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0], requires_grad=True)
+    expected = [[6.0, 0.0], [0.0, 12.0]]
+    product = PRODUCTS_WITH_HESSIAN[name]
+    assert func.jacrev(lambda v: product(x, v))(v.detach()).tolist() == expected
+    assert func.jacfwd(lambda v: product(x, v))(v.detach()).tolist() == expected
+    (found,) = torch.autograd.grad(product(x, v).sum(), v)
+    assert found.tolist() == [6.0, 12.0]
+    assert not product(x, v.detach()).requires_grad
