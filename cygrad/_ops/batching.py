@@ -12,6 +12,8 @@ Rules that need more stand in `RULES`, by the name of the row; those of products
 modules of their own. An op without a rule raises NoBatchingRule.
 """
 
+import numpy as np
+
 from cygrad._core.batches import NoBatchingRule
 from cygrad._core.opdef import ELEMENTWISE, VIEW, registry
 from cygrad._core.record import apply1, apply2, apply_n, result_type
@@ -173,6 +175,17 @@ def _power_of_number(call):
     return registry["pow"].entry(call.args[0], call.full(call.inputs[0]))
 
 
+@rule("round round.decimals")
+def _rounded(call):
+    decimals = call.args[0] if call.key == "round.decimals" else 0
+    return registry["round"].entry(call.full(call.inputs[0]), decimals=decimals)
+
+
+@rule("frexp")
+def _mantissa(call):
+    return registry["frexp"].entry(call.full(call.inputs[0]))
+
+
 @rule("where")
 def _where(call):
     condition = call.kept[2]
@@ -244,10 +257,12 @@ SHIFTED = {
     "glu": "d",
     "lengthened": "d..",
     "linalg_cross": "d",
+    "linalg_vecdot": "d",
     "linalg_vector_norm": ".D.",
     "log_softmax": "d",
     "log_softmax_backward_data": "d",
     "logcumsumexp": "d",
+    "nansum": "D.",
     "roll": ".D",
     "rot90": ".D",
     "softmax": "d",
@@ -311,6 +326,14 @@ def _truth(call):
     if dims == () or not t.ndim:
         return getattr(x, call.key)(())
     return getattr(x, call.key)(shifted_argument("D", dims, call, t.ndim), keepdim)
+
+
+@rule("argsort")
+def _order(call):
+    t, (dim, descending) = call.inputs[0], call.needed_args()
+    x = call.full(t) if t.ndim else call.full(t).view(-1, 1)
+    found = x.argsort(dim % t.ndim + 1 if t.ndim else 1, descending, stable=True)
+    return call.shaped(found, call.out.shape)
 
 
 @rule("sort sort.stable topk kthvalue")
@@ -410,7 +433,17 @@ def _put_back(call):
     return g.new_zeros((call.size, *shape)).scatter(dim, index, g)
 
 
-@rule("nonzero masked_select unique unique_consecutive")
+@rule("masked_select")
+def _masked_select(call):
+    mask = call.kept[2]
+    if call.has(mask):
+        return _of_unknown_shape(call)
+    shape = (call.size, *np.broadcast_shapes(call.inputs[0].shape, mask.shape))
+    x = call.aligned(call.inputs[0], len(shape) - 1).expand(shape)
+    return x.flatten(1)[:, mask.expand(shape[1:]).flatten()] if len(shape) > 1 else x[:, None][:, mask.view(1)]
+
+
+@rule("nonzero unique unique_consecutive")
 def _of_unknown_shape(call):
     raise RuntimeError(
         "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over "
@@ -482,6 +515,26 @@ def _scatter_part(call):
     t, part = (call.full(x) for x in call.inputs)
     dim, *where, _ = call.args
     return getattr(t, call.key)(part, dim % call.out.ndim + 1, *where)
+
+
+@rule("diagonal_scatter")
+def _scatter_diagonal(call):
+    offset, dim1, dim2 = call.args[:3]
+    ndim = call.out.ndim
+    t, part = map(call.full, call.inputs)
+    return registry["diagonal_scatter"].entry(t, part, offset, dim1 % ndim + 1, dim2 % ndim + 1)
+
+
+@rule("block_diag")
+def _block_diag(call):
+    shapes = [(1,) * (2 - x.ndim) + x.shape for x in call.inputs]
+    rows, before, width = [], 0, call.out.shape[1]
+    for x, (height, own) in zip(call.inputs, shapes, strict=True):
+        block = call.shaped(call.full(x).to(call.out.dtype), (height, own))
+        left, right = (block.new_zeros((call.size, height, n)) for n in (before, width - before - own))
+        rows.append(registry["cat"].entry([left, block, right], 2))
+        before += own
+    return registry["cat"].entry(rows, 1)
 
 
 @rule("split split_with_sizes unsafe_split unsafe_split_with_sizes")

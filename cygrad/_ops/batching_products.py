@@ -1,5 +1,7 @@
 """Batching rules of products, convolutions, normalisations, losses and linear algebra (see batching.py)."""
 
+import numpy as np
+
 from cygrad._core.batches import NoBatchingRule
 from cygrad._core.opdef import registry
 from cygrad._core.record import apply_n
@@ -187,6 +189,16 @@ def _pointwise_loss(call):
     shape = (call.size, *max((x.shape for x in call.inputs), key=lambda s: (len(s) == ndim, s.numel())))
     losses = entry(a.expand(shape), b.expand(shape), reduction="none", **({more: call.args[2]} if more else {}))
     return reduced(losses, call.args[0])
+
+
+@rule("l1_loss poisson_nll_loss hinge_embedding_loss margin_ranking_loss")
+def _loss_of_elements(call):
+    reduction, _, *more = call.args
+    given = [*call.inputs, *call.kept.values()]  # a target without a gradient is kept
+    shape = (call.size, *np.broadcast_shapes(*[x.shape for x in given]))
+    inputs = [x.expand(shape) for x in operands(call, given)]
+    named = dict(zip(call.op.attributes[2:], more, strict=True))
+    return reduced(registry[call.op.name].entry(*inputs, reduction="none", **named), reduction)
 
 
 @rule("nll_loss")

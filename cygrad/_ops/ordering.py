@@ -12,7 +12,6 @@ from cygrad._core.dual import is_recorded
 from cygrad._core.kernels import as_float32
 from cygrad._core.opdef import NONDIFF, PRIVATE, declare, publish
 from cygrad._core.record import apply_n, record_n, tensor_argument
-from cygrad._core.state import get_modes
 from cygrad._kernels import ordering as kernels
 from cygrad._kernels.picking import gather
 from cygrad._ops.arguments import dim_argument, integer
@@ -42,8 +41,6 @@ def in_memory_order(find, a, dim, *args):
 
 
 # -- sort --
-
-FORWARD = 8  # the bit of `_core/state.pxd`
 
 SORT = choice_along("sort")
 SORT_STABLE = choice_along("sort.stable", node="SortBackward1")
@@ -84,13 +81,11 @@ def argsort(input, dim=-1, descending=False, *, stable=False):
     >>> cygrad.argsort(cygrad.tensor([3.0, 1.0, 2.0]))
     tensor([1, 2, 0])
     """
-    if (
-        isinstance(stable, bool) and isinstance(descending, bool) and not get_modes() & FORWARD
-    ):  # whose rule is that of sort
+    if isinstance(stable, bool) and isinstance(descending, bool):
         t, a, dim = prepared(SORT_STABLE, input, dim)
         if not t.is_complex():
             found = in_memory_order(kernels.order_along, a, dim, descending)
-            return record_n(ARGSORT, found.reshape(t.shape), (t,))
+            return record_n(ARGSORT, found.reshape(t.shape), (t,), (dim, descending))
     return sort(input, dim, descending, stable=stable).indices
 
 

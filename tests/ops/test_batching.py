@@ -36,9 +36,11 @@ WITHOUT_WARNING = """
     pad.circular pad.reflect1 pad.reflect2 pad.replicate1 pad.replicate2 permute_copy recurrent_layer renorm rnn_tanh
     select_copy slice_copy split_copy squeeze_copy t_copy transpose_copy unbind_copy unfold_copy unsqueeze_copy
     select sigmoid slice softmax split sqrt stack std sub sum tanh transpose tril unbind unsqueeze var view where
+    block_diag diagonal_scatter frexp hinge_embedding_loss l1_loss linalg_vecdot margin_ranking_loss nansum
+    poisson_nll_loss round.decimals smooth_l1_loss.l1
 """.split()
 
-WITHOUT_GRADIENT = ["linalg_ldl_factor", "linalg_ldl_factor_ex", "linalg_ldl_solve"]
+WITHOUT_GRADIENT = ["argsort", "linalg_ldl_factor", "linalg_ldl_factor_ex", "linalg_ldl_solve"]
 
 pytestmark = pytest.mark.filterwarnings("ignore:There is a performance drop:UserWarning")
 
@@ -275,6 +277,16 @@ def test_unknown_shapes_are_refused():
     for function in (cygrad.nonzero, cygrad.unique, lambda x: x[x > 0], lambda x: cygrad.masked_select(x, x > 0)):
         with pytest.raises(RuntimeError, match="vmap: We do not support batching operators that can .* dynamic shape"):
             cygrad.vmap(function)(x)
+
+
+def test_a_mask_of_all_samples_gives_one_shape(monkeypatch):
+    monkeypatch.setattr("cygrad.func.batching._one_by_one", _refuse)
+    mask = cygrad.tensor([True, False, True])
+    x = cygrad.arange(6.0).view(2, 3).requires_grad_()
+    found = cygrad.vmap(lambda x: x.masked_select(mask))(x)
+    assert found.tolist() == [[0.0, 2.0], [3.0, 5.0]]
+    assert cygrad.autograd.grad(found.sum(), x)[0].tolist() == [[1.0, 0.0, 1.0]] * 2
+    assert cygrad.vmap(lambda x: x.masked_select(mask))(x[0].detach()).tolist() == [[0.0] * 2, [1.0] * 2, [2.0] * 2]
 
 
 def test_missing_rule_names_the_op():
