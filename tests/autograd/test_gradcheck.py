@@ -234,3 +234,53 @@ def test_bools_have_no_differences():
     line = "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` ..."
     with fails(RuntimeError, line):
         gradcheck(lambda x: x > 0, doubles(1.0))
+
+
+def test_integers_that_jump_are_no_derivative():
+    x = torch.tensor([1.0, -2.0], dtype=torch.float64, requires_grad=True)
+    assert gradcheck(lambda x: x.long(), x)
+    with pytest.raises(GradcheckError, match="Numerical gradient for function expected to be zero"):
+        gradcheck(lambda x: (x.long(), x.detach() * 2), x)
+
+
+class _OfSamples(torch.autograd.Function):
+    """Its double, which its own rule for batches makes three times."""
+
+    @staticmethod
+    def forward(x):
+        return x * 2
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * 2
+
+    @staticmethod
+    def jvp(ctx, tangent):
+        return _Doubled.apply(tangent)
+
+
+class _Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(x):
+        return x * 2
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+
+    @staticmethod
+    def vmap(info, in_dims, x):
+        return x * 3, in_dims[0]
+
+
+def test_batched_tangents():
+    x = torch.tensor([1.0, -2.0], dtype=torch.float64, requires_grad=True)
+    how = {"check_forward_ad": True, "check_backward_ad": False, "check_undefined_grad": False}
+    assert gradcheck(lambda x: (x**2, x.sum()), x, check_batched_forward_grad=True, **how)
+    assert gradcheck(_OfSamples.apply, x, **how)
+    with pytest.raises(GradcheckError, match="testing batched forward-mode gradient"):
+        gradcheck(_OfSamples.apply, x, check_batched_forward_grad=True, **how)
