@@ -69,7 +69,7 @@ cdef class OpNode(Node):
     cdef unsigned int mask(self) noexcept
 
 cdef class Packed:
-    cdef object packed, unpack_hook     # what the hook made of the tensor, and what makes it one again
+    cdef readonly object packed, unpack_hook    # what the hook made of the tensor, and what makes it one again
     cdef object shape, dtype            # that it had
     cdef object history                 # the node or the leaf that it had; None if it had none, or is the node's result
     cdef object tangents                # {level: tangent}, or None

@@ -76,9 +76,17 @@ class SavedTensor:
 
     @property
     def data(self):
-        """The tensor as it is saved; what the pack hook returned if there is one is not unpacked."""
+        """The tensor as it is saved, or what the pack hook returned if there is one."""
         value = self._node._place(self._place)[0]
+        if isinstance(value, Packed):
+            return value.packed
         return value if isinstance(value, Tensor) else None
+
+    @property
+    def unpack_hook(self):
+        """The unpack hook, or None."""
+        value = self._node._place(self._place)[0]
+        return value.unpack_hook if isinstance(value, Packed) else None
 
 
 def raw_saved(node: Node, place):

@@ -246,3 +246,18 @@ def test_hooks_on_saved_tensors_are_functions():
     with fails(TypeError, line), torch.autograd.graph.saved_tensors_hooks(3, 4):
         pass
     assert leaf(1.0).exp().requires_grad  # and no hook is left
+
+
+def test_what_a_hook_packed_can_be_looked_at():
+    x = leaf(1.0, 2.0)
+    y = x * x
+    raw = y.grad_fn._raw_saved_self
+    assert raw.data.tolist() == [1.0, 2.0] and raw.unpack_hook is None
+
+    def unpack(packed):
+        return torch.tensor(packed)
+
+    raw.register_hooks(lambda t: t.tolist(), unpack)
+    assert raw.data == [1.0, 2.0] and raw.unpack_hook is unpack
+    y.sum().backward()
+    assert x.grad.tolist() == [2.0, 4.0]
