@@ -561,7 +561,7 @@ def carry_through_function(node, args, outputs):
         try:
             found = call_jvp(node, tangents)
             found = found if isinstance(found, tuple) else (found,)
-            _check_jvp(found, outputs)
+            _check_jvp(found, outputs, node.non_differentiable or ())
             for out, tangent in zip(outputs, found, strict=True):
                 if tangent is not None and isinstance(out, Tensor):
                     check_size(out, tangent)
@@ -571,7 +571,7 @@ def carry_through_function(node, args, outputs):
             open_only(levels)
 
 
-def _check_jvp(found, outputs):
+def _check_jvp(found, outputs, constant):
     if len(found) != len(outputs):
         raise RuntimeError(
             f"Function's jvp returned an invalid number of forward gradients (expected {len(outputs)} but got "
@@ -580,6 +580,11 @@ def _check_jvp(found, outputs):
     for i, value in enumerate(found):
         if value is not None and not isinstance(value, Tensor):
             raise RuntimeError(f"expected Variable or None (got {messages.type_name(value)}) for grad output {i}.")
+        if value is not None and any(access.memory_of(outputs[i]) is access.memory_of(t) for t in constant):
+            raise RuntimeError(
+                f"Function's jvp returned a gradient at position {i}, but  the corresponding forward output is not a "
+                "differentiable Tensor.You should return None at that position instead."
+            )
 
 
 def check_size(t, tangent):

@@ -10,6 +10,7 @@ from cygrad._core.dtypes import dtype as dtype_class
 from cygrad._core.inplace import check_resizable
 from cygrad._core.opdef import publish
 from cygrad._core.sites import warn
+from cygrad._core.tangents import all_of
 from cygrad._core.tensor import Tensor
 from cygrad._kernels.copying import memory_from, on_memory_of
 from cygrad._ops.arguments import each_integer, require, variadic
@@ -106,6 +107,8 @@ def _resized(t, size, memory_format):
     size = each_integer(tuple(size), "resize_", "size", 1)
     if t.requires_grad:
         raise RuntimeError("cannot resize variables that require grad")
+    if all_of(t):
+        raise RuntimeError("cannot resize variables that has a forward grad")
     if any(n < 0 for n in size):
         raise RuntimeError("numel: integer multiplication overflow")
     array = array_of(t)

@@ -11,6 +11,7 @@ from cygrad._core.inquiry import memory_of
 from cygrad._core.opdef import publish
 from cygrad._core.sites import warn
 from cygrad._core.state import get_modes
+from cygrad._core.tangents import all_of
 from cygrad._core.tensor import Tensor
 from cygrad._ops.arguments import require
 from cygrad._ops.strided import as_strided
@@ -168,6 +169,10 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
         raise RuntimeError(
             "a leaf Variable that requires grad is being used in an in-place operation.\n"
             "  set its memory where nothing is recorded: `with torch.no_grad(): x.set_(...)`"
+        )
+    if any(isinstance(x, Tensor) and all_of(x) for x in (t, source)):
+        raise NotImplementedError(
+            "Trying to use forward AD with set_ that does not support it because it has not been implemented yet."
         )
     if source is None:
         found = t.new_empty(0)

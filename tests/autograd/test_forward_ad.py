@@ -184,3 +184,34 @@ def test_decorator():
         return tangent(f(make_dual(X, V)))
 
     assert torch.equal(derivative(lambda x: x * 3), V * 3)
+
+
+def test_memory_of_a_dual_tensor_stays():
+    with dual_level():
+        x = make_dual(torch.ones(4), torch.ones(4))
+        with fails(RuntimeError, "cannot resize variables that has a forward grad"):
+            x.resize_(2)
+        with fails(NotImplementedError, "Trying to use forward AD with set_ that does not support it..."):
+            torch.zeros(0).set_(x)
+        assert x.shape == (4,) and unpack_dual(x).tangent.tolist() == [1.0] * 4
+
+
+def test_jvp_gives_no_tangent_of_what_has_no_derivative():
+    class Two(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            constant = x * 3
+            ctx.mark_non_differentiable(constant)
+            return x * 2, constant
+
+        @staticmethod
+        def jvp(ctx, tangent):
+            return tangent * 2, tangent * 3
+
+    with (
+        dual_level(),
+        fails(RuntimeError, "Function's jvp returned a gradient at position 1, but  the corresponding..."),
+    ):
+        Two.apply(make_dual(torch.ones(2), torch.ones(2)))
+    with dual_level():  # and goes on
+        assert unpack_dual(make_dual(torch.ones(2), torch.ones(2)) * 2).tangent.tolist() == [2.0, 2.0]
