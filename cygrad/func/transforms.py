@@ -124,11 +124,11 @@ def outputs_of(tree):
 # -- arguments --
 
 
-def check_has_derivative(tensors):
+def check_has_derivative(tensors, what="primal"):
     """Raise for tensors of integers, along which forward mode can not go."""
     for t in tensors:
         if isinstance(t, Tensor) and not has_derivative(t):
-            raise ValueError(f"Expected primal to be floating point or complex, but got: {t.dtype}")
+            raise ValueError(f"Expected {what} to be floating point or complex, but got: {t.dtype}")
 
 
 def checked_argnums(argnums, count):
@@ -141,12 +141,12 @@ def checked_argnums(argnums, count):
     for place in places:
         if not isinstance(place, int):
             raise RuntimeError(f"argnum must be int, got: {type(place)}")
-    if len(set(places)) != len(places):
-        raise RuntimeError(f"argnums elements must be unique, got {places}")
-    for place in places:
         if not -count <= place < count:
             raise RuntimeError(f"Got argnum={place}, but only {count} positional inputs")
-    return tuple(place % count for place in places)
+    places = tuple(place % count for place in places)
+    if len(set(places)) != len(places):
+        raise RuntimeError(f"argnums elements must be unique, got {places}")
+    return places
 
 
 def started(args, argnums):
@@ -289,6 +289,7 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
             if not isinstance(value, Tensor):
                 raise RuntimeError(f"{name}: Expected {word} to only contain Tensors, got {type(value)}")
     check_has_derivative(inputs)
+    check_has_derivative(vectors, "tangent")
     for x, v in zip(inputs, vectors, strict=True):
         forward.check_size(x, v)
     level = forward.Level()

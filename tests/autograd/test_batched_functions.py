@@ -160,7 +160,11 @@ def test_errors():
         func.vmap(lambda x: Alone.apply(x, 1.0))(X)
     with fails(RuntimeError, TWO):
         func.vmap(lambda x: Three.apply(x, 1.0))(X)
-    with fails(RuntimeError, "The vmap staticmethod of TooMany returned 1 outputs and 2 out_dims"):
+    with fails(
+        RuntimeError,
+        "The autograd.Function's vmap staticmethod returned an incompatible (output, out_dims) tuple. Expected "
+        "out_dims=(0, 0) to be compatible with the structure of `output`.",
+    ):
         func.vmap(lambda x: TooMany.apply(x, 1.0))(X)
     with fails(NotImplementedError, "To use autograd.Function with vmap, you must either override the vmap ..."):
         torch.autograd.Function.vmap(None, (0,), X)

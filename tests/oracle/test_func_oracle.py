@@ -30,6 +30,8 @@ EXPRESSIONS = """
     F.grad(lambda a,b:(a*b).sum(), argnums="a")(x,y)
     F.grad(lambda a,b:(a*b).sum(), argnums=(0,0))(x,y)
     F.grad(lambda a,b:(a*b).sum(), argnums=())(x,y)
+    F.grad(lambda a,b:(a*b).sum(), argnums=(0,-2))(x,y)
+    F.grad(lambda a,b:(a*b).sum(), argnums=(0,-3))(x,y)
     F.grad(lambda a:((a**2).sum(),a*3), has_aux=True)(x)
     F.grad(lambda a:(a**2).sum(), has_aux=True)(x)
     F.grad(lambda a:((a**2).sum(),1,2), has_aux=True)(x)
@@ -57,6 +59,8 @@ EXPRESSIONS = """
     F.vjp(lambda a:(a**2,{"k":a}), x)[1]((y,y))
     F.vjp(lambda a:a**2, x)[1](s)
     F.vjp(lambda a:3, x)
+    F.vjp(lambda a:a**2, x)[1](y, create_graph=True)[0].requires_grad
+    F.vjp(lambda a:a*z, x)[1](y, create_graph=True)[0].requires_grad
     F.vjp(lambda a:(a**2,a), x, has_aux=True)[2]
     F.vjp(lambda a:a**2, x, has_aux=True)[2]
     F.jvp(lambda a:a**2, (x,),(y,))
@@ -65,6 +69,7 @@ EXPRESSIONS = """
     F.jvp(lambda a:a**2, (x,),(y,y))
     F.jvp(lambda a:a**2, (x,),(s,))
     F.jvp(lambda :s, (),())
+    F.jvp(lambda a:a**2, (x,),(lib.tensor([1,2]),))
     F.jvp(lambda a:3, (x,),(y,))
     F.jvp(lambda p:{"o":p["a"]*p["b"][0]}, ({"a":x,"b":[y]},),({"a":x,"b":[y]},))
     F.jvp(lambda a:s*1, (x,),(y,), strict=True)
@@ -136,6 +141,8 @@ EXPRESSIONS = """
     F.jacrev(V(lambda b:b.sum()))(A)
     F.stack_module_state([])
     F.functional_call(lib.nn.Linear(2, 1), 3, A)
+    F.functional_call(lib.nn.Sequential(lib.nn.Linear(2, 1)), {"0": A}, A)
+    F.functional_call(lib.nn.Sequential(lib.nn.Linear(2, 1)), {"0.weight.x": A}, A)
     V(lambda a,*,k: a*k)(A,k=lib.ones(3))
     V(lambda a,b:a, in_dims=(None,None))(A,A)
     V(lambda a:a, in_dims=(0.5,))(A)

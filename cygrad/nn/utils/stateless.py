@@ -143,8 +143,15 @@ def _slot(module: Module, name: str) -> tuple[dict[str, Any], str]:
     path, _, key = name.rpartition(".")
     if not key:
         raise KeyError('tensor name can\'t be empty string ""')
-    owner = module.get_submodule(path)
+    owner = module
+    for part in path.split(".") if path else ():
+        owner = getattr(owner, part) if hasattr(owner, part) else module.get_submodule(path)  # which tells that
+        if not isinstance(owner, Module):
+            raise TypeError(f"submodule `{path}`: {owner} is not an instance of torch.nn.Module")
     for table in (owner._parameters, owner._buffers):
         if key in table:
             return table, key
+    former = getattr(owner, key, None)
+    if former is not None and not isinstance(former, Tensor):
+        raise TypeError(f"attribute `{key}`: {former} is not an instance of torch.Tensor")
     return owner.__dict__, key
