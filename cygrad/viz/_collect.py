@@ -110,7 +110,7 @@ def _saved_bytes(node: Any) -> int:
     else:
         with contextlib.suppress(RuntimeError):  # they have been freed
             handles = list(node._raw_saved_tensors)
-    tensors = [handle.data for handle in handles]
+    tensors = [None if handle.unpack_hook else handle.data for handle in handles]
     return sum(tensor.nbytes for tensor in tensors if tensor is not None)
 
 
