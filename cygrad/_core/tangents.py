@@ -199,7 +199,12 @@ def without_history(t, keeps=None):
     return bare
 
 
-Batch.without_history = staticmethod(lambda samples: without_history(samples, lambda _: directions_have_history()))
+def _without_own_history(t):
+    """Without history, but with that which its tangents have of directions that were given."""
+    return without_history(t, lambda _: directions_have_history())
+
+
+Batch.without_history = staticmethod(_without_own_history)
 
 
 def detach_samples(t, out):
@@ -341,11 +346,11 @@ def _carry(node, flags, inputs, results, recorded=None, packed=_NOTHING):
         wanted = any(t.requires_grad for t in (*tangents, *inputs) if isinstance(t, Tensor))
         try:
             open_only(levels[:depth])
-            recorded_too = wanted and not get_modes() & NO_GRAD
+            recorded_too = (wanted or directions_have_history()) and not get_modes() & NO_GRAD
             found, has_history = derivative(node, flags, inputs, tangents, results, recorded_too, bool(_thread.levels))
             for result, tangent in zip(results, found, strict=True):
-                tangent = without_history(tangent) if has_history else tangent
-                set_tangent(result, level, tangent)
+                is_cut = has_history or (recorded_too and not wanted)
+                set_tangent(result, level, _without_own_history(tangent) if is_cut else tangent)
             flush()
         finally:
             open_only(levels)

@@ -494,6 +494,10 @@ PRODUCTS_WITH_HESSIAN = {
     "jacrev": lambda x, v: func.jvp(func.jacrev(_cubes), (x,), (v,))[1],
     "jacfwd": lambda x, v: func.jvp(func.jacfwd(_cubes), (x,), (v,))[1],
     "hessian": lambda x, v: func.jvp(lambda x: func.hessian(lambda x: (x**4).sum() / 4)(x).sum(0), (x,), (v,))[1],
+    "jvp": lambda x, v: func.jvp(lambda x: func.jvp(lambda x: x**3, (x,), (torch.ones(2),))[1], (x,), (v,))[1],
+    "jvp of products": lambda x, v: func.jvp(
+        lambda x: func.jvp(lambda x: torch.stack([x, x]).prod(0) * x, (x,), (torch.ones(2),))[1], (x,), (v,)
+    )[1],
     "vmap": lambda x, v: func.jvp(lambda x: torch.vmap(func.grad(lambda x: x**3))(x), (x,), (v,))[1],
 }
 
