@@ -9,7 +9,7 @@ from cygrad._core.node cimport Node
 from cygrad._core.run cimport Run
 from cygrad._core.state cimport FORWARD, NO_GRAD, WATCH_INF, ThreadState, current_site, thread_state
 from cygrad._core.tensor cimport (
-    CUT_BACKWARD, IS_VOLATILE, REQUIRES_GRAD, Tensor, cut, grad_fn_of, requires_grad, set_leaf_requires_grad,
+    CUT_BACKWARD, CUT_NONE, IS_VOLATILE, REQUIRES_GRAD, Tensor, cut, grad_fn_of, requires_grad, set_leaf_requires_grad,
     wrap_in_mode)
 from cygrad._kernels.arrays cimport array_of_number
 from cygrad._kernels.bad_numbers cimport has_bad
@@ -169,6 +169,9 @@ cdef list roots_of(tuple tensors, tuple gradients):
         if not requires_grad(t) or (grad_fn_of(t) is None and not t.flags & REQUIRES_GRAD):
             from cygrad._core.cuts import no_grad_error
             raise no_grad_error(t, i)
+        if t.origin_kind != CUT_NONE and grad_fn_of(t) is None:
+            from cygrad._core.cuts import warn_late_leaf
+            warn_late_leaf(t)
         grad = gradients[i]
         roots.append(wrap_in_mode(ones_like(t.array)) if grad is None else grad)
     return roots

@@ -18,7 +18,7 @@ from cygrad._core.errors import (
     UnusedInputError,
     ViewChangedError,
 )
-from cygrad._core.sites import at, line_of, place, source
+from cygrad._core.sites import at, expression, line_of, place
 from cygrad._core.state import current_place
 
 
@@ -141,7 +141,10 @@ def _cure_of_joint(old, user, new):
         if user.name() == "AddBackward0" and user._site == old._site:
             return "a running total needs no history: add `loss.detach()` or `loss.item()` to it"
         return "this tensor is carried from one iteration into the next: cut it there with `.detach()`"
-    return "move the line that makes this tensor into the loop, or use its `.detach()` if it is to stay as it is"
+    return (
+        "make this tensor anew for each pass (move its line into the loop), or let one of the passes use its "
+        "`.detach()` and end there"
+    )
 
 
 # -- gradients --
@@ -244,22 +247,44 @@ def not_a_leaf_to_copy(tensor):
 
 
 def _leaf_cures(op_name, place):
-    """Three ways to change a leaf, with the user's own line if it is one statement."""
+    """Three ways to change a leaf, in the user's own words where they can be had."""
     if op_name == "__setitem__":
-        dotted, mark = "[...] = ...", "]="
+        dotted, rest = "[...]", " = ..."
     elif op_name in _OPERATORS:
-        dotted, mark = f" {_OPERATORS[op_name]}= ...", f"{_OPERATORS[op_name]}="
+        dotted, rest = "", f" {_OPERATORS[op_name]}= ..."
     else:
-        dotted, mark = f".{op_name}(...)", op_name
-    own = source(*place)
-    if not (op_name in own or mark in own.replace(" ", "")) or own.endswith((":", "(", ",", "\\")):
-        own = "w" + dotted
+        dotted, rest = f".{op_name}(...)", ""
+    own, base, parts = expression(*place), "w", dotted
+    if op_name == "__setitem__" and own:
+        base, parts = _split_target(own) or ("w", dotted)
+        own += rest
+    elif op_name in _OPERATORS and rest.strip(" .") in own:
+        base, parts = _split_target(own.partition(rest.strip(" ."))[0]) or ("w", dotted)
+    elif op_name not in own:
+        own = ""
+    name = base if base.isidentifier() else "w"
     return (
         "  to mend it, change the values without recording the change:\n"
-        f"    with torch.no_grad(): {own}\n"
-        f"    or through the data: w.data{dotted}\n"
-        "    or make a new tensor: w = w.clone() before changing it, which records the change"
+        f"    with torch.no_grad(): {own or 'w' + dotted + rest}\n"
+        f"    or through the data: {base}.data{parts}{rest}\n"
+        f"    or make a new tensor: {name} = {base}.clone(), and change that, which records the change"
     )
+
+
+def _split_target(text):
+    """'w' and '[0]' of 'w[0]', 'model.weight' and '' of 'model.weight'; None for what can not be read."""
+    import ast  # takes some milliseconds
+
+    text = text.strip()
+    try:
+        target = ast.parse(text, mode="eval").body
+    except SyntaxError:
+        return None
+    parts = len(text.encode())
+    while isinstance(target, ast.Subscript):
+        target = target.value
+        parts = target.end_col_offset
+    return text.encode()[:parts].decode(), text.encode()[parts:].decode()
 
 
 def leaf_error(tensor, op_name):

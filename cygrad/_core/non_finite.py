@@ -37,9 +37,12 @@ def bad_gradient(node, index, grad, incoming, nodes, inf):
     given = incoming[0] if isinstance(incoming, tuple) else incoming
     if isinstance(given, Tensor) and array_of(given).shape == array.shape:
         value = array_of(given)[first]
-        text += f"\n  made of an incoming gradient of {value} there" + _saved_there(node, array.shape, first)
+        saved = _saved_there(node, array.shape, first)
+        text += f"\n  made of an incoming gradient of {value} there"
+        if saved:
+            text += "; the op saved " + ", ".join(f"{name} = {was}" for name, was in saved.items()) + " there"
         if value == 0:
-            text += _masked(node, nodes)
+            text += _masked(node, nodes) or _singular(saved)
     raise NonFiniteError(text, recorded=node._site)
 
 
@@ -56,14 +59,17 @@ def bad_given(index, array, inf):
 
 
 def _saved_there(node, shape, place):
-    """The values that went into the op, as far as it has saved them."""
-    found = []
+    """The values that went into the op, by name, as far as it has saved them."""
+    found = {}
     for name in getattr(node, "__dir__", list)():
         if name.startswith("_saved_"):
-            value = getattr(node, name)
+            try:
+                value = getattr(node, name)
+            except Exception:  # a hook that gives it out only once, as that of a checkpoint
+                continue
             if isinstance(value, Tensor) and array_of(value).shape == shape:
-                found.append(f"{name.removeprefix('_saved_')} = {array_of(value)[place]}")
-    return f"; the op saved {', '.join(found)} there" if found else ""
+                found[name.removeprefix("_saved_")] = array_of(value)[place]
+    return found
 
 
 def _masked(node, nodes):
@@ -85,6 +91,16 @@ def _masked(node, nodes):
         seen.update(above)
         waiting += above
     return ""
+
+
+def _singular(saved):
+    """What to do about a derivative that is infinite where nothing has left the element out."""
+    if not saved or any(np.isnan(value) for value in saved.values()):
+        return ""
+    return (
+        "\n  0 times an infinite derivative is nan\n"
+        "  to mend it: keep what the op is given off this point, as in `x.clamp(min=1e-12)`, before it is called"
+    )
 
 
 def bad_result(op_name, array, inputs, inf):

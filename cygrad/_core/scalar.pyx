@@ -25,10 +25,9 @@ cdef str shape_hint(Tensor t):
 _last_item = [None]         # (value, code, offset); a list, whose elements threads may set at once
 
 
-cdef object item(Tensor t):
+cdef object noted(Tensor t):
+    """The only element; if a gradient ends with it, the place is remembered for `cuts.why_no_grad`."""
     cdef int lasti
-    if size_of(t) != 1:
-        raise RuntimeError(f"a Tensor with {t.array.size} elements cannot be converted to Scalar{shape_hint(t)}")
     value = value_of(t.array)
     if requires_grad(t):
         code = current_site(&lasti)
@@ -36,15 +35,21 @@ cdef object item(Tensor t):
     return value
 
 
+cdef object item(Tensor t):
+    if size_of(t) != 1:
+        raise RuntimeError(f"a Tensor with {t.array.size} elements cannot be converted to Scalar{shape_hint(t)}")
+    return noted(t)
+
+
 def last_item():
-    """(value, code, offset) of the last element that `item()` read of a tensor that requires grad, or None."""
+    """(value, code, offset) of the last element that `item()` or `float()` read of a tensor that requires grad, or None."""
     return _last_item[0]
 
 
 cdef object only_value(Tensor t):
     if size_of(t) != 1:
         raise ValueError(f"only one element tensors can be converted to Python scalars{shape_hint(t)}")
-    return value_of(t.array)
+    return noted(t)
 
 
 cdef bint truth(Tensor t) except -1:

@@ -4,6 +4,7 @@ import linecache
 import os
 import sys
 import warnings
+from itertools import islice
 from types import FrameType
 
 _OUR_FILES = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -32,6 +33,21 @@ def place(code, offset):
 def source(code, offset):
     """The source text of a site's line; empty if it can not be had."""
     return "" if code is None else linecache.getline(code.co_filename, line_of(code, offset) or 0).strip()
+
+
+def expression(code, offset):
+    """The source text of a site's own instruction: a call, a changed element, `x += y`; empty if it can not be had."""
+    if code is None:
+        return ""
+    first, last, start, end = next(islice(code.co_positions(), offset // 2, None), (None,) * 4)
+    if None in (first, last, start, end):  # as with `python -X no_debug_ranges`
+        return ""
+    lines = [linecache.getline(code.co_filename, number).encode() for number in range(first, last + 1)]
+    lines[-1] = lines[-1][:end]  # columns count bytes
+    lines[0] = lines[0][start:]
+    if any(b"#" in line for line in lines[:-1]):  # on one line, it would make a comment of the rest
+        return ""
+    return b" ".join(line.strip() for line in lines).decode(errors="replace")
 
 
 def at(code, offset):

@@ -220,6 +220,8 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
     elif device is None and place is None and gpu_library.is_array(data):
         place = data.device.id
     found = from_values(data, type_of_new(dtype, None, None, "tensor"), requires_grad, "tensor", place)
+    if type(data) is list and data:
+        data = data[0]
     if isinstance(data, Tensor):
         cut(found, data, CUT_DETACH, "torch.tensor")
     return found

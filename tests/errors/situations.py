@@ -17,6 +17,7 @@ import cygrad as torch
 import cygrad.nn.functional as F
 from cygrad._core import faults
 from cygrad.autograd import Function, gradcheck, nan_check, set_detect_anomaly
+from cygrad.utils.checkpoint import checkpoint
 
 GOLDEN = Path(__file__).with_name("golden.json")
 SITUATIONS = {}
@@ -290,6 +291,43 @@ def all_inputs_frozen():
 
 
 @situation
+def requires_grad_set_on_a_loss_without_history():
+    loss = (leaf(1.0).detach() * 2).sum()
+    loss.requires_grad = True
+    loss.backward()
+
+
+@situation
+def cut_by_a_round_trip_through_numpy():
+    torch.from_numpy((leaf(1.0) * 2).detach().numpy()).sum().backward()
+
+
+@situation
+def cut_by_float():
+    torch.tensor(float((leaf(3.0) * 2).sum())).backward()
+
+
+@situation
+def cut_by_making_a_tensor_of_tensors():
+    w = leaf(1.0, 2.0)
+    torch.tensor([w[0] * 2, w[1] * 3]).sum().backward()
+
+
+@situation
+def cut_by_conversion_to_integers():
+    (leaf(1.0) * 2).long().sum().backward()
+
+
+@situation
+def cut_by_a_decorator():
+    @torch.no_grad()
+    def model(x):
+        return (x * 3).sum()
+
+    model(leaf(1.0)).backward()
+
+
+@situation
 def gradient_that_was_not_recorded():
     x = leaf(3.0)
     (slope,) = torch.autograd.grad(x * x, x)
@@ -351,6 +389,21 @@ def nan_in_a_gradient_only():
         (x.sqrt() * torch.tensor([0.0, 1.0])).sum().backward()
 
 
+@situation
+def nan_of_a_product_with_a_mask():
+    x = leaf(0.0, 1.0)
+    with set_detect_anomaly(True):
+        (x.log() * torch.tensor([0.0, 1.0])).sum().backward()
+
+
+@situation
+def nan_in_a_checkpoint():
+    x = leaf(0.0, 4.0)
+    with set_detect_anomaly(True):
+        y = checkpoint(lambda t: torch.where(t > 0, t.sqrt(), 0.0), x, use_reentrant=False)
+        y.sum().backward()
+
+
 # ------------------------------------------------------------------ in-place on leaves and views (rows 9, 15, 18)
 
 
@@ -358,6 +411,25 @@ def nan_in_a_gradient_only():
 def leaf_changed():
     w = leaf(1.0, 2.0)
     w -= 0.1 * torch.ones(2)
+
+
+@situation
+def leaves_changed_in_a_loop_of_one_line():
+    for w in [leaf(1.0, 2.0)]: w -= 0.1 * torch.ones(2)  # fmt: skip # noqa: E701
+
+
+@situation
+def leaf_changed_over_several_lines():
+    w = leaf(1.0, 2.0)
+    w -= 0.1 * torch.full(
+        (2,), 3.0
+    )  # fmt: skip
+
+
+@situation
+def attribute_changed():
+    model = torch.nn.Linear(2, 1)
+    model.weight[0, 0] = 1.0
 
 
 @situation
@@ -525,6 +597,61 @@ def differentiated_twice():
     x = leaf(1.0)
     (g,) = torch.autograd.grad(Once.apply(x) ** 2, x, create_graph=True)
     g.backward()
+
+
+@situation
+def intermediate_value_differentiated_twice():
+    class Exp(Function):
+        @staticmethod
+        def forward(ctx, x):
+            result = x.exp()
+            ctx.save_for_backward(result)
+            return result * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 2 * ctx.saved_tensors[0]
+
+    x = leaf(1.0)
+    (slope,) = torch.autograd.grad(Exp.apply(x), x, create_graph=True)
+    slope.backward()
+
+
+@situation
+def saved_value_that_is_no_tensor():
+    class Scale(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(3.0)
+            return x * 3.0
+
+    Scale.apply(leaf(1.0))
+
+
+@situation
+def gradcheck_in_float32():
+    gradcheck(lambda x: x * x, leaf(0.5, 4.0))
+
+
+@situation
+def gradcheck_at_a_kink():
+    gradcheck(torch.relu, torch.tensor([0.0, 1.0], dtype=torch.double, requires_grad=True), eps=2**-10)
+
+
+@situation
+def gradcheck_of_a_formula_that_changes():
+    factors = iter([2.0, 2.5] * 20)
+
+    class Double(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * next(factors)
+
+    gradcheck(Double.apply, torch.tensor([0.5], dtype=torch.double, requires_grad=True), eps=2**-10)
 
 
 @situation

@@ -1,6 +1,7 @@
 """`cygrad.errors`: classes with machine-readable places."""
 
 import pickle
+import warnings
 
 import pytest
 
@@ -90,3 +91,21 @@ def test_why_no_grad_names_what_cut(cut, words):
 def test_why_no_grad_refuses_what_is_no_tensor():
     with pytest.raises(TypeError, match="must be Tensor, not int"):
         torch.why_no_grad(3)
+
+
+def test_a_leaf_made_after_its_history_was_cut_warns_in_backward():
+    loss = (torch.ones(2, requires_grad=True).detach() * 2).sum()
+    loss.requires_grad = True
+    with pytest.warns(UserWarning, match="backward\\(\\) has nothing to do: .* cut by detach"):
+        loss.backward()
+
+
+def test_backward_of_what_is_no_late_leaf_does_not_warn():
+    w = torch.ones(2, requires_grad=True)
+    changed = torch.zeros(2, requires_grad=True).detach()
+    changed.add_(w)  # has a history again
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        changed.sum().backward()
+        changed.backward(torch.ones(2))
+        torch.ones((), requires_grad=True).backward()
