@@ -70,6 +70,7 @@ class profile(Block):
             use_cpu,
             acc_events,
         )
+        self.use_cuda = use_cuda
         self.use_device = "cuda" if use_cuda else use_device
         self._times: DeviceTimes | None = None
         if enabled and (use_cuda or use_device == "cuda"):

@@ -361,6 +361,11 @@ def test_steps_of_optimizers_are_ranges():
 # ------------------------------------------------------------------ averages and tables
 
 
+def test_the_arguments_can_be_read():
+    assert not profile().use_cuda
+    assert profile(enabled=False, use_cuda=True).use_cuda
+
+
 def test_averages():
     x, y = torch.ones(2), torch.ones(4)
     with profile(record_shapes=True, profile_memory=True) as prof:

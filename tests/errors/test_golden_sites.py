@@ -5,6 +5,7 @@ after it. A test marks its guilty lines with comments (`# saved`, `# changed`, .
 must name those lines.
 """
 
+import linecache
 import re
 import warnings
 
@@ -12,6 +13,7 @@ import pytest
 
 import cygrad as torch
 import cygrad.nn.functional as F
+from cygrad import errors
 from helpers import first_line, in_thread, leaf, line_marked
 
 TWICE = "Trying to backward through the graph a second time (or directly access saved tensors after"
@@ -559,3 +561,20 @@ def test_lines_in_unusual_code(kind):
         z.backward()
     where = r"made_up\.py:3" if kind == "exec" else line_marked(kind)
     assert re.search(rf"changed by add_ at {where}", str(caught.value))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    ["for v in [w]: v -= 0.5", "if True: w.mul_(2)", "w += (\n  1)", "(lambda v: v.sub_(0.1))(w)", "π = w; π -= 0.5"],
+)
+def test_the_statement_to_write_under_no_grad_is_one_that_runs(lines):
+    w, name = leaf(1.0), f"<cell {lines}>"
+    linecache.cache[name] = (len(lines), None, lines.splitlines(True), name)
+    try:
+        with pytest.raises(errors.LeafChangedError) as caught:
+            exec(compile(lines, name, "exec"), {"w": w})
+    finally:
+        del linecache.cache[name]
+    mended = re.search(r"with torch\.no_grad\(\): .*", str(caught.value))[0]
+    exec(mended, {"torch": torch, "w": w, "v": w, "π": w})
+    assert w.item() != 1
