@@ -280,11 +280,10 @@ def _split_target(text):
         target = ast.parse(text, mode="eval").body
     except SyntaxError:
         return None
-    parts = len(text.encode())
     while isinstance(target, ast.Subscript):
         target = target.value
-        parts = target.end_col_offset
-    return text.encode()[:parts].decode(), text.encode()[parts:].decode()
+    base = ast.get_source_segment(text, target) or text
+    return base, text.removeprefix(base)
 
 
 def leaf_error(tensor, op_name):

@@ -40,7 +40,7 @@ def expression(code, offset):
     if code is None:
         return ""
     first, last, start, end = next(islice(code.co_positions(), offset // 2, None), (None,) * 4)
-    if None in (first, last, start, end):  # as with `python -X no_debug_ranges`
+    if first is None or last is None or start is None or end is None:  # as with `python -X no_debug_ranges`
         return ""
     lines = [linecache.getline(code.co_filename, number).encode() for number in range(first, last + 1)]
     lines[-1] = lines[-1][:end]  # columns count bytes
