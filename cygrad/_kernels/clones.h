@@ -47,7 +47,8 @@
 /* Loops of few instructions take twice as long where they begin at the end of a line of the cache. */
 #if defined(__GNUC__) && !defined(__clang__)    /* what else -O3 does takes room and no time off */
 #define CYGRAD_OPTIMIZE(...) \
-    _Pragma("GCC push_options") CYGRAD_PRAGMA(GCC optimize("O2", "tree-vectorize", "vect-cost-model=dynamic", __VA_ARGS__))
+    _Pragma("GCC push_options") CYGRAD_PRAGMA(GCC optimize( \
+        "O2", "expensive-optimizations", "move-loop-invariants", "tree-vectorize", "vect-cost-model=dynamic", __VA_ARGS__))
 #define CYGRAD_PRAGMA(...) _Pragma(#__VA_ARGS__)
 #define CYGRAD_BEGIN_LOOPS CYGRAD_OPTIMIZE("align-loops=32", "peel-loops", "no-trapping-math", "no-thread-jumps")
 #define CYGRAD_BEGIN_PLAIN_LOOPS CYGRAD_OPTIMIZE("align-loops=32")

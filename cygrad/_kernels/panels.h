@@ -24,7 +24,8 @@
 #define BEGIN_VECTORS
 #else
 #define BEGIN_VECTORS \
-    _Pragma("GCC push_options") _Pragma("GCC optimize(\"O2\", \"no-tree-vectorize\", \"no-unroll-loops\")")
+    _Pragma("GCC push_options") CYGRAD_PRAGMA(GCC optimize( \
+        "O2", "expensive-optimizations", "move-loop-invariants", "no-tree-vectorize", "no-unroll-loops"))
 #endif
 
 BEGIN_VECTORS
