@@ -121,7 +121,7 @@ LOOPING = {"_kernels": ["arrays", "rows"]}
 SMALL = {
     "_core": [
         *"access construct dtypes dual engine engine_hooks events".split(),
-        *"function inplace kernels opdef scalar tensor_hooks".split(),
+        *"function inplace kernels opdef scalar tensor tensor_hooks".split(),
     ],
     "_kernels": [
         *"activations anywhere bad_numbers blas dispatch elementwise native".split(),
