@@ -83,8 +83,10 @@ def build(place):
         archive = Path(scratch, "source.tar.xz")
         archive.write_bytes(packed)
         with tarfile.open(archive) as source:
-            # An early 3.11 has no filters; the sum of what is unpacked has been checked.
-            source.extractall(scratch, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
+            if hasattr(tarfile, "data_filter"):
+                source.extractall(scratch, filter="data")
+            else:  # an early 3.11; the sum of what is unpacked has been checked
+                source.extractall(scratch)
         (source_dir,) = (each for each in Path(scratch).iterdir() if each.is_dir())
         log = Path(scratch, "log.txt")
         with log.open("w") as output:

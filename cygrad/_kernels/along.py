@@ -23,7 +23,8 @@ def cumsum(a, axis, reverse=False):
     if a.ndim == 0:
         return a.copy()
     if a.size and native.has_loops(a):
-        return _running_sums(*_with_result(a), axis, reverse)
+        found, out = _with_result(a)
+        return _running_sums(found, out, axis, reverse)
     return _cumsum_by_numpy(a, axis, reverse, np.empty(a.shape, a.dtype))
 
 
@@ -87,7 +88,8 @@ def cumprod(a, axis):
         put_powers(np.moveaxis(a, axis, -1)[..., 0], np.moveaxis(out, axis, -1))
         return out
     if a.size and native.has_loops(a):
-        return _running_sums(*_with_result(a), axis, False, True)
+        found, out = _with_result(a)
+        return _running_sums(found, out, axis, False, True)
     return products(a, axis)
 
 

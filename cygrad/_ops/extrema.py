@@ -11,11 +11,10 @@ import numpy as np
 import cygrad._kernels.reduce as reduce
 from cygrad._core import messages, return_types
 from cygrad._core.access import array_of
-from cygrad._core.dual import keep
-from cygrad._core.gradients_in_blocks import NO_GRAD, reused
+from cygrad._core.dual import is_forward, keep
+from cygrad._core.gradients_in_blocks import reused
 from cygrad._core.opdef import IN0, IN1, LINEAR, NONDIFF, OUT0, PRIVATE, declare, publish
 from cygrad._core.record import apply_n, record_n, record_outputs, tensor_argument
-from cygrad._core.state import get_modes
 from cygrad._core.tensor import Tensor
 from cygrad._kernels import along, blocks, positions
 from cygrad._kernels.gpu import is_array
@@ -33,7 +32,7 @@ from cygrad._ops.selection import maximum, minimum, where
 
 def share_between_equals(n, g):
     x, chosen = n.saved(0), n.saved_result()
-    if is_array(array_of(x)) or get_modes() & ~NO_GRAD:  # samples of a batch have other ties
+    if is_array(array_of(x)) or is_forward():  # samples of a batch have other ties
         reached = (x == chosen) | ((x != x) & (chosen != chosen))
         return where(reached, div(g, total(reached)), 0.0)
     reached = (x != x) if np.isnan(array_of(chosen)) else (x == chosen)
