@@ -104,11 +104,15 @@ class profile(Block):
             self._collected = None
         return self._events
 
+    def _is_unfinished(self):
+        running = self._collected is not None and not self._collected.stopped
+        return self.enabled and (running or not self.entered)
+
     def __repr__(self):
-        return repr(self.function_events)
+        return "<unfinished torch.autograd.profile>" if self._is_unfinished() else repr(self.function_events)
 
     def __str__(self):
-        return str(self.function_events)
+        return "<unfinished torch.autograd.profile>" if self._is_unfinished() else str(self.function_events)
 
     @functools.wraps(EventList.table)
     def table(self, *args, **kwargs):
@@ -128,10 +132,16 @@ class profile(Block):
 
     @functools.wraps(EventList.export_chrome_trace)
     def export_chrome_trace(self, path):
+        if self._is_unfinished():  # the file would be an empty one
+            raise RuntimeError(
+                "Profiler didn't finish running\n  export the trace after the `with` block of the profiler"
+            )
         self.function_events.export_chrome_trace(path)
 
-    @functools.wraps(EventList.export_stacks)
     def export_stacks(self, path, metric="self_cpu_time_total"):
+        """`EventList.export_stacks` of what was found. Raises AssertionError without `with_stack=True`."""
+        if not self.with_stack:
+            raise AssertionError("export_stacks() requires with_stack=True")
         self.function_events.export_stacks(path, metric)
 
     @property

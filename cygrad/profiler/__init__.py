@@ -191,7 +191,9 @@ class profile:
         self._begin()
 
     def stop(self) -> None:
-        """End the last step."""
+        """End the last step. Raises AssertionError if one should be recorded, and none was begun."""
+        if self._last is None and self._action() in _RECORDING:
+            raise AssertionError("Profiler must be initialized before stopping trace")
         self._end(save=True)
 
     def step(self) -> None:
@@ -210,25 +212,28 @@ class profile:
 
     def events(self) -> EventList:
         """What was found. Raises AssertionError before the first step that is recorded."""
+        return self._found("accessing events").function_events
+
+    def _found(self, purpose: str) -> _profiler.profile:
         if self._last is None:
-            raise AssertionError("Profiler must be initialized before accessing events")
-        return self._last.function_events
+            raise AssertionError(f"Profiler must be initialized before {purpose}")
+        return self._last
 
     def key_averages(
         self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
     ) -> EventList:
         """Sums over the events of one name; see `EventList.key_averages`."""
-        if self._last is None:
-            raise AssertionError("Profiler must be initialized before getting key averages")
-        return self.events().key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
+        return self._found("getting key averages").key_averages(
+            group_by_input_shape, group_by_stack_n, group_by_overload_name
+        )
 
     def export_chrome_trace(self, path: str) -> None:
         """Write a Chrome trace, compressed if the name ends in '.gz'."""
-        write_trace(self.events(), path, **self._metadata)
+        write_trace(self._found("exporting chrome trace").function_events, path, **self._metadata)
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
-        """Write the Python stacks with their weights; see `EventList.export_stacks`."""
-        self.events().export_stacks(path, metric)
+        """Write the Python stacks with their weights; see `EventList.export_stacks`. Needs `with_stack=True`."""
+        self._found("exporting stacks").export_stacks(path, metric)
 
     def add_metadata(self, key: str, value: str) -> None:
         """Put a text into the head of the trace."""

@@ -234,3 +234,41 @@ def test_bad_schedules():
         torch.profiler.profile(activities=[])
     with fails(AssertionError, "Profiler must be initialized before accessing events"):
         torch.profiler.profile().events()
+
+
+def test_profilers_that_have_not_finished(tmp_path):
+    prof = profile()
+    for text in (str(prof), repr(prof)):
+        assert text == "<unfinished torch.autograd.profile>"
+    with prof:
+        torch.ones(1).sin()
+        assert str(prof) == "<unfinished torch.autograd.profile>"
+        with fails(RuntimeError, "Profiler didn't finish running"):
+            prof.export_chrome_trace(tmp_path / "trace.json")
+    assert "CPU time" in str(prof)
+    prof.export_chrome_trace(tmp_path / "trace.json")
+    assert str(profile(enabled=False)) == ""
+
+
+def test_stacks_that_were_not_kept(tmp_path):
+    for kind in (profile, torch.profiler.profile):
+        with kind() as prof:
+            torch.ones(1).sin()
+        with fails(AssertionError, "export_stacks() requires with_stack=True"):
+            prof.export_stacks(str(tmp_path / "stacks"))
+    assert not (tmp_path / "stacks").exists()
+
+
+@pytest.mark.parametrize(
+    "purpose, call",
+    [
+        ("accessing events", lambda prof: prof.events()),
+        ("getting key averages", lambda prof: prof.key_averages()),
+        ("exporting chrome trace", lambda prof: prof.export_chrome_trace("trace.json")),
+        ("exporting stacks", lambda prof: prof.export_stacks("stacks")),
+        ("stopping trace", lambda prof: prof.stop()),
+    ],
+)
+def test_profiler_that_was_not_begun(purpose, call):
+    with fails(AssertionError, f"Profiler must be initialized before {purpose}"):
+        call(torch.profiler.profile())
