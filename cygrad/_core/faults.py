@@ -40,6 +40,10 @@ _CURES = {
     "increment_version": "save a copy, `x.clone()`, before the memory is changed behind the back of autograd",
     "backward": "this is a gradient, to which another backward pass was added: keep a copy, `g = x.grad.clone()`",
 }
+_ACTIVATIONS = {  # what modules and functions call when they are told `inplace=True`
+    "relu_", "relu6_", "elu_", "selu_", "celu_", "leaky_relu_", "rrelu_", "hardtanh_", "threshold_", "silu_", "mish_",
+    "hardswish_", "hardsigmoid_"
+}  # fmt: skip
 
 
 def _cure_of_change(op_name):
@@ -48,6 +52,8 @@ def _cure_of_change(op_name):
         return _CURES[op_name]
     if op_name.endswith("(out=)"):
         return f"give {op_name.removesuffix('(out=)')} another tensor as `out`, or none"
+    if op_name in _ACTIVATIONS:
+        return f"leave out `inplace=True` (or the underscore of `{op_name}`), or let the graph save a copy: `x.clone()`"
     symbol, plain = _OPERATORS.get(op_name), op_name.removesuffix("_")
     instead = f"`x = x {symbol} y` for `x {symbol}= y`" if symbol else f"`x = x.{plain}(...)`"
     return (

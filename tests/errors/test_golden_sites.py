@@ -69,6 +69,23 @@ def test_saved_result_changed():
     names(caught, MODIFIED, saved_by="ExpBackward0", changed_by="add_")
 
 
+@pytest.mark.parametrize(
+    "kind", ["ReLU", "ReLU6", "ELU", "SELU", "CELU", "LeakyReLU", "RReLU", "Hardtanh", "SiLU", "Mish", "Hardswish"]
+)
+def test_module_that_works_in_place(kind):
+    def run(**how):
+        y = leaf(1.0).exp()
+        z = y * y  # saved
+        getattr(torch.nn, kind)(**how)(y)  # changed
+        z.backward()
+
+    with pytest.raises(RuntimeError) as caught:
+        run(inplace=True)
+    names(caught, MODIFIED, saved_by="MulBackward0", changed_by=".*_")
+    assert "to mend it: leave out `inplace=True`" in str(caught.value)
+    run()
+
+
 def test_changed_through_a_slice():
     x = leaf(1.0, 2.0)
     y = x * 1
