@@ -98,6 +98,10 @@ class Batch:
             return None
         return self.without_history(found[1]) if found[1].requires_grad and not t.requires_grad else found[1]
 
+    def held(self, t):
+        """The tensor that holds the samples of one that has some."""
+        return self._samples[identity_of(t)][1]
+
     def set_samples(self, t, samples):
         """Let a tensor have these samples, along dimension 0."""
         key, known = identity_of(t), self._samples

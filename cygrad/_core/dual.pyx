@@ -58,6 +58,11 @@ cpdef bint is_forward() noexcept:
     return thread_state().modes & FORWARD
 
 
+cpdef object values_of(Tensor t):
+    """The array of `t`, or that of all its samples: what a rule looks at before it decides."""
+    return tangents().values_of(t) if thread_state().modes & FORWARD else t.array
+
+
 cdef bint any_level() except -1:
     return len(_levels) > 0 and len(<tuple>_levels[0].levels) > 0
 

@@ -470,6 +470,16 @@ def keep_samples(t, copy):
     _give_samples(t, copy, partial(apply, "clone"))
 
 
+def values_of(t):
+    """The array that holds the samples of `t` in all open batches, or its own."""
+    flush()
+    batch, _ = batch_of((t,))
+    while batch is not None:
+        t = batch.held(t)
+        batch, _ = batch_of((t,))
+    return access.memory_of(t)
+
+
 def spread(t, blank):
     """Let a new tensor have samples if `t` has, like which it was made, so that it can be changed in place."""
 

@@ -9,6 +9,7 @@ import cygrad._kernels.reduce as reduce
 from cygrad._core import messages
 from cygrad._core.access import array_of
 from cygrad._core.dtypes import get_default_dtype
+from cygrad._core.dual import values_of
 from cygrad._core.gradients_in_blocks import reused
 from cygrad._core.opdef import IN0, NONDIFF, OUT0, PRIVATE, declare, publish
 from cygrad._core.record import apply1_args, apply_n, as_type, record_n, recorded, tensor_argument
@@ -60,7 +61,7 @@ def product_of_others(x, dim):
 
 def prod_rule(n, g):
     x = n.saved(0)
-    if np.all(array_of(x)):
+    if np.all(values_of(x)):
         return times(conjugate(div(n.saved_result(), x)), g)
     return mul(g, conjugate(reshape(product_of_others(reshape(x, -1), 0), x.shape)))
 
@@ -74,7 +75,7 @@ def prod_dim_rule(n, g):
     if x.ndim == 0:
         return g
     g = restored(g, x.shape, (dim,), keepdim)
-    if np.all(array_of(x)):
+    if np.all(values_of(x)):
         return times(conjugate(div(restored(n.saved_result(), x.shape, (dim,), keepdim), x)), g)
     return mul(g, conjugate(product_of_others(x, dim)))
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from cygrad._core import return_types
 from cygrad._core.access import array_of, tensor_of
+from cygrad._core.dual import is_forward, values_of
 from cygrad._core.gradients_in_blocks import in_parts
 from cygrad._core.opdef import IN0, OUT0, declare, publish
 from cygrad._core.record import apply_n
@@ -54,9 +55,10 @@ def det_rule(n, g):
     """g * det(A) * A^-H; with a singular matrix in the stack, by the cofactors."""
     a = n.saved(0)
     determinant = n.saved_result()
-    if np.all(array_of(determinant) != 0):
+    if np.all(values_of(determinant) != 0):
         return mul(as_matrix(mul(g, conjugate(determinant))), adjoint(linalg_inv_ex(a)[0]))
-    return mul(as_matrix(g), conjugate(tensor_of(kernels.cofactors(array_of(a))) if get_modes() else cofactors(a)))
+    is_plain = get_modes() and not is_forward()
+    return mul(as_matrix(g), conjugate(tensor_of(kernels.cofactors(array_of(a))) if is_plain else cofactors(a)))
 
 
 def cofactors(a):

@@ -4,6 +4,7 @@ import numpy as np
 
 from cygrad._core import messages
 from cygrad._core.access import array_of, tensor_of
+from cygrad._core.dual import values_of
 from cygrad._core.gradients_in_blocks import in_parts, in_slices
 from cygrad._core.opdef import ELSEWHERE, FUNCTION_ONLY, IN0, IN1, INPLACE, LINEAR, OUT0, declare, publish
 from cygrad._core.record import apply_n
@@ -245,7 +246,7 @@ def _renorm_gradient(n, g):
         norms = total(where(size == 0, 0.0, _nonzero(size) ** p), others, True)
         norms = where(norms == 0, 0.0, _nonzero(norms) ** (1 / p))
     long = norms > maxnorm
-    if not array_of(long).any():
+    if not values_of(long).any():
         return g
     safe = where(long, norms, 1.0)
     factor = where(long, maxnorm / add(safe, kernels.TINY), 1.0)

@@ -7,7 +7,7 @@ import numpy as np
 from cygrad._core import gradients_in_blocks, messages, return_types
 from cygrad._core.access import array_of, memory_of, tensor_of
 from cygrad._core.dtypes import as_dtype, dtype_of_number
-from cygrad._core.dual import keep
+from cygrad._core.dual import keep, values_of
 from cygrad._core.gradients_in_blocks import beside, in_slices, owned, reused
 from cygrad._core.opdef import FUNCTION_ONLY, IN0, IN1, INPLACE, LINEAR, OUT0, declare, publish, variant
 from cygrad._core.record import apply1_args, apply_n, as_type, record_outputs, recorded, tensor_argument, write_into
@@ -107,7 +107,7 @@ def cumprod_rule(n, g):
     if x.dim() == 0:
         return g
     is_zero = x == 0
-    if not array_of(is_zero).any():
+    if not values_of(is_zero).any():
         shares = running_shares(x, g, dim)
         is_apart = 0 in array_of(x).strides  # powers, which are faster divided into another array
         return div(shares, conjugate(x), out=None if is_apart else reused(shares))

@@ -8,6 +8,7 @@ import numpy as np
 
 from cygrad._core import messages
 from cygrad._core.access import array_of, tensor_of
+from cygrad._core.dual import values_of
 from cygrad._core.gradients_in_blocks import reused
 from cygrad._core.opdef import IN0, IN1, INPLACE, LINEAR, OUT0, PRIVATE, declare, publish
 from cygrad._core.sites import warn
@@ -177,7 +178,7 @@ def _product_gradients(n, g, t, source, dim, index, include_self):
     result = n.saved_result()
     zero, sent_zero = t == 0, source == 0
     whole = mul(g, result)
-    if not (array_of(zero).any() or array_of(sent_zero).any()):
+    if not (values_of(zero).any() or values_of(sent_zero).any()):
         sent = div(gather(whole, dim, index), source) if n.needs(1) else None
         return div(whole, t, out=reused(whole)), sent
     own = div(whole, masked_fill(t, zero, 1))

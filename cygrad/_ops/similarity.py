@@ -5,9 +5,7 @@
 
 from functools import partial
 
-import numpy as np
-
-from cygrad._core.access import array_of, tensor_of
+from cygrad._core.access import array_of
 from cygrad._core.gradients_in_blocks import owned
 from cygrad._core.opdef import ELSEWHERE, FUNCTION_ONLY, named, publish
 from cygrad._core.record import result_type
@@ -35,8 +33,8 @@ def _unit(x, dim, eps):
     if may_be_unit(x):
         return unit(x, dim, eps, False)
     size = linalg_vector_norm(x, 2, dim, keepdim=True)
-    short = array_of(size)
-    return div(x, add(size, tensor_of(np.maximum(short, short.dtype.type(eps)) - short)))
+    bare = size.detach()
+    return div(x, add(size, sub(clamp_min(bare, eps), bare)))
 
 
 def cosine_similarity(x1, x2, dim=1, eps=1e-8):

@@ -272,6 +272,40 @@ def _refuse(*args):
     raise AssertionError("called once for each sample")
 
 
+# Whose gradients are others where elements are equal, 0 or large
+BY_VALUE = {
+    "max": lambda x: x.max(),
+    "min": lambda x: x.min(),
+    "amax": lambda x: x.amax(),
+    "median": lambda x: x.median(),
+    "prod": lambda x: x.prod(),
+    "prod.dim_int": lambda x: x.prod(0),
+    "cumprod": lambda x: x.cumprod(0).sum(),
+    "scatter_reduce": lambda x: x.scatter_reduce(0, cygrad.tensor([1, 1, 0]), x, "prod").sum(),
+    "det": lambda x: func.vmap(lambda a: a * x)(x).det(),
+    "renorm": lambda x: x.reshape(-1, 1).renorm(2, 0, 1.5).sum(),
+    "cosine_similarity": lambda x: cygrad.cosine_similarity(x, x.flip(0), 0),
+    "norm": lambda x: x.norm(float("inf")) + x.norm(3),
+}
+SAMPLES_APART = [[1.0, 2.0, 3.0], [2.0, 2.0, 0.0], [0.0, 0.0, 0.0], [1.0, 0.0, -1.0]]
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("name", BY_VALUE)
+def test_samples_of_other_values_have_their_own_gradients(name, turned):
+    x = cygrad.tensor(SAMPLES_APART[::-1] if turned else SAMPLES_APART, dtype=cygrad.float64)
+    function = BY_VALUE[name]
+    directions = cygrad.ones(3, dtype=cygrad.float64)
+
+    def tangent(sample):
+        return func.jvp(function, (sample,), (directions,))[1]
+
+    for transformed in (func.grad(function), tangent, func.jacrev(func.grad(function))):
+        found = func.vmap(transformed)(x)
+        expected = cygrad.stack([transformed(sample) for sample in x])
+        np.testing.assert_allclose(array_of(found), array_of(expected), 1e-12, 1e-12)
+
+
 def test_unknown_shapes_are_refused():
     x = cygrad.tensor([[1.0, 0.0], [2.0, 3.0]])
     for function in (cygrad.nonzero, cygrad.unique, lambda x: x[x > 0], lambda x: cygrad.masked_select(x, x > 0)):
