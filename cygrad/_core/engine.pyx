@@ -169,10 +169,10 @@ cdef list roots_of(tuple tensors, tuple gradients):
         if not requires_grad(t) or (grad_fn_of(t) is None and not t.flags & REQUIRES_GRAD):
             from cygrad._core.cuts import no_grad_error
             raise no_grad_error(t, i)
-        if t.origin_kind != CUT_NONE and grad_fn_of(t) is None:
+        grad = gradients[i]
+        if grad is None and t.origin_kind != CUT_NONE and grad_fn_of(t) is None:
             from cygrad._core.cuts import warn_late_leaf
             warn_late_leaf(t)
-        grad = gradients[i]
         roots.append(wrap_in_mode(ones_like(t.array)) if grad is None else grad)
     return roots
 

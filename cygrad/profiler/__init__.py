@@ -223,9 +223,8 @@ class profile:
         self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
     ) -> EventList:
         """Sums over the events of one name; see `EventList.key_averages`."""
-        return self._found("getting key averages").key_averages(
-            group_by_input_shape, group_by_stack_n, group_by_overload_name
-        )
+        events = self._found("getting key averages").function_events
+        return events.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
 
     def export_chrome_trace(self, path: str) -> None:
         """Write a Chrome trace, compressed if the name ends in '.gz'."""
