@@ -307,6 +307,7 @@ cdef class Run:
             raise
         finally:
             state.unwanted = unwanted
+            state.spare = NULL      # after an error: another tensor may soon lie where this one did
         return 0
 
     cdef int step(self, Py_ssize_t entry, ThreadState* state) except -1:

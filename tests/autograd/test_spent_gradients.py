@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import cygrad as torch
+from cygrad._core.access import is_spare
 
 RULES = {
     "mul": lambda x, c: x * c,
@@ -226,3 +227,14 @@ def test_what_comes_second_for_two_stays_as_it_was():
     y, z = x * 1, c * 1
     found = torch.autograd.grad(Both.apply(y, z).sum() + (y.sum() + z.sum()), (x, c))
     assert [np.unique(grad.numpy()).tolist() for grad in found] == [[3], [3]]
+
+
+def test_no_other_tensor_is_taken_for_the_gradient_of_a_pass_that_failed():
+    x = torch.ones(3, requires_grad=True)
+    y = x.exp()
+    total = (y * y * 2).sum()
+    y.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        total.backward()
+    later = [torch.ones(3) for _ in range(1000)]  # some lie where that gradient did
+    assert not any(is_spare(each) for each in later)
