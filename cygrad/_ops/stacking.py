@@ -11,7 +11,7 @@ from cygrad._core.record import record_n
 from cygrad._core.size import Size
 from cygrad._core.tensor import Tensor
 from cygrad._kernels.arrays import new_array
-from cygrad._kernels.gpu.library import beside
+from cygrad._kernels.gpu.library import beside, is_array
 from cygrad._ops import part_checks as checks
 from cygrad._ops.arguments import broadcast_shape, integer, integers, is_integer, require, tensor_list
 from cygrad._ops.gathering import index_select
@@ -213,8 +213,10 @@ STACKED_GRIDS = declare(
 
 
 def stacked_grids(grids):
-    """The elements of grids of one shape and type, in memory, beside each other as columns: as one op."""
+    """The elements of grids of one shape and type beside each other as columns: as one op if they are in memory."""
     arrays = [array_of(grid) for grid in grids]
+    if any(is_array(array) for array in arrays):
+        return _columns(grids)
     shape = arrays[0].shape
     out = new_array((*shape, len(arrays)), arrays[0].dtype.num)
     for i, array in enumerate(arrays):
@@ -238,8 +240,10 @@ def cartesian_prod(*tensors):
     if len(given) == 1:
         return given[0]
     grids = meshgrid(*given, indexing="ij")
-    if is_own(grids[0]):
-        return stacked_grids(grids)
+    return stacked_grids(grids) if is_own(grids[0]) else _columns(grids)
+
+
+def _columns(grids):
     return stack([reshape(t, (-1,)) for t in grids], 1)
 
 
