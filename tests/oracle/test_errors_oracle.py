@@ -14,6 +14,7 @@ BEYOND = {
     "infinite_result": "PyTorch has no nan_check",
     "nan_in_a_gradient_only": "PyTorch has no nan_check",
     "read_only_memory_changed": "PyTorch writes into read-only memory",
+    "requires_grad_set_on_a_loss_without_history": "PyTorch trains nothing and says nothing",
 }
 
 
