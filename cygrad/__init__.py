@@ -8,22 +8,8 @@ from importlib import import_module as _import_module
 from math import e, inf, nan, pi
 
 from cygrad import _library  # before any module that lies in it
-from cygrad._core import convert as _convert
-from cygrad._core import dtypes as _dtypes
-from cygrad._core import shared_memory as _shared_memory
-from cygrad._core import tensor_hooks as _tensor_hooks
-from cygrad._core.device import device
-from cygrad._core.dtypes import can_cast, dtype, get_default_dtype, set_default_dtype
-from cygrad._core.dtypes import promote_types_py as promote_types
-from cygrad._core.inquiry import functions as _inquiries
-from cygrad._core.limits import finfo, iinfo
-from cygrad._core.publishing import published as _published
-from cygrad._core.size import Size
-from cygrad._core.tensor import Tensor
-from cygrad._ops.on_first_use import families as _families_on_first_use
 from cygrad.version import __version__
 
-globals().update(_dtypes.by_name())
 _FAMILIES = (
     "arithmetic",
     "comparisons",
@@ -36,8 +22,26 @@ _FAMILIES = (
     "reductions",
     "views",
 )
-for _family in _FAMILIES:
-    globals().update(_import_module(f"cygrad._ops.{_family}").functions)
+
+with _library.uncollected():
+    from cygrad._core import convert as _convert
+    from cygrad._core import dtypes as _dtypes
+    from cygrad._core import shared_memory as _shared_memory
+    from cygrad._core import tensor_hooks as _tensor_hooks
+    from cygrad._core.device import device
+    from cygrad._core.dtypes import can_cast, dtype, get_default_dtype, set_default_dtype
+    from cygrad._core.dtypes import promote_types_py as promote_types
+    from cygrad._core.inquiry import functions as _inquiries
+    from cygrad._core.limits import finfo, iinfo
+    from cygrad._core.publishing import published as _published
+    from cygrad._core.size import Size
+    from cygrad._core.tensor import Tensor
+    from cygrad._ops.on_first_use import families as _families_on_first_use
+
+    globals().update(_dtypes.by_name())
+    for _family in _FAMILIES:
+        globals().update(_import_module(f"cygrad._ops.{_family}").functions)
+
 _published(
     {"__name__": __name__}, _import_module("cygrad._ops.creation").functions
 )  # their calls are looked at again if they fail

@@ -5,7 +5,9 @@ library is what PEP 489 foresees (section "Multiple modules in one library"). Th
 modules, `cygrad._compiled`, which is found as usual and tells the names of the others.
 """
 
+import gc
 import sys
+from contextlib import contextmanager
 from importlib.machinery import ExtensionFileLoader
 from importlib.util import spec_from_file_location
 
@@ -32,3 +34,15 @@ class LibraryFinder:
 
 
 sys.meta_path.append(LibraryFinder)
+
+
+@contextmanager
+def uncollected():
+    """Around imports: what they make stays, so that the collector, a tenth of their time, looks in vain."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

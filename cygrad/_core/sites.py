@@ -1,6 +1,5 @@
 """From a site (code object, instruction offset) to `file:line` (see Note [Sites] in state.pyx)."""
 
-import linecache
 import os
 import sys
 import warnings
@@ -32,7 +31,13 @@ def place(code, offset):
 
 def source(code, offset):
     """The source text of a site's line; empty if it can not be had."""
-    return "" if code is None else linecache.getline(code.co_filename, line_of(code, offset) or 0).strip()
+    return "" if code is None else _line(code, line_of(code, offset) or 0).strip()
+
+
+def _line(code, number):
+    import linecache  # takes a millisecond, and only errors need it
+
+    return linecache.getline(code.co_filename, number)
 
 
 def expression(code, offset):
@@ -42,7 +47,7 @@ def expression(code, offset):
     first, last, start, end = next(islice(code.co_positions(), offset // 2, None), (None,) * 4)
     if first is None or last is None or start is None or end is None:  # as with `python -X no_debug_ranges`
         return ""
-    lines = [linecache.getline(code.co_filename, number).encode() for number in range(first, last + 1)]
+    lines = [_line(code, number).encode() for number in range(first, last + 1)]
     lines[-1] = lines[-1][:end]  # columns count bytes
     lines[0] = lines[0][start:]
     if any(b"#" in line for line in lines[:-1]):  # on one line, it would make a comment of the rest

@@ -586,12 +586,16 @@ def test_lines_in_unusual_code(kind):
 )
 def test_the_statement_to_write_under_no_grad_is_one_that_runs(lines):
     w, name = leaf(1.0), f"<cell {lines}>"
+    given = {"w": w}
     linecache.cache[name] = (len(lines), None, lines.splitlines(True), name)
     try:
         with pytest.raises(errors.LeafChangedError) as caught:
-            exec(compile(lines, name, "exec"), {"w": w})
+            exec(compile(lines, name, "exec"), given)
     finally:
         del linecache.cache[name]
+        given.clear()  # without the GIL, a lambda that sees it lives on
     mended = re.search(r"with torch\.no_grad\(\): .*", str(caught.value))[0]
-    exec(mended, {"torch": torch, "w": w, "v": w, "π": w})
+    given |= {"torch": torch, "w": w, "v": w, "π": w}
+    exec(mended, given)
+    given.clear()
     assert w.item() != 1
