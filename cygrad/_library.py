@@ -8,6 +8,7 @@ modules, `cygrad._compiled`, which is found as usual and tells the names of the 
 import gc
 import sys
 from contextlib import contextmanager
+from importlib import import_module
 from importlib.machinery import ExtensionFileLoader
 from importlib.util import spec_from_file_location
 
@@ -34,6 +35,16 @@ class LibraryFinder:
 
 
 sys.meta_path.insert(0, LibraryFinder)
+
+
+class later:
+    """A module that is imported when something of it is first asked for: what only errors need, or GPUs."""
+
+    def __init__(self, name):
+        self.__name__ = name
+
+    def __getattr__(self, attribute):
+        return getattr(import_module(self.__name__), attribute)
 
 
 @contextmanager

@@ -19,7 +19,7 @@ import pytest
 CHECKOUT = Path(__file__).resolve().parent.parent
 SOURCES = sorted(path for pattern in ("*.py", "*.pyx", "*.pxd") for path in (CHECKOUT / "cygrad").rglob(pattern))
 
-PRIVATE_LAYERS = {"_kernels": 1, "_core": 2, "_ops": 3}
+PRIVATE_LAYERS = {"_compiled": 1, "_library": 1, "_kernels": 1, "_core": 2, "_ops": 3}
 PUBLIC_LAYER = 4
 TOP_LAYER = 5
 TOP_PACKAGES = {"nn", "optim", "serialization", "utils", "viz", "distributions"}
@@ -64,6 +64,7 @@ IMPORT = re.compile(
           | (?P<plain>c?import)[ ]+(?P<modules>.+) )$""",
     re.MULTILINE | re.VERBOSE,
 )
+LATER = re.compile(r"""= later\("([\w.]+)"\)""")
 
 
 # --- Reading -----------------------------------------------------------------------------------
@@ -97,6 +98,8 @@ def imported(path):
         elif match["plain"]:
             for name in _names(match["modules"]):
                 yield name, match["plain"] == "cimport"
+    for match in LATER.finditer(path.read_text(encoding="utf-8")):
+        yield match[1], False
 
 
 def _names(text):

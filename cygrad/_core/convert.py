@@ -4,9 +4,9 @@ import warnings
 
 import numpy as np
 
+from cygrad._core import faults
 from cygrad._core.access import array_of, attributes_of, bind, dictionary_of, of_class, tensor_of
 from cygrad._core.dual import is_forward
-from cygrad._core.faults import not_a_leaf_to_copy, read_of_gradient
 from cygrad._core.opdef import registry
 from cygrad._core.shared_memory import to_send
 from cygrad._core.state import get_modes
@@ -55,7 +55,7 @@ def numpy(self, *, force=False):
     tensor([5., 0.])
     """
     if self.requires_grad and not force and not get_modes() & NO_GRAD:
-        raise read_of_gradient(self)
+        raise faults.read_of_gradient(self)
     _check_memory(self)
     if not isinstance(array_of(self), np.ndarray):
         raise TypeError(
@@ -171,7 +171,7 @@ def __deepcopy__(self, memo):
     if id(self) in memo:
         return memo[id(self)]
     if not self.is_leaf:
-        raise not_a_leaf_to_copy(self)
+        raise faults.not_a_leaf_to_copy(self)
     new = memo[id(self)] = _rebuild(type(self), _copied_memory(array_of(self), memo), self.requires_grad, {})
     for name, value in attributes_of(self).items():
         setattr(new, name, copy.deepcopy(value, memo))

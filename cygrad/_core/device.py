@@ -3,6 +3,7 @@
 from _thread import _local
 
 from cygrad._core.messages import no_such_call, wrong_type
+from cygrad._kernels.gpu import allocating, library
 from cygrad._kernels.gpu.library import cupy, current_device
 
 _REMEDIES = {
@@ -141,3 +142,12 @@ def check_device(wanted):
             f"CUDA error: invalid device ordinal\n  there is no {wanted}: the GPUs are numbered from 0 to {count - 1}"
         )
     return device("cuda", index)
+
+
+def _explain_shortage(size, device, text):
+    from cygrad._core.memory import gpu_is_full  # which imports what only errors need
+
+    return gpu_is_full(size, device, text)
+
+
+library.followers.append(lambda: allocating.connect(_explain_shortage))

@@ -66,7 +66,6 @@ from cygrad._core.state cimport FORWARD, IN_RULE, NO_GRAD, WATCH_INF, WATCH_RESU
 from cygrad._core.tensor cimport (
     IS_INFERENCE, REQUIRES_GRAD, Tensor, accumulator_of, alias, bind_methods, grad_fn_of, requires_grad, version_of, wrap)
 from cygrad._core import faults, messages
-from cygrad._core.calls import look_again
 from cygrad._kernels.anywhere cimport typenum_of, zeros_beside
 from cygrad._kernels.dispatch import in_memory
 from cygrad._kernels.loops cimport Ufunc
@@ -580,6 +579,12 @@ def publish(module, others=None):
     functions, methods = published(module, others or {})
     bind_methods(methods)
     return functions
+
+
+def look_again(function, values, names, error):
+    """See `calls.py`, which few programs need."""
+    from cygrad._core import calls
+    return calls.look_again(function, values, names, error)
 
 
 def check_function(function, int least, int most):

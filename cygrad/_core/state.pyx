@@ -20,7 +20,6 @@ import os
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 
-from cygrad._kernels.gpu import allocating
 from cygrad._kernels.pool cimport connect
 
 cdef extern from *:
@@ -115,18 +114,11 @@ def _explain_shortage(text):
 connect(&current_site, _explain_shortage)
 
 
-def _explain_shortage_of_gpu(size, device, text):
-    from cygrad._core.memory import gpu_is_full
-    return gpu_is_full(size, device, text)
-
-
 def current_place():
     """(code, offset) of the innermost Python line outside cygrad."""
     cdef int lasti
     code = current_site(&lasti)
     return code, lasti
-
-allocating.connect(_explain_shortage_of_gpu)
 
 
 def take_sites(int n):

@@ -24,6 +24,10 @@ import numpy as np
 
 from cygrad._kernels.gpu import library
 from cygrad._kernels.gpu.library import cupy, current_device, explained, is_array, on_device
+from cygrad._library import later
+
+allocating = later("cygrad._kernels.gpu.allocating")
+loops = later("cygrad._kernels.gpu.loops")
 
 _PACKAGE = "cygrad._kernels."
 _forms: dict = {}
