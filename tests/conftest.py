@@ -35,11 +35,12 @@ hypothesis.settings.load_profile("reproducible" if os.environ.get("CYGRAD_REPROD
 # --- The package under test --------------------------------------------------------------------
 
 
-def pytest_sessionfinish(session):
+@pytest.fixture(scope="session", autouse=True)
+def _gil_stays_off():
     """Without the GIL from the start, it is an error if anything has switched it on."""
-    if sysconfig.get_config_var("Py_GIL_DISABLED") and sys._is_gil_enabled():
-        print("\nthe GIL is on: an extension module has switched it on")
-        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    yield
+    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+        assert not sys._is_gil_enabled(), "an extension module has switched the GIL on"
 
 
 def pytest_report_header():

@@ -58,5 +58,5 @@ def batching_rules():
 
 def import_all():
     """Import all families, for what looks at every op."""
-    for family in {*FUNCTIONS, *METHODS}:
+    for family in sorted({*FUNCTIONS, *METHODS}):  # ops in the same order in every process
         import_module(f"cygrad._ops.{family}")

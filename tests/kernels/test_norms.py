@@ -66,6 +66,10 @@ FRAMES = [
 ]
 
 
+def _described(frame):
+    return f"{frame.view}-{frame.axes}-{frame.centered}-{frame.fixed}"
+
+
 def by_formula(x, w, b, g, frame, given):
     """(result, gradients of input, weight, bias, mean, mean square), all in double precision."""
     x, g = x.astype("d"), g.astype("d")
@@ -94,7 +98,7 @@ def close(actual, expected, dtype, scale=1.0):
     np.testing.assert_allclose(actual.astype("d"), expected, rtol=200 * eps, atol=100 * eps * scale)
 
 
-@pytest.mark.parametrize("frame", FRAMES, ids=lambda f: f"{f.view}-{f.axes}-{f.centered}-{f.fixed}")
+@pytest.mark.parametrize("frame", FRAMES, ids=_described)
 @pytest.mark.parametrize("dtype", ["f", "d"])
 def test_forward_and_backward(frame, dtype, rng):
     x, g = np.asarray(2 + 3 * values(rng, frame.view, dtype), dtype), values(rng, frame.view, dtype)
@@ -118,7 +122,7 @@ def test_forward_and_backward(frame, dtype, rng):
             close(np.asarray(actual), wanted, dtype, scale * size)
 
 
-@pytest.mark.parametrize("frame", [of_rows((6, 40), 1), of_batch((3, 4, 9)), of_groups((3, 2, 5, 9))], ids=str)
+@pytest.mark.parametrize("frame", [of_rows((6, 40), 1), of_batch((3, 4, 9)), of_groups((3, 2, 5, 9))], ids=_described)
 def test_any_memory_and_only_what_is_needed(frame, rng):
     x, g = values(rng, frame.view, "f"), values(rng, frame.view, "f")
     w, b = values(rng, frame.parameter, "f"), values(rng, frame.parameter, "f")
@@ -170,7 +174,7 @@ def test_running_statistics(dtype, rng):
             np.testing.assert_allclose(variances, 1.5 + 0.25 * factor * squares.ravel(), 1e-6)
 
 
-@pytest.mark.parametrize("frame", [of_rows((2, 40), 1), of_batch((3, 2, 20)), of_groups((2, 1, 2, 20))], ids=str)
+@pytest.mark.parametrize("frame", [of_rows((2, 40), 1), of_batch((3, 2, 20)), of_groups((2, 1, 2, 20))], ids=_described)
 def test_nan_and_infinity_stay_in_their_group(frame):
     for bad in (np.nan, np.inf, -np.inf):
         x = np.random.default_rng(0).standard_normal(frame.view).astype("f")
