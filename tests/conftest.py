@@ -139,7 +139,7 @@ def seeds():
 def sealed_state():
     """Put global state back after each test; fail if a mode outlived its `with` block.
 
-    A default dtype or anomaly mode that a test has set is its own business. A grad mode left
+    A default dtype, anomaly mode or flag that a test has set is its own business. A grad mode left
     behind is more often the library's: an error path that did not restore it.
     """
     yield
@@ -155,6 +155,8 @@ def sealed_state():
         left_behind.append("inference mode on")
     cygrad.set_default_dtype(cygrad.float32)
     cygrad.autograd.set_detect_anomaly(False)
+    cygrad.backends.cudnn.benchmark = False
+    np.seterr(divide="warn", over="warn", under="ignore", invalid="warn")  # a Ctrl-C may leave `np.errstate` behind
     assert not left_behind, f"the test ended with {' and '.join(left_behind)}"
 
 
