@@ -6,9 +6,8 @@ from functools import partial, update_wrapper
 import numpy as np
 
 import cygrad._kernels.native as native
-from cygrad._kernels import blocks
+from cygrad._kernels import blocks, gpu
 from cygrad._kernels.arrays import dense, new_array
-from cygrad._kernels.gpu import loops
 from cygrad._kernels.gpu.library import is_array
 
 GATED = 26  # as in native.h
@@ -37,7 +36,7 @@ def fused(name, *operands, numbers=(), out=None):
     if found is not None:
         return found
     if any(map(is_array, operands)):
-        return loops.fused(name, *operands, numbers=numbers) if out is None else None
+        return gpu.loops.fused(name, *operands, numbers=numbers) if out is None else None
     largest = max(operands, key=np.size)
     if not has_loop(*operands) or any(operand.shape != largest.shape and operand.size != 1 for operand in operands):
         return None
