@@ -8,14 +8,15 @@ from cygrad._core.state cimport ThreadState
 cdef extern from *:
     """
     /* CPython's trashcan frees a chain of objects without recursion: where few C calls are left, it puts objects off. 3.13
-     * reckons with 10,000 calls, more than the stack of a small thread holds; so each of ours counts as 64. From 3.14 on
+     * reckons with 10,000 calls, more than the stack of a small thread holds; so each of ours counts as 64. We put off only
+     * where CPython does not fetch what was put off, or what a tuple fetches would be put off again for ever. From 3.14 on
      * CPython looks at the stack itself. */
     #if PY_VERSION_HEX >= 0x030D0000 && PY_VERSION_HEX < 0x030E0000
     #undef Py_TRASHCAN_BEGIN
     #define Py_TRASHCAN_BEGIN(op, dealloc) \\
         do { \\
             PyThreadState *tstate = PyThreadState_Get(); \\
-            if (tstate->c_recursion_remaining <= Py_TRASHCAN_HEADROOM + 64 \\
+            if (tstate->c_recursion_remaining < 2 * Py_TRASHCAN_HEADROOM \\
                     && Py_TYPE(op)->tp_dealloc == (destructor)(dealloc)) { \\
                 _PyTrash_thread_deposit_object(tstate, (PyObject *)(op)); \\
                 break; \\
@@ -24,7 +25,7 @@ cdef extern from *:
     #undef Py_TRASHCAN_END
     #define Py_TRASHCAN_END \\
             tstate->c_recursion_remaining += 64; \\
-            if (tstate->delete_later && tstate->c_recursion_remaining > 2 * Py_TRASHCAN_HEADROOM + 64) \\
+            if (tstate->delete_later && tstate->c_recursion_remaining > 2 * Py_TRASHCAN_HEADROOM) \\
                 _PyTrash_thread_destroy_chain(tstate); \\
         } while (0);
     #endif
