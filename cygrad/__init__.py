@@ -88,6 +88,7 @@ _ON_FIRST_USE |= _families_on_first_use()
 _ON_FIRST_USE["bfloat16"] = "cygrad._core.bfloat16"
 _ON_FIRST_USE["why_no_grad"] = "cygrad._core.cuts"
 _ON_FIRST_USE["typename"] = "cygrad.utils"
+_ON_FIRST_USE["debug"] = "cygrad.utils.debugging"
 _ON_FIRST_USE["vmap"] = "cygrad.func"
 _ON_FIRST_USE |= dict.fromkeys(("load", "save"), "cygrad.serialization")
 _ON_FIRST_USE |= dict.fromkeys(

@@ -42,6 +42,7 @@ from cygrad.autograd.grad_mode import enable_grad as enable_grad
 from cygrad.autograd.grad_mode import inference_mode as inference_mode
 from cygrad.autograd.grad_mode import no_grad as no_grad
 from cygrad.autograd.grad_mode import set_grad_enabled as set_grad_enabled
+from cygrad.utils.debugging import debug as debug
 
 __version__: Any
 bfloat16: Any

@@ -15,7 +15,7 @@ try:
     import cygrad
     from cygrad._core import messages
     from cygrad._core.access import live_tensors
-    from cygrad._core.node import live_nodes
+    from cygrad.autograd.graph import live_nodes
     from cygrad._ops.on_first_use import import_all
 
     import_all()  # many tests look at every op

@@ -27,8 +27,8 @@ TOP_PACKAGES = {"nn", "optim", "serialization", "utils", "viz", "distributions"}
 UPWARD = {("cygrad/_core/tensor.pyx", "cygrad._ops"), ("cygrad/func/modules.py", "cygrad.nn.utils.stateless")}
 # What layer 5 may reach inside for: compiled steps over arrays, the functions of the op families that are public in
 # nn.functional alone, the repr of a tensor, the devices of DLPack, gamma distributed numbers, the handle that every
-# hook returns, whether a profiler listens, and for checkpoints the backward pass that runs; for them and for pictures
-# the user's lines.
+# hook returns, whether a profiler listens, and for checkpoints the backward pass that runs; for them, for pictures
+# and for the warning of a graph that grows the user's lines.
 INWARD = {
     ("cygrad/distributions/_implicit.py", "cygrad._ops.sampling"),
     ("cygrad/nn/functional.py", "cygrad._ops"),
@@ -48,6 +48,9 @@ INWARD = {
     ("cygrad/utils/checkpoint.py", "cygrad._core.engine"),
     ("cygrad/utils/checkpoint.py", "cygrad._core.sites"),
     ("cygrad/utils/checkpoint.py", "cygrad._core.state"),
+    ("cygrad/utils/debugging.py", "cygrad._core.blocks"),
+    ("cygrad/utils/debugging.py", "cygrad._core.growth"),
+    ("cygrad/utils/debugging.py", "cygrad._core.sites"),
     ("cygrad/utils/dlpack.py", "cygrad._ops.dlpack"),
     ("cygrad/utils/hooks.py", "cygrad._core.hooks"),
     ("cygrad/viz/_collect.py", "cygrad._core.sites"),

@@ -122,7 +122,7 @@ def _joint(node, sequence):
     for user in new:
         for old, output_nr in user.next_functions:
             if old is not None and old._sequence_nr() < sequence and _leads_to(old, node):
-                return (old, output_nr, user), _cure_of_joint(old, user, new)
+                return (old, output_nr, user), cure_of_joint(old, user, new)
     return None, (
         "the whole graph was made before the first pass: add the losses up and call backward() once, "
         "or compute that part anew for each call"
@@ -142,7 +142,8 @@ def _leads_to(start, wanted):
     return False
 
 
-def _cure_of_joint(old, user, new):
+def cure_of_joint(old, user, new):
+    """What to do about an `old` node that its `user`, one of the `new` ones, joins with what came later."""
     if any(one._site == old._site for one in new):  # the same line made another one since
         if user.name() == "AddBackward0" and user._site == old._site:
             return "a running total needs no history: add `loss.detach()` or `loss.item()` to it"

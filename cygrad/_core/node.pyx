@@ -234,9 +234,9 @@ cdef int begin_node(Node node, ThreadState* state) except -1:
     return 0
 
 
-def live_nodes():
-    """Number of graph nodes alive in this process (walks all objects of the collector: for tests)."""
-    return sum([1 for value in gc.get_objects() if isinstance(value, Node)])
+def nodes_alive():
+    """The graph nodes alive in this process: what the collector knows is walked."""
+    return [value for value in gc.get_objects() if isinstance(value, Node)]
 
 
 cdef int set_meta(Node node, object array) except -1:

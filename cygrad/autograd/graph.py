@@ -9,7 +9,7 @@ from cygrad._core.access import array_of, count_change, tensor_of
 from cygrad._core.blocks import Block
 from cygrad._core.engine import notes_of_run, will_run
 from cygrad._core.hooks import RemovableHandle
-from cygrad._core.node import Node, live_nodes
+from cygrad._core.node import Node, nodes_alive
 from cygrad._core.passes import GradientEdge
 from cygrad._core.state import get_modes, set_modes
 from cygrad._core.tensor import Tensor
@@ -51,6 +51,19 @@ def get_gradient_edge(tensor):
     if not tensor.requires_grad:
         raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
     return GradientEdge(tensor._accumulate_grad if tensor.grad_fn is None else tensor.grad_fn, tensor.output_nr)
+
+
+def live_nodes():
+    """How many graph nodes are alive in this process; all objects that the collector knows are looked at.
+
+    >>> import cygrad, gc
+    >>> _ = gc.collect()
+    >>> before = cygrad.autograd.graph.live_nodes()
+    >>> y = cygrad.ones(2, requires_grad=True) * 3
+    >>> cygrad.autograd.graph.live_nodes() - before
+    1
+    """
+    return len(nodes_alive())
 
 
 def increment_version(tensor):

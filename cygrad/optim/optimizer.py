@@ -25,8 +25,8 @@ __all__ = [
 ]
 
 ParamsT = Iterable[Any]  # a name for annotations
-_global_pre_hooks: HookDict = HookDict()
-_global_post_hooks: HookDict = HookDict()
+global_pre_hooks: HookDict = HookDict()
+global_post_hooks: HookDict = HookDict()  # those of every optimizer
 
 
 class _Required:
@@ -290,12 +290,12 @@ class Optimizer:
 
 def register_optimizer_step_pre_hook(hook: Callable) -> RemovableHandle:
     """Call `hook(optimizer, args, kwargs)` before each step of every optimizer."""
-    return add_hook(_global_pre_hooks, hook)
+    return add_hook(global_pre_hooks, hook)
 
 
 def register_optimizer_step_post_hook(hook: Callable) -> RemovableHandle:
     """Call `hook(optimizer, args, kwargs)` after each step of every optimizer."""
-    return add_hook(_global_post_hooks, hook)
+    return add_hook(global_post_hooks, hook)
 
 
 def _with_hooks(step: Callable) -> Callable:
@@ -305,7 +305,7 @@ def _with_hooks(step: Callable) -> Callable:
     def step_with_hooks(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
         before, after = self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks
         profiled = events_are_collected()
-        if not (before or after or _global_pre_hooks or _global_post_hooks or profiled):
+        if not (before or after or global_pre_hooks or global_post_hooks or profiled):
             return step(self, *args, **kwargs)
         if type(self).step is not step_with_hooks:
             return step(self, *args, **kwargs)
@@ -319,7 +319,7 @@ def _with_hooks(step: Callable) -> Callable:
     def run(self: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         before, after = self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks
         args = (self, *args)  # as PyTorch's hooks see and return them
-        for hook in [*_global_pre_hooks.values(), *before.values()]:
+        for hook in [*global_pre_hooks.values(), *before.values()]:
             result = hook(self, args, kwargs)
             if result is None:
                 continue
@@ -327,7 +327,7 @@ def _with_hooks(step: Callable) -> Callable:
                 raise RuntimeError(f"{step} must return None or a tuple of (new_args, new_kwargs), but got {result}.")
             args, kwargs = result
         loss = step(*args, **kwargs)
-        for hook in [*after.values(), *_global_post_hooks.values()]:
+        for hook in [*after.values(), *global_post_hooks.values()]:
             hook(self, args, kwargs)
         return loss
 

@@ -8,7 +8,7 @@ import pytest
 
 import cygrad as torch
 from cygrad._core.access import array_of
-from cygrad._core.node import live_nodes
+from cygrad.autograd.graph import live_nodes
 from cygrad.utils.checkpoint import (
     CheckpointError,
     GraphExecGroup,
