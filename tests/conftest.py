@@ -15,8 +15,8 @@ try:
     import cygrad
     from cygrad._core import messages
     from cygrad._core.access import live_tensors
-    from cygrad.autograd.graph import live_nodes
     from cygrad._ops.on_first_use import import_all
+    from cygrad.autograd.graph import live_nodes
 
     import_all()  # many tests look at every op
 except ImportError:  # not compiled: only the tests that read sources can pass

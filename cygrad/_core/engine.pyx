@@ -1,6 +1,7 @@
 """Running backward: what `Tensor.backward`, `autograd.backward` and `autograd.grad` share."""
 
 from cpython.number cimport PyNumber_Index
+from cpython.pythread cimport PyThread_get_thread_ident
 from numpy cimport PyArray_NDIM, PyArray_SIZE, PyArray_TYPE, import_array, ndarray
 
 from cygrad._core.dtypes cimport FLOATING, category_of_num
@@ -269,7 +270,7 @@ cdef int carry_out(Run run, bint create_graph) except -1:
     cdef unsigned long long unwanted = state.unwanted
     cdef int lasti = 0
     code = current_site(&lasti)
-    run.freed_by = (run.caller, code, lasti, state.sequence)
+    run.freed_by = (run.caller, code, lasti, state.sequence, PyThread_get_thread_ident())
     run.callbacks = []
     if modes & FORWARD:
         from cygrad._core.tangents import flush

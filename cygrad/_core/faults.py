@@ -3,6 +3,7 @@
 The classes are in `errors.py`; `cuts.py` has the error of a tensor without history, `non_finite.py` those of nan.
 """
 
+import threading
 import warnings
 
 from cygrad._core import messages
@@ -83,18 +84,40 @@ def modified_error(tensor, node, expected, now, is_output):
     )
 
 
+def inference_saved(tensor):
+    """A tensor of inference mode was to be saved."""
+    from cygrad._core.access import origin_of
+
+    used = current_place()
+    kind, _, code, offset = origin_of(tensor)
+    made = f", made in inference mode at {at(code, offset)}," if kind else ""
+    return AutogradError(
+        "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
+        "computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it "
+        "in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`.\n"
+        f"  one of shape {tuple(tensor.shape)}{made} is needed for the gradient of what was computed at {at(*used)}",
+        called=used,
+        made=(code, offset) if kind else None,
+    )
+
+
 # -- freed graphs --
 
 _LEAF = 2**64 - 1  # the sequence number of AccumulateGrad
+_CURE_OF_THREADS = (
+    "let each thread compute a graph of its own, from leaves that they may share, or add the losses up and call "
+    "backward() once, in one thread"
+)
 
 
 def freed_error(node, freed_by):
     """The saved values of `node` were freed by an earlier pass."""
-    caller, code, offset, sequence = freed_by
-    joined, cure = _joint(node, sequence)
+    caller, code, offset, sequence, thread = freed_by
+    elsewhere = thread != threading.get_ident()
+    joined, cure = (None, _CURE_OF_THREADS) if elsewhere else _joint(node, sequence)
     text = (
         f"{messages.BACKWARD_TWICE}\n"
-        f"  freed by {caller} at {at(code, offset)}\n"
+        f"  freed by {caller}{' in another thread' if elsewhere else ''} at {at(code, offset)}\n"
         f"  needed again by {node.name()} recorded at {at(*node._site)}\n"
     )
     places = {"freed": (code, offset), "recorded": node._site}
@@ -217,9 +240,23 @@ def note_node(error, node):
     from cygrad._core.accumulate import AccumulateGrad
 
     if isinstance(node, AccumulateGrad):  # which has no line of its own
-        error.add_note(f"  while the gradient of a leaf of shape {tuple(node.variable.shape)} was accumulated")
+        note = f"  while the gradient of a leaf of shape {tuple(node.variable.shape)} was accumulated"
     else:
-        error.add_note(f"  in the backward of {node.name()}, recorded at {at(*node._site)}")
+        note = f"  in the backward of {node.name()}, recorded at {at(*node._site)}"
+    earlier = getattr(error, "__notes__", [])
+    if note not in earlier:
+        error.add_note(note)
+    elif _AGAIN not in earlier:  # one for each pass would be a thousand
+        error.add_note(_AGAIN)
+        if isinstance(error, RecursionError):
+            error.add_note(_CURE_OF_RECURSION)
+
+
+_AGAIN = "  and in the same way in each of the backward passes that were begun inside of one another"
+_CURE_OF_RECURSION = (
+    "  a hook that runs backward through its own node, or a backward that applies its own function, never comes to an "
+    "end\n  to mend it: let it differentiate what was computed before that node, by other functions"
+)
 
 
 # -- leaving the graph --

@@ -433,7 +433,7 @@ cdef int save(PyNode node, list outputs) except -1:
                 raise wording().not_saved(value, len(saved))
             t = <Tensor>value
             if t.flags & IS_INFERENCE:
-                raise RuntimeError(messages.INFERENCE_SAVED)
+                raise faults.inference_saved(t)
             for nr in range(len(outputs)):
                 if outputs[nr] is value and t.grad_fn_ is node:
                     number = nr

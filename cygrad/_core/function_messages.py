@@ -4,6 +4,7 @@ import inspect
 import warnings
 
 from cygrad._core.errors import InvalidGradientError
+from cygrad._core.function import PyNode
 from cygrad._core.messages import type_name
 from cygrad._core.sites import at
 from cygrad._core.tensor import Tensor
@@ -57,6 +58,18 @@ def check_for_forward(values):
 def not_saved(value, index):
     """save_for_backward was given something that is not a tensor."""
     return TypeError(f"save_for_backward can only save variables, but argument {index} is of type {type_name(value)}")
+
+
+def no_jvp(node):
+    """Forward mode met a function that has only a backward."""
+    text = "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
+    if isinstance(node, PyNode):
+        text += (
+            f"\n  {type(node)._forward_cls.__name__} was applied at {at(*node._site)}\n"
+            "  to mend it: define `jvp(ctx, *tangents)`, which gives the tangents of the outputs from those of the "
+            "arguments; or differentiate in reverse: `vjp`, `jacrev`, `grad`"
+        )
+    return NotImplementedError(text)
 
 
 # -- what backward returned --

@@ -77,7 +77,7 @@ def _below(root):
 
 def _longest_chain(root, graph):
     """The nodes on the longest way from a root to a leaf."""
-    longest = {}  # by node: (how many nodes from there on, the next one)
+    longest: dict = {}  # by node: (how many nodes from there on, the next one)
     for node in sorted((node for node in graph if not isinstance(node, AccumulateGrad)), key=_number):
         ways = [(longest[child][0] + 1, child) for child, _ in node.next_functions if child in longest]
         longest[node] = max(ways, key=lambda way: way[0], default=(1, None))

@@ -319,7 +319,7 @@ cdef class OpNode(Node):
         cdef long version = 0
         if isinstance(value, Tensor):
             if (<Tensor>value).flags & IS_INFERENCE:
-                raise RuntimeError(messages.INFERENCE_SAVED)
+                raise faults.inference_saved(value)
             version = version_of(<Tensor>value)
         if i == 0:
             self.saved0 = value

@@ -37,7 +37,7 @@ cdef class Run:
     cdef object streams         # None, or the `Pass` of streams.py
     cdef list callbacks
     cdef str caller             # 'backward' or 'grad'
-    cdef object freed_by        # (caller, code, lasti, next sequence number): given to the nodes that this run frees
+    cdef object freed_by        # (caller, code, lasti, next sequence number, thread): given to the nodes that this run frees
     cdef object failure
     cdef dict notes             # what Python code of the package keeps until this pass ends
 

@@ -1,6 +1,6 @@
 """Several tensors in one place of a node, for rules that need more than a node has places."""
 
-from cygrad._core import faults, messages
+from cygrad._core import faults
 from cygrad._core.access import versions_of
 from cygrad._core.dual import keep
 
@@ -22,8 +22,9 @@ def keep_tensors(result, slot, tensors, changing=()):
     grad.
     """
     versions = versions_of(tensors)
-    if result.requires_grad and any(v is None and t is not None for t, v in zip(tensors, versions)):
-        raise RuntimeError(messages.INFERENCE_SAVED)
+    for tensor, version in zip(tensors, versions):
+        if version is None and tensor is not None and result.requires_grad:
+            raise faults.inference_saved(tensor)
     if changing:
         versions = [None if i in changing else version for i, version in enumerate(versions)]
     keep(result, slot, (tensors, versions))

@@ -85,9 +85,9 @@ class Function(PyNode):
     @staticmethod
     def jvp(ctx, *tangents):
         """The tangents of the outputs from those of the arguments (None for what has none), for forward mode."""
-        raise NotImplementedError(
-            "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
-        )
+        from cygrad._core.function_messages import no_jvp
+
+        raise no_jvp(ctx)
 
     @staticmethod
     def vmap(info, in_dims, *args):

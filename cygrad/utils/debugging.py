@@ -38,9 +38,9 @@ class debug(Block):
 
     After each `optimizer.step()` what is alive of the graphs of earlier steps is counted. If it has become more in five
     steps in a row, one UserWarning tells of the oldest result that is held: the line that made it, how long the chain
-    of nodes behind it is, where it enters earlier steps, and what to write instead. A running total of losses, a list of
-    them, or a state that is carried on without `detach` are the usual causes. Each count walks over all objects, which
-    takes milliseconds; where this is off, nothing is done. Raises TypeError for what is no bool.
+    of nodes behind it is, where it enters earlier steps, and what to write instead. A running total of losses, a list
+    of them, or a state that is carried on without `detach` are the usual causes. Each count walks over all objects,
+    which takes milliseconds; where this is off, nothing is done. Raises TypeError for what is no bool.
 
     >>> import cygrad, warnings
     >>> w = cygrad.ones(1, requires_grad=True)
