@@ -6,7 +6,7 @@ import numpy as np
 
 from cygrad._core.dual cimport is_forward, note_read
 from cygrad._core.events cimport mark_start
-from cygrad._core.opdef cimport OpDef, OpNode
+from cygrad._core.opdef cimport OpDef, OpNode, is_op_node
 from cygrad._core.state cimport ThreadState, thread_state
 from cygrad._core.tensor cimport (
     IS_INFERENCE, IS_VOLATILE, WAS_WRAPPED, Tensor, alias, become, bind_methods, bump, set_leaf_requires_grad, version_of,
@@ -163,7 +163,7 @@ def keep_apart(tuple views, tuple arrays, OpDef row):
     cdef ThreadState* state = thread_state()
     cdef Tensor t = views[0]
     cdef Py_ssize_t i
-    if type(t.grad_fn_) is not OpNode or t.view is None or state.modes or state.events != NULL:
+    if not is_op_node(t.grad_fn_) or t.view is None or state.modes or state.events != NULL:
         return False
     (<OpNode>t.grad_fn_).op = row
     for i in range(len(views)):

@@ -58,7 +58,7 @@ cdef class AccumulateGrad(Node):
         return <Tensor>self.leaf
 
     @property
-    def _input_metadata(self):
+    def _metas(self):
         leaf = <Tensor>self.leaf
         return ((leaf.array.shape, leaf.array.dtype.num),)
 

@@ -123,7 +123,7 @@ def freed_error(node, freed_by):
     places = {"freed": (code, offset), "recorded": node._site}
     if joined is not None:
         old, output_nr, new = joined
-        shape = old._input_metadata[output_nr][0]
+        shape = old._metas[output_nr][0]
         text += (
             f"  the two passes are joined by the result of {old.name()}, of shape {tuple(shape)}, made before the "
             f"first at {at(*old._site)}\n"

@@ -80,6 +80,7 @@ cdef class Node:
     cdef int put_packed(self, Py_ssize_t i, object packed) except -1
     cpdef str name(self)
     cdef object label(self)             # the name, or at less cost what has the name, for the profiler
+    cdef Node shown(self)               # as users see it: Note [Types of nodes] in opdef.pyx
     cdef NodeHooks ensure_hooks(self)
     cdef int add_edge(self, object target, int nr) except -1
     cdef object target(self, int i)

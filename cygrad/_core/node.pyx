@@ -78,6 +78,9 @@ cdef class Node:
     cdef object label(self):
         return self.name()
 
+    cdef Node shown(self):
+        return self
+
     # -- edges ---------------------------------------------------------------------------------------------
 
     cdef int add_edge(self, object target, int nr) except -1:
@@ -124,7 +127,7 @@ cdef class Node:
             target = self.target(i)
             if target is not None and not isinstance(target, Node):
                 target = target._accumulate_grad
-            edges.append((target, self.target_nr(i)))
+            edges.append((None if target is None else (<Node?>target).shown(), self.target_nr(i)))
         return tuple(edges)
 
     # -- description ---------------------------------------------------------------------------------------
@@ -159,8 +162,8 @@ cdef class Node:
         return self.code, self.lasti
 
     @property
-    def _input_metadata(self):
-        """((shape, NumPy type number), ...) of the gradients that come in."""
+    def _metas(self):
+        """((shape, NumPy type number), ...) of the gradients that come in; `_input_metadata` is for users."""
         cdef int i
         return tuple([meta_of(self, i) for i in range(self.n_outputs)])
 
@@ -217,9 +220,14 @@ def _refuse_to_make(cls, *args, **kwargs):
 
 cdef int forbid_making(type cls) except -1:
     """No `cls.__new__(cls)`, `copy` or `pickle` for users: what no op has filled in would crash when asked."""
-    (<dict>(<PyTypeObject*>cls).tp_dict)["__new__"] = staticmethod(_refuse_to_make)
-    PyType_Modified(<PyTypeObject*>cls)
+    set_attribute(cls, "__new__", staticmethod(_refuse_to_make))
     return 0
+
+
+def set_attribute(type cls, str name, value):
+    """Give a compiled class an attribute that is written in Python."""
+    (<dict>(<PyTypeObject*>cls).tp_dict)[name] = value
+    PyType_Modified(<PyTypeObject*>cls)
 
 forbid_making(Node)
 

@@ -1,5 +1,6 @@
 """One row per op, and the node of all built-in ops. The manual of the row format is in opdef.pyx."""
 
+from cpython.object cimport Py_TYPE, PyTypeObject
 from numpy cimport ndarray
 
 from cygrad._core.node cimport Node
@@ -67,6 +68,9 @@ cdef class OpNode(Node):
     cdef int save_result(self, Tensor out) except -1
     cdef int save_outputs(self, list outs, unsigned int mask) except -1
     cdef unsigned int mask(self) noexcept
+
+cdef inline bint is_op_node(object node) noexcept:
+    return Py_TYPE(node).tp_dealloc == (<PyTypeObject*>OpNode).tp_dealloc
 
 cdef class Packed:
     cdef readonly object packed, unpack_hook    # what the hook made of the tensor, and what makes it one again

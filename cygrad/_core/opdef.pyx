@@ -54,6 +54,8 @@ same arguments, and `apply_n`, `record_n`, `record_outputs` and `record_view` of
 """
 
 cimport cython
+from cpython.object cimport Py_TYPE, PyObject, PyTypeObject
+from cpython.ref cimport Py_INCREF
 from numpy cimport PyArray_SIZE, ndarray
 
 import numpy as np
@@ -218,6 +220,12 @@ cdef class OpNode(Node):
 
     cdef object label(self):
         return self.op
+
+    cdef Node shown(self):
+        if Py_TYPE(self) == <PyTypeObject*>OpNode:
+            own = type_named(self.op.node_name)
+            (<PyObject*>self).ob_type = <PyTypeObject*>own
+        return self
 
     cdef object call(self, object grad):
         cdef ThreadState* state = thread_state()
@@ -462,6 +470,29 @@ cdef class OpNode(Node):
         return read(self, self.op, name)
 
 forbid_making(OpNode)
+
+
+# Note [Types of nodes]
+# ---------------------
+# `type(node).__name__` is PyTorch's name of the node, 'MulBackward0', which many programs that draw graphs read. Making
+# a node of a type of its own would take time, and few nodes are looked at: so a node gets its type when Python first
+# sees it, from `grad_fn` or `next_functions`. These types are as OpNode in all but the name, are made when first needed
+# and live for ever, so that nodes need not count references to them. Compiled code asks `is_op_node`.
+cdef dict types_of_nodes = {}
+(<PyTypeObject*>OpNode).tp_flags |= 1 << 10     # Py_TPFLAGS_BASETYPE
+
+
+cdef object type_named(str name):
+    cdef PyTypeObject* like = <PyTypeObject*>OpNode
+    cdef PyTypeObject* new
+    found = types_of_nodes.get(name)
+    if found is None:
+        found = type(name, (OpNode,), {"__slots__": (), "__module__": "builtins"})
+        new = <PyTypeObject*>found
+        new.tp_dealloc, new.tp_traverse, new.tp_clear = like.tp_dealloc, like.tp_traverse, like.tp_clear
+        Py_INCREF(found)
+        found = types_of_nodes.setdefault(name, found)
+    return found
 
 
 # -- what hooks pack ---------------------------------------------------------------------------------------

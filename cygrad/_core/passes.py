@@ -6,8 +6,9 @@ from math import prod
 from typing import Any, NamedTuple
 
 from cygrad._core import messages
+from cygrad._core.device import device
 from cygrad._core.dtypes import dtype_by_num
-from cygrad._core.node import Node
+from cygrad._core.node import Node, set_attribute
 from cygrad._core.opdef import registry
 from cygrad._core.run import run_alone
 from cygrad._core.size import Size
@@ -65,17 +66,37 @@ def is_edge(value):
         raise TypeError(f"the node of a GradientEdge is a Node, not {messages.type_name(value.node)}")
     if not isinstance(value.output_nr, int):
         raise TypeError(f"tuple indices must be integers or slices, not {messages.type_name(value.output_nr)}")
-    if not 0 <= value.output_nr < len(value.node._input_metadata):
+    if not 0 <= value.output_nr < len(value.node._metas):
         raise IndexError(
-            f"tuple index out of range\n  {value.node.name()} has {len(value.node._input_metadata)} outputs, and no "
+            f"tuple index out of range\n  {value.node.name()} has {len(value.node._metas)} outputs, and no "
             f"output {value.output_nr}"
         )
     return True
 
 
+class InputMetadata(NamedTuple):
+    """What a gradient that comes into a node is like; the device is None where it is not known."""
+
+    shape: list
+    dtype: Any
+    device: Any
+    is_nested_tensor: bool = False
+    is_cpp_nested_tensor: bool = False
+
+
+def _input_metadata(node):
+    """What the gradients that come in are like: objects with `shape`, `dtype` and `device`; None for no tensor."""
+    place = device("cpu") if library._found is None else getattr(getattr(node, "variable", None), "device", None)
+    metas = [meta and InputMetadata(list(meta[0]), dtype_by_num(meta[1]), place) for meta in node._metas]
+    return tuple(metas)
+
+
+set_attribute(Node, "_input_metadata", property(_input_metadata))
+
+
 def _meta_of_edge(edge):
     """(shape, dtype) of what an edge stands for."""
-    meta = edge.node._input_metadata[edge.output_nr]
+    meta = edge.node._metas[edge.output_nr]
     if meta is None:
         raise RuntimeError(f"output {edge.output_nr} of {edge.node.name()} is no tensor")
     return Size(meta[0]), dtype_by_num(meta[1])
@@ -221,7 +242,7 @@ def batched(grad, outputs, inputs, gradients, keep_last, create_graph, allow_unu
 
 def call_node(node, grads):
     """What `node(*grads)` gives: a gradient or None for its only input, else a tuple of them."""
-    expected = node._input_metadata
+    expected = node._metas
     if len(grads) != len(expected):
         raise TypeError(f"expected {len(expected)} arguments, got {len(grads)} instead")
     given = tuple(_argument_of_node(node, *pair) for pair in enumerate(zip(grads, expected, strict=True)))

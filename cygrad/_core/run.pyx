@@ -25,7 +25,7 @@ from cygrad._core.engine_hooks cimport run_post_hooks, run_pre_hooks, run_tensor
 from cygrad._core.events cimport NODE, Events, begin_event, end_event, set_node
 from cygrad._core.inplace cimport CopySlices
 from cygrad._core.node cimport Node, meta_matches, meta_of
-from cygrad._core.opdef cimport IS_PART, PRODUCT, SELECTS, OpNode, lookup
+from cygrad._core.opdef cimport IS_PART, PRODUCT, SELECTS, OpNode, is_op_node, lookup
 from cygrad._core.state cimport FORWARD, NO_GRAD, WATCH_INF, ThreadState, thread_state
 from cygrad._core.tensor cimport Tensor, accumulator_of, alias, wrap_in_mode
 from cygrad._kernels.anywhere cimport cast, sum_to
@@ -341,7 +341,7 @@ cdef class Run:
             with cython.critical_section(node):     # another run may free what this one reads
                 if self.cuts and type(node) is AccumulateGrad:
                     cut_and_accumulate(node, grad)
-                elif type(node) is OpNode and (<OpNode>node).op.flags & IS_PART and (
+                elif is_op_node(node) and (<OpNode>node).op.flags & IS_PART and (
                         self.add_part(<OpNode>node, <Tensor>grad, state)):
                     pass
                 else:
@@ -419,12 +419,12 @@ cdef class Run:
 
 cdef inline bint selects(Node node) noexcept:
     """Is the gradient free of what `nan_check` looks for if the incoming one is?"""
-    return type(node) is OpNode and (<OpNode>node).op.flags & SELECTS != 0
+    return is_op_node(node) and (<OpNode>node).op.flags & SELECTS != 0
 
 
 cdef inline void* spare_gradient(Node node, object grad, ThreadState* state) noexcept:
     """The gradient that `step` holds, if nobody else has it and nothing but the rule is going to read it."""
-    if (state.modes & (NO_GRAD | FORWARD) == NO_GRAD and type(node) is OpNode and node.hooks is None
+    if (state.modes & (NO_GRAD | FORWARD) == NO_GRAD and is_op_node(node) and node.hooks is None
             and state.events == NULL and not anomaly_check and (not state.watch or selects(node))
             and type(grad) is Tensor and type((<Tensor>grad).array) is ndarray
             and is_unshared(<Tensor>grad, 1)):
@@ -579,7 +579,7 @@ cdef Tensor fit_gradient(Tensor grad, object target, int nr, Node source, int in
             grad = lookup("sum_to_size").entry(grad, shape)
     if grad.array.dtype.num != num:
         if category_of_num(grad.array.dtype.num) == COMPLEX and category_of_num(num) != COMPLEX:
-            if type(source) is not OpNode and not changes_by_op(source):
+            if not is_op_node(source) and not changes_by_op(source):
                 raise faults.complex_gradient(source, index)
             grad = lookup("real_part").entry(grad)
         if thread_state().modes & NO_GRAD:
@@ -591,7 +591,7 @@ cdef Tensor fit_gradient(Tensor grad, object target, int nr, Node source, int in
 
 cdef bint changes_by_op(Node source) noexcept:
     """Is this the history of a tensor of which a view was changed by a built-in op?"""
-    return type(source) is CopySlices and type((<CopySlices>source).fn) is OpNode
+    return type(source) is CopySlices and is_op_node((<CopySlices>source).fn)
 
 
 cdef bint expands_to(tuple small, tuple large):

@@ -115,7 +115,8 @@ cdef class Tensor:
     @property
     def grad_fn(self):
         """The node that computed this tensor; None for leaves."""
-        return grad_fn_of(self)
+        cdef Node node = grad_fn_of(self)
+        return None if node is None else node.shown()
 
     @property
     def is_leaf(self):

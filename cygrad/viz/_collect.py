@@ -134,7 +134,7 @@ def by_depth(vertices: list[Vertex]) -> list[Vertex]:
 def _shape_of(node: Any) -> Shape | None:
     """The shape of the node's first output, which is that of the gradient that comes in."""
     metadata = node._input_metadata
-    return metadata[0][0] if metadata else None
+    return tuple(metadata[0].shape) if metadata and metadata[0] else None
 
 
 def _names_of(params: Any) -> dict[int, str]:

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import weakref
 
 import pytest
 
@@ -91,7 +92,7 @@ NAMES = [
 @pytest.mark.parametrize(("name", "op"), NAMES)
 def test_names_are_those_of_pytorch(name, op):
     y = op(vector(), matrix())
-    assert y.grad_fn.name() == name
+    assert y.grad_fn.name() == name == type(y.grad_fn).__name__
     assert f"<{name} object at 0x" in repr(y.grad_fn)
     assert f"grad_fn=<{name}>" in repr(y)
 
@@ -105,6 +106,47 @@ def test_names_of_the_special_nodes():
     accumulate = (x * 1).grad_fn.next_functions[0][0]
     assert accumulate.name() == "torch::autograd::AccumulateGrad"
     assert repr(accumulate).startswith("<AccumulateGrad object at 0x")
+
+
+def test_types_of_nodes():
+    """`type(node).__name__` is what programs that draw graphs read."""
+    x = leaf(1.0, 2.0)
+    y = (x * 2).exp()
+    assert [type(node).__name__ for node in (y.grad_fn, y.grad_fn.next_functions[0][0])] == [
+        "ExpBackward0",
+        "MulBackward0",
+    ]
+    kind = type(y.grad_fn)
+    assert kind is type(x.exp().grad_fn) is not type((x * 2).grad_fn)
+    assert repr(kind) == "<class 'ExpBackward0'>"
+    assert issubclass(kind, torch.autograd.graph.Node)
+    written = x * 1
+    written[0] = 5.0
+    assert type(written.grad_fn).__name__ == "CopySlices"
+    assert type(y.grad_fn.next_functions[0][0].next_functions[0][0]).__name__ == "AccumulateGrad"
+    y.sum().backward()  # as before
+    assert x.grad.tolist() == [2 * value for value in y.tolist()]
+
+
+def test_chain_of_nodes_that_were_seen_is_freed_without_recursion():
+    y = leaf(1.0)
+    for _ in range(100_000):
+        y = y * 1
+        assert y.grad_fn is not None
+    node = weakref.ref(y.grad_fn.next_functions[0][0])
+    del y
+    assert node() is None
+
+
+def test_input_metadata():
+    x = torch.ones(2, 3, dtype=torch.double, requires_grad=True)
+    (of_sum,) = x.sum(1).grad_fn._input_metadata
+    assert (of_sum.shape, of_sum.dtype, of_sum.device) == ([2], torch.double, torch.device("cpu"))
+    assert not of_sum.is_nested_tensor
+    largest = x.max(1).values.grad_fn
+    assert [meta.dtype for meta in largest._input_metadata] == [torch.double]
+    (of_leaf,) = (x * 2).grad_fn.next_functions[0][0]._input_metadata
+    assert of_leaf.shape == [2, 3]
 
 
 def test_next_functions_lead_to_the_leaves():
