@@ -463,7 +463,7 @@ cdef class OpNode(Node):
 
     def __dir__(self):
         from cygrad._core.saved_attributes import names
-        return [*object.__dir__(self), *names(self.op)]
+        return [*object.__dir__(self), *names(self, self.op)]
 
     def __getattr__(self, str name):
         from cygrad._core.saved_attributes import read

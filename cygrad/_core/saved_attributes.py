@@ -13,19 +13,22 @@ def _mask(row):
     return reduce(or_, row.saved_masks)
 
 
-def _saved_inputs(row):
-    return [name for i, name in enumerate(row.inputs[:3]) if _mask(row) & 1 << i]
+def _saved_inputs(node, row):
+    """Those that the row saves, and what its entry point has put into the place of an input: an index, a target."""
+    mask = _mask(row)
+    kept = [mask & 1 << i or node._place(i)[0] is not None and not (i and mask & OUT0 << i) for i in range(3)]
+    return [name for name, is_kept in zip(row.inputs, kept) if is_kept and name != "_"]
 
 
 def _saved_outputs(row):
     return [name for name, bit in zip(row.outputs, (OUT0, OUT1, OUT2)) if _mask(row) & bit]
 
 
-def names(row):
-    """The attributes that nodes of this op have."""
-    tensors = _saved_inputs(row) + _saved_outputs(row)
+def names(node, row):
+    """The attributes that this node has."""
+    tensors = _saved_inputs(node, row) + _saved_outputs(row)
     return [
-        *["_saved_" + name for name in (*tensors, *row.attributes)],
+        *["_saved_" + name for name in (*tensors, *row.attributes) if name != "_"],
         *["_raw_saved_" + name for name in tensors],
     ]
 
@@ -36,7 +39,7 @@ def read(node, row, name):
         wanted = name.removeprefix("_raw_saved_")
         if wanted in _saved_outputs(row):
             return raw_saved(node, row.outputs.index(wanted) or 3)
-        if wanted in _saved_inputs(row):
+        if wanted in _saved_inputs(node, row):
             return raw_saved(node, row.inputs.index(wanted))
     if name.startswith("_saved_"):
         wanted = name.removeprefix("_saved_")
@@ -48,9 +51,9 @@ def read(node, row, name):
                 raise faults.freed_error(node, node._freed_by)
             if value is not None and not isinstance(value, (Tensor, tuple)):
                 return messages.as_tensor(value)
-            if value is not None or wanted in _saved_inputs(row):
+            if value is not None or wanted in _saved_inputs(node, row):
                 return value
-        if wanted in row.attributes and node.args is not None:
+        if wanted != "_" and wanted in row.attributes and node.args is not None:
             return node.args[row.attributes.index(wanted)]
         if wanted == "alpha" and wanted in row.attributes:
             return 1  # for which sums and differences keep no arguments

@@ -44,7 +44,7 @@ def cut(t, own):
 
 def cut_all(tree, own):
     """A tree of which each tensor is cut."""
-    return mapped(lambda t: cut(t, own), tree)
+    return mapped(lambda t: cut(t, own) if isinstance(t, Tensor) else t, tree)
 
 
 def _reaches_outside(own, tangent):
@@ -315,6 +315,7 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
 def linearize(func, *primals):
     """(output, function from v to J v): `func` computed once, and its derivative as often as wanted.
 
+    What is no tensor in the output (a number, a text, None) stands in the derivative as it is.
     `func` is computed twice if it changes tensors in place that backward needs: then with copies of these.
 
     >>> import cygrad
@@ -322,11 +323,11 @@ def linearize(func, *primals):
     >>> derivative(cygrad.tensor([1.0, 10.0]))
     tensor([ 2., 40.])
     """
-    return linearized(func, primals, "linearize(f, *primals)")
+    return linearized(func, primals)
 
 
-def linearized(func, primals, name):
-    """`linearize` for the function of that name."""
+def linearized(func, primals, name=None):
+    """`linearize`; for the function of that name, which takes only tensors as outputs."""
     check_has_derivative(flatten(primals)[0])
     recorded = is_grad_enabled()
     state = get_rng_state()
@@ -334,12 +335,13 @@ def linearized(func, primals, name):
     def run():
         own = mapped(start, primals)
         output = func(*own)
-        return output, tensors_of(output, name), flatten(own)[0]
+        found = flatten(output)[0] if name is None else tensors_of(output, name)
+        return output, [t for t in found if isinstance(t, Tensor)], flatten(own)[0]
 
     def transpose(outputs, leaves):
         smooth = [out for out in outputs if has_derivative(out)]
         u = [out.new_zeros(out.shape).requires_grad_() for out in smooth]
-        return u, derivative(smooth, leaves, u, True)
+        return u, derivative(smooth, leaves, u, True) if smooth else []
 
     with enable_grad():
         before = switches.count
@@ -377,9 +379,15 @@ def linearized(func, primals, name):
         recorded = is_grad_enabled()
         reaches = recorded and (outside or any(v.requires_grad for v in vectors))
         followed = is_followed(reaches, recorded)
-        found = iter(zeros_for(derivative(transposed, u, vectors, followed), u))
+        found = iter(zeros_for(derivative(transposed, u, vectors, followed), u) if u else ())
         if followed and not reaches:
             found = (cut(t, [*leaves, *u]) for t in found)
-        return rebuild(output, [next(found) if has_derivative(t) else t.new_zeros(t.shape) for t in outputs])
+
+        def tangent(value):
+            if not isinstance(value, Tensor):
+                return value
+            return next(found) if has_derivative(value) else value.new_zeros(value.shape)
+
+        return mapped(tangent, output)
 
     return (output if outside else cut_all(output, leaves)), product

@@ -138,6 +138,25 @@ def test_chain_of_nodes_that_were_seen_is_freed_without_recursion():
     assert node() is None
 
 
+def test_dir_lists_indices_masks_and_targets():
+    x, index = torch.ones(3, 2, requires_grad=True), torch.zeros(1, 2, dtype=torch.long)
+    for node, name in [
+        (x.gather(0, index).grad_fn, "index"),
+        (x.index_select(0, index[0]).grad_fn, "index"),
+        (x.scatter(0, index, 2.0).grad_fn, "index"),
+        (x.masked_fill(x > 1, 0.0).grad_fn, "mask"),
+        (F.nll_loss(x, torch.tensor([0, 1, 1])).grad_fn, "target"),
+        (F.embedding(index, x).grad_fn, "indices"),
+    ]:
+        assert {f"_saved_{name}", f"_raw_saved_{name}"} <= set(dir(node)), node
+        assert isinstance(getattr(node, f"_saved_{name}"), torch.Tensor)
+        assert type(getattr(node, f"_raw_saved_{name}")).__name__ == "SavedTensor"
+    loss = F.smooth_l1_loss(x, torch.zeros(3, 2)).grad_fn  # which keeps something that has no name
+    assert "_saved__" not in dir(loss)
+    with pytest.raises(AttributeError):
+        loss._saved__  # noqa: B018  is to fail
+
+
 def test_input_metadata():
     x = torch.ones(2, 3, dtype=torch.double, requires_grad=True)
     (of_sum,) = x.sum(1).grad_fn._input_metadata

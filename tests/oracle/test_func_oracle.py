@@ -82,6 +82,9 @@ EXPRESSIONS = """
     F.linearize(lambda a:a**2, x)[0]
     F.linearize(lambda a:a**2, x)[1](s)
     F.linearize(lambda p:{"o":p["a"]**2}, {"a":x})[1]({"a":y})
+    F.linearize(lambda a:(a*2, {"b": 3.0, "c": "c"}), x)[0]
+    F.linearize(lambda a:(a*2, {"b": 3.0, "c": "c"}), x)[1](y)
+    F.linearize(lambda a:3.0, x)[1](y)
     F.jacrev(lambda a:a**2)(x)
     F.jacfwd(lambda a:a**2)(x)
     F.jacrev(lambda a,b:a*b, argnums=(0,1))(x,y)
