@@ -47,14 +47,23 @@ _ACTIVATIONS = {  # what modules and functions call when they are told `inplace=
 }  # fmt: skip
 
 
-def _cure_of_change(op_name):
-    """What to write instead of the op that changed a saved tensor."""
+def _is_asked_inplace(op_name, place):
+    """Was it a function that was told `inplace=True`, such as dropout, which calls `mul_`: is no `mul_` written there?"""
+    own = expression(*place)
+    return op_name in _ACTIVATIONS or (
+        own != "" and op_name in _OPERATORS and op_name not in own and f"{_OPERATORS[op_name]}=" not in own
+    )
+
+
+def _cure_of_change(op_name, place):
+    """What to write instead of the op that changed a saved tensor there."""
     if op_name in _CURES:
         return _CURES[op_name]
     if op_name.endswith("(out=)"):
         return f"give {op_name.removesuffix('(out=)')} another tensor as `out`, or none"
-    if op_name in _ACTIVATIONS:
-        return f"leave out `inplace=True` (or the underscore of `{op_name}`), or let the graph save a copy: `x.clone()`"
+    if _is_asked_inplace(op_name, place):
+        underscore = f" (or the underscore of `{op_name}`)" if op_name in _ACTIVATIONS else ""
+        return f"leave out `inplace=True`{underscore}, or let the graph save a copy: `x.clone()`"
     symbol, plain = _OPERATORS.get(op_name), op_name.removesuffix("_")
     instead = f"`x = x {symbol} y` for `x {symbol}= y`" if symbol else f"`x = x.{plain}(...)`"
     return (
@@ -78,7 +87,7 @@ def modified_error(tensor, node, expected, now, is_output):
         "torch.autograd.set_detect_anomaly(True, check_nan=False).\n"
         f"  saved by {node.name()} at {at(*node._site)}\n"
         f"  changed by {op_name} at {at(code, offset)}\n"
-        f"  to mend it: {_cure_of_change(op_name)}",
+        f"  to mend it: {_cure_of_change(op_name, (code, offset))}",
         saved=node._site,
         changed=(code, offset),
     )

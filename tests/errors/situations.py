@@ -118,6 +118,13 @@ def relu_in_place():
 
 
 @situation
+def dropout_in_place():
+    y = leaf(1.0, 2.0).sigmoid()
+    F.dropout(y, 0.5, inplace=True)
+    y.sum().backward()
+
+
+@situation
 def weight_changed_without_grad():
     w = leaf(2.0)
     loss = (w * w).sum()
