@@ -48,7 +48,7 @@ _ACTIVATIONS = {  # what modules and functions call when they are told `inplace=
 
 
 def _is_asked_inplace(op_name, place):
-    """Was it a function that was told `inplace=True`, such as dropout, which calls `mul_`: is no `mul_` written there?"""
+    """Was it a function that was told `inplace=True`, as dropout, which calls `mul_`: is no `mul_` written there?"""
     own = expression(*place)
     return op_name in _ACTIVATIONS or (
         own != "" and op_name in _OPERATORS and op_name not in own and f"{_OPERATORS[op_name]}=" not in own
