@@ -14,16 +14,16 @@ typedef PyObject *(*cygrad_with_keywords)(PyObject *, PyObject *const *, Py_ssiz
 
 static PyObject *cygrad_look_again;
 
-/* After a failure: a TypeError in PyTorch's words, or the result of the call with other arguments. */
+/* After a failure: a TypeError in PyTorch's words, or the result of the call with other arguments; or what it was. */
 static PyObject *cygrad_again(PyObject *function, PyObject *const *args, Py_ssize_t given, PyObject *names) {
     PyObject *kind, *value, *trace, *found = NULL, *result = NULL, *values;
     Py_ssize_t n = given + (names ? PyTuple_GET_SIZE(names) : 0);
-    if (!PyErr_ExceptionMatches(PyExc_TypeError)) return NULL;
+    if (!PyErr_ExceptionMatches(PyExc_Exception)) return NULL;
     PyErr_Fetch(&kind, &value, &trace);
     if ((values = PyTuple_New(n)) != NULL) {
         for (Py_ssize_t i = 0; i < n; i++) PyTuple_SET_ITEM(values, i, Py_NewRef(args[i]));
-        found = PyObject_CallFunction(cygrad_look_again, "ONOO", function, values, names ? names : Py_None,
-                                      value ? value : Py_None);
+        found = PyObject_CallFunction(cygrad_look_again, "ONOOO", function, values, names ? names : Py_None,
+                                      kind, value ? value : Py_None);
     }
     if (found == Py_None) {
         Py_DECREF(found);
@@ -51,10 +51,10 @@ static PyObject *cygrad_call_checked(PyObject *function, PyObject *const *args, 
         else
             PyErr_Format(PyExc_TypeError, "%s() takes %zd positional argument%s but %zd were given",
                          def->ml_name, most, most == 1 ? "" : "s", given);
-        return NULL;
-    }
-    result = ((cygrad_with_keywords)(void (*)(void))def->ml_meth)(
-        ((PyCFunctionObject *)function)->m_self, args, given, names);
+        result = NULL;
+    } else
+        result = ((cygrad_with_keywords)(void (*)(void))def->ml_meth)(
+            ((PyCFunctionObject *)function)->m_self, args, given, names);
     return result ? result : cygrad_again(function, args, given, names);
 }
 

@@ -5,6 +5,7 @@ from contextlib import suppress
 
 import numpy as np
 
+from cygrad._core import messages
 from cygrad._core.tensor import Tensor
 
 OTHER_NAMES = {
@@ -13,11 +14,12 @@ OTHER_NAMES = {
     "axis1": "dim1",
     "keepdims": "keepdim",
     "x2": "other",
+    "other": "src",
     "element": "elements",
     "test_element": "test_elements",
 }
 NO_TENSOR = re.compile(r"must be (Number|float), not Tensor$|invalid combination of arguments")
-FIRST = ("input", "x", "a", "x1")
+FIRST = ("input", "self", "x", "a", "x1")
 VARIADIC = 4 | 8  # inspect.CO_VARARGS, CO_VARKEYWORDS
 NOT_A_TENSOR = re.compile(r"Argument '(\w+)' has incorrect type \(expected .*Tensor, got (.*)\)")
 # Written in Python by PyTorch too, whose errors are Python's own there
@@ -34,10 +36,60 @@ IN_PYTHON = frozenset(
 )
 
 
-def look_again(function, values, names, error):
-    """What to do after a TypeError of a call with these values, of which the last are given by these keywords.
+# Of several signatures in PyTorch, which names none of them when a call fits none: unless just one of them has as many
+# arguments as were given, which is so for the numbers behind the name
+OVERLOADED = {
+    name: counts
+    for name, _, counts in (
+        word.partition(":")
+        for word in """
+        addmm:37 all any arange:18 argsort:145 baddbmm:37 bartlett_window:17 bitwise_and bitwise_left_shift
+        bitwise_or bitwise_right_shift bitwise_xor blackman_window:17 bmm:24 bucketize:5 chebyshev_polynomial_t
+        chebyshev_polynomial_u chebyshev_polynomial_v chebyshev_polynomial_w clamp clamp_max clamp_min clip
+        linalg_cond:1 conv1d conv2d conv3d copysign count_nonzero:1 cumulative_trapezoid:1 div:24 divide:4 dsplit
+        embedding_bag:345678 eq eye:18 fill float_power fmod ge gradient:1 greater greater_equal gru gt
+        hamming_window:1 hann_window:17 hermite_polynomial_h hermite_polynomial_he histogram:16 histogramdd hsplit
+        index_fill isin kaiser_window:18 laguerre_polynomial_l le legendre_polynomial_p lerp less less_equal
+        linspace logspace lstm lt masked_fill linalg_matrix_norm:1 linalg_matrix_rank max:14 mean:145 min:14 mm:24
+        moveaxis movedim nanquantile narrow ne linalg_norm:1 not_equal nuclear_norm:14 linalg_pinv pow prod:1345
+        quantile rand:18 rand_like:18 randint:2 randint_like randn:18 randn_like:18 randperm:18 remainder
+        repeat_interleave:1 rnn_relu rnn_tanh round:13 rsub scatter searchsorted shifted_chebyshev_polynomial_t
+        shifted_chebyshev_polynomial_u shifted_chebyshev_polynomial_v shifted_chebyshev_polynomial_w sort:15
+        squeeze:1 squeeze_copy:1 std std_mean subtract:4 sum:1345 tensor_split trapezoid:1 trapz:1 var var_mean
+        view_copy vsplit xlog1py xlogy zeta""".split()
+    )
+}
+# What an argument of a name must be, in all functions that have one
+KINDS = {
+    **dict.fromkeys(
+        """accumulate align_corners assume_unique ceil_mode center count_include_pad density descending equal_nan
+        full_matrices hermitian include_self invert keepdim largest left log_input log_target normalized onesided
+        out_int32 pivot return_complex right scale_grad_by_freq sparse stable train training transpose unbiased
+        unitriangular with_replacement wrap zero_infinity""".split(),
+        "bool",
+    ),
+    **dict.fromkeys("eps margin momentum atol rtol max_norm norm_type base delta".split(), "float"),
+    **dict.fromkeys(
+        "groups num_groups storage_offset reduction diagonal decimals minlength ignore_index".split(), "int"
+    ),
+}
+# Found in torch.special alone, beside the polynomials
+SPECIAL = frozenset(
+    """airy_ai bessel_j0 bessel_j1 bessel_y0 bessel_y1 entr erfcx i0e i1 i1e log_ndtr modified_bessel_i0
+    modified_bessel_i1 modified_bessel_k0 modified_bessel_k1 ndtr ndtri scaled_modified_bessel_k0
+    scaled_modified_bessel_k1 spherical_bessel_j0 xlog1py zeta""".split()
+)
+# Ints that a method takes one by one, too
+ONE_BY_ONE = frozenset("count_nonzero dsplit hsplit squeeze squeeze_ vsplit".split())
+ABOUT_ARGUMENTS = re.compile(r"(\w+)\(\)(: argument '| got an unexpected | got multiple | takes )")
+BY_POSITION = re.compile(r"argument '(\w+)' \(position \d+\)")
+OF_NO_TYPE = re.compile(r"dtype must be a torch.dtype, not ")
 
-    A tuple of the result of another call, or the text of the error, or None: it is right as it is.
+
+def look_again(function, values, names, kind, error):
+    """What to do after the failure of a call with these values, of which the last are given by these keywords.
+
+    A tuple of the result of another call, or the text of a TypeError, or None: the error is right as it is.
     """
     plain = function
     while hasattr(plain, "__wrapped__"):
@@ -46,29 +98,119 @@ def look_again(function, values, names, error):
     arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     names = names or ()
     given = len(values) - len(names)
+    title = _title(plain)
+    call = Call(plain, title, arguments, values[:given], dict(zip(names, values[given:])))
+    if not issubclass(kind, TypeError):
+        return call.misfit()
     if any(name not in arguments for name in names):
         known = tuple(_known(name, arguments, given, names) for name in names)
         if known != names:
             return (function(*values[:given], **dict(zip(known, values[given:]))),)
-    title = f"fft_{plain.__name__}" if plain.__module__.endswith(".fourier") else plain.__name__
+    text = str(error)
+    if title in ONE_BY_ONE and given > 2 and all(_is_int(value) for value in values[1:given]):
+        return (function(values[0], values[1:given], **call.named),)
     required = arguments[: code.co_argcount - len(plain.__defaults__ or ())]
     missing = [f'"{name}"' for name in required[given:] if name not in names]
     if missing and not code.co_flags & VARIADIC and title not in IN_PYTHON:
+        if call.is_of_several():
+            return call.fits_none()
         plural = "s" * (len(missing) == 1)  # as in PyTorch
         return f"{title}() missing {len(missing)} required positional argument{plural}: {', '.join(missing)}"
-    text = str(error)
     # Numbers of NumPy first: then tensors among them may be right
-    kind = "" if any(isinstance(value, np.generic) for value in values) else text
-    simple = [_simple(value, kind) for value in values]
+    why = "" if any(isinstance(value, np.generic) for value in values) else text
+    simple = [_simple(value, why) for value in values]
     if any(a is not b for a, b in zip(simple, values)):
         with suppress(TypeError):
             return (function(*simple[:given], **dict(zip(names, simple[given:]))),)
-    match = NOT_A_TENSOR.match(text)
-    if match:
-        wrong = match[1] if match[1] in arguments else "out"
-        return f"{title}(): argument '{wrong}' must be Tensor, not {match[2]}"
-    named = text.startswith(f"{plain.__name__}() ") and title != plain.__name__
-    return title + text.removeprefix(plain.__name__) if named else None
+    return call.words(text)
+
+
+def _title(function):
+    """What PyTorch's texts call a function, of which some have the names of their namespaces."""
+    name, family = function.__name__, function.__module__.rpartition(".")[2]
+    if family == "fourier":
+        return f"fft_{name}"
+    return f"special_{name}" if family == "polynomials" or name in SPECIAL else name
+
+
+class Call:
+    """A call that was refused: the function, PyTorch's name for it, the names of its arguments, and what was given."""
+
+    def __init__(self, plain, title, arguments, placed, named):
+        self.plain, self.title, self.arguments = plain, title, arguments
+        self.placed, self.named = placed, named
+
+    def words(self, text):
+        """The text of a TypeError as PyTorch has it, or None if that is the same."""
+        about = ABOUT_ARGUMENTS.match(text)
+        if about and about[1] == self.plain.__name__ and self.is_of_several():
+            return self.fits_none()
+        match = NOT_A_TENSOR.match(text)
+        if match:
+            wrong = match[1] if match[1] in self.arguments else "out"
+            return f"{self.title}(): argument '{wrong}' must be Tensor, not {match[2]}"
+        if OF_NO_TYPE.match(text) and "dtype" in self.arguments:
+            return self.wrong("dtype", "torch.dtype")
+        if not about:
+            return self.misfit()
+        found = text
+        if about[1] == self.plain.__name__:
+            found = self.title + text.removeprefix(about[1])
+            found = re.sub(r"but (\d+) positional arguments \(and .*\) were", r"but \1 were", found)
+        match = BY_POSITION.search(found)
+        if match and match[1] in self.named:
+            found = found.replace(match[0], f"argument '{match[1]}'")
+        return found if found != text else None
+
+    def misfit(self):
+        """The text of the error of the first argument that is of another kind than all of its name, or None."""
+        if self.title in IN_PYTHON:
+            return None
+        for name, value in [*zip(self.arguments, self.placed), *self.named.items()]:
+            wanted = KINDS.get(name)
+            if wanted and not _FITS[wanted](value) and not (value is None and self.default(name) is None):
+                return self.wrong(name, wanted)
+        return None
+
+    def default(self, name):
+        """The default of an argument; True if there is none."""
+        defaults = self.plain.__defaults__ or ()
+        places = self.arguments[: self.plain.__code__.co_argcount]
+        by_place = dict(zip(places[len(places) - len(defaults) :], defaults))
+        return (by_place | (self.plain.__kwdefaults__ or {})).get(name, True)
+
+    def wrong(self, name, wanted):
+        """The text for an argument that must be something else."""
+        if self.is_of_several():
+            return self.fits_none()
+        if name in self.named:
+            return str(messages.wrong_keyword(self.title, name, wanted, self.named[name]))
+        place = self.arguments.index(name)
+        return str(messages.wrong_type(self.title, name, place + 1, wanted, self.placed[place]))
+
+    def is_of_several(self):
+        """Whether PyTorch tries several signatures for as many arguments."""
+        named = [name for name, value in self.named.items() if name != "out" or value is not self.placed[0]]
+        return str(len(self.placed) + len(named)) not in OVERLOADED.get(
+            self.title.removeprefix("special_"), "0123456789"
+        )
+
+    def fits_none(self):
+        """The text for arguments that fit none of several signatures."""
+        return str(messages.no_such_call(self.title, self.placed, self.named, [", ".join(self.arguments)]))
+
+
+def _is_int(value):
+    return hasattr(value, "__index__") and not isinstance(value, bool)
+
+
+def _is_float(value):
+    if isinstance(value, Tensor):
+        return not (value.ndim or value.requires_grad)
+    return isinstance(value, (int, float, np.number))
+
+
+_FITS = {"bool": lambda value: isinstance(value, bool), "int": _is_int, "float": _is_float}
 
 
 def _simple(value, text):

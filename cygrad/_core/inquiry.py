@@ -119,14 +119,14 @@ def numel(input):
     return _require(input, "numel").numel()
 
 
-def result_type(tensor1, tensor2):
+def result_type(tensor, other):
     """The dtype that an operation on these two, tensors or numbers, would give.
 
     >>> import cygrad
     >>> cygrad.result_type(cygrad.tensor([1, 2]), 1.5)
     torch.float32
     """
-    operands = (tensor1, tensor2)
+    operands = tuple(value.item() if isinstance(value, np.generic) else value for value in (tensor, other))
     if not all(isinstance(value, (Tensor, bool, int, float, complex)) for value in operands):
         raise messages.no_such_call(
             "result_type",

@@ -357,11 +357,13 @@ def no_such_call(function, arguments, keywords, signatures):
     def word(value):
         return "Tensor" if isinstance(value, Tensor) else type_name(value)
 
-    got = [word(value) for value in arguments] + [f"{name}={word(value)}" for name, value in keywords.items()]
+    got = ", ".join(word(value) for value in arguments)
+    by_name = ", ".join(f"{name}={word(value)}" for name, value in reversed(keywords.items()))
+    if by_name:  # as in PyTorch
+        got = f"{got}, {by_name}" if got else f"{by_name}, "
     lines = "".join(f"\n * ({signature})" for signature in signatures)
     return TypeError(
-        f"{function}() received an invalid combination of arguments - got ({', '.join(got)}), "
-        f"but expected one of:{lines}\n"
+        f"{function}() received an invalid combination of arguments - got ({got}), but expected one of:{lines}\n"
     )
 
 

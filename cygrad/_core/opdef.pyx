@@ -612,10 +612,10 @@ def publish(module, others=None):
     return functions
 
 
-def look_again(function, values, names, error):
+def look_again(function, values, names, kind, error):
     """See `calls.py`, which few programs need."""
     from cygrad._core import calls
-    return calls.look_again(function, values, names, error)
+    return calls.look_again(function, values, names, kind, error)
 
 
 def check_function(function, int least, int most):

@@ -102,6 +102,7 @@ def _of_method(error, name):
         return error
     text = re.sub(r"^\w+\(\)", f"{name}()", str(error))
     text = re.sub(r"\(position (\d+)\)", lambda match: f"(position {int(match[1]) - 1})", text, count=1)
+    text = re.sub(r"(, )?out=Tensor(?=[,)])", "", text, count=1)
     return TypeError(re.sub(r"got \(Tensor(, )?", "got (", text, count=1))
 
 

@@ -168,6 +168,8 @@ def places_of(a, axis, index, source):
 
 def scatter_reduce(a, axis, index, source, reduce, include_self):
     """A copy of `a` with the elements of `source` reduced into the places where `scatter` would write them."""
+    if not index.size:
+        return a.copy("C")
     vector = as_vector(index, axis, a.shape)
     if vector is not None:
         found = _reduced_slices(a, axis, vector, source[tuple([slice(n) for n in index.shape])], reduce, include_self)

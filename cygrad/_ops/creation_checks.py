@@ -58,9 +58,9 @@ def no_size(function):
     return messages.no_such_call(function, (), {}, (_SIZED,))
 
 
-def no_size_of_normal(mean, std):
-    """`normal` with two numbers and no size."""
-    return messages.no_such_call("normal", (mean, std), {}, _NORMAL)
+def no_normal_of(*given):
+    """`normal` with two numbers and no size, or with a size beside tensors of several numbers."""
+    return messages.no_such_call("normal", given, {}, _NORMAL)
 
 
 def randint_arguments(args, low, high, size):

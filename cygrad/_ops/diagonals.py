@@ -165,6 +165,7 @@ def fill_diagonal_(self, fill_value, wrap=False):
         fill_value = fill_value.item()
     if not isinstance(fill_value, (int, float, complex)):
         raise messages.wrong_type("fill_diagonal_", "fill_value", 1, "Number", fill_value)
+    messages.check_flag("fill_diagonal_", "wrap", 2, wrap)
     if len(shape) < 2:
         raise RuntimeError("dimensions must larger than 1")
     if len(shape) > 2 and len(set(shape)) > 1:

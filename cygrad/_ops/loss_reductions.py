@@ -30,11 +30,18 @@ CODES = {"none": NONE, "mean": MEAN, "sum": SUM}
 def reduction_of(reduction, size_average, reduce):
     """The code of a reduction, which the two former arguments overrule."""
     if size_average is not None or reduce is not None:
-        reduction = "none" if reduce is False else "sum" if size_average is False else "mean"
+        reduction = meant_by(size_average, reduce)
         warn(f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.")
     if not isinstance(reduction, str) or reduction not in CODES:
         raise ValueError(f'{reduction} is not a valid value for reduction\n  it is "mean", "sum" or "none"')
     return CODES[reduction]
+
+
+def meant_by(size_average, reduce):
+    """The reduction that the two former arguments stand for; one that is None counts as True."""
+    if reduce is not None and not reduce:
+        return "none"
+    return "mean" if size_average is None or size_average else "sum"
 
 
 def known(code):

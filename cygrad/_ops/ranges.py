@@ -13,6 +13,7 @@ from cygrad._core.dtypes import dtype_of_number, get_default_dtype
 from cygrad._core.opdef import FUNCTION_ONLY, publish
 from cygrad._core.sites import warn
 from cygrad._core.tensor import Tensor
+from cygrad._kernels.copying import element
 from cygrad._kernels.gpu.library import made
 from cygrad._ops.arguments import integer, is_integer, require
 from cygrad._ops.creation import check_place, delivered, number, type_of_new
@@ -57,11 +58,14 @@ def arange(
     kind = wanted.numpy.kind
     if kind in "bc":
         raise messages.not_implemented_for("arange_cpu", wanted)
+    count = None
     if kind in "iu":
-        if by and not _whole(by):
+        if wanted.numpy != np.int64 and not is_whole:
+            count = _count(low, high, by)  # of the steps as they are given, which are cut off only then
+        elif by and not _whole(by):
             raise ValueError("step must be nonzero")
         low, high, by = _whole(low), _whole(high), _whole(by)
-    array = made(place, _range, low, high, by, wanted.numpy)
+    array = made(place, _range, low, high, by, wanted.numpy, count)
     if out is not None and 0 < out.numel() != array.size:
         warn(
             f"The number of elements in the out tensor of shape {list(out.shape)} is {out.numel()} which does not "
@@ -127,17 +131,26 @@ def _check_range(low, high, by):
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
 
 
-def _range(library, low, high, by, dtype):
+def _count(low, high, by):
+    """How many steps there are from low to high."""
     _check_range(low, high, by)
-    if dtype.kind in "iu":
-        steps = library.arange(max(0, -(-(high - low) // by)), dtype=np.int64)
-    else:
-        steps = library.arange(math.ceil((high - low) / by), dtype=np.float64)
+    return math.ceil((high - low) / by)
+
+
+def _range(library, low, high, by, dtype, count=None):
+    if count is None:
+        count = _count(low, high, by) if dtype.kind not in "iu" else _whole_count(low, high, by)
+    steps = library.arange(count, dtype=np.int64 if dtype.kind in "iu" else np.float64)
     if by != 1:  # each element from its index, so that rounding does not add up
         steps *= by
     if low:
         steps += low
     return steps.astype(dtype, copy=False)
+
+
+def _whole_count(low, high, by):
+    _check_range(low, high, by)
+    return max(0, -(-(high - low) // by))
 
 
 def range(
@@ -256,6 +269,8 @@ def linspace(
     place = check_place(device, pin_memory)
     low, high, count = _ends(start, end, steps, "linspace")
     wanted = _type_between(dtype, out, low, high, "linspace")
+    if wanted.numpy.kind in "iu":
+        low, high = (element(value, wanted.numpy).item() for value in (low, high))
     array = made(place, _evenly_spaced, low, high, count, wanted.numpy)
     return _delivered(array.astype(wanted.numpy, copy=False), out, requires_grad, "linspace")
 

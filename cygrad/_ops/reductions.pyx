@@ -130,7 +130,7 @@ cdef object sum_to_size_rule(OpNode n, object g):
 cdef OpDef SUM_TO_SIZE = op("sum_to_size", sum_to_size_rule).row(
     flags=LINEAR | METHOD_ONLY, inputs="self", node="SumBackward1")
 
-def sum_to_size(input, *size):
+def sum_to_size(input, *size, **named):
     """The sum over what broadcasting would repeat to make this tensor out of one of the given size.
 
     Saves nothing. Gradient: g, repeated. Raises RuntimeError if a tensor of that size does not expand to this one's.
@@ -141,7 +141,7 @@ def sum_to_size(input, *size):
     """
     cdef Tensor t = tensor_argument(SUM_TO_SIZE, input, "input", 1)
     cdef tuple shape = t.array.shape
-    cdef tuple wanted = arguments.variadic(size, {}, "sum_to_size", "size")
+    cdef tuple wanted = arguments.variadic(size, named, "sum_to_size", "size")
     if wanted == shape:
         return t
     if len(wanted) > len(shape) or not np.all([

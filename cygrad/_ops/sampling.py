@@ -120,13 +120,16 @@ def normal(
     tensor([  0., 100.])
     """
     place = check_place(device, pin_memory)
+    if size is not None:  # of one distribution, whose mean and std may be tensors of one number
+        if any(isinstance(value, Tensor) and value.ndim for value in (mean, std)):
+            raise checks.no_normal_of(mean, std, size)
+        mean, std = number(mean, "normal", "mean", 1), number(std, "normal", "std", 2)
     inputs = tuple(value for value in (mean, std) if isinstance(value, Tensor))
     if not inputs:
         if size is None:
-            raise checks.no_size_of_normal(mean, std)
+            raise checks.no_normal_of(mean, std)
         wanted = type_of_new(dtype, out, get_default_dtype(), "normal")
         shape = check_size(integers(size, "normal", "size", 3))
-        mean, std = number(mean, "normal", "mean", 1), number(std, "normal", "std", 2)
         check_deviation(std)
         array = spread(gaussian(shape, wanted, generator, "normal", place), mean, std)
         return delivered(array, out, requires_grad, "normal")

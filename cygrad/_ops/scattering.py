@@ -239,6 +239,7 @@ def scatter_reduce(input, dim, index, src, reduce, *, include_self=True, out=Non
     source = require(src, "scatter_reduce", "src", 3)
     if not isinstance(reduce, str):
         raise messages.wrong_type("scatter_reduce", "reduce", 5, "str", reduce)
+    reduce = {"max": "amax", "min": "amin"}.get(reduce, reduce)
     if reduce not in kernels.REDUCTIONS:
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
     where_to = of_any_type(where_to)

@@ -92,7 +92,7 @@ def _sum_of_numbers(t, dim, keepdim, dtype):
         t = t.to(dtype)
     if array_of(t).dtype.char not in "fdFD":
         kept = where(isnan(t), 0.0, t) if t.is_floating_point() else t
-        return total(kept, dim, keepdim)
+        return total(kept, dim, keepdim, dtype=dtype)
     axes = None if dim is None else axes_argument(NANSUM, t, dim, None, ())
     return apply_n(NANSUM, (t,), (axes, flag_argument(NANSUM, keepdim, None)))
 

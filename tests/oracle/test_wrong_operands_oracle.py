@@ -27,7 +27,7 @@ STUMBLES = re.compile(
 OTHERS_FIRST = {"fold", "gaussian_nll_loss", "index_put", "lobpcg", "triplet_margin_with_distance_loss"}
 # Of about 40 changes of an op's first sample
 MOST = {True: 5, False: 2}
-SAME_LINES = 0.71
+SAME_LINES = 0.8
 
 AS_IT_IS = None, None, None
 

@@ -53,8 +53,8 @@ class WeightedLoss(TargetLoss):
         self.register_buffer("weight", weight)
 
 
-def _meant(size_average: bool | None, reduce: bool | None) -> str:
-    """The `reduction` that the two old flags mean, of which at least one is given."""
-    if reduce is False:
+def _meant(size_average: Any, reduce: Any) -> str:
+    """The `reduction` that the two old flags mean, of which at least one is given; one that is None counts as True."""
+    if reduce is not None and not reduce:
         return "none"
-    return "sum" if size_average is False else "mean"
+    return "mean" if size_average is None or size_average else "sum"

@@ -1,0 +1,131 @@
+"""Arguments that are rare, but right or wrong in PyTorch: the same results, types of results, and errors."""
+
+import pytest
+from oracle.programs import compare
+
+pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]
+
+
+def described(tensor):
+    return str(tensor.dtype).rpartition(".")[2], tuple(tensor.shape), tensor.tolist()
+
+
+def check(*expressions):
+    """Each expression, of `torch` and of `x` and `y`, gives the same on both."""
+
+    def program(torch, say):
+        for text in expressions:
+            x = torch.arange(1.0, 7.0).reshape(2, 3)
+            given = {"torch": torch, "F": torch.nn.functional, "x": x, "i": torch.zeros(2, 3, dtype=torch.int64)}
+            say(lambda text=text, given=given: result(eval(text, given), torch))
+            say(x.tolist())
+
+    def result(value, torch):
+        if isinstance(value, torch.Tensor):
+            return described(value)
+        return [described(item) for item in value] if isinstance(value, (list, tuple)) else repr(value)
+
+    compare(program)
+
+
+def test_ranges_of_integers_between_fractions():
+    types = "uint8 int8 int32 int64 float32".split()
+    bounds = "5.5", "1.0, 2.0, 0.25", "0.5, 9.7, 2.6", "0.5, 9", "9.9, 0.2, -1", "0, 5, 2", "3, 1", "1, 5, 0"
+    check(*(f"torch.arange({b}, dtype=torch.{t})" for b in bounds for t in types))
+    ends = "0, 1.5, 5", "0.5, 3.7, 4", "-3.5, 10.5, 6", "0, 10, 4"
+    check(*(f"torch.linspace({e}, dtype=torch.{t})" for e in ends for t in types))
+
+
+@pytest.mark.parametrize("size_average", [None, True, False, 0, 1])
+def test_former_flags_of_losses(size_average):
+    check(
+        *(
+            f"F.{loss}(x, 2 * x, size_average={size_average}, reduce={reduce})"
+            for loss in ("mse_loss", "l1_loss", "smooth_l1_loss", "soft_margin_loss")
+            for reduce in (None, True, False, 0, 1)
+        ),
+        f"torch.nn.MSELoss(size_average={size_average})(x, 2 * x)",
+    )
+
+
+def test_sums_of_numbers_have_the_type_that_is_asked_for():
+    check(*(f"torch.nansum(x, dtype=torch.{kind})" for kind in "bool uint8 int32 int64 float64".split()))
+
+
+def test_dimensions_one_by_one():
+    check(
+        *("x.count_nonzero(0, 1)", "x.hsplit(1, 2)", "x.vsplit(1, 1)", "x[None].dsplit(1, 2)"),
+        *("x[None].squeeze(0, 1)", "x[:, None].squeeze(0, 1)", "x[None].squeeze_(0, 1)"),
+        *("x.sum_to_size(size=(2, 1))", "x.sum_to_size(2, 1)"),
+    )
+
+
+def test_other_names():
+    check(
+        *("x.clone().copy_(other=x)", "torch.result_type(tensor=x, other=x)", "torch.result_type(x, other=i)"),
+        *("torch.xlogy(self=0.0, other=x)", "torch.float_power(self=2, exponent=x)"),
+        *("torch.where(condition=x > 2, self=2, other=x)", "torch.searchsorted(sorted_sequence=x, self=3.0)"),
+    )
+
+
+def test_extrema_scattered_by_their_former_names():
+    check(*(f"torch.zeros(2, 3).scatter_reduce(0, i, x, '{name}')" for name in ("max", "min", "amax", "add")))
+
+
+def test_scattering_by_no_index():
+    none = "torch.zeros(0, dtype=torch.int64)"
+    check(*(f"x.scatter_reduce(0, {none}, x, '{name}')" for name in ("sum", "amax", "mean", "prod")))
+
+
+def test_size_of_random_numbers_between_tensors():
+    def program(torch, say):
+        zero, one = torch.tensor(0.0), torch.tensor(1.0, dtype=torch.float64)
+        for given in ((zero, one), (zero, 1.0), (0.0, one), (torch.zeros(2), 1.0), (0.0, torch.ones(2))):
+            say(lambda given=given: described(torch.normal(*given, (2, 3)))[:2])
+
+    compare(program)
+
+
+def test_numbers_of_numpy_have_types():
+    check("torch.result_type(__import__('numpy').float32(1), i)", "torch.result_type(2, __import__('numpy').int64(1))")
+
+
+def test_nothing_is_written_before_all_arguments_are_known():
+    check("x.fill_diagonal_(7, torch.ones(2))", "x.fill_diagonal_(7, wrap='a')", "x.fill_diagonal_(7, wrap=True)")
+
+
+# -- the words of errors --
+
+
+def test_words_of_arguments_by_keyword():
+    check(
+        *(
+            "torch.flip(x, dims='a')",
+            "torch.cumsum(x, dim=1.5)",
+            "torch.chunk(x, chunks='a')",
+            "torch.cat([x], dim='a')",
+        ),
+        *("torch.cumsum(x, dim=0, dtype='float32')", "torch.softmax(x, 0, dtype=7)", "torch.softmax(x, 0, 7)"),
+    )
+
+
+def test_words_of_flags_and_numbers():
+    check(
+        *("torch.kthvalue(x, 1, 0, torch.ones(2))", "torch.logit(x, 'a')"),
+        *(
+            "torch.layer_norm(x, (3,), None, None, 'a')",
+            "torch.isclose(x, x, torch.ones(2))",
+            "torch.rms_norm(x, (3,), None, [])",
+        ),
+        *("torch.rms_norm(x, (3,), eps='a')", "torch.layer_norm(x, (3,), eps=None)"),
+    )
+
+
+def test_words_of_calls_that_fit_no_signature():
+    check(
+        *("torch.max(x, 0, 1, 2, 3)", "torch.sum()", "torch.eq(x)", "torch.pow(x, 'a')", "x.pow_('a')"),
+        *("torch.clamp(x, unexpected=1)", "torch.std(x, 'a')", "torch.where(x)", "torch.narrow(x, 0)"),
+        *("torch.linalg.norm()", "torch.linalg.norm(x, unexpected=1)", "torch.div(x)", "torch.div(x, 'a')"),
+        *("torch.special.zeta(x)", "torch.special.ndtr()", "torch.special.ndtr('a')", "torch.fft.fft()"),
+        *("x.div_('a')", "torch.mean('a')", "torch.mean('a', 0, 1)", "torch.squeeze()"),
+    )
