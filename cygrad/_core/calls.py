@@ -1,5 +1,6 @@
 """Calls that Python or Cython has refused: NumPy's names and numbers, and what is missing in PyTorch's words."""
 
+import inspect
 import re
 from contextlib import suppress
 
@@ -142,6 +143,8 @@ class Call:
 
     def words(self, text):
         """The text of a TypeError as PyTorch has it, or None if that is the same."""
+        if text.endswith(" received an invalid combination of arguments"):  # which is what `messages.fits_none` says
+            return self.fits_none()
         about = ABOUT_ARGUMENTS.match(text)
         if about and about[1] == self.plain.__name__ and self.is_of_several():
             return self.fits_none()
@@ -197,7 +200,9 @@ class Call:
 
     def fits_none(self):
         """The text for arguments that fit none of several signatures."""
-        return str(messages.no_such_call(self.title, self.placed, self.named, [", ".join(self.arguments)]))
+        parameters = inspect.signature(self.plain).parameters.values()
+        shown = [str(parameter.replace(annotation=parameter.empty)) for parameter in parameters]
+        return str(messages.no_such_call(self.title, self.placed, self.named, [", ".join(shown)]))
 
 
 def _is_int(value):

@@ -350,6 +350,11 @@ def check_flag(function, argument, position, value):
         raise wrong_type(function, argument, position, "bool", value)
 
 
+def fits_none(function):
+    """The error of a call that fits no signature; `calls.py` says of what it was, and how the function is called."""
+    return TypeError(f"{function}() received an invalid combination of arguments")
+
+
 def no_such_call(function, arguments, keywords, signatures):
     """Arguments that fit none of a function's signatures."""
     from cygrad._core.tensor import Tensor

@@ -94,12 +94,7 @@ def added(op, inputs, beta, alpha, out, check_type=messages.check_out_type):
     args = beta, alpha
     for value in args:
         if not isinstance(value, FACTORS) or isinstance(value, Tensor) and value.ndim:
-            name = op.name
-            given = {key: one for key, one in (("beta", beta), ("alpha", alpha)) if type(one) is not int or one != 1}
-            signature = ", ".join(f"Tensor {key}" for key in ("input", *op.inputs[1:]))
-            raise messages.no_such_call(
-                name, inputs, given, [f"{signature}, *, Number beta = 1, Number alpha = 1, Tensor out = None"]
-            )
+            raise messages.fits_none(op.name)
         if isinstance(value, complex) and value.imag and not any(t.is_complex() for t in inputs):
             raise RuntimeError(f"value cannot be converted to type {messages.c_word(inputs[0])} without overflow")
     array = op.kernel(*map(array_of, inputs), *args)

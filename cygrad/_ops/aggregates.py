@@ -90,11 +90,6 @@ PROD_DIM = declare(
     node="ProdBackward1",
 )
 
-PROD_SIGNATURES = (
-    "Tensor input, *, torch.dtype dtype = None",
-    "Tensor input, int dim, bool keepdim = False, *, torch.dtype dtype = None, Tensor out = None",
-)
-
 
 def prod(input, dim=..., keepdim=False, *, dtype=None, axis=None, keepdims=None, out=None):
     """The product of the elements, of all or along one dimension.
@@ -112,13 +107,13 @@ def prod(input, dim=..., keepdim=False, *, dtype=None, axis=None, keepdims=None,
     typenum = -1 if dtype is None else accumulator(t, dtype)
     if dim is ... and axis is None:
         if keepdim is not False or keepdims is not None:
-            raise messages.no_such_call("prod", (t,), {"keepdim": keepdim}, PROD_SIGNATURES)
+            raise messages.fits_none("prod")
         return recorded(PROD, reduce.prod(array_of(t), None, False, typenum), (t,), None, out)
     keep = flag_argument(PROD, keepdim, keepdims)
     dim = dim if axis is None else axis
     if dim is None or isinstance(dim, (tuple, list)):
-        raise messages.no_such_call("prod", (t, dim), {}, PROD_SIGNATURES)
-    axes = axes_argument(PROD, t, dim, None, PROD_SIGNATURES)
+        raise messages.fits_none("prod")
+    axes = axes_argument(PROD, t, dim, None)
     array = reduce.prod(array_of(t), axes, keep, typenum)
     return recorded(PROD_DIM, array, (t,), (axes[0] if axes else 0, keep), out)
 
@@ -154,7 +149,7 @@ def logsumexp(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=N
         raise TypeError('logsumexp() missing 1 required positional arguments: "dim"')
     if isinstance(dim, bool) or not hasattr(dim, "__index__"):
         integers(dim, "logsumexp", "dim", 2)
-    args = axes_argument(LOGSUMEXP, t, dim, None, ()), flag_argument(LOGSUMEXP, keepdim, keepdims)
+    args = axes_argument(LOGSUMEXP, t, dim, None), flag_argument(LOGSUMEXP, keepdim, keepdims)
     array = array_of(t) if t.is_floating_point() or t.is_complex() else as_type(t, get_default_dtype())
     return recorded(LOGSUMEXP, log_sums(array, *args), (t,), args, out)
 
@@ -167,20 +162,14 @@ def log_sums(array, axes, keepdim):
 
 # -- truth values of many --
 
-ALL_SIGNATURES = (
-    "Tensor input, *, Tensor out = None",
-    "Tensor input, tuple of ints dim = None, bool keepdim = False, *, Tensor out = None",
-    "Tensor input, int dim, bool keepdim = False, *, Tensor out = None",
-)
-
 
 def truth(op, input, dim, keepdim, axis, keepdims, out):
     """`all` or `any`: no dimension at all, `dim=()`, leaves each element for itself."""
     if not isinstance(input, Tensor):
-        raise messages.no_such_call(op.name, (input,), {}, ALL_SIGNATURES)
+        raise messages.fits_none(op.name)
     dim = dim if axis is None else axis
     nowhere = isinstance(dim, (tuple, list)) and not dim
-    axes = () if nowhere else axes_argument(op, input, dim, None, ALL_SIGNATURES)
+    axes = () if nowhere else axes_argument(op, input, dim, None)
     args = axes, flag_argument(op, keepdim, keepdims)
     array = (reduce.all_ if op is ALL else reduce.any_)(array_of(input), *args)
     if input.dtype.name == "uint8":  # stays: that was PyTorch's boolean once
@@ -227,8 +216,7 @@ def count_nonzero(input, dim=None, *, axis=None):
     tensor([2, 1])
     """
     t = tensor_argument(COUNT_NONZERO, input, "input", 1)
-    signatures = "Tensor input, int dim = None", "Tensor input, tuple of ints dim"
-    return apply_n(COUNT_NONZERO, (t,), (axes_argument(COUNT_NONZERO, t, dim, axis, signatures), False))
+    return apply_n(COUNT_NONZERO, (t,), (axes_argument(COUNT_NONZERO, t, dim, axis), False))
 
 
 NONZERO = declare("nonzero", flags=NONDIFF, kernel=along.nonzero)

@@ -322,10 +322,6 @@ cdef OpDef POW_OF_NUMBER = op("pow.Scalar", pow_of_number_rule).row(
 cdef object not_negative(Tensor exponent):
     return real_part(exponent) >= 0
 
-cdef tuple POW_SIGNATURES = (
-    "Tensor input, Tensor exponent, *, Tensor out = None", "Number self, Tensor exponent, *, Tensor out = None",
-    "Tensor input, Number exponent, *, Tensor out = None")
-
 cpdef Tensor pow(object input, object exponent, Tensor out=None):
     """`input ** exponent`, elementwise with broadcasting.
 
@@ -360,7 +356,7 @@ cpdef Tensor pow(object input, object exponent, Tensor out=None):
             POW_OF_NUMBER, out, array, (t,), (input,))
     t = tensor_argument(POW, input, "input", 1)
     if not isinstance(exponent, (int, float, complex)):
-        raise messages.no_such_call("pow", (input, exponent), {}, POW_SIGNATURES)
+        raise messages.fits_none("pow")
     if type(exponent) is int:
         check_whole_exponent(t, exponent)
     if type(exponent) is bool and is_bool(t):

@@ -8,6 +8,7 @@ import math
 
 import numpy as np
 
+from cygrad._core import messages
 from cygrad._core.access import tensor_of
 from cygrad._core.dtypes import by_name
 from cygrad._core.opdef import (
@@ -33,7 +34,6 @@ from cygrad._ops.arguments import require
 from cygrad._ops.arithmetic import add, div, mul, pow, sub
 from cygrad._ops.checks import (
     NUMBERS,
-    no_such_call,
     require_broadcast,
     require_kind,
     require_operands,
@@ -88,7 +88,7 @@ def copysign(input, other, *, out=None):
     tensor([-1.,  2.])
     """
     if not isinstance(input, Tensor) or not (isinstance(other, (Tensor, *NUMBERS))):
-        raise no_such_call("copysign", (input, other), "Tensor input, Tensor other", "Tensor input, Number other")
+        raise messages.fits_none("copysign")
     require_real(COPYSIGN, input, other)
     if isinstance(other, Tensor):
         return apply2(COPYSIGN, input, other, out)
@@ -370,7 +370,7 @@ def float_power(input, exponent, *, out=None):
     >>> cygrad.float_power(cygrad.tensor([2, 3]), 2)
     tensor([4., 9.], dtype=torch.float64)
     """
-    require_operands("float_power", input, exponent, "exponent")
+    require_operands("float_power", input, exponent)
     dtype = wide_type(input, exponent)
     if isinstance(out, Tensor) and out.dtype is not dtype:
         raise RuntimeError(

@@ -65,16 +65,10 @@ def require_broadcast(*tensors):
 NUMBERS = (bool, int, float, complex)
 
 
-def no_such_call(function, given, *signatures):
-    """The error for operands of which some are neither tensor nor number, or too many numbers."""
-    return messages.no_such_call(function, given, {}, [f"{s}, *, Tensor out = None" for s in signatures])
-
-
-def require_operands(function, a, b, second="other"):
+def require_operands(function, a, b):
     """Two tensors, or a tensor and a number."""
     if not all(isinstance(v, (Tensor, *NUMBERS)) for v in (a, b)) or not any(isinstance(v, Tensor) for v in (a, b)):
-        forms = ("Tensor input, Tensor {}", "Number self, Tensor {}", "Tensor input, Number {}")
-        raise no_such_call(function, (a, b), *(form.format(second) for form in forms))
+        raise messages.fits_none(function)
 
 
 _UNSIGNED = {"l": np.uint64, "q": np.uint64, "i": np.uint32}

@@ -26,8 +26,7 @@ cdef unsigned int TRUTH = ELEMENTWISE | NONDIFF | INPLACE
 cdef Tensor comparison(OpDef op, object input, object other, Tensor out):
     cdef Tensor t = tensor_argument(op, input, "input", 1)
     if not isinstance(other, (Tensor, int, float, complex)):
-        raise messages.no_such_call(op.name, (input, other), {}, (
-            "Tensor input, Tensor other, *, Tensor out = None", "Tensor input, Number other, *, Tensor out = None"))
+        raise messages.fits_none(op.name)
     return compared(op, t, other, out)
 
 
@@ -162,11 +161,6 @@ cdef object where_rule(OpNode n, object g):
 cdef OpDef WHERE = op("where", where_rule).row(
     saves=(0, 0, IN2), flags=ELEMENTWISE, inputs="self other condition")
 
-cdef tuple WHERE_SIGNATURES = (
-    "Tensor condition", "Tensor condition, Tensor input, Tensor other, *, Tensor out = None",
-    "Tensor condition, Number self, Tensor other", "Tensor condition, Tensor input, Number other",
-    "Tensor condition, Number self, Number other")
-
 cpdef object where(object condition, object input=None, object other=None, Tensor out=None):
     """Elements of `input` where `condition` holds, elements of `other` elsewhere; all three broadcast.
 
@@ -189,9 +183,7 @@ cpdef object where(object condition, object input=None, object other=None, Tenso
         return lookup("nonzero").entry(condition, as_tuple=True)
     if not (isinstance(condition, Tensor) and isinstance(input, (Tensor, int, float, complex))
             and isinstance(other, (Tensor, int, float, complex))):
-        given = [value for value in (condition, input) if value is not None]
-        raise messages.no_such_call("where", given if other is None and input is not None else (
-            condition, input, other), {}, WHERE_SIGNATURES)
+        raise messages.fits_none("where")
     check_condition(<Tensor>condition)
     if library._found is not None:
         (condition, input, other), _ = placing.check("where", (condition, input, other), {})

@@ -141,12 +141,6 @@ MIN_DIM = choice_along(
     "min.dim", partial(with_place, positions.min_with_indices, reduce.amin, POSITIONS[1]), "MinBackward0"
 )
 
-MAX_SIGNATURES = (
-    "Tensor input, *, Tensor out = None",
-    "Tensor input, Tensor other, *, Tensor out = None",
-    "Tensor input, int dim, bool keepdim = False, *, tuple of Tensors out = None",
-)
-
 
 def max(input, dim=..., keepdim=False, *, other=None, axis=None, keepdims=None, out=None):
     """The largest element; with `dim` (an int) the largest ones along it and where they are; or of two tensors.
@@ -196,13 +190,13 @@ def extreme(forms, input, dim, keepdim, other, axis, keepdims, out):
     dim = dim if axis is None else axis
     if dim is ...:
         if keepdim is not False or keepdims is not None:
-            raise messages.no_such_call(of_all.name, (t,), {"keepdim": keepdim}, MAX_SIGNATURES)
+            raise messages.fits_none(of_all.name)
         check_not_empty(of_all, t)
         require_kind("bif", of_all.name + "_all", t)
         return apply_n(of_all, (t,), None, out)
     if dim is None or isinstance(dim, (tuple, list)):
-        raise messages.no_such_call(of_all.name, (t, dim), {}, MAX_SIGNATURES)
-    (dim,) = axes_argument(of_all, t, dim, None, MAX_SIGNATURES) or (0,)
+        raise messages.fits_none(of_all.name)
+    (dim,) = axes_argument(of_all, t, dim, None) or (0,)
     return extreme_along(of_dim, t, dim, flag_argument(of_all, keepdim, keepdims), out)
 
 
@@ -267,7 +261,7 @@ def extreme_over(op, input, dim, keepdim, axis, keepdims, out):
     dim = dim if axis is None else axis
     if dim is not None and (isinstance(dim, bool) or not hasattr(dim, "__index__")):
         integers(dim, op.name, "dim", 2)
-    axes = axes_argument(op, t, dim, None, ())
+    axes = axes_argument(op, t, dim, None)
     if axes is None:
         check_not_empty(op, t)
     for i in axes or ():

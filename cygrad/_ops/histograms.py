@@ -97,9 +97,6 @@ HISTOGRAM = declare("histogram", flags=NONDIFF, kernel=kernels.histogram)
 HISTOGRAMDD = declare("histogramdd", flags=NONDIFF | FUNCTION_ONLY, kernel=kernels.histogram)
 
 
-_FORM = "Tensor input, {} bins, *, tuple of floats range = None, Tensor weight = None, bool density = False"
-
-
 def histogram(input, bins=100, *, range=None, weight=None, density=False, out=None):
     """The tuple (hist, bin_edges): how many elements, or how much weight, lies between each two edges.
 
@@ -113,7 +110,7 @@ def histogram(input, bins=100, *, range=None, weight=None, density=False, out=No
     """
     t = require(input, "histogram")
     if isinstance(bins, bool) or not (isinstance(bins, Tensor) or is_integer(bins)):
-        raise messages.no_such_call("histogram", (t, bins), {}, [_FORM.format(kind) for kind in ("Tensor", "int")])
+        raise messages.fits_none("histogram")
     points = array_of(t).reshape(-1, 1)
     edges = _edges(t, points, [bins], range)
     weights = _weights(t, points, None if weight is None else weight.reshape(-1))
@@ -137,10 +134,7 @@ def histogramdd(input, bins, range=None, weight=None, density=False):
     """
     t = require(input, "histogramdd")
     if isinstance(bins, Tensor) or not (isinstance(bins, (tuple, list)) or is_integer(bins)):
-        kinds = "tuple of ints", "int", "tuple of Tensors"
-        raise messages.no_such_call(
-            "histogramdd", (t, bins), {}, [_FORM.format(kind).replace("*, ", "") for kind in kinds]
-        )
+        raise messages.fits_none("histogramdd")
     for i, edge in enumerate(bins if isinstance(bins, (tuple, list)) else ()):
         if not (isinstance(edge, Tensor) or is_integer(edge)):
             raise TypeError(f"expected Tensor as element {i} in argument 1, but got {messages.type_name(edge)}")

@@ -51,12 +51,6 @@ def var_array(a, axes, correction, keepdim):
 
 VAR = declare("var", var_rule, saves=IN0, kernel=var_array, inputs="self", attributes="dim correction keepdim")
 
-VAR_SIGNATURES = (
-    "Tensor input, tuple of ints dim, bool unbiased = True, bool keepdim = False, *, Tensor out = None",
-    "Tensor input, tuple of ints dim = None, *, Number correction = None, bool keepdim = False, Tensor out = None",
-    "Tensor input, bool unbiased = True",
-)
-
 
 def var(input, dim=None, unbiased=None, keepdim=False, *, correction=None, axis=None, keepdims=None, out=None):
     """The variance of the elements over `dim`: sum(|x - mean|^2) / (count - correction).
@@ -78,15 +72,14 @@ def var(input, dim=None, unbiased=None, keepdim=False, *, correction=None, axis=
 def var_arguments(op, t, dim, unbiased, keepdim, correction, axis, keepdims):
     """(axes, correction, keepdim), all checked."""
     if not isinstance(t, Tensor):
-        raise messages.no_such_call(op.name, (t,), {}, VAR_SIGNATURES)
+        raise messages.fits_none(op.name)
     if isinstance(dim, bool) and unbiased is None:
         dim, unbiased = None, dim
     if unbiased is not None and (correction is not None or not isinstance(unbiased, bool)):
-        named = {} if correction is None else {"correction": correction}
-        raise messages.no_such_call(op.name, (t, dim, unbiased), named, VAR_SIGNATURES)
+        raise messages.fits_none(op.name)
     if not (t.is_floating_point() or t.is_complex()):
         raise RuntimeError("std and var only support floating point and complex dtypes")
-    axes = axes_argument(op, t, dim, axis, VAR_SIGNATURES)
+    axes = axes_argument(op, t, dim, axis)
     keep = flag_argument(op, keepdim, keepdims)
     if correction is None:
         correction = 1 if unbiased is None or unbiased else 0

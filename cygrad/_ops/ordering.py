@@ -58,9 +58,7 @@ def sort(input, dim=-1, descending=False, *, stable=None, out=None):
     (tensor([1., 2., 3.]), tensor([1, 2, 0]))
     """
     if (stable is not None and not isinstance(stable, bool)) or not isinstance(descending, bool):
-        signature = "Tensor input, *, bool stable, int dim = -1, bool descending = False, tuple of Tensors out = None"
-        named = {} if stable is None else {"stable": stable}
-        raise messages.no_such_call("sort", (input, dim, descending), named, [signature])
+        raise messages.fits_none("sort")
     op = SORT if stable is None else SORT_STABLE
     t, a, dim = prepared(op, input, dim)
     if t.dtype.is_complex:

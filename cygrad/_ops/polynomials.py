@@ -59,7 +59,7 @@ def polynomial(name, what, family, example):
     )
 
     def function(x, n, *, out=None):
-        require_operands(f"special_{name}", x, n, "n")
+        require_operands(f"special_{name}", x, n)
         require_real(row, x, n)
         x, n = as_tensors(row, x, n)
         require_broadcast(x, n)

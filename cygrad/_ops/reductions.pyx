@@ -23,7 +23,7 @@ from cygrad._core import messages
 cdef int INT64 = np.dtype(np.int64).num
 
 
-cpdef tuple axes_argument(OpDef op, Tensor t, object dim, object axis, tuple signatures):
+cpdef tuple axes_argument(OpDef op, Tensor t, object dim, object axis):
     cdef int ndim = t.array.ndim
     if axis is not None:
         dim = axis
@@ -33,7 +33,7 @@ cpdef tuple axes_argument(OpDef op, Tensor t, object dim, object axis, tuple sig
         axes = arguments.wrap_dims(arguments.integers(dim, op.name, "dim", 2), ndim)
         return axes if axes and ndim else None
     if isinstance(dim, bool) or not hasattr(dim, "__index__"):
-        raise messages.no_such_call(op.name, (t, dim), {}, signatures)
+        raise messages.fits_none(op.name)
     axes = (arguments.dim_argument(dim, ndim, op.name, "dim", 2),)
     return axes if ndim else None
 
@@ -82,10 +82,6 @@ cdef object sum_dim_rule(OpNode n, object g):
 cdef OpDef SUM_DIM = op("sum.dim", sum_dim_rule).row(
     flags=LINEAR | PRIVATE, inputs="self", attributes="dim keepdim self_sym_sizes", node="SumBackward1")
 
-cdef tuple SUM_SIGNATURES = (
-    "Tensor input, *, torch.dtype dtype = None",
-    "Tensor input, tuple of ints dim, bool keepdim = False, *, torch.dtype dtype = None, Tensor out = None")
-
 def sum(input, dim=None, keepdim=False, *, dtype=None, axis=None, keepdims=None, Tensor out=None):
     """The sum of the elements over `dim`.
 
@@ -107,7 +103,7 @@ def sum(input, dim=None, keepdim=False, *, dtype=None, axis=None, keepdims=None,
     if dim is None and axis is None and keepdim is False and keepdims is None:
         return finish(SUM, kernels.sum(t.array, None, False, typenum), t, (t.array.shape,), out)
     keep = flag_argument(SUM, keepdim, keepdims)
-    axes = axes_argument(SUM, t, dim, axis, SUM_SIGNATURES)
+    axes = axes_argument(SUM, t, dim, axis)
     array = kernels.sum(t.array, axes, keep, typenum)
     return finish(SUM_DIM, array, t, (axes, keep, t.array.shape), out)
 
@@ -187,7 +183,7 @@ def mean(input, dim=None, keepdim=False, *, dtype=None, axis=None, keepdims=None
     if dim is None and axis is None and keepdim is False and keepdims is None:
         return finish(MEAN, kernels.mean(t.array, None, False, typenum), t, (t.array.size, shape), out)
     keep = flag_argument(MEAN, keepdim, keepdims)
-    axes = axes_argument(MEAN, t, dim, axis, SUM_SIGNATURES)
+    axes = axes_argument(MEAN, t, dim, axis)
     return finish(MEAN_DIM, kernels.mean(t.array, axes, keep, typenum), t,
                   (axes, keep, reduced_count(shape, axes), shape), out)
 

@@ -99,8 +99,7 @@ def movedim(input, source, destination):
     """
     ndim = require(input, "movedim").ndim
     if isinstance(source, (list, tuple)) != isinstance(destination, (list, tuple)):
-        signatures = [f"Tensor input, {kind} source, {kind} destination" for kind in ("int", "tuple of ints")]
-        raise messages.no_such_call("movedim", (input, source, destination), {}, signatures)
+        raise messages.fits_none("movedim")
     if type(source) is type(destination) is int:
         sources, targets = (source,), (destination,)
     else:

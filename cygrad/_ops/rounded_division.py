@@ -27,8 +27,7 @@ _ROWS = {"floor": _row("floor", ufunc="floor_divide"), "trunc": _row("trunc", ke
 def divided(input, other, mode, out):
     """`input / other` rounded down ('floor') or towards 0 ('trunc')."""
     if not isinstance(mode, str):
-        signatures = [f"Tensor input, {kind} other, *, str rounding_mode" for kind in ("Tensor", "Number")]
-        raise messages.no_such_call("div", (input, other), {"rounding_mode": mode}, signatures)
+        raise messages.fits_none("div")
     if mode not in _ROWS:
         raise RuntimeError(f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{mode}'")
     if isinstance(input, Tensor) and isinstance(other, NUMBER):

@@ -123,8 +123,7 @@ def round(input, *, decimals=0, out=None):
     tensor([3.1400])
     """
     if not is_integer(decimals) or isinstance(decimals, bool):
-        signatures = "Tensor input, *, Tensor out = None", "Tensor input, *, int decimals, Tensor out = None"
-        raise messages.no_such_call("round", (input,), {"decimals": decimals}, signatures)
+        raise messages.fits_none("round")
     if decimals == 0:
         return rounded(ROUND, input, out)
     require_kind("f", "round_cpu", tensor_argument(ROUND, input, "input", 1))

@@ -29,12 +29,6 @@ def _finished(op, array, inputs, out):
 
 SEARCHSORTED = declare("searchsorted", flags=QUIET, kernel=kernels.searchsorted, inputs="sorted_sequence self")
 
-_SIGNATURES = tuple(
-    f"Tensor sorted_sequence, {value}, *, bool out_int32 = False, bool right = False, str side = None, "
-    "Tensor sorter = None, Tensor out = None"
-    for value in ("Tensor input", "Number self")
-)
-
 
 def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=None, sorter=None, out=None):
     """Before which index of `sorted_sequence`, ascending along its last dimension, each value of `input` belongs.
@@ -48,7 +42,7 @@ def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=N
     tensor([1, 2])
     """
     if not isinstance(sorted_sequence, Tensor) or not isinstance(input, (Tensor, *_NUMBERS)):
-        raise messages.no_such_call("searchsorted", (sorted_sequence, input), {}, _SIGNATURES)
+        raise messages.fits_none("searchsorted")
     sequence, values = (
         array_of(sorted_sequence),
         array_of(input) if isinstance(input, Tensor) else beside(input, array_of(sorted_sequence)),
@@ -140,15 +134,6 @@ def bucketize(input, boundaries, *, out_int32=False, right=False, out=None):
 
 ISIN = declare("isin", flags=QUIET, kernel=kernels.isin, inputs="elements test_elements")
 
-_ISIN_SIGNATURES = tuple(
-    f"{elements}, {tests}, *, bool assume_unique = False, bool invert = False, Tensor out = None"
-    for elements, tests in (
-        ("Number element", "Tensor test_elements"),
-        ("Tensor elements", "Number test_element"),
-        ("Tensor elements", "Tensor test_elements"),
-    )
-)
-
 
 def isin(elements, test_elements, *, assume_unique=False, invert=False, out=None):
     """Whether each of `elements` is one of `test_elements`, or with `invert` none; one of the two may be a number.
@@ -163,7 +148,7 @@ def isin(elements, test_elements, *, assume_unique=False, invert=False, out=None
     if not all(isinstance(value, (Tensor, *_NUMBERS)) for value in given) or not any(
         isinstance(value, Tensor) for value in given
     ):
-        raise messages.no_such_call("isin", given, {}, _ISIN_SIGNATURES)
+        raise messages.fits_none("isin")
     for value in given:
         kind = _kind_of(value)
         if kind.is_complex or kind.name == "bool":

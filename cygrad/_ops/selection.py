@@ -13,7 +13,7 @@ from cygrad._core.tensor import Tensor
 from cygrad._kernels import blocks
 from cygrad._kernels.fused import fused
 from cygrad._ops.arithmetic import div
-from cygrad._ops.checks import no_such_call, number_of, require_tensors
+from cygrad._ops.checks import number_of, require_tensors
 from cygrad._ops.comparisons import check_fits, where
 
 
@@ -172,11 +172,6 @@ CLAMP_TENSOR = declare(
     inputs="self min max",
 )
 
-CLAMP_SIGNATURES = (
-    "Tensor input, Tensor min = None, Tensor max = None, *, Tensor out = None",
-    "Tensor input, Number min = None, Number max = None, *, Tensor out = None",
-)
-
 
 def clamp(input, min=None, max=None, *, out=None):
     """`input` kept between `min` and `max`, elementwise; where `min` > `max` it is `max`.
@@ -210,8 +205,7 @@ def bounded(op, input, low, high, out):
     by_tensors = isinstance(low, Tensor) or isinstance(high, Tensor)
     accepted = (Tensor, type(None)) if by_tensors else (int, float, type(None))
     if not isinstance(input, Tensor) or not isinstance(low, accepted) or not isinstance(high, accepted):
-        given = [value for value in (input, low, high) if value is not None]
-        raise messages.no_such_call(op.name, given, {}, CLAMP_SIGNATURES)
+        raise messages.fits_none(op.name)
     if low is None and high is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     dtype = result_type((input, low, high))
@@ -240,7 +234,7 @@ def bounded(op, input, low, high, out):
 def require_bound(op, input, bound, name):
     """The one bound of `clamp_min` or `clamp_max` must be there, and be real."""
     if bound is None:
-        raise no_such_call(op.name, (input, bound), f"Tensor input, Tensor {name}", f"Tensor input, Number {name}")
+        raise messages.fits_none(op.name)
     if isinstance(bound, complex):
         raise NotImplementedError("clamp is not supported for complex types")
 

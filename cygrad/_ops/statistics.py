@@ -93,7 +93,7 @@ def _sum_of_numbers(t, dim, keepdim, dtype):
     if array_of(t).dtype.char not in "fdFD":
         kept = where(isnan(t), 0.0, t) if t.is_floating_point() else t
         return total(kept, dim, keepdim, dtype=dtype)
-    axes = None if dim is None else axes_argument(NANSUM, t, dim, None, ())
+    axes = None if dim is None else axes_argument(NANSUM, t, dim, None)
     return apply_n(NANSUM, (t,), (axes, flag_argument(NANSUM, keepdim, None)))
 
 
@@ -177,8 +177,7 @@ def both(function, spread, input, dim, unbiased, correction, keepdim):
     if not (t.is_floating_point() or t.is_complex()):
         raise RuntimeError(f"{function} only support floating point and complex dtypes")
     if not isinstance(keepdim, bool):
-        signature = "Tensor input, tuple of ints dim, bool unbiased = True, bool keepdim = False"
-        raise messages.no_such_call(function, (t, dim), {"keepdim": keepdim}, [signature])
+        raise messages.fits_none(function)
     if isinstance(dim, bool):  # the old form: var_mean(input, unbiased)
         dim, unbiased = None, dim
     if unbiased is not None:
@@ -277,10 +276,7 @@ def nanquantile(input, q, dim=None, keepdim=False, *, interpolation="linear", ou
 def check_quantiles(function, t, q, interpolation):
     """The places asked for, as an array of float64."""
     if not isinstance(q, (Tensor, int, float)):
-        rest = 'int dim = None, bool keepdim = False, *, str interpolation = "linear", Tensor out = None'
-        raise messages.no_such_call(
-            function, (t, q), {}, [f"Tensor input, {word} q, {rest}" for word in ("Tensor", "float")]
-        )
+        raise messages.fits_none(function)
     if str(t.dtype) not in ("torch.float32", "torch.float64"):
         raise RuntimeError(f"{function}() input tensor must be either float or double dtype")
     if not t.numel():

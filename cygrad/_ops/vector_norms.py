@@ -140,7 +140,7 @@ def check_order(ord):
 def axes_of(t, dim):
     if dim is not None and (isinstance(dim, bool) or not hasattr(dim, "__index__")):
         integers(dim, "linalg_vector_norm", "dim", 3)
-    return axes_argument(VECTOR_NORM, t, dim, None, ())
+    return axes_argument(VECTOR_NORM, t, dim, None)
 
 
 def checked_out(t, out):

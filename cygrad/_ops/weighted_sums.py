@@ -17,7 +17,6 @@ from cygrad._kernels.pointwise import where as select
 from cygrad._ops.arithmetic import div, mul, neg, sub
 from cygrad._ops.checks import (
     NUMBERS,
-    no_such_call,
     require_broadcast,
     require_kind,
     require_tensors,
@@ -106,8 +105,7 @@ def lerp(input, end, weight, *, out=None):
     tensor([ 0.5000, 15.0000])
     """
     if not (isinstance(input, Tensor) and isinstance(end, Tensor) and isinstance(weight, (Tensor, *NUMBERS))):
-        signatures = "Tensor input, Tensor end, Tensor weight", "Tensor input, Tensor end, Number weight"
-        raise no_such_call("lerp", (input, end, weight), *signatures)
+        raise messages.fits_none("lerp")
     require_same_type(input, "end", end)
     require_broadcast(input, end)
     if not isinstance(weight, Tensor):
