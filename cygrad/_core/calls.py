@@ -69,10 +69,8 @@ KINDS = {
         unitriangular with_replacement wrap zero_infinity""".split(),
         "bool",
     ),
-    **dict.fromkeys("eps margin momentum atol rtol max_norm norm_type base delta".split(), "float"),
-    **dict.fromkeys(
-        "groups num_groups storage_offset reduction diagonal decimals minlength ignore_index".split(), "int"
-    ),
+    **dict.fromkeys("eps margin momentum atol rtol base delta".split(), "float"),
+    **dict.fromkeys("groups num_groups storage_offset diagonal decimals minlength ignore_index".split(), "int"),
 }
 # Found in torch.special alone, beside the polynomials
 SPECIAL = frozenset(
@@ -156,14 +154,14 @@ class Call:
             return self.wrong("dtype", "torch.dtype")
         if not about:
             return self.misfit()
-        found = text
-        if about[1] == self.plain.__name__:
-            found = self.title + text.removeprefix(about[1])
-            found = re.sub(r"but (\d+) positional arguments \(and .*\) were", r"but \1 were", found)
+        if about[1] != self.plain.__name__ or self.title in IN_PYTHON:
+            return None
+        found = self.title + text.removeprefix(about[1])
+        found = re.sub(r"but (\d+) positional arguments \(and .*\) were", r"but \1 were", found)
         match = BY_POSITION.search(found)
         if match and match[1] in self.named:
             found = found.replace(match[0], f"argument '{match[1]}'")
-        return found if found != text else None
+        return found
 
     def misfit(self):
         """The text of the error of the first argument that is of another kind than all of its name, or None."""

@@ -7,13 +7,13 @@ import math
 
 import numpy as np
 
-from cygrad._core import messages
 from cygrad._core.access import array_of, tensor_of
 from cygrad._core.opdef import named
 from cygrad._core.sites import warn
 from cygrad._kernels.gpu.library import as_array
 from cygrad._ops.arguments import require
 from cygrad._ops.arithmetic import add, mul
+from cygrad._ops.checks import typed
 from cygrad._ops.creation import place_of
 from cygrad._ops.random import keep_mask
 from cygrad._ops.views import squeeze, unsqueeze
@@ -25,7 +25,8 @@ def _checked(input, p, train, function):
     """The probability as a float, after all checks; 0 if nothing is dropped."""
     probability = float(p)
     if not 0 <= probability <= 1:
-        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+        kind = RuntimeError if math.isnan(probability) else ValueError
+        raise kind(f"dropout probability has to be between 0 and 1, but got {p}")
     if not train or probability == 0:
         return 0.0
     if require(input, function).dtype.name == "bool" or not (input.dtype.is_floating_point or input.dtype.is_complex):
@@ -173,10 +174,11 @@ def _of_package(name, what, **how):
     """The form `name(input, p, train)`, and the one that overwrites."""
 
     def form(function, inplace):
+        @typed(p=float, train=bool)
         @named(function)
         def call(input, p, train):
-            if not isinstance(train, bool):
-                raise messages.wrong_type(function, "train", 3, "bool", train)
+            if not 0 <= p <= 1:
+                raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {float(p):g}")
             return _dropped(input, p, train, inplace, name, **how)
 
         call.__doc__ = what + (" It overwrites `input`." if inplace else "")

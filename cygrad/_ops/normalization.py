@@ -148,6 +148,10 @@ def _check_types(input, kernel, *parameters):
             raise RuntimeError("mixed dtype (CPU): expect parameter to have scalar type of Float")
         if kind.itemsize != 2 or not kind.is_floating_point:
             raise RuntimeError("mixed dtype (CPU): all inputs must share same datatype.")
+        return
+    for other in parameters:
+        if other is not None and other.dtype is not kind:
+            raise RuntimeError(f"expected scalar type {kind.type_name} but found {other.dtype.type_name}")
 
 
 def _optional(value, function, name, position):

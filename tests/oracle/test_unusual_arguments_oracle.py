@@ -129,3 +129,30 @@ def test_words_of_calls_that_fit_no_signature():
         *("torch.special.zeta(x)", "torch.special.ndtr()", "torch.special.ndtr('a')", "torch.fft.fft()"),
         *("x.div_('a')", "torch.mean('a')", "torch.mean('a', 0, 1)", "torch.squeeze()"),
     )
+
+
+def test_parameters_of_normalisations_of_another_type():
+    types = ["None", *(f"torch.ones(4, dtype=torch.{kind})" for kind in ("float32", "float64", "float16", "int64"))]
+    calls = (
+        "F.layer_norm({x}, (4,), {a}, {b})",
+        "F.group_norm({x}, 2, {a}, {b})",
+        "F.batch_norm({x}, None, None, {a}, {b}, True)",
+        "F.batch_norm({x}, {a}, {a}, {b}, {b}, False)",
+        "F.instance_norm({x}[..., None].expand(2, 4, 3), None, None, {a}, {b})",
+    )
+    for kind in ("float32", "float64", "float16"):
+        x = f"torch.ones(2, 4, dtype=torch.{kind})"
+        check(*(call.format(x=x, a=a, b=b) + ".dtype" for call in calls for a in types for b in types))
+
+
+def test_probabilities_of_dropout():
+    names = [f"torch.{kind}dropout" for kind in ("", "alpha_", "feature_", "feature_alpha_")]
+    numbers = "-1.0", "1.5", "float('nan')", "-float('inf')"
+    check(*(f"{name}(x, {p}, True)" for name in (*names, "F.dropout", "F.alpha_dropout") for p in numbers))
+    check(*(f"{name}(x, {p}, True)" for name in names for p in ("'a'", "None", "[]", "1j")))
+    check("torch.dropout(x, 0.5, 1)", "torch.dropout_(x, 2, True)")
+
+
+def test_reductions_that_are_none():
+    names = "mse_loss", "kl_div", "hinge_embedding_loss", "soft_margin_loss", "binary_cross_entropy_with_logits"
+    check(*(f"F.{name}(x, x, reduction={how})" for name in names for how in ("None", "1.5", "True", "'foo'", "0")))
