@@ -53,6 +53,8 @@ def _blank(real, imag):
     shape = real.shape
     if imag.shape != shape:
         shape = np.broadcast_shapes(shape, imag.shape)
+    elif type(real) is np.ndarray:
+        return np.empty_like(real, _COMPLEX[real.dtype])  # in its order in memory
     return np.empty(shape, _COMPLEX[real.dtype], like=real if is_array(real) else imag)
 
 

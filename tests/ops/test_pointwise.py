@@ -399,3 +399,14 @@ def test_in_place_forms_take_no_out():
     for call in (lambda: torch.relu_(), lambda: torch.relu_(3)):
         with pytest.raises(TypeError, match=r"relu_\(\)"):
             call()
+
+
+@pytest.mark.parametrize("name", ["erfc", "erfinv", "lgamma", "digamma", "i0", "complex", "polar"])
+@pytest.mark.parametrize("order", [(1, 0, 2), (2, 1, 0), (0, 2, 1)])
+def test_results_lie_in_memory_as_the_operand_does(name, order):
+    x = (torch.arange(24.0).reshape(2, 3, 4) / 25).permute(order)
+    operands = (x, x) if name in ("complex", "polar") else (x,)
+    found, expected = getattr(torch, name)(*operands), getattr(torch, name)(*[t.contiguous() for t in operands])
+    assert found.stride() == x.stride() and found.equal(expected)
+    apart = getattr(torch, name)(*[t[:, ::2] for t in operands])
+    assert apart.equal(expected[:, ::2])
