@@ -156,3 +156,7 @@ def test_probabilities_of_dropout():
 def test_reductions_that_are_none():
     names = "mse_loss", "kl_div", "hinge_embedding_loss", "soft_margin_loss", "binary_cross_entropy_with_logits"
     check(*(f"F.{name}(x, x, reduction={how})" for name in names for how in ("None", "1.5", "True", "'foo'", "0")))
+
+
+def test_tolerances_that_are_tensors():
+    check(*(f"torch.linalg.{name}(x.half(), atol=torch.ones(2))" for name in ("matrix_rank", "pinv")))
