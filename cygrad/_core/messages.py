@@ -243,6 +243,12 @@ def check_clamp_type(result, out):
         raise RuntimeError(f"result type {result.type_name} can't be cast to the desired output type {c_word(out)}")
 
 
+def check_abs_in_place(t):
+    """Raise if `abs_` would put real numbers into a complex tensor, which `out=` may."""
+    if t.is_complex():
+        raise RuntimeError("In-place abs is not supported for complex tensors.")
+
+
 def check_inplace_shape(result, out):
     """The shape of a result to be written into an operand must broadcast to that of the operand."""
     import numpy as np

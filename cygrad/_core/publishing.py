@@ -30,8 +30,9 @@ def published(module, others):
 
     `module` is a family's namespace (`globals()`): every row whose entry point it holds is bound. Functions
     without a row (those made of other ops) are named in the module's `composite` dictionary
-    {name: flags}; methods that differ from the function of their name, in its `methods` {name: function}; `others` are
-    functions that the package has under these names.
+    {name: flags}; methods that differ from the function of their name, in its `methods` {name: function}; what in-place
+    forms alone ask of their tensor, in its `in_place_checks` {name: function}; `others` are functions that the package
+    has under these names.
     """
     from cygrad._core.autocast import guard
 
@@ -39,6 +40,7 @@ def published(module, others):
     functions = {}
     methods = {}
     looked_at = {}
+    checks = module.get("in_place_checks", {})
     rows = {name: (row.flags, row) for name, row in unpublished.items() if name in module}
     rows.update({name: (flags, None) for name, flags in module.get("composite", {}).items()})
     for name, (flags, row) in rows.items():
@@ -59,7 +61,7 @@ def published(module, others):
             if not flags & FUNCTION_ONLY:
                 methods[public] = entry
             if flags & INPLACE:
-                methods[public + "_"] = in_place = _in_place_form(entry, public + "_")
+                methods[public + "_"] = in_place = _in_place_form(entry, public + "_", checks.get(name))
                 if not flags & METHOD_ONLY:
                     functions[public + "_"] = in_place
     for entries, more in ((methods, module.get("methods", {})), (functions, others)):
@@ -106,7 +108,17 @@ def _of_method(error, name):
     return TypeError(re.sub(r"got \(Tensor(, )?", "got (", text, count=1))
 
 
-def _in_place_form(entry, name):
+def _after(check, entry):
+    def checked(input, *, out):
+        check(input)
+        return entry(input, out=out)
+
+    return checked
+
+
+def _in_place_form(entry, name, check=None):
+    entry = entry if check is None else _after(check, entry)
+
     def unusual(*args, **kwargs):
         if args and isinstance(args[0], TypeError):
             raise _of_method(args[0], name) from None

@@ -5,7 +5,7 @@ With CYGRAD_PURE=1 in the environment it is everything. Nothing here warns of ov
 
 import math
 import sys
-from functools import wraps
+from functools import cmp_to_key, wraps
 from typing import Any
 
 import numpy as np
@@ -209,3 +209,28 @@ def adam(param, grad, mean, square, largest, settings):
         np.maximum(largest, square, out=largest)
         square = largest
     param -= settings["step_size"] * mean / (np.sqrt(square) / settings["root_of_correction"] + settings["eps"])
+
+
+def where(condition, a, b):
+    """In the order in memory of the first array that has one, where NumPy's would be the order of indices."""
+    arrays = condition, a, b
+    if all(array.flags.c_contiguous for array in arrays):
+        return np.where(*arrays)
+    arrays = np.broadcast_arrays(*arrays)
+    order = order_in_memory(arrays)
+    back = sorted(range(len(order)), key=order.__getitem__)
+    return np.where(*(array.transpose(order) for array in arrays)).transpose(back)
+
+
+def order_in_memory(arrays):
+    """The dimensions of arrays of one shape, those with the longest steps first; the first array that differs decides."""
+    shape = arrays[0].shape
+
+    def compare(i, j):
+        for array in arrays:
+            one, other = abs(array.strides[i]), abs(array.strides[j])
+            if one and other and (one, shape[j]) != (other, shape[i]):
+                return other - one or shape[i] - shape[j]
+        return 0
+
+    return sorted(range(len(shape)), key=cmp_to_key(compare))

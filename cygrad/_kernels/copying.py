@@ -154,6 +154,12 @@ def memory_from(array):
     return owner.ravel("K")[offset // array.itemsize :]
 
 
+def check_bits(number):
+    """Raise OverflowError for an int beyond 64 bits."""
+    if isinstance(number, int) and not -(2**63) <= number < 2**64:
+        raise OverflowError("int too big to convert" if number > 0 else "can't convert negative int to unsigned")
+
+
 def element(number, dtype):
     """A Python number as a 0-dim array. Raises RuntimeError if it does not fit, OverflowError beyond 64 bits.
 
@@ -171,8 +177,7 @@ def element(number, dtype):
         if number.imag:
             raise _does_not_fit(dtype)
         number = number.real
-    if isinstance(number, int) and not -(2**63) <= number < 2**64:
-        raise OverflowError("int too big to convert")
+    check_bits(number)
     if dtype.kind == "b":
         return np.array(bool(number))
     _check_range(number, dtype)

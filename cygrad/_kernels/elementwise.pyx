@@ -11,6 +11,7 @@ from numpy cimport (
     PyArray_ISBEHAVED_RO, PyArray_IS_C_CONTIGUOUS, PyArray_ITEMSIZE, PyArray_NDIM, PyArray_SIZE,
     PyArray_TYPE, ndarray)
 
+from cygrad._kernels import by_numpy
 from cygrad._kernels.arrays cimport cast, empty_like, one_block
 from cygrad._kernels.loops cimport Ufunc
 from cygrad._kernels.parallel cimport HEAVY, LIGHT, Elements, enter, over
@@ -130,7 +131,7 @@ def where(ndarray condition not None, ndarray a not None, ndarray b not None):
     if (PyArray_TYPE(condition) != cnp.NPY_BOOL or PyArray_TYPE(a) != PyArray_TYPE(b) or s.size not in (4, 8)
             or s.a_is_one and s.b_is_one or not PyArray_IS_C_CONTIGUOUS(condition)
             or not (s.a_is_one or _lies_like(a, condition)) or not (s.b_is_one or _lies_like(b, condition))):
-        return np.where(condition, a, b)
+        return by_numpy.where(condition, a, b)
     out = empty_like(b if s.a_is_one else a)
     elements.count = 0
     enter(&elements, condition)

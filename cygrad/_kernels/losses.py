@@ -120,7 +120,7 @@ def multi_margin(x, target, weight, margin, p):
     """Of each row the mean of (margin - x[target] + x)^p where positive, other classes than the target's."""
     rows = np.arange(len(x), like=x)
     with np.errstate(all="ignore"):
-        gap = np.maximum(x - x[rows, target][:, None] + x.dtype.type(margin), 0)
+        gap = np.fmax(x - x[rows, target][:, None] + x.dtype.type(margin), 0)  # which passes over nan
         gap[rows, target] = 0
         losses = (gap if p == 1 else gap * gap).sum(1) / x.dtype.type(x.shape[1])
         return losses if weight is None else losses * weight[target]

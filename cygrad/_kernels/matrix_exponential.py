@@ -26,14 +26,14 @@ THETA = {
 
 @over_stacks(2)
 def matrix_exp(a):
-    """e^A; nan for matrices with nan or inf."""
+    """e^A, in C order; nan for matrices with nan or inf."""
     if not a.size:
         return a.copy()
     if a.dtype.char not in "fdFD":
         return matrix_exp(a.astype(np.float32)).astype(a.dtype)
     stack = a.reshape(-1, *a.shape[-2:])
     finite = np.isfinite(stack).all((-2, -1))
-    result = np.full_like(stack, np.nan)
+    result = np.full_like(stack, np.nan, order="C")
     with np.errstate(all="ignore"):
         result[finite] = exponentials(stack[finite])
     return result.reshape(a.shape)

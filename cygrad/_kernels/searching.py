@@ -29,9 +29,10 @@ def searchsorted(sequence, values, side):
 
 
 def isin(elements, tests, unique, invert):
-    """Whether each element is among `tests`."""
+    """Whether each element is among `tests`; in C order."""
     if elements.ndim == 0:  # NumPy's shortcuts sort
         return as_array((elements == tests).any() != invert)
+    elements = dense(elements)
     if elements.size * tests.size <= FEW and isinstance(elements, np.ndarray):
         return (elements[..., None] == tests.reshape(-1)).any(-1) ^ invert
     return np.isin(elements, tests, assume_unique=unique, invert=invert)

@@ -142,7 +142,7 @@ MIN_DIM = choice_along(
 )
 
 
-def max(input, dim=..., keepdim=False, *, other=None, axis=None, keepdims=None, out=None):
+def max(input, dim_or_other=..., keepdim=False, *, dim=..., other=None, axis=None, keepdims=None, out=None):
     """The largest element; with `dim` (an int) the largest ones along it and where they are; or of two tensors.
 
     - `max(input)`: the largest of all elements. Saves `input` and it. Gradient: g, shared by all that are equal to it.
@@ -160,10 +160,10 @@ def max(input, dim=..., keepdim=False, *, other=None, axis=None, keepdims=None, 
     >>> x.max(dim=1).values, x.max(dim=1).indices
     (tensor([5., 3.]), tensor([1, 0]))
     """
-    return extreme((MAX, MAX_DIM, maximum), input, dim, keepdim, other, axis, keepdims, out)
+    return extreme((MAX, MAX_DIM, maximum), input, dim_or_other, keepdim, dim, other, axis, keepdims, out)
 
 
-def min(input, dim=..., keepdim=False, *, other=None, axis=None, keepdims=None, out=None):
+def min(input, dim_or_other=..., keepdim=False, *, dim=..., other=None, axis=None, keepdims=None, out=None):
     """The smallest element; with `dim` (an int) the smallest ones along it and where they are; or of two tensors.
 
     `min(input)`, `min(input, dim)` and `min(input, other)` save what those of `max` do, and have the same gradients and
@@ -176,18 +176,24 @@ def min(input, dim=..., keepdim=False, *, other=None, axis=None, keepdims=None, 
     >>> x.min(dim=1).values, x.min(dim=1).indices
     (tensor([1., 2.]), tensor([0, 1]))
     """
-    return extreme((MIN, MIN_DIM, minimum), input, dim, keepdim, other, axis, keepdims, out)
+    return extreme((MIN, MIN_DIM, minimum), input, dim_or_other, keepdim, dim, other, axis, keepdims, out)
 
 
-def extreme(forms, input, dim, keepdim, other, axis, keepdims, out):
+def extreme(forms, input, dim_or_other, keepdim, dim, other, axis, keepdims, out):
     """`max` or `min`; `forms` are the row for all elements, that for a dimension, and the function of two tensors."""
     of_all, of_dim, of_two = forms
-    if isinstance(dim, Tensor) and keepdim is False and keepdims is None:  # else it is a dimension
-        dim, other = ..., dim
+    if isinstance(dim_or_other, Tensor) and keepdim is False and keepdims is None and other is None:
+        dim_or_other, other = ..., dim_or_other  # with one of the two it is a dimension
+    if dim_or_other is not ...:
+        if dim is not ...:
+            raise messages.no_such_call(of_all.name, (input, dim_or_other), {"dim": dim}, MAX_SIGNATURES)
+        dim = dim_or_other
+    dim = dim if axis is None else axis
     if other is not None:
+        if dim is not ...:
+            raise messages.no_such_call(of_all.name, (input, dim), {"other": other}, MAX_SIGNATURES)
         return of_two(input, other, out=out)
     t = tensor_argument(of_all, input, "input", 1)
-    dim = dim if axis is None else axis
     if dim is ...:
         if keepdim is not False or keepdims is not None:
             raise messages.fits_none(of_all.name)

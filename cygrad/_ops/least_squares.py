@@ -81,6 +81,7 @@ def linalg_lstsq(input, b, rcond=None, *, driver=None, out=None):
     t, other = require(input, "linalg_lstsq"), require(b, "linalg_lstsq", "b", 2)
     is_vector, batch = check_call(t, other, driver)
     if t.dim() > other.dim() and not is_vector:  # matrices, for all of which there is one B
+        batch = broadcast_shape(batch, tuple(other.shape[:-2]))
         other = expand(other, (*batch, *other.shape[-2:]))
         t = expand(t, (*batch, *t.shape[-2:]))
     driver, given_rcond = driver or "gelsy", rcond
@@ -97,6 +98,8 @@ def linalg_lstsq(input, b, rcond=None, *, driver=None, out=None):
     if m > n and driver != "gelsy" and (rank == n).all():
         squares = kernels.residuals(a, columns, x)
     x = x[..., 0] if is_vector else x
+    own = tuple(slice(None if length > 1 else 1) for length in array_of(input).shape[:-2])  # not of the common stack
+    rank, values = rank[own], values[own]
     rank = np.empty(0, np.int64, like=values) if driver == "gels" else as_array(rank).astype(np.int64, copy=False)
     values = values if driver in ("gelsd", "gelss") else nothing
     args = (is_vector, given_rcond, driver)

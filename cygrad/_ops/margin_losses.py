@@ -7,7 +7,7 @@ import numpy as np
 
 from cygrad._core import messages
 from cygrad._core.access import array_of, tensor_of
-from cygrad._core.dual import keep
+from cygrad._core.dual import is_recorded, keep
 from cygrad._core.gradients_in_blocks import in_parts, is_own
 from cygrad._core.opdef import ELSEWHERE, IN0, IN1, IN2, declare, named, publish
 from cygrad._core.record import promoted, result_type
@@ -34,7 +34,7 @@ from cygrad._ops.loss_reductions import (
 )
 from cygrad._ops.pointwise import sigmoid
 from cygrad._ops.reductions import sum as total
-from cygrad._ops.selection import clamp_min, where
+from cygrad._ops.selection import where
 from cygrad._ops.views import reshape, unsqueeze
 
 # -- by element --
@@ -174,6 +174,7 @@ def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="m
     """`log(1 + exp(-target * input))`, target 1 or -1; mean, sum, or of each element.
 
     Saves both. Gradient: -g * target * sigmoid(-target * input), divided by the number of elements for the mean.
+    Complex numbers have none.
 
     >>> import cygrad
     >>> cygrad.nn.functional.soft_margin_loss(cygrad.tensor([0.0]), cygrad.tensor([1.0]))
@@ -182,8 +183,14 @@ def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="m
     x, y = require(input, "soft_margin_loss"), require(target, "soft_margin_loss", "target", 2)
     how = reduction_of(reduction, size_average, reduce)
     broadcast_shape(array_of(x).shape, array_of(y).shape)  # raises if they do not
-    if not x.dtype.is_floating_point:
-        raise RuntimeError(f"result type Float can't be cast to the desired output type {x.dtype.type_name}")
+    kind = result_type((x, y))
+    if not (x.is_floating_point() or x.is_complex()) or kind.is_complex > x.is_complex():
+        kind = result_type((x, y, 1.0))
+        raise RuntimeError(f"result type {kind.type_name} can't be cast to the desired output type {x.dtype.type_name}")
+    if x.is_complex() and is_recorded(x):
+        raise RuntimeError(
+            "soft_margin_loss does not support automatic differentiation for outputs with complex dtype."
+        )
     kernel, arrays = kernels.soft_margin, (array_of(x), array_of(y))
     if arrays[1].dtype.kind in "biu" and arrays[0].dtype.char in "fd" and not is_array(arrays[0]):
         kernel = kernels.soft_margin_of_labels  # which converts block by block
@@ -223,10 +230,11 @@ def multi_margin_rule(n, g):
     classes = array_of(target).reshape(-1)
     labels = (classes[:, None] == np.arange(scores.shape[1], like=classes)).astype(array_of(x).dtype)
     gap = add(sub(scores, gather(scores, 1, tensor_of(classes[:, None]))), margin)
-    scale = np.where(array_of(gap) > 0, 1 - labels, 0) * labels.dtype.type(p / labels.shape[1])
+    counts = array_of(gap) > 0
+    scale = np.where(counts, 1 - labels, 0) * labels.dtype.type(p / labels.shape[1])
     if weight is not None:
         scale *= array_of(weight)[classes][:, None]
-    slope = tensor_of(scale) if p == 1 else mul(clamp_min(gap, 0), tensor_of(scale))
+    slope = tensor_of(scale) if p == 1 else mul(where(tensor_of(counts), gap, 0.0), tensor_of(scale))
     slope = sub(slope, mul(total(slope, 1, True), tensor_of(labels)))
     return mul(_per_row(spread(n, g), x), slope if x.ndim == 2 else reshape(slope, tuple(x.shape)))
 
@@ -244,6 +252,7 @@ MULTI_MARGIN = declare(
 def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"):
     """The mean over other classes j of `max(0, margin - input[target] + input[j])^p`; mean, sum, or of each sample.
 
+    What is nan there counts as 0.
     Shapes: input (C) or (N, C), target () or (N) of int64, weight (C), by which the losses of a class count. p is 1 or
     2. Saves all. Raises ValueError or RuntimeError for what does not fit.
 

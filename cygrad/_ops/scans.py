@@ -307,8 +307,8 @@ def logcumsumexp(input, dim=None, *, out=None):
 def diff(input, n=1, dim=-1, prepend=None, append=None, *, out=None):
     """The differences x[i + 1] - x[i] along `dim`, `n` times over; of truth values, whether they differ.
 
-    `prepend` and `append` are joined to `input` first. The result is shorter by `n` there. Raises RuntimeError for a
-    tensor without dimensions and for a negative `n`.
+    `prepend` and `append` are joined to `input` first, unless `n` is 0. The result is shorter by `n` there. Raises
+    RuntimeError for a tensor without dimensions, for parts that do not fit, and for a negative `n`.
 
     >>> import cygrad
     >>> cygrad.diff(cygrad.tensor([1, 4, 9, 16]))
@@ -322,7 +322,9 @@ def diff(input, n=1, dim=-1, prepend=None, append=None, *, out=None):
         raise RuntimeError(f"order must be non-negative but got {n}")
     dim = dim_argument(dim, t.dim(), "diff", "dim", 3)
     parts = [part for part in (prepend, t, append) if part is not None]
-    if len(parts) > 1:
+    for part in parts:
+        _check_part(part, t, dim)
+    if len(parts) > 1 and n:
         t = cat(parts, dim)
     difference = logical_xor if str(t.dtype) == "torch.bool" else sub
     result = t if n else t.clone()
@@ -333,6 +335,18 @@ def diff(input, n=1, dim=-1, prepend=None, append=None, *, out=None):
         else:
             result = of_neighbours(result, dim, difference)
     return given("sub", result, out)
+
+
+def _check_part(part, t, dim):
+    """Raise unless a tensor goes before or behind another along the dimension."""
+    if part.ndim != t.ndim:
+        raise RuntimeError("diff expects prepend or append to be the same dimension as input")
+    for i, (wanted, found) in enumerate(zip(t.shape, part.shape)):
+        if i != dim and wanted != found:
+            raise RuntimeError(
+                "diff expects the shape of tensor to prepend or append to match that of input except along the "
+                f"differencing dimension; input.size({i}) = {wanted}, but got tensor.size({i}) = {found}"
+            )
 
 
 DIFFERENCE = variant(LINEAR_STEPS, "SubBackward0")

@@ -6,9 +6,10 @@ from cygrad._core import messages
 from cygrad._core.access import array_of
 from cygrad._core.dtypes import as_dtype
 from cygrad._core.opdef import FUNCTION_ONLY, NONDIFF, declare, publish
-from cygrad._core.record import record_n, write_into
+from cygrad._core.record import as_type, promoted, record_n, result_type, write_into
 from cygrad._core.tensor import Tensor
 from cygrad._kernels import searching as kernels
+from cygrad._kernels.copying import check_bits
 from cygrad._kernels.gpu.library import beside, is_array
 
 QUIET = NONDIFF | FUNCTION_ONLY
@@ -16,6 +17,8 @@ _NUMBERS = (int, float, complex)
 
 
 def _kind_of(value):
+    if type(value) is int:
+        return result_type((value,))
     return value.dtype if isinstance(value, Tensor) else as_dtype(np.asarray(value).dtype)
 
 
@@ -150,13 +153,22 @@ def isin(elements, test_elements, *, assume_unique=False, invert=False, out=None
     ):
         raise messages.fits_none("isin")
     for value in given:
+        check_bits(value)
         kind = _kind_of(value)
         if kind.is_complex or kind.name == "bool":
             raise RuntimeError(f"Unsupported input type encountered for isin(): {kind.type_name}")
-    like = array_of(next(value for value in given if isinstance(value, Tensor)))
-    ours, tests = (array_of(value) if isinstance(value, Tensor) else beside(value, like) for value in given)
+    like = next(value for value in given if isinstance(value, Tensor))
+    if any(isinstance(value, Tensor) and value.dtype.name == "bfloat16" for value in given):
+        ours, tests = promoted(*given, 0)  # NumPy does not know how
+    else:
+        ours, tests = (array_of(value) if isinstance(value, Tensor) else _beside(value, like) for value in given)
     array = kernels.isin(ours, tests, bool(assume_unique), bool(invert))
     return _finished(ISIN, array, given if isinstance(elements, Tensor) else (test_elements,), out)
+
+
+def _beside(number, t):
+    """A number as an array, of the type that it has beside the elements of a tensor."""
+    return beside(as_type(number, result_type((t, number))), array_of(t))
 
 
 composite = {"bucketize": FUNCTION_ONLY}

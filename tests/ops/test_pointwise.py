@@ -215,6 +215,11 @@ def test_complex_absolute_value_in_place_is_refused():
         torch.tensor([1j]).abs_()
 
 
+def test_complex_absolute_value_goes_where_it_came_from():
+    z = torch.tensor([3 + 4j, -1j])
+    assert torch.abs(z, out=z) is z and z.tolist() == [5, 1] and z._version == 1
+
+
 def test_log10_of_powers_of_ten_is_exact():
     exponents = list(range(-30, 38))
     powers = np.array([10.0**n for n in exponents], np.float32)

@@ -1,5 +1,7 @@
 """How results lie in memory where operands do not lie in the order of their indices."""
 
+import itertools
+
 import numpy as np
 import pytest
 from ops.calls import SAMPLES, Call, Cygrad
@@ -11,7 +13,7 @@ torch = pytest.importorskip("torch", reason="compares with PyTorch (tox -e oracl
 pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]
 
 NAMES = """abs add argsort atan2 ceil clone cumsum div eq exp fill flip floor gelu gt index_fill index_put mul neg pow
-relu round sigmoid softmax sort sqrt sub tanh trunc""".split()
+relu round sigmoid softmax sort sqrt sub tanh trunc where isin linalg_matrix_exp masked_fill msort topk""".split()
 
 
 def in_order(order):
@@ -64,3 +66,37 @@ def test_of_all_operands(name, layout):
         if sample.any_layout:
             calls = [Call(name, sample, LAYOUTS[layout], requires_grad=False, on=on) for on in (FromNumpy, Torch)]
             assert strides(calls[0]) == strides(calls[1]), sample
+
+
+SHAPE = (2, 3, 4)
+ORDERS = {"rows": (0, 1, 2), "columns": (0, 2, 1), "reversed": (2, 1, 0), "last first": (2, 0, 1)}
+
+
+def mixed(library):
+    """Tensors of one shape in different orders, one with gaps, one expanded, and some that broadcast to that shape."""
+    for order in ORDERS.values():
+        back = sorted(range(3), key=order.__getitem__)
+        yield library.arange(24.0).reshape([SHAPE[i] for i in order]).permute(back)
+    yield library.arange(48.0).reshape(2, 3, 8)[..., ::2]
+    yield library.ones(1, 3, 4).expand(SHAPE)
+    yield library.ones(4)
+    yield library.tensor(2.0)
+    yield library.ones(3, 1)
+
+
+@pytest.mark.parametrize("name", ["where", "add", "atan2", "maximum", "lt", "clamp", "masked_fill"])
+def test_of_operands_that_lie_differently(name):
+    """The first that has an order decides."""
+
+    def program(library):
+        for x, y in itertools.product(mixed(library), repeat=2):
+            rows = library.arange(24.0).reshape(SHAPE)
+            calls = {
+                "where": [(x > 2, y, rows), (x > 2, rows, y), (rows > 2, x, y), (x > 2, y, 1.0), (rows > 2, 1.0, y)],
+                "masked_fill": [(x, y > 2, 1.0)],
+            }
+            for call in calls.get(name, [(x, y)]):
+                result = getattr(library, name)(*call)
+                yield [step for step, n in zip(result.stride(), result.shape) if n != 1]
+
+    assert list(program(cygrad)) == list(program(torch))

@@ -1,0 +1,120 @@
+"""Calls that few programs make, and operands at the edge of what an op takes."""
+
+import itertools
+
+import pytest
+from oracle.programs import compare
+
+pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]
+NAN = float("nan")
+TYPES = "uint8 int8 int64 float16 bfloat16 float32 float64".split()
+
+
+def test_absolute_values_into_complex_memory():
+    def program(torch, say):
+        for values in (3 + 4j, [3 + 4j, -1j], [[1j], [2 - 2j]]):
+            z = torch.tensor(values)
+            say(torch.abs(z, out=z) is z)
+            say(z)
+            say(lambda z=z: z.abs_())
+            say(lambda z=z: z.absolute_())
+
+    compare(program)
+
+
+@pytest.mark.parametrize("name", ["max", "min"])
+def test_a_tensor_as_dimension(name):
+    """By keyword it is one, by position the other operand, unless there is `keepdim`."""
+
+    def program(torch, say):
+        x, one = torch.tensor([[1.0, 3.0], [2.0, 0.0]]), torch.tensor(1)
+        function = getattr(torch, name)
+        for call in (
+            lambda: function(x, dim=one),
+            lambda: getattr(x, name)(dim=one),
+            lambda: function(x, dim=one, keepdim=True),
+            lambda: function(x, one),
+            lambda: function(x, one, True),
+            lambda: function(x, one, keepdim=True),
+            lambda: function(x, other=one),
+            lambda: function(x, axis=1),
+        ):
+            say(call)
+
+        def refuses(call):
+            with pytest.raises(TypeError):
+                call()
+
+        refuses(lambda: function(x, 1, dim=1))
+        refuses(lambda: function(x, one, other=one))
+        refuses(lambda: function(x, dim=1, other=one))
+
+    compare(program)
+
+
+def test_numbers_of_any_size_among_elements():
+    def program(torch, say):
+        numbers = [257, -1, 1.5, NAN, True, 1j, 0.1, 1 << 63, (1 << 64) - 1, 1 << 64, -(1 << 63), -(1 << 63) - 1]
+        for kind, number in itertools.product(TYPES, numbers):
+            for x in (torch.tensor([1, 255 if kind != "int8" else -1]), torch.tensor([0.1, 0.5, 1.9])):
+                x = x.to(getattr(torch, kind))
+                say(lambda x=x, number=number: torch.isin(x, number))
+                say(lambda x=x, number=number: torch.isin(number, x, invert=True))
+        for kinds in itertools.product(TYPES[3:], TYPES[2:]):
+            x, tests = (torch.tensor([0.1, 0.5]).to(getattr(torch, kind)) for kind in kinds)
+            say(torch.isin(x, tests))
+            say(torch.isin(x.repeat(100), tests.repeat(100)).sum())
+
+    compare(program)
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+def test_margin_of_nan(reduction):
+    """It counts as no loss."""
+
+    def program(torch, say):
+        x = torch.tensor([[NAN, 1, 2], [1, NAN, 0.5]], requires_grad=True)
+        for p, target in itertools.product((1, 2), ([0, 1], [1, 0], [2, 2])):
+            loss = torch.nn.functional.multi_margin_loss(x, torch.tensor(target), p=p, reduction=reduction)
+            say(loss)
+            say(torch.autograd.grad(loss.sum(), x)[0])
+
+    compare(program)
+
+
+def test_soft_margin_of_all_types():
+    def program(torch, say):
+        for kinds in itertools.product((*TYPES, "complex64", "complex128"), repeat=2):
+            x, y = (torch.tensor([1, 2, 1]).to(getattr(torch, kind)) for kind in kinds)
+            say(lambda x=x, y=y: torch.nn.functional.soft_margin_loss(x, y, reduction="none"))
+        z = torch.tensor([1 + 1j, 2 - 1j], requires_grad=True)
+        say(lambda: torch.nn.functional.soft_margin_loss(z, z.detach().conj()))
+        say(lambda: torch.nn.functional.soft_margin_loss(z.detach(), z.detach().conj().resolve_conj()))
+
+    compare(program)
+
+
+def test_differences_of_order_zero():
+    """What would be put before or behind is looked at, and left out."""
+
+    def program(torch, say):
+        x = torch.arange(6.0).reshape(2, 3)
+        for n, part in itertools.product((0, 1), ((2,), (2, 1), (3, 1), (1, 3))):
+            for dim in (0, 1):
+                say(lambda n=n, dim=dim, part=part: torch.diff(x, n=n, dim=dim, prepend=torch.ones(part)))
+                say(lambda n=n, dim=dim, part=part: torch.diff(x.int(), n=n, dim=dim, append=torch.ones(part)))
+
+    compare(program)
+
+
+@pytest.mark.parametrize("driver", [None, "gels", "gelsd", "gelss"])
+def test_least_squares_of_stacks_that_broadcast(driver):
+    """Ranks and singular values are those of the matrices as they were given."""
+
+    def program(torch, say):
+        for stacks in itertools.product(((), (1,), (3,), (3, 1), (1, 3), (2, 3)), repeat=2):
+            a = torch.ones(*stacks[0], 3, 2) + torch.arange(6.0).reshape(3, 2).sin()
+            for b in (torch.ones(*stacks[1], 3, 2), torch.ones(*stacks[1], 3)):
+                say(lambda a=a, b=b: [list(t.shape) for t in torch.linalg.lstsq(a, b, driver=driver)])
+
+    compare(program)
