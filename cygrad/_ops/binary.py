@@ -44,6 +44,7 @@ from cygrad._ops.checks import (
 from cygrad._ops.logic import isinf
 from cygrad._ops.pointwise import conjugate, exp, exp2, log, sgn
 from cygrad._ops.selection import where
+from cygrad._ops.steps import in_steps
 from cygrad._ops.vector_norms import check_order, vector_norm
 
 SMOOTH = ELEMENTWISE | INPLACE | FLOAT_RESULT
@@ -377,8 +378,15 @@ def float_power(input, exponent, *, out=None):
             f"the output given to float_power has dtype {out.dtype.type_name} "
             f"but the operation's result requires dtype {dtype.type_name}"
         )
-    base, power = (v.to(dtype) if isinstance(v, Tensor) else v for v in (input, exponent))
-    return pow(base, power, out=out)
+    if out is not None or not (isinstance(input, Tensor) and isinstance(exponent, Tensor)):
+        base, power = (v.to(dtype) if isinstance(v, Tensor) else v for v in (input, exponent))
+        return pow(base, power, out=out)
+    return _wide_power(input, exponent, dtype)
+
+
+@in_steps(0, 0, node="PowBackward1")
+def _wide_power(base, power, dtype):
+    return pow(base.to(dtype), power.to(dtype))
 
 
 def float_power_(self, exponent):
