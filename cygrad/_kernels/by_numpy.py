@@ -223,7 +223,7 @@ def where(condition, a, b):
 
 
 def order_in_memory(arrays):
-    """The dimensions of arrays of one shape, those with the longest steps first; the first array that differs decides."""
+    """The dimensions of arrays of one shape, those of longest steps first; earlier arrays decide."""
     shape = arrays[0].shape
 
     def compare(i, j):

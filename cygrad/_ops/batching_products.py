@@ -137,7 +137,7 @@ def _layer_norm(call):
     return found if bias is None else found + call.aligned(bias, x.ndim)
 
 
-@rule("group_norm")
+@rule("group_norm instance_norm")
 def _group_norm(call):
     x, *parameters = call.inputs
     groups, eps = call.args[4:6]

@@ -31,7 +31,6 @@ from cygrad._ops.loss_checks import check_constant
 from cygrad._ops.pointwise import rsqrt, square
 from cygrad._ops.reductions import mean
 from cygrad._ops.reductions import sum as total
-from cygrad._ops.repeating import repeat
 from cygrad._ops.views import reshape
 
 NO_GRAD = 1  # the bit of `_core/state.pxd`
@@ -40,7 +39,7 @@ NO_GRAD = 1  # the bit of `_core/state.pxd`
 def _normalized(op, input, weight, bias, frame, given=None, more=()):
     """(result, mean, mean square) of a normalisation; the node's args begin with those that `_rule` needs."""
     array = array_of(input)
-    if op is GROUP_NORM or op is BATCH_NORM:
+    if op is not LAYER_NORM and op is not RMS_NORM:
         array = _in_order(array)
     x = kernels.wide(kernels.shaped(array, frame.view))
     w, b = _broadcast(weight, frame), _broadcast(bias, frame)
@@ -195,16 +194,7 @@ def _batch_norm(input, weight, bias, running_mean, running_var, training, moment
     means, variances = _optional(running_mean, name, "running_mean", 4), _optional(running_var, name, "running_var", 5)
     shape = array_of(require(input, name)).shape
     channels = shape[1] if len(shape) > 1 else 0
-    for word, value in (("running_mean", means), ("running_var", variances), ("weight", w), ("bias", b)):
-        if value is not None:
-            if array_of(value).size != channels:
-                raise RuntimeError(f"{word} should contain {channels} elements not {value.numel()}")
-            if value is means or value is variances:
-                check_constant(value, "native_batch_norm", word)
-        elif not training and word.startswith("running"):
-            raise RuntimeError(f"{word} must be defined in evaluation mode")
-    if (means is None) != (variances is None):
-        raise ValueError("running_mean and running_var must either both be None or neither be None")
+    _check_channels(channels, means, variances, w, b, training)
     if len(shape) < 2:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-len(shape)}, 0], but got 1)")
     _check_types(input, name, w, b, means, variances)
@@ -213,11 +203,7 @@ def _batch_norm(input, weight, bias, running_mean, running_var, training, moment
     if not training:
         kept = tuple([kernels.wide(array_of(t).reshape(frame.parameter)) for t in (means, variances)])
         return _normalized(BATCH_NORM, input, w, b, frame, kept, more)[0]
-    for value in (means, variances):
-        if value is not None and not is_writable(array_of(value)):
-            raise faults.read_only_error(value)
-        if value is not None and is_forward():
-            _check_samples(input, value)
+    _check_running(input, means, variances)
     result, middle, squares = _normalized(BATCH_NORM, input, w, b, frame, None, more)
     if means is not None and math.prod(shape):
         kernels.follow(array_of(means), middle, array_of(variances), squares, math.prod(shape) // channels, momentum)
@@ -230,6 +216,29 @@ def _frame_of_batch(shape, fixed, eps):
     return Frame(shape, others, (1, shape[1]) + (1,) * (len(shape) - 2), others, True, fixed, eps)
 
 
+def _check_channels(channels, means, variances, weight, bias, training, batch=1):
+    """Raise unless all have an element for each channel; texts have those of all samples, if each has its own."""
+    for word, value in (("running_mean", means), ("running_var", variances), ("weight", weight), ("bias", bias)):
+        if value is not None:
+            if array_of(value).size != channels:
+                raise RuntimeError(f"{word} should contain {batch * channels} elements not {batch * value.numel()}")
+            if value is means or value is variances:
+                check_constant(value, "native_batch_norm", word)
+        elif not training and word.startswith("running"):
+            raise RuntimeError(f"{word} must be defined in evaluation mode")
+    if (means is None) != (variances is None):
+        raise ValueError("running_mean and running_var must either both be None or neither be None")
+
+
+def _check_running(input, *statistics):
+    """Raise unless running statistics can be overwritten."""
+    for value in statistics:
+        if value is not None and not is_writable(array_of(value)):
+            raise faults.read_only_error(value)
+        if value is not None and is_forward():
+            _check_samples(input, value)
+
+
 def _check_samples(input, running):
     """Raise if each sample of `vmap` would change statistics that all have in common."""
     if has_samples(input) and not has_samples(running):
@@ -238,6 +247,9 @@ def _check_samples(input, running):
             "place, were not batched.\n"
             "If you are using a module and do not need eval mode, please set `track_running_stats` to be False."
         )
+
+
+INSTANCE_NORM = _row("instance_norm", "ViewBackward0", "group eps")
 
 
 def instance_norm(
@@ -253,6 +265,7 @@ def instance_norm(
     """`batch_norm` for each sample alone: mean and variance are over all dimensions but the first two.
 
     Running statistics take over the mean of the samples' statistics; without `use_input_stats` they are used instead.
+    Saves input, weight and the statistics.
     Raises ValueError for one spatial element, RuntimeError for what does not fit.
 
     >>> import cygrad
@@ -271,7 +284,7 @@ def instance_norm(
 def instance_norm_of_package(
     input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled
 ):
-    """`batch_norm` for each sample alone; see nn.functional.instance_norm."""
+    """`batch_norm` for each sample alone; see nn.functional.instance_norm. Saves what that does."""
     return _instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps)
 
 
@@ -282,16 +295,19 @@ def _instance_norm(input, weight, bias, running_mean, running_var, use_input_sta
     if len(shape) < 2:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-len(shape)}, 0], but got 1)")
     batch, channels = shape[:2]
-    parameters = [None if p is None else repeat(p, batch) for p in (weight, bias)]
-    running = [None if r is None else repeat(r, batch) for r in (running_mean, running_var)]
-    folded = reshape(input, (1, batch * channels, *shape[2:]))
-    w, b = parameters
-    result = _batch_norm(folded, w, b, running[0], running[1], use_input_stats, momentum, eps)
-    if use_input_stats:
-        for own, new in zip((running_mean, running_var), running):
-            if own is not None and batch:
-                array_of(own)[...] = array_of(new).reshape(batch, -1).mean(0)
-    return reshape(result, shape)
+    w, b = _optional(weight, "batch_norm", "weight", 2), _optional(bias, "batch_norm", "bias", 3)
+    _check_channels(channels, running_mean, running_var, w, b, use_input_stats, batch)
+    _check_types(input, "batch_norm", w, b, running_mean, running_var)
+    if not use_input_stats:
+        return reshape(_batch_norm(input, w, b, running_mean, running_var, False, momentum, eps), shape)
+    _check_running(input, running_mean, running_var)
+    frame = _frame_of_groups(shape, channels, float(eps))
+    result, middle, squares = _normalized(INSTANCE_NORM, input, w, b, frame, None, (channels, frame.eps))
+    if running_mean is not None and math.prod(shape):
+        middle, squares = (a.reshape(batch, channels).mean(0) for a in (middle, squares))
+        count = math.prod(shape[2:])
+        kernels.follow(array_of(running_mean), middle, array_of(running_var), squares, count, momentum)
+    return result
 
 
 # -- over the last dimensions --
@@ -455,7 +471,6 @@ def _frame_of_groups(shape, num_groups, eps):
     )
 
 
-composite = {"instance_norm": ELSEWHERE}
 functions = publish(
     globals(),
     {

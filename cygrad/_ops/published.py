@@ -128,6 +128,9 @@ FUNCTIONS = {
     "moving": (
         "flip fliplr flipud roll rot90 "
     ),
+    "native_norms": (
+        "native_batch_norm native_group_norm native_layer_norm "
+    ),
     "normalization": (
         "batch_norm group_norm instance_norm layer_norm rms_norm "
     ),

@@ -22,12 +22,6 @@ FORWARDS = _table(
             0.75: "msort",
         },
     ),
-    (
-        "weights repeated for each image, as PyTorch does, and mean squares, where an image has few elements",
-        {
-            0.75: "instance_norm",
-        },
-    ),
 )
 
 # The same of gradients
@@ -36,18 +30,6 @@ BACKWARDS = _table(
         "the conjugate of a complex gradient in rows, and the solution that its order keeps apart",
         {
             1.25: "linalg_lu_solve",
-        },
-    ),
-    (
-        "gradients of weights for each image, which are then summed, as in PyTorch, where an image has few elements",
-        {
-            0.75: "instance_norm",
-        },
-    ),
-    (
-        "of both operands in double precision: what is saved are copies, so that a part can not be cast by itself",
-        {
-            1.5: "float_power",
         },
     ),
     (

@@ -118,3 +118,24 @@ def test_least_squares_of_stacks_that_broadcast(driver):
                 say(lambda a=a, b=b: [list(t.shape) for t in torch.linalg.lstsq(a, b, driver=driver)])
 
     compare(program)
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64", "int64"])
+def test_normalisations_with_statistics(kind):
+    def program(torch, say):
+        x = torch.arange(24.0).reshape(2, 4, 3).sin().to(getattr(torch, kind))
+        for p in (None, torch.arange(4.0).cos(), torch.arange(4.0).cos().to(x.dtype)):
+            say(lambda p=p: torch.native_layer_norm(x.transpose(1, 2), [4], p, p, 1e-5))
+            say(lambda p=p: torch.native_layer_norm(x, [4, 3], None, None, 1e-5))
+            say(lambda p=p: torch.native_group_norm(x, p, p, 2, 4, 3, 2, 1e-5))
+            say(lambda p=p: torch.native_batch_norm(x, p, p, None, None, True, 0.1, 1e-5))
+        for sizes in ((2, 4, 3, 3), (2, 4, 6, 2), (1, 8, 3, 2), (2, 4, 3, 0)) if x.is_floating_point() else ():
+            say(lambda sizes=sizes: torch.native_group_norm(x, None, None, *sizes, 1e-5))
+        if x.is_floating_point():
+            y = x.clone().requires_grad_()
+            result, *statistics = torch.native_layer_norm(y, [3], None, None, 1e-5)
+            say([t.requires_grad for t in statistics])
+            (found,) = torch.autograd.grad((result**3).sum(), y)
+            say([round(value, 3) for value in found.flatten().tolist()])
+
+    compare(program)

@@ -57,6 +57,7 @@ OTHER_NODES = {
         (
             "gaussian_nll_loss",
             "hinge_embedding_loss",
+            "instance_norm",
             "l1_loss",
             "margin_ranking_loss",
             "poisson_nll_loss",

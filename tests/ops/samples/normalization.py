@@ -5,7 +5,7 @@ from ops.sample import Sample, grid, integers, positive
 
 
 def samples():
-    return {**over_batch(), **over_last_dims(), **over_groups(), **by_norms()}
+    return {**over_batch(), **over_last_dims(), **over_groups(), **with_statistics(), **by_norms()}
 
 
 def normalized(a, axes, weight, bias, eps, parameter):
@@ -91,6 +91,18 @@ def over_groups():
             *(Sample(call, numpy=group) for call in [*calls, (grid(2, 4, 3), 2, w, b, 0.5)]),
             Sample((grid(3, 4), 2, None, b), numpy=group, oracle_grad=False),  # PyTorch's gradient fails
         ]
+    }
+
+
+def with_statistics():
+    x, w, b = grid(2, 4, 3), positive(4), grid(4)
+    parameters = (w, b), (None, None)
+    return {
+        "native_layer_norm": [Sample((grid(2, 3, 4), [4], w, b, 1e-5)), Sample((x, [4, 3], None, None, 1e-5))],
+        "native_group_norm": [
+            Sample((x, *rest, 2, 4, 3, 2, 1e-5), oracle_grad=False) for rest in ((w, b), (None, None))
+        ],
+        "native_batch_norm": [Sample((x, *rest, None, None, True, 0.1, 1e-5)) for rest in parameters],
     }
 
 
