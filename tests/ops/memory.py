@@ -33,12 +33,6 @@ BACKWARDS = _table(
         },
     ),
     (
-        "weights of all keys, as many as there may be before attention is done by blocks",
-        {
-            0.5: "scaled_dot_product_attention",
-        },
-    ),
-    (
         "of the padded signal, from which that of the signal is cut",
         {
             0.5: "stft",
