@@ -19,6 +19,7 @@ import numpy as np
 
 from cygrad._core.dtypes cimport (
     BOOLEAN, COMPLEX, INTEGRAL, default_dtype, dtype, dtype_of_num, dtype_of_scalar, promote_types)
+from cygrad._core.dual cimport check_read, is_forward
 from cygrad._core.tensor cimport Tensor, dtype_of
 from cygrad._kernels.arrays cimport MAXDIMS, cast, empty
 from cygrad._kernels.arrays cimport array_of_number, value_of
@@ -144,6 +145,8 @@ cdef int store(Target* target, object value, dtype wanted) except -1:
         if (<Tensor>value).array.size != 1:
             raise ValueError("only one element tensors can be converted to Python scalars\n"
                              "  to join tensors of several elements, use torch.stack or torch.cat")
+        if is_forward():
+            check_read(<Tensor>value, False)
         value = value_of((<Tensor>value).array)
     if target.num == NPY_FLOAT:
         (<float*>target.next)[0] = <float>PyFloat_AsDouble(value)

@@ -16,7 +16,7 @@ from numpy cimport (
 
 from cygrad._core.construct cimport canonical, checked_lengths, data_array
 from cygrad._core.dtypes cimport FLOATING, as_dtype, default_dtype, dtype, dtype_of_scalar, is_float_num
-from cygrad._core.dual cimport spread
+from cygrad._core.dual cimport is_forward, spread
 from cygrad._core.events cimport OP, WITH_OUT, mark_start, note_op
 from cygrad._core.inplace cimport check_memory, take_shape
 from cygrad._core.state cimport INFERENCE, NO_GRAD, ThreadState, thread_state
@@ -179,6 +179,10 @@ cpdef Tensor delivered(object array, object out, object requires_grad, str funct
 
 cpdef Tensor from_values(object data, dtype wanted, object requires_grad, str function, object place=None):
     cdef object array = (<Tensor>data).array if isinstance(data, Tensor) else data
+    if is_forward():
+        found = checks().of_samples(data, wanted, requires_grad)
+        if found is not None:
+            return found
     if not isinstance(array, ndarray) and gpu_library.is_array(array):
         array = basics.move(array, place)                              # a copy, there or in memory
         if wanted is not None:

@@ -4,6 +4,7 @@ import numpy as np
 
 from cygrad._core import messages
 from cygrad._core.sites import warn
+from cygrad._core.tangents import has_samples
 from cygrad._core.tensor import Tensor
 from cygrad._kernels.gpu import library
 from cygrad._ops.arguments import integer, integers
@@ -177,3 +178,11 @@ def warn_copy(call):
         "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
         f"sourceTensor.detach().clone().requires_grad_(True), rather than {call}."
     )
+
+
+def of_samples(data, wanted, requires_grad):
+    """A copy of a tensor that is another one for each sample of `vmap`; None for other data."""
+    if not isinstance(data, Tensor) or not has_samples(data):
+        return None
+    copy = data.detach().clone()
+    return (copy if wanted is None else copy.to(wanted)).requires_grad_(bool(requires_grad))
