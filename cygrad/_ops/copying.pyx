@@ -293,11 +293,10 @@ cpdef Tensor fill(object input, object value):
     filling = fill_array(value, t.array.dtype, "fill")
     array = np.empty_like(t.array, order="C" if 0 in t.array.strides else "K")
     kernels.copy_into(array, filling)
-    if not is_float_num(t.array.dtype.num):
-        return record1(FILL_INTEGERS, array, t, None)
+    is_float = is_float_num(t.array.dtype.num)
     if isinstance(value, Tensor):
-        return record2(FILL_TENSOR, array, t, value, None)
-    return record1(FILL, array, t, (value,))
+        return record2(FILL_TENSOR if is_float else FILL_INTEGERS, array, t, value, None)
+    return record1(FILL if is_float else FILL_INTEGERS, array, t, (value,))
 
 
 def fill_(input, value):
