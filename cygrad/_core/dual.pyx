@@ -46,7 +46,7 @@ def leave(level):
                 inner, thread.levels = thread.levels[i:], thread.levels[:i]
                 break
         set_forward(bool(thread.levels))
-        thread.written = thread.writing = thread.step = None
+        thread.written = thread.writing = thread.looking = thread.step = None
         for each in inner:
             each.close()
         if not has_batch():
@@ -208,7 +208,7 @@ cdef object unchanged(object value, Tensor out):
 
 cdef int begin_looking(OpDef op, Tensor x, tuple args) except -1:
     """The same for an op after which `x` shows the same memory otherwise."""
-    tangents().before_look(op, x)
+    tangents().before_look(op, x, args)
     if is_dual(x) and x.view is None:
         begin_carrying(op, x, wrap(x.array), (x,), args)
     return 0

@@ -4,6 +4,7 @@ import numpy as np
 
 from cygrad._core import messages
 from cygrad._core.access import array_of, bind, was_made_in_inference_mode
+from cygrad._core.access import memory_of as own_memory
 from cygrad._core.memory_format import contiguous_format
 from cygrad._core.memory_format import memory_format as layout_in_memory
 from cygrad._core.record import result_type as result_type_of
@@ -152,15 +153,15 @@ def is_contiguous(self, *, memory_format=contiguous_format):
     """
     if not isinstance(memory_format, layout_in_memory):
         raise messages.wrong_keyword("is_contiguous", "memory_format", "torch.memory_format", memory_format)
-    return memory_format.describes(array_of(self))
+    return memory_format.describes(own_memory(self))
 
 
 def memory_of(tensor):
     """The array of what `tensor` is a view of; its own if it is no view, or not since `.data` was set."""
-    own = array_of(tensor)
+    own = own_memory(tensor)
     if tensor._base is None:
         return own
-    base = array_of(tensor._base)
+    base = own_memory(tensor._base)
     return base if _owner(own) is _owner(base) else own
 
 
@@ -181,9 +182,8 @@ def address(array):
 def storage_offset(self):
     """Where the first element lies in the base's memory, in elements; 0 for what is no view."""
     memory = memory_of(self)
-    if memory is array_of(self):
-        return 0
-    return (self.data_ptr() - address(memory)) // self.itemsize
+    own = own_memory(self)
+    return 0 if memory is own else (address(own) - address(memory)) // self.itemsize
 
 
 def data_ptr(self):
@@ -208,7 +208,7 @@ def ndimension(self):
 
 def _itemsize(self):
     """Bytes of one element."""
-    return array_of(self).itemsize
+    return own_memory(self).itemsize
 
 
 def _nbytes(self):

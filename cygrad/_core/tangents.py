@@ -68,6 +68,7 @@ class _Thread(threading.local):
     modes = 0  # under which it was recorded
     reads: dict = {}  # in a batch: tensors whose arrays were asked for, and by whom, that were no operands since
     writing: Step | None = None  # the write that is going on, if a batch is open
+    looking: Step | None = None  # a change of what a tensor shows of its memory that is going on, if it has samples
     packed: dict = (
         _NOTHING  # id of a node: (number of a result, where its tangents are to be noted), of what hooks packed
     )
@@ -325,10 +326,13 @@ def written_node():
 def end_write(t, recorded):
     """Give `t` its new samples and tangents, now that it was changed. `recorded` is its node in the history."""
     writing, _thread.writing = _thread.writing, None
+    looking, _thread.looking = _thread.looking, None
     written, _thread.written = _thread.written, None  # before the same write into samples
     packed = _taken()
     if writing is not None and writing.outs[0] is t:
         _follow(writing, packed)
+    if looking is not None and looking.outs[0] is t:
+        _follow(looking)
     if written is not None and written[-1] is t:
         node, mask, flags, inputs, _ = written
         complete(node, t, mask)
@@ -390,11 +394,12 @@ def note_step(op, outs, inputs, args):
         _thread.step = Step(op, outs, inputs, args)
 
 
-def before_look(op, t):
-    """What `t` shows of its memory is about to change."""
+def before_look(op, t, args):
+    """What `t` shows of its memory is about to change, and so is what it shows of that of its samples."""
     flush()
+    _thread.looking = None
     if batch_of((t,))[0] is not None:
-        raise NoBatchingRule(op.name + "_")
+        _thread.looking = Step(op, (t,), (access.same_array(t),), args)
 
 
 def note_kept(result, slot, value):
