@@ -9,6 +9,7 @@ from functools import wraps
 import numpy as np
 
 from cygrad._core.access import is_spare, memory_of, tensor_of
+from cygrad._core.dual import is_forward
 from cygrad._core.opdef import Packed
 from cygrad._core.record import record_n
 from cygrad._core.state import get_modes
@@ -123,7 +124,7 @@ def is_own(t):
     It is large, and no level of differentiation looks at it.
     """
     array = memory_of(t)
-    return type(array) is np.ndarray and array.size > LARGE and not get_modes() & ~NO_GRAD
+    return type(array) is np.ndarray and array.size > LARGE and not (get_modes() & ~NO_GRAD or is_forward())
 
 
 def over(op, row, function, t, args=None):

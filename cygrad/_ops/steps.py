@@ -9,7 +9,7 @@ import numpy as np
 
 from cygrad._core import gradients_in_blocks
 from cygrad._core.access import array_of, memory_of, tensor_of
-from cygrad._core.dual import keep
+from cygrad._core.dual import is_forward, keep
 from cygrad._core.engine import grad
 from cygrad._core.gradients_in_blocks import NO_GRAD, Gradients, is_own
 from cygrad._core.opdef import LINEAR, PRIVATE, declare, publish, variant
@@ -166,6 +166,7 @@ def _are_large(tensors):
         max(a.size for a in arrays) > 2 * gradients_in_blocks.SIZE
         and _are_in_memory(arrays)
         and not get_modes() & ~NO_GRAD
+        and not is_forward()
         and not events_are_collected()
         and not saving_is_watched()
     )
