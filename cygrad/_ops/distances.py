@@ -3,7 +3,7 @@
 import numpy as np
 
 from cygrad._core import messages
-from cygrad._core.access import array_of, tensor_of
+from cygrad._core.access import array_of, memory_of, tensor_of
 from cygrad._core.dual import values_of
 from cygrad._core.gradients_in_blocks import in_parts, in_slices
 from cygrad._core.opdef import ELSEWHERE, FUNCTION_ONLY, IN0, IN1, INPLACE, LINEAR, OUT0, declare, publish
@@ -14,6 +14,7 @@ from cygrad._kernels import distances as kernels
 from cygrad._ops.arguments import broadcast_shape, dim_argument, require, wrap_dim
 from cygrad._ops.arithmetic import add, div, mul, neg, sub
 from cygrad._ops.checks import require_broadcast
+from cygrad._ops.copying import zeros_of
 from cygrad._ops.diagonals import triu_indices
 from cygrad._ops.gathering import index_add, index_select, masked_fill
 from cygrad._ops.pointwise import abs as absolute
@@ -30,8 +31,8 @@ from cygrad._ops.views import transpose, unsqueeze
 def cdist_rule(n, g):
     x, y, distance = n.saved(0), n.saved(1), n.saved_result()
     p = n.args[0]
-    if p == 0 or not array_of(g).size:
-        return tensor_of(np.zeros_like(array_of(x))), tensor_of(np.zeros_like(array_of(y)))
+    if p == 0 or not g.numel():
+        return zeros_of(x), zeros_of(y)
     if p == 2:
         weight = where(distance == 0, 0.0, div(g, _nonzero(distance)))
         return _pull(weight, x, y) if n.needs(0) else None, _pull(_turned(weight), y, x) if n.needs(1) else None
@@ -109,10 +110,10 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
 
 def pdist_rule(n, g):
     x, distance = n.saved(0), n.saved_result()
-    is_zero = n.args[0] == 0 or not array_of(distance).size
-    if not is_zero and n.may_run_in_parts(g) and isinstance(array_of(x), np.ndarray):
+    is_zero = n.args[0] == 0 or not distance.numel()
+    if not is_zero and n.may_run_in_parts(g) and isinstance(memory_of(x), np.ndarray):
         return tensor_of(kernels.pdist_gradient(array_of(g), array_of(x), array_of(distance), n.args[0]))
-    zeros = tensor_of(np.zeros_like(array_of(x)))
+    zeros = zeros_of(x)
     if is_zero:
         return zeros
     first, second = triu_indices(x.shape[0], x.shape[0], 1, device=x.device).unbind()
@@ -258,7 +259,7 @@ def _renorm_gradient(n, g):
         slope = mul(x.sgn(), div(top.to(size.dtype), total(top, others, True)))
     else:
         slope = where(size == 0, 0.0, mul(x.sgn(), div(_nonzero(size), safe) ** (p - 1)))
-    return add(mul(g, factor), mul(slope, shrink))
+    return where(long, add(mul(g, factor), mul(slope, shrink)), g)
 
 
 RENORM = declare(

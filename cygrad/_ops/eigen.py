@@ -10,7 +10,7 @@ import numpy as np
 
 from cygrad._core import messages, return_types
 from cygrad._core.access import array_of
-from cygrad._core.dual import is_recorded
+from cygrad._core.dual import is_recorded, values_of
 from cygrad._core.gradients_in_blocks import in_parts
 from cygrad._core.opdef import OUT0, OUT1, declare, publish
 from cygrad._core.tensor import Tensor
@@ -53,7 +53,7 @@ def without_diagonal(t):
 
 def check_phase(diagonal, function):
     """Refuse a loss that depends on the factors of size 1 which the eigenvectors are free to have."""
-    turned = array_of(diagonal).imag
+    turned = values_of(diagonal).imag
     if not np.allclose(turned, 0, rtol=1e-2, atol=1e-2):
         raise RuntimeError(
             f"{function}_backward: The eigenvectors in the complex case are specified up to multiplication by "

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from cygrad._core import messages
-from cygrad._core.access import array_of, tensor_of
+from cygrad._core.access import array_of, memory_of, tensor_of
 from cygrad._core.dual import keep
 from cygrad._core.gradients_in_blocks import in_parts
 from cygrad._core.inplace import check_apart
@@ -106,7 +106,7 @@ def _is_outside(index, length):
 
 def zeros_at(shape, g):
     """Zeros of g's type, to be copied; many take the memory of one."""
-    like = array_of(g)
+    like = memory_of(g)
     few = math.prod(shape) <= blocks.SIZE
     zeros = np.zeros(shape if few else (), like.dtype, like=like)
     return tensor_of(zeros if few else np.broadcast_to(zeros, shape))

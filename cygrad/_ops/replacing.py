@@ -7,7 +7,7 @@ part, and what the view shows of g.
 import numpy as np
 
 from cygrad._core import faults, messages
-from cygrad._core.access import array_of, tensor_of
+from cygrad._core.access import array_of, memory_of, tensor_of
 from cygrad._core.opdef import LINEAR, declare, publish
 from cygrad._core.record import record_n, recorded
 from cygrad._kernels import diagonals, replacing, strided_gradients
@@ -190,7 +190,7 @@ def as_strided_scatter_rule(n, g):
     view, base = n.args
     kept = None
     if n.needs(0):
-        array = strided_gradients.strided_scatter(array_of(g), None, view, base)
+        array = strided_gradients.strided_scatter(memory_of(g), None, view, base)
         kept = record_n(AS_STRIDED_SCATTER, array, (g, None), (view, base))
     return kept, strided_gather(g, view, base) if n.needs(1) else None
 

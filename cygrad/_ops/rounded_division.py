@@ -1,19 +1,17 @@
 """Division with a rounded quotient, behind `div(rounding_mode=)`. The quotient is a step function: gradients are 0."""
 
-import numpy as np
-
 from cygrad._core import messages
-from cygrad._core.access import array_of, tensor_of
 from cygrad._core.opdef import ELEMENTWISE, PRIVATE, declare, publish
 from cygrad._core.record import apply2
 from cygrad._core.tensor import Tensor
 from cygrad._kernels import integers
 from cygrad._ops.checks import require_broadcast
+from cygrad._ops.copying import zeros_of
 from cygrad._ops.rounding import NUMBER, check_division
 
 
 def zero_rule(n, g):
-    zeros = tensor_of(np.zeros_like(array_of(g)))
+    zeros = zeros_of(g)
     return zeros if n.needs(0) else None, zeros if n.needs(1) else None
 
 

@@ -5,8 +5,8 @@ from functools import partial
 import numpy as np
 
 from cygrad._core import messages
-from cygrad._core.access import array_of, tensor_of
-from cygrad._core.opdef import ELEMENTWISE, IN0, IN1, INPLACE, PRIVATE, declare, publish
+from cygrad._core.access import array_of
+from cygrad._core.opdef import ELEMENTWISE, IN0, IN1, INPLACE, PRIVATE, declare, publish, registry
 from cygrad._core.record import (
     apply1,
     apply1_args,
@@ -197,15 +197,12 @@ def divide_by_number(op, input, other, out):
 
 
 def quotient_rule(quotient):
-    """The rule for `input - other * quotient(input, other)`."""
+    """The rule for `input - other * q`, where q is what the row of that name gives."""
 
     def rule(n, g):
         if not n.needs(1):
             return g, None
-        a, b = (array_of(x) if isinstance(x, Tensor) else x for x in (n.saved(0), n.saved(1)))
-        kind = g.dtype.numpy
-        found = quotient(*(x.astype(kind) if is_array(x) else np.asarray(x, kind) for x in (a, b)))
-        return g, neg(mul(g, tensor_of(found)))
+        return g, neg(mul(g, apply2(registry[quotient], n.saved(0), n.saved(1), None)))
 
     return rule
 
@@ -239,7 +236,7 @@ def floor_divide(input, other, *, out=None):
 REMAINDER = declare("remainder", pass_on, flags=SMOOTH, ufunc="remainder", inputs="self")
 REMAINDER_TENSOR = declare(
     "remainder.Tensor",
-    quotient_rule(lambda a, b: divided(FLOOR_DIVIDE.ufunc, a, b)),
+    quotient_rule("div.floor"),
     saves=(0, IN0 | IN1),
     flags=ELEMENTWISE | PRIVATE,
     ufunc="remainder",
@@ -266,7 +263,7 @@ def remainder(input, other, *, out=None):
 FMOD = declare("fmod", pass_on, flags=SMOOTH, ufunc="fmod", inputs="self")
 FMOD_TENSOR = declare(
     "fmod.Tensor",
-    quotient_rule(lambda a, b: by_numpy.call(lambda a, b: np.trunc(a / b), a, b)),
+    quotient_rule("div.trunc"),
     saves=(0, IN0 | IN1),
     flags=ELEMENTWISE | PRIVATE,
     ufunc="fmod",

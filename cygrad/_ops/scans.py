@@ -15,7 +15,7 @@ from cygrad._core.state import get_modes
 from cygrad._core.tensor import Tensor
 from cygrad._kernels import along, blocks, scans
 from cygrad._kernels import finite_differences as kernels
-from cygrad._kernels.gpu.library import as_array, is_array
+from cygrad._kernels.gpu.library import is_array
 from cygrad._ops.arguments import dim_argument, integer, require
 from cygrad._ops.arithmetic import add, div, mul, sub
 from cygrad._ops.checks import require_kind, require_real
@@ -242,7 +242,7 @@ def running_extremum(op, result_type, input, dim, out):
 
 def logcumsumexp_rule(n, g):
     """The sum over k >= i of g[k] * exp(x[i] - y[k])."""
-    a = array_of(g)
+    a = memory_of(g)
     if n.may_run_in_parts(g) and isinstance(a, np.ndarray) and a.ndim and a.dtype.kind == "f":
         return tensor_of(scans.logcumsumexp_gradient(a, array_of(n.saved(0)), array_of(n.saved_result()), n.args[0]))
     return _in_logarithms(n, g)
@@ -255,10 +255,10 @@ def _in_logarithms(n, g):
     x = n.saved(0)
     y = n.saved_result()
     nothing = g == 0
-    if not get_modes() and array_of(nothing).any():  # recording: the logarithm of 0 has no derivative
-        a = array_of(g)
-        size = np.abs(a).max() or 1
-        shift = tensor_of(as_array(np.where(a.real < 0, -size, size)).astype(a.dtype))
+    if not get_modes() and values_of(nothing).any():  # recording: the logarithm of 0 has no derivative
+        size = np.abs(values_of(g)).max().item() or 1
+        is_below = ((g.real if g.is_complex() else g) < 0).to(g.dtype)
+        shift = mul(sub(1, mul(is_below, 2)), size)
         return sub(_in_logarithms(n, add(g, shift)), _in_logarithms(n, shift))  # it is linear
     if x.is_complex():
         x, y = conjugate(x), conjugate(y)

@@ -7,7 +7,7 @@ the elements are reduced.
 import numpy as np
 
 from cygrad._core import messages
-from cygrad._core.access import array_of, tensor_of
+from cygrad._core.access import array_of, memory_of, tensor_of
 from cygrad._core.dual import values_of
 from cygrad._core.gradients_in_blocks import reused
 from cygrad._core.opdef import IN0, IN1, INPLACE, LINEAR, OUT0, PRIVATE, declare, publish
@@ -37,6 +37,7 @@ from cygrad._ops.gathering import (
 )
 from cygrad._ops.parts import slice as slice_of
 from cygrad._ops.selection import where
+from cygrad._ops.views import expand, reshape
 
 # -- scatter --
 
@@ -126,7 +127,7 @@ def _checked(t, dim, index, source, name):
 
 def _filled(t, value, dtype):
     """An array of the shape of a tensor and where that is, of one value."""
-    return filled_like(array_of(t), array_of(t).shape, value, dtype)
+    return filled_like(memory_of(t), tuple(t.shape), value, dtype)
 
 
 def _scatter_reduced(t, dim, index, source, reduce, out):
@@ -159,11 +160,11 @@ def _reduced_gradients(n, g, dim, index, reduce, include_self):
     if reduce == "sum":
         return g, gather(g, dim, index) if n.needs(1) else None
     if reduce == "mean":
-        ones = tensor_of(_filled(index, 1, array_of(g).dtype))
-        counts = tensor_of(_filled(g, int(include_self), array_of(g).dtype))
+        ones = tensor_of(_filled(index, 1, g.dtype.numpy))
+        counts = tensor_of(_filled(g, int(include_self), g.dtype.numpy))
         share = div(g, scatter_add(counts, dim, index, ones).clamp(min=1))
         return share, gather(share, dim, index) if n.needs(1) else None
-    t, source = n.saved(0), _first(n.saved(1), array_of(index).shape)
+    t, source = n.saved(0), _first(n.saved(1), tuple(index.shape))
     if reduce == "prod":
         return _product_gradients(n, g, t, source, dim, index, include_self)
     result = n.saved_result()
@@ -195,7 +196,7 @@ def _product_gradients(n, g, t, source, dim, index, include_self):
 def _first(t, shape):
     """The part of `t` that an index of that shape speaks of."""
     for d, length in enumerate(shape[: t.ndim]):
-        if array_of(t).shape[d] > length:
+        if t.shape[d] > length:
             t = slice_of(t, d, 0, length)
     return t
 
@@ -254,7 +255,7 @@ def scatter_reduce(input, dim, index, src, reduce, *, include_self=True, out=Non
 def index_reduce_rule(n, g):
     dim, reduce, include_self, shape = n.args
     index = n.saved(2)
-    along = tensor_of(kernels.index_of_slices(array_of(index), dim, shape))
+    along = expand(reshape(index, (-1,) + (1,) * (len(shape) - 1 - dim)) if shape else reshape(index, ()), shape)
     own, sent = _reduced_gradients(n, g, dim, along, reduce, include_self)
     if own is not None and not include_self:
         own = index_fill(own, dim, index, 0)
