@@ -4,6 +4,7 @@ import numpy as np
 
 from cygrad._core import messages, return_types
 from cygrad._core.access import array_of, memory_of, tensor_of
+from cygrad._core.dual import values_of
 from cygrad._core.gradients_in_blocks import is_own, reused
 from cygrad._core.opdef import FUNCTION_ONLY, IN0, OUT0, OUT1, PRIVATE, declare, publish
 from cygrad._core.record import apply_n, record_n, record_outputs
@@ -17,8 +18,8 @@ from cygrad._kernels.reduce import sum as sum_of_array
 from cygrad._kernels.stacks import cut
 from cygrad._ops.arguments import dim_argument, require
 from cygrad._ops.arithmetic import add, div, mul, sub
-from cygrad._ops.checks import check_unbatched, require_kind
-from cygrad._ops.creation import zeros_like
+from cygrad._ops.checks import require_kind
+from cygrad._ops.creation import full_like, zeros_like
 from cygrad._ops.delivering import given, given_several
 from cygrad._ops.diagonals import diagonal
 from cygrad._ops.extrema import amax, amin
@@ -27,7 +28,7 @@ from cygrad._ops.logic import isnan
 from cygrad._ops.matrices import adjoint
 from cygrad._ops.measures import std, var
 from cygrad._ops.ordering import sort
-from cygrad._ops.parts import narrow
+from cygrad._ops.parts import cat, narrow
 from cygrad._ops.pointwise import sqrt
 from cygrad._ops.products import matmul
 from cygrad._ops.reductions import axes_argument, flag_argument, mean, restored
@@ -274,7 +275,7 @@ def nanquantile(input, q, dim=None, keepdim=False, *, interpolation="linear", ou
 
 
 def check_quantiles(function, t, q, interpolation):
-    """The places asked for, as an array of float64."""
+    """The places asked for, in float64."""
     if not isinstance(q, (Tensor, int, float)):
         raise messages.fits_none(function)
     if str(t.dtype) not in ("torch.float32", "torch.float64"):
@@ -289,16 +290,15 @@ def check_quantiles(function, t, q, interpolation):
     if not isinstance(q, Tensor):
         if not 0 <= q <= 1:
             raise RuntimeError(f"{function}() q must be in the range [0, 1] but got {q}")
-        return beside(np.float64(q), array_of(t))
+        return tensor_of(beside(np.asarray(q, np.float64), memory_of(t)))
     if q.dim() > 1:
         raise RuntimeError(f"{function}() q must be a scalar or 1D tensor")
     if q.dtype is not t.dtype:
         raise RuntimeError(f"{function}() q tensor must be same dtype as the input tensor")
-    check_unbatched(function, q)
-    places = array_of(q).astype(np.float64)
-    if not is_array(places) and not ((places >= 0) & (places <= 1)).all():
+    values = values_of(q)
+    if not is_array(values) and not ((values >= 0) & (values <= 1)).all():
         raise RuntimeError(f"{function}() q values must be in the range [0, 1]")
-    return places
+    return q.detach().double()
 
 
 def quantiles(function, input, q, dim, keepdim, interpolation, ignore_nan, out):
@@ -312,29 +312,30 @@ def quantiles(function, input, q, dim, keepdim, interpolation, ignore_nan, out):
     else:
         where_kept = dim_argument(dim, t.dim(), function, "dim", 3)
         t = movedim(t if t.dim() else unsqueeze(t, 0), where_kept, -1)
-    is_large = is_own(t) and places.size <= MOST_PLACES and t.shape[-1] > LEAST_ROW
+    is_large = is_own(t) and places.numel() <= MOST_PLACES and t.shape[-1] > LEAST_ROW
     ordered = t if is_large else sort(t, -1).values
-    scale = last_index(array_of(ordered), ignore_nan)
-    rank = scale * places.reshape(-1)
+    last = t.shape[-1] - 1
+    scale = clamp(sub(last, total(isnan(ordered), -1, True)), min=0) if ignore_nan else last
+    rank = mul(reshape(places, (-1,)), scale)
     if not ignore_nan:  # a nan stands last
-        has_nan = reduce.amax(array_of(t), (t.ndim - 1,), True) if is_large else array_of(ordered)[..., -1:]
-        rank = np.where(np.isnan(has_nan), ordered.shape[-1] - 1, rank)
+        largest = amax(t.detach(), -1, True) if is_large else narrow(ordered.detach(), -1, last, 1)
+        rank = where(isnan(largest), float(last), rank)
     if interpolation == "nearest":
-        rank = np.rint(rank)
-    below, above = (f(rank).astype(np.int64) for f in (np.floor, np.ceil))
+        rank = rank.round()
+    below, above = rank.floor().long(), rank.ceil().long()
     if interpolation in ("lower", "nearest"):
         result = _of_ranks(ordered, below, is_large)
     elif interpolation == "higher":
         result = _of_ranks(ordered, above, is_large)
     else:
         if interpolation == "midpoint":
-            weight = tensor_of(np.full_like(rank, 0.5)).to(t.dtype)
+            weight = full_like(rank, 0.5, dtype=t.dtype)
         else:  # recorded, for a `q` that has a gradient
-            places_of_q = reshape(q, (-1,)) if isinstance(q, Tensor) else tensor_of(places.reshape(-1)).to(t.dtype)
-            weight = sub(mul(places_of_q, tensor_of(scale).to(t.dtype)), tensor_of(below))
+            places_of_q = reshape(q, (-1,)) if isinstance(q, Tensor) else reshape(places, (-1,)).to(t.dtype)
+            weight = sub(mul(places_of_q, scale), below)
         if is_large:
-            both = _of_ranks(ordered, np.concatenate((below, above), -1), True)
-            count = places.size
+            both = _of_ranks(ordered, cat((below, above), -1), True)
+            count = places.numel()
             result = lerp(narrow(both, -1, 0, count), narrow(both, -1, count, count), weight)
         else:
             result = lerp(_of_ranks(ordered, below, False), _of_ranks(ordered, above, False), weight)
@@ -349,16 +350,9 @@ def quantiles(function, input, q, dim, keepdim, interpolation, ignore_nan, out):
 def _of_ranks(t, rank, is_large):
     """The elements of those ranks along the last dimension; if not `is_large`, of what is sorted."""
     if is_large:
-        array = array_of(t)
-        rank = places_of_ranks(array.reshape(-1, array.shape[-1]), rank.reshape(-1, rank.shape[-1])).reshape(rank.shape)
-    return gather(t, -1, tensor_of(rank))
-
-
-def last_index(ordered, ignore_nan):
-    """The index of the last element that counts, along the last dimension, as a float."""
-    last = np.empty(ordered.shape[:-1] + (1,), like=ordered)
-    last.fill(ordered.shape[-1] - 1.0)
-    return np.maximum(last - np.isnan(ordered).sum(-1, keepdims=True), 0) if ignore_nan else last
+        rows, ranks = (a.reshape(-1, a.shape[-1]) for a in (array_of(t), array_of(rank)))
+        rank = tensor_of(places_of_ranks(rows, ranks).reshape(rank.shape))
+    return gather(t, -1, rank)
 
 
 # -- covariance --
