@@ -6,21 +6,20 @@ the gradient of the mask, are made of ops.
 
 import math
 
-import numpy as np
-
-from cygrad._core.access import array_of, tensor_of, versions_of
-from cygrad._core.dual import is_recorded
+from cygrad._core.access import array_of, memory_of, tensor_of, versions_of
+from cygrad._core.dual import is_recorded, values_of
 from cygrad._core.opdef import IN0, IN1, IN2, OUT0, PRIVATE, declare, publish
 from cygrad._core.record import record_n
 from cygrad._core.state import get_modes
 from cygrad._kernels import attention as kernels
-from cygrad._kernels.gpu.library import as_array, is_array, module_of
+from cygrad._kernels.gpu.library import is_array, module_of
 from cygrad._ops.arithmetic import add, mul, sub
 from cygrad._ops.dropout import dropout
-from cygrad._ops.gathering import masked_fill
+from cygrad._ops.gathering import masked_fill, zeros_at
 from cygrad._ops.keeping import check_unchanged
 from cygrad._ops.products import matmul
 from cygrad._ops.reductions import sum as total
+from cygrad._ops.reshaping import broadcast_to
 from cygrad._ops.softmax import softmax
 from cygrad._ops.steps import in_steps
 from cygrad._ops.views import transpose
@@ -72,14 +71,15 @@ def _adds_to(mask, shape):
 def weights_of(query, key, mask=None, scale=None, is_causal=False):
     """`softmax(query @ key^T * scale + mask)`, 0 where the mask hides all."""
     if is_causal:
-        mask = hiding(~module_of(array_of(query)).tri(query.shape[-2], key.shape[-2], dtype=bool), query)
+        mask = hiding(later(query.shape[-2], key.shape[-2], query), query)
     matches = scores(query, key, mask, scale)
     if mask is None or is_causal:  # no query is hidden from the first key
         return softmax(matches, -1)
-    hidden = (array_of(mask) == -math.inf).all(-1, keepdims=True)
-    if not is_array(hidden) and not hidden.any():  # to ask that of a GPU would be to wait for it
+    hidden = (mask == -math.inf).all(-1, True)
+    values = values_of(hidden)
+    if not is_array(values) and not values.any():  # to ask that of a GPU would be to wait for it
         return softmax(matches, -1)
-    hidden = tensor_of(np.broadcast_to(hidden, (*matches.shape[:-1], 1)))
+    hidden = broadcast_to(hidden, (*matches.shape[:-1], 1))
     return masked_fill(softmax(masked_fill(matches, hidden, 0.0), -1), hidden, 0.0)
 
 
@@ -93,10 +93,14 @@ def _scale(query, scale):
     return 1 / math.sqrt(query.shape[-1] or 1) if scale is None else scale
 
 
+def later(length, keys, like):
+    """Where a key is behind the query, as a boolean matrix on the device of a tensor."""
+    return tensor_of(~module_of(memory_of(like)).tri(length, keys, dtype=bool))
+
+
 def hiding(hidden, like):
-    """What is added to scores: -inf where the array `hidden` is True, else 0."""
-    kind = array_of(like).dtype.type
-    return tensor_of(as_array(np.where(hidden, kind(-math.inf), kind(0))))
+    """What is added to scores: -inf where `hidden` is True, else 0."""
+    return masked_fill(zeros_at(tuple(hidden.shape), like), hidden, -math.inf)
 
 
 # -- by blocks --

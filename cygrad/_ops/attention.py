@@ -3,12 +3,11 @@
 import numpy as np
 
 from cygrad._core import messages
-from cygrad._core.access import array_of, tensor_of
+from cygrad._core.access import memory_of, tensor_of
 from cygrad._core.opdef import ELSEWHERE, publish
-from cygrad._kernels.gpu.library import module_of
 from cygrad._ops.arguments import require
 from cygrad._ops.arithmetic import add
-from cygrad._ops.attended import attended, hiding, scores
+from cygrad._ops.attended import attended, hiding, later, scores
 from cygrad._ops.dropout import dropout
 from cygrad._ops.parts import cat, chunk
 from cygrad._ops.products import linear, matmul
@@ -41,7 +40,7 @@ def scaled_dot_product_attention(
     if enable_gqa:
         key, value = (repeat_interleave(t, query.shape[-3] // t.shape[-3], -3) for t in (key, value))
     if attn_mask is not None and attn_mask.dtype.name == "bool":
-        attn_mask = hiding(~array_of(attn_mask), query)
+        attn_mask = hiding(~attn_mask, query)
     return attended(query, key, value, attn_mask, scale, is_causal, dropout_p)
 
 
@@ -129,7 +128,7 @@ def multi_head_attention_forward(
     length, batch, width = tensors[0].shape
     mask = _checked_mask(mask, length, tensors[1].shape[0], batch, num_heads)
     if is_causal and padding is None and not need_weights:  # the hint, which PyTorch trusts
-        mask = hiding(~module_of(array_of(query)).tri(length, tensors[1].shape[0], dtype=bool), query)
+        mask = hiding(later(length, tensors[1].shape[0], query), query)
     tensors = _with_learnt(tensors, bias_k, bias_v)
     # (N, heads, L, width of a head)
     q, k, v = (permute(view(t, (len(t), batch, num_heads, width // num_heads)), (1, 2, 0, 3)) for t in tensors)
@@ -234,7 +233,7 @@ def _added(mask, name, query):
     if mask is None:
         return None
     if mask.dtype.name == "bool":
-        return hiding(array_of(mask), query)
+        return hiding(mask, query)
     if not mask.dtype.is_floating_point:
         raise AssertionError(f"only bool and floating types of {name} are supported")
     return mask
@@ -259,7 +258,7 @@ def _widened(mask, appended):
 
 def _zeros(like, shape):
     """Zeros of the type and on the device of a tensor."""
-    return tensor_of(np.zeros(shape, array_of(like).dtype, like=array_of(like)))
+    return tensor_of(np.zeros(shape, memory_of(like).dtype, like=memory_of(like)))
 
 
 def _joined(mask, padding, batch, keys):

@@ -18,6 +18,7 @@ from cygrad._core.batches import NoBatchingRule
 from cygrad._core.opdef import ELEMENTWISE, VIEW, registry
 from cygrad._core.record import apply1, apply2, apply_n, result_type
 from cygrad._core.tensor import Tensor
+from cygrad._ops.copying import copy
 
 RULES: dict = {}  # name of a row: rule
 _rules_of: dict = {}  # row: (its name in the registry, its rule or None)
@@ -216,13 +217,11 @@ def _clone(call):
 
 @rule("copy fill.Tensor")
 def _copy(call):
-    return call.full(call.inputs[0]).clone().copy_(call.aligned(call.inputs[1], call.out.ndim))
+    return copy(call.full(call.inputs[0]), call.aligned(call.inputs[1], call.out.ndim))
 
 
 @rule("fill")
 def _fill(call):
-    if not call.args and len(call.inputs) == 1:
-        raise NoBatchingRule("fill")
     value = call.inputs[1] if len(call.inputs) > 1 else call.args[0]
     if call.has(value):
         return _copy(call)
@@ -246,7 +245,6 @@ SHIFTED = {
     "amin": "D.",
     "count_nonzero": "D.",
     "cumprod": "d",
-    "cumsum": "d.",
     "diag_embed": ".dd",
     "diagonal_backward": "s.dd",
     "fft_c2c": "D..",
@@ -265,10 +263,10 @@ SHIFTED = {
     "nansum": "D.",
     "roll": ".D",
     "rot90": ".D",
+    "shift": "d..",
     "softmax": "d",
     "softmax_backward_data": "d",
     "std": "D..",
-    "unfold_backward": "sd..",
     "var": "D..",
 }
 LEADING = set("constant_pad_nd det linalg_matrix_exp one_hot pixel_shuffle pixel_unshuffle resample tril triu".split())
@@ -293,8 +291,6 @@ def shifted(call):
         raise NoBatchingRule(call.op.name)
     if call.key == "roll" and not call.args[1]:
         return call.shaped(call.shaped(call.full(call.inputs[0]), (-1,)).roll(call.args[0], 1), call.out.shape)
-    if call.args[0] == () and kinds[0] == "s":
-        raise NoBatchingRule(call.op.name)
     args = tuple([shifted_argument(k, a, call, ndim) for k, a in zip(kinds, call.args, strict=True)])
     return call.shaped(apply_n(call.op, inputs, args), call.out.shape)
 
@@ -308,6 +304,13 @@ def merged(call):
     """The op itself, on the images of all samples."""
     x = call.inputs[0]
     return call.shaped(apply_n(call.op, (call.samples(x).flatten(0, 1),), call.args or None), call.out.shape)
+
+
+@rule("cumsum")
+def _cumsum(call):
+    t, (dim, is_reverse) = call.inputs[0], call.args
+    x = call.shaped(call.full(t), t.shape or (1,)).to(call.out.dtype)
+    return call.shaped(apply_n(call.op, (x,), (dim % max(t.ndim, 1) + 1, is_reverse)), call.out.shape)
 
 
 @rule("argmax argmin")
@@ -381,8 +384,6 @@ def _along(call):
     """Methods that take a dimension, or several, and perhaps keepdim."""
     t, x = call.inputs[0], call.full(call.inputs[0])
     args = call.args[1:] if isinstance(call.args[0], tuple) and call.key != "logsumexp" else call.args
-    if not x.numel():
-        raise NoBatchingRule(call.op.name)
     if not t.ndim:
         return [part.view(call.size) for part in _as_tuple(getattr(x.view(-1, 1), call.op.name)(1))]
     dim = [d % t.ndim + 1 for d in args[0]] if call.key == "logsumexp" else args[0] % t.ndim + 1
@@ -397,7 +398,7 @@ def _extreme(call):
 @rule("median nanmedian")
 def _median(call):
     if not call.inputs[0].numel():
-        raise NoBatchingRule(call.key)
+        return call.full(call.out.detach())
     return getattr(call.shaped(call.full(call.inputs[0]), (-1,)), call.key)(1)[0]
 
 
@@ -413,8 +414,8 @@ def _sum_to_size(call):
 @rule("value_selecting_reduction")
 def _value_selecting(call):
     t, (shape, dim, keepdim) = call.inputs[0], call.args
-    if not t.ndim or not shape:
-        raise NoBatchingRule(call.op.name)
+    if not shape:
+        return call.shaped(call.full(t), call.out.shape)
     index = call.full(call.inputs[1])
     dim = dim % len(shape) + 1
     found = call.full(t).gather(dim, index if keepdim else index.unsqueeze(dim))
@@ -426,7 +427,7 @@ def _put_back(call):
     shape, dim, keepdim = call.args
     g, index = (call.full(x) for x in call.inputs)
     if not shape:
-        return g
+        return call.shaped(g, shape)
     dim = dim % len(shape) + 1
     if not keepdim:
         g, index = g.unsqueeze(dim), index.unsqueeze(dim)
@@ -458,10 +459,8 @@ def _of_unknown_shape(call):
 @rule("view reshape.alias reshape.copy squeeze squeeze.dim squeeze.dims unsqueeze alias squeeze")
 def _regrouped(call):
     t = call.inputs[0]
-    if t.dtype is not call.out.dtype:
-        raise NoBatchingRule("view")
     x = call.full(t)
-    return call.shaped(x, call.out.shape)
+    return call.shaped(x if t.dtype is call.out.dtype else x.view(call.out.dtype), call.out.shape)
 
 
 @rule("expand")
@@ -557,10 +556,17 @@ def _diagonal(call):
 
 @rule("unfold")
 def _unfold(call):
-    if not call.inputs[0].ndim:
-        raise NoBatchingRule("unfold")
-    _, dim, size, step = call.args
-    return call.full(call.inputs[0]).unfold(dim % call.inputs[0].ndim + 1, size, step)
+    t, (_, dim, size, step) = call.inputs[0], call.args
+    x = call.shaped(call.full(t), t.shape or (1,))
+    return call.shaped(x.unfold(dim % max(t.ndim, 1) + 1, size, step), call.out.shape)
+
+
+@rule("unfold_backward")
+def _unfold_backward(call):
+    (shape, dim, size, step), g = call.args, call.full(call.inputs[0])
+    own = shape or (1,)
+    args = (call.size, *own), dim % len(own) + 1, size, step
+    return call.shaped(apply_n(call.op, (g if shape else g.unsqueeze(1),), args), shape)
 
 
 @rule("view_as_real view_as_complex")

@@ -4,87 +4,111 @@ Where the indices are the same for all samples the op runs as it is, one dimensi
 own, the number of the sample is one index more.
 """
 
+import numpy as np
+
 from cygrad._core.access import tensor_of
-from cygrad._core.batches import NoBatchingRule
+from cygrad._core.dual import values_of
 from cygrad._core.opdef import registry
+from cygrad._core.tensor import Tensor
 from cygrad._ops.batching import rule
 from cygrad._ops.index_checks import BOOLEAN_MASK
 from cygrad._ops.ranges import arange
+from cygrad._ops.selection import where
+from cygrad._ops.unpooling import unpool
+
+
+def vectors(call, x):
+    """The samples of an operand; those without dimensions as vectors of one element, which they count as."""
+    return call.full(x) if x.ndim else call.full(x).view(call.size, 1)
 
 
 def along(call, index, shape, dim):
-    """A batch of 1-dim indices of places along a dimension, as `gather` and `scatter` want them."""
-    places = call.full(index)
-    places = places.view(call.size, *(1,) * dim, -1, *(1,) * (len(shape) - dim - 1))
+    """A batch of indices of places along a dimension, as `gather` and `scatter` want them for samples of a shape."""
+    places = call.full(index).reshape(call.size, *(1,) * dim, index.numel(), *(1,) * (len(shape) - dim - 1))
     return places.expand(call.size, *shape)
+
+
+def _line(call):
+    """(the dimension along which an op on slices has run, the shape of its samples if these have dimensions)."""
+    t = call.inputs[0]
+    return call.args[0] % max(t.ndim, 1), t.shape or (1,)
+
+
+def _other_length(shape, dim, length):
+    return (*shape[:dim], length, *shape[dim + 1 :])
 
 
 @rule("gather")
 def _gather(call):
-    t, dim = call.inputs[0], call.args[0]
-    if not t.ndim or call.kept[2].ndim != t.ndim:
-        raise NoBatchingRule("gather")
-    return call.full(t).gather(dim % t.ndim + 1, call.full(call.kept[2]))
+    t, index = call.inputs[0], call.kept[2]
+    if not index.numel():  # of any shape
+        zero = call.full(t).flatten(1).sum(1).to(t.dtype) if t.ndim else call.full(t)
+        return zero.view(call.size, *(1,) * index.ndim).expand(call.size, *index.shape)
+    found = vectors(call, t).gather(_line(call)[0] + 1, vectors(call, index))
+    return call.shaped(found, call.out.shape)
 
 
 @rule("put_back")
 def _put_back(call):
-    g, (dim, shape) = call.full(call.inputs[0]), call.args
-    if not shape or g.ndim <= len(shape):
-        raise NoBatchingRule("gather")
-    return g.new_zeros((call.size, *shape)).scatter_add(dim % len(shape) + 1, call.full(call.kept[2]), g)
+    g, (dim, shape) = call.inputs[0], call.args
+    zeros = call.full(g).new_zeros((call.size, *(shape or (1,))))
+    if not g.numel():
+        return zeros.view(call.size, *shape)
+    found = zeros.scatter_add(dim % max(len(shape), 1) + 1, vectors(call, call.kept[2]), vectors(call, g))
+    return call.shaped(found, shape)
 
 
 @rule("index_select")
 def _index_select(call):
-    t, dim, index = call.inputs[0], call.args[0], call.kept[2]
-    if not t.ndim or index.ndim != 1:
-        raise NoBatchingRule("index_select")
-    dim %= t.ndim
-    if not call.has(index):
-        return call.samples(t).index_select(dim + 1, index)
-    return call.full(t).gather(dim + 1, along(call, index, call.out.shape, dim))
+    t, index = call.inputs[0], call.kept[2]
+    dim, shape = _line(call)
+    if call.has(index):
+        places = along(call, index, _other_length(shape, dim, index.numel()), dim)
+        found = vectors(call, t).gather(dim + 1, places)
+    else:
+        found = vectors(call, t).index_select(dim + 1, index)
+    return call.shaped(found, call.out.shape)
 
 
-@rule("index_add index_copy")
-def _index_add(call):
-    (t, source), dim, index = call.inputs, call.args[0], call.kept[2]
-    if not t.ndim or source.ndim != t.ndim or index.ndim != 1:
-        raise NoBatchingRule(call.key)
-    dim %= t.ndim
-    target, values = call.full(t), call.full(source)
-    more = {"alpha": call.args[1]} if call.key == "index_add" else {}
+@rule("index_add index_copy index_reduce")
+def _write_slices(call):
+    (t, source), index = call.inputs, call.kept[2]
+    dim, shape = _line(call)
+    shape = _other_length(shape, dim, index.numel())
+    target, values = vectors(call, t), call.shaped(call.full(source), shape)
+    return call.shaped(_written_slices(call, target, dim, index, values, shape), t.shape)
+
+
+def _written_slices(call, target, dim, index, values, shape):
+    if call.key == "index_reduce":
+        _, how, include_self, _ = call.args
+        if not call.has(index):
+            return target.index_reduce(dim + 1, index, values, how, include_self=include_self)
+        places = along(call, index, shape, dim)
+        return target.scatter_reduce(dim + 1, places, values, how, include_self=include_self)
     if not call.has(index):
+        more = {"alpha": call.args[1]} if call.key == "index_add" else {}
         return getattr(target, call.key)(dim + 1, index, values, **more)
-    places = along(call, index, source.shape, dim)
+    places = along(call, index, shape, dim)
     if call.key == "index_copy":
         return target.scatter(dim + 1, places, values)
-    return target.scatter_add(dim + 1, places, values * call.args[1])
+    return target.scatter_add(dim + 1, places, values if call.args[1] == 1 else values * call.args[1])
 
 
-@rule("scatter scatter_add")
+@rule("scatter scatter_add scatter_reduce scatter_reduce.sum scatter.value")
 def _scatter(call):
-    (t, source), dim, index = call.inputs, call.args[0], call.kept[2]
-    if not t.ndim or index.ndim != t.ndim or source.ndim != t.ndim:
-        raise NoBatchingRule(call.key)
-    return getattr(call.full(t), call.key)(dim % t.ndim + 1, call.full(index), call.full(source))
-
-
-@rule("scatter.value")
-def _scatter_value(call):
-    t, (dim, value), index = call.inputs[0], call.args, call.kept[2]
-    if not t.ndim or index.ndim != t.ndim:
-        raise NoBatchingRule("scatter")
-    return call.full(t).scatter(dim % t.ndim + 1, call.full(index), value)
-
-
-@rule("scatter_reduce scatter_reduce.sum")
-def _scatter_reduce(call):
-    (t, source), (dim, how, include_self, *_), index = call.inputs, call.args, call.kept[2]
-    if not t.ndim:
-        raise NoBatchingRule("scatter_reduce")
-    places = call.full(index)
-    return call.full(t).scatter_reduce(dim % t.ndim + 1, places, call.full(source), how, include_self=include_self)
+    t, index = call.inputs[0], call.kept[2]
+    if not index.numel():
+        return call.full(t).clone()
+    operands = vectors(call, t), _line(call)[0] + 1, vectors(call, index)
+    if call.key == "scatter.value":
+        found = Tensor.scatter(*operands, value=call.args[1])
+    elif call.op.name == "scatter_reduce":
+        _, how, include_self, _ = call.args
+        found = Tensor.scatter_reduce(*operands, vectors(call, call.inputs[1]), how, include_self=include_self)
+    else:
+        found = getattr(Tensor, call.key)(*operands, vectors(call, call.inputs[1]))
+    return call.shaped(found, t.shape)
 
 
 @rule("take")
@@ -104,28 +128,79 @@ def _put(call):
     return call.shaped(registry["put"].entry(x.reshape(-1), numbers, values, accumulate), call.out.shape)
 
 
+@rule("masked_scatter")
+def _masked_scatter(call):
+    (t, source), mask = call.inputs, call.kept[2]
+    ndim, count = call.out.ndim, source.numel()
+    chosen = call.aligned(mask, ndim).expand(call.size, *call.out.shape).flatten(1) if ndim else vectors(call, mask)
+    if values_of(chosen.sum(1)).max(initial=0) > count:
+        raise RuntimeError("Number of elements of source < number of ones in mask")
+    x = call.aligned(t, ndim).expand(call.size, *call.out.shape)
+    if not count:
+        return x.clone()
+    values = call.full(source).reshape(call.size, count)
+    given = values.gather(1, _number_of_each(chosen).clamp(min=0))
+    return call.shaped(where(chosen, given, x.reshape(chosen.shape)), call.out.shape)
+
+
+@rule("masked_scatter_backward")
+def _masked_scatter_backward(call):
+    g, mask, count = call.inputs[0], call.kept[2], call.out.numel()
+    shape = np.broadcast_shapes(g.shape, mask.shape)
+    chosen = call.aligned(mask, len(shape)).expand(call.size, *shape).reshape(call.size, -1)
+    values = call.aligned(g, len(shape)).expand(call.size, *shape).reshape(call.size, -1)
+    places = where(chosen, _number_of_each(chosen), count)  # the others go behind the end
+    zeros = values.new_zeros((call.size, count + 1))
+    return call.shaped(zeros.scatter_add(1, places, values)[:, :count], call.out.shape)
+
+
+def _number_of_each(chosen):
+    """For each place that a mask chooses in a row, how many it chooses before."""
+    return chosen.cumsum(1) - 1
+
+
+@rule("max_unpool2d max_unpool3d")
+def _max_unpool(call):
+    t, index, (dims,) = call.inputs[0], call.kept[1], call.args
+    images, places = (call.full(x).flatten(0, x.ndim - dims - 1) for x in (t, index))
+    size = list(call.out.shape[t.ndim - dims :])
+    return call.shaped(unpool(dims, images, places, size), call.out.shape)
+
+
+@rule("unravel_index")
+def _unravel_index(call):
+    return registry["unravel_index"].entry(call.samples(call.inputs[0]), *call.args)
+
+
 @rule("index_fill index_fill.Tensor")
 def _index_fill(call):
-    t, dim, index = call.inputs[0], call.args[0], call.kept[2]
-    if not t.ndim or call.has(index):
-        raise NoBatchingRule("index_fill")
+    t, index = call.inputs[0], call.kept[2]
+    dim, shape = _line(call)
     value = call.inputs[1] if len(call.inputs) > 1 else tensor_of(call.args[1]).to(t.device)
+    target = vectors(call, t)
+    places = along(call, index, _other_length(shape, dim, index.numel()), dim) % max(shape[dim], 1)
+    named = target.new_zeros(target.shape).bool().scatter(dim + 1, places, value=True)
     values = call.near(value).to(t.dtype)
-    shape = (call.size, *t.shape[:dim], index.numel(), *t.shape[dim + 1 :])
-    values = values.view(-1, *(1,) * t.ndim).expand(shape)
-    return call.full(t).index_copy(dim % t.ndim + 1, index.reshape(-1) % t.shape[dim], values)
+    found = where(named, values.view(len(values), *(1,) * len(shape)), target)
+    return call.shaped(found, t.shape)
 
 
 @rule("embedding")
 def _embedding(call):
-    table, indices, padding = call.inputs[0], call.kept[1], call.args[0]
-    entry = registry["embedding"].entry
-    if not call.has(table):
-        row = None if padding < 0 else padding
-        return entry(call.samples(indices), table, row, scale_grad_by_freq=call.args[1], sparse=call.args[2])
-    if padding >= 0 or call.args[1]:
-        raise NoBatchingRule("embedding")
-    return Places(call, (indices,), 2).read(call.full(table))
+    table, indices = call.inputs[0], call.kept[1]
+    padding, by_frequency, sparse, _ = call.args
+    entry, row = registry["embedding"].entry, None if padding < 0 else padding
+    if not call.has(table) and not by_frequency:
+        return entry(call.samples(indices), table, row, sparse=sparse)
+    if padding < 0 and not by_frequency:
+        return Places(call, (indices,), 2).read(call.full(table))
+    tables = call.full(table)
+    numbers = arange(call.size, device=table.device).view(-1, *(1,) * indices.ndim) * len(table) + call.near(indices)
+    found = entry(numbers, tables.flatten(0, 1), scale_grad_by_freq=by_frequency, sparse=sparse)
+    if row is None:
+        return found
+    is_padding = (call.full(indices) == row).unsqueeze(-1)
+    return where(is_padding, found.detach(), found)
 
 
 # -- x[indices] --

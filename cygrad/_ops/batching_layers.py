@@ -3,17 +3,17 @@
 Most of these ops have a batch of their own, and get the samples as more of it.
 """
 
-from math import prod
-
 import numpy as np
 
 from cygrad._core.access import array_of
 from cygrad._core.batches import NoBatchingRule
+from cygrad._core.opdef import registry
 from cygrad._core.record import apply_n
 from cygrad._kernels import ctc as ctc_kernels
 from cygrad._ops.batching import RULES, Call, regroup, rule
 from cygrad._ops.channels import by_products
 from cygrad._ops.ctc import ctc_loss_backward, losses_of_states
+from cygrad._ops.diagonals import triu_indices
 from cygrad._ops.grid_sampling import grid_neighbourhoods
 from cygrad._ops.normalization import batch_norm
 from cygrad._ops.padding import with_elements
@@ -144,6 +144,14 @@ def _cdist(call):
     return apply_n(call.op, tuple(call.aligned(t, ndim) for t in call.inputs), call.args)
 
 
+@rule("pdist")
+def _pdist(call):
+    (x,), (p,) = call.inputs, call.args
+    rows = call.samples(x)
+    first, second = triu_indices(x.shape[0], x.shape[0], 1, device=x.device).unbind()
+    return registry["cdist"].entry(rows, rows, p, "donot_use_mm_for_euclid_dist")[:, first, second]
+
+
 @rule("renorm")
 def _renorm(call):
     p, dim, bound = call.args
@@ -168,16 +176,20 @@ def _as_strided(call):
 
 def _stacked(view, base, call):
     """The geometries of a view and of its base for all samples, one after the other in memory."""
-    (shape, strides, offset), (lengths, steps), size = view, base, call.out.dtype.itemsize
-    is_contiguous = steps == tuple([size * prod(lengths[i + 1 :]) for i in range(len(lengths))])
-    end = offset + sum((length - 1) * step for length, step in zip(shape, strides, strict=True))
-    if not is_contiguous or min(offset, *strides, 0) < 0 or not 0 <= end < size * prod(lengths):
+    (shape, strides, offset), (lengths, steps) = view, base
+    last, end = _extent(lengths, steps), offset + _extent(shape, strides)
+    if min(offset, *strides, *steps, 0) < 0 or end > last and 0 not in shape:
         raise NoBatchingRule(call.key)  # it shows what is not an element of the sample
-    whole = size * prod(lengths)
+    whole = call.out.dtype.itemsize + max(last, 0)
     return ((call.size, *shape), (whole, *strides), offset), ((call.size, *lengths), (whole, *steps))
 
 
-@rule("strided_sum strided_gather strided_scatter")
+def _extent(shape, strides):
+    """How many bytes behind the first element the last one is."""
+    return sum((length - 1) * step for length, step in zip(shape, strides, strict=True))
+
+
+@rule("strided_sum strided_gather strided_scatter as_strided_scatter")
 def _strided(call):
     inputs = tuple(t if t is None else call.full(t) for t in call.inputs)
     view, base = call.args
@@ -188,13 +200,14 @@ def copied(call):
     """The form of a view that copies: a copy of the view."""
     name = call.key.removesuffix("_copy")
     made = RULES.get(_VIEW_OF.get(name, name))
-    if made is None or not call.args and name not in ("alias", "detach", "expand", "squeeze", "t"):
+    if made is None or not call.args and name not in _WITHOUT_ARGS:
         raise NoBatchingRule(call.key)
     of_view = Call(call.batch, call.step, _VIEW_OF.get(name, name))
     found = made(of_view)
     return [part.clone() for part in found] if isinstance(found, (list, tuple)) else found.clone()
 
 
+_WITHOUT_ARGS = ("alias", "detach", "expand", "squeeze", "t", "view_as_complex", "view_as_real")
 _VIEW_OF = {"narrow": "slice", "detach": "alias"}
 
 RULES |= dict.fromkeys(copying_forms, copied)

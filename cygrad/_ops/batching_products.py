@@ -1,20 +1,12 @@
-"""Batching rules of products, convolutions, normalisations, losses and linear algebra (see batching.py)."""
-
-import numpy as np
+"""Batching rules of products, convolutions and normalisations (see batching.py)."""
 
 from cygrad._core.batches import NoBatchingRule
 from cygrad._core.opdef import registry
 from cygrad._core.record import apply_n
 from cygrad._core.tensor import Tensor
-from cygrad._ops.batching import operands, regroup, rule
+from cygrad._ops.attended import attended
+from cygrad._ops.batching import regroup, rule
 from cygrad._ops.batching_layers import of_given_statistics
-from cygrad._ops.ldl import linalg_ldl_factor_ex, linalg_ldl_solve
-from cygrad._ops.least_squares import linalg_lstsq
-from cygrad._ops.linear_systems import linalg_solve, linalg_solve_ex
-from cygrad._ops.lu import linalg_lu, linalg_lu_factor_ex, lu_unpack, permutation
-from cygrad._ops.ranges import arange
-
-NONE, MEAN = 0, 1  # reductions of losses
 
 # -- products of matrices --
 
@@ -71,15 +63,14 @@ def _add_product(call):
     found = found if alpha == 1 else found * alpha
     if beta == 0:
         return call.shaped(found.expand(call.size, *found.shape[1:]), call.out.shape)
-    return call.aligned(t, call.out.ndim) * beta + found
+    return (call.aligned(t, call.out.ndim) * beta + found).to(call.out.dtype)
 
 
 @rule("attention_by_blocks")
 def _attention(call):
-    mask, _, scale, is_causal, _ = call.args
-    if mask is not None:
-        raise NoBatchingRule(call.key)
-    return registry[call.key].entry(*(call.full(t) for t in call.inputs), None, scale, is_causal)
+    mask, _, scale, is_causal, _ = call.args  # the mask has no samples: the op takes none that is recorded
+    query, key, value = map(call.full, call.inputs)
+    return attended(query, key, value, mask, scale, is_causal)
 
 
 # -- convolutions --
@@ -165,203 +156,3 @@ def _batch_norm(call):
     found = registry["batch_norm"].entry(side_by_side, None, None, None, None, True, 0.1, eps)
     found = regroup(found, (x.shape[0], call.size, *x.shape[1:])).transpose(0, 1)
     return _scaled(call, found, parameters)
-
-
-# -- losses --
-
-
-def reduced(losses, reduction):
-    """The losses of all elements, or their mean or sum in each sample."""
-    if reduction == NONE:
-        return losses
-    flat = losses.flatten(1) if losses.ndim > 1 else losses.unsqueeze(1)
-    return flat.mean(1) if reduction == MEAN else flat.sum(1)
-
-
-@rule("mse_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits")
-def _pointwise_loss(call):
-    if call.kept or len(call.inputs) > 2 or any(a is not None for a in call.args[2:3] if not isinstance(a, float)):
-        raise NoBatchingRule(call.op.name)
-    a, b = operands(call, call.inputs)
-    entry = registry[call.key].entry
-    more = {"smooth_l1_loss": "beta", "huber_loss": "delta"}.get(call.key)
-    ndim = max(x.ndim for x in call.inputs)
-    shape = (call.size, *max((x.shape for x in call.inputs), key=lambda s: (len(s) == ndim, s.numel())))
-    losses = entry(a.expand(shape), b.expand(shape), reduction="none", **({more: call.args[2]} if more else {}))
-    return reduced(losses, call.args[0])
-
-
-@rule("l1_loss poisson_nll_loss hinge_embedding_loss margin_ranking_loss")
-def _loss_of_elements(call):
-    reduction, _, *more = call.args
-    given = [*call.inputs, *call.kept.values()]  # a target without a gradient is kept
-    shape = (call.size, *np.broadcast_shapes(*[x.shape for x in given]))
-    inputs = [x.expand(shape) for x in operands(call, given)]
-    named = dict(zip(call.op.attributes[2:], more, strict=True))
-    return reduced(registry[call.op.name].entry(*inputs, reduction="none", **named), reduction)
-
-
-@rule("nll_loss")
-def _nll(call):
-    return _nll_of(call, call.full(call.inputs[0]), call.kept[1], call.kept.get(2))
-
-
-@rule("cross_entropy_of_softmax")
-def _cross_entropy(call):
-    (target, weight), _ = call.kept[2]
-    logs = call.full(call.inputs[0]).log_softmax(2)
-    return [_nll_of(call, logs, target, weight), logs.exp()]
-
-
-def _nll_of(call, rows, target, weight):
-    ignored, reduction, _ = call.args
-    if weight is not None and call.has(weight):
-        raise NoBatchingRule("nll_loss")
-    classes = call.full(target)
-    if rows.ndim == 2:
-        rows, classes = rows.unsqueeze(1), classes.reshape(call.size, 1)
-    rows = rows.movedim(2, -1).flatten(0, -2)
-    losses = registry["nll_loss"].entry(rows, classes.flatten(), weight, ignore_index=ignored, reduction="none")
-    losses = losses.view(classes.shape)
-    if reduction == NONE:
-        return call.shaped(losses, call.out.shape)
-    total = losses.flatten(1).sum(1)
-    return total / _weights(classes, weight, ignored).flatten(1).sum(1) if reduction == MEAN else total
-
-
-def _weights(classes, weight, ignored):
-    counts = classes != ignored
-    if weight is None:
-        return counts
-    taken = weight[registry["where"].entry(counts, classes, 0)]
-    return taken * counts
-
-
-@rule("nll_loss_backward")
-def _nll_backward(call):
-    ignored, reduction, _, shape = call.args
-    target, weight = call.kept[1], call.kept.get(2)
-    if weight is not None and call.has(weight):
-        raise NoBatchingRule("nll_loss_backward")
-    classes = call.full(target)
-    classes = classes.reshape(call.size, 1) if len(shape) == 1 else classes
-    g = call.full(call.inputs[0])
-    weights = _weights(classes, weight, ignored).to(g.dtype)
-    if reduction == MEAN:
-        g = g / weights.flatten(1).sum(1)
-    g = g.view(-1, *(1,) * (classes.ndim - 1)) if reduction != NONE or len(shape) == 1 else g
-    found = -(g * weights)
-    channel = 2 if len(shape) > 1 else 1
-    full = (call.size, *shape)
-    places = registry["where"].entry(classes == ignored, 0, classes).long()
-    if len(shape) == 1:
-        return found.new_zeros(full).scatter(1, places, found)
-    return found.new_zeros(full).scatter(channel, places.unsqueeze(channel), found.unsqueeze(channel))
-
-
-# -- linear algebra, which takes any number of matrices --
-
-
-@rule("linalg_inv_ex cholesky linalg_cholesky_ex linalg_eigh linalg_eig linalg_svd linalg_qr slogdet")
-def _decomposition(call):
-    named = dict(zip(call.op.attributes, call.args, strict=True))
-    return registry[call.key].entry(call.full(call.inputs[0]), **named)
-
-
-@rule("cholesky_inverse linalg_householder_product")
-def _of_factors(call):
-    return registry[call.key].entry(*[call.full(x) for x in call.inputs], *call.args)
-
-
-@rule("linalg_pinv")
-def _pseudoinverse(call):
-    if not all(isinstance(bound, (int, float, type(None))) for bound in call.args):
-        raise NoBatchingRule(call.key)  # of bounds for each matrix
-    return apply_n(call.op, (call.full(call.inputs[0]),), call.args)
-
-
-@rule("cholesky_solve")
-def _solve_factored(call):
-    ndim = call.out.ndim
-    b, factor = (call.aligned(x, ndim) for x in call.inputs)
-    return call.shaped(registry["cholesky_solve"].entry(b, factor, *call.args), call.out.shape)
-
-
-@rule("linalg_solve_ex")
-def _solve(call):
-    (left, is_vector), (a, b) = call.args, call.inputs
-    if a.ndim != b.ndim + is_vector:
-        raise NoBatchingRule("linalg_solve_ex")
-    columns = call.full(b).unsqueeze(-1) if is_vector else call.full(b)
-    if len(call.outs) == 1:
-        return call.shaped(linalg_solve(call.full(a), columns, left=left), call.out.shape)
-    found, info = linalg_solve_ex(call.full(a), columns, left=left)
-    return call.shaped(found, call.out.shape), info
-
-
-@rule("linalg_solve_triangular")
-def _solve_triangular(call):
-    ndim = call.out.ndim
-    upper, left, unitriangular = call.args
-    a, b = (call.aligned(x, ndim) for x in call.inputs)
-    found = registry["linalg_solve_triangular"].entry(a, b, upper=upper, left=left, unitriangular=unitriangular)
-    return found
-
-
-# -- LU and LDL factors, least squares --
-
-
-@rule("linalg_lu_factor_ex")
-def _lu_factor(call):
-    if len(call.outs) == 1:
-        return _permutation(call)
-    return linalg_lu_factor_ex(call.full(call.inputs[0]), check_errors=call.args[1])
-
-
-@rule("linalg_lu_solve")
-def _permutation(call):
-    pivots, like = call.inputs[:2]
-    return permutation(call.key, call.full(pivots), call.out.shape[-1], like)
-
-
-@rule("linalg_lu")
-def _lu(call):
-    p, *triangles = linalg_lu(call.full(call.inputs[0]))
-    return p if len(call.outs) == 1 else triangles
-
-
-@rule("lu_unpack")
-def _lu_unpack(call):
-    x = call.inputs[0]
-    if len(call.outs) == 1:
-        return _permutation(call) if len(call.inputs) > 1 else x.new_zeros((call.size, 0))
-    if not call.args[1]:
-        return [x.new_zeros((call.size, 0))] * 2
-    return lu_unpack(call.full(x), arange(0, device=x.device), unpack_pivots=False)[1:]
-
-
-@rule("linalg_ldl_factor_ex")
-def _ldl_factor(call):
-    hermitian, check_errors = call.args
-    return linalg_ldl_factor_ex(call.full(call.inputs[0]), hermitian=hermitian, check_errors=check_errors)
-
-
-@rule("linalg_ldl_solve")
-def _ldl_solve(call):
-    factors, pivots, b = call.inputs
-    ndim = max(factors.ndim, b.ndim)
-    if call.has(factors) or call.has(pivots):
-        shape = (*(1,) * (ndim - factors.ndim), *factors.shape)
-        factors, pivots = call.shaped(call.full(factors), shape), call.shaped(call.full(pivots), shape[:-1])
-    return linalg_ldl_solve(factors, pivots, call.aligned(b, ndim), hermitian=call.args[0])
-
-
-@rule("linalg_lstsq")
-def _least_squares(call):
-    is_vector, rcond, driver = call.args
-    a, b = (call.full(x) for x in call.inputs)
-    found = linalg_lstsq(a, b.unsqueeze(-1) if is_vector else b, rcond, driver=driver)
-    pairs = zip(found, call.outs, strict=True)
-    return [
-        call.shaped(part, out.shape) if out.numel() else part.new_zeros((call.size, *out.shape)) for part, out in pairs
-    ]

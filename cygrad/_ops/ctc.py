@@ -12,6 +12,7 @@ from cygrad._kernels.gpu.basics import move
 from cygrad._kernels.gpu.library import beside, is_array
 from cygrad._ops.arguments import each_integer, is_integer, require
 from cygrad._ops.arithmetic import div
+from cygrad._ops.checks import check_unbatched
 from cygrad._ops.loss_reductions import MEAN, NONE, reduced, reduction_of
 from cygrad._ops.reductions import sum as total
 from cygrad._ops.selection import where
@@ -97,6 +98,7 @@ def ctc_loss_of_package(
         raise messages.no_such_call("ctc_loss", (log_probs, targets, *given, blank, reduction), {}, signatures)
     if x.dtype.name not in ("float32", "float64"):
         raise messages.not_implemented_for("ctc_loss_cpu", x.dtype)
+    check_unbatched("ctc_loss", y, *given)
     inputs, lengths = _lengths(input_lengths, "input_lengths", 3), _lengths(target_lengths, "target_lengths", 4)
     _check(x, inputs, lengths, blank)
     padded = _padded(array_of(y).astype(np.int64, copy=False), lengths, x.shape[2])

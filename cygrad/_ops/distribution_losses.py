@@ -9,13 +9,14 @@ import math
 import numpy as np
 
 from cygrad._core import messages
-from cygrad._core.access import array_of, tensor_of
+from cygrad._core.access import array_of, memory_of, tensor_of
+from cygrad._core.dual import values_of
 from cygrad._core.gradients_in_blocks import in_parts
 from cygrad._core.opdef import ELEMENTWISE, ELSEWHERE, IN0, IN1, IN2, PRIVATE, declare, named, publish
 from cygrad._core.record import apply2, promoted, result_type
 from cygrad._core.sites import warn
 from cygrad._kernels import losses as kernels
-from cygrad._kernels.gpu.library import as_array, is_array
+from cygrad._kernels.gpu.library import is_array
 from cygrad._ops import loss_checks as checks
 from cygrad._ops.activations import fused_gradient, logsigmoid
 from cygrad._ops.arguments import broadcast_shape, require
@@ -383,8 +384,8 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
     if isinstance(var, (int, float)):
         if var < 0:
             raise ValueError("var has negative entry/entries")
-        var = tensor_of(np.full_like(array_of(x), var))
-    elif _has_negative(array_of(require(var, "gaussian_nll_loss", "var", 3))):
+        var = tensor_of(np.full_like(memory_of(x), var))
+    elif _has_negative(values_of(require(var, "gaussian_nll_loss", "var", 3))):
         raise ValueError("var has negative entry/entries")
     if var.shape != x.shape:
         if x.shape[:-1] == var.shape:
@@ -393,9 +394,10 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
             raise ValueError("var is of incorrect size")
     if reduction not in CODES:
         raise ValueError(f"{reduction} is not valid")
-    values = array_of(var)
+    values = values_of(var)
     if is_array(values) or (values.size and not values.min() >= eps):
-        var = add(var, tensor_of(as_array(np.maximum(values, values.dtype.type(eps)) - values)))
+        bare = var.detach()
+        var = add(var, sub(clamp(bare, min=eps), bare))
     given = of_one_type(x, y, var)
     if given is None:
         raise messages.not_implemented_for("gaussian_nll_loss", result_type((x, y, var)))

@@ -10,19 +10,20 @@ import numpy as np
 
 from cygrad._core import messages
 from cygrad._core.access import array_of, tensor_of
-from cygrad._core.dual import keep
+from cygrad._core.dual import is_forward, keep
 from cygrad._core.opdef import ELSEWHERE, IN0, IN1, NONDIFF, declare, named, publish
 from cygrad._core.record import record_n, record_outputs
 from cygrad._core.sites import warn
 from cygrad._core.state import get_modes
+from cygrad._core.tangents import has_samples
 from cygrad._core.tensor import Tensor
 from cygrad._kernels import blocks
 from cygrad._kernels import embeddings as kernels
 from cygrad._kernels.gpu.library import is_array
 from cygrad._ops.arguments import integer, require
-from cygrad._ops.arithmetic import mul
-from cygrad._ops.checks import are_within, first_outside, typed
-from cygrad._ops.gathering import index_add, index_select, scatter_add
+from cygrad._ops.arithmetic import div, mul
+from cygrad._ops.checks import are_within, check_unbatched, first_outside, typed
+from cygrad._ops.gathering import index_add, index_select, masked_fill, scatter_add
 from cygrad._ops.reductions import sum as total
 from cygrad._ops.views import reshape, unsqueeze
 
@@ -58,13 +59,24 @@ def embedding_rule(n, g):
     padding_idx, by_frequency, _, shape = n.args
     taken = n.saved(1)
     rows = reshape(g, (-1, shape[1])) if shape[1] else g.reshape(taken.numel(), 0)
-    if padding_idx < 0 and not by_frequency and not get_modes() & NO_GRAD:
-        return index_add(g.new_zeros(shape), 0, reshape(taken, (-1,)), rows)
+    if is_forward() or padding_idx < 0 and not by_frequency and not get_modes() & NO_GRAD:
+        return _added_by_ops(rows, reshape(taken, (-1,)), padding_idx, by_frequency, shape)
     indices = array_of(taken).reshape(-1)
     scale = kernels.index_scale(indices, padding_idx, by_frequency, array_of(g).dtype)
     if scale is not None:
         rows = mul(rows, tensor_of(scale[:, None]))
     return _added_rows(rows, indices, shape[0])
+
+
+def _added_by_ops(rows, taken, padding_idx, by_frequency, shape):
+    """As `_added_rows`, where derivatives of each step are wanted, or each sample of a batch has its own indices."""
+    if by_frequency:
+        ones = rows.new_ones(taken.shape)
+        counts = index_add(rows.new_zeros(shape[:1]), 0, taken, ones)
+        rows = div(rows, unsqueeze(index_select(counts, 0, taken), 1))
+    if padding_idx >= 0:
+        rows = masked_fill(rows, unsqueeze(taken == padding_idx, 1), 0)
+    return index_add(rows.new_zeros(shape), 0, taken, rows)
 
 
 def _refuse_sparse(name, sparse):
@@ -131,6 +143,7 @@ def embedding_of_package(weight, indices, padding_idx=-1, scale_grad_by_freq=Fal
 def embedding_renorm_(input, indices, max_norm, norm_type=2.0):
     """Scale the rows that `indices` name to norm `max_norm` where theirs is larger, in place. It is not recorded."""
     w, i = require(input, "embedding_renorm_"), require(indices, "embedding_renorm_", "indices", 2)
+    check_unbatched("embedding_renorm_", w, i)
     _check_indices(i, "embedding_renorm_")
     table, places = array_of(w), np.unique(array_of(i))
     if _out_of_range(places, len(table)):
@@ -271,6 +284,7 @@ def embedding_bag_of_package(
     _refuse_sparse("embedding_bag", sparse)
     w, i = require(weight, "embedding_bag", "weight"), require(indices, "embedding_bag", "indices", 2)
     o = require(offsets, "embedding_bag", "offsets", 3)
+    check_unbatched("embedding_bag", i, o)
     _check_indices(i, "embedding_bag")
     _check_indices(o, "embedding_bag")
     if mode not in MODES.values():
@@ -377,6 +391,10 @@ def one_hot(tensor, num_classes=-1):
     """
     array = array_of(require(tensor, "one_hot"))
     classes = integer(num_classes, "one_hot", "num_classes", 2)
+    if classes == -1 and is_forward() and has_samples(tensor):
+        raise RuntimeError(
+            "When vmap-ing torch.nn.functional.one_hot, please provide an explicit positive num_classes argument."
+        )
     if tensor.dtype.name != "int64":
         raise RuntimeError(
             "one_hot is only applicable to index tensor of type LongTensor.\n"

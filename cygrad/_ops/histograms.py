@@ -3,7 +3,7 @@
 import numpy as np
 
 from cygrad._core import messages, return_types
-from cygrad._core.access import array_of
+from cygrad._core.access import array_of, memory_of
 from cygrad._core.opdef import FUNCTION_ONLY, LINEAR, NONDIFF, declare, publish
 from cygrad._core.record import record_n, record_outputs, write_into
 from cygrad._core.tensor import Tensor
@@ -46,13 +46,13 @@ def bincount(input, weights=None, minlength=0):
     if numbers.size and numbers.max() >= LARGEST:  # NumPy would write before its result
         raise RuntimeError(f"maximum value of input overflowed, it should be < {LARGEST} but got {numbers.max()}")
     if weights is None:
-        return record_n(BINCOUNT, kernels.bincount(None, numbers, least), (t,))
+        return record_n(BINCOUNT, kernels.bincount(None, numbers, least), (t,), (least,))
     given = require(weights, "bincount", "weights", 2)
     if given.shape != t.shape:
         raise RuntimeError("weights should be 1-d and have the same length as input")
     if not numbers.size:
-        return record_n(BINCOUNT, kernels.bincount(None, numbers, least), (t,))
-    return finished(BINCOUNT, kernels.bincount(array_of(given), numbers, least), given, None, t, None, None)
+        return record_n(BINCOUNT, kernels.bincount(None, numbers, least), (t,), (least,))
+    return finished(BINCOUNT, kernels.bincount(array_of(given), numbers, least), given, None, t, (least,), None)
 
 
 # -- histograms --
@@ -89,8 +89,8 @@ def histc(input, bins=100, min=0, max=0, *, out=None):
     if min > max:
         raise RuntimeError("torch.histc: max must be larger than min")
     low, high = _bounds(t, float(min), float(max), "torch.histc", 1.0)
-    array = kernels.count_evenly(array_of(t), count, low, high)
-    return record_n(HISTC, array, (t,)) if out is None else write_into(HISTC, out, array, (t,), None)
+    array, args = kernels.count_evenly(array_of(t), count, low, high), (count, min, max)  # for the batching rule
+    return record_n(HISTC, array, (t,), args) if out is None else write_into(HISTC, out, array, (t,), args)
 
 
 HISTOGRAM = declare("histogram", flags=NONDIFF, kernel=kernels.histogram)
@@ -117,7 +117,7 @@ def histogram(input, bins=100, *, range=None, weight=None, density=False, out=No
     hist = kernels.histogram(points, edges, weights, density)
     if out is not None:
         return return_types.histogram(write_several(HISTOGRAM, out, (hist, edges[0]), (t,)))
-    return return_types.histogram(record_outputs(HISTOGRAM, (hist, edges[0]), (t,), None, 0))
+    return return_types.histogram(record_outputs(HISTOGRAM, (hist, edges[0]), (t,), (bins, range, weight, density), 0))
 
 
 def histogramdd(input, bins, range=None, weight=None, density=False):
@@ -145,7 +145,11 @@ def histogramdd(input, bins, range=None, weight=None, density=False):
     edges = _edges(t, points, [bins] * dims if is_integer(bins) else list(bins), range)
     weights = _weights(t, points, None if weight is None else weight.reshape(-1))
     hist, *found = record_outputs(
-        HISTOGRAMDD, (kernels.histogram(points, edges, weights, density), *edges), (t,), None, 0
+        HISTOGRAMDD,
+        (kernels.histogram(points, edges, weights, density), *edges),
+        (t,),
+        (bins, range, weight, density),
+        0,
     )
     return return_types.histogramdd((hist, tuple(found)))
 
@@ -218,7 +222,7 @@ def _weights(t, points, weight):
             f"excluding its innermost dimension, but got input with shape {list(points.shape)} and weight with shape "
             f"{list(weight.shape)}"
         )
-    return array_of(weight)
+    return memory_of(weight)  # which is noted as an argument
 
 
 functions = publish(globals())

@@ -8,7 +8,7 @@ from cygrad._core.record import apply1, apply2, apply_n, tensor_argument
 from cygrad._core.tensor import Tensor
 from cygrad._kernels import pointwise
 from cygrad._ops.arguments import require
-from cygrad._ops.checks import require_broadcast, require_kind, require_tensors
+from cygrad._ops.checks import check_unbatched, require_broadcast, require_kind, require_tensors
 
 QUESTION = ELEMENTWISE | NONDIFF
 TRUTH = QUESTION | INPLACE
@@ -44,6 +44,7 @@ def allclose(input, other, rtol=1e-5, atol=1e-8, equal_nan=False):
     >>> cygrad.allclose(cygrad.tensor([1.0, 2.0]), cygrad.tensor([1.0, 2.1]))
     False
     """
+    check_unbatched("allclose", input, other)
     return bool(array_of(isclose(input, other, rtol, atol, equal_nan)).all())
 
 
@@ -55,6 +56,7 @@ def equal(input, other):
     True
     """
     a, b = require(input, "equal"), require(other, "equal", "other", 2)
+    check_unbatched("equal", a, b)
     x, y = array_of(a), array_of(b)
     if x is y and x.dtype.kind in "biu":
         return True

@@ -11,6 +11,7 @@ from cygrad._core.record import record_outputs
 from cygrad._kernels.lobpcg import lobpcg as lobpcg_array
 from cygrad._ops.arguments import require
 from cygrad._ops.arithmetic import add, div, mul, sub
+from cygrad._ops.checks import check_unbatched
 from cygrad._ops.diagonals import diag_embed
 from cygrad._ops.eigen import differences, without_diagonal
 from cygrad._ops.linear_systems import linalg_solve
@@ -164,6 +165,7 @@ def lobpcg(
         )
     t = div(add(t, adjoint(t)), 2) if is_recorded(t) else t
     start = randn(*t.shape[:-2], m, n, dtype=t.dtype, device=t.device) if X is None else require(X, "lobpcg", "X", 4)
+    check_unbatched("lobpcg", B, start)
     a = array_of(t)
     tol = np.finfo(a.dtype).eps ** 0.5 if tol is None else tol
     steps = 1000 if niter is None or niter < 0 else niter

@@ -3,11 +3,9 @@
 `reduction` and its predecessors are described in loss_reductions.py; the package's forms take its code.
 """
 
-import numpy as np
-
 from cygrad._core import messages
 from cygrad._core.access import array_of, tensor_of
-from cygrad._core.dual import is_recorded, keep
+from cygrad._core.dual import is_forward, is_recorded, keep
 from cygrad._core.gradients_in_blocks import in_parts, is_own
 from cygrad._core.opdef import ELSEWHERE, IN0, IN1, IN2, declare, named, publish
 from cygrad._core.record import promoted, result_type
@@ -18,7 +16,7 @@ from cygrad._ops.arguments import broadcast_shape, require
 from cygrad._ops.arithmetic import add, div, mul, neg, sub
 from cygrad._ops.checks import typed
 from cygrad._ops.distribution_losses import with_logits
-from cygrad._ops.gathering import gather
+from cygrad._ops.gathering import gather, index_select, scatter_add
 from cygrad._ops.loss_reductions import (
     CODES,
     MEAN,
@@ -33,7 +31,9 @@ from cygrad._ops.loss_reductions import (
     spread,
 )
 from cygrad._ops.pointwise import sigmoid
+from cygrad._ops.ranges import arange
 from cygrad._ops.reductions import sum as total
+from cygrad._ops.scans import cumprod
 from cygrad._ops.selection import where
 from cygrad._ops.views import reshape, unsqueeze
 
@@ -227,15 +227,14 @@ def multi_margin_rule(n, g):
     x, target, weight = n.saved(0), n.saved(1), n.saved(2)
     p, margin = n.args[2:]
     scores = x if x.ndim == 2 else reshape(x, (1, -1))
-    classes = array_of(target).reshape(-1)
-    labels = (classes[:, None] == np.arange(scores.shape[1], like=classes)).astype(array_of(x).dtype)
-    gap = add(sub(scores, gather(scores, 1, tensor_of(classes[:, None]))), margin)
-    counts = array_of(gap) > 0
-    scale = np.where(counts, 1 - labels, 0) * labels.dtype.type(p / labels.shape[1])
+    classes = reshape(target, (-1, 1))
+    is_label = classes == arange(scores.shape[1], device=x.device)
+    gap = add(sub(scores, gather(scores, 1, classes)), margin)
+    scale = mul((gap > 0).masked_fill(is_label, False).to(x.dtype), p / scores.shape[1])
     if weight is not None:
-        scale *= array_of(weight)[classes][:, None]
-    slope = tensor_of(scale) if p == 1 else mul(where(tensor_of(counts), gap, 0.0), tensor_of(scale))
-    slope = sub(slope, mul(total(slope, 1, True), tensor_of(labels)))
+        scale = mul(scale, unsqueeze(index_select(weight, 0, reshape(target, (-1,))), 1))
+    slope = scale if p == 1 else mul(where(gap > 0, gap, 0.0), scale)
+    slope = sub(slope, mul(total(slope, 1, True), is_label.to(x.dtype)))
     return mul(_per_row(spread(n, g), x), slope if x.ndim == 2 else reshape(slope, tuple(x.shape)))
 
 
@@ -301,6 +300,17 @@ MULTILABEL_MARGIN = declare(
 )
 
 
+def _multilabel_by_ops(x, y):
+    """The loss of each row by ops, for derivatives of a pass through the kernel's slopes, and for batches."""
+    x, y = (t if t.ndim else reshape(t, (1,)) for t in (x, y))
+    counts = cumprod(y >= 0, -1) > 0  # up to the first that is no label
+    labels = where(counts, y, 0)
+    is_label = scatter_add(y * 0, -1, labels, counts.long()) > 0
+    gaps = add(sub(unsqueeze(x, -2), unsqueeze(gather(x, -1, labels), -1)), 1)
+    takes_part = unsqueeze(counts, -1) & ~unsqueeze(is_label, -2) & (gaps > 0)
+    return div(total(where(takes_part, gaps, 0.0), (-1, -2)), x.shape[-1])
+
+
 def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
     """The sum over labels i and other classes j of `max(0, 1 - input[i] + input[j]) / C`; mean, sum, or of each sample.
 
@@ -324,6 +334,8 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
         raise RuntimeError("argument #2 'target' is out of range")
     if not x.dtype.is_floating_point:
         raise messages.not_implemented_for("multilabel_margin_loss_forward_out_frame", x.dtype)
+    if is_forward():
+        return reduced(_multilabel_by_ops(x, y), how)
     losses, slopes, is_target = kernels.multilabel_margin(rows, labels.reshape(rows.shape))
     losses = losses if values.ndim == 2 else losses.reshape(())
     args = tensor_of(slopes.reshape(values.shape)), tensor_of(is_target.reshape(values.shape))

@@ -81,7 +81,7 @@ def check_same_dtype(a, b, shown, names):
 
 def check_equation(a, b, shown, left):
     """Can B be a right-hand side of the system with A? Both hold matrices."""
-    if array_of(b).shape[-2 if left else -1] != array_of(a).shape[-1]:
+    if b.shape[-2 if left else -1] != a.shape[-1]:
         raise RuntimeError(
             f"{shown}: Incompatible shapes of A and B for the equation {'AX = B' if left else 'XA = B'} "
             f"({a.shape[-2]}x{a.shape[-1]} and {b.shape[-2]}x{b.shape[-1]})"
@@ -194,6 +194,6 @@ def check_outs(name, out, n):
             raise TypeError(f"expected Tensor as element {i} in argument 'out', but got {type_name(one)}")
 
 
-def constant(name, array, *inputs):
+def constant(name, array, *inputs, args=None):
     """A result without a gradient."""
-    return record_n(unrecorded(name), array, inputs, None)
+    return record_n(unrecorded(name), array, inputs, args)

@@ -49,10 +49,9 @@ def families():
 
 def batching_rules():
     """The function that finds the batching rule of an op."""
-    if "cygrad._ops.batching_products" not in modules:
-        import_module("cygrad._ops.batching_indices")
-        import_module("cygrad._ops.batching_layers")
-        import_module("cygrad._ops.batching_products")
+    if "cygrad._ops.batching_searching" not in modules:
+        for subject in ("indices", "layers", "losses", "matrices", "products", "searching"):
+            import_module(f"cygrad._ops.batching_{subject}")
     return modules["cygrad._ops.batching"].results
 
 

@@ -22,10 +22,9 @@ def _kind_of(value):
     return value.dtype if isinstance(value, Tensor) else as_dtype(np.asarray(value).dtype)
 
 
-def _finished(op, array, inputs, out):
-    if out is None:
-        return record_n(op, array, inputs)
-    return write_into(op, out, array, inputs, None)
+def _finished(op, array, inputs, out, args):
+    """`args` is for the batching rule."""
+    return record_n(op, array, inputs, args) if out is None else write_into(op, out, array, inputs, args)
 
 
 # -- searchsorted --
@@ -63,7 +62,7 @@ def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=N
     found = kernels.searchsorted(sequence, values, "right" if right or side == "right" else "left")
     if out_int32 or found.itemsize != 8:
         found = found.astype(np.int32 if out_int32 else np.int64)
-    return _finished(SEARCHSORTED, found, (sorted_sequence, input), out)
+    return _finished(SEARCHSORTED, found, (sorted_sequence, input), out, (sorter, right or side == "right", out_int32))
 
 
 def _check_side(side, right):
@@ -163,7 +162,7 @@ def isin(elements, test_elements, *, assume_unique=False, invert=False, out=None
     else:
         ours, tests = (array_of(value) if isinstance(value, Tensor) else _beside(value, like) for value in given)
     array = kernels.isin(ours, tests, bool(assume_unique), bool(invert))
-    return _finished(ISIN, array, given if isinstance(elements, Tensor) else (test_elements,), out)
+    return _finished(ISIN, array, tuple(x for x in given if isinstance(x, Tensor)), out, (*given, bool(invert)))
 
 
 def _beside(number, t):

@@ -10,10 +10,11 @@ import numpy as np
 
 from cygrad._core import messages, return_types
 from cygrad._core.access import array_of
-from cygrad._core.dual import is_recorded
+from cygrad._core.dual import is_recorded, values_of
 from cygrad._core.gradients_in_blocks import in_parts
 from cygrad._core.opdef import IN0, OUT0, OUT1, OUT2, declare, publish
 from cygrad._core.record import record_n
+from cygrad._core.tensor import Tensor
 from cygrad._kernels import singular_values as kernels
 from cygrad._kernels.gpu.library import as_array
 from cygrad._ops.arguments import require
@@ -86,7 +87,7 @@ def skew(t):
 
 def check_phase(left, right):
     """Refuse a loss that depends on the factors of size 1 which the singular vectors are free to have."""
-    turns = sum(array_of(diagonal(part, 0, -2, -1)).imag for part in (left, right) if part is not None)
+    turns = sum(values_of(diagonal(part, 0, -2, -1)).imag for part in (left, right) if part is not None)
     if not np.allclose(turns, 0, rtol=1e-2, atol=1e-2):
         raise RuntimeError(
             "svd_backward: The singular vectors in the complex case are specified up to multiplication by e^{i phi}. "
@@ -244,13 +245,18 @@ PINV = declare(
 
 
 def bound(value, function, name):
-    """A tolerance as an array or a number, or None."""
+    """A tolerance: a tensor, a number, or None."""
     if value is None or isinstance(value, (int, float)) and not isinstance(value, bool):
         return value
     t = require(value, function, name)
     if t.is_complex():
         raise RuntimeError(f"torch.{function.replace('_', '.')}: {name} tensor of complex type is not supported.")
-    return array_of(t)
+    return t
+
+
+def values_of_bounds(bounds):
+    """Tolerances as arrays, numbers, or None."""
+    return [array_of(value) if isinstance(value, Tensor) else value for value in bounds]
 
 
 def linalg_pinv(input, rcond=None, hermitian=False, *, atol=None, rtol=None, out=None):
@@ -272,10 +278,11 @@ def linalg_pinv(input, rcond=None, hermitian=False, *, atol=None, rtol=None, out
             "dimensions of float, double, cfloat or cdouble types"
         )
     rtol = rcond if rtol is None else rtol
-    args = (bound(atol, "linalg_pinv", "atol"), bound(rtol, "linalg_pinv", "rtol"), bool(hermitian))
+    bounds, is_hermitian = (bound(atol, "linalg_pinv", "atol"), bound(rtol, "linalg_pinv", "rtol")), bool(hermitian)
     if not hermitian:
         check_finite(t)
-    result = record_n(PINV, kernels.pinv(array_of(t), *args), (t,), args)
+    array = kernels.pinv(array_of(t), *values_of_bounds(bounds), is_hermitian)
+    result = record_n(PINV, array, (t,), (*bounds, is_hermitian))
     return given("linalg_pinv", result, out, t)
 
 
@@ -308,8 +315,9 @@ def linalg_matrix_rank(input, tol=None, hermitian=False, *, atol=None, rtol=None
     bounds = bound(atol, "linalg_matrix_rank", "atol"), bound(rtol, "linalg_matrix_rank", "rtol")
     if not hermitian:
         check_finite(t)
-    ranks = as_array(kernels.rank(array_of(t), *bounds, bool(hermitian))).astype(np.int64, copy=False)
-    return given("linalg_matrix_rank", constant("linalg_matrix_rank", ranks, t), out, t)
+    args = *bounds, bool(hermitian)
+    ranks = as_array(kernels.rank(array_of(t), *values_of_bounds(bounds), args[2])).astype(np.int64, copy=False)
+    return given("linalg_matrix_rank", constant("linalg_matrix_rank", ranks, t, args=args), out, t)
 
 
 composite = {

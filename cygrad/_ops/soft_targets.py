@@ -1,13 +1,11 @@
 """Cross-entropy where the target is not one class alone: class probabilities, and smoothed labels."""
 
-import numpy as np
-
-from cygrad._core.access import array_of, tensor_of
+from cygrad._core.dual import values_of
 from cygrad._core.gradients_in_blocks import owned
-from cygrad._kernels.gpu.library import as_array, is_array
+from cygrad._kernels.gpu.library import is_array
 from cygrad._ops import loss_checks as checks
-from cygrad._ops.arithmetic import add, div, mul, neg
-from cygrad._ops.gathering import masked_fill
+from cygrad._ops.arithmetic import add, div, mul, neg, sub
+from cygrad._ops.gathering import index_select, masked_fill
 from cygrad._ops.loss_reductions import MEAN, NONE, SUM, reduced
 from cygrad._ops.reductions import sum as total
 from cygrad._ops.summed_products import sum_of_products
@@ -25,7 +23,7 @@ def _per_class(weight, logp):
 
 def soft_loss(logp, target, weight, ignore_index, reduction, smoothing):
     """Cross-entropy with class probabilities. Raises RuntimeError for a type that has none, or an `ignore_index`."""
-    classes = array_of(logp).shape[_class_dim(logp)] if logp.ndim else 1
+    classes = logp.shape[_class_dim(logp)] if logp.ndim else 1
     if not target.dtype.is_floating_point:
         raise RuntimeError(
             f"Expected floating point type for target with class probabilities, got {target.dtype.type_name}"
@@ -48,14 +46,12 @@ def soft_loss(logp, target, weight, ignore_index, reduction, smoothing):
 
 
 def _number(ignored, classes, weight, like):
-    """What the classes that are not ignored weigh together, as a number, or on GPUs as a tensor."""
-    if weight is None and not is_array(ignored):
-        return float(ignored.size - ignored.sum())
-    counted = ~ignored
-    if is_array(counted):
-        own = counted if weight is None else counted * array_of(weight).take(np.maximum(classes, 0))
-        return tensor_of(own.sum().astype(array_of(like).dtype))
-    return float(array_of(weight)[classes[counted]].sum())
+    """What the classes that are not ignored weigh together."""
+    if weight is None:
+        return sub(ignored.numel(), total(ignored)).to(like.dtype)
+    places = reshape(masked_fill(classes, ignored, 0), (-1,))
+    taken = index_select(weight.detach(), 0, places)
+    return total(masked_fill(taken, reshape(ignored, (-1,)), 0))
 
 
 def smoothed(by_class, logp, target, weight, ignore_index, reduction, smoothing):
@@ -64,12 +60,12 @@ def smoothed(by_class, logp, target, weight, ignore_index, reduction, smoothing)
     even = logp if weight is None else mul(logp, _per_class(weight, logp))
     even = total(even, dim)
     even = neg(even, out=owned(even))
-    classes = array_of(target)
-    ignored = as_array(classes == ignore_index)
-    if is_array(ignored) or ignored.any():
-        even = masked_fill(even, tensor_of(ignored.reshape(array_of(even).shape)), 0.0)
+    ignored = target == ignore_index
+    values = values_of(ignored)
+    if is_array(values) or values.any():
+        even = masked_fill(even, reshape(ignored, even.shape), 0.0)
     if reduction == MEAN:
-        even = div(reduced(even, SUM), _number(ignored, classes, weight, even))
+        even = div(reduced(even, SUM), _number(ignored, target, weight, even))
     else:
         even = reduced(even, reduction)
-    return add(mul(by_class, 1 - smoothing), mul(even, smoothing / array_of(logp).shape[dim]))
+    return add(mul(by_class, 1 - smoothing), mul(even, smoothing / logp.shape[dim]))

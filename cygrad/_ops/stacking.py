@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from cygrad._core.access import array_of, tensor_of
+from cygrad._core.access import array_of, memory_of, tensor_of
 from cygrad._core.gradients_in_blocks import is_own
 from cygrad._core.opdef import FUNCTION_ONLY, LINEAR, PRIVATE, declare, publish
 from cygrad._core.record import record_n
@@ -190,11 +190,11 @@ def combinations(input, r=2, with_replacement=False):
     if count < 0:
         raise RuntimeError(f"Expect a non-negative number, but got {count}")
     if count == 0:
-        return tensor_of(np.empty(0, array_of(t).dtype, like=array_of(t)))
+        return tensor_of(np.empty(0, memory_of(t).dtype, like=memory_of(t)))
     if count == 1:
         return stack([t], 1)
     places = _choices(t.numel(), count, with_replacement)
-    return stack([index_select(t, 0, tensor_of(beside(column, array_of(t)))) for column in places], 1)
+    return stack([index_select(t, 0, tensor_of(beside(column, memory_of(t)))) for column in places], 1)
 
 
 def stacked_grids_rule(n, g):

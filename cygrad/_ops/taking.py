@@ -5,8 +5,11 @@ import math
 import numpy as np
 
 from cygrad._core import messages
-from cygrad._core.access import array_of, tensor_of
-from cygrad._core.opdef import FUNCTION_ONLY, INPLACE, LINEAR, PRIVATE, declare, publish
+from cygrad._core.access import array_of, memory_of, tensor_of
+from cygrad._core.dual import is_forward, values_of
+from cygrad._core.opdef import FUNCTION_ONLY, INPLACE, LINEAR, NONDIFF, PRIVATE, declare, publish
+from cygrad._core.record import record_outputs
+from cygrad._core.tangents import refuse_samples
 from cygrad._core.tensor import Tensor
 from cygrad._kernels import picking as kernels
 from cygrad._kernels.along import first_nonzero, unravelled
@@ -18,6 +21,7 @@ from cygrad._ops.delivering import given
 from cygrad._ops.gathering import finished, gather, masked_fill, zeros_at
 from cygrad._ops.indexing import index_put
 from cygrad._ops.reshaping import broadcast_to
+from cygrad._ops.rounding import remainder
 from cygrad._ops.views import reshape
 
 # -- by number --
@@ -145,17 +149,15 @@ def take_along_dim(input, indices, dim=None, *, out=None):
         raise messages.no_dimensions(dim)
     own, other = list(array_of(t).shape), list(array_of(where_from).shape)
     are_alike = own[:d] == other[:d] and own[d + 1 :] == other[d + 1 :] and type(array_of(t)) is np.ndarray
-    if are_alike and first_outside(array_of(where_from), 0, own[d]) is None:
+    if are_alike and first_outside(values_of(where_from), 0, own[d]) is None:
         return gather(t, d, where_from, out=out)
     length, count = own[d], other[d]
     own[d] = other[d] = 1
     common = list(broadcast_shape(tuple(own), tuple(other)))
-    places = np.broadcast_to(array_of(where_from), (*common[:d], count, *common[d + 1 :]))
-    if is_array(places):
-        places = places % max(length, 1)
-    elif places.size and length and (places.min() < 0 or places.max() >= length):
-        places = places % length
-    return gather(broadcast_to(t, (*common[:d], length, *common[d + 1 :])), d, tensor_of(places), out=out)
+    places = broadcast_to(where_from, (*common[:d], count, *common[d + 1 :]))
+    if length and (is_array(array_of(t)) or first_outside(values_of(where_from), 0, length) is not None):
+        places = remainder(places, length)
+    return gather(broadcast_to(t, (*common[:d], length, *common[d + 1 :])), d, places, out=out)
 
 
 # -- by mask --
@@ -278,7 +280,10 @@ def argwhere(input):
     tensor([[1],
             [2]])
     """
-    return nonzero(require(input, "argwhere"))
+    t = require(input, "argwhere")
+    if is_forward():
+        refuse_samples("argwhere", (t,))
+    return nonzero(t)
 
 
 def nonzero_static(input, *, size, fill_value=-1, out=None):
@@ -291,6 +296,8 @@ def nonzero_static(input, *, size, fill_value=-1, out=None):
             [-1]])
     """
     t = require(input, "nonzero_static")
+    if is_forward():
+        refuse_samples("nonzero_static", (t,))
     count = integer(size, "nonzero_static", "size", 1)
     if count < 0:
         raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
@@ -304,6 +311,9 @@ def nonzero_static(input, *, size, fill_value=-1, out=None):
     return given("nonzero_static", tensor_of(rows), out)
 
 
+UNRAVEL_INDEX = declare("unravel_index", flags=NONDIFF | FUNCTION_ONLY)
+
+
 def unravel_index(indices, shape):
     """The indices, one tensor for each dimension, of the elements of these numbers in a flattened tensor of `shape`.
 
@@ -313,7 +323,7 @@ def unravel_index(indices, shape):
     >>> cygrad.unravel_index(cygrad.tensor([5, 7]), (3, 4))
     (tensor([1, 1]), tensor([1, 3]))
     """
-    numbers = array_of(require(indices, "unravel_index", "indices"))
+    numbers = memory_of(require(indices, "unravel_index", "indices"))
     if numbers.dtype.kind not in "iu":
         raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
     if isinstance(shape, int) or is_integer(shape):
@@ -323,7 +333,9 @@ def unravel_index(indices, shape):
     lengths = integers(shape, "unravel_index", "shape", 2)
     if any(length < 0 for length in lengths):
         raise ValueError(f"'shape' cannot have negative values, but got {tuple(lengths)}")
-    return tuple(map(tensor_of, unravelled(numbers, lengths)))
+    if not lengths:
+        return ()
+    return record_outputs(UNRAVEL_INDEX, unravelled(numbers, lengths), (indices,), (lengths,), 0)
 
 
 def index_put_(input, indices, values, accumulate=False):
@@ -331,6 +343,6 @@ def index_put_(input, indices, values, accumulate=False):
     return index_put(require(input, "index_put_"), indices, values, accumulate, out=input)
 
 
-composite = {"take_along_dim": 0, "argwhere": 0, "nonzero_static": 0, "unravel_index": FUNCTION_ONLY}
+composite = {"take_along_dim": 0, "argwhere": 0, "nonzero_static": 0}
 functions = publish(globals())
 functions["index_put_"] = index_put_
