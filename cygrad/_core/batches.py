@@ -26,6 +26,10 @@ from cygrad._core.tensor import Tensor
 from cygrad._kernels.gpu.basics import copy_into, may_overlap
 from cygrad._kernels.gpu.library import filled_like
 
+# How PyTorch names ops in the error for writing into a tensor without samples: these in one word, those by their name
+_ARITHMETIC = ("add", "copy", "div", "masked_fill", "mul", "sub")
+_NAMED = ("fill", "index_add", "index_fill", "index_put", "scatter_add", "scatter_reduce")
+
 
 class NoBatchingRule(RuntimeError):
     """An op came for which there is no batching rule; `vmap` then takes one sample after the other."""
@@ -138,8 +142,8 @@ class Batch:
         array = memory_of(samples)
         self.has_changed_given |= any(may_overlap(array, given) for given in self.given)
 
-    def check_write(self, step):
-        """Raise if a tensor can not be changed in place, because it has no samples."""
+    def check_write(self, step, level):
+        """Raise if a tensor can not be changed in place, because it has no samples; `level` counts from 1."""
         out = step.outs[0]
         if not step.inputs or out is not step.inputs[0]:
             raise RuntimeError(
@@ -147,11 +151,16 @@ class Batch:
                 "or view ops."
             )
         if not self.has(out):
+            name, where = f"{step.op.name}_", "in a vmap"
+            if step.op.name in _ARITHMETIC:
+                name = "inplace arithmetic"
+            elif step.op.name not in _NAMED:
+                name, where = f"aten::{name}", f"at level {level}"
             raise RuntimeError(
-                "vmap: inplace arithmetic(self, *extra_args) is not possible because there exists a Tensor `other` in "
+                f"vmap: {name}(self, *extra_args) is not possible because there exists a Tensor `other` in "
                 "extra_args that has more elements than `self`. This happened due to `other` being vmapped over but "
-                "`self` not being vmapped over in a vmap. Please try to use out-of-place operators instead of inplace "
-                "arithmetic. If said operator is being called inside the PyTorch framework, please file a bug report "
+                f"`self` not being vmapped over {where}. Please try to use out-of-place operators instead of {name}. "
+                "If said operator is being called inside the PyTorch framework, please file a bug report "
                 f"instead.\n  here {step.op.name}_ would write another value into the tensor of shape "
                 f"{tuple(out.shape)} for each of the {self.size} samples"
             )

@@ -427,9 +427,9 @@ def batch_of(tensors):
 
 
 def _check_write(step):
-    batch, _ = batch_of(step.operands())
+    batch, outside = batch_of(step.operands())
     if batch is not None:
-        batch.check_write(step)
+        batch.check_write(step, len(outside) + 1)
 
 
 def on_levels(outside, run):

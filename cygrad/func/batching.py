@@ -79,6 +79,8 @@ def _mapped(func, args, kwargs, leaves, dims, options):
     try:
         output, found = _at_once(func, args, kwargs, leaves, dims, options.randomness)
     except NoBatchingRule as error:
+        if options.randomness == "error":
+            _check_not_drawn(state)
         warnings.warn(f"{error}\n  {options.name} is called once for each sample instead", UserWarning, stacklevel=3)
         set_rng_state(state)
         return _one_by_one(func, args, kwargs, leaves, dims, options)
