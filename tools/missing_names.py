@@ -36,7 +36,7 @@ OUT_OF_SCOPE = {
         AggregationType AVG SUM Benchmark.* ThroughputBenchmark Capsule DispatchKey.* .*DispatchKeyGuard Future
         futures fork wait cond while_loop DisableTorchFunction.* LiteScriptModule TYPE_CHECKING BufferDict
         ParameterDict ModuleDict reinforce module_load AnyType PRIVATE_OPS boolean_dispatch handle_torch_function
-        has_torch_function.* get_enum ExecutionTraceObserver
+        has_torch_function.* overrides get_enum ExecutionTraceObserver
     """,
     "other devices, their streams and libraries": r"""
         cuda.* cudnn.* miopen.* mkldnn.* .*mkldnn.* mps mtia xpu ipu maia vulkan is_(ipu|maia|mtia|vulkan.*|xla|xpu)
@@ -47,7 +47,7 @@ OUT_OF_SCOPE = {
         scaled_(grouped_)?mm grouped_mm .*flash_attention_impls?
     """,
     "storage objects: memory is NumPy's": r"""
-        .*Storage storage_type is_set_to from_file
+        .*Storage StorageBase storage_type is_set_to from_file
         const_data_ptr
     """,
     "half precision in complex numbers": "complex32 chalf",
@@ -61,7 +61,7 @@ OUT_OF_SCOPE = {
         swap_in_optimizer_params_and_state
     """,
     "gradients that are sparse": "SparseAdam",
-    "names of dimensions": r"align_.* name rename.* names refine_names",
+    "names of dimensions": r"Tensor\.index align_.* name rename.* names refine_names",
     "removed: they only raise an error": r"symeig eig lstsq solve solve_ torch\.matrix_rank Tensor\.lstsq",
     "mixed precision on other devices": r".*autocast_(ipu|xla).*",
     "what PyTorch's own functions are made of": r"""
@@ -75,7 +75,8 @@ OUT_OF_SCOPE = {
     """,
     "modules and helpers of the standard library": r"""
         builtins ctypes functools glob importlib inspect math os platform sys textwrap dataclasses fft\.Tensor
-        special\.Tensor functional\.Tensor multi_dim_common threading types warnings torch multiprocessing Callable
+        special\.Tensor functional\.Tensor torch\.windows multi_dim_common threading types warnings torch
+        multiprocessing Callable
         Optional Union Any List Tuple Dict NamedTuple overload TypeVar np reduce DType GRID_SAMPLE_.*
         BroadcastingList\d common_args utils sparse_support_notes tf32_notes rocm_fp16_notes reproducibility_notes
         factory_common_args parse_kwargs merge_dicts .*_notes

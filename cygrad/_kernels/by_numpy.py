@@ -213,10 +213,9 @@ def adam(param, grad, mean, square, largest, settings):
 
 def where(condition, a, b):
     """In the order in memory of the first array that has one, where NumPy's would be the order of indices."""
-    arrays = condition, a, b
-    if all(array.flags.c_contiguous for array in arrays):
-        return np.where(*arrays)
-    arrays = np.broadcast_arrays(*arrays)
+    if all(array.flags.c_contiguous for array in (condition, a, b)):
+        return np.where(condition, a, b)
+    arrays = np.broadcast_arrays(condition, a, b)
     order = order_in_memory(arrays)
     back = sorted(range(len(order)), key=order.__getitem__)
     return np.where(*(array.transpose(order) for array in arrays)).transpose(back)

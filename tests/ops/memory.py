@@ -1,6 +1,7 @@
 """Ops that need more memory than their results, what they save and a block: how much, and why.
 
 Sizes are in arrays as large as the largest of the operands and the results, with the Python and NumPy that take most.
+Comments say what PyTorch 2.13 needs of the same operands beside what it returns, by the peak of its process's memory.
 """
 
 
@@ -13,13 +14,13 @@ FORWARDS = _table(
     (
         "by LAPACK through NumPy, in double precision, or with copies of what it overwrites",
         {
-            2.25: "norm",  # of few large matrices; from NumPy 2.5 on, which copies what LAPACK overwrites
+            2.25: "norm",  # of few large matrices; from NumPy 2.5 on, which copies what LAPACK overwrites; PyTorch 1.0
         },
     ),
     (
         "found by NumPy's orders: indices of 8 bytes, and a dense copy, of each of few columns",
         {
-            0.75: "msort",
+            0.75: "msort",  # PyTorch 2.3, with the indices
         },
     ),
 )
@@ -29,19 +30,19 @@ BACKWARDS = _table(
     (
         "the conjugate of a complex gradient in rows, and the solution that its order keeps apart",
         {
-            1.25: "linalg_lu_solve",
+            1.25: "linalg_lu_solve",  # of many right sides of one matrix; PyTorch has none that shows
         },
     ),
     (
         "of the padded signal, from which that of the signal is cut",
         {
-            0.5: "stft",
+            0.5: "stft",  # PyTorch 3.0: all sections, too
         },
     ),
     (
         "of projected keys and values of all heads, and of one of these in the order of the projection",
         {
-            2.0: "multi_head_attention_forward",
+            2.0: "multi_head_attention_forward",  # PyTorch 2.0
         },
     ),
 )
