@@ -186,12 +186,12 @@ def extreme(forms, input, dim_or_other, keepdim, dim, other, axis, keepdims, out
         dim_or_other, other = ..., dim_or_other  # with one of the two it is a dimension
     if dim_or_other is not ...:
         if dim is not ...:
-            raise messages.no_such_call(of_all.name, (input, dim_or_other), {"dim": dim}, MAX_SIGNATURES)
+            raise messages.fits_none(of_all.name)
         dim = dim_or_other
     dim = dim if axis is None else axis
     if other is not None:
         if dim is not ...:
-            raise messages.no_such_call(of_all.name, (input, dim), {"other": other}, MAX_SIGNATURES)
+            raise messages.fits_none(of_all.name)
         return of_two(input, other, out=out)
     t = tensor_argument(of_all, input, "input", 1)
     if dim is ...:
