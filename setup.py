@@ -120,12 +120,12 @@ SANITIZE_ARGS = [SANITIZERS, "-fno-wrapv", "-fno-omit-frame-pointer", "-O0", "-g
 LOOPING = {"_kernels": ["arrays", "rows"]}
 SMALL = {
     "_core": [
-        *"access construct dtypes dual engine engine_hooks events".split(),
-        *"function inplace kernels opdef scalar tensor tensor_hooks".split(),
+        *"access accumulate construct dtypes dual engine engine_hooks events".split(),
+        *"function inplace kernels opdef scalar state tensor tensor_hooks".split(),
     ],
     "_kernels": [
         *"activations anywhere bad_numbers blas dispatch elementwise native".split(),
-        *"nn optim parallel pool reduce strided walk".split(),
+        *"loops nn optim parallel pool reduce strided walk".split(),
     ],
     "_ops": [
         *"arguments arithmetic comparisons copying creation indexing".split(),
@@ -226,12 +226,19 @@ COARSE_LINES = (
 )
 
 
-def shorten(unit):
+# The docstring of a function outside of classes, which begins with its signature.
+DOC = re.compile(
+    r'(PyDoc_STRVAR\(__pyx_doc_(?:\d+[a-z_]+?_)+\d*[a-z_]+, "(?:\w+\([^"]*?\)\\n--\\n\\n)?)((?:[^"\\]|\\.)*)"'
+)
+
+
+def shorten(unit, is_low):
     """Rewrite a C file of Cython's so that less is compiled of it.
 
     Cython has a module import every type that a `.pxd` it reads names, NumPy's fourteen among them: imports of types
     that the module does not use are taken out. And each of 18,000 places that can fail notes its line for tracebacks,
     2 % of the wheel: with CYGRAD_COARSE_LINES a frame of a compiled function shows the first of its lines for all.
+    In the two lower layers, whose functions no user calls, docstrings without an example stay in the sources.
     """
     text = unit.read_text(encoding="utf-8")
     if COARSE_LINES in text:
@@ -241,6 +248,8 @@ def shorten(unit):
     text = IMPORTED_TYPE.sub(lambda match: match[0] if uses[match[1]] > 4 else "", text)
     text = FIRST_LINE.sub(lambda match: f"CYGRAD_LINE({match[1]}, 0)", text)
     text = MARKED_LINE.sub("CYGRAD_LINE(__pyx_lineno, lineno)", text)
+    if is_low:
+        text = DOC.sub(lambda match: match[0] if ">>>" in match[2] else match[1] + '"', text)
     first, rest = text.split("\n", 1)  # by which Cython knows its own files again
     unit.write_text(first + COARSE_LINES + rest, encoding="utf-8")
 
@@ -389,7 +398,7 @@ class build_ext(setuptools_build_ext):
             units += [(source, Path(extension.sources[0]), MACROS) for source, extension in zip(parts, extensions)]
         for source, unit, _ in units:
             if source.suffix == ".pyx":
-                shorten(unit)
+                shorten(unit, source.parent.name in ("_kernels", "_core"))
         return units
 
     def _compile(self, source, unit, macros):
