@@ -15,6 +15,15 @@ BEYOND = {
     "nan_in_a_gradient_only": "PyTorch has no nan_check",
     "read_only_memory_changed": "PyTorch writes into read-only memory",
     "requires_grad_set_on_a_loss_without_history": "PyTorch trains nothing and says nothing",
+    "forward_mode_of_a_function_without_jvp": "PyTorch asks for setup_context before",
+    **dict.fromkeys(
+        ("losses_added_up", "losses_kept_in_a_list", "moving_average_of_losses", "state_carried_from_step_to_step"),
+        "PyTorch does not look for graphs that grow",
+    ),
+    **dict.fromkeys(
+        ("hook_that_calls_itself", "backward_that_calls_itself"),
+        "PyTorch begins a thread for every sixty passes within each other, until there is no memory",
+    ),
 }
 
 
