@@ -232,13 +232,13 @@ DOC = re.compile(
 )
 
 
-def shorten(unit, is_low):
+def shorten(unit, is_kernel):
     """Rewrite a C file of Cython's so that less is compiled of it.
 
     Cython has a module import every type that a `.pxd` it reads names, NumPy's fourteen among them: imports of types
     that the module does not use are taken out. And each of 18,000 places that can fail notes its line for tracebacks,
     2 % of the wheel: with CYGRAD_COARSE_LINES a frame of a compiled function shows the first of its lines for all.
-    In the two lower layers, whose functions no user calls, docstrings without an example stay in the sources.
+    Docstrings of kernels, which nobody outside the package calls, stay in the sources unless they have an example.
     """
     text = unit.read_text(encoding="utf-8")
     if COARSE_LINES in text:
@@ -248,7 +248,7 @@ def shorten(unit, is_low):
     text = IMPORTED_TYPE.sub(lambda match: match[0] if uses[match[1]] > 4 else "", text)
     text = FIRST_LINE.sub(lambda match: f"CYGRAD_LINE({match[1]}, 0)", text)
     text = MARKED_LINE.sub("CYGRAD_LINE(__pyx_lineno, lineno)", text)
-    if is_low:
+    if is_kernel:
         text = DOC.sub(lambda match: match[0] if ">>>" in match[2] else match[1] + '"', text)
     first, rest = text.split("\n", 1)  # by which Cython knows its own files again
     unit.write_text(first + COARSE_LINES + rest, encoding="utf-8")
@@ -398,7 +398,7 @@ class build_ext(setuptools_build_ext):
             units += [(source, Path(extension.sources[0]), MACROS) for source, extension in zip(parts, extensions)]
         for source, unit, _ in units:
             if source.suffix == ".pyx":
-                shorten(unit, source.parent.name in ("_kernels", "_core"))
+                shorten(unit, source.parent.name == "_kernels")
         return units
 
     def _compile(self, source, unit, macros):
