@@ -5,6 +5,7 @@ Means and inverse deviations have no gradient; they are of the type of the weigh
 
 from cygrad._core.access import array_of
 from cygrad._core.opdef import FUNCTION_ONLY, publish
+from cygrad._core.tensor import Tensor
 from cygrad._ops.arguments import require
 from cygrad._ops.arithmetic import add
 from cygrad._ops.checks import typed
@@ -65,6 +66,9 @@ def native_batch_norm(input, weight, bias, running_mean, running_var, training, 
     (tensor([[-1.],
             [ 1.]]), tensor([2.]), tensor([1.]))
     """
+    given = [value for value in (running_mean, running_var) if value is not None]
+    if len(given) == 1 and isinstance(given[0], Tensor):  # other kinds are named below
+        raise ValueError("running_mean and running_var must either both be None or neither be None")
     result = batch_norm_of_package(input, weight, bias, running_mean, running_var, training, momentum, eps, False)
     shape = tuple(array_of(input).shape)
     if not training:
