@@ -121,7 +121,7 @@ LOOPING = {"_kernels": ["arrays", "rows"]}
 SMALL = {
     "_core": [
         *"access accumulate construct dtypes dual engine engine_hooks events".split(),
-        *"function inplace kernels opdef scalar state tensor tensor_hooks".split(),
+        *"function inplace kernels node opdef scalar state tensor tensor_hooks".split(),
     ],
     "_kernels": [
         *"activations anywhere bad_numbers blas dispatch elementwise native".split(),
@@ -131,6 +131,7 @@ SMALL = {
         *"arguments arithmetic comparisons copying creation indexing".split(),
         *"parts pointwise products reductions views".split(),
     ],
+    "modules": ["_use"],
     "cygrad": ["_cython"],
 }
 GNU_SMALL_ARGS, GNU_MIDDLE_ARGS = ["-Os"], []
