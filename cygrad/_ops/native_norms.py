@@ -9,7 +9,7 @@ from cygrad._core.tensor import Tensor
 from cygrad._ops.arguments import require
 from cygrad._ops.arithmetic import add
 from cygrad._ops.checks import typed
-from cygrad._ops.normalization import batch_norm_of_package, group_norm_of_package, layer_norm
+from cygrad._ops.normalization import batch_norm_of_package, check_both_running, group_norm_of_package, layer_norm
 from cygrad._ops.pointwise import rsqrt
 from cygrad._ops.statistics import var_mean
 from cygrad._ops.views import reshape
@@ -66,9 +66,8 @@ def native_batch_norm(input, weight, bias, running_mean, running_var, training, 
     (tensor([[-1.],
             [ 1.]]), tensor([2.]), tensor([1.]))
     """
-    given = [value for value in (running_mean, running_var) if value is not None]
-    if len(given) == 1 and isinstance(given[0], Tensor):  # other kinds are named below
-        raise ValueError("running_mean and running_var must either both be None or neither be None")
+    if all(isinstance(value, Tensor | None) for value in (running_mean, running_var)):  # other kinds are named below
+        check_both_running(running_mean, running_var)
     result = batch_norm_of_package(input, weight, bias, running_mean, running_var, training, momentum, eps, False)
     shape = tuple(array_of(input).shape)
     if not training:

@@ -226,6 +226,11 @@ def _check_channels(channels, means, variances, weight, bias, training, batch=1)
                 check_constant(value, "native_batch_norm", word)
         elif not training and word.startswith("running"):
             raise RuntimeError(f"{word} must be defined in evaluation mode")
+    check_both_running(means, variances)
+
+
+def check_both_running(means, variances):
+    """Raise if there is one of the running statistics without the other."""
     if (means is None) != (variances is None):
         raise ValueError("running_mean and running_var must either both be None or neither be None")
 
