@@ -120,6 +120,11 @@ def _rule_of(op):
 # -- elementwise ops --
 
 
+def vectors(call, x):
+    """The samples of an operand; those without dimensions as vectors of one element, which they count as."""
+    return call.full(x) if x.ndim else call.full(x).view(call.size, 1)
+
+
 def operands(call, inputs, ndim=0):
     """Aligned operands, of the types that they have to one another in a sample."""
     tensors = [x for x in inputs if isinstance(x, Tensor)]
@@ -285,7 +290,7 @@ def shifted_argument(kind, value, call, ndim):
 def shifted(call):
     """The op itself, with its dimensions one further; a sample without dimensions gets one first."""
     ndim = max([1, *[x.ndim for x in call.inputs]])
-    inputs = tuple([call.shaped(call.full(x), x.shape or (1,)) for x in call.inputs])
+    inputs = tuple([vectors(call, x) for x in call.inputs])
     kinds = SHIFTED[call.key]
     if len(kinds) != len(call.args) or any(k == "d" and a is None for k, a in zip(kinds, call.args, strict=True)):
         raise NoBatchingRule(call.op.name)
@@ -309,7 +314,7 @@ def merged(call):
 @rule("cumsum")
 def _cumsum(call):
     t, (dim, is_reverse) = call.inputs[0], call.args
-    x = call.shaped(call.full(t), t.shape or (1,)).to(call.out.dtype)
+    x = vectors(call, t).to(call.out.dtype)
     return call.shaped(apply_n(call.op, (x,), (dim % max(t.ndim, 1) + 1, is_reverse)), call.out.shape)
 
 
@@ -557,7 +562,7 @@ def _diagonal(call):
 @rule("unfold")
 def _unfold(call):
     t, (_, dim, size, step) = call.inputs[0], call.args
-    x = call.shaped(call.full(t), t.shape or (1,))
+    x = vectors(call, t)
     return call.shaped(x.unfold(dim % max(t.ndim, 1) + 1, size, step), call.out.shape)
 
 

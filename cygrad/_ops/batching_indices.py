@@ -10,16 +10,11 @@ from cygrad._core.access import tensor_of
 from cygrad._core.dual import values_of
 from cygrad._core.opdef import registry
 from cygrad._core.tensor import Tensor
-from cygrad._ops.batching import rule
+from cygrad._ops.batching import rule, vectors
 from cygrad._ops.index_checks import BOOLEAN_MASK
 from cygrad._ops.ranges import arange
 from cygrad._ops.selection import where
 from cygrad._ops.unpooling import unpool
-
-
-def vectors(call, x):
-    """The samples of an operand; those without dimensions as vectors of one element, which they count as."""
-    return call.full(x) if x.ndim else call.full(x).view(call.size, 1)
 
 
 def along(call, index, shape, dim):
