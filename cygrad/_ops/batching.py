@@ -160,6 +160,12 @@ def _number_less(call):
     return registry["rsub"].entry(call.full(call.inputs[0]), other, alpha)
 
 
+@rule("ceil floor trunc")
+def _whole(call):
+    """By the entry point, which leaves integers as they are; NumPy 2.0 would make floats of them."""
+    return registry[call.key].entry(call.full(call.inputs[0]))
+
+
 @rule("clamp clamp_min clamp_max clamp.Tensor clamp_min.Tensor clamp_max.Tensor")
 def _clamp(call):
     return registry[call.op.name].entry(*operands(call, call.inputs), *call.args)

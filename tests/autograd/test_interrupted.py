@@ -9,7 +9,7 @@ import pytest
 
 import cygrad as torch
 from cygrad.autograd import Function
-from helpers import in_thread, in_threads, leaf
+from helpers import in_threads, leaf
 
 
 @pytest.fixture
@@ -18,6 +18,12 @@ def ctrl_c():
     former = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield lambda: signal.raise_signal(signal.SIGINT)
     signal.signal(signal.SIGINT, former)
+
+
+def wait_for_ctrl_c():
+    """Asleep, a thread takes the interrupt well; on its way in or out of a lock, `threading` may raise RuntimeError."""
+    for _ in range(1000):
+        time.sleep(0.01)
 
 
 def usable(x, output):
@@ -48,13 +54,20 @@ def test_ctrl_c_between_two_nodes(ctrl_c):
     y = x
     for _ in range(200_000):
         y = y + 1
-    timer = threading.Timer(0.001, ctrl_c)
-    y.register_hook(lambda grad: timer.start())
+    begun = []
+
+    def interrupt():
+        while not begun:
+            time.sleep(0.001)
+        ctrl_c()
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    y.register_hook(begun.append)
     with pytest.raises(KeyboardInterrupt):
         y.backward(retain_graph=True)
-        for _ in range(1000):  # in case the pass was quicker
-            timer.join(0.01)
-    timer.join()
+        wait_for_ctrl_c()  # in case the pass was quicker
+    thread.join()
     z = x * 2
     assert usable(x, z) == [2]
 
@@ -90,13 +103,20 @@ def test_ctrl_c_is_not_for_other_threads(ctrl_c):
     x = leaf(1.0)
     y = x * 2
     y.register_hook(lambda grad: ctrl_c())
+    z = y * 3
+    asleep = []
+
+    def run():
+        while not asleep:
+            time.sleep(0.001)
+        z.backward()
+
+    thread = threading.Thread(target=run)
+    thread.start()
     with pytest.raises(KeyboardInterrupt):
-        in_thread((y * 3).backward)
-        for _ in range(100):
-            threading.Event().wait(0.01)
-    for _ in range(500):  # the interrupt may have come while the pass was still running
-        if x.grad is None:
-            time.sleep(0.01)
+        asleep.append(True)
+        wait_for_ctrl_c()
+    thread.join(30)  # the interrupt may have come while the pass was still running
     assert x.grad.tolist() == [6]
 
 
