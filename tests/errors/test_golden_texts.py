@@ -1,4 +1,4 @@
-"""The whole texts of errors: what `situations.py` ends in is what `golden.json` says."""
+"""The whole texts of errors: what `situations` end in is what `golden.json` says."""
 
 import json
 
@@ -14,6 +14,10 @@ TEXTS = json.loads(GOLDEN.read_text(encoding="utf-8"))
 @pytest.mark.parametrize("name", SITUATIONS)
 def test_text(name):
     assert text_of(SITUATIONS[name]).split("\n") == TEXTS[name]
+
+
+def test_no_situation_is_lost():
+    assert set(SITUATIONS) == set(TEXTS)
 
 
 def test_all_is_as_before_after_an_error():
