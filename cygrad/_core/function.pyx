@@ -285,7 +285,7 @@ cdef object apply_quietly(PyNode node, object forward, tuple args, object setup_
     else:
         node.to_save = None
     if modes & FORWARD:
-        from cygrad._core.tangents import carry_through_function
+        from cygrad._core.function_tangents import carry_through_function
         carry_through_function(node, args, outputs)
     return outputs[0] if single else tuple(outputs)
 

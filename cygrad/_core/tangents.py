@@ -34,7 +34,6 @@ from cygrad._core.derivatives import apply, derivative, zeros_like
 from cygrad._core.dual import complete, kept_results, record_same, take_levels
 from cygrad._core.dual import leave as leave  # which is part of this module but compiled
 from cygrad._core.engine import history_is_cut
-from cygrad._core.function import call_jvp
 from cygrad._core.inplace import place_in_base
 from cygrad._core.opdef import registry
 from cygrad._core.sites import is_ours
@@ -147,6 +146,16 @@ def set_tangent(t, level, tangent):
         t, tangent = base, _with_part(zeros_like(base) if whole is None else whole, tangent, *place[1:])
     access.set_tangents(t, {**(access.get_tangents(t) or {}), level: tangent})
     level.holders.append(ref(t))
+
+
+def check_size(t, tangent):
+    """Raise unless a tangent has the shape of its tensor."""
+    if tangent.shape != t.shape:
+        raise RuntimeError(
+            "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
+            f"supported. Tensor is of size {list(t.shape)} while the given forward gradient is of size "
+            f"{list(tangent.shape)}."
+        )
 
 
 def _strided(name, *args):
@@ -558,60 +567,3 @@ def check_backward():
     """Raise if `backward` is called where each sample has a gradient of its own."""
     if _has_batch():
         raise RuntimeError(messages.BACKWARD_IN_TRANSFORM)
-
-
-# -- custom functions --
-
-
-def carry_through_function(node, args, outputs):
-    """Give the outputs of a custom function the tangents that its `jvp` makes of those of its arguments."""
-    flush()
-    batch, _ = batch_of(args)
-    if batch is not None and not getattr(node, "_is_batched", False):
-        raise NoBatchingRule(node.name())
-    levels = _thread.levels
-    for depth, level in enumerate(levels):
-        tangents = [_tangent(x, level) if isinstance(x, Tensor) else None for x in args]
-        if all(tangent is None for tangent in tangents):
-            continue
-        if node.materialize_grads:
-            pairs = zip(tangents, args, strict=True)
-            tangents = [zeros_like(x) if v is None and isinstance(x, Tensor) else v for v, x in pairs]
-        open_only(levels[:depth])
-        try:
-            found = call_jvp(node, tangents)
-            found = found if isinstance(found, tuple) else (found,)
-            _check_jvp(found, outputs, node.non_differentiable or ())
-            for out, tangent in zip(outputs, found, strict=True):
-                if tangent is not None and isinstance(out, Tensor):
-                    check_size(out, tangent)
-                    set_tangent(out, level, tangent)
-            flush()
-        finally:
-            open_only(levels)
-
-
-def _check_jvp(found, outputs, constant):
-    if len(found) != len(outputs):
-        raise RuntimeError(
-            f"Function's jvp returned an invalid number of forward gradients (expected {len(outputs)} but got "
-            f"{len(found)})"
-        )
-    for i, value in enumerate(found):
-        if value is not None and not isinstance(value, Tensor):
-            raise RuntimeError(f"expected Variable or None (got {messages.type_name(value)}) for grad output {i}.")
-        if value is not None and any(access.memory_of(outputs[i]) is access.memory_of(t) for t in constant):
-            raise RuntimeError(
-                f"Function's jvp returned a gradient at position {i}, but  the corresponding forward output is not a "
-                "differentiable Tensor.You should return None at that position instead."
-            )
-
-
-def check_size(t, tangent):
-    """Raise unless a tangent has the shape of its tensor."""
-    if tangent.shape != t.shape:
-        raise RuntimeError(
-            "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
-            f"supported. Tensor is of size {list(t.shape)} while the given forward gradient is of size "
-            f"{list(tangent.shape)}."
-        )

@@ -1,0 +1,51 @@
+"""Custom functions while a dual level is open: their `jvp` gives the tangents. Note [Forward mode] in tangents.py."""
+
+from cygrad._core import access, messages, tangents
+from cygrad._core.batches import NoBatchingRule
+from cygrad._core.derivatives import zeros_like
+from cygrad._core.function import call_jvp
+from cygrad._core.tensor import Tensor
+
+
+def carry_through_function(node, args, outputs):
+    """Give the outputs of a custom function the tangents that its `jvp` makes of those of its arguments."""
+    tangents.flush()
+    batch, _ = tangents.batch_of(args)
+    if batch is not None and not getattr(node, "_is_batched", False):
+        raise NoBatchingRule(node.name())
+    levels = tangents.levels()
+    for depth, level in enumerate(levels):
+        given = [tangents.tangent_of(x, level) if isinstance(x, Tensor) else None for x in args]
+        if all(tangent is None for tangent in given):
+            continue
+        if node.materialize_grads:
+            pairs = zip(given, args, strict=True)
+            given = [zeros_like(x) if v is None and isinstance(x, Tensor) else v for v, x in pairs]
+        tangents.open_only(levels[:depth])
+        try:
+            found = call_jvp(node, given)
+            found = found if isinstance(found, tuple) else (found,)
+            _check_jvp(found, outputs, node.non_differentiable or ())
+            for out, tangent in zip(outputs, found, strict=True):
+                if tangent is not None and isinstance(out, Tensor):
+                    tangents.check_size(out, tangent)
+                    tangents.set_tangent(out, level, tangent)
+            tangents.flush()
+        finally:
+            tangents.open_only(levels)
+
+
+def _check_jvp(found, outputs, constant):
+    if len(found) != len(outputs):
+        raise RuntimeError(
+            f"Function's jvp returned an invalid number of forward gradients (expected {len(outputs)} but got "
+            f"{len(found)})"
+        )
+    for i, value in enumerate(found):
+        if value is not None and not isinstance(value, Tensor):
+            raise RuntimeError(f"expected Variable or None (got {messages.type_name(value)}) for grad output {i}.")
+        if value is not None and any(access.memory_of(outputs[i]) is access.memory_of(t) for t in constant):
+            raise RuntimeError(
+                f"Function's jvp returned a gradient at position {i}, but  the corresponding forward output is not a "
+                "differentiable Tensor.You should return None at that position instead."
+            )
