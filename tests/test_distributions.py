@@ -35,6 +35,11 @@ SAMPLED = [
     d.Geometric(0.6),
     d.Binomial(5, t(0.3)),
     d.NegativeBinomial(3.0, logits=t(-0.4)),
+    d.ContinuousBernoulli(0.8),
+    d.ContinuousBernoulli(0.5),
+    d.GeneralizedPareto(1.0, 2.0, 0.1),
+    d.GeneralizedPareto(1.0, 2.0, -0.5),
+    d.Wishart(4.5, t([[0.5, 0.2], [0.2, 0.25]])),
     d.MixtureSameFamily(
         d.Categorical(t([0.3, 0.7])), d.Independent(d.Normal(t([[0.0, 1.0], [2.0, 3.0]]), t([[1.0], [0.5]])), 1)
     ),
@@ -47,6 +52,72 @@ def test_samples_have_the_moments(p):
     assert x.shape == (50_000, *p.event_shape)
     torch.testing.assert_close(x.mean(0), p.mean, rtol=0.05, atol=0.03)
     torch.testing.assert_close(x.var(0), p.variance, rtol=0.1, atol=0.03)
+
+
+@pytest.mark.parametrize("concentration", [0.5, 1.0, 4.0])
+def test_correlations_are_spread_as_they_should(concentration):
+    """Each is 2 b - 1 for a number b of a beta distribution."""
+    x = d.LKJCholesky(4, t([concentration])).sample((40_000,))
+    assert x.shape == (40_000, 1, 4, 4) and x.triu(1).count_nonzero() == 0
+    correlations = (x @ x.mT)[:, 0]
+    torch.testing.assert_close(correlations.diagonal(0, -2, -1), torch.ones(40_000, 4))
+    rows, columns = torch.tril_indices(4, 4, -1)
+    each = correlations[:, rows, columns]
+    torch.testing.assert_close(each.mean(0), torch.zeros(6), rtol=0, atol=0.02)
+    torch.testing.assert_close(each.var(0), torch.full((6,), 1 / (2 * concentration + 3)), rtol=0.04, atol=0)
+
+
+@pytest.mark.parametrize("concentration", [0.5, 3.0])
+def test_density_of_factors_of_correlations_is_one_in_all(concentration):
+    angle = torch.linspace(0, torch.pi, 20_001, dtype=torch.float64)[1:-1]
+    factor = torch.zeros(len(angle), 2, 2, dtype=torch.float64)
+    factor[:, 0, 0], factor[:, 1, 0], factor[:, 1, 1] = 1, angle.cos(), angle.sin()
+    density = d.LKJCholesky(2, t(concentration, dtype=torch.float64)).log_prob(factor).exp()
+    assert torch.trapezoid(density * angle.sin(), angle).item() == pytest.approx(1, abs=2e-3)
+
+
+def test_densities_are_those_of_scipy():
+    stats = pytest.importorskip("scipy.stats")
+    scale, x = [[2.0, 0.5], [0.5, 1.0]], [[1.0, 0.25], [0.25, 1.5]]
+    found = d.Wishart(3.5, t(scale, dtype=torch.float64))
+    assert found.log_prob(t(x, dtype=torch.float64)).item() == pytest.approx(stats.wishart.logpdf(x, 3.5, scale))
+    assert found.entropy().item() == pytest.approx(stats.wishart.entropy(3.5, scale))
+    for c in (-0.5, 0.0, 0.25):
+        found, expected = d.GeneralizedPareto(0.5, 2.0, t(c, dtype=torch.float64)), stats.genpareto(c, 0.5, 2.0)
+        assert found.log_prob(t(1.5, dtype=torch.float64)).item() == pytest.approx(expected.logpdf(1.5))
+        assert found.cdf(t(1.5, dtype=torch.float64)).item() == pytest.approx(expected.cdf(1.5))
+        assert found.variance.item() == pytest.approx(expected.var())
+
+
+def test_samples_of_matrices_carry_gradients():
+    df, factor = t(5.0, requires_grad=True), t([[1.0, 0.0], [0.5, 1.0]], requires_grad=True)
+    x = d.Wishart(df, scale_tril=factor).rsample((2000,))
+    x.diagonal(0, -2, -1).sum(-1).mean().backward()
+    trace = (factor.detach() ** 2).sum().item()
+    assert df.grad.item() == pytest.approx(trace, rel=0.1)  # the mean of x is df times the covariances
+    torch.testing.assert_close(factor.grad.tril(), 2 * 5 * factor.detach(), rtol=0.1, atol=0.3)
+
+
+def test_singular_matrices_are_drawn_again(monkeypatch):
+    p = d.Wishart(3.0, torch.eye(2))
+    drawn = [torch.stack([torch.zeros(2, 2), torch.eye(2)]), 2 * torch.ones(2, 1, 1) * torch.eye(2)]
+    monkeypatch.setattr(d.Wishart, "_drawn", lambda self, shape: drawn.pop(0))
+    with pytest.warns(UserWarning, match="Singular sample detected"):
+        x = p.sample((2,))
+    assert x.tolist() == [[[2, 0], [0, 2]], [[1, 0], [0, 1]]] and not drawn
+    with pytest.warns(UserWarning, match="Low df values detected"):
+        d.Wishart(1.5, torch.eye(2))
+
+
+def test_batches_of_exponential_families_diverge_one_by_one():
+    p = d.Wishart(t([3.0, 4.0]), t([[2.0, 0.5], [0.5, 1.0]]))
+    q = d.Wishart(t([5.0, 3.5]), torch.eye(2))
+    each = [d.kl_divergence(*(d.Wishart(x.df[i], x.covariance_matrix[i]) for x in (p, q))) for i in range(2)]
+    torch.testing.assert_close(d.kl_divergence(p, q), torch.stack(each))
+    entropies = d.ExponentialFamily.entropy(p)
+    torch.testing.assert_close(entropies, p.entropy(), check_stride=False)
+    with pytest.raises(NotImplementedError, match="^The cross KL-divergence between different exponential families"):
+        d.kl_divergence(d.Normal(0.0, 1.0), p)
 
 
 @pytest.mark.parametrize("concentration", [1e-6, 0.5, 6.0, 400.0])

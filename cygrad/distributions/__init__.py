@@ -12,6 +12,7 @@ from cygrad.distributions import (
     more_transforms,
     multivariate_normal,
     powers,
+    random_matrices,
     relaxed,
     tails,
     transforms,
@@ -20,7 +21,7 @@ from cygrad.distributions import (
 from cygrad.distributions.continuous import Exponential, Laplace, LogNormal, Normal, Uniform
 from cygrad.distributions.counts import Binomial, Geometric, Multinomial, NegativeBinomial
 from cygrad.distributions.discrete import Bernoulli, Categorical, OneHotCategorical, Poisson
-from cygrad.distributions.distribution import Distribution, Independent
+from cygrad.distributions.distribution import Distribution, ExponentialFamily, Independent
 from cygrad.distributions.gammas import Beta, Chi2, Dirichlet, FisherSnedecor, Gamma, InverseGamma, StudentT
 from cygrad.distributions.kl import kl_divergence, register_kl
 from cygrad.distributions.more_transforms import (
@@ -38,8 +39,14 @@ from cygrad.distributions.more_transforms import (
     transform_to,
 )
 from cygrad.distributions.multivariate_normal import LowRankMultivariateNormal, MultivariateNormal
-from cygrad.distributions.powers import Kumaraswamy, LogisticNormal, Pareto, Weibull
-from cygrad.distributions.relaxed import OneHotCategoricalStraightThrough, RelaxedBernoulli, RelaxedOneHotCategorical
+from cygrad.distributions.powers import GeneralizedPareto, Kumaraswamy, LogisticNormal, Pareto, Weibull
+from cygrad.distributions.random_matrices import LKJCholesky, Wishart
+from cygrad.distributions.relaxed import (
+    ContinuousBernoulli,
+    OneHotCategoricalStraightThrough,
+    RelaxedBernoulli,
+    RelaxedOneHotCategorical,
+)
 from cygrad.distributions.tails import Cauchy, Gumbel, HalfCauchy, HalfNormal, MixtureSameFamily, VonMises
 from cygrad.distributions.transforms import (
     AffineTransform,
@@ -58,15 +65,16 @@ from cygrad.utils.naming import name_initialisers
 
 __all__ = [
     "AbsTransform", "AffineTransform", "Bernoulli", "Beta", "Binomial", "CatTransform", "Categorical", "Cauchy",
-    "Chi2", "ComposeTransform", "CorrCholeskyTransform", "CumulativeDistributionTransform", "Dirichlet",
-    "Distribution", "ExpTransform", "Exponential", "FisherSnedecor", "Gamma", "Geometric", "Gumbel", "HalfCauchy",
-    "HalfNormal", "Independent", "IndependentTransform", "InverseGamma", "Kumaraswamy", "Laplace", "LogNormal",
-    "LogisticNormal", "LowRankMultivariateNormal", "LowerCholeskyTransform", "MixtureSameFamily", "Multinomial",
-    "MultivariateNormal", "NegativeBinomial", "Normal", "OneHotCategorical", "OneHotCategoricalStraightThrough",
-    "Pareto", "Poisson", "PositiveDefiniteTransform", "PowerTransform", "RelaxedBernoulli",
-    "RelaxedOneHotCategorical", "ReshapeTransform", "SigmoidTransform", "SoftmaxTransform", "SoftplusTransform",
-    "StackTransform", "StickBreakingTransform", "StudentT", "TanhTransform", "Transform", "TransformedDistribution",
-    "Uniform", "VonMises", "Weibull", "biject_to", "constraints", "identity_transform", "kl_divergence",
+    "Chi2", "ComposeTransform", "ContinuousBernoulli", "CorrCholeskyTransform", "CumulativeDistributionTransform",
+    "Dirichlet", "Distribution", "ExpTransform", "Exponential", "ExponentialFamily", "FisherSnedecor", "Gamma",
+    "GeneralizedPareto", "Geometric", "Gumbel", "HalfCauchy", "HalfNormal", "Independent", "IndependentTransform",
+    "InverseGamma", "Kumaraswamy", "LKJCholesky", "Laplace", "LogNormal", "LogisticNormal",
+    "LowRankMultivariateNormal", "LowerCholeskyTransform", "MixtureSameFamily", "Multinomial", "MultivariateNormal",
+    "NegativeBinomial", "Normal", "OneHotCategorical", "OneHotCategoricalStraightThrough", "Pareto", "Poisson",
+    "PositiveDefiniteTransform", "PowerTransform", "RelaxedBernoulli", "RelaxedOneHotCategorical",
+    "ReshapeTransform", "SigmoidTransform", "SoftmaxTransform", "SoftplusTransform", "StackTransform",
+    "StickBreakingTransform", "StudentT", "TanhTransform", "Transform", "TransformedDistribution", "Uniform",
+    "VonMises", "Weibull", "Wishart", "biject_to", "constraints", "identity_transform", "kl_divergence",
     "register_kl", "transform_to", "transforms", "utils",
 ]  # fmt: skip
 
@@ -77,13 +85,14 @@ for _names, _module in (
     ("exponential laplace log_normal normal uniform", continuous),
     ("binomial geometric multinomial negative_binomial", counts),
     ("bernoulli categorical one_hot_categorical poisson", discrete),
-    ("independent", distribution),
+    ("exp_family independent", distribution),
     ("beta chi2 dirichlet fishersnedecor gamma inverse_gamma studentT", gammas),
-    ("relaxed_bernoulli relaxed_categorical", relaxed),
+    ("continuous_bernoulli relaxed_bernoulli relaxed_categorical", relaxed),
     ("cauchy gumbel half_cauchy half_normal mixture_same_family von_mises", tails),
     ("constraint_registry", more_transforms),
     ("lowrank_multivariate_normal", multivariate_normal),
-    ("kumaraswamy logistic_normal pareto weibull", powers),
+    ("generalized_pareto kumaraswamy logistic_normal pareto weibull", powers),
+    ("lkj_cholesky wishart", random_matrices),
     ("transformed_distribution", transforms),
 ):
     sys.modules.update({f"{__name__}.{_name}": _module for _name in _names.split()})

@@ -4,7 +4,7 @@ import math
 
 import cygrad
 from cygrad.distributions import constraints
-from cygrad.distributions.distribution import Distribution, broadcast
+from cygrad.distributions.distribution import Distribution, ExponentialFamily, broadcast
 
 __all__ = ["Exponential", "Laplace", "LogNormal", "Normal", "Uniform"]
 
@@ -34,7 +34,7 @@ class _LocationScale(Distribution):
         return (value - self.loc) / self.scale
 
 
-class Normal(_LocationScale):
+class Normal(_LocationScale, ExponentialFamily):
     r"""The normal distribution, of density :math:`\exp(-(x - loc)^2 / 2 scale^2) / (scale \sqrt{2 \pi})`.
 
     >>> import cygrad
@@ -44,8 +44,13 @@ class Normal(_LocationScale):
     (torch.Size([3, 2]), tensor([-1.6121, -1.7371]))
     """
 
+    _mean_carrier_measure = 0
+    _natural_params = property(lambda self: (self.loc / self.scale**2, -1 / (2 * self.scale**2)))
     stddev = property(lambda self: self.scale, doc="The standard deviation.")
     variance = property(lambda self: self.scale**2, doc="The variance.")
+
+    def _log_normalizer(self, x, y):
+        return (-math.pi / y).log() / 2 - x**2 / (4 * y)
 
     def _unit(self, shape):
         return cygrad.randn(shape, dtype=self.loc.dtype, device=self.loc.device)
@@ -195,12 +200,14 @@ def _plain(x):
     return x.item() if not x.ndim else x.detach()
 
 
-class Exponential(Distribution):
+class Exponential(ExponentialFamily):
     r"""The distribution of density :math:`rate \exp(-rate\, x)` for :math:`x \ge 0`."""
 
     has_rsample = True
     arg_constraints = {"rate": constraints.positive}
     support = constraints.nonnegative
+    _mean_carrier_measure = 0
+    _natural_params = property(lambda self: (-self.rate,))
 
     def __init__(self, rate, validate_args=None):
         (self.rate,) = broadcast(rate)
@@ -234,3 +241,6 @@ class Exponential(Distribution):
     def entropy(self):
         """1 - log(rate)."""
         return 1 - self.rate.log()
+
+    def _log_normalizer(self, x):
+        return -(-x).log()

@@ -21,9 +21,10 @@ class _Trials(Distribution):
     def _take(self, probs, logits, *others):
         _check_one_is_given(probs, logits)
         found = broadcast(*others, probs if logits is None else logits)
-        self.__dict__["probs" if logits is None else "logits"] = self._param = found[-1]
+        self.__dict__["probs" if logits is None else "logits"] = found[-1]
         return found
 
+    _param = property(lambda self: self.__dict__["probs" if "probs" in self.__dict__ else "logits"])
     param_shape = property(lambda self: self._param.shape, doc="The shape of the parameters.")
 
     @functools.cached_property

@@ -6,7 +6,7 @@ import math
 import cygrad
 import cygrad.nn.functional as F
 from cygrad.distributions import constraints
-from cygrad.distributions.distribution import Distribution, broadcast
+from cygrad.distributions.distribution import Distribution, ExponentialFamily, broadcast
 
 __all__ = ["Bernoulli", "Categorical", "OneHotCategorical", "Poisson"]
 
@@ -22,7 +22,7 @@ def _away_from_ends(probs):
     return probs.clamp(eps, 1 - eps)
 
 
-class Bernoulli(Distribution):
+class Bernoulli(ExponentialFamily):
     """1 with probability `probs`, else 0; `logits` are log(probs / (1 - probs)).
 
     >>> import cygrad
@@ -34,12 +34,13 @@ class Bernoulli(Distribution):
     has_enumerate_support = True
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.boolean
+    _mean_carrier_measure = 0
+    _natural_params = property(lambda self: (self.probs.logit(),))
 
     def __init__(self, probs=None, logits=None, validate_args=None):
         _check_one_is_given(probs, logits)
         name, value = ("probs", probs) if logits is None else ("logits", logits)
         (self.__dict__[name],) = broadcast(value)
-        self._param = self.__dict__[name]
         super().__init__(self._param.shape, validate_args=validate_args)
 
     @functools.cached_property
@@ -53,6 +54,7 @@ class Bernoulli(Distribution):
         p = _away_from_ends(self.probs)
         return p.log() - (-p).log1p()
 
+    _param = property(lambda self: self.__dict__["probs" if "probs" in self.__dict__ else "logits"])
     mean = property(lambda self: self.probs, doc="The mean.")
     variance = property(lambda self: self.probs * (1 - self.probs), doc="The variance.")
     param_shape = property(lambda self: self._param.shape, doc="The shape of the parameters.")
@@ -77,6 +79,9 @@ class Bernoulli(Distribution):
     def entropy(self):
         """-p log p - (1 - p) log(1 - p)."""
         return F.binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
+
+    def _log_normalizer(self, x):
+        return F.softplus(x)
 
     def enumerate_support(self, expand=True):
         """0 and 1, along a new first dimension."""
@@ -212,7 +217,7 @@ class OneHotCategorical(Distribution):
         return rows.expand(-1, *self._batch_shape, -1) if expand else rows
 
 
-class Poisson(Distribution):
+class Poisson(ExponentialFamily):
     r"""Counts, of probability :math:`rate^k \exp(-rate) / k!`."""
 
     arg_constraints = {"rate": constraints.nonnegative}
@@ -222,6 +227,7 @@ class Poisson(Distribution):
         (self.rate,) = broadcast(rate)
         super().__init__(self.rate.shape, validate_args=validate_args)
 
+    _natural_params = property(lambda self: (self.rate.log(),))
     mean = variance = property(lambda self: self.rate, doc="The mean and the variance.")
     mode = property(lambda self: self.rate.floor(), doc="The likeliest value.")
 
@@ -236,3 +242,6 @@ class Poisson(Distribution):
             self._validate_sample(value)
         rate, value = cygrad.broadcast_tensors(self.rate, value)
         return value.xlogy(rate) - rate - (value + 1).lgamma()
+
+    def _log_normalizer(self, x):
+        return x.exp()

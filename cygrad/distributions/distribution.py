@@ -1,4 +1,4 @@
-"""The base of all distributions, and the ones in which several dimensions are one event."""
+"""The base of all distributions, that of exponential families, and events of several dimensions."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import cygrad
 from cygrad import Tensor
 from cygrad.distributions import constraints
 
-__all__ = ["Distribution", "Independent"]
+__all__ = ["Distribution", "ExponentialFamily", "Independent"]
 
 Size: Any = cygrad.Size
 
@@ -150,6 +150,42 @@ def _short(x):
 
 def _shown(value):
     return value.item() if not value.ndim else value.detach()
+
+
+class ExponentialFamily(Distribution):
+    """A distribution of density exp(<t(x), theta> - F(theta) + k(x)).
+
+    A subclass has `_natural_params`, the tensors theta, `_log_normalizer(*theta)`, which is F, and
+    `_mean_carrier_measure`, the mean of k. As the mean of t is the gradient of F, these give the entropy,
+    F(theta) - <theta, F'(theta)> - mean k, and `kl_divergence` of two distributions of one class.
+
+    >>> import cygrad
+    >>> from cygrad.distributions import Exponential, ExponentialFamily
+    >>> d = Exponential(cygrad.tensor([1.0, 2.0]))
+    >>> ExponentialFamily.entropy(d), d.entropy()
+    (tensor([1.0000, 0.3069], grad_fn=<SubBackward0>), tensor([1.0000, 0.3069]))
+    """
+
+    _natural_params: Any = property(Distribution._missing)
+    _log_normalizer: Any = Distribution._missing
+    _mean_carrier_measure: Any = property(Distribution._missing)
+
+    def entropy(self):
+        """The entropy, of the normaliser and its gradient."""
+        mean = self._mean_carrier_measure
+        params, normalizer, gradients = self._normalized()
+        return normalizer - mean - self._product(params, gradients)
+
+    def _normalized(self):
+        """(the natural parameters as leaves, the normaliser F of them, the gradients of F)."""
+        params = [x.detach().requires_grad_() for x in self._natural_params]
+        with cygrad.enable_grad():
+            normalizer = self._log_normalizer(*params)
+            return params, normalizer, cygrad.autograd.grad(normalizer.sum(), params, create_graph=True)
+
+    def _product(self, params, others):
+        """The sum of the products of elements of one distribution."""
+        return sum((x * y).reshape(*self._batch_shape, -1).sum(-1) for x, y in zip(params, others, strict=True))
 
 
 def broadcast(*values):

@@ -6,14 +6,14 @@ import cygrad
 import cygrad.nn.functional as F
 from cygrad.distributions import constraints
 from cygrad.distributions._implicit import dirichlet, standard_gamma
-from cygrad.distributions.distribution import Distribution, broadcast
+from cygrad.distributions.distribution import Distribution, ExponentialFamily, broadcast
 
 __all__ = ["Beta", "Chi2", "Dirichlet", "FisherSnedecor", "Gamma", "InverseGamma", "StudentT"]
 
 lgamma, digamma = cygrad.lgamma, cygrad.digamma
 
 
-class Gamma(Distribution):
+class Gamma(ExponentialFamily):
     """Positive numbers of density rate^a x^(a - 1) exp(-rate x) / gamma(a), a being the `concentration`.
 
     >>> import cygrad
@@ -30,6 +30,8 @@ class Gamma(Distribution):
         self.concentration, self.rate = broadcast(concentration, rate)
         super().__init__(self.concentration.shape, validate_args=validate_args)
 
+    _mean_carrier_measure = 0
+    _natural_params = property(lambda self: (self.concentration - 1, -self.rate))
     mean = property(lambda self: self.concentration / self.rate, doc="The mean.")
     mode = property(lambda self: ((self.concentration - 1) / self.rate).clamp(min=0), doc="The likeliest value.")
     variance = property(lambda self: self.concentration / self.rate**2, doc="The variance.")
@@ -58,6 +60,9 @@ class Gamma(Distribution):
         """a - log(rate) + log(gamma(a)) + (1 - a) digamma(a)."""
         a = self.concentration
         return a - self.rate.log() + lgamma(a) + (1 - a) * digamma(a)
+
+    def _log_normalizer(self, x, y):
+        return lgamma(x + 1) - (x + 1) * (-y).log()
 
 
 class Chi2(Gamma):
@@ -126,7 +131,7 @@ class InverseGamma(Distribution):
         return a + self.rate.log() + lgamma(a) - (1 + a) * digamma(a)
 
 
-class Dirichlet(Distribution):
+class Dirichlet(ExponentialFamily):
     """Rows of shares, which add up to 1: gamma distributed numbers divided by their sum.
 
     >>> import cygrad
@@ -145,6 +150,7 @@ class Dirichlet(Distribution):
         self.concentration = concentration
         super().__init__(concentration.shape[:-1], concentration.shape[-1:], validate_args)
 
+    _natural_params = property(lambda self: (self.concentration,))
     _total = property(lambda self: self.concentration.sum(-1, keepdim=True))
     mean = property(lambda self: self.concentration / self._total, doc="The mean.")
 
@@ -179,8 +185,11 @@ class Dirichlet(Distribution):
         inner = ((a - 1) * digamma(a)).sum(-1)
         return lgamma(a).sum(-1) - lgamma(total) - (a.shape[-1] - total) * digamma(total) - inner
 
+    def _log_normalizer(self, x):
+        return lgamma(x).sum(-1) - lgamma(x.sum(-1))
 
-class Beta(Distribution):
+
+class Beta(ExponentialFamily):
     """Numbers from 0 to 1 of density proportional to x^(concentration1 - 1) (1 - x)^(concentration0 - 1)."""
 
     has_rsample = True
@@ -194,6 +203,7 @@ class Beta(Distribution):
 
     concentration1 = property(lambda self: self._dirichlet.concentration[..., 0], doc="What draws to 1.")
     concentration0 = property(lambda self: self._dirichlet.concentration[..., 1], doc="What draws to 0.")
+    _natural_params = property(lambda self: (self.concentration1, self.concentration0))
     mean = property(lambda self: self._dirichlet.mean[..., 0], doc="The mean.")
     mode = property(lambda self: self._dirichlet.mode[..., 0], doc="The likeliest value.")
     variance = property(lambda self: self._dirichlet.variance[..., 0], doc="The variance.")
@@ -216,6 +226,9 @@ class Beta(Distribution):
     def entropy(self):
         """The entropy."""
         return self._dirichlet.entropy()
+
+    def _log_normalizer(self, x, y):
+        return lgamma(x) + lgamma(y) - lgamma(x + y)
 
 
 class StudentT(Distribution):

@@ -6,10 +6,11 @@ import cygrad
 from cygrad.distributions.continuous import Exponential, Laplace, LogNormal, Normal, Uniform
 from cygrad.distributions.counts import Binomial, Geometric
 from cygrad.distributions.discrete import Bernoulli, Categorical, OneHotCategorical, Poisson
-from cygrad.distributions.distribution import Independent
+from cygrad.distributions.distribution import ExponentialFamily, Independent
 from cygrad.distributions.gammas import Beta, Dirichlet, Gamma
 from cygrad.distributions.multivariate_normal import LowRankMultivariateNormal, MultivariateNormal
 from cygrad.distributions.powers import Pareto
+from cygrad.distributions.relaxed import ContinuousBernoulli
 from cygrad.distributions.tails import Cauchy, Gumbel, HalfNormal
 from cygrad.distributions.transforms import TransformedDistribution
 
@@ -177,6 +178,26 @@ def _multivariate_normal(p, q):
     return spread / 2 + q._half_log_det() - p._half_log_det()
 
 
+@register_kl(ContinuousBernoulli, ContinuousBernoulli)
+@register_kl(Beta, ContinuousBernoulli)
+def _to_continuous_bernoulli(p, q):
+    return -p.entropy() - p.mean * q.logits - (-q.probs).log1p() - q._log_factor()
+
+
+@register_kl(ExponentialFamily, ExponentialFamily)
+def _of_one_family(p, q):
+    """Bregman's divergence of the normaliser."""
+    if type(p) is not type(q):
+        raise NotImplementedError(
+            "The cross KL-divergence between different exponential families cannot be computed using Bregman "
+            "divergences"
+        )
+    params, normalizer, gradients = p._normalized()
+    others = q._natural_params
+    gap = p._product([x - y for x, y in zip(others, params, strict=True)], gradients)
+    return q._log_normalizer(*others) - normalizer - gap
+
+
 @register_kl(Independent, Independent)
 def _independent(p, q):
     if p.reinterpreted_batch_ndims != q.reinterpreted_batch_ndims:
@@ -205,13 +226,13 @@ def _from(types, type_q):
     return note
 
 
-@_from((Beta, Exponential, Gamma, Gumbel, Laplace, Pareto, Uniform), Normal)
+@_from((Beta, ContinuousBernoulli, Exponential, Gamma, Gumbel, Laplace, Pareto, Uniform), Normal)
 def _to_normal(p, q):
     spread = (p.variance + (p.mean - q.loc) ** 2) / (2 * q.scale**2)
     return spread + q.scale.log() + math.log(2 * math.pi) / 2 - p.entropy()
 
 
-@_from((Beta, Gamma, Pareto), Exponential)
+@_from((Beta, ContinuousBernoulli, Gamma, Pareto), Exponential)
 def _to_exponential(p, q):
     return q.rate * p.mean - q.rate.log() - p.entropy()
 
@@ -219,6 +240,18 @@ def _to_exponential(p, q):
 @register_kl(Uniform, Exponential)
 def _uniform_to_exponential(p, q):
     return _to_exponential(p, q).masked_fill(p.low < 0, cygrad.inf)
+
+
+@register_kl(Uniform, ContinuousBernoulli)
+def _uniform_to_continuous_bernoulli(p, q):
+    found = _to_continuous_bernoulli(p, q)
+    return found.masked_fill((p.low <= 0) | (p.high >= 1), cygrad.inf)
+
+
+@register_kl(ContinuousBernoulli, Uniform)
+def _continuous_bernoulli_to_uniform(p, q):
+    found = (q.high - q.low).log() - p.entropy()
+    return found.masked_fill((q.low >= 0) | (q.high <= 1), cygrad.inf)
 
 
 @register_kl(Exponential, Gamma)
@@ -234,9 +267,10 @@ def _bernoulli_to_poisson(p, q):
 @_from((Normal, Laplace, Gumbel), Beta)
 @_from((Normal, Laplace, Gumbel), Exponential)
 @_from((Normal, Laplace, Gumbel), Gamma)
-@_from((Normal, Laplace, Gumbel, Beta, Exponential, Gamma), Pareto)
+@_from((Normal, Laplace, Gumbel, Beta, ContinuousBernoulli, Exponential, Gamma), Pareto)
 @_from((Normal, Laplace, Gumbel, Exponential, Gamma, Pareto), Uniform)
 @_from((Exponential, Gamma, Pareto), Beta)
+@_from((Normal, Laplace, Gumbel, Exponential, Gamma, Pareto), ContinuousBernoulli)
 @_from((Poisson,), Bernoulli)
 @_from((Poisson,), Binomial)
 def _infinite(p, q):

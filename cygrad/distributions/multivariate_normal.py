@@ -10,7 +10,64 @@ from cygrad.distributions.distribution import Distribution
 __all__ = ["LowRankMultivariateNormal", "MultivariateNormal"]
 
 
-class MultivariateNormal(Distribution):
+class _OfCovariances(Distribution):
+    """A distribution with a matrix of covariances: given as it is, by its inverse, or by its Cholesky factor."""
+
+    has_rsample = True
+
+    def __init__(self, batch_shape, event_shape, name, matrix, validate_args=None):
+        self.__dict__[name] = matrix.expand(*batch_shape, -1, -1)
+        super().__init__(batch_shape, event_shape, validate_args)
+        self._unbroadcasted_scale_tril = _FACTORS[name](matrix)
+
+    @functools.cached_property
+    def scale_tril(self):
+        """The Cholesky factor of the covariances."""
+        return self._of_batch(self._unbroadcasted_scale_tril)
+
+    @functools.cached_property
+    def covariance_matrix(self):
+        """The covariances."""
+        factor = self._unbroadcasted_scale_tril
+        return self._of_batch(factor @ factor.mT)
+
+    @functools.cached_property
+    def precision_matrix(self):
+        """The inverse of the covariances."""
+        return self._of_batch(cygrad.cholesky_inverse(self._unbroadcasted_scale_tril))
+
+    def _of_batch(self, matrix):
+        return matrix.expand(*self._batch_shape, -1, -1)
+
+    def _half_log_det(self):
+        return self._unbroadcasted_scale_tril.diagonal(0, -2, -1).log().sum(-1)
+
+
+def _factor_of_inverse(precision):
+    """The lower Cholesky factor of the inverse: that of the matrix turned round gives its inverse, turned round."""
+    factor = cygrad.linalg.cholesky(precision.flip(-2, -1))
+    upper = factor.flip(-2, -1).mT
+    eye = cygrad.eye(precision.shape[-1], dtype=precision.dtype, device=precision.device)
+    return cygrad.linalg.solve_triangular(upper, eye.expand(precision.shape), upper=False)
+
+
+_FACTORS = {  # how the Cholesky factor is found of what was given
+    "covariance_matrix": cygrad.linalg.cholesky,
+    "precision_matrix": _factor_of_inverse,
+    "scale_tril": lambda factor: factor,
+}
+
+
+def _the_given(covariance_matrix, precision_matrix, scale_tril, error):
+    """(the name of that which is given, the matrix), of the arguments of a constructor."""
+    matrices = zip(_FACTORS, (covariance_matrix, precision_matrix, scale_tril), strict=True)
+    given = [(name, matrix) for name, matrix in matrices if matrix is not None]
+    if len(given) != 1:
+        raise error("Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified.")
+    return given[0]
+
+
+class MultivariateNormal(_OfCovariances):
     """Vectors of mean `loc` and covariances given as they are, by their inverse, or by their Cholesky factor.
 
     >>> import cygrad
@@ -20,7 +77,6 @@ class MultivariateNormal(Distribution):
     (torch.Size([2]), tensor(-1.8379))
     """
 
-    has_rsample = True
     arg_constraints = {
         "loc": constraints.real_vector,
         "covariance_matrix": constraints.positive_definite,
@@ -32,53 +88,12 @@ class MultivariateNormal(Distribution):
     def __init__(self, loc, covariance_matrix=None, precision_matrix=None, scale_tril=None, validate_args=None):
         if loc.dim() < 1:
             raise ValueError("loc must be at least one-dimensional.")
-        matrices = {
-            "covariance_matrix": covariance_matrix,
-            "precision_matrix": precision_matrix,
-            "scale_tril": scale_tril,
-        }
-        given = {name: matrix for name, matrix in matrices.items() if matrix is not None}
-        if len(given) != 1:
-            raise ValueError("Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified.")
-        ((name, matrix),) = given.items()
+        name, matrix = _the_given(covariance_matrix, precision_matrix, scale_tril, ValueError)
         if matrix.dim() < 2:
             raise ValueError(f"{name} must be at least two-dimensional, with optional leading batch dimensions")
         batch = cygrad.broadcast_shapes(matrix.shape[:-2], loc.shape[:-1])
         self.loc = loc.expand(*batch, -1)
-        self.__dict__[name] = matrix.expand(*batch, -1, -1)
-        super().__init__(batch, self.loc.shape[-1:], validate_args=validate_args)
-        if name == "scale_tril":
-            self._unbroadcasted_scale_tril = scale_tril
-        elif name == "covariance_matrix":
-            self._unbroadcasted_scale_tril = cygrad.linalg.cholesky(covariance_matrix)
-        else:
-            self._unbroadcasted_scale_tril = _factor_of_inverse(precision_matrix)
-
-    def expand(self, batch_shape, _instance=None):
-        """The same distribution for a larger `batch_shape`."""
-        new = super().expand(batch_shape)
-        for name in ("covariance_matrix", "precision_matrix", "scale_tril"):
-            if name in new.__dict__:
-                new.__dict__[name] = new.__dict__[name].expand(*batch_shape, -1, -1)
-        return new
-
-    @functools.cached_property
-    def scale_tril(self):
-        """The Cholesky factor of the covariances."""
-        return self._unbroadcasted_scale_tril.expand(*self._batch_shape, *self._event_shape, -1)
-
-    @functools.cached_property
-    def covariance_matrix(self):
-        """The covariances."""
-        factor = self._unbroadcasted_scale_tril
-        return (factor @ factor.mT).expand(*self._batch_shape, *self._event_shape, -1)
-
-    @functools.cached_property
-    def precision_matrix(self):
-        """The inverse of the covariances."""
-        return cygrad.cholesky_inverse(self._unbroadcasted_scale_tril).expand(
-            *self._batch_shape, *self._event_shape, -1
-        )
+        super().__init__(batch, self.loc.shape[-1:], name, matrix, validate_args)
 
     mean = mode = property(lambda self: self.loc, doc="The mean, and the likeliest value.")
 
@@ -110,17 +125,6 @@ class MultivariateNormal(Distribution):
         """n (1 + log 2 pi) / 2 + log det(covariances) / 2."""
         found = 0.5 * self._event_shape[0] * (1 + math.log(2 * math.pi)) + self._half_log_det()
         return found.expand(self._batch_shape)
-
-    def _half_log_det(self):
-        return self._unbroadcasted_scale_tril.diagonal(0, -2, -1).log().sum(-1)
-
-
-def _factor_of_inverse(precision):
-    """The lower Cholesky factor of the inverse: that of the matrix turned round gives its inverse, turned round."""
-    factor = cygrad.linalg.cholesky(precision.flip(-2, -1))
-    upper = factor.flip(-2, -1).mT
-    eye = cygrad.eye(precision.shape[-1], dtype=precision.dtype, device=precision.device)
-    return cygrad.linalg.solve_triangular(upper, eye.expand(precision.shape), upper=False)
 
 
 class LowRankMultivariateNormal(Distribution):

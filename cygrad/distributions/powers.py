@@ -3,11 +3,11 @@
 import cygrad
 from cygrad.distributions import constraints
 from cygrad.distributions.continuous import Exponential, Normal, Uniform
-from cygrad.distributions.distribution import broadcast
+from cygrad.distributions.distribution import Distribution, broadcast
 from cygrad.distributions.more_transforms import StickBreakingTransform
 from cygrad.distributions.transforms import AffineTransform, ExpTransform, PowerTransform, TransformedDistribution
 
-__all__ = ["Kumaraswamy", "LogisticNormal", "Pareto", "Weibull"]
+__all__ = ["GeneralizedPareto", "Kumaraswamy", "LogisticNormal", "Pareto", "Weibull"]
 
 _EULER = 0.57721566490153286
 
@@ -47,6 +47,87 @@ class Pareto(_Made):
     def entropy(self):
         """log(scale / alpha) + 1 + 1 / alpha."""
         return (self.scale / self.alpha).log() + (1 + 1 / self.alpha)
+
+
+class GeneralizedPareto(Distribution):
+    """Numbers x of at least `loc`: P(X > x) = (1 + c (x - loc) / scale)^(-1 / c), c being the `concentration`.
+
+    They are exponentially distributed for c = 0, as numbers of Pareto are for c > 0, and bounded above for c < 0.
+
+    >>> import cygrad
+    >>> d = cygrad.distributions.GeneralizedPareto(0.0, 1.0, cygrad.tensor([-1.0, 0.0, 0.25]))
+    >>> d.mean, d.cdf(cygrad.tensor(0.5))
+    (tensor([0.5000, 1.0000, 1.3333]), tensor([0.5000, 0.3935, 0.3757]))
+    """
+
+    has_rsample = True
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive, "concentration": constraints.real}
+
+    def __init__(self, loc, scale, concentration, validate_args=None):
+        self.loc, self.scale, self.concentration = broadcast(loc, scale, concentration)
+        super().__init__(self.loc.shape, validate_args=validate_args)
+
+    @property
+    def support(self):
+        """Where values lie."""
+        c = self.concentration
+        return constraints.interval(self.loc, cygrad.where(c < 0, self.loc - self.scale / c, cygrad.inf))
+
+    mode = property(lambda self: self.loc, doc="The likeliest value.")
+
+    @property
+    def mean(self):
+        """The mean; nan where there is none."""
+        c = self.concentration
+        return (self.loc + self.scale / (1 - c)).masked_fill(c >= 1, cygrad.nan)
+
+    @property
+    def variance(self):
+        """The variance; nan where there is none."""
+        c = self.concentration
+        return (self.scale**2 / ((1 - c) ** 2 * (1 - 2 * c))).masked_fill(c >= 0.5, cygrad.nan)
+
+    def rsample(self, sample_shape=()):
+        """Samples with gradients."""
+        shape = self._extended_shape(sample_shape)
+        return self.icdf(cygrad.rand(shape, dtype=self.loc.dtype, device=self.loc.device))
+
+    def _by(self, power, limit):
+        """`power(concentration)`; `limit` where that is 0."""
+        c = self.concentration
+        is_zero = c.isclose(cygrad.zeros_like(c))
+        return cygrad.where(is_zero, limit, power(c.masked_fill(is_zero, 1)))
+
+    def log_prob(self, value):
+        """The logarithm of the density."""
+        if self._validate_args:
+            self._validate_sample(value)
+        z = (value - self.loc) / self.scale
+        return self._by(lambda c: -cygrad.special.xlog1py(1 + 1 / c, c * z), -z) - self.scale.log()
+
+    def log_survival_function(self, value):
+        """The logarithm of the probability of more than `value`."""
+        if self._validate_args:
+            self._validate_sample(value)
+        z = (value - self.loc) / self.scale
+        return self._by(lambda c: -(c * z).log1p() / c, -z)
+
+    def log_cdf(self, value):
+        """The logarithm of the probability of at most `value`."""
+        return (-self.log_survival_function(value).exp()).log1p()
+
+    def cdf(self, value):
+        """The probability of at most `value`."""
+        return self.log_cdf(value).exp()
+
+    def icdf(self, value):
+        """The number below which a sample is with this probability."""
+        log = (-value).log1p()
+        return self.loc + self.scale * self._by(lambda c: (-c * log).expm1() / c, -log)
+
+    def entropy(self):
+        """log(scale) + concentration + 1."""
+        return self.scale.log() + self.concentration + 1
 
 
 class Weibull(_Made):

@@ -1,13 +1,17 @@
 """Classes and truth values as numbers between, so that samples have gradients."""
 
+import functools
+import math
+
 import cygrad
+import cygrad.nn.functional as F
 from cygrad.distributions import constraints
 from cygrad.distributions.counts import _Trials
 from cygrad.distributions.discrete import Bernoulli, Categorical, OneHotCategorical, _away_from_ends
-from cygrad.distributions.distribution import Distribution
+from cygrad.distributions.distribution import Distribution, ExponentialFamily
 from cygrad.distributions.transforms import ExpTransform, SigmoidTransform, TransformedDistribution
 
-__all__ = ["OneHotCategoricalStraightThrough", "RelaxedBernoulli", "RelaxedOneHotCategorical"]
+__all__ = ["ContinuousBernoulli", "OneHotCategoricalStraightThrough", "RelaxedBernoulli", "RelaxedOneHotCategorical"]
 
 
 class OneHotCategoricalStraightThrough(OneHotCategorical):
@@ -123,3 +127,96 @@ class RelaxedBernoulli(TransformedDistribution):
     def expand(self, batch_shape, _instance=None):
         """The same distribution for a larger `batch_shape`."""
         return type(self)(self.temperature, None, self.logits.expand(batch_shape), self._validate_args)
+
+
+class ContinuousBernoulli(_Trials, ExponentialFamily):
+    """Numbers x from 0 to 1 of density proportional to probs^x (1 - probs)^(1 - x); `probs` is not their mean.
+
+    Between the two probabilities `lims`, where the formulas divide small numbers, polynomials take their place.
+
+    >>> import cygrad
+    >>> d = cygrad.distributions.ContinuousBernoulli(cygrad.tensor([0.5, 0.9]))
+    >>> d.mean, d.log_prob(cygrad.tensor(1.0))
+    (tensor([0.5000, 0.6699]), tensor([0.0000, 0.9050]))
+    """
+
+    has_rsample = True
+    arg_constraints = Bernoulli.arg_constraints
+    support = constraints.unit_interval
+    _mean_carrier_measure = 0
+
+    def __init__(self, probs=None, logits=None, lims=(0.499, 0.501), validate_args=None):
+        self._take(probs, logits)
+        if logits is None:
+            if validate_args is not None and not constraints.unit_interval.check(self.probs).all():
+                raise ValueError("The parameter probs has invalid values")
+            self.probs = _away_from_ends(self.probs)
+        self._lims = lims
+        super().__init__(self._param.shape, validate_args=validate_args)
+
+    @functools.cached_property
+    def probs(self):
+        """The probability of 1, were there no numbers between."""
+        return _away_from_ends(self.logits.sigmoid())
+
+    _natural_params = property(lambda self: (self.logits,))
+
+    def _by(self, formula, polynomial):
+        """Away from 1/2 `formula(probs, log(1 - probs) - log(probs))`, else `polynomial(probs - 1/2)`."""
+        low, high = self._lims
+        is_far = (self.probs <= low) | (self.probs > high)
+        p = cygrad.where(is_far, self.probs, low)
+        return cygrad.where(is_far, formula(p, (-p).log1p() - p.log()), polynomial(self.probs - 0.5))
+
+    @property
+    def mean(self):
+        """The mean."""
+        return self._by(lambda p, gap: p / (2 * p - 1) + 1 / gap, lambda x: 0.5 + (1 / 3 + 16 / 45 * x**2) * x)
+
+    @property
+    def variance(self):
+        """The variance."""
+        return self._by(
+            lambda p, gap: 1 / gap**2 - p * (1 - p) / (1 - 2 * p) ** 2,
+            lambda x: 1 / 12 - (1 / 15 - 128 / 945 * x**2) * x**2,
+        )
+
+    def _log_factor(self):
+        """The logarithm of what makes the integral of the density 1."""
+        return self._by(
+            lambda p, gap: gap.abs().log() - (1 - 2 * p).abs().log(),
+            lambda x: math.log(2) + (4 / 3 + 104 / 45 * x**2) * x**2,
+        )
+
+    def rsample(self, sample_shape=()):
+        """Samples with gradients."""
+        shape = self._extended_shape(sample_shape)
+        return self.icdf(cygrad.rand(shape, dtype=self._param.dtype, device=self._param.device))
+
+    def log_prob(self, value):
+        """The logarithm of the density."""
+        if self._validate_args:
+            self._validate_sample(value)
+        logits, value = cygrad.broadcast_tensors(self.logits, value)
+        return self._log_factor() - F.binary_cross_entropy_with_logits(logits, value, reduction="none")
+
+    def cdf(self, value):
+        """The probability of at most `value`."""
+        if self._validate_args:
+            self._validate_sample(value)
+        found = self._by(lambda p, _: (p**value * (1 - p) ** (1 - value) + p - 1) / (2 * p - 1), lambda _: value)
+        return found.masked_fill(value <= 0, 0.0).masked_fill(value >= 1, 1.0)
+
+    def icdf(self, value):
+        """The number below which a sample is with this probability."""
+        return self._by(lambda p, gap: ((-p).log1p() - (value * (2 * p - 1) - p).log1p()) / gap, lambda _: value)
+
+    def entropy(self):
+        """The entropy."""
+        return -self.mean * self.logits - self._log_factor() - (-self.probs).log1p()
+
+    def _log_normalizer(self, x):
+        low, high = (limit - 0.5 for limit in self._lims)
+        is_far = (x <= low) | (x > high)
+        far = cygrad.where(is_far, x, low)
+        return cygrad.where(is_far, (far.expm1() / far).log(), x / 2 + x**2 / 24 - x**4 / 2880)

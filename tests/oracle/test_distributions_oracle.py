@@ -67,6 +67,17 @@ DISTRIBUTIONS = {
     "d.RelaxedOneHotCategorical(t(0.5), t([0.3, 0.7]))": [0.6, 0.4],
     "d.RelaxedOneHotCategorical(t(0.5), logits=t([[0.3, 0.7], [1.0, 2.0]]))": [0.6, 0.4],
     "d.MixtureSameFamily(d.Categorical(t([0.3, 0.7])), d.Normal(t([0.0, 1.0]), 1.0))": [0.6, 0.4],
+    "d.ContinuousBernoulli(t([0.3, 0.9]))": [0.6, 1.0],
+    "d.ContinuousBernoulli(t([0.5, 0.4999]), lims=(0.45, 0.55))": [0.0, 0.3],
+    "d.ContinuousBernoulli(logits=t([[0.3, -0.9], [0.0, 1e-3]]))": [0.6, 0.4],
+    "d.GeneralizedPareto(t([0.0, 0.1]), t([1.0, 2.0]), t([-0.5, 0.25]))": [0.5, 1.5],
+    "d.GeneralizedPareto(0.0, t([1.0, 2.0]), t([0.0, 1.5]))": [0.5, 1.5],
+    "d.GeneralizedPareto(0.0, 1.5, t(-1.0))": [0.5, 1.5],
+    "d.LKJCholesky(2, t(0.5))": [[1.0, 0.0], [0.6, 0.8]],
+    "d.LKJCholesky(3, t([1.0, 2.5]))": [[1.0, 0.0, 0.0], [0.6, 0.8, 0.0], [0.48, 0.64, 0.6]],
+    "d.Wishart(t(3.5), t([[2.0, 0.5], [0.5, 1.0]]))": [[1.0, 0.5], [0.5, 1.5]],
+    "d.Wishart(t([2.5, 4.0]), precision_matrix=t([[2.0, 0.5], [0.5, 1.0]]))": [[1.0, 0.5], [0.5, 1.5]],
+    "d.Wishart(t([4.0]), scale_tril=t([[[2.0, 0.0], [0.5, 1.0]], [[1.0, 0.0], [0.5, 1.0]]]))": [[1.0, 0.5], [0.5, 1.5]],
     "d.MixtureSameFamily(d.Categorical(t([0.3, 0.7])), d.Independent(d.Normal(t([[0.0, 1.0], [2.0, 3.0]]), 1.0), 1))": [
         0.6,
         0.4,
@@ -85,6 +96,7 @@ def mode_of(p):
         return str(error).split("'")[-1]  # without the name of the library
 
 
+@pytest.mark.filterwarnings("ignore:Singular sample detected")  # PyTorch's Wishart warns of samples that are not
 @pytest.mark.parametrize("text", DISTRIBUTIONS)
 def test_what_a_distribution_tells(text):
     def program(lib, say):
@@ -127,6 +139,7 @@ CONTINUOUS = [
         "d.Normal(0.0, t([1.0, 2.0]))",
     ),
 ]
+WISHART = "d.Wishart(t(%s), t([[%s, 0.5], [0.5, 1.0]]))"
 INFINITE = ("Nor", "Lap", "Gum")  # classes with all numbers for values
 DIVERGENCES = [
     ("d.Normal(0.0, 1.0)", "d.Normal(1.0, 2.0)"),
@@ -152,6 +165,13 @@ DIVERGENCES = [
     ("d.Binomial(3, t(0.3))", "d.Binomial(3, t(0.6))"),
     ("d.Binomial(4, t(0.3))", "d.Binomial(3, t(0.6))"),
     ("d.Uniform(0.0, 1.0)", "d.Poisson(1.0)"),
+    ("d.ContinuousBernoulli(t([0.3, 0.5]))", "d.ContinuousBernoulli(t([0.6, 0.9]))"),
+    *[(p, "d.ContinuousBernoulli(t([0.3, 0.6]))") for p in (*CONTINUOUS, "d.Uniform(t([0.25, 0.0]), t([0.5, 1.0]))")],
+    ("d.ContinuousBernoulli(t([0.3, 0.6]))", "d.Exponential(1.5)"),
+    ("d.ContinuousBernoulli(t([0.3, 0.6]))", "d.Normal(0.5, 2.0)"),
+    ("d.ContinuousBernoulli(t([0.3, 0.6]))", "d.Pareto(1.5, 2.0)"),
+    ("d.ContinuousBernoulli(t([0.3, 0.6]))", "d.Uniform(t([-1.0, 0.0]), 2.0)"),
+    (WISHART % (3.5, 2.0), WISHART % (4.0, 1.5)),
     ("d.Cauchy(t([0.0, 1.0]), 1.0)", "d.Cauchy(3.0, 0.1)"),
     ("d.Gumbel(t([0.0, 1.0]), 1.0)", "d.Gumbel(1.0, 2.0)"),
     ("d.Pareto(t([2.0, 1.0]), 3.0)", "d.Pareto(1.5, 2.0)"),
@@ -245,6 +265,26 @@ BAD = [
     "d.LowRankMultivariateNormal(t([0.0]), t([1.0]), t([1.0]))",
     "d.LowRankMultivariateNormal(t([0.0, 1.0]), t([[1.0]]), t([1.0]))",
     "d.LowRankMultivariateNormal(t([0.0]), t([[1.0]]), t([1.0, 2.0]))",
+    "d.ContinuousBernoulli(1.5, validate_args=True)",
+    "d.ContinuousBernoulli(t(float('nan')))",
+    "d.ContinuousBernoulli()",
+    "d.ContinuousBernoulli(0.5).log_prob(t(1.5))",
+    "d.GeneralizedPareto(0.0, -1.0, 0.0)",
+    "d.GeneralizedPareto(0.0, 1.0, t(-1.0)).log_prob(t(1.5))",
+    "d.GeneralizedPareto(0.0, 1.0, t(1.0)).cdf(t(-1.5))",
+    "d.LKJCholesky(1)",
+    "d.LKJCholesky(2).log_prob(lib.ones(2, 2))",
+    "d.LKJCholesky(2).rsample()",
+    "d.Wishart(t(3.0))",
+    "d.Wishart(3.0, lib.eye(2), lib.eye(2))",
+    "d.Wishart(t(3.0), lib.ones(2))",
+    "d.Wishart(t(1.0), lib.eye(2))",
+    "d.Wishart(t(1.5), lib.eye(2))",
+    "d.Wishart(t(3.0), -lib.eye(2))",
+    "d.Wishart(t(3.0), lib.eye(2)).log_prob(-lib.eye(2))",
+    "d.Wishart(t(3.0), lib.eye(2)).log_prob(lib.eye(3))",
+    "d.ExponentialFamily(validate_args=False).entropy()",
+    "d.ExponentialFamily.entropy(d.Poisson(1.0))",
     "d.ReshapeTransform((2, 3), (5,))",
     "d.ReshapeTransform((2, 3), (6,))(lib.zeros(3, 2))",
     "d.ReshapeTransform((2, 3), (6,)).forward_shape((3, 2))",
@@ -263,7 +303,11 @@ def test_bad_parameters_and_values(text):
     compare(program)
 
 
-@pytest.mark.parametrize("text", [text for text in DISTRIBUTIONS if "Poisson" not in text])
+# PyTorch's Wishart gives elements above the diagonal of `scale_tril`, which are none of it, gradients
+HAVE_GRADIENTS = [text for text in DISTRIBUTIONS if "Poisson" not in text and "scale_tril=t([[[" not in text]
+
+
+@pytest.mark.parametrize("text", HAVE_GRADIENTS)
 def test_gradients_reach_the_parameters(text):
     def program(lib, say):
         leaves = []
@@ -276,6 +320,41 @@ def test_gradients_reach_the_parameters(text):
         p.log_prob(lib.tensor(DISTRIBUTIONS[text])).sum().backward()
         for x in leaves:
             say(x.grad)
+
+    compare(program)
+
+
+@pytest.mark.parametrize("text", [text for text in DISTRIBUTIONS if "Bernoulli(" in text or "nomial(" in text])
+def test_shape_of_parameters(text):
+    def program(lib, say):
+        p = eval(text, named(lib))
+        say(lambda: (tuple(p.param_shape), tuple(p.expand((3, *p.batch_shape)).param_shape)))
+
+    compare(program)
+
+
+FAMILIES = {
+    "d.Bernoulli(t([0.3, 0.9]))": "d.Bernoulli(t([0.6, 0.5]))",
+    "d.Beta(t([1.5, 2.0]), t([0.5, 2.0]))": "d.Beta(1.5, t([2.0, 3.0]))",
+    "d.ContinuousBernoulli(t([0.3, 0.9]))": "d.ContinuousBernoulli(t([0.6, 0.7]))",
+    "d.Dirichlet(t([[0.5, 0.25], [1.0, 3.0]]))": "d.Dirichlet(t([1.5, 2.0]))",
+    "d.Exponential(t([1.0, 2.0]))": "d.Exponential(3.0)",
+    "d.Gamma(t([1.0, 2.5]), t([1.0, 2.0]))": "d.Gamma(2.0, 3.0)",
+    "d.Normal(t([0.0, 1.0]), t([1.0, 2.0]))": "d.Normal(1.0, 3.0)",
+    "d.Poisson(t([1.0, 2.5]))": "d.Poisson(2.0)",
+    WISHART % (3.5, 2.0): WISHART % (4.0, 1.5),
+}
+
+
+@pytest.mark.parametrize("text", FAMILIES)
+def test_exponential_families(text):
+    """What follows from the normaliser."""
+
+    def program(lib, say):
+        p, q = (eval(each, named(lib)) for each in (text, FAMILIES[text]))
+        say(isinstance(p, lib.distributions.ExponentialFamily))
+        say(lambda: lib.distributions.ExponentialFamily.entropy(p))
+        say(lambda: p._log_normalizer(*p._natural_params))
 
     compare(program)
 

@@ -1,0 +1,167 @@
+"""Distributions of matrices: covariances, and Cholesky factors of correlations."""
+
+import math
+import warnings
+
+import cygrad
+import cygrad.nn.functional as F
+from cygrad import Tensor
+from cygrad.distributions import constraints
+from cygrad.distributions.distribution import Distribution, ExponentialFamily, broadcast
+from cygrad.distributions.gammas import Beta, Chi2
+from cygrad.distributions.multivariate_normal import _OfCovariances, _the_given
+
+__all__ = ["LKJCholesky", "Wishart"]
+
+
+class Wishart(_OfCovariances, ExponentialFamily):
+    """Sums of `x x^T` over `df` normal vectors x of given covariances; `df` need not be a whole number.
+
+    Covariances are given as they are, by their inverse, or by their Cholesky factor. Raises ValueError for `df` that is
+    not above the length of the vectors less 1.
+
+    >>> import cygrad
+    >>> from cygrad.distributions import Wishart
+    >>> d = Wishart(3.0, covariance_matrix=cygrad.eye(2))
+    >>> d.event_shape, d.log_prob(cygrad.eye(2))
+    (torch.Size([2, 2]), tensor(-3.5310))
+    """
+
+    support = constraints.positive_definite
+    _mean_carrier_measure = 0
+
+    def __init__(self, df, covariance_matrix=None, precision_matrix=None, scale_tril=None, validate_args=None):
+        name, matrix = _the_given(covariance_matrix, precision_matrix, scale_tril, AssertionError)
+        if matrix.dim() < 2:
+            raise ValueError("scale_tril must be at least two-dimensional, with optional leading batch dimensions")
+        given, length = df, matrix.shape[-1]
+        if not isinstance(df, Tensor):
+            df = cygrad.tensor(df, dtype=matrix.dtype, device=matrix.device)
+        batch = cygrad.broadcast_shapes(matrix.shape[:-2], df.shape)
+        self.df = df.expand(batch)
+        if (self.df <= length - 1).any():
+            raise ValueError(f"Value of df={given} expected to be greater than ndim - 1 = {length - 1}.")
+        if (self.df < length).any():
+            warnings.warn(
+                "Low df values detected. Singular samples are highly likely to occur for ndim - 1 < df < ndim.",
+                stacklevel=2,
+            )
+        super().__init__(batch, matrix.shape[-2:], name, matrix, validate_args)
+
+    @property
+    def arg_constraints(self):
+        """What the parameters must be."""
+        return {
+            "covariance_matrix": constraints.positive_definite,
+            "precision_matrix": constraints.positive_definite,
+            "scale_tril": constraints.lower_cholesky,
+            "df": constraints.greater_than(self._length - 1),
+        }
+
+    _length = property(lambda self: self._event_shape[-1])
+    _natural_params = property(lambda self: (-self.precision_matrix / 2, (self.df - self._length - 1) / 2))
+    mean = property(lambda self: self._times(self.df), doc="The mean.")
+
+    @property
+    def mode(self):
+        """The likeliest value; nan where the density grows without bound."""
+        factor = self.df - self._length - 1
+        return self._times(factor.masked_fill(factor <= 0, cygrad.nan))
+
+    @property
+    def variance(self):
+        """The variance of each element."""
+        diagonal = self.covariance_matrix.diagonal(0, -2, -1)
+        squares = self.covariance_matrix**2 + diagonal.unsqueeze(-1) * diagonal.unsqueeze(-2)
+        return self.df[..., None, None] * squares
+
+    def _times(self, factor):
+        return factor[..., None, None] * self.covariance_matrix
+
+    def rsample(self, sample_shape=(), max_try_correction=None):
+        """Samples with gradients. Those that rounding made singular are drawn again, at most ten times or as told."""
+        found = self._drawn(sample_shape)
+        for _ in range(10 if max_try_correction is None else max_try_correction):
+            is_singular = ~constraints.positive_definite.check(found)
+            if not is_singular.any():
+                break
+            warnings.warn("Singular sample detected.", stacklevel=2)
+            found = cygrad.where(is_singular[..., None, None], self._drawn(sample_shape), found)
+        return found
+
+    def _drawn(self, sample_shape):
+        """Samples by Bartlett's decomposition, in which elements of a Cholesky factor are independent."""
+        count = cygrad.arange(self._length, dtype=self.df.dtype, device=self.df.device)
+        diagonal = Chi2(self.df.unsqueeze(-1) - count, False).rsample(sample_shape).sqrt()
+        diagonal = diagonal.clamp(min=cygrad.finfo(diagonal.dtype).eps)
+        below = cygrad.randn(self._extended_shape(sample_shape), dtype=diagonal.dtype, device=diagonal.device)
+        factor = self._unbroadcasted_scale_tril @ (below.tril(-1) + diagonal.diag_embed())
+        return factor @ factor.mT
+
+    def log_prob(self, value):
+        """The logarithm of the density."""
+        if self._validate_args:
+            self._validate_sample(value)
+        df, n = self.df, self._length
+        shape = cygrad.broadcast_shapes(value.shape, self._batch_shape + self._event_shape)
+        ratio = cygrad.cholesky_solve(value.expand(shape), self._unbroadcasted_scale_tril.expand(shape))
+        power = (df - n - 1) / 2 * cygrad.linalg.slogdet(value).logabsdet - ratio.diagonal(0, -2, -1).sum(-1) / 2
+        return power - df * (n * math.log(2) / 2 + self._half_log_det()) - (df / 2).mvlgamma(n)
+
+    def entropy(self):
+        """The entropy."""
+        half, n = self.df / 2, self._length
+        count = cygrad.arange(n, dtype=half.dtype, device=half.device)
+        digammas = (half.unsqueeze(-1) - count / 2).digamma().sum(-1)
+        size = (n + 1) * (n * math.log(2) / 2 + self._half_log_det())
+        return size + half.mvlgamma(n) - (half - (n + 1) / 2) * digammas + half * n
+
+    def _log_normalizer(self, x, y):
+        n = self._length
+        half = y + (n + 1) / 2
+        return half * (n * math.log(2) - cygrad.linalg.slogdet(-2 * x).logabsdet) + half.mvlgamma(n)
+
+
+class LKJCholesky(Distribution):
+    """Cholesky factors of `dim` times `dim` correlations C, drawn in proportion to det(C)^(concentration - 1).
+
+    All correlations are alike for a concentration of 1; large ones become rarer as it grows.
+
+    >>> import cygrad
+    >>> from cygrad.distributions import LKJCholesky
+    >>> d = LKJCholesky(2, 1.0)
+    >>> d.event_shape, d.log_prob(cygrad.eye(2))
+    (torch.Size([2, 2]), tensor(-0.6931))
+    """
+
+    arg_constraints = {"concentration": constraints.positive}
+    support = constraints.corr_cholesky
+
+    def __init__(self, dim, concentration=1.0, validate_args=None):
+        if dim < 2:
+            raise ValueError(f"Expected dim to be an integer greater than or equal to 2. Found dim={dim}.")
+        self.dim = dim
+        (self.concentration,) = broadcast(concentration)
+        super().__init__(self.concentration.shape, (dim, dim), validate_args)
+
+    def sample(self, sample_shape=()):
+        """Samples, which have no gradients: in each row a direction, and how much of its length is off the diagonal."""
+        with cygrad.no_grad():
+            like = {"dtype": self.concentration.dtype, "device": self.concentration.device}
+            rows = cygrad.arange(1, self.dim, **like)  # the first one is 1, 0, 0, ...
+            off = Beta(rows / 2, self.concentration.unsqueeze(-1) + (self.dim - 1 - rows) / 2, False)
+            directions = cygrad.randn(self._extended_shape(sample_shape), **like)[..., 1:, :].tril()
+            below = off.sample(sample_shape).sqrt().unsqueeze(-1) * F.normalize(directions, dim=-1)
+            below = F.pad(below, (0, 0, 1, 0))
+            diagonal = (1 - (below**2).sum(-1)).clamp(min=cygrad.finfo(below.dtype).tiny).sqrt()
+            return below + diagonal.diag_embed()
+
+    def log_prob(self, value):
+        """The logarithm of the density."""
+        if self._validate_args:
+            self._validate_sample(value)
+        n, a = self.dim - 1, self.concentration + (self.dim - 1) / 2
+        others = cygrad.arange(n - 1, -1, -1, device=self.concentration.device)  # rows below each one but the first
+        powers = 2 * (self.concentration - 1).unsqueeze(-1) + others
+        size = n * math.log(math.pi) / 2 + (a - 0.5).mvlgamma(n) - n * a.lgamma()
+        return (powers * value.diagonal(0, -2, -1)[..., 1:].log()).sum(-1) - size
