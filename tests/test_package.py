@@ -102,6 +102,17 @@ def test_what_the_core_needs_is_imported_on_first_use(use):
     run(code)
 
 
+@pytest.mark.parametrize("use", ["remainder", "fmod"])
+def test_gradients_need_no_family_that_is_not_imported_yet(use):
+    code = f"""if True:
+        import cygrad
+        x, y = (cygrad.tensor([value], requires_grad=True) for value in (5.0, 2.0))
+        cygrad.{use}(x, y).backward()
+        assert x.grad == 1 and y.grad == -2
+        """
+    run(code)
+
+
 @pytest.mark.parametrize("name", ["nn", "optim", "utils", "viz"])
 def test_packages_are_imported_on_first_use(name):
     code = f"""if True:

@@ -6,7 +6,7 @@ import numpy as np
 
 from cygrad._core import messages
 from cygrad._core.access import array_of
-from cygrad._core.opdef import ELEMENTWISE, IN0, IN1, INPLACE, PRIVATE, declare, publish, registry
+from cygrad._core.opdef import ELEMENTWISE, IN0, IN1, INPLACE, PRIVATE, declare, publish
 from cygrad._core.record import (
     apply1,
     apply1_args,
@@ -22,7 +22,7 @@ from cygrad._kernels.blocks import result_for
 from cygrad._kernels.fused import by_loop
 from cygrad._kernels.gpu.library import is_array
 from cygrad._ops.arguments import is_integer
-from cygrad._ops.arithmetic import mul, neg
+from cygrad._ops.arithmetic import div, mul, neg
 from cygrad._ops.checks import require_kind
 from cygrad._ops.copying import zeros_of
 
@@ -196,13 +196,13 @@ def divide_by_number(op, input, other, out):
     return recorded(op, array, (t,), (other,), out)
 
 
-def quotient_rule(quotient):
-    """The rule for `input - other * q`, where q is what the row of that name gives."""
+def quotient_rule(mode):
+    """The rule for `input - other * q`, where q is the quotient in this mode of rounding."""
 
     def rule(n, g):
         if not n.needs(1):
             return g, None
-        return g, neg(mul(g, apply2(registry[quotient], n.saved(0), n.saved(1), None)))
+        return g, neg(mul(g, div(n.saved(0), n.saved(1), rounding_mode=mode)))
 
     return rule
 
@@ -236,7 +236,7 @@ def floor_divide(input, other, *, out=None):
 REMAINDER = declare("remainder", pass_on, flags=SMOOTH, ufunc="remainder", inputs="self")
 REMAINDER_TENSOR = declare(
     "remainder.Tensor",
-    quotient_rule("div.floor"),
+    quotient_rule("floor"),
     saves=(0, IN0 | IN1),
     flags=ELEMENTWISE | PRIVATE,
     ufunc="remainder",
@@ -263,7 +263,7 @@ def remainder(input, other, *, out=None):
 FMOD = declare("fmod", pass_on, flags=SMOOTH, ufunc="fmod", inputs="self")
 FMOD_TENSOR = declare(
     "fmod.Tensor",
-    quotient_rule("div.trunc"),
+    quotient_rule("trunc"),
     saves=(0, IN0 | IN1),
     flags=ELEMENTWISE | PRIVATE,
     ufunc="fmod",
