@@ -290,6 +290,8 @@ def cross_entropy(
         raise checks.too_much_smoothing(label_smoothing)
     if not input.dtype.is_floating_point:
         raise messages.not_implemented_for("log_softmax_lastdim_kernel_impl", input.dtype)
+    if has_probabilities and not values.ndim and target.is_floating_point():
+        raise messages.no_dimensions(1)
     if not has_probabilities and values.ndim:
         _check_target(values, classes, input, target)
     if values.ndim == 2 and values.size >= LARGE and not has_probabilities and label_smoothing == 0:

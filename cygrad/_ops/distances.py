@@ -187,8 +187,10 @@ def _cross(a, b, dim, out):
     if a.ndim != b.ndim:
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
     d = wrap_dim(dim, a.ndim)
-    if a.ndim == 0 or not array_of(a).shape[d] == array_of(b).shape[d] == 3:
-        lengths = [t.shape[d] if t.ndim else 1 for t in (a, b)]
+    if a.ndim == 0:
+        raise messages.no_dimensions(dim)
+    lengths = array_of(a).shape[d], array_of(b).shape[d]
+    if lengths != (3, 3):
         raise RuntimeError(
             f"linalg.cross: inputs dimension {dim} must have length 3. Got {lengths[0]} and {lengths[1]}"
         )
@@ -282,7 +284,6 @@ def renorm(input, p, dim, maxnorm, *, out=None):
     for value, name, position in ((p, "p", 2), (maxnorm, "maxnorm", 4)):
         if isinstance(value, Tensor) or not isinstance(value, (int, float, complex)):
             raise messages.wrong_type("renorm", name, position, "Number", value)
-    d = dim_argument(dim, t.ndim, "renorm", "dim", 3)
     if isinstance(p, complex) or not p > 0:
         raise RuntimeError("renorm: non-positive-norm not supported")
     if isinstance(maxnorm, complex):
@@ -291,6 +292,7 @@ def renorm(input, p, dim, maxnorm, *, out=None):
         raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm:g}")
     if t.ndim < 2:
         raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {t.ndim} dimensions")
+    d = dim_argument(dim, t.ndim, "renorm", "dim", 3)
     if not (t.is_floating_point() or t.is_complex()):
         raise RuntimeError(
             f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {t.dtype.type_name}"

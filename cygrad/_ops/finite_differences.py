@@ -1,5 +1,6 @@
 """Derivatives of what a tensor's elements are samples of, estimated by finite differences; made of other ops."""
 
+from cygrad._core import messages
 from cygrad._core.access import array_of
 from cygrad._core.gradients_in_blocks import owned
 from cygrad._core.opdef import FUNCTION_ONLY, publish, variant
@@ -36,6 +37,8 @@ def gradient(input, *, spacing=None, dim=None, edge_order=1):
                 f"{step.ndim} dimensions!"
             )
     dims = wrap_dims(wanted, t.ndim)
+    if dims and not t.ndim:
+        raise messages.no_dimensions(wanted[0])
     for d in dims:
         if array_of(t).shape[d] < order + 1:
             raise RuntimeError("torch.gradient expected each dimension size to be at least edge_order+1")

@@ -359,9 +359,11 @@ def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, r
         how = CODES[reduction]
     else:
         raise ValueError(f"{reduction} is not valid")
-    if weight is None and how != NONE and is_own(x) and x.shape == y.shape:
+    if weight is None and how != NONE and is_own(x) and x.shape == y.shape and x.ndim:
         loss = with_logits(x, y, how)
         return loss if how == MEAN else div(loss, x.shape[-1])
+    if not x.ndim:
+        raise messages.no_dimensions(-1)
     losses = with_logits(x, y)
     if weight is not None:
         losses = mul(losses, require(weight, name, "weight", 3))

@@ -44,7 +44,8 @@ def unbind_of_scalar():
 
 def split_of_scalar(function):
     """`split`, `chunk`, ... of a tensor without dimensions."""
-    return RuntimeError(f"{function} expects at least a 1-dimensional tensor")
+    name = "split" if function == "split_with_sizes" else function
+    return RuntimeError(f"{name} expects at least a 1-dimensional tensor")
 
 
 def is_one_size(sections):

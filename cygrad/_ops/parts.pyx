@@ -183,9 +183,9 @@ cpdef tuple unbind(object input, object dim=0, object axis=None):
     cdef Py_ssize_t i, step, length
     cdef list arrays = []
     geometry_of(t.array, &g)
+    d = dim_argument(dim if axis is None else axis, g.ndim, "unbind", "dim", 1)
     if g.ndim == 0:
         raise checks().unbind_of_scalar()
-    d = dim_argument(dim if axis is None else axis, g.ndim, "unbind", "dim", 1)
     step, length = g.strides[d], g.dims[d]
     remove_dim(&g, d)
     for i in range(length):

@@ -22,11 +22,12 @@ def summed(t, dim):
     return total(t, dim, True) if t.ndim else t
 
 
-def as_wanted(input, dtype, name):
+def as_wanted(input, dtype, name, dim):
     """The input in the type it is to be computed in."""
     t = input if dtype is None else to(input, as_dtype(dtype))
     if not t.dtype.is_floating_point:
-        raise messages.not_implemented_for(f"{name}_lastdim_kernel_impl", t.dtype)
+        place = "_lastdim" if dim >= t.ndim - 1 else ""
+        raise messages.not_implemented_for(f"{name}{place}_kernel_impl", t.dtype)
     return t
 
 
@@ -79,7 +80,7 @@ def softmax_of_package(input, dim, dtype=None, *, out=None):
     """
     t = require(input, "softmax")
     along = dim_argument(dim, t.ndim, "softmax", "dim", 2)
-    return apply1_args(SOFTMAX, as_wanted(t, dtype, "softmax"), (along,), out)
+    return apply1_args(SOFTMAX, as_wanted(t, dtype, "softmax", along), (along,), out)
 
 
 def softmax_backward_rule(n, g):
@@ -152,7 +153,7 @@ def log_softmax_of_package(input, dim, dtype=None, *, out=None):
     """
     t = require(input, "log_softmax")
     along = dim_argument(dim, t.ndim, "log_softmax", "dim", 2)
-    return log_softmax_along(as_wanted(t, dtype, "log_softmax"), along, out)
+    return log_softmax_along(as_wanted(t, dtype, "log_softmax", along), along, out)
 
 
 def log_softmax_along(t, dim, out=None):

@@ -279,25 +279,25 @@ def check_quantiles(function, t, q, interpolation):
     if not isinstance(q, (Tensor, int, float)):
         raise messages.fits_none(function)
     if str(t.dtype) not in ("torch.float32", "torch.float64"):
-        raise RuntimeError(f"{function}() input tensor must be either float or double dtype")
+        raise RuntimeError("quantile() input tensor must be either float or double dtype")
     if not t.numel():
-        raise RuntimeError(f"{function}() input tensor must be non-empty")
+        raise RuntimeError("quantile() input tensor must be non-empty")
     if interpolation not in INTERPOLATIONS:
         raise RuntimeError(
-            f"{function}() interpolation must be one of linear, lower, higher, midpoint or nearest, "
+            "quantile() interpolation must be one of linear, lower, higher, midpoint or nearest, "
             f"but got {interpolation}"
         )
     if not isinstance(q, Tensor):
         if not 0 <= q <= 1:
-            raise RuntimeError(f"{function}() q must be in the range [0, 1] but got {q}")
+            raise RuntimeError(f"quantile() q must be in the range [0, 1] but got {q}")
         return tensor_of(beside(np.asarray(q, np.float64), memory_of(t)))
     if q.dim() > 1:
-        raise RuntimeError(f"{function}() q must be a scalar or 1D tensor")
+        raise RuntimeError("quantile() q must be a scalar or 1D tensor")
     if q.dtype is not t.dtype:
-        raise RuntimeError(f"{function}() q tensor must be same dtype as the input tensor")
+        raise RuntimeError("quantile() q tensor must be same dtype as the input tensor")
     values = values_of(q)
     if not is_array(values) and not ((values >= 0) & (values <= 1)).all():
-        raise RuntimeError(f"{function}() q values must be in the range [0, 1]")
+        raise RuntimeError("quantile() q values must be in the range [0, 1]")
     return q.detach().double()
 
 

@@ -139,3 +139,26 @@ def test_normalisations_with_statistics(kind):
             say([round(value, 3) for value in found.flatten().tolist()])
 
     compare(program)
+
+
+# Of a number x, and complex numbers z in two dimensions: which of several errors comes first, and what it names
+REFUSED = [
+    *("torch.renorm(x, 1, 1, 0.5)", "torch.renorm(x[None], 1, 1, 0.5)", "torch.renorm(z, 1, 2, 0.5)"),
+    *("torch.gradient(x)", "torch.gradient(x, dim=0)", "torch.gradient(x, dim=-1)", "torch.gradient(x, dim=1)"),
+    *("x.split(1)", "x.split([1])", "torch.split_with_sizes(x, [1])", "x.chunk(2)"),
+    *("x.unbind()", "x.unbind(-1)", "x.unbind(1)"),
+    *("torch.linalg.cross(x, x)", "torch.linalg.cross(x, x, dim=0)", "torch.linalg.cross(z, z)"),
+    *("F.cross_entropy(x, x)", "F.cross_entropy(x, x, reduction='none')", "F.cross_entropy(x[None], x[None])"),
+    *("F.multilabel_soft_margin_loss(x, x)", "F.multilabel_soft_margin_loss(x, x, reduction='none')"),
+    *("z.softmax(0)", "z.softmax(1)", "z.log_softmax(-1)", "z.log_softmax(-2)", "x.int().softmax(0)"),
+    *("x[:0].nanquantile(0.3)", "x.nanquantile(1.5)", "x.int().nanquantile(0.5)", "z.quantile(0.5)"),
+]
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_which_error_comes_first(text):
+    def program(torch, say):
+        x, z = torch.tensor(0.5), torch.ones(3, 4) * 1j
+        say(lambda: eval(text, {"torch": torch, "F": torch.nn.functional, "x": x, "z": z}))
+
+    compare(program)
