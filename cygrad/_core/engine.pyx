@@ -21,6 +21,15 @@ import numpy as np
 import_array()
 
 
+cdef object transform_check = None  # raises inside of a function transform; None as long as there was none
+
+
+def check_before_backward(check):
+    """Let this be called before each `backward`, which is not allowed inside of a function transform."""
+    global transform_check
+    transform_check = check
+
+
 cdef bint flag(object value) except -1:
     """Whether a flag is set: any integer will do, as in PyTorch, but nothing that is true by chance."""
     return value is True or (value is not False and PyNumber_Index(value) != 0)
@@ -29,9 +38,8 @@ cdef bint flag(object value) except -1:
 cdef object run_backward(tuple tensors, tuple gradients, object retain_graph, object create_graph, object inputs,
                          str caller):
     """Check, run, accumulate."""
-    if thread_state().modes & FORWARD:
-        from cygrad._core.tangents import check_backward
-        check_backward()
+    if transform_check is not None:
+        transform_check()
     cdef Run run = Run.__new__(Run)
     cdef bint recorded = flag(create_graph)
     run.caller = caller

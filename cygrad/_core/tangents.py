@@ -33,12 +33,13 @@ from cygrad._core.batches import Batch, NoBatchingRule, Step
 from cygrad._core.derivatives import apply, derivative, zeros_like
 from cygrad._core.dual import complete, kept_results, record_same, take_levels
 from cygrad._core.dual import leave as leave  # which is part of this module but compiled
-from cygrad._core.engine import history_is_cut
+from cygrad._core.engine import check_before_backward, history_is_cut
 from cygrad._core.inplace import place_in_base
 from cygrad._core.opdef import registry
 from cygrad._core.sites import is_ours
 from cygrad._core.state import get_modes, set_forward, set_modes
 from cygrad._core.tensor import Tensor
+from cygrad._core.tensor_hooks import check_before_requires_grad
 
 NO_GRAD = 1  # the bit of `state.pxd`
 _NOTHING: dict = {}
@@ -72,6 +73,7 @@ class _Thread(threading.local):
         _NOTHING  # id of a node: (number of a result, where its tangents are to be noted), of what hooks packed
     )
     written: tuple | None = None  # (node, mask, flags, inputs, tensor) of the write that is going on
+    transforms = 0  # how many are running, inside of one another
 
 
 _thread = _Thread()
@@ -563,7 +565,32 @@ def check_read(t, in_condition):
         raise batch.read_error(in_condition)
 
 
-def check_backward():
-    """Raise if `backward` is called where each sample has a gradient of its own."""
-    if _has_batch():
+# -- what a function that is transformed may not do --
+
+
+def call_inside(func, *args, **kwargs):
+    """What a function gives inside of a transform, where gradients are the transform's own affair."""
+    check_before_backward(_check_backward)
+    check_before_requires_grad(_check_requires_grad)
+    depth = _thread.transforms
+    try:
+        _thread.transforms = depth + 1
+        return func(*args, **kwargs)
+    finally:
+        _thread.transforms = depth
+
+
+def _check_backward():
+    if _thread.transforms or _has_batch():
         raise RuntimeError(messages.BACKWARD_IN_TRANSFORM)
+
+
+def _check_requires_grad():
+    if _thread.transforms and not is_ours(sys._getframe(1).f_code):
+        check_no_transform()
+
+
+def check_no_transform():
+    """Raise where tensors are about to require grad inside of a transform, to which these gradients are nothing."""
+    if _thread.transforms:
+        raise RuntimeError(messages.REQUIRES_GRAD_IN_TRANSFORM)

@@ -84,6 +84,15 @@ cdef int note_retains_grad(Tensor t, Node node) except -1:
 
 # -- asking for a gradient, or for none ---------------------------------------------------------------------------------
 
+cdef object transform_check = None  # raises inside of a function transform; None as long as there was none
+
+
+def check_before_requires_grad(check):
+    """Let this be called before each `requires_grad_`, which a function that is transformed may not call."""
+    global transform_check
+    transform_check = check
+
+
 def requires_grad_(Tensor self not None, requires_grad=True):
     """Set `requires_grad` of this leaf, and return it.
 
@@ -91,6 +100,8 @@ def requires_grad_(Tensor self not None, requires_grad=True):
     """
     if type(requires_grad) is not bool:
         raise messages.wrong_type("requires_grad_", "requires_grad", 1, "bool", requires_grad)
+    if transform_check is not None:
+        transform_check()
     if requires_grad and not is_float_num(self.array.dtype.num):
         raise RuntimeError(messages.only_float_requires_grad(dtype_of(self)).replace(" and complex", "", 1))
     set_leaf_requires_grad(self, requires_grad)

@@ -7,6 +7,7 @@ derivative is zero.
 
 from cygrad._core.access import array_of, tensor_of
 from cygrad._core.engine import grad
+from cygrad._core.tangents import check_no_transform
 from cygrad._core.tensor import Tensor
 from cygrad._ops.ranges import eye
 from cygrad._ops.stacking import stack
@@ -44,6 +45,7 @@ def _tuple_of(value, what, function):
 
 def _starts(inputs, create_graph, need_graph=True):
     """The tensors on which the function is computed: cut off what came before, unless the graph is wanted."""
+    check_no_transform()
     if not create_graph:
         return tuple(x.detach().requires_grad_(need_graph) for x in inputs)
     return tuple(x.view_as(x) if x.requires_grad else x.detach().requires_grad_(need_graph) for x in inputs)

@@ -104,7 +104,7 @@ def _at_once(func, args, kwargs, leaves, dims, randomness):
     try:
         tangents.open_batch(batch)
         own = [x if d is None else batch.first(x) for x, d in zip(whole, dims, strict=True)]
-        output = func(*rebuild(args, own), **kwargs)
+        output = tangents.call_inside(func, *rebuild(args, own), **kwargs)
         return output, tangents.close_batch(batch, flatten(output)[0])
     except NoBatchingRule as error:
         if batch.has_changed_given:
@@ -161,7 +161,7 @@ def _one_by_one(func, args, kwargs, leaves, dims, options):
         if options.randomness == "same":
             set_rng_state(state)
         sample = rebuild(args, [_sample(x, d, i) for x, d in zip(leaves, dims, strict=True)])
-        outputs.append(func(*sample, **kwargs))
+        outputs.append(tangents.call_inside(func, *sample, **kwargs))
     if options.randomness == "error":
         _check_not_drawn(state)
     return _joined(outputs, size, options)

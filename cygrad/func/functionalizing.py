@@ -2,6 +2,7 @@
 
 import functools
 
+from cygrad._core.tangents import call_inside
 from cygrad._core.tensor import Tensor
 from cygrad.autograd.graph import copies_of_saved
 from cygrad.func.trees import flatten, mapped
@@ -33,7 +34,7 @@ def functionalize(func, *, remove="mutations"):
     @functools.wraps(func)
     def wrapper(*args, **kwargs):
         with copies_of_saved():
-            output = func(*args, **kwargs)
+            output = call_inside(func, *args, **kwargs)
         given = {id(leaf) for leaf in flatten((args, kwargs))[0]}
         return mapped(lambda x: x.view_as(x) if isinstance(x, Tensor) and id(x) in given else x, output)
 

@@ -3,6 +3,7 @@
 import functools
 
 from cygrad._core.engine import grad as gradients
+from cygrad._core.tangents import call_inside
 from cygrad._core.tensor import Tensor
 from cygrad._ops.parts import cat
 from cygrad._ops.ranges import eye
@@ -46,7 +47,7 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None):
             own, args = started(args, argnums)
             leaves = flatten(own)[0]
             _check_real(leaves, "jacrev", "inputs")
-            output, aux = split_aux(func(*args, **kwargs), has_aux, "vjp(f, *primals)")
+            output, aux = split_aux(call_inside(func, *args, **kwargs), has_aux, "vjp(f, *primals)")
             outputs = outputs_of(output)
             _check_real(outputs, "jacrev", "outputs")
             outside = recorded and reaches_outside(outputs, leaves)
@@ -102,7 +103,7 @@ def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
             filled = list(args)
             for place, value in zip(places, values, strict=True):
                 filled[place] = value
-            output, aux = split_aux(func(*filled, **kwargs), has_aux, "jvp(f, primals, tangents)")
+            output, aux = split_aux(call_inside(func, *filled, **kwargs), has_aux, "jvp(f, primals, tangents)")
             kept.append((aux, flatten(values)[0]))
             return output
 

@@ -178,7 +178,7 @@ def grad_and_value(func, argnums=0, has_aux=False):
         recorded = is_grad_enabled()
         with enable_grad():
             own, args = started(args, argnums)
-            output, aux = split_aux(func(*args, **kwargs), has_aux, name)
+            output, aux = split_aux(forward.call_inside(func, *args, **kwargs), has_aux, name)
             _check_scalar(output, name)
             leaves = flatten(own)[0]
             outside = recorded and reaches_outside([output], leaves)
@@ -240,7 +240,7 @@ def vjp(func, *primals, has_aux=False):
     recorded = is_grad_enabled()
     with enable_grad():
         own = mapped(start, primals)
-        output, aux = split_aux(func(*own), has_aux, "vjp(f, *primals)")
+        output, aux = split_aux(forward.call_inside(func, *own), has_aux, "vjp(f, *primals)")
         outputs = outputs_of(output)
         leaves = flatten(own)[0]
         outside = recorded and reaches_outside(outputs, leaves)
@@ -296,7 +296,7 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
     try:
         forward.enter(level)
         duals = [forward.dual(x, v, level) for x, v in zip(inputs, vectors, strict=True)]
-        output, aux = split_aux(func(*rebuild(primals, duals)), has_aux, name)
+        output, aux = split_aux(forward.call_inside(func, *rebuild(primals, duals)), has_aux, name)
         outputs = tensors_of(output, name)
         pairs = [forward.unpacked(out, level) for out in outputs]
         aux = mapped(lambda t: forward.unpacked(t, level)[0] if isinstance(t, Tensor) else t, aux)

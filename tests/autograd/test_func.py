@@ -518,3 +518,63 @@ def test_direction_of_a_gradient_has_a_history(name):
     (found,) = torch.autograd.grad(product(x, v).sum(), v)
     assert found.tolist() == [6.0, 12.0]
     assert not product(x, v.detach()).requires_grad
+
+
+TRANSFORMS = {
+    "grad": lambda f: func.grad(f)(X),
+    "vjp": lambda f: func.vjp(f, X),
+    "jvp": lambda f: func.jvp(f, (X,), (V,)),
+    "jacrev": lambda f: func.jacrev(f)(X),
+    "jacfwd": lambda f: func.jacfwd(f)(X),
+    "hessian": lambda f: func.hessian(f)(X),
+    "functionalize": lambda f: func.functionalize(f)(X),
+    "vmap": lambda f: func.vmap(f)(torch.stack([X, V])),
+    "vmap of grad": lambda f: func.vmap(func.grad(f))(torch.stack([X, V])),
+}
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS.values(), ids=TRANSFORMS)
+def test_backward_inside_of_a_transform(transform):
+    w = torch.ones(3, requires_grad=True)
+
+    def by_method(x):
+        (w * w).sum().backward()
+        return (x * x).sum()
+
+    def by_function(x):
+        y = (x * x).sum()
+        torch.autograd.backward(y)
+        return y
+
+    for f in by_method, by_function:
+        with fails(RuntimeError, "backward() called inside a functorch transform. This is not supported..."):
+            transform(f)
+    assert w.grad is None
+    (w * w).sum().backward()
+    assert w.grad.tolist() == [2, 2, 2]
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS.values(), ids=TRANSFORMS)
+def test_tensors_that_are_to_require_grad_inside_of_a_transform(transform):
+    def by_method(x):
+        return (x * torch.ones(3).requires_grad_()).sum()
+
+    def by_jacobian(x):
+        return torch.autograd.functional.jacobian(torch.sin, x).sum()
+
+    for f in by_method, by_jacobian:
+        with fails(RuntimeError, "You are attempting to call Tensor.requires_grad_() (or perhaps..."):
+            transform(f)
+    assert torch.ones(3).requires_grad_().requires_grad
+    transform(lambda x: (x * torch.ones(3, requires_grad=True)).sum())
+
+
+def test_linearized_functions_may_run_backward():
+    def f(x):
+        w = torch.ones(3, requires_grad=True)
+        (w * w).sum().backward()
+        return (x * w.grad).sum()
+
+    output, derivative = func.linearize(f, X)
+    assert output == 2 * X.sum()
+    assert derivative(V) == 2 * V.sum()

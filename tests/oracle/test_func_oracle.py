@@ -166,6 +166,13 @@ EXPRESSIONS = """
     (V(lambda a:a.add_(1))(A), A)[1]
     (V(lambda a:a[0].mul_(5))(A), A)[1]
     V(lambda a:a.sum().backward())(A.clone().requires_grad_())
+    F.grad(lambda a:(a.sum().backward(), a.sum())[1])(x)
+    F.jvp(lambda a:(z.sum().backward(), a)[1], (x,), (y,))
+    F.jacfwd(lambda a:(z.sum().backward(), a)[1])(x)
+    F.grad(lambda a:(a*lib.ones(2).requires_grad_()).sum())(x)
+    V(lambda a:lib.ones(2).requires_grad_(False)+a)(x)
+    F.vjp(lambda a:lib.autograd.functional.vjp(lib.sin, a, a)[1], x)
+    F.grad(lambda a:(a*lib.ones(2, requires_grad=True)).sum())(x).tolist()
     V(lambda a:lib.rand(2).shape[0]*a, randomness="same")(A)
     V(lambda a:a.double()*lib.ones(2), in_dims=0)(lib.ones(3))
     V(lambda a:a+lib.ones(2), in_dims=0)(lib.ones(3, dtype=lib.float64))
