@@ -3,10 +3,12 @@
 The classes are in `errors.py`; `cuts.py` has the error of a tensor without history, `non_finite.py` those of nan.
 """
 
+import ast
 import threading
 import warnings
 
 from cygrad._core import messages
+from cygrad._core.called import call_at, name_of_change
 from cygrad._core.errors import (
     AutogradError,
     ChangedInPlaceError,
@@ -31,7 +33,15 @@ def short_name(node):
 
 # -- saved tensors --
 
-_OPERATORS = {"add_": "+", "sub_": "-", "mul_": "*", "div_": "/", "pow_": "**", "floor_divide_": "//"}
+_OPERATORS = {
+    "add_": "+",
+    "sub_": "-",
+    "mul_": "*",
+    "div_": "/",
+    "pow_": "**",
+    "floor_divide_": "//",
+    "remainder_": "%",
+}
 _CURES = {
     "step": "the optimizer's step changed a parameter between forward and backward: call backward() before step()",
     "__setitem__": "write into a copy: `y = x.clone(); y[...] = value`",
@@ -48,27 +58,27 @@ _ACTIVATIONS = {  # what modules and functions call when they are told `inplace=
 
 
 def _is_asked_inplace(op_name, place):
-    """Was it a function that was told `inplace=True`, as dropout, which calls `mul_`: is no `mul_` written there?"""
-    own = expression(*place)
-    return op_name in _ACTIVATIONS or (
-        own != "" and op_name in _OPERATORS and op_name not in own and f"{_OPERATORS[op_name]}=" not in own
-    )
+    """Was it a function that was told `inplace=True`, or a module, as of dropout, which calls `mul_`?"""
+    call = call_at(place)
+    if op_name in _ACTIVATIONS or (call is not None and call.is_told):
+        return True
+    return call is not None and op_name in _OPERATORS and not call.has_out and not call.name.endswith("_")
 
 
 def _cure_of_change(op_name, place):
     """What to write instead of the op that changed a saved tensor there."""
     if op_name in _CURES:
         return _CURES[op_name]
-    if op_name.endswith("(out=)"):
-        return f"give {op_name.removesuffix('(out=)')} another tensor as `out`, or none"
+    name = name_of_change(op_name, place)
+    if name.endswith("(out=)"):
+        return f"give {name.removesuffix('(out=)')} another tensor as `out`, or none"
     if _is_asked_inplace(op_name, place):
         underscore = f" (or the underscore of `{op_name}`)" if op_name in _ACTIVATIONS else ""
         return f"leave out `inplace=True`{underscore}, or let the graph save a copy: `x.clone()`"
-    symbol, plain = _OPERATORS.get(op_name), op_name.removesuffix("_")
+    symbol, plain = _OPERATORS.get(name), name.removesuffix("_")
     instead = f"`x = x {symbol} y` for `x {symbol}= y`" if symbol else f"`x = x.{plain}(...)`"
     return (
-        f"use the op that makes a new tensor instead of `{op_name}` ({instead}), "
-        "or let the graph save a copy: `x.clone()`"
+        f"use the op that makes a new tensor instead of `{name}` ({instead}), or let the graph save a copy: `x.clone()`"
     )
 
 
@@ -86,7 +96,7 @@ def modified_error(tensor, node, expected, now, is_output):
         "instead. Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
         "torch.autograd.set_detect_anomaly(True, check_nan=False).\n"
         f"  saved by {node.name()} at {at(*node._site)}\n"
-        f"  changed by {op_name} at {at(code, offset)}\n"
+        f"  changed by {name_of_change(op_name, (code, offset))} at {at(code, offset)}\n"
         f"  to mend it: {_cure_of_change(op_name, (code, offset))}",
         saved=node._site,
         changed=(code, offset),
@@ -301,6 +311,9 @@ def not_a_leaf_to_copy(tensor):
 
 def _leaf_cures(op_name, place):
     """Three ways to change a leaf, in the user's own words where they can be had."""
+    call = call_at(place)
+    if call is not None and op_name != "__setitem__":
+        return _cures_of_call(call)
     if op_name == "__setitem__":
         dotted, rest = "[...]", " = ..."
     elif op_name in _OPERATORS:
@@ -315,26 +328,54 @@ def _leaf_cures(op_name, place):
         base, parts = _split_target(own.partition(rest.strip(" ."))[0]) or ("w", dotted)
     elif op_name not in own:
         own = ""
+    return _three_ways(own or "w" + dotted + rest, f"{base}.data{parts}{rest}", _by_copy(base))
+
+
+def _cures_of_call(call):
+    """The three ways for a call of a function, a method or a module."""
+    bases = []
+
+    def through_data(text):
+        base, parts = _split_target(text) or (text, "")
+        bases.append(base)
+        return f"{base}.data{parts}"
+
+    by_data = call.of(through_data)
+    if call.is_told:
+        return _three_ways(call.text, by_data, "leave out `inplace=True`, which makes a new tensor and is recorded")
+    return _three_ways(call.text, by_data, _by_copy(bases[0] if bases else "w"))
+
+
+def _by_copy(base):
     name = base if base.isidentifier() else "w"
+    return f"make a new tensor: {name} = {base}.clone(), and change that, which records the change"
+
+
+def _three_ways(own, by_data, instead):
+    through = f"    or through the data: {by_data}\n" if by_data else ""
     return (
         "  to mend it, change the values without recording the change:\n"
-        f"    with torch.no_grad(): {own or 'w' + dotted + rest}\n"
-        f"    or through the data: {base}.data{parts}{rest}\n"
-        f"    or make a new tensor: {name} = {base}.clone(), and change that, which records the change"
+        f"    with torch.no_grad(): {own}\n{through}"
+        f"    or {instead}"
     )
+
+
+def _is_view(target):
+    """Is it a method of a tensor that is called, as in `w.view(-1)`?"""
+    from cygrad._core.tensor import Tensor  # for which this module is imported
+
+    return isinstance(target, ast.Call) and isinstance(target.func, ast.Attribute) and hasattr(Tensor, target.func.attr)
 
 
 def _split_target(text):
     """'w' and '[0]' of 'w[0]', 'model.weight' and '' of 'model.weight'; None for what can not be read."""
-    import ast  # takes some milliseconds
-
     text = text.strip()
     try:
         target = ast.parse(text, mode="eval").body
     except SyntaxError:
         return None
-    while isinstance(target, ast.Subscript):
-        target = target.value
+    while isinstance(target, ast.Subscript) or _is_view(target):
+        target = target.value if isinstance(target, ast.Subscript) else target.func.value
     base = ast.get_source_segment(text, target) or text
     return base, text.removeprefix(base)
 
@@ -344,7 +385,7 @@ def leaf_error(tensor, op_name):
     place = current_place()
     return LeafChangedError(
         "a leaf Variable that requires grad is being used in an in-place operation.\n"
-        f"  changed by {op_name} at {at(*place)}\n" + _leaf_cures(op_name, place),
+        f"  changed by {name_of_change(op_name, place)} at {at(*place)}\n" + _leaf_cures(op_name, place),
         changed=place,
     )
 
@@ -354,7 +395,7 @@ def leaf_view_error(tensor, op_name, base, code, offset):
     place = current_place()
     return LeafChangedError(
         "a view of a leaf Variable that requires grad is being used in an in-place operation.\n"
-        f"  changed by {op_name} at {at(*place)}\n"
+        f"  changed by {name_of_change(op_name, place)} at {at(*place)}\n"
         f"  the view of the leaf of shape {tuple(base.shape)} was made at {at(code, offset)}\n"
         + _leaf_cures(op_name, place),
         changed=place,
@@ -376,7 +417,7 @@ def view_error(node, output_nr, op_name, creation_meta, code, offset):
         text = f"Output {output_nr} of {short_name(node)} is a view and {changed} modified inplace. "
     text += _WHY_NO_CHANGE[creation_meta]
     if op_name:
-        text += f"\n  changed by {op_name} at {at(*place)}"
+        text += f"\n  changed by {name_of_change(op_name, place)} at {at(*place)}"
     text += f"\n  the view was made at {at(code, offset)}"
     if creation_meta == 2:
         text += "\n  to mend it: take the part by indexing, as in `x[0:2]`, or change a `.clone()` of it"

@@ -169,6 +169,33 @@ def leaf_changed_by_a_method():
 
 
 @situation
+def leaf_changed_by_an_activation():
+    w = leaf(1.0, 2.0)
+    F.relu6(w.view(2), inplace=True)
+
+
+@situation
+def leaf_changed_by_a_module():
+    net = torch.nn.Dropout(inplace=True)
+    w = leaf(1.0, 2.0)
+    net(w)
+
+
+@situation
+def leaf_changed_by_another_name_of_a_method():
+    w = leaf(1.0, 2.0)
+    w[:1].view(-1).multiply_(2)
+
+
+@situation
+def saved_input_changed_by_another_name_of_a_method():
+    y = leaf(1.0, 2.0).exp()
+    z = y * y
+    y.multiply_(2)
+    z.sum().backward()
+
+
+@situation
 def view_of_a_leaf_changed():
     w = leaf(1.0, 2.0)
     row = w[:1]
