@@ -20,7 +20,6 @@ class Call:
     text: str
     name: str  # of what is called, as 'dropout'
     changed: ast.expr | None  # the tensor that it changes
-    is_method: bool  # of that tensor
     is_told: bool  # `inplace=True`, by keyword
     has_out: bool
 
@@ -47,20 +46,17 @@ def call_at(place):
     keywords = {keyword.arg: keyword.value for keyword in call.keywords}
     function = call.func
     name = getattr(function, "attr", getattr(function, "id", ""))
-    is_method = "inplace" not in keywords and name.endswith("_") and not _is_module(function)
-    if is_method:
-        changed = function.value
+    if isinstance(function, ast.Attribute) and _is_method(function) and "inplace" not in keywords:
+        changed: ast.expr | None = function.value
     else:
         changed = keywords.get("out", call.args[0] if call.args else keywords.get("input"))
-    return Call(text, name, changed, is_method, "inplace" in keywords, "out" in keywords)
+    return Call(text, name, changed, "inplace" in keywords, "out" in keywords)
 
 
-def _is_module(function):
-    """Does what is called belong to a module of functions, rather than to a tensor?"""
-    if not isinstance(function, ast.Attribute):
-        return True
+def _is_method(function):
+    """Does what is called belong to the tensor that it changes, rather than to a module of functions?"""
     owner = function.value
-    return getattr(owner, "attr", getattr(owner, "id", None)) in _MODULES
+    return function.attr.endswith("_") and getattr(owner, "attr", getattr(owner, "id", None)) not in _MODULES
 
 
 def name_of_change(op_name, place):
