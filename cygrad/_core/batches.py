@@ -77,6 +77,7 @@ class Batch:
         self.size, self.randomness = size, randomness
         self.given: list = []  # the arrays with the samples of the arguments
         self.has_changed_given = False
+        self.draws_for_one = 0  # how often random numbers were drawn for one sample alone (drawing.py)
         self._samples: dict = {}  # id of an array: (weak reference to the array, the tensor of all samples)
 
     def close(self):
@@ -154,6 +155,8 @@ class Batch:
             name, where = f"{step.op.name}_", "in a vmap"
             if step.op.name in _ARITHMETIC:
                 name = "inplace arithmetic"
+            elif step.op.name == "bernoulli":
+                name = "inplace bernoulli"
             elif step.op.name not in _NAMED:
                 name, where = f"aten::{name}", f"at level {level}"
             raise RuntimeError(

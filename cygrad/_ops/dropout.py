@@ -15,7 +15,7 @@ from cygrad._ops.arguments import require
 from cygrad._ops.arithmetic import add, mul
 from cygrad._ops.checks import typed
 from cygrad._ops.creation import place_of
-from cygrad._ops.random import keep_mask
+from cygrad._ops.random import for_each_sample, keep_mask
 from cygrad._ops.views import squeeze, unsqueeze
 
 SELU_FLOOR = 1.7580993408473766  # minus what selu gives of minus infinity
@@ -53,12 +53,18 @@ def _dropped(input, p, train, inplace, function, by_channel=False, to_floor=Fals
         shape = shape[:2] + (1,) * (array.ndim - 2)
     if p == 1:
         return mul(input, tensor_of(np.zeros((), array.dtype)), out=out)
-    kept = keep_mask(shape, 1 - p, None, place_of(input))
+    place = place_of(input)
+    scale = 1 / math.sqrt((SELU_FLOOR**2 * p + 1) * (1 - p)) if to_floor else 1 / (1 - p)
+
+    def draw(shape):
+        return as_array(keep_mask(shape, 1 - p, None, place) * number(scale))
+
+    scales = for_each_sample(tensor_of(draw(shape)), draw)
+    found = mul(input, scales, out=out)
     if not to_floor:
-        return mul(input, tensor_of(as_array(kept * number(1 / (1 - p)))), out=out)
-    scale = 1 / math.sqrt((SELU_FLOOR**2 * p + 1) * (1 - p))
-    shift = np.where(kept, number(SELU_FLOOR * scale * p), number(SELU_FLOOR * scale * (p - 1)))
-    return add(mul(input, tensor_of(as_array(kept * number(scale))), out=out), tensor_of(shift), out=out)
+        return found
+    shift = add(mul(scales, SELU_FLOOR), SELU_FLOOR * scale * (p - 1))  # p times as much for what is kept
+    return add(found, shift, out=out)
 
 
 def dropout(input, p=0.5, training=True, inplace=False):

@@ -11,6 +11,7 @@ import numpy as np
 
 from cygrad._core.access import array_of, tensor_of
 from cygrad._core.device import check_device, device, device_at
+from cygrad._core.state import is_forward
 from cygrad._core.tensor import Tensor
 from cygrad._kernels import random as kernels
 from cygrad._kernels.gpu import random as kernels_of_gpu
@@ -209,6 +210,10 @@ def source_of(generator, function, place=None):
 
     Raises TypeError for what is no Generator, RuntimeError for one of another kind of device.
     """
+    if is_forward():
+        from cygrad._core.drawing import note_draw  # which few programs need
+
+        note_draw()
     if generator is None:
         if place is not None:
             return kernels_of_gpu, gpu_generator(place)._stream

@@ -50,7 +50,7 @@ def families():
 def batching_rules():
     """The function that finds the batching rule of an op."""
     if "cygrad._ops.batching_searching" not in modules:
-        for subject in ("indices", "layers", "losses", "matrices", "products", "searching"):
+        for subject in ("indices", "layers", "losses", "matrices", "products", "sampling", "searching"):
             import_module(f"cygrad._ops.batching_{subject}")
     return modules["cygrad._ops.batching"].results
 

@@ -11,6 +11,7 @@ from cygrad._core.access import array_of
 from cygrad._core.limits import finfo
 from cygrad._core.opdef import publish, variant
 from cygrad._core.record import written_in_place
+from cygrad._core.state import is_forward
 from cygrad._core.tensor import Tensor
 from cygrad._kernels import random as kernels_of_memory
 from cygrad._kernels.copying import copy_into
@@ -31,9 +32,13 @@ BERNOULLI_TENSOR = variant(BERNOULLI, "BernoulliBackward1")
 BERNOULLI_NUMBER = variant(BERNOULLI, "BernoulliBackward2")
 
 
-def overwritten(op, t, draw, *others):
-    """`t` with the array that `draw()` gives written into it, which is called after all checks: errors draw nothing."""
-    return written_in_place(op, t, (t, *others), None, None, lambda: copy_into(array_of(t), draw()))
+def overwritten(op, t, draw, *others, args):
+    """`t` with the array that `draw()` gives written into it, which is called after all checks: errors draw nothing.
+
+    `args`: the arguments of the method, which only batching rules ask for.
+    """
+    args = args if is_forward() else None
+    return written_in_place(op, t, (t, *others), args, None, lambda: copy_into(array_of(t), draw()))
 
 
 def real_number(value, function, name, position):
@@ -66,7 +71,7 @@ def uniform_(self, from_=0, to=1, *, generator=None):
         array = uniform(array_of(self).shape, self.dtype, generator, "uniform_", place_of(self))
         return (kernels_of_gpu if is_array(array) else kernels_of_memory).stretched(array, low, high)
 
-    return overwritten(UNIFORM, self, draw)
+    return overwritten(UNIFORM, self, draw, args=(low, high, generator))
 
 
 def normal_(self, mean=0, std=1, *, generator=None):
@@ -78,7 +83,7 @@ def normal_(self, mean=0, std=1, *, generator=None):
     def draw():
         return spread(gaussian(array_of(self).shape, self.dtype, generator, "normal_", place_of(self)), mean, std)
 
-    return overwritten(NORMAL_INPLACE, self, draw)
+    return overwritten(NORMAL_INPLACE, self, draw, args=(mean, std, generator))
 
 
 def exponential_(self, lambd=1, *, generator=None):
@@ -96,7 +101,7 @@ def exponential_(self, lambd=1, *, generator=None):
     def draw():
         return as_array(kernels.exponential(numbers, array_of(self).shape, self.dtype.numpy) / rate)
 
-    return overwritten(EXPONENTIAL, self, draw)
+    return overwritten(EXPONENTIAL, self, draw, args=(rate, generator))
 
 
 def random_(self, from_=None, to=None, *, generator=None):
@@ -115,16 +120,16 @@ def random_(self, from_=None, to=None, *, generator=None):
     else:
         high = 2 ** checks.precision(wanted) + 1
     arguments = array_of(self).shape, low, high, wanted, generator, "random_", place_of(self)
-    return overwritten(RANDOM, self, lambda: whole_numbers(*arguments))
+    return overwritten(RANDOM, self, lambda: whole_numbers(*arguments), args=(low, high, generator))
 
 
 def bernoulli_(self, p=0.5, *, generator=None):
     """Overwrite this tensor with 1, with probability `p` (a number, or a tensor of them), or 0, and return it."""
-    shape = array_of(self).shape
+    shape, place = array_of(self).shape, place_of(self)
     if isinstance(p, Tensor):
-        return overwritten(BERNOULLI_TENSOR, self, lambda: coins(p, shape, generator, place_of(self)), p)
+        return overwritten(BERNOULLI_TENSOR, self, lambda: coins(p, shape, generator, place), p, args=(generator,))
     check_probability(p)
-    return overwritten(BERNOULLI_NUMBER, self, lambda: keep_mask(shape, p, generator, place_of(self)))
+    return overwritten(BERNOULLI_NUMBER, self, lambda: keep_mask(shape, p, generator, place), args=(p, generator))
 
 
 # -- of other shapes --
@@ -153,7 +158,11 @@ def cauchy_(self, median=0, sigma=1, *, generator=None):
             f"specified {messages.c_word(t)}"
         )
     kernels, numbers = source_of(generator, "cauchy_", place_of(t))
-    return overwritten(CAUCHY, t, lambda: kernels.cauchy(numbers, array_of(t).shape, t.dtype.numpy, middle, width))
+
+    def draw():
+        return kernels.cauchy(numbers, array_of(t).shape, t.dtype.numpy, middle, width)
+
+    return overwritten(CAUCHY, t, draw, args=(middle, width, generator))
 
 
 def log_normal_(self, mean=1, std=2, *, generator=None):
@@ -177,7 +186,7 @@ def log_normal_(self, mean=1, std=2, *, generator=None):
         with np.errstate(over="ignore"):
             return as_array(np.exp(array))
 
-    return overwritten(LOG_NORMAL, t, draw)
+    return overwritten(LOG_NORMAL, t, draw, args=(middle, width, generator))
 
 
 def geometric_(self, p, *, generator=None):
@@ -196,7 +205,11 @@ def geometric_(self, p, *, generator=None):
     if t.dtype.is_complex or t.dtype.numpy.kind == "b":
         raise messages.not_implemented_for("geometric_cpu", t.dtype)
     kernels, numbers = source_of(generator, "geometric_", place_of(t))
-    return overwritten(GEOMETRIC, t, lambda: kernels.geometric(numbers, array_of(t).shape, t.dtype.numpy, chance))
+
+    def draw():
+        return kernels.geometric(numbers, array_of(t).shape, t.dtype.numpy, chance)
+
+    return overwritten(GEOMETRIC, t, draw, args=(chance, generator))
 
 
 methods = {

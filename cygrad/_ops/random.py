@@ -9,6 +9,7 @@ import numpy as np
 
 from cygrad._core import messages
 from cygrad._core.dtypes import as_dtype, dtype_of_number, get_default_dtype
+from cygrad._core.state import is_forward
 from cygrad._kernels import copying
 from cygrad._ops import creation_checks as checks
 from cygrad._ops.arguments import require
@@ -62,6 +63,15 @@ def keep_mask(shape, probability, generator, place=None):
     return kernels.keep_mask(numbers, shape, probability)
 
 
+def for_each_sample(t, draw):
+    """`t`, of numbers that were drawn; in `vmap` with those of all samples, which `draw(shape)` gives if need be."""
+    if is_forward():
+        from cygrad._core.drawing import draw_for_samples  # which few programs need
+
+        return draw_for_samples(t, draw)
+    return t
+
+
 def _place(place, out):
     """Where to draw: on the device of `out`, if there is one."""
     return place if out is None else place_of(out)
@@ -76,7 +86,10 @@ def drawn(function, draw, size, named, generator, out, dtype, requires_grad, pla
         raise checks.no_size(function)
     wanted = type_of_new(dtype, out, get_default_dtype(), function)
     array = draw(size_of(size, named, function), wanted, generator, function, _place(place, out))
-    return delivered(array, out, requires_grad, function)
+    found = delivered(array, out, requires_grad, function)
+    if out is not None:
+        return found
+    return for_each_sample(found, lambda shape: draw(shape, wanted, generator, function, place))
 
 
 def rand(
@@ -151,8 +164,12 @@ def randint(
     place = check_place(device, pin_memory)
     first, last, shape = checks.randint_arguments(args, low, high, size)
     wanted = type_of_new(dtype, out, dtype_of_number(0), "randint")
-    array = whole_numbers(check_size(shape), first, last, wanted, generator, "randint", _place(place, out))
-    return delivered(array, out, requires_grad, "randint")
+    place = _place(place, out)
+    array = whole_numbers(check_size(shape), first, last, wanted, generator, "randint", place)
+    found = delivered(array, out, requires_grad, "randint")
+    if out is not None:
+        return found
+    return for_each_sample(found, lambda shape: whole_numbers(shape, first, last, wanted, generator, "randint", place))
 
 
 # -- like another --
@@ -171,8 +188,10 @@ def laid_out(array, t, memory_format, requires_grad, function):
 
 def drawn_like(function, draw, t, generator, dtype, memory_format, requires_grad, place):
     """A tensor like `t`, of numbers from `uniform` or `gaussian`."""
-    array = draw(tuple(t.shape), type_of_new(dtype, None, t.dtype, function), generator, function, place)
-    return laid_out(array, t, memory_format, requires_grad, function)
+    wanted = type_of_new(dtype, None, t.dtype, function)
+    array = draw(tuple(t.shape), wanted, generator, function, place)
+    found = laid_out(array, t, memory_format, requires_grad, function)
+    return for_each_sample(found, lambda shape: draw(shape, wanted, generator, function, place))
 
 
 def rand_like(

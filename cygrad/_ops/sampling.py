@@ -4,6 +4,8 @@
 gradients are zero, as in PyTorch.
 """
 
+import math
+
 import numpy as np
 
 from cygrad._core import messages
@@ -11,6 +13,7 @@ from cygrad._core.access import array_of, tensor_of
 from cygrad._core.dtypes import dtype_of_number, get_default_dtype
 from cygrad._core.opdef import NONDIFF, declare, publish, variant
 from cygrad._core.record import record_n, write_into
+from cygrad._core.state import is_forward
 from cygrad._core.tensor import Tensor
 from cygrad._kernels import blocks, copying
 from cygrad._kernels import random as kernels_of_memory
@@ -21,7 +24,7 @@ from cygrad._ops.arguments import broadcast_shape, integer, integers, require
 from cygrad._ops.copying import zeros_of
 from cygrad._ops.creation import check_place, check_size, delivered, number, place_beside, place_of, type_of_new
 from cygrad._ops.generator import source_of
-from cygrad._ops.random import gaussian, keep_mask, laid_out, whole_numbers
+from cygrad._ops.random import for_each_sample, gaussian, keep_mask, laid_out, whole_numbers
 
 
 def zero_rule(n, g):
@@ -29,8 +32,10 @@ def zero_rule(n, g):
     return zero if len(n.next_functions) == 1 else (zero, zero)
 
 
-def _recorded(row, array, inputs, out=None):
-    return record_n(row, array, inputs) if out is None else write_into(row, out, array, inputs, None)
+def _recorded(row, array, inputs, out, args):
+    """The result of an op, whose arguments only batching rules ask for."""
+    args = args if is_forward() else None
+    return record_n(row, array, inputs, args) if out is None else write_into(row, out, array, inputs, args)
 
 
 # -- integers --
@@ -54,8 +59,13 @@ def randperm(
         raise messages.not_implemented_for("randperm", type_of_new(dtype, out, None, "randperm"))
     copying.element(count, wanted)  # raises if it does not fit
     kernels, numbers = source_of(generator, "randperm", place if out is None else place_of(out))
-    array = kernels.permutation(numbers, count, wanted)
-    return delivered(array, out, requires_grad, "randperm")
+    found = delivered(kernels.permutation(numbers, count, wanted), out, requires_grad, "randperm")
+
+    def permutations(shape):
+        rows = [kernels.permutation(numbers, count, wanted) for _ in range(math.prod(shape[:-1]))]
+        return np.stack(rows).reshape(shape)
+
+    return found if out is not None or place is not None else for_each_sample(found, permutations)
 
 
 def randint_like(
@@ -85,8 +95,9 @@ def randint_like(
     wanted = type_of_new(dtype, None, t.dtype, name)
     first = 0 if low is None else integer(low, name, "low", 2)
     last = integer(high, name, "high", 2 if low is None else 3)
-    array = whole_numbers(array_of(t).shape, first, last, wanted, generator, name, place)
-    return laid_out(array, t, memory_format, requires_grad, name)
+    array = whole_numbers(tuple(t.shape), first, last, wanted, generator, name, place)
+    found = laid_out(array, t, memory_format, requires_grad, name)
+    return for_each_sample(found, lambda shape: whole_numbers(shape, first, last, wanted, generator, name, place))
 
 
 # -- normal --
@@ -131,8 +142,12 @@ def normal(
         wanted = type_of_new(dtype, out, get_default_dtype(), "normal")
         shape = check_size(integers(size, "normal", "size", 3))
         check_deviation(std)
-        array = spread(gaussian(shape, wanted, generator, "normal", place), mean, std)
-        return delivered(array, out, requires_grad, "normal")
+
+        def draw(shape):
+            return spread(gaussian(shape, wanted, generator, "normal", place), mean, std)
+
+        found = delivered(draw(shape), out, requires_grad, "normal")
+        return found if out is not None else for_each_sample(found, draw)
     if isinstance(std, Tensor) and std.is_complex():
         raise RuntimeError("normal expects standard deviation to be non-complex")
     place = place_of(inputs[0] if inputs[0].ndim else inputs[-1])
@@ -141,7 +156,7 @@ def normal(
     array = gaussian(broadcast_shape(_shape_of(mean), _shape_of(std)), inputs[0].dtype, generator, "normal", place)
     array = spread(array, mean_of, deviation)
     row = NORMAL_BOTH if len(inputs) == 2 else NORMAL_MEAN if inputs[0] is mean else NORMAL_STD
-    return _recorded(row, array, inputs, out)
+    return _recorded(row, array, inputs, out, (mean, std, generator))
 
 
 def _shape_of(value):
@@ -176,11 +191,17 @@ def bernoulli(input, p=None, *, generator=None, out=None):
     tensor([0., 1.])
     """
     t = require(input, "bernoulli")
-    shape, kind = array_of(t).shape, array_of(out if isinstance(out, Tensor) else t).dtype
+    shape, kind = tuple(t.shape), (out if isinstance(out, Tensor) else t).dtype.numpy
     if p is not None:
         check_probability(p)
-        return delivered(keep_mask(shape, p, generator, place_of(t)).astype(kind), out, False, "bernoulli")
-    return _recorded(BERNOULLI, coins(t, shape, generator, place_of(t)).astype(kind), (t,), out)
+        place = place_of(t)
+
+        def draw(shape):
+            return keep_mask(shape, p, generator, place).astype(kind)
+
+        found = delivered(draw(shape), out, False, "bernoulli")
+        return found if out is not None else for_each_sample(found, draw)
+    return _recorded(BERNOULLI, coins(t, shape, generator, place_of(t)).astype(kind), (t,), out, (generator,))
 
 
 def check_probability(p):
@@ -199,7 +220,8 @@ def coins(p, shape, generator, place):
             "so, please report an enhancement request to PyTorch.)\n"
             "  probabilities must lie between 0 and 1; a sigmoid or softmax makes them of logits"
         )
-    array = array_of(p.expand(shape))
+    if array.shape != shape:
+        array = array_of(p.expand(shape))
     return keep_mask(shape, array, generator, place)
 
 
@@ -234,7 +256,8 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
         array = np.empty((len(weights), count), np.int64)
         for part, indices in zip(parts, drawn):
             array[part] = indices
-    return _recorded(MULTINOMIAL, array if t.ndim == 2 else array[0], (t,), out)
+    args = count, replacement, generator
+    return _recorded(MULTINOMIAL, array if t.ndim == 2 else array[0], (t,), out, args)
 
 
 def _check_sums(weights):
@@ -279,7 +302,7 @@ def poisson(input, generator=None):
     if isinstance(rates, np.ndarray) and not (rates >= 0).all():  # on a GPU this would wait
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
     kernels, numbers = source_of(generator, "poisson", place_of(t))
-    return _recorded(POISSON, kernels.poisson(numbers, rates), (t,))
+    return _recorded(POISSON, kernels.poisson(numbers, rates), (t,), None, (generator,))
 
 
 def no_derivative_rule(n, g):
@@ -308,7 +331,7 @@ def binomial(count, prob, generator=None):
     shape = broadcast_shape(_shape_of(trials), _shape_of(chance))
     kernels, numbers = source_of(generator, "binomial", place_of(trials))
     array = kernels.binomial(numbers, array_of(trials), array_of(chance), shape)
-    return _recorded(BINOMIAL, array, (trials, chance))
+    return _recorded(BINOMIAL, array, (trials, chance), None, (generator,))
 
 
 def log_gammas(concentration):

@@ -24,10 +24,10 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
     `chunk_size`: how many samples to compute at once.
 
     The function is called once, on tensors that look like those of one sample; each op runs on the samples of all
-    (Note [Batches] in `_core/batches.py`). Where it uses an op that has no batching rule, with a warning, or different
-    random numbers, it is called once for each sample. Raises RuntimeError for what needs a value, such as `item()` or
-    `if` of a batched tensor, for changing an unbatched tensor in place by a batched one, and for random numbers;
-    ValueError for dimensions that do not fit, and for results that are no tensors.
+    (Note [Batches] in `_core/batches.py`). It is called once for each sample where it uses an op that has no batching
+    rule, with a warning, or one that can not draw different random numbers for all at once. Raises RuntimeError for
+    what needs a value, such as `item()` or `if` of a batched tensor, for changing an unbatched tensor in place by a
+    batched one, and for random numbers; ValueError for dimensions that do not fit, and for results that are no tensors.
 
     >>> import cygrad
     >>> cygrad.vmap(lambda x: x.sum())(cygrad.tensor([[1.0, 2.0], [3.0, 4.0]]))
@@ -77,7 +77,7 @@ def _mapped(func, args, kwargs, leaves, dims, options):
     """The results for all samples: at once, or one after the other where that can not be."""
     state = get_rng_state()
     try:
-        output, found = _at_once(func, args, kwargs, leaves, dims, options.randomness)
+        output, found, is_drawn_for_all = _at_once(func, args, kwargs, leaves, dims, options.randomness)
     except NoBatchingRule as error:
         if options.randomness == "error":
             _check_not_drawn(state)
@@ -86,7 +86,7 @@ def _mapped(func, args, kwargs, leaves, dims, options):
         return _one_by_one(func, args, kwargs, leaves, dims, options)
     if options.randomness == "error":
         _check_not_drawn(state)
-    if options.randomness == "different" and not get_rng_state().equal(state):
+    if options.randomness == "different" and not is_drawn_for_all:
         set_rng_state(state)
         return _one_by_one(func, args, kwargs, leaves, dims, options)
     size = _batch_size(leaves, dims)
@@ -95,7 +95,8 @@ def _mapped(func, args, kwargs, leaves, dims, options):
 
 
 def _at_once(func, args, kwargs, leaves, dims, randomness):
-    """(what the function gives for the first sample, for each tensor in it all samples, or None if they are the same).
+    """(what the function gives for the first sample, for each tensor in it all samples, or None if they are the same,
+    whether each sample had random numbers of its own).
 
     Raises NoBatchingRule.
     """
@@ -105,7 +106,8 @@ def _at_once(func, args, kwargs, leaves, dims, randomness):
         tangents.open_batch(batch)
         own = [x if d is None else batch.first(x) for x, d in zip(whole, dims, strict=True)]
         output = tangents.call_inside(func, *rebuild(args, own), **kwargs)
-        return output, tangents.close_batch(batch, flatten(output)[0])
+        found = tangents.close_batch(batch, flatten(output)[0])
+        return output, found, not batch.draws_for_one
     except NoBatchingRule as error:
         if batch.has_changed_given:
             raise RuntimeError(
