@@ -5,6 +5,8 @@ from cygrad._core.tensor import Tensor
 from cygrad._ops.batching import operands, rule
 from cygrad._ops.sampling import bernoulli, binomial, multinomial, normal, poisson
 
+_FUNCTIONS: dict = {"bernoulli": bernoulli, "binomial": binomial, "poisson": poisson}
+
 
 def _parameters(call, params):
     """The samples of what distributions are told, for whom each sample has numbers of its own."""
@@ -28,8 +30,7 @@ def _drawn(call):
     if name == "normal":
         found = normal(*_parameters(call, args), generator=generator)
     else:
-        params = _parameters(call, call.inputs)
-        found = {"bernoulli": bernoulli, "binomial": binomial, "poisson": poisson}[name](*params, generator=generator)
+        found = _FUNCTIONS[name](*_parameters(call, call.inputs), generator=generator)
     return call.shaped(found, call.out.shape)
 
 
