@@ -31,12 +31,24 @@ _ARITHMETIC = ("add", "copy", "div", "masked_fill", "mul", "sub")
 _NAMED = ("fill", "index_add", "index_fill", "index_put", "scatter_add", "scatter_reduce")
 
 
+_SHOWN = {  # names of rows that are not those of functions
+    "embedding_bag": "embedding_bag.padding_idx",
+    "fractional_max_pool2d_with_indices": "fractional_max_pool2d",
+    "fractional_max_pool3d_with_indices": "fractional_max_pool3d",
+    "repeat_interleave": "repeat_interleave.Tensor",
+    "strided_gather": "as_strided",
+    "strided_scatter": "as_strided",
+    "strided_sum": "as_strided",
+}
+
+
 class NoBatchingRule(RuntimeError):
     """An op came for which there is no batching rule; `vmap` then takes one sample after the other."""
 
     def __init__(self, name):
         super().__init__(
-            f"There is a performance drop because we have not yet implemented the batching rule for aten::{name}."
+            "There is a performance drop because we have not yet implemented the batching rule for "
+            f"aten::{_SHOWN.get(name, name)}."
         )
 
 

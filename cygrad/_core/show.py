@@ -1,6 +1,7 @@
 """A tensor's repr; imported when the first one is asked for."""
 
 import sys
+import textwrap
 
 from cygrad._core.access import array_of
 from cygrad._core.dtypes import get_default_dtype
@@ -9,6 +10,9 @@ from cygrad._core.tensor_str import tensor_str
 
 def repr_of(tensor, *, class_name=None, is_parameter_prefix=False, tensor_contents=None):
     """The text that PyTorch gives for the same tensor; `tensor_contents` stands in for the elements."""
+    batched = _batch_text(tensor)
+    if batched is not None:
+        return batched
     try:
         node = tensor.grad_fn
         name = None if node is None else node.name().rpartition("::")[2]
@@ -27,6 +31,16 @@ def repr_of(tensor, *, class_name=None, is_parameter_prefix=False, tensor_conten
         is_parameter_prefix=is_parameter_prefix,
         tensor_contents=tensor_contents,
     )
+
+
+def _batch_text(tensor):
+    """The samples of all in the innermost `vmap` as text, or None."""
+    tangents = sys.modules.get("cygrad._core.tangents")
+    if tangents is None or not tangents.has_samples(tensor):
+        return None
+    batch, outside = tangents.batch_of((tensor,))
+    text = tangents.on_levels(outside, lambda: repr(batch.samples(tensor)))
+    return f"BatchedTensor(lvl={len(outside) + 1}, bdim=0, value=\n{textwrap.indent(text, ' ' * 4)}\n)"
 
 
 def _tangent_text(tensor):

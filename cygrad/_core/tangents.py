@@ -534,14 +534,15 @@ def note_read(t):
 
 def _running_op():
     """The name of the function of ours that the user's program, or a module, has called; '?' if it is compiled."""
-    name = "?"
+    name = outermost = "?"
     frame: FrameType | None = sys._getframe(2)
     while frame is not None and is_ours(frame.f_code):
         code = frame.f_code
+        outermost = code.co_name
         if f"{os.sep}_ops{os.sep}" in code.co_filename and "<locals>" not in code.co_qualname:  # no decorator's
             name = code.co_name.removesuffix("_of_package")
         frame = frame.f_back
-    return name
+    return outermost if name == "?" else name
 
 
 def has_samples(t):

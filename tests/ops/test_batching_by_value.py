@@ -1,5 +1,8 @@
 """vmap of ops that look at values before they decide, where the first sample is unlike the others."""
 
+import copy
+import textwrap
+
 import numpy as np
 import pytest
 
@@ -190,3 +193,29 @@ def test_who_writes_into_a_tensor_without_samples_is_named(name):
     wanted = rf"vmap: {name}\(self, .* over {where}. Please try to use out-of-place operators instead of {name}\. If"
     with pytest.raises(RuntimeError, match=wanted):
         func.vmap(lambda x: WRITES[name](cygrad.zeros(2), x))(cygrad.ones(3, 2))
+
+
+READERS = {
+    "data_ptr": lambda x: x.data_ptr(),
+    "__deepcopy__": copy.deepcopy,
+    "repeat_interleave.Tensor": lambda x: x.repeat_interleave(x.long()),
+    "fractional_max_pool2d": lambda x: F.fractional_max_pool2d(
+        x.view(1, 2, 2), 1, 1, _random_samples=x.view(1, 2, 2)[:, :1]
+    ),
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_the_warning_names_what_was_called(name):
+    with pytest.warns(UserWarning, match=f"batching rule for aten::{name}[.\n]"):
+        func.vmap(lambda x: (READERS[name](x), cygrad.ones(1))[1])(cygrad.ones(2, 4))
+
+
+def test_a_batched_tensor_is_printed_with_all_samples():
+    texts = []
+    x = cygrad.arange(4.0).view(2, 2)
+    func.vmap(lambda row: (texts.append(repr(row)), row)[1])(x)
+    assert texts == [f"BatchedTensor(lvl=1, bdim=0, value=\n{textwrap.indent(repr(x), '    ')}\n)"]
+    func.vmap(func.vmap(lambda one: (texts.append(repr(one * 2)), one)[1]))(x)
+    inner = f"BatchedTensor(lvl=1, bdim=0, value=\n{textwrap.indent(repr(x * 2), '    ')}\n)"
+    assert texts[1:] == [f"BatchedTensor(lvl=2, bdim=0, value=\n{textwrap.indent(inner, '    ')}\n)"]
