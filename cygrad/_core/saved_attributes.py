@@ -4,6 +4,7 @@ from functools import reduce
 from operator import or_
 
 from cygrad._core import faults, messages
+from cygrad._core.derived_attributes import derived
 from cygrad._core.opdef import OUT0, OUT1, OUT2
 from cygrad._core.saved_tensors import raw_saved
 from cygrad._core.tensor import Tensor
@@ -27,10 +28,23 @@ def _saved_outputs(row):
 def names(node, row):
     """The attributes that this node has."""
     tensors = _saved_inputs(node, row) + _saved_outputs(row)
+    others = [name for name in (*row.attributes, *_found(node)) if name not in tensors]
     return [
-        *["_saved_" + name for name in (*tensors, *row.attributes) if name != "_"],
+        *["_saved_" + name for name in dict.fromkeys([*tensors, *others]) if name != "_"],
         *["_raw_saved_" + name for name in tensors],
     ]
+
+
+def _found(node):
+    """Those of the derived attributes that this node can tell."""
+    found = []
+    for name, function in derived(node).items():
+        try:
+            function(node)
+        except (AttributeError, IndexError, TypeError, ValueError):  # it has not kept what they are derived from
+            continue
+        found.append(name)
+    return found
 
 
 def read(node, row, name):
@@ -57,4 +71,6 @@ def read(node, row, name):
             return node.args[row.attributes.index(wanted)]
         if wanted == "alpha" and wanted in row.attributes:
             return 1  # for which sums and differences keep no arguments
+        if wanted in _found(node):
+            return derived(node)[wanted](node)
     raise AttributeError(f"'{row.node_name}' object has no attribute '{name}'")

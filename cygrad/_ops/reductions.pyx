@@ -163,7 +163,7 @@ cdef object mean_dim_rule(OpNode n, object g):
     return spread(div(g, count), shape, axes, keepdim)
 
 cdef OpDef MEAN_DIM = op("mean.dim", mean_dim_rule).row(
-    flags=LINEAR | PRIVATE, inputs="self", attributes="dim keepdim count self_sym_sizes",
+    flags=LINEAR | PRIVATE, inputs="self", attributes="dim keepdim _ self_sym_sizes",
     node="MeanBackward1")
 
 def mean(input, dim=None, keepdim=False, *, dtype=None, axis=None, keepdims=None, Tensor out=None):

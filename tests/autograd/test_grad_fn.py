@@ -403,3 +403,20 @@ def test_reading_a_saved_tensor_that_was_changed():
     y.add_(1)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         node._saved_self  # noqa: B018
+
+
+def test_what_a_node_has_not_kept_is_not_listed():
+    w = torch.ones(2, 2)  # needs no gradient, so that the product keeps it alone
+    node = torch.mm(torch.ones(2, 2, requires_grad=True), w).grad_fn
+    assert "_saved_mat2_sym_strides" in dir(node)
+    assert "_saved_self_sym_sizes" in dir(node)
+    assert "_saved_self_sym_strides" not in dir(node)
+    with pytest.raises(AttributeError, match="has no attribute '_saved_self_sym_strides'"):
+        node._saved_self_sym_strides  # noqa: B018  is to fail
+
+
+def test_shapes_are_told_after_backward():
+    x = torch.ones(1, 3, requires_grad=True)
+    y = x.expand(2, 3)
+    y.sum().backward()
+    assert y.grad_fn._saved_self_sym_sizes == (1, 3)
