@@ -20,7 +20,7 @@ cdef Tensor old_value(Tensor t)                         # a copy with the same h
 cdef int check_memory(Tensor t, bint may_overlap=*) except -1
 cdef int check_operand_memory(Tensor out, object operand) except -1
 cpdef int check_apart(Tensor out, object operand) except -1
-cdef int check_result(object array, Tensor out, bint keeps) except -1
+cdef int check_result(OpDef op, int place, object array, Tensor out, bint keeps) except -1
 cdef bint keeps_shape(OpDef op, Tensor out, tuple inputs)
 cpdef int check_resizable(Tensor t) except -1
 cdef int take_shape(Tensor out, object array, bint warns) except -1

@@ -121,10 +121,13 @@ cdef bint keeps_shape(OpDef op, Tensor out, tuple inputs):
     return op.flags & ELEMENTWISE and any([out is value for value in inputs])
 
 
-cdef int check_result(object array, Tensor out, bint keeps) except -1:
-    """Raise if a result is not of a type that `out` can hold, or, if that keeps its shape, does not broadcast to it."""
+cdef int check_result(OpDef op, int place, object array, Tensor out, bint keeps) except -1:
+    """Raise if a result is not of a type that `out` can hold, or, if that keeps its shape, does not broadcast to it.
+
+    `place` counts the results of `op`, which is None if `out` is changed in place.
+    """
     if array.dtype.num != out.array.dtype.num:
-        messages.check_result_type(array.dtype.num, out.array.dtype.num)
+        messages.check_result_type(array.dtype.num, out.array.dtype.num, op, place)
     if keeps and array.shape != out.array.shape:
         messages.check_inplace_shape(array.shape, out.array.shape)
     return 0
@@ -133,10 +136,12 @@ cdef int check_result(object array, Tensor out, bint keeps) except -1:
 def check_outputs(OpDef op, tuple outs, tuple arrays, tuple inputs):
     """Raise if one of several results can not be written, before any of them is."""
     cdef Tensor out
-    for value, array in zip(outs, arrays):
-        out = out_argument(op, value)
+    cdef int place
+    for place in range(len(outs)):
+        array = arrays[place]
+        out = out_argument(op, outs[place])
         check_out(op, out, 0)
-        check_result(array, out, False)
+        check_result(op, place, array, out, False)
         check_memory(out)
         for operand in inputs:
             check_operand_memory(out, operand)

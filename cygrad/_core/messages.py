@@ -219,15 +219,13 @@ def no_dimensions(dim):
     return IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
 
 
-def check_result_type(from_num, to_num):
-    """May a result of the first type be written into a tensor of the second?"""
-    from cygrad._core.dtypes import can_cast, dtype_by_num
+def check_result_type(from_num, to_num, op=None, place=0):
+    """May a result of the first type be written into a tensor of the second, which is the `out=` of `op` if given?"""
+    from cygrad._core import out_types
+    from cygrad._core.dtypes import dtype_by_num
 
     result, output = dtype_by_num(from_num), dtype_by_num(to_num)
-    if not can_cast(result, output):
-        raise RuntimeError(
-            f"result type {result.type_name} can't be cast to the desired output type {output.type_name}"
-        )
+    out_types.check(None if op is None else out_types.name_of(op), place, result, output)
 
 
 def check_out_type(array, out):

@@ -539,7 +539,7 @@ cpdef Tensor write_into(OpDef op, object target, object array, tuple inputs, tup
         gpu.check_out(array, out.array)
     if other_shape or out is not inputs[0]:
         check_out(op, out, flags_and_source(inputs)[0] & WATCHED)
-    check_result(array, out, not other_shape)
+    check_result(None if out is inputs[0] else op, 0, array, out, not other_shape)
     node = begin_write(op, out, inputs, args, &mask)
     if other_shape:
         take_shape(out, array, True)

@@ -104,7 +104,7 @@ def prod(input, dim=..., keepdim=False, *, dtype=None, axis=None, keepdims=None,
     (tensor(24.), tensor([3., 8.]))
     """
     t = tensor_argument(PROD, input, "input", 1)
-    typenum = -1 if dtype is None else accumulator(t, dtype)
+    typenum = accumulator(t, dtype) if dtype is not None else array_of(out).dtype.num if isinstance(out, Tensor) else -1
     if dim is ... and axis is None:
         if keepdim is not False or keepdims is not None:
             raise messages.fits_none("prod")

@@ -270,8 +270,6 @@ def _triangle(op, t, diagonal, out):
     shift = integer(diagonal, op.name, "diagonal", 1)
     if t.ndim < 2:
         raise RuntimeError(f"{op.name}: input tensor must have at least 2 dimensions")
-    if out is not None:
-        messages.check_out_type(array_of(t), out)
     if out is t and not is_array(array_of(t)):
         change = partial(kernels.tril_within if op is TRIL else kernels.triu_within, offset=shift)
         return write_into(op, t, InPlace(array_of(t), change), (t,), (shift,))

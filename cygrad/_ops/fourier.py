@@ -21,6 +21,7 @@ from cygrad._ops.arguments import each_integer, integer, is_integer, require, wr
 from cygrad._ops.arithmetic import mul
 from cygrad._ops.complex_parts import conj
 from cygrad._ops.creation import check_place, delivered, type_of_new
+from cygrad._ops.delivering import given
 from cygrad._ops.moving import roll
 from cygrad._ops.parts import narrow
 from cygrad._ops.pointwise import conj_physical
@@ -244,6 +245,7 @@ def check_out(out, function, is_complex):
     """Raise unless `out` can take the result."""
     if out is None or not isinstance(out, Tensor):
         return
+    function = "fftn" if function in ("fft2", "ifft2", "ifftn") else function.replace("2", "n")
     if is_complex and not out.is_complex():
         raise RuntimeError(f"{function} expects a complex output tensor, but got {out.dtype.type_name}")
     if not is_complex and not out.is_floating_point():
@@ -312,7 +314,10 @@ def ifft(input, n=None, dim=-1, norm=None, *, out=None):
 def conjugate_of_reals(t, dims, norm, onesided, out=None):
     """The conjugate of the transform of a real tensor: in its memory, as one node, if that is large."""
     if out is not None:
-        return conj_physical(fft_r2c(t, dims, norm, onesided), out=out)
+        result = fft_r2c(t, dims, norm, onesided)
+        if len(dims) == 1:  # whose `out` must have just this type, as in PyTorch
+            return conj_physical(result, out=out)
+        return given("ihfftn", conj(result), out)
     if not is_own_number(t):
         return conj(fft_r2c(t, dims, norm, onesided))
     args = dims, norm, onesided, array_of(t).shape[dims[-1]]

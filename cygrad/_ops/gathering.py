@@ -46,8 +46,6 @@ def finished(op, array, t, added, index, args, out):
     if out is not None:
         for operand in (index, t if added is None else added) if isinstance(out, Tensor) else ():
             check_apart(out, operand)
-        if out is not t:
-            messages.check_out_type(array, out)
     inputs = (t,) if added is None else (t, added)
     if out is None:
         return keeping(record_n(op, array, inputs, args), index)

@@ -119,9 +119,8 @@ def chain_matmul(*matrices, out=None):
     if not matrices:
         raise RuntimeError("chain_matmul(): Expected one or more matrices")
     if len(matrices) == 1:
-        product = matrices[0].clone()
-    else:
-        product = in_best_order(list(matrices))
+        return given("clone", matrices[0].clone(), out, *matrices)
+    product = in_best_order(list(matrices))
     return given("chain_matmul", product, out, *matrices)
 
 

@@ -20,7 +20,6 @@ from cygrad._ops.vector_norms import (
     axes_of,
     check_order,
     check_real_order,
-    checked_out,
     converted,
     linalg_vector_norm,
     vector_norm,
@@ -60,9 +59,9 @@ def linalg_matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None,
         check_precision(t, "linalg.matrix_norm")
     t = converted(t, dtype, "linalg.vector_norm" if ord == "fro" else "linalg.matrix_norm")
     if ord == "fro":
-        return vector_norm(t, 2, (row, column), keepdim, checked_out(t, out))
+        return vector_norm(t, 2, (row, column), keepdim, out)
     result = of_values(t, ord, row, column, keepdim) if by_values else of_sums(t, ord, row, column, keepdim)
-    return given("linalg_matrix_norm", result, checked_out(t, out), t)
+    return given("linalg_matrix_norm", result, out, t)
 
 
 def check_supported(ord, is_supported):

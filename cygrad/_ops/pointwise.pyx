@@ -8,9 +8,10 @@ import math
 
 from cygrad._core.dtypes cimport BOOLEAN, COMPLEX, dtype
 from cygrad._core.opdef cimport (
-    ELEMENTWISE, FLOAT_RESULT, IN0, IN1, INPLACE, LINEAR, ONE_PASS, OUT0, PRIVATE, SELECTS, OpDef, OpNode, op)
+    ELEMENTWISE, FLOAT_RESULT, IN0, IN1, INPLACE, LINEAR, ONE_PASS, OUT0, PRIVATE, SELECTS, OpDef, OpNode, op,
+    variant)
 from cygrad._core.opdef import publish
-from cygrad._core.record cimport apply1, tensor_argument
+from cygrad._core.record cimport apply1, tensor_argument, write_into
 from cygrad._core.tensor cimport Tensor, dtype_of, wrap
 from cygrad._kernels import elementwise as kernels
 from cygrad._kernels.anywhere cimport typenum_of, zeros_beside
@@ -383,6 +384,8 @@ cdef OpDef ABS = op("abs", abs_rule).row(
     saves=IN0, flags=ELEMENTWISE | INPLACE | ONE_PASS, ufunc="absolute", inputs="self", aliases="absolute",
     numpy="fabs")
 
+cdef OpDef ABS_OF_COMPLEX = variant(ABS, "AbsBackward0", 0, "absolute")
+
 cpdef Tensor abs(object input, Tensor out=None):
     """Absolute value, elementwise; real for complex tensors. Saves `input`. Gradient: g * sgn(input), 0 at 0.
 
@@ -395,8 +398,8 @@ cpdef Tensor abs(object input, Tensor out=None):
     cdef dtype kind = dtype_of(tensor_argument(ABS, input, "input", 1))
     if kind.category == BOOLEAN:
         raise messages.not_implemented_for("abs_cpu", kind)
-    if kind.category == COMPLEX and out is input:       # real numbers go into complex memory
-        return (<object>out).copy_(apply1(ABS, input, None))
+    if kind.category == COMPLEX and out is not None:    # whatever real numbers can be converted to
+        return write_into(ABS_OF_COMPLEX, out, apply1(ABS, wrap((<Tensor>input).array), None).array, (input,), None)
     return apply1(ABS, input, out)
 
 

@@ -17,7 +17,7 @@ from cygrad._core.opdef import publish
 from cygrad._core.record cimport record2, record_n, tensor_argument, write_into
 from cygrad._core.state cimport NO_GRAD, thread_state
 from cygrad._core.tensor cimport Tensor, wrap
-from cygrad._core import autocast, messages
+from cygrad._core import autocast
 from cygrad._core.operands import unsupported_operand
 cimport cygrad._kernels.anywhere as kernels
 from cygrad._kernels.anywhere cimport is_contiguous, length_of, ndim_of, swap_last, typenum_of
@@ -160,7 +160,6 @@ cdef Tensor multiplied(OpDef op, Tensor a, Tensor b, Tensor out):
     args = KINDS[ROW if a.array.ndim == 1 else kind_of(b.array)]
     if out is None:
         return record2(op, array, a, b, args)
-    messages.check_out_type(array, out)
     return write_into(op, out, array, (a, b), args)
 
 

@@ -68,6 +68,12 @@ cdef Py_ssize_t reduced_count(tuple shape, tuple axes) except -1:
     return count
 
 
+cdef object of_all(OpDef op, object axis, object keepdim):
+    """None, for all dimensions if none is given; PyTorch refuses `keepdim` alone."""
+    if axis is None and keepdim is not False:
+        raise messages.fits_none(op.name)
+
+
 # -- sum ---------------------------------------------------------------------------------------------------
 
 cdef object sum_rule(OpNode n, object g):
@@ -82,7 +88,7 @@ cdef object sum_dim_rule(OpNode n, object g):
 cdef OpDef SUM_DIM = op("sum.dim", sum_dim_rule).row(
     flags=LINEAR | PRIVATE, inputs="self", attributes="dim keepdim self_sym_sizes", node="SumBackward1")
 
-def sum(input, dim=None, keepdim=False, *, dtype=None, axis=None, keepdims=None, Tensor out=None):
+def sum(input, dim=..., keepdim=False, *, dtype=None, axis=None, keepdims=None, Tensor out=None):
     """The sum of the elements over `dim`.
 
     Integers and truth values are added in int64, other types in their own or in `dtype`. Saves nothing. Gradient: g,
@@ -100,6 +106,10 @@ def sum(input, dim=None, keepdim=False, *, dtype=None, axis=None, keepdims=None,
         typenum = accumulator(t, dtype)
     elif out is None:
         t = prepared("sum", t)
+    else:
+        typenum = kernels.typenum_of(out.array)
+    if dim is ...:
+        dim = of_all(SUM, axis, keepdim)
     if dim is None and axis is None and keepdim is False and keepdims is None:
         return finish(SUM, kernels.sum(t.array, None, False, typenum), t, (t.array.shape,), out)
     keep = flag_argument(SUM, keepdim, keepdims)
@@ -166,7 +176,7 @@ cdef OpDef MEAN_DIM = op("mean.dim", mean_dim_rule).row(
     flags=LINEAR | PRIVATE, inputs="self", attributes="dim keepdim _ self_sym_sizes",
     node="MeanBackward1")
 
-def mean(input, dim=None, keepdim=False, *, dtype=None, axis=None, keepdims=None, Tensor out=None):
+def mean(input, dim=..., keepdim=False, *, dtype=None, axis=None, keepdims=None, Tensor out=None):
     """The mean of the elements over `dim`, taken in `dtype` if that is given; nan of no elements.
 
     Saves nothing. Gradient: g / count, repeated. Raises RuntimeError for integers without a floating-point `dtype`,
@@ -180,6 +190,8 @@ def mean(input, dim=None, keepdim=False, *, dtype=None, axis=None, keepdims=None
     cdef Tensor t = tensor_argument(MEAN, input, "input", 1)
     cdef tuple shape = t.array.shape, axes
     cdef int typenum = mean_type(t, dtype)
+    if dim is ...:
+        dim = of_all(MEAN, axis, keepdim)
     if dim is None and axis is None and keepdim is False and keepdims is None:
         return finish(MEAN, kernels.mean(t.array, None, False, typenum), t, (t.array.size, shape), out)
     keep = flag_argument(MEAN, keepdim, keepdims)

@@ -209,8 +209,11 @@ def bounded(op, input, low, high, out):
     if low is None and high is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     dtype = result_type((input, low, high))
-    if out is not None and not by_tensors and not (out is input and out.dtype is dtype):
-        messages.check_clamp_type(dtype, out)
+    if isinstance(out, Tensor) and not by_tensors and out.dtype is not dtype:
+        if out is input:
+            messages.check_clamp_type(dtype, out)
+        else:
+            messages.check_result_type(dtype.numpy.num, out.dtype.numpy.num, op)
     if dtype.is_complex:
         raise NotImplementedError("clamp is not supported for complex types")
     bounds = []

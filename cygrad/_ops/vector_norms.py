@@ -121,7 +121,7 @@ def linalg_vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None, out=Non
     """
     t = converted(require(x, "linalg_vector_norm", "x"), dtype, "linalg.vector_norm")
     check_order(ord)
-    return vector_norm(t, ord, axes_of(t, dim), flag_argument(VECTOR_NORM, keepdim, None), checked_out(t, out))
+    return vector_norm(t, ord, axes_of(t, dim), flag_argument(VECTOR_NORM, keepdim, None), out)
 
 
 def check_real_order(ord, kind):
@@ -141,13 +141,6 @@ def axes_of(t, dim):
     if dim is not None and (isinstance(dim, bool) or not hasattr(dim, "__index__")):
         integers(dim, "linalg_vector_norm", "dim", 3)
     return axes_argument(VECTOR_NORM, t, dim, None)
-
-
-def checked_out(t, out):
-    """`out`, which must have the type of a norm of t."""
-    if out is not None and array_of(t).real.dtype != array_of(out).dtype:
-        messages.check_out_type(array_of(t).real, out)
-    return out
 
 
 def converted(t, wanted, function):

@@ -136,8 +136,6 @@ def _write(row, outs, arrays, source, arguments):
         raise messages.wrong_keyword(row.name, "out", "tuple of Tensors", outs)
     if len(outs) != len(arrays):
         raise RuntimeError(f"{row.name}() expected an out= argument of size {len(arrays)}, got size {len(outs)}")
-    for out, array in zip(outs, arrays):
-        messages.check_out_type(array, out)
     write_several(row, outs, arrays, (source,), arguments)
     return outs
 

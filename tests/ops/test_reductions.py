@@ -178,3 +178,30 @@ def test_msort_in_inference_mode():
     assert not half.is_inference()
     rows = torch.tensor([[3.0, 1.0], [2.0, 4.0]])
     assert torch.func.vmap(torch.msort)(rows).tolist() == [[1.0, 3.0], [2.0, 4.0]]
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "prod"])
+def test_keepdim_needs_a_dimension(name):
+    x = torch.ones(2, 3)
+    for call in (getattr(x, name), lambda **options: getattr(torch, name)(x, **options)):
+        with pytest.raises(TypeError, match=rf"^{name}\(\) received an invalid combination of arguments"):
+            call(keepdim=True)
+    if name != "prod":
+        assert getattr(x, name)(None, True).shape == getattr(x, name)(axis=None, keepdims=True).shape == (1, 1)
+
+
+def test_out_decides_the_type_of_sums():
+    """Elements are converted before they are added; what is given a dtype is added in that."""
+    x = torch.tensor([1.75, 1.75])
+    whole = torch.zeros((), dtype=torch.int64)
+    assert torch.sum(x, 0, out=whole).item() == 2 and torch.prod(x, 0, out=whole).item() == 1
+    large = torch.full((2,), 3e38)
+    assert torch.sum(large, 0, out=torch.zeros((), dtype=torch.float64)).item() == pytest.approx(6e38)
+
+
+def test_absolute_values_of_complex_numbers_in_out():
+    z = torch.tensor([3 + 4j])
+    for kind in (torch.float32, torch.float64, torch.complex64):
+        assert torch.abs(z, out=torch.zeros(1, dtype=kind)).tolist() == [5]
+    with pytest.raises(RuntimeError, match="^result type Float can't be cast to the desired output type Long"):
+        torch.abs(z, out=torch.zeros(1, dtype=torch.int64))

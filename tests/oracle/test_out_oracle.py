@@ -57,6 +57,40 @@ def test_every_op_resizes(name):
     assert bool(tried) == (name not in WITHOUT_OUT)
 
 
+# Where PyTorch computes in the type of `out`, or fails inside of one of its steps; where it names several checks.
+OTHER_TYPES = {
+    *("abs", "bernoulli", "diff", "heaviside", "ldexp", "lerp", "linalg_matrix_norm", "lu", "matrix_power", "mvlgamma"),
+    *("chain_matmul", "mean.dim", "nanmean", "nansum", "narrow_copy", "split_copy", "std", "svd", "var"),
+}
+
+
+def refused(name, sample, on, kinds, place, kind):
+    """The error of a call whose `out` number `place` has elements of another type, or None."""
+    outs = [on.library.zeros(shape, dtype=getattr(on.library, one)) for shape, one in kinds]
+    outs[place] = on.library.zeros(kinds[place][0], dtype=getattr(on.library, kind))
+    call = Call(name, sample, requires_grad=False, on=on)
+    try:
+        on.function(name)(*call.args, **call.kwargs, out=outs[0] if len(outs) == 1 else tuple(outs))
+    except (RuntimeError, TypeError, NotImplementedError) as error:
+        return type(error).__name__, str(error).split("\n")[0]
+    return None
+
+
+@pytest.mark.parametrize("name", sorted({n for n in SAMPLES if takes_out(n) and Torch.function(n)} - OTHER_TYPES))
+@pytest.mark.filterwarnings("ignore")  # of deprecated functions, and of imaginary parts that are lost
+def test_every_op_takes_the_same_types(name):
+    """What is not written into an `out` of another type than the result, and why, is the same as in PyTorch."""
+    for sample in SAMPLES[name][:2]:
+        results = Call(name, sample, requires_grad=False, on=Torch).run()
+        kinds = [(tuple(out.shape), str(out.dtype).partition(".")[2]) for out in results]
+        for place, (_, own) in enumerate(kinds):
+            if refused(name, sample, Torch, kinds, place, own):  # no such out= in PyTorch
+                continue
+            for kind in {"float64", "float32", "int64", "uint8", "bool", "complex64"} - {own}:
+                expected = refused(name, sample, Torch, kinds, place, kind)
+                assert refused(name, sample, Cygrad, kinds, place, kind) == expected, (sample, own, kind)
+
+
 # -- what becomes of the memory, and what is refused ---------------------------------------------------------
 
 CALLS = """
