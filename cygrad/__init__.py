@@ -50,6 +50,7 @@ newaxis = None  # in an index, a new dimension
 
 # Found on first use: what not every program needs, and would take as long to import as all of the above.
 _MODULES = (
+    "_C",
     "__config__",
     "accelerator",
     "amp",
@@ -71,6 +72,7 @@ _MODULES = (
     "onnx",
     "ops",
     "optim",
+    "overrides",
     "profiler",
     "random",
     "return_types",

@@ -36,7 +36,7 @@ OUT_OF_SCOPE = {
         AggregationType AVG SUM Benchmark.* ThroughputBenchmark Capsule DispatchKey.* .*DispatchKeyGuard Future
         futures fork wait cond while_loop DisableTorchFunction.* LiteScriptModule TYPE_CHECKING BufferDict
         ParameterDict ModuleDict reinforce module_load AnyType PRIVATE_OPS boolean_dispatch handle_torch_function
-        has_torch_function.* overrides get_enum ExecutionTraceObserver
+        has_torch_function.* get_enum ExecutionTraceObserver
     """,
     "other devices, their streams and libraries": r"""
         cuda.* cudnn.* miopen.* mkldnn.* .*mkldnn.* mps mtia xpu ipu maia vulkan is_(ipu|maia|mtia|vulkan.*|xla|xpu)

@@ -207,6 +207,8 @@ def guard(module, others):
                 asking = guarded(entry)
                 if isinstance(entry, FunctionType):  # which asks if that matters, see `by_keyword.h`
                     asking = functools.update_wrapper(standing_before((entry, asking)), asking)
+                else:
+                    entry.published = asking  # what `overriding.py` tells a class that was called
                 space[key] = asking
 
 

@@ -14,6 +14,43 @@ typedef PyObject *(*cygrad_with_keywords)(PyObject *, PyObject *const *, Py_ssiz
 
 static PyObject *cygrad_look_again;
 
+/* The set of subclasses of Tensor that take over calls with tensors of theirs, and the function of `overriding.py` that
+   hands calls over; NULL until there is such a class. `cygrad_taken` says that this thread is inside of such a call. */
+static PyObject *cygrad_overriding, *cygrad_hand_over;
+#ifdef _MSC_VER
+static __declspec(thread) int cygrad_taken;
+#else
+static __thread int cygrad_taken;
+#endif
+
+static int cygrad_any_overrides(PyObject *const *args, Py_ssize_t n, int deep) {
+    for (Py_ssize_t i = 0; i < n; i++) {
+        int found = PySet_Contains(cygrad_overriding, (PyObject *)Py_TYPE(args[i]));
+        if (!found && deep && (PyTuple_CheckExact(args[i]) || PyList_CheckExact(args[i])))
+            found = cygrad_any_overrides(PySequence_Fast_ITEMS(args[i]), PySequence_Fast_GET_SIZE(args[i]), 0);
+        if (found) return found;
+    }
+    return 0;
+}
+
+/* Whether a class takes a call over: 1 with its result, which may be NULL for an error; else 0. */
+static int cygrad_take_over(PyObject *function, PyObject *const *args, Py_ssize_t given, PyObject *names,
+                            PyObject **result) {
+    Py_ssize_t n = given + (names ? PyTuple_GET_SIZE(names) : 0);
+    PyObject *values;
+    if (cygrad_taken || !cygrad_any_overrides(args, n, 1)) return 0;
+    *result = NULL;
+    if ((values = PyTuple_New(n)) == NULL) return 1;
+    for (Py_ssize_t i = 0; i < n; i++) PyTuple_SET_ITEM(values, i, Py_NewRef(args[i]));
+    *result = PyObject_CallFunction(cygrad_hand_over, "ONO", function, values, names ? names : Py_None);
+    return 1;
+}
+
+static void cygrad_let_override(PyObject *classes, PyObject *hand_over) {
+    cygrad_hand_over = Py_NewRef(hand_over);
+    cygrad_overriding = Py_NewRef(classes);
+}
+
 /* After a failure: a TypeError in PyTorch's words, or the result of the call with other arguments; or what it was. */
 static PyObject *cygrad_again(PyObject *function, PyObject *const *args, Py_ssize_t given, PyObject *names) {
     PyObject *kind, *value, *trace, *found = NULL, *result = NULL, *values;
@@ -44,6 +81,7 @@ static PyObject *cygrad_call_checked(PyObject *function, PyObject *const *args, 
     PyMethodDef *def = ((PyCFunctionObject *)function)->m_ml;
     PyObject *result;
     Py_ssize_t given = PyVectorcall_NARGS(nargsf), most = def->ml_flags >> 16 & 0xff, least = def->ml_flags >> 24;
+    if (cygrad_overriding && cygrad_take_over(function, args, given, names, &result)) return result;
     if (given > most) {
         if (least < most)
             PyErr_Format(PyExc_TypeError, "%s() takes from %zd to %zd positional arguments but %zd were given",
@@ -65,6 +103,7 @@ static int cygrad_asking;       /* whether it matters if a function asks first: 
 static PyObject *cygrad_call_python(PyObject *function, PyObject *const *args, size_t nargsf, PyObject *names) {
     PyObject *python = ((PyCFunctionObject *)function)->m_self, *result;
     Py_ssize_t given = PyVectorcall_NARGS(nargsf), n = PyTuple_CheckExact(python) ? PyTuple_GET_SIZE(python) : 0;
+    if (cygrad_overriding && cygrad_take_over(function, args, given, names, &result)) return result;
     if (n == 3 && given == 1 && names == NULL) {
         PyObject *values[] = {PyTuple_GET_ITEM(python, 2), args[0], Py_None};
         result = PyObject_Vectorcall(PyTuple_GET_ITEM(python, 1), values, 3, NULL);
@@ -81,6 +120,7 @@ static PyObject *cygrad_call_in_place(PyObject *function, PyObject *const *args,
     PyObject *all[12], **parts = ((PyTupleObject *)((PyCFunctionObject *)function)->m_self)->ob_item, *result;
     PyObject *kind, *error, *trace;
     Py_ssize_t given = PyVectorcall_NARGS(nargsf), n = given + (names ? PyTuple_GET_SIZE(names) : 0);
+    if (cygrad_overriding && cygrad_take_over(function, args, given, names, &result)) return result;
     if (!given || n > 11 || !PyObject_TypeCheck(args[0], (PyTypeObject *)parts[2]) ||
         (names && PySequence_Contains(names, PyTuple_GET_ITEM(parts[1], 0))))
         return PyObject_Vectorcall(parts[3], args, nargsf, names);

@@ -90,6 +90,12 @@ def look_again(function, values, names, kind, error):
 
     A tuple of the result of another call, or the text of a TypeError, or None: the error is right as it is.
     """
+    if any(_may_override(item) for value in values for item in (value if type(value) in (tuple, list) else (value,))):
+        from cygrad._core.overriding import call_of_objects  # which few programs need
+
+        found = call_of_objects(function, values, names)
+        if found is not None:
+            return found
     plain = function
     while hasattr(plain, "__wrapped__"):
         plain = plain.__wrapped__
@@ -122,6 +128,11 @@ def look_again(function, values, names, kind, error):
         with suppress(TypeError):
             return (function(*simple[:given], **dict(zip(names, simple[given:]))),)
     return call.words(text)
+
+
+def _may_override(value):
+    """Whether this is no tensor, but of a class that takes over calls."""
+    return not isinstance(value, Tensor) and hasattr(type(value), "__torch_function__")
 
 
 def _title(function):

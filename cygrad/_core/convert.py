@@ -104,15 +104,31 @@ def as_subclass(self, cls):
 
 
 def __init_subclass__(cls, **kwargs):
-    """Tells a class which expects calls that never come."""
+    """Lets a class with `__torch_function__` take over calls, and tells one that expects calls which never come."""
     super(Tensor, cls).__init_subclass__(**kwargs)
-    for name in ("__torch_function__", "__torch_dispatch__"):
-        if vars(cls).get(name) is not None:
-            warnings.warn(
-                f"{cls.__name__}.{name} will not be called: ops ask no class what to do. Methods and operators that "
-                "the class defines itself are called, and results are of it; see docs/architecture.md, Subclasses",
-                stacklevel=2,
-            )
+    own = getattr(cls.__torch_function__, "__func__", cls.__torch_function__)
+    if own is not None and own is not __torch_function__:
+        from cygrad._core.overriding import begin_overriding  # which few programs need
+
+        begin_overriding(cls)
+    if vars(cls).get("__torch_dispatch__") is not None:
+        warnings.warn(
+            f"{cls.__name__}.__torch_dispatch__ will not be called: ops ask no class what to do. "
+            "`__torch_function__` and methods and operators that the class defines itself are called, and results are "
+            "of it; see docs/architecture.md, Subclasses",
+            stacklevel=2,
+        )
+
+
+def __torch_function__(cls, func, types, args=(), kwargs=None):
+    """Calls `func` without asking a class again; tensors among the results are of the class.
+
+    What a subclass calls from its own `__torch_function__` by `super()`. NotImplemented if `types` has one that the
+    class does not derive from.
+    """
+    from cygrad._core.overriding import call_plainly
+
+    return call_plainly(cls, func, types, args, kwargs)
 
 
 # -- pickles --
@@ -237,6 +253,7 @@ bind(
         "_make_subclass": staticmethod(_make_subclass),
         "as_subclass": as_subclass,
         "__init_subclass__": classmethod(__init_subclass__),
+        "__torch_function__": classmethod(__torch_function__),
         "__reduce_ex__": __reduce_ex__,
         "__copy__": __copy__,
         "__deepcopy__": __deepcopy__,

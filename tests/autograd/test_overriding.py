@@ -1,0 +1,213 @@
+"""Classes with `__torch_function__`: objects that are no tensors, and subclasses of Tensor."""
+
+import copy
+import pickle
+import threading
+
+import pytest
+
+import cygrad as torch
+import cygrad.nn.functional as F
+from cygrad.overrides import handle_torch_function, has_torch_function, is_tensor_like, wrap_torch_function
+
+
+class Noted(torch.Tensor):
+    """Notes the names of the functions that it is asked about, and the types."""
+
+    notes: list = []
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        Noted.notes.append((func.__name__, [kind.__name__ for kind in types]))
+        return super().__torch_function__(func, types, args, kwargs or {})
+
+
+class Derived(Noted):
+    pass
+
+
+def noted(function):
+    """The result of a call, and the names of the functions that were asked for."""
+    Noted.notes.clear()
+    result = function()
+    return result, [name for name, _ in Noted.notes]
+
+
+@pytest.fixture
+def x():
+    return torch.tensor([[1.0, 2.0], [3.0, 4.0]]).as_subclass(Noted)
+
+
+CALLS = {
+    "add": lambda x: torch.add(torch.ones(2, 2), x),
+    "sub": lambda x: x - 1,
+    "__rsub__": lambda x: 1 - x,
+    "mul": lambda x: torch.ones(2, 2) * x,
+    "matmul": lambda x: x @ x,
+    "__getitem__": lambda x: x[0],
+    "neg": lambda x: -x,
+    "gt": lambda x: x > 2,
+    "exp_": lambda x: torch.ones(2, 2).as_subclass(Noted).exp_(),
+    "stack": lambda x: torch.stack([torch.ones(2, 2), x]),
+    "relu": F.relu,
+    "linear": lambda x: F.linear(x, torch.ones(3, 2)),
+    "sum": lambda x: x.sum(),
+    "view": lambda x: x.view(4, 1),
+    "detach": lambda x: x.detach(),
+    "acos": torch.acos,
+    "where": lambda x: torch.where(torch.ones(2, 2) > 0, x, 0.0),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_each_public_call_is_handed_over_once(name, x):
+    result, names = noted(lambda: CALLS[name](x))
+    assert names == [name] and type(result) is Noted
+    plain = CALLS[name](x.as_subclass(torch.Tensor))
+    assert torch.equal(result.as_subclass(torch.Tensor).nan_to_num(), plain.as_subclass(torch.Tensor).nan_to_num())
+
+
+def test_several_results_are_of_the_class(x):
+    found, names = noted(lambda: torch.max(x, 0))
+    assert names == ["max"] and type(found.values) is type(found.indices) is Noted
+    assert type(x.split(1)[0]) is Noted
+
+
+def test_the_most_derived_class_is_asked_first(x):
+    derived = torch.ones(2, 2).as_subclass(Derived)
+    for call in (lambda: x * derived, lambda: derived * x, lambda: torch.mul(x, derived)):
+        result, _ = noted(call)
+        assert type(result) is Derived
+    assert noted(lambda: torch.mul(x, derived)) and Noted.notes == [("mul", ["Derived", "Noted"])]
+
+
+def test_gradients_follow_and_backward_asks_nobody(x):
+    w = torch.tensor([1.0, 2.0]).as_subclass(Noted).requires_grad_()
+    loss = (torch.exp(w) * w).sum()
+    _, names = noted(lambda: torch.autograd.backward(loss))
+    assert names == []
+    plain = torch.tensor([1.0, 2.0], requires_grad=True)
+    (torch.exp(plain) * plain).sum().backward()
+    assert w.grad.tolist() == plain.grad.tolist()
+
+
+def test_texts_and_copies(x):
+    assert "Noted" in repr(x) and "4." in str(x)
+    assert type(copy.deepcopy(x)) is type(pickle.loads(pickle.dumps(x))) is Noted
+
+
+def test_another_thread_is_asked_all_the_same(x):
+    seen = []
+    with torch._C.DisableTorchFunctionSubclass():
+        thread = threading.Thread(target=lambda: seen.append(noted(lambda: torch.exp(x))[1]))
+        thread.start()
+        thread.join()
+    assert seen == [["exp"]]
+
+
+def test_a_context_without_asking(x):
+    with torch._C.DisableTorchFunctionSubclass():
+        result, names = noted(lambda: torch.exp(x) + 1)
+    assert names == [] and type(result) is Noted
+    assert noted(lambda: torch.exp(x))[1] == ["exp"]
+
+
+def test_a_failure_is_that_of_the_function(x):
+    with pytest.raises(RuntimeError, match="must match the size"):
+        torch.add(x, torch.ones(3))
+    assert noted(lambda: torch.exp(x))[1] == ["exp"]
+
+
+def test_own_operators_go_first(x):
+    class Own(Noted):
+        def __add__(self, other):
+            return "own"
+
+    result, names = noted(lambda: torch.ones(1).as_subclass(Own) + 1)
+    assert result == "own" and names == []
+
+
+# -- objects that are no tensors ------------------------------------------------------------------------------
+
+
+class Scaled:
+    """A multiple of the unit matrix, which knows what to do with some functions."""
+
+    handled: dict = {}
+
+    def __init__(self, n, value):
+        self.n, self.value = n, value
+
+    def tensor(self):
+        return self.value * torch.eye(self.n)
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        if func not in cls.handled or not all(issubclass(kind, (torch.Tensor, Scaled)) for kind in types):
+            return NotImplemented
+        return cls.handled[func](*args, **(kwargs or {}))
+
+
+def implements(*functions):
+    def note(function):
+        Scaled.handled.update(dict.fromkeys(functions, function))
+        return function
+
+    return note
+
+
+@implements(torch.mean)
+def mean(input):
+    return input.value / input.n
+
+
+@implements(torch.add, torch.Tensor.add)
+def add(input, other):
+    return torch.add(*(value.tensor() if isinstance(value, Scaled) else value for value in (input, other)))
+
+
+@implements(torch.stack)
+def stack(tensors, dim=0):
+    return "stacked", len(tensors), dim
+
+
+def test_functions_and_operators_of_objects():
+    d, t = Scaled(2, 3.0), torch.ones(2, 2)
+    expected = [[4.0, 1.0], [1.0, 4.0]]
+    assert torch.mean(d) == 1.5
+    for found in (torch.add(d, t), torch.add(t, d), t.add(d), t + d, d + t):
+        assert found.tolist() == expected
+    assert torch.stack([t, d], dim=1) == ("stacked", 2, 1)
+
+
+@pytest.mark.parametrize("call", [torch.exp, F.relu, lambda d: torch.mul(torch.ones(2), d)])
+def test_what_no_class_knows(call):
+    with pytest.raises(TypeError, match=r"^Multiple dispatch failed for 'torch\.\w+'; all __torch_function__ handlers"):
+        call(Scaled(2, 3.0))
+
+
+def test_operators_that_no_class_knows():
+    with pytest.raises(TypeError, match=r"unsupported operand type\(s\) for \*"):
+        _ = torch.ones(2) * Scaled(2, 3.0)
+    with pytest.raises(TypeError, match="not supported between instances"):
+        _ = torch.ones(2) < Scaled(2, 3.0)
+
+
+def test_functions_of_programs():
+    class Named:
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return func.__name__, kwargs
+
+    def double(x, times=2):
+        if has_torch_function((x,)):
+            return handle_torch_function(double, (x,), x, times=times)
+        return times * x
+
+    @wrap_torch_function(lambda x: (x,))
+    def half(x):
+        return x / 2
+
+    assert double(Named(), times=3) == ("double", {"times": 3}) and half(Named()) == ("half", {})
+    assert double(torch.ones(1)).tolist() == [2] and half(torch.ones(1)).tolist() == [0.5]
+    assert [is_tensor_like(value) for value in (torch.ones(1), Named(), Scaled, 3)] == [True, True, True, False]
