@@ -7,7 +7,7 @@ with names; the gradient goes to the elements at these indices. Equal elements k
 import numpy as np
 
 from cygrad._core import messages
-from cygrad._core.access import array_of
+from cygrad._core.access import array_of, tensor_of
 from cygrad._core.dual import is_recorded
 from cygrad._core.kernels import as_float32
 from cygrad._core.opdef import NONDIFF, PRIVATE, declare, publish
@@ -72,19 +72,21 @@ def sort(input, dim=-1, descending=False, *, stable=None, out=None):
 ARGSORT = declare("argsort", flags=NONDIFF)
 
 
-def argsort(input, dim=-1, descending=False, *, stable=False):
+def argsort(input, dim=-1, descending=False, *, stable=False, out=None):
     """The indices that sort `input` along `dim`, int64. Without a derivative.
 
     >>> import cygrad
     >>> cygrad.argsort(cygrad.tensor([3.0, 1.0, 2.0]))
     tensor([1, 2, 0])
     """
-    if isinstance(stable, bool) and isinstance(descending, bool):
-        t, a, dim = prepared(SORT_STABLE, input, dim)
-        if not t.is_complex():
-            found = in_memory_order(kernels.order_along, a, dim, descending)
-            return record_n(ARGSORT, found.reshape(t.shape), (t,), (dim, descending))
-    return sort(input, dim, descending, stable=stable).indices
+    if not (isinstance(stable, bool) and isinstance(descending, bool)):
+        raise messages.fits_none("argsort")
+    t, a, dim = prepared(SORT_STABLE, input, dim)
+    if t.is_complex() or out is not None:  # refused as by `sort`
+        outs = None if out is None else (tensor_of(np.empty_like(array_of(t))), out)
+        return sort(t, dim, descending, stable=stable, out=outs).indices
+    found = in_memory_order(kernels.order_along, a, dim, descending)
+    return record_n(ARGSORT, found.reshape(t.shape), (t,), (dim, descending))
 
 
 MSORT = declare("msort.values", flags=NONDIFF | PRIVATE)

@@ -1,11 +1,13 @@
 """`out=` of another shape than the result's: resized as PyTorch resizes it, with its warning."""
 
+import itertools
 import warnings
 
 import numpy as np
 import pytest
 from ops.calls import SAMPLES, Call, Cygrad, takes_out
 from oracle.answers import check, lines
+from oracle.programs import compare
 from oracle.test_ops_oracle import Torch
 
 import cygrad
@@ -21,7 +23,7 @@ SILENT = {"addbmm", "bernoulli", "lu", "multinomial", "narrow_copy"}
 # Of no sample of which PyTorch takes an `out`, although others are documented.
 WITHOUT_OUT = {
     *("index_put", "masked_fill", "masked_fill.Tensor", "det", "median", "nanmedian", "relu", "where.indices"),
-    *("sum", "prod", "split_copy", "index_fill", "index_fill.Tensor", "put", "masked_scatter"),
+    *("argsort", "sum", "prod", "split_copy", "index_fill", "index_fill.Tensor", "put", "masked_scatter"),
 }
 
 
@@ -214,3 +216,47 @@ torch.linalg.qr(x, out=t)
 @pytest.mark.parametrize("call", lines(NO_TENSORS))
 def test_no_tensor(call):
     check(call, names)
+
+
+def test_indices_alone():
+    """PyTorch takes it beside `stable`."""
+
+    def program(torch, say):
+        x, whole = torch.tensor([[3.0, 1.0, 2.0], [0.0, 5.0, 4.0]]), torch.int64
+        for how in ({"stable": True}, {"stable": False, "dim": 0, "descending": True}):
+            for out in (torch.zeros(2, 3, dtype=whole), torch.zeros(0, dtype=whole), torch.zeros(2, 3)):
+                say(lambda how=how, out=out: torch.argsort(x, **how, out=out))
+                say(out)
+        say(lambda: torch.argsort(torch.tensor(1.0), stable=True, out=torch.tensor(5)))
+        say(lambda: torch.argsort(x * 1j, stable=True, out=torch.zeros(2, 3, dtype=whole)))
+        say(lambda: torch.argsort(x.clone().requires_grad_(), stable=True, out=torch.zeros(2, 3, dtype=whole)))
+
+    compare(program)
+
+
+CHOOSING = {
+    "sort": (0,), "topk": (1, 1), "max": (1,), "min": (0,), "kthvalue": (1, 1), "mode": (1,), "median": (1,),
+    "nanmedian": (0,), "cummax": (0,), "cummin": (1,),
+}  # fmt: skip
+
+
+TYPES = list(itertools.product(("float32", "float64", "int64"), ("int64", "int32", "float32")))
+
+
+@pytest.mark.parametrize("name", CHOOSING)
+@pytest.mark.parametrize("kinds", TYPES)
+def test_values_and_indices_go_into_their_own_types_alone(name, kinds):
+    def program(torch, say):
+        x, function = torch.tensor([[3.0, 1.0, 2.0], [0.0, 5.0, 4.0]]), getattr(torch, name)
+        outs = [
+            torch.zeros(each.shape, dtype=getattr(torch, kind))
+            for each, kind in zip(function(x, *CHOOSING[name]), kinds, strict=True)
+        ]
+        if "median" in name and kinds != ("float32", "int64"):  # PyTorch names classes that are not there
+            with pytest.raises(RuntimeError):
+                function(x, *CHOOSING[name], out=outs)
+        else:
+            say(lambda: function(x, *CHOOSING[name], out=outs))
+        say([out.flatten().tolist() for out in outs])
+
+    compare(program)
