@@ -17,6 +17,7 @@ A tensor that requires grad outside requires grad inside too, so that transforms
 their results need a history. What has none inside, by `detach` or `no_grad`, has none outside.
 """
 
+from functools import partial
 from typing import Any
 from weakref import ref
 
@@ -122,7 +123,8 @@ class Batch:
     def set_samples(self, t, samples):
         """Let a tensor have these samples, along dimension 0."""
         key, known = identity_of(t), self._samples
-        known[key] = ref(memory_of(t), lambda _: known.pop(key, None)), samples
+        # `pop(key, the dead reference)`: no function in Python, which Ctrl-C might keep from removing anything
+        known[key] = ref(memory_of(t), partial(known.pop, key)), samples
 
     def first(self, samples):
         """A tensor for the first of an argument's samples, or for zeros if there is none, which stands for all."""

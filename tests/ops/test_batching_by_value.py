@@ -1,6 +1,7 @@
 """vmap of ops that look at values before they decide, where the first sample is unlike the others."""
 
 import copy
+import sys
 import textwrap
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import cygrad
 from cygrad import func
 from cygrad._core.access import array_of
+from cygrad._core.batches import Batch
 
 NAN = float("nan")
 F = cygrad.nn.functional
@@ -219,3 +221,13 @@ def test_a_batched_tensor_is_printed_with_all_samples():
     func.vmap(func.vmap(lambda one: (texts.append(repr(one * 2)), one)[1]))(x)
     inner = f"BatchedTensor(lvl=1, bdim=0, value=\n{textwrap.indent(repr(x * 2), '    ')}\n)"
     assert texts[1:] == [f"BatchedTensor(lvl=2, bdim=0, value=\n{textwrap.indent(inner, '    ')}\n)"]
+
+
+def test_samples_go_with_their_tensor_at_once():
+    """Without a function in Python, which Ctrl-C might stop: another array of that address would get the samples."""
+    batch, t, calls = Batch(2), cygrad.zeros(1), []
+    batch.set_samples(t, cygrad.zeros(2, 1))
+    sys.setprofile(lambda frame, event, arg: calls.append(frame.f_code.co_name) if event == "call" else None)
+    del t
+    sys.setprofile(None)
+    assert calls == [] and not batch._samples
