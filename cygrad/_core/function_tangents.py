@@ -10,7 +10,7 @@ from cygrad._core.tensor import Tensor
 def carry_through_function(node, args, outputs):
     """Give the outputs of a custom function the tangents that its `jvp` makes of those of its arguments."""
     tangents.flush()
-    batch, _ = tangents.batch_of(args)
+    batch, _ = tangents.batch_of([x for x in args if isinstance(x, Tensor)])
     if batch is not None and not getattr(node, "_is_batched", False):
         raise NoBatchingRule(node.name())
     levels = tangents.levels()

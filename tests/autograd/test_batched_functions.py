@@ -169,3 +169,25 @@ def test_errors():
     with fails(NotImplementedError, "To use autograd.Function with vmap, you must either override the vmap ..."):
         torch.autograd.Function.vmap(None, (0,), X)
     assert torch.equal(func.vmap(scaled)(X), by_hand(X))  # as before
+
+
+class Times(torch.autograd.Function):
+    """k x, of the number before the tensor."""
+
+    @staticmethod
+    def forward(ctx, k, x):
+        ctx.k = k
+        return x * k
+
+    @staticmethod
+    def backward(ctx, grad):
+        return None, grad * ctx.k
+
+
+def test_arguments_that_are_no_tensors_may_stand_first():
+    x = torch.arange(6.0).view(3, 2)
+    with pytest.warns(UserWarning, match="batching rule for aten::TimesBackward"):
+        assert torch.vmap(lambda row: Times.apply(2.0, row))(x).equal(2 * x)
+    with pytest.warns(UserWarning, match="batching rule for aten::TimesBackward"):
+        assert torch.vmap(func.grad(lambda row: Times.apply(2.0, row).sum()))(x).equal(torch.full((3, 2), 2.0))
+    assert torch.vmap(lambda row: row + Times.apply(2.0, torch.ones(2)))(x).equal(x + 2)
