@@ -7,6 +7,7 @@ from contextlib import suppress
 import numpy as np
 
 from cygrad._core import messages
+from cygrad._core.callers import as_called
 from cygrad._core.tensor import Tensor
 
 OTHER_NAMES = {
@@ -90,15 +91,30 @@ def look_again(function, values, names, kind, error):
 
     A tuple of the result of another call, or the text of a TypeError, or None: the error is right as it is.
     """
+    found = _answer(function, values, names, kind, error)
+    if isinstance(found, tuple) or (found is None and not issubclass(kind, TypeError)):
+        return found
+    text = str(error) if found is None else found
+    plain = _plain(function)
+    if "out" not in (names or ()):  # an in-place form has words of its own
+        text = as_called(text, plain, _title(plain), values)
+    return None if text == str(error) else text
+
+
+def _plain(function):
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+    return function
+
+
+def _answer(function, values, names, kind, error):
     if any(_may_override(item) for value in values for item in (value if type(value) in (tuple, list) else (value,))):
         from cygrad._core.overriding import call_of_objects  # which few programs need
 
         found = call_of_objects(function, values, names)
         if found is not None:
             return found
-    plain = function
-    while hasattr(plain, "__wrapped__"):
-        plain = plain.__wrapped__
+    plain = _plain(function)
     code = plain.__code__
     arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     names = names or ()

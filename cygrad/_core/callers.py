@@ -1,0 +1,45 @@
+"""How the program wrote a call that was refused: as a method or not, and by which of a function's names."""
+
+import dis
+import re
+import sys
+
+from cygrad._core.opdef import registry
+
+_TAKES = re.compile(r"takes (\d+) positional arguments but (\d+) were given")
+_POSITION = re.compile(r"argument '(\w+)' \(position \d+\)")
+
+
+def as_called(text, plain, title, values):
+    """The text of an error of the function `plain` in the words of its call by the program, with these values.
+
+    A method does not count the tensor itself among its arguments; an alias goes by its own name.
+    """
+    frame = sys._getframe(2)
+    if not text.startswith(f"{title}()") or frame.f_globals.get("__name__", "").startswith("cygrad."):
+        return text
+    before = [one for one in dis.get_instructions(frame.f_code) if one.offset <= frame.f_lasti]
+    if before[-1].opname not in ("CALL", "CALL_KW"):  # of a list of arguments, which may have the tensor or not
+        return text
+    is_method = before[-1].arg == len(values) - 1
+    row = dict.get(registry, plain.__name__)
+    names = {title} if row is None or title != plain.__name__ else {title, *row.aliases}
+    name = next((one.argval for one in reversed(before) if one.opname[:4] == "LOAD" and one.argval in names), title)
+    text = name + text.removeprefix(title)
+    arguments = plain.__code__.co_varnames[: plain.__code__.co_argcount]
+    match = _POSITION.search(text)
+    if match and match[1] in arguments:
+        place = arguments.index(match[1]) + (not is_method)
+        text = text.replace(match[0], f"argument '{match[1]}' (position {place})")
+    return _without_self(text) if is_method else text
+
+
+def _without_self(text):
+    text = re.sub(r"got \(Tensor(?:, )?", "got (", text, count=1)
+    text = re.sub(r"got \((\w+=[^)]*[^ ])\)", r"got (\1, )", text, count=1)  # as in PyTorch, if all have keywords
+    match = _TAKES.search(text)
+    if match and match[1] != "1":
+        plural = "s" * (match[1] != "2")
+        count = f"takes {int(match[1]) - 1} positional argument{plural} but {int(match[2]) - 1} were given"
+        text = text.replace(match[0], count.replace("but 1 were", "but 1 was"))
+    return text
