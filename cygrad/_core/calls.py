@@ -170,6 +170,8 @@ class Call:
         """The text of a TypeError as PyTorch has it, or None if that is the same."""
         if text.endswith(" received an invalid combination of arguments"):  # which is what `messages.fits_none` says
             return self.fits_none()
+        if text.startswith("not a number: ") and "alpha" in self.named:
+            return self.wrong("alpha", "Number")
         about = ABOUT_ARGUMENTS.match(text)
         if about and about[1] == self.plain.__name__ and self.is_of_several():
             return self.fits_none()
