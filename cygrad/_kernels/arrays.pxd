@@ -81,7 +81,7 @@ cdef void keep_bfloat16(int typenum) noexcept
 # The caller's reference to an array is about to be its last: keep the array for a new one of its type and shape.
 cdef void keep_spare(PyObject* array)
 
-# `a` itself where it is plain and C-contiguous, or else such a copy; `one_block` lets pass Fortran's order, too.
+# `a` itself where it is plain and C-contiguous, or else such a copy; `one_block` keeps other orders, too.
 cpdef cnp.ndarray dense(cnp.ndarray a)
 cdef cnp.ndarray one_block(cnp.ndarray a)
 cpdef object dense_copy(object a)               # of what is dense; otherwise None

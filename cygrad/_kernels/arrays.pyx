@@ -181,12 +181,20 @@ cpdef object dense_copy(object a):
 
 
 cdef cnp.ndarray one_block(cnp.ndarray a):
-    return a if is_plain(a) and cnp.PyArray_IS_F_CONTIGUOUS(a) else dense(a)
+    cdef int i
+    if not is_plain(a) or cnp.PyArray_IS_C_CONTIGUOUS(a):
+        return dense(a)
+    if cnp.PyArray_IS_F_CONTIGUOUS(a):
+        return a
+    for i in range(cnp.PyArray_NDIM(a)):
+        if cnp.PyArray_STRIDES(a)[i] == 0:      # NumPy puts what is repeated first
+            return dense(a)
+    return cnp.PyArray_NewCopy(a, cnp.NPY_KEEPORDER)
 
 
 cdef cnp.ndarray empty_like(cnp.ndarray a):
-    cdef bint by_columns = cnp.PyArray_IS_F_CONTIGUOUS(a)
-    return empty_strided(cnp.PyArray_NDIM(a), cnp.PyArray_DIMS(a), cnp.PyArray_STRIDES(a) if by_columns else NULL,
+    cdef bint by_rows = cnp.PyArray_IS_C_CONTIGUOUS(a)
+    return empty_strided(cnp.PyArray_NDIM(a), cnp.PyArray_DIMS(a), NULL if by_rows else cnp.PyArray_STRIDES(a),
                          cnp.PyArray_TYPE(a))
 
 

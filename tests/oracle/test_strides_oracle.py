@@ -12,8 +12,9 @@ import cygrad
 torch = pytest.importorskip("torch", reason="compares with PyTorch (tox -e oracle)")
 pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]
 
-NAMES = """abs add argsort atan2 ceil clone cumsum div eq exp fill flip floor gelu gt index_fill index_put mul neg pow
-relu round sigmoid softmax sort sqrt sub tanh trunc where isin linalg_matrix_exp masked_fill msort topk""".split()
+NAMES = """abs add argsort atan2 ceil clamp clamp_min clone cumsum div eq erf exp fill flip floor gelu gt index_fill
+index_put mul neg pow relu round sigmoid softmax sort sqrt sub tanh trunc where isin linalg_matrix_exp masked_fill
+msort topk""".split()
 
 
 def in_order(order):
