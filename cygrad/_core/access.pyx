@@ -1,5 +1,7 @@
 """What Python code of the package may do to the inside of a tensor."""
 
+cimport cython
+
 import gc
 
 import numpy as np
@@ -9,8 +11,9 @@ from cygrad._core.events cimport mark_start
 from cygrad._core.opdef cimport OpDef, OpNode, is_op_node
 from cygrad._core.state cimport ThreadState, thread_state
 from cygrad._core.tensor cimport (
-    IS_INFERENCE, IS_VOLATILE, WAS_WRAPPED, Tensor, alias, become, bind_methods, bump, set_leaf_requires_grad, version_of,
-    wrap)
+    IS_INFERENCE, IS_VOLATILE, WAS_WRAPPED, Tensor, alias, become, bind_methods, bump, held_array, own_attributes,
+    set_array, set_leaf_requires_grad, version_of, wrap)
+from cygrad._core.tensor cimport set_tangents as give_tangents
 from cygrad._core import faults
 from cygrad._kernels.arrays cimport is_read_only
 
@@ -40,7 +43,7 @@ def array_of(Tensor t not None):
     mark_start()
     if is_forward():
         note_read(t)
-    return t.array
+    return held_array(t)
 
 
 def with_gradients(list tensors):
@@ -48,9 +51,10 @@ def with_gradients(list tensors):
     cdef Tensor t
     cdef list having = [], grads = []
     for t in tensors:
-        if t.grad_ is not None:
+        grad = t.grad_          # once: another thread may take it away
+        if grad is not None:
             having.append(t)
-            grads.append(array_of(t.grad_))
+            grads.append(array_of(<Tensor>grad))
     return having, grads
 
 
@@ -61,7 +65,7 @@ def versions_of(tensors):
 
 def memory_of(Tensor t not None):
     """The array of a tensor, for what asks for no values."""
-    return t.array
+    return held_array(t)
 
 
 def is_spare(Tensor g not None):
@@ -100,12 +104,13 @@ def of_class(cls, Tensor t not None, bint with_history):
 
 def get_tangents(Tensor t not None):
     """{dual level: tangent} of a tensor that is no view, or None."""
-    return t.tangents
+    tangents = t.tangents       # read once
+    return tangents
 
 
 def set_tangents(Tensor t not None, dict tangents):
     """Give a tensor its tangents."""
-    t.tangents = tangents
+    give_tangents(t, tangents)
 
 
 def bind(dict methods):
@@ -122,21 +127,21 @@ def attributes_of(Tensor t not None):
 
 def dictionary_of(Tensor t not None):
     """The dictionary of what the user hung onto a tensor."""
-    if t.attributes is None:
-        t.attributes = {}
-    return t.attributes
+    return own_attributes(t)
 
 
 def origin_of(Tensor t not None):
     """(kind, op name, code, offset): where the gradient of this tensor was cut."""
-    return t.origin_kind, t.origin_name, t.origin_code, t.origin_lasti
+    with cython.critical_section(t):
+        return t.origin_kind, t.origin_name, t.origin_code, t.origin_lasti
 
 
 def last_change(Tensor t not None):
     """(op name, code, offset) of the last in-place change of this tensor's memory, or None."""
     if t.counter is None or t.counter.version == 0:
         return None
-    return t.counter.op_name, t.counter.code, t.counter.lasti
+    with cython.critical_section(t.counter):
+        return t.counter.op_name, t.counter.code, t.counter.lasti
 
 
 def was_made_in_inference_mode(Tensor t not None):
@@ -151,7 +156,7 @@ def make_volatile(Tensor t not None):
 
 def replace_array(Tensor t not None, array, str op_name):
     """Give a tensor other memory, of the same type, and count that as a change."""
-    t.array = array
+    set_array(t, array)
     bump(t, op_name)
 
 

@@ -23,7 +23,8 @@ from cygrad._core.node cimport begin_node, forbid_making
 from cygrad._core.opdef cimport OpDef, lookup
 from cygrad._core.state cimport INFERENCE, NO_GRAD, thread_state
 from cygrad._core.tensor cimport (
-    CUT_BACKWARD, IS_INFERENCE, REQUIRES_GRAD, Tensor, bump, cut, requires_grad, wrap, wrap_in_mode)
+    CUT_BACKWARD, IS_INFERENCE, REQUIRES_GRAD, Tensor, bump, cut, held_array, requires_grad, set_grad, wrap,
+    wrap_in_mode)
 from cygrad._core import messages
 from cygrad._core.hooks import check_post_accumulate_result
 from cygrad._kernels import gpu
@@ -188,28 +189,27 @@ cdef Tensor copied_like(Tensor leaf, object array):
 cdef int accumulate(Tensor leaf, Tensor grad) except -1:
     """leaf.grad += grad, as PyTorch does it: the first gradient is taken over if nobody else holds it, later ones
     are added in place, or out of place while the backward pass itself is recorded."""
-    cdef Tensor present = leaf.grad_
+    cdef Tensor present = leaf.grad_, first
     cdef unsigned int modes = thread_state().modes
     cdef bint unshared
     if present is not None and present.flags & IS_INFERENCE and not modes & INFERENCE:
         raise RuntimeError(messages.INFERENCE_INPLACE)
     if not modes & NO_GRAD:
-        leaf.grad_ = lookup("add").entry(present, grad) if present is not None else (
-            lookup("copy").entry(wrap(np.empty_like(leaf.array)), grad))
-        return 0
+        return set_grad(leaf, lookup("add").entry(present, grad) if present is not None else (
+            lookup("copy").entry(wrap(np.empty_like(leaf.array)), grad)))
     if present is None:
         unshared = is_unshared(grad, 1)
-        leaf.grad_ = grad if unshared and same_layout(leaf, grad.array) else copied_like(leaf, grad.array)
+        first = grad if unshared and same_layout(leaf, grad.array) else copied_like(leaf, grad.array)
         if modes & INFERENCE:
-            (<Tensor>leaf.grad_).flags |= IS_INFERENCE
-        return cut(leaf.grad_, leaf, CUT_BACKWARD, "backward")
+            first.flags |= IS_INFERENCE
+        cut(first, leaf, CUT_BACKWARD, "backward")
+        return set_grad(leaf, first)        # now that others may see it
     check_memory(present)
     if typenum_of(present.array) != typenum_of(grad.array):
-        leaf.grad_ = lookup("add").entry(present, grad)
-        return 0
+        return set_grad(leaf, lookup("add").entry(present, grad))
     if is_on_cpu(present.array) and is_on_cpu(grad.array):
         add_arrays(<ndarray>present.array, <ndarray>grad.array, <ndarray>present.array)
     else:
-        gpu.run(np.add, (present.array, grad.array, present.array), ())
+        gpu.run(np.add, (held_array(present), held_array(grad), held_array(present)), ())
     bump(present, "backward")
     return 0

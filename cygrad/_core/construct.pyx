@@ -20,7 +20,7 @@ import numpy as np
 from cygrad._core.dtypes cimport (
     BOOLEAN, COMPLEX, INTEGRAL, default_dtype, dtype, dtype_of_num, dtype_of_scalar, promote_types)
 from cygrad._core.dual cimport check_read, is_forward
-from cygrad._core.tensor cimport Tensor, dtype_of
+from cygrad._core.tensor cimport Tensor, dtype_of, held_array
 from cygrad._kernels.arrays cimport MAXDIMS, cast, empty
 from cygrad._kernels.arrays cimport array_of_number, value_of
 
@@ -291,7 +291,7 @@ def legacy_array(tuple args, dict named, dtype wanted):
     data = args[0]
     if len(args) == 1:
         if isinstance(data, Tensor):
-            return (<Tensor>data).array
+            return held_array(<Tensor>data)
         if isinstance(data, Size):
             return sized(tuple(data), wanted)
         if is_sequence(data) or isinstance(data, (ndarray, str, bytes)):

@@ -7,7 +7,7 @@ from cygrad._core.opdef cimport OUT0, OpDef, OpNode
 from cygrad._core.record cimport node_of, record1, record_outputs
 from cygrad._core.state cimport FORWARD, INFERENCE, ThreadState, is_recording, thread_state
 from cygrad._core.state import set_forward
-from cygrad._core.tensor cimport IS_INFERENCE, Tensor, counter_of, is_dual, requires_grad, wrap
+from cygrad._core.tensor cimport IS_INFERENCE, Tensor, counter_of, held_array, is_dual, requires_grad, wrap
 
 
 cdef object found_tangents = None
@@ -60,7 +60,7 @@ cpdef bint is_forward() noexcept:
 
 cpdef object values_of(Tensor t):
     """The array of `t`, or that of all its samples: what a rule looks at before it decides."""
-    return tangents().values_of(t) if thread_state().modes & FORWARD else t.array
+    return tangents().values_of(t) if thread_state().modes & FORWARD else held_array(t)
 
 
 cdef bint any_level() except -1:

@@ -10,7 +10,7 @@ the post-accumulate hooks come last.
 from cygrad._core.node cimport Node
 from cygrad._core.opdef cimport lookup
 from cygrad._core.state cimport NO_GRAD, thread_state
-from cygrad._core.tensor cimport CUT_BACKWARD, Tensor, cut
+from cygrad._core.tensor cimport CUT_BACKWARD, Tensor, cut, set_grad
 
 from cygrad._core.hooks import check_hook_result, check_hook_results
 
@@ -35,7 +35,7 @@ cdef object none_if_empty(tuple grads):
 
 
 cdef object hooked(Node node, int nr, object grad):
-    cdef Tensor t
+    cdef Tensor t, present, total
     hooks = node.hooks.tensor_pre.get(nr) if node.hooks.tensor_pre is not None else None
     if hooks:
         for hook in tuple(hooks.values()):
@@ -47,9 +47,11 @@ cdef object hooked(Node node, int nr, object grad):
         reference = node.hooks.retains.get(nr)
         t = reference() if reference is not None else None
         if t is not None:
-            t.grad_ = lookup("clone").entry(grad) if t.grad_ is None else t.grad_ + grad
+            present = t.grad_
+            total = <Tensor?>(lookup("clone").entry(grad) if present is None else present + grad)
             if thread_state().modes & NO_GRAD:
-                cut(t.grad_, t, CUT_BACKWARD, "backward")
+                cut(total, t, CUT_BACKWARD, "backward")
+            set_grad(t, total)
     return grad
 
 

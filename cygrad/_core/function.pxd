@@ -21,5 +21,7 @@ cdef class PyNode(Node):
     cdef bint in_jvp                        # `saved_tensors` is what `save_for_forward` was given
     cdef dict __dict__
 
+    cdef list kept(self)
+    cdef int forget(self) except -1
     cdef tuple materialized(self, tuple grads)
     cdef tuple checked(self, object results)

@@ -14,7 +14,7 @@ from cygrad._core.inplace cimport check_inplace, rebase_history
 from cygrad._core.state cimport FORWARD, NO_GRAD, ThreadState, is_recording, thread_state
 from cygrad._core.tensor cimport (
     CUT_NON_DIFFERENTIABLE, IS_INFERENCE, IS_VOLATILE, REQUIRES_GRAD, VIEW_CUSTOM_FUNCTION, VIEW_DEFAULT, VIEW_MULTI_OUTPUT,
-    Tensor, alias, bump, grad_fn_of, requires_grad, version_of, wrap)
+    Tensor, alias, bump, grad_fn_of, requires_grad, set_history, version_of, wrap)
 from cygrad._core.dtypes cimport dtype_of_num, is_float_num
 from cygrad._core import faults, messages
 
@@ -87,11 +87,12 @@ cdef class PyNode(Node):
             return getattr(self, "saved_for_forward", ())
         if self.freed_by is not None:
             raise faults.freed_error(self, self.freed_by)
-        if self.saved is None:
+        cdef list saved = self.kept()
+        if saved is None:
             return ()
         values = []
-        for i in range(len(self.saved)):
-            value = self.saved[i]
+        for i in range(len(saved)):
+            value = saved[i]
             if value is not None:
                 if type(value) is Packed:
                     values.append((<Packed>value).unpacked(self))
@@ -112,8 +113,20 @@ cdef class PyNode(Node):
     def _let_go(self):
         """Keep nothing for backward any longer; False where that is not what was asked for."""
         if not self.in_jvp:
-            self.saved = None
+            self.forget()
         return not self.in_jvp
+
+    # The engine holds the node's own lock while backward runs (see `args` in opdef.pyx): what is saved has another one.
+
+    cdef list kept(self):
+        """What is saved, held, as another thread may free it; or None."""
+        with cython.critical_section(self.is_tensor_input):
+            return self.saved
+
+    cdef int forget(self) except -1:
+        with cython.critical_section(self.is_tensor_input):
+            self.saved = None
+        return 0
 
     @property
     def _raw_saved_tensors(self):
@@ -121,28 +134,32 @@ cdef class PyNode(Node):
         from cygrad._core.saved_tensors import raw_saved
         if self.freed_by is not None:
             raise faults.freed_error(self, self.freed_by)
-        return tuple([raw_saved(self, i) for i in range(len(self.saved or ()))])
+        return tuple([raw_saved(self, i) for i in range(len(self.kept() or ()))])
 
     def _place(self, int i):
         """(what is saved in place `i`, which output that is or -1, have the saved values been freed)."""
         if self.freed_by is not None:
             return None, -1, True
-        if not 0 <= i < self.n_places():
+        cdef list saved = self.kept()
+        if saved is None or not 0 <= i < len(saved):
             raise IndexError(f"nothing is saved in place {i}")
-        return self.saved[i], self.saved_outputs[i], False
+        return saved[i], self.saved_outputs[i], False
 
     cdef Py_ssize_t n_places(self):
-        return 0 if self.saved is None else len(self.saved)
+        cdef list saved = self.kept()
+        return 0 if saved is None else len(saved)
 
     cdef object value_in(self, Py_ssize_t i):
-        return self.saved[i] if i < self.n_places() else None       # a hook may have freed them
+        cdef list saved = self.kept()
+        return None if saved is None else saved[i]      # a hook may have freed them
 
     cdef int output_in(self, Py_ssize_t i) except -2:
         return self.saved_outputs[i]
 
     cdef int put_packed(self, Py_ssize_t i, object packed) except -1:
-        if i < self.n_places():
-            self.saved[i] = packed
+        cdef list saved = self.kept()
+        if saved is not None:
+            saved[i] = packed
         return 0
 
     @property
@@ -155,7 +172,8 @@ cdef class PyNode(Node):
         return True
 
     cdef int release_variables(self, object freed_by) except -1:
-        self.saved = self.versions = self.saved_outputs = self.to_save = None
+        self.forget()
+        self.to_save = None
         self.freed_by = freed_by
         return 0
 
@@ -255,7 +273,7 @@ def apply_function(PyNode node not None, forward, args, setup_context=None):
 
 cdef long long saved_bytes(PyNode node) except -1:
     cdef long long found = 0
-    for value in node.saved or ():
+    for value in node.kept() or ():
         if isinstance(value, Tensor):
             found += <long long>(<Tensor>value).array.nbytes
     return found
@@ -360,7 +378,7 @@ cdef int check_marks(PyNode node, tuple args, tuple results) except -1:
         t = <Tensor>value
         if not gets_history(node, t):
             continue
-        if requires_grad(t) and (grad_fn_of(t) if is_changeable(t) else t.grad_fn_) is None:
+        if requires_grad(t) and (grad_fn_of(t) is None if is_changeable(t) else t.grad_fn_ is None):
             raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
         if t.view is not None and len(results) > 1:
             raise RuntimeError(wording().DIRTY_VIEW_OF_SEVERAL)
@@ -394,8 +412,7 @@ cdef Tensor with_history(PyNode node, Tensor t, int nr, bint is_input):
         pass
     elif t.grad_fn_ is not None or t.flags & REQUIRES_GRAD:
         t = alias(t)
-    t.grad_fn_ = node
-    t.output_nr_ = nr
+    set_history(t, node, nr)
     t.flags |= REQUIRES_GRAD
     if t.view is not None:
         t.view.creation_meta = VIEW_CUSTOM_FUNCTION

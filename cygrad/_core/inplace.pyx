@@ -25,8 +25,8 @@ from cygrad._core.node cimport begin_node, forbid_making, set_meta
 from cygrad._core.opdef cimport ELEMENTWISE, OpDef, OpNode, lookup
 from cygrad._core.state cimport INFERENCE, NO_GRAD, is_recording, thread_state
 from cygrad._core.tensor cimport (
-    IS_INFERENCE, REQUIRES_GRAD, RETAINS_GRAD, VIEW_DEFAULT, WAS_WRAPPED, Tensor, grad_fn_of, requires_grad,
-    version_of, wrap, wrap_in_mode)
+    IS_INFERENCE, REQUIRES_GRAD, RETAINS_GRAD, VIEW_DEFAULT, WAS_WRAPPED, Tensor, grad_fn_of, held_array,
+    replace_history, requires_grad, set_array, set_history, version_of, wrap, wrap_in_mode)
 from cygrad._core import faults, messages
 from cygrad._kernels.anywhere cimport may_overlap
 from cygrad._kernels.arrays cimport is_on_cpu
@@ -165,8 +165,7 @@ cdef int take_shape(Tensor out, object array, bint warns) except -1:
         messages.output_resized(out.array.shape, array.shape)
     if found is None:
         check_resizable(out)
-    out.array = blank if found is None else found
-    return 0
+    return set_array(out, blank if found is None else found)
 
 
 cdef inline bint is_dense(object a) except -1:
@@ -190,12 +189,12 @@ cdef bint splits_view(Tensor t):
 
 
 cdef tuple geometry_of_base(Tensor t):
-    array = as_parts(t.view.base.array) if splits_base(t) else t.view.base.array
+    array = as_parts(t.view.base.array) if splits_base(t) else held_array(t.view.base)
     return array.shape, array.strides
 
 
 cdef tuple geometry_in_base(Tensor t):
-    array = as_parts(t.array) if splits_view(t) else t.array
+    array = as_parts(t.array) if splits_view(t) else held_array(t)
     return array.shape, array.strides, distance(array, t.view.base.array)
 
 
@@ -231,8 +230,8 @@ cdef int rebase_history(Tensor t, Node node) except -1:
     take_edges(copy, base, node)
     set_meta(copy, base.array)
     give_history(base, copy)
-    regenerate(t)
-    return 0
+    with cython.critical_section(t):
+        return regenerate(t)
 
 
 cdef int take_edges(CopySlices copy, Tensor base, Node node) except -1:
@@ -254,18 +253,23 @@ cdef int add_edge_to(Node node, Tensor base) except -1:
 
 
 cdef int give_history(Tensor t, Node node) except -1:
-    cdef Node former = t.grad_fn_
-    if t.flags & RETAINS_GRAD and former is not None and former.hooks is not None and former.hooks.retains:
-        hooks = node.ensure_hooks()
-        hooks.retains = {0: former.hooks.retains.pop(t.output_nr_)}
-    t.grad_fn_ = node
-    t.output_nr_ = 0
+    keep_retained(t, node)
+    set_history(t, node, 0)
     t.flags |= REQUIRES_GRAD
     return 0
 
 
+cdef int keep_retained(Tensor t, Node node) except -1:
+    """What `retain_grad` asked for goes on to the new history."""
+    cdef Node former = t.grad_fn_
+    if t.flags & RETAINS_GRAD and former is not None and former.hooks is not None and former.hooks.retains:
+        hooks = node.ensure_hooks()
+        hooks.retains = {0: former.hooks.retains.pop(t.output_nr_)}
+    return 0
+
+
 cdef int regenerate(Tensor t) except -1:
-    """Make the `grad_fn` of a view right again after its memory was changed."""
+    """Make the `grad_fn` of a view, whose lock the caller holds, right again after its memory was changed."""
     cdef Tensor base = t.view.base
     cdef OpNode node, parts
     if (t.grad_fn_ is None and not base.flags & REQUIRES_GRAD) or not lies_in_base(t):
@@ -285,7 +289,9 @@ cdef int regenerate(Tensor t) except -1:
         parts, node = node, view_node("view_as_complex", t, None)
         node.add_edge(parts, 0)
     set_meta(node, t.array)
-    give_history(t, node)
+    keep_retained(t, node)
+    replace_history(t, node, 0)
+    t.flags |= REQUIRES_GRAD
     t.view.attr_version = version_of(t)
     return 0
 

@@ -46,6 +46,13 @@ cdef class NodeHooks:
     cdef dict retains                   # {output number: weak reference to the tensor whose .grad is kept}
     cdef object post_accumulate         # {id: f(tensor)}, AccumulateGrad only
 
+cdef enum:                              # for `hooks_of`
+    PRE
+    POST
+    TENSOR_PRE
+    RETAINS
+    POST_ACCUMULATE
+
 cdef class Node:
     # edges to the nodes of the inputs: target (node, leaf tensor or None; Note [Leaf edges] in node.pyx) and
     # which of its outputs the input was
@@ -87,6 +94,7 @@ cdef class Node:
     cdef int target_nr(self, int i) noexcept
 
 cdef int forbid_making(type cls) except -1
+cdef object hooks_of(Node node, int kind)               # the dictionary, made if missing
 cdef int begin_node(Node node, ThreadState* state) except -1     # sequence number and site of a new node
 cdef int set_meta(Node node, object array) except -1
 cdef int set_metas(Node node, tuple arrays) except -1            # of several outputs

@@ -148,7 +148,9 @@ cdef class Node:
     def metadata(self):
         """A dictionary for the user's own notes on this node."""
         if self.metadata_ is None:
-            self.metadata_ = {}
+            with cython.critical_section(self):
+                if self.metadata_ is None:
+                    self.metadata_ = {}
         return self.metadata_
 
     @property
@@ -179,7 +181,9 @@ cdef class Node:
 
     cdef NodeHooks ensure_hooks(self):
         if self.hooks is None:
-            self.hooks = NodeHooks.__new__(NodeHooks)
+            with cython.critical_section(self):
+                if self.hooks is None:
+                    self.hooks = NodeHooks.__new__(NodeHooks)
         return self.hooks
 
     def register_hook(self, fn):
@@ -187,20 +191,14 @@ cdef class Node:
 
         Returns a handle with `remove()`.
         """
-        cdef NodeHooks hooks = self.ensure_hooks()
-        if hooks.post is None:
-            hooks.post = HookDict()
-        return RemovableHandle.add(hooks.post, fn)
+        return RemovableHandle.add(hooks_of(self, POST), fn)
 
     def register_prehook(self, fn):
         """Call `fn(grad_outputs)` each time before this node runs; it may return other grad_outputs.
 
         Returns a handle with `remove()`.
         """
-        cdef NodeHooks hooks = self.ensure_hooks()
-        if hooks.pre is None:
-            hooks.pre = HookDict()
-        return RemovableHandle.add(hooks.pre, fn)
+        return RemovableHandle.add(hooks_of(self, PRE), fn)
 
     @property
     def _hooks(self):
@@ -212,6 +210,30 @@ cdef class Node:
     @property
     def _register_hook_dict(self):
         return self.hooks.tensor_pre if self.hooks is not None else None
+
+
+cdef object hooks_of(Node node, int kind):
+    cdef NodeHooks hooks = node.ensure_hooks()
+    with cython.critical_section(hooks):        # two threads may want the first one
+        if kind == PRE:
+            if hooks.pre is None:
+                hooks.pre = HookDict()
+            return hooks.pre
+        if kind == POST:
+            if hooks.post is None:
+                hooks.post = HookDict()
+            return hooks.post
+        if kind == TENSOR_PRE:
+            if hooks.tensor_pre is None:
+                hooks.tensor_pre = {}
+            return hooks.tensor_pre
+        if kind == RETAINS:
+            if hooks.retains is None:
+                hooks.retains = {}
+            return hooks.retains
+        if hooks.post_accumulate is None:
+            hooks.post_accumulate = HookDict()
+        return hooks.post_accumulate
 
 
 def _refuse_to_make(cls, *args, **kwargs):

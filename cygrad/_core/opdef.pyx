@@ -434,7 +434,8 @@ cdef class OpNode(Node):
         """(what is saved as input 0, 1, 2 or, for 3, as result; which output that is or -1; have they been freed)."""
         if not 0 <= i < self.n_places():
             raise IndexError(f"a node has the places 0 to 3, not {i}")
-        return self.value_in(i), self.output_in(i), self.freed_by is not None
+        with cython.critical_section(self):
+            return self.value_in(i), self.output_in(i), self.freed_by is not None
 
     cdef Py_ssize_t n_places(self):
         return 4
@@ -468,7 +469,8 @@ cdef class OpNode(Node):
 
     def __getattr__(self, str name):
         from cygrad._core.saved_attributes import read
-        return read(self, self.op, name)
+        with cython.critical_section(self):     # another thread may free what this one reads
+            return read(self, self.op, name)
 
 forbid_making(OpNode)
 

@@ -34,8 +34,8 @@ from cygrad._core.state cimport (
 from cygrad._core.tensor cimport (
     CUT_INFERENCE, CUT_NO_GRAD, CUT_NON_DIFFERENTIABLE, CUT_NONE, IS_INFERENCE, IS_VOLATILE, REQUIRES_GRAD,
     KEEPS_CLASS, VIEW_DEFAULT, VIEW_INFERENCE, VIEW_MULTI_OUTPUT, VIEW_NO_GRAD, WAS_WRAPPED, Tensor, ViewMeta, alias,
-    become_volatile, bump, counter_of, cut, dtype_of, grad_fn_of, is_dual, is_tensor, requires_grad, version_of, wrap,
-    wrap_as, wrap_like)
+    become_volatile, bump, counter_of, cut, dtype_of, grad_fn_of, held_array, is_dual, is_tensor, requires_grad,
+    version_of, wrap, wrap_as, wrap_like)
 from cygrad._core import messages
 from cygrad._kernels import blocks, gpu
 from cygrad._kernels.anywhere cimport cast, typenum_of
@@ -55,7 +55,11 @@ cdef inline unsigned int watched(Tensor t) noexcept:
 
 cdef inline object edge_target(Tensor t):
     """Where the edge of an input that requires grad points: its node, or the leaf itself."""
-    cdef object node = grad_fn_of(t) if t.view is not None else t.grad_fn_
+    cdef object node
+    if t.view is not None:
+        node = grad_fn_of(t)
+    else:
+        node = t.grad_fn_       # read once, as in `held_array`
     if node is None:            # a view of a leaf, made in no_grad mode, collects nothing
         return t if t.flags & REQUIRES_GRAD else None
     return node
@@ -457,7 +461,7 @@ cpdef Tensor apply1(OpDef op, object a, object out):
 
 cpdef Tensor apply1_args(OpDef op, object a, tuple args, object out):
     cdef Tensor t = tensor_argument(op, a, "input", 1)
-    array = run_kernel(op, (t.array,), args, out_argument(op, out))
+    array = run_kernel(op, (held_array(t),), args, out_argument(op, out))
     if out is None:
         return record1(op, array, t, args)
     return write_into(op, out, array, (t,), args)
@@ -489,7 +493,7 @@ cdef inline object operand(OpDef op, object value, str name, int position):
 cpdef Tensor apply_n(OpDef op, tuple inputs, tuple args=None, object out=None):
     """`inputs` are tensors, None or numbers; the kernel gets arrays in their place."""
     mark_start()
-    arrays = tuple([(<Tensor>value).array if isinstance(value, Tensor) else value for value in inputs])
+    arrays = tuple([held_array(<Tensor>value) if isinstance(value, Tensor) else value for value in inputs])
     array = run_kernel(op, arrays, args or (), out_argument(op, out))
     if out is None:
         return record_n(op, array, inputs, args)

@@ -514,7 +514,8 @@ def unfitted(Node node, grad, unsigned long long unwanted=0):
     cdef unsigned long long former = state.unwanted
     state.unwanted = unwanted
     try:
-        return results_of(node, node.call(grad))
+        with cython.critical_section(node):
+            return results_of(node, node.call(grad))
     finally:
         state.unwanted = former
 

@@ -1,6 +1,8 @@
 """Tensor, VersionCounter, ViewMeta: the data."""
 
 cimport numpy as cnp
+from cpython.object cimport PyObject
+
 from cygrad._core.dtypes cimport dtype
 from cygrad._core.node cimport Node
 
@@ -71,12 +73,24 @@ cdef inline bint is_dual(Tensor t) noexcept:
     """Has it a tangent, or had it one?"""
     return t.tangents is not None or (t.view is not None and t.view.base.tangents is not None)
 
+cdef inline object held_array(Tensor t):
+    """The array. Where Cython would read the field twice (after `return`, in a tuple, before `if`), to count a reference
+    and to use it, another thread might replace it between: this reads it once."""
+    cdef PyObject* array = <PyObject*>t.array
+    return <object>array
+
 cdef inline long version_of(Tensor t) noexcept:
     return 0 if t.counter is None else t.counter.version
 
 cdef Tensor wrap(object array)                          # a fresh tensor around an array
 cdef Tensor wrap_as(Tensor like, object array)          # the same, of the class of `like`; plain inside a backward pass
 cdef Tensor wrap_in_mode(object array)                  # the same; in inference mode an inference tensor
+cdef int set_array(Tensor t, object array) except -1    # of a tensor that other threads may know: Note [Former values]
+cdef int set_grad(Tensor t, Tensor grad) except -1      # the same, in let_go.h
+cdef int set_history(Tensor t, Node node, int output_nr) except -1
+cdef int replace_history(Tensor t, Node node, int output_nr) except -1      # the caller holds the lock of `t`
+cdef int set_tangents(Tensor t, dict tangents) except -1
+cdef dict own_attributes(Tensor t)                      # made if missing
 cdef VersionCounter counter_of(Tensor t)                # made if missing
 cdef int bump(Tensor t, object op_name) except -1       # count an in-place change, with its site
 cdef Node grad_fn_of(Tensor t)                          # up to date for views; None for leaves

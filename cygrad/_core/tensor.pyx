@@ -11,7 +11,7 @@ the version is 0. The counter also keeps the last change's op and site, for the 
 cimport cython
 cimport numpy as cnp
 from cpython.object cimport PyObject
-from numpy cimport ndarray, PyArray_TYPE
+from numpy cimport ndarray, PyArray_NBYTES, PyArray_TYPE
 
 from cygrad._core.dtypes cimport default_dtype, dtype_of_num, is_float_num
 from cygrad._core.state cimport FORWARD, INFERENCE, current_site, thread_state
@@ -29,6 +29,7 @@ cimport cygrad._ops.pointwise as pointwise
 cimport cygrad._ops.products as products
 cimport cygrad._ops.views as views
 
+import gc
 from numbers import Number
 
 import numpy as np
@@ -50,6 +51,14 @@ cdef extern from "Python.h":
     unsigned long Py_TPFLAGS_IMMUTABLETYPE
     void PyType_Modified(PyTypeObject* type)
     int PyObject_GenericSetAttr(object o, object name, PyObject* value) except -1
+
+cdef extern from "let_go.h":
+    void cygrad_let_go(PyObject* value, size_t bytes) noexcept
+    void cygrad_let_all_go() noexcept
+    bint CYGRAD_LETS_WAIT
+
+cdef enum:
+    MANY_BYTES = 1 << 21            # by which memory of unknown size is counted
 
 
 @cython.final
@@ -132,19 +141,20 @@ cdef class Tensor:
     @property
     def grad(self):
         """The gradient that `backward()` accumulated here: a tensor of the same shape, or None."""
-        if self.grad_ is None and self.grad_fn_ is not None and not self.flags & RETAINS_GRAD:
+        cdef Tensor grad = self.grad_
+        if grad is None and self.grad_fn_ is not None and not self.flags & RETAINS_GRAD:
             faults.warn_non_leaf_grad(self.grad_fn_)
-        return self.grad_
+        return grad
 
     @grad.setter
     def grad(self, value):
         if value is not None:
             messages.check_grad_assignment(self, value)
-        self.grad_ = value
+        set_grad(self, value)
 
     @grad.deleter
     def grad(self):
-        self.grad_ = None
+        set_grad(self, None)
 
     @property
     def data(self):
@@ -157,7 +167,7 @@ cdef class Tensor:
     @data.setter
     def data(self, value):
         messages.check_data_assignment(self, value)
-        self.array = (<Tensor>value).array
+        set_array(self, (<Tensor>value).array)
 
     @data.deleter
     def data(self):
@@ -311,9 +321,7 @@ cdef class Tensor:
         except AttributeError:
             if hasattr(type(self), name):
                 raise
-            if self.attributes is None:
-                self.attributes = {}
-            self.attributes[name] = value
+            own_attributes(self)[name] = value
 
     def __getattr__(self, str name):
         if self.attributes is not None and name in self.attributes:
@@ -512,6 +520,68 @@ cdef Tensor wrap_in_mode(object array):
     return t
 
 
+cdef inline size_t bytes_of(object array) noexcept:
+    return PyArray_NBYTES(<ndarray>array) if type(array) is ndarray else MANY_BYTES
+
+
+cdef int set_array(Tensor t, object array) except -1:
+    cdef object former
+    with cython.critical_section(t):
+        former = t.array
+        t.array = array
+    cygrad_let_go(<PyObject*>former, bytes_of(former))
+    return 0
+
+
+cdef int set_grad(Tensor t, Tensor grad) except -1:
+    cdef Tensor former
+    with cython.critical_section(t):
+        former = t.grad_
+        t.grad_ = grad
+    if former is not None:
+        cygrad_let_go(<PyObject*>former, bytes_of(former.array))
+    return 0
+
+
+cdef int set_history(Tensor t, Node node, int output_nr) except -1:
+    with cython.critical_section(t):
+        return replace_history(t, node, output_nr)
+
+
+cdef int replace_history(Tensor t, Node node, int output_nr) except -1:
+    cdef Node former = t.grad_fn_
+    t.grad_fn_ = node
+    t.output_nr_ = output_nr
+    if node is None or former is not node.edge0:       # which holds it
+        cygrad_let_go(<PyObject*>former, MANY_BYTES)
+    return 0
+
+
+cdef int set_tangents(Tensor t, dict tangents) except -1:
+    cdef dict former
+    with cython.critical_section(t):
+        former = t.tangents
+        t.tangents = tangents
+    cygrad_let_go(<PyObject*>former, MANY_BYTES)
+    return 0
+
+
+def _before_collection(phase, info):
+    if phase == "start":
+        cygrad_let_all_go()
+
+if CYGRAD_LETS_WAIT:
+    gc.callbacks.append(_before_collection)
+
+
+cdef dict own_attributes(Tensor t):
+    if t.attributes is None:
+        with cython.critical_section(t):
+            if t.attributes is None:
+                t.attributes = {}
+    return t.attributes
+
+
 cdef VersionCounter counter_of(Tensor t):
     if t.counter is None:
         with cython.critical_section(t):
@@ -526,8 +596,10 @@ cdef int bump(Tensor t, object op_name) except -1:
         return 0
     counter = counter_of(t)
     counter.version += 1
-    counter.op_name = op_name
-    counter.code = current_site(&counter.lasti)
+    code = current_site(&counter.lasti)
+    if counter.code is not code or counter.op_name is not op_name:
+        with cython.critical_section(counter):
+            counter.op_name, counter.code = op_name, code
     return 0
 
 
@@ -546,7 +618,8 @@ cdef Node grad_fn_of(Tensor t):
         with cython.critical_section(t):
             if t.view.attr_version != version_of(t):
                 regenerate(t)
-    return t.grad_fn_
+    cdef PyObject* node = <PyObject*>t.grad_fn_     # read once, as in `held_array`
+    return <Node>node
 
 
 cdef dtype dtype_of(Tensor t):
@@ -566,14 +639,23 @@ cdef Tensor alias(Tensor t, bint keep_class=False):
 cdef int cut(Tensor out, Tensor source, int kind, object name) except -1:
     """Note on `out` that the gradient of `source` stops here; if it had none, where it stopped before."""
     if source.flags & REQUIRES_GRAD:
-        out.origin_code = current_site(&out.origin_lasti)
+        set_origin(out, current_site(&out.origin_lasti), name)
         out.origin_kind = kind
-        out.origin_name = name
     elif out is not source and source.origin_kind != CUT_NONE:
-        out.origin_code = source.origin_code
+        set_origin(out, source.origin_code, source.origin_name)
         out.origin_lasti = source.origin_lasti
         out.origin_kind = source.origin_kind
-        out.origin_name = source.origin_name
+    return 0
+
+
+cdef inline int set_origin(Tensor out, object code, object name) except -1:
+    if out.origin_code is None:             # a new tensor
+        out.origin_code, out.origin_name = code, name
+    elif out.origin_code is not code or out.origin_name is not name:
+        with cython.critical_section(out):
+            former = out.origin_code, out.origin_name
+            out.origin_code, out.origin_name = code, name
+        cygrad_let_go(<PyObject*>former, 0)
     return 0
 
 
@@ -581,8 +663,7 @@ cdef int become_volatile(Tensor out) except -1:
     """What a volatile tensor was written into is volatile from now on, and so is what it is a view of."""
     cdef Tensor t
     for t in (out,) if out.view is None else (out, out.view.base):
-        t.grad_fn_ = None
-        t.output_nr_ = 0
+        set_history(t, None, 0)
         t.flags = (t.flags & ~REQUIRES_GRAD) | IS_VOLATILE
     return 0
 

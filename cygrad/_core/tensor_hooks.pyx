@@ -5,11 +5,11 @@ from weakref import ref
 
 from cygrad._core.accumulate cimport AccumulateGrad, keep_leaf
 from cygrad._core.dtypes cimport is_float_num
-from cygrad._core.node cimport Node
+from cygrad._core.node cimport POST_ACCUMULATE, RETAINS, TENSOR_PRE, Node, hooks_of
 from cygrad._core.state cimport FORWARD, thread_state
 from cygrad._core.tensor cimport (
     CUT_DETACH, IS_VOLATILE, REQUIRES_GRAD, RETAINS_GRAD, Tensor, accumulator_of, bind_methods, cut, dtype_of,
-    grad_fn_of, requires_grad, set_leaf_requires_grad)
+    grad_fn_of, requires_grad, set_grad, set_history, set_leaf_requires_grad, set_tangents)
 from cygrad._core import messages
 from cygrad._core.hooks import HookDict, RemovableHandle
 
@@ -25,13 +25,7 @@ def register_hook(Tensor self not None, hook):
     node = grad_fn_of(self)
     if node is None:
         node = accumulator_of(self)
-    hooks = node.ensure_hooks()
-    if hooks.tensor_pre is None:
-        hooks.tensor_pre = {}
-    table = hooks.tensor_pre.get(self.output_nr_)
-    if table is None:
-        table = hooks.tensor_pre[self.output_nr_] = HookDict()
-    return RemovableHandle.add(table, hook)
+    return RemovableHandle.add(hooks_of(node, TENSOR_PRE).setdefault(self.output_nr_, HookDict()), hook)
 
 
 def register_post_accumulate_grad_hook(Tensor self not None, hook):
@@ -40,10 +34,7 @@ def register_post_accumulate_grad_hook(Tensor self not None, hook):
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
     if grad_fn_of(self) is not None:
         raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
-    hooks = accumulator_of(self).ensure_hooks()
-    if hooks.post_accumulate is None:
-        hooks.post_accumulate = HookDict()
-    return RemovableHandle.add(hooks.post_accumulate, hook)
+    return RemovableHandle.add(hooks_of(accumulator_of(self), POST_ACCUMULATE), hook)
 
 
 def _backward_hooks(Tensor self not None):
@@ -75,10 +66,7 @@ def retain_grad(Tensor self not None):
 
 
 cdef int note_retains_grad(Tensor t, Node node) except -1:
-    hooks = node.ensure_hooks()
-    if hooks.retains is None:
-        hooks.retains = {}
-    hooks.retains[t.output_nr_] = ref(t)
+    hooks_of(node, RETAINS)[t.output_nr_] = ref(t)
     return 0
 
 
@@ -117,9 +105,8 @@ def detach_(Tensor self not None):
         from cygrad._core.tangents import flush
         flush()
     hooks = self._backward_hooks
-    self.grad_fn_ = None
-    self.tangents = None
-    self.output_nr_ = 0
+    set_history(self, None, 0)
+    set_tangents(self, None)
     self.flags &= ~REQUIRES_GRAD
     if hooks is not None:           # which stay the tensor's
         accumulator_of(self).ensure_hooks().tensor_pre = {0: hooks}
@@ -135,7 +122,8 @@ def _accumulate_grad(Tensor self not None):
 
 def _get_grad(Tensor self not None):
     """`grad`, without the warning that a non-leaf has none."""
-    return self.grad_
+    grad = self.grad_           # read once
+    return grad
 
 
 def _set_grad(Tensor self not None, value):
@@ -143,7 +131,7 @@ def _set_grad(Tensor self not None, value):
 
 
 def _delete_grad(Tensor self not None):
-    self.grad_ = None
+    set_grad(self, None)
 
 
 def volatile(Tensor self not None):

@@ -18,7 +18,7 @@ from cygrad._core.record cimport (
     apply1, apply2, apply_n, as_type, may_write_directly, operate2, prepared, promoted, record1, record2, result_type, run2,
     tensor_argument, write_into)
 from cygrad._core.state cimport FORWARD, IN_RULE, ThreadState, thread_state
-from cygrad._core.tensor cimport Tensor, dtype_of, is_tensor, wrap
+from cygrad._core.tensor cimport Tensor, dtype_of, held_array, is_tensor, wrap
 from cygrad._core import messages
 from cygrad._core.operands import unsupported_operand
 cimport cygrad._kernels.elementwise as kernels
@@ -136,7 +136,7 @@ cdef Tensor scaled(OpDef op, object input, object other, object alpha, Tensor ou
     """The op on `input` and `alpha * other`, recorded as one."""
     cdef dtype kind = result_type((input, other))
     cdef object a = as_type(input, kind), b = as_type(other, kind), array = None
-    cdef object target = None if out is None else out.array
+    cdef object target = None if out is None else held_array(out)
     cdef bint is_large = is_on_cpu(a) and PyArray_SIZE(<ndarray>a) > FEW
     if is_large and kind.category == FLOATING and type(alpha) in (float, int):
         array = add_scaled(a, b, -alpha if op is SUB else alpha, target)
@@ -365,7 +365,7 @@ cpdef Tensor pow(object input, object exponent, Tensor out=None):
         if is_on_cpu(t.array) and out is None:
             array = kernels.power(<ndarray>t.array, exponent)
         else:
-            array = blocks.result_for(None if out is None else out.array, power, t.array, exponent)
+            array = blocks.result_for(None if out is None else held_array(out), power, t.array, exponent)
     else:
         array = run2(POW, t, exponent, None)
     return record1(POW, array, t, (exponent,)) if out is None else write_into(POW, out, array, (t,), (exponent,))

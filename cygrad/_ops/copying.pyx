@@ -9,7 +9,7 @@ from cygrad._core.dtypes cimport COMPLEX, FLOATING, INTEGRAL, as_dtype, dtype, i
 from cygrad._core.opdef cimport FUNCTION_ONLY, LINEAR, MAY_OVERLAP, METHOD_ONLY, PRIVATE, OpDef, OpNode, op, variant
 from cygrad._core.opdef import publish
 from cygrad._core.record cimport begin_write, end_write, record1, record2
-from cygrad._core.tensor cimport Tensor, dtype_of, wrap
+from cygrad._core.tensor cimport Tensor, dtype_of, held_array, wrap
 from cygrad._core import memory_format as formats
 from cygrad._core import messages
 from cygrad._core.device import cpu_device, device as device_class
@@ -138,7 +138,7 @@ cdef Tensor converted(Tensor t, dtype wanted):
     if t.array.dtype.num == wanted.num:
         return t
     warn_of_lost_part(t, wanted)
-    array = cast(t.array.copy("C") if overlaps_itself(t.array) else t.array, wanted.num)
+    array = cast(t.array.copy("C") if overlaps_itself(t.array) else held_array(t), wanted.num)
     return record1(TO if wanted.category >= FLOATING else TO_INTEGER, array, t, None)
 
 
@@ -273,7 +273,7 @@ cdef object fill_array(object value, object numpy_dtype, str name):
     if isinstance(value, Tensor):
         if (<Tensor>value).array.ndim:
             raise checks.fill_of_dims(value)
-        return (<Tensor>value).array
+        return held_array(<Tensor>value)
     if isinstance(value, np.generic):
         value = value.item()
     if not isinstance(value, (int, float, complex)):

@@ -21,8 +21,8 @@ from cygrad._core.events cimport OP, WITH_OUT, mark_start, note_op
 from cygrad._core.inplace cimport check_memory, take_shape
 from cygrad._core.state cimport INFERENCE, NO_GRAD, ThreadState, thread_state
 from cygrad._core.tensor cimport (
-    CUT_DETACH, IS_INFERENCE, REQUIRES_GRAD, WAS_WRAPPED, Tensor, bump, cut, dtype_of, requires_grad as needs_grad,
-    wrap, wrap_like)
+    CUT_DETACH, IS_INFERENCE, REQUIRES_GRAD, WAS_WRAPPED, Tensor, bump, cut, dtype_of, held_array,
+    requires_grad as needs_grad, wrap, wrap_like)
 from cygrad._core import memory_format as formats
 from cygrad._core.device import check_device, default_device, defaults
 from cygrad._kernels import copying
@@ -178,7 +178,7 @@ cpdef Tensor delivered(object array, object out, object requires_grad, str funct
 
 
 cpdef Tensor from_values(object data, dtype wanted, object requires_grad, str function, object place=None):
-    cdef object array = (<Tensor>data).array if isinstance(data, Tensor) else data
+    cdef object array = held_array(<Tensor>data) if isinstance(data, Tensor) else data
     if is_forward():
         found = checks().of_samples(data, wanted, requires_grad)
         if found is not None:

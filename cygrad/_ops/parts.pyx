@@ -8,7 +8,7 @@ joined is new and contiguous.
 from cygrad._core.opdef cimport FUNCTION_ONLY, IS_PART, LINEAR, PRIVATE, SELECTS, VIEW, OpDef, OpNode, op
 from cygrad._core.opdef import publish
 from cygrad._core.record cimport record1, record_n, record_view, record_views, result_type, write_into
-from cygrad._core.tensor cimport Tensor, dtype_of, wrap
+from cygrad._core.tensor cimport Tensor, dtype_of, held_array, wrap
 from cygrad._core.dtypes import can_cast
 from cygrad._kernels.anywhere cimport (
     concatenate, copy_into, length_of, may_overlap, ndim_of, stack as stack_arrays, typenum_of, zeros_beside)
@@ -384,7 +384,7 @@ cdef object cat_array(tuple tensors, int dim):
     for t in tensors:
         if not is_skipped(t):
             arrays.append(t.array)
-    return concatenate(arrays or [(<Tensor>tensors[0]).array], dim, result_type(tensors).num)
+    return concatenate(arrays or [held_array(<Tensor>tensors[0])], dim, result_type(tensors).num)
 
 
 cdef Tensor joined_into(OpDef op, Tensor out, object array, tuple tensors):

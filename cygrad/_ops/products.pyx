@@ -16,7 +16,7 @@ from cygrad._core.opdef cimport FUNCTION_ONLY, IN0, IN1, IN2, METHOD_ONLY, PRODU
 from cygrad._core.opdef import publish
 from cygrad._core.record cimport record2, record_n, tensor_argument, write_into
 from cygrad._core.state cimport NO_GRAD, thread_state
-from cygrad._core.tensor cimport Tensor, wrap
+from cygrad._core.tensor cimport Tensor, held_array, wrap
 from cygrad._core import autocast
 from cygrad._core.operands import unsupported_operand
 cimport cygrad._kernels.anywhere as kernels
@@ -76,8 +76,8 @@ cpdef Tensor times(Tensor a, Tensor b, bint transpose_a, bint transpose_b):
     """The product, one or the other factor transposed and conjugated."""
     if thread_state().modes & NO_GRAD and category_of_num(a.array.dtype.num) != COMPLEX:
         # an ordinary backward pass records nothing: no need to make tensors of the transposed factors
-        return wrap(product(swap_last(a.array) if transpose_a else a.array,
-                            swap_last(b.array) if transpose_b else b.array))
+        return wrap(product(swap_last(a.array) if transpose_a else held_array(a),
+                            swap_last(b.array) if transpose_b else held_array(b)))
     return matmul(transpose(conjugate(a), -2, -1) if transpose_a else a,
                   transpose(conjugate(b), -2, -1) if transpose_b else b)
 

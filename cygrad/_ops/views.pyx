@@ -18,7 +18,8 @@ from cygrad._core.opdef import publish
 from cygrad._core.dual cimport begin_looking, end_carrying
 from cygrad._core.record cimport node_of, record1, record_view
 from cygrad._core.state cimport FORWARD, is_recording, thread_state
-from cygrad._core.tensor cimport CUT_NON_DIFFERENTIABLE, Tensor, alias as detached, bump, cut, requires_grad, version_of
+from cygrad._core.tensor cimport (
+    CUT_NON_DIFFERENTIABLE, Tensor, alias as detached, bump, cut, requires_grad, set_array, version_of)
 from cygrad._core import messages
 from cygrad._kernels.arrays cimport MAXDIMS
 from cygrad._kernels.strided cimport (
@@ -456,7 +457,7 @@ cpdef Tensor look_otherwise(OpDef op, Tensor x, object array, tuple args):
         node = node_of(op, (x,), args, &mask)
     if thread_state().modes & FORWARD:
         begin_looking(op, x, args)
-    x.array = array
+    set_array(x, array)
     bump(x, op.name + "_")
     if node is not None:
         set_meta(node, x.array)

@@ -1,6 +1,10 @@
 """Several threads: disjoint graphs, shared leaves, a shared graph, and what belongs to each thread alone."""
 
+import gc
+import subprocess
+import sys
 import threading
+import weakref
 
 import pytest
 
@@ -120,3 +124,99 @@ def test_numbers_of_nodes_count_in_each_thread():
         return (x * 2).grad_fn._sequence_nr() - (x * 3).grad_fn._sequence_nr()
 
     assert in_thread(work) == work() == -1
+
+
+REPLACED = """
+import threading, time
+import cygrad as torch
+
+x, w, y = torch.ones(4, requires_grad=True), torch.ones(4), torch.ones(4)
+h = x * 2
+
+def gradients():
+    x.grad = None
+    x.grad = torch.ones(4)
+
+def arrays():
+    w.data = torch.ones(4)
+
+def histories():
+    h.detach_()
+    for _ in range(30):
+        h.add_(x)
+
+def reads_gradient():
+    x.grad, x.grad, x.grad
+
+def reads_array():
+    w + y
+
+def reads_history():
+    h.is_leaf, h.is_leaf, h.grad_fn
+
+def repeat(work):
+    while time.monotonic() < end:
+        for _ in range(100):
+            work()
+
+end = time.monotonic() + 2
+threads = [threading.Thread(target=repeat, args=(work,)) for work in (REPLACES, REPLACES_TOO, READS)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(x.shape, w.tolist(), h.shape)
+"""
+
+
+@pytest.mark.parametrize(
+    "replaces, other, reads",
+    [
+        ("gradients", "gradients", "reads_gradient"),
+        ("arrays", "arrays", "reads_array"),
+        ("histories", "reads_history", "reads_history"),
+    ],
+)
+def test_what_one_thread_replaces_another_may_read(replaces, other, reads):
+    """Without the GIL a value could be freed between another thread's pointer to it and its reference."""
+    program = REPLACED.replace("REPLACES_TOO", other).replace("REPLACES", replaces).replace("READS", reads)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout) == (0, "torch.Size([4]) [1.0, 1.0, 1.0, 1.0] torch.Size([4])\n"), (
+        done.stderr
+    )
+
+
+def test_values_replaced_beside_a_thread_are_let_go():
+    """At the latest by the collector: without the GIL they are kept for as long as another thread may read them."""
+    x = leaf(1.0)
+    go_on = threading.Event()
+    thread = threading.Thread(target=go_on.wait)
+    thread.start()
+    try:
+        x.grad = torch.ones(1)
+        died = weakref.ref(x.grad)
+        x.grad = None
+        gc.collect()
+        assert died() is None
+    finally:
+        go_on.set()
+        thread.join()
+
+
+def test_many_values_replaced_beside_a_thread_do_not_pile_up():
+    """Of large memory as much waits as 32 MB, of small values 256."""
+    x = torch.zeros(1_000_000, requires_grad=True)
+    references = []
+    go_on = threading.Event()
+    thread = threading.Thread(target=go_on.wait)
+    thread.start()
+    gc.disable()
+    try:
+        for _ in range(30):
+            x.grad = torch.zeros(1_000_000)
+            references.append(weakref.ref(x.grad))
+        assert sum(reference() is not None for reference in references) <= 10
+    finally:
+        gc.enable()
+        go_on.set()
+        thread.join()
