@@ -8,12 +8,12 @@ import numpy as np
 
 from cygrad._core.dual cimport is_forward, note_read
 from cygrad._core.events cimport mark_start
+from cygrad._core.inplace cimport set_array, set_tangents as give_tangents
 from cygrad._core.opdef cimport OpDef, OpNode, is_op_node
 from cygrad._core.state cimport ThreadState, thread_state
 from cygrad._core.tensor cimport (
     IS_INFERENCE, IS_VOLATILE, WAS_WRAPPED, Tensor, alias, become, bind_methods, bump, held_array, own_attributes,
-    set_array, set_leaf_requires_grad, version_of, wrap)
-from cygrad._core.tensor cimport set_tangents as give_tangents
+    set_leaf_requires_grad, version_of, wrap)
 from cygrad._core import faults
 from cygrad._kernels.arrays cimport is_read_only
 

@@ -18,13 +18,12 @@ import time
 
 import numpy as np
 
-from cygrad._core.inplace cimport check_memory
+from cygrad._core.inplace cimport check_memory, set_grad
 from cygrad._core.node cimport begin_node, forbid_making
 from cygrad._core.opdef cimport OpDef, lookup
 from cygrad._core.state cimport INFERENCE, NO_GRAD, thread_state
 from cygrad._core.tensor cimport (
-    CUT_BACKWARD, IS_INFERENCE, REQUIRES_GRAD, Tensor, bump, cut, held_array, requires_grad, set_grad, wrap,
-    wrap_in_mode)
+    CUT_BACKWARD, IS_INFERENCE, REQUIRES_GRAD, Tensor, bump, cut, held_array, requires_grad, wrap, wrap_in_mode)
 from cygrad._core import messages
 from cygrad._core.hooks import check_post_accumulate_result
 from cygrad._kernels import gpu

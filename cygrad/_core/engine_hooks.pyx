@@ -7,10 +7,11 @@ For each node, as in PyTorch: the hooks of the tensors it computed, in the order
 the post-accumulate hooks come last.
 """
 
+from cygrad._core.inplace cimport set_grad
 from cygrad._core.node cimport Node
 from cygrad._core.opdef cimport lookup
 from cygrad._core.state cimport NO_GRAD, thread_state
-from cygrad._core.tensor cimport CUT_BACKWARD, Tensor, cut, set_grad
+from cygrad._core.tensor cimport CUT_BACKWARD, Tensor, cut
 
 from cygrad._core.hooks import check_hook_result, check_hook_results
 

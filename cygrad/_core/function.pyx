@@ -10,11 +10,11 @@ import numpy as np
 from cygrad._core.node cimport begin_node
 from cygrad._core.opdef cimport Packed
 from cygrad._core.events cimport FUNCTION, Events, begin_event, end_event, set_node
-from cygrad._core.inplace cimport check_inplace, rebase_history
+from cygrad._core.inplace cimport check_inplace, rebase_history, set_history
 from cygrad._core.state cimport FORWARD, NO_GRAD, ThreadState, is_recording, thread_state
 from cygrad._core.tensor cimport (
     CUT_NON_DIFFERENTIABLE, IS_INFERENCE, IS_VOLATILE, REQUIRES_GRAD, VIEW_CUSTOM_FUNCTION, VIEW_DEFAULT, VIEW_MULTI_OUTPUT,
-    Tensor, alias, bump, grad_fn_of, requires_grad, set_history, version_of, wrap)
+    Tensor, alias, bump, grad_fn_of, requires_grad, version_of, wrap)
 from cygrad._core.dtypes cimport dtype_of_num, is_float_num
 from cygrad._core import faults, messages
 

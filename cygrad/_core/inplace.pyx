@@ -17,8 +17,9 @@ other view of that base, has an outdated `grad_fn` now: it remembers the version
 """
 
 cimport cython
+from cpython.object cimport PyObject
 from numpy cimport (
-    NPY_ARRAY_C_CONTIGUOUS, NPY_ARRAY_F_CONTIGUOUS, NPY_ARRAY_WRITEABLE, PyArray_CHKFLAGS, ndarray)
+    NPY_ARRAY_C_CONTIGUOUS, NPY_ARRAY_F_CONTIGUOUS, NPY_ARRAY_WRITEABLE, PyArray_CHKFLAGS, PyArray_NBYTES, ndarray)
 
 from cygrad._core.dtypes cimport COMPLEX, category_of_num
 from cygrad._core.node cimport begin_node, forbid_making, set_meta
@@ -26,7 +27,9 @@ from cygrad._core.opdef cimport ELEMENTWISE, OpDef, OpNode, lookup
 from cygrad._core.state cimport INFERENCE, NO_GRAD, is_recording, thread_state
 from cygrad._core.tensor cimport (
     IS_INFERENCE, REQUIRES_GRAD, RETAINS_GRAD, VIEW_DEFAULT, WAS_WRAPPED, Tensor, grad_fn_of, held_array,
-    replace_history, requires_grad, set_array, set_history, version_of, wrap, wrap_in_mode)
+    requires_grad, version_of, wrap, wrap_in_mode)
+import gc
+
 from cygrad._core import faults, messages
 from cygrad._kernels.anywhere cimport may_overlap
 from cygrad._kernels.arrays cimport is_on_cpu
@@ -35,6 +38,80 @@ from cygrad._kernels.complex_parts import as_parts, from_parts, real_type
 from cygrad._kernels.copying import empty_like, on_memory_of
 from cygrad._kernels.strided_gradients import laid_out
 
+
+cdef extern from "let_go.h":
+    void cygrad_let_go(PyObject* value, size_t bytes) noexcept
+    void cygrad_let_all_go() noexcept
+    bint CYGRAD_LETS_WAIT
+
+cdef enum:
+    MANY_BYTES = 1 << 21            # by which memory of unknown size is counted
+
+
+# -- replacing what other threads may read: Note [Former values] in let_go.h ---------------------------------
+
+cdef int let_go(object former, size_t bytes) except -1:
+    """The caller has replaced `former`, which holds so much memory."""
+    cygrad_let_go(<PyObject*>former, bytes)
+    return 0
+
+
+cdef inline size_t bytes_of(object array) noexcept:
+    return PyArray_NBYTES(<ndarray>array) if type(array) is ndarray else MANY_BYTES
+
+
+cdef int set_array(Tensor t, object array) except -1:
+    cdef object former
+    with cython.critical_section(t):
+        former = t.array
+        t.array = array
+    let_go(former, bytes_of(former))
+    return 0
+
+
+cdef int set_grad(Tensor t, Tensor grad) except -1:
+    cdef Tensor former
+    with cython.critical_section(t):
+        former = t.grad_
+        t.grad_ = grad
+    if former is not None:
+        let_go(former, bytes_of(former.array))
+    return 0
+
+
+cdef int set_history(Tensor t, Node node, int output_nr) except -1:
+    with cython.critical_section(t):
+        return replace_history(t, node, output_nr)
+
+
+cdef int replace_history(Tensor t, Node node, int output_nr) except -1:
+    """The same under the lock of `t`, which the caller holds."""
+    cdef Node former = t.grad_fn_
+    t.grad_fn_ = node
+    t.output_nr_ = output_nr
+    if node is None or former is not node.edge0:       # which holds it
+        let_go(former, MANY_BYTES)
+    return 0
+
+
+cdef int set_tangents(Tensor t, dict tangents) except -1:
+    cdef dict former
+    with cython.critical_section(t):
+        former = t.tangents
+        t.tangents = tangents
+    let_go(former, MANY_BYTES)
+    return 0
+
+
+def _before_collection(phase, info):
+    if phase == "start":
+        cygrad_let_all_go()
+
+if CYGRAD_LETS_WAIT:
+    gc.callbacks.append(_before_collection)
+
+
+# -- checks, and the history of views ----------------------------------------------------------------------
 
 cdef int check_inplace(Tensor t, str op_name, bint recording) except -1:
     """Raise as PyTorch does if changing `t` would make a history that can not be right."""

@@ -85,11 +85,6 @@ cdef inline long version_of(Tensor t) noexcept:
 cdef Tensor wrap(object array)                          # a fresh tensor around an array
 cdef Tensor wrap_as(Tensor like, object array)          # the same, of the class of `like`; plain inside a backward pass
 cdef Tensor wrap_in_mode(object array)                  # the same; in inference mode an inference tensor
-cdef int set_array(Tensor t, object array) except -1    # of a tensor that other threads may know: Note [Former values]
-cdef int set_grad(Tensor t, Tensor grad) except -1      # the same, in let_go.h
-cdef int set_history(Tensor t, Node node, int output_nr) except -1
-cdef int replace_history(Tensor t, Node node, int output_nr) except -1      # the caller holds the lock of `t`
-cdef int set_tangents(Tensor t, dict tangents) except -1
 cdef dict own_attributes(Tensor t)                      # made if missing
 cdef VersionCounter counter_of(Tensor t)                # made if missing
 cdef int bump(Tensor t, object op_name) except -1       # count an in-place change, with its site

@@ -11,12 +11,12 @@ the version is 0. The counter also keeps the last change's op and site, for the 
 cimport cython
 cimport numpy as cnp
 from cpython.object cimport PyObject
-from numpy cimport ndarray, PyArray_NBYTES, PyArray_TYPE
+from numpy cimport ndarray, PyArray_TYPE
 
 from cygrad._core.dtypes cimport default_dtype, dtype_of_num, is_float_num
 from cygrad._core.state cimport FORWARD, INFERENCE, current_site, thread_state
 from cygrad._core.accumulate cimport new_accumulator
-from cygrad._core.inplace cimport regenerate
+from cygrad._core.inplace cimport let_go, regenerate, set_array, set_grad, set_history
 from cygrad._core.engine cimport run_backward
 from cygrad._kernels.arrays cimport is_on_cpu, keep_spare
 cimport cygrad._core.scalar as scalar
@@ -29,7 +29,6 @@ cimport cygrad._ops.pointwise as pointwise
 cimport cygrad._ops.products as products
 cimport cygrad._ops.views as views
 
-import gc
 from numbers import Number
 
 import numpy as np
@@ -51,14 +50,6 @@ cdef extern from "Python.h":
     unsigned long Py_TPFLAGS_IMMUTABLETYPE
     void PyType_Modified(PyTypeObject* type)
     int PyObject_GenericSetAttr(object o, object name, PyObject* value) except -1
-
-cdef extern from "let_go.h":
-    void cygrad_let_go(PyObject* value, size_t bytes) noexcept
-    void cygrad_let_all_go() noexcept
-    bint CYGRAD_LETS_WAIT
-
-cdef enum:
-    MANY_BYTES = 1 << 21            # by which memory of unknown size is counted
 
 
 @cython.final
@@ -520,60 +511,6 @@ cdef Tensor wrap_in_mode(object array):
     return t
 
 
-cdef inline size_t bytes_of(object array) noexcept:
-    return PyArray_NBYTES(<ndarray>array) if type(array) is ndarray else MANY_BYTES
-
-
-cdef int set_array(Tensor t, object array) except -1:
-    cdef object former
-    with cython.critical_section(t):
-        former = t.array
-        t.array = array
-    cygrad_let_go(<PyObject*>former, bytes_of(former))
-    return 0
-
-
-cdef int set_grad(Tensor t, Tensor grad) except -1:
-    cdef Tensor former
-    with cython.critical_section(t):
-        former = t.grad_
-        t.grad_ = grad
-    if former is not None:
-        cygrad_let_go(<PyObject*>former, bytes_of(former.array))
-    return 0
-
-
-cdef int set_history(Tensor t, Node node, int output_nr) except -1:
-    with cython.critical_section(t):
-        return replace_history(t, node, output_nr)
-
-
-cdef int replace_history(Tensor t, Node node, int output_nr) except -1:
-    cdef Node former = t.grad_fn_
-    t.grad_fn_ = node
-    t.output_nr_ = output_nr
-    if node is None or former is not node.edge0:       # which holds it
-        cygrad_let_go(<PyObject*>former, MANY_BYTES)
-    return 0
-
-
-cdef int set_tangents(Tensor t, dict tangents) except -1:
-    cdef dict former
-    with cython.critical_section(t):
-        former = t.tangents
-        t.tangents = tangents
-    cygrad_let_go(<PyObject*>former, MANY_BYTES)
-    return 0
-
-
-def _before_collection(phase, info):
-    if phase == "start":
-        cygrad_let_all_go()
-
-if CYGRAD_LETS_WAIT:
-    gc.callbacks.append(_before_collection)
-
-
 cdef dict own_attributes(Tensor t):
     if t.attributes is None:
         with cython.critical_section(t):
@@ -655,7 +592,7 @@ cdef inline int set_origin(Tensor out, object code, object name) except -1:
         with cython.critical_section(out):
             former = out.origin_code, out.origin_name
             out.origin_code, out.origin_name = code, name
-        cygrad_let_go(<PyObject*>former, 0)
+        let_go(former, 0)
     return 0
 
 

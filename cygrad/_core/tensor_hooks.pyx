@@ -5,11 +5,12 @@ from weakref import ref
 
 from cygrad._core.accumulate cimport AccumulateGrad, keep_leaf
 from cygrad._core.dtypes cimport is_float_num
+from cygrad._core.inplace cimport set_grad, set_history, set_tangents
 from cygrad._core.node cimport POST_ACCUMULATE, RETAINS, TENSOR_PRE, Node, hooks_of
 from cygrad._core.state cimport FORWARD, thread_state
 from cygrad._core.tensor cimport (
     CUT_DETACH, IS_VOLATILE, REQUIRES_GRAD, RETAINS_GRAD, Tensor, accumulator_of, bind_methods, cut, dtype_of,
-    grad_fn_of, requires_grad, set_grad, set_history, set_leaf_requires_grad, set_tangents)
+    grad_fn_of, requires_grad, set_leaf_requires_grad)
 from cygrad._core import messages
 from cygrad._core.hooks import HookDict, RemovableHandle
 
