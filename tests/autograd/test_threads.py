@@ -181,9 +181,7 @@ def test_what_one_thread_replaces_another_may_read(replaces, other, reads):
     """Without the GIL a value could be freed between another thread's pointer to it and its reference."""
     program = REPLACED.replace("REPLACES_TOO", other).replace("REPLACES", replaces).replace("READS", reads)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
-    assert (done.returncode, done.stdout) == (0, "torch.Size([4]) [1.0, 1.0, 1.0, 1.0] torch.Size([4])\n"), (
-        done.stderr
-    )
+    assert (done.returncode, done.stdout) == (0, "torch.Size([4]) [1.0, 1.0, 1.0, 1.0] torch.Size([4])\n"), done.stderr
 
 
 def test_values_replaced_beside_a_thread_are_let_go():
