@@ -259,6 +259,92 @@ def _exponential_to_gamma(p, q):
     return _gamma(Gamma(cygrad.ones_like(p.rate), p.rate), q)
 
 
+@register_kl(Beta, Uniform)
+def _beta_to_uniform(p, q):
+    found = (q.high - q.low).log() - p.entropy()
+    return found.masked_fill((q.low > 0) | (q.high < 1), cygrad.inf)
+
+
+@register_kl(Normal, Laplace)
+def _normal_to_laplace(p, q):
+    gap = (p.loc - q.loc) / (p.scale * math.sqrt(2))
+    distance = p.scale * (math.sqrt(2 / math.pi) * (-(gap**2)).exp() + math.sqrt(2) * gap * gap.erf())
+    return (2 * q.scale).log() + distance / q.scale - p.entropy()
+
+
+# Through the mean of log(x) for x drawn from p
+
+
+def _mean_log(low, high):
+    """Of uniform numbers between `low` and `high`."""
+    return (high.xlogy(high) - low.xlogy(low)) / (high - low) - 1
+
+
+def _to_gamma(p, q, mean_log):
+    c = q.concentration
+    return q.rate * p.mean - (c - 1) * mean_log - c.xlogy(q.rate) + c.lgamma() - p.entropy()
+
+
+@register_kl(Beta, Gamma)
+def _beta_to_gamma(p, q):
+    c = p.concentration1
+    return _to_gamma(p, q, c.digamma() - (c + p.concentration0).digamma())
+
+
+@register_kl(Pareto, Gamma)
+def _pareto_to_gamma(p, q):
+    found = _to_gamma(p, q, p.scale.log() + 1 / p.alpha)
+    return found.masked_fill(p.alpha <= 1, cygrad.inf)
+
+
+@register_kl(Uniform, Gamma)
+def _uniform_to_gamma(p, q):
+    return _to_gamma(p, q, _mean_log(p.low, p.high)).masked_fill(p.low < 0, cygrad.inf)
+
+
+@register_kl(Uniform, Beta)
+def _uniform_to_beta(p, q):
+    a, b = q.concentration1, q.concentration0
+    of_logs = (a - 1) * _mean_log(p.low, p.high) + (b - 1) * _mean_log(1 - p.high, 1 - p.low)
+    found = a.lgamma() + b.lgamma() - (a + b).lgamma() - of_logs - p.entropy()
+    return found.masked_fill((p.low < 0) | (p.high > 1), cygrad.inf)
+
+
+@register_kl(Uniform, Pareto)
+def _uniform_to_pareto(p, q):
+    found = (q.alpha + 1) * _mean_log(p.low, p.high) - q.alpha.log() - q.alpha.xlogy(q.scale) - p.entropy()
+    return found.masked_fill(p.low < q.scale, cygrad.inf)
+
+
+# Into Gumbel's distribution, of density exp(-z - exp(-z)) / scale
+
+
+def _to_gumbel(p, q, log_mean):
+    """`log_mean` is the logarithm of the mean of exp(-x / q.scale) for x drawn from p."""
+    return q.scale.log() + (p.mean - q.loc) / q.scale + (q.loc / q.scale + log_mean).exp() - p.entropy()
+
+
+@register_kl(Exponential, Gumbel)
+def _exponential_to_gumbel(p, q):
+    return _to_gumbel(p, q, -(1 / (p.rate * q.scale)).log1p())
+
+
+@register_kl(Gamma, Gumbel)
+def _gamma_to_gumbel(p, q):
+    return _to_gumbel(p, q, -p.concentration * (1 / (p.rate * q.scale)).log1p())
+
+
+@register_kl(Normal, Gumbel)
+def _normal_to_gumbel(p, q):
+    return _to_gumbel(p, q, (p.scale / q.scale) ** 2 / 2 - p.loc / q.scale)
+
+
+@register_kl(Uniform, Gumbel)
+def _uniform_to_gumbel(p, q):
+    width = (p.high - p.low) / q.scale
+    return _to_gumbel(p, q, (-(-width).expm1() / width).log() - p.low / q.scale)
+
+
 @register_kl(Bernoulli, Poisson)
 def _bernoulli_to_poisson(p, q):
     return q.rate - p.probs * q.rate.log() - p.entropy()
