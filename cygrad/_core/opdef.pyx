@@ -92,7 +92,7 @@ cdef extern from "by_keyword.h":
     bint check_calls "cygrad_check_calls"(object function, int least, int most, object look_again)
     void stand_before "cygrad_stand_before"(object function, object behind, bint in_place, object look_again)
     int asking "cygrad_asking", taken "cygrad_taken"
-    void let_override_ "cygrad_let_override"(object classes, object hand_over)
+    cpdef void let_override "cygrad_let_override"(object classes, object hand_over) noexcept    # see `overriding.py`
 
 
 registry = Registry()
@@ -633,10 +633,6 @@ def standing_before(behind, bint in_place=False):
         pass
     stand_before(standing, behind, in_place, look_again)
     return standing
-
-
-def let_override(classes, hand_over):
-    let_override_(classes, hand_over)   # the subclasses of Tensor in this set; see `overriding.py`
 
 
 def is_taken(becomes=None):
