@@ -46,6 +46,7 @@ cdef extern from "let_go.h":
 
 cdef enum:
     MANY_BYTES = 1 << 21            # by which memory of unknown size is counted
+    LARGE = 1 << 19                 # bytes of an array to compute which takes longer than to stop all threads
 
 
 # -- replacing what other threads may read: Note [Former values] in let_go.h ---------------------------------
@@ -56,8 +57,14 @@ cdef int let_go(object former, size_t bytes) except -1:
     return 0
 
 
-cdef inline size_t bytes_of(object array) noexcept:
-    return PyArray_NBYTES(<ndarray>array) if type(array) is ndarray else MANY_BYTES
+cdef int let_memory_go(object former, object array) except -1:
+    """The same for what holds an array; a large one does not wait, as there may be no memory for another."""
+    cdef bint is_known = type(array) is ndarray
+    cdef size_t size = PyArray_NBYTES(<ndarray>array) if is_known else MANY_BYTES
+    cygrad_let_go(<PyObject*>former, size)
+    if is_known and size >= LARGE:
+        cygrad_let_all_go()
+    return 0
 
 
 cdef int set_array(Tensor t, object array) except -1:
@@ -65,8 +72,7 @@ cdef int set_array(Tensor t, object array) except -1:
     with cython.critical_section(t):
         former = t.array
         t.array = array
-    let_go(former, bytes_of(former))
-    return 0
+    return let_memory_go(former, former)
 
 
 cdef int set_grad(Tensor t, Tensor grad) except -1:
@@ -74,9 +80,7 @@ cdef int set_grad(Tensor t, Tensor grad) except -1:
     with cython.critical_section(t):
         former = t.grad_
         t.grad_ = grad
-    if former is not None:
-        let_go(former, bytes_of(former.array))
-    return 0
+    return 0 if former is None else let_memory_go(former, former.array)
 
 
 cdef int set_history(Tensor t, Node node, int output_nr) except -1:

@@ -5,7 +5,8 @@
    afford. So readers take no lock, and whoever replaces an array, a gradient or a history holds the tensor's lock and
    then lets the former value go through here: where there are other threads it is kept until they all have stopped for
    a moment, which they do between instructions of Python only, never between a pointer and its reference. They are
-   stopped when so many values, or so much memory, are waiting, and before each collection of garbage. */
+   stopped when so many values, or so much memory, are waiting, for each large array, and before each collection of
+   garbage. */
 
 #ifndef CYGRAD_LET_GO_H
 #define CYGRAD_LET_GO_H
