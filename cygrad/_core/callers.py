@@ -7,6 +7,7 @@ import sys
 from cygrad._core.opdef import registry
 
 _TAKES = re.compile(r"takes (\d+) positional arguments but (\d+) were given")
+_NESTED = re.compile(r"\([^()]*\)|\[[^\[\]]*\]|<[^<>]*>")  # a tuple, a list or a class among arguments
 _POSITION = re.compile(r"argument '(\w+)' \(position \d+\)")
 
 
@@ -31,11 +32,14 @@ def as_called(text, plain, title, values):
     if match and match[1] in arguments:
         place = arguments.index(match[1]) + (not is_method)
         text = text.replace(match[0], f"argument '{match[1]}' (position {place})")
-    return _without_self(text) if is_method else text
+    return _without_self(text, len(values)) if is_method else text
 
 
-def _without_self(text):
-    text = re.sub(r"got \(Tensor(?:, )?", "got (", text, count=1)
+def _without_self(text, count):
+    """Without the first of so many arguments, where the text has them all."""
+    given = _NESTED.sub("", text.partition("got (")[2]).partition(")")[0]
+    if given.count(",") + 1 == count:
+        text = re.sub(r"got \(Tensor(?:, )?", "got (", text, count=1)
     text = re.sub(r"got \((\w+=[^)]*[^ ])\)", r"got (\1, )", text, count=1)  # as in PyTorch, if all have keywords
     match = _TAKES.search(text)
     if match and match[1] != "1":

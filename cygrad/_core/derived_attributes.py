@@ -41,10 +41,9 @@ def _numbered(place, *names):
     return lambda node: names.index(node.args[place])
 
 
-def _in_elements(node, lengths):
-    """Lengths in bytes as numbers of elements."""
+def _strides_in_elements(node):
     size = node._input_metadata[0].dtype.itemsize
-    return tuple(length // size for length in lengths)
+    return tuple(length // size for length in node.args[0][1])
 
 
 def _shape_of(i):
@@ -58,10 +57,6 @@ def _shape_of(i):
         return tuple(target._input_metadata[number].shape if leaf is None else leaf.shape)
 
     return found
-
-
-def _strides_of(i):
-    return lambda node: _saved(node, i).stride()
 
 
 def _saved(node, i):
@@ -84,7 +79,7 @@ def _result_shape(node):
 _SIZES = {"self_sym_sizes": _shape_of(0)}
 _OF_MEAN = {**_SIZES, "self_sym_numel": lambda node: prod(_shape_of(0)(node))}
 _UPSAMPLED = {**_SIZES, "output_size": lambda node: _result_shape(node)[2:]}
-_POOLED = {name: _argument(2, i) for i, name in enumerate("kernel_size stride padding dilation ceil_mode".split())}
+_POOLED = {name: _argument(2, i) for name, i in (("kernel_size", 0), ("padding", 2), ("dilation", 3), ("ceil_mode", 4))}
 _COLUMNS = {name: _argument(i) for i, name in enumerate("kernel_size dilation padding stride".split(), 1)}
 _SAMPLED = {
     "align_corners": _argument(3),
@@ -94,10 +89,9 @@ _SAMPLED = {
 _UNWEIGHTED = {"weight": _constant(None)}
 
 
-def _geometry_of(*names):
-    """Sizes and strides of inputs of a product."""
-    sizes = {f"{name}_sym_sizes": _shape_of(i) for name, i in names}
-    return sizes | {f"{name}_sym_strides": _strides_of(i) for name, i in names}
+def _sizes_of(*names):
+    """Sizes of inputs of a product."""
+    return {f"{name}_sym_sizes": _shape_of(i) for name, i in names}
 
 
 DERIVED = {  # name of a node: {name of an attribute: a function of the node}
@@ -106,11 +100,9 @@ DERIVED = {  # name of a node: {name of an attribute: a function of the node}
         "batch1_sym_argsize_1": _length_of(1, 1),
         "batch2_sym_argsize_2": _length_of(2, 2),
     },
-    "AddmmBackward0": _geometry_of(("mat1", 1), ("mat2", 2)),
     "AsStridedBackward0": {
         "size": _argument(0, 0),
-        "stride": lambda node: _in_elements(node, node.args[0][1]),
-        "storage_offset": lambda node: _in_elements(node, node.args[0][2:])[0],
+        "stride": _strides_in_elements,
     },
     "BinaryCrossEntropyBackward0": _UNWEIGHTED,
     "BinaryCrossEntropyWithLogitsBackward0": _UNWEIGHTED,
@@ -136,7 +128,7 @@ DERIVED = {  # name of a node: {name of an attribute: a function of the node}
     "MaxPool3DWithIndicesBackward0": _POOLED,
     "MeanBackward0": _OF_MEAN,
     "MeanBackward1": _OF_MEAN,
-    "MmBackward0": _geometry_of(("self", 0), ("mat2", 1)),
+    "MmBackward0": _sizes_of(("self", 0), ("mat2", 1)),
     "MultiMarginLossBackward0": _UNWEIGHTED,
     "NativeBatchNormBackward0": {"result1": _array(1, True), "result2": _array(2, True)},
     "NativeGroupNormBackward0": {

@@ -4,7 +4,6 @@ from functools import cache
 
 from cygrad._core import messages
 from cygrad._core.access import array_of
-from cygrad._core.dtypes import dtype_by_num
 from cygrad._core.dual import is_recorded
 from cygrad._core.inplace import check_outputs
 from cygrad._core.opdef import variant
@@ -30,26 +29,6 @@ def write_several(op, outs, arrays, inputs, args=None):
     outs = tuple(outs)
     check_outputs(op, outs, arrays, inputs)
     return tuple(write_into(op, out, array, inputs, args) for out, array in zip(outs, arrays))
-
-
-# What is said of values and of indices of another type than these tensors have; by other ops what `check_out_type` says
-_RUNNING = "expected scalar_type {} but found {}"
-_WORDS = {
-    "kthvalue": ("output values must be of same type as input", "output indices must be of scalar type Long"),
-    "mode": [f"expected scalar type '{{}}' but got '{{}}' for {what} output" for what in ("values", "indices")],
-    **dict.fromkeys(("cummax", "cummin"), (_RUNNING, _RUNNING)),
-}
-
-
-def write_chosen(op, outs, arrays, inputs, args):
-    """The same of values and their indices, which are written into tensors of just their types alone."""
-    if isinstance(outs, (tuple, list)) and all(isinstance(out, Tensor) for out in outs):
-        for array, out, words in zip(arrays, outs, _WORDS.get(op.name, (None, None)), strict=False):
-            kind = dtype_by_num(array.dtype.num)
-            if words is not None and out.dtype is not kind:
-                raise RuntimeError(words.format(kind.type_name, out.dtype.type_name))
-            messages.check_out_type(array, out)
-    return write_several(op, outs, arrays, inputs, args)
 
 
 def given_several(name, arrays, outs, *inputs):

@@ -22,7 +22,7 @@ from cygrad._kernels.stacks import reducing
 from cygrad._ops.arguments import dim_argument, integers
 from cygrad._ops.arithmetic import div
 from cygrad._ops.checks import require_kind
-from cygrad._ops.delivering import write_chosen
+from cygrad._ops.delivering import write_several
 from cygrad._ops.reductions import axes_argument, flag_argument, restored
 from cygrad._ops.reductions import sum as total
 from cygrad._ops.selection import maximum, minimum, where
@@ -118,7 +118,7 @@ def chosen_along(op, t, values, indices, dim, keepdim, out, how=()):
     args = array_of(t).shape, dim, keepdim, *how
     values = values.astype(array_of(t).dtype, copy=False)
     if out is not None:
-        return result_type(write_chosen(op, out, (values, indices), (t,), args))
+        return result_type(write_several(op, out, (values, indices), (t,), args))
     value, index = record_outputs(op, (values, indices), (t,), args, 1)
     keep(value, 1, index)
     return result_type((value, index))

@@ -20,7 +20,7 @@ from cygrad._ops.arguments import dim_argument, integer, require
 from cygrad._ops.arithmetic import add, div, mul, sub
 from cygrad._ops.checks import require_kind, require_real
 from cygrad._ops.creation import ones, zeros
-from cygrad._ops.delivering import given, write_chosen
+from cygrad._ops.delivering import given, write_several
 from cygrad._ops.gathering import scatter_add, zeros_at
 from cygrad._ops.logic import logical_xor
 from cygrad._ops.moving import flip
@@ -231,7 +231,7 @@ def running_extremum(op, result_type, input, dim, out):
     values, indices = scans.running_extremum(array_of(t), dim, op is CUMMAX)
     args = (tuple(t.shape), dim)
     if out is not None:
-        return result_type(write_chosen(op, out, (values, indices), (t,), args))
+        return result_type(write_several(op, out, (values, indices), (t,), args))
     value, index = record_outputs(op, (values, indices), (t,), args, 1)
     keep(value, 1, index)
     return result_type((value, index))
