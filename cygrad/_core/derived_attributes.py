@@ -59,6 +59,18 @@ def _shape_of(i):
     return found
 
 
+def _strides_of(i):
+    """A function of a node: the strides of an input that it has kept, if that has elements: else they say nothing."""
+
+    def found(node):
+        value = _saved(node, i)
+        if not value.numel():
+            raise AttributeError(f"'{node.name()}' object has kept no elements of its input {i}")
+        return value.stride()
+
+    return found
+
+
 def _saved(node, i):
     value = node.saved(i)
     if not isinstance(value, Tensor):
@@ -87,11 +99,6 @@ _SAMPLED = {
     "padding_mode": _numbered(2, "zeros", "border", "reflection"),
 }
 _UNWEIGHTED = {"weight": _constant(None)}
-
-
-def _sizes_of(*names):
-    """Sizes of inputs of a product."""
-    return {f"{name}_sym_sizes": _shape_of(i) for name, i in names}
 
 
 DERIVED = {  # name of a node: {name of an attribute: a function of the node}
@@ -128,7 +135,12 @@ DERIVED = {  # name of a node: {name of an attribute: a function of the node}
     "MaxPool3DWithIndicesBackward0": _POOLED,
     "MeanBackward0": _OF_MEAN,
     "MeanBackward1": _OF_MEAN,
-    "MmBackward0": _sizes_of(("self", 0), ("mat2", 1)),
+    "MmBackward0": {
+        **_SIZES,
+        "mat2_sym_sizes": _shape_of(1),
+        "self_sym_strides": _strides_of(0),
+        "mat2_sym_strides": _strides_of(1),
+    },
     "MultiMarginLossBackward0": _UNWEIGHTED,
     "NativeBatchNormBackward0": {"result1": _array(1, True), "result2": _array(2, True)},
     "NativeGroupNormBackward0": {
