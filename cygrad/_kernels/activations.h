@@ -45,7 +45,7 @@ CYGRAD_INLINE float gelu_slope(float x)
     return x > 5.8f ? 1 : y;
 }
 
-#define LOGISTIC_f32(x) (1 / (1 + exponential(-(x))))
+#define LOGISTIC_f32 logistic_of_float
 #define NORMAL_f32 distribution
 #define GELU_SLOPE_f32 gelu_slope
 

@@ -3,6 +3,7 @@
 #ifndef CYGRAD_ELEMENTWISE_H
 #define CYGRAD_ELEMENTWISE_H
 
+#include <math.h>
 #include <stdint.h>
 #include <string.h>
 #include "clones.h"
@@ -26,18 +27,31 @@ DEFINE_CLAMP(clamp_int64, int64_t)
 
 #undef DEFINE_CLAMP
 
-/* -1, 0 or 1; 0 for nan */
-#define DEFINE_SIGN(NAME, REAL)                                                                                 \
-    static CYGRAD_CLONES void NAME(const REAL *x, REAL *out, Py_ssize_t n)                                      \
+#define DEFINE_FUNCTION(NAME, REAL, ...)                                                                        \
+    static CYGRAD_CLONES void NAME(const REAL *xs, REAL *out, Py_ssize_t n)                                     \
     {                                                                                                           \
-        CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++)                                                   \
-            out[i] = (REAL)((x[i] > 0) - (x[i] < 0));                                                           \
+        CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++) {                                                 \
+            const REAL x = xs[i];                                                                               \
+            out[i] = __VA_ARGS__;                                                                               \
+        }                                                                                                       \
     }
 
-DEFINE_SIGN(sign_float, float)
-DEFINE_SIGN(sign_double, double)
+/* -1, 0 or 1; 0 for nan */
+DEFINE_FUNCTION(sign_float, float, (x > 0 ? 1.0f : 0.0f) - (x < 0 ? 1.0f : 0.0f))
+DEFINE_FUNCTION(sign_double, double, (x > 0 ? 1.0 : 0.0) - (x < 0 ? 1.0 : 0.0))
 
-#undef DEFINE_SIGN
+DEFINE_FUNCTION(rsqrt_float, float, 1 / sqrtf(x))
+DEFINE_FUNCTION(rsqrt_double, double, 1 / sqrt(x))
+
+#undef DEFINE_FUNCTION
+
+enum { SIGN, RSQRT };
+
+static void run_function(char **data, Py_ssize_t n, int function, int is_single)
+{
+    if (is_single) (function == SIGN ? sign_float : rsqrt_float)((const float *)data[0], (float *)data[1], n);
+    else (function == SIGN ? sign_double : rsqrt_double)((const double *)data[0], (double *)data[1], n);
+}
 
 /* a where the condition, bytes of 0 or 1, holds, else b, by their bits: a branch that no processor foresees costs ten
    times as much. One of a and b may be a single number. */

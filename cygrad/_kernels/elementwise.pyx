@@ -24,8 +24,8 @@ cdef extern from "elementwise.h" nogil:
     void clamp_double(const double* x, double* out, Py_ssize_t n, double low, double high) noexcept
     void clamp_int64(const cnp.npy_int64* x, cnp.npy_int64* out, Py_ssize_t n, cnp.npy_int64 low,
                      cnp.npy_int64 high) noexcept
-    void sign_float(const float* x, float* out, Py_ssize_t n) noexcept
-    void sign_double(const double* x, double* out, Py_ssize_t n) noexcept
+    enum: SIGN, RSQRT
+    void run_function(char** data, Py_ssize_t n, int function, bint is_single) noexcept
     void select_4(const cnp.npy_uint8* c, const cnp.npy_uint32* a, const cnp.npy_uint32* b, cnp.npy_uint32* out,
                   Py_ssize_t n, bint a_is_one, bint b_is_one) noexcept
     void select_8(const cnp.npy_uint8* c, const cnp.npy_uint64* a, const cnp.npy_uint64* b, cnp.npy_uint64* out,
@@ -56,7 +56,10 @@ def copy_of_real(ndarray a not None):
 
 cpdef ndarray rsqrt(ndarray a):
     """1 / sqrt(a)."""
-    cdef ndarray out = _sqrt.call1(a, None)
+    cdef ndarray out
+    if PyArray_TYPE(a) in (cnp.NPY_FLOAT, cnp.NPY_DOUBLE):
+        return _of_floats(a, RSQRT)
+    out = _sqrt.call1(a, None)
     return _reciprocal.call1(out, out)
 
 
@@ -88,30 +91,36 @@ def sign(ndarray a not None):
     if t == cnp.NPY_BOOL:
         return cnp.PyArray_NewCopy(a, cnp.NPY_CORDER)
     if t == cnp.NPY_FLOAT or t == cnp.NPY_DOUBLE:
-        return _sign_of_floats(a, t == cnp.NPY_FLOAT)
+        return _of_floats(a, SIGN)
     out = _sign.call1(a, None)
     if cnp.PyTypeNum_ISFLOAT(t):
         out[np.isnan(out)] = 0
     return out
 
 
-cdef ndarray _sign_of_floats(ndarray a, bint single):
+cdef struct Function:
+    int which
+    bint is_single
+
+
+cdef ndarray _of_floats(ndarray a, int which):
+    """A function of float32 or float64."""
     cdef ndarray out
     cdef Elements elements
+    cdef Function function
     a = one_block(a)
     out = empty_like(a)
+    function.which = which
+    function.is_single = PyArray_TYPE(a) == cnp.NPY_FLOAT
     elements.count = 0
     enter(&elements, a)
     enter(&elements, out)
-    over(&elements, _sign_loop, &single, PyArray_SIZE(a), LIGHT)
+    over(&elements, _function_loop, &function, PyArray_SIZE(a), LIGHT)
     return out
 
 
-cdef void _sign_loop(char** data, Py_ssize_t n, const void* single) noexcept nogil:
-    if (<bint*>single)[0]:
-        sign_float(<const float*>data[0], <float*>data[1], n)
-    else:
-        sign_double(<const double*>data[0], <double*>data[1], n)
+cdef void _function_loop(char** data, Py_ssize_t n, const void* function) noexcept nogil:
+    run_function(data, n, (<const Function*>function).which, (<const Function*>function).is_single)
 
 
 cdef struct Selection:

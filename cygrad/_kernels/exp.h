@@ -41,16 +41,33 @@ CYGRAD_INLINE float reduced(float x, int32_t *k)
     return of_rest((x - rounded * log_2) - rounded * rest_of_log_2);
 }
 
+/* p 2^k, in two steps, since 2^k alone may have no float: one is by 2^-64 where x < 0, else by 2^64. */
+CYGRAD_INLINE float scaled(float p, int32_t k, float x)
+{
+    const uint32_t of_1 = 127, of_64 = 64, below = (uint32_t)(bits_of(x) >> 31) & 2 * of_64 << 23;
+    p *= float_of((int32_t)(((uint32_t)k << 23) + ((of_1 - of_64) << 23) + below));
+    return p * float_of((int32_t)(((of_1 + of_64) << 23) - below));
+}
+
 CYGRAD_INLINE float exponential(float x)
 {
-    const int32_t infinity = 0x7f800000, limit = 0x42d00000;        /* 104: beyond it all is 0 or infinite */
-    int32_t size = bits_of(x) & 0x7fffffff, sign = bits_of(x) & ~0x7fffffff, k;
+    int32_t k;
     float p;
-    size = (size > limit) & (size <= infinity) ? limit : size;      /* nan stays nan */
-    x = float_of(size | sign);
+    x = x > 89 ? 89 : x;                                            /* beyond it is infinite; nan stays nan */
+    x = x < -132.4f ? -132.4f : x;      /* there 2^(k + 64) is 0, so that nothing underflows: that takes a hundred times as long */
     p = reduced(x, &k) + 1;
-    p = x == -104 ? 0 : p;                                          /* an underflow takes a hundred times as long */
-    return p * power_of_2(k >> 1) * power_of_2(k - (k >> 1));       /* 2^k alone may have no float */
+    return scaled(p, k, x);
+}
+
+/* 1 / (1 + exp(-x)), where the exponential is infinite below -88.73; nan stays nan. */
+CYGRAD_INLINE float logistic_of_float(float x)
+{
+    int32_t k;
+    float p;
+    x = x > 87 ? 87 : x;                                            /* beyond 17 it is 1 */
+    x = x < -89 ? -89 : x;
+    p = 2 * reduced(-x, &k) + 2;
+    return 1 / (1 + p * power_of_2(k - 1));                         /* 2^128 has no float */
 }
 
 /* The same for what is not above 0, in three quarters of the time. */
@@ -88,22 +105,25 @@ CYGRAD_INLINE double double_of(int64_t bits) { double x; memcpy(&x, &bits, sizeo
 
 CYGRAD_INLINE double power_of_2_double(uint64_t k) { return double_of((int64_t)((k + 1023) << 52)); }
 
+CYGRAD_INLINE double of_rest_double(double r)
+{
+    const double square = r * r, fourth = square * square;
+    double p = (2.5000042896525087e-8 * r + 2.7630248066541508e-7) * fourth
+               + ((2.7557586430346133e-6 * r + 2.4801493099877015e-5) * square
+                  + (1.9841269506519687e-4 * r + 1.3888888943629077e-3));
+    p = p * fourth + ((8.3333333334944861e-3 * r + 4.1666666666530163e-2) * square
+                      + (1.6666666666666412e-1 * r + 5.0000000000000106e-1));
+    return p * square + r;
+}
+
 CYGRAD_INLINE double reduced_double(double x, uint64_t *k)
 {
     const double log2_e = 1.4426950408889634, log_2 = 0.6931471803691238, rest_of_log_2 = 1.9082149292705877e-10;
     const double rounder = 6755399441055744.0;                      /* 1.5 * 2^52 */
-    double rounded = x * log2_e + rounder, r, square, fourth, p;
+    double rounded = x * log2_e + rounder;
     *k = (uint64_t)bits_of_double(rounded) - (uint64_t)bits_of_double(rounder);
     rounded -= rounder;
-    r = (x - rounded * log_2) - rounded * rest_of_log_2;
-    square = r * r;
-    fourth = square * square;
-    p = (2.5000042896525087e-8 * r + 2.7630248066541508e-7) * fourth
-        + ((2.7557586430346133e-6 * r + 2.4801493099877015e-5) * square
-           + (1.9841269506519687e-4 * r + 1.3888888943629077e-3));
-    p = p * fourth + ((8.3333333334944861e-3 * r + 4.1666666666530163e-2) * square
-                      + (1.6666666666666412e-1 * r + 5.0000000000000106e-1));
-    return p * square + r;
+    return of_rest_double((x - rounded * log_2) - rounded * rest_of_log_2);
 }
 
 CYGRAD_INLINE double exponential_of_double(double x)

@@ -14,25 +14,34 @@
 #include "clones.h"
 #include "vector_math.h"
 
+/* Elements that a loop is given at once, and of which a multiple is made, so that loops need no end for single ones. */
+enum { OWN_RUN = 256, OWN_PIECE = 16 };
+
 typedef void (*ufunc_loop)(char **data, const Py_ssize_t *n, const Py_ssize_t *steps, void *settings);
 enum { REST, REST_OF_DIVISOR, QUOTIENT };       /* what is wanted of a division */
 typedef int (*run_loop)(const void *xs, const void *ys, void *out, Py_ssize_t n, int wanted);   /* is there a nan? */
+
+/* Where a loop is better than NumPy's. Those of elementary functions have vectors of 512 bits on Linux. */
+enum { EVERYWHERE, IF_FMA, IF_NARROW };
 
 typedef struct {
     const char *name;
     int nin;
     run_loop loop;
     int wanted;
+    int where;
     ufunc_loop numpy;           /* NumPy's loop, and what it is given */
     void *settings;
 } own_ufunc;
 
-/* Divisions need a product that is rounded together with a sum, in vectors. */
+/* Divisions need a product that is rounded together with a sum, in vectors, and elementary functions are made of such. */
 #if defined(__GNUC__) && defined(__x86_64__)
 #define WITH_FMA __attribute__((target("avx2,fma")))
 #define HAS_FMA (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+#define IS_NARROW (HAS_FMA && !(__builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")))
 #else
 #define WITH_FMA
+#define IS_NARROW HAS_FMA
 #ifdef FP_FAST_FMA
 #define HAS_FMA 1
 #else
@@ -45,13 +54,19 @@ CYGRAD_BEGIN_CHOOSING_LOOPS
 /* 2^x as 2^k exp(t log(2)) with t from -1/2 to 1/2. */
 CYGRAD_INLINE float power_with_base_2(float x)
 {
-    const float rounder = 12582912.0f, limit = 150;
-    const float bounded = x > limit ? limit : x < -limit ? -limit : x;
-    const float rounded = bounded + rounder;
+    const float rounder = 12582912.0f;
+    const float bounded = x > 129 ? 129 : x < -191 ? -191 : x, rounded = bounded + rounder;
     const int32_t k = (int32_t)((uint32_t)bits_of(rounded) - (uint32_t)bits_of(rounder));
-    float p = of_rest((bounded - (rounded - rounder)) * 0.693147181f) + 1;
-    p = x <= -limit ? 0 : p;
-    return p * power_of_2(k >> 1) * power_of_2(k - (k >> 1));
+    return scaled(of_rest((bounded - (rounded - rounder)) * 0.693147181f) + 1, k, bounded);
+}
+
+CYGRAD_INLINE double power_with_base_2_double(double x)
+{
+    const double rounder = 6755399441055744.0, limit = 1100;
+    const double bounded = x > limit ? limit : x < -limit ? -limit : x, rounded = bounded + rounder;
+    const uint64_t k = (uint64_t)bits_of_double(rounded) - (uint64_t)bits_of_double(rounder), half = ((k + 2048) >> 1) - 1024;
+    const double p = of_rest_double((bounded - (rounded - rounder)) * 0.6931471805599453) + 1;
+    return p * power_of_2_double(half) * power_of_2_double(k - half);
 }
 
 #define REAL float
@@ -64,9 +79,11 @@ CYGRAD_INLINE float power_with_base_2(float x)
 #define COPYSIGN copysignf
 #define ABS fabsf
 #define FMA fmaf
+#define SQRT sqrtf
+#define UNSIGNED uint32_t
+#define IS_FLOAT
 #define ROUNDER 12582912.0f     /* 1.5 * 2^23 */
 #define LIMIT (1 << 21)
-#define WITH_EXPONENTIALS       /* of double see vector_math.h; NumPy's exp2 is as fast */
 #define ROOT_CLONES CYGRAD_CLONES
 #define NAME(name) name##_f32
 #include "ufuncs.h"
@@ -80,9 +97,11 @@ CYGRAD_INLINE float power_with_base_2(float x)
 #undef COPYSIGN
 #undef ABS
 #undef FMA
+#undef SQRT
+#undef UNSIGNED
+#undef IS_FLOAT
 #undef ROUNDER
 #undef LIMIT
-#undef WITH_EXPONENTIALS
 #undef ROOT_CLONES
 #undef NAME
 
@@ -96,6 +115,8 @@ CYGRAD_INLINE float power_with_base_2(float x)
 #define COPYSIGN copysign
 #define ABS fabs
 #define FMA fma
+#define SQRT sqrt
+#define UNSIGNED uint64_t
 #define ROUNDER 6755399441055744.0      /* 1.5 * 2^52 */
 #define LIMIT (1LL << 50)
 #define ROOT_CLONES             /* as below: these wait for memory, or are seldom asked for */
@@ -111,6 +132,9 @@ CYGRAD_INLINE float power_with_base_2(float x)
 #undef COPYSIGN
 #undef ABS
 #undef FMA
+#undef SQRT
+#undef UNSIGNED
+#undef IS_FLOAT
 #undef ROUNDER
 #undef LIMIT
 #undef ROOT_CLONES
@@ -131,21 +155,41 @@ DEFINE_BY_STAGE(exponentials_f64, 0, cygrad_EXP_f64, n)
 DEFINE_BY_STAGE(sines_f64, 1, cygrad_sines_f64, n, 0)
 DEFINE_BY_STAGE(cosines_f64, 1, cygrad_sines_f64, n, 1)
 
+static int tangents_f64(const void *xs, const void *ys, void *outs, Py_ssize_t n, int wanted)
+{
+    double cosines[OWN_RUN], *const out = outs;
+    const int is_nan = sines_f64(xs, ys, out, n, wanted);
+    cosines_f64(xs, ys, cosines, n, wanted);
+    for (Py_ssize_t i = 0; i < n; i++) out[i] /= cosines[i];
+    return is_nan;
+}
+
 CYGRAD_END_LOOPS
 
-static own_ufunc own_ufuncs[] = {
-#define BOTH(NAME, NIN, FUNCTION, WANTED) \
-    {NAME, NIN, FUNCTION##_f32, WANTED, NULL, NULL}, {NAME, NIN, FUNCTION##_f64, WANTED, NULL, NULL},
-    BOTH("fmod", 2, divided, REST) BOTH("remainder", 2, divided, REST_OF_DIVISOR)
-    BOTH("floor_divide", 2, divided, QUOTIENT) BOTH("hypot", 2, hypots, 0) BOTH("copysign", 2, copied_signs, 0)
-    BOTH("nextafter", 2, neighbours, 0) BOTH("heaviside", 2, steps, 0)
-    {"exp2", 1, powers_of_2_f32, 0, NULL, NULL}, {"", 1, NULL, 0, NULL, NULL}, BOTH("exp", 1, exponentials, 0)
-    {"", 1, NULL, 0, NULL, NULL}, {"sin", 1, sines_f64, 0, NULL, NULL},
-    {"", 1, NULL, 0, NULL, NULL}, {"cos", 1, cosines_f64, 0, NULL, NULL},
+static own_ufunc own_ufuncs[] = {       /* of float and double in turn */
+#define ONE(NAME, NIN, FUNCTION, WANTED, WHERE) {NAME, NIN, FUNCTION, WANTED, WHERE, NULL, NULL},
+#define BOTH(NAME, NIN, FUNCTION, WANTED, WHERE) \
+    ONE(NAME, NIN, FUNCTION##_f32, WANTED, WHERE) ONE(NAME, NIN, FUNCTION##_f64, WANTED, WHERE)
+    BOTH("fmod", 2, divided, REST, IF_FMA) BOTH("remainder", 2, divided, REST_OF_DIVISOR, IF_FMA)
+    BOTH("floor_divide", 2, divided, QUOTIENT, IF_FMA) BOTH("hypot", 2, hypots, 0, EVERYWHERE)
+    BOTH("copysign", 2, copied_signs, 0, EVERYWHERE) BOTH("nextafter", 2, neighbours, 0, EVERYWHERE)
+    BOTH("heaviside", 2, steps, 0, EVERYWHERE) BOTH("exp", 1, exponentials, 0, EVERYWHERE)
+    ONE("exp2", 1, powers_of_2_f32, 0, EVERYWHERE) ONE("exp2", 1, powers_of_2_f64, 0, IF_NARROW)
+    ONE("sin", 1, sines_f32, 0, IF_NARROW) ONE("sin", 1, sines_f64, 0, EVERYWHERE)
+    ONE("cos", 1, cosines_f32, 0, IF_NARROW) ONE("cos", 1, cosines_f64, 0, EVERYWHERE)
+    BOTH("tan", 1, tangents, 0, IF_NARROW)
+    BOTH("log", 1, logarithms, 0, IF_NARROW) BOTH("log2", 1, logarithms_to_2, 0, IF_NARROW)
+    BOTH("log10", 1, logarithms_to_10, 0, IF_FMA) BOTH("log1p", 1, logarithms_of_1_and, 0, IF_NARROW)
+    BOTH("expm1", 1, exponentials_less_1, 0, IF_NARROW)
+    BOTH("sinh", 1, hyperbolic_sines, 0, IF_NARROW) BOTH("cosh", 1, hyperbolic_cosines, 0, IF_NARROW)
+    BOTH("tanh", 1, hyperbolic_tangents, 0, IF_NARROW) BOTH("arcsinh", 1, inverse_hyperbolic_sines, 0, IF_NARROW)
+    BOTH("arccosh", 1, inverse_hyperbolic_cosines, 0, IF_NARROW)
+    BOTH("arctanh", 1, inverse_hyperbolic_tangents, 0, IF_NARROW)
+    BOTH("arcsin", 1, arcsines, 0, IF_NARROW) BOTH("arccos", 1, arccosines, 0, IF_NARROW)
+    BOTH("arctan", 1, arctangents, 0, IF_NARROW) BOTH("arctan2", 2, angles, 0, IF_NARROW)
+#undef ONE
 #undef BOTH
 };
-
-enum { DIVISIONS = 3, OWN_RUN = 256 };    /* those at the beginning */
 
 static void copy_steps(char *to, Py_ssize_t to_step, const char *from, Py_ssize_t step, Py_ssize_t n, int is_double)
 {
@@ -164,14 +208,15 @@ static void run_own(char **data, const Py_ssize_t *n, const Py_ssize_t *steps, v
     char *out = data[nin];
     for (Py_ssize_t done = 0; done < *n; done += OWN_RUN, out += OWN_RUN * to_step) {
         const Py_ssize_t m = *n - done < OWN_RUN ? *n - done : OWN_RUN;
+        const int is_whole = m % OWN_PIECE == 0;
         const void *given[2] = {in[0], in[1]};
         for (int k = 0; k < nin; k++) {
-            if (steps[k] == size) continue;
+            if (steps[k] == size && is_whole) continue;
             if (steps[k] || !done) copy_steps((char *)room[k], size, in[k], steps[k], m, is_double);
             given[k] = room[k];
         }
         /* NumPy's loop, if it has to, reads operands: they stay until the end of the run */
-        const int is_apart = to_step == size && out != in[0] && out != in[1];
+        const int is_apart = to_step == size && is_whole && out != in[0] && out != in[1];
         char *const made = is_apart ? out : (char *)room[2];
         if (own->loop(given[0], given[nin - 1], made, m, own->wanted))
             for (Py_ssize_t i = 0; i < m; i++) {
@@ -232,10 +277,10 @@ static void replace_logical(const char *name, int is_double, ufunc_loop differ, 
 /* Puts our loop in the place of NumPy's if there is one. */
 static void replace_loop(const char *name, int is_double, ufunc_loop *loop, void **settings)
 {
-    const int has_fma = HAS_FMA;
-    for (size_t i = (is_double != 0) + (has_fma ? 0 : 2 * DIVISIONS); i < sizeof own_ufuncs / sizeof *own_ufuncs; i += 2) {
+    const int has_fma = HAS_FMA, is_narrow = IS_NARROW;
+    for (size_t i = is_double != 0; i < sizeof own_ufuncs / sizeof *own_ufuncs; i += 2) {
         own_ufunc *own = own_ufuncs + i;
-        if (strcmp(own->name, name)) continue;
+        if (strcmp(own->name, name) || (own->where == IF_FMA && !has_fma) || (own->where == IF_NARROW && !is_narrow)) continue;
         if (!own->numpy) {
             own->settings = *settings;
             own->numpy = *loop;
@@ -248,25 +293,26 @@ static void replace_loop(const char *name, int is_double, ufunc_loop *loop, void
 #endif
 #else
 
-#define DEFINE_RUN(CLONES, FUNCTION, ...)                                                                       \
+#define DEFINE_RUN(CLONES, FUNCTION, MAY_BE_NAN, ...)                                                           \
     static CLONES int NAME(FUNCTION)(const void *xs, const void *ys, void *outs, Py_ssize_t n, int wanted)      \
     {                                                                                                           \
         BITS is_nan = 0;                                                                                        \
         const REAL rounds_down = wanted != REST;                                                                \
         const BITS of_divisor = -(wanted == REST_OF_DIVISOR), of_quotient = -(wanted == QUOTIENT);              \
         REAL *const out = outs;                                                                                 \
-        (void)ys, (void)rounds_down, (void)of_divisor, (void)of_quotient;                                                                              \
+        (void)ys, (void)rounds_down, (void)of_divisor, (void)of_quotient;                                       \
+        n = (n + OWN_PIECE - 1) & -(Py_ssize_t)OWN_PIECE;                                                       \
         CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++) {                                                 \
             const REAL x = ((const REAL *)xs)[i];                                                               \
             REAL r;                                                                                             \
             __VA_ARGS__                                                                                         \
             out[i] = r;                                                                                         \
-            is_nan |= r != r;                                                                                   \
+            is_nan |= MAY_BE_NAN && r != r;                                                                     \
         }                                                                                                       \
         return is_nan != 0;                                                                                     \
     }
 #define DEFINE_RUN2(CLONES, FUNCTION, ...) \
-    DEFINE_RUN(CLONES, FUNCTION, const REAL y = ((const REAL *)ys)[i]; __VA_ARGS__)
+    DEFINE_RUN(CLONES, FUNCTION, 1, const REAL y = ((const REAL *)ys)[i]; __VA_ARGS__)
 
 /* What is left of x / y, with the sign of x or of y, or the quotient, rounded down: exact, since the product is rounded
    but once, after x is subtracted. The whole number that is nearest to the quotient may be one too far from 0. */
@@ -302,9 +348,31 @@ DEFINE_RUN2(, neighbours,
 
 DEFINE_RUN2(, steps, r = x == 0 ? y : x != x ? x : (REAL)(x > 0);)
 
-#ifdef WITH_EXPONENTIALS
-DEFINE_RUN(CYGRAD_WIDE_CLONES, powers_of_2, r = power_with_base_2(x);)
-DEFINE_RUN(CYGRAD_WIDE_CLONES, exponentials, r = exponential(x);)
+#include "elementary.h"
+
+DEFINE_RUN(WITH_FMA, logarithms, 1, r = NAME(logarithm)(x);)
+DEFINE_RUN(WITH_FMA, logarithms_to_2, 1, r = NAME(logarithm_to_2)(x);)
+DEFINE_RUN(WITH_FMA, logarithms_to_10, 1, r = NAME(logarithm_to_10)(x);)
+DEFINE_RUN(WITH_FMA, logarithms_of_1_and, 1, r = NAME(log_of_1_and)(x);)
+DEFINE_RUN(WITH_FMA, exponentials_less_1, 0, r = NAME(exp_less_1)(x);)
+DEFINE_RUN(WITH_FMA, hyperbolic_sines, 1, r = NAME(hyperbolic_sine)(x);)
+DEFINE_RUN(WITH_FMA, hyperbolic_cosines, 1, r = NAME(hyperbolic_cosine)(x);)
+DEFINE_RUN(WITH_FMA, hyperbolic_tangents, 0, r = NAME(hyperbolic_tangent)(x);)
+DEFINE_RUN(WITH_FMA, inverse_hyperbolic_sines, 1, r = NAME(inverse_hyperbolic_sine)(x);)
+DEFINE_RUN(WITH_FMA, inverse_hyperbolic_cosines, 1, r = NAME(inverse_hyperbolic_cosine)(x);)
+DEFINE_RUN(WITH_FMA, inverse_hyperbolic_tangents, 1, r = NAME(inverse_hyperbolic_tangent)(x);)
+DEFINE_RUN(WITH_FMA, arcsines, 1, r = NAME(arcsine)(x);)
+DEFINE_RUN(WITH_FMA, arccosines, 1, r = NAME(arccosine)(x);)
+DEFINE_RUN(WITH_FMA, arctangents, 1, r = NAME(arctangent)(x);)
+DEFINE_RUN2(WITH_FMA, angles, r = NAME(angle)(x, y);)
+#ifdef IS_FLOAT
+DEFINE_RUN(CYGRAD_WIDE_CLONES, powers_of_2, 0, r = power_with_base_2(x);)
+DEFINE_RUN(CYGRAD_WIDE_CLONES, exponentials, 0, r = exponential(x);)
+DEFINE_RUN(WITH_FMA, sines, 1, r = sine_of_float(x, 0);)
+DEFINE_RUN(WITH_FMA, cosines, 1, r = sine_of_float(x, 1);)
+DEFINE_RUN(WITH_FMA, tangents, 1, r = tangent_of_float(x);)
+#else
+DEFINE_RUN(WITH_FMA, powers_of_2, 0, r = power_with_base_2_double(x);)
 #endif
 
 #undef DEFINE_RUN

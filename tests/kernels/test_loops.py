@@ -14,8 +14,8 @@ from cygrad._kernels.loops import Ufunc
 
 PURE = os.environ.get("CYGRAD_PURE") == "1"
 DTYPES = ["?", "b", "B", "h", "i", "l", "q", "Q", "e", "f", "d", "g", "F", "D"]
-BINARY = [np.add, np.multiply, np.maximum, np.less, np.equal, np.subtract, np.divide, np.arctan2]
-UNARY = [np.negative, np.arctan, np.sqrt, np.tanh, np.abs, np.isnan, np.logical_not, np.sign]
+BINARY = [np.add, np.multiply, np.maximum, np.less, np.equal, np.subtract, np.divide, np.logaddexp]
+UNARY = [np.negative, np.cbrt, np.sqrt, np.rint, np.abs, np.isnan, np.logical_not, np.sign]
 
 ufuncs = {u: Ufunc(u) for u in {*BINARY, *UNARY, np.power, np.log, np.bitwise_and}}
 
@@ -80,7 +80,7 @@ def test_lengths_and_offsets(offset, rng):
     for n in [*LENGTHS, 20001, 50000]:
         a, b = (values(rng, n + offset, "f")[offset:] for _ in range(2))
         same(ufuncs[np.add](a, b), a + b)
-        same(ufuncs[np.tanh](a), np.tanh(a))
+        same(ufuncs[np.rint](a), np.rint(a))
         same(ufuncs[np.multiply](a, 2.5), a * np.float32(2.5))
 
 
@@ -110,7 +110,7 @@ def test_a_dtype_numpy_knows_only_as_a_plugin(rng):
     a = values(rng, (3, 4), "f").astype(bfloat16)
     same(ufuncs[np.add](a, a[0]), a + a[0])
     same(ufuncs[np.multiply](a, 2.0), a * bfloat16(2))
-    same(ufuncs[np.arctan](a[0, :1].reshape(())), np.arctan(a[0, 0]))
+    same(ufuncs[np.cbrt](a[0, :1].reshape(())), np.cbrt(a[0, 0]))
 
 
 # --- Shapes ------------------------------------------------------------------------------------
@@ -170,7 +170,7 @@ def test_the_result_keeps_the_memory_order_of_dense_inputs(rng):
     a = values(rng, (2, 3, 4), "f")
     for axes in ((0, 1, 2), (2, 1, 0), (1, 0, 2), (1, 2, 0)):
         x = a.transpose(axes)
-        for result in (ufuncs[np.arctan](x), ufuncs[np.add](x, x), ufuncs[np.add](x, 1.0)):
+        for result in (ufuncs[np.cbrt](x), ufuncs[np.add](x, x), ufuncs[np.add](x, 1.0)):
             assert result.strides == x.strides
         assert ufuncs[np.add](x, x[..., :1]).strides == x.strides
         assert ufuncs[np.equal](x, x).strides == tuple(s // 4 for s in x.strides)
@@ -236,8 +236,8 @@ def test_out_may_be_an_input(rng):
     ufuncs[np.subtract](a, x, out=x)
     same(x, a - b)
     x = a.copy()
-    ufuncs[np.arctan](x, out=x)
-    same(x, np.arctan(a))
+    ufuncs[np.cbrt](x, out=x)
+    same(x, np.cbrt(a))
     x = a.copy()
     ufuncs[np.subtract](1, x, out=x)
     same(x, 1 - a)
@@ -309,7 +309,7 @@ def test_subclasses_give_plain_arrays(rng):
     a = values(rng, (3, 3), "d")
     same(ufuncs[np.add](a.view(np.matrix), a), a + a)
     same(ufuncs[np.multiply](a.view(np.matrix), a), a * a)
-    same(ufuncs[np.arctan](a.view(np.matrix)), np.arctan(a))
+    same(ufuncs[np.cbrt](a.view(np.matrix)), np.cbrt(a))
 
 
 def test_arguments():
@@ -318,7 +318,7 @@ def test_arguments():
     with pytest.raises(ValueError, match="does not have one or two inputs"):
         Ufunc(np.modf)
     assert (ufuncs[np.add].name, ufuncs[np.add].nin, ufuncs[np.add].numpy) == ("add", 2, np.add)
-    assert repr(ufuncs[np.arctan]) == "Ufunc(arctan)"
+    assert repr(ufuncs[np.cbrt]) == "Ufunc(cbrt)"
 
 
 def test_threads_do_not_disturb_each_other(rng):
@@ -326,11 +326,11 @@ def test_threads_do_not_disturb_each_other(rng):
 
     def work(_):
         c = ufuncs[np.add](ufuncs[np.multiply](a.T, 2.0), b[:, None])
-        return ufuncs[np.arctan](ufuncs[np.negative](c), out=c)
+        return ufuncs[np.cbrt](ufuncs[np.negative](c), out=c)
 
     with ThreadPoolExecutor(4) as pool:
         for result in pool.map(work, range(40)):
-            same(result, np.arctan(-(a.T * np.float32(2) + b[:, None])))
+            same(result, np.cbrt(-(a.T * np.float32(2) + b[:, None])))
 
 
 # --- cast, may_overlap -------------------------------------------------------------------------
