@@ -71,9 +71,10 @@
 /* x = 2^k m with m from sqrt(1/2) to sqrt(2). */
 CYGRAD_INLINE REAL NAME(mantissa)(REAL x, REAL *k)
 {
-    const BITS mask = ((BITS)1 << DIGITS) - 1, shifted = BITS_OF(x) + (BITS_OF(1) - BITS_OF(HALF_ROOT));
-    *k = OF_BITS((BITS)((UNSIGNED)shifted >> DIGITS) | BITS_OF(LARGE)) - (LARGE + BIAS);
-    return OF_BITS((shifted & mask) + BITS_OF(HALF_ROOT));
+    const UNSIGNED mask = ((UNSIGNED)1 << DIGITS) - 1;
+    const UNSIGNED shifted = (UNSIGNED)BITS_OF(x) + (UNSIGNED)(BITS_OF(1) - BITS_OF(HALF_ROOT));
+    *k = OF_BITS((BITS)(shifted >> DIGITS) | BITS_OF(LARGE)) - (LARGE + BIAS);
+    return OF_BITS((BITS)(shifted & mask) + BITS_OF(HALF_ROOT));
 }
 
 /* log(1 + f) for 1 + f from sqrt(1/2) to sqrt(2): with s = f / (2 + f) it is 2 s + s^3 p(s^2), and 2 s is
@@ -204,28 +205,28 @@ CYGRAD_INLINE REAL NAME(angle)(REAL y, REAL x)
 #ifdef IS_FLOAT
 /* x = k pi / 2 + r with |r| <= pi / 4; pi / 2 is taken away in three parts, and the first difference is exact, since its
    product is not rounded. */
-CYGRAD_INLINE float rest_of_angle(float x, int32_t *quarters)
+CYGRAD_INLINE float rest_of_angle(float x, uint32_t *quarters)
 {
     const float rounded = x * 0.636619772f + ROUNDER, k = rounded - ROUNDER;
-    *quarters = bits_of(rounded);
+    *quarters = (uint32_t)bits_of(rounded);
     return FMA(-k, -1.71512449e-15f, FMA(-k, REST_OF_HALF_PI, FMA(-k, HALF_PI, x)));
 }
 
 /* The sine of x + quarters pi / 2, as in `vector_math.h`. */
-CYGRAD_INLINE float sine_of_float(float x, int32_t quarters)
+CYGRAD_INLINE float sine_of_float(float x, uint32_t quarters)
 {
-    int32_t at;
+    uint32_t at;
     const float r = rest_of_angle(x, &at), z = r * r;
     const float odd = r + r * z * P2(z, -0.166666549f, 8.33217791e-3f, -1.95172666e-4f);                       /* 4e-9 */
     const float even = 1 - z * (0.5f - z * P2(z, 4.16666469e-2f, -1.38873672e-3f, 2.44384156e-5f));            /* 1e-10 */
     at += quarters;
-    const float size = float_of(bits_of(at & 1 ? even : odd) ^ (int32_t)((uint32_t)(at & 2) << 30));
+    const float size = float_of(bits_of(at & 1 ? even : odd) ^ (int32_t)((at & 2) << 30));
     return x == 0 ? quarters ? 1 : x : fabsf(x) < 1e6f ? size : NAN;
 }
 
 CYGRAD_INLINE float tangent_of_float(float x)
 {
-    int32_t at;
+    uint32_t at;
     const float r = rest_of_angle(x, &at), z = r * r;
     const float p = r + r * z * P6(z, 0.333333514f, 0.133326096f, 5.4065581e-2f, 2.12547440e-2f, 1.09029949e-2f,
                                    8.67070910e-6f, 4.41432003e-3f);                                            /* 1e-9 */

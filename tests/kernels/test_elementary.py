@@ -60,10 +60,11 @@ def test_within_4_units_of_the_last_place(function, dtype):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32", "float64"])
 def test_angles(dtype):
-    y = operands(dtype)
-    x = np.random.default_rng(1).permutation(y)
-    special = y[-len(SPECIAL) :]
-    for y, x in ((y, x), (special, np.full_like(special, -0.0)), (np.full_like(special, np.inf), special)):
+    numbers = operands(dtype)
+    special = numbers[-len(SPECIAL) :]
+    pairs = [(numbers, np.random.default_rng(1).permutation(numbers))]
+    pairs += [(special, np.full_like(special, -0.0)), (np.full_like(special, np.inf), special)]
+    for y, x in pairs:
         with np.errstate(all="ignore"):
             exact = np.arctan2(y.astype(WIDER[dtype]), x.astype(WIDER[dtype]))
         check(Ufunc(np.arctan2)(y, x), exact, dtype, 4)
