@@ -173,7 +173,7 @@ static own_ufunc own_ufuncs[] = {       /* of float and double in turn */
     BOTH("fmod", 2, divided, REST, IF_FMA) BOTH("remainder", 2, divided, REST_OF_DIVISOR, IF_FMA)
     BOTH("floor_divide", 2, divided, QUOTIENT, IF_FMA) BOTH("hypot", 2, hypots, 0, EVERYWHERE)
     BOTH("copysign", 2, copied_signs, 0, EVERYWHERE) BOTH("nextafter", 2, neighbours, 0, EVERYWHERE)
-    BOTH("heaviside", 2, steps, 0, EVERYWHERE) BOTH("exp", 1, exponentials, 0, EVERYWHERE)
+    BOTH("exp", 1, exponentials, 0, EVERYWHERE)
     ONE("exp2", 1, powers_of_2_f32, 0, EVERYWHERE) ONE("exp2", 1, powers_of_2_f64, 0, IF_NARROW)
     ONE("sin", 1, sines_f32, 0, IF_NARROW) ONE("sin", 1, sines_f64, 0, EVERYWHERE)
     ONE("cos", 1, cosines_f32, 0, IF_NARROW) ONE("cos", 1, cosines_f64, 0, EVERYWHERE)
@@ -345,8 +345,6 @@ DEFINE_RUN2(, neighbours,
     r = x == 0 ? COPYSIGN(OF_BITS(1), y) : OF_BITS(BITS_OF(x) + step);
     r = x == y ? y : r;
     r = x != x || y != y ? x + y : r;)
-
-DEFINE_RUN2(, steps, r = x == 0 ? y : x != x ? x : (REAL)(x > 0);)
 
 #include "elementary.h"
 

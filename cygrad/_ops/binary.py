@@ -27,7 +27,6 @@ from cygrad._core.tensor import Tensor
 from cygrad._kernels import by_numpy
 from cygrad._kernels.fused import by_loop
 from cygrad._kernels.gpu.library import as_array, is_array
-from cygrad._kernels.loops import Ufunc
 from cygrad._kernels.scans import log_of_sum
 from cygrad._ops.activations import fused_gradient
 from cygrad._ops.arguments import require
@@ -137,14 +136,10 @@ def nextafter(input, other, *, out=None):
     return apply2(NEXTAFTER, input, other, out)
 
 
+@by_loop("heaviside", 2)
 def heaviside_array(x, values):
-    if x.dtype.kind == "f" and not is_array(x):
-        known = LARGER(x, -1.0)  # -1 for nan, of which NumPy's result is nan
-        return HEAVISIDE_OF_FLOATS(known, values, out=known if np.shape(values) in ((), x.shape) else None)
+    """NumPy's is nan for nan."""
     return np.where(x == 0, values, (x > 0).astype(x.dtype))
-
-
-HEAVISIDE_OF_FLOATS, LARGER = Ufunc(np.heaviside), Ufunc(np.fmax)
 
 
 def heaviside_rule(n, g):

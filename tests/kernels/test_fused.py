@@ -64,6 +64,7 @@ CASES = {
     "addcmul": ((1, 1, 1), (2,), lambda x, y, z: x + 2 * y * z),
     "addcdiv": ((1, 1, 0), (2,), lambda x, y, z: x + y / z * 2),
     "whole_quotient": ((1, 1), (), lambda x, y: np.trunc(x / y)),
+    "heaviside": ((1, 1), (), lambda x, y: np.where(np.isnan(x), 0, np.heaviside(x, y))),
     "clamped": ((1, 1, 1), (), lambda x, y, z: np.minimum(np.maximum(x, y), z)),
 }
 
