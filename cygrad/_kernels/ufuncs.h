@@ -38,7 +38,11 @@ typedef struct {
 #if defined(__GNUC__) && defined(__x86_64__)
 #define WITH_FMA __attribute__((target("avx2,fma")))
 #define HAS_FMA (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+#ifdef __linux__
 #define IS_NARROW (HAS_FMA && !(__builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")))
+#else
+#define IS_NARROW HAS_FMA
+#endif
 #else
 #define WITH_FMA
 #define IS_NARROW HAS_FMA
