@@ -10,7 +10,7 @@ from libc.string cimport memset
 
 cimport numpy as cnp
 
-from cygrad._kernels.arrays cimport PURE, PyArray_CheckExact, broadcasts_to, empty, is_plain, same_shape
+from cygrad._kernels.arrays cimport PURE, PyArray_CheckExact, broadcasts_to, dense, empty, is_plain, same_shape
 from cygrad._kernels.parallel cimport LIGHT, RELEASE_ABOVE, part_t, share
 from cygrad._kernels.blas cimport matmul_loop
 from cygrad._kernels.walk cimport Loop, loop_t
@@ -50,6 +50,15 @@ def can_move(cnp.ndarray a not None):
     """Whether loops that only move elements take those of the array."""
     return cnp.PyArray_ITEMSIZE(a) in (4, 8) and cnp.PyArray_TYPE(a) <= cnp.NPY_CLONGDOUBLE and (
         cnp.PyArray_ISNOTSWAPPED(a) and not PURE)
+
+
+def of_size(cnp.ndarray a or None, cnp.ndarray like not None, Py_ssize_t size):
+    """The array, dense, which must have that size and the type of another; None for None."""
+    if a is None:
+        return None
+    if cnp.PyArray_SIZE(a) != size or cnp.PyArray_TYPE(a) != cnp.PyArray_TYPE(like):
+        raise ValueError(f"an array of {a.size} elements and type {a.dtype}, not {size} and {like.dtype}")
+    return dense(a)
 
 
 def outside(cnp.ndarray index not None, Py_ssize_t length):

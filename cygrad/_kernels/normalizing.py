@@ -99,9 +99,11 @@ class Frame:
         return self.groups, None, None
 
 
-def wide(a):
-    """The array in a type to compute in, which on GPUs kernels care for; None for None."""
-    return a.astype(np.float32) if isinstance(a, np.ndarray) and a.dtype.itemsize == 2 else a
+def wide(a, shape):
+    """The array in that shape, and in a type to compute in, which on GPUs kernels care for."""
+    if a.shape != shape:
+        a = a.reshape(shape)
+    return a.astype(np.float32) if a.itemsize == 2 and isinstance(a, np.ndarray) else a
 
 
 def normalized(x, weight, bias, frame, given):
@@ -270,10 +272,10 @@ def _in_order(a, order):
 
 
 def _normalized_groups(x, weight, bias, frame, given, groups, order, back):
-    if given:
-        given = [a.astype(x.dtype, copy=False) for a in given]
-    out, *found = norms.normalize_groups(_in_order(x, order), weight, bias, groups, frame.kept, frame.eps, given)
-    return _in_order(out, back), *found
+    if order is None:
+        return norms.normalize_groups(x, weight, bias, groups, frame.kept, frame.eps, given)
+    out, *found = norms.normalize_groups(x.transpose(order), weight, bias, groups, frame.kept, frame.eps, given)
+    return out.transpose(back), *found
 
 
 def _gradients_of_groups(g, x, weight, middle, factor, frame, needs, groups, order, back):

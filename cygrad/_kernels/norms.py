@@ -5,6 +5,7 @@ or columns: `normalize_groups` and `groups_gradients`.
 """
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
@@ -17,7 +18,7 @@ FEWEST_COLUMNS = 128  # of a piece, so that memory is read in lines
 PIECE = 1 << 14  # elements that one thread works on
 FEWEST_ROWS = 16  # of a piece, so that sums of pieces take little memory
 
-has_loops = native.has_loops
+has_loops, of_size = native.has_loops, native.of_size
 
 
 def fitting(a, like, shape):
@@ -27,18 +28,10 @@ def fitting(a, like, shape):
     return dense(a)
 
 
-def of_size(a, like, size):
-    """The array, dense, which must have that size and the type of another; None for None."""
-    if a is None:
-        return None
-    if a.size != size or a.dtype != like.dtype:
-        raise ValueError(f"an array of {a.size} elements and type {a.dtype}, not {size} and {like.dtype}")
-    return dense(a)
-
-
 # -- rows --
 
 
+@lru_cache(256)
 def rows_of_piece(n):
     return max(FEWEST_ROWS, PIECE // max(n, 1))
 

@@ -41,12 +41,11 @@ def _normalized(op, input, weight, bias, frame, given=None, more=()):
     array = array_of(input)
     if op is not LAYER_NORM and op is not RMS_NORM:
         array = _in_order(array)
-    x = kernels.wide(kernels.shaped(array, frame.view))
     w, b = _broadcast(weight, frame), _broadcast(bias, frame)
-    result, middle, factor, squares = kernels.normalized(x, w, b, frame, given)
+    result, middle, factor, squares = kernels.normalized(kernels.wide(array, frame.view), w, b, frame, given)
     result = kernels.shaped(result, array.shape)
-    if result.dtype != array.dtype:
-        result = result.astype(array.dtype)
+    if result.dtype is not array.dtype:
+        result = result.astype(array.dtype, copy=False)
     # Weight and bias have one shape. It stands beside them, since the weight is saved for the input's gradient alone.
     one = bias if weight is None else weight
     shape = None if one is None else array_of(one).shape
@@ -64,7 +63,7 @@ def _in_order(array):
 
 
 def _broadcast(parameter, frame):
-    return None if parameter is None else kernels.shaped(kernels.wide(array_of(parameter)), frame.parameter)
+    return None if parameter is None else kernels.wide(array_of(parameter), frame.parameter)
 
 
 def _rule(n, g):
@@ -74,10 +73,10 @@ def _rule(n, g):
 def _fused(n, g):
     frame, middle, factor, shape = n.args[:4]
     input, weight = n.saved(0), n.saved(1)
-    x = None if input is None else kernels.wide(array_of(input).reshape(frame.view))
+    x = None if input is None else kernels.wide(array_of(input), frame.view)
     w = _broadcast(weight, frame)
     needs = n.needs(0), n.needs(1), n.needs(2)
-    grad, *others = kernels.gradients(kernels.wide(g.reshape(frame.view)), x, w, middle, factor, frame, needs)
+    grad, *others = kernels.gradients(kernels.wide(g, frame.view), x, w, middle, factor, frame, needs)
     if grad is not None:
         grad = tensor_of(kernels.shaped(as_array(grad).astype(g.dtype, copy=False), g.shape))
     return grad, *[None if a is None else tensor_of(kernels.shaped(as_array(a), shape)) for a in others]
@@ -201,7 +200,7 @@ def _batch_norm(input, weight, bias, running_mean, running_var, training, moment
     frame = _frame_of_batch(shape, not training, float(eps))
     more = means, variances, training, frame.eps
     if not training:
-        kept = tuple([kernels.wide(array_of(t).reshape(frame.parameter)) for t in (means, variances)])
+        kept = _broadcast(means, frame), _broadcast(variances, frame)
         return _normalized(BATCH_NORM, input, w, b, frame, kept, more)[0]
     _check_running(input, means, variances)
     result, middle, squares = _normalized(BATCH_NORM, input, w, b, frame, None, more)
@@ -222,7 +221,7 @@ def _check_channels(channels, means, variances, weight, bias, training, batch=1)
         if value is not None:
             if array_of(value).size != channels:
                 raise RuntimeError(f"{word} should contain {batch * channels} elements not {batch * value.numel()}")
-            if value is means or value is variances:
+            if value.requires_grad and (value is means or value is variances):
                 check_constant(value, "native_batch_norm", word)
         elif not training and word.startswith("running"):
             raise RuntimeError(f"{word} must be defined in evaluation mode")
@@ -336,6 +335,11 @@ def _last_dims(input, normalized_shape, weight, bias, eps, function, centered):
                 f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape "
                 f"{list(parameter.shape)} and normalized_shape = {list(wanted)}"
             )
+    return _frame_of_last(shape, wanted, centered, float(eps))
+
+
+@lru_cache(256)
+def _frame_of_last(shape, wanted, centered, eps):
     first = len(shape) - len(wanted)
     if first < 0 and not centered:
         raise ValueError(f"Input tensor must have at least {len(wanted)} dimensions, but got {len(shape)}")
@@ -345,13 +349,8 @@ def _last_dims(input, normalized_shape, weight, bias, eps, function, centered):
             f"Given normalized_shape={list(wanted)}, expected input with shape [{stars}{', '.join(map(str, wanted))}], "
             f"but got input of size{list(shape)}"
         )
-    return _frame_of_last(shape, first, centered, float(eps))
-
-
-@lru_cache(256)
-def _frame_of_last(shape, first, centered, eps):
     dims = tuple(range(len(shape)))
-    return Frame(shape, dims[first:], (1,) * first + shape[first:], dims[:first], centered, False, eps)
+    return Frame(shape, dims[first:], (1,) * first + wanted, dims[:first], centered, False, eps)
 
 
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
