@@ -9,7 +9,7 @@ from cygrad._kernels.arrays import copy_array, dense_copy, new_array
 from cygrad._kernels.gpu import basics
 
 _FEW_TIMES = 4  # up to here, a pass for each repetition is faster than a loop over them for each element
-_FITS = 65504  # what every type of floating point holds
+FITS = 65504  # what every type of floating point holds
 _BUILT_IN = 24  # types of other packages have larger numbers
 
 _C_NAMES = {
@@ -166,7 +166,7 @@ def element(number, dtype):
     Negative numbers wrap in unsigned types, fractions are cut off in integer types.
     """
     dtype = np.dtype(dtype)
-    if dtype.kind == "f" and type(number) in (int, float) and -_FITS < number < _FITS:
+    if dtype.kind == "f" and type(number) in (int, float) and -FITS < number < FITS:
         return np.array(number, dtype)
     if isinstance(number, complex):
         if dtype.kind == "c":

@@ -9,7 +9,8 @@ import cygrad._kernels.native as native
 from cygrad._kernels import blocks
 from cygrad._kernels.arrays import new_array
 
-_FLOAT = np.dtype(np.float32).num
+_SINGLE = np.dtype(np.float32)
+_FLOAT = _SINGLE.num
 _BLOCK = 8192  # numbers: what fits into the cache several times
 _FEW = 64  # up to here, one by one is faster
 _LONG = 2048  # from here on, NumPy is asked for its place in the stream
@@ -29,7 +30,7 @@ def words(numbers, count, kind=np.uint32):
 def singles(numbers, shape):
     """Of [0, 1), of single precision."""
     if math.prod(shape) < _FEW:
-        return np.asarray(numbers.random(shape, np.float32))
+        return np.asarray(numbers.random(shape, _SINGLE))
     out = new_array(shape, _FLOAT)
     rest = out.reshape(-1)
     if rest.size >= _LONG and native.has_loops(rest):
@@ -83,9 +84,9 @@ def gaussian(numbers, shape, dtype):
     if dtype.itemsize > 4:
         return np.asarray(numbers.standard_normal(shape, dtype), dtype)
     size = math.prod(shape)
-    if size < _FEW:
-        return np.asarray(numbers.standard_normal(shape, np.float32)).astype(dtype, copy=False)
-    return _box_muller(numbers, size).reshape(shape).astype(dtype, copy=False)
+    few = size < _FEW
+    drawn = np.asarray(numbers.standard_normal(shape, _SINGLE)) if few else _box_muller(numbers, size).reshape(shape)
+    return drawn if dtype.itemsize == 4 else drawn.astype(dtype)
 
 
 def _box_muller(numbers, size):

@@ -169,7 +169,13 @@ def _restored(state, device="cpu"):
 
 default_generator = Generator()
 default_generator.seed()
-_of_thread = _local()
+
+
+class _OfThread(_local):
+    generator = None  # a default, since to look for what is not there takes ten times as long
+
+
+_of_thread = _OfThread()
 
 
 class drawing_from:
@@ -191,7 +197,7 @@ class drawing_from:
         self._generator = generator
 
     def __enter__(self):
-        self._outer = getattr(_of_thread, "generator", None)
+        self._outer = _of_thread.generator
         _of_thread.generator = self._generator
 
     def __exit__(self, *error):
@@ -200,7 +206,7 @@ class drawing_from:
 
 def current_generator():
     """What this thread draws from: the default generator, unless it is in a block `drawing_from` another."""
-    found = getattr(_of_thread, "generator", None)
+    found = _of_thread.generator
     return default_generator if found is None or found.device.type != "cpu" else found
 
 
@@ -238,7 +244,7 @@ _seeds: dict[int, int] = {}  # of GPUs whose generators were not used yet; -1 st
 
 def gpu_generator(place):
     """The default generator of the GPU with this number; the one of this thread, if it is in a block `drawing_from`."""
-    own = getattr(_of_thread, "generator", None)
+    own = _of_thread.generator
     if own is not None and own.device.type == "cuda" and own.device.index == place:
         return own
     found = _of_gpus.get(place)

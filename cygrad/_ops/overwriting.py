@@ -13,15 +13,13 @@ from cygrad._core.opdef import publish, variant
 from cygrad._core.record import written_in_place
 from cygrad._core.state import is_forward
 from cygrad._core.tensor import Tensor
-from cygrad._kernels import random as kernels_of_memory
-from cygrad._kernels.copying import copy_into
-from cygrad._kernels.gpu import random as kernels_of_gpu
-from cygrad._kernels.gpu.library import as_array, is_array
+from cygrad._kernels.copying import FITS, copy_into
+from cygrad._kernels.gpu.library import as_array
 from cygrad._ops import creation_checks as checks
 from cygrad._ops.arguments import integer, require
 from cygrad._ops.creation import number, place_of
 from cygrad._ops.generator import source_of
-from cygrad._ops.random import floating_point, gaussian, keep_mask, uniform, whole_numbers
+from cygrad._ops.random import floating_point, gaussian, keep_mask, whole_numbers
 from cygrad._ops.sampling import BERNOULLI, check_deviation, check_probability, coins, spread
 
 UNIFORM = variant(BERNOULLI, "UniformBackward0", name="uniform")
@@ -54,34 +52,41 @@ def real_number(value, function, name, position):
 def uniform_(self, from_=0, to=1, *, generator=None):
     """Overwrite this tensor with numbers drawn uniformly from [from, to), and return it."""
     low, high = real_number(from_, "uniform_", "from", 1), real_number(to, "uniform_", "to", 2)
-    floating_point("check_uniform_bounds", self.dtype)
-    limit = finfo(self.dtype).max
+    kind = floating_point("check_uniform_bounds", self.dtype)
+    if not -FITS / 2 <= low <= high <= FITS / 2:
+        check_range(low, high, self.dtype)
+
+    def draw():
+        kernels, numbers = source_of(generator, "uniform_", place_of(self))
+        return kernels.stretched(kernels.uniform(numbers, array_of(self).shape, kind), low, high)
+
+    return overwritten(UNIFORM, self, draw, args=(low, high, generator))
+
+
+def check_range(low, high, dtype):
+    """Raise RuntimeError unless numbers of the type can be drawn from [low, high)."""
+    limit = finfo(dtype).max
     for value, name in ((low, "from"), (high, "to")):
         if not abs(value) <= limit:
-            raise RuntimeError(f"{name} is out of bounds for {messages.c_name(self.dtype)}")
+            raise RuntimeError(f"{name} is out of bounds for {messages.c_name(dtype)}")
     if low > high:
         raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}")
     if high - low > limit:
         raise RuntimeError(
-            f"uniform_ expects to-from <= std::numeric_limits<{self.dtype.type_name}>::max(), but found to="
+            f"uniform_ expects to-from <= std::numeric_limits<{dtype.type_name}>::max(), but found to="
             f"{high:g} and from={low:g} which result in to-from to exceed the limit"
         )
-
-    def draw():
-        array = uniform(array_of(self).shape, self.dtype, generator, "uniform_", place_of(self))
-        return (kernels_of_gpu if is_array(array) else kernels_of_memory).stretched(array, low, high)
-
-    return overwritten(UNIFORM, self, draw, args=(low, high, generator))
 
 
 def normal_(self, mean=0, std=1, *, generator=None):
     """Overwrite this tensor with numbers drawn from a normal distribution, and return it."""
     mean, std = real_number(mean, "normal_", "mean", 1), real_number(std, "normal_", "std", 2)
     check_deviation(std)
-    floating_point("normal_kernel_cpu", self.dtype)
+    kind = floating_point("normal_kernel_cpu", self.dtype)
 
     def draw():
-        return spread(gaussian(array_of(self).shape, self.dtype, generator, "normal_", place_of(self)), mean, std)
+        kernels, numbers = source_of(generator, "normal_", place_of(self))
+        return kernels.spread(kernels.gaussian(numbers, array_of(self).shape, kind), mean, std)
 
     return overwritten(NORMAL_INPLACE, self, draw, args=(mean, std, generator))
 
