@@ -71,16 +71,16 @@ def largest(x, values, places, geometry):
     check(x, x.dtype, 4, False)
     check(values, x.dtype, 1, True)
     check(places, PLACES, 1, True)
-    work = taps_of(geometry)
-    size = work // (geometry[1][0] * geometry[1][1])
-    if not values.size == places.size == x.shape[0] * x.shape[1] * size:
+    numbers, size, piece = numbers_of_largest(geometry)
+    n, channels, *image = x.shape
+    if tuple(image) != geometry[0] or not values.size == places.size == n * channels * size:
         raise ValueError(f"{values.size} results for {x.shape} in {geometry}")
-    run(LARGEST, x, (values, places), geometry, work)
+    native.run(LARGEST, (x, values, places), (*numbers, channels, n), 0, n * channels, piece)
 
 
 @lru_cache(256)
-def taps_of(geometry):
-    """How many taps all windows of one plane have together; each has to see something of it."""
+def numbers_of_largest(geometry):
+    """(`numbers_of`, windows of a plane, planes of a piece); each window has to see something of the plane."""
     image, kernel, stride, dilation, low, first, last, width = geometry
     if image[0] * image[1] >= 1 << 31:
         raise ValueError("images are too large")
@@ -89,7 +89,8 @@ def taps_of(geometry):
         before = begin * stride[d] - low[d] + (kernel[d] - 1) * dilation[d] < 0
         if beyond or before or (low[d] > 0 and dilation[d] > 1):
             raise ValueError(f"a window of {geometry} sees nothing of the image")
-    return (last - first) * width * kernel[0] * kernel[1]
+    size = (last - first) * width
+    return numbers_of(geometry), size, PIECE // max(size * kernel[0] * kernel[1], 1)
 
 
 def add_at(out, places, values, to_zeros=False):

@@ -68,10 +68,9 @@ def _of_windows(x, where, with_places):
 
 def largest_of_windows(x, where):
     """The same by compiled loops."""
-    outer = x.shape[: x.ndim - len(where.size)]
-    shape, size = outer + where.size, (math.prod(outer) * math.prod(where.size),)
+    shape, geometry = x.shape[: x.ndim - len(where.size)] + where.size, where.whole
+    size = (math.prod(shape),)
     values, places = new_array(size, x.dtype.num), new_array(size, images.PLACES.num)
-    geometry = where.whole
     images.largest(dense(x).reshape(1, -1, *geometry[0]), values, places, geometry)
     return values.reshape(shape), places.reshape(shape)
 

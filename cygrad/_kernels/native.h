@@ -64,7 +64,8 @@ enum {
     CROSS_ENTROPY, CROSS_ENTROPY_GRADIENT, ATTENTION, ATTENTION_GRADIENT, RUNNING_SUMS,
     WINOGRAD_FILTERS, WINOGRAD_RESULTS, WINOGRAD_SUMS, PATCHWISE_RESULTS, PATCHWISE_IMAGES, PATCHWISE_SUMS,
     FUSED, GATHER, FIRSTS, GATED, TAKE, RUNNING_EXTREMA,
-    SCATTER, TRIANGLE, NONZERO, COUNT_NONZERO, UNIFORM, DISTANCES, RESAMPLE, TABLED, FOLLOW, LOOPS
+    SCATTER, TRIANGLE, NONZERO, COUNT_NONZERO, UNIFORM, DISTANCES, RESAMPLE, TABLED, FOLLOW,
+    RESAMPLE_PLANES, LOOPS
 };
 
 static const native_part native_parts[LOOPS] = {
@@ -80,7 +81,7 @@ static const native_part native_parts[LOOPS] = {
 #endif
     fused_part, gather_part, firsts_part, gated_part, take_part, running_extrema_part,
     scatter_part, triangle_part, nonzero_part, count_nonzero_part, uniform_part, distances_part, resample_part,
-    tabled_part, follow_part,
+    tabled_part, follow_part, resample_planes_part,
 };
 
 /* Whether the compiler could make a loop, and the processor can run it. */

@@ -16,8 +16,8 @@ from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.reduce import sum as total
 from cygrad._kernels.sliding import SCRATCH
 
-RESAMPLE = 35  # as in native.h
-FEW = 1 << 11  # elements, for which calls of NumPy take longer than a plain loop
+RESAMPLE, RESAMPLE_PLANES = 35, 38  # as in native.h
+FEW = 1 << 11  # elements, for which calls of NumPy take longer than a plain loop; as in resampling.h
 
 
 class Table:
@@ -117,6 +117,9 @@ def mapped(a, tables, divisor, back):
         divisor, by = None, None if divisor is None else divisor.astype(a.dtype)
     else:
         by = None
+        planes = planes_of(tables) if a.size <= FEW and (divisor is None or divisor.size == 1) else None
+        if planes and native.has_loops(a):
+            return planes.mapped(a, divisor)
     out = resample(a, tables, first, by)
     if out is a:
         out = a.copy()
@@ -135,6 +138,40 @@ def passes(tables):
     """
     axes = [d for d, table in enumerate(tables) if table is not None and table.repeats != 1]
     return sorted(axes, key=lambda d: (growth(tables[d]) > 1, d if growth(tables[d]) <= 1 else -d))
+
+
+class Planes:
+    """What the loop over small planes, both axes of which have a table, takes."""
+
+    def __init__(self, tables, axes):
+        before = shape = [table.size for table in tables]
+        self.tables, self.numbers = (), ()
+        for d in axes:
+            table = tables[d]
+            inner, outer = (shape[1], 1) if d == 0 else (1, shape[0])
+            self.tables += table.places, table.counts, table.weights
+            self.numbers += len(table), table.places.shape[1], table.size, inner, outer
+            shape = [*shape[:d], len(table), *shape[d + 1 :]]
+        self.between = math.prod((self.numbers[0], *self.numbers[3:5]))  # elements between the passes
+        self.shape = tuple(shape)
+        self.numbers += math.prod(before), math.prod(shape)
+
+    def mapped(self, a, divisor):
+        outer = a.shape[:-2]
+        out = new_array(outer + self.shape, a.dtype.num)
+        count, by = math.prod(outer), 1 if divisor is None else divisor.item()
+        native.run(RESAMPLE_PLANES, (dense(a), out, *self.tables), self.numbers, by, count, count)
+        return out
+
+
+@lru_cache(256)
+def planes_of(tables):
+    """The planes that these tables are for; None if these are more or fewer than two, or better done by NumPy."""
+    axes = passes(tables)
+    if len(tables) != 2 or len(axes) != 2 or not all(table.has_loop for table in tables):
+        return None
+    planes = Planes(tables, axes)
+    return planes if planes.between <= FEW else None
 
 
 divided = silent(np.divide)

@@ -1,5 +1,7 @@
 """Kernels over images: that the parts the work is cut into do not matter, and that transposes are transposes."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -105,7 +107,11 @@ TABLES = [
 ]
 
 
-@pytest.mark.parametrize("table", TABLES, ids=lambda table: f"{table.size}-{len(table)}")
+def name(table):
+    return f"{table.size}-{len(table)}"
+
+
+@pytest.mark.parametrize("table", TABLES, ids=name)
 @pytest.mark.parametrize("axis", [0, 1, 2])
 def test_resample(table, axis, scratch):
     matrix = np.zeros((len(table), table.size))
@@ -121,3 +127,20 @@ def test_resample(table, axis, scratch):
     back = [None] * axis + [table.transposed]
     expected = np.moveaxis(np.tensordot(matrix.T, expected, (1, axis)), 0, axis)
     np.testing.assert_allclose(resampling.resample(resampling.resample(x, given, 0), back, 0), expected, 1e-12, 1e-12)
+
+
+@pytest.mark.parametrize(
+    "tables", list(itertools.product(TABLES, TABLES)), ids=lambda pair: f"{len(pair[0])}-{len(pair[1])}"
+)
+@pytest.mark.parametrize("divisor", [None, np.full((1, 1), 3.0)], ids=["", "divided"])
+@pytest.mark.parametrize("dtype", ["f", "d"])
+def test_small_planes_are_mapped_as_large_ones(tables, divisor, dtype):
+    x = RANDOM.standard_normal((2, 3, tables[0].size, tables[1].size)).astype(dtype)
+    expected = resampling.resample(x, tables, 2)
+    if divisor is not None:
+        expected = expected / divisor.astype(dtype)
+    found = resampling.mapped(x, tables, divisor, False)
+    assert found.dtype == dtype
+    np.testing.assert_array_equal(found, expected)
+    long = np.concatenate([x] * (resampling.FEW // x.size + 1))  # which the loop over small planes does not take
+    np.testing.assert_allclose(resampling.mapped(long, tables, divisor, False)[:2], found, 1e-5, 1e-6)
