@@ -1,32 +1,41 @@
 """Cholesky factors, over stacks, by NumPy's LAPACK function; where it fails, as far as they go."""
 
+from typing import Any
+
 import numpy as np
 
+from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.dispatch import dispatching
 from cygrad._kernels.stacks import over_stacks
 
+# What NumPy's function calls, after more than this takes for small matrices
+lapack: Any = getattr(getattr(np.linalg, "_umath_linalg", None), "cholesky_lo", None)
+
 
 @over_stacks(2)
+@silent
 def factor(a, upper):
     """(L or U, info): info is the order of the first leading minor of each matrix that is not positive, or 0."""
     lower = np.swapaxes(a, -1, -2).conj() if upper else a
     info = np.zeros(a.shape[:-2], np.int32)
-    with np.errstate(all="ignore"):
-        found = factored_at_once(lower)
-        if found is None:
-            found = np.tril(lower)
-            stack = found.reshape(-1, *a.shape[-2:])
-            info.reshape(-1)[:] = [factor_one(matrix) for matrix in stack]
-            found = stack.reshape(a.shape)
+    found = factored_at_once(lower)
+    if found is None:
+        found = np.tril(lower)
+        stack = found.reshape(-1, *a.shape[-2:])
+        info.reshape(-1)[:] = [factor_one(matrix) for matrix in stack]
+        found = stack.reshape(a.shape)
     return (np.swapaxes(found, -1, -2).conj() if upper else found), info
 
 
 def factored_at_once(lower):
     """All factors, or None if a matrix has none."""
-    try:
-        found = np.linalg.cholesky(lower)
-    except np.linalg.LinAlgError:
-        return None
+    if lapack is None:
+        try:
+            found = np.linalg.cholesky(lower)
+        except np.linalg.LinAlgError:
+            return None
+    else:  # nan where there is none
+        found = lapack(lower, signature="D->D" if lower.dtype.kind == "c" else "d->d").astype(lower.dtype, copy=False)
     return None if np.isnan(found.diagonal(0, -2, -1).sum()) else found
 
 

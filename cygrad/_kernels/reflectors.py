@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from cygrad._kernels import blocks
+from cygrad._kernels.by_numpy import silent
+from cygrad._kernels.diagonals import triu
 from cygrad._kernels.gpu.library import dense, module_of
 from cygrad._kernels.stacks import over_stacks
 from cygrad._kernels.triangular import solve_triangular
@@ -63,10 +65,29 @@ def _product(a, tau, out):
     return out
 
 
-# -- QR of one matrix that is much longer than wide --
+# -- QR, by the loops of LAPACK that `np.linalg.qr` calls as well, after more than they take for small matrices --
 
 lapack: Any = getattr(np.linalg, "_umath_linalg", None)
 factored: Any = getattr(lapack, "qr_r_raw_n", None) or getattr(lapack, "qr_r_raw", None)
+factored_wide: Any = getattr(lapack, "qr_r_raw_m", None) or factored
+reduced, complete = getattr(lapack, "qr_reduced", None), getattr(lapack, "qr_complete", None)
+has_lapack = bool(factored and reduced and complete)
+
+
+@silent
+def factors(a, is_complete):
+    """Q and R of matrices, computed in double precision."""
+    m, n = a.shape[-2:]
+    code, double = ("D", np.complex128) if a.dtype.kind == "c" else ("d", np.float64)
+    packed = a.astype(double, order="C")
+    tau = (factored if m > n else factored_wide)(packed, signature=f"{code}->{code}")
+    q = (complete if is_complete and m > n else reduced)(packed, tau, signature=f"{code}{code}->{code}")
+    r = triu(packed[..., : q.shape[-1], :], 0)
+    return q.astype(a.dtype, copy=False), r.astype(a.dtype, copy=False)
+
+
+# -- of one matrix that is much longer than wide --
+
 TALL = 4  # rows for each column
 
 
@@ -90,8 +111,8 @@ def tall_factors(a):
     parts[-1] = slice(parts[-1].start, m)
     q, rs = np.empty(a.shape, a.dtype), np.empty((len(parts), n, n), wide)
     for rows, r in zip(parts, rs):
-        q[rows], r[...] = np.linalg.qr(a[rows].astype(wide, copy=False))
-    qs, r = np.linalg.qr(rs.reshape(-1, n))
+        q[rows], r[...] = factors(a[rows].astype(wide, copy=False), False)
+    qs, r = factors(rs.reshape(-1, n), False)
     qs = qs.reshape(rs.shape)
     signs = _signs_of_reflectors(q[:n].astype(wide) @ qs[0]) if _has_full_rank(r) else None
     if signs is None:

@@ -56,9 +56,11 @@ def triangular_factor(a):
 
 @over_stacks(2)
 def factors_of(a, mode):
-    if mode == "reduced" and kernels.factored and kernels.is_tall(a):
+    if not (kernels.has_lapack and type(a) is np.ndarray):
+        return tuple(np.linalg.qr(a, mode=mode))
+    if mode == "reduced" and kernels.is_tall(a):
         return kernels.tall_factors(a)
-    return tuple(np.linalg.qr(a, mode=mode))
+    return kernels.factors(a, mode == "complete")
 
 
 @in_parts()

@@ -5,6 +5,7 @@ import pytest
 from ops.sample import complex_grid, grid
 
 import cygrad as torch
+from cygrad._kernels import cholesky, reflectors
 
 A = complex_grid(3, 3) + np.diag([1.0, 2.0, 4.0])
 HERMITIAN = A @ A.conj().T
@@ -126,6 +127,22 @@ def test_equal_values(function):
     x.grad = None
     results[-1].abs().sum().backward()
     assert not np.isfinite(x.grad.numpy()).all()
+
+
+@pytest.mark.parametrize("shape", [(4, 4), (5, 3), (3, 5), (2, 6, 4), (2, 3, 4, 6), (0, 3), (3, 0), (0, 4, 4)], ids=str)
+@pytest.mark.parametrize("kind", "fdFD")
+def test_factors_are_those_of_numpy(shape, kind, monkeypatch):
+    """Bit for bit, whether LAPACK's loops can be called directly or not."""
+    a = complex_grid(*shape).astype(kind) if kind in "FD" else grid(*shape).astype(kind)
+    square = (a @ a.conj().swapaxes(-1, -2) + 8 * np.eye(shape[-2])).astype(kind)
+    for direct in (True, False):
+        monkeypatch.setattr(reflectors, "has_lapack", direct and reflectors.has_lapack)
+        monkeypatch.setattr(cholesky, "lapack", cholesky.lapack if direct else None)
+        for mode in ("reduced", "complete"):
+            for found, expected in zip(torch.linalg.qr(torch.tensor(a), mode), np.linalg.qr(a, mode), strict=True):
+                assert found.numpy().dtype == expected.dtype
+                np.testing.assert_array_equal(found.numpy(), expected)
+        np.testing.assert_array_equal(torch.linalg.cholesky(torch.tensor(square)).numpy(), np.linalg.cholesky(square))
 
 
 def test_qr_without_gradient():
