@@ -166,7 +166,8 @@ def nonzero(a):
     """The indices of what is not zero: (how many, dimensions), int64; those of a dimension lie side by side."""
     if a.ndim == 0:
         return np.empty((int(bool(a)), 0), np.int64)
-    return first_nonzero(a, count_nonzero(a))
+    count = count_nonzero(a)
+    return _places(a, count) if _is_listed(a, count) else first_nonzero(a, count)
 
 
 def count_nonzero(a):
@@ -186,6 +187,11 @@ def _has_places(a):
     return is_known and native.has_loops(_DOUBLES) and a.dtype.isnative
 
 
+def _is_listed(a, count):
+    """Whether `_places` has a loop for such an array and so many."""
+    return 0 < a.ndim <= 2 and count > 0 and a.size > 0 and type(a) is np.ndarray and _has_places(a)
+
+
 def _places(a, count):
     """`first_nonzero` of a vector or a matrix with just so many."""
     out = np.empty((a.ndim, count), np.int64)
@@ -197,9 +203,8 @@ def _places(a, count):
 
 def first_nonzero(a, count):
     """The first `count` rows of the same, or all if there are fewer, of an array that has dimensions."""
-    if 0 < a.ndim <= 2 and count and a.size and type(a) is np.ndarray and _has_places(a):
-        count = min(count, count_nonzero(a))
-        return _places(a, count)
+    if _is_listed(a, count):
+        return _places(a, min(count, count_nonzero(a)))
     out = np.empty((a.ndim, count), np.int64)
     done = 0
     for at, part in _pieces(a):

@@ -3,6 +3,8 @@
 Large arrays are taken part by part, as indices have eight bytes each and NumPy copies what it sorts.
 """
 
+import math
+
 import numpy as np
 
 import cygrad._kernels.native as native
@@ -10,6 +12,7 @@ from cygrad._kernels import blocks
 from cygrad._kernels.arrays import dense, new_array
 from cygrad._kernels.dispatch import dispatching
 from cygrad._kernels.picking import gather
+from cygrad._kernels.reduce import amax
 from cygrad._kernels.stacks import along, cut
 
 FIRSTS = 25  # as in native.h
@@ -195,7 +198,7 @@ def kth_along(a, axis, k):
     if not a.size:
         return np.zeros(one(a, axis), np.int64)
     if _is_few(a, axis):
-        return _by_loop(a, axis, k + 1, False)[1].take([k], axis)
+        return cut(_by_loop(a, axis, k + 1, False)[1], slice(k, None), axis)
     if a.size <= blocks.FEW:
         return np.argpartition(a, k, axis).take([k], axis)
     value = np.partition(a, k, axis).take([k], axis)  # its index has less to move than indices of all
@@ -205,14 +208,18 @@ def kth_along(a, axis, k):
     return found.argmax(axis, keepdims=True)
 
 
+def _has_nan(a):
+    if a.dtype.kind != "f" or not a.size:
+        return False
+    return math.isnan(amax(a)) if type(a) is np.ndarray else bool(np.isnan(a).any())
+
+
 @along
 def median_along(a, axis):
     """The index of the lower median along an axis; where there is a nan, of the first."""
-    is_nan = np.isnan(a) if a.dtype.kind == "f" and a.shape[axis] else None
-    if is_nan is None or not is_nan.any():
-        del is_nan
+    if not _has_nan(a):
         return middle_of_numbers(a, axis)
-    order = middle_along(a, axis)
+    is_nan, order = np.isnan(a), middle_along(a, axis)
     return np.where(is_nan.any(axis, keepdims=True), np.argmax(is_nan, axis, keepdims=True), order)
 
 
@@ -223,11 +230,9 @@ def middle_of_numbers(a, axis):
 @along
 def middle_along(a, axis):
     """The index of the lower median along an axis, nans apart; 0 for an axis of length 0."""
-    is_nan = np.isnan(a) if a.dtype.kind == "f" else None
-    if is_nan is None or not is_nan.any():
-        del is_nan
+    if not _has_nan(a):
         return middle_of_numbers(a, axis)
-    places = np.maximum(a.shape[axis] - is_nan.sum(axis, keepdims=True) - 1, 0) // 2
+    places = np.maximum(a.shape[axis] - np.isnan(a).sum(axis, keepdims=True) - 1, 0) // 2
     return np.take_along_axis(np.argsort(a, axis, kind="stable"), places, axis)
 
 
@@ -277,7 +282,7 @@ def _middle_of_all(flat, ignore_nan):
     from cygrad._kernels.ranks import count_of_numbers, value_of_rank  # which imports this module
 
     is_float = flat.dtype.kind == "f"
-    count = count_of_numbers(flat) if is_float else flat.size
+    count = count_of_numbers(flat) if _has_nan(flat) else flat.size
     if not count or (count < flat.size and not ignore_nan):
         return np.asarray(np.nan if is_float else np.iinfo(flat.dtype).min, flat.dtype)
     place = (count - 1) // 2

@@ -126,7 +126,9 @@ def masked_fill(array, value, mask):
 
 
 def element_of(value, dtype):
-    """A number as an array without dimensions."""
+    """A number, or an array without dimensions, as one of that type."""
+    if type(value) is np.ndarray and value.dtype == dtype:
+        return value
     element = np.empty((), dtype)
     copy_into(element, value)
     return element

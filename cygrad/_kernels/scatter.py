@@ -82,7 +82,7 @@ def add_at(out, axis, index, source, to_zeros=False):
     """The same in `out`, which is contiguous, or in zeros that overwrite it; gives it."""
     in_rows = index.size and index.ndim and axis == out.ndim - 1 and index.shape[:-1] == out.shape[:-1]
     if in_rows and images.has_loops(out):
-        source = source[tuple(slice(0, n) for n in index.shape)].astype(out.dtype, copy=False)
+        source = part_for(index, source).astype(out.dtype, copy=False)
         places = index.astype(np.int64, copy=False)
         images.add_at(flat_rows(out), flat_rows(places), flat_rows(source), to_zeros)
         return out
@@ -90,14 +90,14 @@ def add_at(out, axis, index, source, to_zeros=False):
         fill(out, 0)
     vector = None if axis else as_vector(index, 0, out.shape)
     if vector is not None:
-        index_add_to(out, vector, source[tuple([slice(n) for n in index.shape])])
+        index_add_to(out, vector, part_for(index, source))
         return out
     if out.ndim == 0:
         add_rows(out.reshape(1, 1), index.reshape(-1), source.reshape(-1)[: index.size, None])
         return out
     if index.ndim == 0:
         index, source = index.reshape(1), source.reshape(1)
-    source = source[tuple(slice(0, n) for n in index.shape)]
+    source = part_for(index, source)
     if index.size <= blocks.SIZE:
         add_rows(out.reshape(-1, 1), flat_positions(out.shape, axis, index).reshape(-1), source.reshape(-1, 1))
         return out
@@ -110,6 +110,11 @@ def add_at(out, axis, index, source, to_zeros=False):
             places = places + start * width
         add_rows(out.reshape(-1, 1), places.reshape(-1), source[part].reshape(-1, 1))
     return out
+
+
+def part_for(index, source):
+    """The elements of `source` that an index speaks of, which may have fewer."""
+    return source if source.shape == index.shape else source[tuple([slice(n) for n in index.shape])]
 
 
 def flat_rows(a):
@@ -132,9 +137,8 @@ def _scattered(out, axis, index, source):
         return False
     if (*outer, length, *inner) != out.shape or not index.size:
         return False
-    if source.ndim and source.shape != index.shape:
-        source = source[tuple([slice(n) for n in index.shape])]
-    values = dense(source.astype(out.dtype, copy=False))
+    values = part_for(index, source) if source.ndim else source
+    values = dense(values.astype(out.dtype, copy=False))
     if values.size > 1 and np.may_share_memory(out, values):
         values = values.copy()
     width = math.prod(inner)
@@ -152,7 +156,7 @@ def scatter(out, axis, index, source):
         out.reshape(out.shape or (1,))[index.reshape(-1)] = source
         return
     if source.ndim:
-        source = source[tuple(slice(0, n) for n in index.shape)]
+        source = part_for(index, source)
     places = list(np.indices(index.shape, sparse=True))
     places[axis] = index
     out[tuple(places)] = source

@@ -1,6 +1,7 @@
 """Reading and adding along one dimension by index, and filling by mask."""
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
@@ -386,6 +387,7 @@ def check_scatter(shape, index, source, dim):
         check_each(where, shape, dim)
 
 
+@lru_cache(256)
 def _check_sizes(shape, other, source, dim):
     """Raise unless the index, of shape `other`, is nowhere larger than what is written and what is written to."""
     if max(len(shape), 1) != max(len(other), 1):

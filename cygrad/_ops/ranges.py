@@ -209,6 +209,8 @@ _SPACED = {"linspace": _spaced_signatures(""), "logspace": _spaced_signatures("f
 
 def _ends(start, end, steps, function):
     """The bounds as numbers, and how many elements."""
+    if type(start) in (int, float) and type(end) in (int, float) and type(steps) is int and 0 <= steps < 2**63:
+        return start, end, steps
     given = [value for value in (start, end, steps) if value is not None]
     if not all(isinstance(v, (Tensor, int, float, complex, np.generic)) for v in given) or not is_integer(steps):
         raise messages.no_such_call(function, given, {}, _SPACED[function])
@@ -252,8 +254,10 @@ def _evenly_spaced(library, low, high, count, dtype):
     low, high = compute.type(low), compute.type(high)
     step = (high - low) / compute.type(max(count - 1, 1))
     half = max(count // 2, 1)
-    array[:half] = low + step * library.arange(half).astype(compute)
-    array[half:] = high - step * library.arange(count - half - 1, -1, -1).astype(compute)
+    steps = library.arange(max(half, count - half)).astype(compute)
+    steps *= step
+    library.add(low, steps[:half], out=array[:half])
+    library.subtract(high, steps[: count - half][::-1], out=array[half:])
     return array
 
 
