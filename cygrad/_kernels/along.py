@@ -15,6 +15,7 @@ RUNNING_SUMS, NONZERO, COUNT_NONZERO = 16, 31, 32  # as in native.h
 COUNTED = 1 << 15  # elements whose number one thread finds
 _DOUBLES = np.zeros(1)
 PIECE = 1 << 14  # elements that one thread works on
+FEWEST_SIDE_BY_SIDE = 128  # lines of whole numbers for which each step along them is a call of its own
 TOGETHER = 256  # lines side by side that are added together: as in scans.h
 
 
@@ -64,9 +65,14 @@ def _cumsum_by_numpy(a, axis, reverse, out):
     if a.dtype == np.float32:
         out[...] = _cumsum_by_numpy(a.astype(np.float64), axis, reverse, np.empty(a.shape))
     elif reverse:
-        np.cumsum(np.flip(a, axis), axis, a.dtype, np.flip(out, axis))
-    else:
+        _cumsum_by_numpy(np.flip(a, axis), axis, False, np.flip(out, axis))
+    elif a.dtype.kind not in "iu" or math.prod(a.shape[axis + 1 :]) < FEWEST_SIDE_BY_SIDE:
         np.cumsum(a, axis, a.dtype, out)
+    else:  # NumPy would go along each line
+        given, sums = np.moveaxis(a, axis, 0), np.moveaxis(out, axis, 0)
+        sums[:1] = given[:1]
+        for i in range(1, len(given)):
+            np.add(sums[i - 1], given[i], out=sums[i])
     return out
 
 

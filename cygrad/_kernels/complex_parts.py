@@ -3,11 +3,12 @@
 import numpy as np
 
 from cygrad._kernels.arrays import copy_array
-from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.gpu.library import as_array, is_array
+from cygrad._kernels.loops import Ufunc
 from cygrad._kernels.strided import restride
 
 _REAL = {np.dtype(np.complex64): np.dtype(np.float32), np.dtype(np.complex128): np.dtype(np.float64)}
+_COS, _SIN, _MULTIPLY = Ufunc(np.cos), Ufunc(np.sin), Ufunc(np.multiply)
 _COMPLEX: dict = {real: of_parts for of_parts, real in _REAL.items()}
 
 
@@ -58,12 +59,11 @@ def _blank(real, imag):
     return np.empty(shape, _COMPLEX[real.dtype], like=real if is_array(real) else imag)
 
 
-@silent
 def polar(size, angle):
     """A complex array of these sizes and angles, with broadcasting."""
     if type(size) is type(angle) is np.ndarray:
-        result = _blank(size, angle)
-        np.multiply(size, np.cos(angle), result.real)
-        np.multiply(size, np.sin(angle), result.imag)
+        result, part = _blank(size, angle), _COS(angle)
+        _MULTIPLY(size, part, out=result.real)
+        _MULTIPLY(size, _SIN(angle, out=part), out=result.imag)
         return result
     return joined(size * np.cos(angle), size * np.sin(angle))

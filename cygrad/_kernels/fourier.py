@@ -16,10 +16,11 @@ from cygrad._kernels import blocks
 from cygrad._kernels.dispatch import dispatching
 from cygrad._kernels.gpu.library import module_of
 from cygrad._kernels.loops import Ufunc
-from cygrad._kernels.stacks import parts_of
+from cygrad._kernels.stacks import cut, parts_of
 
 SCALED_BACK = {"backward": "forward", "forward": "backward", "ortho": "ortho"}  # the scale of the adjoint
 _MULTIPLY = Ufunc(np.multiply)
+FEW = 1 << 12  # real numbers, of which all frequencies are found sooner than half of them and their mirror image
 loops: Any = getattr(np.fft, "_pocketfft_umath", None)
 
 
@@ -92,13 +93,24 @@ def c2c(a, dims, norm, forward, is_own=False):
 
 def r2c(a, dims, norm, onesided):
     """The transform of real numbers, of whose last dimension `onesided` keeps the first half."""
-    if not onesided:
+    if not onesided and (a.size <= FEW or not dims):
         return c2c(a, dims, norm, True)
     factor = _factor(norm, True, math.prod(a.shape[d] for d in dims), a.dtype)
-    half = _rfft(a, dims[-1], factor)
+    found = _rfft(a, dims[-1], factor) if onesided else _both_halves(a, dims[-1], factor)
     for dim in reversed(dims[:-1]):
-        half = _fft(half, dim, type(factor)(1), True, half)
-    return half
+        found = _fft(found, dim, type(factor)(1), True, found)
+    return found
+
+
+def _both_halves(a, dim, factor):
+    """The transform of real numbers, the second half of which mirrors the first."""
+    length = a.shape[dim]
+    out = np.empty(a.shape, _complex(a.dtype))
+    _rfft(a, dim, factor, cut(out, slice(0, length // 2 + 1), dim))
+    if length > 2:
+        mirrored = cut(out, slice((length - 1) // 2, 0, -1), dim)
+        np.conjugate(mirrored, out=cut(out, slice(length // 2 + 1, None), dim))
+    return out
 
 
 def conjugate_of_r2c(a, dims, norm, onesided, length):

@@ -47,6 +47,22 @@ def test_sums_within_the_array(dtype):
             np.testing.assert_allclose(view, expected, 20 * ACCURACY[dtype], 20 * ACCURACY[dtype])
 
 
+@pytest.mark.parametrize("from_end", [False, True])
+def test_sums_of_whole_numbers(from_end):
+    """Of few lines side by side, and of as many as are added together."""
+    for shape in [(5,), (4, 3), (6, 200), (3, 7, 150), (0, 200), (1, 200)]:
+        a = np.random.default_rng(0).integers(-(2**62), 2**62, shape)
+        for axis in range(a.ndim):
+            for view in (a, a[::-1], a[..., ::-1], np.asfortranarray(a), a.astype("i4"), a.astype("u1")):
+                numbers = np.flip(view, axis) if from_end else view
+                expected = np.cumsum(numbers, axis, view.dtype)
+                expected = np.flip(expected, axis) if from_end else expected
+                np.testing.assert_array_equal(along.cumsum(view, axis, from_end), expected)
+                within = view.copy()
+                along.cumsum_within(within, axis, from_end)
+                np.testing.assert_array_equal(within, expected)
+
+
 def test_single_precision_is_added_in_double_precision():
     a = np.full(3_000_000, 0.1, np.float32)
     assert abs(along.cumsum(a, 0)[-1] - 300_000.0) < 0.1  # in single precision it is off by hundreds

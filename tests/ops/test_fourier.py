@@ -123,3 +123,16 @@ def test_real_parts_in_blocks(shape, forward, monkeypatch):
             found += [fourier.c2r(z, dims, "forward", n) for n in (2 * last - 2, 2 * last - 1) if n]
         for one, other in zip(found, expected, strict=True):
             np.testing.assert_allclose(one, other, 1e-10, 1e-12)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 5000), (5, 1001), (1000, 2, 3), (3, 40, 41)], ids=str)
+@pytest.mark.parametrize("norm", ["backward", "forward", "ortho"])
+def test_second_half_of_real_numbers_mirrors_the_first(shape, norm, monkeypatch):
+    x = np.random.default_rng(0).normal(size=shape)
+    monkeypatch.setattr(fourier, "FEW", 0)
+    for dims in [(d,) for d in range(len(shape))] + [(0, 1), (1, 0)]:
+        found = fourier.r2c(x, dims, norm, False)
+        np.testing.assert_allclose(found, fourier.c2c(x, dims, norm, True), 1e-12, 1e-12)
+        if len(dims) == 1:  # exactly
+            (d,) = dims
+            np.testing.assert_array_equal(found, np.conj(np.roll(np.flip(found, d), 1, d)))
