@@ -31,7 +31,7 @@ from cygrad._core.tensor cimport (
 import gc
 
 from cygrad._core import faults, messages
-from cygrad._kernels.anywhere cimport may_overlap
+from cygrad._kernels.anywhere cimport are_of_one_shape, may_overlap, typenum_of
 from cygrad._kernels.arrays cimport is_on_cpu
 from cygrad._kernels.strided cimport distance, lies_within, overlaps_itself, restride
 from cygrad._kernels.complex_parts import as_parts, from_parts, real_type
@@ -207,9 +207,10 @@ cdef int check_result(OpDef op, int place, object array, Tensor out, bint keeps)
 
     `place` counts the results of `op`, which is None if `out` is changed in place.
     """
-    if array.dtype.num != out.array.dtype.num:
-        messages.check_result_type(array.dtype.num, out.array.dtype.num, op, place)
-    if keeps and array.shape != out.array.shape:
+    cdef int typenum = typenum_of(array), wanted = typenum_of(out.array)
+    if typenum != wanted:
+        messages.check_result_type(typenum, wanted, op, place)
+    if keeps and not are_of_one_shape(array, out.array):
         messages.check_inplace_shape(array.shape, out.array.shape)
     return 0
 

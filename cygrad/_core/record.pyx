@@ -38,7 +38,7 @@ from cygrad._core.tensor cimport (
     version_of, wrap, wrap_as, wrap_like)
 from cygrad._core import messages
 from cygrad._kernels import blocks, gpu
-from cygrad._kernels.anywhere cimport cast, typenum_of
+from cygrad._kernels.anywhere cimport are_of_one_shape, cast, typenum_of
 from cygrad._kernels.arrays cimport broadcasts_to, copy_array, is_on_cpu
 
 cnp.import_array()
@@ -538,7 +538,7 @@ cpdef Tensor write_into(OpDef op, object target, object array, tuple inputs, tup
     cdef Tensor out = out_argument(op, target)
     cdef OpNode node
     cdef unsigned int mask = 0
-    cdef bint other_shape = array.shape != out.array.shape and not keeps_shape(op, out, inputs)
+    cdef bint other_shape = not are_of_one_shape(array, out.array) and not keeps_shape(op, out, inputs)
     if not (is_on_cpu(array) and is_on_cpu(out.array)):
         gpu.check_out(array, out.array)
     if other_shape or out is not inputs[0]:

@@ -1,11 +1,16 @@
 """What the core and the compiled families do with arrays wherever these are: in memory or on a GPU."""
 
 from cygrad._kernels.arrays cimport is_on_cpu
-from numpy cimport PyArray_DIMS, PyArray_IS_C_CONTIGUOUS, PyArray_NDIM, PyArray_TYPE, ndarray
+from numpy cimport PyArray_DIMS, PyArray_IS_C_CONTIGUOUS, PyArray_NDIM, PyArray_SAMESHAPE, PyArray_TYPE, ndarray
 
 cdef inline int typenum_of(object a) except -1:
     """NumPy's number of the type of the elements; types of other packages have large ones."""
     return PyArray_TYPE(<ndarray>a) if is_on_cpu(a) else a.dtype.num
+
+cdef inline bint are_of_one_shape(object a, object b) except -1:
+    if is_on_cpu(a) and is_on_cpu(b):
+        return PyArray_SAMESHAPE(<ndarray>a, <ndarray>b)
+    return a.shape == b.shape
 
 cdef inline int ndim_of(object a) except -1:
     return PyArray_NDIM(<ndarray>a) if is_on_cpu(a) else a.ndim
