@@ -14,6 +14,7 @@ from cygrad._kernels.gpu.library import as_array
 RUNNING_SUMS, NONZERO, COUNT_NONZERO = 16, 31, 32  # as in native.h
 COUNTED = 1 << 15  # elements whose number one thread finds
 _DOUBLES = np.zeros(1)
+_UNSIGNED = {size: np.dtype(f"u{size}") for size in (1, 4, 8)}  # by the bytes of an element
 PIECE = 1 << 14  # elements that one thread works on
 FEWEST_SIDE_BY_SIDE = 128  # lines of whole numbers for which each step along them is a call of its own
 TOGETHER = 256  # lines side by side that are added together: as in scans.h
@@ -182,7 +183,7 @@ def count_nonzero(a):
     if not _has_places(a) or a.itemsize == 1 or a.size <= COUNTED:
         return int(np.count_nonzero(a))
     counts = np.empty(-(-a.size // COUNTED), np.int64)
-    arrays = _DOUBLES, dense(a).view(f"u{a.itemsize}"), counts
+    arrays = _DOUBLES, dense(a).view(_UNSIGNED[a.itemsize]), counts
     native.run(COUNT_NONZERO, arrays, (COUNTED, a.size, a.itemsize, a.dtype.kind == "f"), 0, counts.size, 2)
     return int(counts.sum())
 
@@ -201,7 +202,7 @@ def _is_listed(a, count):
 def _places(a, count):
     """`first_nonzero` of a vector or a matrix with just so many."""
     out = np.empty((a.ndim, count), np.int64)
-    arrays = _DOUBLES, dense(a).view(f"u{a.itemsize}"), *([None] * (2 - a.ndim)), *out
+    arrays = _DOUBLES, dense(a).view(_UNSIGNED[a.itemsize]), *([None] * (2 - a.ndim)), *out
     numbers = a.size // max(a.shape[-1], 1), a.shape[-1], a.itemsize, a.dtype.kind == "f", count
     native.run(NONZERO, arrays, numbers, 0, 1, 1)
     return out.T

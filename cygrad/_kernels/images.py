@@ -15,14 +15,7 @@ PIECE = 1 << 14  # elements that one thread works on
 
 PLACES = np.dtype(np.int64)
 
-has_loops = native.has_loops
-
-
-def check(a, dtype, ndim, writes):
-    """Raise unless the array is dense, of that type, and writable if it is to be."""
-    flags = a.flags if type(a) is np.ndarray else None
-    if not flags or a.ndim != ndim or a.dtype != dtype or not (flags.c_contiguous and (flags.writeable or not writes)):
-        raise ValueError(f"not a dense array of {ndim} dimensions and type {dtype}")
+has_loops, check = native.has_loops, native.check
 
 
 def run(loop, x, arrays, geometry, work):

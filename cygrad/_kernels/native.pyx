@@ -52,6 +52,15 @@ def can_move(cnp.ndarray a not None):
         cnp.PyArray_ISNOTSWAPPED(a) and not PURE)
 
 
+def check(object a, cnp.dtype dtype not None, int ndim, bint writes):
+    """Raise unless the array is dense, of that type, and writable if it is to be."""
+    if PyArray_CheckExact(a) and cnp.PyArray_NDIM(<cnp.ndarray>a) == ndim and cnp.PyArray_IS_C_CONTIGUOUS(a) and (
+            cnp.PyArray_TYPE(<cnp.ndarray>a) == dtype.num and is_plain(a)) and (
+            not writes or cnp.PyArray_ISWRITEABLE(<cnp.ndarray>a)):
+        return
+    raise ValueError(f"not a dense array of {ndim} dimensions and type {dtype}")
+
+
 def of_size(cnp.ndarray a or None, cnp.ndarray like not None, Py_ssize_t size):
     """The array, dense, which must have that size and the type of another; None for None."""
     if a is None:

@@ -168,12 +168,13 @@ def first_along(a, axis, k, largest):
 
 
 def _by_loop(a, axis, k, largest):
-    rows = dense(a.swapaxes(axis, -1))
-    *outer, n = rows.shape
-    shape = (*outer, k)
+    is_last = axis == a.ndim - 1
+    rows = dense(a if is_last else a.swapaxes(axis, -1))
+    n = rows.shape[-1]
+    shape = (*rows.shape[:-1], k)
     values, order = new_array(shape, a.dtype.num), np.empty(shape, np.int64)
     native.run(FIRSTS, (rows, values, order), (n, k, largest), 0, a.size // n, max(1, PIECE // n))
-    return dense(values.swapaxes(axis, -1)), dense(order.swapaxes(axis, -1))
+    return (values, order) if is_last else (dense(values.swapaxes(axis, -1)), dense(order.swapaxes(axis, -1)))
 
 
 @along

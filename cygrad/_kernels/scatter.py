@@ -36,7 +36,7 @@ def add_rows(out, index, values, extreme=0):
 
 def as_vector(index, axis, shape):
     """The indices along an axis if an index is expanded along all others, as long as in `shape`; else None."""
-    if not 1 < index.ndim == len(shape) or not 0 < index.shape[axis] < index.size:
+    if 0 not in index.strides or not 1 < index.ndim == len(shape) or not 0 < index.shape[axis] < index.size:
         return None
     for d, stride in enumerate(index.strides):
         if d != axis and (stride and index.shape[d] > 1 or index.shape[d] != shape[d]):
