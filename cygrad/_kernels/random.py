@@ -8,6 +8,9 @@ import numpy as np
 import cygrad._kernels.native as native
 from cygrad._kernels import blocks
 from cygrad._kernels.arrays import new_array
+from cygrad._kernels.by_numpy import silent
+from cygrad._kernels.picking import gather
+from cygrad._kernels.reduce import amax, amin
 
 _SINGLE = np.dtype(np.float32)
 _FLOAT = _SINGLE.num
@@ -179,6 +182,12 @@ def _scaled_words(numbers, shape, low, span, dtype):
     return out
 
 
+def are_probabilities(array):
+    """Whether all elements are in [0, 1], of which nan is not."""
+    wide = array if array.itemsize > 2 else array.astype(_SINGLE)
+    return not wide.size or (amin(wide).item() >= 0 and amax(wide).item() <= 1)
+
+
 def keep_mask(numbers, shape, probability):
     """True with that probability, which may be an array that broadcasts to the shape."""
     return np.asarray(singles(numbers, shape) < probability)
@@ -194,17 +203,17 @@ def picked(numbers, weights, count):
     return np.array(indices, np.int64).reshape(len(weights), count)
 
 
+@silent
 def picked_once(numbers, weights, count):
     """As `picked`, but no index of a row twice."""
     # the smallest of exponential waiting times, as if the events came at these rates
-    with np.errstate(all="ignore"):
-        waiting = numbers.standard_exponential(weights.shape)
-        np.divide(waiting, weights, waiting)
+    waiting = numbers.standard_exponential(weights.shape)
+    np.divide(waiting, weights, waiting)
     if count == waiting.shape[1]:
         return waiting.argsort(1, kind="stable").astype(np.int64)
     first = waiting.argpartition(count - 1, 1)[:, :count]
-    order = np.take_along_axis(waiting, first, 1).argsort(1)
-    return np.take_along_axis(first, order, 1).astype(np.int64, copy=False)
+    order = gather(waiting, 1, first).argsort(1)
+    return gather(first, 1, order).astype(np.int64, copy=False)
 
 
 # -- distributions with a parameter for each element --

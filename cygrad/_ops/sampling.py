@@ -214,7 +214,7 @@ def coins(p, shape, generator, place):
     array = array_of(p)
     if not p.dtype.is_floating_point:
         raise messages.not_implemented_for("bernoulli_tensor_cpu_p_", p.dtype)
-    if isinstance(array, np.ndarray) and not ((array >= 0) & (array <= 1)).all():  # on a GPU this would wait
+    if isinstance(array, np.ndarray) and not kernels_of_memory.are_probabilities(array):  # on a GPU this would wait
         raise RuntimeError(
             "Expected p_in >= 0 && p_in <= 1 to be true, but got false.  (Could this error message be improved?  If "
             "so, please report an enhancement request to PyTorch.)\n"

@@ -324,6 +324,17 @@ def test_overwriting_a_view_changes_its_base():
     assert (base[:, 1] >= 1).all() and base[:, ::2].sum() == 0
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
+def test_probabilities_lie_between_0_and_1(dtype):
+    """Of which nan is not; without elements there is nothing wrong."""
+    for wrong in (-0.01, 1.01, float("nan"), float("inf")):
+        for values in ([wrong], [0.0, wrong, 1.0], [[1.0], [wrong]]):
+            with pytest.raises(RuntimeError, match="Expected p_in >= 0 && p_in <= 1 to be true"):
+                torch.bernoulli(torch.tensor(values, dtype=dtype))
+    assert torch.bernoulli(torch.tensor([[0.0, 1.0]], dtype=dtype).T).tolist() == [[0.0], [1.0]]
+    assert torch.bernoulli(torch.zeros(0, 2, dtype=dtype)).shape == (0, 2)
+
+
 def test_probabilities_get_zero_gradients():
     p = torch.full((3,), 0.5, requires_grad=True)
     torch.bernoulli(p).sum().backward()
