@@ -70,7 +70,8 @@ def _product(a, tau, out):
 lapack: Any = getattr(np.linalg, "_umath_linalg", None)
 factored: Any = getattr(lapack, "qr_r_raw_n", None) or getattr(lapack, "qr_r_raw", None)
 factored_wide: Any = getattr(lapack, "qr_r_raw_m", None) or factored
-reduced, complete = getattr(lapack, "qr_reduced", None), getattr(lapack, "qr_complete", None)
+reduced: Any = getattr(lapack, "qr_reduced", None)
+complete: Any = getattr(lapack, "qr_complete", None)
 has_lapack = bool(factored and reduced and complete)
 
 

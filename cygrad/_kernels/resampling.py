@@ -6,6 +6,7 @@ from results to inputs, is a table too.
 
 import math
 from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -145,16 +146,17 @@ class Planes:
 
     def __init__(self, tables, axes):
         before = shape = [table.size for table in tables]
-        self.tables, self.numbers = (), ()
+        arrays: list[Any] = []
+        numbers: list[int] = []
         for d in axes:
             table = tables[d]
             inner, outer = (shape[1], 1) if d == 0 else (1, shape[0])
-            self.tables += table.places, table.counts, table.weights
-            self.numbers += len(table), table.places.shape[1], table.size, inner, outer
+            arrays += table.places, table.counts, table.weights
+            numbers += len(table), table.places.shape[1], table.size, inner, outer
             shape = [*shape[:d], len(table), *shape[d + 1 :]]
-        self.between = math.prod((self.numbers[0], *self.numbers[3:5]))  # elements between the passes
-        self.shape = tuple(shape)
-        self.numbers += math.prod(before), math.prod(shape)
+        self.tables, self.shape = tuple(arrays), tuple(shape)
+        self.numbers = *numbers, math.prod(before), math.prod(shape)
+        self.between = math.prod((numbers[0], *numbers[3:5]))  # elements between the passes
 
     def mapped(self, a, divisor):
         outer = a.shape[:-2]
