@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from cygrad._kernels.arrays import fill, new_array
+from cygrad._kernels.arrays import dense, fill, new_array
 from cygrad._kernels.dispatch import dispatching
+from cygrad._kernels.rows import add_rows as add_taken
 from cygrad._kernels.scatter import add_rows
 
 
@@ -53,14 +54,12 @@ def sums_of_bags(table, places, bags, weights, counted, sizes, mean):
     if not counted.all():
         places, bags = places[counted], bags[counted]
         weights = None if weights is None else weights[counted]
-    filled = np.flatnonzero(sizes)
-    if len(filled):
-        rows = table.take(places, 0)
-        if weights is not None:
-            rows = rows * weights[:, None]
-        add_rows(out, bags, rows)
+    if len(places):
+        if weights is not None or not table.flags.carray or not add_taken(out, bags, table, 0, dense(places)):
+            taken = table.take(places, 0)
+            add_rows(out, bags, taken if weights is None else taken * weights[:, None])
         if mean:
-            out[filled] /= sizes[filled, None].astype(table.dtype)
+            out /= np.maximum(sizes, 1)[:, None].astype(table.dtype)
     return out
 
 

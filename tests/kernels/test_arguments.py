@@ -100,6 +100,19 @@ def test_every_function_is_called_above():
         assert names <= called, module.__name__
 
 
+@pytest.mark.parametrize("dtype", ["f", "d", np.int64])
+@pytest.mark.parametrize("extreme", [0, 1, -1])
+def test_rows_that_are_taken_are_added(dtype, extreme):
+    """As if they had been copied first."""
+    rng = np.random.default_rng(0)
+    values, index, taken = rng.integers(-9, 9, (7, 5)).astype(dtype), rng.integers(0, 4, 60), rng.integers(0, 7, 60)
+    out, expected = np.zeros((4, 5), dtype), np.zeros((4, 5), dtype)
+    has_loop = rows.add_rows(expected, index, values[taken], extreme)
+    assert rows.add_rows(out, index, values, extreme, taken) == has_loop
+    assert expected.any() == has_loop
+    np.testing.assert_array_equal(out, expected)
+
+
 def test_rows_that_do_not_fit_are_refused():
     out = np.zeros((3, 2), "f")
     values = np.ones((2, 2), "f")
@@ -107,6 +120,11 @@ def test_rows_that_do_not_fit_are_refused():
         with pytest.raises(IndexError, match="out of range"):
             rows.add_rows(out, np.array(index), values)
     np.testing.assert_array_equal(out, [[1, 1], [0, 0], [0, 0]])  # one after the other, up to the first that is none
+    out[...] = 0
+    for taken in ([0, 2], [-1, 0]):
+        with pytest.raises(IndexError, match="out of range"):
+            rows.add_rows(out, np.array([0, 1]), values, 0, np.array(taken))
+    np.testing.assert_array_equal(out, [[1, 1], [0, 0], [0, 0]])
     out[...] = 0
     frozen = out.copy()
     frozen.flags.writeable = False
@@ -119,6 +137,9 @@ def test_rows_that_do_not_fit_are_refused():
         (out, np.array([0, 1]), values[:, ::-1]),
         (out[:, ::-1], np.array([0, 1]), values),
         (frozen, np.array([0, 1]), values),
+        (out, np.array([0, 1]), values, 0, np.array([0])),
+        (out, np.array([0, 1]), values, 0, np.array([0, 1], "i")),
+        (out, np.array([0, 1, 1]), values, 0, np.array([0, 1, 1, 1])[::2]),
     ):
         with pytest.raises(ValueError, match="do not fit"):
             rows.add_rows(*bad)
