@@ -199,7 +199,7 @@ def kth_along(a, axis, k):
     if not a.size:
         return np.zeros(one(a, axis), np.int64)
     if _is_few(a, axis):
-        return cut(_by_loop(a, axis, k + 1, False)[1], slice(k, None), axis)
+        return dense(cut(_by_loop(a, axis, k + 1, False)[1], slice(k, None), axis))
     if a.size <= blocks.FEW:
         return np.argpartition(a, k, axis).take([k], axis)
     value = np.partition(a, k, axis).take([k], axis)  # its index has less to move than indices of all
