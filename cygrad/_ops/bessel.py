@@ -11,7 +11,7 @@ from cygrad._core.record import apply1, apply1_args
 from cygrad._kernels.gpu.library import as_array, is_array
 from cygrad._ops.arithmetic import add, div, mul, neg, sub
 from cygrad._ops.by_scipy import SPECIAL, by_scipy, require_real_input, unary
-from cygrad._ops.pointwise import sgn
+from cygrad._ops.pointwise import abs, exp, sgn, square
 from cygrad._ops.selection import where
 
 # -- modified, of the first kind --
@@ -54,10 +54,17 @@ def i0e(input, *, out=None):
     return apply1(I0E, input, out)
 
 
-def over(x, values):
-    """values / x, where values / x tends to 1/2 at 0."""
-    at_0 = x == 0
-    return where(at_0, 0.5, div(values, where(at_0, 1.0, x)))
+def over(x, values, sign=1, scale=0.5):
+    """values / x for the values of i1 (`sign` 1) or bessel_j1 (-1), which are those of i1 * 2 * `scale` otherwise.
+
+    By the power series for small x, where the derivatives of the quotient would have no digits.
+    """
+    is_small = abs(x) < 1
+    y = mul(square(where(is_small, x, 0.0)), sign / 4)
+    series = 1
+    for k in range(9, 0, -1):
+        series = add(mul(mul(y, 1 / (k * (k + 1))), series), 1)
+    return where(is_small, mul(series, scale), div(values, where(is_small, 1.0, x)))
 
 
 def i1_rule(n, g):
@@ -83,7 +90,8 @@ def i1(input, *, out=None):
 
 def i1e_rule(n, g):
     x = n.saved(0)
-    return mul(g, sub(sub(i0e(x), over(x, i1e(x))), mul(sgn(x), i1e(x))))
+    quotient = over(x, i1e(x), scale=mul(exp(neg(abs(x))), 0.5))
+    return mul(g, sub(sub(i0e(x), quotient), mul(sgn(x), i1e(x))))
 
 
 I1E = unary("i1e", i1e_rule, flags=SPECIAL, node="SpecialI1EBackward0")
@@ -248,7 +256,7 @@ def bessel_j0(input, *, out=None):
 
 def bessel_j1_rule(n, g):
     x = n.saved(0)
-    return mul(g, sub(bessel_j0(x), over(x, bessel_j1(x))))
+    return mul(g, sub(bessel_j0(x), over(x, bessel_j1(x), -1)))
 
 
 BESSEL_J1 = unary("bessel_j1", bessel_j1_rule, flags=SPECIAL, scipy="j1")

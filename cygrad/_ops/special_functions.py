@@ -90,9 +90,23 @@ def erfinv(input, *, out=None):
     return apply1(ERFINV, input, out)
 
 
+FAR = 20  # from where on the terms of the derivative of erfcx would leave few digits of each other
+
+
 def erfcx_rule(n, g):
     x = n.saved(0)
-    return mul(g, sub(mul(mul(x, erfcx(x)), 2), 2 / math.sqrt(math.pi)))
+    is_far = x > FAR
+    near = sub(mul(mul(x, erfcx(x)), 2), 2 / math.sqrt(math.pi))
+    return mul(g, where(is_far, slope_of_erfcx(where(is_far, x, FAR)), near))
+
+
+def slope_of_erfcx(x):
+    """The derivative for large `x`, by its asymptotic series."""
+    y = square(div(1, x))
+    total = 1
+    for k in range(7, 0, -1):
+        total = sub(1, mul(mul(y, k + 0.5), total))
+    return mul(mul(y, -1 / math.sqrt(math.pi)), total)
 
 
 ERFCX = unary("erfcx", erfcx_rule, flags=SPECIAL, node="SpecialErfcxBackward0")
@@ -142,8 +156,13 @@ def ndtri(input, *, out=None):
 
 
 def log_ndtr_rule(n, g):
+    """The density over what is below: the latter has few digits below 0, where erfcx has all."""
     x = n.saved(0)
-    return mul(g, div(math.sqrt(2 / math.pi), erfcx(mul(x, -1 / math.sqrt(2)))))
+    is_below = x < 0
+    above, below = where(is_below, 0.0, x), where(is_below, x, 0.0)
+    ratio = div(mul(exp(div(square(above), -2)), 1 / math.sqrt(2 * math.pi)), ndtr(above))
+    of_erfcx = div(math.sqrt(2 / math.pi), erfcx(mul(below, -1 / math.sqrt(2))))
+    return mul(g, where(is_below, of_erfcx, ratio))
 
 
 LOG_NDTR = unary("log_ndtr", log_ndtr_rule, flags=SPECIAL, node="SpecialLogNdtrBackward0")
@@ -276,7 +295,15 @@ def lgamma_rule(n, g):
     return mul(g, digamma(n.saved(0)))
 
 
-LGAMMA = unary("lgamma", lgamma_rule, scipy="gammaln")
+def log_gamma(x):
+    """SciPy's, but infinite at -infinity as well."""
+    values = as_array(LOG_GAMMA_VALUES(x))
+    values[values == -np.inf] = np.inf
+    return values
+
+
+LOG_GAMMA_VALUES = by_scipy("gammaln", "lgamma")
+LGAMMA = declare("lgamma", lgamma_rule, saves=IN0, flags=SMOOTH, kernel=partial(log_gamma), inputs="self")
 
 
 def lgamma(input, *, out=None):
@@ -417,13 +444,10 @@ def polygamma_method_(self, n):
     return polygamma(n, self, out=self)
 
 
-LOG_GAMMA = by_scipy("gammaln", "lgamma")
-
-
 def mvlgamma_array(x, p):
-    total = LOG_GAMMA(as_array(x - x.dtype.type((p - 1) / 2)))
+    total = log_gamma(as_array(x - x.dtype.type((p - 1) / 2)))
     for j in range(p - 1):
-        total = as_array(total + LOG_GAMMA(as_array(x - x.dtype.type(j / 2))))
+        total = as_array(total + log_gamma(as_array(x - x.dtype.type(j / 2))))
     return as_array(total + x.dtype.type(p * (p - 1) / 4 * math.log(math.pi)))
 
 

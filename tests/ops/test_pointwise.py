@@ -235,6 +235,51 @@ def test_extreme_arguments():
     assert scalar(NAN).relu().isnan().item() and not torch.sign(scalar(NAN)).item()
 
 
+def test_log_gamma_of_infinities():
+    for x in (torch.tensor([INF, -INF, 0.0, -1.0], dtype=dtype) for dtype in (torch.float32, torch.float64)):
+        assert torch.lgamma(x).tolist() == [INF] * 4
+    assert torch.mvlgamma(torch.tensor([-INF, INF]), 2).tolist() == [INF, INF]
+
+
+def derivatives(function, at, dtype, count=3):
+    x = leaf(*at, dtype=dtype)
+    y = function(x)
+    for _ in range(count):
+        (y,) = torch.autograd.grad(y.sum(), x, create_graph=True)
+        yield y.detach().double().numpy()
+
+
+@pytest.mark.parametrize(("dtype", "rtol"), [(torch.float64, 1e-13), (torch.float32, 1e-6)])
+@pytest.mark.parametrize(("name", "scipys"), [("i1", "ivp"), ("bessel_j1", "jvp")])
+def test_higher_derivatives_of_bessel_functions_near_0(name, scipys, dtype, rtol):
+    special = pytest.importorskip("scipy.special")
+    at = [0.0, 1e-30, -1e-9, 1e-3, -0.3, 0.99, 1.01, -3.0, 20.0]
+    at = torch.tensor(at, dtype=dtype).tolist()
+    for n, found in enumerate(derivatives(getattr(torch.special, name), at, dtype), 1):
+        np.testing.assert_allclose(found, getattr(special, scipys)(1, at, n), rtol, atol=1e-300)
+
+
+def test_second_derivative_of_i1e_near_0():
+    """That of x / 2 * exp(-|x|)."""
+    _, second = derivatives(torch.special.i1e, [1e-30, -1e-9, 1e-4], torch.float64, 2)
+    np.testing.assert_allclose(second, [-1.0, 1.0, -1.0], atol=1e-3)
+
+
+@pytest.mark.parametrize(("dtype", "rtol"), [(torch.float64, 1e-12), (torch.float32, 2e-3)])
+def test_higher_derivatives_of_error_functions_far_from_0(dtype, rtol):
+    """Those of exp(x^2) erfc(x), which tends to 1 / (x sqrt(pi)); and of log_ndtr, which tends to -x^2 / 2 or to 0."""
+    at = np.array([30.0, 1e3, 1e5])
+    first, second = derivatives(torch.special.erfcx, at, dtype, 2)
+    series = 1 - 1.5 / at**2 + 3.75 / at**4 - 13.125 / at**6
+    np.testing.assert_allclose(first, -series / at**2 / math.sqrt(math.pi), rtol=max(rtol / 100, 1e-9))
+    np.testing.assert_allclose(second, 2 / at**3 / math.sqrt(math.pi), rtol=1e-2)
+    first, second = derivatives(torch.special.log_ndtr, [-1e6, -100.0, -3.0, 0.0, 3.0, 40.0, 1e6], dtype, 2)
+    ratio = [1e6, 100.00999800099926, 3.283098654930445, 0.7978845608028654, 0.004437839042152347, 0.0, 0.0]
+    np.testing.assert_allclose(first, ratio, rtol=max(rtol / 100, 1e-9))
+    slopes = [-1.0, -0.9999000599, -0.9294408131, -0.6366197724, -0.0133332115, 0.0, 0.0]
+    np.testing.assert_allclose(second, slopes, rtol=max(rtol, 1e-8))
+
+
 def test_inplace_forms_are_functions():
     x = torch.tensor([1.0, 4.0])
     assert torch.sqrt_(x) is x and x.tolist() == [1, 2]
