@@ -2,10 +2,12 @@
 
 import numpy as np
 
+from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.stacks import over_stacks
 
 
 @over_stacks(2)
+@silent
 def eigh(a, uplo):
     """(ascending eigenvalues, eigenvectors) of Hermitian matrices, of which one triangle is read."""
     try:
@@ -25,6 +27,7 @@ def hermitian_one_by_one(a, uplo):
 
 
 @over_stacks(2)
+@silent
 def eigvalsh(a, uplo):
     try:
         return np.linalg.eigvalsh(a, uplo)

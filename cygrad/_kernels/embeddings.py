@@ -3,6 +3,7 @@
 import numpy as np
 
 from cygrad._kernels.arrays import dense, fill, new_array
+from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.dispatch import dispatching
 from cygrad._kernels.rows import add_rows as add_taken
 from cygrad._kernels.scatter import add_rows
@@ -48,6 +49,7 @@ def bag_sizes(bags, counted, count):
     return np.bincount(bags[counted], minlength=count)
 
 
+@silent
 def sums_of_bags(table, places, bags, weights, counted, sizes, mean):
     """For each bag the sum of its rows, or their mean; 0 for an empty one."""
     out = np.zeros((len(sizes), table.shape[1]), table.dtype)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from cygrad._kernels import blocks
+from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.dispatch import dispatching
 from cygrad._kernels.gpu.library import module_of
 from cygrad._kernels.loops import Ufunc
@@ -27,6 +28,7 @@ loops: Any = getattr(np.fft, "_pocketfft_umath", None)
 # -- along one dimension --
 
 
+@silent
 def _fft(a, dim, factor, forward, out):
     """The transform of complex numbers, or the inverse one, times `factor`; into `out`, which may be `a`."""
     if loops is None:
@@ -35,6 +37,7 @@ def _fft(a, dim, factor, forward, out):
     return loop(a, factor, axes=[(dim,), (), (dim,)], out=out)
 
 
+@silent
 def _rfft(a, dim, factor, out=None):
     """The one-sided transform of real numbers, times `factor`."""
     if loops is None:
@@ -45,6 +48,7 @@ def _rfft(a, dim, factor, out=None):
     return loop(a, factor, axes=[(dim,), (), (dim,)], out=out)
 
 
+@silent
 def _irfft(a, dim, factor, out):
     """The real inverse of `_rfft`, times `factor`, into `out`."""
     if loops is None:

@@ -8,6 +8,7 @@ import numpy as np
 import cygrad._kernels.native as native
 from cygrad._kernels import blocks, gpu
 from cygrad._kernels.arrays import dense, new_array
+from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.gpu.library import is_array
 
 GATED = 26  # as in native.h
@@ -138,7 +139,7 @@ class by_loop:
 
 class _ByLoop:
     def __init__(self, loop, function):
-        self.loop, self.function = loop, function
+        self.loop, self.function = loop, silent(function)
 
     def __call__(self, *args, out=None):
         loop, count = self.loop, self.loop.count

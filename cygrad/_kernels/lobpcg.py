@@ -8,7 +8,10 @@ implementation of LOBPCG" (2018).
 
 import numpy as np
 
+from cygrad._kernels.by_numpy import silent
 
+
+@silent
 def lobpcg(a, matrices, x, steps, tolerance, largest, report=None):
     """(eigenvalues, eigenvectors) of A X = B X diag(E), as many as X has columns.
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from cygrad._kernels import blocks, scatter
 from cygrad._kernels.arrays import fill
+from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.copying import contiguous, copy_into, empty_of
 from cygrad._kernels.stacks import along
 
@@ -111,6 +112,7 @@ def _sum_back(values, axes, mode, counts, shape):
     return values
 
 
+@silent
 def _folded(values, axis, mode, before, length, after):
     """The middle along an axis, with what stands beside it added where it came from."""
     here = (slice(None),) * axis

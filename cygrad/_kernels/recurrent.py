@@ -20,6 +20,7 @@ from cygrad._kernels import blocks
 from cygrad._kernels import recurrent_by_numpy as by_numpy
 from cygrad._kernels.arrays import dense, new_array
 from cygrad._kernels.blas import matmul
+from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.dispatch import dispatching
 from cygrad._kernels.norms import fitting
 from cygrad._kernels.reduce import sum as total
@@ -107,6 +108,7 @@ def _input_products(x, w_ih):
     return matmul(x, w_ih.T)
 
 
+@silent
 def _bias(w_hh, b_ih, b_hh):
     return np.zeros(len(w_hh), w_hh.dtype) if b_ih is None else b_ih + b_hh
 
@@ -282,6 +284,7 @@ def lstm_backward(d_out, d_last, arrays, gates, kept, sizes, is_reversed, wanted
 # -- GRU --
 
 
+@silent
 def gru(x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr, sizes, is_reversed):
     """Gates r, z: n = tanh(W_in x + b_in + r * (W_hn h + b_hn)), h = (1 - z) * n + z * h."""
     width = h0.shape[1]

@@ -10,6 +10,7 @@ import cygrad._kernels.native as native
 import cygrad._kernels.rows as rows
 from cygrad._kernels import blocks
 from cygrad._kernels.arrays import dense, fill, new_array, zeros
+from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.dispatch import dispatching
 
 SCATTER = 29  # as in native.h
@@ -44,6 +45,7 @@ def as_vector(index, axis, shape):
     return index[(0,) * axis + (slice(None),) + (0,) * (index.ndim - axis - 1)]
 
 
+@silent
 def index_add(a, axis, index, source, alpha=1):
     """A copy of `a` with `alpha` times slice i of `source` along an axis added at `index[i]`."""
     if a.ndim == 0:

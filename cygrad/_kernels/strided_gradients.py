@@ -13,6 +13,7 @@ import math
 
 import numpy as np
 
+from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.dispatch import dispatching
 from cygrad._kernels.strided import restride
 
@@ -70,6 +71,7 @@ def _may_overlap(shape, strides):
     return False
 
 
+@silent
 def _sum_repeats(g, view):
     """Sum over the dimensions of stride 0: all their elements are one place."""
     shape, strides, offset = view

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.strided import restride
 
 
@@ -15,6 +16,7 @@ def windows(array, axis, size, step):
     return restride(array, tuple(shape), tuple(strides), 0)
 
 
+@silent
 def sum_windows(values, shape, axis, size, step):
     """Zeros of `shape` to which `values` are added where `windows` would show them."""
     out = np.zeros(shape, values.dtype, like=values)

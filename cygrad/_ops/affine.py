@@ -239,6 +239,7 @@ def addbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None):
     return added(ADDBMM, (input, batch1, batch2), beta, alpha, out)
 
 
+@silent
 def addr_array(base, a, b, beta, alpha):
     """beta * base + alpha * the outer product of two vectors."""
     if base.dtype == bool:

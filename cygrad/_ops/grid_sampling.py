@@ -11,6 +11,7 @@ from cygrad._core.opdef import FUNCTION_ONLY, IN0, IN1, LINEAR, NONDIFF, PRIVATE
 from cygrad._core.record import apply1_args, apply_n, record_outputs
 from cygrad._core.sites import warn
 from cygrad._kernels import grids as kernels
+from cygrad._kernels.by_numpy import silent
 from cygrad._ops.arguments import integers, require
 from cygrad._ops.arithmetic import add, mul
 from cygrad._ops.checks import typed
@@ -272,6 +273,7 @@ UNIT_SIZE = (
 # -- affine_grid --
 
 
+@silent
 def affine_array(theta, size, align_corners):
     base = kernels.affine_base(size[2:], align_corners, theta)
     return np.matmul(base, theta.swapaxes(1, 2)).reshape(size[0], *size[2:], len(size) - 2)

@@ -8,6 +8,7 @@ from cygrad._core.opdef import FUNCTION_ONLY, LINEAR, NONDIFF, declare, publish
 from cygrad._core.record import record_n, record_outputs, write_into
 from cygrad._core.tensor import Tensor
 from cygrad._kernels import histograms as kernels
+from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.gpu.library import beside
 from cygrad._ops.arguments import integer, is_integer, require
 from cygrad._ops.delivering import write_several
@@ -191,6 +192,7 @@ def _edges(t, points, bins, limits):
     return edges
 
 
+@silent
 def _even_edges(values, count, d, limits):
     low, high = (0.0, 0.0) if limits is None else limits[2 * d : 2 * d + 2]
     if low > high:

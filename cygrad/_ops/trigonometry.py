@@ -237,7 +237,7 @@ RAD2DEG = declare(
     "rad2deg",
     rad2deg_rule,
     flags=SMOOTH | LINEAR,
-    kernel=lambda x: np.multiply(x, x.dtype.type(180 / math.pi)),
+    kernel=silent(lambda x: np.multiply(x, x.dtype.type(180 / math.pi))),
     numpy="rad2deg degrees",
     inputs="self",
 )

@@ -1,0 +1,48 @@
+"""Infinities, nan and numbers too large for what is computed pass without NumPy's warnings."""
+
+import warnings
+
+import numpy as np
+import pytest
+from ops.calls import SAMPLES, Call
+
+import cygrad
+
+VALUES = (np.inf, np.nan, -np.inf, "largest", 0.0, -1.0)
+
+
+def with_values(start, single):
+    """A function that puts three of the values at the beginning of an array."""
+
+    def change(array):
+        if array.dtype.kind not in "fc" or not array.size:
+            return array
+        array = array.astype({"f": np.float32, "c": np.complex64}[array.dtype.kind]) if single else array.copy()
+        values = [np.finfo(array.dtype).max if v == "largest" else v for v in VALUES[start : start + 3]]
+        array.reshape(-1)[: len(values)] = values[: array.size]
+        return array
+
+    return change
+
+
+def run_to_second_order(call):
+    outs = call.outputs() if call.leaves else call.run()
+    if call.leaves and outs:
+        grads = call.gradients([cygrad.ones_like(out) for out in outs], outs, create_graph=True)
+        sums = [grad.abs().sum() for grad in grads if grad.requires_grad]
+        if sums:
+            call.derive(sums, call.leaves, [cygrad.ones_like(one) for one in sums])
+
+
+@pytest.mark.parametrize("single", [False, True])
+@pytest.mark.parametrize("name", SAMPLES)
+def test_numpy_does_not_warn(name, single):
+    for sample in SAMPLES[name]:
+        for start in range(4):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                warnings.simplefilter("error", RuntimeWarning)
+                try:
+                    run_to_second_order(Call(name, sample, with_values(start, single)))
+                except (RuntimeError, ValueError, IndexError, OverflowError):
+                    pass  # such values may be refused
