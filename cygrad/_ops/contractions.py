@@ -190,7 +190,7 @@ def _diagonal(t, dims):
 
 
 def _summed(t, dims, keepdim=False):
-    """The sum of integers of their own type; that of `sum` is int64."""
+    """The sum of integers of their own type, as `tensordot` wants it; that of `sum` is int64."""
     return total(t, dims, keepdim, dtype=None if t.is_floating_point() or t.is_complex() else t.dtype)
 
 
@@ -212,8 +212,8 @@ def contracted(a, b, kept):
     """(the product of two parts that have been arranged for it, the op that makes it)."""
     a.narrow(b)
     b.narrow(a)
-    a.sum(kept.union(b.labels), _summed)
-    b.sum(kept.union(a.labels), _summed)
+    a.sum(kept.union(b.labels), total)
+    b.sum(kept.union(a.labels), total)
     both = [label for label in a.labels if label in b.labels]
     batch, over = [v for v in both if v in kept], [v for v in both if v not in kept]
     left, right = [v for v in a.labels if v not in both], [v for v in b.labels if v not in both]
@@ -333,10 +333,10 @@ def einsum(*args):
         check_operands(operands)
         steps, last = planned(terms, output, [array_of(t).shape for t in operands])
     for i, j, ops_of_a, ops_of_b, multiply in steps:
-        b, a = operands.pop(j), operands.pop(i)
+        b, a = _changed(operands.pop(j), ops_of_b), _changed(operands.pop(i), ops_of_a)
         if multiply is not mul:
             check_types(a, b)
-        operands.append(multiply(_changed(a, ops_of_a), _changed(b, ops_of_b)))
+        operands.append(multiply(a, b))
     result = _changed(operands[0], last)
     return result if result is not operands[0] or steps else permute(result, list(range(result.dim())))
 

@@ -36,6 +36,11 @@ def of_any_type(index):
     return index if index.numel() else index.long()
 
 
+def index_for_writing(index, t):
+    """The same of one that says where in `t` is written: empty, it may have any shape, too."""
+    return index if index.numel() else reshape(index.long(), (0,) * max(t.ndim, 1))
+
+
 def keeping(result, value):
     """The result, for the rule of which `value` is saved in the third place."""
     keep(result, 2, value)
@@ -348,7 +353,7 @@ def scatter_add(input, dim, index, src, *, out=None):
     t, added = require(input, "scatter_add"), require(src, "scatter_add", "src", 3)
     a, index = array_of(t), require(index, "scatter_add", "index", 2)
     d = dim_argument(dim, a.ndim, "scatter_add", "dim", 1)
-    index = of_any_type(index)
+    index = index_for_writing(index, t)
     check_integral(index, "scatter(): Expected dtype int32/int64 for index")
     check_same_dtype(t, added)
     where = array_of(index)

@@ -27,9 +27,9 @@ from cygrad._ops.gathering import (
     check_slices,
     finished,
     gather,
+    index_for_writing,
     index_select,
     masked_fill,
-    of_any_type,
     padded,
     placed,
     scatter_add,
@@ -102,7 +102,7 @@ def scatter(input, dim, index, src=None, *, value=None, reduce=None, out=None):
     if not isinstance(index, Tensor) or not isinstance(source, (Tensor, int, float, complex)):
         given = [argument for argument in (dim, index, source) if argument is not None]
         raise messages.no_such_call("scatter", given, {}, _SCATTER_SIGNATURES)
-    index = of_any_type(index)
+    index = index_for_writing(index, t)
     if reduce is not None:
         return _scatter_reduced(t, dim, index, source, reduce, out)
     if not isinstance(source, Tensor):
@@ -243,7 +243,7 @@ def scatter_reduce(input, dim, index, src, reduce, *, include_self=True, out=Non
     reduce = {"max": "amax", "min": "amin"}.get(reduce, reduce)
     if reduce not in kernels.REDUCTIONS:
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
-    where_to = of_any_type(where_to)
+    where_to = index_for_writing(where_to, t)
     d = _checked(t, dim, where_to, source, "scatter_reduce")
     if reduce in _NOT_OF_COMPLEX and t.is_complex():
         raise messages.not_implemented_for(f"scatter_gather_tensor_cpu_reduce_{reduce}", t.dtype)

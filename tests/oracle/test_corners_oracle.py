@@ -162,3 +162,41 @@ def test_which_error_comes_first(text):
         say(lambda: eval(text, {"torch": torch, "F": torch.nn.functional, "x": x, "z": z}))
 
     compare(program)
+
+
+@pytest.mark.parametrize("kind", ["bool", "uint8", "int32", "int64", "float32"])
+def test_einsum_of_integers_that_are_summed_alone(kind):
+    """Their sums are int64, as those of `sum`; products of two operands have their type."""
+
+    def program(torch, say):
+        calls = [
+            ("ij,k->k", (2, 200), (3,)),
+            ("ij,jk->ik", (2, 1), (300, 4)),
+            ("ij,jk->ik", (2, 300), (1, 4)),
+            ("ij,ik->ik", (2, 300), (2, 3)),
+            ("i,j->", (300,), (3,)),
+            ("ij,->i", (2, 300), ()),
+            ("ij->j", (300, 2)),
+        ]
+        if kind != "bool":
+            calls += [("i,i->", (300,), (300,)), ("ijl,jk->ik", (2, 3, 2), (3, 2)), ("ij,jk", (2, 3), (3, 2))]
+        for equation, *shapes in calls:
+            operands = [torch.ones(shape).to(getattr(torch, kind)) for shape in shapes]
+            say(lambda equation=equation, operands=operands: torch.einsum(equation, *operands))
+
+    compare(program)
+
+
+def test_an_empty_index_of_any_shape_writes_nothing():
+    def program(torch, say):
+        for shape, of_index in itertools.product(((4, 3), (4,), (), (2, 0)), ((0,), (0, 3), (1, 0, 3), (2, 0))):
+            x, src = torch.ones(shape, requires_grad=True), torch.ones(shape, requires_grad=True)
+            index = torch.zeros(of_index, dtype=torch.int64)
+            say(lambda x=x, index=index, src=src: torch.scatter(x, 0, index, src))
+            say(lambda x=x, index=index: torch.scatter(x, 0, index, 2.0))
+            say(lambda x=x, index=index, src=src: torch.scatter_add(x, 0, index, src))
+            for reduce in ("sum", "mean", "amax"):
+                say(lambda x=x, index=index, src=src, by=reduce: torch.scatter_reduce(x, 0, index, src, by))
+            say(lambda x=x, index=index, src=src: (x * 1).scatter_(0, index, src))
+
+    compare(program)
