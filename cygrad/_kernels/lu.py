@@ -104,7 +104,7 @@ def triangles(lu):
 @over_stacks(1)
 def permutation(pivots, m, dtype):
     """The matrices P with A = P L U."""
-    return np.swapaxes(np.eye(m, dtype=dtype)[order_of_rows(pivots, m)], -1, -2)
+    return np.eye(m, dtype=dtype)[np.argsort(order_of_rows(pivots, m), -1)]
 
 
 dispatching(globals(), "lu_factor order_of_rows permutation")
