@@ -66,7 +66,9 @@ def parameters(function, method=False):
         elif kind is parameter.VAR_KEYWORD:
             texts.append(f"**{name}: Any")
         else:
-            if (kind is parameter.KEYWORD_ONLY or name == "out") and not seen_star:  # see by_keyword.h
+            if (
+                kind is parameter.KEYWORD_ONLY or name == "out" or (name == "alpha" and "out" in signature.parameters)
+            ) and not seen_star:  # see by_keyword.h
                 texts.append("*")
                 seen_star = True
             if index == 0 and method:

@@ -19,10 +19,10 @@ def as_called(text, plain, title, values):
     frame = sys._getframe(2)
     if not text.startswith(f"{title}()") or frame.f_globals.get("__name__", "").startswith("cygrad."):
         return text
-    before = [one for one in dis.get_instructions(frame.f_code) if one.offset <= frame.f_lasti]
-    if before[-1].opname not in ("CALL", "CALL_KW"):  # of a list of arguments, which may have the tensor or not
+    before = _instructions(frame)
+    is_method = is_method_call(frame, len(values))
+    if is_method is None:
         return text
-    is_method = before[-1].arg == len(values) - 1
     row = dict.get(registry, plain.__name__)
     names = {title} if row is None or title != plain.__name__ else {title, *row.aliases}
     name = next((one.argval for one in reversed(before) if one.opname[:4] == "LOAD" and one.argval in names), title)
@@ -35,12 +35,31 @@ def as_called(text, plain, title, values):
     return _without_self(text, len(values)) if is_method else text
 
 
+def _instructions(frame):
+    """Those of a frame up to the call that it is in."""
+    return [one for one in dis.get_instructions(frame.f_code) if one.offset <= frame.f_lasti]
+
+
+def is_method_call(frame, count):
+    """Whether the call that a frame is in, of so many values, is that of a method.
+
+    None if it is of a list of arguments, which may have the tensor itself or not.
+    """
+    call = _instructions(frame)[-1]
+    return call.arg == count - 1 if call.opname in ("CALL", "CALL_KW") else None
+
+
 def _without_self(text, count):
     """Without the first of so many arguments, where the text has them all."""
     given = _NESTED.sub("", text.partition("got (")[2]).partition(")")[0]
     if given.count(",") + 1 == count:
         text = re.sub(r"got \(Tensor(?:, )?", "got (", text, count=1)
     text = re.sub(r"got \((\w+=[^)]*[^ ])\)", r"got (\1, )", text, count=1)  # as in PyTorch, if all have keywords
+    return takes_one_less(text)
+
+
+def takes_one_less(text):
+    """Where too many arguments are counted, the text without the tensor itself among them."""
     match = _TAKES.search(text)
     if match and match[1] != "1":
         plural = "s" * (match[1] != "2")

@@ -2,12 +2,13 @@
 
 import inspect
 import re
+import sys
 from contextlib import suppress
 
 import numpy as np
 
 from cygrad._core import messages
-from cygrad._core.callers import as_called
+from cygrad._core.callers import as_called, is_method_call
 from cygrad._core.tensor import Tensor
 
 OTHER_NAMES = {
@@ -73,6 +74,17 @@ KINDS = {
     **dict.fromkeys("eps margin momentum atol rtol base delta".split(), "float"),
     **dict.fromkeys("groups num_groups storage_offset diagonal decimals minlength ignore_index".split(), "int"),
 }
+# Where early PyTorch took factors (n) before what they multiply: what that is, in which orders with `input` (t) they
+# may stand before it, and what they are called. Methods of sums of products begin with `input`, functions with `beta`.
+_PRODUCTS = "nt ntn tn tnn", "beta alpha"
+FORMER_ORDERS = {
+    **dict.fromkeys(("add", "sub"), ("other", "tn", "alpha")),
+    **dict.fromkeys(("addcdiv", "addcmul"), ("tensor1 tensor2", "tn", "value")),
+    **dict.fromkeys(("addbmm", "baddbmm"), ("batch1 batch2", *_PRODUCTS)),
+    "addmm": ("mat1 mat2", *_PRODUCTS),
+    "addmv": ("mat vec", *_PRODUCTS),
+    "addr": ("vec1 vec2", *_PRODUCTS),
+}
 # Found in torch.special alone, beside the polynomials
 SPECIAL = frozenset(
     """airy_ai bessel_j0 bessel_j1 bessel_y0 bessel_y1 entr erfcx i0e i1 i1e log_ndtr modified_bessel_i0
@@ -130,6 +142,10 @@ def _answer(function, values, names, kind, error):
     text = str(error)
     if title in ONE_BY_ONE and given > 2 and all(_is_int(value) for value in values[1:given]):
         return (function(values[0], values[1:given], **call.named),)
+    former = call.in_former_order()
+    if former is not None:
+        tensors, factors = former
+        return (function(*tensors, **factors, **call.named),)
     required = arguments[: code.co_argcount - len(plain.__defaults__ or ())]
     missing = [f'"{name}"' for name in required[given:] if name not in names]
     if missing and not code.co_flags & VARIADIC and title not in IN_PYTHON:
@@ -191,6 +207,28 @@ class Call:
         if match and match[1] in self.named:
             found = found.replace(match[0], f"argument '{match[1]}'")
         return found
+
+    def in_former_order(self):
+        """(tensors, factors by name) of a call with factors before what they multiply, as in early PyTorch, or None.
+
+        The program is warned.
+        """
+        multiplied, orders, names = map(str.split, FORMER_ORDERS.get(self.title, ("", "", "")))
+        before, last = self.placed[: -len(multiplied)], self.placed[-len(multiplied) :]
+        order = "".join("n" if isinstance(value, (int, float, complex)) else "t" for value in before)
+        if order not in orders or len(last) > 1 and not all(isinstance(value, Tensor) for value in last):
+            return None
+        in_place = "out" in self.named and self.named["out"] is self.placed[0]
+        if order[0] == "t" and "nt" in orders:
+            if is_method_call(sys._getframe(3), len(self.placed) + len(self.named) - in_place) is False:
+                return None
+        given = iter(names)
+        old = [f"Number {next(given)}" if kind == "n" else "Tensor input" for kind in order]
+        tensors = [f"Tensor {name}" for name in multiplied]
+        new = ["Tensor input", *tensors, "*", *(f"Number {name} = 1" for name in names)]
+        messages.former_order(self.title + "_" * in_place, ", ".join(old + tensors), ", ".join(new))
+        factors = [value for value, kind in zip(before, order) if kind == "n"]
+        return (before[order.index("t")], *last), dict(zip(names, factors))
 
     def misfit(self):
         """The text of the error of the first argument that is of another kind than all of its name, or None."""

@@ -88,7 +88,7 @@ def _checked(entry):
     if not isinstance(plain, FunctionType):
         if not code.co_flags & VAR_POSITIONAL:
             required = len(names) - len(plain.__defaults__ or ())
-            check_function(plain, required, names.index("out") if "out" in names else len(names))
+            check_function(plain, required, _by_position(names))
         return entry
     if hasattr(entry, "asks"):
         return entry
@@ -98,11 +98,20 @@ def _checked(entry):
     return update_wrapper(standing_before(behind), entry)
 
 
+def _by_position(names):
+    """How many arguments may be given by position: not `out`, nor the factor before it."""
+    if "out" not in names:
+        return len(names)
+    return names.index("alpha" if "alpha" in names else "out")
+
+
 def _of_method(error, name):
     """An error of the function in the words of its in-place form, which does not count the tensor itself."""
     if type(error) is not TypeError:
         return error
-    text = re.sub(r"^\w+\(\)", f"{name}()", str(error))
+    from cygrad._core.callers import takes_one_less  # which imports what publishes
+
+    text = takes_one_less(re.sub(r"^\w+\(\)", f"{name}()", str(error)))
     text = re.sub(r"\(position (\d+)\)", lambda match: f"(position {int(match[1]) - 1})", text, count=1)
     text = re.sub(r"(, )?out=Tensor(?=[,)])", "", text, count=1)
     return TypeError(re.sub(r"got \(Tensor(, )?", "got (", text, count=1))

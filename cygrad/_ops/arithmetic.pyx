@@ -53,8 +53,6 @@ cpdef Tensor add(object input, object other, object alpha=1, Tensor out=None):
     >>> cygrad.add(cygrad.tensor([1.0, 2.0]), 1, alpha=10)
     tensor([11., 12.])
     """
-    if isinstance(alpha, Tensor):
-        other, alpha = former_order("add", other, alpha)
     if alpha is 1 or alpha == 1:
         return apply2(ADD, input, other, out)
     return scaled(ADD, input, other, alpha, out)
@@ -78,8 +76,6 @@ cpdef Tensor sub(object input, object other, object alpha=1, Tensor out=None):
     Either operand may be a number. Saves nothing. Gradients: g, and -alpha * g.
     Raises RuntimeError for shapes that do not broadcast and for boolean tensors.
     """
-    if isinstance(alpha, Tensor):
-        other, alpha = former_order("sub", other, alpha)
     check_not_bool(input, other)
     if alpha is 1 or alpha == 1:
         return apply2(SUB, input, other, out)
@@ -118,15 +114,6 @@ cpdef Tensor rsub(object input, object other, object alpha=1):
     if isinstance(other, Tensor):
         return record2(RSUB, array, input, other, (alpha,))
     return record1(RSUB_NUMBER, array, <Tensor>input, (alpha, other))
-
-
-cdef tuple former_order(str function, object alpha, object other):
-    """(other, alpha) of a call whose third argument is a tensor, as it was in early PyTorch."""
-    if isinstance(alpha, Tensor):
-        raise TypeError(f"{function}() takes 2 positional arguments but 3 were given")
-    messages.former_order(function, "Tensor input, Number alpha, Tensor other",
-                          "Tensor input, Tensor other, *, Number alpha = 1")
-    return other, alpha
 
 
 cdef Py_ssize_t FEW = blocks.FEW

@@ -173,7 +173,7 @@ ADDCMUL = declare(
 )
 
 
-def addcmul(input, tensor1, tensor2, former=None, *, value=1, out=None):
+def addcmul(input, tensor1, tensor2, *, value=1, out=None):
     """`input + value * tensor1 * tensor2`. Saves the two factors whose gradients are asked for.
 
     Gradients: g, value * g * tensor2, value * g * tensor1.
@@ -182,16 +182,7 @@ def addcmul(input, tensor1, tensor2, former=None, *, value=1, out=None):
     >>> cygrad.addcmul(cygrad.tensor([1.0]), cygrad.tensor([2.0]), cygrad.tensor([3.0]), value=0.5)
     tensor([4.])
     """
-    if former is not None:
-        tensor1, tensor2, value = former_order("addcmul", tensor1, tensor2, former)
     return of_three(ADDCMUL, input, tensor1, tensor2, value, out)
-
-
-def former_order(function, value, tensor1, tensor2):
-    """(tensor1, tensor2, value) of a call with four arguments, as it was in early PyTorch."""
-    new = "Tensor input, Tensor tensor1, Tensor tensor2, *, Number value = 1"
-    messages.former_order(function, "Tensor input, Number value, Tensor tensor1, Tensor tensor2", new)
-    return tensor1, tensor2, value
 
 
 def of_three(op, input, tensor1, tensor2, value, out):
@@ -243,7 +234,7 @@ ADDCDIV = declare(
 )
 
 
-def addcdiv(input, tensor1, tensor2, former=None, *, value=1, out=None):
+def addcdiv(input, tensor1, tensor2, *, value=1, out=None):
     """`input + value * tensor1 / tensor2`. Saves `tensor2`, and `tensor1` if the gradient of `tensor2` is asked for.
 
     Gradients: g, value * g / tensor2, -value * g * tensor1 / tensor2^2. Raises RuntimeError for a quotient of integers.
@@ -252,8 +243,6 @@ def addcdiv(input, tensor1, tensor2, former=None, *, value=1, out=None):
     >>> cygrad.addcdiv(cygrad.tensor([1.0]), cygrad.tensor([2.0]), cygrad.tensor([4.0]))
     tensor([1.5000])
     """
-    if former is not None:
-        tensor1, tensor2, value = former_order("addcdiv", tensor1, tensor2, former)
     if not (isinstance(tensor1, Tensor) and isinstance(tensor2, Tensor)):
         require_tensors(ADDCDIV, input, tensor1, tensor2, names=("input", "tensor1", "tensor2"))
     quotient = result_type((tensor1, tensor2))

@@ -325,8 +325,43 @@ def test_order_of_arguments_of_early_pytorch():
         assert result.tolist() == expected
         (grad,) = torch.autograd.grad(result.sum(), y)
         assert grad.any()
-    with pytest.raises(TypeError, match=r"^add\(\) takes 2 positional arguments but 3 were given"):
-        torch.add(x, x, x)
+    for function in (torch.add, torch.sub):
+        for other in (x, 1, 1.5):
+            with pytest.raises(TypeError, match=rf"^{function.__name__}\(\) takes 2 positional arguments but 3 were"):
+                function(x, x, other)
+    with pytest.raises(TypeError, match=r"^add_\(\) takes 1 positional argument but 2 were given"):
+        x.add_(x, 2)
+    with pytest.raises(TypeError, match=r"^addcmul\(\) takes 3 positional arguments but 4 were given"):
+        torch.addcmul(x, x, x, 2)
+
+
+def test_factors_before_products_as_in_early_pytorch():
+    x, v, b = torch.full((2, 2), 3.0, requires_grad=True), torch.ones(2), torch.ones(1, 2, 2)
+    for name, base, a, c, product in (
+        ("addmm", x, x, x, 18),
+        ("addmv", v, x, v, 6),
+        ("addr", x, v, v, 1),
+        ("addbmm", x, b, b, 2),
+        ("baddbmm", b, b, b, 2),
+    ):
+        first = base.flatten()[0].item()
+        function, method, in_place = (getattr(*pair) for pair in ((torch, name), (base, name), (base * 1, name + "_")))
+        for call, expected in (
+            (lambda: function(2, base, a, c), 2 * first + product),
+            (lambda: function(2, base, 5, a, c), 2 * first + 5 * product),
+            (lambda: method(2, a, c), 2 * first + product),
+            (lambda: method(2, 5, a, c), 2 * first + 5 * product),
+            (lambda: in_place(0.5, 5, a, c), first / 2 + 5 * product),
+        ):
+            with pytest.warns(UserWarning, match=rf"^This overload of {name}_? is deprecated:\n\t{name}_?\("):
+                assert call().unique().tolist() == [expected]
+        with pytest.raises(TypeError, match=rf"^{name}\(\) "):
+            function(base, 2, a, c)
+        with pytest.raises(TypeError, match=rf"^{name}\(\) "):
+            function(2, base, a, 3)
+    with pytest.warns(UserWarning, match=r"^This overload of addmm is deprecated:") as caught:
+        torch.addmm(2, x, x, x).sum().backward()
+    assert x.grad.unique().tolist() == [2 + 4 * 3] and caught[0].filename == __file__
 
 
 def test_python_functions_of_elements():
