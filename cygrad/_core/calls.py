@@ -189,7 +189,7 @@ class Call:
         if text.startswith("not a number: ") and "alpha" in self.named:
             return self.wrong("alpha", "Number")
         about = ABOUT_ARGUMENTS.match(text)
-        if about and about[1] == self.plain.__name__ and self.is_of_several():
+        if about and about[1] == self.plain.__name__ and "failed to unpack" not in text and self.is_of_several():
             return self.fits_none()
         match = NOT_A_TENSOR.match(text)
         if match:

@@ -228,6 +228,15 @@ def check_result_type(from_num, to_num, op=None, place=0):
     out_types.check(None if op is None else out_types.name_of(op), place, result, output)
 
 
+def check_asked_type(name, dtype, out):
+    """Raise unless an `out` that is given with a `dtype` has that, which reductions demand."""
+    from cygrad._core import out_types
+    from cygrad._core.dtypes import as_dtype
+
+    if out.dtype is not as_dtype(dtype):
+        out_types.check(name, 0, as_dtype(dtype), out.dtype)
+
+
 def check_out_type(array, out):
     """Raise unless `out` has just the type of the result `array`, which some ops demand."""
     from cygrad._core.dtypes import dtype_by_num

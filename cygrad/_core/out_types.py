@@ -18,11 +18,11 @@ SAME = {
         expand_copy frobenius_norm gather index_add index_copy index_reduce isin linalg_cholesky_ex linalg_cross
         linalg_eigh linalg_eigvalsh linalg_inv_ex linalg_ldl_factor linalg_ldl_factor_ex linalg_ldl_solve linalg_lu
         linalg_lu_factor linalg_lu_factor_ex linalg_lu_solve linalg_qr linalg_slogdet linalg_solve_ex linalg_svd
-        linalg_svdvals linalg_vector_norm log_softmax lu_solve lu_unpack matmul max.dim min.dim mm permute_copy
-        renorm scatter scatter.value scatter_add scatter_reduce scatter_reduce.sum select_copy slice_copy
-        slice_scatter slogdet softmax sort sort.stable split_with_sizes_copy squeeze_copy svd:1 t_copy
-        take_along_dim topk transpose_copy triangular_solve tril triu unbind_copy unfold_copy unsqueeze_copy
-        view_as_complex_copy view_as_real_copy view_copy""",
+        linalg_svdvals linalg_vector_norm log_softmax lu_solve lu_unpack matmul max.dim mean.dtype min.dim mm
+        permute_copy prod prod.dim_int renorm scatter scatter.value scatter_add scatter_reduce scatter_reduce.sum
+        select_copy slice_copy slice_scatter slogdet softmax sort sort.stable split_with_sizes_copy squeeze_copy sum
+        sum.dim svd:1 t_copy take_along_dim topk transpose_copy triangular_solve tril triu unbind_copy unfold_copy
+        unsqueeze_copy view_as_complex_copy view_as_real_copy view_copy""",
     "Found dtype {out} but expected {result}": """abs bitwise_not ceil clamp clamp_max clamp_min conj_physical
         floor frac hardshrink neg round round.decimals sgn sign softshrink trunc""",
     "expected scalar_type {result} but found {out}": "cummax cummin logcumsumexp",
@@ -56,6 +56,7 @@ SAME = {
     "heaviside is not yet implemented for tensors with different dtypes.": "heaviside",
     "{title}: Expected out tensor to have scalar type Long but got scalar type{out}": "nonzero nonzero_static",
     "{title} does not support non-boolean outputs.": "signbit isposinf isneginf",
+    "nansum: provided dtype must match dtype of result. Got {out} and {result}.": "nansum.dtype",
     "nan_to_num: dtype of out: {out} should be same as input: {result}": "nan_to_num",
     "torch.frexp() expects mantissa to have dtype {result_c} but got {out_c}": "frexp",
     "torch.frexp() expects exponent to have int dtype but got {out_c}": "frexp:1",

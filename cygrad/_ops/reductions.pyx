@@ -190,6 +190,8 @@ def mean(input, dim=..., keepdim=False, *, dtype=None, axis=None, keepdims=None,
     cdef Tensor t = tensor_argument(MEAN, input, "input", 1)
     cdef tuple shape = t.array.shape, axes
     cdef int typenum = mean_type(t, dtype)
+    if dtype is not None and out is not None:
+        messages.check_asked_type("mean.dtype", dtype, out)
     if dim is ...:
         dim = of_all(MEAN, axis, keepdim)
     if dim is None and axis is None and keepdim is False and keepdims is None:

@@ -4,6 +4,7 @@ import numpy as np
 
 from cygrad._core import messages, return_types
 from cygrad._core.access import array_of, memory_of, tensor_of
+from cygrad._core.dtypes import as_dtype
 from cygrad._core.dual import values_of
 from cygrad._core.gradients_in_blocks import is_own, reused
 from cygrad._core.opdef import FUNCTION_ONLY, IN0, OUT0, OUT1, PRIVATE, declare, publish
@@ -85,7 +86,15 @@ def nansum(input, dim=None, keepdim=False, *, dtype=None, out=None):
     t = require(input, "nansum")
     if t.is_complex():
         raise RuntimeError("nansum on CPU does not support complex inputs")
+    _check_type_of_sum(dtype, out)
     return given("nansum", _sum_of_numbers(t, dim, keepdim, dtype), out)
+
+
+def _check_type_of_sum(dtype, out):
+    if dtype is not None and isinstance(out, Tensor):
+        kind = as_dtype(dtype)
+        is_integer = not (kind.is_floating_point or kind.is_complex)  # which has no nan
+        messages.check_asked_type("mean.dtype" if is_integer else "nansum.dtype", kind, out)
 
 
 def _sum_of_numbers(t, dim, keepdim, dtype):
@@ -110,6 +119,12 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None):
         raise RuntimeError(
             f"nanmean(): expected input to have floating point or complex dtype but got {t.dtype.type_name}"
         )
+    if dtype is not None and not (as_dtype(dtype).is_floating_point or as_dtype(dtype).is_complex):
+        raise RuntimeError(
+            "nanmean(): could not infer output dtype. Optional dtype must be either a floating point or complex dtype. "
+            f"Got: {as_dtype(dtype).type_name}"
+        )
+    _check_type_of_sum(dtype, out)
     numbers = ~isnan(t)
     count = total(numbers, dim, flag_argument(NANSUM, keepdim, None))
     return given("nansum", div(_sum_of_numbers(t, dim, keepdim, dtype), count), out)

@@ -116,6 +116,8 @@ def lerp(input, end, weight, *, out=None):
         input, end, weight = input.to(kind), end.to(kind), weight.to(kind)
     require_same_type(input, "weight", weight)
     require_broadcast(input, end, weight)
+    if weight.dim() and isinstance(out, Tensor) and out.dtype is not input.dtype:
+        raise RuntimeError(f"Found dtype {out.dtype.type_name} but expected {input.dtype.type_name}")
     require_kind("fc", "lerp_kernel_tensor", input)
     return computed(LERP, (input, end, weight), (), out)
 

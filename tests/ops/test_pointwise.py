@@ -335,33 +335,34 @@ def test_order_of_arguments_of_early_pytorch():
         torch.addcmul(x, x, x, 2)
 
 
-def test_factors_before_products_as_in_early_pytorch():
-    x, v, b = torch.full((2, 2), 3.0, requires_grad=True), torch.ones(2), torch.ones(1, 2, 2)
-    for name, base, a, c, product in (
-        ("addmm", x, x, x, 18),
-        ("addmv", v, x, v, 6),
-        ("addr", x, v, v, 1),
-        ("addbmm", x, b, b, 2),
-        ("baddbmm", b, b, b, 2),
+@pytest.mark.parametrize(
+    ("name", "shapes", "product"),
+    [
+        ("addmm", ((2, 2), (2, 2), (2, 2)), 8),
+        ("addmv", ((2,), (2, 2), (2,)), 8),
+        ("addr", ((2, 2), (2,), (2,)), 4),
+        ("addbmm", ((2, 2), (3, 2, 2), (3, 2, 2)), 24),
+        ("baddbmm", ((3, 2, 2), (3, 2, 2), (3, 2, 2)), 8),
+    ],
+)
+def test_factors_before_products_as_in_early_pytorch(name, shapes, product):
+    base, a, c = (torch.full(shape, 2.0, requires_grad=True) for shape in shapes)
+    function, method, in_place = getattr(torch, name), getattr(base, name), getattr(base * 1, name + "_")
+    for call, expected in (
+        (lambda: function(3, base, a, c), 6 + product),
+        (lambda: function(3, base, 5, a, c), 6 + 5 * product),
+        (lambda: method(3, a, c), 6 + product),
+        (lambda: method(3, 5, a, c), 6 + 5 * product),
+        (lambda: in_place(0.5, 5, a, c), 1 + 5 * product),
     ):
-        first = base.flatten()[0].item()
-        function, method, in_place = (getattr(*pair) for pair in ((torch, name), (base, name), (base * 1, name + "_")))
-        for call, expected in (
-            (lambda: function(2, base, a, c), 2 * first + product),
-            (lambda: function(2, base, 5, a, c), 2 * first + 5 * product),
-            (lambda: method(2, a, c), 2 * first + product),
-            (lambda: method(2, 5, a, c), 2 * first + 5 * product),
-            (lambda: in_place(0.5, 5, a, c), first / 2 + 5 * product),
-        ):
-            with pytest.warns(UserWarning, match=rf"^This overload of {name}_? is deprecated:\n\t{name}_?\("):
-                assert call().unique().tolist() == [expected]
+        with pytest.warns(UserWarning, match=rf"^This overload of {name}_? is deprecated:\n\t{name}_?\(") as caught:
+            result = call()
+        assert result.unique().tolist() == [expected] and caught[0].filename == __file__
+    (grad,) = torch.autograd.grad(result.sum(), base)
+    assert grad.unique().tolist() == [0.5]
+    for wrong in (lambda: function(base, 2, a, c), lambda: function(2, base, a, 3), lambda: function(2, 3, base, a, c)):
         with pytest.raises(TypeError, match=rf"^{name}\(\) "):
-            function(base, 2, a, c)
-        with pytest.raises(TypeError, match=rf"^{name}\(\) "):
-            function(2, base, a, 3)
-    with pytest.warns(UserWarning, match=r"^This overload of addmm is deprecated:") as caught:
-        torch.addmm(2, x, x, x).sum().backward()
-    assert x.grad.unique().tolist() == [2 + 4 * 3] and caught[0].filename == __file__
+            wrong()
 
 
 def test_python_functions_of_elements():

@@ -200,3 +200,20 @@ def test_an_empty_index_of_any_shape_writes_nothing():
             say(lambda x=x, index=index, src=src: (x * 1).scatter_(0, index, src))
 
     compare(program)
+
+
+def test_dimensions_that_are_no_integers():
+    """The first decides whether a call fits; others are looked at afterwards."""
+
+    def program(torch, say):
+        x = torch.ones(2, 2)
+        for name, dims in itertools.product(
+            ("sum", "mean", "std", "var", "amax", "logsumexp", "nansum", "count_nonzero"),
+            ((0, "a"), ("a", 0), [0, 1.5], (0, None)),
+        ):
+            say(lambda name=name, dims=dims: getattr(torch, name)(x, dims))
+        say(lambda: x.sum((0, "a")))
+        for dtype in (torch.int64, torch.bool):
+            say(lambda dtype=dtype: torch.nanmean(x, dtype=dtype))
+
+    compare(program)

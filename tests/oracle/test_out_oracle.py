@@ -93,6 +93,55 @@ def test_every_op_takes_the_same_types(name):
                 assert refused(name, sample, Cygrad, kinds, place, kind) == expected, (sample, own, kind)
 
 
+@pytest.mark.parametrize("name", ["sum", "prod", "mean", "nansum", "nanmean"])
+@pytest.mark.filterwarnings("ignore")
+def test_a_dtype_given_with_out_is_its_own(name):
+    """Without one, sums and products are computed in the type of `out`."""
+    kinds = ("float32", "float64", "complex64", "int64") if name != "mean" else ("float32", "float64", "complex64")
+    for asked, kind in itertools.product(kinds, ("float32", "float64", "complex64", "int64")):
+        expected, found = (
+            outcome(
+                lambda library: getattr(library, name)(
+                    library.ones(2, 2),
+                    0,
+                    dtype=getattr(library, asked),
+                    out=library.zeros(2, dtype=getattr(library, kind)),
+                ),
+                library,
+            )
+            for library in (torch, cygrad)
+        )
+        if "not implemented" not in expected and "complex inputs" not in expected:
+            assert found == expected, (asked, kind)
+
+
+@pytest.mark.parametrize("kind", ["float16", "float64", "int64"])
+def test_lerp_by_a_tensor_wants_the_type_of_its_operands(kind):
+    for weight in (lambda library: library.ones(2), lambda library: library.tensor(0.5), lambda library: 0.5):
+        expected, found = (
+            outcome(
+                lambda library: library.lerp(
+                    library.ones(2),
+                    library.zeros(2),
+                    weight(library),
+                    out=library.zeros(2, dtype=getattr(library, kind)),
+                ),
+                library,
+            )
+            for library in (torch, cygrad)
+        )
+        assert found == expected
+
+
+def outcome(call, library):
+    """The values and the type of what a call gives, or its error."""
+    try:
+        result = call(library)
+    except (RuntimeError, TypeError, NotImplementedError) as error:
+        return f"{type(error).__name__}: {str(error).splitlines()[0]}"
+    return f"{result.dtype} {result.tolist()}"
+
+
 # -- what becomes of the memory, and what is refused ---------------------------------------------------------
 
 CALLS = """
