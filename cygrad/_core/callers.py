@@ -9,6 +9,20 @@ from cygrad._core.opdef import registry
 _TAKES = re.compile(r"takes (\d+) positional arguments but (\d+) were given")
 _NESTED = re.compile(r"\([^()]*\)|\[[^\[\]]*\]|<[^<>]*>")  # a tuple, a list or a class among arguments
 _POSITION = re.compile(r"argument '(\w+)' \(position \d+\)")
+# Names that are no aliases of a row: of which function the errors are, and what PyTorch calls this one there
+_OTHER_NAMES = {
+    "expit": ("sigmoid", "special_expit"),
+    "gammainc": ("igamma", "special_gammainc"),
+    "gammaincc": ("igammac", "special_gammaincc"),
+    "gammaln": ("lgamma", "special_gammaln"),
+    "ger": ("outer", "ger"),
+    "moveaxis": ("movedim", "moveaxis"),
+    "multigammaln": ("mvlgamma", "special_multigammaln"),
+    "psi": ("digamma", "special_psi"),
+    "row_stack": ("vstack", "row_stack"),
+    "swapaxes": ("transpose", "swapaxes"),
+    "swapdims": ("transpose", "swapdims"),
+}
 
 
 def as_called(text, plain, title, values):
@@ -17,16 +31,25 @@ def as_called(text, plain, title, values):
     A method does not count the tensor itself among its arguments; an alias goes by its own name.
     """
     frame = sys._getframe(2)
-    if not text.startswith(f"{title}()") or frame.f_globals.get("__name__", "").startswith("cygrad."):
+    while frame.f_globals.get("__name__") == "cygrad._core.autocast":  # which stands before the function
+        frame = frame.f_back
+    shown, bracket, _ = text.partition("()")
+    is_own = shown == title or _OTHER_NAMES.get(plain.__name__, ("",))[0] == shown
+    if not bracket or not is_own or frame.f_globals.get("__name__", "").startswith("cygrad."):
         return text
     before = _instructions(frame)
     is_method = is_method_call(frame, len(values))
     if is_method is None:
         return text
     row = dict.get(registry, plain.__name__)
-    names = {title} if row is None or title != plain.__name__ else {title, *row.aliases}
-    name = next((one.argval for one in reversed(before) if one.opname[:4] == "LOAD" and one.argval in names), title)
-    text = name + text.removeprefix(title)
+    names = {shown: shown, **{name: own for name, (of, own) in _OTHER_NAMES.items() if of == shown}}
+    if row is not None and title == plain.__name__ == shown:
+        names.update(zip(row.aliases, row.aliases))
+    loaded = (one.argval for one in reversed(before) if one.opname[:4] == "LOAD" and isinstance(one.argval, str))
+    name = next((names[name] for name in loaded if name in names), shown)
+    text = name + text.removeprefix(shown)
+    if name == "swapaxes":
+        text = text.replace("argument 'dim", "argument 'axis")
     arguments = plain.__code__.co_varnames[: plain.__code__.co_argcount]
     match = _POSITION.search(text)
     if match and match[1] in arguments:

@@ -217,3 +217,30 @@ def test_dimensions_that_are_no_integers():
             say(lambda dtype=dtype: torch.nanmean(x, dtype=dtype))
 
     compare(program)
+
+
+def test_names_of_functions_in_errors_are_those_of_the_call():
+    def program(torch, say):
+        x = torch.ones(2, 2)
+        say(lambda: torch.swapaxes(x, 0, "a"))
+        say(lambda: torch.swapdims(x, "a", 0))
+        say(lambda: x.swapaxes(0, "a"))
+        say(lambda: torch.transpose(x, 0, "a"))
+        say(lambda: torch.concat(3))
+        say(lambda: torch.concatenate(3))
+        say(lambda: torch.cat(3))
+        say(lambda: torch.moveaxis(x, 0, "a"))
+        say(lambda: torch.movedim(x, 0, "a"))
+        say(lambda: torch.row_stack(3))
+        say(lambda: torch.vstack(3))
+        say(lambda: torch.ger(x, "a"))
+        say(lambda: x.ger("a"))
+        say(lambda: torch.outer(x, "a"))
+        say(lambda: torch.special.expit("a"))
+        say(lambda: torch.sigmoid("a"))
+        say(lambda: torch.special.multigammaln(x, "a"))
+        say(lambda: torch.special.gammaln("a"))
+        say(lambda: torch.special.psi("a"))
+        say(lambda: torch.special.gammainc(x, "a"))
+
+    compare(program)
