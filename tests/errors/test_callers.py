@@ -16,7 +16,7 @@ REFUSED = {
     "torch.arccos(3)": "arccos(): argument 'input' (position 1) must be Tensor, not int",
     "X.add(X, alpha='a')": "add(): argument 'alpha' must be Number, not str",
     "torch.abs(X, 1)": "abs() takes 1 positional argument but 2 were given",
-    "X.addmv(2, X, X)": "addmv() takes 2 positional arguments but 3 were given",
+    "X.addmv(X, X, X)": "addmv() takes 2 positional arguments but 3 were given",
     "X.pow('a')": "pow() received an invalid combination of arguments - got (str), but expected one of:",
     "torch.pow(X, 'a')": "pow() received an invalid combination of arguments - got (Tensor, str), but expected one of:",
     "X.max(keepdim=True)": "max() received an invalid combination of arguments - got (keepdim=bool, ), but ...",
