@@ -219,22 +219,21 @@ def _gradients(n, g, sections, shape):
 
 def _gradients_in_parts(n, array, sections):
     size, hop, _, shape = n.args
-    signal, window = (np.zeros(like, array.real.dtype) for like in (shape, (size,)))
+    signal, window = (np.zeros(like, array.real.dtype) for like in (shape if n.needs(0) else (0,), (size,)))
     axis = array.ndim - 2 if array.shape[-2] >= len(array) else 0
     step = max(1, array.shape[axis] * 2 * blocks.SIZE // array.size)
     for start in range(0, array.shape[axis], step):
         part = cut(array, slice(start, start + step), axis)
         places = slice(0, (part.shape[-2] - 1) * hop + size)
-        whole = signal[start : start + step] if axis < array.ndim - 2 else signal[..., start * hop :]
-        whole = whole[..., places]
         some = None if sections is None else tensor_of(cut(array_of(sections), slice(start, start + step), axis))
-        of_signal, of_window = _gradients(n, tensor_of(part), some, whole.shape)
+        of_signal, of_window = _gradients(n, tensor_of(part), some, (*part.shape[:-2], places.stop))
         if of_signal is not None:
-            whole += array_of(of_signal)
+            whole = signal[start : start + step] if axis < array.ndim - 2 else signal[..., start * hop :]
+            whole[..., places] += array_of(of_signal)
         if of_window is not None:
             window += array_of(of_window)
         del of_signal, of_window, part, some
-    return tensor_of(signal), tensor_of(window)
+    return tensor_of(signal) if n.needs(0) else None, tensor_of(window)
 
 
 WINDOWED_SPECTRA = declare(

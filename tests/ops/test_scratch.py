@@ -207,6 +207,15 @@ def test_further(what, monkeypatch):
     assert_close(*([found] if isinstance(found, cygrad.Tensor) else found for found in (FURTHER[what](x), whole)))
 
 
+@in_loops
+def test_gradient_of_a_window_alone():
+    """That of the signal, which nobody asked for, is not made."""
+    window = cygrad.hann_window(8).requires_grad_()
+    spectra = cygrad.stft(cygrad.ones(2 * SIZE), 8, window=window, return_complex=True)
+    weights = cygrad.ones_like(spectra)
+    assert scratch(lambda: cygrad.autograd.grad(spectra, window, weights, retain_graph=True)) <= SCRATCH
+
+
 # --- Gradients that are computed block by block ------------------------------------------------
 
 
