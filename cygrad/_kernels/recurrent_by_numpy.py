@@ -8,13 +8,14 @@ functions of.
 
 import numpy as np
 
-from cygrad._kernels.by_numpy import sigmoid
+from cygrad._kernels.by_numpy import sigmoid, silent
 
 
 def _parts(array, count):
     return np.split(array, count, 1)
 
 
+@silent
 def lstm(steps, gates, weight, bias, h, out, cells, c, tanhs, hidden, projection):
     for start, stop in steps:
         n = stop - start
@@ -30,6 +31,7 @@ def lstm(steps, gates, weight, bias, h, out, cells, c, tanhs, hidden, projection
         h[:n] = out[start:stop] = h_now
 
 
+@silent
 def lstm_backward(steps, gates, weight, d_out, before, d_h, slopes, d_c, tanhs, projection, projected):
     for start, stop in steps:
         n = stop - start
@@ -48,6 +50,7 @@ def lstm_backward(steps, gates, weight, d_out, before, d_h, slopes, d_c, tanhs, 
         d_h[:n] = slopes[start:stop] @ weight
 
 
+@silent
 def gru(steps, gates, weight, bias, h, out, candidates):
     b_r, b_z, b_n, b_candidate = np.split(bias, 4)
     for start, stop in steps:
@@ -60,6 +63,7 @@ def gru(steps, gates, weight, bias, h, out, candidates):
         h[:n] = out[start:stop] = new + z * (h[:n] - new)
 
 
+@silent
 def gru_backward(steps, gates, weight, d_out, before, d_h, of_input, candidates, of_state):
     for start, stop in steps:
         n = stop - start
@@ -74,6 +78,7 @@ def gru_backward(steps, gates, weight, d_out, before, d_h, of_input, candidates,
         d_h[:n] = dh * z + of_state[start:stop] @ weight
 
 
+@silent
 def rnn(kind, steps, out, weight, bias, h):
     for start, stop in steps:
         n = stop - start
@@ -81,6 +86,7 @@ def rnn(kind, steps, out, weight, bias, h):
         h[:n] = out[start:stop] = np.tanh(x) if kind == "rnn_tanh" else np.maximum(x, 0)
 
 
+@silent
 def rnn_backward(kind, steps, out, weight, d_out, d_h, slopes):
     for start, stop in steps:
         n, now = stop - start, out[start:stop]
