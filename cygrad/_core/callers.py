@@ -3,6 +3,7 @@
 import dis
 import re
 import sys
+from types import FrameType
 
 from cygrad._core.opdef import registry
 
@@ -30,12 +31,12 @@ def as_called(text, plain, title, values):
 
     A method does not count the tensor itself among its arguments; an alias goes by its own name.
     """
-    frame = sys._getframe(2)
-    while frame.f_globals.get("__name__") == "cygrad._core.autocast":  # which stands before the function
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_globals.get("__name__") == "cygrad._core.autocast":  # before the function
         frame = frame.f_back
     shown, bracket, _ = text.partition("()")
     is_own = shown == title or _OTHER_NAMES.get(plain.__name__, ("",))[0] == shown
-    if not bracket or not is_own or frame.f_globals.get("__name__", "").startswith("cygrad."):
+    if frame is None or not bracket or not is_own or frame.f_globals.get("__name__", "").startswith("cygrad."):
         return text
     before = _instructions(frame)
     is_method = is_method_call(frame, len(values))
