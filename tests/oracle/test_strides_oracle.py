@@ -101,3 +101,14 @@ def test_of_operands_that_lie_differently(name):
                 yield [step for step, n in zip(result.stride(), result.shape) if n != 1]
 
     assert list(program(cygrad)) == list(program(torch))
+
+
+@pytest.mark.parametrize("shape", [(4, 4), (2, 5, 3), (2, 3, 3, 5)], ids=str)
+def test_of_permutation_matrices(shape):
+    def program(library):
+        a = library.linspace(-1.0, 2.0, int(np.prod(shape)), dtype=library.float64).sin().reshape(shape)
+        compact, pivots = library.linalg.lu_factor(a)
+        for p in (library.linalg.lu(a)[0], library.lu_unpack(compact, pivots)[0]):
+            yield p.tolist(), p.stride()
+
+    assert list(program(cygrad)) == list(program(torch))
