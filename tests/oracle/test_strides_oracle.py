@@ -106,7 +106,7 @@ def test_of_operands_that_lie_differently(name):
 @pytest.mark.parametrize("shape", [(4, 4), (2, 5, 3), (2, 3, 3, 5)], ids=str)
 def test_of_permutation_matrices(shape):
     def program(library):
-        a = library.linspace(-1.0, 2.0, int(np.prod(shape)), dtype=library.float64).sin().reshape(shape)
+        a = library.from_numpy(np.random.default_rng(0).normal(size=shape))
         compact, pivots = library.linalg.lu_factor(a)
         for p in (library.linalg.lu(a)[0], library.lu_unpack(compact, pivots)[0]):
             yield p.tolist(), p.stride()
