@@ -470,6 +470,13 @@ def test_lerp_by_a_complex_number():
         torch.ones(2).lerp_(torch.ones(2), torch.tensor(1j))
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.int64])
+def test_exponents_have_gradients_in_the_precision_of_the_result(dtype):
+    base, exponent = torch.tensor([2, 3], dtype=dtype), leaf(2.0, 0.5, dtype=torch.float64)
+    (grad,) = torch.autograd.grad((base**exponent).sum(), exponent)
+    np.testing.assert_allclose(grad.numpy(), [4 * math.log(2), math.sqrt(3) * math.log(3)], rtol=1e-14)
+
+
 def test_gradient_of_atan2_of_an_integer():
     """Its square would wrap around in its own type."""
     x = scalar(2.0)
