@@ -10,7 +10,7 @@ from cygrad._kernels.gpu.library import as_array
 from cygrad._kernels.loops import Ufunc
 
 _POWER_OF_2, _LOG10 = Ufunc(np.exp2), Ufunc(np.log10)
-_IS_LOG10_EXACT = bool(_LOG10(np.float32([100])) == 2)
+_IS_LOG10_EXACT = bool(_LOG10(np.array([100], np.float32)) == 2)
 
 
 @silent
