@@ -2,7 +2,7 @@
    bits. Included by `ufuncs.h` once for each type; results are within 3 ulp.
 
    Polynomials have the least greatest errors (Remez), which stand beside them, relative to the function. What is not
-   known here becomes nan, and NumPy's own loop does it: numbers that are not normal, infinities, large angles. */
+   known here becomes nan, and NumPy's own loop does it: numbers that are not normal, large angles. */
 
 /* Polynomials by their factors, of the power 0 first. */
 #define P2(z, a, b, c) (((c) * z + (b)) * z + (a))
@@ -90,7 +90,8 @@ CYGRAD_INLINE REAL NAME(scaled_logarithm)(REAL x, REAL a, REAL b, REAL c)
 {
     REAL k;
     const REAL m = NAME(mantissa)(x, &k), r = (a * NAME(log_near_1)(m - 1) + c * k) + b * k;
-    return x == 0 ? -(REAL)INFINITY : x >= LEAST_NORMAL && x < (REAL)INFINITY ? r : (REAL)NAN;
+    const REAL up_to_infinity = x < (REAL)INFINITY ? r : x;
+    return x >= LEAST_NORMAL ? up_to_infinity : x == 0 ? -(REAL)INFINITY : (REAL)NAN;
 }
 
 CYGRAD_INLINE REAL NAME(logarithm)(REAL x) { return NAME(scaled_logarithm)(x, 1, LOG_2, REST_OF_LOG_2); }
@@ -108,8 +109,8 @@ CYGRAD_INLINE REAL NAME(log_of_1_and)(REAL x)
     f = NAME(mantissa)(sum, &k) - 1;
     f += lost * OF_BITS((BITS)((UNSIGNED)BITS_OF(LARGE + (BIAS - k)) << DIGITS));      /* 2^-k */
     r = (NAME(log_near_1)(f) + k * REST_OF_LOG_2) + k * LOG_2;
-    r = ABS(x) < TINY ? x : r;
-    return sum > 0 && sum < (REAL)INFINITY ? r : (REAL)NAN;
+    r = ABS(x) < TINY || sum == (REAL)INFINITY ? x : r;
+    return sum > 0 ? r : sum == 0 ? -(REAL)INFINITY : (REAL)NAN;
 }
 
 /* (exp(x) - 1) / 2: half of it has a number where the whole has none. */
@@ -130,13 +131,14 @@ CYGRAD_INLINE REAL NAME(exp_less_1)(REAL x) { return ABS(x) < TINY ? x : 2 * NAM
 CYGRAD_INLINE REAL NAME(hyperbolic_sine)(REAL x)
 {
     const REAL h = NAME(half_of_exp_less_1)(ABS(x)), r = h + h / (2 * h + 1);
-    return ABS(x) < TINY ? x : ABS(x) < LARGEST_EXPONENT ? COPYSIGN(r, x) : (REAL)NAN;
+    const REAL known = ABS(x) < LARGEST_EXPONENT ? COPYSIGN(r, x) : (REAL)NAN;
+    return ABS(x) < TINY || ABS(x) == (REAL)INFINITY ? x : known;
 }
 
 CYGRAD_INLINE REAL NAME(hyperbolic_cosine)(REAL x)
 {
     const REAL h = NAME(half_of_exp_less_1)(ABS(x)) + (REAL)0.5, r = h + (REAL)0.25 / h;
-    return ABS(x) < LARGEST_EXPONENT ? r : (REAL)NAN;
+    return ABS(x) < LARGEST_EXPONENT ? r : ABS(x) == (REAL)INFINITY ? (REAL)INFINITY : (REAL)NAN;
 }
 
 CYGRAD_INLINE REAL NAME(hyperbolic_tangent)(REAL x)
@@ -157,14 +159,14 @@ CYGRAD_INLINE REAL NAME(inverse_hyperbolic_sine)(REAL x)
 {
     const REAL a = ABS(x), square = a * a;
     const REAL r = COPYSIGN(NAME(log_of_1_and)(a + square / (1 + SQRT(1 + square))), x);
-    return a < TINY ? x : a < HUGE_ROOT ? r : (REAL)NAN;
+    return a < TINY || a == (REAL)INFINITY ? x : a < HUGE_ROOT ? r : (REAL)NAN;
 }
 
 /* log(x + sqrt(x^2 - 1)), the same of t = x - 1. */
 CYGRAD_INLINE REAL NAME(inverse_hyperbolic_cosine)(REAL x)
 {
     const REAL t = x - 1, r = NAME(log_of_1_and)(t + SQRT(t * (t + 2)));
-    return x >= 1 && x < HUGE_ROOT ? r : (REAL)NAN;
+    return x == (REAL)INFINITY ? x : x >= 1 && x < HUGE_ROOT ? r : (REAL)NAN;
 }
 
 /* arcsin(a) from 0 to 1/2, and beyond it pi/2 - 2 arcsin(sqrt((1 - a) / 2)): the part `p` that is found by the terms. */

@@ -144,16 +144,17 @@ CYGRAD_INLINE double power_with_base_2_double(double x)
 #undef ROOT_CLONES
 #undef NAME
 
-#define DEFINE_BY_STAGE(FUNCTION, MAY_BE_NAN, STAGE, ...)                                                                    \
+#define DEFINE_BY_STAGE(FUNCTION, UNSURE, STAGE, ...)                                                           \
     static int FUNCTION(const void *xs, const void *ys, void *outs, Py_ssize_t n, int wanted)                   \
     {                                                                                                           \
-        double *out = outs, sum = 0;                                                                            \
+        double *out = outs;                                                                                     \
+        int64_t is_nan = 0;                                                                                     \
         (void)ys, (void)wanted;                                                                                 \
         memcpy(out, xs, n * sizeof *out);                                                                       \
         STAGE(out, __VA_ARGS__);                                                                                \
-        if (MAY_BE_NAN)                                                                                         \
-            for (Py_ssize_t i = 0; i < n; i++) sum += out[i];                                                   \
-        return sum != sum;                                                                                      \
+        for (Py_ssize_t i = 0; UNSURE && i < n; i++)                                                            \
+            is_nan |= (fabs(((const double *)xs)[i]) < INFINITY) & (out[i] != out[i]);                          \
+        return is_nan != 0;                                                                                     \
     }
 DEFINE_BY_STAGE(exponentials_f64, 0, cygrad_EXP_f64, n)
 DEFINE_BY_STAGE(sines_f64, 1, cygrad_sines_f64, n, 0)
@@ -297,7 +298,8 @@ static void replace_loop(const char *name, int is_double, ufunc_loop *loop, void
 #endif
 #else
 
-#define DEFINE_RUN(CLONES, FUNCTION, MAY_BE_NAN, ...)                                                           \
+/* UNSURE tells of which operands a nan is to be left to NumPy. */
+#define DEFINE_RUN(CLONES, FUNCTION, UNSURE, ...)                                                               \
     static CLONES int NAME(FUNCTION)(const void *xs, const void *ys, void *outs, Py_ssize_t n, int wanted)      \
     {                                                                                                           \
         BITS is_nan = 0;                                                                                        \
@@ -311,16 +313,16 @@ static void replace_loop(const char *name, int is_double, ufunc_loop *loop, void
             REAL r;                                                                                             \
             __VA_ARGS__                                                                                         \
             out[i] = r;                                                                                         \
-            is_nan |= MAY_BE_NAN && r != r;                                                                     \
+            is_nan |= (UNSURE) & (r != r);                                                                      \
         }                                                                                                       \
         return is_nan != 0;                                                                                     \
     }
-#define DEFINE_RUN2(CLONES, FUNCTION, ...) \
-    DEFINE_RUN(CLONES, FUNCTION, 1, const REAL y = ((const REAL *)ys)[i]; __VA_ARGS__)
+#define DEFINE_RUN2(CLONES, FUNCTION, UNSURE, ...) \
+    DEFINE_RUN(CLONES, FUNCTION, UNSURE, const REAL y = ((const REAL *)ys)[i]; __VA_ARGS__)
 
 /* What is left of x / y, with the sign of x or of y, or the quotient, rounded down: exact, since the product is rounded
    but once, after x is subtracted. The whole number that is nearest to the quotient may be one too far from 0. */
-DEFINE_RUN2(WITH_FMA, divided,
+DEFINE_RUN2(WITH_FMA, divided, (x == x) & (y == y),
     const REAL exact = x / y;
     const REAL size = ABS(exact) < LIMIT ? ABS(exact) : (REAL)NAN;
     REAL q = COPYSIGN((size + ROUNDER) - ROUNDER, exact);
@@ -335,16 +337,16 @@ DEFINE_RUN2(WITH_FMA, divided,
     rest = COPYSIGN(beside < 0 ? rest + y : rest, OF_BITS((BITS_OF(y) & of_divisor) | (BITS_OF(x) & ~of_divisor)));
     r = OF_BITS((BITS_OF(q) & of_quotient) | (BITS_OF(rest) & ~of_quotient));)
 
-DEFINE_RUN2(ROOT_CLONES, hypots,
+DEFINE_RUN2(ROOT_CLONES, hypots, 1,
     const WIDE wide = x;
     const WIDE s = sqrt(wide * wide + (WIDE)y * y);
     r = (REAL)s;
     r = s <= LARGEST && s >= LEAST ? r : (REAL)NAN;)
 
-DEFINE_RUN2(, copied_signs, r = COPYSIGN(x, y);)
+DEFINE_RUN2(, copied_signs, 0, r = COPYSIGN(x, y);)
 
 /* The bits of a number one further from 0 are one more. */
-DEFINE_RUN2(, neighbours,
+DEFINE_RUN2(, neighbours, 0,
     const BITS step = x != x || x == 0 ? 0 : (x < y) == (x > 0) ? 1 : -1;
     r = x == 0 ? COPYSIGN(OF_BITS(1), y) : OF_BITS(BITS_OF(x) + step);
     r = x == y ? y : r;
@@ -352,27 +354,27 @@ DEFINE_RUN2(, neighbours,
 
 #include "elementary.h"
 
-DEFINE_RUN(WITH_FMA, logarithms, 1, r = NAME(logarithm)(x);)
-DEFINE_RUN(WITH_FMA, logarithms_to_2, 1, r = NAME(logarithm_to_2)(x);)
-DEFINE_RUN(WITH_FMA, logarithms_to_10, 1, r = NAME(logarithm_to_10)(x);)
-DEFINE_RUN(WITH_FMA, logarithms_of_1_and, 1, r = NAME(log_of_1_and)(x);)
+DEFINE_RUN(WITH_FMA, logarithms, x > 0, r = NAME(logarithm)(x);)
+DEFINE_RUN(WITH_FMA, logarithms_to_2, x > 0, r = NAME(logarithm_to_2)(x);)
+DEFINE_RUN(WITH_FMA, logarithms_to_10, x > 0, r = NAME(logarithm_to_10)(x);)
+DEFINE_RUN(WITH_FMA, logarithms_of_1_and, x > 0, r = NAME(log_of_1_and)(x);)
 DEFINE_RUN(WITH_FMA, exponentials_less_1, 0, r = NAME(exp_less_1)(x);)
-DEFINE_RUN(WITH_FMA, hyperbolic_sines, 1, r = NAME(hyperbolic_sine)(x);)
-DEFINE_RUN(WITH_FMA, hyperbolic_cosines, 1, r = NAME(hyperbolic_cosine)(x);)
+DEFINE_RUN(WITH_FMA, hyperbolic_sines, x == x, r = NAME(hyperbolic_sine)(x);)
+DEFINE_RUN(WITH_FMA, hyperbolic_cosines, x == x, r = NAME(hyperbolic_cosine)(x);)
 DEFINE_RUN(WITH_FMA, hyperbolic_tangents, 0, r = NAME(hyperbolic_tangent)(x);)
-DEFINE_RUN(WITH_FMA, inverse_hyperbolic_sines, 1, r = NAME(inverse_hyperbolic_sine)(x);)
-DEFINE_RUN(WITH_FMA, inverse_hyperbolic_cosines, 1, r = NAME(inverse_hyperbolic_cosine)(x);)
-DEFINE_RUN(WITH_FMA, inverse_hyperbolic_tangents, 1, r = NAME(inverse_hyperbolic_tangent)(x);)
-DEFINE_RUN(WITH_FMA, arcsines, 1, r = NAME(arcsine)(x);)
-DEFINE_RUN(WITH_FMA, arccosines, 1, r = NAME(arccosine)(x);)
-DEFINE_RUN(WITH_FMA, arctangents, 1, r = NAME(arctangent)(x);)
-DEFINE_RUN2(WITH_FMA, angles, r = NAME(angle)(x, y);)
+DEFINE_RUN(WITH_FMA, inverse_hyperbolic_sines, x == x, r = NAME(inverse_hyperbolic_sine)(x);)
+DEFINE_RUN(WITH_FMA, inverse_hyperbolic_cosines, x > 1, r = NAME(inverse_hyperbolic_cosine)(x);)
+DEFINE_RUN(WITH_FMA, inverse_hyperbolic_tangents, 0, r = NAME(inverse_hyperbolic_tangent)(x);)
+DEFINE_RUN(WITH_FMA, arcsines, 0, r = NAME(arcsine)(x);)
+DEFINE_RUN(WITH_FMA, arccosines, 0, r = NAME(arccosine)(x);)
+DEFINE_RUN(WITH_FMA, arctangents, 0, r = NAME(arctangent)(x);)
+DEFINE_RUN2(WITH_FMA, angles, (x == x) & (y == y), r = NAME(angle)(x, y);)
 #ifdef IS_FLOAT
 DEFINE_RUN(CYGRAD_WIDE_CLONES, powers_of_2, 0, r = power_with_base_2(x);)
 DEFINE_RUN(CYGRAD_WIDE_CLONES, exponentials, 0, r = exponential(x);)
-DEFINE_RUN(WITH_FMA, sines, 1, r = sine_of_float(x, 0);)
-DEFINE_RUN(WITH_FMA, cosines, 1, r = sine_of_float(x, 1);)
-DEFINE_RUN(WITH_FMA, tangents, 1, r = tangent_of_float(x);)
+DEFINE_RUN(WITH_FMA, sines, ABS(x) < INFINITY, r = sine_of_float(x, 0);)
+DEFINE_RUN(WITH_FMA, cosines, ABS(x) < INFINITY, r = sine_of_float(x, 1);)
+DEFINE_RUN(WITH_FMA, tangents, ABS(x) < INFINITY, r = tangent_of_float(x);)
 #else
 DEFINE_RUN(WITH_FMA, powers_of_2, 0, r = power_with_base_2_double(x);)
 #endif
