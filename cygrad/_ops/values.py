@@ -166,8 +166,8 @@ def logit_array(x, eps):
     with np.errstate(all="ignore"):
         if eps is not None:
             x = np.clip(x, x.dtype.type(eps), x.dtype.type(1 - eps))
-        odds = np.asarray(1 - x)
-        return _LOG(np.divide(x, odds, out=odds), out=odds) if type(x) is np.ndarray else np.log(x / (1 - x))
+        odds = 1 - x
+        return _LOG(np.divide(x, odds, out=odds), out=odds) if type(odds) is np.ndarray else np.log(x / odds)
 
 
 def logit_rule(n, g):
