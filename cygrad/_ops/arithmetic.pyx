@@ -288,9 +288,10 @@ cdef object pow_tensors_rule(OpNode n, object g):
         lowered = sub(where(at_zero & (exponent == 0), 1.0, exponent), 1)
         grad_base = mul(g, conj(mul(exponent, pow(base, lowered))))
     if n.needs(1):
-        result, safe = n.saved_result(), where(at_zero & not_negative(exponent), 1.0, base)
-        if safe.dtype is not result.dtype:      # the logarithm of a lower precision has not enough digits
-            safe = safe.to(result.dtype)
+        result = n.saved_result()
+        if base.dtype is not result.dtype:      # the logarithm of a lower precision has not enough digits
+            base = base.to(result.dtype)
+        safe = where(at_zero & not_negative(exponent), 1.0, base)
         grad_exponent = mul(g, conj(mul(result, log(safe))))
     return grad_base, grad_exponent
 

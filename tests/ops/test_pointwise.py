@@ -477,6 +477,12 @@ def test_exponents_have_gradients_in_the_precision_of_the_result(dtype):
     np.testing.assert_allclose(grad.numpy(), [4 * math.log(2), math.sqrt(3) * math.log(3)], rtol=1e-14)
 
 
+def test_exponent_of_an_integer_that_has_no_float32():
+    base, exponent = torch.tensor([2**24 + 1, 10**17]), leaf(1.0, 1.0, dtype=torch.float64)
+    (grad,) = torch.autograd.grad((base**exponent).sum(), exponent)
+    np.testing.assert_allclose(grad.numpy(), [n * math.log(n) for n in base.tolist()], rtol=1e-15)
+
+
 def test_gradient_of_atan2_of_an_integer():
     """Its square would wrap around in its own type."""
     x = scalar(2.0)
