@@ -76,9 +76,10 @@ KINDS = {
 }
 # Where early PyTorch took factors (n) before what they multiply: what that is, in which orders with `input` (t) they
 # may stand before it, and what they are called. Methods of sums of products begin with `input`, functions with `beta`.
+# The `input` of a sum may be a number.
 _PRODUCTS = "nt ntn tn tnn", "beta alpha"
 FORMER_ORDERS = {
-    **dict.fromkeys(("add", "sub"), ("other", "tn", "alpha")),
+    **dict.fromkeys(("add", "sub"), ("other", "tn nn", "alpha")),
     **dict.fromkeys(("addcdiv", "addcmul"), ("tensor1 tensor2", "tn", "value")),
     **dict.fromkeys(("addbmm", "baddbmm"), ("batch1 batch2", *_PRODUCTS)),
     "addmm": ("mat1 mat2", *_PRODUCTS),
@@ -218,6 +219,7 @@ class Call:
         order = "".join("n" if isinstance(value, (int, float, complex)) else "t" for value in before)
         if order not in orders or len(last) > 1 and not all(isinstance(value, Tensor) for value in last):
             return None
+        order = order.replace("nn", "tn") if "nn" in orders else order
         in_place = "out" in self.named and self.named["out"] is self.placed[0]
         if order[0] == "t" and "nt" in orders:
             if is_method_call(sys._getframe(3), len(self.placed) + len(self.named) - in_place) is False:

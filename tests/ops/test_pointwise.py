@@ -325,7 +325,9 @@ def test_order_of_arguments_of_early_pytorch():
         assert result.tolist() == expected
         (grad,) = torch.autograd.grad(result.sum(), y)
         assert grad.any()
-    for function in (torch.add, torch.sub):
+    for function, sign in ((torch.add, 1), (torch.sub, -1)):
+        with pytest.warns(UserWarning, match="deprecated"):
+            assert function(2, 3, x).tolist() == [2 + sign * 3 * value for value in x.tolist()]
         for other in (x, 1, 1.5):
             with pytest.raises(TypeError, match=rf"^{function.__name__}\(\) takes 2 positional arguments but 3 were"):
                 function(x, x, other)
