@@ -13,6 +13,7 @@ from cygrad._core.dtypes import dtype_of_number, get_default_dtype
 from cygrad._core.opdef import FUNCTION_ONLY, publish
 from cygrad._core.sites import warn
 from cygrad._core.tensor import Tensor
+from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.copying import element
 from cygrad._kernels.gpu.library import made
 from cygrad._ops.arguments import integer, is_integer, require
@@ -245,12 +246,13 @@ def _type_between(dtype, out, low, high, function):
     return wanted
 
 
+@silent
 def _evenly_spaced(library, low, high, count, dtype):
     """From both ends towards the middle, so that both are hit exactly."""
     compute = np.dtype(np.float64 if dtype.kind in "iu" or dtype.itemsize < 4 else dtype)
     array = library.empty(count, compute)
     if count == 0:
-        return array
+        return array.astype(dtype, copy=False)
     low, high = compute.type(low), compute.type(high)
     step = (high - low) / compute.type(max(count - 1, 1))
     half = max(count // 2, 1)
@@ -258,7 +260,7 @@ def _evenly_spaced(library, low, high, count, dtype):
     steps *= step
     library.add(low, steps[:half], out=array[:half])
     library.subtract(high, steps[: count - half][::-1], out=array[half:])
-    return array
+    return array.astype(dtype, copy=False)
 
 
 def linspace(
@@ -276,7 +278,7 @@ def linspace(
     if wanted.numpy.kind in "iu":
         low, high = (element(value, wanted.numpy).item() for value in (low, high))
     array = made(place, _evenly_spaced, low, high, count, wanted.numpy)
-    return _delivered(array.astype(wanted.numpy, copy=False), out, requires_grad, "linspace")
+    return _delivered(array, out, requires_grad, "linspace")
 
 
 def logspace(

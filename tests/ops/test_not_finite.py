@@ -46,3 +46,12 @@ def test_numpy_does_not_warn(name, single):
                     run_to_second_order(Call(name, sample, with_values(start, single)))
                 except (RuntimeError, ValueError, IndexError, OverflowError):
                     pass  # such values may be refused
+
+
+@pytest.mark.parametrize("function", [cygrad.linspace, cygrad.logspace])
+def test_between_ends_that_are_not_finite(function):
+    for low, high in ((0, np.inf), (-np.inf, 1.5), (np.nan, 0), (-3e38, 3e38), (-1e308, 1e308)):
+        for dtype in (cygrad.float16, cygrad.bfloat16, cygrad.float32, cygrad.float64, cygrad.complex64):
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                assert function(low, high, 5, dtype=dtype).shape == (5,)
