@@ -5,7 +5,7 @@ from typing import Any
 from cygrad._core.memory import empty_cache as _empty_cpu_cache
 from cygrad._core.memory import gpu_limit, holders_on_gpu
 from cygrad._kernels.gpu import allocating, library
-from cygrad._kernels.machine import size_text
+from cygrad._kernels.machine import size_text as _size
 from cygrad.cuda.devices import _index, is_initialized
 
 
@@ -75,10 +75,10 @@ def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
     """The figures as a text; unless `abbreviated`, with the lines of the program that hold the most."""
     figures, (used, reserved) = _figures(device), _read(device)
     rows = {
-        "in use": size_text(used),
-        "in use at most": size_text(figures.peak),
-        "reserved": size_text(reserved),
-        "reserved at most": size_text(figures.reserved_peak),
+        "in use": _size(used),
+        "in use at most": _size(figures.peak),
+        "reserved": _size(reserved),
+        "reserved at most": _size(figures.reserved_peak),
         "retries": str(figures.retries),
         "out of memory": str(figures.failures),
     }

@@ -99,10 +99,15 @@ def test_lerp_takes_a_weight_without_dimensions_of_another_type():
 
 
 @pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int32])
-def test_einsum_of_integers_keeps_their_type(dtype):
-    a, b = torch.ones(2, 3, dtype=dtype), torch.ones(3, 4, dtype=dtype)
-    assert torch.einsum("ab,bz->zb", a, b).dtype is dtype
-    assert torch.einsum("ab,bz->a", a, b).tolist() == [12, 12]
+def test_einsum_adds_up_integers_of_one_operand_in_int64(dtype):
+    """As PyTorch does, which then multiplies elementwise, or refuses a product of matrices of two types."""
+    a, b = torch.full((2, 3), 100, dtype=dtype), torch.ones(3, 4, dtype=dtype)
+    assert torch.einsum("ab,bz->az", a[:, :1], b[:1]).dtype is dtype
+    result = torch.einsum("ab,bz->zb", a, b)
+    assert result.dtype is torch.int64
+    assert result.tolist() == [[200] * 3] * 4
+    with pytest.raises(RuntimeError, match="expected scalar type .* but found Long"):
+        torch.einsum("ab,bz->a", a, b)
 
 
 def test_covariance_of_one_row_has_no_dimensions():
