@@ -13,8 +13,8 @@ output that either is an input, element for element, or touches none. An output 
 raises floating point flags, which nobody reads; only integer `power` sets a Python error, for a negative exponent.
 Some of NumPy 2.4 write outputs that have gaps wrongly (`_DENSE`): they get only dense ones.
 
-Where NumPy's own are slow, others stand in their place (ufuncs.h); of these, `exp2`, `exp`, `sin` and `cos` may differ in
-the last bit.
+Where NumPy's own are slow, others stand in their place (ufuncs.h); of these, elementary functions may differ in the last
+two bits.
 
 Where there is no loop, or memory is not plain, NumPy's function does the work; CYGRAD_PURE=1 in the environment sends
 everything that way.
