@@ -90,14 +90,16 @@ def erfinv(input, *, out=None):
     return apply1(ERFINV, input, out)
 
 
-FAR = 20  # from where on the terms of the derivative of erfcx would leave few digits of each other
+# From where on the terms of the derivative of erfcx leave fewer digits of each other than its series has
+FAR, FAR_FOR_SINGLE = 20, 6
 
 
 def erfcx_rule(n, g):
     x = n.saved(0)
-    is_far = x > FAR
+    far = FAR if x.dtype.name == "float64" else FAR_FOR_SINGLE
+    is_far = x > far
     near = sub(mul(mul(x, erfcx(x)), 2), 2 / math.sqrt(math.pi))
-    return mul(g, where(is_far, slope_of_erfcx(where(is_far, x, FAR)), near))
+    return mul(g, where(is_far, slope_of_erfcx(where(is_far, x, far)), near))
 
 
 def slope_of_erfcx(x):

@@ -280,6 +280,13 @@ def test_higher_derivatives_of_error_functions_far_from_0(dtype, rtol):
     np.testing.assert_allclose(second, slopes, rtol=max(rtol, 1e-8))
 
 
+def test_third_derivatives_of_error_functions_in_single_precision():
+    *_, third = derivatives(torch.special.erfcx, [6.5, 10.0, 14.0, 20.0], torch.float32, 3)
+    np.testing.assert_allclose(third, [-1.69641889e-3, -3.22426748e-4, -8.59284316e-5, -2.08960654e-5], rtol=1e-5)
+    *_, third = derivatives(torch.special.log_ndtr, [-14.0, -20.0], torch.float32, 3)
+    np.testing.assert_allclose(third, [6.86898525e-4, 2.42726579e-4], rtol=1e-3)
+
+
 def test_inplace_forms_are_functions():
     x = torch.tensor([1.0, 4.0])
     assert torch.sqrt_(x) is x and x.tolist() == [1, 2]
