@@ -3,6 +3,7 @@
 import numpy as np
 
 from cygrad._kernels.arrays import copy_array
+from cygrad._kernels.elementary import arctan2
 from cygrad._kernels.gpu.library import as_array, is_array
 from cygrad._kernels.loops import Ufunc
 from cygrad._kernels.strided import restride
@@ -31,7 +32,7 @@ def from_parts(a):
 def angle(a):
     """The angle of complex numbers; of real ones 0 or pi."""
     if a.dtype.kind == "c":
-        return np.arctan2(a.imag, a.real)
+        return arctan2(a.imag, a.real)
     angles = as_array((a < 0) * a.dtype.type(np.pi))
     np.copyto(angles, a, where=np.isnan(a))
     return angles

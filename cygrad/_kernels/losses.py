@@ -6,6 +6,7 @@ import numpy as np
 
 from cygrad._kernels import blocks
 from cygrad._kernels.dispatch import dispatching
+from cygrad._kernels.elementary import exp, log, log1p
 from cygrad._kernels.elementwise import clamp
 from cygrad._kernels.elementwise import where as select
 from cygrad._kernels.fused import by_loop
@@ -84,9 +85,9 @@ def margin_ranking(a, b, y, margin):
 def poisson(x, y, log_input, full, eps):
     """Minus the log-likelihood of counts y, whose expected values are exp(x), or x; `full` adds log(y!) for y > 1."""
     with np.errstate(all="ignore"):
-        losses = as_array(np.exp(x) - y * x if log_input else x - y * np.log(x + x.dtype.type(eps)))
+        losses = as_array(exp(x) - y * x if log_input else x - y * log(x + x.dtype.type(eps)))
         if full:
-            stirling = y * np.log(y) - y + np.log(y * y.dtype.type(2 * math.pi)) * y.dtype.type(0.5)
+            stirling = y * log(y) - y + log(y * y.dtype.type(2 * math.pi)) * y.dtype.type(0.5)
             losses = as_array(losses + select(as_array(y > 1), as_array(stirling), np.zeros((), y.dtype, like=y)))
         return losses
 
@@ -97,7 +98,7 @@ def gaussian(x, y, var, constant):
         losses = as_array(x - y)
         losses *= losses
         losses = as_array(losses / var)
-        losses += np.log(var)
+        losses += log(var)
         losses *= losses.dtype.type(0.5)
         losses += losses.dtype.type(constant)
         return losses
@@ -106,7 +107,7 @@ def gaussian(x, y, var, constant):
 def kl_divergence(x, y):
     """y * (log(y) - x), where 0 times the logarithm of 0 is 0."""
     with np.errstate(all="ignore"):
-        losses = as_array(np.log(y) - x)
+        losses = as_array(log(y) - x)
         losses = as_array(losses * y)
         if is_array(y):
             return np.where(y == 0, -x * y, losses)
@@ -169,9 +170,9 @@ def _add_margins(x, target, counted, others, losses, slopes):
 def binary_cross_entropy(x, y, weight):
     """-(y * log(x) + (1 - y) * log(1 - x)) * weight; logarithms end at -100. `weight` may be None."""
     with np.errstate(all="ignore"):
-        losses = clamp(as_array(np.log1p(-x)), -100.0, None)
+        losses = clamp(as_array(log1p(-x)), -100.0, None)
         losses *= y - 1
-        likely = clamp(as_array(np.log(x)), -100.0, None)
+        likely = clamp(as_array(log(x)), -100.0, None)
         likely *= y
         losses -= likely
         return as_array(losses if weight is None else losses * weight)
@@ -185,7 +186,7 @@ def _none_if_weighted(weight, pos_weight):
 def binary_cross_entropy_with_logits(x, y, weight, pos_weight):
     """The same of sigmoid(x), exact for large |x|; `pos_weight` counts the first term more often. Both may be None."""
     with np.errstate(all="ignore"):
-        minus_log_sigmoid = np.maximum(-x, 0) + np.log1p(np.exp(-np.abs(x)))
+        minus_log_sigmoid = np.maximum(-x, 0) + log1p(exp(-np.abs(x)))
         if pos_weight is not None:
             minus_log_sigmoid = ((pos_weight - 1) * y + 1) * minus_log_sigmoid
         losses = (1 - y) * x + minus_log_sigmoid

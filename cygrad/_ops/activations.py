@@ -17,6 +17,7 @@ from cygrad._core.gradients_in_blocks import in_parts, over
 from cygrad._core.opdef import ELEMENTWISE, ELSEWHERE, IN0, ONE_PASS, PRIVATE, declare, publish
 from cygrad._core.record import apply1_args, record_n
 from cygrad._core.state import get_modes
+from cygrad._kernels import elementary
 from cygrad._kernels.fused import by_loop, fused, gated, gated_gradient
 from cygrad._kernels.gpu.library import as_array
 from cygrad._kernels.nn import softmax as softmax_array
@@ -382,7 +383,8 @@ def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
             f"specified {logits.dtype.type_name}"
         )
     with np.errstate(all="ignore"):
-        noise = -np.log(-np.log1p(-uniform(array.shape, logits.dtype, None, "gumbel_softmax")))
+        drawn = uniform(array.shape, logits.dtype, None, "gumbel_softmax")
+        noise = -elementary.log(-elementary.log1p(-drawn))
     soft = softmax(div(add(logits, tensor_of(as_array(noise))), tau), dim)
     if not hard:
         return soft

@@ -24,7 +24,7 @@ from cygrad._core.opdef import (
 )
 from cygrad._core.record import apply1_args, apply2, apply_n, as_type, result_type
 from cygrad._core.tensor import Tensor
-from cygrad._kernels import by_numpy
+from cygrad._kernels import by_numpy, elementary
 from cygrad._kernels.fused import by_loop
 from cygrad._kernels.gpu.library import as_array, is_array
 from cygrad._kernels.scans import log_of_sum
@@ -312,7 +312,7 @@ def xlogy_rule(n, g):
 @by_numpy.silent
 def xlogy_array(x, y):
     """x * log(y), and 0 where x is 0, unless y is nan."""
-    found = as_array(x * np.log(y))
+    found = as_array(x * elementary.log(y))
     if is_array(x) or np.count_nonzero(x) != x.size:
         np.copyto(found, 0, where=(x == 0) & ~np.isnan(y))
     return found

@@ -13,7 +13,7 @@ from cygrad._core import messages
 from cygrad._core.gradients_in_blocks import reused
 from cygrad._core.opdef import ELEMENTWISE, FUNCTION_ONLY, IN0, IN1, INPLACE, declare, publish
 from cygrad._core.record import apply1, apply1_args, apply_n, tensor_argument
-from cygrad._kernels import blocks
+from cygrad._kernels import blocks, elementary
 from cygrad._kernels import elementwise as kernels
 from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.fused import by_loop
@@ -220,7 +220,7 @@ def entr_rule(n, g):
 
 @silent
 def entr_array(x):
-    values = as_array(-x * np.log(np.maximum(x, 0)))  # log(0) is -inf
+    values = as_array(-x * elementary.log(np.maximum(x, 0)))  # log(0) is -inf
     np.copyto(values, 0, where=x == 0)
     return values
 
@@ -253,7 +253,7 @@ def xlog1py_rule(n, g):
 
 def xlog1py_array(x, y):
     with np.errstate(all="ignore"):
-        values = as_array(x * np.log1p(y))
+        values = as_array(x * elementary.log1p(y))
     np.copyto(values, 0, where=(x == 0) & ~np.isnan(y))
     return values
 

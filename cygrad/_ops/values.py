@@ -11,9 +11,9 @@ from cygrad._core.limits import finfo
 from cygrad._core.opdef import ELEMENTWISE, IN0, INPLACE, LINEAR, NONDIFF, OUT1, declare, publish
 from cygrad._core.record import apply1, apply1_args, record_outputs, tensor_argument
 from cygrad._kernels import copying
+from cygrad._kernels.elementary import log
 from cygrad._kernels.fused import by_loop
 from cygrad._kernels.gpu.library import as_array
-from cygrad._kernels.loops import Ufunc
 from cygrad._ops.activations import fused_gradient
 from cygrad._ops.arithmetic import div, mul, neg, sub
 from cygrad._ops.binary import ldexp
@@ -159,15 +159,11 @@ def nan_to_num(input, nan=None, posinf=None, neginf=None, *, out=None):
 # -- logit --
 
 
-_LOG = Ufunc(np.log)
-
-
 def logit_array(x, eps):
     with np.errstate(all="ignore"):
         if eps is not None:
             x = np.clip(x, x.dtype.type(eps), x.dtype.type(1 - eps))
-        odds = 1 - x
-        return _LOG(np.divide(x, odds, out=odds), out=odds) if type(odds) is np.ndarray else np.log(x / odds)
+        return log(x / (1 - x))
 
 
 def logit_rule(n, g):
