@@ -18,5 +18,4 @@ def _by_loop(ufunc):
 
 
 arctan2 = _by_loop(np.arctan2)
-exp, exp2 = _by_loop(np.exp), _by_loop(np.exp2)
-log, log1p = _by_loop(np.log), _by_loop(np.log1p)
+exp, log, log1p = _by_loop(np.exp), _by_loop(np.log), _by_loop(np.log1p)
