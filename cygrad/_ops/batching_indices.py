@@ -10,6 +10,7 @@ from cygrad._core.access import tensor_of
 from cygrad._core.dual import values_of
 from cygrad._core.opdef import registry
 from cygrad._core.tensor import Tensor
+from cygrad._kernels.gpu.basics import in_memory
 from cygrad._ops.batching import rule, vectors
 from cygrad._ops.index_checks import BOOLEAN_MASK
 from cygrad._ops.ranges import arange
@@ -128,7 +129,7 @@ def _masked_scatter(call):
     (t, source), mask = call.inputs, call.kept[2]
     ndim, count = call.out.ndim, source.numel()
     chosen = call.aligned(mask, ndim).expand(call.size, *call.out.shape).flatten(1) if ndim else vectors(call, mask)
-    if values_of(chosen.sum(1)).max(initial=0) > count:
+    if in_memory(values_of(chosen.sum(1))).max(initial=0) > count:
         raise RuntimeError("Number of elements of source < number of ones in mask")
     x = call.aligned(t, ndim).expand(call.size, *call.out.shape)
     if not count:

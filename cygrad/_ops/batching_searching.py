@@ -6,6 +6,7 @@ from cygrad._core.access import tensor_of
 from cygrad._core.batches import NoBatchingRule
 from cygrad._core.dual import values_of
 from cygrad._core.opdef import registry
+from cygrad._kernels.gpu.basics import in_memory
 from cygrad._ops.batching import rule
 from cygrad._ops.parts import stack
 
@@ -57,7 +58,7 @@ def _bincount(call):
     (least,), numbers = call.args, call.kept.get(2)
     weights = None if numbers is None else call.full(call.inputs[0])
     places, length = call.full(call.inputs[0] if numbers is None else numbers).long(), call.out.shape[0]
-    values = values_of(places)
+    values = in_memory(values_of(places))
     lengths = np.maximum(values.max(-1, initial=-1) + 1, least)
     if values.min(initial=0) < 0 or (lengths != length).any():
         raise NoBatchingRule("bincount")  # an error, or results of several lengths

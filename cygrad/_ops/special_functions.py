@@ -300,7 +300,7 @@ def lgamma_rule(n, g):
 def log_gamma(x):
     """SciPy's, but infinite at -infinity as well."""
     values = as_array(LOG_GAMMA_VALUES(x))
-    values[values == -np.inf] = np.inf
+    np.copyto(values, np.inf, where=values == -np.inf)  # a mask as an index would wait for a GPU
     return values
 
 

@@ -191,7 +191,7 @@ def test_a_lost_gpu_is_told(cupy, monkeypatch):
     error = cupy.cuda.runtime.CUDARuntimeError
 
     def fail(*args, **kwargs):
-        raise error("cudaErrorIllegalAddress", "an illegal memory access was encountered")
+        raise error(700)
 
     x = torch.ones(3, device="cuda")
     monkeypatch.setattr(cupy.ndarray, "get", fail)

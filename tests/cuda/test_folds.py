@@ -112,7 +112,7 @@ def test_two_launches_where_few_results_have_many_elements():
     x, rows = torch.ones(2, 1 << 17, device="cuda"), torch.ones(64, 64, device="cuda")
     with cupy_standin.watch() as seen:
         x.sum(1), x.t().contiguous().sum(0), rows.sum(1)
-    if not seen.launches:
+    if not cupy_standin.is_installed():
         pytest.skip("only the stand-in tells of launches")
     assert [name for name in seen.launches if "fold" in name] == ["fold_rows"] * 2 + ["fold_columns"] * 2 + [
         "fold_rows"

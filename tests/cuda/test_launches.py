@@ -80,7 +80,7 @@ def test_one_launch_for_dense_arrays_of_one_type():
         whole * whole
         x * 2
         x * torch.tensor(2.0)
-    if not seen.launches:
+    if not cupy_standin.is_installed():
         pytest.skip("only the stand-in tells of launches")
     own = [name for name in seen.launches if name.startswith("cygrad_")]
     assert own == ["cygrad_multiply"] * 2 + ["cygrad_multiply_number"] * 2  # the second after a cast

@@ -5,14 +5,11 @@ import numpy as np
 import pytest
 
 import cygrad
-from cygrad._kernels.gpu import library
 
 
 @pytest.fixture(autouse=True)
-def gpu(monkeypatch):
-    monkeypatch.setattr(library, "_found", None)
-    with cupy_standin.installed():
-        yield
+def gpu(cupy):
+    return cupy
 
 
 def on_gpu(values, dtype=np.float32):
@@ -43,6 +40,28 @@ def test_what_is_not_there_counts_modulo_the_length_or_is_left_out():
     x = on_gpu([1, 2, 3])
     assert values(x[on_gpu([4, -1], np.int64)]) == [2, 3]
     assert values(x.index_add(0, on_gpu([0, 7], np.int64), on_gpu([1, 1]))) == [2, 2, 3]
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x, index, y: x.index_copy(0, index, y),
+        lambda x, index, y: x.index_put((index,), y),
+        lambda x, index, y: x.scatter(0, index[:, None], y[:, :1]),
+        lambda x, index, y: x.scatter(0, index[:, None], 1.0),
+    ],
+)
+def test_nothing_is_written_where_there_are_no_places(write):
+    x, index = cygrad.zeros(0, 2, device="cuda"), on_gpu([0, 5], np.int64)
+    with pytest.raises((IndexError, RuntimeError)):
+        write(x, index, cygrad.ones(2, 2, device="cuda"))
+    assert write(x, index[:0], cygrad.ones(0, 2, device="cuda")).shape == (0, 2)
+
+
+def test_half_precision_that_cupy_has_no_function_for():
+    x = on_gpu([3, 1, 2]).to(cygrad.bfloat16)
+    assert x.argmax().dtype is cygrad.int64 and x.argmax().item() == 0 and x.argmin().item() == 1
+    assert values(x.cumprod(0)) == [3, 3, 6]
 
 
 def test_sums_in_one_order():

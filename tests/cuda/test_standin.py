@@ -45,7 +45,6 @@ def same(array, expected, **tolerance):
         ("cupy.sum(x, where=True)", "unexpected keyword argument 'where'"),
         ("cupy.exp(x, where=True)", "Wrong arguments {'where': True}"),
         ("cupy.add(x, x, out=np.ones(3))", "Output arguments type must be cupy.ndarray"),
-        ("x.__setitem__(0, np.ones(()))", "Unsupported type"),
         ("cupy.bitwise_and(x, x)", "Wrong type"),
         ("np.nanpercentile(x, 5)", "no implementation found"),
         ("memoryview(x)", "a bytes-like object is required"),
@@ -148,7 +147,7 @@ def test_synchronizations_and_transfers_are_noted(cupy):
         y[y > 1] = 0
         y.sum(axis=0).max()
         cupy.asarray(np.ones(4, "f"))
-    assert seen.synchronizations == [] and seen.transfers == [("to device", 16)]
+    assert seen.synchronizations == ["assigning under a boolean array"] and seen.transfers == [("to device", 16)]
     texts = []
     cupy_standin.on_synchronize.append(texts.append)
     try:
@@ -510,13 +509,13 @@ NOT_DONE = {
 
 
 def test_it_undoes_itself():
-    before = sys.modules.get("cupy")
+    before = {name: sys.modules.get(name) for name in ("cupy", "cupyx.scipy.special")}
     with cupy_standin.installed() as cupy:
         assert sys.modules["cupy"] is cupy and sys.modules["cupy.cuda.runtime"] is cupy.cuda.runtime
         import cupyx.scipy.special
 
         assert cupyx.scipy.special is sys.modules["cupyx.scipy.special"]
-    assert sys.modules.get("cupy") is before and "cupyx.scipy.special" not in sys.modules
+    assert {name: sys.modules.get(name) for name in before} == before
 
 
 def test_names_match():

@@ -38,9 +38,30 @@ def calls_of(name, cupy):
     return [Call(name, sample, on=OnGpu) for sample in SAMPLES[name]]
 
 
+def waits_by_itself(call):
+    """Does the call wait, as CuPy and our own debug mode tell?"""
+    import cupyx
+
+    call.run()  # compiles kernels and fills caches
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        with warnings.catch_warnings(), cupyx.allow_synchronize(False):
+            call.run()
+    except RuntimeError as error:
+        assert "synchroniz" in str(error)
+        return True
+    finally:
+        torch.cuda.set_sync_debug_mode(0)
+    return False
+
+
 @pytest.mark.parametrize("name", SAMPLES)
 def test_which_ops_wait(name, cupy):
     calls, waits = calls_of(name, cupy), []
+    if not cupy_standin.is_installed():
+        # What CuPy tells: not of all waits within its linear algebra
+        assert name in WAITING or not any(waits_by_itself(call) for call in calls)
+        return
     with cupy_standin.watch() as seen:
         for call in calls:
             call.run()

@@ -14,6 +14,8 @@ def gpu(cupy):
 
 
 def launched(call):
+    if not cupy_standin.is_installed():
+        pytest.skip("only the stand-in tells of launches")
     with cupy_standin.watch() as seen:
         call()
     return set(seen.launches)

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from .state import on_synchronize, watch
 
 ROOTS = ("cupy", "cupyx", "cupy_backends")
-__all__ = ["install", "installed", "on_synchronize", "watch"]
+__all__ = ["install", "installed", "is_installed", "on_synchronize", "watch"]
 
 
 def install():
@@ -40,6 +40,11 @@ def install():
         sys.modules.update(before)
 
     return undo
+
+
+def is_installed():
+    """Is it what `import cupy` finds? CuPy itself tells nothing to those who watch."""
+    return hasattr(getattr(sys.modules.get("cupy"), "ndarray", None), "_of")
 
 
 @contextmanager

@@ -47,7 +47,7 @@ class Device:
 
     def synchronize(self):
         if any(stream.is_capturing() for stream in made):
-            raise state.CUDARuntimeError("cudaErrorStreamCaptureUnsupported", "operation not permitted when stream is "
+            raise state.cuda_error("cudaErrorStreamCaptureUnsupported", "operation not permitted when stream is "
                                          "capturing")  # fmt: skip
         state.synchronize("Device.synchronize")
         state.waited(None, {own: n for own, n in state.counts.items() if own[0] == self.id})
@@ -149,7 +149,7 @@ class _Stream:
             self._capture = event._capture  # a fork of the capture
             event._capture.forks.append(self)
         elif self._capture is not None and event._capture is None:
-            raise state.CUDARuntimeError(
+            raise state.cuda_error(
                 "cudaErrorStreamCaptureIsolation", "dependency created on uncaptured work in another stream"
             )
         elif self._capture is not None:
@@ -176,7 +176,7 @@ class _Stream:
         for fork in capture.forks:
             fork._capture = None
         if unjoined:
-            raise state.CUDARuntimeError("cudaErrorStreamCaptureUnjoined", "capturing stream has unjoined work")
+            raise state.cuda_error("cudaErrorStreamCaptureUnjoined", "capturing stream has unjoined work")
         return Graph._of(capture)
 
 
@@ -242,7 +242,7 @@ class Event:
     def record(self, stream=None):
         stream = get_current_stream() if stream is None else stream
         if stream.device_id >= 0 and stream.device_id != self.device_id:
-            raise state.CUDARuntimeError("cudaErrorInvalidResourceHandle", "the event is of another device")
+            raise state.cuda_error("cudaErrorInvalidResourceHandle", "the event is of another device")
         self._time = time.perf_counter()
         self._capture = stream._capture
         self._stream = stream
@@ -250,7 +250,7 @@ class Event:
 
     def synchronize(self):
         if self._capture is not None:
-            raise state.CUDARuntimeError("cudaErrorCapturedEvent", "operation not permitted on an event last recorded "
+            raise state.cuda_error("cudaErrorCapturedEvent", "operation not permitted on an event last recorded "
                                          "in a capturing stream")  # fmt: skip
         state.synchronize("Event.synchronize")
         state.waited(None, self._seen)
@@ -258,9 +258,9 @@ class Event:
 
 def get_elapsed_time(start_event, end_event):
     if start_event._capture or end_event._capture:
-        raise state.CUDARuntimeError("cudaErrorCapturedEvent", "operation not permitted on a captured event")
+        raise state.cuda_error("cudaErrorCapturedEvent", "operation not permitted on a captured event")
     if not (start_event._timed and end_event._timed) or None in (start_event._time, end_event._time):
-        raise state.CUDARuntimeError("cudaErrorInvalidResourceHandle", "invalid resource handle")
+        raise state.cuda_error("cudaErrorInvalidResourceHandle", "invalid resource handle")
     return (end_event._time - start_event._time) * 1e3
 
 
@@ -339,7 +339,7 @@ def setDevice(device):
 
 def getDeviceProperties(device):
     if not 0 <= device < state.DEVICES:
-        raise state.CUDARuntimeError("cudaErrorInvalidDevice", "invalid device ordinal")
+        raise state.cuda_error("cudaErrorInvalidDevice", "invalid device ordinal")
     return {
         "name": b"Stand-in for a GPU",
         "totalGlobalMem": memory.TOTAL,

@@ -29,9 +29,9 @@ ARRAYS = {"a", "x", "arr", "ary", "m", "ar", "filt", "b", "y", "condition", "x1"
 # Functions whose such parameters may be Python scalars or lists nevertheless.
 LENIENT = set(
     """where clip full_like isclose allclose array_equal array_equiv searchsorted interp expand_dims diff append
-    isin in1d compress tril_indices triu_indices mask_indices asarray array asanyarray ascontiguousarray
-    asfortranarray copy indices meshgrid digitize outer inner dot tensordot kron polyval percentile quantile
-    nan_to_num corrcoef cov isreal iscomplex isneginf isposinf trapezoid column_stack dstack vstack hstack""".split()
+    isin in1d compress tril_indices triu_indices mask_indices asarray array asanyarray copy indices meshgrid
+    digitize outer inner dot tensordot kron polyval percentile quantile nan_to_num corrcoef cov isreal iscomplex
+    isneginf isposinf trapezoid column_stack dstack vstack hstack""".split()
 )
 RENAMED = {"alltrue": "all", "sometrue": "any", "product": "prod", "cumproduct": "cumprod", "in1d": "isin",
            "round_": "round", "trapz": "trapezoid", "row_stack": "vstack", "amax": "max", "amin": "min"}  # fmt: skip
@@ -297,7 +297,8 @@ def argmin(a, axis=None, dtype=None, out=None, keepdims=False):
 def index_of(function, a, axis, dtype, out, keepdims):
     if not isinstance(a, compute.ndarray_class()):
         raise TypeError(f"a cupy.ndarray is needed, not {type(a)}")
-    found = compute.run(function.__name__, lambda a: np.asarray(function(a, axis, keepdims=keepdims)), [a])
+    longs = np.longlong  # not the int64 of NumPy where that is `long`
+    found = compute.run(function.__name__, lambda a: np.asarray(function(a, axis, keepdims=keepdims), longs), [a])
     found = found if dtype is None else found.astype(dtype)
     if out is None:
         return found

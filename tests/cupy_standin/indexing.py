@@ -11,7 +11,7 @@ class Index:
     `has_mask` and `is_basic` say what it is made of; `arrays` are the device arrays in it.
     """
 
-    def __init__(self, array, slices):
+    def __init__(self, array, slices, writes=False):
         ndarray = compute.ndarray_class()
         parts = list(slices) if type(slices) is tuple else [slices]
         self.arrays, self.has_mask, self.is_basic = [], False, True
@@ -47,6 +47,8 @@ class Index:
                         )
             elif host.dtype.kind in "iu":
                 if array.shape[axis] == 0 and host.size:
+                    if writes:
+                        raise AssertionError("CuPy would write to an index modulo 0, which is anywhere in memory")
                     raise IndexError("cannot do a non-empty take from an empty axes.")
                 # The device cannot raise: CuPy takes the remainder.
                 host = host % max(array.shape[axis], 1) if host.size else host
@@ -97,12 +99,16 @@ def refuse_other_devices(arrays):
 
 def put(array, slices, value):
     """`array[slices] = value`."""
-    index = Index(array, slices)
+    index = Index(array, slices, writes=True)
     ndarray = compute.ndarray_class()
+    if isinstance(value, np.ndarray) and index.is_basic:  # a value to fill with
+        if value.ndim:
+            raise ValueError("non-scalar numpy.ndarray cannot be used for fill")
+        value = value.item()
     if not isinstance(value, (ndarray, bool, int, float, complex, np.generic)):
         raise TypeError(f"Unsupported type {type(value)}")
-    if isinstance(value, ndarray) and index.has_mask and value.ndim:
-        state.synchronize("assigning an array under a boolean array")
+    if index.has_mask:
+        state.synchronize("assigning under a boolean array")
     if isinstance(value, ndarray) and value.dtype.kind == "c" and array.dtype.kind != "c":
         compute.warn_of_parts()
 
@@ -128,7 +134,7 @@ ATOMIC = {
 
 def scatter(ufunc, array, slices, value):
     """`cupy.add.at` and the like."""
-    index = Index(array, slices)
+    index = Index(array, slices, writes=True)
     name = ufunc.__name__
     if index.has_mask:
         state.synchronize(f"cupy.{name}.at with a boolean array")

@@ -146,7 +146,7 @@ class Function:
 
 
 def refuse(status, text):
-    raise state.CUDARuntimeError(status, f"invalid argument ({text})")
+    raise state.cuda_error(status, f"invalid argument ({text})")
 
 
 def triple(sizes):
@@ -186,7 +186,7 @@ class RawModule:
     def get_function(self, name):
         is_known = name in (self.name_expressions or ()) or name in self._module.found
         if not is_known and not re.search(rf"\b{re.escape(name)}\b", self.code):
-            raise state.CUDARuntimeError("CUDA_ERROR_NOT_FOUND", f"named symbol not found ({name})")
+            raise state.cuda_error("CUDA_ERROR_NOT_FOUND", f"named symbol not found ({name})")
         return RawKernel(self.code, name, self.options, self.backend, _module=self._module)
 
     def get_global(self, name):

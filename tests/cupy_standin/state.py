@@ -12,9 +12,19 @@ local = threading.local()
 class CUDARuntimeError(RuntimeError):
     """`cupy.cuda.runtime.CUDARuntimeError`."""
 
-    def __init__(self, status, text):
-        super().__init__(f"{status}: {text}")
+    TEXTS = {700: "cudaErrorIllegalAddress: an illegal memory access was encountered"}
+
+    def __init__(self, status):
+        super().__init__(self.TEXTS[status])
         self.status = status
+
+
+def cuda_error(name, text):
+    """One of these errors, whatever its number."""
+    error = CUDARuntimeError.__new__(CUDARuntimeError)
+    RuntimeError.__init__(error, f"{name}: {text}")
+    error.status = name
+    return error
 
 
 class Seen:
@@ -79,7 +89,7 @@ def current_device():
 
 def set_device(index):
     if not 0 <= index < DEVICES:
-        raise CUDARuntimeError("cudaErrorInvalidDevice", "invalid device ordinal")
+        raise cuda_error("cudaErrorInvalidDevice", "invalid device ordinal")
     local.device = index
 
 

@@ -147,6 +147,10 @@ def cases(name, on):
         found = [case for case in found if case.sample.args[1:] not in ((), (-1,)) or case.sample.kwargs]
     if name == "linalg_solve_ex":  # the others are singular, and their solutions mean nothing
         found = [case for case in found if case.sample.grad]
+    if (
+        on is not Cygrad
+    ):  # other functions take stacks there: signs may differ, and what rounding makes of singular ones
+        found = [case for case in found if case.sample.unique and case.sample.oracle_grad]
     return [case for case in found if case.arrays]
 
 

@@ -89,14 +89,14 @@ def check_tangents(name, sample, on):
 
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
 def test_tangent(name, on):
-    for sample in each_sample(name, **SMOOTH):
+    for sample in each_sample(name, on, **SMOOTH):
         check_tangents(name, sample, on)
 
 
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
 def test_tangent_of_gradient(name, on):
     """Forward over reverse."""
-    for sample in each_sample(name, **SMOOTH):
+    for sample in each_sample(name, on, **SMOOTH):
         plain, call = DualCall(name, sample, True), DualCall(name, sample, True, on)
         weights = plain.weights(plain.outputs())
         if not weights:
@@ -119,7 +119,7 @@ def test_tangent_of_gradient(name, on):
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
 def test_gradient_of_tangent(name, on):
     """Reverse over forward: the gradient of <J v, w> for x is what forward over reverse gives: the tangent of J^T w."""
-    for sample in each_sample(name, **SMOOTH):
+    for sample in each_sample(name, on, **SMOOTH):
         found, call = [], DualCall(name, sample, True, on)
         weights = call.weights(call.outputs())
         if not weights:
@@ -139,7 +139,7 @@ def test_gradient_of_tangent(name, on):
 @pytest.mark.parametrize("name", [name for name in WITH_INPLACE if name in DIFFERENTIABLE])
 def test_tangent_of_inplace(name, on):
     """In-place forms leave the tangent that the function gives; in a view it is part of the base's."""
-    for sample in each_sample(name, **SMOOTH):
+    for sample in each_sample(name, on, **SMOOTH):
         apart, call, view = (DualCall(name, sample, on=on) for _ in range(3))
         first = call.args[0] if call.args else None
         if not isinstance(first, cygrad.Tensor) or not call.leaves or first is not call.leaves[0]:

@@ -22,7 +22,10 @@ def cumsum_within(a, axis):
 
 def cumprod(a, axis):
     """The running product along an axis."""
-    return cupy().cumprod(a, axis).astype(a.dtype, copy=False) if a.ndim else a.copy()
+    if a.ndim == 0:
+        return a.copy()
+    wide = a.astype(np.float32) if a.dtype.itemsize == 2 and a.dtype.kind in "fV" else a  # CuPy has none of bfloat16
+    return cupy().cumprod(wide, axis).astype(a.dtype, copy=False)
 
 
 def cumprod_within(a, axis):

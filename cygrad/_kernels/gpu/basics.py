@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cygrad._kernels.gpu import extent, pinned
+from cygrad._kernels.gpu import different_devices, extent, pinned
 from cygrad._kernels.gpu.library import PINNED, cupy, explained, is_array, on_device
 
 
@@ -85,6 +85,9 @@ def concatenate(*given):
 def stack(*given):
     """Arrays side by side along a new axis: `(*arrays, axis, dtype)`."""
     *arrays, axis, dtype = given
+    here = next(a for a in arrays if is_array(a))
+    if not all(map(is_array, arrays)):  # without dimensions
+        raise different_devices(f"cuda:{here.device.id}", "cpu")
     return cupy().stack([cast(a, dtype) for a in arrays], axis)
 
 

@@ -6,8 +6,14 @@ from cygrad._kernels.fourier import halved
 from cygrad._kernels.gpu.library import cupy
 
 
+def _single(a):
+    """Half precision as float32: of bfloat16 CuPy would make complex128."""
+    return a.astype(np.float32) if a.dtype.itemsize == 2 and a.dtype.kind in "fV" else a
+
+
 def c2c(a, dims, norm, forward):
     """The transform along `dims`, or its inverse."""
+    a = _single(a)
     if not dims or not a.size:
         return a.astype(np.result_type(a.dtype, np.complex64))
     transform = cupy().fft.fftn if forward else cupy().fft.ifftn
@@ -16,6 +22,7 @@ def c2c(a, dims, norm, forward):
 
 def r2c(a, dims, norm, onesided):
     """The transform of real numbers, of whose last dimension `onesided` keeps the first half."""
+    a = _single(a)
     return cupy().fft.rfftn(a, axes=dims, norm=norm) if onesided and a.size else _whole(a, dims, norm, onesided)
 
 

@@ -4,6 +4,7 @@ import numpy as np
 
 from cygrad._kernels.gpu.elementwise import to_sort
 from cygrad._kernels.gpu.library import cupy, dense
+from cygrad._kernels.gpu.positions import argmax
 from cygrad._kernels.gpu.programs import FLOATS, Program
 from cygrad._kernels.gpu.scans import running
 from cygrad._kernels.ordering import one
@@ -120,7 +121,7 @@ def median_along(a, axis):
     if a.dtype.kind != "f" or not a.size:
         return middle
     is_nan = cupy().isnan(a)
-    first = cupy().expand_dims(cupy().argmax(is_nan, axis), axis).astype(np.int64, copy=False)
+    first = argmax(is_nan, axis, True)
     return cupy().where(is_nan.any(axis, keepdims=True), first, middle)
 
 
@@ -143,7 +144,7 @@ def most_frequent(a, axis):
     begins = cupy().ones(ordered.shape, bool)
     begins[..., 1:] = ordered[..., 1:] != ordered[..., :-1]
     starts = running(">=", cupy().where(begins, places, 0), -1)
-    last = cupy().expand_dims(cupy().argmax(places - starts, -1), -1)
+    last = argmax(places - starts, -1, True)
     return cupy().take_along_axis(order, cupy().moveaxis(last, -1, axis), axis)
 
 

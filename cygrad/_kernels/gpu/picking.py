@@ -7,7 +7,7 @@ import numpy as np
 
 from cygrad._kernels.gpu.elementwise import choose
 from cygrad._kernels.gpu.library import as_number, cupy, is_array
-from cygrad._kernels.gpu.scatter import index_shape, index_sum, joined_indices
+from cygrad._kernels.gpu.scatter import index_shape, index_sum, joined_indices, write_at
 
 
 def index(array, indices):
@@ -29,12 +29,13 @@ def index_put(array, indices, values, accumulate=False):
     """Write into `array` where `index` would read, or add there, also several times."""
     values = as_number(values)
     if not accumulate and _is_mask_alone(array, indices) and (not is_array(values) or values.ndim == 0):
-        array[indices[0]] = values  # without the number of its elements
+        mask = indices[0].reshape(indices[0].shape + (1,) * (array.ndim - indices[0].ndim))
+        cupy().copyto(array, element_of(values, array.dtype), where=mask)  # without the number of its elements
         return array
     plain, dims = joined_indices(indices, array.device.id)
     if not accumulate:
         if plain[0].size:
-            array[_spread(plain, dims)] = values
+            write_at(array, _spread(plain, dims), values)
         return array
     if not is_array(values):
         values = cupy().full((), values)

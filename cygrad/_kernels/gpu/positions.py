@@ -20,8 +20,13 @@ def argmin(a, axis=None, keepdim=False):
     return _position(cupy().argmin, a, axis, keepdim)
 
 
+def _places(function, a, axis):
+    """CuPy gives `long long`, another type than NumPy's int64 where `long` has 64 bits, too."""
+    return function(a, axis).view(np.int64)
+
+
 def _position(function, a, axis, keepdim):
-    found = function(a, axis).astype(np.int64, copy=False)
+    found = _places(function, a, axis)
     if not keepdim:
         return found
     return found.reshape([1 if axis is None or i == axis % a.ndim else n for i, n in enumerate(a.shape)])
@@ -38,6 +43,6 @@ def min_with_indices(a, axis, keepdim=False):
 
 
 def _with_indices(function, a, axis, keepdim):
-    places = cupy().expand_dims(function(a, axis).astype(np.int64, copy=False), axis)
+    places = cupy().expand_dims(_places(function, a, axis), axis)
     values = cupy().take_along_axis(a, places, axis)
     return (values, places) if keepdim else (values.squeeze(axis), places.squeeze(axis))

@@ -96,12 +96,24 @@ def scattered(shape, axis, index, source):
     return add_at(cupy().zeros(shape, source.dtype), axis, index, source)
 
 
+def write_at(out, index, values):
+    """`out[index] = values`. Raises IndexError where `out` has no places for them.
+
+    CuPy takes an index modulo the length, which would be anywhere in memory for a length of 0.
+    """
+    if out.size:
+        out[index] = values
+    else:  # no value of an index is there: NumPy says so of any
+        np.empty(out.shape, bool)[tuple(np.zeros(i.shape, np.intp) if is_array(i) else i for i in index)]
+
+
 def scatter(out, axis, index, source):
     """Write each element of `source`, or one number, into `out` at its own place, but at `index` along the axis."""
     source = as_number(source)
     is_many = is_array(source) and source.ndim
     if out.ndim <= 1 or index.ndim == 0:
-        out.reshape(out.shape or (1,))[index.reshape(-1)] = source.reshape(-1)[: index.size] if is_many else source
+        values = source.reshape(-1)[: index.size] if is_many else source
+        write_at(out.reshape(out.shape or (1,)), (index.reshape(-1),), values)
         return
     write_along(out, index, source[tuple(slice(0, n) for n in index.shape)] if is_many else source, axis)
 
@@ -109,7 +121,7 @@ def scatter(out, axis, index, source):
 def write_along(out, index, values, axis):
     """Write values, or one, into `out` at their own places, but at `index` along the axis."""
     if index.size:
-        out[places_along(index, axis)] = values
+        write_at(out, places_along(index, axis), values)
 
 
 def places_along(index, axis):
@@ -160,7 +172,7 @@ def scatter_reduce(a, axis, index, source, reduce, include_self):
         )
         return out
     if not include_self:
-        flat[places] = 0
+        write_at(flat, (places,), 0)
     add_rows(out.reshape(-1, 1), places, values.reshape(-1, 1))
     if reduce == "mean":
         counts = cupy().full(flat.size, bool(include_self), np.result_type(a.real.dtype, np.float32))
@@ -173,7 +185,7 @@ def scatter_reduce(a, axis, index, source, reduce, include_self):
 
 def index_copy(out, axis, index, source):
     """Write `source`, or its slices, into the slices `index`, a vector, of `out` along an axis."""
-    out.reshape(out.shape or (1,))[(slice(None),) * axis + (index,)] = as_number(source)
+    write_at(out.reshape(out.shape or (1,)), (slice(None),) * axis + (index,), as_number(source))
 
 
 def flat_positions(shape, axis, index):
