@@ -99,17 +99,18 @@ def _has_cuda():
 def cupy():
     """CuPy, or its stand-in, which cygrad finds in its place."""
     import cupy_standin
-    from cupy_standin import compiler
+    from cupy_standin import blas, compiler
 
     from cygrad._kernels import gpu
-    from cygrad._kernels.gpu import library
+    from cygrad._kernels.gpu import cublas, library
 
     if library.is_available():
         with cygrad.backends.cudnn.flags(enabled=True, allow_tf32=False):
             yield library.cupy()
         return
     before = dict(gpu._forms)
-    with cupy_standin.installed() as module:
+    with cupy_standin.installed() as module, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cublas, "_library", lambda: blas.Library)
         library._found = None
         library.switches.own_launches = compiler.compiler() is not None
         assert library.cupy() is module

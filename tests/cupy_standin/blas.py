@@ -9,7 +9,7 @@ from .ufuncs import bfloat16
 
 TYPES = {0: np.float32, 1: np.float64, 2: np.float16, 3: np.int8, 4: np.complex64, 5: np.complex128, 10: np.int32,
          14: bfloat16}  # fmt: skip
-COMPUTED_IN = {64: np.float32, 68: np.float32, 74: np.float32, 75: np.float32, 77: np.float32, 70: np.float64}
+COMPUTED_IN = {64: np.float16, 68: np.float32, 74: np.float32, 75: np.float32, 77: np.float32, 70: np.float64}
 modes: dict = {}  # of mathematics, by handle
 
 
@@ -120,6 +120,12 @@ def product(name, dtypes, computed, transa, transb, m, n, k, alpha, a, b, beta, 
     state.launch(name, work, [])
 
 
+def check_stream():
+    """CuPy tells cuBLAS the stream before each call, and none that captures."""
+    if state.capturing() is not None:
+        raise NotImplementedError("calling cuBLAS API during stream capture is currently unsupported")
+
+
 def gemmEx(handle, transa, transb, m, n, k, alpha, A, Atype, lda, B, Btype, ldb, beta, C, Ctype, ldc, computeType,
            algo):  # fmt: skip
     gemmStridedBatchedEx(handle, transa, transb, m, n, k, alpha, A, Atype, lda, 0, B, Btype, ldb, 0, beta, C, Ctype,
@@ -128,6 +134,13 @@ def gemmEx(handle, transa, transb, m, n, k, alpha, A, Atype, lda, B, Btype, ldb,
 
 def gemmStridedBatchedEx(handle, transa, transb, m, n, k, alpha, A, Atype, lda, strideA, B, Btype, ldb, strideB, beta,
                          C, Ctype, ldc, strideC, batchCount, computeType, algo):  # fmt: skip
+    check_stream()
+    any_stream(transa, transb, m, n, k, alpha, A, Atype, lda, strideA, B, Btype, ldb, strideB, beta, C, Ctype, ldc,
+               strideC, batchCount, computeType)  # fmt: skip
+
+
+def any_stream(transa, transb, m, n, k, alpha, A, Atype, lda, strideA, B, Btype, ldb, strideB, beta, C, Ctype, ldc,
+               strideC, batchCount, computeType):  # fmt: skip
     dtypes = [TYPES[t] for t in (Atype, Btype, Ctype)]
     computed = np.result_type(COMPUTED_IN[computeType], *(t for t in dtypes if np.dtype(t).kind == "c"))
     product("gemmEx", dtypes, computed, transa, transb, m, n, k, alpha, (A, lda, strideA), (B, ldb, strideB), beta,
@@ -148,6 +161,36 @@ def of_type(name, dtype):
     return {f"{name}gemm": gemm, f"{name}gemmStridedBatched": batched}
 
 
+class Library:
+    """The functions that are taken from the shared library itself, which minds no capture."""
+
+    @staticmethod
+    def cublasSetStream_v2(handle, stream):
+        assert stream == state.stream().ptr, "the stream of this thread"
+        Library.workspace = None
+        return 0
+
+    @staticmethod
+    def cublasSetWorkspace_v2(handle, workspace, size):
+        assert workspace % 256 == 0 and size == 32 << 20
+        Library.workspace = workspace
+        return 0
+
+    @staticmethod
+    def cublasGemmEx(handle, transa, transb, m, n, k, alpha, A, Atype, lda, B, Btype, ldb, beta, C, Ctype, ldc,
+                     computeType, algo):  # fmt: skip
+        return Library.cublasGemmStridedBatchedEx(handle, transa, transb, m, n, k, alpha, A, Atype, lda, 0, B, Btype,
+                                                  ldb, 0, beta, C, Ctype, ldc, 0, 1, computeType, algo)  # fmt: skip
+
+    @staticmethod
+    def cublasGemmStridedBatchedEx(handle, transa, transb, m, n, k, alpha, A, Atype, lda, strideA, B, Btype, ldb,
+                                   strideB, beta, C, Ctype, ldc, strideC, batchCount, computeType, algo):  # fmt: skip
+        assert Library.workspace is not None, "what is captured has a workspace of its own"
+        any_stream(transa, transb, m, n, k, alpha, A, Atype, lda, strideA, B, Btype, ldb, strideB, beta, C, Ctype, ldc,
+                   strideC, batchCount, computeType)  # fmt: skip
+        return 0
+
+
 def setMathMode(handle, mode):
     modes[handle] = mode
 
@@ -162,7 +205,8 @@ BY_ADDRESSES = {
     **of_type("d", np.float64),
     **of_type("c", np.complex64),
     **of_type("z", np.complex128),
-    "setStream": lambda handle, stream: None,
+    "setStream": lambda handle, stream: check_stream(),
+    "getVersion": lambda handle: 130000,
     "getPointerMode": lambda handle: 0,
     "setPointerMode": lambda handle, mode: None,
     "setWorkspace": lambda handle, workspace, size: None,

@@ -30,12 +30,12 @@ def apply():
     products.set_compute_type(np.dtype(np.float16), half)
 
 
-def multiply(function, a, b):
-    """`function(a, b)`, a product by cuBLAS, as precise as is asked for."""
-    if Precision.reduced.get(a.dtype.name, True):
-        return function(a, b)
+def multiply(function, a, b, *args):
+    """`function(a, b, *args)`, a product by cuBLAS, as precise as is asked for."""
+    if a.dtype.itemsize != 2 or Precision.reduced[a.dtype.name]:
+        return function(a, b, *args)
     with _exact_reductions():
-        return function(a, b)
+        return function(a, b, *args)
 
 
 @contextmanager
