@@ -1,5 +1,7 @@
 """Cross-entropy where the target is not one class alone: class probabilities, and smoothed labels."""
 
+import math
+
 from cygrad._core.dual import values_of
 from cygrad._core.gradients_in_blocks import owned
 from cygrad._kernels.gpu.library import is_array
@@ -30,7 +32,7 @@ def soft_loss(logp, target, weight, ignore_index, reduction, smoothing):
         )
     if ignore_index >= 0:
         raise RuntimeError("ignore_index is not supported for floating point target")
-    if smoothing > 0:
+    if smoothing > 0 and classes:
         target = add(mul(target, 1 - smoothing), smoothing / classes)
     dim = _class_dim(logp) if reduction == NONE else None
     if weight is not None:
@@ -68,4 +70,5 @@ def smoothed(by_class, logp, target, weight, ignore_index, reduction, smoothing)
         even = div(reduced(even, SUM), _number(ignored, target, weight, even))
     else:
         even = reduced(even, reduction)
-    return add(mul(by_class, 1 - smoothing), mul(even, smoothing / logp.shape[dim]))
+    classes = logp.shape[dim]
+    return add(mul(by_class, 1 - smoothing), mul(even, smoothing / classes if classes else math.nan))

@@ -119,6 +119,7 @@ def names_of(module):
 def members_of(cls):
     kept = {"__array_ufunc__", "__array_function__", "__cuda_array_interface__", "__dlpack__", "__dlpack_device__"}
     every = set(dir(object)) | {"__pyx_vtable__", "__getstate__", "__array_finalize__", "__class_getitem__"}
+    every |= {"__buffer__", "__release_buffer__"}  # which Python 3.12 gives to all that have a buffer
     return {
         name: described(getattr(cls, name))
         for name in sorted(dir(cls))

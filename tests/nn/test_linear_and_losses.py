@@ -158,6 +158,13 @@ def test_cross_entropy_of_probabilities_and_smoothing():
     close(loss, -(smooth * log_p).sum() / 5)
 
 
+@pytest.mark.parametrize("reduction, expected", [("mean", np.nan), ("sum", 0.0), ("none", [0.0] * 4)])
+def test_cross_entropy_of_no_classes_smoothed(reduction, expected):
+    loss = nn.CrossEntropyLoss(label_smoothing=0.2, reduction=reduction)
+    close(loss(torch.zeros(4, 0), torch.zeros(4, 0)), expected)
+    assert loss(torch.zeros(4, 0), torch.full((4,), -100)).isnan().all()
+
+
 def test_cross_entropy_of_images_and_of_one_sample():
     scores, classes = numbers(2, 3, 4, 5), np.arange(40).reshape(2, 4, 5) % 3
     log_p = np.log(softmax(scores, 1))
