@@ -45,6 +45,25 @@ CYGRAD_INLINE float log_of_1_and(float t)
 CYGRAD_INLINE float kept_f32(float x, int holds) { return float_of(bits_of(x) & -holds); }
 CYGRAD_INLINE double kept_f64(double x, int holds) { return double_of(bits_of_double(x) & -(int64_t)holds); }
 
+/* x 2^y for a whole number y, rounded once: a double has room for each such product. */
+CYGRAD_INLINE float by_power_of_2_f32(float x, float y)
+{
+    const float rounder = 12582912.0f, bounded = y > 300 ? 300 : y < -300 ? -300 : y;           /* 1.5 * 2^23 */
+    const int32_t k = bits_of(bounded + rounder) - bits_of(rounder);
+    return (float)(x * power_of_2_double((uint64_t)(int64_t)k));
+}
+
+/* By three powers that have a double; the last rounds alone, since what is too small before it becomes 0. */
+CYGRAD_INLINE double by_power_of_2_f64(double x, double y)
+{
+    const double rounder = 6755399441055744.0;                                                  /* 1.5 * 2^52 */
+    const double last = y > 1000 ? 1000 : y < -1000 ? -1000 : y, rest = y - last;
+    const double bounded = rest > 1200 ? 1200 : rest < -1200 ? -1200 : rest;
+    const uint64_t zero = (uint64_t)bits_of_double(rounder), k = (uint64_t)bits_of_double(bounded + rounder) - zero;
+    const uint64_t half = ((k + 2048) >> 1) - 1024, end = (uint64_t)bits_of_double(last + rounder) - zero;
+    return x * power_of_2_double(half) * power_of_2_double(k - half) * power_of_2_double(end);
+}
+
 #define REAL float
 #define FINITE 3.4028234663852886e38f
 #define NEAREST rintf
@@ -204,6 +223,7 @@ DEFINE2_EXP(soft_margin, LOG1PEXP, -ABS(x * y), (x * y < 0 ? -x * y : 0) + e)
 DEFINE2_EXP(logaddexp, LOG1PEXP, x == y ? 0 : -ABS(x - y) * a, (x < y ? y : x) + e * b)
 DEFINE2(whole_quotient, WHOLE(x / y))
 DEFINE2(heaviside, x == 0 ? y : x > 0 ? (REAL)1 : 0)
+DEFINE2(ldexp, NAME(by_power_of_2)(x, y))
 DEFINE2(lerp_by_number, (y - x) * a + (b > 0 ? y : x))
 
 /* -- of three */
@@ -236,7 +256,7 @@ static void (*const NAME(fused)[])(const REAL *, const REAL *, const REAL *, REA
     NAME(squared_error_gradient), NAME(bounded_difference), NAME(binary_cross_entropy_with_logits_gradient),
     NAME(exponential_share), NAME(soft_margin_gradient), NAME(frac), NAME(rounded), NAME(finite), NAME(where_finite),
     NAME(lerp_by_number), NAME(lerp), NAME(addcmul), NAME(addcdiv), NAME(clamped),
-    NAME(whole_quotient), NAME(heaviside)};
+    NAME(whole_quotient), NAME(heaviside), NAME(ldexp)};
 
 /* So many elements, from `first` on, of an operand that is spread. */
 static void NAME(spread)(const REAL *from, REAL *to, Py_ssize_t first, Py_ssize_t n, Py_ssize_t inner, Py_ssize_t period)

@@ -4,9 +4,11 @@ import math
 
 import numpy as np
 
+from cygrad._kernels import blocks
 from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.elementwise import where as select
-from cygrad._kernels.gpu.library import as_array
+from cygrad._kernels.fused import fused
+from cygrad._kernels.gpu.library import as_array, is_array
 from cygrad._kernels.loops import Ufunc
 
 _POWER_OF_2, _LOG10 = Ufunc(np.exp2), Ufunc(np.log10)
@@ -19,6 +21,23 @@ def exp2(a):
     if type(a) is np.ndarray and a.dtype.kind == "f":
         return _POWER_OF_2(a)
     return as_array(np.exp(a * math.log(2)) if a.dtype.kind == "c" else np.exp2(a))
+
+
+@silent
+def ldexp(x, exponent):
+    """x * 2**exponent, rounded but once if the exponent is an integer."""
+    if x.dtype.kind != "f" or exponent.dtype.kind not in "iu":
+        return x * exp2(exponent).astype(exponent.dtype if exponent.dtype.kind in "fc" else x.dtype, copy=False)
+    if is_array(x):
+        return np.ldexp(x, exponent)
+    if max(x.size, exponent.size) <= blocks.SIZE:
+        return _by_whole_power(x, exponent)
+    return blocks.in_blocks(_by_whole_power, (x, exponent))
+
+
+def _by_whole_power(x, exponent):
+    found = fused("ldexp", x, exponent.astype(x.dtype))
+    return as_array(np.ldexp(x, exponent.astype(np.int64))) if found is None else found
 
 
 @silent

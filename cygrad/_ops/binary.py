@@ -25,6 +25,7 @@ from cygrad._core.opdef import (
 from cygrad._core.record import apply1_args, apply2, apply_n, as_type, result_type
 from cygrad._core.tensor import Tensor
 from cygrad._kernels import by_numpy, elementary
+from cygrad._kernels import pointwise as pointwise_kernels
 from cygrad._kernels.fused import by_loop
 from cygrad._kernels.gpu.library import as_array, is_array
 from cygrad._kernels.scans import log_of_sum
@@ -187,29 +188,14 @@ def ldexp_rule(n, g):
     )
 
 
-def ldexp_array(x, exponent):
-    """x * 2**exponent."""
-    with np.errstate(all="ignore"):
-        if exponent.dtype.kind in "bu":  # of which NumPy's powers are of half precision
-            exponent = exponent.astype(np.int32)
-        if x.dtype.kind == "f" and exponent.dtype.kind == "i":
-            of_type = np.finfo(x.dtype)
-            if (
-                exponent.size
-                and not is_array(exponent)
-                and exponent.min() >= of_type.minexp
-                and exponent.max() < of_type.maxexp
-            ):
-                return np.ldexp(x, exponent)
-            return np.ldexp(x.dtype.type(1), exponent) * x  # which may overflow where NumPy's function does not
-        return x * np.exp2(exponent).astype(exponent.dtype if exponent.dtype.kind in "fc" else x.dtype)
-
-
-LDEXP = declare("ldexp", ldexp_rule, saves=(IN1, OUT0), flags=SMOOTH, kernel=ldexp_array)
+LDEXP = declare("ldexp", ldexp_rule, saves=(IN1, OUT0), flags=SMOOTH, kernel=pointwise_kernels.ldexp)
 
 
 def ldexp(input, other, *, out=None):
     """`input * 2 ** other`. Saves `other` and the result r. Gradients: g * 2 ** other, and g * r * ln 2.
+
+    Of integers `other` the result alone is rounded; of others the power is a number of the type of the result, too.
+    Raises NotImplementedError for booleans.
 
     >>> import cygrad
     >>> cygrad.ldexp(cygrad.tensor([1.0]), cygrad.tensor([4]))
@@ -219,6 +205,7 @@ def ldexp(input, other, *, out=None):
     require_broadcast(input, other)
     if other.is_floating_point() or other.is_complex():
         return of_one_type(LDEXP, input, other, out)
+    require_kind("i", "ldexp_cpu_exp", other)
     return apply_n(LDEXP, (in_type_of_result(LDEXP, input, 1.0), other), None, out)
 
 

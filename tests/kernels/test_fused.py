@@ -65,6 +65,7 @@ CASES = {
     "addcdiv": ((1, 1, 0), (2,), lambda x, y, z: x + y / z * 2),
     "whole_quotient": ((1, 1), (), lambda x, y: np.trunc(x / y)),
     "heaviside": ((1, 1), (), lambda x, y: np.where(np.isnan(x), 0, np.heaviside(x, y))),
+    "ldexp": ((1, 1), (), lambda x, y: np.where(np.isfinite(y), x * np.exp2(np.rint(y)), np.inf)),  # y is finite
     "clamped": ((1, 1, 1), (), lambda x, y, z: np.minimum(np.maximum(x, y), z)),
 }
 

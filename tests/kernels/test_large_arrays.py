@@ -58,13 +58,29 @@ def test_factors_of_many_matrices(n, count):
     np.testing.assert_allclose((symmetric @ x).numpy(), np.broadcast_to(np.eye(n), a.shape), atol=1e-8)
 
 
-def test_exponents_beyond_the_type():
-    """`2 ** other` overflows, as in PyTorch, also where the product would not."""
-    x = torch.tensor([1e-30, 1.0, 1e30, 3.0])
-    j = torch.tensor([130, 127, -160, -149])
+@pytest.mark.parametrize("count", [1, 40000])
+def test_exponents_beyond_the_type(count):
+    """The product alone may overflow where they are integers, `2 ** other` as well where not; as in PyTorch."""
+    x = torch.tensor([1e-30, 1.0, 1e30, 3.0]).repeat(count)
+    j = torch.tensor([130, 127, -160, -149]).repeat(count)
     found = torch.ldexp(x, j)
+    assert found.equal(torch.ldexp(x.double(), j).float())
+    assert found[1] == 2.0**127 and found[3] == 3 * 2.0**-149
+    found = torch.ldexp(x, j.float())
     assert found[0] == torch.inf and found[1] == 2.0**127 and found[2] == 0 and found[3] == 3 * 2.0**-149
-    assert torch.ldexp(x, torch.tensor([8])).tolist() == [v * 256 for v in x.tolist()]
+    assert torch.ldexp(x[:4], torch.tensor([8])).tolist() == [v * 256 for v in x[:4].tolist()]
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
+def test_products_by_powers_of_2_are_rounded_once(dtype):
+    values = [1.0, -1.2345678, 1e-3, 6e4, 5.96e-8, 0.0, -0.0, np.inf, np.nan, 2e-310, 1.7e308]
+    with np.errstate(over="ignore"):
+        x = np.array(values).astype(str(dtype).removeprefix("torch."))
+    j = np.array([0, 1, -1, -24, -25, -149, -150, 300, -301, -1060, 1060, -1074, 2097, -2098, 2**40, -(2**40)])
+    found = torch.ldexp(torch.from_numpy(x)[:, None], torch.from_numpy(j)).numpy()
+    with np.errstate(all="ignore"):
+        expected = np.ldexp(x[:, None], j.clip(-5000, 5000))
+    np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize("values", [[0.5, 1.5, 2.5], [-1.0, 0.5, 9.0], []])
