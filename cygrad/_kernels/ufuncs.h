@@ -246,10 +246,17 @@ typedef struct {
 
 enum { LOGICAL_RUN = 1024 };
 
+CYGRAD_BEGIN_PLAIN_LOOPS
+static void join_truths(uint8_t *a, const uint8_t *b, uint8_t of_both, uint8_t of_one)
+{
+    CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < LOGICAL_RUN; i++)
+        a[i] = (a[i] & b[i] & of_both) | ((a[i] ^ b[i]) & of_one);
+}
+CYGRAD_END_LOOPS
+
 static void run_logical(char **data, const Py_ssize_t *n, const Py_ssize_t *steps, void *settings)
 {
     const own_logical *own = settings;
-    const uint8_t of_both = own->of_both, of_one = own->of_one;
     double zero = 0;
     uint8_t truths[2][LOGICAL_RUN];
     for (Py_ssize_t done = 0; done < *n; done += LOGICAL_RUN) {
@@ -260,8 +267,7 @@ static void run_logical(char **data, const Py_ssize_t *n, const Py_ssize_t *step
             char *given[3] = {data[k] + done * steps[k], (char *)&zero, (char *)truths[k]};
             own->differ(given, &m, taken, own->settings);
         }
-        for (Py_ssize_t i = 0; i < LOGICAL_RUN; i++)
-            truths[0][i] = (truths[0][i] & truths[1][i] & of_both) | ((truths[0][i] ^ truths[1][i]) & of_one);
+        join_truths(truths[0], truths[1], own->of_both, own->of_one);
         if (steps[2] == 1) memcpy(out, truths[0], m);
         else for (Py_ssize_t i = 0; i < m; i++) out[i * steps[2]] = (char)truths[0][i];
     }
