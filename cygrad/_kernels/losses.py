@@ -4,7 +4,9 @@ import math
 
 import numpy as np
 
+import cygrad._kernels.native as native
 from cygrad._kernels import blocks
+from cygrad._kernels.arrays import dense, new_array
 from cygrad._kernels.dispatch import dispatching
 from cygrad._kernels.elementary import exp, log, log1p
 from cygrad._kernels.elementwise import clamp
@@ -12,6 +14,9 @@ from cygrad._kernels.elementwise import where as select
 from cygrad._kernels.fused import by_loop
 from cygrad._kernels.gpu.library import as_array, is_array
 from cygrad._kernels.stacks import over_stacks
+
+LABEL_MARGINS = 39  # as in native.h
+PIECE = 1 << 12  # elements that one thread works on
 
 
 @by_loop("squared_error", 2)
@@ -127,12 +132,24 @@ def multi_margin(x, target, weight, margin, p):
         return losses if weight is None else losses * weight[target]
 
 
-@over_stacks(1, 1)
 def multilabel_margin(x, target):
     """(losses, their derivatives, which classes are labels) of rows: 1 - x[label] + x[other] where positive.
 
-    Labels are those in `target` before the first -1. The sums are divided by the number of classes.
+    Labels are those in `target` before the first -1. The sums are divided by the number of classes. None if a label
+    is out of range.
     """
+    if not native.has_loops(x):
+        is_within = not target.size or (target.min() >= -1 and target.max() < x.shape[1])
+        return _margins_by_numpy(x, target) if is_within else None
+    found = (new_array(x.shape[:1], x.dtype.num), *(new_array(x.shape, x.dtype.num) for _ in range(2)))
+    arrays = dense(x), dense(target), *found
+    return (
+        None if native.run(LABEL_MARGINS, arrays, x.shape[1:], 0, len(x), max(1, PIECE // (x.shape[1] or 1))) else found
+    )
+
+
+@over_stacks(1, 1)
+def _margins_by_numpy(x, target):
     n, classes = x.shape
     ends = target < 0
     counts = np.where(ends.any(1), ends.argmax(1), classes) if x.size else np.zeros(n, np.int64)

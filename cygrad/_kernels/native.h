@@ -65,7 +65,7 @@ enum {
     WINOGRAD_FILTERS, WINOGRAD_RESULTS, WINOGRAD_SUMS, PATCHWISE_RESULTS, PATCHWISE_IMAGES, PATCHWISE_SUMS,
     FUSED, GATHER, FIRSTS, GATED, TAKE, RUNNING_EXTREMA,
     SCATTER, TRIANGLE, NONZERO, COUNT_NONZERO, UNIFORM, DISTANCES, RESAMPLE, TABLED, FOLLOW,
-    RESAMPLE_PLANES, LOOPS
+    RESAMPLE_PLANES, LABEL_MARGINS, COMPRESS, LOOPS
 };
 
 static const native_part native_parts[LOOPS] = {
@@ -81,13 +81,16 @@ static const native_part native_parts[LOOPS] = {
 #endif
     fused_part, gather_part, firsts_part, gated_part, take_part, running_extrema_part,
     scatter_part, triangle_part, nonzero_part, count_nonzero_part, uniform_part, distances_part, resample_part,
-    tabled_part, follow_part, resample_planes_part,
+    tabled_part, follow_part, resample_planes_part, label_margins_part, compress_part,
 };
 
 /* Whether the compiler could make a loop, and the processor can run it. */
 static int native_has(int loop) { return loop < WINOGRAD_FILTERS || loop >= FUSED || HAS_PANELS; }
 
 /* Whether it only moves elements, of 4 or 8 bytes, whatever these are. */
-static int native_moves(int loop) { return loop == GATHER || loop == TAKE || loop == SCATTER || loop == TRIANGLE; }
+static int native_moves(int loop)
+{
+    return loop == GATHER || loop == TAKE || loop == SCATTER || loop == TRIANGLE || loop == COMPRESS;
+}
 
 #endif

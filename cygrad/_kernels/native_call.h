@@ -4,6 +4,7 @@
 #define CYGRAD_NATIVE_CALL_H
 
 #include <Python.h>
+#include <stdint.h>
 
 typedef struct {
     int is_double;
@@ -13,6 +14,13 @@ typedef struct {
     double real;
     int failed;
 } native_call;
+
+/* Any element of 8 bytes: numbers of complex64 may begin where integers do not. */
+#if defined(__GNUC__)
+typedef uint64_t packed_8 __attribute__((aligned(4)));
+#else
+typedef uint64_t packed_8;
+#endif
 
 /* An index, read once: what writes where it tells compares it first, and another thread may change it meanwhile. */
 #define INDEX(place) (*(const volatile uint64_t *)(place))

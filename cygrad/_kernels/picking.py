@@ -14,7 +14,7 @@ from cygrad._kernels.elementwise import where
 from cygrad._kernels.gpu.library import as_array
 from cygrad._kernels.scatter import as_vector, index_add_to
 
-GATHER, TAKE = 24, 27  # as in native.h
+GATHER, TAKE, COMPRESS = 24, 27, 40  # as in native.h
 _FEW = 1 << 14  # elements that NumPy has taken before our loop has begun
 PIECE = 1 << 13  # elements that one thread works on
 _INT64 = np.dtype(np.int64)
@@ -25,6 +25,8 @@ def index(array, indices):
     given = [i for i, index in enumerate(indices) if index is not None] if len(indices) > 1 else (0,)
     if len(given) == 1 and indices[given[0]].dtype.kind != "b":
         return _take(array, indices[given[0]], given[0])
+    if len(indices) == 1 and indices[0].shape == array.shape:
+        return masked_select(array, indices[0])
     return np.asarray(array[fancy(indices)], order="C")
 
 
@@ -74,12 +76,7 @@ def _take(array, index, axis):
         out = new_array(shape, array.dtype.num)
         inner = math.prod(shape[axis + index.ndim :])
         index = index.astype(np.int64, copy=False)
-        length, is_known = array.shape[axis], False
-        if inner == 1 and out.size > 8 * index.size:  # looked at once, and not for each row
-            own = np.where(index < 0, index + length, index)  # another thread may change what is not
-            is_known = index.size > 0 and bool(own.min() >= 0 and own.max() < length)
-            index = own if is_known else index
-        arrays, numbers = (dense(array), dense(index), out), (length, index.size, inner * array.itemsize, is_known)
+        arrays, numbers = (dense(array), dense(index), out), (array.shape[axis], index.size, inner * array.itemsize)
         if not native.run(TAKE, arrays, numbers, 0, out.size // inner, max(1, PIECE // inner)):
             return out
     return as_array(np.take(array, index, axis))  # which says in its own words what is wrong
@@ -167,7 +164,19 @@ def masked_select(array, mask):
     """The elements where the mask holds, as a vector; both broadcast."""
     if array.shape != mask.shape:
         array, mask = np.broadcast_arrays(array, mask)
-    return array[mask]
+    if array.size <= FEW or not native.can_move(array):
+        return array[mask]
+    found = new_array((int(np.count_nonzero(mask)),), array.dtype.num)
+    select_into(found, array, mask)
+    return found
+
+
+def select_into(out, array, mask):
+    """Write the elements where the mask holds, of which there are as many, into a vector of the array's type."""
+    if native.can_move(array):
+        native.run(COMPRESS, (dense(array), dense(mask), out), (array.size, out.size), 0, 1, 1)
+    else:
+        out[...] = array[mask]
 
 
 def masked_scatter(array, mask, source):

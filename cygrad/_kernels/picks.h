@@ -23,6 +23,23 @@ CYGRAD_BEGIN_PLAIN_LOOPS
 #undef REAL
 #undef NAME
 
+/* So many elements, or rows of bytes, at indices that may count from the end; 0 if one is out of range. */
+#define DEFINE_TAKE(NAME, COPY)                                                                                 \
+    static int NAME(const char *from, int64_t length, const int64_t *index, char *out, Py_ssize_t n, size_t size) \
+    {                                                                                                           \
+        for (Py_ssize_t i = 0; i < n; i++) {                                                                    \
+            const int64_t given = (int64_t)INDEX(index + i), at = given + (given < 0 ? length : 0);             \
+            if ((uint64_t)at >= (uint64_t)length) return 0;                                                     \
+            COPY;                                                                                               \
+        }                                                                                                       \
+        (void)size;                                                                                             \
+        return 1;                                                                                               \
+    }
+DEFINE_TAKE(take_4, ((uint32_t *)out)[i] = ((const uint32_t *)from)[at])
+DEFINE_TAKE(take_8, ((packed_8 *)out)[i] = ((const packed_8 *)from)[at])
+DEFINE_TAKE(take_rows, memcpy(out + i * size, from + at * size, size))
+#undef DEFINE_TAKE
+
 CYGRAD_END_LOOPS
 
 /* data: array (outer, length, inner), indices and results (outer, count, inner); n: length, count, inner. An item is a
@@ -36,32 +53,17 @@ static void gather_part(void *context, Py_ssize_t first, Py_ssize_t rows)
 }
 
 /* data: array (outer, length, inner), indices (count), results (outer, count, inner); n: length, count, bytes of inner. An
-   item is a row of the results; negative indices count from the end. It has failed if an index is out of range; n[3] tells
-   that none is, nor negative. */
+   item is a row of the results; negative indices count from the end. It has failed if an index is out of range. */
 static void take_part(void *context, Py_ssize_t first, Py_ssize_t rows)
 {
     native_call *c = context;
     const Py_ssize_t length = c->n[0], count = c->n[1], size = c->n[2];
-    for (Py_ssize_t row = first; row < first + rows;) {
+    for (Py_ssize_t row = first, n; row < first + rows; row += n) {
         const char *from = c->data[0] + row / count * length * size;
-        const Py_ssize_t rest = count - row % count;
-        const Py_ssize_t stop = rest < first + rows - row ? row + rest : first + rows;
         const int64_t *index = (const int64_t *)c->data[1] + row % count;
         char *out = c->data[2] + row * size;
-        if (c->n[3] && size == 4) {
-            const Py_ssize_t n = stop - row;
-            for (Py_ssize_t i = 0; i < n; i++) ((uint32_t *)out)[i] = ((const uint32_t *)from)[index[i]];
-            row = stop;
-            continue;
-        }
-        for (; row < stop; row++, out += size) {
-            int64_t i = (int64_t)INDEX(index++);
-            if (i < 0) i += length;
-            if (i < 0 || i >= length) c->failed = 1;
-            else if (size == 4) memcpy(out, from + i * 4, 4);
-            else if (size == 8) memcpy(out, from + i * 8, 8);
-            else memcpy(out, from + i * size, size);
-        }
+        n = count - row % count < first + rows - row ? count - row % count : first + rows - row;
+        if (!(size == 4 ? take_4 : size == 8 ? take_8 : take_rows)(from, length, index, out, n, size)) c->failed = 1;
     }
 }
 

@@ -1,5 +1,5 @@
-/* Writing where an index tells, triangles of matrices, and where elements are not zero; called from scatter.py,
-   diagonals.py and along.py. Elements have 4 or 8 bytes, or 1 where that is said. */
+/* Writing where an index tells, triangles of matrices, where elements are not zero, and those that a mask takes; called
+   from scatter.py, diagonals.py, along.py and picking.py. Elements have 4 or 8 bytes, or 1 where that is said. */
 
 #ifndef CYGRAD_PLACES_H
 #define CYGRAD_PLACES_H
@@ -24,14 +24,8 @@ CYGRAD_BEGIN_PLAIN_LOOPS
         return is_outside;                                                                                      \
     }
 
-#if defined(__GNUC__)
-typedef uint64_t scattered_8 __attribute__((aligned(4)));      /* numbers of complex64 may begin there */
-#else
-typedef uint64_t scattered_8;
-#endif
-
 DEFINE_SCATTER(scatter_4, uint32_t)
-DEFINE_SCATTER(scatter_8, scattered_8)
+DEFINE_SCATTER(scatter_8, packed_8)
 #undef DEFINE_SCATTER
 
 /* The first `count` places among rows of `columns` elements, of which the bits of `mask` count. */
@@ -62,6 +56,31 @@ DEFINE_NONZERO(nonzero_1, uint8_t)
 DEFINE_NONZERO(nonzero_4, uint32_t)
 DEFINE_NONZERO(nonzero_8, uint64_t)
 #undef DEFINE_NONZERO
+
+/* The first `count` elements where the mask is 1; of eight places that are alike, all are taken or passed over at once. */
+#define DEFINE_COMPRESS(NAME, TYPE)                                                                             \
+    static void NAME(const TYPE *x, const uint8_t *mask, TYPE *out, Py_ssize_t n, Py_ssize_t count)             \
+    {                                                                                                           \
+        Py_ssize_t found = 0, i = 0;                                                                            \
+        while (found < count && i < n) {                                                                        \
+            uint64_t eight = 2;                                                                                 \
+            if (i % 8 == 0 && i + 8 <= n) memcpy(&eight, mask + i, 8);                                          \
+            if (eight == 0) {                                                                                   \
+                i += 8;                                                                                         \
+            } else if (eight == 0x0101010101010101 && found + 8 <= count) {                                     \
+                memcpy(out + found, x + i, 8 * sizeof *x);                                                      \
+                found += 8;                                                                                     \
+                i += 8;                                                                                         \
+            } else {                                                                                            \
+                out[found] = x[i];                                                                              \
+                found += mask[i++] != 0;                                                                        \
+            }                                                                                                   \
+        }                                                                                                       \
+    }
+
+DEFINE_COMPRESS(compress_4, uint32_t)
+DEFINE_COMPRESS(compress_8, packed_8)
+#undef DEFINE_COMPRESS
 
 CYGRAD_END_LOOPS
 
@@ -110,6 +129,16 @@ static void nonzero_part(void *context, Py_ssize_t first, Py_ssize_t count)
     (void)first, (void)count;
     (c->n[2] == 1 ? nonzero_1 : c->n[2] == 4 ? nonzero_4 : nonzero_8)(c->data[1], rows, columns, c->n[0], c->n[1], mask,
                                                                      c->n[4]);
+}
+
+/* data: elements, a mask of bytes, the elements where it is not 0; n: elements, how many these are. There is one item. */
+static void compress_part(void *context, Py_ssize_t first, Py_ssize_t count)
+{
+    const native_call *c = context;
+    const uint8_t *mask = (const uint8_t *)c->data[1];
+    (void)first, (void)count;
+    if (c->is_double) compress_8((const packed_8 *)c->data[0], mask, (packed_8 *)c->data[2], c->n[0], c->n[1]);
+    else compress_4((const uint32_t *)c->data[0], mask, (uint32_t *)c->data[2], c->n[0], c->n[1]);
 }
 
 enum { COUNTED = 255 };      /* elements whose number has room in a byte */

@@ -1,4 +1,4 @@
-/* Rows of scores, of which softmax makes probabilities: cross-entropy; called from nn.pyx. */
+/* Rows of scores: cross-entropy, called from nn.pyx, and margins between labels and other classes (losses.py). */
 
 #ifndef REAL                    /* the file includes itself once for each type */
 #ifndef CYGRAD_SCORES_H
@@ -55,6 +55,20 @@ static void cross_entropy_gradient_part(void *context, Py_ssize_t first, Py_ssiz
             count, c->n[0]);
 }
 
+/* data: scores, labels (int64), which end at the first below 0, the loss of each row, its derivatives, 1 for classes that
+   are labels; n: scores of a row. It has failed if a label is below -1 or too large. */
+static void label_margins_part(void *context, Py_ssize_t first, Py_ssize_t count)
+{
+    native_call *c = context;
+    const Py_ssize_t n = c->n[0];
+    for (Py_ssize_t i = first; i < first + count; i++) {
+        const int64_t *labels = (const int64_t *)c->data[1] + i * n;
+        for (Py_ssize_t k = 0; k < n; k++)
+            if (INDEX(labels + k) + 1 > (uint64_t)n) c->failed = 1;
+        BY_TYPE(c->is_double, label_margins, AT(0, i * n), labels, AT(2, i), AT(3, i * n), AT(4, i * n), n);
+    }
+}
+
 #endif
 #else
 
@@ -87,6 +101,42 @@ static void NAME(cross_entropy_gradient)(const REAL *p, const int64_t *classes, 
         const uint64_t at = INDEX(classes + i);
         if (at < (uint64_t)n) out[at] -= factors[i];
     }
+}
+
+/* Adds the margins that classes which are no labels lack of a label of the score 1 - `least`; gives how many do. */
+static CYGRAD_CLONES REAL NAME(add_margins)(const REAL *x, const REAL *is_label, REAL least, Py_ssize_t n, REAL *slopes,
+                                            REAL *loss)
+{
+    REAL lanes[16] = {0}, counts[16] = {0};
+    Py_ssize_t i = 0;
+#define ADD_MARGIN(i, j)                                                                                        \
+        const REAL gap = least + x[i];                                                                          \
+        const int counts_here = (gap > 0) & (is_label[i] == 0);                                                 \
+        lanes[j] += counts_here ? gap : 0;                                                                      \
+        counts[j] += counts_here ? (REAL)1 : 0;                                                                 \
+        slopes[i] += counts_here ? (REAL)1 : 0;
+    for (; i + 16 <= n; i += 16)
+        for (int j = 0; j < 16; j++) { ADD_MARGIN(i + j, j) }
+    for (; i < n; i++) { ADD_MARGIN(i, 0) }
+#undef ADD_MARGIN
+    for (int width = 8; width; width /= 2)
+        for (int j = 0; j < width; j++) lanes[j] += lanes[j + width], counts[j] += counts[j + width];
+    *loss += lanes[0];
+    return counts[0];
+}
+
+static void NAME(label_margins)(const REAL *x, const int64_t *labels, REAL *loss, REAL *slopes, REAL *is_label,
+                                Py_ssize_t n)
+{
+    uint64_t at;
+    memset(slopes, 0, n * sizeof *slopes);
+    memset(is_label, 0, n * sizeof *is_label);
+    *loss = 0;
+    for (Py_ssize_t k = 0; k < n && (at = INDEX(labels + k)) < (uint64_t)n; k++) is_label[at] = 1;
+    for (Py_ssize_t k = 0; k < n && (at = INDEX(labels + k)) < (uint64_t)n; k++)
+        slopes[at] -= NAME(add_margins)(x, is_label, 1 - x[at], n, slopes, loss);
+    *loss /= (REAL)n;
+    for (Py_ssize_t i = 0; i < n; i++) slopes[i] /= (REAL)n;
 }
 
 #endif

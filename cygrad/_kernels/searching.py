@@ -8,6 +8,7 @@ from cygrad._kernels import blocks
 from cygrad._kernels.arrays import new_array
 from cygrad._kernels.dispatch import dispatching
 from cygrad._kernels.gpu.library import as_array, dense
+from cygrad._kernels.picking import select_into
 
 INT64 = np.dtype(np.int64).num
 FEW = 1 << 14  # elements that are looked at once
@@ -127,17 +128,17 @@ def _lengths(first, wanted=True):
 
 def _runs(flat, inverse, counts, shape):
     """`runs` of a vector in memory, block by block."""
-    count = sum(int(np.count_nonzero(first)) for _, first in _starts_in_blocks(flat))
-    values = np.empty(count, flat.dtype)
+    kept = list(_starts_in_blocks(flat)) if flat.size <= blocks.SIZE else None  # of many, they are found twice
+    count = sum(int(np.count_nonzero(first)) for _, first in kept or _starts_in_blocks(flat))
+    values = new_array((count,), flat.dtype.num)
     numbers = new_array(flat.shape, INT64) if inverse else None
     lengths = new_array((count,), INT64) if counts else None
     done = 0
-    for begin, first in _starts_in_blocks(flat):
-        starts = np.flatnonzero(first)
-        part = slice(done, done + len(starts))
-        flat[begin : begin + BLOCK].take(starts, out=values[part], mode="clip")
+    for begin, first in kept or _starts_in_blocks(flat):
+        part = slice(done, done + int(np.count_nonzero(first)))
+        select_into(values[part], flat[begin : begin + BLOCK], first)
         if lengths is not None:
-            np.add(starts, begin, out=lengths[part])
+            np.add(np.flatnonzero(first), begin, out=lengths[part])
         if numbers is not None:
             found = np.cumsum(first, out=numbers[begin : begin + BLOCK])
             found += done - 1

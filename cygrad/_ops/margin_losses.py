@@ -3,6 +3,8 @@
 `reduction` and its predecessors are described in loss_reductions.py; the package's forms take its code.
 """
 
+import numpy as np
+
 from cygrad._core import messages
 from cygrad._core.access import array_of, tensor_of
 from cygrad._core.dual import is_forward, is_recorded, keep
@@ -330,13 +332,15 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
         raise RuntimeError(f"inconsistent target size: {list(labels.shape)} for input of size: {list(values.shape)}")
     _check_long(y)
     rows = values if values.ndim == 2 else values.reshape(1, -1)
-    if labels.size and not is_array(labels) and not (labels.min() >= -1 and labels.max() < rows.shape[1]):
+    is_known = x.dtype.is_floating_point
+    found = kernels.multilabel_margin(rows if is_known else rows.astype(np.float32), labels.reshape(rows.shape))
+    if found is None:
         raise RuntimeError("argument #2 'target' is out of range")
-    if not x.dtype.is_floating_point:
+    if not is_known:
         raise messages.not_implemented_for("multilabel_margin_loss_forward_out_frame", x.dtype)
     if is_forward():
         return reduced(_multilabel_by_ops(x, y), how)
-    losses, slopes, is_target = kernels.multilabel_margin(rows, labels.reshape(rows.shape))
+    losses, slopes, is_target = found
     losses = losses if values.ndim == 2 else losses.reshape(())
     args = tensor_of(slopes.reshape(values.shape)), tensor_of(is_target.reshape(values.shape))
     return _finished(MULTILABEL_MARGIN, losses, x, (y,), how, args)

@@ -97,6 +97,17 @@ def test_runs(dtype, shape):
             assert searching.runs(array, False, False)[1:] == (None, None)
 
 
+@pytest.mark.parametrize("n", [(1 << 14) + 1, (1 << 17) + 5])
+@pytest.mark.parametrize("dtype", ["?", "e", "f", "l"])
+def test_runs_of_many(n, dtype):
+    a = np.random.default_rng(n).integers(0, 2, n).astype(dtype)
+    expected = a[np.append(True, a[1:] != a[:-1])]
+    for found in (searching.runs(a, False, False), searching.runs(a, True, True)):
+        assert found[0].dtype == a.dtype
+        np.testing.assert_array_equal(found[0], expected)
+    np.testing.assert_array_equal(np.repeat(expected, found[2]), a)
+
+
 @pytest.mark.parametrize("axis", [0, 1])
 def test_long_rows(axis):
     """Whose places are numbered in pieces."""

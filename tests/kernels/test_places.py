@@ -1,4 +1,6 @@
-"""Loops of places.h against NumPy: writing by index, triangles, what is not zero; and clamped integers."""
+"""Loops of places.h against NumPy: writing by index, triangles, what is not zero, what a mask takes; and clamped
+integers.
+"""
 
 import numpy as np
 import pytest
@@ -140,6 +142,20 @@ def test_columns_by_index(dtype):
     for wrong in (70, -71):
         with pytest.raises(IndexError):
             picking.index_select(a, 1, np.full(90, wrong))
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("share", [0, 0.02, 0.5, 0.97, 1])
+def test_masked_elements(share, dtype):
+    rng = np.random.default_rng(2)
+    for shape in [(0,), (3, 5), (90, 70), (4097,), (4104,)]:
+        a, mask = values(rng, shape, dtype), rng.random(shape) < share
+        for _, array in layouts(a):
+            for _, chosen in layouts(mask):
+                found = picking.masked_select(array, chosen)
+                assert found.dtype == array.dtype
+                np.testing.assert_array_equal(found, a[mask])
+                np.testing.assert_array_equal(picking.index(array, [chosen]), a[mask])
 
 
 @pytest.mark.parametrize("n", [0, *LENGTHS, 70001])

@@ -257,6 +257,35 @@ def test_multilabel_margin_of_many_rows():
         np.testing.assert_allclose(scores.grad[i].numpy(), alone.grad.numpy())
 
 
+@pytest.mark.parametrize("classes", [1, 5, 16, 37])
+def test_multilabel_margin_by_a_loop_and_by_numpy(classes):
+    """Half precision has no loop; small whole numbers are the same in each type."""
+    rng = np.random.default_rng(classes)
+    scores, labels = rng.integers(-3, 4, (9, classes)), rng.integers(-1, classes, (9, classes))
+    scores = [torch.tensor(scores, dtype=t, requires_grad=True) for t in (torch.float16, torch.float32, torch.float64)]
+    for x in scores:
+        losses = F.multilabel_margin_loss(x, torch.tensor(labels), reduction="none") * classes
+        losses.sum().backward()
+        np.testing.assert_allclose(losses.tolist(), _margins(x.tolist(), labels), rtol=1e-3)
+    for x in scores[1:]:
+        np.testing.assert_allclose(x.grad.double().numpy(), scores[0].grad.double().numpy(), rtol=2e-3, atol=1e-3)
+
+
+def _margins(scores, labels):
+    rows = [(x, [*row, -1]) for x, row in zip(scores, labels.tolist())]
+    rows = [(x, row[: row.index(-1)]) for x, row in rows]
+    return [sum(max(0, 1 - x[i] + x[j]) for i in own for j in range(len(x)) if j not in own) for x, own in rows]
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
+@pytest.mark.parametrize("label", [-2, 3, -(2**63), 2**63 - 1])
+def test_labels_out_of_range_behind_the_last(label, dtype):
+    with pytest.raises(RuntimeError, match="argument #2 'target' is out of range"):
+        F.multilabel_margin_loss(torch.ones(2, 3, dtype=dtype), torch.tensor([[0, -1, 1], [1, -1, label]]))
+    x = torch.tensor([1.0, float("nan"), 0.5], dtype=dtype)
+    assert abs(F.multilabel_margin_loss(x, torch.tensor([0, -1, 2])).item() - 0.5 / 3) < 1e-3
+
+
 def test_windows_of_random_places_are_inside_for_any_number():
     x = torch.arange(49.0).view(1, 1, 7, 7)
     for number in (np.nan, 0.0, 0.5, 1.0):
