@@ -171,7 +171,7 @@ def run(int loop, tuple arrays, tuple numbers, double real, Py_ssize_t items, Py
     cdef Py_ssize_t i
     cdef part_t part
     memset(&c, 0, sizeof(c))
-    fits = 0 <= loop < LOOPS and len(arrays) <= 23 and len(numbers) <= 17
+    fits = 0 <= loop < LOOPS and len(arrays) <= 23 and len(numbers) <= 23
     if not fits or not native_has(loop) or not (has_loops(arrays[0]) or native_moves(loop) and can_move(arrays[0])):
         raise ValueError(f"no loop {loop}")
     for i in range(len(arrays)):

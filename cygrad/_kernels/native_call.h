@@ -10,7 +10,7 @@ typedef struct {
     int is_double;
     Py_ssize_t itemsize, piece;
     char *data[23];
-    Py_ssize_t n[17];
+    Py_ssize_t n[23];
     double real;
     int failed;
 } native_call;

@@ -2,7 +2,10 @@
 
    A band is some rows of the results of one image. What it sees of a channel is copied into planes with zeros around
    it, one plane for each remainder of places by the stride. Read as one row, a plane that begins at a tap is what that
-   tap sees, with some places between the rows that are not wanted: a tap's patches are one run of memory. */
+   tap sees, with some places between the rows that are not wanted: a tap's patches are one run of memory.
+
+   Results of volumes are done slice by slice: what a slice sees of a channel, one slice of it for each tap of depth,
+   counts as so many channels of an image. Images are volumes of one slice. */
 
 #ifndef CYGRAD_PATCHWISE_H
 #define CYGRAD_PATCHWISE_H
@@ -11,16 +14,17 @@
 
 #ifdef CYGRAD_VECTORS
 
-/* In the order of a call's numbers. There are `taps` for all channels, at most `rows` in a band, as many scratches of
-   some `length` as threads; `plane` is the rows and the width of a plane. Groups of channels count as images of their
-   own, whose filters take turns. */
+/* In the order of a call's numbers. `channels` are those of a slice of results; there are `taps` for all, at most `rows`
+   in a band, as many scratches of some `length` as threads; `plane` is the rows and the width of a plane. Groups of
+   channels count as images of their own, whose filters take turns. */
 typedef struct {
     Py_ssize_t image[2], channels, results[2], filters, low[2], stride[2], plane[2], taps, rows, groups;
+    struct { Py_ssize_t image, results, taps, low, stride, dilation; } depth;
     Py_ssize_t scratches, length;
 } patchwise;
 
-/* A band's image, its first row, and how many rows there are; places in the runs of a tap. */
-typedef struct { Py_ssize_t image, first, rows, places; } band;
+/* A band's image, its slice, its first row, and how many rows there are; places in the runs of a tap. */
+typedef struct { Py_ssize_t image, slice, first, rows, places; } band;
 
 /* What a scratch holds: planes, patches, the results of a band or their gradient, and some of that turned. */
 typedef struct { float *planes, *patches, *results, *turned; } room;
@@ -119,8 +123,16 @@ static band band_of(const patchwise *p, Py_ssize_t number)
 {
     const Py_ssize_t bands = (p->results[0] + p->rows - 1) / p->rows, first = number % bands * p->rows;
     const Py_ssize_t rows = p->results[0] - first < p->rows ? p->results[0] - first : p->rows;
-    const band b = {number / bands, first, rows, ROUNDED(rows * p->plane[1])};
+    const Py_ssize_t slice = number / bands;
+    const band b = {slice / p->depth.results, slice % p->depth.results, first, rows, ROUNDED(rows * p->plane[1])};
     return b;
+}
+
+/* Of results, or their gradient: the first place of a band for a filter. */
+static float *results_of(const patchwise *p, const band *b, float *results, Py_ssize_t filter)
+{
+    const Py_ssize_t slice = (b->image * p->filters + filter) * p->depth.results + b->slice;
+    return results + (slice * p->results[0] + b->first) * p->results[1];
 }
 
 static room room_of(const patchwise *p, float *memory)
@@ -138,16 +150,18 @@ static room room_of(const patchwise *p, float *memory)
 static void visit_planes(const patchwise *p, const band *b, float *image, float *planes, int back)
 {
     const Py_ssize_t width = p->plane[1], stride = p->stride[1];
-    image += b->image * p->channels * p->image[0] * p->image[1];
-    for (Py_ssize_t c = 0; c < p->channels; c++, image += p->image[0] * p->image[1])
+    for (Py_ssize_t c = 0; c < p->channels; c++) {
+        const Py_ssize_t z = b->slice * p->depth.stride + c % p->depth.taps * p->depth.dilation - p->depth.low;
+        const Py_ssize_t channel = (b->image * p->channels + c) / p->depth.taps, seen = z >= 0 && z < p->depth.image;
+        float *slice = image + (channel * p->depth.image + z) * p->image[0] * p->image[1];
         for (Py_ssize_t dy = 0; dy < p->stride[0]; dy++)
             for (Py_ssize_t dx = 0; dx < stride; dx++)
                 for (Py_ssize_t i = 0; i < p->plane[0]; i++, planes += width) {
                     const Py_ssize_t y = (b->first + i) * p->stride[0] + dy - p->low[0], before = p->low[1] - dx;
                     const Py_ssize_t left = before > 0 ? (before + stride - 1) / stride : 0;
                     const Py_ssize_t past = (p->image[1] + before + stride - 1) / stride;
-                    const Py_ssize_t right = y < 0 || y >= p->image[0] ? 0 : past < width ? past : width;
-                    float *row = image + y * p->image[1] - before;
+                    const Py_ssize_t right = !seen || y < 0 || y >= p->image[0] ? 0 : past < width ? past : width;
+                    float *row = slice + y * p->image[1] - before;
                     if (back) for (Py_ssize_t x = left; x < right; x++) row[x * stride] += planes[x];
                     else {
                         if (left > 0 || right < width) memset(planes, 0, width * sizeof(float));
@@ -155,18 +169,19 @@ static void visit_planes(const patchwise *p, const band *b, float *image, float 
                         else for (Py_ssize_t x = left; x < right; x++) planes[x] = row[x * stride];
                     }
                 }
+    }
     if (!back) memset(planes, 0, (width + 16) * sizeof(float));
 }
 
 /* The gradient of a band's results, in runs like those of taps, with 0 at places that are not wanted. */
-static void load_gradient(const patchwise *p, const band *b, const room *r, const float *g)
+static void load_gradient(const patchwise *p, const band *b, const room *r, float *g)
 {
-    const Py_ssize_t size = p->results[0] * p->results[1], width = p->plane[1];
-    g += b->image * p->filters * size + b->first * p->results[1];
+    const Py_ssize_t width = p->plane[1];
     memset(r->results, 0, p->filters * b->places * sizeof(float));
     for (Py_ssize_t f = 0; f < p->filters; f++)
         for (Py_ssize_t y = 0; y < b->rows; y++)
-            copy_places(g + f * size + y * p->results[1], p->results[1], 0, r->results + f * b->places + y * width);
+            copy_places(results_of(p, b, g, f) + y * p->results[1], p->results[1], 0,
+                        r->results + f * b->places + y * width);
 }
 
 /* `count` of a band's places from j on, with the filters side by side, in panels. */
@@ -183,7 +198,7 @@ static void turn_gradient(const patchwise *p, const band *b, const room *r, Py_s
 static void patchwise_results(const patchwise *p, const band *b, const room *r, float *images, const float *filters,
                               const int64_t *taps, const float *bias, float *out)
 {
-    const Py_ssize_t size = p->results[0] * p->results[1], panel = panel_width(), rounded = (p->filters + 7) / 8 * 8;
+    const Py_ssize_t panel = panel_width(), rounded = (p->filters + 7) / 8 * 8;
     filters += b->image % p->groups * rounded * p->taps;
     visit_planes(p, b, images, r->planes, 0);
     if (p->filters == 1) sum_runs(r->planes, taps, p->taps, filters, b->places, r->results);
@@ -192,15 +207,14 @@ static void patchwise_results(const patchwise *p, const band *b, const room *r, 
         copy_runs(r->planes + j, taps, p->taps, count, r->patches);
         multiply_panels(rounded, count, p->taps, filters, p->taps, 1, r->patches, r->results + j, b->places, 0);
     }
-    out += b->image * p->filters * size + b->first * p->results[1];
     bias += b->image % p->groups * p->filters;
     for (Py_ssize_t f = 0; f < p->filters; f++)
         for (Py_ssize_t y = 0; y < b->rows; y++)
             copy_places(r->results + f * b->places + y * p->plane[1], p->results[1], bias[f],
-                        out + f * size + y * p->results[1]);
+                        results_of(p, b, out, f) + y * p->results[1]);
 }
 
-static void patchwise_images(const patchwise *p, const band *b, const room *r, const float *g, const float *filters,
+static void patchwise_images(const patchwise *p, const band *b, const room *r, float *g, const float *filters,
                              const int64_t *taps, float *images)
 {
     const Py_ssize_t panel = panel_width();
@@ -218,7 +232,7 @@ static void patchwise_images(const patchwise *p, const band *b, const room *r, c
     visit_planes(p, b, images, r->planes, 1);
 }
 
-static void patchwise_sums(const patchwise *p, const band *b, const room *r, float *images, const float *g,
+static void patchwise_sums(const patchwise *p, const band *b, const room *r, float *images, float *g,
                            const int64_t *taps, float *sums)
 {
     const Py_ssize_t n = ROUNDED(p->filters);
@@ -255,7 +269,7 @@ static void patchwise_sums(const patchwise *p, const band *b, const room *r, flo
 DEFINE_PART(patchwise_results, 6, 5, 1, AT(0, 0), AT(1, 0), AT(2, 0), AT(3, 0), AT(4, 0))
 
 /* data: results, filters (taps rounded up to 8, filters), places of taps, images, scratches, marks; items are images */
-DEFINE_PART(patchwise_images, 5, 4, (p->results[0] + p->rows - 1) / p->rows, AT(0, 0), AT(1, 0), AT(2, 0), AT(3, 0))
+DEFINE_PART(patchwise_images, 5, 4, (p->results[0] + p->rows - 1) / p->rows * p->depth.results, AT(0, 0), AT(1, 0), AT(2, 0), AT(3, 0))
 
 /* data: images, results, places of taps, sums for each piece, scratches, marks */
 DEFINE_PART(patchwise_sums, 5, 4, 1, AT(0, 0), AT(1, 0), AT(2, 0),

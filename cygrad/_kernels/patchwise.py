@@ -20,6 +20,7 @@ BAND = 1 << 17  # elements of images and results that are worked on at a time, w
 DEPTH = 128  # as in patchwise.h
 MOST_WEIGHTS = 1 << 17  # of a group; for more, which leave the cache, BLAS is faster
 MOST_SUMS = 16  # and not more sums are kept
+FEW_PLACES = 32  # of a slice of a volume; for fewer, which leave most of a panel empty, BLAS is faster
 
 
 def suits(a, filters, where, groups):
@@ -30,7 +31,7 @@ def suits(a, filters, where, groups):
 @lru_cache(256)
 def _suits(shape, filters, where, groups):
     return (
-        len(where.size) <= 2
+        (len(where.size) <= 2 or len(where.size) == 3 and math.prod(where.size[1:]) >= FEW_PLACES)
         and math.prod(where.kernel) > 1
         and 0 < math.prod(filters) <= MOST_WEIGHTS * groups
         and min(*shape, *where.image, *where.size) > 0
@@ -43,10 +44,16 @@ def rounded(n, by):
 
 
 class Plan:
-    """How images are cut into bands, and where taps stand in the planes of one."""
+    """How images are cut into bands, and where taps stand in the planes of one. Each argument of three numbers begins
+    with that of depth."""
 
     def __init__(self, image, kernel, size, stride, dilation, low, n, channels, filters, groups):
         self.images, self.results = (n, channels * groups, *image), (n, filters * groups, *size)
+        depth = image[0], size[0], kernel[0], low[0], stride[0], dilation[0]
+        channels, slices = channels * kernel[0], size[0]
+        image, kernel, size, stride, dilation, low = (
+            values[1:] for values in (image, kernel, size, stride, dilation, low)
+        )
         self.filters = filters * groups, channels, *kernel
         (reach, beside), width = [d * (k - 1) // s for k, d, s in zip(kernel, dilation, stride)], size[1]
         width += beside
@@ -61,10 +68,10 @@ class Plan:
             self.taps = np.add.outer(self.taps, at % s * step + at // s * row)
         # What is added one after the other must be apart in memory: taps beside one another come last.
         self.turned = np.ascontiguousarray(self.taps.transpose(2, 1, 0))
-        self.bands = n * groups * -(-size[0] // rows)
+        self.bands = n * groups * slices * -(-size[0] // rows)
         self.length = channels * math.prod(stride) * plane + width + 16
         self.length += (rounded(taps, 8) + rounded(filters, 16)) * DEPTH + rounded(filters, 8) * places
-        self.numbers = *image, channels, *size, filters, *low, *stride, rows + reach, width, taps, rows, groups
+        self.numbers = *image, channels, *size, filters, *low, *stride, rows + reach, width, taps, rows, groups, *depth
 
     def run(self, loop, arrays, items, piece):
         """Run a loop with a scratch for each thread."""
@@ -76,7 +83,7 @@ class Plan:
 @lru_cache(64)
 def plan_of(where, n, filters, groups):
     """The plan for n images; `filters` is the shape of all."""
-    one, none = ((i,) * (2 - len(where.size)) for i in (1, 0))
+    one, none = ((i,) * (3 - len(where.size)) for i in (1, 0))
     image, kernel, size = one + where.image, one + where.kernel, one + where.size
     at = one + where.stride, one + where.dilation, none + where.low
     return Plan(image, kernel, size, *at, n, filters[1], filters[0] // groups, groups)

@@ -21,6 +21,9 @@ GEOMETRIES = [
     ((12, 5), (1, 5), (4, 1), (1, 1), (0, 4), 2),
     ((1, 1), (3, 3), (1, 1), (1, 1), (1, 1), 0),
     ((4, 6), (2, 2), (5, 5), (1, 1), (0, 0), 0),
+    ((5, 6, 7), (3, 2, 3), (1, 1, 1), (1, 1, 1), (1, 0, 1), 0),
+    ((9, 20, 10), (2, 3, 2), (2, 1, 3), (3, 2, 1), (2, 1, 0), 1),
+    ((3, 1, 40), (5, 1, 4), (4, 1, 1), (1, 1, 1), (3, 0, 2), 0),
 ]
 
 
@@ -144,11 +147,14 @@ def test_which_convolutions_are_done_so(rng):
     assert not patchwise.suits(x.astype("d"), w.shape, where, 1)
     assert not patchwise.suits(x[:0], w.shape, where, 1)
     assert not patchwise.suits(x, (1000, 1000, 3, 3), where, 1)
-    one, three = ((16, 16), (1, 1)), ((4, 4, 4), (2, 2, 2))
-    for image, kernel in (one, three):
+    one, four = ((16, 16), (1, 1)), ((4,) * 4, (2,) * 4)
+    for image, kernel in (one, four):
         ones = (1,) * len(image)
         other = geometry(image, kernel, ones, ones, (0,) * len(image), 0)
         assert not patchwise.suits(x, (6, 3, *kernel), other, 1)
+    for side in (6, 5):
+        slices = geometry((4, side, 6), (2, 1, 1), (1, 1, 1), (1, 1, 1), (0, 0, 0), 0)
+        assert patchwise.suits(np.ones((2, 3, 4, side, 6), "f"), (6, 3, 2, 1, 1), slices, 1) == (side == 6)
 
 
 def test_what_does_not_fit_is_refused(rng):
