@@ -53,6 +53,7 @@ static void multiply(const native_call *c, void *a, void *b, void *out, Py_ssize
 #include "fused.h"
 #include "picks.h"
 #include "philox.h"
+#include "draws.h"
 #include "places.h"
 #include "distances.h"
 #include "resampling.h"

@@ -5,7 +5,8 @@ What a loop takes stands beside it in its header. `run` sees to it that pointers
 have the sizes that the numbers say is what the caller checks.
 """
 
-from libc.stdint cimport uint64_t
+from cpython.pycapsule cimport PyCapsule_GetPointer
+from libc.stdint cimport UINT32_MAX, int64_t, uint64_t
 from libc.string cimport memset
 
 cimport numpy as cnp
@@ -23,6 +24,7 @@ cdef extern from "native.h":
         FUSED
         EACH
         SPREAD
+        BELOW_1
     ctypedef struct product_loop:
         loop_t function
         void* data
@@ -30,6 +32,7 @@ cdef extern from "native.h":
     const part_t native_parts[]
     bint native_has(int loop) nogil
     bint native_moves(int loop)
+    void draw_numbers(void* source, int what, bint wide, void* out, Py_ssize_t size, int64_t low, uint64_t span) nogil
 
 
 cdef void _keep_product_loop(bint is_double) noexcept:
@@ -81,6 +84,29 @@ def outside(cnp.ndarray index not None, Py_ssize_t length):
         if element[i] >= <uint64_t>length:
             return True
     return False
+
+
+def draw(object numbers, cnp.ndarray out not None, int what, int64_t low=0, uint64_t span=1):
+    """A new array, overwritten with what `draws.h` draws one by one: the numbers that NumPy's generator would give.
+
+    None, and nothing drawn, for types and sizes that are NumPy's.
+    """
+    cdef int wanted = cnp.NPY_FLOAT if what == BELOW_1 else cnp.NPY_INT64
+    cdef bint wide = cnp.PyArray_ITEMSIZE(out) == 8
+    cdef void* source
+    cdef Py_ssize_t size = cnp.PyArray_SIZE(out)
+    if PURE or not cnp.PyArray_IS_C_CONTIGUOUS(out) or <uint64_t>size > UINT32_MAX or span > UINT32_MAX or (
+            cnp.PyArray_TYPE(out) != wanted and not (what == BELOW_1 and cnp.PyArray_TYPE(out) == cnp.NPY_DOUBLE)):
+        return None
+    bits = numbers.bit_generator
+    source = PyCapsule_GetPointer(bits.capsule, "BitGenerator")
+    with bits.lock:
+        if size <= RELEASE_ABOVE:
+            draw_numbers(source, what, wide, cnp.PyArray_DATA(out), size, low, span)
+        else:
+            with nogil:
+                draw_numbers(source, what, wide, cnp.PyArray_DATA(out), size, low, span)
+    return out
 
 
 def has_loop(int loop):

@@ -13,11 +13,12 @@ from cygrad._kernels.picking import gather
 from cygrad._kernels.reduce import amax, amin
 
 _SINGLE = np.dtype(np.float32)
-_FLOAT = _SINGLE.num
+_FLOAT, _INT64 = _SINGLE.num, np.dtype(np.int64).num
 _BLOCK = 8192  # numbers: what fits into the cache several times
 _FEW = 64  # up to here, one by one is faster
 _LONG = 2048  # from here on, NumPy is asked for its place in the stream
 UNIFORM = 33  # as in native.h
+_BELOW_1, _INTEGERS, _SHUFFLED = range(3)  # as in draws.h
 _NARROW = 1024  # spans up to here are found in 16 random bits, of which then few are drawn anew
 _STEP = np.float32(2.0**-24)  # between numbers of single precision in [0.5, 1)
 
@@ -33,7 +34,8 @@ def words(numbers, count, kind=np.uint32):
 def singles(numbers, shape):
     """Of [0, 1), of single precision."""
     if math.prod(shape) < _FEW:
-        return np.asarray(numbers.random(shape, _SINGLE))
+        out = new_array(shape, _FLOAT)
+        return out if native.draw(numbers, out, _BELOW_1) is not None else numbers.random(None, _SINGLE, out)
     out = new_array(shape, _FLOAT)
     rest = out.reshape(-1)
     if rest.size >= _LONG and native.has_loops(rest):
@@ -74,7 +76,8 @@ def uniform(numbers, shape, dtype):
     if dtype.itemsize == 4:
         return singles(numbers, shape)
     if dtype.itemsize > 4:
-        return np.asarray(numbers.random(shape, dtype), dtype)
+        out = native.draw(numbers, new_array(shape, dtype.num), _BELOW_1)
+        return np.asarray(numbers.random(shape, dtype), dtype) if out is None else out
     # as many bits as the short type has, so that none is rounded up to 1
     steps = 2 ** (np.finfo(dtype).nmant + 1 if dtype.kind == "f" else 8)  # else bfloat16
     return np.asarray(np.floor(singles(numbers, shape) * steps) / steps).astype(dtype)
@@ -82,11 +85,13 @@ def uniform(numbers, shape, dtype):
 
 def gaussian(numbers, shape, dtype):
     """Of mean 0 and variance 1, floating point or complex."""
+    size = math.prod(shape)
+    if dtype.num == _FLOAT and size < _FEW:
+        return numbers.standard_normal(None, _SINGLE, new_array(shape, _FLOAT))
     if dtype.kind == "c":
         return np.asarray(_pairs(numbers.standard_normal, shape, dtype) * dtype.type(math.sqrt(0.5)))
     if dtype.itemsize > 4:
         return np.asarray(numbers.standard_normal(shape, dtype), dtype)
-    size = math.prod(shape)
     few = size < _FEW
     drawn = np.asarray(numbers.standard_normal(shape, _SINGLE)) if few else _box_muller(numbers, size).reshape(shape)
     return drawn if dtype.itemsize == 4 else drawn.astype(dtype)
@@ -126,7 +131,8 @@ def exponential(numbers, shape, dtype):
 
 def permutation(numbers, count, dtype):
     """0, ..., count - 1 in random order."""
-    return numbers.permutation(count).astype(dtype, copy=False)
+    out = native.draw(numbers, new_array((count,), _INT64), _SHUFFLED)
+    return (numbers.permutation(count) if out is None else out).astype(dtype, copy=False)
 
 
 def stretched(array, low, high):
@@ -150,8 +156,13 @@ def spread(array, mean, std):
 
 def whole_numbers(numbers, shape, low, high, dtype):
     """Of low, ..., high - 1, all of which the type can hold."""
-    if math.prod(shape) >= _FEW and high - low <= 2**32:
-        return _scaled_words(numbers, shape, low, high - low, dtype)
+    if high - low <= 2**32:
+        if math.prod(shape) >= _FEW:
+            return _scaled_words(numbers, shape, low, high - low, dtype)
+        if dtype.num == _INT64:
+            out = native.draw(numbers, new_array(shape, _INT64), _INTEGERS, low, high - low)
+            if out is not None:
+                return out
     if dtype.kind in "iub":
         return np.asarray(numbers.integers(low, high, shape, dtype), dtype)
     return np.asarray(numbers.integers(low, high, shape)).astype(dtype)

@@ -41,6 +41,8 @@ def overwritten(op, t, draw, *others, args):
 
 def real_number(value, function, name, position):
     """A parameter of a distribution."""
+    if type(value) is float or type(value) is int:
+        return value
     if isinstance(value, Tensor):
         raise messages.wrong_type(function, name, position, "float", value)
     try:
@@ -81,7 +83,8 @@ def check_range(low, high, dtype):
 def normal_(self, mean=0, std=1, *, generator=None):
     """Overwrite this tensor with numbers drawn from a normal distribution, and return it."""
     mean, std = real_number(mean, "normal_", "mean", 1), real_number(std, "normal_", "std", 2)
-    check_deviation(std)
+    if not std >= 0:
+        check_deviation(std)
     kind = floating_point("normal_kernel_cpu", self.dtype)
 
     def draw():

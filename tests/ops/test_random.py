@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import cygrad as torch
+from cygrad._kernels import random as kernels
 from helpers import fails, in_threads
 
 N = 20_000
@@ -409,3 +410,22 @@ def test_numbers_are_those_of_numpys_stream(count, before):
         bits = words.random_raw(-(-count // 2)).view(np.uint32)[:count]
         found = torch.rand(count, generator=generator)
         assert (found.numpy() == (bits >> 8).astype(np.float32) / 2**24).all()
+
+
+@pytest.mark.parametrize("ahead", [0, 1, 7])
+@pytest.mark.parametrize("seed", [0, 3, 2**40 + 1])
+def test_what_is_drawn_one_by_one_is_what_numpy_draws(seed, ahead):
+    ours, theirs = (np.random.Generator(np.random.Philox(key=seed)) for _ in range(2))
+    for numbers in (ours, theirs):
+        numbers.random(ahead, np.float32)  # which may leave half a word
+    spans = (0, 1), (0, 5), (-7, 3**18), (0, 2**32 - 1), (2**62, 2**62 + 9), (-(2**63), 10 - 2**63), (5, 5 + 3 * 2**30)
+    for count in (0, 1, 5, 63):
+        np.testing.assert_array_equal(kernels.singles(ours, (count,)), theirs.random(count, np.float32))
+        for low, high in spans:
+            found = kernels.whole_numbers(ours, (count,), low, high, np.dtype(np.int64))
+            np.testing.assert_array_equal(found, theirs.integers(low, high, count))
+    for count in (0, 1, 64, 5000):
+        drawn = kernels.uniform(ours, (count,), np.dtype(np.float64))
+        np.testing.assert_array_equal(drawn, theirs.random(count))
+        np.testing.assert_array_equal(kernels.permutation(ours, count, np.dtype(np.int64)), theirs.permutation(count))
+    assert ours.random(3).tolist() == theirs.random(3).tolist()
