@@ -135,9 +135,20 @@ cdef bint is_unshared(Tensor t, Py_ssize_t held) except -1:
 
 
 cdef bint owns_gpu_memory(object array) except -1:
-    """Has nobody else this memory? Views that `gpu.view` makes have no base: they hold the block itself."""
-    cdef object pointer = array.data, block = pointer.mem
-    return array.base is None and Py_REFCNT(<PyObject*>pointer) == 2 and Py_REFCNT(<PyObject*>block) == 2
+    """Has nobody else this memory? Views that `gpu.view` makes have no base: they hold the block itself.
+
+    Like the array, the reshaped whole of one that nobody else has owns it.
+    """
+    cdef object base = array.base, pointer = array.data, block = pointer.mem
+    cdef Py_ssize_t pointers = 2, blocks = 2
+    if base is not None:
+        if Py_REFCNT(<PyObject*>base) != 2 or base.base is not None or base.nbytes != array.nbytes:
+            return False
+        if base.data is pointer:
+            pointers += 1
+        else:
+            blocks += 1
+    return Py_REFCNT(<PyObject*>pointer) == pointers and Py_REFCNT(<PyObject*>block) == blocks
 
 
 cdef inline bint owns_memory(ndarray array) noexcept:

@@ -106,11 +106,14 @@ def wide(a, shape):
     return a.astype(np.float32) if a.itemsize == 2 and isinstance(a, np.ndarray) else a
 
 
-def normalized(x, weight, bias, frame, given):
+def normalized(x, weight, bias, frame, given, running=None):
     """(result, mean, 1 / deviation, mean square about the mean or None) of an array of shape `frame.view`.
 
-    `given` is (mean, mean square) or None; weight and bias have the shape `frame.parameter`, or are None.
+    `given` is (mean, mean square) or None; weight and bias have the shape `frame.parameter`, or are None. `running`
+    statistics, (means, variances, momentum), follow those of channels.
     """
+    if running is not None:
+        return normalized_and_followed(x, weight, bias, frame, running)
     if norms.has_loops(x):
         if frame.row:
             return (*norms.normalize_rows(x, weight, bias, frame.row, frame.kept, frame.eps, frame.centered), None)
@@ -118,6 +121,14 @@ def normalized(x, weight, bias, frame, given):
         if groups:
             return _normalized_groups(x, weight, bias, frame, given, groups, *orders)
     return _in_passes(x, weight, bias, frame, given)
+
+
+def normalized_and_followed(x, weight, bias, frame, running):
+    """`normalized`, and then running statistics follow."""
+    means, variances, momentum = running
+    found = _, middle, _, squares = normalized(x, weight, bias, frame, None)
+    follow(means, middle, variances, squares, x.size // middle.size, momentum)
+    return found
 
 
 @silent

@@ -36,13 +36,16 @@ from cygrad._ops.views import reshape
 NO_GRAD = 1  # the bit of `_core/state.pxd`
 
 
-def _normalized(op, input, weight, bias, frame, given=None, more=()):
-    """(result, mean, mean square) of a normalisation; the node's args begin with those that `_rule` needs."""
+def _normalized(op, input, weight, bias, frame, given=None, more=(), running=None):
+    """(result, mean, mean square) of a normalisation; the node's args begin with those that `_rule` needs.
+
+    `given` and `running` are those of the kernel.
+    """
     array = array_of(input)
     if op is not LAYER_NORM and op is not RMS_NORM:
         array = _in_order(array)
     w, b = _broadcast(weight, frame), _broadcast(bias, frame)
-    result, middle, factor, squares = kernels.normalized(kernels.wide(array, frame.view), w, b, frame, given)
+    result, middle, factor, squares = kernels.normalized(kernels.wide(array, frame.view), w, b, frame, given, running)
     result = kernels.shaped(result, array.shape)
     if result.dtype is not array.dtype:
         result = result.astype(array.dtype, copy=False)
@@ -203,10 +206,10 @@ def _batch_norm(input, weight, bias, running_mean, running_var, training, moment
         kept = _broadcast(means, frame), _broadcast(variances, frame)
         return _normalized(BATCH_NORM, input, w, b, frame, kept, more)[0]
     _check_running(input, means, variances)
-    result, middle, squares = _normalized(BATCH_NORM, input, w, b, frame, None, more)
+    running = None
     if means is not None and math.prod(shape):
-        kernels.follow(array_of(means), middle, array_of(variances), squares, math.prod(shape) // channels, momentum)
-    return result
+        running = array_of(means), array_of(variances), momentum
+    return _normalized(BATCH_NORM, input, w, b, frame, None, more, running)[0]
 
 
 @lru_cache(256)
