@@ -223,3 +223,89 @@ def test_a_failing_plan_is_not_tried_again(monkeypatch):
     assert torch.allclose(found.cpu(), F.conv2d(x.cpu(), w.cpu()), atol=1e-5)
     assert list(cudnn._plans.values()) == [None]
     assert library.is_available()
+
+
+# -- the compiled object behind newer packages, which runs a plan without their checks in Python --
+
+
+class NewGraph(Graph):
+    """`cudnn.pygraph` of newer packages: tensors have numbers, and what is compiled takes addresses by these."""
+
+    calls: list = []
+    index = 3
+    selected_engine = None
+    fails = False
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.tensors = []
+        self._lowered_graph, self._plan_index, self._plans = self, 0, [SimpleNamespace(cpp_index=self.index)]
+
+    def _numbered(self, tensor):
+        tensor.uid = 10 + len(self.tensors)
+        self.tensors.append(tensor)
+        return tensor
+
+    def tensor(self, **kwargs):
+        return self._numbered(super().tensor(**kwargs))
+
+    def _convolution(self, *args):
+        return self._numbered(super()._convolution(*args))
+
+    def execute(self, pointers, workspace, handle):
+        self.calls.append("execute")
+        super().execute(pointers, workspace, handle)
+
+    def _execute_plan_at_index(self, pointers, workspace, index, handle):
+        assert index == self.index == 3
+        self._compute(pointers, workspace, handle)
+
+    def _execute(self, pointers, workspace, handle):
+        assert self.index is None
+        self._compute(pointers, workspace, handle)
+
+    def _compute(self, pointers, workspace, handle):
+        assert handle == 7
+        if self.fails:
+            raise TypeError("incompatible function arguments")
+        self.calls.append("compiled")
+        super().execute({self.tensors[uid - 10]: pointer for uid, pointer in pointers.items()}, workspace, handle)
+
+
+@pytest.fixture
+def newer(package, monkeypatch):
+    package.pygraph = NewGraph
+    package.create_handle = lambda: SimpleNamespace(stream=0, backend_handle=7)
+    monkeypatch.setattr(cudnn, "_of_thread", cudnn.local())
+    monkeypatch.setattr(NewGraph, "calls", [])
+    return monkeypatch
+
+
+def same(times):
+    *shapes, options = SIZES[1]
+    expected = run("cpu", shapes, options)
+    for _ in range(times):
+        for a, b in zip(run("cuda", shapes, options), expected, strict=True):
+            assert torch.allclose(a, b, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("index", [3, None])
+def test_plans_run_by_what_is_compiled_from_the_second_time(newer, index):
+    newer.setattr(NewGraph, "index", index)
+    same(3)
+    assert NewGraph.calls == ["execute"] * 3 + ["compiled"] * 6
+    assert Graph.built == 3
+
+
+def test_plans_of_python_run_by_the_package(newer):
+    newer.setattr(NewGraph, "selected_engine", object())
+    same(2)
+    assert NewGraph.calls == ["execute"] * 6
+
+
+def test_what_is_compiled_and_fails_is_not_tried_again(newer):
+    newer.setattr(NewGraph, "fails", True)
+    same(2)
+    newer.setattr(NewGraph, "fails", False)
+    same(1)
+    assert NewGraph.calls == ["execute"] * 9

@@ -13,7 +13,7 @@ from cygrad._kernels.gpu.library import cupy, current_device, dense, switches
 
 _TYPES = {"float16": "HALF", "bfloat16": "BFLOAT16", "float32": "FLOAT", "float64": "DOUBLE"}
 _MOST = 1024
-_plans: dict = {}  # by what `computed` is asked for: (graph, its tensors), or None if there is none
+_plans: dict = {}  # by what `computed` is asked for: a Plan, or None if there is none
 _of_thread = local()  # .handles: by GPU
 settings: dict[str, Any] = {"enabled": True, "deterministic": False, "allow_tf32": True}  # of backends.cudnn
 
@@ -33,7 +33,7 @@ def computed(kind, given, shape, where):
     """A dense array of `shape`: `conv_fprop` of (images, filters), `conv_dgrad` of (results, filters) or
     `conv_wgrad` of (images, results); or None."""
     dtype = given[0].dtype
-    if not settings["enabled"] or dtype.name not in _TYPES or module() is None or not _is_even(where):
+    if not settings["enabled"] or dtype.name not in _TYPES or module() is None:
         return None
     given = [dense(a) for a in given]
     is_ordered = settings["deterministic"] or switches.in_order
@@ -45,11 +45,13 @@ def computed(kind, given, shape, where):
             return None
         if len(_plans) >= _MOST:
             _plans.pop(next(iter(_plans)), None)
-        _plans[key] = _tried(_plan, kind, given, shape, geometry, is_ordered)
-    if _plans[key] is None:
+        graph = _tried(_graph, kind, given, shape, geometry, is_ordered) if _is_even(where) else None
+        _plans[key] = None if graph is None else Plan(*graph)
+    plan = _plans[key]
+    if plan is None:
         return None
     out = cupy().empty(shape, dtype)
-    if _tried(_execute, *_plans[key], (*given, out)) is None:
+    if _tried(plan.run, (*given, out)) is None:
         _plans[key] = None
         return None
     return out
@@ -82,7 +84,8 @@ def _handle():
     return handles[device]
 
 
-def _plan(kind, given, shape, geometry, is_ordered):
+def _graph(kind, given, shape, geometry, is_ordered):
+    """(a graph that has its plan, its tensors)."""
     cudnn = module()
     name = _TYPES[given[0].dtype.name]
     own, wide = (getattr(cudnn.data_type, n) for n in (name, "DOUBLE" if name == "DOUBLE" else "FLOAT"))
@@ -115,8 +118,37 @@ def _plan(kind, given, shape, geometry, is_ordered):
     return graph, (*tensors, out)
 
 
-def _execute(graph, tensors, arrays):
-    workspace = cupy().empty(max(graph.get_workspace_size(), 1), "uint8")
-    pointers = {tensor: array.data.ptr for tensor, array in zip(tensors, arrays)}
-    graph.execute(pointers, workspace.data.ptr, handle=_handle())
-    return True
+class Plan:
+    """A graph with its plan, to be run on arrays."""
+
+    def __init__(self, graph, tensors):
+        self.graph, self.tensors = graph, tensors
+        self.size = graph.get_workspace_size()
+        self.compiled = None  # what runs the plan likewise, once it has run; False if there is no such thing
+
+    def run(self, arrays):
+        """Compute the last of the arrays from the others."""
+        handle, workspace = _handle(), cupy().cuda.alloc(max(self.size, 1))
+        pointers = [a.data.ptr for a in arrays]
+        if self.compiled and _tried(self.compiled, pointers, workspace.ptr, handle):
+            return True
+        self.graph.execute(dict(zip(self.tensors, pointers)), workspace.ptr, handle=handle)
+        self.compiled = (_tried(_compiled, self.graph, self.tensors) or False) if self.compiled is None else False
+        return True
+
+
+def _compiled(graph, tensors):
+    """What `graph.execute` of newer packages ends with, after checks in Python that take ten times as long.
+
+    Raises where they have it not.
+    """
+    if graph.selected_engine is not None:
+        raise NotImplementedError("this plan is one of Python")
+    lowered, index, uids = graph._lowered_graph, graph._plans[graph._plan_index].cpp_index, [t.uid for t in tensors]
+    execute, at = (lowered._execute, ()) if index is None else (lowered._execute_plan_at_index, (index,))
+
+    def run(pointers, workspace, handle):
+        execute(dict(zip(uids, pointers)), workspace, *at, handle.backend_handle)
+        return True
+
+    return run
