@@ -77,7 +77,7 @@ LOW_DIRECTIVES = {
 # Kernels follow pointers before they look at anything else; from Python, None instead of an array would crash them.
 KERNEL_DIRECTIVES = LOW_DIRECTIVES | {"embedsignature": False, "allow_none_for_extension_args": False}
 LAYER_DIRECTIVES = {
-    "_kernels": DIRECTIVES | KERNEL_DIRECTIVES,
+    **dict.fromkeys(("_kernels", "_kernels/gpu"), DIRECTIVES | KERNEL_DIRECTIVES),
     "_core": DIRECTIVES | LOW_DIRECTIVES,
     **dict.fromkeys(("_ops", "nn/modules", ""), DIRECTIVES),
 }
@@ -441,7 +441,7 @@ class build_ext(setuptools_build_ext):
             units += [(source, Path(extension.sources[0]), MACROS) for source, extension in zip(parts, extensions)]
         for source, unit, _ in units:
             if source.suffix == ".pyx":
-                shorten(unit, source.parent.name == "_kernels")
+                shorten(unit, "_kernels" in source.parts)
         return units
 
     def _compile(self, source, unit, macros):

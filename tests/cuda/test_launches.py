@@ -3,7 +3,7 @@
 import cupy_standin
 import numpy as np
 import pytest
-from cupy_standin import compiler
+from cupy_standin import compiler, functions_in_c
 
 import cygrad as torch
 import cygrad.nn.functional as F
@@ -83,7 +83,76 @@ def test_one_launch_for_dense_arrays_of_one_type():
     if not cupy_standin.is_installed():
         pytest.skip("only the stand-in tells of launches")
     own = [name for name in seen.launches if name.startswith("cygrad_")]
-    assert own == ["cygrad_multiply"] * 2 + ["cygrad_multiply_number"] * 2  # the second after a cast
+    assert own == ["cygrad_multiply"] * 3 + ["cygrad_multiply_number"] * 2  # the second after a cast
+
+
+LAYOUTS = {  # of an operand beside a dense one of the shape of y
+    "a number": lambda y: y[0, 0, 0],
+    "a number, expanded": lambda y: y[1, 0, 3].expand(y.shape),
+    "a number of three dimensions": lambda y: y[:1, :1, 1:2],
+    "a row": lambda y: y[2, 1],
+    "a row that begins at no multiple of 16 bytes": lambda y: y.flatten()[3 : 3 + y.shape[2]],
+    "a row, expanded": lambda y: y[:1, 2:3].expand(y.shape),
+    "rows": lambda y: y[3],
+    "rows of more dimensions": lambda y: y[None, :1],
+}
+OTHERS = {
+    "a column": lambda y: y[:, :, :1],
+    "rows that are repeated": lambda y: y[:, :1],
+    "every other element": lambda y: torch.cat([y, y], 2)[:, :, ::2],
+}
+
+
+@pytest.mark.parametrize("shape", [(9, 5, 64), (9, 77, 7)], ids=str)  # some more than a block takes
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16], ids=["single", "double", "half"])
+@pytest.mark.parametrize("name", [*LAYOUTS, *OTHERS])
+def test_one_launch_for_numbers_and_rows_beside_dense_arrays(name, dtype, shape):
+    torch.manual_seed(1)
+    x, y = (torch.randn(shape).to(dtype) for _ in range(2))
+    beside = {**LAYOUTS, **OTHERS}[name]
+    one, other = x.cuda(), beside(y.cuda())
+    with cupy_standin.watch() as seen:
+        found = one - other, other - one
+    for result, expected in zip(found, (x - beside(y), beside(y) - x)):
+        assert result.shape == expected.shape and result.is_contiguous()
+        np.testing.assert_array_equal(result.cpu(), expected)
+    if name in LAYOUTS and seen.launches:
+        assert seen.launches == ["cygrad_subtract"] * 2
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("how", ["dense", "broadcast"])
+def test_by_functions_of_cupys_in_c(name, how, gpu, monkeypatch):
+    if hasattr(gpu.cuda.stream, "__pyx_capi__"):
+        pytest.skip("this is the real CuPy, whose functions all tests use")
+    with functions_in_c.installed(monkeypatch) as launched:
+        stream = torch.cuda.Stream()
+        with torch.cuda.stream(stream):
+            found = FUNCTIONS[name](*operands(torch.float32, "cuda", how))
+        stream.synchronize()
+    assert launched and {one.stream for one in launched} == {stream.cuda_stream}
+    expected = FUNCTIONS[name](*operands(torch.float32, "cpu", how))
+    np.testing.assert_allclose(found.cpu(), expected, 2e-6, 2e-6, equal_nan=True)
+
+
+def test_programs_by_functions_of_cupys_in_c(gpu, monkeypatch):
+    if hasattr(gpu.cuda.stream, "__pyx_capi__"):
+        pytest.skip("this is the real CuPy, whose functions all tests use")
+
+    def step(device):
+        torch.manual_seed(2)
+        model = torch.nn.Sequential(torch.nn.Linear(16, 24), torch.nn.LayerNorm(24), torch.nn.Linear(24, 5)).to(device)
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+        x, y = torch.randn(6, 16).to(device), torch.arange(6) % 5
+        F.cross_entropy(model(x), y.to(device)).backward()
+        optimizer.step()
+        return [p.detach().cpu() for p in model.parameters()]
+
+    with functions_in_c.installed(monkeypatch) as launched:
+        found = step("cuda")
+    assert {"adam", "nll", "normalize_rows"} <= {one.name for one in launched}
+    for one, other in zip(found, step("cpu")):
+        np.testing.assert_allclose(one, other, 1e-4, 1e-5)
 
 
 def test_kernels_are_kept_by_type_and_not_made_anew(gpu, monkeypatch):

@@ -93,6 +93,7 @@ class ndarray:
     itemsize = property(lambda self: self._a.itemsize)
     nbytes = property(lambda self: self._a.nbytes)
     base = property(lambda self: self._base)
+    _c_contiguous = property(lambda self: self._a.flags.c_contiguous)
     flags = property(Flags)
 
     @property

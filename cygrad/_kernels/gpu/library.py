@@ -37,9 +37,10 @@ def cupy():
     if _found is None:
         _found = _load()
         from cygrad._kernels.dispatch import use_gpu  # which import this module
-        from cygrad._kernels.gpu import allocating, precision
+        from cygrad._kernels.gpu import allocating, launches, precision
 
         use_gpu()
+        launches.connect(_found)
         precision.apply()
         allocating.install(_found)
         for function in followers:

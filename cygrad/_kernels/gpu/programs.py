@@ -8,6 +8,7 @@ Arrays are passed as pointers to their memory, which must be contiguous, whole n
 import numpy as np
 
 from cygrad._kernels.gpu.capturing import current, kept, place, uploaded
+from cygrad._kernels.gpu.launches import Kernel
 from cygrad._kernels.gpu.library import cupy, current_device
 
 _HALF = "#include <cupy/carray.cuh>\n#include <cupy/{0}.cuh>\ntypedef {0} T;\ntypedef float W;\n"
@@ -65,7 +66,7 @@ class Program:
         return len(names) == 1 and names.pop() in self.types
 
     def kernel(self, dtype, **macros):
-        """What launches it for a type: `kernel(blocks, threads, args)`."""
+        """CuPy's kernel for a type."""
         defined = "".join(f"#define {macro} {value}\n" for macro, value in macros.items())
         return cupy().RawKernel(f"{defined}{_TYPES[dtype.name]}{_SHARED}{self.text}", self.name)
 
@@ -74,18 +75,18 @@ class Program:
 
         `shared` are the bytes of shared memory that the launch gives to a block, beside those in the text.
         """
-        asked = shared > _UNASKED
-        key = (dtype.name, *macros.items(), current_device() if asked else None)
+        key = (dtype.num, current_device(), shared > _UNASKED, *macros.items())
         kernel = self._compiled.get(key)
         if kernel is None:
-            kernel = self._compiled[key] = self.kernel(dtype, **macros)
-            if asked:
+            kernel = self.kernel(dtype, **macros)
+            if shared > _UNASKED:
                 kernel.max_dynamic_shared_size_bytes = shared
+            kernel = self._compiled[key] = Kernel(kernel)
         kernel(
             blocks if isinstance(blocks, tuple) else (blocks,),
             threads if isinstance(threads, tuple) else (threads,),
             args,
-            shared_mem=shared,
+            shared,
         )
 
     def over(self, dtype, count, args, **macros):

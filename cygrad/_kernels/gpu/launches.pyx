@@ -1,0 +1,220 @@
+"""Launches of kernels of our own by C functions of CuPy's, which its compiled modules hand to whoever asks for them.
+
+Its Python objects for kernels take apart and pack each argument anew, which takes longer than the driver does. Where
+CuPy has no such functions, or others of these names, as the stand-in for tests, kernels are launched by these objects.
+"""
+
+cimport cython
+from cpython.pycapsule cimport PyCapsule_GetPointer
+from libc.stdint cimport int64_t, intptr_t, uint64_t
+from numpy cimport dtype as Dtype
+
+from importlib import import_module
+
+cdef extern from *:
+    uint64_t bits_of_number "PyLong_AsUnsignedLongLongMask"(object number) except? 0xFFFFFFFFFFFFFFFF
+
+cdef enum:
+    MOST = 48           # arguments of a kernel
+    MOST_OPERANDS = 8
+    DENSE = 0           # an operand that has all elements of the result in their order,
+    ONE = 1             # one number for all of them,
+    ROW = 2             # or those of the last dimensions, which are repeated
+
+ctypedef object (*Launch)(intptr_t, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int,
+                          unsigned int, intptr_t, intptr_t, intptr_t, int)
+ctypedef object (*Prepare)()
+ctypedef intptr_t (*Stream)() except? -1
+ctypedef int (*Device)(int) except? -1
+
+cdef Launch launch_kernel = NULL        # NULL: by Python objects
+cdef Prepare ensure_context = NULL      # which a thread needs before its first launch
+cdef Stream current_stream = NULL
+cdef Device current_device = NULL
+cdef object ndarray = None, python_device = None
+
+
+cdef void* function(str module, str name, const char* signature) except NULL:
+    return PyCapsule_GetPointer(import_module(module).__pyx_capi__[name], signature)
+
+
+def connect(module):
+    """Make arrays of this CuPy, and launch by its functions; tells whether it has them."""
+    global launch_kernel, ensure_context, current_stream, current_device, ndarray, python_device
+    cdef str api = "cupy_backends.cuda.api."
+    cdef void* launch
+    ndarray, python_device, launch_kernel = module.ndarray, module.cuda.runtime.getDevice, NULL
+    try:
+        launch = function(
+            api + "driver", "launchKernel",
+            b"PyObject *(intptr_t, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int, "
+            b"unsigned int, intptr_t, intptr_t, intptr_t, int __pyx_skip_dispatch)",
+        )
+        ensure_context = <Prepare>function(api + "runtime", "_ensure_context", b"PyObject *(void)")
+        current_device = <Device>function(api + "runtime", "getDevice", b"int (int __pyx_skip_dispatch)")
+        current_stream = <Stream>function("cupy.cuda.stream", "get_current_stream_ptr", b"intptr_t (void)")
+    except (ImportError, AttributeError, KeyError, ValueError):
+        return False
+    launch_kernel = <Launch>launch
+    return True
+
+
+cdef int device() except -1:
+    return python_device() if launch_kernel == NULL else current_device(0)
+
+
+@cython.final
+cdef class Kernel:
+    """A kernel on the GPU that is current when this is made."""
+
+    cdef object raw             # CuPy's `RawKernel`
+    cdef intptr_t handle        # CUDA's, 0 until it is compiled
+
+    def __init__(self, raw):
+        self.raw = raw
+
+    def __call__(self, tuple blocks, tuple threads, tuple args, unsigned int shared=0):
+        """Run it on a grid, with so many bytes of shared memory for each block."""
+        cdef unsigned int sizes[6]
+        cdef Py_ssize_t i
+        for i in range(3):
+            sizes[i] = max(1, blocks[i]) if i < len(blocks) else 1
+            sizes[3 + i] = max(1, threads[i]) if i < len(threads) else 1
+        self.launch(sizes, shared, args)
+
+    cdef int launch(self, unsigned int* sizes, unsigned int shared, tuple args) except -1:
+        cdef int64_t slots[MOST]
+        cdef void* places[MOST]
+        if launch_kernel == NULL or len(args) > MOST or not pack(args, slots, places):
+            self.raw((sizes[0], sizes[1], sizes[2]), (sizes[3], sizes[4], sizes[5]), args, shared_mem=shared)
+            return 0
+        if not self.handle:
+            self.handle = self.raw.kernel.ptr
+        ensure_context()
+        launch_kernel(self.handle, sizes[0], sizes[1], sizes[2], sizes[3], sizes[4], sizes[5], shared,
+                      current_stream(), <intptr_t>places, 0, 0)
+        return 0
+
+
+cdef bint pack(tuple args, int64_t* slots, void** places) except -1:
+    """Arguments as a kernel finds them, of 8 bytes each; False where one is of another kind."""
+    cdef Py_ssize_t i
+    cdef type kind
+    for i in range(len(args)):
+        arg = args[i]
+        kind = type(arg)
+        places[i] = &slots[i]
+        if kind is ndarray:
+            slots[i] = arg.data.ptr
+        elif kind is float:
+            (<double*>slots)[i] = arg
+        elif kind is int or kind is bool:
+            slots[i] = <int64_t>bits_of_number(arg)
+        elif arg is None:
+            slots[i] = 0
+        else:
+            return False
+    return True
+
+
+@cython.final
+cdef class Launches:
+    """An elementwise function of arrays, and then of numbers, by kernels for types and kinds of operands.
+
+    `make(dtype, kinds)` gives the `RawKernel`, or None. A block of its `threads` takes `each` bytes of the result.
+    """
+
+    cdef object make
+    cdef Py_ssize_t arrays
+    cdef unsigned int threads
+    cdef int64_t each
+    cdef dict kernels
+
+    def __init__(self, make, Py_ssize_t arrays, unsigned int threads, int64_t each):
+        self.make = make
+        self.arrays = arrays
+        self.threads = threads
+        self.each = each
+        self.kernels = {}
+
+    def __call__(self, tuple operands):
+        """The result, or None where the arrays are no floating-point numbers of one type, or lie otherwise."""
+        cdef int kinds[MOST_OPERANDS]
+        cdef unsigned int sizes[6]
+        cdef int64_t key = 0, total
+        cdef Py_ssize_t i
+        cdef bint are_alike
+        first = operands[0]
+        if type(first) is not ndarray:
+            return None
+        dtype, shape = first.dtype, first.shape
+        if (<Dtype>dtype).kind != c"f" and (<Dtype>dtype).kind != c"V":
+            return None
+        are_alike = first._c_contiguous
+        for i in range(1, self.arrays):
+            a = operands[i]
+            if type(a) is not ndarray or (a.dtype is not dtype and a.dtype != dtype):
+                return None
+            are_alike = are_alike and a.shape == shape and a._c_contiguous
+        rows = ()
+        if not are_alike:
+            shape = shape_of_all(operands, self.arrays)
+            for i in range(self.arrays):
+                row = kind_of(operands[i], shape, (<Dtype>dtype).itemsize, &kinds[i])
+                if row < 0:
+                    return None
+                key = key << 2 | kinds[i]
+                if kinds[i] == ROW:
+                    rows += (row,)
+        key = (key << 24 | (<Dtype>dtype).type_num) << 8 | device()
+        kernel = self.kernels.get(key)
+        if kernel is None:
+            raw = self.make(dtype, tuple([0 if are_alike else kinds[i] for i in range(self.arrays)]))
+            if raw is None:
+                return None
+            kernel = self.kernels[key] = Kernel(raw)
+        out = ndarray(shape, dtype)
+        total = out.size
+        if total:
+            sizes[:] = [1, 1, 1, self.threads, 1, 1]
+            sizes[0] = <unsigned int>((total * (<Dtype>dtype).itemsize + self.each - 1) // self.each)
+            (<Kernel>kernel).launch(sizes, 0, operands + (out, total) + rows)
+        return out
+
+
+cdef tuple shape_of_all(tuple operands, Py_ssize_t count):
+    """The shape of the largest array, with as many dimensions as any has."""
+    cdef Py_ssize_t i, size, most = -1, dimensions = 0
+    for i in range(count):
+        size, dimensions = operands[i].size, max(dimensions, operands[i].ndim)
+        if size > most or (size == most and operands[i].ndim > len(shape)):
+            shape, most = operands[i].shape, size
+    return (1,) * (dimensions - len(shape)) + shape
+
+
+cdef int64_t kind_of(a, tuple shape, int64_t step, int* kind) except -2:
+    """How an array lies beside a result of this shape, and how long its row is; -1 where it is nothing of this.
+
+    From the last dimension on its elements follow each other; from some dimension on they are repeated.
+    """
+    cdef tuple own = a.shape, strides = a.strides
+    cdef Py_ssize_t i, missing = len(shape) - len(own)
+    cdef int64_t length, mine, stride, total = 1, row = 1
+    cdef bint is_repeated = False
+    for i in range(len(shape) - 1, -1, -1):
+        length, mine = shape[i], own[i - missing] if i >= missing else 1
+        if mine != length and mine != 1:
+            return -1
+        if length == 1:
+            continue
+        total *= length
+        stride = 0 if mine == 1 else strides[i - missing]
+        is_repeated = is_repeated or stride == 0
+        if not is_repeated:
+            if stride != row * step:
+                return -1
+            row *= length
+        elif stride != 0:
+            return -1
+    kind[0] = DENSE if row == total else ONE if row == 1 else ROW
+    return -1 if kind[0] == ROW and row >= 1 << 31 else row
