@@ -1,21 +1,36 @@
 """Activation functions on GPUs, in one pass each; of complex numbers by CuPy's functions."""
 
 from cygrad._kernels import by_numpy
-from cygrad._kernels.gpu.fused import elementwise
+from cygrad._kernels.gpu.fused import LOGISTIC, elementwise
 
 # The formulas are those of by_numpy.py.
-_FUNCTIONS = """
-template <typename W> __device__ W logistic(W x) { return W(1) / (W(1) + exp(-x)); }
+_FUNCTIONS = (
+    LOGISTIC
+    + """
 template <typename W> __device__ W tanh_of_softplus(W x) {
     W n = exp(x < W(20) ? x : W(20));
     n = n * (n + W(2));
     return n / (n + W(2));
 }
-template <typename W> __device__ W normal(W x) { return W(0.5) * erfc(-x * W(0.7071067811865476)); }
+// The normal distribution function. erfc takes twice as long as to read and write the number, so that for floats it is
+// exp(-x^2 / 2) times a polynomial of 1 / (1 + .26 |x|), within a millionth of itself on both sides.
+__device__ inline double normal(double x) { return 0.5 * erfc(-x * 0.7071067811865476); }
+__device__ inline float normal(float x) {
+    const float t = fminf(fabsf(x), 15.0f), square = t * t, q = reciprocal(fmaf(0.26f, t, 1.0f));
+    const float factors[] = {0.0302303005f, -0.151494443f, 0.248733208f, -0.147789344f, 0.158758759f, 0.0519648194f,
+                             0.102788679f, 0.103050977f, 0.103757024f};
+    float sum = 0.0f;
+    #pragma unroll
+    for (int i = 0; i < 9; i++) sum = fmaf(sum, q, factors[i]);
+    const float e = exp(-0.5f * square);
+    const float above = sum * q * fmaf(-0.5f * e, fmaf(t, t, -square), e);  // with what the square has lost
+    return x < 0.0f ? above : 1.0f - above;
+}
 template <typename W> __device__ W gelu_scale(W x) {
     return logistic<W>(x * W(1.5957691216057308) * (W(1) + W(0.044715) * x * x));
 }
 """
+)
 
 
 def _map(name, formula):
@@ -39,7 +54,7 @@ def _gradient(name, formula):
 sigmoid = _map("sigmoid", "logistic<W>(x)")
 silu = _map("silu", "x * logistic<W>(x)")
 mish = _map("mish", "x * tanh_of_softplus<W>(x)")
-gelu_exact = _map("gelu", "x * normal<W>(x)")
+gelu_exact = _map("gelu", "x * normal(x)")
 gelu_tanh = _map("gelu_tanh", "x * gelu_scale<W>(x)")
 
 _S = "logistic<W>(x)"
@@ -48,7 +63,7 @@ mish_backward = _gradient(
     "mish_backward",
     f"g * (tanh_of_softplus<W>(x) + x * {_S} * (W(1) - tanh_of_softplus<W>(x) * tanh_of_softplus<W>(x)))",
 )
-gelu_backward = _gradient("gelu_backward", "g * (normal<W>(x) + x * exp(-x * x * W(0.5)) * W(0.3989422804014327))")
+gelu_backward = _gradient("gelu_backward", "g * (normal(x) + x * exp(-x * x * W(0.5)) * W(0.3989422804014327))")
 # Beyond 30 the scale is 0 or 1, and the square of x could overflow.
 gelu_tanh_backward = _gradient(
     "gelu_tanh_backward",

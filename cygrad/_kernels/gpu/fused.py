@@ -24,6 +24,13 @@ template <typename T> struct wide { typedef T type; };
 template <> struct wide<float16> { typedef float type; };
 template <> struct wide<bfloat16> { typedef float type; };
 """
+
+# For preambles. A float is divided by the GPU's approximation, within 2 units of the last place: elsewhere it branches.
+LOGISTIC = """
+__device__ inline float reciprocal(float x) { return __fdividef(1.0f, x); }
+__device__ inline double reciprocal(double x) { return 1.0 / x; }
+template <typename W> __device__ W logistic(W x) { return reciprocal(W(1) + exp(-x)); }
+"""
 _THREADS, _PACKS = 128, 4  # of a block, and how many times 16 bytes of each array are a thread's
 _OF_BLOCK = 16 * _PACKS * _THREADS  # bytes
 

@@ -7,15 +7,17 @@ import re
 from functools import cache
 
 from cygrad._kernels.gpu import library
-from cygrad._kernels.gpu.fused import elementwise
+from cygrad._kernels.gpu.fused import LOGISTIC, elementwise
 from cygrad._kernels.gpu.library import as_number, is_array
 
-_FUNCTIONS = """
+_FUNCTIONS = (
+    LOGISTIC
+    + """
 template <typename W> __device__ W between(W x, W low, W high) { return x < low ? low : x > high ? high : x; }
-template <typename W> __device__ W logistic(W x) { return W(1) / (W(1) + exp(-x)); }
 template <typename W> __device__ W log_of_1_and_exp(W x) { return log1p(exp(x > 0 ? -x : x)); }
 template <typename W> __device__ W size(W x) { return x < 0 ? -x : x; }
 """
+)
 
 # Of x, y and z, elements of the operands, and of a, b and c, numbers.
 _FORMULAS = {
