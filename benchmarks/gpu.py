@@ -3,6 +3,10 @@
     python -m benchmarks.gpu [ROW...]
 
 prints a line of JSON for each row when it begins and one when it ends; `tools/gpu_report.py` makes a table of them.
+
+Between two events stand as many runs as take 5 ms, the same for both libraries, and the time is divided by their number:
+one alone would be timed with the GPU idle, that is with the CPU's time for its launches. So a short row tells the GPU's
+time where the CPU is ahead of it, and the CPU's where it is not; rows "CPU time of ..." are the CPU's for one run.
 """
 
 import json
@@ -14,7 +18,8 @@ from typing import Any
 
 import cygrad
 
-ROUNDS = 30
+ROUNDS, WARM = 30, 3  # turns, and those before that count for nothing: kernels are compiled, pools filled
+ENOUGH, MOST_RUNS = 5, 200  # milliseconds between two events, and runs
 
 
 def chain(size):
@@ -209,8 +214,8 @@ MAKERS = {
 }
 
 
-def milliseconds(torch, run, of_cpu=False):
-    """How long the GPU takes for one run, or the CPU."""
+def milliseconds(torch, run, runs=1, of_cpu=False):
+    """How long the GPU takes for one of several runs, or the CPU for one."""
     if of_cpu:
         torch.cuda.synchronize()
         begin = time.perf_counter()
@@ -218,10 +223,11 @@ def milliseconds(torch, run, of_cpu=False):
         return (time.perf_counter() - begin) * 1000
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     start.record()
-    run()
+    for _ in range(runs):
+        run()
     end.record()
     end.synchronize()
-    return start.elapsed_time(end)
+    return start.elapsed_time(end) / runs
 
 
 # Bytes that a row reads and writes at least
@@ -235,11 +241,14 @@ def row(name):
     libraries = peers()
     runs = {library: MAKERS[name](torch) for library, torch in libraries.items()}
     times: dict[str, list[float]] = {library: [] for library in libraries}
-    for turn in range(ROUNDS + 3):  # the first compile kernels and fill pools
+    at_once = 1
+    for turn in range(WARM + ROUNDS):
         for library, run in runs.items():
-            taken = milliseconds(libraries[library], run, name.startswith("CPU"))
-            if turn >= 3:
-                times[library].append(taken)
+            taken = milliseconds(libraries[library], run, at_once, name.startswith("CPU"))
+            times[library].append(taken)
+        if turn < WARM:
+            fastest = min(values.pop() for values in times.values())
+            at_once = max(1, min(MOST_RUNS, round(ENOUGH / fastest))) if fastest else MOST_RUNS
     medians = {library: statistics.median(values) for library, values in times.items()}
     if name not in BYTES or not (most := bandwidth()):
         return {"times": medians}
