@@ -4,9 +4,10 @@
 
 prints a line of JSON for each row when it begins and one when it ends; `tools/gpu_report.py` makes a table of them.
 
-Between two events stand as many runs as take 5 ms, the same for both libraries, and the time is divided by their number:
-one alone would be timed with the GPU idle, that is with the CPU's time for its launches. So a short row tells the GPU's
-time where the CPU is ahead of it, and the CPU's where it is not; rows "CPU time of ..." are the CPU's for one run.
+Between two events stand as many runs as take 5 ms, the same for both libraries, and the time is divided by their
+number: one alone would be timed with the GPU idle, that is with the CPU's time for its launches. So a short row tells
+the GPU's time where the CPU is ahead of it, and the CPU's where it is not; rows "CPU time of ..." are the CPU's for one
+run.
 """
 
 import json

@@ -19,7 +19,9 @@ cnp.import_array()
 
 
 cdef object cast(object a, int typenum):
-    return arrays.cast(<ndarray>a, typenum) if is_on_cpu(a) else basics.cast(a, PyArray_DescrFromType(typenum))
+    if is_on_cpu(a):
+        return arrays.cast(<ndarray>a, typenum)
+    return a if (<cnp.dtype>a.dtype).type_num == typenum else basics.cast(a, PyArray_DescrFromType(typenum))
 
 
 cdef object zeros_beside(object a, tuple shape, int typenum):

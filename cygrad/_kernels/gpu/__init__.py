@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from cygrad._kernels.gpu import library
+from cygrad._kernels.gpu.launches import given_here
 from cygrad._kernels.gpu.library import cupy, current_device, explained, is_array, on_device
 from cygrad._library import later
 
@@ -52,6 +53,31 @@ def run(kernel, arrays, args):
     Among `arrays` may be numbers, None, and arrays of one element in the CPU's memory. Raises RuntimeError for arrays
     on different devices.
     """
+    try:
+        given = given_here(arrays)
+        if given is None or around is not None:
+            device, given = _given(arrays)
+            return _call(kernel, device, (*given, *args), {}, True)
+        form = _forms.get(kernel) or form_of(kernel)  # from here on as in `_call`, whose call would take time
+        if form is kernel:
+            form = partial(_in_float32, kernel)
+        try:
+            return form(*given, *args)
+        except Exception as error:
+            if explained(error) is error:
+                raise
+            raise explained(error) from error
+    except ValueError:
+        from cygrad._kernels.pointwise import broadcast_failure
+
+        shapes = [a.shape if is_array(a) else np.shape(a) for a in arrays]
+        if not isinstance(kernel, np.ufunc) or _broadcast(shapes):
+            raise
+        raise RuntimeError(broadcast_failure(*shapes)) from None
+
+
+def _given(arrays):
+    """(the GPU they are on, what kernels get for arrays): of those in the CPU's memory their only elements."""
     ndarray, device, given = library._found.ndarray, None, []
     for a in arrays:
         if type(a) is ndarray:
@@ -64,15 +90,7 @@ def run(kernel, arrays, args):
                 device_of(arrays)  # raises
             a = a[()]
         given.append(a)
-    try:
-        return _call(kernel, device, (*given, *args), {}, True)
-    except ValueError:
-        from cygrad._kernels.pointwise import broadcast_failure
-
-        shapes = [a.shape if is_array(a) else np.shape(a) for a in arrays]
-        if not isinstance(kernel, np.ufunc) or _broadcast(shapes):
-            raise
-        raise RuntimeError(broadcast_failure(*shapes)) from None
+    return device, given
 
 
 def _broadcast(shapes):

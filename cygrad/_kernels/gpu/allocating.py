@@ -137,6 +137,7 @@ def _allocator(module, malloc):
     memory = module.cuda.memory
     pool = module.get_default_memory_pool()
     used_bytes, total_bytes = pool.used_bytes, pool.total_bytes
+    ledgers, graphs = _ledgers, pools.data  # which is empty without a call
     too_little, wrapped, pointer_to = memory.OutOfMemoryError, memory.UnownedMemory, memory.MemoryPointer
 
     def allocate(size):
@@ -147,12 +148,16 @@ def _allocator(module, malloc):
         except too_little:
             pointer = again(size)
         device = pointer.device_id
-        found = _ledgers.get(device) or ledger(device)
-        used, reserved = used_bytes(), total_bytes()
-        if pools:
+        found = ledgers.get(device) or ledger(device)
+        if graphs:
             found.measure()
-        elif used > found.peak or reserved > found.reserved_peak:
-            found.peak, found.reserved_peak = max(found.peak, used), max(found.reserved_peak, reserved)
+        else:
+            used = used_bytes()
+            if used > found.peak:
+                found.peak = used
+            reserved = total_bytes()
+            if reserved > found.reserved_peak:
+                found.reserved_peak = reserved
         if size < LARGE:
             return pointer
         block = Block(pointer, size, user_place())

@@ -128,7 +128,7 @@ class Elementwise:
         self._is_direct = plain and outputs.split()[0] == "T" and "," not in outputs
         self._is_direct &= all(kind[0] == "T" for kind in self._parameters[: self._arrays]) and self._arrays > 0
         self._programs: dict = {}  # by the kinds of the operands
-        self.launched = Launches(self._made, self._arrays, _THREADS, _OF_BLOCK)
+        self.launched = Launches(self._made, self._arrays, len(self._parameters), _THREADS, _OF_BLOCK)
 
     def _made(self, dtype, kinds):
         """The kernel for arrays of a type that lie in these ways, or None."""
@@ -161,7 +161,7 @@ class Elementwise:
 
     def __call__(self, *operands, **how):
         """The result, or None where the kernel writes into an array that it is given."""
-        if self._is_direct and not how and len(operands) >= self._arrays:
+        if self._is_direct and not how:
             found = self.launched(operands)
             if found is not None:
                 return found

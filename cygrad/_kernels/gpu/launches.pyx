@@ -7,7 +7,7 @@ CuPy has no such functions, or others of these names, as the stand-in for tests,
 cimport cython
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stdint cimport int64_t, intptr_t, uint64_t
-from numpy cimport dtype as Dtype
+from numpy cimport dtype as Dtype, ndarray as Array
 
 from importlib import import_module
 
@@ -61,6 +61,27 @@ def connect(module):
 
 cdef int device() except -1:
     return python_device() if launch_kernel == NULL else current_device(0)
+
+
+def given_here(arrays):
+    """What a kernel gets for arrays and others, if those on GPUs are all on the current one; None if not.
+
+    Of an array without dimensions in the CPU's memory it gets the element; where one has dimensions, this is None, too.
+    """
+    cdef list given = []
+    cdef int here = -1
+    for a in arrays:
+        if type(a) is ndarray:
+            if here < 0:
+                here = device()
+            if a.data.device_id != here:
+                return None
+        elif type(a) is Array:
+            if (<Array>a).ndim:
+                return None
+            a = a[()]
+        given.append(a)
+    return None if here < 0 else given
 
 
 @cython.final
@@ -125,25 +146,28 @@ cdef class Launches:
     """
 
     cdef object make
-    cdef Py_ssize_t arrays
+    cdef Py_ssize_t arrays, operands
     cdef unsigned int threads
     cdef int64_t each
     cdef dict kernels
 
-    def __init__(self, make, Py_ssize_t arrays, unsigned int threads, int64_t each):
+    def __init__(self, make, Py_ssize_t arrays, Py_ssize_t operands, unsigned int threads, int64_t each):
         self.make = make
         self.arrays = arrays
+        self.operands = operands
         self.threads = threads
         self.each = each
         self.kernels = {}
 
     def __call__(self, tuple operands):
-        """The result, or None where the arrays are no floating-point numbers of one type, or lie otherwise."""
+        """The result, or None where the arrays are no floating-point numbers of one type, lie otherwise, or are more."""
         cdef int kinds[MOST_OPERANDS]
         cdef unsigned int sizes[6]
         cdef int64_t key = 0, total
         cdef Py_ssize_t i
         cdef bint are_alike
+        if len(operands) != self.operands:
+            return None
         first = operands[0]
         if type(first) is not ndarray:
             return None

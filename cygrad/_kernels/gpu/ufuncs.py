@@ -17,14 +17,17 @@ _BINARY = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/"}
 class _Ufunc:
     """CuPy's ufunc, with short ways for dense arrays of one floating-point type."""
 
-    def __init__(self, name, *forms):
+    def __init__(self, name, of_arrays, with_number=None, after_number=None):
         self.__name__ = name
-        self._forms = forms
+        self._of_arrays = of_arrays.launched
+        self._with_number, self._after_number = with_number, after_number
 
     def __call__(self, *operands, **how):
         """The result; arguments are those of CuPy's."""
-        if not how and len(operands) <= 2:
-            found = self._launched(operands)
+        if not how:
+            found = self._of_arrays(operands)
+            if found is None and len(operands) == 2 and self._with_number is not None:
+                found = self._of_array_and_number(*operands)
             if found is not None:
                 return found
         return getattr(cupy(), self.__name__)(*operands, **how)
@@ -32,16 +35,13 @@ class _Ufunc:
     def __getattr__(self, name):
         return getattr(getattr(cupy(), self.__name__), name)
 
-    def _launched(self, operands):
-        if len(operands) == 1:
-            return self._forms[0].launched(operands)
-        a, b = operands
+    def _of_array_and_number(self, a, b):
         ndarray = library._found.ndarray
         if type(a) is not ndarray:
-            return self._forms[2].launched((b, float(a))) if _is_of(a, b.dtype) else None
+            return self._after_number.launched((b, float(a))) if _is_of(a, b.dtype) else None
         if type(b) is not ndarray:
-            return self._forms[1].launched((a, float(b))) if _is_of(b, a.dtype) else None
-        return self._forms[0].launched(operands)
+            return self._with_number.launched((a, float(b))) if _is_of(b, a.dtype) else None
+        return None
 
 
 def _is_of(number, dtype):
