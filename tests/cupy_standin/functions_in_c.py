@@ -11,6 +11,10 @@ from . import memory, raw, state
 
 # What capsules do not copy
 LAUNCH = b"PyObject *(intptr_t, " + b"unsigned int, " * 7 + b"intptr_t, intptr_t, intptr_t, int __pyx_skip_dispatch)"
+MAKE = (
+    b"struct __pyx_obj_4cupy_5_core_4core__ndarray_base *(PyObject *, __pyx_t_4cupy_5_core_7_carray_shape_t const &, "
+    b"PyObject *, PyObject *)"
+)
 NOTHING, WHOLE, ADDRESS = b"PyObject *(void)", b"int (int __pyx_skip_dispatch)", b"intptr_t (void)"
 handles: dict = {}  # of kernels, by number
 
@@ -65,6 +69,11 @@ def installed(patch):
         except Exception as error:  # which ctypes can not hand on
             problems.append(error)
 
+    @ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.py_object)
+    def make(cls, shape, dtype, _):
+        begin, end, _ = (ctypes.c_size_t * 3).from_address(shape)  # a vector of C++
+        return cls(tuple((ctypes.c_ssize_t * ((end - begin) // 8)).from_address(begin)), dtype)
+
     @ctypes.PYFUNCTYPE(ctypes.py_object)
     def ensure_context():
         return None
@@ -77,6 +86,7 @@ def installed(patch):
             "_ensure_context": capsule(ensure_context, NOTHING),
             "getDevice": capsule(get_device, WHOLE),
         },
+        "cupy._core.core": {"_ndarray_init": capsule(make, MAKE)},
         "cupy.cuda.stream": {"get_current_stream_ptr": capsule(current_stream, ADDRESS)},
     }
     for name, functions in modules.items():

@@ -17,17 +17,25 @@ cdef extern from *:
 cdef enum:
     MOST = 48           # arguments of a kernel
     MOST_OPERANDS = 8
+    MOST_DIMENSIONS = 64
     DENSE = 0           # an operand that has all elements of the result in their order,
     ONE = 1             # one number for all of them,
     ROW = 2             # or those of the last dimensions, which are repeated
 
 ctypedef object (*Launch)(intptr_t, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int,
                           unsigned int, intptr_t, intptr_t, intptr_t, int)
+cdef struct Lengths:    # a `std::vector` of C++, as the compilers that CuPy is built by have it
+    Py_ssize_t* begin
+    Py_ssize_t* end
+    Py_ssize_t* end_of_room
+
+ctypedef object (*Make)(object, const Lengths*, object, object)
 ctypedef object (*Prepare)()
 ctypedef intptr_t (*Stream)() except? -1
 ctypedef int (*Device)(int) except? -1
 
 cdef Launch launch_kernel = NULL        # NULL: by Python objects
+cdef Make make_array = NULL             # NULL: by a call of the class, which takes twice as long
 cdef Prepare ensure_context = NULL      # which a thread needs before its first launch
 cdef Stream current_stream = NULL
 cdef Device current_device = NULL
@@ -40,10 +48,11 @@ cdef void* function(str module, str name, const char* signature) except NULL:
 
 def connect(module):
     """Make arrays of this CuPy, and launch by its functions; tells whether it has them."""
-    global launch_kernel, ensure_context, current_stream, current_device, ndarray, python_device
+    global launch_kernel, make_array, ensure_context, current_stream, current_device, ndarray, python_device
     cdef str api = "cupy_backends.cuda.api."
     cdef void* launch
-    ndarray, python_device, launch_kernel = module.ndarray, module.cuda.runtime.getDevice, NULL
+    ndarray, python_device = module.ndarray, module.cuda.runtime.getDevice
+    launch_kernel, make_array = NULL, NULL
     try:
         launch = function(
             api + "driver", "launchKernel",
@@ -56,6 +65,14 @@ def connect(module):
     except (ImportError, AttributeError, KeyError, ValueError):
         return False
     launch_kernel = <Launch>launch
+    try:
+        make_array = <Make>function(
+            "cupy._core.core", "_ndarray_init",
+            b"struct __pyx_obj_4cupy_5_core_4core__ndarray_base *(PyObject *, "
+            b"__pyx_t_4cupy_5_core_7_carray_shape_t const &, PyObject *, PyObject *)",
+        )
+    except (ImportError, AttributeError, KeyError, ValueError):
+        pass
     return True
 
 
@@ -84,6 +101,19 @@ def given_here(arrays):
     return None if here < 0 else given
 
 
+cdef object empty(tuple shape, dtype):
+    """A new array on the current GPU."""
+    cdef Py_ssize_t lengths[MOST_DIMENSIONS]
+    cdef Lengths given
+    cdef Py_ssize_t i
+    if make_array == NULL or len(shape) > MOST_DIMENSIONS:
+        return ndarray(shape, dtype)
+    for i in range(len(shape)):
+        lengths[i] = shape[i]
+    given.begin, given.end, given.end_of_room = lengths, lengths + len(shape), lengths + len(shape)
+    return make_array(ndarray, &given, dtype, None)
+
+
 @cython.final
 cdef class Kernel:
     """A kernel on the GPU that is current when this is made."""
@@ -97,18 +127,21 @@ cdef class Kernel:
     def __call__(self, tuple blocks, tuple threads, tuple args, unsigned int shared=0):
         """Run it on a grid, with so many bytes of shared memory for each block."""
         cdef unsigned int sizes[6]
+        cdef int64_t slots[MOST]
         cdef Py_ssize_t i
         for i in range(3):
             sizes[i] = max(1, blocks[i]) if i < len(blocks) else 1
             sizes[3 + i] = max(1, threads[i]) if i < len(threads) else 1
-        self.launch(sizes, shared, args)
-
-    cdef int launch(self, unsigned int* sizes, unsigned int shared, tuple args) except -1:
-        cdef int64_t slots[MOST]
-        cdef void* places[MOST]
-        if launch_kernel == NULL or len(args) > MOST or not pack(args, slots, places):
+        if launch_kernel == NULL or len(args) > MOST or not pack(args, slots):
             self.raw((sizes[0], sizes[1], sizes[2]), (sizes[3], sizes[4], sizes[5]), args, shared_mem=shared)
-            return 0
+        else:
+            self.launch(sizes, shared, slots, <int>len(args))
+
+    cdef int launch(self, unsigned int* sizes, unsigned int shared, int64_t* slots, int count) except -1:
+        cdef void* places[MOST]
+        cdef int i
+        for i in range(count):
+            places[i] = &slots[i]
         if not self.handle:
             self.handle = self.raw.kernel.ptr
         ensure_context()
@@ -117,14 +150,13 @@ cdef class Kernel:
         return 0
 
 
-cdef bint pack(tuple args, int64_t* slots, void** places) except -1:
+cdef bint pack(tuple args, int64_t* slots) except -1:
     """Arguments as a kernel finds them, of 8 bytes each; False where one is of another kind."""
     cdef Py_ssize_t i
     cdef type kind
     for i in range(len(args)):
         arg = args[i]
         kind = type(arg)
-        places[i] = &slots[i]
         if kind is ndarray:
             slots[i] = arg.data.ptr
         elif kind is float:
@@ -162,9 +194,12 @@ cdef class Launches:
     def __call__(self, tuple operands):
         """The result, or None where the arrays are no floating-point numbers of one type, lie otherwise, or are more."""
         cdef int kinds[MOST_OPERANDS]
+        cdef int64_t rows[MOST_OPERANDS]
+        cdef int64_t slots[MOST]
         cdef unsigned int sizes[6]
         cdef int64_t key = 0, total
         cdef Py_ssize_t i
+        cdef int count = 0      # of rows
         cdef bint are_alike
         if len(operands) != self.operands:
             return None
@@ -180,16 +215,14 @@ cdef class Launches:
             if type(a) is not ndarray or (a.dtype is not dtype and a.dtype != dtype):
                 return None
             are_alike = are_alike and a.shape == shape and a._c_contiguous
-        rows = ()
         if not are_alike:
             shape = shape_of_all(operands, self.arrays)
             for i in range(self.arrays):
-                row = kind_of(operands[i], shape, (<Dtype>dtype).itemsize, &kinds[i])
-                if row < 0:
+                rows[count] = kind_of(operands[i], shape, (<Dtype>dtype).itemsize, &kinds[i])
+                if rows[count] < 0:
                     return None
                 key = key << 2 | kinds[i]
-                if kinds[i] == ROW:
-                    rows += (row,)
+                count += kinds[i] == ROW
         key = (key << 24 | (<Dtype>dtype).type_num) << 8 | device()
         kernel = self.kernels.get(key)
         if kernel is None:
@@ -197,23 +230,35 @@ cdef class Launches:
             if raw is None:
                 return None
             kernel = self.kernels[key] = Kernel(raw)
-        out = ndarray(shape, dtype)
+        out = empty(shape, dtype)
         total = out.size
-        if total:
-            sizes[:] = [1, 1, 1, self.threads, 1, 1]
-            sizes[0] = <unsigned int>((total * (<Dtype>dtype).itemsize + self.each - 1) // self.each)
-            (<Kernel>kernel).launch(sizes, 0, operands + (out, total) + rows)
+        if not total:
+            return out
+        sizes[:] = [1, 1, 1, self.threads, 1, 1]
+        sizes[0] = <unsigned int>((total * (<Dtype>dtype).itemsize + self.each - 1) // self.each)
+        if launch_kernel == NULL or not pack(operands, slots):
+            args = operands + (out, total, *[rows[i] for i in range(count)])
+            (<Kernel>kernel).raw((sizes[0],), (self.threads,), args)
+            return out
+        slots[self.operands] = out.data.ptr
+        slots[self.operands + 1] = total
+        for i in range(count):
+            slots[self.operands + 2 + i] = rows[i]
+        (<Kernel>kernel).launch(sizes, 0, slots, <int>self.operands + 2 + count)
         return out
 
 
 cdef tuple shape_of_all(tuple operands, Py_ssize_t count):
     """The shape of the largest array, with as many dimensions as any has."""
-    cdef Py_ssize_t i, size, most = -1, dimensions = 0
+    cdef Py_ssize_t i, size, dimensions, most = -1, most_dimensions = 0
+    cdef tuple shape = ()
     for i in range(count):
-        size, dimensions = operands[i].size, max(dimensions, operands[i].ndim)
-        if size > most or (size == most and operands[i].ndim > len(shape)):
-            shape, most = operands[i].shape, size
-    return (1,) * (dimensions - len(shape)) + shape
+        a = operands[i]
+        size, dimensions = a.size, a.ndim
+        most_dimensions = max(dimensions, most_dimensions)
+        if size > most or (size == most and dimensions > len(shape)):
+            shape, most = a.shape, size
+    return shape if len(shape) == most_dimensions else (1,) * (most_dimensions - len(shape)) + shape
 
 
 cdef int64_t kind_of(a, tuple shape, int64_t step, int* kind) except -2:
@@ -221,10 +266,14 @@ cdef int64_t kind_of(a, tuple shape, int64_t step, int* kind) except -2:
 
     From the last dimension on its elements follow each other; from some dimension on they are repeated.
     """
-    cdef tuple own = a.shape, strides = a.strides
+    cdef tuple own = a.shape, strides
     cdef Py_ssize_t i, missing = len(shape) - len(own)
     cdef int64_t length, mine, stride, total = 1, row = 1
     cdef bint is_repeated = False
+    kind[0] = DENSE
+    if own == shape and a._c_contiguous:
+        return 1
+    strides = a.strides
     for i in range(len(shape) - 1, -1, -1):
         length, mine = shape[i], own[i - missing] if i >= missing else 1
         if mine != length and mine != 1:
