@@ -131,6 +131,7 @@ SMALL = {
         *"activations anywhere bad_numbers blas dispatch elementwise native".split(),
         *"loops nn optim parallel pool reduce strided walk".split(),
     ],
+    "gpu": ["launches"],
     "_ops": [
         *"arguments arithmetic comparisons copying creation indexing".split(),
         *"parts pointwise products reductions views".split(),

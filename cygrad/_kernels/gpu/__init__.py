@@ -24,7 +24,7 @@ import numpy as np
 
 from cygrad._kernels.gpu import library
 from cygrad._kernels.gpu.launches import given_here
-from cygrad._kernels.gpu.library import cupy, current_device, explained, is_array, on_device
+from cygrad._kernels.gpu.library import cupy, current_device, explained, is_array, name_of, on_device
 from cygrad._library import later
 
 allocating = later("cygrad._kernels.gpu.allocating")
@@ -206,7 +206,7 @@ def _find(kernel):
 
 def _in_float32(form, *args, **kwargs):
     """`form(*args, **kwargs)` where arrays of half precision become float32, and results become their type again."""
-    half = next((a.dtype for a in args if is_array(a) and a.dtype.name in ("float16", "bfloat16")), None)
+    half = next((a.dtype for a in args if is_array(a) and name_of(a.dtype) in ("float16", "bfloat16")), None)
     if half is None:
         return form(*args, **kwargs)
     found = form(*(a.astype(np.float32) if is_array(a) and a.dtype == half else a for a in args), **kwargs)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from cygrad._kernels.gpu.fused import elementwise
-from cygrad._kernels.gpu.library import as_number, cupy, is_array
+from cygrad._kernels.gpu.library import as_number, cupy, is_array, name_of
 
 _rsqrt = elementwise("rsqrt", "T a", "T out", "out = T(rsqrt(W(a)));")
 _erf = elementwise("erf", "T a", "T out", "out = T(erf(W(a)));")
@@ -62,7 +62,7 @@ def sign(a):
 def choose(condition, a, b):
     """CuPy's `where`, but of bfloat16, of which that makes float32."""
     dtypes = [x.dtype for x in (a, b) if hasattr(x, "dtype")]
-    if not dtypes or any(dtype.name != "bfloat16" for dtype in dtypes):
+    if not dtypes or any(name_of(dtype) != "bfloat16" for dtype in dtypes):
         return cupy().where(condition, a, b)
     a, b = (x if is_array(x) else dtypes[0].type(x) for x in (a, b))
     if not (is_array(a) or is_array(b)):

@@ -128,10 +128,8 @@ cdef class Kernel:
         """Run it on a grid, with so many bytes of shared memory for each block."""
         cdef unsigned int sizes[6]
         cdef int64_t slots[MOST]
-        cdef Py_ssize_t i
-        for i in range(3):
-            sizes[i] = max(1, blocks[i]) if i < len(blocks) else 1
-            sizes[3 + i] = max(1, threads[i]) if i < len(threads) else 1
+        fill(sizes, blocks)
+        fill(sizes + 3, threads)
         if launch_kernel == NULL or len(args) > MOST or not pack(args, slots):
             self.raw((sizes[0], sizes[1], sizes[2]), (sizes[3], sizes[4], sizes[5]), args, shared_mem=shared)
         else:
@@ -148,6 +146,16 @@ cdef class Kernel:
         launch_kernel(self.handle, sizes[0], sizes[1], sizes[2], sizes[3], sizes[4], sizes[5], shared,
                       current_stream(), <intptr_t>places, 0, 0)
         return 0
+
+
+cdef int fill(unsigned int* sizes, tuple given) except -1:
+    """Three sizes of at least 1."""
+    cdef Py_ssize_t i
+    cdef int64_t size
+    for i in range(3):
+        size = given[i] if i < len(given) else 1
+        sizes[i] = <unsigned int>max(size, 1)
+    return 0
 
 
 cdef bint pack(tuple args, int64_t* slots) except -1:

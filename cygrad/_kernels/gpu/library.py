@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 _found: Any = None  # the module
+_names: dict[int, str] = {}
 followers: list = []  # functions that are called once it is there
 PINNED = -1  # stands for memory of the CPU that is locked for transfers, where the number of a GPU would stand
 
@@ -135,6 +136,14 @@ def taken(value):
     if isinstance(value, (np.ndarray, list, tuple, int, float)) or not hasattr(value, "__cuda_array_interface__"):
         return value
     return cupy().asarray(value)
+
+
+def name_of(dtype):
+    """`dtype.name`, which NumPy puts together anew each time, in a microsecond."""
+    found = _names.get(dtype.num)
+    if found is None:
+        found = _names[dtype.num] = dtype.name
+    return found
 
 
 def is_writable(a):

@@ -9,7 +9,7 @@ import numpy as np
 
 from cygrad._kernels.gpu.capturing import current, kept, place, uploaded
 from cygrad._kernels.gpu.launches import Kernel
-from cygrad._kernels.gpu.library import cupy, current_device
+from cygrad._kernels.gpu.library import cupy, current_device, name_of
 
 _HALF = "#include <cupy/carray.cuh>\n#include <cupy/{0}.cuh>\ntypedef {0} T;\ntypedef float W;\n"
 _TYPES = {
@@ -62,7 +62,7 @@ class Program:
 
     def takes(self, *arrays):
         """Are all these arrays of one type that there is a program for? None among them does not count."""
-        names = {a.dtype.name for a in arrays if a is not None}
+        names = {name_of(a.dtype) for a in arrays if a is not None}
         return len(names) == 1 and names.pop() in self.types
 
     def kernel(self, dtype, **macros):
