@@ -15,6 +15,7 @@ SHAPES = {
     "one place": (70, 5),
     "short runs": (3, 6, 5),
     "long runs": (3, 6, 9, 8),
+    "some images": (40, 3, 5),
     "many images": (1030, 2, 3),
     "few long runs": (2, 2, 1 << 16),
     "one image": (1, 40, 70),

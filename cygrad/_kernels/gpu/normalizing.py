@@ -116,7 +116,7 @@ _TOTALS = Program(
     "totals",
     _OVER_PARTS
     + """
-extern "C" __global__ void totals(const T* given, T* first, T* second, whole parts, whole n) {
+extern "C" __global__ void __launch_bounds__(1024) totals(const T* given, T* first, T* second, whole parts, whole n) {
     const whole c = blockIdx.x * (whole)32 + threadIdx.x;
     const T* from = given + blockIdx.y * parts * n;
     W s = 0;
@@ -250,9 +250,9 @@ _SETTLE = Program(
     "settle",
     _OVER_PARTS
     + """
-extern "C" __global__ void settle(const W* means, const W* squares, W* middle, W* factor, W* square, double eps,
-                                  whole parts, whole n, RUNNING* mean, RUNNING* variance, double momentum,
-                                  double correction) {
+extern "C" __global__ void __launch_bounds__(1024) settle(const W* means, const W* squares, W* middle, W* factor,
+                                                          W* square, double eps, whole parts, whole n, RUNNING* mean,
+                                                          RUNNING* variance, double momentum, double correction) {
     const whole c = blockIdx.x * (whole)32 + threadIdx.x;
     W m = 0, s = 0;
     if (c < n) for (whole p = threadIdx.y; p < parts; p += blockDim.y) m += means[p * n + c];
