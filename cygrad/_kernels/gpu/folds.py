@@ -4,16 +4,21 @@ A block of threads folds a part of what becomes one element, or of some neighbou
 once more. Nothing is added by two blocks at a time: the order of all sums depends on shapes alone.
 """
 
-from cygrad._kernels.gpu.library import cupy
+from functools import cache
+
+import numpy as np
+
+from cygrad._kernels.gpu.library import cupy, dense
 from cygrad._kernels.gpu.programs import FLOATS, Program, wide_type
 from cygrad._kernels.gpu.rows import OVER_ROW
 
 _TEXT = (
     OVER_ROW
     + """
-struct Smaller { template <typename V> __device__ V operator()(V a, V b) const { return a < b || a != a ? a : b; } };
+typedef FOLD_TYPE V;  // in which elements are folded
+struct Smaller { template <typename A> __device__ A operator()(A a, A b) const { return a < b || a != a ? a : b; } };
 // What an element x becomes, with y beside it and m, which belongs to its result.
-__device__ inline W mapped(W x, W y, W m) { return FOLD_MAP; }
+__device__ inline V mapped(V x, V y, V m) { return FOLD_MAP; }
 #define N (int)(16 / sizeof(T))
 struct alignas(16) Sixteen { T v[N]; };
 __device__ inline Sixteen sixteen(const T* from, bool at_once) {
@@ -28,7 +33,7 @@ _OF_ROWS = Program(
     "fold_rows",
     _TEXT
     + """
-extern "C" __global__ void __launch_bounds__(256) fold_rows(const T* a, const T* b, const W* middle, FOLD_RESULT* out,
+extern "C" __global__ void __launch_bounds__(256) fold_rows(const T* a, const T* b, const V* middle, FOLD_RESULT* out,
                                                             double scale, whole n, whole parts, whole each,
                                                             whole count) {
     for (whole r = blockIdx.x * (whole)blockDim.y + threadIdx.y; r < count; r += gridDim.x * (whole)blockDim.y) {
@@ -36,25 +41,25 @@ extern "C" __global__ void __launch_bounds__(256) fold_rows(const T* a, const T*
         const whole last = first + each < n ? first + each : n;
         const T *x = a + row * n, *y = b ? b + row * n : x;
         const bool at_once = !(((size_t)x | (size_t)y) % 16);
-        const W m = middle ? middle[row] : W(0);
-        W v[N];
+        const V m = middle ? middle[row] : V(0);
+        V v[N];
         #pragma unroll
         for (int j = 0; j < N; j++) v[j] = FOLD_START;
         for (whole i = first + threadIdx.x * (whole)N; i < last; i += blockDim.x * (whole)N) {
             if (i + N <= last) {
                 const Sixteen p = sixteen(x + i, at_once), q = b ? sixteen(y + i, at_once) : p;
                 #pragma unroll
-                for (int j = 0; j < N; j++) v[j] = FOLD_JOIN()(v[j], mapped(W(p.v[j]), W(q.v[j]), m));
+                for (int j = 0; j < N; j++) v[j] = FOLD_JOIN()(v[j], mapped(V(p.v[j]), V(q.v[j]), m));
             } else {
                 #pragma unroll
                 for (int j = 0; j < N; j++)
-                    if (i + j < last) v[j] = FOLD_JOIN()(v[j], mapped(W(x[i + j]), W(y[i + j]), m));
+                    if (i + j < last) v[j] = FOLD_JOIN()(v[j], mapped(V(x[i + j]), V(y[i + j]), m));
             }
         }
         #pragma unroll
         for (int j = 1; j < N; j++) v[0] = FOLD_JOIN()(v[0], v[j]);
-        const W total = over_row(v[0], FOLD_JOIN());
-        if (!threadIdx.x) out[r] = FOLD_RESULT(total * W(scale));
+        const V total = over_row(v[0], FOLD_JOIN());
+        if (!threadIdx.x) out[r] = FOLD_RESULT(total * V(scale));
     }
 }
 """,
@@ -64,60 +69,70 @@ _OF_COLUMNS = Program(
     "fold_columns",
     _TEXT
     + """
-extern "C" __global__ void __launch_bounds__(256) fold_columns(const T* a, const T* b, const W* middle,
+extern "C" __global__ void __launch_bounds__(256) fold_columns(const T* a, const T* b, const V* middle,
                                                                FOLD_RESULT* out, double scale, whole n, whole after,
                                                                whole parts, whole each, whole tile) {
-    __shared__ W kept[256];
+    __shared__ V kept[256];
     const whole tiles = (after + tile - 1) / tile, block = blockIdx.x / tiles, before = block / parts;
     const int rows = 256 / (int)tile, down = threadIdx.x / (int)tile, across = threadIdx.x - down * (int)tile;
     const whole c = (blockIdx.x - block * tiles) * tile + across, first = (block - before * parts) * each;
     const whole last = first + each < n ? first + each : n;
     const bool is_mine = down < rows && across < tile && c < after;
-    W v[4] = {FOLD_START, FOLD_START, FOLD_START, FOLD_START};
+    V v[4] = {FOLD_START, FOLD_START, FOLD_START, FOLD_START};
     if (is_mine) {
         const T *x = a + before * n * after + c, *y = b ? b + before * n * after + c : x;
-        const W m = middle ? middle[before * after + c] : W(0);
+        const V m = middle ? middle[before * after + c] : V(0);
         for (whole i = first + down; i < last; i += 4 * rows) {
             #pragma unroll
             for (int k = 0; k < 4; k++) {
                 const whole at = (i + k * rows) * after;
-                if (i + k * rows < last) v[k] = FOLD_JOIN()(v[k], mapped(W(x[at]), W(y[at]), m));
+                if (i + k * rows < last) v[k] = FOLD_JOIN()(v[k], mapped(V(x[at]), V(y[at]), m));
             }
         }
     }
-    W total = FOLD_JOIN()(FOLD_JOIN()(v[0], v[1]), FOLD_JOIN()(v[2], v[3]));
+    V total = FOLD_JOIN()(FOLD_JOIN()(v[0], v[1]), FOLD_JOIN()(v[2], v[3]));
     kept[threadIdx.x] = total;
     __syncthreads();
     if (is_mine && down == 0) {
         for (int k = 1; k < rows; k++) total = FOLD_JOIN()(total, kept[k * (int)tile + across]);
-        out[block * after + c] = FOLD_RESULT(total * W(scale));
+        out[block * after + c] = FOLD_RESULT(total * V(scale));
     }
 }
 """,
 )
 # What each element becomes, and how two of these become one, from what on.
 _HOW = {
-    "sum": ("x", "Add", "W(0)"),
-    "squares": ("x * x", "Add", "W(0)"),
-    "sizes": ("fabs(x)", "Add", "W(0)"),
-    "not zero": ("x != W(0) ? W(1) : W(0)", "Add", "W(0)"),
-    "centred squares": ("(x - m) * (x - m)", "Add", "W(0)"),
-    "exponentials": ("exp(x - m)", "Add", "W(0)"),
-    "products": ("x * y", "Add", "W(0)"),
-    "centred products": ("x * (y - m)", "Add", "W(0)"),
-    "largest": ("x", "Larger", "-infinity(W())"),
-    "smallest": ("x", "Smaller", "infinity(W())"),
-    "largest size": ("fabs(x)", "Larger", "W(0)"),
-    "smallest size": ("fabs(x)", "Smaller", "infinity(W())"),
+    "sum": ("x", "Add", "V(0)"),
+    "squares": ("x * x", "Add", "V(0)"),
+    "sizes": ("fabs(x)", "Add", "V(0)"),
+    "not zero": ("x != V(0) ? V(1) : V(0)", "Add", "V(0)"),
+    "centred squares": ("(x - m) * (x - m)", "Add", "V(0)"),
+    "exponentials": ("exp(x - m)", "Add", "V(0)"),
+    "products": ("x * y", "Add", "V(0)"),
+    "centred products": ("x * (y - m)", "Add", "V(0)"),
+    "largest": ("x", "Larger", "-infinity(V())"),
+    "smallest": ("x", "Smaller", "infinity(V())"),
+    "largest size": ("fabs(x)", "Larger", "V(0)"),
+    "smallest size": ("fabs(x)", "Smaller", "infinity(V())"),
 }
 _AGAIN = {"Add": "sum", "Larger": "largest", "Smaller": "smallest"}  # for what the parts give
 _BLOCKS, _LEAST = 1 << 10, 1 << 13  # of a launch at least, if each then has so many elements
 _WARP, _MOST_BLOCKS = 32, 1 << 20
+_WHOLE = "bool", "int8", "uint8", "int16", "int32", "int64"
 
 
-def takes(a):
-    """Can the elements be folded here? They are dense, of a floating-point type, and there are some."""
-    return a.dtype.name in FLOATS and a.size > 0 and a.flags.c_contiguous
+@cache
+def _wide(dtype):
+    """(the type that elements are folded in, its word in programs); None if there are none for them."""
+    if dtype.name in _WHOLE:
+        return np.dtype(np.int64), "whole"
+    return (wide_type(dtype), "W") if dtype.name in FLOATS else None
+
+
+def _takes(a, how, dtype):
+    """Can the elements be folded here? There are some, and they are of a floating-point type, or whole and summed."""
+    found = _wide(a.dtype) if a.size else None
+    return found is not None and (found[1] == "W" or (how == "sum" and dtype == np.int64))
 
 
 def runs_of(shape, axes):
@@ -139,7 +154,12 @@ def folded(a, axes, how, keepdim=False, dtype=None, scale=1.0, middle=None, besi
 
     `middle`: a dense array of one number for each result, in the type to compute in. `beside`: an array like `a`.
     """
-    if not takes(a) or (beside is not None and not (takes(beside) and beside.dtype == a.dtype)):
+    if not _takes(a, how, dtype):
+        return None
+    if not a.flags.c_contiguous:
+        is_alone = middle is None and beside is None
+        return _folded_in_order(a, axes, how, keepdim, dtype, scale) if is_alone else None
+    if beside is not None and not (beside.dtype == a.dtype and beside.flags.c_contiguous):
         return None
     runs = runs_of(a.shape, axes)
     if middle is not None and sum(own for own, _ in runs) != 1:
@@ -164,6 +184,18 @@ def folded(a, axes, how, keepdim=False, dtype=None, scale=1.0, middle=None, besi
     return found.reshape(shape).astype(dtype or wide_type(a.dtype), copy=False)
 
 
+def _folded_in_order(a, axes, how, keepdim, dtype, scale):
+    """`folded` of what is dense with its axes in another order; None of other arrays."""
+    order = sorted(range(a.ndim), key=lambda axis: -a.strides[axis])
+    turned = a.transpose(order)
+    if not turned.flags.c_contiguous:
+        return None
+    own = range(a.ndim) if axes is None else {axis % a.ndim for axis in axes}
+    found = folded(turned, [i for i, axis in enumerate(order) if axis in own], how, True, dtype, scale)
+    shape = [1 if axis in own else n for axis, n in enumerate(a.shape) if keepdim or axis not in own]
+    return dense(found.transpose(sorted(range(a.ndim), key=order.__getitem__))).reshape(-1).reshape(shape)
+
+
 def _fold(a, before, n, after, how, given, scale, is_final):
     """One or two launches, with results of the type to compute in, or of that of `a` if that `is_final`."""
     tile = -(-after // -(-after // 128))
@@ -172,11 +204,13 @@ def _fold(a, before, n, after, how, given, scale, is_final):
     step = 16 * _WARP  # so that parts begin where 16 bytes do
     each = (n + parts * step - 1) // (parts * step) * step if parts > 1 else n
     parts = -(-n // each)
-    dtype = a.dtype if parts == 1 and is_final else wide_type(a.dtype)
+    wide, word = _wide(a.dtype)
+    dtype = a.dtype if parts == 1 and is_final else wide
     out = cupy().empty((before, parts, after), dtype)
     formula, join, start = _HOW[how]
     macros = {
-        "FOLD_MAP": formula, "FOLD_JOIN": join, "FOLD_START": start, "FOLD_RESULT": "T" if dtype == a.dtype else "W",
+        "FOLD_MAP": formula, "FOLD_JOIN": join, "FOLD_START": start, "FOLD_TYPE": word,
+        "FOLD_RESULT": "T" if dtype == a.dtype else "V",
     }  # fmt: skip
     args = a, *given, out, scale if parts == 1 else 1.0, n
     if after == 1:

@@ -8,7 +8,7 @@ from cygrad._kernels.gpu.folds import folded
 from cygrad._kernels.gpu.fused import elementwise
 from cygrad._kernels.gpu.library import cupy, dense
 from cygrad._kernels.gpu.programs import Program, of_type, wide_type
-from cygrad._kernels.gpu.rows import RowProgram, are_for_many_blocks, split
+from cygrad._kernels.gpu.rows import OVER_ROW, WARP, RowProgram, are_for_many_blocks, split
 
 NONE, MEAN = 0, 1  # codes of reductions
 
@@ -274,13 +274,39 @@ _NLL_BACKWARD, _CROSS_ENTROPY_BACKWARD = (
 )
 
 
+_REDUCE = Program(
+    "reduce_losses",
+    OVER_ROW
+    + """
+extern "C" __global__ void __launch_bounds__(1024) reduce_losses(const W* losses, const W* weights, T* loss, T* total,
+                                                                 whole is_mean, whole rows) {
+    W s = 0, w = 0;
+    for (whole i = threadIdx.x; i < rows; i += blockDim.x) {
+        s += losses[i];
+        w += weights[i];
+    }
+    s = over_row(s, Add());
+    w = over_row(w, Add());
+    if (!threadIdx.x) {
+        *total = T(w);
+        *loss = T(is_mean ? s / w : s);
+    }
+}
+""",
+)
+_ONE_BLOCK = 1 << 14  # rows that one block of threads adds up
+
+
 def _reduced(losses, weights, dtype, reduction):
     """(the loss, the total weight) of the losses and weights of rows."""
-    total = cupy().sum(weights)
-    if reduction != NONE:
-        losses = cupy().sum(losses)
-        losses = losses / total if reduction == MEAN else losses
-    return losses.astype(dtype, copy=False), total.astype(dtype, copy=False)
+    loss, total = (cupy().empty((), dtype) for _ in range(2))
+    given = losses, weights
+    if len(losses) > _ONE_BLOCK:
+        given = [folded(a, None, "sum", True) for a in given]
+    rows = len(given[0])
+    threads = WARP * max(1, min(-(-rows // WARP), WARP))
+    _REDUCE.launch(dtype, 1, threads, (*given, loss, total, int(reduction == MEAN), rows))
+    return losses.astype(dtype, copy=False) if reduction == NONE else loss, total
 
 
 def _room(x):

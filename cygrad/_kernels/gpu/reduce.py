@@ -16,7 +16,7 @@ _TYPES: dict = {np.dtype(char).num: np.dtype(char) for char in "?bBhHiIlLqQefdFD
 def sum(a, axes=None, keepdim=False, dtype=None):
     """The sum over `axes`, None for all; whole numbers and truth values are summed as int64."""
     dtype = _type(dtype) or _wide(a)
-    found = folded(a, axes, "sum", keepdim, dtype) if dtype == a.dtype else None
+    found = folded(a, axes, "sum", keepdim, dtype) if dtype == _wide(a) else None
     return _summed(cupy().sum, a, axes, dtype, keepdim) if found is None else found
 
 
