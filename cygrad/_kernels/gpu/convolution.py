@@ -17,8 +17,8 @@ from cygrad._kernels.gpu.programs import FLOATS, Program, wide_type
 from cygrad._kernels.gpu.rows import RowProgram
 from cygrad._kernels.gpu.sliding import TEXT, places, taps
 
-_SCRATCH = 1 << 28  # bytes of columns
-_FEW_PLACES = 256  # of images with fewer, several make one product
+_SCRATCH = 1 << 29  # bytes of columns
+_FEW_PLACES = 64  # of images with fewer, several make one product
 
 # -- filters with a channel of their own --
 
@@ -119,6 +119,11 @@ def _tap_sums(x, g, where):
 # -- products --
 
 
+def _product(a, b):
+    """a @ b, as precise as convolutions are asked to be."""
+    return matmul(a, b, tf32=cudnn.settings["allow_tf32"])
+
+
 def _blocks(n, rows, count, itemsize):
     """(first image, one after the last) of the parts whose columns fit into scratch memory."""
     step = max(1, _SCRATCH // max(1, rows * count * itemsize))
@@ -164,16 +169,16 @@ def correlate(x, w, b, where, groups):
     x, rows = dense(x), w[0].size
     matrix = dense(w).reshape(groups, filters // groups, rows)
     if where.is_plain:
-        out = matmul(matrix, x.reshape(n, groups, rows, count))
+        out = _product(matrix, x.reshape(n, groups, rows, count))
         return plus(out.reshape(n, filters, *where.size), b)
     joined = groups == 1 and count < _FEW_PLACES and n > 1
     parts = []
     for first, last in _blocks(n, rows * groups, count, x.itemsize):
         columns = _columns(x[first:last], where, joined)
         if joined:
-            found = dense(matmul(matrix[0], columns).reshape(filters, last - first, count).swapaxes(0, 1))
+            found = dense(_product(matrix[0], columns).reshape(filters, last - first, count).swapaxes(0, 1))
         else:
-            found = matmul(matrix, columns.reshape(last - first, groups, rows, count))
+            found = _product(matrix, columns.reshape(last - first, groups, rows, count))
         parts.append(found.reshape(last - first, filters, *where.size))
     return plus(parts[0] if len(parts) == 1 else cupy().concatenate(parts), b)
 
@@ -195,16 +200,16 @@ def spread(g, w, b, where, groups):
     matrix = w.reshape(groups, filters // groups, rows).swapaxes(1, 2)
     g = dense(g).reshape(n, groups, filters // groups, count)
     if where.is_plain:
-        return plus(matmul(matrix, g).reshape(out.shape), b)
+        return plus(_product(matrix, g).reshape(out.shape), b)
     if set(where.stride) <= {1} and filters <= channels:  # fewer columns
         return correlate(g.reshape(n, filters, *where.size), backwards(w, groups), b, where.backwards, groups)
     joined = groups == 1 and count < _FEW_PLACES and n > 1
     for first, last in _blocks(n, rows * groups, count, g.itemsize):
         if joined:
-            columns = matmul(matrix[0], _turned(g[first:last, 0]))
+            columns = _product(matrix[0], _turned(g[first:last, 0]))
             each, down = count, (last - first) * count
         else:
-            columns = matmul(matrix, g[first:last])
+            columns = _product(matrix, g[first:last])
             each, down = groups * rows * count, count
         add_columns(dense(columns), where, out[first:last], each, down)
     return plus(out, b)
@@ -230,6 +235,6 @@ def filter_gradient(x, g, where, groups):
         else:
             columns = _columns(x[first:last], where, True)
         results = _turned(g[first:last]).reshape(groups, filters // groups, -1)
-        part = matmul(results, columns.reshape(groups, rows, -1).swapaxes(1, 2))
+        part = _product(results, columns.reshape(groups, rows, -1).swapaxes(1, 2))
         out = part if out is None else out + part
     return out.reshape(shape)

@@ -9,31 +9,42 @@ from cygrad._kernels.gpu.sliding import TEXT, places, taps
 
 __all__ = ["add_columns", "columns_of", "fold", "shuffle", "unfold", "unshuffle"]
 
+_PACK = 4
 _TYPES = (*FLOATS, "bool", "int8", "uint8", "int16", "int32", "int64")
 
-# Columns stand at [image, channel * taps + tap, place] of an array with the steps `each`, `down` and 1.
+# Columns stand at [image, channel * taps + tap, place] of an array with the steps `each`, `down` and 1. A thread makes
+# PACK neighbours, which are in one row of places.
 _UNFOLD = Program(
     "unfold",
     TEXT
     + """
+struct alignas(PACK * sizeof(T) < 16 ? PACK * sizeof(T) : 16) Pack { T v[PACK]; };
 extern "C" __global__ void unfold(const T* images, T* columns, Places g, whole total, whole channels, whole each,
                                   whole down) {
-    const int places = g.size[0] * g.size[1] * g.size[2], image = g.image[0] * g.image[1] * g.image[2];
+    const int packs = g.size[0] * g.size[1] * g.size[2] / PACK, image = g.image[0] * g.image[1] * g.image[2];
     const int taps = g.kernel[0] * g.kernel[1] * g.kernel[2];
     EACH_OF(i, total) {
-        whole plane = quotient(i, places);
-        int p = i - plane * places;
+        whole plane = quotient(i, packs);
+        int p = (i - plane * packs) * PACK;
         whole n = quotient(plane, channels), c = plane - n * channels;
         At o = at(p, g.size);
         const T* from = images + plane * image;
         T* to = columns + n * each + c * taps * down + p;
         for (int k0 = 0; k0 < g.kernel[0]; k0++)
-            for (int k1 = 0; k1 < g.kernel[1]; k1++)
+            for (int k1 = 0; k1 < g.kernel[1]; k1++) {
+                const int a = seen(g, 0, o.x[0], k0), b = seen(g, 1, o.x[1], k1);
+                const bool is_inside = inside(a, g.image[0]) && inside(b, g.image[1]);
+                const T* line = from + (a * g.image[1] + b) * g.image[2];
                 for (int k2 = 0; k2 < g.kernel[2]; k2++, to += down) {
-                    int a = seen(g, 0, o.x[0], k0), b = seen(g, 1, o.x[1], k1), c2 = seen(g, 2, o.x[2], k2);
-                    bool is_inside = inside(a, g.image[0]) && inside(b, g.image[1]) && inside(c2, g.image[2]);
-                    *to = is_inside ? from[(a * g.image[1] + b) * g.image[2] + c2] : T(0);
+                    Pack pack;
+                    #pragma unroll
+                    for (int j = 0; j < PACK; j++) {
+                        const int c2 = seen(g, 2, o.x[2] + j, k2);
+                        pack.v[j] = is_inside && inside(c2, g.image[2]) ? line[c2] : T(0);
+                    }
+                    *(Pack*)to = pack;
                 }
+            }
     }
 }
 """,
@@ -76,8 +87,10 @@ extern "C" __global__ void fold(const T* columns, T* images, Places g, whole tot
 
 def columns_of(images, where, columns, each, down):
     """Write the windows of dense images into `columns`, with these steps from image to image and from row to row."""
-    total = len(images) * images.shape[1] * math.prod(where.size)
-    _UNFOLD.over(images.dtype, total, (images, columns, places(where), total, images.shape[1], each, down))
+    pack = 1 if where.size[-1] % _PACK or each % _PACK or down % _PACK else _PACK
+    total = len(images) * images.shape[1] * math.prod(where.size) // pack
+    args = images, columns, places(where), total, images.shape[1], each, down
+    _UNFOLD.over(images.dtype, total, args, PACK=pack)
 
 
 def add_columns(columns, where, images, each, down):

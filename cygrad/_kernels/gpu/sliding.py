@@ -4,6 +4,7 @@
 """
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
@@ -33,6 +34,7 @@ __device__ inline At at(int i, const int* n) {
 """
 
 
+@lru_cache(256)
 def places(where):
     """The geometry as the struct that programs take."""
     before = 3 - len(where.size)
