@@ -1,6 +1,6 @@
 """Settings of cuDNN, which computes convolutions on GPUs where the package nvidia-cudnn-frontend and cuDNN are there:
 whether it is `enabled`, `allow_tf32` (True) in float32, `deterministic`. Without it convolutions are products by
-cuBLAS, whose precision `backends.cuda.matmul` sets, always the same for the same input. `benchmark` changes nothing.
+cuBLAS, which `allow_tf32` is for, too, always the same for the same input. `benchmark` changes nothing.
 
 >>> import cygrad
 >>> cygrad.backends.cudnn.benchmark = True
