@@ -5,7 +5,7 @@ adjacent elements are: without BLAS, the loop would be slower by far. See Note [
 
 Large products are cut into tiles that our own threads share, whose limits depend on the shapes alone (Note [Pieces] in
 parallel.pyx): threads of BLAS would get into the way of ours (blas_threads.h). Small products, and tiles of float32
-on processors with the longest vectors, are multiplied by loops of our own (products.h).
+on processors with AVX2, are multiplied by loops of our own (products.h).
 """
 
 import numpy as np
@@ -26,6 +26,7 @@ cdef extern from "products.h":
         loop_t function
         void* data
     bint has_own_tiles, is_blas_short
+    bint can_tile() noexcept
     bint has_long_vectors() noexcept
     void multiply_float(char** args, const cnp.npy_intp* counts, const cnp.npy_intp* steps, void* data) noexcept nogil
     void multiply_double(char** args, const cnp.npy_intp* counts, const cnp.npy_intp* steps, void* data) noexcept nogil
@@ -62,8 +63,8 @@ cdef int _keep_loops(cnp.ufunc ufunc) except -1:
         _loops[t].data = &_blas[i]
     return 0
 
-has_own_tiles = has_long_vectors() and blas_works_alone()
-is_blas_short = has_own_tiles and blas_has_short_vectors()
+has_own_tiles = can_tile() and blas_works_alone()
+is_blas_short = has_long_vectors() and blas_works_alone() and blas_has_short_vectors()
 _keep_loops(np.matmul)
 
 

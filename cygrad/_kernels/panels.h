@@ -39,7 +39,7 @@ BEGIN_VECTORS
 #include "panels.h"
 
 #define WIDTH 8
-#define ROWS 4
+#define ROWS 6                  /* of two vectors: as many sums as leave registers for what they are made of */
 #define VECTORS 2
 #define TUNED __attribute__((target("avx2,fma")))
 #define NAME(name) name##_avx2
@@ -91,30 +91,42 @@ CYGRAD_INLINE Py_ssize_t in_panels(Py_ssize_t i, Py_ssize_t j, Py_ssize_t rows, 
     return begin * rows + i * width + (j - begin);
 }
 
-/* `width` columns of b, a multiple of 16, as a panel. Either the rows or the columns of b have no gaps. */
+/* Four elements each of four columns, as parts of four rows of a panel. */
+TUNED CYGRAD_INLINE void turn_four(const float *from, Py_ssize_t column, float *to, Py_ssize_t width)
+{
+    const four p = *(const four *)from, q = *(const four *)(from + column);
+    const four r = *(const four *)(from + 2 * column), s = *(const four *)(from + 3 * column);
+    const four pq = __builtin_shufflevector(p, q, 0, 4, 1, 5), rs = __builtin_shufflevector(r, s, 0, 4, 1, 5);
+    const four pq2 = __builtin_shufflevector(p, q, 2, 6, 3, 7), rs2 = __builtin_shufflevector(r, s, 2, 6, 3, 7);
+    *(four *)to = __builtin_shufflevector(pq, rs, 0, 1, 4, 5);
+    *(four *)(to + width) = __builtin_shufflevector(pq, rs, 2, 3, 6, 7);
+    *(four *)(to + 2 * width) = __builtin_shufflevector(pq2, rs2, 0, 1, 4, 5);
+    *(four *)(to + 3 * width) = __builtin_shufflevector(pq2, rs2, 2, 3, 6, 7);
+}
+
+/* `width` columns of b, a multiple of 16, as a panel. Either the rows or the columns of b have no gaps. Far rows do not
+   come by themselves for the next panel, and of far columns the nearest cache keeps few: each line is read at once. */
 TUNED static void fill_panel(const float *b, Py_ssize_t row, Py_ssize_t column, Py_ssize_t rows, Py_ssize_t width,
                              float *to)
 {
-    Py_ssize_t i = 0;
+    const Py_ssize_t whole = rows - (rows & 3);
     if (column == 1) {
-        for (; i < rows; i++)
+        for (Py_ssize_t i = 0; i < rows; i++) {
+            __builtin_prefetch(b + i * row + width, 0, 2);
             for (Py_ssize_t j = 0; j < width; j += WIDE) STORE(to + i * width + j, LOAD(b + i * row + j));
+        }
         return;
     }
-    for (; i + 4 <= rows; i += 4)
+    for (Py_ssize_t begin = 0, end; begin < whole; begin = end) {
+        end = whole - begin < 16 ? whole : begin + 16;
         for (Py_ssize_t j = 0; j < width; j += 4) {
-            const float *from = b + i * row + j * column;
-            const four p = *(const four *)from, q = *(const four *)(from + column);
-            const four r = *(const four *)(from + 2 * column), s = *(const four *)(from + 3 * column);
-            const four pq = __builtin_shufflevector(p, q, 0, 4, 1, 5), rs = __builtin_shufflevector(r, s, 0, 4, 1, 5);
-            const four pq2 = __builtin_shufflevector(p, q, 2, 6, 3, 7), rs2 = __builtin_shufflevector(r, s, 2, 6, 3, 7);
-            float *place = to + i * width + j;
-            *(four *)place = __builtin_shufflevector(pq, rs, 0, 1, 4, 5);
-            *(four *)(place + width) = __builtin_shufflevector(pq, rs, 2, 3, 6, 7);
-            *(four *)(place + 2 * width) = __builtin_shufflevector(pq2, rs2, 0, 1, 4, 5);
-            *(four *)(place + 3 * width) = __builtin_shufflevector(pq2, rs2, 2, 3, 6, 7);
+            const float *from = b + begin * row + j * column;
+            float *place = to + begin * width + j;
+            for (Py_ssize_t i = begin; i < end; i += 4, from += 4 * row, place += 4 * width)
+                turn_four(from, column, place, width);
         }
-    for (; i < rows; i++)
+    }
+    for (Py_ssize_t i = whole; i < rows; i++)
         for (Py_ssize_t j = 0; j < width; j++) to[i * width + j] = b[i * row + j * column];
 }
 
@@ -144,20 +156,21 @@ typedef float NAME(anywhere) __attribute__((vector_size(4 * WIDTH), aligned(4), 
 #define LOAD(p) ((NAME(lanes))*(const NAME(anywhere) *)(p))
 #define STORE(p, v) (*(NAME(anywhere) *)(p) = (v))
 
-/* ROWS rows of `vectors` vectors of a product, summed over `depth`; `add`ed to what is there, or in its place. */
-TUNED CYGRAD_INLINE void NAME(block)(int vectors, Py_ssize_t depth, const float *a, Py_ssize_t row, Py_ssize_t step,
-                                    const float *b, float *out, Py_ssize_t out_row, int add)
+/* `rows` rows, at most ROWS, of `vectors` vectors of a product, summed over `depth`; `add`ed to what is there, or put
+   in its place. */
+TUNED CYGRAD_INLINE void NAME(block)(int rows, int vectors, Py_ssize_t depth, const float *a, Py_ssize_t row,
+                                    Py_ssize_t step, const float *b, float *out, Py_ssize_t out_row, int add)
 {
     NAME(lanes) sums[ROWS][VECTORS];
-    UNROLLED for (int i = 0; i < ROWS; i++)
+    UNROLLED for (int i = 0; i < rows; i++)
         UNROLLED for (int j = 0; j < vectors; j++) sums[i][j] = (NAME(lanes)){0};
     for (; depth > 0; depth--, a += step, b += vectors * WIDTH)
-        UNROLLED for (int i = 0; i < ROWS; i++)
+        UNROLLED for (int i = 0; i < rows; i++)
             UNROLLED for (int j = 0; j < vectors; j++) sums[i][j] += a[i * row] * LOAD(b + j * WIDTH);
     if (add)
-        UNROLLED for (int i = 0; i < ROWS; i++)
+        UNROLLED for (int i = 0; i < rows; i++)
             UNROLLED for (int j = 0; j < vectors; j++) sums[i][j] += LOAD(out + i * out_row + j * WIDTH);
-    UNROLLED for (int i = 0; i < ROWS; i++)
+    UNROLLED for (int i = 0; i < rows; i++)
         UNROLLED for (int j = 0; j < vectors; j++) STORE(out + i * out_row + j * WIDTH, sums[i][j]);
 }
 
@@ -165,11 +178,16 @@ TUNED static void NAME(multiply)(Py_ssize_t m, Py_ssize_t n, Py_ssize_t depth, c
                                  Py_ssize_t step, const float *b, float *out, Py_ssize_t out_row, int add)
 {
     for (Py_ssize_t j = 0; j < n; j += COLUMNS, b += COLUMNS * depth)
-        for (Py_ssize_t i = 0; i < m; i += ROWS) {
+        for (Py_ssize_t i = 0, rows; i < m; i += rows) {
+            const float *const from = a + i * row;
+            float *const to = out + i * out_row + j;
+            rows = ROWS == 6 && (m - i == 8 || m - i == 4) ? 4 : ROWS;      /* what is left is never 2 */
             if (COLUMNS > 16 && n - j < COLUMNS)
-                NAME(block)(16 / WIDTH, depth, a + i * row, row, step, b, out + i * out_row + j, out_row, add);
+                NAME(block)(ROWS, 16 / WIDTH, depth, from, row, step, b, to, out_row, add);
+            else if (rows == ROWS)
+                NAME(block)(ROWS, VECTORS, depth, from, row, step, b, to, out_row, add);
             else
-                NAME(block)(VECTORS, depth, a + i * row, row, step, b, out + i * out_row + j, out_row, add);
+                NAME(block)(4, VECTORS, depth, from, row, step, b, to, out_row, add);
         }
 }
 

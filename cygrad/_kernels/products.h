@@ -1,8 +1,8 @@
 /* Products of matrices of float and double, behind the loops of NumPy's matmul, which call BLAS.
 
    BLAS takes longer to begin than to multiply small matrices, so these have loops of their own, as have a column and a
-   row, of which nothing is summed. On processors with the longest vectors larger matrices of float have them, too, in
-   tiles (tiles.h). All else goes to BLAS. */
+   row, of which nothing is summed. On processors with AVX2 larger matrices of float have them, too, in tiles (tiles.h).
+   All else goes to BLAS. */
 
 #ifndef REAL                    /* the file includes itself once for each type */
 #ifndef CYGRAD_PRODUCTS_H

@@ -1,6 +1,6 @@
-/* Tiles of products of float32 matrices, where BLAS is an OpenBLAS and the processor has the longest vectors. One that does
-   not know the processor takes the loops of an older one, at half the speed; one that does puts both matrices in order first,
-   where here a panel of the second is all. */
+/* Tiles of products of float32 matrices, where BLAS is an OpenBLAS and the processor has AVX2. An OpenBLAS that does not
+   know a processor with longer vectors takes the loops of an older one, at half the speed; one that does puts both
+   matrices in order first, where here a panel of the second is all. */
 
 #ifndef CYGRAD_TILES_H
 #define CYGRAD_TILES_H
@@ -12,12 +12,13 @@
 #if defined(CYGRAD_VECTORS) && defined(__x86_64__)
 
 enum {
-    PANEL_ROWS = 256,           /* of 32 columns, in the nearest cache while all rows of the other matrix meet them */
+    PANEL_ROWS = 256,           /* of a panel, in the nearest cache while all rows of the other matrix meet them */
     TURNED_ROWS = 512,          /* of so many elements, in the next cache */
     FAR = 1024,                 /* elements between columns */
     OFTEN = 4                   /* panels */
 };
 
+static int can_tile(void) { return HAS_PANELS; }
 static int has_long_vectors(void) { return !!__builtin_cpu_supports("avx512f"); }
 
 /* The rows of a matrix whose columns have no gaps, eight at a time: all their first elements, then the second ones. */
@@ -69,6 +70,7 @@ static void multiply_tile(Py_ssize_t m, Py_ssize_t n, Py_ssize_t depth, const fl
 
 #else
 
+static int can_tile(void) { return 0; }
 static int has_long_vectors(void) { return 0; }
 
 static void multiply_tile(Py_ssize_t m, Py_ssize_t n, Py_ssize_t depth, const float *a, Py_ssize_t a_row,

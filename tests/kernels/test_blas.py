@@ -107,6 +107,15 @@ def test_products_in_tiles(m, n, dtype, rng):
         check(blas.matmul(a, columns[1]), expected, m[-1])
 
 
+@pytest.mark.parametrize("depth", [67, 68, 79, 257])
+def test_every_number_of_rows_and_columns_of_tiles(depth, rng):
+    """Rows are taken by six or four, depth by 4 and 16; sums of small integers are exact."""
+    for m, n in itertools.product(range(8, 64, 8), (16, 32, 48)):
+        a, b = (rng.integers(-8, 9, shape).astype("f") for shape in ((m, depth), (depth, n)))
+        for left, right in itertools.product((a, a.T.copy().T), (b, b.T.copy().T)):
+            np.testing.assert_array_equal(blas.matmul(left, right), product(a, b))
+
+
 @pytest.mark.parametrize(("m", "depth", "n"), [(1035, 300, 150), (2130, 40, 2130), (1024, 257, 128)])
 def test_tiles_of_columns_far_apart(m, depth, n, rng):
     """They are put in order first, some rows at a time."""
