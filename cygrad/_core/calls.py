@@ -145,8 +145,8 @@ def _answer(function, values, names, kind, error):
         return (function(values[0], values[1:given], **call.named),)
     former = call.in_former_order()
     if former is not None:
-        tensors, factors = former
-        return (function(*tensors, **factors, **call.named),)
+        tensors, factors, rest = former
+        return (function(*tensors, **factors, **rest),)
     required = arguments[: code.co_argcount - len(plain.__defaults__ or ())]
     missing = [f'"{name}"' for name in required[given:] if name not in names]
     if missing and not code.co_flags & VARIADIC and title not in IN_PYTHON:
@@ -204,18 +204,23 @@ class Call:
             return None
         found = self.title + text.removeprefix(about[1])
         found = re.sub(r"but (\d+) positional arguments \(and .*\) were", r"but \1 were", found)
+        found = found.replace("multiple values for keyword argument", "multiple values for argument")  # Cython's words
         match = BY_POSITION.search(found)
         if match and match[1] in self.named:
             found = found.replace(match[0], f"argument '{match[1]}'")
         return found
 
     def in_former_order(self):
-        """(tensors, factors by name) of a call with factors before what they multiply, as in early PyTorch, or None.
+        """(tensors, factors by name, other keywords) of a call with factors before what they multiply, or None.
 
-        The program is warned.
+        Early PyTorch had it so; the program is warned. What is multiplied may be given by name.
         """
         multiplied, orders, names = map(str.split, FORMER_ORDERS.get(self.title, ("", "", "")))
-        before, last = self.placed[: -len(multiplied)], self.placed[-len(multiplied) :]
+        by_name = [name for name in multiplied if name in self.named]
+        if by_name != multiplied[len(multiplied) - len(by_name) :] or any(name in self.named for name in names):
+            return None
+        placed = (*self.placed, *(self.named[name] for name in by_name))
+        before, last = placed[: -len(multiplied)], placed[-len(multiplied) :]
         order = "".join("n" if isinstance(value, (int, float, complex)) else "t" for value in before)
         if order not in orders or len(last) > 1 and not all(isinstance(value, Tensor) for value in last):
             return None
@@ -230,7 +235,8 @@ class Call:
         new = ["Tensor input", *tensors, "*", *(f"Number {name} = 1" for name in names)]
         messages.former_order(self.title + "_" * in_place, ", ".join(old + tensors), ", ".join(new))
         factors = [value for value, kind in zip(before, order) if kind == "n"]
-        return (before[order.index("t")], *last), dict(zip(names, factors))
+        rest = {name: value for name, value in self.named.items() if name not in by_name}
+        return (before[order.index("t")], *last), dict(zip(names, factors)), rest
 
     def misfit(self):
         """The text of the error of the first argument that is of another kind than all of its name, or None."""

@@ -1,5 +1,6 @@
 """Elementwise ops: what is special about each, beyond the generic tests."""
 
+import inspect
 import math
 import operator
 import re
@@ -325,6 +326,10 @@ def test_order_of_arguments_of_early_pytorch():
         (lambda: torch.add(x, 2, y), [21, 42]),
         (lambda: x.clone().sub_(0.5, y), [-4, -8]),
         (lambda: torch.addcmul(x, 2, x, y), [21, 82]),
+        (lambda: torch.add(x, 2, other=y), [21, 42]),
+        (lambda: x.clone().sub_(0.5, other=y), [-4, -8]),
+        (lambda: torch.addcmul(x, 2, x, tensor2=y), [21, 82]),
+        (lambda: torch.addcmul(x, 2, tensor2=y, tensor1=x), [21, 82]),
         (lambda: x.clone().addcdiv_(-1, y, x), [-9, -8]),
     ):
         with pytest.warns(UserWarning, match="^This overload of .* is deprecated:\n"):
@@ -342,6 +347,9 @@ def test_order_of_arguments_of_early_pytorch():
         x.add_(x, 2)
     with pytest.raises(TypeError, match=r"^addcmul\(\) takes 3 positional arguments but 4 were given"):
         torch.addcmul(x, x, x, 2)
+    for call in (lambda: torch.add(x, x, other=x), lambda: torch.add(x, 2, other=x, alpha=3)):
+        with pytest.raises(TypeError, match=r"^add\(\) got multiple values for argument 'other'"):
+            call()
 
 
 @pytest.mark.parametrize(
@@ -357,7 +365,11 @@ def test_order_of_arguments_of_early_pytorch():
 def test_factors_before_products_as_in_early_pytorch(name, shapes, product):
     base, a, c = (torch.full(shape, 2.0, requires_grad=True) for shape in shapes)
     function, method, in_place = getattr(torch, name), getattr(base, name), getattr(base * 1, name + "_")
+    names = inspect.signature(function).parameters
+    first, second = [given for given in names if given not in ("input", "beta", "alpha", "out")]
     for call, expected in (
+        (lambda: function(3, base, **{second: c, first: a}), 6 + product),
+        (lambda: method(3, 5, a, **{second: c}), 6 + 5 * product),
         (lambda: function(3, base, a, c), 6 + product),
         (lambda: function(3, base, 5, a, c), 6 + 5 * product),
         (lambda: method(3, a, c), 6 + product),
@@ -369,7 +381,12 @@ def test_factors_before_products_as_in_early_pytorch(name, shapes, product):
         assert result.unique().tolist() == [expected] and caught[0].filename == __file__
     (grad,) = torch.autograd.grad(result.sum(), base)
     assert grad.unique().tolist() == [0.5]
-    for wrong in (lambda: function(base, 2, a, c), lambda: function(2, base, a, 3), lambda: function(2, 3, base, a, c)):
+    for wrong in (
+        lambda: function(base, 2, **{first: a, second: c}),
+        lambda: function(base, 2, a, c),
+        lambda: function(2, base, a, 3),
+        lambda: function(2, 3, base, a, c),
+    ):
         with pytest.raises(TypeError, match=rf"^{name}\(\) "):
             wrong()
 
