@@ -3,13 +3,11 @@
 import numpy as np
 
 from cygrad._kernels.arrays import copy_array
-from cygrad._kernels.elementary import arctan2
+from cygrad._kernels.elementary import COS, MULTIPLY, SIN, arctan2
 from cygrad._kernels.gpu.library import as_array, is_array
-from cygrad._kernels.loops import Ufunc
 from cygrad._kernels.strided import restride
 
 _REAL = {np.dtype(np.complex64): np.dtype(np.float32), np.dtype(np.complex128): np.dtype(np.float64)}
-_COS, _SIN, _MULTIPLY = Ufunc(np.cos), Ufunc(np.sin), Ufunc(np.multiply)
 _COMPLEX: dict = {real: of_parts for of_parts, real in _REAL.items()}
 
 
@@ -63,8 +61,8 @@ def _blank(real, imag):
 def polar(size, angle):
     """A complex array of these sizes and angles, with broadcasting."""
     if type(size) is type(angle) is np.ndarray:
-        result, part = _blank(size, angle), _COS(angle)
-        _MULTIPLY(size, part, out=result.real)
-        _MULTIPLY(size, _SIN(angle, out=part), out=result.imag)
+        result, part = _blank(size, angle), COS(angle)
+        MULTIPLY(size, part, out=result.real)
+        MULTIPLY(size, SIN(angle, out=part), out=result.imag)
         return result
     return joined(size * np.cos(angle), size * np.sin(angle))

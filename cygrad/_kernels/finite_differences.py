@@ -4,12 +4,11 @@ import numpy as np
 
 from cygrad._kernels.along import cumsum_within
 from cygrad._kernels.arrays import new_array
-from cygrad._kernels.loops import Ufunc
+from cygrad._kernels.elementary import ADD, DIVIDE, MULTIPLY, SUBTRACT
 from cygrad._kernels.reduce import sum as sum_of_array
 from cygrad._kernels.stacks import cut, parts_of
 
-COMBINE = {1: Ufunc(np.add), -1: Ufunc(np.subtract)}
-MULTIPLY, DIVIDE = Ufunc(np.multiply), Ufunc(np.divide)
+COMBINE = {1: ADD, -1: SUBTRACT}
 
 
 def _shifted(a, axis, apart):

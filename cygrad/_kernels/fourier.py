@@ -15,12 +15,11 @@ import numpy as np
 from cygrad._kernels import blocks
 from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.dispatch import dispatching
+from cygrad._kernels.elementary import MULTIPLY
 from cygrad._kernels.gpu.library import module_of
-from cygrad._kernels.loops import Ufunc
 from cygrad._kernels.stacks import cut, parts_of
 
 SCALED_BACK = {"backward": "forward", "forward": "backward", "ortho": "ortho"}  # the scale of the adjoint
-_MULTIPLY = Ufunc(np.multiply)
 FEW = 1 << 12  # real numbers, of which all frequencies are found sooner than half of them and their mirror image
 loops: Any = getattr(np.fft, "_pocketfft_umath", None)
 
@@ -139,7 +138,7 @@ def windowed_r2c(sections, window, norm):
     factor = _factor(norm, True, length, sections.dtype)
     out = np.empty(_resized(sections.shape, dim, length // 2 + 1), _complex(sections.dtype))
     for index in _beside(sections, (dim,)):
-        _rfft(_MULTIPLY(sections[index], window), dim, factor, out[index])
+        _rfft(MULTIPLY(sections[index], window), dim, factor, out[index])
     return out
 
 

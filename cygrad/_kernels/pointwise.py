@@ -6,20 +6,19 @@ import numpy as np
 
 from cygrad._kernels import blocks
 from cygrad._kernels.by_numpy import silent
+from cygrad._kernels.elementary import EXP2, LOG10
 from cygrad._kernels.elementwise import where as select
 from cygrad._kernels.fused import fused
 from cygrad._kernels.gpu.library import as_array, is_array
-from cygrad._kernels.loops import Ufunc
 
-_POWER_OF_2, _LOG10 = Ufunc(np.exp2), Ufunc(np.log10)
-_IS_LOG10_EXACT = bool(_LOG10(np.array([100], np.float32)) == 2)
+_IS_LOG10_EXACT = bool(LOG10(np.array([100], np.float32)) == 2)
 
 
 @silent
 def exp2(a):
     """2 to the power a; NumPy's function does not know complex numbers."""
     if type(a) is np.ndarray and a.dtype.kind == "f":
-        return _POWER_OF_2(a)
+        return EXP2(a)
     return as_array(np.exp(a * math.log(2)) if a.dtype.kind == "c" else np.exp2(a))
 
 
@@ -45,7 +44,7 @@ def log10(a):
     """Logarithm to base 10; NumPy's loop for float32, where it has no better one, gives 2.0000002 for 100."""
     if a.dtype == np.float32 and not _IS_LOG10_EXACT:
         return np.log10(a, out=np.empty_like(a), dtype=np.float64, casting="same_kind")
-    return _LOG10(a) if type(a) is np.ndarray and a.dtype.kind == "f" else as_array(np.log10(a))
+    return LOG10(a) if type(a) is np.ndarray and a.dtype.kind == "f" else as_array(np.log10(a))
 
 
 def where(condition, a, b):

@@ -9,10 +9,8 @@ import numpy as np
 
 from cygrad._kernels import blocks
 from cygrad._kernels.arrays import new_array
-from cygrad._kernels.loops import Ufunc
+from cygrad._kernels.elementary import MULTIPLY
 from cygrad._kernels.reduce import sum as sum_of_array
-
-_MULTIPLY = Ufunc(np.multiply)
 
 
 def over_stacks(*dims):
@@ -162,7 +160,7 @@ def sum_of_products(a, b, axes):
     if not isinstance(a, np.ndarray):
         return sum_of_array(a * b, axes, True)
     if a.size <= 4 * blocks.SIZE:
-        return sum_of_array(_MULTIPLY(a, b), axes, True)
+        return sum_of_array(MULTIPLY(a, b), axes, True)
     across = blocks.axis_to_cut(a.shape, a.size // blocks.SIZE)
     step = max(1, a.shape[across] * blocks.SIZE // a.size)
     sums, products = [], new_array((0,), a.dtype.num)
@@ -170,7 +168,7 @@ def sum_of_products(a, b, axes):
         x, y = (cut(array, slice(start, start + step), across) for array in (a, b))
         if products.shape != x.shape:
             products = new_array(x.shape, a.dtype.num)
-        sums.append(sum_of_array(_MULTIPLY(x, y, out=products), axes, True))
+        sums.append(sum_of_array(MULTIPLY(x, y, out=products), axes, True))
     found = np.concatenate(sums, across)
     return sum_of_array(found, (across,), True) if across in axes else found
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from cygrad._core.batches import NoBatchingRule
 from cygrad._core.opdef import ELEMENTWISE, VIEW, registry
+from cygrad._core.out_types import name_of
 from cygrad._core.record import apply1, apply2, apply_n, result_type
 from cygrad._core.tensor import Tensor
 from cygrad._ops.copying import copy
@@ -106,7 +107,7 @@ def _as_tuple(found):
 
 def _rule_of(op):
     """The name and the rule of a row; of a variant, which has no place in the registry, those of its op."""
-    key = next((name for name, row in registry.items() if row is op), op.name)
+    key = name_of(op)
     found = RULES.get(key)
     for names, function in ((SHIFTED, shifted), (LEADING, leading), (MERGED, merged)):
         if found is None and key in names:

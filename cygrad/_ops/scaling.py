@@ -8,7 +8,7 @@ from cygrad._core.opdef import ELSEWHERE, IN0, PRIVATE, declare, publish
 from cygrad._core.record import record_n
 from cygrad._core.tensor import Tensor
 from cygrad._kernels import normalizing as kernels
-from cygrad._kernels.loops import Ufunc
+from cygrad._kernels.elementary import DIVIDE
 from cygrad._ops.arguments import is_integer, require, wrap_dim
 from cygrad._ops.arithmetic import add, div, mul, sub
 from cygrad._ops.arithmetic import pow as power
@@ -77,7 +77,6 @@ def unit_rule(n, g):
     return div(grad, divisor, out=reused(grad))
 
 
-_DIVIDE = Ufunc(np.divide)
 UNIT = declare(
     "unit", unit_rule, saves=IN0, flags=PRIVATE, node="DivBackward0", inputs="self", attributes="dim eps is_bounded"
 )
@@ -88,7 +87,7 @@ def unit(input, dim, eps, is_bounded):
     x = array_of(input)
     norm = norm_array(x, 2.0, (dim,), True)
     divisor = np.maximum(norm, x.dtype.type(eps), out=norm)
-    array = _DIVIDE(x, divisor) if isinstance(x, np.ndarray) else x / divisor
+    array = DIVIDE(x, divisor) if isinstance(x, np.ndarray) else x / divisor
     return record_n(UNIT, array, (input,), (dim, eps, is_bounded))
 
 
