@@ -14,18 +14,19 @@ from cygrad._core.opdef import registry
 # `out` has just the type of the result, or a RuntimeError of this text is raised
 SAME = {
     "Expected out tensor to have dtype {result_c}, but got {out_c} instead": """
-        addmm addmv alias_copy aminmax argmax argmin as_strided_copy baddbmm bmm detach_copy diag diagonal_copy
-        expand_copy frobenius_norm gather index_add index_copy index_reduce isin linalg_cholesky_ex linalg_cross
-        linalg_eigh linalg_eigvalsh linalg_inv_ex linalg_ldl_factor linalg_ldl_factor_ex linalg_ldl_solve linalg_lu
-        linalg_lu_factor linalg_lu_factor_ex linalg_lu_solve linalg_qr linalg_slogdet linalg_solve_ex linalg_svd
-        linalg_svdvals linalg_vector_norm log_softmax lu_solve lu_unpack matmul max.dim mean.dtype min.dim mm
-        permute_copy prod prod.dim_int renorm scatter scatter.value scatter_add scatter_reduce scatter_reduce.sum
-        select_copy slice_copy slice_scatter slogdet softmax sort sort.stable split_with_sizes_copy squeeze_copy sum
-        sum.dim svd:1 t_copy take_along_dim topk transpose_copy triangular_solve tril triu unbind_copy unfold_copy
-        unsqueeze_copy view_as_complex_copy view_as_real_copy view_copy""",
+        addmm addmv alias_copy aminmax argmax argmin as_strided_copy baddbmm bmm detach_copy diag diag.vector
+        diagonal_copy expand_copy frobenius_norm gather index_add index_copy index_reduce isin
+        linalg_cholesky_ex linalg_cross linalg_eigh linalg_eigvalsh linalg_inv_ex linalg_ldl_factor
+        linalg_ldl_factor_ex linalg_ldl_solve linalg_lu linalg_lu_factor linalg_lu_factor_ex linalg_lu_solve
+        linalg_qr linalg_slogdet linalg_solve_ex linalg_svd linalg_svdvals linalg_vector_norm log_softmax
+        lu_solve lu_unpack matmul max.dim mean.dtype min.dim mm permute_copy prod prod.dim_int renorm scatter
+        scatter.value scatter_add scatter_reduce scatter_reduce.sum select_copy slice_copy slice_scatter slogdet
+        softmax sort sort.stable split_with_sizes_copy squeeze_copy sum sum.dim svd:1 t_copy take_along_dim topk
+        transpose_copy triangular_solve tril triu unbind_copy unfold_copy unsqueeze_copy view_as_complex_copy
+        view_as_real_copy view_copy""",
     "Found dtype {out} but expected {result}": """abs bitwise_not ceil clamp clamp_max clamp_min conj_physical
         floor frac hardshrink neg round round.decimals sgn sign softshrink trunc""",
-    "expected scalar_type {result} but found {out}": "cummax cummin logcumsumexp",
+    "expected scalar_type {result} but found {out}": "cummax cummin diff logcumsumexp",
     "expected scalar type {result} but found {out}": "linalg_solve_triangular",
     "expected scalar type '{result}' but got '{out}' for values output": "mode",
     "expected scalar type '{result}' but got '{out}' for indices output": "mode:1",
@@ -61,7 +62,8 @@ SAME = {
     "torch.frexp() expects mantissa to have dtype {result_c} but got {out_c}": "frexp",
     "torch.frexp() expects exponent to have int dtype but got {out_c}": "frexp:1",
 }
-# The result can be converted to the type of `out`, or a RuntimeError of this text, not the usual one, is raised
+# The result can be converted to the type of `out`, or a RuntimeError of this text, not the usual one, is raised; rows
+# that stand above, too, then want the same type
 CASTABLE = {
     "{title}: Expected result to be safely castable from {result} dtype, but got result with dtype {out}": """cholesky
         cholesky_inverse cholesky_solve matrix_power""",
@@ -92,7 +94,7 @@ CASTABLE = {
         )
     },
     "ldexp can't be cast to the desired output type {out}": "ldexp",
-    "diag: result type {result} can't be cast to the desired out= type {out}": "diag",
+    "diag: result type {result} can't be cast to the desired out= type {out}": "diag.vector",
     "mean.dtype_out(): input types can't be cast to the desired output type {out}": "mean",
     "logsumexp(): Expected floating point type for result tensor, but got: {out}": "logsumexp",
     "Expected canCast( typeMetaToScalarType(self.dtype()), typeMetaToScalarType(out.dtype())) to be true, but got "
@@ -121,9 +123,10 @@ def _wording(name, place, result, out):
     if name in ("all", "any"):
         return None if out.name == "uint8" else TRUTH
     nth = f"{name}:{place}"
-    if nth in same or name in same:
-        return same.get(nth) or same[name]
-    return None if can_cast(result, out) else castable.get(nth) or castable.get(name, CAST)
+    wanted = same.get(nth) or same.get(name)
+    if can_cast(result, out):
+        return wanted
+    return castable.get(nth) or castable.get(name) or wanted or CAST
 
 
 def check(name, place, result, out):

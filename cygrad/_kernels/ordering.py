@@ -270,7 +270,7 @@ def _places(n, dtype):
 
 
 def median_of_all(a):
-    """The lower median of all elements; nan if one is nan, or there are none."""
+    """The lower median of all elements; nan if one is nan, or there are none; of no integers `of_no_numbers`."""
     return _middle_of_all(a.reshape(-1), False)
 
 
@@ -279,13 +279,17 @@ def nanmedian_of_all(a):
     return _middle_of_all(a.reshape(-1), True)
 
 
+def of_no_numbers(dtype):
+    """What PyTorch has as the median of no integers: a nan, as processors convert it."""
+    return np.iinfo(dtype).min if dtype.itemsize >= 4 else 0
+
+
 def _middle_of_all(flat, ignore_nan):
     from cygrad._kernels.ranks import count_of_numbers, value_of_rank  # which imports this module
 
-    is_float = flat.dtype.kind == "f"
     count = count_of_numbers(flat) if _has_nan(flat) else flat.size
     if not count or (count < flat.size and not ignore_nan):
-        return np.asarray(np.nan if is_float else np.iinfo(flat.dtype).min, flat.dtype)
+        return np.asarray(np.nan if flat.dtype.kind == "f" else of_no_numbers(flat.dtype), flat.dtype)
     place = (count - 1) // 2
     if flat.size > 16 * blocks.SIZE:
         return np.asarray(value_of_rank(flat, place, count))

@@ -129,7 +129,7 @@ def diag(input, diagonal=0, *, out=None):
         raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {t.ndim}D")
     where = (offset, 0, 1)
     if t.ndim == 1:
-        return apply1_args(DIAG_EMBED, t, where, out)
+        return apply1_args(DIAG_EMBED if out is None else DIAG_VECTOR_OUT, t, where, out)
     array = array_of(t)
     if out is None:
         return record_n(DIAGONAL_COPY, copy(kernels.diagonal(array, *where)), (t,), (array.shape, *where))
@@ -137,6 +137,7 @@ def diag(input, diagonal=0, *, out=None):
 
 
 DIAGONAL_OUT = variant(DIAGONAL, "DiagonalBackward0_copy", name="diag")
+DIAG_VECTOR_OUT = variant(DIAG_EMBED, "DiagEmbedBackward0", name="diag.vector")
 
 
 def diagflat(input, offset=0):

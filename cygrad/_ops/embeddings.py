@@ -285,6 +285,10 @@ def embedding_bag_of_package(
     w, i = require(weight, "embedding_bag", "weight"), require(indices, "embedding_bag", "indices", 2)
     o = require(offsets, "embedding_bag", "offsets", 3)
     check_unbatched("embedding_bag", i, o)
+    if include_last_offset and not o.numel():
+        raise RuntimeError("include_last_offset: number of offset should be at least 1")
+    if not o.numel() and i.ndim == 1:  # no bags: no integer is in one
+        i, per_sample_weights = i[:0], per_sample_weights if per_sample_weights is None else per_sample_weights[:0]
     _check_indices(i, "embedding_bag")
     _check_indices(o, "embedding_bag")
     if mode not in MODES.values():

@@ -254,7 +254,7 @@ def _evenly_spaced(library, low, high, count, dtype):
     if count == 0:
         return array.astype(dtype, copy=False)
     low, high = compute.type(low), compute.type(high)
-    step = (high - low) / compute.type(max(count - 1, 1))
+    step = (high - low) / compute.type(count - 1) if count > 1 else compute.type(0)
     half = max(count // 2, 1)
     steps = library.arange(max(half, count - half)).astype(compute)
     steps *= step

@@ -334,7 +334,7 @@ def diff(input, n=1, dim=-1, prepend=None, append=None, *, out=None):
             result = linear_steps(of_neighbours, kernels.of_neighbours, kernels.to_neighbours, result, args, DIFFERENCE)
         else:
             result = of_neighbours(result, dim, difference)
-    return given("sub", result, out)
+    return given("sub" if n else "diff", result, out)
 
 
 def _check_part(part, t, dim):

@@ -277,6 +277,15 @@ def _margins(scores, labels):
     return [sum(max(0, 1 - x[i] + x[j]) for i in own for j in range(len(x)) if j not in own) for x, own in rows]
 
 
+def test_gradients_of_no_bags():
+    table, weights = torch.ones(4, 3, requires_grad=True), torch.ones(2, requires_grad=True)
+    none = torch.tensor([], dtype=torch.int64)
+    F.embedding_bag(torch.tensor([1, 2]), table, none, mode="sum", per_sample_weights=weights).sum().backward()
+    assert not table.grad.any() and weights.grad.tolist() == [0, 0]
+    for mode in ("mean", "max"):
+        assert F.embedding_bag(torch.tensor([1, 2]), table, none, mode=mode).shape == (0, 3)
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
 @pytest.mark.parametrize("label", [-2, 3, -(2**63), 2**63 - 1])
 def test_labels_out_of_range_behind_the_last(label, dtype):

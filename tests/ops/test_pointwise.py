@@ -382,7 +382,6 @@ def test_factors_before_products_as_in_early_pytorch(name, shapes, product):
     (grad,) = torch.autograd.grad(result.sum(), base)
     assert grad.unique().tolist() == [0.5]
     for wrong in (
-        lambda: function(base, 2, **{first: a, second: c}),
         lambda: function(base, 2, a, c),
         lambda: function(2, base, a, 3),
         lambda: function(2, 3, base, a, c),

@@ -7,7 +7,7 @@ from cygrad._kernels.gpu.library import cupy, dense
 from cygrad._kernels.gpu.positions import argmax
 from cygrad._kernels.gpu.programs import FLOATS, Program
 from cygrad._kernels.gpu.scans import running
-from cygrad._kernels.ordering import one
+from cygrad._kernels.ordering import of_no_numbers, one
 
 _LONG, _PART = 1024, 8  # rows from that length on are not sorted whole for a part of them
 # A block for each row finds the k-th element by 8 bits of its rank after the other, then takes, each in order, what
@@ -151,7 +151,7 @@ def most_frequent(a, axis):
 def median_of_all(a):
     """The lower median of all elements; nan if one is nan, or there are none."""
     if not a.size:
-        return cupy().full((), np.nan if a.dtype.kind == "f" else np.iinfo(a.dtype).min, a.dtype)
+        return cupy().full((), np.nan if a.dtype.kind == "f" else of_no_numbers(a.dtype), a.dtype)
     ordered = cupy().sort(to_sort(a.reshape(-1)))
     middle = ordered[(a.size - 1) // 2]
     return cupy().where(ordered[-1] != ordered[-1], ordered[-1], middle)  # a nan stands last
