@@ -10,7 +10,7 @@ import numpy as np
 from cygrad._core.opdef cimport ELEMENTWISE, OpDef
 from cygrad._core.tensor cimport Tensor
 from cygrad._kernels import blocks, gpu
-from cygrad._kernels.arrays cimport is_on_cpu
+from cygrad._kernels.arrays cimport is_on_cpu, order_in_memory
 from cygrad._kernels.pool cimport call_kernel
 
 
@@ -26,8 +26,17 @@ cdef inline bint is_half(ndarray array) noexcept:
 
 cdef object run_kernel(OpDef op, tuple arrays, tuple args, Tensor out=None):
     """The result of a kernel; of an elementwise one in Python, blocks of a large one, which `write_into` may compute."""
+    cdef tuple axes
     if gpu_is_among(arrays):
         return gpu.run(op.kernel, arrays, args)
+    if out is None and op.flags & ELEMENTWISE and len(arrays) > 1:
+        axes = order_in_memory(arrays)
+        if axes is not None:        # a kernel makes rows: so those are what lies together in the operands
+            return out_of_order(run_here(op, in_order(arrays, axes), args, None), axes)
+    return run_here(op, arrays, args, out)
+
+
+cdef object run_here(OpDef op, tuple arrays, tuple args, Tensor out):
     if op.flags & ELEMENTWISE and (out is not None or type(op.kernel) is FunctionType):     # compiled: few passes
         for array in arrays:
             if type(array) is ndarray and PyArray_SIZE(<ndarray>array) > blocks.SIZE:
@@ -35,6 +44,19 @@ cdef object run_kernel(OpDef op, tuple arrays, tuple args, Tensor out=None):
                     return blocks.pending(partial(run_block, op, args), arrays)
                 return call_kernel(partial(run_blocks, op, args), arrays, ())
     return run_whole(op, arrays, args)
+
+
+cdef tuple in_order(tuple arrays, tuple axes):
+    """Arrays that broadcast, with the axes of their result in this order."""
+    ndim = len(axes)
+    return tuple([a[(None,) * (ndim - a.ndim)].transpose(axes) if a.ndim else a for a in arrays])
+
+
+cdef object out_of_order(object found, tuple axes):
+    """An array, or a tuple of some, with the axes at the places from which they were brought in order."""
+    if type(found) is tuple:
+        return tuple([out_of_order(a, axes) for a in found])
+    return found.transpose(np.argsort(axes))
 
 
 cdef bint gpu_is_among(tuple arrays) noexcept:

@@ -89,6 +89,7 @@ cdef cnp.ndarray empty_like(cnp.ndarray a)      # laid out like such a block
 
 # Write the elements of `a`, converted if need be, into `out`, to whose shape it broadcasts.
 cpdef int copy_array(cnp.ndarray out, cnp.ndarray a) except -1
+cpdef tuple order_in_memory(tuple arrays)
 cpdef int fill(cnp.ndarray out, object value) except -1     # with a number
 
 # `a` itself if it has that type already, else a new array in the memory order of `a`.

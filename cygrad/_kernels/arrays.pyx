@@ -263,6 +263,28 @@ cpdef int copy_array(cnp.ndarray out, cnp.ndarray a) except -1:
     return 0
 
 
+cpdef tuple order_in_memory(tuple arrays):
+    """The axes of what up to three arrays give by element, by falling steps in memory; None if that is their order."""
+    cdef Walk walk
+    cdef Operand[3] operands
+    cdef int[MAXDIMS] order
+    cdef int i, count = 0
+    cdef bint is_dense = True
+    for array in arrays:
+        if count == 3 or not PyArray_CheckExact(array):
+            return None
+        is_dense = is_dense and cnp.PyArray_IS_C_CONTIGUOUS(array)
+        operands[count] = operand(array)
+        count += 1
+    if is_dense:
+        return None
+    join(&walk, count, operands)
+    walk.count = count
+    if not memory_order(&walk, order):
+        return None
+    return tuple([walk.ndim - 1 - order[i] for i in range(walk.ndim - 1, -1, -1)])
+
+
 cpdef int fill(cnp.ndarray out, object value) except -1:
     """Write a number, or an array of one, which the type can hold, into all of `out`."""
     cdef cnp.ndarray one

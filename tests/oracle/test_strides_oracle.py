@@ -1,6 +1,7 @@
 """How results lie in memory where operands do not lie in the order of their indices."""
 
 import itertools
+import operator
 
 import numpy as np
 import pytest
@@ -85,7 +86,11 @@ def mixed(library):
     yield library.ones(3, 1)
 
 
-@pytest.mark.parametrize("name", ["where", "add", "atan2", "maximum", "lt", "clamp", "masked_fill"])
+TWO = "add atan2 clamp heaviside isclose logaddexp lt maximum special.xlog1py special.zeta xlogy".split()
+THREE = "addcdiv addcmul lerp where masked_fill".split()
+
+
+@pytest.mark.parametrize("name", TWO + THREE)
 def test_of_operands_that_lie_differently(name):
     """The first that has an order decides."""
 
@@ -96,8 +101,9 @@ def test_of_operands_that_lie_differently(name):
                 "where": [(x > 2, y, rows), (x > 2, rows, y), (rows > 2, x, y), (x > 2, y, 1.0), (rows > 2, 1.0, y)],
                 "masked_fill": [(x, y > 2, 1.0)],
             }
-            for call in calls.get(name, [(x, y)]):
-                result = getattr(library, name)(*call)
+            of_three = [(x, y, rows), (x, rows, y), (rows, x, y), (x, y, library.ones(4)), (x, library.ones(3, 1), y)]
+            for call in calls.get(name, of_three if name in THREE else [(x, y)]):
+                result = operator.attrgetter(name)(library)(*call)
                 yield [step for step, n in zip(result.stride(), result.shape) if n != 1]
 
     assert list(program(cygrad)) == list(program(torch))
