@@ -10,11 +10,17 @@ from typing import Any
 
 import numpy as np
 
+import cygrad._kernels.native as native
+from cygrad._kernels.arrays import dense, new_array, zeros
 from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.dispatch import dispatching
 from cygrad._kernels.gpu.library import beside
 from cygrad._kernels.scatter import add_rows
 
+SAMPLE, SAMPLE_GRADIENT = 39, 40  # as in native.h
+MOST_POINTS = 64  # as in sampling.h
+PIECE = 1 << 13  # results that one thread works on
+PADDINGS = ("zeros", "border", "reflection")  # as in sampling.h, as is the order of modes below
 CUBIC = -0.75
 
 
@@ -135,9 +141,49 @@ def neighbourhoods(grid, sizes, mode, padding, align_corners):
     return np.stack(lines, 1).astype(grid.dtype, copy=False), np.stack(places, 1), np.stack(inside, 1)
 
 
-@silent
+def _numbers(x, grid, mode, padding, align_corners):
+    """What loops take of them; None where there is none: of other types, and of larger planes."""
+    count, points, dims = math.prod(x.shape[2:]), math.prod(grid.shape[1:-1]), grid.shape[-1]
+    fits = type(x) is type(grid) is np.ndarray and x.dtype == grid.dtype and native.has_loops(x) and count < 1 << 31
+    if not fits or not x.size or not grid.size:
+        return None
+    if len(x) != len(grid) or x.ndim != dims + 2 or dims > 3 or mode == "bicubic" and dims > 2:
+        raise ValueError(f"images of shape {x.shape} at a grid of shape {grid.shape}")
+    how = list(WEIGHTS).index(mode), PADDINGS.index(padding), align_corners
+    return *how, dims, x.shape[1], points, count, *x.shape[2:]
+
+
 def sample(x, grid, mode, padding, align_corners):
     """The images at the points of the grid."""
+    numbers = _numbers(x, grid, mode, padding, align_corners)
+    if numbers is None:
+        return _sample_by_numpy(x, grid, mode, padding, align_corners)
+    out = new_array((*x.shape[:2], *grid.shape[1:-1]), x.dtype.num)
+    items = len(x) * -(-numbers[5] // MOST_POINTS)
+    native.run(SAMPLE, (dense(x), dense(grid), out), numbers, 0, items, max(1, PIECE // (MOST_POINTS * x.shape[1])))
+    return out
+
+
+def sample_gradient(g, x, grid, shape, how, wanted):
+    """(gradient of images of that shape, gradient of the grid), or None where it is not wanted; None without a loop.
+
+    `x` may be None if only the first is wanted.
+    """
+    like = np.broadcast_to(g.dtype.type(0), shape) if x is None and type(g) is np.ndarray else x
+    numbers = None if like is None else _numbers(like, grid, *how)
+    if numbers is None or type(g) is not np.ndarray or g.dtype != grid.dtype:
+        return None
+    if like.shape != shape or g.size != len(grid) * numbers[4] * numbers[5]:
+        raise ValueError(f"a gradient of shape {g.shape} for images of shape {like.shape}")
+    grad_x = zeros(shape, g.dtype.num) if wanted[0] else None
+    grad_grid = new_array(grid.shape, g.dtype.num) if wanted[1] else None
+    given = dense(g), dense(grid), None if x is None else dense(x), grad_x, grad_grid
+    native.run(SAMPLE_GRADIENT, given, numbers, 0, len(grid), 1)
+    return grad_x, grad_grid
+
+
+@silent
+def _sample_by_numpy(x, grid, mode, padding, align_corners):
     sizes = x.shape[2:]
     points = axes(grid, sizes, mode, padding, align_corners)
     weights = [[weight and weight(axis.share) for _, weight, _ in WEIGHTS[mode]] for axis in points]

@@ -57,6 +57,7 @@ static void multiply(const native_call *c, void *a, void *b, void *out, Py_ssize
 #include "places.h"
 #include "distances.h"
 #include "resampling.h"
+#include "sampling.h"
 #include "tables.h"
 
 enum {
@@ -66,7 +67,7 @@ enum {
     WINOGRAD_FILTERS, WINOGRAD_RESULTS, WINOGRAD_SUMS, PATCHWISE_RESULTS, PATCHWISE_IMAGES, PATCHWISE_SUMS,
     FUSED, GATHER, FIRSTS, GATED, TAKE, RUNNING_EXTREMA,
     SCATTER, TRIANGLE, NONZERO, COUNT_NONZERO, UNIFORM, DISTANCES, RESAMPLE, TABLED, FOLLOW,
-    RESAMPLE_PLANES, LABEL_MARGINS, COMPRESS, LOOPS
+    RESAMPLE_PLANES, LABEL_MARGINS, COMPRESS, SAMPLE, SAMPLE_GRADIENT, LOOPS
 };
 
 static const native_part native_parts[LOOPS] = {
@@ -82,7 +83,7 @@ static const native_part native_parts[LOOPS] = {
 #endif
     fused_part, gather_part, firsts_part, gated_part, take_part, running_extrema_part,
     scatter_part, triangle_part, nonzero_part, count_nonzero_part, uniform_part, distances_part, resample_part,
-    tabled_part, follow_part, resample_planes_part, label_margins_part, compress_part,
+    tabled_part, follow_part, resample_planes_part, label_margins_part, compress_part, sample_part, sample_gradient_part,
 };
 
 /* Whether the compiler could make a loop, and the processor can run it. */

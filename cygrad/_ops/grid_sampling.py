@@ -7,9 +7,11 @@ import numpy as np
 
 from cygrad._core import messages
 from cygrad._core.access import array_of, tensor_of
+from cygrad._core.gradients_in_blocks import NO_GRAD
 from cygrad._core.opdef import FUNCTION_ONLY, IN0, IN1, LINEAR, NONDIFF, PRIVATE, declare, publish
 from cygrad._core.record import apply1_args, apply_n, record_outputs
 from cygrad._core.sites import warn
+from cygrad._core.state import get_modes
 from cygrad._kernels import grids as kernels
 from cygrad._kernels.by_numpy import silent
 from cygrad._ops.arguments import integers, require
@@ -23,7 +25,7 @@ from cygrad._ops.selection import where
 from cygrad._ops.views import reshape, transpose, unsqueeze
 
 MODES = ("bilinear", "nearest", "bicubic")
-PADDINGS = ("zeros", "border", "reflection")
+PADDINGS = kernels.PADDINGS
 
 # -- columns --
 
@@ -74,14 +76,18 @@ def grid_neighbourhoods(grid, *how):
 def grid_rule(n, g):
     """By the corners around each point: their weights depend on the grid, through the share of the way between them."""
     shape, mode, padding, align_corners = n.args
-    grid = n.saved(1)
+    x, grid = n.saved(0) if n.needs(1) else None, n.saved(1)
+    if get_modes() & NO_GRAD:
+        found = _by_loop(n, g, x, grid)
+        if found is not None:
+            return found
     sizes, dims = shape[2:], len(shape) - 2
     flat = reshape(grid, (shape[0], math.prod(grid.shape[1:-1]), dims))
     lines, places, inside = grid_neighbourhoods(grid, sizes, mode, padding, align_corners)
     g = reshape(g, (shape[0], shape[1], flat.shape[1]))
     weights, slopes = weights_of(lines, flat, mode)
     count = math.prod(sizes)
-    x = reshape(n.saved(0), (shape[0], shape[1], count)) if n.needs(1) and mode != "nearest" else None
+    x = None if x is None or mode == "nearest" else reshape(x, (shape[0], shape[1], count))
     grad_x, grad_shares = None, [None] * dims
     for i, taps in enumerate(itertools.product(range(len(kernels.WEIGHTS[mode])), repeat=dims)):
         chosen = [weights[d][tap] for d, tap in enumerate(taps)]
@@ -103,6 +109,14 @@ def grid_rule(n, g):
             parts = [mul(grad_shares[dims - 1 - i], select(lines, 1, 2 * i)) for i in range(dims)]
             grad_grid = reshape(stack(parts, -1), tuple(grid.shape))
     return None if grad_x is None else reshape(grad_x, shape), grad_grid
+
+
+def _by_loop(n, g, x, grid):
+    """The gradients by one loop, in a backward pass that is not recorded; None where there is none."""
+    shape, *how = n.args
+    image = None if x is None else array_of(x)
+    found = kernels.sample_gradient(array_of(g), image, array_of(grid), shape, how, (n.needs(0), n.needs(1)))
+    return None if found is None else tuple(None if array is None else tensor_of(array) for array in found)
 
 
 def weights_of(lines, flat, mode):
