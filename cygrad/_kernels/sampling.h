@@ -179,7 +179,7 @@ static void NAME(find_axes)(const sampling *s, const REAL *grid, Py_ssize_t n, N
         NAME(find_axis)(s, grid + s->dims - 1 - d, n, (REAL)s->sizes[d], axes + d);
 }
 
-static CLONES int NAME(find_corners)(const sampling *s, const NAME(axis) *axes, Py_ssize_t n, NAME(corners) *found)
+static int NAME(find_corners)(const sampling *s, const NAME(axis) *axes, Py_ssize_t n, NAME(corners) *found)
 {
     int corners = 1;
     for (Py_ssize_t d = 0; d < s->dims; d++) corners *= taps_of(s);
@@ -200,25 +200,31 @@ static CLONES int NAME(find_corners)(const sampling *s, const NAME(axis) *axes, 
     return corners;
 }
 
-/* The images of some channels at n points. Channels are done together, because what is known of a corner, where it is and
-   its weight, is more to load than its value. */
-CYGRAD_INLINE void NAME(take_points)(const sampling *s, const REAL *x, const NAME(corners) *found, int corners,
-                                     Py_ssize_t n, const int channels, REAL *out)
+/* The images of some channels at a point; of corners that are not inside, 0. Channels are done together, because what is
+   known of a corner, where it is and its weight, is more to load than its value. */
+static void NAME(take_point)(const sampling *s, const REAL *x, const NAME(corners) *found, int corners, Py_ssize_t i,
+                             Py_ssize_t channels, REAL *out)
 {
-    for (Py_ssize_t i = 0; i < n; i++) {
-        REAL sums[TOGETHER] = {0};
-        if (found->all_inside[i])
-            for (int k = 0; k < corners; k++) {
-                const REAL *from = x + found->places[k][i], weight = found->weights[k][i];
-                for (int c = 0; c < channels; c++) sums[c] += from[c * s->count] * weight;
-            }
-        else
-            for (int k = 0; k < corners; k++) {
-                const REAL *from = x + found->places[k][i], weight = found->weights[k][i];
-                for (int c = 0; c < channels; c++) sums[c] += (found->inside[k][i] ? from[c * s->count] : 0) * weight;
-            }
-        for (int c = 0; c < channels; c++) out[c * s->points + i] = sums[c];
+    REAL sums[TOGETHER] = {0};
+    for (int k = 0; k < corners; k++) {
+        const REAL *from = x + found->places[k][i], weight = found->weights[k][i];
+        for (Py_ssize_t c = 0; c < channels; c++)
+            sums[c] += (found->inside[k][i] ? from[c * s->count] : 0) * weight;
     }
+    for (Py_ssize_t c = 0; c < channels; c++) out[c * s->points] = sums[c];
+}
+
+/* The same of as many channels as are done together, and all corners inside. */
+CYGRAD_INLINE void NAME(take_point_inside)(const sampling *s, const REAL *x, const NAME(corners) *found, int corners,
+                                           Py_ssize_t i, REAL *out)
+{
+    REAL a = 0, b = 0, c = 0, d = 0;
+    for (int k = 0; k < corners; k++) {
+        const REAL *from = x + found->places[k][i], weight = found->weights[k][i];
+        a += from[0] * weight, b += from[s->count] * weight;
+        c += from[2 * s->count] * weight, d += from[3 * s->count] * weight;
+    }
+    out[0] = a, out[s->points] = b, out[2 * s->points] = c, out[3 * s->points] = d;
 }
 
 static CLONES void NAME(add_corner_products)(const REAL *x, const int32_t *places, const int32_t *inside, const REAL *g,
@@ -238,12 +244,13 @@ static void NAME(sample)(const sampling *s, const REAL *x, const REAL *grid, Py_
     int corners;
     NAME(find_axes)(s, grid, n, axes);
     corners = NAME(find_corners)(s, axes, n, &found);
-    for (Py_ssize_t channel = 0, some; channel < s->channels; channel += some) {
+    for (Py_ssize_t channel = 0; channel < s->channels; channel += TOGETHER) {
+        const Py_ssize_t some = s->channels - channel < TOGETHER ? s->channels - channel : TOGETHER;
         const REAL *const from = x + channel * s->count;
         REAL *const to = out + channel * s->points + point;
-        some = s->channels - channel < TOGETHER ? 1 : TOGETHER;
-        if (some == 1) NAME(take_points)(s, from, &found, corners, n, 1, to);
-        else NAME(take_points)(s, from, &found, corners, n, TOGETHER, to);
+        for (Py_ssize_t i = 0; i < n; i++)
+            if (some == TOGETHER && found.all_inside[i]) NAME(take_point_inside)(s, from, &found, corners, i, to + i);
+            else NAME(take_point)(s, from, &found, corners, i, some, to + i);
     }
 }
 
