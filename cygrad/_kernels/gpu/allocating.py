@@ -137,7 +137,7 @@ def _allocator(module, malloc):
     memory = module.cuda.memory
     pool = module.get_default_memory_pool()
     used_bytes, total_bytes = pool.used_bytes, pool.total_bytes
-    ledgers, graphs = _ledgers, pools.data  # which is empty without a call
+    ledgers, graphs = _ledgers, vars(pools)["data"]  # whether that is empty is known without a call
     too_little, wrapped, pointer_to = memory.OutOfMemoryError, memory.UnownedMemory, memory.MemoryPointer
 
     def allocate(size):
