@@ -382,7 +382,7 @@ cdef object run_index(object kernel, Tensor t, list indices, object values, bint
         raise checks().index_error(t.array.shape, indices) from None
     except ValueError:
         raise checks().values_error(t.array, indices, values) from None
-    except TypeError:
+    except (TypeError, RuntimeError):
         checks().check_devices(t.array, indices, values)
         raise
 

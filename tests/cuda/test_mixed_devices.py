@@ -18,6 +18,7 @@ REFUSED = (
 # No user calls them; whoever does has looked where the operands are.
 OF_RULES = {
     "masked_scatter_backward",
+    "put_back",
     "value_selecting_reduction",
     "summed_products",
     "windowed_spectra",
@@ -41,7 +42,6 @@ ALLOWED = {
     "ctc_loss_backward": "called by rules alone, on what ctc_loss has checked",
     "index_backward": "called by rules alone, after index",
     "nll_loss_backward": "called by rules alone, after nll_loss",
-    "put_back": "called by rules alone, after put",
 }
 
 

@@ -93,6 +93,7 @@ def test_memory_is_kept_until_it_is_copied(monkeypatch):
     address = sent.data_ptr()
     del sent
     assert any(held.ctypes.data == address for _, held in pinned._in_flight)
+    torch.cuda.synchronize()
     torch.ones(4).pin_memory().to("cuda", non_blocking=True)
     assert all(held.ctypes.data != address for _, held in pinned._in_flight)  # the first has ended
 

@@ -530,7 +530,15 @@ def test_names_match():
     found = json.loads(found)
     if found["version"] != recorded["version"]:
         pytest.skip(f"recorded of CuPy {recorded['version']}, while CuPy {found['version']} is installed")
-    assert without_bfloat16(found) == without_bfloat16(recorded)
+    assert not differing(without_bfloat16(found), without_bfloat16(recorded))
+
+
+def differing(found, recorded, path=""):
+    """Where two of these tables are not the same: (place, what is found, what is recorded)."""
+    if not (isinstance(found, dict) and isinstance(recorded, dict)):
+        return [] if found == recorded else [(path, found, recorded)]
+    names = sorted(found.keys() | recorded.keys())
+    return [each for n in names for each in differing(found.get(n), recorded.get(n), f"{path} {n}")]
 
 
 def without_bfloat16(found):

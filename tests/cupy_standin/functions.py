@@ -285,6 +285,26 @@ def without_bfloat16(function):
 
 
 @differs
+def cumsum(a, axis=None, dtype=None, out=None):
+    return scanned(np.cumsum, a, axis, dtype, out)
+
+
+@differs
+def cumprod(a, axis=None, dtype=None, out=None):
+    return scanned(np.cumprod, a, axis, dtype, out)
+
+
+def scanned(function, a, axis, dtype, out):
+    if "bfloat16" in (str(a.dtype), str(dtype)):
+        raise TypeError(f"CuPy's {function.__name__} does not compile for bfloat16")
+    found = compute.run(function.__name__, lambda a: function(a, axis, dtype), [a])
+    if out is None:
+        return found
+    out[...] = found
+    return out
+
+
+@differs
 def argmax(a, axis=None, dtype=None, out=None, keepdims=False):
     return index_of(np.argmax, a, axis, dtype, out, keepdims)
 

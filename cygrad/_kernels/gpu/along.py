@@ -10,7 +10,7 @@ def cumsum(a, axis, reverse=False):
     """The running sum along an axis, from the end if `reverse`. Single precision is added up in double precision."""
     if a.ndim == 0:
         return a.copy()
-    wide = a.astype(np.float64) if a.dtype.itemsize <= 4 and a.dtype.kind == "f" else a
+    wide = a.astype(np.float64) if a.dtype.itemsize <= 4 and a.dtype.kind in "fV" else a
     found = cupy().flip(cupy().cumsum(cupy().flip(wide, axis), axis), axis) if reverse else cupy().cumsum(wide, axis)
     return cupy().ascontiguousarray(found.astype(a.dtype, copy=False))
 
