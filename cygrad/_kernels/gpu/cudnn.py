@@ -11,7 +11,7 @@ from typing import Any
 from cygrad._kernels.gpu.capturing import is_capturing
 from cygrad._kernels.gpu.library import cupy, current_device, dense, switches
 
-_TYPES = {"float16": "HALF", "bfloat16": "BFLOAT16", "float32": "FLOAT", "float64": "DOUBLE"}
+_TYPES = {"e": "HALF", "E": "BFLOAT16", "f": "FLOAT", "d": "DOUBLE"}  # by the letter of a type
 _MOST = 1024
 _plans: dict = {}  # by what `computed` is asked for: a Plan, or None if there is none
 _of_thread = local()  # .handles: by GPU
@@ -33,13 +33,13 @@ def computed(kind, given, shape, where):
     """A dense array of `shape`: `conv_fprop` of (images, filters), `conv_dgrad` of (results, filters) or
     `conv_wgrad` of (images, results); or None."""
     dtype = given[0].dtype
-    if not settings["enabled"] or dtype.name not in _TYPES or module() is None:
+    if not settings["enabled"] or dtype.char not in _TYPES or module() is None:
         return None
     given = [dense(a) for a in given]
     is_ordered = settings["deterministic"] or switches.in_order
     geometry = tuple(map(tuple, (where.low, where.stride, where.dilation)))
     shapes = *(a.shape for a in given), tuple(shape)  # the last is not told by the others where windows are in steps
-    key = current_device(), kind, dtype.name, *shapes, *geometry, is_ordered, settings["allow_tf32"]
+    key = current_device(), kind, dtype.char, *shapes, *geometry, is_ordered, settings["allow_tf32"]
     if key not in _plans:
         if is_capturing():  # to build one may wait for the GPU
             return None
@@ -87,7 +87,7 @@ def _handle():
 def _graph(kind, given, shape, geometry, is_ordered):
     """(a graph that has its plan, its tensors)."""
     cudnn = module()
-    name = _TYPES[given[0].dtype.name]
+    name = _TYPES[given[0].dtype.char]
     own, wide = (getattr(cudnn.data_type, n) for n in (name, "DOUBLE" if name == "DOUBLE" else "FLOAT"))
     graph = cudnn.pygraph(handle=_handle(), io_data_type=own, intermediate_data_type=wide, compute_data_type=wide)
 

@@ -276,7 +276,6 @@ extern "C" __global__ void __launch_bounds__(1024) settle(const W* means, const 
 }
 """,
 )
-_EVEN = 4  # statistics begin at multiples of so many, which are 16 bytes
 # Of each run the sum of g, then those of g * xhat.
 _RUN_SUMS = RowProgram(
     "run_sums",
@@ -484,9 +483,7 @@ def _moments_along(a, axis):
 
 def _settled(dtype, runs, parts, means, squares, running):
     """(means, 1 / deviations, mean squares about the means) in the shape that is kept, from the moments of parts."""
-    length = -(-runs.groups // _EVEN) * _EVEN
-    block = cupy().empty((3, length), means.dtype)
-    found = [block[i, : runs.groups].reshape(runs.kept) for i in range(3)]
+    found = [cupy().ndarray(runs.kept, means.dtype) for _ in range(3)]
     mean = variance = None
     momentum = correction = 0.0
     if running is not None:
