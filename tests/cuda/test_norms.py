@@ -114,6 +114,12 @@ def test_one_value_for_a_channel_gives_no_running_variance():
     assert running[0].tolist() == pytest.approx([0.1, 0.1]) and running[1].isnan().all()
 
 
+def test_momentum_may_be_a_whole_number():
+    running = torch.zeros(2, device="cuda"), torch.ones(2, device="cuda")
+    F.batch_norm(torch.tensor([[1.0, 2.0], [3.0, 6.0]], device="cuda"), *running, training=True, momentum=1)
+    assert running[0].tolist() == [2.0, 4.0] and running[1].tolist() == [2.0, 8.0]
+
+
 def test_launches():
     layer = torch.nn.BatchNorm2d(8).cuda()
     x = torch.randn(4, 8, 9, 9, device="cuda", requires_grad=True)

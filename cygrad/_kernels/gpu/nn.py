@@ -302,7 +302,7 @@ def _reduced(losses, weights, dtype, reduction):
     loss, total = (cupy().empty((), dtype) for _ in range(2))
     given = losses, weights
     if len(losses) > _ONE_BLOCK:
-        given = [folded(a, None, "sum", True) for a in given]
+        given = tuple(folded(a, None, "sum", True) for a in given)
     rows = len(given[0])
     threads = WARP * max(1, min(-(-rows // WARP), WARP))
     _REDUCE.launch(dtype, 1, threads, (*given, loss, total, int(reduction == MEAN), rows))

@@ -490,7 +490,8 @@ def _settled(dtype, runs, parts, means, squares, running):
         mean, variance, momentum = running
         count = runs.images * runs.places
         correction = count / (count - 1) if count > 1 else math.nan
-    args = means, squares, *found, float(runs.frame.eps), parts, runs.groups, mean, variance, momentum, correction
+    sizes = float(runs.frame.eps), parts, runs.groups
+    args = means, squares, *found, *sizes, mean, variance, float(momentum), correction
     is_own = mean is not None and mean.dtype == dtype
     threads = 32, min(parts, _SIDE_BY_SIDE)
     _SETTLE.launch(dtype, -(-runs.groups // 32), threads, args, RUNNING="T" if is_own else "W")
