@@ -36,7 +36,7 @@ CYGRAD_INLINE float reduced(float x, int32_t *k)
     const float log2_e = 1.44269504f, log_2 = 0.693359375f, rest_of_log_2 = -2.12194440e-4f;
     const float rounder = 12582912.0f;      /* 1.5 * 2^23: adding it leaves no room for a fraction */
     float rounded = x * log2_e + rounder;
-    *k = bits_of(rounded) - bits_of(rounder);
+    *k = (int32_t)((uint32_t)bits_of(rounded) - (uint32_t)bits_of(rounder));
     rounded -= rounder;
     return of_rest((x - rounded * log_2) - rounded * rest_of_log_2);
 }
@@ -70,23 +70,25 @@ CYGRAD_INLINE float logistic_of_float(float x)
     return 1 / (1 + p * power_of_2(k - 1));                         /* 2^128 has no float */
 }
 
-/* The same for what is not above 0, in three quarters of the time. */
+/* The same for what is not above 0, in three quarters of the time. Far below, p and the power may be any numbers, and both
+   become 0, so that nothing underflows: were x kept from there instead, all that follows would wait for that. */
 CYGRAD_INLINE float exponential_up_to_0(float x)
 {
-    const float least = -104;
     int32_t k;
-    float p = reduced(x < least ? least : x, &k) + 1;
-    p = x <= least ? 0 : p;
-    return p * power_of_2(k + 30) * (1.0f / (1 << 30));             /* the last step may leave fewer digits */
+    float p = reduced(x, &k) + 1, power = float_of((int32_t)(((uint32_t)k + 127 + 30) << 23));
+    p = x <= -104 ? 0 : p;
+    power = x <= -104 ? 0 : power;
+    return p * power * (1.0f / (1 << 30));                          /* the last step may leave fewer digits */
 }
 
 /* And in two thirds of it; what would be no normal number is 0. */
 CYGRAD_INLINE float exponential_below_0(float x)
 {
-    const float least = -87.3f;
     int32_t k;
-    float p = reduced(x < least ? least : x, &k) + 1;
-    return x < least ? 0 : p * power_of_2(k);
+    float p = reduced(x, &k) + 1, power = power_of_2(k);
+    p = x < -87.3f ? 0 : p;
+    power = x < -87.3f ? 0 : power;
+    return p * power;
 }
 
 CYGRAD_INLINE float squashed(float x, float q)

@@ -114,6 +114,19 @@ def test_softmax_underflows_to_zero_where_the_exponential_does():
     assert found[1] > 0 and (found[3:] == 0).all()
 
 
+def test_exponentials_of_all_that_is_far_below_are_zero():
+    """Where a power of 2 has no float, and the rest of the reduction none either."""
+    far = -np.geomspace(104.5, np.finfo("f").max, 30_000).astype("f")
+    around = -8721806 + np.arange(-3000, 3000).astype("f") / 4  # there x / log(2) + 1.5 * 2^23 changes its sign
+    row = np.concatenate([[0, 0], far, around, [-np.inf]]).astype("f")
+    expected = np.zeros_like(row)
+    expected[:2] = 0.5
+    np.testing.assert_array_equal(nn.softmax(row, 0), expected)
+    np.testing.assert_array_equal(nn.log_softmax_backward(expected, row, 0), [-0.5, -0.5, *expected[2:]])
+    _, _, probabilities = nn.cross_entropy(row[None], np.zeros(1, int), None, -100, 0)
+    np.testing.assert_array_equal(probabilities, expected[None])
+
+
 def test_softmax_of_nothing():
     for dtype in FLOATS:
         for shape in ((0,), (0, 3), (3, 0), (2, 0, 3)):
