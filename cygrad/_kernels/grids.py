@@ -63,12 +63,14 @@ class Axis:
     way from tap 0 to the next.
     """
 
-    def __init__(self, grid, size, mode, padding, align_corners):
+    def __init__(self, grid, size, mode, padding, align_corners, is_of_volume=False):
         if align_corners:
             at, slope = (grid + 1) / 2 * (size - 1), (size - 1) / 2
         else:
             at, slope = ((grid + 1) * size - 1) / 2, size / 2
         slope = np.full_like(grid, slope)
+        if is_of_volume:  # nan is far outside, or the last element, as in PyTorch
+            at = np.where(np.isnan(at), at.dtype.type(-2 if padding == "zeros" else size - 1), at)
         if mode != "bicubic":
             at, sign = padded(at, size, padding, align_corners)
             slope = slope * sign
@@ -111,7 +113,7 @@ def axes(grid, sizes, mode, padding, align_corners):
     """An `Axis` with points (n, places) for each dimension of the image."""
     flat = grid.reshape(len(grid), math.prod(grid.shape[1:-1]), len(sizes))
     last = len(sizes) - 1
-    return [Axis(flat[..., last - d], size, mode, padding, align_corners) for d, size in enumerate(sizes)]
+    return [Axis(flat[..., last - d], size, mode, padding, align_corners, last == 2) for d, size in enumerate(sizes)]
 
 
 def corners(points, sizes):
@@ -130,15 +132,22 @@ def neighbourhoods(grid, sizes, mode, padding, align_corners):
     """What gradients ask of points: (lines, places, inside), each (n, of one thing, points).
 
     For each dimension, the last one first, `lines` holds slope and offset of the share as a function of the grid; for
-    each combination of taps, `places` and `inside` hold what `corners` gives.
+    each combination of taps, `places` and `inside` hold what `corners` gives. Points with a nan in a volume have no
+    gradient: nothing is inside.
     """
-    points = axes(grid, sizes, mode, padding, align_corners)
     flat = grid.reshape(len(grid), math.prod(grid.shape[1:-1]), len(sizes))
+    is_lost = np.isnan(flat).any(-1) if len(sizes) == 3 else None
+    if is_lost is not None:
+        grid = flat = np.where(is_lost[..., None], flat.dtype.type(0), flat)
+    points = axes(grid, sizes, mode, padding, align_corners)
     lines = []
     for i, axis in enumerate(points[::-1]):
         lines += [axis.slope, axis.share - flat[..., i] * axis.slope]
     places, inside = zip(*[found for _, *found in corners(points, sizes)], strict=True)
-    return np.stack(lines, 1).astype(grid.dtype, copy=False), np.stack(places, 1), np.stack(inside, 1)
+    inside = np.stack(inside, 1)
+    if is_lost is not None:
+        inside &= ~is_lost[:, None]
+    return np.stack(lines, 1).astype(grid.dtype, copy=False), np.stack(places, 1), inside
 
 
 def _numbers(x, grid, mode, padding, align_corners):

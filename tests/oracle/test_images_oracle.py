@@ -97,6 +97,23 @@ def test_weight_of_another_type_than_half():
 
 @pytest.mark.parametrize("align_corners", [True, False])
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("mode", ["bilinear", "nearest"])
+def test_volumes_at_nan(mode, padding, align_corners):
+    """Of images PyTorch reads memory there that is not the image's."""
+    nan, found = math.nan, []
+    places = [[nan, 0.3, 0.2], [0.3, nan, 0.1], [0.3, 0.2, nan], [0.1, 0.2, 0.3], [nan, nan, nan]]
+    for library in (cygrad, torch):
+        x = library.arange(1.0, 49).reshape(1, 2, 2, 3, 4).requires_grad_()
+        points = library.tensor(places).reshape(1, 1, 5, 1, 3).requires_grad_()
+        y = library.nn.functional.grid_sample(x, points, mode, padding, align_corners)
+        (y * y).sum().backward()
+        found.append([a.detach().numpy() for a in (y, x.grad, points.grad)])
+    for ours, theirs in zip(*found):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("align_corners", [True, False])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
 @pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
 def test_gradients_of_grid_sample(mode, padding, align_corners):
     """Those of the second order PyTorch does not have, so that the samples cannot compare any."""
