@@ -6,6 +6,11 @@ from cygrad._core.messages import no_such_call, wrong_type
 from cygrad._kernels.gpu import allocating, library
 from cygrad._kernels.gpu.library import cupy, current_device
 
+_HERE = "cpu, cuda"
+_OTHERS = (  # that PyTorch knows
+    "ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, mps, meta, hpu, mtia, "
+    "privateuseone"
+)
 _REMEDIES = {
     "meta": "\n  there are no tensors without elements here: nn.utils.skip_init makes a module without filling it, "
     "copy.deepcopy a template for functional_call",
@@ -35,11 +40,13 @@ class device:
             raise no_such_call("device", (type,), {}, ("Device device", "str type, int index = -1"))
         if index is not None and not isinstance(index, int):
             raise wrong_type("device", "index", 2, "int", index)
+        if type == "":
+            raise RuntimeError("Device string must not be empty")
         kind, _, number = str(type).partition(":")
-        if kind not in ("cpu", "cuda"):
-            raise RuntimeError(
-                f"Expected one of cpu, cuda device type at start of device string: {type}{_REMEDIES.get(kind, '')}"
-            )
+        if kind not in _HERE.split(", "):
+            names, more = (_HERE, "") if kind in _OTHERS.split(", ") else (f"{_HERE}, {_OTHERS}", f"\n  here: {_HERE}")
+            more = _REMEDIES.get(kind, more)
+            raise RuntimeError(f"Expected one of {names} device type at start of device string: {type}{more}")
         if number and not number.isdigit():
             raise RuntimeError(f"Invalid device string: '{type}'")
         object.__setattr__(self, "type", kind)
