@@ -52,10 +52,12 @@ def _derivatives(x, family, order, highest):
     if highest < 0:
         return
     (start, slope), step = family
-    zero = np.zeros_like(x)
-    former = [np.ones_like(x), *[zero] * order]
+    zeros = [np.zeros_like(x)] * order
+    former = [np.ones_like(x), *zeros]
     yield former[order]
-    latest = [slope * x + start, zero + slope, *[zero] * order][: order + 1]
+    line = slope * x
+    line += start
+    latest = [line, np.full_like(x, slope), *zeros[1:]] if order else [line]
     for m in range(1, highest + 1):
         yield latest[order]
         if m == highest:
