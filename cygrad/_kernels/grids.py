@@ -144,10 +144,10 @@ def neighbourhoods(grid, sizes, mode, padding, align_corners):
     for i, axis in enumerate(points[::-1]):
         lines += [axis.slope, axis.share - flat[..., i] * axis.slope]
     places, inside = zip(*[found for _, *found in corners(points, sizes)], strict=True)
-    inside = np.stack(inside, 1)
+    is_inside = np.stack(inside, 1)
     if is_lost is not None:
-        inside &= ~is_lost[:, None]
-    return np.stack(lines, 1).astype(grid.dtype, copy=False), np.stack(places, 1), inside
+        is_inside &= ~is_lost[:, None]
+    return np.stack(lines, 1).astype(grid.dtype, copy=False), np.stack(places, 1), is_inside
 
 
 def _numbers(x, grid, mode, padding, align_corners):
