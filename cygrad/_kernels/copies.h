@@ -17,6 +17,7 @@
 #define TALL 64          /* rows of what is turned at once where lines push each other out: columns are written as four lines */
 #define FEW 8            /* elements of a row, which take longer to begin than to copy */
 #define ALONG 512
+#define NEAREST_BYTES 2048  /* that stay in the nearest cache */
 #define STRIP 64         /* columns of squares that are read together */
 #define MANY (1 << 21)   /* elements of which not all stay in a cache */
 
@@ -125,6 +126,17 @@ static void twos_of_square(const char *from, Py_ssize_t step, char *to, Py_ssize
         }
 }
 #endif
+
+/* Fills dense memory with an element, by copies of what is filled: memcpy has the widest vectors of the processor. */
+static void fill_near(const char *from, Py_ssize_t size, char *to, Py_ssize_t bytes)
+{
+    memcpy(to, from, size < bytes ? size : bytes);
+    for (Py_ssize_t done = size, some; done < bytes; done += some) {
+        some = done < NEAREST_BYTES ? done : NEAREST_BYTES;
+        some = some < bytes - done ? some : bytes - done;
+        memcpy(to + done, to, some);
+    }
+}
 
 static void copy_row(Py_ssize_t size, const char *from, Py_ssize_t step, char *to, Py_ssize_t to_step, Py_ssize_t n)
 {

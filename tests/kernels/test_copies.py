@@ -70,6 +70,14 @@ def test_broadcast_and_filled(n):
     assert np.isnan(out[:, ::2]).all() and (out[:, 1::2] == 3).all()
 
 
+@pytest.mark.parametrize("dtype", ["?", "i1", "e", "f", "d", "D", ">f8"])
+@pytest.mark.parametrize("size", [32767, 32769, 50_001, 1 << 17, (1 << 20) + 1])
+def test_all_that_is_filled_and_nothing_beside_it(size, dtype):
+    whole = np.zeros(size + 16, dtype)
+    fill(whole[8:-8], 1)
+    assert (whole[8:-8] == 1).all() and not whole[:8].any() and not whole[-8:].any()
+
+
 def test_the_bits_of_nan_and_of_zeros_stay():
     bits = np.array([0x7F800001, 0xFFC12345, 0x80000000, 1] * 100, "u4").reshape(20, 20)
     for source in (bits, bits.T, bits[:, ::-1]):
