@@ -54,6 +54,8 @@ class Block:
         self.pointer, self.size, self.place = pointer, size, place
 
 
+_files: dict[str, bool] = {}  # by name: is it of cygrad, CuPy or NumPy?
+_MOST_FILES = 4096
 _ledgers: dict[int, Ledger] = {}
 _blocks: weakref.WeakSet = weakref.WeakSet()
 _lent: dict = {}  # by the id of memory: it, the (GPU, stream) that read it, and events, once it is held here alone
@@ -74,9 +76,15 @@ def user_place():
     """(code, offset) of the innermost Python line that is neither of cygrad nor of CuPy or NumPy; (None, 0) if none."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        root = frame.f_globals.get("__name__", "").partition(".")[0]
-        if root not in ("cygrad", "numpy") and not root.startswith("cupy"):
-            return frame.f_code, frame.f_lasti
+        code = frame.f_code
+        is_own = _files.get(code.co_filename)
+        if is_own is None:
+            root = frame.f_globals.get("__name__", "").partition(".")[0]
+            is_own = root in ("cygrad", "numpy") or root.startswith("cupy")
+            if len(_files) < _MOST_FILES:
+                _files[code.co_filename] = is_own
+        if not is_own:
+            return code, frame.f_lasti
         frame = frame.f_back
     return None, 0
 

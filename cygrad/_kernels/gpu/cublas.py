@@ -19,7 +19,8 @@ _CODES = {"e": 2, "E": 14, "f": 0, "d": 1, "F": 4, "D": 5}  # by the letter of a
 _IN_HALF, _IN_SINGLE, _IN_TF32, _IN_DOUBLE = 64, 68, 77, 70  # CUBLAS_COMPUTE_16F and the like
 _DEFAULT = -1  # CUBLAS_GEMM_DEFAULT
 _WORKSPACE = 32 << 20  # bytes; what cuBLAS's manual advises for compute capability 9.0, the most of all
-_FACTORS = {char: tuple(np.array([value], char) for value in (1, 0)) for char in "efdFD"}  # kept: read by address
+_ONE_AND_ZERO = {char: np.array([1, 0], char) for char in "efdFD"}  # kept, as they are read by address
+_FACTORS = {char: (a.ctypes.data, a.ctypes.data + a.itemsize) for char, a in _ONE_AND_ZERO.items()}
 _INT, _LONG, _POINTER = ctypes.c_int, ctypes.c_longlong, ctypes.c_void_p
 _MATRIX = _POINTER, _INT, _INT  # address, type, step from line to line
 _STACK = *_MATRIX, _LONG  # and from matrix to matrix
@@ -54,7 +55,7 @@ def multiply(x, of_x, y, of_y, out, inner, in_half=False, in_tf32=False):
             how, factors = _IN_HALF, "e"
     elif in_tf32:
         how = _IN_TF32
-    one, zero = (factor.ctypes.data for factor in _FACTORS[factors])
+    one, zero = _FACTORS[factors]
     handle = cupy().cuda.get_cublas_handle()
     first = handle, of_y[0], of_x[0], columns, rows, inner, one
     a, b, c = (y.data.ptr, code, of_y[1]), (x.data.ptr, code, of_x[1]), (out.data.ptr, code, columns)
