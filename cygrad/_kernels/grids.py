@@ -17,7 +17,7 @@ from cygrad._kernels.dispatch import dispatching
 from cygrad._kernels.gpu.library import beside
 from cygrad._kernels.scatter import add_rows
 
-SAMPLE, SAMPLE_GRADIENT = 39, 40  # as in native.h
+SAMPLE, SAMPLE_GRADIENT = 41, 42  # as in native.h
 MOST_POINTS = 64  # as in sampling.h
 PIECE = 1 << 13  # results that one thread works on
 PADDINGS = ("zeros", "border", "reflection")  # as in sampling.h, as is the order of modes below

@@ -96,9 +96,10 @@ def factors(a):
 def triangles(lu):
     """L and U."""
     k = min(lu.shape[-2:])
-    lower = np.tril(lu[..., :, :k], -1)
+    lower, upper = np.tril(lu[..., :, :k], -1), np.triu(lu[..., :k, :])
+    lower, upper = (a.astype(lu.dtype, copy=False) for a in (lower, upper))  # CuPy's of bfloat16 are float32
     lower += module_of(lu).eye(lower.shape[-2], k, dtype=lu.dtype)
-    return lower, np.triu(lu[..., :k, :])
+    return lower, upper
 
 
 @over_stacks(1)

@@ -58,13 +58,14 @@ def distinct_slices(array, axis):
     slices = np.moveaxis(array, axis, 0)
     order = np.arange(len(slices), like=slices)
     columns = _blocks_of_columns(slices)
+    keys = slices.astype(np.float32) if slices.dtype.name == "bfloat16" else slices  # CuPy does not sort it
     for some in reversed(columns):
-        for column in reversed(_columns(slices, some).T):  # np.lexsort keeps an iterator of its own for each column
+        for column in reversed(_columns(keys, some).T):  # np.lexsort keeps an iterator of its own for each column
             order = order[np.argsort(column[order], kind="stable")]
     first = np.zeros(len(slices), bool, like=slices)
     first[:1] = True
     for some in columns:
-        first |= _starts(_columns(slices, some)[order])
+        first |= _starts(_columns(keys, some)[order])
     inverse = np.empty(len(slices), np.int64, like=slices)
     inverse[order] = np.cumsum(first) - 1
     return _chosen(slices, order[first], axis), inverse, _lengths(first)

@@ -18,6 +18,7 @@ from cygrad._core.record import record_n, record_outputs
 from cygrad._core.state import events_are_collected, get_modes, saving_is_watched
 from cygrad._kernels import blocks
 from cygrad._kernels.arrays import new_array
+from cygrad._kernels.gpu.library import filled_like, module_of
 from cygrad._kernels.stacks import cut
 from cygrad._ops.keeping import keep_tensors, kept_tensors
 from cygrad._ops.views import view
@@ -100,8 +101,9 @@ def linear_steps_rule(n, g):
         if type(g) is not tuple:
             return tensor_of(transpose(array_of(g), *args))
         return tensor_of(transpose(tuple(None if one is None else array_of(one) for one in g), *args))
-    zero = np.zeros((), array_of(given[0]).dtype)
-    t = tensor_of(np.broadcast_to(zero if n.expected_gradients()[0][1] else zero.real, shape), True)  # any
+    first = array_of(given[0])
+    zero = filled_like(first, (), 0, first.dtype if n.expected_gradients()[0][1] else first.real.dtype)
+    t = tensor_of(module_of(first).broadcast_to(zero, shape), True)  # any
     found = function(t, *args)
     outs = [out for out, one in zip(found, g) if one is not None] if type(g) is tuple else (found,)
     return grad(outs, (t,), given, create_graph=True)[0]

@@ -201,6 +201,8 @@ def test_memory_that_another_stream_reads_is_handed_on_after_that():
         z = view * 3  # later work counts, too
     del view
     torch.zeros(7, device="cuda")  # the stand-in fails if this is the memory, with nobody having waited
+    stream.synchronize()
+    torch.zeros(7, device="cuda")
     assert not allocating._lent
     torch.cuda.current_stream().wait_stream(stream)
     assert y.tolist() == [2] * 5

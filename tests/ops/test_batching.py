@@ -156,6 +156,8 @@ def cases(name, on):
 
 @pytest.mark.parametrize("name", named(NAMES))
 def test_vmap(name, on):
+    if name == "max_unpool2d" and on is not Cygrad:
+        pytest.skip("of several values for one place, any is written on a GPU")
     for case in cases(name, on):
         check(case.run_and_go_on, case)
 

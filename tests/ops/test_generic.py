@@ -134,7 +134,7 @@ def test_errors_change_nothing(name, on):
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_single_precision_stays(name, on):
-    for sample in each_sample(name, single=True):
+    for sample in each_sample(name, on, single=True):
         call, double = Call(name, sample, single, on=on), Call(name, sample, on=on)
         for found, expected in zip(call.run(), double.run()):
             if "dtype" in sample.kwargs or not isinstance(found, cygrad.Tensor):
@@ -194,6 +194,8 @@ NODES_OF_LOSSES = {
 
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
 def test_records_its_node(name, on):
+    if name == "steps" and on is not Cygrad:
+        pytest.skip("nothing is taken by parts on a GPU, whose memory is large")
     for sample in each_sample(name, grad=True):
         call = Call(name, sample, on=on)
         outputs = call.outputs()
