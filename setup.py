@@ -286,19 +286,23 @@ def is_stale(path, modules):
     return not path.exists()
 
 
-def docstrings(tree):
-    """The docstrings in a file's syntax tree that have no example, each with what follows it."""
+def docstrings(tree, is_kernel):
+    """The docstrings in a file's syntax tree that users do not see and that have no example, each with what follows it.
+
+    These are all those of kernels, and elsewhere those of names with an underscore.
+    """
     for node in ast.walk(tree):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
-            text = ast.get_docstring(node)
-            if text is not None and ">>>" not in text:
+            text, name = ast.get_docstring(node), getattr(node, "name", "")
+            is_hidden = is_kernel or (name.startswith("_") and not name.endswith("_"))
+            if is_hidden and text is not None and ">>>" not in text:
                 yield node.body[0], node.body[1:]
 
 
 def shortened(path, is_kernel):
     """The text of a Python file with its comments taken out, and each line where it was.
 
-    Of kernels, which nobody outside the package calls, docstrings are taken out, too.
+    Docstrings of what nobody outside the package calls are taken out, too.
     """
     with tokenize.open(path) as file:
         text = file.read()
@@ -307,7 +311,7 @@ def shortened(path, is_kernel):
         found = [token.start for token in tokenize.tokenize(file.readline) if token.type == tokenize.COMMENT]
     for line, column in found:
         lines[line - 1] = lines[line - 1][:column].rstrip()
-    for docstring, rest in docstrings(ast.parse(text)) if is_kernel else ():
+    for docstring, rest in docstrings(ast.parse(text), is_kernel):
         lines[docstring.lineno - 1 : docstring.end_lineno] = [""] * (docstring.end_lineno - docstring.lineno + 1)
         lines[docstring.lineno - 1] = "" if rest else " " * docstring.col_offset + "pass"
     return "\n".join(lines)
