@@ -11,6 +11,11 @@ __all__ = ["Distribution", "ExponentialFamily", "Independent"]
 Size: Any = cygrad.Size
 
 
+def lacking(self, *args):
+    """Raises NotImplementedError: this distribution lacks it."""
+    raise NotImplementedError
+
+
 class Distribution:
     """Random tensors of shape `sample_shape + batch_shape + event_shape`.
 
@@ -86,18 +91,14 @@ class Distribution:
     def _extended_shape(self, sample_shape=()):
         return Size(tuple(sample_shape) + tuple(self._batch_shape) + tuple(self._event_shape))
 
-    def _missing(self, *args):
-        """Raises NotImplementedError: this distribution lacks it."""
-        raise NotImplementedError
-
-    log_prob: Any = _missing
-    cdf: Any = _missing
-    icdf: Any = _missing
-    entropy: Any = _missing
-    rsample: Any = _missing
-    enumerate_support: Any = _missing
-    mean: Any = property(_missing)
-    variance: Any = property(_missing)
+    log_prob: Any = lacking
+    cdf: Any = lacking
+    icdf: Any = lacking
+    entropy: Any = lacking
+    rsample: Any = lacking
+    enumerate_support: Any = lacking
+    mean: Any = property(lacking)
+    variance: Any = property(lacking)
 
     @property
     def mode(self) -> Any:
@@ -166,9 +167,9 @@ class ExponentialFamily(Distribution):
     (tensor([1.0000, 0.3069], grad_fn=<SubBackward0>), tensor([1.0000, 0.3069]))
     """
 
-    _natural_params: Any = property(Distribution._missing)
-    _log_normalizer: Any = Distribution._missing
-    _mean_carrier_measure: Any = property(Distribution._missing)
+    _natural_params: Any = property(lacking)
+    _log_normalizer: Any = lacking
+    _mean_carrier_measure: Any = property(lacking)
 
     def entropy(self):
         """The entropy, of the normaliser and its gradient."""
