@@ -286,16 +286,17 @@ def is_stale(path, modules):
     return not path.exists()
 
 
-def docstrings(tree, is_kernel):
-    """The docstrings in a file's syntax tree that users do not see and that have no example, each with what follows it.
+def docstrings(text, is_kernel):
+    """The docstrings in a file that users do not see and that have no example, each with what follows it.
 
-    These are all those of kernels, and elsewhere those of names with an underscore.
+    These are all those of kernels, and elsewhere those of names with an underscore that get no other name in the file.
     """
-    for node in ast.walk(tree):
+    for node in ast.walk(ast.parse(text)):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
-            text, name = ast.get_docstring(node), getattr(node, "name", "")
-            is_hidden = is_kernel or (name.startswith("_") and not name.endswith("_"))
-            if is_hidden and text is not None and ">>>" not in text:
+            own, name = ast.get_docstring(node), getattr(node, "name", "")
+            is_private = name.startswith("_") and not name.endswith("_")
+            is_hidden = is_kernel or (is_private and not re.search(rf"(property\(|method\(| = ){name}\b(?!\()", text))
+            if is_hidden and own is not None and ">>>" not in own:
                 yield node.body[0], node.body[1:]
 
 
@@ -311,7 +312,7 @@ def shortened(path, is_kernel):
         found = [token.start for token in tokenize.tokenize(file.readline) if token.type == tokenize.COMMENT]
     for line, column in found:
         lines[line - 1] = lines[line - 1][:column].rstrip()
-    for docstring, rest in docstrings(ast.parse(text), is_kernel):
+    for docstring, rest in docstrings(text, is_kernel):
         lines[docstring.lineno - 1 : docstring.end_lineno] = [""] * (docstring.end_lineno - docstring.lineno + 1)
         lines[docstring.lineno - 1] = "" if rest else " " * docstring.col_offset + "pass"
     return "\n".join(lines)

@@ -6,7 +6,7 @@ from typing import Any
 import cygrad
 import cygrad.nn.functional as F
 from cygrad.distributions import constraints
-from cygrad.distributions.discrete import Categorical, _away_from_ends, _check_one_is_given
+from cygrad.distributions.discrete import Categorical, _check_one_is_given, clamp_probs
 from cygrad.distributions.distribution import Distribution, broadcast
 from cygrad.distributions.gammas import Gamma
 
@@ -35,7 +35,7 @@ class _Trials(Distribution):
     @functools.cached_property
     def logits(self):
         """log(probs / (1 - probs))."""
-        p = _away_from_ends(self.probs)
+        p = clamp_probs(self.probs)
         return p.log() - (-p).log1p()
 
 

@@ -16,7 +16,7 @@ def _check_one_is_given(probs, logits):
         raise ValueError("Either `probs` or `logits` must be specified, but not both.")
 
 
-def _away_from_ends(probs):
+def clamp_probs(probs):
     """Probabilities whose logarithms are finite."""
     eps = cygrad.finfo(probs.dtype).eps
     return probs.clamp(eps, 1 - eps)
@@ -51,7 +51,7 @@ class Bernoulli(ExponentialFamily):
     @functools.cached_property
     def logits(self):
         """log(probs / (1 - probs))."""
-        p = _away_from_ends(self.probs)
+        p = clamp_probs(self.probs)
         return p.log() - (-p).log1p()
 
     _param = property(lambda self: self.__dict__["probs" if "probs" in self.__dict__ else "logits"])
@@ -124,7 +124,7 @@ class Categorical(Distribution):
     @functools.cached_property
     def logits(self):
         """Their logarithms."""
-        return _away_from_ends(self.probs).log()
+        return clamp_probs(self.probs).log()
 
     def expand(self, batch_shape, _instance=None):
         """The same distribution for a larger `batch_shape`."""

@@ -7,7 +7,7 @@ import cygrad
 import cygrad.nn.functional as F
 from cygrad.distributions import constraints
 from cygrad.distributions.counts import _Trials
-from cygrad.distributions.discrete import Bernoulli, Categorical, OneHotCategorical, _away_from_ends
+from cygrad.distributions.discrete import Bernoulli, Categorical, OneHotCategorical, clamp_probs
 from cygrad.distributions.distribution import Distribution, ExponentialFamily
 from cygrad.distributions.transforms import ExpTransform, SigmoidTransform, TransformedDistribution
 
@@ -49,7 +49,7 @@ class ExpRelaxedCategorical(Distribution):
     def rsample(self, sample_shape=()):
         """Samples with gradients: of the Gumbel distribution, moved by the logits."""
         u = cygrad.rand(self._extended_shape(sample_shape), dtype=self.logits.dtype, device=self.logits.device)
-        scores = (self.logits - (-_away_from_ends(u).log()).log()) / self.temperature
+        scores = (self.logits - (-clamp_probs(u).log()).log()) / self.temperature
         return scores - scores.logsumexp(-1, keepdim=True)
 
     def log_prob(self, value):
@@ -99,7 +99,7 @@ class LogitRelaxedBernoulli(_Trials):
     def rsample(self, sample_shape=()):
         """Samples with gradients."""
         u = cygrad.rand(self._extended_shape(sample_shape), dtype=self._param.dtype, device=self._param.device)
-        return (_away_from_ends(u).logit() + self.logits) / self.temperature
+        return (clamp_probs(u).logit() + self.logits) / self.temperature
 
     def log_prob(self, value):
         """The logarithm of the density."""
@@ -150,14 +150,14 @@ class ContinuousBernoulli(_Trials, ExponentialFamily):
         if logits is None:
             if validate_args is not None and not constraints.unit_interval.check(self.probs).all():
                 raise ValueError("The parameter probs has invalid values")
-            self.probs = _away_from_ends(self.probs)
+            self.probs = clamp_probs(self.probs)
         self._lims = lims
         super().__init__(self._param.shape, validate_args=validate_args)
 
     @functools.cached_property
     def probs(self):
         """The probability of 1, were there no numbers between."""
-        return _away_from_ends(self.logits.sigmoid())
+        return clamp_probs(self.logits.sigmoid())
 
     _natural_params = property(lambda self: (self.logits,))
 

@@ -3,7 +3,7 @@
 from functools import cached_property as lazy_property
 
 import cygrad
-from cygrad.distributions.discrete import _away_from_ends as clamp_probs
+from cygrad.distributions.discrete import clamp_probs
 from cygrad.distributions.distribution import broadcast
 
 __all__ = ["broadcast_all", "clamp_probs", "lazy_property", "logits_to_probs", "probs_to_logits"]

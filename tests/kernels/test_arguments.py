@@ -32,6 +32,7 @@ CALLS = [
     (arrays.fill, (A.copy(), 1.0)),
     (arrays.may_overlap, (A, A)),
     (arrays.new_array, ((2, 3), 11)),
+    (arrays.order_in_memory, ((A, A.T.copy()),)),
     (arrays.zeros, ((2, 3), 11)),
     (elementwise.clamp, (A, 0.0, 1.0)),
     (elementwise.copy_of_real, (A,)),
