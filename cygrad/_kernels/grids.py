@@ -69,11 +69,12 @@ class Axis:
         else:
             at, slope = ((grid + 1) * size - 1) / 2, size / 2
         slope = np.full_like(grid, slope)
-        if is_of_volume:  # nan is far outside, or the last element, as in PyTorch
-            at = np.where(np.isnan(at), at.dtype.type(-2 if padding == "zeros" else size - 1), at)
         if mode != "bicubic":
-            at, sign = padded(at, size, padding, align_corners)
+            at, sign = padded(at, size, padding, align_corners, is_of_volume)
             slope = slope * sign
+        self.is_lost = ~np.isfinite(at)
+        if is_of_volume:  # what is not finite is far outside, or the last element, as in PyTorch
+            at = np.where(self.is_lost, at.dtype.type(-2 if padding == "zeros" else size - 1), at)
         first = np.rint(at) if mode == "nearest" else np.floor(at)
         self.share, self.slope = at - first, slope
         self.places, self.inside = [], []
@@ -85,14 +86,15 @@ class Axis:
             self.places.append(np.fmin(np.fmax(place, 0), size - 1).astype(np.int64))  # 0 for nan
 
 
-def padded(at, size, padding, align_corners):
+def padded(at, size, padding, align_corners, keeps_nan=False):
     """Coordinates brought into the image, if `padding` asks for that, and their slopes."""
     sign: Any = 1
     if padding == "zeros":
         return at, sign
     if padding == "reflection":
         at, sign = reflected(at, *((0, size - 1) if align_corners else (-0.5, size - 0.5)))
-    at = np.where(np.isnan(at), at.dtype.type(0), at)
+    if not keeps_nan:
+        at = np.where(np.isnan(at), at.dtype.type(0), at)
     sign = np.where((at <= 0) | (at >= size - 1), 0, sign).astype(at.dtype)
     return np.clip(at, 0, size - 1), sign
 
@@ -136,17 +138,16 @@ def neighbourhoods(grid, sizes, mode, padding, align_corners):
     gradient: nothing is inside.
     """
     flat = grid.reshape(len(grid), math.prod(grid.shape[1:-1]), len(sizes))
-    is_lost = np.isnan(flat).any(-1) if len(sizes) == 3 else None
-    if is_lost is not None:
-        grid = flat = np.where(is_lost[..., None], flat.dtype.type(0), flat)
     points = axes(grid, sizes, mode, padding, align_corners)
+    flat = np.where(np.isfinite(flat), flat, flat.dtype.type(0))  # an infinite point held at the border is constant
     lines = []
     for i, axis in enumerate(points[::-1]):
         lines += [axis.slope, axis.share - flat[..., i] * axis.slope]
     places, inside = zip(*[found for _, *found in corners(points, sizes)], strict=True)
     is_inside = np.stack(inside, 1)
-    if is_lost is not None:
-        is_inside &= ~is_lost[:, None]
+    if len(sizes) == 3:
+        for axis in points:
+            is_inside &= ~axis.is_lost[:, None]
     return np.stack(lines, 1).astype(grid.dtype, copy=False), np.stack(places, 1), is_inside
 
 

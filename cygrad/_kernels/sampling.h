@@ -102,7 +102,10 @@ CYGRAD_INLINE REAL NAME(padded)(const sampling *s, REAL at, REAL size, REAL *sig
     if (s->padding == ZEROS) return at;
     if (s->padding == REFLECTION)
         at = NAME(reflected)(at, s->align_corners ? 0 : (REAL)-0.5, s->align_corners ? size - 1 : size - (REAL)0.5, sign);
-    at = at != at ? 0 : at;
+    if (at != at) {         /* of volumes it is the last element, as in PyTorch, and without a gradient */
+        *sign = s->dims == 3 ? at : 0;
+        return s->dims == 3 ? size - 1 : 0;
+    }
     if (at <= 0 || at >= size - 1) *sign = 0;
     return at < 0 ? 0 : at > size - 1 ? size - 1 : at;
 }
@@ -207,7 +210,8 @@ static void NAME(take_point)(const sampling *s, const REAL *x, const NAME(corner
 {
     REAL sums[TOGETHER] = {0};
     for (int k = 0; k < corners; k++) {
-        const REAL *from = x + found->places[k][i], weight = found->weights[k][i];
+        const int passes = s->dims == 3 && !found->inside[k][i];
+        const REAL *from = x + found->places[k][i], weight = passes ? 0 : found->weights[k][i];
         for (Py_ssize_t c = 0; c < channels; c++)
             sums[c] += (found->inside[k][i] ? from[c * s->count] : 0) * weight;
     }
@@ -271,6 +275,19 @@ static void NAME(grid_gradient)(const sampling *s, const NAME(axis) *axes, int c
             }
 }
 
+/* PyTorch passes over points of volumes with a coordinate that is nan, or is infinite and not brought into the image. */
+static void NAME(lose_points)(const sampling *s, Py_ssize_t n, int corners, NAME(axis) *axes, NAME(corners) *found)
+{
+    for (Py_ssize_t i = 0; i < n && s->dims == 3; i++) {
+        REAL sum = 0;
+        for (int d = 0; d < 3; d++) sum += axes[d].weights[1][i] * 0 + axes[d].slopes[1][i] * 0;
+        if (sum == 0) continue;
+        for (int k = 0; k < corners; k++) found->inside[k][i] = 0;
+        for (int d = 0; d < 3; d++)
+            for (int tap = 0; tap < 2; tap++) axes[d].weights[tap][i] = axes[d].slopes[tap][i] = 0;
+    }
+}
+
 static void NAME(sample_gradient)(const sampling *s, const REAL *x, const REAL *grid, Py_ssize_t point, const REAL *g,
                                   REAL *grad_x, REAL *grad_grid)
 {
@@ -281,6 +298,7 @@ static void NAME(sample_gradient)(const sampling *s, const REAL *x, const REAL *
     int corners;
     NAME(find_axes)(s, grid, n, axes);
     corners = NAME(find_corners)(s, axes, n, &found);
+    NAME(lose_points)(s, n, corners, axes, &found);
     memset(sums, 0, sizeof sums);
     for (Py_ssize_t channel = 0; channel < s->channels; channel++) {
         const REAL *from = g + channel * s->points + point;

@@ -194,8 +194,8 @@ LDEXP = declare("ldexp", ldexp_rule, saves=(IN1, OUT0), flags=SMOOTH, kernel=poi
 def ldexp(input, other, *, out=None):
     """`input * 2 ** other`. Saves `other` and the result r. Gradients: g * 2 ** other, and g * r * ln 2.
 
-    Of integers `other` the result alone is rounded; of others the power is a number of the type of the result, too.
-    Raises NotImplementedError for booleans.
+    Of floating-point `input` and integers `other` the result alone is rounded; of others the power is a number of the
+    type of the result, too. Raises NotImplementedError for booleans `other` of floating-point `input`.
 
     >>> import cygrad
     >>> cygrad.ldexp(cygrad.tensor([1.0]), cygrad.tensor([4]))
@@ -205,6 +205,10 @@ def ldexp(input, other, *, out=None):
     require_broadcast(input, other)
     if other.is_floating_point() or other.is_complex():
         return of_one_type(LDEXP, input, other, out)
+    if not input.is_floating_point():  # by a power that is a number of its own, as in PyTorch
+        return of_one_type(
+            LDEXP, input, other.to(DTYPES["float64" if input.dtype.name == "complex128" else "float32"]), out
+        )
     require_kind("i", "ldexp_cpu_exp", other)
     return apply_n(LDEXP, (in_type_of_result(LDEXP, input, 1.0), other), None, out)
 

@@ -18,7 +18,7 @@ from cygrad._ops.arguments import integers, require
 from cygrad._ops.arithmetic import add, mul
 from cygrad._ops.checks import typed
 from cygrad._ops.creation import zeros
-from cygrad._ops.logic import isnan
+from cygrad._ops.logic import isfinite
 from cygrad._ops.parts import select, stack
 from cygrad._ops.products import matmul
 from cygrad._ops.reductions import sum as total
@@ -85,8 +85,7 @@ def grid_rule(n, g):
     sizes, dims = shape[2:], len(shape) - 2
     flat = reshape(grid, (shape[0], math.prod(grid.shape[1:-1]), dims))
     lines, places, inside = grid_neighbourhoods(grid, sizes, mode, padding, align_corners)
-    if dims == 3:  # where points with a nan have no gradient
-        flat = where(unsqueeze(isnan(flat).any(2), 2), 0.0, flat)
+    flat = where(isfinite(flat), flat, 0.0)  # as in `neighbourhoods`
     g = reshape(g, (shape[0], shape[1], flat.shape[1]))
     weights, slopes = weights_of(lines, flat, mode)
     count = math.prod(sizes)

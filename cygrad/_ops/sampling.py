@@ -167,9 +167,9 @@ def _shape_of(value):
 def check_deviation(std):
     """Raise for a negative standard deviation, a number or an array; before anything is drawn."""
     if isinstance(std, np.ndarray) or is_array(std):
-        if (std < 0).any():
+        if not (std >= 0).all():
             raise RuntimeError("normal expects all elements of std >= 0.0")
-    elif std < 0:
+    elif not std >= 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
 
 

@@ -98,9 +98,10 @@ def test_weight_of_another_type_than_half():
 @pytest.mark.parametrize("align_corners", [True, False])
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
 @pytest.mark.parametrize("mode", ["bilinear", "nearest"])
-def test_volumes_at_nan(mode, padding, align_corners):
+@pytest.mark.parametrize("nan", [math.nan, math.inf, -math.inf])
+def test_volumes_at_nan(mode, padding, align_corners, nan):
     """Of images PyTorch reads memory there that is not the image's."""
-    nan, found = math.nan, []
+    found: list = []
     places = [[nan, 0.3, 0.2], [0.3, nan, 0.1], [0.3, 0.2, nan], [0.1, 0.2, 0.3], [nan, nan, nan]]
     for library in (cygrad, torch):
         x = library.arange(1.0, 49).reshape(1, 2, 2, 3, 4).requires_grad_()
