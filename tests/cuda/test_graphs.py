@@ -5,7 +5,7 @@ import weakref
 
 import cupy_standin
 import pytest
-from cupy_standin import compiler
+from cupy_standin import blas, compiler
 
 import cygrad as torch
 import cygrad.nn.functional as F
@@ -399,3 +399,23 @@ def test_numbers_of_a_registered_generator_go_on():
         g.register_generator_state(torch.Generator())
     with pytest.raises(TypeError):
         g.register_generator_state(3)
+
+
+def test_streams_of_a_capture_have_workspaces_of_their_own():
+    a, b = (torch.randn(8, 8, device="cuda") for _ in range(2))
+    expected = a @ b, b @ a
+    graph, side = torch.cuda.CUDAGraph(), torch.cuda.Stream()
+    blas.Library.workspaces.clear()
+    with torch.cuda.graph(graph):
+        here = torch.cuda.current_stream()
+        side.wait_stream(here)
+        with torch.cuda.stream(side):
+            first = a @ b
+        second = b @ a
+        here.wait_stream(side)
+    graph.replay()
+    for found, wanted in zip((first, second), expected):
+        torch.testing.assert_close(found, wanted)
+    if cupy_standin.is_installed():
+        given = dict(blas.Library.workspaces)
+        assert len(given) == len(set(given.values())) == 2

@@ -164,6 +164,8 @@ def of_type(name, dtype):
 class Library:
     """The functions that are taken from the shared library itself, which minds no capture."""
 
+    workspaces: list = []  # (stream, address) of each that was given
+
     @staticmethod
     def cublasSetStream_v2(handle, stream):
         assert stream == state.stream().ptr, "the stream of this thread"
@@ -174,6 +176,7 @@ class Library:
     def cublasSetWorkspace_v2(handle, workspace, size):
         assert workspace % 256 == 0 and size == 32 << 20
         Library.workspace = workspace
+        Library.workspaces.append((state.stream().ptr, workspace))
         return 0
 
     @staticmethod

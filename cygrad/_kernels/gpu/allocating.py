@@ -81,7 +81,7 @@ def user_place():
         if is_own is None:
             root = frame.f_globals.get("__name__", "").partition(".")[0]
             is_own = root in ("cygrad", "numpy") or root.startswith("cupy")
-            if len(_files) < _MOST_FILES:
+            if len(_files) < _MOST_FILES and not code.co_filename.startswith("<"):  # which may be anybody's
                 _files[code.co_filename] = is_own
         if not is_own:
             return code, frame.f_lasti

@@ -51,7 +51,7 @@ class Capture:
     def __init__(self, pool):
         self.pool = pool
         self.kept = []  # arrays that the graph reads
-        self.workspace = None  # of its products
+        self.workspaces = {}  # of its products, by stream
         self.drawn = {}  # by stream of random numbers: where it begins, on the GPU, and how many are drawn
         self._allocating = cupy().cuda.using_allocator(pool.pool.malloc)
         self._beside = {}  # for each GPU the stream that copies

@@ -1,8 +1,8 @@
 """cuBLAS's products of matrices, by addresses: through CuPy, and without it while a graph is captured.
 
 CuPy calls no cuBLAS for a stream that captures, though cuBLAS allows it (its manual, "CUDA Graphs Support"). So the
-library, which CuPy has loaded by then, is called by `ctypes` there. What a graph multiplies has a workspace of its own:
-replays may run beside other streams, whose products use the handle's.
+library, which CuPy has loaded by then, is called by `ctypes` there. Each stream of a capture has a workspace of its own:
+replays may run beside other streams, whose products use the handle's, and so may branches of a graph.
 """
 
 import ctypes
@@ -93,12 +93,14 @@ def _library():
 
 
 def _prepare(library, handle, capture: Capture):
-    """Let the handle work in the stream that captures, and in the graph's own workspace."""
-    if capture.workspace is None:
-        capture.workspace = cupy().empty(_WORKSPACE, np.uint8)
-        capture.kept.append(capture.workspace)
-    _check(library.cublasSetStream_v2(handle, cupy().cuda.get_current_stream().ptr))  # takes the workspace away
-    _check(library.cublasSetWorkspace_v2(handle, capture.workspace.data.ptr, _WORKSPACE))
+    """Let the handle work in the stream that captures, and in that stream's own workspace."""
+    stream = cupy().cuda.get_current_stream().ptr
+    workspace = capture.workspaces.get(stream)
+    if workspace is None:
+        workspace = capture.workspaces[stream] = cupy().empty(_WORKSPACE, np.uint8)
+        capture.kept.append(workspace)
+    _check(library.cublasSetStream_v2(handle, stream))  # takes the workspace away
+    _check(library.cublasSetWorkspace_v2(handle, workspace.data.ptr, _WORKSPACE))
 
 
 def _check(status):

@@ -39,7 +39,7 @@ cdef Make make_array = NULL             # NULL: by a call of the class, which ta
 cdef Prepare ensure_context = NULL      # which a thread needs before its first launch
 cdef Stream current_stream = NULL
 cdef Device current_device = NULL
-cdef object ndarray = None, python_device = None
+cdef object ndarray = None, python_device = None, on_device = None
 
 
 cdef void* function(str module, str name, const char* signature) except NULL:
@@ -49,9 +49,10 @@ cdef void* function(str module, str name, const char* signature) except NULL:
 def connect(module):
     """Make arrays of this CuPy, and launch by its functions; tells whether it has them."""
     global launch_kernel, make_array, ensure_context, current_stream, current_device, ndarray, python_device
+    global on_device
     cdef str api = "cupy_backends.cuda.api."
     cdef void* launch
-    ndarray, python_device = module.ndarray, module.cuda.runtime.getDevice
+    ndarray, python_device, on_device = module.ndarray, module.cuda.runtime.getDevice, module.cuda.Device
     launch_kernel, make_array = NULL, NULL
     try:
         launch = function(
@@ -214,6 +215,9 @@ cdef class Launches:
         first = operands[0]
         if type(first) is not ndarray:
             return None
+        if first.data.device_id != device():
+            with on_device(first.data.device_id):
+                return self(operands)
         dtype, shape = first.dtype, first.shape
         if (<Dtype>dtype).kind != c"f" and (<Dtype>dtype).kind != c"V":
             return None
@@ -221,6 +225,8 @@ cdef class Launches:
         for i in range(1, self.arrays):
             a = operands[i]
             if type(a) is not ndarray or (a.dtype is not dtype and a.dtype != dtype):
+                return None
+            if a.data.device_id != first.data.device_id:
                 return None
             are_alike = are_alike and a.shape == shape and a._c_contiguous
         if not are_alike:

@@ -8,7 +8,7 @@ from functools import cache
 
 from cygrad._kernels.gpu import library
 from cygrad._kernels.gpu.fused import LOGISTIC, elementwise
-from cygrad._kernels.gpu.library import as_number, is_array
+from cygrad._kernels.gpu.library import as_number, current_device, is_array, on_device
 
 _FUNCTIONS = (
     LOGISTIC
@@ -97,6 +97,10 @@ def fused(name, *operands, numbers=()):
     """The function of arrays of one type that broadcast, or of numbers in the CPU's memory; None if it is not here."""
     if name not in _FORMULAS:
         return None
+    device = next(a for a in operands if is_array(a)).data.device_id
+    if device != current_device():
+        with on_device(device):
+            return fused(name, *operands, numbers=numbers)
     ndarray, count, arrays = library._found.ndarray, len(operands), 0
     for a in operands:
         if type(a) is not ndarray:
