@@ -1,8 +1,8 @@
 """cuBLAS's products of matrices, by addresses: through CuPy, and without it while a graph is captured.
 
 CuPy calls no cuBLAS for a stream that captures, though cuBLAS allows it (its manual, "CUDA Graphs Support"). So the
-library, which CuPy has loaded by then, is called by `ctypes` there. Each stream of a capture has a workspace of its own:
-replays may run beside other streams, whose products use the handle's, and so may branches of a graph.
+library, which CuPy has loaded by then, is called by `ctypes` there. Each stream of a capture has a workspace of its
+own: replays may run beside other streams, whose products use the handle's, and so may branches of a graph.
 """
 
 import ctypes
