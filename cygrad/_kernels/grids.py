@@ -60,7 +60,7 @@ class Axis:
     """Points along one dimension of the image: coordinate = slope * grid + the rest, which is constant nearby.
 
     `places` and `inside` hold, for each tap, the element and whether there is one; `share` is how far a point is on its
-    way from tap 0 to the next.
+    way from tap 0 to the next, and `is_lost` where that is not finite.
     """
 
     def __init__(self, grid, size, mode, padding, align_corners, is_of_volume=False):
@@ -134,8 +134,8 @@ def neighbourhoods(grid, sizes, mode, padding, align_corners):
     """What gradients ask of points: (lines, places, inside), each (n, of one thing, points).
 
     For each dimension, the last one first, `lines` holds slope and offset of the share as a function of the grid; for
-    each combination of taps, `places` and `inside` hold what `corners` gives. Points with a nan in a volume have no
-    gradient: nothing is inside.
+    each combination of taps, `places` and `inside` hold what `corners` gives. Points of a volume that are nan, or
+    infinite and not brought into it, have no gradient: nothing is inside.
     """
     flat = grid.reshape(len(grid), math.prod(grid.shape[1:-1]), len(sizes))
     points = axes(grid, sizes, mode, padding, align_corners)
