@@ -14,21 +14,24 @@ from cygrad._kernels import gpu
 from cygrad._kernels.gpu.library import as_array
 
 _umath: Any = sys.modules.get("numpy._core.umath")
+_CAN_IGNORE = hasattr(_umath, "_make_extobj")
+_HANDLING, _IGNORING = (_umath._extobj_contextvar, _umath._make_extobj(all="ignore")) if _CAN_IGNORE else (None, None)
 
 
 def silent(function):
     """A decorator: NumPy does not warn. As `np.errstate` does it, which takes three times as long for each call."""
-    if not hasattr(_umath, "_make_extobj"):
+    if not _CAN_IGNORE:
         return np.errstate(all="ignore")(function)
-    handling, ignoring = _umath._extobj_contextvar, _umath._make_extobj(all="ignore")
 
+    # The function is a default, not a variable around: CPython without the GIL locks such a one for each reading, and a
+    # process that forks meanwhile leaves it locked in its child.
     @wraps(function)
-    def silently(*args, **kwargs):
-        before = handling.set(ignoring)
+    def silently(*args, _function=function, **kwargs):
+        before = _HANDLING.set(_IGNORING)
         try:
-            return function(*args, **kwargs)
+            return _function(*args, **kwargs)
         finally:
-            handling.reset(before)
+            _HANDLING.reset(before)
 
     return silently
 
