@@ -101,19 +101,6 @@ BEGIN_VECTORS
 
 typedef int32_t whole_lanes __attribute__((vector_size(4 * WIDE)));
 
-/* Elements so many apart. */
-TUNED CYGRAD_INLINE lanes load_apart(const float *p, Py_ssize_t stride)
-{
-    if (stride == 1) return LOAD(p);
-#if WIDE == 8
-    if (stride == 2) return __builtin_shufflevector(LOAD(p), LOAD(p + 7), 0, 2, 4, 6, 9, 11, 13, 15);
-    return (lanes){p[0], p[stride], p[2 * stride], p[3 * stride],
-                   p[4 * stride], p[5 * stride], p[6 * stride], p[7 * stride]};
-#else
-    return (lanes){p[0], p[stride], p[2 * stride], p[3 * stride]};
-#endif
-}
-
 /* The largest elements of windows side by side, and how far from the first tap's place they stand. */
 static TUNED void largest_of_vectors(const float *corner, Py_ssize_t row, const Py_ssize_t *kernel,
                                      const Py_ssize_t *dilation, Py_ssize_t stride, float *out, int32_t *places)

@@ -74,6 +74,19 @@ typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
 #define LOAD(p) ((lanes)*(const anywhere *)(p))
 #define STORE(p, v) (*(anywhere *)(p) = (v))
 
+/* Elements so many apart. */
+TUNED CYGRAD_INLINE lanes load_apart(const float *p, Py_ssize_t stride)
+{
+    if (stride == 1) return LOAD(p);
+#if WIDE == 8
+    if (stride == 2) return __builtin_shufflevector(LOAD(p), LOAD(p + 7), 0, 2, 4, 6, 9, 11, 13, 15);
+    return (lanes){p[0], p[stride], p[2 * stride], p[3 * stride],
+                   p[4 * stride], p[5 * stride], p[6 * stride], p[7 * stride]};
+#else
+    return (lanes){p[0], p[stride], p[2 * stride], p[3 * stride]};
+#endif
+}
+
 /* The columns of a panel. */
 static Py_ssize_t panel_width(void)
 {

@@ -43,6 +43,22 @@ static TUNED void copy_places(const float *from, Py_ssize_t n, float bias, float
     else for (; i < n; i++) out[i] = from[i] + bias;
 }
 
+/* out[i] = from[stride * i], and its transpose: n elements. */
+
+static TUNED void copy_apart(const float *from, Py_ssize_t stride, Py_ssize_t n, float *out)
+{
+    Py_ssize_t i = 0;
+    if (stride == 2 && n >= WIDE) {
+        for (; i + WIDE < n; i += WIDE) STORE(out + i, load_apart(from + 2 * i, 2));
+        STORE(out + n - WIDE, load_apart(from + 2 * (n - WIDE), 2));
+    } else for (; i < n; i++) out[i] = from[stride * i];
+}
+
+static TUNED void add_apart(const float *from, Py_ssize_t stride, Py_ssize_t n, float *out)
+{
+    for (Py_ssize_t i = 0; i < n; i++) out[stride * i] += from[i];
+}
+
 /* Runs of `n` places from each of some offsets on, one after the other. */
 static TUNED void copy_runs(const float *from, const int64_t *offsets, Py_ssize_t count, Py_ssize_t n, float *out)
 {
@@ -162,11 +178,11 @@ static void visit_planes(const patchwise *p, const band *b, float *image, float 
                     const Py_ssize_t past = (p->image[1] + before + stride - 1) / stride;
                     const Py_ssize_t right = !seen || y < 0 || y >= p->image[0] ? 0 : past < width ? past : width;
                     float *row = slice + y * p->image[1] - before;
-                    if (back) for (Py_ssize_t x = left; x < right; x++) row[x * stride] += planes[x];
+                    if (back) add_apart(planes + left, stride, right - left, row + left * stride);
                     else {
                         if (left > 0 || right < width) memset(planes, 0, width * sizeof(float));
                         if (stride == 1 && left < right) copy_places(row + left, right - left, 0, planes + left);
-                        else for (Py_ssize_t x = left; x < right; x++) planes[x] = row[x * stride];
+                        else copy_apart(row + left * stride, stride, right - left, planes + left);
                     }
                 }
     }
