@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 
 from cygrad._kernels.gpu.library import cupy, dense
-from cygrad._kernels.gpu.programs import FLOATS, Program, wide_type
+from cygrad._kernels.gpu.programs import FLOATS, MOST_BLOCKS, Program, wide_type
 from cygrad._kernels.gpu.rows import OVER_ROW
 
 _TEXT = (
@@ -117,7 +117,7 @@ _HOW = {
 }
 _AGAIN = {"Add": "sum", "Larger": "largest", "Smaller": "smallest"}  # for what the parts give
 _BLOCKS, _LEAST = 1 << 10, 1 << 13  # of a launch at least, if each then has so many elements
-_WARP, _MOST_BLOCKS = 32, 1 << 20
+_WARP = 32
 _WHOLE = "bool", "int8", "uint8", "int16", "int32", "int64"
 
 
@@ -215,7 +215,7 @@ def _fold(a, before, n, after, how, given, scale, is_final):
     args = a, *given, out, scale if parts == 1 else 1.0, n
     if after == 1:
         count, threads = before * parts, (_WARP, 8) if n <= 1024 else (256, 1)
-        grid = min(-(-count // threads[1]), _MOST_BLOCKS)
+        grid = min(-(-count // threads[1]), MOST_BLOCKS)
         _OF_ROWS.launch(a.dtype, grid, threads, (*args, parts, each, count), **macros)
     else:
         _OF_COLUMNS.launch(a.dtype, blocks * parts, 256, (*args, after, parts, each, tile), **macros)
