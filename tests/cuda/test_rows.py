@@ -99,7 +99,7 @@ def test_few_long_rows_are_shared_by_blocks(name, dtype, monkeypatch):
     given = (torch.randn(3, LONG) * 2).to(dtype)
     weights, found = torch.linspace(-1, 1, LONG), []
     for device in ("cpu", "cuda"):
-        x = given.to(device, torch.float32 if device == "cpu" else dtype, copy=True).requires_grad_()
+        x = given.to(device, torch.float64 if device == "cpu" else dtype, copy=True).requires_grad_()
         y = OF_LONG_ROWS[name](x).float()
         (y * weights.to(device) if y.ndim > 1 else y).sum().backward()
         found += [(y.detach().cpu(), x.grad.float().cpu())]
