@@ -171,17 +171,6 @@ static void largest_part(void *context, Py_ssize_t first, Py_ssize_t count)
         }
 }
 
-/* data: out, values, places; n: elements of a row of out, and of the others, whether out is zeroed first */
-static void add_at_part(void *context, Py_ssize_t first, Py_ssize_t count)
-{
-    native_call *c = context;
-    const Py_ssize_t n = c->n[0], m = c->n[1];
-    if (c->n[2]) memset(c->data[0] + first * n * c->itemsize, 0, count * n * c->itemsize);
-    for (Py_ssize_t i = first; i < first + count; i++)
-        if (!BY_TYPE(c->is_double, add_at, AT(0, i * n), n, (const int64_t *)c->data[2] + i * m, AT(1, i * m), m))
-            c->failed = 1;
-}
-
 #endif
 #else
 
@@ -236,17 +225,6 @@ static void NAME(add_patches)(REAL *image, const REAL *patches, Py_ssize_t tap_s
             }
         }
     }
-}
-
-/* out[places[i]] += values[i], one after the other; tells whether all places are below n. */
-static int NAME(add_at)(REAL *out, Py_ssize_t n, const int64_t *places, const REAL *values, Py_ssize_t count)
-{
-    for (Py_ssize_t i = 0; i < count; i++) {
-        const uint64_t at = INDEX(places + i);
-        if (at >= (uint64_t)n) return 0;
-        out[at] += values[i];
-    }
-    return 1;
 }
 
 /* The largest element of the window at (y, x), and its place. */

@@ -10,7 +10,7 @@ import numpy as np
 
 import cygrad._kernels.native as native
 
-COPY_PATCHES, ADD_PATCHES, LARGEST, ADD_AT = range(6, 10)  # as in native.h
+COPY_PATCHES, ADD_PATCHES, LARGEST = range(6, 9)  # as in native.h
 PIECE = 1 << 14  # elements that one thread works on
 
 PLACES = np.dtype(np.int64)
@@ -57,18 +57,17 @@ def add_patches(x, patches, geometry):
 
 
 def largest(x, values, places, geometry):
-    """Overwrite `values` and `places`, flat, with the largest element of each window and its place in its plane.
+    """Overwrite `values` and `places` with the largest element of each window and its place in its plane.
 
-    Each window must see some place of the image.
+    The last dimensions of x are those of planes, and it is dense; each window must see some place of its plane.
     """
-    check(x, x.dtype, 4, False)
-    check(values, x.dtype, 1, True)
-    check(places, PLACES, 1, True)
+    check(values, x.dtype, values.ndim, True)
+    check(places, PLACES, places.ndim, True)
     numbers, size, piece = numbers_of_largest(geometry)
-    n, channels, *image = x.shape
-    if tuple(image) != geometry[0] or not values.size == places.size == n * channels * size:
+    planes = values.size // size
+    if not x.size == planes * numbers[0] * numbers[1] or not planes * size == values.size == places.size:
         raise ValueError(f"{values.size} results for {x.shape} in {geometry}")
-    native.run(LARGEST, (x, values, places), (*numbers, channels, n), 0, n * channels, piece)
+    native.run(LARGEST, (x, values, places), (*numbers, 1, planes), 0, planes, piece)
 
 
 @lru_cache(256)
@@ -84,18 +83,3 @@ def numbers_of_largest(geometry):
             raise ValueError(f"a window of {geometry} sees nothing of the image")
     size = (last - first) * width
     return numbers_of(geometry), size, PIECE // max(size * kernel[0] * kernel[1], 1)
-
-
-def add_at(out, places, values, to_zeros=False):
-    """Add each of `values` (rows, m) to row i of `out` (rows, n), or to zeros there, at its place, one after the other.
-
-    Raises IndexError for a place that is none; negative ones are none.
-    """
-    check(out, out.dtype, 2, True)
-    check(places, PLACES, 2, False)
-    check(values, out.dtype, 2, False)
-    if not len(out) == len(places) == len(values) or places.shape != values.shape:
-        raise ValueError("places and values do not fit")
-    n, m = out.shape[1], values.shape[1]
-    if native.run(ADD_AT, (out, values, places), (n, m, to_zeros), 0, len(out), PIECE // max(m, 1)):
-        raise IndexError("index out of range in self")

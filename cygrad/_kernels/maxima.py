@@ -32,7 +32,10 @@ def planes_of(x, dims):
 def of_windows(x, where, with_places):
     """(largest elements, their places or None) of windows of one size, without copies of them."""
     if images.has_loops(x) and x.size and suits(where):
-        return largest_of_windows(x, where)
+        shape = x.shape[: x.ndim - len(where.size)] + where.size
+        values, places = new_array(shape, x.dtype.num), new_array(shape, images.PLACES.num)
+        images.largest(dense(x), values, places, where.whole)
+        return values, places
     return _of_windows(x, where, with_places)
 
 
@@ -64,15 +67,6 @@ def _of_windows(x, where, with_places):
     if places is not None and max(where.dilation) > 1 and any(where.low):  # all of a window may be in the padding
         np.clip(places, 0, math.prod(where.image) - 1, out=places)
     return values.reshape(shape), None if places is None else places.reshape(shape)
-
-
-def largest_of_windows(x, where):
-    """The same by compiled loops."""
-    shape, geometry = x.shape[: x.ndim - len(where.size)] + where.size, where.whole
-    size = (math.prod(shape),)
-    values, places = new_array(size, x.dtype.num), new_array(size, images.PLACES.num)
-    images.largest(dense(x).reshape(1, -1, *geometry[0]), values, places, geometry)
-    return values.reshape(shape), places.reshape(shape)
 
 
 def first_taps(block, best, joins):

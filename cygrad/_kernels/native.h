@@ -62,7 +62,7 @@ static void multiply(const native_call *c, void *a, void *b, void *out, Py_ssize
 
 enum {
     NORMALIZE_ROWS, ROWS_GRADIENT, NORMALIZE_RUNS, RUNS_GRADIENT, NORMALIZE_COLUMNS, COLUMNS_GRADIENT,
-    COPY_PATCHES, ADD_PATCHES, LARGEST, ADD_AT, RECURRENT, RECURRENT_GRADIENT,
+    COPY_PATCHES, ADD_PATCHES, LARGEST, COMBINE, RECURRENT, RECURRENT_GRADIENT,
     CROSS_ENTROPY, CROSS_ENTROPY_GRADIENT, ATTENTION, ATTENTION_GRADIENT, RUNNING_SUMS,
     WINOGRAD_FILTERS, WINOGRAD_RESULTS, WINOGRAD_SUMS, PATCHWISE_RESULTS, PATCHWISE_IMAGES, PATCHWISE_SUMS,
     FUSED, GATHER, FIRSTS, GATED, TAKE, RUNNING_EXTREMA,
@@ -73,7 +73,7 @@ enum {
 static const native_part native_parts[LOOPS] = {
     normalize_rows_part, rows_gradient_part, normalize_runs_part, runs_gradient_part, normalize_columns_part,
     columns_gradient_part,
-    copy_patches_part, add_patches_part, largest_part, add_at_part, recurrent_part, recurrent_gradient_part,
+    copy_patches_part, add_patches_part, largest_part, combine_part, recurrent_part, recurrent_gradient_part,
     cross_entropy_part, cross_entropy_gradient_part, attention_part, attention_gradient_part, running_sums_part,
 #ifdef CYGRAD_VECTORS
     winograd_filters_part, winograd_results_part, winograd_sums_part, patchwise_results_part,

@@ -11,8 +11,9 @@ from libc.string cimport memset
 
 cimport numpy as cnp
 
-from cygrad._kernels.arrays cimport PURE, PyArray_CheckExact, broadcasts_to, dense, empty, is_plain, same_shape
-from cygrad._kernels.parallel cimport LIGHT, RELEASE_ABOVE, part_t, share
+from cygrad._kernels.arrays cimport (
+    PURE, PyArray_CheckExact, broadcasts_to, dense, empty, is_plain, may_overlap, same_shape)
+from cygrad._kernels.parallel cimport HEAVY, LIGHT, RELEASE_ABOVE, part_t, share
 from cygrad._kernels.blas cimport matmul_loop
 from cygrad._kernels.walk cimport Loop, loop_t
 
@@ -21,6 +22,7 @@ cnp.import_array()
 cdef extern from "native.h":
     enum:
         LOOPS
+        GATHER
         FUSED
         EACH
         SPREAD
@@ -184,6 +186,60 @@ def fused(int number, tuple operands, tuple numbers, cnp.ndarray out=None):
 
 cdef part_t loop_of(int loop) noexcept:
     return native_parts[loop]
+
+
+cdef bint is_dense(cnp.ndarray a) noexcept:
+    return is_plain(a) and cnp.PyArray_IS_C_CONTIGUOUS(a)
+
+
+def along(int loop, cnp.ndarray whole not None, int axis, cnp.ndarray index not None, cnp.ndarray part not None,
+          Py_ssize_t how=0, bint to_zeros=False):
+    """Run a loop of places.h or picks.h that reads or writes where an index names elements of `whole` along an axis.
+
+    Whether it failed; None if it does not take these: it wants dense arrays, and as many places beside the axis.
+    """
+    cdef native_call c
+    cdef Py_ssize_t inner = 1, outer = 1, given = 0
+    cdef int d, ndim = cnp.PyArray_NDIM(whole), of_part = cnp.PyArray_NDIM(part)
+    cdef cnp.npy_intp* lengths = cnp.PyArray_DIMS(index)
+    cdef part_t function = native_parts[loop]
+    if not (has_loops(whole) or native_moves(loop) and can_move(whole)) or not 0 <= axis < ndim or (
+            cnp.PyArray_NDIM(index) != ndim or of_part and of_part != ndim or cnp.PyArray_SIZE(index) == 0
+            or cnp.PyArray_TYPE(index) != cnp.NPY_INT64 or cnp.PyArray_TYPE(part) != cnp.PyArray_TYPE(whole)
+            or not (is_dense(whole) and is_dense(index) and is_dense(part))
+            or not cnp.PyArray_ISWRITEABLE(part if loop == GATHER else whole)):
+        return None
+    for d in range(ndim):
+        if d == axis:
+            if of_part:
+                given = cnp.PyArray_DIM(part, d)
+            continue
+        if lengths[d] != cnp.PyArray_DIM(whole, d) or of_part and lengths[d] != cnp.PyArray_DIM(part, d):
+            return None
+        if d < axis:
+            outer *= lengths[d]
+        else:
+            inner *= lengths[d]
+    if of_part and given < lengths[axis]:
+        return None
+    if may_overlap(whole, part):
+        part = cnp.PyArray_NewCopy(part, cnp.NPY_CORDER)
+    memset(&c, 0, sizeof(c))
+    c.data[0], c.data[1], c.data[2] = cnp.PyArray_BYTES(whole), cnp.PyArray_BYTES(index), cnp.PyArray_BYTES(part)
+    c.n[0], c.n[1], c.n[2], c.n[3] = cnp.PyArray_DIM(whole, axis), lengths[axis], inner, given
+    c.n[4], c.n[5] = how, to_zeros
+    c.is_double = cnp.PyArray_ITEMSIZE(whole) == 8
+    c.itemsize = cnp.PyArray_ITEMSIZE(whole)
+    if loop == GATHER:
+        outer *= lengths[axis]
+    else:
+        inner *= lengths[axis]
+    if cnp.PyArray_SIZE(index) <= RELEASE_ABOVE:
+        function(&c, 0, outer)
+    else:
+        with nogil:
+            share(function, &c, outer, max(HEAVY // inner, 1))
+    return c.failed
 
 
 def run(int loop, tuple arrays, tuple numbers, double real, Py_ssize_t items, Py_ssize_t piece):

@@ -105,16 +105,12 @@ def gather_by_loop(array, axis, index):
     vector = as_vector(index, axis, array.shape)
     if vector is not None:
         return None if vector.min() < 0 or vector.max() >= array.shape[axis] else _take(array, vector, axis)
-    length, (*outer, count), inner = array.shape[axis], index.shape[: axis + 1], index.shape[axis + 1 :]
-    shape = (*outer, length, *inner)
-    if shape != array.shape or not index.size:
+    shape = index.shape
+    if not array.flags.c_contiguous and (*shape[:axis], array.shape[axis], *shape[axis + 1 :]) != array.shape:
         return None
-    out = new_array(index.shape, array.dtype.num)
-    places = dense(index if index.dtype is _INT64 else index.astype(np.int64, copy=False))
-    width = math.prod(inner)
-    numbers = length, count, width
-    failed = native.run(GATHER, (dense(array), places, out), numbers, 0, out.size // width, max(1, PIECE // width))
-    return None if failed else out
+    out = new_array(shape, array.dtype.num)
+    places = dense(index if index.dtype is _INT64 else index.astype(np.int64))
+    return out if native.along(GATHER, dense(array), axis, places, out) == 0 else None
 
 
 def masked_fill(array, value, mask):

@@ -13,7 +13,7 @@ CYGRAD_BEGIN_PLAIN_LOOPS
 #define DEFINE_SCATTER(NAME, TYPE)                                                                              \
     static int NAME(TYPE *out, const int64_t *index, const TYPE *values, const Py_ssize_t *n)                   \
     {                                                                                                           \
-        const Py_ssize_t count = n[1], inner = n[2], step = n[3];                                               \
+        const Py_ssize_t count = n[1], inner = n[2], step = n[3] != 0;                                               \
         int is_outside = 0;                                                                                     \
         for (Py_ssize_t k = count * inner, i = 0; k > 0; k--, index++, values += step) {                        \
             const uint64_t at = INDEX(index);                                                                   \
@@ -27,6 +27,26 @@ CYGRAD_BEGIN_PLAIN_LOOPS
 DEFINE_SCATTER(scatter_4, uint32_t)
 DEFINE_SCATTER(scatter_8, packed_8)
 #undef DEFINE_SCATTER
+
+/* The same of sums, products and extrema with what is there, up to the first index that is outside. */
+#define DEFINE_COMBINE(NAME, REAL)                                                                              \
+    static int NAME(REAL *out, const int64_t *index, const REAL *values, const Py_ssize_t *n)                   \
+    {                                                                                                           \
+        const Py_ssize_t count = n[1], inner = n[2], step = n[3] != 0;                                          \
+        for (Py_ssize_t k = count * inner, i = 0; k > 0; k--, index++, values += step) {                        \
+            const uint64_t at = INDEX(index);                                                                   \
+            if (at >= (uint64_t)n[0]) return 1;                                                                 \
+            REAL *to = out + at * inner + i;                                                                    \
+            const REAL a = *to, b = *values;                                                                    \
+            *to = n[4] == 0 ? a + b : n[4] == 1 ? a * b : (n[4] == 2 ? a >= b : a <= b) | (a != a) ? a : b;     \
+            if (++i == inner) i = 0;                                                                            \
+        }                                                                                                       \
+        return 0;                                                                                               \
+    }
+
+DEFINE_COMBINE(reduce_at_f32, float)
+DEFINE_COMBINE(reduce_at_f64, double)
+#undef DEFINE_COMBINE
 
 /* The first `count` places among rows of `columns` elements, of which the bits of `mask` count. */
 #define DEFINE_NONZERO(NAME, TYPE)                                                                              \
@@ -84,18 +104,30 @@ DEFINE_COMPRESS(compress_8, packed_8)
 
 CYGRAD_END_LOOPS
 
-/* data: out (outer, length, inner), indices (outer, count, inner), values; n: length, count, inner, 1 if there is a value
-   for each index and 0 if there is one for all. An item is one of the outer. It has failed if an index is negative or too
-   large; for those nothing is written. */
+/* data: out (outer, length, inner), indices (outer, count, inner), values (outer, given, inner); n: length, count, inner,
+   given, which is at least count, or 0 if there is one value for all. An item is one of the outer. It has failed if an
+   index is negative or too large; for those nothing is written. */
 static void scatter_part(void *context, Py_ssize_t first, Py_ssize_t count)
 {
     native_call *c = context;
     for (Py_ssize_t i = first; i < first + count; i++) {
-        const Py_ssize_t at = i * c->n[1] * c->n[2];
-        const int64_t *index = (const int64_t *)c->data[1] + at;
-        void *out = AT(0, i * c->n[0] * c->n[2]), *values = AT(2, at * c->n[3]);
+        const int64_t *index = (const int64_t *)c->data[1] + i * c->n[1] * c->n[2];
+        void *out = AT(0, i * c->n[0] * c->n[2]), *values = AT(2, i * c->n[3] * c->n[2]);
         if (c->is_double ? scatter_8(out, index, values, c->n) : scatter_4(out, index, values, c->n)) c->failed = 1;
     }
+}
+
+/* The same of what is combined with what is there; n goes on: how (0 sum, 1 product, 2 maximum, 3 minimum), whether out is
+   zeroed first. */
+static void combine_part(void *context, Py_ssize_t first, Py_ssize_t count)
+{
+    native_call *c = context;
+    const Py_ssize_t size = c->n[0] * c->n[2];
+    if (c->n[5]) memset(AT(0, first * size), 0, count * size * c->itemsize);
+    for (Py_ssize_t i = first; i < first + count; i++)
+        if (BY_TYPE(c->is_double, reduce_at, (void *)AT(0, i * size), (const int64_t *)c->data[1] + i * c->n[1] * c->n[2],
+                    (void *)AT(2, i * c->n[3] * c->n[2]), c->n))
+            c->failed = 1;
 }
 
 /* data: matrices, the same with zeros above a diagonal or below it; n: rows, columns, the diagonal, whether what is above

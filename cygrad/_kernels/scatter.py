@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-import cygrad._kernels.images as images
 import cygrad._kernels.native as native
 import cygrad._kernels.rows as rows
 from cygrad._kernels import blocks
@@ -13,8 +12,9 @@ from cygrad._kernels.arrays import dense, fill, new_array, zeros
 from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.dispatch import dispatching
 
-SCATTER = 29  # as in native.h
-PIECE = 1 << 13  # elements that one thread works on
+COMBINE, SCATTER = 9, 29  # as in native.h
+_COMBINING = ("sum", "prod", "amax", "amin")  # what COMBINE knows, in its order
+_INT64 = np.dtype(np.int64)
 
 
 def add_rows(out, index, values, extreme=0):
@@ -82,15 +82,11 @@ def scattered(shape, axis, index, source):
 
 def add_at(out, axis, index, source, to_zeros=False):
     """The same in `out`, which is contiguous, or in zeros that overwrite it; gives it."""
-    in_rows = index.size and index.ndim and axis == out.ndim - 1 and index.shape[:-1] == out.shape[:-1]
-    if in_rows and images.has_loops(out):
-        source = part_for(index, source).astype(out.dtype, copy=False)
-        places = index.astype(np.int64, copy=False)
-        images.add_at(flat_rows(out), flat_rows(places), flat_rows(source), to_zeros)
+    vector = None if axis else as_vector(index, 0, out.shape)
+    if vector is None and _combined(out, axis, index, source, "sum", to_zeros):
         return out
     if to_zeros:
         fill(out, 0)
-    vector = None if axis else as_vector(index, 0, out.shape)
     if vector is not None:
         index_add_to(out, vector, part_for(index, source))
         return out
@@ -119,39 +115,36 @@ def part_for(index, source):
     return source if source.shape == index.shape else source[tuple([slice(n) for n in index.shape])]
 
 
-def flat_rows(a):
-    """The array, contiguous, as a matrix of its rows."""
-    return np.ascontiguousarray(a).reshape(-1, a.shape[-1])
-
-
 REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
 SLICE = 256  # elements for which a round of whole slices pays
+_EXTREMA = ("amax", "amin")
 _LOOPS = {"prod": np.multiply, "amax": np.maximum, "amin": np.minimum}
 
 
-def _scattered(out, axis, index, source):
-    """`scatter` by a loop, which needs as many places beside the axis; False if there is none, or for other indices.
+def _by_loop(loop, out, axis, index, source, *how):
+    """`scatter`, or what is like it, by a loop, which needs as many places beside the axis.
 
-    It knows no negative ones, and leaves those out.
+    Whether it failed, as it does for negative indices; None if there is no loop.
     """
-    length, (*outer, count), inner = out.shape[axis], index.shape[: axis + 1], index.shape[axis + 1 :]
-    if type(out) is not np.ndarray or not native.can_move(out) or not out.flags.carray:
-        return False
-    if (*outer, length, *inner) != out.shape or not index.size:
-        return False
-    values = part_for(index, source) if source.ndim else source
-    values = dense(values.astype(out.dtype, copy=False))
-    if values.size > 1 and np.may_share_memory(out, values):
-        values = values.copy()
-    width = math.prod(inner)
-    numbers, items = (length, count, width, values.size > 1), math.prod(outer)
-    places = dense(index.astype(np.int64, copy=False))
-    return not native.run(SCATTER, (out, places, values), numbers, 0, items, max(1, PIECE * items // index.size))
+    index = dense(index if index.dtype is _INT64 else index.astype(np.int64))
+    source = dense(source if source.dtype is out.dtype else source.astype(out.dtype))
+    failed = native.along(loop, out, axis, index, source, *how)
+    if failed is None and source.ndim == index.ndim and source.shape != index.shape:
+        return native.along(loop, out, axis, index, dense(part_for(index, source)), *how)
+    return failed
+
+
+def _combined(out, axis, index, source, reduce, to_zeros=False):
+    """Whether a loop has combined elements with those that are there, of which `to_zeros` makes zeros first."""
+    failed = _by_loop(COMBINE, out, axis, index, source, _COMBINING.index(reduce), to_zeros)
+    if failed:
+        raise IndexError("index out of range in self")
+    return failed is not None
 
 
 def scatter(out, axis, index, source):
     """Write each element of `source`, or one number, into `out` at its own place, but at `index` along the axis."""
-    if out.ndim and index.ndim and _scattered(out, axis, index, source):
+    if _by_loop(SCATTER, out, axis, index, source) == 0:
         return
     if out.ndim <= 1 or index.ndim == 0:
         source = source.reshape(-1)[: index.size] if source.ndim else source
@@ -187,33 +180,30 @@ def scatter_reduce(a, axis, index, source, reduce, include_self):
 def _reduced(a, axis, index, source, reduce, include_self):
     """The same one element after the other."""
     out = a.copy("C")
-    if reduce == "sum" and index.size:
-        if not include_self:
-            scatter(out, axis, index, np.zeros((), a.dtype))
-        return add_at(out, axis, index, source)
-    places, values = places_of(a, axis, index, source)
-    flat = out.reshape(-1)
-    with np.errstate(all="ignore"):
-        if reduce in ("sum", "mean"):
-            if not include_self:
-                flat[places] = 0
-            add_rows(out.reshape(-1, 1), places, values.reshape(-1, 1))
-        else:
-            if not include_self:
-                flat[places] = 1 if reduce == "prod" else values
-            _LOOPS[reduce].at(flat, places, values)
-        if reduce == "mean":
-            _divide_by_counts(flat, places, include_self)
+    if not include_self:
+        scatter(out, axis, index, np.asarray(reduce == "prod", a.dtype) if reduce not in _EXTREMA else source)
+    if reduce in ("sum", "mean"):
+        add_at(out, axis, index, source)
+    elif not _combined(out, axis, index, source, reduce):
+        places, values = places_of(a, axis, index, source)
+        with np.errstate(all="ignore"):
+            _LOOPS[reduce].at(out.reshape(-1), places, values)
+    if reduce == "mean":
+        counts = _counts(out, out.shape, include_self)
+        _divide(out, add_at(counts, axis, index, np.ones_like(index, counts.dtype)))
     return out
 
 
-def _divide_by_counts(out, index, include_self):
-    """Divide each row of `out`, in place, by how often the index, a vector, names it, and once more for itself."""
-    counts = np.full(len(out), bool(include_self), np.result_type(out.real.dtype, np.float32))
-    add_rows(counts.reshape(-1, 1), index, np.ones((index.size, 1), counts.dtype))
-    np.maximum(counts, 1, out=counts)
+def _counts(out, shape, include_self):
+    """For how many elements each stands before any are added up."""
+    return np.full(shape, bool(include_self), np.result_type(out.real.dtype, np.float32))
+
+
+@silent
+def _divide(out, counts):
+    """Divide sums, in place, by how many elements they are of."""
     divide = np.floor_divide if out.dtype.kind in "iu" else np.divide
-    divide(out, counts.astype(out.real.dtype, copy=False).reshape(-1, *[1] * (out.ndim - 1)), out=out)
+    divide(out, np.maximum(counts, 1).astype(out.real.dtype, copy=False), out=out)
 
 
 def index_reduce(a, axis, index, source, reduce, include_self):
@@ -241,7 +231,9 @@ def _reduced_slices(a, axis, index, source, reduce, include_self):
                 out[index] = source if extreme else 0
             index_add_to(out, index, source, extreme=extreme)
             if reduce == "mean":
-                _divide_by_counts(out, index, include_self)
+                counts = _counts(out, (len(out), 1), include_self)
+                add_rows(counts, index, np.ones((index.size, 1), counts.dtype))
+                _divide(out, counts.reshape(-1, *[1] * (out.ndim - 1)))
         for rank in range(rounds):  # no place twice
             rows = np.flatnonzero(ranks == rank) if rounds > 1 else slice(None)
             places, values = index[rows], source[rows]

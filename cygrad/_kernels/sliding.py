@@ -20,6 +20,11 @@ class Geometry:
         """Whether results and images are the same places, seen through one tap."""
         return set(self.kernel) <= {1} and set(self.stride) <= {1} and not any(self.low) and self.size == self.image
 
+    @cached_property
+    def given(self):
+        """(kernel, stride, padding, dilation), as poolings are given them."""
+        return self.kernel, self.stride, self.low, self.dilation
+
     def taps(self, first=0, last=None):
         """For each tap that sees something of the image: (its number, where in the results, where in the image).
 

@@ -7,13 +7,14 @@ import numpy as np
 
 from cygrad._core import messages
 from cygrad._core.access import array_of
+from cygrad._core.dual import is_recorded
 from cygrad._core.gradients_in_blocks import owned
 from cygrad._core.opdef import FUNCTION_ONLY, METHOD_ONLY, publish
 from cygrad._kernels.resampling import Table
 from cygrad._ops.arguments import require, wrap_dim
 from cygrad._ops.arithmetic import mul, pow
 from cygrad._ops.pointwise import abs
-from cygrad._ops.pooling_checks import check_elements, numbers, output_size, windows
+from cygrad._ops.pooling_checks import check_elements, numbers, output_size, results, windows
 from cygrad._ops.reductions import mean
 from cygrad._ops.resampling import resample, resampling
 from cygrad._ops.selection import where
@@ -46,39 +47,37 @@ def window_lengths(image, kernel, stride, padding, size, with_padding):
 AVERAGE = {dims: resampling(f"AvgPool{dims}DBackward0") for dims in (2, 3)}
 
 
-def _check_image(shape):
+def _refuse_image(shape):
     if not shape:
         raise messages.no_dimensions(-3)
     if len(shape) < 3:
         wrap_dim(-3, len(shape))  # which raises, in PyTorch's words
-    if len(shape) > 4:
-        raise RuntimeError(
-            "Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but "
-            f"got:{list(shape)}\n  the last two dimensions are the image: flatten those before them into one"
-        )
+    raise RuntimeError(
+        "Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but "
+        f"got:{list(shape)}\n  the last two dimensions are the image: flatten those before them into one"
+    )
 
 
-def average(dims, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
-    function = f"avg_pool{dims}d"
+def average(function, dims, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
     t = require(input, function)
     shape = array_of(t).shape
-    if dims == 2:
-        _check_image(shape)
-    kernel, stride, padding, _, size = windows(t, function, kernel_size, stride, padding, 1, ceil_mode, dims)
+    if dims == 2 and len(shape) not in (3, 4):
+        _refuse_image(shape)
+    where = windows(t, function, kernel_size, stride, padding, 1, ceil_mode, dims)
     if divisor_override == 0:
         raise RuntimeError("divisor must be not zero")
     check_elements(t, function if dims == 2 else "avg_pool3d_out_frame")
-    tables, divisor = tables_of(shape[len(shape) - dims :], kernel, stride, padding, size, bool(count_include_pad))
+    tables, divisor = tables_of(where, bool(count_include_pad))
     if divisor_override is not None:
         divisor = np.asarray(float(divisor_override))
     return resample(t, tables, divisor, row=AVERAGE[dims])
 
 
 @lru_cache(256)
-def tables_of(*geometry):
-    """(the table of each dimension, how many places windows have); the last argument tells whether padding counts."""
-    each = list(zip(*geometry[:-1]))
-    return tuple([window_table(*one) for one in each]), places_of([window_lengths(*one, geometry[-1]) for one in each])
+def tables_of(where, with_padding):
+    """(the table of each dimension, how many places windows have)."""
+    each = list(zip(where.image, where.kernel, where.stride, where.low, where.size))
+    return tuple([window_table(*one) for one in each]), places_of([window_lengths(*one, with_padding) for one in each])
 
 
 def places_of(lengths):
@@ -102,11 +101,19 @@ def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, coun
             f"Expected 2 to 3 dimensions, but got {t.dim()}-dimensional tensor for argument #1 'self' (while checking "
             "arguments for avg_pool1d)"
         )
-    kernel = numbers(kernel_size, "avg_pool1d", "kernel_size", 2, 1)
-    stride = numbers(stride, "avg_pool1d", "stride", 3, 1, kernel)
-    padding = numbers(padding, "avg_pool1d", "padding", 4, 1)
+    where = windows(t, "avg_pool1d", kernel_size, stride, padding, 1, ceil_mode, 1, results_of_rows)
+    if not is_recorded(t):  # then nobody sees that there is but one op
+        check_elements(t, "avg_pool2d")
+        return resample(t, *tables_of(where, bool(count_include_pad)), row=AVERAGE[2])
+    kernel, stride, padding, _ = where.given
     given = ((1, *kernel), (1, *stride), (0, *padding), ceil_mode, count_include_pad, None)
-    return squeeze(average(2, unsqueeze(t, -2), *given), -2)
+    return squeeze(average("avg_pool2d", 2, unsqueeze(t, -2), *given), -2)
+
+
+def results_of_rows(shape, kernel, stride, padding, dilation, ceil_mode, dims):
+    """How many windows there are along a sequence, which is an image of one row."""
+    given = (1, *kernel), (1, *stride), (0, *padding), (1, *dilation)
+    return results((*shape[:-1], 1, shape[-1]), *given, ceil_mode, 2)[1:]
 
 
 def avg_pool2d(
@@ -126,7 +133,7 @@ def avg_pool2d(
     tensor([[[ 2.5000,  4.5000],
              [10.5000, 12.5000]]])
     """
-    return average(2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+    return average("avg_pool2d", 2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
 def avg_pool3d(
@@ -138,7 +145,7 @@ def avg_pool3d(
     >>> cygrad.nn.functional.avg_pool3d(cygrad.arange(8.0).reshape(1, 2, 2, 2), 2)
     tensor([[[[3.5000]]]])
     """
-    return average(3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+    return average("avg_pool3d", 3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
 # -- a wanted number of windows --

@@ -38,7 +38,7 @@ def of_any_type(index):
 
 def index_for_writing(index, t):
     """The same of one that says where in `t` is written: empty, it may have any shape, too."""
-    return index if index.numel() else reshape(index.long(), (0,) * max(t.ndim, 1))
+    return index if array_of(index).size else reshape(index.long(), (0,) * max(t.ndim, 1))
 
 
 def keeping(result, value):
@@ -306,9 +306,14 @@ def check_gather(shape, index, dim):
 def check_each(index, shape, dim):
     """Raise unless 0 <= index < length of a dimension; see `check_bounds`."""
     length = shape[dim] if shape else 1
-    if 0 in index.strides:  # what is expanded is looked at once
-        index = index[tuple([slice(None if stride else 1) for stride in index.strides])]
-    if index.size and not gpu.is_array(index) and _is_outside(index, length):
+    if gpu.is_array(index):
+        return
+    is_outside = native.outside(index, length)
+    if is_outside is None and index.size:
+        if 0 in index.strides:  # what is expanded is looked at once
+            index = index[tuple([slice(None if stride else 1) for stride in index.strides])]
+        is_outside = _is_outside(index, length)
+    if is_outside:
         wrong = index[(index < 0) | (index >= length)].reshape(-1)[0]
         raise RuntimeError(f"index {wrong} is out of bounds for dimension {dim} with size {length}")
 
@@ -358,7 +363,7 @@ def scatter_add(input, dim, index, src, *, out=None):
     check_same_dtype(t, added)
     where = array_of(index)
     source = array_of(added)
-    check_scatter(a.shape, index, source.shape, d)
+    check_scatter(a.shape, where, source.shape, d)
     if out is t and where.size and is_dense(a):
         args = d, source.shape
         return added_within(SCATTER_ADD, t, added, index, args, lambda: kernels.add_at(a, d, where, source))
@@ -382,13 +387,10 @@ def check_same_dtype(t, source):
         )
 
 
-def check_scatter(shape, index, source, dim):
-    where = array_of(index)
-    other = where.shape
+def check_scatter(shape, where, source, dim):
+    """Raise unless an index, an array, fits to shapes of what is written to and of what is written."""
     if where.size:
-        are_alike = source == other and len(shape) == len(other) > 0
-        if not are_alike or (*shape[:dim], other[dim], *shape[dim + 1 :]) != other:
-            _check_sizes(shape, other, source, dim)
+        _check_sizes(shape, where.shape, source, dim)
         check_each(where, shape, dim)
 
 

@@ -239,9 +239,8 @@ def interpolate(
     row = ROWS[mode, dims, bool(antialias)]
     if name == "Byte" and not mode.startswith("nearest"):
         for d in range(dims - 1, -1, -1):  # what is between two dimensions is rounded, too
-            one = [table if i == d else None for i, table in enumerate(tables)]
-            if is_byte_image:
-                one[d] = for_bytes(tables[d])
+            own = for_bytes(tables[d]) if is_byte_image else tables[d]
+            one = tuple([own if i == d else None for i in range(dims)])
             between = resample(t.float(), one, row=row)
             t = (between.add(0.5).floor() if is_byte_image else between.round()).clamp(0, 255).to(t.dtype)
         return t

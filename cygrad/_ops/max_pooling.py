@@ -19,7 +19,7 @@ from cygrad._ops.arguments import require
 from cygrad._ops.averaging import adaptive_spans
 from cygrad._ops.creation import zeros
 from cygrad._ops.gathering import put_back
-from cygrad._ops.pooling_checks import check_elements, numbers, output_size, windows
+from cygrad._ops.pooling_checks import check_elements, numbers, output_size, places, windows
 from cygrad._ops.views import flatten, reshape, squeeze, unsqueeze
 
 ELSEWHERE = FUNCTION_ONLY | METHOD_ONLY  # found in nn.functional
@@ -51,8 +51,8 @@ ADAPTIVE = {
 def recorded(row, t, values, places, dims, how=None):
     """(values, places) as tensors; places may be None where nothing is recorded. `how`: the arguments of the entry."""
     array = array_of(t)
-    if values.dtype != array.dtype:
-        values = values.astype(array.dtype)
+    if values.dtype is not array.dtype:
+        values = values.astype(array.dtype, copy=False)
     if places is None:
         return record_outputs(row, (values,), (t,), None, 1)[0], None
     value, index = record_outputs(row, (values, places), (t,), (array.shape, dims, how), 1)
@@ -63,38 +63,35 @@ def recorded(row, t, values, places, dims, how=None):
 # -- windows of one size --
 
 
-def pool(dims, input, kernel_size, stride, padding, dilation, ceil_mode, with_places):
-    function = f"max_pool{dims}d"
+def pool(function, dims, input, kernel_size, stride, padding, dilation, ceil_mode, with_places):
     t = require(input, function)
-    kernel, stride, padding, dilation, size = windows(
-        t, function, kernel_size, stride, padding, dilation, ceil_mode, dims
-    )
+    where = windows(t, function, kernel_size, stride, padding, dilation, ceil_mode, dims)
     check_elements(t, function)
-    array = array_of(t)
-    where = geometry(array.shape[array.ndim - dims :], kernel, size, stride, dilation, padding)
-    values, places = kernels.of_windows(as_float32(array), where, with_places or is_recorded(t))
-    return recorded(MAX_POOL[dims], t, values, places, dims, (kernel, stride, padding, dilation, ceil_mode))
+    values, places = kernels.of_windows(as_float32(array_of(t)), where, with_places or is_recorded(t))
+    return recorded(MAX_POOL[dims], t, values, places, dims, (*where.given, ceil_mode))
 
 
 def pool1d(input, kernel_size, stride, padding, dilation, ceil_mode, with_places):
     """`pool` of two dimensions for images of one row."""
-    function = "max_pool1d"
-    t = require(input, function)
-    kernel = numbers(kernel_size, function, "kernel_size", 2, 1)
-    stride = numbers(stride, function, "stride", 3, 1, kernel)
-    padding, dilation = numbers(padding, function, "padding", 4, 1), numbers(dilation, function, "dilation", 5, 1)
-    check1d(t, kernel[0], stride[0], padding[0], dilation[0], ceil_mode, with_places)
+    t = require(input, "max_pool1d")
+    where = windows(t, "max_pool1d", kernel_size, stride, padding, dilation, ceil_mode, 1, results1d)
+    check_elements(t, "max_pool1d_impl", with_places)
+    if not is_recorded(t):  # then nobody sees that there is but one op
+        values, places = kernels.of_windows(as_float32(array_of(t)), where, with_places)
+        return recorded(MAX_POOL[2], t, values, places, 1)
+    kernel, stride, padding, dilation = where.given
     given = ((1, *kernel), (1, *stride), (0, *padding), (1, *dilation), ceil_mode, with_places)
-    values, places = pool(2, unsqueeze(t, -2), *given)
+    values, places = pool("max_pool2d", 2, unsqueeze(t, -2), *given)
     return squeeze(values, -2), None if places is None else squeeze(places, -2)
 
 
-def check1d(t, kernel, stride, padding, dilation, ceil_mode, integers):
-    shape = list(t.shape)
+def results1d(shape, kernel, stride, padding, dilation, ceil_mode, dims):
+    """How many windows there are along a sequence; they have to fit."""
+    (kernel,), (stride,), (padding,), (dilation,) = kernel, stride, padding, dilation
     if len(shape) not in (2, 3) or 0 in shape[-2:]:
         raise RuntimeError(
             "max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for input, but got:"
-            f"{shape}"
+            f"{list(shape)}"
         )
     for name, value in (("kernel_size", kernel), ("stride", stride), ("dilation", dilation)):
         if value <= 0:
@@ -109,7 +106,7 @@ def check1d(t, kernel, stride, padding, dilation, ceil_mode, integers):
     reach = shape[-1] + 2 * padding - dilation * (kernel - 1) - 1
     if reach < 0 and not (ceil_mode and -(-reach // stride) + 1 > 0):
         raise RuntimeError(f"max_pool1d() Invalid computed output size: {reach // stride + 1}")
-    check_elements(t, "max_pool1d_impl", integers)
+    return (places(shape[-1], kernel, stride, padding, dilation, ceil_mode),)
 
 
 def max_pool1d_with_indices(
@@ -135,7 +132,7 @@ def max_pool2d_with_indices(
     >>> cygrad.nn.functional.max_pool2d_with_indices(cygrad.tensor([[[1.0, 3.0], [2.0, 0.0]]]), 2)
     (tensor([[[3.]]]), tensor([[[1]]]))
     """
-    return pool(2, input, kernel_size, stride, padding, dilation, ceil_mode, True)
+    return pool("max_pool2d", 2, input, kernel_size, stride, padding, dilation, ceil_mode, True)
 
 
 def max_pool3d_with_indices(
@@ -149,7 +146,7 @@ def max_pool3d_with_indices(
     >>> cygrad.nn.functional.max_pool3d_with_indices(cygrad.tensor([[[[1.0, 3.0], [2.0, 0.0]]]]), (1, 2, 2))
     (tensor([[[[3.]]]]), tensor([[[[1]]]]))
     """
-    return pool(3, input, kernel_size, stride, padding, dilation, ceil_mode, True)
+    return pool("max_pool3d", 3, input, kernel_size, stride, padding, dilation, ceil_mode, True)
 
 
 def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
@@ -179,7 +176,7 @@ def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
     tensor([[[ 5.,  7.],
              [13., 15.]]])
     """
-    found = pool(2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+    found = pool("max_pool2d", 2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
     return found if return_indices else found[0]
 
 
@@ -190,7 +187,7 @@ def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
     >>> cygrad.max_pool3d(cygrad.arange(8.0).reshape(1, 2, 2, 2), 2)
     tensor([[[[7.]]]])
     """
-    found = pool(3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+    found = pool("max_pool3d", 3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
     return found if return_indices else found[0]
 
 

@@ -4,6 +4,7 @@ from functools import lru_cache
 
 from cygrad._core import messages
 from cygrad._core.access import array_of
+from cygrad._kernels.sliding import geometry
 from cygrad._ops.arguments import integer, integers, is_integer
 
 NUMBERS = {1: "one", 2: "two", 3: "three"}
@@ -29,19 +30,8 @@ def numbers(value, function, name, position, dims, empty=None):
     return given
 
 
-def windows(t, function, kernel_size, stride, padding, dilation, ceil_mode, dims):
-    """(kernel, stride, padding, dilation, size of the result), all of `dims` ints."""
-    kernel = numbers(kernel_size, function, "kernel_size", 2, dims)
-    stride = numbers(stride, function, "stride", 3, dims, kernel)
-    padding = numbers(padding, function, "padding", 4, dims)
-    dilation = numbers(dilation, function, "dilation", 5, dims)
-    size = results(array_of(t).shape, kernel, stride, padding, dilation, bool(ceil_mode), dims)
-    return kernel, stride, padding, dilation, size
-
-
-@lru_cache(256)
 def results(shape, kernel, stride, padding, dilation, ceil_mode, dims):
-    """How many windows there are along each dimension; they have to fit."""
+    """How many windows there are along each dimension."""
     check_images(shape, dims)
     image = shape[len(shape) - dims :]
     if min(stride) == 0:
@@ -76,6 +66,28 @@ def results(shape, kernel, stride, padding, dilation, ceil_mode, dims):
             f"({'x'.join(map(str, (channels, *size)))}). Output size is too small"
         )
     return size
+
+
+def windows(t, function, kernel_size, stride, padding, dilation, ceil_mode, dims, results=results):
+    """How windows lie on the images of a tensor. `results` counts them and raises if they do not fit."""
+    given = kernel_size, stride, padding, dilation
+    if not (type(kernel_size) is type(padding) is type(dilation) is int and (stride is None or type(stride) is int)):
+        given = _each(function, dims, *given)  # for 1.0 and True are equal to 1, but wrong
+    return _windows(array_of(t).shape, function, dims, results, not ceil_mode, *given)
+
+
+def _each(function, dims, kernel_size, stride, padding, dilation):
+    kernel = numbers(kernel_size, function, "kernel_size", 2, dims)
+    stride = numbers(stride, function, "stride", 3, dims, kernel)
+    padding = numbers(padding, function, "padding", 4, dims)
+    return kernel, stride, padding, numbers(dilation, function, "dilation", 5, dims)
+
+
+@lru_cache(256)
+def _windows(shape, function, dims, results, rounds_down, *given):
+    kernel, stride, padding, dilation = _each(function, dims, *given)
+    size = results(shape, kernel, stride, padding, dilation, not rounds_down, dims)
+    return geometry(shape[len(shape) - dims :], kernel, size, stride, dilation, padding)
 
 
 def words(name, values):

@@ -15,7 +15,7 @@ RESAMPLE = declare("resample", resample_rule, flags=PRIVATE | LINEAR, kernel=ker
 
 def resample(input, tables, divisor=None, back=False, row=RESAMPLE):
     """Map the last dimensions by one table each, and divide by `divisor`. Saves nothing. Gradient: the way back."""
-    return apply_n(row, (input,), (tuple(tables), divisor, back))
+    return apply_n(row, (input,), (tables, divisor, back))
 
 
 def resampling(node):

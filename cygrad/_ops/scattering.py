@@ -121,7 +121,7 @@ def _checked(t, dim, index, source, name):
     check_integral(index, "scatter(): Expected dtype int32/int64 for index")
     if source is not None:
         check_same_dtype(t, source)
-    check_scatter(array_of(t).shape, index, array.shape if source is None else array_of(source).shape, d)
+    check_scatter(array_of(t).shape, array, array.shape if source is None else array_of(source).shape, d)
     return d
 
 

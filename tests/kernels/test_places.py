@@ -107,7 +107,7 @@ def test_indices_that_another_thread_has_changed(kind):
     arrays = memory[1:13], index, np.arange(1, 10).astype(kind)
     if not native.has_loops(memory):
         return
-    assert native.run(scatter.SCATTER, arrays, (4, 3, 1, True), 0, 3, 1)
+    assert native.run(scatter.SCATTER, arrays, (4, 3, 1, 3), 0, 3, 1)
     np.testing.assert_array_equal(memory, [0, 1, 0, 0, 2, 0, 0, 5, 0, 0, 8, 0, 0, 0])
     found = np.full(9, 7, kind)
     assert native.run(picking.GATHER, (memory[1:13], index, found), (4, 3, 1), 0, 9, 1)
@@ -124,6 +124,77 @@ def test_added_rows_outside():
 def test_sums_at_indices_of_both_signs():
     index, values = np.array([0, 2, -1, 1]), np.arange(8.0).reshape(4, 2)
     np.testing.assert_array_equal(scatter.index_sum(values, (3, 2), (index,)), [[0, 1], [6, 7], [6, 8]])
+
+
+REDUCTIONS = {"sum": np.add, "prod": np.multiply, "amax": np.maximum, "amin": np.minimum}
+
+
+@pytest.mark.parametrize("reduce", [*REDUCTIONS, "mean"])
+@pytest.mark.parametrize("dtype", ["f", "d", "l", "F"])
+@pytest.mark.parametrize("shape, axis, count", [((7,), 0, 40), ((3, 5), 1, 40), ((5, 6), 0, 9), ((3, 4, 5), 1, 6)])
+def test_scatter_reduce(shape, axis, count, dtype, reduce):
+    if dtype == "F" and reduce in ("amax", "amin"):
+        return
+    rng = np.random.default_rng(0)
+    places = (*shape[:axis], count, *shape[axis + 1 :])
+    a, source = rng.integers(1, 4, shape).astype(dtype), rng.integers(1, 4, places).astype(dtype)
+    if dtype == "f" and reduce != "mean":
+        source[(0,) * len(places)] = np.nan
+    for small in (places, (*places[:axis], 3, *places[axis + 1 :]), tuple(max(n - 1, 1) for n in places)):
+        index = rng.integers(0, shape[axis], small)
+        at = tuple(index if d == axis else own for d, own in enumerate(np.indices(small, sparse=True)))
+        values = source[tuple(map(slice, small))]
+        for include_self in (True, False):
+            expected, counts = a.copy(), np.full(shape, include_self, float)
+            if not include_self:
+                expected[at] = (
+                    {"prod": 1, "amax": -np.inf, "amin": np.inf}.get(reduce, 0)
+                    if dtype not in "l"
+                    else ({"prod": 1, "amax": -9, "amin": 9}.get(reduce, 0))
+                )
+            REDUCTIONS.get(reduce, np.add).at(expected, at, values)
+            if reduce == "mean":
+                np.add.at(counts, at, 1)
+                divide = np.floor_divide if dtype == "l" else np.divide
+                expected = divide(expected, np.maximum(counts, 1).astype(dtype))
+            found = scatter.scatter_reduce(a, axis, index, source, reduce, include_self)
+            assert found.dtype == a.dtype
+            np.testing.assert_allclose(found, expected, 1e-5)
+
+
+@pytest.mark.parametrize("kind", ["f", "d"])
+def test_sums_outside(kind):
+    index, memory = np.array([[0, 2], [1, 3]]), np.zeros(10, kind)
+    out, values = memory[1:9].reshape(2, 2, 2), np.ones((2, 2), kind)
+    for wrong in (-1, 2, 10**15):
+        index[1, 1] = wrong
+        with pytest.raises(IndexError):
+            scatter.add_at(out.reshape(2, 4)[:, :2].copy(), 1, index, values)
+    assert native.along(9, memory[:8].reshape(2, 4), 1, index, values) != 0  # or None, without loops
+    assert not memory[8:].any()
+
+
+def test_what_loops_along_an_axis_do_not_take():
+    """Index and elements with other lengths beside the axis, fewer elements, other types; what may not be written."""
+    x, index = np.zeros((2, 3), "f"), np.zeros((2, 2), np.int64)
+    frozen = x.copy()
+    frozen.flags.writeable = False
+    for whole, axis, where, part in (
+        (x, 1, index[:1], x),
+        (x, 0, index, x),
+        (x, 1, index, np.zeros((2, 1), "f")),
+        (x, 1, index, np.zeros((3, 2), "f")),
+        (x, 1, index, np.zeros(2, "f")),
+        (x, 1, index, x.astype("d")),
+        (x, 1, index.astype(np.int32), x),
+        (x, 2, index, x),
+        (x, -1, index, x),
+        (x.T, 0, index.T, x.T),
+        (x, 1, index[:, ::-1], x),
+        (frozen, 1, index, x),
+    ):
+        assert native.along(scatter.SCATTER, whole, axis, where, part) is None
+    assert native.along(picking.GATHER, x, 1, index, frozen) is None
 
 
 def test_scatter_of_itself():

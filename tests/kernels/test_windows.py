@@ -119,21 +119,6 @@ def test_largest_elements(dtype, rng):
         assert (room[:20] == 77).all() and (room[-20:] == 77).all()
 
 
-@pytest.mark.parametrize("dtype", ["f", "d"])
-def test_adding_at_places(dtype, rng):
-    out, values_ = np.zeros((3, 5), dtype), values(rng, (3, 40), dtype)
-    places = rng.integers(0, 5, (3, 40))
-    expected = np.zeros((3, 5))
-    for row in range(3):
-        np.add.at(expected[row], places[row], values_[row])
-    images.add_at(out, places, values_)
-    np.testing.assert_allclose(out, expected, rtol=1e-5, atol=1e-5)
-    for wrong in (-1, 5, 2**62):
-        places[1, 7] = wrong
-        with pytest.raises(IndexError):
-            images.add_at(out, places, values_)
-
-
 def test_large_images_are_the_same_for_every_number_of_threads(rng):
     from cygrad._kernels import parallel
 
@@ -181,13 +166,9 @@ def test_what_does_not_fit_is_refused():
         images.largest(x, np.empty(9, "f"), np.empty(9, np.int64), outside)
     with pytest.raises(ValueError):
         images.largest(x, np.empty(9, "f"), np.empty(9, np.int32), flat)
-    for out, places, values_ in (
-        (np.ones((2, 3), "f"), np.zeros((2, 2), np.int64), np.ones((2, 3), "f")),
-        (np.ones((2, 3), "f"), np.zeros((1, 2), np.int64), np.ones((1, 2), "f")),
-        (np.ones((2, 3), "i"), np.zeros((2, 2), np.int64), np.ones((2, 2), "i")),
-    ):
+    for count, image in ((8, x), (9, x[:, :, :3]), (9, x[..., ::-1])):
         with pytest.raises(ValueError):
-            images.add_at(out, places, values_)
+            images.largest(image, np.empty(count, "f"), np.empty(count, np.int64), flat)
 
 
 def test_strides_of_any_size():

@@ -39,7 +39,7 @@ IS_COPIED = {
     "baddbmm": "elements depend on other places",
     "renorm": "the same",
     **dict.fromkeys(
-        ("index_reduce", "masked_scatter", "put", "scatter_add"),
+        ("index_reduce", "masked_scatter", "put"),
         "an index may be refused, and the operand may be what is read",
     ),
     **dict.fromkeys(("scatter_reduce", "scatter_reduce.sum"), "the same"),
