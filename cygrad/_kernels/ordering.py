@@ -16,9 +16,11 @@ from cygrad._kernels.reduce import amax
 from cygrad._kernels.stacks import along, cut
 
 FIRSTS = 25  # as in native.h
-MOST_FIRSTS = 32  # of a loop that puts each where it belongs among those found
+MOST_FIRSTS = 32  # of a loop that puts each where it belongs among those found; as in picks.h
+_PICKS = ("", "kth_along", "median_along", "middle_along", "most_frequent")  # what it finds, in the order of picks.h
 FEW = 1 << 16  # elements times length of a row, up to which that loop sorts rows that are as short
 PIECE = 1 << 15  # elements that one thread works on
+_INT64 = np.dtype(np.int64).num
 
 
 def one(a, axis):
@@ -167,14 +169,19 @@ def first_along(a, axis, k, largest):
     return _first_along(a, axis, k, largest)
 
 
-def _by_loop(a, axis, k, largest):
+def _by_loop(a, axis, k, largest, what=0, rank=0):
     is_last = axis == a.ndim - 1
     rows = dense(a if is_last else a.swapaxes(axis, -1))
     n = rows.shape[-1]
-    shape = (*rows.shape[:-1], k)
-    values, order = new_array(shape, a.dtype.num), np.empty(shape, np.int64)
-    native.run(FIRSTS, (rows, values, order), (n, k, largest), 0, a.size // n, max(1, PIECE // n))
+    shape = (*rows.shape[:-1], 1 if what else k)
+    values, order = new_array(shape, a.dtype.num), new_array(shape, _INT64)
+    native.run(FIRSTS, (rows, values, order), (n, k, largest, what, rank), 0, a.size // n, PIECE // n)
     return (values, order) if is_last else (dense(values.swapaxes(axis, -1)), dense(order.swapaxes(axis, -1)))
+
+
+def one_of_few(name, a, axis, k=0):
+    """(the element along an axis that the function of that name finds, its index), of few by one loop; else None."""
+    return _by_loop(a, axis, a.shape[axis], False, _PICKS.index(name), k + 1) if _is_few(a, axis) else None
 
 
 @along
@@ -198,8 +205,6 @@ def kth_along(a, axis, k):
     """The index of the k-th smallest element along an axis, counted from 0; 0 if there are no elements."""
     if not a.size:
         return np.zeros(one(a, axis), np.int64)
-    if _is_few(a, axis):
-        return dense(cut(_by_loop(a, axis, k + 1, False)[1], slice(k, None), axis))
     if a.size <= blocks.FEW:
         return np.argpartition(a, k, axis).take([k], axis)
     value = np.partition(a, k, axis).take([k], axis)  # its index has less to move than indices of all

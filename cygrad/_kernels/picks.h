@@ -11,6 +11,8 @@ enum { LOOKED_AT = 64 };         /* elements together, whether one may be among 
 
 CYGRAD_BEGIN_PLAIN_LOOPS
 
+enum { ALL_FIRSTS, KTH, MEDIAN, NANMEDIAN, MODE, MOST_FIRSTS = 32 };      /* as in ordering.py */
+
 #define REAL float
 #define NAME(name) name##_f32
 #include "picks.h"
@@ -67,14 +69,17 @@ static void take_part(void *context, Py_ssize_t first, Py_ssize_t rows)
     }
 }
 
-/* data: rows of n elements, the first k of each in order, their places; n: n, k, whether the largest are first. An item is
-   a row. */
+/* data: rows of n elements, the first k of each in order, their places; n: n, k, whether the largest are first, and what
+   of these is wanted: if not all, k is n, at most MOST_FIRSTS, and there is one result for a row. An item is a row. */
 static void firsts_part(void *context, Py_ssize_t first, Py_ssize_t rows)
 {
     const native_call *c = context;
     const Py_ssize_t n = c->n[0], k = c->n[1];
     for (Py_ssize_t i = first; i < first + rows; i++)
-        BY_TYPE(c->is_double, firsts_of_row, AT(0, i * n), n, AT(1, i * k), (int64_t *)c->data[2] + i * k, k, (int)c->n[2]);
+        if (c->n[3] == ALL_FIRSTS)
+            BY_TYPE(c->is_double, firsts_of_row, AT(0, i * n), n, AT(1, i * k), (int64_t *)c->data[2] + i * k, k,
+                    (int)c->n[2]);
+        else BY_TYPE(c->is_double, one_of_row, AT(0, i * n), n, AT(1, i), (int64_t *)c->data[2] + i, c->n);
 }
 
 #endif
@@ -142,6 +147,25 @@ static void NAME(firsts_of_row)(const REAL *x, Py_ssize_t n, REAL *values, int64
         values[place] = x[i];
         order[place] = i;
     }
+}
+
+/* The k-th of a row in order, counted from 1; its lower median, but the first nan if there is one, or that of numbers; the
+   last of the most frequent, of several the smallest. */
+static void NAME(one_of_row)(const REAL *x, Py_ssize_t n, REAL *value, int64_t *place, const Py_ssize_t *how)
+{
+    REAL ordered[MOST_FIRSTS];
+    int64_t order[MOST_FIRSTS];
+    Py_ssize_t numbers = n, at = how[4] - 1, longest = 0;
+    NAME(firsts_of_row)(x, n, ordered, order, n, 0);
+    while (numbers > 0 && ordered[numbers - 1] != ordered[numbers - 1]) numbers--;
+    if (how[3] == MEDIAN) at = numbers < n ? numbers : (n - 1) / 2;
+    if (how[3] == NANMEDIAN) at = numbers ? (numbers - 1) / 2 : 0;
+    for (Py_ssize_t i = 0, end = 0; how[3] == MODE && i < n; i = end) {
+        while (end < n && (end == i || ordered[end] == ordered[i])) end++;
+        if (end - i > longest) longest = end - i, at = end - 1;
+    }
+    *value = ordered[at];
+    *place = order[at];
 }
 
 #endif

@@ -29,7 +29,7 @@ DEFINE_SCATTER(scatter_8, packed_8)
 #undef DEFINE_SCATTER
 
 /* The same of sums, products and extrema with what is there, up to the first index that is outside. */
-#define DEFINE_COMBINE(NAME, REAL)                                                                              \
+#define DEFINE_COMBINE(NAME, REAL, BITS)                                                                        \
     static int NAME(REAL *out, const int64_t *index, const REAL *values, const Py_ssize_t *n)                   \
     {                                                                                                           \
         const Py_ssize_t count = n[1], inner = n[2], step = n[3] != 0;                                          \
@@ -37,15 +37,18 @@ DEFINE_SCATTER(scatter_8, packed_8)
             const uint64_t at = INDEX(index);                                                                   \
             if (at >= (uint64_t)n[0]) return 1;                                                                 \
             REAL *to = out + at * inner + i;                                                                    \
-            const REAL a = *to, b = *values;                                                                    \
-            *to = n[4] == 0 ? a + b : n[4] == 1 ? a * b : (n[4] == 2 ? a >= b : a <= b) | (a != a) ? a : b;     \
+            union { REAL real; BITS bits; } a = {*to}, b = {*values};                                           \
+            const REAL x = a.real, y = b.real;                                                                  \
+            const BITS stays = -(BITS)((n[4] == 2 ? x >= y : x <= y) | (x != x));   /* no branch to guess */    \
+            b.bits = (a.bits & stays) | (b.bits & ~stays);                                                      \
+            *to = n[4] == 0 ? x + y : n[4] == 1 ? x * y : b.real;                                               \
             if (++i == inner) i = 0;                                                                            \
         }                                                                                                       \
         return 0;                                                                                               \
     }
 
-DEFINE_COMBINE(reduce_at_f32, float)
-DEFINE_COMBINE(reduce_at_f64, double)
+DEFINE_COMBINE(reduce_at_f32, float, uint32_t)
+DEFINE_COMBINE(reduce_at_f64, double, uint64_t)
 #undef DEFINE_COMBINE
 
 /* The first `count` places among rows of `columns` elements, of which the bits of `mask` count. */

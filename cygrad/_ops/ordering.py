@@ -141,12 +141,16 @@ def topk(input, k, dim=-1, largest=True, sorted=True, *, out=None):
     return chosen_along(TOPK, t, values, indices, dim, True, out, (k, largest, sorted))
 
 
-def picked(op, t, a, order, dim, keepdim, out, how=()):
-    """The result of ops that choose one element; `order` has the length 1 along the dimension."""
-    values, indices = gather(a, dim, order), order
-    if t.dim() == 0 or not keepdim:
+def picked(op, t, a, find, dim, keepdim, out, rank=()):
+    """The result of ops that choose one element, whose index the kernel named `find` gives."""
+    found = kernels.one_of_few(find, a, dim, *rank)
+    if found is None:
+        order = getattr(kernels, find)(a, dim, *rank)  # of length 1 along the dimension
+        found = gather(a, dim, order), order
+    values, indices = found
+    if not keepdim or not t.ndim:
         values, indices = values.squeeze(dim), indices.squeeze(dim)
-    return chosen_along(op, t, values, indices, dim, bool(keepdim), out, how)
+    return chosen_along(op, t, values, indices, dim, bool(keepdim), out, tuple([k + 1 for k in rank]))
 
 
 KTHVALUE = choice_along("kthvalue")
@@ -168,7 +172,7 @@ def kthvalue(input, k, dim=-1, keepdim=False, *, out=None):
     check_dim_not_empty(KTHVALUE, t, dim)
     if not 1 <= k <= a.shape[dim]:
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {dim}")
-    return picked(KTHVALUE, t, a, kernels.kth_along(a, dim, k - 1), dim, keepdim, out, (k,))
+    return picked(KTHVALUE, t, a, "kth_along", dim, keepdim, out, (k - 1,))
 
 
 # -- median --
@@ -193,7 +197,7 @@ def median(input, dim=..., keepdim=False, *, out=None):
     if dim is ...:
         return of_all(MEDIAN, input, keepdim, out)
     t, a, dim = prepared(MEDIAN_DIM, input, dim, "median_out")
-    return along_dim(MEDIAN_DIM, t, a, kernels.median_along(a, dim), dim, keepdim, out)
+    return along_dim(MEDIAN_DIM, t, a, "median_along", dim, keepdim, out)
 
 
 def nanmedian(input, dim=..., keepdim=False, *, out=None):
@@ -208,7 +212,7 @@ def nanmedian(input, dim=..., keepdim=False, *, out=None):
     if dim is ...:
         return of_all(NANMEDIAN, input, keepdim, out)
     t, a, dim = prepared(NANMEDIAN_DIM, input, dim, "median_out")
-    return along_dim(NANMEDIAN_DIM, t, a, kernels.middle_along(a, dim), dim, keepdim, out)
+    return along_dim(NANMEDIAN_DIM, t, a, "middle_along", dim, keepdim, out)
 
 
 def of_all(op, input, keepdim, out):
@@ -219,11 +223,11 @@ def of_all(op, input, keepdim, out):
     return apply_n(op, (t,), None, out)
 
 
-def along_dim(op, t, a, order, dim, keepdim, out):
+def along_dim(op, t, a, find, dim, keepdim, out):
     if type(keepdim) is not bool:
         raise TypeError(f"{op.name}(): argument 'keepdim' must be bool, not {type(keepdim).__name__}")
     check_dim_not_empty(MEDIAN_DIM, t, dim)
-    return picked(op, t, a, order, dim, keepdim, out)
+    return picked(op, t, a, find, dim, keepdim, out)
 
 
 # -- mode --
@@ -245,7 +249,7 @@ def mode(input, dim=-1, keepdim=False, *, out=None):
     t, a, dim = prepared(MODE, input, dim, "mode_cpu", booleans=True)
     messages.check_flag("mode", "keepdim", 3, keepdim)
     check_dim_not_empty(MODE, t, dim)
-    return picked(MODE, t, a, kernels.most_frequent(a, dim), dim, keepdim, out)
+    return picked(MODE, t, a, "most_frequent", dim, keepdim, out)
 
 
 composite = {"msort": 0}

@@ -1,9 +1,11 @@
 """Orders by integers that hold elements and indices (ordering.py), and runs of equal elements (searching.py)."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
-from cygrad._kernels import ordering, searching
+from cygrad._kernels import native, ordering, searching
 from tests.kernels.arrays_zoo import layouts
 
 TYPES = ["f", "d", "e", "?", "b", "u1", "h", "u2", "i", "u4", "l", "u8"]
@@ -70,6 +72,34 @@ def test_kth(dtype):
                 if a.shape[axis] > ordering.MOST_FIRSTS:
                     np.testing.assert_array_equal(order, expected)
                 np.testing.assert_array_equal(np.take_along_axis(a, order, axis), kth)
+
+
+@pytest.mark.parametrize("dtype", ["f", "d"])
+@pytest.mark.parametrize("shape", [(1,), (9,), (32,), (30, 20), (5, 4, 6)], ids=str)
+def test_one_of_few(dtype, shape):
+    """By the loop as by NumPy, of which only `kth_along` does not say which of equal elements it takes."""
+    for a in examples(dtype, shape):
+        for axis in range(a.ndim):
+            ordered = np.take_along_axis(a, rank(a, axis, False), axis)
+            ranks = [(0,), (a.shape[axis] // 2,), (a.shape[axis] - 1,)]
+            finds = [("kth_along", k) for k in ranks] + [
+                (name, ()) for name in ("median_along", "middle_along", "most_frequent")
+            ]
+            for (name, k), (_, array) in product(finds, layouts(a)):
+                found = ordering.one_of_few(name, array, axis, *k)
+                if found is None:
+                    assert not native.has_loops(array) or type(array) is not np.ndarray
+                    continue
+                values, order = found
+                assert order.dtype == np.int64 and values.shape == order.shape
+                np.testing.assert_array_equal(values, np.take_along_axis(a, order, axis))
+                if k:
+                    np.testing.assert_array_equal(values, ordered.take(k, axis))
+                    continue
+                expected = getattr(ordering, name)(a, axis)
+                np.testing.assert_array_equal(values, np.take_along_axis(a, expected, axis))
+                if name == "most_frequent" or name == "median_along" and np.isnan(values).all():
+                    np.testing.assert_array_equal(order, expected)
 
 
 @pytest.mark.parametrize("dtype", TYPES)
