@@ -42,8 +42,11 @@ cdef extern from "sanitized.h" nogil:     # nothing but in sanitized builds
     void touch_ends(char** data, const cnp.npy_intp* dims, const cnp.npy_intp* steps, int count,
                     bint is_product) noexcept
 
+cdef extern from "whole_division.h":
+    bint replace_division(const char* name, bint is_wide, loop_t* loop, void** settings) noexcept
+
 cdef extern from "ufuncs.h":
-    void replace_loop(const char* name, int is_double, loop_t* loop, void** settings) noexcept
+    bint replace_loop(const char* name, int is_double, loop_t* loop, void** settings) noexcept
     void replace_logical(const char* name, bint is_double, loop_t differ, void* differ_settings, loop_t* loop,
                          void** settings) noexcept
 
@@ -289,17 +292,19 @@ cdef class Ufunc:
     scalar, and without warnings. A Python number may stand for one of the two; it is converted to the array's dtype.
     ``out=`` must have the shape and the dtype of the result; it may share memory with the inputs in any way.
     Shapes that cannot be broadcast raise ``RuntimeError``, a wrong or read-only ``out`` raises ``ValueError``.
+    ``Ufunc(ufunc, function)`` is that function: by loops of our own that have its name, else by itself.
     """
 
-    def __init__(self, cnp.ufunc ufunc):
+    def __init__(self, cnp.ufunc ufunc, function=None):
         cdef PyUFuncObject* source = <PyUFuncObject*>ufunc
         cdef int i, t, out_type
         cdef const char* types = source.types
+        cdef Loop* loop
         cdef Ufunc other
         if not 1 <= source.nin <= 2 or source.nargs != source.nin + 1:
             raise ValueError(f"{ufunc.__name__} does not have one or two inputs and one output")
-        self.name = ufunc.__name__
-        self.numpy = ufunc
+        self.numpy = ufunc if function is None else function
+        self.name = self.numpy.__name__
         self.nin = source.nin
         for t in range(NTYPES):
             self.loops[t].function = NULL
@@ -316,9 +321,18 @@ cdef class Ufunc:
                 self.loops[t].piece = _piece(self.name, t)
                 self.loops[t].is_dense = self.name in _DENSE
             types += source.nargs
-        for t in (cnp.NPY_FLOAT, cnp.NPY_DOUBLE):
-            if self.loops[t].function != NULL:
-                replace_loop(ufunc.__name__.encode(), t == cnp.NPY_DOUBLE, &self.loops[t].function, &self.loops[t].data)
+        name = self.name.encode()
+        for t in range(NTYPES):
+            loop = &self.loops[t]
+            if loop.function == NULL:
+                continue
+            if t in (cnp.NPY_FLOAT, cnp.NPY_DOUBLE):
+                replaced = replace_loop(name, t == cnp.NPY_DOUBLE, &loop.function, &loop.data)
+            else:
+                replaced = t in (cnp.NPY_INT, cnp.NPY_LONG, cnp.NPY_LONGLONG) and replace_division(
+                    name, cnp.PyArray_DescrFromType(t).itemsize == 8, &loop.function, &loop.data)
+            if function is not None and not replaced:
+                loop.function = NULL
         if self.nin == 2 and self.name.startswith("logical"):
             other = Ufunc(np.not_equal)
             for t in (cnp.NPY_FLOAT, cnp.NPY_DOUBLE):

@@ -285,8 +285,8 @@ static void replace_logical(const char *name, int is_double, ufunc_loop differ, 
     *settings = own;
 }
 
-/* Puts our loop in the place of NumPy's if there is one. */
-static void replace_loop(const char *name, int is_double, ufunc_loop *loop, void **settings)
+/* Puts our loop in the place of NumPy's if there is one; tells whether. */
+static int replace_loop(const char *name, int is_double, ufunc_loop *loop, void **settings)
 {
     const int has_fma = HAS_FMA, is_narrow = IS_NARROW;
     for (size_t i = is_double != 0; i < sizeof own_ufuncs / sizeof *own_ufuncs; i += 2) {
@@ -298,7 +298,9 @@ static void replace_loop(const char *name, int is_double, ufunc_loop *loop, void
         }
         *loop = run_own;
         *settings = own;
+        return 1;
     }
+    return 0;
 }
 
 #endif

@@ -21,6 +21,7 @@ from cygrad._kernels import by_numpy, copying
 from cygrad._kernels.blocks import result_for
 from cygrad._kernels.fused import by_loop
 from cygrad._kernels.gpu.library import is_array
+from cygrad._kernels.reduce import all_
 from cygrad._ops.arguments import is_integer
 from cygrad._ops.arithmetic import div, mul, neg
 from cygrad._ops.checks import require_kind
@@ -163,12 +164,14 @@ NUMBER = (Tensor, int, float, complex)
 def check_division(kernel, a, b):
     """Only real numbers; whole numbers, if there are any, are not divided by 0."""
     dtype = result_type((a, b))
-    if dtype.name == "bool" or dtype.is_complex:
+    if dtype.is_floating_point:
+        return
+    if dtype.is_complex or dtype.name == "bool":
         raise messages.not_implemented_for(kernel, dtype)
     divisor = array_of(b) if isinstance(b, Tensor) else b
-    if dtype.is_floating_point or is_array(divisor):  # a GPU would be waited for
+    if is_array(divisor):  # a GPU would be waited for
         return
-    if not np.all(divisor) and not (isinstance(a, Tensor) and a.numel() == 0):
+    if not (all_(divisor) if isinstance(b, Tensor) else divisor) and not (isinstance(a, Tensor) and a.numel() == 0):
         raise RuntimeError("ZeroDivisionError")
 
 
