@@ -1,6 +1,6 @@
 """Running the kernel of an op: on a GPU, block by block, or on all elements at once."""
 
-from numpy cimport NPY_FLOAT16, ndarray, PyArray_SIZE, PyArray_TYPE
+from numpy cimport NPY_FLOAT, NPY_FLOAT16, ndarray, PyArray_SIZE, PyArray_TYPE
 
 from functools import partial
 from types import FunctionType
@@ -10,7 +10,7 @@ import numpy as np
 from cygrad._core.opdef cimport ELEMENTWISE, OpDef
 from cygrad._core.tensor cimport Tensor
 from cygrad._kernels import blocks, gpu
-from cygrad._kernels.arrays cimport is_on_cpu, order_in_memory
+from cygrad._kernels.arrays cimport cast, is_on_cpu, order_in_memory
 from cygrad._kernels.pool cimport call_kernel
 
 
@@ -80,13 +80,12 @@ cdef object run_whole(OpDef op, tuple arrays, tuple args):
     for array in arrays:
         if type(array) is ndarray and is_half(<ndarray>array):
             found = as_array(call_kernel(op.kernel, tuple(map(as_float32, arrays)), args))
-            with np.errstate(over="ignore"):
-                return found.astype(array.dtype) if found.dtype == np.float32 else found
+            return cast(found, PyArray_TYPE(<ndarray>array)) if found.dtype == np.float32 else found
     return as_array(call_kernel(op.kernel, arrays, args))
 
 
 def as_float32(value):
     """An array of half precision as float32."""
     if type(value) is ndarray and is_half(<ndarray>value):
-        return value.astype(np.float32)
+        return cast(value, NPY_FLOAT)
     return value

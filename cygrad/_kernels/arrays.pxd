@@ -76,7 +76,13 @@ cdef cnp.ndarray empty(int ndim, cnp.npy_intp* dims, int typenum)
 cdef cnp.ndarray empty_strided(int ndim, cnp.npy_intp* dims, cnp.npy_intp* strides, int typenum)
 
 cpdef cnp.ndarray zeros(tuple shape, int typenum)
+
+cdef int bfloat16_type                          # the type number of another package's, or -1
 cdef void keep_bfloat16(int typenum) noexcept
+
+# The loop that converts float16 or bfloat16 to float32, or back.
+ctypedef void (*cast_t)(const void*, void*, cnp.npy_intp) noexcept nogil
+cdef cast_t half_cast(bint is_bfloat16, bint back) noexcept
 
 # The caller's reference to an array is about to be its last: keep the array for a new one of its type and shape.
 cdef void keep_spare(PyObject* array)

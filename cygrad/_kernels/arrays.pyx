@@ -122,7 +122,7 @@ cdef cnp.ndarray empty_strided(int ndim, cnp.npy_intp* dims, cnp.npy_intp* strid
         nbytes = 2
         for i in range(ndim):
             nbytes *= dims[i]
-        if typenum == _bfloat16 and POOLED <= nbytes < MOST_BYTES:
+        if typenum == bfloat16_type and POOLED <= nbytes < MOST_BYTES:
             return empty_pooled(descr, ndim, dims, strides, <size_t>nbytes)
     Py_INCREF(descr)            # the next line steals a reference
     return PyArray_NewFromDescr(&PyArray_Type, <cnp.PyArray_Descr*>descr, ndim, dims, strides, NULL, 0, NULL)
@@ -325,27 +325,31 @@ cdef extern from "half.h" nogil:
     void float_to_bfloat16(const void* x, void* out, cnp.npy_intp n) noexcept
     void bfloat16_to_float(const void* x, void* out, cnp.npy_intp n) noexcept
 
-ctypedef void (*cast_t)(const void*, void*, cnp.npy_intp) noexcept nogil
-
 cdef enum:                      # the types that have cast loops
     BOOL, UINT8, INT32, INT64, FLOAT, DOUBLE, HALF, BFLOAT16
     NCASTS
 
 cdef cast_t[NCASTS][NCASTS] _casts      # [from][to]
 cdef int[NTYPES] _cast_index            # by type number; -1 where there are none
-cdef int _bfloat16 = -1                 # the type number of another package's
+bfloat16_type = -1
 
 
 cdef void keep_bfloat16(int typenum) noexcept:
     """bfloat16 has this type number from now on."""
-    global _bfloat16
-    _bfloat16 = typenum
+    global bfloat16_type
+    bfloat16_type = typenum
+
+
+cdef cast_t half_cast(bint is_bfloat16, bint back) noexcept:
+    if back:
+        return float_to_bfloat16 if is_bfloat16 else float_to_half
+    return bfloat16_to_float if is_bfloat16 else half_to_float
 
 
 cdef inline int _index_of(int typenum) noexcept:
     if 0 <= typenum < NTYPES:
         return _cast_index[typenum]
-    return BFLOAT16 if typenum == _bfloat16 and typenum >= 0 else -1
+    return BFLOAT16 if typenum == bfloat16_type and typenum >= 0 else -1
 
 
 cdef void _convert(const source_t* a, target_t* out, cnp.npy_intp n) noexcept nogil:
@@ -420,7 +424,9 @@ cpdef cnp.ndarray cast(cnp.ndarray a, int typenum):
     if cnp.PyArray_IS_C_CONTIGUOUS(a) and is_plain(a) and not PURE:
         source = _index_of(t)
         target = _index_of(typenum)
-        if source >= 0 and target >= 0 and _casts[source][target] != NULL:
+        if source >= 0 and target >= 0:
+            if _casts[source][target] == NULL:      # from or to half precision: rounded as PyTorch does
+                return cast(cast(a, cnp.NPY_FLOAT), typenum)
             out = empty(cnp.PyArray_NDIM(a), cnp.PyArray_DIMS(a), typenum)
             elements.count = 0
             enter(&elements, a)

@@ -19,7 +19,9 @@ cdef class Ufunc:
     cdef readonly object numpy          # the NumPy ufunc: the fallback
     cdef readonly int nin
     cdef Ufunc quotient                 # of `reciprocal`: its loops are half as fast as those of a division
-    cdef Loop[NTYPES] loops             # by type number of the inputs
+    cdef Loop[NTYPES + 1] loops         # by type number of the inputs; the last is for bfloat16
+    cdef void _enter_narrow(self)
+    cdef int _row(self, cnp.ndarray a) noexcept
 
     # `out` may be None. The inputs of call2 have the same type number; the caller has promoted them.
     cdef cnp.ndarray call1(self, cnp.ndarray a, cnp.ndarray out)

@@ -13,7 +13,7 @@ output that either is an input, element for element, or touches none. An output 
 raises floating point flags, which nobody reads; only integer `power` sets a Python error, for a negative exponent.
 Some of NumPy 2.4 write outputs that have gaps wrongly (`_DENSE`): they get only dense ones.
 
-Where NumPy's own are slow, others stand in their place (ufuncs.h); of these, elementary functions may differ in the last
+Where NumPy's own are slow, others stand in their place (ufuncs.h, whole_division.h, narrow.h); of these, elementary functions may differ in the last
 two bits.
 
 Where there is no loop, or memory is not plain, NumPy's function does the work; CYGRAD_PURE=1 in the environment sends
@@ -30,8 +30,8 @@ from cpython.long cimport PyLong_AsDouble, PyLong_AsLongLong, PyLong_AsUnsignedL
 from libc.string cimport memcpy
 
 from cygrad._kernels.arrays cimport (
-    MAXDIMS, NTYPES, PURE, RELEASE_ABOVE, Operand, PyArray_EquivTypenums, empty, empty_strided, extents_meet, is_plain,
-    likely, operand, same_shape)
+    MAXDIMS, NTYPES, PURE, RELEASE_ABOVE, Operand, PyArray_EquivTypenums, bfloat16_type, cast_t, empty, empty_strided, extents_meet, half_cast,
+    is_plain, likely, operand, same_shape)
 from cygrad._kernels.parallel cimport HEAVY, LIGHT, share
 from cygrad._kernels.walk cimport Loop, Walk, coalesce, join, lengthen_innermost, memory_order, run, run_shared
 from cygrad._kernels import by_numpy
@@ -44,6 +44,15 @@ cdef extern from "sanitized.h" nogil:     # nothing but in sanitized builds
 
 cdef extern from "whole_division.h":
     bint replace_division(const char* name, bint is_wide, loop_t* loop, void** settings) noexcept
+
+cdef extern from "narrow.h":
+    ctypedef struct narrow_ufunc:
+        int nin
+        cast_t widen
+        cast_t narrow
+        loop_t wide
+        void* settings
+    void replace_narrow(const narrow_ufunc* own, loop_t* loop, void** settings) noexcept
 
 cdef extern from "ufuncs.h":
     bint replace_loop(const char* name, int is_double, loop_t* loop, void** settings) noexcept
@@ -306,7 +315,7 @@ cdef class Ufunc:
         self.numpy = ufunc if function is None else function
         self.name = self.numpy.__name__
         self.nin = source.nin
-        for t in range(NTYPES):
+        for t in range(NTYPES + 1):
             self.loops[t].function = NULL
         if PURE:
             return
@@ -338,10 +347,39 @@ cdef class Ufunc:
             for t in (cnp.NPY_FLOAT, cnp.NPY_DOUBLE):
                 replace_logical(ufunc.__name__.encode(), t == cnp.NPY_DOUBLE, other.loops[t].function, other.loops[t].data,
                                 &self.loops[t].function, &self.loops[t].data)
+        self._enter_narrow()
         if ufunc is np.reciprocal:
             self.quotient = Ufunc(np.divide)
             for t in (cnp.NPY_FLOAT, cnp.NPY_DOUBLE):
                 self.loops[t].function = NULL
+
+    cdef void _enter_narrow(self):
+        """Loops of float16 and bfloat16 by those of float32."""
+        cdef Loop* wide = &self.loops[<int>cnp.NPY_FLOAT]
+        cdef Loop* half = &self.loops[<int>cnp.NPY_FLOAT16]
+        cdef narrow_ufunc own
+        if wide.function == NULL or half.function == NULL or self.name == "nextafter":
+            return
+        self.loops[NTYPES] = half[0]
+        for is_bfloat16 in (False, True):
+            own.nin = self.nin
+            own.widen = half_cast(is_bfloat16, False)
+            own.narrow = NULL if wide.out_type == cnp.NPY_BOOL else half_cast(is_bfloat16, True)
+            own.wide = wide.function
+            own.settings = wide.data
+            half = &self.loops[NTYPES if is_bfloat16 else <int>cnp.NPY_FLOAT16]
+            replace_narrow(&own, &half.function, &half.data)
+
+    cdef inline int _row(self, cnp.ndarray a) noexcept:
+        """Which of `loops` is for the type of the array; -1 if there is none."""
+        cdef int t = cnp.PyArray_TYPE(a)
+        if likely(t < NTYPES):
+            return t
+        if t != bfloat16_type:
+            return -1
+        if self.loops[NTYPES].out_type == cnp.NPY_FLOAT16:
+            self.loops[NTYPES].out_type = t
+        return NTYPES
 
     def __repr__(self):
         return f"Ufunc({self.name})"
@@ -361,10 +399,10 @@ cdef class Ufunc:
         return self.call2(a, b, out)
 
     cdef cnp.ndarray call1(self, cnp.ndarray a, cnp.ndarray out):
-        cdef int t = cnp.PyArray_TYPE(a)
+        cdef int t = self._row(a)
         cdef Loop* loop
         cdef Operand[1] inputs
-        if not (likely(t < NTYPES) and likely(self.nin == 1) and likely(is_plain(a))
+        if not (likely(t >= 0) and likely(self.nin == 1) and likely(is_plain(a))
                 and likely(self.loops[t].function != NULL)):
             if self.quotient is not None and t in (cnp.NPY_FLOAT, cnp.NPY_DOUBLE):
                 return self.quotient.call2_scalar(a, 1, True, out)
@@ -379,12 +417,12 @@ cdef class Ufunc:
         return _run_general(loop, 1, inputs, out)
 
     cdef cnp.ndarray call2(self, cnp.ndarray a, cnp.ndarray b, cnp.ndarray out):
-        cdef int t = cnp.PyArray_TYPE(a)
+        cdef int t = self._row(a)
         cdef cnp.npy_intp step_a, step_b
         cdef cnp.ndarray shaped = None      # the operand whose shape and order the result has
         cdef Loop* loop
         cdef Operand[2] inputs
-        if not (likely(t < NTYPES) and likely(cnp.PyArray_TYPE(b) == t) and likely(self.nin == 2)
+        if not (likely(t >= 0) and likely(cnp.PyArray_TYPE(b) == cnp.PyArray_TYPE(a)) and likely(self.nin == 2)
                 and likely(is_plain(a)) and likely(is_plain(b)) and likely(self.loops[t].function != NULL)):
             return self._fallback(a, b, out)
         loop = &self.loops[t]
@@ -414,11 +452,11 @@ cdef class Ufunc:
         return out
 
     cdef cnp.ndarray call2_scalar(self, cnp.ndarray a, object scalar, bint scalar_first, cnp.ndarray out):
-        cdef int t = cnp.PyArray_TYPE(a)
+        cdef int t = self._row(a)
         cdef Number number
         cdef Loop* loop
         cdef Operand[2] inputs
-        if not (likely(t < NTYPES) and likely(self.nin == 2) and likely(is_plain(a))
+        if not (likely(t >= 0) and likely(self.nin == 2) and likely(is_plain(a))
                 and likely(self.loops[t].function != NULL)):
             return self._fallback_scalar(a, scalar, scalar_first, out)
         loop = &self.loops[t]
