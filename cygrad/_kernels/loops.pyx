@@ -13,8 +13,8 @@ output that either is an input, element for element, or touches none. An output 
 raises floating point flags, which nobody reads; only integer `power` sets a Python error, for a negative exponent.
 Some of NumPy 2.4 write outputs that have gaps wrongly (`_DENSE`): they get only dense ones.
 
-Where NumPy's own are slow, others stand in their place (ufuncs.h, whole_division.h, narrow.h); of these, elementary functions may differ in the last
-two bits.
+Where NumPy's own are slow, others stand in their place (ufuncs.h, whole_division.h, narrow.h); of these, elementary
+functions may differ in the last two bits.
 
 Where there is no loop, or memory is not plain, NumPy's function does the work; CYGRAD_PURE=1 in the environment sends
 everything that way.
@@ -30,8 +30,8 @@ from cpython.long cimport PyLong_AsDouble, PyLong_AsLongLong, PyLong_AsUnsignedL
 from libc.string cimport memcpy
 
 from cygrad._kernels.arrays cimport (
-    MAXDIMS, NTYPES, PURE, RELEASE_ABOVE, Operand, PyArray_EquivTypenums, bfloat16_type, cast_t, empty, empty_strided, extents_meet, half_cast,
-    is_plain, likely, operand, same_shape)
+    MAXDIMS, NTYPES, PURE, RELEASE_ABOVE, Operand, PyArray_EquivTypenums, bfloat16_type, cast_t, empty, empty_strided,
+    extents_meet, half_cast, is_plain, likely, operand, same_shape)
 from cygrad._kernels.parallel cimport HEAVY, LIGHT, share
 from cygrad._kernels.walk cimport Loop, Walk, coalesce, join, lengthen_innermost, memory_order, run, run_shared
 from cygrad._kernels import by_numpy

@@ -4,21 +4,30 @@ import math
 
 import numpy as np
 
+import cygrad._kernels.native as native
+from cygrad._kernels import arrays as cpu
 from cygrad._kernels import blocks
 from cygrad._kernels.arrays import new_array
 from cygrad._kernels.dispatch import dispatching
 from cygrad._kernels.gpu.library import as_array, dense
 from cygrad._kernels.picking import select_into
 
-INT64 = np.dtype(np.int64).num
+SEARCH = 43  # as in native.h
+PIECE = 1 << 11  # values that one thread looks for
+WORTH = 64  # as many values are looked for sooner by a loop of our own
+MANY = 32  # elements of a sequence that are converted for each value at most
+FLOAT64, INT64 = np.dtype(np.float64).num, np.dtype(np.int64).num
 FEW = 1 << 14  # elements that are looked at once
-BLOCK = 1 << 15  # elements among which runs are looked for at once
+BLOCK = 1 << 15  # elements among which runs are looked for, or that are looked for, at once
 
 # -- places in a sorted order --
 
 
 def searchsorted(sequence, values, side):
     """Before which index along the last axis each value belongs; the other axes agree, or there are none."""
+    is_worth = sequence.ndim > 1 or values.size >= max(WORTH, sequence.size // MANY)
+    if is_worth and _are_doubles(sequence) and _are_doubles(values):
+        return _searched(sequence, values, side == "right")
     if sequence.ndim == 1:
         return as_array(sequence.searchsorted(values, side))
     found = np.empty(values.shape, np.int64)
@@ -26,6 +35,28 @@ def searchsorted(sequence, values, side):
     rows = zip(found.reshape(count, width), sequence.reshape(count, sequence.shape[-1]), values.reshape(count, width))
     for row, own, wanted in rows:
         row[...] = np.searchsorted(own, wanted, side)
+    return found
+
+
+def _are_doubles(array):
+    """Whether there is something to search, by a loop, in double precision that has each number."""
+    is_exact = array.dtype.kind == "f" or array.dtype.kind in "iu" and array.dtype.itemsize < 8
+    return is_exact and array.size > 0 and native.has_loops(np.empty(0))
+
+
+def _searched(sequence, values, past_equal):
+    """By the loop, converted in blocks; all of them look in the one row if there is no other."""
+    found = new_array(values.shape, INT64)
+    rows, flat = cpu.dense(sequence).reshape(-1, sequence.shape[-1]), cpu.dense(values).reshape(-1)
+    width, length = flat.size // len(rows), rows.shape[1]
+    together = max(1, BLOCK // max(width, length))
+    step = together * width if len(rows) > 1 else BLOCK
+    for begin in range(0, flat.size, step):
+        part = slice(begin, begin + step)
+        if begin == 0 or len(rows) > 1:
+            some = cpu.cast(rows[begin // width : begin // width + together], FLOAT64)
+        arrays = some, cpu.cast(flat[part], FLOAT64), found.reshape(-1)[part]
+        native.run(SEARCH, arrays, (length, width, past_equal), 0, arrays[1].size, PIECE)
     return found
 
 

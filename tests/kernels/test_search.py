@@ -1,0 +1,59 @@
+"""Places of values in sorted rows (search.h, searching.py) against NumPy's."""
+
+import numpy as np
+import pytest
+
+from cygrad._kernels import searching
+from cygrad._kernels.searching import searchsorted
+
+LENGTHS = [0, 1, 2, 3, 4, 5, 7, 8, 50, 1000]
+COUNTS = [0, 1, 63, 64, 127, 128, 129, 9000]  # around those that are looked for at once, and of pieces for threads
+
+
+def operands(dtype, length, count):
+    """Whole numbers, many of them equal; of floating point nan and infinities, too."""
+    random = np.random.default_rng(length + count)
+    row, values = random.integers(-20, 20, length).astype(dtype), random.integers(-22, 22, count).astype(dtype)
+    if dtype.kind == "f":
+        row[-1:], row[:1], row[4:5] = np.nan, -np.inf, np.inf
+        values[::7], values[1::9], values[2::9], values[3::9] = np.nan, np.inf, -np.inf, -0.0
+    return np.sort(row), values
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("dtype", [np.dtype(name) for name in "float16 float32 float64 int8 int32 int64".split()])
+def test_lengths(dtype, side):
+    for length in LENGTHS:
+        for count in COUNTS:
+            row, values = operands(dtype, length, count)
+            found = searchsorted(row, values, side)
+            assert found.dtype == np.int64
+            np.testing.assert_array_equal(found, np.searchsorted(row, values, side))
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_layouts(side, monkeypatch):
+    monkeypatch.setattr(searching, "BLOCK", 500)
+    row, values = operands(np.dtype(np.float32), 50, 1200)
+    expected = np.searchsorted(row, values, side)
+    np.testing.assert_array_equal(searchsorted(row[::-1].copy()[::-1], values, side), expected)
+    np.testing.assert_array_equal(searchsorted(row, values[::-1], side), expected[::-1])
+    np.testing.assert_array_equal(searchsorted(row, values.reshape(30, 40).T, side), expected.reshape(30, 40).T)
+    np.testing.assert_array_equal(searchsorted(row, values[:1].reshape(()), side), expected[0])
+
+
+@pytest.mark.parametrize("block", [1, 400, searching.BLOCK])
+@pytest.mark.parametrize("width", [1, 100, 300])
+def test_rows_of_their_own(width, block, monkeypatch):
+    monkeypatch.setattr(searching, "BLOCK", block)
+    random = np.random.default_rng(0)
+    rows, values = np.sort(random.normal(size=(2, 3, 17))), random.normal(size=(2, 3, width))
+    found = searchsorted(rows, values, "left")
+    for i in np.ndindex(2, 3):
+        np.testing.assert_array_equal(found[i], np.searchsorted(rows[i], values[i]))
+
+
+def test_long_rows_are_not_converted_for_few_values(monkeypatch):
+    monkeypatch.setattr(searching, "_searched", None)
+    row = np.arange(1000, dtype=np.float32)
+    assert searchsorted(row, np.array([3.5, 7], np.float32), "right").tolist() == [4, 8]
