@@ -8,6 +8,7 @@ from types import FrameType
 from cygrad._core.opdef import registry
 
 _TAKES = re.compile(r"takes (\d+) positional arguments but (\d+) were given")
+_TAKES_ITSELF = re.compile(r"takes 1 positional argument but (\d+) were given")
 _NESTED = re.compile(r"\([^()]*\)|\[[^\[\]]*\]|<[^<>]*>")  # a tuple, a list or a class among arguments
 _POSITION = re.compile(r"argument '(\w+)' \(position \d+\)")
 # Names that are no aliases of a row: of which function the errors are, and what PyTorch calls this one there
@@ -48,6 +49,9 @@ def as_called(text, plain, title, values):
         names.update(zip(row.aliases, row.aliases))
     loaded = (one.argval for one in reversed(before) if one.opname[:4] == "LOAD" and isinstance(one.argval, str))
     name = next((names[name] for name in loaded if name in names), shown)
+    family = next(loaded, "")
+    if family in ("special", "linalg") and not name.startswith(family):
+        name = f"{family}_{name}"
     text = name + text.removeprefix(shown)
     if name == "swapaxes":
         text = text.replace("argument 'dim", "argument 'axis")
@@ -56,7 +60,12 @@ def as_called(text, plain, title, values):
     if match and match[1] in arguments:
         place = arguments.index(match[1]) + (not is_method)
         text = text.replace(match[0], f"argument '{match[1]}' (position {place})")
-    return _without_self(text, len(values)) if is_method else text
+    if not is_method:
+        return text
+    takes_none = _TAKES_ITSELF.search(text)
+    if takes_none and plain.__code__.co_kwonlyargcount <= ("out" in plain.__code__.co_varnames):
+        return f"TensorBase.{name}() takes no arguments ({int(takes_none[1]) - 1} given)"
+    return _without_self(text, len(values))
 
 
 def _instructions(frame):

@@ -62,6 +62,8 @@ OVERLOADED = {
         view_copy vsplit xlog1py xlogy zeta""".split()
     )
 }
+# Of several signatures, where what they are other names of has one
+ALIASES_OF_SEVERAL = "multiply()", "divide()", "subtract()", "true_divide()"
 # What an argument of a name must be, in all functions that have one
 KINDS = {
     **dict.fromkeys(
@@ -108,9 +110,11 @@ def look_again(function, values, names, kind, error):
     if isinstance(found, tuple) or (found is None and not issubclass(kind, TypeError)):
         return found
     text = str(error) if found is None else found
-    plain = _plain(function)
     if "out" not in (names or ()):  # an in-place form has words of its own
-        text = as_called(text, plain, _title(plain), values)
+        call = Call.of(function, values, names)
+        text = as_called(text, call.plain, call.title, values)
+        if text.startswith(ALIASES_OF_SEVERAL) and "() received" not in text:
+            text = as_called(call.fits_none(), call.plain, call.title, values)
     return None if text == str(error) else text
 
 
@@ -127,13 +131,11 @@ def _answer(function, values, names, kind, error):
         found = call_of_objects(function, values, names)
         if found is not None:
             return found
-    plain = _plain(function)
+    call = Call.of(function, values, names)
+    plain, title, arguments = call.plain, call.title, call.arguments
     code = plain.__code__
-    arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     names = names or ()
-    given = len(values) - len(names)
-    title = _title(plain)
-    call = Call(plain, title, arguments, values[:given], dict(zip(names, values[given:])))
+    given = len(call.placed)
     if not issubclass(kind, TypeError):
         return call.misfit()
     if any(name not in arguments for name in names):
@@ -143,6 +145,9 @@ def _answer(function, values, names, kind, error):
     text = str(error)
     if title in ONE_BY_ONE and given > 2 and all(_is_int(value) for value in values[1:given]):
         return (function(values[0], values[1:given], **call.named),)
+    if title == "rsub" and len(values) == given == 3 and not isinstance(values[1], Tensor):
+        # beside numbers alone the factor needs no name
+        return (function(*values[:2], alpha=values[2]),)
     former = call.in_former_order()
     if former is not None:
         tensors, factors, rest = former
@@ -183,6 +188,15 @@ class Call:
         self.plain, self.title, self.arguments = plain, title, arguments
         self.placed, self.named = placed, named
 
+    @staticmethod
+    def of(function, values, names):
+        """A call with these values, of which the last are given by these names, if any."""
+        plain = _plain(function)
+        code = plain.__code__
+        arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        given = len(values) - len(names or ())
+        return Call(plain, _title(plain), arguments, values[:given], dict(zip(names or (), values[given:])))
+
     def words(self, text):
         """The text of a TypeError as PyTorch has it, or None if that is the same."""
         if text.endswith(" received an invalid combination of arguments"):  # which is what `messages.fits_none` says
@@ -216,8 +230,9 @@ class Call:
         Early PyTorch had it so; the program is warned. What is multiplied may be given by name.
         """
         multiplied, orders, names = map(str.split, FORMER_ORDERS.get(self.title, ("", "", "")))
-        by_name = [name for name in multiplied if name in self.named]
-        if by_name != multiplied[len(multiplied) - len(by_name) :] or any(name in self.named for name in names):
+        order = [*names[1:], *multiplied]  # of what may be given by name
+        by_name = [name for name in order if name in self.named]
+        if by_name != order[len(order) - len(by_name) :] or any(name in self.named for name in names[:1]):
             return None
         placed = (*self.placed, *(self.named[name] for name in by_name))
         before, last = placed[: -len(multiplied)], placed[-len(multiplied) :]

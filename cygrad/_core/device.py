@@ -1,5 +1,6 @@
 """Where a tensor's elements are."""
 
+import re
 from _thread import _local
 
 from cygrad._core.messages import no_such_call, wrong_type
@@ -11,6 +12,7 @@ _OTHERS = (  # that PyTorch knows
     "ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, mps, meta, hpu, mtia, "
     "privateuseone"
 )
+_WORDS = re.compile(r"([a-zA-Z_]+)(?::(0|[1-9][0-9]*))?")
 _REMEDIES = {
     "meta": "\n  there are no tensors without elements here: nn.utils.skip_init makes a module without filling it, "
     "copy.deepcopy a template for functional_call",
@@ -36,19 +38,28 @@ class device:
     def __init__(self, type, index=None):
         if isinstance(type, device):
             type, index = type.type, type.index
-        if not isinstance(type, (str, int)):
+        if not isinstance(type, (str, int)) or isinstance(type, bool):
             raise no_such_call("device", (type,), {}, ("Device device", "str type, int index = -1"))
         if index is not None and not isinstance(index, int):
             raise wrong_type("device", "index", 2, "int", index)
         if type == "":
             raise RuntimeError("Device string must not be empty")
-        kind, _, number = str(type).partition(":")
+        if isinstance(type, int):
+            type, index = "cuda", type
+            if index >= 0 and not library.is_available():
+                raise RuntimeError("Cannot access accelerator device when none is available.")
+        if index is not None and index < 0:
+            raise RuntimeError("Device index must not be negative")
+        found = _WORDS.fullmatch(type)
+        if found is None:
+            raise RuntimeError(f"Invalid device string: '{type}'")
+        kind, number = found.groups()
+        if number and index is not None:
+            raise RuntimeError(f"type (string) must not include an index because index was passed explicitly: {type}")
         if kind not in _HERE.split(", "):
             names, more = (_HERE, "") if kind in _OTHERS.split(", ") else (f"{_HERE}, {_OTHERS}", f"\n  here: {_HERE}")
             more = _REMEDIES.get(kind, more)
-            raise RuntimeError(f"Expected one of {names} device type at start of device string: {type}{more}")
-        if number and not number.isdigit():
-            raise RuntimeError(f"Invalid device string: '{type}'")
+            raise RuntimeError(f"Expected one of {names} device type at start of device string: {kind}{more}")
         object.__setattr__(self, "type", kind)
         object.__setattr__(self, "index", int(number) if number else index)
 
@@ -141,7 +152,7 @@ def check_device(wanted):
         return cpu_device
     wanted = device(wanted)
     if wanted.type == "cpu":
-        return wanted
+        return cpu_device  # of which there is one, whatever its number
     count = cupy().cuda.runtime.getDeviceCount()
     index = current_device() if wanted.index is None else wanted.index
     if not 0 <= index < count:

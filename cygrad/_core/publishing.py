@@ -100,9 +100,7 @@ def _checked(entry):
 
 def _by_position(names):
     """How many arguments may be given by position: not `out`, nor the factor before it."""
-    if "out" not in names:
-        return len(names)
-    return names.index("alpha" if "alpha" in names else "out")
+    return next((place for place, name in enumerate(names) if name in ("alpha", "out")), len(names))
 
 
 def _of_method(error, name):

@@ -275,7 +275,7 @@ def _places(n, dtype):
 
 
 def median_of_all(a):
-    """The lower median of all elements; nan if one is nan, or there are none; of no integers `of_no_numbers`."""
+    """The lower median of all elements; nan if one is nan, or there are none; see `of_no_numbers`."""
     return _middle_of_all(a.reshape(-1), False)
 
 
@@ -285,7 +285,9 @@ def nanmedian_of_all(a):
 
 
 def of_no_numbers(dtype):
-    """What PyTorch has as the median of no integers: a nan, as processors convert it."""
+    """What PyTorch has as the median of no numbers: a nan, for integers as processors convert it."""
+    if dtype.kind not in "iu":
+        return np.nan
     return np.iinfo(dtype).min if dtype.itemsize >= 4 else 0
 
 
@@ -294,7 +296,7 @@ def _middle_of_all(flat, ignore_nan):
 
     count = count_of_numbers(flat) if _has_nan(flat) else flat.size
     if not count or (count < flat.size and not ignore_nan):
-        return np.asarray(np.nan if flat.dtype.kind == "f" else of_no_numbers(flat.dtype), flat.dtype)
+        return np.asarray(of_no_numbers(flat.dtype), flat.dtype)
     place = (count - 1) // 2
     if flat.size > 16 * blocks.SIZE:
         return np.asarray(value_of_rank(flat, place, count))

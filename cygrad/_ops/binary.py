@@ -183,9 +183,15 @@ def heaviside(input, values, *, out=None):
 
 def ldexp_rule(n, g):
     return (
-        mul(g, conjugate(exp2(n.saved(1)))) if n.needs(0) else None,
+        by_power_of_two(g, n.saved(1)) if n.needs(0) else None,
         mul(mul(g, conjugate(n.saved_result())), math.log(2)) if n.needs(1) else None,
     )
+
+
+def by_power_of_two(g, exponent):
+    if exponent.is_floating_point() or exponent.is_complex():
+        return mul(g, conjugate(exp2(exponent)))
+    return ldexp(g, exponent)  # the power of a whole number may have no float32
 
 
 LDEXP = declare("ldexp", ldexp_rule, saves=(IN1, OUT0), flags=SMOOTH, kernel=pointwise_kernels.ldexp)

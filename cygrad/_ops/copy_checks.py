@@ -27,31 +27,26 @@ def read_to(args, wanted, place, other, non_blocking, copy):
 
     Raises TypeError for arguments that fit no signature, RuntimeError for a device that is not there.
     """
-    given = list(args)
+    named = {"device": place, "dtype": wanted, "other": other, "non_blocking": non_blocking, "copy": copy}
+    rest = list(args)
+    if rest and isinstance(rest[0], Tensor):
+        other = rest.pop(0)
+    elif rest and (rest[0] is None or isinstance(rest[0], (str, int, device))):
+        place, *rest = rest
+    if rest and other is None:
+        wanted = rest.pop(0)
+    flags = [*rest, *(non_blocking, copy)[len(rest) :]]
     try:
-        if given and isinstance(given[0], Tensor):
-            other = given.pop(0)
-        elif given and (given[0] is None or isinstance(given[0], (str, device))):
-            place = given.pop(0)
-            if given and not isinstance(given[0], bool):
-                wanted = given.pop(0)
-        elif given:
-            wanted = given.pop(0)
-        non_blocking, copy = given + [non_blocking, copy][len(given) :]
+        if len(flags) > 2 or isinstance(place, bool) or not all(isinstance(flag, (bool, np.bool_)) for flag in flags):
+            raise TypeError
         if other is not None:
             wanted, place = require(other, "to", "other").dtype, other.device
         elif wanted is not None:
             wanted = as_dtype(wanted)
-        for flag in (non_blocking, copy):
-            if not isinstance(flag, (bool, np.bool_)):
-                raise TypeError
     except (TypeError, ValueError):
-        flags = {"non_blocking": non_blocking, "copy": copy}
-        named = {name: flag for name, flag in flags.items() if not isinstance(flag, (bool, np.bool_))}
-        if not (wanted is None or any(wanted is given for given in args)):
-            named["dtype"] = wanted
+        named = {name: value for name, value in named.items() if value is not None and value is not False}
         raise messages.no_such_call("to", args, named, _TO) from None
-    return wanted, None if place is None else check_device(place), non_blocking, copy
+    return wanted, None if place is None else check_device(place), *flags
 
 
 def gpu_wanted(place):

@@ -141,10 +141,10 @@ def slogdet(A, *, out=None):
     return signs_and_logarithms(A, return_types.slogdet, out)
 
 
-def signs_and_logarithms(A, kind, out):
+def signs_and_logarithms(A, kind, out, title="linalg.slogdet"):
     t = require(A, "linalg_slogdet", "A")
-    check_square(t, "linalg.slogdet")
-    check_precision(t, "linalg.slogdet")
+    check_square(t, title)
+    check_precision(t, title)
     return several(SLOGDET, kind, slogdet_arrays(array_of(t)), (t,), None, out)
 
 
@@ -170,7 +170,7 @@ def logdet(input):
     tensor(2.0794)
     """
     t = require(input, "logdet")
-    sign, logarithm = slogdet(t)
+    sign, logarithm = signs_and_logarithms(t, return_types.slogdet, None, "logdet")
     if t.is_complex():
         return add(logarithm, log(sign))
     return where(sign == -1.0, float("nan"), logarithm)

@@ -196,7 +196,7 @@ def median(input, dim=..., keepdim=False, *, out=None):
     """
     if dim is ...:
         return of_all(MEDIAN, input, keepdim, out)
-    t, a, dim = prepared(MEDIAN_DIM, input, dim, "median_out")
+    t, a, dim = median_operand(MEDIAN_DIM, input, dim)
     return along_dim(MEDIAN_DIM, t, a, "median_along", dim, keepdim, out)
 
 
@@ -211,7 +211,7 @@ def nanmedian(input, dim=..., keepdim=False, *, out=None):
     """
     if dim is ...:
         return of_all(NANMEDIAN, input, keepdim, out)
-    t, a, dim = prepared(NANMEDIAN_DIM, input, dim, "median_out")
+    t, a, dim = median_operand(NANMEDIAN_DIM, input, dim)
     return along_dim(NANMEDIAN_DIM, t, a, "middle_along", dim, keepdim, out)
 
 
@@ -219,14 +219,21 @@ def of_all(op, input, keepdim, out):
     if keepdim is not False:
         raise TypeError(f'{op.name}() missing 1 required positional arguments: "dim"')
     t = tensor_argument(op, input, "input", 1)
-    require_kind("if", "median_cpu", t)
+    if t.numel():  # of no elements the median is nan as each type has it
+        require_kind("if", "median_cpu", t)
     return apply_n(op, (t,), None, out)
+
+
+def median_operand(op, input, dim):
+    t, a, dim = prepared(op, input, dim)
+    check_dim_not_empty(MEDIAN_DIM, t, dim)
+    require_kind("if", "median_out", t)
+    return t, a, dim
 
 
 def along_dim(op, t, a, find, dim, keepdim, out):
     if type(keepdim) is not bool:
         raise TypeError(f"{op.name}(): argument 'keepdim' must be bool, not {type(keepdim).__name__}")
-    check_dim_not_empty(MEDIAN_DIM, t, dim)
     return picked(op, t, a, find, dim, keepdim, out)
 
 

@@ -178,7 +178,7 @@ def huber_rule(n, g):
 def _huber_gradients(n, g):
     delta = n.args[2]
     d = sub(n.saved(0), n.saved(1))
-    grad = mul(where(magnitude(d) < delta, d, mul(sgn(d), delta)), spread(n, g))
+    grad = mul(where(magnitude(d) >= delta, mul(sgn(d), delta), d), spread(n, g))
     return grad, neg(grad) if n.needs(1) else None
 
 

@@ -246,6 +246,14 @@ def _type_between(dtype, out, low, high, function):
     return wanted
 
 
+def _ends_of_type(low, high, count, wanted):
+    """The ends as `count` elements of this type can have them. Raises RuntimeError for integers that it has not."""
+    if wanted.numpy.kind not in "iu":
+        return low, high
+    whole = [element(value, wanted.numpy).item() for value in (low, high)[:count]]
+    return whole + [0] * (2 - len(whole))
+
+
 @silent
 def _evenly_spaced(library, low, high, count, dtype):
     """From both ends towards the middle, so that both are hit exactly."""
@@ -275,8 +283,7 @@ def linspace(
     place = check_place(device, pin_memory)
     low, high, count = _ends(start, end, steps, "linspace")
     wanted = _type_between(dtype, out, low, high, "linspace")
-    if wanted.numpy.kind in "iu":
-        low, high = (element(value, wanted.numpy).item() for value in (low, high))
+    low, high = _ends_of_type(low, high, count, wanted)
     array = made(place, _evenly_spaced, low, high, count, wanted.numpy)
     return _delivered(array, out, requires_grad, "linspace")
 
@@ -303,10 +310,15 @@ def logspace(
     place = check_place(device, pin_memory)
     low, high, count = _ends(start, end, steps, "logspace")
     wanted = _type_between(dtype, out, low, high, "logspace")
+    if count != 1:
+        low, high = _ends_of_type(low, high, count, wanted)
     compute = np.dtype(np.complex128 if wanted.numpy.kind == "c" else np.float64)
     with np.errstate(all="ignore"):
         exponents = made(place, _evenly_spaced, low, high, count, compute)
-        array = np.power(number(base, "logspace", "base", 4), exponents).astype(wanted.numpy)
+        array = np.power(number(base, "logspace", "base", 4), exponents)
+        if count == 1 and wanted.numpy.kind in "iu":  # alone it is a power of what it was, and has to fit
+            element(array.item(), wanted.numpy)
+        array = array.astype(wanted.numpy)
     return _delivered(array, out, requires_grad, "logspace")
 
 

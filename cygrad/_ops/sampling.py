@@ -58,7 +58,7 @@ def randperm(
     if wanted.kind in "bc":
         raise messages.not_implemented_for("randperm", type_of_new(dtype, out, None, "randperm"))
     if count > 128:  # every type can hold what is below
-        copying.element(count, wanted)  # raises if it does not fit
+        _check_holds(count, type_of_new(dtype, out, None, "randperm"))
     kernels, numbers = source_of(generator, "randperm", place if out is None else place_of(out))
     found = delivered(kernels.permutation(numbers, count, wanted), out, requires_grad, "randperm")
 
@@ -67,6 +67,17 @@ def randperm(
         return np.stack(rows).reshape(shape)
 
     return found if out is not None or place is not None else for_each_sample(found, permutations)
+
+
+def _check_holds(count, wanted):
+    """Raise RuntimeError for a type that has not all integers below `count`."""
+    if wanted.is_floating_point:
+        bits = 64 if wanted.name == "bfloat16" else np.finfo(wanted.numpy).nmant + 1  # PyTorch rounds in bfloat16
+        if count > 2**bits + 1:
+            most = 2**bits + 1 if bits < 24 else f"2^{bits}+1"
+            raise RuntimeError(f"n cannot be greater than {most} for {wanted.type_name} type.")
+    else:
+        copying.element(count - 1, wanted.numpy)  # raises if it does not fit
 
 
 def randint_like(

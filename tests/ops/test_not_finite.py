@@ -55,3 +55,11 @@ def test_between_ends_that_are_not_finite(function):
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
                 assert function(low, high, 5, dtype=dtype).shape == (5,)
+
+
+@pytest.mark.parametrize("is_recorded", [False, True])
+def test_gradient_of_huber_loss_at_nan(is_recorded):
+    x = cygrad.tensor([float("nan"), float("inf"), 0.5], requires_grad=True)
+    loss = cygrad.nn.functional.huber_loss(x, cygrad.zeros(3), "sum")
+    (gradient,) = cygrad.autograd.grad(loss, x, create_graph=is_recorded)
+    assert gradient[0].isnan() and gradient[1:].tolist() == [1.0, 0.5]

@@ -461,7 +461,7 @@ def test_out_is_taken_by_keyword_alone():
     x, y = torch.tensor([4.0]), torch.tensor([1.0])
     for call, text in (
         (lambda: torch.sqrt(x, y), r"sqrt\(\) takes 1 positional argument but 2 were given"),
-        (lambda: x.sqrt(y), r"sqrt\(\) takes 1 positional argument but 2 were given"),
+        (lambda: x.sqrt(y), r"TensorBase\.sqrt\(\) takes no arguments \(1 given\)"),
         (lambda: torch.sqrt_(x, y), r"sqrt_\(\) takes 1 positional argument but 2 were given"),
         (lambda: torch.mul(x, x, y), r"mul\(\) takes 2 positional arguments but 3 were given"),
         (lambda: torch.sin(*[x, y]), r"takes 1 positional"),
@@ -506,6 +506,17 @@ def test_exponent_of_an_integer_that_has_no_float32():
     base, exponent = torch.tensor([2**24 + 1, 10**17]), leaf(1.0, 1.0, dtype=torch.float64)
     (grad,) = torch.autograd.grad((base**exponent).sum(), exponent)
     np.testing.assert_allclose(grad.numpy(), [n * math.log(n) for n in base.tolist()], rtol=1e-15)
+
+
+def test_gradients_by_large_powers_of_two():
+    """They are products by a power that float32 need not hold."""
+    x = torch.tensor([1e-30, 0.0], dtype=torch.float64, requires_grad=True)
+    for power in (127, 128, 1023, -1070):
+        (gradient,) = torch.autograd.grad(torch.ldexp(x, torch.tensor([power])).sum(), x, create_graph=True)
+        assert gradient.tolist() == [2.0**power] * 2
+    y = torch.tensor(3.0, requires_grad=True)
+    torch.ldexp(y, torch.tensor(140)).backward(torch.tensor(2.0**-100))
+    assert y.grad == 2.0**40
 
 
 def test_gradient_of_atan2_of_an_integer():

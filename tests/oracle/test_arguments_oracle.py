@@ -1,5 +1,7 @@
 """Wrong, missing and superfluous arguments: PyTorch's type of exception and its first line."""
 
+import warnings
+
 import numpy as np
 import pytest
 from oracle.programs import compare
@@ -249,5 +251,78 @@ def test_numbers_that_python_lacks():
         except (TypeError, RuntimeError) as error:
             return "RecursionError" if isinstance(error, RecursionError) else "refused"
         return "taken"
+
+    compare(program)
+
+
+def test_words_of_other_names():
+    """`multiply` and its like have several signatures; what a namespace has goes by its name there."""
+
+    def program(torch, say):
+        x = torch.ones(2)
+        for call in (
+            *(lambda: torch.multiply(x, "a"), lambda: torch.true_divide(x, "a"), lambda: torch.subtract(x)),
+            *(lambda: torch.divide(x), lambda: torch.subtract(x), lambda: x.divide("a")),
+            *(lambda: x.multiply(), lambda: x.subtract("a"), lambda: torch.mul(x)),
+            *(lambda: torch.special.erf("a"), lambda: torch.special.i0(), lambda: torch.special.xlogy(x)),
+            *(lambda: torch.special.erf(x, 1), lambda: torch.special.logsumexp("a", 1), lambda: torch.erf("a")),
+            *(lambda: torch.linalg.matrix_power("a", 2), lambda: torch.linalg.matmul("a", x), lambda: x.logdet()),
+            *(lambda: torch.ones(2, 3).logdet(), lambda: torch.ones(2, 2).int().logdet()),
+            *(lambda: x.neg(1), lambda: x.absolute(1, 2), lambda: torch.neg(x, 1)),
+        ):
+            say(call)
+
+    compare(program)
+
+
+def test_factors_of_rsub_and_addmm():
+    def program(torch, say):
+        x, y = torch.tensor([1.0, 2.0]), torch.tensor([3.0, 5.0])
+        for call in (
+            *(lambda: torch.rsub(x, y, 2), lambda: torch.rsub(x, 2, 2), lambda: torch.rsub(x, 2, 3, alpha=2)),
+            *(lambda: torch.rsub(x, y, alpha=2), lambda: torch.rsub(x, 2, alpha=2)),
+        ):
+            say(call)
+        eye, ones = torch.eye(2), torch.ones(2, 2)
+        for call in (
+            lambda: torch.addmm(2, eye, mat1=ones, mat2=ones, alpha=3),
+            lambda: eye.addmm(2, mat1=ones, mat2=ones, alpha=3),
+        ):
+            with warnings.catch_warnings(action="ignore"):  # of which PyTorch has one for each function
+                say(call())
+        say(lambda: torch.addmm(2, eye, mat1=ones, mat2=ones, beta=3))
+        say(lambda: torch.addmm(2, eye, ones, mat2=ones, alpha=3))
+
+    compare(program)
+
+
+def test_devices():
+    def program(torch, say):
+        x = torch.ones(2)
+        for word in ("cpu:", "cpu:01", "cpu1", " cpu", "CPU", "xx:1", "xx1", "cpu:-1", "cpu:1:2", True, 1.5, 0, -1):
+            say(lambda word=word: repr(torch.device(word)))
+            if word is not True:  # which `to` takes for a dtype in PyTorch
+                say(lambda word=word: x.to(word) if word != 1.5 else None)
+            say(lambda word=word: torch.ones(2, device=word) if word not in (0, True, 1.5) else None)
+        for call in (
+            *(
+                lambda: repr(torch.device("cpu", -1)),
+                lambda: repr(torch.device("cpu:0", 0)),
+                lambda: x.to("cpu:0").sum(),
+            ),
+            *(
+                lambda: repr(x.to("cpu:1").device),
+                lambda: torch.ones(1, device="cpu:3").device,
+            ),
+            *(lambda: x.to("a", True), lambda: x.to("cpu", True), lambda: x.to("cpu", True, dtype=torch.float32)),
+            *(
+                lambda: x.to(torch.float32, "cpu"),
+                lambda: x.to(x, "a"),
+                lambda: x.to(device=True),
+                lambda: x.to("a", 5),
+            ),
+            *(lambda: x.to("cpu", copy="a"), lambda: x.to(torch.float32, None), lambda: x.to("cpu", None, True).dtype),
+        ):
+            say(call)
 
     compare(program)

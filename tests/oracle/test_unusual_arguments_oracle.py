@@ -7,7 +7,8 @@ pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]
 
 
 def described(tensor):
-    return str(tensor.dtype).rpartition(".")[2], tuple(tensor.shape), tensor.tolist()
+    plain = tensor if tensor.is_complex() else tensor.nan_to_num(777.0, float("inf"), float("-inf"))
+    return str(tensor.dtype).rpartition(".")[2], tuple(tensor.shape), plain.tolist()
 
 
 def check(*expressions):
@@ -34,6 +35,47 @@ def test_ranges_of_integers_between_fractions():
     check(*(f"torch.arange({b}, dtype=torch.{t})" for b in bounds for t in types))
     ends = "0, 1.5, 5", "0.5, 3.7, 4", "-3.5, 10.5, 6", "0, 10, 4"
     check(*(f"torch.linspace({e}, dtype=torch.{t})" for e in ends for t in types))
+
+
+def test_ranges_to_infinity():
+    types = "uint8 int8 int32 int64 float32".split()
+    ends = "0, float('inf')", "float('-inf'), 0", "0, float('nan')", "1e30, 1", "0, 300", "1.7, 2.9"
+    for name in ("linspace", "logspace"):
+        check(
+            *(
+                f"torch.{name}({e}, {n}, dtype=torch.{t})"
+                for e in ends
+                for n in (0, 1, 3)
+                for t in types
+                if e != "0, 300" or "int" in t
+            )
+        )
+
+
+def test_permutations_that_a_type_just_holds():
+    bounds = {"uint8": 256, "int8": 128, "int16": 2**15, "float16": 2049, "float32": 2**24 + 1, "bfloat16": 300}
+    check(*(f"torch.randperm({n}, dtype=torch.{t}).sort()[0][-3:]" for t, n in bounds.items() if n < 2**24))
+    check(*(f"torch.randperm({n + 1}, dtype=torch.{t})" for t, n in bounds.items() if t != "bfloat16"))
+
+
+def test_medians_of_nothing():
+    types = "bool uint8 int16 int64 float16 float32".split()
+    check(
+        *(
+            f"torch.{name}(torch.empty(0, 2, dtype=torch.{t}){dim})"
+            for name in ("median", "nanmedian")
+            for t in types
+            for dim in ("", ", 0", ", 1")
+        )
+    )
+    check(
+        *(
+            f"torch.{name}(torch.tensor([1, 0], dtype=torch.{t}){dim})"
+            for name in ("median", "nanmedian")
+            for t in types
+            for dim in ("", ", 0")
+        )
+    )
 
 
 @pytest.mark.parametrize("size_average", [None, True, False, 0, 1])

@@ -151,7 +151,7 @@ def most_frequent(a, axis):
 def median_of_all(a):
     """The lower median of all elements; nan if one is nan, or there are none."""
     if not a.size:
-        return cupy().full((), np.nan if a.dtype.kind == "f" else of_no_numbers(a.dtype), a.dtype)
+        return cupy().full((), of_no_numbers(a.dtype), a.dtype)
     ordered = cupy().sort(to_sort(a.reshape(-1)))
     middle = ordered[(a.size - 1) // 2]
     return cupy().where(ordered[-1] != ordered[-1], ordered[-1], middle)  # a nan stands last
