@@ -15,19 +15,20 @@ from cygrad._kernels.gpu.library import as_array
 
 _umath: Any = sys.modules.get("numpy._core.umath")
 _CAN_IGNORE = hasattr(_umath, "_make_extobj")
-_HANDLING, _IGNORING = (_umath._extobj_contextvar, _umath._make_extobj(all="ignore")) if _CAN_IGNORE else (None, None)
+_HANDLING = _umath._extobj_contextvar if _CAN_IGNORE else None
 
 
-def silent(function):
+def silent(function, **more):
     """A decorator: NumPy does not warn. As `np.errstate` does it, which takes three times as long for each call."""
     if not _CAN_IGNORE:
-        return np.errstate(all="ignore")(function)
+        return np.errstate(all="ignore", **more)(function)
+    ignoring = _umath._make_extobj(all="ignore", **more)
 
-    # The function is a default, not a variable around: CPython without the GIL locks such a one for each reading, and a
+    # What it needs are defaults, not variables around: CPython without the GIL locks such a one for each reading, and a
     # process that forks meanwhile leaves it locked in its child.
     @wraps(function)
-    def silently(*args, _function=function, **kwargs):
-        before = _HANDLING.set(_IGNORING)
+    def silently(*args, _function=function, _ignoring=ignoring, **kwargs):
+        before = _HANDLING.set(_ignoring)
         try:
             return _function(*args, **kwargs)
         finally:

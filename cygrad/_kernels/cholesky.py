@@ -1,15 +1,14 @@
 """Cholesky factors, over stacks, by NumPy's LAPACK function; where it fails, as far as they go."""
 
-from typing import Any
-
 import numpy as np
 
 from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.dispatch import dispatching
+from cygrad._kernels.lapack import columns, loops
 from cygrad._kernels.stacks import over_stacks
 
 # What NumPy's function calls, after more than this takes for small matrices
-lapack: Any = getattr(getattr(np.linalg, "_umath_linalg", None), "cholesky_lo", None)
+lapack = getattr(loops, "cholesky_lo", None)
 
 
 @over_stacks(2)
@@ -18,7 +17,7 @@ def factor(a, upper):
     """(L or U, info): info is the order of the first leading minor of each matrix that is not positive, or 0."""
     lower = np.swapaxes(a, -1, -2).conj() if upper else a
     info = np.zeros(a.shape[:-2], np.int32)
-    found = factored_at_once(lower)
+    found = factored_at_once(lower, upper)
     if found is None:
         found = np.tril(lower)
         stack = found.reshape(-1, *a.shape[-2:])
@@ -27,15 +26,17 @@ def factor(a, upper):
     return (np.swapaxes(found, -1, -2).conj() if upper else found), info
 
 
-def factored_at_once(lower):
-    """All factors, or None if a matrix has none."""
+def factored_at_once(lower, by_rows):
+    """All factors, by columns or by rows, or None if a matrix has none."""
     if lapack is None:
         try:
             found = np.linalg.cholesky(lower)
         except np.linalg.LinAlgError:
             return None
     else:  # nan where there is none
-        found = lapack(lower, signature="D->D" if lower.dtype.kind == "c" else "d->d").astype(lower.dtype, copy=False)
+        signature = "D->D" if lower.dtype.kind == "c" else "d->d"
+        out = None if by_rows else columns(lower.shape, signature[0])
+        found = lapack(lower, out, signature=signature).astype(lower.dtype, copy=False)
     return None if np.isnan(found.diagonal(0, -2, -1).sum()) else found
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 from cygrad._kernels.by_numpy import silent
+from cygrad._kernels.lapack import by_columns
 from cygrad._kernels.stacks import over_stacks
 
 
@@ -11,7 +12,8 @@ from cygrad._kernels.stacks import over_stacks
 def eigh(a, uplo):
     """(ascending eigenvalues, eigenvectors) of Hermitian matrices, of which one triangle is read."""
     try:
-        return tuple(np.linalg.eigh(a, uplo))
+        found = by_columns("eigh_lo" if uplo == "L" else "eigh_up", "x->dx", (a,), None, a.shape)
+        return found or tuple(np.linalg.eigh(a, uplo))
     except np.linalg.LinAlgError:
         return hermitian_one_by_one(a, uplo)
 
@@ -38,7 +40,8 @@ def eigvalsh(a, uplo):
 @over_stacks(2)
 def eig(a):
     """(eigenvalues, eigenvectors), always complex."""
-    return tuple(as_complex(part, a.dtype) for part in np.linalg.eig(a))
+    found = by_columns("eig", "x->DD", (a,), None, a.shape)
+    return found or tuple(as_complex(part, a.dtype) for part in np.linalg.eig(a))
 
 
 @over_stacks(2)

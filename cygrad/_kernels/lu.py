@@ -9,7 +9,7 @@ import numpy as np
 
 from cygrad._kernels.dispatch import dispatching
 from cygrad._kernels.gpu.library import module_of
-from cygrad._kernels.lapack import routine
+from cygrad._kernels.lapack import columns, routine
 from cygrad._kernels.stacks import over_stacks
 from cygrad._kernels.triangular import solve_triangular
 
@@ -24,7 +24,8 @@ def lu_factor(a):
     pivots, of shape (..., min(m, n)), numbers from 1 the row that was exchanged with each. info, of shape (...), is
     the number from 1 of the first zero on the diagonal of U, or 0.
     """
-    lu = np.array(a, order="C")
+    lu = columns(a.shape, a.dtype)
+    lu[...] = a
     m, n = lu.shape[-2:]
     k = min(m, n)
     pivots = np.empty((*lu.shape[:-2], k), np.int32)
@@ -32,8 +33,10 @@ def lu_factor(a):
     getrf = routine("getrf", a.dtype, a.size) if k >= ONE_BY_ONE else None
     if getrf is not None:
         for i in np.ndindex(lu.shape[:-2]):
-            lu[i], rows, info[i] = getrf(lu[i])
+            found, rows, info[i] = getrf(lu[i], overwrite_a=True)
             pivots[i] = rows + 1
+            if not np.may_share_memory(found, lu):
+                lu[i] = found
     elif lu.size:
         stack = lu.reshape(-1, m, n)
         with np.errstate(all="ignore"):

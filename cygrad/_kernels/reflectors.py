@@ -5,14 +5,13 @@ the product is 1 - V T V^H with T = D (1 + triu(V^H V, 1) D)^-1, D = diag(tau): 
 storage-efficient WY representation for products of Householder transformations" (1989).
 """
 
-from typing import Any
-
 import numpy as np
 
 from cygrad._kernels import blocks
 from cygrad._kernels.by_numpy import silent
-from cygrad._kernels.diagonals import triu
+from cygrad._kernels.diagonals import tril
 from cygrad._kernels.gpu.library import dense, module_of
+from cygrad._kernels.lapack import columns, loops
 from cygrad._kernels.stacks import over_stacks
 from cygrad._kernels.triangular import solve_triangular
 
@@ -67,24 +66,37 @@ def _product(a, tau, out):
 
 # -- QR, by the loops of LAPACK that `np.linalg.qr` calls as well, after more than they take for small matrices --
 
-lapack: Any = getattr(np.linalg, "_umath_linalg", None)
-factored: Any = getattr(lapack, "qr_r_raw_n", None) or getattr(lapack, "qr_r_raw", None)
-factored_wide: Any = getattr(lapack, "qr_r_raw_m", None) or factored
-reduced: Any = getattr(lapack, "qr_reduced", None)
-complete: Any = getattr(lapack, "qr_complete", None)
+factored = getattr(loops, "qr_r_raw_n", None) or getattr(loops, "qr_r_raw", None)
+factored_wide = getattr(loops, "qr_r_raw_m", None) or factored
+reduced = getattr(loops, "qr_reduced", None)
+complete = getattr(loops, "qr_complete", None)
 has_lapack = bool(factored and reduced and complete)
+
+
+@silent
+def packed_factors(a):
+    """R and the reflectors in one matrix, and tau, in double precision; by columns, as LAPACK makes them."""
+    packed = columns(a.shape, "D" if a.dtype.kind == "c" else "d")
+    packed[...] = a
+    loop = factored if a.shape[-2] > a.shape[-1] else factored_wide
+    return packed, loop(packed, signature=f"{packed.dtype.char}->{packed.dtype.char}")
+
+
+def triangle(packed, k):
+    """R, by columns, with k rows."""
+    return tril(packed.swapaxes(-1, -2)[..., :k], 0).swapaxes(-1, -2)
 
 
 @silent
 def factors(a, is_complete):
     """Q and R of matrices, computed in double precision."""
     m, n = a.shape[-2:]
-    code, double = ("D", np.complex128) if a.dtype.kind == "c" else ("d", np.float64)
-    packed = a.astype(double, order="C")
-    tau = (factored if m > n else factored_wide)(packed, signature=f"{code}->{code}")
-    q = (complete if is_complete and m > n else reduced)(packed, tau, signature=f"{code}{code}->{code}")
-    r = triu(packed[..., : q.shape[-1], :], 0)
-    return q.astype(a.dtype, copy=False), r.astype(a.dtype, copy=False)
+    packed, tau = packed_factors(a)
+    code = packed.dtype.char
+    is_complete = is_complete and m > n
+    q = columns((*a.shape[:-1], m if is_complete else min(m, n)), code)
+    (complete if is_complete else reduced)(packed, tau, q, signature=f"{code}{code}->{code}")
+    return q.astype(a.dtype, copy=False), triangle(packed, q.shape[-1]).astype(a.dtype, copy=False)
 
 
 # -- of one matrix that is much longer than wide --
@@ -159,6 +171,9 @@ def geqrf(a):
     """R above and on the diagonal, the reflectors below it, and tau."""
     if not a.size:
         return a.copy(), np.zeros((*a.shape[:-2], min(a.shape[-2:])), a.dtype, like=a)
+    if has_lapack and type(a) is np.ndarray:
+        packed, tau = packed_factors(a)
+        return packed.astype(a.dtype, copy=False), tau.astype(a.dtype, copy=False)
     with np.errstate(all="ignore"):
         packed, tau = np.linalg.qr(a, mode="raw")
     return dense(packed.swapaxes(-1, -2)), tau

@@ -3,13 +3,18 @@
 import numpy as np
 
 from cygrad._kernels.gpu.library import as_array
+from cygrad._kernels.lapack import by_columns
 from cygrad._kernels.stacks import over_stacks
 
 
 @over_stacks(2)
 def svd(a, full_matrices):
     """(U, S, Vh), or numpy.linalg.LinAlgError."""
-    return tuple(np.linalg.svd(a, full_matrices=full_matrices))
+    *stack, m, n = a.shape
+    k = min(m, n)
+    shapes = (*stack, m, m if full_matrices else k), None, (*stack, n if full_matrices else k, n)
+    found = by_columns("svd_f" if full_matrices else "svd_s", "x->xdx", (a,), *shapes)
+    return found or tuple(np.linalg.svd(a, full_matrices=full_matrices))
 
 
 @over_stacks(2)

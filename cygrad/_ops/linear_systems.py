@@ -16,8 +16,9 @@ from cygrad._core.opdef import IN0, OUT0, declare, publish
 from cygrad._core.record import record_n, write_into
 from cygrad._kernels import lu as kernels
 from cygrad._kernels.gpu.library import module_of
+from cygrad._kernels.lapack import by_columns
 from cygrad._kernels.stacks import over_stacks
-from cygrad._kernels.triangular import solve_triangular
+from cygrad._kernels.triangular import solve_triangular, stack_of
 from cygrad._ops.arguments import broadcast_shape, integer, integers, require, wrap_dim
 from cygrad._ops.arithmetic import neg
 from cygrad._ops.delivering import given
@@ -45,8 +46,12 @@ def solve_array(a, b):
     """(A^-1 B, info): info is the number of the first zero pivot of each matrix, or 0. Stacks broadcast."""
     if isinstance(a, np.ndarray):
         try:
-            with np.errstate(all="ignore"):
-                return np.linalg.solve(a, b), np.zeros(a.shape[:-2], np.int32)
+            shape = (*stack_of(a, b), *b.shape[-2:])
+            found = by_columns("solve", "xx->x", (a, b), shape)
+            if found is None:
+                with np.errstate(all="ignore"):
+                    found = np.linalg.solve(a, b)
+            return found, np.zeros(a.shape[:-2], np.int32)
         except np.linalg.LinAlgError:
             pass
     lu, pivots, info = kernels.lu_factor(a)
@@ -60,8 +65,11 @@ def inv_array(a):
     """(A^-1, info)."""
     if isinstance(a, np.ndarray):
         try:
-            with np.errstate(all="ignore"):
-                return np.linalg.inv(a), np.zeros(a.shape[:-2], np.int32)
+            found = by_columns("inv", "x->x", (a,), a.shape)
+            if found is None:
+                with np.errstate(all="ignore"):
+                    found = np.linalg.inv(a)
+            return found, np.zeros(a.shape[:-2], np.int32)
         except np.linalg.LinAlgError:
             pass
     return solve_array(a, module_of(a).eye(a.shape[-1], dtype=a.dtype))

@@ -5,6 +5,7 @@ from functools import lru_cache
 from cygrad._core import messages
 from cygrad._core.access import array_of
 from cygrad._core.gradients_in_blocks import in_parts
+from cygrad._core.memory_format import contiguous_format
 from cygrad._core.opdef import FUNCTION_ONLY, IN0, declare, publish
 from cygrad._core.record import apply_n
 from cygrad._core.tensor import Tensor
@@ -20,6 +21,10 @@ from cygrad._ops.steps import in_steps
 from cygrad._ops.views import reshape, unsqueeze
 
 # -- powers, exponentials --
+
+
+def _by_rows(t):
+    return t.clone(memory_format=contiguous_format)
 
 
 def matrix_power(input, n, *, out=None):
@@ -42,9 +47,9 @@ def matrix_power(input, n, *, out=None):
     if n < 0:
         t, n = linalg_inv(t), -n
     if n == 0:
-        result = t.clone().copy_(eye(t.shape[-1], dtype=t.dtype, device=t.device))  # which has a gradient: zero
+        result = _by_rows(t).copy_(eye(t.shape[-1], dtype=t.dtype, device=t.device))  # which has a gradient: zero
     else:
-        result = _power(t, n) if n > 1 else t.clone() if t is input else t
+        result = _power(t, n) if n > 1 else _by_rows(t) if t is input else t
     return given("matrix_power", result, out, input)
 
 

@@ -138,11 +138,19 @@ def test_factors_are_those_of_numpy(shape, kind, monkeypatch):
     for direct in (True, False):
         monkeypatch.setattr(reflectors, "has_lapack", direct and reflectors.has_lapack)
         monkeypatch.setattr(cholesky, "lapack", cholesky.lapack if direct else None)
+        monkeypatch.setattr("cygrad._kernels.lapack.loops", np.linalg._umath_linalg if direct else None)
         for mode in ("reduced", "complete"):
             for found, expected in zip(torch.linalg.qr(torch.tensor(a), mode), np.linalg.qr(a, mode), strict=True):
                 assert found.numpy().dtype == expected.dtype
                 np.testing.assert_array_equal(found.numpy(), expected)
-        np.testing.assert_array_equal(torch.linalg.cholesky(torch.tensor(square)).numpy(), np.linalg.cholesky(square))
+        for name in ("cholesky", "inv", "eigh", "eig", "svd", "solve"):
+            operands = (square, a) if name == "solve" else (a if name == "svd" else square,)
+            found = getattr(torch.linalg, name)(*map(torch.tensor, operands))
+            expected = getattr(np.linalg, name)(*operands)
+            for part, wanted in zip(*((pair,) if hasattr(pair, "dtype") else pair for pair in (found, expected))):
+                kind = np.result_type(wanted, np.complex64) if name == "eig" else wanted.dtype
+                assert part.numpy().dtype == kind
+                np.testing.assert_array_equal(part.numpy(), wanted)
 
 
 def test_qr_without_gradient():

@@ -118,3 +118,51 @@ def test_of_permutation_matrices(shape):
             yield p.tolist(), p.stride()
 
     assert list(program(cygrad)) == list(program(torch))
+
+
+# Factors and solutions as LAPACK lays them, of stacks of matrices; `s` is positive definite
+FACTORS = {
+    **{f"linalg.{name}": (lambda torch, a, s, name=name: getattr(torch.linalg, name)(s)) for name in (
+        "inv inv_ex eig eigh cholesky cholesky_ex lu lu_factor lu_factor_ex det slogdet pinv matrix_exp"
+    ).split()},
+    **{f"linalg.{name} of any": (lambda torch, a, s, name=name: getattr(torch.linalg, name)(a)) for name in (
+        "svd svdvals lu lu_factor lu_factor_ex pinv"
+    ).split()},
+    "linalg.qr": lambda torch, a, s: torch.linalg.qr(a),
+    "linalg.qr complete": lambda torch, a, s: torch.linalg.qr(a, "complete")[0],
+    "linalg.qr r": lambda torch, a, s: torch.linalg.qr(a, "r")[1],
+    "linalg.svd reduced": lambda torch, a, s: torch.linalg.svd(a, full_matrices=False),
+    "svd": lambda torch, a, s: torch.svd(a),
+    "geqrf": lambda torch, a, s: torch.geqrf(a),
+    "lu": lambda torch, a, s: torch.lu(a),
+    "lu_unpack": lambda torch, a, s: torch.lu_unpack(*torch.linalg.lu_factor(a)),
+    "cholesky upper": lambda torch, a, s: torch.cholesky(s, upper=True),
+    "linalg.eigh upper": lambda torch, a, s: torch.linalg.eigh(s, UPLO="U"),
+    "linalg.solve": lambda torch, a, s: torch.linalg.solve(s, a),
+    "linalg.solve right": lambda torch, a, s: torch.linalg.solve(s, a.mT, left=False),
+    "linalg.solve one": lambda torch, a, s: torch.linalg.solve(s[:1], a),
+    **{f"power {n}": lambda torch, a, s, n=n: torch.linalg.matrix_power(s, n) for n in (-1, 0, 1, 2)},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+@pytest.mark.parametrize("name", FACTORS)
+def test_of_factors(name, dtype):
+    for shape, order in itertools.product(
+        ((3, 3), (4, 3), (3, 4), (2, 3, 3), (2, 4, 3), (2, 3, 4), (0, 3, 3)), (1, -1)
+    ):
+        if name.endswith("one") and len(shape) == 2:
+            continue
+        a = np.random.default_rng(0).standard_normal(shape).astype(dtype)
+        s = a @ a.swapaxes(-1, -2) + 4 * np.eye(shape[-2], dtype=dtype)
+        a, s = (m if order == 1 else m.swapaxes(-1, -2).copy().swapaxes(-1, -2) for m in (a, s))
+        found, expected = (
+            FACTORS[name](library, library.from_numpy(a), library.from_numpy(s)) for library in (cygrad, torch)
+        )
+        one = isinstance(expected, torch.Tensor)
+        for ours, theirs in zip([found] if one else found, [expected] if one else expected, strict=True):
+            assert steps_of(ours) == steps_of(theirs) and ours.is_contiguous() == theirs.is_contiguous(), (shape, order)
+
+
+def steps_of(tensor):
+    return tensor.numel() and [step for step, n in zip(tensor.stride(), tensor.shape) if n != 1]
