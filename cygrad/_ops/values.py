@@ -4,12 +4,13 @@ import math
 
 import numpy as np
 
-from cygrad._core import return_types
+from cygrad._core import messages, return_types
 from cygrad._core.access import array_of
 from cygrad._core.gradients_in_blocks import in_parts
 from cygrad._core.limits import finfo
 from cygrad._core.opdef import ELEMENTWISE, IN0, INPLACE, LINEAR, NONDIFF, OUT1, declare, publish
 from cygrad._core.record import apply1, apply1_args, record_outputs, tensor_argument
+from cygrad._core.tensor import Tensor
 from cygrad._kernels import copying
 from cygrad._kernels.elementary import log
 from cygrad._kernels.fused import by_loop
@@ -140,6 +141,12 @@ NAN_TO_NUM = declare(
 )
 
 
+def _check_number(function, name, place, value):
+    is_one = isinstance(value, Tensor) and not value.ndim
+    if not (value is None or is_one or isinstance(value, (int, float, np.number))):
+        raise messages.wrong_type(function, name, place, "float", value)
+
+
 def nan_to_num(input, nan=None, posinf=None, neginf=None, *, out=None):
     """`input` with `nan` (0 if None) in place of nan, and `posinf` and `neginf` in place of infinities.
 
@@ -150,6 +157,8 @@ def nan_to_num(input, nan=None, posinf=None, neginf=None, *, out=None):
     tensor([1., 0., 9.])
     """
     t = tensor_argument(NAN_TO_NUM, input, "input", 1)
+    for place, (name, value) in enumerate((("nan", nan), ("posinf", posinf), ("neginf", neginf)), 2):
+        _check_number("nan_to_num", name, place, value)
     if t.dtype.name == "bfloat16":  # whose kernel computes in float32
         limits = finfo(t.dtype)
         posinf, neginf = limits.max if posinf is None else posinf, limits.min if neginf is None else neginf
@@ -197,6 +206,7 @@ def logit(input, eps=None, *, out=None):
     tensor([0.0000, 2.1972])
     """
     t = tensor_argument(LOGIT, input, "input", 1)
+    _check_number("logit", "eps", 2, eps)
     require_real(LOGIT, t)
     return apply1_args(LOGIT, t if t.is_floating_point() else t + 0.0, (eps,), out)
 

@@ -326,3 +326,26 @@ def test_devices():
             say(call)
 
     compare(program)
+
+
+def test_numbers_of_logit_and_nan_to_num():
+    def program(torch, say):
+        x, i = torch.tensor([0.25, 0.5]), torch.tensor([1, 2])
+        for call in (
+            *(
+                lambda: torch.logit(x, i),
+                lambda: x.logit(x),
+                lambda: torch.logit(x, "a"),
+                lambda: torch.logit(x, eps=1j),
+            ),
+            *(
+                lambda: torch.logit(x, torch.tensor(0.3)),
+                lambda: torch.logit(x, None),
+                lambda: torch.special.logit(x, i),
+            ),
+            *(lambda: torch.nan_to_num(i, x), lambda: i.nan_to_num("a"), lambda: torch.nan_to_num(x, posinf=1j)),
+            *(lambda: torch.nan_to_num(x, 1, None, 2), lambda: torch.nan_to_num(i, neginf=x)),
+        ):
+            say(call)
+
+    compare(program)
