@@ -230,9 +230,9 @@ class Call:
         Early PyTorch had it so; the program is warned. What is multiplied may be given by name.
         """
         multiplied, orders, names = map(str.split, FORMER_ORDERS.get(self.title, ("", "", "")))
-        order = [*names[1:], *multiplied]  # of what may be given by name
-        by_name = [name for name in order if name in self.named]
-        if by_name != order[len(order) - len(by_name) :] or any(name in self.named for name in names[:1]):
+        last_ones = [*names[1:], *multiplied]  # which may be given by name
+        by_name = [name for name in last_ones if name in self.named]
+        if by_name != last_ones[len(last_ones) - len(by_name) :] or any(name in self.named for name in names[:1]):
             return None
         placed = (*self.placed, *(self.named[name] for name in by_name))
         before, last = placed[: -len(multiplied)], placed[-len(multiplied) :]

@@ -5,6 +5,8 @@ the product is 1 - V T V^H with T = D (1 + triu(V^H V, 1) D)^-1, D = diag(tau): 
 storage-efficient WY representation for products of Householder transformations" (1989).
 """
 
+from typing import Any
+
 import numpy as np
 
 from cygrad._kernels import blocks
@@ -66,10 +68,10 @@ def _product(a, tau, out):
 
 # -- QR, by the loops of LAPACK that `np.linalg.qr` calls as well, after more than they take for small matrices --
 
-factored = getattr(loops, "qr_r_raw_n", None) or getattr(loops, "qr_r_raw", None)
-factored_wide = getattr(loops, "qr_r_raw_m", None) or factored
-reduced = getattr(loops, "qr_reduced", None)
-complete = getattr(loops, "qr_complete", None)
+factored: Any = getattr(loops, "qr_r_raw_n", None) or getattr(loops, "qr_r_raw", None)
+factored_wide: Any = getattr(loops, "qr_r_raw_m", None) or factored
+reduced: Any = getattr(loops, "qr_reduced", None)
+complete: Any = getattr(loops, "qr_complete", None)
 has_lapack = bool(factored and reduced and complete)
 
 
