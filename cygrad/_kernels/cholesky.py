@@ -15,7 +15,7 @@ lapack = getattr(loops, "cholesky_lo", None)
 @silent
 def factor(a, upper):
     """(L or U, info): info is the order of the first leading minor of each matrix that is not positive, or 0."""
-    lower = np.swapaxes(a, -1, -2).conj() if upper else a
+    lower = a.swapaxes(-1, -2).conj() if upper else a
     info = np.zeros(a.shape[:-2], np.int32)
     found = factored_at_once(lower, upper)
     if found is None:
@@ -23,21 +23,29 @@ def factor(a, upper):
         stack = found.reshape(-1, *a.shape[-2:])
         info.reshape(-1)[:] = [factor_one(matrix) for matrix in stack]
         found = stack.reshape(a.shape)
-    return (np.swapaxes(found, -1, -2).conj() if upper else found), info
+    return (found.swapaxes(-1, -2).conj() if upper else found), info
 
 
 def factored_at_once(lower, by_rows):
     """All factors, by columns or by rows, or None if a matrix has none."""
     if lapack is None:
         try:
-            found = np.linalg.cholesky(lower)
+            return np.linalg.cholesky(lower)
         except np.linalg.LinAlgError:
             return None
-    else:  # nan where there is none
-        signature = "D->D" if lower.dtype.kind == "c" else "d->d"
-        out = None if by_rows else columns(lower.shape, signature[0])
-        found = lapack(lower, out, signature=signature).astype(lower.dtype, copy=False)
-    return None if np.isnan(found.diagonal(0, -2, -1).sum()) else found
+    kind, signature = lower.dtype, "D->D" if lower.dtype.kind == "c" else "d->d"
+    found = lapack(lower, None if by_rows else columns(lower.shape, signature[0]), signature=signature)
+    if found.size and has_nan(found):
+        return None
+    return found if found.dtype is kind else found.astype(kind)
+
+
+def has_nan(found):
+    """Whether a matrix has no factor: then all its elements are nan, the last as well."""
+    if found.ndim == 2:  # one number costs less than a call of NumPy
+        last = found.item(-1)
+        return last != last
+    return bool(np.isnan(found[..., -1, -1]).any())
 
 
 def factor_one(a):

@@ -14,8 +14,10 @@ from cygrad._kernels import blocks
 from cygrad._kernels.arrays import dense, new_array
 from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.dispatch import dispatching
-from cygrad._kernels.sliding import SCRATCH
+from cygrad._kernels.picking import gather
+from cygrad._kernels.sliding import SCRATCH, Geometry
 
+_FEW = 1 << 14  # elements, for which calls of NumPy take longer than loops that find places, too
 _FEW_TAPS = 32  # of a window, for which calls of NumPy over all windows are few
 
 
@@ -36,7 +38,44 @@ def of_windows(x, where, with_places):
         values, places = new_array(shape, x.dtype.num), new_array(shape, images.PLACES.num)
         images.largest(dense(x), values, places, where.whole)
         return values, places
+    is_worth_it = with_places or x.size <= _FEW  # for NumPy, places are most of the work
+    parts = parts_of_volumes(where) if len(where.size) == 3 and x.size and is_worth_it else None
+    if parts and images.has_loops(x):
+        return of_volumes(x, *parts)
     return _of_windows(x, where, with_places)
+
+
+@lru_cache(256)
+def parts_of_volumes(where):
+    """Windows of each plane, and of the columns that their results make; None if the loops do not know them."""
+    columns = math.prod(where.size[1:])
+    planes = Geometry(*(numbers[1:] for numbers in where.numbers))
+    depth = Geometry(*((number, one) for (number, *_), one in zip(where.numbers, (columns, 1, columns, 1, 1, 0))))
+    return (planes, depth) if suits(planes) and suits(depth) else None
+
+
+def of_volumes(x, planes, depth):
+    """The same of three dimensions, by planes and then across: what is first of equal ones in both is the first.
+
+    Some volumes at a time, as results of planes are larger than those of volumes.
+    """
+    shape = (*x.shape[:-3], depth.size[0], *planes.size)
+    volumes = x.reshape(-1, *x.shape[-3:])
+    found = (
+        new_array((len(volumes), *shape[-3:]), x.dtype.num),
+        new_array((len(volumes), *shape[-3:]), images.PLACES.num),
+    )
+    step = max(1, blocks.SIZE * len(volumes) // x.size)
+    for start in range(0, len(volumes), step):
+        part = slice(start, start + step)
+        values, places = of_windows(volumes[part], planes, True)
+        values, at = of_windows(values.reshape(-1, *depth.image), depth, True)
+        at = at.reshape(len(at), -1)
+        inside = gather(places.reshape(len(at), -1), 1, at)
+        inside += at // depth.image[1] * math.prod(planes.image)
+        for out, one in zip(found, (values, inside)):
+            out[part] = one.reshape(-1, *shape[-3:])
+    return tuple([out.reshape(shape) for out in found])
 
 
 @lru_cache(256)

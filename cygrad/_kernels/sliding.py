@@ -20,6 +20,11 @@ class Geometry:
         """Whether results and images are the same places, seen through one tap."""
         return set(self.kernel) <= {1} and set(self.stride) <= {1} and not any(self.low) and self.size == self.image
 
+    @property
+    def numbers(self):
+        """What it is made of."""
+        return self.image, self.kernel, self.size, self.stride, self.dilation, self.low
+
     @cached_property
     def given(self):
         """(kernel, stride, padding, dilation), as poolings are given them."""

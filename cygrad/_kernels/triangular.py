@@ -5,8 +5,10 @@ import math
 import numpy as np
 
 from cygrad._kernels import blocks
+from cygrad._kernels.arrays import dense
 from cygrad._kernels.blas import matmul
 from cygrad._kernels.by_numpy import silent
+from cygrad._kernels.copying import contiguous
 from cygrad._kernels.dispatch import dispatching
 from cygrad._kernels.rows import substitute_back
 from cygrad._kernels.stacks import over_stacks
@@ -27,6 +29,8 @@ def solve_triangular(a, b, upper, unit, is_own=False):
         kind = np.result_type(kind, b.dtype)
         a, b = a.astype(kind, copy=False), b.astype(kind, copy=False)
     shape = (*stack, *b.shape[-2:])
+    if n <= BLOCK and type(a) is type(b) is np.ndarray and 0 < math.prod(shape) <= blocks.SIZE:
+        return dense(solve_few(a, b, upper, unit))
     x = b if is_own and b.shape == shape and isinstance(b, np.ndarray) else np.empty(shape, kind, like=a)
     width = x.shape[-1]
     step = max(1, blocks.SIZE // max(1, math.prod(stack) * min(n, BLOCK))) if isinstance(x, np.ndarray) else width
@@ -62,7 +66,7 @@ def solve_block(a, b, upper, unit):
         a, b = a[..., ::-1, ::-1], b[..., ::-1, :]
     stack = stack_of(a, b)
     n, width = b.shape[-2:]
-    x, triangles = stacked(b, stack), stacked(a, stack)
+    x, triangles = stacked(b, stack, True), stacked(a, stack, unit)
     if unit:
         np.einsum("...ii->...i", triangles)[...] = 1
     if not substitute_back(triangles, x):
@@ -71,11 +75,11 @@ def solve_block(a, b, upper, unit):
     return x if upper else x[..., ::-1, :]
 
 
-def stacked(a, stack):
-    """A dense copy of matrices that broadcast to a stack, as a stack of one dimension."""
+def stacked(a, stack, is_changed):
+    """Matrices that broadcast to a stack, dense, as a stack of one dimension; a copy, if that is to be changed."""
     if a.shape[:-2] != stack:
         a = np.broadcast_to(a, (*stack, *a.shape[-2:]))
-    return np.array(a, order="C").reshape(math.prod(stack), *a.shape[-2:])
+    return (contiguous(a) if is_changed else dense(a)).reshape(math.prod(stack), *a.shape[-2:])
 
 
 def solve_rows(a, x):
@@ -83,4 +87,5 @@ def solve_rows(a, x):
         x[:, i] = (x[:, i] - (a[:, i, None, i + 1 :] @ x[:, i + 1 :])[:, 0]) / a[:, i, i, None]
 
 
+solve_few = silent(solve_block)
 dispatching(globals(), "solve_block")

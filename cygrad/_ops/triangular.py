@@ -89,7 +89,7 @@ def linalg_solve_triangular(input, B, *, upper, left=True, unitriangular=False, 
     if b.is_complex() and not a.is_complex():
         raise RuntimeError(f"expected scalar type {a.dtype.type_name} but found {b.dtype.type_name}")
     b = b.to(a.dtype)
-    broadcast_shape(tuple(a.shape[:-2]), tuple(b.shape[:-2]))
+    broadcast_shape(array_of(a).shape[:-2], array_of(b).shape[:-2])
     check_kernel(a, "triangular_solve_cpu")
     args = (bool(upper), bool(left), bool(unitriangular))
     x = solve_array(array_of(a), array_of(b), *args)
@@ -146,7 +146,7 @@ def triangular_solve(input, A, upper=True, transpose=False, unitriangular=False,
     check_kernel(a, "triangular_solve_cpu")
     args = (bool(upper), bool(transpose), bool(unitriangular))
     matrix = array_of(a)
-    shape = broadcast_shape(tuple(a.shape[:-2]), tuple(b.shape[:-2]))
+    shape = broadcast_shape(matrix.shape[:-2], array_of(b).shape[:-2])
     copy = np.broadcast_to(matrix, (*shape, *matrix.shape[-2:])).copy()
     coefficient = matrix.swapaxes(-1, -2) if transpose else matrix
     x = kernels.solve_triangular(coefficient, array_of(b), args[0] != args[1], args[2])

@@ -90,6 +90,18 @@ def test_maxima(given, scratch):
         np.testing.assert_array_equal(places[(slice(None), slice(None), *place)], best[1])
 
 
+@pytest.mark.parametrize("given", [given for given in GEOMETRIES if len(given[0]) == 3])
+@pytest.mark.parametrize("kind", ["f", "d"])
+def test_maxima_of_volumes_with_nan(given, kind):
+    """By loops over planes and columns as by NumPy."""
+    where = geometry(*given[:-1], 0)
+    x = RANDOM.integers(0, 4, (2, 3, *where.image)).astype(kind)
+    x[RANDOM.random(x.shape) < 0.1] = np.nan
+    x[0, 0] = -np.inf
+    for found, expected in zip(maxima.of_windows(x, where, True), maxima._of_windows(x, where, True)):
+        np.testing.assert_array_equal(found, expected)
+
+
 def test_maxima_of_windows_without_elements():
     """With a dilation, a window of padding alone: PyTorch's place is beyond the image."""
     where = Geometry((2, 2), (2, 2), (1, 1), (2, 2), (3, 3), (1, 1))
