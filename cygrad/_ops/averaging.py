@@ -104,7 +104,8 @@ def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, coun
     where = windows(t, "avg_pool1d", kernel_size, stride, padding, 1, ceil_mode, 1, results_of_rows)
     if not is_recorded(t):  # then nobody sees that there is but one op
         check_elements(t, "avg_pool2d")
-        return resample(t, *tables_of(where, bool(count_include_pad)), row=AVERAGE[2])
+        tables, divisor = tables_of(where, bool(count_include_pad))
+        return resample(t, tables, divisor, row=AVERAGE[2])
     kernel, stride, padding, _ = where.given
     given = ((1, *kernel), (1, *stride), (0, *padding), ceil_mode, count_include_pad, None)
     return squeeze(average("avg_pool2d", 2, unsqueeze(t, -2), *given), -2)
