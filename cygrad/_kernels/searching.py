@@ -14,7 +14,6 @@ from cygrad._kernels.picking import select_into
 
 SEARCH = 43  # as in native.h
 PIECE = 1 << 11  # values that one thread looks for
-WORTH = 64  # as many values are looked for sooner by a loop of our own
 MANY = 32  # elements of a sequence that are converted for each value at most
 FLOAT64, INT64 = np.dtype(np.float64).num, np.dtype(np.int64).num
 FEW = 1 << 14  # elements that are looked at once
@@ -25,8 +24,7 @@ BLOCK = 1 << 15  # elements among which runs are looked for, or that are looked 
 
 def searchsorted(sequence, values, side):
     """Before which index along the last axis each value belongs; the other axes agree, or there are none."""
-    is_worth = sequence.ndim > 1 or values.size >= max(WORTH, sequence.size // MANY)
-    if is_worth and _are_doubles(sequence) and _are_doubles(values):
+    if values.size * MANY >= sequence.size and _are_doubles(sequence) and _are_doubles(values):
         return _searched(sequence, values, side == "right")
     if sequence.ndim == 1:
         return as_array(sequence.searchsorted(values, side))
