@@ -61,9 +61,9 @@ def load(
 ) -> Any:
     """What is in `f`, a path or a seekable file: a file of safetensors, or a zip file that `torch.save` wrote.
 
-    The tensors of a safetensors file given by its path are the file's own memory, not read before they are used. They
-    are read-only: changing one in place raises RuntimeError, change a `clone()`. With `mmap=False` they are
-    read at once and may be changed. PyTorch's files are read at once, unless `mmap=True`.
+    The tensors of a safetensors file given by its path are the file's own memory, not read before they are used. What
+    is changed in place is copied first, so that the file stays as it is. With `mmap=False` they are read at once.
+    PyTorch's files are read at once, unless `mmap=True`.
 
     Tensors that were on a GPU go back there. `map_location` sends them elsewhere: a device or its name for all, a dict
     from old locations (`"cpu"`, `"cuda:0"`) to new ones, or a function of a storage and its location that returns

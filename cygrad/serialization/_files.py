@@ -72,7 +72,7 @@ def _bring_to_disk(directory: str) -> None:
 
 
 def map_file(file: IO[bytes]) -> Any:
-    """The content of an open file of at least a byte, as read-only memory."""
-    from mmap import ACCESS_READ, mmap
+    """The content of an open file of at least a byte, as memory that can be changed; the file stays as it is."""
+    from mmap import ACCESS_COPY, mmap
 
-    return mmap(file.fileno(), 0, access=ACCESS_READ)
+    return mmap(file.fileno(), 0, access=ACCESS_COPY)

@@ -72,7 +72,7 @@ def write(file: Any, arrays: dict[str, np.ndarray], metadata: dict[str, str]) ->
 def read(file: Any, called: str, is_mapped: bool, whole: bool) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     """The arrays and strings that `write` wrote, from where the file stands; `whole`: nothing may follow.
 
-    If `is_mapped`, the arrays are the file's own memory, read-only, and else new memory.
+    If `is_mapped`, the arrays are the file's own memory, copied where it is changed, and else new memory.
     """
     start = file.tell()
     size = file.seek(0, 2) - start
@@ -94,7 +94,6 @@ def read(file: Any, called: str, is_mapped: bool, whole: bool) -> tuple[dict[str
             vector = elements(_read_part(file, stop - begin, called), 0, count, dtype, what)
         else:
             vector = elements(memory, first + begin, count, dtype, what)
-            vector.flags.writeable = False
         arrays[name] = vector.reshape(shape)
     return {name: arrays[name] for name in header}, metadata
 

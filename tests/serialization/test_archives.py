@@ -103,6 +103,8 @@ def test_mapped_files(tmp_path):
     torch.load(path).add_(1)
     loaded = torch.load(str(path), mmap=True)
     assert loaded.tolist() == [0, 1, 2, 3, 4, 5]
+    loaded.add_(1)
+    assert torch.load(str(path), mmap=True).tolist() == [0, 1, 2, 3, 4, 5]
     with fails(ValueError, "f must be a file path in order to use the mmap argument"):
         load(path.read_bytes(), mmap=True)
 
