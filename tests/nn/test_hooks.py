@@ -121,6 +121,13 @@ def test_global_hooks_see_every_module():
 # ------------------------------------------------------------------ backward
 
 
+def test_the_node_before_a_module_with_backward_hooks_has_pytorchs_name():
+    module = nn.ReLU(inplace=True)
+    module.register_full_backward_hook(lambda m, gi, go: None)
+    with fails(RuntimeError, "Output 0 of BackwardHookFunction is a view and is being modified inplace. This..."):
+        module(torch.ones(2, requires_grad=True) * 1)
+
+
 def test_full_backward_hook_sees_gradients_of_inputs_and_outputs():
     layer = nn.Linear(2, 1, bias=False)
     with torch.no_grad():

@@ -5,13 +5,13 @@ Note [Watching a module's gradients]
 A module's inputs are used elsewhere too (think of `x + block(x)`), so their gradient through this
 module alone is known only at a node that the module's graph and nothing else passes through:
 
-    x ---- Watch ---- [the module's operations] ---- out
-     \\____________________________________________________ other uses of x
+    x ---- BackwardHookFunction ---- [the module's operations] ---- out
+     \\___________________________________________________________________ other uses of x
 
-`Watch` is the identity. Its post-hook sees all input gradients together, which is what a hook that
+`BackwardHookFunction` is the identity. Its post-hook sees all input gradients together, which is what a hook that
 wants to replace them needs. Nothing outside the module reads its output before it is returned, so
 for the output a tensor hook does, and the caller stays free to change the tensor in place. Only
-several outputs, or hooks that replace their gradients, need a second `Watch` there.
+several outputs, or hooks that replace their gradients, need a second `BackwardHookFunction` there.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from cygrad.autograd import Function
 Gradients = tuple[Tensor | None, ...]
 
 
-class Watch(Function):
+class BackwardHookFunction(Function):
     """The identity on all its tensors, as one node."""
 
     @staticmethod
@@ -59,7 +59,7 @@ class BackwardHooks:
         self.places = _places(args)
         if not self.places:
             return args
-        aliases = Watch.apply(*(args[i] for i in self.places))
+        aliases = BackwardHookFunction.apply(*(args[i] for i in self.places))
         if self.hooks:
             aliases[0].grad_fn.register_hook(self._inputs_done)
         self.aliases = list(aliases)
@@ -85,7 +85,7 @@ class BackwardHooks:
 
             outputs[places[0]].register_hook(done)
             return output
-        watched = Watch.apply(*(outputs[i] for i in places))
+        watched = BackwardHookFunction.apply(*(outputs[i] for i in places))
         watched[0].grad_fn.register_prehook(lambda grads: self._outputs_done_at_node(grads, places, len(outputs)))
         outputs = _replaced(outputs, places, watched)
         return outputs if isinstance(output, tuple) else outputs[0]
