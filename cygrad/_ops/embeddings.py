@@ -334,11 +334,12 @@ def _check_bags(table, places, starts, padding_idx):
             "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. However, "
             f"got {starts[0]}"
         )
-    if starts.size and not is_array(starts) and not ((starts[1:] >= starts[:-1]).all() and starts[-1] <= len(places)):
+    if starts.size and not is_array(starts) and starts[-1] > len(places):
         raise RuntimeError(
-            f"offsets[-1] can not be greater than input's length({len(places)}), and offsets must not decrease, but "
-            f"got {starts.tolist()}"
+            f"offsets[-1] can not be greater than input's length {len(places)} but got offsets[-1] of {starts[-1]}"
         )
+    if starts.size and not is_array(starts) and not (starts[1:] >= starts[:-1]).all():
+        raise RuntimeError(f"offsets must not decrease, but got {starts.tolist()}")
     if padding_idx is not None and not -len(table) <= padding_idx < len(table):
         raise RuntimeError(
             f"padding_idx must be within the number of embeddings, {-len(table)} through {len(table) - 1}, but got "

@@ -27,6 +27,7 @@ CALLS = {
     "offsets of a matrix": lambda t: t.nn.EmbeddingBag(5, 3)(t.zeros(2, 2, dtype=t.long), t.tensor([0, 1])),
     "sequences of two widths": lambda t: t.nn.utils.rnn.pad_sequence([t.ones(2, 2), t.ones(3, 3)]),
     "memory of a lazy layer": lambda t: t.nn.LazyLinear(2).share_memory(),
+    "offsets behind the end": lambda t: t.nn.EmbeddingBag(5, 3)(t.zeros(4, dtype=t.long), t.tensor([0, 9])),
     "no offsets of a vector": lambda t: t.nn.EmbeddingBag(5, 3)(t.zeros(4, dtype=t.long)),
 }
 
