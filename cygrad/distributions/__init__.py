@@ -80,6 +80,10 @@ __all__ = [
 
 name_initialisers([globals()[_name] for _name in __all__], ("Transform", "OneHotCategorical"))
 
+# PyTorch has one module for all transforms.
+_TRANSFORMS = {_name: globals()[_name] for _name in more_transforms.__all__ if _name.endswith("Transform")}
+vars(transforms).update(_TRANSFORMS, __all__=[*transforms.__all__, *_TRANSFORMS])
+
 # PyTorch has a module for each class.
 for _names, _module in (
     ("exponential laplace log_normal normal uniform", continuous),

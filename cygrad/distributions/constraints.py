@@ -3,15 +3,18 @@
 import cygrad
 
 __all__ = [
-    "Constraint", "boolean", "corr_cholesky", "dependent", "greater_than", "greater_than_eq", "half_open_interval",
-    "independent", "integer_interval", "interval", "is_dependent", "less_than", "lower_cholesky",
-    "mixture_same_family", "multinomial", "nonnegative", "nonnegative_integer", "one_hot", "positive",
-    "positive_definite", "real", "real_vector", "simplex", "unit_interval",
+    "Constraint", "boolean", "corr_cholesky", "dependent", "dependent_property", "greater_than", "greater_than_eq",
+    "half_open_interval", "independent", "integer_interval", "interval", "is_dependent", "less_than", "lower_cholesky",
+    "lower_triangular", "mixture_same_family", "multinomial", "nonnegative", "nonnegative_integer", "one_hot",
+    "positive", "positive_definite", "positive_integer", "positive_semidefinite", "real", "real_vector", "simplex",
+    "square", "symmetric", "unit_interval",
 ]  # fmt: skip
 
 
 class Constraint:
-    """A region: its name, the limits that its repr shows, and the test.
+    """A region, which a subclass describes by `check(value)`.
+
+    `event_dim` dimensions are one value together; `is_discrete` says whether values are apart from each other.
 
     >>> import cygrad
     >>> positive = cygrad.distributions.constraints.positive
@@ -19,13 +22,26 @@ class Constraint:
     (GreaterThan(lower_bound=0.0), tensor([ True, False]))
     """
 
+    event_dim = 0
+    is_discrete = False
+
+    def check(self, value):
+        """Where a tensor satisfies this: without the last `event_dim` dimensions, which are one value together."""
+        raise NotImplementedError
+
+    def __repr__(self):
+        return f"{type(self).__name__.lstrip('_')}()"
+
+
+class _Region(Constraint):
+    """A region by its name, the limits that its repr shows, and the test."""
+
     def __init__(self, name, test, event_dim=0, is_discrete=False, **limits):
         self._name, self._test, self._limits = name, test, limits
         self.event_dim, self.is_discrete = event_dim, is_discrete
         self.__dict__.update(limits)
 
     def check(self, value):
-        """Where a tensor satisfies this: without the last `event_dim` dimensions, which are one value together."""
         return self._test(value)
 
     def __repr__(self):
@@ -34,29 +50,29 @@ class Constraint:
 
 def greater_than(lower_bound):
     """Numbers above a limit."""
-    return Constraint("GreaterThan", lambda x: x > lower_bound, lower_bound=lower_bound)
+    return _Region("GreaterThan", lambda x: x > lower_bound, lower_bound=lower_bound)
 
 
 def greater_than_eq(lower_bound):
     """Numbers of at least a limit."""
-    return Constraint("GreaterThanEq", lambda x: x >= lower_bound, lower_bound=lower_bound)
+    return _Region("GreaterThanEq", lambda x: x >= lower_bound, lower_bound=lower_bound)
 
 
 def less_than(upper_bound):
     """Numbers below a limit."""
-    return Constraint("LessThan", lambda x: x < upper_bound, upper_bound=upper_bound)
+    return _Region("LessThan", lambda x: x < upper_bound, upper_bound=upper_bound)
 
 
 def interval(lower_bound, upper_bound):
     """Numbers from one limit to another."""
     limits = {"lower_bound": lower_bound, "upper_bound": upper_bound}
-    return Constraint("Interval", lambda x: (lower_bound <= x) & (x <= upper_bound), **limits)
+    return _Region("Interval", lambda x: (lower_bound <= x) & (x <= upper_bound), **limits)
 
 
 def half_open_interval(lower_bound, upper_bound):
     """Numbers from one limit to another, which is left out."""
     limits = {"lower_bound": lower_bound, "upper_bound": upper_bound}
-    return Constraint("HalfOpenInterval", lambda x: (lower_bound <= x) & (x < upper_bound), **limits)
+    return _Region("HalfOpenInterval", lambda x: (lower_bound <= x) & (x < upper_bound), **limits)
 
 
 def integer_interval(lower_bound, upper_bound):
@@ -65,12 +81,12 @@ def integer_interval(lower_bound, upper_bound):
     def test(x):
         return (x % 1 == 0) & (lower_bound <= x) & (x <= upper_bound)
 
-    return Constraint("IntegerInterval", test, 0, True, lower_bound=lower_bound, upper_bound=upper_bound)
+    return _Region("IntegerInterval", test, 0, True, lower_bound=lower_bound, upper_bound=upper_bound)
 
 
 def multinomial(upper_bound):
     """Counts that add up to at most a limit."""
-    return Constraint("Multinomial", lambda x: (x >= 0).all(-1) & (x.sum(-1) <= upper_bound), 1, True)
+    return _Region("Multinomial", lambda x: (x >= 0).all(-1) & (x.sum(-1) <= upper_bound), 1, True)
 
 
 class independent(Constraint):
@@ -107,9 +123,24 @@ class mixture_same_family(Constraint):
         return f"MixtureSameFamilyConstraint({self.base_constraint!r})"
 
 
+class dependent_property(property):
+    """A property of distributions whose value, a constraint, depends on their parameters.
+
+    It decorates a method, also with what all these constraints share:
+    `@dependent_property(is_discrete=False, event_dim=1)`.
+    """
+
+    def __init__(self, fget=None, *, is_discrete=None, event_dim=None):
+        super().__init__(fget)
+        self.is_discrete, self.event_dim = is_discrete, event_dim
+
+    def __call__(self, fget):
+        return dependent_property(fget, is_discrete=self.is_discrete, event_dim=self.event_dim)
+
+
 def is_dependent(constraint):
     """Whether a constraint is to be asked of a distribution, as it depends on its parameters."""
-    return constraint is dependent
+    return constraint is dependent or isinstance(constraint, dependent_property)
 
 
 def _is_simplex(x):
@@ -136,16 +167,36 @@ def _is_positive_definite(x):
     return is_symmetric & (cygrad.linalg.cholesky_ex(x).info == 0)
 
 
-dependent = Constraint("Dependent", None)
-real = Constraint("Real", lambda x: x == x)
-boolean = Constraint("Boolean", lambda x: (x == 0) | (x == 1), 0, True)
+def _is_square(x):
+    return cygrad.full(x.shape[:-2], x.shape[-2] == x.shape[-1])
+
+
+def _is_symmetric(x):
+    if x.shape[-2] != x.shape[-1]:
+        return _is_square(x)
+    return cygrad.isclose(x, x.mT, atol=1e-6).flatten(-2).all(-1)
+
+
+def _is_positive_semidefinite(x):
+    symmetric = _is_symmetric(x)
+    return (cygrad.linalg.eigvalsh(x) >= 0).all(-1) if symmetric.all() else symmetric
+
+
+dependent = _Region("Dependent", None)
+real = _Region("Real", lambda x: x == x)
+boolean = _Region("Boolean", lambda x: (x == 0) | (x == 1), 0, True)
 positive = greater_than(0.0)
 nonnegative = greater_than_eq(0.0)
-nonnegative_integer = Constraint("IntegerGreaterThan", lambda x: (x % 1 == 0) & (x >= 0), 0, True, lower_bound=0)
+nonnegative_integer = _Region("IntegerGreaterThan", lambda x: (x % 1 == 0) & (x >= 0), 0, True, lower_bound=0)
+positive_integer = _Region("IntegerGreaterThan", lambda x: (x % 1 == 0) & (x >= 1), 0, True, lower_bound=1)
 unit_interval = interval(0.0, 1.0)
-simplex = Constraint("Simplex", _is_simplex, 1)
-one_hot = Constraint("OneHot", _is_one_hot, 1, True)
-lower_cholesky = Constraint("LowerCholesky", _is_lower_cholesky, 2)
-corr_cholesky = Constraint("CorrCholesky", _is_corr_cholesky, 2)
-positive_definite = Constraint("PositiveDefinite", _is_positive_definite, 2)
+simplex = _Region("Simplex", _is_simplex, 1)
+one_hot = _Region("OneHot", _is_one_hot, 1, True)
+lower_cholesky = _Region("LowerCholesky", _is_lower_cholesky, 2)
+corr_cholesky = _Region("CorrCholesky", _is_corr_cholesky, 2)
+positive_definite = _Region("PositiveDefinite", _is_positive_definite, 2)
+square = _Region("Square", _is_square, 2)
+symmetric = _Region("Symmetric", _is_symmetric, 2)
+positive_semidefinite = _Region("PositiveSemidefinite", _is_positive_semidefinite, 2)
+lower_triangular = _Region("LowerTriangular", lambda x: (x.tril() == x).flatten(-2).all(-1), 2)
 real_vector = independent(real, 1)

@@ -50,7 +50,7 @@ class Distribution:
         for name, constraint in self.arg_constraints.items():
             is_cached = not isinstance(getattr(type(self), name, None), property)
             value = self.__dict__.get(name) if is_cached else getattr(self, name)  # none that must be computed
-            if value is None or constraint is constraints.dependent:
+            if value is None or constraints.is_dependent(constraint):
                 continue
             if not constraint.check(value).all():
                 raise ValueError(

@@ -489,6 +489,60 @@ CONSTRAINTS = {
 }
 
 
+REGIONS = ("positive_integer", "lower_triangular", "square", "symmetric", "positive_semidefinite")
+MATRICES = [[[2.0, 1.0], [1.0, 0.5]], [[1.0, 0.0], [3.0, 1.0]], [[-1.0, 0.0], [0.0, 2.0]]]
+
+
+@pytest.mark.parametrize("name", REGIONS)
+def test_constraints_of_numbers_and_matrices(name):
+    def program(lib, say):
+        constraint = getattr(lib.distributions.constraints, name)
+        say((repr(constraint), constraint.event_dim, constraint.is_discrete))
+        say(constraint.check(lib.tensor(MATRICES)))
+        if name in ("square", "symmetric"):
+            say(constraint.check(lib.ones(4, 2, 3)))
+
+    compare(program)
+
+
+def test_own_constraints_and_distributions():
+    def program(lib, say):
+        d = lib.distributions
+        c = d.constraints
+
+        class Even(c.Constraint):
+            is_discrete = True
+
+            def check(self, value):
+                return value % 2 == 0
+
+        class Dice(d.Distribution):
+            arg_constraints = {"sides": Even(), "low": c.dependent_property()}
+
+            def __init__(self, sides):
+                self.sides, self.low = sides, "no tensor"
+                super().__init__(sides.shape)
+
+            @c.dependent_property(is_discrete=True, event_dim=0)
+            def support(self):
+                return c.integer_interval(1, self.sides)
+
+            @c.dependent_property
+            def other(self):
+                return c.positive
+
+        say((Even().event_dim, Even().is_discrete, c.is_dependent(Dice.support), c.is_dependent(c.real)))
+        say((Dice.support.event_dim, Dice.support.is_discrete, repr(Dice(lib.tensor(6.0)).other)))
+        say(Dice(lib.tensor([6.0, 8.0])).support.check(lib.tensor([7.0, 7.0])))
+        say(lambda: Dice(lib.tensor(5.0)))
+        say(lambda: c.Constraint().check(lib.ones(1)))
+        say(d.transforms.StickBreakingTransform()(lib.zeros(2)))
+        say(all(name in vars(d.transforms) for name in torch.distributions.transforms.__all__))
+        say("StackTransform" in d.transforms.__all__)
+
+    compare(program)
+
+
 @pytest.mark.parametrize("text", CONSTRAINTS)
 def test_ways_to_constraints(text):
     def program(lib, say):
