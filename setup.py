@@ -238,13 +238,17 @@ DOC = re.compile(
 )
 
 
-def shorten(unit, is_kernel):
+# Modules of the core from which nothing is published: their docstrings, too, stay in the sources.
+INNER_PARTS = {"construct", "dual", "events", "inplace", "opdef", "record", "scalar"}
+
+
+def shorten(unit, is_inner):
     """Rewrite a C file of Cython's so that less is compiled of it.
 
     Cython has a module import every type that a `.pxd` it reads names, NumPy's fourteen among them: imports of types
     that the module does not use are taken out. And each of 18,000 places that can fail notes its line for tracebacks,
     2 % of the wheel: with CYGRAD_COARSE_LINES a frame of a compiled function shows the first of its lines for all.
-    Docstrings of kernels, which nobody outside the package calls, stay in the sources unless they have an example.
+    Docstrings of what nobody outside the package calls stay in the sources unless they have an example.
     """
     text = unit.read_text(encoding="utf-8")
     if COARSE_LINES in text:
@@ -254,7 +258,7 @@ def shorten(unit, is_kernel):
     text = IMPORTED_TYPE.sub(lambda match: match[0] if uses[match[1]] > 4 else "", text)
     text = FIRST_LINE.sub(lambda match: f"CYGRAD_LINE({match[1]}, 0)", text)
     text = MARKED_LINE.sub("CYGRAD_LINE(__pyx_lineno, lineno)", text)
-    if is_kernel:
+    if is_inner:
         text = DOC.sub(lambda match: match[0] if ">>>" in match[2] else match[1] + '"', text)
     first, rest = text.split("\n", 1)  # by which Cython knows its own files again
     unit.write_text(first + COARSE_LINES + rest, encoding="utf-8")
@@ -447,7 +451,7 @@ class build_ext(setuptools_build_ext):
             units += [(source, Path(extension.sources[0]), MACROS) for source, extension in zip(parts, extensions)]
         for source, unit, _ in units:
             if source.suffix == ".pyx":
-                shorten(unit, "_kernels" in source.parts)
+                shorten(unit, "_kernels" in source.parts or source.stem in INNER_PARTS)
         return units
 
     def _compile(self, source, unit, macros):

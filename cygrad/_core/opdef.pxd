@@ -39,6 +39,7 @@ cpdef enum:             # OpDef.flags
 cdef class OpDef:
     cdef readonly str name              # 'mul'
     cdef readonly str node_name         # 'MulBackward0'
+    cdef str in_place                   # 'mul_'
     cdef rule_t rule                    # NULL: not differentiable
     cdef object python_rule             # what `rule` calls if the family is written in Python
     cdef readonly Ufunc ufunc           # NumPy's loop, if the op is one

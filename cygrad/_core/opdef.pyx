@@ -143,6 +143,7 @@ cdef class OpDef:
 cdef OpDef op(str name, rule_t rule=NULL):
     cdef OpDef row = OpDef.__new__(OpDef)
     row.name = name
+    row.in_place = name.partition(".")[0] + "_"
     row.rule = rule
     return row
 
