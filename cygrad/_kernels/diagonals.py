@@ -6,6 +6,7 @@ import numpy as np
 
 import cygrad._kernels.native as native
 from cygrad._kernels import blocks
+from cygrad._kernels.along import nonzero
 from cygrad._kernels.arrays import dense as dense_in_memory
 from cygrad._kernels.arrays import new_array
 from cygrad._kernels.gpu.library import dense
@@ -13,6 +14,7 @@ from cygrad._kernels.strided import restride
 
 TRIANGLE = 30  # as in native.h
 PIECE = 1 << 14  # elements that one thread works on
+_FEW = 1 << 14  # elements of which a mask is made
 
 
 def diagonal(array, offset, axis1, axis2):
@@ -110,6 +112,9 @@ def triu_indices(rows, columns, offset):
 def _places(rows, columns, offset, is_upper):
     """Where `np.tri` is 1; or, `is_upper`, 0."""
     offset = min(max(offset, -rows), columns)
+    if rows * columns <= _FEW:
+        is_below = np.arange(rows)[:, None] + offset >= np.arange(columns)
+        return nonzero(is_below != is_upper).T
     counts = np.clip(np.arange(offset + 1, offset + 1 + rows), 0, columns)  # in each row, where `np.tri` is 1
     lengths = columns - counts if is_upper else counts
     ends = np.cumsum(lengths)

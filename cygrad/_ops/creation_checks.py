@@ -1,5 +1,7 @@
 """What functions that make tensors say of arguments that do not fit, and how they read unusual ones."""
 
+from functools import cache
+
 import numpy as np
 
 from cygrad._core import messages
@@ -122,11 +124,13 @@ def check_bounds(low, high, dtype):
             )
 
 
+@cache
 def precision(dtype):
     """The bits of precision of a floating-point type: up to this power of 2 it has all integers."""
     return {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8}[dtype.name]
 
 
+@cache
 def limits(dtype):
     """The integers that are drawn for a type: all that it can hold, for floating point those of int64."""
     if dtype.numpy.kind == "b":
