@@ -33,7 +33,7 @@ cdef Tensor end_write(OpDef op, Tensor out, tuple inputs, OpNode node, unsigned 
 
 cpdef Tensor recorded(OpDef op, object array, tuple inputs, tuple args, object out)  # record, or write into `out`
 cpdef Tensor write_into(OpDef op, object target, object array, tuple inputs, tuple args)
-cpdef Tensor written_in_place(OpDef op, Tensor t, tuple inputs, tuple args, object kept, object write)
+cpdef Tensor written_in_place(OpDef op, Tensor t, tuple inputs, tuple args, object kept, object write, tuple given=*)
 cpdef object promoted(object a, object b, unsigned int flags)    # the operands as arrays of one type
 cpdef dtype result_type(tuple operands)                         # of tensors and numbers; None is passed over
 cpdef object as_type(object value, dtype wanted)                 # a tensor or number as an array of that type

@@ -553,7 +553,7 @@ cpdef Tensor write_into(OpDef op, object target, object array, tuple inputs, tup
         else:
             blocks.write(array, out.array)
     except BaseException:       # Ctrl-C, or no memory, between two blocks
-        bump(out, op.name + "_")
+        bump(out, op.in_place)
         raise
     return end_write(op, out, inputs, node, mask)
 
@@ -572,7 +572,7 @@ cdef OpNode begin_write(OpDef op, Tensor out, tuple inputs, tuple args, unsigned
     flags, source = flags_and_source(inputs)
     cdef bint recording = flags & WATCHED == REQUIRES_GRAD and not modes
     if in_place:
-        check_inplace(out, label or op.name + "_", flags & REQUIRES_GRAD and not modes)
+        check_inplace(out, label or op.in_place, flags & REQUIRES_GRAD and not modes)
     else:
         check_out(op, out, flags & WATCHED)
     check_memory(out, op.flags & MAY_OVERLAP)
@@ -608,7 +608,7 @@ cdef bint needs_old_value(OpDef op, tuple inputs):
 
 
 cdef Tensor end_write(OpDef op, Tensor out, tuple inputs, OpNode node, unsigned int mask, str label=None):
-    bump(out, label or (op.name + "_" if out is inputs[0] else op.name + "(out=)"))
+    bump(out, label or (op.in_place if out is inputs[0] else op.name + "(out=)"))
     cdef ThreadState* state = thread_state()
     if state.watch and is_bad_result(op, out.array, state):
         refuse_result(op, out.array, inputs, state)
@@ -626,10 +626,10 @@ cdef Tensor end_write(OpDef op, Tensor out, tuple inputs, OpNode node, unsigned 
     return out
 
 
-cpdef Tensor written_in_place(OpDef op, Tensor t, tuple inputs, tuple args, object kept, object write):
-    """`t`, its first input, changed by `write()` after all checks; `kept` is saved in the third place."""
+cpdef Tensor written_in_place(OpDef op, Tensor t, tuple inputs, tuple args, object kept, object write, tuple given=()):
+    """`t`, its first input, changed by `write(*given)` after all checks; `kept` is saved in the third place."""
     cdef unsigned int mask = 0
     cdef OpNode node = begin_write(op, t, inputs, args, &mask)
     keep_written(node, kept)
-    write()
+    write(*given)
     return end_write(op, t, inputs, node, mask)

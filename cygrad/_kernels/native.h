@@ -52,8 +52,8 @@ static void multiply(const native_call *c, void *a, void *b, void *out, Py_ssize
 #include "scans.h"
 #include "fused.h"
 #include "picks.h"
-#include "philox.h"
 #include "draws.h"
+#include "philox.h"
 #include "places.h"
 #include "distances.h"
 #include "resampling.h"
@@ -68,7 +68,7 @@ enum {
     WINOGRAD_FILTERS, WINOGRAD_RESULTS, WINOGRAD_SUMS, PATCHWISE_RESULTS, PATCHWISE_IMAGES, PATCHWISE_SUMS,
     FUSED, GATHER, FIRSTS, GATED, TAKE, RUNNING_EXTREMA,
     SCATTER, TRIANGLE, NONZERO, COUNT_NONZERO, UNIFORM, DISTANCES, RESAMPLE, TABLED, FOLLOW,
-    RESAMPLE_PLANES, LABEL_MARGINS, COMPRESS, SAMPLE, SAMPLE_GRADIENT, SEARCH, LOOPS
+    RESAMPLE_PLANES, LABEL_MARGINS, COMPRESS, SAMPLE, SAMPLE_GRADIENT, SEARCH, SHAPE_DRAWS, LOOPS
 };
 
 static const native_part native_parts[LOOPS] = {
@@ -85,7 +85,7 @@ static const native_part native_parts[LOOPS] = {
     fused_part, gather_part, firsts_part, gated_part, take_part, running_extrema_part,
     scatter_part, triangle_part, nonzero_part, count_nonzero_part, uniform_part, distances_part, resample_part,
     tabled_part, follow_part, resample_planes_part, label_margins_part, compress_part, sample_part, sample_gradient_part,
-    search_part,
+    search_part, shape_part,
 };
 
 /* Whether the compiler could make a loop, and the processor can run it. */

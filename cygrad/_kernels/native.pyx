@@ -26,7 +26,9 @@ cdef extern from "native.h":
         FUSED
         EACH
         SPREAD
-        BELOW_1
+        UNIFORM_NUMBERS
+        INTEGERS
+        MOST_DRAWS
     ctypedef struct product_loop:
         loop_t function
         void* data
@@ -34,7 +36,19 @@ cdef extern from "native.h":
     const part_t native_parts[]
     bint native_has(int loop) nogil
     bint native_moves(int loop)
-    void draw_numbers(void* source, int what, bint wide, void* out, Py_ssize_t size, int64_t low, uint64_t span) nogil
+    ctypedef struct bitgen_t:
+        pass
+    ctypedef struct draws:
+        bitgen_t* source
+        int what
+        bint is_float
+        void* out
+        Py_ssize_t size
+        int64_t low
+        uint64_t span
+        double a
+        double b
+    void draw_numbers(const draws* wanted) nogil
 
 
 cdef void _keep_product_loop(bint is_double) noexcept:
@@ -88,27 +102,40 @@ def outside(cnp.ndarray index not None, Py_ssize_t length):
     return False
 
 
-def draw(object numbers, cnp.ndarray out not None, int what, int64_t low=0, uint64_t span=1):
-    """A new array, overwritten with what `draws.h` draws one by one: the numbers that NumPy's generator would give.
+def draw(object numbers, cnp.ndarray out not None, int what, object a=0, object b=1):
+    """The array, overwritten with what `draws.h` draws from NumPy's generator; integers are those from a on, b of them.
 
-    None, and nothing drawn, for types and sizes that are NumPy's.
+    Those that have no loop here are left to `fill` of random.py.
     """
-    cdef int wanted = cnp.NPY_FLOAT if what == BELOW_1 else cnp.NPY_INT64
-    cdef bint wide = cnp.PyArray_ITEMSIZE(out) == 8
-    cdef void* source
+    cdef int typenum = cnp.PyArray_TYPE(out)
     cdef Py_ssize_t size = cnp.PyArray_SIZE(out)
-    if PURE or not cnp.PyArray_IS_C_CONTIGUOUS(out) or <uint64_t>size > UINT32_MAX or span > UINT32_MAX or (
-            cnp.PyArray_TYPE(out) != wanted and not (what == BELOW_1 and cnp.PyArray_TYPE(out) == cnp.NPY_DOUBLE)):
-        return None
+    cdef bint is_whole = what >= INTEGERS, is_float = typenum == cnp.NPY_FLOAT
+    cdef draws wanted
+    if PURE or not is_plain(out) or not cnp.PyArray_IS_C_CONTIGUOUS(out) or (
+            size > MOST_DRAWS if is_float else <uint64_t>size > UINT32_MAX) or (
+            typenum != (cnp.NPY_INT64 if is_whole else cnp.NPY_DOUBLE) and (is_whole or not is_float)):
+        return fill(numbers, out, what, a, b)
+    wanted.what, wanted.is_float, wanted.size, wanted.out = what, is_float, size, cnp.PyArray_DATA(out)
+    if is_whole:
+        wanted.low, wanted.span = a, b
+    else:
+        wanted.a, wanted.b = a, b
+        if not is_float and (what != UNIFORM_NUMBERS or wanted.a != 0 or wanted.b != 1):
+            return fill(numbers, out, what, a, b)
     bits = numbers.bit_generator
-    source = PyCapsule_GetPointer(bits.capsule, "BitGenerator")
+    wanted.source = <bitgen_t*>PyCapsule_GetPointer(bits.capsule, "BitGenerator")
     with bits.lock:
         if size <= RELEASE_ABOVE:
-            draw_numbers(source, what, wide, cnp.PyArray_DATA(out), size, low, span)
+            draw_numbers(&wanted)
         else:
             with nogil:
-                draw_numbers(source, what, wide, cnp.PyArray_DATA(out), size, low, span)
+                draw_numbers(&wanted)
     return out
+
+
+cdef object fill(object numbers, cnp.ndarray out, int what, object a, object b):
+    from cygrad._kernels import random
+    return random.fill(numbers, out, what, a, b)
 
 
 def has_loop(int loop):

@@ -27,12 +27,13 @@ static inline uint64_t upper_half(uint64_t a, uint64_t b)
 
 CYGRAD_BEGIN_PLAIN_LOOPS
 
-/* data: floats; n: the four words of the last counter that was used, the two of the key. An item is the eight numbers
+/* data: floats, two doubles, between which they are; n: the four words of the last counter that was used, the two of the key. An item is the eight numbers
    of a counter; the lowest word may not overflow. */
 static void uniform_part(void *context, Py_ssize_t first, Py_ssize_t count)
 {
     const native_call *c = context;
     const uint64_t once = 0xD2E7470EE14C6C93, twice = 0xCA5A826395121157;
+    const double *bounds = (const double *)c->data[1];
     char *out = c->data[0] + 32 * first;
     for (Py_ssize_t i = 0; i < count; i++) {
         uint64_t k = (uint64_t)c->n[4], l = (uint64_t)c->n[5], word[4];
@@ -50,13 +51,7 @@ static void uniform_part(void *context, Py_ssize_t first, Py_ssize_t count)
         word[0] = p, word[1] = q, word[2] = r, word[3] = s;
         memcpy(out + 32 * i, word, 32);
     }
-    for (Py_ssize_t i = 0; i < 8 * count; i++) {        /* by vectors */
-        uint32_t bits;
-        float number;
-        memcpy(&bits, out + 4 * i, 4);
-        number = (float)(int32_t)(bits >> 8) * 5.9604644775390625e-8f; /* 2^-24 */
-        memcpy(out + 4 * i, &number, 4);
-    }
+    make_uniform((float *)out, 8 * count, (float)bounds[0], (float)bounds[1], (float)(bounds[1] - bounds[0]));
 }
 
 CYGRAD_END_LOOPS

@@ -1,4 +1,7 @@
-"""Arrays of random numbers. `numbers` is NumPy's generator to draw from; loops over many numbers are NumPy's own."""
+"""Arrays of random numbers. `numbers` is NumPy's generator to draw from.
+
+Most are drawn by loops of our own (draws.h, philox.h); `fill` does what these leave.
+"""
 
 import math
 from functools import partial
@@ -9,50 +12,96 @@ import cygrad._kernels.native as native
 from cygrad._kernels import blocks
 from cygrad._kernels.arrays import new_array
 from cygrad._kernels.by_numpy import silent
+from cygrad._kernels.copying import copy_into
+from cygrad._kernels.native import draw
 from cygrad._kernels.picking import gather
 from cygrad._kernels.reduce import amax, amin
 
 _SINGLE = np.dtype(np.float32)
-_FLOAT, _INT64 = _SINGLE.num, np.dtype(np.int64).num
+_FLOAT, _DOUBLE, _INT64 = _SINGLE.num, np.dtype(float).num, np.dtype(np.int64).num
+_FEW = 64  # up to here, NumPy draws one by one
 _BLOCK = 8192  # numbers: what fits into the cache several times
-_FEW = 64  # up to here, one by one is faster
-_LONG = 2048  # from here on, NumPy is asked for its place in the stream
-UNIFORM = 33  # as in native.h
-_BELOW_1, _INTEGERS, _SHUFFLED = range(3)  # as in draws.h
-_NARROW = 1024  # spans up to here are found in 16 random bits, of which then few are drawn anew
-_STEP = np.float32(2.0**-24)  # between numbers of single precision in [0.5, 1)
+UNIFORM, SHAPE_DRAWS = 33, 44  # as in native.h
+UNIFORMS, NORMALS, EXPONENTIALS, COINS, INTEGERS, SHUFFLED = range(6)  # as in draws.h
+_PIECE = 128  # numbers that are shaped together
 
 
-def words(numbers, count, kind=np.uint32):
-    """(first, random bits of that type each) of blocks of numbers, in which they are drawn faster than one by one."""
-    draw, each = numbers.bit_generator.random_raw, 8 // np.dtype(kind).itemsize
-    for start in range(0, count, _BLOCK):
-        n = min(_BLOCK, count - start)
-        yield start, draw(-(-n // each)).view(kind)[:n]
-
-
-def singles(numbers, shape):
-    """Of [0, 1), of single precision."""
-    if math.prod(shape) < _FEW:
-        out = new_array(shape, _FLOAT)
-        return out if native.draw(numbers, out, _BELOW_1) is not None else numbers.random(None, _SINGLE, out)
-    out = new_array(shape, _FLOAT)
-    rest = out.reshape(-1)
-    if rest.size >= _LONG and native.has_loops(rest):
-        rest = rest[_by_counters(numbers, rest) :]
-    for start, bits in words(numbers, rest.size):
-        _scale(bits, rest[start : start + len(bits)])
+def fill(numbers, out, what, a, b):
+    """Overwrite an array of any type, and return it: with uniform numbers of [a, b), with normal ones of mean a and
+    deviation b, with exponential ones of rate a, with coins that fall right with chance a, with integers from a on, of
+    which there are b, or with 0, ... in random order.
+    """
+    if what == SHUFFLED:
+        out[...] = numbers.permutation(out.size)
+    elif what == INTEGERS:
+        _fill_with_integers(numbers, out, a, b)
+    elif not (out.flags.carray and out.dtype.num in (_FLOAT, _DOUBLE)) or (what == COINS and out.dtype.num == _DOUBLE):
+        copy_into(out, _drawn(numbers, out.shape, out.dtype, what, a, b))
+    elif out.dtype == _SINGLE and native.has_loops(out):
+        _fill_by_threads(numbers, out.reshape(-1), what, a, b)
+    else:
+        _fill_by_numpy(numbers, out, what, a, b)
     return out
 
 
-def _scale(bits, part):
-    """Numbers of [0, 1) from as many random words of 32 bits, of which the upper 24 count."""
-    part[...] = np.right_shift(bits, 8, out=bits).view(np.int32)
-    part *= _STEP
+def _drawn(numbers, shape, dtype, what, a, b):
+    if what == UNIFORMS:
+        return stretched(uniform(numbers, shape, dtype), a, b)
+    if what == NORMALS:
+        return spread(gaussian(numbers, shape, dtype), a, b)
+    return exponential(numbers, shape, dtype) / a if what == EXPONENTIALS else keep_mask(numbers, shape, a)
 
 
-def _by_counters(numbers, flat):
-    """Draw what whole counters of Philox give, by threads: NumPy's numbers, from its place; tell how many."""
+def _fill_with_integers(numbers, out, low, span):
+    flat = out.reshape(-1)
+    if out.dtype.num == _INT64:  # not by loops of our own
+        flat[...] = numbers.integers(low, low + span, flat.size)
+        return
+    for start in range(0, flat.size, _BLOCK):
+        part = flat[start : start + _BLOCK]
+        part[...] = draw(numbers, new_array(part.shape, _INT64), INTEGERS, low, span)
+
+
+def _fill_by_threads(numbers, flat, what, a, b):
+    bounds = np.array([a, b] if what == UNIFORMS else [0, 1], float)
+    rest = flat[_by_counters(numbers, flat, bounds) :]
+    rest[...] = _halves(numbers, rest.size, *bounds.tolist())
+    if what != UNIFORMS:
+        spare = float(numbers.random(None, _SINGLE)) if what == NORMALS and flat.size % 2 else 0
+        pieces = -(-flat.size // _PIECE)
+        native.run(SHAPE_DRAWS, (flat, np.array([a, b], float)), (what, flat.size), spare, pieces, _BLOCK // _PIECE)
+
+
+def _fill_by_numpy(numbers, out, what, a, b):
+    if what == NORMALS:
+        numbers.standard_normal(None, out.dtype, out)
+        spread(out, a, b, out)
+    elif what == EXPONENTIALS:
+        numbers.standard_exponential(None, out.dtype, out=out)
+        np.divide(out, a, out)
+    else:
+        if out.dtype == _SINGLE and out.size >= _FEW:
+            out.reshape(-1)[...] = _halves(numbers, out.size, 0, 1)
+        else:
+            numbers.random(None, out.dtype, out)
+        out[...] = out < a if what == COINS else stretched(out, a, b)
+
+
+def _halves(numbers, count, low, high):
+    """Numbers of [low, high) from the halves of random words."""
+    return _units(numbers.bit_generator.random_raw(-(-count // 2)).view(np.uint32)[:count], low, high)
+
+
+def _units(bits, low, high):
+    """The same from so many random bits, of which the upper 24 count."""
+    return stretched((bits >> 8).astype(_SINGLE) * np.float32(2.0**-24), low, high)
+
+
+def _by_counters(numbers, flat, bounds):
+    """Draw what whole counters of Philox give, by threads: NumPy's numbers, from its place; tell how many.
+
+    They are stretched to [bounds[0], bounds[1]).
+    """
     generator = numbers.bit_generator
     with generator.lock:
         place = generator.state
@@ -63,21 +112,23 @@ def _by_counters(numbers, flat):
         state = np.concatenate([counter, place["state"]["key"]]).view(np.int64).tolist()
         counter[0] += blocks
         generator.state = place | {"buffer_pos": 4}
-    _scale(kept.copy(), flat[: kept.size])
+    flat[: kept.size] = _units(kept, *bounds.tolist())
     drawn = flat[kept.size : kept.size + 8 * blocks]
-    native.run(UNIFORM, (drawn,), tuple(state), 0, blocks, _BLOCK // 8)
+    native.run(UNIFORM, (drawn, bounds), tuple(state), 0, blocks, _BLOCK // 8)
     return kept.size + drawn.size
+
+
+def singles(numbers, shape):
+    """Of [0, 1), of single precision."""
+    return draw(numbers, new_array(shape, _FLOAT), UNIFORMS)
 
 
 def uniform(numbers, shape, dtype):
     """Of [0, 1), floating point or complex."""
     if dtype.kind == "c":
         return _pairs(numbers.random, shape, dtype)
-    if dtype.itemsize == 4:
-        return singles(numbers, shape)
-    if dtype.itemsize > 4:
-        out = native.draw(numbers, new_array(shape, dtype.num), _BELOW_1)
-        return np.asarray(numbers.random(shape, dtype), dtype) if out is None else out
+    if dtype.itemsize >= 4:
+        return draw(numbers, new_array(shape, dtype.num), UNIFORMS)
     # as many bits as the short type has, so that none is rounded up to 1
     steps = 2 ** (np.finfo(dtype).nmant + 1 if dtype.kind == "f" else 8)  # else bfloat16
     return np.asarray(np.floor(singles(numbers, shape) * steps) / steps).astype(dtype)
@@ -85,37 +136,11 @@ def uniform(numbers, shape, dtype):
 
 def gaussian(numbers, shape, dtype):
     """Of mean 0 and variance 1, floating point or complex."""
-    size = math.prod(shape)
-    if dtype.num == _FLOAT and size < _FEW:
-        return numbers.standard_normal(None, _SINGLE, new_array(shape, _FLOAT))
     if dtype.kind == "c":
         return np.asarray(_pairs(numbers.standard_normal, shape, dtype) * dtype.type(math.sqrt(0.5)))
-    if dtype.itemsize > 4:
-        return np.asarray(numbers.standard_normal(shape, dtype), dtype)
-    few = size < _FEW
-    drawn = np.asarray(numbers.standard_normal(shape, _SINGLE)) if few else _box_muller(numbers, size).reshape(shape)
-    return drawn if dtype.itemsize == 4 else drawn.astype(dtype)
-
-
-def _box_muller(numbers, size):
-    """Normal numbers of single precision, three times faster than one by one: by loops that NumPy has vectorised.
-
-    A point of uniform angle whose distance from 0 is sqrt(-2 log(u)) has two of them as coordinates. In blocks, which
-    stay in the cache.
-    """
-    half = (size + 1) // 2
-    out = new_array((2 * half,), _FLOAT)
-    for start in range(0, half, _BLOCK):
-        n = min(_BLOCK, half - start)
-        angle, distance = singles(numbers, (2, n))
-        np.subtract(1, distance, distance)  # (0, 1]: no logarithm of 0
-        np.log(distance, distance)
-        np.multiply(distance, -2, distance)
-        np.sqrt(distance, distance)
-        np.multiply(angle, 2 * math.pi, angle)
-        np.multiply(np.cos(angle), distance, out[start : start + n])
-        np.multiply(np.sin(angle), distance, out[half + start : half + start + n])
-    return out[:size]
+    if dtype.itemsize >= 4:
+        return draw(numbers, new_array(shape, dtype.num), NORMALS)
+    return draw(numbers, new_array(shape, _FLOAT), NORMALS).astype(dtype)
 
 
 def _pairs(draw, shape, dtype):
@@ -126,13 +151,12 @@ def _pairs(draw, shape, dtype):
 
 def exponential(numbers, shape, dtype):
     """Of the density exp(-x), of single precision for shorter types."""
-    return np.asarray(numbers.standard_exponential(shape, dtype if dtype.itemsize >= 4 else np.float32))
+    return draw(numbers, new_array(shape, dtype.num if dtype.itemsize >= 4 else _FLOAT), EXPONENTIALS, 1)
 
 
 def permutation(numbers, count, dtype):
     """0, ..., count - 1 in random order."""
-    out = native.draw(numbers, new_array((count,), _INT64), _SHUFFLED)
-    return (numbers.permutation(count) if out is None else out).astype(dtype, copy=False)
+    return draw(numbers, new_array((count,), _INT64), SHUFFLED).astype(dtype, copy=False)
 
 
 def stretched(array, low, high):
@@ -146,51 +170,22 @@ def stretched(array, low, high):
     return array
 
 
-def spread(array, mean, std):
+def spread(array, mean, std, out=None):
     """Standard normal numbers with another mean and standard deviation, which are numbers or arrays."""
     if isinstance(mean, (int, float)) and isinstance(std, (int, float)) and mean == 0 and std == 1:
         return array
     with np.errstate(all="ignore"):
-        return np.asarray(array * np.asarray(std, array.dtype) + np.asarray(mean, array.dtype))
+        scaled = np.multiply(array, np.asarray(std, array.dtype), out)
+        return np.asarray(np.add(scaled, np.asarray(mean, array.dtype), out))
 
 
 def whole_numbers(numbers, shape, low, high, dtype):
     """Of low, ..., high - 1, all of which the type can hold."""
-    if high - low <= 2**32:
-        if math.prod(shape) >= _FEW:
-            return _scaled_words(numbers, shape, low, high - low, dtype)
-        if dtype.num == _INT64:
-            out = native.draw(numbers, new_array(shape, _INT64), _INTEGERS, low, high - low)
-            if out is not None:
-                return out
+    if high - low < 2**32 and high <= 2**63:
+        return draw(numbers, np.empty(shape, dtype), INTEGERS, low, high - low)
     if dtype.kind in "iub":
         return np.asarray(numbers.integers(low, high, shape, dtype), dtype)
     return np.asarray(numbers.integers(low, high, shape)).astype(dtype)
-
-
-def _scaled_words(numbers, shape, low, span, dtype):
-    """The same by multiplication: of 16 or 32 random bits times `span`, those above the first 16 or 32.
-
-    D. Lemire, "Fast random integer generation in an interval" (2019), which also tells what is to be drawn anew, so
-    that all numbers have the same probability.
-    """
-    out = np.empty(shape, dtype)
-    flat = out.reshape(-1)
-    bits, half, whole = (16, np.uint16, np.uint32) if span <= _NARROW else (32, np.uint32, np.uint64)
-    surplus = (2**bits - span) % span
-    for start, drawn in words(numbers, flat.size, half):
-        product = np.multiply(drawn, span, dtype=whole)
-        if surplus:
-            again = product.astype(half) < surplus
-            if again.any():
-                product[again] = numbers.integers(0, span, np.count_nonzero(again), whole) << bits
-        part = flat[start : start + len(drawn)]
-        np.right_shift(product, bits, out=product)
-        if low:
-            np.add(product.view(product.dtype.char.lower()), low, out=part, dtype=np.int64, casting="unsafe")
-        else:
-            part[...] = product
-    return out
 
 
 def are_probabilities(array):

@@ -11,7 +11,7 @@ Ranges and grids stand in ranges.py, random numbers in random.py, what shares me
 """
 
 from numpy cimport (
-    PyArray_DIMS, PyArray_IS_C_CONTIGUOUS, PyArray_NDIM, PyArray_ZEROS,
+    NPY_DOUBLE, NPY_FLOAT, PyArray_DIMS, PyArray_IS_C_CONTIGUOUS, PyArray_NDIM, PyArray_ZEROS,
     import_array, ndarray, npy_intp)
 
 from cygrad._core.construct cimport canonical, checked_lengths, data_array
@@ -28,6 +28,7 @@ from cygrad._core.device import check_device, default_device, defaults
 from cygrad._kernels import copying
 from cygrad._kernels.anywhere cimport typenum_of
 from cygrad._kernels.arrays cimport MAXDIMS, empty as empty_array, fill, is_on_cpu
+from cygrad._kernels.native import draw
 from cygrad._kernels.gpu import basics, library as gpu_library
 from cygrad._ops.arguments cimport integers, require, shape_to_c, variadic
 
@@ -362,6 +363,18 @@ cdef Tensor like(object input, object value, object dtype_given, object device, 
     out = fresh(array, requires_grad, function, t)
     spread(t, out)
     return out
+
+
+# -- random numbers ----------------------------------------------------------------------------------------
+
+cpdef Tensor drawn_in_memory(str function, tuple source, int what, tuple size, dict named, object dtype_given,
+                             object requires_grad):
+    """A tensor of float32 or float64; `source` is (kernels, numbers). None for other types."""
+    cdef dtype wanted = type_of_new(dtype_given, None, default_dtype(), function)
+    if wanted.num != NPY_FLOAT and wanted.num != NPY_DOUBLE:
+        return None
+    array = blank(size_of(size, named, function), wanted)
+    return fresh(draw(source[1], array, what), requires_grad, function)
 
 
 functions = {name: globals()[name] for name in

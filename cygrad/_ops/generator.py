@@ -223,7 +223,8 @@ def source_of(generator, function, place=None):
     if generator is None:
         if place is not None:
             return kernels_of_gpu, gpu_generator(place)._stream
-        return kernels, current_generator().numpy_generator()
+        found = current_generator()
+        return kernels, found._numpy or found.numpy_generator()
     if not isinstance(generator, Generator):
         raise TypeError(f"{function}(): argument 'generator' must be torch.Generator, not {type(generator).__name__}")
     wanted = "cpu" if place is None else "cuda"

@@ -15,11 +15,12 @@ from cygrad._core.state import is_forward
 from cygrad._core.tensor import Tensor
 from cygrad._kernels.copying import FITS, copy_into
 from cygrad._kernels.gpu.library import as_array
+from cygrad._kernels.random import COINS, EXPONENTIALS, INTEGERS, NORMALS, UNIFORMS
 from cygrad._ops import creation_checks as checks
 from cygrad._ops.arguments import integer, require
 from cygrad._ops.creation import number, place_of
 from cygrad._ops.generator import source_of
-from cygrad._ops.random import floating_point, gaussian, keep_mask, whole_numbers
+from cygrad._ops.random import floating_point, gaussian, whole_numbers
 from cygrad._ops.sampling import BERNOULLI, check_deviation, check_probability, coins, spread
 
 UNIFORM = variant(BERNOULLI, "UniformBackward0", name="uniform")
@@ -39,6 +40,16 @@ def overwritten(op, t, draw, *others, args):
     return written_in_place(op, t, (t, *others), args, None, lambda: copy_into(array_of(t), draw()))
 
 
+def filled(op, t, what, a, b, generator, *args):
+    """`t`, overwritten with numbers of a distribution that `draw` of the kernels knows, with the parameters a and b.
+
+    `args`: as in `overwritten`.
+    """
+    kernels, numbers = source_of(generator, op.name + "_", place_of(t))
+    args = (*args, generator) if is_forward() else None
+    return written_in_place(op, t, (t,), args, None, kernels.draw, (numbers, array_of(t), what, a, b))
+
+
 def real_number(value, function, name, position):
     """A parameter of a distribution."""
     if type(value) is float or type(value) is int:
@@ -54,15 +65,10 @@ def real_number(value, function, name, position):
 def uniform_(self, from_=0, to=1, *, generator=None):
     """Overwrite this tensor with numbers drawn uniformly from [from, to), and return it."""
     low, high = real_number(from_, "uniform_", "from", 1), real_number(to, "uniform_", "to", 2)
-    kind = floating_point("check_uniform_bounds", self.dtype)
+    floating_point("check_uniform_bounds", self.dtype)
     if not -FITS / 2 <= low <= high <= FITS / 2:
         check_range(low, high, self.dtype)
-
-    def draw():
-        kernels, numbers = source_of(generator, "uniform_", place_of(self))
-        return kernels.stretched(kernels.uniform(numbers, array_of(self).shape, kind), low, high)
-
-    return overwritten(UNIFORM, self, draw, args=(low, high, generator))
+    return filled(UNIFORM, self, UNIFORMS, low, high, generator, low, high)
 
 
 def check_range(low, high, dtype):
@@ -85,13 +91,8 @@ def normal_(self, mean=0, std=1, *, generator=None):
     mean, std = real_number(mean, "normal_", "mean", 1), real_number(std, "normal_", "std", 2)
     if not std >= 0:
         check_deviation(std)
-    kind = floating_point("normal_kernel_cpu", self.dtype)
-
-    def draw():
-        kernels, numbers = source_of(generator, "normal_", place_of(self))
-        return kernels.spread(kernels.gaussian(numbers, array_of(self).shape, kind), mean, std)
-
-    return overwritten(NORMAL_INPLACE, self, draw, args=(mean, std, generator))
+    floating_point("normal_kernel_cpu", self.dtype)
+    return filled(NORMAL_INPLACE, self, NORMALS, mean, std, generator, mean, std)
 
 
 def exponential_(self, lambd=1, *, generator=None):
@@ -104,12 +105,7 @@ def exponential_(self, lambd=1, *, generator=None):
     rate = real_number(lambd, "exponential_", "lambd", 1)
     if not rate > 0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={rate:g}")
-    kernels, numbers = source_of(generator, "exponential_", place_of(self))
-
-    def draw():
-        return as_array(kernels.exponential(numbers, array_of(self).shape, self.dtype.numpy) / rate)
-
-    return overwritten(EXPONENTIAL, self, draw, args=(rate, generator))
+    return filled(EXPONENTIAL, self, EXPONENTIALS, rate, 1, generator, rate)
 
 
 def random_(self, from_=None, to=None, *, generator=None):
@@ -127,17 +123,20 @@ def random_(self, from_=None, to=None, *, generator=None):
         high = checks.limits(wanted)[1] + 1
     else:
         high = 2 ** checks.precision(wanted) + 1
+    if wanted.name == "int64" and low < high and high - low < 2**32 and place_of(self) is None:
+        checks.check_bounds(low, high, wanted)
+        return filled(RANDOM, self, INTEGERS, low, high - low, generator, low, high)
     arguments = array_of(self).shape, low, high, wanted, generator, "random_", place_of(self)
     return overwritten(RANDOM, self, lambda: whole_numbers(*arguments), args=(low, high, generator))
 
 
 def bernoulli_(self, p=0.5, *, generator=None):
     """Overwrite this tensor with 1, with probability `p` (a number, or a tensor of them), or 0, and return it."""
-    shape, place = array_of(self).shape, place_of(self)
     if isinstance(p, Tensor):
+        shape, place = array_of(self).shape, place_of(self)
         return overwritten(BERNOULLI_TENSOR, self, lambda: coins(p, shape, generator, place), p, args=(generator,))
     check_probability(p)
-    return overwritten(BERNOULLI_NUMBER, self, lambda: keep_mask(shape, p, generator, place), args=(p, generator))
+    return filled(BERNOULLI_NUMBER, self, COINS, p, 1, generator, p)
 
 
 # -- of other shapes --

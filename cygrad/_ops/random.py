@@ -11,6 +11,7 @@ from cygrad._core import messages
 from cygrad._core.dtypes import as_dtype, dtype_of_number, get_default_dtype
 from cygrad._core.state import is_forward
 from cygrad._kernels import copying
+from cygrad._kernels.random import NORMALS, UNIFORMS
 from cygrad._ops import creation_checks as checks
 from cygrad._ops.arguments import require
 from cygrad._ops.creation import (
@@ -18,6 +19,7 @@ from cygrad._ops.creation import (
     check_place,
     check_size,
     delivered,
+    drawn_in_memory,
     fresh,
     place_beside,
     place_of,
@@ -79,15 +81,23 @@ def _place(place, out):
 
 # -- new tensors --
 
+_NUMBER = {uniform: UNIFORMS, gaussian: NORMALS}
+
 
 def drawn(function, draw, size, named, generator, out, dtype, requires_grad, place):
     """A tensor of a given size, of numbers from `uniform` or `gaussian`."""
     if not size and not named:
         raise checks.no_size(function)
+    if out is place is None and not is_forward():
+        found = drawn_in_memory(
+            function, source_of(generator, function), _NUMBER[draw], size, named, dtype, requires_grad
+        )
+        if found is not None:
+            return found
     wanted = type_of_new(dtype, out, get_default_dtype(), function)
     array = draw(size_of(size, named, function), wanted, generator, function, _place(place, out))
     found = delivered(array, out, requires_grad, function)
-    if out is not None:
+    if out is not None or not is_forward():
         return found
     return for_each_sample(found, lambda shape: draw(shape, wanted, generator, function, place))
 

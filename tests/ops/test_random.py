@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import cygrad as torch
+from cygrad._kernels import native
 from cygrad._kernels import random as kernels
 from helpers import fails, in_threads
 
@@ -397,7 +398,7 @@ def test_streams_of_a_thread_nest():
     assert inner.initial_seed() == 4 and outer.initial_seed() == 1
 
 
-@pytest.mark.parametrize("count", [2048, 2051, 20_000])
+@pytest.mark.parametrize("count", [2048, 2051, 20_000, 20_003])
 @pytest.mark.parametrize("before", [0, 1, 7])
 def test_numbers_are_those_of_numpys_stream(count, before):
     """Of many numbers, drawn by a loop of our own that threads share, and of those that are drawn afterwards."""
@@ -429,3 +430,105 @@ def test_what_is_drawn_one_by_one_is_what_numpy_draws(seed, ahead):
         np.testing.assert_array_equal(drawn, theirs.random(count))
         np.testing.assert_array_equal(kernels.permutation(ours, count, np.dtype(np.int64)), theirs.permutation(count))
     assert ours.random(3).tolist() == theirs.random(3).tolist()
+
+
+by_own_loops = pytest.mark.skipif(not native.has_loops(np.zeros(1)), reason="NumPy draws otherwise")
+
+
+def units(words, count):
+    """Numbers of [0, 1) from the halves of NumPy's words, lower ones first."""
+    return (words.random_raw(-(-count // 2)).view(np.uint32)[:count] >> 8) / 2**24
+
+
+def of_uniform(uniform, spare):
+    """Normal numbers: the coordinates of points whose directions are the first half of each 128 numbers, their
+    distances the other half; the last one alone gives a point with `spare`."""
+
+    def points(turns, distances):
+        angles, distances = 2 * np.pi * (turns - 0.5), np.sqrt(-2 * np.log(1 - distances))
+        return [*np.cos(angles) * distances, *np.sin(angles) * distances]
+
+    found = []
+    for start in range(0, len(uniform), 128):
+        part = uniform[start : start + 128]
+        half = len(part) // 2
+        found += points(part[:half], part[half : 2 * half])
+        if len(part) % 2:
+            found += points(part[-1:], np.array([spare]))[:1]
+    return np.array(found)
+
+
+@by_own_loops
+@pytest.mark.parametrize("count", [64, 65, 127, 128, 129, 1000, 8191, 8192, 8193, 20_001])
+def test_normal_numbers_are_made_of_pairs_of_uniform_ones(count):
+    """Each element, also of the last ones and of those that threads share."""
+    words = np.random.Philox(key=9)
+    uniform = units(words, count)
+    spare = np.float32(np.random.Generator(words).random(None, np.float32))
+    drawn = torch.randn(count, generator=torch.Generator().manual_seed(9))
+    np.testing.assert_allclose(drawn.numpy(), of_uniform(uniform, spare), 1e-4, 2e-6)
+    shifted = torch.zeros(count).normal_(3, 0.5, generator=torch.Generator().manual_seed(9))
+    np.testing.assert_allclose(shifted.numpy(), 3 + 0.5 * drawn.numpy(), 1e-6, 1e-6)
+
+
+@by_own_loops
+@pytest.mark.parametrize("count", [1, 2, 7, 63])
+def test_few_normal_numbers_are_made_likewise(count):
+    numbers = np.random.Generator(np.random.Philox(key=9))
+    uniform, spare = numbers.random(count, np.float32), numbers.random(None, np.float32)
+    drawn = torch.randn(count, generator=torch.Generator().manual_seed(9))
+    np.testing.assert_allclose(drawn.numpy(), of_uniform(uniform.astype(float), spare), 1e-4, 2e-6)
+
+
+@by_own_loops
+@pytest.mark.parametrize("count", [3, 64, 8193, 20_001])
+def test_exponential_numbers_are_logarithms_and_not_0(count):
+    numbers = np.random.Generator(np.random.Philox(key=9))
+    uniform = numbers.random(count, np.float32) if count < 64 else units(numbers.bit_generator, count)
+    drawn = torch.zeros(count).exponential_(2, generator=torch.Generator().manual_seed(9)).numpy()
+    np.testing.assert_allclose(drawn, -np.log1p(-uniform.astype(float)) / 2, 1e-5, 2e-8)
+    assert (drawn > 0).all()
+
+
+@pytest.mark.parametrize("count", [5, 100, 20_001])
+def test_uniform_numbers_are_stretched_below_the_end(count):
+    for low, high in ((-1, 1), (3, 3), (1, 1 + 2**-23)):
+        whole = torch.rand(count, generator=torch.Generator().manual_seed(1)).numpy()
+        drawn = torch.zeros(count).uniform_(low, high, generator=torch.Generator().manual_seed(1)).numpy()
+        expected = whole * np.float32(high - low) + np.float32(low)
+        np.testing.assert_allclose(drawn, np.where(expected < high, expected, low), 1e-6, 1e-6)
+        assert low == high or (drawn < high).all()
+
+
+def test_numbers_do_not_depend_on_the_number_of_threads():
+    before, found = torch.get_num_threads(), []
+    try:
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            g, x = torch.Generator().manual_seed(4), torch.zeros(100_003)
+            calls = x.normal_, x.exponential_, x.uniform_, x.bernoulli_
+            found.append([call(generator=g).tolist() for call in calls])
+    finally:
+        torch.set_num_threads(before)
+    assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize("span", [1, 5, 1000, 1024, 1025, 3 * 2**30, 2**32 - 1])
+def test_integers_are_spread_over_their_span_in_every_type(span):
+    made = torch.randint(7, 7 + span, (N,), generator=torch.Generator().manual_seed(2)).numpy() - 7
+    assert 0 <= made.min() and made.max() < span
+    assert abs(made.mean() / span - 0.5 + 0.5 / span) < 0.02
+    assert len(np.unique(made)) == span if span < 6 else len(np.unique(made)) > min(span, N) * 0.6
+    for t in (torch.zeros(N, dtype=torch.float64), torch.zeros(N, 2, dtype=torch.int64)[:, 0]):
+        drawn = t.random_(7, 7 + span).numpy() - 7
+        assert 0 <= drawn.min() and drawn.max() < span and abs(drawn.mean() / span - 0.5 + 0.5 / span) < 0.02
+
+
+def test_tensors_that_are_not_dense_get_the_numbers_of_dense_ones():
+    for dtype in (torch.float32, torch.float64, torch.float16):
+        for draw in ("normal_", "uniform_", "exponential_", "bernoulli_"):
+            dense = getattr(torch.zeros(3, 5, dtype=dtype), draw)(generator=torch.Generator().manual_seed(3))
+            whole = torch.zeros(5, 6, dtype=dtype)
+            part = whole[:, ::2].t()
+            getattr(part, draw)(generator=torch.Generator().manual_seed(3))
+            assert torch.equal(part, dense) and not whole[:, 1::2].any()

@@ -14,6 +14,7 @@ import numpy as np
 
 from cygrad._kernels.gpu.capturing import current
 from cygrad._kernels.gpu.library import as_number, cupy, is_array, on_device
+from cygrad._kernels.random import EXPONENTIALS, NORMALS, UNIFORMS
 
 
 class Stream:
@@ -150,6 +151,18 @@ def singles(numbers, shape):
 def _doubles(numbers, shape):
     lines = "for (int k = 0; k < 2; k++) x[k] = unit(w[2 * k], w[2 * k + 1]);"
     return _in_groups(numbers, shape, _DOUBLE, "uniform_double", 2, lines)
+
+
+def draw(numbers, out, what, a=0, b=1):
+    """As `fill` of `_kernels/random.py`, but for integers."""
+    shape, dtype = out.shape, out.dtype
+    if what == UNIFORMS:
+        out[...] = stretched(uniform(numbers, shape, dtype), a, b)
+    elif what == NORMALS:
+        out[...] = spread(gaussian(numbers, shape, dtype), a, b)
+    else:
+        out[...] = exponential(numbers, shape, dtype) / a if what == EXPONENTIALS else keep_mask(numbers, shape, a)
+    return out
 
 
 def uniform(numbers, shape, dtype):
