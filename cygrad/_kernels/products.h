@@ -142,7 +142,7 @@ static void multiply_double(char **args, const Py_ssize_t *counts, const Py_ssiz
 #endif
 #else
 
-/* out[j] = or += the products of one element of a, or of four, and the rows of b. */
+/* out[j] = or += the products of one element of a, or of four, and the rows of b. Sums begin at 0: none is -0. */
 #define FOR_ROW(SET, TERM) CYGRAD_INDEPENDENT for (Py_ssize_t j = 0; j < n; j++) target[j] SET (TERM)
 #define ONE a[0] * b[j]
 #define FOUR (a[0] * b[j] + a[step] * b[j + row]) + (a[2 * step] * b[j + 2 * row] + a[3 * step] * b[j + 3 * row])
@@ -160,9 +160,9 @@ static EXP_CLONES void NAME(by_rows)(const product *p, const REAL *left, const R
                 REAL *target = out + i * p->out_row;
                 if (count == 1) {
                     if (k) FOR_ROW(+=, ONE);
-                    else FOR_ROW(=, ONE);
+                    else FOR_ROW(=, 0 + ONE);
                 } else if (k) FOR_ROW(+=, FOUR);
-                else FOR_ROW(=, FOUR);
+                else FOR_ROW(=, 0 + (FOUR));
             }
         }
     }

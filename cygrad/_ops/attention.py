@@ -25,26 +25,29 @@ def scaled_dot_product_attention(
     """`softmax(query @ key^T * scale + attn_mask) @ value`, over the last two dimensions; others broadcast.
 
     Shapes: query (..., L, E), key (..., S, E), value (..., S, V), result (..., L, V). A boolean `attn_mask` keeps what
-    is True; `is_causal` keeps what is not after the query. A query that may attend to nothing gives 0. `scale` is
-    1 / sqrt(E) by default. With `enable_gqa` each key and value serves several heads (dimension -3) of the query.
-    `dropout_p` of the weights are dropped. Raises RuntimeError for what does not fit.
+    is True; `is_causal` keeps what is not after the query, and with a mask what both keep, also where PyTorch refuses
+    the two. A query that may attend to nothing gives 0. `scale` is 1 / sqrt(E) by default. With `enable_gqa` each key
+    and value serves several heads (dimension -3) of the query. `dropout_p` of the weights are dropped. Raises
+    RuntimeError for what does not fit.
 
     >>> import cygrad
     >>> query, key, value = cygrad.zeros(1, 2), cygrad.ones(3, 2), cygrad.tensor([[1.0], [2.0], [6.0]])
     >>> cygrad.nn.functional.scaled_dot_product_attention(query, key, value)
     tensor([[3.]])
     """
-    _check_attention(query, key, value, attn_mask, is_causal)
+    _check_attention(query, key, value, attn_mask)
     if not 0 <= dropout_p <= 1:
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {dropout_p}")
     if enable_gqa:
         key, value = (repeat_interleave(t, query.shape[-3] // t.shape[-3], -3) for t in (key, value))
     if attn_mask is not None and attn_mask.dtype.name == "bool":
         attn_mask = hiding(~attn_mask, query)
+    if attn_mask is not None and is_causal:
+        attn_mask, is_causal = add(attn_mask, hiding(later(query.shape[-2], key.shape[-2], query), query)), False
     return attended(query, key, value, attn_mask, scale, is_causal, dropout_p)
 
 
-def _check_attention(query, key, value, attn_mask, is_causal):
+def _check_attention(query, key, value, attn_mask):
     name = "scaled_dot_product_attention"
     for position, (t, word) in enumerate(((query, "query"), (key, "key"), (value, "value")), 1):
         require(t, name, word, position)
@@ -66,8 +69,6 @@ def _check_attention(query, key, value, attn_mask, is_causal):
             "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "
             f"{messages.c_word(attn_mask)} and  query.dtype: {messages.c_word(query)} instead."
         )
-    if is_causal:
-        raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
 
 
 # -- several heads --

@@ -257,3 +257,11 @@ def test_shapes_that_do_not_fit():
     for bias in [(3,), (3, 4), (1, 2, 4)]:
         with pytest.raises(ValueError, match=r"must match|output with shape"):
             blas.addmm(np.ones(bias), np.ones((2, 3)), np.ones((3, 4)))
+
+
+@pytest.mark.parametrize("m, depth, n", [(1, 3, 2), (4, 3, 5), (5, 64, 64), (16, 4, 3), (40, 40, 40)])
+@pytest.mark.parametrize("dtype", ["f", "d"])
+def test_sums_of_negative_zeros_are_zero(m, depth, n, dtype):
+    """As BLAS begins its sums with 0."""
+    for b in (-np.ones((depth, n), dtype), -np.ones((n, depth), dtype).T):
+        assert not np.signbit(blas.matmul(np.zeros((m, depth), dtype), b)).any()

@@ -63,6 +63,18 @@ def test_all_ways_to_mask_agree():
     assert all(torch.allclose(result, results[0]) for result in results)
 
 
+@pytest.mark.parametrize("length", [4, 150])  # by ops, and by blocks
+@pytest.mark.parametrize("is_boolean", [False, True])
+def test_a_mask_and_an_order_both_hide(length, is_boolean):
+    q = torch.randn(2, length, 6, dtype=torch.float64)
+    mask = torch.randn(length, length, dtype=torch.float64)
+    mask = mask > 0 if is_boolean else mask
+    both = torch.ones(length, length).tril() > 0
+    both = both & mask if is_boolean else mask.masked_fill(~both, -torch.inf)
+    found = F.scaled_dot_product_attention(q, q, q, mask, is_causal=True)
+    assert torch.allclose(found, F.scaled_dot_product_attention(q, q, q, both))
+
+
 def test_padding_does_not_matter():
     layer = made("TransformerEncoderLayer", 6, 2, 8, batch_first=True)
     x = torch.randn(2, 5, 6, dtype=torch.float64)
