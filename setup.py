@@ -290,21 +290,24 @@ def is_stale(path, modules):
     return not path.exists()
 
 
-def docstrings(text, is_kernel):
+def docstrings(text, place):
     """The docstrings in a file that users do not see and that have no example, each with what follows it.
 
-    These are all those of kernels, and elsewhere those of names with an underscore that get no other name in the file.
+    These are all those of kernels, and elsewhere those of names with an underscore that get no other name in the file,
+    and of modules that are, or lie in, such names. `place` is the file's place in the package.
     """
+    is_kernel, is_inner = place.parts[0] == "_kernels", any(part[0] == "_" != part[1] for part in place.parts)
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
             own, name = ast.get_docstring(node), getattr(node, "name", "")
             is_private = name.startswith("_") and not name.endswith("_")
-            is_hidden = is_kernel or (is_private and not re.search(rf"(property\(|method\(| = ){name}\b(?!\()", text))
+            is_private = is_private and not re.search(rf"(property\(|method\(| = ){name}\b(?!\()", text)
+            is_hidden = is_kernel or is_private or (is_inner and not name)
             if is_hidden and own is not None and ">>>" not in own:
                 yield node.body[0], node.body[1:]
 
 
-def shortened(path, is_kernel):
+def shortened(path, place):
     """The text of a Python file with its comments taken out, and each line where it was.
 
     Docstrings of what nobody outside the package calls are taken out, too.
@@ -316,7 +319,7 @@ def shortened(path, is_kernel):
         found = [token.start for token in tokenize.tokenize(file.readline) if token.type == tokenize.COMMENT]
     for line, column in found:
         lines[line - 1] = lines[line - 1][:column].rstrip()
-    for docstring, rest in docstrings(text, is_kernel):
+    for docstring, rest in docstrings(text, place):
         lines[docstring.lineno - 1 : docstring.end_lineno] = [""] * (docstring.end_lineno - docstring.lineno + 1)
         lines[docstring.lineno - 1] = "" if rest else " " * docstring.col_offset + "pass"
     return "\n".join(lines)
@@ -379,13 +382,13 @@ class build(setuptools_build):
 
 
 class build_py(setuptools_build_py):
-    """Leaves comments, and docstrings of kernels, in the sources, whose readers they are for: 4 % of the wheel."""
+    """Leaves comments, and docstrings of what is private, in the sources for their readers: 5 % of the wheel."""
 
     def build_module(self, module, module_file, package):
         built, is_copied = super().build_module(module, module_file, package)
         if is_copied:
-            is_kernel = Path(built).is_relative_to(Path(self.build_lib, "cygrad", "_kernels"))
-            Path(built).write_text(shortened(Path(built), is_kernel), encoding="utf-8", newline="\n")
+            place = Path(built).relative_to(Path(self.build_lib, "cygrad"))
+            Path(built).write_text(shortened(Path(built), place), encoding="utf-8", newline="\n")
         return built, is_copied
 
 
