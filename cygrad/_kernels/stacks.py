@@ -101,11 +101,20 @@ def _joined(parts, shape_of):
         is_tuple = isinstance(found, tuple)
         results = found if is_tuple else (found,)
         if not outs:
-            outs = [np.empty_like(r, shape=shape_of(r)) for r in results]
+            outs = [_in_order_of(r, shape_of(r)) for r in results]
         for out, result in zip(outs, results):
             out[index] = result
         del found, results, result  # before the next ones are made
     return tuple(outs) if is_tuple else outs[0]
+
+
+def _in_order_of(array, shape):
+    """New memory with the dimensions in the array's order, but those that are 1 there first, which may be longer here.
+
+    `np.empty_like` takes a matrix by columns in a stack of one for Fortran's order, and puts the stack last.
+    """
+    order = sorted(range(array.ndim), key=lambda d: (array.shape[d] != 1, -array.strides[d]))
+    return np.empty([shape[d] for d in order], array.dtype).transpose(np.argsort(order))
 
 
 def reducing(function):

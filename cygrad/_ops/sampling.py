@@ -54,11 +54,12 @@ def randperm(
     """
     place = check_place(device, pin_memory)
     (count,) = check_size((integer(n, "randperm", "n", 1),))
-    wanted = type_of_new(dtype, out, dtype_of_number(0), "randperm").numpy
+    kind = type_of_new(dtype, out, dtype_of_number(0), "randperm")
+    wanted = kind.numpy
     if wanted.kind in "bc":
-        raise messages.not_implemented_for("randperm", type_of_new(dtype, out, None, "randperm"))
+        raise messages.not_implemented_for("randperm", kind)
     if count > 128:  # every type can hold what is below
-        _check_holds(count, type_of_new(dtype, out, None, "randperm"))
+        _check_holds(count, kind)
     kernels, numbers = source_of(generator, "randperm", place if out is None else place_of(out))
     found = delivered(kernels.permutation(numbers, count, wanted), out, requires_grad, "randperm")
 

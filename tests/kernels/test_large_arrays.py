@@ -88,3 +88,10 @@ def test_values_outside_of_a_histogram(values):
     weight = torch.arange(1.0, len(values) + 1)
     found = torch.histogram(torch.tensor(values), 3, range=(0.0, 3.0), weight=weight).hist
     assert found.tolist() == np.histogram(values, 3, (0, 3), weights=weight.numpy())[0].tolist()
+
+
+def test_factors_of_parts_of_a_stack():
+    """They are made for one part after the other, and each matrix lies by columns."""
+    x = normal(50_000, 3, 4).astype("f").transpose(2, 0, 1)
+    u, _, vh = torch.linalg.svd(torch.from_numpy(x), full_matrices=False)
+    assert u.stride() == (150_000, 1, 50_000) and vh.stride() == (9, 1, 3)

@@ -152,7 +152,8 @@ def test_scatter_reduce(shape, axis, count, dtype, reduce):
                     if dtype not in "l"
                     else ({"prod": 1, "amax": -9, "amin": 9}.get(reduce, 0))
                 )
-            REDUCTIONS.get(reduce, np.add).at(expected, at, values)
+            with np.errstate(invalid="ignore"):  # NumPy warns of nan
+                REDUCTIONS.get(reduce, np.add).at(expected, at, values)
             if reduce == "mean":
                 np.add.at(counts, at, 1)
                 divide = np.floor_divide if dtype == "l" else np.divide
@@ -162,6 +163,7 @@ def test_scatter_reduce(shape, axis, count, dtype, reduce):
             np.testing.assert_allclose(found, expected, 1e-5)
 
 
+@pytest.mark.skipif(not native.has_loops(np.zeros(1)), reason="without loops, ops alone look at indices")
 @pytest.mark.parametrize("kind", ["f", "d"])
 def test_sums_outside(kind):
     index, memory = np.array([[0, 2], [1, 3]]), np.zeros(10, kind)
