@@ -8,6 +8,7 @@ run, and a failure keeps the page from being written.
 """
 
 import argparse
+import ast
 import sys
 import textwrap
 from collections import defaultdict
@@ -157,13 +158,21 @@ def rest(shown):
     return names
 
 
+def docstring(family):
+    """Of the source of a module: wheels leave out what describes inner modules."""
+    source = ROOT.joinpath(*family.__name__.split("."))
+    if source.with_suffix(".py").exists():
+        return ast.get_docstring(ast.parse(source.with_suffix(".py").read_text(encoding="utf-8"))) or family.__name__
+    return family.__doc__ or family.__name__
+
+
 def page():
     """The whole text."""
     found = ops()
     shown: set[str] = set()
     lines = [HEAD]
     for family in sorted(found, key=lambda family: family.__name__):
-        title = (family.__doc__ or family.__name__).strip().splitlines()[0].rstrip(".")
+        title = docstring(family).strip().splitlines()[0].rstrip(".")
         lines += [
             f"## {family.__name__.rpartition('.')[2]}",
             "",

@@ -50,7 +50,7 @@ def as_called(text, plain, title, values):
     loaded = (one.argval for one in reversed(before) if one.opname[:4] == "LOAD" and isinstance(one.argval, str))
     name = next((names[name] for name in loaded if name in names), shown)
     family = next(loaded, "")
-    if family in ("special", "linalg") and not name.startswith(family):
+    if not is_method and family in ("special", "linalg") and not name.startswith(family):
         name = f"{family}_{name}"
     text = name + text.removeprefix(shown)
     if name == "swapaxes":

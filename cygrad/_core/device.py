@@ -3,6 +3,8 @@
 import re
 from _thread import _local
 
+import numpy as np
+
 from cygrad._core.messages import no_such_call, wrong_type
 from cygrad._kernels.gpu import allocating, library
 from cygrad._kernels.gpu.library import cupy, current_device
@@ -38,9 +40,13 @@ class device:
     def __init__(self, type, index=None):
         if isinstance(type, device):
             type, index = type.type, type.index
-        if not isinstance(type, (str, int)) or isinstance(type, bool):
+        if not isinstance(type, (str, int, np.integer)) or isinstance(type, bool):
             raise no_such_call("device", (type,), {}, ("Device device", "str type, int index = -1"))
-        if index is not None and not isinstance(index, int):
+        if isinstance(type, np.integer):
+            type = int(type)
+        if isinstance(index, np.integer):
+            index = int(index)
+        if index is not None and (not isinstance(index, int) or isinstance(index, bool)):
             raise wrong_type("device", "index", 2, "int", index)
         if type == "":
             raise RuntimeError("Device string must not be empty")

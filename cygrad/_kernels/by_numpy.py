@@ -15,7 +15,7 @@ from cygrad._kernels.gpu.library import as_array
 
 _umath: Any = sys.modules.get("numpy._core.umath")
 _CAN_IGNORE = hasattr(_umath, "_make_extobj")
-_HANDLING = _umath._extobj_contextvar if _CAN_IGNORE else None
+_HANDLING: Any = _umath._extobj_contextvar if _CAN_IGNORE else None
 
 
 def silent(function, **more):
@@ -60,6 +60,8 @@ def cast(array, dtype):
     array = as_array(array)
     if array.dtype.kind == "c" and dtype.kind not in "cb":
         array = array.real
+    if dtype == np.float16 and array.dtype == np.float64:
+        array = array.astype(np.float32)  # as PyTorch rounds
     return array.astype(dtype, order="C" if 0 in array.strides else "K")  # in C order what is expanded
 
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.dispatch import dispatching
-from cygrad._kernels.lapack import columns, loops
+from cygrad._kernels.lapack import columns, laid_by_columns, loops
 from cygrad._kernels.stacks import over_stacks
 
 # What NumPy's function calls, after more than this takes for small matrices
@@ -20,6 +20,7 @@ def factor(a, upper):
     found = factored_at_once(lower, upper)
     if found is None:
         found = np.tril(lower)
+        found = found if upper else laid_by_columns(found)
         stack = found.reshape(-1, *a.shape[-2:])
         info.reshape(-1)[:] = [factor_one(matrix) for matrix in stack]
         found = stack.reshape(a.shape)

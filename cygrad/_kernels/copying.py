@@ -128,6 +128,8 @@ def copy_into(target, values):
     if values.dtype.kind == "c" and target.dtype.kind not in "cb":
         values = values.real
     with np.errstate(all="ignore"):
+        if target.dtype == np.float16 and values.dtype == np.float64:
+            values = values.astype(np.float32)  # as PyTorch rounds
         np.copyto(target, values, casting="unsafe")
 
 

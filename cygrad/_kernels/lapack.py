@@ -34,6 +34,13 @@ def columns(shape, dtype):
     return np.empty((*shape[:-2], shape[-1], shape[-2]), dtype).swapaxes(-1, -2)
 
 
+def laid_by_columns(a):
+    """A copy of matrices that lies by columns."""
+    out = columns(a.shape, a.dtype)
+    out[...] = a
+    return out
+
+
 def _fail(what, flag):
     raise np.linalg.LinAlgError(what)
 

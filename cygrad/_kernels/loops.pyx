@@ -358,7 +358,7 @@ cdef class Ufunc:
         cdef Loop* wide = &self.loops[<int>cnp.NPY_FLOAT]
         cdef Loop* half = &self.loops[<int>cnp.NPY_FLOAT16]
         cdef narrow_ufunc own
-        if wide.function == NULL or half.function == NULL or self.name == "nextafter":
+        if wide.function == NULL or half.function == NULL or self.name in ("nextafter", "spacing"):
             return
         self.loops[NTYPES] = half[0]
         for is_bfloat16 in (False, True):

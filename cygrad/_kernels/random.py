@@ -26,6 +26,7 @@ UNIFORMS, NORMALS, EXPONENTIALS, COINS, INTEGERS, SHUFFLED = range(6)  # as in d
 _PIECE = 128  # numbers that are shaped together
 
 
+@silent
 def fill(numbers, out, what, a, b):
     """Overwrite an array of any type, and return it: with uniform numbers of [a, b), with normal ones of mean a and
     deviation b, with exponential ones of rate a, with coins that fall right with chance a, with integers from a on, of
@@ -53,6 +54,9 @@ def _drawn(numbers, shape, dtype, what, a, b):
 
 
 def _fill_with_integers(numbers, out, low, span):
+    if not out.flags.c_contiguous:  # then `flat` were a copy
+        out[...] = draw(numbers, new_array(out.shape, _INT64), INTEGERS, low, span)
+        return
     flat = out.reshape(-1)
     if out.dtype.num == _INT64:  # not by loops of our own
         flat[...] = numbers.integers(low, low + span, flat.size)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from cygrad._kernels.gpu.library import as_array
-from cygrad._kernels.lapack import by_columns
+from cygrad._kernels.lapack import by_columns, loops
 from cygrad._kernels.stacks import over_stacks
 
 
@@ -13,7 +13,10 @@ def svd(a, full_matrices):
     *stack, m, n = a.shape
     k = min(m, n)
     shapes = (*stack, m, m if full_matrices else k), None, (*stack, n if full_matrices else k, n)
-    found = by_columns("svd_f" if full_matrices else "svd_s", "x->xdx", (a,), *shapes)
+    name = "svd_f" if full_matrices else "svd_s"
+    if hasattr(loops, "svd_m_f"):  # until NumPy 2.0 one for wide matrices and one for others
+        name = name.replace("_", "_m_" if m < n else "_n_")
+    found = by_columns(name, "x->xdx", (a,), *shapes)
     return found or tuple(np.linalg.svd(a, full_matrices=full_matrices))
 
 

@@ -42,8 +42,8 @@ static int64_t divided_alone(int64_t x, int64_t y, int wanted)
             const double q = double_of((bits_of_double(floor(exact)) & down) | (bits_of_double(trunc(exact)) & ~down)); \
             const double rest = fma(-q, y, x) + ROUND_NUMBER;                                                   \
             unsure |= is_large(a) | is_large(b) | (b == 0);                                                     \
-            out[i] = (TYPE)(((bits_of_double(q + ROUND_NUMBER) & of_quotient) | (bits_of_double(rest) & ~of_quotient)) \
-                            - bits_of_double(ROUND_NUMBER));                                                    \
+            const int64_t bits = (bits_of_double(q + ROUND_NUMBER) & of_quotient) | (bits_of_double(rest) & ~of_quotient); \
+            out[i] = (TYPE)(int64_t)((uint64_t)bits - ROUND_BITS);                                              \
         }                                                                                                       \
         for (Py_ssize_t i = 0; unsure && i < n; i++) out[i] = (TYPE)divided_alone(xs[i], ys[i], wanted);        \
     }

@@ -28,16 +28,21 @@ def read_to(args, wanted, place, other, non_blocking, copy):
     Raises TypeError for arguments that fit no signature, RuntimeError for a device that is not there.
     """
     named = {"device": place, "dtype": wanted, "other": other, "non_blocking": non_blocking, "copy": copy}
-    rest = list(args)
+    rest, is_twice = list(args), False
     if rest and isinstance(rest[0], Tensor):
+        is_twice = any(value is not None for value in (place, wanted, other))
         other = rest.pop(0)
     elif rest and (rest[0] is None or isinstance(rest[0], (str, int, device))):
+        is_twice = place is not None or other is not None
         place, *rest = rest
     if rest and other is None:
+        is_twice = is_twice or wanted is not None
         wanted = rest.pop(0)
     flags = [*rest, *(non_blocking, copy)[len(rest) :]]
     try:
-        if len(flags) > 2 or isinstance(place, bool) or not all(isinstance(flag, (bool, np.bool_)) for flag in flags):
+        if is_twice or len(flags) > 2 or isinstance(place, bool):
+            raise TypeError
+        if not all(isinstance(flag, (bool, np.bool_)) for flag in flags):
             raise TypeError
         if other is not None:
             wanted, place = require(other, "to", "other").dtype, other.device

@@ -16,7 +16,7 @@ from cygrad._core.opdef import IN0, OUT0, declare, publish
 from cygrad._core.record import record_n, write_into
 from cygrad._kernels import lu as kernels
 from cygrad._kernels.gpu.library import module_of
-from cygrad._kernels.lapack import by_columns
+from cygrad._kernels.lapack import by_columns, laid_by_columns
 from cygrad._kernels.stacks import over_stacks
 from cygrad._kernels.triangular import solve_triangular, stack_of
 from cygrad._ops.arguments import broadcast_shape, integer, integers, require, wrap_dim
@@ -57,7 +57,8 @@ def solve_array(a, b):
     lu, pivots, info = kernels.lu_factor(a)
     with np.errstate(all="ignore"):
         b = kernels.permutation(pivots, a.shape[-1], a.dtype).swapaxes(-1, -2) @ b
-    return solve_triangular(lu, solve_triangular(lu, b, False, True), True, False), info
+    x = solve_triangular(lu, solve_triangular(lu, b, False, True), True, False)
+    return (laid_by_columns(x) if type(x) is np.ndarray else x), info
 
 
 @over_stacks(2)

@@ -46,8 +46,8 @@ def filled(op, t, what, a, b, generator, *args):
     `args`: as in `overwritten`.
     """
     kernels, numbers = source_of(generator, op.name + "_", place_of(t))
-    args = (*args, generator) if is_forward() else None
-    return written_in_place(op, t, (t,), args, None, kernels.draw, (numbers, array_of(t), what, a, b))
+    asked = (*args, generator) if is_forward() else None
+    return written_in_place(op, t, (t,), asked, None, kernels.draw, (numbers, array_of(t), what, a, b))
 
 
 def real_number(value, function, name, position):

@@ -159,7 +159,7 @@ def nan_to_num(input, nan=None, posinf=None, neginf=None, *, out=None):
     t = tensor_argument(NAN_TO_NUM, input, "input", 1)
     for place, (name, value) in enumerate((("nan", nan), ("posinf", posinf), ("neginf", neginf)), 2):
         _check_number("nan_to_num", name, place, value)
-    if t.dtype.name == "bfloat16":  # whose kernel computes in float32
+    if t.dtype.name in ("bfloat16", "float16"):  # whose kernel computes in float32
         limits = finfo(t.dtype)
         posinf, neginf = limits.max if posinf is None else posinf, limits.min if neginf is None else neginf
     return apply1_args(NAN_TO_NUM, t, (nan, posinf, neginf), out)

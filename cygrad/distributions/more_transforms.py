@@ -304,7 +304,8 @@ class ConstraintRegistry:
 
 
 def _kind(constraint):
-    return getattr(constraint, "_name", type(constraint))
+    kind = constraint if isinstance(constraint, type) else type(constraint)
+    return getattr(constraint, "_name", kind)
 
 
 def _inside(constraint):

@@ -105,7 +105,7 @@ def _load_from(file: Any, path: Any, map_location: Any, mmap: bool | None) -> An
     if head.startswith(b"PK"):
         from cygrad.serialization._archive import read_archive
 
-        content = file.read() if path is None else map_file(file)
+        content = file.read() if path is None else map_file(file, bool(mmap))
         return read_archive(content, called, map_location, bool(mmap))
     if head[8:9] == b"{":
         is_mapped = path is not None and mmap is not False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -71,8 +72,17 @@ def _bring_to_disk(directory: str) -> None:
         os.close(descriptor)
 
 
-def map_file(file: IO[bytes]) -> Any:
-    """The content of an open file of at least a byte, as memory that can be changed; the file stays as it is."""
-    from mmap import ACCESS_COPY, mmap
+def map_file(file: IO[bytes], is_changed: bool = True) -> Any:
+    """The content of an open file of at least a byte, as memory that can be changed; the file stays as it is.
 
-    return mmap(file.fileno(), 0, access=ACCESS_COPY)
+    It is read-only unless `is_changed`, and where there is not as much memory as copies of all of it would take.
+    """
+    from mmap import ACCESS_COPY, ACCESS_READ, mmap
+
+    if is_changed:
+        try:
+            return mmap(file.fileno(), 0, access=ACCESS_COPY)
+        except OSError as error:
+            if error.errno != errno.ENOMEM:
+                raise
+    return mmap(file.fileno(), 0, access=ACCESS_READ)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import cygrad as torch
 from cygrad._kernels.loops import Ufunc
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
@@ -91,3 +92,15 @@ def test_sums_and_largest_elements_are_collected_in_one():
     a = (np.arange(6000).reshape(3, 2000) % 7).astype(np.float16)
     assert reduce.amax(a).tolist() == 6 and reduce.amin(a, (1,)).tolist() == [0, 0, 0]
     same(reduce.amax(a, (0,)), a.max(0))
+
+
+@pytest.mark.parametrize("layout", [np.asarray, np.asfortranarray, lambda a: np.repeat(a, 2, 1)[:, ::2]])
+def test_doubles_are_rounded_by_way_of_floats(layout):
+    """As in PyTorch, wherever they lie: 65519.99999 would be 65504, but its float is 65520, which is infinity."""
+    a = layout(np.array([[65519.99999, 1], [2, 3]]))
+    wanted = a.astype(np.float32)
+    with np.errstate(over="ignore"):
+        wanted = wanted.astype(np.float16)
+    t = torch.from_numpy(a)
+    assert np.isinf(wanted[0, 0]) and t.half().equal(torch.from_numpy(wanted))
+    assert torch.zeros(2, 2, dtype=torch.float16).copy_(t).equal(torch.from_numpy(wanted))

@@ -532,3 +532,18 @@ def test_tensors_that_are_not_dense_get_the_numbers_of_dense_ones():
             part = whole[:, ::2].t()
             getattr(part, draw)(generator=torch.Generator().manual_seed(3))
             assert torch.equal(part, dense) and not whole[:, 1::2].any()
+
+
+@pytest.mark.parametrize("columns", [3, 70, 9000])
+def test_integers_in_parts_of_tensors(columns):
+    whole = torch.full((columns, 4), -1)
+    for part in (whole.t(), whole[::2], whole[:, 1::2]):
+        whole.fill_(-1)
+        part.random_(5)
+        assert (part >= 0).all() and (part < 5).all() and (whole < 0).sum() == whole.numel() - part.numel()
+
+
+def test_permutations_of_many():
+    for n in (128, 129, 300, 70_000):
+        found = torch.randperm(n)
+        assert found.dtype is torch.int64 and found.sort()[0].equal(torch.arange(n))

@@ -43,7 +43,6 @@ IS_COPIED = {
         "an index may be refused, and the operand may be what is read",
     ),
     **dict.fromkeys(("scatter_reduce", "scatter_reduce.sum"), "the same"),
-    "bernoulli": "what is drawn does not depend on the type of what it goes into",
 }
 
 

@@ -321,6 +321,12 @@ def test_devices():
                 lambda: x.to(device=True),
                 lambda: x.to("a", 5),
             ),
+            *(
+                lambda: repr(torch.device("cpu", True)),
+                lambda: repr(torch.device("cuda", np.int64(0))),
+                lambda: x.to(x, dtype=torch.float64),
+                lambda: x.to("cpu", device="cpu"),
+            ),
             *(lambda: x.to("cpu", copy="a"), lambda: x.to(torch.float32, None), lambda: x.to("cpu", None, True).dtype),
         ):
             say(call)
@@ -345,6 +351,8 @@ def test_numbers_of_logit_and_nan_to_num():
             ),
             *(lambda: torch.nan_to_num(i, x), lambda: i.nan_to_num("a"), lambda: torch.nan_to_num(x, posinf=1j)),
             *(lambda: torch.nan_to_num(x, 1, None, 2), lambda: torch.nan_to_num(i, neginf=x)),
+            lambda: torch.tensor([torch.inf, -torch.inf, torch.nan], dtype=torch.float16).nan_to_num().tolist(),
+            lambda: torch.tensor([torch.inf, -torch.inf], dtype=torch.float16).nan_to_num(posinf=1).tolist(),
         ):
             say(call)
 

@@ -536,6 +536,8 @@ def test_own_constraints_and_distributions():
         say(Dice(lib.tensor([6.0, 8.0])).support.check(lib.tensor([7.0, 7.0])))
         say(lambda: Dice(lib.tensor(5.0)))
         say(lambda: c.Constraint().check(lib.ones(1)))
+        d.biject_to.register(Even, lambda constraint: d.ExpTransform())
+        say(type(d.biject_to(Even())).__name__)
         say(d.transforms.StickBreakingTransform()(lib.zeros(2)))
         say(all(name in vars(d.transforms) for name in torch.distributions.transforms.__all__))
         say("StackTransform" in d.transforms.__all__)

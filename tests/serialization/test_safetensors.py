@@ -1,8 +1,10 @@
 """The files that `save` writes: what comes back, what other readers see, and files that are wrong."""
 
+import errno
 import io
 import json
 import math
+import mmap as maps
 import os
 import random
 import subprocess
@@ -56,6 +58,23 @@ def test_every_type_comes_back(dtype, shape, tmp_path):
     torch.save({"x": x}, tmp_path / "x")
     for found in (torch.load(tmp_path / "x")["x"], torch.load(tmp_path / "x", mmap=False)["x"], again({"x": x})["x"]):
         assert found.dtype is x.dtype and found.shape == x.shape and torch.equal(found, x)
+
+
+def test_a_file_that_can_not_be_copied_is_read_only(tmp_path, monkeypatch):
+    """The system promises no memory for copies of a file that is larger than all there is."""
+
+    class Mapped(maps.mmap):
+        def __new__(cls, *args, access):
+            if access == maps.ACCESS_COPY:
+                raise OSError(errno.ENOMEM, "Cannot allocate memory")
+            return super().__new__(cls, *args, access=access)
+
+    torch.save({"x": torch.ones(3)}, tmp_path / "x")
+    monkeypatch.setattr(maps, "mmap", Mapped)
+    x = torch.load(tmp_path / "x")["x"]
+    assert x.sum() == 3
+    with pytest.raises(RuntimeError, match="read-only"):
+        x.fill_(2)
 
 
 def test_strided_tensors_are_written_in_order():
