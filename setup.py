@@ -320,8 +320,8 @@ def shortened(path, place):
     for line, column in found:
         lines[line - 1] = lines[line - 1][:column].rstrip()
     for docstring, rest in docstrings(text, place):
-        around = text.split("\n")[docstring.lineno - 1][: docstring.col_offset]
-        if around.strip() or (rest and rest[0].lineno == docstring.end_lineno):
+        before = lines[docstring.lineno - 1][: docstring.col_offset]
+        if before.strip() or (rest and rest[0].lineno == docstring.end_lineno):
             continue  # what shares its line with other code stays
         lines[docstring.lineno - 1 : docstring.end_lineno] = [""] * (docstring.end_lineno - docstring.lineno + 1)
         lines[docstring.lineno - 1] = "" if rest else " " * docstring.col_offset + "pass"

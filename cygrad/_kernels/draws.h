@@ -80,8 +80,8 @@ static void toss(float *run, Py_ssize_t n, float chance)
     for (Py_ssize_t i = 0; i < n; i++) run[i] = run[i] < chance ? 1 : 0;
 }
 
-/* Uniform numbers of [0, 1) become those of another distribution with two parameters, in place; normal ones, which are made of two, in
-   pieces of 2 PAIRS, the last of which may need one more, `spare`. */
+/* Uniform numbers of [0, 1) become those of another distribution with two parameters, in place; normal ones, which are
+   made of two, in pieces of 2 PAIRS, the last of which may need one more, `spare`. */
 static void shape_floats(int what, float *run, Py_ssize_t n, double a, double b, float spare)
 {
     if (what == EXPONENTIAL_NUMBERS) make_exponential(run, n, (float)(1 / a));

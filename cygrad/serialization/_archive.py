@@ -105,7 +105,7 @@ class _Archive:
             self.order = "<" if order == b"little" else ">"
 
     def record(self, name: str, is_shared: bool) -> Any:
-        """The bytes of an entry: this memory, read-only, or a copy that was checked against its checksum."""
+        """The bytes of an entry: this memory, or a copy that was checked against its checksum."""
         entry = self.entries.get(name)
         if entry is None:
             raise RuntimeError(f"{self.called} is damaged: it lacks the record {name!r}")
