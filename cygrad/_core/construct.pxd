@@ -5,5 +5,5 @@ from numpy cimport ndarray
 from cygrad._core.dtypes cimport dtype
 
 cdef ndarray data_array(object data, dtype wanted)      # always new memory; `wanted` None: the type PyTorch infers
-cdef tuple checked_lengths(tuple shape)                 # or RuntimeError: no array is that long
+cpdef tuple checked_lengths(tuple shape)                 # or RuntimeError: no array is that long
 cdef ndarray canonical(ndarray array)                   # one we know how to hold, or TypeError

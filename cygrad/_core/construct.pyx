@@ -316,7 +316,8 @@ cdef object sized(tuple shape, dtype wanted):
     return np.empty(checked_lengths(shape), wanted.numpy)
 
 
-cdef tuple checked_lengths(tuple shape):
+cpdef tuple checked_lengths(tuple shape):
+    """The lengths of an array that can be: what is beyond 64 bits NumPy refuses, and CuPy takes for something less."""
     cdef double bytes_needed = 16           # of the widest type
     for length in shape:
         if length < 0:

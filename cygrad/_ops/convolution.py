@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from cygrad._core import messages
 from cygrad._core.access import array_of
+from cygrad._core.construct import checked_lengths
 from cygrad._core.opdef import FUNCTION_ONLY, IN0, IN1, PRIVATE, declare, publish
 from cygrad._core.record import apply_n
 from cygrad._core.tensor import Tensor
@@ -305,6 +306,7 @@ def planned(shapes, stride, padding, dilation, transposed, output_padding, group
         size = x_shape[2:]
     else:
         size = result_size(x_shape, kernel, stride, padding, dilation)
+    checked_lengths((x_shape[0], w_shape[1] * groups if transposed else w_shape[0], *size))
     return stride, padding, dilation, transposed, output_padding, groups, size
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from cygrad._core import messages
 from cygrad._core.access import array_of, tensor_of
+from cygrad._core.construct import checked_lengths
 from cygrad._core.dtypes import as_dtype, by_name
 from cygrad._core.opdef import FUNCTION_ONLY, INPLACE, LINEAR, METHOD_ONLY, PRIVATE, VIEW, declare, publish, variant
 from cygrad._core.record import apply1_args, as_type, record_n, record_view, result_type, write_into
@@ -111,7 +112,15 @@ def diag_embed(input, offset=0, dim1=-2, dim2=-1):
     )
     if where[1] == where[2]:
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    _check_offset(t.shape, where[0])
     return apply1_args(DIAG_EMBED, t, where, None)
+
+
+def _check_offset(shape, offset):
+    """Raise if matrices with such vectors so far from their diagonals can not be."""
+    if shape and abs(offset) > shape[-1]:
+        n = shape[-1] + abs(offset)
+        checked_lengths((*shape[:-1], n, n))
 
 
 def diag(input, diagonal=0, *, out=None):
@@ -129,6 +138,7 @@ def diag(input, diagonal=0, *, out=None):
         raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {t.ndim}D")
     where = (offset, 0, 1)
     if t.ndim == 1:
+        _check_offset(t.shape, offset)
         return apply1_args(DIAG_EMBED if out is None else DIAG_VECTOR_OUT, t, where, out)
     array = array_of(t)
     if out is None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from cygrad._core import messages
 from cygrad._core.access import array_of, tensor_of
+from cygrad._core.construct import checked_lengths
 from cygrad._core.dual import is_forward, keep
 from cygrad._core.opdef import ELSEWHERE, IN0, IN1, NONDIFF, declare, named, publish
 from cygrad._core.record import record_n, record_outputs
@@ -417,6 +418,7 @@ def one_hot(tensor, num_classes=-1):
             classes = int(array.max()) + 1
         elif array.max() >= classes:
             raise RuntimeError("Class values must be smaller than num_classes.")
+    checked_lengths((*array.shape, int(classes)))
     return record_n(ONE_HOT, one_hot_array(array, classes), (tensor,), (classes,))
 
 

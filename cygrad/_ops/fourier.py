@@ -9,6 +9,7 @@ Integers are first converted to the default float type. Nothing is saved.
 
 from cygrad._core import messages
 from cygrad._core.access import array_of, memory_of, tensor_of
+from cygrad._core.construct import checked_lengths
 from cygrad._core.dtypes import get_default_dtype
 from cygrad._core.gradients_in_blocks import reused
 from cygrad._core.opdef import ELSEWHERE, LINEAR, PRIVATE, declare, publish, variant
@@ -237,6 +238,7 @@ def resized(t, dims, lengths):
         if length < shape[dim]:
             t = narrow(t, dim, 0, length)
         elif length > shape[dim]:
+            checked_lengths((*shape[:dim], length, *shape[dim + 1 :]))
             t = lengthened(t, dim, length)
     return t
 

@@ -4,6 +4,7 @@ import numpy as np
 
 from cygrad._core import messages, return_types
 from cygrad._core.access import array_of, memory_of
+from cygrad._core.construct import checked_lengths
 from cygrad._core.opdef import FUNCTION_ONLY, LINEAR, NONDIFF, declare, publish
 from cygrad._core.record import record_n, record_outputs, write_into
 from cygrad._core.tensor import Tensor
@@ -46,6 +47,7 @@ def bincount(input, weights=None, minlength=0):
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if numbers.size and numbers.max() >= LARGEST:  # NumPy would write before its result
         raise RuntimeError(f"maximum value of input overflowed, it should be < {LARGEST} but got {numbers.max()}")
+    checked_lengths((max(least, int(numbers.max()) + 1 if numbers.size else 0),))
     if weights is None:
         return record_n(BINCOUNT, kernels.bincount(None, numbers, least), (t,), (least,))
     given = require(weights, "bincount", "weights", 2)
@@ -87,6 +89,7 @@ def histc(input, bins=100, min=0, max=0, *, out=None):
         raise messages.not_implemented_for("histogram_cpu", t.dtype)
     if count <= 0:
         raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {count} for dimension 0")
+    checked_lengths((count,))
     if min > max:
         raise RuntimeError("torch.histc: max must be larger than min")
     low, high = _bounds(t, float(min), float(max), "torch.histc", 1.0)

@@ -10,6 +10,7 @@ import numpy as np
 
 from cygrad._core import messages
 from cygrad._core.access import array_of
+from cygrad._core.construct import checked_lengths
 from cygrad._core.opdef import FUNCTION_ONLY, METHOD_ONLY, publish
 from cygrad._core.sites import warn
 from cygrad._kernels.resampling import Table
@@ -229,6 +230,7 @@ def interpolate(
     if mode == "area":
         return AREA[dims](t, size)
     check_sizes(t, image, size)
+    checked_lengths((*t.shape[:2], *size))
     kernel = "upsample_nearest" if mode.startswith("nearest") else f"upsample_{mode}"
     name = t.dtype.type_name
     if not (t.dtype.is_floating_point or name == "Byte"):

@@ -3,6 +3,7 @@
 from cygrad._core import messages
 from cygrad._core.access import array_of
 from cygrad._core.autocast import POLICY_OF, guarded
+from cygrad._core.construct import checked_lengths
 from cygrad._core.opdef import ELSEWHERE, FUNCTION_ONLY, LINEAR, PRIVATE, declare, publish
 from cygrad._core.record import apply1_args, record_n
 from cygrad._core.tensor import Tensor
@@ -55,11 +56,18 @@ def _constant(t, counts, value):
             left = length + min(before, 0)
             if left < 0 or left + min(after, 0) < 0:
                 raise RuntimeError("narrow(): length must be non-negative.")
+    checked_lengths(_shape_with(array.shape, counts))
     filling = element(value.item() if isinstance(value, Tensor) else value, array.dtype)
     return record_n(CONSTANT_PAD_ND, kernels.constant(array, counts, filling), (t,), (counts, filling))
 
 
 # -- by elements --
+
+
+def _shape_with(shape, counts):
+    """The shape with `counts` more at the ends of dimensions, the last first."""
+    more = [before + after for before, after in zip(counts[::2], counts[1::2])]
+    return tuple([n + added for n, added in zip(shape, [0] * (len(shape) - len(more)) + more[::-1])])
 
 
 def pad_rule(n, g):
@@ -155,6 +163,7 @@ def pad(input, pad, mode="constant", value=None):
     if len(counts) not in (2, 4, 6) or t.ndim not in (len(counts) // 2 + 1, len(counts) // 2 + 2):
         raise NotImplementedError(f"Padding size {len(counts)} is not supported for {t.ndim}D input tensor.")
     _check_lengths(array_of(t).shape, mode, counts)
+    checked_lengths(_shape_with(array_of(t).shape, counts))
     return _ENTRIES[mode, len(counts) // 2](t, counts)
 
 

@@ -4,6 +4,7 @@ import numpy as np
 
 from cygrad._core import messages
 from cygrad._core.access import array_of, tensor_of
+from cygrad._core.construct import checked_lengths
 from cygrad._core.opdef import LINEAR, METHOD_ONLY, PRIVATE, declare, publish
 from cygrad._core.record import apply1_args, record_n
 from cygrad._core.tensor import Tensor
@@ -49,6 +50,7 @@ def _repeated(t, times):
     for length in result:
         if length < 0:
             raise RuntimeError(f"Trying to create tensor with negative dimension {length}: {result}")
+    checked_lengths(tuple(result))
     return record_n(REPEAT, kernels.repeat(array, times), (t,), (times, array.shape))
 
 

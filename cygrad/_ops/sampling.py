@@ -255,6 +255,7 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
     count = integer(num_samples, "multinomial", "num_samples", 2)
     messages.check_flag("multinomial", "replacement", 3, replacement)
     _check_weights(t, count, replacement)
+    check_size((*t.shape[:-1], count))
     weights = array_of(t) if t.ndim == 2 else array_of(t)[None]
     step = max(1, blocks.SIZE // weights.shape[1]) if isinstance(weights, np.ndarray) and weights.size else len(weights)
     parts = [slice(start, start + step) for start in range(0, len(weights), step or 1)] or [slice(None)]

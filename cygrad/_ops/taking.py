@@ -6,6 +6,7 @@ import numpy as np
 
 from cygrad._core import messages
 from cygrad._core.access import array_of, memory_of, tensor_of
+from cygrad._core.construct import checked_lengths
 from cygrad._core.dual import is_forward, values_of
 from cygrad._core.opdef import FUNCTION_ONLY, INPLACE, LINEAR, NONDIFF, PRIVATE, declare, publish
 from cygrad._core.record import record_outputs
@@ -304,6 +305,7 @@ def nonzero_static(input, *, size, fill_value=-1, out=None):
     if not isinstance(fill_value, (int, np.integer)):
         raise messages.wrong_keyword("nonzero_static", "fill_value", "int", fill_value)
     a = array_of(t)
+    checked_lengths((count, a.ndim))
     found = array_of(nonzero(t)) if is_array(a) or a.ndim == 0 else first_nonzero(a, min(count, a.size))
     rows = np.empty((count, found.shape[1]), np.int64, like=found)
     rows.fill(fill_value)

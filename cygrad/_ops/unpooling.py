@@ -5,7 +5,9 @@ import math
 import numpy as np
 
 from cygrad._core.access import array_of
+from cygrad._core.construct import checked_lengths
 from cygrad._core.dual import keep
+from cygrad._core.messages import not_implemented_for
 from cygrad._core.opdef import FUNCTION_ONLY, IN1, METHOD_ONLY, declare, publish
 from cygrad._core.record import record_n
 from cygrad._kernels import maxima as kernels
@@ -64,6 +66,8 @@ def unpool(dims, t, indices, size):
             f"Expected shape of indices to be same as that of the input tensor ({list(t.shape)}) but got indices "
             f"tensor with shape: {list(indices.shape)}"
         )
+    if not t.is_floating_point():
+        raise not_implemented_for(row.name, t.dtype)
     count = math.prod(size)
     wrong = first_outside(index, 0, count)
     if wrong is not None:
@@ -71,6 +75,7 @@ def unpool(dims, t, indices, size):
             f"Found an invalid max index: {wrong} (output volumes are of size {'x'.join(map(str, size))})"
         )
     others = tuple(t.shape[: t.dim() - dims])
+    checked_lengths((*others, *size))
     planes = math.prod(others)
     rows = planes, math.prod(t.shape[t.dim() - dims :])
     out = kernels.unpooled(array_of(t).reshape(rows), index.reshape(rows), count)

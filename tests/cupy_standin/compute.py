@@ -1,5 +1,7 @@
 """The one way to NumPy: device arrays in, NumPy's functions inside, device arrays out."""
 
+import math
+import re
 import warnings
 
 import numpy as np
@@ -66,12 +68,19 @@ def strides_like(result):
 def allocate(shape, dtype, strides=None):
     """An array of memory that nothing has written."""
     dtype = checked_dtype(dtype)
-    nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    nbytes = math.prod(shape) * dtype.itemsize
+    refuse_beyond_int64(nbytes)
     pointer = memory.alloc(nbytes)
     array = np.ndarray(shape, dtype, pointer.mem._bytes, pointer._offset, strides)
     if dtype.kind == "b":
         array[...] = True
     return ndarray_class()._of(array, pointer.mem)
+
+
+def refuse_beyond_int64(nbytes):
+    """Of sizes, CuPy keeps the last 64 bits: it makes a small array, and its kernels write far beyond that."""
+    if nbytes >= 2**63:
+        raise AssertionError(f"CuPy would make an array of {nbytes} bytes, modulo 2**64")
 
 
 def fresh(result):
@@ -137,13 +146,21 @@ def run(name, function, args, kwargs=None, *, anywhere=False, is_view=False):
     if not (anywhere or is_view):
         found.check_device()
 
-    def call():
+    def called():
         with np.errstate(all="ignore"):
             if name not in WARNING:
                 return function(*args, **kwargs)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 return function(*args, **kwargs)
+
+    def call():
+        try:
+            return called()
+        except ValueError as error:  # NumPy's words
+            if re.match("array is too big|Maximum allowed (size|dimension) exceeded", str(error)):
+                refuse_beyond_int64(2**63)
+            raise
 
     if is_view:
         return device(call(), found.arrays)

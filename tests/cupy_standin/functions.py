@@ -1,6 +1,7 @@
 """The functions of `cupy`, `cupy.linalg` and `cupy.fft` that are NumPy's under another roof."""
 
 import inspect
+import math
 
 import numpy as np
 
@@ -197,7 +198,10 @@ def empty(shape, dtype=float, order="C"):
 def empty_like(prototype, dtype=None, order="K", subok=None, shape=None):
     if not isinstance(prototype, compute.ndarray_class()):
         raise TypeError(f"a cupy.ndarray is needed, not {type(prototype)}")
-    like = np.empty_like(prototype._a, compute.checked_dtype(dtype or prototype.dtype), order, shape=shape)
+    dtype = compute.checked_dtype(dtype or prototype.dtype)
+    if shape is not None:
+        compute.refuse_beyond_int64(math.prod(np.atleast_1d(shape).tolist()) * dtype.itemsize)
+    like = np.empty_like(prototype._a, dtype, order, shape=shape)
     return compute.allocate(like.shape, like.dtype, like.strides)
 
 
@@ -259,6 +263,7 @@ def arange(start, stop=None, step=1, dtype=None):
     start, stop = (0, start) if stop is None else (start, stop)
     for value in (start, stop, step):
         host_value(value)
+    compute.refuse_beyond_int64(8 * max(0, (stop - start) / step) if step else 0)
     return compute.run("arange", lambda: np.arange(start, stop, step, dtype), [])
 
 

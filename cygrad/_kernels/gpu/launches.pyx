@@ -107,6 +107,11 @@ cdef object empty(tuple shape, dtype):
     cdef Py_ssize_t lengths[MOST_DIMENSIONS]
     cdef Lengths given
     cdef Py_ssize_t i
+    cdef double elements = 1
+    for i in range(len(shape)):
+        elements *= <double>shape[i]
+    if elements >= 2.0 ** 59:       # or more than 63 bits of bytes, of which CuPy keeps what fits
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)}")
     if make_array == NULL or len(shape) > MOST_DIMENSIONS:
         return ndarray(shape, dtype)
     for i in range(len(shape)):
