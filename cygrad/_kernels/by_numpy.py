@@ -55,13 +55,17 @@ def number(value, dtype):
 
 
 @silent
-def cast(array, dtype):
-    """Another type, in the same memory order; of complex numbers the real part, without the warning."""
-    array = as_array(array)
+def convertible(array, dtype):
+    """What NumPy converts to `dtype` as PyTorch does: real parts, and float32 on the way from float64 to float16."""
     if array.dtype.kind == "c" and dtype.kind not in "cb":
         array = array.real
-    if dtype == np.float16 and array.dtype == np.float64:
-        array = array.astype(np.float32)  # as PyTorch rounds
+    return array.astype(np.float32) if dtype == np.float16 and array.dtype == np.float64 else array
+
+
+@silent
+def cast(array, dtype):
+    """Another type, in the same memory order; of complex numbers the real part, without the warning."""
+    array = convertible(as_array(array), dtype)
     return array.astype(dtype, order="C" if 0 in array.strides else "K")  # in C order what is expanded
 
 

@@ -6,6 +6,7 @@ from functools import lru_cache
 import numpy as np
 
 from cygrad._kernels.arrays import copy_array, dense_copy, new_array
+from cygrad._kernels.by_numpy import convertible
 from cygrad._kernels.gpu import basics
 
 _FEW_TIMES = 4  # up to here, a pass for each repetition is faster than a loop over them for each element
@@ -125,11 +126,8 @@ def copy_into(target, values):
     if values.dtype == target.dtype:
         copy_array(target, values)
         return
-    if values.dtype.kind == "c" and target.dtype.kind not in "cb":
-        values = values.real
+    values = convertible(values, target.dtype)
     with np.errstate(all="ignore"):
-        if target.dtype == np.float16 and values.dtype == np.float64:
-            values = values.astype(np.float32)  # as PyTorch rounds
         np.copyto(target, values, casting="unsafe")
 
 
