@@ -16,6 +16,7 @@ from cygrad._core.access import array_of, tensor_of
 from cygrad._core.gradients_in_blocks import in_parts, over
 from cygrad._core.opdef import ELEMENTWISE, ELSEWHERE, IN0, ONE_PASS, PRIVATE, declare, publish
 from cygrad._core.record import apply1_args, record_n
+from cygrad._core.sites import warn
 from cygrad._core.state import get_modes
 from cygrad._kernels import elementary
 from cygrad._kernels.fused import by_loop, fused, gated, gated_gradient
@@ -30,7 +31,7 @@ from cygrad._ops.pointwise import abs as magnitude
 from cygrad._ops.pointwise import conjugate, erf, exp, sigmoid, square, tanh
 from cygrad._ops.random import uniform
 from cygrad._ops.selection import where
-from cygrad._ops.softmax import SOFTMAX, softmax
+from cygrad._ops.softmax import SOFTMAX, implicit_dim, softmax
 
 NO_GRAD = 1  # the bit of `_core/state.pxd`
 FLAGS = ELEMENTWISE | ELSEWHERE
@@ -361,7 +362,8 @@ def softmin(input, dim=None, _stacklevel=3, dtype=None):
     tensor([0.5000, 0.5000])
     """
     turned = neg(require(input, "softmin"))
-    if dim is None or dtype is not None or not turned.ndim:
+    dim = implicit_dim(turned, "softmin") if dim is None else dim
+    if dtype is not None or not turned.ndim:
         return softmax(turned, dim, _stacklevel, dtype)
     axis = dim_argument(dim, turned.ndim, "softmax", "dim", 2)
     return over(partial(softmax, dim=dim), SOFTMAX, lambda a, out: softmax_array(a, axis, True), turned, (axis,))
@@ -370,13 +372,15 @@ def softmin(input, dim=None, _stacklevel=3, dtype=None):
 def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
     """A draw from the classes that `logits` describe, as a softmax of logits with Gumbel noise, divided by `tau`.
 
-    With `hard` the result is one-hot, with the gradient of the soft draw. `eps` has no effect.
+    With `hard` the result is one-hot, with the gradient of the soft draw. `eps` has no effect, and warns.
 
     >>> import cygrad
     >>> cygrad.nn.functional.gumbel_softmax(cygrad.tensor([100.0, 0.0]), hard=True)
     tensor([1., 0.])
     """
     array = array_of(require(logits, "gumbel_softmax"))
+    if eps != 1e-10:
+        warn("`eps` parameter is deprecated and has no effect.")
     if not logits.dtype.is_floating_point:
         raise RuntimeError(
             "Exponential distribution is a continuous probability distribution. dtype must be a floating point but you "

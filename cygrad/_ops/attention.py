@@ -5,6 +5,7 @@ import numpy as np
 from cygrad._core import messages
 from cygrad._core.access import memory_of, tensor_of
 from cygrad._core.opdef import ELSEWHERE, publish
+from cygrad._core.sites import warn
 from cygrad._ops.arguments import require
 from cygrad._ops.arithmetic import add
 from cygrad._ops.attended import attended, hiding, later, scores
@@ -119,7 +120,7 @@ def multi_head_attention_forward(
     """
     is_batched = _check_shapes(query, key, value, key_padding_mask, attn_mask, num_heads)
     _check_sizes(query, key, value, embed_dim_to_check, num_heads, is_causal and attn_mask is None)
-    padding, mask = _added(key_padding_mask, "key_padding_mask", query), _added(attn_mask, "attn_mask", query)
+    padding, mask = canonical_masks(key_padding_mask, attn_mask, ("key_padding_mask", "attn_mask"), query)
     separate = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else None
     if not is_batched:
         batches = {id(t): unsqueeze(t, 1) for t in (query, key, value)}  # one tensor stays one, projected at once
@@ -227,6 +228,14 @@ def _check_shapes(query, key, value, key_padding_mask, attn_mask, num_heads):
         if attn_mask.shape != wanted:
             raise AssertionError(f"Expected `attn_mask` shape to be {wanted} but got {attn_mask.shape}")
     return ndim == 3
+
+
+def canonical_masks(padding, mask, names, query):
+    """Two masks, or None, as what is added to scores; warns if one is boolean and the other is not."""
+    found = tuple(_added(given, name, query) for given, name in zip((padding, mask), names))
+    if padding is not None and mask is not None and padding.dtype is not mask.dtype:
+        warn(f"Support for mismatched {' and '.join(names)} is deprecated. Use same type for both instead.")
+    return found
 
 
 def _added(mask, name, query):

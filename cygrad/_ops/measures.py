@@ -69,8 +69,8 @@ def var(input, dim=None, unbiased=None, keepdim=False, *, correction=None, axis=
     return apply_n(VAR, (input,), args, out)
 
 
-def var_arguments(op, t, dim, unbiased, keepdim, correction, axis, keepdims):
-    """(axes, correction, keepdim), all checked."""
+def var_arguments(op, t, dim, unbiased, keepdim, correction, axis=None, keepdims=None, name=""):
+    """(axes, correction, keepdim), all checked; the warning is of the op, or of the function `name`."""
     if not isinstance(t, Tensor):
         raise messages.fits_none(op.name)
     if isinstance(dim, bool) and unbiased is None:
@@ -84,11 +84,13 @@ def var_arguments(op, t, dim, unbiased, keepdim, correction, axis, keepdims):
     if correction is None:
         correction = 1 if unbiased is None or unbiased else 0
     if reduced_count(t, axes) <= correction:
-        warn(
-            f"{op.name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor "
-            "(input numel divided by output numel)."
-        )
+        warn_of_freedom(name or op.name, "the reduction factor (input numel divided by output numel)")
     return axes, correction, keep
+
+
+def warn_of_freedom(function, count):
+    """Of so few elements or observations no variance can be told."""
+    warn(f"{function}(): degrees of freedom is <= 0. Correction should be strictly less than {count}.")
 
 
 def std_array(a, axes, correction, keepdim):

@@ -71,6 +71,8 @@ def results(shape, kernel, stride, padding, dilation, ceil_mode, dims):
 def windows(t, function, kernel_size, stride, padding, dilation, ceil_mode, dims, results=results):
     """How windows lie on the images of a tensor. `results` counts them and raises if they do not fit."""
     given = kernel_size, stride, padding, dilation
+    if type(ceil_mode) is not bool:
+        messages.check_flag(function, "ceil_mode", 6, ceil_mode)
     if not (type(kernel_size) is type(padding) is type(dilation) is int and (stride is None or type(stride) is int)):
         given = _each(function, dims, *given)  # for 1.0 and True are equal to 1, but wrong
     return _windows(array_of(t).shape, function, dims, results, not ceil_mode, *given)

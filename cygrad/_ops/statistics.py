@@ -27,7 +27,7 @@ from cygrad._ops.extrema import amax, amin
 from cygrad._ops.gathering import gather
 from cygrad._ops.logic import isnan
 from cygrad._ops.matrices import adjoint
-from cygrad._ops.measures import std, var
+from cygrad._ops.measures import STD, VAR, var_arguments, warn_of_freedom
 from cygrad._ops.ordering import sort
 from cygrad._ops.parts import cat, narrow
 from cygrad._ops.pointwise import sqrt
@@ -188,7 +188,7 @@ def both_extrema(t, axes, keepdim):
     return record_outputs(BOTH_EXTREMA, arrays, (t,), (axes, keepdim), 2)
 
 
-def both(function, spread, input, dim, unbiased, correction, keepdim):
+def both(function, op, input, dim, unbiased, correction, keepdim):
     t = require(input, function)
     if not (t.is_floating_point() or t.is_complex()):
         raise RuntimeError(f"{function} only support floating point and complex dtypes")
@@ -198,10 +198,11 @@ def both(function, spread, input, dim, unbiased, correction, keepdim):
         dim, unbiased = None, dim
     if unbiased is not None:
         correction = int(unbiased)
-    if dim is None and not keepdim:
-        return spread(t, correction=correction), mean(t)
-    dims = tuple(range(t.dim())) if dim is None else dim
-    return spread(t, dims, correction=correction, keepdim=keepdim), mean(t, dims, keepdim)
+    every = dim is None
+    if every and keepdim:
+        dim = tuple(range(t.dim()))
+    args = var_arguments(op, t, dim, None, keepdim, correction, name=function)
+    return apply_n(op, (t,), args), mean(t) if every and not keepdim else mean(t, dim, keepdim)
 
 
 def var_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=1):
@@ -211,7 +212,7 @@ def var_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=1):
     >>> cygrad.var_mean(cygrad.tensor([1.0, 2.0, 3.0]))
     (tensor(1.), tensor(2.))
     """
-    return both("var_mean", var, input, dim, unbiased, correction, keepdim)
+    return both("var_mean", VAR, input, dim, unbiased, correction, keepdim)
 
 
 def std_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=1):
@@ -221,7 +222,7 @@ def std_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=1):
     >>> cygrad.std_mean(cygrad.tensor([1.0, 2.0, 3.0]))
     (tensor(1.), tensor(2.))
     """
-    return both("std_mean", std, input, dim, unbiased, correction, keepdim)
+    return both("std_mean", STD, input, dim, unbiased, correction, keepdim)
 
 
 def aminmax(input, *, dim=None, keepdim=False, out=None):
@@ -302,7 +303,7 @@ def check_quantiles(function, t, q, interpolation):
         )
     if not isinstance(q, Tensor):
         if not 0 <= q <= 1:
-            raise RuntimeError(f"quantile() q must be in the range [0, 1] but got {q}")
+            raise RuntimeError(f"quantile() q must be in the range [0, 1] but got {q:g}")
         return tensor_of(beside(np.asarray(q, np.float64), memory_of(t)))
     if q.dim() > 1:
         raise RuntimeError("quantile() q must be a scalar or 1D tensor")
@@ -416,7 +417,11 @@ def cov(input, *, correction=1, fweights=None, aweights=None):
         if aweights is not None:
             sum_of = count
             correction = div(mul(total(mul(weights, aweights)), correction), count)
-    norm = clamp(sub(sum_of, correction), min=0) if isinstance(sum_of, Tensor) else max(sum_of - correction, 0)
+    freedom = sum_of - correction
+    found = array_of(freedom) if isinstance(freedom, Tensor) else np.asarray(freedom)
+    if not is_array(found) and (found <= 0).any():  # a GPU is not waited for
+        warn_of_freedom("cov", "the number of observations")
+    norm = clamp(freedom, min=0) if isinstance(freedom, Tensor) else max(freedom, 0)
     products = gram(centred) if weighted is centred and is_own(centred) else matmul(weighted, adjoint(centred))
     result = div(products, norm)
     return reshape(result, ()) if x.shape[0] == 1 else result

@@ -1,5 +1,7 @@
 """Attention and transformers against NumPy formulas."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -143,3 +145,15 @@ def test_errors():
         nn.MultiheadAttention(8, 0)
     with fails(RuntimeError, "the batch number of src and tgt must be equal"):
         nn.Transformer(8, 2, 1, 1, 8)(torch.ones(3, 2, 8), torch.ones(3, 1, 8))
+
+
+def test_masks_of_different_types_warn():
+    x, hidden = torch.ones(3, 1, 8), torch.zeros(1, 3, dtype=torch.bool)
+    layer, encoder = nn.MultiheadAttention(8, 2), nn.TransformerEncoderLayer(8, 2)
+    with pytest.warns(UserWarning, match="mismatched key_padding_mask and attn_mask is deprecated"):
+        layer(x, x, x, key_padding_mask=hidden, attn_mask=torch.zeros(3, 3))
+    with pytest.warns(UserWarning, match="mismatched src_key_padding_mask and src_mask is deprecated"):
+        encoder(x, src_mask=torch.zeros(3, 3), src_key_padding_mask=hidden)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        encoder(x, src_mask=torch.zeros(3, 3, dtype=torch.bool), src_key_padding_mask=hidden)

@@ -28,6 +28,22 @@ def test_softmax_without_dim_warns():
         with pytest.warns(UserWarning, match="Implicit dimension choice for softmax"):
             y = F.softmax(x)
         np.testing.assert_allclose(y.sum(dim).numpy(), 1, rtol=1e-6)
+        with pytest.warns(UserWarning, match="Implicit dimension choice for softmin"):
+            assert F.softmin(-x).tolist() == y.tolist()
+
+
+def test_gumbel_softmax_warns_of_eps():
+    with pytest.warns(UserWarning, match="`eps` parameter is deprecated and has no effect"):
+        F.gumbel_softmax(torch.ones(2, 3), eps=1e-5)
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+def test_ceil_mode_is_a_bool(dims):
+    x = torch.ones((1,) + (4,) * dims)
+    for name in (f"max_pool{dims}d", f"avg_pool{dims}d"):
+        for value in (1, None):
+            with pytest.raises(TypeError, match=rf"{name}\(\): argument 'ceil_mode' .*must be bool, not "):
+                getattr(F, name)(x, 2, ceil_mode=value)
 
 
 def test_softmax_stays_finite():

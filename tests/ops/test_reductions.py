@@ -127,6 +127,17 @@ def test_too_few_elements_for_the_correction_warn(name):
     with pytest.warns(UserWarning, match=rf"{name}\(\): degrees of freedom is <= 0. Correction should be"):
         result = getattr(x, name)()
     assert math.isnan(result.item())
+    with pytest.warns(UserWarning, match=rf"{name}_mean\(\): degrees of freedom is <= 0. Correction should be"):
+        spread, mean = getattr(torch, f"{name}_mean")(x)
+    assert math.isnan(spread.item()) and mean.item() == 1
+
+
+def test_cov_warns_of_too_few_observations():
+    line = r"cov\(\): degrees of freedom is <= 0. Correction should be strictly less than the number of observations"
+    with pytest.warns(UserWarning, match=line):
+        assert torch.cov(torch.ones(2, 1)).isnan().all()
+    with pytest.warns(UserWarning, match=line):
+        torch.cov(torch.ones(2, 3), fweights=torch.tensor([1, 0, 0]))
 
 
 # --- Types -------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from typing import Any
 
 import cygrad
 from cygrad import Tensor
+from cygrad._ops.attention import canonical_masks
 from cygrad.nn import functional as F
 from cygrad.nn import init
 from cygrad.nn.modules.attention import MultiheadAttention
@@ -37,17 +38,6 @@ def _number_of(activation: Any) -> int:
     if activation is F.relu or isinstance(activation, ReLU):
         return 1
     return 2 if activation is F.gelu or isinstance(activation, GELU) else 0
-
-
-def _canonical(mask: Tensor | None, name: str, like: Tensor) -> Tensor | None:
-    """A mask as what is added to scores: -inf where a boolean one is True."""
-    if mask is None:
-        return None
-    if mask.dtype == cygrad.bool:
-        return cygrad.zeros(mask.shape, dtype=like.dtype, device=like.device).masked_fill_(mask, float("-inf"))
-    if not mask.is_floating_point():
-        raise AssertionError(f"only bool and floating types of {name} are supported")
-    return mask
 
 
 def _is_causal(mask: Tensor | None, is_causal: bool | None, size: int) -> bool:
@@ -157,8 +147,8 @@ class TransformerEncoderLayer(_Layer):
         is_causal: bool = False,
     ) -> Tensor:
         """The encoding of `src`."""
-        padding = _canonical(src_key_padding_mask, "src_key_padding_mask", src)
-        mask = _canonical(src_mask, "src_mask", src)
+        names = "src_key_padding_mask", "src_mask"
+        padding, mask = canonical_masks(src_key_padding_mask, src_mask, names, src)
         x = self._add(src, self.norm1, lambda x: self._sa_block(x, mask, padding, is_causal))
         return self._add(x, self.norm2, self._ff_block)
 
@@ -261,8 +251,7 @@ class TransformerEncoder(Module):
         is_causal: bool | None = None,
     ) -> Tensor:
         """The encoding of `src`."""
-        padding = _canonical(src_key_padding_mask, "src_key_padding_mask", src)
-        mask = _canonical(mask, "mask", src)
+        padding, mask = canonical_masks(src_key_padding_mask, mask, ("src_key_padding_mask", "mask"), src)
         hint = _is_causal(mask, is_causal, _length(src, self.layers))
         hidden = self._hidden(src, mask, padding)
         for layer in self.layers:
