@@ -1,5 +1,7 @@
 """Attention: averages of values, weighted by how well their keys match a query."""
 
+import math
+
 import numpy as np
 
 from cygrad._core import messages
@@ -9,7 +11,9 @@ from cygrad._core.sites import warn
 from cygrad._ops.arguments import require
 from cygrad._ops.arithmetic import add
 from cygrad._ops.attended import attended, hiding, later, scores
+from cygrad._ops.creation import zeros_like
 from cygrad._ops.dropout import dropout
+from cygrad._ops.gathering import masked_fill
 from cygrad._ops.parts import cat, chunk
 from cygrad._ops.products import linear, matmul
 from cygrad._ops.reductions import mean
@@ -120,7 +124,9 @@ def multi_head_attention_forward(
     """
     is_batched = _check_shapes(query, key, value, key_padding_mask, attn_mask, num_heads)
     _check_sizes(query, key, value, embed_dim_to_check, num_heads, is_causal and attn_mask is None)
-    padding, mask = canonical_masks(key_padding_mask, attn_mask, ("key_padding_mask", "attn_mask"), query)
+    other = None if attn_mask is None else attn_mask.dtype
+    padding = _canonical_mask(key_padding_mask, "key_padding_mask", other, "attn_mask", query.dtype)
+    mask = _canonical_mask(attn_mask, "attn_mask", None, "", query.dtype)
     separate = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else None
     if not is_batched:
         batches = {id(t): unsqueeze(t, 1) for t in (query, key, value)}  # one tensor stays one, projected at once
@@ -230,23 +236,20 @@ def _check_shapes(query, key, value, key_padding_mask, attn_mask, num_heads):
     return ndim == 3
 
 
-def canonical_masks(padding, mask, names, query):
-    """Two masks, or None, as what is added to scores; warns if one is boolean and the other is not."""
-    found = tuple(_added(given, name, query) for given, name in zip((padding, mask), names))
-    if padding is not None and mask is not None and padding.dtype is not mask.dtype:
-        warn(f"Support for mismatched {' and '.join(names)} is deprecated. Use same type for both instead.")
-    return found
+def _canonical_mask(mask, mask_name, other_type, other_name, target_type, check_other=True):
+    """A mask, or None, as what is added to scores of `target_type`: -inf where a boolean one is True.
 
-
-def _added(mask, name, query):
-    """A mask as what is added to scores: -inf where a boolean one is True."""
+    Warns where the other mask, of `other_type` or None, is not of the same type. Raises AssertionError for integers.
+    """
     if mask is None:
         return None
-    if mask.dtype.name == "bool":
-        return hiding(mask, query)
-    if not mask.dtype.is_floating_point:
-        raise AssertionError(f"only bool and floating types of {name} are supported")
-    return mask
+    if not (mask.dtype.is_floating_point or mask.dtype.name == "bool"):
+        raise AssertionError(f"only bool and floating types of {mask_name} are supported")
+    if check_other and other_type is not None and mask.dtype is not other_type:
+        warn(f"Support for mismatched {mask_name} and {other_name} is deprecated. Use same type for both instead.")
+    if mask.dtype.is_floating_point:
+        return mask
+    return masked_fill(zeros_like(mask, dtype=target_type), mask, -math.inf)
 
 
 def _checked_mask(mask, length, keys, batch, heads):

@@ -19,7 +19,7 @@ from cygrad._ops.activations import (
     softsign,
     tanhshrink,
 )
-from cygrad._ops.attention import multi_head_attention_forward, scaled_dot_product_attention
+from cygrad._ops.attention import _canonical_mask, multi_head_attention_forward, scaled_dot_product_attention
 from cygrad._ops.averaging import (
     adaptive_avg_pool1d,
     adaptive_avg_pool2d,

@@ -11,7 +11,6 @@ from typing import Any
 
 import cygrad
 from cygrad import Tensor
-from cygrad._ops.attention import canonical_masks
 from cygrad.nn import functional as F
 from cygrad.nn import init
 from cygrad.nn.modules.attention import MultiheadAttention
@@ -147,8 +146,9 @@ class TransformerEncoderLayer(_Layer):
         is_causal: bool = False,
     ) -> Tensor:
         """The encoding of `src`."""
-        names = "src_key_padding_mask", "src_mask"
-        padding, mask = canonical_masks(src_key_padding_mask, src_mask, names, src)
+        other = None if src_mask is None else src_mask.dtype
+        padding = F._canonical_mask(src_key_padding_mask, "src_key_padding_mask", other, "src_mask", src.dtype)
+        mask = F._canonical_mask(src_mask, "src_mask", None, "", src.dtype)
         x = self._add(src, self.norm1, lambda x: self._sa_block(x, mask, padding, is_causal))
         return self._add(x, self.norm2, self._ff_block)
 
@@ -251,7 +251,9 @@ class TransformerEncoder(Module):
         is_causal: bool | None = None,
     ) -> Tensor:
         """The encoding of `src`."""
-        padding, mask = canonical_masks(src_key_padding_mask, mask, ("src_key_padding_mask", "mask"), src)
+        other = None if mask is None else mask.dtype
+        padding = F._canonical_mask(src_key_padding_mask, "src_key_padding_mask", other, "mask", src.dtype)
+        mask = F._canonical_mask(mask, "mask", None, "", src.dtype)
         hint = _is_causal(mask, is_causal, _length(src, self.layers))
         hidden = self._hidden(src, mask, padding)
         for layer in self.layers:
