@@ -83,7 +83,31 @@ def test_one_launch_for_dense_arrays_of_one_type():
     if not cupy_standin.is_installed():
         pytest.skip("only the stand-in tells of launches")
     own = [name for name in seen.launches if name.startswith("cygrad_")]
-    assert own == ["cygrad_multiply"] * 3 + ["cygrad_multiply_number"] * 2  # the second after a cast
+    assert own == ["cygrad_multiply"] * 4 + ["cygrad_multiply_number"] * 2  # the second after a cast
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("dims", [(0, 3, 1, 2), (2, 0, 3, 1), (3, 2, 1, 0)], ids=str)
+def test_results_lie_as_operands_without_gaps_do(name, dims):
+    x, y = (torch.rand(3, 4, 5, 6) + 0.5 for _ in range(2))
+    expected = FUNCTIONS[name](x.permute(dims), y.permute(dims))
+    found = FUNCTIONS[name](x.cuda().permute(dims), y.cuda().permute(dims))
+    assert found.stride() == expected.stride() == x.permute(dims).stride()
+    np.testing.assert_allclose(found.cpu(), expected, 2e-6, 2e-6)
+
+
+def test_operands_in_different_orders_or_with_gaps():
+    x, y = (torch.rand(3, 4, 5) for _ in range(2))
+    for make in (
+        lambda t: (t.permute(2, 0, 1), t.permute(2, 0, 1)[:, :, :]),
+        lambda t: (t.permute(2, 0, 1)[:, :, 1:], t.permute(2, 0, 1)[:, :, 1:]),
+        lambda t: (t.permute(2, 0, 1), t.reshape(5, 3, 4)),
+        lambda t: (t.permute(2, 0, 1)[:1], t.permute(2, 0, 1)[:1]),
+        lambda t: (t[:1].expand(3, 4, 5), t[:1].expand(3, 4, 5)),
+    ):
+        (a, _), (_, b) = make(x), make(y)
+        (c, _), (_, d) = make(x.cuda()), make(y.cuda())
+        np.testing.assert_array_equal((c * d).cpu(), a * b)
 
 
 LAYOUTS = {  # of an operand beside a dense one of the shape of y

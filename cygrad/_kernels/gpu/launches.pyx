@@ -215,6 +215,7 @@ cdef class Launches:
         cdef Py_ssize_t i
         cdef int count = 0      # of rows
         cdef bint are_alike
+        cdef tuple order = None
         if len(operands) != self.operands:
             return None
         first = operands[0]
@@ -234,6 +235,9 @@ cdef class Launches:
             if a.data.device_id != first.data.device_id:
                 return None
             are_alike = are_alike and a.shape == shape and a._c_contiguous
+        if not are_alike and first.ndim > 1:
+            order = order_of_all(operands, self.arrays)
+            are_alike = order is not None
         if not are_alike:
             shape = shape_of_all(operands, self.arrays)
             for i in range(self.arrays):
@@ -249,7 +253,7 @@ cdef class Launches:
             if raw is None:
                 return None
             kernel = self.kernels[key] = Kernel(raw)
-        out = empty(shape, dtype)
+        out = empty(shape, dtype) if order is None else empty_in_order(shape, order, dtype)
         total = out.size
         if not total:
             return out
@@ -265,6 +269,31 @@ cdef class Launches:
             slots[self.operands + 2 + i] = rows[i]
         (<Kernel>kernel).launch(sizes, 0, slots, <int>self.operands + 2 + count)
         return out
+
+
+cdef tuple order_of_all(tuple operands, Py_ssize_t count):
+    """The dimensions from the longest step to the shortest, if the arrays all lie like this in memory without gaps; or None.
+    """
+    cdef Py_ssize_t i
+    cdef int64_t total
+    first = operands[0]
+    cdef tuple shape = first.shape, strides = first.strides
+    for i in range(1, count):
+        if operands[i].shape != shape or operands[i].strides != strides:
+            return None
+    order = tuple(sorted(range(len(shape)), key=strides.__getitem__, reverse=True))
+    total = first.itemsize
+    for axis in reversed(order):
+        if strides[axis] != total:
+            return None
+        total *= <int64_t>shape[axis]
+    return order
+
+
+cdef object empty_in_order(tuple shape, tuple order, dtype):
+    """A new array whose dimensions lie in this order."""
+    out = empty(tuple([shape[axis] for axis in order]), dtype)
+    return out.transpose(tuple([order.index(axis) for axis in range(len(order))]))
 
 
 cdef tuple shape_of_all(tuple operands, Py_ssize_t count):
