@@ -6,6 +6,8 @@ adjacent elements are: without BLAS, the loop would be slower by far. See Note [
 Large products are cut into tiles that our own threads share, whose limits depend on the shapes alone (Note [Pieces] in
 parallel.pyx): threads of BLAS would get into the way of ours (blas_threads.h). Small products, and tiles of float32
 on processors with AVX2, are multiplied by loops of our own (products.h).
+
+Functions of LAPACK are called as Fortran calls them, by their addresses in the library that NumPy has loaded (lapack.py).
 """
 
 import numpy as np
@@ -31,11 +33,18 @@ cdef extern from "products.h":
     void multiply_float(char** args, const cnp.npy_intp* counts, const cnp.npy_intp* steps, void* data) noexcept nogil
     void multiply_double(char** args, const cnp.npy_intp* counts, const cnp.npy_intp* steps, void* data) noexcept nogil
 
+cdef extern from "lapack.h":
+    void* cygrad_find_lapack(const char* library, const char* name, int* is_wide)
+
+ctypedef void (*fortran_t)(void*, void*, void*, void*, void*, void*, void*, void*, void*, void*, void*, void*, void*,
+                           void*, void*, void*, void*, void*) noexcept nogil
+
 cdef enum:
     RELEASE_ABOVE_PRODUCTS = 100000     # multiplications; for fewer, keep the GIL
     PIECE = 1 << 20                     # multiplications that are worth a thread
     NARROW = 64                         # rows or columns that are not cut
     LARGE_OUTER = 1 << 17               # elements of a column times a row that threads share
+    ARGUMENTS = 18                      # that a function of LAPACK gets
 
 cdef Loop[NTYPES] _loops
 cdef blas_loop[2] _blas         # those for float and double, behind ours
@@ -346,3 +355,51 @@ cpdef cnp.ndarray addmm(cnp.ndarray bias, cnp.ndarray a, cnp.ndarray b):
 
 
 dispatching(globals(), "matmul matmul_into dot outer addmm")
+
+
+# -- LAPACK ------------------------------------------------------------------------------------------------
+
+def find_lapack(bytes library not None, bytes name not None):
+    """(address, whether integers have 64 bits) of a function in what a library is linked to; or None."""
+    cdef int is_wide = 0
+    cdef void* found = NULL if PURE else cygrad_find_lapack(library, name, &is_wide)
+    return (<size_t>found, bool(is_wide)) if found else None
+
+
+def call_lapack(size_t address, Py_ssize_t count, *given):
+    """Call a function of LAPACK for each of `count` matrices.
+
+    Numbers, letters and arrays in tuples are the same for all; other arrays hold `count` parts, one after the other.
+    That all have the sizes that the numbers say is what the caller checks.
+    """
+    cdef fortran_t function = <fortran_t>address
+    cdef char* data[ARGUMENTS]
+    cdef Py_ssize_t steps[ARGUMENTS]
+    cdef cnp.int64_t numbers[ARGUMENTS]
+    cdef cnp.ndarray array
+    cdef Py_ssize_t _i
+    cdef int k, n = len(given)
+    if n > ARGUMENTS - 3:
+        raise ValueError("too many arguments")
+    for k in range(ARGUMENTS):
+        # Behind the arguments Fortran has the lengths of its letters, of up to three; who is called looks at no others.
+        data[k], steps[k] = <char*>1, 0
+        if k >= n:
+            continue
+        value = given[k]
+        if isinstance(value, (int, str)):
+            numbers[k] = ord(value) if isinstance(value, str) else value
+            data[k] = <char*>&numbers[k]
+            continue
+        array = value[0] if isinstance(value, tuple) else value
+        if array is None or not is_plain(array):
+            raise ValueError("not an array in memory as LAPACK has it")
+        data[k] = cnp.PyArray_BYTES(array)
+        if array is value:
+            steps[k] = cnp.PyArray_NBYTES(array) // max(count, 1)
+    with nogil:
+        for _i in range(count):
+            function(data[0], data[1], data[2], data[3], data[4], data[5], data[6], data[7], data[8], data[9], data[10],
+                     data[11], data[12], data[13], data[14], data[15], data[16], data[17])
+            for k in range(ARGUMENTS):
+                data[k] += steps[k]

@@ -4,8 +4,10 @@ import numpy as np
 
 from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.dispatch import dispatching
-from cygrad._kernels.lapack import columns, laid_by_columns, loops
+from cygrad._kernels.gpu.library import module_of
+from cygrad._kernels.lapack import columns, count_of, integers, laid_by_columns, loops, routine, spread
 from cygrad._kernels.stacks import over_stacks
+from cygrad._kernels.triangular import solve_triangular, stack_of
 
 # What NumPy's function calls, after more than this takes for small matrices
 lapack = getattr(loops, "cholesky_lo", None)
@@ -58,6 +60,39 @@ def factor_one(a):
         a[j, j] = np.sqrt(a[j, j].real)
         a[j + 1 :, j] /= a[j, j]
     return 0
+
+
+@over_stacks(2, 2)
+def solve_factored(b, factor, upper):
+    """A^-1 B by the factor of A; stacks broadcast. By columns where LAPACK does it."""
+    potrs = routine("potrs", factor, b)
+    if potrs is None:
+        lower = factor.swapaxes(-1, -2).conj() if upper else factor
+        inner = solve_triangular(lower, b, False, False)
+        return solve_triangular(lower.swapaxes(-1, -2).conj(), inner, True, False)
+    n, width = b.shape[-2:]
+    x = laid_by_columns(b, (*stack_of(factor, b), n, width))
+    if x.size:
+        stack = x.shape[:-2]
+        potrs(count_of(x.shape), "LU"[upper], n, width, spread(factor, stack), n, x, n, integers(stack))
+    return x
+
+
+@over_stacks(2)
+def inverse(factor, upper):
+    """(A^-1, info) by the factor of A: info is the number from 1 of the first zero on the factor's diagonal, or 0."""
+    n = factor.shape[-1]
+    potri = routine("potri", factor)
+    if potri is None or factor.dtype.kind == "c":  # it reads no imaginary part of the diagonal
+        zeros = factor.diagonal(0, -2, -1) == 0
+        info = np.where(zeros.any(-1), zeros.argmax(-1) + 1, 0) if factor.size else zeros.any(-1)
+        return solve_factored(module_of(factor).eye(n, dtype=factor.dtype), factor, upper), info
+    found, info = laid_by_columns(factor), integers(factor.shape[:-2])
+    if found.size:
+        potri(count_of(found.shape), "LU"[upper], n, found, n, info)
+        is_below = np.tri(n, k=-1, dtype=np.bool_)
+        np.copyto(found, found.swapaxes(-1, -2), where=is_below if upper else is_below.T)
+    return found, info
 
 
 dispatching(globals(), "factor")

@@ -10,28 +10,42 @@ import math
 
 import numpy as np
 
+from cygrad._kernels.diagonals import triu
 from cygrad._kernels.dispatch import dispatching
-from cygrad._kernels.lapack import routine
+from cygrad._kernels.lapack import (
+    as_int32,
+    as_integers,
+    count_of,
+    integers,
+    laid_by_columns,
+    routine,
+    spread,
+    workspace,
+)
 from cygrad._kernels.stacks import over_stacks
+from cygrad._kernels.triangular import stack_of
 
 ALPHA = (1 + math.sqrt(17)) / 8
+TOGETHER = 64  # columns that LAPACK finishes before the rest is updated
 
 
 @over_stacks(2)
 def ldl_factor(a, hermitian):
     """(LD, pivots, info): info is the number from 1 of the first block of D that is 0, or 0."""
-    ld = np.tril(a)
+    ld = triu(a.swapaxes(-1, -2), 0).swapaxes(-1, -2)  # its lower triangles, by columns
+    hermitian = hermitian and a.dtype.kind == "c"
+    trf = routine("hetrf" if hermitian else "sytrf", ld)
+    if trf is not None:
+        n, rows, failed = a.shape[-1], integers(a.shape[:-1]), integers(a.shape[:-2])
+        if ld.size:
+            trf(count_of(ld.shape), "L", n, ld, n, rows, *workspace(n * TOGETHER, ld.dtype), failed)
+        return ld, as_int32(rows), as_int32(failed)
     pivots = np.empty(a.shape[:-1], np.int32)
     info = np.zeros(a.shape[:-2], np.int32)
-    hermitian = hermitian and a.dtype.kind == "c"
-    trf = routine("hetrf" if hermitian else "sytrf", a.dtype, a.size)
     with np.errstate(all="ignore"):
         for i in np.ndindex(a.shape[:-2]):
-            if trf is None:
-                info[i] = factor(ld[i], pivots[i], hermitian)
-            else:
-                ld[i], pivots[i], info[i] = trf(ld[i], lower=1)
-    return np.tril(ld), pivots, info
+            info[i] = factor(ld[i], pivots[i], hermitian)
+    return triu(ld.swapaxes(-1, -2), 0).swapaxes(-1, -2), pivots, info
 
 
 def size(x):
@@ -117,14 +131,27 @@ def divided(columns, d):
 @over_stacks(2, 1, 2)
 def ldl_solve(ld, pivots, b, hermitian):
     """A^-1 B from the factors of A; stacks broadcast."""
-    stack = np.broadcast_shapes(ld.shape[:-2], b.shape[:-2])
-    x = np.broadcast_to(b, (*stack, *b.shape[-2:])).copy()
+    stack = stack_of(ld, b)
+    x = laid_by_columns(b, (*stack, *b.shape[-2:]))
+    trs = routine("hetrs" if hermitian and ld.dtype.kind == "c" else "sytrs", ld, x)
+    if trs is not None and has_pairs(pivots):
+        n, width = x.shape[-2:]
+        if x.size:
+            rows = as_integers(np.broadcast_to(pivots, (*stack, n)))
+            trs(count_of(x.shape), "L", n, width, spread(ld, stack), n, rows, x, n, integers(stack))
+        return x
     ld = np.broadcast_to(ld, (*stack, *ld.shape[-2:]))
     pivots = np.broadcast_to(pivots, (*stack, pivots.shape[-1]))
     with np.errstate(all="ignore"):
         for i in np.ndindex(stack):
             solve(ld[i], pivots[i], x[i], hermitian and ld.dtype.kind == "c")
     return x
+
+
+def has_pairs(pivots):
+    """Whether blocks of two are told twice, as LAPACK takes for granted."""
+    second = np.add.accumulate(pivots < 0, -1, dtype=np.intp) & 1
+    return not second.size or not (second[..., -1].any() or (second * (pivots > 0)).any())
 
 
 def solve(a, pivots, x, hermitian):

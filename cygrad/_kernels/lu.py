@@ -1,20 +1,22 @@
 """LU factors with partial pivoting, over stacks of matrices, in LAPACK's format.
 
-NumPy does not give them out: SciPy does, or the elimination is done here.
+Where LAPACK's functions can not be called, the elimination is done here.
 """
 
 import math
 
 import numpy as np
 
+import cygrad._kernels.native as native
+from cygrad._kernels.arrays import cast
+from cygrad._kernels.diagonals import tril, triu
 from cygrad._kernels.dispatch import dispatching
-from cygrad._kernels.gpu.library import module_of
-from cygrad._kernels.lapack import columns, routine
+from cygrad._kernels.lapack import as_int32, as_integers, count_of, integers, laid_by_columns, routine, spread
 from cygrad._kernels.stacks import over_stacks
-from cygrad._kernels.triangular import solve_triangular
+from cygrad._kernels.triangular import solve_triangular, stack_of
 
+INT64 = np.dtype(np.int64).num
 BLOCK = 32  # columns that are eliminated before the rest is updated
-ONE_BY_ONE = 16  # rows from which on matrices are factored one after the other and not all at once
 
 
 @over_stacks(2)
@@ -24,20 +26,18 @@ def lu_factor(a):
     pivots, of shape (..., min(m, n)), numbers from 1 the row that was exchanged with each. info, of shape (...), is
     the number from 1 of the first zero on the diagonal of U, or 0.
     """
-    lu = columns(a.shape, a.dtype)
-    lu[...] = a
+    lu = laid_by_columns(a)
     m, n = lu.shape[-2:]
     k = min(m, n)
+    getrf = routine("getrf", a)
+    if getrf is not None:
+        rows, failed = integers((*lu.shape[:-2], k)), integers(lu.shape[:-2])
+        if lu.size:
+            getrf(count_of(lu.shape), m, n, lu, m, rows, failed)
+        return lu, as_int32(rows), as_int32(failed)
     pivots = np.empty((*lu.shape[:-2], k), np.int32)
     info = np.zeros(lu.shape[:-2], np.int32)
-    getrf = routine("getrf", a.dtype, a.size) if k >= ONE_BY_ONE else None
-    if getrf is not None:
-        for i in np.ndindex(lu.shape[:-2]):
-            found, rows, info[i] = getrf(lu[i], overwrite_a=True)
-            pivots[i] = rows + 1
-            if not np.may_share_memory(found, lu):
-                lu[i] = found
-    elif lu.size:
+    if lu.size:
         stack = lu.reshape(-1, m, n)
         with np.errstate(all="ignore"):
             for start in range(0, k, BLOCK):
@@ -88,6 +88,14 @@ def order_of_rows(pivots, m):
     return order.reshape(*pivots.shape[:-1], m)
 
 
+def are_rows(pivots, m):
+    """Whether all of them number one of m rows."""
+    outside = native.outside(cast(pivots, INT64) - 1, m) if type(pivots) is np.ndarray else None
+    if outside is None:
+        return not pivots.size or (pivots.min() >= 1 and pivots.max() <= m)
+    return not outside
+
+
 @over_stacks(2)
 def factors(a):
     """The arrays P, L, U."""
@@ -99,16 +107,67 @@ def factors(a):
 def triangles(lu):
     """L and U."""
     k = min(lu.shape[-2:])
-    lower, upper = np.tril(lu[..., :, :k], -1), np.triu(lu[..., :k, :])
+    lower, upper = tril(lu[..., :, :k], -1), triu(lu[..., :k, :], 0)
     lower, upper = (a.astype(lu.dtype, copy=False) for a in (lower, upper))  # CuPy's of bfloat16 are float32
-    lower += module_of(lu).eye(lower.shape[-2], k, dtype=lu.dtype)
+    set_diagonal(lower, k)
     return lower, upper
+
+
+def set_diagonal(a, k):
+    """Write ones there, in the first k rows of dense matrices with k columns."""
+    a.reshape(count_of(a.shape), a.shape[-2] * k)[:, : k * k : k + 1] = 1
 
 
 @over_stacks(1)
 def permutation(pivots, m, dtype):
     """The matrices P with A = P L U."""
-    return np.eye(m, dtype=dtype)[np.argsort(order_of_rows(pivots, m), -1)]
+    *stack, k = pivots.shape
+    p = np.zeros((*stack, m, m), dtype)
+    laswp = routine("laswp", p)
+    if laswp is None or not are_rows(pivots, m):
+        return np.eye(m, dtype=dtype)[np.argsort(order_of_rows(pivots, m), -1)]
+    set_diagonal(p, m)
+    if p.size:  # LAPACK exchanges the rows of what lies by columns: P by rows
+        laswp(count_of(p.shape), m, p, m, 1, k, as_integers(pivots), 1)
+    return p
+
+
+@over_stacks(2, 1, 2)
+def lu_solve(lu, pivots, b, left=True, turned=False):
+    """X with A X = B, or X A = B if not `left`, from the factors of A, or of A^H if `turned`; stacks broadcast.
+
+    X lies by columns, or by rows if not `left`, where LAPACK computes it.
+    """
+    getrs = routine("getrs", lu, b)
+    if getrs is None or not are_rows(pivots, lu.shape[-1]):
+        p = permutation(pivots, lu.shape[-1], lu.dtype)
+        if left:
+            return solve_factored(lu, p, b, turned)
+        return solve_factored(lu, p, b.swapaxes(-1, -2).conj(), not turned).swapaxes(-1, -2).conj()
+    b = b if left else b.swapaxes(-1, -2)
+    n, width = b.shape[-2:]
+    x = laid_by_columns(b, (*stack_of(lu, b), n, width))
+    if x.size:
+        stack, rows = x.shape[:-2], as_integers(pivots)
+        if lu.shape[:-2] != stack:
+            rows = (rows,) if lu.ndim == 2 else np.broadcast_to(rows, (*stack, n)).copy()
+        conjugates = turned and not left and x.dtype.kind == "c"  # the transpose of A^H has no letter
+        how = ("C" if turned else "N") if left else ("N" if turned else "T")
+        if conjugates:
+            np.conjugate(x, out=x)
+        getrs(count_of(x.shape), how, n, width, spread(lu, stack), n, rows, x, n, integers(stack))
+        if conjugates:
+            np.conjugate(x, out=x)
+    return x if left else x.swapaxes(-1, -2)
+
+
+@np.errstate(all="ignore")
+def solve_factored(lu, p, b, turned):
+    """A^-1 B, or A^-H B if `turned`, by systems with triangular matrices."""
+    if turned:
+        lu = lu.swapaxes(-1, -2).conj()
+        return p @ solve_triangular(lu, solve_triangular(lu, b, False, False), True, True)
+    return solve_triangular(lu, solve_triangular(lu, p.swapaxes(-1, -2) @ b, False, True), True, False)
 
 
 dispatching(globals(), "lu_factor order_of_rows permutation")

@@ -10,12 +10,15 @@ from typing import Any
 import numpy as np
 
 from cygrad._kernels import blocks
+from cygrad._kernels.arrays import dense as dense_in_memory
 from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.diagonals import tril
 from cygrad._kernels.gpu.library import dense, module_of
-from cygrad._kernels.lapack import columns, loops
+from cygrad._kernels.lapack import columns, count_of, in_columns, integers, laid_by_columns, loops, routine, workspace
 from cygrad._kernels.stacks import over_stacks
 from cygrad._kernels.triangular import solve_triangular
+
+TOGETHER = 64  # reflectors that LAPACK applies together
 
 
 def vectors(a, k, start=0):
@@ -40,8 +43,33 @@ def inner(squares, tau):
 
 @over_stacks(2, 1)
 def product(a, tau):
-    """The first n columns of the product, for A of shape (..., m, n)."""
-    return _product(a, tau, None)
+    """The first n columns of the product, for A of shape (..., m, n). By columns where LAPACK does it."""
+    orgqr = None if is_tall(a) else routine("orgqr", a, tau)
+    if orgqr is None:
+        return _product(a, tau, None)
+    q, (m, n) = laid_by_columns(a), a.shape[-2:]
+    if q.size:
+        work = workspace(n * TOGETHER, q.dtype)
+        orgqr(count_of(q.shape), m, n, tau.shape[-1], q, m, dense_in_memory(tau), *work, (integers(1),))
+    return q
+
+
+@over_stacks(2, 1, 2)
+def multiplied(a, tau, c, left, turned):
+    """Q C, or C Q unless `left`, by columns, for the square Q of the reflectors, or its adjoint if `turned`.
+
+    None where LAPACK can not be called.
+    """
+    ormqr = routine("ormqr", a, tau, c)
+    if ormqr is None:
+        return None
+    x, (m, n) = laid_by_columns(c), c.shape[-2:]
+    if x.size and tau.size:
+        how = "RL"[left], ("C" if x.dtype.kind == "c" else "T") if turned else "N"
+        work = workspace(TOGETHER * (max(m, n) + TOGETHER + 1), x.dtype)
+        count, k, rows = count_of(x.shape), tau.shape[-1], a.shape[-2]
+        ormqr(count, *how, m, n, k, in_columns(a), rows, dense_in_memory(tau), x, m, *work, (integers(1),))
+    return x
 
 
 @np.errstate(all="ignore")

@@ -10,18 +10,21 @@ from cygrad._kernels.blas import matmul
 from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.copying import contiguous
 from cygrad._kernels.dispatch import dispatching
+from cygrad._kernels.lapack import count_of, laid_by_columns, routine, spread
 from cygrad._kernels.rows import substitute_back
 from cygrad._kernels.stacks import over_stacks
 
 BLOCK = 32  # rows that are solved together
+ONE = {code: (np.ones(1, code),) for code in "fdFD"}
 
 
 @over_stacks(2, 2)
-def solve_triangular(a, b, upper, unit, is_own=False):
+def solve_triangular(a, b, upper, unit, is_own=False, by_rows=False):
     """X with A X = B, where only the `upper` or lower triangle of A is read, or without its diagonal if `unit`.
 
     A zero on the diagonal gives infinities and nan, as the division does. Stacks broadcast. X takes the memory of B if
-    that `is_own`. By blocks of columns, and of rows, each after those that it depends on.
+    that `is_own`, else it lies by columns, or `by_rows`, where BLAS does it. Without that, by blocks of columns, and of
+    rows, each after those that it depends on.
     """
     n = a.shape[-1]
     stack, kind = stack_of(a, b), a.dtype
@@ -29,6 +32,9 @@ def solve_triangular(a, b, upper, unit, is_own=False):
         kind = np.result_type(kind, b.dtype)
         a, b = a.astype(kind, copy=False), b.astype(kind, copy=False)
     shape = (*stack, *b.shape[-2:])
+    trsm = routine("trsm", a, b)
+    if trsm is not None:
+        return solve_by_blas(trsm, a, b, shape, upper, unit, is_own, by_rows)
     if n <= BLOCK and type(a) is type(b) is np.ndarray and 0 < math.prod(shape) <= blocks.SIZE:
         return dense(solve_few(a, b, upper, unit))
     x = b if is_own and b.shape == shape and isinstance(b, np.ndarray) else np.empty(shape, kind, like=a)
@@ -37,6 +43,30 @@ def solve_triangular(a, b, upper, unit, is_own=False):
     for start in range(0, width, max(1, step)):
         columns = (..., slice(start, start + step))
         solve_columns(a, b[columns], x[columns], upper, unit)
+    return x
+
+
+def solve_by_blas(trsm, a, b, shape, upper, unit, is_own, by_rows):
+    """The same by a function of BLAS, which takes A and X by columns, or transposed."""
+    x = None
+    if is_own and b.shape == shape:
+        by_rows = b.flags.c_contiguous
+        x = b if by_rows or b.swapaxes(-1, -2).flags.c_contiguous else None
+    if x is None and by_rows:
+        x = laid_by_columns(b.swapaxes(-1, -2), (*shape[:-2], shape[-1], shape[-2])).swapaxes(-1, -2)
+    elif x is None:
+        x = laid_by_columns(b, shape)
+    if not x.size:
+        return x
+    n, width = shape[-2:]
+    turned = a.flags.c_contiguous
+    if a.ndim == len(shape) == 2:  # as `spread` does it
+        a = dense(a if turned else a.T)
+    else:
+        a = spread(a.swapaxes(-1, -2) if turned else a, shape[:-2])
+    how = "RL"[not by_rows], "LU"[upper != turned], "NT"[turned != by_rows], "NU"[unit]
+    sizes = (width, n) if by_rows else (n, width)
+    trsm(count_of(shape), *how, *sizes, ONE[x.dtype.char], a, n, x, sizes[0])
     return x
 
 

@@ -6,7 +6,7 @@ from cygrad._ops.batching import rule
 from cygrad._ops.ldl import linalg_ldl_factor_ex, linalg_ldl_solve
 from cygrad._ops.least_squares import linalg_lstsq
 from cygrad._ops.linear_systems import linalg_solve, linalg_solve_ex
-from cygrad._ops.lu import linalg_lu, linalg_lu_factor_ex, lu_unpack, permutation
+from cygrad._ops.lu import linalg_lu, linalg_lu_factor_ex, linalg_lu_solve, lu_unpack, permutation
 from cygrad._ops.ranges import arange
 from cygrad._ops.singular_values import linalg_matrix_rank, linalg_pinv
 
@@ -89,10 +89,16 @@ def _lu_factor(call):
     return linalg_lu_factor_ex(call.full(call.inputs[0]), check_errors=call.args[1])
 
 
-@rule("linalg_lu_solve")
 def _permutation(call):
     pivots, like = call.inputs[:2]
     return permutation(call.key, call.full(pivots), call.out.shape[-1], like)
+
+
+@rule("linalg_lu_solve")
+def _lu_solve(call):
+    left, adjoint = call.args
+    factors, pivots, b = _aligned_factors(call)
+    return linalg_lu_solve(factors, pivots, b, left=left, adjoint=adjoint)
 
 
 @rule("linalg_lu")
@@ -119,12 +125,18 @@ def _ldl_factor(call):
 
 @rule("linalg_ldl_solve")
 def _ldl_solve(call):
+    factors, pivots, b = _aligned_factors(call)
+    return linalg_ldl_solve(factors, pivots, b, hermitian=call.args[0])
+
+
+def _aligned_factors(call):
+    """Factors, pivots, and right-hand sides, whose stacks broadcast; the first two have one."""
     factors, pivots, b = call.inputs
     ndim = max(factors.ndim, b.ndim)
     if call.has(factors) or call.has(pivots):
         shape = (*(1,) * (ndim - factors.ndim), *factors.shape)
         factors, pivots = call.shaped(call.full(factors), shape), call.shaped(call.full(pivots), shape[:-1])
-    return linalg_ldl_solve(factors, pivots, call.aligned(b, ndim), hermitian=call.args[0])
+    return factors, pivots, call.aligned(b, ndim)
 
 
 @rule("linalg_lstsq")

@@ -4,17 +4,12 @@ Gradients: I. Murray, "Differentiation of the Cholesky decomposition" (2016), eq
 follow from systems with triangular matrices.
 """
 
-import numpy as np
-
 from cygrad._core import return_types
 from cygrad._core.access import array_of
 from cygrad._core.gradients_in_blocks import in_parts
 from cygrad._core.opdef import IN0, IN1, OUT0, declare, publish
 from cygrad._core.record import record_n, write_into
-from cygrad._kernels.cholesky import factor
-from cygrad._kernels.gpu.library import module_of
-from cygrad._kernels.stacks import over_stacks
-from cygrad._kernels.triangular import solve_triangular
+from cygrad._kernels import cholesky as kernels
 from cygrad._ops.arguments import broadcast_shape, require
 from cygrad._ops.arithmetic import add, mul, neg
 from cygrad._ops.diagonals import tril, triu
@@ -33,17 +28,6 @@ from cygrad._ops.matrices import (
 )
 from cygrad._ops.products import matmul
 from cygrad._ops.triangular import solve
-
-# -- arrays --
-
-
-@over_stacks(2, 2)
-def solve_factored(b, factor, upper):
-    """A^-1 B by the factor of A."""
-    lower = np.swapaxes(factor, -1, -2).conj() if upper else factor
-    inner = solve_triangular(lower, b, False, False)
-    return solve_triangular(np.swapaxes(lower, -1, -2).conj(), inner, True, False)
-
 
 # -- the factor --
 
@@ -75,7 +59,7 @@ def factors(A, upper, name):
     check_square(t, "linalg.cholesky")
     check_inexact(t, "linalg.cholesky")
     check_kernel(t, "cholesky_cpu")
-    return t, *factor(array_of(t), bool(upper))
+    return t, *kernels.factor(array_of(t), bool(upper))
 
 
 def check_positive(info, shown):
@@ -138,7 +122,7 @@ def cholesky(input, upper=False, *, out=None):
     t = require(input, "cholesky")
     check_square(t, "cholesky")
     check_kernel(t, "cholesky_cpu")
-    found, info = factor(array_of(t), bool(upper))
+    found, info = kernels.factor(array_of(t), bool(upper))
     check_positive(info, "cholesky")
     if out is None:
         return record_n(CHOLESKY, found, (t,), (bool(upper),))
@@ -185,7 +169,7 @@ def cholesky_solve(input, input2, upper=False, *, out=None):
     check_old_system(b, f, "cholesky_solve")
     broadcast_shape(tuple(b.shape[:-2]), tuple(f.shape[:-2]))
     check_kernel(b, "cholesky_solve_cpu")
-    x = solve_factored(array_of(b), array_of(f), bool(upper))
+    x = kernels.solve_factored(array_of(b), array_of(f), bool(upper))
     if out is None:
         return record_n(SOLVE, x, (b, f), (bool(upper),))
     return write_into(SOLVE, out, x, (b, f), (bool(upper),))
@@ -216,16 +200,14 @@ def cholesky_inverse(input, upper=False, *, out=None):
     check_matrices(t, "cholesky_inverse")
     check_square(t, "cholesky_inverse")
     check_kernel(t, "cholesky_inverse_out_cpu")
-    array = array_of(t)
-    zeros = array.diagonal(0, -2, -1) == 0
-    failure = first_failure(np.where(zeros.any(-1), zeros.argmax(-1) + 1, 0) if array.size else zeros.any(-1))
+    inverse, info = kernels.inverse(array_of(t), bool(upper))
+    failure = first_failure(info)
     if failure:
         number, pivot = failure
         raise LinAlgError(
             f"cholesky_inverse: {batch_element(number, t.dim())}The diagonal element {pivot} is zero, "
             "the inversion could not be completed because the input matrix is singular."
         )
-    inverse = solve_factored(module_of(array).eye(t.shape[-1], dtype=array.dtype), array, bool(upper))
     if out is None:
         return record_n(INVERSE, inverse, (t,), (bool(upper),))
     return write_into(INVERSE, out, inverse, (t,), (bool(upper),))

@@ -12,7 +12,7 @@ from cygrad._kernels.gpu.library import as_array
 from cygrad._ops.arguments import broadcast_shape, require
 from cygrad._ops.arithmetic import add, mul, sub
 from cygrad._ops.delivering import write_several
-from cygrad._ops.matrices import LINALG, adjoint
+from cygrad._ops.matrices import LINALG, LinAlgError, adjoint, batch_element, first_failure
 from cygrad._ops.products import matmul
 from cygrad._ops.singular_values import check_finite, linalg_pinv, pinv_gradient
 from cygrad._ops.views import expand, squeeze, unsqueeze
@@ -67,10 +67,10 @@ def linalg_lstsq(input, b, rcond=None, *, driver=None, out=None):
     A = `input` is (..., m, n); B = `b` is (..., m, k), or of vectors: (..., m). The solution is (..., n, k); where
     there are several it is the shortest. The residuals are the squared lengths of the columns of A X - B, if m > n and
     all matrices have rank n, else they are empty, as with the driver "gelsy", which is the one unless another is given.
-    "gels" takes A to have full rank and computes none, singular values come with "gelsd" and "gelss"; all use singular
-    values here. Those up to `rcond` (eps * max(m, n)) times the largest count as 0. Saves A and B. Gradients: of B,
+    "gels" takes A to have full rank and computes none, singular values come with "gelsd" and "gelss", which are one
+    here. Those up to `rcond` (eps * max(m, n)) times the largest count as 0. Saves A and B. Gradients: of B,
     P^H g, P the pseudoinverse; of A, that of `linalg.pinv` for g B^H; for a rank that stays. Raises RuntimeError for
-    shapes that do not fit.
+    shapes that do not fit, LinAlgError where "gels" finds no full rank.
 
     >>> import cygrad
     >>> A, B = cygrad.tensor([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]]), cygrad.tensor([[1.0], [3.0], [5.0]])
@@ -92,7 +92,8 @@ def linalg_lstsq(input, b, rcond=None, *, driver=None, out=None):
         rcond = None
     elif rcond is None:
         rcond = np.finfo(a.dtype).eps * max(m, n)
-    x, rank, values = kernels.lstsq(a, columns, rcond, driver in ("gelsd", "gelss"))
+    x, rank, values, info = kernels.lstsq(a, columns, rcond, driver in ("gelsd", "gelss"))
+    check_rank(info, t.dim())
     nothing = np.empty(0, values.dtype, like=values)
     squares = nothing
     if m > n and driver != "gelsy" and (rank == n).all():
@@ -107,6 +108,16 @@ def linalg_lstsq(input, b, rcond=None, *, driver=None, out=None):
     if out is not None:
         return return_types.linalg_lstsq(write_several(LSTSQ, out, arrays, (t, other), args))
     return return_types.linalg_lstsq(record_outputs(LSTSQ, arrays, (t, other), args, 2))
+
+
+def check_rank(info, ndim):
+    failure = first_failure(info)
+    if failure:
+        number, column = failure
+        raise LinAlgError(
+            f"torch.linalg.lstsq: {batch_element(number, ndim)}The least squares solution could not be computed "
+            f"because the input matrix does not have full rank (error code: {column})."
+        )
 
 
 def check_call(t, other, driver):

@@ -18,7 +18,7 @@ from cygrad._kernels import lu as kernels
 from cygrad._kernels.gpu.library import module_of
 from cygrad._kernels.lapack import by_columns, laid_by_columns
 from cygrad._kernels.stacks import over_stacks
-from cygrad._kernels.triangular import solve_triangular, stack_of
+from cygrad._kernels.triangular import stack_of
 from cygrad._ops.arguments import broadcast_shape, integer, integers, require, wrap_dim
 from cygrad._ops.arithmetic import neg
 from cygrad._ops.delivering import given
@@ -55,9 +55,7 @@ def solve_array(a, b):
         except np.linalg.LinAlgError:
             pass
     lu, pivots, info = kernels.lu_factor(a)
-    with np.errstate(all="ignore"):
-        b = kernels.permutation(pivots, a.shape[-1], a.dtype).swapaxes(-1, -2) @ b
-    x = solve_triangular(lu, solve_triangular(lu, b, False, True), True, False)
+    x = kernels.lu_solve(lu, pivots, b)
     return (laid_by_columns(x) if type(x) is np.ndarray else x), info
 
 
@@ -185,7 +183,8 @@ def solved(a, b, left, is_vector):
     """(X, info)."""
     if is_vector:
         x, info = solve_array(a, b[..., None])
-        return x[..., 0], info
+        x = x[..., 0]
+        return laid_by_columns(x) if x.ndim > 1 and type(x) is np.ndarray else x, info  # as PyTorch lays vectors
     if left:
         return solve_array(a, b)
     x, info = solve_array(np.swapaxes(a, -1, -2), np.swapaxes(b, -1, -2))

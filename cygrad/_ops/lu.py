@@ -10,17 +10,18 @@ import numpy as np
 
 from cygrad._core import return_types
 from cygrad._core.access import array_of
-from cygrad._core.gradients_in_blocks import in_parts, is_own
-from cygrad._core.opdef import FUNCTION_ONLY, OUT0, OUT1, declare, publish
-from cygrad._core.record import record_outputs
+from cygrad._core.gradients_in_blocks import in_parts
+from cygrad._core.opdef import FUNCTION_ONLY, IN0, IN1, OUT0, OUT1, declare, publish
+from cygrad._core.record import record_n, record_outputs, write_into
 from cygrad._kernels import lu as kernels
 from cygrad._ops.arguments import broadcast_shape, require
-from cygrad._ops.arithmetic import add
+from cygrad._ops.arithmetic import add, neg
 from cygrad._ops.delivering import given_several
 from cygrad._ops.diagonals import tril, triu
 from cygrad._ops.matrices import (
     LINALG,
     adjoint,
+    adjoint_times,
     batch_element,
     check_equation,
     check_inexact,
@@ -34,6 +35,7 @@ from cygrad._ops.matrices import (
     given,
     lengthened,
     several,
+    times_adjoint,
 )
 from cygrad._ops.parts import cat
 from cygrad._ops.products import matmul
@@ -241,7 +243,7 @@ def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True, *, out=N
         )
     compact = array_of(t)
     m, k = compact.shape[-2], min(compact.shape[-2:])
-    if pivots is not None and (pivots.shape != (*compact.shape[:-2], k) or not in_range(pivots, m)):
+    if pivots is not None and (pivots.shape != (*compact.shape[:-2], k) or not kernels.are_rows(pivots, m)):
         raise RuntimeError(
             "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive."
             "Did you properly pass the result of lu_factor?"
@@ -258,18 +260,15 @@ def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True, *, out=N
     return return_types.lu_unpack((p, *found))
 
 
-def in_range(pivots, m):
-    return not pivots.size or (pivots.min() >= 1 and pivots.max() <= m)
-
-
 # -- systems --
 
 
 def linalg_lu_solve(LU, pivots, B, *, left=True, adjoint=False, out=None):
     """X with A X = B, or X A = B if not `left`, from the compact LU factors of A; A^H if `adjoint`. Stacks broadcast.
 
-    It is made of two systems with triangular matrices, and has their gradients. Raises RuntimeError for shapes that do
-    not fit and for pivots that number no rows.
+    Saves the factors and the result X. Gradients: that of B is G = A^-H g; with A = P L U that of L is the triangle of
+    -P^T G X^H U^H, that of U the triangle of -L^H P^T G X^H. Raises RuntimeError for shapes that do not fit and for
+    pivots that number no rows.
 
     >>> import cygrad
     >>> LU, pivots = cygrad.linalg.lu_factor(cygrad.tensor([[0.0, 2.0], [4.0, 0.0]]))
@@ -280,22 +279,40 @@ def linalg_lu_solve(LU, pivots, B, *, left=True, adjoint=False, out=None):
     t, b = require(LU, "linalg_lu_solve", "LU"), require(B, "linalg_lu_solve", "B", 3)
     p = array_of(require(pivots, "linalg_lu_solve", "pivots", 2))
     check_lu_system(t, p, b, left)
-    if left:
-        x = solution(t, pivots, b, adjoint)
-    else:
-        x = adjoint_of(solution(t, pivots, adjoint_of(b), not adjoint))
-    return given("linalg_lu_solve", x, out, t, b)
+    args = (bool(left), bool(adjoint))
+    x = kernels.lu_solve(array_of(t), p, array_of(b), *args)
+    x = x.astype(array_of(t).dtype, copy=False)  # of half precision it is float32 else
+    if out is None:
+        return record_n(SOLVE, x, (t, pivots, b), args)
+    return write_into(SOLVE, out, x, (t, pivots, b), args)
 
 
-adjoint_of = adjoint
+@in_parts(saved=(2, 1, 2, 2), inputs=(2, 1, 2))
+def solve_rule(n, g):
+    left, turned = n.args
+    compact, pivots = n.saved(0), n.saved(1)
+    of_b = linalg_lu_solve(compact, pivots, g, left=left, adjoint=not turned)
+    if not n.needs(0):
+        return None, None, of_b
+    x = n.saved_result()
+    pair = (of_b, x) if left != turned else (x, of_b)
+    of_a = times_adjoint(*pair) if left else adjoint_times(*pair)  # but for the sign; A = P L U
+    size = compact.shape[-1]
+    p = permutation("lu_unpack", pivots, size, compact)
+    moved = matmul(transpose(p, -2, -1), of_a)
+    of_lower = tril(matmul(moved, adjoint(triu(compact))), -1)
+    of_upper = triu(matmul(adjoint(unit_lower(compact, size)), moved))
+    return neg(add(of_lower, of_upper)), None, of_b
 
 
-def solution(t, pivots, b, adjoint):
-    p = permutation("linalg_lu_solve", pivots, t.shape[-1], t)
-    if adjoint:
-        return matmul(p, solve(adjoint_of(t), solve(adjoint_of(t), b, False), True, True, True))
-    moved = matmul(transpose(p, -2, -1), b)
-    return solve(t, solve(t, moved, False, True, True, is_own(moved)), True)
+SOLVE = declare(
+    "linalg_lu_solve",
+    solve_rule,
+    saves=(IN0 | IN1 | OUT0, 0, IN0 | IN1),
+    flags=LINALG,
+    inputs="LU pivots B",
+    attributes="left adjoint",
+)
 
 
 def check_lu_system(t, pivots, b, left):
@@ -317,7 +334,7 @@ def check_lu_system(t, pivots, b, left):
             f"{list(pivots.shape)} instead"
         )
     broadcast_shape(tuple(t.shape[:-2]), tuple(b.shape[:-2]))
-    if not in_range(pivots, t.shape[-2]):
+    if not kernels.are_rows(pivots, t.shape[-2]):
         fault = "greater or equal to 1" if pivots.min() < 1 else "smaller or equal to LU.size(-2)"
         raise RuntimeError(
             f"Pivots given to lu_solve must all be {fault}. Did you properly pass the result of lu_factor?"
@@ -337,5 +354,5 @@ def lu_solve(input, LU_data, LU_pivots, *, out=None):
     return given("lu_solve", linalg_lu_solve(LU_data, LU_pivots, input), out)
 
 
-composite = {"linalg_lu_factor": LINALG, "lu": 0, "linalg_lu_solve": LINALG, "lu_solve": 0}
+composite = {"linalg_lu_factor": LINALG, "lu": 0, "lu_solve": 0}
 functions = publish(globals())

@@ -81,7 +81,7 @@ def check_same_dtype(a, b, shown, names):
 
 def check_equation(a, b, shown, left):
     """Can B be a right-hand side of the system with A? Both hold matrices."""
-    if b.shape[-2 if left else -1] != a.shape[-1]:
+    if b.size(-2 if left else -1) != a.size(-1):
         raise RuntimeError(
             f"{shown}: Incompatible shapes of A and B for the equation {'AX = B' if left else 'XA = B'} "
             f"({a.shape[-2]}x{a.shape[-1]} and {b.shape[-2]}x{b.shape[-1]})"
@@ -110,7 +110,7 @@ def batch_element(number, ndim):
 
 def first_failure(info):
     """(number of the first matrix whose info is not 0, that info), or None."""
-    if not np.count_nonzero(info):
+    if not (info.item() if info.size == 1 else np.count_nonzero(info)):
         return None
     bad = info.reshape(-1).nonzero()[0]
     return (int(bad[0]), int(info.reshape(-1)[bad[0]])) if bad.size else None

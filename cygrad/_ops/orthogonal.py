@@ -12,6 +12,7 @@ import numpy as np
 
 from cygrad._core import messages, return_types
 from cygrad._core.access import array_of, memory_of, tensor_of
+from cygrad._core.dual import is_recorded
 from cygrad._core.gradients_in_blocks import in_parts, reused
 from cygrad._core.opdef import IN0, IN1, OUT0, OUT1, declare, publish
 from cygrad._core.record import record_n, write_into
@@ -342,7 +343,15 @@ def ormqr(input, input2, input3, left=True, transpose=False, *, out=None):
     """
     a, tau, c = require(input, "ormqr"), require(input2, "ormqr", "input2", 2), require(input3, "ormqr", "input3", 3)
     check_multiplied(a, tau, c, left)
-    result = multiplied(a, tau, c, transpose) if left else adjoint(multiplied(a, tau, adjoint(c), not transpose))
+    array = None
+    if not (is_recorded(a) or is_recorded(tau) or is_recorded(c)):
+        array = kernels.multiplied(array_of(a), array_of(tau), array_of(c), bool(left), bool(transpose))
+    if array is not None:
+        result = tensor_of(array)
+    elif left:
+        result = multiplied(a, tau, c, transpose)
+    else:
+        result = adjoint(multiplied(a, tau, adjoint(c), not transpose))
     return given("ormqr", result, out, a, tau, c)
 
 

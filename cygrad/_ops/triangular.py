@@ -8,6 +8,7 @@ from cygrad._core.gradients_in_blocks import in_parts
 from cygrad._core.opdef import IN0, IN1, OUT0, declare, publish
 from cygrad._core.record import record_n, write_into
 from cygrad._kernels import triangular as kernels
+from cygrad._kernels.lapack import laid_by_columns
 from cygrad._ops.arguments import broadcast_shape, require
 from cygrad._ops.arithmetic import add, neg
 from cygrad._ops.checks import typed
@@ -31,7 +32,8 @@ from cygrad._ops.views import transpose
 def solve_array(a, b, upper, left, unit, is_own=False):
     if left:
         return kernels.solve_triangular(a, b, upper, unit, is_own)
-    return kernels.solve_triangular(a.swapaxes(-1, -2), b.swapaxes(-1, -2), not upper, unit).swapaxes(-1, -2)
+    a, b = a.swapaxes(-1, -2), b.swapaxes(-1, -2)
+    return kernels.solve_triangular(a, b, not upper, unit, False, True).swapaxes(-1, -2)
 
 
 def triangle(t, upper, unit):
@@ -88,12 +90,12 @@ def linalg_solve_triangular(input, B, *, upper, left=True, unitriangular=False, 
     check_equation(a, b, "linalg.solve_triangular", left)
     if b.is_complex() and not a.is_complex():
         raise RuntimeError(f"expected scalar type {a.dtype.type_name} but found {b.dtype.type_name}")
-    b = b.to(a.dtype)
-    broadcast_shape(array_of(a).shape[:-2], array_of(b).shape[:-2])
+    b = b if b.dtype is a.dtype else b.to(a.dtype)
+    matrix, columns = array_of(a), array_of(b)
+    broadcast_shape(matrix.shape[:-2], columns.shape[:-2])
     check_kernel(a, "triangular_solve_cpu")
     args = (bool(upper), bool(left), bool(unitriangular))
-    x = solve_array(array_of(a), array_of(b), *args)
-    x = x.astype(array_of(a).dtype, copy=False)
+    x = solve_array(matrix, columns, *args).astype(matrix.dtype, copy=False)
     return record_n(SOLVE, x, (a, b), args) if out is None else write_into(SOLVE, out, x, (a, b), args)
 
 
@@ -147,7 +149,8 @@ def triangular_solve(input, A, upper=True, transpose=False, unitriangular=False,
     args = (bool(upper), bool(transpose), bool(unitriangular))
     matrix = array_of(a)
     shape = broadcast_shape(matrix.shape[:-2], array_of(b).shape[:-2])
-    copy = np.broadcast_to(matrix, (*shape, *matrix.shape[-2:])).copy()
+    shape = (*shape, *matrix.shape[-2:])
+    copy = laid_by_columns(matrix, shape) if isinstance(matrix, np.ndarray) else np.broadcast_to(matrix, shape).copy()
     coefficient = matrix.swapaxes(-1, -2) if transpose else matrix
     x = kernels.solve_triangular(coefficient, array_of(b), args[0] != args[1], args[2])
     return several(TRIANGULAR_SOLVE, return_types.triangular_solve, (x, copy), (b, a), args, out)

@@ -28,12 +28,6 @@ FORWARDS = _table(
 # The same of gradients
 BACKWARDS = _table(
     (
-        "the conjugate of a complex gradient in rows, and the solution that its order keeps apart",
-        {
-            1.25: "linalg_lu_solve",  # of many right sides of one matrix; PyTorch has none that shows
-        },
-    ),
-    (
         "of the padded signal, from which that of the signal is cut",
         {
             0.5: "stft",  # PyTorch 3.0: all sections, too

@@ -1,11 +1,14 @@
 """Decompositions beyond what the samples say: phases, equal eigenvalues, saved values, results into `out`."""
 
+import itertools
+
 import numpy as np
 import pytest
 from ops.sample import complex_grid, grid
 
 import cygrad as torch
 from cygrad._kernels import cholesky, reflectors
+from cygrad._kernels.lapack import routine
 
 A = complex_grid(3, 3) + np.diag([1.0, 2.0, 4.0])
 HERMITIAN = A @ A.conj().T
@@ -208,16 +211,15 @@ def test_results_into_out():
         torch.linalg.qr(x.requires_grad_(), out=(q, r))
 
 
-# --- With and without SciPy --------------------------------------------------------------------
+# --- With and without LAPACK --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["real", "complex"])
-@pytest.mark.parametrize("shape", [(70, 70), (80, 66), (2, 65, 90)])
-def test_lu_by_scipy_and_without(kind, shape, monkeypatch):
-    pytest.importorskip("scipy")
+@pytest.mark.parametrize("shape", [(3, 3), (70, 70), (80, 66), (2, 65, 90)])
+def test_lu_by_lapack_and_without(kind, shape, monkeypatch):
     a = torch.tensor((grid if kind == "real" else complex_grid)(*shape))
     found = torch.linalg.lu_factor_ex(a)
-    monkeypatch.setattr("cygrad._kernels.lapack.lapack", lambda: None)
+    monkeypatch.setattr("cygrad._kernels.lapack._routine", lambda name, code: None)
     own = torch.linalg.lu_factor_ex(a)
     np.testing.assert_allclose(found.LU.numpy(), own.LU.numpy(), 1e-6, 1e-8)
     assert found.pivots.equal(own.pivots) and found.info.equal(own.info) and found.pivots.dtype is torch.int32
@@ -226,18 +228,113 @@ def test_lu_by_scipy_and_without(kind, shape, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", ["symmetric", "complex symmetric", "hermitian"])
-def test_ldl_by_scipy_and_without(kind, monkeypatch):
-    pytest.importorskip("scipy")
+def test_ldl_by_lapack_and_without(kind, monkeypatch):
     a = grid(70, 70) if kind == "symmetric" else complex_grid(70, 70)
     hermitian = kind == "hermitian"
     a = torch.tensor(a + (a.conj().T if hermitian else a.T))
     found = torch.linalg.ldl_factor_ex(a, hermitian=hermitian)
-    monkeypatch.setattr("cygrad._kernels.lapack.lapack", lambda: None)
+    monkeypatch.setattr("cygrad._kernels.lapack._routine", lambda name, code: None)
     own = torch.linalg.ldl_factor_ex(a, hermitian=hermitian)
     np.testing.assert_allclose(found.LD.numpy(), own.LD.numpy(), 1e-6, 1e-8)
     assert found.pivots.equal(own.pivots) and found.info.equal(own.info)
     b = torch.tensor(grid(70, 3)).to(a.dtype)
     assert torch.allclose(a @ torch.linalg.ldl_solve(*own[:2], b, hermitian=hermitian), b)
+
+
+def systems(library, a, b, tau):
+    """Results of systems with square matrices, their factors and reflectors, each with all of its flags."""
+    linalg = library.linalg
+    for upper, left, unit in itertools.product((False, True), repeat=3):
+        flags = {"upper": upper, "left": left, "unitriangular": unit}
+        yield linalg.solve_triangular(a, b if left else b.mT, **flags)
+        yield library.triangular_solve(b, a, upper, left, unit).solution
+    pivots = library.full(a.shape[:-1], a.shape[-1], dtype=library.int32)
+    for left, adjoint in itertools.product((False, True), repeat=2):
+        yield linalg.lu_solve(a, pivots, b if left else b.mT, left=left, adjoint=adjoint)
+    for upper in (False, True):
+        yield library.cholesky_solve(b, a, upper)
+        yield library.cholesky_inverse(a, upper)
+    yield linalg.householder_product(a, tau)
+    if a.shape[:-2] == b.shape[:-2]:
+        for left, turned in itertools.product((False, True), repeat=2):
+            yield library.ormqr(a, tau, b if left else b.mT, left, turned)
+        yield from linalg.lstsq(a, b)
+        yield linalg.lstsq(a, b, driver="gels").solution
+        yield linalg.lstsq(a[..., :2, :], b[..., :2, :]).solution
+        yield linalg.lstsq(a[..., :2], b).solution
+        yield linalg.lstsq(a[..., :2], b, driver="gels").residuals
+    yield linalg.solve(a, b)
+    yield linalg.ldl_solve(a, pivots, b)
+    yield from library.lu_unpack(a, pivots)
+
+
+SHAPES = [
+    ((5, 5), (5, 3)),
+    ((2, 4, 4), (2, 4, 1)),
+    ((4, 4), (2, 4, 3)),
+    ((2, 1, 4, 4), (3, 4, 2)),
+    ((40, 40), (40, 2)),
+    ((0, 0), (0, 2)),
+    ((2, 3, 3), (2, 3, 0)),
+]
+
+
+@pytest.mark.parametrize("shapes", SHAPES, ids=str)
+@pytest.mark.parametrize("kind", "fdFD")
+@pytest.mark.parametrize("layout", ["rows", "columns", "not aligned", "every second"])
+def test_systems_by_lapack_and_without(shapes, kind, layout, monkeypatch):
+    """The same, whether LAPACK's functions can be called or not, of all layouts, which stay as they are."""
+
+    def laid(array):
+        if layout == "columns":
+            return array.swapaxes(-1, -2).copy().swapaxes(-1, -2)
+        if layout == "not aligned":
+            memory = np.empty(array.nbytes + 1, np.uint8)[1:].view(array.dtype).reshape(array.shape)
+            memory[...] = array
+            return memory
+        return array.repeat(2, -1)[..., ::2] if layout == "every second" else array
+
+    make = complex_grid if kind in "FD" else grid
+    a, b = make(*shapes[0]) / 4 + 2 * np.eye(shapes[0][-1]), make(*shapes[1])
+    tau = np.full(a.shape[:-1], 0.5)
+    arrays = [laid(array.astype(kind)) for array in (a, b)] + [tau.astype(kind)]
+    before = [array.copy() for array in arrays]
+    found = list(systems(torch, *map(torch.from_numpy, arrays)))
+    for array, former in zip(arrays, before):
+        np.testing.assert_array_equal(array, former)
+    monkeypatch.setattr("cygrad._kernels.lapack._routine", lambda name, code: None)
+    for number, (one, other) in enumerate(zip(found, systems(torch, *map(torch.from_numpy, before)), strict=True)):
+        assert one.dtype is other.dtype and one.shape == other.shape
+        bound = 2e-3 if kind in "fF" else 1e-9
+        np.testing.assert_allclose(one.numpy(), other.numpy(), bound, bound, err_msg=str(number))
+
+
+@pytest.mark.parametrize("by_lapack", [True, False])
+def test_no_pivots_lead_out_of_the_matrix(by_lapack, monkeypatch):
+    """Neither numbers of rows that are not there nor halves of blocks."""
+    if not by_lapack:
+        monkeypatch.setattr("cygrad._kernels.lapack._routine", lambda name, code: None)
+    a, b = torch.tensor(grid(2, 3, 3) + 4 * np.eye(3)), torch.tensor(grid(2, 3, 2))
+    for row in (0, 4, -1, 2**31 - 1, -(2**31)):
+        pivots = torch.tensor([[1, 2, 3], [1, row, 3]], dtype=torch.int32)
+        with pytest.raises(RuntimeError, match="Pivots given to lu_solve"):
+            torch.linalg.lu_solve(a, pivots, b)
+        with pytest.raises(RuntimeError, match="pivots passed to lu_unpack"):
+            torch.lu_unpack(a, pivots)
+    for halves in ([1, 2, -3], [-1, 2, 3], [-2, -2, -3], [1, -3, 3], [-1, -2, -3]):
+        pivots = torch.tensor([[1, 2, 3], halves], dtype=torch.int32)
+        found = torch.linalg.ldl_solve(a, pivots, b)
+        assert torch.allclose(found[0], torch.linalg.ldl_solve(a[0], pivots[0], b[0]))
+
+
+@pytest.mark.skipif(routine("gels", np.empty(0)) is None, reason="LAPACK's functions can not be called")
+def test_lstsq_of_no_full_rank():
+    ones = torch.ones(2, 3, 3, dtype=torch.float64)
+    with pytest.raises(
+        torch.linalg.LinAlgError, match=r"lstsq: \(Batch element 0\): The least squares solution could not"
+    ):
+        torch.linalg.lstsq(ones, ones, driver="gels")
+    assert torch.linalg.lstsq(ones, ones).rank.tolist() == [1, 1]
 
 
 def test_large_systems_are_solved_by_blocks():
