@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 
+import cygrad._kernels.native as native
 from cygrad._kernels.diagonals import triu
 from cygrad._kernels.dispatch import dispatching
 from cygrad._kernels.lapack import (
@@ -134,12 +135,14 @@ def ldl_solve(ld, pivots, b, hermitian):
     stack = stack_of(ld, b)
     x = laid_by_columns(b, (*stack, *b.shape[-2:]))
     trs = routine("hetrs" if hermitian and ld.dtype.kind == "c" else "sytrs", ld, x)
-    if trs is not None and has_pairs(pivots):
+    if trs is not None:
         n, width = x.shape[-2:]
-        if x.size:
-            rows = as_integers(np.broadcast_to(pivots, (*stack, n)))
+        rows = as_integers(pivots if pivots.shape[:-1] == stack else np.broadcast_to(pivots, (*stack, n)))
+        if not x.size:
+            return x
+        if has_pairs(rows):
             trs(count_of(x.shape), "L", n, width, spread(ld, stack), n, rows, x, n, integers(stack))
-        return x
+            return x
     ld = np.broadcast_to(ld, (*stack, *ld.shape[-2:]))
     pivots = np.broadcast_to(pivots, (*stack, pivots.shape[-1]))
     with np.errstate(all="ignore"):
@@ -150,8 +153,10 @@ def ldl_solve(ld, pivots, b, hermitian):
 
 def has_pairs(pivots):
     """Whether blocks of two are told twice, as LAPACK takes for granted."""
+    if native.outside(pivots, 1 << 31) is False:  # none is negative
+        return True
     second = np.add.accumulate(pivots < 0, -1, dtype=np.intp) & 1
-    return not second.size or not (second[..., -1].any() or (second * (pivots > 0)).any())
+    return not (second[..., -1].any() or (second * (pivots > 0)).any())
 
 
 def solve(a, pivots, x, hermitian):

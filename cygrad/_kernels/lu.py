@@ -108,7 +108,8 @@ def triangles(lu):
     """L and U."""
     k = min(lu.shape[-2:])
     lower, upper = tril(lu[..., :, :k], -1), triu(lu[..., :k, :], 0)
-    lower, upper = (a.astype(lu.dtype, copy=False) for a in (lower, upper))  # CuPy's of bfloat16 are float32
+    if lower.dtype != lu.dtype:  # CuPy's of bfloat16 are float32
+        lower, upper = lower.astype(lu.dtype), upper.astype(lu.dtype)
     set_diagonal(lower, k)
     return lower, upper
 

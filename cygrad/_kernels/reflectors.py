@@ -5,16 +5,13 @@ the product is 1 - V T V^H with T = D (1 + triu(V^H V, 1) D)^-1, D = diag(tau): 
 storage-efficient WY representation for products of Householder transformations" (1989).
 """
 
-from typing import Any
-
 import numpy as np
 
 from cygrad._kernels import blocks
 from cygrad._kernels.arrays import dense as dense_in_memory
-from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.diagonals import tril
 from cygrad._kernels.gpu.library import dense, module_of
-from cygrad._kernels.lapack import columns, count_of, in_columns, integers, laid_by_columns, loops, routine, workspace
+from cygrad._kernels.lapack import columns, count_of, in_columns, integers, laid_by_columns, routine, workspace
 from cygrad._kernels.stacks import over_stacks
 from cygrad._kernels.triangular import solve_triangular
 
@@ -94,22 +91,25 @@ def _product(a, tau, out):
     return out
 
 
-# -- QR, by the loops of LAPACK that `np.linalg.qr` calls as well, after more than they take for small matrices --
+# -- QR, by the functions that `np.linalg.qr` calls as well, after more than they take for small matrices --
 
-factored: Any = getattr(loops, "qr_r_raw_n", None) or getattr(loops, "qr_r_raw", None)
-factored_wide: Any = getattr(loops, "qr_r_raw_m", None) or factored
-reduced: Any = getattr(loops, "qr_reduced", None)
-complete: Any = getattr(loops, "qr_complete", None)
-has_lapack = bool(factored and reduced and complete)
+BLOCK = 32  # columns for which they have memory at once, as they ask for
 
 
-@silent
+def can_factor(a):
+    return routine("geqrf", a) is not None
+
+
 def packed_factors(a):
     """R and the reflectors in one matrix, and tau, in double precision; by columns, as LAPACK makes them."""
     packed = columns(a.shape, "D" if a.dtype.kind == "c" else "d")
     packed[...] = a
-    loop = factored if a.shape[-2] > a.shape[-1] else factored_wide
-    return packed, loop(packed, signature=f"{packed.dtype.char}->{packed.dtype.char}")
+    *stack, m, n = a.shape
+    tau = np.empty((*stack, min(m, n)), packed.dtype)
+    if packed.size:
+        work = workspace(n * BLOCK, packed.dtype)
+        routine("geqrf", packed)(count_of(a.shape), m, n, packed, m, tau, *work, (integers(1),))
+    return packed, tau
 
 
 def triangle(packed, k):
@@ -117,16 +117,20 @@ def triangle(packed, k):
     return tril(packed.swapaxes(-1, -2)[..., :k], 0).swapaxes(-1, -2)
 
 
-@silent
 def factors(a, is_complete):
     """Q and R of matrices, computed in double precision."""
     m, n = a.shape[-2:]
     packed, tau = packed_factors(a)
-    code = packed.dtype.char
-    is_complete = is_complete and m > n
-    q = columns((*a.shape[:-1], m if is_complete else min(m, n)), code)
-    (complete if is_complete else reduced)(packed, tau, q, signature=f"{code}{code}->{code}")
-    return q.astype(a.dtype, copy=False), triangle(packed, q.shape[-1]).astype(a.dtype, copy=False)
+    width = m if is_complete else min(m, n)
+    r = triangle(packed, width).astype(a.dtype, copy=False)
+    q = packed
+    if width != n:
+        q = columns((*a.shape[:-1], width), packed.dtype)
+        q[..., : min(width, n)] = packed[..., :width]
+    if q.size:
+        work = workspace(width * BLOCK, q.dtype)
+        routine("orgqr", q)(count_of(q.shape), m, width, tau.shape[-1], q, m, tau, *work, (integers(1),))
+    return q.astype(a.dtype, copy=False), r
 
 
 # -- of one matrix that is much longer than wide --
@@ -190,8 +194,7 @@ def _signs_of_reflectors(top):
 
 def _factors_by_lapack(a, q):
     """The same, with copies of the whole; into `q`."""
-    packed = a.astype(np.result_type(a.dtype, np.float64), order="C")
-    tau = factored(packed, signature="D->D" if packed.dtype.kind == "c" else "d->d")
+    packed, tau = packed_factors(a)
     r = np.triu(packed[: a.shape[1]]).astype(a.dtype)
     return _product(packed, tau, q), r
 
@@ -201,7 +204,7 @@ def geqrf(a):
     """R above and on the diagonal, the reflectors below it, and tau."""
     if not a.size:
         return a.copy(), np.zeros((*a.shape[:-2], min(a.shape[-2:])), a.dtype, like=a)
-    if has_lapack and type(a) is np.ndarray:
+    if can_factor(a):
         packed, tau = packed_factors(a)
         return packed.astype(a.dtype, copy=False), tau.astype(a.dtype, copy=False)
     with np.errstate(all="ignore"):

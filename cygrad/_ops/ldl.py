@@ -9,6 +9,7 @@ from cygrad._core.opdef import declare, publish
 from cygrad._core.record import record_n, write_into
 from cygrad._kernels import ldl as kernels
 from cygrad._kernels.gpu.library import is_array
+from cygrad._kernels.lu import are_rows
 from cygrad._ops.arguments import broadcast_shape, require
 from cygrad._ops.matrices import (
     LINALG,
@@ -123,11 +124,12 @@ def check_factors(t, p, b):
     shown = "torch.linalg.ldl_solve"
     check_square(t, shown)
     check_inexact(t, shown)
-    if b.dim() < 2:
+    factors, pivots, columns = array_of(t), array_of(p), array_of(b)
+    if columns.ndim < 2:
         raise RuntimeError(
             f"{shown}: Expected B to have at least 2 dimensions, but it has {b.dim()} dimensions instead"
         )
-    if tuple(p.shape) != tuple(t.shape[:-1]):
+    if pivots.shape != factors.shape[:-1]:
         raise RuntimeError(
             f"{shown}: Expected LD.shape[:-1] and pivots.shape to be the same, but got pivots with shape "
             f"{list(p.shape)} instead"
@@ -136,16 +138,13 @@ def check_factors(t, p, b):
         raise RuntimeError(f"{shown}: Expected pivots to be integers. Got {p.dtype.type_name}")
     check_old_system(b, t, shown)
     check_kernel(t, "ldl_solve_kernel_cpu")
-    broadcast_shape(tuple(t.shape[:-2]), tuple(b.shape[:-2]))
-    if is_array(array_of(p)):  # nobody waits for a GPU to say so
+    broadcast_shape(factors.shape[:-2], columns.shape[:-2])
+    if is_array(pivots):  # nobody waits for a GPU to say so
         return
-    rows = abs(array_of(p).astype("int64"))
-    if rows.size and rows.min() < 1:
-        bound = ">= 1"
-    elif rows.size and rows.max() > t.shape[-2]:
-        bound = "<= LD.size(-2)"
-    else:
+    rows = abs(pivots.astype("int64"))
+    if are_rows(rows, t.size(-2)):
         return
+    bound = ">= 1" if rows.min() < 1 else "<= LD.size(-2)"
     raise RuntimeError(
         f"Pivots given to ldl_solve must all satisfy |pivot| {bound}. Did you properly pass the result of ldl_factor?"
     )

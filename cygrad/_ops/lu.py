@@ -248,10 +248,9 @@ def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True, *, out=N
             "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive."
             "Did you properly pass the result of lu_factor?"
         )
-    nothing = np.empty(0, compact.dtype, like=compact)
-    lower, upper = nothing, nothing
-    if unpack_data:
-        lower, upper = kernels.triangles(compact)
+    if not (unpack_data and unpack_pivots):
+        nothing = np.empty(0, compact.dtype, like=compact)
+    lower, upper = kernels.triangles(compact) if unpack_data else (nothing, nothing)
     p = permutation("lu_unpack", LU_pivots, m, t) if unpack_pivots else constant("lu_unpack", nothing, t)
     if out is not None:
         check_outs("lu_unpack", out, 3)

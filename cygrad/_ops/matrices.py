@@ -96,7 +96,7 @@ def check_old_system(b, a, shown):
             f"{a.dtype.type_name} instead."
         )
     check_lengths(a)
-    if a.shape[-1] != b.shape[-2]:
+    if a.size(-1) != b.size(-2):
         raise RuntimeError(
             f"Incompatible matrix sizes for {shown}: each A matrix is {a.shape[-1]} by {a.shape[-1]} "
             f"but each b matrix is {b.shape[-2]} by {b.shape[-1]}"

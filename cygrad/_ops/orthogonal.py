@@ -52,14 +52,14 @@ def qr_arrays(a, mode):
 
 @over_stacks(2)
 def triangular_factor(a):
-    if not (kernels.has_lapack and type(a) is np.ndarray):
+    if not kernels.can_factor(a):
         return np.linalg.qr(a, mode="r")
     return kernels.triangle(kernels.packed_factors(a)[0], min(a.shape[-2:])).astype(a.dtype, copy=False)
 
 
 @over_stacks(2)
 def factors_of(a, mode):
-    if not (kernels.has_lapack and type(a) is np.ndarray):
+    if not kernels.can_factor(a):
         return tuple(np.linalg.qr(a, mode=mode))
     if mode == "reduced" and kernels.is_tall(a):
         return kernels.tall_factors(a)
@@ -313,7 +313,7 @@ def check_factors(a, tau, shown):
             f"{shown}: Expected tau to have one dimension less than input, but got tau.ndim equal to {tau.dim()} and "
             f"input.ndim is equal to {a.dim()}"
         )
-    if tau.shape[:-1] != a.shape[:-2]:
+    if array_of(tau).shape[:-1] != array_of(a).shape[:-2]:
         raise RuntimeError(
             f"{shown}: Expected batch dimensions of tau to be equal to input.shape[:-2], but got {list(tau.shape[:-1])}"
         )
@@ -371,15 +371,16 @@ def multiplied(a, tau, c, turned):
 
 def check_multiplied(a, tau, c, left):
     shown, dim = "torch.ormqr", -2 if left else -1
-    for t, name in ((a, "input"), (c, "other")):
-        if t.dim() < 2:
+    own, other = array_of(a).shape, array_of(c).shape
+    for shape, name in ((own, "input"), (other, "other")):
+        if len(shape) < 2:
             raise RuntimeError(f"{shown}: {name} must have at least 2 dimensions.")
-    if c.shape[dim] != a.shape[-2]:
+    if other[dim] != own[-2]:
         raise RuntimeError(f"{shown}: other.shape[{dim}] must be equal to input.shape[-2]")
-    if tau.dim() and tau.shape[-1] != min(c.shape[dim], a.shape[-1]):
+    if tau.dim() and tau.size(-1) != min(other[dim], own[-1]):
         raise RuntimeError(f"{shown}: tau.shape[-1] must be equal to min(other.shape[{dim}], input.shape[-1])")
     check_factors(a, tau, shown)
-    if c.dim() != a.dim():
+    if len(other) != len(own):
         raise RuntimeError(
             f"{shown}: Expected other to have the same number of dimensions as input, "
             f"but got other.ndim equal to {c.dim()} and input.ndim is equal to {a.dim()}"
@@ -390,7 +391,7 @@ def check_multiplied(a, tau, c, left):
                 f"{shown}: Expected input and {name} to have the same dtype, but input has "
                 f"dtype{a.dtype.type_name} and {name} has dtype {t.dtype.type_name}"
             )
-    if c.shape[:-2] != a.shape[:-2]:
+    if other[:-2] != own[:-2]:
         raise RuntimeError(
             f"{shown}: Expected batch dimensions of other to be equal to input.shape[:-2], but got {list(c.shape[:-2])}"
         )

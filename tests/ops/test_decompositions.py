@@ -7,7 +7,7 @@ import pytest
 from ops.sample import complex_grid, grid
 
 import cygrad as torch
-from cygrad._kernels import cholesky, reflectors
+from cygrad._kernels import cholesky
 from cygrad._kernels.lapack import routine
 
 A = complex_grid(3, 3) + np.diag([1.0, 2.0, 4.0])
@@ -139,7 +139,8 @@ def test_factors_are_those_of_numpy(shape, kind, monkeypatch):
     a = complex_grid(*shape).astype(kind) if kind in "FD" else grid(*shape).astype(kind)
     square = (a @ a.conj().swapaxes(-1, -2) + 8 * np.eye(shape[-2])).astype(kind)
     for direct in (True, False):
-        monkeypatch.setattr(reflectors, "has_lapack", direct and reflectors.has_lapack)
+        if not direct:
+            monkeypatch.setattr("cygrad._kernels.lapack._routine", lambda name, code: None)
         monkeypatch.setattr(cholesky, "lapack", cholesky.lapack if direct else None)
         monkeypatch.setattr("cygrad._kernels.lapack.loops", np.linalg._umath_linalg if direct else None)
         for mode in ("reduced", "complete"):
