@@ -387,13 +387,15 @@ def call_lapack(size_t address, Py_ssize_t count, *given):
         if k >= n:
             continue
         value = given[k]
-        if isinstance(value, (int, str)):
+        if isinstance(value, int) or isinstance(value, str) and len(value) == 1:
             numbers[k] = ord(value) if isinstance(value, str) else value
             data[k] = <char*>&numbers[k]
             continue
         array = value[0] if isinstance(value, tuple) else value
-        if array is None or not is_plain(array):
-            raise ValueError("not an array in memory as LAPACK has it")
+        if array is None:
+            raise TypeError("no array")
+        if not is_plain(array):
+            raise ValueError("not aligned, or of swapped bytes")
         data[k] = cnp.PyArray_BYTES(array)
         if array is value:
             steps[k] = cnp.PyArray_NBYTES(array) // max(count, 1)

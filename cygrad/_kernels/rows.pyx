@@ -1,4 +1,4 @@
-"""Loops over the rows of matrices: added to those that an index names, and solved for one after the other."""
+"""Loops over the rows of matrices, added to those that an index names."""
 
 cimport numpy as cnp
 from numpy cimport PyArray_DATA, PyArray_DIM, PyArray_NDIM, PyArray_TYPE, ndarray, npy_int64, npy_uint64
@@ -16,8 +16,6 @@ ctypedef fused number_t:
     double
     npy_int64
 
-
-# -- added -------------------------------------------------------------------------------------------------
 
 cdef bint _add(number_t* out, const npy_int64* rows, const number_t* values, const npy_int64* taken, Py_ssize_t n,
                Py_ssize_t width, Py_ssize_t limit, Py_ssize_t height, int extreme) noexcept nogil:
@@ -102,54 +100,4 @@ def add_rows(ndarray out not None, ndarray rows not None, ndarray values not Non
     return True
 
 
-# -- solved for --------------------------------------------------------------------------------------------
-
-cdef void _substitute(number_t* x, const number_t* a, Py_ssize_t n, Py_ssize_t width) noexcept nogil:
-    cdef Py_ssize_t i, j, k
-    cdef number_t* row
-    cdef const number_t* known
-    cdef const number_t* factors
-    for i in range(n - 1, -1, -1):
-        row, factors = x + i * width, a + i * n
-        j = i + 1
-        while j + 4 <= n:               # four at once, so that the row is read and written less often
-            known = x + j * width
-            for k in range(width):
-                row[k] -= (factors[j] * known[k] + factors[j + 1] * known[width + k]
-                           + (factors[j + 2] * known[2 * width + k] + factors[j + 3] * known[3 * width + k]))
-            j += 4
-        for j in range(j, n):
-            for k in range(width):
-                row[k] -= factors[j] * x[j * width + k]
-        for k in range(width):
-            row[k] /= factors[i]
-
-
-cdef void _substitute_stack(number_t example, ndarray a, ndarray x) noexcept nogil:
-    cdef Py_ssize_t i, n = PyArray_DIM(x, 1), width = PyArray_DIM(x, 2)
-    for i in range(PyArray_DIM(x, 0)):
-        _substitute(<number_t*>PyArray_DATA(x) + i * n * width, <const number_t*>PyArray_DATA(a) + i * n * n, n, width)
-
-
-def substitute_back(ndarray a not None, ndarray x not None):
-    """Overwrite each matrix (n, k) of a stack with the solution y of a[i] y = x[i], where `a` has upper triangles.
-
-    Both are C-contiguous stacks of one type. Tells whether there is a loop for the type.
-    """
-    cdef int t = PyArray_TYPE(x)
-    if not (_is_dense(a, 3) and _is_dense(x, 3) and cnp.PyArray_ISWRITEABLE(x) and PyArray_TYPE(a) == t
-            and PyArray_DIM(a, 0) == PyArray_DIM(x, 0)
-            and PyArray_DIM(a, 1) == PyArray_DIM(x, 1) == PyArray_DIM(a, 2)):
-        raise ValueError("matrices and right-hand sides do not fit")
-    if t == cnp.NPY_FLOAT:
-        with nogil:
-            _substitute_stack[float](0, a, x)
-    elif t == cnp.NPY_DOUBLE:
-        with nogil:
-            _substitute_stack[double](0, a, x)
-    else:
-        return False
-    return True
-
-
-dispatching(globals(), "add_rows substitute_back")
+dispatching(globals(), "add_rows")

@@ -11,7 +11,6 @@ from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.copying import contiguous
 from cygrad._kernels.dispatch import dispatching
 from cygrad._kernels.lapack import count_of, laid_by_columns, routine, spread
-from cygrad._kernels.rows import substitute_back
 from cygrad._kernels.stacks import over_stacks
 
 BLOCK = 32  # rows that are solved together
@@ -35,8 +34,6 @@ def solve_triangular(a, b, upper, unit, is_own=False, by_rows=False):
     trsm = routine("trsm", a, b)
     if trsm is not None:
         return solve_by_blas(trsm, a, b, shape, upper, unit, is_own, by_rows)
-    if n <= BLOCK and type(a) is type(b) is np.ndarray and 0 < math.prod(shape) <= blocks.SIZE:
-        return dense(solve_few(a, b, upper, unit))
     x = b if is_own and b.shape == shape and isinstance(b, np.ndarray) else np.empty(shape, kind, like=a)
     width = x.shape[-1]
     step = max(1, blocks.SIZE // max(1, math.prod(stack) * min(n, BLOCK))) if isinstance(x, np.ndarray) else width
@@ -99,8 +96,7 @@ def solve_block(a, b, upper, unit):
     x, triangles = stacked(b, stack, True), stacked(a, stack, unit)
     if unit:
         np.einsum("...ii->...i", triangles)[...] = 1
-    if not substitute_back(triangles, x):
-        solve_rows(triangles, x)
+    solve_rows(triangles, x)
     x = x.reshape(*stack, n, width)
     return x if upper else x[..., ::-1, :]
 
@@ -117,5 +113,4 @@ def solve_rows(a, x):
         x[:, i] = (x[:, i] - (a[:, i, None, i + 1 :] @ x[:, i + 1 :])[:, 0]) / a[:, i, i, None]
 
 
-solve_few = silent(solve_block)
 dispatching(globals(), "solve_block")

@@ -1,13 +1,14 @@
 """Matrix products against NumPy's, over shapes, dtypes and memory."""
 
 import itertools
+import sys
 import warnings
 
 import numpy as np
 import pytest
 from kernels.arrays_zoo import layouts, values
 
-from cygrad._kernels import blas
+from cygrad._kernels import blas, lapack
 
 DTYPES = ["b", "i", "l", "e", "f", "d", "g", "F", "D"]
 SHAPES = [
@@ -265,3 +266,35 @@ def test_sums_of_negative_zeros_are_zero(m, depth, n, dtype):
     """As BLAS begins its sums with 0."""
     for b in (-np.ones((depth, n), dtype), -np.ones((n, depth), dtype).T):
         assert not np.signbit(blas.matmul(np.zeros((m, depth), dtype), b)).any()
+
+
+# --- LAPACK ------------------------------------------------------------------------------------
+
+
+def test_functions_of_lapack_are_called_for_each_matrix():
+    """Arrays move on, those in tuples do not; the type of integers is the library's."""
+    gesv = lapack.routine("gesv", np.empty(0))
+    if gesv is None:
+        pytest.skip("LAPACK's functions can not be called")
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(5, 3, 3)), rng.normal(size=(5, 3))
+    factors, x, pivots, info = a.swapaxes(-1, -2).copy(), b.copy(), lapack.integers((5, 3)), lapack.integers(5)
+    gesv(5, 3, 1, factors, 3, pivots, x, 3, info)
+    np.testing.assert_allclose(x, np.linalg.solve(a, b[..., None])[..., 0])
+    assert not info.any() and pivots.min() >= 1 and pivots.max() <= 3
+    one, trsm = (np.full(1, 2.0),), lapack.routine("trsm", a)
+    x, lower = b.copy(), (np.tril(a[0]).T.copy(),)
+    trsm(5, "L", "L", "N", "N", 3, 1, one, lower, 3, x, 3)
+    np.testing.assert_allclose(x @ np.tril(a[0]).T, 2 * b)
+
+
+def test_what_lapack_can_not_take_is_refused():
+    memory = np.zeros(33, np.uint8)
+    for wrong in (memory[1:].view("d"), np.zeros(4, ">d" if sys.byteorder == "little" else "<d")):
+        with pytest.raises(ValueError, match="not aligned, or of swapped bytes"):
+            blas.call_lapack(0, 0, wrong)
+    with pytest.raises(ValueError, match="too many"):
+        blas.call_lapack(0, 0, *range(16))
+    assert blas.find_lapack(b"no such library", b"dgetrf") is None
+    assert lapack.routine("no_such_function", np.empty(0)) is None
+    assert lapack.routine("getrf", np.empty(0, np.int64)) is None
