@@ -29,6 +29,7 @@ x = m.tensor(np.random.default_rng(0).standard_normal((4, 8)).astype(np.float32)
 y, z, p, b, c = x.clone(), x.clone(), x.abs() + 0.1, x > 0, m.fft.fft(x)
 i, t, j = m.tensor([0, 2]), m.tensor([1, 2, 3, 0]), m.tensor([[1], [2], [3], [0]])
 w, v, seq, line, sq, pc = m.ones(8), m.ones(8), m.arange(4.0), m.arange(8.0), m.eye(4) * 2, p.clamp(0, 1)
+factors, pivots = m.linalg.lu_factor(sq)
 img, k, xs, img2 = m.ones(2, 3, 8, 8), m.ones(4, 3, 3, 3), m.ones(5, 2, 8), m.ones(2, 1, 12, 12)
 
 g, pg, lw, gi = (leaf.clone().requires_grad_() for leaf in (x, p, x, img))

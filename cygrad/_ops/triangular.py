@@ -85,13 +85,17 @@ def linalg_solve_triangular(input, B, *, upper, left=True, unitriangular=False, 
     """
     a = require(input, "linalg_solve_triangular")
     b = require(B, "linalg_solve_triangular", "B", 2)
-    check_square(a, "linalg.solve_triangular")
-    check_matrices(b, "linalg.solve_triangular", "B")
-    check_equation(a, b, "linalg.solve_triangular", left)
-    if b.is_complex() and not a.is_complex():
-        raise RuntimeError(f"expected scalar type {a.dtype.type_name} but found {b.dtype.type_name}")
-    b = b if b.dtype is a.dtype else b.to(a.dtype)
     matrix, columns = array_of(a), array_of(b)
+    n = matrix.shape[-1:]
+    if not (columns.ndim > 1 and n == matrix.shape[-2:-1] and n[0] == columns.shape[-2 if left else -1]):
+        check_square(a, "linalg.solve_triangular")
+        check_matrices(b, "linalg.solve_triangular", "B")
+        check_equation(a, b, "linalg.solve_triangular", left)
+    if b.dtype is not a.dtype:
+        if b.is_complex() and not a.is_complex():
+            raise RuntimeError(f"expected scalar type {a.dtype.type_name} but found {b.dtype.type_name}")
+        b = b.to(a.dtype)
+        columns = array_of(b)
     broadcast_shape(matrix.shape[:-2], columns.shape[:-2])
     check_kernel(a, "triangular_solve_cpu")
     args = (bool(upper), bool(left), bool(unitriangular))
