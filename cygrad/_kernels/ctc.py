@@ -6,8 +6,14 @@ After A. Graves et al., "Connectionist Temporal Classification" (ICML 2006), sec
 
 import numpy as np
 
+import cygrad._kernels.native as native
+from cygrad._kernels.arrays import dense, new_array
 from cygrad._kernels.dispatch import dispatching
 from cygrad._kernels.gpu.library import beside
+
+CTC = 60  # as in native.h
+ROOM = 4  # rows of scratch for a sample
+PIECE = 1 << 12  # states, at all times, that one thread works on
 
 
 def in_rows(targets, lengths):
@@ -45,8 +51,36 @@ def _step(before, skips):
     return np.logaddexp(np.logaddexp(before, one), two)
 
 
+def _run(
+    log_probs, states, input_lengths, target_lengths, blank, alpha, loss, zero_infinity=False, grad=None, out=None
+):
+    """The loop of ctc.h, which overwrites `alpha` and `loss`, or `out` if there is a `grad`."""
+    steps, samples, symbols = log_probs.shape
+    width = states.shape[1]
+    whole = [np.ascontiguousarray(array, np.int64) for array in (states, input_lengths, target_lengths)]
+    if not len(states) == input_lengths.size == target_lengths.size == samples or width % 2 != 1:
+        raise ValueError(f"states {states.shape} of {samples} samples")
+    room = np.empty((samples, ROOM, width + 2), log_probs.dtype)
+    like = [
+        native.of_size(array, log_probs, size)
+        for array, size in ((alpha, steps * samples * width), (loss, samples), (room, room.size), (grad, samples))
+    ]
+    arrays = (dense(log_probs), *whole, *like, out)
+    numbers = steps, samples, symbols, width, blank, zero_infinity
+    native.run(CTC, arrays, numbers, 0, samples, PIECE // max(steps * width, 1))
+
+
 def forward(log_probs, states, input_lengths, target_lengths, blank):
     """(minus the log-likelihood of each target, the log-probability (T, N, 2 S + 1) of being in each state by then)."""
+    if native.has_loops(log_probs):
+        loss = new_array(states.shape[:1], log_probs.dtype.num)
+        alpha = new_array((len(log_probs), *states.shape), log_probs.dtype.num)
+        _run(log_probs, states, input_lengths, target_lengths, blank, alpha, loss)
+        return loss, alpha
+    return forward_by_numpy(log_probs, states, input_lengths, target_lengths, blank)
+
+
+def forward_by_numpy(log_probs, states, input_lengths, target_lengths, blank):
     emitted, skips = _emissions(log_probs, states), _skips(states, blank)
     rows = np.arange(len(states))
     alpha = np.full(emitted.shape, -np.inf, log_probs.dtype)
@@ -68,6 +102,14 @@ def backward(grad, log_probs, states, input_lengths, target_lengths, blank, loss
 
     With `zero_infinity` it is 0 for a target that is impossible, else nan.
     """
+    if native.has_loops(log_probs):
+        out = new_array(log_probs.shape, log_probs.dtype.num)
+        _run(log_probs, states, input_lengths, target_lengths, blank, alpha, loss, zero_infinity, grad, out)
+        return out
+    return backward_by_numpy(grad, log_probs, states, input_lengths, target_lengths, blank, loss, alpha, zero_infinity)
+
+
+def backward_by_numpy(grad, log_probs, states, input_lengths, target_lengths, blank, loss, alpha, zero_infinity):
     emitted = _emissions(log_probs, states)
     # from the end, a skip leads to the state two places before: the same condition, seen from the other side
     skips = np.zeros(states.shape, bool)

@@ -4,6 +4,7 @@ Arrays are dense, of float32 or float64; planes of images are shared among threa
 (image, kernel, stride, dilation, low, first row, last row, width), the first five pairs: see sliding.py.
 """
 
+import math
 from functools import lru_cache
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 import cygrad._kernels.native as native
 
 COPY_PATCHES, ADD_PATCHES, LARGEST = range(6, 9)  # as in native.h
+LARGEST_OF_PLACES = 61  # as in native.h
 PIECE = 1 << 14  # elements that one thread works on
 
 PLACES = np.dtype(np.int64)
@@ -83,3 +85,23 @@ def numbers_of_largest(geometry):
             raise ValueError(f"a window of {geometry} sees nothing of the image")
     size = (last - first) * width
     return numbers_of(geometry), size, PIECE // max(size * kernel[0] * kernel[1], 1)
+
+
+def largest_of_places(planes, values, places, tables):
+    """Overwrite `values` and `places` with the largest elements at places that three tables give, and where these are.
+
+    The planes have three dimensions, and for each there is a table (planes or 1, windows, taps) of what windows see.
+    """
+    image = planes.shape[1:]
+    _, windows, taps = zip(*(table.shape for table in tables))
+    count, own = math.prod(windows), len(tables[0]) > 1
+    if any(len(table) != (len(planes) if own else 1) or table.dtype != PLACES for table in tables) or not (
+        len(image) == 3 and values.size == places.size == len(planes) * count
+    ):
+        raise ValueError(f"{values.size} results for {planes.shape} in windows of {taps}")
+    check(values, planes.dtype, values.ndim, True)
+    check(places, PLACES, places.ndim, True)
+    numbers = *image, *windows, *taps, math.prod(image), count, own
+    arrays = planes, values, places, *map(np.ascontiguousarray, tables)
+    if native.run(LARGEST_OF_PLACES, arrays, numbers, 0, len(planes), PIECE // max(count * math.prod(taps), 1)):
+        raise IndexError(f"a place is outside of {image}")

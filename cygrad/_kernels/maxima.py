@@ -154,6 +154,12 @@ def of_places(x, dims, indices):
     shape = (*x.shape[: x.ndim - dims], *size)
     if not values.size:
         return values.reshape(shape), places.reshape(shape)
+    if images.has_loops(planes) and flat.size and taps:
+        tables = [table if own else table[None] for table in indices]
+        none = np.zeros((len(tables[0]), 1, 1), np.int64)
+        cubes = planes.reshape(len(planes), *(1,) * (3 - dims), *image)
+        images.largest_of_places(cubes, values, places, [none] * (3 - dims) + tables)
+        return values.reshape(shape), places.reshape(shape)
     taken = flat_windows([table[:1] if own else table[None] for table in indices], image)
     at_once = 3 if taps <= _FEW_TAPS else taps
     step = max(1, SCRATCH // 16 // max(1, math.prod(size) * at_once * (x.itemsize + 8 * own)))

@@ -60,6 +60,7 @@ static void multiply(const native_call *c, void *a, void *b, void *out, Py_ssize
 #include "sampling.h"
 #include "tables.h"
 #include "search.h"
+#include "ctc.h"
 
 enum {
     NORMALIZE_ROWS, ROWS_GRADIENT, NORMALIZE_RUNS, RUNS_GRADIENT, NORMALIZE_COLUMNS, COLUMNS_GRADIENT,
@@ -68,7 +69,8 @@ enum {
     WINOGRAD_FILTERS, WINOGRAD_RESULTS, WINOGRAD_SUMS, PATCHWISE_RESULTS, PATCHWISE_IMAGES, PATCHWISE_SUMS,
     FUSED, GATHER, FIRSTS, GATED, TAKE, RUNNING_EXTREMA,
     SCATTER, TRIANGLE, NONZERO, COUNT_NONZERO, UNIFORM, DISTANCES, RESAMPLE, TABLED, FOLLOW,
-    RESAMPLE_PLANES, LABEL_MARGINS, COMPRESS, SAMPLE, SAMPLE_GRADIENT, SEARCH, SHAPE_DRAWS, LOOPS
+    RESAMPLE_PLANES, LABEL_MARGINS, COMPRESS, SAMPLE, SAMPLE_GRADIENT, SEARCH, SHAPE_DRAWS,
+    CTC = 60, LARGEST_OF_PLACES, LOOPS
 };
 
 static const native_part native_parts[LOOPS] = {
@@ -85,11 +87,14 @@ static const native_part native_parts[LOOPS] = {
     fused_part, gather_part, firsts_part, gated_part, take_part, running_extrema_part,
     scatter_part, triangle_part, nonzero_part, count_nonzero_part, uniform_part, distances_part, resample_part,
     tabled_part, follow_part, resample_planes_part, label_margins_part, compress_part, sample_part, sample_gradient_part,
-    search_part, shape_part,
+    search_part, shape_part, [CTC] = ctc_part, largest_of_places_part,
 };
 
 /* Whether the compiler could make a loop, and the processor can run it. */
-static int native_has(int loop) { return loop < WINOGRAD_FILTERS || loop >= FUSED || HAS_PANELS; }
+static int native_has(int loop)
+{
+    return native_parts[loop] && (loop < WINOGRAD_FILTERS || loop >= FUSED || HAS_PANELS);
+}
 
 /* Whether it only moves elements, of 4 or 8 bytes, whatever these are. */
 static int native_moves(int loop)

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from cygrad._kernels import convolution, depthwise, maxima, resampling, sliding
+from cygrad._kernels import convolution, depthwise, images, maxima, resampling, sliding
 from cygrad._kernels.resampling import Table
 from cygrad._kernels.sliding import Geometry
 
@@ -100,6 +100,37 @@ def test_maxima_of_volumes_with_nan(given, kind):
     x[0, 0] = -np.inf
     for found, expected in zip(maxima.of_windows(x, where, True), maxima._of_windows(x, where, True)):
         np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize("kind", ["f", "d", "i"])
+def test_maxima_at_places_that_tables_give(dims, own, kind):
+    image, windows, taps = (6, 5, 7)[:dims], (3, 2, 4)[:dims], (2, 3, 2)[:dims]
+    x = RANDOM.integers(-3, 3, (2, 3, *image)).astype(kind)
+    if kind != "i":
+        x.reshape(-1)[::17] = np.nan
+    shapes = [((6, n, k) if own else (n, k)) for n, k in zip(windows, taps)]
+    tables = [RANDOM.integers(0, n, shape) for n, shape in zip(image, shapes)]
+    values, places = maxima.of_places(x, dims, tables)
+    assert values.shape == places.shape == (2, 3, *windows)
+    planes = x.reshape(6, -1)
+    for at in np.ndindex(6, *windows):
+        plane, *window = at
+        tapped = [(table[plane] if own else table)[n] for table, n in zip(tables, window)]
+        seen = np.ravel_multi_index([one.reshape(-1) for one in np.meshgrid(*tapped, indexing="ij")], image)
+        found = planes[plane, seen]
+        nans = np.flatnonzero(found != found)
+        chosen = nans[-1] if len(nans) else found.argmax()
+        assert places.reshape(6, *windows)[at] == seen[chosen]
+        np.testing.assert_equal(values.reshape(6, *windows)[at], found[chosen])
+
+
+@pytest.mark.skipif(not images.has_loops(np.empty(0)), reason="plain NumPy, to which -1 is the last")
+def test_places_that_tables_give_are_inside():
+    for outside in (-1, 5):
+        with pytest.raises(IndexError):
+            maxima.of_places(np.zeros((2, 5), np.float32), 1, [np.array([[0, 1], [2, outside]])])
 
 
 def test_maxima_of_windows_without_elements():
