@@ -7,7 +7,7 @@ from types import FunctionType
 
 import numpy as np
 
-from cygrad._core.opdef cimport ELEMENTWISE, OpDef
+from cygrad._core.opdef cimport ELEMENTWISE, SELECTS, OpDef
 from cygrad._core.tensor cimport Tensor
 from cygrad._kernels import blocks, gpu
 from cygrad._kernels.arrays cimport cast, is_on_cpu, order_in_memory
@@ -76,9 +76,10 @@ def run_block(OpDef op, tuple args, *arrays):
 
 
 cdef object run_whole(OpDef op, tuple arrays, tuple args):
-    """The result of a kernel. Numbers of half precision it gets as float32, as PyTorch computes with them."""
+    """The result of a kernel. Numbers of half precision it gets as float32, as PyTorch computes, if it does compute."""
+    cdef bint computes = op.flags & (ELEMENTWISE | SELECTS) != ELEMENTWISE | SELECTS
     for array in arrays:
-        if type(array) is ndarray and is_half(<ndarray>array):
+        if computes and type(array) is ndarray and is_half(<ndarray>array):
             found = as_array(call_kernel(op.kernel, tuple(map(as_float32, arrays)), args))
             return cast(found, PyArray_TYPE(<ndarray>array)) if found.dtype == np.float32 else found
     return as_array(call_kernel(op.kernel, arrays, args))

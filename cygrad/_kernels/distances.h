@@ -1,4 +1,4 @@
-/* Distances between the columns of matrices; called from distances.py. */
+/* Distances between the columns of matrices, and the gradient of those between rows; called from distances.py. */
 
 #ifndef REAL                    /* the file includes itself once for each type */
 #ifndef CYGRAD_DISTANCES_H
@@ -9,7 +9,7 @@
 #include "clones.h"
 
 enum { SQUARES, SIZES, LARGEST_SIZE };      /* what of the differences of two columns is added up, or looked for */
-enum { MET_TOGETHER = 128 };
+enum { MET_TOGETHER = 128, PULLED_TOGETHER = 32 };
 
 CYGRAD_BEGIN_CHOOSING_LOOPS
 
@@ -51,8 +51,47 @@ static void distances_part(void *context, Py_ssize_t first, Py_ssize_t count)
     }
 }
 
+/* data: a matrix (n, k), gradients and distances of the pairs of its rows, those of row 0 first, the gradient (n, k); n: n, k,
+   which distances these are. An item is a run of columns. */
+static void pairs_gradient_part(void *context, Py_ssize_t first, Py_ssize_t count)
+{
+    const native_call *c = context;
+    for (Py_ssize_t at = first * PULLED_TOGETHER; count > 0; count--, at += PULLED_TOGETHER) {
+        const Py_ssize_t left = c->n[1] - at, columns = left < PULLED_TOGETHER ? left : PULLED_TOGETHER;
+        BY_TYPE(c->is_double, pairs_gradient, AT(0, at), AT(1, 0), AT(2, 0), AT(3, at), c->n[0], c->n[1], columns,
+                (int)c->n[2]);
+    }
+}
+
 #endif
 #else
+
+/* Adds up by how much each pair of rows is pulled apart, in some of the columns. */
+static CLONES void NAME(pairs_gradient)(const REAL *x, const REAL *g, const REAL *distance, REAL *out, Py_ssize_t n,
+                                        Py_ssize_t step, Py_ssize_t columns, int wanted)
+{
+    for (Py_ssize_t i = 0; i < n; i++) memset(out + i * step, 0, columns * sizeof *out);
+    for (Py_ssize_t i = 0; i < n; i++, x += step, out += step) {
+        REAL sums[PULLED_TOGETHER] = {0};
+        const REAL *other = x + step;
+        REAL *to = out + step;
+        for (Py_ssize_t j = i + 1; j < n; j++, other += step, to += step) {
+            const REAL far = *distance++, slope = *g++, weight = wanted == SQUARES && far != 0 ? slope / far : slope;
+            if (wanted == SQUARES) CYGRAD_INDEPENDENT for (Py_ssize_t k = 0; k < columns; k++) {
+                const REAL pull = weight * (x[k] - other[k]);
+                sums[k] += pull;
+                to[k] -= pull;
+            }
+            else CYGRAD_INDEPENDENT for (Py_ssize_t k = 0; k < columns; k++) {
+                const REAL apart = x[k] - other[k], sign = apart == apart ? (REAL)((apart > 0) - (apart < 0)) : apart;
+                const REAL pull = weight * ((wanted == SIZES) | (ABS(apart) == far) ? sign : sign * 0);
+                sums[k] += pull;
+                to[k] -= pull;
+            }
+        }
+        for (Py_ssize_t k = 0; k < columns; k++) out[k] += sums[k];
+    }
+}
 
 static CLONES void NAME(distances)(const REAL *x, Py_ssize_t x_step, const REAL *y, Py_ssize_t y_step, Py_ssize_t k,
                                    Py_ssize_t m, int wanted, int adds, REAL *out)

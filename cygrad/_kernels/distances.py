@@ -7,7 +7,7 @@ import numpy as np
 import cygrad._kernels.native as native
 from cygrad._kernels import blocks
 from cygrad._kernels.arrays import dense as dense_in_memory
-from cygrad._kernels.blas import matmul
+from cygrad._kernels.arrays import new_array
 from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.elementwise import power
 from cygrad._kernels.gpu.library import dense
@@ -15,6 +15,8 @@ from cygrad._kernels.reduce import sum as sum_of_array
 from cygrad._kernels.stacks import reduced, sum_of_products
 
 DISTANCES = 34  # as in native.h
+PAIRS_GRADIENT = 62  # as in native.h
+PULLED_TOGETHER = 32  # columns of an item of PAIRS_GRADIENT
 PIECE = 1 << 15  # differences that one thread works on
 COPIED = 1 << 16  # elements of columns that are copied at once
 _KINDS = {2: 0, 1: 1, np.inf: 2}  # as in distances.h
@@ -132,10 +134,13 @@ def pdist(x, p):
 
 @silent
 def pdist_gradient(g, x, distance, p):
-    """The gradient of `pdist` for p > 0, of as many rows and columns at a time as make a block."""
-    if p == 2 and x.dtype == np.float32 and isinstance(x, np.ndarray) and np.isfinite(x).all() and np.isfinite(g).all():
-        return _by_products(g, x, distance)
+    """The gradient of `pdist` for p > 0; by NumPy of as many rows and columns at a time as make a block."""
     n = len(x)
+    if p in _KINDS and native.has_loops(x) and x.dtype == g.dtype == distance.dtype:
+        x, out = dense_in_memory(x), new_array(x.shape, x.dtype.num)
+        pairs = [native.of_size(array, x, n * (n - 1) // 2) for array in (g, distance)]
+        native.run(PAIRS_GRADIENT, (x, *pairs, out), (*x.shape, _KINDS[p]), 0, -(-x.shape[1] // PULLED_TOGETHER), 1)
+        return out
     out = np.zeros_like(x)
     own = np.arange(n)
     step = max(1, BLOCK // max(n, 1))
@@ -161,29 +166,6 @@ def pdist_gradient(g, x, distance, p):
                 pull = np.where(pull == 0, 0, np.sign(pull) * size ** (p - 1)).astype(x.dtype, copy=False)
             pull *= weight
             out[first : first + step, begin : begin + together] = pull.sum(-1).T
-    return out
-
-
-def _by_products(g, x, distance):
-    """`pdist_gradient` for p = 2, in float64: what weights of some rows make of these and of those after them."""
-    n = len(x)
-    out = np.zeros_like(x)
-    step = max(1, BLOCK // max(n, 1))
-    together = max(1, BLOCK // max(n, 1))
-    for first in range(0, n - 1, step):
-        last = min(first + step, n - 1)
-        starts = [i * (2 * n - 1 - i) // 2 for i in range(first, last + 1)]
-        far = distance[starts[0] : starts[-1]]
-        share = np.divide(g[starts[0] : starts[-1]], far, out=np.zeros(far.size), where=far != 0)
-        weight = np.zeros((last - first, n - 1 - first))
-        for i in range(last - first):
-            weight[i, i:] = share[starts[i] - starts[0] : starts[i + 1] - starts[0]]
-        sums, sums_below = weight.sum(1, keepdims=True), weight.sum(0)[:, None]
-        for begin in range(0, x.shape[1], together):
-            here = slice(begin, begin + together)
-            rows, after = x[first:last, here].astype(np.float64), x[first + 1 :, here].astype(np.float64)
-            out[first:last, here] += sums * rows - matmul(weight, after)
-            out[first + 1 :, here] += sums_below * after - matmul(weight.T, rows)
     return out
 
 

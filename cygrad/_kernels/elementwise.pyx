@@ -71,6 +71,8 @@ cpdef ndarray power(ndarray a, double exponent):
     cdef ndarray out
     if exponent == 0.5:
         return _sqrt.call1(a, None)
+    if exponent == -0.5:
+        return rsqrt(a)
     if exponent == -1:
         return _reciprocal.call1(a, None)
     if exponent == 1:

@@ -224,6 +224,7 @@ DEFINE2_EXP(logaddexp, LOG1PEXP, x == y ? 0 : -ABS(x - y) * a, (x < y ? y : x) +
 DEFINE2(whole_quotient, WHOLE(x / y))
 DEFINE2(heaviside, x == 0 ? y : x > 0 ? (REAL)1 : 0)
 DEFINE2(ldexp, NAME(by_power_of_2)(x, y))
+DEFINE_LOOP(, incomplete_gamma, OF2, (REAL)incomplete_gamma(x, y, a != 0))
 DEFINE2(lerp_by_number, (y - x) * a + (b > 0 ? y : x))
 
 /* -- of three */
@@ -256,7 +257,7 @@ static void (*const NAME(fused)[])(const REAL *, const REAL *, const REAL *, REA
     NAME(squared_error_gradient), NAME(bounded_difference), NAME(binary_cross_entropy_with_logits_gradient),
     NAME(exponential_share), NAME(soft_margin_gradient), NAME(frac), NAME(rounded), NAME(finite), NAME(where_finite),
     NAME(lerp_by_number), NAME(lerp), NAME(addcmul), NAME(addcdiv), NAME(clamped),
-    NAME(whole_quotient), NAME(heaviside), NAME(ldexp)};
+    NAME(whole_quotient), NAME(heaviside), NAME(ldexp), NAME(incomplete_gamma)};
 
 /* So many elements, from `first` on, of an operand that is spread. */
 static void NAME(spread)(const REAL *from, REAL *to, Py_ssize_t first, Py_ssize_t n, Py_ssize_t inner, Py_ssize_t period)

@@ -22,7 +22,7 @@ _FUNCTIONS = (
     "softplus_gradient logsigmoid_gradient elu_gradient squared_error smooth_l1 huber binary_cross_entropy_with_logits "
     "soft_margin logaddexp squared_error_gradient bounded_difference binary_cross_entropy_with_logits_gradient "
     "exponential_share soft_margin_gradient frac rounded finite where_finite lerp_by_number lerp addcmul addcdiv "
-    "clamped whole_quotient heaviside ldexp"
+    "clamped whole_quotient heaviside ldexp incomplete_gamma"
 ).split()
 _NUMBERS = {name: i for i, name in enumerate(_FUNCTIONS)}
 

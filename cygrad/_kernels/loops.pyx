@@ -52,7 +52,8 @@ cdef extern from "narrow.h":
         cast_t narrow
         loop_t wide
         void* settings
-    void replace_narrow(const narrow_ufunc* own, loop_t* loop, void** settings) noexcept
+    void replace_narrow(const char* name, bint is_bfloat16, const narrow_ufunc* own, loop_t* loop,
+                        void** settings) noexcept
 
 cdef extern from "ufuncs.h":
     bint replace_loop(const char* name, int is_double, loop_t* loop, void** settings) noexcept
@@ -358,6 +359,7 @@ cdef class Ufunc:
         cdef Loop* wide = &self.loops[<int>cnp.NPY_FLOAT]
         cdef Loop* half = &self.loops[<int>cnp.NPY_FLOAT16]
         cdef narrow_ufunc own
+        cdef bytes name = self.name.encode()
         if wide.function == NULL or half.function == NULL or self.name in ("nextafter", "spacing"):
             return
         self.loops[NTYPES] = half[0]
@@ -368,7 +370,7 @@ cdef class Ufunc:
             own.wide = wide.function
             own.settings = wide.data
             half = &self.loops[NTYPES if is_bfloat16 else <int>cnp.NPY_FLOAT16]
-            replace_narrow(&own, &half.function, &half.data)
+            replace_narrow(name, is_bfloat16, &own, &half.function, &half.data)
 
     cdef inline int _row(self, cnp.ndarray a) noexcept:
         """Which of `loops` is for the type of the array; -1 if there is none."""

@@ -1,4 +1,5 @@
-/* Loops of float16 and bfloat16 by those of float32, run by run: results are those of loops that convert one by one. */
+/* Loops of float16 and bfloat16 by those of float32, run by run: results are those of loops that convert one by one. What
+   only needs the bits of numbers is done with these. */
 
 #ifndef CYGRAD_NARROW_H
 #define CYGRAD_NARROW_H
@@ -14,6 +15,7 @@ typedef struct {
     void (*narrow)(const void *, void *, Py_ssize_t);   /* NULL: results are truth values */
     ufunc_loop wide, numpy;                             /* that of float32, and NumPy's own, which can reduce */
     void *settings, *numpy_settings;
+    uint16_t infinity, kept, turned;                    /* of what is done with bits; which of them are kept, and turned */
 } narrow_ufunc;
 
 static void run_narrow(char **data, const Py_ssize_t *n, const Py_ssize_t *steps, void *settings)
@@ -51,15 +53,67 @@ static void run_narrow(char **data, const Py_ssize_t *n, const Py_ssize_t *steps
     }
 }
 
+CYGRAD_BEGIN_CHOOSING_LOOPS
+
+static void change_bits(const uint16_t *x, uint16_t *out, Py_ssize_t n, uint16_t kept, uint16_t turned)
+{
+    CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++) out[i] = (uint16_t)((x[i] & kept) ^ turned);
+}
+
+/* The larger of two, or the smaller if all bits are turned, and nan if one is: as whole numbers, the bits have the order of
+   the numbers once those of the size of negative ones are turned. */
+static CYGRAD_CLONES void choose_by_bits(const int16_t *x, const int16_t *y, int16_t *out, Py_ssize_t n, int16_t turned,
+                                         int16_t infinity)
+{
+    CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++) {
+        const int16_t a = x[i], b = y[i];
+        const int16_t of_a = (int16_t)(a ^ ((a >> 15) & 0x7fff) ^ turned), of_b = (int16_t)(b ^ ((b >> 15) & 0x7fff) ^ turned);
+        const int16_t better = of_a >= of_b ? a : b, or_nan = (int16_t)(b & 0x7fff) > infinity ? b : better;
+        out[i] = (int16_t)(a & 0x7fff) > infinity ? a : or_nan;
+    }
+}
+
+CYGRAD_END_LOOPS
+
+static void run_narrow_bits(char **data, const Py_ssize_t *n, const Py_ssize_t *steps, void *settings)
+{
+    const narrow_ufunc *own = settings;
+    const int nin = own->nin;
+    uint16_t room[3][NARROW_RUN];
+    if (steps[nin] == 0) {
+        own->numpy(data, n, steps, own->numpy_settings);
+        return;
+    }
+    for (Py_ssize_t done = 0; done < *n; done += NARROW_RUN) {
+        const Py_ssize_t m = *n - done < NARROW_RUN ? *n - done : NARROW_RUN;
+        char *const out = data[nin] + done * steps[nin];
+        void *given[3], *const found = steps[nin] == 2 ? (void *)out : room[2];
+        for (int k = 0; k < nin; k++) {
+            const char *in = data[k] + done * steps[k];
+            given[k] = steps[k] == 2 ? (void *)in : room[k];
+            if (steps[k] == 2 || (done && !steps[k])) continue;         /* one number for all runs */
+            for (Py_ssize_t i = 0; i < m; i++) memcpy(room[k] + i, in + i * steps[k], 2);
+        }
+        if (nin == 1) change_bits(given[0], found, m, own->kept, own->turned);
+        else choose_by_bits(given[0], given[1], found, m, (int16_t)own->turned, (int16_t)own->infinity);
+        for (Py_ssize_t i = 0; found != out && i < m; i++) memcpy(out + i * steps[nin], room[2] + i, 2);
+    }
+}
+
 /* Puts it in the place of NumPy's loop. Ufuncs are made once, so that what it needs is never given back. */
-static void replace_narrow(const narrow_ufunc *own, ufunc_loop *loop, void **settings)
+static void replace_narrow(const char *name, int is_bfloat16, const narrow_ufunc *own, ufunc_loop *loop, void **settings)
 {
     narrow_ufunc *kept = malloc(sizeof *kept);
+    const int is_negative = !strcmp(name, "negative"), is_minimum = !strcmp(name, "minimum");
     if (!kept) return;
     *kept = *own;
     kept->numpy = *loop;
     kept->numpy_settings = *settings;
-    *loop = run_narrow;
+    kept->infinity = is_bfloat16 ? 0x7f80 : 0x7c00;
+    kept->kept = is_negative ? 0xffff : 0x7fff;
+    kept->turned = is_negative ? 0x8000 : is_minimum ? 0xffff : 0;
+    *loop = is_negative || is_minimum || !strcmp(name, "absolute") || !strcmp(name, "maximum") ? run_narrow_bits
+                                                                                              : run_narrow;
     *settings = kept;
 }
 

@@ -50,6 +50,7 @@ static void multiply(const native_call *c, void *a, void *b, void *out, Py_ssize
 #include "winograd.h"
 #include "patchwise.h"
 #include "scans.h"
+#include "gamma.h"
 #include "fused.h"
 #include "picks.h"
 #include "draws.h"
@@ -70,7 +71,7 @@ enum {
     FUSED, GATHER, FIRSTS, GATED, TAKE, RUNNING_EXTREMA,
     SCATTER, TRIANGLE, NONZERO, COUNT_NONZERO, UNIFORM, DISTANCES, RESAMPLE, TABLED, FOLLOW,
     RESAMPLE_PLANES, LABEL_MARGINS, COMPRESS, SAMPLE, SAMPLE_GRADIENT, SEARCH, SHAPE_DRAWS,
-    CTC = 60, LARGEST_OF_PLACES, LOOPS
+    CTC = 60, LARGEST_OF_PLACES, PAIRS_GRADIENT, LOOPS
 };
 
 static const native_part native_parts[LOOPS] = {
@@ -87,7 +88,7 @@ static const native_part native_parts[LOOPS] = {
     fused_part, gather_part, firsts_part, gated_part, take_part, running_extrema_part,
     scatter_part, triangle_part, nonzero_part, count_nonzero_part, uniform_part, distances_part, resample_part,
     tabled_part, follow_part, resample_planes_part, label_margins_part, compress_part, sample_part, sample_gradient_part,
-    search_part, shape_part, [CTC] = ctc_part, largest_of_places_part,
+    search_part, shape_part, [CTC] = ctc_part, largest_of_places_part, pairs_gradient_part,
 };
 
 /* Whether the compiler could make a loop, and the processor can run it. */

@@ -5,10 +5,12 @@ or CuPy, which makes them in its memory.
 """
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
 LONG = 4096  # elements from which on cosines are not computed one by one
+FEW, MOST = 512, 100  # elements and parameters up to which a Kaiser window is made of exponentials
 
 
 def _steps(library, length, symmetric):
@@ -71,4 +73,15 @@ def kaiser(library, length, symmetric, beta):
     k, steps = _steps(library, length, symmetric)
     if length == 1:
         return library.ones(1)
-    return library.i0(beta * library.sqrt(library.maximum(1 - (2 * k / steps - 1) ** 2, 0))) / float(np.i0(beta))
+    k /= steps
+    x = library.sqrt(k * (1 - k)) * (2 * beta)
+    if length > FEW or not abs(beta) < MOST:
+        return library.i0(x) / float(np.i0(beta))
+    cosines = library.asarray(_cosines(12 + int(4.5 * math.sqrt(abs(beta)))))
+    return library.exp(x[:, None] * cosines).sum(1) / library.exp(beta * cosines).sum()
+
+
+@lru_cache(64)
+def _cosines(count):
+    """Those of so many angles from 0 to pi: the mean of exp(x cos(angle)) is i0(x), and of enough ones as exact."""
+    return np.cos((np.arange(count) + 0.5) * (np.pi / count))

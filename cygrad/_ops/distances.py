@@ -5,10 +5,11 @@ import numpy as np
 from cygrad._core import messages
 from cygrad._core.access import array_of, memory_of, tensor_of
 from cygrad._core.dual import values_of
-from cygrad._core.gradients_in_blocks import in_parts, in_slices
+from cygrad._core.gradients_in_blocks import NO_GRAD, in_parts, in_slices
 from cygrad._core.opdef import ELSEWHERE, FUNCTION_ONLY, IN0, IN1, INPLACE, LINEAR, OUT0, declare, publish
 from cygrad._core.record import apply_n
 from cygrad._core.sites import warn
+from cygrad._core.state import get_modes
 from cygrad._core.tensor import Tensor
 from cygrad._kernels import distances as kernels
 from cygrad._ops.arguments import broadcast_shape, dim_argument, require, wrap_dim
@@ -111,7 +112,7 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
 def pdist_rule(n, g):
     x, distance = n.saved(0), n.saved_result()
     is_zero = n.args[0] == 0 or not distance.numel()
-    if not is_zero and n.may_run_in_parts(g) and isinstance(memory_of(x), np.ndarray):
+    if not is_zero and get_modes() & NO_GRAD and isinstance(memory_of(x), np.ndarray):
         return tensor_of(kernels.pdist_gradient(array_of(g), array_of(x), array_of(distance), n.args[0]))
     zeros = zeros_of(x)
     if is_zero:

@@ -16,7 +16,7 @@ from cygrad._core.record import apply1, apply1_args, apply_n, tensor_argument
 from cygrad._kernels import blocks, elementary
 from cygrad._kernels import elementwise as kernels
 from cygrad._kernels.by_numpy import silent
-from cygrad._kernels.fused import by_loop
+from cygrad._kernels.fused import by_loop, fused
 from cygrad._kernels.gpu.library import as_array
 from cygrad._kernels.tables import Tabled
 from cygrad._ops.arguments import integer, require
@@ -508,8 +508,30 @@ def gamma_density(a, x):
     return exp(sub(sub(mul(sub(a, 1), log(x)), x), lgamma(a)))
 
 
+def incomplete_gamma(name, function, is_upper):
+    """A kernel: SciPy's function, and a loop of float32 for what that knows."""
+    by_name = by_scipy(name, function)
+
+    def kernel(a, x):
+        is_single = type(a) is type(x) is np.ndarray and a.dtype == x.dtype == np.float32
+        found = fused("incomplete_gamma", a, x, numbers=(is_upper,)) if is_single else None
+        if found is None:
+            return by_name(a, x)
+        unknown = np.isnan(found)
+        if unknown.any():
+            unknown &= (a >= 0) & (x >= 0)  # else it is nan
+            found[unknown] = by_name(*(operand[unknown] for operand in np.broadcast_arrays(a, x)))
+        return found
+
+    return partial(kernel)
+
+
 IGAMMA = declare(
-    "igamma", igamma_rule, saves=(0, IN0 | IN1), flags=ELEMENTWISE | INPLACE, kernel=by_scipy("gammainc", "igamma")
+    "igamma",
+    igamma_rule,
+    saves=(0, IN0 | IN1),
+    flags=ELEMENTWISE | INPLACE,
+    kernel=incomplete_gamma("gammainc", "igamma", False),
 )
 
 
@@ -532,7 +554,11 @@ def igammac_rule(n, g):
 
 
 IGAMMAC = declare(
-    "igammac", igammac_rule, saves=(0, IN0 | IN1), flags=ELEMENTWISE | INPLACE, kernel=by_scipy("gammaincc", "igammac")
+    "igammac",
+    igammac_rule,
+    saves=(0, IN0 | IN1),
+    flags=ELEMENTWISE | INPLACE,
+    kernel=incomplete_gamma("gammaincc", "igammac", True),
 )
 
 

@@ -98,6 +98,18 @@ def test_warnings_of_short_time_transforms():
     assert longer.shape == (30,) and longer[-1] == 0
 
 
+@pytest.mark.parametrize("beta", [0.0, 0.3, 12.0, -12.0, 99.0, 101.0, 500.0])
+def test_kaiser_windows_of_many_lengths(beta):
+    special = pytest.importorskip("scipy.special")
+    for length in (2, 3, 32, 512, 513):
+        for periodic in (False, True):
+            share = np.arange(length) / (length if periodic else length - 1)
+            x = 2 * abs(beta) * np.sqrt(share * (1 - share))
+            expected = special.i0e(x) / special.i0e(beta) * np.exp(x - abs(beta))
+            found = cygrad.kaiser_window(length, periodic, beta, dtype=cygrad.float64).numpy()
+            np.testing.assert_allclose(found, expected, 2e-13)
+
+
 def test_types_of_windows():
     assert cygrad.hann_window(3, dtype=cygrad.float16).dtype is cygrad.float16
     assert cygrad.kaiser_window(3, requires_grad=True).is_leaf
