@@ -9,6 +9,7 @@
 #include <string.h>
 #include "clones.h"
 #include "fused.h"
+#include "scores.h"
 
 enum { CTC_ROWS = 4 };          /* of room for a sample, each of two elements more than there are states */
 
@@ -19,25 +20,17 @@ static Py_ssize_t length_up_to(Py_ssize_t most, const void *lengths, Py_ssize_t 
     return length < (uint64_t)most ? (Py_ssize_t)length : most;
 }
 
-CYGRAD_BEGIN_CHOOSING_LOOPS
-
 #define REAL float
-#define DEFINE_STAGED DEFINE_STAGED_f32
 #define NAME(name) name##_f32
 #include "ctc.h"
 #undef REAL
-#undef DEFINE_STAGED
 #undef NAME
 
 #define REAL double
-#define DEFINE_STAGED DEFINE_STAGED_f64
 #define NAME(name) name##_f64
 #include "ctc.h"
 #undef REAL
-#undef DEFINE_STAGED
 #undef NAME
-
-CYGRAD_END_LOOPS
 
 /* data: log_probs (T, N, C), states (N, W), lengths of inputs and targets (N), all three int64, log-probabilities of being
    in each state by then (T, N, W), losses (N), room (N, CTC_ROWS, W + 2); for the gradient those of losses (N) and of
@@ -50,8 +43,6 @@ static void ctc_part(void *context, Py_ssize_t first, Py_ssize_t count)
 
 #endif
 #else
-
-DEFINE_STAGED(static void NAME(ctc_exponentials)(Py_ssize_t n, const REAL *x, REAL *out), , , EXP, x[i], e)
 
 /* The log of the sum over the states from which each can be reached, without its own; there is -inf before the first. */
 static void NAME(ctc_step)(const REAL *from, const REAL *barred, REAL *skipped, REAL *to, Py_ssize_t n)
@@ -67,8 +58,10 @@ static void NAME(ctc_slopes)(const native_call *c, const REAL *x, REAL *given, c
                              REAL loss, REAL grad, REAL *out)
 {
     const Py_ssize_t symbols = c->n[2];
-    NAME(ctc_exponentials)(symbols, x, out);
-    NAME(ctc_exponentials)(n, given, given);
+    NAME(exponentials)(symbols, x, out, 0);
+    for (Py_ssize_t k = 0; k < symbols; k++)
+        if (x[k] > 88) out[k] = (REAL)exp(x[k]);        /* which is no probability, and the loop does not know it */
+    NAME(exponentials)(n, given, given, 0);
     for (Py_ssize_t s = 0; s < n; s++) {
         const uint64_t symbol = INDEX(states + n - 1 - s);
         if (symbol < (uint64_t)symbols) out[symbol] -= given[s];

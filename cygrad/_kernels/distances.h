@@ -67,24 +67,25 @@ static void pairs_gradient_part(void *context, Py_ssize_t first, Py_ssize_t coun
 #else
 
 /* Adds up by how much each pair of rows is pulled apart, in some of the columns. */
-static CLONES void NAME(pairs_gradient)(const REAL *x, const REAL *g, const REAL *distance, REAL *out, Py_ssize_t n,
+static void NAME(pairs_gradient)(const REAL *x, const REAL *g, const REAL *distance, REAL *out, Py_ssize_t n,
                                         Py_ssize_t step, Py_ssize_t columns, int wanted)
 {
+    const int is_square = wanted == SQUARES, pulls_all = wanted == SIZES;
     for (Py_ssize_t i = 0; i < n; i++) memset(out + i * step, 0, columns * sizeof *out);
     for (Py_ssize_t i = 0; i < n; i++, x += step, out += step) {
         REAL sums[PULLED_TOGETHER] = {0};
         const REAL *other = x + step;
         REAL *to = out + step;
         for (Py_ssize_t j = i + 1; j < n; j++, other += step, to += step) {
-            const REAL far = *distance++, slope = *g++, weight = wanted == SQUARES && far != 0 ? slope / far : slope;
-            if (wanted == SQUARES) CYGRAD_INDEPENDENT for (Py_ssize_t k = 0; k < columns; k++) {
+            const REAL far = *distance++, slope = *g++, weight = is_square && far != 0 ? slope / far : slope;
+            if (is_square) CYGRAD_INDEPENDENT for (Py_ssize_t k = 0; k < columns; k++) {
                 const REAL pull = weight * (x[k] - other[k]);
                 sums[k] += pull;
                 to[k] -= pull;
             }
             else CYGRAD_INDEPENDENT for (Py_ssize_t k = 0; k < columns; k++) {
                 const REAL apart = x[k] - other[k], sign = apart == apart ? (REAL)((apart > 0) - (apart < 0)) : apart;
-                const REAL pull = weight * ((wanted == SIZES) | (ABS(apart) == far) ? sign : sign * 0);
+                const REAL pull = weight * (pulls_all | (ABS(apart) == far) ? sign : sign * 0);
                 sums[k] += pull;
                 to[k] -= pull;
             }

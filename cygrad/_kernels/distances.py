@@ -150,8 +150,6 @@ def pdist_gradient(g, x, distance, p):
         places = low * (2 * n - 1 - low) // 2 + high - low - 1  # of each pair
         places[rows - first, rows] = 0
         weight, far = g[places], distance[places]
-        if p == 2:
-            weight /= np.where(far == 0, 1, far)
         together = max(1, BLOCK // weight.size)
         for begin in range(0, x.shape[1], together):
             part = np.ascontiguousarray(x[:, begin : begin + together].T)
@@ -159,9 +157,7 @@ def pdist_gradient(g, x, distance, p):
             pull[:, rows - first, rows] = 0  # also of infinite ones
             if p == np.inf:
                 pull = np.sign(pull) * (np.abs(pull) == far)
-            elif p == 1:
-                np.sign(pull, out=pull)
-            elif p != 2:
+            else:
                 size = np.abs(pull) / far
                 pull = np.where(pull == 0, 0, np.sign(pull) * size ** (p - 1)).astype(x.dtype, copy=False)
             pull *= weight

@@ -171,6 +171,39 @@ static void largest_part(void *context, Py_ssize_t first, Py_ssize_t count)
         }
 }
 
+/* Of all windows of an image; whether all that they see is inside. */
+static int largest_of_places(const native_call *c, Py_ssize_t item)
+{
+    const Py_ssize_t *windows = c->n + 3, *taps = c->n + 6, rows = c->n[1], width = c->n[2], columns = taps[2];
+    const uint64_t size = c->n[9];
+    const int64_t *begin[3], *a, *b, *at;
+    const char *image = AT(0, item * c->n[9]);
+    char *out = AT(1, item * c->n[10]);
+    int64_t *place = (int64_t *)c->data[2] + item * c->n[10];
+    int is_inside = 1;
+    for (int d = 0; d < 3; d++) begin[d] = (const int64_t *)c->data[3 + d] + (c->n[11] ? item * windows[d] * taps[d] : 0);
+    for (a = begin[0]; a < begin[0] + windows[0] * taps[0]; a += taps[0])
+        for (b = begin[1]; b < begin[1] + windows[1] * taps[1]; b += taps[1])
+            for (at = begin[2]; at < begin[2] + windows[2] * columns; at += columns) {
+                double best = 0;
+                uint64_t found = size;          /* none yet */
+                for (Py_ssize_t i = 0; i < taps[0]; i++)
+                    for (Py_ssize_t j = 0; j < taps[1]; j++) {
+                        const uint64_t row = ((uint64_t)a[i] * rows + b[j]) * width;
+                        for (Py_ssize_t k = 0; k < columns; k++) {
+                            const uint64_t one = row + at[k];
+                            const double value = one >= size ? 0 : c->is_double ? ((const double *)image)[one] : ((const float *)image)[one];
+                            is_inside &= one < size;
+                            if ((value > best) | (value != value) | (found == size)) best = value, found = one;
+                        }
+                    }
+                if (found < size) memcpy(out, image + found * c->itemsize, c->itemsize);
+                out += c->itemsize;
+                *place++ = (int64_t)found;
+            }
+    return is_inside;
+}
+
 /* data: images, largest elements, their places, tables (images or 1, windows, taps) of places along three dimensions
    (int64); n: image, windows and taps, each of three dimensions, elements of an image, windows of it, whether each has tables
    of its own. An item is an image. It has failed if a place is outside. */
@@ -178,41 +211,11 @@ static void largest_of_places_part(void *context, Py_ssize_t first, Py_ssize_t c
 {
     native_call *c = context;
     for (Py_ssize_t i = first; i < first + count; i++)
-        if (!BY_TYPE(c->is_double, largest_of_places, c, AT(0, i * c->n[9]), AT(1, i * c->n[10]),
-                     (int64_t *)c->data[2] + i * c->n[10], c->n[11] ? i : 0)) c->failed = 1;
+        if (!largest_of_places(c, i)) c->failed = 1;
 }
 
 #endif
 #else
-
-/* Of all windows of an image; whether all that they see is inside. */
-static int NAME(largest_of_places)(const native_call *c, const REAL *image, REAL *out, int64_t *place, Py_ssize_t table)
-{
-    const Py_ssize_t *windows = c->n + 3, *taps = c->n + 6, rows = c->n[1], width = c->n[2], columns = taps[2];
-    const uint64_t size = c->n[9];
-    const int64_t *begin[3], *a, *b, *at;
-    int is_inside = 1;
-    for (int d = 0; d < 3; d++) begin[d] = (const int64_t *)c->data[3 + d] + table * windows[d] * taps[d];
-    for (a = begin[0]; a < begin[0] + windows[0] * taps[0]; a += taps[0])
-        for (b = begin[1]; b < begin[1] + windows[1] * taps[1]; b += taps[1])
-            for (at = begin[2]; at < begin[2] + windows[2] * columns; at += columns) {
-                REAL best = 0;
-                uint64_t found = size;          /* none yet */
-                for (Py_ssize_t i = 0; i < taps[0]; i++)
-                    for (Py_ssize_t j = 0; j < taps[1]; j++) {
-                        const uint64_t row = ((uint64_t)a[i] * rows + b[j]) * width;
-                        for (Py_ssize_t k = 0; k < columns; k++) {
-                            const uint64_t one = row + at[k];
-                            const REAL value = one < size ? image[one] : 0;
-                            is_inside &= one < size;
-                            if ((value > best) | (value != value) | (found == size)) best = value, found = one;
-                        }
-                    }
-                *out++ = best;
-                *place++ = (int64_t)found;
-            }
-    return is_inside;
-}
 
 /* The patches of one plane. */
 static void NAME(copy_patches)(const REAL *image, REAL *patches, Py_ssize_t tap_step, const windows *w)

@@ -18,7 +18,6 @@ from cygrad._kernels.picking import gather
 from cygrad._kernels.sliding import SCRATCH, Geometry
 
 _FEW = 1 << 14  # elements, for which calls of NumPy take longer than loops that find places, too
-_FEW_TAPS = 32  # of a window, for which calls of NumPy over all windows are few
 
 
 def lowest(dtype):
@@ -161,50 +160,21 @@ def of_places(x, dims, indices):
         images.largest_of_places(cubes, values, places, [none] * (3 - dims) + tables)
         return values.reshape(shape), places.reshape(shape)
     taken = flat_windows([table[:1] if own else table[None] for table in indices], image)
-    at_once = 3 if taps <= _FEW_TAPS else taps
-    step = max(1, SCRATCH // 16 // max(1, math.prod(size) * at_once * (x.itemsize + 8 * own)))
+    step = max(1, SCRATCH // 16 // max(1, math.prod(size) * taps * (x.itemsize + 8 * own)))
     for start in range(0, len(planes), step):
-        stop = min(start + step, len(planes))
-        if 0 < taps <= _FEW_TAPS:
-            tables = [table[start:stop] if own else table[None] for table in indices]
-            values[start:stop], places[start:stop] = by_taps(flat[start:stop], tables, image)
-            continue
+        part = slice(start, start + step)
         if own:
-            taken = flat_windows([table[start:stop] for table in indices], image)
-        found = np.take_along_axis(flat[start:stop, None], taken, -1)
+            taken = flat_windows([table[part] for table in indices], image)
+        found = np.take_along_axis(flat[part, None], taken, -1)
         chosen = found.argmax(-1)
         if x.dtype.kind == "f":
             is_nan = np.isnan(found)
             if is_nan.any():
                 last = found.shape[-1] - 1 - is_nan[..., ::-1].argmax(-1)
                 chosen = np.where(is_nan.any(-1), last, chosen)
-        values[start : start + step] = np.take_along_axis(found, chosen[..., None], -1)[..., 0]
-        places[start : start + step] = np.take_along_axis(taken, chosen[..., None], -1)[..., 0]
+        values[part] = np.take_along_axis(found, chosen[..., None], -1)[..., 0]
+        places[part] = np.take_along_axis(taken, chosen[..., None], -1)[..., 0]
     return values.reshape(shape), places.reshape(shape)
-
-
-def by_taps(rows, tables, image):
-    """The maximum of each window of rows and its place, one tap after the other; of nan the last."""
-    first = np.arange(len(rows))[:, None] * rows.shape[1]
-    flat, values = rows.reshape(-1), None
-    may_be_nan = flat.dtype.kind == "f" and np.isnan(flat.max())
-    are_runs = all((np.diff(table) == 1).all() for table in tables)  # then taps are as far apart in all windows
-    at, shifts = flat_windows([table[..., :1] for table in tables], image)[..., 0] + first, []
-    for number, tap in enumerate(np.ndindex(*(table.shape[-1] for table in tables))):
-        if are_runs:
-            shifts.append(sum(t * math.prod(image[d + 1 :]) for d, t in enumerate(tap)))
-        else:
-            at = flat_windows([table[..., t, None] for table, t in zip(tables, tap)], image)[..., 0] + first
-        found = flat[shifts[-1] if are_runs else 0 :].take(at)
-        if values is None:
-            values, best = found, np.zeros(found.shape, np.uint8) if are_runs else at
-            continue
-        better = found > values
-        if may_be_nan:
-            better |= found != found
-        np.copyto(values, found, where=better)
-        np.copyto(best, number if are_runs else at, where=better)
-    return values, (at + np.take(shifts, best) if are_runs else best) - first
 
 
 def flat_windows(tables, image):

@@ -5,6 +5,7 @@ Each saves where its elements come from; the gradient of an element goes there.
 """
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
@@ -194,6 +195,13 @@ def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
 # -- a wanted number of windows --
 
 
+@lru_cache(256)
+def adaptive_places(image, size):
+    """The places (windows, taps) that windows cover along a dimension, of shorter ones the last again."""
+    first, last = adaptive_spans(image, size)
+    return np.minimum(first[:, None] + np.arange((last - first).max(initial=0)), last[:, None] - 1)
+
+
 def adaptive(dims, input, size):
     function = f"adaptive_max_pool{dims}d"
     t = require(input, function)
@@ -220,10 +228,7 @@ def adaptive(dims, input, size):
         where = geometry(image, kernel, size, kernel, (1,) * dims, (0,) * dims)
         values, places = kernels.of_windows(as_float32(array_of(t)), where, True)
     else:
-        tables = []
-        for n, m in zip(image, size):
-            first, last = adaptive_spans(n, m)
-            tables.append(np.minimum(first[:, None] + np.arange((last - first).max(initial=0)), last[:, None] - 1))
+        tables = tuple(map(adaptive_places, image, size))
         values, places = kernels.of_places(as_float32(array_of(t)), dims, tables)
     return recorded(ADAPTIVE[dims], t, values, places, dims, (size,))
 
