@@ -45,7 +45,7 @@ static void resample_part(void *context, Py_ssize_t first, Py_ssize_t count)
    n: m, width, n, inner, outer of the first pass, and of the second; elements of a plane of x, and of out */
 static void resample_planes_part(void *context, Py_ssize_t first, Py_ssize_t count)
 {
-    enum { FEW = 2048 };                                                /* as in resampling.py */
+    enum { FEW = 4096 };                                                /* as in resampling.py */
     const native_call *c = context;
     native_call passes[2] = {*c, *c};
     double between[FEW];

@@ -18,7 +18,7 @@ from cygrad._kernels.reduce import sum as total
 from cygrad._kernels.sliding import SCRATCH
 
 RESAMPLE, RESAMPLE_PLANES = 35, 38  # as in native.h
-FEW = 1 << 11  # elements, for which calls of NumPy take longer than a plain loop; as in resampling.h
+FEW = 1 << 12  # elements, for which calls of NumPy take longer than a plain loop; as in resampling.h
 
 
 class Table:
@@ -118,8 +118,10 @@ def mapped(a, tables, divisor, back):
         divisor, by = None, None if divisor is None else divisor.astype(a.dtype)
     else:
         by = None
-        planes = planes_of(tables) if a.size <= FEW and (divisor is None or divisor.size == 1) else None
+        planes = planes_of(tables[-2:]) if a.size <= FEW and (divisor is None or divisor.size == 1) else None
         if planes and native.has_loops(a):
+            if len(tables) == 3 and tables[0] is not None:
+                a = along(a, first, tables[0])
             return planes.mapped(a, divisor)
     out = resample(a, tables, first, by)
     if out is a:

@@ -298,13 +298,18 @@ def lgamma_rule(n, g):
 
 
 def log_gamma(x):
+    found = LGAMMA_TABLE(x)
+    return log_gamma_values(x) if found is None else found
+
+
+def log_gamma_values(x):
     """SciPy's, but infinite at -infinity as well."""
-    values = as_array(LOG_GAMMA_VALUES(x))
+    values = as_array(by_scipy("gammaln", "lgamma")(x))
     np.copyto(values, np.inf, where=values == -np.inf)  # a mask as an index would wait for a GPU
     return values
 
 
-LOG_GAMMA_VALUES = by_scipy("gammaln", "lgamma")
+LGAMMA_TABLE = Tabled(log_gamma_values)
 LGAMMA = declare("lgamma", lgamma_rule, saves=IN0, flags=SMOOTH, kernel=partial(log_gamma), inputs="self")
 
 

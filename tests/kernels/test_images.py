@@ -187,3 +187,11 @@ def test_small_planes_are_mapped_as_large_ones(tables, divisor, dtype):
     np.testing.assert_array_equal(found, expected)
     long = np.concatenate([x] * (resampling.FEW // x.size + 1))  # which the loop over small planes does not take
     np.testing.assert_allclose(resampling.mapped(long, tables, divisor, False)[:2], found, 1e-5, 1e-6)
+
+
+@pytest.mark.parametrize("tables", list(itertools.product([None, *TABLES[:3]], TABLES[:3], TABLES[:3]))[::2])
+def test_small_volumes_are_mapped_as_large_ones(tables):
+    x = RANDOM.standard_normal((2, *(2 if table is None else table.size for table in tables)))
+    expected = resampling.resample(x, tables, 1) / 3
+    found = resampling.mapped(x, tables, np.full((1, 1, 1), 3.0), False)
+    np.testing.assert_allclose(found, expected, 1e-12, 1e-12)
