@@ -5,16 +5,14 @@ from functools import lru_cache
 import numpy as np
 
 import cygrad._kernels.native as native
-from cygrad._kernels import blocks
-from cygrad._kernels.along import nonzero
 from cygrad._kernels.arrays import dense as dense_in_memory
 from cygrad._kernels.arrays import new_array
 from cygrad._kernels.gpu.library import dense
 from cygrad._kernels.strided import restride
 
-TRIANGLE = 30  # as in native.h
+TRIANGLE, TRIANGLE_PLACES = 30, 72  # as in native.h
 PIECE = 1 << 14  # elements that one thread works on
-_FEW = 1 << 14  # elements of which a mask is made
+_INT64 = np.dtype(np.int64).num
 
 
 def diagonal(array, offset, axis1, axis2):
@@ -112,19 +110,20 @@ def triu_indices(rows, columns, offset):
 def _places(rows, columns, offset, is_upper):
     """Where `np.tri` is 1; or, `is_upper`, 0."""
     offset = min(max(offset, -rows), columns)
-    if rows * columns <= _FEW:
-        is_below = np.arange(rows)[:, None] + offset >= np.arange(columns)
-        return nonzero(is_below != is_upper).T
-    counts = np.clip(np.arange(offset + 1, offset + 1 + rows), 0, columns)  # in each row, where `np.tri` is 1
-    lengths = columns - counts if is_upper else counts
-    ends = np.cumsum(lengths)
-    out = np.empty((2, int(lengths.sum())), np.int64)
-    step = max(1, blocks.SIZE // max(columns, 1))
-    for start in range(0, rows, step):
-        here = slice(start, start + step)
-        first = ends[start] - lengths[start]
-        part = out[:, first : ends[min(start + step, rows) - 1]]
-        part[0] = np.repeat(np.arange(start, min(start + step, rows)), lengths[here])
-        before = ends[here] - lengths[here] - (counts[here] if is_upper else 0)
-        np.subtract(np.arange(first, first + part.shape[1]), np.repeat(before, lengths[here]), out=part[1])
+    count = _below(rows, columns, offset)
+    out = new_array((2, rows * columns - count if is_upper else count), _INT64)
+    if native.can_move(out):
+        numbers = rows, columns, offset + is_upper, is_upper, out.shape[1]
+        native.run(TRIANGLE_PLACES, (out,), numbers, 0, 1, 1)
+    else:
+        out[...] = np.nonzero(np.tri(rows, columns, offset, np.bool_) != is_upper)
     return out
+
+
+@lru_cache(256)
+def _below(rows, columns, offset):
+    """How many elements of `np.tri` are 1: a row has one more than that before, from none up to all."""
+    first = max(offset + 1, 0)  # in the first row that has some
+    left = max(rows - max(-offset - 1, 0), 0)
+    growing = min(left, max(columns - first, 0))
+    return growing * first + growing * (growing - 1) // 2 + (left - growing) * columns

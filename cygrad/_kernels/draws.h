@@ -4,7 +4,12 @@
 #ifndef CYGRAD_DRAWS_H
 #define CYGRAD_DRAWS_H
 
+#include <float.h>
+#include <math.h>
 #include <numpy/random/bitgen.h>
+#if defined(_MSC_VER)
+#include <intrin.h>
+#endif
 #include "exp.h"
 
 enum { UNIFORM_NUMBERS, NORMAL_NUMBERS, EXPONENTIAL_NUMBERS, COINS, INTEGERS, SHUFFLED };       /* as in random.py */
@@ -108,6 +113,20 @@ static void shape_part(void *context, Py_ssize_t first, Py_ssize_t count)
                  given[0], given[1], (float)c->real);
 }
 
+/* The upper half of a product. */
+static inline uint64_t upper_half(uint64_t a, uint64_t b)
+{
+#if defined(__SIZEOF_INT128__)
+    return (uint64_t)(((unsigned __int128)a * b) >> 64);
+#elif defined(_MSC_VER) && (defined(_M_X64) || defined(_M_ARM64))
+    return __umulh(a, b);
+#else
+    const uint64_t low = 0xFFFFFFFF, cross = (a >> 32) * (b & low), lowest = (a & low) * (b & low);
+    const uint64_t middle = (a & low) * (b >> 32) + (cross & low) + (lowest >> 32);
+    return (a >> 32) * (b >> 32) + (cross >> 32) + (middle >> 32);
+#endif
+}
+
 /* Of 0, ..., span - 1, all of the same probability; span < 2^32. D. Lemire, "Fast random integer generation in an
    interval" (2019): the upper half of a product, drawn anew where the lower half tells that it would come too often. */
 static inline uint64_t integer_below(bitgen_t *source, uint64_t span)
@@ -120,6 +139,19 @@ static inline uint64_t integer_below(bitgen_t *source, uint64_t span)
         while ((uint32_t)product < surplus) product = source->next_uint32(source->state) * span;
     }
     return product >> 32;
+}
+
+/* The same of spans from 2^32 on. */
+static inline uint64_t wide_integer_below(bitgen_t *source, uint64_t span)
+{
+    uint64_t word;
+    if (span == (uint64_t)1 << 32) return source->next_uint32(source->state);
+    word = source->next_uint64(source->state);
+    if (word * span < span) {
+        const uint64_t surplus = (0 - span) % span;
+        while (word * span < surplus) word = source->next_uint64(source->state);
+    }
+    return upper_half(word, span);
 }
 
 /* 0, ..., size - 1 in random order; size < 2^32. From the last one on, each element changes places with one up to its
@@ -141,14 +173,16 @@ static void shuffled(bitgen_t *source, int64_t *out, uint32_t size)
     }
 }
 
-/* Of low, ..., low + span - 1; few as NumPy draws them, more by as many bits as the span needs. */
+/* Of low, ..., low + span - 1; few, and those of wide spans, as NumPy draws them, more by as many bits as the span needs. */
 static void draw_integers(bitgen_t *source, int64_t *out, Py_ssize_t size, int64_t low, uint64_t span)
 {
     const int bits = span <= NARROW ? 16 : 32;
     const uint64_t whole = (uint64_t)1 << bits, surplus = (whole - span) % span;
     uint64_t word = 0, product;
     int left = 0;
-    if (size < FEW_DRAWS)
+    if (span >> 32)
+        for (Py_ssize_t i = 0; i < size; i++) out[i] = (int64_t)((uint64_t)low + wide_integer_below(source, span));
+    else if (size < FEW_DRAWS)
         for (Py_ssize_t i = 0; i < size; i++) out[i] = (int64_t)((uint64_t)low + integer_below(source, span));
     else
         for (Py_ssize_t i = 0; i < size; i++) {
@@ -186,6 +220,41 @@ static void draw_numbers(const draws *d)
         shape_floats(d->what, d->out, d->size, d->a, d->b, spare);
     }
     else for (Py_ssize_t i = 0; i < d->size; i++) doubles[i] = d->source->next_double(d->source->state);
+}
+
+/* data: weights, their running sums (doubles); n: how many in a row. An item is a row. It has failed if one is negative or
+   nan, or the sum of a row 0 or infinite. */
+static void sum_weights_part(void *context, Py_ssize_t first, Py_ssize_t count)
+{
+    native_call *c = context;
+    for (Py_ssize_t row = first; row < first + count; row++) {
+        const double *weights = AT(0, row * c->n[0]);
+        double *sums = AT(1, row * c->n[0]), sum = 0;
+        int is_wrong = 0;
+        for (Py_ssize_t i = 0; i < c->n[0]; i++) {
+            is_wrong |= !(weights[i] >= 0);
+            sums[i] = sum += weights[i];
+        }
+        if (is_wrong || !(sum > 0 && sum <= DBL_MAX)) c->failed = 1;
+    }
+}
+
+/* data: running sums of weights, numbers of [0, 1) (doubles), for each the place (int64) whose weight covers that part of
+   the sum; n: weights and numbers of a row. An item is a row. */
+static void pick_part(void *context, Py_ssize_t first, Py_ssize_t count)
+{
+    const native_call *c = context;
+    for (Py_ssize_t k = first * c->n[1]; k < (first + count) * c->n[1]; k++) {
+        const double *sums = AT(0, k / c->n[1] * c->n[0]), total = sums[c->n[0] - 1];
+        double value = *(const double *)AT(1, k) * total;
+        int64_t at = 0;
+        if (!(value < total)) value = nextafter(total, 0);      /* where rounding has reached the open end */
+        for (int64_t left = c->n[0] - 1, half; left > 0; left -= half) {
+            half = (left + 1) / 2;
+            at += half & -(int64_t)(sums[at + half - 1] <= value);
+        }
+        ((int64_t *)c->data[2])[k] = at;
+    }
 }
 
 #endif

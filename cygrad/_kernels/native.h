@@ -62,6 +62,7 @@ static void multiply(const native_call *c, void *a, void *b, void *out, Py_ssize
 #include "tables.h"
 #include "search.h"
 #include "ctc.h"
+#include "spaced.h"
 
 enum {
     NORMALIZE_ROWS, ROWS_GRADIENT, NORMALIZE_RUNS, RUNS_GRADIENT, NORMALIZE_COLUMNS, COLUMNS_GRADIENT,
@@ -71,7 +72,8 @@ enum {
     FUSED, GATHER, FIRSTS, GATED, TAKE, RUNNING_EXTREMA,
     SCATTER, TRIANGLE, NONZERO, COUNT_NONZERO, UNIFORM, DISTANCES, RESAMPLE, TABLED, FOLLOW,
     RESAMPLE_PLANES, LABEL_MARGINS, COMPRESS, SAMPLE, SAMPLE_GRADIENT, SEARCH, SHAPE_DRAWS,
-    CTC = 60, LARGEST_OF_PLACES, PAIRS_GRADIENT, LOOPS
+    CTC = 60, LARGEST_OF_PLACES, PAIRS_GRADIENT,
+    SUM_WEIGHTS = 70, PICK, TRIANGLE_PLACES, SPACED, LOOPS
 };
 
 static const native_part native_parts[LOOPS] = {
@@ -89,6 +91,7 @@ static const native_part native_parts[LOOPS] = {
     scatter_part, triangle_part, nonzero_part, count_nonzero_part, uniform_part, distances_part, resample_part,
     tabled_part, follow_part, resample_planes_part, label_margins_part, compress_part, sample_part, sample_gradient_part,
     search_part, shape_part, [CTC] = ctc_part, largest_of_places_part, pairs_gradient_part,
+    [SUM_WEIGHTS] = sum_weights_part, pick_part, triangle_places_part, spaced_part,
 };
 
 /* Whether the compiler could make a loop, and the processor can run it. */
@@ -100,7 +103,8 @@ static int native_has(int loop)
 /* Whether it only moves elements, of 4 or 8 bytes, whatever these are. */
 static int native_moves(int loop)
 {
-    return loop == GATHER || loop == TAKE || loop == SCATTER || loop == TRIANGLE || loop == COMPRESS;
+    return loop == GATHER || loop == TAKE || loop == SCATTER || loop == TRIANGLE || loop == COMPRESS ||
+           loop == TRIANGLE_PLACES;
 }
 
 #endif

@@ -103,7 +103,8 @@ def outside(cnp.ndarray index not None, Py_ssize_t length):
 
 
 def draw(object numbers, cnp.ndarray out not None, int what, object a=0, object b=1):
-    """The array, overwritten with what `draws.h` draws from NumPy's generator; integers are those from a on, b of them.
+    """The array, overwritten with what `draws.h` draws from NumPy's generator; integers are those from a on, b < 2^64 of
+    them.
 
     Those that have no loop here are left to `fill` of random.py.
     """
@@ -111,6 +112,10 @@ def draw(object numbers, cnp.ndarray out not None, int what, object a=0, object 
     cdef Py_ssize_t size = cnp.PyArray_SIZE(out)
     cdef bint is_whole = what >= INTEGERS, is_float = typenum == cnp.NPY_FLOAT
     cdef draws wanted
+    if is_whole and typenum != cnp.NPY_INT64 and typenum <= cnp.NPY_DOUBLE and size <= MOST_DRAWS and is_plain(out):
+        whole = empty(cnp.PyArray_NDIM(out), cnp.PyArray_DIMS(out), cnp.NPY_INT64)
+        cnp.PyArray_CopyInto(out, draw(numbers, whole, what, a, b))
+        return out
     if PURE or not is_plain(out) or not cnp.PyArray_IS_C_CONTIGUOUS(out) or (
             size > MOST_DRAWS if is_float else <uint64_t>size > UINT32_MAX) or (
             typenum != (cnp.NPY_INT64 if is_whole else cnp.NPY_DOUBLE) and (is_whole or not is_float)):

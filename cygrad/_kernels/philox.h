@@ -6,24 +6,7 @@
 #ifndef CYGRAD_PHILOX_H
 #define CYGRAD_PHILOX_H
 
-#include <stdint.h>
-#if defined(_MSC_VER)
-#include <intrin.h>
-#endif
-
-/* The upper half of a product. */
-static inline uint64_t upper_half(uint64_t a, uint64_t b)
-{
-#if defined(__SIZEOF_INT128__)
-    return (uint64_t)(((unsigned __int128)a * b) >> 64);
-#elif defined(_MSC_VER) && (defined(_M_X64) || defined(_M_ARM64))
-    return __umulh(a, b);
-#else
-    const uint64_t low = 0xFFFFFFFF, cross = (a >> 32) * (b & low), lowest = (a & low) * (b & low);
-    const uint64_t middle = (a & low) * (b >> 32) + (cross & low) + (lowest >> 32);
-    return (a >> 32) * (b >> 32) + (cross >> 32) + (middle >> 32);
-#endif
-}
+#include "draws.h"
 
 CYGRAD_BEGIN_PLAIN_LOOPS
 

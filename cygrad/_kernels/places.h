@@ -154,6 +154,22 @@ static void triangle_part(void *context, Py_ssize_t first, Py_ssize_t count)
     }
 }
 
+/* data: the rows of the elements that `triangle_part` lets stay, then their columns (int64); n: as there, and how many they
+   are. There is one item. */
+static void triangle_places_part(void *context, Py_ssize_t first, Py_ssize_t count)
+{
+    const native_call *c = context;
+    const Py_ssize_t columns = c->n[1];
+    int64_t *row_of = (int64_t *)c->data[0], *column_of = row_of + c->n[4];
+    (void)first, (void)count;
+    for (Py_ssize_t row = 0; row < c->n[0]; row++) {
+        Py_ssize_t from = 0, to = row + c->n[2] + (c->n[3] ? 0 : 1);
+        to = to < 0 ? 0 : to > columns ? columns : to;
+        if (c->n[3]) from = to, to = columns;
+        for (Py_ssize_t column = from; column < to; column++) *row_of++ = row, *column_of++ = column;
+    }
+}
+
 /* data: any array of doubles, elements, their rows or NULL, their columns; n: rows, columns, bytes of an element, whether
    it is a floating-point number, how many are not 0. There is one item. */
 static void nonzero_part(void *context, Py_ssize_t first, Py_ssize_t count)

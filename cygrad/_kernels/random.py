@@ -10,7 +10,7 @@ import numpy as np
 
 import cygrad._kernels.native as native
 from cygrad._kernels import blocks
-from cygrad._kernels.arrays import new_array
+from cygrad._kernels.arrays import dense, new_array
 from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.copying import copy_into
 from cygrad._kernels.native import draw
@@ -21,7 +21,7 @@ _SINGLE = np.dtype(np.float32)
 _FLOAT, _DOUBLE, _INT64 = _SINGLE.num, np.dtype(float).num, np.dtype(np.int64).num
 _FEW = 64  # up to here, NumPy draws one by one
 _BLOCK = 8192  # numbers: what fits into the cache several times
-UNIFORM, SHAPE_DRAWS = 33, 44  # as in native.h
+UNIFORM, SHAPE_DRAWS, SUM_WEIGHTS, PICK = 33, 44, 70, 71  # as in native.h
 UNIFORMS, NORMALS, EXPONENTIALS, COINS, INTEGERS, SHUFFLED = range(6)  # as in draws.h
 _PIECE = 128  # numbers that are shaped together
 
@@ -55,7 +55,7 @@ def _drawn(numbers, shape, dtype, what, a, b):
 
 def _fill_with_integers(numbers, out, low, span):
     if not out.flags.c_contiguous:  # then `flat` were a copy
-        out[...] = draw(numbers, new_array(out.shape, _INT64), INTEGERS, low, span)
+        out[...] = draw(numbers, np.empty(out.shape, out.dtype), INTEGERS, low, span)
         return
     flat = out.reshape(-1)
     if out.dtype.num == _INT64:  # not by loops of our own
@@ -185,7 +185,7 @@ def spread(array, mean, std, out=None):
 
 def whole_numbers(numbers, shape, low, high, dtype):
     """Of low, ..., high - 1, all of which the type can hold."""
-    if high - low < 2**32 and high <= 2**63:
+    if high - low < 2**64 and high <= 2**63:
         return draw(numbers, np.empty(shape, dtype), INTEGERS, low, high - low)
     if dtype.kind in "iub":
         return np.asarray(numbers.integers(low, high, shape, dtype), dtype)
@@ -203,18 +203,35 @@ def keep_mask(numbers, shape, probability):
     return np.asarray(singles(numbers, shape) < probability)
 
 
-def picked(numbers, weights, count):
-    """For each row of weights `count` indices, each drawn with a probability proportional to its weight."""
-    edges = weights.cumsum(1)
-    total = edges[:, -1:]
-    drawn = numbers.random((len(weights), count)) * total
-    np.minimum(drawn, np.nextafter(total, 0), out=drawn)  # where rounding has reached the open end
-    indices = [np.searchsorted(edge, values, "right") for edge, values in zip(edges, drawn)]
-    return np.array(indices, np.int64).reshape(len(weights), count)
+def running_weights(weights):
+    """The running sums of rows of weights, which are float64; None unless all have a sum and none is negative."""
+    if native.has_loops(weights):
+        weights, sums = dense(weights), new_array(weights.shape, _DOUBLE)
+        rows, count = weights.shape
+        failed = native.run(SUM_WEIGHTS, (weights, sums), (count,), 0, rows, _BLOCK // max(count, 1))
+        return None if failed else sums
+    total = weights.sum(1)
+    return weights.cumsum(1) if (weights >= 0).all() and ((total > 0) & (total < np.inf)).all() else None
+
+
+def picked(numbers, weights, edges, count):
+    """For each row of weights, whose running sums are `edges`, `count` indices, each drawn with a probability
+    proportional to its weight.
+    """
+    drawn = draw(numbers, new_array((len(edges), count), _DOUBLE), UNIFORMS)
+    indices = new_array(drawn.shape, _INT64)
+    if native.has_loops(edges):
+        native.run(PICK, (edges, drawn, indices), (edges.shape[1], count), 0, len(edges), 1 + _FEW // count)
+        return indices
+    drawn *= edges[:, -1:]
+    np.minimum(drawn, np.nextafter(edges[:, -1:], 0), out=drawn)  # where rounding has reached the open end
+    for row, edge, values in zip(indices, edges, drawn):
+        row[...] = np.searchsorted(edge, values, "right")
+    return indices
 
 
 @silent
-def picked_once(numbers, weights, count):
+def picked_once(numbers, weights, edges, count):
     """As `picked`, but no index of a row twice."""
     # the smallest of exponential waiting times, as if the events came at these rates
     waiting = numbers.standard_exponential(weights.shape)

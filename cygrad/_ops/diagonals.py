@@ -8,7 +8,7 @@ import numpy as np
 from cygrad._core import messages
 from cygrad._core.access import array_of, tensor_of
 from cygrad._core.construct import checked_lengths
-from cygrad._core.dtypes import as_dtype, by_name
+from cygrad._core.dtypes import as_dtype, dtype_of_number
 from cygrad._core.opdef import FUNCTION_ONLY, INPLACE, LINEAR, METHOD_ONLY, PRIVATE, VIEW, declare, publish, variant
 from cygrad._core.record import apply1_args, as_type, record_n, record_view, result_type, write_into
 from cygrad._core.tensor import Tensor
@@ -311,15 +311,15 @@ def triu_indices(row, col, offset=0, *, dtype=None, device=None, layout=None, re
 
 def _triangle_indices(name, kernel, row, col, offset, dtype, device):
     place = check_place(device, False)
-    sizes = integer(row, name, "row", 1), integer(col, name, "col", 2)
+    rows, columns = integer(row, name, "row", 1), integer(col, name, "col", 2)
     shift = integer(offset, name, "offset", 3)
-    for size, axis in zip(sizes, ("row", "col")):
-        if size < 0:
-            raise RuntimeError(f"{axis} must be non-negative, got{size}")
-    kind = by_name()["int64"] if dtype is None else as_dtype(dtype)
+    if rows < 0 or columns < 0:
+        axis, size = ("row", rows) if rows < 0 else ("col", columns)
+        raise RuntimeError(f"{axis} must be non-negative, got{size}")
+    kind = dtype_of_number(0) if dtype is None else as_dtype(dtype)
     if kind.name not in ("int64", "int32"):
         raise messages.not_implemented_for(name, kind)
-    return fresh(kernel(*sizes, shift).astype(kind.numpy, copy=False), False, name, None, place)
+    return fresh(kernel(rows, columns, shift).astype(kind.numpy, copy=False), False, name, None, place)
 
 
 composite = {"diag": 0, "diagflat": 0, "tril_indices": FUNCTION_ONLY, "triu_indices": FUNCTION_ONLY}

@@ -117,14 +117,16 @@ def random_(self, from_=None, to=None, *, generator=None):
     if to is None and from_ is not None:
         from_, to = None, from_
     low = 0 if from_ is None else integer(from_, "random_", "from", 1)
+    kind = wanted.numpy.kind
     if to is not None:
         high = integer(to, "random_", "to", 1 if from_ is None else 2)
-    elif wanted.numpy.kind in "iub":
+    elif kind in "iub":
         high = checks.limits(wanted)[1] + 1
     else:
         high = 2 ** checks.precision(wanted) + 1
-    if wanted.name == "int64" and low < high and high - low < 2**32 and place_of(self) is None:
-        checks.check_bounds(low, high, wanted)
+    if high <= 2**63 and high - low < 2**64 and place_of(self) is None:
+        if to is not None:
+            checks.check_bounds(low, high, wanted)
         return filled(RANDOM, self, INTEGERS, low, high - low, generator, low, high)
     arguments = array_of(self).shape, low, high, wanted, generator, "random_", place_of(self)
     return overwritten(RANDOM, self, lambda: whole_numbers(*arguments), args=(low, high, generator))

@@ -13,9 +13,9 @@ from cygrad._core.dtypes import dtype_of_number, get_default_dtype
 from cygrad._core.opdef import FUNCTION_ONLY, publish
 from cygrad._core.sites import warn
 from cygrad._core.tensor import Tensor
-from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.copying import element
 from cygrad._kernels.gpu.library import made
+from cygrad._kernels.spacing import evenly_spaced, steps_from
 from cygrad._ops.arguments import integer, is_integer, require
 from cygrad._ops.creation import check_place, delivered, number, type_of_new
 
@@ -84,9 +84,11 @@ def _delivered(array, out, requires_grad, function):
 
 
 def _plain(bounds):
-    """Whether these are an end, or a start and an end, of whose meaning there is no doubt."""
+    """Whether these are bounds of whose meaning there is no doubt."""
     if len(bounds) == 1:
         return type(bounds[0]) is int and 0 <= bounds[0] < 2**53
+    if len(bounds) == 3 and type(bounds[2]) is int and bounds[2] > 0:
+        return _plain(bounds[:2]) and max(-bounds[0], bounds[1], bounds[2]) < 2**31  # NumPy divides: 2^53 are too many
     return len(bounds) == 2 and type(bounds[0]) is type(bounds[1]) is int and -(2**53) <= bounds[0] <= bounds[1] < 2**53
 
 
@@ -141,12 +143,7 @@ def _count(low, high, by):
 def _range(library, low, high, by, dtype, count=None):
     if count is None:
         count = _count(low, high, by) if dtype.kind not in "iu" else _whole_count(low, high, by)
-    steps = library.arange(count, dtype=np.int64 if dtype.kind in "iu" else np.float64)
-    if by != 1:  # each element from its index, so that rounding does not add up
-        steps *= by
-    if low:
-        steps += low
-    return steps.astype(dtype, copy=False)
+    return steps_from(library, low, by, count, dtype)
 
 
 def _whole_count(low, high, by):
@@ -189,8 +186,7 @@ def range(
 
 
 def _range_with_end(library, low, high, by, dtype):
-    steps = library.arange(math.floor((high - low) / by) + 1, dtype=np.int64 if dtype.kind in "iu" else np.float64)
-    return (low + by * steps).astype(dtype, copy=False)
+    return steps_from(library, low, by, math.floor((high - low) / by) + 1, dtype)
 
 
 # -- linspace, logspace --
@@ -254,23 +250,6 @@ def _ends_of_type(low, high, count, wanted):
     return whole + [0] * (2 - len(whole))
 
 
-@silent
-def _evenly_spaced(library, low, high, count, dtype):
-    """From both ends towards the middle, so that both are hit exactly."""
-    compute = np.dtype(np.float64 if dtype.kind in "iu" or dtype.itemsize < 4 else dtype)
-    array = library.empty(count, compute)
-    if count == 0:
-        return array.astype(dtype, copy=False)
-    low, high = compute.type(low), compute.type(high)
-    step = (high - low) / compute.type(count - 1) if count > 1 else compute.type(0)
-    half = max(count // 2, 1)
-    steps = library.arange(max(half, count - half)).astype(compute)
-    steps *= step
-    library.add(low, steps[:half], out=array[:half])
-    library.subtract(high, steps[: count - half][::-1], out=array[half:])
-    return array.astype(dtype, copy=False)
-
-
 def linspace(
     start, end, steps=None, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
 ):
@@ -284,7 +263,7 @@ def linspace(
     low, high, count = _ends(start, end, steps, "linspace")
     wanted = _type_between(dtype, out, low, high, "linspace")
     low, high = _ends_of_type(low, high, count, wanted)
-    array = made(place, _evenly_spaced, low, high, count, wanted.numpy)
+    array = made(place, evenly_spaced, low, high, count, wanted.numpy)
     return _delivered(array, out, requires_grad, "linspace")
 
 
@@ -314,7 +293,7 @@ def logspace(
         low, high = _ends_of_type(low, high, count, wanted)
     compute = np.dtype(np.complex128 if wanted.numpy.kind == "c" else np.float64)
     with np.errstate(all="ignore"):
-        exponents = made(place, _evenly_spaced, low, high, count, compute)
+        exponents = made(place, evenly_spaced, low, high, count, compute)
         array = np.power(number(base, "logspace", "base", 4), exponents)
         if count == 1 and wanted.numpy.kind in "iu":  # alone it is a power of what it was, and has to fit
             element(array.item(), wanted.numpy)

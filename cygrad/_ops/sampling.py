@@ -258,28 +258,32 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
     check_size((*t.shape[:-1], count))
     weights = array_of(t) if t.ndim == 2 else array_of(t)[None]
     step = max(1, blocks.SIZE // weights.shape[1]) if isinstance(weights, np.ndarray) and weights.size else len(weights)
-    parts = [slice(start, start + step) for start in range(0, len(weights), step or 1)] or [slice(None)]
-    for part in parts:
-        _check_sums(weights[part].astype(np.float64))
+    first, *others = [weights[start : start + step] for start in range(0, len(weights), step or 1)] or [weights]
     kernels, numbers = source_of(generator, "multinomial", place_of(t))
     draw = kernels.picked if replacement else kernels.picked_once
-    drawn = (draw(numbers, weights[part].astype(np.float64), count) for part in parts)
-    if len(parts) == 1:
-        array = next(drawn)
-    else:
-        array = np.empty((len(weights), count), np.int64)
-        for part, indices in zip(parts, drawn):
-            array[part] = indices
+    found = _with_sums(kernels, first)
+    for part in others:  # before anything is drawn
+        _with_sums(kernels, part)
+    array = draw(numbers, *found, count)
+    if others:
+        whole = np.empty((len(weights), count), np.int64)
+        whole[:step] = array
+        for start, part in zip(range(step, len(weights), step), others):
+            whole[start : start + step] = draw(numbers, *_with_sums(kernels, part), count)
+        array = whole
     args = count, replacement, generator
     return _recorded(MULTINOMIAL, array if t.ndim == 2 else array[0], (t,), out, args)
 
 
-def _check_sums(weights):
-    total = weights.sum(-1)
-    if not ((weights >= 0).all() & np.isfinite(total).all()):
+def _with_sums(kernels, weights):
+    """Rows of weights in float64, and their running sums. Raises RuntimeError for what are no weights."""
+    wide = weights.astype(np.float64)
+    sums = kernels.running_weights(wide)
+    if sums is None:
+        if (wide >= 0).all() and (wide.sum(1) < math.inf).all():
+            raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
         raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
-    if not (total > 0).all():
-        raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
+    return wide, sums
 
 
 def _check_weights(t, count, replacement):

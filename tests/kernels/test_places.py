@@ -68,6 +68,17 @@ def scatter_by_hand(out, axis, index, source):
         out[tuple(to)] = source[at] if source.ndim else source
 
 
+@pytest.mark.parametrize("rows", [0, 1, 2, 5, 300])
+@pytest.mark.parametrize("columns", [0, 1, 4, 9, 200])
+def test_places_of_triangles(rows, columns):
+    for offset in (-(2**62), -rows - 1, -rows, -1, 0, 1, 3, columns - 1, columns, columns + 2, 2**62):
+        shift = min(max(offset, -1000), 1000)
+        expected = np.nonzero(np.tri(rows, columns, shift, bool))
+        np.testing.assert_array_equal(diagonals.tril_indices(rows, columns, offset), expected)
+        expected = np.nonzero(~np.tri(rows, columns, shift - 1, bool))
+        np.testing.assert_array_equal(diagonals.triu_indices(rows, columns, offset), expected)
+
+
 @pytest.mark.parametrize("dtype", ["f", "d", "i", "l", "F", "b", ">f4"])
 @pytest.mark.parametrize("shape, axis, count", [((7,), 0, 9), ((5, 6), 1, 8), ((5, 6), 0, 3), ((3, 4, 5), 1, 6)])
 def test_scatter(shape, axis, count, dtype):

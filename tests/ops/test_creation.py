@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import cygrad as torch
+from cygrad._kernels import spacing
 from helpers import fails
 
 # --- Data --------------------------------------------------------------------------------------
@@ -262,6 +263,34 @@ def test_arange(bounds):
 def test_arange_does_not_add_up_rounding():
     found = torch.arange(0, 1, 0.001, dtype=torch.float64)
     np.testing.assert_array_equal(found.numpy(), np.arange(1000) * 0.001)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("low, by", [(0.0, 1.0), (-3.7, 0.3), (1e30, -2.5e25), (0.1, 1e-9)])
+def test_ranges_are_rounded_once(low, by, dtype):
+    for count in (0, 1, 2, 7, 1000, 40_000):
+        with np.errstate(over="ignore"):
+            expected = (low + by * np.arange(count)).astype(dtype)
+        if count:
+            end = low + by * (count - 0.5)
+            np.testing.assert_array_equal(torch.arange(low, end, by, dtype=getattr(torch, dtype)).numpy(), expected)
+        found = spacing.steps_from(np, low, by, count, np.dtype(dtype))
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("low, high, by", [(0, 2**31 - 1, 2**30), (5, 6, 10**9), (-(2**40), 2**40, 2**39), (3, 3, 1)])
+def test_long_ranges_of_integers(low, high, by):
+    assert torch.arange(low, high, by).tolist() == list(range(low, high, by))
+    assert torch.arange(high, low, -by).tolist() == list(range(high, low, -by))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("low, high", [(0, 1), (-0.3, 0.7), (5, -5), (-3e38, 3e38), (2, 2), (0.0, np.inf), (np.nan, 1)])
+def test_linspace_by_the_loop_is_that_by_numpy(low, high, dtype):
+    for count in (1, 2, 3, 8, 9, 1000, 40_001):
+        found = spacing.evenly_spaced(np, low, high, count, np.dtype(dtype))
+        expected = spacing._evenly_by_library(np, low, high, count, np.dtype(dtype))
+        np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize("steps", [0, 1, 2, 5, 101])

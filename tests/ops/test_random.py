@@ -269,6 +269,46 @@ def test_multinomial():
     np.testing.assert_allclose(np.bincount([f[0] for f in firsts]) / 2000, [0.25, 0.5, 0, 0.25], atol=0.05)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("shape", [(1,), (7,), (3, 1), (5, 300), (700, 300)])
+def test_weights_cover_parts_of_their_sum(shape, dtype):
+    weights = np.random.default_rng(0).integers(0, 3, shape).astype(dtype)
+    weights[..., 0] = 1
+    g = torch.Generator().manual_seed(5)
+    drawn = np.random.Generator(np.random.Philox(key=5))
+    for count in (1, 4):
+        found = torch.multinomial(torch.tensor(weights), count, replacement=True, generator=g).numpy()
+        rows = np.atleast_2d(weights).astype(np.float64)
+        edges = rows.cumsum(1)
+        values = drawn.random((len(rows), count)) * edges[:, -1:]
+        expected = [np.searchsorted(edge, value, "right") for edge, value in zip(edges, values)]
+        np.testing.assert_array_equal(found, np.reshape(expected, found.shape))
+
+
+@pytest.mark.skipif(not native.has_loops(np.zeros(1)), reason="without loops")
+def test_no_index_without_weight_is_drawn_at_the_end_of_the_sum():
+    edges = kernels.running_weights(np.array([[0.1, 0.2, 0.0], [0.0, 1.0, 0.0]]))
+    drawn = np.full((2, 1), 1 - 2.0**-53)
+    found = np.full((2, 1), -1)
+    native.run(kernels.PICK, (edges, drawn, found), (3, 1), 0, 2, 1)
+    assert found.tolist() == [[1], [1]]
+
+
+@pytest.mark.parametrize("bad", [-1.0, np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("replacement", [True, False])
+def test_what_are_no_weights_draws_nothing(bad, replacement):
+    for rows in (1, 3, 700):
+        weights = torch.ones(rows, 300)
+        weights[-1, 5] = bad
+        g, h = (torch.Generator().manual_seed(5) for _ in range(2))
+        with pytest.raises(RuntimeError, match="contains either `inf`, `nan` or element < 0"):
+            torch.multinomial(weights, 2, replacement, generator=g)
+        weights[-1] = 0
+        with pytest.raises(RuntimeError, match=r"invalid multinomial distribution \(sum of probabilities <= 0\)"):
+            torch.multinomial(weights, 2, replacement, generator=g)
+        assert torch.equal(torch.rand(2, generator=g), torch.rand(2, generator=h))
+
+
 # --- In place ----------------------------------------------------------------------------------
 
 IN_PLACE = {
@@ -430,6 +470,29 @@ def test_what_is_drawn_one_by_one_is_what_numpy_draws(seed, ahead):
         np.testing.assert_array_equal(drawn, theirs.random(count))
         np.testing.assert_array_equal(kernels.permutation(ours, count, np.dtype(np.int64)), theirs.permutation(count))
     assert ours.random(3).tolist() == theirs.random(3).tolist()
+
+
+@pytest.mark.parametrize("low, high", [(0, 2**32), (-5, 2**32), (-(2**62), 2**62), (-(2**63), 2**63 - 1), (1, 2**63)])
+def test_integers_of_wide_spans_are_what_numpy_draws(low, high):
+    ours, theirs = (np.random.Generator(np.random.Philox(key=4)) for _ in range(2))
+    for count in (0, 1, 5, 100, 9000):
+        expected = theirs.integers(low, high, count)
+        found = kernels.whole_numbers(ours, (count,), low, high, np.dtype(np.int64))
+        np.testing.assert_array_equal(found, expected)
+    assert ours.random(3).tolist() == theirs.random(3).tolist()
+
+
+@pytest.mark.parametrize("dtype", "bool uint8 int8 int16 int32 float16 bfloat16 float32 float64".split())
+def test_integers_of_every_type_are_those_of_int64(dtype):
+    kind = getattr(torch, dtype)
+    for count in (1, 70, 8192):
+        g, h = (torch.Generator().manual_seed(6) for _ in range(2))
+        for low, high in ((0, 2), (0, 1)) if dtype == "bool" else ((0, 7), (3, 100)):
+            expected = torch.zeros(count, dtype=torch.int64).random_(low, high, generator=g).to(kind)
+            assert torch.equal(torch.zeros(count, dtype=kind).random_(low, high, generator=h), expected)
+            expected = torch.randint(low, high, (count,), generator=g).to(kind)
+            assert torch.equal(torch.randint(low, high, (count,), dtype=kind, generator=h), expected)
+        assert torch.equal(torch.rand(2, generator=g), torch.rand(2, generator=h))
 
 
 by_own_loops = pytest.mark.skipif(not native.has_loops(np.zeros(1)), reason="NumPy draws otherwise")

@@ -286,15 +286,22 @@ _PICK = """
 """
 
 
-def picked(numbers, weights, count):
-    """For each row of weights `count` indices, each drawn with a probability proportional to its weight."""
-    edges = weights.cumsum(1)
+def running_weights(weights):
+    """The running sums of rows of weights, which are float64; None unless all have a sum and none is negative."""
+    total = weights.sum(1)
+    return weights.cumsum(1) if (weights >= 0).all() and ((total > 0) & (total < math.inf)).all() else None
+
+
+def picked(numbers, weights, edges, count):
+    """For each row of weights, whose running sums are `edges`, `count` indices, each drawn with a probability
+    proportional to its weight.
+    """
     out = cupy().empty((len(weights), count), np.int64)
     values = edges, weights.shape[1], count
     return _for_each(numbers, "pick", "raw float64 edges, int64 columns, int64 count", values, out, _PICK)
 
 
-def picked_once(numbers, weights, count):
+def picked_once(numbers, weights, edges, count):
     """As `picked`, but no index of a row twice."""
     # the smallest of exponential waiting times, as if the events came at these rates
     waiting = exponential(numbers, weights.shape, _DOUBLE) / weights
