@@ -14,9 +14,9 @@ from cygrad._kernels.gpu.library import as_array
 RUNNING_SUMS, NONZERO, COUNT_NONZERO = 16, 31, 32  # as in native.h
 COUNTED = 1 << 15  # elements whose number one thread finds
 _DOUBLES = np.zeros(1)
+_INT64 = np.dtype(np.int64)
 _UNSIGNED = {size: np.dtype(f"u{size}") for size in (1, 4, 8)}  # by the bytes of an element
 PIECE = 1 << 14  # elements that one thread works on
-FEWEST_SIDE_BY_SIDE = 128  # lines of whole numbers for which each step along them is a call of its own
 TOGETHER = 256  # lines side by side that are added together: as in scans.h
 
 
@@ -24,15 +24,20 @@ def cumsum(a, axis, reverse=False):
     """The running sum along an axis, from the end if `reverse`. Single precision is added up in double precision."""
     if a.ndim == 0:
         return a.copy()
-    if a.size and native.has_loops(a):
+    if a.size and has_scans(a):
         found, out = _with_result(a)
         return _running_sums(found, out, axis, reverse)
     return _cumsum_by_numpy(a, axis, reverse, np.empty(a.shape, a.dtype))
 
 
+def has_scans(a):
+    """Whether there are loops of scans.h for the type of the array."""
+    return native.has_loops(a) or (a.dtype.num == _INT64.num and native.can_move(a))
+
+
 def cumsum_within(a, axis, reverse=False):
     """The running sum, or that from the end, written into the array itself."""
-    if a.size and native.has_loops(a) and _is_dense(a):
+    if a.size and has_scans(a) and _is_dense(a):
         _running_sums(a, a, axis, reverse)
     else:
         _cumsum_by_numpy(a, axis, reverse, a)
@@ -50,7 +55,7 @@ def _with_result(a):
 
 def _running_sums(a, out, axis, reverse, are_products=False):
     n, inner, items, piece = lines(a, axis)
-    native.run(RUNNING_SUMS, (a, out), (n, inner, reverse, are_products), 0, items, piece)
+    native.run(RUNNING_SUMS, (a, out), (n, inner, reverse, are_products, a.dtype.kind == "i"), 0, items, piece)
     return out
 
 
@@ -67,20 +72,15 @@ def _cumsum_by_numpy(a, axis, reverse, out):
         out[...] = _cumsum_by_numpy(a.astype(np.float64), axis, reverse, np.empty(a.shape))
     elif reverse:
         _cumsum_by_numpy(np.flip(a, axis), axis, False, np.flip(out, axis))
-    elif a.dtype.kind not in "iu" or math.prod(a.shape[axis + 1 :]) < FEWEST_SIDE_BY_SIDE:
+    else:
         np.cumsum(a, axis, a.dtype, out)
-    else:  # NumPy would go along each line
-        given, sums = np.moveaxis(a, axis, 0), np.moveaxis(out, axis, 0)
-        sums[:1] = given[:1]
-        for i in range(1, len(given)):
-            np.add(sums[i - 1], given[i], out=sums[i])
     return out
 
 
 @silent
 def cumprod_within(a, axis):
     """The running product, written into the array itself."""
-    if a.size and native.has_loops(a) and _is_dense(a):
+    if a.size and has_scans(a) and _is_dense(a):
         _running_sums(a, a, axis, False, True)
         return
     np.cumprod(a, axis, out=a)
@@ -94,7 +94,7 @@ def cumprod(a, axis):
         out = np.empty(a.shape, a.dtype)
         put_powers(np.moveaxis(a, axis, -1)[..., 0], np.moveaxis(out, axis, -1))
         return out
-    if a.size and native.has_loops(a):
+    if a.size and has_scans(a):
         found, out = _with_result(a)
         return _running_sums(found, out, axis, False, True)
     return products(a, axis)

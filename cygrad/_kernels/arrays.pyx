@@ -319,6 +319,13 @@ ctypedef fused target_t:
     float
     double
 
+cdef extern from "copies.h" nogil:
+    void byte_to_bool(const void* x, void* out, cnp.npy_intp n) noexcept
+    void int32_to_bool(const void* x, void* out, cnp.npy_intp n) noexcept
+    void int64_to_bool(const void* x, void* out, cnp.npy_intp n) noexcept
+    void float_to_bool(const void* x, void* out, cnp.npy_intp n) noexcept
+    void double_to_bool(const void* x, void* out, cnp.npy_intp n) noexcept
+
 cdef extern from "half.h" nogil:
     void float_to_half(const void* x, void* out, cnp.npy_intp n) noexcept
     void half_to_float(const void* x, void* out, cnp.npy_intp n) noexcept
@@ -361,14 +368,7 @@ cdef void _convert(const source_t* a, target_t* out, cnp.npy_intp n) noexcept no
             out[i] = <target_t>a[i]
 
 
-cdef void _convert_to_bool(const source_t* a, cnp.npy_uint8* out, cnp.npy_intp n) noexcept nogil:
-    cdef cnp.npy_intp i
-    for i in range(n):
-        out[i] = a[i] != 0
-
-
 cdef void _enter_casts(int source, source_t example) noexcept:
-    _casts[source][BOOL] = <cast_t>&_convert_to_bool[source_t]
     _casts[source][UINT8] = <cast_t>&_convert[source_t, cnp.npy_uint8]
     _casts[source][INT32] = <cast_t>&_convert[source_t, cnp.npy_int32]
     _casts[source][INT64] = <cast_t>&_convert[source_t, cnp.npy_int64]
@@ -384,6 +384,9 @@ cdef void _enter_all_casts() noexcept:
     _enter_casts[cnp.npy_int64](INT64, 0)
     _enter_casts[float](FLOAT, 0)
     _enter_casts[double](DOUBLE, 0)
+    _casts[BOOL][BOOL] = _casts[UINT8][BOOL] = byte_to_bool
+    _casts[INT32][BOOL], _casts[INT64][BOOL] = int32_to_bool, int64_to_bool
+    _casts[FLOAT][BOOL], _casts[DOUBLE][BOOL] = float_to_bool, double_to_bool
     _casts[FLOAT][HALF] = float_to_half
     _casts[HALF][FLOAT] = half_to_float
     _casts[FLOAT][BFLOAT16] = float_to_bfloat16

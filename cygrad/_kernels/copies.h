@@ -242,4 +242,27 @@ static void copy_units(void *context, Py_ssize_t first, Py_ssize_t count)
 }
 
 CYGRAD_END_LOOPS
+/* Whether elements are not zero: whether one of the bits of the mask is set. */
+#define DEFINE_TRUTHS(NAME, TYPE)                                                                               \
+    static CYGRAD_CLONES void NAME(const TYPE *x, uint8_t *out, Py_ssize_t n, TYPE mask)                        \
+    {                                                                                                           \
+        CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++) out[i] = (x[i] & mask) != 0;                      \
+    }
+
+CYGRAD_BEGIN_PLAIN_LOOPS
+DEFINE_TRUTHS(truths_4, uint32_t)
+DEFINE_TRUTHS(truths_8, uint64_t)
+CYGRAD_END_LOOPS
+#undef DEFINE_TRUTHS
+
+static void byte_to_bool(const void *x, void *out, Py_ssize_t n)
+{
+    for (Py_ssize_t i = 0; i < n; i++) ((uint8_t *)out)[i] = ((const uint8_t *)x)[i] != 0;
+}
+
+static void int32_to_bool(const void *x, void *out, Py_ssize_t n) { truths_4(x, out, n, UINT32_MAX); }
+static void int64_to_bool(const void *x, void *out, Py_ssize_t n) { truths_8(x, out, n, UINT64_MAX); }
+static void float_to_bool(const void *x, void *out, Py_ssize_t n) { truths_4(x, out, n, UINT32_MAX >> 1); }
+static void double_to_bool(const void *x, void *out, Py_ssize_t n) { truths_8(x, out, n, UINT64_MAX >> 1); }
+
 #endif

@@ -100,11 +100,11 @@ static int native_has(int loop)
     return native_parts[loop] && (loop < WINOGRAD_FILTERS || loop >= FUSED || HAS_PANELS);
 }
 
-/* Whether it only moves elements, of 4 or 8 bytes, whatever these are. */
+/* Whether it only moves elements, of 4 or 8 bytes, whatever these are, or is told that they are int64. */
 static int native_moves(int loop)
 {
     return loop == GATHER || loop == TAKE || loop == SCATTER || loop == TRIANGLE || loop == COMPRESS ||
-           loop == TRIANGLE_PLACES;
+           loop == TRIANGLE_PLACES || loop == RUNNING_SUMS || loop == RUNNING_EXTREMA;
 }
 
 #endif

@@ -1,5 +1,5 @@
 /* Running sums, products and extrema along one dimension of dense arrays; called from along.py and scans.py. Sums and
-   products are made in double precision.
+   products of floats are made in double precision, those of integers wrap.
 
    A line is n elements `inner` places apart. Lines that stand side by side are added together, by vectors; where inner
    is 1, four at a time, since each sum waits for the one before. `out` may be the array itself. */
@@ -15,7 +15,10 @@ enum { SUMS_TOGETHER = 256 };   /* lines side by side */
 CYGRAD_BEGIN_PLAIN_LOOPS
 
 #define REAL float
+#define SUM double
 #define PLACE int32_t
+#define SIGN(smallest) ((smallest) ? -1 : 1)
+#define TURNED(x) ((x) * sign)
 #define NAME(name) name##_f32
 #include "scans.h"
 #undef REAL
@@ -27,13 +30,31 @@ CYGRAD_BEGIN_PLAIN_LOOPS
 #define NAME(name) name##_f64
 #include "scans.h"
 #undef REAL
+#undef SUM
+#undef SIGN
+#undef TURNED
+#undef NAME
+
+#define REAL int64_t
+#define SUM uint64_t
+#define SIGN(smallest) (-(REAL)(smallest))
+#define TURNED(x) ((x) ^ sign)          /* the least integer has no negative */
+#define NAME(name) name##_i64
+#include "scans.h"
+#undef REAL
+#undef SUM
+#undef SIGN
+#undef TURNED
 #undef PLACE
 #undef NAME
 
 CYGRAD_END_LOOPS
 
-/* data: array, sums; n: elements of a line, inner, from the end, whether they are products. An item is a line, or as many
-   as are added together. */
+#define SCAN_BY_TYPE(is_whole, name, ...) \
+    do { if (is_whole) name##_i64(__VA_ARGS__); else BY_TYPE(c->is_double, name, __VA_ARGS__); } while (0)
+
+/* data: array, sums; n: elements of a line, inner, from the end, whether they are products, whether of int64. An item is a
+   line, or as many as are added together. */
 static void running_sums_part(void *context, Py_ssize_t first, Py_ssize_t count)
 {
     const native_call *c = context;
@@ -41,21 +62,21 @@ static void running_sums_part(void *context, Py_ssize_t first, Py_ssize_t count)
     const Py_ssize_t groups = (inner + SUMS_TOGETHER - 1) / SUMS_TOGETHER, start = c->n[2] ? (n - 1) * inner : 0;
     if (inner == 1) {
         if (c->n[3])
-            BY_TYPE(c->is_double, products_of_lines, AT(0, first * n), AT(1, first * n), count, n, step);
+            SCAN_BY_TYPE(c->n[4], products_of_lines, AT(0, first * n), AT(1, first * n), count, n, step);
         else
-            BY_TYPE(c->is_double, sums_of_lines, AT(0, first * n + start), AT(1, first * n + start), count, n, step);
+            SCAN_BY_TYPE(c->n[4], sums_of_lines, AT(0, first * n + start), AT(1, first * n + start), count, n, step);
         return;
     }
     for (Py_ssize_t i = first; i < first + count; i++) {
         const Py_ssize_t column = i % groups * SUMS_TOGETHER, at = i / groups * n * inner + start + column;
         const Py_ssize_t lines = inner - column < SUMS_TOGETHER ? inner - column : SUMS_TOGETHER;
-        if (c->n[3]) BY_TYPE(c->is_double, products_side_by_side, AT(0, at), AT(1, at), lines, n, step);
-        else BY_TYPE(c->is_double, sums_side_by_side, AT(0, at), AT(1, at), lines, n, step);
+        if (c->n[3]) SCAN_BY_TYPE(c->n[4], products_side_by_side, AT(0, at), AT(1, at), lines, n, step);
+        else SCAN_BY_TYPE(c->n[4], sums_side_by_side, AT(0, at), AT(1, at), lines, n, step);
     }
 }
 
-/* data: array, the largest elements so far, where they are; n: elements of a line, inner, whether they are the smallest. An
-   item is as with sums. Of equal ones the last counts, and so does a nan. */
+/* data: array, the largest elements so far, where they are; n: elements of a line, inner, whether they are the smallest, whether
+   of int64. An item is as with sums. Of equal ones the last counts, and so does a nan. */
 static void running_extrema_part(void *context, Py_ssize_t first, Py_ssize_t count)
 {
     const native_call *c = context;
@@ -64,8 +85,8 @@ static void running_extrema_part(void *context, Py_ssize_t first, Py_ssize_t cou
         const Py_ssize_t column = i % groups * SUMS_TOGETHER, at = i / groups * n * inner + column;
         const Py_ssize_t lines = inner - column < SUMS_TOGETHER ? inner - column : SUMS_TOGETHER;
         int64_t *places = (int64_t *)c->data[2] + at;
-        if (inner == 1) BY_TYPE(c->is_double, extrema_of_line, AT(0, at), AT(1, at), places, n, (int)c->n[2]);
-        else BY_TYPE(c->is_double, extrema_side_by_side, AT(0, at), AT(1, at), places, lines, n, inner, (int)c->n[2]);
+        if (inner == 1) SCAN_BY_TYPE(c->n[3], extrema_of_line, AT(0, at), AT(1, at), places, n, c->n[2] != 0);
+        else SCAN_BY_TYPE(c->n[3], extrema_side_by_side, AT(0, at), AT(1, at), places, lines, n, inner, c->n[2] != 0);
     }
 }
 
@@ -76,7 +97,7 @@ static void running_extrema_part(void *context, Py_ssize_t first, Py_ssize_t cou
     static void NAME(SCAN##_of_lines)(const REAL *x, REAL *out, Py_ssize_t lines, Py_ssize_t n, Py_ssize_t step) \
     {                                                                                                           \
         for (; lines >= 4; lines -= 4, x += 4 * n, out += 4 * n) {                                              \
-            double a = NONE, b = NONE, c = NONE, d = NONE;                                                      \
+            SUM a = NONE, b = NONE, c = NONE, d = NONE;                                                         \
             for (Py_ssize_t i = 0, at = 0; i < n; i++, at += step) {                                            \
                 out[at] = (REAL)(a OP x[at]);                                                                   \
                 out[at + n] = (REAL)(b OP x[at + n]);                                                           \
@@ -85,7 +106,7 @@ static void running_extrema_part(void *context, Py_ssize_t first, Py_ssize_t cou
             }                                                                                                   \
         }                                                                                                       \
         for (; lines > 0; lines--, x += n, out += n) {                                                          \
-            double a = NONE;                                                                                    \
+            SUM a = NONE;                                                                                       \
             for (Py_ssize_t i = 0, at = 0; i < n; i++, at += step) out[at] = (REAL)(a OP x[at]);                \
         }                                                                                                       \
     }                                                                                                           \
@@ -93,7 +114,7 @@ static void running_extrema_part(void *context, Py_ssize_t first, Py_ssize_t cou
     static CYGRAD_CLONES void NAME(SCAN##_side_by_side)(const REAL *x, REAL *out, Py_ssize_t lines, Py_ssize_t n, \
                                                         Py_ssize_t step)                                        \
     {                                                                                                           \
-        double found[SUMS_TOGETHER];                                                                            \
+        SUM found[SUMS_TOGETHER];                                                                               \
         for (Py_ssize_t j = 0; j < lines; j++) found[j] = NONE;                                                 \
         for (Py_ssize_t i = 0; i < n; i++, x += step, out += step)                                              \
             CYGRAD_INDEPENDENT for (Py_ssize_t j = 0; j < lines; j++) out[j] = (REAL)(found[j] OP x[j]);        \
@@ -106,31 +127,31 @@ DEFINE_SCAN(products, 1, *=)
 /* Larger ones are rare, so that a branch costs less than to wait for the comparison before. */
 static void NAME(extrema_of_line)(const REAL *x, REAL *out, int64_t *places, Py_ssize_t n, int smallest)
 {
-    const REAL sign = smallest ? -1 : 1;
+    const REAL sign = SIGN(smallest);
     for (Py_ssize_t i = 0, place = 0; i < n; place = i) {
-        const REAL best = x[place] * sign;
+        const REAL best = TURNED(x[place]);
         do {
             out[i] = x[place];
             places[i] = place;
             i++;
-        } while (i < n && !(x[i] * sign >= best) && x[i] == x[i]);
+        } while (i < n && !(TURNED(x[i]) >= best) && x[i] == x[i]);
     }
 }
 
 static CYGRAD_CLONES void NAME(extrema_side_by_side)(const REAL *x, REAL *out, int64_t *places, Py_ssize_t lines,
                                                      Py_ssize_t n, Py_ssize_t step, int smallest)
 {
-    const REAL sign = smallest ? -1 : 1;
+    const REAL sign = SIGN(smallest);
     REAL best[SUMS_TOGETHER];
     PLACE place[SUMS_TOGETHER] = {0};
-    for (Py_ssize_t j = 0; j < lines; j++) best[j] = x[j] * sign;
+    for (Py_ssize_t j = 0; j < lines; j++) best[j] = TURNED(x[j]);
     for (Py_ssize_t i = 0; i < n; i++, x += step, out += step, places += step)
         CYGRAD_INDEPENDENT for (Py_ssize_t j = 0; j < lines; j++) {
-            const REAL y = x[j] * sign;
+            const REAL y = TURNED(x[j]);
             const PLACE taken = -(PLACE)((y >= best[j]) | (y != y));
             place[j] = ((PLACE)i & taken) | (place[j] & ~taken);
             best[j] = (y >= best[j]) | (y != y) ? y : best[j];
-            out[j] = best[j] * sign;
+            out[j] = TURNED(best[j]);
             places[j] = place[j];
         }
 }

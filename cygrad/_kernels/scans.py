@@ -4,7 +4,7 @@ import numpy as np
 
 import cygrad._kernels.native as native
 from cygrad._kernels import blocks
-from cygrad._kernels.along import lines
+from cygrad._kernels.along import has_scans, lines
 from cygrad._kernels.arrays import dense, new_array
 from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.dispatch import dispatching
@@ -20,10 +20,12 @@ def accumulated(ufunc, a, axis):
 
 def running_extremum(a, axis, largest):
     """(the largest or smallest element so far along an axis, its index). Of equal ones the last counts; nan stays."""
-    if a.ndim and a.size and native.has_loops(a) and a.shape[axis] < 1 << 31:
+    if a.ndim and a.size and has_scans(a) and a.shape[axis] < 1 << 31:
         values, indices = new_array(a.shape, a.dtype.num), new_array(a.shape, np.dtype(np.int64).num)
         n, inner, items, piece = lines(a, axis)
-        native.run(RUNNING_EXTREMA, (dense(a), values, indices), (n, inner, not largest), 0, items, piece)
+        native.run(
+            RUNNING_EXTREMA, (dense(a), values, indices), (n, inner, not largest, a.dtype.kind == "i"), 0, items, piece
+        )
         return values, indices
     values = accumulated(np.maximum if largest else np.minimum, a, axis)
     indices = np.zeros(a.shape, np.int64)

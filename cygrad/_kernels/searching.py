@@ -10,6 +10,7 @@ from cygrad._kernels import blocks
 from cygrad._kernels.arrays import new_array
 from cygrad._kernels.dispatch import dispatching
 from cygrad._kernels.gpu.library import as_array, dense
+from cygrad._kernels.ordering import sorted_along
 from cygrad._kernels.picking import select_into
 
 SEARCH = 43  # as in native.h
@@ -76,10 +77,14 @@ def distinct(array, inverse, counts):
 
     The second and the third are None unless wanted.
     """
-    if not inverse and not counts:
-        return np.unique(array, equal_nan=False), None, None
-    values, *more = np.unique(array, return_inverse=inverse, return_counts=counts, equal_nan=False)
-    return values, more[0].reshape(array.shape) if inverse else None, more[-1] if counts else None
+    if not inverse:
+        values, _, lengths = runs(np.sort(array, None), False, counts)
+        return values, None, lengths
+    values, order = sorted_along(array.reshape(-1), 0)
+    values, numbers, lengths = runs(values, True, counts)
+    where = np.empty(array.shape, np.int64)
+    where.reshape(-1)[order] = numbers
+    return values, where, lengths
 
 
 def distinct_slices(array, axis):
@@ -118,7 +123,7 @@ def _columns(slices, numbers):
 def runs(array, inverse, counts):
     """The first of each run of equal elements, and where each element is among them, and the lengths, if wanted."""
     flat = array.reshape(-1)
-    if type(flat) is np.ndarray and (inverse or counts or flat.size > FEW):
+    if type(flat) is np.ndarray and flat.size > FEW:
         return _runs(flat, inverse, counts, array.shape)
     first = _starts(flat[:, None])
     return flat[first], _numbers(first).reshape(array.shape) if inverse else None, _lengths(first, counts)

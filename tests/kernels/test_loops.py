@@ -358,6 +358,17 @@ def test_cast_of_special_values_warns_of_nothing():
     same(cast(np.full(30000, 2.5), np.dtype("l").num), np.full(30000, 2))
 
 
+@pytest.mark.parametrize("dtype", ["?", "B", "i", "l", "f", "d"])
+def test_truth_values_of_every_bit(dtype):
+    """Of one bit each, of -0, nan and denormals, and of lengths around those of vectors."""
+    kind = np.dtype(dtype)
+    bits = np.array([0, *(1 << i for i in range(8 * kind.itemsize))], f"u{kind.itemsize}")
+    for n in (0, 1, 7, 31, 32, 33, 70, 1000):
+        x = np.resize(bits[:2] if dtype == "?" else bits, n).view(kind)
+        for view in (x, x[1:], x[::-1]):
+            same(cast(view, np.dtype("?").num), view != 0)
+
+
 def test_cast_keeps_what_needs_no_cast():
     x = np.ones((2, 3))
     assert cast(x, x.dtype.num) is x

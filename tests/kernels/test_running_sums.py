@@ -139,3 +139,21 @@ def test_extrema_of_any_layout(largest, shape, dtype):
             assert found_values.dtype == dtype
             np.testing.assert_array_equal(found_values, values)
             np.testing.assert_array_equal(found_places, places)
+
+
+@pytest.mark.parametrize("shape", [(9,), (5, 7), (3, 7, 300)], ids=str)
+def test_extrema_and_products_of_integers_of_all_bits(shape):
+    """The least has no negative; products wrap."""
+    ends = np.array([-(2**63), -(2**63) + 1, -1, 0, 1, 3, 2**62 + 1, 2**63 - 1])
+    a = np.random.default_rng(0).choice(ends, shape)
+    for axis in range(a.ndim):
+        for view in (a, a[::-1], np.asfortranarray(a)):
+            for largest in (False, True):
+                for found, expected in zip(
+                    scans.running_extremum(view, axis, largest), extrema_by_hand(view, axis, largest)
+                ):
+                    np.testing.assert_array_equal(found, expected)
+            np.testing.assert_array_equal(along.cumprod(view, axis), np.multiply.accumulate(view, axis))
+            inside = view.copy()
+            along.cumprod_within(inside, axis)
+            np.testing.assert_array_equal(inside, np.multiply.accumulate(view, axis))

@@ -57,3 +57,27 @@ def test_long_rows_are_not_converted_for_few_values(monkeypatch):
     monkeypatch.setattr(searching, "_searched", None)
     row = np.arange(1000, dtype=np.float32)
     assert searchsorted(row, np.array([3.5, 7], np.float32), "right").tolist() == [4, 8]
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int32", "int64", "float16", "float32", "float64"])
+@pytest.mark.parametrize("shape", [(), (0,), (1,), (7,), (3, 50), (40_000,)], ids=str)
+def test_distinct_values(shape, dtype):
+    given = np.asarray(np.random.default_rng(0).integers(0, 60, shape)).astype(dtype)
+    if dtype == "int64":
+        given = given * 2**57  # of too many bits for keys
+    if given.dtype.kind == "f" and given.ndim:
+        given[..., ::5], given[..., 1:2] = np.nan, np.inf
+    for array in (given, given.T, given[..., ::-1] if given.ndim else given):
+        values, inverse, counts = np.unique(array, False, True, True, equal_nan=False)
+        for with_inverse in (False, True):
+            for with_counts in (False, True):
+                found = searching.distinct(array, with_inverse, with_counts)
+                np.testing.assert_array_equal(found[0], values)
+                assert found[0].dtype == array.dtype
+                assert (found[1] is not None) == with_inverse and (found[2] is not None) == with_counts
+                if with_inverse:
+                    assert found[1].shape == array.shape and found[1].dtype == np.int64
+                    np.testing.assert_array_equal(found[0][found[1]], array)
+                if with_counts:
+                    assert found[2].dtype == np.int64
+                    np.testing.assert_array_equal(found[2], counts)
