@@ -12,6 +12,7 @@ from cygrad._kernels.dispatch import dispatching
 from cygrad._kernels.gpu.library import as_array
 
 RUNNING_SUMS, NONZERO, COUNT_NONZERO = 16, 31, 32  # as in native.h
+FEWEST = 64  # elements among which NumPy has looked before our loop has begun
 COUNTED = 1 << 15  # elements whose number one thread finds
 _DOUBLES = np.zeros(1)
 _INT64 = np.dtype(np.int64)
@@ -173,6 +174,8 @@ def nonzero(a):
     """The indices of what is not zero: (how many, dimensions), int64; those of a dimension lie side by side."""
     if a.ndim == 0:
         return np.empty((int(bool(a)), 0), np.int64)
+    if a.size <= FEWEST:
+        return np.array(a.nonzero(), np.int64).T
     count = count_nonzero(a)
     return _places(a, count) if _is_listed(a, count) else first_nonzero(a, count)
 

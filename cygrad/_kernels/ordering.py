@@ -292,6 +292,10 @@ def of_no_numbers(dtype):
 
 
 def _middle_of_all(flat, ignore_nan):
+    if 0 < flat.size <= blocks.FEW:
+        flat = np.sort(flat)
+        if flat[-1] == flat[-1]:
+            return np.asarray(flat[(flat.size - 1) // 2])
     from cygrad._kernels.ranks import count_of_numbers, value_of_rank  # which imports this module
 
     count = count_of_numbers(flat) if _has_nan(flat) else flat.size

@@ -177,8 +177,11 @@ def select_into(out, array, mask):
 
 def masked_scatter(array, mask, source):
     """A copy, as large as the mask makes it, with the elements of `source` where the mask holds; None if too few."""
-    out = np.array(np.broadcast_to(array, np.broadcast_shapes(array.shape, mask.shape)), order="C")
-    mask = np.broadcast_to(mask, out.shape)
+    if array.shape == mask.shape:
+        out = np.array(array, order="C")
+    else:
+        out = np.array(np.broadcast_to(array, np.broadcast_shapes(array.shape, mask.shape)), order="C")
+        mask = np.broadcast_to(mask, out.shape)
     count = np.count_nonzero(mask)
     if count > source.size:
         return None

@@ -178,9 +178,12 @@ def spread(array, mean, std, out=None):
     """Standard normal numbers with another mean and standard deviation, which are numbers or arrays."""
     if isinstance(mean, (int, float)) and isinstance(std, (int, float)) and mean == 0 and std == 1:
         return array
-    with np.errstate(all="ignore"):
-        scaled = np.multiply(array, np.asarray(std, array.dtype), out)
-        return np.asarray(np.add(scaled, np.asarray(mean, array.dtype), out))
+    return _spread(array, np.asarray(mean, array.dtype), np.asarray(std, array.dtype), out)
+
+
+@silent
+def _spread(array, mean, std, out):
+    return np.asarray(np.add(np.multiply(array, std, out), mean, out))
 
 
 def whole_numbers(numbers, shape, low, high, dtype):
@@ -253,16 +256,16 @@ def poisson(numbers, rates):
     )
 
 
+@silent
 def _poisson(numbers, rates):
     limit = 2.0**62  # NumPy's integers end near; from there on the normal distribution is the same to rounding
     wide = rates.astype(np.float64)
+    if not wide.size or wide.max() <= limit:
+        return np.asarray(numbers.poisson(wide)).astype(rates.dtype)
     drawn = np.asarray(numbers.poisson(np.minimum(wide, limit)), np.float64)
-    large = wide > limit
-    if large.any():
-        noise = np.sqrt(np.minimum(wide, 1e300)) * numbers.standard_normal(wide.shape)
-        drawn = np.where(large, wide + noise, drawn)
-    with np.errstate(over="ignore"):
-        return np.asarray(drawn).astype(rates.dtype)
+    noise = np.sqrt(np.minimum(wide, 1e300)) * numbers.standard_normal(wide.shape)
+    drawn = np.where(wide > limit, wide + noise, drawn)
+    return np.asarray(drawn).astype(rates.dtype)
 
 
 def binomial(numbers, trials, chance, shape):
@@ -291,13 +294,13 @@ def log_gamma(numbers, concentration):
         )
 
 
+@silent
 def cauchy(numbers, shape, dtype, median, sigma):
     """Of density sigma / (pi * (sigma^2 + (x - median)^2))."""
-    with np.errstate(over="ignore"):
-        return np.asarray(median + sigma * numbers.standard_cauchy(shape)).astype(dtype)
+    return np.asarray(spread(numbers.standard_cauchy(shape), median, sigma)).astype(dtype)
 
 
+@silent
 def geometric(numbers, shape, dtype, chance):
     """Trials up to the first success."""
-    with np.errstate(over="ignore"):
-        return np.asarray(numbers.geometric(chance, shape)).astype(dtype)
+    return np.asarray(numbers.geometric(chance, shape)).astype(dtype)

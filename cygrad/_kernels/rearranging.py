@@ -43,10 +43,10 @@ def reverse(array, axes):
 
 def roll(array, shifts, axes):
     """Moved along axes, what leaves at one end coming in at the other; without axes the flat array is moved."""
-    if not axes:
-        return dense(np.roll(array, shifts[0])).reshape(array.shape)
     if not isinstance(array, np.ndarray):
-        return dense(np.roll(array, shifts, axes))
+        return dense(np.roll(array, shifts, axes or None)).reshape(array.shape)
+    if not axes:
+        return roll(dense(array).reshape(-1), shifts, (0,)).reshape(array.shape)
     result = empty_of(array.shape, array)
     for source, target in parts_of(array.shape, shifts, axes):
         copy_into(result[target], array[source])

@@ -268,10 +268,11 @@ def extreme_over(op, input, dim, keepdim, axis, keepdims, out):
     if dim is not None and (isinstance(dim, bool) or not hasattr(dim, "__index__")):
         integers(dim, op.name, "dim", 2)
     axes = axes_argument(op, t, dim, None)
-    if axes is None:
-        check_not_empty(op, t)
-    for i in axes or ():
-        check_dim_not_empty(op, t, i)
+    if not array_of(t).size:
+        if axes is None:
+            check_not_empty(op, t)
+        for i in axes or ():
+            check_dim_not_empty(op, t, i)
     require_kind("bif", op.name[1:] + "_values_cpu", t)
     return apply_n(op, (t,), (axes, flag_argument(op, keepdim, keepdims)), out)
 

@@ -326,7 +326,7 @@ def diff(input, n=1, dim=-1, prepend=None, append=None, *, out=None):
         _check_part(part, t, dim)
     if len(parts) > 1 and n:
         t = cat(parts, dim)
-    difference = logical_xor if str(t.dtype) == "torch.bool" else sub
+    difference = logical_xor if t.dtype.name == "bool" else sub
     result = t if n else t.clone()
     for _ in range(min(n, t.shape[dim])):
         if is_own_number(result):
@@ -365,7 +365,7 @@ def _distances(function, y, x, dx, dim):
     if x is not None:
         require(x, function, "x", 2)
     for name, t in (("y", y), ("x", x)):
-        if t is not None and str(t.dtype) == "torch.bool":
+        if t is not None and t.dtype.name == "bool":
             raise RuntimeError(f"{function}: received a bool input for `{name}`, but bool is not supported")
     if y.dim() == 0:
         word = "slice() cannot be applied to a 0-dim tensor."

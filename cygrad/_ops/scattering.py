@@ -348,7 +348,7 @@ def _check_index_copy(t, dim, index, source):
             "index_copy_(): When source and destination are not scalars, their dimensionality must match. Source "
             f"dimensionality ({source.ndim}), destination dimensionality ({t.ndim})"
         )
-    if str(index.dtype) != "torch.int64":
+    if index.dtype.name != "int64":
         raise RuntimeError(f"index_copy_(): Expected a long tensor for index, but got {index.dtype.type_name}")
     if t.dtype is not source.dtype:
         raise RuntimeError(
@@ -427,7 +427,7 @@ def index_fill(input, dim, index, value, *, out=None):
         raise messages.no_such_call("index_fill", (dim, index, value), {}, _FILL_SIGNATURES)
     d = dim_argument(dim, t.ndim, "index_fill", "dim", 1)
     filling = _filling(t, value)
-    if str(index.dtype) != "torch.int64":
+    if index.dtype.name != "int64":
         raise IndexError("index_fill_(): Expected dtype int64 for index.")
     if index.ndim > 1:
         raise RuntimeError("Index has to be a vector/scalar")

@@ -251,7 +251,8 @@ def aminmax(input, *, dim=None, keepdim=False, out=None):
     if is_own(t) and t.is_floating_point():
         results = both_extrema(t, dims if isinstance(dims, tuple) else (dims,), keepdim)
     else:
-        results = (amin(t, dims, keepdim), amax(t, dims, keepdim)) if t.dim() else (t.clone(), t.clone())
+        over = None if dim is None else dims
+        results = (amin(t, over, keepdim), amax(t, over, keepdim)) if t.dim() else (t.clone(), t.clone())
     if out is not None:
         results = given_several("aminmax", map(array_of, results), out, t)
     return return_types.aminmax(results)
@@ -401,7 +402,7 @@ def cov(input, *, correction=1, fweights=None, aweights=None):
         raise RuntimeError(
             f"cov(): expected input to have two or fewer dimensions but got an input with {t.dim()} dimensions"
         )
-    if str(t.dtype) == "torch.bool":
+    if t.dtype.name == "bool":
         raise RuntimeError("cov(): bool dtype is not supported for input")
     x = reshape(t, (1, -1)) if t.dim() < 2 else t
     weights = observation_weights(x, fweights, aweights)

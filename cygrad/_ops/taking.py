@@ -60,7 +60,7 @@ def take(input, index, *, out=None):
 
 
 def _check_numbers(name, t, index):
-    if str(index.dtype) != "torch.int64":
+    if index.dtype.name != "int64":
         label = name if name == "take" else f"{name}_"
         raise RuntimeError(f"{label}(): Expected a long tensor for index, but got {index.dtype.type_name}")
     if name == "take" and t.numel() == 0 and index.numel():
@@ -134,7 +134,7 @@ def take_along_dim(input, indices, dim=None, *, out=None):
             [2]])
     """
     t, where_from = require(input, "take_along_dim"), require(indices, "take_along_dim", "indices", 1)
-    if str(where_from.dtype) != "torch.int64":
+    if where_from.dtype.name != "int64":
         raise RuntimeError(
             f"torch.take_along_dim(): dtype of indices should be Long but got {where_from.dtype.type_name}"
         )
@@ -186,7 +186,7 @@ def masked_select(input, mask, *, out=None):
     tensor([1., 3.])
     """
     t, chosen = require(input, "masked_select"), require(mask, "masked_select", "mask", 1)
-    if str(chosen.dtype) != "torch.bool":
+    if chosen.dtype.name != "bool":
         raise RuntimeError("masked_select: expected BoolTensor for mask")
     if isinstance(out, Tensor) and out.dtype is not t.dtype:
         raise RuntimeError("masked_select(): self and result must have the same scalar type")
@@ -234,7 +234,7 @@ def masked_scatter(input, mask, source, *, out=None):
         broadcast_to(chosen, tuple(t.shape))
     else:
         broadcast_shape(array_of(chosen).shape, array_of(t).shape)
-    if str(chosen.dtype) != "torch.bool":
+    if chosen.dtype.name != "bool":
         raise RuntimeError(
             f"masked_scatter_ only supports boolean masks, but got mask with dtype {chosen.dtype.type_name}"
         )
