@@ -104,7 +104,7 @@ static int native_has(int loop)
 static int native_moves(int loop)
 {
     return loop == GATHER || loop == TAKE || loop == SCATTER || loop == TRIANGLE || loop == COMPRESS ||
-           loop == TRIANGLE_PLACES || loop == RUNNING_SUMS || loop == RUNNING_EXTREMA;
+           loop == TRIANGLE_PLACES || loop == RUNNING_SUMS || loop == RUNNING_EXTREMA || loop == FIRSTS;
 }
 
 #endif

@@ -64,6 +64,8 @@ CYGRAD_END_LOOPS
 
 /* Called with untyped pointers and a flag that tells the type. */
 #define BY_TYPE(is_double, name, ...) ((is_double) ? name##_f64(__VA_ARGS__) : name##_f32(__VA_ARGS__))
+#define WHOLE_OR_BY_TYPE(is_whole, name, ...) \
+    ((is_whole) ? name##_i64(__VA_ARGS__) : BY_TYPE(c->is_double, name, __VA_ARGS__))
 
 /* data: x, weight, bias, out, mean, factor; n: elements of a row, centered; real: eps */
 static void normalize_rows_part(void *context, Py_ssize_t first, Py_ssize_t count)

@@ -51,7 +51,12 @@ def order_along(a, axis, descending=False):
 
 def _is_few(a, axis):
     n = a.shape[axis]
-    return 0 < n <= MOST_FIRSTS and a.size * n <= FEW and type(a) is np.ndarray and native.has_loops(a)
+    return 0 < n <= MOST_FIRSTS and a.size * n <= FEW and type(a) is np.ndarray and _has_firsts(a)
+
+
+def _has_firsts(a):
+    """Whether there are loops of picks.h that put elements of the type of the array in order."""
+    return native.has_loops(a) or (a.dtype.num == _INT64 and native.can_move(a))
 
 
 def _sorted(a, axis, descending):
@@ -164,7 +169,7 @@ def _repair(a, values, order):
 def first_along(a, axis, k, largest):
     """(the k largest or smallest elements along an axis, in order, their indices)."""
     if 0 < k <= MOST_FIRSTS and (k < a.shape[axis] // 8 or _is_few(a, axis)):
-        if type(a) is np.ndarray and native.has_loops(a):
+        if type(a) is np.ndarray and _has_firsts(a):
             return _by_loop(a, axis, k, largest)
     return _first_along(a, axis, k, largest)
 
@@ -175,7 +180,8 @@ def _by_loop(a, axis, k, largest, what=0, rank=0):
     n = rows.shape[-1]
     shape = (*rows.shape[:-1], 1 if what else k)
     values, order = new_array(shape, a.dtype.num), new_array(shape, _INT64)
-    native.run(FIRSTS, (rows, values, order), (n, k, largest, what, rank), 0, a.size // n, PIECE // n)
+    numbers = n, k, largest, what, rank, a.dtype.kind == "i"
+    native.run(FIRSTS, (rows, values, order), numbers, 0, a.size // n, PIECE // n)
     return (values, order) if is_last else (dense(values.swapaxes(axis, -1)), dense(order.swapaxes(axis, -1)))
 
 

@@ -14,6 +14,7 @@ CYGRAD_BEGIN_PLAIN_LOOPS
 enum { ALL_FIRSTS, KTH, MEDIAN, NANMEDIAN, MODE, MOST_FIRSTS = 32 };      /* as in ordering.py */
 
 #define REAL float
+#define CLONES CYGRAD_CLONES
 #define NAME(name) name##_f32
 #include "picks.h"
 #undef REAL
@@ -23,7 +24,18 @@ enum { ALL_FIRSTS, KTH, MEDIAN, NANMEDIAN, MODE, MOST_FIRSTS = 32 };      /* as 
 #define NAME(name) name##_f64
 #include "picks.h"
 #undef REAL
+#undef CLONES
 #undef NAME
+
+#define REAL int64_t
+#define NAME(name) name##_i64
+#define CLONES
+#define IN_ORDER_ONLY
+#include "picks.h"
+#undef REAL
+#undef CLONES
+#undef NAME
+#undef IN_ORDER_ONLY
 
 /* So many elements, or rows of bytes, at indices that may count from the end; 0 if one is out of range. */
 #define DEFINE_TAKE(NAME, COPY)                                                                                 \
@@ -69,22 +81,24 @@ static void take_part(void *context, Py_ssize_t first, Py_ssize_t rows)
     }
 }
 
-/* data: rows of n elements, the first k of each in order, their places; n: n, k, whether the largest are first, and what
-   of these is wanted: if not all, k is n, at most MOST_FIRSTS, and there is one result for a row. An item is a row. */
+/* data: rows of n elements, the first k of each in order, their places; n: n, k, whether the largest are first, what of
+   these is wanted: if not all, k is n, at most MOST_FIRSTS, and there is one result for a row; the number of the k-th;
+   whether they are int64. An item is a row. */
 static void firsts_part(void *context, Py_ssize_t first, Py_ssize_t rows)
 {
     const native_call *c = context;
     const Py_ssize_t n = c->n[0], k = c->n[1];
     for (Py_ssize_t i = first; i < first + rows; i++)
         if (c->n[3] == ALL_FIRSTS)
-            BY_TYPE(c->is_double, firsts_of_row, AT(0, i * n), n, AT(1, i * k), (int64_t *)c->data[2] + i * k, k,
-                    (int)c->n[2]);
-        else BY_TYPE(c->is_double, one_of_row, AT(0, i * n), n, AT(1, i), (int64_t *)c->data[2] + i, c->n);
+            WHOLE_OR_BY_TYPE(c->n[5], firsts_of_row, AT(0, i * n), n, AT(1, i * k), (int64_t *)c->data[2] + i * k, k,
+                             c->n[2] != 0);
+        else WHOLE_OR_BY_TYPE(c->n[5], one_of_row, AT(0, i * n), n, AT(1, i), (int64_t *)c->data[2] + i, c->n);
 }
 
 #endif
 #else
 
+#ifndef IN_ORDER_ONLY
 static int NAME(gather_rows)(const REAL *x, const int64_t *index, REAL *out, Py_ssize_t row, Py_ssize_t rows,
                              const Py_ssize_t *n)
 {
@@ -111,6 +125,7 @@ static int NAME(gather_rows)(const REAL *x, const int64_t *index, REAL *out, Py_
     }
     return 1;
 }
+#endif
 
 /* Whether a comes before b; nan is larger than all numbers. */
 CYGRAD_INLINE int NAME(is_before)(REAL a, REAL b, int largest)
@@ -119,7 +134,7 @@ CYGRAD_INLINE int NAME(is_before)(REAL a, REAL b, int largest)
 }
 
 /* How many elements there are, by runs, before one that may come before `last`. */
-static CYGRAD_CLONES Py_ssize_t NAME(later_ones)(const REAL *x, Py_ssize_t n, REAL last, int largest)
+static CLONES Py_ssize_t NAME(later_ones)(const REAL *x, Py_ssize_t n, REAL last, int largest)
 {
     Py_ssize_t i = 0;
     for (; i + LOOKED_AT <= n; i += LOOKED_AT) {

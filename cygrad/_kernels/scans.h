@@ -15,6 +15,7 @@ enum { SUMS_TOGETHER = 256 };   /* lines side by side */
 CYGRAD_BEGIN_PLAIN_LOOPS
 
 #define REAL float
+#define CLONES CYGRAD_CLONES
 #define SUM double
 #define PLACE int32_t
 #define SIGN(smallest) ((smallest) ? -1 : 1)
@@ -30,18 +31,21 @@ CYGRAD_BEGIN_PLAIN_LOOPS
 #define NAME(name) name##_f64
 #include "scans.h"
 #undef REAL
+#undef CLONES
 #undef SUM
 #undef SIGN
 #undef TURNED
 #undef NAME
 
 #define REAL int64_t
+#define CLONES                          /* wider vectors save no time */
 #define SUM uint64_t
 #define SIGN(smallest) (-(REAL)(smallest))
 #define TURNED(x) ((x) ^ sign)          /* the least integer has no negative */
 #define NAME(name) name##_i64
 #include "scans.h"
 #undef REAL
+#undef CLONES
 #undef SUM
 #undef SIGN
 #undef TURNED
@@ -50,8 +54,6 @@ CYGRAD_BEGIN_PLAIN_LOOPS
 
 CYGRAD_END_LOOPS
 
-#define SCAN_BY_TYPE(is_whole, name, ...) \
-    do { if (is_whole) name##_i64(__VA_ARGS__); else BY_TYPE(c->is_double, name, __VA_ARGS__); } while (0)
 
 /* data: array, sums; n: elements of a line, inner, from the end, whether they are products, whether of int64. An item is a
    line, or as many as are added together. */
@@ -62,16 +64,16 @@ static void running_sums_part(void *context, Py_ssize_t first, Py_ssize_t count)
     const Py_ssize_t groups = (inner + SUMS_TOGETHER - 1) / SUMS_TOGETHER, start = c->n[2] ? (n - 1) * inner : 0;
     if (inner == 1) {
         if (c->n[3])
-            SCAN_BY_TYPE(c->n[4], products_of_lines, AT(0, first * n), AT(1, first * n), count, n, step);
+            WHOLE_OR_BY_TYPE(c->n[4], products_of_lines, AT(0, first * n), AT(1, first * n), count, n, step);
         else
-            SCAN_BY_TYPE(c->n[4], sums_of_lines, AT(0, first * n + start), AT(1, first * n + start), count, n, step);
+            WHOLE_OR_BY_TYPE(c->n[4], sums_of_lines, AT(0, first * n + start), AT(1, first * n + start), count, n, step);
         return;
     }
     for (Py_ssize_t i = first; i < first + count; i++) {
         const Py_ssize_t column = i % groups * SUMS_TOGETHER, at = i / groups * n * inner + start + column;
         const Py_ssize_t lines = inner - column < SUMS_TOGETHER ? inner - column : SUMS_TOGETHER;
-        if (c->n[3]) SCAN_BY_TYPE(c->n[4], products_side_by_side, AT(0, at), AT(1, at), lines, n, step);
-        else SCAN_BY_TYPE(c->n[4], sums_side_by_side, AT(0, at), AT(1, at), lines, n, step);
+        if (c->n[3]) WHOLE_OR_BY_TYPE(c->n[4], products_side_by_side, AT(0, at), AT(1, at), lines, n, step);
+        else WHOLE_OR_BY_TYPE(c->n[4], sums_side_by_side, AT(0, at), AT(1, at), lines, n, step);
     }
 }
 
@@ -85,8 +87,8 @@ static void running_extrema_part(void *context, Py_ssize_t first, Py_ssize_t cou
         const Py_ssize_t column = i % groups * SUMS_TOGETHER, at = i / groups * n * inner + column;
         const Py_ssize_t lines = inner - column < SUMS_TOGETHER ? inner - column : SUMS_TOGETHER;
         int64_t *places = (int64_t *)c->data[2] + at;
-        if (inner == 1) SCAN_BY_TYPE(c->n[3], extrema_of_line, AT(0, at), AT(1, at), places, n, c->n[2] != 0);
-        else SCAN_BY_TYPE(c->n[3], extrema_side_by_side, AT(0, at), AT(1, at), places, lines, n, inner, c->n[2] != 0);
+        if (inner == 1) WHOLE_OR_BY_TYPE(c->n[3], extrema_of_line, AT(0, at), AT(1, at), places, n, c->n[2] != 0);
+        else WHOLE_OR_BY_TYPE(c->n[3], extrema_side_by_side, AT(0, at), AT(1, at), places, lines, n, inner, c->n[2] != 0);
     }
 }
 
@@ -111,8 +113,8 @@ static void running_extrema_part(void *context, Py_ssize_t first, Py_ssize_t cou
         }                                                                                                       \
     }                                                                                                           \
                                                                                                                 \
-    static CYGRAD_CLONES void NAME(SCAN##_side_by_side)(const REAL *x, REAL *out, Py_ssize_t lines, Py_ssize_t n, \
-                                                        Py_ssize_t step)                                        \
+    static CLONES void NAME(SCAN##_side_by_side)(const REAL *x, REAL *out, Py_ssize_t lines, Py_ssize_t n,      \
+                                                 Py_ssize_t step)                                               \
     {                                                                                                           \
         SUM found[SUMS_TOGETHER];                                                                               \
         for (Py_ssize_t j = 0; j < lines; j++) found[j] = NONE;                                                 \
@@ -138,8 +140,8 @@ static void NAME(extrema_of_line)(const REAL *x, REAL *out, int64_t *places, Py_
     }
 }
 
-static CYGRAD_CLONES void NAME(extrema_side_by_side)(const REAL *x, REAL *out, int64_t *places, Py_ssize_t lines,
-                                                     Py_ssize_t n, Py_ssize_t step, int smallest)
+static CLONES void NAME(extrema_side_by_side)(const REAL *x, REAL *out, int64_t *places, Py_ssize_t lines,
+                                              Py_ssize_t n, Py_ssize_t step, int smallest)
 {
     const REAL sign = SIGN(smallest);
     REAL best[SUMS_TOGETHER];
