@@ -9,8 +9,10 @@ from cygrad._kernels import blocks
 from cygrad._kernels.arrays import dense as dense_in_memory
 from cygrad._kernels.arrays import new_array
 from cygrad._kernels.by_numpy import silent
+from cygrad._kernels.elementary import MULTIPLY
 from cygrad._kernels.elementwise import power
 from cygrad._kernels.gpu.library import dense
+from cygrad._kernels.reduce import norm
 from cygrad._kernels.reduce import sum as sum_of_array
 from cygrad._kernels.stacks import reduced, sum_of_products
 
@@ -191,7 +193,10 @@ def vecdot(a, b, axis):
 @silent
 def renorm(a, p, axis, largest):
     """With each slice along the axis that has a larger p-norm scaled down to it."""
-    others = tuple(d for d in range(a.ndim) if d != axis)
+    others = tuple([d for d in range(a.ndim) if d != axis])
+    if p == 2 and type(a) is np.ndarray and a.dtype.char in "fd":
+        norms = norm(a, 2, others, True)
+        return MULTIPLY(a, np.where(norms > largest, largest / (norms + TINY), 1).astype(a.dtype, copy=False))
     size = a if p == 2 and a.dtype.kind == "f" else np.abs(a)
     if p == np.inf:
         norms = size.max(others, keepdims=True) if size.size else size.sum(others, keepdims=True)

@@ -8,6 +8,7 @@ import numpy as np
 from cygrad._kernels import blocks
 from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.dispatch import dispatching
+from cygrad._kernels.reduce import amax, amin
 
 
 def bincount(weights, numbers, least):
@@ -30,7 +31,8 @@ def count_evenly(array, bins, low, high):
 
 
 def _evenly(values, bins, low, high):
-    values = values[(values >= low) & (values <= high)]
+    if not values.size or not (amin(values) >= low and amax(values) <= high):  # nan is in no part
+        values = values[(values >= low) & (values <= high)]
     places = ((values - values.dtype.type(low)) * bins / values.dtype.type(high - low)).astype(np.int64)
     return np.bincount(np.minimum(places, bins - 1), minlength=bins)
 

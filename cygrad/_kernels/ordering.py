@@ -72,9 +72,8 @@ def _sorted(a, axis, descending):
         # NumPy's vectorised sort is several times faster and knows no order of equals: seldom are there any.
         order = np.argsort(a, axis)
         values = np.take_along_axis(a, order, axis)
-        if _repair(*(np.moveaxis(array, axis, -1) for array in (a, values, order))):
-            return values, order
-        del values, order
+        _order_equals(*[np.moveaxis(array, axis, -1) for array in (a, values, order)])
+        return values, order
     order = np.argsort(a, axis, kind="stable")
     return np.take_along_axis(a, order, axis), order
 
@@ -148,19 +147,22 @@ def _of_keys(a, axis, descending, keys, bits, least):
     return (values + a.dtype.type(least) if least else values), order
 
 
-def _repair(a, values, order):
-    """Sort the rows with equal elements again, so that these keep their order; False where all are to be sorted again.
-
-    A nan may have others beside it.
-    """
-    again = ~(values[..., 1:] > values[..., :-1]).all(-1)
-    if again.all():
-        return False
-    if again.any():
-        rows = a[again]
-        order[again] = stable = np.argsort(rows, -1, kind="stable")
-        values[again] = np.take_along_axis(rows, stable, -1)
-    return True
+def _order_equals(a, values, order):
+    """Put the indices of equal elements in order, row by row; nan are equal."""
+    later, before = values[..., 1:], values[..., :-1]
+    begins = np.ones(values.shape, bool)  # runs of equals, most of one element
+    np.not_equal(later, before, out=begins[..., 1:])
+    begins[..., 1:] &= (later == later) | (before == before)
+    if begins.all():
+        return
+    among = ~begins
+    among[..., :-1] |= ~begins[..., 1:]
+    keys = np.cumsum(begins[among])
+    keys *= a.shape[-1]
+    keys += order[among]
+    keys.sort()
+    order[among] = np.remainder(keys, a.shape[-1], out=keys)
+    values[...] = np.take_along_axis(a, order, -1)  # equals may differ, as 0 and -0
 
 
 # -- of some --

@@ -13,7 +13,7 @@ CYGRAD_BEGIN_PLAIN_LOOPS
 #define DEFINE_SCATTER(NAME, TYPE)                                                                              \
     static int NAME(TYPE *out, const int64_t *index, const TYPE *values, const Py_ssize_t *n)                   \
     {                                                                                                           \
-        const Py_ssize_t count = n[1], inner = n[2], step = n[3] != 0;                                               \
+        const Py_ssize_t count = n[1], inner = n[2], step = n[3] != 0;                                          \
         int is_outside = 0;                                                                                     \
         for (Py_ssize_t k = count * inner, i = 0; k > 0; k--, index++, values += step) {                        \
             const uint64_t at = INDEX(index);                                                                   \
@@ -33,9 +33,18 @@ DEFINE_SCATTER(scatter_8, packed_8)
     static int NAME(REAL *out, const int64_t *index, const REAL *values, const Py_ssize_t *n)                   \
     {                                                                                                           \
         const Py_ssize_t count = n[1], inner = n[2], step = n[3] != 0;                                          \
+        const uint64_t length = (uint64_t)n[0];                                                                 \
+        if (n[4] == 0 && inner == 1) {                                                                          \
+            for (Py_ssize_t k = 0; k < count; k++, values += step) {                                            \
+                const uint64_t at = INDEX(index + k);                                                           \
+                if (at >= length) return 1;                                                                     \
+                out[at] += *values;                                                                             \
+            }                                                                                                   \
+            return 0;                                                                                           \
+        }                                                                                                       \
         for (Py_ssize_t k = count * inner, i = 0; k > 0; k--, index++, values += step) {                        \
             const uint64_t at = INDEX(index);                                                                   \
-            if (at >= (uint64_t)n[0]) return 1;                                                                 \
+            if (at >= length) return 1;                                                                         \
             REAL *to = out + at * inner + i;                                                                    \
             union { REAL real; BITS bits; } a = {*to}, b = {*values};                                           \
             const REAL x = a.real, y = b.real;                                                                  \

@@ -67,7 +67,8 @@ def isin(elements, tests, unique, invert):
         return as_array((elements == tests).any() != invert)
     elements = dense(elements)
     if elements.size * tests.size <= FEW and isinstance(elements, np.ndarray):
-        return (elements[..., None] == tests.reshape(-1)).any(-1) ^ invert
+        found = np.logical_or.reduce(elements[..., None] == tests.reshape(-1), -1)
+        return np.logical_not(found, out=found) if invert else found
     return np.isin(elements, tests, assume_unique=unique, invert=invert)
 
 

@@ -147,22 +147,20 @@ def isin(elements, test_elements, *, assume_unique=False, invert=False, out=None
     tensor([ True, False,  True])
     """
     given = (elements, test_elements)
-    if not all(isinstance(value, (Tensor, *_NUMBERS)) for value in given) or not any(
-        isinstance(value, Tensor) for value in given
-    ):
+    tensors = tuple([value for value in given if isinstance(value, Tensor)])
+    if not tensors or not all(isinstance(value, (Tensor, *_NUMBERS)) for value in given):
         raise messages.fits_none("isin")
     for value in given:
         check_bits(value)
         kind = _kind_of(value)
         if kind.is_complex or kind.name == "bool":
             raise RuntimeError(f"Unsupported input type encountered for isin(): {kind.type_name}")
-    like = next(value for value in given if isinstance(value, Tensor))
-    if any(isinstance(value, Tensor) and value.dtype.name == "bfloat16" for value in given):
+    if "bfloat16" in [t.dtype.name for t in tensors]:
         ours, tests = promoted(*given, 0)  # NumPy does not know how
     else:
-        ours, tests = (array_of(value) if isinstance(value, Tensor) else _beside(value, like) for value in given)
+        ours, tests = [array_of(value) if isinstance(value, Tensor) else _beside(value, tensors[0]) for value in given]
     array = kernels.isin(ours, tests, bool(assume_unique), bool(invert))
-    return _finished(ISIN, array, tuple(x for x in given if isinstance(x, Tensor)), out, (*given, bool(invert)))
+    return _finished(ISIN, array, tensors, out, (*given, bool(invert)))
 
 
 def _beside(number, t):
