@@ -6,15 +6,19 @@
 import numpy as np
 
 from cygrad._kernels import along
+from cygrad._kernels.arrays import cast
 from cygrad._kernels.dispatch import dispatching
 from cygrad._kernels.reduce import amax, amin
+from cygrad._kernels.reduce import sum as sum_of_array
+
+_BOOL = np.dtype(bool).num
 
 
 def count_nonzero(a, axes=None, keepdim=False):
     """How many elements over `axes` differ from 0."""
-    is_whole = axes is None and not keepdim
-    count = along.count_nonzero(a) if is_whole else np.count_nonzero(a, axes, keepdims=keepdim)
-    return np.asarray(count, np.int64, order="C")
+    if axes is None and not keepdim:
+        return np.asarray(along.count_nonzero(a))
+    return sum_of_array(cast(a, _BOOL), axes, keepdim)
 
 
 def argmax(a, axis=None, keepdim=False):

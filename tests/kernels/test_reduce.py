@@ -45,6 +45,18 @@ def wide(a):
 # --- Against NumPy, over shapes, axes, dtypes, memory --------------------------------------------
 
 
+@pytest.mark.parametrize("dtype", ["?", "b", "B"])
+@pytest.mark.parametrize("shape", [(400_001,), (300, 400), (3, 200_000), (70, 5, 900), (2, 140_000, 2)], ids=str)
+def test_sums_of_many_bytes(shape, dtype, rng):
+    """Of a part after the other; of the largest and the smallest numbers, too."""
+    a = rng.integers(0, 2 if dtype == "?" else 256, shape).astype(dtype)
+    extremes = [np.full_like(a, value) for value in {"?": [True], "b": [-128, 127], "B": [255]}[dtype]]
+    for x in (a, *extremes, a[::-1], np.asfortranarray(a)):
+        for axes, keepdim in itertools.product(all_axes(a.ndim), (False, True)):
+            check(reduce.sum(x, axes, keepdim), x.sum(axes, np.int64, keepdims=keepdim))
+            check(positions.count_nonzero(x, axes, keepdim), (x != 0).sum(axes, np.int64, keepdims=keepdim))
+
+
 @pytest.mark.parametrize("dtype", ["e", "f", "d", "F", "D"])
 def test_sums_of_floats(dtype, rng):
     for shape in SHAPES:
