@@ -32,7 +32,7 @@ def cumsum(a, axis, reverse=False):
 
 
 def has_scans(a):
-    """Whether there are loops of scans.h for the type of the array."""
+    """Whether there are running sums and extrema of scans.h for the type of the array."""
     return native.has_loops(a) or (a.dtype.num == _INT64.num and native.can_move(a))
 
 
@@ -81,7 +81,7 @@ def _cumsum_by_numpy(a, axis, reverse, out):
 @silent
 def cumprod_within(a, axis):
     """The running product, written into the array itself."""
-    if a.size and has_scans(a) and _is_dense(a):
+    if a.size and native.has_loops(a) and _is_dense(a):
         _running_sums(a, a, axis, False, True)
         return
     np.cumprod(a, axis, out=a)
@@ -95,7 +95,7 @@ def cumprod(a, axis):
         out = np.empty(a.shape, a.dtype)
         put_powers(np.moveaxis(a, axis, -1)[..., 0], np.moveaxis(out, axis, -1))
         return out
-    if a.size and has_scans(a):
+    if a.size and native.has_loops(a):
         found, out = _with_result(a)
         return _running_sums(found, out, axis, False, True)
     return products(a, axis)

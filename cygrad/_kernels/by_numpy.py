@@ -221,6 +221,27 @@ def adam(param, grad, mean, square, largest, settings):
     param -= settings["step_size"] * mean / (np.sqrt(square) / settings["root_of_correction"] + settings["eps"])
 
 
+BYTES = 1 << 17  # elements of one byte whose sum int32 holds
+
+
+def sum_of_narrow_integers(a, axes, keepdim):
+    """The sum, in int64, of many bool or integers of fewer bits, which are not converted all at once."""
+    from cygrad._kernels.arrays import cast  # which import this module
+    from cygrad._kernels.reduce import sum as sum_of_array
+
+    if a.dtype == bool and axes is None and not keepdim:
+        return np.asarray(np.count_nonzero(a))
+    step = BYTES * len(a) // a.size
+    if a.itemsize > 1 or not step:
+        return np.asarray(np.sum(a, axes, keepdims=keepdim), np.int64)
+    kind = np.dtype(np.int32).num
+    parts = (cast(a[start : start + step], kind) for start in range(0, len(a), step))
+    sums = [sum_of_array(part, axes, keepdim, kind).astype(np.int64) for part in parts]
+    if len(sums) > 1 and (axes is None or 0 in axes or -a.ndim in axes):
+        return np.asarray(np.add.reduce(sums, 0))
+    return sums[0] if len(sums) == 1 else np.concatenate(sums)
+
+
 def where(condition, a, b):
     """In the order in memory of the first array that has one, where NumPy's would be the order of indices."""
     if all(array.flags.c_contiguous for array in (condition, a, b)):

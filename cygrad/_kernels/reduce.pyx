@@ -365,38 +365,12 @@ cdef cnp.ndarray _total(Ufunc ufunc, cnp.ndarray a, Shape* shape, int typenum, S
     return cast(_reduce(ufunc, a, shape, start), typenum)
 
 
-cdef enum:
-    FEW_BYTES = 1 << 15         # elements that are converted to int64 before they are added
-    BYTES = 1 << 17             # elements whose sums int32 holds
-
-
-cdef cnp.ndarray _sum_of_bytes(cnp.ndarray a, tuple axes, bint keepdim):
-    """The sum of bool, int8 or uint8, of a part after the other in int32; None of rows that are too long for that."""
-    cdef Py_ssize_t step, length = cnp.PyArray_DIM(a, 0)
-    if length * BYTES < cnp.PyArray_SIZE(a):
-        return None
-    step = BYTES * length // cnp.PyArray_SIZE(a)
-    parts = [cast(sum(cast(a[i:i + step], cnp.NPY_INT32), axes, keepdim, cnp.NPY_INT32), cnp.NPY_INT64)
-             for i in range(0, length, step)]
-    if len(parts) == 1:
-        return parts[0]
-    if axes is None or 0 in axes or -cnp.PyArray_NDIM(a) in axes:
-        return np.asarray(np.add.reduce(parts, 0))
-    return np.concatenate(parts)
-
-
 cpdef cnp.ndarray sum(cnp.ndarray a, tuple axes=None, bint keepdim=False, int typenum=-1):
     """Sum over `axes`; bool and integers are added in int64 unless a type number is given."""
     cdef Shape shape
-    cdef cnp.ndarray found
     cdef int t = cnp.PyArray_TYPE(a)
-    if t < cnp.NPY_FLOAT and t != cnp.NPY_INT64 and typenum < 0 and cnp.PyArray_SIZE(a) > FEW_BYTES:
-        if cnp.PyArray_ITEMSIZE(a) == 1 and (t != cnp.NPY_BOOL or axes is not None or keepdim):
-            found = _sum_of_bytes(a, axes, keepdim)
-            if found is not None:
-                return found
-        add = np.count_nonzero if t == cnp.NPY_BOOL else np.sum     # converts piece by piece
-        return np.asarray(add(a, axes, keepdims=keepdim), np.int64)
+    if t < cnp.NPY_FLOAT and t != cnp.NPY_INT64 and typenum < 0 and cnp.PyArray_SIZE(a) > 1 << 15:
+        return by_numpy.sum_of_narrow_integers(a, axes, keepdim)
     _plan(&shape, a, axes, keepdim)
     return _total(_add, a, &shape, typenum, ZERO)
 

@@ -1,5 +1,5 @@
 /* Running sums, products and extrema along one dimension of dense arrays; called from along.py and scans.py. Sums and
-   products of floats are made in double precision, those of integers wrap.
+   products of floats are made in double precision, sums of integers wrap.
 
    A line is n elements `inner` places apart. Lines that stand side by side are added together, by vectors; where inner
    is 1, four at a time, since each sum waits for the one before. `out` may be the array itself. */
@@ -42,8 +42,10 @@ CYGRAD_BEGIN_PLAIN_LOOPS
 #define SUM uint64_t
 #define SIGN(smallest) (-(REAL)(smallest))
 #define TURNED(x) ((x) ^ sign)          /* the least integer has no negative */
+#define SUMS_ALONE                      /* NumPy's products take no longer */
 #define NAME(name) name##_i64
 #include "scans.h"
+#undef SUMS_ALONE
 #undef REAL
 #undef CLONES
 #undef SUM
@@ -55,8 +57,8 @@ CYGRAD_BEGIN_PLAIN_LOOPS
 CYGRAD_END_LOOPS
 
 
-/* data: array, sums; n: elements of a line, inner, from the end, whether they are products, whether of int64. An item is a
-   line, or as many as are added together. */
+/* data: array, sums; n: elements of a line, inner, from the end, whether they are products, whether they are of int64, of which
+   there are sums alone. An item is a line, or as many as are added together. */
 static void running_sums_part(void *context, Py_ssize_t first, Py_ssize_t count)
 {
     const native_call *c = context;
@@ -64,7 +66,7 @@ static void running_sums_part(void *context, Py_ssize_t first, Py_ssize_t count)
     const Py_ssize_t groups = (inner + SUMS_TOGETHER - 1) / SUMS_TOGETHER, start = c->n[2] ? (n - 1) * inner : 0;
     if (inner == 1) {
         if (c->n[3])
-            WHOLE_OR_BY_TYPE(c->n[4], products_of_lines, AT(0, first * n), AT(1, first * n), count, n, step);
+            BY_TYPE(c->is_double, products_of_lines, AT(0, first * n), AT(1, first * n), count, n, step);
         else
             WHOLE_OR_BY_TYPE(c->n[4], sums_of_lines, AT(0, first * n + start), AT(1, first * n + start), count, n, step);
         return;
@@ -72,7 +74,7 @@ static void running_sums_part(void *context, Py_ssize_t first, Py_ssize_t count)
     for (Py_ssize_t i = first; i < first + count; i++) {
         const Py_ssize_t column = i % groups * SUMS_TOGETHER, at = i / groups * n * inner + start + column;
         const Py_ssize_t lines = inner - column < SUMS_TOGETHER ? inner - column : SUMS_TOGETHER;
-        if (c->n[3]) WHOLE_OR_BY_TYPE(c->n[4], products_side_by_side, AT(0, at), AT(1, at), lines, n, step);
+        if (c->n[3]) BY_TYPE(c->is_double, products_side_by_side, AT(0, at), AT(1, at), lines, n, step);
         else WHOLE_OR_BY_TYPE(c->n[4], sums_side_by_side, AT(0, at), AT(1, at), lines, n, step);
     }
 }
@@ -123,7 +125,9 @@ static void running_extrema_part(void *context, Py_ssize_t first, Py_ssize_t cou
     }
 
 DEFINE_SCAN(sums, 0, +=)
+#ifndef SUMS_ALONE
 DEFINE_SCAN(products, 1, *=)
+#endif
 #undef DEFINE_SCAN
 
 /* Larger ones are rare, so that a branch costs less than to wait for the comparison before. */
