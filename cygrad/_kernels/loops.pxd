@@ -18,6 +18,7 @@ cdef class Ufunc:
     cdef readonly str name
     cdef readonly object numpy          # the NumPy ufunc: the fallback
     cdef readonly int nin
+    cdef bint keeps_numbers             # numbers beside arrays of half precision are float32
     cdef Ufunc quotient                 # of `reciprocal`: its loops are half as fast as those of a division
     cdef Loop[NTYPES + 1] loops         # by type number of the inputs; the last is for bfloat16
     cdef void _enter_narrow(self)

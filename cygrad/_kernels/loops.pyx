@@ -30,7 +30,7 @@ from cpython.long cimport PyLong_AsDouble, PyLong_AsLongLong, PyLong_AsUnsignedL
 from libc.string cimport memcpy
 
 from cygrad._kernels.arrays cimport (
-    MAXDIMS, NTYPES, PURE, RELEASE_ABOVE, Operand, PyArray_EquivTypenums, bfloat16_type, cast_t, empty, empty_strided,
+    MAXDIMS, NTYPES, PURE, RELEASE_ABOVE, Operand, PyArray_EquivTypenums, bfloat16_type, cast, cast_t, empty, empty_strided,
     extents_meet, half_cast, is_plain, likely, operand, same_shape)
 from cygrad._kernels.parallel cimport HEAVY, LIGHT, share
 from cygrad._kernels.walk cimport Loop, Walk, coalesce, join, lengthen_innermost, memory_order, run, run_shared
@@ -52,6 +52,7 @@ cdef extern from "narrow.h":
         cast_t narrow
         loop_t wide
         void* settings
+    bint takes_number(narrow_ufunc* own, loop_t loop, const void* settings, int operand) noexcept
     void replace_narrow(const char* name, bint is_bfloat16, const narrow_ufunc* own, loop_t* loop,
                         void** settings) noexcept
 
@@ -316,6 +317,7 @@ cdef class Ufunc:
         self.numpy = ufunc if function is None else function
         self.name = self.numpy.__name__
         self.nin = source.nin
+        self.keeps_numbers = self.name in ("multiply", "divide")    # which PyTorch does not round to half precision
         for t in range(NTYPES + 1):
             self.loops[t].function = NULL
         if PURE:
@@ -457,6 +459,8 @@ cdef class Ufunc:
         cdef int t = self._row(a)
         cdef Number number
         cdef Loop* loop
+        cdef Loop of_number
+        cdef narrow_ufunc narrow
         cdef Operand[2] inputs
         if not (likely(t >= 0) and likely(self.nin == 2) and likely(is_plain(a))
                 and likely(self.loops[t].function != NULL)):
@@ -464,6 +468,12 @@ cdef class Ufunc:
         loop = &self.loops[t]
         if likely(t == cnp.NPY_FLOAT):
             number.float_ = <float>_as_double(scalar)
+        elif (t >= cnp.NPY_FLOAT16 and self.keeps_numbers
+              and takes_number(&narrow, loop.function, loop.data, 0 if scalar_first else 1)):
+            number.float_ = <float>_as_double(scalar)
+            of_number = loop[0]
+            of_number.data = &narrow
+            loop = &of_number
         else:
             _store(&number, a, scalar)
         if likely(cnp.PyArray_IS_C_CONTIGUOUS(a)) and (out is None or _takes_flat(out, a, a, loop.out_type)):
@@ -487,6 +497,12 @@ cdef class Ufunc:
         cdef int t = cnp.PyArray_TYPE(a)
         cdef cnp.ndarray number
         cdef Number value
+        if self.keeps_numbers and (t == cnp.NPY_FLOAT16 or t == bfloat16_type):
+            number = cast(self._fallback_scalar(cast(a, cnp.NPY_FLOAT), scalar, scalar_first, None), t)
+            if out is None:
+                return number
+            cnp.PyArray_CopyInto(out, number)
+            return out
         if t < NTYPES:
             number = empty(0, NULL, t)
             _store(&value, number, scalar)

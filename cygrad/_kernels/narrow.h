@@ -16,6 +16,7 @@ typedef struct {
     ufunc_loop wide, numpy;                             /* that of float32, and NumPy's own, which can reduce */
     void *settings, *numpy_settings;
     uint16_t infinity, kept, turned;                    /* of what is done with bits; which of them are kept, and turned */
+    int number;                                         /* from 1 on, the operand that is one number of float32; 0: none */
 } narrow_ufunc;
 
 static void run_narrow(char **data, const Py_ssize_t *n, const Py_ssize_t *steps, void *settings)
@@ -38,6 +39,10 @@ static void run_narrow(char **data, const Py_ssize_t *n, const Py_ssize_t *steps
             given[k] = (char *)room[k];
             taken[k] = steps[k] ? 4 : 0;
             if (done && !steps[k]) continue;        /* one number for all runs */
+            if (own->number == k + 1) {
+                room[k][0] = *(const float *)in;
+                continue;
+            }
             if (steps[k] != 2) {
                 for (Py_ssize_t i = 0; i < count; i++) memcpy(apart + i, in + i * steps[k], 2);
                 in = (const char *)apart;
@@ -100,6 +105,15 @@ static void run_narrow_bits(char **data, const Py_ssize_t *n, const Py_ssize_t *
     }
 }
 
+/* Whether `own`, for a loop with one number of float32 as an operand, can be made of the settings of another. */
+static int takes_number(narrow_ufunc *own, ufunc_loop loop, const void *settings, int operand)
+{
+    if (loop != run_narrow) return 0;
+    *own = *(const narrow_ufunc *)settings;
+    own->number = operand + 1;
+    return 1;
+}
+
 /* Puts it in the place of NumPy's loop. Ufuncs are made once, so that what it needs is never given back. */
 static void replace_narrow(const char *name, int is_bfloat16, const narrow_ufunc *own, ufunc_loop *loop, void **settings)
 {
@@ -107,6 +121,7 @@ static void replace_narrow(const char *name, int is_bfloat16, const narrow_ufunc
     const int is_negative = !strcmp(name, "negative"), is_minimum = !strcmp(name, "minimum");
     if (!kept) return;
     *kept = *own;
+    kept->number = 0;
     kept->numpy = *loop;
     kept->numpy_settings = *settings;
     kept->infinity = is_bfloat16 ? 0x7f80 : 0x7c00;

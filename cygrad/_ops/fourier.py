@@ -545,6 +545,7 @@ def frequencies(function, n, d, onesided, out, dtype, requires_grad, place):
         raise messages.not_implemented_for("arange_cpu", wanted)
     if n < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
+    checked_lengths((n,))
     array = made(place, kernels.frequencies, n, d, onesided).astype(wanted.numpy)
     return delivered(array, out, requires_grad, f"fft_{function}")
 

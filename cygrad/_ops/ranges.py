@@ -9,6 +9,7 @@ import numpy as np
 
 from cygrad._core import messages
 from cygrad._core.access import array_of
+from cygrad._core.construct import checked_lengths
 from cygrad._core.dtypes import dtype_of_number, get_default_dtype
 from cygrad._core.opdef import FUNCTION_ONLY, publish
 from cygrad._core.sites import warn
@@ -143,6 +144,12 @@ def _count(low, high, by):
 def _range(library, low, high, by, dtype, count=None):
     if count is None:
         count = _count(low, high, by) if dtype.kind not in "iu" else _whole_count(low, high, by)
+    return _steps(library, low, by, count, dtype)
+
+
+def _steps(library, low, by, count, dtype):
+    """So many numbers from `low` on."""
+    checked_lengths((count,))
     return steps_from(library, low, by, count, dtype)
 
 
@@ -186,7 +193,7 @@ def range(
 
 
 def _range_with_end(library, low, high, by, dtype):
-    return steps_from(library, low, by, math.floor((high - low) / by) + 1, dtype)
+    return _steps(library, low, by, math.floor((high - low) / by) + 1, dtype)
 
 
 # -- linspace, logspace --
@@ -262,6 +269,7 @@ def linspace(
     place = check_place(device, pin_memory)
     low, high, count = _ends(start, end, steps, "linspace")
     wanted = _type_between(dtype, out, low, high, "linspace")
+    checked_lengths((count,))
     low, high = _ends_of_type(low, high, count, wanted)
     array = made(place, evenly_spaced, low, high, count, wanted.numpy)
     return _delivered(array, out, requires_grad, "linspace")
@@ -289,6 +297,7 @@ def logspace(
     place = check_place(device, pin_memory)
     low, high, count = _ends(start, end, steps, "logspace")
     wanted = _type_between(dtype, out, low, high, "logspace")
+    checked_lengths((count,))
     if count != 1:
         low, high = _ends_of_type(low, high, count, wanted)
     compute = np.dtype(np.complex128 if wanted.numpy.kind == "c" else np.float64)
@@ -358,6 +367,7 @@ def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, pin_memory
         if length < 0:
             raise RuntimeError(f"{name} must be greater or equal to 0, got {length}")
     wanted = type_of_new(dtype, out, get_default_dtype(), "eye")
+    checked_lengths((rows, columns))
     array = made(place, _ones_on_diagonal, rows, columns, wanted.numpy)
     return delivered(array, out, requires_grad, "eye")
 

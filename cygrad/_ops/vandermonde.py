@@ -3,6 +3,7 @@
 import numpy as np
 
 from cygrad._core.access import memory_of, tensor_of
+from cygrad._core.construct import checked_lengths
 from cygrad._core.dtypes import dtype_of_number
 from cygrad._core.opdef import FUNCTION_ONLY, publish, registry
 from cygrad._core.record import record_n
@@ -61,6 +62,7 @@ def vander(x, N=None, increasing=False):
     count = len(t) if N is None else integer(N, "vander", "N", 2)
     if count < 0:
         raise RuntimeError("N must be non-negative.")
+    checked_lengths((len(t), count))
     return powers(t, count) if increasing else falling_powers(t, count)
 
 

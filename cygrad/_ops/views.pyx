@@ -407,6 +407,7 @@ cdef Tensor expanded(Tensor t, tuple shape):
     cdef Geometry g
     cdef npy_intp[MAXDIMS] dims
     cdef int i, ndim = shape_to_c(shape, dims), added
+    cdef double elements = 1
     geometry_of(t.array, &g)
     added = ndim - g.ndim
     if added < 0:
@@ -426,6 +427,10 @@ cdef Tensor expanded(Tensor t, tuple shape):
             raise checks().no_expansion(t, shape)
         g.dims[i] = dims[i]
         g.strides[i] = 0
+    for i in range(ndim):
+        elements *= g.dims[i]
+    if elements >= 2.0 ** 63:
+        raise RuntimeError("numel: integer multiplication overflow")
     g.ndim = ndim
     return record_view(EXPAND, view_of(t.array, &g), t, None)
 

@@ -7,6 +7,7 @@ Those of the package are periodic unless told otherwise: the window of length n 
 import numpy as np
 
 from cygrad._core import messages
+from cygrad._core.construct import checked_lengths
 from cygrad._core.dtypes import by_name, get_default_dtype
 from cygrad._core.opdef import FUNCTION_ONLY, publish
 from cygrad._kernels import window_functions as kernels
@@ -38,6 +39,7 @@ def window(function, kernel, length, periodic, more, dtype, device, pin_memory, 
         )
     if length < 0:
         raise RuntimeError(f"{function} requires non-negative window_length, got window_length={length}")
+    checked_lengths((length,))
     array = made(place, kernel, length, not periodic, *more)
     return delivered(array.astype(wanted.numpy), None, requires_grad, function)
 
@@ -138,6 +140,7 @@ def shaped(function, kernel, length, more, sym, dtype, device, requires_grad):
     wanted = get_default_dtype() if dtype is None else dtype
     if wanted not in (by_name()["float32"], by_name()["float64"]):
         raise ValueError(f"{function} expects float32 or float64 dtypes, got: {wanted}")
+    checked_lengths((length,))
     array = made(place, kernel, length, bool(sym), *more)
     return delivered(array.astype(wanted.numpy), None, requires_grad, function)
 

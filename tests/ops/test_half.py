@@ -87,3 +87,17 @@ def test_gradients_of_strided_views(kind):
         _, tangent = cygrad.func.jvp(changed_views, (x.detach(),), (cygrad.ones(4, 3, dtype=dtype),))
         found.append((gradient.tolist(), tangent.tolist()))
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("dtype", [cygrad.float16, cygrad.bfloat16], ids=str)
+@pytest.mark.parametrize("lies", [lambda t: t, lambda t: t[::3], lambda t: t.view(3, -1).t(), lambda t: t[5]])
+def test_numbers_in_products_and_quotients_are_not_rounded(dtype, lies):
+    x = lies(cygrad.linspace(-3, 3, 1500).to(dtype))
+    wide = x.float()
+    assert cygrad.equal(x * 0.1, (wide * 0.1).to(dtype)) and cygrad.equal(0.1 * x, (wide * 0.1).to(dtype))
+    assert cygrad.equal(x / 0.3, (wide / 0.3).to(dtype)) and cygrad.equal(0.3 / x, x.reciprocal() * 0.3)
+    assert cygrad.equal(x.clone().mul_(0.1), (wide * 0.1).to(dtype))
+    assert cygrad.equal(x.clone().div_(0.3), (wide / 0.3).to(dtype))
+    leaf = x.clone().requires_grad_()
+    (leaf * 0.1).sum().backward()
+    assert cygrad.equal(leaf.grad, cygrad.full_like(x, 0.1))
