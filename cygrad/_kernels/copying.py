@@ -6,7 +6,7 @@ from functools import lru_cache
 import numpy as np
 
 from cygrad._kernels.arrays import copy_array, dense_copy, new_array
-from cygrad._kernels.by_numpy import convertible
+from cygrad._kernels.by_numpy import convertible, silent
 from cygrad._kernels.gpu import basics
 
 _FEW_TIMES = 4  # up to here, a pass for each repetition is faster than a loop over them for each element
@@ -126,9 +126,12 @@ def copy_into(target, values):
     if values.dtype == target.dtype:
         copy_array(target, values)
         return
-    values = convertible(values, target.dtype)
-    with np.errstate(all="ignore"):
-        np.copyto(target, values, casting="unsafe")
+    _convert_into(target, values)
+
+
+@silent
+def _convert_into(target, values):
+    np.copyto(target, convertible(values, target.dtype), casting="unsafe")
 
 
 def on_memory_of(array, pattern):

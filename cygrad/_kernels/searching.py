@@ -93,12 +93,15 @@ def distinct(array, inverse, counts):
 def distinct_slices(array, axis):
     """The same for the slices along an axis, which are sorted by their first elements, then the next, ..."""
     slices = np.moveaxis(array, axis, 0)
-    order = np.arange(len(slices), like=slices)
     columns = _blocks_of_columns(slices)
     keys = slices.astype(np.float32) if slices.dtype.name == "bfloat16" else slices  # CuPy does not sort it
-    for some in reversed(columns):
-        for column in reversed(_columns(keys, some).T):  # np.lexsort keeps an iterator of its own for each column
-            order = order[np.argsort(column[order], kind="stable")]
+    if isinstance(slices, np.ndarray) and 0 < slices.size <= FEW:
+        order = np.lexsort(_columns(keys, None).T[::-1])
+    else:
+        order = np.arange(len(slices), like=slices)
+        for some in reversed(columns):
+            for column in reversed(_columns(keys, some).T):  # np.lexsort keeps an iterator of its own for each column
+                order = order[np.argsort(column[order], kind="stable")]
     first = np.zeros(len(slices), bool, like=slices)
     first[:1] = True
     for some in columns:

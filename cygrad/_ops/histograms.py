@@ -11,6 +11,7 @@ from cygrad._core.tensor import Tensor
 from cygrad._kernels import histograms as kernels
 from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.gpu.library import beside
+from cygrad._kernels.reduce import amax, amin
 from cygrad._ops.arguments import integer, is_integer, require
 from cygrad._ops.delivering import write_several
 from cygrad._ops.gathering import finished, index_select
@@ -66,7 +67,9 @@ HISTC = declare("histc", flags=NONDIFF, kernel=kernels.count_evenly)
 def _bounds(t, low, high, name, widen):
     """The ends of the range: those of the elements if none are given; a single value gets some room."""
     if low == high and t.numel():
-        low, high = float(array_of(t).min()), float(array_of(t).max())
+        a = array_of(t)
+        is_plain = isinstance(a, np.ndarray) and a.itemsize > 2
+        low, high = map(float, (amin(a), amax(a)) if is_plain else (a.min(), a.max()))
     if low == high:
         low, high = (low - widen, high + widen) if t.numel() else (0.0, 1.0)
     if not (np.isfinite(low) and np.isfinite(high)):

@@ -13,8 +13,8 @@ from cygrad._core.opdef import publish, variant
 from cygrad._core.record import written_in_place
 from cygrad._core.state import is_forward
 from cygrad._core.tensor import Tensor
+from cygrad._kernels.by_numpy import call
 from cygrad._kernels.copying import FITS, copy_into
-from cygrad._kernels.gpu.library import as_array
 from cygrad._kernels.random import COINS, EXPONENTIALS, INTEGERS, NORMALS, UNIFORMS
 from cygrad._ops import creation_checks as checks
 from cygrad._ops.arguments import integer, require
@@ -192,8 +192,7 @@ def log_normal_(self, mean=1, std=2, *, generator=None):
 
     def draw():
         array = spread(gaussian(array_of(t).shape, t.dtype, generator, "log_normal_", place_of(t)), middle, width)
-        with np.errstate(over="ignore"):
-            return as_array(np.exp(array))
+        return call(np.exp, array)
 
     return overwritten(LOG_NORMAL, t, draw, args=(middle, width, generator))
 

@@ -81,3 +81,17 @@ def test_distinct_values(shape, dtype):
                 if with_counts:
                     assert found[2].dtype == np.int64
                     np.testing.assert_array_equal(found[2], counts)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int64", "float32", "float64"])
+@pytest.mark.parametrize("shape", [(1, 1), (7, 2), (60, 3, 2), (4, 0), (0, 3), (9000, 2)], ids=str)
+def test_distinct_slices(shape, dtype):
+    """Few are put in order by all columns at once, many by one after the other."""
+    given = np.random.default_rng(0).integers(0, 3, shape).astype(dtype)
+    for axis in (0, 1):
+        values, inverse, counts = searching.distinct_slices(given, axis)
+        rows = [tuple(part.reshape(-1).tolist()) for part in np.moveaxis(given, axis, 0)]
+        expected = sorted(set(rows))
+        found = [tuple(part.reshape(-1).tolist()) for part in np.moveaxis(values, axis, 0)]
+        assert found == expected and [found[i] for i in inverse] == rows
+        assert counts.tolist() == [rows.count(row) for row in expected]
