@@ -28,6 +28,13 @@ LARGEST = 2**63 - 1  # a number that no result is long enough for
 BINCOUNT = declare("bincount", bincount_rule, flags=LINEAR, kernel=kernels.bincount, inputs="weights _ self")
 
 
+def _ends(array):
+    """The smallest and the largest element of an array that has some."""
+    if isinstance(array, np.ndarray):
+        return amin(array).item(), amax(array).item()
+    return array.min(), array.max()
+
+
 def bincount(input, weights=None, minlength=0):
     """How often each number from 0 on occurs in `input`, a vector of integers; or the sum of the weights there.
 
@@ -44,11 +51,12 @@ def bincount(input, weights=None, minlength=0):
         raise messages.not_implemented_for("bincount_cpu", t.dtype)
     if least < 0:
         raise RuntimeError("minlength should be >= 0")
-    if numbers.ndim != 1 or (numbers.size and numbers.min() < 0):
+    smallest, largest = _ends(numbers) if numbers.size else (0, 0)
+    if numbers.ndim != 1 or smallest < 0:
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
-    if numbers.size and numbers.max() >= LARGEST:  # NumPy would write before its result
-        raise RuntimeError(f"maximum value of input overflowed, it should be < {LARGEST} but got {numbers.max()}")
-    checked_lengths((max(least, int(numbers.max()) + 1 if numbers.size else 0),))
+    if largest >= LARGEST:  # NumPy would write before its result
+        raise RuntimeError(f"maximum value of input overflowed, it should be < {LARGEST} but got {largest}")
+    checked_lengths((max(least, int(largest) + 1 if numbers.size else 0),))
     if weights is None:
         return record_n(BINCOUNT, kernels.bincount(None, numbers, least), (t,), (least,))
     given = require(weights, "bincount", "weights", 2)
@@ -67,9 +75,7 @@ HISTC = declare("histc", flags=NONDIFF, kernel=kernels.count_evenly)
 def _bounds(t, low, high, name, widen):
     """The ends of the range: those of the elements if none are given; a single value gets some room."""
     if low == high and t.numel():
-        a = array_of(t)
-        is_plain = isinstance(a, np.ndarray) and a.itemsize > 2
-        low, high = map(float, (amin(a), amax(a)) if is_plain else (a.min(), a.max()))
+        low, high = map(float, _ends(array_of(t)))
     if low == high:
         low, high = (low - widen, high + widen) if t.numel() else (0.0, 1.0)
     if not (np.isfinite(low) and np.isfinite(high)):
