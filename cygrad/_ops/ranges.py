@@ -14,6 +14,7 @@ from cygrad._core.dtypes import dtype_of_number, get_default_dtype
 from cygrad._core.opdef import FUNCTION_ONLY, publish
 from cygrad._core.sites import warn
 from cygrad._core.tensor import Tensor
+from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.copying import element
 from cygrad._kernels.gpu.library import made
 from cygrad._kernels.spacing import evenly_spaced, steps_from
@@ -301,13 +302,17 @@ def logspace(
     if count != 1:
         low, high = _ends_of_type(low, high, count, wanted)
     compute = np.dtype(np.complex128 if wanted.numpy.kind == "c" else np.float64)
-    with np.errstate(all="ignore"):
-        exponents = made(place, evenly_spaced, low, high, count, compute)
-        array = np.power(number(base, "logspace", "base", 4), exponents)
-        if count == 1 and wanted.numpy.kind in "iu":  # alone it is a power of what it was, and has to fit
-            element(array.item(), wanted.numpy)
-        array = array.astype(wanted.numpy)
+    exponents = made(place, evenly_spaced, low, high, count, compute)
+    array = _powers(number(base, "logspace", "base", 4), exponents, wanted.numpy)
     return _delivered(array, out, requires_grad, "logspace")
+
+
+@silent
+def _powers(base, exponents, dtype):
+    found = np.power(base, exponents)
+    if found.size == 1 and dtype.kind in "iu":  # alone it is a power of what it was, and has to fit
+        element(found.item(), dtype)
+    return found.astype(dtype, copy=False)
 
 
 # -- meshgrid, eye --
