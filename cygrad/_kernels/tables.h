@@ -11,7 +11,7 @@ CYGRAD_BEGIN_PLAIN_LOOPS
 /* data: x, results, two numbers for each sign and exponent (its first row; how many bits of the mantissa tell the place in a
    row, the others which row), rows of 8 factors of double precision, the constant first. Row 0 says that there is none.
    An item is an element. */
-static void tabled_part(void *context, Py_ssize_t first, Py_ssize_t count)
+static CYGRAD_CLONES void tabled_part(void *context, Py_ssize_t first, Py_ssize_t count)
 {
     native_call *c = context;
     const volatile uint32_t *x = (const volatile uint32_t *)c->data[0] + first;    /* each is read once, see INDEX */

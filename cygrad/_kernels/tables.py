@@ -62,6 +62,8 @@ class Tabled:
     def _ask(self, x, values):
         """Put in what the table did not have."""
         rest = np.flatnonzero(values != values)
+        if not len(rest):
+            return
         kinds = x[rest].view(np.uint32) >> 23
         if np.any(self.table[0][kinds] == UNKNOWN):
             self.table = table = self._with(self.table, kinds)

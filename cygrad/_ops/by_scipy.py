@@ -24,7 +24,7 @@ def by_scipy(name, function, which=None):
     def kernel(*arrays):
         if any(map(is_array, arrays)):
             return special_function(name, function, arrays, which)
-        special = _scipy(function)
+        special = scipy_for(function)
         if not any(isinstance(a, np.ndarray) for a in arrays[:-1]):
             found = _table(name, which, arrays[:-1])(arrays[-1])
             if found is not None:
@@ -39,7 +39,7 @@ def by_scipy(name, function, which=None):
     return partial(kernel)  # which, not being a function, gets large arrays whole
 
 
-def _scipy(function):
+def scipy_for(function):
     try:
         from scipy import special
     except ImportError:

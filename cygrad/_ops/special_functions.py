@@ -22,7 +22,7 @@ from cygrad._kernels.tables import Tabled
 from cygrad._ops.arguments import integer, require
 from cygrad._ops.arithmetic import add, div, mul, neg, sub
 from cygrad._ops.binary import as_tensors, of_one_type
-from cygrad._ops.by_scipy import SMOOTH, SPECIAL, by_scipy, require_real_input, unary
+from cygrad._ops.by_scipy import SMOOTH, SPECIAL, by_scipy, require_real_input, scipy_for, unary
 from cygrad._ops.checks import require_broadcast, require_operands, require_real, require_tensors
 from cygrad._ops.pointwise import exp, log, log1p, square
 from cygrad._ops.selection import where
@@ -34,8 +34,8 @@ def erfc_rule(n, g):
     return mul(g, mul(exp(neg(square(n.saved(0)))), -2 / math.sqrt(math.pi)))
 
 
-ERFC_TABLE = Tabled(np.vectorize(math.erfc, [float]))
 ERFC_VALUES = by_loop("erfc")(by_scipy("erfc", "erfc"))
+ERFC_TABLE = Tabled(ERFC_VALUES)
 
 
 def erfc_array(x):
@@ -298,6 +298,8 @@ def lgamma_rule(n, g):
 
 
 def log_gamma(x):
+    if type(x) is np.ndarray:
+        scipy_for("lgamma")  # which must be there, whatever the table knows
     found = LGAMMA_TABLE(x)
     return log_gamma_values(x) if found is None else found
 
