@@ -12,6 +12,8 @@ Functions of LAPACK are called as Fortran calls them, by their addresses in the 
 
 import numpy as np
 
+from libc.math cimport fabs
+
 cimport numpy as cnp
 
 from cygrad._kernels.arrays cimport MAXDIMS, NTYPES, PURE, Operand, cast, empty, is_plain, operand
@@ -32,6 +34,10 @@ cdef extern from "products.h":
     bint has_long_vectors() noexcept
     void multiply_float(char** args, const cnp.npy_intp* counts, const cnp.npy_intp* steps, void* data) noexcept nogil
     void multiply_double(char** args, const cnp.npy_intp* counts, const cnp.npy_intp* steps, void* data) noexcept nogil
+
+cdef extern from "<float.h>":
+    const double DBL_MIN
+    const float FLT_MIN
 
 cdef extern from "lapack.h":
     void* cygrad_find_lapack(const char* library, const char* name, int* is_wide)
@@ -405,3 +411,36 @@ def call_lapack(size_t address, Py_ssize_t count, *given):
                      data[11], data[12], data[13], data[14], data[15], data[16], data[17])
             for k in range(ARGUMENTS):
                 data[k] += steps[k]
+
+
+def has_normal_diagonal(cnp.ndarray a not None, bint or_zero):
+    """Whether no number on the diagonals of matrices by columns or rows is nan, subnormal, or 0 unless that counts.
+
+    OpenBLAS multiplies by reciprocals, which such numbers have none of, and leaves rows of subnormal pivots where they
+    are.
+    """
+    cdef int d = cnp.PyArray_NDIM(a), t = cnp.PyArray_TYPE(a)
+    cdef bint is_double = t == cnp.NPY_DOUBLE or t == cnp.NPY_CDOUBLE
+    cdef bint is_complex = t == cnp.NPY_CFLOAT or t == cnp.NPY_CDOUBLE
+    cdef Py_ssize_t i, _j, n, count, step
+    cdef char* at
+    cdef double size, other, least = DBL_MIN if is_double else FLT_MIN
+    if d < 2 or not is_plain(a) or not (is_double or is_complex or t == cnp.NPY_FLOAT):
+        raise ValueError("no matrices that LAPACK takes")
+    if cnp.PyArray_SIZE(a) == 0:
+        return True
+    n = min(cnp.PyArray_DIM(a, d - 1), cnp.PyArray_DIM(a, d - 2))
+    count = cnp.PyArray_SIZE(a) // (cnp.PyArray_DIM(a, d - 1) * cnp.PyArray_DIM(a, d - 2))
+    step = cnp.PyArray_STRIDE(a, d - 1) + cnp.PyArray_STRIDE(a, d - 2)
+    for i in range(count):
+        at = cnp.PyArray_BYTES(a) + i * (cnp.PyArray_NBYTES(a) // count)
+        for _j in range(n):
+            size = fabs((<double*>at)[0] if is_double else (<float*>at)[0])
+            if is_complex:
+                other = fabs((<double*>at)[1] if is_double else (<float*>at)[1])
+                if other > size:
+                    size = other
+            if not (size >= least or or_zero and size == 0):
+                return False
+            at += step
+    return True

@@ -7,7 +7,7 @@ from cygrad._kernels.dispatch import dispatching
 from cygrad._kernels.gpu.library import module_of
 from cygrad._kernels.lapack import columns, count_of, integers, laid_by_columns, loops, routine, spread
 from cygrad._kernels.stacks import over_stacks
-from cygrad._kernels.triangular import solve_triangular, stack_of
+from cygrad._kernels.triangular import has_normal_diagonals, solve_triangular, stack_of
 
 # What NumPy's function calls, after more than this takes for small matrices
 lapack = getattr(loops, "cholesky_lo", None)
@@ -66,7 +66,7 @@ def factor_one(a):
 def solve_factored(b, factor, upper):
     """A^-1 B by the factor of A; stacks broadcast. By columns where LAPACK does it."""
     potrs = routine("potrs", factor, b)
-    if potrs is None:
+    if potrs is None or not has_normal_diagonals(factor):
         lower = factor.swapaxes(-1, -2).conj() if upper else factor
         inner = solve_triangular(lower, b, False, False)
         return solve_triangular(lower.swapaxes(-1, -2).conj(), inner, True, False)

@@ -9,11 +9,12 @@ import numpy as np
 
 import cygrad._kernels.native as native
 from cygrad._kernels.arrays import cast
+from cygrad._kernels.blas import has_normal_diagonal
 from cygrad._kernels.diagonals import tril, triu
 from cygrad._kernels.dispatch import dispatching
 from cygrad._kernels.lapack import as_int32, as_integers, count_of, integers, laid_by_columns, routine, spread
 from cygrad._kernels.stacks import over_stacks
-from cygrad._kernels.triangular import solve_triangular, stack_of
+from cygrad._kernels.triangular import has_normal_diagonals, solve_triangular, stack_of
 
 INT64 = np.dtype(np.int64).num
 BLOCK = 32  # columns that are eliminated before the rest is updated
@@ -29,11 +30,14 @@ def lu_factor(a):
     lu = laid_by_columns(a)
     m, n = lu.shape[-2:]
     k = min(m, n)
-    getrf = routine("getrf", a)
+    getrf = routine("getrf2", a) and routine("getrf", a)
     if getrf is not None:
         rows, failed = integers((*lu.shape[:-2], k)), integers(lu.shape[:-2])
         if lu.size:
             getrf(count_of(lu.shape), m, n, lu, m, rows, failed)
+            if not has_normal_diagonal(lu, False):  # which getrf2 minds
+                lu, failed = laid_by_columns(a), integers(lu.shape[:-2])
+                routine("getrf2", a)(count_of(lu.shape), m, n, lu, m, rows, failed)
         return lu, as_int32(rows), as_int32(failed)
     pivots = np.empty((*lu.shape[:-2], k), np.int32)
     info = np.zeros(lu.shape[:-2], np.int32)
@@ -140,7 +144,7 @@ def lu_solve(lu, pivots, b, left=True, turned=False):
     X lies by columns, or by rows if not `left`, where LAPACK computes it.
     """
     getrs = routine("getrs", lu, b)
-    if getrs is None or not are_rows(pivots, lu.shape[-1]):
+    if getrs is None or not (are_rows(pivots, lu.shape[-1]) and has_normal_diagonals(lu)):
         p = permutation(pivots, lu.shape[-1], lu.dtype)
         if left:
             return solve_factored(lu, p, b, turned)

@@ -6,7 +6,7 @@ import numpy as np
 
 from cygrad._kernels import blocks
 from cygrad._kernels.arrays import dense
-from cygrad._kernels.blas import matmul
+from cygrad._kernels.blas import has_normal_diagonal, matmul
 from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.copying import contiguous
 from cygrad._kernels.dispatch import dispatching
@@ -32,7 +32,7 @@ def solve_triangular(a, b, upper, unit, is_own=False, by_rows=False):
         a, b = a.astype(kind, copy=False), b.astype(kind, copy=False)
     shape = (*stack, *b.shape[-2:])
     trsm = routine("trsm", a, b)
-    if trsm is not None:
+    if trsm is not None and (unit or has_normal_diagonals(a)):
         return solve_by_blas(trsm, a, b, shape, upper, unit, is_own, by_rows)
     x = b if is_own and b.shape == shape and isinstance(b, np.ndarray) else np.empty(shape, kind, like=a)
     width = x.shape[-1]
@@ -41,6 +41,12 @@ def solve_triangular(a, b, upper, unit, is_own=False, by_rows=False):
         columns = (..., slice(start, start + step))
         solve_columns(a, b[columns], x[columns], upper, unit)
     return x
+
+
+def has_normal_diagonals(a):
+    """Or zeros on them."""
+    lies_close = a.ndim == 2 or a.flags.c_contiguous or a.swapaxes(-1, -2).flags.c_contiguous
+    return has_normal_diagonal(dense(a) if not lies_close or not a.flags.aligned else a, True)
 
 
 def solve_by_blas(trsm, a, b, shape, upper, unit, is_own, by_rows):

@@ -36,6 +36,7 @@ CALLS = [
     (arrays.zeros, ((2, 3), 11)),
     (blas.call_lapack, (0, 0, A, (A,))),
     (blas.find_lapack, (b"", b"dgetrf")),
+    (blas.has_normal_diagonal, (A, True)),
     (elementwise.clamp, (A, 0.0, 1.0)),
     (elementwise.copy_of_real, (A,)),
     (elementwise.erf, (A,)),

@@ -328,6 +328,33 @@ def test_no_pivots_lead_out_of_the_matrix(by_lapack, monkeypatch):
         assert torch.allclose(found[0], torch.linalg.ldl_solve(a[0], pivots[0], b[0]))
 
 
+@pytest.mark.parametrize("kind", "fd")
+def test_subnormal_numbers(kind):
+    """They are pivots and divisors as all others are, which have reciprocals."""
+    tiny = np.finfo(kind).smallest_normal
+    for shape in ((4, 4), (3, 5, 5)):
+        a, number = (grid(*shape) * tiny / 64).astype(kind), np.arange(shape[-1])
+        p, lower, upper = (part.numpy() for part in torch.linalg.lu(torch.tensor(a)))
+        assert abs(lower).max() < 1.5
+        np.testing.assert_allclose(p @ lower @ upper, a, atol=tiny * np.finfo(kind).eps * 32)
+        a[..., number, number] = tiny / 64
+        b = torch.tensor(a[..., :2] * 2)
+        for upper in (False, True):
+            x = torch.linalg.solve_triangular(torch.tensor(np.tril(np.triu(a))), b, upper=upper)
+            np.testing.assert_allclose(x.numpy(), a[..., :2] * 2 / a[..., number, number, None])
+        pivots = torch.tensor(np.broadcast_to(number + 1, shape[:-1]).astype("i"))
+        x = torch.linalg.lu_solve(torch.tensor(np.triu(a) * np.eye(shape[-1])).to(b.dtype), pivots, b)
+        np.testing.assert_allclose(x.numpy(), a[..., :2] * 2 / a[..., number, number, None])
+
+
+def test_nan_among_pivots_spreads():
+    a = grid(2, 5, 5)
+    a[0, 2, 2] = np.nan
+    factors, info = torch.linalg.lu_factor_ex(torch.tensor(a))[::2]
+    assert factors.isnan().sum((-2, -1)).tolist() == [7, 0]
+    assert factors[0, -1].isnan().any() and not info.any()
+
+
 @pytest.mark.skipif(routine("gels", np.empty(0)) is None, reason="LAPACK's functions can not be called")
 def test_lstsq_of_no_full_rank():
     ones = torch.ones(2, 3, 3, dtype=torch.float64)
