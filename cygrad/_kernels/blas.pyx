@@ -388,7 +388,7 @@ def call_lapack(size_t address, Py_ssize_t count, *given):
     if n > ARGUMENTS - 3:
         raise ValueError("too many arguments")
     for k in range(ARGUMENTS):
-        # Behind the arguments Fortran has the lengths of its letters, of up to three; who is called looks at no others.
+        # Behind the arguments Fortran has the lengths of its letters: 1 each, and more than are looked at.
         data[k], steps[k] = <char*>1, 0
         if k >= n:
             continue
