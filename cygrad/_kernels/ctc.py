@@ -11,7 +11,7 @@ from cygrad._kernels.arrays import dense, new_array
 from cygrad._kernels.dispatch import dispatching
 from cygrad._kernels.gpu.library import beside
 
-CTC = 60  # as in native.h
+CTC = 45  # as in native.h
 ROOM = 4  # rows of scratch for a sample, as in ctc.h
 PIECE = 1 << 12  # states, at all times, that one thread works on
 

@@ -10,7 +10,7 @@ from cygrad._kernels.arrays import new_array
 from cygrad._kernels.gpu.library import dense
 from cygrad._kernels.strided import restride
 
-TRIANGLE, TRIANGLE_PLACES = 30, 72  # as in native.h
+TRIANGLE, TRIANGLE_PLACES = 30, 50  # as in native.h
 PIECE = 1 << 14  # elements that one thread works on
 _INT64 = np.dtype(np.int64).num
 

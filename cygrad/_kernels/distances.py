@@ -17,7 +17,7 @@ from cygrad._kernels.reduce import sum as sum_of_array
 from cygrad._kernels.stacks import reduced, sum_of_products
 
 DISTANCES = 34  # as in native.h
-PAIRS_GRADIENT = 62  # as in native.h
+PAIRS_GRADIENT = 47  # as in native.h
 PULLED_TOGETHER = 32  # columns of an item of PAIRS_GRADIENT
 PIECE = 1 << 15  # differences that one thread works on
 COPIED = 1 << 16  # elements of columns that are copied at once

@@ -72,8 +72,7 @@ enum {
     FUSED, GATHER, FIRSTS, GATED, TAKE, RUNNING_EXTREMA,
     SCATTER, TRIANGLE, NONZERO, COUNT_NONZERO, UNIFORM, DISTANCES, RESAMPLE, TABLED, FOLLOW,
     RESAMPLE_PLANES, LABEL_MARGINS, COMPRESS, SAMPLE, SAMPLE_GRADIENT, SEARCH, SHAPE_DRAWS,
-    CTC = 60, LARGEST_OF_PLACES, PAIRS_GRADIENT,
-    SUM_WEIGHTS = 70, PICK, TRIANGLE_PLACES, SPACED, LOOPS
+    CTC, LARGEST_OF_PLACES, PAIRS_GRADIENT, SUM_WEIGHTS, PICK, TRIANGLE_PLACES, SPACED, LOOPS
 };
 
 static const native_part native_parts[LOOPS] = {
@@ -90,15 +89,12 @@ static const native_part native_parts[LOOPS] = {
     fused_part, gather_part, firsts_part, gated_part, take_part, running_extrema_part,
     scatter_part, triangle_part, nonzero_part, count_nonzero_part, uniform_part, distances_part, resample_part,
     tabled_part, follow_part, resample_planes_part, label_margins_part, compress_part, sample_part, sample_gradient_part,
-    search_part, shape_part, [CTC] = ctc_part, largest_of_places_part, pairs_gradient_part,
-    [SUM_WEIGHTS] = sum_weights_part, pick_part, triangle_places_part, spaced_part,
+    search_part, shape_part,
+    ctc_part, largest_of_places_part, pairs_gradient_part, sum_weights_part, pick_part, triangle_places_part, spaced_part,
 };
 
 /* Whether the compiler could make a loop, and the processor can run it. */
-static int native_has(int loop)
-{
-    return native_parts[loop] && (loop < WINOGRAD_FILTERS || loop >= FUSED || HAS_PANELS);
-}
+static int native_has(int loop) { return loop < WINOGRAD_FILTERS || loop >= FUSED || HAS_PANELS; }
 
 /* Whether it only moves elements, of 4 or 8 bytes, whatever these are, or is told that they are int64. */
 static int native_moves(int loop)

@@ -21,7 +21,7 @@ _SINGLE = np.dtype(np.float32)
 _FLOAT, _DOUBLE, _INT64 = _SINGLE.num, np.dtype(float).num, np.dtype(np.int64).num
 _FEW = 64  # up to here, NumPy draws one by one
 _BLOCK = 8192  # numbers: what fits into the cache several times
-UNIFORM, SHAPE_DRAWS, SUM_WEIGHTS, PICK = 33, 44, 70, 71  # as in native.h
+UNIFORM, SHAPE_DRAWS, SUM_WEIGHTS, PICK = 33, 44, 48, 49  # as in native.h
 UNIFORMS, NORMALS, EXPONENTIALS, COINS, INTEGERS, SHUFFLED = range(6)  # as in draws.h
 _PIECE = 128  # numbers that are shaped together
 
