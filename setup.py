@@ -23,6 +23,7 @@ import tokenize
 import zipfile
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 from unittest import mock
 
@@ -290,19 +291,43 @@ def is_stale(path, modules):
     return not path.exists()
 
 
+@cache
+def public_words():
+    """All words of the files that users import from, of which those of functions of ours are published."""
+    places = (path.relative_to("cygrad") for path in Path("cygrad").rglob("*.py*") if path.suffix in (".py", ".pyi"))
+    found = (Path("cygrad", place).read_text(encoding="utf-8") for place in places if not is_inner_place(place))
+    return {word for text in found for word in re.findall(r"\w+", text)}
+
+
+def is_inner_place(place):
+    """Whether a file of the package is, or lies in, what begins with an underscore."""
+    return any(part[0] == "_" != part[1] for part in place.parts)
+
+
+def is_only_called(node, text):
+    """Whether this is a function that the text of its file hands to nobody, and nothing public has a word for."""
+    is_function = isinstance(node, ast.FunctionDef) and not node.decorator_list and node.name not in public_words()
+    return is_function and not re.search(rf"(?<!def )\b{node.name}\b(?!\()", text)
+
+
 def docstrings(text, place):
     """The docstrings in a file that users do not see and that have no example, each with what follows it.
 
     These are all those of kernels, and elsewhere those of names with an underscore that get no other name in the file,
-    and of modules that are, or lie in, such names. `place` is the file's place in the package.
+    and of modules that are, or lie in, such names, with functions that are only called there and that nothing
+    public has a word for. `place` is the file's place in the package.
     """
-    is_kernel, is_inner = place.parts[0] == "_kernels", any(part[0] == "_" != part[1] for part in place.parts)
-    for node in ast.walk(ast.parse(text)):
+    is_kernel, is_inner, tree = place.parts[0] == "_kernels", is_inner_place(place), ast.parse(text)
+    for node in ast.walk(tree):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
             own, name = ast.get_docstring(node), getattr(node, "name", "")
             is_private = name.startswith("_") and not name.endswith("_")
             is_private = is_private and not re.search(rf"(property\(|method\(| = ){name}\b(?!\()", text)
-            is_hidden = is_kernel or is_private or (is_inner and not name)
+            is_hidden = (
+                is_kernel
+                or is_private
+                or (is_inner and (not name or (node in tree.body and is_only_called(node, text))))
+            )
             if is_hidden and own is not None and ">>>" not in own:
                 yield node.body[0], node.body[1:]
 
