@@ -169,9 +169,9 @@ static void triangle_places_part(void *context, Py_ssize_t first, Py_ssize_t cou
 {
     const native_call *c = context;
     const Py_ssize_t columns = c->n[1];
-    int64_t *row_of = (int64_t *)c->data[0], *column_of = row_of + c->n[4];
+    int64_t *row_of = (int64_t *)c->data[0], *column_of = row_of + c->n[4], *const end = column_of;
     (void)first, (void)count;
-    for (Py_ssize_t row = 0; row < c->n[0]; row++) {
+    for (Py_ssize_t row = c->n[3] || c->n[2] >= 0 ? 0 : -c->n[2]; row_of < end; row++) {      /* from the first with some */
         Py_ssize_t from = 0, to = row + c->n[2] + (c->n[3] ? 0 : 1);
         to = to < 0 ? 0 : to > columns ? columns : to;
         if (c->n[3]) from = to, to = columns;

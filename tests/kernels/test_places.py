@@ -79,6 +79,14 @@ def test_places_of_triangles(rows, columns):
         np.testing.assert_array_equal(diagonals.triu_indices(rows, columns, offset), expected)
 
 
+def test_places_of_triangles_without_ends():
+    many = 2**62
+    assert diagonals.triu_indices(many, 2, 0).tolist() == [[0, 0, 1], [0, 1, 1]]
+    assert diagonals.tril_indices(2, many, 0).tolist() == [[0, 1, 1], [0, 0, 1]]
+    assert diagonals.tril_indices(many, 2, 1 - many).tolist() == [[many - 1], [0]]
+    assert diagonals.triu_indices(many, 2, 2).shape == diagonals.tril_indices(many, 2, -many).shape == (2, 0)
+
+
 @pytest.mark.parametrize("dtype", ["f", "d", "i", "l", "F", "b", ">f4"])
 @pytest.mark.parametrize("shape, axis, count", [((7,), 0, 9), ((5, 6), 1, 8), ((5, 6), 0, 3), ((3, 4, 5), 1, 6)])
 def test_scatter(shape, axis, count, dtype):
