@@ -9,7 +9,7 @@ import numpy as np
 
 import cygrad._kernels.native as native
 from cygrad._kernels.arrays import cast
-from cygrad._kernels.blas import has_normal_diagonal
+from cygrad._kernels.blas import has_normal_diagonal, matmul
 from cygrad._kernels.diagonals import tril, triu
 from cygrad._kernels.dispatch import dispatching
 from cygrad._kernels.lapack import as_int32, as_integers, count_of, integers, laid_by_columns, routine, spread
@@ -171,8 +171,8 @@ def solve_factored(lu, p, b, turned):
     """A^-1 B, or A^-H B if `turned`, by systems with triangular matrices."""
     if turned:
         lu = lu.swapaxes(-1, -2).conj()
-        return p @ solve_triangular(lu, solve_triangular(lu, b, False, False), True, True)
-    return solve_triangular(lu, solve_triangular(lu, p.swapaxes(-1, -2) @ b, False, True), True, False)
+        return matmul(p, solve_triangular(lu, solve_triangular(lu, b, False, False), True, True))
+    return solve_triangular(lu, solve_triangular(lu, matmul(p.swapaxes(-1, -2), b), False, True), True, False)
 
 
 dispatching(globals(), "lu_factor order_of_rows permutation")

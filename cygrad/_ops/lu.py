@@ -11,6 +11,7 @@ import numpy as np
 from cygrad._core import return_types
 from cygrad._core.access import array_of
 from cygrad._core.gradients_in_blocks import in_parts
+from cygrad._core.kernels import as_float32
 from cygrad._core.opdef import FUNCTION_ONLY, IN0, IN1, OUT0, OUT1, declare, publish
 from cygrad._core.record import record_n, record_outputs, write_into
 from cygrad._kernels import lu as kernels
@@ -279,8 +280,8 @@ def linalg_lu_solve(LU, pivots, B, *, left=True, adjoint=False, out=None):
     p = array_of(require(pivots, "linalg_lu_solve", "pivots", 2))
     check_lu_system(t, p, b, left)
     args = (bool(left), bool(adjoint))
-    x = kernels.lu_solve(array_of(t), p, array_of(b), *args)
-    x = x.astype(array_of(t).dtype, copy=False)  # of half precision it is float32 else
+    x = kernels.lu_solve(as_float32(array_of(t)), p, as_float32(array_of(b)), *args)
+    x = x.astype(array_of(t).dtype, copy=False)
     if out is None:
         return record_n(SOLVE, x, (t, pivots, b), args)
     return write_into(SOLVE, out, x, (t, pivots, b), args)

@@ -10,6 +10,7 @@ _UNARY = {
     "log": "log(W(x))",
     "sqrt": "sqrt(W(x))",
     "tanh": "tanh(W(x))",
+    "reciprocal": "W(1) / W(x)",
 }
 _BINARY = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/"}
 
