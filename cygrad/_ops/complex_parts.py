@@ -18,6 +18,7 @@ from cygrad._core.opdef import ELEMENTWISE, FLOAT_RESULT, FUNCTION_ONLY, IN0, IN
 from cygrad._core.record import apply1, apply_n, record_view, tensor_argument
 from cygrad._core.tensor import Tensor
 from cygrad._kernels import complex_parts as kernels
+from cygrad._kernels.gpu.library import is_array
 from cygrad._ops.arguments import require
 from cygrad._ops.arithmetic import add, div, mul
 from cygrad._ops.checks import require_broadcast, require_tensors
@@ -85,6 +86,8 @@ def view_as_complex(input):
 def require_pairs(t):
     """Raise unless a tensor can be looked at as complex numbers."""
     array = array_of(t)
+    if is_array(array) and array.data.ptr % (2 * array.itemsize):  # a GPU reads complex numbers at such places alone
+        raise RuntimeError("Tensor must have a storage_offset divisible by 2")
     if array.dtype.char in "fd" and array.shape[-1:] == (2,) and array.flags.c_contiguous and t._base is None:
         return
     if not t.is_floating_point() or t.dtype.to_complex().to_real() is not t.dtype:

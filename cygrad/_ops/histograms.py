@@ -5,6 +5,7 @@ import numpy as np
 from cygrad._core import messages, return_types
 from cygrad._core.access import array_of, memory_of
 from cygrad._core.construct import checked_lengths
+from cygrad._core.dtypes import by_name
 from cygrad._core.opdef import FUNCTION_ONLY, LINEAR, NONDIFF, declare, publish
 from cygrad._core.record import record_n, record_outputs, write_into
 from cygrad._core.tensor import Tensor
@@ -13,6 +14,7 @@ from cygrad._kernels.by_numpy import silent
 from cygrad._kernels.gpu.library import beside
 from cygrad._kernels.reduce import amax, amin
 from cygrad._ops.arguments import integer, is_integer, require
+from cygrad._ops.copying import to
 from cygrad._ops.delivering import write_several
 from cygrad._ops.gathering import finished, index_select
 
@@ -62,6 +64,8 @@ def bincount(input, weights=None, minlength=0):
     given = require(weights, "bincount", "weights", 2)
     if given.shape != t.shape:
         raise RuntimeError("weights should be 1-d and have the same length as input")
+    if given.is_complex():
+        given = to(given, by_name()["float64"])  # which warns
     if not numbers.size:
         return record_n(BINCOUNT, kernels.bincount(None, numbers, least), (t,), (least,))
     return finished(BINCOUNT, kernels.bincount(array_of(given), numbers, least), given, None, t, (least,), None)

@@ -69,3 +69,11 @@ def test_storages_and_views_by_steps_on_a_gpu():
     assert torch.zeros(0, device="cuda").set_(memory, 1, (2, 2)).tolist() == [[1, 2], [3, 4]]
     with pytest.raises(RuntimeError, match='^Attempted to set the storage of a tensor on device "cpu" to a storage on'):
         torch.zeros(0).set_(memory)
+
+
+def test_complex_numbers_begin_at_multiples_of_their_size(cupy):
+    numbers = cupy.arange(7, dtype="float32")
+    odd, even = (torch.from_dlpack(numbers[start : start + 4]).view(2, 2) for start in (1, 2))
+    with pytest.raises(RuntimeError, match="Tensor must have a storage_offset divisible by 2"):
+        torch.view_as_complex(odd)
+    assert torch.view_as_complex(even).tolist() == [2 + 3j, 4 + 5j]

@@ -263,3 +263,9 @@ def test_a_custom_function_that_changes_a_part_is_still_checked():
     Turned.apply(z[0], v)
     with pytest.raises(RuntimeError, match=r"^Expected isFloatingType\(grad.scalar_type\(\)\)"):
         z.abs().sum().backward()
+
+
+def test_imaginary_parts_of_weights_are_discarded():
+    with pytest.warns(UserWarning, match="Casting complex values to real discards the imaginary part"):
+        found = cygrad.bincount(cygrad.tensor([1, 2]), cygrad.tensor([1j, 2]))
+    assert found.tolist() == [0, 0, 2]
