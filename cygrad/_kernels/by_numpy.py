@@ -221,7 +221,7 @@ def adam(param, grad, mean, square, largest, settings):
     param -= settings["step_size"] * mean / (np.sqrt(square) / settings["root_of_correction"] + settings["eps"])
 
 
-BYTES = 1 << 17  # elements of one byte whose sum int32 holds
+BYTES = 1 << 15  # elements of one byte that are added at a time, as int32, which holds their sum
 
 
 def sum_of_narrow_integers(a, axes, keepdim):

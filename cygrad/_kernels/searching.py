@@ -15,7 +15,6 @@ from cygrad._kernels.picking import select_into
 
 SEARCH = 43  # as in native.h
 PIECE = 1 << 11  # values that one thread looks for
-FEWEST = 64  # values that NumPy has looked for before our loop has begun
 MANY = 32  # elements of a sequence that are converted for each value at most
 FLOAT64, INT64 = np.dtype(np.float64).num, np.dtype(np.int64).num
 FEW = 1 << 14  # elements that are looked at once
@@ -26,8 +25,7 @@ BLOCK = 1 << 15  # elements among which runs are looked for, or that are looked 
 
 def searchsorted(sequence, values, side):
     """Before which index along the last axis each value belongs; the other axes agree, or there are none."""
-    is_plain = sequence.ndim == 1 and sequence.dtype == values.dtype and values.size <= FEWEST
-    if not is_plain and values.size * MANY >= sequence.size and _are_doubles(sequence) and _are_doubles(values):
+    if values.size * MANY >= sequence.size and _are_doubles(sequence) and _are_doubles(values):
         return _searched(sequence, values, side == "right")
     if sequence.ndim == 1:
         return as_array(sequence.searchsorted(values, side))
