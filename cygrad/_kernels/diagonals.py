@@ -116,7 +116,11 @@ def _places(rows, columns, offset, is_upper):
         numbers = rows, columns, offset + is_upper, is_upper, out.shape[1]
         native.run(TRIANGLE_PLACES, (out,), numbers, 0, 1, 1)
     else:
-        out[...] = np.nonzero(np.tri(rows, columns, offset, np.bool_) != is_upper)
+        first = 0 if is_upper else max(-offset, 0)  # only rows and columns in which there are some
+        last = min(rows, max(columns - offset - 1, 0)) if is_upper else rows
+        width = columns if is_upper else min(columns, rows + offset)
+        out[...] = np.nonzero(np.tri(last - first, width, offset + first, np.bool_) != is_upper)
+        out[0] += first
     return out
 
 
