@@ -258,7 +258,7 @@ def row(name):
 
 def bandwidth():
     """Bytes that the memory of the GPU could move in a second, 0 where that is not told."""
-    from cygrad._kernels.gpu.library import cupy
+    from cygrad._kernels.device.cupy_library import cupy
 
     attribute = cupy().cuda.runtime.deviceGetAttribute
     kilohertz, bits = 36, 37  # numbers of CUDA's attributes

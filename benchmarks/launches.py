@@ -90,12 +90,12 @@ def main():
     import cygrad
     import cygrad.nn.functional as F
     from cygrad._core.access import tensor_of
-    from cygrad._kernels.dispatch import use_gpu
-    from cygrad._kernels.gpu import launches
-    from cygrad._kernels.gpu import library as gpu
+    from cygrad._kernels.device.dispatch import use_gpu
+    from cygrad._kernels.device import launch
+    from cygrad._kernels.device import cupy_library as gpu
 
     gpu._found = library()
-    launches.connect(gpu._found)
+    launch.connect(gpu._found)
     use_gpu()
     print(f"{'op':12}{'recorded':>10}{'plain':>10}   microseconds")
     for name, call in {

@@ -101,24 +101,25 @@ def cupy():
     import cupy_standin
     from cupy_standin import blas, compiler
 
-    from cygrad._kernels import gpu
-    from cygrad._kernels.gpu import cublas, library
+    from cygrad._kernels.device import gpu_forms
+    from cygrad._kernels.device import cupy_library
+    from cygrad._kernels.gpu.libraries import cublas
 
-    if library.is_available():
+    if cupy_library.is_available():
         with cygrad.backends.cudnn.flags(enabled=True, allow_tf32=False):
-            yield library.cupy()
+            yield cupy_library.cupy()
         return
-    before = dict(gpu._forms)
+    before = dict(gpu_forms._forms)
     with cupy_standin.installed() as module, pytest.MonkeyPatch.context() as patch:
         patch.setattr(cublas, "_library", lambda: blas.Library)
-        library._found = None
-        library.switches.own_launches = compiler.compiler() is not None
-        assert library.cupy() is module
+        cupy_library._found = None
+        cupy_library.switches.own_launches = compiler.compiler() is not None
+        assert cupy_library.cupy() is module
         yield module
-    library.switches.own_launches = True
-    library._found = None
-    gpu._forms.clear()
-    gpu._forms.update(before)
+    cupy_library.switches.own_launches = True
+    cupy_library._found = None
+    gpu_forms._forms.clear()
+    gpu_forms._forms.update(before)
 
 
 # --- Seeds and global state --------------------------------------------------------------------

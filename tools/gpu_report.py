@@ -178,7 +178,7 @@ def print_versions():
     import numpy
 
     import cygrad
-    from cygrad._kernels.gpu.library import cupy
+    from cygrad._kernels.device.cupy_library import cupy
 
     runtime = cupy().cuda.runtime
     device = runtime.getDeviceProperties(0)["name"]

@@ -15,7 +15,7 @@ from cygrad._core.tensor cimport (
     IS_INFERENCE, IS_VOLATILE, WAS_WRAPPED, Tensor, alias, become, bind_methods, bump, held_array, own_attributes,
     set_leaf_requires_grad, version_of, wrap)
 from cygrad._core import faults
-from cygrad._kernels.arrays cimport is_read_only
+from cygrad._kernels.cpu.base.arrays cimport is_read_only
 
 
 def live_tensors():

@@ -26,9 +26,9 @@ from cygrad._core.tensor cimport (
     CUT_BACKWARD, IS_INFERENCE, REQUIRES_GRAD, Tensor, bump, cut, held_array, requires_grad, wrap, wrap_in_mode)
 from cygrad._core import messages
 from cygrad._core.hooks import check_post_accumulate_result
-from cygrad._kernels import gpu
-from cygrad._kernels.anywhere cimport is_contiguous, typenum_of
-from cygrad._kernels.arrays cimport is_on_cpu
+from cygrad._kernels.device import gpu_forms
+from cygrad._kernels.array_ops cimport is_contiguous, typenum_of
+from cygrad._kernels.cpu.base.arrays cimport is_on_cpu
 
 cnp.import_array()
 
@@ -220,6 +220,6 @@ cdef int accumulate(Tensor leaf, Tensor grad) except -1:
     if is_on_cpu(present.array) and is_on_cpu(grad.array):
         add_arrays(<ndarray>present.array, <ndarray>grad.array, <ndarray>present.array)
     else:
-        gpu.run(np.add, (held_array(present), held_array(grad), held_array(present)), ())
+        gpu_forms.run(np.add, (held_array(present), held_array(grad), held_array(present)), ())
     bump(present, "backward")
     return 0

@@ -16,7 +16,7 @@ from cygrad._core.device import device
 from cygrad._core.opdef import ask_first, standing_before
 from cygrad._core.placing import TOGETHER, WITH_NUMBERS, check
 from cygrad._core.tensor import Tensor
-from cygrad._kernels.gpu import library
+from cygrad._kernels.device import cupy_library
 
 # What happens to the operands of an op that are floating-point, but not float64. The names are those of the ops in
 # cygrad; PyTorch has the same for its CPU autocast.
@@ -115,10 +115,10 @@ def note_user(begins=False):
 
 
 def _ask():
-    ask_first(bool(_askers) or library._found is not None)
+    ask_first(bool(_askers) or cupy_library._found is not None)
 
 
-library.followers.append(_ask)
+cupy_library.followers.append(_ask)
 
 
 def known_device(name):
@@ -219,7 +219,7 @@ def guarded(entry):
 
     @functools.wraps(entry)
     def call(*args, **kwargs):
-        if is_placed and library._found is not None:
+        if is_placed and cupy_library._found is not None:
             args, kwargs = check(name, args, kwargs)
         found = instead(entry, None, *args, **kwargs) if _askers and is_cast else None
         return entry(*args, **kwargs) if found is None else found

@@ -21,8 +21,8 @@ from cygrad._core.dtypes cimport (
     BOOLEAN, COMPLEX, INTEGRAL, default_dtype, dtype, dtype_of_num, dtype_of_scalar, promote_types)
 from cygrad._core.dual cimport check_read, is_forward
 from cygrad._core.tensor cimport Tensor, dtype_of, held_array
-from cygrad._kernels.arrays cimport MAXDIMS, cast, empty
-from cygrad._kernels.arrays cimport array_of_number, value_of
+from cygrad._kernels.cpu.base.arrays cimport MAXDIMS, cast, empty
+from cygrad._kernels.cpu.base.arrays cimport array_of_number, value_of
 
 from cygrad._core.size import Size
 

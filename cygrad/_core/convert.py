@@ -11,8 +11,8 @@ from cygrad._core.opdef import registry
 from cygrad._core.shared_memory import to_send
 from cygrad._core.state import get_modes
 from cygrad._core.tensor import Tensor
-from cygrad._kernels.gpu import basics
-from cygrad._kernels.gpu.library import is_array
+from cygrad._kernels.gpu.base import arrays
+from cygrad._kernels.device.cupy_library import is_array
 
 NO_GRAD = 1  # the bit of `state.pxd`
 
@@ -25,7 +25,7 @@ def tolist(self):
     [[1, 2], [3, 4]]
     """
     _check_memory(self)
-    return basics.in_memory(array_of(self)).tolist()
+    return arrays.in_memory(array_of(self)).tolist()
 
 
 def _check_memory(t):
@@ -160,12 +160,12 @@ def __reduce_ex__(self, protocol):
             )
     array, rest = array_of(self), (self.requires_grad, attributes_of(self))
     if is_array(array):
-        return _rebuild_on_gpu, (type(self), basics.move(array, None), array.device.id, *rest)
+        return _rebuild_on_gpu, (type(self), arrays.move(array, None), array.device.id, *rest)
     return _rebuild, (type(self), to_send(array), *rest)
 
 
 def _rebuild_on_gpu(cls, array, index, requires_grad, attributes):
-    return _rebuild(cls, basics.move(array, index), requires_grad, attributes)
+    return _rebuild(cls, arrays.move(array, index), requires_grad, attributes)
 
 
 # -- copies --
@@ -217,9 +217,9 @@ def _copied_on_gpu(array, memo):
     memory = array.data.mem
     key = "memory", id(memory)
     if key not in memo:
-        memo[key] = basics.copy_of_memory(array)
+        memo[key] = arrays.copy_of_memory(array)
         memo[id(memo[key])] = memory  # which keeps its id from being given to another
-    return basics.on_copied_memory(array, memo[key])
+    return arrays.on_copied_memory(array, memo[key])
 
 
 def __repr__(self, *, tensor_contents=None):

@@ -5,7 +5,7 @@ from cygrad._core.engine import gradients_since
 from cygrad._core.opdef import ELEMENTWISE, registry
 from cygrad._core.run import run_alone, unfitted
 from cygrad._core.state import get_modes, next_sequence_nr, set_modes
-from cygrad._kernels.gpu.library import filled_like
+from cygrad._kernels.device.cupy_library import filled_like
 
 NO_GRAD = 1  # the bit of `state.pxd`
 

@@ -6,8 +6,9 @@ from _thread import _local
 import numpy as np
 
 from cygrad._core.messages import no_such_call, wrong_type
-from cygrad._kernels.gpu import allocating, library
-from cygrad._kernels.gpu.library import cupy, current_device
+from cygrad._kernels.device import cupy_library
+from cygrad._kernels.gpu.runtime import allocator
+from cygrad._kernels.device.cupy_library import cupy, current_device
 
 _HERE = "cpu, cuda"
 _OTHERS = (  # that PyTorch knows
@@ -52,7 +53,7 @@ class device:
             raise RuntimeError("Device string must not be empty")
         if isinstance(type, int):
             type, index = "cuda", type
-            if index >= 0 and not library.is_available():
+            if index >= 0 and not cupy_library.is_available():
                 raise RuntimeError("Cannot access accelerator device when none is available.")
         if index is not None and index < 0:
             raise RuntimeError("Device index must not be negative")
@@ -174,4 +175,4 @@ def _explain_shortage(size, device, text):
     return gpu_is_full(size, device, text)
 
 
-library.followers.append(lambda: allocating.connect(_explain_shortage))
+cupy_library.followers.append(lambda: allocator.connect(_explain_shortage))

@@ -12,7 +12,7 @@ from sys import modules
 
 import numpy as np
 
-from cygrad._kernels.arrays cimport keep_bfloat16
+from cygrad._kernels.cpu.base.arrays cimport keep_bfloat16
 
 cdef extern from "Python.h":
     ctypedef struct PyTypeObject:

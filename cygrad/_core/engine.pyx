@@ -12,8 +12,8 @@ from cygrad._core.state cimport FORWARD, NO_GRAD, WATCH_INF, ThreadState, curren
 from cygrad._core.tensor cimport (
     CUT_BACKWARD, CUT_NONE, IS_VOLATILE, REQUIRES_GRAD, Tensor, cut, grad_fn_of, requires_grad, set_leaf_requires_grad,
     wrap_in_mode)
-from cygrad._kernels.arrays cimport array_of_number
-from cygrad._kernels.bad_numbers cimport has_bad
+from cygrad._kernels.cpu.base.arrays cimport array_of_number
+from cygrad._kernels.cpu.reduction.non_finite cimport has_bad
 from cygrad._core import faults, messages, passes
 
 import numpy as np

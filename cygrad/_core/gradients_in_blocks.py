@@ -14,11 +14,11 @@ from cygrad._core.opdef import Packed
 from cygrad._core.record import record_n
 from cygrad._core.state import get_modes
 from cygrad._core.tensor import Tensor
-from cygrad._kernels import blocks
-from cygrad._kernels.arrays import new_array
-from cygrad._kernels.blas import matmul
-from cygrad._kernels.reduce import sum_to
-from cygrad._kernels.stacks import cut
+from cygrad._kernels.cpu.base import chunks
+from cygrad._kernels.cpu.base.arrays import new_array
+from cygrad._kernels.cpu.base.matmul import matmul
+from cygrad._kernels.cpu.base.reduce import sum_to
+from cygrad._kernels.cpu.base.stack_chunks import cut
 
 NO_GRAD = 1  # the bit of `state.pxd`
 LARGE = 1 << 15  # elements of what is worth being used again
@@ -40,7 +40,7 @@ def gradients(array, node, g, is_spare):
         return _in_parts(node.run_rule, node, g, (0, 0, (), 0), SIZE)
     rule = _Rule(node, saved, is_spare)
     try:
-        found = blocks.in_blocks(rule.on_block, [array, *map(_array_of, saved)], array if is_spare else None, SIZE)
+        found = chunks.in_blocks(rule.on_block, [array, *map(_array_of, saved)], array if is_spare else None, SIZE)
     except _OtherShape:
         return None
     return rule.delivered([g if result is array else tensor_of(result) for result in found])
@@ -217,7 +217,7 @@ def _in_parts(rule, node, g, dims, block):
     size = max(a.size for a, _ in found)
     if size <= 2 * block or max(stack, default=1) == 1:
         return None
-    axis = blocks.axis_to_cut(stack, size // block)
+    axis = chunks.axis_to_cut(stack, size // block)
     length = stack[axis]
     step = -(-length * block // size)
     total = Gradients(node, len(stack) - axis, length, dims[3])
@@ -244,7 +244,7 @@ def of_common_factor(node, g, b):
     if not (x.size and y.size and x.flags.c_contiguous and y.flags.c_contiguous and type(y) is np.ndarray):
         return None
     x, y = (a.reshape(-1, *a.shape[-2:]) for a in (x, y))
-    step = max(1, len(x) * blocks.SIZE // max(x.size, y.size))
+    step = max(1, len(x) * chunks.SIZE // max(x.size, y.size))
     total = np.zeros(shape, x.dtype)
     is_thin = x.shape[2] < THIN <= total.size
     for start in range(0, len(x), step):

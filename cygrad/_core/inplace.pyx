@@ -31,12 +31,12 @@ from cygrad._core.tensor cimport (
 import gc
 
 from cygrad._core import faults, messages
-from cygrad._kernels.anywhere cimport are_of_one_shape, may_overlap, typenum_of
-from cygrad._kernels.arrays cimport is_on_cpu
-from cygrad._kernels.strided cimport distance, lies_within, overlaps_itself, restride
-from cygrad._kernels.complex_parts import as_parts, from_parts, real_type
-from cygrad._kernels.copying import empty_like, on_memory_of
-from cygrad._kernels.strided_gradients import laid_out
+from cygrad._kernels.array_ops cimport are_of_one_shape, may_overlap, typenum_of
+from cygrad._kernels.cpu.base.arrays cimport is_on_cpu
+from cygrad._kernels.cpu.base.view_geometry cimport distance, lies_within, overlaps_itself, restride
+from cygrad._kernels.cpu.base.complex_parts import as_parts, from_parts, real_type
+from cygrad._kernels.cpu.base.copying import empty_like, on_memory_of
+from cygrad._kernels.cpu.shape.strided_gradients import laid_out
 
 
 cdef extern from "let_go.h":

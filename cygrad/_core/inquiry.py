@@ -9,7 +9,7 @@ from cygrad._core.memory_format import contiguous_format
 from cygrad._core.memory_format import memory_format as layout_in_memory
 from cygrad._core.record import result_type as result_type_of
 from cygrad._core.tensor import Tensor
-from cygrad._kernels.gpu.library import is_array
+from cygrad._kernels.device.cupy_library import is_array
 
 
 class layout:

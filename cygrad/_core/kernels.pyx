@@ -9,9 +9,10 @@ import numpy as np
 
 from cygrad._core.opdef cimport ELEMENTWISE, SELECTS, OpDef
 from cygrad._core.tensor cimport Tensor
-from cygrad._kernels import blocks, gpu
-from cygrad._kernels.arrays cimport cast, is_on_cpu, order_in_memory
-from cygrad._kernels.pool cimport call_kernel
+from cygrad._kernels.cpu.base import chunks
+from cygrad._kernels.device import gpu_forms
+from cygrad._kernels.cpu.base.arrays cimport cast, is_on_cpu, order_in_memory
+from cygrad._kernels.platform.memory_pool cimport call_kernel
 
 
 cdef inline object as_array(object value):
@@ -28,7 +29,7 @@ cdef object run_kernel(OpDef op, tuple arrays, tuple args, Tensor out=None):
     """The result of a kernel; of an elementwise one in Python, blocks of a large one, which `write_into` may compute."""
     cdef tuple axes
     if gpu_is_among(arrays):
-        return gpu.run(op.kernel, arrays, args)
+        return gpu_forms.run(op.kernel, arrays, args)
     if out is None and op.flags & ELEMENTWISE and len(arrays) > 1:
         axes = order_in_memory(arrays)
         if axes is not None:        # a kernel makes rows: so those are what lies together in the operands
@@ -39,9 +40,9 @@ cdef object run_kernel(OpDef op, tuple arrays, tuple args, Tensor out=None):
 cdef object run_here(OpDef op, tuple arrays, tuple args, Tensor out):
     if op.flags & ELEMENTWISE and (out is not None or type(op.kernel) is FunctionType):     # compiled: few passes
         for array in arrays:
-            if type(array) is ndarray and PyArray_SIZE(<ndarray>array) > blocks.SIZE:
-                if out is not None and blocks.can_write(arrays, out.array):
-                    return blocks.pending(partial(run_block, op, args), arrays)
+            if type(array) is ndarray and PyArray_SIZE(<ndarray>array) > chunks.SIZE:
+                if out is not None and chunks.can_write(arrays, out.array):
+                    return chunks.pending(partial(run_block, op, args), arrays)
                 return call_kernel(partial(run_blocks, op, args), arrays, ())
     return run_whole(op, arrays, args)
 
@@ -62,13 +63,13 @@ cdef object out_of_order(object found, tuple axes):
 cdef bint gpu_is_among(tuple arrays) noexcept:
     """Is one of these arrays, numbers and others on a GPU?"""
     for array in arrays:
-        if not is_on_cpu(array) and gpu.is_array(array):
+        if not is_on_cpu(array) and gpu_forms.is_array(array):
             return True
     return False
 
 
 def run_blocks(OpDef op, tuple args, *arrays):
-    return blocks.in_blocks(partial(run_block, op, args), arrays)
+    return chunks.in_blocks(partial(run_block, op, args), arrays)
 
 
 def run_block(OpDef op, tuple args, *arrays):

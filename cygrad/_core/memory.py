@@ -1,11 +1,12 @@
 """What the pool that the memory of large arrays comes from tells and is told (Note [The pool] in pool.pyx)."""
 
-import cygrad._kernels.arrays as arrays
-import cygrad._kernels.pool as pool
+import cygrad._kernels.cpu.base.arrays as arrays
+import cygrad._kernels.platform.memory_pool as memory_pool
 from cygrad._core.errors import OutOfMemoryError
 from cygrad._core.sites import at
-from cygrad._kernels.gpu import allocating, library
-from cygrad._kernels.machine import size_text as _size
+from cygrad._kernels.device import cupy_library
+from cygrad._kernels.gpu.runtime import allocator
+from cygrad._kernels.platform.machine import size_text as _size
 
 _LISTED = 5  # lines that an error or a summary names
 _ROWS = {
@@ -32,7 +33,7 @@ def memory_stats():
     >>> cygrad.memory_stats()["requested_bytes.all.current"] - before
     400000
     """
-    counters, retries, failures = pool.counters()
+    counters, retries, failures = memory_pool.counters()
     stats: dict[str, int] = {}
     for name, values in counters.items():
         stats.update(zip((f"{name}.all.{part}" for part in ("current", "peak", "allocated", "freed")), values))
@@ -46,7 +47,7 @@ def memory_summary():
     >>> print(cygrad.memory_summary().splitlines()[0])
     Memory of arrays of 32 KB and more
     """
-    counters, retries, failures = pool.counters()
+    counters, retries, failures = memory_pool.counters()
     lines = [
         "Memory of arrays of 32 KB and more",
         f"limit {_limit_text()}, retries {retries}, out of memory {failures}",
@@ -68,7 +69,7 @@ def reset_peak_memory_stats():
     >>> stats["allocated_bytes.all.peak"] == stats["allocated_bytes.all.current"]
     True
     """
-    pool.reset_peaks()
+    memory_pool.reset_peaks()
 
 
 def empty_cache():
@@ -81,7 +82,7 @@ def empty_cache():
     True
     """
     arrays.drop_spares()
-    pool.empty_cache()
+    memory_pool.empty_cache()
 
 
 def get_memory_limit():
@@ -94,7 +95,7 @@ def get_memory_limit():
     >>> cygrad.get_memory_limit() >= 0
     True
     """
-    return pool.memory_limit()
+    return memory_pool.memory_limit()
 
 
 def set_memory_limit(limit):
@@ -112,23 +113,23 @@ def set_memory_limit(limit):
         raise TypeError(f"set_memory_limit(): limit must be int or None, not {type(limit).__name__}")
     if limit is not None and not 0 <= limit < 2**62:
         raise ValueError(f"set_memory_limit(): {limit} is not a number of bytes")
-    former = pool.memory_limit()
-    pool.set_memory_limit(limit or 0)
+    former = memory_pool.memory_limit()
+    memory_pool.set_memory_limit(limit or 0)
     return former
 
 
 def explained(text):
     """The text of a MemoryError, with what is in use, and where."""
-    used = pool.counters()[0]["allocated_bytes"][0]
+    used = memory_pool.counters()[0]["allocated_bytes"][0]
     head = f"{text}\nLarge arrays have {_size(used)}; the limit is {_limit_text()} (cygrad.set_memory_limit)."
     return "\n".join([head, *_largest_holders()])
 
 
 def gpu_is_full(size, device, text):
     """The error for `size` bytes that a GPU does not have; `text` is CuPy's."""
-    with library.on_device(device):
-        free, total = library.cupy().cuda.runtime.memGetInfo()
-    used, reserved = allocating.measured(device)
+    with cupy_library.on_device(device):
+        free, total = cupy_library.cupy().cuda.runtime.memGetInfo()
+    used, reserved = allocator.measured(device)
     limit = gpu_limit(device)
     lines = [
         f"CUDA out of memory. Tried to allocate {_binary(size)}. GPU {device} has a total capacity of {_binary(total)} "
@@ -143,13 +144,13 @@ def gpu_is_full(size, device, text):
 
 def gpu_limit(device):
     """The most bytes that CuPy's pool may take on a GPU; 0 if there is no limit."""
-    with library.on_device(device):
-        return library.cupy().get_default_memory_pool().get_limit()
+    with cupy_library.on_device(device):
+        return cupy_library.cupy().get_default_memory_pool().get_limit()
 
 
 def holders_on_gpu(device):
     """Lines of text: which lines of the program made the arrays of 1 MB and more that hold the most on a GPU."""
-    return _largest_holders(allocating.holders(device))
+    return _largest_holders(allocator.holders(device))
 
 
 def _binary(size):
@@ -162,13 +163,13 @@ def _binary(size):
 
 
 def _limit_text():
-    return _size(pool.memory_limit()) if pool.memory_limit() else "none"
+    return _size(memory_pool.memory_limit()) if memory_pool.memory_limit() else "none"
 
 
 def _largest_holders(held=None):
     """Lines of text: which lines of the program made the arrays that hold the most."""
     if held is None:
-        held = [((code, offset), 1, size) for code, offset, size in pool.holders()]
+        held = [((code, offset), 1, size) for code, offset, size in memory_pool.holders()]
     by_place = _totals(held)
     by_line = _totals((at(*place), count, total) for place, (count, total) in by_place.items())
     largest = sorted(by_line.items(), key=lambda item: -item[1][1])[:_LISTED]

@@ -6,7 +6,7 @@ from numpy cimport ndarray
 from cygrad._core.node cimport Node
 from cygrad._core.state cimport ThreadState
 from cygrad._core.tensor cimport Tensor
-from cygrad._kernels.loops cimport Ufunc
+from cygrad._kernels.cpu.base.ufunc cimport Ufunc
 
 # Node and incoming gradient (a tuple of them if the op has several outputs); gives a gradient or None for each
 # input as a tuple, or the bare gradient if there is one input.

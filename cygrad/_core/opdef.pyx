@@ -68,11 +68,11 @@ from cygrad._core.state cimport FORWARD, IN_RULE, NO_GRAD, WATCH_INF, WATCH_RESU
 from cygrad._core.tensor cimport (
     IS_INFERENCE, REQUIRES_GRAD, Tensor, accumulator_of, alias, bind_methods, grad_fn_of, requires_grad, version_of, wrap)
 from cygrad._core import faults, messages
-from cygrad._kernels.anywhere cimport typenum_of, zeros_beside
-from cygrad._kernels.dispatch import in_memory
-from cygrad._kernels.loops cimport Ufunc
-from cygrad._kernels.pool cimport call_kernel
-from cygrad._kernels.bad_numbers cimport has_bad
+from cygrad._kernels.array_ops cimport typenum_of, zeros_beside
+from cygrad._kernels.device.dispatch import in_memory
+from cygrad._kernels.cpu.base.ufunc cimport Ufunc
+from cygrad._kernels.platform.memory_pool cimport call_kernel
+from cygrad._kernels.cpu.reduction.non_finite cimport has_bad
 
 
 class Registry(dict):

@@ -13,7 +13,7 @@ from cygrad._core.opdef import registry
 from cygrad._core.run import run_alone
 from cygrad._core.size import Size
 from cygrad._core.tensor import Tensor
-from cygrad._kernels.gpu import library
+from cygrad._kernels.device import cupy_library
 
 
 def inputs_of(inputs, function):
@@ -86,7 +86,7 @@ class InputMetadata(NamedTuple):
 
 def _input_metadata(node):
     """What the gradients that come in are like: objects with `shape`, `dtype` and `device`; None for no tensor."""
-    place = device("cpu") if library._found is None else getattr(getattr(node, "variable", None), "device", None)
+    place = device("cpu") if cupy_library._found is None else getattr(getattr(node, "variable", None), "device", None)
     metas = [meta and InputMetadata(list(meta[0]), dtype_by_num(meta[1]), place) for meta in node._metas]
     return tuple(metas)
 
@@ -131,7 +131,7 @@ def gradients_for(tensors, gradients):
     if gradients is None:
         return (None,) * len(tensors)
     given = (gradients,) if isinstance(gradients, Tensor) else tuple(gradients)
-    if library._found is None:
+    if cupy_library._found is None:
         return given
     return tuple(map(_number_beside, given, tensors)) if len(given) == len(tensors) else given
 
@@ -156,7 +156,7 @@ def check_roots(tensors, gradients, batched=False):
                 _check_implicit(shape, dtype)
         else:
             _check_gradient(gradient, shape, dtype, i, batched)
-            if library._found is not None and isinstance(tensor, Tensor):
+            if cupy_library._found is not None and isinstance(tensor, Tensor):
                 _check_place(gradient, tensor)
     if len(tensors) != len(gradients):
         raise RuntimeError(f"got {len(tensors)} tensors and {len(gradients)} gradients")

@@ -5,7 +5,7 @@ here; `autocast.guarded`, which stands before them, asks once CuPy is loaded.
 """
 
 from cygrad._core.tensor import Tensor
-from cygrad._kernels import gpu
+from cygrad._kernels.device import gpu_forms
 
 # All tensors among the arguments have to be on one device.
 TOGETHER = frozenset(
@@ -69,7 +69,7 @@ def check(name, args, kwargs):
             f"{found.device}"
         )
     other = next(value.device for value in tensors if value.device != first)
-    raise gpu.different_devices(str(first), str(other))
+    raise gpu_forms.different_devices(str(first), str(other))
 
 
 def _tensors(values):

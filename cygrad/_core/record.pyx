@@ -37,9 +37,10 @@ from cygrad._core.tensor cimport (
     become_volatile, bump, counter_of, cut, dtype_of, grad_fn_of, held_array, is_dual, is_tensor, requires_grad,
     version_of, wrap, wrap_as, wrap_like)
 from cygrad._core import messages
-from cygrad._kernels import blocks, gpu
-from cygrad._kernels.anywhere cimport are_of_one_shape, cast, typenum_of
-from cygrad._kernels.arrays cimport broadcasts_to, copy_array, is_on_cpu
+from cygrad._kernels.cpu.base import chunks
+from cygrad._kernels.device import gpu_forms
+from cygrad._kernels.array_ops cimport are_of_one_shape, cast, typenum_of
+from cygrad._kernels.cpu.base.arrays cimport broadcasts_to, copy_array, is_on_cpu
 
 cnp.import_array()
 
@@ -383,7 +384,7 @@ cdef inline object run1(OpDef op, object array, object out, Tensor target=None):
     if not is_on_cpu(array):
         if op.flags & FLOAT_RESULT and category_of_num(array.dtype.num) < FLOATING:
             array = cast(array, default_dtype().num)
-        return run_kernel(op, (array,), (), target) if op.ufunc is None else gpu.run(op.ufunc.numpy, (array,), ())
+        return run_kernel(op, (array,), (), target) if op.ufunc is None else gpu_forms.run(op.ufunc.numpy, (array,), ())
     if op.flags & FLOAT_RESULT and category_of_num(PyArray_TYPE(<ndarray>array)) < FLOATING:
         array = cast(<ndarray>array, default_dtype().num)
         out = None
@@ -421,7 +422,7 @@ cdef object run2(OpDef op, object a, object b, object out, Tensor target=None):
     if op.ufunc is None:
         return run_kernel(op, (xa, xb), (), target)
     if not is_on_cpu(xa) or not is_on_cpu(xb):
-        return gpu.run(op.ufunc.numpy, (xa, xb), ())
+        return gpu_forms.run(op.ufunc.numpy, (xa, xb), ())
     return op.ufunc.call2(<ndarray>xa, <ndarray>xb, None)
 
 
@@ -540,7 +541,7 @@ cpdef Tensor write_into(OpDef op, object target, object array, tuple inputs, tup
     cdef unsigned int mask = 0
     cdef bint other_shape = not are_of_one_shape(array, out.array) and not keeps_shape(op, out, inputs)
     if not (is_on_cpu(array) and is_on_cpu(out.array)):
-        gpu.check_out(array, out.array)
+        gpu_forms.check_out(array, out.array)
     if other_shape or out is not inputs[0]:
         check_out(op, out, flags_and_source(inputs)[0] & WATCHED)
     check_result(None if out is inputs[0] else op, 0, array, out, not other_shape)
@@ -551,7 +552,7 @@ cpdef Tensor write_into(OpDef op, object target, object array, tuple inputs, tup
         if type(array) is ndarray and PyArray_TYPE(<ndarray>array) == typenum_of(out.array) and is_on_cpu(out.array):
             copy_array(<ndarray>out.array, <ndarray>array)
         else:
-            blocks.write(array, out.array)
+            chunks.write(array, out.array)
     except BaseException:       # Ctrl-C, or no memory, between two blocks
         bump(out, op.in_place)
         raise

@@ -28,8 +28,8 @@ from cygrad._core.node cimport Node, meta_matches, meta_of
 from cygrad._core.opdef cimport IS_PART, PRODUCT, SELECTS, OpNode, is_op_node, lookup
 from cygrad._core.state cimport FORWARD, NO_GRAD, WATCH_INF, ThreadState, thread_state
 from cygrad._core.tensor cimport Tensor, accumulator_of, alias, wrap_in_mode
-from cygrad._kernels.anywhere cimport cast, sum_to
-from cygrad._kernels.bad_numbers cimport are_small, has_bad
+from cygrad._kernels.array_ops cimport cast, sum_to
+from cygrad._kernels.cpu.reduction.non_finite cimport are_small, has_bad
 
 cdef extern from "claim.h":
     bint cygrad_claim(unsigned long long* owner, unsigned long long run) noexcept

@@ -6,7 +6,7 @@ from cygrad._core.dual cimport check_read, is_forward
 from cygrad._core.dtypes cimport INTEGRAL, category_of_num
 from cygrad._core.state cimport current_site
 from cygrad._core.tensor cimport Tensor, requires_grad
-from cygrad._kernels.arrays cimport value_of
+from cygrad._kernels.cpu.base.arrays cimport value_of
 
 
 cdef inline Py_ssize_t size_of(Tensor t, bint in_condition=False) except -1:

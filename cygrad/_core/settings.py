@@ -7,8 +7,8 @@ On the CPU results are always the same for the same input. Warnings are Python's
 import warnings
 
 from cygrad._core import messages
-from cygrad._kernels.gpu.library import switches
-from cygrad._kernels.gpu.precision import Precision, apply
+from cygrad._kernels.device.cupy_library import switches
+from cygrad._kernels.gpu.runtime.matmul_precision import Precision, apply
 
 _MODES = ("default", "warn", "error")
 

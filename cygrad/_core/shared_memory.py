@@ -9,7 +9,8 @@ import numpy as np
 
 from cygrad._core.access import array_of, bind, memory_of, tensor_of
 from cygrad._core.device import device as device_of
-from cygrad._kernels.gpu import allocating, library, pinned
+from cygrad._kernels.device import cupy_library
+from cygrad._kernels.gpu.runtime import allocator, pinned_memory
 
 
 @functools.cache
@@ -131,7 +132,7 @@ def share_memory_(self):
 
 def is_pinned(self, device=None):
     """Whether the memory is locked for transfers to a GPU, which then need not wait."""
-    return self.is_cpu and pinned.is_pinned(memory_of(self))
+    return self.is_cpu and pinned_memory.is_pinned(memory_of(self))
 
 
 def pin_memory(self, device=None):
@@ -142,7 +143,7 @@ def pin_memory(self, device=None):
     """
     if device is not None and device_of(device).type == "cpu":
         raise RuntimeError("CPU device type not an accelerator.")
-    if not library.is_available():
+    if not cupy_library.is_available():
         raise RuntimeError(
             "Cannot access accelerator device when none is available.\n"
             "  leave `pin_memory` out, or ask `torch.cuda.is_available()` first"
@@ -152,7 +153,7 @@ def pin_memory(self, device=None):
     if is_pinned(self):
         return self
     array = memory_of(self)
-    found = tensor_of(pinned.empty(array.shape, array.dtype, np.empty_like(array).strides))
+    found = tensor_of(pinned_memory.empty(array.shape, array.dtype, np.empty_like(array).strides))
     return found.copy_(self)
 
 
@@ -165,7 +166,7 @@ def record_stream(self, s):
             "Could not run 'aten::record_stream' with arguments from the 'CPU' backend.\n"
             "  memory of the CPU has no streams"
         )
-    allocating.lend(array_of(self), s.device_index, s._stream)
+    allocator.lend(array_of(self), s.device_index, s._stream)
 
 
 bind({f.__name__: f for f in (is_shared, share_memory_, is_pinned, pin_memory, record_stream)})

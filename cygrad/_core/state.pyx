@@ -20,7 +20,7 @@ import os
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 
-from cygrad._kernels.pool cimport connect
+from cygrad._kernels.platform.memory_pool cimport connect
 
 cdef extern from *:
     """

@@ -18,7 +18,7 @@ from cygrad._core.state cimport FORWARD, INFERENCE, current_site, thread_state
 from cygrad._core.accumulate cimport new_accumulator
 from cygrad._core.inplace cimport let_go, regenerate, set_array, set_grad, set_history
 from cygrad._core.engine cimport run_backward
-from cygrad._kernels.arrays cimport is_on_cpu, keep_spare
+from cygrad._kernels.cpu.base.arrays cimport is_on_cpu, keep_spare
 cimport cygrad._core.scalar as scalar
 cimport cygrad._ops.arguments as arguments
 cimport cygrad._ops.arithmetic as arithmetic

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cygrad._kernels.gpu.basics import in_memory
+from cygrad._kernels.gpu.base.arrays import in_memory
 
 __all__ = ["get_printoptions", "printoptions", "set_printoptions", "tensor_str"]
 

@@ -1,7 +1,7 @@
 """How many threads work on a large array (Note [Pieces] in parallel.pyx)."""
 
-import cygrad._kernels.parallel as parallel
-from cygrad._kernels import machine
+import cygrad._kernels.platform.thread_pool as thread_pool
+from cygrad._kernels.platform import machine
 
 _MOST = 2**31 - 1
 
@@ -23,7 +23,7 @@ def get_num_threads():
     >>> cygrad.get_num_threads() >= 1
     True
     """
-    return parallel.num_threads()
+    return thread_pool.num_threads()
 
 
 def set_num_threads(num):
@@ -38,7 +38,7 @@ def set_num_threads(num):
     1
     >>> cygrad.set_num_threads(former)
     """
-    parallel.set_num_threads(_checked(num, "set_num_threads"))
+    thread_pool.set_num_threads(_checked(num, "set_num_threads"))
 
 
 def get_num_interop_threads():

@@ -10,7 +10,7 @@ from functools import partial
 
 import numpy as np
 
-import cygrad._kernels.activations as kernels
+import cygrad._kernels.cpu.nn.activations as kernels
 from cygrad._core import messages
 from cygrad._core.access import array_of, tensor_of
 from cygrad._core.gradients_in_blocks import in_parts, over
@@ -18,11 +18,11 @@ from cygrad._core.opdef import ELEMENTWISE, ELSEWHERE, IN0, ONE_PASS, PRIVATE, d
 from cygrad._core.record import apply1_args, record_n
 from cygrad._core.sites import warn
 from cygrad._core.state import get_modes
-from cygrad._kernels import elementary
-from cygrad._kernels.fused import by_loop, fused, gated, gated_gradient
-from cygrad._kernels.gpu.library import as_array
-from cygrad._kernels.nn import softmax as softmax_array
-from cygrad._kernels.stacks import along
+from cygrad._kernels.cpu.base import elementary
+from cygrad._kernels.cpu.elementwise.fused_loops import by_loop, fused, gated, gated_gradient
+from cygrad._kernels.device.cupy_library import as_array
+from cygrad._kernels.cpu.nn.softmax import softmax as softmax_array
+from cygrad._kernels.cpu.base.stack_chunks import along
 from cygrad._ops.arguments import dim_argument, require
 from cygrad._ops.arithmetic import add, div, mul, neg, sub
 from cygrad._ops.checks import number_argument

@@ -11,12 +11,12 @@ from cygrad._core.access import array_of
 from cygrad._core.opdef import IN1, IN2, INPLACE, declare, publish
 from cygrad._core.record import record_n, result_type, write_into
 from cygrad._core.tensor import Tensor
-from cygrad._kernels import blocks
-from cygrad._kernels.blas import addmm as sum_with_product
-from cygrad._kernels.blas import matmul
-from cygrad._kernels.blocks import SIZE
-from cygrad._kernels.by_numpy import silent
-from cygrad._kernels.gpu.library import as_array
+from cygrad._kernels.cpu.base import chunks
+from cygrad._kernels.cpu.base.matmul import addmm as sum_with_product
+from cygrad._kernels.cpu.base.matmul import matmul
+from cygrad._kernels.cpu.base.chunks import SIZE
+from cygrad._kernels.cpu.base.numpy_fallback import silent
+from cygrad._kernels.device.cupy_library import as_array
 from cygrad._ops.arguments import wrap_dim
 from cygrad._ops.arithmetic import mul
 from cygrad._ops.checks import require_tensors, write_converted
@@ -40,8 +40,8 @@ from cygrad._ops.views import expand, squeeze, transpose, unsqueeze
 
 def scaled_sum(base, product, beta, alpha):
     """beta * base + alpha * product, which may take the place of the product."""
-    if product.size > blocks.SIZE:
-        return blocks.in_blocks(lambda base, product: _scaled_sum(base, product, beta, alpha), (base, product), product)
+    if product.size > chunks.SIZE:
+        return chunks.in_blocks(lambda base, product: _scaled_sum(base, product, beta, alpha), (base, product), product)
     return _scaled_sum(base, product, beta, alpha)
 
 

@@ -5,7 +5,7 @@ For `dim`, `keepdim`, `axis`, `keepdims` see reductions.pyx.
 
 import numpy as np
 
-import cygrad._kernels.reduce as reduce
+import cygrad._kernels.cpu.base.reduce as reduce
 from cygrad._core import messages
 from cygrad._core.access import array_of
 from cygrad._core.dtypes import get_default_dtype
@@ -14,8 +14,10 @@ from cygrad._core.gradients_in_blocks import reused
 from cygrad._core.opdef import IN0, NONDIFF, OUT0, PRIVATE, declare, publish
 from cygrad._core.record import apply1_args, apply_n, as_type, record_n, recorded, tensor_argument
 from cygrad._core.tensor import Tensor
-from cygrad._kernels import along, positions, stacks
-from cygrad._kernels.gpu.library import dense
+from cygrad._kernels.cpu.base import stack_chunks
+from cygrad._kernels.cpu.indexing import axis_ops
+from cygrad._kernels.cpu.reduction import arg_extrema
+from cygrad._kernels.device.cupy_library import dense
 from cygrad._ops.arguments import integers
 from cygrad._ops.arithmetic import div, mul, sub
 from cygrad._ops.pointwise import conjugate, exp
@@ -36,7 +38,7 @@ def shift_rule(n, g):
     return shift(g, dim, -steps, 0)
 
 
-SHIFT = declare("shift", shift_rule, flags=PRIVATE, kernel=along.shift, inputs="self")
+SHIFT = declare("shift", shift_rule, flags=PRIVATE, kernel=axis_ops.shift, inputs="self")
 
 
 def shift(t, dim, steps, fill):
@@ -157,7 +159,7 @@ def logsumexp(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=N
 def log_sums(array, axes, keepdim):
     """`reduce.logsumexp`, of large arrays part by part."""
     join = reduce.logsumexp if array.itemsize > 2 else None  # which would round once more
-    return stacks.reduced(reduce.logsumexp, array, axes, keepdim, join)
+    return stack_chunks.reduced(reduce.logsumexp, array, axes, keepdim, join)
 
 
 # -- truth values of many --
@@ -205,7 +207,7 @@ def any(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):
     return truth(ANY, input, dim, keepdim, axis, keepdims, out)
 
 
-COUNT_NONZERO = declare("count_nonzero", flags=NONDIFF, kernel=positions.count_nonzero)
+COUNT_NONZERO = declare("count_nonzero", flags=NONDIFF, kernel=arg_extrema.count_nonzero)
 
 
 def count_nonzero(input, dim=None, *, axis=None):
@@ -219,7 +221,7 @@ def count_nonzero(input, dim=None, *, axis=None):
     return apply_n(COUNT_NONZERO, (t,), (axes_argument(COUNT_NONZERO, t, dim, axis), False))
 
 
-NONZERO = declare("nonzero", flags=NONDIFF, kernel=along.nonzero)
+NONZERO = declare("nonzero", flags=NONDIFF, kernel=axis_ops.nonzero)
 
 
 def nonzero(input, *, as_tuple=False, out=None):
@@ -239,7 +241,7 @@ def nonzero(input, *, as_tuple=False, out=None):
     if not as_tuple:
         return apply_n(NONZERO, (t,), None, out)
     a = array_of(t)
-    return tuple([record_n(NONZERO, dense(index), (t,)) for index in along.nonzero(a if a.ndim else a.reshape(1)).T])
+    return tuple([record_n(NONZERO, dense(index), (t,)) for index in axis_ops.nonzero(a if a.ndim else a.reshape(1)).T])
 
 
 functions = publish(globals())

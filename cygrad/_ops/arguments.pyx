@@ -7,7 +7,7 @@ from cpython.long cimport PyLong_AsLongLongAndOverflow
 from cygrad._core.events cimport mark_start
 from cygrad._core.tensor cimport Tensor
 from cygrad._core import messages
-from cygrad._kernels.arrays cimport MAXDIMS
+from cygrad._kernels.cpu.base.arrays cimport MAXDIMS
 
 
 cpdef Tensor require(object value, str op, str name="input", int position=1):
@@ -136,7 +136,7 @@ cpdef tuple broadcast_shape(tuple a, tuple b):
     left, right = (1,) * (ndim - len(a)) + a, (1,) * (ndim - len(b)) + b
     for i in range(ndim - 1, -1, -1):
         if left[i] != right[i] and left[i] != 1 and right[i] != 1:
-            from cygrad._kernels.pointwise import broadcast_failure
+            from cygrad._kernels.cpu.elementwise.numpy_pointwise import broadcast_failure
             raise RuntimeError(broadcast_failure(a, b))
     return tuple([n if m == 1 else m for m, n in zip(left, right)])
 

@@ -21,14 +21,14 @@ from cygrad._core.state cimport FORWARD, IN_RULE, ThreadState, thread_state
 from cygrad._core.tensor cimport Tensor, dtype_of, held_array, is_tensor, wrap
 from cygrad._core import messages
 from cygrad._core.operands import unsupported_operand
-cimport cygrad._kernels.elementwise as kernels
-from cygrad._kernels import blocks
-from cygrad._kernels.anywhere cimport cast
-from cygrad._kernels.arrays cimport is_on_cpu
-from cygrad._kernels.copying import element
-from cygrad._kernels.elementwise import power
-from cygrad._kernels.fused import add_scaled
-from cygrad._kernels.integers import whole_power
+cimport cygrad._kernels.cpu.base.elementwise as kernels
+from cygrad._kernels.cpu.base import chunks
+from cygrad._kernels.array_ops cimport cast
+from cygrad._kernels.cpu.base.arrays cimport is_on_cpu
+from cygrad._kernels.cpu.base.copying import element
+from cygrad._kernels.cpu.base.elementwise import power
+from cygrad._kernels.cpu.elementwise.fused_loops import add_scaled
+from cygrad._kernels.cpu.elementwise.integers import whole_power
 from cygrad._ops.pointwise cimport conjugate, log, real_part, reciprocal
 from cygrad._ops.comparisons cimport where
 
@@ -116,7 +116,7 @@ cpdef Tensor rsub(object input, object other, object alpha=1):
     return record1(RSUB_NUMBER, array, <Tensor>input, (alpha, other))
 
 
-cdef Py_ssize_t FEW = blocks.FEW
+cdef Py_ssize_t FEW = chunks.FEW
 
 
 cdef Tensor scaled(OpDef op, object input, object other, object alpha, Tensor out):
@@ -128,7 +128,7 @@ cdef Tensor scaled(OpDef op, object input, object other, object alpha, Tensor ou
     if is_large and kind.category == FLOATING and type(alpha) in (float, int):
         array = add_scaled(a, b, -alpha if op is SUB else alpha, target)
     if array is None and is_large and out is not None:
-        array = blocks.result_for(target, partial(with_scaled, op, alpha, kind), a, b)
+        array = chunks.result_for(target, partial(with_scaled, op, alpha, kind), a, b)
     elif array is None:
         array = with_scaled(op, alpha, kind, a, b)
     if out is None:
@@ -355,7 +355,7 @@ cpdef Tensor pow(object input, object exponent, Tensor out=None):
         if is_on_cpu(t.array) and out is None:
             array = kernels.power(<ndarray>t.array, exponent)
         else:
-            array = blocks.result_for(None if out is None else held_array(out), power, t.array, exponent)
+            array = chunks.result_for(None if out is None else held_array(out), power, t.array, exponent)
     else:
         array = run2(POW, t, exponent, None)
     return record1(POW, array, t, (exponent,)) if out is None else write_into(POW, out, array, (t,), (exponent,))

@@ -11,8 +11,8 @@ from cygrad._core.dual import is_recorded, values_of
 from cygrad._core.opdef import IN0, IN1, IN2, OUT0, PRIVATE, declare, publish
 from cygrad._core.record import record_n
 from cygrad._core.state import get_modes
-from cygrad._kernels import attention as kernels
-from cygrad._kernels.gpu.library import is_array, module_of
+from cygrad._kernels.cpu.nn import attention as kernels
+from cygrad._kernels.device.cupy_library import is_array, module_of
 from cygrad._ops.arithmetic import add, mul, sub
 from cygrad._ops.dropout import dropout
 from cygrad._ops.gathering import masked_fill, zeros_at

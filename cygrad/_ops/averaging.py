@@ -10,7 +10,7 @@ from cygrad._core.access import array_of
 from cygrad._core.dual import is_recorded
 from cygrad._core.gradients_in_blocks import owned
 from cygrad._core.opdef import FUNCTION_ONLY, METHOD_ONLY, publish
-from cygrad._kernels.resampling import Table
+from cygrad._kernels.cpu.image.resampling import Table
 from cygrad._ops.arguments import require, wrap_dim
 from cygrad._ops.arithmetic import mul, pow
 from cygrad._ops.pointwise import abs

@@ -10,7 +10,7 @@ from cygrad._core.access import tensor_of
 from cygrad._core.dual import values_of
 from cygrad._core.opdef import registry
 from cygrad._core.tensor import Tensor
-from cygrad._kernels.gpu.basics import in_memory
+from cygrad._kernels.gpu.base.arrays import in_memory
 from cygrad._ops.batching import rule, vectors
 from cygrad._ops.index_checks import BOOLEAN_MASK
 from cygrad._ops.ranges import arange

@@ -9,7 +9,7 @@ from cygrad._core.access import array_of
 from cygrad._core.batches import NoBatchingRule
 from cygrad._core.opdef import registry
 from cygrad._core.record import apply_n
-from cygrad._kernels import ctc as ctc_kernels
+from cygrad._kernels.cpu.loss import ctc as ctc_kernels
 from cygrad._ops.batching import RULES, Call, regroup, rule
 from cygrad._ops.channels import by_products
 from cygrad._ops.ctc import ctc_loss_backward, losses_of_states

@@ -8,7 +8,7 @@ import numpy as np
 
 from cygrad._core.opdef import ELEMENTWISE, FLOAT_RESULT, IN0, PRIVATE, declare, publish
 from cygrad._core.record import apply1, apply1_args
-from cygrad._kernels.gpu.library import as_array, is_array
+from cygrad._kernels.device.cupy_library import as_array, is_array
 from cygrad._ops.arithmetic import add, div, mul, neg, sub
 from cygrad._ops.by_scipy import SPECIAL, by_scipy, require_real_input, unary
 from cygrad._ops.pointwise import abs, exp, sgn, square

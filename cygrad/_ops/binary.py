@@ -24,11 +24,11 @@ from cygrad._core.opdef import (
 )
 from cygrad._core.record import apply1_args, apply2, apply_n, as_type, result_type
 from cygrad._core.tensor import Tensor
-from cygrad._kernels import by_numpy, elementary
-from cygrad._kernels import pointwise as pointwise_kernels
-from cygrad._kernels.fused import by_loop
-from cygrad._kernels.gpu.library import as_array, is_array
-from cygrad._kernels.scans import log_of_sum
+from cygrad._kernels.cpu.base import numpy_fallback, elementary
+from cygrad._kernels.cpu.elementwise import numpy_pointwise as pointwise_kernels
+from cygrad._kernels.cpu.elementwise.fused_loops import by_loop
+from cygrad._kernels.device.cupy_library import as_array, is_array
+from cygrad._kernels.cpu.reduction.scans import log_of_sum
 from cygrad._ops.activations import fused_gradient
 from cygrad._ops.arguments import require
 from cygrad._ops.arithmetic import add, div, mul, pow, sub
@@ -270,7 +270,7 @@ def logaddexp2_rule(n, g):
 
 @by_loop("logaddexp", 2, lambda: (math.log(2), 1 / math.log(2)))
 def logaddexp2_array(x, y):
-    return by_numpy.call(np.logaddexp2, x, y)
+    return numpy_fallback.call(np.logaddexp2, x, y)
 
 
 LOGADDEXP2 = declare(
@@ -306,7 +306,7 @@ def xlogy_rule(n, g):
     )
 
 
-@by_numpy.silent
+@numpy_fallback.silent
 def xlogy_array(x, y):
     """x * log(y), and 0 where x is 0, unless y is nan."""
     found = as_array(x * elementary.log(y))

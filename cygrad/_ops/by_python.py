@@ -12,7 +12,7 @@ from cygrad._core.opdef import publish
 from cygrad._core.sites import warn
 from cygrad._core.tangents import all_of
 from cygrad._core.tensor import Tensor
-from cygrad._kernels.copying import memory_from, on_memory_of
+from cygrad._kernels.cpu.base.copying import memory_from, on_memory_of
 from cygrad._ops.arguments import each_integer, require, variadic
 from cygrad._ops.creation import blank_like
 from cygrad._ops.views import reshape

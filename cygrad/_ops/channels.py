@@ -8,9 +8,9 @@ import numpy as np
 from cygrad._core.access import array_of, tensor_of
 from cygrad._core.opdef import FUNCTION_ONLY, IN0, IN1, IN2, LINEAR, PRIVATE, declare, publish
 from cygrad._core.record import apply_n
-from cygrad._kernels import blocks
-from cygrad._kernels.blas import matmul as matmul_arrays
-from cygrad._kernels.gpu.library import dense
+from cygrad._kernels.cpu.base import chunks
+from cygrad._kernels.cpu.base.matmul import matmul as matmul_arrays
+from cygrad._kernels.device.cupy_library import dense
 from cygrad._ops.arguments import integer, require
 from cygrad._ops.arithmetic import add, mul
 from cygrad._ops.pointwise import conj_physical
@@ -91,7 +91,7 @@ def trilinear_array(a, b, weight, shape):
 
 def _blocks(count, o, m, n):
     """Slices of the matrices, with which neither products nor copies are larger than some blocks."""
-    step = max(1, 4 * blocks.SIZE // max(max(count, m) * n, 1))
+    step = max(1, 4 * chunks.SIZE // max(max(count, m) * n, 1))
     return [slice(start, start + step) for start in range(0, o, step)]
 
 

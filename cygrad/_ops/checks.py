@@ -10,7 +10,7 @@ from cygrad._core.dual import is_forward
 from cygrad._core.record import result_type, tensor_argument
 from cygrad._core.state import get_modes
 from cygrad._core.tensor import Tensor
-from cygrad._kernels.gpu.library import is_array
+from cygrad._kernels.device.cupy_library import is_array
 from cygrad._ops.arguments import broadcast_shape, is_integer
 
 

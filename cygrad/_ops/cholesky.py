@@ -9,7 +9,7 @@ from cygrad._core.access import array_of
 from cygrad._core.gradients_in_blocks import in_parts
 from cygrad._core.opdef import IN0, IN1, OUT0, declare, publish
 from cygrad._core.record import record_n, write_into
-from cygrad._kernels import cholesky as kernels
+from cygrad._kernels.cpu.linalg import cholesky as kernels
 from cygrad._ops.arguments import broadcast_shape, require
 from cygrad._ops.arithmetic import add, mul, neg
 from cygrad._ops.diagonals import tril, triu

@@ -14,12 +14,12 @@ from cygrad._core.dual import keep
 from cygrad._core.opdef import ELSEWHERE, IN0, OUT1, PRIVATE, declare, publish, variant
 from cygrad._core.record import record_n, record_outputs
 from cygrad._core.state import get_modes
-from cygrad._kernels import blocks
-from cygrad._kernels.gpu.library import dense, is_array
-from cygrad._kernels.nn import cross_entropy as cross_entropy_array
-from cygrad._kernels.nn import cross_entropy_backward as cross_entropy_backward_array
-from cygrad._kernels.nn import nll as nll_array
-from cygrad._kernels.nn import nll_backward as nll_backward_rows
+from cygrad._kernels.cpu.base import chunks
+from cygrad._kernels.device.cupy_library import dense, is_array
+from cygrad._kernels.cpu.nn.softmax import cross_entropy as cross_entropy_array
+from cygrad._kernels.cpu.nn.softmax import cross_entropy_backward as cross_entropy_backward_array
+from cygrad._kernels.cpu.nn.softmax import nll as nll_array
+from cygrad._kernels.cpu.nn.softmax import nll_backward as nll_backward_rows
 from cygrad._ops import loss_checks as checks
 from cygrad._ops import soft_targets
 from cygrad._ops.activations import tied
@@ -48,9 +48,9 @@ def as_rows(array):
 
 def nll_of(array, classes, weight, ignore_index, reduction):
     """(loss, total weight) for (C), (N, C) or (N, C, d1, ...), of which samples are made rows a block at a time."""
-    if array.ndim <= 2 or array.size <= blocks.SIZE or is_array(array):
+    if array.ndim <= 2 or array.size <= chunks.SIZE or is_array(array):
         return nll_array(as_rows(array), classes.reshape(-1), weight, ignore_index, reduction)
-    step = max(1, blocks.SIZE * len(array) // array.size)
+    step = max(1, chunks.SIZE * len(array) // array.size)
     parts = [
         nll_array(
             as_rows(array[start : start + step]),
@@ -81,10 +81,10 @@ def nll_backward_array(grad, target, weight, ignore_index, reduction, total, sha
     classes = shape[1 if len(shape) > 1 else 0]
     if reduction == NONE:
         grad = dense(grad).reshape(target.shape)
-    if len(shape) <= 2 or target.size * classes <= blocks.SIZE or is_array(grad):
+    if len(shape) <= 2 or target.size * classes <= chunks.SIZE or is_array(grad):
         return nll_gradient(grad, target, weight, ignore_index, reduction, total, shape)
     out = np.empty(shape, grad.dtype)  # where rows are columns
-    step = max(1, blocks.SIZE * len(out) // out.size)
+    step = max(1, chunks.SIZE * len(out) // out.size)
     for start in range(0, len(out), step):
         part = slice(start, start + step)
         g = grad[part] if reduction == NONE else grad
@@ -94,7 +94,7 @@ def nll_backward_array(grad, target, weight, ignore_index, reduction, total, sha
 
 def empty_like_all(shape, dtype):
     """An array of which only shape and type count, and which takes little memory."""
-    if math.prod(shape) <= blocks.SIZE:
+    if math.prod(shape) <= chunks.SIZE:
         return np.empty(shape, dtype)
     return np.broadcast_to(np.zeros((), dtype), shape)
 

@@ -14,9 +14,9 @@ from cygrad._core.tensor cimport CUT_NONE, Tensor, cut, dtype_of
 from cygrad._ops.arithmetic cimport operand
 from cygrad._core import messages, placing
 from cygrad._core.operands import unordered
-from cygrad._kernels import pointwise
-from cygrad._kernels.copying import element
-from cygrad._kernels.gpu import library
+from cygrad._kernels.cpu.elementwise import numpy_pointwise
+from cygrad._kernels.cpu.base.copying import element
+from cygrad._kernels.device import cupy_library
 
 cdef unsigned int TRUTH = ELEMENTWISE | NONDIFF | INPLACE
 
@@ -185,13 +185,13 @@ cpdef object where(object condition, object input=None, object other=None, Tenso
             and isinstance(other, (Tensor, int, float, complex))):
         raise messages.fits_none("where")
     check_condition(<Tensor>condition)
-    if library._found is not None:
+    if cupy_library._found is not None:
         (condition, input, other), _ = placing.check("where", (condition, input, other), {})
     kind = result_type((input, other))
     widest = promote_types(kind, default_dtype()) if kind.category == FLOATING else kind
     check_fits(input, widest)
     check_fits(other, widest)
-    array = pointwise.where((<Tensor>condition).array, as_type(input, kind), as_type(other, kind))
+    array = numpy_pointwise.where((<Tensor>condition).array, as_type(input, kind), as_type(other, kind))
     if out is not None:
         if dtype_of(out) is not kind:
             raise RuntimeError(f"Expected out type to be {kind.type_name} but got {dtype_of(out).type_name}")

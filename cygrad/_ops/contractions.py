@@ -13,7 +13,7 @@ from cygrad._core.gradients_in_blocks import reused
 from cygrad._core.opdef import FUNCTION_ONLY, LINEAR, declare, publish
 from cygrad._core.record import apply_n, tensor_argument
 from cygrad._core.tensor import Tensor
-from cygrad._kernels.reduce import sum as sum_of_array
+from cygrad._kernels.cpu.base.reduce import sum as sum_of_array
 from cygrad._ops.arguments import dim_argument, require, type_name
 from cygrad._ops.arithmetic import mul
 from cygrad._ops.delivering import given

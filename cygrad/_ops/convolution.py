@@ -12,8 +12,8 @@ from cygrad._core.construct import checked_lengths
 from cygrad._core.opdef import FUNCTION_ONLY, IN0, IN1, PRIVATE, declare, publish
 from cygrad._core.record import apply_n
 from cygrad._core.tensor import Tensor
-from cygrad._kernels import convolution as kernels
-from cygrad._kernels.sliding import geometry
+from cygrad._kernels.cpu.image import convolution as kernels
+from cygrad._kernels.cpu.image.window_geometry import geometry
 from cygrad._ops.arguments import integer, integers, is_integer, require
 from cygrad._ops.pointwise import conjugate
 from cygrad._ops.reductions import sum as total

@@ -14,12 +14,12 @@ from cygrad._core import memory_format as formats
 from cygrad._core import messages
 from cygrad._core.device import cpu_device, device as device_class
 from cygrad._core.dtypes import bfloat16_dtype, dtype as dtype_class
-from cygrad._kernels import copying as kernels
-from cygrad._kernels.anywhere cimport cast, is_contiguous, may_overlap, typenum_of, zeros_beside
-from cygrad._kernels.arrays cimport dense_copy, is_on_cpu
-from cygrad._kernels.gpu import pinned
-from cygrad._kernels.gpu.basics import move as move_array
-from cygrad._kernels.strided cimport overlaps_itself
+from cygrad._kernels.cpu.base import copying as kernels
+from cygrad._kernels.array_ops cimport cast, is_contiguous, may_overlap, typenum_of, zeros_beside
+from cygrad._kernels.cpu.base.arrays cimport dense_copy, is_on_cpu
+from cygrad._kernels.gpu.runtime import pinned_memory
+from cygrad._kernels.gpu.base.arrays import move as move_array
+from cygrad._kernels.cpu.base.view_geometry cimport overlaps_itself
 from cygrad._ops.arguments cimport broadcast_shape, require
 from cygrad._ops import copy_checks as checks
 
@@ -235,7 +235,7 @@ cdef Tensor copy_into(Tensor out, Tensor source, str label, object non_blocking=
     node = begin_write(row, out, inputs, None, &mask, label)
     warn_of_lost_part(source, dtype_of(out))
     if not (non_blocking and is_on_cpu(out.array) != is_on_cpu(source.array)
-            and pinned.copy_into(out.array, source.array)):
+            and pinned_memory.copy_into(out.array, source.array)):
         kernels.copy_into(out.array, source.array)
     return end_write(row, out, inputs, node, mask, label)
 

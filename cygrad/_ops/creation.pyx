@@ -25,11 +25,12 @@ from cygrad._core.tensor cimport (
     requires_grad as needs_grad, wrap, wrap_like)
 from cygrad._core import memory_format as formats
 from cygrad._core.device import check_device, default_device, defaults
-from cygrad._kernels import copying
-from cygrad._kernels.anywhere cimport typenum_of
-from cygrad._kernels.arrays cimport MAXDIMS, empty as empty_array, fill, is_on_cpu
-from cygrad._kernels.native import draw
-from cygrad._kernels.gpu import basics, library as gpu_library
+from cygrad._kernels.cpu.base import copying
+from cygrad._kernels.array_ops cimport typenum_of
+from cygrad._kernels.cpu.base.arrays cimport MAXDIMS, empty as empty_array, fill, is_on_cpu
+from cygrad._kernels.cpu.base.loop_table import draw
+from cygrad._kernels.device import cupy_library as gpu_library
+from cygrad._kernels.gpu.base import arrays
 from cygrad._ops.arguments cimport integers, require, shape_to_c, variadic
 
 import_array()
@@ -135,7 +136,7 @@ cpdef object filled(tuple size, object value, dtype wanted, object place=None):
     if value is not None:
         value = fitting(value, wanted)
     if place is not None:
-        return basics.filled(place, size, value, wanted.numpy)
+        return arrays.filled(place, size, value, wanted.numpy)
     array = blank(size, wanted)
     if value is not None:
         fill(array, value)
@@ -148,7 +149,7 @@ cpdef Tensor fresh(object array, object requires_grad, str function, Tensor mode
     cdef ThreadState* state = thread_state()
     cdef Tensor t
     if place is not None:
-        array = basics.moved(array, place)
+        array = arrays.moved(array, place)
     t = wrap(array) if model is None else wrap_like(model, array)
     if state.modes & INFERENCE:
         t.flags |= IS_INFERENCE
@@ -185,7 +186,7 @@ cpdef Tensor from_values(object data, dtype wanted, object requires_grad, str fu
         if found is not None:
             return found
     if not isinstance(array, ndarray) and gpu_library.is_array(array):
-        array = basics.move(array, place)                              # a copy, there or in memory
+        array = arrays.move(array, place)                              # a copy, there or in memory
         if wanted is not None:
             array = array.astype(wanted.numpy, copy=False)
         return fresh(array, requires_grad, function)

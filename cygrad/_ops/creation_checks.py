@@ -8,7 +8,7 @@ from cygrad._core import messages
 from cygrad._core.sites import warn
 from cygrad._core.tangents import has_samples
 from cygrad._core.tensor import Tensor
-from cygrad._kernels.gpu import library
+from cygrad._kernels.device import cupy_library
 from cygrad._ops.arguments import integer, integers
 
 
@@ -166,7 +166,7 @@ def out_requires_grad(function):
 
 def pinned_place(index, can_pin):
     """Where `pin_memory=True` puts a tensor that is asked to be on the GPU `index`, or on the CPU for None."""
-    if not library.is_available():
+    if not cupy_library.is_available():
         raise RuntimeError(
             "pin_memory=True requires a CUDA or other accelerator backend; no pinned memory allocator is available on "
             "this system."
@@ -175,7 +175,7 @@ def pinned_place(index, can_pin):
         raise RuntimeError("Only dense CPU tensors can be pinned")
     if not can_pin:
         raise RuntimeError("pin_memory=True is not there for this function: call .pin_memory() on what it gives")
-    return library.PINNED
+    return cupy_library.PINNED
 
 
 def warn_copy(call):

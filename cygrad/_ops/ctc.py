@@ -7,9 +7,9 @@ from cygrad._core.access import array_of, tensor_of
 from cygrad._core.opdef import ELSEWHERE, IN0, IN1, PRIVATE, declare, named, publish
 from cygrad._core.record import record_n
 from cygrad._core.tensor import Tensor
-from cygrad._kernels import ctc as kernels
-from cygrad._kernels.gpu.basics import move
-from cygrad._kernels.gpu.library import beside, is_array
+from cygrad._kernels.cpu.loss import ctc as kernels
+from cygrad._kernels.gpu.base.arrays import move
+from cygrad._kernels.device.cupy_library import beside, is_array
 from cygrad._ops.arguments import each_integer, is_integer, require
 from cygrad._ops.arithmetic import div
 from cygrad._ops.checks import check_unbatched

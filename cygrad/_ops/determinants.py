@@ -13,9 +13,9 @@ from cygrad._core.gradients_in_blocks import in_parts
 from cygrad._core.opdef import IN0, OUT0, declare, publish
 from cygrad._core.record import apply_n
 from cygrad._core.state import get_modes
-from cygrad._kernels import singular_values as kernels
-from cygrad._kernels.gpu.library import as_array
-from cygrad._kernels.stacks import over_stacks
+from cygrad._kernels.cpu.linalg import svd as kernels
+from cygrad._kernels.device.cupy_library import as_array
+from cygrad._kernels.cpu.base.stack_chunks import over_stacks
 from cygrad._ops.arguments import require
 from cygrad._ops.arithmetic import add, div, mul, neg
 from cygrad._ops.linear_systems import linalg_inv_ex

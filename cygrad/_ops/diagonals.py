@@ -12,10 +12,10 @@ from cygrad._core.dtypes import as_dtype, dtype_of_number
 from cygrad._core.opdef import FUNCTION_ONLY, INPLACE, LINEAR, METHOD_ONLY, PRIVATE, VIEW, declare, publish, variant
 from cygrad._core.record import apply1_args, as_type, record_n, record_view, result_type, write_into
 from cygrad._core.tensor import Tensor
-from cygrad._kernels import diagonals as kernels
-from cygrad._kernels.blocks import InPlace
-from cygrad._kernels.copying import copy
-from cygrad._kernels.gpu.library import is_array
+from cygrad._kernels.cpu.shape import diagonals as kernels
+from cygrad._kernels.cpu.base.chunks import InPlace
+from cygrad._kernels.cpu.base.copying import copy
+from cygrad._kernels.device.cupy_library import is_array
 from cygrad._ops.arguments import dim_argument, integer, require, tensor_list
 from cygrad._ops.creation import check_place, fresh
 from cygrad._ops.strided import as_strided

@@ -11,7 +11,7 @@ from cygrad._core.record import apply_n
 from cygrad._core.sites import warn
 from cygrad._core.state import get_modes
 from cygrad._core.tensor import Tensor
-from cygrad._kernels import distances as kernels
+from cygrad._kernels.cpu.nn import distances as kernels
 from cygrad._ops.arguments import broadcast_shape, dim_argument, require, wrap_dim
 from cygrad._ops.arithmetic import add, div, mul, neg, sub
 from cygrad._ops.checks import require_broadcast

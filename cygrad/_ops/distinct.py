@@ -5,7 +5,7 @@ from cygrad._core.access import array_of
 from cygrad._core.kernels import as_float32
 from cygrad._core.opdef import declare, publish, variant
 from cygrad._core.record import record_outputs
-from cygrad._kernels import searching as kernels
+from cygrad._kernels.cpu.reduction import searching as kernels
 from cygrad._ops.arguments import dim_argument, require
 from cygrad._ops.checks import require_kind, typed
 

@@ -15,8 +15,8 @@ from cygrad._core.gradients_in_blocks import in_parts
 from cygrad._core.opdef import ELEMENTWISE, ELSEWHERE, IN0, IN1, IN2, PRIVATE, declare, named, publish
 from cygrad._core.record import apply2, promoted, result_type
 from cygrad._core.sites import warn
-from cygrad._kernels import losses as kernels
-from cygrad._kernels.gpu.library import is_array
+from cygrad._kernels.cpu.loss import losses as kernels
+from cygrad._kernels.device.cupy_library import is_array
 from cygrad._ops import loss_checks as checks
 from cygrad._ops.activations import fused_gradient, logsigmoid
 from cygrad._ops.arguments import broadcast_shape, require

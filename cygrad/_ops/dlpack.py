@@ -12,7 +12,7 @@ from cygrad._core.access import array_of
 from cygrad._core.device import check_device
 from cygrad._core.opdef import publish
 from cygrad._core.tensor import Tensor
-from cygrad._kernels.gpu.library import cupy, is_available, on_device
+from cygrad._kernels.device.cupy_library import cupy, is_available, on_device
 from cygrad._ops.creation import fresh, sharing
 from cygrad._ops.creation_checks import check_strides
 

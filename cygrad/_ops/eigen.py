@@ -14,7 +14,7 @@ from cygrad._core.dual import is_recorded, values_of
 from cygrad._core.gradients_in_blocks import in_parts
 from cygrad._core.opdef import OUT0, OUT1, declare, publish
 from cygrad._core.tensor import Tensor
-from cygrad._kernels.eigen import eig, eigh, eigvals, eigvalsh
+from cygrad._kernels.cpu.linalg.eigen import eig, eigh, eigvals, eigvalsh
 from cygrad._ops.arguments import require
 from cygrad._ops.arithmetic import add, div, mul, sub
 from cygrad._ops.complex_parts import real

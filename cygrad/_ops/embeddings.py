@@ -18,9 +18,9 @@ from cygrad._core.sites import warn
 from cygrad._core.state import get_modes
 from cygrad._core.tangents import has_samples
 from cygrad._core.tensor import Tensor
-from cygrad._kernels import blocks
-from cygrad._kernels import embeddings as kernels
-from cygrad._kernels.gpu.library import is_array
+from cygrad._kernels.cpu.base import chunks
+from cygrad._kernels.cpu.nn import embeddings as kernels
+from cygrad._kernels.device.cupy_library import is_array
 from cygrad._ops.arguments import integer, require
 from cygrad._ops.arithmetic import div, mul
 from cygrad._ops.checks import are_within, check_unbatched, first_outside, typed
@@ -372,12 +372,12 @@ def one_hot_array(a, num_classes):
     """int64, of one dimension more: 1 at the class, 0 elsewhere."""
     if is_array(a):
         return (a[..., None] == np.arange(num_classes, like=a)).astype(np.int64)
-    if num_classes <= _FEW_CLASSES and a.size <= blocks.SIZE:
+    if num_classes <= _FEW_CLASSES and a.size <= chunks.SIZE:
         return unit_rows(num_classes).take(a, 0)
     rows, classes = np.zeros((a.size, num_classes), np.int64), a.reshape(-1)
-    for start in range(0, a.size, blocks.SIZE):
-        part = classes[start : start + blocks.SIZE]
-        rows[start : start + blocks.SIZE][np.arange(len(part)), part] = 1
+    for start in range(0, a.size, chunks.SIZE):
+        part = classes[start : start + chunks.SIZE]
+        rows[start : start + chunks.SIZE][np.arange(len(part)), part] = 1
     return rows.reshape(*a.shape, num_classes)
 
 

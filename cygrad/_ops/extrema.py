@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-import cygrad._kernels.reduce as reduce
+import cygrad._kernels.cpu.base.reduce as reduce
 from cygrad._core import messages, return_types
 from cygrad._core.access import array_of
 from cygrad._core.dual import is_forward, keep
@@ -16,9 +16,11 @@ from cygrad._core.gradients_in_blocks import reused
 from cygrad._core.opdef import IN0, IN1, LINEAR, NONDIFF, OUT0, PRIVATE, declare, publish
 from cygrad._core.record import apply_n, record_n, record_outputs, tensor_argument
 from cygrad._core.tensor import Tensor
-from cygrad._kernels import along, blocks, positions
-from cygrad._kernels.gpu import is_array
-from cygrad._kernels.stacks import reducing
+from cygrad._kernels.cpu.base import chunks
+from cygrad._kernels.cpu.indexing import axis_ops
+from cygrad._kernels.cpu.reduction import arg_extrema
+from cygrad._kernels.device.gpu_forms import is_array
+from cygrad._kernels.cpu.base.stack_chunks import reducing
 from cygrad._ops.arguments import dim_argument, integers
 from cygrad._ops.arithmetic import div
 from cygrad._ops.checks import require_kind
@@ -67,7 +69,7 @@ VALUE_SELECTING_REDUCTION = declare(
 
 def value_selecting_reduction(t, indices, dim, keepdim):
     """The elements of `t` at `indices` along `dim`."""
-    array = along.select_along(array_of(t), array_of(indices), dim, keepdim)
+    array = axis_ops.select_along(array_of(t), array_of(indices), dim, keepdim)
     return record_n(VALUE_SELECTING_REDUCTION, array, (t, indices), (tuple(t.shape), dim, keepdim))
 
 
@@ -81,7 +83,7 @@ VALUE_SELECTING_REDUCTION_BACKWARD = declare(
     value_selecting_reduction_backward_rule,
     saves=(IN1,),
     flags=LINEAR | PRIVATE,
-    kernel=along.place_along,
+    kernel=axis_ops.place_along,
     inputs="grad indices",
 )
 
@@ -124,21 +126,21 @@ def chosen_along(op, t, values, indices, dim, keepdim, out, how=()):
     return result_type((value, index))
 
 
-POSITIONS = reducing(positions.argmax), reducing(positions.argmin)
+POSITIONS = reducing(arg_extrema.argmax), reducing(arg_extrema.argmin)
 
 
 def with_place(both, extreme, position, array, dim, keepdim):
     """(the largest or smallest elements along a dimension, their indices); of large arrays the latter in parts."""
-    if not isinstance(array, np.ndarray) or array.size <= blocks.SIZE:
+    if not isinstance(array, np.ndarray) or array.size <= chunks.SIZE:
         return both(array, dim, keepdim)
     return extreme(array, (dim,), keepdim), position(array, dim, keepdim)
 
 
 MAX_DIM = choice_along(
-    "max.dim", partial(with_place, positions.max_with_indices, reduce.amax, POSITIONS[0]), "MaxBackward0"
+    "max.dim", partial(with_place, arg_extrema.max_with_indices, reduce.amax, POSITIONS[0]), "MaxBackward0"
 )
 MIN_DIM = choice_along(
-    "min.dim", partial(with_place, positions.min_with_indices, reduce.amin, POSITIONS[1]), "MinBackward0"
+    "min.dim", partial(with_place, arg_extrema.min_with_indices, reduce.amin, POSITIONS[1]), "MinBackward0"
 )
 
 

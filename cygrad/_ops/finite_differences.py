@@ -5,7 +5,7 @@ from cygrad._core.access import array_of
 from cygrad._core.gradients_in_blocks import owned
 from cygrad._core.opdef import FUNCTION_ONLY, publish, variant
 from cygrad._core.tensor import Tensor
-from cygrad._kernels import finite_differences as kernels
+from cygrad._kernels.cpu.signal import finite_differences as kernels
 from cygrad._ops.arguments import integer, integers, is_integer, require, wrap_dims
 from cygrad._ops.arithmetic import add, div, mul, neg, sub
 from cygrad._ops.parts import cat, narrow

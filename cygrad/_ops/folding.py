@@ -6,8 +6,8 @@ from functools import lru_cache
 from cygrad._core import messages
 from cygrad._core.opdef import FUNCTION_ONLY, LINEAR, METHOD_ONLY, PRIVATE, declare, publish
 from cygrad._core.record import apply1_args
-from cygrad._kernels import folding as kernels
-from cygrad._kernels.sliding import geometry
+from cygrad._kernels.cpu.image import folding as kernels
+from cygrad._kernels.cpu.image.window_geometry import geometry
 from cygrad._ops.arguments import integer, integers, is_integer, require
 
 # -- windows and columns --

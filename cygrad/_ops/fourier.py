@@ -15,9 +15,9 @@ from cygrad._core.gradients_in_blocks import reused
 from cygrad._core.opdef import ELSEWHERE, LINEAR, PRIVATE, declare, publish, variant
 from cygrad._core.record import apply_n
 from cygrad._core.tensor import Tensor
-from cygrad._kernels import fourier as kernels
-from cygrad._kernels.fourier import SCALED_BACK
-from cygrad._kernels.gpu.library import made
+from cygrad._kernels.cpu.signal import fourier as kernels
+from cygrad._kernels.cpu.signal.fourier import SCALED_BACK
+from cygrad._kernels.device.cupy_library import made
 from cygrad._ops.arguments import each_integer, integer, is_integer, require, wrap_dim
 from cygrad._ops.arithmetic import mul
 from cygrad._ops.complex_parts import conj

@@ -11,8 +11,8 @@ from cygrad._core import messages
 from cygrad._core.access import array_of
 from cygrad._core.kernels import as_float32
 from cygrad._core.opdef import publish
-from cygrad._kernels import blocks
-from cygrad._kernels import maxima as kernels
+from cygrad._kernels.cpu.base import chunks
+from cygrad._kernels.cpu.image import max_pooling as kernels
 from cygrad._ops.arguments import require
 from cygrad._ops.max_pooling import choosing, recorded
 from cygrad._ops.pooling_checks import numbers
@@ -77,11 +77,11 @@ def pool(dims, input, kernel_size, output_size, output_ratio, samples):
 
 def maxima(array, dims, tables_of):
     """Of windows at places of each plane's own, and their indices; of large images some planes at a time."""
-    if array.size <= blocks.SIZE or not isinstance(array, np.ndarray):
+    if array.size <= chunks.SIZE or not isinstance(array, np.ndarray):
         return kernels.of_places(array, dims, tables_of(slice(None)))
     outer, image = array.shape[: array.ndim - dims], array.shape[array.ndim - dims :]
     planes = array.reshape(-1, *image)
-    step = max(1, len(planes) * blocks.SIZE // array.size)
+    step = max(1, len(planes) * chunks.SIZE // array.size)
     values: Any = None
     for start in range(0, len(planes), step):
         part = slice(start, start + step)

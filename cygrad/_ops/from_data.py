@@ -12,7 +12,7 @@ from cygrad._core.dtypes import get_default_dtype
 from cygrad._core.dual import spread
 from cygrad._core.opdef import publish
 from cygrad._core.tensor import Tensor
-from cygrad._kernels.gpu import library
+from cygrad._kernels.device import cupy_library
 from cygrad._ops import creation_checks as checks
 from cygrad._ops.arguments import integer, integers
 from cygrad._ops.copying import clone
@@ -163,7 +163,7 @@ def as_tensor(data, dtype=None, device=None):
 
 
 def _taken(data):
-    found = library.taken(data)
+    found = cupy_library.taken(data)
     return data if found is data else tensor_of(found)
 
 

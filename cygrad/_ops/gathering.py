@@ -13,8 +13,10 @@ from cygrad._core.inplace import check_apart
 from cygrad._core.opdef import INPLACE, LINEAR, MAY_OVERLAP, PRIVATE, declare, publish, registry, variant
 from cygrad._core.record import record_n, write_into, written_in_place
 from cygrad._core.tensor import Tensor
-from cygrad._kernels import blocks, copying, gpu, native, picking
-from cygrad._kernels import scatter as kernels
+from cygrad._kernels.cpu.base import chunks, copying, loop_table
+from cygrad._kernels.cpu.indexing import indexing
+from cygrad._kernels.device import gpu_forms
+from cygrad._kernels.cpu.indexing import scatter as kernels
 from cygrad._ops.arguments import broadcast_shape, dim_argument, require, wrap_dim
 from cygrad._ops.arithmetic import mul
 from cygrad._ops.checks import kind_of, number_of
@@ -85,19 +87,19 @@ def added_within(op, t, added, index, args, add):
 
 
 def run_kernel(op, array, operands):
-    gpu.fitting(op.kernel, array)(array, *operands)
+    gpu_forms.fitting(op.kernel, array)(array, *operands)
 
 
 def check_bounds(index, length):
     """Raise unless 0 <= index < length. An index on a GPU is not looked at, which would wait for it."""
     if index.size and length == 0:
         raise RuntimeError("index_select(): self indexing axis dim should be positive")
-    if index.size and not gpu.is_array(index) and _is_outside(index, length):
+    if index.size and not gpu_forms.is_array(index) and _is_outside(index, length):
         raise IndexError("index out of range in self")
 
 
 def _is_outside(index, length):
-    found = native.outside(index, length)
+    found = loop_table.outside(index, length)
     if found is not None:
         return found
     if index.dtype != np.int64:
@@ -111,7 +113,7 @@ def _is_outside(index, length):
 def zeros_at(shape, g):
     """Zeros of g's type, to be copied; many take the memory of one."""
     like = memory_of(g)
-    few = math.prod(shape) <= blocks.SIZE
+    few = math.prod(shape) <= chunks.SIZE
     zeros = np.zeros(shape if few else (), like.dtype, like=like)
     return tensor_of(zeros if few else np.broadcast_to(zeros, shape))
 
@@ -125,7 +127,7 @@ INDEX_SELECT = declare(
     "index_select",
     index_select_rule,
     flags=LINEAR,
-    kernel=picking.index_select,
+    kernel=indexing.index_select,
     inputs="self _ index",
     attributes="dim self_sym_sizes",
 )
@@ -154,7 +156,7 @@ def index_select(input, dim, index, *, out=None):
     if a.ndim == 0 and where.size != 1:
         raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {where.size} value(s)")
     check_bounds(where, a.shape[d] if a.ndim else 1)
-    array = picking.index_select(a, d, where.reshape(-1))
+    array = indexing.index_select(a, d, where.reshape(-1))
     return finished(INDEX_SELECT, array, input, None, index, (d, a.shape), out)
 
 
@@ -246,7 +248,7 @@ GATHER = declare(
     "gather",
     gather_rule,
     flags=LINEAR,
-    kernel=picking.gather,
+    kernel=indexing.gather,
     inputs="self _ index",
     attributes="dim self_sym_sizes",
 )
@@ -268,10 +270,10 @@ def gather(input, dim, index, *, sparse_grad=False, out=None):
     index = of_any_type(index)
     check_integral(index, "gather(): Expected dtype int32/int64 for index")
     where = array_of(index)
-    array = picking.gather_by_loop(a, d, where)
+    array = indexing.gather_by_loop(a, d, where)
     if array is None:
         check_gather(a.shape, where, d)
-        array = picking.gather(a, d, where)
+        array = indexing.gather(a, d, where)
     return finished(GATHER, array, input, None, index, (d, a.shape), out)
 
 
@@ -306,9 +308,9 @@ def check_gather(shape, index, dim):
 def check_each(index, shape, dim):
     """Raise unless 0 <= index < length of a dimension; see `check_bounds`."""
     length = shape[dim] if shape else 1
-    if gpu.is_array(index):
+    if gpu_forms.is_array(index):
         return
-    is_outside = native.outside(index, length)
+    is_outside = loop_table.outside(index, length)
     if is_outside is None and index.size:
         if 0 in index.strides:  # what is expanded is looked at once
             index = index[tuple([slice(None if stride else 1) for stride in index.strides])]
@@ -421,7 +423,7 @@ MASKED_FILL = declare(
     "masked_fill",
     masked_fill_rule,
     flags=LINEAR | INPLACE,
-    kernel=picking.masked_fill,
+    kernel=indexing.masked_fill,
     inputs="self _ mask",
     attributes="value",
 )
@@ -470,14 +472,14 @@ def masked_fill(input, mask, value, *, out=None):
     if kind_of(t.dtype) in "fc":
         row = MASKED_FILL_TENSOR if isinstance(value, Tensor) else MASKED_FILL
     if out is None:
-        return keeping(record_n(row, picking.masked_fill(a, element, where), inputs, (value,)), mask)
+        return keeping(record_n(row, indexing.masked_fill(a, element, where), inputs, (value,)), mask)
     if out is not t:
-        return write_into(row, out, picking.masked_fill(a, element, where), inputs, (value,))
+        return write_into(row, out, indexing.masked_fill(a, element, where), inputs, (value,))
     if shape != a.shape:
         raise RuntimeError(f"output with shape {list(a.shape)} doesn't match the broadcast shape {list(shape)}")
     if writes_expanded(t, value, "masked_fill_"):
         row = MASKED_FILL_UNRECORDED
-    return written_in_place(row, t, inputs, (value,), mask, lambda: picking.fill_where(a, element, where))
+    return written_in_place(row, t, inputs, (value,), mask, lambda: indexing.fill_where(a, element, where))
 
 
 def mask_value(a, mask, value):

@@ -13,8 +13,8 @@ from cygrad._core.access import array_of, tensor_of
 from cygrad._core.device import check_device, device, device_at
 from cygrad._core.state import is_forward
 from cygrad._core.tensor import Tensor
-from cygrad._kernels import random as kernels
-from cygrad._kernels.gpu import random as kernels_of_gpu
+from cygrad._kernels.cpu.random import random as kernels
+from cygrad._kernels.gpu.random import random as kernels_of_gpu
 
 _FIRST_SEED = 67280421310721  # what PyTorch's generators start with
 _STATE_WORDS = 14  # seed, counter (4), key (2), buffer (4), place in it, half a word left over (2)

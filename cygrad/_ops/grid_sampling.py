@@ -12,8 +12,8 @@ from cygrad._core.opdef import FUNCTION_ONLY, IN0, IN1, LINEAR, NONDIFF, PRIVATE
 from cygrad._core.record import apply1_args, apply_n, record_outputs
 from cygrad._core.sites import warn
 from cygrad._core.state import get_modes
-from cygrad._kernels import grids as kernels
-from cygrad._kernels.by_numpy import silent
+from cygrad._kernels.cpu.image import grid_sampling as kernels
+from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._ops.arguments import integers, require
 from cygrad._ops.arithmetic import add, mul
 from cygrad._ops.checks import typed

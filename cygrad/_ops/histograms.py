@@ -9,10 +9,10 @@ from cygrad._core.dtypes import by_name
 from cygrad._core.opdef import FUNCTION_ONLY, LINEAR, NONDIFF, declare, publish
 from cygrad._core.record import record_n, record_outputs, write_into
 from cygrad._core.tensor import Tensor
-from cygrad._kernels import histograms as kernels
-from cygrad._kernels.by_numpy import silent
-from cygrad._kernels.gpu.library import beside
-from cygrad._kernels.reduce import amax, amin
+from cygrad._kernels.cpu.reduction import histograms as kernels
+from cygrad._kernels.cpu.base.numpy_fallback import silent
+from cygrad._kernels.device.cupy_library import beside
+from cygrad._kernels.cpu.base.reduce import amax, amin
 from cygrad._ops.arguments import integer, is_integer, require
 from cygrad._ops.copying import to
 from cygrad._ops.delivering import write_several

@@ -9,7 +9,8 @@ from cygrad._core.dtypes import dtype_by_num
 from cygrad._core.sites import warn
 from cygrad._core.tangents import has_samples
 from cygrad._core.tensor import Tensor
-from cygrad._kernels import gpu, picking, scatter
+from cygrad._kernels.cpu.indexing import indexing, scatter
+from cygrad._kernels.device import gpu_forms
 from cygrad._ops.arguments import type_name
 from cygrad._ops.creation import from_values
 
@@ -156,7 +157,7 @@ def check_mask(mask, shape, dim):
 def check_joined(indices):
     """The indices, masks on a GPU as where they hold. Raises IndexError for index arrays that do not broadcast."""
     plain, dims = scatter.one_index_each(indices)
-    if any(map(gpu.is_array, plain)):  # what a mask says is waited for once
+    if any(map(gpu_forms.is_array, plain)):  # what a mask says is waited for once
         indices = [dict(zip(dims, plain)).get(d) for d in range(dims[-1] + 1)]
     shapes = [index.shape for index in plain]
     if len(set(shapes)) == 1:
@@ -188,7 +189,7 @@ def index_error(shape, indices):
 
 def values_error(array, indices, values):
     """Values that can not be put where the index says."""
-    result = array[picking.fancy(indices)].shape
+    result = array[indexing.fancy(indices)].shape
     return RuntimeError(
         f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to indexing "
         f"result of shape {list(result)}"
@@ -197,16 +198,16 @@ def values_error(array, indices, values):
 
 def check_devices(array, indices, values):
     """Raise RuntimeError for an index or values on another device than the array, where the array's library refuses."""
-    if not gpu.is_array(array) and any(map(gpu.is_array, indices)):
+    if not gpu_forms.is_array(array) and any(map(gpu_forms.is_array, indices)):
         raise RuntimeError("indices should be either on cpu or on the same device as the indexed tensor (cpu)")
-    if gpu.is_array(array) or gpu.is_array(values):
-        gpu.device_of([array, values])
+    if gpu_forms.is_array(array) or gpu_forms.is_array(values):
+        gpu_forms.device_of([array, values])
 
 
 def check_values(array, indices, values, accumulate):
     """Raise for a shape that does not broadcast, else for a dtype that differs, but of one value where a mask holds."""
     try:
-        result = array[picking.fancy(indices)].shape
+        result = array[indexing.fancy(indices)].shape
     except IndexError:
         raise index_error(array.shape, indices) from None
     try:

@@ -26,10 +26,12 @@ from cygrad._core.record cimport begin_write, end_write, record1, record_n, reco
 from cygrad._core.state cimport FORWARD, is_recording, thread_state
 from cygrad._core.tensor cimport Tensor, dtype_of, requires_grad, version_of, wrap
 from cygrad._core import faults, messages
-from cygrad._kernels import copying, gpu, picking, scatter
-from cygrad._kernels.anywhere cimport cast, ndim_of, typenum_of
-from cygrad._kernels.arrays cimport is_on_cpu, same_shape
-from cygrad._kernels.strided cimport (
+from cygrad._kernels.cpu.base import copying
+from cygrad._kernels.cpu.indexing import indexing, scatter
+from cygrad._kernels.device import gpu_forms
+from cygrad._kernels.array_ops cimport cast, ndim_of, typenum_of
+from cygrad._kernels.cpu.base.arrays cimport is_on_cpu, same_shape
+from cygrad._kernels.cpu.base.view_geometry cimport (
     Geometry, geometry_of, insert_dim, overlaps_itself, select_at, slice_at, view_of)
 from cygrad._ops.arguments cimport require, type_name
 from cygrad._ops.copying cimport apart, converted, copy_into, fill_with, warn_of_lost_part
@@ -273,7 +275,7 @@ cdef object index_rule(OpNode n, object g):
     return index_backward(g, n.arguments[0], checked_indices(n, n.arguments[1]))
 
 cdef OpDef INDEX = op("index", index_rule).row(
-    flags=LINEAR | PRIVATE, kernel=picking.index, inputs="self _ indices", attributes="self_sym_sizes")
+    flags=LINEAR | PRIVATE, kernel=indexing.index, inputs="self _ indices", attributes="self_sym_sizes")
 
 cpdef Tensor index(object input, tuple indices):
     """The elements that index tensors choose, one tensor or None for each dimension. Saves the tensors.
@@ -325,7 +327,7 @@ cpdef Tensor index_backward(object input, tuple shape, tuple indices):
     """Zeros of `shape` with each element of `input` added where `index` read it."""
     cdef Tensor g = require(input, "index_backward")
     cdef Tensor result
-    kernel = INDEX_BACKWARD.kernel if is_on_cpu(g.array) else gpu.form_of(INDEX_BACKWARD.kernel)
+    kernel = INDEX_BACKWARD.kernel if is_on_cpu(g.array) else gpu_forms.form_of(INDEX_BACKWARD.kernel)
     array = kernel(g.array, shape, index_arrays_of_shape(shape, indices))
     result = record1(INDEX_BACKWARD, array, g, (shape, versions_of(indices)))
     keep(result, 2, indices)
@@ -373,7 +375,7 @@ cdef list index_arrays_of_shape(tuple shape, tuple indices):
 cdef object run_index(object kernel, Tensor t, list indices, object values, bint accumulate):
     """Call `picking.index` or `picking.index_put`, with PyTorch's words for what NumPy refuses."""
     if not is_on_cpu(t.array):
-        kernel = gpu.form_of(kernel)
+        kernel = gpu_forms.form_of(kernel)
     try:
         if values is None:
             return kernel(t.array, indices)
@@ -398,7 +400,7 @@ cdef object index_put_rule(OpNode n, object g):
     return kept if n.needs(0) else None, pick(g, indices) if n.needs(1) else None
 
 cdef OpDef INDEX_PUT = op("index_put", index_put_rule).row(
-    flags=LINEAR | INPLACE, kernel=picking.index_put, inputs="self values indices",
+    flags=LINEAR | INPLACE, kernel=indexing.index_put, inputs="self values indices",
     attributes="accumulate")
 cdef OpDef INDEX_PUT_UNRECORDED = variant(INDEX_PUT)      # of integers, and into expanded memory
 INDEX_PUT_UNRECORDED.flags |= MAY_OVERLAP

@@ -13,7 +13,7 @@ from cygrad._core.access import array_of
 from cygrad._core.construct import checked_lengths
 from cygrad._core.opdef import FUNCTION_ONLY, METHOD_ONLY, publish
 from cygrad._core.sites import warn
-from cygrad._kernels.resampling import Table
+from cygrad._kernels.cpu.image.resampling import Table
 from cygrad._ops.arguments import is_integer, require
 from cygrad._ops.averaging import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from cygrad._ops.resampling import resample, resampling

@@ -7,9 +7,9 @@ from cygrad._core import return_types
 from cygrad._core.access import array_of
 from cygrad._core.opdef import declare, publish
 from cygrad._core.record import record_n, write_into
-from cygrad._kernels import ldl as kernels
-from cygrad._kernels.gpu.library import is_array
-from cygrad._kernels.lu import are_rows
+from cygrad._kernels.cpu.linalg import ldl as kernels
+from cygrad._kernels.device.cupy_library import is_array
+from cygrad._kernels.cpu.linalg.lu import are_rows
 from cygrad._ops.arguments import broadcast_shape, require
 from cygrad._ops.matrices import (
     LINALG,

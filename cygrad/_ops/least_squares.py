@@ -7,8 +7,8 @@ from cygrad._core.access import array_of
 from cygrad._core.gradients_in_blocks import in_parts
 from cygrad._core.opdef import IN0, IN1, declare, publish
 from cygrad._core.record import record_outputs
-from cygrad._kernels import least_squares as kernels
-from cygrad._kernels.gpu.library import as_array
+from cygrad._kernels.cpu.linalg import least_squares as kernels
+from cygrad._kernels.device.cupy_library import as_array
 from cygrad._ops.arguments import broadcast_shape, require
 from cygrad._ops.arithmetic import add, mul, sub
 from cygrad._ops.delivering import write_several

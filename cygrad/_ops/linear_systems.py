@@ -14,11 +14,11 @@ from cygrad._core.access import array_of
 from cygrad._core.gradients_in_blocks import in_parts
 from cygrad._core.opdef import IN0, OUT0, declare, publish
 from cygrad._core.record import record_n, write_into
-from cygrad._kernels import lu as kernels
-from cygrad._kernels.gpu.library import module_of
-from cygrad._kernels.lapack import by_columns, laid_by_columns
-from cygrad._kernels.stacks import over_stacks
-from cygrad._kernels.triangular import stack_of
+from cygrad._kernels.cpu.linalg import lu as kernels
+from cygrad._kernels.device.cupy_library import module_of
+from cygrad._kernels.cpu.linalg.lapack import by_columns, laid_by_columns
+from cygrad._kernels.cpu.base.stack_chunks import over_stacks
+from cygrad._kernels.cpu.linalg.triangular import stack_of
 from cygrad._ops.arguments import broadcast_shape, integer, integers, require, wrap_dim
 from cygrad._ops.arithmetic import neg
 from cygrad._ops.delivering import given

@@ -6,7 +6,7 @@ from cygrad._core.access import array_of
 from cygrad._core.opdef import ELEMENTWISE, INPLACE, NONDIFF, declare, publish
 from cygrad._core.record import apply1, apply2, apply_n, tensor_argument
 from cygrad._core.tensor import Tensor
-from cygrad._kernels import pointwise
+from cygrad._kernels.cpu.elementwise import numpy_pointwise
 from cygrad._ops.arguments import require
 from cygrad._ops.checks import check_unbatched, require_broadcast, require_kind, require_tensors
 
@@ -15,7 +15,7 @@ TRUTH = QUESTION | INPLACE
 
 # -- nearly equal, equal --
 
-ISCLOSE = declare("isclose", flags=QUESTION, kernel=pointwise.isclose)
+ISCLOSE = declare("isclose", flags=QUESTION, kernel=numpy_pointwise.isclose)
 
 
 def isclose(input, other, rtol=1e-5, atol=1e-8, equal_nan=False):

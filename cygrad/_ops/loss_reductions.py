@@ -12,10 +12,10 @@ from cygrad._core.dual import keep
 from cygrad._core.opdef import variant
 from cygrad._core.record import record_n, result_type
 from cygrad._core.sites import warn
-from cygrad._kernels import blocks
-from cygrad._kernels.gpu.library import as_array
-from cygrad._kernels.reduce import mean as mean_of_array
-from cygrad._kernels.reduce import sum as sum_of_array
+from cygrad._kernels.cpu.base import chunks
+from cygrad._kernels.device.cupy_library import as_array
+from cygrad._kernels.cpu.base.reduce import mean as mean_of_array
+from cygrad._kernels.cpu.base.reduce import sum as sum_of_array
 from cygrad._ops.arguments import require
 from cygrad._ops.arithmetic import div, mul
 from cygrad._ops.reductions import mean
@@ -56,12 +56,12 @@ def computed(op, kernel, arrays, args, inputs, reduction, more=(), kept=None):
     """As `finished`, with the losses of all elements computed by an elementwise kernel; large ones, block by block."""
     reduction = known(reduction)
     function = partial(_with_args, kernel, args)
-    is_large = max(a.size for a in arrays if a is not None) > blocks.SIZE
+    is_large = max(a.size for a in arrays if a is not None) > chunks.SIZE
     if reduction == NONE or not is_large or arrays[0].dtype.char not in "fd":
         is_large = is_large and type(kernel) is FunctionType
-        losses = blocks.in_blocks(function, arrays) if is_large else function(*arrays)
+        losses = chunks.in_blocks(function, arrays) if is_large else function(*arrays)
         return finished(op, losses, inputs, reduction, more, kept)
-    array, count = blocks.sum_in_blocks(function, arrays)
+    array, count = chunks.sum_in_blocks(function, arrays)
     if reduction == MEAN:
         array = array / array.dtype.type(count)
     return _recorded(op, as_array(array), count, inputs, reduction, more, kept)

@@ -8,7 +8,7 @@ from cygrad._core.access import array_of, tensor_of
 from cygrad._core.dual import is_recorded
 from cygrad._core.opdef import FUNCTION_ONLY, IN0, OUT0, OUT1, declare, publish
 from cygrad._core.record import record_outputs
-from cygrad._kernels.lobpcg import lobpcg as lobpcg_array
+from cygrad._kernels.cpu.linalg.lobpcg import lobpcg as lobpcg_array
 from cygrad._ops.arguments import require
 from cygrad._ops.arithmetic import add, div, mul, sub
 from cygrad._ops.checks import check_unbatched

@@ -14,7 +14,7 @@ from cygrad._core.gradients_in_blocks import in_parts
 from cygrad._core.kernels import as_float32
 from cygrad._core.opdef import FUNCTION_ONLY, IN0, IN1, OUT0, OUT1, declare, publish
 from cygrad._core.record import record_n, record_outputs, write_into
-from cygrad._kernels import lu as kernels
+from cygrad._kernels.cpu.linalg import lu as kernels
 from cygrad._ops.arguments import broadcast_shape, require
 from cygrad._ops.arithmetic import add, neg
 from cygrad._ops.delivering import given_several

@@ -11,8 +11,8 @@ from cygrad._core.dual import is_forward, is_recorded, keep
 from cygrad._core.gradients_in_blocks import in_parts, is_own
 from cygrad._core.opdef import ELSEWHERE, IN0, IN1, IN2, declare, named, publish
 from cygrad._core.record import promoted, result_type
-from cygrad._kernels import losses as kernels
-from cygrad._kernels.gpu.library import is_array
+from cygrad._kernels.cpu.loss import losses as kernels
+from cygrad._kernels.device.cupy_library import is_array
 from cygrad._ops.activations import fused_gradient
 from cygrad._ops.arguments import broadcast_shape, require
 from cygrad._ops.arithmetic import add, div, mul, neg, sub

@@ -9,7 +9,7 @@ from cygrad._core.gradients_in_blocks import reused
 from cygrad._core.opdef import FUNCTION_ONLY, METHOD_ONLY
 from cygrad._core.record import record_n, record_outputs
 from cygrad._core.tensor import Tensor
-from cygrad._kernels import blas, blocks
+from cygrad._kernels.cpu.base import matmul as blas, chunks
 from cygrad._ops.arguments import type_name
 from cygrad._ops.creation_checks import out_requires_grad
 from cygrad._ops.delivering import given, unrecorded, write_several
@@ -143,7 +143,7 @@ def _are_long(a, b):
 
 
 def _times_adjoint(a, b):
-    step = max(1, b.shape[1] * blocks.SIZE // b.size)
+    step = max(1, b.shape[1] * chunks.SIZE // b.size)
     parts = (slice(start, start + step) for start in range(0, b.shape[1], step))
     return sum(blas.matmul(a[:, part], np.conjugate(b[:, part]).T) for part in parts)
 

@@ -9,7 +9,7 @@ from cygrad._core.memory_format import contiguous_format
 from cygrad._core.opdef import FUNCTION_ONLY, IN0, declare, publish
 from cygrad._core.record import apply_n
 from cygrad._core.tensor import Tensor
-from cygrad._kernels.matrix_exponential import matrix_exp as matrix_exp_array
+from cygrad._kernels.cpu.linalg.matrix_exponential import matrix_exp as matrix_exp_array
 from cygrad._ops.arguments import integer, require, tensor_list
 from cygrad._ops.delivering import given
 from cygrad._ops.linear_systems import linalg_inv

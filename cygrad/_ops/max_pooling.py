@@ -14,8 +14,8 @@ from cygrad._core.dual import is_recorded, keep
 from cygrad._core.kernels import as_float32
 from cygrad._core.opdef import FUNCTION_ONLY, IN1, METHOD_ONLY, declare, publish
 from cygrad._core.record import record_outputs
-from cygrad._kernels import maxima as kernels
-from cygrad._kernels.sliding import geometry
+from cygrad._kernels.cpu.image import max_pooling as kernels
+from cygrad._kernels.cpu.image.window_geometry import geometry
 from cygrad._ops.arguments import require
 from cygrad._ops.averaging import adaptive_spans
 from cygrad._ops.creation import zeros

@@ -4,15 +4,15 @@ import math
 
 import numpy as np
 
-import cygrad._kernels.reduce as reduce
+import cygrad._kernels.cpu.base.reduce as reduce
 from cygrad._core import messages
 from cygrad._core.gradients_in_blocks import reused
 from cygrad._core.opdef import IN0, OUT0, declare, publish
 from cygrad._core.record import apply_n
 from cygrad._core.sites import warn
 from cygrad._core.tensor import Tensor
-from cygrad._kernels import blocks, stacks
-from cygrad._kernels.gpu.library import as_array
+from cygrad._kernels.cpu.base import chunks, stack_chunks
+from cygrad._kernels.device.cupy_library import as_array
 from cygrad._ops.arithmetic import div, mul, sub
 from cygrad._ops.reductions import axes_argument, flag_argument, mean, restored
 from cygrad._ops.selection import where
@@ -40,13 +40,13 @@ def var_rule(n, g):
 
 def var_array(a, axes, correction, keepdim):
     """Of large arrays part by part, unless they are rows, whose distances from the mean are not kept."""
-    if a.size <= blocks.SIZE or stacks.is_of_rows(a, axes):
+    if a.size <= chunks.SIZE or stack_chunks.is_of_rows(a, axes):
         return reduce.var(a, axes, correction, keepdim)
 
     def var(part, axes, keepdim):
         return reduce.var(part, axes, correction, keepdim)
 
-    return stacks.reduced(var, a, axes, keepdim)
+    return stack_chunks.reduced(var, a, axes, keepdim)
 
 
 VAR = declare("var", var_rule, saves=IN0, kernel=var_array, inputs="self", attributes="dim correction keepdim")

@@ -3,7 +3,7 @@
 from cygrad._core import messages
 from cygrad._core.opdef import LINEAR, declare, publish
 from cygrad._core.record import apply1_args
-from cygrad._kernels import rearranging as kernels
+from cygrad._kernels.cpu.shape import rearranging as kernels
 from cygrad._ops.arguments import integer, integers, is_integer, require, variadic, wrap_dim, wrap_dims
 from cygrad._ops.tuples import of_tuple
 

@@ -21,9 +21,9 @@ from cygrad._core.record import record_n, result_type
 from cygrad._core.sites import warn
 from cygrad._core.state import get_modes
 from cygrad._core.tangents import has_samples
-from cygrad._kernels import normalizing as kernels
-from cygrad._kernels.gpu.library import as_array, is_writable
-from cygrad._kernels.normalizing import Frame
+from cygrad._kernels.cpu.nn import normalization as kernels
+from cygrad._kernels.device.cupy_library import as_array, is_writable
+from cygrad._kernels.cpu.nn.normalization import Frame
 from cygrad._ops.arguments import integers, require
 from cygrad._ops.arithmetic import add, mul, sub
 from cygrad._ops.checks import typed

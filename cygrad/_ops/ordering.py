@@ -12,8 +12,8 @@ from cygrad._core.dual import is_recorded
 from cygrad._core.kernels import as_float32
 from cygrad._core.opdef import NONDIFF, PRIVATE, declare, publish
 from cygrad._core.record import apply_n, record_n, tensor_argument
-from cygrad._kernels import ordering as kernels
-from cygrad._kernels.picking import gather
+from cygrad._kernels.cpu.reduction import sorting as kernels
+from cygrad._kernels.cpu.indexing.indexing import gather
 from cygrad._ops.arguments import dim_argument, integer
 from cygrad._ops.checks import require_kind
 from cygrad._ops.delivering import given

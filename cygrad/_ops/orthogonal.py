@@ -16,9 +16,9 @@ from cygrad._core.dual import is_recorded
 from cygrad._core.gradients_in_blocks import in_parts, reused
 from cygrad._core.opdef import IN0, IN1, OUT0, OUT1, declare, publish
 from cygrad._core.record import record_n, write_into
-from cygrad._kernels import blocks
-from cygrad._kernels import reflectors as kernels
-from cygrad._kernels.stacks import over_stacks
+from cygrad._kernels.cpu.base import chunks
+from cygrad._kernels.cpu.linalg import householder as kernels
+from cygrad._kernels.cpu.base.stack_chunks import over_stacks
 from cygrad._ops.arguments import require
 from cygrad._ops.arithmetic import add, mul, neg, sub
 from cygrad._ops.delivering import given
@@ -104,9 +104,9 @@ def tall_gradient(q, r, of_q, of_r):
     both = sub(both, mul(diag_embed(diagonal(both, 0, -2, -1)), 0.5))
     array = array_of(q)
     incoming: Any = None if of_q is None else array_of(of_q)
-    if array.ndim > 2 or array.size <= blocks.SIZE or reused(q) is None or not isinstance(array, np.ndarray):
+    if array.ndim > 2 or array.size <= chunks.SIZE or reused(q) is None or not isinstance(array, np.ndarray):
         return rows_of_gradient(q, r, of_q, both)
-    out, step = np.empty_like(array), max(1, blocks.SIZE // array.shape[1])
+    out, step = np.empty_like(array), max(1, chunks.SIZE // array.shape[1])
     for start in range(0, len(array), step):
         part = slice(start, start + step)
         of_part = None if of_q is None else tensor_of(incoming[part])
@@ -209,7 +209,7 @@ def rows_of_vectors(a, k):
 
 def _blocks_of_vectors(array, k):
     rows, columns = array.shape
-    step = max(columns, blocks.SIZE // columns)
+    step = max(columns, chunks.SIZE // columns)
     for start in range(0, rows, step):
         part = array[start : start + step]
         yield start, start + len(part), tensor_of(kernels.vectors(part, k, start))

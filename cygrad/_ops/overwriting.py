@@ -13,9 +13,9 @@ from cygrad._core.opdef import publish, variant
 from cygrad._core.record import written_in_place
 from cygrad._core.state import is_forward
 from cygrad._core.tensor import Tensor
-from cygrad._kernels.by_numpy import call
-from cygrad._kernels.copying import FITS, copy_into
-from cygrad._kernels.random import COINS, EXPONENTIALS, INTEGERS, NORMALS, UNIFORMS
+from cygrad._kernels.cpu.base.numpy_fallback import call
+from cygrad._kernels.cpu.base.copying import FITS, copy_into
+from cygrad._kernels.cpu.random.random import COINS, EXPONENTIALS, INTEGERS, NORMALS, UNIFORMS
 from cygrad._ops import creation_checks as checks
 from cygrad._ops.arguments import integer, require
 from cygrad._ops.creation import number, place_of

@@ -7,8 +7,8 @@ from cygrad._core.construct import checked_lengths
 from cygrad._core.opdef import ELSEWHERE, FUNCTION_ONLY, LINEAR, PRIVATE, declare, publish
 from cygrad._core.record import apply1_args, record_n
 from cygrad._core.tensor import Tensor
-from cygrad._kernels import padding as kernels
-from cygrad._kernels.copying import element
+from cygrad._kernels.cpu.shape import padding as kernels
+from cygrad._kernels.cpu.base.copying import element
 from cygrad._ops.arguments import integers, require
 
 # -- by a number --

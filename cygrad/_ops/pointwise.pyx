@@ -13,9 +13,10 @@ from cygrad._core.opdef cimport (
 from cygrad._core.opdef import publish
 from cygrad._core.record cimport apply1, tensor_argument, write_into
 from cygrad._core.tensor cimport Tensor, dtype_of, wrap
-from cygrad._kernels import elementwise as kernels
-from cygrad._kernels.anywhere cimport typenum_of, zeros_beside
-from cygrad._kernels import activations, pointwise
+from cygrad._kernels.cpu.base import elementwise as kernels
+from cygrad._kernels.array_ops cimport typenum_of, zeros_beside
+from cygrad._kernels.cpu.elementwise import numpy_pointwise
+from cygrad._kernels.cpu.nn import activations
 cimport cygrad._ops.arguments as arguments
 from cygrad._ops.arithmetic cimport add, div, mul, neg, pow, spend, spend_div, spend_mul, sub
 from cygrad._ops.comparisons cimport where
@@ -61,7 +62,7 @@ cpdef Tensor exp(object input, Tensor out=None):
 cdef object exp2_rule(OpNode n, object g):
     return mul(spend_mul(g, conjugate(n.saved_result())), LN2)
 
-cdef OpDef EXP2 = op("exp2", exp2_rule).row(saves=OUT0, flags=SMOOTH, kernel=pointwise.exp2, inputs="self")
+cdef OpDef EXP2 = op("exp2", exp2_rule).row(saves=OUT0, flags=SMOOTH, kernel=numpy_pointwise.exp2, inputs="self")
 
 cpdef Tensor exp2(object input, Tensor out=None):
     """`2 ** input`, elementwise. Saves the result r. Gradient: g * r * ln 2.
@@ -122,7 +123,7 @@ cdef object log10_rule(OpNode n, object g):
     return spend_div(g, mul(conjugate(n.saved(0)), LN10))
 
 cdef OpDef LOG10 = op("log10", log10_rule).row(
-    saves=IN0, flags=SMOOTH | ONE_PASS, kernel=pointwise.log10, inputs="self")
+    saves=IN0, flags=SMOOTH | ONE_PASS, kernel=numpy_pointwise.log10, inputs="self")
 
 cpdef Tensor log10(object input, Tensor out=None):
     """Logarithm to base 10, elementwise. Saves `input`. Gradient: g / (input * ln 10).

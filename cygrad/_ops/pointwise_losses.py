@@ -7,7 +7,7 @@ from cygrad._core.access import array_of
 from cygrad._core.gradients_in_blocks import in_parts
 from cygrad._core.opdef import ELSEWHERE, IN0, IN1, declare, publish
 from cygrad._core.record import promoted
-from cygrad._kernels import losses as kernels
+from cygrad._kernels.cpu.loss import losses as kernels
 from cygrad._ops import loss_checks as checks
 from cygrad._ops.activations import fused_gradient
 from cygrad._ops.arguments import broadcast_shape, require

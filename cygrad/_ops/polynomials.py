@@ -12,7 +12,7 @@ from cygrad._core.opdef import (
     publish,
 )
 from cygrad._core.record import apply_n
-from cygrad._kernels import polynomials as kernels
+from cygrad._kernels.cpu.elementwise import polynomials as kernels
 from cygrad._ops.arithmetic import mul
 from cygrad._ops.binary import as_tensors
 from cygrad._ops.checks import require_broadcast, require_operands, require_real

@@ -4,7 +4,7 @@ from functools import lru_cache
 
 from cygrad._core import messages
 from cygrad._core.access import array_of
-from cygrad._kernels.sliding import geometry
+from cygrad._kernels.cpu.image.window_geometry import geometry
 from cygrad._ops.arguments import integer, integers, is_integer
 
 NUMBERS = {1: "one", 2: "two", 3: "three"}

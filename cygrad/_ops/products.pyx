@@ -19,9 +19,9 @@ from cygrad._core.state cimport NO_GRAD, thread_state
 from cygrad._core.tensor cimport Tensor, held_array, wrap
 from cygrad._core import autocast
 from cygrad._core.operands import unsupported_operand
-cimport cygrad._kernels.anywhere as kernels
-from cygrad._kernels.anywhere cimport is_contiguous, length_of, ndim_of, swap_last, typenum_of
-from cygrad._kernels.blas import dot as dot_kernel, matmul as matmul_kernel
+cimport cygrad._kernels.array_ops as kernels
+from cygrad._kernels.array_ops cimport is_contiguous, length_of, ndim_of, swap_last, typenum_of
+from cygrad._kernels.cpu.base.matmul import dot as dot_kernel, matmul as matmul_kernel
 from cygrad._ops.arithmetic cimport add, mul, operand
 from cygrad._ops.pointwise cimport conjugate
 from cygrad._ops.views cimport reshaped, t, transpose, unsqueeze

@@ -10,8 +10,8 @@ import numpy as np
 from cygrad._core import messages
 from cygrad._core.dtypes import as_dtype, dtype_of_number, get_default_dtype
 from cygrad._core.state import is_forward
-from cygrad._kernels import copying
-from cygrad._kernels.random import NORMALS, UNIFORMS
+from cygrad._kernels.cpu.base import copying
+from cygrad._kernels.cpu.random.random import NORMALS, UNIFORMS
 from cygrad._ops import creation_checks as checks
 from cygrad._ops.arguments import require
 from cygrad._ops.creation import (

@@ -14,10 +14,10 @@ from cygrad._core.dtypes import dtype_of_number, get_default_dtype
 from cygrad._core.opdef import FUNCTION_ONLY, publish
 from cygrad._core.sites import warn
 from cygrad._core.tensor import Tensor
-from cygrad._kernels.by_numpy import silent
-from cygrad._kernels.copying import element
-from cygrad._kernels.gpu.library import made
-from cygrad._kernels.spacing import evenly_spaced, steps_from
+from cygrad._kernels.cpu.base.numpy_fallback import silent
+from cygrad._kernels.cpu.base.copying import element
+from cygrad._kernels.device.cupy_library import made
+from cygrad._kernels.cpu.random.linspace import evenly_spaced, steps_from
 from cygrad._ops.arguments import integer, is_integer, require
 from cygrad._ops.creation import check_place, delivered, number, type_of_new
 

@@ -12,9 +12,9 @@ from cygrad._core.gradients_in_blocks import in_parts
 from cygrad._core.limits import finfo
 from cygrad._core.opdef import ELEMENTWISE, ELSEWHERE, IN0, IN1, ONE_PASS, declare, named, publish, variant
 from cygrad._core.record import apply1_args, record_n, write_into
-from cygrad._kernels.fused import by_loop
-from cygrad._kernels.gpu.library import as_array, beside
-from cygrad._kernels.pointwise import where as select
+from cygrad._kernels.cpu.elementwise.fused_loops import by_loop
+from cygrad._kernels.device.cupy_library import as_array, beside
+from cygrad._kernels.cpu.elementwise.numpy_pointwise import where as select
 from cygrad._ops.activations import applied, fused_gradient, tied
 from cygrad._ops.arguments import require
 from cygrad._ops.arithmetic import mul

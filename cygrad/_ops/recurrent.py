@@ -16,8 +16,8 @@ from cygrad._core.opdef import FUNCTION_ONLY, PRIVATE, declare, publish
 from cygrad._core.record import record_outputs
 from cygrad._core.state import get_modes
 from cygrad._core.tensor import Tensor
-from cygrad._kernels import recurrent as kernels
-from cygrad._kernels.copying import copy
+from cygrad._kernels.cpu.nn import recurrent as kernels
+from cygrad._kernels.cpu.base.copying import copy
 from cygrad._ops.arguments import require
 from cygrad._ops.dropout import dropout
 from cygrad._ops.keeping import keep_tensors, kept_tensors

@@ -6,7 +6,7 @@ from cygrad._core import messages
 from cygrad._core.access import array_of
 from cygrad._core.opdef import FUNCTION_ONLY, publish
 from cygrad._core.tensor import Tensor
-from cygrad._kernels.gpu.library import is_array
+from cygrad._kernels.device.cupy_library import is_array
 from cygrad._ops.arguments import require
 from cygrad._ops.arithmetic import add, mul, sub
 from cygrad._ops.parts import chunk

@@ -11,7 +11,7 @@ from cygrad._core.opdef cimport LINEAR, METHOD_ONLY, PRIVATE, OpDef, OpNode, op
 from cygrad._core.opdef import publish
 from cygrad._core.record cimport prepared, record1, tensor_argument, write_into
 from cygrad._core.tensor cimport Tensor, dtype_of, requires_grad
-cimport cygrad._kernels.anywhere as kernels
+cimport cygrad._kernels.array_ops as kernels
 cimport cygrad._ops.arguments as arguments
 from cygrad._ops.arithmetic cimport div
 from cygrad._ops.views cimport expanded, viewed

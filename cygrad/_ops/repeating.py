@@ -8,8 +8,8 @@ from cygrad._core.construct import checked_lengths
 from cygrad._core.opdef import LINEAR, METHOD_ONLY, PRIVATE, declare, publish
 from cygrad._core.record import apply1_args, record_n
 from cygrad._core.tensor import Tensor
-from cygrad._kernels import rearranging as kernels
-from cygrad._kernels.gpu.library import is_array
+from cygrad._kernels.cpu.shape import rearranging as kernels
+from cygrad._kernels.device.cupy_library import is_array
 from cygrad._ops.arguments import dim_argument, integer, is_integer, require, variadic
 from cygrad._ops.checks import check_unbatched
 from cygrad._ops.copying import clone

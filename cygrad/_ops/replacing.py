@@ -10,8 +10,8 @@ from cygrad._core import faults, messages
 from cygrad._core.access import array_of, memory_of, tensor_of
 from cygrad._core.opdef import LINEAR, declare, publish
 from cygrad._core.record import record_n, recorded
-from cygrad._kernels import diagonals, replacing, strided_gradients
-from cygrad._kernels.strided import overlaps_itself, restride
+from cygrad._kernels.cpu.shape import diagonals, replacing, strided_gradients
+from cygrad._kernels.cpu.base.view_geometry import overlaps_itself, restride
 from cygrad._ops.arguments import dim_argument, integer, require
 from cygrad._ops.checks import check_gradient_of_part
 from cygrad._ops.diagonals import diagonal

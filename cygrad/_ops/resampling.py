@@ -2,7 +2,7 @@
 
 from cygrad._core.opdef import LINEAR, PRIVATE, declare, publish, variant
 from cygrad._core.record import apply_n
-from cygrad._kernels import resampling as kernels
+from cygrad._kernels.cpu.image import resampling as kernels
 
 
 def resample_rule(n, g):

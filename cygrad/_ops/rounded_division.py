@@ -4,7 +4,7 @@ from cygrad._core import messages
 from cygrad._core.opdef import ELEMENTWISE, PRIVATE, declare, publish
 from cygrad._core.record import apply2
 from cygrad._core.tensor import Tensor
-from cygrad._kernels import integers
+from cygrad._kernels.cpu.elementwise import integers
 from cygrad._ops.checks import require_broadcast
 from cygrad._ops.copying import zeros_of
 from cygrad._ops.rounding import NUMBER, check_division

@@ -17,11 +17,11 @@ from cygrad._core.record import (
     tensor_argument,
 )
 from cygrad._core.tensor import Tensor
-from cygrad._kernels import by_numpy, copying
-from cygrad._kernels.blocks import result_for
-from cygrad._kernels.fused import by_loop
-from cygrad._kernels.gpu.library import is_array
-from cygrad._kernels.reduce import all_
+from cygrad._kernels.cpu.base import numpy_fallback, copying
+from cygrad._kernels.cpu.base.chunks import result_for
+from cygrad._kernels.cpu.elementwise.fused_loops import by_loop
+from cygrad._kernels.device.cupy_library import is_array
+from cygrad._kernels.cpu.base.reduce import all_
 from cygrad._ops.arguments import is_integer
 from cygrad._ops.arithmetic import div, mul, neg
 from cygrad._ops.checks import require_kind
@@ -96,7 +96,7 @@ def trunc(input, *, out=None):
 
 @by_loop("rounded", numbers=lambda decimals: (10.0**decimals, 1.0) if decimals > 0 else (1.0, 10.0**-decimals))
 def round_array(a, decimals):
-    return by_numpy.call(lambda a: np.round(a, decimals), a)
+    return numpy_fallback.call(lambda a: np.round(a, decimals), a)
 
 
 ROUND = declare("round", step_rule, flags=SMOOTH, ufunc="rint", inputs="self")
@@ -137,7 +137,7 @@ def pass_on(n, g):
 
 @by_loop("frac")
 def frac_array(a):
-    return by_numpy.call(lambda a: a - np.trunc(a), a)
+    return numpy_fallback.call(lambda a: a - np.trunc(a), a)
 
 
 FRAC = declare("frac", pass_on, flags=SMOOTH, kernel=frac_array, inputs="self")
@@ -185,7 +185,7 @@ def divide(op, kernel, input, other, out):
 
 def divided(ufunc, a, b):
     """A `Ufunc` of two arrays, wherever they are."""
-    return by_numpy.call(ufunc.numpy, a, b) if is_array(a) or is_array(b) else ufunc(a, b)
+    return numpy_fallback.call(ufunc.numpy, a, b) if is_array(a) or is_array(b) else ufunc(a, b)
 
 
 def divide_by_number(op, input, other, out):

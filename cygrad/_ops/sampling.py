@@ -15,10 +15,10 @@ from cygrad._core.opdef import NONDIFF, declare, publish, variant
 from cygrad._core.record import record_n, write_into
 from cygrad._core.state import is_forward
 from cygrad._core.tensor import Tensor
-from cygrad._kernels import blocks, copying
-from cygrad._kernels import random as kernels_of_memory
-from cygrad._kernels.gpu import random as kernels_of_gpu
-from cygrad._kernels.gpu.library import is_array
+from cygrad._kernels.cpu.base import chunks, copying
+from cygrad._kernels.cpu.random import random as kernels_of_memory
+from cygrad._kernels.gpu.random import random as kernels_of_gpu
+from cygrad._kernels.device.cupy_library import is_array
 from cygrad._ops import creation_checks as checks
 from cygrad._ops.arguments import broadcast_shape, integer, integers, require
 from cygrad._ops.copying import zeros_of
@@ -257,7 +257,7 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
     _check_weights(t, count, replacement)
     check_size((*t.shape[:-1], count))
     weights = array_of(t) if t.ndim == 2 else array_of(t)[None]
-    step = max(1, blocks.SIZE // weights.shape[1]) if isinstance(weights, np.ndarray) and weights.size else len(weights)
+    step = max(1, chunks.SIZE // weights.shape[1]) if isinstance(weights, np.ndarray) and weights.size else len(weights)
     first, *others = [weights[start : start + step] for start in range(0, len(weights), step or 1)] or [weights]
     kernels, numbers = source_of(generator, "multinomial", place_of(t))
     draw = kernels.picked if replacement else kernels.picked_once

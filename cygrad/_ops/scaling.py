@@ -7,8 +7,8 @@ from cygrad._core.gradients_in_blocks import beside, in_slices, is_own, owned, r
 from cygrad._core.opdef import ELSEWHERE, IN0, PRIVATE, declare, publish
 from cygrad._core.record import record_n
 from cygrad._core.tensor import Tensor
-from cygrad._kernels import normalizing as kernels
-from cygrad._kernels.elementary import DIVIDE
+from cygrad._kernels.cpu.nn import normalization as kernels
+from cygrad._kernels.cpu.base.elementary import DIVIDE
 from cygrad._ops.arguments import is_integer, require, wrap_dim
 from cygrad._ops.arithmetic import add, div, mul, sub
 from cygrad._ops.arithmetic import pow as power

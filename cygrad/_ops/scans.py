@@ -13,9 +13,11 @@ from cygrad._core.opdef import FUNCTION_ONLY, IN0, IN1, INPLACE, LINEAR, OUT0, d
 from cygrad._core.record import apply1_args, apply_n, as_type, record_outputs, recorded, tensor_argument, write_into
 from cygrad._core.state import get_modes
 from cygrad._core.tensor import Tensor
-from cygrad._kernels import along, blocks, scans
-from cygrad._kernels import finite_differences as kernels
-from cygrad._kernels.gpu.library import is_array
+from cygrad._kernels.cpu.base import chunks
+from cygrad._kernels.cpu.indexing import axis_ops as along
+from cygrad._kernels.cpu.reduction import scans
+from cygrad._kernels.cpu.signal import finite_differences as kernels
+from cygrad._kernels.device.cupy_library import is_array
 from cygrad._ops.arguments import dim_argument, integer, require
 from cygrad._ops.arithmetic import add, div, mul, sub
 from cygrad._ops.checks import require_kind, require_real
@@ -90,7 +92,7 @@ def accumulated_in(op, t, dtype, out):
 def within(change, t, dim):
     """What `change` makes of an overwritten tensor's memory; None if it has no dimension, or is on a GPU."""
     array = array_of(t)
-    return blocks.InPlace(array, partial(change, axis=dim)) if t.dim() and not is_array(array) else None
+    return chunks.InPlace(array, partial(change, axis=dim)) if t.dim() and not is_array(array) else None
 
 
 # -- running products --

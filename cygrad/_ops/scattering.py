@@ -13,9 +13,9 @@ from cygrad._core.gradients_in_blocks import reused
 from cygrad._core.opdef import IN0, IN1, INPLACE, LINEAR, OUT0, PRIVATE, declare, publish
 from cygrad._core.sites import warn
 from cygrad._core.tensor import Tensor
-from cygrad._kernels import copying
-from cygrad._kernels import scatter as kernels
-from cygrad._kernels.gpu.library import filled_like, is_array
+from cygrad._kernels.cpu.base import copying
+from cygrad._kernels.cpu.indexing import scatter as kernels
+from cygrad._kernels.device.cupy_library import filled_like, is_array
 from cygrad._ops.arguments import dim_argument, require
 from cygrad._ops.arithmetic import div, mul
 from cygrad._ops.checks import check_gradient_of_part, first_outside

@@ -8,9 +8,9 @@ from cygrad._core.dtypes import as_dtype
 from cygrad._core.opdef import FUNCTION_ONLY, NONDIFF, declare, publish
 from cygrad._core.record import as_type, promoted, record_n, result_type, write_into
 from cygrad._core.tensor import Tensor
-from cygrad._kernels import searching as kernels
-from cygrad._kernels.copying import check_bits
-from cygrad._kernels.gpu.library import beside, is_array
+from cygrad._kernels.cpu.reduction import searching as kernels
+from cygrad._kernels.cpu.base.copying import check_bits
+from cygrad._kernels.device.cupy_library import beside, is_array
 
 QUIET = NONDIFF | FUNCTION_ONLY
 _NUMBERS = (int, float, complex)

@@ -3,15 +3,15 @@
 import operator
 from functools import partial
 
-import cygrad._kernels.elementwise as kernels
+import cygrad._kernels.cpu.base.elementwise as kernels
 from cygrad._core import messages
 from cygrad._core.access import array_of
 from cygrad._core.dual import is_recorded
 from cygrad._core.opdef import ELEMENTWISE, IN0, IN1, IN2, INPLACE, PRIVATE, declare, publish
 from cygrad._core.record import apply2, as_type, recorded, result_type
 from cygrad._core.tensor import Tensor
-from cygrad._kernels import blocks
-from cygrad._kernels.fused import fused
+from cygrad._kernels.cpu.base import chunks
+from cygrad._kernels.cpu.elementwise.fused_loops import fused
 from cygrad._ops.arithmetic import div
 from cygrad._ops.checks import number_of, require_tensors
 from cygrad._ops.comparisons import check_fits, where
@@ -225,13 +225,13 @@ def bounded(op, input, low, high, out):
         found = fused("clamped", as_type(input, dtype), *bounds)
         if found is not None:
             return found, by_tensors
-    if by_tensors and target is None and input.numel() > blocks.SIZE:  # which takes a pass for each bound
-        return blocks.in_blocks(kernels.clamp, (as_type(input, dtype), *bounds)), by_tensors
+    if by_tensors and target is None and input.numel() > chunks.SIZE:  # which takes a pass for each bound
+        return chunks.in_blocks(kernels.clamp, (as_type(input, dtype), *bounds)), by_tensors
     array = as_type(input, dtype)
-    if target is None or target.size <= blocks.FEW:
+    if target is None or target.size <= chunks.FEW:
         return kernels.clamp(array, *bounds), by_tensors
-    result = None if by_tensors else blocks.result_into(target, partial(kernels.clamp, low=low, high=high), array)
-    return result or blocks.result_for(target, kernels.clamp, array, *bounds), by_tensors
+    result = None if by_tensors else chunks.result_into(target, partial(kernels.clamp, low=low, high=high), array)
+    return result or chunks.result_for(target, kernels.clamp, array, *bounds), by_tensors
 
 
 def require_bound(op, input, bound, name):

@@ -11,9 +11,9 @@ from cygrad._core.opdef import IN0, IN1, PRIVATE, declare, publish
 from cygrad._core.record import record_n
 from cygrad._core.sites import warn
 from cygrad._core.tensor import Tensor
-from cygrad._kernels import blocks
-from cygrad._kernels.fourier import SCALED_BACK, windowed_r2c
-from cygrad._kernels.stacks import cut
+from cygrad._kernels.cpu.base import chunks
+from cygrad._kernels.cpu.signal.fourier import SCALED_BACK, windowed_r2c
+from cygrad._kernels.cpu.base.stack_chunks import cut
 from cygrad._ops.arguments import integer, require, wrap_dim
 from cygrad._ops.arithmetic import div, mul
 from cygrad._ops.complex_parts import view_as_real
@@ -201,7 +201,7 @@ def spectra(t, size, hop, window, is_complex, normalized, onesided, return_compl
 def windowed_spectra_rule(n, g):
     size, hop, _, shape = n.args
     sections = unfold(n.saved(0), -1, size, hop) if n.needs(1) else None
-    if array_of(g).size > 2 * blocks.SIZE and isinstance(array_of(g), np.ndarray) and n.may_run_in_parts(g):
+    if array_of(g).size > 2 * chunks.SIZE and isinstance(array_of(g), np.ndarray) and n.may_run_in_parts(g):
         return _gradients_in_parts(n, array_of(g), sections)
     return _gradients(n, g, sections, shape)
 
@@ -221,7 +221,7 @@ def _gradients_in_parts(n, array, sections):
     size, hop, _, shape = n.args
     signal, window = (np.zeros(like, array.real.dtype) for like in (shape if n.needs(0) else (0,), (size,)))
     axis = array.ndim - 2 if array.shape[-2] >= len(array) else 0
-    step = max(1, array.shape[axis] * 2 * blocks.SIZE // array.size)
+    step = max(1, array.shape[axis] * 2 * chunks.SIZE // array.size)
     for start in range(0, array.shape[axis], step):
         part = cut(array, slice(start, start + step), axis)
         places = slice(0, (part.shape[-2] - 1) * hop + size)

@@ -15,8 +15,8 @@ from cygrad._core.gradients_in_blocks import in_parts
 from cygrad._core.opdef import IN0, OUT0, OUT1, OUT2, declare, publish
 from cygrad._core.record import record_n
 from cygrad._core.tensor import Tensor
-from cygrad._kernels import singular_values as kernels
-from cygrad._kernels.gpu.library import as_array
+from cygrad._kernels.cpu.linalg import svd as kernels
+from cygrad._kernels.device.cupy_library import as_array
 from cygrad._ops.arguments import require
 from cygrad._ops.arithmetic import add, div, mul, sub
 from cygrad._ops.checks import typed

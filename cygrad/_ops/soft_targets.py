@@ -4,7 +4,7 @@ import math
 
 from cygrad._core.dual import values_of
 from cygrad._core.gradients_in_blocks import owned
-from cygrad._kernels.gpu.library import is_array
+from cygrad._kernels.device.cupy_library import is_array
 from cygrad._ops import loss_checks as checks
 from cygrad._ops.arithmetic import add, div, mul, neg, sub
 from cygrad._ops.gathering import index_select, masked_fill

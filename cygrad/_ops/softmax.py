@@ -3,7 +3,7 @@
 Under the signatures of nn.functional; the package and the Tensor have `softmax(input, dim, dtype)`.
 """
 
-import cygrad._kernels.nn as kernels
+import cygrad._kernels.cpu.nn.softmax as kernels
 from cygrad._core import messages
 from cygrad._core.access import is_spare, memory_of, tensor_of
 from cygrad._core.dtypes import as_dtype

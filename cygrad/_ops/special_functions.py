@@ -13,12 +13,12 @@ from cygrad._core import messages
 from cygrad._core.gradients_in_blocks import reused
 from cygrad._core.opdef import ELEMENTWISE, FUNCTION_ONLY, IN0, IN1, INPLACE, declare, publish
 from cygrad._core.record import apply1, apply1_args, apply_n, tensor_argument
-from cygrad._kernels import blocks, elementary
-from cygrad._kernels import elementwise as kernels
-from cygrad._kernels.by_numpy import silent
-from cygrad._kernels.fused import by_loop, fused
-from cygrad._kernels.gpu.library import as_array
-from cygrad._kernels.tables import Tabled
+from cygrad._kernels.cpu.base import chunks, elementary
+from cygrad._kernels.cpu.base import elementwise as kernels
+from cygrad._kernels.cpu.base.numpy_fallback import silent
+from cygrad._kernels.cpu.elementwise.fused_loops import by_loop, fused
+from cygrad._kernels.device.cupy_library import as_array
+from cygrad._kernels.cpu.elementwise.polynomial_tables import Tabled
 from cygrad._ops.arguments import integer, require
 from cygrad._ops.arithmetic import add, div, mul, neg, sub
 from cygrad._ops.binary import as_tensors, of_one_type
@@ -390,7 +390,7 @@ def trigamma_values(x):
 
 
 def trigamma_in_blocks(x):
-    return blocks.in_blocks(trigamma_values, (x,), size=1 << 12) if x.size > 1 << 12 else trigamma_values(x)
+    return chunks.in_blocks(trigamma_values, (x,), size=1 << 12) if x.size > 1 << 12 else trigamma_values(x)
 
 
 TRIGAMMA_TABLE = Tabled(trigamma_in_blocks, negative=False)

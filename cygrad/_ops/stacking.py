@@ -10,8 +10,8 @@ from cygrad._core.opdef import FUNCTION_ONLY, LINEAR, PRIVATE, declare, publish
 from cygrad._core.record import record_n
 from cygrad._core.size import Size
 from cygrad._core.tensor import Tensor
-from cygrad._kernels.arrays import new_array
-from cygrad._kernels.gpu.library import beside, is_array
+from cygrad._kernels.cpu.base.arrays import new_array
+from cygrad._kernels.device.cupy_library import beside, is_array
 from cygrad._ops import part_checks as checks
 from cygrad._ops.arguments import broadcast_shape, integer, integers, is_integer, require, tensor_list
 from cygrad._ops.gathering import index_select

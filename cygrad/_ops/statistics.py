@@ -10,13 +10,13 @@ from cygrad._core.gradients_in_blocks import is_own, reused
 from cygrad._core.opdef import FUNCTION_ONLY, IN0, OUT0, OUT1, PRIVATE, declare, publish
 from cygrad._core.record import apply_n, record_n, record_outputs
 from cygrad._core.tensor import Tensor
-from cygrad._kernels import blocks, elementwise, reduce
-from cygrad._kernels.blas import matmul as product
-from cygrad._kernels.by_numpy import silent
-from cygrad._kernels.gpu.library import as_array, beside, is_array
-from cygrad._kernels.ranks import places_of_ranks
-from cygrad._kernels.reduce import sum as sum_of_array
-from cygrad._kernels.stacks import cut
+from cygrad._kernels.cpu.base import chunks, elementwise, reduce
+from cygrad._kernels.cpu.base.matmul import matmul as product
+from cygrad._kernels.cpu.base.numpy_fallback import silent
+from cygrad._kernels.device.cupy_library import as_array, beside, is_array
+from cygrad._kernels.cpu.reduction.ranks import places_of_ranks
+from cygrad._kernels.cpu.base.reduce import sum as sum_of_array
+from cygrad._kernels.cpu.base.stack_chunks import cut
 from cygrad._ops.arguments import dim_argument, require
 from cygrad._ops.arithmetic import add, div, mul, sub
 from cygrad._ops.checks import require_kind
@@ -48,12 +48,12 @@ def nansum_array(a, axes, keepdims):
         found = sum_of_array(a, axes, keepdims)
         if not np.isnan(found).any():
             return found
-    if a.size <= blocks.SIZE or is_array(a):
+    if a.size <= chunks.SIZE or is_array(a):
         return sum_of_array(_without_nan(a), axes, keepdims)
     if axes is None:
-        return blocks.sum_in_blocks(_without_nan, (a,))[0].reshape((1,) * a.ndim * keepdims)
+        return chunks.sum_in_blocks(_without_nan, (a,))[0].reshape((1,) * a.ndim * keepdims)
     across = int(np.argmax(a.shape))
-    step = max(1, a.shape[across] * blocks.SIZE // a.size)
+    step = max(1, a.shape[across] * chunks.SIZE // a.size)
     sums = [
         sum_of_array(_without_nan(cut(a, slice(start, start + step), across)), axes, True)
         for start in range(0, a.shape[across], step)
@@ -166,7 +166,7 @@ def both_extrema_rule(n, grads):
             tensors += [result, div(g, number), where(number == 0, np.nan, zeros_like(number))]  # 0: it is nan
     if not n.may_run_in_parts(grads):
         return _shares(x, *tensors)
-    return tensor_of(blocks.in_blocks(_shared_arrays, [memory_of(t) for t in (x, *tensors)]))
+    return tensor_of(chunks.in_blocks(_shared_arrays, [memory_of(t) for t in (x, *tensors)]))
 
 
 BOTH_EXTREMA = declare(

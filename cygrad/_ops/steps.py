@@ -16,10 +16,10 @@ from cygrad._core.opdef import LINEAR, PRIVATE, declare, publish, variant
 from cygrad._core.passes import GradientEdge
 from cygrad._core.record import record_n, record_outputs
 from cygrad._core.state import events_are_collected, get_modes, saving_is_watched
-from cygrad._kernels import blocks
-from cygrad._kernels.arrays import new_array
-from cygrad._kernels.gpu.library import filled_like, module_of
-from cygrad._kernels.stacks import cut
+from cygrad._kernels.cpu.base import chunks
+from cygrad._kernels.cpu.base.arrays import new_array
+from cygrad._kernels.device.cupy_library import filled_like, module_of
+from cygrad._kernels.cpu.base.stack_chunks import cut
 from cygrad._ops.keeping import keep_tensors, kept_tensors
 from cygrad._ops.views import view
 
@@ -66,9 +66,9 @@ def steps(function, dims, last, tensors, args=(), row=STEPS, linear=()):
     if not stack or not all(stack) or not _are_in_memory(arrays):
         return function(*tensors, *args)
     size = max(a.size for a in arrays)
-    axis = blocks.axis_to_cut(stack, size // blocks.SIZE)
+    axis = chunks.axis_to_cut(stack, size // chunks.SIZE)
     length, behind = stack[axis], len(stack) - axis  # the axis, counted from the end of the stack
-    step = -(-length * blocks.SIZE // size)
+    step = -(-length * chunks.SIZE // size)
     parts, out = [], None
     for start in range(0, length, step):
         part = slice(start, start + step)

@@ -11,8 +11,8 @@ from cygrad._core.inquiry import address, memory_of
 from cygrad._core.kernels import as_float32
 from cygrad._core.opdef import LINEAR, PRIVATE, VIEW, declare, publish, variant
 from cygrad._core.record import record_n, record_view
-from cygrad._kernels import strided_gradients as kernels
-from cygrad._kernels.strided import restride
+from cygrad._kernels.cpu.shape import strided_gradients as kernels
+from cygrad._kernels.cpu.base.view_geometry import restride
 from cygrad._ops.arguments import integer, integers, require
 from cygrad._ops.views import look_otherwise, may_look_otherwise
 

@@ -4,7 +4,7 @@ from cygrad._core.access import array_of
 from cygrad._core.gradients_in_blocks import is_own
 from cygrad._core.opdef import IN0, IN1, PRIVATE, declare, publish
 from cygrad._core.record import record_n
-from cygrad._kernels import stacks
+from cygrad._kernels.cpu.base import stack_chunks
 from cygrad._ops.arithmetic import mul
 from cygrad._ops.reductions import restored
 from cygrad._ops.reductions import sum as total
@@ -29,7 +29,7 @@ SUMMED = declare(
 def summed_products(a, b, axes):
     """The sum of a * b over axes, None for all, as one op; of real tensors in memory, of one shape and type."""
     x, y = array_of(a), array_of(b)
-    found = stacks.sum_of_products(x, y, axes)
+    found = stack_chunks.sum_of_products(x, y, axes)
     found = found.reshape(()) if axes is None else found.squeeze(axes)
     return record_n(SUMMED, found, (a, b), (axes, x.shape))
 

@@ -12,9 +12,9 @@ from cygrad._core.opdef import FUNCTION_ONLY, INPLACE, LINEAR, NONDIFF, PRIVATE,
 from cygrad._core.record import record_outputs
 from cygrad._core.tangents import refuse_samples
 from cygrad._core.tensor import Tensor
-from cygrad._kernels import picking as kernels
-from cygrad._kernels.along import first_nonzero, unravelled
-from cygrad._kernels.gpu.library import is_array
+from cygrad._kernels.cpu.indexing import indexing as kernels
+from cygrad._kernels.cpu.indexing.axis_ops import first_nonzero, unravelled
+from cygrad._kernels.device.cupy_library import is_array
 from cygrad._ops.aggregates import nonzero
 from cygrad._ops.arguments import broadcast_shape, dim_argument, integer, integers, is_integer, require
 from cygrad._ops.checks import first_outside

@@ -10,8 +10,8 @@ import numpy as np
 
 from cygrad._core.opdef import ELEMENTWISE, FLOAT_RESULT, IN0, IN1, INPLACE, LINEAR, OUT0, declare, publish
 from cygrad._core.record import apply1, apply2, tensor_argument
-from cygrad._kernels.by_numpy import silent
-from cygrad._kernels.gpu.library import as_array
+from cygrad._kernels.cpu.base.numpy_fallback import silent
+from cygrad._kernels.device.cupy_library import as_array
 from cygrad._ops.arithmetic import add, div, mul, neg, sub
 from cygrad._ops.checks import require_real, require_tensors
 from cygrad._ops.pointwise import conjugate, cos, rsqrt, sin

@@ -7,7 +7,7 @@ import numpy as np
 
 from cygrad._core.dtypes import get_default_dtype
 from cygrad._core.opdef import publish
-from cygrad._kernels.gpu.library import made
+from cygrad._kernels.device.cupy_library import made
 from cygrad._ops.arguments import integers
 from cygrad._ops.creation import check_place, check_size, filled, fresh, place_beside, type_of_new
 

@@ -10,7 +10,7 @@ from cygrad._core.dual import keep
 from cygrad._core.messages import not_implemented_for
 from cygrad._core.opdef import FUNCTION_ONLY, IN1, METHOD_ONLY, declare, publish
 from cygrad._core.record import record_n
-from cygrad._kernels import maxima as kernels
+from cygrad._kernels.cpu.image import max_pooling as kernels
 from cygrad._ops.arguments import require
 from cygrad._ops.checks import first_outside
 from cygrad._ops.gathering import gather

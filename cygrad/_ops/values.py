@@ -11,10 +11,10 @@ from cygrad._core.limits import finfo
 from cygrad._core.opdef import ELEMENTWISE, IN0, INPLACE, LINEAR, NONDIFF, OUT1, declare, publish
 from cygrad._core.record import apply1, apply1_args, record_outputs, tensor_argument
 from cygrad._core.tensor import Tensor
-from cygrad._kernels import copying
-from cygrad._kernels.elementary import log
-from cygrad._kernels.fused import by_loop
-from cygrad._kernels.gpu.library import as_array
+from cygrad._kernels.cpu.base import copying
+from cygrad._kernels.cpu.base.elementary import log
+from cygrad._kernels.cpu.elementwise.fused_loops import by_loop
+from cygrad._kernels.device.cupy_library import as_array
 from cygrad._ops.activations import fused_gradient
 from cygrad._ops.arithmetic import div, mul, neg, sub
 from cygrad._ops.binary import ldexp

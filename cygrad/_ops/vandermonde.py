@@ -7,7 +7,7 @@ from cygrad._core.construct import checked_lengths
 from cygrad._core.dtypes import dtype_of_number
 from cygrad._core.opdef import FUNCTION_ONLY, publish, registry
 from cygrad._core.record import record_n
-from cygrad._kernels.along import put_powers
+from cygrad._kernels.cpu.indexing.axis_ops import put_powers
 from cygrad._ops.arguments import integer, require
 from cygrad._ops.creation import ones
 from cygrad._ops.matrices import LINALG

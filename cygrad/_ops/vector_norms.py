@@ -8,14 +8,14 @@ import math
 
 import numpy as np
 
-import cygrad._kernels.reduce as reduce
+import cygrad._kernels.cpu.base.reduce as reduce
 from cygrad._core import gradients_in_blocks, messages
 from cygrad._core.access import array_of, tensor_of
 from cygrad._core.dtypes import as_dtype
 from cygrad._core.dtypes import promote_types_py as promote_types
 from cygrad._core.opdef import FUNCTION_ONLY, IN0, OUT0, declare, publish, variant
 from cygrad._core.record import apply_n
-from cygrad._kernels import blocks, stacks
+from cygrad._kernels.cpu.base import chunks, stack_chunks
 from cygrad._ops.aggregates import times
 from cygrad._ops.arguments import integers, require
 from cygrad._ops.arithmetic import div, mul, pow
@@ -30,13 +30,13 @@ from cygrad._ops.selection import where
 
 def norm_array(a, ord, axes, keepdim):
     """Of large arrays part by part: a norm of norms is the norm of all, but for the count of what is not 0."""
-    if a.size <= blocks.SIZE or ord == 2 and stacks.is_of_rows(a, axes):  # whose squares are not kept
+    if a.size <= chunks.SIZE or ord == 2 and stack_chunks.is_of_rows(a, axes):  # whose squares are not kept
         return reduce.norm(a, ord, axes, keepdim)
 
     def norm(part, axes, keepdim):
         return reduce.norm(part, ord, axes, keepdim)
 
-    return stacks.reduced(norm, a, axes, keepdim, norm if ord else reduce.sum)
+    return stack_chunks.reduced(norm, a, axes, keepdim, norm if ord else reduce.sum)
 
 
 def vector_norm_rule(n, g):
@@ -63,7 +63,7 @@ def vector_norm_rule(n, g):
             return array_of(_times_slope(tensor_of(g), tensor_of(x), tensor_of(divisor), ord))
 
         arrays = [array_of(t) for t in (g, x, divisor)]
-        return tensor_of(blocks.in_blocks(part, arrays, None, gradients_in_blocks.SIZE))
+        return tensor_of(chunks.in_blocks(part, arrays, None, gradients_in_blocks.SIZE))
     return _times_slope(g, x, divisor, ord)
 
 

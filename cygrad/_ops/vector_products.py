@@ -3,7 +3,7 @@
 from cygrad._core.access import array_of
 from cygrad._core.opdef import IN0, IN1, declare, publish
 from cygrad._core.record import apply_n
-from cygrad._kernels import distances as kernels
+from cygrad._kernels.cpu.nn import distances as kernels
 from cygrad._ops.arguments import broadcast_shape, dim_argument, require
 from cygrad._ops.arithmetic import mul
 from cygrad._ops.delivering import given

@@ -13,7 +13,7 @@ from cygrad._core.memory_format import contiguous_format
 from cygrad._core.opdef import FUNCTION_ONLY, publish, registry, variant
 from cygrad._core.record import record_n, record_outputs
 from cygrad._core.state import get_modes
-from cygrad._kernels.copying import contiguous
+from cygrad._kernels.cpu.base.copying import contiguous
 from cygrad._ops.arguments import integer, integers, is_integer, require
 from cygrad._ops.complex_parts import view_as_complex, view_as_real
 from cygrad._ops.copying import clone

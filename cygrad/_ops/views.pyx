@@ -20,8 +20,8 @@ from cygrad._core.record cimport node_of, record1, record_view
 from cygrad._core.state cimport FORWARD, is_recording, thread_state
 from cygrad._core.tensor cimport CUT_NON_DIFFERENTIABLE, Tensor, alias as detached, bump, cut, requires_grad, version_of
 from cygrad._core import messages
-from cygrad._kernels.arrays cimport MAXDIMS
-from cygrad._kernels.strided cimport (
+from cygrad._kernels.cpu.base.arrays cimport MAXDIMS
+from cygrad._kernels.cpu.base.view_geometry cimport (
     Geometry, geometry_of, insert_dim, permute_dims, remove_dim, reshape as fit_dims, swap_dims, view_of)
 from cygrad._ops.arguments cimport (
     dim_argument, integers, is_integer, require, shape_to_c, variadic, wrap_dim, wrap_dims)

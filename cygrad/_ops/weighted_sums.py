@@ -10,10 +10,10 @@ from cygrad._core.access import array_of
 from cygrad._core.opdef import ELEMENTWISE, IN0, IN1, IN2, INPLACE, LINEAR, declare, publish
 from cygrad._core.record import apply_n, result_type, write_into
 from cygrad._core.tensor import Tensor
-from cygrad._kernels import blocks
-from cygrad._kernels.fused import by_loop, has_loop
-from cygrad._kernels.gpu.library import as_array, is_array
-from cygrad._kernels.pointwise import where as select
+from cygrad._kernels.cpu.base import chunks
+from cygrad._kernels.cpu.elementwise.fused_loops import by_loop, has_loop
+from cygrad._kernels.device.cupy_library import as_array, is_array
+from cygrad._kernels.cpu.elementwise.numpy_pointwise import where as select
 from cygrad._ops.arithmetic import div, mul, neg, sub
 from cygrad._ops.checks import (
     NUMBERS,
@@ -124,11 +124,11 @@ def lerp(input, end, weight, *, out=None):
 
 def computed(op, inputs, args, out):
     """As `apply_n`, of a kernel that may write into `out`, which then is not computed elsewhere first."""
-    if isinstance(out, Tensor) and out.numel() > blocks.FEW:
+    if isinstance(out, Tensor) and out.numel() > chunks.FEW:
         arrays = [array_of(t) for t in inputs]
-        if out.numel() > blocks.SIZE and not has_loop(*arrays):  # which is computed by blocks
+        if out.numel() > chunks.SIZE and not has_loop(*arrays):  # which is computed by blocks
             return apply_n(op, inputs, args or None, out)
-        result = blocks.result_into(array_of(out), lambda *arrays, out: op.kernel(*arrays, *args, out=out), *arrays)
+        result = chunks.result_into(array_of(out), lambda *arrays, out: op.kernel(*arrays, *args, out=out), *arrays)
         if result is not None:
             return write_into(op, out, result, inputs, args or None)
     return apply_n(op, inputs, args or None, out)

@@ -10,8 +10,8 @@ from cygrad._core import messages
 from cygrad._core.construct import checked_lengths
 from cygrad._core.dtypes import by_name, get_default_dtype
 from cygrad._core.opdef import FUNCTION_ONLY, publish
-from cygrad._kernels import window_functions as kernels
-from cygrad._kernels.gpu.library import made
+from cygrad._kernels.cpu.signal import window_functions as kernels
+from cygrad._kernels.device.cupy_library import made
 from cygrad._ops.arguments import integer
 from cygrad._ops.creation import check_place, delivered, type_of_new
 

@@ -3,7 +3,7 @@
 from cygrad._core.access import array_of
 from cygrad._core.opdef import LINEAR, METHOD_ONLY, PRIVATE, VIEW, declare, publish
 from cygrad._core.record import apply1_args, record_view
-from cygrad._kernels import windows as kernels
+from cygrad._kernels.cpu.shape import sliding_view as kernels
 from cygrad._ops.arguments import dim_argument, integer, require
 
 

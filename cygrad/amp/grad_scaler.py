@@ -12,7 +12,7 @@ import cygrad
 from cygrad import Tensor
 from cygrad._core.access import array_of, arrays_for_update, tensor_of
 from cygrad._core.device import device as device_of
-from cygrad._kernels.gpu import optim, scaling
+from cygrad._kernels.gpu.optim import optim, grad_scaling
 
 __all__ = ["GradScaler"]
 
@@ -121,7 +121,7 @@ class GradScaler:
             )
         state["stage"] = _UNSCALED
         if scale.is_cuda and grads and all(grad.device == scale.device for grad in grads):
-            state["nonfinite"] = tensor_of(scaling.unscale(arrays_for_update(grads), array_of(scale)))
+            state["nonfinite"] = tensor_of(grad_scaling.unscale(arrays_for_update(grads), array_of(scale)))
             return
         factor = 1.0 / (scale.item() or math.nan)  # a scale that has vanished makes nothing finite
         nonfinite = 0
@@ -182,7 +182,7 @@ class GradScaler:
             largest = functools.reduce(cygrad.maximum, found)
             own, steps = arrays_for_update([scale, self._growth_tracker])
             numbers = self._growth_factor, self._backoff_factor, self._growth_interval
-            scaling.adapt(own, steps, array_of(largest), *numbers)
+            grad_scaling.adapt(own, steps, array_of(largest), *numbers)
             return
         self._growth_tracker = self._steps()
         if any(found):

@@ -6,9 +6,9 @@ Both are told by `Events` (events.pyx) when an op, a node, a custom function or 
 from cygrad._core.events import NODE
 from cygrad._core.opdef import registry
 from cygrad._core.state import get_modes, next_sequence_nr
-from cygrad._kernels import gpu
-from cygrad._kernels.gpu import library
-from cygrad._kernels.gpu.capturing import is_capturing
+from cygrad._kernels.device import gpu_forms
+from cygrad._kernels.device import cupy_library
+from cygrad._kernels.gpu.runtime.graph_capture import is_capturing
 
 
 class DeviceTimes:
@@ -21,9 +21,9 @@ class DeviceTimes:
     def _now(self):
         if is_capturing():
             return None
-        event = library.cupy().cuda.Event()
+        event = cupy_library.cupy().cuda.Event()
         event.record()
-        return library.current_device(), event
+        return cupy_library.current_device(), event
 
     def mark(self):
         """An op begins."""
@@ -51,9 +51,9 @@ class DeviceTimes:
         found = {}
         for number, (first, last) in self._pairs.items():
             if first is not None and last is not None and first[0] == last[0]:
-                with library.on_device(first[0]):
+                with cupy_library.on_device(first[0]):
                     last[1].synchronize()
-                    found[number] = first[0], library.cupy().cuda.get_elapsed_time(first[1], last[1]) * 1e3
+                    found[number] = first[0], cupy_library.cupy().cuda.get_elapsed_time(first[1], last[1]) * 1e3
         return found
 
 
@@ -62,7 +62,7 @@ class Ranges:
 
     def __init__(self, with_shapes):
         self._with_shapes = with_shapes
-        self._nvtx = library.cupy().cuda.nvtx
+        self._nvtx = cupy_library.cupy().cuda.nvtx
         self._names, self._rows = {}, 0
 
     def _name(self, kernel):
@@ -76,11 +76,11 @@ class Ranges:
 
     def start(self):
         """From now on kernels have ranges."""
-        self._outer, gpu.around = gpu.around, self._around
+        self._outer, gpu_forms.around = gpu_forms.around, self._around
 
     def stop(self):
         """No more."""
-        gpu.around = self._outer
+        gpu_forms.around = self._outer
 
     def _around(self, kernel, call, args, kwargs):
         text = self._name(kernel)

@@ -13,7 +13,7 @@ from cygrad._core.node import Node, nodes_alive
 from cygrad._core.passes import GradientEdge
 from cygrad._core.state import get_modes, set_modes
 from cygrad._core.tensor import Tensor
-from cygrad._kernels.gpu.pinned import pinned
+from cygrad._kernels.gpu.runtime.pinned_memory import pinned
 from cygrad.autograd.grad_mode import NO_GRAD
 from cygrad.autograd.hook_order import hook_order, print_hook_order
 

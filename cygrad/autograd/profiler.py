@@ -14,7 +14,7 @@ import threading
 from cygrad._core.blocks import Block
 from cygrad._core.events import Events, begin_range, end_range
 from cygrad._core.sites import warn
-from cygrad._kernels.gpu.library import is_available
+from cygrad._kernels.device.cupy_library import is_available
 from cygrad.autograd._profiler_gpu import DeviceTimes, Ranges
 from cygrad.autograd.profiler_util import DeviceType, EventList, FunctionEvent, FunctionEventAvg, events_of
 

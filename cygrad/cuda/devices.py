@@ -4,7 +4,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from cygrad._core.device import check_device, device
-from cygrad._kernels.gpu import library
+from cygrad._kernels.device import cupy_library
 
 
 def is_available() -> bool:
@@ -13,7 +13,7 @@ def is_available() -> bool:
     >>> import cygrad
     >>> device = cygrad.device("cuda" if cygrad.cuda.is_available() else "cpu")
     """
-    return library.is_available()
+    return cupy_library.is_available()
 
 
 def device_count() -> int:
@@ -23,17 +23,17 @@ def device_count() -> int:
     >>> cygrad.cuda.is_available() == (cygrad.cuda.device_count() > 0)
     True
     """
-    return library.cupy().cuda.runtime.getDeviceCount() if is_available() else 0
+    return cupy_library.cupy().cuda.runtime.getDeviceCount() if is_available() else 0
 
 
 def is_initialized() -> bool:
     """Whether a GPU is in use."""
-    return library.is_loaded()
+    return cupy_library.is_loaded()
 
 
 def init() -> None:
     """Begin to use GPUs. Raises RuntimeError where there is none; what is missing is in the text."""
-    library.cupy()
+    cupy_library.cupy()
 
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:
@@ -43,7 +43,7 @@ def is_bf16_supported(including_emulation: bool = True) -> bool:
 
 def current_device() -> int:
     """The number of the GPU that this thread uses. Raises RuntimeError where there is none."""
-    return library.current_device()
+    return cupy_library.current_device()
 
 
 def _index(wanted: Any) -> int:
@@ -59,7 +59,7 @@ def _index(wanted: Any) -> int:
 def set_device(device: Any) -> None:
     """Let this thread use another GPU; a negative number changes nothing. Raises RuntimeError if there is none such."""
     if not (isinstance(device, int) and device < 0):
-        library.on_device(_index(device)).use()
+        cupy_library.on_device(_index(device)).use()
 
 
 class device_of_thread:
@@ -95,16 +95,16 @@ class device_of(device_of_thread):
 
 def synchronize(device: Any = None) -> None:
     """Wait until a GPU has done its work. Raises RuntimeError where there is none."""
-    place = library.on_device(_index(device))
+    place = cupy_library.on_device(_index(device))
     try:
         place.synchronize()
     except RuntimeError as error:
-        raise library.explained(error) from None
+        raise cupy_library.explained(error) from None
 
 
 def get_device_properties(device: Any = None) -> Any:
     """What is known of a GPU: name, major, minor, total_memory (in bytes), multi_processor_count, warp_size."""
-    found = library.cupy().cuda.runtime.getDeviceProperties(_index(device))
+    found = cupy_library.cupy().cuda.runtime.getDeviceProperties(_index(device))
     name = found["name"]
     return SimpleNamespace(
         name=name.decode() if isinstance(name, bytes) else name,
@@ -130,4 +130,4 @@ def get_device_capability(device: Any = None) -> tuple[int, int]:
 def can_device_access_peer(device: Any, peer_device: Any) -> bool:
     """Whether one GPU can read the memory of another."""
     first, second = _index(device), _index(peer_device)
-    return first != second and bool(library.cupy().cuda.runtime.deviceCanAccessPeer(first, second))
+    return first != second and bool(cupy_library.cupy().cuda.runtime.deviceCanAccessPeer(first, second))

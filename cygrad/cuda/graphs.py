@@ -21,8 +21,9 @@ from typing import Any
 import cygrad
 from cygrad._core import sites
 from cygrad._core.errors import CaptureError
-from cygrad._kernels.gpu import capturing, library
-from cygrad._kernels.gpu.random import set_start
+from cygrad._kernels.device import cupy_library
+from cygrad._kernels.gpu.runtime import graph_capture
+from cygrad._kernels.gpu.random.random import set_start
 from cygrad.cuda.devices import synchronize
 from cygrad.cuda.memory import empty_cache
 from cygrad.cuda.streams import Stream, StreamContext, current_stream
@@ -41,7 +42,7 @@ def is_current_stream_capturing() -> bool:
     >>> cygrad.cuda.is_current_stream_capturing()
     False
     """
-    return capturing.is_capturing()
+    return graph_capture.is_capturing()
 
 
 def graph_pool_handle() -> tuple[int, int]:
@@ -83,9 +84,9 @@ class CUDAGraph:
         handle = graph_pool_handle() if pool is None else pool
         found = _pools.get(handle)
         if found is None:
-            _pools[handle] = found = capturing.Pool()
-        self._device = library.current_device()
-        capture = capturing.Capture(found)
+            _pools[handle] = found = graph_capture.Pool()
+        self._device = cupy_library.current_device()
+        capture = graph_capture.Capture(found)
         capture.begin()
         self._handle, self._pool, self._capture = handle, found, capture
 
@@ -101,7 +102,7 @@ class CUDAGraph:
         """Start the work, in the current stream. Raises RuntimeError if nothing was captured."""
         if self._graph is None:
             raise RuntimeError("Called CUDAGraph::replay without a preceding successful capture.")
-        with library.on_device(self._device):
+        with cupy_library.on_device(self._device):
             for numbers, (start, count) in self._drawn.items():
                 set_start(numbers, count, start)
             self._graph.launch()
@@ -208,7 +209,7 @@ class graph:
 
 def _capture_stream() -> Stream:
     found = graph.default_capture_stream
-    if found is None or found.device_index != library.current_device():
+    if found is None or found.device_index != cupy_library.current_device():
         found = graph.default_capture_stream = Stream()
     return found
 

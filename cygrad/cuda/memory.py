@@ -4,26 +4,27 @@ from typing import Any
 
 from cygrad._core.memory import empty_cache as _empty_cpu_cache
 from cygrad._core.memory import gpu_limit, holders_on_gpu
-from cygrad._kernels.gpu import allocating, library
-from cygrad._kernels.machine import size_text as _size
+from cygrad._kernels.device import cupy_library
+from cygrad._kernels.gpu.runtime import allocator
+from cygrad._kernels.platform.machine import size_text as _size
 from cygrad.cuda.devices import _index, is_initialized
 
 
 def _pool() -> Any:
-    return library.cupy().get_default_memory_pool()
+    return cupy_library.cupy().get_default_memory_pool()
 
 
 def _read(device: Any) -> tuple[int, int]:
     """(bytes in use, bytes reserved) on a GPU; noted for the peaks."""
-    return allocating.measured(_index(device)) if is_initialized() else (0, 0)
+    return allocator.measured(_index(device)) if is_initialized() else (0, 0)
 
 
 def _figures(device: Any) -> Any:
     """The figures of a GPU, measured now."""
     if not is_initialized():
-        return allocating.Ledger()
+        return allocator.Ledger()
     _read(device)
-    return allocating.ledger(_index(device))
+    return allocator.ledger(_index(device))
 
 
 def memory_allocated(device: Any = None) -> int:
@@ -54,8 +55,8 @@ def max_memory_allocated(device: Any = None) -> int:
 def reset_peak_memory_stats(device: Any = None) -> None:
     """Let the peaks begin anew, at what is in use and reserved."""
     if is_initialized():
-        with library.on_device(_index(device)):
-            allocating.ledger(_index(device)).reset()
+        with cupy_library.on_device(_index(device)):
+            allocator.ledger(_index(device)).reset()
 
 
 def memory_stats(device: Any = None) -> dict[str, int]:
@@ -93,13 +94,13 @@ def empty_cache() -> None:
     _empty_cpu_cache()
     if is_initialized():
         _pool().free_all_blocks()
-        library.cupy().get_default_pinned_memory_pool().free_all_blocks()
+        cupy_library.cupy().get_default_pinned_memory_pool().free_all_blocks()
 
 
 def mem_get_info(device: Any = None) -> tuple[int, int]:
     """(free, total) bytes of a GPU, as its driver tells."""
-    with library.on_device(_index(device)):
-        return library.cupy().cuda.runtime.memGetInfo()
+    with cupy_library.on_device(_index(device)):
+        return cupy_library.cupy().cuda.runtime.memGetInfo()
 
 
 def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None:
@@ -108,7 +109,7 @@ def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None
         raise TypeError("Invalid type for fraction argument, must be `float`")
     if not 0 <= fraction <= 1:
         raise ValueError(f"Invalid fraction value: {fraction}. Allowed range: 0~1")
-    with library.on_device(_index(device)):
+    with cupy_library.on_device(_index(device)):
         _pool().set_limit(fraction=fraction)
 
 
@@ -128,6 +129,6 @@ def set_memory_limit(limit: int | None, device: Any = None) -> int:
         raise ValueError(f"set_memory_limit(): {limit} is not a number of bytes")
     index = _index(device)
     former = int(gpu_limit(index))
-    with library.on_device(index):
+    with cupy_library.on_device(index):
         _pool().set_limit(size=limit or 0)
     return former

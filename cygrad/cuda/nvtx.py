@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from cygrad._kernels.gpu import library
+from cygrad._kernels.device import cupy_library
 
 
 def _nvtx() -> Any:
-    return library.cupy().cuda.nvtx if library.is_available() else None
+    return cupy_library.cupy().cuda.nvtx if cupy_library.is_available() else None
 
 
 def range_push(msg: str) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 from cygrad._core.state import set_stream as mark_nodes
 from cygrad._core.streams import place_of
-from cygrad._kernels.gpu import library
+from cygrad._kernels.device import cupy_library
 from cygrad.cuda.devices import _index
 
 
@@ -18,8 +18,8 @@ class Stream:
     def __init__(self, device: Any = None, priority: int = 0, *, of: Any = None) -> None:
         index = _index(device)
         self.device_index = index
-        with library.on_device(index):
-            self._stream = library.cupy().cuda.Stream(non_blocking=True, priority=priority) if of is None else of
+        with cupy_library.on_device(index):
+            self._stream = cupy_library.cupy().cuda.Stream(non_blocking=True, priority=priority) if of is None else of
 
     @property
     def cuda_stream(self) -> int:
@@ -79,13 +79,13 @@ class Event:
 
     def _made(self) -> Any:
         if self._event is None:
-            self._event = library.cupy().cuda.Event(block=self._blocking, disable_timing=not self._timing)
+            self._event = cupy_library.cupy().cuda.Event(block=self._blocking, disable_timing=not self._timing)
         return self._event
 
     def record(self, stream: Stream | None = None) -> None:
         """Mark this place in a stream, by default the current one."""
         stream = current_stream() if stream is None else stream
-        with library.on_device(stream.device_index):  # to which the event then belongs
+        with cupy_library.on_device(stream.device_index):  # to which the event then belongs
             stream._stream.record(self._made())
 
     def wait(self, stream: Stream | None = None) -> None:
@@ -107,19 +107,19 @@ class Event:
             raise ValueError("Both events must be created with argument 'enable_timing=True'.")
         if self._event is None or end_event._event is None:
             raise ValueError("Both events must be recorded before calculating elapsed time.")
-        return library.cupy().cuda.get_elapsed_time(self._event, end_event._event)
+        return cupy_library.cupy().cuda.get_elapsed_time(self._event, end_event._event)
 
 
 def current_stream(device: Any = None) -> Stream:
     """The stream that work of this thread goes to."""
     index = _index(device)
-    with library.on_device(index):
-        return Stream(index, of=library.cupy().cuda.get_current_stream())
+    with cupy_library.on_device(index):
+        return Stream(index, of=cupy_library.cupy().cuda.get_current_stream())
 
 
 def default_stream(device: Any = None) -> Stream:
     """The stream that work goes to if nothing else is said."""
-    return Stream(_index(device), of=library.cupy().cuda.Stream.null)
+    return Stream(_index(device), of=cupy_library.cupy().cuda.Stream.null)
 
 
 class StreamContext:
@@ -132,7 +132,7 @@ class StreamContext:
     def __enter__(self) -> None:
         entered = ExitStack()
         if self.stream is not None:
-            entered.enter_context(library.on_device(self.stream.device_index))
+            entered.enter_context(cupy_library.on_device(self.stream.device_index))
             entered.enter_context(self.stream._stream)
             entered.callback(mark_nodes, mark_nodes(place_of(self.stream._stream, self.stream.device_index)))
         self._contexts.append(entered)
@@ -149,6 +149,6 @@ def stream(stream: Stream | None) -> StreamContext:
 def set_stream(stream: Stream | None) -> None:
     """Let work of this thread go to a stream from now on."""
     if stream is not None:
-        library.on_device(stream.device_index).use()
+        cupy_library.on_device(stream.device_index).use()
         stream._stream.use()
         mark_nodes(place_of(stream._stream, stream.device_index))

@@ -10,9 +10,9 @@ from typing import Any
 
 from cygrad._core import sites
 from cygrad._core.settings import number_of_mode
-from cygrad._kernels import gpu
-from cygrad._kernels.gpu import library
-from cygrad._kernels.gpu.allocating import user_place
+from cygrad._kernels.device import gpu_forms
+from cygrad._kernels.device import cupy_library
+from cygrad._kernels.gpu.runtime.allocator import user_place
 
 __all__ = ["get_sync_debug_mode", "set_sync_debug_mode"]
 
@@ -38,13 +38,13 @@ def set_sync_debug_mode(debug_mode: int | str) -> None:
     RuntimeError for another value, and where there is no GPU.
     """
     mode = number_of_mode(debug_mode)
-    module = library.cupy()
+    module = cupy_library.cupy()
     while _Mode.undo:
         _Mode.undo.pop()()
     _Mode.current = mode
     if mode:
         _watch(module)
-    gpu._forms.clear()  # which may hold functions of the other mode
+    gpu_forms._forms.clear()  # which may hold functions of the other mode
 
 
 def get_sync_debug_mode() -> int:

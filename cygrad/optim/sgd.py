@@ -8,7 +8,7 @@ from typing import Any
 import cygrad
 from cygrad import Tensor
 from cygrad._core.access import arrays_for_update, tensor_of, with_gradients
-from cygrad._kernels.steps import sgd_step
+from cygrad._kernels.optimizer_steps import sgd_step
 from cygrad.optim.optimizer import (
     Optimizer,
     check_implementation,

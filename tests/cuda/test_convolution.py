@@ -5,10 +5,12 @@ from cupy_standin import compiler
 
 import cygrad as torch
 import cygrad.nn.functional as F
-from cygrad._kernels.gpu import convolution, cublas, library
+from cygrad._kernels.device import cupy_library
+from cygrad._kernels.gpu.image import convolution
+from cygrad._kernels.gpu.libraries import cublas
 
 pytestmark = pytest.mark.skipif(
-    compiler.compiler() is None and not library.is_available(), reason="kernels run by a C++ compiler: there is none"
+    compiler.compiler() is None and not cupy_library.is_available(), reason="kernels run by a C++ compiler: there is none"
 )
 CASES = {  # images, filters, options
     "many places": ((2, 3, 12, 12), (4, 3, 3, 3), {"padding": 1}),

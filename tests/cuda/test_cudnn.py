@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import cygrad as torch
-from cygrad._kernels.gpu import cudnn, library
+from cygrad._kernels.device import cupy_library
+from cygrad._kernels.gpu.libraries import cudnn
 from cygrad.nn import functional as F
 
 TYPES = {"FLOAT": np.float32, "DOUBLE": np.float64, "HALF": np.float16}
@@ -222,7 +223,7 @@ def test_a_failing_plan_is_not_tried_again(monkeypatch):
     monkeypatch.undo()
     assert torch.allclose(found.cpu(), F.conv2d(x.cpu(), w.cpu()), atol=1e-5)
     assert list(cudnn._plans.values()) == [None]
-    assert library.is_available()
+    assert cupy_library.is_available()
 
 
 # -- the compiled object behind newer packages, which runs a plan without their checks in Python --

@@ -3,7 +3,7 @@
 import pytest
 
 import cygrad as torch
-from cygrad._kernels.gpu import library
+from cygrad._kernels.device import cupy_library
 from cygrad.utils.checkpoint import DefaultDeviceType, checkpoint, get_device_states, set_device_states
 
 
@@ -236,7 +236,7 @@ def test_versions_that_do_not_go_together_are_told(cupy, monkeypatch, text, kind
 
 
 def test_an_old_cupy_is_refused(cupy, monkeypatch):
-    monkeypatch.setattr(library, "_found", None)
+    monkeypatch.setattr(cupy_library, "_found", None)
     monkeypatch.setattr(cupy, "__version__", "13.6.0")
     with pytest.raises(RuntimeError, match=r"(?s)^No CUDA GPUs are available.*CuPy 13.6.0 is too old: 14"):
         torch.ones(1, device="cuda")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import cygrad as torch
-from cygrad._kernels.gpu import library
+from cygrad._kernels.device import cupy_library
 
 
 class Foreign:
@@ -18,7 +18,7 @@ class Foreign:
 @pytest.fixture(params=[True, False], ids=["loaded", "not loaded"])
 def array(cupy, request, monkeypatch):
     if not request.param:
-        monkeypatch.setattr(library, "_found", None)
+        monkeypatch.setattr(cupy_library, "_found", None)
     return cupy.arange(6.0).reshape(2, 3).T
 
 

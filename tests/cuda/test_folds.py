@@ -7,12 +7,13 @@ from cupy_standin import compiler
 
 import cygrad as torch
 import cygrad.nn.functional as F
-from cygrad._kernels.gpu import folds, library
+from cygrad._kernels.device import cupy_library
+from cygrad._kernels.gpu.launch import reduction_program
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:var"),
     pytest.mark.skipif(
-        compiler.compiler() is None and not library.is_available(),
+        compiler.compiler() is None and not cupy_library.is_available(),
         reason="needs a C++ compiler or a GPU",
     ),
 ]
@@ -122,9 +123,9 @@ def test_two_launches_where_few_results_have_many_elements():
 def test_parts_cover_every_element_once(gpu):
     for n in (8_191, 8_192, 16_384, 40_000, 100_001):
         x = gpu.ones((1, n), np.float32)
-        assert folds.folded(x, (1,), "sum").tolist() == folds.folded(x.reshape(n, 1), (0,), "sum").tolist() == [n]
+        assert reduction_program.folded(x, (1,), "sum").tolist() == reduction_program.folded(x.reshape(n, 1), (0,), "sum").tolist() == [n]
         three = gpu.ones((n, 3), np.float32)
-        assert folds.folded(three, (0,), "sum", scale=0.5).tolist() == [n / 2] * 3
+        assert reduction_program.folded(three, (0,), "sum", scale=0.5).tolist() == [n / 2] * 3
 
 
 LONG = {

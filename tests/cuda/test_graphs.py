@@ -10,10 +10,10 @@ from cupy_standin import blas, compiler
 import cygrad as torch
 import cygrad.nn.functional as F
 from cygrad import nn, optim
-from cygrad._kernels.gpu import library
+from cygrad._kernels.device import cupy_library
 
 pytestmark = pytest.mark.skipif(
-    compiler.compiler() is None and not library.is_available(), reason="kernels run by a C++ compiler: there is none"
+    compiler.compiler() is None and not cupy_library.is_available(), reason="kernels run by a C++ compiler: there is none"
 )
 
 

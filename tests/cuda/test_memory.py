@@ -122,7 +122,7 @@ def test_allocators_of_users_are_left_alone(gpu):
 
 
 def test_without_a_gpu_nothing_is_in_use(monkeypatch):
-    monkeypatch.setattr("cygrad._kernels.gpu.library._found", None)
+    monkeypatch.setattr("cygrad._kernels.device.cupy_library._found", None)
     assert torch.cuda.memory_allocated() == torch.cuda.max_memory_allocated() == torch.cuda.max_memory_reserved() == 0
     assert torch.cuda.get_memory_limit() == 0
     assert torch.cuda.memory_summary().startswith("Memory of the GPU")

@@ -19,10 +19,10 @@ from ops.calls import SAMPLES, Call, on_gpu
 
 import cygrad as torch
 import cygrad.nn.functional as F
-from cygrad._kernels import gpu
-from cygrad._kernels.gpu import library
-from cygrad._kernels.gpu.fused import Elementwise
-from cygrad._kernels.gpu.programs import Program
+from cygrad._kernels.device import gpu_forms
+from cygrad._kernels.device import cupy_library
+from cygrad._kernels.gpu.launch.elementwise_program import Elementwise
+from cygrad._kernels.gpu.launch.program import Program
 
 ALL = os.environ.get("CYGRAD_NVRTC") == "all"
 KINDS = (70, 80, 90) if ALL else (80,)
@@ -75,8 +75,8 @@ def run(name, sample, change, on):
 def texts(compiler):
     """{text: name} of kernels, as ops launch them on the stand-in; none runs, so that results are no numbers."""
     with cupy_standin.installed() as cupy, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(library, "_found", None)
-        library.cupy()
+        patch.setattr(cupy_library, "_found", None)
+        cupy_library.cupy()
         found, on = nvrtc.recorded(patch), on_gpu(cupy)
         for kind in TYPES:
             dtype = getattr(torch, kind)
@@ -112,7 +112,7 @@ def held(value):
 
 def test_all_kernels_are_there(texts):
     """Each that a module holds has been launched, so that the other tests leave none out."""
-    modules = [importlib.import_module(f"{gpu.__name__}.{info.name}") for info in pkgutil.iter_modules(gpu.__path__)]
+    modules = [importlib.import_module(f"{gpu.__name__}.{info.name}") for info in pkgutil.iter_modules(gpu_forms.__path__)]
     names = set().union(*(held(value) for module in modules for value in vars(module).values()))
     assert len(names) > 80
     assert names <= set(texts.values())

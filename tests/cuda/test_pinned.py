@@ -6,14 +6,14 @@ import cupy_standin
 import pytest
 
 import cygrad as torch
-from cygrad._kernels.gpu import pinned
+from cygrad._kernels.gpu.runtime import pinned_memory
 from cygrad.utils.data import DataLoader, TensorDataset
 
 
 @pytest.fixture(autouse=True)
 def gpu(cupy):
     yield cupy
-    pinned._in_flight.clear()
+    pinned_memory._in_flight.clear()
 
 
 def test_tensors_are_pinned():
@@ -92,10 +92,10 @@ def test_memory_is_kept_until_it_is_copied(monkeypatch):
     sent.to("cuda", non_blocking=True)
     address = sent.data_ptr()
     del sent
-    assert any(held.ctypes.data == address for _, held in pinned._in_flight)
+    assert any(held.ctypes.data == address for _, held in pinned_memory._in_flight)
     torch.cuda.synchronize()
     torch.ones(4).pin_memory().to("cuda", non_blocking=True)
-    assert all(held.ctypes.data != address for _, held in pinned._in_flight)  # the first has ended
+    assert all(held.ctypes.data != address for _, held in pinned_memory._in_flight)  # the first has ended
 
 
 class Pair(NamedTuple):

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import cygrad as torch
-from cygrad._kernels.gpu import cublas as own
-from cygrad._kernels.gpu import library
-from cygrad._kernels.gpu.precision import Precision
+from cygrad._kernels.gpu.libraries import cublas as own
+from cygrad._kernels.device import cupy_library
+from cygrad._kernels.gpu.runtime.matmul_precision import Precision
 
 matmul = torch.backends.cuda.matmul
 
@@ -45,7 +45,7 @@ def test_tf32_is_off_until_it_is_asked_for(gpu):
 
 
 def test_what_is_set_before_cupy_is_loaded_is_told_it(gpu, monkeypatch):
-    monkeypatch.setattr(library, "_found", None)
+    monkeypatch.setattr(cupy_library, "_found", None)
     matmul.allow_tf32 = True
     assert told(gpu, "float32") == gpu.COMPUTE_TYPE_DEFAULT
     torch.zeros(1, device="cuda")
@@ -54,7 +54,7 @@ def test_what_is_set_before_cupy_is_loaded_is_told_it(gpu, monkeypatch):
 
 def test_half_precision(gpu, monkeypatch):
     cublas = import_module("cupy_backends.cuda.libs.cublas")
-    modes, handle = [], library.cupy().cuda.get_cublas_handle()
+    modes, handle = [], cupy_library.cupy().cuda.get_cublas_handle()
     product = own.multiply
 
     def noted(*args):

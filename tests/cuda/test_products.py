@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import cygrad as torch
-from cygrad._kernels.gpu.precision import Precision
+from cygrad._kernels.gpu.runtime.matmul_precision import Precision
 
 
 @pytest.fixture(autouse=True)

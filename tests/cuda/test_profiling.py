@@ -6,11 +6,11 @@ from cupy_standin import compiler
 import cygrad as torch
 import cygrad.nn.functional as F
 from cygrad import nn
-from cygrad._kernels.gpu import library
+from cygrad._kernels.device import cupy_library
 from cygrad.autograd import profiler
 
 pytestmark = pytest.mark.skipif(
-    compiler.compiler() is None and not library.is_available(), reason="kernels run by a C++ compiler: there is none"
+    compiler.compiler() is None and not cupy_library.is_available(), reason="kernels run by a C++ compiler: there is none"
 )
 CPU, CUDA = torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA
 

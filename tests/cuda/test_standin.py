@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from cupy_standin import compiler, names
 
-from cygrad._kernels.gpu import library
+from cygrad._kernels.device import cupy_library
 
 needs_a_compiler = pytest.mark.skipif(
     compiler.compiler() is None, reason="kernels run by a C++ compiler: there is none"
@@ -522,7 +522,7 @@ def test_it_undoes_itself():
 
 def test_names_match():
     """Where the real CuPy is, the recorded names are still right."""
-    if library.is_available():
+    if cupy_library.is_available():
         pytest.skip("with CUDA's libraries more modules of CuPy can be imported than where the names are recorded")
     python = os.environ.get("CUPY_PYTHON", sys.executable)  # of an environment with CuPy
     if python == sys.executable and importlib.util.find_spec("cupy") is None:

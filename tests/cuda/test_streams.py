@@ -11,10 +11,11 @@ from cupy_standin import compiler
 import cygrad as torch
 import cygrad.nn.functional as F
 from cygrad import nn
-from cygrad._kernels.gpu import allocating, library
+from cygrad._kernels.device import cupy_library
+from cygrad._kernels.gpu.runtime import allocator
 
 pytestmark = pytest.mark.skipif(
-    compiler.compiler() is None and not library.is_available(), reason="kernels run by a C++ compiler: there is none"
+    compiler.compiler() is None and not cupy_library.is_available(), reason="kernels run by a C++ compiler: there is none"
 )
 
 
@@ -186,7 +187,7 @@ def test_branches_in_a_captured_graph():
 
 
 def test_memory_that_another_stream_reads_is_handed_on_after_that():
-    allocating._take_back()
+    allocator._take_back()
     stream = torch.cuda.Stream()
     x = torch.ones(7, device="cuda")
     stream.wait_stream(torch.cuda.current_stream())
@@ -196,27 +197,27 @@ def test_memory_that_another_stream_reads_is_handed_on_after_that():
     view = x[1:]
     del x
     torch.ones(3, device="cuda")
-    assert len(allocating._lent) == 1, "a view holds the memory"
+    assert len(allocator._lent) == 1, "a view holds the memory"
     with torch.cuda.stream(stream):
         z = view * 3  # later work counts, too
     del view
     torch.zeros(7, device="cuda")  # the stand-in fails if this is the memory, with nobody having waited
     stream.synchronize()
     torch.zeros(7, device="cuda")
-    assert not allocating._lent
+    assert not allocator._lent
     torch.cuda.current_stream().wait_stream(stream)
     assert y.tolist() == [2] * 5
     assert z.tolist() == [3] * 6
 
 
 def test_what_is_lent_comes_back_before_memory_is_said_to_be_full():
-    allocating._take_back()
+    allocator._take_back()
     stream = torch.cuda.Stream()
     x = torch.ones(1 << 20, device="cuda")
     x.record_stream(stream)
     del x
-    allocating._take_back(wait=True)
-    assert not allocating._lent
+    allocator._take_back(wait=True)
+    assert not allocator._lent
 
 
 def test_memory_of_the_cpu_has_no_streams():
@@ -229,7 +230,7 @@ def test_a_capture_keeps_what_it_lends():
     with torch.cuda.graph(g):
         x.record_stream(stream)
         y = x * 2
-    assert not allocating._lent
+    assert not allocator._lent
     g.replay()
     assert y.tolist() == [2] * 4
 

@@ -5,7 +5,7 @@ import re
 import sys
 from contextlib import contextmanager
 
-from cygrad._kernels.gpu.launches import connect
+from cygrad._kernels.device.launch import connect
 
 from . import memory, raw, state
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from kernels.arrays_zoo import LENGTHS, layouts, values
 
-from cygrad._kernels import activations
+from cygrad._kernels.cpu.nn import activations
 
 FLOATS = ["e", "f", "d", "g"]
 SHAPES = [(), (1,), (7,), (5, 3), (4, 33), (3, 4, 5)]

@@ -5,19 +5,11 @@ import inspect
 import numpy as np
 import pytest
 
-from cygrad._kernels import (
-    activations,
-    arrays,
-    blas,
-    elementwise,
-    loops,
-    nn,
-    optim,
-    reduce,
-    rows,
-    strided,
-)
-from cygrad._kernels.dispatch import in_memory
+from cygrad._kernels.cpu.base import arrays, matmul, elementwise, ufunc, reduce, view_geometry
+from cygrad._kernels.cpu.indexing import add_rows
+from cygrad._kernels.cpu.nn import activations, softmax
+from cygrad._kernels.cpu.optim import optim
+from cygrad._kernels.device.dispatch import in_memory
 
 A = np.ones((3, 3), "f")
 V = np.ones(3, "f")
@@ -34,9 +26,9 @@ CALLS = [
     (arrays.new_array, ((2, 3), 11)),
     (arrays.order_in_memory, ((A, A.T.copy()),)),
     (arrays.zeros, ((2, 3), 11)),
-    (blas.call_lapack, (0, 0, A, (A,))),
-    (blas.find_lapack, (b"", b"dgetrf")),
-    (blas.has_normal_diagonal, (A, True)),
+    (matmul.call_lapack, (0, 0, A, (A,))),
+    (matmul.find_lapack, (b"", b"dgetrf")),
+    (matmul.has_normal_diagonal, (A, True)),
     (elementwise.clamp, (A, 0.0, 1.0)),
     (elementwise.copy_of_real, (A,)),
     (elementwise.erf, (A,)),
@@ -45,33 +37,33 @@ CALLS = [
     (elementwise.rsqrt, (A,)),
     (elementwise.sign, (A,)),
     (elementwise.where, (A > 0, A, A)),
-    (loops.Ufunc, (np.add,)),
-    (loops.Ufunc(np.exp), (A,)),
-    (loops.Ufunc(np.add), (A, A)),
-    (nn.softmax, (A, 0)),
-    (nn.log_softmax, (A, 0)),
-    (nn.softmax_backward, (A, A, 0)),
-    (nn.log_softmax_backward, (A, A, 0)),
+    (ufunc.Ufunc, (np.add,)),
+    (ufunc.Ufunc(np.exp), (A,)),
+    (ufunc.Ufunc(np.add), (A, A)),
+    (softmax.softmax, (A, 0)),
+    (softmax.log_softmax, (A, 0)),
+    (softmax.softmax_backward, (A, A, 0)),
+    (softmax.log_softmax_backward, (A, A, 0)),
     *[(getattr(activations, name), (A,)) for name in "sigmoid silu mish gelu gelu_tanh".split()],
     *[(getattr(activations, f"{name}_backward"), (A, A)) for name in "silu mish gelu threshold tanh sigmoid".split()],
-    (nn.nll, (A, N, V, -100, 1)),
-    (nn.nll_backward, (np.array(1.0, "f"), A, N, V, -100, 1, np.array(3.0, "f"))),
-    (nn.cross_entropy, (A, N, V, -100, 1)),
-    (nn.cross_entropy_backward, (np.array(1.0, "f"), A, N, V, -100, 1, np.array(3.0, "f"))),
+    (softmax.nll, (A, N, V, -100, 1)),
+    (softmax.nll_backward, (np.array(1.0, "f"), A, N, V, -100, 1, np.array(3.0, "f"))),
+    (softmax.cross_entropy, (A, N, V, -100, 1)),
+    (softmax.cross_entropy_backward, (np.array(1.0, "f"), A, N, V, -100, 1, np.array(3.0, "f"))),
     (optim.sgd_step, ([A.copy()], [A], [A.copy()], 0.1, 0.9)),
     (optim.adam_step, ([A.copy()], [A], [A.copy()], [A.copy()], [A.copy()], [1], 0.1, 0.9, 0.99, 1e-8, 0.0, True)),
     (optim.count_steps, ([np.array(0.0, "f"), np.array(2)],)),
-    (blas.matmul, (A, A)),
-    (blas.matmul_into, (A[None], A[None], A[None].copy())),
-    (blas.dot, (V, V)),
-    (blas.outer, (V, V)),
-    (blas.addmm, (V, A, A)),
+    (matmul.matmul, (A, A)),
+    (matmul.matmul_into, (A[None], A[None], A[None].copy())),
+    (matmul.dot, (V, V)),
+    (matmul.outer, (V, V)),
+    (matmul.addmm, (V, A, A)),
     *[(getattr(reduce, name), (A,)) for name in "sum mean prod amax amin var norm logsumexp".split()],
     *[(getattr(reduce, name), (A,)) for name in "all_ any_".split()],
     (reduce.sum_to, (A, (3,))),
-    (rows.add_rows, (A.copy(), N, A)),
-    (strided.restride, (A, (2, 2), (4, 4), 0)),
-    (strided.overlaps_itself, (A,)),
+    (add_rows.add_rows, (A.copy(), N, A)),
+    (view_geometry.restride, (A, (2, 2), (4, 4), 0)),
+    (view_geometry.overlaps_itself, (A,)),
 ]
 ALLOWED = [
     *[("nll", 2, None), ("nll_backward", 3, None), ("sgd_step", 2, [None])],
@@ -96,7 +88,7 @@ def test_none_is_no_array(function, arguments):
 
 def test_every_function_is_called_above():
     called = {getattr(function, "__name__", None) for function, _ in CALLS}
-    for module in (arrays, blas, elementwise, nn, optim, reduce, rows, strided):
+    for module in (arrays, matmul, elementwise, softmax, optim, reduce, add_rows, view_geometry):
         functions = map(in_memory, vars(module).values())
         names = {f.__name__ for f in functions if inspect.isbuiltin(f) and f.__module__ == module.__name__}
         assert names, module.__name__
@@ -110,8 +102,8 @@ def test_rows_that_are_taken_are_added(dtype, extreme):
     rng = np.random.default_rng(0)
     values, index, taken = rng.integers(-9, 9, (7, 5)).astype(dtype), rng.integers(0, 4, 60), rng.integers(0, 7, 60)
     out, expected = np.zeros((4, 5), dtype), np.zeros((4, 5), dtype)
-    has_loop = rows.add_rows(expected, index, values[taken], extreme)
-    assert rows.add_rows(out, index, values, extreme, taken) == has_loop
+    has_loop = add_rows.add_rows(expected, index, values[taken], extreme)
+    assert add_rows.add_rows(out, index, values, extreme, taken) == has_loop
     assert expected.any() == has_loop
     np.testing.assert_array_equal(out, expected)
 
@@ -121,12 +113,12 @@ def test_rows_that_do_not_fit_are_refused():
     values = np.ones((2, 2), "f")
     for index in ([0, 3], [-1, 0]):
         with pytest.raises(IndexError, match="out of range"):
-            rows.add_rows(out, np.array(index), values)
+            add_rows.add_rows(out, np.array(index), values)
     np.testing.assert_array_equal(out, [[1, 1], [0, 0], [0, 0]])  # one after the other, up to the first that is none
     out[...] = 0
     for taken in ([0, 2], [-1, 0]):
         with pytest.raises(IndexError, match="out of range"):
-            rows.add_rows(out, np.array([0, 1]), values, 0, np.array(taken))
+            add_rows.add_rows(out, np.array([0, 1]), values, 0, np.array(taken))
     np.testing.assert_array_equal(out, [[1, 1], [0, 0], [0, 0]])
     out[...] = 0
     frozen = out.copy()
@@ -145,6 +137,6 @@ def test_rows_that_do_not_fit_are_refused():
         (out, np.array([0, 1, 1]), values, 0, np.array([0, 1, 1, 1])[::2]),
     ):
         with pytest.raises(ValueError, match="do not fit"):
-            rows.add_rows(*bad)
+            add_rows.add_rows(*bad)
     assert not out.any()
-    assert not rows.add_rows(out.astype("e"), np.array([0, 1]), values.astype("e"))
+    assert not add_rows.add_rows(out.astype("e"), np.array([0, 1]), values.astype("e"))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import cygrad as torch
-from cygrad._kernels import attention as kernels
+from cygrad._kernels.cpu.nn import attention as kernels
 from cygrad._ops import attended
 from helpers import fails
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import cygrad
-from cygrad._kernels.arrays import copy_array, fill
+from cygrad._kernels.cpu.base.arrays import copy_array, fill
 from tests.kernels.arrays_zoo import layouts, values
 
 DTYPES = ["?", "u1", "i2", "f2", "f4", "i8", "f8", "c8", "c16", "g", "O"]

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from cygrad._kernels import ctc, native
-from cygrad._kernels.dispatch import in_memory
+from cygrad._kernels.cpu.base import loop_table
+from cygrad._kernels.cpu.loss import ctc
+from cygrad._kernels.device.dispatch import in_memory
 
 SPECIAL = [None, np.nan, -np.inf, np.inf, 200.0]
 
@@ -47,7 +48,7 @@ def test_layouts():
     np.testing.assert_array_equal(ctc.backward(ones, other, *given, loss, alpha, False), slopes)
 
 
-@pytest.mark.skipif(not native.has_loops(np.empty(0)), reason="plain NumPy")
+@pytest.mark.skipif(not loop_table.has_loops(np.empty(0)), reason="plain NumPy")
 def test_what_does_not_fit_is_refused():
     x, states, steps, lengths, blank = operands(4, None, np.float64)
     with pytest.raises(ValueError, match="samples"):

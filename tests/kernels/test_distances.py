@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-from cygrad._kernels import distances, parallel, scatter
+from cygrad._kernels.cpu.indexing import scatter
+from cygrad._kernels.cpu.nn import distances
+from cygrad._kernels.platform import thread_pool
 
 NORMS = [0, 0.5, 1, 2, 3, np.inf]
 
@@ -67,13 +69,13 @@ def test_gradient_beside_infinity():
 
 def test_threads_change_nothing():
     x = np.random.default_rng(0).standard_normal((300, 50)).astype("f")
-    former, found = parallel.num_threads(), []
+    former, found = thread_pool.num_threads(), []
     try:
         for count in (1, 2, 3):
-            parallel.set_num_threads(count)
+            thread_pool.set_num_threads(count)
             found.append((distances.pdist(x, 2), distances.cdist(x, x, 1, False)))
     finally:
-        parallel.set_num_threads(former)
+        thread_pool.set_num_threads(former)
     for other in found[1:]:
         assert all(np.array_equal(a, b) for a, b in zip(found[0], other))
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cygrad._kernels.loops import Ufunc
+from cygrad._kernels.cpu.base.ufunc import Ufunc
 
 UNARY = [
     *(np.exp, np.exp2, np.expm1, np.log, np.log2, np.log10, np.log1p, np.sin, np.cos, np.tan, np.arcsin, np.arccos),

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 import cygrad
-from cygrad._kernels import losses, native
-from cygrad._kernels.fused import _FUNCTIONS, PIECE, fused, gated, gated_gradient
+from cygrad._kernels.cpu.base import loop_table
+from cygrad._kernels.cpu.loss import losses
+from cygrad._kernels.cpu.elementwise.fused_loops import _FUNCTIONS, PIECE, fused, gated, gated_gradient
 
-pytestmark = pytest.mark.skipif(not native.has_loops(np.zeros(1)), reason="without loops")
+pytestmark = pytest.mark.skipif(not loop_table.has_loops(np.zeros(1)), reason="without loops")
 
 
 def sigmoid(x):
@@ -225,17 +226,17 @@ def test_into_an_operand():
 
 @pytest.mark.parametrize("name", CASES)
 def test_number_of_threads_changes_nothing(name):
-    from cygrad._kernels import parallel
+    from cygrad._kernels.platform import thread_pool
 
     kinds, numbers, _ = CASES[name]
     arrays = operands(kinds, np.float32, 5 * PIECE + 3)
-    former, results = parallel.num_threads(), []
+    former, results = thread_pool.num_threads(), []
     try:
         for count in (1, 2, 3):
-            parallel.set_num_threads(count)
+            thread_pool.set_num_threads(count)
             results.append(fused(name, *arrays, numbers=numbers))
     finally:
-        parallel.set_num_threads(former)
+        thread_pool.set_num_threads(former)
     assert np.array_equal(results[0], results[1]) and np.array_equal(results[0], results[2])
 
 

@@ -5,9 +5,12 @@ import itertools
 import numpy as np
 import pytest
 
-from cygrad._kernels import convolution, depthwise, images, maxima, resampling, sliding
-from cygrad._kernels.resampling import Table
-from cygrad._kernels.sliding import Geometry
+from cygrad._kernels.cpu.image import (
+    convolution, depthwise_convolution, patches, max_pooling, resampling,
+    window_geometry,
+)
+from cygrad._kernels.cpu.image.resampling import Table
+from cygrad._kernels.cpu.image.window_geometry import Geometry
 
 RANDOM = np.random.default_rng(3)
 
@@ -33,7 +36,7 @@ def geometry(image, kernel, stride, dilation, low, less):
 def scratch(request, monkeypatch):
     """How many bytes of scratch memory there are; None for as many as usual."""
     if request.param is not None:
-        for module in (sliding, depthwise, maxima, resampling):
+        for module in (window_geometry, depthwise_convolution, max_pooling, resampling):
             monkeypatch.setattr(module, "SCRATCH", request.param)
     return request.param
 
@@ -73,7 +76,7 @@ MANY_TAPS = ((18, 17), (17, 16), (1, 1), (1, 1), (1, 1), 0)
 def test_maxima(given, scratch):
     where = geometry(*given[:-1], 0)
     x = RANDOM.integers(0, 4, (2, 3, *where.image)).astype(float)
-    values, places = maxima.of_windows(x, where, True)
+    values, places = max_pooling.of_windows(x, where, True)
     for place in np.ndindex(*where.size):
         best = None  # the first of the largest, in the order of memory
         for tap in np.ndindex(*where.kernel):
@@ -98,7 +101,7 @@ def test_maxima_of_volumes_with_nan(given, kind):
     x = RANDOM.integers(0, 4, (2, 3, *where.image)).astype(kind)
     x[RANDOM.random(x.shape) < 0.1] = np.nan
     x[0, 0] = -np.inf
-    for found, expected in zip(maxima.of_windows(x, where, True), maxima._of_windows(x, where, True)):
+    for found, expected in zip(max_pooling.of_windows(x, where, True), max_pooling._of_windows(x, where, True)):
         np.testing.assert_array_equal(found, expected)
 
 
@@ -112,7 +115,7 @@ def test_maxima_at_places_that_tables_give(dims, own, kind):
         x.reshape(-1)[::17] = np.nan
     shapes = [((6, n, k) if own else (n, k)) for n, k in zip(windows, taps)]
     tables = [RANDOM.integers(0, n, shape) for n, shape in zip(image, shapes)]
-    values, places = maxima.of_places(x, dims, tables)
+    values, places = max_pooling.of_places(x, dims, tables)
     assert values.shape == places.shape == (2, 3, *windows)
     planes = x.reshape(6, -1)
     for at in np.ndindex(6, *windows):
@@ -126,17 +129,17 @@ def test_maxima_at_places_that_tables_give(dims, own, kind):
         np.testing.assert_equal(values.reshape(6, *windows)[at], found[chosen])
 
 
-@pytest.mark.skipif(not images.has_loops(np.empty(0)), reason="plain NumPy, to which -1 is the last")
+@pytest.mark.skipif(not patches.has_loops(np.empty(0)), reason="plain NumPy, to which -1 is the last")
 def test_places_that_tables_give_are_inside():
     for outside in (-1, 5):
         with pytest.raises(IndexError):
-            maxima.of_places(np.zeros((2, 5), np.float32), 1, [np.array([[0, 1], [2, outside]])])
+            max_pooling.of_places(np.zeros((2, 5), np.float32), 1, [np.array([[0, 1], [2, outside]])])
 
 
 def test_maxima_of_windows_without_elements():
     """With a dilation, a window of padding alone: PyTorch's place is beyond the image."""
     where = Geometry((2, 2), (2, 2), (1, 1), (2, 2), (3, 3), (1, 1))
-    values, places = maxima.of_windows(np.ones((1, 1, 2, 2)), where, True)
+    values, places = max_pooling.of_windows(np.ones((1, 1, 2, 2)), where, True)
     assert values.item() == -np.inf
     assert 0 <= places.item() < 4
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from kernels.arrays_zoo import LENGTHS, layouts, unaligned, values
 
-from cygrad._kernels import elementwise
-from cygrad._kernels.arrays import cast, may_overlap
-from cygrad._kernels.loops import Ufunc
+from cygrad._kernels.cpu.base import elementwise
+from cygrad._kernels.cpu.base.arrays import cast, may_overlap
+from cygrad._kernels.cpu.base.ufunc import Ufunc
 
 PURE = os.environ.get("CYGRAD_PURE") == "1"
 DTYPES = ["?", "b", "B", "h", "i", "l", "q", "Q", "e", "f", "d", "g", "F", "D"]

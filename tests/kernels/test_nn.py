@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from kernels.arrays_zoo import LENGTHS, layouts, values
 
-from cygrad._kernels import elementwise, nn
+from cygrad._kernels.cpu.base import elementwise
+from cygrad._kernels.cpu.nn import softmax
 
 FLOATS = ["e", "f", "d", "g"]
 SHAPES = [(), (1,), (7,), (5, 3), (1, 1), (4, 33), (3, 4, 5), (2, 70, 3), (2, 3, 1, 4), (3, 40, 40)]
@@ -56,14 +57,14 @@ def test_softmax(dtype, rng):
             total = y.sum(axis, keepdims=True)
             rounded, logs_rounded = soft.astype(dtype).reshape(shape), logs.astype(dtype).reshape(shape)
             for _, v in layouts(a):
-                check(nn.softmax(v, axis), soft.reshape(shape), dtype)
-                check(nn.log_softmax(v, axis), logs.reshape(shape), dtype, 16)
+                check(softmax.softmax(v, axis), soft.reshape(shape), dtype)
+                check(softmax.log_softmax(v, axis), logs.reshape(shape), dtype, 16)
             for _, v in layouts(g):
                 for _, s in layouts(rounded):
-                    check(nn.softmax_backward(v, s, axis), ((y - inner) * soft).reshape(shape), dtype)
+                    check(softmax.softmax_backward(v, s, axis), ((y - inner) * soft).reshape(shape), dtype)
                 for _, s in layouts(logs_rounded):
                     expected = (y - soft * total).reshape(shape)
-                    check(nn.log_softmax_backward(v, s, axis), expected, dtype, 100)
+                    check(softmax.log_softmax_backward(v, s, axis), expected, dtype, 100)
 
 
 @pytest.mark.parametrize("dtype", ["f", "d"])
@@ -73,16 +74,16 @@ def test_rows_and_columns_of_all_lengths(dtype, rng):
             a, g = values(rng, (rows, n), dtype), values(rng, (rows, n), dtype)
             logs = log_softmax(wide(a), 1)
             soft, total = np.exp(logs), wide(g).sum(1, keepdims=True)
-            check(nn.softmax(a, 1), soft, dtype)
-            check(nn.log_softmax(a, 1), logs, dtype, 16)
-            check(nn.softmax(a.T, 0), soft.T, dtype)
-            check(nn.log_softmax(a.T.copy(), 0), logs.T, dtype, 16)
+            check(softmax.softmax(a, 1), soft, dtype)
+            check(softmax.log_softmax(a, 1), logs, dtype, 16)
+            check(softmax.softmax(a.T, 0), soft.T, dtype)
+            check(softmax.log_softmax(a.T.copy(), 0), logs.T, dtype, 16)
             back = (g - (g * soft).sum(1, keepdims=True)) * soft
-            check(nn.softmax_backward(g, soft.astype(dtype), 1), back, dtype)
-            check(nn.softmax_backward(g.T.copy(), soft.T.astype(dtype), 0), back.T, dtype)
+            check(softmax.softmax_backward(g, soft.astype(dtype), 1), back, dtype)
+            check(softmax.softmax_backward(g.T.copy(), soft.T.astype(dtype), 0), back.T, dtype)
             back = g - soft * total
-            check(nn.log_softmax_backward(g, logs.astype(dtype), 1), back, dtype, 100)
-            check(nn.log_softmax_backward(g.T.copy(), logs.T.astype(dtype), 0), back.T, dtype, 100)
+            check(softmax.log_softmax_backward(g, logs.astype(dtype), 1), back, dtype, 100)
+            check(softmax.log_softmax_backward(g.T.copy(), logs.T.astype(dtype), 0), back.T, dtype, 100)
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -97,7 +98,7 @@ def test_softmax_of_special_values(dtype):
         rows[3, 2] = inf
         rows = rows.astype(dtype)
         for a, axis in ((rows, 1), (rows.T.copy(), 0)):
-            soft, logs = nn.softmax(a, axis), nn.log_softmax(a, axis)
+            soft, logs = softmax.softmax(a, axis), softmax.log_softmax(a, axis)
             if axis == 0:
                 soft, logs = soft.T, logs.T
             for k in (0, 1):
@@ -110,7 +111,7 @@ def test_softmax_of_special_values(dtype):
 
 def test_softmax_underflows_to_zero_where_the_exponential_does():
     with np.errstate(under="ignore"):
-        found = nn.softmax(np.array([0, -103, -103.5, -104, -105, -1e30, -np.inf], "f"), 0)
+        found = softmax.softmax(np.array([0, -103, -103.5, -104, -105, -1e30, -np.inf], "f"), 0)
     assert found[1] > 0 and (found[3:] == 0).all()
 
 
@@ -121,9 +122,9 @@ def test_exponentials_of_all_that_is_far_below_are_zero():
     row = np.concatenate([[0, 0], far, around, [-np.inf]]).astype("f")
     expected = np.zeros_like(row)
     expected[:2] = 0.5
-    np.testing.assert_array_equal(nn.softmax(row, 0), expected)
-    np.testing.assert_array_equal(nn.log_softmax_backward(expected, row, 0), [-0.5, -0.5, *expected[2:]])
-    _, _, probabilities = nn.cross_entropy(row[None], np.zeros(1, int), None, -100, 0)
+    np.testing.assert_array_equal(softmax.softmax(row, 0), expected)
+    np.testing.assert_array_equal(softmax.log_softmax_backward(expected, row, 0), [-0.5, -0.5, *expected[2:]])
+    _, _, probabilities = softmax.cross_entropy(row[None], np.zeros(1, int), None, -100, 0)
     np.testing.assert_array_equal(probabilities, expected[None])
 
 
@@ -132,18 +133,18 @@ def test_softmax_of_nothing():
         for shape in ((0,), (0, 3), (3, 0), (2, 0, 3)):
             a = np.empty(shape, dtype)
             for axis in range(len(shape)):
-                assert nn.softmax(a, axis).shape == nn.log_softmax(a, axis).shape == shape
-                assert nn.softmax_backward(a, a, axis).shape == shape
-                assert nn.log_softmax_backward(a, a, axis).shape == shape
+                assert softmax.softmax(a, axis).shape == softmax.log_softmax(a, axis).shape == shape
+                assert softmax.softmax_backward(a, a, axis).shape == shape
+                assert softmax.log_softmax_backward(a, a, axis).shape == shape
     for axis in (-1, 2):
         with pytest.raises(ValueError, match="axis"):
-            nn.softmax(np.ones((2, 3)), axis)
+            softmax.softmax(np.ones((2, 3)), axis)
     with pytest.raises(ValueError, match="axis"):
-        nn.log_softmax(np.array(1.0), 1)
+        softmax.log_softmax(np.array(1.0), 1)
 
 
 def test_gradients_must_have_the_shape_and_type_of_the_result():
-    for f in (nn.softmax_backward, nn.log_softmax_backward):
+    for f in (softmax.softmax_backward, softmax.log_softmax_backward):
         with pytest.raises(ValueError, match="a gradient of shape"):
             f(np.ones(3), np.ones((2, 3)), 1)
 
@@ -180,20 +181,20 @@ def test_nll(dtype, reduction, rng):
             for name, x in layouts(logp):
                 targets = (target, target.astype("i"), target.astype(">i8"), target[::-1].copy()[::-1])
                 for t in targets if name == "contiguous" else targets[:1]:
-                    loss, total = nn.nll(x, t, weight, -100, reduction)
+                    loss, total = softmax.nll(x, t, weight, -100, reduction)
                     check(loss, expected, dtype, 40)
                     check(total, np.asarray(factor.sum()), dtype, 40)
-                    check(nn.nll_backward(g, x, t, weight, -100, reduction, total), back, dtype, 40)
+                    check(softmax.nll_backward(g, x, t, weight, -100, reduction, total), back, dtype, 40)
 
 
 def test_nll_of_ignored_rows_only():
     logp, target = np.full((3, 2), np.nan, "f"), np.full(3, 1)
-    losses, total = nn.nll(logp, target, None, 1, NONE)
+    losses, total = softmax.nll(logp, target, None, 1, NONE)
     np.testing.assert_array_equal(losses, [0, 0, 0])
     assert total == 0
-    assert np.isnan(nn.nll(logp, target, None, 1, MEAN)[0])
-    assert nn.nll(logp, target, None, 1, SUM)[0] == 0
-    grad = nn.nll_backward(np.array(1, "f"), logp, target, None, 1, MEAN, total)
+    assert np.isnan(softmax.nll(logp, target, None, 1, MEAN)[0])
+    assert softmax.nll(logp, target, None, 1, SUM)[0] == 0
+    grad = softmax.nll_backward(np.array(1, "f"), logp, target, None, 1, MEAN, total)
     np.testing.assert_array_equal(grad, np.zeros((3, 2)))
 
 
@@ -202,9 +203,9 @@ def test_nll_refuses_targets_that_are_no_class():
     for bad in (10, -1, -100, 2**40):
         target = np.array([0, bad, 1])
         with pytest.raises(IndexError, match=rf"^Target {bad} is out of bounds\.$"):
-            nn.nll(logp, target, None, 7, MEAN)
+            softmax.nll(logp, target, None, 7, MEAN)
         with pytest.raises(IndexError, match=rf"^Target {bad} is out of bounds\.$"):
-            nn.nll_backward(one, logp, target, None, 7, MEAN, one)
+            softmax.nll_backward(one, logp, target, None, 7, MEAN, one)
 
 
 def test_nll_refuses_shapes_that_do_not_fit():
@@ -217,12 +218,12 @@ def test_nll_refuses_shapes_that_do_not_fit():
         (logp, target, np.array(1.0)),
     ):
         with pytest.raises(ValueError, match=r"nll takes|weights of shape"):
-            nn.nll(a, t, w, -100, MEAN)
+            softmax.nll(a, t, w, -100, MEAN)
         with pytest.raises(ValueError, match=r"nll takes|weights of shape"):
-            nn.nll_backward(one, a, t, w, -100, MEAN, one)
+            softmax.nll_backward(one, a, t, w, -100, MEAN, one)
     for grad, reduction in ((one, NONE), (np.ones(3), MEAN), (np.ones(4), NONE)):
         with pytest.raises(ValueError, match="for a loss of 3 rows"):
-            nn.nll_backward(grad, logp, target, None, -100, reduction, one)
+            softmax.nll_backward(grad, logp, target, None, -100, reduction, one)
 
 
 def test_error_function_of_single_precision(rng):

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from kernels.arrays_zoo import LENGTHS, layouts, values
 
-from cygrad._kernels import native, normalizing, norms
+from cygrad._kernels.cpu.base import loop_table
+from cygrad._kernels.cpu.nn import normalization, fused_normalization
 from cygrad._ops.normalization import Frame
 
 EPS = 1e-5
@@ -108,7 +109,7 @@ def test_forward_and_backward(frame, dtype, rng):
     for with_weight in (True, False):
         w, b = (values(rng, frame.parameter, dtype) if with_weight else None for _ in range(2))
         expected = by_formula(x, w, b, g, frame, given)
-        result, middle, factor, squares = normalizing.normalized(x, w, b, frame, given)
+        result, middle, factor, squares = normalization.normalized(x, w, b, frame, given)
         # A constant row has deviations of rounding alone, which 1 / sqrt(eps) makes large.
         scale = 300.0 if frame.view[-1] == 1 or x.size < 10 else 1.0
         close(result, expected[0], dtype, scale)
@@ -116,7 +117,7 @@ def test_forward_and_backward(frame, dtype, rng):
             np.testing.assert_allclose(middle, expected[4], rtol=1e-4)
         if squares is not None:
             np.testing.assert_allclose(squares, expected[5], rtol=1e-4, atol=1e-6)
-        found = normalizing.gradients(g, x, w, middle, factor, frame, (True, True, True))
+        found = normalization.gradients(g, x, w, middle, factor, frame, (True, True, True))
         size = float(x.size) ** 0.5
         for actual, wanted in zip(found, expected[1:4]):
             close(np.asarray(actual), wanted, dtype, scale * size)
@@ -130,13 +131,13 @@ def test_any_memory_and_only_what_is_needed(frame, rng):
     for _, one in layouts(x):
         if not one.dtype.isnative:
             continue
-        result, middle, factor, _ = normalizing.normalized(one, w, b, frame, None)
+        result, middle, factor, _ = normalization.normalized(one, w, b, frame, None)
         close(result, expected[0], "f")
         for _, other in layouts(g):
             if not other.dtype.isnative:
                 continue
             for needs in ((True, False, False), (False, True, False), (False, False, True), (True, True, True)):
-                found = normalizing.gradients(other, one, w, middle, factor, frame, needs)
+                found = normalization.gradients(other, one, w, middle, factor, frame, needs)
                 for actual, wanted, needed in zip(found, expected[1:4], needs):
                     assert (actual is not None) == needed
                     if needed:
@@ -154,13 +155,13 @@ def test_channels_last(shape, fixed, rng):
     expected = by_formula(x, w, b, g, frame, given)
     _, last, back = frame.channels_last
     image = np.ascontiguousarray(x.transpose(last)).transpose(back)
-    result, middle, factor, _ = normalizing.normalized(image, w, b, frame, given)
+    result, middle, factor, _ = normalization.normalized(image, w, b, frame, given)
     close(result, expected[0], "f")
     for grad in (g, np.ascontiguousarray(g.transpose(last)).transpose(back)):
-        found = normalizing.gradients(grad, image, w, middle, factor, frame, (True, True, True))
+        found = normalization.gradients(grad, image, w, middle, factor, frame, (True, True, True))
         for actual, wanted in zip(found, expected[1:4]):
             close(np.asarray(actual), wanted, "f", float(x.size) ** 0.5)
-        assert native.has_loops(x) <= (result.strides == image.strides == found[0].strides)
+        assert loop_table.has_loops(x) <= (result.strides == image.strides == found[0].strides)
 
 
 @pytest.mark.parametrize("dtype", ["f", "d"])
@@ -169,7 +170,7 @@ def test_running_statistics(dtype, rng):
     for count, factor in ((10, 10 / 9), (1, np.nan)):
         for step in (1, 2):
             means, variances = np.ones(6 * step, dtype)[::step], np.full(6, 2, dtype)
-            normalizing.follow(means, middle, variances, squares, count, 0.25)
+            normalization.follow(means, middle, variances, squares, count, 0.25)
             np.testing.assert_allclose(means, 0.75 + 0.25 * middle.ravel(), 1e-6)
             np.testing.assert_allclose(variances, 1.5 + 0.25 * factor * squares.ravel(), 1e-6)
 
@@ -178,9 +179,9 @@ def test_running_statistics(dtype, rng):
 def test_nan_and_infinity_stay_in_their_group(frame):
     for bad in (np.nan, np.inf, -np.inf):
         x = np.random.default_rng(0).standard_normal(frame.view).astype("f")
-        clean = normalizing.normalized(x, None, None, frame, None)[0]
+        clean = normalization.normalized(x, None, None, frame, None)[0]
         x[(0,) * x.ndim] = bad
-        result, middle, factor, _ = normalizing.normalized(x, None, None, frame, None)
+        result, middle, factor, _ = normalization.normalized(x, None, None, frame, None)
         hurt = np.broadcast_to(np.isnan(middle) | np.isinf(middle), x.shape)
         assert hurt.any() and not hurt.all()
         assert np.isnan(result[hurt]).any()
@@ -198,28 +199,28 @@ def test_what_does_not_fit_is_refused():
         (x, w, w[:2]),
     ):
         with pytest.raises(ValueError):
-            norms.normalize_rows(*arguments, 4, (3, 1), EPS, True)
+            fused_normalization.normalize_rows(*arguments, 4, (3, 1), EPS, True)
     for g, m in ((x[:2], mean), (x, mean[:2]), (x.astype("d"), mean)):
         with pytest.raises(ValueError):
-            norms.rows_gradients(g, x, w, m, mean, (4,), True, True, True, True)
-    groups, table = norms.Runs(3, 4, 5, (20, 5), 3, (4, 1)), np.ones(12, "f")
+            fused_normalization.rows_gradients(g, x, w, m, mean, (4,), True, True, True, True)
+    groups, table = fused_normalization.Runs(3, 4, 5, (20, 5), 3, (4, 1)), np.ones(12, "f")
     runs = np.ones((3, 4, 5), "f")
     for given in ((runs[:2], table), (runs, table[:3]), (runs.astype("i"), table), (runs, table.astype("d"))):
         with pytest.raises(ValueError):
-            norms.normalize_groups(*given, None, groups, (3,), EPS, None)
+            fused_normalization.normalize_groups(*given, None, groups, (3,), EPS, None)
     with pytest.raises(ValueError):
-        norms.normalize_groups(runs, None, None, groups, (4,), EPS, None)
+        fused_normalization.normalize_groups(runs, None, None, groups, (4,), EPS, None)
     for g, m in ((runs[:2], mean), (runs, mean[:2]), (runs.astype("d"), mean)):
         with pytest.raises(ValueError):
-            norms.groups_gradients(g, runs, table, m, mean, groups, False, True, True)
+            fused_normalization.groups_gradients(g, runs, table, m, mean, groups, False, True, True)
 
 
-@pytest.mark.skipif(not norms.has_loops(np.ones(1)), reason="done by NumPy")
+@pytest.mark.skipif(not fused_normalization.has_loops(np.ones(1)), reason="done by NumPy")
 def test_empty_arrays():
     x, w = np.ones((0, 4), "f"), np.ones(4, "f")
-    out, mean, factor = norms.normalize_rows(x, w, w, 4, (0, 1), EPS, True)
+    out, mean, factor = fused_normalization.normalize_rows(x, w, w, 4, (0, 1), EPS, True)
     assert (out.shape, mean.shape, factor.shape) == ((0, 4), (0, 1), (0, 1))
-    found = norms.rows_gradients(x, x, w, mean, factor, (4,), True, True, True, True)
+    found = fused_normalization.rows_gradients(x, x, w, mean, factor, (4,), True, True, True, True)
     assert [a.shape for a in found] == [(0, 4), (4,), (4,)]
     assert not found[1].any()
 
@@ -235,7 +236,7 @@ def test_loops_by_number_take_dense_arrays_only():
         (0, (x,) * 24),
     ):
         with pytest.raises(ValueError):
-            native.run(loop, arrays, (), 0, 3, 1)
+            loop_table.run(loop, arrays, (), 0, 3, 1)
     for wrong in ("array", [1.0], None):
         with pytest.raises(TypeError):
-            native.run(0, (wrong, x), (), 0, 3, 1)
+            loop_table.run(0, (wrong, x), (), 0, 3, 1)

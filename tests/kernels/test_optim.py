@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from kernels.arrays_zoo import LENGTHS, layouts, unaligned, values
 
-from cygrad._kernels.optim import adam_step, count_steps, sgd_step
+from cygrad._kernels.cpu.optim.optim import adam_step, count_steps, sgd_step
 
 SGD = [
     dict(zip(("momentum", "dampening", "weight_decay", "nesterov", "maximize"), row))

@@ -5,7 +5,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from cygrad._kernels import native, ordering, searching
+from cygrad._kernels.cpu.base import loop_table
+from cygrad._kernels.cpu.reduction import sorting, searching
 from tests.kernels.arrays_zoo import layouts
 
 TYPES = ["f", "d", "e", "?", "b", "u1", "h", "u2", "i", "u4", "l", "u8"]
@@ -48,13 +49,13 @@ def test_order(dtype, shape):
             for descending in (False, True):
                 expected = rank(a, axis, descending)
                 for _, array in layouts(a):
-                    values, order = ordering.sorted_along(array, axis, descending)
+                    values, order = sorting.sorted_along(array, axis, descending)
                     assert order.dtype == np.int64 and values.dtype.newbyteorder("=") == a.dtype
                     np.testing.assert_array_equal(order, expected)
                     np.testing.assert_array_equal(values, np.take_along_axis(a, expected, axis))
-                    np.testing.assert_array_equal(ordering.order_along(array, axis, descending), expected)
+                    np.testing.assert_array_equal(sorting.order_along(array, axis, descending), expected)
         if a.size >= 10**4:
-            values, order = ordering.sorted_along(a, 0, True)
+            values, order = sorting.sorted_along(a, 0, True)
             np.testing.assert_array_equal(order, rank(a, 0, True))
             np.testing.assert_array_equal(values, a[order])
 
@@ -67,9 +68,9 @@ def test_kth(dtype):
             kth = np.take_along_axis(a, rank(a, axis, False), axis).take([k], axis)
             expected = ((a == kth) | (a != a) & (kth != kth)).argmax(axis, keepdims=True)
             for _, array in layouts(a):
-                order = ordering.kth_along(array, axis, k)
+                order = sorting.kth_along(array, axis, k)
                 assert order.dtype == np.int64
-                if a.shape[axis] > ordering.MOST_FIRSTS:
+                if a.shape[axis] > sorting.MOST_FIRSTS:
                     np.testing.assert_array_equal(order, expected)
                 np.testing.assert_array_equal(np.take_along_axis(a, order, axis), kth)
 
@@ -86,10 +87,10 @@ def test_one_of_few(dtype, shape):
                 (name, ()) for name in ("median_along", "middle_along", "most_frequent")
             ]
             for (name, k), (_, array) in product(finds, layouts(a)):
-                found = ordering.one_of_few(name, array, axis, *k)
+                found = sorting.one_of_few(name, array, axis, *k)
                 if found is None:
                     assert (
-                        not native.has_loops(array.astype("d"))
+                        not loop_table.has_loops(array.astype("d"))
                         or not array.dtype.isnative
                         or type(array) is not np.ndarray
                     )
@@ -100,7 +101,7 @@ def test_one_of_few(dtype, shape):
                 if k:
                     np.testing.assert_array_equal(values, ordered.take(k, axis))
                     continue
-                expected = getattr(ordering, name)(a, axis)
+                expected = getattr(sorting, name)(a, axis)
                 np.testing.assert_array_equal(values, np.take_along_axis(a, expected, axis))
                 if name == "most_frequent" or name == "median_along" and np.isnan(values).all():
                     np.testing.assert_array_equal(order, expected)
@@ -110,7 +111,7 @@ def test_one_of_few(dtype, shape):
 def test_first(dtype):
     for a in examples(dtype, (3, 700)):
         for k, largest in ((1, True), (7, False), (40, False), (80, True)):
-            values, order = ordering.first_along(a, 1, k, largest)
+            values, order = sorting.first_along(a, 1, k, largest)
             np.testing.assert_array_equal(values, np.take_along_axis(a, rank(a, 1, largest)[:, :k], 1))
             np.testing.assert_array_equal(values, np.take_along_axis(a, order, 1))
             assert all(len(set(row)) == k for row in order.tolist())
@@ -145,10 +146,10 @@ def test_runs_of_many(n, dtype):
 @pytest.mark.parametrize("axis", [0, 1])
 def test_long_rows(axis):
     """Whose places are numbered in pieces."""
-    a = np.random.default_rng(0).integers(0, 999, (2, ordering.PIECE + 5)).astype(np.float32)
+    a = np.random.default_rng(0).integers(0, 999, (2, sorting.PIECE + 5)).astype(np.float32)
     a = a if axis else np.asfortranarray(a.T)
     for descending in (False, True):
-        values, order = ordering.sorted_along(a, axis, descending)
+        values, order = sorting.sorted_along(a, axis, descending)
         expected = np.argsort(-a if descending else a, axis, kind="stable")
         np.testing.assert_array_equal(order, expected)
         np.testing.assert_array_equal(values, np.take_along_axis(a, expected, axis))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cygrad._kernels.loops import Ufunc
+from cygrad._kernels.cpu.base.ufunc import Ufunc
 from tests.kernels.arrays_zoo import layouts
 
 NAMES = "logical_or logical_and logical_xor fmod remainder floor_divide hypot copysign nextafter heaviside".split()

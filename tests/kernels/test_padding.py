@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from cygrad._kernels import blocks, padding
+from cygrad._kernels.cpu.base import chunks
+from cygrad._kernels.cpu.shape import padding
 
 NUMPY = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 CASES = [
@@ -23,11 +24,11 @@ def padded(array, mode, counts):
     return np.pad(array, [(0, 0)] * (array.ndim - len(pairs)) + pairs[::-1], NUMPY[mode])
 
 
-@pytest.mark.parametrize("few", [0, blocks.FEW])
+@pytest.mark.parametrize("few", [0, chunks.FEW])
 @pytest.mark.parametrize("mode", padding.MODES)
 @pytest.mark.parametrize(("shape", "counts"), CASES)
 def test_padding(monkeypatch, shape, counts, mode, few):
-    monkeypatch.setattr(blocks, "FEW", few)
+    monkeypatch.setattr(chunks, "FEW", few)
     array = np.random.default_rng(0).standard_normal(shape)
     expected = padded(array, mode, counts)
     assert np.array_equal(padding.by_elements(array, mode, counts), expected)

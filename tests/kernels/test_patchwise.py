@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 
-from cygrad._kernels import convolution, native, parallel, patchwise
-from cygrad._kernels.sliding import Geometry
+from cygrad._kernels.cpu.base import loop_table
+from cygrad._kernels.cpu.image import convolution, patch_convolution
+from cygrad._kernels.platform import thread_pool
+from cygrad._kernels.cpu.image.window_geometry import Geometry
 
 pytestmark = pytest.mark.skipif(
-    not native.has_loops(np.ones(1)) or not native.has_loop(patchwise.RESULTS), reason="done by NumPy"
+    not loop_table.has_loops(np.ones(1)) or not loop_table.has_loop(patch_convolution.RESULTS), reason="done by NumPy"
 )
 
 GEOMETRIES = [
@@ -47,9 +49,9 @@ def numbers(rng, n, channels, filters, where, groups=1):
 
 def all_three(x, w, b, g, where, groups=1):
     return (
-        patchwise.correlate(x, w, b, where, groups),
-        patchwise.spread(g, w, where, groups),
-        patchwise.filter_gradient(x, g, where, groups),
+        patch_convolution.correlate(x, w, b, where, groups),
+        patch_convolution.spread(g, w, where, groups),
+        patch_convolution.filter_gradient(x, g, where, groups),
     )
 
 
@@ -73,7 +75,7 @@ def assert_close(found, expected):
 def test_all_windows(given, channels, filters, rng):
     where = geometry(*given)
     x, w, *others = numbers(rng, 3, channels, filters, where)
-    assert patchwise.suits(x, w.shape, where, 1)
+    assert patch_convolution.suits(x, w.shape, where, 1)
     assert_close(all_three(x, w, *others, where), by_numpy(x, w, *others, where))
 
 
@@ -90,8 +92,8 @@ def test_cutting_into_bands_changes_nothing(given, rng, monkeypatch):
     where = geometry(*given)
     numbers_ = numbers(rng, 2, 3, 5, where)
     expected = all_three(*numbers_, where)
-    monkeypatch.setattr(patchwise, "BAND", 1)
-    monkeypatch.setattr(patchwise, "plan_of", patchwise.plan_of.__wrapped__)
+    monkeypatch.setattr(patch_convolution, "BAND", 1)
+    monkeypatch.setattr(patch_convolution, "plan_of", patch_convolution.plan_of.__wrapped__)
     found = all_three(*numbers_, where)
     np.testing.assert_array_equal(found[0], expected[0])
     assert_close(found[1:], by_numpy(*numbers_, where)[1:])
@@ -100,13 +102,13 @@ def test_cutting_into_bands_changes_nothing(given, rng, monkeypatch):
 def test_the_same_for_every_number_of_threads(rng):
     where = geometry((60, 50), (5, 3), (1, 2), (1, 1), (2, 1), 0)
     given = numbers(rng, 20, 3, 9, where)
-    before, results = parallel.num_threads(), []
+    before, results = thread_pool.num_threads(), []
     try:
         for threads in (1, 2, 5):
-            parallel.set_num_threads(threads)
+            thread_pool.set_num_threads(threads)
             results.append(all_three(*given, where))
     finally:
-        parallel.set_num_threads(before)
+        thread_pool.set_num_threads(before)
     for found in results[1:]:
         for one, other in zip(found, results[0]):
             np.testing.assert_array_equal(one, other)
@@ -136,25 +138,25 @@ def test_what_is_not_finite_goes_where_it_is_seen(value, rng):
     for one, other in zip(found, expected):
         np.testing.assert_array_equal(np.isfinite(one), np.isfinite(other))
     w[0, 0, 0, 0] = value
-    assert patchwise.spread(g, w, where, 1) is None
+    assert patch_convolution.spread(g, w, where, 1) is None
 
 
 def test_which_convolutions_are_done_so(rng):
     where = geometry((16, 16), (3, 3), (1, 1), (1, 1), (1, 1), 0)
     x, w, *_ = numbers(rng, 4, 3, 6, where)
-    assert patchwise.suits(x, w.shape, where, 1)
-    assert patchwise.suits(x, (6, 1, 3, 3), where, 3)
-    assert not patchwise.suits(x.astype("d"), w.shape, where, 1)
-    assert not patchwise.suits(x[:0], w.shape, where, 1)
-    assert not patchwise.suits(x, (1000, 1000, 3, 3), where, 1)
+    assert patch_convolution.suits(x, w.shape, where, 1)
+    assert patch_convolution.suits(x, (6, 1, 3, 3), where, 3)
+    assert not patch_convolution.suits(x.astype("d"), w.shape, where, 1)
+    assert not patch_convolution.suits(x[:0], w.shape, where, 1)
+    assert not patch_convolution.suits(x, (1000, 1000, 3, 3), where, 1)
     one, four = ((16, 16), (1, 1)), ((4,) * 4, (2,) * 4)
     for image, kernel in (one, four):
         ones = (1,) * len(image)
         other = geometry(image, kernel, ones, ones, (0,) * len(image), 0)
-        assert not patchwise.suits(x, (6, 3, *kernel), other, 1)
+        assert not patch_convolution.suits(x, (6, 3, *kernel), other, 1)
     for side in (6, 5):
         slices = geometry((4, side, 6), (2, 1, 1), (1, 1, 1), (1, 1, 1), (0, 0, 0), 0)
-        assert patchwise.suits(np.ones((2, 3, 4, side, 6), "f"), (6, 3, 2, 1, 1), slices, 1) == (side == 6)
+        assert patch_convolution.suits(np.ones((2, 3, 4, side, 6), "f"), (6, 3, 2, 1, 1), slices, 1) == (side == 6)
 
 
 def test_what_does_not_fit_is_refused(rng):
@@ -162,10 +164,10 @@ def test_what_does_not_fit_is_refused(rng):
     x, w, b, g = numbers(rng, 2, 3, 4, where)
     for images, filters, bias in ((x[..., :7], w, b), (x, w[:, :2], b), (x, w, b[:3]), (x.astype("d"), w, b)):
         with pytest.raises(ValueError):
-            patchwise.correlate(images, filters, bias, where, 1)
+            patch_convolution.correlate(images, filters, bias, where, 1)
     for results, filters in ((g[..., :6], w), (g[:, :3], w)):
         with pytest.raises(ValueError):
-            patchwise.spread(results, filters, where, 1)
+            patch_convolution.spread(results, filters, where, 1)
     for images, results in ((x[:1], g), (x, g[..., :6])):
         with pytest.raises(ValueError):
-            patchwise.filter_gradient(images, results, where, 1)
+            patch_convolution.filter_gradient(images, results, where, 1)

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from cygrad import tensor
-from cygrad._kernels import ordering, parallel, picking
+from cygrad._kernels.cpu.indexing import indexing
+from cygrad._kernels.cpu.reduction import sorting
+from cygrad._kernels.platform import thread_pool
 
 SHAPES = [
     ((7,), 0),
@@ -30,9 +32,9 @@ def test_gather(random, shape, axis, dtype):
     for count in (1, 3, 2 * shape[axis]):
         index = random.integers(0, shape[axis], (*shape[:axis], count, *shape[axis + 1 :]))
         expected = np.take_along_axis(a, index, axis)
-        assert np.array_equal(picking.gather(a, axis, index), expected)
-        assert np.array_equal(picking.gather(np.asfortranarray(a), axis, np.asfortranarray(index)), expected)
-        assert np.array_equal(picking.gather(a, axis, index - shape[axis]), expected)
+        assert np.array_equal(indexing.gather(a, axis, index), expected)
+        assert np.array_equal(indexing.gather(np.asfortranarray(a), axis, np.asfortranarray(index)), expected)
+        assert np.array_equal(indexing.gather(a, axis, index - shape[axis]), expected)
 
 
 @pytest.mark.parametrize("axis", [0, 1])
@@ -41,13 +43,13 @@ def test_gather_outside(random, axis, wrong):
     a, index = random.standard_normal((100, 100)), random.integers(0, 100, (100, 100))
     index[90, 90] = wrong
     with pytest.raises(IndexError):
-        picking.gather(a, axis, index)
+        indexing.gather(a, axis, index)
 
 
 def test_gather_from_other_lengths(random):
     a, index = random.standard_normal((6, 50)), random.integers(0, 50, (4, 7))
-    assert np.array_equal(picking.gather(a, 1, index), np.take_along_axis(a[:4], index, 1))
-    assert picking.gather(a, 1, np.empty((6, 0), np.int64)).shape == (6, 0)
+    assert np.array_equal(indexing.gather(a, 1, index), np.take_along_axis(a[:4], index, 1))
+    assert indexing.gather(a, 1, np.empty((6, 0), np.int64)).shape == (6, 0)
 
 
 @pytest.mark.parametrize("kind", ["any", "equal", "nan", "only nan", "infinite", "rising", "falling"])
@@ -70,7 +72,7 @@ def test_firsts(random, shape, axis, dtype, kind):
     order = np.moveaxis(a, axis, -1)
     for k in (1, 9, 32):
         for largest in (False, True):
-            values, places = ordering.first_along(a, axis, k, largest)
+            values, places = sorting.first_along(a, axis, k, largest)
             # nan is larger than all numbers, equal elements keep their order
             keys = [order, np.isnan(order)] if not largest else [-order, ~np.isnan(order)]
             expected = np.lexsort(keys, -1)[..., :k]
@@ -82,13 +84,13 @@ def test_firsts(random, shape, axis, dtype, kind):
 
 def test_threads_change_nothing(random):
     a, index = random.standard_normal((200, 500)), random.integers(0, 500, (200, 500))
-    former, found = parallel.num_threads(), []
+    former, found = thread_pool.num_threads(), []
     try:
         for count in (1, 2, 3):
-            parallel.set_num_threads(count)
-            found.append((picking.gather(a, 1, index), *ordering.first_along(a, 1, 10, True)))
+            thread_pool.set_num_threads(count)
+            found.append((indexing.gather(a, 1, index), *sorting.first_along(a, 1, 10, True)))
     finally:
-        parallel.set_num_threads(former)
+        thread_pool.set_num_threads(former)
     for other in found[1:]:
         assert all(np.array_equal(x, y) for x, y in zip(found[0], other))
 
@@ -154,10 +156,10 @@ def test_slices_by_index(shape, axis, count, dtype):
     a = rng.integers(0, 2, shape).astype(dtype)
     index = rng.integers(-shape[axis], shape[axis], count)
     for array in (a, np.asfortranarray(a), a[::-1]):
-        found = picking.index(array, [None] * axis + [index])
+        found = indexing.index(array, [None] * axis + [index])
         expected = np.take(array, index, axis)
         assert found.dtype == expected.dtype
         np.testing.assert_array_equal(found, expected)
     for wrong in (shape[axis], -shape[axis] - 1):
         with pytest.raises(IndexError):
-            picking.index(a, [None] * axis + [np.full(count, wrong)])
+            indexing.index(a, [None] * axis + [np.full(count, wrong)])

@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 import cygrad
-from cygrad._kernels import along, diagonals, elementwise, native, picking, positions, scatter
+from cygrad._kernels.cpu.base import elementwise, loop_table
+from cygrad._kernels.cpu.indexing import axis_ops, indexing, scatter
+from cygrad._kernels.cpu.reduction import arg_extrema
+from cygrad._kernels.cpu.shape import diagonals
 from tests.kernels.arrays_zoo import layouts
 
 TYPES = ["f", "d", "i", "l", "b", "?", "e", "F", "D", "u1", ">f4"]
@@ -27,24 +30,24 @@ def test_nonzero(dtype):
         a = values(rng, shape, dtype)
         for _, array in layouts(a):
             expected = np.argwhere(array) if array.ndim else np.empty((int(bool(array)), 0), np.int64)
-            found = along.nonzero(array)
+            found = axis_ops.nonzero(array)
             assert found.dtype == np.int64
             np.testing.assert_array_equal(found, expected)
-            assert positions.count_nonzero(array) == len(expected)
+            assert arg_extrema.count_nonzero(array) == len(expected)
             if array.ndim:
-                np.testing.assert_array_equal(along.first_nonzero(array, 3), expected[:3])
-                np.testing.assert_array_equal(along.first_nonzero(array, 10**5)[:5], expected[:5])
+                np.testing.assert_array_equal(axis_ops.first_nonzero(array, 3), expected[:3])
+                np.testing.assert_array_equal(axis_ops.first_nonzero(array, 10**5)[:5], expected[:5])
 
 
 def test_unusual_values_are_not_zero():
     for dtype in (np.float32, np.float64):
         tiny = np.finfo(dtype).smallest_subnormal
         a = np.array([0, -0.0, np.nan, -np.nan, np.inf, -np.inf, tiny, -tiny, 1], dtype)
-        np.testing.assert_array_equal(along.nonzero(a)[:, 0], np.arange(2, 9))
-        assert along.count_nonzero(np.tile(a, 9999)) == 7 * 9999
+        np.testing.assert_array_equal(axis_ops.nonzero(a)[:, 0], np.arange(2, 9))
+        assert axis_ops.count_nonzero(np.tile(a, 9999)) == 7 * 9999
     whole = np.array([0, -(2**63), 2**62, 1, 2**32, 0])
-    np.testing.assert_array_equal(along.nonzero(whole)[:, 0], [1, 2, 3, 4])
-    assert positions.count_nonzero(np.tile(whole, 9999)) == 4 * 9999
+    np.testing.assert_array_equal(axis_ops.nonzero(whole)[:, 0], [1, 2, 3, 4])
+    assert arg_extrema.count_nonzero(np.tile(whole, 9999)) == 4 * 9999
 
 
 @pytest.mark.parametrize("dtype", ["f", "d", "i", "l", "F", "D", "?", "e"])
@@ -124,12 +127,12 @@ def test_indices_that_another_thread_has_changed(kind):
     index = np.array([[0, 3, -1], [10**15, 2, -(2**63)], [4, 1, 2**63 - 1]])
     memory = np.zeros(14, kind)
     arrays = memory[1:13], index, np.arange(1, 10).astype(kind)
-    if not native.has_loops(memory):
+    if not loop_table.has_loops(memory):
         return
-    assert native.run(scatter.SCATTER, arrays, (4, 3, 1, 3), 0, 3, 1)
+    assert loop_table.run(scatter.SCATTER, arrays, (4, 3, 1, 3), 0, 3, 1)
     np.testing.assert_array_equal(memory, [0, 1, 0, 0, 2, 0, 0, 5, 0, 0, 8, 0, 0, 0])
     found = np.full(9, 7, kind)
-    assert native.run(picking.GATHER, (memory[1:13], index, found), (4, 3, 1), 0, 9, 1)
+    assert loop_table.run(indexing.GATHER, (memory[1:13], index, found), (4, 3, 1), 0, 9, 1)
     np.testing.assert_array_equal(found, [1, 2, 7, 7, 5, 7, 7, 8, 7])
 
 
@@ -182,7 +185,7 @@ def test_scatter_reduce(shape, axis, count, dtype, reduce):
             np.testing.assert_allclose(found, expected, 1e-5)
 
 
-@pytest.mark.skipif(not native.has_loops(np.zeros(1)), reason="without loops, ops alone look at indices")
+@pytest.mark.skipif(not loop_table.has_loops(np.zeros(1)), reason="without loops, ops alone look at indices")
 @pytest.mark.parametrize("kind", ["f", "d"])
 def test_sums_outside(kind):
     index, memory = np.array([[0, 2], [1, 3]]), np.zeros(10, kind)
@@ -191,7 +194,7 @@ def test_sums_outside(kind):
         index[1, 1] = wrong
         with pytest.raises(IndexError):
             scatter.add_at(out.reshape(2, 4)[:, :2].copy(), 1, index, values)
-    assert native.along(9, memory[:8].reshape(2, 4), 1, index, values) != 0  # or None, without loops
+    assert loop_table.along(9, memory[:8].reshape(2, 4), 1, index, values) != 0  # or None, without loops
     assert not memory[8:].any()
 
 
@@ -214,8 +217,8 @@ def test_what_loops_along_an_axis_do_not_take():
         (x, 1, index[:, ::-1], x),
         (frozen, 1, index, x),
     ):
-        assert native.along(scatter.SCATTER, whole, axis, where, part) is None
-    assert native.along(picking.GATHER, x, 1, index, frozen) is None
+        assert loop_table.along(scatter.SCATTER, whole, axis, where, part) is None
+    assert loop_table.along(indexing.GATHER, x, 1, index, frozen) is None
 
 
 def test_scatter_of_itself():
@@ -230,10 +233,10 @@ def test_columns_by_index(dtype):
     a = np.random.default_rng(0).integers(0, 99, (300, 70)).astype(dtype)
     for index in (np.array([0, 69, -1, -70, 5]), np.arange(69, -1, -1), np.random.default_rng(1).integers(-70, 70, 90)):
         for _, array in layouts(a):
-            np.testing.assert_array_equal(picking.index_select(array, 1, index), a[:, index])
+            np.testing.assert_array_equal(indexing.index_select(array, 1, index), a[:, index])
     for wrong in (70, -71):
         with pytest.raises(IndexError):
-            picking.index_select(a, 1, np.full(90, wrong))
+            indexing.index_select(a, 1, np.full(90, wrong))
 
 
 @pytest.mark.parametrize("dtype", TYPES)
@@ -244,10 +247,10 @@ def test_masked_elements(share, dtype):
         a, mask = values(rng, shape, dtype), rng.random(shape) < share
         for _, array in layouts(a):
             for _, chosen in layouts(mask):
-                found = picking.masked_select(array, chosen)
+                found = indexing.masked_select(array, chosen)
                 assert found.dtype == array.dtype
                 np.testing.assert_array_equal(found, a[mask])
-                np.testing.assert_array_equal(picking.index(array, [chosen]), a[mask])
+                np.testing.assert_array_equal(indexing.index(array, [chosen]), a[mask])
 
 
 @pytest.mark.parametrize("n", [0, *LENGTHS, 70001])

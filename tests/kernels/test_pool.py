@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 from sanitizing import keeps_memory
 
 import cygrad
-from cygrad._kernels import machine, pool
-from cygrad._kernels.arrays import new_array
+from cygrad._kernels.platform import machine, memory_pool
+from cygrad._kernels.cpu.base.arrays import new_array
 
 SMALLEST = 2**15  # bytes that come from the pool
 
 
 def counters():
-    return pool.counters()[0]
+    return memory_pool.counters()[0]
 
 
 def capacity(size):

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from cygrad._kernels import blocks
-from cygrad._kernels.ranks import places_of_ranks
+from cygrad._kernels.cpu.base import chunks
+from cygrad._kernels.cpu.reduction.ranks import places_of_ranks
 
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(blocks, "SIZE", 1 << 10)
+    monkeypatch.setattr(chunks, "SIZE", 1 << 10)
 
 
 def check(rows, ranks):

@@ -5,7 +5,7 @@ import pytest
 from ops.samples.recurrent import one_direction
 
 import cygrad
-from cygrad._kernels import recurrent
+from cygrad._kernels.cpu.nn import recurrent
 
 KINDS = list(recurrent.GATES)
 SIZES = [(1,), (5, 5, 5), (20, 20, 7, 1), (9, 9, 0), (33, 17), (40,) * 3, (24, 16, 9, 8), (0, 0)]
@@ -149,7 +149,7 @@ def test_gradients_of_some_steps_at_a_time(kind, out_width, is_reversed, rng, mo
         results = recurrent.FORWARD[kind](*arrays, sizes, is_reversed)
         expected = gradients(np.random.default_rng(1), kind, arrays, results, sizes, is_reversed)
         with monkeypatch.context() as small:
-            small.setattr("cygrad._kernels.blocks.SIZE", 1)
+            small.setattr("cygrad._kernels.cpu.base.chunks.SIZE", 1)
             small.setattr(recurrent, "MOST_ROWS", 2 * sizes[0])
             found = gradients(np.random.default_rng(1), kind, arrays, results, sizes, is_reversed)
         assert_close(found, expected, 1e-13)

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from kernels.arrays_zoo import LENGTHS, layouts, values
 
-from cygrad._kernels import positions, reduce
+from cygrad._kernels.cpu.base import reduce
+from cygrad._kernels.cpu.reduction import arg_extrema
 
 SHAPES = [(), (1,), (13,), (6, 5), (3, 1, 4), (2, 3, 4, 5), (40, 3), (3, 70), (9, 33, 2)]
 
@@ -54,7 +55,7 @@ def test_sums_of_many_bytes(shape, dtype, rng):
     for x in (a, *extremes, a[::-1], np.asfortranarray(a)):
         for axes, keepdim in itertools.product(all_axes(a.ndim), (False, True)):
             check(reduce.sum(x, axes, keepdim), x.sum(axes, np.int64, keepdims=keepdim))
-            check(positions.count_nonzero(x, axes, keepdim), (x != 0).sum(axes, np.int64, keepdims=keepdim))
+            check(arg_extrema.count_nonzero(x, axes, keepdim), (x != 0).sum(axes, np.int64, keepdims=keepdim))
 
 
 @pytest.mark.parametrize("dtype", ["e", "f", "d", "F", "D"])
@@ -96,7 +97,7 @@ def test_order_and_truth(dtype, rng):
                 check(reduce.amin(x, axes, keepdim), a.min(**k))
                 check(reduce.all_(x, axes, keepdim), a.all(**k))
                 check(reduce.any_(x, axes, keepdim), a.any(**k))
-                check(positions.count_nonzero(x, axes, keepdim), np.int64((a != 0).sum(**k)))
+                check(arg_extrema.count_nonzero(x, axes, keepdim), np.int64((a != 0).sum(**k)))
 
 
 @pytest.mark.parametrize("dtype", ["?", "h", "l", "e", "f", "d"])
@@ -105,15 +106,15 @@ def test_positions(dtype, rng):
         a = values(rng, shape, dtype)
         for _, x in layouts(a):
             for keepdim in (False, True):
-                check(positions.argmax(x, None, keepdim), np.asarray(a.argmax(keepdims=keepdim)))
+                check(arg_extrema.argmax(x, None, keepdim), np.asarray(a.argmax(keepdims=keepdim)))
                 for axis in range(a.ndim):
                     k = {"axis": axis, "keepdims": keepdim}
-                    check(positions.argmax(x, axis, keepdim), a.argmax(**k))
-                    check(positions.argmin(x, axis, keepdim), a.argmin(**k))
-                    largest, where = positions.max_with_indices(x, axis, keepdim)
+                    check(arg_extrema.argmax(x, axis, keepdim), a.argmax(**k))
+                    check(arg_extrema.argmin(x, axis, keepdim), a.argmin(**k))
+                    largest, where = arg_extrema.max_with_indices(x, axis, keepdim)
                     check(largest, a.max(**k))
                     check(where, a.argmax(**k))
-                    smallest, where = positions.min_with_indices(x, axis, keepdim)
+                    smallest, where = arg_extrema.min_with_indices(x, axis, keepdim)
                     check(smallest, a.min(**k))
                     check(where, a.argmin(**k))
 
@@ -206,7 +207,7 @@ def test_nothing_to_reduce(dtype):
         check(reduce.prod(a, axes), a.prod(axes, kind))
         check(reduce.all_(a, axes), a.all(axes))
         check(reduce.any_(a, axes), a.any(axes))
-        check(positions.count_nonzero(a, axes), (a != 0).sum(axes, np.int64))
+        check(arg_extrema.count_nonzero(a, axes), (a != 0).sum(axes, np.int64))
         if dtype not in "?l":
             assert np.isnan(reduce.mean(a, axes)).all()
             assert np.isnan(reduce.var(a, axes)).all()
@@ -216,10 +217,10 @@ def test_nothing_to_reduce(dtype):
                 with pytest.raises(ValueError, match="no elements"):
                     f(a, axes)
             with pytest.raises(ValueError, match="no elements"):
-                positions.argmax(a, None if axes is None else axes[-1])
+                arg_extrema.argmax(a, None if axes is None else axes[-1])
     assert reduce.amax(np.empty((0, 3)), (1,)).shape == (0,)
     assert reduce.sum(np.empty((0, 3)), (1,)).shape == (0,)
-    assert positions.argmax(np.empty((0, 3)), 1).shape == (0,)
+    assert arg_extrema.argmax(np.empty((0, 3)), 1).shape == (0,)
 
 
 def test_special_values():
@@ -233,7 +234,7 @@ def test_special_values():
                     assert list(np.isnan(f(a, (1,)))) == [False, True]
                     assert np.isnan(f(a))
                     assert list(np.isnan(f(a, (0,)))) == [i == place for i in range(n)]
-                assert positions.argmax(a, 1)[1] == positions.argmin(a, 1)[1] == place
+                assert arg_extrema.argmax(a, 1)[1] == arg_extrema.argmin(a, 1)[1] == place
                 a[1, place] = inf
                 check(reduce.sum(a, (1,)), np.array([n, inf], dtype))
                 check(reduce.amax(a, (1,)), np.array([1, inf], dtype))
@@ -246,8 +247,8 @@ def test_special_values():
 
 def test_the_first_of_equals():
     a = np.array([[1, 3, 3, 1], [0, 0, 0, 0]])
-    assert list(positions.argmax(a, 1)) == [1, 0]
-    assert list(positions.argmin(a, 1)) == [0, 0]
+    assert list(arg_extrema.argmax(a, 1)) == [1, 0]
+    assert list(arg_extrema.argmin(a, 1)) == [0, 0]
 
 
 def test_a_type_to_add_in(rng):
@@ -268,7 +269,7 @@ def test_axes_are_checked():
             with pytest.raises(ValueError, match="distinct dimensions"):
                 f(a, axes)
     with pytest.raises(ValueError, match="out of bounds"):
-        positions.argmax(a, 2)
+        arg_extrema.argmax(a, 2)
 
 
 def test_a_result_is_never_its_argument():

@@ -28,9 +28,10 @@ ARRAYS = {
 PROGRAM = """
 import numpy
 import cygrad as torch
-from cygrad._kernels import blas, optim, reduce
-from cygrad._kernels.loops import Ufunc
-from cygrad._kernels.strided import restride
+from cygrad._kernels.cpu.base import matmul, reduce
+from cygrad._kernels.cpu.optim import optim
+from cygrad._kernels.cpu.base.ufunc import Ufunc
+from cygrad._kernels.cpu.base.view_geometry import restride
 
 a = {array}
 while a.base is not None:

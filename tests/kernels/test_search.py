@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from cygrad._kernels import searching
-from cygrad._kernels.searching import searchsorted
+from cygrad._kernels.cpu.reduction import searching
+from cygrad._kernels.cpu.reduction.searching import searchsorted
 
 LENGTHS = [0, 1, 2, 3, 4, 5, 7, 8, 50, 1000]
 COUNTS = [0, 1, 5, 127, 128, 129, 9000]  # around those that are looked for at once, and of pieces for threads

@@ -7,8 +7,9 @@ import pytest
 from kernels.arrays_zoo import layouts
 
 import cygrad
-from cygrad._kernels import native, parallel
-from cygrad._kernels.tables import Tabled
+from cygrad._kernels.cpu.base import loop_table
+from cygrad._kernels.platform import thread_pool
+from cygrad._kernels.cpu.elementwise.polynomial_tables import Tabled
 
 special = pytest.importorskip("scipy.special")
 
@@ -58,7 +59,7 @@ def assert_close(found, x, function, ulp):
 
 
 def has_no_tables():
-    return not native.has_loops(np.zeros(1, np.float32))
+    return not loop_table.has_loops(np.zeros(1, np.float32))
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -139,14 +140,14 @@ def test_no_number_has_a_row_outside(name):
 
 @pytest.mark.skipif(has_no_tables(), reason="there are no loops")
 def test_threads_change_nothing():
-    x, before = floats(100_000), parallel.num_threads()
+    x, before = floats(100_000), thread_pool.num_threads()
     results = []
     try:
         for threads in (1, 2, 5):
-            parallel.set_num_threads(threads)
+            thread_pool.set_num_threads(threads)
             results.append(Tabled(special.digamma)(x).tobytes())
     finally:
-        parallel.set_num_threads(before)
+        thread_pool.set_num_threads(before)
     assert len(set(results)) == 1
 
 

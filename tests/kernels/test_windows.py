@@ -7,8 +7,8 @@ import pytest
 from kernels.arrays_zoo import values
 
 import cygrad
-from cygrad._kernels import images
-from cygrad._kernels.sliding import Geometry
+from cygrad._kernels.cpu.image import patches as images
+from cygrad._kernels.cpu.image.window_geometry import Geometry
 
 pytestmark = pytest.mark.skipif(not images.has_loops(np.ones(1)), reason="done by NumPy")
 
@@ -120,21 +120,21 @@ def test_largest_elements(dtype, rng):
 
 
 def test_large_images_are_the_same_for_every_number_of_threads(rng):
-    from cygrad._kernels import parallel
+    from cygrad._kernels.platform import thread_pool
 
     where = geometry((40, 40), (3, 3), low=(1, 1))
     x, results = values(rng, (8, 4, 40, 40), "f"), []
-    before = parallel.num_threads()
+    before = thread_pool.num_threads()
     try:
         for threads in (1, 2, 5):
-            parallel.set_num_threads(threads)
+            thread_pool.set_num_threads(threads)
             patches = np.empty(x.size * 9, "f")
             images.copy_patches(x, patches, where.flat())
             out = x.copy()
             images.add_patches(out, patches, where.flat())
             results.append((patches, out))
     finally:
-        parallel.set_num_threads(before)
+        thread_pool.set_num_threads(before)
     for patches, out in results[1:]:
         np.testing.assert_array_equal(patches, results[0][0])
         np.testing.assert_array_equal(out, results[0][1])

@@ -5,11 +5,13 @@ import itertools
 import numpy as np
 import pytest
 
-from cygrad._kernels import convolution, native, parallel, winograd
-from cygrad._kernels.sliding import Geometry
+from cygrad._kernels.cpu.base import loop_table
+from cygrad._kernels.cpu.image import convolution, winograd_convolution
+from cygrad._kernels.platform import thread_pool
+from cygrad._kernels.cpu.image.window_geometry import Geometry
 
 pytestmark = pytest.mark.skipif(
-    not native.has_loops(np.ones(1)) or not native.has_loop(winograd.RESULTS), reason="done directly"
+    not loop_table.has_loops(np.ones(1)) or not loop_table.has_loop(winograd_convolution.RESULTS), reason="done directly"
 )
 WITHIN = 1e-5  # of the largest result
 
@@ -32,9 +34,9 @@ def numbers(rng, n, channels, made, where):
 
 def all_three(x, w, b, g, where):
     return (
-        winograd.correlate(x, w, b, where),
-        winograd.correlate(g, w, None, where.backwards, True),
-        winograd.filter_gradient(x, g, where),
+        winograd_convolution.correlate(x, w, b, where),
+        winograd_convolution.correlate(g, w, None, where.backwards, True),
+        winograd_convolution.filter_gradient(x, g, where),
     )
 
 
@@ -82,7 +84,7 @@ def test_cutting_into_strips_changes_nothing(rng, monkeypatch):
     given = numbers(rng, 3, 20, 18, where)
     expected = all_three(*given, where)
     for name in ("SCRATCH", "FEWEST_TILES"):
-        monkeypatch.setattr(winograd, name, 1)
+        monkeypatch.setattr(winograd_convolution, name, 1)
     found = all_three(*given, where)
     np.testing.assert_array_equal(found[0], expected[0])
     np.testing.assert_array_equal(found[1], expected[1])
@@ -92,13 +94,13 @@ def test_cutting_into_strips_changes_nothing(rng, monkeypatch):
 def test_the_same_for_every_number_of_threads(rng):
     where = geometry((40, 40))
     given = numbers(rng, 6, 16, 32, where)
-    before, results = parallel.num_threads(), []
+    before, results = thread_pool.num_threads(), []
     try:
         for threads in (1, 2, 5):
-            parallel.set_num_threads(threads)
+            thread_pool.set_num_threads(threads)
             results.append(all_three(*given, where))
     finally:
-        parallel.set_num_threads(before)
+        thread_pool.set_num_threads(before)
     for found in results[1:]:
         for one, other in zip(found, results[0]):
             np.testing.assert_array_equal(one, other)
@@ -117,7 +119,7 @@ def test_memory_of_any_layout(rng):
 def test_what_is_not_finite_is_done_directly(value, rng):
     where = geometry((16, 16))
     x, w, b, g = numbers(rng, 4, 16, 16, where)
-    assert winograd.suits(x, 16, where, 1)
+    assert winograd_convolution.suits(x, 16, where, 1)
     x[1, 3, 5, 5] = g[2, 7, 8, 8] = value
     assert all_three(x, w, b, g, where) == (None,) * 3
     seen = np.zeros(where.size, bool)
@@ -130,15 +132,15 @@ def test_what_is_not_finite_is_done_directly(value, rng):
 def test_which_convolutions_are_done_so(rng):
     where = geometry((16, 16))
     x = rng.standard_normal((4, 16, 16, 16)).astype("f")
-    assert winograd.suits(x, 16, where, 1)
-    assert not winograd.suits(x, 16, where, 2)
-    assert not winograd.suits(x.astype("d"), 16, where, 1)
-    assert not winograd.suits(x.astype(">f4"), 16, where, 1)
-    assert not winograd.suits(x[:, :3], 16, where, 1)
-    assert not winograd.suits(x[:0], 16, where, 1)
-    assert not winograd.suits(x, 16, Geometry((16, 16), (3, 3), (8, 8), (2, 2), (1, 1), (1, 1)), 1)
-    assert not winograd.suits(x, 16, Geometry((16, 16), (3, 3), (14, 14), (1, 1), (2, 2), (1, 1)), 1)
-    assert not winograd.suits(x, 16, Geometry((16, 16), (5, 5), (14, 14), (1, 1), (1, 1), (1, 1)), 1)
+    assert winograd_convolution.suits(x, 16, where, 1)
+    assert not winograd_convolution.suits(x, 16, where, 2)
+    assert not winograd_convolution.suits(x.astype("d"), 16, where, 1)
+    assert not winograd_convolution.suits(x.astype(">f4"), 16, where, 1)
+    assert not winograd_convolution.suits(x[:, :3], 16, where, 1)
+    assert not winograd_convolution.suits(x[:0], 16, where, 1)
+    assert not winograd_convolution.suits(x, 16, Geometry((16, 16), (3, 3), (8, 8), (2, 2), (1, 1), (1, 1)), 1)
+    assert not winograd_convolution.suits(x, 16, Geometry((16, 16), (3, 3), (14, 14), (1, 1), (2, 2), (1, 1)), 1)
+    assert not winograd_convolution.suits(x, 16, Geometry((16, 16), (5, 5), (14, 14), (1, 1), (1, 1), (1, 1)), 1)
 
 
 def test_what_does_not_fit_is_refused(rng):
@@ -152,7 +154,7 @@ def test_what_does_not_fit_is_refused(rng):
         (x.astype("d"), w, b),
     ):
         with pytest.raises(ValueError):
-            winograd.correlate(images, filters, bias, where)
+            winograd_convolution.correlate(images, filters, bias, where)
     for images, results in ((x[:1], g), (x, g[..., :7]), (x[..., :7], g)):
         with pytest.raises(ValueError):
-            winograd.filter_gradient(images, results, where)
+            winograd_convolution.filter_gradient(images, results, where)

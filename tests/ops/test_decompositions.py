@@ -7,8 +7,8 @@ import pytest
 from ops.sample import complex_grid, grid
 
 import cygrad as torch
-from cygrad._kernels import cholesky
-from cygrad._kernels.lapack import routine
+from cygrad._kernels.cpu.linalg import cholesky
+from cygrad._kernels.cpu.linalg.lapack import routine
 
 A = complex_grid(3, 3) + np.diag([1.0, 2.0, 4.0])
 HERMITIAN = A @ A.conj().T
@@ -140,9 +140,9 @@ def test_factors_are_those_of_numpy(shape, kind, monkeypatch):
     square = (a @ a.conj().swapaxes(-1, -2) + 8 * np.eye(shape[-2])).astype(kind)
     for direct in (True, False):
         if not direct:
-            monkeypatch.setattr("cygrad._kernels.lapack._routine", lambda name, code: None)
+            monkeypatch.setattr("cygrad._kernels.cpu.linalg.lapack._routine", lambda name, code: None)
         monkeypatch.setattr(cholesky, "lapack", cholesky.lapack if direct else None)
-        monkeypatch.setattr("cygrad._kernels.lapack.loops", np.linalg._umath_linalg if direct else None)
+        monkeypatch.setattr("cygrad._kernels.cpu.linalg.lapack.loops", np.linalg._umath_linalg if direct else None)
         for mode in ("reduced", "complete"):
             for found, expected in zip(torch.linalg.qr(torch.tensor(a), mode), np.linalg.qr(a, mode), strict=True):
                 assert found.numpy().dtype == expected.dtype
@@ -220,7 +220,7 @@ def test_results_into_out():
 def test_lu_by_lapack_and_without(kind, shape, monkeypatch):
     a = torch.tensor((grid if kind == "real" else complex_grid)(*shape))
     found = torch.linalg.lu_factor_ex(a)
-    monkeypatch.setattr("cygrad._kernels.lapack._routine", lambda name, code: None)
+    monkeypatch.setattr("cygrad._kernels.cpu.linalg.lapack._routine", lambda name, code: None)
     own = torch.linalg.lu_factor_ex(a)
     np.testing.assert_allclose(found.LU.numpy(), own.LU.numpy(), 1e-6, 1e-8)
     assert found.pivots.equal(own.pivots) and found.info.equal(own.info) and found.pivots.dtype is torch.int32
@@ -234,7 +234,7 @@ def test_ldl_by_lapack_and_without(kind, monkeypatch):
     hermitian = kind == "hermitian"
     a = torch.tensor(a + (a.conj().T if hermitian else a.T))
     found = torch.linalg.ldl_factor_ex(a, hermitian=hermitian)
-    monkeypatch.setattr("cygrad._kernels.lapack._routine", lambda name, code: None)
+    monkeypatch.setattr("cygrad._kernels.cpu.linalg.lapack._routine", lambda name, code: None)
     own = torch.linalg.ldl_factor_ex(a, hermitian=hermitian)
     np.testing.assert_allclose(found.LD.numpy(), own.LD.numpy(), 1e-6, 1e-8)
     assert found.pivots.equal(own.pivots) and found.info.equal(own.info)
@@ -303,7 +303,7 @@ def test_systems_by_lapack_and_without(shapes, kind, layout, monkeypatch):
     found = list(systems(torch, *map(torch.from_numpy, arrays)))
     for array, former in zip(arrays, before):
         np.testing.assert_array_equal(array, former)
-    monkeypatch.setattr("cygrad._kernels.lapack._routine", lambda name, code: None)
+    monkeypatch.setattr("cygrad._kernels.cpu.linalg.lapack._routine", lambda name, code: None)
     for number, (one, other) in enumerate(zip(found, systems(torch, *map(torch.from_numpy, before)), strict=True)):
         assert one.dtype is other.dtype and one.shape == other.shape
         bound = 2e-3 if kind in "fF" else 1e-9
@@ -314,7 +314,7 @@ def test_systems_by_lapack_and_without(shapes, kind, layout, monkeypatch):
 def test_no_pivots_lead_out_of_the_matrix(by_lapack, monkeypatch):
     """Neither numbers of rows that are not there nor halves of blocks."""
     if not by_lapack:
-        monkeypatch.setattr("cygrad._kernels.lapack._routine", lambda name, code: None)
+        monkeypatch.setattr("cygrad._kernels.cpu.linalg.lapack._routine", lambda name, code: None)
     a, b = torch.tensor(grid(2, 3, 3) + 4 * np.eye(3)), torch.tensor(grid(2, 3, 2))
     for row in (0, 4, -1, 2**31 - 1, -(2**31)):
         pivots = torch.tensor([[1, 2, 3], [1, row, 3]], dtype=torch.int32)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import cygrad
-from cygrad._kernels import fourier
+from cygrad._kernels.cpu.signal import fourier
 
 
 def test_module():
@@ -130,7 +130,7 @@ def test_real_parts_in_blocks(shape, forward, monkeypatch):
         expected = [fourier.c2c(z, dims, "ortho", forward).real, fourier.r2c(z.real, dims, "ortho", True).real]
         expected += [fourier.c2r(z, dims, "forward", n) for n in (2 * last - 2, 2 * last - 1) if n]
         with monkeypatch.context() as small:
-            small.setattr("cygrad._kernels.blocks.SIZE", 1)
+            small.setattr("cygrad._kernels.cpu.base.chunks.SIZE", 1)
             found = [fourier.real_of_c2c(z, dims, "ortho", forward), fourier.real_of_r2c(z.real, dims, "ortho")]
             found += [fourier.c2r(z, dims, "forward", n) for n in (2 * last - 2, 2 * last - 1) if n]
         for one, other in zip(found, expected, strict=True):

@@ -383,7 +383,7 @@ def test_elementwise_goes_block_by_block(name, layout, monkeypatch):
         call = Call(name, sample, LAYOUTS.get(layout))
         whole = call.run()
         with monkeypatch.context() as patch:
-            patch.setattr("cygrad._kernels.blocks.SIZE", 3)
+            patch.setattr("cygrad._kernels.cpu.base.chunks.SIZE", 3)
             parts = call.run()
         assert_near(parts, whole, f"{sample}: in blocks", 1e-14)
         if layout is None:

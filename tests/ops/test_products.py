@@ -189,7 +189,7 @@ def test_an_empty_out_takes_the_shape_of_the_result(function, arguments):
 @pytest.mark.parametrize("columns", [1, 3, 30])
 def test_qr_of_a_tall_matrix(dtype, columns, monkeypatch):
     """By blocks of rows, but with the signs that LAPACK gives."""
-    monkeypatch.setattr("cygrad._kernels.blocks.SIZE", 256)
+    monkeypatch.setattr("cygrad._kernels.cpu.base.chunks.SIZE", 256)
     rng = np.random.default_rng(0)
     a = rng.normal(size=(1003, columns)) + (
         1j * rng.normal(size=(1003, columns)) if dtype in (np.complex64, np.complex128) else 0
@@ -208,6 +208,6 @@ def test_qr_of_a_tall_matrix(dtype, columns, monkeypatch):
 def test_distances_of_long_rows(p, monkeypatch):
     x = np.random.default_rng(0).integers(0, 3, (4, 50)).astype(float)
     expected = torch.pdist(torch.tensor(x), p).numpy()
-    monkeypatch.setattr("cygrad._kernels.distances.DIFFERENCES", 7)
+    monkeypatch.setattr("cygrad._kernels.cpu.nn.distances.DIFFERENCES", 7)
     np.testing.assert_allclose(torch.pdist(torch.tensor(x), p).numpy(), expected, 1e-12)
     np.testing.assert_allclose(expected[0], np.linalg.norm(x[0] - x[1], p), 1e-12)

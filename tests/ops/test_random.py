@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import cygrad as torch
-from cygrad._kernels import native
-from cygrad._kernels import random as kernels
+from cygrad._kernels.cpu.base import loop_table
+from cygrad._kernels.cpu.random import random as kernels
 from helpers import fails, in_threads
 
 N = 20_000
@@ -285,12 +285,12 @@ def test_weights_cover_parts_of_their_sum(shape, dtype):
         np.testing.assert_array_equal(found, np.reshape(expected, found.shape))
 
 
-@pytest.mark.skipif(not native.has_loops(np.zeros(1)), reason="without loops")
+@pytest.mark.skipif(not loop_table.has_loops(np.zeros(1)), reason="without loops")
 def test_no_index_without_weight_is_drawn_at_the_end_of_the_sum():
     edges = kernels.running_weights(np.array([[0.1, 0.2, 0.0], [0.0, 1.0, 0.0]]))
     drawn = np.full((2, 1), 1 - 2.0**-53)
     found = np.full((2, 1), -1)
-    native.run(kernels.PICK, (edges, drawn, found), (3, 1), 0, 2, 1)
+    loop_table.run(kernels.PICK, (edges, drawn, found), (3, 1), 0, 2, 1)
     assert found.tolist() == [[1], [1]]
 
 
@@ -495,7 +495,7 @@ def test_integers_of_every_type_are_those_of_int64(dtype):
         assert torch.equal(torch.rand(2, generator=g), torch.rand(2, generator=h))
 
 
-by_own_loops = pytest.mark.skipif(not native.has_loops(np.zeros(1)), reason="NumPy draws otherwise")
+by_own_loops = pytest.mark.skipif(not loop_table.has_loops(np.zeros(1)), reason="NumPy draws otherwise")
 
 
 def units(words, count):

@@ -131,9 +131,9 @@ in_loops = pytest.mark.skipif(PURE, reason="NumPy's calls in place of loops take
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    monkeypatch.setattr("cygrad._kernels.blocks.SIZE", BLOCK)
+    monkeypatch.setattr("cygrad._kernels.cpu.base.chunks.SIZE", BLOCK)
     monkeypatch.setattr("cygrad._core.gradients_in_blocks.SIZE", BLOCK)
-    monkeypatch.setattr("cygrad._kernels.sliding.SCRATCH", 4 * BLOCK)
+    monkeypatch.setattr("cygrad._kernels.cpu.image.window_geometry.SCRATCH", 4 * BLOCK)
 
 
 def unit(call, results):
@@ -220,7 +220,7 @@ def test_gradient_of_a_window_alone():
 
 def as_a_whole(monkeypatch, function, *args, **kwargs):
     with monkeypatch.context() as whole:
-        whole.setattr("cygrad._kernels.blocks.SIZE", 1 << 60)
+        whole.setattr("cygrad._kernels.cpu.base.chunks.SIZE", 1 << 60)
         whole.setattr("cygrad._core.gradients_in_blocks.SIZE", 1 << 60)
         return function(*args, **kwargs)
 
@@ -273,7 +273,7 @@ def test_steps_that_take_memory(name, monkeypatch):
     for large, part in ((0, 2), (1 << 60, 1 << 60)):
         monkeypatch.setattr("cygrad._core.gradients_in_blocks.LARGE", large)
         monkeypatch.setattr("cygrad._core.gradients_in_blocks.SIZE", part)
-        monkeypatch.setattr("cygrad._kernels.blocks.SIZE", part)
+        monkeypatch.setattr("cygrad._kernels.cpu.base.chunks.SIZE", part)
         cygrad.manual_seed(0)
         outputs = call.outputs()
         weights = call.weights(outputs)
@@ -338,7 +338,7 @@ def test_an_interrupted_write_counts(error, monkeypatch):
             raise error
         copyto(*args, **kwargs)
 
-    monkeypatch.setattr("cygrad._kernels.blocks.np.copyto", interrupted)
+    monkeypatch.setattr("cygrad._kernels.cpu.base.chunks.np.copyto", interrupted)
     with pytest.raises(error):
         y.sinc_()
     monkeypatch.undo()

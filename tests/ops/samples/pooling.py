@@ -132,7 +132,7 @@ def by_windows(function, x):
 
 
 def resampling():
-    from cygrad._kernels.resampling import Table
+    from cygrad._kernels.cpu.image.resampling import Table
 
     weighted = Table(4, [[0, 1], [3, 2], [1, 1]], [2, 2, 1], np.array([[0.5, 2.0], [1.5, -1.0], [3.0, 0.0]]))
     sums = Table(9, [[0, 1, 2, 3, 4, 5, 6, 7, 8]])

@@ -1,0 +1,522 @@
+"""The memory of arrays: what overlaps, new arrays, casts, joining, single numbers."""
+
+import os
+
+cimport numpy as cnp
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF, Py_INCREF
+from libc.string cimport memcpy, memset
+
+import numpy as np
+
+from cygrad._kernels.platform.thread_pool cimport LIGHT, Elements, enter, over, share
+from cygrad._kernels.platform.memory_pool cimport POOLED, empty_pooled
+from cygrad._kernels.cpu.base.nditer cimport Walk, coalesce, join, memory_order
+from cygrad._kernels.cpu.base import numpy_fallback
+from cygrad._kernels.device.cupy_library import item
+
+cnp.import_array()
+
+cdef bint PURE = os.environ.get("CYGRAD_PURE", "0") not in ("", "0")
+
+
+# ------------------------------------------------------------------------------------------------- overlap
+
+
+cdef void extent(Operand* a, char** low, char** high) noexcept:
+    cdef int i
+    low[0] = high[0] = a.data
+    for i in range(a.ndim):
+        if a.dims[i] == 0:
+            low[0] = high[0] = a.data
+            return
+        if a.strides[i] < 0:
+            low[0] += (a.dims[i] - 1) * a.strides[i]
+        else:
+            high[0] += (a.dims[i] - 1) * a.strides[i]
+    high[0] += a.itemsize
+
+
+cdef bint extents_meet(Operand* a, Operand* b) noexcept:
+    cdef char* low_a
+    cdef char* high_a
+    cdef char* low_b
+    cdef char* high_b
+    extent(a, &low_a, &high_a)
+    extent(b, &low_b, &high_b)
+    return low_a < high_b and low_b < high_a and low_a < high_a and low_b < high_b
+
+
+cpdef bint may_overlap(cnp.ndarray a, cnp.ndarray b) noexcept:
+    """Whether the memory extents of two arrays intersect."""
+    cdef Operand x = operand(a)
+    cdef Operand y = operand(b)
+    return extents_meet(&x, &y)
+
+
+# ---------------------------------------------------------------------------------------------- new arrays
+
+
+cdef extern from "platform/array_freelist.h":
+    """
+    static spare_slot spare_slots[SPARE_SLOTS];
+    """
+    ctypedef struct spare_slot:
+        pass
+    spare_slot* spare_slots
+    PyObject* spare_take(spare_slot*, int, const cnp.npy_intp*, int)
+    void spare_keep(spare_slot*, PyObject*, cnp.PyArray_Descr**, int)
+    void spare_drop(spare_slot*)
+
+cdef enum:
+    SMALL = 4096                # elements; fewer zeros are written faster than asked for
+
+cdef cnp.PyArray_Descr* _descrs[NTYPES]     # owned for ever
+cdef double _itemsizes[NTYPES]
+cdef double MOST_BYTES = 2.0**62              # more is left to NumPy, which has the words for it
+
+
+cdef int _keep_descrs() except -1:
+    cdef int t
+    for t in range(NTYPES):
+        descr = cnp.PyArray_DescrFromType(t)
+        Py_INCREF(descr)
+        _descrs[t] = <cnp.PyArray_Descr*>descr
+        _itemsizes[t] = (<cnp.dtype>descr).itemsize
+    return 0
+
+_keep_descrs()
+
+
+cdef cnp.ndarray empty(int ndim, cnp.npy_intp* dims, int typenum):
+    cdef PyObject* spare = spare_take(spare_slots, ndim, dims, typenum)
+    if spare != NULL:
+        array = <cnp.ndarray>spare
+        Py_DECREF(array)        # the table's reference is ours now
+        return array
+    return empty_strided(ndim, dims, NULL, typenum)
+
+
+cdef void keep_spare(PyObject* array):
+    spare_keep(spare_slots, array, _descrs, NTYPES)
+
+
+def drop_spares():
+    """Give back what is kept of dead tensors (Note [Spare arrays] in spares.h)."""
+    spare_drop(spare_slots)
+
+
+cdef cnp.ndarray empty_strided(int ndim, cnp.npy_intp* dims, cnp.npy_intp* strides, int typenum):
+    cdef object descr
+    cdef double nbytes          # which more than there is does not overflow
+    cdef int i
+    if likely(0 <= typenum < NTYPES):
+        descr = <object>_descrs[typenum]
+        nbytes = _itemsizes[typenum]
+        for i in range(ndim):
+            nbytes *= dims[i]
+        if POOLED <= nbytes < MOST_BYTES and typenum != cnp.NPY_OBJECT:
+            return empty_pooled(descr, ndim, dims, strides, <size_t>nbytes)
+    else:
+        descr = cnp.PyArray_DescrFromType(typenum)
+        nbytes = 2
+        for i in range(ndim):
+            nbytes *= dims[i]
+        if typenum == bfloat16_type and POOLED <= nbytes < MOST_BYTES:
+            return empty_pooled(descr, ndim, dims, strides, <size_t>nbytes)
+    Py_INCREF(descr)            # the next line steals a reference
+    return PyArray_NewFromDescr(&PyArray_Type, <cnp.PyArray_Descr*>descr, ndim, dims, strides, NULL, 0, NULL)
+
+
+cdef int _set_dims(tuple shape, cnp.npy_intp* dims) except -1:
+    cdef int i, ndim = <int>len(shape)
+    if ndim > MAXDIMS:
+        raise ValueError(f"maximum supported dimension for an ndarray is {MAXDIMS}, found {ndim}")
+    for i in range(ndim):
+        dims[i] = shape[i]
+    return ndim
+
+
+def new_array(tuple shape, int typenum):
+    """Uninitialised memory in C order."""
+    cdef cnp.npy_intp[MAXDIMS] dims
+    cdef int ndim = _set_dims(shape, dims)
+    return empty(ndim, dims, typenum)
+
+
+cpdef cnp.ndarray zeros(tuple shape, int typenum):
+    """The same with zeros in it."""
+    cdef cnp.npy_intp[MAXDIMS] dims
+    cdef cnp.npy_intp size = 1
+    cdef int i, ndim = _set_dims(shape, dims)
+    for i in range(ndim):
+        size *= min(dims[i], <cnp.npy_intp>SMALL)
+        if size >= SMALL:                       # the system has zeros at hand
+            return cnp.PyArray_ZEROS(ndim, dims, typenum, 0)
+    out = empty(ndim, dims, typenum)
+    memset(cnp.PyArray_DATA(out), 0, cnp.PyArray_NBYTES(out))
+    return out
+
+
+cpdef cnp.ndarray dense(cnp.ndarray a):
+    """`a`, or a copy of it in one piece, aligned and in the machine's order of bytes."""
+    if is_plain(a) and cnp.PyArray_IS_C_CONTIGUOUS(a):
+        return a
+    out = empty(cnp.PyArray_NDIM(a), cnp.PyArray_DIMS(a), cnp.PyArray_TYPE(a))
+    copy_array(out, a)
+    return out
+
+
+cpdef object dense_copy(object a):
+    """A copy of an array that is dense already; of others None."""
+    if not is_on_cpu(a) or PURE or not is_plain(<cnp.ndarray>a) or not cnp.PyArray_IS_C_CONTIGUOUS(<cnp.ndarray>a) or (
+            cnp.PyArray_TYPE(<cnp.ndarray>a) > cnp.NPY_CLONGDOUBLE):
+        return None
+    out = empty(cnp.PyArray_NDIM(<cnp.ndarray>a), cnp.PyArray_DIMS(<cnp.ndarray>a), cnp.PyArray_TYPE(<cnp.ndarray>a))
+    if cnp.PyArray_NBYTES(out) < POOLED:
+        memcpy(cnp.PyArray_DATA(out), cnp.PyArray_DATA(<cnp.ndarray>a), cnp.PyArray_NBYTES(out))
+    else:
+        copy_array(out, <cnp.ndarray>a)
+    return out
+
+
+cdef cnp.ndarray one_block(cnp.ndarray a):
+    cdef int i
+    if not is_plain(a) or cnp.PyArray_IS_C_CONTIGUOUS(a):
+        return dense(a)
+    if cnp.PyArray_IS_F_CONTIGUOUS(a):
+        return a
+    for i in range(cnp.PyArray_NDIM(a)):
+        if cnp.PyArray_STRIDES(a)[i] == 0:      # NumPy puts what is repeated first
+            return dense(a)
+    return cnp.PyArray_NewCopy(a, cnp.NPY_KEEPORDER)
+
+
+cdef cnp.ndarray empty_like(cnp.ndarray a):
+    cdef bint by_rows = cnp.PyArray_IS_C_CONTIGUOUS(a)
+    return empty_strided(cnp.PyArray_NDIM(a), cnp.PyArray_DIMS(a), NULL if by_rows else cnp.PyArray_STRIDES(a),
+                         cnp.PyArray_TYPE(a))
+
+
+# -------------------------------------------------------------------------------------------------- copies
+
+
+cdef extern from "numpy/arrayobject.h":
+    int PyArray_FillWithScalar(cnp.ndarray, object) except -1
+
+cdef extern from "base/copies.h" nogil:
+    ctypedef struct copy_plan:
+        const char* source "from"
+        char* to
+        Py_ssize_t size
+        int ndim
+        cnp.npy_intp* dims
+        cnp.npy_intp* from_steps
+        cnp.npy_intp* to_steps
+    Py_ssize_t plan_copy(copy_plan*, Py_ssize_t most, Py_ssize_t* piece) noexcept
+    void copy_units(void* plan, Py_ssize_t first, Py_ssize_t count) noexcept
+    void fill_near(const char* element, Py_ssize_t size, char* to, Py_ssize_t count) noexcept
+
+cdef enum:
+    NEAR = 1 << 20              # bytes that stay in a near cache, which one thread fills faster than several could share
+
+
+cdef bint _has_copies(cnp.ndarray out, cnp.ndarray a) noexcept:
+    """Whether our own loops can copy `a` into `out`, which it fits and does not touch."""
+    cdef int t = cnp.PyArray_TYPE(a)
+    cdef Operand x, y
+    if (t >= NTYPES or t != cnp.PyArray_TYPE(out) or not (cnp.PyTypeNum_ISNUMBER(t) or t == cnp.NPY_BOOL)
+            or PURE or not is_plain(a) or not is_plain(out)
+            or not cnp.PyArray_ISWRITEABLE(out) or not broadcasts_to(a, out)):
+        return False
+    x, y = operand(a), operand(out)
+    return not extents_meet(&x, &y)
+
+
+cpdef int copy_array(cnp.ndarray out, cnp.ndarray a) except -1:
+    """Write the elements of `a`, which broadcasts to `out`, there; shared by threads if there are many."""
+    cdef Walk walk
+    cdef Operand[2] operands
+    cdef int[MAXDIMS] order
+    cdef copy_plan plan
+    cdef Py_ssize_t units, piece
+    if not _has_copies(out, a):
+        return cnp.PyArray_CopyInto(out, a)
+    if cnp.PyArray_SIZE(out) == 0:
+        return 0
+    operands[0], operands[1] = operand(out), operand(a)
+    join(&walk, 2, operands)
+    walk.count = 2
+    memory_order(&walk, order)
+    coalesce(&walk, order, operands[0].itemsize)
+    plan.size = operands[0].itemsize
+    if plan.size != 4 and plan.size != 8 and (walk.strides[0][0] != plan.size or walk.strides[1][0] != plan.size):
+        return cnp.PyArray_CopyInto(out, a)
+    plan.source = operands[1].data
+    plan.to = operands[0].data
+    plan.ndim = walk.ndim
+    plan.dims = walk.dims
+    plan.to_steps = walk.strides[0]
+    plan.from_steps = walk.strides[1]
+    units = plan_copy(&plan, LIGHT, &piece)
+    if cnp.PyArray_SIZE(out) <= RELEASE_ABOVE:
+        copy_units(&plan, 0, units)
+    else:
+        with nogil:
+            share(copy_units, &plan, units, piece)
+    return 0
+
+
+cpdef tuple order_in_memory(tuple arrays):
+    """The axes of what up to three arrays give by element, by falling steps in memory; None if that is their order."""
+    cdef Walk walk
+    cdef Operand[3] operands
+    cdef int[MAXDIMS] order
+    cdef int i, count = 0
+    cdef bint is_dense = True
+    for array in arrays:
+        if count == 3 or not PyArray_CheckExact(array):
+            return None
+        is_dense = is_dense and cnp.PyArray_IS_C_CONTIGUOUS(array)
+        operands[count] = operand(array)
+        count += 1
+    if is_dense:
+        return None
+    join(&walk, count, operands)
+    walk.count = count
+    if not memory_order(&walk, order):
+        return None
+    return tuple([walk.ndim - 1 - order[i] for i in range(walk.ndim - 1, -1, -1)])
+
+
+cpdef int fill(cnp.ndarray out, object value) except -1:
+    """Write a number, or an array of one, which the type can hold, into all of `out`."""
+    cdef cnp.ndarray one
+    if cnp.PyArray_NBYTES(out) < POOLED or cnp.PyArray_TYPE(out) >= NTYPES:
+        return PyArray_FillWithScalar(out, value)
+    one = empty(0, NULL, cnp.PyArray_TYPE(out))
+    PyArray_FillWithScalar(one, value)
+    if cnp.PyArray_NBYTES(out) <= NEAR and cnp.PyArray_IS_C_CONTIGUOUS(out) and _has_copies(out, one):
+        fill_near(cnp.PyArray_BYTES(one), cnp.PyArray_ITEMSIZE(out), cnp.PyArray_BYTES(out), cnp.PyArray_NBYTES(out))
+        return 0
+    return copy_array(out, one)
+
+
+# --------------------------------------------------------------------------------------------------- casts
+
+
+ctypedef fused source_t:
+    cnp.npy_uint8               # bool, too
+    cnp.npy_int32
+    cnp.npy_int64
+    float
+    double
+
+ctypedef fused target_t:
+    cnp.npy_uint8
+    cnp.npy_int32
+    cnp.npy_int64
+    float
+    double
+
+cdef extern from "base/copies.h" nogil:
+    void byte_to_bool(const void* x, void* out, cnp.npy_intp n) noexcept
+    void int32_to_bool(const void* x, void* out, cnp.npy_intp n) noexcept
+    void int64_to_bool(const void* x, void* out, cnp.npy_intp n) noexcept
+    void float_to_bool(const void* x, void* out, cnp.npy_intp n) noexcept
+    void double_to_bool(const void* x, void* out, cnp.npy_intp n) noexcept
+
+cdef extern from "simd/half_conversion.h" nogil:
+    void float_to_half(const void* x, void* out, cnp.npy_intp n) noexcept
+    void half_to_float(const void* x, void* out, cnp.npy_intp n) noexcept
+    void float_to_bfloat16(const void* x, void* out, cnp.npy_intp n) noexcept
+    void bfloat16_to_float(const void* x, void* out, cnp.npy_intp n) noexcept
+
+cdef enum:                      # the types that have cast loops
+    BOOL, UINT8, INT32, INT64, FLOAT, DOUBLE, HALF, BFLOAT16
+    NCASTS
+
+cdef cast_t[NCASTS][NCASTS] _casts      # [from][to]
+cdef int[NTYPES] _cast_index            # by type number; -1 where there are none
+bfloat16_type = -1
+
+
+cdef void keep_bfloat16(int typenum) noexcept:
+    """bfloat16 has this type number from now on."""
+    global bfloat16_type
+    bfloat16_type = typenum
+
+
+cdef cast_t half_cast(bint is_bfloat16, bint back) noexcept:
+    if back:
+        return float_to_bfloat16 if is_bfloat16 else float_to_half
+    return bfloat16_to_float if is_bfloat16 else half_to_float
+
+
+cdef inline int _index_of(int typenum) noexcept:
+    if 0 <= typenum < NTYPES:
+        return _cast_index[typenum]
+    return BFLOAT16 if typenum == bfloat16_type and typenum >= 0 else -1
+
+
+cdef void _convert(const source_t* a, target_t* out, cnp.npy_intp n) noexcept nogil:
+    cdef cnp.npy_intp i
+    for i in range(n):
+        if target_t is cnp.npy_uint8:
+            out[i] = <target_t><cnp.npy_int64>a[i]      # negative numbers wrap
+        else:
+            out[i] = <target_t>a[i]
+
+
+cdef void _enter_casts(int source, source_t example) noexcept:
+    _casts[source][UINT8] = <cast_t>&_convert[source_t, cnp.npy_uint8]
+    _casts[source][INT32] = <cast_t>&_convert[source_t, cnp.npy_int32]
+    _casts[source][INT64] = <cast_t>&_convert[source_t, cnp.npy_int64]
+    _casts[source][FLOAT] = <cast_t>&_convert[source_t, float]
+    _casts[source][DOUBLE] = <cast_t>&_convert[source_t, double]
+
+
+cdef void _enter_all_casts() noexcept:
+    cdef int t
+    _enter_casts[cnp.npy_uint8](BOOL, 0)
+    _enter_casts[cnp.npy_uint8](UINT8, 0)
+    _enter_casts[cnp.npy_int32](INT32, 0)
+    _enter_casts[cnp.npy_int64](INT64, 0)
+    _enter_casts[float](FLOAT, 0)
+    _enter_casts[double](DOUBLE, 0)
+    _casts[BOOL][BOOL] = _casts[UINT8][BOOL] = byte_to_bool
+    _casts[INT32][BOOL], _casts[INT64][BOOL] = int32_to_bool, int64_to_bool
+    _casts[FLOAT][BOOL], _casts[DOUBLE][BOOL] = float_to_bool, double_to_bool
+    _casts[FLOAT][HALF] = float_to_half
+    _casts[HALF][FLOAT] = half_to_float
+    _casts[FLOAT][BFLOAT16] = float_to_bfloat16
+    _casts[BFLOAT16][FLOAT] = bfloat16_to_float
+    for t in range(NTYPES):     # several type numbers have one size: which of them, the platform decides
+        if t == cnp.NPY_BOOL:
+            _cast_index[t] = BOOL
+        elif t == cnp.NPY_UINT8:
+            _cast_index[t] = UINT8
+        elif t == cnp.NPY_FLOAT:
+            _cast_index[t] = FLOAT
+        elif t == cnp.NPY_DOUBLE:
+            _cast_index[t] = DOUBLE
+        elif PyArray_EquivTypenums(t, cnp.NPY_INT32):
+            _cast_index[t] = INT32
+        elif PyArray_EquivTypenums(t, cnp.NPY_INT64):
+            _cast_index[t] = INT64
+        elif t == cnp.NPY_FLOAT16:
+            _cast_index[t] = HALF
+        else:
+            _cast_index[t] = -1
+
+_enter_all_casts()
+
+
+cdef void _cast_loop(char** data, Py_ssize_t n, const void* convert) noexcept nogil:
+    (<cast_t*>convert)[0](data[0], data[1], n)
+
+
+cpdef cnp.ndarray cast(cnp.ndarray a, int typenum):
+    """`a` as an array of another type, without warnings, in the same memory order; `a` itself if it has that type."""
+    cdef int t = cnp.PyArray_TYPE(a)
+    cdef int source, target
+    cdef cnp.ndarray out
+    cdef Elements elements
+    if t == typenum and PyArray_ISNOTSWAPPED(a) and PyArray_CheckExact(a):
+        return a
+    if cnp.PyArray_IS_C_CONTIGUOUS(a) and is_plain(a) and not PURE:
+        source = _index_of(t)
+        target = _index_of(typenum)
+        if source >= 0 and target >= 0:
+            if _casts[source][target] == NULL:      # from or to half precision: rounded as PyTorch does
+                return cast(cast(a, cnp.NPY_FLOAT), typenum)
+            out = empty(cnp.PyArray_NDIM(a), cnp.PyArray_DIMS(a), typenum)
+            elements.count = 0
+            enter(&elements, a)
+            enter(&elements, out)
+            over(&elements, _cast_loop, &_casts[source][target], cnp.PyArray_SIZE(a), LIGHT)
+            return out
+    return numpy_fallback.cast(a, cnp.PyArray_DescrFromType(typenum))
+
+
+# ------------------------------------------------------------------------------------------------- joining
+
+
+cdef enum:
+    JOINED = 1 << 20            # bytes; fewer are joined before Python code has begun
+
+
+cdef cnp.ndarray concatenate(list arrays, int axis, int typenum):
+    cdef list converted = []
+    cdef cnp.ndarray out
+    cdef Py_ssize_t nbytes = 0
+    for array in arrays:
+        out = cast(array, typenum)
+        converted.append(out)
+        nbytes += cnp.PyArray_NBYTES(out)
+    if nbytes >= JOINED and not PURE and typenum < NTYPES:
+        from cygrad._kernels.cpu.base.copying import joined
+        return joined(converted, axis)
+    out = cnp.PyArray_Concatenate(converted, axis)      # in the memory order of the arrays, if they agree
+    return out if cnp.PyArray_IS_C_CONTIGUOUS(out) else cnp.PyArray_GETCONTIGUOUS(out)
+
+
+cdef cnp.ndarray stack(list arrays, int axis, int typenum):
+    cdef list deeper = []
+    for array in arrays:
+        deeper.append(with_axis(array, axis))
+    return concatenate(deeper, axis, typenum)
+
+
+cdef cnp.ndarray with_axis(cnp.ndarray a, int axis):
+    """A view with an axis of length 1 more."""
+    cdef cnp.npy_intp[MAXDIMS + 1] dims
+    cdef cnp.PyArray_Dims shape
+    cdef int i, ndim = cnp.PyArray_NDIM(a)
+    for i in range(ndim):
+        dims[i if i < axis else i + 1] = cnp.PyArray_DIMS(a)[i]
+    dims[axis] = 1
+    shape.ptr = dims
+    shape.len = ndim + 1
+    return cnp.PyArray_Newshape(a, &shape, cnp.NPY_CORDER)
+
+
+# ----------------------------------------------------------------------------- one number and the array that holds it
+
+
+cdef object value_of(object array):
+    """`ndarray.item()` takes 70 ns, most of it on the way there; reading the memory takes 10."""
+    cdef const void* memory
+    cdef int num
+    if type(array) is cnp.ndarray and is_plain(<cnp.ndarray>array):
+        memory = cnp.PyArray_DATA(<cnp.ndarray>array)
+        num = cnp.PyArray_TYPE(<cnp.ndarray>array)
+        if num == cnp.NPY_FLOAT:
+            return <double>(<const float*>memory)[0]
+        if num == cnp.NPY_DOUBLE:
+            return (<const double*>memory)[0]
+        if num == cnp.NPY_INT64:
+            return (<const cnp.npy_int64*>memory)[0]
+        if num == cnp.NPY_BOOL:
+            return True if (<const unsigned char*>memory)[0] else False
+        if num == cnp.NPY_INT32:
+            return (<const cnp.npy_int32*>memory)[0]
+        if num == cnp.NPY_UINT8:
+            return (<const unsigned char*>memory)[0]
+    return item(array)
+
+
+cdef cnp.ndarray array_of_number(object number, int typenum):
+    cdef cnp.ndarray out = empty(0, NULL, typenum)
+    if typenum == cnp.NPY_FLOAT:
+        (<float*>cnp.PyArray_DATA(out))[0] = <float><double>number
+    elif typenum == cnp.NPY_DOUBLE:
+        (<double*>cnp.PyArray_DATA(out))[0] = number
+    elif typenum == cnp.NPY_INT64:
+        (<cnp.npy_int64*>cnp.PyArray_DATA(out))[0] = number
+    elif typenum == cnp.NPY_BOOL:
+        (<unsigned char*>cnp.PyArray_DATA(out))[0] = 1 if number else 0
+    else:
+        with np.errstate(all="ignore"):
+            out[()] = number
+    return out

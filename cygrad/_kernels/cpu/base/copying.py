@@ -1,0 +1,215 @@
+"""Copies: in some order of memory, into other arrays, and of Python numbers into arrays."""
+
+import math
+from functools import lru_cache
+
+import numpy as np
+
+from cygrad._kernels.cpu.base.arrays import copy_array, dense_copy, new_array
+from cygrad._kernels.cpu.base.numpy_fallback import convertible, silent
+from cygrad._kernels.gpu.base import arrays as basics
+
+_FEW_TIMES = 4  # up to here, a pass for each repetition is faster than a loop over them for each element
+FITS = 65504  # what every type of floating point holds
+_BUILT_IN = 24  # types of other packages have larger numbers
+
+_C_NAMES = {
+    "float16": "c10::Half",
+    "float32": "float",
+    "float64": "double",
+    "int8": "int8_t",
+    "int16": "int16_t",
+    "int32": "int",
+    "int64": "int64_t",
+    "uint8": "uint8_t",
+    "complex64": "c10::complex<float>",
+    "complex128": "c10::complex<double>",
+}
+
+
+def copy(array):
+    """A dense copy whose dimensions lie in memory in the order of the original's."""
+    found = dense_copy(array)
+    if found is not None:
+        return found
+    if array.flags.c_contiguous:
+        return contiguous(array)
+    repeats = any(stride == 0 and length > 1 for stride, length in zip(array.strides, array.shape))
+    if repeats:
+        return contiguous(array)
+    if not isinstance(array, np.ndarray):
+        return array.copy("K")
+    out = np.empty_like(array, order="K", subok=False)
+    copy_array(out, array)
+    return out
+
+
+def copy_in_order(array, order):
+    """A dense copy with the dimensions in the given order, from the largest steps in memory to the smallest."""
+    return contiguous(array.transpose(order)).transpose(_inverse(order))
+
+
+def contiguous(array):
+    """A dense copy in C order."""
+    found = dense_copy(array)
+    if found is not None:
+        return found
+    if not isinstance(array, np.ndarray):
+        return array.copy("C")
+    if array.dtype.kind not in "biufc" or array.dtype.num >= _BUILT_IN:
+        return array.copy("C")
+    out = new_array(array.shape, array.dtype.num)
+    if array.strides[-1:] == (0,) and array.shape[-1] <= _FEW_TIMES:
+        for i in range(array.shape[-1]):
+            copy_array(out[..., i], array[..., i])
+    else:
+        copy_array(out, array)
+    return out
+
+
+def _inverse(order):
+    return sorted(range(len(order)), key=order.__getitem__)
+
+
+def is_in_order(array, order):
+    """Whether `copy_in_order` would change nothing."""
+    return array.transpose(order).flags.c_contiguous
+
+
+def empty_like(array, dtype):
+    """Uninitialised memory for an array of this shape, its axes in the order of the original's."""
+    repeats = not all(array.strides)
+    if not isinstance(array, np.ndarray):
+        return basics.empty_like(array, dtype, "C" if repeats else "K")
+    return np.empty_like(array, dtype, order="C" if repeats else "K", subok=False)
+
+
+def joined(arrays, axis):
+    """Arrays of one type, one after the other along an axis."""
+    first = arrays[0]
+    sides = {(*a.shape[:axis], *a.shape[axis + 1 :]) for a in arrays}
+    if len(sides) > 1 or first.dtype.num >= _BUILT_IN:
+        return np.ascontiguousarray(np.concatenate(arrays, axis))  # it says in its own words what is wrong
+    length = sum(a.shape[axis] for a in arrays)
+    out = new_array((*first.shape[:axis], length, *first.shape[axis + 1 :]), first.dtype.num)
+    begin, before = 0, (slice(None),) * axis
+    for a in arrays:
+        copy_array(out[(*before, slice(begin, begin + a.shape[axis]))], a)
+        begin += a.shape[axis]
+    return out
+
+
+def empty_of(shape, array):
+    """Uninitialised memory for an array of that shape, of the type of another and on its device."""
+    if not isinstance(array, np.ndarray) or array.dtype.num >= _BUILT_IN:
+        return np.empty(shape, array.dtype, like=array)
+    return new_array(tuple(shape), array.dtype.num)
+
+
+def empty_in_order(array, order, dtype):
+    """Uninitialised memory for an array of this shape, its axes in the given order, or as they are for None."""
+    num = np.dtype(dtype).num
+    if not isinstance(array, np.ndarray):
+        shape = array.shape if order is None else tuple(array.shape[axis] for axis in order)
+        blank = basics.empty_beside(array, shape, dtype)
+        return blank if order is None else blank.transpose(_inverse(order))
+    if order is None:
+        return new_array(array.shape, num)
+    return new_array(tuple(array.shape[axis] for axis in order), num).transpose(_inverse(order))
+
+
+def copy_into(target, values):
+    """Write `values`, broadcast and converted as C does, into `target`; both on whatever device. Silent."""
+    if not (isinstance(target, np.ndarray) and isinstance(values, np.ndarray)):
+        basics.copy_into(target, values)
+        return
+    if values.dtype == target.dtype:
+        copy_array(target, values)
+        return
+    _convert_into(target, values)
+
+
+@silent
+def _convert_into(target, values):
+    np.copyto(target, convertible(values, target.dtype), casting="unsafe")
+
+
+def on_memory_of(array, pattern):
+    """An array with the shape and strides of `pattern` on the memory of `array`; None if that is too short."""
+    if not isinstance(array, np.ndarray):
+        return basics.on_memory_of(array, pattern)
+    memory = memory_from(array)
+    if memory.size < pattern.size:
+        return None
+    found = np.ndarray(pattern.shape, array.dtype, memory, 0, pattern.strides)
+    found.flags.writeable = array.flags.writeable
+    return found
+
+
+def memory_from(array):
+    """The memory from the first element on, up to the end of its owner, as a vector."""
+    owner = array
+    while isinstance(owner.base, np.ndarray):
+        owner = owner.base
+    if owner.dtype != array.dtype or not (owner.flags.c_contiguous or owner.flags.f_contiguous):
+        return array.reshape(-1)
+    offset = array.__array_interface__["data"][0] - owner.__array_interface__["data"][0]
+    return owner.ravel("K")[offset // array.itemsize :]
+
+
+def check_bits(number):
+    """Raise OverflowError for an int beyond 64 bits."""
+    if isinstance(number, int) and not -(2**63) <= number < 2**64:
+        raise OverflowError("int too big to convert" if number > 0 else "can't convert negative int to unsigned")
+
+
+def element(number, dtype):
+    """A Python number as a 0-dim array. Raises RuntimeError if it does not fit, OverflowError beyond 64 bits.
+
+    Negative numbers wrap in unsigned types, fractions are cut off in integer types.
+    """
+    dtype = np.dtype(dtype)
+    if dtype.kind == "f" and type(number) in (int, float) and -FITS < number < FITS:
+        return np.array(number, dtype)
+    if isinstance(number, complex):
+        if dtype.kind == "c":
+            _check_range(max(abs(number.real), abs(number.imag)), dtype)
+            return np.array(number, dtype)
+        if dtype.kind == "b":
+            return np.array(bool(number))
+        if number.imag:
+            raise _does_not_fit(dtype)
+        number = number.real
+    check_bits(number)
+    if dtype.kind == "b":
+        return np.array(bool(number))
+    _check_range(number, dtype)
+    if dtype.kind in "iu":
+        return np.array(int(number)).astype(dtype)
+    return np.array(number, dtype)
+
+
+def number(value):
+    """A Python number as a 0-dim array of the widest type of its kind. Raises OverflowError beyond 64 bits."""
+    return element(value, np.uint64 if isinstance(value, int) and value >= 2**63 else type(value))
+
+
+def _check_range(number, dtype):
+    low, high = _limits(dtype)
+    if not low <= number <= high and (dtype.kind in "iu" or math.isfinite(number)):
+        if dtype.kind != "u" or not isinstance(number, int) or not -high <= number < 0:  # which wraps
+            raise _does_not_fit(dtype)
+
+
+@lru_cache
+def _limits(dtype):
+    """The smallest and largest number of a type, or infinities."""
+    if dtype.kind in "fc":
+        high = float(np.finfo(dtype).max)
+        return -high, high
+    return (np.iinfo(dtype).min, np.iinfo(dtype).max) if dtype.kind in "iu" else (-math.inf, math.inf)
+
+
+def _does_not_fit(dtype):
+    name = _C_NAMES.get(dtype.name, dtype.name)
+    return RuntimeError(f"value cannot be converted to type {name} without overflow")

@@ -1,0 +1,305 @@
+"""Loops that are called by number: for kernels whose arguments are better checked in Python (norms.py, images.py,
+recurrent.py).
+
+What a loop takes stands beside it in its header. `run` sees to it that pointers are those of dense arrays; that these
+have the sizes that the numbers say is what the caller checks.
+"""
+
+from cpython.pycapsule cimport PyCapsule_GetPointer
+from libc.stdint cimport UINT32_MAX, int64_t, uint64_t
+from libc.string cimport memset
+
+cimport numpy as cnp
+
+from cygrad._kernels.cpu.base.arrays cimport (
+    PURE, PyArray_CheckExact, broadcasts_to, dense, empty, is_plain, may_overlap, same_shape)
+from cygrad._kernels.platform.thread_pool cimport HEAVY, LIGHT, RELEASE_ABOVE, part_t, share
+from cygrad._kernels.cpu.base.matmul cimport matmul_loop
+from cygrad._kernels.cpu.base.nditer cimport Loop, loop_t
+
+cnp.import_array()
+
+cdef extern from "base/loop_table.h":
+    enum:
+        LOOPS
+        GATHER
+        FUSED
+        EACH
+        SPREAD
+        UNIFORM_NUMBERS
+        INTEGERS
+        MOST_DRAWS
+    ctypedef struct product_loop:
+        loop_t function
+        void* data
+    product_loop product_loops[2]
+    const part_t native_parts[]
+    bint native_has(int loop) nogil
+    bint native_moves(int loop)
+    ctypedef struct bitgen_t:
+        pass
+    ctypedef struct draws:
+        bitgen_t* source
+        int what
+        bint is_float
+        void* out
+        Py_ssize_t size
+        int64_t low
+        uint64_t span
+        double a
+        double b
+    void draw_numbers(const draws* wanted) nogil
+
+
+cdef void _keep_product_loop(bint is_double) noexcept:
+    cdef Loop* loop = matmul_loop(cnp.NPY_DOUBLE if is_double else cnp.NPY_FLOAT)
+    product_loops[is_double].function = loop.function
+    product_loops[is_double].data = loop.data
+
+_keep_product_loop(False)
+_keep_product_loop(True)
+
+
+def has_loops(cnp.ndarray a not None):
+    """Whether there are loops for the type of the array."""
+    return cnp.PyArray_TYPE(a) in (cnp.NPY_FLOAT, cnp.NPY_DOUBLE) and not PURE
+
+
+def can_move(cnp.ndarray a not None):
+    """Whether loops that only move elements take those of the array."""
+    return cnp.PyArray_ITEMSIZE(a) in (4, 8) and cnp.PyArray_TYPE(a) <= cnp.NPY_CLONGDOUBLE and (
+        cnp.PyArray_ISNOTSWAPPED(a) and not PURE)
+
+
+def check(object a, cnp.dtype dtype not None, int ndim, bint writes):
+    """Raise unless the array is dense, of that type, and writable if it is to be."""
+    if PyArray_CheckExact(a) and cnp.PyArray_NDIM(<cnp.ndarray>a) == ndim and cnp.PyArray_IS_C_CONTIGUOUS(a) and (
+            cnp.PyArray_TYPE(<cnp.ndarray>a) == dtype.num and is_plain(a)) and (
+            not writes or cnp.PyArray_ISWRITEABLE(<cnp.ndarray>a)):
+        return
+    raise ValueError(f"not a dense array of {ndim} dimensions and type {dtype}")
+
+
+def of_size(cnp.ndarray a or None, cnp.ndarray like not None, Py_ssize_t size):
+    """The array, dense, which must have that size and the type of another; None for None."""
+    if a is None:
+        return None
+    if cnp.PyArray_SIZE(a) != size or cnp.PyArray_TYPE(a) != cnp.PyArray_TYPE(like):
+        raise ValueError(f"an array of {a.size} elements and type {a.dtype}, not {size} and {like.dtype}")
+    return dense(a)
+
+
+def outside(cnp.ndarray index not None, Py_ssize_t length):
+    """Whether one of the elements is negative, or not less than `length`; None if there are others ways to find out."""
+    cdef const uint64_t* element = <const uint64_t*>cnp.PyArray_DATA(index)
+    cdef Py_ssize_t i, n = cnp.PyArray_SIZE(index)
+    if cnp.PyArray_TYPE(index) != cnp.NPY_INT64 or not is_plain(index) or not cnp.PyArray_IS_C_CONTIGUOUS(index) or (
+            n > RELEASE_ABOVE):
+        return None
+    for i in range(n):
+        if element[i] >= <uint64_t>length:
+            return True
+    return False
+
+
+def draw(object numbers, cnp.ndarray out not None, int what, object a=0, object b=1):
+    """The array, overwritten with what `draws.h` draws from NumPy's generator; integers are those from a on, b < 2^64 of
+    them.
+
+    Those that have no loop here are left to `fill` of random.py.
+    """
+    cdef int typenum = cnp.PyArray_TYPE(out)
+    cdef Py_ssize_t size = cnp.PyArray_SIZE(out)
+    cdef bint is_whole = what >= INTEGERS, is_float = typenum == cnp.NPY_FLOAT
+    cdef draws wanted
+    if is_whole and typenum != cnp.NPY_INT64 and typenum <= cnp.NPY_DOUBLE and size <= MOST_DRAWS and is_plain(out):
+        whole = empty(cnp.PyArray_NDIM(out), cnp.PyArray_DIMS(out), cnp.NPY_INT64)
+        cnp.PyArray_CopyInto(out, draw(numbers, whole, what, a, b))
+        return out
+    if PURE or not is_plain(out) or not cnp.PyArray_IS_C_CONTIGUOUS(out) or (
+            size > MOST_DRAWS if is_float else <uint64_t>size > UINT32_MAX) or (
+            typenum != (cnp.NPY_INT64 if is_whole else cnp.NPY_DOUBLE) and (is_whole or not is_float)):
+        return fill(numbers, out, what, a, b)
+    wanted.what, wanted.is_float, wanted.size, wanted.out = what, is_float, size, cnp.PyArray_DATA(out)
+    if is_whole:
+        wanted.low, wanted.span = a, b
+    else:
+        wanted.a, wanted.b = a, b
+        if not is_float and (what != UNIFORM_NUMBERS or wanted.a != 0 or wanted.b != 1):
+            return fill(numbers, out, what, a, b)
+    bits = numbers.bit_generator
+    wanted.source = <bitgen_t*>PyCapsule_GetPointer(bits.capsule, "BitGenerator")
+    with bits.lock:
+        if size <= RELEASE_ABOVE:
+            draw_numbers(&wanted)
+        else:
+            with nogil:
+                draw_numbers(&wanted)
+    return out
+
+
+cdef object fill(object numbers, cnp.ndarray out, int what, object a, object b):
+    from cygrad._kernels.cpu.random import random
+    return random.fill(numbers, out, what, a, b)
+
+
+def has_loop(int loop):
+    """Whether the compiler could make that loop, and this processor can run it."""
+    return bool(native_has(loop))
+
+
+cdef Py_ssize_t _elements_behind(cnp.ndarray a, cnp.ndarray target) noexcept:
+    """How many elements of the target in turn take one of `a`; 0 if `a` is not repeated as a whole."""
+    cdef Py_ssize_t behind = 1
+    cdef int i = cnp.PyArray_NDIM(a) - 1, before = cnp.PyArray_NDIM(target) - cnp.PyArray_NDIM(a)
+    while i >= 0 and cnp.PyArray_DIM(a, i) == 1:
+        behind *= cnp.PyArray_DIM(target, before + i)
+        i -= 1
+    while i >= 0 and cnp.PyArray_DIM(a, i) == cnp.PyArray_DIM(target, before + i):
+        i -= 1
+    while i >= 0 and cnp.PyArray_DIM(a, i) == 1:
+        i -= 1
+    return behind if i < 0 else 0
+
+
+def fused(int number, tuple operands, tuple numbers, cnp.ndarray out=None):
+    """A function of fused.h of dense arrays of one type that broadcast to one of them, else None.
+
+    The result lies in `out` if that is not None: an operand, or an array that lies elsewhere.
+    """
+    cdef native_call c
+    cdef double[3] given
+    cdef cnp.ndarray a, largest = None
+    cdef int k, typenum, count = len(operands)
+    memset(&c, 0, sizeof(c))
+    memset(given, 0, sizeof(given))
+    for k in range(count):
+        if not PyArray_CheckExact(operands[k]):
+            return None
+        a = operands[k]
+        if not is_plain(a) or not cnp.PyArray_IS_C_CONTIGUOUS(a):
+            return None
+        c.data[k + 1] = cnp.PyArray_BYTES(a)
+        if largest is None or cnp.PyArray_SIZE(a) > cnp.PyArray_SIZE(largest):
+            largest = a
+    if not has_loops(largest):
+        return None
+    typenum = cnp.PyArray_TYPE(largest)
+    for k in range(count):
+        a = operands[k]
+        if cnp.PyArray_TYPE(a) != typenum or not broadcasts_to(a, largest):
+            return None
+        if same_shape(a, largest):
+            c.n[k + 1] = EACH
+        elif cnp.PyArray_SIZE(a) != 1:
+            c.n[k + 1] = SPREAD
+            c.n[k + 4] = _elements_behind(a, largest)
+            c.n[k + 7] = cnp.PyArray_SIZE(a)
+            if c.n[k + 4] == 0:
+                return None
+    if out is None:
+        out = empty(cnp.PyArray_NDIM(largest), cnp.PyArray_DIMS(largest), typenum)
+    elif not (is_plain(out) and cnp.PyArray_IS_C_CONTIGUOUS(out) and same_shape(out, largest)
+              and cnp.PyArray_TYPE(out) == typenum and cnp.PyArray_ISWRITEABLE(out)):
+        return None
+    for k in range(len(numbers)):
+        given[k] = numbers[k]
+    c.n[0] = number
+    c.data[0] = cnp.PyArray_BYTES(out)
+    c.data[4] = <char*>given
+    c.is_double = typenum == cnp.NPY_DOUBLE
+    if cnp.PyArray_SIZE(out) <= RELEASE_ABOVE:
+        native_parts[FUSED](&c, 0, cnp.PyArray_SIZE(out))
+    else:
+        with nogil:
+            share(native_parts[FUSED], &c, cnp.PyArray_SIZE(out), LIGHT)
+    return out
+
+
+cdef part_t loop_of(int loop) noexcept:
+    return native_parts[loop]
+
+
+cdef bint is_dense(cnp.ndarray a) noexcept:
+    return is_plain(a) and cnp.PyArray_IS_C_CONTIGUOUS(a)
+
+
+def along(int loop, cnp.ndarray whole not None, int axis, cnp.ndarray index not None, cnp.ndarray part not None,
+          Py_ssize_t how=0, bint to_zeros=False):
+    """Run a loop of places.h or picks.h that reads or writes where an index names elements of `whole` along an axis.
+
+    Whether it failed; None if it does not take these: it wants dense arrays, and as many places beside the axis.
+    """
+    cdef native_call c
+    cdef Py_ssize_t inner = 1, outer = 1, given = 0
+    cdef int d, ndim = cnp.PyArray_NDIM(whole), of_part = cnp.PyArray_NDIM(part)
+    cdef cnp.npy_intp* lengths = cnp.PyArray_DIMS(index)
+    cdef part_t function = native_parts[loop]
+    if not (has_loops(whole) or native_moves(loop) and can_move(whole)) or not 0 <= axis < ndim or (
+            cnp.PyArray_NDIM(index) != ndim or of_part and of_part != ndim or cnp.PyArray_SIZE(index) == 0
+            or cnp.PyArray_TYPE(index) != cnp.NPY_INT64 or cnp.PyArray_TYPE(part) != cnp.PyArray_TYPE(whole)
+            or not (is_dense(whole) and is_dense(index) and is_dense(part))
+            or not cnp.PyArray_ISWRITEABLE(part if loop == GATHER else whole)):
+        return None
+    for d in range(ndim):
+        if d == axis:
+            if of_part:
+                given = cnp.PyArray_DIM(part, d)
+            continue
+        if lengths[d] != cnp.PyArray_DIM(whole, d) or of_part and lengths[d] != cnp.PyArray_DIM(part, d):
+            return None
+        if d < axis:
+            outer *= lengths[d]
+        else:
+            inner *= lengths[d]
+    if of_part and given < lengths[axis]:
+        return None
+    if may_overlap(whole, part):
+        part = cnp.PyArray_NewCopy(part, cnp.NPY_CORDER)
+    memset(&c, 0, sizeof(c))
+    c.data[0], c.data[1], c.data[2] = cnp.PyArray_BYTES(whole), cnp.PyArray_BYTES(index), cnp.PyArray_BYTES(part)
+    c.n[0], c.n[1], c.n[2], c.n[3] = cnp.PyArray_DIM(whole, axis), lengths[axis], inner, given
+    c.n[4], c.n[5] = how, to_zeros
+    c.is_double = cnp.PyArray_ITEMSIZE(whole) == 8
+    c.itemsize = cnp.PyArray_ITEMSIZE(whole)
+    if loop == GATHER:
+        outer *= lengths[axis]
+    else:
+        inner *= lengths[axis]
+    if cnp.PyArray_SIZE(index) <= RELEASE_ABOVE:
+        function(&c, 0, outer)
+    else:
+        with nogil:
+            share(function, &c, outer, max(HEAVY // inner, 1))
+    return c.failed
+
+
+def run(int loop, tuple arrays, tuple numbers, double real, Py_ssize_t items, Py_ssize_t piece):
+    """Run a loop over so many items, in pieces for threads; tells whether it failed. The first array says the type.
+
+    Arrays are dense, and of float32 or float64, but for loops that take others; None, and what is left out at the end, is
+    a NULL.
+    """
+    cdef native_call c
+    cdef cnp.ndarray array
+    cdef Py_ssize_t i
+    cdef part_t part
+    memset(&c, 0, sizeof(c))
+    fits = 0 <= loop < LOOPS and len(arrays) <= 23 and len(numbers) <= 23
+    if not fits or not native_has(loop) or not (has_loops(arrays[0]) or native_moves(loop) and can_move(arrays[0])):
+        raise ValueError(f"no loop {loop}")
+    for i in range(len(arrays)):
+        array = arrays[i]
+        if array is not None and not (is_plain(array) and cnp.PyArray_IS_C_CONTIGUOUS(array)):
+            raise ValueError("an array is not dense")
+        c.data[i] = NULL if array is None else cnp.PyArray_BYTES(array)
+    for i in range(len(numbers)):
+        c.n[i] = numbers[i]
+    c.is_double = cnp.PyArray_ITEMSIZE(arrays[0]) == 8
+    c.itemsize = 8 if c.is_double else 4
+    c.piece = max(piece, 1)
+    c.real = real
+    part = native_parts[loop]
+    with nogil:
+        share(part, &c, items, c.piece)
+    return c.failed

@@ -1,0 +1,259 @@
+"""Walking the common index space of some strided operands with a ufunc's inner loop.
+
+Operands are broadcast against each other, the dimensions are put into the order of memory, neighbours that form one run
+are fused, and the loop is called on the innermost dimension at each index of the others.
+"""
+
+cimport numpy as cnp
+
+from cygrad._kernels.platform.thread_pool cimport share
+
+cnp.import_array()
+
+cdef extern from "platform/sanitized.h" nogil:     # nothing but in sanitized builds
+    void touch_ends(char** data, const cnp.npy_intp* dims, const cnp.npy_intp* steps, int count,
+                    bint is_product) noexcept
+
+cdef enum:
+    SHORT = 16                  # an innermost dimension below this is worth exchanging for a longer one
+    WIDE = 2048                 # one from this on, parts of which are worth a thread
+
+
+cdef int join(Walk* walk, int nin, Operand* inputs) except -1:
+    """Broadcast the inputs against each other. Dimensions keep their order (the last comes first)."""
+    cdef int i, k, ndim = 0
+    cdef cnp.npy_intp n
+    for k in range(nin):
+        ndim = max(ndim, inputs[k].ndim)
+    walk.count = nin + 1
+    walk.ndim = ndim
+    for i in range(ndim):
+        walk.dims[i] = 1
+        for k in range(nin):
+            n = inputs[k].dims[inputs[k].ndim - 1 - i] if i < inputs[k].ndim else 1
+            if n == 1:
+                walk.strides[k][i] = 0
+                continue
+            if walk.dims[i] == 1:
+                walk.dims[i] = n
+            elif walk.dims[i] != n:
+                raise do_not_broadcast(nin, inputs)
+            walk.strides[k][i] = inputs[k].strides[inputs[k].ndim - 1 - i]
+    return 0
+
+
+cdef object do_not_broadcast(int nin, Operand* inputs):
+    """The error that tells the shapes of operands that do not go together."""
+    from cygrad._kernels.cpu.elementwise.numpy_pointwise import broadcast_failure
+    cdef int i, k
+    shapes = [tuple([inputs[k].dims[i] for i in range(inputs[k].ndim)]) for k in range(nin)]
+    return RuntimeError(broadcast_failure(*shapes))
+
+
+cdef inline int _compare_steps(Walk* walk, int i, int j) noexcept:
+    """1 if dimension i has larger steps in memory than j, -1 if smaller, 0 if no operand can tell."""
+    cdef int k
+    cdef cnp.npy_intp s, t
+    for k in range(walk.count):
+        s = abs(walk.strides[k][i])
+        t = abs(walk.strides[k][j])
+        if s != 0 and t != 0 and s != t:
+            return 1 if s > t else -1
+    return 0
+
+
+cdef bint memory_order(Walk* walk, int* order) noexcept:
+    """List the dimensions by growing steps in memory. Tells whether that is another order than they have."""
+    cdef int i, j, k, d, comparison
+    cdef bint changed = False
+    for i in range(walk.ndim):
+        order[i] = i
+    for i in range(1, walk.ndim):
+        k, d = i, i
+        for j in range(i - 1, -1, -1):
+            comparison = _compare_steps(walk, order[j], d)
+            if comparison > 0:
+                order[k] = order[j]
+                order[j] = d
+                k = j
+                changed = True
+            elif comparison < 0:
+                break
+    return changed
+
+
+cdef void coalesce(Walk* walk, int* order, cnp.npy_intp itemsize) noexcept:
+    """Put the dimensions in the given order, without those of size 1, and fuse neighbours that form one run."""
+    cdef Walk source
+    cdef int i, k, d, last = -1
+    cdef bint fuses
+    source.count = walk.count
+    source.ndim = walk.ndim
+    for i in range(walk.ndim):      # less than copying the whole struct
+        source.dims[i] = walk.dims[i]
+        for k in range(walk.count):
+            source.strides[k][i] = walk.strides[k][i]
+    for i in range(source.ndim):
+        d = order[i]
+        if source.dims[d] == 1:
+            continue
+        fuses = last >= 0
+        for k in range(source.count):
+            fuses = fuses and source.strides[k][d] == walk.strides[k][last] * walk.dims[last]
+        if fuses:
+            walk.dims[last] *= source.dims[d]
+            continue
+        last += 1
+        walk.dims[last] = source.dims[d]
+        for k in range(source.count):
+            walk.strides[k][last] = source.strides[k][d]
+    if last < 0:                # one element; the steps do not matter, but must not be 0
+        last = 0
+        walk.dims[0] = 1
+        for k in range(source.count):
+            walk.strides[k][0] = itemsize
+    walk.ndim = last + 1
+
+
+cdef void lengthen_innermost(Walk* walk) noexcept nogil:
+    """Exchange a short innermost dimension for the longest: many calls cost more than scattered memory."""
+    cdef int i, k, longest = 0
+    if walk.dims[0] >= SHORT:
+        return
+    for i in range(1, walk.ndim):
+        if walk.dims[i] > walk.dims[longest]:
+            longest = i
+    if longest != 0:
+        walk.dims[0], walk.dims[longest] = walk.dims[longest], walk.dims[0]
+        for k in range(walk.count):
+            walk.strides[k][0], walk.strides[k][longest] = walk.strides[k][longest], walk.strides[k][0]
+
+
+cdef void run(Walk* walk, Loop* loop, char** start, const Core* core=NULL) noexcept nogil:
+    """Call the loop on the innermost dimension at each index of the outer ones."""
+    cdef cnp.npy_intp rows = 1
+    cdef int d
+    for d in range(1, walk.ndim):
+        rows *= walk.dims[d]
+    _run_part(walk, loop, start, core, 0, rows, 0, walk.dims[0])
+
+
+cdef void run_at(Walk* walk, Loop* loop, char** start, const Core* core, cnp.npy_intp index) noexcept nogil:
+    """Call the loop at one index, counted with the innermost dimension first."""
+    _run_part(walk, loop, start, core, index // walk.dims[0], 1, index % walk.dims[0], 1)
+
+
+cdef void _run_part(Walk* walk, Loop* loop, char** start, const Core* core, cnp.npy_intp row, cnp.npy_intp rows,
+                    cnp.npy_intp first, cnp.npy_intp length) noexcept nogil:
+    """Of so many rows from one on, each an index of the outer dimensions, so many elements from one on."""
+    cdef char* data[3]
+    cdef char* given[3]             # loops may change what they are given
+    cdef cnp.npy_intp[4] dims
+    cdef cnp.npy_intp[9] steps
+    cdef cnp.npy_intp[MAXDIMS] index
+    cdef int d, k
+    for k in range(walk.count):
+        data[k] = start[k] + first * walk.strides[k][0]
+        steps[k] = walk.strides[k][0]
+    for d in range(1, walk.ndim):
+        index[d] = 0
+        if row != 0:                # spares small arrays the divisions
+            index[d] = row % walk.dims[d]
+            row //= walk.dims[d]
+            for k in range(walk.count):
+                data[k] += index[d] * walk.strides[k][d]
+    dims[0] = length
+    if core != NULL:
+        for k in range(3):
+            dims[1 + k] = core.dims[k]
+        for k in range(6):
+            steps[3 + k] = core.strides[k]
+    while True:
+        for k in range(walk.count):
+            given[k] = data[k]
+        touch_ends(given, dims, steps, walk.count, core != NULL)
+        loop.function(given, dims, steps, loop.data)
+        rows -= 1
+        if rows == 0:
+            return
+        d = 1
+        while True:
+            index[d] += 1
+            for k in range(walk.count):
+                data[k] += walk.strides[k][d]
+            if index[d] < walk.dims[d]:
+                break
+            index[d] = 0
+            for k in range(walk.count):
+                data[k] -= walk.dims[d] * walk.strides[k][d]
+            d += 1
+
+
+cdef struct Shared:             # a walk in pieces: parts of one row each, or several whole rows
+    Walk* walk
+    Loop* loop
+    char** start
+    const Core* core
+    cnp.npy_intp parts          # pieces of a row
+
+
+cdef void _run_rows(void* context, Py_ssize_t first, Py_ssize_t n) noexcept nogil:
+    cdef Shared* s = <Shared*>context
+    _run_part(s.walk, s.loop, s.start, s.core, first, n, 0, s.walk.dims[0])
+
+
+cdef void _run_parts_of_rows(void* context, Py_ssize_t first, Py_ssize_t n) noexcept nogil:
+    cdef Shared* s = <Shared*>context
+    cdef cnp.npy_intp length = s.walk.dims[0], i, begin
+    for i in range(first, first + n):
+        begin = i % s.parts * s.loop.piece
+        _run_part(s.walk, s.loop, s.start, s.core, i // s.parts, 1, begin, min(s.loop.piece, length - begin))
+
+
+cdef void run_shared(Walk* walk, Loop* loop, char** start, const Core* core=NULL) noexcept nogil:
+    cdef Shared s
+    cdef cnp.npy_intp rows = 1
+    cdef int d
+    s.walk = walk
+    s.loop = loop
+    s.start = start
+    s.core = core
+    for d in range(1, walk.ndim):
+        rows *= walk.dims[d]
+    if loop.piece == 0:
+        run(walk, loop, start, core)
+        return
+    s.parts = (walk.dims[0] + loop.piece - 1) // loop.piece
+    if s.parts > 1:
+        share(_run_parts_of_rows, &s, rows * s.parts, 1)
+    else:
+        share(_run_rows, &s, rows, max(1, loop.piece // walk.dims[0]))
+
+
+cdef void _run_outermost(void* context, Py_ssize_t first, Py_ssize_t n) noexcept nogil:
+    cdef Shared* s = <Shared*>context
+    _run_part(s.walk, s.loop, s.start, NULL, first * s.parts, n * s.parts, 0, s.walk.dims[0])
+
+
+cdef void _run_innermost(void* context, Py_ssize_t first, Py_ssize_t n) noexcept nogil:
+    cdef Shared* s = <Shared*>context
+    _run_part(s.walk, s.loop, s.start, NULL, 0, s.parts, first, n)
+
+
+cdef void run_reduction(Walk* walk, Loop* loop, char** start) noexcept nogil:
+    cdef Shared s
+    cdef int d, last = walk.ndim - 1, result = walk.count - 1
+    s.walk = walk
+    s.loop = loop
+    s.start = start
+    s.parts = 1                     # rows of one index of the outermost dimension, or all rows
+    for d in range(1, last):
+        s.parts *= walk.dims[d]
+    if loop.piece != 0 and last > 0 and walk.strides[result][last] != 0:
+        share(_run_outermost, &s, walk.dims[last], max(1, loop.piece // (s.parts * walk.dims[0])))
+    elif loop.piece != 0 and walk.strides[result][0] != 0 and walk.dims[0] >= WIDE:
+        if last > 0:
+            s.parts *= walk.dims[last]
+        share(_run_innermost, &s, walk.dims[0], max(WIDE // 2, loop.piece // s.parts))
+    else:
+        run(walk, loop, start)

@@ -1,0 +1,266 @@
+"""What the compiled kernels leave to NumPy's own functions: types that have no loop, memory that is not plain.
+
+With CYGRAD_PURE=1 in the environment it is everything. Nothing here warns of overflow or nan.
+"""
+
+import math
+import sys
+from functools import cmp_to_key, wraps
+from typing import Any
+
+import numpy as np
+
+from cygrad._kernels.device import gpu_forms
+from cygrad._kernels.device.cupy_library import as_array
+
+_umath: Any = sys.modules.get("numpy._core.umath")
+_CAN_IGNORE = hasattr(_umath, "_make_extobj")
+_HANDLING: Any = _umath._extobj_contextvar if _CAN_IGNORE else None
+
+
+def silent(function, **more):
+    """A decorator: NumPy does not warn. As `np.errstate` does it, which takes three times as long for each call."""
+    if not _CAN_IGNORE:
+        return np.errstate(all="ignore", **more)(function)
+    ignoring = _umath._make_extobj(all="ignore", **more)
+
+    # What it needs are defaults, not variables around: CPython without the GIL locks such a one for each reading, and a
+    # process that forks meanwhile leaves it locked in its child.
+    @wraps(function)
+    def silently(*args, _function=function, _ignoring=ignoring, **kwargs):
+        before = _HANDLING.set(_ignoring)
+        try:
+            return _function(*args, **kwargs)
+        finally:
+            _HANDLING.reset(before)
+
+    return silently
+
+
+@silent
+def call(ufunc, *arrays):
+    """A ufunc on arrays of any kind; an array, also where NumPy gives a scalar."""
+    given = [as_array(array) for array in arrays]
+    if any(map(gpu_forms.is_array, given)):
+        return gpu_forms.run(ufunc, given, ())
+    return as_array(ufunc(*given))
+
+
+@silent
+def number(value, dtype):
+    """A Python number as a 0-dim array in native byte order."""
+    array = np.empty((), dtype.newbyteorder("="))
+    array[...] = value
+    return array
+
+
+@silent
+def convertible(array, dtype):
+    """What NumPy converts to `dtype` as PyTorch does: real parts, and float32 on the way from float64 to float16."""
+    if array.dtype.kind == "c" and dtype.kind not in "cb":
+        array = array.real
+    return array.astype(np.float32) if dtype == np.float16 and array.dtype == np.float64 else array
+
+
+@silent
+def cast(array, dtype):
+    """Another type, in the same memory order; of complex numbers the real part, without the warning."""
+    array = convertible(as_array(array), dtype)
+    return array.astype(dtype, order="C" if 0 in array.strides else "K")  # in C order what is expanded
+
+
+@silent
+def reduce(ufunc, array, axes, out):
+    """Reduce over axes, in the type of `out` and into it, which may keep them as dimensions of size 1."""
+    result = ufunc.reduce(as_array(array), axis=axes, dtype=out.dtype)
+    out[...] = np.reshape(result, out.shape)
+    return out
+
+
+# --- Neural networks: the formulas stand in nn.pyx and activations.pyx --
+
+
+@silent
+def softmax(array, axis):
+    if array.size == 0 or array.ndim == 0:
+        return np.ones_like(array)
+    exps = np.exp(array - array.max(axis, keepdims=True))
+    return exps / exps.sum(axis, keepdims=True)
+
+
+@silent
+def log_softmax(array, axis):
+    if array.size == 0 or array.ndim == 0:
+        return np.zeros_like(array)
+    distance = array - array.max(axis, keepdims=True)
+    return distance - np.log(np.exp(distance).sum(axis, keepdims=True))
+
+
+@silent
+def softmax_backward(grad, out, axis):
+    products = grad * out
+    total = products.sum(axis, keepdims=True) if grad.ndim else products
+    return as_array((grad - total) * out)
+
+
+@silent
+def log_softmax_backward(grad, out, axis):
+    total = grad.sum(axis, keepdims=True) if grad.ndim else grad
+    return as_array(grad - np.exp(out) * total)
+
+
+def threshold_backward(grad, out):
+    return np.where(as_array(out) <= 0, grad.dtype.type(0), as_array(grad))
+
+
+@silent
+def tanh_backward(grad, out):
+    return as_array(grad * (1 - out * out).conj())
+
+
+@silent
+def sigmoid_backward(grad, out):
+    return as_array(grad * ((1 - out) * out).conj())
+
+
+@silent
+def sigmoid(array):
+    return as_array(1 / (1 + np.exp(-array)))
+
+
+@silent
+def silu(a):
+    return as_array(a * sigmoid(a))
+
+
+@silent
+def silu_backward(grad, a):
+    s = sigmoid(a)
+    return as_array(grad * (s * (1 + a * (1 - s))).conj())
+
+
+def tanh_of_softplus(a):
+    """n / (n + 2) for n = e^a (e^a + 2); beyond 20 it is 1."""
+    n = np.exp(np.minimum(a, a.dtype.type(20)))
+    n = n * (n + 2)
+    return n / (n + 2)
+
+
+@silent
+def mish(a):
+    return as_array(a * tanh_of_softplus(a))
+
+
+@silent
+def mish_backward(grad, a):
+    t = tanh_of_softplus(a)
+    return as_array(grad * (t + a * sigmoid(a) * (1 - t * t)))
+
+
+def normal_distribution(a):
+    """The probability that a standard normal number is smaller."""
+    out = np.empty_like(a, a.dtype.newbyteorder("="))
+    out.flat = [0.5 * math.erfc(-x * math.sqrt(0.5)) for x in a.flat]
+    return out
+
+
+@silent
+def gelu(a):
+    return as_array(a * normal_distribution(a))
+
+
+@silent
+def gelu_backward(grad, a):
+    density = np.exp(-a * a / 2) / math.sqrt(2 * math.pi)
+    return as_array(grad * (normal_distribution(a) + a * density))
+
+
+def logistic_part(a):
+    """(what `gelu_tanh` multiplies its argument by: sigmoid(2 * u); the derivative of 2 * u)."""
+    scale = a.dtype.type(math.sqrt(8 / math.pi))
+    cubic = a.dtype.type(0.044715)
+    return sigmoid(a * scale * (1 + cubic * a * a)), scale * (1 + 3 * cubic * a * a)
+
+
+@silent
+def gelu_tanh(a):
+    return as_array(a * logistic_part(a)[0])
+
+
+@silent
+def gelu_tanh_backward(grad, a):
+    s = logistic_part(a)[0]
+    slope = logistic_part(np.clip(a, -30, 30))[1]  # further out s is 0 or 1
+    return as_array(grad * (s + a * s * (1 - s) * slope))
+
+
+# --- Optimizers: the formulas stand in optim.pyx --
+
+
+@silent
+def sgd(param, grad, buffer, settings):
+    """`buffer` is None without momentum."""
+    change = settings["sign"] * grad + settings["weight_decay"] * param
+    if buffer is not None:
+        buffer[...] = settings["momentum"] * buffer + settings["taken"] * change
+        change = change + settings["momentum"] * buffer if settings["nesterov"] else buffer
+    param -= settings["lr"] * change
+
+
+@silent
+def adam(param, grad, mean, square, largest, settings):
+    """`largest` is None without amsgrad."""
+    param *= settings["shrink"]
+    change = settings["sign"] * grad + settings["weight_decay"] * param
+    mean += (change - mean) * settings["gain1"]
+    square *= settings["beta2"]
+    square += settings["gain2"] * change * change
+    if largest is not None:
+        np.maximum(largest, square, out=largest)
+        square = largest
+    param -= settings["step_size"] * mean / (np.sqrt(square) / settings["root_of_correction"] + settings["eps"])
+
+
+BYTES = 1 << 15  # elements of one byte that are added at a time, as int32, which holds their sum
+
+
+def sum_of_narrow_integers(a, axes, keepdim):
+    """The sum, in int64, of many bool or integers of fewer bits, which are not converted all at once."""
+    from cygrad._kernels.cpu.base.arrays import cast  # which import this module
+    from cygrad._kernels.cpu.base.reduce import sum as sum_of_array
+
+    if a.dtype == bool and axes is None and not keepdim:
+        return np.asarray(np.count_nonzero(a))
+    step = BYTES * len(a) // a.size
+    if a.itemsize > 1 or not step:
+        return np.asarray(np.sum(a, axes, keepdims=keepdim), np.int64)
+    kind = np.dtype(np.int32).num
+    parts = (cast(a[start : start + step], kind) for start in range(0, len(a), step))
+    sums = [sum_of_array(part, axes, keepdim, kind).astype(np.int64) for part in parts]
+    if len(sums) > 1 and (axes is None or 0 in axes or -a.ndim in axes):
+        return np.asarray(np.add.reduce(sums, 0))
+    return sums[0] if len(sums) == 1 else np.concatenate(sums)
+
+
+def where(condition, a, b):
+    """In the order in memory of the first array that has one, where NumPy's would be the order of indices."""
+    if all(array.flags.c_contiguous for array in (condition, a, b)):
+        return np.where(condition, a, b)
+    arrays = np.broadcast_arrays(condition, a, b)
+    order = order_in_memory(arrays)
+    back = sorted(range(len(order)), key=order.__getitem__)
+    return np.where(*(array.transpose(order) for array in arrays)).transpose(back)
+
+
+def order_in_memory(arrays):
+    """The dimensions of arrays of one shape, those of longest steps first; earlier arrays decide."""
+    shape = arrays[0].shape
+
+    def compare(i, j):
+        for array in arrays:
+            one, other = abs(array.strides[i]), abs(array.strides[j])
+            if one and other and (one, shape[j]) != (other, shape[i]):
+                return other - one or shape[i] - shape[j]
+        return 0
+
+    return sorted(range(len(shape)), key=cmp_to_key(compare))

@@ -1,0 +1,217 @@
+"""Views as geometry: where the elements of an array lie in the memory of another.
+
+Every view op changes a `Geometry`, and `view_of` makes the array. The gradients of views of whatever strides are in
+strided_gradients.py.
+"""
+
+cimport numpy as cnp
+from cpython.ref cimport Py_INCREF
+from numpy cimport PyArray_BYTES, PyArray_DESCR, PyArray_DIMS, PyArray_NDIM, PyArray_STRIDES, ndarray
+
+from cygrad._kernels.cpu.base.arrays cimport Operand, extent, is_on_cpu, operand
+from cygrad._kernels.device import gpu_forms
+
+cnp.import_array()
+
+cdef extern from "numpy/arrayobject.h":
+    object PyArray_NewFromDescr(type subtype, cnp.dtype descr, int nd, npy_intp* dims, npy_intp* strides,
+                                void* data, int flags, object obj)
+    int PyArray_SetBaseObject(ndarray array, object base) except -1
+
+
+# -- arrays and geometries ---------------------------------------------------------------------------------
+
+cdef int geometry_of(object a, Geometry* g) except -1:
+    cdef ndarray array
+    cdef int i
+    if not is_on_cpu(a):
+        gpu_forms.require_array(a)
+        return enter_geometry(g, a.shape, a.strides, 0)
+    array = <ndarray>a
+    g.ndim = PyArray_NDIM(array)
+    g.offset = 0
+    for i in range(g.ndim):
+        g.dims[i] = PyArray_DIMS(array)[i]
+        g.strides[i] = PyArray_STRIDES(array)[i]
+    return 0
+
+
+cdef int enter_geometry(Geometry* g, tuple shape, tuple strides, Py_ssize_t offset) except -1:
+    cdef int i
+    check_ndim(len(shape))
+    g.ndim = <int>len(shape)
+    g.offset = offset
+    for i in range(g.ndim):
+        g.dims[i] = shape[i]
+        g.strides[i] = strides[i]
+    return 0
+
+
+cdef object view_of(object a, Geometry* g):
+    cdef ndarray array
+    cdef cnp.dtype descr
+    cdef int i
+    if not is_on_cpu(a):
+        return gpu_forms.view(a, tuple([g.dims[i] for i in range(g.ndim)]), tuple([g.strides[i] for i in range(g.ndim)]),
+                        g.offset)
+    array = <ndarray>a
+    descr = <cnp.dtype>PyArray_DESCR(array)
+    Py_INCREF(descr)            # the next line steals a reference
+    view = PyArray_NewFromDescr(ndarray, descr, g.ndim, g.dims, g.strides, PyArray_BYTES(array) + g.offset,
+                                cnp.PyArray_FLAGS(array) & cnp.NPY_ARRAY_WRITEABLE, None)
+    Py_INCREF(array)            # so does this
+    PyArray_SetBaseObject(<ndarray>view, array)
+    return view
+
+
+cpdef object restride(object a, tuple shape, tuple strides, Py_ssize_t offset):
+    """A view of the memory of `a` from `offset` bytes behind its first element, with these strides in bytes.
+
+    The caller answers for it that all of it lies in that memory.
+    """
+    cdef Geometry g
+    enter_geometry(&g, shape, strides, offset)
+    return view_of(a, &g)
+
+
+cdef int check_ndim(Py_ssize_t ndim) except -1:
+    if ndim > MAXDIMS:
+        raise RuntimeError(f"tensors have at most {MAXDIMS} dimensions, this would have {ndim}")
+    return 0
+
+
+cdef Py_ssize_t distance(object a, object b) except? -1:
+    if not is_on_cpu(a):
+        return a.data.ptr - b.data.ptr
+    return PyArray_BYTES(<ndarray>a) - PyArray_BYTES(<ndarray>b)
+
+
+cdef bint lies_within(object part, object whole) except -1:
+    cdef Operand inner, outer
+    cdef char* low
+    cdef char* high
+    cdef char* low_whole
+    cdef char* high_whole
+    if not is_on_cpu(part) or not is_on_cpu(whole):
+        return gpu_forms.lies_within(part, whole)
+    inner, outer = operand(<ndarray>part), operand(<ndarray>whole)
+    extent(&inner, &low, &high)
+    extent(&outer, &low_whole, &high_whole)
+    return low == high or (low_whole <= low and high <= high_whole)
+
+
+cpdef bint overlaps_itself(object array) except -1:
+    """Whether a dimension of stride 0 makes several elements of `array` the same memory."""
+    cdef Geometry g
+    cdef int i
+    cdef bint repeats = False
+    geometry_of(array, &g)
+    for i in range(g.ndim):
+        if g.dims[i] == 0:
+            return False
+        repeats = repeats or (g.strides[i] == 0 and g.dims[i] > 1)
+    return repeats
+
+
+# -- steps of views ----------------------------------------------------------------------------------------
+
+cdef void select_at(Geometry* g, int dim, Py_ssize_t index) noexcept:
+    g.offset += index * g.strides[dim]
+    remove_dim(g, dim)
+
+
+cdef void slice_at(Geometry* g, int dim, Py_ssize_t start, Py_ssize_t length, Py_ssize_t step) noexcept:
+    g.offset += start * g.strides[dim]
+    g.dims[dim] = length
+    g.strides[dim] *= step
+
+
+cdef int insert_dim(Geometry* g, int dim, npy_intp itemsize) except -1:
+    """A dimension of length 1 before dimension `dim`, with the stride that keeps a dense layout dense."""
+    cdef int i
+    cdef npy_intp stride = itemsize
+    check_ndim(g.ndim + 1)
+    if dim < g.ndim:
+        stride = g.dims[dim] * g.strides[dim]
+    for i in range(g.ndim, dim, -1):
+        g.dims[i] = g.dims[i - 1]
+        g.strides[i] = g.strides[i - 1]
+    g.dims[dim] = 1
+    g.strides[dim] = stride
+    g.ndim += 1
+    return 0
+
+
+cdef void remove_dim(Geometry* g, int dim) noexcept:
+    cdef int i
+    g.ndim -= 1
+    for i in range(dim, g.ndim):
+        g.dims[i] = g.dims[i + 1]
+        g.strides[i] = g.strides[i + 1]
+
+
+cdef void swap_dims(Geometry* g, int a, int b) noexcept:
+    g.dims[a], g.dims[b] = g.dims[b], g.dims[a]
+    g.strides[a], g.strides[b] = g.strides[b], g.strides[a]
+
+
+cdef void permute_dims(Geometry* g, int* order) noexcept:
+    cdef npy_intp[MAXDIMS] dims, strides
+    cdef int i
+    for i in range(g.ndim):
+        dims[i] = g.dims[order[i]]
+        strides[i] = g.strides[order[i]]
+    for i in range(g.ndim):
+        g.dims[i] = dims[i]
+        g.strides[i] = strides[i]
+
+
+cdef bint reshape(Geometry* g, int ndim, npy_intp* dims, npy_intp itemsize) noexcept:
+    """Give `g` other dimensions with as many elements; False, and no change, if no strides can express them.
+
+    From the last dimension on: old neighbours that step as one make up a run, and new dimensions must fill each run
+    exactly.
+    """
+    cdef npy_intp[MAXDIMS] strides
+    cdef npy_intp base, run, filled
+    cdef int i, j = ndim - 1
+    cdef bint empty = False
+    for i in range(g.ndim):
+        empty = empty or g.dims[i] == 0
+    if empty or g.ndim == 0:
+        _set_contiguous(g, ndim, dims, itemsize, empty)
+        return True
+    i = g.ndim - 1
+    while i >= 0:
+        base = g.strides[i]
+        run = g.dims[i]
+        while i > 0 and (g.dims[i - 1] == 1 or g.strides[i - 1] == run * base):
+            i -= 1
+            run *= g.dims[i]
+        i -= 1
+        filled = 1
+        while j >= 0 and (filled < run or dims[j] == 1):
+            strides[j] = filled * base
+            filled *= dims[j]
+            j -= 1
+        if filled != run:
+            return False
+    g.ndim = ndim
+    for i in range(ndim):
+        g.dims[i] = dims[i]
+        g.strides[i] = strides[i]
+    return True
+
+
+cdef void _set_contiguous(Geometry* g, int ndim, npy_intp* dims, npy_intp itemsize, bint keep_same) noexcept:
+    cdef int i
+    cdef bint same = keep_same and ndim == g.ndim
+    for i in range(ndim):
+        same = same and g.dims[i] == dims[i]
+    if same:
+        return
+    g.ndim = ndim
+    for i in range(ndim - 1, -1, -1):
+        g.dims[i] = dims[i]
+        g.strides[i] = itemsize
+        itemsize *= max(dims[i], 1)

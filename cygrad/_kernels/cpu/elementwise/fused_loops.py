@@ -1,0 +1,160 @@
+"""Elementwise functions, and gradients of such, that are one pass in a compiled loop (fused.h)."""
+
+import math
+from functools import partial, update_wrapper
+
+import numpy as np
+
+import cygrad._kernels.cpu.base.loop_table as loop_table
+from cygrad._kernels.cpu.base import chunks
+from cygrad._kernels.device import gpu_forms
+from cygrad._kernels.cpu.base.arrays import dense, new_array
+from cygrad._kernels.cpu.base.numpy_fallback import silent
+from cygrad._kernels.device.cupy_library import is_array
+
+GATED = 26  # as in native.h
+PIECE = 1 << 14  # elements that one thread works on
+RUN = 1024  # elements of an item of GATED
+
+# In the order of fused.h, which says what operands and numbers mean.
+_FUNCTIONS = (
+    "leaky_relu threshold hardtanh hardsigmoid hardswish hardshrink softshrink softplus logsigmoid erfc elu "
+    "leaky_relu_gradient negative_products above inside hardsigmoid_gradient hardswish_gradient outside "
+    "softplus_gradient logsigmoid_gradient elu_gradient squared_error smooth_l1 huber binary_cross_entropy_with_logits "
+    "soft_margin logaddexp squared_error_gradient bounded_difference binary_cross_entropy_with_logits_gradient "
+    "exponential_share soft_margin_gradient frac rounded finite where_finite lerp_by_number lerp addcmul addcdiv "
+    "clamped whole_quotient heaviside ldexp incomplete_gamma"
+).split()
+_NUMBERS = {name: i for i, name in enumerate(_FUNCTIONS)}
+
+
+def fused(name, *operands, numbers=(), out=None):
+    """The function of arrays of one type that broadcast to one of them; None if there is no loop for them.
+
+    Others than dense ones must be alike or of one element. The result lies in memory as the largest operand does, if
+    that is dense; or in `out`, an operand or an array that lies elsewhere.
+    """
+    found = loop_table.fused(_NUMBERS[name], operands, numbers, out)
+    if found is not None:
+        return found
+    if any(map(is_array, operands)):
+        return gpu_forms.loops.fused(name, *operands, numbers=numbers) if out is None else None
+    largest = max(operands, key=np.size)
+    if not has_loop(*operands) or any(operand.shape != largest.shape and operand.size != 1 for operand in operands):
+        return None
+    order = None  # where steps of 0 leave it open, as in PyTorch
+    if not largest.flags.c_contiguous and all(largest.strides):
+        order = np.argsort([-abs(n) for n in largest.strides], kind="stable")
+    given = tuple(_dense(operand, order, operand is largest) for operand in operands)
+    made = loop_table.fused(_NUMBERS[name], given, numbers)
+    if made is None:
+        return None
+    if order is not None:
+        made = made.transpose(np.argsort(order))
+    if out is None:
+        return made
+    np.copyto(out, made)
+    return out
+
+
+def add_scaled(a, b, factor, target=None):
+    """`a + factor * b` in one pass, or what `blocks.write` makes it in `target`; None if there is no loop for that."""
+    if not (type(b) is np.ndarray and loop_table.has_loops(a)):
+        return None
+    function = partial(_add_scaled, np.ones((), a.dtype), factor)
+    result = chunks.result_into(target, function, a, b)
+    return function(a, b) if result is None else result
+
+
+def _add_scaled(one, factor, a, b, out=None):
+    found = fused("addcmul", a, b, one, numbers=(factor,), out=out)
+    return np.add(a, b * a.dtype.type(factor), out=out) if found is None else found
+
+
+def has_loop(*operands):
+    """Whether `fused` has loops for such operands."""
+    first = operands[0]
+    if type(first) is not np.ndarray or not loop_table.has_loops(first):
+        return False
+    return all(type(a) is np.ndarray and a.dtype == first.dtype for a in operands)
+
+
+def _dense(operand, order, is_largest):
+    """An operand as loops take it, its dimensions in that order; one element where another is larger than that."""
+    if operand.size > 1 and not any(operand.strides) and not is_largest:
+        operand = operand[(slice(0, 1),) * operand.ndim]
+    elif operand.size > 1 and order is not None:
+        operand = operand.transpose(order)
+    return dense(operand)
+
+
+def gated(a, dim):
+    """The first half along a dimension times the logistic function of the second; None if that has no loop."""
+    return _run_gated(a, None, dim) if _has_gated(a) else None
+
+
+def gated_gradient(g, a, dim):
+    """The gradient of `gated` for `a`; None if that has no loop."""
+    if not _has_gated(a) or type(g) is not np.ndarray or g.dtype != a.dtype:
+        return None
+    return _run_gated(a, g, dim)
+
+
+def _has_gated(a):
+    return type(a) is np.ndarray and loop_table.has_loops(a) and a.size > 0
+
+
+def _run_gated(a, g, dim):
+    half = (*a.shape[:dim], a.shape[dim] // 2, *a.shape[dim + 1 :])
+    if g is not None and g.shape != half:
+        raise ValueError(f"a gradient of shape {g.shape} for a result of shape {half}")
+    width = math.prod(half[dim:])
+    out = new_array(half if g is None else a.shape, a.dtype.num)
+    items = a.size // (2 * width) * -(-width // RUN)
+    loop_table.run(
+        GATED,
+        (*(dense(x) for x in (a, g) if x is not None), out),
+        (width, g is not None),
+        0,
+        items,
+        max(1, PIECE // min(width, RUN)),
+    )
+    return out
+
+
+class by_loop:
+    """A decorator of functions of `count` arrays and of numbers: they are a loop of fused.h where that can be.
+
+    `numbers` makes those of the loop of the function's, or None if there is no loop for these; `are_operands` tells
+    that they are operands of the loop. Large arrays are given to the function itself block by block. With `out` it can
+    be called if the function can; that is as for `fused`.
+    """
+
+    def __init__(self, name, count=1, numbers=lambda *given: given, are_operands=False):
+        self.name, self.number, self.count = name, _NUMBERS[name], count
+        self.numbers, self.are_operands = numbers, are_operands
+
+    def __call__(self, function):
+        return update_wrapper(_ByLoop(self, function), function)
+
+
+class _ByLoop:
+    def __init__(self, loop, function):
+        self.loop, self.function = loop, silent(function)
+
+    def __call__(self, *args, out=None):
+        loop, count = self.loop, self.loop.count
+        arrays, numbers = args[:count], loop.numbers(*args[count:])
+        if numbers is not None:
+            if loop.are_operands:
+                arrays, numbers = (*arrays, *[np.asarray(n, arrays[0].dtype) for n in numbers]), ()
+            found = loop_table.fused(loop.number, arrays, numbers, out)
+            if found is None:
+                found = fused(loop.name, *arrays, numbers=numbers, out=out)
+            if found is not None:
+                return found
+        if out is not None:
+            return self.function(*args, out=out)
+        if max((a.size for a in args if isinstance(a, np.ndarray)), default=0) <= chunks.SIZE:
+            return self.function(*args)
+        return chunks.in_blocks(self.function, args)

@@ -1,0 +1,75 @@
+"""Orthogonal polynomials and their derivatives, by the recurrence that defines them.
+
+A family is `(first, step)`: P_0 = 1, P_1 = first[0] + first[1] * x, and `step(m)` gives a, b, c with
+P_{m+1} = (a + b * x) * P_m - c * P_{m-1}. Differentiating the recurrence k times gives the k-th derivatives.
+"""
+
+import numpy as np
+
+from cygrad._kernels.device.dispatch import dispatching
+
+
+def chebyshev(start, slope):
+    return (start, slope), lambda m: (0, 2, 1)
+
+
+def shifted_chebyshev(start, slope):
+    """Of 2 x - 1 in place of x."""
+    return (start - slope, 2 * slope), lambda m: (-2, 4, 1)
+
+
+CHEBYSHEV_T = chebyshev(0, 1)
+CHEBYSHEV_U = chebyshev(0, 2)
+CHEBYSHEV_V = chebyshev(-1, 2)
+CHEBYSHEV_W = chebyshev(1, 2)
+SHIFTED_T = shifted_chebyshev(0, 1)
+SHIFTED_U = shifted_chebyshev(0, 2)
+SHIFTED_V = shifted_chebyshev(-1, 2)
+SHIFTED_W = shifted_chebyshev(1, 2)
+HERMITE_H = (0, 2), lambda m: (0, 2, 2 * m)
+HERMITE_HE = (0, 1), lambda m: (0, 1, m)
+LAGUERRE = (1, -1), lambda m: ((2 * m + 1) / (m + 1), -1 / (m + 1), m / (m + 1))
+LEGENDRE = (0, 1), lambda m: (0, (2 * m + 1) / (m + 1), m / (m + 1))
+
+
+def polynomial(x, degree, family, order=0):
+    """The derivative of that order of the polynomials of these degrees; 0 for a negative degree."""
+    with np.errstate(all="ignore"):
+        degree = np.asarray(degree).astype(np.int64)
+        lowest, highest = (degree.min(), degree.max()) if degree.size else (0, -1)
+        x, degree = np.broadcast_arrays(x, degree)
+        result = np.zeros(x.shape, x.dtype)
+        for m, value in enumerate(_derivatives(x, family, order, highest)):
+            if m == lowest == highest:
+                return value
+            if m >= lowest:
+                np.copyto(result, value, where=degree == m)
+    return result
+
+
+def _derivatives(x, family, order, highest):
+    """The derivatives of that order of P_0, ..., P_highest, one after the other."""
+    if highest < 0:
+        return
+    (start, slope), step = family
+    zeros = [np.zeros_like(x)] * order
+    former = [np.ones_like(x), *zeros]
+    yield former[order]
+    line = slope * x
+    line += start
+    latest = [line, np.full_like(x, slope), *zeros[1:]] if order else [line]
+    for m in range(1, highest + 1):
+        yield latest[order]
+        if m == highest:
+            return
+        a, b, c = step(m)
+        line = b * x if a == 0 else b * x + a
+        following = [line * latest[k] + k * b * latest[k - 1] for k in range(1, order + 1)]
+        line *= latest[0]
+        following.insert(0, line)
+        for k in range(order + 1):
+            following[k] -= former[k] if c == 1 else c * former[k]
+        former, latest = latest, following
+
+
+dispatching(globals(), "polynomial")

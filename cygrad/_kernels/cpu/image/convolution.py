@@ -1,0 +1,258 @@
+"""Convolution: the three bilinear forms of images (n, channels, places), filters and results.
+
+`correlate` gives the results, `spread` goes back from results to images, `filter_gradient` from images and results to
+filters; each is the transpose of the others. In all of them place `o` of the result sees place
+`o * stride + k * dilation - low` of the image through tap `k` of the filter; places outside of the image are zero.
+
+The work is done by matrix products over patches, an array (channels * taps, places of the result), that are made for a
+few images or for some rows of one image at a time, in scratch memory that stays in the cache.
+"""
+
+import math
+from functools import lru_cache
+
+import numpy as np
+
+import cygrad._kernels.cpu.image.patches as patches as images
+from cygrad._kernels.cpu.base import chunks as parts
+from cygrad._kernels.cpu.image import (
+    depthwise_convolution, patch_convolution, winograd_convolution,
+)
+from cygrad._kernels.cpu.base.arrays import new_array, zeros
+from cygrad._kernels.cpu.base.matmul import matmul, matmul_into
+from cygrad._kernels.cpu.base.numpy_fallback import silent
+from cygrad._kernels.device.dispatch import dispatching
+
+LARGE_FILTERS = 8  # blocks of filters, whose gradient is found by some of them at a time
+
+
+def patches(x, where, blocks):
+    """Each block with its patches, an array (channels * taps, images * places) that is overwritten by the next one."""
+    channels, taps = x.shape[1], math.prod(where.kernel)
+    width = math.prod(where.size[1:])
+    memory = done = None
+    compiled = are_compiled(x, where)
+    for block in blocks:
+        n0, n1, first, last = block
+        shape = (channels, taps, n1 - n0, last - first, *where.size[1:])
+        length = math.prod(shape)
+        if memory is None:
+            memory = new_array((length,), x.dtype.num)
+        if compiled:
+            images.copy_patches(as_images(x[n0:n1]), memory[:length], geometry_of(where, block))
+            yield block, memory[:length].reshape(channels * taps, -1)
+            continue
+        columns = memory[:length].reshape(shape)
+        if (shape, first if shape[3] != where.size[0] else 0) != done:
+            done = shape, first if shape[3] != where.size[0] else 0
+            joins = joins_of(where, first, last)
+            if any(where.low) or len(joins) < taps or reaches_beyond(where):
+                columns[...] = 0
+        planes = x[n0:n1].swapaxes(0, 1)
+        for tap, there, here in joins:
+            columns[(slice(None), tap, slice(None), *there)] = planes[(slice(None), slice(None), *here)]
+        yield block, columns.reshape(channels * taps, (n1 - n0) * (last - first) * width)
+
+
+@lru_cache(64)
+def joins_of(where, first, last):
+    """What `Geometry.taps` gives, as a list."""
+    return list(where.taps(first, last))
+
+
+def are_compiled(x, where):
+    """Whether patches are made, and added, by compiled loops: of one or two dimensions, a place for each row."""
+    return len(where.size) <= 2 and images.has_loops(x)
+
+
+def as_images(x):
+    """Images, dense, with two dimensions."""
+    x = np.ascontiguousarray(x)
+    return x if x.ndim == 4 else x[:, :, None]
+
+
+def geometry_of(where, block):
+    """The geometry that compiled loops take, of the rows of a block."""
+    return where.flat(*block[2:])
+
+
+def reaches_beyond(where):
+    """Whether a window ends beyond the image."""
+    return any(
+        (size - 1) * stride + (kernel - 1) * dilation - low >= image
+        for image, kernel, size, stride, dilation, low in zip(
+            where.image, where.kernel, where.size, where.stride, where.dilation, where.low
+        )
+    )
+
+
+def places(a, block):
+    """The part of results (n, channels, places) that a block is about, as (channels, its images * places): a view
+    if it is one image."""
+    n0, n1, first, last = block
+    if n1 - n0 == 1:
+        flat = a[n0].reshape(a.shape[1], -1)
+        row = flat.shape[1] // a.shape[2]
+        return flat[:, first * row : last * row]
+    return a[n0:n1].swapaxes(0, 1).reshape(a.shape[1], -1)
+
+
+def grouped(a, groups):
+    """Rows of a matrix in groups: (groups, rows of each, columns)."""
+    return a.reshape(groups, a.shape[0] // groups, a.shape[1])
+
+
+def is_depthwise(w, groups):
+    return w.shape[0] == groups and w.shape[1] == 1 and groups > 1
+
+
+@silent
+def correlate(x, w, b, where, groups):
+    """Results (n, filters, *size) of images, filters (filters, channels / groups, *kernel) and a bias or None."""
+    out = None
+    if winograd_convolution.suits(x, len(w), where, groups):
+        out = winograd_convolution.correlate(x, w, b, where)
+    elif patch_convolution.suits(x, w.shape, where, groups):
+        out = patch_convolution.correlate(x, w, b, where, groups)
+    return plus(correlate_directly(x, w, where, groups), b) if out is None else out
+
+
+def plus(out, b):
+    """Results with a bias, one number for each filter, added to them."""
+    if b is not None:
+        out += b.reshape((-1,) + (1,) * (out.ndim - 2))
+    return out
+
+
+def correlate_directly(x, w, where, groups):
+    n, filters = len(x), len(w)
+    if is_depthwise(w, groups):
+        return depthwise_convolution.correlate(x, w, where)
+    out = new_array((n, filters, *where.size), x.dtype.num)
+    if not out.size:
+        return out
+    matrix = np.ascontiguousarray(w).reshape(groups, filters // groups, -1)
+    if not matrix.size:
+        out[...] = 0
+        return out
+    if where.is_plain:
+        x = np.ascontiguousarray(x)
+        matmul_into(matrix, x.reshape(n, groups, w.shape[1], -1), out.reshape(n, groups, filters // groups, -1))
+        return out
+    for block, columns in patches(x, where, where.blocks(n, x.shape[1], x.itemsize, filters)):
+        n0, n1 = block[:2]
+        if n1 - n0 == 1:
+            matmul_into(matrix, grouped(columns, groups), split_rows(places(out, block), groups))
+        else:
+            results = matmul(matrix, grouped(columns, groups)).reshape(filters, n1 - n0, *where.size)
+            out[n0:n1] = results.swapaxes(0, 1)
+    return out
+
+
+def split_rows(a, groups):
+    """`grouped` for a matrix that must stay a view."""
+    return np.lib.stride_tricks.as_strided(
+        a, (groups, a.shape[0] // groups, a.shape[1]), (a.strides[0] * (a.shape[0] // groups), *a.strides)
+    )
+
+
+def backwards(w, groups):
+    """The filters that go back from results to images where the stride is 1."""
+    filters, channels = w.shape[:2]
+    w = w.reshape(groups, filters // groups, channels, *w.shape[2:]).swapaxes(1, 2)
+    w = np.flip(w, tuple(range(3, w.ndim)))
+    return w.reshape(groups * channels, filters // groups, *w.shape[3:])
+
+
+@silent
+def spread(g, w, b, where, groups):
+    """Images (n, channels, *image) from results, filters and a bias or None: but for that, the transpose of
+    `correlate` in its images."""
+    back = where.backwards
+    if winograd_convolution.suits(g, w.shape[1], back, groups):
+        out = winograd_convolution.correlate(g, w, b, back, True)
+        if out is not None:
+            return out
+    out = patch_convolution.spread(g, w, where, groups) if patch_convolution.suits(g, w.shape, where, groups) else None
+    return plus(spread_directly(g, w, where, groups) if out is None else out, b)
+
+
+def spread_directly(g, w, where, groups):
+    n, filters, channels = len(g), len(w), w.shape[1] * groups
+    if is_depthwise(w, groups):
+        return depthwise_convolution.spread(g, w, where)
+    if where.is_plain and g.size and w.size:
+        out = new_array((n, channels, *where.image), g.dtype.num)
+        matrix = w.reshape(groups, filters // groups, w.shape[1]).swapaxes(1, 2)
+        g = np.ascontiguousarray(g).reshape(n, groups, filters // groups, -1)
+        matmul_into(matrix, g, out.reshape(n, groups, w.shape[1], -1))
+        return out
+    if set(where.stride) <= {1} and filters <= channels:  # copying patches is cheaper than adding them
+        return correlate_directly(g, backwards(w, groups), where.backwards, groups)
+    out = zeros((n, channels, *where.image), g.dtype.num)
+    if not out.size or not g.size or not w.size:
+        return out
+    g = np.ascontiguousarray(g)
+    matrix = np.ascontiguousarray(w).reshape(groups, filters // groups, -1).swapaxes(1, 2)
+    joins: list = []
+    rows = memory = None
+    compiled = are_compiled(out, where)
+    for block in where.blocks(n, channels, g.itemsize, filters):
+        n0, n1, first, last = block
+        if rows != (first, last):
+            rows, joins = (first, last), list(where.taps(first, last))
+        part = grouped(places(g, block), groups)
+        shape = (groups, matrix.shape[1], part.shape[2])
+        if memory is None:
+            memory = new_array((math.prod(shape),), g.dtype.num)
+        columns = matmul_into(matrix, part, memory[: math.prod(shape)].reshape(shape))
+        if compiled:
+            images.add_patches(as_images(out[n0:n1]), columns.reshape(-1), geometry_of(where, block))
+            continue
+        columns = columns.reshape(channels, -1, n1 - n0, last - first, *where.size[1:])
+        planes = out[n0:n1].swapaxes(0, 1)
+        for tap, there, here in joins:
+            planes[(slice(None), slice(None), *here)] += columns[(slice(None), tap, slice(None), *there)]
+    return out
+
+
+@silent
+def filter_gradient(x, g, where, groups):
+    """Filters (filters, channels / groups, *kernel) from images and results: the transpose in the filters."""
+    out = None
+    if winograd_convolution.suits(x, g.shape[1], where, groups):
+        out = winograd_convolution.filter_gradient(x, g, where)
+    elif patch_convolution.suits(x, (g.shape[1], x.shape[1] // groups, *where.kernel), where, groups):
+        out = patch_convolution.filter_gradient(x, g, where, groups)
+    return filter_gradient_directly(x, g, where, groups) if out is None else out
+
+
+def filter_gradient_directly(x, g, where, groups):
+    n, channels, filters = len(x), x.shape[1] // groups, g.shape[1]
+    shape = (filters, channels, *where.kernel)
+    if channels == 1 and filters == groups and groups > 1:
+        return depthwise_convolution.filter_gradient(x, g, where)
+    out = zeros((groups, filters // groups, channels * math.prod(where.kernel)), x.dtype.num)
+    if not out.size or not x.size or not g.size:
+        return out.reshape(shape)
+    g = np.ascontiguousarray(g)
+    if where.is_plain:
+        x = np.ascontiguousarray(x).reshape(n, groups, channels, -1)
+        g = g.reshape(n, groups, filters // groups, -1)
+        for i in range(n):
+            out += matmul(g[i], x[i].swapaxes(1, 2))
+        return out.reshape(shape)
+    # Transposed, because BLAS takes half the time again for a product of few rows by transposed columns.
+    is_large = out.size > LARGE_FILTERS * parts.SIZE
+    turned = out.swapaxes(1, 2) if is_large else zeros((groups, out.shape[2], out.shape[1]), x.dtype.num)
+    step = max(1, out.shape[1] * parts.SIZE // out.size) if is_large else out.shape[1]
+    for block, columns in patches(x, where, where.blocks(n, x.shape[1], x.itemsize, filters)):
+        columns, results = grouped(columns, groups), grouped(places(g, block), groups).swapaxes(1, 2)
+        for start in range(0, out.shape[1], step):
+            some = (..., slice(start, start + step))
+            total = turned[some]
+            total += matmul(columns, results[some])
+    return (out if is_large else np.ascontiguousarray(turned.swapaxes(1, 2))).reshape(shape)
+
+
+dispatching(globals(), "correlate spread filter_gradient")

@@ -1,0 +1,107 @@
+"""Windows of images: their patches and the way back, and the largest element of each (`images.h`).
+
+Arrays are dense, of float32 or float64; planes of images are shared among threads. A geometry is
+(image, kernel, stride, dilation, low, first row, last row, width), the first five pairs: see sliding.py.
+"""
+
+import math
+from functools import lru_cache
+
+import numpy as np
+
+import cygrad._kernels.cpu.base.loop_table as loop_table
+
+COPY_PATCHES, ADD_PATCHES, LARGEST = range(6, 9)  # as in native.h
+LARGEST_OF_PLACES = 46  # as in native.h
+PIECE = 1 << 14  # elements that one thread works on
+
+PLACES = np.dtype(np.int64)
+
+has_loops, check = loop_table.has_loops, loop_table.check
+
+
+def run(loop, x, arrays, geometry, work):
+    """Run a loop over the planes of images x."""
+    if x.shape[2:] != geometry[0]:
+        raise ValueError(f"images of shape {x.shape} in windows of {geometry}")
+    n, channels = x.shape[:2]
+    loop_table.run(loop, (x, *arrays), (*numbers_of(geometry), channels, n), 0, n * channels, PIECE // max(work, 1))
+
+
+@lru_cache(256)
+def numbers_of(geometry):
+    """What the loops take of a geometry."""
+    image, kernel, stride, dilation, low, first, last, width = geometry
+    if min(*kernel, *stride, *dilation) < 1 or not 0 <= first <= last or width < 0:
+        raise ValueError(f"windows of {geometry}")
+    low = low[0] - first * stride[0], low[1]  # so that the first row that is wanted is row 0
+    return *image, *kernel, *stride, *dilation, *low, last - first, width
+
+
+def join(loop, x, patches, geometry, writes):
+    check(x, x.dtype, 4, writes)
+    check(patches, x.dtype, 1, not writes)
+    _, kernel, *_, first, last, width = geometry
+    size = kernel[0] * kernel[1] * (last - first) * width
+    if patches.size != x.shape[0] * x.shape[1] * size:
+        raise ValueError(f"{patches.size} elements for patches of {x.shape} in {geometry}")
+    run(loop, x, (patches,), geometry, size)
+
+
+def copy_patches(x, patches, geometry):
+    """Overwrite `patches`, flat, with (channels, taps, images, rows, width): what each tap sees of the images."""
+    join(COPY_PATCHES, x, patches, geometry, False)
+
+
+def add_patches(x, patches, geometry):
+    """Add patches to the places of the images from which `copy_patches` would take them."""
+    join(ADD_PATCHES, x, patches, geometry, True)
+
+
+def largest(x, values, places, geometry):
+    """Overwrite `values` and `places` with the largest element of each window and its place in its plane.
+
+    The last dimensions of x are those of planes, and it is dense; each window must see some place of its plane.
+    """
+    check(values, x.dtype, values.ndim, True)
+    check(places, PLACES, places.ndim, True)
+    numbers, size, piece = numbers_of_largest(geometry)
+    planes = values.size // size
+    if not x.size == planes * numbers[0] * numbers[1] or not planes * size == values.size == places.size:
+        raise ValueError(f"{values.size} results for {x.shape} in {geometry}")
+    loop_table.run(LARGEST, (x, values, places), (*numbers, 1, planes), 0, planes, piece)
+
+
+@lru_cache(256)
+def numbers_of_largest(geometry):
+    """(`numbers_of`, windows of a plane, planes of a piece); each window has to see something of the plane."""
+    image, kernel, stride, dilation, low, first, last, width = geometry
+    if image[0] * image[1] >= 1 << 31:
+        raise ValueError("images are too large")
+    for d, (begin, end) in enumerate(((first, last), (0, width))):
+        beyond = (end - 1) * stride[d] - low[d] >= image[d]
+        before = begin * stride[d] - low[d] + (kernel[d] - 1) * dilation[d] < 0
+        if beyond or before or (low[d] > 0 and dilation[d] > 1):
+            raise ValueError(f"a window of {geometry} sees nothing of the image")
+    size = (last - first) * width
+    return numbers_of(geometry), size, PIECE // max(size * kernel[0] * kernel[1], 1)
+
+
+def largest_of_places(planes, values, places, tables):
+    """Overwrite `values` and `places` with the largest elements at places that three tables give, and where these are.
+
+    The planes have three dimensions, and for each there is a table (planes or 1, windows, taps) of what windows see.
+    """
+    image = planes.shape[1:]
+    _, windows, taps = zip(*(table.shape for table in tables))
+    count, own = math.prod(windows), len(tables[0]) > 1
+    if any(len(table) != (len(planes) if own else 1) or table.dtype != PLACES for table in tables) or not (
+        len(image) == 3 and values.size == places.size == len(planes) * count
+    ):
+        raise ValueError(f"{values.size} results for {planes.shape} in windows of {taps}")
+    check(values, planes.dtype, values.ndim, True)
+    check(places, PLACES, places.ndim, True)
+    numbers = *image, *windows, *taps, math.prod(image), count, own
+    arrays = planes, values, places, *map(np.ascontiguousarray, tables)
+    if loop_table.run(LARGEST_OF_PLACES, arrays, numbers, 0, len(planes), PIECE // max(count * math.prod(taps), 1)):
+        raise IndexError(f"a place is outside of {image}")

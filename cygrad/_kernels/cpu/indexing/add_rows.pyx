@@ -1,0 +1,103 @@
+"""Loops over the rows of matrices, added to those that an index names."""
+
+cimport numpy as cnp
+from numpy cimport PyArray_DATA, PyArray_DIM, PyArray_NDIM, PyArray_TYPE, ndarray, npy_int64, npy_uint64
+
+from cygrad._kernels.cpu.base.arrays cimport RELEASE_ABOVE, is_plain
+from cygrad._kernels.device.dispatch import dispatching
+
+cnp.import_array()
+
+cdef extern from "base/loop_call.h" nogil:
+    npy_uint64 INDEX(const npy_int64* place) noexcept
+
+ctypedef fused number_t:
+    float
+    double
+    npy_int64
+
+
+cdef bint _add(number_t* out, const npy_int64* rows, const number_t* values, const npy_int64* taken, Py_ssize_t n,
+               Py_ssize_t width, Py_ssize_t limit, Py_ssize_t height, int extreme) noexcept nogil:
+    """Tells whether all indices are 0 or more and below `limit`, or `height` for `taken`; adds up to the first that is
+    not.
+
+    With `extreme` 1 or -1 the larger or the smaller number stays; nan stays in any case.
+    """
+    cdef Py_ssize_t i, j
+    cdef npy_uint64 at, own
+    cdef number_t* row
+    cdef const number_t* added
+    cdef number_t value
+    for i in range(n):
+        at = INDEX(rows + i)
+        own = i if taken == NULL else INDEX(taken + i)
+        if at >= <npy_uint64>limit or own >= <npy_uint64>height:
+            return False
+        row, added = out + at * width, values + own * width
+        if number_t is npy_int64 or extreme == 0:
+            for j in range(width):
+                row[j] += added[j]
+            continue
+        if extreme > 0:
+            for j in range(width):
+                value = added[j]
+                row[j] = value if (value > row[j]) | (value != value) else row[j]
+        else:
+            for j in range(width):
+                value = added[j]
+                row[j] = value if (value < row[j]) | (value != value) else row[j]
+    return True
+
+
+cdef bint _run(number_t example, ndarray out, ndarray rows, ndarray values, ndarray taken, int extreme) noexcept:
+    cdef Py_ssize_t n = PyArray_DIM(rows, 0), width = PyArray_DIM(values, 1)
+    cdef Py_ssize_t limit = PyArray_DIM(out, 0), height = PyArray_DIM(values, 0)
+    cdef number_t* target = <number_t*>PyArray_DATA(out)
+    cdef const npy_int64* index = <const npy_int64*>PyArray_DATA(rows)
+    cdef const number_t* source = <const number_t*>PyArray_DATA(values)
+    cdef const npy_int64* own = NULL if taken is None else <const npy_int64*>PyArray_DATA(taken)
+    if n * width <= RELEASE_ABOVE:
+        return _add(target, index, source, own, n, width, limit, height, extreme)
+    with nogil:
+        return _add(target, index, source, own, n, width, limit, height, extreme)
+
+
+cdef inline bint _is_dense(ndarray a, int ndim) noexcept:
+    return is_plain(a) and PyArray_NDIM(a) == ndim and cnp.PyArray_IS_C_CONTIGUOUS(a)
+
+
+cdef inline bint _is_index(ndarray a, Py_ssize_t n) noexcept:
+    return _is_dense(a, 1) and PyArray_TYPE(a) == cnp.NPY_INT64 and PyArray_DIM(a, 0) == n
+
+
+def add_rows(ndarray out not None, ndarray rows not None, ndarray values not None, int extreme=0,
+             ndarray taken=None):
+    """Add row i of `values`, or row `taken[i]`, to row `rows[i]` of `out`, one after the other; or leave there the
+    larger numbers if `extreme` is 1, the smaller ones if it is -1.
+
+    `out` and `values` are C-contiguous matrices of one type and width, `rows` and `taken` vectors of int64. Tells
+    whether there is a loop for the type; without one, nothing is added. Raises IndexError at the first row that is not
+    there; negative ones are none.
+    """
+    cdef int t = PyArray_TYPE(out)
+    cdef Py_ssize_t n = PyArray_DIM(rows, 0) if PyArray_NDIM(rows) == 1 else -1
+    if not (_is_dense(out, 2) and _is_dense(values, 2) and _is_index(rows, n) and cnp.PyArray_ISWRITEABLE(out)
+            and PyArray_TYPE(values) == t
+            and (PyArray_DIM(values, 0) == n if taken is None else _is_index(taken, n))
+            and PyArray_DIM(values, 1) == PyArray_DIM(out, 1)):
+        raise ValueError("rows and values do not fit")
+    if t == cnp.NPY_FLOAT:
+        fits = _run[float](0, out, rows, values, taken, extreme)
+    elif t == cnp.NPY_DOUBLE:
+        fits = _run[double](0, out, rows, values, taken, extreme)
+    elif t == cnp.NPY_INT64 and extreme == 0:
+        fits = _run[npy_int64](0, out, rows, values, taken, 0)
+    else:
+        return False
+    if not fits:
+        raise IndexError("index out of range in self")
+    return True
+
+
+dispatching(globals(), "add_rows")

@@ -1,0 +1,210 @@
+"""Reading and writing what an index names. Negative indices count from the end where NumPy lets them."""
+
+import math
+
+import numpy as np
+
+import cygrad._kernels.cpu.base.loop_table as loop_table
+from cygrad._kernels.cpu.base import chunks
+from cygrad._kernels.cpu.base.arrays import dense, new_array
+from cygrad._kernels.cpu.base.chunks import FEW, SIZE
+from cygrad._kernels.cpu.base.copying import copy_into
+from cygrad._kernels.device.dispatch import dispatching
+from cygrad._kernels.cpu.base.elementwise import where
+from cygrad._kernels.device.cupy_library import as_array
+from cygrad._kernels.cpu.indexing.scatter import as_vector, index_add_to
+
+GATHER, TAKE, COMPRESS = 24, 27, 40  # as in native.h
+_FEW = 1 << 14  # elements that NumPy has taken before our loop has begun
+PIECE = 1 << 13  # elements that one thread works on
+_INT64 = np.dtype(np.int64)
+
+
+def index(array, indices):
+    """Fancy indexing; `indices` holds arrays of integers or booleans, and None for dimensions taken whole."""
+    given = [i for i, index in enumerate(indices) if index is not None] if len(indices) > 1 else (0,)
+    if len(given) == 1 and indices[given[0]].dtype.kind != "b":
+        return _take(array, indices[given[0]], given[0])
+    if len(indices) == 1 and indices[0].shape == array.shape:
+        return masked_select(array, indices[0])
+    return np.asarray(array[fancy(indices)], order="C")
+
+
+def fancy(indices):
+    """The index as NumPy wants it."""
+    return tuple(slice(None) if index is None else index for index in indices)
+
+
+def index_put(array, indices, values, accumulate=False):
+    """Write into `array` where `index` would read, or add there, also several times."""
+    where = fancy(indices)
+    if accumulate and _adds_rows(array, indices):
+        index = np.where(indices[0] < 0, indices[0] + len(array), indices[0])
+        values = np.broadcast_to(values, index.shape + array.shape[1:])
+        index_add_to(array, index.reshape(-1), values.reshape(index.size, *array.shape[1:]))
+    elif accumulate:
+        with np.errstate(all="ignore"):
+            np.add.at(array, where, values.astype(array.dtype, copy=False))
+    else:
+        array[where] = values
+    return array
+
+
+def _adds_rows(array, indices):
+    """Whether one index, of the first dimension, names rows that are there of an array that is dense."""
+    if type(array) is not np.ndarray or len(indices) != 1 or not array.flags.carray or not indices[0].size:
+        return False
+    index = indices[0]
+    return (
+        index.dtype.kind == "i" and array.dtype.kind in "fc" and -len(array) <= index.min() <= index.max() < len(array)
+    )
+
+
+def index_select(array, axis, index):
+    """The slices `index` along an axis."""
+    if array.ndim == 0:
+        return array.copy()
+    return _take(array, index, axis)
+
+
+def _take(array, index, axis):
+    """`np.take`, of many elements by a loop that threads share."""
+    if type(array) is np.ndarray and index.ndim and index.size * array.size <= _FEW * array.shape[axis]:
+        return array.take(index, axis)
+    shape = array.shape[:axis] + index.shape + array.shape[axis + 1 :]
+    if type(array) is np.ndarray and loop_table.can_move(array):
+        out = new_array(shape, array.dtype.num)
+        inner = math.prod(shape[axis + index.ndim :])
+        index = index.astype(np.int64, copy=False)
+        arrays, numbers = (dense(array), dense(index), out), (array.shape[axis], index.size, inner * array.itemsize)
+        if not loop_table.run(TAKE, arrays, numbers, 0, out.size // inner, max(1, PIECE // inner)):
+            return out
+    return as_array(np.take(array, index, axis))  # which says in its own words what is wrong
+
+
+def gather(array, axis, index):
+    """Elements at their own place, but at `index` along the axis."""
+    if array.ndim == 0 or index.size == 0:
+        return np.full(index.shape, array if array.ndim == 0 else 0, array.dtype)
+    if index.ndim == 0:
+        return as_array(array[index])
+    found = gather_by_loop(array, axis, index)
+    if found is not None:
+        return found
+    others = np.indices(index.shape, sparse=True)
+    return array[tuple(index if d == axis else own for d, own in enumerate(others))]
+
+
+def gather_by_loop(array, axis, index):
+    """`gather` by a loop, which knows no negative indices, and needs as many places beside the axis; or None.
+
+    The index need not have been looked at.
+    """
+    if not (type(array) is type(index) is np.ndarray and index.ndim == array.ndim > 0 and loop_table.can_move(array)):
+        return None
+    vector = as_vector(index, axis, array.shape)
+    if vector is not None:
+        return None if vector.min() < 0 or vector.max() >= array.shape[axis] else _take(array, vector, axis)
+    shape = index.shape
+    if not array.flags.c_contiguous and (*shape[:axis], array.shape[axis], *shape[axis + 1 :]) != array.shape:
+        return None
+    out = new_array(shape, array.dtype.num)
+    places = dense(index if index.dtype is _INT64 else index.astype(np.int64))
+    return out if loop_table.along(GATHER, dense(array), axis, places, out) == 0 else None
+
+
+def masked_fill(array, value, mask):
+    """A copy, as large as the mask makes it, with `value` where the mask holds."""
+    return np.asarray(where(mask, element_of(value, array.dtype), array), order="C")
+
+
+def element_of(value, dtype):
+    """A number, or an array without dimensions, as one of that type."""
+    if type(value) is np.ndarray and value.dtype == dtype:
+        return value
+    element = np.empty((), dtype)
+    copy_into(element, value)
+    return element
+
+
+def fill_where(array, value, mask):
+    """Write `value` into `array` where the mask holds."""
+    element = element_of(value, array.dtype)
+    if array.size <= FEW or not array.flags.c_contiguous or mask.shape != array.shape:
+        np.copyto(array, element, where=mask)
+        return
+    flat, chosen = array.reshape(-1), mask.reshape(-1)
+    for start in range(0, flat.size, SIZE):
+        part = slice(start, start + SIZE)
+        flat[part] = where(chosen[part], element, flat[part])
+
+
+def take(array, numbers):
+    """The elements of these numbers in the flattened array. Negative ones count from the end."""
+    return as_array(np.take(array.reshape(-1), numbers)) if array.size else np.empty(numbers.shape, array.dtype)
+
+
+def put(array, numbers, values, accumulate):
+    """A copy with `values` at these numbers of the flattened array, or added there."""
+    out = array.copy("C")
+    flat, numbers, values = out.reshape(-1), numbers.reshape(-1), values.reshape(-1)
+    if accumulate:
+        with np.errstate(all="ignore"):
+            np.add.at(flat, numbers, values)
+    else:
+        flat[numbers] = values
+    return out
+
+
+def masked_select(array, mask):
+    """The elements where the mask holds, as a vector; both broadcast."""
+    if array.shape != mask.shape:
+        array, mask = np.broadcast_arrays(array, mask)
+    if array.size <= FEW or not loop_table.can_move(array):
+        return array[mask]
+    found = new_array((int(np.count_nonzero(mask)),), array.dtype.num)
+    select_into(found, array, mask)
+    return found
+
+
+def select_into(out, array, mask):
+    """Write the elements where the mask holds, of which there are as many, into a vector of the array's type."""
+    if loop_table.can_move(array):
+        loop_table.run(COMPRESS, (dense(array), dense(mask), out), (array.size, out.size), 0, 1, 1)
+    else:
+        out[...] = array[mask]
+
+
+def masked_scatter(array, mask, source):
+    """A copy, as large as the mask makes it, with the elements of `source` where the mask holds; None if too few."""
+    if array.shape == mask.shape:
+        out = np.array(array, order="C")
+    else:
+        out = np.array(np.broadcast_to(array, np.broadcast_shapes(array.shape, mask.shape)), order="C")
+        mask = np.broadcast_to(mask, out.shape)
+    count = np.count_nonzero(mask)
+    if count > source.size:
+        return None
+    out[mask] = source.reshape(-1)[:count]
+    return out
+
+
+def masked_first(array, mask, size):
+    """`size` elements: those where the mask holds, then zeros."""
+    if array.shape != mask.shape:
+        array, mask = np.broadcast_arrays(array, mask)
+    array, mask = np.atleast_1d(array), np.atleast_1d(mask)
+    out, done = np.zeros(size, array.dtype), 0
+    step = max(1, len(array) * chunks.SIZE // max(array.size, 1))
+    for start in range(0, len(array), step):
+        part = slice(start, start + step)
+        chosen = array[part][mask[part]]
+        out[done : done + chosen.size] = chosen
+        done += chosen.size
+    return out
+
+
+dispatching(
+    globals(),
+    "index index_put index_select gather masked_fill fill_where take put masked_select masked_scatter masked_first",
+)

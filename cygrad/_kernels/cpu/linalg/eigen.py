@@ -1,0 +1,53 @@
+"""Eigenvalues and eigenvectors by NumPy's LAPACK functions; nan where they do not converge."""
+
+import numpy as np
+
+from cygrad._kernels.cpu.base.numpy_fallback import silent
+from cygrad._kernels.cpu.linalg.lapack import by_columns
+from cygrad._kernels.cpu.base.stack_chunks import over_stacks
+
+
+@over_stacks(2)
+@silent
+def eigh(a, uplo):
+    """(ascending eigenvalues, eigenvectors) of Hermitian matrices, of which one triangle is read."""
+    try:
+        found = by_columns("eigh_lo" if uplo == "L" else "eigh_up", "x->dx", (a,), None, a.shape)
+        return found or tuple(np.linalg.eigh(a, uplo))
+    except np.linalg.LinAlgError:
+        return hermitian_one_by_one(a, uplo)
+
+
+def hermitian_one_by_one(a, uplo):
+    values, vectors = np.full(a.shape[:-1], np.nan, a.real.dtype), np.full(a.shape, np.nan, a.dtype)
+    for i in np.ndindex(a.shape[:-2]):
+        try:
+            values[i], vectors[i] = np.linalg.eigh(a[i], uplo)
+        except np.linalg.LinAlgError:
+            continue
+    return values, vectors
+
+
+@over_stacks(2)
+@silent
+def eigvalsh(a, uplo):
+    try:
+        return np.linalg.eigvalsh(a, uplo)
+    except np.linalg.LinAlgError:
+        return hermitian_one_by_one(a, uplo)[0]
+
+
+@over_stacks(2)
+def eig(a):
+    """(eigenvalues, eigenvectors), always complex."""
+    found = by_columns("eig", "x->DD", (a,), None, a.shape)
+    return found or tuple(as_complex(part, a.dtype) for part in np.linalg.eig(a))
+
+
+@over_stacks(2)
+def eigvals(a):
+    return as_complex(np.linalg.eigvals(a), a.dtype)
+
+
+def as_complex(array, dtype):
+    return array.astype(np.result_type(dtype, np.complex64), copy=False)

@@ -1,0 +1,92 @@
+"""Singular values, and what follows from them, by NumPy's LAPACK functions over stacks."""
+
+import numpy as np
+
+from cygrad._kernels.device.cupy_library import as_array
+from cygrad._kernels.cpu.linalg.lapack import by_columns, loops
+from cygrad._kernels.cpu.base.stack_chunks import over_stacks
+
+
+@over_stacks(2)
+def svd(a, full_matrices):
+    """(U, S, Vh), or numpy.linalg.LinAlgError."""
+    *stack, m, n = a.shape
+    k = min(m, n)
+    shapes = (*stack, m, m if full_matrices else k), None, (*stack, n if full_matrices else k, n)
+    name = "svd_f" if full_matrices else "svd_s"
+    if hasattr(loops, "svd_m_f"):  # until NumPy 2.0 one for wide matrices and one for others
+        name = name.replace("_", "_m_" if m < n else "_n_")
+    found = by_columns(name, "x->xdx", (a,), *shapes)
+    return found or tuple(np.linalg.svd(a, full_matrices=full_matrices))
+
+
+@over_stacks(2)
+def values(a, hermitian=False):
+    """S alone, descending; of `hermitian` matrices the sizes of the eigenvalues, in no order."""
+    if hermitian:
+        return np.abs(np.linalg.eigvalsh(a))
+    return np.linalg.svd(a, compute_uv=False)
+
+
+def first_not_finite(a):
+    """The number of the first matrix with inf or nan, or None."""
+    good = np.isfinite(a)
+    if np.count_nonzero(good) == a.size:
+        return None
+    return int((~good.all((-2, -1)).reshape(-1)).argmax())
+
+
+def tolerance(s, shape, atol, rtol):
+    """The size up to which singular values count as 0, of shape (...); atol and rtol are None, or arrays or numbers."""
+    if rtol is None:
+        rtol = np.finfo(s.dtype).eps * max(shape[-2:])
+        if isinstance(atol, (int, float)):
+            rtol = 0.0 if atol else rtol
+        elif atol is not None:
+            rtol = np.where(atol > 0, 0.0, rtol)
+    largest = s.max(-1) if s.shape[-1] else np.zeros(s.shape[:-1], s.dtype, like=s)
+    return np.maximum(0.0 if atol is None else atol, rtol * largest)
+
+
+@over_stacks(2, 0, 0)
+@np.errstate(all="ignore")
+def rank(a, atol, rtol, hermitian):
+    """How many singular values do not count as 0."""
+    s = values(a, hermitian)
+    return np.count_nonzero(s > as_array(tolerance(s, a.shape, atol, rtol))[..., None], -1)
+
+
+@over_stacks(2, 0, 0)
+@np.errstate(all="ignore")
+def pinv(a, atol, rtol, hermitian):
+    """The pseudoinverse of Moore and Penrose."""
+    if not a.size:
+        return np.zeros((*a.shape[:-2], a.shape[-1], a.shape[-2]), a.dtype, like=a)
+    if hermitian:
+        s, u = np.linalg.eigh(a)
+        vh = u.conj().swapaxes(-1, -2)
+        small = np.abs(s) <= as_array(tolerance(np.abs(s), a.shape, atol, rtol))[..., None]
+    else:
+        u, s, vh = np.linalg.svd(a, full_matrices=False)
+        small = s <= as_array(tolerance(s, a.shape, atol, rtol))[..., None]
+    inverse = np.where(small, 0, 1 / np.where(small, 1, s)).astype(s.dtype)
+    return (vh.conj().swapaxes(-1, -2) * inverse[..., None, :]) @ u.conj().swapaxes(-1, -2)
+
+
+@over_stacks(2)
+@np.errstate(all="ignore")
+def cofactors(a):
+    """det(A) A^-T, for singular matrices, too: each product of all singular values but one, between the vectors.
+
+    nan for matrices that are not finite, over which LAPACK may never end.
+    """
+    finite = np.isfinite(a).all((-2, -1))
+    if not finite.all():
+        out = np.full(a.shape, np.nan, a.dtype)
+        out[finite] = cofactors(a[finite])
+        return out
+    u, s, vh = np.linalg.svd(a)
+    below = np.cumprod(np.concatenate([np.ones_like(s[..., :1]), s[..., :-1]], -1), -1)
+    above = np.cumprod(np.concatenate([np.ones_like(s[..., :1]), s[..., :0:-1]], -1), -1)[..., ::-1]
+    phases = np.linalg.det(u) * np.linalg.det(vh)
+    return phases[..., None, None] * ((u.conj() * (below * above)[..., None, :]) @ vh.conj())

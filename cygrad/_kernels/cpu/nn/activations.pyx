@@ -1,0 +1,171 @@
+"""Elementwise functions of neural networks, and gradients from their input or their result: one pass each.
+
+Their loops (`activations.h`) work on float32 and float64; float16 goes through float32, other types through NumPy, whose
+formulas stand in by_numpy.py.
+"""
+
+cimport numpy as cnp
+
+from cygrad._kernels.cpu.base.arrays cimport (
+    NTYPES, PURE, RELEASE_ABOVE, cast, dense, empty_like, is_plain, one_block, same_shape)
+from cygrad._kernels.platform.thread_pool cimport share
+from cygrad._kernels.cpu.base import numpy_fallback
+from cygrad._kernels.device.dispatch import dispatching
+
+cnp.import_array()
+
+cdef extern from "nn/activations.h" nogil:
+    ctypedef void (*map_t)(const void* x, void* out, Py_ssize_t n) noexcept
+    ctypedef void (*gradient_t)(const void* g, const void* x, void* out, Py_ssize_t n) noexcept
+    const map_t[2] maps[]
+    const gradient_t[2] gradients[]
+    cdef enum:
+        SIGMOID
+        SILU
+        MISH
+        GELU
+        GELU_TANH
+        TANH_OF_RESULT
+        SIGMOID_OF_RESULT
+        THRESHOLD_OF_RESULT
+
+
+cdef inline bint _has_loop(int t) noexcept:
+    return (t == cnp.NPY_FLOAT or t == cnp.NPY_DOUBLE) and not PURE
+
+
+cdef inline bint _is_narrow(int t) noexcept:
+    """float16 and the like of other packages (bfloat16)."""
+    return t == cnp.NPY_FLOAT16 or t >= NTYPES
+
+
+cdef enum:
+    PIECE = 1 << 14             # elements that one thread works on
+
+cdef struct Work:
+    map_t map
+    gradient_t gradient
+    const char* g
+    const char* x
+    char* out
+    Py_ssize_t itemsize
+
+
+cdef void _map_part(void* context, Py_ssize_t first, Py_ssize_t n) noexcept nogil:
+    cdef Work* work = <Work*>context
+    first *= work.itemsize
+    work.map(work.x + first, work.out + first, n)
+
+
+cdef void _gradient_part(void* context, Py_ssize_t first, Py_ssize_t n) noexcept nogil:
+    cdef Work* work = <Work*>context
+    first *= work.itemsize
+    work.gradient(work.g + first, work.x + first, work.out + first, n)
+
+
+cdef class Pointwise:
+    """One of the loops, by its number; `fallback` computes it by NumPy."""
+
+    cdef int function
+    cdef object fallback
+
+    # where `gpu.form_of` looks for its form
+    @property
+    def __name__(self):
+        return self.fallback.__name__
+
+    @property
+    def module(self):
+        return "cygrad._kernels.cpu.nn.activations"
+
+    def __cinit__(self, int function, fallback):
+        self.function = function
+        self.fallback = fallback
+
+
+cdef class Map(Pointwise):
+    """A function of each element."""
+
+    def __call__(self, cnp.ndarray a):
+        cdef int t = cnp.PyArray_TYPE(a)
+        cdef Py_ssize_t n = cnp.PyArray_SIZE(a)
+        cdef cnp.ndarray out
+        cdef Work work
+        if not _has_loop(t):
+            if _is_narrow(t):
+                return cast(self(cast(a, cnp.NPY_FLOAT)), t)
+            return self.fallback(a)
+        a = one_block(a)
+        out = empty_like(a)
+        work.map = maps[self.function][t == cnp.NPY_DOUBLE]
+        work.x = cnp.PyArray_BYTES(a)
+        work.out = cnp.PyArray_BYTES(out)
+        work.itemsize = cnp.PyArray_ITEMSIZE(a)
+        if n > RELEASE_ABOVE:
+            with nogil:
+                share(_map_part, &work, n, PIECE)
+        else:
+            work.map(work.x, work.out, n)
+        return out
+
+
+cdef class Gradient(Pointwise):
+    """The gradient of a function from the one that comes in, and from the function's input or its result."""
+
+    def __call__(self, cnp.ndarray grad, cnp.ndarray a, bint over=False):
+        """A new array, or, with `over`, the memory of `grad` if that is laid out as `a` is."""
+        cdef int t = cnp.PyArray_TYPE(a)
+        cdef Py_ssize_t n = cnp.PyArray_SIZE(a)
+        cdef cnp.ndarray out
+        cdef Work work
+        if not same_shape(grad, a) or cnp.PyArray_TYPE(grad) != t:
+            raise ValueError(f"a gradient of shape {(<object>grad).shape} and type {grad.dtype} for an array of shape "
+                             f"{(<object>a).shape} and type {a.dtype}")
+        if not _has_loop(t):
+            if _is_narrow(t):
+                return cast(self(cast(grad, cnp.NPY_FLOAT), cast(a, cnp.NPY_FLOAT)), t)
+            return self.fallback(grad, a)
+        if not (is_plain(grad) and is_plain(a) and cnp.PyArray_IS_F_CONTIGUOUS(grad)
+                and cnp.PyArray_IS_F_CONTIGUOUS(a)):
+            over = over and cnp.PyArray_IS_C_CONTIGUOUS(grad)
+            grad = dense(grad)
+            a = dense(a)
+        out = grad if over else empty_like(a)
+        work.gradient = gradients[self.function][t == cnp.NPY_DOUBLE]
+        work.g = cnp.PyArray_BYTES(grad)
+        work.x = cnp.PyArray_BYTES(a)
+        work.out = cnp.PyArray_BYTES(out)
+        work.itemsize = cnp.PyArray_ITEMSIZE(a)
+        if n > RELEASE_ABOVE:
+            with nogil:
+                share(_gradient_part, &work, n, PIECE)
+        else:
+            work.gradient(work.g, work.x, work.out, n)
+        return out
+
+
+sigmoid = Map(SIGMOID, numpy_fallback.sigmoid)
+silu = Map(SILU, numpy_fallback.silu)
+mish = Map(MISH, numpy_fallback.mish)
+gelu_exact = Map(GELU, numpy_fallback.gelu)
+gelu_tanh = Map(GELU_TANH, numpy_fallback.gelu_tanh)
+
+# From the input
+silu_backward = Gradient(SILU, numpy_fallback.silu_backward)
+mish_backward = Gradient(MISH, numpy_fallback.mish_backward)
+gelu_backward = Gradient(GELU, numpy_fallback.gelu_backward)
+gelu_tanh_backward = Gradient(GELU_TANH, numpy_fallback.gelu_tanh_backward)
+
+# From the result; threshold's is that of relu: where the result is nan, the gradient passes
+tanh_backward = Gradient(TANH_OF_RESULT, numpy_fallback.tanh_backward)
+sigmoid_backward = Gradient(SIGMOID_OF_RESULT, numpy_fallback.sigmoid_backward)
+threshold_backward = Gradient(THRESHOLD_OF_RESULT, numpy_fallback.threshold_backward)
+
+
+def gelu(cnp.ndarray a not None, str approximate="none"):
+    """a times the normal distribution function at a, or, with "tanh", times what approximates it."""
+    return gelu_tanh(a) if approximate == "tanh" else gelu_exact(a)
+
+
+dispatching(globals(), """sigmoid silu mish gelu_exact gelu_tanh silu_backward mish_backward gelu_backward gelu_tanh_backward
+    tanh_backward sigmoid_backward threshold_backward gelu""")

@@ -1,0 +1,242 @@
+"""Distances between rows, cross products, and slices that are scaled down to a norm."""
+
+from typing import Any
+
+import numpy as np
+
+import cygrad._kernels.cpu.base.loop_table as loop_table
+from cygrad._kernels.cpu.base import chunks
+from cygrad._kernels.cpu.base.arrays import dense as dense_in_memory
+from cygrad._kernels.cpu.base.arrays import new_array
+from cygrad._kernels.cpu.base.numpy_fallback import silent
+from cygrad._kernels.cpu.base.elementary import MULTIPLY
+from cygrad._kernels.cpu.base.elementwise import power
+from cygrad._kernels.device.cupy_library import dense
+from cygrad._kernels.cpu.base.reduce import norm
+from cygrad._kernels.cpu.base.reduce import sum as sum_of_array
+from cygrad._kernels.cpu.base.stack_chunks import reduced, sum_of_products
+
+DISTANCES = 34  # as in native.h
+PAIRS_GRADIENT = 47  # as in native.h
+PULLED_TOGETHER = 32  # columns of an item of PAIRS_GRADIENT
+PIECE = 1 << 15  # differences that one thread works on
+COPIED = 1 << 16  # elements of columns that are copied at once
+_KINDS = {2: 0, 1: 1, np.inf: 2}  # as in distances.h
+BLOCK = 1 << 15  # differences that are computed at once, of rows from those after them
+DIFFERENCES = 1 << 17  # the same, of all rows from all others
+TINY = 1e-7  # added to the norm that a slice is divided by
+
+
+@silent
+def cdist(x, y, p, by_product):
+    """The p-norm distances of the rows of `x` from the rows of `y`, along the last two axes."""
+    batch = x.shape[:-2]
+    if y.shape[:-2] != batch:
+        batch = np.broadcast_shapes(batch, y.shape[:-2])
+        x, y = (np.broadcast_to(a, (*batch, *a.shape[-2:])) for a in (x, y))
+    out = np.empty((*batch, x.shape[-2], y.shape[-2]), x.dtype)
+    by_product = p == 2 and by_product and x.shape[-1] > 0
+    if not by_product and p in _KINDS and loop_table.has_loops(x) and x.dtype == y.dtype and x.size and y.size:
+        return _by_loop_in_parts(out, x, y, p)
+    _write_distances(out, x, y, p, by_product)
+    return out
+
+
+def _write_distances(out, x, y, p, by_product):
+    """`cdist` of some matrices, or of one, or of some of its rows: as many at a time as make a block."""
+    size = out.size * (1 if by_product else x.shape[-1])
+    if size <= DIFFERENCES or out.ndim == 2 and len(out) == 1:
+        out[...] = distances_by_product(x, y) if by_product else _by_difference(x, y, p)
+    elif len(out) == 1:
+        _write_distances(out[0], x[0], y[0], p, by_product)
+    else:
+        step = max(1, len(out) * DIFFERENCES // size)
+        for start in range(0, len(out), step):
+            part = slice(start, start + step)
+            _write_distances(out[part], x[part], y[part] if out.ndim > 2 else y, p, by_product)
+
+
+def distances_by_product(x, y):
+    """2-norm distances, from the product of the matrices."""
+    squares = np.square(x).sum(-1)[..., :, None] + np.square(y).sum(-1)[..., None, :]
+    squares -= 2 * np.matmul(x, y.swapaxes(-1, -2))
+    return np.sqrt(np.maximum(squares, 0, out=squares), out=squares)
+
+
+def _by_difference(x, y, p):
+    """Distances from all differences, those of some columns at a time."""
+    pairs = max(1, x.size // max(x.shape[-1], 1) * y.shape[-2])
+    step = max(1, DIFFERENCES // pairs)
+    found = _powers(x[..., :step], y[..., :step], p)
+    for start in range(step, x.shape[-1], step):
+        here = slice(start, start + step)
+        (np.maximum if p == np.inf else np.add)(found, _powers(x[..., here], y[..., here], p), out=found)
+    return found if p in (0, 1, np.inf) else np.sqrt(found) if p == 2 else found ** (1 / p)
+
+
+def _powers(x, y, p):
+    """The sums of the differences' powers, or the largest difference."""
+    difference = x[..., :, None, :] - y[..., None, :, :]
+    if p == 2:
+        return np.einsum("...i,...i->...", difference, difference)
+    if p == 0:
+        return (difference != 0).sum(-1)
+    size = np.abs(difference, out=difference)
+    if p == np.inf:
+        return size.max(-1, initial=0)
+    return size.sum(-1) if p == 1 else np.power(size, p, out=size).sum(-1)
+
+
+def _by_loop_in_parts(out, x, y, p):
+    """`_by_loop` of some matrices of a large stack at a time, so that copies are made of these alone."""
+    size = max(x.size, y.size)
+    if out.ndim == 2 or size <= chunks.SIZE:
+        _by_loop(out, x, y, p, False)
+    elif len(out) == 1:
+        _by_loop_in_parts(out[0], x[0], y[0], p)
+    else:
+        step = max(1, len(out) * chunks.SIZE // size)
+        for start in range(0, len(out), step):
+            part = slice(start, start + step)
+            _by_loop_in_parts(out[part], x[part], y[part], p)
+    return out
+
+
+def _by_loop(out, x, y, p, are_pairs):
+    """Overwrite `out` with distances of the rows of `x` from those of `y`, or just from those after them."""
+    rows, k = x.shape[-2:]
+    m = y.shape[-2]
+    items = x.size // k - are_pairs
+    step = max(1, COPIED // (max(x.size, y.size) // k))
+    for first in range(0, k, step):  # columns are made contiguous
+        xs = dense_in_memory(x[..., first : first + step].swapaxes(-1, -2))
+        ys = xs if x is y else dense_in_memory(y[..., first : first + step].swapaxes(-1, -2))
+        numbers = xs.shape[-2], rows, m, _KINDS[p], are_pairs, first > 0
+        loop_table.run(DISTANCES, (xs, ys, out), numbers, 0, items, max(1, PIECE // (xs.shape[-2] * m)))
+    return np.sqrt(out, out=out) if p == 2 else out
+
+
+def pdist(x, p):
+    """The p-norm distances of each row from those after it, one after the other."""
+    n = len(x)
+    out = np.empty(n * (n - 1) // 2, x.dtype)
+    if p in _KINDS and loop_table.has_loops(x) and out.size and x.size:
+        return _by_loop(out, x, x, p, True)
+    start = 0
+    step = max(1, BLOCK // max(x.size, 1))  # rows at a time; distances from those before are thrown away
+    for first in range(0, n - 1, step):
+        last = min(first + step, n - 1)
+        found = cdist(x[first:last], x[first + 1 :], p, False)
+        after = np.arange(n - 1 - first) >= np.arange(last - first)[:, None]
+        stop = start + int(np.count_nonzero(after))
+        out[start:stop] = found[after]
+        start = stop
+    return out
+
+
+@silent
+def pdist_gradient(g, x, distance, p):
+    """The gradient of `pdist` for p > 0; by NumPy of as many rows and columns at a time as make a block."""
+    n = len(x)
+    if p in _KINDS and loop_table.has_loops(x) and x.dtype == g.dtype == distance.dtype:
+        x, out = dense_in_memory(x), new_array(x.shape, x.dtype.num)
+        pairs = [loop_table.of_size(array, x, n * (n - 1) // 2) for array in (g, distance)]
+        loop_table.run(PAIRS_GRADIENT, (x, *pairs, out), (*x.shape, _KINDS[p]), 0, -(-x.shape[1] // PULLED_TOGETHER), 1)
+        return out
+    out = np.zeros_like(x)
+    own = np.arange(n)
+    step = max(1, BLOCK // max(n, 1))
+    for first in range(0, n if n > 1 else 0, step):
+        rows = own[first : first + step]
+        low, high = np.minimum(rows[:, None], own), np.maximum(rows[:, None], own)
+        places = low * (2 * n - 1 - low) // 2 + high - low - 1  # of each pair
+        places[rows - first, rows] = 0
+        weight, far = g[places], distance[places]
+        together = max(1, BLOCK // weight.size)
+        for begin in range(0, x.shape[1], together):
+            part = np.ascontiguousarray(x[:, begin : begin + together].T)
+            pull = part[:, rows, None] - part[:, None]
+            pull[:, rows - first, rows] = 0  # also of infinite ones
+            if p == np.inf:
+                pull = np.sign(pull) * (np.abs(pull) == far)
+            else:
+                size = np.abs(pull) / far
+                pull = np.where(pull == 0, 0, np.sign(pull) * size ** (p - 1)).astype(x.dtype, copy=False)
+            pull *= weight
+            out[first : first + step, begin : begin + together] = pull.sum(-1).T
+    return out
+
+
+@silent
+def cross(a, b, axis):
+    """The cross products of vectors along an axis."""
+    if a.shape != b.shape:
+        a, b = np.broadcast_arrays(a, b)
+    out = np.empty(a.shape, a.dtype, like=a)
+    a, b, parts = a.swapaxes(axis, 0), b.swapaxes(axis, 0), out.swapaxes(axis, 0)
+    for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+        part = parts[i, ...]
+        np.multiply(a[j], b[k], out=part)
+        part -= a[k] * b[j]
+    return out
+
+
+_vecdot: Any = np.vecdot  # NumPy's types know of no `axis`
+
+
+@silent
+def vecdot(a, b, axis):
+    """The inner products of the vectors along an axis of both, the first conjugated."""
+    return _vecdot(a, b, axis=axis)
+
+
+@silent
+def renorm(a, p, axis, largest):
+    """With each slice along the axis that has a larger p-norm scaled down to it."""
+    others = tuple([d for d in range(a.ndim) if d != axis])
+    if p == 2 and type(a) is np.ndarray and a.dtype.char in "fd":
+        norms = norm(a, 2, others, True)
+        return MULTIPLY(a, np.where(norms > largest, largest / (norms + TINY), 1).astype(a.dtype, copy=False))
+    size = a if p == 2 and a.dtype.kind == "f" else np.abs(a)
+    if p == np.inf:
+        norms = size.max(others, keepdims=True) if size.size else size.sum(others, keepdims=True)
+    else:
+        size = np.square(size, out=None if size is a else size) if p == 2 else np.power(size, p, out=size)
+        norms = sum_of_array(size, others, True) ** (1 / p)
+    factor = np.where(norms > largest, largest / (norms + TINY), 1).astype(size.dtype)
+    del size  # before there is a result
+    return dense(a * factor)
+
+
+def has_renorm_gradient(x, p):
+    """Whether `renorm_gradient` knows the norm and the type."""
+    return p != np.inf and isinstance(x, np.ndarray) and x.dtype.char in "fd"
+
+
+@silent
+def renorm_gradient(g, x, p, axis, largest):
+    """The gradient of `renorm` of real numbers, block by block."""
+    others = tuple(d for d in range(x.ndim) if d != axis)
+
+    def sums_of_powers(a, axes, keepdims):
+        return sum_of_array(np.square(a) if p == 2 else power(np.abs(a), p), axes, keepdims)
+
+    norms = reduced(sums_of_powers, x, others, True, sum_of_array) ** (1 / p)
+    is_long = norms > largest
+    if not is_long.any():
+        return g
+    safe = np.where(is_long, norms, 1).astype(x.dtype)
+    factor = np.where(is_long, largest / (safe + TINY), 1).astype(x.dtype)
+    along = sum_of_products(g, x, others)
+    shrink = np.where(is_long, along * (largest / (safe + TINY) ** 2), 0).astype(x.dtype)
+
+    def slopes(g, x, factor, shrink, safe):
+        slope = x / safe
+        if p != 2:
+            slope = np.copysign(power(np.abs(slope, out=slope), p - 1), x)
+        if p <= 1:
+            slope[x == 0] = 0
+        slope *= shrink
+        return np.subtract(g * factor, slope, out=slope)
+
+    return chunks.in_blocks(slopes, [g, x, factor, shrink, safe])

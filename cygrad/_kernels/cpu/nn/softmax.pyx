@@ -1,0 +1,500 @@
+"""Fused kernels of neural networks, forward and backward.
+
+Their loops (`nn.h`) work on float32 and float64; float16 goes through float32, other types through NumPy. They work in
+several passes over pieces that stay in the nearest cache.
+"""
+
+import numpy as np
+
+cimport numpy as cnp
+from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc
+from libc.string cimport memset
+
+from cygrad._kernels.cpu.base.arrays cimport NTYPES, PURE, RELEASE_ABOVE, cast, dense, empty, is_plain, same_shape
+from cygrad._kernels.cpu.base.loop_table cimport loop_of, native_call
+from cygrad._kernels.platform.thread_pool cimport part_t, share
+from cygrad._kernels.cpu.base.reduce cimport sum_middle
+from cygrad._kernels.cpu.base import numpy_fallback
+from cygrad._kernels.device.dispatch import dispatching
+
+cnp.import_array()
+
+cdef extern from "platform/target_clones.h":    # for nn.h
+    pass
+
+cdef extern from "nn/softmax.h" nogil:
+    # float if `is_double` is 0, else double
+    void find_largest(bint is_double, const void* x, Py_ssize_t blocks, Py_ssize_t n, Py_ssize_t inner,
+                      void* column) noexcept
+    void add_products(bint is_double, const void* x, const void* y, Py_ssize_t blocks, Py_ssize_t n, Py_ssize_t inner,
+                      void* column) noexcept
+    void invert(bint is_double, void* x, Py_ssize_t n) noexcept
+    void exponentials(bint is_double, const void* x, void* out, Py_ssize_t n) noexcept
+    void logarithms(bint is_double, void* x, Py_ssize_t n) noexcept
+    void subtract(bint is_double, const void* x, const void* y, void* out, Py_ssize_t blocks, Py_ssize_t n,
+                  Py_ssize_t inner, const void* column) noexcept
+    void multiply(bint is_double, const void* x, const void* y, void* out, Py_ssize_t blocks, Py_ssize_t n,
+                  Py_ssize_t inner, const void* column) noexcept
+    void exponentials_of_differences(bint is_double, const void* x, const void* y, void* out, Py_ssize_t blocks,
+                                     Py_ssize_t n, Py_ssize_t inner, const void* column) noexcept
+    void softmax_gradient(bint is_double, const void* g, const void* y, void* out, Py_ssize_t blocks, Py_ssize_t n,
+                          Py_ssize_t inner, const void* column) noexcept
+    void log_softmax_gradient(bint is_double, const void* g, const void* y, void* out, Py_ssize_t blocks,
+                              Py_ssize_t n, Py_ssize_t inner, const void* column) noexcept
+
+cdef enum:
+    PIECE = 2048                # elements that are worked on together
+    SHARE = 1 << 14             # elements that one thread works on
+    CROSS_ENTROPY = 12          # as in native.h
+    CROSS_ENTROPY_GRADIENT = 13
+
+
+# ---------------------------------------------------------------------------------------- helpers
+
+
+cdef inline bint _has_kernel(int t) noexcept:
+    return (t == cnp.NPY_FLOAT or t == cnp.NPY_DOUBLE) and not PURE
+
+
+cdef inline bint _is_narrow(int t) noexcept:
+    """float16 and the like of other packages (bfloat16)."""
+    return t == cnp.NPY_FLOAT16 or t >= NTYPES
+
+
+cdef int _check_equal(cnp.ndarray grad, cnp.ndarray out) except -1:
+    if not same_shape(grad, out) or cnp.PyArray_TYPE(grad) != cnp.PyArray_TYPE(out):
+        raise ValueError(f"a gradient of shape {(<object>grad).shape} and type {grad.dtype} for a result of shape "
+                         f"{(<object>out).shape} and type {out.dtype}")
+    return 0
+
+
+cdef int _check_axis(cnp.ndarray a, int axis) except -1:
+    if not 0 <= axis < max(cnp.PyArray_NDIM(a), 1):
+        raise ValueError(f"axis {axis} of an array with {cnp.PyArray_NDIM(a)} dimensions")
+    return 0
+
+
+# ---------------------------------------------------------------------------------------- softmax
+
+
+cdef struct Blocks:             # an array seen as (count, n, inner), to be worked on along n
+    bint is_double
+    Py_ssize_t itemsize
+    Py_ssize_t count
+    Py_ssize_t n
+    Py_ssize_t inner
+
+
+cdef void _divide_into_blocks(Blocks* blocks, cnp.ndarray a, int axis) noexcept:
+    cdef int i, ndim = cnp.PyArray_NDIM(a)
+    blocks.is_double = cnp.PyArray_TYPE(a) == cnp.NPY_DOUBLE
+    blocks.itemsize = cnp.PyArray_ITEMSIZE(a)
+    blocks.count = blocks.n = blocks.inner = 1
+    for i in range(ndim):
+        if i < axis:
+            blocks.count *= cnp.PyArray_DIM(a, i)
+        elif i == axis:
+            blocks.n = cnp.PyArray_DIM(a, i)
+        else:
+            blocks.inner *= cnp.PyArray_DIM(a, i)
+
+
+cdef enum Pass:
+    SOFTMAX
+    LOG_SOFTMAX
+    SOFTMAX_BACKWARD
+    LOG_SOFTMAX_BACKWARD
+
+
+cdef struct Work:
+    Pass what
+    Blocks* blocks
+    const char* x               # the input or the gradient
+    const char* y               # the result of the forward pass, or NULL
+    char* out
+    bint failed
+
+
+cdef void _run(void* context, Py_ssize_t first, Py_ssize_t count) noexcept nogil:
+    """The pass over some blocks at a time, so many that they stay in cache. It has failed if memory is short."""
+    cdef Work* work = <Work*>context
+    cdef Blocks* b = work.blocks
+    cdef Py_ssize_t size = b.n * b.inner, together = min(max(1, PIECE // size), count)
+    cdef Py_ssize_t in_column = together * b.inner, in_exps = together * size if work.what == LOG_SOFTMAX else 0
+    cdef Py_ssize_t offset = first * size * b.itemsize
+    cdef double[2 * PIECE] room
+    cdef void* column = room
+    if in_column + in_exps > 2 * PIECE:
+        column = PyMem_RawMalloc((in_column + in_exps) * b.itemsize)
+        if column == NULL:
+            work.failed = True
+            return
+    _run_with(work.what, b, work.x + offset, work.y + offset if work.y != NULL else NULL, work.out + offset, count,
+              together, column, <char*>column + in_column * b.itemsize)
+    if column != <void*>room:
+        PyMem_RawFree(column)
+
+
+cdef void _run_with(Pass what, Blocks* b, const void* x, const void* y, void* out, Py_ssize_t rest,
+                    Py_ssize_t together, void* column, void* exps) noexcept nogil:
+    cdef bint f64 = b.is_double
+    cdef Py_ssize_t k, n = b.n, inner = b.inner, step = together * n * inner * b.itemsize
+    while rest > 0:
+        k = min(together, rest)
+        if what == SOFTMAX:
+            find_largest(f64, x, k, n, inner, column)
+            exponentials_of_differences(f64, x, x, out, k, n, inner, column)
+            sum_middle(f64, out, k, n, inner, column)
+            invert(f64, column, k * inner)
+            multiply(f64, out, out, out, k, n, inner, column)
+        elif what == LOG_SOFTMAX:
+            find_largest(f64, x, k, n, inner, column)
+            subtract(f64, x, x, out, k, n, inner, column)
+            exponentials(f64, out, exps, k * n * inner)
+            sum_middle(f64, exps, k, n, inner, column)
+            logarithms(f64, column, k * inner)
+            subtract(f64, out, out, out, k, n, inner, column)
+        elif what == SOFTMAX_BACKWARD:
+            add_products(f64, x, y, k, n, inner, column)
+            softmax_gradient(f64, x, y, out, k, n, inner, column)
+        else:
+            sum_middle(f64, x, k, n, inner, column)
+            log_softmax_gradient(f64, x, y, out, k, n, inner, column)
+        x = <const char*>x + step
+        out = <char*>out + step
+        if y != NULL:
+            y = <const char*>y + step
+        rest -= k
+
+
+cdef cnp.ndarray _along(Pass what, cnp.ndarray a, cnp.ndarray result, int axis, bint spends):
+    """The pass on dense arrays of float32 or float64; `result` is None in the forward passes. `spends` overwrites a."""
+    cdef Blocks blocks
+    cdef Work work
+    cdef cnp.ndarray out
+    a = dense(a)
+    _divide_into_blocks(&blocks, a, axis)
+    out = a if spends else empty(cnp.PyArray_NDIM(a), cnp.PyArray_DIMS(a), cnp.PyArray_TYPE(a))
+    if cnp.PyArray_SIZE(a) == 0:
+        return out
+    work.what = what
+    work.blocks = &blocks
+    work.x = cnp.PyArray_BYTES(a)
+    work.y = NULL
+    work.out = cnp.PyArray_BYTES(out)
+    work.failed = False
+    if result is not None:
+        result = dense(result)
+        work.y = cnp.PyArray_BYTES(result)
+    if cnp.PyArray_SIZE(a) > RELEASE_ABOVE:
+        with nogil:
+            share(_run, &work, blocks.count, max(1, SHARE // (blocks.n * blocks.inner)))
+    else:
+        _run(&work, 0, blocks.count)
+    if work.failed:
+        raise MemoryError
+    return out
+
+
+cpdef cnp.ndarray softmax(cnp.ndarray a, int axis, bint spends=False):
+    """exp(a) / sum(exp(a)) along `axis`; large numbers do not overflow. The result may lie in `a` if it `spends` that."""
+    cdef int t = cnp.PyArray_TYPE(a)
+    _check_axis(a, axis)
+    if _has_kernel(t):
+        return _along(SOFTMAX, a, None, axis, spends)
+    if _is_narrow(t):
+        return cast(softmax(cast(a, cnp.NPY_FLOAT), axis), t)
+    return numpy_fallback.softmax(dense(a), axis)
+
+
+cpdef cnp.ndarray log_softmax(cnp.ndarray a, int axis, bint spends=False):
+    """a - log(sum(exp(a))) along `axis`; large numbers do not overflow."""
+    cdef int t = cnp.PyArray_TYPE(a)
+    _check_axis(a, axis)
+    if _has_kernel(t):
+        return _along(LOG_SOFTMAX, a, None, axis, spends)
+    if _is_narrow(t):
+        return cast(log_softmax(cast(a, cnp.NPY_FLOAT), axis), t)
+    return numpy_fallback.log_softmax(dense(a), axis)
+
+
+cpdef cnp.ndarray softmax_backward(cnp.ndarray grad, cnp.ndarray out, int axis, bint spends=False):
+    """(grad - sum(grad * out)) * out along `axis`, where `out` is the softmax."""
+    cdef int t = cnp.PyArray_TYPE(out)
+    _check_axis(out, axis)
+    _check_equal(grad, out)
+    if _has_kernel(t):
+        return _along(SOFTMAX_BACKWARD, grad, out, axis, spends)
+    if _is_narrow(t):
+        return cast(softmax_backward(cast(grad, cnp.NPY_FLOAT), cast(out, cnp.NPY_FLOAT), axis), t)
+    return numpy_fallback.softmax_backward(grad, out, axis)
+
+
+cpdef cnp.ndarray log_softmax_backward(cnp.ndarray grad, cnp.ndarray out, int axis, bint spends=False):
+    """grad - exp(out) * sum(grad) along `axis`, where `out` is the log-softmax."""
+    cdef int t = cnp.PyArray_TYPE(out)
+    _check_axis(out, axis)
+    _check_equal(grad, out)
+    if _has_kernel(t):
+        return _along(LOG_SOFTMAX_BACKWARD, grad, out, axis, spends)
+    if _is_narrow(t):
+        return cast(log_softmax_backward(cast(grad, cnp.NPY_FLOAT), cast(out, cnp.NPY_FLOAT), axis), t)
+    return numpy_fallback.log_softmax_backward(grad, out, axis)
+
+
+# ---------------------------------------------------------------------------------------- negative log-likelihood
+
+
+ctypedef fused real:
+    float
+    double
+
+cdef enum Reduction:
+    NONE
+    MEAN
+    SUM
+
+cdef struct Targets:            # the target classes, checked, and the weights of the classes
+    cnp.npy_int64* classes
+    Py_ssize_t n
+    void* weight                # NULL: all 1
+    long long ignored
+
+
+cdef cnp.ndarray _class_weights(cnp.ndarray weight, int t, Py_ssize_t classes):
+    if weight is None:
+        return None
+    if cnp.PyArray_NDIM(weight) != 1 or cnp.PyArray_DIM(weight, 0) != classes:
+        raise ValueError(f"{classes} classes, but weights of shape {(<object>weight).shape}")
+    return dense(cast(weight, t))
+
+
+cdef int _check_targets(cnp.ndarray logp, cnp.ndarray target, long long ignored) except -1:
+    """`target` is dense and of int64."""
+    cdef Py_ssize_t i, classes
+    cdef cnp.npy_int64* each = <cnp.npy_int64*>cnp.PyArray_DATA(target)
+    if (cnp.PyArray_NDIM(logp) != 2 or cnp.PyArray_NDIM(target) != 1
+            or cnp.PyArray_DIM(logp, 0) != cnp.PyArray_DIM(target, 0)):
+        raise ValueError(f"nll takes (N, C) and (N,), not {(<object>logp).shape} and {(<object>target).shape}")
+    classes = cnp.PyArray_DIM(logp, 1)
+    for i in range(cnp.PyArray_DIM(target, 0)):
+        if each[i] != ignored and not 0 <= each[i] < classes:
+            raise IndexError(f"Target {each[i]} is out of bounds.")
+    return 0
+
+
+cdef Targets _targets(cnp.ndarray target, cnp.ndarray weight, long long ignored) noexcept:
+    cdef Targets targets
+    targets.classes = <cnp.npy_int64*>cnp.PyArray_DATA(target)
+    targets.n = cnp.PyArray_DIM(target, 0)
+    targets.weight = NULL if weight is None else cnp.PyArray_DATA(weight)
+    targets.ignored = ignored
+    return targets
+
+
+cdef struct Logarithms:         # of the probabilities: from row to row, and from class to class
+    const char* row
+    cnp.npy_intp down
+    cnp.npy_intp across
+
+
+cdef void _nll(Targets* targets, Logarithms logs, real* losses, double* loss, double* total) noexcept:
+    """`losses` takes the loss of each row, or is NULL."""
+    cdef Py_ssize_t i
+    cdef real weight, value
+    loss[0] = total[0] = 0
+    for i in range(targets.n):
+        value = 0
+        if targets.classes[i] != targets.ignored:
+            weight = (<real*>targets.weight)[targets.classes[i]] if targets.weight != NULL else 1
+            value = -weight * (<const real*>(logs.row + targets.classes[i] * logs.across))[0]
+            total[0] += weight
+            loss[0] += value
+        if losses != NULL:
+            losses[i] = value
+        logs.row += logs.down
+
+
+cpdef tuple nll(cnp.ndarray logp, cnp.ndarray target, object weight, long long ignore_index, int reduction):
+    """Minus the weighted log-probabilities of the target classes.
+
+    ``logp`` is (N, C), ``target`` (N,) of integers, ``weight`` (C,) or None. ``reduction`` is 0 for the loss of each
+    row, 1 for their sum over the total weight, 2 for their sum. Rows whose target is ``ignore_index`` count for
+    nothing. Gives the loss and the total weight. A target that is no class raises ``IndexError``.
+    """
+    cdef int t = cnp.PyArray_TYPE(logp)
+    cdef Targets targets
+    if t != cnp.NPY_FLOAT and t != cnp.NPY_DOUBLE:
+        logp = cast(logp, cnp.NPY_FLOAT if _is_narrow(t) else cnp.NPY_DOUBLE)
+        result = nll(logp, target, weight, ignore_index, reduction)
+        return cast(result[0], t), cast(result[1], t)
+    target = dense(cast(target, cnp.NPY_INT64))
+    _check_targets(logp, target, ignore_index)
+    weight = _class_weights(weight, t, cnp.PyArray_DIM(logp, 1))
+    if not is_plain(logp):
+        logp = dense(logp)
+    targets = _targets(target, weight, ignore_index)
+    return _reduced(&targets, Logarithms(cnp.PyArray_BYTES(logp), cnp.PyArray_STRIDE(logp, 0),
+                                         cnp.PyArray_STRIDE(logp, 1)), t, reduction)
+
+
+cdef tuple _reduced(Targets* targets, Logarithms logs, int t, int reduction):
+    """The loss and the total weight."""
+    cdef cnp.ndarray losses = None
+    cdef double loss, total
+    cdef cnp.npy_intp n = targets.n
+    if reduction == NONE:
+        losses = empty(1, &n, t)
+    if t == cnp.NPY_FLOAT:
+        _nll[float](targets, logs, NULL if losses is None else <float*>cnp.PyArray_DATA(losses), &loss, &total)
+    else:
+        _nll[double](targets, logs, NULL if losses is None else <double*>cnp.PyArray_DATA(losses), &loss, &total)
+    if reduction != NONE:
+        losses = _number(loss / total if reduction == MEAN else loss, t)
+    return losses, _number(total, t)
+
+
+cdef cnp.ndarray _number(double value, int t):
+    """A 0-dim array of float32 or float64."""
+    cdef cnp.ndarray out = empty(0, NULL, t)
+    if t == cnp.NPY_FLOAT:
+        (<float*>cnp.PyArray_DATA(out))[0] = <float>value
+    else:
+        (<double*>cnp.PyArray_DATA(out))[0] = value
+    return out
+
+
+cdef void _nll_backward(Targets* targets, real* out, Py_ssize_t classes, const real* grad, Py_ssize_t step,
+                        real total) noexcept:
+    """`step` is 1 if there is a gradient for each row, 0 if there is one for all."""
+    cdef Py_ssize_t i
+    cdef real weight
+    memset(out, 0, targets.n * classes * sizeof(real))
+    for i in range(targets.n):
+        if targets.classes[i] != targets.ignored:
+            weight = (<real*>targets.weight)[targets.classes[i]] if targets.weight != NULL else 1
+            out[i * classes + targets.classes[i]] = -weight * grad[i * step] / total
+
+
+cdef cnp.ndarray _gradient_of_loss(cnp.ndarray grad, int t, Py_ssize_t rows, bint for_each):
+    if cnp.PyArray_SIZE(grad) != (rows if for_each else 1):
+        raise ValueError(f"a gradient of shape {(<object>grad).shape} for a loss of {rows} rows")
+    return dense(cast(grad, t))
+
+
+cpdef cnp.ndarray nll_backward(cnp.ndarray grad, cnp.ndarray logp, cnp.ndarray target, object weight,
+                               long long ignore_index, int reduction, cnp.ndarray total_weight):
+    """The gradient of `nll` for ``logp``, of which only shape and dtype count. ``total_weight`` is what `nll` gave."""
+    cdef int t = cnp.PyArray_TYPE(logp), wide
+    cdef Targets targets
+    cdef cnp.ndarray out
+    cdef Py_ssize_t step = reduction == NONE
+    if t != cnp.NPY_FLOAT and t != cnp.NPY_DOUBLE:
+        wide = cnp.NPY_FLOAT if _is_narrow(t) else cnp.NPY_DOUBLE
+        return cast(nll_backward(grad, cast(logp, wide), target, weight, ignore_index, reduction, total_weight), t)
+    target = dense(cast(target, cnp.NPY_INT64))
+    _check_targets(logp, target, ignore_index)
+    weight = _class_weights(weight, t, cnp.PyArray_DIM(logp, 1))
+    targets = _targets(target, weight, ignore_index)
+    grad = _gradient_of_loss(grad, t, targets.n, step)
+    out = empty(2, cnp.PyArray_DIMS(logp), t)
+    cdef double total = float(total_weight) if reduction == MEAN else 1
+    if t == cnp.NPY_FLOAT:
+        _nll_backward[float](&targets, <float*>cnp.PyArray_DATA(out), cnp.PyArray_DIM(logp, 1),
+                             <float*>cnp.PyArray_DATA(grad), step, <float>total)
+    else:
+        _nll_backward[double](&targets, <double*>cnp.PyArray_DATA(out), cnp.PyArray_DIM(logp, 1),
+                              <double*>cnp.PyArray_DATA(grad), step, total)
+    return out
+
+
+# ---------------------------------------------------------------------------------------- cross-entropy
+
+
+cdef void _run_rows(int loop, int t, Py_ssize_t rows, Py_ssize_t classes, void** data) noexcept:
+    """A loop of scores.h over the rows of scores; `data` as it stands there."""
+    cdef native_call call
+    cdef part_t part = loop_of(loop)
+    cdef int i
+    for i in range(4):
+        call.data[i] = <char*>data[i]
+    call.n[0] = classes
+    call.is_double = t == cnp.NPY_DOUBLE
+    call.itemsize = 8 if call.is_double else 4
+    call.piece = max(1, SHARE // classes)
+    if rows > call.piece:
+        with nogil:
+            share(part, &call, rows, call.piece)
+    else:
+        part(&call, 0, rows)
+
+
+cpdef tuple cross_entropy(cnp.ndarray x, cnp.ndarray target, object weight, long long ignore_index, int reduction):
+    """`nll` of the log-softmax of the rows of scores (N, C): (loss, total weight, softmax of the rows)."""
+    cdef int t = cnp.PyArray_TYPE(x)
+    cdef Targets targets
+    cdef cnp.ndarray softmax, logs
+    if _is_narrow(t):
+        wide = cross_entropy(cast(x, cnp.NPY_FLOAT), target, weight, ignore_index, reduction)
+        return tuple([cast(result, t) for result in wide])
+    if not _has_kernel(t) or cnp.PyArray_SIZE(x) == 0:
+        logs = log_softmax(x, 1)
+        return *nll(logs, target, weight, ignore_index, reduction), numpy_fallback.call(np.exp, logs)
+    target = dense(cast(target, cnp.NPY_INT64))
+    _check_targets(x, target, ignore_index)
+    weight = _class_weights(weight, t, cnp.PyArray_DIM(x, 1))
+    targets = _targets(target, weight, ignore_index)
+    x = dense(x)
+    softmax = empty(2, cnp.PyArray_DIMS(x), t)
+    logs = empty(1, cnp.PyArray_DIMS(x), t)     # of the rows' own classes, which count as those of all
+    _run_rows(CROSS_ENTROPY, t, targets.n, cnp.PyArray_DIM(x, 1),
+              [cnp.PyArray_DATA(x), targets.classes, cnp.PyArray_DATA(softmax), cnp.PyArray_DATA(logs)])
+    loss, total = _reduced(&targets, Logarithms(cnp.PyArray_BYTES(logs), cnp.PyArray_ITEMSIZE(x), 0), t, reduction)
+    return loss, total, softmax
+
+
+cdef void _factors(Targets* targets, real* out, const real* grad, Py_ssize_t step, real total) noexcept:
+    """What the difference between softmax and target is multiplied by in each row; `step` as in `_nll_backward`."""
+    cdef Py_ssize_t i
+    for i in range(targets.n):
+        out[i] = 0
+        if targets.classes[i] != targets.ignored:
+            out[i] = grad[i * step] / total
+            if targets.weight != NULL:
+                out[i] *= (<real*>targets.weight)[targets.classes[i]]
+
+
+cpdef cnp.ndarray cross_entropy_backward(cnp.ndarray grad, cnp.ndarray softmax, cnp.ndarray target, object weight,
+                                         long long ignore_index, int reduction, cnp.ndarray total_weight):
+    """The gradient of `cross_entropy` for the scores. ``softmax`` and ``total_weight`` are what that gave."""
+    cdef int t = cnp.PyArray_TYPE(softmax)
+    cdef Targets targets
+    cdef cnp.ndarray out, factors
+    cdef bint step = reduction == NONE
+    cdef double total
+    if _is_narrow(t):
+        return cast(cross_entropy_backward(grad, cast(softmax, cnp.NPY_FLOAT), target, weight, ignore_index, reduction,
+                                           total_weight), t)
+    if not _has_kernel(t) or cnp.PyArray_SIZE(softmax) == 0:
+        of_logs = nll_backward(grad, softmax, target, weight, ignore_index, reduction, total_weight)
+        return of_logs - softmax * of_logs.sum(1, keepdims=True)
+    target = dense(cast(target, cnp.NPY_INT64))
+    _check_targets(softmax, target, ignore_index)
+    weight = _class_weights(weight, t, cnp.PyArray_DIM(softmax, 1))
+    targets = _targets(target, weight, ignore_index)
+    grad = _gradient_of_loss(grad, t, targets.n, step)
+    softmax = dense(softmax)
+    total = float(total_weight) if reduction == MEAN else 1
+    out = empty(2, cnp.PyArray_DIMS(softmax), t)
+    factors = empty(1, cnp.PyArray_DIMS(softmax), t)
+    if t == cnp.NPY_FLOAT:
+        _factors[float](&targets, <float*>cnp.PyArray_DATA(factors), <float*>cnp.PyArray_DATA(grad), step, <float>total)
+    else:
+        _factors[double](&targets, <double*>cnp.PyArray_DATA(factors), <double*>cnp.PyArray_DATA(grad), step, total)
+    _run_rows(CROSS_ENTROPY_GRADIENT, t, targets.n, cnp.PyArray_DIM(softmax, 1),
+              [cnp.PyArray_DATA(softmax), targets.classes, cnp.PyArray_DATA(factors), cnp.PyArray_DATA(out)])
+    return out
+
+
+dispatching(globals(), """softmax log_softmax softmax_backward log_softmax_backward nll nll_backward cross_entropy
+    cross_entropy_backward""")

@@ -1,0 +1,327 @@
+"""Optimizer steps: parameters and their state are changed in place, each in one pass without temporaries.
+
+That is for arrays of float32 or float64 that lie in memory alike (`optim.h`); for all others NumPy does the same
+formula. The elements of all parameters are one row, which threads share: many small parameters are one large one.
+"""
+
+import numpy as np
+
+cimport numpy as cnp
+from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc
+from libc.math cimport pow, sqrt
+from libc.stdint cimport uintptr_t
+from libc.stdlib cimport qsort
+
+from cygrad._kernels.cpu.base.arrays cimport PURE, is_plain, same_shape
+from cygrad._kernels.platform.thread_pool cimport LIGHT, RELEASE_ABOVE, Elements, elements_t, enter, share
+from cygrad._kernels.cpu.base import numpy_fallback
+
+cnp.import_array()
+
+cdef extern from "platform/target_clones.h":    # for optim.h
+    pass
+
+cdef extern from "elementwise/optimizer_steps.h" nogil:
+    ctypedef struct sgd_settings:
+        double lr
+        double momentum
+        double taken
+        double weight_decay
+        double sign
+        int nesterov
+
+    ctypedef struct adam_settings:
+        double gain1
+        double beta2
+        double gain2
+        double eps
+        double weight_decay
+        double shrink
+        double sign
+        double step_size
+        double root_of_correction
+
+    # float if `is_double` is 0, else double
+    void sgd(bint is_double, void* p, const void* g, void* buffer, Py_ssize_t n, const sgd_settings* s) noexcept
+    void adam(bint is_double, void* p, const void* g, void* m, void* v, void* largest, Py_ssize_t n,
+              const adam_settings* s) noexcept
+
+
+# ---------------------------------------------------------------------------------------- arrays
+
+
+cdef int _check(list params, list arrays, str name, bint changes) except -1:
+    """There is one array for each parameter, of its shape, and writable if the step changes it."""
+    cdef Py_ssize_t i
+    cdef cnp.ndarray param, array
+    if len(arrays) != len(params):
+        raise ValueError(f"{len(params)} parameters, but {len(arrays)} {name}")
+    for i in range(len(params)):
+        if arrays[i] is None and name == "momentum buffers":
+            continue
+        param, array = params[i], arrays[i]
+        if param is None or array is None:
+            raise TypeError(f"{name}: None is not an array")
+        if not same_shape(param, array):
+            raise ValueError(f"{name}: shape {(<object>array).shape} for a parameter of {(<object>param).shape}")
+        if changes and not cnp.PyArray_ISWRITEABLE(array):
+            raise ValueError(f"{name}: an array is read-only")
+    return 0
+
+
+cdef inline bint _lies_like(cnp.ndarray array, cnp.ndarray param) noexcept:
+    """One block of memory with the elements in the same order; None, which stands for no array, does."""
+    if array is None:
+        return True
+    return (is_plain(array) and cnp.PyArray_TYPE(array) == cnp.PyArray_TYPE(param)
+            and (cnp.PyArray_IS_C_CONTIGUOUS(array) and cnp.PyArray_IS_C_CONTIGUOUS(param)
+                 or cnp.PyArray_IS_F_CONTIGUOUS(array) and cnp.PyArray_IS_F_CONTIGUOUS(param)))
+
+
+cdef inline bint _has_kernel(cnp.ndarray param) noexcept:
+    cdef int t = cnp.PyArray_TYPE(param)
+    return (t == cnp.NPY_FLOAT or t == cnp.NPY_DOUBLE) and not PURE and _lies_like(param, param)
+
+
+# ---------------------------------------------------------------------------------------- rows
+
+
+cdef union Settings:
+    sgd_settings sgd
+    adam_settings adam
+
+
+cdef struct Task:                   # the step of one parameter
+    Elements elements
+    elements_t loop
+    Py_ssize_t n
+    Py_ssize_t end                  # elements of the row up to the end of this one
+    Settings settings
+
+
+cdef struct Row:
+    Task* tasks
+    Py_ssize_t count
+
+
+cdef struct Span:
+    uintptr_t first, last
+
+
+cdef Task* _room(Py_ssize_t count) except NULL:
+    cdef Task* tasks = <Task*>PyMem_RawMalloc((count + 1) * sizeof(Task))
+    if tasks == NULL:
+        raise MemoryError
+    return tasks
+
+
+cdef Task* _next_task(Row* row, cnp.ndarray param, elements_t f32, elements_t f64) noexcept:
+    cdef Task* task = &row.tasks[row.count]
+    task.loop = f64 if cnp.PyArray_TYPE(param) == cnp.NPY_DOUBLE else f32
+    task.n = cnp.PyArray_SIZE(param)
+    task.end = task.n + (row.tasks[row.count - 1].end if row.count else 0)
+    task.elements.count = 0
+    row.count += 1
+    return task
+
+
+cdef void _part(void* context, Py_ssize_t first, Py_ssize_t n) noexcept nogil:
+    cdef Row* row = <Row*>context
+    cdef Py_ssize_t low = 0, high = row.count, middle, begin, now
+    cdef Task* task
+    cdef char* data[5]
+    cdef int k
+    while low < high:
+        middle = (low + high) // 2
+        if row.tasks[middle].end > first:
+            high = middle
+        else:
+            low = middle + 1
+    task = &row.tasks[low]
+    while n > 0:
+        begin = first - (task.end - task.n)
+        now = min(n, task.n - begin)
+        for k in range(task.elements.count):
+            data[k] = task.elements.data[k] + begin * task.elements.steps[k]
+        task.loop(data, now, &task.settings)
+        first += now
+        n -= now
+        task += 1
+
+
+cdef int _by_place(const void* a, const void* b) noexcept nogil:
+    cdef uintptr_t x = (<const Span*>a).first, y = (<const Span*>b).first
+    return (x > y) - (x < y)
+
+
+cdef bint _are_apart(Row* row) noexcept nogil:
+    """Whether no two parameters share memory (False as well if there is none for this look)."""
+    cdef Span* spans = <Span*>PyMem_RawMalloc(row.count * sizeof(Span))
+    cdef Py_ssize_t i
+    cdef bint apart = spans != NULL
+    if apart:
+        for i in range(row.count):
+            spans[i].first = <uintptr_t>row.tasks[i].elements.data[0]
+            spans[i].last = spans[i].first + row.tasks[i].n * row.tasks[i].elements.steps[0]
+        qsort(spans, row.count, sizeof(Span), _by_place)
+        for i in range(1, row.count):
+            apart &= spans[i - 1].last <= spans[i].first
+        PyMem_RawFree(spans)
+    return apart
+
+
+cdef void _run(Row* row) noexcept:
+    """All steps; over many elements without the GIL, by threads if it does not matter which step comes first."""
+    cdef Py_ssize_t n = row.tasks[row.count - 1].end if row.count else 0
+    if n <= RELEASE_ABOVE:
+        _part(row, 0, n)
+        return
+    with nogil:
+        if _are_apart(row):
+            share(_part, row, n, LIGHT)
+        else:
+            _part(row, 0, n)
+
+
+def count_steps(list arrays):
+    """Adds one to each of these arrays of no dimension; gives the numbers then in them."""
+    cdef cnp.ndarray array
+    cdef list counts = []
+    for array in arrays:
+        if array is None:
+            raise TypeError("steps: None is not an array")
+        if is_plain(array) and cnp.PyArray_TYPE(array) == cnp.NPY_FLOAT and array.ndim == 0:
+            (<float*>cnp.PyArray_DATA(array))[0] += 1
+            counts.append((<float*>cnp.PyArray_DATA(array))[0])
+        else:
+            counts.append(array.item() + 1)
+            array.fill(counts[len(counts) - 1])
+    return counts
+
+
+# ---------------------------------------------------------------------------------------- steps
+
+
+def sgd_step(list params, list grads, list momentum_buffers or None, double lr, double momentum=0, double dampening=0,
+             double weight_decay=0, bint nesterov=False, bint maximize=False):
+    """One step of stochastic gradient descent on each parameter p with gradient g.
+
+    With d = g + weight_decay * p (with -g for `maximize`): p -= lr * d without momentum. With it,
+    b = momentum * b + (1 - dampening) * d, and p -= lr * b, or p -= lr * (d + momentum * b) for `nesterov`. A buffer
+    that is None in `momentum_buffers` begins as b = d and is put there; without momentum the list is not looked at.
+    Arrays of the wrong shape and read-only ones raise ``ValueError`` before any is changed.
+    """
+    cdef Py_ssize_t i
+    cdef sgd_settings settings
+    cdef cnp.ndarray param, grad, buffer = None
+    cdef Row row
+    cdef Task* task
+    _check(params, params, "parameters", True)
+    _check(params, grads, "gradients", False)
+    if momentum != 0:
+        _check(params, momentum_buffers, "momentum buffers", True)
+    settings.lr = lr
+    settings.weight_decay = weight_decay
+    settings.nesterov = nesterov
+    settings.sign = -1 if maximize else 1
+    row.count = 0
+    row.tasks = _room(len(params))
+    try:
+        for i in range(len(params)):
+            param, grad = params[i], grads[i]
+            settings.momentum = momentum
+            settings.taken = 1 - dampening
+            if momentum != 0:
+                buffer = momentum_buffers[i]
+                if buffer is None:
+                    buffer = momentum_buffers[i] = np.zeros_like(param, subok=False)
+                    settings.taken = 1
+            if _has_kernel(param) and _lies_like(grad, param) and _lies_like(buffer, param):
+                task = _next_task(&row, param, _sgd_f32, _sgd_f64)
+                task.settings.sgd = settings
+                enter(&task.elements, param)
+                enter(&task.elements, grad)
+                enter(&task.elements, buffer)
+            else:
+                numpy_fallback.sgd(param, grad, buffer, settings)
+        _run(&row)
+    finally:
+        PyMem_RawFree(row.tasks)
+
+
+cdef void _sgd_f32(char** data, Py_ssize_t n, const void* settings) noexcept nogil:
+    sgd(False, <void*>data[0], <void*>data[1], <void*>data[2], n, <const sgd_settings*>settings)
+
+
+cdef void _sgd_f64(char** data, Py_ssize_t n, const void* settings) noexcept nogil:
+    sgd(True, <void*>data[0], <void*>data[1], <void*>data[2], n, <const sgd_settings*>settings)
+
+
+def adam_step(list params, list grads, list exp_avgs, list exp_avg_sqs, list max_exp_avg_sqs or None, list steps,
+              double lr, double beta1, double beta2, double eps, double weight_decay=0, bint amsgrad=False,
+              bint maximize=False, bint decoupled=False):
+    """One step of Adam (Kingma and Ba, 2015) on each parameter p with gradient g and running averages m and v.
+
+    With d = g (-g for `maximize`), m = beta1 * m + (1 - beta1) * d, and v = beta2 * v + (1 - beta2) * d * d:
+    p -= lr * (m / (1 - beta1**step)) / (sqrt(v / (1 - beta2**step)) + eps). `weight_decay` adds weight_decay * p to d
+    or, if `decoupled`, first multiplies p by 1 - lr * weight_decay (AdamW: Loshchilov and Hutter, 2019). `amsgrad`
+    (Reddi et al., 2018) takes the largest v so far, kept in `max_exp_avg_sqs`, which is None otherwise. `steps` counts
+    this step.
+    Arrays of the wrong shape and read-only ones raise ``ValueError`` before any is changed.
+    """
+    cdef Py_ssize_t i
+    cdef double step, last = 0
+    cdef adam_settings settings
+    cdef Row row
+    cdef Task* task
+    cdef cnp.ndarray param, grad, mean, square, largest = None
+    _check(params, params, "parameters", True)
+    _check(params, grads, "gradients", False)
+    _check(params, exp_avgs, "averages", True)
+    _check(params, exp_avg_sqs, "averages of squares", True)
+    if amsgrad:
+        _check(params, max_exp_avg_sqs, "largest averages of squares", True)
+    if len(steps) != len(params):
+        raise ValueError(f"{len(params)} parameters, but {len(steps)} steps")
+    settings.gain1 = 1 - beta1
+    settings.beta2 = beta2
+    settings.gain2 = 1 - beta2
+    settings.eps = eps
+    settings.weight_decay = 0 if decoupled else weight_decay
+    settings.shrink = 1 - lr * weight_decay if decoupled else 1
+    settings.sign = -1 if maximize else 1
+    row.count = 0
+    row.tasks = _room(len(params))
+    try:
+        for i in range(len(params)):
+            param, grad, mean, square, step = params[i], grads[i], exp_avgs[i], exp_avg_sqs[i], steps[i]
+            if amsgrad:
+                largest = max_exp_avg_sqs[i]
+            if i == 0 or step != last:
+                settings.step_size = lr / (1 - pow(beta1, step))
+                settings.root_of_correction = sqrt(1 - pow(beta2, step))
+                last = step
+            if (_has_kernel(param) and _lies_like(grad, param) and _lies_like(mean, param)
+                    and _lies_like(square, param) and _lies_like(largest, param)):
+                task = _next_task(&row, param, _adam_f32, _adam_f64)
+                task.settings.adam = settings
+                enter(&task.elements, param)
+                enter(&task.elements, grad)
+                enter(&task.elements, mean)
+                enter(&task.elements, square)
+                enter(&task.elements, largest)
+            else:
+                numpy_fallback.adam(param, grad, mean, square, largest, settings)
+        _run(&row)
+    finally:
+        PyMem_RawFree(row.tasks)
+
+
+cdef void _adam_f32(char** data, Py_ssize_t n, const void* settings) noexcept nogil:
+    adam(False, <void*>data[0], <void*>data[1], <void*>data[2], <void*>data[3], <void*>data[4], n,
+         <const adam_settings*>settings)
+
+
+cdef void _adam_f64(char** data, Py_ssize_t n, const void* settings) noexcept nogil:
+    adam(True, <void*>data[0], <void*>data[1], <void*>data[2], <void*>data[3], <void*>data[4], n,
+         <const adam_settings*>settings)

@@ -1,0 +1,50 @@
+"""Where the largest and smallest elements are, and how many differ from 0, in int64.
+
+`axis` None looks at the array as if it were flat.
+"""
+
+import numpy as np
+
+from cygrad._kernels.cpu.indexing import axis_ops
+from cygrad._kernels.cpu.base.arrays import cast
+from cygrad._kernels.device.dispatch import dispatching
+from cygrad._kernels.cpu.base.reduce import amax, amin
+from cygrad._kernels.cpu.base.reduce import sum as sum_of_array
+
+_BOOL = np.dtype(bool).num
+
+
+def count_nonzero(a, axes=None, keepdim=False):
+    """How many elements over `axes` differ from 0."""
+    if axes is None and not keepdim:
+        return np.asarray(axis_ops.count_nonzero(a))
+    return sum_of_array(cast(a, _BOOL), axes, keepdim)
+
+
+def argmax(a, axis=None, keepdim=False):
+    """Position of the first nan, or else of the first largest element, along `axis`. No elements: ``ValueError``."""
+    return _position(a.argmax, a, axis, keepdim)
+
+
+def argmin(a, axis=None, keepdim=False):
+    """Position of the first nan, or else of the first smallest element, along `axis`. No elements: ``ValueError``."""
+    return _position(a.argmin, a, axis, keepdim)
+
+
+def _position(find, a, axis, keepdim):
+    if not a.size and (axis is None or not a.shape[axis]):
+        raise ValueError("the position of the largest or smallest of no elements")
+    return np.asarray(find(axis, keepdims=True) if keepdim else find(axis), np.int64)
+
+
+def max_with_indices(a, axis, keepdim=False):
+    """(amax, argmax) along `axis`."""
+    return amax(a, (axis,), keepdim), _position(a.argmax, a, axis, keepdim)
+
+
+def min_with_indices(a, axis, keepdim=False):
+    """(amin, argmin) along `axis`."""
+    return amin(a, (axis,), keepdim), _position(a.argmin, a, axis, keepdim)
+
+
+dispatching(globals(), "count_nonzero argmax argmin max_with_indices min_with_indices")

@@ -1,0 +1,71 @@
+"""The search for nan and infinite numbers, which `nan_check` makes in every result and gradient."""
+
+import numpy as np
+
+cimport numpy as cnp
+
+from cygrad._kernels.cpu.base.arrays cimport RELEASE_ABOVE, dense
+from cygrad._kernels.platform.thread_pool cimport LIGHT, share
+
+cnp.import_array()
+
+cdef extern from "reduction/non_finite.h" nogil:
+    bint is_bad(bint is_double, const void* x, Py_ssize_t n, int bad) noexcept
+
+cdef struct Search:             # for what is not a number, not finite or not small
+    const char* x
+    bint is_double
+    int bad
+    bint found
+
+
+cdef void _search_part(void* context, Py_ssize_t first, Py_ssize_t n) noexcept nogil:
+    cdef Search* s = <Search*>context
+    if is_bad(s.is_double, <const void*>(s.x + first * (8 if s.is_double else 4)), n, s.bad):
+        s.found = True          # nobody writes anything else meanwhile
+
+
+cdef bint _found(Search* s, Py_ssize_t n) noexcept:
+    s.found = False
+    if n <= RELEASE_ABOVE:
+        _search_part(s, 0, n)
+    else:
+        with nogil:
+            share(_search_part, s, n, LIGHT)    # as what wrote them: each thread finds its part in its cache
+    return s.found
+
+
+cdef cnp.ndarray _block(cnp.ndarray a):
+    """The elements in one block of memory, those that are repeated once."""
+    if cnp.PyArray_IS_C_CONTIGUOUS(a) or cnp.PyArray_IS_F_CONTIGUOUS(a):
+        return a
+    return dense((<object>a)[tuple([slice(None if step else 1) for step in (<object>a).strides])])
+
+
+cdef bint has_bad(object a, int bad) except -1:
+    cdef Search search
+    cdef cnp.ndarray block
+    cdef int num
+    cdef bint complex_
+    if type(a) is not cnp.ndarray:
+        return False
+    num = cnp.PyArray_TYPE(<cnp.ndarray>a)
+    complex_ = num == cnp.NPY_COMPLEX64 or num == cnp.NPY_COMPLEX128
+    if complex_ or num == cnp.NPY_FLOAT32 or num == cnp.NPY_FLOAT64:
+        block = _block(a)
+        search.x = <const char*>cnp.PyArray_DATA(block)
+        search.is_double = num == cnp.NPY_FLOAT64 or num == cnp.NPY_COMPLEX128
+        search.bad = bad
+        return _found(&search, cnp.PyArray_SIZE(block) << complex_)
+    if num <= cnp.NPY_ULONGLONG:        # boolean or integer
+        return False
+    return bad == NOT_SMALL or bool((~np.isfinite(a) if bad else np.isnan(a)).any())
+
+
+cdef bint are_small(object a, object b, object product) except -1:
+    cdef Py_ssize_t n
+    if type(a) is not cnp.ndarray or type(b) is not cnp.ndarray or type(product) is not cnp.ndarray:
+        return False
+    n = cnp.PyArray_SIZE(<cnp.ndarray>a)
+    return (n <= 1 << 26 and 3 * (n + cnp.PyArray_SIZE(<cnp.ndarray>b)) < 2 * cnp.PyArray_SIZE(<cnp.ndarray>product)
+            and not has_bad(a, NOT_SMALL) and not has_bad(b, NOT_SMALL))

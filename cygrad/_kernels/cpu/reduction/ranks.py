@@ -1,0 +1,89 @@
+"""The places of elements of given ranks, without an order of all. nan counts as larger than all numbers.
+
+What is needed beside them is a few blocks, whatever the number of elements.
+"""
+
+import numpy as np
+
+from cygrad._kernels.cpu.base import chunks
+from cygrad._kernels.cpu.reduction.sorting import order_along
+
+
+def places_of_ranks(rows, ranks):
+    """Where the elements of some ranks of each row are: (m, n) and (m, r) give (m, r). Equal ones keep their order."""
+    out = np.empty(ranks.shape, np.int64)
+    n = rows.shape[1]
+    if n > chunks.SIZE:
+        for row, of_row, places in zip(rows, ranks.tolist(), out):
+            count = count_of_numbers(row)
+            for j, rank in enumerate(of_row):
+                again = j and of_row[j - 1] == rank
+                places[j] = places[j - 1] if again else _place(row, value_of_rank(row, rank, count), rank)
+        return out
+    step = max(1, chunks.SIZE // n)
+    for start in range(0, len(rows), step):
+        part = slice(start, start + step)
+        out[part] = np.take_along_axis(order_along(rows[part], 1), ranks[part], 1)
+    return out
+
+
+def count_of_numbers(vector):
+    """How many elements are not nan."""
+    return sum(int(np.count_nonzero(part == part)) for part in _parts(vector))
+
+
+def _parts(vector):
+    return (vector[start : start + chunks.SIZE] for start in range(0, vector.size, chunks.SIZE))
+
+
+def value_of_rank(vector, rank, count):
+    """The element of that rank, of which `count` are numbers."""
+    if rank >= count:
+        return vector.dtype.type(np.nan)
+    found = _by_sample(vector, rank, count)
+    return np.partition(vector, rank)[rank] if found is None else found
+
+
+def _by_sample(vector, rank, count):
+    """The same, or None where the elements that are looked at do not tell enough of the others.
+
+    Of these, two are taken between which the element lies, and few others do.
+    """
+    sample = np.sort(vector[:: vector.size // (chunks.SIZE // 8) | 1])
+    size = int(np.count_nonzero(sample == sample))
+    if not size:
+        return None
+    near, margin = rank * size // count, 2 * int(size**0.5) + 1
+    low, high = sample[max(near - margin, 0)], sample[min(near + margin, size - 1)]
+    before, between, room = 0, [], vector.size // 8
+    for part in _parts(vector):
+        is_after = part > low
+        before += part.size - int(np.count_nonzero(is_after))
+        between.append(part[is_after & (part < high)])
+        room -= between[-1].size
+        if room < 0:
+            return None
+    before -= vector.size - count  # nan are not after
+    found = np.concatenate(between)
+    if before <= rank < before + found.size:
+        return np.partition(found, rank - before)[rank - before]
+    edge = low if rank < before else high
+    first = sum(int(np.count_nonzero(part < edge)) for part in _parts(vector))
+    behind = sum(int(np.count_nonzero(part <= edge)) for part in _parts(vector))
+    return edge if first <= rank < behind else None
+
+
+def _place(vector, value, rank):
+    """Where the element of that value and rank is."""
+    is_nan = value != value
+    for part in _parts(vector):
+        rank -= int(np.count_nonzero(part == part if is_nan else part < value))
+    start = 0
+    for part in _parts(vector):
+        is_equal = part != part if is_nan else part == value
+        equals = int(np.count_nonzero(is_equal))
+        if rank < equals:
+            return start + int(np.flatnonzero(is_equal)[rank])
+        rank -= equals
+        start += part.size
+    raise IndexError("no element has this rank")

@@ -1,0 +1,87 @@
+"""Running extrema and log-sums along an axis."""
+
+import numpy as np
+
+import cygrad._kernels.cpu.base.loop_table as loop_table
+from cygrad._kernels.cpu.base import chunks
+from cygrad._kernels.cpu.indexing.axis_ops import has_scans, lines
+from cygrad._kernels.cpu.base.arrays import dense, new_array
+from cygrad._kernels.cpu.base.numpy_fallback import silent
+from cygrad._kernels.device.dispatch import dispatching
+
+RUNNING_EXTREMA = 28  # as in native.h
+
+
+@silent
+def accumulated(ufunc, a, axis):
+    """`ufunc.accumulate`, for arrays without dimensions too."""
+    return ufunc.accumulate(a, axis, out=np.empty(a.shape, a.dtype, like=a)) if a.ndim else a.copy()
+
+
+def running_extremum(a, axis, largest):
+    """(the largest or smallest element so far along an axis, its index). Of equal ones the last counts; nan stays."""
+    if a.ndim and a.size and has_scans(a) and a.shape[axis] < 1 << 31:
+        values, indices = new_array(a.shape, a.dtype.num), new_array(a.shape, np.dtype(np.int64).num)
+        n, inner, items, piece = lines(a, axis)
+        loop_table.run(
+            RUNNING_EXTREMA, (dense(a), values, indices), (n, inner, not largest, a.dtype.kind == "i"), 0, items, piece
+        )
+        return values, indices
+    values = accumulated(np.maximum if largest else np.minimum, a, axis)
+    indices = np.zeros(a.shape, np.int64)
+    if a.ndim:
+        places = np.arange(a.shape[axis]).reshape([-1] + [1] * (a.ndim - 1 - axis))
+        # nan is unlike all; where the value so far is nan, the index is that of the last nan
+        np.copyto(indices, places, where=(a == values) | (a != a))
+        np.maximum.accumulate(indices, axis, out=indices)
+    return values, indices
+
+
+def logcumsumexp(a, axis):
+    """log(exp(a[0]) + ... + exp(a[i])) without overflow."""
+    if a.dtype.kind != "c" or a.ndim == 0:
+        return accumulated(np.logaddexp, a, axis)
+    # By the larger real part: r = exp(larger) * (1 + what is left).
+    out = a.copy()
+    rows, result = np.moveaxis(a, axis, 0), np.moveaxis(out, axis, 0)
+    with np.errstate(all="ignore"):
+        for i in range(1, len(rows)):
+            result[i] = log_of_sum(result[i - 1], rows[i])
+    return out
+
+
+def logcumsumexp_gradient(g, x, y, axis):
+    """The sum over k >= i of g[k] * exp(x[i] - y[k]), real, where y is `logcumsumexp` of x.
+
+    In logarithms, because neither factor is bounded, and so apart for g > 0 and g < 0; block by block, from the end.
+    """
+    out = np.empty_like(x)
+    rows, points, sums, result = (np.moveaxis(a, axis, 0) for a in (g, x, y, out))
+    after = {1: -np.inf, -1: -np.inf}  # what all further rows sum up to
+    step = max(1, len(rows) * chunks.SIZE // g.size)
+    with np.errstate(all="ignore"):
+        for start in reversed(range(0, len(rows), step)):
+            part = slice(start, start + step)
+            g, y = rows[part], sums[part]
+            sizes = np.log(np.abs(g)) - np.where(y == -np.inf, 0, y)
+            found = []
+            for sign in after:
+                logs = np.where((np.sign(g) == sign) & (y > -np.inf), sizes, x.dtype.type(-np.inf))[::-1]
+                logs[0] = np.logaddexp(logs[0], after[sign])
+                np.logaddexp.accumulate(logs, 0, out=logs)
+                after[sign] = logs[-1].copy()
+                found.append(np.exp(logs[::-1] + points[part]))
+            positive, negative = found
+            np.subtract(positive, negative, out=result[part])
+    return out
+
+
+def log_of_sum(a, b):
+    """log(exp(a) + exp(b)) of complex numbers, without overflow."""
+    is_first = a.real >= b.real
+    larger, smaller = np.where(is_first, a, b), np.where(is_first, b, a)
+    found = larger + np.log1p(np.exp(smaller - larger))
+    return np.where(np.isinf(a.real) & (a.real == b.real), larger, found)  # whose difference is nan
+
+
+dispatching(globals(), "running_extremum logcumsumexp")

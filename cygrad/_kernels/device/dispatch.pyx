@@ -1,0 +1,61 @@
+"""Kernels as Python code calls them: compiled for memory, with a form for GPUs."""
+
+cimport cython
+from numpy cimport ndarray
+
+from cygrad._kernels.device import gpu_forms
+
+
+cdef bint gpu_is_used = False               # may an array be on a GPU?
+
+
+def use_gpu():
+    """Look for arrays on GPUs from now on: CuPy is there."""
+    global gpu_is_used
+    gpu_is_used = True
+
+
+@cython.final
+cdef class Kernel:
+    """A compiled function of arrays; one of arrays on a GPU is its form for these (Note [Kernels on GPUs])."""
+
+    cdef readonly object function
+    cdef readonly str name
+    cdef readonly str module
+
+    def __init__(self, function, str name, str module):
+        self.function = function
+        self.name = name
+        self.module = module
+
+    @property
+    def __name__(self):
+        return self.name
+
+    @property
+    def __doc__(self):
+        return self.function.__doc__
+
+    def __call__(self, *args, **kwargs):
+        cdef ndarray in_memory = None       # the first such argument
+        if gpu_is_used:
+            for value in args:
+                if isinstance(value, ndarray):
+                    in_memory = <ndarray>value if in_memory is None else in_memory
+                elif gpu_forms.is_array(value):
+                    return gpu_forms.call_form(self, value, in_memory, args, kwargs)
+        return self.function(*args, **kwargs)
+
+    def __repr__(self):
+        return f"<kernel {self.module}.{self.name}>"
+
+
+def dispatching(dict module, str names):
+    """Make the functions of a module that `names` lists kernels."""
+    for name in names.split():
+        module[name] = Kernel(module[name], name, module["__name__"])
+
+
+def in_memory(kernel):
+    """What a kernel calls for arrays in memory."""
+    return (<Kernel>kernel).function if isinstance(kernel, Kernel) else kernel

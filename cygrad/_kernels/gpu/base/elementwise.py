@@ -1,0 +1,103 @@
+"""Elementwise functions on GPUs that CuPy has not, or has otherwise; the arguments are those of elementwise.pyx."""
+
+import math
+
+import numpy as np
+
+from cygrad._kernels.gpu.launch.elementwise_program import elementwise
+from cygrad._kernels.device.cupy_library import as_number, cupy, is_array, name_of
+
+_rsqrt = elementwise("rsqrt", "T a", "T out", "out = T(rsqrt(W(a)));")
+_erf = elementwise("erf", "T a", "T out", "out = T(erf(W(a)));")
+
+
+_relu = elementwise("relu", "T a", "T out", "out = W(a) <= W(0) ? T(0) : a;")
+_chosen = elementwise("where", "bool condition, T a, T b", "T out", "out = condition ? a : b;")
+_unsigned_nan = elementwise(
+    "unsigned_nan", "T x", "T out", "const W v = x; out = v == v ? x : T(__int_as_float(0x7fffffff));"
+)
+_clamp = elementwise(
+    "clamp",
+    "T a, float64 low, float64 high",
+    "T out",
+    "const W x = a; out = T(x < W(low) ? W(low) : x > W(high) ? W(high) : x);",
+)
+
+
+def relu(a):
+    """max(a, 0); nan stays nan."""
+    return _relu(a) if a.dtype.kind in "fV" else cupy().maximum(a, a.dtype.type(0))
+
+
+def copy_of_real(a):
+    """The real parts, as an array of their own."""
+    return a.real.copy()
+
+
+def rsqrt(a):
+    """1 / sqrt(a)."""
+    return _rsqrt(a) if a.dtype.kind in "fV" else 1 / cupy().sqrt(a)
+
+
+def power(a, exponent):
+    """Floating-point `a` to a power."""
+    if exponent == 1:
+        return a.copy()
+    if exponent == 2:
+        return a * a
+    return cupy().power(a, a.dtype.type(exponent))
+
+
+def sign(a):
+    """-1, 0 or 1; a / |a| for complex a. nan gives 0."""
+    if a.dtype.kind == "b":
+        return a.copy()
+    if a.dtype.kind == "c":
+        size = cupy().abs(a)
+        return cupy().where(size == 0, a.dtype.type(0), a / cupy().where(size == 0, size.dtype.type(1), size))
+    found = cupy().sign(a)
+    return cupy().where(cupy().isnan(found), a.dtype.type(0), found) if a.dtype.kind == "f" else found
+
+
+def choose(condition, a, b):
+    """CuPy's `where`, but of bfloat16, of which that makes float32."""
+    dtypes = [x.dtype for x in (a, b) if hasattr(x, "dtype")]
+    if not dtypes or any(name_of(dtype) != "bfloat16" for dtype in dtypes):
+        return cupy().where(condition, a, b)
+    a, b = (x if is_array(x) else dtypes[0].type(x) for x in (a, b))
+    if not (is_array(a) or is_array(b)):
+        a = cupy().full((), a, dtypes[0])
+    return _chosen(condition.astype(bool, copy=False), a, b)
+
+
+def to_sort(a):
+    """The array, with no sign of a nan where CuPy sorts by bits: vectors, in which -nan would come first."""
+    return _unsigned_nan(a) if a.ndim == 1 and a.dtype.char in "fd" else a
+
+
+def where(condition, a, b):
+    """Elements of `a` where the condition holds, else of `b`; all broadcast, `a` and `b` have one type."""
+    if not is_array(condition):  # one truth value in the CPU's memory
+        chosen, other = (a, b) if condition else (b, a)
+        chosen, other = (value if is_array(value) else cupy().full((), value[()]) for value in (chosen, other))
+        return cupy().broadcast_arrays(chosen, other)[0].copy()
+    return choose(condition, as_number(a), as_number(b))
+
+
+def erf(a):
+    """The error function."""
+    return _erf(a)
+
+
+def clamp(a, low, high):
+    """min(max(a, low), high); a bound is an array of the type of `a`, a number, or None. nan stays nan."""
+    if a.dtype.kind in "fV" and not is_array(low) and not is_array(high):
+        low, high = -math.inf if low is None else float(low), math.inf if high is None else float(high)
+        if low <= high:
+            return _clamp(a, low, high)
+    out = a
+    for function, bound in ((cupy().maximum, low), (cupy().minimum, high)):
+        if bound is not None:
+            with np.errstate(over="ignore"):
+                out = function(out, bound if is_array(bound) else a.dtype.type(bound))
+    return a.copy() if out is a else out

@@ -1,0 +1,158 @@
+"""Reductions on GPUs; the arguments are those of `_kernels/reduce.pyx`."""
+
+import math
+
+import numpy as np
+
+from cygrad._kernels.device.gpu_forms import _in_float32
+from cygrad._kernels.gpu.base.elementwise import choose
+from cygrad._kernels.gpu.launch.reduction_program import folded
+from cygrad._kernels.device.cupy_library import cupy
+from cygrad._kernels.gpu.launch.program import wide_type
+
+_TYPES: dict = {np.dtype(char).num: np.dtype(char) for char in "?bBhHiIlLqQefdFD"}
+
+
+def sum(a, axes=None, keepdim=False, dtype=None):
+    """The sum over `axes`, None for all; whole numbers and truth values are summed as int64."""
+    dtype = _type(dtype) or _wide(a)
+    found = folded(a, axes, "sum", keepdim, dtype) if dtype == _wide(a) else None
+    return _summed(cupy().sum, a, axes, dtype, keepdim) if found is None else found
+
+
+def prod(a, axes=None, keepdim=False, dtype=None):
+    """The product, likewise."""
+    return _summed(cupy().prod, a, axes, _type(dtype) or _wide(a), keepdim)
+
+
+def _summed(function, a, axes, dtype, keepdim=False):
+    """A sum of half precision is added up in single: CuPy adds up float16 by itself where CUB does the work."""
+    if dtype.itemsize == 2 and dtype.kind in "fV":
+        return function(a, axes, np.float32, keepdims=keepdim).astype(dtype)
+    return function(a, axes, dtype, keepdims=keepdim)
+
+
+def _type(dtype):
+    """A type that may be given by its number, -1 for none."""
+    return _TYPES.get(dtype) if isinstance(dtype, int) else dtype
+
+
+def _wide(a):
+    return np.dtype(np.int64) if a.dtype.kind in "biu" else a.dtype
+
+
+def mean(a, axes=None, keepdim=False, dtype=None):
+    """The mean over `axes`; nan of no elements."""
+    dtype = _type(dtype) or a.dtype
+    found = folded(a, axes, "sum", keepdim, dtype, 1 / _count(a, axes)) if dtype == a.dtype and a.size else None
+    return _summed(cupy().mean, a, axes, dtype, keepdim) if found is None else found
+
+
+def _count(a, axes):
+    """How many elements become one."""
+    return math.prod(a.shape if axes is None else [a.shape[axis] for axis in axes])
+
+
+def sum_to(a, shape):
+    """The sum over what broadcasting would repeat to make `a` out of an array of `shape`."""
+    before = a.ndim - len(shape)
+    axes = tuple(range(before)) + tuple(
+        before + i for i, length in enumerate(shape) if length == 1 and a.shape[before + i] != 1
+    )
+    found = folded(a, axes, "sum", dtype=a.dtype) if axes else a
+    return (_summed(cupy().sum, a, axes, a.dtype) if found is None else found).reshape(shape)
+
+
+def var(a, axes=None, correction=1, keepdim=False):
+    """The sum of squares around the mean, divided by the number of elements less `correction`."""
+    if a.size:
+        count = _count(a, axes)
+        middle = folded(a, axes, "sum", True, scale=1 / count)
+        if middle is not None:
+            left = max(count - correction, 0)
+            scale = 1 / left if left else math.inf
+            found = folded(a, axes, "centred squares", keepdim, a.dtype, scale, middle)
+            if found is not None:
+                return found
+    return _in_float32(_var, a, axes, correction, keepdim)
+
+
+def _var(a, axes, correction, keepdim):
+    centred = a - cupy().mean(a, axes, keepdims=True)
+    squares = centred.real**2 + centred.imag**2 if a.dtype.kind == "c" else centred * centred
+    total = cupy().sum(squares, axes, keepdims=keepdim)
+    count = a.size // max(total.size, 1)
+    return total / max(count - correction, 0)
+
+
+def norm(a, p=2, axes=None, keepdim=False):
+    """(sum |a|^p)^(1/p); the largest and smallest |a| for p = inf and -inf, how many are not 0 for p = 0."""
+    how = _OF_NORMS.get(p)
+    found = None if how is None else folded(a, axes, how, keepdim, wide_type(a.dtype) if p == 2 else a.dtype)
+    if found is None:
+        return _in_float32(_norm, a, p, axes, keepdim)
+    return cupy().sqrt(found).astype(a.dtype, copy=False) if p == 2 else found
+
+
+_OF_NORMS = {0: "not zero", 1: "sizes", 2: "squares", np.inf: "largest size", -np.inf: "smallest size"}
+
+
+def _norm(a, p, axes, keepdim):
+    size = cupy().abs(a)
+    if p == np.inf:
+        return amax(size, axes, keepdim)
+    if p == -np.inf:
+        return amin(size, axes, keepdim)
+    if p == 0:
+        return cupy().sum(size != 0, axes, size.dtype, keepdims=keepdim)
+    if p == 1:
+        return cupy().sum(size, axes, size.dtype, keepdims=keepdim)
+    if p == 2:
+        return cupy().sqrt(cupy().sum(size * size, axes, size.dtype, keepdims=keepdim))
+    return cupy().sum(size**p, axes, size.dtype, keepdims=keepdim) ** (1 / p)
+
+
+def logsumexp(a, axes=None, keepdim=False):
+    """log(sum(exp(a))), without overflow."""
+    largest = folded(a, axes, "largest", True)
+    if largest is not None:
+        largest = choose(cupy().isfinite(largest), largest, largest.dtype.type(0))
+        total = folded(a, axes, "exponentials", keepdim, middle=largest)
+        if total is not None:
+            return (cupy().log(total) + largest.reshape(total.shape)).astype(a.dtype, copy=False)
+    return _in_float32(_logsumexp, a, axes, keepdim)
+
+
+def _logsumexp(a, axes, keepdim):
+    if not a.size:
+        return cupy().log(cupy().sum(a, axes, keepdims=keepdim))
+    largest = cupy().amax(a, axes, keepdims=True)
+    largest = choose(cupy().isfinite(largest), largest, a.dtype.type(0))
+    total = cupy().log(cupy().sum(cupy().exp(a - largest), axes, keepdims=keepdim))
+    return total + largest.reshape(total.shape)
+
+
+def amax(a, axes=None, keepdim=False):
+    """The largest element; nan where there is one."""
+    found = folded(a, axes, "largest", keepdim, a.dtype)
+    return cupy().amax(a, axes, keepdims=keepdim) if found is None else found
+
+
+def amin(a, axes=None, keepdim=False):
+    """The smallest element; nan where there is one."""
+    found = folded(a, axes, "smallest", keepdim, a.dtype)
+    return cupy().amin(a, axes, keepdims=keepdim) if found is None else found
+
+
+def all_(a, axes=None, keepdim=False):
+    """Whether no element is 0; bytes stay bytes."""
+    return _as_bytes(a, cupy().all(a, axes, keepdims=keepdim))
+
+
+def any_(a, axes=None, keepdim=False):
+    """Whether some element is not 0; bytes stay bytes."""
+    return _as_bytes(a, cupy().any(a, axes, keepdims=keepdim))
+
+
+def _as_bytes(a, found):
+    return found.astype(a.dtype) if a.dtype == np.uint8 else found

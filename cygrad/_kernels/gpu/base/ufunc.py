@@ -1,0 +1,72 @@
+"""NumPy's functions on GPUs, where CuPy has them for fewer types, or takes long to launch them (Note [Launches])."""
+
+from cygrad._kernels.device import cupy_library
+from cygrad._kernels.gpu.base import matmul as blas
+from cygrad._kernels.gpu.launch.elementwise_program import Elementwise
+from cygrad._kernels.device.cupy_library import cupy
+
+_UNARY = {
+    "negative": "-W(x)",
+    "exp": "exp(W(x))",
+    "log": "log(W(x))",
+    "sqrt": "sqrt(W(x))",
+    "tanh": "tanh(W(x))",
+    "reciprocal": "W(1) / W(x)",
+}
+_BINARY = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/"}
+
+
+class _Ufunc:
+    """CuPy's ufunc, with short ways for dense arrays of one floating-point type."""
+
+    def __init__(self, name, of_arrays, with_number=None, after_number=None):
+        self.__name__ = name
+        self._of_arrays = of_arrays.launched
+        self._with_number, self._after_number = with_number, after_number
+
+    def __call__(self, *operands, **how):
+        """The result; arguments are those of CuPy's."""
+        if not how:
+            found = self._of_arrays(operands)
+            if found is None and len(operands) == 2 and self._with_number is not None:
+                found = self._of_array_and_number(*operands)
+            if found is not None:
+                return found
+        return getattr(cupy(), self.__name__)(*operands, **how)
+
+    def __getattr__(self, name):
+        return getattr(getattr(cupy(), self.__name__), name)
+
+    def _of_array_and_number(self, a, b):
+        ndarray = cupy_library._found.ndarray
+        if type(a) is not ndarray:
+            return self._after_number.launched((b, float(a))) if _is_of(a, b.dtype) else None
+        if type(b) is not ndarray:
+            return self._with_number.launched((a, float(b))) if _is_of(b, a.dtype) else None
+        return None
+
+
+def _is_of(number, dtype):
+    """Is it of this type, which is floating point?"""
+    return type(number) is dtype.type and dtype.kind in "fV"
+
+
+for _name, _formula in _UNARY.items():
+    globals()[_name] = _Ufunc(_name, Elementwise(_name, "T x", "T out", f"out = T({_formula})"))
+for _name, _sign in _BINARY.items():
+    globals()[_name] = _Ufunc(
+        _name,
+        Elementwise(_name, "T x, T y", "T out", f"out = T(W(x) {_sign} W(y))"),
+        Elementwise(f"{_name}_number", "T x, float64 y", "T out", f"out = T(W(x) {_sign} W(y))"),
+        Elementwise(f"number_{_name}", "T x, float64 y", "T out", f"out = T(W(y) {_sign} W(x))"),
+    )
+
+
+def matmul(a, b):
+    """Products of matrices."""
+    return blas.matmul(a, b)
+
+
+def logical_not(a):
+    """Whether an element is 0."""
+    return a == 0 if a.dtype.kind == "c" else cupy().logical_not(a)

@@ -1,0 +1,52 @@
+"""Work along axes on GPUs that is no reduction; the arguments are those of `_kernels/along.py`."""
+
+import numpy as np
+
+from cygrad._kernels.device.cupy_library import cupy
+from cygrad._kernels.gpu.indexing.scatter import write_along
+
+
+def cumsum(a, axis, reverse=False):
+    """The running sum along an axis, from the end if `reverse`. Single precision is added up in double precision."""
+    if a.ndim == 0:
+        return a.copy()
+    wide = a.astype(np.float64) if a.dtype.itemsize <= 4 and a.dtype.kind in "fV" else a
+    found = cupy().flip(cupy().cumsum(cupy().flip(wide, axis), axis), axis) if reverse else cupy().cumsum(wide, axis)
+    return cupy().ascontiguousarray(found.astype(a.dtype, copy=False))
+
+
+def cumsum_within(a, axis):
+    """The running sum, written into the array itself."""
+    a[...] = cumsum(a, axis)
+
+
+def cumprod(a, axis):
+    """The running product along an axis."""
+    if a.ndim == 0:
+        return a.copy()
+    wide = a.astype(np.float32) if a.dtype.itemsize == 2 and a.dtype.kind in "fV" else a  # CuPy has none of bfloat16
+    return cupy().cumprod(wide, axis).astype(a.dtype, copy=False)
+
+
+def cumprod_within(a, axis):
+    """The running product, written into the array itself."""
+    a[...] = cumprod(a, axis)
+
+
+def place_along(values, index, shape, axis, keepdim):
+    """Zeros of that shape with `values` at the positions `index` along an axis: undoes `select_along`."""
+    if not shape:
+        return values.copy()
+    out = cupy().zeros(shape, values.dtype)
+    if not keepdim:
+        values, index = cupy().expand_dims(values, axis), cupy().expand_dims(index, axis)
+    write_along(out, index, values, axis)
+    return out
+
+
+def nonzero(a):
+    """The indices of what is not zero: (how many, dimensions), int64. Waits for the GPU, as their number is needed."""
+    found = cupy().nonzero(cupy().atleast_1d(a))
+    if a.ndim == 0:
+        return cupy().empty((len(found[0]), 0), np.int64)
+    return cupy().stack(found, 1)

@@ -1,0 +1,180 @@
+"""Kernels of our own on GPUs: made when first called, compiled by CuPy, which keeps them on disk.
+
+Note [Launches]
+---------------
+CuPy's `ElementwiseKernel` and ufuncs look at types, shapes and strides anew at each call, which takes longer than all
+the rest of a recorded op. So the same text is launched as a kernel of plain pointers where the arrays are of one
+floating-point type and lie in one of three ways: dense, with all elements of the result in their order; one number for
+all of them, as the gradient of a sum is; or a row of the last dimensions, as a bias is. The kernel is looked up by the
+type and by these kinds (`launches.pyx`); all else goes the other way.
+
+A block takes 8 KB of each array. A thread reads 16 bytes at once, and all that it will read before it computes, where
+all arrays begin at a multiple of 16 bytes: what the memory can deliver depends on how much is asked for at a time.
+"""
+
+from typing import Any
+
+from cygrad._kernels.device.launch import Launches
+from cygrad._kernels.device.cupy_library import cupy, switches
+from cygrad._kernels.gpu.launch.program import FLOATS, Program
+
+# What a type is computed in: half precision in single. `W` is that of `T`, the type of the elements.
+_WIDE = """
+template <typename T> struct wide { typedef T type; };
+template <> struct wide<float16> { typedef float type; };
+template <> struct wide<bfloat16> { typedef float type; };
+"""
+
+# For preambles. A float is divided by the GPU's approximation, within 2 units of the last place: elsewhere it branches.
+LOGISTIC = """
+__device__ inline float reciprocal(float x) { return __fdividef(1.0f, x); }
+__device__ inline double reciprocal(double x) { return 1.0 / x; }
+template <typename W> __device__ W logistic(W x) { return reciprocal(W(1) + exp(-x)); }
+"""
+_THREADS, _PACKS = 128, 4  # of a block, and how many times 16 bytes of each array are a thread's
+_OF_BLOCK = 16 * _PACKS * _THREADS  # bytes
+
+# Indices within a block are of 32 bits: those of 64 take several instructions.
+_BODY = """
+struct alignas(16) Pack {{ T v[16 / sizeof(T)]; }};
+__device__ inline void copy(void* to, const void* from) {{ *(uint4*)to = *(const uint4*)from; }}
+extern "C" __global__ void {name}({given}, T* __restrict__ made, whole count{rows}) {{
+    const int each = 16 / sizeof(T), most = {of_block} / sizeof(T);
+    const whole start = blockIdx.x * (whole)most;
+    const int here = count - start < most ? (int)(count - start) : most;
+    made += start;
+    {begin}
+    if (here == most && !(({addresses}(size_t)made) % 16)) {{
+        Pack {packs}pack_made;
+        #pragma unroll
+        for (int p = 0; p < {number}; p++) {{
+            const int i = (p * {threads} + threadIdx.x) * each;
+            {copies}
+        }}
+        #pragma unroll
+        for (int p = 0; p < {number}; p++) {{
+            #pragma unroll
+            for (int k = 0; k < each; k++) {{
+                {read_packs}
+                T {out};
+                {operation};
+                pack_made.v[k] = {out};
+            }}
+            copy(made + (p * {threads} + threadIdx.x) * each, &pack_made);
+        }}
+    }} else {{
+        for (int i = threadIdx.x; i < here; i += {threads}) {{
+            {read}
+            T {out};
+            {operation};
+            made[i] = {out};
+        }}
+    }}
+}}
+"""
+
+
+class _Operand:
+    """What a kernel's text says of an array that lies in one of the ways of Note [Launches]."""
+
+    begin = addresses = packs = copies = rows = ""
+
+
+class _Dense(_Operand):
+    begin = "{0}_of += start;"
+    addresses = "(size_t){0}_of | "
+    packs = "packs_{0}[{number}], "
+    copies = "copy(&packs_{0}[p], {0}_of + i);"
+    read_packs = "const T {0} = packs_{0}[p].v[k];"
+    read = "const T {0} = {0}_of[i];"
+
+
+class _One(_Operand):
+    begin = "const T one_{0} = *{0}_of;"
+    read_packs = read = "const T {0} = one_{0};"
+
+
+class _Row(_Operand):
+    begin = "const unsigned first_{0} = (unsigned)rest(start, row_{0}), length_{0} = (unsigned)row_{0};"
+    addresses = "(size_t){0}_of | (size_t)row_{0} * sizeof(T) | "
+    packs = _Dense.packs
+    copies = "copy(&packs_{0}[p], {0}_of + (first_{0} + i) % length_{0});"
+    rows = ", whole row_{0}"
+    read_packs = _Dense.read_packs
+    read = "const T {0} = {0}_of[(first_{0} + i) % length_{0}];"
+
+
+_KINDS = _Dense, _One, _Row  # by the numbers of `launches.pyx`
+
+
+class Elementwise:
+    """A function of arrays of floating-point numbers in one pass.
+
+    `inputs`, `outputs` and `operation` are those of CuPy's `ElementwiseKernel`; the type of the elements is `T`, and
+    `W` the one to compute in. Where all of them are raw, the function wants `size=`.
+
+    `launched(operands)` is the result for arrays and then numbers, or None where they do not lie as Note [Launches]
+    says.
+    """
+
+    def __init__(self, name, inputs, outputs, operation, preamble=""):
+        self.__name__ = name
+        self._given = inputs, outputs, operation, preamble
+        self._kernel: Any = None
+        self._library: Any = None  # whose kernel this is
+        self._parameters = [part.split() for part in inputs.split(",")]
+        self._arrays = sum(kind[0] == "T" for kind in self._parameters)
+        plain = all(len(kind) == 2 and kind[0] in ("T", "float64") for kind in self._parameters)
+        self._is_direct = plain and outputs.split()[0] == "T" and "," not in outputs
+        self._is_direct &= all(kind[0] == "T" for kind in self._parameters[: self._arrays]) and self._arrays > 0
+        self._programs: dict = {}  # by the kinds of the operands
+        self.launched = Launches(self._made, self._arrays, len(self._parameters), _THREADS, _OF_BLOCK)
+
+    def _made(self, dtype, kinds):
+        """The kernel for arrays of a type that lie in these ways, or None."""
+        if dtype.name not in FLOATS or not switches.own_launches:
+            return None
+        program = self._programs.get(kinds)
+        if program is None:
+            program = self._programs[kinds] = Program(f"cygrad_{self.__name__}", self._text(kinds))
+        return program.kernel(dtype)
+
+    def _text(self, kinds):
+        _, outputs, operation, preamble = self._given
+        types = {"T": "const T* __restrict__ {0}_of", "float64": "double {0}"}
+        arrays = [(name, _KINDS[kind]) for (_, name), kind in zip(self._parameters, kinds)]
+
+        def each(part):
+            return " ".join(getattr(kind, part).format(name, number=_PACKS) for name, kind in arrays)
+
+        parts = "begin", "addresses", "packs", "copies", "rows", "read_packs", "read"
+        return preamble + _BODY.format(
+            name=f"cygrad_{self.__name__}",
+            given=", ".join(types[kind].format(name) for kind, name in self._parameters),
+            operation=operation,
+            out=outputs.split()[1],
+            number=_PACKS,
+            threads=_THREADS,
+            of_block=_OF_BLOCK,
+            **{part: each(part) for part in parts},
+        )
+
+    def __call__(self, *operands, **how):
+        """The result, or None where the kernel writes into an array that it is given."""
+        if self._is_direct and not how:
+            found = self.launched(operands)
+            if found is not None:
+                return found
+        if self._library is not cupy():
+            inputs, outputs, operation, preamble = self._given
+            text = f"typedef typename wide<T>::type W;\n{operation}"
+            self._library = cupy()
+            self._kernel = cupy().ElementwiseKernel(
+                inputs, outputs, text, f"cygrad_{self.__name__}", preamble=_WIDE + preamble
+            )
+        return self._kernel(*operands, **how)
+
+
+def elementwise(name, inputs, outputs, operation, preamble=""):
+    """The function; see `Elementwise`."""
+    return Elementwise(name, inputs, outputs, operation, preamble)

@@ -1,0 +1,130 @@
+"""Kernels of our own in C++ that are more than one function of each element: for each type a program.
+
+A program is text in which `T` is the type of the elements, and `W` what it is computed in: half precision in single.
+Arrays are passed as pointers to their memory, which must be contiguous, whole numbers as `long long`, others as
+`double`. CuPy compiles it when it is first launched and keeps it on disk.
+"""
+
+import numpy as np
+
+from cygrad._kernels.gpu.runtime.graph_capture import current, kept, place, uploaded
+from cygrad._kernels.device.launch import Kernel
+from cygrad._kernels.device.cupy_library import cupy, current_device, name_of
+
+_HALF = "#include <cupy/carray.cuh>\n#include <cupy/{0}.cuh>\ntypedef {0} T;\ntypedef float W;\n"
+_TYPES = {
+    "float32": "typedef float T;\ntypedef float W;\n",
+    "float64": "typedef double T;\ntypedef double W;\n",
+    "float16": _HALF.format("float16"),
+    "bfloat16": _HALF.format("bfloat16"),
+}
+_WHOLE = {
+    "bool": "bool",
+    "int8": "signed char",
+    "uint8": "unsigned char",
+    "int16": "short",
+    "int32": "int",
+    "int64": "long long",
+}
+_TYPES |= {name: f"typedef {word} T;\ntypedef {word} W;\n" for name, word in _WHOLE.items()}
+
+_SHARED = """
+typedef long long whole;
+// Every element of a grid, whatever its size.
+#define EACH_OF(i, count) \\
+    for (whole i = blockIdx.x * (whole)blockDim.x + threadIdx.x; i < (count); i += gridDim.x * (whole)blockDim.x)
+// Of numbers that are not negative; to divide those of 32 bits takes a fifth of the time.
+__device__ inline whole quotient(whole a, whole b) {
+    return (a | b) >> 32 ? a / b : (whole)((unsigned)a / (unsigned)b);
+}
+__device__ inline whole rest(whole a, whole b) { return a - quotient(a, b) * b; }
+__device__ inline float infinity(float) { return __int_as_float(0x7f800000); }
+__device__ inline double infinity(double) { return __longlong_as_double(0x7ff0000000000000LL); }
+__device__ inline float nothing(float) { return __int_as_float(0x7fffffff); }
+__device__ inline double nothing(double) { return __longlong_as_double(0x7fffffffffffffffLL); }
+"""
+
+FLOATS = ("float16", "bfloat16", "float32", "float64")
+THREADS = 256
+MOST_BLOCKS = 1 << 20
+_UNASKED = 48 << 10  # bytes of shared memory that a block may have without a word
+
+
+class Program:
+    """A kernel by the name of the function in its text, which is `extern "C" __global__ void name(...)`.
+
+    `types`: for which elements; `text` may hold macros, whose values are given when it is launched.
+    """
+
+    def __init__(self, name, text, types=FLOATS):
+        self.name, self.text, self.types = name, text, types
+        self._compiled: dict = {}
+
+    def takes(self, *arrays):
+        """Are all these arrays of one type that there is a program for? None among them does not count."""
+        names = {name_of(a.dtype) for a in arrays if a is not None}
+        return len(names) == 1 and names.pop() in self.types
+
+    def kernel(self, dtype, **macros):
+        """CuPy's kernel for a type."""
+        defined = "".join(f"#define {macro} {value}\n" for macro, value in macros.items())
+        return cupy().RawKernel(f"{defined}{_TYPES[dtype.name]}{_SHARED}{self.text}", self.name)
+
+    def launch(self, dtype, blocks, threads, args, shared=0, **macros):
+        """Run it on a grid of so many blocks of so many threads, one dimension of which is a number.
+
+        `shared` are the bytes of shared memory that the launch gives to a block, beside those in the text.
+        """
+        key = (dtype.num, current_device(), shared > _UNASKED, *macros.items())
+        kernel = self._compiled.get(key)
+        if kernel is None:
+            kernel = self.kernel(dtype, **macros)
+            if shared > _UNASKED:
+                kernel.max_dynamic_shared_size_bytes = shared
+            kernel = self._compiled[key] = Kernel(kernel)
+        kernel(
+            blocks if isinstance(blocks, tuple) else (blocks,),
+            threads if isinstance(threads, tuple) else (threads,),
+            args,
+            shared,
+        )
+
+    def over(self, dtype, count, args, **macros):
+        """Run it with one thread for each of `count` elements, or for several if there are very many."""
+        if count:
+            self.launch(dtype, min(-(-count // THREADS), MOST_BLOCKS), THREADS, args, **macros)
+
+
+def of_type(a, dtype):
+    """The array, dense and of this type; None for None."""
+    return None if a is None else cupy().ascontiguousarray(a.astype(dtype, copy=False))
+
+
+def wide_type(dtype):
+    """What a type is computed in."""
+    return cupy().dtype("float32") if dtype.itemsize == 2 else dtype
+
+
+_LARGEST, _MOST = 1 << 16, 256  # bytes of an array that is kept, how many are
+_kept: dict = {}
+
+
+def on_gpu(array):
+    """An array of the CPU's that does not change on the current GPU; small ones are kept, by their content.
+
+    One that is on a GPU, and None, as it is.
+    """
+    if array is None or not isinstance(array, np.ndarray):
+        return array
+    if array.nbytes > _LARGEST:
+        return uploaded(array)
+    key = place(), array.shape, array.dtype.char, array.tobytes()
+    found = _kept.pop(key, None)
+    if found is None:
+        found = uploaded(array)
+        if current() is not None:
+            return found
+        if len(_kept) >= _MOST:
+            _kept.pop(next(iter(_kept)), None)
+    _kept[key] = found  # the last in order, which goes last
+    return kept(found)

@@ -1,0 +1,131 @@
+"""Programs over the rows of a matrix: a warp or a block of threads for each row, which stays in registers if short.
+
+The text of a program runs in `EACH_ROW(row, rows)`, where `Row x(memory of a row, length)` holds what the thread reads
+of it and `EACH(i, k, length)` are the elements i of the thread, which `x.get(k, i)` gives. `Line<E> x{memory}` gives
+them likewise but keeps none, and `Made y{memory}` has `y.put(k, i, value)`; both want all elements in order. All these
+move PACK neighbours, which are 16 bytes, at once where the rows begin at multiples of that. `over_row` reduces a number
+of each thread of the row; the order of its sums does not depend on anything but length and PACK.
+"""
+
+from cygrad._kernels.device.cupy_library import is_array
+from cygrad._kernels.gpu.launch.program import FLOATS, Program
+
+OVER_ROW = """
+struct Add { template <typename V> __device__ V operator()(V a, V b) const { return a + b; } };
+struct Larger { template <typename V> __device__ V operator()(V a, V b) const { return a > b || a != a ? a : b; } };
+
+template <typename V, typename F> __device__ V over_row(V v, F f) {
+    for (int s = 16; s; s >>= 1) v = f(v, __shfl_xor_sync(0xffffffffu, v, s));
+    if (blockDim.x > 32) {
+        __shared__ V parts[32];
+        __syncthreads();
+        if (!(threadIdx.x & 31)) parts[threadIdx.x >> 5] = v;
+        __syncthreads();
+        v = parts[0];
+        for (int i = 1; i < blockDim.x >> 5; i++) v = f(v, parts[i]);
+    }
+    return v;
+}
+"""
+_TEXT = (
+    OVER_ROW
+    + """
+// PACK neighbours.
+template <typename E> struct alignas(PACK * sizeof(E) < 16 ? PACK * sizeof(E) : 16) Pack { E v[PACK]; };
+template <typename E> __device__ inline void move_pack(E* to, const E* from) {
+    if (PACK * sizeof(E) % 16) {
+        #pragma unroll
+        for (int j = 0; j < PACK; j++) to[j] = from[j];
+    } else {
+        #pragma unroll
+        for (int j = 0; j < PACK * sizeof(E) / 16; j++) ((uint4*)to)[j] = ((const uint4*)from)[j];
+    }
+}
+template <typename E> struct Line {
+    const E* memory;
+    Pack<E> pack;
+    __device__ W get(whole k, whole i) {
+        if (k % PACK == 0) move_pack<E>(pack.v, memory + i);
+        return W(pack.v[k % PACK]);
+    }
+};
+struct Made {
+    T* memory;
+    Pack<T> pack;
+    __device__ void put(whole k, whole i, W value) {
+        pack.v[k % PACK] = T(value);
+        if (k % PACK == PACK - 1) move_pack<T>(memory + i - (PACK - 1), pack.v);
+    }
+};
+struct Row {
+    const T* memory;
+    W kept[ITEMS ? ITEMS : 1];
+    __device__ Row(const T* from, whole n) : memory(from) {
+        if (ITEMS) {
+            #pragma unroll
+            for (int k = 0; k < ITEMS; k += PACK) {
+                whole i = (threadIdx.x + k / PACK * (whole)blockDim.x) * PACK;
+                if (i < n) {
+                    Pack<T> pack;
+                    move_pack<T>(pack.v, from + i);
+                    #pragma unroll
+                    for (int j = 0; j < PACK; j++) kept[k + j] = W(pack.v[j]);
+                }
+            }
+        }
+    }
+    __device__ W get(int k, whole i) const { return ITEMS ? kept[k] : W(memory[i]); }
+};
+#define EACH(i, k, n) \\
+    for (whole i##_of = threadIdx.x * (whole)PACK, k##_of = 0; ITEMS ? k##_of < ITEMS : i##_of < (n); \\
+         k##_of += ITEMS ? PACK : 0, i##_of += blockDim.x * (whole)PACK) \\
+        if (i##_of < (n)) \\
+            for (whole i = i##_of, k = k##_of; k < k##_of + PACK; k++, i++)
+#define EACH_ROW(row, rows) \\
+    for (whole row = blockIdx.x * (whole)blockDim.y + threadIdx.y; row < (rows); row += gridDim.x * (whole)blockDim.y)
+"""
+)
+WARP, LONGEST_BLOCK, MANY = 32, 1024, 16
+MOST_BLOCKS = 1 << 16
+_FEW, _LONG = 64, 1 << 16
+
+
+def are_for_many_blocks(rows, length):
+    """Are rows so long, and too few for all multiprocessors, that several blocks are to share each?"""
+    return rows < _FEW and length >= _LONG
+
+
+class RowProgram(Program):
+    """A program over rows."""
+
+    def __init__(self, name, text, types=FLOATS):
+        # a multiprocessor has 64 registers for each of 1024 threads: unless told, the compiler takes more
+        super().__init__(
+            name, _TEXT + text.replace("__global__ void", "__global__ void __launch_bounds__(MOST)"), types
+        )
+
+    def over_rows(self, dtype, rows, length, args):
+        """Run it on a matrix of so many rows of this length; `args` are the arrays with such rows, and others."""
+        if not rows:
+            return
+        pack = 16 // dtype.itemsize
+        if length % pack or any(is_array(a) and a.data.ptr % 16 for a in args):
+            pack = 1
+        few, many, threads = max(pack, 4), min(MANY, 64 // dtype.itemsize), WARP
+        while threads < LONGEST_BLOCK and threads * many < length:
+            threads *= 2
+        items = few if length <= threads * few else many if length <= threads * many else 0
+        at_once = 4 if threads == WARP else 1
+        blocks = min(-(-rows // at_once), MOST_BLOCKS)
+        macros = {"ITEMS": items, "PACK": pack, "MOST": max(threads, 256)}
+        self.launch(dtype, blocks, (threads, at_once), (*args, rows, length), **macros)
+
+
+def split(shape, axis):
+    """(how many before the axis, its length, how many after it)."""
+    before = after = 1
+    for n in shape[:axis]:
+        before *= n
+    for n in shape[axis + 1 :]:
+        after *= n
+    return before, shape[axis], after

@@ -1,0 +1,154 @@
+"""Convolutions by cuDNN, through the package nvidia-cudnn-frontend where it is installed; None for what it refuses. For
+each geometry a plan is built once and kept. It sees groups by the shapes: filters have a part of the channels.
+"""
+
+import math
+from functools import cache
+from importlib import import_module
+from threading import local
+from typing import Any
+
+from cygrad._kernels.gpu.runtime.graph_capture import is_capturing
+from cygrad._kernels.device.cupy_library import cupy, current_device, dense, switches
+
+_TYPES = {"e": "HALF", "E": "BFLOAT16", "f": "FLOAT", "d": "DOUBLE"}  # by the letter of a type
+_MOST = 1024
+_plans: dict = {}  # by what `computed` is asked for: a Plan, or None if there is none
+_of_thread = local()  # .handles: by GPU
+settings: dict[str, Any] = {"enabled": True, "deterministic": False, "allow_tf32": True}  # of backends.cudnn
+
+
+@cache
+def module():
+    """The package with cuDNN behind it, or None."""
+    try:
+        found = import_module("cudnn")
+        found.backend_version()
+    except Exception:  # that it is missing, or finds no library
+        return None
+    return found
+
+
+def computed(kind, given, shape, where):
+    """A dense array of `shape`: `conv_fprop` of (images, filters), `conv_dgrad` of (results, filters) or
+    `conv_wgrad` of (images, results); or None."""
+    dtype = given[0].dtype
+    if not settings["enabled"] or dtype.char not in _TYPES or module() is None:
+        return None
+    given = [dense(a) for a in given]
+    is_ordered = settings["deterministic"] or switches.in_order
+    geometry = tuple(map(tuple, (where.low, where.stride, where.dilation)))
+    shapes = *(a.shape for a in given), tuple(shape)  # the last is not told by the others where windows are in steps
+    key = current_device(), kind, dtype.char, *shapes, *geometry, is_ordered, settings["allow_tf32"]
+    if key not in _plans:
+        if is_capturing():  # to build one may wait for the GPU
+            return None
+        if len(_plans) >= _MOST:
+            _plans.pop(next(iter(_plans)), None)
+        graph = _tried(_graph, kind, given, shape, geometry, is_ordered) if _is_even(where) else None
+        _plans[key] = None if graph is None else Plan(*graph)
+    plan = _plans[key]
+    if plan is None:
+        return None
+    out = cupy().empty(shape, dtype)
+    if _tried(plan.run, (*given, out)) is None:
+        _plans[key] = None
+        return None
+    return out
+
+
+def _tried(function, *args):
+    """`function(*args)`, or None if it fails."""
+    try:
+        return function(*args)
+    except Exception:
+        return None
+
+
+def _is_even(where):
+    """Is the padding the same before and after the image, as far as windows reach?"""
+    return min(where.low) >= 0 and all(
+        (image + 2 * low - dilation * (kernel - 1) - 1) // stride + 1 == size
+        for image, low, dilation, kernel, stride, size in zip(
+            where.image, where.low, where.dilation, where.kernel, where.stride, where.size
+        )
+    )
+
+
+def _handle():
+    handles = _of_thread.__dict__.setdefault("handles", {})
+    device = current_device()
+    if device not in handles:
+        handles[device] = module().create_handle()
+    module().set_stream(handles[device], cupy().cuda.get_current_stream().ptr)
+    return handles[device]
+
+
+def _graph(kind, given, shape, geometry, is_ordered):
+    """(a graph that has its plan, its tensors)."""
+    cudnn = module()
+    name = _TYPES[given[0].dtype.char]
+    own, wide = (getattr(cudnn.data_type, n) for n in (name, "DOUBLE" if name == "DOUBLE" else "FLOAT"))
+    graph = cudnn.pygraph(handle=_handle(), io_data_type=own, intermediate_data_type=wide, compute_data_type=wide)
+
+    def sizes(shape):
+        """(lengths, steps), with two dimensions of images at least."""
+        dim = [*shape[:2], *([1] if len(shape) == 3 else []), *shape[2:]]
+        return dim, [math.prod(dim[i + 1 :]) for i in range(len(dim))]
+
+    tensors = [
+        graph.tensor(name=f"given{i}", dim=dim, stride=stride, data_type=own)
+        for i, (dim, stride) in enumerate(sizes(a.shape) for a in given)
+    ]
+    before = [[value] if len(shape) == 3 else [] for value in (0, 1, 1)]
+    padding, stride, dilation = ([*first, *values] for first, values in zip(before, geometry))
+    out = getattr(graph, kind)(*tensors, padding=padding, stride=stride, dilation=dilation)
+    dim, steps = sizes(shape)
+    out.set_output(True).set_data_type(own).set_dim(dim).set_stride(steps)
+    graph.validate()
+    graph.build_operation_graph()
+    graph.create_execution_plans([cudnn.heur_mode.A, cudnn.heur_mode.FALLBACK])
+    notes = [cudnn.numerical_note.NONDETERMINISTIC] if is_ordered else []
+    if name == "FLOAT" and not settings["allow_tf32"]:
+        notes.append(cudnn.numerical_note.TENSOR_CORE)
+    if notes:
+        graph.deselect_numeric_notes(notes)
+    graph.check_support()
+    graph.build_plans()
+    return graph, (*tensors, out)
+
+
+class Plan:
+    """A graph with its plan, to be run on arrays."""
+
+    def __init__(self, graph, tensors):
+        self.graph, self.tensors = graph, tensors
+        self.size = graph.get_workspace_size()
+        self.compiled = None  # what runs the plan likewise, once it has run; False if there is no such thing
+
+    def run(self, arrays):
+        """Compute the last of the arrays from the others."""
+        handle, workspace = _handle(), cupy().cuda.alloc(max(self.size, 1))
+        pointers = [a.data.ptr for a in arrays]
+        if self.compiled and _tried(self.compiled, pointers, workspace.ptr, handle):
+            return True
+        self.graph.execute(dict(zip(self.tensors, pointers)), workspace.ptr, handle=handle)
+        self.compiled = (_tried(_compiled, self.graph, self.tensors) or False) if self.compiled is None else False
+        return True
+
+
+def _compiled(graph, tensors):
+    """What `graph.execute` of newer packages ends with, after checks in Python that take ten times as long.
+
+    Raises where they have it not.
+    """
+    if graph.selected_engine is not None:
+        raise NotImplementedError("this plan is one of Python")
+    lowered, index, uids = graph._lowered_graph, graph._plans[graph._plan_index].cpp_index, [t.uid for t in tensors]
+    execute, at = (lowered._execute, ()) if index is None else (lowered._execute_plan_at_index, (index,))
+
+    def run(pointers, workspace, handle):
+        execute(dict(zip(uids, pointers)), workspace, *at, handle.backend_handle)
+        return True
+
+    return run

@@ -1,0 +1,96 @@
+"""Rows of a matrix that integers name, on GPUs; see `_kernels/embeddings.py`. Nothing here waits for the GPU."""
+
+import numpy as np
+
+from cygrad._kernels.gpu.base import reduce
+from cygrad._kernels.gpu.launch.elementwise_program import elementwise
+from cygrad._kernels.device.cupy_library import cupy
+from cygrad._kernels.gpu.launch.program import wide_type
+from cygrad._kernels.gpu.indexing.scatter import add_rows
+from cygrad._kernels.gpu.reduction.searching import frequencies, searchsorted
+
+
+def added_rows(rows, indices, count):
+    """A matrix of `count` rows: the sums of the rows with the same index."""
+    out = cupy().zeros((count, rows.shape[1]), rows.dtype)
+    add_rows(out, indices, rows)
+    return out
+
+
+def index_scale(indices, padding, by_frequency, dtype):
+    """What the gradient of each taken row is multiplied by: 0 for padding, 1 / frequency; None if 1 everywhere."""
+    if not by_frequency and padding < 0:
+        return None
+    scale = (indices != padding).astype(dtype)
+    return scale / frequencies(indices).astype(dtype) if by_frequency and len(indices) else scale
+
+
+def scaled_to_norm(table, places, largest, p):
+    """(the places, their rows scaled to a norm of at most `largest`)."""
+    rows = table[places]
+    norms = reduce.norm(rows.astype(wide_type(rows.dtype), copy=False), p, (1,), True)
+    factors = cupy().where(norms > largest, largest / (norms + 1e-7), 1).astype(table.dtype)
+    return places, rows * factors
+
+
+def bag_of_each(starts, count):
+    """Which bag each of `count` integers is in, of bags that start at these places."""
+    return searchsorted(starts.astype(np.int64, copy=False), cupy().arange(count), "right") - 1
+
+
+def bag_sizes(bags, counted, count):
+    """How many integers that count each of `count` bags holds."""
+    out = cupy().zeros((count, 1), np.int64)
+    add_rows(out, bags, counted.astype(np.int64)[:, None])
+    return out[:, 0]
+
+
+def sums_of_bags(table, places, bags, weights, counted, sizes, mean):
+    """For each bag the sum of its rows, or their mean; 0 for an empty one."""
+    out = cupy().zeros((len(sizes), table.shape[1]), table.dtype)
+    rows = cupy().take(table, places, 0)
+    if weights is not None:
+        rows = rows * weights[:, None]
+    add_rows(out, cupy().where(counted, bags, -1), rows)
+    return out / cupy().maximum(sizes, 1).astype(table.dtype)[:, None] if mean else out
+
+
+def bag_scale(places, bags, counted, sizes, mean, by_frequency, dtype):
+    """(0 for padding and else 1, what the gradient of each row is multiplied by)."""
+    kept = counted.astype(dtype)
+    scale = kept
+    if mean:
+        scale = scale / cupy().maximum(sizes, 1)[bags].astype(dtype)
+    if by_frequency and len(places):
+        scale = scale / frequencies(places).astype(dtype)
+    return kept, scale
+
+
+_largest = elementwise(
+    "largest_of_bags",
+    "raw T table, raw int64 places, raw bool counted, raw int64 bounds, int64 width",
+    "raw T out, raw int64 rows",
+    """const long long bag = i / width, column = i % width;
+    bool found = false;
+    W largest = W(0);
+    long long row = 0;
+    for (long long k = bounds[bag]; k < bounds[bag + 1]; k++) {
+        if (!counted[k]) continue;
+        const W value = table[places[k] * width + column];
+        if (!found || value > largest || (value != value && largest == largest)) { largest = value; row = places[k]; }
+        found = true;
+    }
+    out[i] = T(largest);
+    rows[i] = row;""",
+)
+
+
+def largest_of_bags(table, places, bags, sizes, counted):
+    """(for each bag the largest of its rows in each column, which rows these are); 0 for an empty bag."""
+    count, width = len(sizes), table.shape[1]
+    out, rows = cupy().zeros((count, width), table.dtype), cupy().zeros((count, width), np.int64)
+    bounds = searchsorted(bags, cupy().arange(count + 1), "left")
+    if out.size and table.size:
+        places = places % len(table)  # those that are not there, too
+        _largest(cupy().ascontiguousarray(table), places, counted, bounds, width, out, rows, size=out.size)
+    return out, rows

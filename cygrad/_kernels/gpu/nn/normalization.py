@@ -1,0 +1,598 @@
+"""Normalisation on GPUs, forward and backward; arguments and results are those of `_kernels/normalizing.py`.
+
+An array is either rows, each with statistics and all with weights along them (layer norm, rms norm), or runs
+(images, channels, places): those of one channel, or of the channels of a group, have statistics in common, and each run
+has one weight. What the kernels for runs need of a channel or a group they work out themselves, from a few numbers.
+"""
+
+import math
+from functools import lru_cache
+
+import numpy as np
+
+from cygrad._kernels.gpu.launch.reduction_program import folded
+from cygrad._kernels.gpu.launch.elementwise_program import elementwise
+from cygrad._kernels.device.cupy_library import cupy, dense, is_array
+from cygrad._kernels.gpu.launch.program import Program, of_type, wide_type
+from cygrad._kernels.gpu.launch.row_program import MOST_BLOCKS, OVER_ROW, WARP, RowProgram, are_for_many_blocks
+from cygrad._kernels.cpu.nn.normalization import normalized_and_followed
+
+# -- rows --
+
+_NORMALIZE_ROWS = RowProgram(
+    "normalize_rows",
+    """
+extern "C" __global__ void normalize_rows(const T* a, const W* weight, const W* bias, T* out, W* middle, W* factor,
+                                          double eps, whole centered, whole rows, whole n) {
+    EACH_ROW(row, rows) {
+        Row x(a + row * n, n);
+        W m = 0, s = 0;
+        if (centered) {
+            EACH(i, k, n) m += x.get(k, i);
+            m = over_row(m, Add()) / W(n);
+        }
+        EACH(i, k, n) { W d = x.get(k, i) - m; s += d * d; }
+        W f = W(1) / sqrt(over_row(s, Add()) / W(n) + W(eps));
+        Line<W> scale{weight}, shift{bias};
+        Made y{out + row * n};
+        EACH(i, k, n) {
+            W v = (x.get(k, i) - m) * f;
+            if (weight) v *= scale.get(k, i);
+            if (bias) v += shift.get(k, i);
+            y.put(k, i, v);
+        }
+        if (!threadIdx.x) { middle[row] = m; factor[row] = f; }
+    }
+}
+""",
+)
+_ROWS_GRADIENT = RowProgram(
+    "rows_gradient",
+    """
+extern "C" __global__ void rows_gradient(const T* grad, const T* a, const W* weight, const W* middle, const W* factor,
+                                         T* out, whole centered, whole rows, whole n) {
+    EACH_ROW(row, rows) {
+        Row g(grad + row * n, n), x(a + row * n, n);
+        W m = middle[row], f = factor[row], s = 0, p = 0;
+        Line<W> scale{weight};
+        EACH(i, k, n) {
+            W h = g.get(k, i) * (weight ? scale.get(k, i) : W(1));
+            s += h;
+            p += h * (x.get(k, i) - m) * f;
+        }
+        s = centered ? over_row(s, Add()) / W(n) : W(0);
+        p = over_row(p, Add()) / W(n);
+        Made y{out + row * n};
+        EACH(i, k, n) {
+            W h = g.get(k, i) * (weight ? scale.get(k, i) : W(1));
+            y.put(k, i, f * (h - s - (x.get(k, i) - m) * f * p));
+        }
+    }
+}
+""",
+)
+# Of some rows for each block, 32 columns of a matrix: the sums of g and, with x, of g * xhat. Its statistics are those
+# of the row or, with BY_COLUMN, of the column.
+_COLUMN_SUMS = Program(
+    "column_sums",
+    """
+extern "C" __global__ void column_sums(const T* grad, const T* a, const W* middle, const W* factor, W* sums,
+                                       whole rows, whole n, whole each) {
+    __shared__ W of_products[8][32], of_sums[8][32];
+    whole c = blockIdx.x * 32 + threadIdx.x, last = (blockIdx.y + 1) * each;
+    W p = 0, s = 0;
+    if (c < n)
+        for (whole row = blockIdx.y * each + threadIdx.y; row < (last < rows ? last : rows); row += 8) {
+            W g = W(grad[row * n + c]);
+            whole at = BY_COLUMN ? c : row;
+            if (a) p += g * (W(a[row * n + c]) - middle[at]) * factor[at];
+            s += g;
+        }
+    of_products[threadIdx.y][threadIdx.x] = p;
+    of_sums[threadIdx.y][threadIdx.x] = s;
+    __syncthreads();
+    if (threadIdx.y == 0 && c < n) {
+        for (int i = 1; i < 8; i++) { p += of_products[i][threadIdx.x]; s += of_sums[i][threadIdx.x]; }
+        sums[blockIdx.y * n + c] = s;
+        if (a) sums[(gridDim.y + blockIdx.y) * n + c] = p;
+    }
+}
+""",
+)
+_MOST_PARTS = 256
+_OVER_PARTS = """
+// The sum over what threads with the same x have.
+__device__ W over_parts(W v) {
+    __shared__ W kept[32][32];
+    __syncthreads();
+    kept[threadIdx.y][threadIdx.x] = v;
+    __syncthreads();
+    v = kept[0][threadIdx.x];
+    for (int i = 1; i < blockDim.y; i++) v += kept[i][threadIdx.x];
+    return v;
+}
+"""
+_TOTALS = Program(
+    "totals",
+    _OVER_PARTS
+    + """
+extern "C" __global__ void __launch_bounds__(1024) totals(const T* given, T* first, T* second, whole parts, whole n) {
+    const whole c = blockIdx.x * (whole)32 + threadIdx.x;
+    const T* from = given + blockIdx.y * parts * n;
+    W s = 0;
+    if (c < n) for (whole p = threadIdx.y; p < parts; p += blockDim.y) s += from[p * n + c];
+    s = over_parts(s);
+    if (threadIdx.y == 0 && c < n) (blockIdx.y ? second : first)[c] = s;
+}
+""",
+)
+_SIDE_BY_SIDE, _MANY_PARTS = 32, 1 << 10
+
+
+# Of few long rows, with what belongs to each row beside its elements.
+_NORMALIZE_LONG = elementwise(
+    "normalize_long_rows", "T x, R m, R f, R w, R b", "T out", "out = T((W(x) - W(m)) * W(f) * W(w) + W(b));"
+)
+_LONG_GRADIENT = elementwise(
+    "long_rows_gradient",
+    "T g, T x, R m, R f, R w, R s, R p",
+    "T out",
+    "out = T(W(f) * (W(g) * W(w) - W(s) - (W(x) - W(m)) * W(f) * W(p)));",
+)
+
+
+def _column_sums(g, x, middle, factor, rows, n, by_column):
+    """(the sums of g, those of g * xhat or None if x is) of the columns of matrices."""
+    each = max(64, -(-rows // _MOST_PARTS))
+    parts = -(-rows // each)
+    sums = cupy().empty((1 if x is None else 2, parts, n), wide_type(g.dtype))
+    args = g, x, middle, factor, sums, rows, n, each
+    _COLUMN_SUMS.launch(g.dtype, (-(-n // 32), parts), (32, 8), args, BY_COLUMN=int(by_column))
+    return _totals(sums)
+
+
+def _totals(sums):
+    """(the first sums, the second or None) of an array (one or two, parts, columns), over the parts."""
+    count, parts, n = sums.shape
+    if parts > _MANY_PARTS:
+        sums, parts = folded(sums, (1,), "sum", True), 1
+    first, second = (cupy().empty(n, sums.dtype) if i < count else None for i in range(2))
+    threads = 32, min(parts, _SIDE_BY_SIDE)
+    _TOTALS.launch(sums.dtype, (-(-n // 32), count), threads, (sums, first, second, parts, n))
+    return first, second
+
+
+def _normalized_rows(x, weight, bias, frame):
+    first = frame.first
+    rows, n = math.prod(frame.view[:first]), math.prod(frame.view[first:])
+    wide, x = wide_type(x.dtype), dense(x)
+    kept = frame.view[:first] + (1,) * len(frame.axes)
+    if are_for_many_blocks(rows, n):
+        given = weight if weight is None else weight.reshape(-1), bias if bias is None else bias.reshape(-1)
+        out, *own = _normalized_long_rows(x.reshape(rows, n), *given, frame, wide)
+        return out.reshape(frame.view), *(a.reshape(kept) for a in own), None
+    out = cupy().empty(frame.view, x.dtype)
+    middle, factor = (cupy().empty(kept, wide) for _ in range(2))
+    args = x, of_type(weight, wide), of_type(bias, wide), out, middle, factor, float(frame.eps), int(frame.centered)
+    _NORMALIZE_ROWS.over_rows(x.dtype, rows, n, args)
+    return out, middle, factor, None
+
+
+def _normalized_long_rows(a, weight, bias, frame, wide):
+    rows, n = a.shape
+    middle = folded(a, (1,), "sum", True, scale=1 / n) if frame.centered else cupy().zeros((rows, 1), wide)
+    squares = folded(a, (1,), "centred squares", True, scale=1 / n, middle=middle)
+    factor = 1 / cupy().sqrt(squares + wide.type(frame.eps))
+    weight = wide.type(1) if weight is None else weight.astype(wide, copy=False)
+    bias = wide.type(0) if bias is None else bias.astype(wide, copy=False)
+    return _NORMALIZE_LONG(a, middle, factor, weight, bias), middle, factor
+
+
+def _gradient_of_long_rows(g, x, weight, middle, factor, frame, wide):
+    rows, n = x.shape
+    middle, factor, given, beside = middle.reshape(rows, 1), factor.reshape(rows, 1), g, x
+    if weight is None:
+        weight = wide.type(1)
+    else:
+        weight = weight.reshape(-1).astype(wide, copy=False)
+        given, beside = g.astype(wide, copy=False) * weight, x.astype(wide, copy=False)
+    level = folded(given, (1,), "sum", True, scale=1 / n) if frame.centered else cupy().zeros((rows, 1), wide)
+    along = folded(given, (1,), "centred products", True, scale=1 / n, middle=middle, beside=beside) * factor
+    return _LONG_GRADIENT(g, x, middle, factor, weight, level, along)
+
+
+def _gradients_of_rows(g, x, weight, middle, factor, frame, needs):
+    first = frame.first
+    rows, n = math.prod(frame.view[:first]), math.prod(frame.view[first:])
+    wide, x = wide_type(x.dtype), dense(x)
+    g, middle, factor = of_type(g, x.dtype), dense(middle), dense(factor)
+    grad = grad_weight = grad_bias = None
+    if needs[0] and are_for_many_blocks(rows, n):
+        given = g.reshape(rows, n), x.reshape(rows, n), weight, middle, factor
+        grad = _gradient_of_long_rows(*given, frame, wide).reshape(frame.view)
+    elif needs[0]:
+        grad = cupy().empty(frame.view, x.dtype)
+        args = g, x, of_type(weight, wide), middle, factor, grad, int(frame.centered)
+        _ROWS_GRADIENT.over_rows(x.dtype, rows, n, args)
+    if needs[1] or needs[2]:
+        sums, products = _column_sums(g, x if needs[1] else None, middle, factor, rows, n, False)
+        grad_weight = products.reshape(frame.parameter) if needs[1] else None
+        grad_bias = sums.reshape(frame.parameter) if needs[2] else None
+    return grad, grad_weight, grad_bias
+
+
+# -- runs --
+# Runs of an image are its channels; `each` neighbours of these are a group, and have statistics in common. Of these
+# there are as many as there are groups of all images, or, if all images have them in common, channels.
+
+_RUNS = """
+__device__ inline whole group_of(whole run, whole each, whole groups) { return rest(quotient(run, each), groups); }
+"""
+# Of each row the mean, then the mean squares about them.
+_MOMENTS = RowProgram(
+    "moments",
+    """
+extern "C" __global__ void moments(const T* a, W* found, whole rows, whole n) {
+    EACH_ROW(row, rows) {
+        Row x(a + row * n, n);
+        W m = 0, s = 0;
+        EACH(i, k, n) m += x.get(k, i);
+        m = over_row(m, Add()) / W(n);
+        EACH(i, k, n) { W d = x.get(k, i) - m; s += d * d; }
+        s = over_row(s, Add()) / W(n);
+        if (!threadIdx.x) { found[row] = m; found[rows + row] = s; }
+    }
+}
+""",
+)
+# Of the moments of equal parts those of all, 1 / deviation, and what running statistics become.
+_SETTLE = Program(
+    "settle",
+    _OVER_PARTS
+    + """
+extern "C" __global__ void __launch_bounds__(1024) settle(const W* means, const W* squares, W* middle, W* factor,
+                                                          W* square, double eps, whole parts, whole n, RUNNING* mean,
+                                                          RUNNING* variance, double momentum, double correction) {
+    const whole c = blockIdx.x * (whole)32 + threadIdx.x;
+    W m = 0, s = 0;
+    if (c < n) for (whole p = threadIdx.y; p < parts; p += blockDim.y) m += means[p * n + c];
+    m = over_parts(m) / W(parts);
+    if (c < n)
+        for (whole p = threadIdx.y; p < parts; p += blockDim.y) {
+            W d = means[p * n + c] - m;
+            s += squares[p * n + c] + d * d;
+        }
+    s = over_parts(s) / W(parts);
+    if (threadIdx.y == 0 && c < n) {
+        middle[c] = m;
+        factor[c] = W(1) / sqrt(s + W(eps));
+        square[c] = s;
+        if (mean) {
+            W share = W(momentum), left = W(1 - momentum);
+            mean[c] = RUNNING(W(mean[c]) * left + m * share);
+            variance[c] = RUNNING(W(variance[c]) * left + s * W(correction) * share);
+        }
+    }
+}
+""",
+)
+# Of each run the sum of g, then those of g * xhat.
+_RUN_SUMS = RowProgram(
+    "run_sums",
+    _RUNS
+    + """
+extern "C" __global__ void run_sums(const T* grad, const T* a, const W* middle, const W* factor, W* sums, whole each,
+                                    whole groups, whole rows, whole n) {
+    EACH_ROW(row, rows) {
+        Line<T> g{grad + row * n}, x{a + row * n};
+        const whole group = group_of(row, each, groups);
+        W s = 0, p = 0, m = a ? middle[group] : W(0);
+        EACH(i, k, n) {
+            W v = g.get(k, i);
+            s += v;
+            if (a) p += v * (x.get(k, i) - m);
+        }
+        s = over_row(s, Add());
+        p = over_row(p, Add());
+        if (!threadIdx.x) { sums[row] = s; if (a) sums[rows + row] = p * factor[group]; }
+    }
+}
+""",
+)
+# The same of each group, of channels times their weights: a warp for each.
+_GROUP_SUMS = Program(
+    "group_sums",
+    OVER_ROW
+    + """
+extern "C" __global__ void group_sums(const T* given, const T* weight, T* sums, T* products, whole groups,
+                                      whole rows, whole n) {
+    for (whole row = blockIdx.x * (whole)blockDim.y + threadIdx.y; row < rows; row += gridDim.x * (whole)blockDim.y) {
+        const T *x = given + row * n, *y = x + rows * n, *w = weight ? weight + rest(row, groups) * n : 0;
+        W s = 0, p = 0;
+        for (whole i = threadIdx.x; i < n; i += 32) {
+            W v = w ? w[i] : W(1);
+            s += x[i] * v;
+            p += y[i] * v;
+        }
+        s = over_row(s, Add());
+        p = over_row(p, Add());
+        if (!threadIdx.x) { sums[row] = s; products[row] = p; }
+    }
+}
+""",
+)
+# (a - middle) * factor * weight + bias, where arrays that are not given make no difference.
+_SCALE = """
+struct Scale {
+    W middle, factor, level;
+    __device__ Scale(const W* middles, const W* factors, const W* weight, const W* bias, whole group, whole channel)
+        : middle(middles ? middles[group] : W(0)), factor(factors[group] * (weight ? weight[channel] : W(1))),
+          level(bias ? bias[channel] : W(0)) {}
+    __device__ W of(W x) const { return (x - middle) * factor + level; }
+};
+"""
+_SCALE_RUNS = Program(
+    "scale_runs",
+    _RUNS
+    + _SCALE
+    + """
+extern "C" __global__ void scale_runs(const T* a, const W* middle, const W* factor, const W* weight, const W* bias,
+                                      T* out, whole each, whole groups, whole channels, whole size, whole n) {
+    EACH_OF(i, size) {
+        const whole run = quotient(i, n);
+        const Scale scale(middle, factor, weight, bias, group_of(run, each, groups), rest(run, channels));
+        out[i] = T(scale.of(W(a[i])));
+    }
+}
+""",
+)
+# The gradient of the input. Both sums are those of each group, which `left` are still to be multiplied with if given;
+# `share` is that of an element in a group.
+_COMBINE = """
+struct Combine {
+    W middle, factor, along, level;
+    __device__ Combine(const W* middles, const W* factors, const W* weight, const W* sums, const W* products,
+                       const W* left, double share, whole group, whole channel) : middle(middles[group]) {
+        const W f = factors[group], by = -f * W(share) * (left ? left[group] : W(1));
+        factor = f * (weight ? weight[channel] : W(1));
+        along = products[group] * by * f;
+        level = sums[group] * by;
+    }
+    __device__ W of(W g, W x) const { return g * factor + (x - middle) * along + level; }
+};
+"""
+_COMBINE_RUNS = Program(
+    "combine_runs",
+    _RUNS
+    + _COMBINE
+    + """
+extern "C" __global__ void combine_runs(const T* grad, const T* a, const W* middle, const W* factor, const W* weight,
+                                        const W* sums, const W* products, const W* left, double share, T* out,
+                                        whole each, whole groups, whole channels, whole size, whole n) {
+    EACH_OF(i, size) {
+        const whole run = quotient(i, n), group = group_of(run, each, groups);
+        const Combine combine(middle, factor, weight, sums, products, left, share, group, rest(run, channels));
+        out[i] = T(combine.of(W(grad[i]), W(a[i])));
+    }
+}
+""",
+)
+# The same where runs are long: what belongs to a run is found once.
+_SCALE_LONG_RUNS = RowProgram(
+    "scale_long_runs",
+    _RUNS
+    + _SCALE
+    + """
+extern "C" __global__ void scale_long_runs(const T* a, const W* middle, const W* factor, const W* weight, const W* bias,
+                                           T* out, whole each, whole groups, whole channels, whole rows, whole n) {
+    EACH_ROW(row, rows) {
+        Line<T> x{a + row * n};
+        Made y{out + row * n};
+        const Scale scale(middle, factor, weight, bias, group_of(row, each, groups), rest(row, channels));
+        EACH(i, k, n) y.put(k, i, scale.of(x.get(k, i)));
+    }
+}
+""",
+)
+_COMBINE_LONG_RUNS = RowProgram(
+    "combine_long_runs",
+    _RUNS
+    + _COMBINE
+    + """
+extern "C" __global__ void combine_long_runs(const T* grad, const T* a, const W* middle, const W* factor,
+                                             const W* weight, const W* sums, const W* products, const W* left,
+                                             double share, T* out, whole each, whole groups, whole channels, whole rows,
+                                             whole n) {
+    EACH_ROW(row, rows) {
+        Line<T> g{grad + row * n}, x{a + row * n};
+        Made y{out + row * n};
+        const whole group = group_of(row, each, groups);
+        const Combine combine(middle, factor, weight, sums, products, left, share, group, rest(row, channels));
+        EACH(i, k, n) y.put(k, i, combine.of(g.get(k, i), x.get(k, i)));
+    }
+}
+""",
+)
+_LONG_RUN = 64
+
+
+class _Runs:
+    """How an array is runs: (images, channels, places), with statistics of `groups` of channels of all images.
+
+    For batch norm a channel of all images is a group, for group norm `each` channels of one.
+    """
+
+    def __init__(self, frame):
+        self.frame, view = frame, frame.view
+        self.in_groups = frame.groups_first
+        start = 3 if self.in_groups else 2
+        self.images, self.channels, self.places = view[0], math.prod(view[1:start]), math.prod(view[start:])
+        self.rows = self.images * self.channels
+        self.each = view[2] if self.in_groups else 1
+        self.groups = self.rows // self.each if self.in_groups else self.channels
+        self.kept = tuple(1 if axis in frame.axes else n for axis, n in enumerate(view))
+        self.share = self.groups / math.prod(view)
+        self.are_few = are_for_many_blocks(self.rows, self.places)
+
+    def over(self, short, long, out, args):
+        """Run one of two programs, which end with (out, each, groups, channels, what classes of programs add)."""
+        args = *args, out, self.each, self.groups, self.channels
+        if self.places >= _LONG_RUN and not self.are_few:
+            long.over_rows(out.dtype, self.rows, self.places, args)
+        else:
+            short.over(out.dtype, out.size, (*args, out.size, self.places))
+
+
+_runs = lru_cache(256)(_Runs)
+
+
+def _normalized_runs(x, weight, bias, frame, given, running):
+    runs, wide, x = _runs(frame), wide_type(x.dtype), dense(x)
+    parts, means, squares = _moments(runs, x, wide) if given is None else (1, *(of_type(a, wide) for a in given))
+    middle, factor, squares = _settled(x.dtype, runs, parts, means, squares, running)
+    out = cupy().empty(frame.view, x.dtype)
+    args = x, middle, factor, of_type(weight, wide), of_type(bias, wide)
+    runs.over(_SCALE_RUNS, _SCALE_LONG_RUNS, out, args)
+    return out, middle, factor, squares
+
+
+def _moments(runs, x, wide):
+    """(how many equal parts what has statistics in common has, their means, their mean squares about these)."""
+    if runs.places == 1 < runs.images and not runs.in_groups:
+        return 1, *_moments_along(x.reshape(runs.images, runs.channels), 0)
+    parts, rows = (1, runs.groups) if runs.in_groups else (runs.images, runs.rows)
+    length = x.size // rows
+    if are_for_many_blocks(rows, length):
+        means, squares = _moments_along(x.reshape(rows, length), 1)
+    else:
+        found = cupy().empty((2, rows), wide)
+        _MOMENTS.over_rows(x.dtype, rows, length, (x, found))
+        means, squares = found[0], found[1]
+    if parts < _MANY_PARTS:
+        return parts, means, squares
+    means, squares = (a.reshape(parts, -1) for a in (means, squares))
+    middle, away = _moments_along(means, 0)
+    return 1, middle, folded(squares, (0,), "sum", scale=1 / parts) + away
+
+
+def _moments_along(a, axis):
+    """(means, mean squares about them) of a matrix along an axis."""
+    middle = folded(a, (axis,), "sum", scale=1 / a.shape[axis])
+    return middle, folded(a, (axis,), "centred squares", scale=1 / a.shape[axis], middle=middle)
+
+
+def _settled(dtype, runs, parts, means, squares, running):
+    """(means, 1 / deviations, mean squares about the means) in the shape that is kept, from the moments of parts."""
+    found = [cupy().ndarray(runs.kept, means.dtype) for _ in range(3)]
+    mean = variance = None
+    momentum = correction = 0.0
+    if running is not None:
+        mean, variance, momentum = running
+        count = runs.images * runs.places
+        correction = count / (count - 1) if count > 1 else math.nan
+    sizes = float(runs.frame.eps), parts, runs.groups
+    args = means, squares, *found, *sizes, mean, variance, float(momentum), correction
+    is_own = mean is not None and mean.dtype == dtype
+    threads = 32, min(parts, _SIDE_BY_SIDE)
+    _SETTLE.launch(dtype, -(-runs.groups // 32), threads, args, RUNNING="T" if is_own else "W")
+    return found
+
+
+def _sums(runs, g, x, middle, factor, wide):
+    """The sums of g and, unless x is None, of g * xhat of runs."""
+    if not runs.are_few:
+        sums = cupy().empty((1 if x is None else 2, runs.images, runs.channels), wide)
+        args = g, x, middle, factor, sums, runs.each, runs.groups
+        _RUN_SUMS.over_rows(g.dtype, runs.rows, runs.places, args)
+        return sums
+    g, x = (None if a is None else a.reshape(runs.rows, runs.places) for a in (g, x))
+    found = [folded(g, (1,), "sum")]
+    if x is not None:
+        kept = (runs.images, -1, 1) if runs.in_groups else (1, -1, 1)
+        shape = runs.images, runs.channels // runs.each, runs.each
+        middle, factor = (dense(cupy().broadcast_to(a.reshape(kept), shape)).reshape(-1) for a in (middle, factor))
+        found.append(folded(g, (1,), "centred products", middle=middle, beside=x) * factor)
+    return cupy().stack(found).reshape(-1, runs.images, runs.channels)
+
+
+def _group_sums(runs, sums, weight, wide):
+    """Both sums of groups, from those of their channels and the weights of these."""
+    found = [cupy().empty(runs.groups, wide) for _ in range(2)]
+    args = sums, weight, *found, runs.channels // runs.each, runs.groups, runs.each
+    _GROUP_SUMS.launch(wide, min(-(-runs.groups // 8), MOST_BLOCKS), (WARP, 8), args)
+    return found
+
+
+def _gradients_of_runs(g, x, weight, middle, factor, frame, needs):
+    of_input, of_weight, of_bias = needs
+    runs, g = _runs(frame), dense(g)
+    wide, x = wide_type(g.dtype), None if x is None else of_type(x, g.dtype)
+    middle, factor, weight = (of_type(a, wide) for a in (middle, factor, weight))
+    grad = grad_weight = grad_bias = of_groups = None
+    by_sums = of_input and not frame.fixed
+    if by_sums or of_weight or of_bias:
+        beside = x if by_sums or of_weight else None
+        if runs.places == 1 and not runs.in_groups:
+            sums, products = _column_sums(g, beside, middle, factor, runs.images, runs.channels, True)
+        else:
+            of_runs = _sums(runs, g, beside, middle, factor, wide)
+            of_groups = _group_sums(runs, of_runs, weight, wide) if by_sums and runs.in_groups else None
+            sums, products = _totals(of_runs) if of_weight or of_bias or not runs.in_groups else (None, None)
+        grad_weight = products.reshape(frame.parameter) if of_weight else None
+        grad_bias = sums.reshape(frame.parameter) if of_bias else None
+    if of_input:
+        grad = cupy().empty(frame.view, g.dtype)
+    if by_sums:
+        terms = (sums, products, weight) if of_groups is None else (*of_groups, None)
+        args = g, x, middle, factor, weight, *terms, runs.share
+        runs.over(_COMBINE_RUNS, _COMBINE_LONG_RUNS, grad, args)
+    elif of_input:
+        runs.over(_SCALE_RUNS, _SCALE_LONG_RUNS, grad, (g, None, factor, weight, None))
+    return grad, grad_weight, grad_bias
+
+
+# -- both --
+
+
+def _are_rows(frame):
+    return frame.first >= 0 and not frame.fixed
+
+
+def _can_follow(x, means, variances, momentum):
+    """Can one launch do it beside others?"""
+    return all(
+        is_array(a)
+        and a.data.device_id == x.data.device_id
+        and a.flags.c_contiguous
+        and a.dtype == means.dtype
+        and a.dtype in (x.dtype, wide_type(x.dtype))
+        for a in (means, variances)
+    )
+
+
+def normalized(x, weight, bias, frame, given, running=None):
+    """(result, mean, 1 / deviation, mean square about the mean or None); `running` statistics follow."""
+    if not x.size:
+        kept = tuple(1 if axis in frame.axes else n for axis, n in enumerate(frame.view))
+        middle = cupy().full(kept, np.nan, wide_type(x.dtype))
+        return cupy().empty(frame.view, x.dtype), middle, middle, middle
+    if _are_rows(frame):
+        return _normalized_rows(x, weight, bias, frame)
+    if running is None or _can_follow(x, *running):
+        return _normalized_runs(x, weight, bias, frame, given, running)
+    return normalized_and_followed(x, weight, bias, frame, running)
+
+
+def gradients(g, x, weight, middle, factor, frame, needs):
+    """The gradients of input, weight and bias, from that of the result; None for those that are not needed."""
+    if not g.size:
+        wide = wide_type(g.dtype)
+        shapes = zip(needs, (frame.view, frame.parameter, frame.parameter))
+        return [cupy().zeros(shape, wide) if need else None for need, shape in shapes]
+    if _are_rows(frame) and x is not None:
+        return _gradients_of_rows(g, x, weight, middle, factor, frame, needs)
+    if _are_rows(frame):  # the bias alone
+        n = math.prod(frame.parameter)
+        sums, _ = _column_sums(dense(g), None, None, None, g.size // n, n, False)
+        return None, None, sums.reshape(frame.parameter)
+    return _gradients_of_runs(g, x, weight, middle, factor, frame, needs)

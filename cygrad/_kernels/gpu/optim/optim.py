@@ -1,0 +1,401 @@
+"""Optimizer steps on GPUs: all parameters of a type in one launch; the arguments are those of `_kernels/optim.pyx`.
+
+A table in the GPU's memory tells where the tensors are, and which part of which tensor each block changes. It is made
+anew only where a pointer differs from the last time. Elements are changed in the order in which a parameter lies in
+memory; what lies otherwise is copied before, and back after. Complex numbers are changed as two real ones. Within
+`unless(found)` a step changes nothing if the number there is not 0.
+"""
+
+import math
+from contextlib import contextmanager
+from threading import local
+from typing import Any
+
+import numpy as np
+
+from cygrad._kernels.gpu.runtime.graph_capture import current, kept, place, uploaded
+from cygrad._kernels.device.cupy_library import cupy, is_array, on_device
+from cygrad._kernels.gpu.launch.program import FLOATS, Program
+
+_CHUNK = 1 << 14  # elements of a block
+_THREADS = 256
+_MOST_TABLES = 64
+
+TEXT = """
+// A row of `tensors`: pointers to parameter, gradient, state and count of steps, NULL for what there is not; the size.
+#define COLUMNS 7
+#define EACH_ELEMENT(i) \\
+    const whole* tensor = tensors + parts[2 * blockIdx.x] * COLUMNS; \\
+    T* p = (T*)tensor[0]; const T* g = (const T*)tensor[1]; \\
+    T *s0 = (T*)tensor[2], *s1 = (T*)tensor[3], *s2 = (T*)tensor[4]; \\
+    whole first = parts[2 * blockIdx.x + 1], last = first + CHUNK < tensor[6] ? first + CHUNK : tensor[6]; \\
+    for (whole i = first + threadIdx.x; i < last; i += blockDim.x)
+"""
+_SGD = Program(
+    "sgd",
+    TEXT
+    + """
+extern "C" __global__ void sgd(const whole* tensors, const whole* parts, double lr, double momentum, double taken,
+                               double weight_decay, double sign, whole nesterov, const float* found) {
+    if (found && *found) return;
+    EACH_ELEMENT(i) {
+        W x = W(p[i]), change = W(sign) * W(g[i]) + W(weight_decay) * x;
+        if (s0) {
+            W b = W(momentum) * W(s0[i]) + W(taken) * change;
+            s0[i] = T(b);
+            change = nesterov ? change + W(momentum) * b : b;
+        }
+        p[i] = T(x - W(lr) * change);
+    }
+}
+""",
+)
+_OF_ADAM = """
+        W x = W(p[i]) * W(shrink), change = W(sign) * W(g[i]) + W(weight_decay) * x;
+        W m = W(s0[i]), v = W(s1[i]) * W(beta2) + W(gain2) * change * change;
+        m += (change - m) * W(gain1);
+        s0[i] = T(m);
+        s1[i] = T(v);
+        if (s2) {
+            W most = W(s2[i]);
+            v = v > most || v != v ? v : most;
+            s2[i] = T(v);
+        }
+        p[i] = T(x - W(step_size) * m / (sqrt(v) / W(root_of_correction) + W(eps)));
+    }
+}
+"""
+_ADAM = Program(
+    "adam",
+    TEXT
+    + """
+extern "C" __global__ void adam(const whole* tensors, const whole* parts, double gain1, double beta2, double gain2,
+                                double eps, double weight_decay, double shrink, double sign, double step_size,
+                                double root_of_correction, const float* found) {
+    if (found && *found) return;
+    EACH_ELEMENT(i) {"""
+    + _OF_ADAM,
+)
+# The same with counts of steps in the GPU's memory, and with the learning rate there if `rate` is its address.
+_COUNTED_ADAM = Program(
+    "counted_adam",
+    TEXT
+    + """
+extern "C" __global__ void counted_adam(const whole* tensors, const whole* parts, double beta1, double beta2, double lr,
+                                        whole rate, double eps, double weight_decay, double decay, double sign,
+                                        const float* found) {
+    if (found && *found) return;
+    const double t = *(const float*)tensors[parts[2 * blockIdx.x] * COLUMNS + 5];
+    if (rate) lr = *(const double*)rate;
+    const double shrink = 1 - lr * decay, gain1 = 1 - beta1, gain2 = 1 - beta2;
+    const double step_size = lr / (1 - pow(beta1, t)), root_of_correction = sqrt(1 - pow(beta2, t));
+    EACH_ELEMENT(i) {"""
+    + _OF_ADAM,
+)
+_COUNT = Program(
+    "count_steps",
+    TEXT
+    + """
+extern "C" __global__ void count_steps(const whole* tensors, whole count, const float* found) {
+    if (found && *found) return;
+    EACH_OF(i, count) *(float*)tensors[i * COLUMNS + 5] += 1;
+}
+""",
+)
+_FORMULA = """
+extern "C" __global__ void %s(const whole* tensors, const whole* parts, double sign, double decay, double shrink,
+                              double c0, double c1, double c2, double c3, double c4, double c5, double c6,
+                              const float* found) {
+    if (found && *found) return;
+    EACH_ELEMENT(i) {
+        W x = W(p[i]) * W(shrink), d = W(sign) * W(g[i]) + W(decay) * x;
+        %s
+        p[i] = T(x);
+    }
+}
+"""
+# The other optimizers: what becomes of x for the gradient d, and of the state, with what is the same for all elements
+# in c0 to c6 (`_numbers` of the classes in `optim`)
+_TEXTS = {
+    "Adadelta": """W v = W(s0[i]) * W(c0) + W(c1) * d * d, moved = W(s1[i]);
+        W update = sqrt(moved + W(c2)) / sqrt(v + W(c2)) * d;
+        s0[i] = T(v);
+        s1[i] = T(moved * W(c0) + W(c1) * update * update);
+        x -= W(c3) * update;""",
+    "Adagrad": """W total = W(s0[i]) + d * d;
+        s0[i] = T(total);
+        x -= W(c0) * d / (sqrt(total) + W(c1));""",
+    "Adamax": """W m = W(s0[i]), before = W(s1[i]) * W(c1), now = fabs(d) + W(c2);
+        m += (d - m) * W(c0);
+        W most = now > before || now != now ? now : before;
+        s0[i] = T(m);
+        s1[i] = T(most);
+        x -= W(c3) * m / most;""",
+    "ASGD": """W average = W(s0[i]);
+        x = x * W(c0) - W(c1) * d;
+        s0[i] = T(average + W(c2) * (x - average));""",
+    "NAdam": """W m = W(s0[i]), v = W(s1[i]) * W(c1) + W(c2) * d * d;
+        m += (d - m) * W(c0);
+        s0[i] = T(m);
+        s1[i] = T(v);
+        x -= (W(c5) * m + W(c6) * d) / (sqrt(v / W(c3)) + W(c4));""",
+    "RAdam": """W m = W(s0[i]), v = W(s1[i]) * W(c1) + W(c2) * d * d;
+        m += (d - m) * W(c0);
+        s0[i] = T(m);
+        s1[i] = T(v);
+        W update = W(c3) * m;
+        x -= c4 < 0 ? update : update * (W(c4) / (sqrt(v) + W(c5)));""",
+    "RMSprop": """W v = W(s0[i]) * W(c0) + W(c1) * d * d;
+        s0[i] = T(v);
+        if (s2) {
+            W mean = W(s2[i]);
+            mean += (d - mean) * W(c1);
+            s2[i] = T(mean);
+            v -= mean * mean;
+        }
+        W update = d / (sqrt(v) + W(c2));
+        if (s1) {
+            update += W(s1[i]) * W(c3);
+            s1[i] = T(update);
+        }
+        x -= W(c4) * update;""",
+    "Rprop": """W turn = d * W(s0[i]), size = W(s1[i]);
+        size *= turn > 0 ? W(c1) : turn < 0 ? W(c0) : W(1);
+        size = size < W(c2) ? W(c2) : size > W(c3) ? W(c3) : size;
+        if (turn < 0) d = 0;
+        s0[i] = T(d);
+        s1[i] = T(size);
+        x -= (d > 0 ? W(1) : d < 0 ? W(-1) : d) * size;""",
+}
+_FORMULAS = {name: Program(name.lower(), TEXT + _FORMULA % (name.lower(), text)) for name, text in _TEXTS.items()}
+_NUMBERS = 7
+_NONE = [0] * 6
+_tables: dict = {}
+_is_float: dict = {}  # by type: is it one of FLOATS?
+
+
+class _Unless(local):
+    """Where a number is that forbids the steps of this thread, or None."""
+
+    found: Any = None
+
+
+_unless = _Unless()
+
+
+@contextmanager
+def unless(found):
+    """A block whose steps change nothing if the number in an array on their GPU is not 0."""
+    _unless.found = found
+    try:
+        yield
+    finally:
+        _unless.found = None
+
+
+def _table(numbers):
+    """A matrix of whole numbers on the current GPU; the last ones are kept."""
+    key = place(), numbers.shape, numbers.tobytes()
+    found = _tables.pop(key, None)
+    if found is None:
+        found = uploaded(numbers)
+        if current() is not None:
+            return found
+        if len(_tables) >= _MOST_TABLES:
+            _tables.pop(next(iter(_tables)))
+    _tables[key] = found
+    return kept(found)
+
+
+def _parts(sizes):
+    """(which tensor, the first element) of each block."""
+    counts = [-(-size // _CHUNK) for size in sizes]
+    owners = np.repeat(np.arange(len(sizes)), counts)
+    starts = np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return np.stack([owners, starts * _CHUNK], 1)
+
+
+def launch(program, rows, numbers, steps=()):
+    """One launch for tensors of one type on one device; `rows` hold parameter, gradient and state of each.
+
+    `steps`: their counts, which are counted up before.
+    """
+    pointers = []
+    for row in rows:
+        line = [0 if a is None else a.data.ptr for a in row]
+        line += _NONE[len(row) :]
+        line.append(row[0].size)
+        pointers.append(line)
+    for line, step in zip(pointers, steps):
+        line[5] = step.data.ptr
+    parts = _parts([row[0].size for row in rows])
+    if len(parts):
+        tables = _table(np.array(pointers, np.int64)), _table(parts)
+        if steps:
+            _COUNT.over(rows[0][0].dtype, len(rows), (tables[0], len(rows), _unless.found), CHUNK=_CHUNK)
+        program.launch(rows[0][0].dtype, len(parts), _THREADS, (*tables, *numbers), CHUNK=_CHUNK)
+
+
+def _check(params, arrays, name):
+    """There is one array for each parameter, of its size; to ask CuPy for shapes takes longer."""
+    if len(arrays) != len(params):
+        raise ValueError(f"{len(params)} parameters, but {len(arrays)} {name}")
+    for param, array in zip(params, arrays):
+        if array is not None and array.size != param.size:
+            raise ValueError(f"{name}: shape {array.shape} for a parameter of {param.shape}")
+
+
+def _is_ready(param, grad, state):
+    """Have they one type that there are kernels for, and elements in the order of C?"""
+    dtype = param.dtype
+    is_known = _is_float.get(dtype)
+    if is_known is None:
+        is_known = _is_float[dtype] = dtype.name in FLOATS
+    if not is_known or grad.dtype != dtype or not param.flags.c_contiguous or not grad.flags.c_contiguous:
+        return False
+    for a in state:
+        if a is not None and (a.dtype != dtype or not a.flags.c_contiguous):
+            return False
+    return True
+
+
+def _in_order(param, grad, state, back):
+    """What a launch can change in their place; (array, copy of it) of what is copied goes to `back`."""
+    axes = sorted(range(param.ndim), key=lambda axis: -param.strides[axis])
+    if not param.transpose(axes).flags.c_contiguous:
+        axes.sort()
+    dtype, found = param.dtype, []
+    for i, a in enumerate((param, grad, *state)):
+        if a is not None:
+            a = a.transpose(axes)
+            if a.dtype != dtype or not a.flags.c_contiguous:
+                copy = a.astype(dtype, order="C")
+                if i != 1:  # gradients do not change
+                    back.append((a, copy))
+                a = copy
+            a = a.reshape(-1).view(dtype.char.lower()) if dtype.kind == "c" else a
+        found.append(a)
+    return found
+
+
+def _grouped(rows):
+    """[(device, numbers, rows for one launch, `back` of `_in_order`)] of (parameter, gradient, state, numbers)."""
+    groups: dict = {}
+    for param, grad, state, numbers in rows:
+        char = param.dtype.char
+        key = param.data.device_id, char.lower() if char in "FD" else char, numbers
+        together, back = groups.get(key) or groups.setdefault(key, ([], []))
+        if _is_ready(param, grad, state):
+            together.append((param, grad, *state))
+        else:
+            with on_device(key[0]):
+                together.append(_in_order(param, grad, state, back))
+    return [(device, numbers, *found) for (device, _, numbers), found in groups.items()]
+
+
+def launch_each(program, rows, further=()):
+    """A launch for each type, device and numbers of (parameter, gradient, state, numbers), `further` after these."""
+    for device, numbers, together, back in _grouped(rows):
+        with on_device(device):
+            launch(program, together, (*numbers, *further))
+            _put_back(back)
+
+
+def _put_back(copies):
+    for array, copy in copies:
+        array[...] = copy
+
+
+def formula_step(name, rows):
+    """One step of an optimizer of `_FORMULAS`. `rows`: a parameter, its gradient, its state, and its numbers each."""
+    given = [(*row, (*map(float, numbers), *[0.0] * (3 + _NUMBERS - len(numbers)))) for *row, numbers in rows]
+    launch_each(_FORMULAS[name], given, (_unless.found,))
+
+
+def sgd_step(
+    params,
+    grads,
+    momentum_buffers,
+    lr,
+    momentum=0,
+    dampening=0,
+    weight_decay=0,
+    nesterov=False,
+    maximize=False,
+):
+    """One step of stochastic gradient descent on each parameter."""
+    _check(params, grads, "gradients")
+    if momentum:
+        _check(params, momentum_buffers, "momentum buffers")
+    ends = float(weight_decay), -1.0 if maximize else 1.0, int(nesterov)
+    first, later = ((float(lr), float(momentum), float(taken), *ends) for taken in (1, 1 - dampening))
+    rows = []
+    for i, (param, grad) in enumerate(zip(params, grads)):
+        buffer = momentum_buffers[i] if momentum else None
+        rows.append((param, grad, (buffer,), later))
+        if momentum and buffer is None:
+            with on_device(param.data.device_id):
+                momentum_buffers[i] = cupy().zeros_like(param)
+            rows[-1] = param, grad, (momentum_buffers[i],), first
+    launch_each(_SGD, rows, (_unless.found,))
+
+
+def adam_step(
+    params,
+    grads,
+    exp_avgs,
+    exp_avg_sqs,
+    max_exp_avg_sqs,
+    steps,
+    lr,
+    beta1,
+    beta2,
+    eps,
+    weight_decay=0,
+    amsgrad=False,
+    maximize=False,
+    decoupled=False,
+):
+    """One step of Adam on each parameter.
+
+    `steps` are numbers, or the counts before this step as arrays on the GPU; then `lr` may be one, too.
+    """
+    largest = max_exp_avg_sqs if amsgrad else [None] * len(params)
+    for arrays, name in (
+        (grads, "gradients"),
+        (exp_avgs, "averages"),
+        (exp_avg_sqs, "averages of squares"),
+        (largest, "largest averages of squares"),
+    ):
+        _check(params, arrays, name)
+    if is_array(steps[0]):
+        settings = beta1, beta2, lr, eps, weight_decay, decoupled, maximize
+        _counted_adam(params, grads, exp_avgs, exp_avg_sqs, largest, steps, *settings)
+        return
+    decay, shrink = (0, 1 - lr * weight_decay) if decoupled else (weight_decay, 1)
+    shared = 1 - beta1, beta2, 1 - beta2, eps, decay, shrink, -1 if maximize else 1
+    of_step = {t: (*map(float, shared), lr / (1 - beta1**t), math.sqrt(1 - beta2**t)) for t in set(steps)}
+    states = zip(exp_avgs, exp_avg_sqs, largest)
+    rows = [(*row, of_step[t]) for *row, t in zip(params, grads, states, steps)]
+    launch_each(_ADAM, rows, (_unless.found,))
+
+
+def _counted_adam(
+    params, grads, means, squares, largest, steps, beta1, beta2, lr, eps, weight_decay, decoupled, maximize
+):
+    """Adam without a number that depends on the step, so that a graph can repeat it."""
+    decay, decays = (0.0, weight_decay) if decoupled else (weight_decay, 0.0)
+    sign = -1.0 if maximize else 1.0
+    groups: dict = {}  # the rows and the counts of what goes by one launch
+    for param, grad, state, step in zip(params, grads, zip(means, squares, largest), steps):
+        found: tuple[list, list] = groups.setdefault((param.data.device_id, param.dtype), ([], []))
+        found[0].append((param, grad, state, ()))
+        found[1].append(step)
+    for (device, _), (rows, counts) in groups.items():
+        [(_, _, together, back)] = _grouped(rows)
+        with on_device(device):
+            rate = cupy().asarray(lr).astype(np.float64) if is_array(lr) else None
+            given = (float(lr), 0) if rate is None else (0.0, rate.data.ptr)
+            numbers = float(beta1), float(beta2), *given, float(eps), float(decay), float(decays), sign
+            launch(_COUNTED_ADAM, together, (*numbers, _unless.found), counts)
+            _put_back(back)

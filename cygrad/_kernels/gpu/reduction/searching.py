@@ -1,0 +1,70 @@
+"""Searching on GPUs: in sorted arrays, among values, and for those that differ; see `_kernels/searching.py`."""
+
+import numpy as np
+
+from cygrad._kernels.gpu.base.elementwise import to_sort
+from cygrad._kernels.gpu.launch.elementwise_program import elementwise
+from cygrad._kernels.device.cupy_library import cupy
+
+# nan counts as larger than all numbers.
+_search = elementwise(
+    "searchsorted",
+    "T value, raw T sequence, int64 width, int64 length, bool after_equals",
+    "int64 place",
+    """W v = value;
+    long long start = width ? i / width * length : 0, low = 0, high = length;
+    while (low < high) {
+        long long middle = (low + high) >> 1;
+        W s = sequence[start + middle];
+        bool less = s < v || (v != v && s == s), equal = s == v || (s != s && v != v);
+        if (less || (after_equals && equal)) low = middle + 1; else high = middle;
+    }
+    place = low;""",
+)
+
+
+def searchsorted(sequence, values, side):
+    """Before which index along the last axis each value belongs; the other axes agree, or there are none."""
+    kind = np.result_type(sequence.dtype, values.dtype)
+    sequence = cupy().ascontiguousarray(sequence, kind)
+    values = values.astype(kind, copy=False)
+    width = 0 if sequence.ndim == 1 else values.shape[-1]
+    return _search(values, sequence, width, sequence.shape[-1], side == "right")
+
+
+def isin(elements, tests, unique, invert):
+    """Whether each element is among `tests`."""
+    if not tests.size:
+        return cupy().full(elements.shape, bool(invert))
+    kind = np.result_type(elements.dtype, tests.dtype)
+    ordered = cupy().sort(to_sort(tests.reshape(-1).astype(kind, copy=False)))
+    elements = elements.astype(kind, copy=False)
+    places = cupy().minimum(searchsorted(ordered, elements, "left"), len(ordered) - 1)
+    found = ordered[places]
+    return found != elements if invert else found == elements
+
+
+def frequencies(numbers):
+    """How often each number of a vector occurs in it."""
+    ordered = cupy().sort(numbers)
+    return searchsorted(ordered, numbers, "right") - searchsorted(ordered, numbers, "left")
+
+
+def distinct(array, with_inverse, with_counts):
+    """(values, where each element is among them, how many of each) of all elements, sorted; each nan is different.
+
+    The second and the third are None unless wanted. Waits for the GPU, as the number of values is needed.
+    """
+    flat = array.reshape(-1)
+    order = cupy().argsort(to_sort(flat))
+    ordered = flat[order]
+    first = cupy().ones(flat.size, bool)
+    first[1:] = ordered[1:] != ordered[:-1]
+    starts, inverse, counts = cupy().flatnonzero(first), None, None
+    if with_inverse:
+        inverse = cupy().empty(flat.size, np.int64)
+        inverse[order] = cupy().cumsum(first) - 1
+        inverse = inverse.reshape(array.shape)
+    if with_counts:
+        counts = cupy().concatenate([starts[1:], cupy().full(min(len(starts), 1), flat.size, np.int64)]) - starts
+    return ordered[starts], inverse, counts

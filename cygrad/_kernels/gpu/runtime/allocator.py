@@ -1,0 +1,188 @@
+"""Memory of GPUs, which CuPy's pool hands out: how much was in use at most, and which lines hold large blocks.
+
+Note [Memory of GPUs]
+---------------------
+CuPy's pool knows what is in use, not the most that ever was. So it is asked after each allocation, which costs it two
+reads of counters; the peaks are exact. The memory of captured graphs, which pools of theirs hand out while they are
+captured, is counted whenever there are graphs.
+
+The memory of large blocks is wrapped in one whose owner knows the line that asked for it. CuPy's own memory objects
+have no place for that, nor for a weak reference.
+
+What other streams read (`lend`) is kept when nobody else holds it any more, until these have come so far: each
+allocation looks, for CuPy's pool hands memory on at once.
+"""
+
+import sys
+import weakref
+from types import FrameType
+
+from cygrad._kernels.gpu.runtime.graph_capture import current, pools
+from cygrad._kernels.device.cupy_library import cupy, current_device, on_device
+
+LARGE = 1 << 20  # bytes of a block whose line is noted
+
+
+class Ledger:
+    """The figures of a GPU."""
+
+    def __init__(self):
+        self.peak = self.reserved_peak = 0
+        self.retries = self.failures = 0
+
+    def measure(self):
+        """(bytes in use, bytes reserved) on the current GPU, noted for the peaks."""
+        pool = cupy().get_default_memory_pool()
+        used, reserved = pool.used_bytes(), pool.total_bytes()
+        for graph in list(pools):
+            used, reserved = used + graph.pool.used_bytes(), reserved + graph.pool.total_bytes()
+        self.peak, self.reserved_peak = max(self.peak, used), max(self.reserved_peak, reserved)
+        return used, reserved
+
+    def reset(self):
+        """Let the peaks begin anew, on the current GPU."""
+        self.peak = self.reserved_peak = 0
+        self.measure()
+
+
+class Block:
+    """The owner of a large block: the pool's memory, its size, and the line that asked for it."""
+
+    __slots__ = ("pointer", "size", "place", "__weakref__")
+
+    def __init__(self, pointer, size, place):
+        self.pointer, self.size, self.place = pointer, size, place
+
+
+_files: dict[str, bool] = {}  # by name: is it of cygrad, CuPy or NumPy?
+_MOST_FILES = 4096
+_ledgers: dict[int, Ledger] = {}
+_blocks: weakref.WeakSet = weakref.WeakSet()
+_lent: dict = {}  # by the id of memory: it, the (GPU, stream) that read it, and events, once it is held here alone
+
+
+class connected:
+    """What the layer above knows: the error for too little memory."""
+
+    explain = staticmethod(lambda size, device, text: MemoryError(text))
+
+
+def connect(explain):
+    """Be told what to raise for (size, GPU, CuPy's text)."""
+    connected.explain = explain
+
+
+def user_place():
+    """(code, offset) of the innermost Python line that is neither of cygrad nor of CuPy or NumPy; (None, 0) if none."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        is_own = _files.get(code.co_filename)
+        if is_own is None:
+            root = frame.f_globals.get("__name__", "").partition(".")[0]
+            is_own = root in ("cygrad", "numpy") or root.startswith("cupy")
+            if len(_files) < _MOST_FILES and not code.co_filename.startswith("<"):  # which may be anybody's
+                _files[code.co_filename] = is_own
+        if not is_own:
+            return code, frame.f_lasti
+        frame = frame.f_back
+    return None, 0
+
+
+def ledger(device):
+    """The figures of the GPU with this number."""
+    found = _ledgers.get(device)
+    if found is None:
+        found = _ledgers.setdefault(device, Ledger())
+    return found
+
+
+def measured(device):
+    """(bytes in use, bytes reserved) on a GPU."""
+    with on_device(device):
+        return ledger(device).measure()
+
+
+def holders(device):
+    """((code, offset), 1, size) of each large block on a GPU."""
+    return [(b.place, 1, b.size) for b in list(_blocks) if b.pointer.device_id == device]
+
+
+def lend(a, index, stream):
+    """Hand on the memory of an array only after what a stream of a GPU has got by then is done."""
+    capture = current()
+    if capture is not None:
+        capture.kept.append(a)
+        return
+    _, streams, events = _lent.setdefault(id(a.data.mem), (a.data.mem, [], []))
+    events.clear()
+    if (index, stream) not in streams:
+        streams.append((index, stream))
+
+
+def _take_back(wait=False):
+    """Let go of lent memory that no stream reads any more; `wait` for those that do."""
+    for key, entry in list(_lent.items()):
+        streams, events = entry[1:]
+        if not events and sys.getrefcount(entry[0]) <= 2:  # the entry's, and that of this call
+            for index, stream in streams:
+                with on_device(index):
+                    events.append(stream.record(cupy().cuda.Event(disable_timing=True)))
+        for event in events if wait else ():
+            event.synchronize()
+        if events and all(event.done for event in events):
+            _lent.pop(key, None)
+
+
+def install(module):
+    """Stand before CuPy's pool, unless the user has chosen another allocator."""
+    malloc = module.get_default_memory_pool().malloc
+    if module.cuda.get_allocator() == malloc:
+        module.cuda.set_allocator(_allocator(module, malloc))
+
+
+def _allocator(module, malloc):
+    memory = module.cuda.memory
+    pool = module.get_default_memory_pool()
+    used_bytes, total_bytes = pool.used_bytes, pool.total_bytes
+    ledgers, graphs = _ledgers, vars(pools)["data"]  # whether that is empty is known without a call
+    too_little, wrapped, pointer_to = memory.OutOfMemoryError, memory.UnownedMemory, memory.MemoryPointer
+
+    def allocate(size):
+        if _lent:
+            _take_back()
+        try:
+            pointer = malloc(size)
+        except too_little:
+            pointer = again(size)
+        device = pointer.device_id
+        found = ledgers.get(device) or ledger(device)
+        if graphs:
+            found.measure()
+        else:
+            used = used_bytes()
+            if used > found.peak:
+                found.peak = used
+            reserved = total_bytes()
+            if reserved > found.reserved_peak:
+                found.reserved_peak = reserved
+        if size < LARGE:
+            return pointer
+        block = Block(pointer, size, user_place())
+        _blocks.add(block)
+        return pointer_to(wrapped(pointer.ptr, size, block, device), 0)
+
+    def again(size):
+        device = current_device()
+        found = ledger(device)
+        found.retries += 1
+        _take_back(wait=True)
+        module.get_default_memory_pool().free_all_blocks()
+        module.get_default_pinned_memory_pool().free_all_blocks()
+        try:
+            return malloc(size)
+        except too_little as error:
+            found.failures += 1
+            raise connected.explain(size, device, str(error)) from None
+
+    return allocate

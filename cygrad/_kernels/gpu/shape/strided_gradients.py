@@ -1,0 +1,41 @@
+"""Gradients of views that show a place several times, on GPUs; see `_kernels/strided_gradients.py`."""
+
+import numpy as np
+
+from cygrad._kernels.device.cupy_library import cupy
+from cygrad._kernels.gpu.indexing.scatter import add_rows
+from cygrad._kernels.cpu.shape.strided_gradients import extent, extent_of_both
+
+
+def sum_by_place(g, view, base):
+    """The sum of the elements of `g` at each place, of which each element of `base` there gets an equal share."""
+    low, high = extent_of_both(g.dtype, view, base)
+    reach = (high - low) // g.dtype.itemsize
+    return _shares(_sums(g, _numbers(view[0], view[1], view[2], low, g.dtype.itemsize), reach), base, low)
+
+
+def mean_by_place(a, base):
+    """The transpose of giving each element of one place an equal share: all of them get the mean."""
+    low, high = extent(base[0], base[1], a.dtype.itemsize)
+    reach = (high - low) // a.dtype.itemsize
+    return _shares(_sums(a, _numbers(base[0], base[1], 0, low, a.dtype.itemsize), reach), base, low)
+
+
+def _shares(totals, base, low):
+    places = _numbers(base[0], base[1], 0, low, totals.dtype.itemsize)
+    ones = cupy().ones(places.size, totals.real.dtype)
+    return (totals[places] / _sums(ones, places, totals.size)[places]).astype(totals.dtype).reshape(base[0])
+
+
+def _numbers(shape, strides, offset, low, itemsize):
+    """Which element of the memory from `low` on each element is: a flat array."""
+    places = cupy().full((), offset - low, np.int64)
+    for length, stride in zip(shape, strides):
+        places = places[..., None] + cupy().arange(length) * stride
+    return places.reshape(-1) // itemsize
+
+
+def _sums(values, places, reach):
+    totals = cupy().zeros((max(reach, 1), 1), values.dtype)
+    add_rows(totals, places, values.reshape(-1, 1))
+    return totals[:, 0]

@@ -1,0 +1,142 @@
+/* Rows of scores: cross-entropy, called from nn.pyx, and margins between labels and other classes (losses.py). */
+
+#ifndef REAL                    /* the file includes itself once for each type */
+#ifndef CYGRAD_SCORES_H
+#define CYGRAD_SCORES_H
+
+#include <math.h>
+#include "platform/target_clones.h"
+#include "simd/accumulators.h"
+#include "simd/vector_math.h"
+
+CYGRAD_BEGIN_LOOPS
+
+#define REAL float
+#define DEFINE_STAGED DEFINE_STAGED_f32
+#define WIDE_CLONES CYGRAD_WIDE_CLONES
+#define LOG logf
+#define NAME(name) name##_f32
+#include "nn/cross_entropy.h"
+#undef REAL
+#undef DEFINE_STAGED
+#undef WIDE_CLONES
+#undef LOG
+#undef NAME
+
+#define REAL double
+#define DEFINE_STAGED DEFINE_STAGED_f64
+#define WIDE_CLONES             /* double is seldom trained in, and clones take room */
+#define LOG log
+#define NAME(name) name##_f64
+#include "nn/cross_entropy.h"
+#undef REAL
+#undef DEFINE_STAGED
+#undef WIDE_CLONES
+#undef LOG
+#undef NAME
+
+CYGRAD_END_LOOPS
+
+/* data: scores, classes (int64), probabilities, logarithms of those of the classes; n: scores of a row */
+static void cross_entropy_part(void *context, Py_ssize_t first, Py_ssize_t count)
+{
+    const native_call *c = context;
+    const int64_t *classes = (const int64_t *)c->data[1] + first;
+    BY_TYPE(c->is_double, cross_entropy, AT(0, first * c->n[0]), classes, AT(2, first * c->n[0]), AT(3, first), count,
+            c->n[0]);
+}
+
+/* data: probabilities, classes (int64), a factor for each row, gradients of the scores; n: scores of a row */
+static void cross_entropy_gradient_part(void *context, Py_ssize_t first, Py_ssize_t count)
+{
+    const native_call *c = context;
+    const int64_t *classes = (const int64_t *)c->data[1] + first;
+    BY_TYPE(c->is_double, cross_entropy_gradient, AT(0, first * c->n[0]), classes, AT(2, first), AT(3, first * c->n[0]),
+            count, c->n[0]);
+}
+
+/* data: scores, labels (int64), which end at the first below 0, the loss of each row, its derivatives, 1 for classes that
+   are labels; n: scores of a row. It has failed if a label is below -1 or too large. */
+static void label_margins_part(void *context, Py_ssize_t first, Py_ssize_t count)
+{
+    native_call *c = context;
+    const Py_ssize_t n = c->n[0];
+    for (Py_ssize_t i = first; i < first + count; i++) {
+        const int64_t *labels = (const int64_t *)c->data[1] + i * n;
+        for (Py_ssize_t k = 0; k < n; k++)
+            if (INDEX(labels + k) + 1 > (uint64_t)n) c->failed = 1;
+        BY_TYPE(c->is_double, label_margins, AT(0, i * n), labels, AT(2, i), AT(3, i * n), AT(4, i * n), n);
+    }
+}
+
+#endif
+#else
+
+DEFINE_LARGEST(WIDE_CLONES)
+
+DEFINE_STAGED(static WIDE_CLONES void NAME(exponentials)(Py_ssize_t n, const REAL *x, REAL *out, REAL c), , , EXP_BELOW_0,
+              x[i] - c, e)
+
+/* A class that is none gets a 0; who called finds it. */
+static void NAME(cross_entropy)(const REAL *x, const int64_t *classes, REAL *p, REAL *logs, Py_ssize_t rows,
+                                Py_ssize_t n)
+{
+    for (Py_ssize_t i = 0; i < rows; i++, x += n, p += n) {
+        const REAL most = NAME(largest)(x, n);
+        REAL sum;
+        NAME(exponentials)(n, x, p, most);
+        sum = NAME(total)(n, p);
+        NAME(scale)(n, p, p, 0, 1 / sum, 0);
+        const uint64_t at = INDEX(classes + i);
+        logs[i] = at < (uint64_t)n ? (x[at] - most) - LOG(sum) : 0;
+    }
+}
+
+/* (probability - 1 for the row's class) * its factor; the factor of a class that is none is 0. */
+static void NAME(cross_entropy_gradient)(const REAL *p, const int64_t *classes, const REAL *factors, REAL *out,
+                                         Py_ssize_t rows, Py_ssize_t n)
+{
+    for (Py_ssize_t i = 0; i < rows; i++, p += n, out += n) {
+        NAME(scale)(n, p, out, 0, factors[i], 0);
+        const uint64_t at = INDEX(classes + i);
+        if (at < (uint64_t)n) out[at] -= factors[i];
+    }
+}
+
+/* Adds the margins that classes which are no labels lack of a label of the score 1 - `least`; gives how many do. */
+static CYGRAD_CLONES REAL NAME(add_margins)(const REAL *x, const REAL *is_label, REAL least, Py_ssize_t n, REAL *slopes,
+                                            REAL *loss)
+{
+    REAL lanes[16] = {0}, counts[16] = {0};
+    Py_ssize_t i = 0;
+#define ADD_MARGIN(i, j)                                                                                        \
+        const REAL gap = least + x[i];                                                                          \
+        const int counts_here = (gap > 0) & (is_label[i] == 0);                                                 \
+        lanes[j] += counts_here ? gap : 0;                                                                      \
+        counts[j] += counts_here ? (REAL)1 : 0;                                                                 \
+        slopes[i] += counts_here ? (REAL)1 : 0;
+    for (; i + 16 <= n; i += 16)
+        for (int j = 0; j < 16; j++) { ADD_MARGIN(i + j, j) }
+    for (; i < n; i++) { ADD_MARGIN(i, 0) }
+#undef ADD_MARGIN
+    for (int width = 8; width; width /= 2)
+        for (int j = 0; j < width; j++) lanes[j] += lanes[j + width], counts[j] += counts[j + width];
+    *loss += lanes[0];
+    return counts[0];
+}
+
+static void NAME(label_margins)(const REAL *x, const int64_t *labels, REAL *loss, REAL *slopes, REAL *is_label,
+                                Py_ssize_t n)
+{
+    uint64_t at;
+    memset(slopes, 0, n * sizeof *slopes);
+    memset(is_label, 0, n * sizeof *is_label);
+    *loss = 0;
+    for (Py_ssize_t k = 0; k < n && (at = INDEX(labels + k)) < (uint64_t)n; k++) is_label[at] = 1;
+    for (Py_ssize_t k = 0; k < n && (at = INDEX(labels + k)) < (uint64_t)n; k++)
+        slopes[at] -= NAME(add_margins)(x, is_label, 1 - x[at], n, slopes, loss);
+    *loss /= (REAL)n;
+    for (Py_ssize_t i = 0; i < n; i++) slopes[i] /= (REAL)n;
+}
+
+#endif

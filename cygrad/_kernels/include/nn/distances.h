@@ -1,0 +1,117 @@
+/* Distances between the columns of matrices, and the gradient of those between rows; called from distances.py. */
+
+#ifndef REAL                    /* the file includes itself once for each type */
+#ifndef CYGRAD_DISTANCES_H
+#define CYGRAD_DISTANCES_H
+
+#include <math.h>
+#include <string.h>
+#include "platform/target_clones.h"
+
+enum { SQUARES, SIZES, LARGEST_SIZE };      /* what of the differences of two columns is added up, or looked for */
+enum { MET_TOGETHER = 128, PULLED_TOGETHER = 32 };
+
+CYGRAD_BEGIN_CHOOSING_LOOPS
+
+#define REAL float
+#define ABS fabsf
+#define CLONES CYGRAD_CLONES
+#define NAME(name) name##_f32
+#include "nn/distances.h"
+#undef REAL
+#undef ABS
+#undef CLONES
+#undef NAME
+
+#define REAL double
+#define ABS fabs
+#define CLONES
+#define NAME(name) name##_f64
+#include "nn/distances.h"
+#undef REAL
+#undef ABS
+#undef CLONES
+#undef NAME
+
+CYGRAD_END_LOOPS
+
+/* data: matrices (k, rows), matrices (k, m), results (rows, m); n: k, rows, m, what is wanted, whether these are one matrix
+   of which each column only meets those after it, and whether it is added to the results. An item is a column of the
+   first. */
+static void distances_part(void *context, Py_ssize_t first, Py_ssize_t count)
+{
+    const native_call *c = context;
+    const Py_ssize_t k = c->n[0], rows = c->n[1], m = c->n[2];
+    for (Py_ssize_t i = first; i < first + count; i++) {
+        const Py_ssize_t row = i % rows, skipped = c->n[4] ? row + 1 : 0;
+        void *x = AT(0, i / rows * k * rows + row), *y = AT(1, i / rows * k * m + skipped);
+        void *out = AT(2, c->n[4] ? row * (2 * m - 1 - row) / 2 : i * m);
+        BY_TYPE(c->is_double, distances, x, rows, y, m, k, m - skipped, (int)c->n[3], (int)c->n[5],
+                out);
+    }
+}
+
+/* data: a matrix (n, k), gradients and distances of the pairs of its rows, those of row 0 first, the gradient (n, k); n: n, k,
+   which distances these are. An item is a run of columns. */
+static void pairs_gradient_part(void *context, Py_ssize_t first, Py_ssize_t count)
+{
+    const native_call *c = context;
+    for (Py_ssize_t at = first * PULLED_TOGETHER; count > 0; count--, at += PULLED_TOGETHER) {
+        const Py_ssize_t left = c->n[1] - at, columns = left < PULLED_TOGETHER ? left : PULLED_TOGETHER;
+        BY_TYPE(c->is_double, pairs_gradient, AT(0, at), AT(1, 0), AT(2, 0), AT(3, at), c->n[0], c->n[1], columns,
+                (int)c->n[2]);
+    }
+}
+
+#endif
+#else
+
+/* Adds up by how much each pair of rows is pulled apart, in some of the columns. */
+static void NAME(pairs_gradient)(const REAL *x, const REAL *g, const REAL *distance, REAL *out, Py_ssize_t n,
+                                        Py_ssize_t step, Py_ssize_t columns, int wanted)
+{
+    const int is_square = wanted == SQUARES, pulls_all = wanted == SIZES;
+    for (Py_ssize_t i = 0; i < n; i++) memset(out + i * step, 0, columns * sizeof *out);
+    for (Py_ssize_t i = 0; i < n; i++, x += step, out += step) {
+        REAL sums[PULLED_TOGETHER] = {0};
+        const REAL *other = x + step;
+        REAL *to = out + step;
+        for (Py_ssize_t j = i + 1; j < n; j++, other += step, to += step) {
+            const REAL far = *distance++, slope = *g++, weight = is_square && far != 0 ? slope / far : slope;
+            if (is_square) CYGRAD_INDEPENDENT for (Py_ssize_t k = 0; k < columns; k++) {
+                const REAL pull = weight * (x[k] - other[k]);
+                sums[k] += pull;
+                to[k] -= pull;
+            }
+            else CYGRAD_INDEPENDENT for (Py_ssize_t k = 0; k < columns; k++) {
+                const REAL apart = x[k] - other[k], sign = apart == apart ? (REAL)((apart > 0) - (apart < 0)) : apart;
+                const REAL pull = weight * (pulls_all | (ABS(apart) == far) ? sign : sign * 0);
+                sums[k] += pull;
+                to[k] -= pull;
+            }
+        }
+        for (Py_ssize_t k = 0; k < columns; k++) out[k] += sums[k];
+    }
+}
+
+static CLONES void NAME(distances)(const REAL *x, Py_ssize_t x_step, const REAL *y, Py_ssize_t y_step, Py_ssize_t k,
+                                   Py_ssize_t m, int wanted, int adds, REAL *out)
+{
+    for (; m > 0; m -= MET_TOGETHER, y += MET_TOGETHER, out += MET_TOGETHER) {
+        const Py_ssize_t n = m < MET_TOGETHER ? m : MET_TOGETHER;
+        if (!adds) memset(out, 0, n * sizeof *out);
+        for (Py_ssize_t i = 0; i < k; i++) {
+            const REAL a = x[i * x_step], *const b = y + i * y_step;
+            if (wanted == SQUARES)
+                CYGRAD_INDEPENDENT for (Py_ssize_t j = 0; j < n; j++) out[j] += (a - b[j]) * (a - b[j]);
+            else if (wanted == SIZES)
+                CYGRAD_INDEPENDENT for (Py_ssize_t j = 0; j < n; j++) out[j] += ABS(a - b[j]);
+            else CYGRAD_INDEPENDENT for (Py_ssize_t j = 0; j < n; j++) {
+                const REAL size = ABS(a - b[j]), before = out[j];
+                out[j] = (before >= size) | (before != before) ? before : size;
+            }
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,395 @@
+/* Loops of normalisations, for float and double; called from norms.py.
+
+   Three kinds of memory. Rows of n elements, each with statistics of its own, and with weights that are the same for all
+   rows. Groups of runs: the elements of a group, which has its own statistics, are so many runs of adjacent elements,
+   and weights are the same all along a run. And columns, each of which has its own statistics and weight. */
+
+#ifndef REAL                    /* the file includes itself once for each type */
+#ifndef CYGRAD_NORMS_H
+#define CYGRAD_NORMS_H
+
+#include <math.h>
+#include <string.h>
+#include "platform/target_clones.h"
+#include "simd/accumulators.h"
+
+#define SEGMENT 4096            /* elements whose sum may be taken in their own type */
+
+#define NEAR 2048               /* numbers that stay in the nearest cache until the next pass, with results */
+#define ROWS_TOGETHER 16        /* at most */
+
+/* The weight of a run is that of number group % kinds * kind_step + run * weight_step. */
+typedef struct {
+    Py_ssize_t groups, first, group_step, runs, run_step, length, kinds, kind_step, weight_step;
+} run_layout;
+
+#define COLUMNS 256             /* that go through each pass together */
+#define ROWS_OF_SUM 256         /* whose sum may be taken in their own type */
+
+CYGRAD_BEGIN_LOOPS
+
+/* How many rows of n numbers go through each pass before the next: so many that none waits until its own sums are added
+   up, and so few that they stay in the nearest cache. */
+static Py_ssize_t rows_together(Py_ssize_t rows, Py_ssize_t n)
+{
+    const Py_ssize_t most = n * ROWS_TOGETHER < NEAR ? ROWS_TOGETHER : n < NEAR ? NEAR / n : 1;
+    return rows < most ? rows : most;
+}
+
+#define REAL float
+#define SQRT sqrtf
+#define ROW_CLONES CYGRAD_WIDE_CLONES   /* a row stays in the nearest cache for all its passes */
+#define COLUMN_CLONES CYGRAD_CLONES
+#define NAME(name) name##_f32
+#include "nn/normalization.h"
+#undef REAL
+#undef SQRT
+#undef ROW_CLONES
+#undef COLUMN_CLONES
+#undef NAME
+
+#define REAL double
+#define SQRT sqrt
+#define ROW_CLONES CYGRAD_CLONES
+#define COLUMN_CLONES
+#define NAME(name) name##_f64
+#include "nn/normalization.h"
+#undef REAL
+#undef SQRT
+#undef ROW_CLONES
+#undef COLUMN_CLONES
+#undef NAME
+
+CYGRAD_END_LOOPS
+
+/* Called with untyped pointers and a flag that tells the type. */
+#define BY_TYPE(is_double, name, ...) ((is_double) ? name##_f64(__VA_ARGS__) : name##_f32(__VA_ARGS__))
+#define WHOLE_OR_BY_TYPE(is_whole, name, ...) \
+    ((is_whole) ? name##_i64(__VA_ARGS__) : BY_TYPE(c->is_double, name, __VA_ARGS__))
+
+/* data: x, weight, bias, out, mean, factor; n: elements of a row, centered; real: eps */
+static void normalize_rows_part(void *context, Py_ssize_t first, Py_ssize_t count)
+{
+    const native_call *c = context;
+    const Py_ssize_t n = c->n[0], at = first * n;
+    BY_TYPE(c->is_double, normalize_rows, AT(0, at), AT(1, 0), AT(2, 0), AT(3, at), AT(4, first), AT(5, first), count,
+            n, c->real, c->n[1] != 0);
+}
+
+/* data: g, x, weight, mean, factor, gradients of x, of weight, of bias, the last two with a row for each piece;
+   n: elements of a row, centered */
+static void rows_gradient_part(void *context, Py_ssize_t first, Py_ssize_t count)
+{
+    const native_call *c = context;
+    const Py_ssize_t n = c->n[0], at = first * n, own = first / c->piece * n;
+    BY_TYPE(c->is_double, rows_gradient, AT(0, at), AT(1, at), AT(2, 0), AT(3, first), AT(4, first), AT(5, at),
+            AT(6, own), AT(7, own), count, n, c->n[1] != 0);
+}
+
+/* The layout of some groups; n: runs, elements of a run, steps between groups and between runs, kinds of groups, steps of
+   weights between kinds and between runs. */
+static run_layout layout_of(const native_call *c, Py_ssize_t first, Py_ssize_t groups)
+{
+    run_layout layout = {groups, first, c->n[2], c->n[0], c->n[3], c->n[1], c->n[4], c->n[5], c->n[6]};
+    return layout;
+}
+
+/* data: x, weight, bias, out, mean, mean square, factor; n: those of a layout, are statistics given; real: eps */
+static void normalize_runs_part(void *context, Py_ssize_t first, Py_ssize_t count)
+{
+    const native_call *c = context;
+    const run_layout layout = layout_of(c, first, count);
+    const Py_ssize_t at = first * layout.group_step;
+    BY_TYPE(c->is_double, normalize_runs, AT(0, at), AT(1, 0), AT(2, 0), AT(3, at), AT(4, first), AT(5, first),
+            AT(6, first), &layout, c->real, c->n[7] != 0);
+}
+
+/* data: g, x, weight, mean, factor, gradient of x, sums of g and of g * (x - mean) * factor for each weight of a group;
+   n: those of a layout, are statistics given */
+static void runs_gradient_part(void *context, Py_ssize_t first, Py_ssize_t count)
+{
+    const native_call *c = context;
+    const run_layout layout = layout_of(c, first, count);
+    const Py_ssize_t at = first * layout.group_step, sum = first * (layout.weight_step ? layout.runs : 1);
+    BY_TYPE(c->is_double, runs_gradient, AT(0, at), AT(1, at), AT(2, 0), AT(3, first), AT(4, first), AT(5, at),
+            AT(6, sum), AT(7, sum), &layout, c->n[7] != 0);
+}
+
+/* Columns, of which so many go through each pass together. */
+#define FOR_COLUMNS for (Py_ssize_t n; count > 0; first += n, count -= n) if (n = count < COLUMNS ? count : COLUMNS, 1)
+
+/* data: as of normalize_runs; n: rows, columns, are statistics given; real: eps */
+static void normalize_columns_part(void *context, Py_ssize_t first, Py_ssize_t count)
+{
+    const native_call *c = context;
+    FOR_COLUMNS BY_TYPE(c->is_double, normalize_columns, AT(0, first), AT(1, first), AT(2, first), AT(3, first),
+                        AT(4, first), AT(5, first), AT(6, first), n, c->n[0], c->n[1], c->real, c->n[2] != 0);
+}
+
+/* data: as of runs_gradient; n: rows, columns, are statistics given */
+static void columns_gradient_part(void *context, Py_ssize_t first, Py_ssize_t count)
+{
+    const native_call *c = context;
+    FOR_COLUMNS BY_TYPE(c->is_double, columns_gradient, AT(0, first), AT(1, first), AT(2, first), AT(3, first),
+                        AT(4, first), AT(5, first), AT(6, first), AT(7, first), n, c->n[0], c->n[1], c->n[2] != 0);
+}
+
+/* data: running mean, mean, running variance, mean square; n: elements of each mean; real: how much of new ones they take
+   over */
+static void follow_part(void *context, Py_ssize_t first, Py_ssize_t count)
+{
+    const native_call *c = context;
+    const double samples = (double)c->n[0], unbiased = samples > 1 ? samples / (samples - 1) : NAN;
+    BY_TYPE(c->is_double, follow, AT(0, first), AT(1, first), count, 1 - c->real, c->real);
+    BY_TYPE(c->is_double, follow, AT(2, first), AT(3, first), count, 1 - c->real, c->real * unbiased);
+}
+
+#endif
+#else
+
+#define DEFINE_LOOP(CLONES, FUNCTION, RESULT, ...)                                                              \
+    static CLONES void NAME(FUNCTION)(Py_ssize_t n, __VA_ARGS__)                                         \
+    {                                                                                                           \
+        CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++) RESULT;                                           \
+    }
+
+#define ITSELF(i) x[i]
+#define SQUARE(i) (x[i] - c) * (x[i] - c)
+#define PRODUCT(i) g[i] * (x[i] - c)
+DEFINE_SUM(total, ITSELF, const REAL *x)
+DEFINE_SUM(squares, SQUARE, const REAL *x, REAL c)
+DEFINE_SUM(products, PRODUCT, const REAL *g, const REAL *x, REAL c)
+#undef ITSELF
+#undef SQUARE
+#undef PRODUCT
+
+DEFINE_LOOP(CYGRAD_CLONES, scale, out[i] = (x[i] - c) * a + b, const REAL *x, REAL *out, REAL c, REAL a, REAL b)
+DEFINE_LOOP(ROW_CLONES, scale_by_row, out[i] = (x[i] - c) * f * w[i] + b[i],
+            const REAL *x, REAL *out, REAL c, REAL f, const REAL *w, const REAL *b)
+DEFINE_LOOP(ROW_CLONES, combine_by_row, out[i] = g[i] * w[i] * a + ((x[i] - c) * b + d),
+            const REAL *g, const REAL *x, const REAL *w, REAL *out, REAL c, REAL a, REAL b, REAL d)
+DEFINE_LOOP(CYGRAD_CLONES, combine, out[i] = g[i] * a + ((x[i] - c) * b + d),
+            const REAL *g, const REAL *x, REAL *out, REAL c, REAL a, REAL b, REAL d)
+#undef DEFINE_LOOP
+
+#define ADD_TERMS(i, j) {                                                                                       \
+        const REAL away = x[i] - c, weighted = g[i] * w[i];                                                     \
+        level[j] += weighted;                                                                                   \
+        along[j] += weighted * away;                                                                            \
+        grad_w[i] += g[i] * (away * f);                                                                         \
+        grad_b[i] += g[i];                                                                                      \
+    }
+#define FOLD_TERMS(width) for (int j = 0; j < width; j++) level[j] += level[j + width], along[j] += along[j + width]
+
+/* All that the gradients of a row need to know of it, in one pass: adds to the gradients of w and b, and gives the sums
+   of g * w and of g * w * (x - c). */
+static ROW_CLONES void NAME(add_row)(const REAL *g, const REAL *x, const REAL *w, Py_ssize_t n, REAL c, REAL f,
+                                     REAL *grad_w, REAL *grad_b, REAL sums[2])
+{
+    REAL level[16] = {0}, along[16] = {0};
+    Py_ssize_t i = 0;
+    for (; i + 16 <= n; i += 16) {
+        CYGRAD_INDEPENDENT for (int j = 0; j < 16; j++) ADD_TERMS(i + j, j)
+    }
+    FOLD_TERMS(8);
+    FOLD_TERMS(4);
+    for (; i < n; i++) ADD_TERMS(i, 0)
+    sums[0] = (level[0] + level[1]) + (level[2] + level[3]);
+    sums[1] = (along[0] + along[1]) + (along[2] + along[3]);
+}
+
+#undef ADD_TERMS
+#undef FOLD_TERMS
+
+CYGRAD_END_LOOPS
+CYGRAD_BEGIN_PLAIN_LOOPS
+
+/* A function of n columns, with pointers to what belongs to each of them, for all rows. */
+#define DEFINE_COLUMNS(FUNCTION, TERM, STEP, ...)                                                               \
+    static COLUMN_CLONES void NAME(FUNCTION)(Py_ssize_t rows, Py_ssize_t step, Py_ssize_t n, __VA_ARGS__)       \
+    {                                                                                                           \
+        for (; rows > 0; rows--, STEP) CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++) TERM;              \
+    }
+
+DEFINE_COLUMNS(add_columns, sums[i] += x[i], x += step, const REAL *x, REAL *sums)
+DEFINE_COLUMNS(add_squares, sums[i] += (x[i] - c[i]) * (x[i] - c[i]), x += step, const REAL *x, const REAL *c, REAL *sums)
+DEFINE_COLUMNS(add_products, sums[i] += g[i] * (x[i] - c[i]), (g += step, x += step),
+               const REAL *g, const REAL *x, const REAL *c, REAL *sums)
+DEFINE_COLUMNS(scale_columns, out[i] = (x[i] - c[i]) * a[i] + b[i], (x += step, out += step),
+               const REAL *x, REAL *out, const REAL *c, const REAL *a, const REAL *b)
+DEFINE_COLUMNS(combine_columns, out[i] = g[i] * a[i] + ((x[i] - c[i]) * b[i] + d[i]),
+               (g += step, x += step, out += step),
+               const REAL *g, const REAL *x, REAL *out, const REAL *c, const REAL *a, const REAL *b, const REAL *d)
+#undef DEFINE_COLUMNS
+
+/* out += g */
+static void NAME(add)(Py_ssize_t n, const REAL *g, REAL *out) { NAME(add_columns)(1, 0, n, g, out); }
+
+/* What calls them is compiled for size. */
+CYGRAD_END_LOOPS
+
+/* out = (x - mean) * factor * w + b; the mean is 0 if not `centered`. */
+static void NAME(normalize_rows)(const REAL *x, const REAL *w, const REAL *b, REAL *out, REAL *mean, REAL *factor,
+                                 Py_ssize_t rows, Py_ssize_t n, double eps, int centered)
+{
+    for (Py_ssize_t count; rows > 0; rows -= count, x += count * n, out += count * n, mean += count, factor += count) {
+        count = rows_together(rows, n);
+        for (Py_ssize_t i = 0; i < count; i++) mean[i] = centered ? NAME(total)(n, x + i * n) / n : 0;
+        for (Py_ssize_t i = 0; i < count; i++)
+            factor[i] = 1 / SQRT(NAME(squares)(n, x + i * n, mean[i]) / n + (REAL)eps);
+        for (Py_ssize_t i = 0; i < count; i++)
+            NAME(scale_by_row)(n, x + i * n, out + i * n, mean[i], factor[i], w, b);
+    }
+}
+
+/* Writes the gradient of x, unless it is NULL, and adds to those of w and b. */
+static void NAME(rows_gradient)(const REAL *g, const REAL *x, const REAL *w, const REAL *mean, const REAL *factor,
+                                REAL *grad_x, REAL *grad_w, REAL *grad_b, Py_ssize_t rows, Py_ssize_t n, int centered)
+{
+    REAL sums[ROWS_TOGETHER][2];
+    for (Py_ssize_t count; rows > 0; rows -= count, g += count * n, x += count * n, mean += count, factor += count) {
+        count = rows_together(rows, 2 * n);
+        for (Py_ssize_t i = 0; i < count; i++)
+            NAME(add_row)(g + i * n, x + i * n, w, n, mean[i], factor[i], grad_w, grad_b, sums[i]);
+        for (Py_ssize_t i = 0; grad_x && i < count; i++, grad_x += n) {
+            const REAL f = factor[i], level = centered ? sums[i][0] / n : 0, along = f * f * sums[i][1] / n;
+            NAME(combine_by_row)(n, g + i * n, x + i * n, w, grad_x, mean[i], f, -f * along, -f * level);
+        }
+    }
+}
+
+/* For all runs of a group. */
+#define FOR_RUNS                                                                                                \
+    for (Py_ssize_t run = 0, at = group * layout->group_step; run < layout->runs; run++, at += layout->run_step)
+
+/* Adds TERM, a sum of `length` elements from `begin` on, for all segments of a run. */
+#define ADD_SEGMENTS(sum, TERM)                                                                                 \
+    for (Py_ssize_t end = at + layout->length, begin = at, length; begin < end; begin += length) {              \
+        length = end - begin < SEGMENT ? end - begin : SEGMENT;                                                 \
+        sum += TERM;                                                                                            \
+    }
+
+#define WEIGHTS(w) ((w) ? (w) + (layout->first + group) % layout->kinds * layout->kind_step : NULL)
+#define WEIGHT(own, otherwise) ((own) ? (own)[run * layout->weight_step] : (otherwise))
+
+/* out = (x - mean) * factor * w + b, with the mean of each group, and 1 / sqrt(mean square about it + eps); not NULL are
+   w and b where there are some. */
+static void NAME(normalize_runs)(const REAL *x, const REAL *w, const REAL *b, REAL *out, REAL *mean, REAL *square,
+                                 REAL *factor, const run_layout *layout, double eps, int given)
+{
+    const double count = (double)layout->runs * layout->length;
+    for (Py_ssize_t group = 0; group < layout->groups; group++) {
+        const REAL *own_w = WEIGHTS(w), *own_b = WEIGHTS(b);
+        if (!given) {
+            double sum = 0, sum_of_squares = 0;
+            FOR_RUNS ADD_SEGMENTS(sum, NAME(total)(length, x + begin))
+            mean[group] = (REAL)(sum / count);
+            FOR_RUNS ADD_SEGMENTS(sum_of_squares, NAME(squares)(length, x + begin, mean[group]))
+            square[group] = (REAL)(sum_of_squares / count);
+        }
+        factor[group] = 1 / SQRT(square[group] + (REAL)eps);
+        FOR_RUNS NAME(scale)(layout->length, x + at, out + at, mean[group], factor[group] * WEIGHT(own_w, 1),
+                             WEIGHT(own_b, 0));
+    }
+}
+
+/* Writes the gradient of x, and for each weight of a group the sum of g and that of g * (x - mean) * factor, unless these
+   are NULL. */
+static void NAME(runs_gradient)(const REAL *g, const REAL *x, const REAL *w, const REAL *mean, const REAL *factor,
+                                REAL *grad_x, REAL *sums, REAL *products, const run_layout *layout, int given)
+{
+    const double count = (double)layout->runs * layout->length;
+    for (Py_ssize_t group = 0; group < layout->groups; group++) {
+        const REAL *own_w = WEIGHTS(w), c = mean[group], f = factor[group];
+        double level = 0, along = 0, all = 0, all_products = 0;
+        if (sums) FOR_RUNS {
+            double sum = 0, product = 0;
+            ADD_SEGMENTS(sum, NAME(total)(length, g + begin))
+            ADD_SEGMENTS(product, NAME(products)(length, g + begin, x + begin, c))
+            level += sum * WEIGHT(own_w, 1);
+            along += product * WEIGHT(own_w, 1);
+            all += sum;
+            all_products += product;
+            if (layout->weight_step || run + 1 == layout->runs) {
+                *sums++ = (REAL)all;
+                *products++ = (REAL)(all_products * f);
+                all = all_products = 0;
+            }
+        }
+        level *= -f / count;
+        along *= -f * f * f / count;
+        if (grad_x) FOR_RUNS {
+            const REAL slope = f * WEIGHT(own_w, 1);
+            if (given) NAME(scale)(layout->length, g + at, grad_x + at, 0, slope, 0);
+            else NAME(combine)(layout->length, g + at, x + at, grad_x + at, c, slope, (REAL)along, (REAL)level);
+        }
+    }
+}
+
+#undef FOR_RUNS
+#undef ADD_SEGMENTS
+#undef WEIGHTS
+#undef WEIGHT
+
+/* In `sums` those of n columns, by a CALL for few `rows` of them, the first of which is `row`, with `part` for their sums. */
+#define SUM_COLUMNS(sums, CALL)                                                                                 \
+    for (Py_ssize_t i = 0; i < n; i++) sums[i] = 0;                                                             \
+    for (Py_ssize_t row = 0, rows; row < all; row += rows) {                                                    \
+        REAL part[COLUMNS] = {0};                                                                               \
+        rows = all - row < ROWS_OF_SUM ? all - row : ROWS_OF_SUM;                                               \
+        CALL;                                                                                                   \
+        for (Py_ssize_t i = 0; i < n; i++) sums[i] += part[i];                                                  \
+    }
+
+/* The same as normalize_runs of n columns of `all` rows. */
+static void NAME(normalize_columns)(const REAL *x, const REAL *w, const REAL *b, REAL *out, REAL *mean, REAL *square,
+                                    REAL *factor, Py_ssize_t n, Py_ssize_t all, Py_ssize_t step, double eps, int given)
+{
+    double sums[COLUMNS];
+    REAL slope[COLUMNS], base[COLUMNS];
+    if (!given) {
+        SUM_COLUMNS(sums, NAME(add_columns)(rows, step, n, x + row * step, part))
+        for (Py_ssize_t i = 0; i < n; i++) mean[i] = (REAL)(sums[i] / all);
+        SUM_COLUMNS(sums, NAME(add_squares)(rows, step, n, x + row * step, mean, part))
+        for (Py_ssize_t i = 0; i < n; i++) square[i] = (REAL)(sums[i] / all);
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {
+        factor[i] = 1 / SQRT(square[i] + (REAL)eps);
+        slope[i] = w ? factor[i] * w[i] : factor[i];
+        base[i] = b ? b[i] : 0;
+    }
+    NAME(scale_columns)(all, step, n, x, out, mean, slope, base);
+}
+
+/* The same as runs_gradient of n columns of `all` rows. */
+static void NAME(columns_gradient)(const REAL *g, const REAL *x, const REAL *w, const REAL *mean, const REAL *factor,
+                                   REAL *grad_x, REAL *sums, REAL *products, Py_ssize_t n, Py_ssize_t all,
+                                   Py_ssize_t step, int given)
+{
+    double level[COLUMNS], along[COLUMNS];
+    REAL slope[COLUMNS], b[COLUMNS] = {0}, d[COLUMNS] = {0};
+    for (Py_ssize_t i = 0; i < n; i++) slope[i] = w ? factor[i] * w[i] : factor[i];
+    if (sums) {
+        SUM_COLUMNS(level, NAME(add_columns)(rows, step, n, g + row * step, part))
+        SUM_COLUMNS(along, NAME(add_products)(rows, step, n, g + row * step, x + row * step, mean, part))
+        for (Py_ssize_t i = 0; i < n; i++) {
+            sums[i] = (REAL)level[i];
+            products[i] = (REAL)(along[i] * factor[i]);
+            if (given) continue;
+            d[i] = (REAL)(-slope[i] * level[i] / all);
+            b[i] = (REAL)(-slope[i] * factor[i] * factor[i] * along[i] / all);
+        }
+    }
+    if (grad_x && given) NAME(scale_columns)(all, step, n, g, grad_x, b, slope, d);
+    else if (grad_x) NAME(combine_columns)(all, step, n, g, x, grad_x, mean, slope, b, d);
+}
+
+#undef SUM_COLUMNS
+
+static void NAME(follow)(REAL *running, const REAL *new, Py_ssize_t n, double kept, double taken)
+{
+    for (Py_ssize_t i = 0; i < n; i++) running[i] = (REAL)(running[i] * kept + new[i] * taken);
+}
+
+CYGRAD_BEGIN_LOOPS
+#endif

@@ -1,0 +1,52 @@
+"""Optimizer steps on arrays in memory and on GPUs; the arguments are those of `optim.pyx`."""
+
+import cygrad._kernels.cpu.optim.optim as optim
+from cygrad._kernels.device.cupy_library import is_array, is_loaded
+
+count_steps = optim.count_steps  # in memory
+
+
+def sgd_step(params, grads, momentum_buffers, *settings):
+    """`optim.sgd_step` on each parameter where it is."""
+    if not is_loaded():
+        optim.sgd_step(params, grads, momentum_buffers, *settings)
+        return
+    parts = _by_place(params, grads, momentum_buffers or [None] * len(params))
+    for step, places, arrays in parts:
+        buffers = arrays[2]
+        step.sgd_step(*arrays, *settings)
+        for place, buffer in zip(places, buffers if momentum_buffers else ()):  # the first step makes them
+            momentum_buffers[place] = buffer
+
+
+def adam_step(params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, steps, *settings):
+    """`optim.adam_step` on each parameter where it is."""
+    if not is_loaded():
+        optim.adam_step(params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, steps, *settings)
+        return
+    given = params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs or [None] * len(params), steps
+    for step, _, arrays in _by_place(*given):
+        step.adam_step(*arrays, *settings)
+
+
+def _by_place(params, *others):
+    """(the module for them, their numbers, the parts of the lists) of parameters in memory, and of those on GPUs."""
+    given = params, *others
+    on_gpu = [is_array(p) for p in params]
+    if not any(on_gpu):
+        return [(optim, range(len(params)), given)]
+    from cygrad._kernels.gpu.optim import optim as of_gpus
+
+    found = []
+    for module, wanted in ((optim, False), (of_gpus, True)):
+        places = [i for i, own in enumerate(on_gpu) if own is wanted]
+        if places:
+            found.append((module, places, [[values[i] for i in places] for values in given]))
+    return found
+
+
+def formula_step(name, rows):
+    """One step, on GPUs, of the optimizer with this name: (parameter, gradient, state, numbers) of each."""
+    from cygrad._kernels.gpu.optim import optim as on_gpus
+
+    on_gpus.formula_step(name, rows)

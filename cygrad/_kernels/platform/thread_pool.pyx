@@ -1,0 +1,91 @@
+"""Work on one array by several threads.
+
+Note [Pieces]
+-------------
+A loop over many elements is cut into pieces, and threads take them (`threads.h`). Where it is cut depends on the
+shape alone, never on the number of threads, and also one thread works piece by piece: so results are equal bit for bit,
+whatever the number. Sums add up the sums of the pieces in their order.
+"""
+
+import os
+import sys
+
+cimport numpy as cnp
+
+from cygrad._kernels.platform import machine
+
+cnp.import_array()
+
+cdef extern from "platform/thread_pool.h":
+    void cygrad_share(part_t part, void* context, Py_ssize_t n, Py_ssize_t piece, int threads) noexcept nogil
+    void cygrad_threads_begin() noexcept
+    bint cygrad_find_blas(const char* library) noexcept
+    bint cygrad_blas_has_short_vectors() noexcept
+
+cdef int _threads = 0                       # 0: not asked yet
+
+cygrad_threads_begin()
+cdef bint _blas_works_alone = cygrad_find_blas(os.fsencode(sys.modules["numpy._core._multiarray_umath"].__file__))
+
+
+cdef bint blas_works_alone() noexcept nogil:
+    return _blas_works_alone
+
+
+cdef bint blas_has_short_vectors() noexcept:
+    return cygrad_blas_has_short_vectors()
+
+
+cdef void share(part_t part, void* context, Py_ssize_t n, Py_ssize_t piece) noexcept nogil:
+    if n < 2 * piece:
+        part(context, 0, n)
+    else:
+        share_products(part, context, n, piece)
+
+
+cdef void share_products(part_t part, void* context, Py_ssize_t n, Py_ssize_t piece) noexcept nogil:
+    if _threads == 0:
+        with gil:
+            num_threads()
+    cygrad_share(part, context, n, piece, max(_threads, 1))
+
+
+cdef struct Loop:
+    Elements* elements
+    elements_t function
+    const void* settings
+
+
+cdef void _loop_part(void* context, Py_ssize_t first, Py_ssize_t n) noexcept nogil:
+    cdef Loop* loop = <Loop*>context
+    cdef char* data[5]
+    cdef int k
+    for k in range(loop.elements.count):
+        data[k] = loop.elements.data[k] + first * loop.elements.steps[k]
+    loop.function(data, n, loop.settings)
+
+
+cdef void over(Elements* e, elements_t loop, const void* settings, Py_ssize_t n, Py_ssize_t piece) noexcept:
+    cdef Loop shared
+    if n <= RELEASE_ABOVE:
+        loop(e.data, n, settings)
+        return
+    shared.elements = e
+    shared.function = loop
+    shared.settings = settings
+    with nogil:
+        share(_loop_part, &shared, n, piece)
+
+
+def num_threads():
+    """How many threads work on a large array."""
+    global _threads
+    if _threads == 0:
+        _threads = machine.num_threads()
+    return _threads
+
+
+def set_num_threads(int num):
+    """Set it, to 1 or more."""
+    global _threads
+    _threads = num
